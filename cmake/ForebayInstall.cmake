@@ -1,0 +1,72 @@
+# What `cmake --install` gives: libraries, command, public headers, and the files by which find_package and pkg-config
+# find them. The presets of the policies install from policies/.
+include(CMakePackageConfigHelpers)
+
+set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/forebay)
+set(pkgconfig_dir ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+
+# install_library(TARGET EXPORT): one export file per component, so that finding one does not need the other's
+# dependencies.
+function(install_library target export)
+  install(TARGETS ${target} EXPORT ${export}
+          LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
+          ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
+          RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR}
+          INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+  install(EXPORT ${export} FILE ${export}.cmake NAMESPACE forebay:: DESTINATION ${package_dir})
+  set_target_properties(${target} PROPERTIES INSTALL_RPATH "$ORIGIN")
+endfunction()
+
+# Relative to the .pc file itself, so that `cmake --install --prefix` and a moved prefix work.
+file(RELATIVE_PATH pkgconfig_to_prefix ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
+set(PKGCONFIG_PREFIX "\${pcfiledir}/${pkgconfig_to_prefix}")
+foreach(dir IN ITEMS LIBDIR INCLUDEDIR)
+  set(PKGCONFIG_${dir} "\${prefix}/${CMAKE_INSTALL_${dir}}")
+  if(IS_ABSOLUTE ${CMAKE_INSTALL_${dir}})
+    set(PKGCONFIG_${dir} ${CMAKE_INSTALL_${dir}})
+  endif()
+endforeach()
+
+install_library(forebay forebay-targets)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/forebay DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
+        FILES_MATCHING PATTERN "*.hpp" PATTERN detail EXCLUDE PATTERN mpi.hpp EXCLUDE)
+
+# A shared library brings its own dependencies; only what links a static one must name them.
+set(PKGCONFIG_REQUIRES "")
+set(PKGCONFIG_LIBS "")
+if(NOT BUILD_SHARED_LIBS)
+  set(PKGCONFIG_REQUIRES "libjpeg, zlib, tinyxml2, spdlog, tomlplusplus")
+  set(PKGCONFIG_LIBS "-pthread")
+endif()
+configure_file(cmake/forebay.pc.in forebay.pc @ONLY)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/forebay.pc DESTINATION ${pkgconfig_dir})
+
+if(FOREBAY_MPI)
+  install_library(forebay_mpi forebay-mpi-targets)
+  install(FILES ${PROJECT_SOURCE_DIR}/include/forebay/mpi.hpp DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/forebay)
+  # MPI implementations do not agree on a name for their .pc file, so ours says what FindMPI found.
+  set(PKGCONFIG_MPI_CFLAGS ${MPI_C_COMPILE_OPTIONS})
+  foreach(dir IN LISTS MPI_C_INCLUDE_DIRS)
+    list(APPEND PKGCONFIG_MPI_CFLAGS -I${dir})
+  endforeach()
+  list(JOIN PKGCONFIG_MPI_CFLAGS " " PKGCONFIG_MPI_CFLAGS)
+  list(JOIN MPI_C_LIBRARIES " " PKGCONFIG_MPI_LIBS)
+  string(PREPEND PKGCONFIG_MPI_LIBS "${MPI_C_LINK_FLAGS} ")
+  string(STRIP "${PKGCONFIG_MPI_LIBS}" PKGCONFIG_MPI_LIBS)
+  configure_file(cmake/forebay-mpi.pc.in forebay-mpi.pc @ONLY)
+  install(FILES ${CMAKE_CURRENT_BINARY_DIR}/forebay-mpi.pc DESTINATION ${pkgconfig_dir})
+endif()
+
+if(TARGET forebay_command)
+  install(TARGETS forebay_command RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  file(RELATIVE_PATH bin_to_lib ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_LIBDIR})
+  set_target_properties(forebay_command PROPERTIES INSTALL_RPATH "$ORIGIN/${bin_to_lib}")
+endif()
+
+configure_package_config_file(cmake/forebay-config.cmake.in forebay-config.cmake INSTALL_DESTINATION ${package_dir}
+                              NO_SET_AND_CHECK_MACRO)
+# Before 1.0 a minor version may change the interface.
+write_basic_package_version_file(${CMAKE_CURRENT_BINARY_DIR}/forebay-config-version.cmake
+                                 COMPATIBILITY SameMinorVersion)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/forebay-config.cmake
+              ${CMAKE_CURRENT_BINARY_DIR}/forebay-config-version.cmake DESTINATION ${package_dir})

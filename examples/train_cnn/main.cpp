@@ -1,0 +1,182 @@
+// A data-parallel trainer: one process per rank, each with its own replica of a small CNN, gradients averaged with
+// MPI_Allreduce. The lines that Forebay needs are marked with "Forebay".
+//
+//   mpirun -n 2 --bind-to none train_cnn feed.toml --val data/val
+
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <cstdint>
+#include <cstdio>
+#include <limits>
+#include <optional>
+#include <thread>
+
+#include <torch/torch.h>
+#include <forebay/feeder.hpp>
+#include <forebay/mpi.hpp>
+
+#include "arguments.hpp"
+#include "batch.hpp"
+#include "cnn.hpp"
+#include "data_parallel.hpp"
+#include "evaluation.hpp"
+#include "report.hpp"
+
+namespace train_cnn {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+std::atomic<bool> stop_signalled{false};  // global because a signal handler has nothing else
+extern "C" void on_signal(int /*signal*/) { stop_signalled.store(true, std::memory_order_relaxed); }
+
+forebay::Options options_of(const Arguments& arguments) {
+  auto options = forebay::load_options(arguments.config, arguments.overrides);
+  if (options.transform.dtype != forebay::DType::float32 || options.transform.layout != forebay::Layout::nchw)
+    throw forebay::ConfigError(R"(transform.dtype must be "float32" and transform.layout "NCHW")");
+  if (arguments.wall_seconds > 0) {
+    options.run.steps = 0;
+    options.run.epochs = std::numeric_limits<std::int32_t>::max();
+  }
+  return options;
+}
+
+std::int64_t count_classes(const forebay::Dataset& dataset) {
+  if (dataset.classes().size() < 2)
+    throw forebay::ConfigError("dataset.path: the samples must have labels of two classes or more");
+  return static_cast<std::int64_t>(dataset.classes().size());
+}
+
+class Trainer {
+ public:
+  Trainer(const forebay::MpiSession& mpi, const Arguments& arguments)
+      : mpi_(mpi),
+        arguments_(arguments),
+        feeder_(options_of(arguments), mpi.world(), {.stop = &stop_signalled}),  // Forebay
+        model_(count_classes(feeder_.dataset())),
+        replicas_(*model_, MPI_COMM_WORLD),
+        optimizer_(model_->parameters(), torch::optim::SGDOptions(arguments.lr).momentum(arguments.momentum)) {
+    if (!arguments.val.empty()) evaluation_.emplace(feeder_, arguments.val);
+    report_.policy = feeder_.options().policy.name;
+    report_.classes = feeder_.dataset().classes().size();
+    say("%s\n", feeder_.describe().c_str());
+  }
+
+  void train() {
+    std::optional<Clock::time_point> begin;
+    while (auto batch = feeder_.next()) {  // Forebay: a fresh or a resident batch, nothing at the end
+      const auto start = Clock::now();
+      if (!begin) begin = start;
+      step(*batch, start);
+      batch->release();                            // Forebay: an evaluation may take long, the slot is free meanwhile
+      if (feeder_.epochs_completed() > epochs_) {  // Forebay: at the same step on all ranks
+        epochs_ = feeder_.epochs_completed();
+        end_epoch();
+      }
+      stop_in_time(*begin);
+    }
+    feeder_.close();  // Forebay
+    finish();
+  }
+
+ private:
+  void step(const forebay::Lease& batch, Clock::time_point start) {
+    replicas_.zero_gradients();
+    const auto scores = model_->forward(images_of(batch));  // Forebay: images and labels without a copy
+    const auto loss = torch::nn::functional::cross_entropy(scores, labels_of(batch));
+    loss.backward();
+    loss_ = loss.item<float>();
+    // Before the all-reduce, as an accelerator would be busy; asleep, so that the decoders have this core.
+    if (arguments_.step_ms > 0) std::this_thread::sleep_until(start + step_time());
+    replicas_.average_gradients();
+    optimizer_.step();
+  }
+
+  [[nodiscard]] Clock::duration step_time() const {
+    return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double, std::milli>(arguments_.step_ms));
+  }
+
+  // One rank's clock decides, so that the ranks agree; the others learn of it from Forebay.
+  void stop_in_time(Clock::time_point begin) {
+    if (arguments_.wall_seconds <= 0 || mpi_.rank() != 0) return;
+    const double trained_s = std::chrono::duration<double>(Clock::now() - begin).count() - eval_s();
+    if (trained_s >= arguments_.wall_seconds) feeder_.request_stop();  // Forebay: all ranks stop at one step
+  }
+
+  void end_epoch() {
+    if (!evaluation_) return say("epoch %llu: loss %.3f\n", static_cast<unsigned long long>(epochs_), loss_);
+    report_.epoch_accuracy.push_back(evaluation_->accuracy(model_, mpi_));
+    say("epoch %llu: loss %.3f, held-out accuracy %.3f\n", static_cast<unsigned long long>(epochs_), loss_,
+        report_.epoch_accuracy.back());
+  }
+
+  void finish() {
+    const double eval_s_while_fed = eval_s();
+    const auto ranks = gather(feeder_.summary(), MPI_COMM_WORLD);  // Forebay
+    // mpirun gives a signalled job a second; that is no time to evaluate.
+    if (evaluation_ && !stopped_by_signal()) {
+      report_.final_accuracy = evaluation_->accuracy(model_, mpi_);
+      if (feeder_.epochs_completed() > epochs_) report_.epoch_accuracy.push_back(*report_.final_accuracy);
+    }
+    report_.eval_s = eval_s_while_fed;
+    report_.allreduce_s = replicas_.allreduce_s();
+    if (mpi_.rank() != 0) return;
+    const auto& mine = ranks.front();
+    say("%llu steps in %.1f s, %.1f %% of them on new data\n", static_cast<unsigned long long>(mine.steps), mine.wall_s,
+        100 * mine.fresh_fraction);
+    if (report_.final_accuracy) say("final held-out accuracy %.3f\n", *report_.final_accuracy);
+    if (!arguments_.summary.empty()) write_json(arguments_.summary, report_, ranks);
+  }
+
+  // Collective: a signal may have reached only some of the ranks.
+  [[nodiscard]] static bool stopped_by_signal() {
+    int stopped = stop_signalled.load(std::memory_order_relaxed) ? 1 : 0;
+    MPI_Allreduce(MPI_IN_PLACE, &stopped, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+    return stopped != 0;
+  }
+
+  [[nodiscard]] double eval_s() const { return evaluation_ ? evaluation_->seconds() : 0; }
+
+  template <typename... Values>
+  void say(const char* format, Values... values) const {
+    if (mpi_.rank() != 0) return;
+    std::printf(format, values...);
+    std::fflush(stdout);
+  }
+
+  const forebay::MpiSession& mpi_;
+  const Arguments& arguments_;
+  forebay::Feeder feeder_;
+  Cnn model_;
+  DataParallel replicas_;
+  torch::optim::SGD optimizer_;
+  std::optional<Evaluation> evaluation_;
+  Report report_;
+  std::uint64_t epochs_ = 0;
+  double loss_ = 0;
+};
+
+}  // namespace
+}  // namespace train_cnn
+
+int main(int argc, char** argv) {
+  forebay::MpiSession mpi(argc, argv);  // Forebay: or make_communicator() of an MPI_Comm that is there already
+  std::signal(SIGTERM, train_cnn::on_signal);
+  std::signal(SIGINT, train_cnn::on_signal);
+  const auto parsed = train_cnn::parse(argc, argv, mpi.rank() == 0);
+  if (const int* code = std::get_if<int>(&parsed)) return *code;
+
+  torch::manual_seed(17);
+  torch::set_num_threads(1);                   // the other cores of this rank are the decoders'
+  at::globalContext().setFlushDenormal(true);  // tiny gradients would slow the steps tenfold
+  try {
+    train_cnn::Trainer(mpi, std::get<train_cnn::Arguments>(parsed)).train();
+  } catch (const forebay::Error& error) {
+    // Forebay throws at the same step on all ranks, so they may leave together. Any other exception is this rank's
+    // own: it must leave the session's scope, which ends the job.
+    if (mpi.rank() == 0) std::fprintf(stderr, "train_cnn: %s\n", error.what());
+    return dynamic_cast<const forebay::ConfigError*>(&error) != nullptr ? 2 : 1;
+  }
+  return 0;
+}

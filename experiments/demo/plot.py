@@ -1,0 +1,72 @@
+#!/usr/bin/env python3
+"""Draws what the trainer of rank 0 did during some seconds of each run of scripts/demo:
+
+    plot.py OUT.png RUN_DIR ... [--from SECONDS] [--for SECONDS]
+
+Needs matplotlib (Debian: python3-matplotlib)."""
+
+import argparse
+import json
+import os
+
+import matplotlib
+
+matplotlib.use("Agg")
+from matplotlib import pyplot
+
+FRESH, REUSE, STALL, DEPTH = "#1f77b4", "#9ecae1", "#d62728", "#444444"
+
+
+def read_steps(folder):
+    with open(os.path.join(folder, "steps.0.jsonl"), encoding="utf-8") as lines:
+        return [json.loads(line) for line in lines]
+
+
+def bars(steps, begin, end):
+    """(start, length) of computing on fresh batches, on reused ones, and of waiting."""
+    kinds = {"fresh": [], "reuse": [], "stall": []}
+    for step, following in zip(steps, steps[1:]):
+        if begin <= step["t_s"] <= end:
+            kinds["stall"].append((step["t_s"] - step["wait_s"], step["wait_s"]))
+            kinds["fresh" if step["use_index"] == 0 else "reuse"].append((step["t_s"], following["step_s"]))
+    return kinds
+
+
+def draw(axes, name, steps, begin, end):
+    kinds = bars(steps, begin, end)
+    axes.broken_barh(kinds["fresh"], (0, 1), color=FRESH, linewidth=0, label="computing on a fresh batch")
+    axes.broken_barh(kinds["reuse"], (0, 1), color=REUSE, linewidth=0, label="computing on a reused batch")
+    axes.broken_barh(kinds["stall"], (0, 1), color=STALL, linewidth=0, label="waiting for storage")
+    axes.set_yticks([0.5], [name])
+    axes.set_xlim(begin, end)
+    depth = axes.twinx()
+    inside = [step for step in steps if begin <= step["t_s"] <= end]
+    depth.step([step["t_s"] for step in inside], [step["depth"] for step in inside], color=DEPTH, where="post",
+               linewidth=1.2, label="batches ready")
+    depth.set_ylim(0, max(4, max(step["depth"] for step in inside) * 1.3))
+    depth.set_ylabel("batches ready", fontsize=8)
+    return axes.get_legend_handles_labels(), depth.get_legend_handles_labels()
+
+
+def main():
+    arguments = argparse.ArgumentParser(description=__doc__)
+    arguments.add_argument("out")
+    arguments.add_argument("runs", nargs="+")
+    arguments.add_argument("--from", dest="begin", type=float, default=5.0)
+    arguments.add_argument("--for", dest="length", type=float, default=3.0)
+    given = arguments.parse_args()
+    figure, all_axes = pyplot.subplots(len(given.runs), 1, figsize=(10, 1.5 * len(given.runs) + 0.9), sharex=True,
+                                       squeeze=False)
+    for axes, run in zip(all_axes[:, 0], given.runs):
+        name = os.path.basename(os.path.normpath(run))
+        (bar_handles, bar_labels), (line_handles, line_labels) = draw(axes, name, read_steps(run), given.begin,
+                                                                      given.begin + given.length)
+    all_axes[-1, 0].set_xlabel("seconds since the first step (rank 0)")
+    figure.legend(bar_handles + line_handles, bar_labels + line_labels, loc="upper center", ncol=4, frameon=False,
+                  fontsize=9)
+    figure.tight_layout(rect=(0, 0, 1, 0.9))
+    figure.savefig(given.out, dpi=110)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include <forebay/options.hpp>
+
+namespace forebay {
+
+// Reads a TOML configuration file; `overrides` are "section.key=value" strings applied on top, in order.
+// Relative paths in the file are relative to the working directory, as on a command line.
+// Throws ConfigError naming file, line and key: unknown keys (with the nearest known key), wrong types
+// (with what was expected), and values out of range.
+[[nodiscard]] Options load_options(const std::filesystem::path& file, std::span<const std::string> overrides = {});
+
+// The same for text in memory; `origin` stands in messages where the file name would.
+[[nodiscard]] Options parse_options(std::string_view toml, std::string_view origin = "config",
+                                    std::span<const std::string> overrides = {});
+
+// Checks every value and every combination of values that does not need the file system.
+// Throws ConfigError naming the key. load_options and parse_options end with it; code that fills Options
+// by hand gets it from the Feeder.
+void validate(const Options& options);
+
+// The resolved configuration, every key with its value, as TOML that parse_options reads back to the same Options.
+[[nodiscard]] std::string to_toml(const Options& options);
+
+}  // namespace forebay

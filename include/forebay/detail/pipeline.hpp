@@ -1,0 +1,95 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+// What the rooms hand to each other. Not installed: programs do not see these.
+namespace forebay {
+
+// One sample to fetch for one place of one slot. The slot was claimed before the request was made, so a sample that
+// is read can always be decoded and nothing downstream waits for anything upstream.
+struct ReadRequest {
+  std::uint64_t order = 0;  // place in this rank's stream of samples; lower is needed sooner
+  std::uint64_t epoch = 0;
+  std::uint64_t position = 0;  // within the epoch
+  std::uint64_t sample = 0;    // dataset id, already replaced when attempt > 0
+  std::uint32_t attempt = 0;   // bad samples met at this position so far
+  std::uint32_t slot = 0;
+  std::uint32_t index = 0;  // place in the slot
+};
+
+// Encoded bytes of one sample on their way from a reader to a decoder.
+struct EncodedSample {
+  ReadRequest request;
+  std::vector<std::byte> bytes;
+};
+
+// Decoded RGB pixels, 8 bits, interleaved, rows from the top without padding. Reused from sample to sample.
+struct Image {
+  std::int32_t width = 0;
+  std::int32_t height = 0;
+  std::vector<std::uint8_t> pixels;  // at least width * height * 3; only grows
+
+  void resize(std::int32_t new_width, std::int32_t new_height) {
+    width = new_width;
+    height = new_height;
+    const auto needed = static_cast<std::size_t>(width) * static_cast<std::size_t>(height) * 3;
+    if (pixels.size() < needed) pixels.resize(needed);
+  }
+  [[nodiscard]] const std::uint8_t* row(std::int32_t y) const noexcept {
+    return pixels.data() + static_cast<std::size_t>(y) * static_cast<std::size_t>(width) * 3;
+  }
+  [[nodiscard]] std::uint8_t* row(std::int32_t y) noexcept {
+    return pixels.data() + static_cast<std::size_t>(y) * static_cast<std::size_t>(width) * 3;
+  }
+};
+
+// What a worker thread is doing, for the watchdog's report. Written by its thread, read by any.
+struct WorkerStatus {
+  enum class Activity : std::uint8_t {
+    idle,            // waiting for work
+    waiting_budget,  // waiting for room in the byte budget
+    reading,         // in the store
+    retrying,        // waiting to read again after a transient error
+    decoding,
+    waiting_slot,  // waiting for room in the ring
+    stopped,
+  };
+
+  std::atomic<Activity> activity{Activity::idle};
+  std::atomic<std::uint64_t> sample{0};   // meaningful while reading, retrying, waiting_budget or decoding
+  std::atomic<std::int64_t> since_ns{0};  // steady clock, when the activity began
+
+  // Relaxed: a report may mix neighbouring moments, which is harmless in a message for people.
+  void set(Activity now, std::uint64_t id = 0) noexcept;
+};
+
+// Totals that worker threads keep for telemetry; relaxed counters, exact once the threads are joined.
+struct WorkerTotals {
+  std::atomic<std::uint64_t> bytes_read{0};
+  std::atomic<std::uint64_t> read_ns{0};  // in the store, emulated delays included, waits for the budget excluded
+  std::atomic<std::uint64_t> retries{0};  // reads tried again after a transient error
+  std::atomic<std::uint64_t> decode_ns{0};
+  std::atomic<std::uint64_t> samples{0};
+};
+
+// Where readers and decoders report a sample that they cannot serve. Called from their threads; must not throw.
+class BadSampleSink {
+ public:
+  virtual ~BadSampleSink() = default;
+  // A permanent failure of this request's sample. The sink arranges for a replacement or ends the run.
+  virtual void bad_sample(const ReadRequest& request, std::string_view reason) noexcept = 0;
+  // A transient failure that is about to be tried again; for the log.
+  virtual void will_retry(const ReadRequest& /*request*/, std::string_view /*reason*/) noexcept {}
+  // Anything else a worker could not handle; ends the run with this error.
+  virtual void worker_failed(std::exception_ptr error) noexcept = 0;
+};
+
+}  // namespace forebay

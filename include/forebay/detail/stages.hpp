@@ -1,0 +1,67 @@
+#pragma once
+
+#include <concurrentqueue/blockingconcurrentqueue.h>
+#include <atomic>
+#include <cstddef>
+#include <new>
+#include <utility>
+#include <vector>
+
+#include <forebay/detail/pipeline.hpp>
+
+// What stands between the reader threads and the decoder threads. Not installed.
+namespace forebay {
+
+// moodycamel's defaults with a short spin: a worker that waits must leave its core to the decoders and the trainer.
+struct WorkerQueueTraits : moodycamel::ConcurrentQueueDefaultTraits {
+  static constexpr int MAX_SEMA_SPINS = 64;
+};
+
+// Encoded samples from readers to decoders. Not bounded by itself: the byte budget of the readers bounds it.
+// Every member may be called from any thread at the same time.
+class EncodedQueue {
+ public:
+  // Never waits. Throws std::bad_alloc. After close() the sample is dropped.
+  void push(EncodedSample sample) {
+    if (!queue_.enqueue(std::move(sample))) throw std::bad_alloc();
+  }
+
+  // Waits for a sample. False once the queue is closed, even when samples are left; `sample` is then unspecified.
+  [[nodiscard]] bool take(EncodedSample& sample) {
+    queue_.wait_dequeue(sample);
+    if (!closed_.load(std::memory_order_acquire)) return true;
+    push({});  // passes the wake-up on to the next waiting thread
+    return false;
+  }
+
+  // Wakes every present and future take(). May be called again.
+  void close() {
+    closed_.store(true, std::memory_order_release);
+    push({});
+  }
+
+ private:
+  moodycamel::BlockingConcurrentQueue<EncodedSample, WorkerQueueTraits> queue_;
+  std::atomic<bool> closed_{false};
+};
+
+// Where the bytes of a sample go once they are decoded.
+class BufferReturn {
+ public:
+  virtual ~BufferReturn() = default;
+  // Gives the buffer back for reuse and buffer.size() bytes to the budget: the size must be as it was received.
+  // Any thread.
+  virtual void give_back(std::vector<std::byte> buffer) noexcept = 0;
+};
+
+// What decoder threads do with a sample: decode it and put it into its place.
+class SampleHandler {
+ public:
+  virtual ~SampleHandler() = default;
+  // `thread` is the number of the calling thread, from 0, for scratch memory of its own; threads call at the same
+  // time. Must not wait for other samples. Throws SampleError for a sample that cannot be served; anything else that
+  // is thrown ends the run.
+  virtual void handle(const EncodedSample& sample, unsigned thread) = 0;
+};
+
+}  // namespace forebay

@@ -1,0 +1,139 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include <forebay/tensor.hpp>
+
+// One struct per section of the configuration file; field names are the file's keys. docs/configuration.md
+// explains each for users; this header is the reference for defaults and units.
+namespace forebay {
+
+enum class OnBad : std::uint8_t { replace, fail };
+enum class Crop : std::uint8_t { none, center, random_resized };
+enum class When : std::uint8_t { enqueue, dequeue };
+enum class OnMaxUses : std::uint8_t { wait, warn, error };
+enum class Pick : std::uint8_t { current, least_used };
+enum class MpiMode : std::uint8_t { local, lockstep };
+enum class EpochEnd : std::uint8_t { next, reuse };
+enum class StorageScope : std::uint8_t { rank, node };
+enum class StepDistribution : std::uint8_t { constant, normal, exponential };
+enum class Live : std::uint8_t { automatic, always, never };
+
+// Distinct bad samples that a job tolerates: a share of the dataset (double) or a count (integer).
+using BadBudget = std::variant<double, std::int64_t>;
+
+struct RunOptions {
+  std::int64_t epochs = 1;  // permutations of the dataset to serve; ignored when steps > 0
+  std::int64_t steps = 0;   // > 0: end after this many steps of each rank
+  bool eval = false;        // in order, once, never reuses; the last batch may be short
+};
+
+struct DatasetOptions {
+  std::string format = "auto";       // auto | voc | filelist | folder | idx
+  std::string path;                  // folder, list file or idx images file
+  std::string labels;                // filelist: a file of labels; idx: the labels file (default: found by name)
+  std::vector<std::string> classes;  // given class list; empty: discovered and sorted
+  bool difficult = true;             // voc: keep objects marked difficult
+  std::string index;                 // saved index: loaded when present and current, else built and saved there
+  std::int64_t batch_size = 64;      // samples per batch per rank
+  bool shuffle = true;
+  bool drop_last = true;  // drop the last N mod batch_size positions of an epoch
+};
+
+struct TransformOptions {
+  Crop crop = Crop::random_resized;
+  std::array<std::int64_t, 2> size{224, 224};         // height, width in pixels
+  std::array<double, 2> scale{0.08, 1.0};             // random_resized: share of the area, uniform
+  std::array<double, 2> ratio{3.0 / 4.0, 4.0 / 3.0};  // random_resized: width / height, log-uniform
+  double center_fraction = 0.875;                     // center: share of the largest centred region (224/256)
+  double mirror = 0.5;                                // probability of a left-right flip
+  std::array<double, 3> mean{123.675, 116.28, 103.53};
+  std::array<double, 3> std{58.395, 57.12, 57.375};  // (value - mean) / std; unused for uint8
+  Layout layout = Layout::nchw;
+  DType dtype = DType::float32;
+  bool exif = true;                       // honour EXIF orientation
+  std::int64_t max_pixels = 178'956'970;  // larger images are bad samples
+  When when = When::enqueue;
+};
+
+struct WorkerOptions {
+  std::int64_t io = 0;                       // reader threads; 0 = "auto"
+  std::int64_t decode = 0;                   // decoder threads; 0 = "auto": the affinity mask less one, at least one
+  std::int64_t bytes = 256LL * 1024 * 1024;  // encoded bytes in flight
+};
+
+struct QueueOptions {
+  std::int64_t capacity = 16;   // ready batches the ring can hold
+  std::int64_t pool = 1;        // resident batches to choose a reuse from, the current one included
+  std::int64_t max_leases = 2;  // leases that may be held at once
+};
+
+struct PolicyOptions {
+  std::string name = "proportional";
+  std::int64_t interval = 1;  // interval: a fresh batch every N steps
+  double low = 0.25;          // watermark: start reusing below this share of capacity
+  double high = 0.75;         // watermark: stop reusing above this share of capacity
+  double beta = 0.5;          // proportional: share of capacity at which every step is fresh
+  std::int64_t max_uses = 0;  // serves of one batch, the fresh one included; 0 = no cap
+  OnMaxUses on_max_uses = OnMaxUses::wait;
+  Pick pick = Pick::current;
+  double max_wait_ms = 0;  // prefer waiting this long over a reuse that exhaustion forces
+  double watchdog_s = 60;  // no fresh batch for this long is an error; 0 = never
+};
+
+struct MpiOptions {
+  MpiMode mode = MpiMode::local;
+  std::int64_t lag = 2;  // steps between a census and its use
+  std::int64_t virtual_shards = 1024;
+  EpochEnd epoch_end = EpochEnd::next;
+};
+
+// An emulated slow or failing store in front of the dataset; all zero = none.
+struct StorageOptions {
+  double latency_ms = 0;                    // mean time of one read before its first byte
+  double jitter = 0;                        // coefficient of variation of the latency (gamma distributed)
+  double bandwidth_mb_s = 0;                // 10^6 bytes per second; 0 = unlimited
+  double burst_mb = 0;                      // bytes that may pass at once after the store was idle
+  StorageScope scope = StorageScope::rank;  // who shares the bandwidth
+  double outage_every_s = 0;  // > 0: an outage begins this long after start and after the end of each outage
+  double outage_s = 0;        // its length; inf = for ever
+  double fail_rate = 0;       // share of reads that fail with a transient error
+};
+
+struct TelemetryOptions {
+  std::string dir = "run";      // "" = write no files
+  bool per_step = true;         // one JSON line per step and rank
+  double interval_s = 5;        // one line for people this often; 0 = none
+  Live live = Live::automatic;  // live status line of rank 0: auto = when standard error is a terminal
+};
+
+// The emulated trainer of `forebay feed`.
+struct TrainerOptions {
+  double step_ms = 20;
+  StepDistribution step_distribution = StepDistribution::constant;  // normal has a deviation of a tenth
+  std::int64_t allreduce_bytes = 0;  // blocking MPI_Allreduce of this many bytes per step
+};
+
+struct Options {
+  std::uint64_t seed = 17;
+  std::string device = "auto";  // auto | host | cuda | cuda:N
+  OnBad on_bad = OnBad::replace;
+  BadBudget max_bad = 1.0;
+  RunOptions run;
+  DatasetOptions dataset;
+  TransformOptions transform;
+  WorkerOptions workers;
+  QueueOptions queue;
+  PolicyOptions policy;
+  MpiOptions mpi;
+  StorageOptions storage;
+  TelemetryOptions telemetry;
+  TrainerOptions trainer;
+};
+
+}  // namespace forebay

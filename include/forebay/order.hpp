@@ -1,0 +1,78 @@
+#pragma once
+
+#include <cstdint>
+
+namespace forebay {
+
+// A keyed bijection of [0, size) in O(1) memory: a Feistel network over the next even number of bits with cycle
+// walking (Black and Rogaway, "Ciphers with Arbitrary Finite Domains", 2002). Integer arithmetic only, so it is
+// the same on every machine and compiler. Immutable; any thread may call.
+class Permutation {
+ public:
+  Permutation(std::uint64_t size, std::uint64_t seed, std::uint64_t epoch) noexcept;
+
+  // REQUIRES: position < size. Returns the element at that position.
+  [[nodiscard]] std::uint64_t operator()(std::uint64_t position) const noexcept;
+
+ private:
+  static constexpr int kRounds = 6;
+
+  std::uint64_t size_;
+  int half_bits_;
+  std::uint64_t keys_[kRounds] = {};
+};
+
+// A global batch: positions [batch * batch_size, batch * batch_size + size) of an epoch.
+struct BatchRef {
+  std::uint64_t epoch = 0;
+  std::uint64_t batch = 0;  // number within the epoch
+  std::uint32_t size = 0;   // samples; less than batch_size only for the last batch of an epoch
+  // The rank owns no batch of this dataset (fewer batches than ranks): the batch belongs to another rank and may
+  // only be served as padding, never as fresh.
+  bool padding = false;
+
+  friend bool operator==(const BatchRef&, const BatchRef&) = default;
+};
+
+struct OrderOptions {
+  std::uint64_t samples = 0;
+  std::uint32_t batch_size = 1;
+  std::uint64_t seed = 0;
+  bool shuffle = true;
+  bool drop_last = true;
+  std::uint32_t virtual_shards = 1024;
+  std::uint32_t rank = 0;
+  std::uint32_t ranks = 1;
+};
+
+// Maps (epoch, position) to sample ids and a rank's turns to global batches: batch b belongs to virtual shard
+// b mod V, shard v to rank v mod P, and a rank serves its batches in ascending order. O(1) memory and time.
+// Immutable; any thread may call.
+class Order {
+ public:
+  // Throws ConfigError when there are no samples, no batch (drop_last with fewer samples than one batch), or more
+  // ranks than virtual shards.
+  explicit Order(const OrderOptions& options);
+
+  [[nodiscard]] const OrderOptions& options() const noexcept { return options_; }
+  // Batches in an epoch, over all ranks.
+  [[nodiscard]] std::uint64_t batches() const noexcept { return batches_; }
+  // Batches in an epoch that `rank` owns; may be 0.
+  [[nodiscard]] std::uint64_t batches_of(std::uint32_t rank) const noexcept;
+  // The most batches that any rank owns in an epoch.
+  [[nodiscard]] std::uint64_t most_batches() const noexcept;
+  // This rank's turn-th batch since the start of epoch 0; a rank that owns none gets padding.
+  [[nodiscard]] BatchRef at(std::uint64_t turn) const noexcept;
+  // The sample at a position of an epoch. REQUIRES: position < samples.
+  [[nodiscard]] std::uint64_t sample(std::uint64_t epoch, std::uint64_t position) const noexcept;
+  // The sample that stands in at (epoch, position) after `attempt` (from 1) bad ones: a function of seed, epoch,
+  // position and attempt only.
+  [[nodiscard]] std::uint64_t replacement(std::uint64_t epoch, std::uint64_t position,
+                                          std::uint32_t attempt) const noexcept;
+
+ private:
+  OrderOptions options_;
+  std::uint64_t batches_ = 0;
+};
+
+}  // namespace forebay

@@ -1,0 +1,119 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <forebay/options.hpp>
+
+namespace forebay {
+
+// What a policy asks for. The feeder carries it out.
+enum class Decision : std::uint8_t {
+  fresh,  // serve the next batch, waiting for it if the queue is exhausted
+  reuse,  // serve a resident batch again
+  wait,   // wait a little for a batch, then ask again with Signals::waited_s grown
+};
+
+[[nodiscard]] constexpr std::string_view to_string(Decision decision) noexcept {
+  switch (decision) {
+    case Decision::fresh: return "fresh";
+    case Decision::reuse: return "reuse";
+    case Decision::wait: return "wait";
+  }
+  return "?";
+}
+
+// Everything a policy may know when it decides a step. Numbers only: the same object can be driven by the real
+// feeder or by a simulator.
+struct Signals {
+  std::uint64_t step = 0;  // steps served so far
+  // Batches ready now. The capacity once the run's last batch is ready: nothing is gained by saving what is left.
+  std::uint32_t depth = 0;
+  std::uint32_t capacity = 1;  // batches that may be ready
+  std::uint64_t uses = 0;      // times the batch that a reuse would serve has been served; 0 = no resident batch
+  std::uint64_t produced = 0;  // batches published since the start
+  double now_s = 0;            // time since the first step
+  double blocked_s = 0;        // of it, time in which the producer was blocked by a full ring
+  double waited_s = 0;         // time already waited within this step
+};
+
+// Decides each step from the signals alone: no clock, no slot, no thread, no randomness of its own.
+// One object belongs to one feeder (or one simulated rank) and is called from one thread.
+class Policy {
+ public:
+  virtual ~Policy() = default;
+
+  // The decision for this step. May be asked again within a step after `wait`; must not change what `served`
+  // has not confirmed.
+  [[nodiscard]] virtual Decision decide(const Signals& signals) = 0;
+  // What was served in the end (fresh or reuse), with the signals of the last decide(). Called once per step.
+  virtual void served(Decision decision, const Signals& signals) = 0;
+};
+
+using PolicyFactory = std::function<std::unique_ptr<Policy>(const PolicyOptions&)>;
+
+// Policies by name. A value: copy it, add to it, hand it to a feeder.
+class PolicyRegistry {
+ public:
+  // The policies that come with Forebay: one per file in policies/.
+  [[nodiscard]] static PolicyRegistry builtin();
+
+  // Adds a policy, replacing one of the same name.
+  void add(std::string name, PolicyFactory factory);
+  [[nodiscard]] std::vector<std::string> names() const;
+  // Throws ConfigError naming policy.name and the known names when there is no such policy.
+  [[nodiscard]] std::unique_ptr<Policy> make(const PolicyOptions& options) const;
+
+ private:
+  std::map<std::string, PolicyFactory> factories_;
+};
+
+// A policy wrapped in the rules that compose with every policy.
+//  - The first batch is fresh: there is nothing to reuse.
+//  - `max_wait_ms`: a reuse while the queue is exhausted becomes `wait` until waited_s reaches it; a batch that comes
+//    meanwhile is served fresh, so that no step waits for a batch and then reuses another.
+//  - `max_uses`: a reuse of a batch that was served max_uses times becomes fresh (on_max_uses = wait), is allowed and
+//    counted (warn), or makes decide() throw Error (error).
+class RuledPolicy final : public Policy {
+ public:
+  // REQUIRES: policy is not null.
+  RuledPolicy(std::unique_ptr<Policy> policy, const PolicyOptions& options);
+
+  [[nodiscard]] Decision decide(const Signals& signals) override;
+  void served(Decision decision, const Signals& signals) override;
+
+  // Reuses served beyond max_uses; who owns the policy warns when it has grown. Same thread as decide().
+  [[nodiscard]] std::uint64_t capped_reuses() const noexcept { return capped_reuses_; }
+
+ private:
+  [[nodiscard]] bool is_capped(const Signals& signals) const noexcept;
+
+  std::unique_ptr<Policy> policy_;
+  std::uint64_t max_uses_;
+  OnMaxUses on_max_uses_;
+  double max_wait_s_;
+  std::optional<std::uint64_t> waited_in_;  // the last step in which max_wait_ms turned a reuse into a wait
+  std::uint64_t capped_reuses_ = 0;
+};
+
+[[nodiscard]] std::unique_ptr<RuledPolicy> with_rules(std::unique_ptr<Policy> policy, const PolicyOptions& options);
+
+// A resident batch that a reuse may choose.
+struct Resident {
+  std::uint64_t uses = 0;  // times served
+  std::uint64_t turn = 0;  // its place in the order of fresh batches: lower is older
+};
+
+// Index of the resident batch to reuse. REQUIRES: residents is not empty; the last one is the current batch.
+// current: the last; least_used: the fewest uses, then the oldest.
+[[nodiscard]] std::size_t pick_resident(Pick pick, std::span<const Resident> residents) noexcept;
+
+}  // namespace forebay

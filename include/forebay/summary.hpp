@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+namespace forebay {
+
+// Figures of a run. Times in seconds. The clock starts when the first next() returns: the wait for the first batch
+// is startup_s and counts neither as wall nor as stall.
+struct Summary {
+  std::uint64_t steps = 0;
+  std::uint64_t fresh = 0;
+  std::uint64_t reused = 0;
+  double fresh_fraction = 0;  // fresh / steps
+  double startup_s = 0;       // construction until the first batch
+  double wall_s = 0;
+  double compute_s = 0;               // between the return of next() and the next call
+  double stall_s = 0;                 // inside next(), the first call aside
+  double au = 0;                      // accelerator utilization: compute_s / wall_s
+  double fresh_au = 0;                // au * fresh_fraction
+  double images_per_s = 0;            // fresh samples served / wall_s
+  double produce_rate = 0;            // lambda: batches per second while the producer was not blocked by a full ring
+  double consume_rate = 0;            // mu: steps per second of compute time, what the trainer could take
+  double blocked_s = 0;               // producer blocked by a full ring
+  std::uint64_t exhausted_steps = 0;  // steps that found the queue empty
+  std::uint64_t uses_p50 = 0;         // serves per batch, over the batches that have left the ring or still reside
+  std::uint64_t uses_p99 = 0;
+  std::uint64_t uses_max = 0;
+  double adjacent_reuse_fraction = 0;  // steps that served the same batch as the step before / steps
+  std::uint64_t bad_samples = 0;       // distinct in the job, the index's own included
+  std::uint64_t epochs = 0;            // completed by all ranks
+  std::uint64_t bytes_read = 0;
+  std::uint64_t dropped_records = 0;  // telemetry records lost to a slow disk
+};
+
+// The figures of a whole job out of its ranks': counts are summed, times are the mean over ranks, rates are summed
+// (images_per_s, produce_rate) or averaged (consume_rate), fractions follow from the sums, uses_* are the largest,
+// epochs is the smallest, bad_samples the largest (each rank already counts the job's).
+[[nodiscard]] Summary combine(std::span<const Summary> ranks);
+
+// JSON object with the keys of design.md; the job's has "ranks": [ ... ] with the same keys per rank.
+[[nodiscard]] std::string to_json(const Summary& summary);
+[[nodiscard]] std::string to_json(const Summary& job, std::span<const Summary> ranks);
+// Undoes to_json(const Summary&); throws Error.
+[[nodiscard]] Summary summary_from_json(const std::string& json);
+
+}  // namespace forebay

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace forebay {
+
+enum class DType : std::uint8_t { float32, float16, bfloat16, uint8 };
+enum class Layout : std::uint8_t { nchw, nhwc };
+enum class DeviceKind : std::uint8_t { host, cuda };
+
+// Bytes of one element.
+[[nodiscard]] constexpr std::size_t size_of(DType dtype) noexcept {
+  switch (dtype) {
+    case DType::float32: return 4;
+    case DType::float16:
+    case DType::bfloat16: return 2;
+    case DType::uint8: return 1;
+  }
+  return 0;
+}
+
+[[nodiscard]] constexpr std::string_view to_string(DType dtype) noexcept {
+  switch (dtype) {
+    case DType::float32: return "float32";
+    case DType::float16: return "float16";
+    case DType::bfloat16: return "bfloat16";
+    case DType::uint8: return "uint8";
+  }
+  return "?";
+}
+
+// A dense, contiguous batch of images. A view: it owns nothing and is valid while its lease is held.
+struct TensorView {
+  void* data = nullptr;                 // first element; fixed for the life of the feeder
+  std::array<std::int64_t, 4> shape{};  // [N, 3, H, W] or [N, H, W, 3], as `layout` says; N = lease.size()
+  DType dtype = DType::float32;
+  Layout layout = Layout::nchw;
+  DeviceKind device = DeviceKind::host;
+
+  [[nodiscard]] std::size_t elements() const noexcept {
+    std::size_t n = 1;
+    for (const auto extent : shape) n *= static_cast<std::size_t>(extent);
+    return n;
+  }
+  [[nodiscard]] std::size_t bytes() const noexcept { return elements() * size_of(dtype); }
+
+  template <typename T>
+  [[nodiscard]] T* as() const noexcept {
+    return static_cast<T*>(data);
+  }
+};
+
+// The stream a lease is ordered on. On the host device there are none and the view stays empty;
+// with CUDA it wraps a cudaStream_t that the trainer keeps.
+struct StreamView {
+  void* handle = nullptr;
+};
+
+}  // namespace forebay

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <forebay/mpi.hpp>
+
+namespace forebay {
+
+// Throws Error naming `call` and MPI's own explanation when `code` is not MPI_SUCCESS. Works for calls on
+// communicators whose errors return; others abort inside MPI.
+void check(int code, const char* call);
+
+// True between MPI_Init and MPI_Finalize. Any thread.
+[[nodiscard]] bool mpi_is_usable() noexcept;
+
+// Throws Error, saying what to call instead, unless MPI runs with MPI_THREAD_FUNNELED or more and, at
+// MPI_THREAD_FUNNELED, the caller is the thread that initialised it.
+void require_thread_level();
+
+}  // namespace forebay

@@ -1,0 +1,248 @@
+#include "communicator.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+#include <thread>
+#include <utility>
+
+#include <forebay/error.hpp>
+
+#include "check.hpp"
+#include "node_memory.hpp"
+
+namespace forebay {
+namespace {
+
+constexpr int kAlertTag = 1;
+constexpr std::size_t kChunk = std::size_t{1} << 30;  // MPI counts are int
+
+MPI_Comm duplicate_with_returning_errors(MPI_Comm parent) {
+  MPI_Comm copy = MPI_COMM_NULL;
+  check(MPI_Comm_dup(parent, &copy), "MPI_Comm_dup");
+  check(MPI_Comm_set_errhandler(copy, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
+  return copy;
+}
+
+}  // namespace
+
+void FailureNote::set(std::string_view cause) {
+  const std::lock_guard lock(mutex_);
+  if (cause_.empty()) cause_ = cause;
+}
+
+std::string FailureNote::get() const {
+  const std::lock_guard lock(mutex_);
+  return cause_;
+}
+
+std::unique_ptr<MpiCommunicator::Traffic> MpiCommunicator::open(MPI_Comm parent) {
+  auto traffic = std::make_unique<Traffic>();
+  traffic->control = duplicate_with_returning_errors(parent);
+  traffic->sums = duplicate_with_returning_errors(traffic->control);
+  return traffic;
+}
+
+MpiCommunicator::MpiCommunicator(MPI_Comm parent, std::shared_ptr<FailureNote> note)
+    : traffic_(open(parent)), note_(std::move(note)) {
+  int rank = 0;
+  int size = 1;
+  check(MPI_Comm_rank(traffic_->control, &rank), "MPI_Comm_rank");
+  check(MPI_Comm_size(traffic_->control, &size), "MPI_Comm_size");
+  rank_ = static_cast<std::uint32_t>(rank);
+  size_ = static_cast<std::uint32_t>(size);
+  traffic_->alerts.reserve(size_);
+  traffic_->farewells.resize(size_);
+}
+
+MpiCommunicator::~MpiCommunicator() {
+  if (!traffic_ || !mpi_is_usable()) return;
+  // Waiting for open operations could hang: the other ranks may be somewhere else for good. Their buffers must then
+  // outlive this object, because MPI still owns them.
+  const auto is_idle = [](const Lane& lane) { return lane.request == MPI_REQUEST_NULL; };
+  if (traffic_->alerts.empty() && std::ranges::all_of(traffic_->lanes, is_idle))
+    free_communicators();
+  else
+    abandon();
+}
+
+std::unique_ptr<Communicator> MpiCommunicator::duplicate() const {
+  return std::make_unique<MpiCommunicator>(traffic_->control, note_);
+}
+
+void MpiCommunicator::start_sum(std::size_t lane, std::span<std::int64_t> values) {
+  Lane& place = traffic_->lanes.at(lane);
+  if (place.request != MPI_REQUEST_NULL) throw Error("lane " + std::to_string(lane) + " has an operation open");
+  place.values.assign(values.begin(), values.end());  // allocates at the lane's first use only
+  place.result = values;
+  // NOLINTNEXTLINE(clang-analyzer-optin.mpi.MPI-Checker): waited for by test() and close()
+  check(MPI_Iallreduce(MPI_IN_PLACE, place.values.data(), static_cast<int>(values.size()), MPI_INT64_T, MPI_SUM,
+                       traffic_->sums, &place.request),
+        "MPI_Iallreduce");
+  ++traffic_->farewell.sums;
+}
+
+bool MpiCommunicator::test(std::size_t lane) {
+  Lane& place = traffic_->lanes.at(lane);
+  if (place.request == MPI_REQUEST_NULL) return true;
+  int done = 0;
+  check(MPI_Test(&place.request, &done, MPI_STATUS_IGNORE), "MPI_Test");
+  if (done == 0) return false;
+  std::ranges::copy(place.values, place.result.begin());
+  return true;
+}
+
+std::vector<std::byte> MpiCommunicator::broadcast(std::vector<std::byte> bytes, std::uint32_t root) {
+  const int from = static_cast<int>(root);
+  std::uint64_t length = bytes.size();
+  check(MPI_Bcast(&length, 1, MPI_UINT64_T, from, traffic_->control), "MPI_Bcast");
+  bytes.resize(length);
+  for (std::size_t done = 0; done < bytes.size();) {
+    const std::size_t count = std::min(kChunk, bytes.size() - done);
+    check(MPI_Bcast(bytes.data() + done, static_cast<int>(count), MPI_BYTE, from, traffic_->control), "MPI_Bcast");
+    done += count;
+  }
+  return bytes;
+}
+
+std::vector<std::string> MpiCommunicator::all_gather(std::string_view text) {
+  const std::uint64_t mine = text.size();
+  std::vector<std::uint64_t> lengths(size_);
+  check(MPI_Allgather(&mine, 1, MPI_UINT64_T, lengths.data(), 1, MPI_UINT64_T, traffic_->control), "MPI_Allgather");
+
+  std::vector<int> counts(size_);
+  std::vector<int> offsets(size_);
+  std::uint64_t total = 0;
+  for (std::size_t r = 0; r < size_; ++r) {
+    if (lengths[r] > static_cast<std::uint64_t>(std::numeric_limits<int>::max()) - total)
+      throw Error("the texts of all ranks together are longer than 2 GiB, more than MPI_Allgatherv can take");
+    counts[r] = static_cast<int>(lengths[r]);
+    offsets[r] = static_cast<int>(total);
+    total += lengths[r];
+  }
+  std::string all(total, '\0');
+  check(MPI_Allgatherv(text.data(), static_cast<int>(mine), MPI_CHAR, all.data(), counts.data(), offsets.data(),
+                       MPI_CHAR, traffic_->control),
+        "MPI_Allgatherv");
+
+  std::vector<std::string> texts;
+  texts.reserve(size_);
+  for (std::size_t r = 0; r < size_; ++r) texts.push_back(all.substr(static_cast<std::size_t>(offsets[r]), lengths[r]));
+  return texts;
+}
+
+std::unique_ptr<SharedMemory> MpiCommunicator::share_on_node(std::size_t bytes) {
+  return forebay::share_on_node(traffic_->control, bytes);
+}
+
+void MpiCommunicator::alert() {
+  if (traffic_->farewell.alerts > 0) return;
+  traffic_->farewell.alerts = 1;
+  // NOLINTNEXTLINE(clang-analyzer-optin.mpi.MPI-Checker): waited for by close()
+  for (std::uint32_t r = 0; r < size_; ++r) {
+    if (r == rank_) continue;
+    MPI_Request request = MPI_REQUEST_NULL;
+    // Empty: its arrival is the message, and there is no buffer to keep.
+    check(MPI_Isend(nullptr, 0, MPI_BYTE, static_cast<int>(r), kAlertTag, traffic_->control, &request), "MPI_Isend");
+    traffic_->alerts.push_back(request);
+  }
+}
+
+bool MpiCommunicator::alerted() {
+  if (size_ > 1) receive_alerts();
+  return alerts_received_ > 0;
+}
+
+void MpiCommunicator::receive_alerts() {
+  for (;;) {
+    int arrived = 0;
+    MPI_Status status;
+    check(MPI_Iprobe(MPI_ANY_SOURCE, kAlertTag, traffic_->control, &arrived, &status), "MPI_Iprobe");
+    if (arrived == 0) return;
+    check(MPI_Recv(nullptr, 0, MPI_BYTE, status.MPI_SOURCE, kAlertTag, traffic_->control, MPI_STATUS_IGNORE),
+          "MPI_Recv");
+    ++alerts_received_;
+  }
+}
+
+void MpiCommunicator::note_failure(std::string_view cause) { note_->set(cause); }
+
+bool MpiCommunicator::close(double timeout_s) {
+  if (!traffic_) return true;
+  if (!mpi_is_usable()) return false;
+  constexpr int kYields = 64;  // polls before the first sleep
+  constexpr std::chrono::microseconds kSleep{50};
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::duration<double>(timeout_s);
+  check(MPI_Iallgather(&traffic_->farewell, 2, MPI_INT64_T, traffic_->farewells.data(), 2, MPI_INT64_T,
+                       traffic_->control, &traffic_->farewell_request),
+        "MPI_Iallgather");
+  for (int polls = 0;; ++polls) {
+    const Ending ending = progress_closing();
+    if (ending == Ending::complete) {
+      free_communicators();
+      return true;
+    }
+    if (ending == Ending::impossible || std::chrono::steady_clock::now() >= deadline) {
+      abandon();
+      return false;
+    }
+    if (polls < kYields)
+      std::this_thread::yield();
+    else
+      std::this_thread::sleep_for(kSleep);
+  }
+}
+
+MpiCommunicator::Ending MpiCommunicator::progress_closing() {
+  int known = 0;
+  check(MPI_Test(&traffic_->farewell_request, &known, MPI_STATUS_IGNORE), "MPI_Test");
+  if (known == 0) return Ending::waiting;
+
+  std::int64_t expected = -traffic_->farewell.alerts;
+  for (const Farewell& other : traffic_->farewells) {
+    // A sum that one rank has not started will never be complete on the others.
+    if (other.sums != traffic_->farewell.sums) return Ending::impossible;
+    expected += other.alerts;
+  }
+  receive_alerts();
+  const bool complete = alerts_received_ == expected && sends_complete() && lanes_complete();
+  return complete ? Ending::complete : Ending::waiting;
+}
+
+bool MpiCommunicator::sends_complete() {
+  int done = 0;
+  check(MPI_Testall(static_cast<int>(traffic_->alerts.size()), traffic_->alerts.data(), &done, MPI_STATUSES_IGNORE),
+        "MPI_Testall");
+  return done != 0;
+}
+
+bool MpiCommunicator::lanes_complete() {
+  return std::ranges::all_of(traffic_->lanes, [](Lane& lane) {
+    int done = 0;
+    check(MPI_Test(&lane.request, &done, MPI_STATUS_IGNORE), "MPI_Test");  // the result is nobody's any more
+    return done != 0;
+  });
+}
+
+// MPI calls this collective, but Open MPI and MPICH free locally.
+void MpiCommunicator::free_communicators() noexcept {
+  MPI_Comm_free(&traffic_->sums);
+  MPI_Comm_free(&traffic_->control);
+  traffic_.reset();
+}
+
+void MpiCommunicator::abandon() noexcept {
+  static_cast<void>(traffic_.release());  // NOLINT(bugprone-unused-return-value): leaked on purpose, see Traffic
+}
+
+std::unique_ptr<Communicator> make_communicator(MPI_Comm comm) {
+  require_thread_level();
+  if (comm == MPI_COMM_NULL) throw Error("make_communicator: the communicator is MPI_COMM_NULL");
+  int is_inter = 0;
+  check(MPI_Comm_test_inter(comm, &is_inter), "MPI_Comm_test_inter");
+  if (is_inter != 0)
+    throw Error("make_communicator: an intercommunicator has two groups; pass MPI_Intercomm_merge's result");
+  return std::make_unique<MpiCommunicator>(comm, std::make_shared<FailureNote>());
+}
+
+}  // namespace forebay

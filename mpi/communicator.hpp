@@ -1,0 +1,97 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <forebay/mpi.hpp>
+
+namespace forebay {
+
+// The cause of a failure, shared by a session and all duplicates of its communicator. Any thread.
+class FailureNote {
+ public:
+  // The first cause is kept: later ones are usually consequences.
+  void set(std::string_view cause);
+  [[nodiscard]] std::string get() const;
+
+ private:
+  mutable std::mutex mutex_;
+  std::string cause_;
+};
+
+// Communicator over duplicates of an MPI communicator. See forebay/communicator.hpp for the contract.
+class MpiCommunicator final : public Communicator {
+ public:
+  // Collective over `parent`.
+  MpiCommunicator(MPI_Comm parent, std::shared_ptr<FailureNote> note);
+  // Never waits for other ranks: without close() it frees only what is idle and leaks the rest.
+  ~MpiCommunicator() override;
+  MpiCommunicator(const MpiCommunicator&) = delete;
+  MpiCommunicator& operator=(const MpiCommunicator&) = delete;
+
+  [[nodiscard]] std::uint32_t rank() const noexcept override { return rank_; }
+  [[nodiscard]] std::uint32_t size() const noexcept override { return size_; }
+  [[nodiscard]] std::unique_ptr<Communicator> duplicate() const override;
+  void start_sum(std::size_t lane, std::span<std::int64_t> values) override;
+  [[nodiscard]] bool test(std::size_t lane) override;
+  [[nodiscard]] std::vector<std::byte> broadcast(std::vector<std::byte> bytes, std::uint32_t root) override;
+  [[nodiscard]] std::vector<std::string> all_gather(std::string_view text) override;
+  [[nodiscard]] std::unique_ptr<SharedMemory> share_on_node(std::size_t bytes) override;
+  void alert() override;
+  [[nodiscard]] bool alerted() override;
+  void note_failure(std::string_view cause) override;
+  bool close(double timeout_s) override;
+
+ private:
+  // One operation on its way. MPI works on `values`, not on the caller's memory: an operation that is abandoned
+  // may still complete, and write, during the trainer's own MPI calls.
+  struct Lane {
+    MPI_Request request = MPI_REQUEST_NULL;
+    std::vector<std::int64_t> values;
+    std::span<std::int64_t> result;
+  };
+
+  // What a rank tells all others when it closes.
+  struct Farewell {
+    std::int64_t alerts = 0;  // sent to each other rank
+    std::int64_t sums = 0;    // started
+  };
+
+  // Everything that MPI may still read or write while an operation is open; leaked whole if one stays open.
+  struct Traffic {
+    // Sums have a communicator of their own, so that a rank that closes early cannot be matched with another's sum.
+    MPI_Comm sums = MPI_COMM_NULL;
+    MPI_Comm control = MPI_COMM_NULL;
+    std::array<Lane, kLanes> lanes;
+    std::vector<MPI_Request> alerts;
+    Farewell farewell;
+    std::vector<Farewell> farewells;  // by rank
+    MPI_Request farewell_request = MPI_REQUEST_NULL;
+  };
+
+  enum class Ending : std::uint8_t { waiting, complete, impossible };
+
+  [[nodiscard]] static std::unique_ptr<Traffic> open(MPI_Comm parent);
+  void receive_alerts();
+  // How far close() has come; never blocks.
+  [[nodiscard]] Ending progress_closing();
+  [[nodiscard]] bool sends_complete();
+  [[nodiscard]] bool lanes_complete();
+  void free_communicators() noexcept;
+  void abandon() noexcept;
+
+  std::unique_ptr<Traffic> traffic_;  // null once closed
+  std::shared_ptr<FailureNote> note_;
+  std::uint32_t rank_ = 0;
+  std::uint32_t size_ = 1;
+  std::int64_t alerts_received_ = 0;
+};
+
+}  // namespace forebay

@@ -1,0 +1,98 @@
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <forebay/error.hpp>
+
+#include "check.hpp"
+#include "communicator.hpp"
+
+namespace forebay {
+namespace {
+
+// Prints the cause, then ends all ranks with exit code 1. Any thread: at MPI_THREAD_FUNNELED a worker's call is out of
+// contract, but the process is lost already and the other ranks must not be left hanging.
+[[noreturn]] void abort_job(const std::string& cause) noexcept {
+  std::fprintf(stderr, "forebay: %s\n", cause.c_str());
+  std::fflush(nullptr);
+  if (mpi_is_usable()) MPI_Abort(MPI_COMM_WORLD, 1);
+  std::abort();
+}
+
+std::string with_rank(const std::string& text) {
+  if (!mpi_is_usable()) return text;
+  int rank = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  return "rank " + std::to_string(rank) + ": " + text;
+}
+
+std::string describe_current_exception() noexcept {
+  const std::exception_ptr current = std::current_exception();
+  if (!current) return "std::terminate was called";
+  try {
+    std::rethrow_exception(current);
+  } catch (const std::exception& error) {
+    return std::string("uncaught exception: ") + error.what();
+  } catch (...) {
+    return "uncaught exception of unknown type";
+  }
+}
+
+[[noreturn]] void abort_on_terminate() noexcept { abort_job(with_rank(describe_current_exception())); }
+
+// Returns whether this call initialised MPI.
+bool initialise(int& argc, char**& argv) {
+  int initialized = 0;
+  int finalized = 0;
+  MPI_Initialized(&initialized);
+  MPI_Finalized(&finalized);
+  if (finalized != 0) throw Error("MPI was finalised already and cannot be started again in this process");
+  if (initialized == 0) {
+    int provided = MPI_THREAD_SINGLE;
+    check(MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided), "MPI_Init_thread");
+  }
+  require_thread_level();
+  return initialized == 0;
+}
+
+bool is_set(const char* name) { return std::getenv(name) != nullptr; }
+
+}  // namespace
+
+struct MpiSession::Impl {
+  bool initialised_here;
+  int exceptions_at_start = std::uncaught_exceptions();
+  std::shared_ptr<FailureNote> note = std::make_shared<FailureNote>();
+  std::unique_ptr<MpiCommunicator> world = std::make_unique<MpiCommunicator>(MPI_COMM_WORLD, note);
+  std::terminate_handler previous = std::set_terminate(abort_on_terminate);
+};
+
+MpiSession::MpiSession(int& argc, char**& argv) : impl_(new Impl{.initialised_here = initialise(argc, argv)}) {}
+
+MpiSession::~MpiSession() {
+  if (std::uncaught_exceptions() > impl_->exceptions_at_start) {
+    // The exception itself cannot be asked while it is on its way; a noted cause names its rank itself.
+    const std::string noted = impl_->note->get();
+    abort_job(noted.empty() ? with_rank("an exception is leaving the scope of the MpiSession") : noted);
+  }
+  std::set_terminate(impl_->previous);
+  impl_->world.reset();
+  if (impl_->initialised_here && mpi_is_usable()) MPI_Finalize();
+}
+
+const Communicator& MpiSession::world() const noexcept { return *impl_->world; }
+int MpiSession::rank() const noexcept { return static_cast<int>(impl_->world->rank()); }
+int MpiSession::size() const noexcept { return static_cast<int>(impl_->world->size()); }
+
+bool launched_by_mpi() noexcept {
+  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_RANK", "MV2_COMM_WORLD_RANK"})
+    if (is_set(name)) return true;
+  // A batch script has SLURM_PROCID too; srun alone says how many tasks its step has.
+  const char* tasks = std::getenv("SLURM_STEP_NUM_TASKS");
+  return is_set("SLURM_PROCID") && tasks != nullptr && std::string_view(tasks) != "1";
+}
+
+}  // namespace forebay

@@ -1,0 +1,16 @@
+#include <forebay/policy.hpp>
+
+namespace forebay {
+namespace {
+
+class Block final : public Policy {
+ public:
+  Decision decide(const Signals& /*signals*/) override { return Decision::fresh; }
+  void served(Decision /*decision*/, const Signals& /*signals*/) override {}
+};
+
+}  // namespace
+
+std::unique_ptr<Policy> make_block_policy(const PolicyOptions& /*options*/) { return std::make_unique<Block>(); }
+
+}  // namespace forebay

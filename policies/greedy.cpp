@@ -1,0 +1,16 @@
+#include <forebay/policy.hpp>
+
+namespace forebay {
+namespace {
+
+class Greedy final : public Policy {
+ public:
+  Decision decide(const Signals& signals) override { return signals.depth > 0 ? Decision::fresh : Decision::reuse; }
+  void served(Decision /*decision*/, const Signals& /*signals*/) override {}
+};
+
+}  // namespace
+
+std::unique_ptr<Policy> make_greedy_policy(const PolicyOptions& /*options*/) { return std::make_unique<Greedy>(); }
+
+}  // namespace forebay

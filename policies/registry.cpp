@@ -1,0 +1,27 @@
+#include <utility>
+
+#include <forebay/error.hpp>
+#include <forebay/policy.hpp>
+
+namespace forebay {
+
+void PolicyRegistry::add(std::string name, PolicyFactory factory) {
+  factories_.insert_or_assign(std::move(name), std::move(factory));
+}
+
+std::vector<std::string> PolicyRegistry::names() const {
+  std::vector<std::string> names;
+  names.reserve(factories_.size());
+  for (const auto& [name, factory] : factories_) names.push_back(name);
+  return names;
+}
+
+std::unique_ptr<Policy> PolicyRegistry::make(const PolicyOptions& options) const {
+  const auto found = factories_.find(options.name);
+  if (found != factories_.end()) return found->second(options);
+  std::string known;
+  for (const auto& [name, factory] : factories_) known += (known.empty() ? "" : ", ") + name;
+  throw ConfigError("policy.name = \"" + options.name + "\": there is no such policy; known policies: " + known);
+}
+
+}  // namespace forebay

@@ -1,0 +1,152 @@
+#include "background.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+
+namespace forebay {
+namespace {
+
+float uniform(Random& random, float low, float high) { return static_cast<float>(random.uniform(low, high)); }
+
+Colour any_colour(Random& random, float low, float high) {
+  return {uniform(random, low, high), uniform(random, low, high), uniform(random, low, high)};
+}
+
+// 0 to 1 with level ends, so that cells of noise show no creases.
+float smooth(float t) { return t * t * (3 - 2 * t); }
+
+// A place between two neighbours on the lattice.
+struct Tap {
+  std::size_t cell;
+  float share;  // of the right (lower) neighbour
+};
+
+std::vector<Tap> taps(int length, int cell, float shift) {
+  std::vector<Tap> result;
+  result.reserve(static_cast<std::size_t>(length));
+  for (int i = 0; i < length; ++i) {
+    const float place = static_cast<float>(i) / static_cast<float>(cell) + shift;
+    const auto left = static_cast<std::size_t>(place);
+    result.push_back({left, smooth(place - static_cast<float>(left))});
+  }
+  return result;
+}
+
+std::vector<float> clouds(const Canvas& canvas, int coarsest, int finest, float amplitude, float roughness,
+                          Random& random) {
+  std::vector<float> plane(static_cast<std::size_t>(canvas.width()) * static_cast<std::size_t>(canvas.height()));
+  for (int cell = coarsest; cell >= finest; cell /= 2) {
+    add_noise(plane, canvas.width(), canvas.height(), cell, amplitude, random);
+    amplitude *= roughness;
+  }
+  return plane;
+}
+
+// Three colours mixed by two fields of clouds, with light and texture on top.
+void paint_areas(Canvas& canvas, Random& random) {
+  const int coarsest = std::max(canvas.width(), canvas.height()) / 2 + 1;
+  const Colour first = any_colour(random, 30, 210);
+  const Colour second = any_colour(random, 30, 210);
+  const Colour third = any_colour(random, 30, 210);
+  const auto mix = clouds(canvas, coarsest, 16, 0.6F, 0.5F, random);
+  const auto blend = clouds(canvas, coarsest, 16, 0.6F, 0.5F, random);
+  const auto texture = clouds(canvas, 32, 1, uniform(random, 8, 22), uniform(random, 0.6F, 0.8F), random);
+  const float slope_x = uniform(random, -50, 50) / static_cast<float>(canvas.width());
+  const float slope_y = uniform(random, -50, 50) / static_cast<float>(canvas.height());
+  std::size_t i = 0;
+  for (int y = 0; y < canvas.height(); ++y) {
+    for (int x = 0; x < canvas.width(); ++x, ++i) {
+      const float light = texture[i] + slope_x * static_cast<float>(x) + slope_y * static_cast<float>(y);
+      canvas.at(x, y) = first;
+      canvas.blend(x, y, second, std::clamp(0.5F + mix[i], 0.0F, 1.0F));
+      canvas.blend(x, y, third, std::clamp(0.3F + blend[i], 0.0F, 0.8F));
+      for (float& channel : canvas.at(x, y)) channel += light;
+    }
+  }
+}
+
+// A soft-edged patch.
+void paint_blob(Canvas& canvas, Random& random) {
+  const float radius = uniform(random, 0.04F, 0.2F) * static_cast<float>(std::min(canvas.width(), canvas.height()));
+  const float centre_x = uniform(random, 0, static_cast<float>(canvas.width()));
+  const float centre_y = uniform(random, 0, static_cast<float>(canvas.height()));
+  const float strength = uniform(random, 0.2F, 0.6F);
+  const Colour colour = any_colour(random, 20, 235);
+  for (int y = std::max(0, static_cast<int>(centre_y - radius)); y < canvas.height(); ++y) {
+    const float dy = (static_cast<float>(y) - centre_y) / radius;
+    if (dy >= 1) break;
+    for (int x = std::max(0, static_cast<int>(centre_x - radius)); x < canvas.width(); ++x) {
+      const float dx = (static_cast<float>(x) - centre_x) / radius;
+      if (dx >= 1) break;
+      const float distance = dx * dx + dy * dy;
+      if (distance < 1) canvas.blend(x, y, colour, strength * (1 - distance));
+    }
+  }
+}
+
+// A curve from edge to edge, like a twig, a cable or the line of a roof.
+void paint_stroke(Canvas& canvas, Random& random) {
+  const auto width = static_cast<float>(canvas.width());
+  const auto height = static_cast<float>(canvas.height());
+  const float thickness = uniform(random, 0.8F, 2.5F);
+  const float strength = uniform(random, 0.25F, 0.6F);
+  const Colour colour = any_colour(random, 10, 245);
+  const float start = uniform(random, 0, height);
+  const float slope = uniform(random, -1.5F, 1.5F);
+  const float bend = uniform(random, -1.5F, 1.5F) / width;
+  for (int x = 0; x < canvas.width(); ++x) {
+    const auto along = static_cast<float>(x);
+    const float middle = start + along * (slope + bend * along);
+    const float steepness = std::abs(slope + 2 * bend * along);
+    const float half = thickness * (1 + steepness) / 2;  // about as thick across however steep it is
+    const int top = std::max(0, static_cast<int>(std::floor(middle - half)));
+    const int bottom = std::min(canvas.height() - 1, static_cast<int>(std::ceil(middle + half)));
+    for (int y = top; y <= bottom; ++y) {
+      const float inside = std::clamp(half + 0.5F - std::abs(static_cast<float>(y) - middle), 0.0F, 1.0F);
+      canvas.blend(x, y, colour, strength * inside);
+    }
+  }
+}
+
+}  // namespace
+
+void add_noise(std::vector<float>& plane, int width, int height, int cell, float amplitude, Random& random) {
+  const auto horizontal = taps(width, cell, uniform(random, 0, 1));
+  const auto vertical = taps(height, cell, uniform(random, 0, 1));
+  const std::size_t columns = horizontal.back().cell + 2;
+  const std::size_t rows = vertical.back().cell + 2;
+  std::vector<float> lattice(columns * rows);
+  for (float& value : lattice) value = uniform(random, -amplitude, amplitude);
+
+  std::vector<float> line(columns);
+  float* out = plane.data();
+  for (const Tap& down : vertical) {
+    const float* upper = &lattice[down.cell * columns];
+    for (std::size_t i = 0; i < columns; ++i) line[i] = upper[i] + (upper[columns + i] - upper[i]) * down.share;
+    for (const Tap& across : horizontal) {
+      *out++ += line[across.cell] + (line[across.cell + 1] - line[across.cell]) * across.share;
+    }
+  }
+}
+
+void paint_background(Canvas& canvas, Random& random) {
+  paint_areas(canvas, random);
+  for (std::uint64_t left = 4 + random.below(8); left > 0; --left) paint_blob(canvas, random);
+  for (std::uint64_t left = 1 + random.below(5); left > 0; --left) paint_stroke(canvas, random);
+}
+
+void add_grain(Canvas& canvas, Random& random) {
+  constexpr float kStep = 1.0F / 8;
+  for (Colour& pixel : canvas.pixels()) {
+    // Three groups of bits make three bytes of noise, about -4 to 4 grey levels with most of it near 0.
+    const std::uint64_t bits = random.bits();
+    for (std::size_t c = 0; c < pixel.size(); ++c) {
+      const auto one = static_cast<float>((bits >> (16 * c)) & 31);
+      const auto other = static_cast<float>((bits >> (16 * c + 8)) & 31);
+      pixel[c] += (one - other) * kStep;
+    }
+  }
+}
+
+}  // namespace forebay

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace CLI {
+class App;
+}
+
+namespace forebay {
+
+// What a command line asks for. Parsing only fills it in; `run` does the work afterwards, so that usage errors and
+// failures of the work stay apart.
+struct Invocation {
+  int& argc;  // as main() got them, for MPI
+  char**& argv;
+  std::function<int()> run;  // set by the command that was named; returns the exit code, throws ConfigError and Error
+};
+
+// Each adds one command with its options, help and examples. `invocation` must outlive `app`.
+void add_config_command(CLI::App& app, Invocation& invocation);
+void add_feed_command(CLI::App& app, Invocation& invocation);
+void add_index_command(CLI::App& app, Invocation& invocation);
+void add_make_dataset_command(CLI::App& app, Invocation& invocation);
+
+// The --set flag of a command: one override each time it is given.
+void add_set_option(CLI::App& command, std::vector<std::string>& overrides);
+
+}  // namespace forebay

@@ -1,0 +1,232 @@
+#include "dataset_maker.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <cmath>
+#include <condition_variable>
+#include <cstring>
+#include <exception>
+#include <fstream>
+#include <mutex>
+#include <numeric>
+#include <span>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <forebay/error.hpp>
+#include <forebay/random.hpp>
+
+#include "jpeg_writer.hpp"
+#include "scene.hpp"
+#include "shapes.hpp"
+
+namespace forebay {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Keys of the independent random streams of a dataset.
+enum class Stream : std::uint8_t { counts, classes, pictures };
+
+void write_file(const fs::path& file, std::span<const char> bytes) {
+  errno = 0;
+  std::ofstream out(file, std::ios::binary | std::ios::trunc);
+  out.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  out.close();
+  if (!out) throw Error("cannot write " + file.string() + ": " + std::strerror(errno));
+}
+
+void make_directories(const fs::path& directory) {
+  std::error_code error;
+  fs::create_directories(directory, error);
+  if (error) throw Error("cannot make the folder " + directory.string() + ": " + error.message());
+}
+
+// Pascal VOC counts pixels from 1 and includes the last one.
+std::string annotation(const std::string& file, const Scene& scene) {
+  const auto element = [](const char* name, const std::string& value) {
+    return std::string("<") + name + ">" + value + "</" + name + ">";
+  };
+  const auto number = [&](const char* name, int value) { return element(name, std::to_string(value)); };
+  std::string xml = "<annotation>\n  " + element("folder", "JPEGImages") + "\n  " + element("filename", file) + "\n";
+  xml += "  <size>" + number("width", scene.image.width) + number("height", scene.image.height) + number("depth", 3) +
+         "</size>\n  " + number("segmented", 0) + "\n";
+  for (const PaintedObject& object : scene.objects) {
+    const Box& box = object.box;
+    xml += "  <object>\n    " + element("name", std::string(shapes()[object.shape].name)) + "\n    " +
+           element("pose", "Unspecified") + number("truncated", 0) + number("difficult", 0) + "\n    <bndbox>" +
+           number("xmin", box.left + 1) + number("ymin", box.top + 1) + number("xmax", box.right) +
+           number("ymax", box.bottom) + "</bndbox>\n  </object>\n";
+  }
+  return xml + "</annotation>\n";
+}
+
+// Decides what is in each image, without painting any.
+class Contents {
+ public:
+  explicit Contents(const DatasetPlan& plan) : plan_(plan), first_(plan.images + 1) {
+    for (std::uint64_t image = 0; image < plan.images; ++image) {
+      Random random(key64(plan.seed, Stream::counts, image));
+      first_[image + 1] = first_[image] + 1 + random.below(plan.most_objects);
+    }
+  }
+
+  [[nodiscard]] std::uint64_t objects() const noexcept { return first_.back(); }
+
+  // Shapes of the image's objects.
+  [[nodiscard]] std::vector<std::size_t> of(std::uint64_t image) const {
+    std::vector<std::size_t> chosen;
+    for (std::uint64_t object = first_[image]; object < first_[image + 1]; ++object) {
+      chosen.push_back(shape_of(object));
+    }
+    return chosen;
+  }
+
+ private:
+  // Every run of `classes` objects holds each class once, in an order of its own: that keeps the classes even.
+  [[nodiscard]] std::size_t shape_of(std::uint64_t object) const {
+    std::vector<std::size_t> order(plan_.classes);
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    Random random(key64(plan_.seed, Stream::classes, object / plan_.classes));
+    for (std::size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[random.below(i)]);
+    return order[object % plan_.classes];
+  }
+
+  const DatasetPlan& plan_;
+  std::vector<std::uint64_t> first_;  // number of an image's first object among all objects
+};
+
+// Writes single images; any thread.
+class Writer {
+ public:
+  Writer(const DatasetPlan& plan, const Contents& contents, std::uint64_t training)
+      : plan_(plan), contents_(contents), training_(training) {}
+
+  void make_folders() const {
+    for (const fs::path& root : roots()) {
+      if (plan_.layout == DatasetPlan::Layout::voc) {
+        make_directories(root / "JPEGImages");
+        make_directories(root / "Annotations");
+        continue;
+      }
+      for (const Shape& shape : shapes().first(plan_.classes)) make_directories(root / shape.name);
+    }
+  }
+
+  // Returns the bytes of the JPEG file.
+  [[nodiscard]] std::uint64_t write(std::uint64_t image) const {
+    const bool is_folder = plan_.layout == DatasetPlan::Layout::folder;
+    const std::vector<std::size_t> chosen = contents_.of(image);
+    const Scene scene =
+        paint_scene(plan_.width, plan_.height, chosen, is_folder, key64(plan_.seed, Stream::pictures, image));
+    const std::vector<std::byte> jpeg = encode_jpeg(scene.image, plan_.quality);
+    const fs::path root = root_of(image);
+    const std::string name = number_of(image);
+    const fs::path folder = is_folder ? root / shapes()[chosen.front()].name : root / "JPEGImages";
+    write_file(folder / (name + ".jpg"), {reinterpret_cast<const char*>(jpeg.data()), jpeg.size()});
+    if (!is_folder) write_file(root / "Annotations" / (name + ".xml"), annotation(name + ".jpg", scene));
+    return jpeg.size();
+  }
+
+ private:
+  [[nodiscard]] std::vector<fs::path> roots() const {
+    if (plan_.split <= 0) return {plan_.directory};
+    return {plan_.directory / "train", plan_.directory / "val"};
+  }
+  [[nodiscard]] fs::path root_of(std::uint64_t image) const { return roots()[image < training_ ? 0 : 1]; }
+
+  // From 1, with leading zeros, so that names sort as numbers do.
+  [[nodiscard]] std::string number_of(std::uint64_t image) const {
+    const std::size_t digits = std::max<std::size_t>(6, std::to_string(plan_.images).size());
+    const std::string number = std::to_string(image + 1);
+    return std::string(digits - number.size(), '0') + number;
+  }
+
+  const DatasetPlan& plan_;
+  const Contents& contents_;
+  std::uint64_t training_;
+};
+
+// Calls work(i) for all i < total on several threads, and `progress` on this one. Rethrows the first failure.
+template <typename Work, typename Progress>
+void for_all(std::uint64_t total, unsigned threads, Work work, Progress progress) {
+  std::atomic<std::uint64_t> next{0};
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::uint64_t done = 0;
+  unsigned running = threads;
+  std::exception_ptr failure;
+  const auto run = [&] {
+    try {
+      for (std::uint64_t i = next++; i < total; i = next++) {
+        work(i);
+        const std::lock_guard lock(mutex);
+        ++done;
+      }
+    } catch (...) {
+      const std::lock_guard lock(mutex);
+      if (!failure) failure = std::current_exception();
+      next = total;
+    }
+    const std::lock_guard lock(mutex);
+    --running;
+    changed.notify_one();
+  };
+  std::vector<std::jthread> pool;
+  for (unsigned i = 0; i < threads; ++i) pool.emplace_back(run);
+  std::unique_lock lock(mutex);
+  while (!changed.wait_for(lock, std::chrono::milliseconds(100), [&] { return running == 0; })) {
+    const std::uint64_t so_far = done;
+    lock.unlock();
+    progress(so_far, total);
+    lock.lock();
+  }
+  if (failure) std::rethrow_exception(failure);
+}
+
+void check(const DatasetPlan& plan) {
+  if (plan.classes < 1 || plan.classes > shapes().size()) {
+    throw ConfigError("--classes " + std::to_string(plan.classes) + ": there are shapes for 1 to " +
+                      std::to_string(shapes().size()) + " classes");
+  }
+  const std::size_t room = most_objects(plan.width, plan.height);
+  if (plan.most_objects > room) {
+    throw ConfigError("--objects " + std::to_string(plan.most_objects) + ": a picture of " +
+                      std::to_string(plan.width) + "x" + std::to_string(plan.height) + " has room for " +
+                      std::to_string(room) + "; make --size larger or --objects smaller");
+  }
+}
+
+// Images that go to the training part.
+std::uint64_t training_images(const DatasetPlan& plan) {
+  if (plan.split <= 0) return plan.images;
+  const auto held_out = static_cast<std::uint64_t>(std::llround(static_cast<double>(plan.images) * plan.split));
+  if (held_out == 0 || held_out >= plan.images) {
+    throw ConfigError("--split leaves one part without images: " + std::to_string(held_out) + " of " +
+                      std::to_string(plan.images) + " would be held out");
+  }
+  return plan.images - held_out;
+}
+
+}  // namespace
+
+MadeDataset make_dataset(const DatasetPlan& plan, const std::function<void(std::uint64_t, std::uint64_t)>& progress) {
+  check(plan);
+  const Contents contents(plan);
+  const std::uint64_t training = training_images(plan);
+  const Writer writer(plan, contents, training);
+  writer.make_folders();
+  std::atomic<std::uint64_t> bytes{0};
+  for_all(
+      plan.images, std::max(1U, plan.threads), [&](std::uint64_t image) { bytes += writer.write(image); },
+      [&](std::uint64_t done, std::uint64_t total) {
+        if (progress) progress(done, total);
+      });
+  return {training, plan.images - training, contents.objects(), bytes};
+}
+
+}  // namespace forebay

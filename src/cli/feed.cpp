@@ -1,0 +1,133 @@
+#include "feed.hpp"
+
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <forebay/config.hpp>
+#include <forebay/feeder.hpp>
+#include <forebay/summary.hpp>
+
+#include "emulated_trainer.hpp"
+#include "feeder/coordinator.hpp"
+#include "id_log.hpp"
+#include "job.hpp"
+#include "stop_on_signal.hpp"
+#include "summary_table.hpp"
+
+namespace forebay {
+namespace {
+
+void write_file(const std::string& file, const std::string& text) {
+  std::ofstream out(file, std::ios::trunc);
+  out << text << "\n";
+  out.flush();
+  if (!out) throw Error("--summary: cannot write " + file + ": " + std::strerror(errno));
+}
+
+// Every rank's summary, on every rank. Collective.
+std::vector<Summary> gather_summaries(const Feeder& feeder, Communicator& communicator) {
+  std::vector<Summary> ranks;
+  for (const std::string& json : communicator.all_gather(to_json(feeder.summary()))) {
+    ranks.push_back(summary_from_json(json));
+  }
+  return ranks;
+}
+
+void report(const FeedArguments& arguments, const Feeder& feeder, Communicator& communicator) {
+  const std::vector<Summary> ranks = gather_summaries(feeder, communicator);
+  if (communicator.rank() != 0) return;
+  const Summary job = combine(ranks);
+  if (!arguments.quiet) std::fputs(summary_table(feeder.options().policy.name, job, ranks).c_str(), stdout);
+  std::fflush(stdout);
+  if (!arguments.summary.empty()) write_file(arguments.summary, to_json(job, ranks));
+}
+
+// Serves until the end. The failure that ended the run, if one did: all ranks have it, at the same step.
+std::optional<std::string> run_to_the_end(Feeder& feeder, EmulatedTrainer& trainer, IdLog* ids) {
+  for (;;) {
+    std::optional<Lease> batch;
+    try {
+      batch = feeder.next();
+    } catch (const Error& error) {
+      return error.what();
+    }
+    if (!batch) return std::nullopt;
+    if (ids != nullptr) ids->write(*batch);
+    trainer.step();
+  }
+}
+
+int say_failure(const Communicator& communicator, const std::string& failure, int exit_code) {
+  if (communicator.rank() == 0) std::fprintf(stderr, "forebay: error: %s\n", failure.c_str());
+  return exit_code;
+}
+
+// What each rank prepares on its own; all ranks have it or all have the failure of one.
+struct Prepared {
+  Options options;
+  std::optional<IdLog> ids;
+};
+
+std::optional<std::string> prepare(const FeedArguments& arguments, Communicator& communicator, Prepared& prepared) {
+  std::string failure;
+  try {
+    prepared.options = load_options(arguments.config, arguments.overrides);
+    if (!arguments.log_ids.empty()) prepared.ids.emplace(arguments.log_ids, communicator.rank());
+  } catch (const std::exception& error) {
+    failure = error.what();
+  }
+  return agreed_failure(communicator, failure);
+}
+
+int feed_as(Job& job, Communicator& communicator, const FeedArguments& arguments, const std::atomic<bool>& stop) {
+  Prepared prepared;
+  if (const auto failure = prepare(arguments, communicator, prepared)) return say_failure(communicator, *failure, 2);
+  std::optional<Feeder> feeder;
+  try {
+    Parts parts;
+    parts.stop = &stop;
+    feeder.emplace(prepared.options, job.world(), std::move(parts));
+  } catch (const ConfigError& error) {
+    return say_failure(communicator, error.what(), 2);
+  } catch (const Error& error) {
+    return say_failure(communicator, error.what(), 1);
+  }
+  if (communicator.rank() == 0 && !arguments.quiet) std::fprintf(stderr, "[forebay] %s\n", feeder->describe().c_str());
+  EmulatedTrainer trainer(prepared.options.trainer, prepared.options.seed, job, stop);
+
+  const auto failure = run_to_the_end(*feeder, trainer, prepared.ids ? &*prepared.ids : nullptr);
+  feeder->close();
+  report(arguments, *feeder, communicator);
+  return failure ? say_failure(communicator, *failure, 1) : 0;
+}
+
+}  // namespace
+
+int feed(const FeedArguments& arguments, int& argc, char**& argv) {
+  constexpr std::array kSignals{SIGTERM, SIGINT};
+  constexpr auto kWayOut = std::chrono::milliseconds(200);
+  const auto job = Job::start(argc, argv);
+  const StopOnSignal signals(kSignals);
+  const auto communicator = job->world().duplicate();
+  // Failures that all ranks have in common end in an exit code. One that a single rank meets (its id log's disk is
+  // full, say) must end the others too: it leaves through the session, which aborts the job.
+  try {
+    const int exit_code = feed_as(*job, *communicator, arguments, StopOnSignal::flag());
+    if (StopOnSignal::flag() && communicator->size() > 1) exit_at_the_latest(kWayOut, exit_code);
+    return exit_code;
+  } catch (const std::exception& error) {
+    communicator->note_failure("rank " + std::to_string(communicator->rank()) + ": " + error.what());
+    throw;
+  }
+}
+
+}  // namespace forebay

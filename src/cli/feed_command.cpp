@@ -1,0 +1,60 @@
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include <CLI/CLI.hpp>
+
+#include "commands.hpp"
+#include "feed.hpp"
+
+namespace forebay {
+namespace {
+
+// The short flags as they were given; each stands for a key of [run].
+struct Shortcuts {
+  std::int64_t steps = 0;
+  std::int64_t epochs = 0;
+  bool eval = false;
+};
+
+void apply(const Shortcuts& shortcuts, FeedArguments& arguments) {
+  if (shortcuts.steps > 0) arguments.overrides.push_back("run.steps=" + std::to_string(shortcuts.steps));
+  if (shortcuts.epochs > 0) {
+    arguments.overrides.emplace_back("run.steps=0");
+    arguments.overrides.push_back("run.epochs=" + std::to_string(shortcuts.epochs));
+  }
+  if (shortcuts.eval) arguments.overrides.emplace_back("run.eval=true");
+}
+
+}  // namespace
+
+void add_feed_command(CLI::App& app, Invocation& invocation) {
+  auto arguments = std::make_shared<FeedArguments>();
+  auto shortcuts = std::make_shared<Shortcuts>();
+  CLI::App* command = app.add_subcommand("feed", "Run the feeder against an emulated trainer and print a summary");
+  command->add_option("CONFIG", arguments->config, "configuration file")->required();
+  add_set_option(*command, arguments->overrides);
+  CLI::Option* steps = command->add_option("--steps", shortcuts->steps, "end after so many steps of each rank")
+                           ->check(CLI::PositiveNumber)
+                           ->type_name("N");
+  command->add_option("--epochs", shortcuts->epochs, "end after so many epochs")
+      ->check(CLI::PositiveNumber)
+      ->type_name("E")
+      ->excludes(steps);
+  command->add_flag("--eval", shortcuts->eval, "in order, once, never reuses");
+  command->add_option("--summary", arguments->summary, "write the summary as JSON")->type_name("FILE");
+  command->add_option("--log-ids", arguments->log_ids, "write what was served to DIR/ids.RANK.jsonl")->type_name("DIR");
+  command->add_flag("--quiet", arguments->quiet, "print no summary");
+  command->footer(
+      "Examples:\n"
+      "  forebay feed feed.toml                                       one rank\n"
+      "  mpirun -n 4 forebay feed feed.toml --epochs 2                four ranks that share the data\n"
+      "  forebay feed feed.toml --set policy.name=block --set trainer.step_ms=0 --summary rate.json\n"
+      "                                                               how fast the data can come at all");
+  command->callback([arguments, shortcuts, &invocation] {
+    apply(*shortcuts, *arguments);
+    invocation.run = [arguments, &invocation] { return feed(*arguments, invocation.argc, invocation.argv); };
+  });
+}
+
+}  // namespace forebay

@@ -1,0 +1,83 @@
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <forebay/config.hpp>
+#include <forebay/dataset.hpp>
+
+#include <CLI/CLI.hpp>
+
+#include "commands.hpp"
+#include "index_report.hpp"
+#include "terminal.hpp"
+
+namespace forebay {
+namespace {
+
+struct IndexArguments {
+  std::string path;
+  std::vector<std::string> overrides;
+  std::string format;
+  std::string save;
+  std::int64_t skipped = 20;
+  bool json = false;
+};
+
+DatasetOptions dataset_options(const IndexArguments& arguments) {
+  const bool is_config = std::filesystem::path(arguments.path).extension() == ".toml";
+  Options options = is_config ? load_options(arguments.path, arguments.overrides)
+                              : parse_options("", "defaults", arguments.overrides);
+  if (!is_config) options.dataset.path = arguments.path;
+  if (!arguments.format.empty()) options.dataset.format = arguments.format;
+  validate(options);
+  return options.dataset;
+}
+
+int print_index(const IndexArguments& arguments) {
+  const auto start = std::chrono::steady_clock::now();
+  const auto dataset = [&] {
+    ProgressBar bar("indexing");
+    return open_dataset(dataset_options(arguments),
+                        [&](std::uint64_t done, std::uint64_t total) { bar.update(done, total); });
+  }();
+  const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
+  if (!arguments.save.empty()) save_index(*dataset, arguments.save);
+
+  const IndexReport report(*dataset);
+  if (arguments.json) {
+    std::puts(to_json(report).c_str());
+    return 0;
+  }
+  std::fputs(to_text(report, static_cast<std::uint64_t>(arguments.skipped)).c_str(), stdout);
+  std::printf("%-13s%.2f s\n", "time", taken.count());
+  if (!arguments.save.empty()) std::printf("%-13s%s\n", "saved", arguments.save.c_str());
+  return 0;
+}
+
+}  // namespace
+
+void add_index_command(CLI::App& app, Invocation& invocation) {
+  auto arguments = std::make_shared<IndexArguments>();
+  CLI::App* command = app.add_subcommand("index", "Say what a dataset holds, and what was left out and why");
+  command->add_option("PATH", arguments->path, "data (a folder, list or idx file), or a configuration (.toml)")
+      ->required();
+  command->add_option("--format", arguments->format, "auto | voc | filelist | folder | idx");
+  command->add_option("--save", arguments->save, "write the index to this file (dataset.index of a configuration)");
+  command->add_option("--skipped", arguments->skipped, "how many of the entries left out to name")
+      ->check(CLI::Range(0, 1'000'000'000))
+      ->capture_default_str();
+  command->add_flag("--json", arguments->json, "print one JSON object instead");
+  add_set_option(*command, arguments->overrides);
+  command->footer(
+      "Examples:\n"
+      "  forebay index data/VOC2012\n"
+      "  forebay index feed.toml --json\n"
+      "  forebay index train.txt --format filelist --save train.index");
+  command->callback([arguments, &invocation] { invocation.run = [arguments] { return print_index(*arguments); }; });
+}
+
+}  // namespace forebay

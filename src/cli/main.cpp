@@ -1,0 +1,83 @@
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <string>
+
+#include <forebay/error.hpp>
+
+#include <CLI/CLI.hpp>
+
+#include "commands.hpp"
+
+namespace forebay {
+namespace {
+
+constexpr int kRunFailed = 1;
+constexpr int kBadUsage = 2;
+
+int fail(const std::string& message, int exit_code) {
+  std::fflush(stdout);
+  std::fprintf(stderr, "forebay: error: %s\n", message.c_str());
+  return exit_code;
+}
+
+// The command that help should be asked of: "forebay", or "forebay index" when that much was understood.
+std::string understood(const CLI::App& app) {
+  const auto named = app.get_subcommands();
+  return named.empty() ? app.get_name() : app.get_name() + " " + named.front()->get_name();
+}
+
+int report_usage(const CLI::App& app, const CLI::ParseError& error) {
+  if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
+  std::string message = error.what();
+  const auto unknown = app.remaining();
+  if (app.get_subcommands().empty()) {
+    message = unknown.empty() ? "no command was given" : "there is no command or option \"" + unknown.front() + "\"";
+  }
+  return fail(message + " (see " + understood(app) + " --help)", kBadUsage);
+}
+
+int run(int argc, char** argv) {
+  CLI::App app("Feeds data-parallel trainers so that they never wait for storage.", "forebay");
+  app.set_version_flag("--version", "forebay " FOREBAY_VERSION);
+  app.require_subcommand(1);
+  app.footer(
+      "Exit codes: 0 ok, 1 the run failed, 2 bad usage or configuration.\n"
+      "forebay COMMAND --help has the options of a command, and examples.");
+  Invocation invocation{argc, argv, {}};
+  add_feed_command(app, invocation);
+  add_index_command(app, invocation);
+  add_config_command(app, invocation);
+  add_make_dataset_command(app, invocation);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return report_usage(app, error);
+  }
+  const int exit_code = invocation.run();
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+    throw Error("cannot write to standard output: " + std::string(std::strerror(errno)));
+  }
+  return exit_code;
+}
+
+}  // namespace
+
+void add_set_option(CLI::App& command, std::vector<std::string>& overrides) {
+  command.add_option("--set", overrides, "override a key of the configuration; may be repeated")
+      ->type_name("SECTION.KEY=VALUE")
+      ->allow_extra_args(false);
+}
+
+}  // namespace forebay
+
+int main(int argc, char** argv) {
+  try {
+    return forebay::run(argc, argv);
+  } catch (const forebay::ConfigError& error) {
+    return forebay::fail(error.what(), forebay::kBadUsage);
+  } catch (const std::exception& error) {
+    return forebay::fail(error.what(), forebay::kRunFailed);
+  }
+}

@@ -1,0 +1,125 @@
+#include <charconv>
+#include <cstdint>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <thread>
+
+#include <forebay/error.hpp>
+
+#include <CLI/CLI.hpp>
+
+#include "commands.hpp"
+#include "dataset_maker.hpp"
+#include "scene.hpp"
+#include "shapes.hpp"
+#include "terminal.hpp"
+
+namespace forebay {
+namespace {
+
+struct MakeDatasetArguments {
+  DatasetPlan plan{.directory = {}, .images = 1000, .classes = 8, .seed = 17};
+  std::string directory;
+  std::string size = "320x240";
+  std::string layout = "voc";
+  std::size_t objects = 0;  // 0: not given
+  bool force = false;
+};
+
+void read_size(const std::string& text, DatasetPlan& plan) {
+  const char* const end = text.data() + text.size();
+  const auto width = std::from_chars(text.data(), end, plan.width);
+  const bool has_x = width.ec == std::errc{} && width.ptr != end && *width.ptr == 'x';
+  const auto height = has_x ? std::from_chars(width.ptr + 1, end, plan.height) : width;
+  constexpr int kMost = 16384;
+  const auto is_usable = [](int side) { return side >= kSmallestSide && side <= kMost; };
+  if (has_x && height.ec == std::errc{} && height.ptr == end && is_usable(plan.width) && is_usable(plan.height)) return;
+  throw ConfigError("--size " + text + ": expected WIDTHxHEIGHT in pixels such as 320x240, from " +
+                    std::to_string(kSmallestSide) + " to " + std::to_string(kMost) + " each");
+}
+
+// As many as fit well, when the user did not say.
+std::size_t usual_objects(const DatasetPlan& plan) {
+  constexpr std::size_t kUsual = 4;
+  return std::clamp<std::size_t>(most_objects(plan.width, plan.height), 1, kUsual);
+}
+
+void refuse_full(const std::filesystem::path& directory) {
+  std::error_code error;
+  if (!std::filesystem::exists(directory, error)) return;
+  if (!std::filesystem::is_directory(directory, error)) {
+    throw ConfigError(directory.string() + " is not a folder");
+  }
+  if (std::filesystem::is_empty(directory, error) && !error) return;
+  throw ConfigError(directory.string() + (error ? ": " + error.message()
+                                                : " is not empty: name another folder, or "
+                                                  "write into it with --force"));
+}
+
+DatasetPlan plan_of(const MakeDatasetArguments& arguments) {
+  DatasetPlan plan = arguments.plan;
+  plan.directory = arguments.directory;
+  read_size(arguments.size, plan);
+  plan.layout = arguments.layout == "voc" ? DatasetPlan::Layout::voc : DatasetPlan::Layout::folder;
+  plan.most_objects = arguments.objects > 0 ? arguments.objects : usual_objects(plan);
+  if (plan.layout == DatasetPlan::Layout::folder) {
+    if (arguments.objects > 1) throw ConfigError("--objects: with --layout folder every image holds one object");
+    plan.most_objects = 1;
+  }
+  if (plan.threads == 0) plan.threads = std::max(1U, std::thread::hardware_concurrency());
+  return plan;
+}
+
+int make(const MakeDatasetArguments& arguments) {
+  const DatasetPlan plan = plan_of(arguments);
+  if (!arguments.force) refuse_full(plan.directory);
+  const MadeDataset made = [&] {
+    ProgressBar bar("painting");
+    return make_dataset(plan, [&](std::uint64_t done, std::uint64_t total) { bar.update(done, total); });
+  }();
+  const std::string parts =
+      plan.split > 0 ? " (" + grouped(made.training) + " in train, " + grouped(made.validation) + " in val)" : "";
+  std::printf("%s: %s images%s of %dx%d, %s objects of %zu classes, %s\n", arguments.directory.c_str(),
+              grouped(plan.images).c_str(), parts.c_str(), plan.width, plan.height, grouped(made.objects).c_str(),
+              plan.classes, size_text(made.bytes).c_str());
+  return 0;
+}
+
+}  // namespace
+
+void add_make_dataset_command(CLI::App& app, Invocation& invocation) {
+  auto arguments = std::make_shared<MakeDatasetArguments>();
+  DatasetPlan& plan = arguments->plan;
+  plan.threads = 0;
+  CLI::App* command = app.add_subcommand("make-dataset", "Generate a learnable set of JPEG images with annotations");
+  command->add_option("DIR", arguments->directory, "folder to write, new or empty")->required();
+  command->add_option("--images", plan.images, "images in all")
+      ->check(CLI::Range(1, 100'000'000))
+      ->capture_default_str();
+  command->add_option("--classes", plan.classes, "classes of shapes")->capture_default_str();
+  command->add_option("--seed", plan.seed, "the same seed makes the same files")->capture_default_str();
+  command->add_option("--size", arguments->size, "WIDTHxHEIGHT of an image in pixels")->capture_default_str();
+  command->add_option("--objects", arguments->objects, "at most this many objects in an image (usually 4)")
+      ->check(CLI::Range(1, 1000));
+  command->add_option("--quality", plan.quality, "of the JPEG files")->check(CLI::Range(1, 100))->capture_default_str();
+  command->add_option("--layout", arguments->layout, "voc: images and XML | folder: a folder of images per class")
+      ->check(CLI::IsMember({"voc", "folder"}))
+      ->capture_default_str();
+  command->add_option("--split", plan.split, "hold out this share: writes DIR/train and DIR/val")
+      ->check(CLI::Range(0.0, 1.0));
+  command->add_option("--threads", plan.threads, "0 = as many as there are cores; never changes the files")
+      ->check(CLI::Range(0, 1024))
+      ->capture_default_str();
+  command->add_flag("--force", arguments->force, "write into a folder that is not empty, over files of the same name");
+  command->footer(
+      "Examples:\n"
+      "  forebay make-dataset data --images 2000 --classes 8 --split 0.2\n"
+      "  forebay make-dataset small --images 100 --size 96x72 --seed 3\n"
+      "  forebay make-dataset tree --layout folder --size 64x64");
+  command->callback([arguments, &invocation] { invocation.run = [arguments] { return make(*arguments); }; });
+}
+
+}  // namespace forebay

@@ -1,0 +1,212 @@
+#include "scene.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include <forebay/random.hpp>
+
+#include "background.hpp"
+#include "shapes.hpp"
+
+namespace forebay {
+namespace {
+
+// Where a shape stands: a pixel is turned back into the shape's own square.
+struct Placement {
+  double centre_x;
+  double centre_y;
+  double half_width;  // of the shape before it is turned
+  double half_height;
+  double cosine;
+  double sine;
+
+  [[nodiscard]] bool covers(const Shape& shape, double x, double y) const {
+    const double dx = x - centre_x;
+    const double dy = y - centre_y;
+    return shape.contains((dx * cosine + dy * sine) / half_width, (dy * cosine - dx * sine) / half_height);
+  }
+};
+
+// Cuts the picture into as many regions as there are objects, the largest first and across its longer side.
+std::vector<Box> cut(int width, int height, std::size_t count, Random& random) {
+  std::vector<Box> regions{{0, 0, width, height}};
+  const auto area = [](const Box& box) { return std::int64_t{box.width()} * box.height(); };
+  while (regions.size() < count) {
+    const auto largest = std::ranges::max_element(regions, {}, area);
+    Box rest = *largest;
+    const double share = random.uniform(0.44, 0.56);
+    if (rest.width() >= rest.height()) {
+      rest.left = largest->right = rest.left + static_cast<int>(rest.width() * share);
+    } else {
+      rest.top = largest->bottom = rest.top + static_cast<int>(rest.height() * share);
+    }
+    regions.push_back(rest);
+  }
+  for (std::size_t i = regions.size(); i > 1; --i) std::swap(regions[i - 1], regions[random.below(i)]);
+  return regions;
+}
+
+Placement place(const Box& region, double least, double most, Random& random) {
+  // Turned by t the tangent of half the angle, so that no library's sine decides a pixel.
+  constexpr double kMostTangent = 0.15;  // about 17 degrees
+  const double t = random.uniform(-kMostTangent, kMostTangent);
+  Placement placement{};
+  placement.cosine = (1 - t * t) / (1 + t * t);
+  placement.sine = 2 * t / (1 + t * t);
+
+  const double half = 0.5 * std::min(region.width(), region.height()) * random.uniform(least, most);
+  const double stretch = random.uniform(0.8, 1.0);
+  const bool is_narrow = random.below(2) == 0;
+  // The box of a turned square is larger than the square by this.
+  const double spread = placement.cosine + std::abs(placement.sine);
+  placement.half_width = half / spread * (is_narrow ? stretch : 1);
+  placement.half_height = half / spread * (is_narrow ? 1 : stretch);
+  placement.centre_x = random.uniform(region.left + half, region.right - half);
+  placement.centre_y = random.uniform(region.top + half, region.bottom - half);
+  return placement;
+}
+
+// The share of each pixel of a region that a shape covers, by 4 x 4 points.
+struct Mask {
+  Box box;
+  std::vector<float> share;  // rows of box
+};
+
+Mask cover(const Shape& shape, const Placement& placement, const Box& region) {
+  constexpr int kPoints = 4;
+  Mask mask{region, {}};
+  mask.share.reserve(static_cast<std::size_t>(region.width()) * static_cast<std::size_t>(region.height()));
+  for (int y = region.top; y < region.bottom; ++y) {
+    for (int x = region.left; x < region.right; ++x) {
+      int covered = 0;
+      for (int point = 0; point < kPoints * kPoints; ++point) {
+        const double dx = (point % kPoints + 0.5) / kPoints;
+        const double dy = (point / kPoints + 0.5) / kPoints;  // NOLINT(bugprone-integer-division): a row of points
+        covered += placement.covers(shape, x + dx, y + dy) ? 1 : 0;
+      }
+      mask.share.push_back(static_cast<float>(covered) / (kPoints * kPoints));
+    }
+  }
+  return mask;
+}
+
+// Calls visit(x, y, share) for every pixel that is touched.
+template <typename Visit>
+void for_covered(const Mask& mask, Visit visit) {
+  std::size_t i = 0;
+  for (int y = mask.box.top; y < mask.box.bottom; ++y) {
+    for (int x = mask.box.left; x < mask.box.right; ++x, ++i) {
+      if (mask.share[i] > 0) visit(x, y, mask.share[i]);
+    }
+  }
+}
+
+Box bounds(const Mask& mask) {
+  constexpr int kFar = std::numeric_limits<int>::max();
+  Box box{kFar, kFar, 0, 0};
+  for_covered(mask, [&](int x, int y, float share) {
+    if (share < 0.5F) return;
+    box = {std::min(box.left, x), std::min(box.top, y), std::max(box.right, x + 1), std::max(box.bottom, y + 1)};
+  });
+  return box;
+}
+
+float distance(const Colour& a, const Colour& b) {
+  // Luminance counts most: it is what survives chroma subsampling.
+  const float red = a[0] - b[0];
+  const float green = a[1] - b[1];
+  const float blue = a[2] - b[2];
+  const float luminance = 0.299F * red + 0.587F * green + 0.114F * blue;
+  return std::abs(luminance) + 0.15F * (std::abs(red) + std::abs(green) + std::abs(blue));
+}
+
+Colour mean_below(Canvas& canvas, const Mask& mask) {
+  Colour sum{};
+  float weight = 0;
+  for_covered(mask, [&](int x, int y, float share) {
+    for (std::size_t c = 0; c < sum.size(); ++c) sum[c] += canvas.at(x, y)[c] * share;
+    weight += share;
+  });
+  for (float& channel : sum) channel /= std::max(weight, 1.0F);
+  return sum;
+}
+
+// Any colour that stands out from what is below; the best of a few when none does.
+Colour contrasting(const Colour& below, Random& random) {
+  constexpr float kEnough = 75;
+  Colour best{};
+  float most = -1;
+  for (int tries = 0; tries < 24 && most < kEnough; ++tries) {
+    Colour colour{};
+    for (float& channel : colour) channel = static_cast<float>(random.uniform(5, 250));
+    const float found = distance(colour, below);
+    if (found > most) {
+      best = colour;
+      most = found;
+    }
+  }
+  return best;
+}
+
+// Fills the mask with one colour, lit from a side and a little uneven.
+void fill(Canvas& canvas, const Mask& mask, Random& random) {
+  constexpr int kGrainCell = 6;
+  const Colour colour = contrasting(mean_below(canvas, mask), random);
+  std::vector<float> texture(mask.share.size());
+  add_noise(texture, mask.box.width(), mask.box.height(), kGrainCell, static_cast<float>(random.uniform(2, 10)),
+            random);
+  const auto light_x = static_cast<float>(random.uniform(-30, 30)) / static_cast<float>(mask.box.width());
+  const auto light_y = static_cast<float>(random.uniform(-30, 30)) / static_cast<float>(mask.box.height());
+  const float middle_x = 0.5F * static_cast<float>(mask.box.left + mask.box.right);
+  const float middle_y = 0.5F * static_cast<float>(mask.box.top + mask.box.bottom);
+  for_covered(mask, [&](int x, int y, float share) {
+    const auto place = static_cast<std::size_t>((y - mask.box.top) * mask.box.width() + x - mask.box.left);
+    const float light =
+        texture[place] + light_x * (static_cast<float>(x) - middle_x) + light_y * (static_cast<float>(y) - middle_y);
+    Colour lit = colour;
+    for (float& channel : lit) channel += light;
+    canvas.blend(x, y, lit, share);
+  });
+}
+
+RgbImage quantised(Canvas& canvas) {
+  RgbImage image{canvas.width(), canvas.height(), {}};
+  image.bytes.reserve(canvas.pixels().size() * 3);
+  for (const Colour& pixel : canvas.pixels()) {
+    for (const float channel : pixel) {
+      image.bytes.push_back(static_cast<std::uint8_t>(std::lround(std::clamp(channel, 0.0F, 255.0F))));
+    }
+  }
+  return image;
+}
+
+}  // namespace
+
+std::size_t most_objects(int width, int height) noexcept {
+  if (std::min(width, height) < kSmallestSide) return 0;
+  // Cuts near the middle of the longer side leave the smallest region about half of an even share.
+  constexpr std::int64_t kArea = std::int64_t{2} * kSmallestSide * kSmallestSide;
+  return static_cast<std::size_t>(std::max<std::int64_t>(1, std::int64_t{width} * height / kArea));
+}
+
+Scene paint_scene(int width, int height, std::span<const std::size_t> chosen, bool close_up, std::uint64_t key) {
+  Random random(key);
+  Canvas canvas(width, height);
+  paint_background(canvas, random);
+  const std::vector<Box> regions = cut(width, height, chosen.size(), random);
+  const double least = close_up ? 0.75 : 0.55;
+  const double most = chosen.size() > 1 || close_up ? 0.96 : 0.75;
+  std::vector<PaintedObject> objects;
+  for (std::size_t i = 0; i < chosen.size(); ++i) {
+    const Shape& shape = shapes()[chosen[i]];
+    const Mask mask = cover(shape, place(regions[i], least, most, random), regions[i]);
+    fill(canvas, mask, random);
+    objects.push_back({chosen[i], bounds(mask)});
+  }
+  add_grain(canvas, random);
+  return {quantised(canvas), std::move(objects)};
+}
+
+}  // namespace forebay

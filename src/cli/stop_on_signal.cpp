@@ -1,0 +1,54 @@
+#include "stop_on_signal.hpp"
+
+#include <sys/time.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+namespace forebay {
+namespace {
+
+// A signal handler can reach nothing but static storage.
+std::atomic<bool> stop_flag{false};
+static_assert(std::atomic<bool>::is_always_lock_free);
+
+std::atomic<int> late_exit_code{0};
+static_assert(std::atomic<int>::is_always_lock_free);
+
+extern "C" void exit_late(int /*signal*/) { ::_exit(late_exit_code.load(std::memory_order_relaxed)); }
+
+extern "C" void set_stop_flag(int /*signal*/) { stop_flag.store(true, std::memory_order_relaxed); }
+
+}  // namespace
+
+StopOnSignal::StopOnSignal(std::span<const int> signals) {
+  stop_flag = false;
+  struct sigaction action {};
+  action.sa_handler = set_stop_flag;
+  action.sa_flags = SA_RESTART;
+  for (const int signal : signals.first(std::min(signals.size(), kMost))) {
+    signals_[count_] = signal;
+    ::sigaction(signal, &action, &previous_[count_]);
+    ++count_;
+  }
+}
+
+StopOnSignal::~StopOnSignal() {
+  for (std::size_t i = 0; i < count_; ++i) ::sigaction(signals_[i], &previous_[i], nullptr);
+}
+
+void exit_at_the_latest(std::chrono::milliseconds after, int exit_code) {
+  late_exit_code = exit_code;
+  struct sigaction action {};
+  action.sa_handler = exit_late;
+  ::sigaction(SIGALRM, &action, nullptr);
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(after);
+  itimerval timer{};
+  timer.it_value.tv_sec = seconds.count();
+  timer.it_value.tv_usec = std::chrono::microseconds(after - seconds).count();
+  ::setitimer(ITIMER_REAL, &timer, nullptr);
+}
+
+const std::atomic<bool>& StopOnSignal::flag() noexcept { return stop_flag; }
+
+}  // namespace forebay

@@ -1,0 +1,115 @@
+#include "check.hpp"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include <forebay/config.hpp>
+#include <forebay/error.hpp>
+
+#include "schema.hpp"
+#include "writer.hpp"
+
+namespace forebay::config {
+namespace {
+
+bool is_within(const Kind& kind, const Options& options) {
+  return std::visit(Overloaded{
+                        [](const Flag&) { return true; },
+                        [](const Seed&) { return true; },
+                        [](const TextList&) { return true; },
+                        [&](const Text& text) {
+                          return text.choices.empty() ||
+                                 std::ranges::find(text.choices, text.field.get(options)) != text.choices.end();
+                        },
+                        [&](const Choice& choice) { return choice.get(options) < choice.names.size(); },
+                        [&](const Budget& budget) {
+                          const BadBudget& value = budget.field.get(options);
+                          if (const auto* count = std::get_if<std::int64_t>(&value)) return *count >= 0;
+                          return Range<double>{0.0, 1.0}.contains(std::get<double>(value));
+                        },
+                        [&]<typename T, std::size_t N>(const Tuple<T, N>& tuple) {
+                          return std::ranges::all_of(tuple.field.get(options),
+                                                     [&](T value) { return tuple.range.contains(value); });
+                        },
+                        [&](const auto& number) { return number.range.contains(number.field.get(options)); },
+                    },
+                    kind);
+}
+
+std::optional<Problem> value_problem(const Options& options) {
+  for (const Key& key : keys()) {
+    if (is_within(key.kind, options)) continue;
+    return Problem{full_name(key),
+                   full_name(key) + ": expected " + expectation(key.kind) + ", found " + value_text(key, options)};
+  }
+  return std::nullopt;
+}
+
+std::optional<Problem> device_problem(const std::string& device) {
+  if (device == "auto" || device == "host") return std::nullopt;
+  const std::string sentence = "device = \"" + device + "\": ";
+  if (device == "cuda" || device.starts_with("cuda:")) {
+    return Problem{"device", sentence + R"(this build has no CUDA backend; use device = "host" or "auto")"};
+  }
+  return Problem{"device", sentence + R"(there is no such device; use "auto", "host", "cuda" or "cuda:N")"};
+}
+
+std::optional<Problem> unavailable(const Options& options) {
+  if (options.mpi.mode == MpiMode::lockstep) {
+    return Problem{"mpi.mode", R"(mpi.mode = "lockstep": not available yet; use mpi.mode = "local")"};
+  }
+  if (options.transform.when == When::dequeue) {
+    return Problem{"transform.when",
+                   R"(transform.when = "dequeue": not available yet; use transform.when = "enqueue")"};
+  }
+  return device_problem(options.device);
+}
+
+std::optional<Problem> disordered(const std::string& key, const std::array<double, 2>& range) {
+  if (range[0] <= range[1]) return std::nullopt;
+  return Problem{key, key + " = [" + to_text(range[0]) + ", " + to_text(range[1]) +
+                          "]: the smallest must come first, then the largest"};
+}
+
+std::optional<Problem> crossed_marks(const PolicyOptions& policy) {
+  if (policy.low <= policy.high) return std::nullopt;
+  return Problem{"policy.low", "policy.low = " + to_text(policy.low) + " is above policy.high = " +
+                                   to_text(policy.high) + ": reuse must start below where it stops"};
+}
+
+// Guards the sizes computed later against overflow; whether the memory is there is found out when it is taken.
+std::optional<Problem> oversized(const Options& options) {
+  constexpr double kMostBytes = 0x1p45;
+  constexpr double kChannels = 3;
+  const auto& [height, width] = options.transform.size;
+  const double batch = static_cast<double>(options.dataset.batch_size) * static_cast<double>(height) *
+                       static_cast<double>(width) * kChannels * static_cast<double>(size_of(options.transform.dtype));
+  const auto& queue = options.queue;
+  const auto slots = static_cast<double>(queue.capacity + queue.pool + queue.max_leases);
+  if (batch * slots <= kMostBytes) return std::nullopt;
+  return Problem{"queue.capacity",
+                 "dataset.batch_size, transform.size and queue (capacity + pool + max_leases) together need " +
+                     to_text(batch * slots / 0x1p40) + " TiB of memory: reduce one of them"};
+}
+
+}  // namespace
+
+std::optional<Problem> find_problem(const Options& options) {
+  if (auto problem = value_problem(options)) return problem;
+  if (auto problem = unavailable(options)) return problem;
+  if (auto problem = disordered("transform.scale", options.transform.scale)) return problem;
+  if (auto problem = disordered("transform.ratio", options.transform.ratio)) return problem;
+  if (auto problem = crossed_marks(options.policy)) return problem;
+  return oversized(options);
+}
+
+}  // namespace forebay::config
+
+namespace forebay {
+
+void validate(const Options& options) {
+  if (const auto problem = config::find_problem(options)) throw ConfigError(problem->message);
+}
+
+}  // namespace forebay

@@ -1,0 +1,281 @@
+#include "schema.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <type_traits>
+#include <utility>
+
+#include "writer.hpp"
+
+namespace forebay::config {
+namespace {
+
+// The value at the end of a path of member pointers: at<&Options::run, &RunOptions::steps>(options).
+template <auto... Path>
+const auto& at(const Options& options) {
+  return (options.*....*Path);
+}
+template <auto... Path>
+auto& in(Options& options) {
+  return (options.*....*Path);
+}
+
+template <auto... Path>
+using Value = std::remove_cvref_t<decltype(at<Path...>(std::declval<const Options&>()))>;
+
+template <auto... Path>
+constexpr Field<Value<Path...>> field() {
+  return {at<Path...>, in<Path...>};
+}
+
+template <auto... Path>
+constexpr Choice choice(std::span<const std::string_view> names) {
+  return {names, [](const Options& options) { return static_cast<std::size_t>(at<Path...>(options)); },
+          [](Options& options, std::size_t place) { in<Path...>(options) = static_cast<Value<Path...>>(place); }};
+}
+
+template <std::size_t N>
+using Names = std::array<std::string_view, N>;
+
+constexpr Names<5> kFormats{"auto", "voc", "filelist", "folder", "idx"};
+constexpr Names<2> kOnBad{"replace", "fail"};
+constexpr Names<3> kCrop{"none", "center", "random_resized"};
+constexpr Names<2> kLayout{"NCHW", "NHWC"};
+constexpr Names<4> kDType{"float32", "float16", "bfloat16", "uint8"};
+constexpr Names<2> kWhen{"enqueue", "dequeue"};
+constexpr Names<3> kOnMaxUses{"wait", "warn", "error"};
+constexpr Names<2> kPick{"current", "least_used"};
+constexpr Names<2> kMpiMode{"local", "lockstep"};
+constexpr Names<2> kEpochEnd{"next", "reuse"};
+constexpr Names<2> kScope{"rank", "node"};
+constexpr Names<3> kStepDistribution{"constant", "normal", "exponential"};
+constexpr Names<3> kLive{"auto", "always", "never"};
+
+constexpr std::int64_t kMany = std::int64_t{1} << 48;           // more than any run counts
+constexpr std::int64_t kMostPixels = 65'500LL * 65'500LL;       // the largest JPEG
+constexpr std::int64_t kMostAllreduce = std::int64_t{4} << 30;  // within an MPI count of floats
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+constexpr Range<std::int64_t> kCount{0, kMany};
+constexpr Range<std::int64_t> kPlaces{1, 4096};
+constexpr Range<double> kShare{0.0, 1.0};
+constexpr Range<double> kPositiveShare{0.0, 1.0, true};
+constexpr Range<double> kAmount{0.0, 1e9};  // milliseconds, seconds, megabytes: far beyond use, safe for clocks
+constexpr Range<double> kPixelValue{-1e6, 1e6};
+
+using O = Options;
+using Run = RunOptions;
+using Data = DatasetOptions;
+using Shape = TransformOptions;
+using Work = WorkerOptions;
+using Queue = QueueOptions;
+using Rule = PolicyOptions;
+using Mpi = MpiOptions;
+using Store = StorageOptions;
+using Log = TelemetryOptions;
+using Train = TrainerOptions;
+
+constexpr std::array kSections{
+    Section{"run", "how long; a trainer of your own may decide this itself"},
+    Section{"dataset", "what is served"},
+    Section{"transform", "how an image becomes a place in a batch"},
+    Section{"workers", "threads and memory of each rank"},
+    Section{"queue", "batches, not samples"},
+    Section{"policy", "fresh batch or reuse, decided at each step"},
+    Section{"mpi", "how ranks agree"},
+    Section{"storage", "an emulated slow or failing store in front of the dataset; all zero = none"},
+    Section{"telemetry", "what is written about the run"},
+    Section{"trainer", "the emulated trainer of forebay feed"},
+};
+
+constexpr std::array kKeys{
+    Key{"", "seed", Seed{field<&O::seed>()}, "the same seed gives the same batches"},
+    Key{"", "device", Text{field<&O::device>(), {}}, "auto | host | cuda | cuda:N"},
+    Key{"", "on_bad", choice<&O::on_bad>(kOnBad), "bad samples: replace (and quarantine) | fail"},
+    Key{"", "max_bad", Budget{field<&O::max_bad>()},
+        "distinct bad samples in the job: 0.05 = a share of the dataset, 5 = a count"},
+
+    Key{"run", "epochs", Integer{field<&O::run, &Run::epochs>(), {1, kMany}},
+        "permutations of the dataset to serve; ignored when steps > 0"},
+    Key{"run", "steps", Integer{field<&O::run, &Run::steps>(), kCount}, "end after this many steps; 0 = by epochs"},
+    Key{"run", "eval", Flag{field<&O::run, &Run::eval>()}, "in order, once, never reuses"},
+
+    Key{"dataset", "format", Text{field<&O::dataset, &Data::format>(), kFormats},
+        "auto | voc | filelist | folder | idx"},
+    Key{"dataset", "path", Text{field<&O::dataset, &Data::path>(), {}}, "folder, list file, or idx images file"},
+    Key{"dataset", "labels", Text{field<&O::dataset, &Data::labels>(), {}},
+        "filelist: a file of labels; idx: the labels file (else found by name)"},
+    Key{"dataset", "classes", TextList{field<&O::dataset, &Data::classes>()}, "class list; empty = found and sorted"},
+    Key{"dataset", "difficult", Flag{field<&O::dataset, &Data::difficult>()}, "voc: keep objects marked difficult"},
+    Key{"dataset", "index", Text{field<&O::dataset, &Data::index>(), {}},
+        "saved index: loaded when present, else built and saved there"},
+    Key{"dataset", "batch_size", Integer{field<&O::dataset, &Data::batch_size>(), {1, 1 << 20}},
+        "samples per batch and rank"},
+    Key{"dataset", "shuffle", Flag{field<&O::dataset, &Data::shuffle>()}, "another order in every epoch"},
+    Key{"dataset", "drop_last", Flag{field<&O::dataset, &Data::drop_last>()},
+        "drop what does not fill a batch at the end of an epoch"},
+
+    Key{"transform", "crop", choice<&O::transform, &Shape::crop>(kCrop), "none | center | random_resized"},
+    Key{"transform", "size", Tuple<std::int64_t, 2>{field<&O::transform, &Shape::size>(), {1, 16384}},
+        "height, width in pixels"},
+    Key{"transform", "scale", Tuple<double, 2>{field<&O::transform, &Shape::scale>(), kPositiveShare},
+        "random_resized: smallest and largest share of the area"},
+    Key{"transform", "ratio", Tuple<double, 2>{field<&O::transform, &Shape::ratio>(), {0.001, 1000.0}},
+        "random_resized: smallest and largest width / height"},
+    Key{"transform", "center_fraction", Real{field<&O::transform, &Shape::center_fraction>(), kPositiveShare},
+        "center: share of the largest centred region"},
+    Key{"transform", "mirror", Real{field<&O::transform, &Shape::mirror>(), kShare},
+        "probability of a left-right flip"},
+    Key{"transform", "mean", Tuple<double, 3>{field<&O::transform, &Shape::mean>(), kPixelValue},
+        "red, green, blue; (value - mean) / std"},
+    Key{"transform", "std", Tuple<double, 3>{field<&O::transform, &Shape::std>(), {0.0, 1e6, true}},
+        "unused for uint8, as is mean"},
+    Key{"transform", "layout", choice<&O::transform, &Shape::layout>(kLayout), "NCHW | NHWC"},
+    Key{"transform", "dtype", choice<&O::transform, &Shape::dtype>(kDType), "float32 | float16 | bfloat16 | uint8"},
+    Key{"transform", "exif", Flag{field<&O::transform, &Shape::exif>()}, "honour EXIF orientation"},
+    Key{"transform", "max_pixels", Integer{field<&O::transform, &Shape::max_pixels>(), {1, kMostPixels}},
+        "larger images are bad samples"},
+    Key{"transform", "when", choice<&O::transform, &Shape::when>(kWhen), "enqueue | dequeue (not available yet)"},
+
+    Key{"workers", "io", Threads{field<&O::workers, &Work::io>(), {0, 4096}}, "reader threads, or \"auto\""},
+    Key{"workers", "decode", Threads{field<&O::workers, &Work::decode>(), {0, 4096}},
+        "decoder threads; \"auto\" = the cores of this rank less one, at least one"},
+    Key{"workers", "bytes", Bytes{field<&O::workers, &Work::bytes>(), {1, kMany}}, "encoded bytes in flight"},
+
+    Key{"queue", "capacity", Integer{field<&O::queue, &Queue::capacity>(), kPlaces}, "ready batches the ring can hold"},
+    Key{"queue", "pool", Integer{field<&O::queue, &Queue::pool>(), kPlaces},
+        "resident batches a reuse may choose from, the current one included"},
+    Key{"queue", "max_leases", Integer{field<&O::queue, &Queue::max_leases>(), kPlaces},
+        "batches the trainer may hold at once"},
+
+    Key{"policy", "name", Text{field<&O::policy, &Rule::name>(), {}},
+        "block | interval | greedy | watermark | proportional"},
+    Key{"policy", "interval", Integer{field<&O::policy, &Rule::interval>(), {1, kMany}},
+        "interval: a fresh batch every N steps"},
+    Key{"policy", "low", Real{field<&O::policy, &Rule::low>(), kPositiveShare},
+        "watermark: start reusing below this share of capacity"},
+    Key{"policy", "high", Real{field<&O::policy, &Rule::high>(), kPositiveShare},
+        "watermark: stop reusing above this share of capacity"},
+    Key{"policy", "beta", Real{field<&O::policy, &Rule::beta>(), kPositiveShare},
+        "proportional: share of capacity at which every step is fresh"},
+    Key{"policy", "max_uses", Integer{field<&O::policy, &Rule::max_uses>(), kCount},
+        "serves of one batch, the fresh one included; 0 = no cap"},
+    Key{"policy", "on_max_uses", choice<&O::policy, &Rule::on_max_uses>(kOnMaxUses), "wait | warn | error"},
+    Key{"policy", "pick", choice<&O::policy, &Rule::pick>(kPick), "which resident batch: current | least_used"},
+    Key{"policy", "max_wait_ms", Real{field<&O::policy, &Rule::max_wait_ms>(), kAmount},
+        "prefer waiting this long over a reuse that exhaustion forces"},
+    Key{"policy", "watchdog_s", Real{field<&O::policy, &Rule::watchdog_s>(), kAmount},
+        "no fresh batch for this long is an error; 0 = never"},
+
+    Key{"mpi", "mode", choice<&O::mpi, &Mpi::mode>(kMpiMode), "local | lockstep (not available yet)"},
+    Key{"mpi", "lag", Integer{field<&O::mpi, &Mpi::lag>(), {1, 15}}, "steps between a census and its use"},
+    Key{"mpi", "virtual_shards", Integer{field<&O::mpi, &Mpi::virtual_shards>(), {1, 1 << 20}},
+        "most ranks that a run can be dealt to"},
+    Key{"mpi", "epoch_end", choice<&O::mpi, &Mpi::epoch_end>(kEpochEnd),
+        "next: start the next permutation | reuse: wait for all by reusing"},
+
+    Key{"storage", "latency_ms", Real{field<&O::storage, &Store::latency_ms>(), kAmount},
+        "mean time of a read before its first byte"},
+    Key{"storage", "jitter", Real{field<&O::storage, &Store::jitter>(), {0.0, 100.0}},
+        "coefficient of variation of the latency"},
+    Key{"storage", "bandwidth_mb_s", Real{field<&O::storage, &Store::bandwidth_mb_s>(), kAmount},
+        "10^6 bytes per second; 0 = unlimited"},
+    Key{"storage", "burst_mb", Real{field<&O::storage, &Store::burst_mb>(), kAmount},
+        "10^6 bytes that pass at once after an idle time"},
+    Key{"storage", "scope", choice<&O::storage, &Store::scope>(kScope), "who shares the bandwidth: rank | node"},
+    Key{"storage", "outage_every_s", Real{field<&O::storage, &Store::outage_every_s>(), kAmount},
+        "from one outage's end to the next; 0 = no outages"},
+    Key{"storage", "outage_s", Real{field<&O::storage, &Store::outage_s>(), {0.0, kInfinity}},
+        "length of an outage; inf = for ever"},
+    Key{"storage", "fail_rate", Real{field<&O::storage, &Store::fail_rate>(), kShare},
+        "share of reads that fail with a transient error"},
+
+    Key{"telemetry", "dir", Text{field<&O::telemetry, &Log::dir>(), {}}, "where the files go; \"\" = no files"},
+    Key{"telemetry", "per_step", Flag{field<&O::telemetry, &Log::per_step>()}, "one JSON line per step and rank"},
+    Key{"telemetry", "interval_s", Real{field<&O::telemetry, &Log::interval_s>(), kAmount},
+        "one line for people this often; 0 = none"},
+    Key{"telemetry", "live", choice<&O::telemetry, &Log::live>(kLive),
+        "status line: auto (on a terminal) | always | never"},
+
+    Key{"trainer", "step_ms", Real{field<&O::trainer, &Train::step_ms>(), kAmount}, "emulated compute time of a step"},
+    Key{"trainer", "step_distribution", choice<&O::trainer, &Train::step_distribution>(kStepDistribution),
+        "constant | normal | exponential"},
+    Key{"trainer", "allreduce_bytes", Bytes{field<&O::trainer, &Train::allreduce_bytes>(), {0, kMostAllreduce}},
+        "all-reduced at every step"},
+};
+
+std::string number(std::int64_t value) { return std::to_string(value); }
+
+// Limits are whole numbers or small decimals.
+std::string number(double value) {
+  const auto rounded = static_cast<std::int64_t>(value);
+  return static_cast<double>(rounded) == value ? number(rounded) : to_text(value);
+}
+
+template <typename T>
+std::string bounds(const Range<T>& range) {
+  if constexpr (std::is_floating_point_v<T>) {
+    if (range.high == kInfinity) return "of " + number(range.low) + " or more, or inf";
+  }
+  if (range.above_low) return "above " + number(range.low) + " and up to " + number(range.high);
+  return "from " + number(range.low) + " to " + number(range.high);
+}
+
+std::string one_of(std::span<const std::string_view> names) {
+  std::string text = "one of";
+  for (const auto name : names) text += (name == names.front() ? " \"" : ", \"") + std::string(name) + "\"";
+  return text;
+}
+
+template <std::size_t N>
+std::string tuple_of(const char* what, const std::string& range) {
+  return "an array of " + std::to_string(N) + " " + what + " " + range;
+}
+
+}  // namespace
+
+std::span<const Key> keys() noexcept { return kKeys; }
+std::span<const Section> sections() noexcept { return kSections; }
+
+const Key* find_key(std::string_view section, std::string_view name) noexcept {
+  const auto* const found =
+      std::ranges::find_if(kKeys, [&](const Key& key) { return key.section == section && key.name == name; });
+  return found == kKeys.end() ? nullptr : found;
+}
+
+const Section* find_section(std::string_view name) noexcept {
+  const auto* const found = std::ranges::find(kSections, name, &Section::name);
+  return found == kSections.end() ? nullptr : found;
+}
+
+std::string full_name(std::string_view section, std::string_view name) {
+  return section.empty() ? std::string(name) : std::string(section) + "." + std::string(name);
+}
+
+std::string expectation(const Kind& kind) {
+  return std::visit(
+      Overloaded{
+          [](const Flag&) { return std::string("true or false"); },
+          [](const Seed&) { return std::string("a whole number from 0 to 2^64 - 1 (as a string from 2^63 on)"); },
+          [](const Integer& integer) { return "a whole number " + bounds(integer.range); },
+          [](const Bytes& bytes) {
+            return "a number of bytes " + bounds(bytes.range) + R"(, or text such as "256MiB" or "64MB")";
+          },
+          [](const Threads& threads) {
+            return "\"auto\" or a whole number " + bounds(Range<std::int64_t>{1, threads.range.high});
+          },
+          [](const Real& real) { return "a number " + bounds(real.range); },
+          [](const Tuple<std::int64_t, 2>& pair) { return tuple_of<2>("whole numbers", bounds(pair.range)); },
+          [](const Tuple<double, 2>& pair) { return tuple_of<2>("numbers", bounds(pair.range)); },
+          [](const Tuple<double, 3>& triple) { return tuple_of<3>("numbers", bounds(triple.range)); },
+          [](const Text& text) { return text.choices.empty() ? std::string("a string") : one_of(text.choices); },
+          [](const TextList&) { return std::string(R"(an array of strings such as ["cat", "dog"])"); },
+          [](const Choice& options) { return one_of(options.names); },
+          [](const Budget&) {
+            return std::string("a share from 0.0 to 1.0, or a count as a whole number of 0 or more");
+          },
+      },
+      kind);
+}
+
+}  // namespace forebay::config

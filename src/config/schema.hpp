@@ -1,0 +1,119 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include <forebay/options.hpp>
+
+// One table of every key of the configuration. Reading, checking, writing and suggesting all work from it, so a new
+// key is one line in schema.cpp.
+namespace forebay::config {
+
+// Where a key's value lives in Options.
+template <typename T>
+struct Field {
+  const T& (*get)(const Options&);
+  T& (*in)(Options&);
+};
+
+// Permitted values, both ends included unless `above_low`. NaN is in no range.
+template <typename T>
+struct Range {
+  T low;
+  T high;
+  bool above_low = false;
+
+  [[nodiscard]] constexpr bool contains(T value) const noexcept {
+    return (above_low ? value > low : value >= low) && value <= high;
+  }
+};
+
+// The kinds of value a key can have.
+struct Flag {
+  Field<bool> field;
+};
+struct Seed {  // an integer, or its digits as a string: TOML integers end at 2^63 - 1
+  Field<std::uint64_t> field;
+};
+struct Integer {
+  Field<std::int64_t> field;
+  Range<std::int64_t> range;
+};
+struct Bytes {  // an integer, or text such as "256MiB"
+  Field<std::int64_t> field;
+  Range<std::int64_t> range;
+};
+struct Threads {  // an integer, or "auto" for 0
+  Field<std::int64_t> field;
+  Range<std::int64_t> range;
+};
+struct Real {  // integers are accepted too
+  Field<double> field;
+  Range<double> range;
+};
+template <typename T, std::size_t N>
+struct Tuple {
+  Field<std::array<T, N>> field;
+  Range<T> range;
+};
+struct Text {
+  Field<std::string> field;
+  std::span<const std::string_view> choices;  // empty: any text
+};
+struct TextList {
+  Field<std::vector<std::string>> field;
+};
+struct Choice {  // an enum whose enumerators are the places of their names
+  std::span<const std::string_view> names;
+  std::size_t (*get)(const Options&);
+  void (*set)(Options&, std::size_t);
+};
+struct Budget {  // an integer counts, a float is a share
+  Field<BadBudget> field;
+};
+
+using Kind = std::variant<Flag, Seed, Integer, Bytes, Threads, Real, Tuple<std::int64_t, 2>, Tuple<double, 2>,
+                          Tuple<double, 3>, Text, TextList, Choice, Budget>;
+
+struct Key {
+  std::string_view section;  // "" = top of the file
+  std::string_view name;
+  Kind kind;
+  std::string_view help;  // one line
+};
+
+struct Section {
+  std::string_view name;
+  std::string_view help;  // may be empty
+};
+
+// In the order of the file; keys of one section stand together.
+[[nodiscard]] std::span<const Key> keys() noexcept;
+[[nodiscard]] std::span<const Section> sections() noexcept;
+
+// Null when there is none.
+[[nodiscard]] const Key* find_key(std::string_view section, std::string_view name) noexcept;
+[[nodiscard]] const Section* find_section(std::string_view name) noexcept;
+
+// "policy.low"; "seed" for a key at the top.
+[[nodiscard]] std::string full_name(std::string_view section, std::string_view name);
+[[nodiscard]] inline std::string full_name(const Key& key) { return full_name(key.section, key.name); }
+
+// What a value of this kind must be, to follow the word "expected": "a whole number from 1 to 4096".
+[[nodiscard]] std::string expectation(const Kind& kind);
+
+// Helps to tell the kinds apart: std::visit(Overloaded{...}, key.kind).
+template <typename... Fs>
+struct Overloaded : Fs... {
+  using Fs::operator()...;
+};
+template <typename... Fs>
+Overloaded(Fs...) -> Overloaded<Fs...>;
+
+}  // namespace forebay::config

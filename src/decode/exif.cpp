@@ -1,0 +1,73 @@
+#include "exif.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <optional>
+
+namespace forebay {
+namespace {
+
+constexpr std::array<std::byte, 6> kExifHeader{std::byte{'E'}, std::byte{'x'}, std::byte{'i'},
+                                               std::byte{'f'}, std::byte{0},   std::byte{0}};
+constexpr std::uint16_t kOrientationTag = 0x0112;
+constexpr std::uint16_t kShort = 3;
+constexpr std::size_t kEntryBytes = 12;
+
+// A TIFF structure in either byte order; a read that would leave it gives nothing.
+class Tiff {
+ public:
+  explicit Tiff(std::span<const std::byte> bytes) noexcept : bytes_(bytes) {}
+
+  [[nodiscard]] bool find_byte_order() noexcept {
+    if (bytes_.size() < 2 || bytes_[0] != bytes_[1]) return false;
+    big_endian_ = bytes_[0] == std::byte{'M'};
+    return big_endian_ || bytes_[0] == std::byte{'I'};
+  }
+  [[nodiscard]] std::optional<std::uint16_t> u16(std::size_t at) const noexcept {
+    if (at > bytes_.size() || bytes_.size() - at < 2) return std::nullopt;
+    const auto first = std::to_integer<unsigned>(bytes_[at]);
+    const auto second = std::to_integer<unsigned>(bytes_[at + 1]);
+    return static_cast<std::uint16_t>(big_endian_ ? first << 8U | second : second << 8U | first);
+  }
+  [[nodiscard]] std::optional<std::uint32_t> u32(std::size_t at) const noexcept {
+    const auto first = u16(at);
+    const auto second = u16(at + 2);
+    if (!first || !second) return std::nullopt;
+    const std::uint32_t high = big_endian_ ? *first : *second;
+    const std::uint32_t low = big_endian_ ? *second : *first;
+    return high << 16U | low;
+  }
+
+ private:
+  std::span<const std::byte> bytes_;
+  bool big_endian_ = false;
+};
+
+}  // namespace
+
+bool is_exif(std::span<const std::byte> segment) noexcept {
+  return segment.size() >= kExifHeader.size() && std::equal(kExifHeader.begin(), kExifHeader.end(), segment.begin());
+}
+
+int exif_orientation(std::span<const std::byte> segment) noexcept {
+  constexpr int kAsStored = 1;
+  if (!is_exif(segment)) return kAsStored;
+  Tiff tiff(segment.subspan(kExifHeader.size()));
+  if (!tiff.find_byte_order() || tiff.u16(2) != 42) return kAsStored;
+  const auto directory = tiff.u32(4);
+  if (!directory) return kAsStored;
+  const auto entries = tiff.u16(*directory);
+  for (std::size_t i = 0; i < entries.value_or(0); ++i) {
+    const std::size_t entry = *directory + std::size_t{2} + i * kEntryBytes;
+    const auto tag = tiff.u16(entry);
+    if (!tag) return kAsStored;
+    if (*tag != kOrientationTag) continue;
+    if (tiff.u16(entry + 2) != kShort || tiff.u32(entry + 4) != 1U) return kAsStored;
+    const auto value = tiff.u16(entry + 8);
+    return value && *value >= 1 && *value <= 8 ? *value : kAsStored;
+  }
+  return kAsStored;
+}
+
+}  // namespace forebay

@@ -1,0 +1,35 @@
+#include "raw_sample.hpp"
+
+#include <cstring>
+#include <string>
+
+#include <forebay/error.hpp>
+
+namespace forebay {
+
+void decode_raw(std::span<const std::byte> bytes, std::int32_t width, std::int32_t height, std::int32_t channels,
+                Image& out) {
+  const auto shape = std::to_string(width) + " x " + std::to_string(height) + " x " + std::to_string(channels);
+  if (width < 1 || height < 1 || (channels != 1 && channels != 3)) {
+    throw SampleError("raw pixels of " + shape + " cannot be served: sides must be 1 or more, channels 1 or 3");
+  }
+  const auto pixels = static_cast<std::size_t>(width) * static_cast<std::size_t>(height);
+  if (bytes.size() / static_cast<std::size_t>(channels) != pixels ||
+      bytes.size() % static_cast<std::size_t>(channels) != 0) {
+    throw SampleError("raw pixels of " + shape + " need " +
+                      std::to_string(pixels * static_cast<std::size_t>(channels)) + " bytes, but there are " +
+                      std::to_string(bytes.size()));
+  }
+  out.resize(width, height);
+  if (channels == 3) {
+    std::memcpy(out.pixels.data(), bytes.data(), bytes.size());
+    return;
+  }
+  std::uint8_t* to = out.pixels.data();
+  for (const std::byte grey : bytes) {
+    to[0] = to[1] = to[2] = std::to_integer<std::uint8_t>(grey);
+    to += 3;
+  }
+}
+
+}  // namespace forebay

@@ -1,0 +1,54 @@
+#include "host_device.hpp"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <string>
+
+#include <forebay/error.hpp>
+
+namespace forebay {
+namespace {
+
+constexpr std::size_t kHugePage = 2UL * 1024 * 1024;
+constexpr std::size_t kPage = 4096;
+
+class HostArena final : public Arena {
+ public:
+  explicit HostArena(std::size_t bytes) : size_(std::max(bytes, kPage)), mapped_(size_ + kHugePage) {
+    void* const at = ::mmap(nullptr, mapped_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (at == MAP_FAILED) {
+      throw Error("cannot allocate " + std::to_string(bytes >> 20) + " MiB for the ring: " + std::strerror(errno) +
+                  "; lower queue.capacity, queue.pool, dataset.batch_size or transform.size");
+    }
+    mapping_ = static_cast<std::byte*>(at);
+    const auto address = reinterpret_cast<std::uintptr_t>(at);
+    data_ = mapping_ + ((address + kHugePage - 1) / kHugePage * kHugePage - address);
+    huge_ = size_ >= kHugePage && ::madvise(data_, size_, MADV_HUGEPAGE) == 0;
+    for (std::size_t offset = 0; offset < size_; offset += kPage) data_[offset] = std::byte{0};
+  }
+  ~HostArena() override { ::munmap(mapping_, mapped_); }
+  HostArena(const HostArena&) = delete;
+  HostArena& operator=(const HostArena&) = delete;
+
+  [[nodiscard]] std::span<std::byte> bytes() noexcept override { return {data_, size_}; }
+  [[nodiscard]] std::string_view describe() const noexcept override {
+    return huge_ ? "host memory, huge pages asked for" : "host memory";
+  }
+
+ private:
+  std::size_t size_;
+  std::size_t mapped_;
+  std::byte* mapping_ = nullptr;
+  std::byte* data_ = nullptr;
+  bool huge_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Arena> HostDevice::allocate(std::size_t bytes) { return std::make_unique<HostArena>(bytes); }
+
+}  // namespace forebay

@@ -1,0 +1,76 @@
+#include "bad_samples.hpp"
+
+#include <string>
+#include <utility>
+
+#include <forebay/error.hpp>
+
+namespace forebay {
+
+BadSamples::BadSamples(const Dataset& dataset, const Order& order, OnBad on_bad, ReadQueue& requests,
+                       QuarantineLog& quarantine, ConsoleLog& console, Failure& failure, std::function<void()> failed)
+    : dataset_(dataset),
+      order_(order),
+      on_bad_(on_bad),
+      requests_(requests),
+      quarantine_(quarantine),
+      console_(console),
+      failure_(failure),
+      failed_(std::move(failed)) {}
+
+void BadSamples::bad_sample(const ReadRequest& request, std::string_view reason) noexcept {
+  try {
+    replace(request, reason);
+  } catch (...) {
+    worker_failed(std::current_exception());
+  }
+}
+
+void BadSamples::will_retry(const ReadRequest& request, std::string_view reason) noexcept {
+  const std::uint64_t before = retries_.fetch_add(1, std::memory_order_relaxed);
+  if (before >= kRetriesTold) return;
+  try {
+    console_.warn(dataset_.name(request.sample) + ": " + std::string(reason) + "; reading it again" +
+                  (before + 1 == kRetriesTold ? " (further retries are only counted)" : ""));
+  } catch (...) {
+    worker_failed(std::current_exception());
+  }
+}
+
+void BadSamples::worker_failed(std::exception_ptr error) noexcept {
+  failure_.raise(std::move(error));
+  failed_();
+}
+
+void BadSamples::replace(const ReadRequest& request, std::string_view reason) {
+  const std::string path = dataset_.name(request.sample);
+  if (on_bad_ == OnBad::fail) {
+    throw Error(path + ": " + std::string(reason) +
+                R"( (on_bad = "fail"; "replace" would quarantine the sample and go on))");
+  }
+  if (request.attempt + 1 >= kMostAttempts) {
+    throw Error("position " + std::to_string(request.position) + " of epoch " + std::to_string(request.epoch) + ": " +
+                std::to_string(kMostAttempts) + " samples in a row are bad, the last " + path + ": " +
+                std::string(reason) + "; see the quarantine log and check dataset.path");
+  }
+  ReadRequest again = request;
+  ++again.attempt;
+  again.sample = order_.replacement(request.epoch, request.position, again.attempt);
+  {
+    const std::scoped_lock lock(mutex_);
+    if (known_.insert(request.sample).second) {
+      in_order_.push_back(request.sample);
+      quarantine_.add({.sample = request.sample,
+                       .path = path,
+                       .reason = reason,
+                       .epoch = request.epoch,
+                       .position = request.position,
+                       .attempt = request.attempt,
+                       .replacement = again.sample});
+      found_.store(in_order_.size(), std::memory_order_release);
+    }
+  }
+  requests_.push_urgent(again);
+}
+
+}  // namespace forebay

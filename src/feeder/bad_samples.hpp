@@ -1,0 +1,71 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <mutex>
+#include <string_view>
+#include <unordered_set>
+#include <vector>
+
+#include <forebay/dataset.hpp>
+#include <forebay/detail/pipeline.hpp>
+#include <forebay/options.hpp>
+#include <forebay/order.hpp>
+
+#include "failure.hpp"
+#include "source/read_queue.hpp"
+#include "telemetry/console_log.hpp"
+#include "telemetry/quarantine_log.hpp"
+
+namespace forebay {
+
+// What happens to samples that cannot be served: each is quarantined once, and its position gets another sample or,
+// under `on_bad = "fail"`, the run ends. Any worker thread reports; the trainer's thread collects for the budget.
+class BadSamples final : public BadSampleSink {
+ public:
+  // So many bad samples in a row at one position mean that hardly any sample of the dataset can be served.
+  static constexpr std::uint32_t kMostAttempts = 1000;
+  // Retries that are told on the console.
+  static constexpr std::uint64_t kRetriesTold = 3;
+
+  // `failed` is called after a failure was raised, to break waits. All references must outlive this.
+  BadSamples(const Dataset& dataset, const Order& order, OnBad on_bad, ReadQueue& requests, QuarantineLog& quarantine,
+             ConsoleLog& console, Failure& failure, std::function<void()> failed);
+
+  void bad_sample(const ReadRequest& request, std::string_view reason) noexcept override;
+  // Tells the first few; all are counted in the telemetry.
+  void will_retry(const ReadRequest& request, std::string_view reason) noexcept override;
+  void worker_failed(std::exception_ptr error) noexcept override;
+
+  // Calls report(id) for each bad sample met since the last call. The trainer's thread; costs one load when there is
+  // none.
+  template <typename Report>
+  void collect(Report&& report) {
+    if (found_.load(std::memory_order_acquire) == collected_) return;
+    const std::scoped_lock lock(mutex_);
+    for (; collected_ < in_order_.size(); ++collected_) report(in_order_[collected_]);
+  }
+
+ private:
+  void replace(const ReadRequest& request, std::string_view reason);
+
+  const Dataset& dataset_;
+  const Order& order_;
+  OnBad on_bad_;
+  ReadQueue& requests_;
+  QuarantineLog& quarantine_;
+  ConsoleLog& console_;
+  Failure& failure_;
+  std::function<void()> failed_;
+
+  std::atomic<std::uint64_t> retries_{0};
+  std::mutex mutex_;
+  std::unordered_set<std::uint64_t> known_;
+  std::vector<std::uint64_t> in_order_;  // of discovery
+  std::atomic<std::size_t> found_{0};    // in_order_.size()
+  std::size_t collected_ = 0;            // the trainer's thread
+};
+
+}  // namespace forebay

@@ -1,0 +1,156 @@
+#include "coordinator.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <utility>
+#include <variant>
+
+#include <forebay/error.hpp>
+
+namespace forebay {
+
+std::uint64_t allowed_bad(const BadBudget& budget, std::uint64_t samples) noexcept {
+  if (const auto* count = std::get_if<std::int64_t>(&budget))
+    return static_cast<std::uint64_t>(std::max<std::int64_t>(*count, 0));
+  constexpr double kRounding = 1e-6;  // 29 % of 100 are 29, although 0.29 * 100 is a little less
+  const double share = std::clamp(*std::get_if<double>(&budget), 0.0, 1.0);
+  return static_cast<std::uint64_t>(std::floor(share * static_cast<double>(samples) + kRounding));
+}
+
+std::optional<std::string> agreed_failure(Communicator& communicator, std::string_view mine) {
+  const auto errors = communicator.all_gather(mine);
+  const auto first = std::ranges::find_if(errors, [](const std::string& error) { return !error.empty(); });
+  if (first == errors.end()) return std::nullopt;
+  if (communicator.size() == 1) return *first;
+  return "rank " + std::to_string(first - errors.begin()) + ": " + *first;
+}
+
+Coordinator::Coordinator(Communicator& communicator, const RunPlan& plan, BadLimit limit,
+                         std::function<bool()> has_reason_to_end)
+    : communicator_(communicator),
+      plan_(plan),
+      limit_(std::move(limit)),
+      has_reason_to_end_(std::move(has_reason_to_end)),
+      census_(communicator, plan.lag, [this] {
+        if (has_reason_to_end_ && has_reason_to_end_()) alert_others();
+      }) {
+  if (bad_samples() > limit_.allowed) throw Error(too_many_bad());
+}
+
+void Coordinator::report_bad(std::uint64_t sample) {
+  if (seen_bad_.insert(sample).second) new_bad_.push_back(sample);
+}
+
+void Coordinator::report_error(std::string_view cause) {
+  if (error_.empty()) error_ = cause.empty() ? "unknown error" : cause;
+}
+
+Verdict Coordinator::step(bool stop_requested, std::uint64_t epochs_served) {
+  waited_ = {};
+  if (verdict_ != Verdict::proceed) return verdict_;
+  stop_requested_ = stop_requested_ || stop_requested;
+  if (wants_to_end()) alert_others();
+  census_.post(ballot(epochs_served));
+  if (plan_.steps > 0 && steps_ == plan_.steps) {
+    verdict_ = settle(Verdict::finished);
+    return verdict_;
+  }
+  ++steps_;
+  if (const Tally* tally = census_.due()) {
+    waited_ = census_.last_wait();
+    verdict_ = judge(*tally);
+    if (verdict_ == Verdict::finished || verdict_ == Verdict::stopped) verdict_ = settle(verdict_);
+  }
+  return verdict_;
+}
+
+bool Coordinator::interrupted(bool stop_requested) {
+  stop_requested_ = stop_requested_ || stop_requested;
+  if (!wants_to_end()) return communicator_.alerted();
+  alert_others();
+  return true;
+}
+
+Ballot Coordinator::ballot(std::uint64_t epochs_served) const noexcept {
+  return {.stop = stop_requested_,
+          .error = !error_.empty(),
+          .epoch_done = epochs_served > epochs_completed_,
+          .new_bad = static_cast<std::int64_t>(new_bad_.size()),
+          .epoch = epochs_completed_,
+          .bad_round = bad_round_};
+}
+
+// Everything here is a function of the tally and of what was agreed before, so that all ranks judge alike.
+Verdict Coordinator::judge(const Tally& tally) {
+  // A ballot posted before the last epoch was agreed says nothing about the one after it.
+  if (tally.epoch == epochs_completed_ && tally.epochs_done == communicator_.size()) ++epochs_completed_;
+
+  if (tally.errors > 0) return fail(agreed_failure(communicator_, error_).value_or("unknown error"));
+
+  // The sum counts a sample once per rank that met it; only the exchange tells how many are distinct.
+  const std::uint64_t agreed_bad = bad_samples() - new_bad_.size();
+  const bool may_be_too_many = agreed_bad + static_cast<std::uint64_t>(tally.new_bad) > limit_.allowed;
+  if (tally.bad_round == bad_round_ && may_be_too_many) {
+    exchange_bad();
+    if (bad_samples() > limit_.allowed) return fail(too_many_bad());
+  }
+
+  if (tally.stops > 0) return Verdict::stopped;
+  if (plan_.steps == 0 && epochs_completed_ >= plan_.epochs) return Verdict::finished;
+  return Verdict::proceed;
+}
+
+// All ranks end at this step. What they posted in the last steps must not be lost: an error becomes the verdict, and
+// the bad samples are counted exactly.
+Verdict Coordinator::settle(Verdict end) {
+  while (const Tally* tally = census_.rest()) {
+    waited_ += census_.last_wait();
+    if (judge(*tally) == Verdict::failed) return Verdict::failed;
+  }
+  exchange_bad();
+  if (end == Verdict::finished && bad_samples() > limit_.allowed) return fail(too_many_bad());
+  return end;
+}
+
+Verdict Coordinator::fail(std::string cause) {
+  cause_ = std::move(cause);
+  return Verdict::failed;
+}
+
+// More bad samples than allowed on this rank alone: the job will fail, so nobody need wait for a batch any more.
+bool Coordinator::wants_to_end() const noexcept {
+  return stop_requested_ || !error_.empty() || bad_samples() > limit_.allowed;
+}
+
+void Coordinator::alert_others() {
+  if (alerted_others_) return;
+  alerted_others_ = true;
+  if (communicator_.size() > 1) communicator_.alert();
+}
+
+void Coordinator::exchange_bad() {
+  const std::string_view mine(reinterpret_cast<const char*>(new_bad_.data()), new_bad_.size() * sizeof(std::uint64_t));
+  for (const std::string& theirs : communicator_.all_gather(mine)) {
+    for (std::size_t at = 0; at + sizeof(std::uint64_t) <= theirs.size(); at += sizeof(std::uint64_t)) {
+      std::uint64_t sample = 0;
+      std::memcpy(&sample, theirs.data() + at, sizeof(sample));
+      seen_bad_.insert(sample);
+    }
+  }
+  new_bad_.clear();
+  ++bad_round_;
+}
+
+std::string Coordinator::too_many_bad() const {
+  std::string message = std::to_string(bad_samples()) + " distinct bad samples in a dataset of " +
+                        std::to_string(limit_.samples) + ", but max_bad allows " + std::to_string(limit_.allowed);
+  if (limit_.skipped > 0) message += " (" + std::to_string(limit_.skipped) + " were found by the index)";
+  message += limit_.quarantine.empty() ? ": repair the files or raise max_bad"
+                                       : ": see " + limit_.quarantine +
+                                             " for each path and reason, repair the files or "
+                                             "raise max_bad";
+  return message;
+}
+
+}  // namespace forebay

@@ -1,0 +1,119 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_set>
+#include <vector>
+
+#include <forebay/communicator.hpp>
+#include <forebay/options.hpp>
+
+#include "census.hpp"
+
+namespace forebay {
+
+// What all ranks do at this step.
+enum class Verdict : std::uint8_t {
+  proceed,   // serve a batch
+  finished,  // the planned steps or epochs are done
+  stopped,   // somebody asked to stop
+  failed,    // Coordinator::cause() says why
+};
+
+// How long a run is. Equal on all ranks.
+struct RunPlan {
+  std::uint64_t epochs = 1;  // end once all ranks have served so many; ignored when steps > 0
+  std::uint64_t steps = 0;   // > 0: end after so many steps (evaluation knows their number beforehand)
+  std::size_t lag = 2;       // steps between a ballot and its effect
+};
+
+// How many distinct bad samples the job tolerates. Equal on all ranks.
+struct BadLimit {
+  std::uint64_t allowed = 0;  // one more is a failure
+  std::uint64_t skipped = 0;  // entries that the index left out already; they count
+  std::uint64_t samples = 0;  // in the dataset, for the message
+  std::string quarantine;     // the log to look into, for the message
+};
+
+// The number of bad samples that a budget allows in a dataset of so many samples, rounded down.
+[[nodiscard]] std::uint64_t allowed_bad(const BadBudget& budget, std::uint64_t samples) noexcept;
+
+// Collective and blocking: the error of the lowest rank that has one ("rank 2: ..." in a job of several), the same on
+// all ranks; nothing when every rank passed an empty text.
+[[nodiscard]] std::optional<std::string> agreed_failure(Communicator& communicator, std::string_view mine);
+
+// Makes all ranks end, fail and count epochs at the same step. Every rank calls step() once at the start of each
+// next(), before it serves; what it reports has effect `lag` steps later, on all ranks at once. Until then a rank
+// that cannot produce serves what it has.
+// Used by the thread that calls next().
+class Coordinator {
+ public:
+  // The communicator must outlive the coordinator. `has_reason_to_end` is asked while step() waits for other ranks,
+  // and must not block: true once this rank was asked to stop or something in it failed. The others can then be told
+  // although this rank is inside step(), and one of them may be waiting for a batch that never comes.
+  // Throws ConfigError (lag), and Error when the index alone has more bad entries than allowed, alike on all ranks.
+  Coordinator(Communicator& communicator, const RunPlan& plan, BadLimit limit,
+              std::function<bool()> has_reason_to_end = {});
+  Coordinator(const Coordinator&) = delete;
+  Coordinator& operator=(const Coordinator&) = delete;
+
+  // This rank met a sample that cannot be served. Repeats are ignored.
+  void report_bad(std::uint64_t sample);
+  // This rank cannot go on. The first cause is kept.
+  void report_error(std::string_view cause);
+
+  // The verdict for the step that begins now. A stop that was requested once stays requested. `epochs_served`: epochs
+  // that this rank has served fresh completely since the run began. Waits only for ranks that are more than `lag` steps
+  // behind, or at the end of the run. Keeps its answer once it is not `proceed`.
+  [[nodiscard]] Verdict step(bool stop_requested, std::uint64_t epochs_served);
+
+  // To be polled while a step waits for a batch: tells the other ranks if this one wants to end, and returns true if
+  // any does. The wait must then be given up and something else served, so that the verdict can be reached.
+  [[nodiscard]] bool interrupted(bool stop_requested);
+
+  // Epochs that all ranks have served completely; changes at the same step on every rank.
+  [[nodiscard]] std::uint64_t epochs_completed() const noexcept { return epochs_completed_; }
+  // Distinct bad samples that this rank knows of, the index's included. After `finished` and `stopped` exact and
+  // equal on all ranks.
+  [[nodiscard]] std::uint64_t bad_samples() const noexcept { return limit_.skipped + seen_bad_.size(); }
+  // Why the run failed; equal on all ranks.
+  [[nodiscard]] const std::string& cause() const noexcept { return cause_; }
+  // Time that the last step() waited for ranks that are behind.
+  [[nodiscard]] std::chrono::nanoseconds last_wait() const noexcept { return waited_; }
+
+ private:
+  [[nodiscard]] Ballot ballot(std::uint64_t epochs_served) const noexcept;
+  [[nodiscard]] Verdict judge(const Tally& tally);
+  [[nodiscard]] Verdict settle(Verdict end);
+  [[nodiscard]] Verdict fail(std::string cause);
+  [[nodiscard]] bool wants_to_end() const noexcept;
+  void alert_others();
+  void exchange_bad();
+  [[nodiscard]] std::string too_many_bad() const;
+
+  Communicator& communicator_;
+  RunPlan plan_;
+  BadLimit limit_;
+  std::function<bool()> has_reason_to_end_;
+  Census census_;
+  Verdict verdict_ = Verdict::proceed;
+  std::string error_;  // this rank's, empty = none
+  std::string cause_;
+  std::uint64_t steps_ = 0;
+  std::uint64_t epochs_completed_ = 0;
+  std::chrono::nanoseconds waited_{0};
+  bool stop_requested_ = false;
+  bool alerted_others_ = false;
+
+  // Bad samples: seen = agreed by the job (the same set on all ranks) + new (this rank's since the last exchange).
+  std::unordered_set<std::uint64_t> seen_bad_;
+  std::vector<std::uint64_t> new_bad_;
+  std::uint64_t bad_round_ = 0;  // exchanges made; a ballot of an earlier round counts samples that are agreed by now
+};
+
+}  // namespace forebay

@@ -1,0 +1,134 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include <forebay/detail/device.hpp>
+#include <forebay/feeder.hpp>
+#include <forebay/order.hpp>
+
+#include "coordinator.hpp"
+#include "failure.hpp"
+#include "pipeline.hpp"
+#include "residents.hpp"
+#include "telemetry/console_log.hpp"
+#include "telemetry/quarantine_log.hpp"
+#include "telemetry/run_counters.hpp"
+#include "telemetry/telemetry.hpp"
+
+namespace forebay {
+
+// The composition root: makes the rooms' parts from the options and drives them from next(). Members stand in the
+// order of their dependence; each may use those above it.
+class Feeder::Impl {
+ public:
+  // Collective.
+  Impl(Options options, std::unique_ptr<Communicator> communicator, Parts parts);
+  ~Impl() { close(); }
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
+
+  [[nodiscard]] std::optional<Lease> next();
+  void request_stop() noexcept;
+  void close();
+
+  [[nodiscard]] Summary summary() const;
+  [[nodiscard]] std::string describe() const;
+  [[nodiscard]] const Options& options() const noexcept { return options_; }
+  [[nodiscard]] const std::shared_ptr<const Dataset>& dataset() const noexcept { return dataset_; }
+  [[nodiscard]] const Order& order() const noexcept { return *order_; }
+  [[nodiscard]] std::uint64_t epochs_completed() const noexcept { return coordinator_->epochs_completed(); }
+
+ private:
+  using Clock = SlotRing::Clock;
+
+  // What one step serves.
+  struct Served {
+    std::uint32_t slot = LeaseMaker::kEmpty;
+    std::uint64_t use_index = 0;
+    Decision decision = Decision::fresh;
+    bool padding = false;
+    std::uint32_t depth = 0;  // on entry
+  };
+
+  // Construction, in order.
+  void agree_on_options();
+  void open_dataset_and_order();
+  void meet_the_node();
+  void start_production();
+  void wait_for_first_batch();
+  void end_if_stopped_at_start();
+  [[nodiscard]] std::uint64_t turns_to_produce() const;
+  [[nodiscard]] RunPlan run_plan() const;
+  [[nodiscard]] BadLimit bad_limit() const;
+
+  // What telemetry asks for; any thread.
+  [[nodiscard]] Gauges gauges() const;
+
+  // next(), in order.
+  [[nodiscard]] bool agree_to_go_on(Clock::time_point entered);
+  [[nodiscard]] Served serve();
+  void record(const Served& served, Clock::time_point entered);
+
+  // The policy's decision, or nothing when it failed.
+  [[nodiscard]] std::optional<Decision> decide(const Signals& now);
+  // True when this rank has nothing fresh to serve until the others have caught up.
+  [[nodiscard]] bool must_pad() noexcept;
+  [[nodiscard]] Served pad(std::uint32_t depth) noexcept;
+  [[nodiscard]] Served serve_fresh(std::uint32_t depth);
+  [[nodiscard]] Signals signals(std::uint32_t depth, std::uint64_t uses, Clock::duration waited) noexcept;
+  // Waits for a batch; false when the wait was broken by a stop, an error, the watchdog or another rank's alert.
+  [[nodiscard]] bool wait_for_batch(Clock::time_point deadline);
+  void watch(std::uint32_t depth);
+  [[nodiscard]] Clock::time_point watchdog_deadline() const;
+  void raise_watchdog();
+  void warn_of_capped_reuses();
+
+  [[nodiscard]] bool stop_requested() const noexcept;
+  [[nodiscard]] std::uint64_t epochs_served() const noexcept;
+  [[nodiscard]] std::uint64_t turns_taken() const noexcept { return fresh_ + padding_turns_; }
+
+  Options options_;
+  std::unique_ptr<Communicator> communicator_;
+  Parts parts_;
+  Clock::time_point constructed_;
+  std::shared_ptr<const Dataset> dataset_;
+  std::optional<Order> order_;
+  std::unique_ptr<SharedMemory> node_memory_;
+  std::uint32_t node_ranks_ = 1;
+  WorkerPlan workers_;
+
+  std::unique_ptr<ConsoleLog> console_;
+  std::unique_ptr<QuarantineLog> quarantine_;
+  Failure failure_;
+  std::unique_ptr<Device> device_;
+  std::shared_ptr<SlotStore> store_;
+  std::unique_ptr<Pipeline> pipeline_;
+  std::unique_ptr<RuledPolicy> policy_;
+  std::unique_ptr<RunCounters> counters_;
+  std::unique_ptr<Residents> residents_;
+  std::unique_ptr<Telemetry> telemetry_;
+  std::unique_ptr<Coordinator> coordinator_;
+
+  std::atomic<bool> stop_{false};
+  bool ended_ = false;
+  bool closed_ = false;
+  bool failure_reported_ = false;
+  std::string cause_;  // of the failure that ended the run
+
+  std::uint64_t step_ = 0;
+  std::uint64_t fresh_ = 0;
+  std::uint64_t padding_turns_ = 0;  // turns taken that were not this rank's own (Order: padding)
+  std::uint64_t capped_reuses_ = 0;
+  std::uint32_t last_slot_ = LeaseMaker::kEmpty;
+  double startup_s_ = 0;
+  Clock::time_point first_return_;
+  Clock::time_point last_return_;
+  std::optional<Clock::time_point> starved_since_;
+};
+
+}  // namespace forebay

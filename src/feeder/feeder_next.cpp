@@ -1,0 +1,232 @@
+#include <algorithm>
+#include <exception>
+#include <limits>
+#include <string>
+#include <utility>
+
+#include "feeder_impl.hpp"
+
+namespace forebay {
+namespace {
+
+using namespace std::chrono_literals;
+
+// A wait looks at the other ranks, at signals and at the watchdog this often.
+constexpr auto kSlice = 5ms;
+
+double seconds(std::chrono::nanoseconds time) { return std::chrono::duration<double>(time).count(); }
+
+}  // namespace
+
+std::optional<Lease> Feeder::Impl::next() {
+  const Clock::time_point entered = Clock::now();
+  if (!cause_.empty()) throw Error(cause_);
+  if (ended_ || closed_) return std::nullopt;
+  if (store_->held() >= static_cast<std::uint32_t>(options_.queue.max_leases)) {
+    throw Error("next() while " + std::to_string(store_->held()) +
+                " leases are held: end one first, or raise queue.max_leases");
+  }
+  if (!agree_to_go_on(entered)) return std::nullopt;
+  const Served served = serve();
+  std::optional<Lease> lease(LeaseMaker::make(store_, served.slot, step_, served.use_index));
+  record(served, entered);
+  return lease;
+}
+
+bool Feeder::Impl::agree_to_go_on(Clock::time_point entered) {
+  if (failure_.happened() && !failure_reported_) {
+    failure_reported_ = true;
+    coordinator_->report_error(failure_.text());
+  }
+  pipeline_->bad_samples().collect([this](std::uint64_t id) { coordinator_->report_bad(id); });
+  const Verdict verdict = coordinator_->step(stop_requested(), epochs_served());
+  if (verdict == Verdict::proceed) return true;
+  ended_ = true;
+  if (step_ > 0) counters_->finished(seconds(entered - last_return_), seconds(Clock::now() - entered));
+  if (verdict != Verdict::failed) return false;
+  cause_ = coordinator_->cause();
+  communicator_->note_failure(cause_);
+  if (communicator_->size() == 1 && failure_.happened()) failure_.rethrow();
+  throw Error(cause_);
+}
+
+Feeder::Impl::Served Feeder::Impl::serve() {
+  residents_->sweep();
+  std::uint32_t depth = pipeline_->ring().depth();
+  if (must_pad()) return pad(depth);
+  watch(depth);
+  const std::uint32_t entry_depth = depth;
+  const Clock::time_point started = Clock::now();
+  const auto most_wait = std::chrono::duration_cast<Clock::duration>(
+      std::chrono::duration<double, std::milli>(options_.policy.max_wait_ms));
+  for (;;) {
+    const std::uint32_t candidate = residents_->empty() ? LeaseMaker::kEmpty : residents_->pick();
+    const std::uint64_t uses = candidate == LeaseMaker::kEmpty ? 0 : store_->slot(candidate).uses;
+    const Signals now = signals(depth, uses, Clock::now() - started);
+    const std::optional<Decision> decision = decide(now);
+    if (!decision) return pad(entry_depth);
+    if (decision == Decision::reuse) {
+      policy_->served(Decision::reuse, now);
+      warn_of_capped_reuses();
+      return {candidate, store_->slot(candidate).uses++, Decision::reuse, false, entry_depth};
+    }
+    if (depth > 0) {
+      policy_->served(Decision::fresh, now);
+      return serve_fresh(entry_depth);
+    }
+    const Clock::time_point deadline = decision == Decision::wait ? started + most_wait : watchdog_deadline();
+    const bool ready = wait_for_batch(std::min(deadline, watchdog_deadline()));
+    if (!ready && (failure_.happened() || coordinator_->interrupted(stop_requested()))) return pad(entry_depth);
+    depth = pipeline_->ring().depth();
+    watch(depth);
+  }
+}
+
+std::optional<Decision> Feeder::Impl::decide(const Signals& now) {
+  if (options_.run.eval) return Decision::fresh;  // evaluation sees every sample once, whatever the policy
+  try {
+    return policy_->decide(now);
+  } catch (...) {
+    failure_.raise(std::current_exception());  // all ranks end on it, at one step
+    return std::nullopt;
+  }
+}
+
+bool Feeder::Impl::must_pad() noexcept {
+  if (pipeline_->ring().state() == SlotRing::State::ended) return true;
+  if (order_->batches_of(communicator_->rank()) == 0) return !residents_->empty();
+  if (options_.run.eval || options_.mpi.epoch_end == EpochEnd::next) return false;
+  return epochs_served() > coordinator_->epochs_completed();
+}
+
+Feeder::Impl::Served Feeder::Impl::pad(std::uint32_t depth) noexcept {
+  // Evaluation counts every sample once, so it is padded with nothing.
+  if (options_.run.eval || residents_->empty()) return {.decision = Decision::fresh, .padding = true, .depth = depth};
+  const std::uint32_t slot = residents_->pick();
+  return {slot, store_->slot(slot).uses++, Decision::reuse, true, depth};
+}
+
+Feeder::Impl::Served Feeder::Impl::serve_fresh(std::uint32_t depth) {
+  const std::uint32_t slot = residents_->admit();
+  SlotStore::Slot& batch = store_->slot(slot);
+  starved_since_.reset();
+  if (batch.batch.padding) {
+    ++padding_turns_;
+    batch.uses = 1;  // it is another rank's to serve fresh
+    return {slot, batch.uses++, Decision::reuse, true, depth};
+  }
+  ++fresh_;
+  return {slot, batch.uses++, Decision::fresh, false, depth};
+}
+
+Signals Feeder::Impl::signals(std::uint32_t depth, std::uint64_t uses, Clock::duration waited) noexcept {
+  SlotRing& ring = pipeline_->ring();
+  return {.step = step_,
+          .depth = ring.is_complete() ? ring.capacity() : depth,
+          .capacity = ring.capacity(),
+          .uses = uses,
+          .produced = ring.produced(),
+          .now_s = step_ == 0 ? 0 : seconds(Clock::now() - first_return_),
+          .blocked_s = seconds(ring.blocked()),
+          .waited_s = seconds(waited)};
+}
+
+bool Feeder::Impl::wait_for_batch(Clock::time_point deadline) {
+  SlotRing& ring = pipeline_->ring();
+  for (;;) {
+    const auto now = Clock::now();
+    const auto state = ring.wait(std::min(deadline, now + kSlice), [this] { return failure_.happened(); });
+    if (state != SlotRing::State::starved) return true;
+    if (failure_.happened()) return false;
+    if (coordinator_ && coordinator_->interrupted(stop_requested())) return false;
+    if (now < deadline) continue;
+    if (now >= watchdog_deadline()) raise_watchdog();
+    return false;
+  }
+}
+
+void Feeder::Impl::watch(std::uint32_t depth) {
+  if (depth > 0) {
+    starved_since_.reset();
+    return;
+  }
+  if (!starved_since_) starved_since_ = Clock::now();
+  if (!failure_.happened() && Clock::now() >= watchdog_deadline()) raise_watchdog();
+}
+
+Feeder::Impl::Clock::time_point Feeder::Impl::watchdog_deadline() const {
+  // A day stands for "never" among time points that can be added to.
+  if (options_.policy.watchdog_s <= 0 || !starved_since_) return Clock::now() + 24h;
+  return *starved_since_ +
+         std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(options_.policy.watchdog_s));
+}
+
+void Feeder::Impl::raise_watchdog() {
+  const double starved = starved_since_ ? seconds(Clock::now() - *starved_since_) : 0;
+  std::string text = std::to_string(starved);
+  text.resize(text.find('.') + 2);
+  failure_.raise(std::make_exception_ptr(
+      WatchdogError("no fresh batch for " + text + " s (policy.watchdog_s): " + pipeline_->report())));
+}
+
+void Feeder::Impl::warn_of_capped_reuses() {
+  if (policy_->capped_reuses() == capped_reuses_) return;
+  if (capped_reuses_ == 0) {
+    console_->warn("a batch was served more than policy.max_uses = " + std::to_string(options_.policy.max_uses) +
+                   " times (on_max_uses = \"warn\"; this is said once)");
+  }
+  capped_reuses_ = policy_->capped_reuses();
+}
+
+void Feeder::Impl::record(const Served& served, Clock::time_point entered) {
+  const Clock::time_point now = Clock::now();
+  if (step_ == 0) first_return_ = now;
+  const SlotStore::Slot* const slot = served.slot == LeaseMaker::kEmpty ? nullptr : &store_->slot(served.slot);
+  const StepRecord record{.step = step_,
+                          .epoch = slot != nullptr ? slot->batch.epoch : 0,
+                          .batch = slot != nullptr ? slot->batch.batch : 0,
+                          .use_index = served.use_index,
+                          .t_s = seconds(now - first_return_),
+                          .wait_s = seconds(now - entered),
+                          .step_s = step_ == 0 ? 0 : seconds(entered - last_return_),
+                          .produced = pipeline_->ring().produced(),
+                          .blocked_s = seconds(pipeline_->ring().blocked()),
+                          .size = slot != nullptr ? slot->batch.size : 0,
+                          .depth = served.depth,
+                          .served = served.decision,
+                          .padding = served.padding,
+                          .adjacent = slot != nullptr && served.slot == last_slot_ && served.use_index > 0,
+                          .exhausted = served.depth == 0};
+  counters_->step(record);
+  telemetry_->record(record);
+  last_slot_ = served.slot;
+  last_return_ = now;
+  ++step_;
+}
+
+bool Feeder::Impl::stop_requested() const noexcept {
+  return stop_.load(std::memory_order_relaxed) ||
+         (parts_.stop != nullptr && parts_.stop->load(std::memory_order_relaxed));
+}
+
+std::uint64_t Feeder::Impl::epochs_served() const noexcept {
+  const std::uint64_t own = order_->batches_of(communicator_->rank());
+  return own == 0 ? std::numeric_limits<std::uint64_t>::max() : fresh_ / own;
+}
+
+void Feeder::Impl::request_stop() noexcept {
+  stop_.store(true, std::memory_order_relaxed);
+  pipeline_->ring().wake();
+}
+
+void Feeder::Impl::close() {
+  if (closed_) return;
+  closed_ = true;
+  if (pipeline_) pipeline_->stop();
+  if (telemetry_) telemetry_->close();
+  // Long enough for ranks that are a step behind, short enough not to look like a hang when one is gone.
+  constexpr double kTimeout = 5;
+  if (communicator_) communicator_->close(kTimeout);
+}
+
+}  // namespace forebay

@@ -1,0 +1,205 @@
+#include <algorithm>
+#include <exception>
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <forebay/config.hpp>
+
+#include "feeder_impl.hpp"
+#include "startup.hpp"
+
+namespace forebay {
+namespace {
+
+// Memory that the ranks of a node share.
+struct NodeBoard {
+  std::int64_t bandwidth;
+  std::int64_t ranks;
+};
+
+// Runs what only concerns this rank and then lets all ranks succeed or fail together: a rank that left alone would
+// leave the others in their next collective call.
+template <typename Work>
+void together(Communicator& communicator, Work&& work) {
+  if (communicator.size() == 1) return work();
+  std::string text;
+  bool is_config_error = false;
+  try {
+    work();
+  } catch (const ConfigError& error) {
+    text = error.what();
+    is_config_error = true;
+  } catch (const std::exception& error) {
+    text = error.what();
+  }
+  const auto failure = agreed_failure(communicator, text);
+  if (!failure) return;
+  communicator.note_failure(*failure);
+  if (is_config_error) throw ConfigError(*failure);
+  throw Error(*failure);
+}
+
+std::string mebibytes(std::size_t bytes) { return std::to_string((bytes + (1U << 19)) >> 20) + " MiB"; }
+
+}  // namespace
+
+Feeder::Impl::Impl(Options options, std::unique_ptr<Communicator> communicator, Parts parts)
+    : options_(std::move(options)),
+      communicator_(std::move(communicator)),
+      parts_(std::move(parts)),
+      constructed_(Clock::now()) {
+  agree_on_options();
+  open_dataset_and_order();
+  meet_the_node();
+  together(*communicator_, [this] { start_production(); });
+  coordinator_ = std::make_unique<Coordinator>(*communicator_, run_plan(), bad_limit(),
+                                               [this] { return stop_requested() || failure_.happened(); });
+  together(*communicator_, [this] { wait_for_first_batch(); });
+  end_if_stopped_at_start();
+}
+
+void Feeder::Impl::agree_on_options() {
+  together(*communicator_, [this] {
+    validate(options_);
+    policy_ = with_rules(parts_.policies.make(options_.policy), options_.policy);
+  });
+}
+
+void Feeder::Impl::open_dataset_and_order() {
+  dataset_ = parts_.dataset ? parts_.dataset : share_dataset(options_.dataset, *communicator_);
+  require_same_run(options_, *dataset_, *communicator_);
+  const bool in_order = options_.run.eval;
+  order_.emplace(OrderOptions{.samples = dataset_->size(),
+                              .batch_size = static_cast<std::uint32_t>(options_.dataset.batch_size),
+                              .seed = options_.seed,
+                              .shuffle = options_.dataset.shuffle && !in_order,
+                              .drop_last = options_.dataset.drop_last && !in_order,
+                              .virtual_shards = static_cast<std::uint32_t>(options_.mpi.virtual_shards),
+                              .rank = communicator_->rank(),
+                              .ranks = communicator_->size()});
+}
+
+void Feeder::Impl::meet_the_node() {
+  node_memory_ = communicator_->share_on_node(sizeof(NodeBoard));
+  auto* const board = reinterpret_cast<NodeBoard*>(node_memory_->bytes().data());
+  node_ranks_ = count_node_ranks(board->ranks, *communicator_);
+  workers_ = plan_workers(options_.workers, node_ranks_);
+}
+
+void Feeder::Impl::start_production() {
+  const std::string& dir = options_.telemetry.dir;
+  const std::uint32_t rank = communicator_->rank();
+  console_ = std::make_unique<ConsoleLog>(rank, options_.telemetry.live);
+  quarantine_ = std::make_unique<QuarantineLog>(dir, rank, *console_);
+  if (rank == 0) {
+    for (const Skipped& skipped : dataset_->skipped()) {
+      if (skipped.bad) quarantine_->add({.path = skipped.path, .reason = skipped.reason});
+    }
+  }
+  const auto bad = std::ranges::find_if(dataset_->skipped(), &Skipped::bad);
+  if (options_.on_bad == OnBad::fail && bad != dataset_->skipped().end()) {
+    throw Error(bad->path + ": " + bad->reason + R"( (on_bad = "fail"; "replace" would leave it out and go on))");
+  }
+
+  const QueueOptions& queue = options_.queue;
+  const SlotFormat format{.batch_size = static_cast<std::uint32_t>(options_.dataset.batch_size),
+                          .height = options_.transform.size[0],
+                          .width = options_.transform.size[1],
+                          .dtype = options_.transform.dtype,
+                          .layout = options_.transform.layout};
+  device_ = make_device(options_.device);
+  store_ = std::make_shared<SlotStore>(*device_, format,
+                                       static_cast<std::uint32_t>(queue.capacity + queue.pool + queue.max_leases));
+  counters_ = std::make_unique<RunCounters>();
+  pipeline_ = std::make_unique<Pipeline>(
+      PipelineLinks{.options = options_,
+                    .dataset = *dataset_,
+                    .order = *order_,
+                    .quarantine = *quarantine_,
+                    .console = *console_,
+                    .failure = failure_,
+                    .node_bandwidth = node_memory_->bytes().first(sizeof(NodeBoard::bandwidth))},
+      store_, workers_, turns_to_produce());
+  residents_ = std::make_unique<Residents>(*store_, pipeline_->ring(), queue, options_.policy.pick,
+                                           [this](std::uint64_t uses) { counters_->batch_retired(uses); });
+  telemetry_ = std::make_unique<Telemetry>(
+      TelemetrySetup{
+          .options = options_.telemetry, .rank = rank, .capacity = static_cast<std::uint32_t>(queue.capacity)},
+      pipeline_->totals(), [this] { return gauges(); }, *console_);
+}
+
+std::uint64_t Feeder::Impl::turns_to_produce() const {
+  const std::uint64_t own = order_->batches_of(communicator_->rank());
+  if (options_.run.eval) return own;
+  if (own == 0) return 1;  // one batch of another rank, to pad with
+  if (options_.run.steps > 0) return static_cast<std::uint64_t>(options_.run.steps);
+  return own * static_cast<std::uint64_t>(options_.run.epochs);
+}
+
+RunPlan Feeder::Impl::run_plan() const {
+  RunPlan plan{.epochs = static_cast<std::uint64_t>(options_.run.epochs),
+               .steps = static_cast<std::uint64_t>(options_.run.steps),
+               .lag = static_cast<std::size_t>(options_.mpi.lag)};
+  if (options_.run.eval) plan.steps = order_->most_batches();
+  return plan;
+}
+
+BadLimit Feeder::Impl::bad_limit() const {
+  const auto skipped = static_cast<std::uint64_t>(std::ranges::count_if(dataset_->skipped(), &Skipped::bad));
+  const std::uint64_t entries = dataset_->size() + skipped;
+  return {.allowed = allowed_bad(options_.max_bad, entries),
+          .skipped = skipped,
+          .samples = entries,
+          .quarantine = options_.telemetry.dir.empty() ? "" : options_.telemetry.dir + "/quarantine.*.jsonl"};
+}
+
+void Feeder::Impl::wait_for_first_batch() {
+  starved_since_ = Clock::now();
+  const bool ready = wait_for_batch(watchdog_deadline());
+  if (ready || stop_requested()) return;
+  if (!failure_.happened()) raise_watchdog();
+  failure_.rethrow();
+}
+
+void Feeder::Impl::end_if_stopped_at_start() {
+  const auto stops = communicator_->all_gather(stop_requested() ? "stop" : "");
+  startup_s_ = std::chrono::duration<double>(Clock::now() - constructed_).count();
+  ended_ = std::ranges::any_of(stops, [](const std::string& stop) { return !stop.empty(); });
+  starved_since_.reset();
+}
+
+Gauges Feeder::Impl::gauges() const {
+  const SlotRing& ring = pipeline_->ring();
+  return {.depth = ring.depth_guess(),
+          .produced = ring.published(),
+          .blocked_s = std::chrono::duration<double>(ring.blocked()).count(),
+          .bad_samples = quarantine_->count()};
+}
+
+Summary Feeder::Impl::summary() const {
+  const RunFacts facts{.startup_s = startup_s_,
+                       .blocked_s = gauges().blocked_s,
+                       .bad_samples = coordinator_->bad_samples(),
+                       .epochs = coordinator_->epochs_completed(),
+                       .bytes_read = pipeline_->totals().bytes_read.load(std::memory_order_relaxed),
+                       .dropped_records = telemetry_->dropped()};
+  std::vector<std::uint64_t> resident;
+  for (const std::uint32_t slot : residents_->slots()) resident.push_back(store_->slot(slot).uses);
+  return counters_->summary(facts, resident);
+}
+
+std::string Feeder::Impl::describe() const {
+  const QueueOptions& queue = options_.queue;
+  return std::to_string(dataset_->size()) + " samples, " + std::to_string(order_->batches()) +
+         " batches per epoch; ring of " + std::to_string(store_->size()) + " slots (" + std::to_string(queue.capacity) +
+         " ready, " + std::to_string(queue.pool) + " resident, " + std::to_string(queue.max_leases) + " leased), " +
+         mebibytes(store_->bytes()) + " of " + std::string(store_->arena().describe()) + "; " +
+         std::to_string(workers_.io) + " readers, " + std::to_string(workers_.decode) +
+         (workers_.decode == 1 ? " decoder (" : " decoders (") + workers_.reason + "), " +
+         mebibytes(static_cast<std::size_t>(options_.workers.bytes)) + " of encoded bytes at most; policy " +
+         options_.policy.name;
+}
+
+}  // namespace forebay

@@ -1,0 +1,94 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <forebay/dataset.hpp>
+#include <forebay/detail/pipeline.hpp>
+#include <forebay/detail/stages.hpp>
+#include <forebay/options.hpp>
+#include <forebay/order.hpp>
+
+#include "assemble/transform.hpp"
+#include "bad_samples.hpp"
+#include "decode/decoder_pool.hpp"
+#include "decode/jpeg_decoder.hpp"
+#include "failure.hpp"
+#include "ring/slot_ring.hpp"
+#include "ring/slot_store.hpp"
+#include "source/byte_budget.hpp"
+#include "source/read_queue.hpp"
+#include "source/reader_pool.hpp"
+#include "source/throttle.hpp"
+#include "worker_plan.hpp"
+
+namespace forebay {
+
+// What a pipeline works on; all references must outlive it.
+struct PipelineLinks {
+  const Options& options;
+  const Dataset& dataset;
+  const Order& order;
+  QuarantineLog& quarantine;
+  ConsoleLog& console;
+  Failure& failure;
+  std::span<std::byte> node_bandwidth;  // StorageThrottle::kSharedBytes shared by the ranks of the node
+};
+
+// The production side: an issuer thread claims slots and asks for their samples in order, readers fetch bytes,
+// decoders write pixels into the slots, the last sample of a slot publishes it.
+class Pipeline final : private SampleHandler {
+ public:
+  // Starts the threads. `turns`: batches to produce.
+  Pipeline(const PipelineLinks& links, std::shared_ptr<SlotStore> store, const WorkerPlan& plan, std::uint64_t turns);
+  ~Pipeline() override { stop(); }
+  Pipeline(const Pipeline&) = delete;
+  Pipeline& operator=(const Pipeline&) = delete;
+
+  // Joins all threads. Idempotent; the thread that constructed it.
+  void stop();
+
+  [[nodiscard]] SlotRing& ring() noexcept { return ring_; }
+  [[nodiscard]] const SlotRing& ring() const noexcept { return ring_; }
+  [[nodiscard]] const WorkerTotals& totals() const noexcept { return totals_; }
+  [[nodiscard]] BadSamples& bad_samples() noexcept { return bad_; }
+  // What every worker is doing now, in one line, for the watchdog.
+  [[nodiscard]] std::string report() const;
+
+ private:
+  // A decoder thread's tools, so that decoding a sample allocates nothing.
+  struct Bench {
+    JpegDecoder decoder;
+    Image image;
+    Transform::Scratch scratch;
+  };
+
+  void handle(const EncodedSample& encoded, unsigned thread) override;
+  void issue();
+  void request_batch(const SlotRing::Claim& claim);
+
+  PipelineLinks links_;
+  std::shared_ptr<SlotStore> store_;
+  SlotRing ring_;
+  Transform transform_;
+  JpegOptions jpeg_;
+  StorageThrottle throttle_;
+  WorkerTotals totals_;
+  ReadQueue requests_;
+  EncodedQueue encoded_;
+  ByteBudget budget_;
+  BadSamples bad_;
+  std::vector<Bench> benches_;
+  std::atomic<bool> stopped_{false};
+  WorkerStatus issuer_status_;
+  DecoderPool decoders_;
+  ReaderPool readers_;
+  std::thread issuer_;
+};
+
+}  // namespace forebay

@@ -1,0 +1,54 @@
+#include "residents.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace forebay {
+
+Residents::Residents(SlotStore& store, SlotRing& ring, const QueueOptions& queue, Pick pick, Retired retired)
+    : store_(store),
+      ring_(ring),
+      pool_size_(static_cast<std::size_t>(queue.pool)),
+      pick_(pick),
+      retired_(std::move(retired)) {
+  pool_.reserve(pool_size_);
+  candidates_.reserve(pool_size_);
+  leaving_.reserve(static_cast<std::size_t>(queue.max_leases));
+}
+
+void Residents::sweep() noexcept {
+  // Acquire pairs with Lease::release(): ring invariant R5.
+  std::erase_if(leaving_, [&](std::uint32_t slot) {
+    if (store_.slot(slot).leases.load(std::memory_order_acquire) != 0) return false;
+    ring_.retire(slot);
+    return true;
+  });
+}
+
+void Residents::evict_oldest() {
+  const std::uint32_t slot = pool_.front();
+  pool_.erase(pool_.begin());
+  retired_(store_.slot(slot).uses);
+  if (store_.slot(slot).leases.load(std::memory_order_acquire) == 0) {
+    ring_.retire(slot);
+  } else {
+    leaving_.push_back(slot);
+  }
+}
+
+std::uint32_t Residents::admit() {
+  const std::uint32_t slot = ring_.take();
+  if (pool_.size() == pool_size_) evict_oldest();
+  pool_.push_back(slot);
+  ring_.settle();
+  return slot;
+}
+
+std::uint32_t Residents::pick() noexcept {
+  if (pick_ == Pick::current) return pool_.back();
+  candidates_.clear();
+  for (const std::uint32_t slot : pool_) candidates_.push_back({store_.slot(slot).uses, store_.slot(slot).turn});
+  return pool_[pick_resident(pick_, candidates_)];
+}
+
+}  // namespace forebay

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include <forebay/policy.hpp>
+
+#include "ring/slot_ring.hpp"
+#include "ring/slot_store.hpp"
+
+namespace forebay {
+
+// The batches that were taken from the ring and not yet given back: the last `pool` ones may be reused, older ones
+// stay only while a lease holds them. Consumer thread only; no allocation after construction.
+class Residents {
+ public:
+  // `retired(uses)` is told how often a batch was served when it leaves the pool.
+  using Retired = std::function<void(std::uint64_t uses)>;
+
+  Residents(SlotStore& store, SlotRing& ring, const QueueOptions& queue, Pick pick, Retired retired);
+
+  [[nodiscard]] bool empty() const noexcept { return pool_.empty(); }
+  // Gives back slots that have left the pool and whose leases have ended since. Call before admit().
+  void sweep() noexcept;
+  // Takes the next batch from the ring; it becomes the current one. REQUIRES: the ring is ready.
+  [[nodiscard]] std::uint32_t admit();
+  // The slot a reuse would serve. REQUIRES: not empty.
+  [[nodiscard]] std::uint32_t pick() noexcept;
+  // Slots of the pool, oldest first.
+  [[nodiscard]] std::span<const std::uint32_t> slots() const noexcept { return pool_; }
+
+ private:
+  void evict_oldest();
+
+  SlotStore& store_;
+  SlotRing& ring_;
+  std::size_t pool_size_;
+  Pick pick_;
+  Retired retired_;
+  std::vector<std::uint32_t> pool_;     // oldest first, the last is current
+  std::vector<std::uint32_t> leaving_;  // evicted while leased
+  std::vector<Resident> candidates_;    // what the pick sees
+};
+
+}  // namespace forebay

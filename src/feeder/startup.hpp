@@ -1,0 +1,24 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include <forebay/communicator.hpp>
+#include <forebay/dataset.hpp>
+#include <forebay/options.hpp>
+
+// What the ranks settle among themselves before the first batch. All collective; the thread that calls next().
+namespace forebay {
+
+// Rank 0 loads or builds the index, the others get it from rank 0: they never walk the directories.
+// Throws rank 0's error on all ranks.
+[[nodiscard]] std::shared_ptr<const Dataset> share_dataset(const DatasetOptions& options, Communicator& communicator);
+
+// Throws Error on all ranks when a rank runs with other options or another dataset: the sections that only concern
+// one rank (telemetry, workers, storage, trainer) may differ.
+void require_same_run(const Options& options, const Dataset& dataset, Communicator& communicator);
+
+// Ranks that share this rank's node, this one included. `counter` lies in memory that they share and is 0 at first.
+[[nodiscard]] std::uint32_t count_node_ranks(std::int64_t& counter, Communicator& communicator);
+
+}  // namespace forebay

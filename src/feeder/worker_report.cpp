@@ -1,0 +1,58 @@
+#include "worker_report.hpp"
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdio>
+
+namespace forebay {
+namespace {
+
+using Activity = WorkerStatus::Activity;
+
+constexpr std::array<std::string_view, 7> kWords{"waiting for work",
+                                                 "waiting for room in workers.bytes",
+                                                 "reading from the store",
+                                                 "waiting to read again",
+                                                 "decoding a sample",
+                                                 "waiting for room in the ring",
+                                                 "stopped"};
+
+bool has_sample(Activity activity) {
+  return activity == Activity::reading || activity == Activity::retrying || activity == Activity::decoding ||
+         activity == Activity::waiting_budget;
+}
+
+std::string seconds(std::int64_t ns) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.1f s", static_cast<double>(ns) * 1e-9);
+  return text.data();
+}
+
+}  // namespace
+
+void WorkerReport::add(std::string_view kind, std::span<const WorkerStatus> statuses) {
+  const std::int64_t now =
+      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  for (std::size_t activity = 0; activity < kWords.size(); ++activity) {
+    std::size_t count = 0;
+    std::int64_t longest_ns = -1;
+    std::uint64_t sample = 0;
+    for (const WorkerStatus& status : statuses) {
+      if (status.activity.load(std::memory_order_relaxed) != static_cast<Activity>(activity)) continue;
+      ++count;
+      const std::int64_t ns = now - status.since_ns.load(std::memory_order_relaxed);
+      if (ns <= longest_ns) continue;
+      longest_ns = ns;
+      sample = status.sample.load(std::memory_order_relaxed);
+    }
+    if (count == 0) continue;
+    if (!text_.empty()) text_ += "; ";
+    text_ += std::to_string(count) + " " + std::string(kind) + (count > 1 ? "s " : " ") +
+             std::string(kWords[activity]) + " (longest " + seconds(longest_ns);
+    if (has_sample(static_cast<Activity>(activity)) && sample < dataset_.size()) text_ += ": " + dataset_.name(sample);
+    text_ += ")";
+  }
+}
+
+}  // namespace forebay

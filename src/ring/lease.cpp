@@ -1,0 +1,71 @@
+#include <forebay/lease.hpp>
+
+#include <utility>
+
+#include "slot_store.hpp"
+
+namespace forebay {
+
+Lease::Lease(std::shared_ptr<SlotStore> store, std::uint32_t slot, std::uint64_t step, std::uint64_t use_index) noexcept
+    : store_(std::move(store)), slot_(slot), step_(step), use_index_(use_index) {
+  store_->held_.fetch_add(1, std::memory_order_relaxed);
+  // Relaxed: only the consumer thread adds leases, and it is the one that looks for zero.
+  if (slot_ != LeaseMaker::kEmpty) store_->slots_[slot_].leases.fetch_add(1, std::memory_order_relaxed);
+}
+
+Lease::Lease(Lease&& other) noexcept = default;
+
+Lease& Lease::operator=(Lease&& other) noexcept {
+  if (this != &other) {
+    release();
+    store_ = std::move(other.store_);
+    slot_ = other.slot_;
+    step_ = other.step_;
+    use_index_ = other.use_index_;
+  }
+  return *this;
+}
+
+Lease::~Lease() { release(); }
+
+void Lease::release(StreamView /*stream*/) noexcept {
+  if (!store_) return;
+  // Release: what this thread read of the batch happens before a producer writes to the slot again (R5).
+  if (slot_ != LeaseMaker::kEmpty) store_->slots_[slot_].leases.fetch_sub(1, std::memory_order_release);
+  store_->held_.fetch_sub(1, std::memory_order_release);
+  store_.reset();
+}
+
+TensorView Lease::images() const noexcept {
+  const SlotFormat& format = store_->format();
+  const std::int64_t n = size();
+  TensorView view;
+  view.data = store_->images(slot_ == LeaseMaker::kEmpty ? 0 : slot_);
+  view.dtype = format.dtype;
+  view.layout = format.layout;
+  view.shape = format.layout == Layout::nchw ? std::array<std::int64_t, 4>{n, 3, format.height, format.width}
+                                             : std::array<std::int64_t, 4>{n, format.height, format.width, 3};
+  return view;
+}
+
+std::uint32_t Lease::size() const noexcept { return slot_ == LeaseMaker::kEmpty ? 0 : store_->slot(slot_).batch.size; }
+
+std::span<const std::int64_t> Lease::labels() const noexcept {
+  if (slot_ == LeaseMaker::kEmpty) return {};
+  return {store_->labels(slot_), size()};
+}
+
+std::span<const std::uint64_t> Lease::ids() const noexcept {
+  if (slot_ == LeaseMaker::kEmpty) return {};
+  return {store_->ids(slot_), size()};
+}
+
+std::uint64_t Lease::epoch() const noexcept {
+  return slot_ == LeaseMaker::kEmpty ? 0 : store_->slot(slot_).batch.epoch;
+}
+
+std::uint64_t Lease::batch() const noexcept {
+  return slot_ == LeaseMaker::kEmpty ? 0 : store_->slot(slot_).batch.batch;
+}
+
+}  // namespace forebay

@@ -1,0 +1,101 @@
+#include "slot_ring.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <numeric>
+
+namespace forebay {
+namespace {
+
+std::int64_t now_ns() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(SlotRing::Clock::now().time_since_epoch()).count();
+}
+
+}  // namespace
+
+SlotRing::SlotRing(std::uint32_t capacity, std::uint32_t slots, std::uint64_t turns)
+    : capacity_(capacity),
+      turns_(turns),
+      entry_mask_(std::bit_ceil(static_cast<std::uint64_t>(capacity)) - 1),
+      free_mask_(std::bit_ceil(static_cast<std::uint64_t>(slots)) - 1),
+      entries_(entry_mask_ + 1),
+      free_(free_mask_ + 1),
+      retired_(slots),
+      last_publish_ns_(now_ns()) {
+  std::iota(free_.begin(), free_.begin() + slots, 0U);
+}
+
+bool SlotRing::claim(const std::atomic<bool>& stopped, Claim& out) {
+  if (claimed_ == turns_) return false;
+  // Acquire pairs with settle(): R5.
+  room_.wait([&] {
+    return claimed_ - head_.load(std::memory_order_acquire) < capacity_ || stopped.load(std::memory_order_relaxed);
+  });
+  if (stopped.load(std::memory_order_relaxed)) return false;
+  // Acquire pairs with publish(), which stores the time before it counts down.
+  if (filling_.fetch_add(1, std::memory_order_acquire) == 0) {
+    blocked_ns_.fetch_add(now_ns() - last_publish_ns_.load(std::memory_order_relaxed), std::memory_order_relaxed);
+  }
+  const std::uint32_t slot = free_[claimed_ & free_mask_];  // R6
+  entries_[claimed_ & entry_mask_].slot = slot;             // R2
+  out = {claimed_++, slot};
+  return true;
+}
+
+void SlotRing::publish(std::uint64_t turn) noexcept {
+  entries_[turn & entry_mask_].published.store(turn + 1, std::memory_order_release);  // R3
+  last_publish_ns_.store(now_ns(), std::memory_order_relaxed);
+  published_count_.fetch_add(1, std::memory_order_relaxed);
+  filling_.fetch_sub(1, std::memory_order_release);
+  published_.notify_all();
+}
+
+void SlotRing::advance_tail() noexcept {
+  // Acquire: R3. The entry may still hold an older turn, never a later one (R2).
+  while (entries_[tail_ & entry_mask_].published.load(std::memory_order_acquire) == tail_ + 1) ++tail_;
+}
+
+SlotRing::State SlotRing::state() noexcept {
+  if (taken_ == turns_) return State::ended;
+  advance_tail();
+  return tail_ != taken_ ? State::ready : State::starved;
+}
+
+std::uint32_t SlotRing::depth() noexcept {
+  advance_tail();
+  return static_cast<std::uint32_t>(tail_ - taken_);
+}
+
+std::uint64_t SlotRing::produced() noexcept {
+  advance_tail();
+  return tail_;
+}
+
+std::uint32_t SlotRing::depth_guess() const noexcept {
+  const std::uint64_t head = head_.load(std::memory_order_relaxed);
+  const std::uint64_t count = published();
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(count > head ? count - head : 0, capacity_));
+}
+
+std::uint32_t SlotRing::take() noexcept { return entries_[taken_++ & entry_mask_].slot; }
+
+void SlotRing::retire(std::uint32_t slot) noexcept { free_[retired_++ & free_mask_] = slot; }
+
+void SlotRing::settle() noexcept {
+  head_.store(taken_, std::memory_order_release);  // R5
+  room_.notify_all();
+}
+
+void SlotRing::wake() noexcept {
+  room_.notify_all();
+  published_.notify_all();
+}
+
+std::chrono::nanoseconds SlotRing::blocked() const noexcept {
+  std::int64_t total = blocked_ns_.load(std::memory_order_relaxed);
+  if (filling_.load(std::memory_order_acquire) == 0)
+    total += now_ns() - last_publish_ns_.load(std::memory_order_relaxed);
+  return std::chrono::nanoseconds(total);
+}
+
+}  // namespace forebay

@@ -1,0 +1,131 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include <forebay/wait.hpp>
+
+namespace forebay {
+
+// The lock-free circular queue of batches: many slots fill at once, out of order; batches leave in the order of
+// their turns. It moves slot numbers only; the bytes lie in the SlotStore.
+//
+//        claim                    publish                 take                  retire
+//   free ─────► filling (turn t) ─────────► ready (turn t) ────► resident ───────────► free
+//       issuer                   decoders                consumer            consumer
+//
+// Three roles: one issuer thread (claim), any number of decoder threads (publish), one consumer thread (all else).
+//
+// Invariants
+//  R1  Turns are claimed in ascending order, and turn t only while t - head_ < capacity: at most `capacity` batches
+//      are filling or ready, so depth never exceeds capacity.
+//  R2  Turn t lives in entries_[t mod size], size >= capacity. By R1 the entry's next turn t + size is claimed only
+//      after head_ has passed t, so an entry belongs to one turn at a time.
+//  R3  A batch is published once, after all of its samples are written: the store of published = t + 1 releases
+//      them and the consumer's load acquires them. Writers of one slot count down `missing` with acq_rel, so the
+//      last writer, who publishes, has acquired what the others wrote.
+//  R4  Batches are taken in ascending turns: the consumer takes turn head_ and nothing else.
+//  R5  A slot is retired when it is neither resident nor leased (the consumer loads `leases` with acquire). Its
+//      number goes into free_ before head_ is stored with release; the issuer loads head_ with acquire before it
+//      reads free_. So all reads of the old batch happen before the first write of the new one.
+//  R6  With capacity + pool + max_leases slots there is a free one whenever R1 lets the issuer claim: at most
+//      capacity - 1 are filling or ready, `pool` are resident, `max_leases` are leased but no longer resident.
+//      Turn t therefore always takes the t-th number ever put into free_, and needs no check.
+class SlotRing {  // NOLINT(clang-analyzer-optin.performance.Padding): each role has cache lines of its own
+ public:
+  using Clock = WaitPoint::Clock;
+
+  // What the consumer finds.
+  enum class State : std::uint8_t {
+    ready,    // at least one batch can be taken
+    starved,  // none yet
+    ended,    // every turn was taken
+  };
+
+  struct Claim {
+    std::uint64_t turn;
+    std::uint32_t slot;
+  };
+
+  // `turns`: how many batches there are to be; UINT64_MAX = no end. All slots start free.
+  // REQUIRES: slots >= capacity + the most that may be resident or leased (R6).
+  SlotRing(std::uint32_t capacity, std::uint32_t slots, std::uint64_t turns);
+  SlotRing(const SlotRing&) = delete;
+  SlotRing& operator=(const SlotRing&) = delete;
+
+  // --- issuer thread ---
+  // Waits for room and claims the next turn; false at the end of the turns or when `stopped` is set.
+  [[nodiscard]] bool claim(const std::atomic<bool>& stopped, Claim& out);
+
+  // --- decoder threads ---
+  // REQUIRES: the slot of this turn is completely written (R3); called once per turn.
+  void publish(std::uint64_t turn) noexcept;
+
+  // --- consumer thread ---
+  [[nodiscard]] State state() noexcept;
+  // Batches that are ready, without a gap, from the next turn on.
+  [[nodiscard]] std::uint32_t depth() noexcept;
+  // The slot of the next turn. REQUIRES: state() == ready. Retire what leaves before this, or call settle() after.
+  [[nodiscard]] std::uint32_t take() noexcept;
+  // Gives a slot back (R5). It reaches the issuer with the next take().
+  void retire(std::uint32_t slot) noexcept;
+  // Lets the issuer see what was taken and retired. Call once after take() and the retirements it caused.
+  void settle() noexcept;
+  // Waits until ready, ended, `broken()`, or the deadline; returns the state then.
+  template <typename Broken>
+  State wait(Clock::time_point deadline, Broken&& broken) {
+    published_.wait_until(deadline, [&] { return state() != State::starved || broken(); });
+    return state();
+  }
+  // Batches published so far, in order.
+  [[nodiscard]] std::uint64_t produced() noexcept;
+  // Every turn there is to be is published: what is ready is all that is left.
+  [[nodiscard]] bool is_complete() noexcept { return produced() == turns_; }
+  [[nodiscard]] std::uint32_t capacity() const noexcept { return capacity_; }
+
+  // --- any thread ---
+  // Batches published so far, in any order; and, from it, about how many are ready. For reports.
+  [[nodiscard]] std::uint64_t published() const noexcept { return published_count_.load(std::memory_order_relaxed); }
+  [[nodiscard]] std::uint32_t depth_guess() const noexcept;
+  // Wakes whoever waits, so that they look at their stop conditions. Async-signal-safe.
+  void wake() noexcept;
+  // Time in which every claimed batch was complete and none could be claimed: the producer was blocked by a full
+  // ring (or had nothing left to do).
+  [[nodiscard]] std::chrono::nanoseconds blocked() const noexcept;
+
+ private:
+  struct alignas(64) Entry {
+    std::atomic<std::uint64_t> published{0};  // turn + 1 once the turn is ready (R3)
+    std::uint32_t slot = 0;                   // written by the issuer at the claim
+  };
+
+  void advance_tail() noexcept;
+
+  const std::uint32_t capacity_;
+  const std::uint64_t turns_;
+  const std::uint64_t entry_mask_;
+  const std::uint64_t free_mask_;
+  std::vector<Entry> entries_;
+  std::vector<std::uint32_t> free_;  // numbers the consumer retires, for the issuer; plain, by R5 and R6
+
+  // Consumer.
+  alignas(64) std::uint64_t taken_ = 0;             // next turn to take
+  std::uint64_t tail_ = 0;                          // first turn not known to be published
+  std::uint64_t retired_;                           // numbers ever put into free_
+  alignas(64) std::atomic<std::uint64_t> head_{0};  // taken_ as the issuer may see it
+  // Issuer.
+  alignas(64) std::uint64_t claimed_ = 0;
+  // Producers.
+  alignas(64) std::atomic<std::uint32_t> filling_{0};
+  std::atomic<std::uint64_t> published_count_{0};
+  std::atomic<std::int64_t> last_publish_ns_;
+  std::atomic<std::int64_t> blocked_ns_{0};
+
+  WaitPoint room_;       // the issuer waits here
+  WaitPoint published_;  // the consumer waits here
+};
+
+}  // namespace forebay

@@ -1,0 +1,288 @@
+#include "dataset_annotations.hpp"
+#include "dataset_list.hpp"
+#include "file_io.hpp"
+#include "index_build.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <forebay/error.hpp>
+#include <optional>
+#include <unordered_set>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+namespace forebay {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kLargestList = std::size_t{4} << 30U;
+// Class numbers up to here; beyond, a column was taken for labels that holds something else.
+constexpr std::int64_t kMostClasses = 1'000'000;
+// How far above an image its folder Annotations is looked for.
+constexpr int kLevelsUp = 4;
+
+std::vector<std::byte> load_text(const std::string& path, const char* key) {
+  try {
+    return load_file(path, kLargestList);
+  } catch (const SampleError& error) {
+    throw ConfigError(std::string(key) + " = \"" + path + "\": " + error.what());
+  }
+}
+
+std::vector<ListRecord> load_records(const std::string& path, const char* key) {
+  const auto bytes = load_text(path, key);
+  return parse_list({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, path);
+}
+
+// An image with what its label says, "" when it says nothing.
+struct Entry {
+  std::string path;
+  std::string label;
+  std::string where;  // file and line, for messages
+};
+
+std::string at_line(const std::string& file, std::size_t line) { return file + ":" + std::to_string(line); }
+
+// Labels of a file of their own: by path when its lines have two fields, else line by line.
+void join_labels(std::vector<Entry>& entries, const DatasetOptions& options, SkipLog& skipped) {
+  const std::string& file = options.labels;
+  const std::vector<ListRecord> records = load_records(file, "dataset.labels");
+  const auto pairs =
+      std::count_if(records.begin(), records.end(), [](const auto& record) { return record.has_second; });
+  if (pairs == 0) {
+    if (records.size() != entries.size()) {
+      throw ConfigError("dataset.labels = \"" + file + "\": " + std::to_string(records.size()) + " labels for the " +
+                        std::to_string(entries.size()) + " images of \"" + options.path +
+                        "\"; give one label per line, or path,label");
+    }
+    for (std::size_t i = 0; i < entries.size(); ++i) entries[i].label = records[i].first;
+    return;
+  }
+  const auto normal = [](const std::string& path) { return fs::path(path).lexically_normal().string(); };
+  std::unordered_map<std::string, std::string> labels;
+  for (const auto& record : records) {
+    const std::string here = at_line(file, record.line);
+    if (!record.has_second) throw ConfigError(here + ": no label; other lines are path,label");
+    const auto [at, is_new] = labels.emplace(normal(record.first), record.second);
+    if (!is_new && at->second != record.second) {
+      throw ConfigError(here + ": \"" + record.first + "\" has two labels, \"" + at->second + "\" and \"" +
+                        record.second + "\"");
+    }
+  }
+  std::erase_if(entries, [&](Entry& entry) {
+    const auto found = labels.find(normal(entry.path));
+    if (found == labels.end()) {
+      skipped.add_bad(entry.path, "no label in " + file);
+      return true;
+    }
+    entry.label = found->second;
+    return false;
+  });
+}
+
+std::vector<Entry> load_entries(const DatasetOptions& options, SkipLog& skipped) {
+  std::vector<Entry> entries;
+  bool labelled = false;
+  for (auto& record : load_records(options.path, "dataset.path")) {
+    labelled = labelled || !record.second.empty();
+    entries.push_back({std::move(record.first), std::move(record.second), at_line(options.path, record.line)});
+  }
+  if (!options.labels.empty()) {
+    if (labelled) {
+      throw ConfigError("dataset.labels = \"" + options.labels + "\": the list \"" + options.path +
+                        "\" has labels of its own; leave one of them out");
+    }
+    join_labels(entries, options, skipped);
+  }
+  return entries;
+}
+
+std::optional<std::int64_t> integer_in(std::string_view text) {
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+// Labels are class numbers when all of them are integers, unless the given classes are called like that.
+bool are_numbers(const std::vector<Entry>& entries, const std::vector<std::string>& given) {
+  return std::all_of(entries.begin(), entries.end(), [&](const Entry& entry) {
+    return entry.label.empty() ||
+           (integer_in(entry.label) && std::find(given.begin(), given.end(), entry.label) == given.end());
+  });
+}
+
+std::string out_of_range(const std::string& label, std::int64_t limit) {
+  return "label " + label + " is not between -1 and " + std::to_string(limit - 1);
+}
+
+void add_numbered(const BuildContext& context, const std::vector<Entry>& entries, FileTable& table, SkipLog& skipped) {
+  const auto& given = context.options.classes;
+  const std::int64_t limit = given.empty() ? kMostClasses : static_cast<std::int64_t>(given.size());
+  std::int64_t classes = 0;
+  for (const auto& [path, text, where] : entries) {
+    const std::int64_t label = text.empty() ? -1 : integer_in(text).value_or(-1);
+    if (label < -1 || label >= limit) {
+      const std::string problem = out_of_range(text, limit);
+      if (given.empty()) throw ConfigError(std::string(where).append(": ").append(problem));
+      skipped.add_bad(where, problem + ", the last of dataset.classes");
+      continue;
+    }
+    classes = std::max(classes, label + 1);
+    table.file.push_back(table.add_file(path));
+    table.label.push_back(static_cast<std::int32_t>(label));
+  }
+  table.classes = ClassList(given, {}).names();
+  for (std::int64_t i = 0; given.empty() && i < classes; ++i) table.classes.push_back(std::to_string(i));
+}
+
+void add_named(const BuildContext& context, const std::vector<Entry>& entries, FileTable& table, SkipLog& skipped) {
+  std::vector<std::string> names;
+  for (const auto& entry : entries) {
+    if (!entry.label.empty()) names.push_back(entry.label);
+  }
+  const ClassList classes(context.options.classes, std::move(names));
+  for (const auto& [path, text, where] : entries) {
+    const std::int32_t label = text.empty() ? -1 : classes.number_of(text);
+    if (label < 0 && !text.empty()) {
+      skipped.add_bad(where, "class \"" + text + "\" is not in dataset.classes");
+      continue;
+    }
+    table.file.push_back(table.add_file(path));
+    table.label.push_back(label);
+  }
+  table.classes = classes.names();
+}
+
+// Folders that may hold annotations of images in a folder, listed once each; all paths are relative to "/".
+class AnnotationSearch {
+ public:
+  void add_folder_of_images(const std::string& folder) {
+    if (!image_folders_.insert(folder).second) return;
+    list(folder);
+    std::string_view above = folder;
+    for (int level = 0; level <= kLevelsUp; ++level) {
+      const std::string_view below = std::string_view(folder).substr(std::min(folder.size(), above.size() + 1));
+      for (const auto& annotations : annotation_folders(std::string(above))) {
+        list(join_path(annotations, below));
+        const auto slash = below.find('/');
+        list(join_path(annotations, slash == std::string_view::npos ? "" : below.substr(slash + 1)));
+      }
+      if (above.empty()) break;
+      above = parent_folder(above);
+    }
+  }
+  [[nodiscard]] std::vector<std::string> take() {
+    std::sort(annotations_.begin(), annotations_.end());
+    return std::move(annotations_);
+  }
+
+ private:
+  void list(std::string folder) {
+    while (folder.ends_with('/')) folder.pop_back();
+    if (!listed_.insert(folder).second) return;
+    Scan scan = scan_folder("/", folder);
+    std::move(scan.annotations.begin(), scan.annotations.end(), std::back_inserter(annotations_));
+    remember(folder, scan);
+  }
+  const std::vector<std::string>& annotation_folders(const std::string& folder) {
+    const auto known = annotation_folders_.find(folder);
+    if (known != annotation_folders_.end()) return known->second;
+    return remember(folder, scan_folder("/", folder));
+  }
+  const std::vector<std::string>& remember(const std::string& folder, const Scan& scan) {
+    auto& found = annotation_folders_[folder];
+    found.clear();
+    std::copy_if(scan.folders.begin(), scan.folders.end(), std::back_inserter(found),
+                 [](const std::string& path) { return is_annotations_folder(base_name(path)); });
+    return found;
+  }
+
+  std::unordered_set<std::string> image_folders_;
+  std::unordered_set<std::string> listed_;
+  std::unordered_map<std::string, std::vector<std::string>> annotation_folders_;
+  std::vector<std::string> annotations_;
+};
+
+// The list's images as paths relative to "/", where annotations are looked up.
+std::vector<std::string> places_of(const std::string& root, const std::vector<std::string>& paths) {
+  const fs::path folder = root;
+  std::vector<std::string> places;
+  places.reserve(paths.size());
+  for (const auto& path : paths) {
+    const std::string place = (folder / path).lexically_normal().string();
+    places.push_back(place.substr(std::min(place.size(), place.find_first_not_of('/'))));
+  }
+  return places;
+}
+
+// False when no image has an annotation.
+bool add_annotated(const BuildContext& context, const std::string& root, const std::vector<Entry>& entries,
+                   FileTable& table, IndexCounts& counts, SkipLog& skipped) {
+  std::vector<std::string> paths;
+  paths.reserve(entries.size());
+  for (const auto& entry : entries) paths.push_back(entry.path);
+  const std::vector<std::string> places = places_of(root, paths);
+  AnnotationSearch search;
+  for (const auto& place : places) search.add_folder_of_images(std::string(parent_folder(place)));
+
+  const std::vector<std::string> annotations = search.take();
+  const AnnotationLookup lookup(annotations);
+  AnnotatedFiles files;
+  files.root = "/";
+  files.annotations = annotations;
+  files.image_root = root;
+  files.images = paths;
+  files.wanted.resize(annotations.size());
+  bool any = false;
+  for (const auto& place : places) {
+    const std::size_t found = lookup.find(place);
+    files.annotation_of.push_back(found);
+    if (found == AnnotationLookup::kNone) continue;
+    files.wanted[found] = true;
+    any = true;
+  }
+  if (any) add_annotated_files(context, files, table, counts, skipped);
+  return any;
+}
+
+}  // namespace
+
+std::uint64_t filelist_hash(const DatasetOptions& options) {
+  const auto list = load_text(options.path, "dataset.path");
+  const std::uint64_t hash = XXH3_64bits(list.data(), list.size());
+  if (options.labels.empty()) return hash;
+  const auto labels = load_text(options.labels, "dataset.labels");
+  return XXH3_64bits_withSeed(labels.data(), labels.size(), hash);
+}
+
+std::unique_ptr<Dataset> build_filelist(const BuildContext& context) {
+  const DatasetOptions& options = context.options;
+  IndexRecord record;
+  record.origin = origin_of(options, "filelist");
+  record.root = fs::path(absolute_path(options.path)).parent_path().string();
+
+  SkipLog skipped;
+  FileTable table;
+  const std::vector<Entry> entries = load_entries(options, skipped);
+  record.counts.images = entries.size();
+  const bool labelled =
+      std::any_of(entries.begin(), entries.end(), [](const auto& entry) { return !entry.label.empty(); });
+  const bool annotated = !labelled && add_annotated(context, record.root, entries, table, record.counts, skipped);
+  if (!annotated && are_numbers(entries, options.classes)) {
+    add_numbered(context, entries, table, skipped);
+  } else if (!annotated) {
+    add_named(context, entries, table, skipped);
+  }
+  if (table.file.empty()) {
+    throw path_error(options, "the list names " + std::to_string(entries.size()) + " images, none usable" +
+                                  skipped.first_bad() + "; a list has one path[,label] per line");
+  }
+  record.skipped = skipped.take(options.path);
+  return make_file_dataset(std::move(record), std::move(table));
+}
+
+}  // namespace forebay

@@ -1,0 +1,156 @@
+#include "file_io.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <filesystem>
+#include <system_error>
+
+namespace forebay {
+namespace {
+
+// Failures of the store or of a limit that passes, not of the file.
+bool may_pass(int error) noexcept {
+  constexpr std::array kPassing{EIO,          EAGAIN,   EINTR,       ESTALE,       ETIMEDOUT,    ENOMEM,    EMFILE,
+                                ENFILE,       EBUSY,    ECONNRESET,  ECONNREFUSED, ECONNABORTED, ENOTCONN,  EHOSTDOWN,
+                                EHOSTUNREACH, ENETDOWN, ENETUNREACH, ENETRESET,    EREMOTEIO,    ESHUTDOWN, ENOLCK,
+                                ENOBUFS,      EDQUOT,   ECOMM,       EPROTO,       ECANCELED};
+  return std::find(kPassing.begin(), kPassing.end(), error) != kPassing.end();
+}
+
+template <typename Call>
+auto retry_interrupted(Call&& call) {
+  auto result = call();
+  while (result < 0 && errno == EINTR) result = call();
+  return result;
+}
+
+std::string in_bytes(std::size_t bytes) { return std::to_string(bytes) + (bytes == 1 ? " byte" : " bytes"); }
+
+[[noreturn]] void cannot_write(const std::string& path, const char* what, int error) {
+  throw Error(path + ": cannot " + what + ": " + std::generic_category().message(error));
+}
+
+void write_all(const FileDescriptor& file, std::span<const std::byte> bytes, const std::string& path) {
+  while (!bytes.empty()) {
+    const auto written = retry_interrupted([&] { return ::write(file.get(), bytes.data(), bytes.size()); });
+    if (written < 0) cannot_write(path, "write", errno);
+    bytes = bytes.subspan(static_cast<std::size_t>(written));
+  }
+}
+
+// A file beside its destination that disappears unless it was put into place.
+class PendingFile {
+ public:
+  explicit PendingFile(const std::string& destination)
+      : path_(destination + ".XXXXXX"), file_(::mkostemp(path_.data(), O_CLOEXEC)) {
+    if (file_.get() < 0) cannot_write(destination, "create a file beside it", errno);
+    ::fchmod(file_.get(), S_IRUSR | S_IWUSR | S_IRGRP | S_IROTH);
+  }
+  ~PendingFile() {
+    if (!placed_) ::unlink(path_.c_str());
+  }
+  PendingFile(const PendingFile&) = delete;
+  PendingFile& operator=(const PendingFile&) = delete;
+
+  [[nodiscard]] const FileDescriptor& file() const noexcept { return file_; }
+  void place(const std::string& destination) {
+    if (::fsync(file_.get()) != 0) cannot_write(destination, "sync", errno);
+    if (::rename(path_.c_str(), destination.c_str()) != 0) cannot_write(destination, "replace", errno);
+    placed_ = true;
+  }
+
+ private:
+  std::string path_;
+  FileDescriptor file_;
+  bool placed_ = false;
+};
+
+// Makes a rename in the folder durable. Not every file system can sync a folder, and the file is complete either way.
+void sync_folder_of(const std::string& path) {
+  const auto folder = std::filesystem::path(path).parent_path();
+  const FileDescriptor descriptor(::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (descriptor.get() >= 0) ::fsync(descriptor.get());
+}
+
+}  // namespace
+
+FileDescriptor::~FileDescriptor() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+SampleError system_failure(std::string_view what, int error) {
+  const std::string cause = error == ENOENT ? "no such file" : std::generic_category().message(error);
+  return SampleError(std::string(what) + ": " + cause,
+                     may_pass(error) ? SampleError::Kind::transient : SampleError::Kind::permanent);
+}
+
+std::string describe_special(mode_t mode) {
+  if (S_ISREG(mode)) return {};
+  if (S_ISDIR(mode)) return "is a directory";
+  if (S_ISFIFO(mode)) return "is a FIFO";
+  if (S_ISSOCK(mode)) return "is a socket";
+  return "is a device";
+}
+
+OpenFile open_regular(const std::string& path) {
+  // A name cut at a NUL would be another file.
+  if (path.find('\0') != std::string::npos) throw SampleError("cannot open: the name contains a NUL byte");
+  FileDescriptor file(
+      retry_interrupted([&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY); }));
+  if (file.get() < 0) {
+    // What open() says of a socket or of a FIFO's other end helps nobody.
+    if (errno == ENXIO) throw SampleError("is a socket or a device without a driver");
+    throw system_failure("cannot open", errno);
+  }
+  struct stat status {};
+  if (::fstat(file.get(), &status) != 0) throw system_failure("cannot stat", errno);
+  if (auto special = describe_special(status.st_mode); !special.empty()) throw SampleError(special);
+  return {.descriptor = std::move(file), .size = static_cast<std::size_t>(status.st_size)};
+}
+
+void read_at(const FileDescriptor& file, std::size_t offset, std::span<std::byte> bytes) {
+  std::size_t done = 0;
+  while (done < bytes.size()) {
+    const auto got = retry_interrupted([&] {
+      return ::pread(file.get(), bytes.data() + done, bytes.size() - done, static_cast<off_t>(offset + done));
+    });
+    if (got < 0) throw system_failure("cannot read", errno);
+    if (got == 0) {
+      throw SampleError("ended at byte " + std::to_string(offset + done) + " where " + in_bytes(offset + bytes.size()) +
+                            " were expected",
+                        SampleError::Kind::transient);
+    }
+    done += static_cast<std::size_t>(got);
+  }
+}
+
+void read_sample_file(const std::string& path, ReadTarget& target) {
+  const OpenFile file = open_regular(path);
+  if (file.size == 0) throw SampleError("is empty");
+  if (file.size > kLargestSampleFile) {
+    throw SampleError("has " + in_bytes(file.size) + ", more than the 1 GiB that a sample may have");
+  }
+  read_at(file.descriptor, 0, target.reserve(file.size));
+}
+
+std::vector<std::byte> load_file(const std::string& path, std::size_t limit) {
+  const OpenFile file = open_regular(path);
+  if (file.size > limit) {
+    throw SampleError("has " + in_bytes(file.size) + ", more than the " + in_bytes(limit) + " allowed here");
+  }
+  std::vector<std::byte> bytes(file.size);
+  read_at(file.descriptor, 0, bytes);
+  return bytes;
+}
+
+void write_file_atomically(const std::string& path, std::span<const std::byte> bytes) {
+  PendingFile pending(path);
+  write_all(pending.file(), bytes, path);
+  pending.place(path);
+  sync_folder_of(path);
+}
+
+}  // namespace forebay

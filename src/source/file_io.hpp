@@ -1,0 +1,72 @@
+#pragma once
+
+#include <sys/stat.h>
+#include <cstddef>
+#include <forebay/dataset.hpp>
+#include <forebay/error.hpp>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace forebay {
+
+// Owns an open file descriptor.
+class FileDescriptor {
+ public:
+  FileDescriptor() = default;
+  explicit FileDescriptor(int descriptor) noexcept : descriptor_(descriptor) {}
+  FileDescriptor(FileDescriptor&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
+  FileDescriptor& operator=(FileDescriptor&& other) noexcept {
+    std::swap(descriptor_, other.descriptor_);
+    return *this;
+  }
+  FileDescriptor(const FileDescriptor&) = delete;
+  FileDescriptor& operator=(const FileDescriptor&) = delete;
+  ~FileDescriptor();
+
+  [[nodiscard]] int get() const noexcept { return descriptor_; }
+
+ private:
+  int descriptor_ = -1;
+};
+
+// A regular file, open for reading, and its size.
+struct OpenFile {
+  FileDescriptor descriptor;
+  std::size_t size = 0;
+};
+
+// No sample and no annotation is larger; a larger one is refused before memory is taken for it.
+inline constexpr std::size_t kLargestSampleFile = std::size_t{1} << 30U;
+inline constexpr std::size_t kLargestAnnotationFile = std::size_t{16} << 20U;
+
+// The functions below may be called from any thread. Their errors do not name the file: the caller knows it by a name
+// that people recognise.
+
+// The error of a failed system call, transient when the same call may succeed later: "cannot open: Input/output error".
+[[nodiscard]] SampleError system_failure(std::string_view what, int error);
+
+// What a file that is not regular is: "is a directory", "is a FIFO"; empty for a regular file. `mode` as in stat.
+[[nodiscard]] std::string describe_special(mode_t mode);
+
+// Opens a regular file without waiting, whatever it is (a FIFO without a writer would block). Throws SampleError.
+[[nodiscard]] OpenFile open_regular(const std::string& path);
+
+// Fills `bytes` from the file at `offset`. Throws SampleError when the file ends before (transient: it had a size that
+// promised more, so it is being written or the store is confused).
+void read_at(const FileDescriptor& file, std::size_t offset, std::span<std::byte> bytes);
+
+// The whole file into the target, which is reserved once. Throws SampleError: also for an empty file and one larger
+// than kLargestSampleFile.
+void read_sample_file(const std::string& path, ReadTarget& target);
+
+// The whole file. Throws SampleError, also when it is larger than `limit`.
+[[nodiscard]] std::vector<std::byte> load_file(const std::string& path, std::size_t limit);
+
+// Replaces the file in one step: a reader sees the old bytes or the new ones, also after a crash. Throws Error naming
+// the file.
+void write_file_atomically(const std::string& path, std::span<const std::byte> bytes);
+
+}  // namespace forebay

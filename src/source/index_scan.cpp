@@ -1,0 +1,291 @@
+#include "index_scan.hpp"
+
+#include "file_io.hpp"
+#include "index_parallel.hpp"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cctype>
+#include <cerrno>
+#include <condition_variable>
+#include <iterator>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <system_error>
+
+namespace forebay {
+namespace {
+
+// Deeper trees exist by accident only.
+constexpr unsigned kDeepest = 64;
+
+// A folder and the folders that it was reached through, to notice a link that leads back.
+struct Trail {
+  dev_t device = 0;
+  ino_t inode = 0;
+  unsigned depth = 0;
+  std::shared_ptr<const Trail> parent;
+
+  [[nodiscard]] bool passes(const struct stat& folder) const {
+    for (const Trail* at = this; at != nullptr; at = at->parent.get()) {
+      if (at->device == folder.st_dev && at->inode == folder.st_ino) return true;
+    }
+    return false;
+  }
+};
+
+struct Folder {
+  std::string path;
+  std::shared_ptr<const Trail> parents;  // null for the root
+};
+
+bool ends_with_ignoring_case(std::string_view text, std::string_view lower_case) noexcept {
+  return text.size() >= lower_case.size() &&
+         std::equal(lower_case.rbegin(), lower_case.rend(), text.rbegin(), [](char expected, char given) {
+           return expected == static_cast<char>(std::tolower(static_cast<unsigned char>(given)));
+         });
+}
+
+// The type bits of st_mode, from the listing where it says; 0 for a link to nothing. A link named like an image or an
+// annotation is not looked up, that would cost a system call for each sample of a set made of links.
+mode_t type_of(const dirent& entry, int folder) {
+  const bool is_link = entry.d_type == DT_LNK;
+  if (is_link && (is_image_name(entry.d_name) || is_annotation_name(entry.d_name))) return S_IFREG;
+  if (entry.d_type != DT_UNKNOWN && !is_link) return DTTOIF(entry.d_type);
+  struct stat status {};
+  return ::fstatat(folder, entry.d_name, &status, 0) == 0 ? status.st_mode & S_IFMT : 0;
+}
+
+void add_file(Scan& scan, std::string path, mode_t type) {
+  if (is_image_name(path)) {
+    auto special = type == 0 ? "is a link to nothing" : describe_special(type);
+    if (special.empty()) {
+      scan.images.push_back(std::move(path));
+    } else {
+      scan.unusable.push_back({.path = std::move(path), .reason = std::move(special), .bad = true});
+    }
+  } else if (is_annotation_name(path) && S_ISREG(type)) {
+    scan.annotations.push_back(std::move(path));
+  } else {
+    scan.others.push_back(std::move(path));
+  }
+}
+
+struct CloseDirectory {
+  void operator()(DIR* directory) const noexcept { ::closedir(directory); }
+};
+using Directory = std::unique_ptr<DIR, CloseDirectory>;
+
+// Null with errno set when it cannot be listed.
+Directory open_directory(const std::string& path) { return Directory(::opendir(path.empty() ? "." : path.c_str())); }
+
+// Calls on_folder(path) for each folder in it and adds the files to the scan. False with errno set on a failure.
+template <typename OnFolder>
+bool list(DIR& directory, const std::string& folder, Scan& scan, OnFolder&& on_folder) {
+  for (;;) {
+    errno = 0;
+    const dirent* entry = ::readdir(&directory);
+    if (entry == nullptr) return errno == 0;
+    const std::string_view name = entry->d_name;
+    if (name.starts_with('.')) continue;
+    std::string path = join_path(folder, name);
+    const mode_t type = type_of(*entry, ::dirfd(&directory));
+    if (S_ISDIR(type)) {
+      on_folder(path);
+      scan.folders.push_back(std::move(path));
+    } else {
+      add_file(scan, std::move(path), type);
+    }
+  }
+}
+
+// Folders yet to be listed, shared by the walking threads. The walk ends when none is left and none is being listed.
+class Frontier {
+ public:
+  void add(std::vector<Folder> folders) {
+    {
+      const std::lock_guard lock(mutex_);
+      std::move(folders.begin(), folders.end(), std::back_inserter(waiting_));
+    }
+    changed_.notify_all();
+  }
+  // Waits for a folder; nothing at the end of the walk. REQUIRES: done() follows each folder.
+  std::optional<Folder> take() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return stopped_ || !waiting_.empty() || busy_ == 0; });
+    if (stopped_ || waiting_.empty()) return std::nullopt;
+    Folder folder = std::move(waiting_.back());
+    waiting_.pop_back();
+    ++busy_;
+    return folder;
+  }
+  void done() {
+    {
+      const std::lock_guard lock(mutex_);
+      --busy_;
+    }
+    changed_.notify_all();
+  }
+  void stop() {
+    {
+      const std::lock_guard lock(mutex_);
+      stopped_ = true;
+    }
+    changed_.notify_all();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<Folder> waiting_;
+  std::size_t busy_ = 0;
+  bool stopped_ = false;
+};
+
+class Walk {
+ public:
+  explicit Walk(std::string root) : root_(std::move(root)) { frontier_.add({Folder{}}); }
+
+  void work() {
+    Scan found;
+    while (auto folder = frontier_.take()) {
+      frontier_.add(visit(*folder, found));
+      frontier_.done();
+    }
+    merge(std::move(found));
+  }
+  void stop() { frontier_.stop(); }
+  [[nodiscard]] std::uint64_t files() const noexcept { return files_; }
+  // REQUIRES: every work() has returned.
+  [[nodiscard]] Scan take() { return std::move(scan_); }
+
+ private:
+  std::vector<Folder> visit(const Folder& folder, Scan& found) {
+    const Directory directory = open_directory(folder.path.empty() ? root_ : join_path(root_, folder.path));
+    struct stat status {};
+    if (!directory || ::fstat(::dirfd(directory.get()), &status) != 0) return cannot_list(folder, found, errno);
+    if (folder.parents && folder.parents->passes(status)) {
+      found.unusable.push_back({folder.path, "links back to a folder that it is in", false});
+      return {};
+    }
+    const unsigned depth = folder.parents ? folder.parents->depth + 1 : 0;
+    if (depth > kDeepest) {
+      found.unusable.push_back({folder.path, "nested deeper than " + std::to_string(kDeepest) + " folders", true});
+      return {};
+    }
+    const auto trail = std::make_shared<const Trail>(Trail{status.st_dev, status.st_ino, depth, folder.parents});
+    std::vector<Folder> folders;
+    const std::size_t before = found.images.size() + found.annotations.size();
+    const bool complete = list(*directory, folder.path, found, [&](const std::string& path) {
+      folders.push_back({path, trail});
+    });
+    if (!complete) cannot_list(folder, found, errno);
+    files_ += found.images.size() + found.annotations.size() - before;
+    return folders;
+  }
+
+  std::vector<Folder> cannot_list(const Folder& folder, Scan& found, int error) const {
+    const std::string reason = std::generic_category().message(error);
+    if (folder.path.empty()) throw ConfigError("dataset.path = \"" + root_ + "\": cannot list the folder: " + reason);
+    found.unusable.push_back({folder.path, "cannot list the folder: " + reason, true});
+    return {};
+  }
+
+  void merge(Scan found) {
+    const std::lock_guard lock(mutex_);
+    const auto append = [](auto& to, auto& from) { std::move(from.begin(), from.end(), std::back_inserter(to)); };
+    append(scan_.images, found.images);
+    append(scan_.annotations, found.annotations);
+    append(scan_.others, found.others);
+    append(scan_.folders, found.folders);
+    append(scan_.unusable, found.unusable);
+  }
+
+  std::string root_;
+  Frontier frontier_;
+  std::atomic<std::uint64_t> files_{0};
+  std::mutex mutex_;
+  Scan scan_;
+};
+
+void sort_files(Scan& scan) {
+  for (auto* list : {&scan.images, &scan.annotations, &scan.others, &scan.folders}) {
+    std::sort(list->begin(), list->end());
+  }
+}
+
+void sort_unusable(Scan& scan) {
+  std::sort(scan.unusable.begin(), scan.unusable.end(),
+            [](const Skipped& a, const Skipped& b) { return a.path < b.path; });
+}
+
+// A folder may well be called "x.jpg"; without an image in it, it is taken for a mistake. REQUIRES: sort_files.
+void report_folders_named_like_images(Scan& scan) {
+  for (const auto& folder : scan.folders) {
+    if (!is_image_name(folder)) continue;
+    const std::string prefix = folder + "/";
+    const auto inside = std::lower_bound(scan.images.begin(), scan.images.end(), prefix);
+    if (inside != scan.images.end() && inside->starts_with(prefix)) continue;
+    scan.unusable.push_back({.path = folder, .reason = "is a directory", .bad = true});
+  }
+}
+
+}  // namespace
+
+bool is_image_name(std::string_view name) noexcept {
+  constexpr std::array<std::string_view, 3> kEndings{".jpg", ".jpeg", ".jpe"};
+  return std::any_of(kEndings.begin(), kEndings.end(),
+                     [&](std::string_view ending) { return ends_with_ignoring_case(name, ending); });
+}
+
+bool is_annotation_name(std::string_view name) noexcept { return ends_with_ignoring_case(name, ".xml"); }
+
+bool is_annotations_folder(std::string_view name) noexcept {
+  constexpr std::string_view kName = "annotations";
+  return name.size() == kName.size() && ends_with_ignoring_case(name, kName);
+}
+
+std::string_view first_component(std::string_view path) noexcept { return path.substr(0, path.find('/')); }
+
+std::string_view base_name(std::string_view path) noexcept { return path.substr(path.rfind('/') + 1); }
+
+std::string_view parent_folder(std::string_view path) noexcept {
+  const auto slash = path.rfind('/');
+  return slash == std::string_view::npos ? std::string_view{} : path.substr(0, slash);
+}
+
+std::string join_path(std::string_view folder, std::string_view name) {
+  std::string path(folder);
+  if (!path.empty() && !path.ends_with('/')) path += '/';
+  return path.append(name);
+}
+
+Scan scan_tree(const std::string& root, unsigned threads, const IndexProgress& progress) {
+  Walk walk(root);
+  run_workers(
+      threads, [&] { walk.work(); }, [&] { walk.stop(); },
+      [&] {
+        if (progress) progress(walk.files(), walk.files());
+      });
+  Scan scan = walk.take();
+  sort_files(scan);
+  report_folders_named_like_images(scan);
+  sort_unusable(scan);
+  return scan;
+}
+
+Scan scan_folder(const std::string& root, const std::string& folder) {
+  Scan scan;
+  if (const Directory directory = open_directory(join_path(root, folder))) {
+    list(*directory, folder, scan, [](const std::string&) {});
+  }
+  sort_files(scan);
+  sort_unusable(scan);
+  return scan;
+}
+
+}  // namespace forebay

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <forebay/dataset.hpp>
+#include <forebay/detail/pipeline.hpp>
+#include <forebay/detail/stages.hpp>
+#include <span>
+#include <thread>
+#include <vector>
+
+#include "byte_budget.hpp"
+#include "read_queue.hpp"
+#include "stop_signal.hpp"
+#include "throttle.hpp"
+
+namespace forebay {
+
+// What readers work with; all of it must outlive the pool.
+struct ReaderLinks {
+  const Dataset& dataset;
+  ReadQueue& requests;
+  ByteBudget& budget;
+  EncodedQueue& encoded;
+  BadSampleSink& sink;
+  WorkerTotals& totals;
+  const StorageThrottle* throttle = nullptr;  // null = no emulated store
+};
+
+struct ReaderOptions {
+  unsigned threads = 1;                                              // at least 1
+  std::uint32_t attempts = 4;                                        // reads of one sample in all, at least 1
+  std::chrono::nanoseconds backoff = std::chrono::milliseconds(10);  // before the second read; doubles each time
+};
+
+// The I/O threads: take requests, read the sample's bytes into buffers of the budget and pass them to the decoders.
+// Transient errors are read again after a backoff; one that stays, and a permanent one, goes to sink.bad_sample.
+// Anything else that a thread meets goes to sink.worker_failed and ends that thread.
+class ReaderPool {
+ public:
+  // Starts the threads. Throws std::system_error when the system has no more of them.
+  ReaderPool(const ReaderLinks& links, const ReaderOptions& options);
+  ~ReaderPool() { stop(); }
+  ReaderPool(const ReaderPool&) = delete;
+  ReaderPool& operator=(const ReaderPool&) = delete;
+
+  // Closes the request queue and the budget, breaks every wait of the threads and joins them; a read inside the
+  // dataset itself is waited for. May be called again, by the same thread.
+  void stop();
+
+  // One per thread; any thread may read them while the pool exists.
+  [[nodiscard]] std::span<const WorkerStatus> statuses() const noexcept { return statuses_; }
+
+ private:
+  void run(WorkerStatus& status) noexcept;
+  void serve(const ReadRequest& request, WorkerStatus& status);
+  void read(const ReadRequest& request, std::uint32_t retry, WorkerStatus& status);
+
+  StopSignal stop_;
+  ReaderLinks links_;
+  ReaderOptions options_;
+  std::vector<WorkerStatus> statuses_;
+  std::vector<std::jthread> threads_;
+};
+
+}  // namespace forebay

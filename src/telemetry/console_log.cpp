@@ -1,0 +1,101 @@
+#include "console_log.hpp"
+
+#include <cstdlib>
+#include <mutex>
+#include <string>
+
+#include <spdlog/logger.h>
+#include <spdlog/sinks/ansicolor_sink.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "text.hpp"
+
+namespace forebay {
+namespace {
+
+// Not console_mutex, which is one lock for the whole process: Impl has its own.
+using Sink = spdlog::sinks::ansicolor_sink<spdlog::details::console_nullmutex>;
+
+bool is_capable_terminal(std::FILE* out) {
+  const char* term = std::getenv("TERM");
+  return ::isatty(::fileno(out)) == 1 && term != nullptr && std::string_view(term) != "dumb";
+}
+
+bool wants_status(std::uint32_t rank, Live live, std::FILE* out) {
+  if (rank != 0 || live == Live::never) return false;
+  return live == Live::always || is_capable_terminal(out);
+}
+
+// Columns that a line may fill without wrapping; unlimited when `out` is not a terminal.
+std::size_t columns_of(std::FILE* out) {
+  winsize size{};
+  if (::ioctl(::fileno(out), TIOCGWINSZ, &size) != 0 || size.ws_col < 2) return std::string_view::npos;
+  return size.ws_col - 1U;
+}
+
+}  // namespace
+
+struct ConsoleLog::Impl {
+  Impl(std::uint32_t rank, Live choice, std::FILE* file)
+      : prefix(rank == 0 ? "[forebay] " : "[forebay rank " + std::to_string(rank) + "] "),
+        live(wants_status(rank, choice, file)),
+        out(file) {
+    const auto mode = is_capable_terminal(out) ? spdlog::color_mode::always : spdlog::color_mode::never;
+    auto sink = std::make_shared<Sink>(out, mode);
+    // Information keeps the terminal's own colour: only what needs attention stands out.
+    sink->set_color(spdlog::level::info, "");
+    sink->set_pattern(prefix + "%^%v%$");
+    logger = std::make_unique<spdlog::logger>("forebay", std::move(sink));
+  }
+
+  void line(spdlog::level::level_enum level, std::string_view text) {
+    const std::lock_guard lock(mutex);
+    if (!shown.empty()) write("\r\033[K");
+    logger->log(level, spdlog::string_view_t(text.data(), text.size()));
+    if (!shown.empty()) write(shown);
+    std::fflush(out);
+  }
+
+  // A failure to write to the console has nowhere to be reported.
+  void write(std::string_view text) { static_cast<void>(std::fwrite(text.data(), 1, text.size(), out)); }
+
+  const std::string prefix;
+  const bool live;
+  std::FILE* const out;
+  std::unique_ptr<spdlog::logger> logger;
+  std::mutex mutex;
+  std::string shown;  // the status line on the screen; empty = none
+};
+
+ConsoleLog::ConsoleLog(std::uint32_t rank, Live live, std::FILE* out)
+    : impl_(std::make_unique<Impl>(rank, live, out)) {}
+
+ConsoleLog::~ConsoleLog() { end_status(); }
+
+void ConsoleLog::info(std::string_view line) { impl_->line(spdlog::level::info, line); }
+
+void ConsoleLog::warn(std::string_view line) { impl_->line(spdlog::level::warn, "warning: " + std::string(line)); }
+
+void ConsoleLog::error(std::string_view line) { impl_->line(spdlog::level::err, "error: " + std::string(line)); }
+
+bool ConsoleLog::is_live() const noexcept { return impl_->live; }
+
+void ConsoleLog::status(std::string_view text) {
+  if (!impl_->live) return;
+  const std::lock_guard lock(impl_->mutex);
+  const std::string line = impl_->prefix + std::string(text);
+  impl_->shown = clip(line, columns_of(impl_->out));
+  impl_->write("\r" + impl_->shown + "\033[K");
+  std::fflush(impl_->out);
+}
+
+void ConsoleLog::end_status() {
+  const std::lock_guard lock(impl_->mutex);
+  if (impl_->shown.empty()) return;
+  impl_->shown.clear();
+  impl_->write("\n");
+  std::fflush(impl_->out);
+}
+
+}  // namespace forebay

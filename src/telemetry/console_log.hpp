@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <string_view>
+
+#include <forebay/options.hpp>
+
+namespace forebay {
+
+// Lines for people on standard error, and below them at most one live status line. Every member may be called from
+// any thread; a line never tears another line or the status. May block for as long as the terminal does.
+class ConsoleLog {
+ public:
+  // Lines begin with "[forebay]", on other ranks than 0 with "[forebay rank N]". The status line exists on rank 0
+  // only: automatic = when `out` is a terminal that can move its cursor. `out` must outlive the object.
+  explicit ConsoleLog(std::uint32_t rank, Live live = Live::automatic, std::FILE* out = stderr);
+  ~ConsoleLog();  // end_status()
+  ConsoleLog(const ConsoleLog&) = delete;
+  ConsoleLog& operator=(const ConsoleLog&) = delete;
+
+  // One line each, without its newline.
+  void info(std::string_view line);
+  void warn(std::string_view line);
+  void error(std::string_view line);
+
+  // Whether status() shows anything.
+  [[nodiscard]] bool is_live() const noexcept;
+  // Replaces the status line, cut to the width of the terminal. REQUIRES: well-formed UTF-8 on one line.
+  void status(std::string_view text);
+  // Leaves the status line as it is and continues below it. No effect when there is none.
+  void end_status();
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace forebay

@@ -1,0 +1,73 @@
+#include "json_lines_file.hpp"
+
+#include <atomic>
+#include <string>
+#include <system_error>
+
+#include <spdlog/logger.h>
+#include <spdlog/sinks/basic_file_sink.h>
+#include <forebay/error.hpp>
+
+#include "text.hpp"
+
+namespace forebay {
+
+struct JsonLinesFile::Impl {
+  Impl(std::filesystem::path file, ConsoleLog& to)
+      : path(std::move(file)),
+        console(to),
+        logger("jsonl", std::make_shared<spdlog::sinks::basic_file_sink_st>(path.string(), /*truncate=*/true)) {
+    logger.set_pattern("%v");
+    logger.set_error_handler([this](const std::string& cause) { failed(cause); });
+  }
+
+  void failed(const std::string& cause) {
+    sound = false;
+    if (reported) return;
+    reported = true;
+    console.warn(printable(cause) + "; lines may be missing from it, the run goes on");
+  }
+
+  const std::filesystem::path path;
+  ConsoleLog& console;
+  spdlog::logger logger;
+  std::uint64_t unsynced = 0;  // lines written since the last sync()
+  bool sound = true;           // nothing failed since then
+  bool reported = false;
+  std::atomic<std::uint64_t> lost{0};
+};
+
+JsonLinesFile::JsonLinesFile(const std::filesystem::path& path, ConsoleLog& console) {
+  try {
+    impl_ = std::make_unique<Impl>(path, console);
+  } catch (const spdlog::spdlog_ex& e) {
+    throw ConfigError("telemetry.dir: " + printable(e.what()) +
+                      "; name a writable directory, or \"\" to write no files");
+  }
+}
+
+JsonLinesFile::~JsonLinesFile() { sync(); }
+
+void JsonLinesFile::write(std::string_view lines, std::uint64_t count) {
+  if (count == 0) return;
+  lines.remove_suffix(1);  // the pattern ends the line
+  impl_->unsynced += count;
+  impl_->logger.log(spdlog::level::info, spdlog::string_view_t(lines.data(), lines.size()));
+}
+
+void JsonLinesFile::sync() {
+  if (impl_->unsynced == 0) return;
+  impl_->logger.flush();
+  // A removed file swallows what is written to it without an error.
+  std::error_code error;
+  if (!std::filesystem::exists(impl_->path, error)) {
+    impl_->failed(impl_->path.string() + " is gone" + (error ? ": " + error.message() : ""));
+  }
+  if (!impl_->sound) impl_->lost.fetch_add(impl_->unsynced, std::memory_order_relaxed);
+  impl_->sound = true;
+  impl_->unsynced = 0;
+}
+
+std::uint64_t JsonLinesFile::lost() const noexcept { return impl_->lost.load(std::memory_order_relaxed); }
+
+}  // namespace forebay

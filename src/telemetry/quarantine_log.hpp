@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "console_log.hpp"
+
+namespace forebay {
+
+// One bad sample. Path and reason may hold any bytes.
+struct QuarantineEntry {
+  std::optional<std::uint64_t> sample{};  // dataset id; none, as all below: an entry that the index left out
+  std::string_view path;
+  std::string_view reason;
+  std::optional<std::uint64_t> epoch{};
+  std::optional<std::uint64_t> position{};     // within the epoch
+  std::optional<std::uint32_t> attempt{};      // bad samples met at this position before it
+  std::optional<std::uint64_t> replacement{};  // id of the sample that stands in; none: nothing does
+};
+
+// The bad samples of one rank: each as a line of DIR/quarantine.RANK.jsonl, the first few as warnings on the console
+// too. The file is opened at the first entry, so a clean run leaves none. Any thread; takes a lock, for bad samples
+// are rare.
+class QuarantineLog {
+ public:
+  static constexpr std::uint64_t kWarnings = 5;
+
+  // `dir` is telemetry.dir: "" keeps nothing on disk. Removes this rank's file of an earlier run. `console` must
+  // outlive the object.
+  QuarantineLog(const std::string& dir, std::uint32_t rank, ConsoleLog& console);
+  ~QuarantineLog();
+  QuarantineLog(const QuarantineLog&) = delete;
+  QuarantineLog& operator=(const QuarantineLog&) = delete;
+
+  // A failure to write is told once and never thrown: the entry still counts.
+  void add(const QuarantineEntry& entry) noexcept;
+
+  // Entries so far. Any thread, without a lock.
+  [[nodiscard]] std::uint64_t count() const noexcept;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace forebay

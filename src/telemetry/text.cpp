@@ -1,0 +1,89 @@
+#include "text.hpp"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+namespace forebay {
+namespace {
+
+struct Decoded {
+  std::size_t length = 0;  // bytes; 0 = not well-formed here
+  std::uint32_t code = 0;
+};
+
+// The character at the start of `text`, which is not empty. Refuses overlong forms, surrogates and anything past
+// U+10FFFF (The Unicode Standard, table 3-7).
+Decoded decode(std::string_view text) noexcept {
+  static constexpr std::array<std::uint32_t, 5> kSmallest{0, 0, 0x80, 0x800, 0x10000};
+  const auto lead = static_cast<std::uint8_t>(text.front());
+  if (lead < 0x80) return {1, lead};
+  std::size_t length = 0;
+  std::uint32_t code = 0;
+  if ((lead & 0xE0U) == 0xC0U) {
+    length = 2;
+    code = lead & 0x1FU;
+  } else if ((lead & 0xF0U) == 0xE0U) {
+    length = 3;
+    code = lead & 0x0FU;
+  } else if ((lead & 0xF8U) == 0xF0U) {
+    length = 4;
+    code = lead & 0x07U;
+  } else {
+    return {};
+  }
+  if (text.size() < length) return {};
+  for (std::size_t i = 1; i < length; ++i) {
+    const auto byte = static_cast<std::uint8_t>(text[i]);
+    if ((byte & 0xC0U) != 0x80U) return {};
+    code = (code << 6U) | (byte & 0x3FU);
+  }
+  const bool surrogate = code >= 0xD800 && code <= 0xDFFF;
+  if (code < kSmallest[length] || code > 0x10FFFF || surrogate) return {};
+  return {length, code};
+}
+
+bool is_control(std::uint32_t code) noexcept { return code < 0x20 || (code >= 0x7F && code < 0xA0); }
+
+void append_escaped(std::string& out, std::string_view bytes) {
+  static constexpr std::string_view kDigits = "0123456789abcdef";
+  for (const char c : bytes) {
+    const auto byte = static_cast<std::uint8_t>(c);
+    out += "\\x";
+    out += kDigits[byte >> 4U];
+    out += kDigits[byte & 0x0FU];
+  }
+}
+
+std::string escaped(std::string_view text, bool controls) {
+  std::string out;
+  out.reserve(text.size());
+  while (!text.empty()) {
+    const Decoded next = decode(text);
+    const std::string_view bytes = text.substr(0, next.length == 0 ? 1 : next.length);
+    if (next.length == 0 || (controls && is_control(next.code))) {
+      append_escaped(out, bytes);
+    } else {
+      out += bytes;
+    }
+    text.remove_prefix(bytes.size());
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string valid_utf8(std::string_view text) { return escaped(text, false); }
+
+std::string printable(std::string_view text) { return escaped(text, true); }
+
+std::string_view clip(std::string_view text, std::size_t columns) noexcept {
+  std::size_t seen = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const bool starts_character = (static_cast<std::uint8_t>(text[i]) & 0xC0U) != 0x80U;
+    if (starts_character && seen++ == columns) return text.substr(0, i);
+  }
+  return text;
+}
+
+}  // namespace forebay

@@ -1,0 +1,40 @@
+#include "allocation_counter.hpp"
+
+#include <cstdlib>
+#include <new>
+
+namespace {
+
+thread_local bool counting = false;
+thread_local std::size_t allocations = 0;
+
+void* allocate(std::size_t bytes, std::size_t alignment) {
+  if (counting) ++allocations;
+  void* const memory = alignment <= alignof(std::max_align_t)
+                           ? std::malloc(bytes)
+                           : std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
+}
+
+}  // namespace
+
+void* operator new(std::size_t bytes) { return allocate(bytes, 0); }
+void* operator new(std::size_t bytes, std::align_val_t alignment) {
+  return allocate(bytes, static_cast<std::size_t>(alignment));
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
+
+namespace forebay::testing {
+
+AllocationCounter::AllocationCounter() noexcept {
+  allocations = 0;
+  counting = true;
+}
+AllocationCounter::~AllocationCounter() { counting = false; }
+std::size_t AllocationCounter::count() const noexcept { return allocations; }
+
+}  // namespace forebay::testing

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <cstddef>
+
+namespace forebay::testing {
+
+// Counts what `operator new` is asked for by the thread that made it, while it lives. Link allocation_counter.cpp,
+// which replaces the operators of the whole program.
+class AllocationCounter {
+ public:
+  AllocationCounter() noexcept;
+  ~AllocationCounter();
+  AllocationCounter(const AllocationCounter&) = delete;
+  AllocationCounter& operator=(const AllocationCounter&) = delete;
+
+  [[nodiscard]] std::size_t count() const noexcept;
+};
+
+}  // namespace forebay::testing

@@ -1,0 +1,141 @@
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <mutex>
+#include <stdexcept>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "eventually.hpp"
+#include "main.hpp"
+#include "source/byte_budget.hpp"
+#include "source/stop_signal.hpp"
+
+namespace {
+
+using forebay::ByteBudget;
+using forebay::Stopped;
+using forebay::testing::eventually;
+
+bool takes_stopped(ByteBudget& budget, std::uint64_t order, std::size_t bytes) {
+  try {
+    static_cast<void>(budget.take(order, bytes));
+  } catch (const Stopped&) {
+    return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+TEST_CASE("among those that wait the lowest order goes first") {
+  ByteBudget budget(10);
+  auto first = budget.take(0, 10);
+  std::mutex mutex;
+  std::vector<std::uint64_t> granted;
+  std::vector<std::jthread> threads;
+  for (const std::uint64_t order : {5ULL, 3ULL, 9ULL, 4ULL}) {
+    threads.emplace_back([&, order] {
+      auto buffer = budget.take(order, 10);
+      {
+        const std::lock_guard lock(mutex);
+        granted.push_back(order);
+      }
+      budget.give_back(std::move(buffer));
+    });
+  }
+  REQUIRE(eventually([&] { return budget.waiting() == 4; }));
+  budget.give_back(std::move(first));
+  threads.clear();
+  CHECK(granted == std::vector<std::uint64_t>{3, 4, 5, 9});
+  CHECK(budget.in_flight() == 0);
+}
+
+TEST_CASE("a later request passes while the earlier one has not asked, not while it waits") {
+  ByteBudget budget(10);
+  auto later = budget.take(7, 8);
+  std::atomic<bool> early_granted{false};
+  std::atomic<bool> late_was_after_early{false};
+  std::jthread early([&] {
+    auto buffer = budget.take(1, 10);
+    early_granted = true;
+    budget.give_back(std::move(buffer));
+  });
+  REQUIRE(eventually([&] { return budget.waiting() == 1; }));
+  std::jthread late([&] {
+    auto buffer = budget.take(8, 1);  // would fit, but order 1 waits
+    late_was_after_early = early_granted.load();
+    budget.give_back(std::move(buffer));
+  });
+  REQUIRE(eventually([&] { return budget.waiting() == 2; }));
+  auto earliest = budget.take(0, 2);  // fits and is needed before all that wait
+  CHECK(budget.in_flight() == 10);
+  budget.give_back(std::move(earliest));
+  CHECK_FALSE(early_granted);
+  budget.give_back(std::move(later));
+  early.join();
+  late.join();
+  CHECK(early_granted);
+  CHECK(late_was_after_early);
+}
+
+TEST_CASE("a sample larger than all of it is admitted alone") {
+  ByteBudget budget(10);
+  auto small = budget.take(0, 1);
+  std::atomic<bool> admitted{false};
+  std::vector<std::byte> large;
+  std::jthread thread([&] {
+    large = budget.take(1, 1000);
+    admitted = true;
+  });
+  REQUIRE(eventually([&] { return budget.waiting() == 1; }));
+  CHECK_FALSE(admitted);
+  budget.give_back(std::move(small));
+  thread.join();
+  CHECK(large.size() == 1000);
+  CHECK(budget.in_flight() == 1000);
+  std::jthread next([&] { budget.give_back(budget.take(2, 1)); });
+  REQUIRE(eventually([&] { return budget.waiting() == 1; }));
+  budget.give_back(std::move(large));
+  next.join();
+  CHECK(budget.in_flight() == 0);
+}
+
+TEST_CASE("buffers are used again, but a large one never for a small sample") {
+  ByteBudget budget(1 << 20);
+  auto buffer = budget.take(0, 5000);
+  const std::byte* const address = buffer.data();
+  budget.give_back(std::move(buffer));
+  auto small = budget.take(1, 100);
+  CHECK(small.size() == 100);
+  CHECK(small.data() != address);
+  auto similar = budget.take(2, 8000);
+  CHECK(similar.size() == 8000);
+  CHECK(similar.data() == address);
+  budget.give_back(std::move(small));
+  budget.give_back(std::move(similar));
+}
+
+TEST_CASE("no memory is an error that takes nothing") {
+  ByteBudget budget(100);
+  CHECK_THROWS_AS(static_cast<void>(budget.take(0, std::numeric_limits<std::size_t>::max())), std::length_error);
+  CHECK(budget.in_flight() == 0);
+}
+
+TEST_CASE("closing stops present and future takers") {
+  ByteBudget budget(10);
+  auto buffer = budget.take(0, 10);
+  std::atomic<int> stopped{0};
+  std::vector<std::jthread> threads;
+  for (std::uint64_t order = 1; order <= 3; ++order)
+    threads.emplace_back([&, order] { stopped += takes_stopped(budget, order, 1) ? 1 : 0; });
+  REQUIRE(eventually([&] { return budget.waiting() == 3; }));
+  budget.close();
+  threads.clear();
+  CHECK(stopped == 3);
+  CHECK(takes_stopped(budget, 9, 0));
+  budget.give_back(std::move(buffer));
+  CHECK(budget.in_flight() == 0);
+}

@@ -1,0 +1,355 @@
+#include "main.hpp"
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <random>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <forebay/communicator.hpp>
+#include <forebay/error.hpp>
+
+#include "coordinator_drive.hpp"
+#include "fake_job.hpp"
+#include "feeder/census.hpp"
+#include "feeder/coordinator.hpp"
+
+using forebay::agreed_failure;
+using forebay::allowed_bad;
+using forebay::BadLimit;
+using forebay::Census;
+using forebay::Communicator;
+using forebay::Coordinator;
+using forebay::RunPlan;
+using forebay::solo_communicator;
+using forebay::Tally;
+using forebay::Verdict;
+using forebay::testing::drive;
+using forebay::testing::FakeJob;
+using forebay::testing::kAnyBad;
+using forebay::testing::Outcome;
+
+namespace {
+
+// Runs `serve(rank, coordinator, step)` as every rank of a job and returns their outcomes by rank.
+template <typename Serve>
+std::vector<Outcome> drive_all(FakeJob& job, const RunPlan& plan, const BadLimit& limit, Serve&& serve) {
+  std::vector<Outcome> outcomes(job.size());
+  job.run([&](Communicator& communicator) {
+    const std::uint32_t rank = communicator.rank();
+    std::mt19937 random(rank);
+    outcomes[rank] = drive(communicator, plan, limit, [&](Coordinator& coordinator, std::uint64_t step) {
+      for (auto spins = random() % 4; spins > 0; --spins) std::this_thread::yield();
+      return serve(rank, coordinator, step);
+    });
+  });
+  return outcomes;
+}
+
+void check_all_alike(const std::vector<Outcome>& outcomes) {
+  for (const auto& outcome : outcomes) {
+    CHECK(outcome.verdict == outcomes.front().verdict);
+    CHECK(outcome.steps == outcomes.front().steps);
+    CHECK(outcome.epochs == outcomes.front().epochs);
+    CHECK(outcome.cause == outcomes.front().cause);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("a tally is due exactly `lag` steps after its ballots, whatever the ranks' pace") {
+  constexpr std::size_t kLag = 2;
+  FakeJob job(3);
+  std::vector<Census> ranks;
+  for (std::uint32_t r = 0; r < 3; ++r) ranks.emplace_back(job.rank(r), kLag);
+
+  // Rank 0 may be `lag` steps ahead of the others without any tally being due.
+  CHECK((ranks[0].post({.stop = true}), ranks[0].due()) == nullptr);
+  CHECK((ranks[0].post({}), ranks[0].due()) == nullptr);
+  for (const std::uint32_t r : {1U, 2U}) {
+    CHECK((ranks[r].post({.new_bad = 5}), ranks[r].due()) == nullptr);
+    CHECK((ranks[r].post({.error = true}), ranks[r].due()) == nullptr);
+  }
+  for (auto& rank : ranks) {
+    rank.post({});
+    const Tally* tally = rank.due();
+    REQUIRE(tally != nullptr);
+    CHECK(tally->step == 0);
+    CHECK(tally->stops == 1);
+    CHECK(tally->errors == 0);
+    CHECK(tally->new_bad == 10);
+    CHECK(rank.last_wait().count() == 0);
+  }
+  for (auto& rank : ranks) {
+    rank.post({.epoch_done = true, .epoch = 4, .bad_round = 1});
+    CHECK(rank.due()->errors == 2);
+  }
+  for (auto& rank : ranks) {
+    CHECK(rank.rest()->step == 2);
+    const Tally* last = rank.rest();
+    REQUIRE(last != nullptr);
+    CHECK(last->epochs_done == 3);
+    CHECK(last->epoch == 4);
+    CHECK(last->bad_round == 1);
+    CHECK(rank.rest() == nullptr);
+  }
+}
+
+TEST_CASE("a rank that is ahead waits, and says that it did") {
+  FakeJob job(2);
+  job.run([&](Communicator& communicator) {
+    Census census(communicator, 0);
+    if (communicator.rank() == 1)
+      while (job.fruitless_polls(0) == 0) std::this_thread::yield();
+    census.post({.stop = true});
+    const Tally* tally = census.due();
+    REQUIRE(tally != nullptr);
+    CHECK(tally->stops == 2);
+    if (communicator.rank() == 0) CHECK(census.last_wait().count() > 0);
+  });
+}
+
+TEST_CASE("one rank alone has no lag and sends nothing") {
+  FakeJob job(1);
+  Census census(job.rank(0), 5);
+  CHECK(census.lag() == 0);
+  for (int step = 0; step < 40; ++step) {
+    census.post({.stop = step == 39, .new_bad = step});
+    const Tally* tally = census.due();
+    REQUIRE(tally != nullptr);
+    CHECK(tally->new_bad == step);
+    CHECK(tally->stops == (step == 39 ? 1 : 0));
+  }
+  CHECK(job.started(0) == 0);
+}
+
+TEST_CASE("a lag that needs more lanes than there are is refused by name") {
+  const auto alone = solo_communicator();
+  CHECK_NOTHROW(Census(*alone, Communicator::kLanes - 1));
+  CHECK_THROWS_WITH_AS(Census(*alone, Communicator::kLanes), doctest::Contains("mpi.lag"), forebay::ConfigError);
+}
+
+TEST_CASE("sums stay right over many steps with late completions and every lag") {
+  const std::uint64_t seed = std::random_device{}();
+  CAPTURE(seed);
+  for (std::size_t lag = 0; lag < Communicator::kLanes; ++lag) {
+    FakeJob job(3, 4, seed);
+    job.run([&](Communicator& communicator) {
+      Census census(communicator, lag);
+      for (std::uint64_t step = 0; step < 50; ++step) {
+        census.post({.new_bad = static_cast<std::int64_t>(step * (communicator.rank() + 1)), .epoch = step});
+        const Tally* tally = census.due();
+        REQUIRE((tally != nullptr) == (step >= lag));
+        if (tally == nullptr) continue;
+        CHECK(tally->step == step - lag);
+        CHECK(tally->epoch == step - lag);
+        CHECK(tally->new_bad == static_cast<std::int64_t>(6 * (step - lag)));
+      }
+    });
+  }
+}
+
+TEST_CASE("alone: ends after the planned steps, or with the epoch, without a step too many") {
+  const auto alone = solo_communicator();
+  const auto serve = [](Coordinator&, std::uint64_t step) { return std::pair(false, (step + 1) / 5); };
+  CHECK(drive(*alone, {.epochs = 9, .steps = 7}, kAnyBad, serve) == Outcome{Verdict::finished, 7, 1, 0, ""});
+  CHECK(drive(*alone, {.epochs = 3}, kAnyBad, serve) == Outcome{Verdict::finished, 15, 3, 0, ""});
+}
+
+TEST_CASE("alone: a stop and an error take effect at the next step") {
+  const auto alone = solo_communicator();
+  CHECK(drive(*alone, {.epochs = 1}, kAnyBad, [](Coordinator&, std::uint64_t step) {
+          return std::pair(step == 3, std::uint64_t{0});
+        }) == Outcome{Verdict::stopped, 4, 0, 0, ""});
+  CHECK(drive(*alone, {.epochs = 1}, kAnyBad, [](Coordinator& coordinator, std::uint64_t step) {
+          if (step >= 3) coordinator.report_error(step == 3 ? "disk gone" : "later");
+          return std::pair(false, std::uint64_t{0});
+        }) == Outcome{Verdict::failed, 4, 0, 0, "disk gone"});
+}
+
+TEST_CASE("epochs of unequal ranks end at one step, each counted once") {
+  for (const std::size_t lag : {0U, 1U, 2U, 7U}) {
+    CAPTURE(lag);
+    FakeJob job(4, 3, lag);
+    // Rank r serves an epoch every 5 + r steps, so the slowest decides when each is complete.
+    const auto outcomes = drive_all(
+        job, {.epochs = 6, .lag = lag}, kAnyBad,
+        [](std::uint32_t rank, Coordinator&, std::uint64_t step) { return std::pair(false, (step + 1) / (5 + rank)); });
+    check_all_alike(outcomes);
+    CHECK(outcomes[0].verdict == Verdict::finished);
+    CHECK(outcomes[0].epochs == 6);
+    CHECK(outcomes[0].steps == 48 + lag);
+  }
+}
+
+TEST_CASE("epochs shorter than the lag are neither lost nor counted twice") {
+  FakeJob job(2, 2);
+  const auto outcomes =
+      drive_all(job, {.epochs = 5, .lag = 4}, kAnyBad,
+                [](std::uint32_t, Coordinator&, std::uint64_t step) { return std::pair(false, step + 1); });
+  check_all_alike(outcomes);
+  CHECK(outcomes[0].verdict == Verdict::finished);
+  CHECK(outcomes[0].epochs == 5);
+}
+
+TEST_CASE("one rank's stop ends all at one step, lag steps later") {
+  FakeJob job(4, 3);
+  const auto outcomes =
+      drive_all(job, {.epochs = 100, .lag = 3}, kAnyBad, [](std::uint32_t rank, Coordinator&, std::uint64_t step) {
+        return std::pair(rank == 2 && step >= 10, std::uint64_t{0});
+      });
+  check_all_alike(outcomes);
+  CHECK(outcomes[0].verdict == Verdict::stopped);
+  CHECK(outcomes[0].steps == 11 + 3);
+}
+
+TEST_CASE("a failure ends all ranks at one step with the lowest failing rank's cause") {
+  FakeJob job(4, 3);
+  const auto outcomes = drive_all(job, {.epochs = 100, .lag = 2}, kAnyBad,
+                                  [](std::uint32_t rank, Coordinator& coordinator, std::uint64_t step) {
+                                    if (rank == 3 && step >= 10) coordinator.report_error("late reader");
+                                    if (rank == 1 && step >= 10) coordinator.report_error("disk gone");
+                                    return std::pair(rank == 0 && step >= 10, std::uint64_t{0});
+                                  });
+  check_all_alike(outcomes);
+  CHECK(outcomes[0].verdict == Verdict::failed);
+  CHECK(outcomes[0].cause == "rank 1: disk gone");
+  CHECK(outcomes[0].steps == 11 + 2);
+}
+
+TEST_CASE("an error in the last step of a run of known length is not lost") {
+  for (const std::uint64_t failing_step : {0U, 8U, 9U}) {
+    FakeJob job(3, 2);
+    const auto outcomes = drive_all(job, {.steps = 10, .lag = 4}, kAnyBad,
+                                    [&](std::uint32_t rank, Coordinator& coordinator, std::uint64_t step) {
+                                      if (rank == 2 && step == failing_step) coordinator.report_error("at the end");
+                                      return std::pair(false, std::uint64_t{0});
+                                    });
+    check_all_alike(outcomes);
+    CHECK(outcomes[0].verdict == Verdict::failed);
+    CHECK(outcomes[0].cause == "rank 2: at the end");
+  }
+}
+
+TEST_CASE("all ranks make the planned number of steps, also fewer than the lag") {
+  for (const std::uint64_t steps : {1U, 3U, 30U}) {
+    FakeJob job(3, 2);
+    const auto outcomes =
+        drive_all(job, {.steps = steps, .lag = 5}, kAnyBad,
+                  [](std::uint32_t, Coordinator&, std::uint64_t) { return std::pair(false, std::uint64_t{0}); });
+    check_all_alike(outcomes);
+    CHECK(outcomes[0] == Outcome{Verdict::finished, steps, 0, 0, ""});
+  }
+}
+
+TEST_CASE("bad samples are counted once however many ranks meet them") {
+  FakeJob job(3, 2);
+  // All ranks meet the same 4, and each one of its own: 7 are distinct, though the ballots add up to 15.
+  const BadLimit limit{.allowed = 9, .skipped = 2, .samples = 100, .quarantine = "run/quarantine.jsonl"};
+  const auto outcomes = drive_all(job, {.steps = 40, .lag = 2}, limit,
+                                  [](std::uint32_t rank, Coordinator& coordinator, std::uint64_t step) {
+                                    if (step < 4) coordinator.report_bad(step);
+                                    if (step == 20) coordinator.report_bad(50 + rank);
+                                    return std::pair(false, std::uint64_t{0});
+                                  });
+  check_all_alike(outcomes);
+  for (const auto& outcome : outcomes) CHECK(outcome == Outcome{Verdict::finished, 40, 0, 9, ""});
+}
+
+TEST_CASE("one bad sample more than allowed fails all ranks at one step and says where to look") {
+  FakeJob job(3, 2);
+  const BadLimit limit{.allowed = 8, .skipped = 2, .samples = 100, .quarantine = "run/quarantine.jsonl"};
+  const auto outcomes = drive_all(job, {.steps = 40, .lag = 2}, limit,
+                                  [](std::uint32_t rank, Coordinator& coordinator, std::uint64_t step) {
+                                    if (step < 4) coordinator.report_bad(step);
+                                    if (step == 20) coordinator.report_bad(50 + rank);
+                                    return std::pair(false, std::uint64_t{0});
+                                  });
+  check_all_alike(outcomes);
+  CHECK(outcomes[0].verdict == Verdict::failed);
+  CHECK(outcomes[0].steps == 21 + 2);
+  for (const char* part : {"9 distinct bad samples", "100", "max_bad allows 8", "run/quarantine.jsonl"})
+    CHECK(outcomes[0].cause.find(part) != std::string::npos);
+}
+
+TEST_CASE("bad samples of the very last step still count against the budget") {
+  FakeJob job(2);
+  const BadLimit limit{.allowed = 1, .skipped = 0, .samples = 100, .quarantine = ""};
+  const auto outcomes = drive_all(job, {.steps = 5, .lag = 2}, limit,
+                                  [](std::uint32_t rank, Coordinator& coordinator, std::uint64_t step) {
+                                    if (step == 4) coordinator.report_bad(rank);
+                                    return std::pair(false, std::uint64_t{0});
+                                  });
+  check_all_alike(outcomes);
+  CHECK(outcomes[0].verdict == Verdict::failed);
+}
+
+TEST_CASE("an index with more bad entries than allowed is refused at once") {
+  const auto alone = solo_communicator();
+  const BadLimit limit{.allowed = 5, .skipped = 6, .samples = 100, .quarantine = "q"};
+  CHECK_THROWS_WITH_AS(Coordinator(*alone, {}, limit), doctest::Contains("6 were found by the index"), forebay::Error);
+}
+
+TEST_CASE("a wait is interrupted by this rank's wish and by another's, but not by nobody's") {
+  FakeJob job(3);
+  std::vector<std::unique_ptr<Coordinator>> ranks;
+  const BadLimit limit{.allowed = 1, .skipped = 0, .samples = 100, .quarantine = ""};
+  for (std::uint32_t r = 0; r < 3; ++r) ranks.push_back(std::make_unique<Coordinator>(job.rank(r), RunPlan{}, limit));
+  for (auto& rank : ranks) CHECK_FALSE(rank->interrupted(false));
+
+  SUBCASE("stop") { CHECK(ranks[1]->interrupted(true)); }
+  SUBCASE("error") {
+    ranks[1]->report_error("disk gone");
+    CHECK(ranks[1]->interrupted(false));
+  }
+  SUBCASE("alone over the budget") {
+    ranks[1]->report_bad(7);
+    CHECK_FALSE(ranks[1]->interrupted(false));
+    ranks[1]->report_bad(8);
+    CHECK(ranks[1]->interrupted(false));
+  }
+  CHECK(ranks[0]->interrupted(false));
+  CHECK(ranks[2]->interrupted(false));
+}
+
+TEST_CASE("a stop that comes while a rank waits for another frees that other from its own wait") {
+  FakeJob job(2);
+  std::vector<Outcome> outcomes(2);
+  job.run([&](Communicator& communicator) {
+    const bool ahead = communicator.rank() == 0;
+    std::atomic<bool> stop = false;
+    // The stop arrives when rank 0 is in step() already, waiting for rank 1.
+    Coordinator coordinator(communicator, {.epochs = 100, .lag = 1}, kAnyBad, [&] { return stop = ahead; });
+    std::uint64_t step = 0;
+    while (coordinator.step(stop, 0) == Verdict::proceed) {
+      ++step;
+      while (!ahead && !coordinator.interrupted(false)) std::this_thread::yield();  // its batch never comes
+    }
+    outcomes[communicator.rank()] = {coordinator.step(stop, 0), step, 0, 0, ""};
+  });
+  check_all_alike(outcomes);
+  CHECK(outcomes[0].verdict == Verdict::stopped);
+}
+
+TEST_CASE("allowed_bad: a share is rounded down, a count is taken as it is") {
+  CHECK(allowed_bad(0.05, 100) == 5);
+  CHECK(allowed_bad(0.29, 100) == 29);
+  CHECK(allowed_bad(0.05, 119) == 5);
+  CHECK(allowed_bad(1.0, 119) == 119);
+  CHECK(allowed_bad(0.0, 119) == 0);
+  CHECK(allowed_bad(std::int64_t{12}, 5) == 12);
+}
+
+TEST_CASE("agreed_failure names the lowest rank with an error, or nothing") {
+  FakeJob job(3);
+  job.run([](Communicator& rank) {
+    CHECK_FALSE(agreed_failure(rank, "").has_value());
+    CHECK(agreed_failure(rank, rank.rank() == 0 ? "" : "no file") == "rank 1: no file");
+  });
+  const auto alone = solo_communicator();
+  CHECK(agreed_failure(*alone, "no file") == "no file");
+}

@@ -1,0 +1,149 @@
+// The command's manners: help, usage errors, exit codes. What the commands do is tested elsewhere.
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "main.hpp"
+#include "process.hpp"
+#include "support.hpp"
+
+namespace forebay {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::TemporaryDirectory;
+
+struct Outcome {
+  int code;
+  std::string output;  // standard output and standard error
+
+  [[nodiscard]] bool says(const std::string& text) const { return output.find(text) != std::string::npos; }
+};
+
+Outcome run(std::vector<std::string> arguments) {
+  const TemporaryDirectory dir;
+  arguments.insert(arguments.begin(), FOREBAY_COMMAND);
+  testing::Process process(arguments, dir / "output");
+  const int code = process.wait();
+  return {code, process.output()};
+}
+
+std::string made_set(const TemporaryDirectory& dir) {
+  std::string data = (dir / "data").string();
+  REQUIRE(run({"make-dataset", data, "--images", "12", "--classes", "3", "--size", "64x48"}).code == 0);
+  return data;
+}
+
+TEST_CASE("version and help") {
+  const Outcome version = run({"--version"});
+  CHECK(version.code == 0);
+  CHECK(version.output.starts_with("forebay "));
+  const Outcome help = run({"--help"});
+  CHECK(help.code == 0);
+  for (const char* command : {"feed", "index", "config", "make-dataset"}) {
+    CAPTURE(command);
+    CHECK(help.says(command));
+    const Outcome own = run({command, "--help"});
+    CHECK(own.code == 0);
+    CHECK(own.says("Usage: "));
+    CHECK(own.says("Examples:"));
+  }
+}
+
+TEST_CASE("bad usage ends with 2 and one line that names it") {
+  struct Case {
+    std::vector<std::string> arguments;
+    std::string message;
+  };
+  for (const Case& bad : std::vector<Case>{
+           {{}, "no command was given (see forebay --help)"},
+           {{"inedx"}, "there is no command or option \"inedx\" (see forebay --help)"},
+           {{"index"}, "PATH is required (see forebay index --help)"},
+           {{"config", "--sett", "a=1"}, "--sett"},
+           {{"config", "--set", "policy.lo=1"}, "--set policy.lo=1: unknown key policy.lo: did you mean policy.low?"},
+           {{"config", "nope.toml"}, "cannot read the configuration nope.toml: No such file or directory"},
+           {{"config", "nope.toml", "--defaults"}, "--defaults"},
+           {{"index", "x", "--format", "vox"}, R"(dataset.format: expected one of "auto", "voc")"},
+           {{"index", "/no/such/folder"}, "dataset.path"},
+           {{"make-dataset"}, "DIR is required"},
+           {{"make-dataset", "x", "--classes", "17"}, "--classes 17: there are shapes for 1 to 16 classes"},
+           {{"make-dataset", "x", "--size", "3x"}, "--size 3x: expected WIDTHxHEIGHT"},
+           {{"make-dataset", "x", "--images", "0"}, "--images"},
+           {{"make-dataset", "x", "--images", "many"}, "--images"},
+           {{"make-dataset", "x", "--size", "64x48", "--objects", "9"}, "has room for 2"},
+           {{"make-dataset", "x", "--images", "5", "--split", "0.01"}, "--split leaves one part without images"}}) {
+    const Outcome outcome = run(bad.arguments);
+    CAPTURE(outcome.output);
+    CAPTURE(bad.message);
+    CHECK(outcome.code == 2);
+    CHECK(outcome.output.starts_with("forebay: error: "));
+    CHECK(outcome.says(bad.message));
+    CHECK(outcome.output.find('\n') == outcome.output.size() - 1);
+  }
+}
+
+TEST_CASE("config prints a configuration that it reads back") {
+  const TemporaryDirectory dir;
+  const Outcome defaults = run({"config"});
+  REQUIRE(defaults.code == 0);
+  CHECK(run({"config", "--defaults"}).output == defaults.output);
+  const std::string file = (dir / "feed.toml").string();
+  std::ofstream(file) << defaults.output;
+  CHECK(run({"config", file}).output == defaults.output);
+  const Outcome changed = run({"config", "--set", "policy.name=greedy", file, "--set", "seed=3"});
+  CHECK(changed.code == 0);
+  CHECK(changed.says("name = \"greedy\""));
+  CHECK(changed.says("seed = 3 "));
+}
+
+TEST_CASE("index says the same to people and to programs") {
+  const TemporaryDirectory dir;
+  const std::string data = made_set(dir);
+  const Outcome json_text = run({"index", data, "--json"});
+  REQUIRE(json_text.code == 0);
+  const auto json = nlohmann::json::parse(json_text.output);
+  CHECK(json.at("format") == "voc");
+  CHECK(json.at("images") == 12);
+  CHECK(json.at("annotations") == 12);
+  CHECK(json.at("samples") == json.at("objects"));
+  CHECK(json.at("skipped").empty());
+  std::uint64_t in_classes = 0;
+  for (const auto& count : json.at("classes")) in_classes += count.get<std::uint64_t>();
+  CHECK(in_classes == json.at("samples"));
+  CHECK(json.at("classes").size() == 3);
+
+  const Outcome text = run({"index", data});
+  CHECK(text.code == 0);
+  CHECK(text.says(json.at("fingerprint").get<std::string>()));
+  CHECK(text.says("circle"));
+}
+
+TEST_CASE("index takes a configuration, saves, and finds what was saved") {
+  const TemporaryDirectory dir;
+  const std::string data = made_set(dir);
+  const std::string config = (dir / "feed.toml").string();
+  const std::string saved = (dir / "saved.index").string();
+  std::ofstream(config) << "[dataset]\npath = \"" << data << "\"\nformat = \"voc\"\n";
+  const Outcome built = run({"index", config, "--save", saved, "--json"});
+  REQUIRE_MESSAGE(built.code == 0, built.output);
+  REQUIRE(fs::exists(saved));
+  const Outcome loaded = run({"index", config, "--set", "dataset.index=" + saved, "--json"});
+  REQUIRE_MESSAGE(loaded.code == 0, loaded.output);
+  CHECK(loaded.output == built.output);
+}
+
+TEST_CASE("index names what it left out, and why") {
+  const TemporaryDirectory dir;
+  const std::string data = made_set(dir);
+  std::ofstream(fs::path(data) / "Annotations" / "000003.xml") << "<annotation><object></annotation>";
+  const Outcome text = run({"index", data});
+  CHECK(text.code == 0);
+  CHECK(text.says("(1 bad)"));
+  CHECK(text.says("000003"));
+}
+
+}  // namespace
+}  // namespace forebay

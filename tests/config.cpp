@@ -1,0 +1,438 @@
+// The configuration file: what is read, what is refused and in which words, and what is written.
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <forebay/config.hpp>
+#include <forebay/error.hpp>
+#include <forebay/random.hpp>
+
+#include "config/schema.hpp"
+#include "main.hpp"
+#include "support.hpp"
+
+namespace forebay {
+namespace {
+
+namespace fs = std::filesystem;
+using config::Key;
+using config::Overloaded;
+
+Options parse(const std::string& toml, const std::vector<std::string>& overrides = {}) {
+  return parse_options(toml, "feed.toml", overrides);
+}
+
+Options with(const std::vector<std::string>& overrides) { return parse("", overrides); }
+
+// The message that the text is refused with; "" when it is accepted.
+std::string refusal(const std::string& toml, const std::vector<std::string>& overrides = {}) {
+  try {
+    static_cast<void>(parse(toml, overrides));
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+std::string refusal_of(const std::string& override_text) { return refusal("", {override_text}); }
+
+bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+// Equal as values; doubles by their bits.
+template <typename T>
+bool same(const T& a, const T& b) {
+  return a == b;
+}
+bool same(double a, double b) { return std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b); }
+template <std::size_t N>
+bool same(const std::array<double, N>& a, const std::array<double, N>& b) {
+  for (std::size_t i = 0; i < N; ++i) {
+    if (!same(a[i], b[i])) return false;
+  }
+  return true;
+}
+
+void check_same(const Options& a, const Options& b) {
+  for (const Key& key : config::keys()) {
+    CAPTURE(config::full_name(key));
+    CHECK(std::visit(Overloaded{[&](const config::Choice& choice) { return choice.get(a) == choice.get(b); },
+                                [&](const auto& kind) { return same(kind.field.get(a), kind.field.get(b)); }},
+                     key.kind));
+  }
+}
+
+TEST_CASE("an empty file is the defaults") {
+  check_same(parse(""), Options{});
+  CHECK_NOTHROW(validate(Options{}));
+}
+
+TEST_CASE("every key is in the schema") {
+  // A field that is added to Options breaks the line of its section here; its key goes into src/config/schema.cpp.
+  [[maybe_unused]] const auto [seed, device, on_bad, max_bad, run, dataset, transform, workers, queue, policy, mpi,
+                               storage, telemetry, trainer] = Options{};
+  [[maybe_unused]] const auto& [r1, r2, r3] = run;
+  [[maybe_unused]] const auto& [d1, d2, d3, d4, d5, d6, d7, d8, d9] = dataset;
+  [[maybe_unused]] const auto& [t1, t2, t3, t4, t5, t6, t7, t8, t9, t10, t11, t12, t13] = transform;
+  [[maybe_unused]] const auto& [w1, w2, w3] = workers;
+  [[maybe_unused]] const auto& [q1, q2, q3] = queue;
+  [[maybe_unused]] const auto& [p1, p2, p3, p4, p5, p6, p7, p8, p9, p10] = policy;
+  [[maybe_unused]] const auto& [m1, m2, m3, m4] = mpi;
+  [[maybe_unused]] const auto& [s1, s2, s3, s4, s5, s6, s7, s8] = storage;
+  [[maybe_unused]] const auto& [l1, l2, l3, l4] = telemetry;
+  [[maybe_unused]] const auto& [e1, e2, e3] = trainer;
+  CHECK(config::keys().size() == 4 + 3 + 9 + 13 + 3 + 3 + 10 + 4 + 8 + 4 + 3);
+}
+
+TEST_CASE("values of every kind") {
+  const Options options = parse(R"(
+seed = 3
+on_bad = "fail"
+max_bad = 5
+[run]
+eval = true
+[dataset]
+path = "data \"x\""
+classes = ["cat", "dog"]
+[transform]
+size = [32, 48]
+scale = [0.5, 1]
+mean = [1, 2.5, 3]
+layout = "NHWC"
+dtype = "uint8"
+[workers]
+io = 12
+decode = "auto"
+bytes = "64MB"
+[policy]
+name = "greedy"
+high = 1
+[storage]
+outage_s = inf
+[trainer]
+allreduce_bytes = "4 MiB"
+)");
+  CHECK(options.seed == 3);
+  CHECK(options.on_bad == OnBad::fail);
+  CHECK(std::get<std::int64_t>(options.max_bad) == 5);
+  CHECK(options.run.eval);
+  CHECK(options.dataset.path == "data \"x\"");
+  CHECK(options.dataset.classes == std::vector<std::string>{"cat", "dog"});
+  CHECK(options.transform.size == std::array<std::int64_t, 2>{32, 48});
+  CHECK(options.transform.scale == std::array{0.5, 1.0});
+  CHECK(options.transform.mean == std::array{1.0, 2.5, 3.0});
+  CHECK(options.transform.layout == Layout::nhwc);
+  CHECK(options.transform.dtype == DType::uint8);
+  CHECK(options.workers.io == 12);
+  CHECK(options.workers.decode == 0);
+  CHECK(options.workers.bytes == 64'000'000);
+  CHECK(options.policy.name == "greedy");
+  CHECK(options.policy.high == 1.0);
+  CHECK(std::isinf(options.storage.outage_s));
+  CHECK(options.trainer.allreduce_bytes == 4LL << 20);
+}
+
+TEST_CASE("an integer budget counts, a float is a share") {
+  CHECK(std::get<std::int64_t>(parse("max_bad = 1").max_bad) == 1);
+  CHECK(std::get<double>(parse("max_bad = 1.0").max_bad) == 1.0);
+}
+
+TEST_CASE("sizes") {
+  const auto bytes = [](const std::string& text) { return with({"workers.bytes=" + text}).workers.bytes; };
+  CHECK(bytes("4096") == 4096);
+  CHECK(bytes("1GiB") == 1LL << 30);
+  CHECK(bytes("256 MiB") == 256LL << 20);
+  CHECK(bytes("3kB") == 3000);
+  CHECK(bytes("\"2TB\"") == 2'000'000'000'000);
+  for (const char* text : {"12 apples", "MiB", "-1MiB", "1.5GiB", "99999999999TiB", "0"}) {
+    CAPTURE(text);
+    CHECK(contains(refusal_of(std::string("workers.bytes=") + text), "workers.bytes: expected a number of bytes"));
+  }
+}
+
+TEST_CASE("unknown keys name what was meant, or where it belongs, or what there is") {
+  CHECK(refusal("[queue]\ncapactiy = 3") == "feed.toml:2:1: unknown key queue.capactiy: did you mean queue.capacity?");
+  CHECK(refusal("batch_size = 3") == "feed.toml:1:1: unknown key batch_size: `batch_size` belongs in [dataset]");
+  CHECK(refusal("[queue]\nbatch_size = 3") ==
+        "feed.toml:2:1: unknown key queue.batch_size: `batch_size` belongs in [dataset]");
+  CHECK(refusal("[policy]\nseed = 3") ==
+        "feed.toml:2:1: unknown key policy.seed: `seed` belongs at the top of the file, before the first [section]");
+  CHECK(refusal("[queue]\ndepth_of_it = 3") ==
+        "feed.toml:2:1: unknown key queue.depth_of_it: the keys of [queue] are capacity, pool, max_leases");
+  CHECK(refusal("[polcy]\nlow = 0.1") == "feed.toml:1:2: unknown section [polcy]: did you mean [policy]?");
+  CHECK(contains(refusal("[something_else]\nlow = 0.1"), "the sections are run, dataset, transform"));
+}
+
+TEST_CASE("wrong types name line, key, what was expected and what was found") {
+  CHECK(refusal("[queue]\ncapacity = \"four\"") ==
+        "feed.toml:2:12: queue.capacity: expected a whole number from 1 to 4096, found \"four\" (string)");
+  CHECK(refusal("[queue]\ncapacity = 4.0") ==
+        "feed.toml:2:12: queue.capacity: expected a whole number from 1 to 4096, found 4.0 (floating-point)");
+  CHECK(refusal("[dataset]\nshuffle = 1") ==
+        "feed.toml:2:11: dataset.shuffle: expected true or false, found 1 (integer)");
+  CHECK(refusal("[dataset]\nclasses = \"cat\"") ==
+        "feed.toml:2:11: dataset.classes: expected an array of strings such as [\"cat\", \"dog\"], found \"cat\" "
+        "(string)");
+  CHECK(refusal("[transform]\nsize = [224]") ==
+        "feed.toml:2:8: transform.size: expected an array of 2 whole numbers from 1 to 16384, found [ 224 ]");
+  CHECK(refusal("[mpi]\nmode = \"lockstp\"") ==
+        "feed.toml:2:8: mpi.mode: expected one of \"local\", \"lockstep\", found \"lockstp\" (string)");
+  CHECK(refusal("[policy]\nlow = 2020-01-01") ==
+        "feed.toml:2:7: policy.low: expected a number above 0 and up to 1, found 2020-01-01 (date)");
+  CHECK(contains(refusal("[workers]\nio = \"many\""), "expected \"auto\" or a whole number from 1 to 4096"));
+  CHECK(contains(refusal("[transform]\nsize = [1.5, 2]"), "found [ 1.5, 2 ]"));
+  CHECK(contains(refusal("[seed]\na = 1"), "seed: expected a whole number"));
+  CHECK(contains(refusal("policy = 3"), "feed.toml:1:1: policy is a section, written [policy] once"));
+  CHECK(contains(refusal("[[policy]]\nlow = 0.1"), "policy is a section, written [policy] once"));
+}
+
+TEST_CASE("values out of range name line, key and range") {
+  CHECK(refusal("[policy]\nlow = 2") == "feed.toml:2:7: policy.low: expected a number above 0 and up to 1, found 2.0");
+  CHECK(contains(refusal("[policy]\nlow = nan"), "found nan"));
+  CHECK(contains(refusal("[policy]\nwatchdog_s = inf"), "found inf"));
+  CHECK(contains(refusal("seed = -1"), "found -1"));
+  CHECK(contains(refusal("max_bad = 1.5"), "max_bad: expected a share from 0.0 to 1.0, or a count"));
+  CHECK(contains(refusal("max_bad = -1"), "found -1"));
+  for (const char* text : {"dataset.batch_size=0",
+                           "dataset.batch_size=1048577",
+                           "queue.capacity=0",
+                           "queue.capacity=4097",
+                           "queue.pool=0",
+                           "queue.max_leases=0",
+                           "transform.size=[0,1]",
+                           "transform.size=[1,16385]",
+                           "transform.std=[1,0,1]",
+                           "transform.mirror=1.1",
+                           "transform.scale=[0,1]",
+                           "transform.ratio=[0,1]",
+                           "policy.beta=0",
+                           "policy.interval=0",
+                           "policy.max_uses=-1",
+                           "policy.high=1.5",
+                           "mpi.lag=0",
+                           "mpi.lag=16",
+                           "mpi.virtual_shards=0",
+                           "storage.latency_ms=-1",
+                           "storage.jitter=-0.1",
+                           "storage.fail_rate=2",
+                           "workers.io=-1",
+                           "run.epochs=0",
+                           "trainer.allreduce_bytes=-1",
+                           "telemetry.interval_s=-1",
+                           "dataset.format=vox"}) {
+    CAPTURE(text);
+    CHECK(contains(refusal_of(text), ": expected "));
+  }
+}
+
+TEST_CASE("combinations are refused where they were written") {
+  CHECK(refusal("[policy]\nlow = 0.9\nhigh = 0.2") ==
+        "feed.toml:2:7: policy.low = 0.9 is above policy.high = 0.2: reuse must start below where it stops");
+  CHECK(contains(refusal("[transform]\nscale = [0.5, 0.1]"), "feed.toml:2:9: transform.scale = [0.5, 0.1]"));
+  CHECK(contains(refusal("[transform]\nratio = [2, 1]"), "the smallest must come first"));
+  CHECK(contains(refusal("[transform]\nsize = [16384, 16384]\n[dataset]\nbatch_size = 1048576"), "TiB of memory"));
+}
+
+TEST_CASE("what is not available yet is said plainly") {
+  CHECK(refusal("[mpi]\nmode = \"lockstep\"") ==
+        "feed.toml:2:8: mpi.mode = \"lockstep\": not available yet; use mpi.mode = \"local\"");
+  CHECK(contains(refusal("[transform]\nwhen = \"dequeue\""), "use transform.when = \"enqueue\""));
+  for (const char* device : {"cuda", "cuda:1"}) {
+    CHECK(contains(refusal(std::string("device = \"") + device + "\""),
+                   "this build has no CUDA backend; use device = \"host\" or \"auto\""));
+  }
+  CHECK(contains(refusal("device = \"gpu\""), "there is no such device"));
+}
+
+TEST_CASE("what is not TOML names file, line and column") {
+  CHECK(contains(refusal("seed = 1\nseed = 2"), "feed.toml:2:"));
+  CHECK(contains(refusal("seed = 1\nseed = 2"), "cannot redefine"));
+  CHECK(contains(refusal("\n[queue"), "feed.toml:2:"));
+  CHECK(contains(refusal("on_bad = skip"), "(text needs quotes)"));
+  CHECK(contains(refusal("seed = 99999999999999999999"), "feed.toml:1:"));
+}
+
+TEST_CASE("overrides: TOML values, bare words, in order, on top of the file") {
+  const Options options = parse("seed = 1\n[queue]\ncapacity = 4",
+                                {"seed=3", "policy.name=greedy", " transform.size = [32, 32] ", "on_bad=fail",
+                                 "dataset.path=2024", "telemetry.dir=", "workers.io=auto", "queue.capacity=8",
+                                 "queue.capacity=9", "run.eval=true", "dataset.index=\"a b\""});
+  CHECK(options.seed == 3);
+  CHECK(options.policy.name == "greedy");
+  CHECK(options.transform.size == std::array<std::int64_t, 2>{32, 32});
+  CHECK(options.on_bad == OnBad::fail);
+  CHECK(options.dataset.path == "2024");
+  CHECK(options.telemetry.dir.empty());
+  CHECK(options.workers.io == 0);
+  CHECK(options.queue.capacity == 9);
+  CHECK(options.run.eval);
+  CHECK(options.dataset.index == "a b");
+}
+
+TEST_CASE("an override repairs what the file has wrong") {
+  CHECK(parse("[queue]\ncapacity = 0", {"queue.capacity=2"}).queue.capacity == 2);
+}
+
+TEST_CASE("refused overrides name the text that was given") {
+  CHECK(refusal_of("policy.lo=1") == "--set policy.lo=1: unknown key policy.lo: did you mean policy.low?");
+  CHECK(refusal_of("polcy.low=1") == "--set polcy.low=1: unknown section [polcy]: did you mean [policy]?");
+  CHECK(refusal_of("policy.low=x") ==
+        "--set policy.low=x: policy.low: expected a number above 0 and up to 1, found \"x\" (string)");
+  CHECK(refusal_of("queue.capacity=9999") ==
+        "--set queue.capacity=9999: queue.capacity: expected a whole number from 1 to 4096, found 9999");
+  CHECK(refusal_of("seed") == "--set seed: expected section.key=value");
+  CHECK(contains(refusal_of("policy=3"), "policy is a section"));
+  CHECK(contains(refusal_of("queue.capacity=1\nqueue.pool=2"), "queue.capacity: expected a whole number"));
+  CHECK(contains(refusal_of("=3"), "--set =3: unknown key"));
+}
+
+TEST_CASE("validate speaks of options filled by hand") {
+  Options options;
+  options.transform.std[1] = std::numeric_limits<double>::quiet_NaN();
+  CHECK_THROWS_WITH_AS(validate(options),
+                       "transform.std: expected an array of 3 numbers above 0 and up to 1000000, found [58.395, nan, "
+                       "57.375]",
+                       ConfigError);
+  options = {};
+  options.policy.pick = static_cast<Pick>(7);
+  CHECK_THROWS_WITH_AS(validate(options), "policy.pick: expected one of \"current\", \"least_used\", found 7",
+                       ConfigError);
+  options = {};
+  options.seed = std::numeric_limits<std::uint64_t>::max();
+  CHECK_NOTHROW(validate(options));
+}
+
+TEST_CASE("files that cannot be read") {
+  const testing::TemporaryDirectory dir;
+  const std::string missing = (dir / "nope.toml").string();
+  CHECK_THROWS_WITH_AS(static_cast<void>(load_options(missing)),
+                       ("cannot read the configuration " + missing + ": No such file or directory").c_str(),
+                       ConfigError);
+  CHECK_THROWS_WITH_AS(static_cast<void>(load_options(dir.path())),
+                       ("cannot read the configuration " + dir.path().string() + ": it is a folder").c_str(),
+                       ConfigError);
+}
+
+TEST_CASE("errors of a file name the file") {
+  const testing::TemporaryDirectory dir;
+  const fs::path file = dir / "x.toml";
+  std::ofstream(file) << "seed = true\n";
+  CHECK_THROWS_WITH_AS(static_cast<void>(load_options(file)),
+                       (file.string() + ":1:8: seed: expected a whole number from 0 to 2^64 - 1 (as a string from "
+                                        "2^63 on), found true (boolean)")
+                           .c_str(),
+                       ConfigError);
+}
+
+// Draws a permitted value for every key.
+class AnyOptions {
+ public:
+  explicit AnyOptions(std::uint64_t seed) : random_(seed) {}
+
+  Options draw() {
+    Options options;
+    for (const Key& key : config::keys()) std::visit([&](const auto& kind) { fill(kind, options); }, key.kind);
+    options.device = random_.below(2) == 0 ? "auto" : "host";
+    options.mpi.mode = MpiMode::local;
+    options.transform.when = When::enqueue;
+    if (options.policy.low > options.policy.high) std::swap(options.policy.low, options.policy.high);
+    std::ranges::sort(options.transform.scale);
+    std::ranges::sort(options.transform.ratio);
+    options.transform.size = {1 + static_cast<std::int64_t>(random_.below(512)), 224};
+    return options;
+  }
+
+ private:
+  double number(const config::Range<double>& range) {
+    const double high = std::isinf(range.high) ? 1e300 : range.high;
+    const std::uint64_t kind = random_.below(8);
+    if (kind == 0) return range.high;
+    if (kind == 1 && !range.above_low) return range.low;
+    return std::min(high, range.low + (high - range.low) * (1 - random_.uniform()));
+  }
+  std::int64_t number(const config::Range<std::int64_t>& range) {
+    return range.low + static_cast<std::int64_t>(random_.below(static_cast<std::uint64_t>(range.high - range.low) + 1));
+  }
+  std::string text() {
+    static constexpr std::string_view kPieces[] = {"a",    "\"", "\\", "\n", "\t", "\x01",
+                                                   "\x7f", "#",  "é",  "=",  "'",  " "};
+    std::string result;
+    for (std::uint64_t left = random_.below(9); left > 0; --left) result += kPieces[random_.below(std::size(kPieces))];
+    return result;
+  }
+
+  void fill(const config::Flag& flag, Options& options) { flag.field.in(options) = random_.below(2) == 0; }
+  void fill(const config::Seed& seed, Options& options) {
+    seed.field.in(options) = random_.bits() >> random_.below(64);
+  }
+  void fill(const config::Text& value, Options& options) {
+    value.field.in(options) =
+        value.choices.empty() ? text() : std::string(value.choices[random_.below(value.choices.size())]);
+  }
+  void fill(const config::TextList& list, Options& options) {
+    for (std::uint64_t left = random_.below(4); left > 0; --left) list.field.in(options).push_back(text());
+  }
+  void fill(const config::Choice& choice, Options& options) { choice.set(options, random_.below(choice.names.size())); }
+  void fill(const config::Budget& budget, Options& options) {
+    BadBudget& value = budget.field.in(options);
+    if (random_.below(2) == 0) {
+      value = static_cast<std::int64_t>(random_.below(1000));
+    } else {
+      value = random_.below(3) == 0 ? 1.0 : random_.uniform();
+    }
+  }
+  template <typename T, std::size_t N>
+  void fill(const config::Tuple<T, N>& tuple, Options& options) {
+    for (T& value : tuple.field.in(options)) value = number(tuple.range);
+  }
+  template <typename Number>
+  void fill(const Number& kind, Options& options) {
+    kind.field.in(options) = number(kind.range);
+  }
+
+  Random random_;
+};
+
+TEST_CASE("what is written reads back to the same options, bit for bit") {
+  const std::uint64_t seed = std::random_device{}();
+  MESSAGE("seed ", seed);
+  for (std::uint64_t i = 0; i < 300; ++i) {
+    Options options = AnyOptions(key64(seed, i)).draw();
+    options.dataset.batch_size = 1 + options.dataset.batch_size % 64;  // within memory together with the others
+    const std::string toml = to_toml(options);
+    CAPTURE(toml);
+    const Options again = parse(toml);
+    check_same(again, options);
+    REQUIRE(to_toml(again) == toml);
+  }
+}
+
+TEST_CASE("sizes are written exactly, in the largest unit that divides them") {
+  const auto written = [](std::int64_t bytes) {
+    Options options;
+    options.workers.bytes = bytes;
+    return to_toml(options);
+  };
+  CHECK(contains(written(256LL << 20), "bytes = \"256MiB\""));
+  CHECK(contains(written(64'000'000), "bytes = \"64MB\""));
+  CHECK(contains(written(12345), "bytes = 12345 "));
+}
+
+TEST_CASE("the presets of the policies are configurations") {
+  int presets = 0;
+  for (const auto& entry : fs::directory_iterator(fs::path(FOREBAY_SOURCE_DIR) / "policies")) {
+    if (entry.path().extension() != ".toml") continue;
+    CAPTURE(entry.path().string());
+    CHECK(load_options(entry.path()).policy.name == entry.path().stem().string());
+    ++presets;
+  }
+  CHECK(presets >= 5);
+}
+
+}  // namespace
+}  // namespace forebay

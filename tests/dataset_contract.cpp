@@ -1,0 +1,280 @@
+#include "dataset_support.hpp"
+#include "main.hpp"
+#include "support.hpp"
+
+#include <atomic>
+#include <functional>
+#include <numeric>
+#include <thread>
+
+#include <forebay/error.hpp>
+
+#include "source/index_build.hpp"
+
+// What every dataset must do, run over every format.
+
+using namespace forebay;
+using namespace forebay::testing;
+
+namespace {
+
+std::string big_endian(std::uint32_t value) {
+  std::string bytes;
+  for (int shift = 24; shift >= 0; shift -= 8) bytes += static_cast<char>(value >> static_cast<unsigned>(shift));
+  return bytes;
+}
+
+std::string idx_images(std::uint32_t count) {
+  std::string bytes = std::string("\0\0\x08\x03", 4) + big_endian(count) + big_endian(2) + big_endian(3);
+  for (std::uint32_t i = 0; i < count * 6; ++i) bytes += static_cast<char>(i);
+  return bytes;
+}
+
+std::string idx_labels(std::uint32_t count) {
+  std::string bytes = std::string("\0\0\x08\x01", 4) + big_endian(count);
+  for (std::uint32_t i = 0; i < count; ++i) bytes += static_cast<char>(i % 3);
+  return bytes;
+}
+
+struct Made {
+  std::string format;
+  DatasetOptions options;
+  std::uint64_t samples = 0;
+};
+
+Made make_voc(const TemporaryDirectory& folder) {
+  for (const char* name : {"a", "b", "c"}) {
+    write_file(folder.path() / "JPEGImages" / (std::string(name) + ".jpg"), std::string("bytes of ") + name);
+    write_file(folder.path() / "Annotations" / (std::string(name) + ".xml"),
+               annotation(object("dog") + object("cat", bndbox("3", "4", "50", "60"), "<difficult>1</difficult>")));
+  }
+  return {"voc", options_for(folder.path(), "voc"), 6};
+}
+
+Made make_filelist(const TemporaryDirectory& folder) {
+  std::string list;
+  for (int i = 0; i < 5; ++i) {
+    const std::string name = "image " + std::to_string(i) + ".jpg";
+    write_file(folder.path() / "images" / name, "bytes of " + std::to_string(i));
+    list += "images/" + name + "," + (i % 2 == 0 ? "even" : "odd") + "\n";
+  }
+  write_file(folder / "list.txt", list);
+  return {"filelist", options_for(folder / "list.txt", "filelist"), 5};
+}
+
+Made make_folder(const TemporaryDirectory& folder) {
+  for (const char* name : {"n01/a.JPEG", "n01/deep/er/b.jpg", "n02/a.jpe", "n10/c.jpeg"}) {
+    write_file(folder.path() / name, std::string("bytes of ") + name);
+  }
+  return {"folder", options_for(folder.path(), "folder"), 4};
+}
+
+Made make_idx(const TemporaryDirectory& folder) {
+  write_file(folder / "train-images-idx3-ubyte", idx_images(7));
+  write_file(folder / "train-labels-idx1-ubyte", idx_labels(7));
+  return {"idx", options_for(folder.path(), "idx"), 7};
+}
+
+using Make = std::function<Made(const TemporaryDirectory&)>;
+const std::vector<Make> kFormats{make_voc, make_filelist, make_folder, make_idx};
+
+void for_each_format(const std::function<void(const TemporaryDirectory&, const Made&)>& check) {
+  for (const auto& make : kFormats) {
+    const TemporaryDirectory folder;
+    const Made made = make(folder);
+    CAPTURE(made.format);
+    check(folder, made);
+  }
+}
+
+std::vector<std::string> all_bytes(const Dataset& dataset) {
+  std::vector<std::string> all;
+  for (std::uint64_t id = 0; id < dataset.size(); ++id) all.push_back(read_sample(dataset, id));
+  return all;
+}
+
+void check_equal(const Dataset& a, const Dataset& b) {
+  CHECK(a.format() == b.format());
+  CHECK(a.classes() == b.classes());
+  CHECK(describe_samples(a) == describe_samples(b));
+  CHECK(all_bytes(a) == all_bytes(b));
+  CHECK(fingerprint(a) == fingerprint(b));
+  CHECK(a.serialize() == b.serialize());
+  CHECK(a.counts().images == b.counts().images);
+  CHECK(a.counts().objects == b.counts().objects);
+  CHECK(a.skipped().size() == b.skipped().size());
+}
+
+}  // namespace
+
+TEST_CASE("a dataset has the samples of its files, with labels of its classes") {
+  for_each_format([](const TemporaryDirectory&, const Made& made) {
+    const auto dataset = build_dataset(made.options);
+    CHECK(dataset->format() == made.format);
+    REQUIRE(dataset->size() == made.samples);
+    for (std::uint64_t id = 0; id < dataset->size(); ++id) {
+      const Sample sample = dataset->sample(id);
+      CHECK(sample.label >= 0);
+      CHECK(sample.label < static_cast<std::int64_t>(dataset->classes().size()));
+      CHECK((sample.encoding == Encoding::raw) == (sample.width > 0));
+    }
+  });
+}
+
+TEST_CASE("reading reserves once and fills all of it") {
+  for_each_format([](const TemporaryDirectory&, const Made& made) {
+    const auto dataset = build_dataset(made.options);
+    for (std::uint64_t id = 0; id < dataset->size(); ++id) {
+      Reading reading;
+      dataset->read(id, reading);
+      CHECK(reading.reserves == 1);
+      CHECK(reading.bytes.size() > 0);
+      CHECK_FALSE(contains(reading.text(), "\xEE"));
+    }
+  });
+}
+
+TEST_CASE("names tell samples apart and begin with a path that exists") {
+  for_each_format([](const TemporaryDirectory&, const Made& made) {
+    const auto dataset = build_dataset(made.options);
+    std::vector<std::string> names;
+    for (std::uint64_t id = 0; id < dataset->size(); ++id) {
+      names.push_back(dataset->name(id));
+      const std::string path = names.back().substr(0, names.back().find_first_of("#["));
+      CHECK(std::filesystem::exists(path));
+    }
+    std::sort(names.begin(), names.end());
+    CHECK(std::adjacent_find(names.begin(), names.end()) == names.end());
+  });
+}
+
+TEST_CASE("an index is the same for any number of threads and from build to build") {
+  for_each_format([](const TemporaryDirectory&, const Made& made) {
+    const auto once = build_dataset(made.options);
+    for (const unsigned threads : {1U, 2U, 13U}) {
+      const auto again = build_dataset_with({.options = made.options, .progress = {}, .threads = threads});
+      check_equal(*once, *again);
+    }
+  });
+}
+
+TEST_CASE("a serialized index restores to an equal dataset") {
+  for_each_format([](const TemporaryDirectory& folder, const Made& made) {
+    const auto dataset = build_dataset(made.options);
+    const auto restored = restore_dataset(dataset->serialize(), "memory");
+    check_equal(*dataset, *restored);
+
+    save_index(*dataset, folder / "saved.index");
+    check_equal(*dataset, *load_index(folder / "saved.index"));
+  });
+}
+
+TEST_CASE("restoring does not touch the data") {
+  for_each_format([](const TemporaryDirectory& folder, const Made& made) {
+    const auto bytes = build_dataset(made.options)->serialize();
+    std::filesystem::remove_all(folder.path());
+    const auto restored = restore_dataset(bytes, "memory");
+    CHECK(restored->size() == made.samples);
+    Reading reading;
+    CHECK_THROWS_AS(restored->read(0, reading), SampleError);
+  });
+}
+
+TEST_CASE("the fingerprint follows the samples, not the place") {
+  for (const auto& make : kFormats) {
+    const TemporaryDirectory here;
+    const TemporaryDirectory there;
+    const auto a = build_dataset(make(here).options);
+    const auto b = build_dataset(make(there).options);
+    CAPTURE(a->format());
+    CHECK(fingerprint(*a) == fingerprint(*b));
+  }
+  const TemporaryDirectory folder;
+  Made made = make_folder(folder);
+  const auto before = fingerprint(*build_dataset(made.options));
+  made.options.classes = {"n10", "n02", "n01"};
+  CHECK(fingerprint(*build_dataset(made.options)) != before);
+  made.options.classes.clear();
+  write_file(folder / "n02/new.jpg", "new");
+  CHECK(fingerprint(*build_dataset(made.options)) != before);
+}
+
+TEST_CASE("given classes decide the labels") {
+  for_each_format([](const TemporaryDirectory&, const Made& made) {
+    DatasetOptions options = made.options;
+    const auto found = build_dataset(options)->classes();
+    options.classes.assign(found.rbegin(), found.rend());
+    if (made.format == "idx") options.classes = {"zero", "one", "two"};
+    CHECK(build_dataset(options)->classes() == options.classes);
+    options.classes.push_back(options.classes.front());
+    CHECK(contains(error_of([&] { (void)build_dataset(options); }), "dataset.classes"));
+  });
+}
+
+TEST_CASE("many threads read at the same time, also the first time after a restore") {
+  for_each_format([](const TemporaryDirectory&, const Made& made) {
+    const auto built = build_dataset(made.options);
+    const auto expected = all_bytes(*built);
+    const auto restored = restore_dataset(built->serialize(), "memory");
+    std::atomic<int> wrong{0};
+    {
+      std::vector<std::jthread> threads;
+      for (int i = 0; i < 8; ++i) {
+        threads.emplace_back([&] {
+          for (int round = 0; round < 20; ++round) wrong += all_bytes(*restored) == expected ? 0 : 1;
+        });
+      }
+    }
+    CHECK(wrong == 0);
+  });
+}
+
+TEST_CASE("progress comes from the calling thread and ends complete") {
+  for_each_format([](const TemporaryDirectory&, const Made& made) {
+    std::uint64_t last_done = 0;
+    std::uint64_t last_total = 0;
+    bool elsewhere = false;
+    const auto caller = std::this_thread::get_id();
+    (void)build_dataset(made.options, [&](std::uint64_t done, std::uint64_t total) {
+      elsewhere = elsewhere || std::this_thread::get_id() != caller;
+      CHECK(done <= total);
+      last_done = done;
+      last_total = total;
+    });
+    CHECK_FALSE(elsewhere);
+    CHECK(last_done == last_total);
+  });
+}
+
+TEST_CASE("an exception in the progress callback ends the build") {
+  for_each_format([](const TemporaryDirectory&, const Made& made) {
+    if (made.format == "filelist") return;  // has nothing to report: labels stand in the list
+    CHECK_THROWS_AS((void)build_dataset(made.options, [](auto, auto) { throw std::runtime_error("enough"); }),
+                    std::runtime_error);
+  });
+}
+
+TEST_CASE("auto finds each format") {
+  for_each_format([](const TemporaryDirectory&, const Made& made) {
+    DatasetOptions options = made.options;
+    options.format = "auto";
+    CHECK(build_dataset(options)->format() == made.format);
+  });
+}
+
+TEST_CASE("a path that is missing or of the wrong kind is an error that names dataset.path") {
+  for_each_format([](const TemporaryDirectory& folder, const Made& made) {
+    DatasetOptions options = made.options;
+    options.path = (folder / "absent").string();
+    CHECK_THROWS_AS((void)build_dataset(options), ConfigError);
+    CHECK(contains(error_of([&] { (void)build_dataset(options); }), "dataset.path = \"" + options.path));
+    options.path.clear();
+    CHECK(contains(error_of([&] { (void)build_dataset(options); }), "dataset.path is not set"));
+    std::filesystem::create_directory(folder / "empty");
+    options.path = (folder / "empty").string();
+    CHECK_THROWS_AS((void)build_dataset(options), ConfigError);
+    CHECK(contains(error_of([&] { (void)build_dataset(options); }), "dataset.path = "));
+    options.path = "/dev/null";
+    CHECK(contains(error_of([&] { (void)build_dataset(options); }), "is a device"));
+  });
+}

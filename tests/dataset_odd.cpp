@@ -1,0 +1,253 @@
+#include "dataset_support.hpp"
+#include "main.hpp"
+#include "support.hpp"
+
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <array>
+#include <csignal>
+#include <cstdlib>
+
+#include <forebay/error.hpp>
+
+#include "source/file_io.hpp"
+
+// Odd names, odd trees, and files that are not what they look like. Nothing here may hang: CTest has a limit.
+
+using namespace forebay;
+using namespace forebay::testing;
+
+namespace {
+
+// A dataset of the one file that a list names.
+std::unique_ptr<Dataset> list_of(const TemporaryDirectory& folder, const std::string& path) {
+  write_file(folder / "list.txt", "\"" + path + "\",0\n");
+  return build_dataset(options_for(folder / "list.txt"));
+}
+
+struct ReadFailure {
+  std::string reason;
+  bool is_transient = false;
+};
+
+ReadFailure failure_of(const Dataset& dataset, std::uint64_t id = 0) {
+  Reading reading;
+  try {
+    dataset.read(id, reading);
+  } catch (const SampleError& error) {
+    return {error.what(), error.is_transient()};
+  }
+  return {};
+}
+
+void make_socket(const std::filesystem::path& path) {
+  const FileDescriptor socket(::socket(AF_UNIX, SOCK_STREAM, 0));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  REQUIRE(path.string().size() < sizeof address.sun_path);
+  path.string().copy(address.sun_path, sizeof address.sun_path - 1);
+  REQUIRE(::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0);
+}
+
+}  // namespace
+
+TEST_CASE("reading what is no regular file says what it is, without waiting") {
+  const TemporaryDirectory folder;
+  std::filesystem::create_directory(folder / "folder.jpg");
+  REQUIRE(::mkfifo((folder / "fifo.jpg").c_str(), 0600) == 0);
+  make_socket(folder / "socket.jpg");
+  std::filesystem::create_symlink("nowhere", folder / "dangling.jpg");
+  std::filesystem::create_symlink("loop.jpg", folder / "loop.jpg");
+  std::filesystem::create_symlink("folder.jpg", folder / "to-folder.jpg");
+  write_file(folder / "empty.jpg", "");
+  const std::array expected{
+      std::pair{"folder.jpg", "is a directory"},
+      std::pair{"fifo.jpg", "is a FIFO"},
+      std::pair{"socket.jpg", "is a socket"},
+      std::pair{"dangling.jpg", "cannot open: no such file"},
+      std::pair{"absent.jpg", "cannot open: no such file"},
+      std::pair{"to-folder.jpg", "is a directory"},
+      std::pair{"empty.jpg", "is empty"},
+      std::pair{"loop.jpg", "cannot open: Too many levels"},
+      std::pair{"empty.jpg/x.jpg", "cannot open: Not a directory"},
+  };
+  for (const auto& [name, reason] : expected) {
+    CAPTURE(name);
+    const auto failure = failure_of(*list_of(folder, name));
+    CHECK(failure.reason.starts_with(reason));
+    CHECK_FALSE(failure.is_transient);
+  }
+  const auto device = failure_of(*list_of(folder, "/dev/zero"));
+  CHECK(device.reason == "is a device");
+  const auto long_name = failure_of(*list_of(folder, std::string(5000, 'x')));
+  CHECK(contains(long_name.reason, "File name too long"));
+}
+
+TEST_CASE("a file that is too large is refused before memory is reserved") {
+  const TemporaryDirectory folder;
+  write_file(folder / "large.jpg", "");
+  std::filesystem::resize_file(folder / "large.jpg", kLargestSampleFile + 1);
+  const auto dataset = list_of(folder, "large.jpg");
+  Reading reading;
+  CHECK_THROWS_AS(dataset->read(0, reading), SampleError);
+  CHECK(reading.reserves == 0);
+}
+
+TEST_CASE("errors of the store may pass, errors of the file do not") {
+  for (const int error : {EIO, EAGAIN, ESTALE, ETIMEDOUT, ENOMEM, EMFILE, ENFILE, EBUSY, ECONNRESET}) {
+    CAPTURE(error);
+    CHECK(system_failure("cannot read", error).is_transient());
+  }
+  for (const int error : {ENOENT, EACCES, ELOOP, ENOTDIR, ENAMETOOLONG, EISDIR, EINVAL, EPERM}) {
+    CAPTURE(error);
+    CHECK_FALSE(system_failure("cannot open", error).is_transient());
+  }
+  CHECK(std::string(system_failure("cannot open", ENOENT).what()) == "cannot open: no such file");
+  CHECK(std::string(system_failure("cannot read", EIO).what()) == "cannot read: Input/output error");
+}
+
+TEST_CASE("a file that is shorter than its size promised is a transient failure") {
+  const TemporaryDirectory folder;
+  write_file(folder / "x.jpg", "12345");
+  const OpenFile file = open_regular((folder / "x.jpg").string());
+  std::array<std::byte, 9> bytes{};
+  try {
+    read_at(file.descriptor, 0, bytes);
+    FAIL("nothing was thrown");
+  } catch (const SampleError& error) {
+    CHECK(error.is_transient());
+    CHECK(std::string(error.what()) == "ended at byte 5 where 9 bytes were expected");
+  }
+}
+
+TEST_CASE("voc: what stands where an image should be is reported once, as what it is") {
+  const TemporaryDirectory folder;
+  write_file(folder / "good.jpg", "jpeg");
+  write_file(folder / "good.xml", annotation(object("dog")));
+  std::filesystem::create_directory(folder / "folder.jpg");
+  REQUIRE(::mkfifo((folder / "fifo.jpg").c_str(), 0600) == 0);
+  REQUIRE(::mkfifo((folder / "fifo.xml").c_str(), 0600) == 0);
+  write_file(folder / "folder.xml", annotation(object("dog")));
+  const auto dataset = build_dataset(options_for(folder.path(), "voc"));
+  CHECK(dataset->size() == 1);
+  CHECK(count_bad(*dataset) == 2);
+  REQUIRE(find_skipped(*dataset, "/folder.jpg") != nullptr);
+  CHECK(find_skipped(*dataset, "/folder.jpg")->reason == "is a directory");
+  REQUIRE(find_skipped(*dataset, "/fifo.jpg") != nullptr);
+  CHECK(find_skipped(*dataset, "/fifo.jpg")->reason == "is a FIFO");
+}
+
+TEST_CASE("a folder named like an image is a folder when it holds images") {
+  const TemporaryDirectory folder;
+  write_file(folder / "class.jpg/x.jpg", "jpeg");
+  const auto dataset = build_dataset(options_for(folder.path()));
+  CHECK(dataset->format() == "folder");
+  CHECK(dataset->classes() == std::vector<std::string>{"class.jpg"});
+  CHECK(dataset->size() == 1);
+}
+
+TEST_CASE("two annotations of one name: the first counts, the other is reported") {
+  const TemporaryDirectory folder;
+  write_file(folder / "x.jpg", "jpeg");
+  write_file(folder / "x.XML", annotation(object("dog")));
+  write_file(folder / "x.xml", annotation(object("cat")));
+  const auto dataset = build_dataset(options_for(folder.path()));
+  CHECK(dataset->size() == 1);
+  REQUIRE(find_skipped(*dataset, "/x.xml") != nullptr);
+  CHECK(contains(find_skipped(*dataset, "/x.xml")->reason, "another annotation has this name"));
+}
+
+TEST_CASE("links: loops end, folders behind links count, dangling links fail when read") {
+  const TemporaryDirectory folder;
+  write_file(folder / "a/x.jpg", "jpeg");
+  std::filesystem::create_directory_symlink("..", folder / "a/up");
+  std::filesystem::create_directory_symlink(".", folder / "a/self");
+  std::filesystem::create_directory_symlink("a", folder / "b");
+  std::filesystem::create_symlink("x.jpg", folder / "a/link.jpg");
+  std::filesystem::create_symlink("nowhere.jpg", folder / "a/dangling.jpg");
+  const auto dataset = build_dataset(options_for(folder.path()));
+  CHECK(dataset->classes() == std::vector<std::string>{"a", "b"});
+  REQUIRE(dataset->size() == 6);
+  CHECK(failure_of(*dataset, 0).reason == "cannot open: no such file");
+  CHECK(read_sample(*dataset, 1) == "jpeg");
+  CHECK(count_bad(*dataset) == 0);
+  REQUIRE(find_skipped(*dataset, "/a/up") != nullptr);
+  CHECK(contains(find_skipped(*dataset, "/a/up")->reason, "links back"));
+}
+
+TEST_CASE("nesting beyond reason is cut and reported") {
+  const TemporaryDirectory folder;
+  std::string path = "a";
+  for (int i = 0; i < 100; ++i) path += "/d";
+  write_file(folder / "a/x.jpg", "jpeg");
+  write_file(folder / (path + "/y.jpg"), "jpeg");
+  const auto dataset = build_dataset(options_for(folder.path()));
+  CHECK(dataset->size() == 1);
+  CHECK(count_bad(*dataset) == 1);
+}
+
+TEST_CASE("names are bytes: blanks, quotes, line breaks, globs, dashes, bytes that are not UTF-8") {
+  const TemporaryDirectory folder;
+  const std::array<std::string, 8> names{"sp ace.jpg", "new\nline.jpg", "quote\".jpg",     "it's.jpg",
+                                         "-dash.jpg",  "*.jpg",         "bad\xFF\xFE.jpg", "\u65e5\u672c.jpg"};
+  for (const auto& name : names) write_file(folder.path() / "class" / name, name);
+  const auto dataset = build_dataset(options_for(folder.path()));
+  REQUIRE(dataset->size() == names.size());
+  const auto restored = restore_dataset(dataset->serialize(), "memory");
+  for (std::uint64_t id = 0; id < dataset->size(); ++id) {
+    CHECK(dataset->name(id).ends_with("/class/" + read_sample(*dataset, id)));
+    CHECK(restored->name(id) == dataset->name(id));
+  }
+}
+
+TEST_CASE("files under a wrong name are read as they are; decoding judges them") {
+  const TemporaryDirectory folder;
+  write_file(folder / "class/png.jpg", "\x89PNG\r\n\x1a\n");
+  write_file(folder / "class/text.jpg", "hello");
+  write_file(folder / "class/photo.png", "\xFF\xD8");
+  const auto dataset = build_dataset(options_for(folder.path()));
+  CHECK(dataset->size() == 2);
+  CHECK(read_sample(*dataset, 1) == "hello");
+  CHECK(find_skipped(*dataset, "photo.png") != nullptr);
+}
+
+TEST_CASE("a folder that cannot be listed is damage; the rest is used") {
+  if (::geteuid() == 0) {
+    MESSAGE("skipped: root may list every folder");
+    return;
+  }
+  const TemporaryDirectory folder;
+  write_file(folder / "a/x.jpg", "jpeg");
+  write_file(folder / "b/y.jpg", "jpeg");
+  std::filesystem::permissions(folder / "b", std::filesystem::perms::none);
+  const auto dataset = build_dataset(options_for(folder.path()));
+  std::filesystem::permissions(folder / "b", std::filesystem::perms::owner_all);
+  CHECK(dataset->size() == 1);
+  CHECK(count_bad(*dataset) == 1);
+}
+
+TEST_CASE("the tree of odd names") {
+  const auto data = real_data();
+  if (!data) {
+    MESSAGE("skipped: no real data (FOREBAY_DATA)");
+    return;
+  }
+  const TemporaryDirectory folder;
+  const std::string command =
+      "tar -C '" + folder.path().string() + "' -xf '" + (*data / "made/names/tree.tar").string() + "' 2>/dev/null";
+  if (std::system(command.c_str()) != 0) MESSAGE("tar complained");
+  const auto dataset = build_dataset(options_for(folder.path()));
+  CHECK(dataset->format() == "folder");
+  CHECK(dataset->classes() == std::vector<std::string>{"n 04", "n01", "n02", "n03", "n05", "n06"});
+  std::uint64_t readable = 0;
+  for (std::uint64_t id = 0; id < dataset->size(); ++id) {
+    const auto failure = failure_of(*dataset, id);
+    readable += failure.reason.empty() ? 1 : 0;
+    if (!failure.reason.empty()) CHECK(dataset->name(id).ends_with("dangling.jpg"));
+  }
+  CHECK(dataset->size() == readable + 2);  // the dangling link, once more through the link n06
+  CHECK(count_bad(*dataset) == 0);
+}

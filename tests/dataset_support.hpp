@@ -1,0 +1,122 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <span>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <forebay/dataset.hpp>
+
+// What the tests of datasets share: tiny data sets, and reading them.
+namespace forebay::testing {
+
+inline std::span<const std::byte> bytes_of(std::string_view text) { return std::as_bytes(std::span(text)); }
+
+inline void write_file(const std::filesystem::path& path, std::string_view content) {
+  std::filesystem::create_directories(path.parent_path());
+  std::ofstream(path, std::ios::binary) << content;
+}
+
+inline std::string read_text(const std::filesystem::path& path) {
+  std::ostringstream text;
+  text << std::ifstream(path, std::ios::binary).rdbuf();
+  return text.str();
+}
+
+// A <bndbox> of four corners.
+inline std::string bndbox(std::string_view xmin, std::string_view ymin, std::string_view xmax, std::string_view ymax) {
+  std::ostringstream text;
+  text << "<bndbox><xmin>" << xmin << "</xmin><ymin>" << ymin << "</ymin><xmax>" << xmax << "</xmax><ymax>" << ymax
+       << "</ymax></bndbox>";
+  return text.str();
+}
+
+inline std::string object(const std::string& name, const std::string& box = bndbox("1", "1", "10", "20"),
+                          const std::string& extra = "") {
+  return "<object><name>" + name + "</name>" + extra + box + "</object>\n";
+}
+
+inline std::string annotation(const std::string& objects) {
+  return "<annotation>\n<filename>x.jpg</filename>\n" + objects + "</annotation>\n";
+}
+
+// Keeps what a dataset reads and how often it asked for memory.
+class Reading final : public ReadTarget {
+ public:
+  std::span<std::byte> reserve(std::size_t size) override {
+    ++reserves;
+    bytes.assign(size, std::byte{0xEE});
+    return bytes;
+  }
+  [[nodiscard]] std::string text() const { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
+
+  std::vector<std::byte> bytes;
+  int reserves = 0;
+};
+
+inline std::string read_sample(const Dataset& dataset, std::uint64_t id) {
+  Reading reading;
+  dataset.read(id, reading);
+  return reading.text();
+}
+
+inline DatasetOptions options_for(const std::filesystem::path& path, const std::string& format = "auto") {
+  DatasetOptions options;
+  options.format = format;
+  options.path = path.string();
+  return options;
+}
+
+// what() of the Error that a call throws, "" when it throws none.
+inline std::string error_of(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+  return {};
+}
+
+inline bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
+
+// The first entry whose path ends like this, or nothing.
+inline const Skipped* find_skipped(const Dataset& dataset, std::string_view path_end) {
+  for (const auto& entry : dataset.skipped()) {
+    if (std::string_view(entry.path).ends_with(path_end)) return &entry;
+  }
+  return nullptr;
+}
+
+inline std::size_t count_bad(const Dataset& dataset) {
+  std::size_t bad = 0;
+  for (const auto& entry : dataset.skipped()) bad += entry.bad ? 1 : 0;
+  return bad;
+}
+
+// Every sample's name, with its class and box.
+inline std::vector<std::string> describe_samples(const Dataset& dataset) {
+  std::vector<std::string> lines;
+  for (std::uint64_t id = 0; id < dataset.size(); ++id) {
+    const Sample sample = dataset.sample(id);
+    std::ostringstream line;
+    line << dataset.name(id) << " label " << sample.label;
+    if (sample.box) {
+      line << " box " << sample.box->left << ' ' << sample.box->top << ' ' << sample.box->right << ' '
+           << sample.box->bottom;
+    }
+    line << (sample.difficult ? " difficult" : "") << (sample.truncated ? " truncated" : "");
+    if (sample.encoding == Encoding::raw) {
+      line << " raw " << sample.width << 'x' << sample.height << 'x' << sample.channels;
+    }
+    lines.push_back(line.str());
+  }
+  return lines;
+}
+
+}  // namespace forebay::testing

@@ -1,0 +1,153 @@
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <random>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include <forebay/communicator.hpp>
+
+namespace forebay::testing {
+
+// A job of several ranks inside one process, for what must be tested without MPI. Each rank's communicator is used by
+// one thread, or all of them step by step by one (then nothing that blocks may be called).
+class FakeJob {
+ public:
+  // `tardiness`: a complete sum stays hidden from a rank for up to so many of its polls, at random.
+  explicit FakeJob(std::uint32_t ranks, std::uint32_t tardiness = 0, std::uint64_t seed = 1) : tardiness_(tardiness) {
+    for (std::uint32_t r = 0; r < ranks; ++r) ranks_.push_back(std::make_unique<Rank>(*this, r, seed + r));
+  }
+
+  [[nodiscard]] Communicator& rank(std::uint32_t r) { return *ranks_.at(r); }
+  [[nodiscard]] std::uint32_t size() const { return static_cast<std::uint32_t>(ranks_.size()); }
+  // Sums started by a rank so far.
+  [[nodiscard]] std::size_t started(std::uint32_t r) {
+    const std::lock_guard lock(mutex_);
+    return ranks_.at(r)->started;
+  }
+
+  // Polls of a rank that found its sum incomplete so far.
+  [[nodiscard]] std::size_t fruitless_polls(std::uint32_t r) {
+    const std::lock_guard lock(mutex_);
+    return ranks_.at(r)->fruitless_polls;
+  }
+
+  // Runs `body` as every rank, each on a thread of its own.
+  void run(const std::function<void(Communicator&)>& body) {
+    std::vector<std::thread> threads;
+    for (auto& rank : ranks_) threads.emplace_back([&body, &rank] { body(*rank); });
+    for (auto& thread : threads) thread.join();
+  }
+
+ private:
+  struct Sum {
+    std::vector<std::int64_t> total;
+    std::uint32_t arrived = 0;
+  };
+
+  struct Gather {
+    std::vector<std::string> texts;
+    std::uint32_t arrived = 0;
+  };
+
+  struct Open {
+    bool open = false;
+    std::size_t sum = 0;
+    std::span<std::int64_t> values;
+    std::uint32_t hidden_for = 0;
+  };
+
+  struct Rank final : Communicator {
+    Rank(FakeJob& whole, std::uint32_t number, std::uint64_t seed)
+        : job(whole), mine(number), random(seed), lanes(kLanes) {}
+
+    [[nodiscard]] std::uint32_t rank() const noexcept override { return mine; }
+    [[nodiscard]] std::uint32_t size() const noexcept override { return job.size(); }
+    [[nodiscard]] std::unique_ptr<Communicator> duplicate() const override {
+      throw std::logic_error("a fake rank has no duplicate");
+    }
+    void start_sum(std::size_t lane, std::span<std::int64_t> values) override {
+      const std::lock_guard lock(job.mutex_);
+      Open& open = lanes.at(lane);
+      if (open.open) throw std::logic_error("lane in use");
+      open = {.open = true, .sum = started++, .values = values};
+      if (job.tardiness_ > 0) open.hidden_for = static_cast<std::uint32_t>(random() % (job.tardiness_ + 1));
+      if (job.sums_.size() <= open.sum) job.sums_.push_back({std::vector<std::int64_t>(values.size()), 0});
+      Sum& sum = job.sums_[open.sum];
+      for (std::size_t i = 0; i < values.size(); ++i) sum.total.at(i) += values[i];
+      ++sum.arrived;
+    }
+    [[nodiscard]] bool test(std::size_t lane) override {
+      const std::lock_guard lock(job.mutex_);
+      Open& open = lanes.at(lane);
+      if (!open.open) return true;
+      const Sum& sum = job.sums_[open.sum];
+      if (sum.arrived < size()) {
+        ++fruitless_polls;
+        return false;
+      }
+      if (open.hidden_for > 0) {
+        --open.hidden_for;
+        return false;
+      }
+      for (std::size_t i = 0; i < open.values.size(); ++i) open.values[i] = sum.total[i];
+      open.open = false;
+      return true;
+    }
+    [[nodiscard]] std::vector<std::byte> broadcast(std::vector<std::byte> /*bytes*/, std::uint32_t /*root*/) override {
+      throw std::logic_error("a fake rank has no broadcast");
+    }
+    [[nodiscard]] std::vector<std::string> all_gather(std::string_view text) override {
+      std::unique_lock lock(job.mutex_);
+      const std::size_t number = gathered++;
+      if (job.gathers_.size() <= number) job.gathers_.push_back({std::vector<std::string>(size()), 0});
+      Gather& gather = job.gathers_[number];  // a deque: stays in place
+      gather.texts[mine] = text;
+      if (++gather.arrived == size()) job.changed_.notify_all();
+      job.changed_.wait(lock, [&] { return gather.arrived == size(); });
+      return gather.texts;
+    }
+    [[nodiscard]] std::unique_ptr<SharedMemory> share_on_node(std::size_t /*bytes*/) override {
+      throw std::logic_error("a fake rank shares no memory");
+    }
+    void alert() override {
+      const std::lock_guard lock(job.mutex_);
+      for (auto& other : job.ranks_)
+        if (other->mine != mine) other->alerts++;
+    }
+    [[nodiscard]] bool alerted() override {
+      const std::lock_guard lock(job.mutex_);
+      return alerts > 0;
+    }
+    void note_failure(std::string_view /*cause*/) override {}
+    bool close(double /*timeout_s*/) override { return true; }
+
+    FakeJob& job;
+    std::uint32_t mine;
+    std::mt19937_64 random;
+    std::vector<Open> lanes;
+    std::size_t started = 0;
+    std::size_t fruitless_polls = 0;
+    std::size_t gathered = 0;
+    int alerts = 0;
+  };
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Sum> sums_;
+  std::deque<Gather> gathers_;
+  std::vector<std::unique_ptr<Rank>> ranks_;
+  std::uint32_t tardiness_;
+};
+
+}  // namespace forebay::testing

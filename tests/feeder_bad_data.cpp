@@ -1,0 +1,119 @@
+#include "main.hpp"
+
+#include <fstream>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include <forebay/feeder.hpp>
+
+#include "memory_dataset.hpp"
+#include "support.hpp"
+
+namespace forebay {
+namespace {
+
+using testing::memory_options;
+using testing::MemoryDataset;
+using testing::TemporaryDirectory;
+
+bool is_bad(std::uint64_t id) { return id % 10 == 3; }
+
+void fail_bad(std::uint64_t id) {
+  if (is_bad(id)) throw SampleError("is broken on purpose");
+}
+
+std::shared_ptr<MemoryDataset> tenth_bad(std::uint64_t size) { return std::make_shared<MemoryDataset>(size, fail_bad); }
+
+using Batches = std::map<std::uint64_t, std::vector<std::uint64_t>>;
+
+Batches run(const Options& options, std::shared_ptr<const Dataset> dataset) {
+  Feeder feeder(options, Parts{.dataset = std::move(dataset)});
+  Batches batches;
+  while (auto batch = feeder.next()) {
+    batches[batch->epoch() * 1000 + batch->batch()].assign(batch->ids().begin(), batch->ids().end());
+  }
+  return batches;
+}
+
+TEST_CASE("bad samples are replaced, the same way for any number of threads") {
+  Options options = memory_options(5);
+  options.run.epochs = 2;
+  const Batches one = run(options, tenth_bad(100));
+  CHECK(one.size() == 40);
+  std::size_t samples = 0;
+  for (const auto& [number, ids] : one) {
+    samples += ids.size();
+    for (const std::uint64_t id : ids) CHECK_FALSE(is_bad(id));
+  }
+  CHECK(samples == 200);
+  options.workers.io = 7;
+  options.workers.decode = 3;
+  CHECK(run(options, tenth_bad(100)) == one);
+}
+
+TEST_CASE("the quarantine log names each bad sample with its reason, the index's own included") {
+  const TemporaryDirectory dir;
+  Options options = memory_options(5);
+  options.telemetry.dir = (dir / "run").string();
+  const auto dataset = tenth_bad(100);
+  dataset->skipped_.push_back({.path = "memory/torn.xml", .reason = "not well-formed", .bad = true});
+  dataset->skipped_.push_back({.path = "memory/readme.txt", .reason = "not an image", .bad = false});
+  {
+    Feeder feeder(options, Parts{.dataset = dataset});
+    while (feeder.next()) {
+    }
+    CHECK(feeder.summary().bad_samples == 11);
+  }
+  std::map<std::string, std::string> reasons;
+  std::ifstream log(dir / "run/quarantine.0.jsonl");
+  for (std::string line; std::getline(log, line);) {
+    const auto entry = nlohmann::json::parse(line);
+    reasons[entry.at("path")] = entry.at("reason");
+  }
+  CHECK(reasons.size() == 11);
+  CHECK(reasons["memory/torn.xml"] == "not well-formed");
+  CHECK(reasons["memory/13"] == "is broken on purpose");
+}
+
+TEST_CASE("on_bad = \"fail\" ends the run with the sample's name and reason") {
+  Options options = memory_options(5);
+  options.on_bad = OnBad::fail;
+  CHECK_THROWS_WITH_AS((void)run(options, tenth_bad(100)), doctest::Contains("is broken on purpose"), Error);
+  const auto dataset = std::make_shared<MemoryDataset>(100);
+  dataset->skipped_.push_back({.path = "memory/torn.xml", .reason = "not well-formed", .bad = true});
+  CHECK_THROWS_WITH_AS((void)run(options, dataset), doctest::Contains("memory/torn.xml: not well-formed"), Error);
+}
+
+TEST_CASE("a budget over distinct bad samples, as a share or a count") {
+  Options options = memory_options(5);
+  options.run.epochs = 3;
+  SUBCASE("5 % of 100, 10 are bad") {
+    options.max_bad = 0.05;
+    CHECK_THROWS_WITH_AS((void)run(options, tenth_bad(100)), doctest::Contains("max_bad"), Error);
+  }
+  SUBCASE("9, 10 are bad") {
+    options.max_bad = std::int64_t{9};
+    CHECK_THROWS_WITH_AS((void)run(options, tenth_bad(100)), doctest::Contains("max_bad"), Error);
+  }
+  SUBCASE("10, 10 are bad, however often they are met") {
+    options.max_bad = std::int64_t{10};
+    CHECK(run(options, tenth_bad(100)).size() == 60);
+  }
+  SUBCASE("10 %, 10 are bad") {
+    options.max_bad = 0.1;
+    CHECK(run(options, tenth_bad(100)).size() == 60);
+  }
+}
+
+TEST_CASE("a dataset without a good sample ends in an error, not in a search without end") {
+  const auto dataset = std::make_shared<MemoryDataset>(50, [](std::uint64_t) { throw SampleError("is gone"); });
+  CHECK_THROWS_WITH_AS((void)run(memory_options(5), dataset), doctest::Contains("samples in a row are bad"), Error);
+}
+
+}  // namespace
+}  // namespace forebay

@@ -1,0 +1,359 @@
+#include "main.hpp"
+
+#include "jpeg_support.hpp"
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <utility>
+
+#include <forebay/error.hpp>
+
+#include "decode/jpeg_decoder.hpp"
+#include "decode/raw_sample.hpp"
+#include "support.hpp"
+
+namespace {
+
+using forebay::Image;
+using forebay::JpegDecoder;
+using forebay::JpegOptions;
+using forebay::testing::make_jpeg;
+using forebay::testing::plain_decode;
+using forebay::testing::Recipe;
+using Bytes = std::vector<std::byte>;
+
+Bytes bytes_of(std::string_view text) {
+  const auto bytes = std::as_bytes(std::span(text.data(), text.size()));
+  return {bytes.begin(), bytes.end()};
+}
+
+std::vector<std::uint8_t> pixels_of(const Image& image) {
+  const auto size = static_cast<std::ptrdiff_t>(image.width) * image.height * 3;
+  return {image.pixels.begin(), image.pixels.begin() + size};
+}
+
+std::vector<std::uint8_t> decode(JpegDecoder& decoder, const Bytes& file, const JpegOptions& options = {}) {
+  Image image;
+  decoder.decode(file, options, image);
+  return pixels_of(image);
+}
+
+// Why the file is refused; empty when it is not.
+std::string refusal(JpegDecoder& decoder, const Bytes& file, const JpegOptions& options = {}) {
+  try {
+    decode(decoder, file, options);
+  } catch (const forebay::SampleError& error) {
+    CHECK_FALSE(error.is_transient());
+    return error.what();
+  }
+  return {};
+}
+std::string refusal(const Bytes& file, const JpegOptions& options = {}) {
+  JpegDecoder decoder;
+  return refusal(decoder, file, options);
+}
+
+bool contains(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
+
+// EXIF with nothing but an orientation, little-endian.
+Bytes exif(int orientation) {
+  std::string text("Exif\0\0II*\0\x08\0\0\0\x01\0\x12\x01\x03\0\x01\0\0\0?\0\0\0\0\0\0\0", 32);
+  text[24] = static_cast<char>(orientation);
+  return bytes_of(text);
+}
+
+// Removes every segment with this marker that stands before the first scan.
+Bytes without_segments(const Bytes& file, unsigned marker) {
+  Bytes kept(file.begin(), file.begin() + 2);
+  std::size_t at = 2;
+  while (std::to_integer<unsigned>(file[at + 1]) != 0xda) {
+    const auto length =
+        2 + std::to_integer<std::size_t>(file[at + 2]) * 256 + std::to_integer<std::size_t>(file[at + 3]);
+    const auto from = file.begin() + static_cast<std::ptrdiff_t>(at);
+    if (std::to_integer<unsigned>(file[at + 1]) != marker) {
+      kept.insert(kept.end(), from, from + static_cast<std::ptrdiff_t>(length));
+    }
+    at += length;
+  }
+  kept.insert(kept.end(), file.begin() + static_cast<std::ptrdiff_t>(at), file.end());
+  return kept;
+}
+
+// Changes the size in the frame header.
+Bytes claim_size(Bytes file, unsigned width, unsigned height) {
+  for (std::size_t i = 2; i + 8 < file.size(); ++i) {
+    const auto marker = std::to_integer<unsigned>(file[i + 1]);
+    if (file[i] != std::byte{0xff} || (marker != 0xc0 && marker != 0xc2)) continue;
+    file[i + 5] = static_cast<std::byte>(height >> 8U);
+    file[i + 6] = static_cast<std::byte>(height & 0xffU);
+    file[i + 7] = static_cast<std::byte>(width >> 8U);
+    file[i + 8] = static_cast<std::byte>(width & 0xffU);
+    return file;
+  }
+  FAIL("no frame header");
+  return file;
+}
+
+std::vector<Recipe> every_kind() {
+  std::vector<Recipe> recipes;
+  const std::array<std::pair<int, int>, 5> sizes{{{1, 1}, {17, 9}, {64, 48}, {37, 121}, {8, 8}}};
+  for (const auto& [width, height] : sizes) {
+    for (const bool progressive : {false, true}) {
+      for (const auto& [input, stored, components, subsampled] :
+           {std::tuple{JCS_GRAYSCALE, JCS_GRAYSCALE, 1, true}, std::tuple{JCS_RGB, JCS_YCbCr, 3, true},
+            std::tuple{JCS_RGB, JCS_YCbCr, 3, false}, std::tuple{JCS_RGB, JCS_RGB, 3, true},
+            std::tuple{JCS_CMYK, JCS_CMYK, 4, true}, std::tuple{JCS_CMYK, JCS_YCCK, 4, true}}) {
+        Recipe recipe;
+        recipe.width = width;
+        recipe.height = height;
+        recipe.progressive = progressive;
+        recipe.input = input;
+        recipe.stored = stored;
+        recipe.components = components;
+        recipe.subsampled = subsampled;
+        recipes.push_back(recipe);
+      }
+    }
+  }
+  return recipes;
+}
+
+}  // namespace
+
+TEST_CASE("grey, YCbCr, RGB, CMYK and YCCK, baseline and progressive, equal libjpeg's plain decode") {
+  JpegDecoder decoder;
+  for (const auto& recipe : every_kind()) {
+    CAPTURE(recipe.width);
+    CAPTURE(recipe.stored);
+    CAPTURE(recipe.progressive);
+    const auto file = make_jpeg(recipe);
+    Image image;
+    decoder.decode(file, {}, image);
+    CHECK(image.width == recipe.width);
+    CHECK(image.height == recipe.height);
+    CHECK(pixels_of(image) == plain_decode(file));
+  }
+}
+
+TEST_CASE("EXIF orientation turns the image to how it is displayed") {
+  Recipe recipe;
+  recipe.width = 45;
+  recipe.height = 37;
+  const auto stored = plain_decode(make_jpeg(recipe));
+  JpegDecoder decoder;
+  for (int orientation = 1; orientation <= 8; ++orientation) {
+    CAPTURE(orientation);
+    recipe.app1 = exif(orientation);
+    const auto file = make_jpeg(recipe);
+    CHECK(decode(decoder, file, {.exif = false}) == stored);
+    Image image;
+    decoder.decode(file, {.exif = true}, image);
+    const int w = recipe.width;
+    const int h = recipe.height;
+    REQUIRE(image.width == (orientation >= 5 ? h : w));
+    REQUIRE(image.height == (orientation >= 5 ? w : h));
+    int wrong = 0;
+    for (int y = 0; y < image.height; ++y) {
+      for (int x = 0; x < image.width; ++x) {
+        // The stored (column, row) that is displayed at (x, y): 0th row and column at the sides the standard names.
+        const std::array<std::pair<int, int>, 8> source{{{x, y},
+                                                         {w - 1 - x, y},
+                                                         {w - 1 - x, h - 1 - y},
+                                                         {x, h - 1 - y},
+                                                         {y, x},
+                                                         {y, h - 1 - x},
+                                                         {w - 1 - y, h - 1 - x},
+                                                         {w - 1 - y, x}}};
+        const auto [column, row] = source[static_cast<std::size_t>(orientation - 1)];
+        const auto* expected = stored.data() + (static_cast<std::ptrdiff_t>(row) * w + column) * 3;
+        if (!std::equal(expected, expected + 3, image.row(y) + static_cast<std::ptrdiff_t>(x) * 3)) ++wrong;
+      }
+    }
+    CHECK(wrong == 0);
+  }
+}
+
+TEST_CASE("CMYK is turned to display orientation too") {
+  Recipe recipe;
+  recipe.input = recipe.stored = JCS_CMYK;
+  recipe.components = 4;
+  const auto upright = plain_decode(make_jpeg(recipe));
+  recipe.app1 = exif(3);
+  JpegDecoder decoder;
+  auto turned = decode(decoder, make_jpeg(recipe));
+  std::reverse(turned.begin(), turned.end());  // the pixels backwards, and their channels
+  for (std::size_t i = 0; i < turned.size(); i += 3) std::swap(turned[i], turned[i + 2]);
+  CHECK(turned == upright);
+}
+
+TEST_CASE("what is not a JPEG is named") {
+  using namespace std::string_view_literals;
+  CHECK(refusal(Bytes{}) == "not a JPEG: empty");
+  CHECK(refusal(Bytes(4096)) == "not a JPEG: 4096 zero bytes");
+  for (const auto& [content, what] :
+       {std::pair{"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"sv, "a PNG image"sv},
+        std::pair{"GIF89a\x01\0\x01\0"sv, "a GIF image"sv}, std::pair{"BM\x46\0\0\0\0\0\0\0"sv, "a BMP image"sv},
+        std::pair{"RIFF\x10\0\0\0WEBPVP8 "sv, "a WebP image"sv}, std::pair{"II*\0\x08\0\0\0"sv, "a TIFF image"sv},
+        std::pair{"MM\0*\0\0\0\x08"sv, "a TIFF image"sv}, std::pair{"  <!DOCTYPE HTML><html>"sv, "HTML"sv},
+        std::pair{"<?xml version='1.0'?>"sv, "XML"sv}, std::pair{"BMW and other words\n"sv, "text"sv},
+        std::pair{"\xffnot"sv, "begins with ff 6e"sv}}) {
+    const auto reason = refusal(bytes_of(content));
+    CHECK(reason.starts_with("not a JPEG: "));
+    const bool named = contains(reason, what);
+    CHECK_MESSAGE(named, reason);
+  }
+}
+
+TEST_CASE("too many pixels are refused from the header") {
+  Recipe recipe;
+  recipe.width = 65500;
+  recipe.height = 1;
+  const auto wide = make_jpeg(recipe);
+  JpegDecoder decoder;
+  CHECK(decode(decoder, wide, {.max_pixels = 65500}) == plain_decode(wide));
+  const auto reason = refusal(decoder, wide, {.max_pixels = 65499});
+  CHECK(contains(reason, "65500 x 1 = 65500 pixels"));
+  CHECK(contains(reason, "65499"));
+
+  Image untouched;
+  CHECK_THROWS_AS(decoder.decode(claim_size(make_jpeg({}), 65500, 65500), {}, untouched), forebay::SampleError);
+  CHECK(untouched.pixels.empty());
+  Recipe progressive;
+  progressive.progressive = true;
+  CHECK(contains(refusal(decoder, claim_size(make_jpeg(progressive), 65500, 65500)), "4290250000 pixels"));
+}
+
+TEST_CASE("more than 100 scans are refused, an ordinary progressive file is not") {
+  Recipe recipe;
+  recipe.input = recipe.stored = JCS_GRAYSCALE;
+  recipe.components = 1;
+  recipe.many_scans = true;
+  const auto file = make_jpeg(recipe);
+  CHECK_FALSE(plain_decode(file).empty());
+  CHECK(refusal(file) == "more than 100 scans");
+}
+
+TEST_CASE("two components are refused") {
+  Recipe recipe;
+  recipe.input = recipe.stored = JCS_UNKNOWN;
+  recipe.components = 2;
+  CHECK(contains(refusal(make_jpeg(recipe)), "2 components"));
+}
+
+TEST_CASE("a file cut short anywhere is refused") {
+  JpegDecoder decoder;
+  for (const bool progressive : {false, true}) {
+    Recipe recipe;
+    recipe.progressive = progressive;
+    recipe.app1 = exif(6);
+    const auto whole = make_jpeg(recipe);
+    REQUIRE(refusal(decoder, whole).empty());
+    for (std::size_t size = 0; size < whole.size(); ++size) {
+      const Bytes cut(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(size));
+      CHECK_MESSAGE(!refusal(decoder, cut).empty(), "cut to " << size << " of " << whole.size() << " bytes");
+    }
+  }
+}
+
+TEST_CASE("surplus bytes between segments are no damage") {
+  auto file = make_jpeg({});
+  const auto expected = plain_decode(file);
+  file.insert(file.begin() + 2, {std::byte{1}, std::byte{2}, std::byte{3}});
+  file.insert(file.end(), 100, std::byte{0x55});  // and none after the end
+  JpegDecoder decoder;
+  CHECK(decode(decoder, file) == expected);
+}
+
+TEST_CASE("no image leaves anything behind for the next one") {
+  Recipe recipe;
+  recipe.optimised = true;  // tables of its own
+  const auto good = make_jpeg(recipe);
+  const auto expected = plain_decode(good);
+  const auto no_quantisation = without_segments(good, 0xdb);
+  const auto no_huffman = without_segments(make_jpeg({}), 0xc4);
+
+  JpegDecoder fresh;
+  const auto standard_tables = decode(fresh, no_huffman);  // libjpeg falls back to the standard's tables
+  JpegDecoder decoder;
+  CHECK(decode(decoder, good) == expected);
+  CHECK(contains(refusal(decoder, no_quantisation), "Quantization table"));
+  CHECK(decode(decoder, good) == expected);
+  CHECK(decode(decoder, no_huffman) == standard_tables);
+  JpegDecoder moved(std::move(decoder));
+  CHECK(decode(moved, good) == expected);
+}
+
+TEST_CASE("after any damage the decoder decodes as a new one does") {
+  constexpr std::uint64_t kSeed = 77;
+  MESSAGE("seed " << kSeed);
+  forebay::Random random(kSeed);
+  JpegDecoder decoder;
+  const auto recipes = every_kind();
+  const auto good = make_jpeg({});
+  const auto expected = plain_decode(good);
+  int refused = 0;
+  for (int round = 0; round < 1500; ++round) {
+    auto file = make_jpeg(recipes[random.below(recipes.size())]);
+    for (std::uint64_t i = 0, n = 1 + random.below(6); i < n; ++i) {
+      file[2 + random.below(file.size() - 2)] = static_cast<std::byte>(random.bits() & 0xffU);
+    }
+    // A forged size may be large: bounded, so that the test is quick.
+    const JpegOptions options{.exif = true, .max_pixels = 4'000'000};
+    std::optional<std::vector<std::uint8_t>> pixels;
+    try {
+      pixels = decode(decoder, file, options);
+    } catch (const forebay::SampleError&) {
+      ++refused;
+    }
+    if (round % 10 == 0) {
+      JpegDecoder fresh;
+      if (pixels) {
+        CHECK(decode(fresh, file, options) == *pixels);
+      } else {
+        CHECK_FALSE(refusal(fresh, file, options).empty());
+      }
+      CHECK(decode(decoder, good) == expected);
+    }
+  }
+  CHECK(refused > 100);
+}
+
+TEST_CASE("made bombs are refused quickly or decoded within the limit") {
+  const auto data = forebay::testing::real_data();
+  if (!data || !std::filesystem::exists(*data / "made" / "jpeg")) {
+    MESSAGE("skipped: no real data");
+    return;
+  }
+  JpegDecoder decoder;
+  for (const auto& [file_name, expected] :
+       {std::pair{"bomb_scans.jpg", ""}, std::pair{"bomb_forged_65500.jpg", "max_pixels"},
+        std::pair{"bomb_forged_prog_65500.jpg", "max_pixels"},
+        std::pair{"bomb_forged_30000x20000.jpg", "max_pixels"}}) {
+    std::ifstream file(*data / "made" / "jpeg" / file_name, std::ios::binary);
+    const std::string content((std::istreambuf_iterator<char>(file)), {});
+    const auto answer = refusal(decoder, bytes_of(content));
+    const bool as_expected = !answer.empty() && contains(answer, expected);
+    CHECK_MESSAGE(as_expected, answer);
+  }
+}
+
+TEST_CASE("raw samples become RGB") {
+  Image image;
+  const Bytes grey{std::byte{1}, std::byte{2}, std::byte{250}, std::byte{4}, std::byte{5}, std::byte{6}};
+  forebay::decode_raw(grey, 3, 2, 1, image);
+  CHECK(image.width == 3);
+  CHECK(image.height == 2);
+  CHECK(pixels_of(image) == std::vector<std::uint8_t>{1, 1, 1, 2, 2, 2, 250, 250, 250, 4, 4, 4, 5, 5, 5, 6, 6, 6});
+  forebay::decode_raw(grey, 1, 2, 3, image);
+  CHECK(pixels_of(image) == std::vector<std::uint8_t>{1, 2, 250, 4, 5, 6});
+  CHECK_THROWS_WITH_AS(forebay::decode_raw(grey, 3, 3, 1, image), doctest::Contains("need 9 bytes, but there are 6"),
+                       forebay::SampleError);
+  CHECK_THROWS_AS(forebay::decode_raw(grey, 1, 2, 2, image), forebay::SampleError);
+  CHECK_THROWS_AS(forebay::decode_raw(grey, 0, 2, 1, image), forebay::SampleError);
+  CHECK_THROWS_AS(forebay::decode_raw({}, -1, -1, 1, image), forebay::SampleError);
+}

@@ -1,0 +1,136 @@
+#pragma once
+
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <span>
+#include <vector>
+
+#include <jpeglib.h>
+
+#include <forebay/random.hpp>
+
+// JPEG files for tests, made and read back by libjpeg used in the plainest way.
+namespace forebay::testing {
+
+struct Recipe {
+  int width = 32;
+  int height = 24;
+  J_COLOR_SPACE input = JCS_RGB;
+  J_COLOR_SPACE stored = JCS_YCbCr;
+  int components = 3;
+  bool subsampled = true;  // 4:2:0, for YCbCr and YCCK
+  bool progressive = false;
+  bool optimised = false;
+  bool many_scans = false;  // 127 of them; grey only
+  std::vector<std::byte> app1;
+};
+
+// Smooth colours with some noise, so that upsampling and rounding matter.
+inline std::vector<std::uint8_t> test_pixels(int width, int height, int components) {
+  Random random(key64(1, width, height, components));
+  std::vector<std::uint8_t> pixels;
+  for (int y = 0; y < height; ++y) {
+    for (int x = 0; x < width; ++x) {
+      for (int c = 0; c < components; ++c) {
+        const double wave = 110 + 80 * std::sin(0.11 * x * (c + 1)) * std::cos(0.07 * y + c);
+        pixels.push_back(static_cast<std::uint8_t>(wave + random.uniform(0, 60)));
+      }
+    }
+  }
+  return pixels;
+}
+
+// 1 DC scan and, for each of the 63 AC coefficients, its upper bits and its last bit.
+inline std::vector<jpeg_scan_info> one_coefficient_per_scan() {
+  std::vector<jpeg_scan_info> scans;
+  const auto add = [&](int start, int end, int high, int low) {
+    jpeg_scan_info scan{};
+    scan.comps_in_scan = 1;
+    scan.Ss = start;
+    scan.Se = end;
+    scan.Ah = high;
+    scan.Al = low;
+    scans.push_back(scan);
+  };
+  add(0, 0, 0, 0);
+  for (int k = 1; k < 64; ++k) add(k, k, 0, 1);
+  for (int k = 1; k < 64; ++k) add(k, k, 1, 0);
+  return scans;
+}
+
+inline std::vector<std::byte> make_jpeg(const Recipe& recipe) {
+  jpeg_compress_struct info{};
+  jpeg_error_mgr errors{};
+  info.err = jpeg_std_error(&errors);  // exits on error: the recipes are right
+  jpeg_create_compress(&info);
+  unsigned char* buffer = nullptr;
+  unsigned long size = 0;
+  jpeg_mem_dest(&info, &buffer, &size);
+  info.image_width = static_cast<JDIMENSION>(recipe.width);
+  info.image_height = static_cast<JDIMENSION>(recipe.height);
+  info.input_components = recipe.components;
+  info.in_color_space = recipe.input;
+  jpeg_set_defaults(&info);
+  jpeg_set_colorspace(&info, recipe.stored);
+  jpeg_set_quality(&info, 85, TRUE);
+  if (!recipe.subsampled) info.comp_info[0].h_samp_factor = info.comp_info[0].v_samp_factor = 1;
+  info.optimize_coding = recipe.optimised ? TRUE : FALSE;
+  const auto scans = one_coefficient_per_scan();
+  if (recipe.progressive) jpeg_simple_progression(&info);
+  if (recipe.many_scans) {
+    info.scan_info = scans.data();
+    info.num_scans = static_cast<int>(scans.size());
+  }
+  jpeg_start_compress(&info, TRUE);
+  if (!recipe.app1.empty()) {
+    jpeg_write_marker(&info, JPEG_APP0 + 1, reinterpret_cast<const JOCTET*>(recipe.app1.data()),
+                      static_cast<unsigned>(recipe.app1.size()));
+  }
+  auto pixels = test_pixels(recipe.width, recipe.height, recipe.components);
+  for (int y = 0; y < recipe.height; ++y) {
+    JSAMPROW row = pixels.data() + static_cast<std::ptrdiff_t>(y) * recipe.width * recipe.components;
+    jpeg_write_scanlines(&info, &row, 1);
+  }
+  jpeg_finish_compress(&info);
+  jpeg_destroy_compress(&info);
+  const auto bytes = std::as_bytes(std::span(buffer, size));
+  std::vector<std::byte> file(bytes.begin(), bytes.end());
+  std::free(buffer);
+  return file;
+}
+
+// What djpeg would show of a valid file, as RGB: libjpeg's default output, grey replicated, CMYK as djpeg converts it.
+inline std::vector<std::uint8_t> plain_decode(std::span<const std::byte> file) {
+  jpeg_decompress_struct info{};
+  jpeg_error_mgr errors{};
+  info.err = jpeg_std_error(&errors);
+  jpeg_create_decompress(&info);
+  jpeg_mem_src(&info, reinterpret_cast<const unsigned char*>(file.data()), static_cast<unsigned long>(file.size()));
+  jpeg_read_header(&info, TRUE);
+  jpeg_start_decompress(&info);
+  std::vector<std::uint8_t> row(std::size_t{info.output_width} * static_cast<std::size_t>(info.output_components));
+  std::vector<std::uint8_t> rgb;
+  while (info.output_scanline < info.output_height) {
+    JSAMPROW to = row.data();
+    jpeg_read_scanlines(&info, &to, 1);
+    for (std::size_t x = 0; x < info.output_width; ++x) {
+      const std::uint8_t* pixel = row.data() + x * static_cast<std::size_t>(info.output_components);
+      for (std::size_t c = 0; c < 3; ++c) {
+        if (info.output_components == 4) {
+          rgb.push_back(static_cast<std::uint8_t>(double{1} * pixel[c] * pixel[3] / 255.0 + 0.5));
+        } else {
+          rgb.push_back(pixel[info.output_components == 1 ? 0 : c]);
+        }
+      }
+    }
+  }
+  jpeg_finish_decompress(&info);
+  jpeg_destroy_decompress(&info);
+  return rgb;
+}
+
+}  // namespace forebay::testing

@@ -1,0 +1,108 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <forebay/dataset.hpp>
+#include <forebay/error.hpp>
+#include <forebay/wait.hpp>
+
+namespace forebay::testing {
+
+// Samples of 4 x 4 grey pixels that tell their id: pixel i of sample s is (s * 7 + i) mod 256. `before_read` is
+// called in the reader's thread first and may throw or wait.
+class MemoryDataset final : public Dataset {
+ public:
+  static constexpr std::int32_t kSide = 4;
+  using Hook = std::function<void(std::uint64_t id)>;
+
+  explicit MemoryDataset(std::uint64_t size, Hook before_read = {})
+      : size_(size), before_read_(std::move(before_read)) {}
+
+  [[nodiscard]] static std::uint8_t pixel(std::uint64_t id, std::size_t i) {
+    return static_cast<std::uint8_t>((id * 7 + i) & 0xff);
+  }
+
+  [[nodiscard]] std::string_view format() const noexcept override { return "memory"; }
+  [[nodiscard]] std::uint64_t size() const noexcept override { return size_; }
+  [[nodiscard]] const std::vector<std::string>& classes() const noexcept override { return classes_; }
+  [[nodiscard]] Sample sample(std::uint64_t id) const override {
+    Sample sample;
+    sample.label = static_cast<std::int64_t>(id % 10);
+    sample.encoding = Encoding::raw;
+    sample.width = sample.height = kSide;
+    sample.channels = 1;
+    return sample;
+  }
+  [[nodiscard]] std::string name(std::uint64_t id) const override { return "memory/" + std::to_string(id); }
+  void read(std::uint64_t id, ReadTarget& target) const override {
+    if (before_read_) before_read_(id);
+    const auto bytes = target.reserve(kSide * kSide);
+    for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(pixel(id, i));
+  }
+  [[nodiscard]] const std::vector<Skipped>& skipped() const noexcept override { return skipped_; }
+  [[nodiscard]] IndexCounts counts() const noexcept override { return {.images = size_}; }
+  [[nodiscard]] std::vector<std::byte> serialize() const override {
+    std::vector<std::byte> bytes(sizeof(size_));
+    for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>((size_ >> (8 * i)) & 0xff);
+    return bytes;
+  }
+
+  std::vector<Skipped> skipped_;
+
+ private:
+  std::uint64_t size_;
+  Hook before_read_;
+  std::vector<std::string> classes_{"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"};
+};
+
+// Options for batches of that dataset, bytes as they are: no files, no randomness in the pixels, few threads.
+inline Options memory_options(std::int64_t batch_size) {
+  Options options;
+  options.dataset.batch_size = batch_size;
+  options.dataset.drop_last = false;
+  options.transform.crop = Crop::none;
+  options.transform.size = {MemoryDataset::kSide, MemoryDataset::kSide};
+  options.transform.mirror = 0;
+  options.transform.dtype = DType::uint8;
+  options.transform.layout = Layout::nhwc;
+  options.workers.io = 2;
+  options.workers.decode = 2;
+  options.queue.capacity = 4;
+  options.policy.name = "block";
+  options.policy.watchdog_s = 30;
+  options.telemetry.dir = "";
+  options.telemetry.interval_s = 0;
+  options.telemetry.live = Live::never;
+  return options;
+}
+
+// A gate that readers wait at; opened for good or for a number of reads. Bounded, so that a failing test ends.
+class Gate {
+ public:
+  // Reader's thread.
+  void pass() {
+    point_.wait_until(WaitPoint::Clock::now() + std::chrono::seconds(60), [this] {
+      std::int64_t left = permits_.load();
+      while (left > 0) {
+        if (permits_.compare_exchange_weak(left, left - 1)) return true;
+      }
+      return false;
+    });
+  }
+  void open(std::int64_t reads = INT64_MAX / 2) {
+    permits_.fetch_add(reads);
+    point_.notify_all();
+  }
+
+ private:
+  std::atomic<std::int64_t> permits_{0};
+  WaitPoint point_;
+};
+
+}  // namespace forebay::testing

@@ -1,0 +1,325 @@
+#include "mpi_main.hpp"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <random>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <unistd.h>
+
+#include <forebay/communicator.hpp>
+#include <forebay/error.hpp>
+#include <forebay/mpi.hpp>
+
+#include "coordinator_drive.hpp"
+#include "feeder/census.hpp"
+#include "feeder/coordinator.hpp"
+
+using forebay::BadLimit;
+using forebay::Census;
+using forebay::Communicator;
+using forebay::Coordinator;
+using forebay::RunPlan;
+using forebay::Tally;
+using forebay::Verdict;
+using forebay::testing::drive;
+using forebay::testing::kAnyBad;
+using forebay::testing::Outcome;
+using forebay::testing::world;
+
+namespace {
+
+constexpr double kPatience = 60;  // seconds; only a broken build waits so long
+
+// Polls until `done()` or out of patience; returns what `done()` said last.
+template <typename Done>
+bool eventually(Done&& done) {
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::duration<double>(kPatience);
+  while (!done()) {
+    if (std::chrono::steady_clock::now() > deadline) return false;
+    std::this_thread::yield();
+  }
+  return true;
+}
+
+// Lets ranks drift apart by a random amount of work.
+class Drift {
+ public:
+  explicit Drift(std::uint32_t seed) : random_(seed) {}
+  void operator()() {
+    for (auto spins = random_() % 20'000; spins > 0; --spins) sink_ = sink_ + spins;
+  }
+
+ private:
+  std::mt19937 random_;
+  volatile std::uint64_t sink_ = 0;
+};
+
+// The outcome as text, so that all ranks' can be compared on each.
+std::string describe(const Outcome& outcome) {
+  return std::to_string(static_cast<int>(outcome.verdict)) + " steps " + std::to_string(outcome.steps) + " epochs " +
+         std::to_string(outcome.epochs) + " bad " + std::to_string(outcome.bad) + " " + outcome.cause;
+}
+
+// Drives a run on a communicator of its own, with ranks out of step, and checks that all ended alike.
+template <typename Serve>
+Outcome drive_alike(const RunPlan& plan, const BadLimit& limit, Serve&& serve) {
+  const auto communicator = world().duplicate();
+  Drift drift(communicator->rank());
+  Outcome outcome = drive(*communicator, plan, limit, [&](Coordinator& coordinator, std::uint64_t step) {
+    drift();
+    return serve(communicator->rank(), coordinator, step);
+  });
+  for (const std::string& theirs : communicator->all_gather(describe(outcome))) CHECK(theirs == describe(outcome));
+  CHECK(communicator->close(kPatience));
+  return outcome;
+}
+
+std::string prefix(std::uint32_t rank) { return world().size() == 1 ? "" : "rank " + std::to_string(rank) + ": "; }
+
+}  // namespace
+
+TEST_CASE("rank and size are MPI's, on duplicates too") {
+  int rank = -1;
+  int size = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  const auto copy = world().duplicate();
+  CHECK(copy->rank() == static_cast<std::uint32_t>(rank));
+  CHECK(copy->size() == static_cast<std::uint32_t>(size));
+  CHECK(copy->close(kPatience));
+}
+
+TEST_CASE("sums in several lanes are right, element by element") {
+  const auto copy = world().duplicate();
+  const auto ranks = static_cast<std::int64_t>(copy->size());
+  const auto mine = static_cast<std::int64_t>(copy->rank());
+  std::vector<std::array<std::int64_t, 3>> values(Communicator::kLanes);
+  for (std::size_t round = 0; round < 50; ++round) {
+    for (std::size_t lane = 0; lane < values.size(); ++lane) {
+      values[lane] = {mine, static_cast<std::int64_t>(lane * round), -(std::int64_t{1} << 40)};
+      copy->start_sum(lane, values[lane]);
+    }
+    for (std::size_t lane = values.size(); lane-- > 0;) {
+      REQUIRE(eventually([&] { return copy->test(lane); }));
+      CHECK(values[lane][0] == ranks * (ranks - 1) / 2);
+      CHECK(values[lane][1] == static_cast<std::int64_t>(lane * round) * ranks);
+      CHECK(values[lane][2] == -ranks * (std::int64_t{1} << 40));
+    }
+  }
+  CHECK(copy->close(kPatience));
+}
+
+TEST_CASE("a lane takes one operation at a time and an unused one is complete") {
+  const auto copy = world().duplicate();
+  std::array<std::int64_t, 1> value{1};
+  CHECK(copy->test(3));
+  copy->start_sum(3, value);
+  CHECK_THROWS_AS(copy->start_sum(3, value), forebay::Error);
+  CHECK(eventually([&] { return copy->test(3); }));
+  CHECK(copy->close(kPatience));
+}
+
+TEST_CASE("broadcast hands any number of bytes from any root") {
+  const auto copy = world().duplicate();
+  for (std::uint32_t root = 0; root < copy->size(); ++root) {
+    for (const std::size_t length : {std::size_t{0}, std::size_t{1}, std::size_t{3'000'000}}) {
+      std::vector<std::byte> sent(length, static_cast<std::byte>(root + 1));
+      if (length > 1) sent.back() = std::byte{99};
+      const auto given = copy->rank() == root ? sent : std::vector<std::byte>(7);
+      CHECK(copy->broadcast(given, root) == sent);
+    }
+  }
+  CHECK(copy->close(kPatience));
+}
+
+TEST_CASE("all_gather brings every rank's text, empty ones included") {
+  const auto copy = world().duplicate();
+  const auto text_of = [](std::uint32_t rank) { return rank == 1 ? "" : std::string(10'000 * rank + 3, 'a'); };
+  const auto texts = copy->all_gather(text_of(copy->rank()));
+  REQUIRE(texts.size() == copy->size());
+  for (std::uint32_t r = 0; r < copy->size(); ++r) CHECK(texts[r] == text_of(r));
+  CHECK(copy->close(kPatience));
+}
+
+TEST_CASE("the ranks of a node share memory that outlives the communicator and leaves no file") {
+  auto copy = world().duplicate();
+  const auto memory = copy->share_on_node(copy->size() * sizeof(std::uint64_t));
+  REQUIRE(memory->bytes().size() == copy->size() * sizeof(std::uint64_t));
+  CHECK(std::ranges::all_of(memory->bytes(), [](std::byte b) { return b == std::byte{0}; }));
+  static_cast<void>(copy->all_gather(""));  // everybody has looked
+
+  memory->bytes()[copy->rank() * sizeof(std::uint64_t)] = std::byte{1};
+  static_cast<void>(copy->all_gather(""));  // everybody has written
+  CHECK(copy->close(kPatience));
+  copy.reset();
+  CHECK(std::ranges::count(memory->bytes(), std::byte{1}) == world().size());
+
+  const std::string mine = "forebay-" + std::to_string(::getpid()) + "-";
+  for (const auto& entry : std::filesystem::directory_iterator("/dev/shm"))
+    CHECK_FALSE(entry.path().filename().string().starts_with(mine));
+}
+
+TEST_CASE("more memory than the node has is an error on all ranks") {
+  const auto copy = world().duplicate();
+  CHECK_THROWS_WITH_AS(static_cast<void>(copy->share_on_node(std::size_t{1} << 60)), doctest::Contains("/dev/shm"),
+                       forebay::Error);
+  CHECK(copy->close(kPatience));
+}
+
+TEST_CASE("an alert reaches every other rank of its communicator and no other communicator") {
+  const auto copy = world().duplicate();
+  const auto bystander = world().duplicate();
+  CHECK_FALSE(copy->alerted());
+  static_cast<void>(copy->all_gather(""));
+  if (copy->rank() == 0) {
+    copy->alert();
+    copy->alert();
+  } else {
+    CHECK(eventually([&] { return copy->alerted(); }));
+  }
+  CHECK_FALSE(bystander->alerted());
+  CHECK(copy->close(kPatience));
+  CHECK(bystander->close(kPatience));
+}
+
+TEST_CASE("close receives alerts that nobody asked for and ends open sums") {
+  for (int round = 0; round < 20; ++round) {
+    const auto copy = world().duplicate();
+    std::vector<std::array<std::int64_t, 2>> values(Communicator::kLanes, {1, 2});
+    for (std::size_t lane = 0; lane < values.size(); ++lane) copy->start_sum(lane, values[lane]);
+    if (copy->rank() % 2 == 0 || round % 2 == 0) copy->alert();
+    CHECK(copy->close(kPatience));
+    CHECK(copy->close(kPatience));
+  }
+}
+
+TEST_CASE("close gives up when another rank never comes, and the rest of MPI goes on working") {
+  auto copy = world().duplicate();
+  auto values = std::make_unique<std::array<std::int64_t, 2>>();
+  copy->start_sum(0, *values);
+  if (copy->rank() == 0) {
+    copy->alert();
+    CHECK(copy->close(0.02) == (copy->size() == 1));
+  }
+  // The others leave without closing, with an operation open; its memory goes at once.
+  copy.reset();
+  values.reset();
+  const auto next = world().duplicate();
+  CHECK(next->all_gather("x").size() == world().size());
+  CHECK(next->close(kPatience));
+}
+
+TEST_CASE("close finds out that a sum can never be complete") {
+  const auto copy = world().duplicate();
+  std::array<std::int64_t, 1> value{1};
+  if (copy->rank() == 0) copy->start_sum(0, value);
+  CHECK(copy->close(kPatience) == (copy->size() == 1));
+}
+
+TEST_CASE("a communicator is made from the trainer's own, and only from one it can use") {
+  MPI_Comm mine = MPI_COMM_NULL;
+  MPI_Comm_split(MPI_COMM_WORLD, static_cast<int>(world().rank() % 2), 0, &mine);
+  const auto half = forebay::make_communicator(mine);
+  MPI_Comm_free(&mine);  // the duplicate lives on
+  CHECK(half->size() == (world().size() + 1 - world().rank() % 2) / 2);
+  CHECK(half->all_gather("x").size() == half->size());
+  CHECK(half->close(kPatience));
+  CHECK_THROWS_AS(static_cast<void>(forebay::make_communicator(MPI_COMM_NULL)), forebay::Error);
+}
+
+TEST_CASE("at MPI_THREAD_FUNNELED another thread may not make a communicator") {
+  std::string refused;
+  std::thread([&] {
+    try {
+      static_cast<void>(forebay::make_communicator(MPI_COMM_SELF));
+    } catch (const forebay::Error& error) {
+      refused = error.what();
+    }
+  }).join();
+  CHECK(refused.find("MPI_THREAD_SERIALIZED") != std::string::npos);
+}
+
+TEST_CASE("a census of ranks out of step applies every tally exactly lag steps later") {
+  for (const std::size_t lag : {0U, 1U, 2U, 15U}) {
+    const auto copy = world().duplicate();
+    const std::size_t expected_lag = copy->size() == 1 ? 0 : lag;
+    const auto ranks = static_cast<std::int64_t>(copy->size());
+    Drift drift(copy->rank());
+    Census census(*copy, lag);
+    for (std::uint64_t step = 0; step < 300; ++step) {
+      drift();
+      census.post({.stop = copy->rank() == step % copy->size(), .new_bad = static_cast<std::int64_t>(step)});
+      const Tally* tally = census.due();
+      REQUIRE((tally != nullptr) == (step >= expected_lag));
+      if (tally == nullptr) continue;
+      CHECK(tally->step == step - expected_lag);
+      CHECK(tally->stops == 1);
+      CHECK(tally->new_bad == static_cast<std::int64_t>(tally->step) * ranks);
+    }
+    CHECK(copy->close(kPatience));
+  }
+}
+
+TEST_CASE("unequal ranks complete every epoch together") {
+  const auto outcome = drive_alike(
+      {.epochs = 7, .lag = 2}, kAnyBad,
+      [](std::uint32_t rank, Coordinator&, std::uint64_t step) { return std::pair(false, (step + 1) / (5 + rank)); });
+  CHECK(outcome.verdict == Verdict::finished);
+  CHECK(outcome.epochs == 7);
+  const std::uint64_t slowest = 5 + world().size() - 1;
+  CHECK(outcome.steps == 7 * slowest + (world().size() == 1 ? 0 : 2));
+}
+
+TEST_CASE("a stop of the last rank ends all at one step") {
+  const auto outcome =
+      drive_alike({.epochs = 100, .lag = 3}, kAnyBad, [](std::uint32_t rank, Coordinator&, std::uint64_t step) {
+        return std::pair(rank + 1 == world().size() && step >= 50, std::uint64_t{0});
+      });
+  CHECK(outcome.verdict == Verdict::stopped);
+  CHECK(outcome.steps == 51 + (world().size() == 1 ? 0 : 3));
+}
+
+TEST_CASE("an error of the last rank ends all at one step with its cause") {
+  const std::uint32_t last = world().size() - 1;
+  const auto outcome = drive_alike({.steps = 60, .lag = 2}, kAnyBad,
+                                   [&](std::uint32_t rank, Coordinator& coordinator, std::uint64_t step) {
+                                     if (rank == last && step == 50) coordinator.report_error("img/7.jpg: disk gone");
+                                     return std::pair(false, std::uint64_t{0});
+                                   });
+  CHECK(outcome.verdict == Verdict::failed);
+  CHECK(outcome.cause == prefix(last) + "img/7.jpg: disk gone");
+}
+
+TEST_CASE("the budget of bad samples counts distinct ones over all ranks") {
+  const std::uint64_t distinct = 3 + world().size();
+  for (const std::uint64_t allowed : {distinct, distinct - 1}) {
+    const auto outcome = drive_alike({.steps = 60, .lag = 2}, {.allowed = allowed, .samples = 1000, .quarantine = "q"},
+                                     [&](std::uint32_t rank, Coordinator& coordinator, std::uint64_t step) {
+                                       if (step < 3) coordinator.report_bad(step);
+                                       if (step == 20) coordinator.report_bad(100 + rank);
+                                       return std::pair(false, std::uint64_t{0});
+                                     });
+    CHECK(outcome.bad == distinct);
+    CHECK(outcome.verdict == (allowed == distinct ? Verdict::finished : Verdict::failed));
+  }
+}
+
+TEST_CASE("a rank that waits for a batch learns of another's wish to end") {
+  const auto copy = world().duplicate();
+  Coordinator coordinator(*copy, {.epochs = 100, .lag = 2}, kAnyBad);
+  REQUIRE(coordinator.step(false, 0) == Verdict::proceed);
+  CHECK(eventually([&] { return coordinator.interrupted(copy->rank() == 0); }));
+  Verdict verdict = Verdict::proceed;
+  for (int step = 0; step < 5 && verdict == Verdict::proceed; ++step) verdict = coordinator.step(copy->rank() == 0, 0);
+  CHECK(verdict == Verdict::stopped);
+  CHECK(copy->close(kPatience));
+}

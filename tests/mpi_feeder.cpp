@@ -1,0 +1,225 @@
+#include "mpi_main.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <forebay/feeder.hpp>
+
+#include "memory_dataset.hpp"
+
+namespace forebay {
+namespace {
+
+using testing::memory_options;
+using testing::MemoryDataset;
+using testing::world;
+
+Parts parts(std::uint64_t size, MemoryDataset::Hook hook = {}) {
+  Parts made;
+  made.dataset = std::make_shared<MemoryDataset>(size, std::move(hook));
+  return made;
+}
+
+// Fresh batches by (epoch, number), and how many steps the rank made.
+struct Served {
+  std::map<std::pair<std::uint64_t, std::uint64_t>, std::vector<std::uint64_t>> fresh;
+  std::uint64_t steps = 0;
+  std::uint64_t samples = 0;
+};
+
+Served serve_all(Feeder& feeder) {
+  Served served;
+  while (auto batch = feeder.next()) {
+    ++served.steps;
+    if (!batch->is_fresh() || batch->size() == 0) continue;
+    served.samples += batch->size();
+    const bool is_new = served.fresh
+                            .emplace(std::pair(batch->epoch(), batch->batch()),
+                                     std::vector<std::uint64_t>(batch->ids().begin(), batch->ids().end()))
+                            .second;
+    CHECK(is_new);
+  }
+  return served;
+}
+
+// What all ranks served, as text, on every rank; and a check that they made the same number of steps.
+std::vector<std::string> everybodys(const Served& served) {
+  std::string mine = std::to_string(served.steps) + "\n";
+  for (const auto& [key, ids] : served.fresh) {
+    mine += std::to_string(key.first) + "/" + std::to_string(key.second) + ":";
+    for (const std::uint64_t id : ids) mine += " " + std::to_string(id);
+    mine += "\n";
+  }
+  const auto communicator = world().duplicate();
+  auto texts = communicator->all_gather(mine);
+  CHECK(communicator->close(10));
+  std::vector<std::string> lines;
+  const std::string steps = texts[0].substr(0, texts[0].find('\n'));
+  for (const std::string& text : texts) {
+    CHECK(text.substr(0, text.find('\n')) == steps);
+    std::size_t at = text.find('\n') + 1;
+    while (at < text.size()) {
+      const std::size_t end = text.find('\n', at);
+      lines.push_back(text.substr(at, end - at));
+      at = end + 1;
+    }
+  }
+  std::ranges::sort(lines);
+  return lines;
+}
+
+// What one rank without MPI serves.
+std::vector<std::string> alone(const Options& options, std::uint64_t size) {
+  Feeder feeder(options, parts(size));
+  const Served served = serve_all(feeder);
+  std::vector<std::string> lines;
+  for (const auto& [key, ids] : served.fresh) {
+    std::string line = std::to_string(key.first) + "/" + std::to_string(key.second) + ":";
+    for (const std::uint64_t id : ids) line += " " + std::to_string(id);
+    lines.push_back(line);
+  }
+  std::ranges::sort(lines);
+  return lines;
+}
+
+TEST_CASE("the ranks together serve what one rank serves, each batch once, in the same number of steps") {
+  for (const char* policy : {"block", "greedy", "proportional"}) {
+    for (const std::uint64_t size : {1, 7, 61, 128, 200}) {
+      for (const EpochEnd epoch_end : {EpochEnd::next, EpochEnd::reuse}) {
+        CAPTURE(policy);
+        CAPTURE(size);
+        Options options = memory_options(4);
+        options.policy.name = policy;
+        options.run.epochs = 2;
+        options.mpi.epoch_end = epoch_end;
+        Feeder feeder(options, world(), parts(size));
+        const Served served = serve_all(feeder);
+        CHECK(feeder.epochs_completed() == 2);
+        feeder.close();
+        CHECK(everybodys(served) == alone(options, size));
+      }
+    }
+  }
+}
+
+TEST_CASE("a slow rank does not keep the others from reusing, and nobody stops early") {
+  Options options = memory_options(2);
+  options.policy.name = "greedy";
+  testing::Gate gate;
+  const bool slow = world().rank() == world().size() - 1;
+  gate.open(slow ? 2 : INT64_MAX / 2);
+  Feeder feeder(options, world(), parts(64, [&](std::uint64_t) { gate.pass(); }));
+  Served served;
+  // The slow rank's second batch comes only after the others have made many steps; all make as many.
+  while (auto batch = feeder.next()) {
+    ++served.steps;
+    if (batch->step() == 200) gate.open();
+    if (batch->is_fresh()) {
+      served.fresh.emplace(std::pair(batch->epoch(), batch->batch()),
+                           std::vector<std::uint64_t>(batch->ids().begin(), batch->ids().end()));
+    }
+  }
+  CHECK(served.steps > 200);
+  feeder.close();
+  CHECK(everybodys(served) == alone(options, 64));
+}
+
+TEST_CASE("evaluation: every sample once, ranks that have none left get empty batches") {
+  for (const std::uint64_t size : {1, 9, 40}) {
+    Options options = memory_options(4);
+    options.run.eval = true;
+    Feeder feeder(options, world(), parts(size));
+    const Served served = serve_all(feeder);
+    feeder.close();
+    CHECK(everybodys(served) == alone(options, size));
+  }
+}
+
+TEST_CASE("a stop on one rank ends all ranks at the same step, also those that would wait") {
+  Options options = memory_options(2);
+  options.run.steps = 1'000'000;
+  testing::Gate gate;
+  const bool starved = world().size() > 1 && world().rank() == 0;
+  gate.open(starved ? 8 : INT64_MAX / 2);  // rank 0 has four batches, then waits for ever
+  Feeder feeder(options, world(), parts(64, [&](std::uint64_t) { gate.pass(); }));
+  Served served;
+  while (auto batch = feeder.next()) {
+    ++served.steps;
+    if (batch->step() == 3 && world().rank() == world().size() - 1) feeder.request_stop();
+    REQUIRE(served.steps < 1000);
+  }
+  gate.open();
+  feeder.close();
+  (void)everybodys(served);
+}
+
+TEST_CASE("an error on one rank ends all ranks at the same step with that rank's cause") {
+  const std::uint32_t failing = world().size() - 1;
+  for (const char* policy : {"block", "greedy"}) {
+    Options options = memory_options(2);
+    options.policy.name = policy;
+    options.run.steps = 1'000'000;
+    options.queue.capacity = 2;
+    std::atomic<bool> started{false};
+    Feeder feeder(options, world(), parts(64, [&](std::uint64_t) {
+                    if (world().rank() == failing && started) throw std::runtime_error("the disk caught fire");
+                  }));
+    started = true;
+    std::uint64_t steps = 0;
+    std::string cause;
+    try {
+      while (feeder.next()) ++steps;
+    } catch (const std::exception& error) {
+      cause = error.what();
+    }
+    CHECK(cause.find("the disk caught fire") != std::string::npos);
+    if (world().size() > 1) CHECK(cause.find("rank " + std::to_string(failing) + ": ") == 0);
+    feeder.close();
+    Served served;
+    served.steps = steps;
+    (void)everybodys(served);
+  }
+}
+
+TEST_CASE("a rank that cannot start ends the constructor on all ranks") {
+  const std::uint32_t failing = world().size() - 1;
+  Options options = memory_options(2);
+  CHECK_THROWS_WITH_AS(Feeder(options, world(),
+                              parts(64,
+                                    [&](std::uint64_t) {
+                                      if (world().rank() == failing) throw std::runtime_error("no such disk");
+                                    })),
+                       doctest::Contains("no such disk"), std::runtime_error);
+}
+
+TEST_CASE("ranks that run with different options are told so") {
+  if (world().size() == 1) return;
+  Options options = memory_options(2);
+  options.seed = world().rank();
+  CHECK_THROWS_WITH_AS(Feeder(options, world(), parts(64)), doctest::Contains("seed = "), ConfigError);
+}
+
+TEST_CASE("the budget of bad samples counts over all ranks and epochs") {
+  Options options = memory_options(4);
+  options.run.epochs = 4;
+  const auto hook = [](std::uint64_t id) {
+    if (id % 10 == 3) throw SampleError("is broken on purpose");
+  };
+  options.max_bad = std::int64_t{9};
+  {
+    Feeder feeder(options, world(), parts(100, hook));
+    CHECK_THROWS_WITH_AS((void)serve_all(feeder), doctest::Contains("max_bad"), Error);
+  }
+  options.max_bad = std::int64_t{10};
+  Feeder feeder(options, world(), parts(100, hook));
+  (void)serve_all(feeder);
+  CHECK(feeder.summary().bad_samples == 10);
+}
+
+}  // namespace
+}  // namespace forebay

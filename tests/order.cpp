@@ -1,0 +1,283 @@
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <forebay/error.hpp>
+#include <forebay/order.hpp>
+#include <forebay/random.hpp>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "main.hpp"
+
+namespace {
+
+using forebay::BatchRef;
+using forebay::ConfigError;
+using forebay::Order;
+using forebay::OrderOptions;
+using forebay::Permutation;
+
+bool is_bijection(std::uint64_t size, std::uint64_t seed, std::uint64_t epoch) {
+  const Permutation permutation(size, seed, epoch);
+  std::vector<bool> seen(size, false);
+  for (std::uint64_t position = 0; position < size; ++position) {
+    const std::uint64_t element = permutation(position);
+    if (element >= size || seen[element]) return false;
+    seen[element] = true;
+  }
+  return true;
+}
+
+std::vector<BatchRef> first_turns(OrderOptions options, std::uint32_t rank, std::uint64_t count) {
+  options.rank = rank;
+  const Order order(options);
+  std::vector<BatchRef> turns;
+  for (std::uint64_t turn = 0; turn < count; ++turn) turns.push_back(order.at(turn));
+  return turns;
+}
+
+std::string error_of(const OrderOptions& options) {
+  try {
+    const Order order(options);
+  } catch (const forebay::Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("a permutation is a bijection for every small size") {
+  for (std::uint64_t size = 1; size <= 300; ++size) {
+    CAPTURE(size);
+    CHECK(is_bijection(size, 17, 0));
+    CHECK(is_bijection(size, 17 + size, size));
+  }
+}
+
+TEST_CASE("a permutation is a bijection for larger sizes, powers of two and their neighbours") {
+  const std::uint64_t seed = 20240607;
+  CAPTURE(seed);
+  forebay::Random random(seed);
+  for (const std::uint64_t size : {1023, 1024, 1025, 4095, 4096, 4097, 65535, 65536, 65537, 262145}) {
+    CAPTURE(size);
+    CHECK(is_bijection(size, random.bits(), random.below(100)));
+  }
+  for (int i = 0; i < 10; ++i) {
+    const std::uint64_t size = 1000 + random.below(300'000);
+    CAPTURE(size);
+    CHECK(is_bijection(size, random.bits(), random.below(100)));
+  }
+}
+
+TEST_CASE("a permutation of the largest sizes stays inside them and repeats nothing") {
+  for (const std::uint64_t size : {std::uint64_t{1} << 40, (std::uint64_t{1} << 62) + 1, ~std::uint64_t{0}}) {
+    const Permutation permutation(size, 1, 2);
+    std::set<std::uint64_t> seen;
+    for (std::uint64_t position = 0; position < 1000; ++position) {
+      const std::uint64_t element = permutation(position);
+      CHECK(element < size);
+      seen.insert(element);
+    }
+    CHECK(seen.size() == 1000);
+  }
+}
+
+TEST_CASE("permutations never change: these values hold on every machine and for every later version") {
+  const auto head = [](std::uint64_t size, std::uint64_t seed, std::uint64_t epoch) {
+    const Permutation permutation(size, seed, epoch);
+    std::vector<std::uint64_t> elements;
+    for (std::uint64_t position = 0; position < std::min<std::uint64_t>(size, 8); ++position)
+      elements.push_back(permutation(position));
+    return elements;
+  };
+  using Elements = std::vector<std::uint64_t>;
+  CHECK(head(1, 17, 0) == Elements{0});
+  CHECK(head(10, 17, 0) == Elements{2, 7, 5, 4, 0, 8, 9, 6});
+  CHECK(head(1000, 17, 0) == Elements{794, 833, 819, 957, 528, 449, 335, 209});
+  CHECK(head(1000, 17, 1) == Elements{636, 192, 324, 526, 496, 249, 509, 692});
+  CHECK(head(1281167, 42, 3) == Elements{700956, 302704, 908494, 287068, 785249, 761975, 670165, 973696});
+}
+
+TEST_CASE("shuffling looks random") {
+  constexpr std::uint64_t kSize = 1000;
+  constexpr std::uint64_t kEpochs = 400;
+  constexpr std::uint64_t kCells = 10;
+  std::array<std::array<double, kCells>, kCells> counts{};
+  std::uint64_t fixed = 0;
+  std::uint64_t neighbours = 0;
+  for (std::uint64_t epoch = 0; epoch < kEpochs; ++epoch) {
+    const Permutation permutation(kSize, 17, epoch);
+    for (std::uint64_t position = 0; position < kSize; ++position) {
+      const std::uint64_t element = permutation(position);
+      counts.at(position * kCells / kSize).at(element * kCells / kSize) += 1;
+      if (element == position) ++fixed;
+      if (position + 1 < kSize && permutation(position + 1) == element + 1) ++neighbours;
+    }
+  }
+  // A random permutation has one fixed point and one run of two on average: 400 each, with a deviation of 20.
+  CHECK(fixed > 300);
+  CHECK(fixed < 500);
+  CHECK(neighbours > 300);
+  CHECK(neighbours < 500);
+  // Chi square of position against element, 81 degrees of freedom: mean 81, deviation 13.
+  const double expected = static_cast<double>(kSize * kEpochs) / (kCells * kCells);
+  double chi_square = 0;
+  for (const auto& row : counts)
+    for (const double count : row) chi_square += (count - expected) * (count - expected) / expected;
+  CHECK(chi_square > 81 - 5 * 13);
+  CHECK(chi_square < 81 + 5 * 13);
+}
+
+TEST_CASE("small permutations take all their values about equally often") {
+  std::map<std::vector<std::uint64_t>, int> counts;
+  constexpr int kEpochs = 12'000;
+  for (int epoch = 0; epoch < kEpochs; ++epoch) {
+    const Permutation permutation(3, 5, static_cast<std::uint64_t>(epoch));
+    ++counts[{permutation(0), permutation(1), permutation(2)}];
+  }
+  CHECK(counts.size() == 6);
+  for (const auto& [values, count] : counts) CHECK(std::abs(count - kEpochs / 6) < kEpochs / 20);
+}
+
+TEST_CASE("the ranks' batches are all batches, each once, in ascending order, by the shard rule") {
+  for (const std::uint32_t shards : {7U, 8U, 13U, 64U, 1024U})
+    for (const std::uint64_t samples : {3ULL, 40ULL, 64ULL, 1000ULL, 2999ULL})
+      for (const bool drop_last : {true, false})
+        for (std::uint32_t ranks = 1; ranks <= 7; ++ranks) {
+          CAPTURE(shards);
+          CAPTURE(samples);
+          CAPTURE(drop_last);
+          CAPTURE(ranks);
+          const OrderOptions options{
+              .samples = samples, .batch_size = 3, .drop_last = drop_last, .virtual_shards = shards, .ranks = ranks};
+          const Order order(options);
+          std::set<std::uint64_t> served;
+          std::uint64_t most = 0;
+          bool as_the_rule_says = true;
+          for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+            const std::uint64_t own = order.batches_of(rank);
+            most = std::max(most, own);
+            std::uint64_t next_at_least = 0;
+            for (const BatchRef& batch : first_turns(options, rank, own)) {
+              as_the_rule_says &= batch.batch % shards % ranks == rank && batch.batch >= next_at_least &&
+                                  batch.epoch == 0 && !batch.padding && served.insert(batch.batch).second;
+              next_at_least = batch.batch + 1;
+            }
+          }
+          CHECK(as_the_rule_says);
+          CHECK(served.size() == order.batches());
+          CHECK(*served.rbegin() == order.batches() - 1);
+          CHECK(order.most_batches() == most);
+        }
+}
+
+TEST_CASE("every epoch deals the same batches to a rank") {
+  const OrderOptions options{.samples = 1000, .batch_size = 8, .virtual_shards = 16, .ranks = 3};
+  for (std::uint32_t rank = 0; rank < 3; ++rank) {
+    const std::uint64_t own = Order(options).batches_of(rank);
+    const auto turns = first_turns(options, rank, 3 * own);
+    for (std::uint64_t turn = own; turn < 3 * own; ++turn) {
+      CHECK(turns[turn].epoch == turn / own);
+      CHECK(turns[turn].batch == turns[turn - own].batch);
+    }
+  }
+}
+
+TEST_CASE("drop_last drops the short batch only") {
+  OrderOptions options{.samples = 10, .batch_size = 4};
+  CHECK(Order(options).batches() == 2);
+  CHECK(Order(options).at(1) == BatchRef{.epoch = 0, .batch = 1, .size = 4});
+  CHECK(Order(options).at(2) == BatchRef{.epoch = 1, .batch = 0, .size = 4});
+  options.drop_last = false;
+  CHECK(Order(options).batches() == 3);
+  CHECK(Order(options).at(2) == BatchRef{.epoch = 0, .batch = 2, .size = 2});
+  options.samples = 12;
+  CHECK(Order(options).batches() == 3);
+  CHECK(Order(options).at(2).size == 4);
+}
+
+TEST_CASE("a rank without batches gets another rank's as padding, one per epoch like everybody") {
+  const OrderOptions options{.samples = 5, .batch_size = 2, .drop_last = false, .ranks = 7};
+  const Order order(options);
+  CHECK(order.batches() == 3);
+  CHECK(order.most_batches() == 1);
+  for (std::uint32_t rank = 0; rank < 7; ++rank) {
+    CAPTURE(rank);
+    CHECK(order.batches_of(rank) == (rank < 3 ? 1 : 0));
+    const auto turns = first_turns(options, rank, 3);
+    for (std::uint64_t turn = 0; turn < turns.size(); ++turn) {
+      CHECK(turns[turn].epoch == turn);
+      CHECK(turns[turn].padding == (rank >= 3));
+      CHECK(turns[turn].batch == rank % 3);
+      CHECK(turns[turn].size == (turns[turn].batch == 2 ? 1 : 2));
+    }
+  }
+}
+
+TEST_CASE("samples are shuffled anew every epoch, or in order") {
+  OrderOptions options{.samples = 500, .batch_size = 5};
+  const Order shuffled(options);
+  std::set<std::uint64_t> first;
+  std::uint64_t same = 0;
+  for (std::uint64_t position = 0; position < 500; ++position) {
+    first.insert(shuffled.sample(0, position));
+    if (shuffled.sample(0, position) == shuffled.sample(1, position)) ++same;
+  }
+  CHECK(first.size() == 500);
+  CHECK(same < 20);
+  options.shuffle = false;
+  const Order ordered(options);
+  for (std::uint64_t position = 0; position < 500; ++position) CHECK(ordered.sample(3, position) == position);
+}
+
+TEST_CASE("the samples of a position depend neither on rank nor on the number of ranks") {
+  const Order one(OrderOptions{.samples = 300, .batch_size = 4});
+  const Order other(OrderOptions{.samples = 300, .batch_size = 4, .rank = 2, .ranks = 5});
+  for (std::uint64_t position = 0; position < 300; ++position) {
+    CHECK(one.sample(2, position) == other.sample(2, position));
+    CHECK(one.replacement(2, position, 3) == other.replacement(2, position, 3));
+  }
+}
+
+TEST_CASE("replacements try every other sample once before any twice, and never the bad one") {
+  for (const bool shuffle : {true, false}) {
+    const Order order(OrderOptions{.samples = 50, .batch_size = 4, .shuffle = shuffle});
+    for (const std::uint64_t position : {0ULL, 7ULL, 49ULL}) {
+      std::set<std::uint64_t> tried{order.sample(1, position)};
+      for (std::uint32_t attempt = 1; attempt < 50; ++attempt) tried.insert(order.replacement(1, position, attempt));
+      CHECK(tried.size() == 50);
+      CHECK(*tried.rbegin() == 49);
+      CHECK(order.replacement(1, position, 50) == order.replacement(1, position, 1));
+    }
+  }
+}
+
+TEST_CASE("replacements differ by epoch, position and attempt, and never change") {
+  const Order order(OrderOptions{.samples = 100'000, .batch_size = 4, .seed = 17});
+  std::set<std::uint64_t> seen;
+  for (std::uint64_t epoch = 0; epoch < 5; ++epoch)
+    for (std::uint64_t position = 0; position < 5; ++position)
+      for (std::uint32_t attempt = 1; attempt <= 4; ++attempt) seen.insert(order.replacement(epoch, position, attempt));
+  CHECK(seen.size() > 95);
+  CHECK(order.replacement(0, 0, 1) == 69190);
+  CHECK(order.replacement(2, 12345, 3) == 71570);
+}
+
+TEST_CASE("the only sample replaces itself") {
+  const Order order(OrderOptions{.samples = 1});
+  CHECK(order.replacement(0, 0, 1) == 0);
+}
+
+TEST_CASE("what cannot be ordered is refused by the name of its setting") {
+  CHECK(error_of({.samples = 0}).find("no samples") != std::string::npos);
+  CHECK(error_of({.samples = 5, .batch_size = 0}).find("dataset.batch_size") != std::string::npos);
+  CHECK(error_of({.samples = 5, .batch_size = 6}).find("dataset.drop_last") != std::string::npos);
+  CHECK(error_of({.samples = 5, .batch_size = 6, .drop_last = false}).empty());
+  CHECK(error_of({.samples = 5, .virtual_shards = 3, .ranks = 4}).find("mpi.virtual_shards") != std::string::npos);
+  CHECK(error_of({.samples = 5, .rank = 4, .ranks = 4}).find("rank 4 of 4") != std::string::npos);
+  CHECK_THROWS_AS(Order(OrderOptions{.samples = 0}), ConfigError);
+}

@@ -1,0 +1,94 @@
+#pragma once
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+#include <string>
+#include <vector>
+
+extern char** environ;
+
+namespace forebay::testing {
+
+inline std::string read_text(const std::filesystem::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+// Polls `condition` every 5 ms until it holds; false after the limit.
+template <typename Condition>
+bool eventually(Condition&& condition, std::chrono::seconds limit = std::chrono::seconds(60)) {
+  const auto end = std::chrono::steady_clock::now() + limit;
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > end) return false;
+    ::poll(nullptr, 0, 5);
+  }
+  return true;
+}
+
+// A program started with its output in a file; ended at the latest by the destructor.
+class Process {
+ public:
+  Process(const std::vector<std::string>& arguments, const std::filesystem::path& output) : output_(output) {
+    std::vector<char*> argv;
+    for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
+    argv.push_back(nullptr);
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, output.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
+    posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO);
+    if (::posix_spawnp(&pid_, argv[0], &actions, nullptr, argv.data(), environ) != 0) pid_ = -1;
+    posix_spawn_file_actions_destroy(&actions);
+  }
+  ~Process() {
+    if (pid_ <= 0 || ended_) return;
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+  }
+  Process(const Process&) = delete;
+  Process& operator=(const Process&) = delete;
+
+  [[nodiscard]] pid_t pid() const noexcept { return pid_; }
+  [[nodiscard]] std::string output() const { return read_text(output_); }
+
+  // The exit code, 128 + the signal that ended it, or -1 when it still runs after the limit.
+  int wait(std::chrono::seconds limit = std::chrono::seconds(120)) {
+    if (pid_ <= 0) return -1;
+    pollfd ended{.fd = static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0)), .events = POLLIN, .revents = 0};
+    const int ready = ::poll(&ended, 1, static_cast<int>(std::chrono::milliseconds(limit).count()));
+    ::close(ended.fd);
+    if (ready != 1) return -1;
+    int status = 0;
+    ::waitpid(pid_, &status, 0);
+    ended_ = true;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  }
+
+  // Processes it started that still live.
+  [[nodiscard]] std::vector<pid_t> children() const {
+    std::vector<pid_t> pids;
+    const std::string pid = std::to_string(pid_);
+    std::istringstream in(read_text("/proc/" + pid + "/task/" + pid + "/children"));
+    for (pid_t child = 0; in >> child;) pids.push_back(child);
+    return pids;
+  }
+
+ private:
+  std::filesystem::path output_;
+  pid_t pid_ = -1;
+  bool ended_ = false;
+};
+
+}  // namespace forebay::testing

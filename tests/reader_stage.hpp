@@ -1,0 +1,165 @@
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <forebay/dataset.hpp>
+#include <forebay/error.hpp>
+#include <forebay/wait.hpp>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "decode/decoder_pool.hpp"
+#include "eventually.hpp"
+#include "source/byte_budget.hpp"
+#include "source/read_queue.hpp"
+#include "source/reader_pool.hpp"
+
+// What stands around readers and decoders in their tests: a dataset, a sink and a handler that keep account.
+namespace forebay::testing {
+
+inline std::size_t size_of(std::uint64_t id) { return 1 + id * 37 % 1000; }
+inline std::byte byte_of(std::uint64_t id) { return static_cast<std::byte>(id * 7 + 1); }
+
+// Sample i is size_of(i) bytes of byte_of(i); `before` and `after` stand around its reserve() and may throw.
+class FakeDataset final : public Dataset {
+ public:
+  explicit FakeDataset(std::uint64_t size) : size_(size), reads_(size) {}
+
+  std::function<void(std::uint64_t id, int read)> before = [](std::uint64_t, int) {};
+  std::function<void(std::uint64_t id, int read)> after = [](std::uint64_t, int) {};
+  std::function<std::size_t(std::uint64_t id)> size_of_sample = size_of;
+
+  [[nodiscard]] int reads(std::uint64_t id) const { return reads_[id].load(); }
+
+  void read(std::uint64_t id, ReadTarget& target) const override {
+    const int read = ++reads_[id];
+    before(id, read);
+    std::ranges::fill(target.reserve(size_of_sample(id)), byte_of(id));
+    after(id, read);
+  }
+  [[nodiscard]] std::string_view format() const noexcept override { return "fake"; }
+  [[nodiscard]] std::uint64_t size() const noexcept override { return size_; }
+  [[nodiscard]] const std::vector<std::string>& classes() const noexcept override { return classes_; }
+  [[nodiscard]] Sample sample(std::uint64_t) const override { return {}; }
+  [[nodiscard]] std::string name(std::uint64_t id) const override { return std::to_string(id); }
+  [[nodiscard]] const std::vector<Skipped>& skipped() const noexcept override { return skipped_; }
+  [[nodiscard]] IndexCounts counts() const noexcept override { return {}; }
+  [[nodiscard]] std::vector<std::byte> serialize() const override { return {}; }
+
+ private:
+  std::uint64_t size_;
+  mutable std::vector<std::atomic<int>> reads_;
+  std::vector<std::string> classes_;
+  std::vector<Skipped> skipped_;
+};
+
+// Remembers what was reported; with `queue` it asks for the next sample instead of a bad one, urgently.
+class Reports final : public BadSampleSink {
+ public:
+  void bad_sample(const ReadRequest& request, std::string_view reason) noexcept override {
+    {
+      const std::lock_guard lock(mutex);
+      bad.push_back(request.sample);
+      reasons.emplace_back(reason);
+    }
+    if (queue != nullptr) {
+      ReadRequest next = request;
+      ++next.attempt;
+      ++next.sample;
+      queue->push_urgent(next);
+    }
+    changed.notify_all();
+  }
+  void will_retry(const ReadRequest& request, std::string_view reason) noexcept override {
+    const std::lock_guard lock(mutex);
+    retried.push_back(request.sample);
+    reasons.emplace_back(reason);
+  }
+  void worker_failed(std::exception_ptr error) noexcept override {
+    {
+      const std::lock_guard lock(mutex);
+      try {
+        std::rethrow_exception(error);
+      } catch (const std::exception& what) {
+        failures.emplace_back(what.what());
+      } catch (...) {
+        failures.emplace_back("unknown");
+      }
+    }
+    changed.notify_all();
+  }
+  [[nodiscard]] std::size_t count() {
+    const std::lock_guard lock(mutex);
+    return bad.size() + failures.size();
+  }
+  bool wait_for(std::size_t reports) {
+    return changed.wait_until(limit(), [&] { return count() >= reports; });
+  }
+
+  ReadQueue* queue = nullptr;
+  std::mutex mutex;
+  WaitPoint changed;
+  std::vector<std::uint64_t> bad;
+  std::vector<std::uint64_t> retried;
+  std::vector<std::string> reasons;
+  std::vector<std::string> failures;
+};
+
+// Counts samples by place in the stream and checks their bytes.
+class Tally final : public SampleHandler {
+ public:
+  explicit Tally(std::size_t requests) : seen(requests) {}
+
+  void handle(const EncodedSample& sample, unsigned thread) override {
+    const std::uint64_t id = sample.request.sample;
+    before(sample, thread);
+    if (sample.bytes.size() != size_of(id)) wrong = true;
+    for (const std::byte byte : sample.bytes)
+      if (byte != byte_of(id)) wrong = true;
+    ++seen.at(sample.request.order);
+    ++handled;
+    changed.notify_all();
+  }
+  bool wait_for(int samples) {
+    return changed.wait_until(limit(), [&] { return handled.load() >= samples; });
+  }
+
+  std::function<void(const EncodedSample&, unsigned)> before = [](const EncodedSample&, unsigned) {};
+  std::vector<std::atomic<int>> seen;
+  std::atomic<int> handled{0};
+  std::atomic<bool> wrong{false};
+  WaitPoint changed;
+};
+
+// All that a pair of pools works with.
+struct Stage {
+  explicit Stage(std::uint64_t samples, std::size_t bytes = 1 << 20) : dataset(samples), budget(bytes) {}
+
+  [[nodiscard]] ReaderLinks reader_links() {
+    return {.dataset = dataset,
+            .requests = requests,
+            .budget = budget,
+            .encoded = encoded,
+            .sink = reports,
+            .totals = totals};
+  }
+  [[nodiscard]] DecoderLinks decoder_links(SampleHandler& handler) {
+    return {.encoded = encoded, .buffers = budget, .handler = handler, .sink = reports, .totals = totals};
+  }
+  void request(std::uint64_t id) { requests.push({.order = id, .position = id, .sample = id}); }
+
+  Reports reports;
+  FakeDataset dataset;
+  ReadQueue requests;
+  ByteBudget budget;
+  EncodedQueue encoded;
+  WorkerTotals totals;
+};
+
+}  // namespace forebay::testing

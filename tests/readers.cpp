@@ -1,0 +1,310 @@
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <forebay/error.hpp>
+#include <forebay/wait.hpp>
+#include <limits>
+#include <mutex>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "main.hpp"
+#include "reader_stage.hpp"
+
+namespace {
+
+using namespace forebay;
+using namespace std::chrono_literals;
+using Activity = WorkerStatus::Activity;
+using testing::eventually;
+using testing::limit;
+using testing::size_of;
+using testing::Stage;
+using testing::Tally;
+
+constexpr ReaderOptions kOneReader{.threads = 1, .attempts = 4, .backoff = 1us};
+
+bool all_are(std::span<const WorkerStatus> statuses, Activity activity) {
+  return std::ranges::all_of(statuses, [&](const WorkerStatus& status) { return status.activity == activity; });
+}
+
+}  // namespace
+
+TEST_CASE("requests keep their order, and urgent ones overtake") {
+  ReadQueue queue;
+  for (std::uint64_t order = 0; order < 100; ++order) queue.push({.order = order});
+  queue.push_urgent({.order = 1000});
+  queue.push_urgent({.order = 1001});
+  CHECK(queue.take()->order == 1000);
+  CHECK(queue.take()->order == 1001);
+  for (std::uint64_t order = 0; order < 100; ++order) CHECK(queue.take()->order == order);
+  queue.push({.order = 5});
+  queue.close();
+  CHECK_FALSE(queue.take());
+  CHECK_FALSE(queue.take());
+}
+
+TEST_CASE("every request is delivered exactly once, whatever the number of threads") {
+  constexpr std::uint64_t kSamples = 600;
+  for (const unsigned threads : {1U, 2U, 3U, 5U, 8U, 16U}) {
+    CAPTURE(threads);
+    Stage stage(kSamples, 1500);  // room for two or three samples
+    Tally tally(kSamples);
+    std::uint64_t bytes = 0;
+    {
+      DecoderPool decoders(stage.decoder_links(tally), 1 + threads / 4);
+      ReaderPool readers(stage.reader_links(), {.threads = threads});
+      CHECK(readers.statuses().size() == threads);
+      for (std::uint64_t id = 0; id < kSamples; ++id) {
+        stage.request(id);
+        bytes += size_of(id);
+      }
+      REQUIRE(tally.wait_for(kSamples));
+      REQUIRE(eventually([&] { return stage.budget.in_flight() == 0; }));
+      CHECK(eventually([&] { return all_are(readers.statuses(), Activity::idle); }));
+      CHECK(eventually([&] { return all_are(decoders.statuses(), Activity::idle); }));
+      readers.stop();
+      readers.stop();
+      decoders.stop();
+      CHECK(all_are(readers.statuses(), Activity::stopped));
+      CHECK(all_are(decoders.statuses(), Activity::stopped));
+    }
+    CHECK(std::ranges::all_of(tally.seen, [](const std::atomic<int>& count) { return count == 1; }));
+    CHECK_FALSE(tally.wrong);
+    CHECK(stage.totals.bytes_read == bytes);
+    CHECK(stage.totals.samples == kSamples);
+    CHECK(stage.totals.retries == 0);
+    CHECK(stage.reports.count() == 0);
+  }
+}
+
+TEST_CASE("a sample that is larger than the budget gets through among others") {
+  Stage stage(50, 100);  // most samples are larger
+  Tally tally(50);
+  DecoderPool decoders(stage.decoder_links(tally), 2);
+  ReaderPool readers(stage.reader_links(), {.threads = 6});
+  for (std::uint64_t id = 0; id < 50; ++id) stage.request(id);
+  CHECK(tally.wait_for(50));
+  CHECK_FALSE(tally.wrong);
+}
+
+TEST_CASE("transient errors are read again and leave nothing in the budget") {
+  Stage stage(10, 2000);
+  Tally tally(10);
+  const auto fail_twice = [](std::uint64_t id, int read) {
+    if (id == 4 && read <= 2) throw SampleError("the store hiccuped", SampleError::Kind::transient);
+  };
+  SUBCASE("before the bytes are known") { stage.dataset.before = fail_twice; }
+  SUBCASE("in the middle of the bytes") { stage.dataset.after = fail_twice; }
+  DecoderPool decoders(stage.decoder_links(tally), 1);
+  ReaderPool readers(stage.reader_links(), kOneReader);
+  for (std::uint64_t id = 0; id < 10; ++id) stage.request(id);
+  REQUIRE(tally.wait_for(10));
+  CHECK(stage.dataset.reads(4) == 3);
+  CHECK(stage.dataset.reads(5) == 1);
+  CHECK(stage.totals.retries == 2);
+  CHECK(stage.reports.retried == std::vector<std::uint64_t>{4, 4});
+  CHECK(stage.reports.bad.empty());
+  CHECK(eventually([&] { return stage.budget.in_flight() == 0; }));
+}
+
+TEST_CASE("a transient error that stays is a bad sample after the last attempt") {
+  Stage stage(1);
+  stage.dataset.before = [](std::uint64_t, int) { throw SampleError("stale handle", SampleError::Kind::transient); };
+  ReaderPool readers(stage.reader_links(), kOneReader);
+  stage.request(0);
+  REQUIRE(stage.reports.wait_for(1));
+  readers.stop();
+  CHECK(stage.dataset.reads(0) == 4);
+  CHECK(stage.totals.retries == 3);
+  CHECK(stage.reports.bad == std::vector<std::uint64_t>{0});
+  CHECK(stage.reports.reasons.back().find("stale handle") != std::string::npos);
+  CHECK(stage.reports.reasons.back().find("4 times") != std::string::npos);
+}
+
+TEST_CASE("a permanent error is reported at once and read once") {
+  Stage stage(3);
+  stage.dataset.after = [](std::uint64_t id, int) {
+    if (id == 1) throw SampleError("truncated");
+  };
+  Tally tally(3);
+  DecoderPool decoders(stage.decoder_links(tally), 1);
+  ReaderPool readers(stage.reader_links(), kOneReader);
+  for (std::uint64_t id = 0; id < 3; ++id) stage.request(id);
+  REQUIRE(tally.wait_for(2));
+  REQUIRE(stage.reports.wait_for(1));
+  CHECK(stage.dataset.reads(1) == 1);
+  CHECK(stage.reports.bad == std::vector<std::uint64_t>{1});
+  CHECK(stage.reports.reasons == std::vector<std::string>{"truncated"});
+  CHECK(eventually([&] { return stage.budget.in_flight() == 0; }));
+}
+
+TEST_CASE("a size that no memory can hold is a bad sample, not the end") {
+  Stage stage(2);
+  stage.dataset.size_of_sample = [](std::uint64_t id) {
+    return id == 0 ? std::numeric_limits<std::size_t>::max() : size_of(id);
+  };
+  Tally tally(2);
+  DecoderPool decoders(stage.decoder_links(tally), 1);
+  ReaderPool readers(stage.reader_links(), kOneReader);
+  stage.request(0);
+  stage.request(1);
+  REQUIRE(tally.wait_for(1));
+  REQUIRE(stage.reports.wait_for(1));
+  CHECK(stage.reports.bad == std::vector<std::uint64_t>{0});
+  CHECK(stage.reports.failures.empty());
+}
+
+TEST_CASE("the replacement of a bad sample is read before those that are queued") {
+  Stage stage(20);
+  std::atomic<bool> go{false};
+  WaitPoint gate;
+  std::mutex mutex;
+  std::vector<std::uint64_t> reads;
+  stage.dataset.before = [&](std::uint64_t id, int) {
+    gate.wait_until(limit(), [&] { return go.load(); });
+    {
+      const std::lock_guard lock(mutex);
+      reads.push_back(id);
+    }
+    if (id == 0 || id == 10) throw SampleError("broken");
+  };
+  stage.reports.queue = &stage.requests;
+  Tally tally(20);
+  DecoderPool decoders(stage.decoder_links(tally), 1);
+  ReaderPool readers(stage.reader_links(), kOneReader);
+  for (const std::uint64_t id : {0ULL, 5ULL, 10ULL, 15ULL}) stage.request(id);
+  go = true;
+  gate.notify_all();
+  REQUIRE(tally.wait_for(4));
+  readers.stop();
+  CHECK(reads == std::vector<std::uint64_t>{0, 1, 5, 10, 11, 15});
+}
+
+TEST_CASE("any other exception of a read ends the run with it") {
+  Stage stage(1);
+  stage.dataset.before = [](std::uint64_t, int) { throw std::logic_error("a bug in the dataset"); };
+  ReaderPool readers(stage.reader_links(), kOneReader);
+  stage.request(0);
+  REQUIRE(stage.reports.wait_for(1));
+  readers.stop();
+  CHECK(stage.reports.failures == std::vector<std::string>{"a bug in the dataset"});
+  CHECK(stage.reports.bad.empty());
+}
+
+TEST_CASE("readers stop from every state") {
+  Stage stage(8, 10);
+  stage.dataset.size_of_sample = [](std::uint64_t) { return std::size_t{10}; };
+  const auto all_reach = [](ReaderPool& readers, Activity activity) {
+    return eventually([&] { return all_are(readers.statuses(), activity); });
+  };
+  SUBCASE("without requests") {
+    ReaderPool readers(stage.reader_links(), {.threads = 4});
+    CHECK(all_reach(readers, Activity::idle));
+  }
+  SUBCASE("before they began") { const ReaderPool readers(stage.reader_links(), {.threads = 16}); }
+  SUBCASE("in the budget") {
+    auto all = stage.budget.take(0, 10);
+    ReaderPool readers(stage.reader_links(), {.threads = 4});
+    for (std::uint64_t id = 0; id < 8; ++id) stage.request(id);
+    REQUIRE(eventually([&] { return stage.budget.waiting() == 4; }));
+    CHECK(all_are(readers.statuses(), Activity::waiting_budget));
+    readers.stop();
+    CHECK(all_are(readers.statuses(), Activity::stopped));
+    stage.budget.give_back(std::move(all));
+  }
+  SUBCASE("in the backoff") {
+    stage.dataset.before = [](std::uint64_t, int) { throw SampleError("busy", SampleError::Kind::transient); };
+    ReaderPool readers(stage.reader_links(), {.threads = 4, .backoff = 1h});
+    for (std::uint64_t id = 0; id < 8; ++id) stage.request(id);
+    CHECK(all_reach(readers, Activity::retrying));
+  }
+  SUBCASE("in latency, outage or transfer of the emulated store") {
+    StorageOptions options;
+    SUBCASE("latency") { options.latency_ms = 1e9; }
+    SUBCASE("outage") { options = {.outage_every_s = 1e-9, .outage_s = std::numeric_limits<double>::infinity()}; }
+    SUBCASE("transfer") { options.bandwidth_mb_s = 1e-12; }
+    const StorageThrottle throttle(options, 17);
+    ReaderLinks links = stage.reader_links();
+    links.throttle = &throttle;
+    ReaderPool readers(links, {.threads = 1});
+    for (std::uint64_t id = 0; id < 8; ++id) stage.request(id);
+    CHECK(all_reach(readers, Activity::reading));
+  }
+  CHECK(stage.reports.count() == 0);
+  CHECK(stage.budget.in_flight() == 0);
+}
+
+TEST_CASE("the emulated store fails reads, and the retries get them all through") {
+  constexpr int kSamples = 200;
+  Stage stage(kSamples);
+  const StorageThrottle throttle({.latency_ms = 0.01, .jitter = 1, .fail_rate = 0.3}, 17);
+  int expected_retries = 0;
+  for (std::uint64_t id = 0; id < kSamples; ++id)
+    for (std::uint32_t retry = 0; throttle.draw({.position = id}, retry).fails; ++retry) ++expected_retries;
+  Tally tally(kSamples);
+  DecoderPool decoders(stage.decoder_links(tally), 1);
+  ReaderLinks links = stage.reader_links();
+  links.throttle = &throttle;
+  ReaderPool readers(links, {.threads = 4, .attempts = 100, .backoff = 1ns});
+  for (std::uint64_t id = 0; id < kSamples; ++id) stage.request(id);
+  REQUIRE(tally.wait_for(kSamples));
+  CHECK(expected_retries > 0);
+  CHECK(stage.totals.retries == static_cast<std::uint64_t>(expected_retries));
+}
+
+TEST_CASE("decoders report bad samples, return their bytes and know their number") {
+  Stage stage(100, 2000);
+  Tally tally(100);
+  std::atomic<bool> number_too_large{false};
+  tally.before = [&](const EncodedSample& sample, unsigned thread) {
+    if (thread >= 3) number_too_large = true;
+    if (sample.request.sample % 10 == 3) throw SampleError("not a JPEG");
+  };
+  DecoderPool decoders(stage.decoder_links(tally), 3);
+  ReaderPool readers(stage.reader_links(), {.threads = 2});
+  for (std::uint64_t id = 0; id < 100; ++id) stage.request(id);
+  REQUIRE(tally.wait_for(90));
+  REQUIRE(stage.reports.wait_for(10));
+  CHECK(eventually([&] { return stage.budget.in_flight() == 0; }));
+  decoders.stop();
+  CHECK(stage.totals.samples == 90);
+  CHECK_FALSE(number_too_large);
+  CHECK(std::ranges::all_of(stage.reports.bad, [](std::uint64_t id) { return id % 10 == 3; }));
+}
+
+TEST_CASE("any other exception of the handler ends the run with it") {
+  Stage stage(1);
+  Tally tally(1);
+  tally.before = [](const EncodedSample&, unsigned) { throw std::runtime_error("a bug in the decoder"); };
+  DecoderPool decoders(stage.decoder_links(tally), 2);
+  ReaderPool readers(stage.reader_links(), kOneReader);
+  stage.request(0);
+  REQUIRE(stage.reports.wait_for(1));
+  CHECK(stage.reports.failures == std::vector<std::string>{"a bug in the decoder"});
+}
+
+TEST_CASE("decoders stop while samples are queued") {
+  Stage stage(10);
+  WaitPoint gate;
+  std::atomic<bool> stopping{false};
+  std::atomic<int> begun{0};
+  Tally tally(10);
+  tally.before = [&](const EncodedSample&, unsigned) {
+    ++begun;
+    gate.notify_all();
+    gate.wait_until(limit(), [&] { return stopping.load(); });
+  };
+  DecoderPool decoders(stage.decoder_links(tally), 2);
+  for (std::uint64_t id = 0; id < 10; ++id)
+    stage.encoded.push({.request = {.order = id, .sample = id}, .bytes = stage.budget.take(id, 1)});
+  REQUIRE(gate.wait_until(limit(), [&] { return begun.load() == 2; }));
+  stage.encoded.close();
+  stopping = true;
+  gate.notify_all();
+  decoders.stop();
+  CHECK(tally.handled == 2);
+}

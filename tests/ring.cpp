@@ -1,0 +1,293 @@
+#include "main.hpp"
+
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <deque>
+#include <mutex>
+#include <numeric>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include <forebay/random.hpp>
+
+#include "device/host_device.hpp"
+#include "feeder/residents.hpp"
+#include "ring/slot_ring.hpp"
+#include "ring/slot_store.hpp"
+
+namespace forebay {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr SlotFormat kTiny{.batch_size = 4, .height = 2, .width = 2, .dtype = DType::uint8, .layout = Layout::nhwc};
+
+SlotRing::Clock::time_point soon() { return SlotRing::Clock::now() + 20s; }
+bool never() { return false; }
+
+TEST_CASE("turns are claimed in order and no further than the capacity") {
+  SlotRing ring(2, 4, 5);
+  std::atomic<bool> stopped{false};
+  SlotRing::Claim claim{};
+  REQUIRE(ring.claim(stopped, claim));
+  CHECK(claim.turn == 0);
+  const auto first = claim.slot;
+  REQUIRE(ring.claim(stopped, claim));
+  CHECK(claim.turn == 1);
+  CHECK(claim.slot != first);
+
+  stopped = true;  // a third claim would wait for room
+  CHECK_FALSE(ring.claim(stopped, claim));
+}
+
+TEST_CASE("batches leave in the order of their turns, whatever order they are completed in") {
+  SlotRing ring(4, 6, 4);
+  std::atomic<bool> stopped{false};
+  std::vector<SlotRing::Claim> claims(4);
+  for (auto& claim : claims) REQUIRE(ring.claim(stopped, claim));
+
+  CHECK(ring.state() == SlotRing::State::starved);
+  ring.publish(2);
+  ring.publish(1);
+  CHECK(ring.state() == SlotRing::State::starved);
+  CHECK(ring.depth() == 0);
+  ring.publish(0);
+  CHECK(ring.state() == SlotRing::State::ready);
+  CHECK(ring.depth() == 3);
+  CHECK(ring.produced() == 3);
+  for (std::size_t turn = 0; turn < 3; ++turn) CHECK(ring.take() == claims[turn].slot);
+  CHECK(ring.state() == SlotRing::State::starved);
+  ring.publish(3);
+  CHECK(ring.take() == claims[3].slot);
+  CHECK(ring.state() == SlotRing::State::ended);
+
+  SlotRing::Claim none{};
+  CHECK_FALSE(ring.claim(stopped, none));
+}
+
+TEST_CASE("time with nothing to fill counts as blocked, time with a slot being filled does not") {
+  SlotRing ring(1, 2, UINT64_MAX);
+  std::atomic<bool> stopped{false};
+  SlotRing::Claim claim{};
+  REQUIRE(ring.claim(stopped, claim));
+  const auto filling = ring.blocked();
+  CHECK(ring.blocked() == filling);
+  ring.publish(claim.turn);
+  const auto full = ring.blocked();
+  while (ring.blocked() == full) std::this_thread::yield();  // the clock moves on
+  CHECK(ring.blocked() > full);
+}
+
+TEST_CASE("a wait ends when it is broken and at its deadline") {
+  SlotRing ring(1, 2, UINT64_MAX);
+  CHECK(ring.wait(SlotRing::Clock::now() + 1ms, never) == SlotRing::State::starved);
+  std::atomic<bool> broken{false};
+  std::thread breaker([&] {
+    broken = true;
+    ring.wake();
+  });
+  CHECK(ring.wait(soon(), [&] { return broken.load(); }) == SlotRing::State::starved);
+  breaker.join();
+  CHECK(broken);
+}
+
+TEST_CASE("a lease keeps the memory after everything else is gone") {
+  HostDevice device;
+  auto store = std::make_shared<SlotStore>(device, kTiny, 2);
+  store->slot(1).batch = {.epoch = 3, .batch = 7, .size = 2};
+  store->labels(1)[0] = 5;
+  std::memset(store->images(1), 0x5a, kTiny.sample_bytes() * 2);
+  auto lease = LeaseMaker::make(store, 1, 11, 2);
+  CHECK(store->held() == 1);
+  store.reset();
+
+  CHECK(lease.size() == 2);
+  CHECK(lease.epoch() == 3);
+  CHECK(lease.batch() == 7);
+  CHECK(lease.step() == 11);
+  CHECK(lease.use_index() == 2);
+  CHECK_FALSE(lease.is_fresh());
+  CHECK(lease.labels()[0] == 5);
+  const TensorView images = lease.images();
+  CHECK(images.shape == std::array<std::int64_t, 4>{2, 2, 2, 3});
+  CHECK(images.bytes() == 24);
+  CHECK(images.as<std::uint8_t>()[23] == 0x5a);
+}
+
+TEST_CASE("moving a lease moves the right, releasing ends it once") {
+  HostDevice device;
+  const auto store = std::make_shared<SlotStore>(device, kTiny, 2);
+  auto first = LeaseMaker::make(store, 0, 0, 0);
+  auto second = LeaseMaker::make(store, 1, 0, 0);
+  CHECK(store->held() == 2);
+  first = std::move(second);
+  CHECK(store->held() == 1);
+  CHECK(store->slot(0).leases == 0);
+  CHECK(store->slot(1).leases == 1);
+  first.release();
+  first.release();
+  CHECK(store->held() == 0);
+  const auto empty = LeaseMaker::make(store, LeaseMaker::kEmpty, 0, 0);
+  CHECK(empty.size() == 0);
+  CHECK(empty.labels().empty());
+  CHECK(empty.images().shape[0] == 0);
+}
+
+// Issuer, decoders, consumer and a thread that ends leases, on a tiny ring: every batch must arrive whole, once, in
+// order, and stay untouched while it is resident or leased.
+struct Stress {
+  std::uint32_t capacity;
+  std::uint32_t pool;
+  std::uint32_t max_leases;
+  unsigned decoders;
+};
+
+void fill(SlotStore& store, SlotRing& ring, std::uint32_t slot, std::uint32_t index) {
+  auto& header = store.slot(slot);
+  const auto value = static_cast<int>((header.turn * 31 + index) & 0xff);
+  std::memset(store.sample(slot, index).data(), value, kTiny.sample_bytes());
+  store.labels(slot)[index] = static_cast<std::int64_t>(header.turn);
+  if (header.missing.fetch_sub(1, std::memory_order_acq_rel) == 1) ring.publish(header.turn);
+}
+
+bool whole(const Lease& lease) {
+  const auto turn = lease.batch();
+  const auto* bytes = lease.images().as<std::uint8_t>();
+  for (std::uint32_t index = 0; index < lease.size(); ++index) {
+    if (lease.labels()[index] != static_cast<std::int64_t>(turn)) return false;
+    for (std::size_t i = 0; i < kTiny.sample_bytes(); ++i) {
+      if (*bytes++ != static_cast<std::uint8_t>((turn * 31 + index) & 0xff)) return false;
+    }
+  }
+  return true;
+}
+
+void run_stress(const Stress& shape, std::uint64_t turns, std::uint64_t seed) {
+  CAPTURE(shape.capacity);
+  CAPTURE(shape.pool);
+  CAPTURE(shape.decoders);
+  CAPTURE(seed);
+  HostDevice device;
+  const std::uint32_t slots = shape.capacity + shape.pool + shape.max_leases;
+  const auto store = std::make_shared<SlotStore>(device, kTiny, slots);
+  SlotRing ring(shape.capacity, slots, turns);
+  std::atomic<bool> stopped{false};
+
+  std::mutex work_mutex;
+  std::deque<std::pair<std::uint32_t, std::uint32_t>> work;  // slot, index
+  std::atomic<std::uint64_t> samples_left{turns * kTiny.batch_size};
+
+  std::thread issuer([&] {
+    SlotRing::Claim claim{};
+    while (ring.claim(stopped, claim)) {
+      auto& header = store->slot(claim.slot);
+      header.batch = {.epoch = 0, .batch = claim.turn, .size = kTiny.batch_size};
+      header.turn = claim.turn;
+      header.uses = 0;
+      header.missing.store(kTiny.batch_size, std::memory_order_relaxed);
+      const std::scoped_lock lock(work_mutex);
+      for (std::uint32_t i = 0; i < kTiny.batch_size; ++i) work.emplace_back(claim.slot, i);
+    }
+  });
+  std::vector<std::thread> decoders;
+  for (unsigned d = 0; d < shape.decoders; ++d) {
+    decoders.emplace_back([&, d] {
+      Random random(key64(seed, d));
+      while (samples_left.load() != 0) {
+        std::pair<std::uint32_t, std::uint32_t> item;
+        {
+          const std::scoped_lock lock(work_mutex);
+          if (work.empty()) {
+            std::this_thread::yield();
+            continue;
+          }
+          // Any order: late samples must not disturb early ones.
+          const auto at = static_cast<std::ptrdiff_t>(random.below(work.size()));
+          item = work[static_cast<std::size_t>(at)];
+          work.erase(work.begin() + at);
+        }
+        fill(*store, ring, item.first, item.second);
+        --samples_left;
+      }
+    });
+  }
+
+  std::mutex lease_mutex;
+  std::deque<Lease> lent;
+  std::atomic<bool> done{false};
+  std::atomic<bool> damaged{false};
+  std::thread releaser([&] {
+    for (;;) {
+      std::optional<Lease> lease;
+      {
+        const std::scoped_lock lock(lease_mutex);
+        if (!lent.empty()) {
+          lease.emplace(std::move(lent.front()));
+          lent.pop_front();
+        } else if (done) {
+          return;
+        }
+      }
+      if (!lease) {
+        std::this_thread::yield();
+      } else if (!whole(*lease)) {
+        damaged = true;
+      }
+    }
+  });
+
+  std::uint64_t retired = 0;
+  Residents residents(*store, ring, {.capacity = shape.capacity, .pool = shape.pool, .max_leases = shape.max_leases},
+                      Pick::least_used, [&](std::uint64_t) { ++retired; });
+  Random random(seed);
+  std::uint64_t taken = 0;
+  std::uint64_t step = 0;
+  bool in_time = true;
+  while (taken < turns && in_time) {
+    while (store->held() >= shape.max_leases) std::this_thread::yield();
+    residents.sweep();
+    const bool reuse = !residents.empty() && random.below(3) == 0;
+    std::uint32_t slot = 0;
+    if (reuse) {
+      slot = residents.pick();
+    } else {
+      in_time = ring.wait(soon(), never) == SlotRing::State::ready;
+      if (!in_time) break;
+      if (ring.depth() > shape.capacity) damaged = true;
+      slot = residents.admit();
+      if (store->slot(slot).turn != taken++) damaged = true;
+    }
+    auto lease = LeaseMaker::make(store, slot, step++, store->slot(slot).uses++);
+    if (!whole(lease)) damaged = true;
+    const std::scoped_lock lock(lease_mutex);
+    lent.push_back(std::move(lease));
+  }
+  CHECK(in_time);
+  CHECK(taken == turns);
+  CHECK(retired + residents.slots().size() == turns);
+
+  stopped = true;
+  ring.wake();
+  done = true;
+  issuer.join();
+  if (!in_time) samples_left = 0;
+  for (auto& decoder : decoders) decoder.join();
+  releaser.join();
+  CHECK_FALSE(damaged);
+  CHECK(store->held() == 0);
+}
+
+TEST_CASE("stress: batches arrive whole, once, in order, and stay untouched while held") {
+  const std::uint64_t seed = 20260;
+  MESSAGE("seed " << seed);
+  std::uint64_t run = 0;
+  for (const Stress& shape :
+       {Stress{1, 1, 1, 1}, Stress{1, 1, 2, 3}, Stress{2, 3, 2, 2}, Stress{5, 1, 3, 4}, Stress{16, 8, 2, 3}}) {
+    run_stress(shape, 3000, key64(seed, run++));
+  }
+}
+
+}  // namespace
+}  // namespace forebay

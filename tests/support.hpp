@@ -1,0 +1,43 @@
+#pragma once
+
+#include <unistd.h>
+#include <atomic>
+#include <cstdlib>
+#include <filesystem>
+#include <optional>
+#include <string>
+
+namespace forebay::testing {
+
+// A directory of its own, removed with everything in it at the end of the scope.
+class TemporaryDirectory {
+ public:
+  TemporaryDirectory() {
+    static std::atomic<int> count{0};
+    path_ = std::filesystem::temp_directory_path() /
+            ("forebay-test-" + std::to_string(::getpid()) + "-" + std::to_string(count++));
+    std::filesystem::create_directories(path_);
+  }
+  ~TemporaryDirectory() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  TemporaryDirectory(const TemporaryDirectory&) = delete;
+  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
+
+  [[nodiscard]] const std::filesystem::path& path() const noexcept { return path_; }
+  [[nodiscard]] std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+// The folder of real data sets, or nothing: $FOREBAY_DATA, else ../shared/data beside the source tree.
+inline std::optional<std::filesystem::path> real_data() {
+  std::filesystem::path path = std::filesystem::path(FOREBAY_SOURCE_DIR).parent_path() / "shared" / "data";
+  if (const char* given = std::getenv("FOREBAY_DATA")) path = given;
+  if (!std::filesystem::is_directory(path)) return std::nullopt;
+  return path;
+}
+
+}  // namespace forebay::testing

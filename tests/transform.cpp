@@ -1,0 +1,381 @@
+#include "main.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <forebay/error.hpp>
+
+#include "allocation_counter.hpp"
+#include "assemble/number_format.hpp"
+#include "assemble/transform.hpp"
+
+namespace {
+
+using forebay::Box;
+using forebay::Crop;
+using forebay::DType;
+using forebay::Image;
+using forebay::Layout;
+using forebay::Transform;
+using forebay::TransformOptions;
+using Bytes = std::vector<std::byte>;
+
+Image noise(std::int32_t width, std::int32_t height) {
+  forebay::Random random(forebay::key64(6, width, height));
+  Image image;
+  image.resize(width, height);
+  for (auto& pixel : image.pixels) pixel = static_cast<std::uint8_t>(random.bits());
+  return image;
+}
+
+Bytes apply(const Transform& transform, const Image& image, const std::optional<Box>& box = {}, std::uint64_t epoch = 0,
+            std::uint64_t position = 0) {
+  Transform::Scratch scratch;
+  Bytes out(transform.sample_bytes());
+  transform.apply(image, box, epoch, position, out, scratch);
+  return out;
+}
+
+TransformOptions plain(std::int64_t height, std::int64_t width) {
+  TransformOptions options;
+  options.crop = Crop::none;
+  options.mirror = 0;
+  options.size = {height, width};
+  return options;
+}
+
+template <typename Element>
+std::vector<Element> elements(const Bytes& bytes) {
+  std::vector<Element> values(bytes.size() / sizeof(Element));
+  std::memcpy(values.data(), bytes.data(), bytes.size());
+  return values;
+}
+
+// The number that the bits of a 16-bit format stand for, by IEEE 754's definition.
+double decode16(std::uint32_t bits, int exponent_bits) {
+  const int fraction_bits = 15 - exponent_bits;
+  const int bias = (1 << (exponent_bits - 1)) - 1;
+  const int exponent = static_cast<int>(bits >> fraction_bits) & ((1 << exponent_bits) - 1);
+  const double fraction = bits & ((1U << fraction_bits) - 1);
+  const double sign = (bits >> 15U) != 0 ? -1 : 1;
+  if (exponent == (1 << exponent_bits) - 1) {
+    return fraction != 0 ? std::numeric_limits<double>::quiet_NaN() : sign * std::numeric_limits<double>::infinity();
+  }
+  const double significand = std::ldexp(fraction, -fraction_bits) + (exponent == 0 ? 0 : 1);
+  return sign * std::ldexp(significand, std::max(exponent, 1) - bias);
+}
+
+bool inside(const Box& region, const Box& box) {
+  return region.left >= box.left && region.top >= box.top && region.right <= box.right && region.bottom <= box.bottom &&
+         region.width() >= 1 && region.height() >= 1;
+}
+
+}  // namespace
+
+TEST_CASE("16-bit formats round to nearest, ties to even, subnormals and infinity included") {
+  for (const auto& [dtype, exponent_bits] : {std::pair{DType::float16, 5}, std::pair{DType::bfloat16, 8}}) {
+    const std::uint32_t infinity = ((1U << static_cast<unsigned>(exponent_bits)) - 1U) << (15 - exponent_bits);
+    int wrong = 0;
+    for (std::uint32_t bits = 0; bits < infinity; ++bits) {
+      const double value = decode16(bits, exponent_bits);
+      // The number above the largest is where the next binade would begin.
+      const double next = bits + 1 == infinity ? value + (value - decode16(bits - 1, exponent_bits))
+                                               : decode16(bits + 1, exponent_bits);
+      const double middle = value + (next - value) / 2;
+      const std::uint32_t even = bits % 2 == 0 ? bits : bits + 1;
+      if (forebay::encode(value, dtype) != bits) ++wrong;
+      if (forebay::encode(middle, dtype) != even) ++wrong;
+      if (forebay::encode(std::nextafter(middle, 0.0), dtype) != bits) ++wrong;
+      if (forebay::encode(std::nextafter(middle, 1e300), dtype) != bits + 1) ++wrong;
+      if (forebay::encode(-middle, dtype) != (even | 0x8000U)) ++wrong;
+    }
+    CHECK(wrong == 0);
+    CHECK(forebay::encode(1e300, dtype) == infinity);
+    CHECK(forebay::encode(-std::numeric_limits<double>::infinity(), dtype) == (infinity | 0x8000U));
+    CHECK(std::isnan(decode16(forebay::encode(std::nan(""), dtype), exponent_bits)));
+    CHECK(forebay::encode(5e-324, dtype) == 0);
+    CHECK(forebay::encode(-0.0, dtype) == 0x8000U);
+  }
+}
+
+TEST_CASE("16-bit numbers are rounded once, not by way of float") {
+  // Just above the middle of 1 and the next half; float would round it to the middle, and then to even.
+  const double above = 1 + 0x1.0p-11 + 0x1.0p-40;
+  CHECK(forebay::encode(above, DType::float16) == 0x3c01U);
+  CHECK(forebay::encode(static_cast<double>(static_cast<float>(above)), DType::float16) == 0x3c00U);
+}
+
+TEST_CASE("sample_bytes counts three planes of the dtype") {
+  for (const auto dtype : {DType::float32, DType::float16, DType::bfloat16, DType::uint8}) {
+    auto options = plain(5, 7);
+    options.dtype = dtype;
+    CHECK(Transform(options, 1, false).sample_bytes() == std::size_t{105} * forebay::size_of(dtype));
+  }
+}
+
+TEST_CASE("every dtype and layout stores the table's values in its place") {
+  const auto image = noise(9, 6);
+  for (const auto layout : {Layout::nchw, Layout::nhwc}) {
+    for (const auto dtype : {DType::float32, DType::float16, DType::bfloat16, DType::uint8}) {
+      auto options = plain(6, 9);
+      options.layout = layout;
+      options.dtype = dtype;
+      const auto out = apply(Transform(options, 1, false), image);
+      int wrong = 0;
+      for (std::size_t y = 0; y < 6; ++y) {
+        for (std::size_t x = 0; x < 9; ++x) {
+          for (std::size_t c = 0; c < 3; ++c) {
+            const double value = image.row(static_cast<std::int32_t>(y))[3 * x + c];
+            const std::size_t at = layout == Layout::nchw ? (c * 6 + y) * 9 + x : (y * 9 + x) * 3 + c;
+            const double normalised = dtype == DType::uint8 ? value : (value - options.mean[c]) / options.std[c];
+            const auto expected = forebay::encode(normalised, dtype);
+            if (std::memcmp(&expected, out.data() + at * forebay::size_of(dtype), forebay::size_of(dtype)) != 0)
+              ++wrong;
+          }
+        }
+      }
+      CHECK(wrong == 0);
+    }
+  }
+}
+
+TEST_CASE("float32 values are (value - mean) / std rounded once") {
+  Image image;
+  image.resize(1, 1);
+  image.pixels = {200, 3, 77};
+  const auto values = elements<float>(apply(Transform(plain(1, 1), 1, false), image));
+  CHECK(values[0] == static_cast<float>((200 - 123.675) / 58.395));
+  CHECK(values[1] == static_cast<float>((3 - 116.28) / 57.12));
+  CHECK(values[2] == static_cast<float>((77 - 103.53) / 57.375));
+}
+
+TEST_CASE("a box is clamped to the image, one outside of it is a bad sample") {
+  const auto image = noise(20, 10);
+  auto options = plain(4, 4);
+  options.dtype = DType::uint8;
+  const Transform transform(options, 1, false);
+  CHECK(apply(transform, image, Box{-5, -5, 12, 300}) == apply(transform, image, Box{0, 0, 12, 10}));
+  CHECK(apply(transform, image, Box{0, 0, 20, 10}) == apply(transform, image));
+  CHECK(apply(transform, image, Box{19, 9, 20, 10}).size() == 48);
+  for (const auto& box : {Box{20, 0, 25, 5}, Box{0, 10, 5, 12}, Box{-9, 0, 0, 5}, Box{0, -4, 5, 0}}) {
+    CHECK_THROWS_WITH_AS(apply(transform, image, box), doctest::Contains("lies outside the image 20x10"),
+                         forebay::SampleError);
+  }
+  CHECK_THROWS_WITH_AS(apply(transform, image, Box{20, 0, 25, 5}), doctest::Contains("box (20,0,25,5)"),
+                       forebay::SampleError);
+  CHECK_THROWS_WITH_AS(apply(transform, image, Box{7, 3, 7, 8}), doctest::Contains("has no area"),
+                       forebay::SampleError);
+  CHECK_THROWS_WITH_AS(apply(transform, image, Box{9, 3, 7, 8}), doctest::Contains("has no area"),
+                       forebay::SampleError);
+}
+
+TEST_CASE("the central region has the output's ratio, scaled, centred") {
+  using forebay::central_region;
+  CHECK(central_region({0, 0, 500, 375}, 224, 224, 1.0) == Box{62, 0, 437, 375});
+  CHECK(central_region({0, 0, 500, 375}, 224, 224, 0.875) == Box{86, 23, 414, 351});
+  CHECK(central_region({10, 20, 110, 220}, 2, 1, 1.0) == Box{10, 95, 110, 145});
+  CHECK(central_region({5, 5, 6, 6}, 224, 224, 0.875) == Box{5, 5, 6, 6});
+  CHECK(central_region({0, 0, 65500, 1}, 224, 224, 0.875) == Box{32749, 0, 32750, 1});
+}
+
+TEST_CASE("regions lie inside their box, whatever is drawn") {
+  constexpr std::uint64_t kSeed = 99;
+  MESSAGE("seed " << kSeed);
+  forebay::Random random(kSeed);
+  int outside = 0;
+  for (int round = 0; round < 100'000; ++round) {
+    const auto side = [&] { return 1 + static_cast<std::int32_t>(random.below(random.below(4) == 0 ? 5 : 700)); };
+    const auto left = static_cast<std::int32_t>(random.below(50));
+    const auto top = static_cast<std::int32_t>(random.below(50));
+    const Box box{left, top, left + side(), top + side()};
+    const double low = random.uniform(0.001, 1);
+    const double flat = random.uniform(0.05, 3);
+    const forebay::RandomRegion regions({low, random.uniform(low, 1)}, {flat, flat * random.uniform(1, 10)});
+    if (!inside(regions.draw(box, random), box)) ++outside;
+    if (!inside(forebay::central_region(box, side(), side(), random.uniform(0.01, 1)), box)) ++outside;
+  }
+  CHECK(outside == 0);
+}
+
+TEST_CASE("area is uniform, ratio log-uniform, place uniform") {
+  constexpr int kDraws = 100'000;
+  constexpr int kBins = 10;
+  const std::array<double, 2> scale{0.08, 0.5};
+  const std::array<double, 2> ratio{3.0 / 4.0, 4.0 / 3.0};
+  const forebay::RandomRegion regions(scale, ratio);
+  const Box box{0, 0, 4000, 4000};  // every draw fits, so that the distributions are the plain ones
+  std::array<int, kBins> areas{};
+  std::array<int, kBins> ratios{};
+  std::array<int, kBins> lefts{};
+  std::array<int, kBins> tops{};
+  const auto count = [&](std::array<int, kBins>& bins, double share) {
+    ++bins[static_cast<std::size_t>(std::clamp(share * kBins, 0.0, kBins - 1.0))];
+  };
+  constexpr std::uint64_t kSeed = 3;
+  MESSAGE("seed " << kSeed);
+  forebay::Random random(kSeed);
+  for (int i = 0; i < kDraws; ++i) {
+    const auto region = regions.draw(box, random);
+    const double area = static_cast<double>(region.width()) * region.height() / (4000.0 * 4000.0);
+    count(areas, (area - scale[0]) / (scale[1] - scale[0]));
+    const double shape = static_cast<double>(region.width()) / region.height();
+    count(ratios, std::log(shape / ratio[0]) / std::log(ratio[1] / ratio[0]));
+    count(lefts, static_cast<double>(region.left) / (4001 - region.width()));
+    count(tops, static_cast<double>(region.top) / (4001 - region.height()));
+  }
+  // Five standard deviations of a bin of a tenth, and some for whole pixels.
+  const double allowed = 5 * std::sqrt(kDraws * 0.1 * 0.9) + 100;
+  for (const auto& bins : {areas, ratios, lefts, tops}) {
+    for (const int n : bins) CHECK(std::abs(n - kDraws / kBins) < allowed);
+  }
+}
+
+TEST_CASE("when no draw fits, the largest central region within the ratios is taken") {
+  const forebay::RandomRegion regions({0.9, 1.0}, {3.0 / 4.0, 4.0 / 3.0});
+  forebay::Random random(1);
+  CHECK(regions.draw({0, 0, 1000, 30}, random) == Box{480, 0, 520, 30});
+  CHECK(regions.draw({0, 0, 30, 1000}, random) == Box{0, 480, 30, 520});
+}
+
+TEST_CASE("what is drawn depends on seed, epoch and position, and on nothing else") {
+  TransformOptions options;
+  options.size = {16, 16};
+  const Transform transform(options, 17, false);
+  const Transform again(options, 17, false);
+  const Transform other(options, 18, false);
+  const Box box{0, 0, 640, 480};
+  int same_epoch = 0;
+  int same_position = 0;
+  int same_seed = 0;
+  int mirrored = 0;
+  constexpr int kPositions = 2000;
+  for (std::uint64_t position = 0; position < kPositions; ++position) {
+    const auto view = transform.choose_view(box, 0, position);
+    REQUIRE(again.choose_view(box, 0, position).region == view.region);
+    REQUIRE(again.choose_view(box, 0, position).mirror == view.mirror);
+    if (transform.choose_view(box, 1, position).region == view.region) ++same_epoch;
+    if (transform.choose_view(box, 0, position + 1).region == view.region) ++same_position;
+    if (other.choose_view(box, 0, position).region == view.region) ++same_seed;
+    if (view.mirror) ++mirrored;
+  }
+  CHECK(same_epoch < 5);
+  CHECK(same_position < 5);
+  CHECK(same_seed < 5);
+  CHECK(std::abs(mirrored - kPositions / 2) < 120);
+
+  const auto image = noise(64, 48);
+  CHECK(apply(transform, image, {}, 3, 5) == apply(again, image, {}, 3, 5));
+  CHECK(apply(transform, image, {}, 3, 5) != apply(transform, image, {}, 3, 6));
+}
+
+TEST_CASE("the same views on every machine") {
+  const Transform transform(TransformOptions{}, 17, false);
+  std::uint64_t hash = 0;
+  for (std::uint64_t position = 0; position < 5000; ++position) {
+    const auto [region, mirror] = transform.choose_view({3, 4, 640, 480}, 2, position);
+    hash = forebay::key64(hash, region.left, region.top, region.right, region.bottom, mirror ? 1 : 0);
+  }
+  // What this code gave when it was written.
+  CHECK(hash == 6506309773945643930ULL);
+}
+
+TEST_CASE("deterministic means no mirror and the central crop") {
+  TransformOptions options;
+  options.size = {16, 16};
+  options.mirror = 1;
+  const Transform evaluation(options, 17, true);
+  options.crop = Crop::center;
+  const Transform center(options, 17, false);
+  const Box box{0, 0, 640, 480};
+  for (std::uint64_t position = 0; position < 50; ++position) {
+    const auto view = evaluation.choose_view(box, 0, position);
+    CHECK_FALSE(view.mirror);
+    CHECK(view.region == forebay::central_region(box, 16, 16, options.center_fraction));
+    CHECK(center.choose_view(box, 0, position).region == view.region);
+    CHECK(center.choose_view(box, 0, position).mirror);
+  }
+}
+
+TEST_CASE("mirror turns the sample left to right") {
+  auto options = plain(10, 20);
+  options.dtype = DType::uint8;
+  options.layout = Layout::nhwc;
+  const auto image = noise(20, 10);
+  options.mirror = 1;
+  const auto mirrored = apply(Transform(options, 1, false), image);
+  options.mirror = 0;
+  const auto straight = apply(Transform(options, 1, false), image);
+  int wrong = 0;
+  for (std::size_t y = 0; y < 10; ++y) {
+    for (std::size_t x = 0; x < 20; ++x) {
+      for (std::size_t c = 0; c < 3; ++c) {
+        if (mirrored[(y * 20 + x) * 3 + c] != straight[(y * 20 + 19 - x) * 3 + c]) ++wrong;
+      }
+    }
+  }
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("nothing is written outside of the sample's place") {
+  for (const auto dtype : {DType::float32, DType::float16, DType::uint8}) {
+    auto options = plain(5, 3);
+    options.dtype = dtype;
+    const Transform transform(options, 1, false);
+    const auto size = transform.sample_bytes();
+    Bytes slot(size + 2, std::byte{0xa5});
+    Transform::Scratch scratch;
+    transform.apply(noise(8, 8), {}, 0, 0, std::span(slot).subspan(1, size), scratch);  // at an odd address, too
+    CHECK(slot.front() == std::byte{0xa5});
+    CHECK(slot.back() == std::byte{0xa5});
+  }
+}
+
+TEST_CASE("a sample allocates nothing once the scratch has met its sizes") {
+  TransformOptions options;
+  options.size = {32, 48};
+  const Transform transform(options, 17, false);
+  const auto image = noise(200, 150);
+  Transform::Scratch scratch;
+  Bytes out(transform.sample_bytes());
+  constexpr std::uint64_t kPositions = 300;
+  for (std::uint64_t position = 0; position < kPositions; ++position) {
+    transform.apply(image, {}, 0, position, out, scratch);
+  }
+  const forebay::testing::AllocationCounter allocations;
+  for (std::uint64_t position = 0; position < kPositions; ++position) {
+    transform.apply(image, {}, 0, position, out, scratch);
+  }
+  CHECK(allocations.count() == 0);
+}
+
+TEST_CASE("options that cannot be honoured name their key") {
+  const auto refused = [](auto change) {
+    TransformOptions options;
+    change(options);
+    try {
+      const Transform transform(options, 1, false);
+    } catch (const forebay::ConfigError& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  CHECK(refused([](auto&) {}).empty());
+  CHECK(refused([](auto& o) { o.size = {0, 224}; }).starts_with("transform.size"));
+  CHECK(refused([](auto& o) { o.size = {224, 1 << 20}; }).starts_with("transform.size"));
+  CHECK(refused([](auto& o) { o.scale = {0, 1}; }).starts_with("transform.scale"));
+  CHECK(refused([](auto& o) { o.scale = {0.5, 1.5}; }).starts_with("transform.scale"));
+  CHECK(refused([](auto& o) { o.ratio = {2, 1}; }).starts_with("transform.ratio"));
+  CHECK(refused([](auto& o) { o.ratio = {1, std::nan("")}; }).starts_with("transform.ratio"));
+  CHECK(refused([](auto& o) { o.center_fraction = 0; }).starts_with("transform.center_fraction"));
+  CHECK(refused([](auto& o) { o.mirror = 1.1; }).starts_with("transform.mirror"));
+  CHECK(refused([](auto& o) { o.std[1] = 0; }).starts_with("transform.std"));
+  CHECK(refused([](auto& o) { o.mean[2] = std::nan(""); }).starts_with("transform.mean"));
+}

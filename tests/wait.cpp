@@ -1,0 +1,178 @@
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstdint>
+#include <forebay/random.hpp>
+#include <forebay/wait.hpp>
+#include <thread>
+#include <vector>
+
+#include "main.hpp"
+
+namespace {
+
+using forebay::WaitPoint;
+using namespace std::chrono_literals;
+
+WaitPoint::Clock::time_point limit() { return WaitPoint::Clock::now() + 60s; }
+
+}  // namespace
+
+TEST_CASE("a condition that holds ends the wait at once, even past the deadline") {
+  WaitPoint point;
+  CHECK(point.wait_until(WaitPoint::Clock::now() - 1s, [] { return true; }));
+  point.wait([] { return true; });
+}
+
+TEST_CASE("the deadline ends a wait whose condition never holds") {
+  WaitPoint point;
+  CHECK_FALSE(point.wait_until(WaitPoint::Clock::now() - 1s, [] { return false; }));
+  const auto deadline = WaitPoint::Clock::now() + 5ms;
+  CHECK_FALSE(point.wait_until(deadline, [] { return false; }));
+  CHECK(WaitPoint::Clock::now() >= deadline);
+}
+
+TEST_CASE("a condition that becomes true without a notification is still seen at the deadline") {
+  WaitPoint point;
+  const auto deadline = WaitPoint::Clock::now() + 5ms;
+  CHECK(point.wait_until(deadline, [&] { return WaitPoint::Clock::now() >= deadline; }));
+}
+
+// Forces the interleaving that W1 is about: the condition comes true and is notified just after the waiter found it
+// false, at each of its checks in turn, the last ones being just before it parks.
+TEST_CASE("a notification between any check and what follows it is not lost") {
+  for (int moment = 0; moment < 80; ++moment) {
+    CAPTURE(moment);
+    WaitPoint point;
+    bool open = false;
+    int checks = 0;
+    const auto deadline = limit();
+    CHECK(point.wait_until(deadline, [&] {
+      if (open) return true;
+      open = checks++ == moment;
+      point.notify_all();  // at every check: parking for one of those that are not the moment would last for ever
+      return false;
+    }));
+    REQUIRE(WaitPoint::Clock::now() < deadline);
+  }
+}
+
+TEST_CASE("two threads hand a number back and forth without losing a wake-up") {
+  // Each side takes about as long as the other spins and yields, so that many waits end just as they park.
+  const auto dawdle = [](forebay::Random& random) {
+    for (std::uint64_t i = random.below(12); i > 0; --i) std::this_thread::yield();
+  };
+  const std::uint64_t seed = 17;
+  CAPTURE(seed);
+  constexpr int kRounds = 30'000;
+  WaitPoint ping;
+  WaitPoint pong;
+  std::atomic<int> sent{0};
+  std::atomic<int> answered{0};
+  std::atomic<bool> lost{false};
+  std::jthread other([&] {
+    forebay::Random random(seed);
+    for (int round = 1; round <= kRounds && !lost; ++round) {
+      if (!ping.wait_until(limit(), [&] { return sent.load(std::memory_order_acquire) >= round; })) lost = true;
+      dawdle(random);
+      answered.store(round, std::memory_order_release);
+      pong.notify_all();
+    }
+  });
+  forebay::Random random(seed + 1);
+  for (int round = 1; round <= kRounds && !lost; ++round) {
+    dawdle(random);
+    sent.store(round, std::memory_order_release);
+    ping.notify_all();
+    if (!pong.wait_until(limit(), [&] { return answered.load(std::memory_order_acquire) >= round; })) lost = true;
+  }
+  CHECK_FALSE(lost);
+  CHECK(answered == kRounds);
+}
+
+TEST_CASE("one notification wakes every waiter") {
+  constexpr int kRounds = 2'000;
+  constexpr int kWaiters = 6;
+  WaitPoint go;
+  WaitPoint done;
+  std::atomic<int> round{0};
+  std::atomic<int> arrived{0};
+  std::atomic<bool> lost{false};
+  int plain = 0;  // unsynchronised on purpose: publishing it is the wait point's and the condition's job
+  {
+    std::vector<std::jthread> waiters;
+    waiters.reserve(kWaiters);
+    for (int i = 0; i < kWaiters; ++i) {
+      waiters.emplace_back([&] {
+        for (int mine = 1; mine <= kRounds; ++mine) {
+          if (!go.wait_until(limit(), [&] { return round.load(std::memory_order_acquire) >= mine; })) lost = true;
+          if (lost) return;
+          if (plain != mine) lost = true;
+          arrived.fetch_add(1, std::memory_order_acq_rel);
+          done.notify_all();
+        }
+      });
+    }
+    for (int now = 1; now <= kRounds && !lost; ++now) {
+      plain = now;
+      round.store(now, std::memory_order_release);
+      go.notify_all();
+      const auto all_arrived = [&] { return lost || arrived.load(std::memory_order_acquire) == now * kWaiters; };
+      if (!done.wait_until(limit(), all_arrived)) lost = true;
+    }
+    if (lost) {
+      round.store(kRounds, std::memory_order_release);
+      go.notify_all();
+    }
+  }
+  CHECK_FALSE(lost);
+  CHECK(arrived == kRounds * kWaiters);
+}
+
+TEST_CASE("waits with and without deadline share a point") {
+  WaitPoint point;
+  std::atomic<bool> open{false};
+  std::atomic<int> through{0};
+  std::vector<std::jthread> waiters;
+  waiters.emplace_back([&] {
+    point.wait([&] { return open.load(); });
+    ++through;
+  });
+  waiters.emplace_back([&] {
+    if (point.wait_until(limit(), [&] { return open.load(); })) ++through;
+  });
+  waiters.emplace_back([&] {
+    while (!point.wait_until(WaitPoint::Clock::now() + 1ms, [&] { return open.load(); })) {
+    }
+    ++through;
+  });
+  open = true;
+  point.notify_all();
+  waiters.clear();
+  CHECK(through == 3);
+}
+
+namespace {
+
+WaitPoint signal_point;              // NOLINT: a signal handler can reach nothing but globals
+std::atomic<bool> signalled{false};  // NOLINT
+
+void on_signal(int /*number*/) {
+  signalled = true;
+  signal_point.notify_all();
+}
+
+}  // namespace
+
+TEST_CASE("a signal handler may notify a parked thread") {
+  const auto previous = std::signal(SIGUSR1, on_signal);
+  std::atomic<bool> woken{false};
+  std::jthread waiter([&] { woken = signal_point.wait_until(limit(), [] { return signalled.load(); }); });
+  errno = EDOM;
+  REQUIRE(std::raise(SIGUSR1) == 0);
+  CHECK(errno == EDOM);
+  waiter.join();
+  CHECK(woken);
+  std::signal(SIGUSR1, previous);
+}
