@@ -69,19 +69,19 @@ struct WorkerOptions {
 
 struct QueueOptions {
   std::int64_t capacity = 16;   // ready batches the ring can hold
-  std::int64_t pool = 1;        // resident batches to choose a reuse from, the current one included
+  std::int64_t pool = 4;        // resident batches to choose a reuse from, the current one included
   std::int64_t max_leases = 2;  // leases that may be held at once
 };
 
 struct PolicyOptions {
-  std::string name = "proportional";
+  std::string name = "adaptive";
   std::int64_t interval = 1;  // interval: a fresh batch every N steps
   double low = 0.25;          // watermark: start reusing below this share of capacity
   double high = 0.75;         // watermark: stop reusing above this share of capacity
   double beta = 0.5;          // proportional: share of capacity at which every step is fresh
   std::int64_t max_uses = 0;  // serves of one batch, the fresh one included; 0 = no cap
   OnMaxUses on_max_uses = OnMaxUses::wait;
-  Pick pick = Pick::current;
+  Pick pick = Pick::least_used;
   double max_wait_ms = 0;  // prefer waiting this long over a reuse that exhaustion forces
   double watchdog_s = 60;  // no fresh batch for this long is an error; 0 = never
 };

@@ -23,6 +23,7 @@ void add_config_command(CLI::App& app, Invocation& invocation);
 void add_feed_command(CLI::App& app, Invocation& invocation);
 void add_index_command(CLI::App& app, Invocation& invocation);
 void add_make_dataset_command(CLI::App& app, Invocation& invocation);
+void add_simulate_command(CLI::App& app, Invocation& invocation);
 
 // The --set flag of a command: one override each time it is given.
 void add_set_option(CLI::App& command, std::vector<std::string>& overrides);

@@ -50,6 +50,7 @@ int run(int argc, char** argv) {
   add_index_command(app, invocation);
   add_config_command(app, invocation);
   add_make_dataset_command(app, invocation);
+  add_simulate_command(app, invocation);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

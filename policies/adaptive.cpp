@@ -1,0 +1,147 @@
+#include <algorithm>
+#include <cmath>
+
+#include <forebay/policy.hpp>
+
+namespace forebay {
+namespace {
+
+// Batches per second of unblocked time, and how many batches the estimate goes back. Older ones count exponentially
+// less: by a factor e per window, whatever time they took, so that a slow source is not forgotten sooner.
+class RateEstimate {
+ public:
+  explicit RateEstimate(double window) : window_(window) {}
+
+  void add(double batches, double seconds) noexcept {
+    const double kept = std::exp(-batches / window_);
+    batches_ = batches_ * kept + batches;
+    seconds_ = seconds_ * kept + seconds;
+  }
+  // With `batches` and `seconds` on top that are not yet added.
+  [[nodiscard]] double rate(double batches, double seconds) const noexcept {
+    return (batches_ + batches) / (seconds_ + seconds);
+  }
+  void take_over(const RateEstimate& other) noexcept {
+    batches_ = other.batches_;
+    seconds_ = other.seconds_;
+  }
+
+ private:
+  double window_;
+  double batches_ = 0;
+  double seconds_ = 0;
+};
+
+// Rate matching. Each step earns lambda / mu credit, estimated, times a correction for the depth; a fresh batch is
+// served when the credit reaches 1, and costs 1. If the estimate were exact and the correction 1, fresh steps would be
+// as even as whole steps can be.
+class Adaptive final : public Policy {
+ public:
+  Decision decide(const Signals& signals) override {
+    if (signals.depth == signals.capacity) return Decision::fresh;  // room for the producer comes first
+    return signals.depth > 0 && credit_ + earned(signals) >= 1 ? Decision::fresh : Decision::reuse;
+  }
+
+  void served(Decision decision, const Signals& signals) override {
+    // Steps that other rules decided, and a full or an empty queue, must not leave a debt or a hoard behind that
+    // takes many steps to work off.
+    credit_ = std::clamp(credit_ + earned(signals) - (decision == Decision::fresh ? 1 : 0), -1.0, 1.0);
+    learn(signals);
+  }
+
+ private:
+  // docs/decisions/0006-adaptive.md has where these come from.
+  static constexpr double kLongWindow = 128;     // batches
+  static constexpr double kShortWindow = 16;     // batches
+  static constexpr double kChange = 3;           // rates that differ by this factor are different sources
+  static constexpr double kStepWindow = 64;      // steps
+  static constexpr double kBlockedWindow = 256;  // steps
+  static constexpr double kSetPoint = 0.7;       // share of the capacity, less one batch
+  static constexpr double kLoss = 8;             // how fast blocking lowers the set point
+  static constexpr double kLinear = 0.5;         // of the correction
+  static constexpr double kCubic = 0.6;
+  static constexpr double kSpread = 0.6;       // of what is left when nothing comes
+  static constexpr double kSlowest = 1. / 16;  // of the even rate
+
+  // Time of the producer's own: what a full queue kept it from using is not in it.
+  [[nodiscard]] static double unblocked(const Signals& signals) noexcept { return signals.now_s - signals.blocked_s; }
+  [[nodiscard]] double batches_since(const Signals& signals) const noexcept {
+    return static_cast<double>(signals.produced - produced_);
+  }
+
+  [[nodiscard]] double step_s(const Signals& signals) const noexcept {
+    return (step_seconds_ + (signals.now_s - now_s_)) / (steps_ + 1);
+  }
+
+  // Batches per step that the source delivers.
+  [[nodiscard]] double supply(const Signals& signals, double step) const noexcept {
+    // One batch in one step stands for what is not known yet.
+    return long_.rate(batches_since(signals) + 1, unblocked(signals) - unblocked_s_ + step) * step;
+  }
+
+  // Above 1 when more is ready than the set point, below 1 when less. A source that delivers a batch per step or more
+  // needs no reserve, and one that finds the queue full loses what the reserve is worth: then the set point falls, down
+  // to half a batch.
+  [[nodiscard]] double correction(double level, double capacity, double even) const noexcept {
+    const double to_4th = even * even * even * even;
+    const double needed = (1 - std::min(1.0, to_4th * to_4th)) * std::max(0.0, 1 - kLoss * blocked_share_);
+    const double set = std::max(0.5, (kSetPoint * capacity - 1) * needed);
+    const double off = level - set;
+    const double x = std::clamp(off / (off < 0 ? set : std::max(1.0, capacity - set)), -1.0, 1.0);
+    return std::exp(x * (kLinear + kCubic * x * x));
+  }
+
+  [[nodiscard]] double earned(const Signals& signals) const noexcept {
+    if (signals.depth == signals.capacity) return 1;
+    const double step = step_s(signals);
+    if (!(step > 0)) return 1;
+    const double even = supply(signals, step);
+    const double silent = signals.produced == produced_ ? (unblocked(signals) - last_batch_s_) / step : 0;
+    // The batch in the making and the one that is being used up count by their parts: whole numbers alone would make
+    // a steady source look unsteady.
+    const double level = signals.depth + std::min(1.0, silent * even) - credit_;
+    double earned = even * correction(level, signals.capacity, even);
+    // When nothing comes for longer than a batch takes, it may be long still: spread what is left over as much again.
+    const double overdue = silent - 1 / even;
+    if (overdue > 0) earned = std::min(earned, kSpread * (signals.depth + 0.5) / overdue);
+    return std::min(1.0, std::max(earned, even * kSlowest));
+  }
+
+  void learn(const Signals& signals) noexcept {
+    if (signals.step > 0) {
+      const double batches = batches_since(signals);
+      const double seconds = unblocked(signals) - unblocked_s_;
+      long_.add(batches, seconds);
+      short_.add(batches, seconds);
+      const double step = step_s(signals);
+      const double change = short_.rate(1, step) / long_.rate(1, step);
+      if (change > kChange || change < 1 / kChange) long_.take_over(short_);
+      const double passed = signals.now_s - now_s_;
+      if (passed > 0) blocked_share_ += ((passed - seconds) / passed - blocked_share_) / kBlockedWindow;
+      const double kept = 1 - 1 / kStepWindow;
+      step_seconds_ = step_seconds_ * kept + passed;
+      steps_ = steps_ * kept + 1;
+    }
+    if (signals.produced != produced_) last_batch_s_ = unblocked(signals);
+    produced_ = signals.produced;
+    now_s_ = signals.now_s;
+    unblocked_s_ = unblocked(signals);
+  }
+
+  RateEstimate long_{kLongWindow};
+  RateEstimate short_{kShortWindow};
+  double step_seconds_ = 0;
+  double steps_ = 0;
+  double blocked_share_ = 0;  // of time
+  double credit_ = 0;
+  double now_s_ = 0;
+  double unblocked_s_ = 0;
+  double last_batch_s_ = 0;
+  std::uint64_t produced_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Policy> make_adaptive_policy(const PolicyOptions& /*options*/) { return std::make_unique<Adaptive>(); }
+
+}  // namespace forebay

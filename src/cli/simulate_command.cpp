@@ -1,0 +1,238 @@
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <forebay/config.hpp>
+#include <forebay/error.hpp>
+#include <forebay/policy.hpp>
+
+#include <CLI/CLI.hpp>
+
+#include "commands.hpp"
+#include "simulate/optimum.hpp"
+#include "simulate/simulation.hpp"
+#include "simulate/trace.hpp"
+#include "simulate_report.hpp"
+
+namespace forebay {
+namespace {
+
+// Ranks whose arrivals are looked at for what was possible; all are alike, up to chance.
+constexpr std::uint64_t kRanksLookedAt = 4;
+
+constexpr std::array kSynthetic{SourceKind::constant, SourceKind::exponential, SourceKind::lognormal,
+                                SourceKind::gamma,    SourceKind::outages,     SourceKind::contention};
+
+struct SimulateArguments {
+  std::string config;
+  std::vector<std::string> overrides;
+  std::vector<std::string> policies;
+  std::string source_name = "exponential";
+  SourceSpec source;
+  std::vector<double> ratios{3};
+  std::string trace;
+  std::string mode = "local";
+  std::uint64_t ranks = 1;
+  std::uint64_t steps = 10'000;
+  std::uint64_t seeds = 1;
+  std::uint64_t seed = 1;
+  bool no_optimum = false;
+  bool recommend = false;
+  std::string json;
+  CLI::Option* steps_given = nullptr;
+  CLI::Option* ranks_given = nullptr;
+};
+
+Options options_of(const SimulateArguments& arguments) {
+  return arguments.config.empty() ? parse_options("", "defaults", arguments.overrides)
+                                  : load_options(arguments.config, arguments.overrides);
+}
+
+// Without what waits for a recording or for nothing to be reused: every policy that can run on any source.
+std::vector<std::string> policies_of(const SimulateArguments& arguments, const Options& options) {
+  if (arguments.policies.empty()) return {options.policy.name};
+  if (arguments.policies != std::vector<std::string>{"all"}) return arguments.policies;
+  std::vector<std::string> names = PolicyRegistry::builtin().names();
+  std::erase(names, "replay");
+  return names;
+}
+
+// One for each R, or one for the trace.
+std::vector<std::pair<double, Scenario>> scenarios_of(const SimulateArguments& arguments,
+                                                      const std::vector<Trace>& traces) {
+  std::vector<std::pair<double, Scenario>> scenarios;
+  if (!traces.empty()) {
+    const double ratio = traces.front().mean_work_s / traces.front().mean_step_s;
+    scenarios.emplace_back(ratio, scenario_of(traces));
+    if (arguments.steps_given->count() > 0) scenarios.back().second.steps = arguments.steps;
+    if (arguments.ranks_given->count() > 0) scenarios.back().second.ranks = arguments.ranks;
+    return scenarios;
+  }
+  for (const double ratio : arguments.ratios) {
+    Scenario scenario;
+    scenario.ranks = arguments.ranks;
+    scenario.steps = arguments.steps;
+    SourceSpec source = arguments.source;
+    source.kind =
+        *std::ranges::find(kSynthetic, arguments.source_name, [](SourceKind kind) { return to_string(kind); });
+    source.mean_s = ratio;
+    scenario.sources = {std::make_shared<const SourceSpec>(std::move(source))};
+    scenarios.emplace_back(ratio, std::move(scenario));
+  }
+  return scenarios;
+}
+
+// The later repetitions of a recording begin somewhere else in it.
+void begin_anywhere(Scenario& scenario) {
+  for (auto& source : scenario.sources) {
+    SourceSpec spec = *source;
+    spec.anywhere = true;
+    source = std::make_shared<const SourceSpec>(std::move(spec));
+  }
+}
+
+// What a source makes possible; the same for all policies.
+struct Possible {
+  double fresh = 0;
+  double optimum = 0;
+};
+
+Possible possible_in(const Scenario& scenario, bool with_optimum) {
+  Possible possible;
+  const std::uint64_t looked_at = std::min(scenario.ranks, kRanksLookedAt);
+  for (std::uint64_t rank = 0; rank < looked_at; ++rank) {
+    const std::vector<std::uint64_t> arrived = arrivals(scenario, rank);
+    const double steps = static_cast<double>(arrived.size()) * static_cast<double>(looked_at);
+    possible.fresh += std::min(static_cast<double>(arrived.back()) / steps, 1.0 / static_cast<double>(looked_at));
+    if (!with_optimum) continue;
+    possible.optimum += best_schedule(arrived, static_cast<std::uint64_t>(scenario.queue.capacity)).squares / steps;
+  }
+  return possible;
+}
+
+std::vector<SimulatedRun> run_all(const SimulateArguments& arguments, const Options& options,
+                                  const std::vector<Trace>& traces) {
+  const PolicyRegistry registry = PolicyRegistry::builtin();
+  std::vector<SimulatedRun> runs;
+  for (auto& [ratio, scenario] : scenarios_of(arguments, traces)) {
+    scenario.queue = options.queue;
+    scenario.mpi = options.mpi;
+    scenario.mpi.mode = arguments.mode == "lockstep" ? MpiMode::lockstep : MpiMode::local;
+    for (std::uint64_t i = 0; i < arguments.seeds; ++i) {
+      scenario.seed = arguments.seed + i;
+      if (i > 0) begin_anywhere(scenario);
+      scenario.policy = options.policy;
+      const Possible possible = possible_in(scenario, !arguments.no_optimum);
+      for (const std::string& policy : policies_of(arguments, options)) {
+        scenario.policy.name = policy;
+        runs.push_back({.scenario = scenario,
+                        .ratio = ratio,
+                        .outcome = simulate(scenario, registry),
+                        .possible = possible.fresh,
+                        .optimum = possible.optimum});
+      }
+    }
+  }
+  return runs;
+}
+
+void write_json(const std::string& file, const std::string& json) {
+  if (file == "-") {
+    std::puts(json.c_str());
+    return;
+  }
+  std::ofstream out(file, std::ios::trunc);
+  out << json << "\n";
+  out.flush();
+  if (!out) throw Error("--json: cannot write " + file + ": " + std::strerror(errno));
+}
+
+int run_simulation(const SimulateArguments& arguments) {
+  const Options options = options_of(arguments);
+  const std::vector<Trace> traces = arguments.trace.empty() ? std::vector<Trace>{} : read_traces(arguments.trace);
+  if (arguments.recommend) {
+    const Recommendation recommendation = recommend(traces, options, PolicyRegistry::builtin());
+    std::fputs(recommendation_text(recommendation, traces).c_str(), stdout);
+    return 0;
+  }
+  const std::vector<SimulatedRun> runs = run_all(arguments, options, traces);
+  if (arguments.json != "-") std::fputs(simulation_table(runs).c_str(), stdout);
+  if (!arguments.json.empty()) write_json(arguments.json, simulation_json(runs));
+  return 0;
+}
+
+void add_source_options(CLI::App& command, SimulateArguments& arguments) {
+  std::vector<std::string> names;
+  std::string listed;
+  for (const SourceKind kind : kSynthetic) {
+    names.emplace_back(to_string(kind));
+    listed += (listed.empty() ? "" : "|") + names.back();
+  }
+  CLI::Option* source = command.add_option("--source", arguments.source_name, "how long batches take")
+                            ->check(CLI::IsMember(names).description(""))
+                            ->type_name(listed);
+  CLI::Option* ratio = command.add_option("-R,--ratio", arguments.ratios, "steps per batch of the source; repeatable")
+                           ->type_name("R")
+                           ->check(CLI::PositiveNumber);
+  command.add_option("--sigma", arguments.source.sigma, "lognormal: deviation of the logarithm")->type_name("X");
+  command.add_option("--cv", arguments.source.cv, "gamma: coefficient of variation")->type_name("X");
+  command.add_option("--on", arguments.source.on_s, "outages, contention: steps of undisturbed production")
+      ->type_name("STEPS");
+  command.add_option("--off", arguments.source.off_s, "outages, contention: steps of the disturbance")
+      ->type_name("STEPS");
+  command.add_option("--slowdown", arguments.source.slowdown, "contention: how many times slower")->type_name("X");
+  command.add_option("--trace", arguments.trace, "a run's telemetry.dir, or one steps.RANK.jsonl, as the source")
+      ->type_name("PATH")
+      ->excludes(source)
+      ->excludes(ratio);
+}
+
+}  // namespace
+
+void add_simulate_command(CLI::App& app, Invocation& invocation) {
+  auto arguments = std::make_shared<SimulateArguments>();
+  CLI::App* command = app.add_subcommand("simulate", "Try policies on a simulated or recorded source, in virtual time");
+  command->add_option("CONFIG", arguments->config, "configuration: [queue], [policy] and [mpi]; none = the defaults");
+  add_set_option(*command, arguments->overrides);
+  command->add_option("--policy", arguments->policies, "policies to compare, or all (default: that of the config)")
+      ->delimiter(',')
+      ->type_name("NAME,...");
+  add_source_options(*command, *arguments);
+  arguments->ranks_given = command->add_option("--ranks", arguments->ranks, "ranks that make every step together")
+                               ->check(CLI::Range(1, 1'000'000))
+                               ->type_name("P");
+  command->add_option("--mode", arguments->mode, "how the ranks decide")
+      ->check(CLI::IsMember({"local", "lockstep"}).description(""))
+      ->type_name("local|lockstep");
+  arguments->steps_given = command->add_option("--steps", arguments->steps, "steps of each rank (default: 10000)")
+                               ->check(CLI::PositiveNumber)
+                               ->type_name("N");
+  command->add_option("--seeds", arguments->seeds, "repeat with so many seeds")
+      ->check(CLI::PositiveNumber)
+      ->type_name("S");
+  command->add_option("--seed", arguments->seed, "the first seed")->type_name("X");
+  command->add_flag("--no-optimum", arguments->no_optimum, "leave out the best possible schedule");
+  command->add_option("--json", arguments->json, "write every run as JSON; - = standard output, without the table")
+      ->type_name("FILE");
+  command
+      ->add_flag("--recommend", arguments->recommend, "print the [queue] and [policy] that would have suited the trace")
+      ->needs("--trace");
+  command->footer(
+      "Time is counted in steps, or in seconds with --trace.\n"
+      "Examples:\n"
+      "  forebay simulate --policy all -R 1.5 -R 3 -R 6\n"
+      "  forebay simulate --policy adaptive,greedy --source outages --on 100 --off 60 --set queue.pool=8\n"
+      "  forebay simulate --policy adaptive,block --ranks 1024 --mode lockstep\n"
+      "  forebay simulate feed.toml --trace run --recommend");
+  command->callback([arguments, &invocation] { invocation.run = [arguments] { return run_simulation(*arguments); }; });
+}
+
+}  // namespace forebay

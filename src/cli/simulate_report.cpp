@@ -1,0 +1,162 @@
+#include "simulate_report.hpp"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <utility>
+
+namespace forebay {
+namespace {
+
+// Lines of text, formatted one by one.
+class Lines {
+ public:
+  template <typename... Args>
+  void operator()(fmt::format_string<Args...> format, Args&&... args) {
+    fmt::format_to(std::back_inserter(text_), format, std::forward<Args>(args)...);
+    text_ += '\n';
+  }
+  [[nodiscard]] std::string take() { return std::move(text_); }
+
+ private:
+  std::string text_;
+};
+
+// Runs that differ in their seed only.
+using Seeds = std::vector<const SimulatedRun*>;
+
+std::vector<Seeds> by_scenario(const std::vector<SimulatedRun>& runs) {
+  std::vector<Seeds> groups;
+  std::map<std::pair<double, std::string>, std::size_t> known;
+  for (const SimulatedRun& run : runs) {
+    const auto [at, is_new] = known.try_emplace({run.ratio, run.scenario.policy.name}, groups.size());
+    if (is_new) groups.emplace_back();
+    groups[at->second].push_back(&run);
+  }
+  return groups;
+}
+
+template <typename Value>
+double mean(const Seeds& seeds, Value value) {
+  double sum = 0;
+  for (const SimulatedRun* run : seeds) sum += static_cast<double>(value(*run));
+  return sum / static_cast<double>(seeds.size());
+}
+
+template <typename Value>
+double most(const Seeds& seeds, Value value) {
+  double most = 0;
+  for (const SimulatedRun* run : seeds) most = std::max(most, static_cast<double>(value(*run)));
+  return most;
+}
+
+double stall_share(const Outcome& outcome) { return outcome.stall_s / outcome.wall_s; }
+
+// Waiting buys evenness, so a policy that stalls has no ratio to the best schedule without a stall.
+double ratio_to_optimum(const SimulatedRun& run) {
+  const bool comparable = run.optimum > 0 && stall_share(run.outcome) < 1e-3;
+  return comparable ? run.outcome.evenness / run.optimum : 0;
+}
+
+void add_row(Lines& line, const Seeds& seeds) {
+  const auto outcome = [](auto member) { return [member](const SimulatedRun& run) { return run.outcome.*member; }; };
+  const double ratio = mean(seeds, ratio_to_optimum);
+  const std::string evenness =
+      ratio > 0 ? fmt::format("{:9.3f} {:7.3f}", ratio, most(seeds, ratio_to_optimum)) : fmt::format("{:>17}", "-");
+  line("{:<13} {:>6.2f} {:>7.2f} {:>8.2f} {:>7.3f} {:>8.3f} {} {:>5.0f} {:>5.0f} {:>6.0f} {:>6.0f} {:>7.1f}",
+       seeds.front()->scenario.policy.name, seeds.front()->ratio, 100 * mean(seeds, outcome(&Outcome::fresh_fraction)),
+       100 * mean(seeds, [](const SimulatedRun& run) { return run.outcome.fresh_fraction / run.possible; }),
+       100 * mean(seeds, [](const SimulatedRun& run) { return stall_share(run.outcome); }),
+       mean(seeds, outcome(&Outcome::evenness)), evenness, mean(seeds, outcome(&Outcome::uses_p50)),
+       mean(seeds, outcome(&Outcome::uses_p99)), most(seeds, outcome(&Outcome::uses_max)),
+       most(seeds, outcome(&Outcome::longest_run)), mean(seeds, outcome(&Outcome::mean_depth)));
+}
+
+nlohmann::json to_json(const SimulatedRun& run) {
+  const Scenario& scenario = run.scenario;
+  const Outcome& outcome = run.outcome;
+  nlohmann::json json{{"policy", scenario.policy.name},
+                      {"source", to_string(scenario.sources.front()->kind)},
+                      {"R", run.ratio},
+                      {"capacity", scenario.queue.capacity},
+                      {"pool", scenario.queue.pool},
+                      {"pick", scenario.policy.pick == Pick::current ? "current" : "least_used"},
+                      {"max_uses", scenario.policy.max_uses},
+                      {"mode", scenario.mpi.mode == MpiMode::local ? "local" : "lockstep"},
+                      {"ranks", scenario.ranks},
+                      {"seed", scenario.seed},
+                      {"steps", outcome.steps},
+                      {"fresh", outcome.fresh},
+                      {"reused", outcome.reused},
+                      {"fresh_fraction", outcome.fresh_fraction},
+                      {"possible_fresh_fraction", run.possible},
+                      {"stall_s", outcome.stall_s},
+                      {"wall_s", outcome.wall_s},
+                      {"exhausted_steps", outcome.exhausted_steps},
+                      {"produced", outcome.produced},
+                      {"left", outcome.left},
+                      {"mean_depth", outcome.mean_depth},
+                      {"evenness", outcome.evenness},
+                      {"uses_p50", outcome.uses_p50},
+                      {"uses_p99", outcome.uses_p99},
+                      {"uses_max", outcome.uses_max},
+                      {"longest_run", outcome.longest_run}};
+  if (run.optimum > 0) json["optimum"] = run.optimum;
+  if (ratio_to_optimum(run) > 0) json["ratio_to_optimum"] = ratio_to_optimum(run);
+  return json;
+}
+
+void add_prediction(Lines& line, const char* what, const Prediction& prediction) {
+  const Outcome& outcome = prediction.outcome;
+  line("# {:<12} {:>7.1f} {:>7.2f} {:>9.2f} {:>5} {:>5} {:>6} {:>6}", what, 100 * outcome.fresh_fraction,
+       100 * stall_share(outcome), outcome.evenness, outcome.uses_p99, outcome.uses_max, outcome.longest_run,
+       prediction.slots());
+}
+
+}  // namespace
+
+std::string simulation_table(const std::vector<SimulatedRun>& runs) {
+  Lines line;
+  line("{:<13} {:>6} {:>7} {:>8} {:>7} {:>8} {:>17} {:>17} {:>6} {:>7}", "", "", "fresh", "of the", "stall", "sum of",
+       "to the optimum", "uses per batch", "in a", "");
+  line("{:<13} {:>6} {:>7} {:>8} {:>7} {:>8} {:>9} {:>7} {:>5} {:>5} {:>6} {:>6} {:>7}", "policy", "R", "%", "arrived",
+       "%", "u^2/step", "mean", "worst", "p50", "p99", "most", "row", "depth");
+  for (const Seeds& seeds : by_scenario(runs)) add_row(line, seeds);
+  return line.take();
+}
+
+std::string simulation_json(const std::vector<SimulatedRun>& runs) {
+  auto json = nlohmann::json::array();
+  for (const SimulatedRun& run : runs) json.push_back(to_json(run));
+  return json.dump(1);
+}
+
+std::string recommendation_text(const Recommendation& recommendation, const std::vector<Trace>& traces) {
+  Lines line;
+  const Prediction& best = recommendation.recommended;
+  const Trace& trace = traces.front();
+  const double stall = trace.wall_s > 0 ? trace.stall_s / trace.wall_s : 0;
+  line("# From {} steps of {} {}: lambda {:.2f} batches/s, mu {:.2f} steps/s, R {:.2f}.", trace.steps, traces.size(),
+       traces.size() == 1 ? "rank" : "ranks", 1 / trace.mean_work_s, 1 / trace.mean_step_s,
+       trace.mean_work_s / trace.mean_step_s);
+  line("[queue]\ncapacity = {}\npool = {}\n", best.queue.capacity, best.queue.pool);
+  line("[policy]\nname = \"{}\"\npick = \"{}\"\nmax_uses = {}\n", best.policy.name,
+       best.policy.pick == Pick::current ? "current" : "least_used", best.policy.max_uses);
+  line("# predicted    fresh %  stall %  u^2/step   p99  most in row  slots");
+  line("# {:<12} {:>7.1f} {:>7.2f} {:>9} {:>5} {:>5} {:>6} {:>6}", "recorded",
+       100 * static_cast<double>(trace.fresh) / static_cast<double>(trace.steps), 100 * stall, "-", trace.uses_p99,
+       trace.uses_max, "-", "-");
+  add_prediction(line, "configured", recommendation.configured);
+  add_prediction(line, "recommended", best);
+  if (recommendation.capped.policy.max_uses > 0) {
+    add_prediction(line, fmt::format("max_uses {}", recommendation.capped.policy.max_uses).c_str(),
+                   recommendation.capped);
+  }
+  return line.take();
+}
+
+}  // namespace forebay

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "simulate/recommend.hpp"
+#include "simulate/simulation.hpp"
+#include "simulate/trace.hpp"
+
+namespace forebay {
+
+// One simulated run, and what was possible.
+struct SimulatedRun {
+  Scenario scenario;
+  double ratio = 0;  // R; of a trace as it was recorded
+  Outcome outcome;
+  double possible = 0;  // fresh fraction of a policy that takes every batch at once
+  double optimum = 0;   // least sum of uses^2 / steps with one resident batch and without a stall; 0: not computed
+};
+
+// A line per policy and R; several seeds are averaged, and the worst ratio to the optimum stands beside it.
+[[nodiscard]] std::string simulation_table(const std::vector<SimulatedRun>& runs);
+// Every run with its scenario, as one JSON document.
+[[nodiscard]] std::string simulation_json(const std::vector<SimulatedRun>& runs);
+
+// [queue] and [policy] to paste into a configuration, and what they would change.
+[[nodiscard]] std::string recommendation_text(const Recommendation& recommendation, const std::vector<Trace>& traces);
+
+}  // namespace forebay

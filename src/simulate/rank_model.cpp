@@ -1,0 +1,112 @@
+#include "rank_model.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include <forebay/error.hpp>
+
+namespace forebay {
+
+RankModel::RankModel(const QueueOptions& queue, const PolicyOptions& rules, Source source, UseTally& tally)
+    : tally_(tally),
+      source_(std::move(source)),
+      max_wait_s_(rules.max_wait_ms / 1000),
+      finished_(source_.finish(0)),
+      capacity_(static_cast<std::uint32_t>(queue.capacity)),
+      pool_size_(static_cast<std::uint32_t>(queue.pool)),
+      pick_(rules.pick) {
+  pool_.reserve(pool_size_);
+}
+
+void RankModel::publish(double now) {
+  while (finished_ <= now) {
+    ++produced_;
+    if (++depth_ < capacity_) {
+      finished_ = source_.finish(finished_);
+    } else {
+      full_since_ = finished_;
+      finished_ = kNever;
+    }
+  }
+}
+
+Signals RankModel::observe(double now, double waited) {
+  if (start_s_ < 0) start_s_ = now;
+  publish(now);
+  const bool full = depth_ == capacity_;
+  return {.step = steps_,
+          .depth = depth_,
+          .capacity = capacity_,
+          .uses = pool_.empty() ? 0 : pool_[pick_resident(pick_, pool_)].uses,
+          .produced = produced_,
+          .now_s = now - start_s_,
+          .blocked_s = blocked_s_ + (full ? now - std::max(full_since_, start_s_) : 0),
+          .waited_s = waited};
+}
+
+double RankModel::end_of_wait(double asked, double now) const {
+  // Past the bound of max_wait_ms only a policy's own rule still waits: for the next batch.
+  const double bound = asked + max_wait_s_;
+  const double end = now < bound ? std::min(bound, finished_) : finished_;
+  if (end == kNever) throw Error("simulation: the policy waits although the queue is full");
+  return end;
+}
+
+RankModel::Served RankModel::step(Policy& policy, double asked) {
+  double now = asked;
+  const std::uint32_t depth = observe(now).depth;
+  for (;;) {
+    // Adding up doubles must not end the wait a rounding error short of max_wait_ms.
+    const double waited = now < asked + max_wait_s_ ? now - asked : std::max(now - asked, max_wait_s_);
+    const Signals signals = observe(now, waited);
+    const Decision decision = policy.decide(signals);
+    if (decision == Decision::wait) {
+      now = end_of_wait(asked, now);
+    } else if (decision == Decision::fresh && signals.depth == 0) {
+      now = finished_;
+    } else {
+      policy.served(decision, signals);
+      Served served = serve(decision, asked, now);
+      served.depth = depth;
+      return served;
+    }
+  }
+}
+
+RankModel::Served RankModel::serve(Decision decision, double asked, double now) {
+  const std::uint32_t depth = observe(now).depth;
+  ++steps_;
+  if (decision == Decision::reuse) {
+    Resident& resident = pool_[pick_resident(pick_, pool_)];
+    ++resident.uses;
+    served_from(resident.turn);
+    return {decision, depth, now - asked};
+  }
+  if (depth_ == 0) now = finished_;
+  publish(now);
+  if (depth_ == capacity_) {
+    blocked_s_ += now - std::max(full_since_, start_s_);
+    finished_ = source_.finish(now);
+  }
+  --depth_;
+  if (pool_.size() == pool_size_) {
+    tally_.retired(pool_.front().uses);
+    pool_.erase(pool_.begin());
+  }
+  pool_.push_back({.uses = 1, .turn = ++fresh_});
+  served_from(fresh_);
+  return {Decision::fresh, depth, now - asked};
+}
+
+void RankModel::served_from(std::uint64_t turn) {
+  run_ = turn == last_turn_ ? run_ + 1 : 1;
+  last_turn_ = turn;
+  tally_.run(run_);
+}
+
+void RankModel::finish() {
+  for (const Resident& resident : pool_) tally_.retired(resident.uses);
+  pool_.clear();
+}
+
+}  // namespace forebay

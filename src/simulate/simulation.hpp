@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include <forebay/options.hpp>
+#include <forebay/policy.hpp>
+
+#include "source.hpp"
+
+namespace forebay {
+
+// What is simulated: a job of ranks that make every step together, because each step ends with an all-reduce.
+struct Scenario {
+  QueueOptions queue;
+  PolicyOptions policy;
+  MpiOptions mpi;  // mode, lag
+  std::uint64_t ranks = 1;
+  std::uint64_t steps = 10'000;
+  std::uint64_t seed = 1;
+  // What produces for rank r: sources[r mod size]. Not empty.
+  std::vector<std::shared_ptr<const SourceSpec>> sources;
+  // Seconds of compute of step k: step_s[k mod size]. Not empty, all > 0.
+  std::vector<double> step_s{1.0};
+};
+
+// What came of it. Counts are sums over ranks, times those of the job.
+struct Outcome {
+  std::uint64_t steps = 0;  // of each rank
+  std::uint64_t fresh = 0;
+  std::uint64_t reused = 0;
+  std::uint64_t exhausted_steps = 0;  // that found the queue empty
+  std::uint64_t produced = 0;
+  std::uint64_t left = 0;  // batches ready at the end
+  double fresh_fraction = 0;
+  double stall_s = 0;  // after the first batch: time in which a rank waited and with it all others
+  double wall_s = 0;
+  double mean_depth = 0;  // when a batch was asked for
+  double evenness = 0;    // sum over batches of uses^2 / steps
+  std::uint64_t uses_p50 = 0;
+  std::uint64_t uses_p99 = 0;
+  std::uint64_t uses_max = 0;
+  std::uint64_t longest_run = 0;  // steps in a row from one batch
+};
+
+// Runs the scenario with policies of `registry`, in virtual time: no thread, no clock, the same result every time.
+// Throws ConfigError for a scenario that makes no sense, and what policies throw.
+[[nodiscard]] Outcome simulate(const Scenario& scenario, const PolicyRegistry& registry);
+
+// Batches that a rank's source has delivered when each step is served, if every batch is taken at once: what
+// best_schedule() wants. Steps are those of `scenario` without any stall.
+[[nodiscard]] std::vector<std::uint64_t> arrivals(const Scenario& scenario, std::uint64_t rank = 0);
+
+}  // namespace forebay

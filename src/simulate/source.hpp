@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include <forebay/random.hpp>
+
+namespace forebay {
+
+// How the work of a source is distributed over time.
+enum class SourceKind : std::uint8_t {
+  constant,     // every batch takes the mean
+  exponential,  // independent, exponentially distributed
+  lognormal,    // independent, lognormal with deviation `sigma` of the logarithm
+  gamma,        // independent, gamma with coefficient of variation `cv`
+  outages,      // constant while on, nothing while off; lengths of on and off are exponentially distributed
+  contention,   // constant, `slowdown` times slower in the second part of every period
+  trace,        // as recorded, over and over
+};
+
+[[nodiscard]] std::string_view to_string(SourceKind kind) noexcept;
+
+// What one rank's producer does. Times are seconds of virtual time.
+struct SourceSpec {
+  SourceKind kind = SourceKind::constant;
+  double mean_s = 1;         // seconds per batch in the long run, with outages and contention in it
+  double sigma = 1;          // lognormal
+  double cv = 1;             // gamma
+  double on_s = 100;         // outages: mean length of a time with production, contention: first part of a period
+  double off_s = 100;        // outages: mean length of an outage, contention: second part of a period
+  double slowdown = 4;       // contention
+  std::vector<double> work;  // trace: seconds of work per batch; not empty, sum > 0
+  bool anywhere = false;     // trace: begin at a batch that depends on the seed, not at the first
+};
+
+// One rank's producer: says when batches are finished. The n-th batch of a (spec, seed) takes the same work whenever
+// it is begun, so policies can be compared over the same source. Outages and contention happen at times of their own,
+// whatever is being worked on.
+class Source {
+ public:
+  // Throws ConfigError naming the field that makes no sense.
+  Source(std::shared_ptr<const SourceSpec> spec, std::uint64_t seed);
+
+  // When the next batch is finished if its work begins at `start`. REQUIRES: starts do not decrease.
+  [[nodiscard]] double finish(double start);
+
+ private:
+  [[nodiscard]] double standard_gamma();
+  [[nodiscard]] double standard_normal();
+  [[nodiscard]] double exponential(double mean);
+  // The time at which `work` is done when it is slowed down by `off_pace` (0 = stopped) in every second phase.
+  [[nodiscard]] double through_phases(double start, double work, double off_pace);
+  void next_phase();
+
+  std::shared_ptr<const SourceSpec> spec_;
+  Random random_;
+  Random phases_;
+  std::size_t recorded_ = 0;  // trace: next batch
+  double phase_end_ = 0;
+  bool on_ = false;
+};
+
+}  // namespace forebay

@@ -1,0 +1,178 @@
+#include "trace.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include <forebay/error.hpp>
+
+#include "use_tally.hpp"
+
+namespace forebay {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The keys of a step's line that matter here.
+struct Line {
+  std::uint64_t step = 0;
+  std::uint64_t epoch = 0;
+  std::uint64_t batch = 0;
+  std::uint64_t use_index = 0;
+  std::uint64_t depth = 0;
+  std::uint64_t produced = 0;
+  double t_s = 0;
+  double wait_s = 0;
+  double step_s = 0;
+  double blocked_s = 0;
+};
+
+Line parse(const std::string& text) {
+  const auto json = nlohmann::json::parse(text);
+  return {.step = json.at("step"),
+          .epoch = json.at("epoch"),
+          .batch = json.at("batch"),
+          .use_index = json.at("use_index"),
+          .depth = json.at("depth"),
+          .produced = json.at("produced"),
+          .t_s = json.at("t_s"),
+          .wait_s = json.at("wait_s"),
+          .step_s = json.at("step_s"),
+          .blocked_s = json.at("blocked_producer_s")};
+}
+
+std::vector<Line> read_lines(const fs::path& file) {
+  std::ifstream in(file);
+  if (!in) throw Error("cannot read " + file.string() + ": is it the steps.RANK.jsonl of a run?");
+  std::vector<Line> lines;
+  std::string text;
+  for (std::size_t number = 1; std::getline(in, text); ++number) {
+    try {
+      lines.push_back(parse(text));
+    } catch (const nlohmann::json::exception& error) {
+      if (in.peek() == std::char_traits<char>::eof()) break;  // the run was killed while it wrote
+      throw Error(file.string() + ":" + std::to_string(number) +
+                  ": not a step of Forebay's telemetry: " + error.what());
+    }
+    if (lines.size() > 1 && lines.back().step <= lines[lines.size() - 2].step) {
+      throw Error(file.string() + ":" + std::to_string(number) + ": steps go backwards: two runs in one file?");
+    }
+  }
+  return lines;
+}
+
+// Work is counted on the producer's own clock, which stands still while the queue is full.
+double own_time(const Line& line) { return line.t_s - line.blocked_s; }
+
+std::vector<double> work_of(const std::vector<Line>& lines) {
+  // What was ready before the first step was made at no known time: it is there at once.
+  std::vector<double> work(lines.front().produced, 0.0);
+  double last = own_time(lines.front());
+  for (std::size_t i = 1; i < lines.size(); ++i) {
+    const std::uint64_t batches = lines[i].produced - std::min(lines[i].produced, lines[i - 1].produced);
+    const double from = own_time(lines[i - 1]);
+    const double span = std::max(0.0, own_time(lines[i]) - from);
+    for (std::uint64_t batch = 0; batch < batches; ++batch) {
+      const double at = std::max(last, from + span * (static_cast<double>(batch) + 0.5) / static_cast<double>(batches));
+      work.push_back(at - last);
+      last = at;
+    }
+  }
+  return work;
+}
+
+// Seconds of the producer's own time, and the batches made in it, from the first step to the last that found new ones.
+std::pair<double, std::uint64_t> production_of(const std::vector<Line>& lines) {
+  if (lines.empty()) return {0, 0};
+  const auto last = std::ranges::find(lines, lines.back().produced, &Line::produced);
+  return {own_time(*last) - own_time(lines.front()), last->produced - lines.front().produced};
+}
+
+// The compute of a step is written with the step after it.
+std::vector<double> steps_of(const std::vector<Line>& lines) {
+  std::vector<double> steps;
+  steps.reserve(lines.size());
+  for (std::size_t i = 1; i < lines.size(); ++i) {
+    if (lines[i].step_s > 0) steps.push_back(lines[i].step_s);
+  }
+  return steps;
+}
+
+void add_what_was_served(const std::vector<Line>& lines, Trace& trace) {
+  std::map<std::pair<std::uint64_t, std::uint64_t>, std::uint64_t> uses;
+  for (const Line& line : lines) {
+    trace.fresh += line.use_index == 0 ? 1 : 0;
+    trace.most_depth = std::max(trace.most_depth, line.depth);
+    ++uses[{line.epoch, line.batch}];
+    if (&line != &lines.front()) trace.stall_s += line.wait_s;
+  }
+  UseTally tally;
+  for (const auto& [batch, count] : uses) tally.retired(count);
+  trace.steps = lines.size();
+  trace.uses_p99 = tally.percentile(0.99);
+  trace.uses_max = tally.max();
+  trace.wall_s = lines.back().t_s;
+}
+
+Trace trace_of(const fs::path& file, std::uint64_t rank) {
+  const std::vector<Line> lines = read_lines(file);
+  auto source = std::make_shared<SourceSpec>();
+  source->kind = SourceKind::trace;
+  Trace trace;
+  trace.rank = rank;
+  if (lines.size() >= 2) {
+    source->work = work_of(lines);
+    trace.step_s = steps_of(lines);
+  }
+  const auto [own, made] = production_of(lines);
+  if (made == 0 || own <= 0 || trace.step_s.empty()) {
+    throw Error(file.string() + " has too little in it: a trace needs steps during which batches were made ready" +
+                " (a longer run, with telemetry.per_step = true)");
+  }
+  trace.mean_work_s = own / static_cast<double>(made);
+  source->mean_s = trace.mean_work_s;
+  trace.source = std::move(source);
+  double sum = 0;
+  for (const double step : trace.step_s) sum += step;
+  trace.mean_step_s = sum / static_cast<double>(trace.step_s.size());
+  add_what_was_served(lines, trace);
+  return trace;
+}
+
+// RANK of "steps.RANK.jsonl".
+std::optional<std::uint64_t> rank_of(const fs::path& file) {
+  unsigned rank = 0;
+  int read = 0;
+  const std::string name = file.filename().string();
+  if (std::sscanf(name.c_str(), "steps.%9u.jsonl%n", &rank, &read) != 1) return std::nullopt;
+  return static_cast<std::size_t>(read) == name.size() ? std::optional<std::uint64_t>(rank) : std::nullopt;
+}
+
+}  // namespace
+
+std::vector<Trace> read_traces(const fs::path& path) {
+  std::map<std::uint64_t, fs::path> files;
+  if (fs::is_directory(path)) {
+    for (const auto& entry : fs::directory_iterator(path)) {
+      if (const auto rank = rank_of(entry.path())) files.emplace(*rank, entry.path());
+    }
+    if (files.empty()) {
+      throw Error(path.string() + " has no steps.RANK.jsonl: name the telemetry.dir of a run that had " +
+                  "telemetry.per_step = true");
+    }
+  } else {
+    files.emplace(rank_of(path).value_or(0), path);
+  }
+  std::vector<Trace> traces;
+  traces.reserve(files.size());
+  for (const auto& [rank, file] : files) traces.push_back(trace_of(file, rank));
+  return traces;
+}
+
+}  // namespace forebay
