@@ -9,6 +9,7 @@
 
 #include "feeder_impl.hpp"
 #include "startup.hpp"
+#include "telemetry/run_directory.hpp"
 
 namespace forebay {
 namespace {
@@ -92,6 +93,7 @@ void Feeder::Impl::start_production() {
   const std::string& dir = options_.telemetry.dir;
   const std::uint32_t rank = communicator_->rank();
   console_ = std::make_unique<ConsoleLog>(rank, options_.telemetry.live);
+  prepare_run_directory(dir, rank, communicator_->size());
   quarantine_ = std::make_unique<QuarantineLog>(dir, rank, *console_);
   if (rank == 0) {
     for (const Skipped& skipped : dataset_->skipped()) {
