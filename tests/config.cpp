@@ -81,12 +81,12 @@ TEST_CASE("every key is in the schema") {
   [[maybe_unused]] const auto& [t1, t2, t3, t4, t5, t6, t7, t8, t9, t10, t11, t12, t13] = transform;
   [[maybe_unused]] const auto& [w1, w2, w3] = workers;
   [[maybe_unused]] const auto& [q1, q2, q3] = queue;
-  [[maybe_unused]] const auto& [p1, p2, p3, p4, p5, p6, p7, p8, p9, p10] = policy;
+  [[maybe_unused]] const auto& [p1, p2, p3, p4, p5, p6, p7, p8, p9, p10, p11] = policy;
   [[maybe_unused]] const auto& [m1, m2, m3, m4] = mpi;
   [[maybe_unused]] const auto& [s1, s2, s3, s4, s5, s6, s7, s8] = storage;
-  [[maybe_unused]] const auto& [l1, l2, l3, l4] = telemetry;
+  [[maybe_unused]] const auto& [l1, l2, l3, l4, l5] = telemetry;
   [[maybe_unused]] const auto& [e1, e2, e3] = trainer;
-  CHECK(config::keys().size() == 4 + 3 + 9 + 13 + 3 + 3 + 10 + 4 + 8 + 4 + 3);
+  CHECK(config::keys().size() == 4 + 3 + 9 + 13 + 3 + 3 + 11 + 4 + 8 + 5 + 3);
 }
 
 TEST_CASE("values of every kind") {
@@ -236,6 +236,12 @@ TEST_CASE("combinations are refused where they were written") {
   CHECK(contains(refusal("[transform]\nscale = [0.5, 0.1]"), "feed.toml:2:9: transform.scale = [0.5, 0.1]"));
   CHECK(contains(refusal("[transform]\nratio = [2, 1]"), "the smallest must come first"));
   CHECK(contains(refusal("[transform]\nsize = [16384, 16384]\n[dataset]\nbatch_size = 1048576"), "TiB of memory"));
+}
+
+TEST_CASE("replay needs a recording") {
+  CHECK(contains(refusal("[policy]\nname = \"replay\""),
+                 "feed.toml:2:8: policy.name = \"replay\" needs policy.recording"));
+  CHECK(with({"policy.name=replay", "policy.recording=run"}).policy.recording == "run");
 }
 
 TEST_CASE("what is not available yet is said plainly") {

@@ -4,113 +4,26 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <map>
 #include <set>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include <nlohmann/json.hpp>
 
 #include "process.hpp"
-#include "support.hpp"
+#include "workplace.hpp"
 
 namespace forebay {
 namespace {
 
 namespace fs = std::filesystem;
+using testing::forebay_command;
+using testing::Outcome;
 using testing::Process;
+using testing::rank_counts;
 using testing::read_text;
-using testing::TemporaryDirectory;
+using testing::Workplace;
 using Json = nlohmann::json;
-
-struct Outcome {
-  int code;
-  std::string output;
-};
-
-std::vector<std::string> forebay_command([[maybe_unused]] int ranks, const std::vector<std::string>& arguments) {
-  std::vector<std::string> command;
-#ifdef FOREBAY_MPIEXEC
-  if (ranks > 1) {
-    command = {FOREBAY_MPIEXEC, "-n",  std::to_string(ranks), "--oversubscribe", "--bind-to", "none",
-               "--mca",         "btl", "self,vader"};
-  }
-#endif
-  command.emplace_back(FOREBAY_COMMAND);
-  command.insert(command.end(), arguments.begin(), arguments.end());
-  return command;
-}
-
-std::vector<int> rank_counts() {
-#ifdef FOREBAY_MPIEXEC
-  return {1, 2, 4};
-#else
-  return {1};
-#endif
-}
-
-Outcome run(const fs::path& dir, int ranks, const std::vector<std::string>& arguments) {
-  static int count = 0;
-  Process process(forebay_command(ranks, arguments), dir / ("output." + std::to_string(count++)));
-  const int code = process.wait();
-  return {code, process.output()};
-}
-
-// A generated VOC set and a configuration for it, in a folder of their own.
-struct Workplace {
-  TemporaryDirectory dir;
-  fs::path config = dir / "feed.toml";
-
-  explicit Workplace(const std::string& more = "") {
-    const auto made = run(dir.path(), 1,
-                          {"make-dataset", (dir / "data").string(), "--images", "40", "--classes", "4", "--seed", "3",
-                           "--size", "96x72"});
-    REQUIRE_MESSAGE(made.code == 0, made.output);
-    std::ofstream(config) << "seed = 5\n"
-                             "[dataset]\nformat = \"voc\"\npath = \""
-                          << (dir / "data").string()
-                          << "\"\nbatch_size = 4\ndrop_last = false\n"
-                             "[transform]\nsize = [24, 32]\n"
-                             "[workers]\nio = 3\ndecode = 2\n"
-                             "[queue]\ncapacity = 4\n"
-                             "[telemetry]\ninterval_s = 0\n"
-                             "[trainer]\nstep_ms = 0\n"
-                          << more;
-  }
-
-  Outcome feed(int ranks, const std::string& name, std::vector<std::string> more = {}) {
-    std::vector<std::string> arguments{"feed",      config.string(),
-                                       "--log-ids", (dir / name).string(),
-                                       "--summary", (dir / (name + ".json")).string(),
-                                       "--set",     "telemetry.dir=\"" + (dir / (name + ".run")).string() + "\""};
-    arguments.insert(arguments.end(), more.begin(), more.end());
-    return run(dir.path(), ranks, arguments);
-  }
-  // Lines of the id logs of all ranks.
-  std::vector<Json> served(const std::string& name) const {
-    std::vector<Json> lines;
-    for (const auto& file : fs::directory_iterator(dir / name)) {
-      std::ifstream in(file.path());
-      for (std::string line; std::getline(in, line);) lines.push_back(Json::parse(line));
-    }
-    return lines;
-  }
-  // Fresh batches as (epoch, batch) -> hash; each must appear once.
-  std::map<std::pair<int, int>, std::string> hashes(const std::string& name) const {
-    std::map<std::pair<int, int>, std::string> found;
-    for (const Json& line : served(name)) {
-      if (line.at("use_index") != 0 || line.at("ids").empty()) continue;
-      const bool is_new = found
-                              .emplace(std::pair(line.at("epoch").get<int>(), line.at("batch").get<int>()),
-                                       line.at("hash").get<std::string>())
-                              .second;
-      CHECK(is_new);
-    }
-    return found;
-  }
-  Json summary(const std::string& name) const { return Json::parse(read_text(dir / (name + ".json"))); }
-};
 
 TEST_CASE("the same batches, bit for bit, for any number of ranks and threads and again with the same seed") {
   Workplace place;

@@ -28,6 +28,7 @@ TEST_CASE("next() does not allocate: fresh or reused, with telemetry, under ever
     options.queue.pool = 3;
     options.run.steps = 400;
     options.telemetry.dir = (dir / policy).string();
+    options.policy.recording = (dir / "greedy").string();  // replay comes after it
     Feeder feeder(options, Parts{.dataset = std::make_shared<MemoryDataset>(200)});
     std::uint64_t fresh = 0;
     std::size_t allocations = 0;

@@ -1,16 +1,22 @@
 #include "mpi_main.hpp"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
+#include <chrono>
+#include <fstream>
 #include <map>
 #include <memory>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
+#include <forebay/detail/recording.hpp>
 #include <forebay/feeder.hpp>
 
 #include "memory_dataset.hpp"
+#include "support.hpp"
 
 namespace forebay {
 namespace {
@@ -138,6 +144,58 @@ TEST_CASE("evaluation: every sample once, ranks that have none left get empty ba
     feeder.close();
     CHECK(everybodys(served) == alone(options, size));
   }
+}
+
+// epoch, batch and use_index of each step.
+std::vector<std::array<std::uint64_t, 3>> steps_of(const Options& options) {
+  Feeder feeder(options, world(), parts(61));
+  std::vector<std::array<std::uint64_t, 3>> steps;
+  while (auto batch = feeder.next()) {
+    steps.push_back({batch->epoch(), batch->batch(), batch->use_index()});
+    std::this_thread::sleep_for(std::chrono::microseconds(50));  // compute: a spinning trainer cannot be recorded
+  }
+  return steps;
+}
+
+TEST_CASE("a run is repeated on every rank, and ends for all where the shortest recording does") {
+  const auto communicator = world().duplicate();
+  const testing::TemporaryDirectory mine;
+  const std::string dir = communicator->all_gather(mine.path().string())[0];
+  const std::uint32_t rank = world().rank();
+  for (const EpochEnd epoch_end : {EpochEnd::next, EpochEnd::reuse}) {
+    Options options = memory_options(4);
+    options.policy.name = "greedy";
+    options.policy.pick = Pick::least_used;
+    options.queue.pool = 3;
+    options.run.epochs = 4;
+    options.mpi.epoch_end = epoch_end;
+    options.storage.latency_ms = rank == 0 ? 0.2 : 1;
+    options.storage.jitter = 2;
+    options.telemetry.dir = dir + (epoch_end == EpochEnd::next ? "/next" : "/reuse");
+    const auto recorded = steps_of(options);
+
+    Options again = options;
+    again.policy.name = "replay";
+    again.policy.recording = options.telemetry.dir;
+    again.telemetry.dir = "";
+    again.storage.latency_ms = rank == 0 ? 0.5 : 0;
+    CHECK(steps_of(again) == recorded);
+
+    // As if the ranks were killed one after the other.
+    const std::uint64_t left = 10 + 7 * ((rank + 1) % world().size());
+    const auto file = recording_file(options.telemetry.dir, rank);
+    Recording recording = read_recording(file);
+    CHECK(recording.fresh.size() == recorded.size());
+    REQUIRE(recorded.size() > left);
+    std::ofstream(file, std::ios::trunc) << header_line(recording.header);
+    for (std::uint64_t step = 0; step < left; ++step) {
+      const std::vector<std::uint64_t> run{recording.fresh[step] ? 1U : 0U, recording.fresh[step] ? 0U : 1U};
+      std::ofstream(file, std::ios::app) << decisions_line(step, run);
+    }
+    const auto cut = steps_of(again);
+    CHECK(cut == decltype(recorded)(recorded.begin(), recorded.begin() + 10));
+  }
+  CHECK(communicator->close(10));
 }
 
 TEST_CASE("a stop on one rank ends all ranks at the same step, also those that would wait") {

@@ -7,10 +7,12 @@
 #include <vector>
 
 #include <forebay/config.hpp>
+#include <forebay/detail/recording.hpp>
 #include <forebay/error.hpp>
 #include <forebay/policy.hpp>
 
 #include "main.hpp"
+#include "support.hpp"
 
 namespace forebay {
 namespace {
@@ -223,13 +225,26 @@ TEST_CASE("pick_resident") {
   CHECK(pick_resident(Pick::current, std::span(residents).first(1)) == 0);
 }
 
+TEST_CASE("replay: does what was recorded of each step, and never waits beyond the recording") {
+  const testing::TemporaryDirectory dir;
+  const std::vector<std::uint64_t> runs{1, 2, 2};
+  std::ofstream(recording_file(dir.path(), 0)) << header_line({}) << decisions_line(0, runs);
+  // A folder is as good as the file of its rank 0.
+  for (const std::string& recording : {recording_file(dir.path(), 0).string(), dir.path().string()}) {
+    const PolicyOptions options{.name = "replay", .recording = recording};
+    CHECK(decisions(options, 4, {4, 4, 4, 0, 0}) == "FRRFF");
+    CHECK(decisions(options, 4, {0, 0, 1, 1, 1, 1, 0, 2}) == "FRRFFFRF");
+  }
+  CHECK_THROWS_WITH_AS(make({.name = "replay"}), doctest::Contains("needs policy.recording"), ConfigError);
+}
+
 TEST_CASE("registry: knows the policies of this folder and says so when asked for another") {
   const PolicyRegistry registry = PolicyRegistry::builtin();
   for (const std::string name : {"block", "interval", "greedy", "watermark", "proportional"}) {
     CHECK(registry.make({.name = name}) != nullptr);
   }
   CHECK_THROWS_WITH_AS(static_cast<void>(registry.make({.name = "greddy"})),
-                       doctest::Contains("policy.name = \"greddy\": there is no such policy; known policies: block, "),
+                       doctest::Contains("policy.name = \"greddy\": there is no such policy; known policies: adaptive, block, "),
                        ConfigError);
 }
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <fstream>
 #include <limits>
 #include <memory>
 #include <set>
@@ -11,10 +12,12 @@
 #include <string>
 #include <vector>
 
+#include <forebay/detail/recording.hpp>
 #include <forebay/policy.hpp>
 #include <forebay/random.hpp>
 
 #include "main.hpp"
+#include "support.hpp"
 
 namespace forebay {
 namespace {
@@ -25,7 +28,7 @@ constexpr std::array kCapacities{1U, 2U, 3U, 16U, 64U};
 constexpr std::array kRatios{0.2, 0.5, 0.95, 1.0, 1.5, 3.0, 10.0, 50.0};  // R: seconds of work per batch
 
 // These may wait for a batch by their own rule; every other policy must not.
-const std::set<std::string> kBlocking{"block", "interval"};
+const std::set<std::string> kBlocking{"block", "interval", "replay"};
 
 enum class Source : std::uint8_t { constant, exponential, bursty, on_off };
 constexpr std::array kSources{Source::constant, Source::exponential, Source::bursty, Source::on_off};
@@ -177,10 +180,28 @@ class Simulation {
   Outcome outcome_;
 };
 
+// What replay follows here: greedy's decisions behind a source at half the trainer's speed.
+const std::string& recording() {
+  static const testing::TemporaryDirectory dir;
+  static const std::string file = [] {
+    const auto greedy = PolicyRegistry::builtin().make({.name = "greedy"});
+    std::vector<std::uint64_t> runs;
+    for (std::uint64_t step = 0; step < kSteps; ++step) {
+      const Signals signals{.step = step, .depth = static_cast<std::uint32_t>(1 - step % 2), .uses = 1};
+      runs.push_back(1);
+      REQUIRE(greedy->decide(signals) == (step % 2 == 0 ? Decision::fresh : Decision::reuse));
+    }
+    std::ofstream(dir / "decisions") << header_line({}) << decisions_line(0, runs);
+    return (dir / "decisions").string();
+  }();
+  return file;
+}
+
 PolicyOptions options_for(const std::string& name) {
   PolicyOptions options;
   options.name = name;
   options.interval = kInterval;
+  if (name == "replay") options.recording = recording();
   return options;
 }
 

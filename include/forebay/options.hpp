@@ -84,6 +84,8 @@ struct PolicyOptions {
   Pick pick = Pick::least_used;
   double max_wait_ms = 0;  // prefer waiting this long over a reuse that exhaustion forces
   double watchdog_s = 60;  // no fresh batch for this long is an error; 0 = never
+  // replay: the telemetry.dir of the run to repeat. A factory gets its rank's file there from the feeder.
+  std::string recording = {};
 };
 
 struct MpiOptions {
@@ -108,6 +110,7 @@ struct StorageOptions {
 struct TelemetryOptions {
   std::string dir = "run";      // "" = write no files
   bool per_step = true;         // one JSON line per step and rank
+  bool decisions = true;        // record which steps were fresh, so that policy "replay" can repeat the run
   double interval_s = 5;        // one line for people this often; 0 = none
   Live live = Live::automatic;  // live status line of rank 0: auto = when standard error is a terminal
 };

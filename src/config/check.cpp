@@ -78,6 +78,12 @@ std::optional<Problem> crossed_marks(const PolicyOptions& policy) {
                                    to_text(policy.high) + ": reuse must start below where it stops"};
 }
 
+std::optional<Problem> missing_recording(const PolicyOptions& policy) {
+  if (policy.name != "replay" || !policy.recording.empty()) return std::nullopt;
+  return Problem{"policy.name",
+                 R"(policy.name = "replay" needs policy.recording: the telemetry.dir of the run to repeat)"};
+}
+
 // Guards the sizes computed later against overflow; whether the memory is there is found out when it is taken.
 std::optional<Problem> oversized(const Options& options) {
   constexpr double kMostBytes = 0x1p45;
@@ -101,6 +107,7 @@ std::optional<Problem> find_problem(const Options& options) {
   if (auto problem = disordered("transform.scale", options.transform.scale)) return problem;
   if (auto problem = disordered("transform.ratio", options.transform.ratio)) return problem;
   if (auto problem = crossed_marks(options.policy)) return problem;
+  if (auto problem = missing_recording(options.policy)) return problem;
   return oversized(options);
 }
 

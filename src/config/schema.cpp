@@ -149,7 +149,7 @@ constexpr std::array kKeys{
         "batches the trainer may hold at once"},
 
     Key{"policy", "name", Text{field<&O::policy, &Rule::name>(), {}},
-        "block | interval | greedy | watermark | proportional"},
+        "block | interval | greedy | watermark | proportional | replay"},
     Key{"policy", "interval", Integer{field<&O::policy, &Rule::interval>(), {1, kMany}},
         "interval: a fresh batch every N steps"},
     Key{"policy", "low", Real{field<&O::policy, &Rule::low>(), kPositiveShare},
@@ -166,6 +166,8 @@ constexpr std::array kKeys{
         "prefer waiting this long over a reuse that exhaustion forces"},
     Key{"policy", "watchdog_s", Real{field<&O::policy, &Rule::watchdog_s>(), kAmount},
         "no fresh batch for this long is an error; 0 = never"},
+    Key{"policy", "recording", Text{field<&O::policy, &Rule::recording>(), {}},
+        "replay: the telemetry.dir of the run to repeat"},
 
     Key{"mpi", "mode", choice<&O::mpi, &Mpi::mode>(kMpiMode), "local | lockstep (not available yet)"},
     Key{"mpi", "lag", Integer{field<&O::mpi, &Mpi::lag>(), {1, 15}}, "steps between a census and its use"},
@@ -192,6 +194,8 @@ constexpr std::array kKeys{
 
     Key{"telemetry", "dir", Text{field<&O::telemetry, &Log::dir>(), {}}, "where the files go; \"\" = no files"},
     Key{"telemetry", "per_step", Flag{field<&O::telemetry, &Log::per_step>()}, "one JSON line per step and rank"},
+    Key{"telemetry", "decisions", Flag{field<&O::telemetry, &Log::decisions>()},
+        "record which steps were fresh, for policy.name = \"replay\""},
     Key{"telemetry", "interval_s", Real{field<&O::telemetry, &Log::interval_s>(), kAmount},
         "one line for people this often; 0 = none"},
     Key{"telemetry", "live", choice<&O::telemetry, &Log::live>(kLive),

@@ -52,7 +52,7 @@ Verdict Coordinator::step(bool stop_requested, std::uint64_t epochs_served) {
   stop_requested_ = stop_requested_ || stop_requested;
   if (wants_to_end()) alert_others();
   census_.post(ballot(epochs_served));
-  if (plan_.steps > 0 && steps_ == plan_.steps) {
+  if (has_made_all_steps()) {
     verdict_ = settle(Verdict::finished);
     return verdict_;
   }
@@ -70,6 +70,10 @@ bool Coordinator::interrupted(bool stop_requested) {
   if (!wants_to_end()) return communicator_.alerted();
   alert_others();
   return true;
+}
+
+bool Coordinator::has_made_all_steps() const noexcept {
+  return (plan_.steps > 0 && steps_ == plan_.steps) || (plan_.most_steps > 0 && steps_ == plan_.most_steps);
 }
 
 Ballot Coordinator::ballot(std::uint64_t epochs_served) const noexcept {

@@ -27,9 +27,10 @@ enum class Verdict : std::uint8_t {
 
 // How long a run is. Equal on all ranks.
 struct RunPlan {
-  std::uint64_t epochs = 1;  // end once all ranks have served so many; ignored when steps > 0
-  std::uint64_t steps = 0;   // > 0: end after so many steps (evaluation knows their number beforehand)
-  std::size_t lag = 2;       // steps between a ballot and its effect
+  std::uint64_t epochs = 1;      // end once all ranks have served so many; ignored when steps > 0
+  std::uint64_t steps = 0;       // > 0: end after so many steps (evaluation knows their number beforehand)
+  std::uint64_t most_steps = 0;  // > 0: end after so many steps at the latest, whatever the other two say
+  std::size_t lag = 2;           // steps between a ballot and its effect
 };
 
 // How many distinct bad samples the job tolerates. Equal on all ranks.
@@ -87,6 +88,7 @@ class Coordinator {
   [[nodiscard]] std::chrono::nanoseconds last_wait() const noexcept { return waited_; }
 
  private:
+  [[nodiscard]] bool has_made_all_steps() const noexcept;
   [[nodiscard]] Ballot ballot(std::uint64_t epochs_served) const noexcept;
   [[nodiscard]] Verdict judge(const Tally& tally);
   [[nodiscard]] Verdict settle(Verdict end);

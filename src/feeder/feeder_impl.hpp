@@ -14,6 +14,7 @@
 #include "coordinator.hpp"
 #include "failure.hpp"
 #include "pipeline.hpp"
+#include "replay.hpp"
 #include "residents.hpp"
 #include "telemetry/console_log.hpp"
 #include "telemetry/quarantine_log.hpp"
@@ -58,6 +59,7 @@ class Feeder::Impl {
   // Construction, in order.
   void agree_on_options();
   void open_dataset_and_order();
+  void agree_on_recording();
   void meet_the_node();
   void start_production();
   void wait_for_first_batch();
@@ -73,6 +75,7 @@ class Feeder::Impl {
   [[nodiscard]] bool agree_to_go_on(Clock::time_point entered);
   [[nodiscard]] Served serve();
   void record(const Served& served, Clock::time_point entered);
+  void say_where_the_recording_ends();
 
   // The policy's decision, or nothing when it failed.
   [[nodiscard]] std::optional<Decision> decide(const Signals& now);
@@ -96,6 +99,8 @@ class Feeder::Impl {
   std::unique_ptr<Communicator> communicator_;
   Parts parts_;
   Clock::time_point constructed_;
+  std::optional<ReplayedRun> replayed_;
+  std::uint64_t recorded_steps_ = 0;  // of the run that this one repeats, on all its ranks; 0 = it repeats none
   std::shared_ptr<const Dataset> dataset_;
   std::optional<Order> order_;
   std::unique_ptr<SharedMemory> node_memory_;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "feeder_impl.hpp"
+#include "telemetry/text.hpp"
 
 namespace forebay {
 namespace {
@@ -43,11 +44,22 @@ bool Feeder::Impl::agree_to_go_on(Clock::time_point entered) {
   if (verdict == Verdict::proceed) return true;
   ended_ = true;
   if (step_ > 0) counters_->finished(seconds(entered - last_return_), seconds(Clock::now() - entered));
+  if (verdict == Verdict::finished) say_where_the_recording_ends();
   if (verdict != Verdict::failed) return false;
   cause_ = coordinator_->cause();
   communicator_->note_failure(cause_);
   if (communicator_->size() == 1 && failure_.happened()) failure_.rethrow();
   throw Error(cause_);
+}
+
+void Feeder::Impl::say_where_the_recording_ends() {
+  if (recorded_steps_ == 0 || step_ < recorded_steps_ || communicator_->rank() != 0) return;
+  const bool is_complete = options_.run.steps > 0
+                               ? step_ >= static_cast<std::uint64_t>(options_.run.steps)
+                               : epochs_completed() >= static_cast<std::uint64_t>(options_.run.epochs);
+  if (is_complete) return;
+  console_->info("the recording in " + printable(options_.policy.recording) + " ends after " + std::to_string(step_) +
+                 " steps, and with it this run");
 }
 
 Feeder::Impl::Served Feeder::Impl::serve() {

@@ -9,6 +9,7 @@
 
 #include "feeder_impl.hpp"
 #include "startup.hpp"
+#include "telemetry/run_directory.hpp"
 
 namespace forebay {
 namespace {
@@ -52,6 +53,7 @@ Feeder::Impl::Impl(Options options, std::unique_ptr<Communicator> communicator, 
       constructed_(Clock::now()) {
   agree_on_options();
   open_dataset_and_order();
+  agree_on_recording();
   meet_the_node();
   together(*communicator_, [this] { start_production(); });
   coordinator_ = std::make_unique<Coordinator>(*communicator_, run_plan(), bad_limit(),
@@ -63,7 +65,10 @@ Feeder::Impl::Impl(Options options, std::unique_ptr<Communicator> communicator, 
 void Feeder::Impl::agree_on_options() {
   together(*communicator_, [this] {
     validate(options_);
-    policy_ = with_rules(parts_.policies.make(options_.policy), options_.policy);
+    const std::uint32_t rank = communicator_->rank();
+    if (is_replay(options_)) replayed_.emplace(options_, rank, communicator_->size());
+    const PolicyOptions rule = policy_options(options_, rank);
+    policy_ = with_rules(parts_.policies.make(rule), rule);
   });
 }
 
@@ -81,6 +86,16 @@ void Feeder::Impl::open_dataset_and_order() {
                               .ranks = communicator_->size()});
 }
 
+// A rank that was killed may have recorded less than the others: all end where the shortest recording does.
+void Feeder::Impl::agree_on_recording() {
+  if (!replayed_) return;
+  together(*communicator_, [this] { replayed_->require_dataset(*dataset_); });
+  recorded_steps_ = replayed_->steps();
+  for (const std::string& steps : communicator_->all_gather(std::to_string(replayed_->steps()))) {
+    recorded_steps_ = std::min<std::uint64_t>(recorded_steps_, std::stoull(steps));
+  }
+}
+
 void Feeder::Impl::meet_the_node() {
   node_memory_ = communicator_->share_on_node(sizeof(NodeBoard));
   auto* const board = reinterpret_cast<NodeBoard*>(node_memory_->bytes().data());
@@ -92,6 +107,7 @@ void Feeder::Impl::start_production() {
   const std::string& dir = options_.telemetry.dir;
   const std::uint32_t rank = communicator_->rank();
   console_ = std::make_unique<ConsoleLog>(rank, options_.telemetry.live);
+  prepare_run_directory(dir, rank, communicator_->size());
   quarantine_ = std::make_unique<QuarantineLog>(dir, rank, *console_);
   if (rank == 0) {
     for (const Skipped& skipped : dataset_->skipped()) {
@@ -124,10 +140,13 @@ void Feeder::Impl::start_production() {
       store_, workers_, turns_to_produce());
   residents_ = std::make_unique<Residents>(*store_, pipeline_->ring(), queue, options_.policy.pick,
                                            [this](std::uint64_t uses) { counters_->batch_retired(uses); });
+  TelemetrySetup telemetry{
+      .options = options_.telemetry, .rank = rank, .capacity = static_cast<std::uint32_t>(queue.capacity)};
+  if (is_recorded(options_)) {
+    telemetry.recording = recording_header(options_, *dataset_, rank, communicator_->size());
+  }
   telemetry_ = std::make_unique<Telemetry>(
-      TelemetrySetup{
-          .options = options_.telemetry, .rank = rank, .capacity = static_cast<std::uint32_t>(queue.capacity)},
-      pipeline_->totals(), [this] { return gauges(); }, *console_);
+      telemetry, pipeline_->totals(), [this] { return gauges(); }, *console_);
 }
 
 std::uint64_t Feeder::Impl::turns_to_produce() const {
@@ -141,6 +160,7 @@ std::uint64_t Feeder::Impl::turns_to_produce() const {
 RunPlan Feeder::Impl::run_plan() const {
   RunPlan plan{.epochs = static_cast<std::uint64_t>(options_.run.epochs),
                .steps = static_cast<std::uint64_t>(options_.run.steps),
+               .most_steps = recorded_steps_,
                .lag = static_cast<std::size_t>(options_.mpi.lag)};
   if (options_.run.eval) plan.steps = order_->most_batches();
   return plan;

@@ -31,11 +31,14 @@ Reporter::Reporter(TelemetrySetup setup, const WorkerTotals& totals, std::functi
   };
   if (options.per_step) steps_ = open("steps");
   if (options.interval_s > 0) intervals_ = open("intervals");
+  if (setup_.recording) {
+    decisions_ = std::make_unique<DecisionLog>(recording_file(options.dir, setup_.rank), *setup_.recording, console_);
+  }
 }
 
 bool Reporter::has_audience() const noexcept {
   const bool people = setup_.rank == 0 && (setup_.options.interval_s > 0 || console_.is_live());
-  return steps_ || intervals_ || people;
+  return steps_ || intervals_ || decisions_ || people;
 }
 
 void Reporter::add(const StepRecord& record) {
@@ -75,7 +78,7 @@ void Reporter::finish(double now_s, std::uint64_t dropped) {
 }
 
 std::uint64_t Reporter::lost() const noexcept {
-  return (steps_ ? steps_->lost() : 0) + (intervals_ ? intervals_->lost() : 0);
+  return (steps_ ? steps_->lost() : 0) + (intervals_ ? intervals_->lost() : 0) + (decisions_ ? decisions_->lost() : 0);
 }
 
 Snapshot Reporter::snapshot(double t_s) const { return {t_s, gauges_(), totals_}; }
@@ -127,6 +130,7 @@ void Reporter::draw_status(const Snapshot& now, std::uint64_t dropped) {
 void Reporter::sync() {
   if (steps_) steps_->sync();
   if (intervals_) intervals_->sync();
+  if (decisions_) decisions_->sync();
 }
 
 }  // namespace forebay

@@ -6,11 +6,14 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include <forebay/detail/pipeline.hpp>
+#include <forebay/detail/recording.hpp>
 #include <forebay/options.hpp>
 
 #include "console_log.hpp"
+#include "decision_log.hpp"
 #include "interval.hpp"
 #include "json_lines_file.hpp"
 #include "step_record.hpp"
@@ -20,8 +23,9 @@ namespace forebay {
 struct TelemetrySetup {
   TelemetryOptions options;
   std::uint32_t rank = 0;
-  std::uint32_t capacity = 1;                    // queue.capacity, for "depth 7/16"
-  std::size_t records = std::size_t{16} * 1024;  // step records that may wait for the disk
+  std::uint32_t capacity = 1;                               // queue.capacity, for "depth 7/16"
+  std::size_t records = std::size_t{16} * 1024;             // step records that may wait for the disk
+  std::optional<RecordingHeader> recording = std::nullopt;  // of the decisions; nothing = they are not recorded
 };
 
 // Turns step records into files and lines for people. Knows the time only from its caller; one thread, lost() aside.
@@ -35,6 +39,14 @@ class Reporter {
   [[nodiscard]] bool has_audience() const noexcept;
 
   void add(const StepRecord& record);
+  // The next step's decision, of every step: a recording with a hole is of no use.
+  void add_decision(bool fresh) noexcept {
+    if (decisions_) decisions_->add(fresh);
+  }
+  // Decisions were lost: ends their recording.
+  void end_decisions(std::string_view cause) noexcept {
+    if (decisions_) decisions_->end(cause);
+  }
   // After adding what there is; `now_s` on any clock that keeps running. `dropped`: records lost before they came
   // here. The reporter's own time begins at the run's first step.
   void tick(double now_s, std::uint64_t dropped);
@@ -60,6 +72,7 @@ class Reporter {
   ConsoleLog& console_;
   std::unique_ptr<JsonLinesFile> steps_;
   std::unique_ptr<JsonLinesFile> intervals_;
+  std::unique_ptr<DecisionLog> decisions_;
 
   std::optional<double> origin_s_;  // when the first step was served, on the caller's clock
   double last_record_s_ = 0;        // t_s of the latest record

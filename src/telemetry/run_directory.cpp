@@ -13,7 +13,7 @@
 namespace forebay {
 namespace {
 
-constexpr std::array<std::string_view, 3> kKinds{"steps", "intervals", "quarantine"};
+constexpr std::array<std::string_view, 4> kKinds{"steps", "intervals", "quarantine", "decisions"};
 
 // The rank in "KIND.RANK.jsonl", nothing for any other name.
 std::optional<std::uint32_t> rank_in(std::string_view name) {

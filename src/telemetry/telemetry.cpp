@@ -25,6 +25,7 @@ double seconds_of(WaitPoint::Clock::time_point time) {
 Telemetry::Telemetry(const TelemetrySetup& setup, const WorkerTotals& totals, std::function<Gauges()> gauges,
                      ConsoleLog& console)
     : ring_(setup.records),
+      decisions_(setup.recording ? std::make_unique<DecisionRing>() : nullptr),
       console_(console),
       reporter_(setup, totals, std::move(gauges), console),
       active_(reporter_.has_audience()) {
@@ -48,6 +49,7 @@ void Telemetry::run(const std::stop_token& stop) {
     // Asked before draining: what was recorded before close() is seen by the drain that follows.
     last = stopping_.wait_until(WaitPoint::Clock::now() + kPeriod, [&] { return stop.stop_requested(); });
     try {
+      if (decisions_) take_decisions();
       for (StepRecord record; ring_.pop(record);) reporter_.add(record);
       const double now_s = seconds_of(WaitPoint::Clock::now());
       last ? reporter_.finish(now_s, ring_.dropped()) : reporter_.tick(now_s, ring_.dropped());
@@ -55,6 +57,13 @@ void Telemetry::run(const std::stop_token& stop) {
       report_once(e.what());
     }
   }
+}
+
+void Telemetry::take_decisions() {
+  // Asked before draining: only then has every step before the first one that was refused been taken.
+  const bool full = decisions_->is_full();
+  decisions_->drain([this](bool fresh) { reporter_.add_decision(fresh); });
+  if (full) reporter_.end_decisions("the disk of telemetry.dir is too slow");
 }
 
 // Telemetry must not end a run: what it cannot handle is told once, and the ring goes on being emptied.

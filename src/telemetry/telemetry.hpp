@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <stop_token>
 #include <thread>
 
@@ -9,6 +10,7 @@
 #include <forebay/wait.hpp>
 
 #include "console_log.hpp"
+#include "decision_ring.hpp"
 #include "record_ring.hpp"
 #include "reporter.hpp"
 #include "step_record.hpp"
@@ -30,7 +32,9 @@ class Telemetry {
 
   // The trainer's thread, not after close(). Wait-free: no lock, no allocation, no system call.
   void record(const StepRecord& step) noexcept {
-    if (active_) ring_.push(step);
+    if (!active_) return;
+    if (decisions_) decisions_->push(step.served == Decision::fresh && !step.padding);
+    ring_.push(step);
   }
 
   // Records lost so far, to a full ring or a failing disk. Any thread.
@@ -41,10 +45,12 @@ class Telemetry {
 
  private:
   void run(const std::stop_token& stop);
+  void take_decisions();
   void report_once(const char* cause);
 
   WaitPoint stopping_;
   RecordRing ring_;
+  std::unique_ptr<DecisionRing> decisions_;  // none = they are not recorded
   ConsoleLog& console_;
   Reporter reporter_;
   const bool active_;

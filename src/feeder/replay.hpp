@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+
+#include <forebay/dataset.hpp>
+#include <forebay/detail/recording.hpp>
+#include <forebay/options.hpp>
+
+// What the feeder knows of recordings: what goes into one, and whether one belongs to this run.
+namespace forebay {
+
+// Evaluation asks no policy, so it has nothing to record or to repeat.
+[[nodiscard]] bool is_recorded(const Options& options) noexcept;
+[[nodiscard]] bool is_replay(const Options& options) noexcept;
+
+// What a recording of this run begins with.
+[[nodiscard]] RecordingHeader recording_header(const Options& options, const Dataset& dataset, std::uint32_t rank,
+                                               std::uint32_t ranks);
+
+// What the policy and its rules are made from. A replay's recording becomes this rank's file, and the rules that would
+// change decisions are off: the recording holds what they did.
+[[nodiscard]] PolicyOptions policy_options(const Options& options, std::uint32_t rank);
+
+// The recording that a replay follows, as far as the feeder needs it.
+class ReplayedRun {
+ public:
+  // Reads this rank's file and compares all but the dataset, which need not be open yet. Throws ConfigError naming
+  // policy.recording, the file, and what differs; also when telemetry would overwrite the recording.
+  // REQUIRES: is_replay(options).
+  ReplayedRun(const Options& options, std::uint32_t rank, std::uint32_t ranks);
+
+  // Throws ConfigError when the run was recorded with another dataset.
+  void require_dataset(const Dataset& dataset) const;
+  [[nodiscard]] std::uint64_t steps() const noexcept { return steps_; }
+
+ private:
+  std::filesystem::path file_;
+  RecordingHeader header_;
+  std::uint64_t steps_ = 0;
+};
+
+}  // namespace forebay

@@ -1,0 +1,284 @@
+// The recording of decisions as a file: what is written reads back, and what is missing is never passed over.
+#include "main.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <forebay/detail/recording.hpp>
+#include <forebay/error.hpp>
+#include <forebay/random.hpp>
+
+#include "screen.hpp"
+#include "support.hpp"
+#include "telemetry/decision_log.hpp"
+#include "telemetry/decision_ring.hpp"
+#include "telemetry/telemetry.hpp"
+
+namespace forebay {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::read_lines;
+using testing::Screen;
+using testing::TemporaryDirectory;
+
+RecordingHeader header_of(std::uint32_t rank = 0, std::uint32_t ranks = 1) {
+  return {.rank = rank,
+          .ranks = ranks,
+          .dataset = "00000000000000ab",
+          .settings = {{"seed", "17"}, {"policy.pick", "\"least_used\""}},
+          .policy = "greedy",
+          .capacity = 16};
+}
+
+// Decisions as letters: F fresh, R reuse.
+std::string letters(const std::vector<bool>& fresh) {
+  std::string out;
+  for (const bool step : fresh) out += step ? 'F' : 'R';
+  return out;
+}
+
+void add(DecisionLog& log, const std::string& decisions) {
+  for (const char decision : decisions) log.add(decision == 'F');
+}
+
+std::string random_decisions(std::size_t steps, std::uint64_t seed) {
+  Random random(seed);
+  std::string out = "F";
+  // Runs of very different lengths.
+  while (out.size() < steps)
+    out.append(1 + random.below(random.below(2) == 0 ? 3 : 200), out.back() == 'F' ? 'R' : 'F');
+  out.resize(steps);
+  return out;
+}
+
+// What reading the text as a recording is refused with; "" when it is accepted.
+std::string refusal(const std::string& text) {
+  const TemporaryDirectory dir;
+  std::ofstream(dir / "decisions.0.jsonl") << text;
+  try {
+    (void)read_recording(dir / "decisions.0.jsonl");
+  } catch (const ConfigError& error) {
+    CHECK(std::string(error.what()).starts_with("policy.recording: "));
+    CHECK(std::string(error.what()).find((dir / "decisions.0.jsonl").string()) != std::string::npos);
+    return error.what();
+  }
+  return "";
+}
+
+std::string read_text_as_recording(const std::string& text) {
+  const TemporaryDirectory dir;
+  std::ofstream(dir / "file") << text;
+  return letters(read_recording(dir / "file").fresh);
+}
+
+bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+TEST_CASE("what is recorded reads back, head and decisions") {
+  const TemporaryDirectory dir;
+  const std::uint64_t seed = 11;
+  for (const std::size_t steps : {1U, 2U, 63U, 64U, 65U, 5000U, 200'000U}) {
+    CAPTURE(steps);
+    const std::string decisions = random_decisions(steps, seed);
+    const fs::path file = recording_file(dir.path(), 3);
+    CHECK(file == dir / "decisions.3.jsonl");
+    Screen screen;
+    {
+      DecisionLog log(file, header_of(3, 4), screen.log);
+      for (std::size_t step = 0; step < steps; ++step) {
+        log.add(decisions[step] == 'F');
+        if (step % 997 == 5) log.sync();
+      }
+    }
+    const Recording read = read_recording(file);
+    CHECK(letters(read.fresh) == decisions);
+    CHECK(read.header.rank == 3);
+    CHECK(read.header.ranks == 4);
+    CHECK(read.header.dataset == "00000000000000ab");
+    CHECK(read.header.settings == header_of().settings);
+    CHECK(read.header.policy == "greedy");
+    CHECK(read.header.capacity == 16);
+    CHECK(screen.text().empty());
+  }
+}
+
+TEST_CASE("a line is a step and runs that begin with fresh") {
+  const TemporaryDirectory dir;
+  Screen screen;
+  DecisionLog log(dir / "file", header_of(), screen.log);
+  for (const char* decisions : {"FRRFF", "", "F", "RRR"}) {
+    add(log, decisions);
+    log.sync();
+  }
+  const auto lines = read_lines(dir / "file");
+  REQUIRE(lines.size() == 4);
+  CHECK(lines[0].at("forebay") == "decisions");
+  CHECK(lines[0].at("version") == 1);
+  CHECK(lines[1] == nlohmann::json{{"step", 0}, {"runs", {1, 2, 2}}});
+  CHECK(lines[2] == nlohmann::json{{"step", 5}, {"runs", {1}}});
+  CHECK(lines[3] == nlohmann::json{{"step", 6}, {"runs", {0, 3}}});
+}
+
+TEST_CASE("every decision is recorded, however many step records are dropped") {
+  const TemporaryDirectory dir;
+  Screen screen;
+  const WorkerTotals totals;
+  TelemetrySetup setup;
+  setup.options.dir = dir.path().string();
+  setup.options.live = Live::never;
+  setup.options.interval_s = 0;
+  setup.options.per_step = false;
+  setup.records = 2;
+  setup.recording = header_of();
+  const std::string decisions = random_decisions(300'000, 8);
+  Telemetry telemetry(
+      setup, totals, [] { return Gauges{}; }, screen.log);
+  for (std::uint64_t step = 0; step < decisions.size(); ++step) {
+    telemetry.record({.step = step, .served = decisions[step] == 'F' ? Decision::fresh : Decision::reuse});
+  }
+  telemetry.close();
+  CHECK(telemetry.dropped() > 0);
+  CHECK(letters(read_recording(recording_file(dir.path(), 0)).fresh) == decisions);
+  CHECK_FALSE(fs::exists(dir / "steps.0.jsonl"));
+}
+
+TEST_CASE("the decision ring hands over every step in order, also across its end") {
+  const std::string decisions = random_decisions(100'000, 3);
+  DecisionRing ring(128);
+  std::string taken;
+  Random random(4);
+  std::size_t pushed = 0;
+  while (taken.size() < decisions.size()) {
+    const std::size_t waiting = pushed - taken.size();
+    const std::size_t until = std::min(decisions.size(), pushed + random.below(64 - waiting + 1));
+    for (; pushed < until; ++pushed) ring.push(decisions[pushed] == 'F');
+    ring.drain([&](bool fresh) { taken += fresh ? 'F' : 'R'; });
+  }
+  CHECK_FALSE(ring.is_full());
+  CHECK(taken == decisions);
+}
+
+TEST_CASE("under two threads the decision ring loses nothing, or ends with what came before it was full") {
+  const std::string decisions = random_decisions(200'000, 6);
+  for (const std::size_t steps : {128U, 4096U, 1U << 20U}) {
+    CAPTURE(steps);
+    DecisionRing ring(steps);
+    std::atomic<bool> done{false};
+    std::thread producer([&] {
+      for (std::size_t step = 0; step < decisions.size(); ++step) {
+        if (step % 256 == 0) std::this_thread::yield();
+        ring.push(decisions[step] == 'F');
+      }
+      done = true;
+    });
+    std::string taken;
+    for (bool last = false; !last;) {
+      last = done;
+      ring.drain([&](bool fresh) { taken += fresh ? 'F' : 'R'; });
+      std::this_thread::yield();
+    }
+    producer.join();
+    CHECK(taken == decisions.substr(0, taken.size()));
+    CHECK(ring.is_full() == (taken.size() < decisions.size()));
+  }
+}
+
+TEST_CASE("a full decision ring takes no more, even when there is room again") {
+  DecisionRing ring(128);
+  for (int step = 0; step < 100; ++step) ring.push(true);
+  CHECK(ring.is_full());
+  std::size_t taken = 0;
+  ring.drain([&](bool) { ++taken; });
+  CHECK(taken == 64);
+  ring.push(true);
+  ring.drain([&](bool) { ++taken; });
+  CHECK(taken == 64);
+}
+
+TEST_CASE("a recording that must end early says so once, and is used up to there") {
+  const TemporaryDirectory dir;
+  Screen screen;
+  DecisionLog log(dir / "file", header_of(), screen.log);
+  add(log, "FRRF");
+  log.end("the disk is slow");
+  add(log, "RR");
+  log.end("again");
+  log.sync();
+  CHECK(screen.count("file ends before step 4 (the disk is slow): a replay of this run will end there") == 1);
+  CHECK(screen.count("again") == 0);
+  CHECK(letters(read_recording(dir / "file").fresh) == "FRRF");
+}
+
+TEST_CASE("a disk that fails is told, and never throws") {
+  Screen screen;
+  DecisionLog log("/dev/full", header_of(), screen.log);
+  add(log, "FRRRR");
+  log.sync();
+  add(log, "FRRRR");
+  log.sync();
+  CHECK(log.lost() == 2);
+  CHECK(screen.count("/dev/full ends before step 5 (it could not be written)") == 1);
+}
+
+TEST_CASE("a file that was cut off is used up to the last whole line") {
+  const std::string head = header_line(header_of());
+  const std::vector<std::uint64_t> first{2, 1};
+  const std::vector<std::uint64_t> second{0, 1, 12};
+  const std::string whole = head + decisions_line(0, first) + decisions_line(3, second);
+  CHECK(read_text_as_recording(whole) == "FFRRFFFFFFFFFFFF");
+  CHECK(read_text_as_recording(whole.substr(0, whole.size() - 1)) == "FFRRFFFFFFFFFFFF");
+  for (std::size_t cut = 2; cut <= decisions_line(3, second).size(); ++cut) {
+    CAPTURE(cut);
+    CHECK(read_text_as_recording(whole.substr(0, whole.size() - cut)) == "FFR");
+  }
+}
+
+TEST_CASE("what is no recording is refused with file, line and cause") {
+  const std::string head = header_line(header_of());
+  CHECK(contains(refusal(""), "is empty"));
+  CHECK(contains(refusal(head), "holds no steps"));
+  CHECK(contains(refusal(head + "{\"step\":0,\"ru"), "holds no steps"));
+  for (const std::string other : {"hello\n", "{}\n", "[]\n", "{\"forebay\":\"steps\",\"version\":1}\n",
+                                  "{\"forebay\":\"decisions\",\"version\":1,\"rank\":\"no\"}\n", "\xff\xfe\n"}) {
+    CAPTURE(other);
+    CHECK(
+        contains(refusal(other + "{\"step\":0,\"runs\":[1]}\n"), "decisions.0.jsonl:1 is not the head of a recording"));
+  }
+  CHECK(contains(refusal("{\"forebay\":\"decisions\",\"version\":2}\n"), ":1 is of version 2"));
+
+  const std::string good = "{\"step\":0,\"runs\":[3]}\n";
+  for (const std::string bad :
+       {"x\n", "{\"step\":3}\n", "{\"step\":3,\"runs\":[-1]}\n", "{\"step\":3,\"runs\":[1.5]}\n",
+        "{\"step\":3,\"runs\":[1,\n", "{\"step\":3,\"runs\":[99999999999999]}\n",
+        "{\"step\":3,\"runs\":[900000000,900000000]}\n", "\n"}) {
+    CAPTURE(bad);
+    CHECK(contains(refusal(head + good + bad + "{\"step\":3,\"runs\":[1]}\n"), "decisions.0.jsonl:3 is not a line of"));
+  }
+  CHECK(contains(refusal(head + good + "{\"step\":4,\"runs\":[1]}\n"), ":3 comes after a hole: steps 3 to 3"));
+  CHECK(contains(refusal(head + good + "{\"step\":2,\"runs\":[1]}\n"), ":3 begins at step 2"));
+  CHECK(contains(refusal(head + "{\"step\":1,\"runs\":[1]}\n" + good), ":2 comes after a hole: steps 0 to 0"));
+}
+
+TEST_CASE("a recording that is not there says which key makes it") {
+  const TemporaryDirectory dir;
+  for (const fs::path& file : {dir / "decisions.0.jsonl", dir.path()}) {
+    CAPTURE(file.string());
+    std::string message;
+    try {
+      (void)read_recording(file);
+    } catch (const ConfigError& error) {
+      message = error.what();
+    }
+    CHECK(contains(message, "policy.recording: " + file.string() + " cannot be read: "));
+    CHECK(contains(message, "telemetry.decisions = true"));
+  }
+}
+
+}  // namespace
+}  // namespace forebay
