@@ -1,4 +1,4 @@
-#include "mpi_main.hpp"
+#include <doctest/doctest.h>
 
 #include <algorithm>
 #include <atomic>
@@ -11,6 +11,7 @@
 #include <forebay/feeder.hpp>
 
 #include "memory_dataset.hpp"
+#include "mpi_world.hpp"
 
 namespace forebay {
 namespace {

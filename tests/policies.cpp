@@ -1,4 +1,6 @@
 // Each policy's exact rule, and the rules that compose with every policy, by small tables.
+#include <doctest/doctest.h>
+
 #include <cstdint>
 #include <fstream>
 #include <memory>
@@ -9,8 +11,6 @@
 #include <forebay/config.hpp>
 #include <forebay/error.hpp>
 #include <forebay/policy.hpp>
-
-#include "main.hpp"
 
 namespace forebay {
 namespace {
