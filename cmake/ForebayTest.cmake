@@ -1,12 +1,26 @@
+# doctest and the mains of the test programs, compiled once. A program that brings a main of its own takes none of these.
+set(FOREBAY_TEST_FLAGS "" CACHE STRING "Flags that the tests themselves are compiled with after all others")
+separate_arguments(test_flags NATIVE_COMMAND "${FOREBAY_TEST_FLAGS}")
+add_library(forebay_test_main STATIC doctest.cpp main.cpp)
+target_link_libraries(forebay_test_main PUBLIC doctest::doctest PRIVATE forebay_flags)
+target_compile_options(forebay_test_main PRIVATE ${test_flags})
+if(FOREBAY_MPI)
+  add_library(forebay_test_mpi_main STATIC mpi_main.cpp)
+  target_link_libraries(forebay_test_mpi_main PUBLIC forebay_test_main forebay::mpi PRIVATE forebay_flags)
+endif()
+
 # forebay_test(NAME SOURCES ... [RANKS ...] [LIBRARIES ...]): a doctest program run by CTest, alone or, with RANKS,
 # once per rank count under mpirun.
 function(forebay_test NAME)
   cmake_parse_arguments(TEST "" "" "SOURCES;RANKS;LIBRARIES" ${ARGN})
   add_executable(test_${NAME} ${TEST_SOURCES})
+  target_compile_options(test_${NAME} PRIVATE ${test_flags})
   target_include_directories(test_${NAME} PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/tests)
   target_include_directories(test_${NAME} SYSTEM PRIVATE ${FOREBAY_CONCURRENTQUEUE_DIR} ${FOREBAY_XXHASH_DIR})
   target_compile_definitions(test_${NAME} PRIVATE FOREBAY_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
-  target_link_libraries(test_${NAME} PRIVATE forebay forebay_flags doctest::doctest ${TEST_LIBRARIES})
+  target_link_libraries(test_${NAME} PRIVATE forebay forebay_flags ${TEST_LIBRARIES})
+  # mpi_main.cpp's main comes first, so that the linker does not look for another.
+  target_link_libraries(test_${NAME} PRIVATE $<$<BOOL:${TEST_RANKS}>:forebay_test_mpi_main> forebay_test_main)
   if(TEST_RANKS)
     foreach(ranks IN LISTS TEST_RANKS)
       add_test(NAME ${NAME}.ranks${ranks}

@@ -1,5 +1,7 @@
 // What the default policy promises, in the simulator: evenness against the best schedule, no stall, no batch lost,
 // nothing at R < 1, and quick recovery when the source changes.
+#include <doctest/doctest.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -9,7 +11,6 @@
 
 #include <forebay/policy.hpp>
 
-#include "main.hpp"
 #include "simulate/optimum.hpp"
 #include "simulate/rank_model.hpp"
 #include "simulate/simulation.hpp"

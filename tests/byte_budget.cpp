@@ -1,3 +1,5 @@
+#include <doctest/doctest.h>
+
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -9,7 +11,6 @@
 #include <vector>
 
 #include "eventually.hpp"
-#include "main.hpp"
 #include "source/byte_budget.hpp"
 #include "source/stop_signal.hpp"
 

@@ -1,4 +1,6 @@
 // The command's manners: help, usage errors, exit codes. What the commands do is tested elsewhere.
+#include <doctest/doctest.h>
+
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -6,7 +8,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "main.hpp"
 #include "process.hpp"
 #include "support.hpp"
 

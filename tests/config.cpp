@@ -1,4 +1,7 @@
 // The configuration file: what is read, what is refused and in which words, and what is written.
+#include <doctest/doctest.h>
+
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -14,7 +17,6 @@
 #include <forebay/random.hpp>
 
 #include "config/schema.hpp"
-#include "main.hpp"
 #include "support.hpp"
 
 namespace forebay {

@@ -1,5 +1,6 @@
+#include <doctest/doctest.h>
+
 #include "dataset_support.hpp"
-#include "main.hpp"
 #include "support.hpp"
 
 #include <forebay/error.hpp>

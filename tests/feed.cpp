@@ -1,5 +1,5 @@
 // The command end to end: real processes, real files, mpirun where there are several ranks.
-#include "main.hpp"
+#include <doctest/doctest.h>
 
 #include <algorithm>
 #include <filesystem>

@@ -1,5 +1,6 @@
 // A run of the command and its repetition, real processes behind an emulated store in fits and starts.
-#include "main.hpp"
+
+#include <doctest/doctest.h>
 
 #include <csignal>
 #include <filesystem>

@@ -1,4 +1,6 @@
 // The generated dataset: reproducible, balanced, well-formed, and readable by the readers it is made for.
+#include <doctest/doctest.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <map>
@@ -7,7 +9,6 @@
 
 #include <forebay/dataset.hpp>
 
-#include "main.hpp"
 #include "process.hpp"
 #include "support.hpp"
 

@@ -1,4 +1,4 @@
-#include "mpi_main.hpp"
+#include <doctest/doctest.h>
 
 #include <algorithm>
 #include <array>
@@ -22,6 +22,7 @@
 #include "coordinator_drive.hpp"
 #include "feeder/census.hpp"
 #include "feeder/coordinator.hpp"
+#include "mpi_world.hpp"
 
 using forebay::BadLimit;
 using forebay::Census;

@@ -1,4 +1,4 @@
-#include "mpi_main.hpp"
+#include <doctest/doctest.h>
 
 #include <algorithm>
 #include <array>
@@ -16,6 +16,7 @@
 #include <forebay/feeder.hpp>
 
 #include "memory_dataset.hpp"
+#include "mpi_world.hpp"
 #include "support.hpp"
 
 namespace forebay {

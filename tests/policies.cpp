@@ -1,4 +1,6 @@
 // Each policy's exact rule, and the rules that compose with every policy, by small tables.
+#include <doctest/doctest.h>
+
 #include <cstdint>
 #include <fstream>
 #include <memory>
@@ -11,7 +13,6 @@
 #include <forebay/error.hpp>
 #include <forebay/policy.hpp>
 
-#include "main.hpp"
 #include "support.hpp"
 
 namespace forebay {
@@ -243,9 +244,10 @@ TEST_CASE("registry: knows the policies of this folder and says so when asked fo
   for (const std::string name : {"block", "interval", "greedy", "watermark", "proportional"}) {
     CHECK(registry.make({.name = name}) != nullptr);
   }
-  CHECK_THROWS_WITH_AS(static_cast<void>(registry.make({.name = "greddy"})),
-                       doctest::Contains("policy.name = \"greddy\": there is no such policy; known policies: adaptive, block, "),
-                       ConfigError);
+  CHECK_THROWS_WITH_AS(
+      static_cast<void>(registry.make({.name = "greddy"})),
+      doctest::Contains("policy.name = \"greddy\": there is no such policy; known policies: adaptive, block, "),
+      ConfigError);
 }
 
 TEST_CASE("registry: is a value; a program adds its own policy or replaces one") {

@@ -1,5 +1,7 @@
 // What every policy must hold, checked over all registered ones in a simulation: one producer, one queue, a trainer
 // whose steps take one second of virtual time. A new policy is covered by being registered.
+#include <doctest/doctest.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -16,7 +18,6 @@
 #include <forebay/policy.hpp>
 #include <forebay/random.hpp>
 
-#include "main.hpp"
 #include "support.hpp"
 
 namespace forebay {

@@ -1,10 +1,10 @@
+#include <doctest/doctest.h>
+
 #include <array>
 #include <cmath>
 #include <cstdint>
 #include <forebay/random.hpp>
 #include <set>
-
-#include "main.hpp"
 
 using forebay::key64;
 using forebay::mix64;

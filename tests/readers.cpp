@@ -1,3 +1,5 @@
+#include <doctest/doctest.h>
+
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -11,7 +13,6 @@
 #include <string>
 #include <vector>
 
-#include "main.hpp"
 #include "reader_stage.hpp"
 
 namespace {

@@ -1,5 +1,6 @@
 // The recording of decisions as a file: what is written reads back, and what is missing is never passed over.
-#include "main.hpp"
+
+#include <doctest/doctest.h>
 
 #include <algorithm>
 #include <atomic>

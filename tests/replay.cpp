@@ -1,5 +1,6 @@
 // Policy replay in a feeder: a run is repeated exactly, whatever the timing; what cannot be repeated is refused.
-#include "main.hpp"
+
+#include <doctest/doctest.h>
 
 #include <algorithm>
 #include <chrono>

@@ -1,4 +1,6 @@
 // The simulator against what can be known without it: distributions, hand-made schedules, exhaustive search.
+#include <doctest/doctest.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -12,7 +14,6 @@
 #include <forebay/policy.hpp>
 #include <forebay/random.hpp>
 
-#include "main.hpp"
 #include "simulate/optimum.hpp"
 #include "simulate/rank_model.hpp"
 #include "simulate/simulation.hpp"

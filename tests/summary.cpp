@@ -1,4 +1,4 @@
-#include "main.hpp"
+#include <doctest/doctest.h>
 
 #include <algorithm>
 #include <cmath>

@@ -1,3 +1,5 @@
+#include <doctest/doctest.h>
+
 #include <array>
 #include <chrono>
 #include <cmath>
@@ -8,7 +10,6 @@
 #include <thread>
 #include <vector>
 
-#include "main.hpp"
 #include "source/throttle.hpp"
 
 namespace {

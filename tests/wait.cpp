@@ -1,3 +1,5 @@
+#include <doctest/doctest.h>
+
 #include <atomic>
 #include <cerrno>
 #include <chrono>
@@ -7,8 +9,6 @@
 #include <forebay/wait.hpp>
 #include <thread>
 #include <vector>
-
-#include "main.hpp"
 
 namespace {
 

@@ -1,32 +1,29 @@
-#pragma once
-
-// Every test program that runs under mpirun includes this once: all ranks run all cases; rank 0 reports, and every
-// rank on which something failed, each line with its rank in front. All ranks end with the worst exit code.
-#define DOCTEST_CONFIG_IMPLEMENT
+// The main of a test program that runs under mpirun: all ranks run all cases; rank 0 reports, and every rank on which
+// something failed, each line with its rank in front. All ranks end with the worst exit code.
 #include <doctest/doctest.h>
 
-#include <cstdint>
 #include <iostream>
 #include <sstream>
 #include <string>
 
 #include <forebay/mpi.hpp>
 
+#include "mpi_world.hpp"
+
 namespace forebay::testing {
+namespace {
 
-inline MpiSession*& session_of_program() {
-  static MpiSession* session = nullptr;
-  return session;
-}
+const MpiSession* session_of_program = nullptr;  // NOLINT: doctest's cases have no other way to reach main()'s
 
-// The ranks that mpirun started.
-inline const Communicator& world() { return session_of_program()->world(); }
+}  // namespace
+
+const Communicator& world() { return session_of_program->world(); }
 
 }  // namespace forebay::testing
 
 int main(int argc, char** argv) {
-  forebay::MpiSession session(argc, argv);
-  forebay::testing::session_of_program() = &session;
+  const forebay::MpiSession session(argc, argv);
+  forebay::testing::session_of_program = &session;
   std::ostringstream report;
   doctest::Context context(argc, argv);
   context.setCout(&report);
