@@ -33,8 +33,10 @@ std::vector<std::string> forebay_command([[maybe_unused]] int ranks, const std::
   std::vector<std::string> command;
 #ifdef FOREBAY_MPIEXEC
   if (ranks > 1) {
-    command = {FOREBAY_MPIEXEC, "-n",  std::to_string(ranks), "--oversubscribe", "--bind-to", "none",
-               "--mca",         "btl", "self,vader"};
+    command = {FOREBAY_MPIEXEC, "-n", std::to_string(ranks), "--oversubscribe", "--bind-to", "none"};
+    command.insert(command.end(), {"--mca", "btl", "self,vader"});
+    // A signalled mpirun kills what has not ended after a second; on a busy machine ranks may need longer.
+    command.insert(command.end(), {"--mca", "odls_base_sigkill_timeout", "2"});
   }
 #endif
   command.emplace_back(FOREBAY_COMMAND);

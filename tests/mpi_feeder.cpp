@@ -110,6 +110,7 @@ TEST_CASE("the ranks together serve what one rank serves, each batch once, in th
 
 TEST_CASE("a slow rank does not keep the others from reusing, and nobody stops early") {
   Options options = memory_options(2);
+  options.workers.io = 1;  // so that the two reads let through are those of the first batch
   options.policy.name = "greedy";
   testing::Gate gate;
   const bool slow = world().rank() == world().size() - 1;
@@ -143,6 +144,7 @@ TEST_CASE("evaluation: every sample once, ranks that have none left get empty ba
 
 TEST_CASE("a stop on one rank ends all ranks at the same step, also those that would wait") {
   Options options = memory_options(2);
+  options.workers.io = 1;  // so that the reads let through are those of the first batches
   options.run.steps = 1'000'000;
   testing::Gate gate;
   const bool starved = world().size() > 1 && world().rank() == 0;
