@@ -262,7 +262,8 @@ TEST_CASE("a stop flag that is set before the first batch ends the run at once")
 
 TEST_CASE("the watchdog turns starvation into an error that says what the threads do, reuse or not") {
   Options options = memory_options(2);
-  options.policy.watchdog_s = 0.2;
+  // Long enough on a busy machine too for the first batch to come and for the decoders to go idle after it.
+  options.policy.watchdog_s = 2;
   options.workers.io = 1;
   for (const char* policy : {"block", "greedy"}) {
     CAPTURE(policy);

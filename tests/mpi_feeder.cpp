@@ -116,6 +116,7 @@ TEST_CASE("the ranks together serve what one rank serves, each batch once, in th
 
 TEST_CASE("a slow rank does not keep the others from reusing, and nobody stops early") {
   Options options = memory_options(2);
+  options.workers.io = 1;  // so that the two reads let through are those of the first batch
   options.policy.name = "greedy";
   testing::Gate gate;
   const bool slow = world().rank() == world().size() - 1;
@@ -201,6 +202,7 @@ TEST_CASE("a run is repeated on every rank, and ends for all where the shortest 
 
 TEST_CASE("a stop on one rank ends all ranks at the same step, also those that would wait") {
   Options options = memory_options(2);
+  options.workers.io = 1;  // so that the reads let through are those of the first batches
   options.run.steps = 1'000'000;
   testing::Gate gate;
   const bool starved = world().size() > 1 && world().rank() == 0;
