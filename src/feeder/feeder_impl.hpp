@@ -132,6 +132,7 @@ class Feeder::Impl {
   std::uint32_t last_slot_ = LeaseMaker::kEmpty;
   double startup_s_ = 0;
   Clock::time_point first_return_;
+  std::chrono::nanoseconds blocked_before_{0};  // of the producer, before the first return
   Clock::time_point last_return_;
   std::optional<Clock::time_point> starved_since_;
 };

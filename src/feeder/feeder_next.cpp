@@ -139,7 +139,7 @@ Signals Feeder::Impl::signals(std::uint32_t depth, std::uint64_t uses, Clock::du
           .uses = uses,
           .produced = ring.produced(),
           .now_s = step_ == 0 ? 0 : seconds(Clock::now() - first_return_),
-          .blocked_s = seconds(ring.blocked()),
+          .blocked_s = step_ == 0 ? 0 : seconds(ring.blocked() - blocked_before_),
           .waited_s = seconds(waited)};
 }
 
@@ -192,7 +192,10 @@ void Feeder::Impl::warn_of_capped_reuses() {
 
 void Feeder::Impl::record(const Served& served, Clock::time_point entered) {
   const Clock::time_point now = Clock::now();
-  if (step_ == 0) first_return_ = now;
+  if (step_ == 0) {
+    first_return_ = now;
+    blocked_before_ = pipeline_->ring().blocked();
+  }
   const SlotStore::Slot* const slot = served.slot == LeaseMaker::kEmpty ? nullptr : &store_->slot(served.slot);
   const StepRecord record{.step = step_,
                           .epoch = slot != nullptr ? slot->batch.epoch : 0,
