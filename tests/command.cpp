@@ -44,7 +44,7 @@ TEST_CASE("version and help") {
   CHECK(version.output.starts_with("forebay "));
   const Outcome help = run({"--help"});
   CHECK(help.code == 0);
-  for (const char* command : {"feed", "index", "config", "make-dataset"}) {
+  for (const char* command : {"feed", "index", "config", "make-dataset", "simulate"}) {
     CAPTURE(command);
     CHECK(help.says(command));
     const Outcome own = run({command, "--help"});

@@ -28,6 +28,8 @@ inline std::vector<std::string> forebay_command([[maybe_unused]] int ranks, cons
   if (ranks > 1) {
     command = {FOREBAY_MPIEXEC, "-n",  std::to_string(ranks), "--oversubscribe", "--bind-to", "none",
                "--mca",         "btl", "self,vader"};
+    // A signalled mpirun kills what has not ended after a second; on a busy machine ranks may need longer.
+    command.insert(command.end(), {"--mca", "odls_base_sigkill_timeout", "2"});
   }
 #endif
   command.emplace_back(FOREBAY_COMMAND);

@@ -181,7 +181,7 @@ void add_source_options(CLI::App& command, SimulateArguments& arguments) {
                             ->type_name(listed);
   CLI::Option* ratio = command.add_option("-R,--ratio", arguments.ratios, "steps per batch of the source; repeatable")
                            ->type_name("R")
-                           ->check(CLI::PositiveNumber);
+                           ->check(CLI::Range(0.01, 10'000.0));
   command.add_option("--sigma", arguments.source.sigma, "lognormal: deviation of the logarithm")->type_name("X");
   command.add_option("--cv", arguments.source.cv, "gamma: coefficient of variation")->type_name("X");
   command.add_option("--on", arguments.source.on_s, "outages, contention: steps of undisturbed production")

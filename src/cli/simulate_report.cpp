@@ -12,6 +12,8 @@
 namespace forebay {
 namespace {
 
+constexpr std::uint64_t kFewBatches = 500;
+
 // Lines of text, formatted one by one.
 class Lines {
  public:
@@ -143,6 +145,9 @@ std::string recommendation_text(const Recommendation& recommendation, const std:
   line("# From {} steps of {} {}: lambda {:.2f} batches/s, mu {:.2f} steps/s, R {:.2f}.", trace.steps, traces.size(),
        traces.size() == 1 ? "rank" : "ranks", 1 / trace.mean_work_s, 1 / trace.mean_step_s,
        trace.mean_work_s / trace.mean_step_s);
+  if (trace.fresh < kFewBatches) {
+    line("# Only {} fresh batches were recorded; a longer run says more.", trace.fresh);
+  }
   line("[queue]\ncapacity = {}\npool = {}\n", best.queue.capacity, best.queue.pool);
   line("[policy]\nname = \"{}\"\npick = \"{}\"\nmax_uses = {}\n", best.policy.name,
        best.policy.pick == Pick::current ? "current" : "least_used", best.policy.max_uses);

@@ -149,7 +149,7 @@ constexpr std::array kKeys{
         "batches the trainer may hold at once"},
 
     Key{"policy", "name", Text{field<&O::policy, &Rule::name>(), {}},
-        "block | interval | greedy | watermark | proportional | replay"},
+        "adaptive | block | interval | greedy | watermark | proportional | replay"},
     Key{"policy", "interval", Integer{field<&O::policy, &Rule::interval>(), {1, kMany}},
         "interval: a fresh batch every N steps"},
     Key{"policy", "low", Real{field<&O::policy, &Rule::low>(), kPositiveShare},

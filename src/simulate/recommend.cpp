@@ -14,7 +14,7 @@ constexpr std::array<std::int64_t, 5> kPools{1, 2, 4, 8, 16};
 constexpr std::array<const char*, 4> kPolicies{"adaptive", "proportional", "greedy", "watermark"};
 constexpr double kMostStall = 0.001;
 constexpr double kEnoughFresh = 0.995;
-constexpr double kEvenEnough = 1.05;
+constexpr double kEvenEnough = 1.1;
 
 Prediction predict(const Scenario& recorded, const QueueOptions& queue, const PolicyOptions& policy,
                    const PolicyRegistry& registry) {
@@ -52,8 +52,11 @@ bool stalls(const Prediction& prediction) {
 Prediction choose(std::vector<Prediction> predictions) {
   // Policies that do not wait never stall.
   std::erase_if(predictions, stalls);
-  const auto fresh = [](const Prediction& prediction) { return prediction.outcome.fresh_fraction; };
-  const double most = std::ranges::max(predictions, {}, fresh).outcome.fresh_fraction;
+  // What is ready at the end is not lost: a short recording must not count a reserve as waste.
+  const auto fresh = [](const Prediction& prediction) {
+    return static_cast<double>(prediction.outcome.fresh + prediction.outcome.left);
+  };
+  const double most = fresh(std::ranges::max(predictions, {}, fresh));
   std::erase_if(predictions, [&](const Prediction& one) { return fresh(one) < kEnoughFresh * most; });
   const auto evenness = [](const Prediction& prediction) { return prediction.outcome.evenness; };
   const double best = std::ranges::min(predictions, {}, evenness).outcome.evenness;

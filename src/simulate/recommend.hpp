@@ -34,8 +34,8 @@ struct Recommendation {
 // Tries the built-in policies that never wait with queues and pools of several sizes on what was recorded, and picks
 // the fewest slots among the settings that
 //  - never stall (at most 0.1 % of the time),
-//  - serve at least 0.995 of the most fresh batches that any of them serves,
-//  - are within 5 % of the lowest sum of uses^2.
+//  - deliver at least 0.995 of the most fresh batches that any of them delivers, those ready at the end included,
+//  - are within 10 % of the lowest sum of uses^2.
 // REQUIRES: traces is not empty. `configured` brings the keys that are not varied.
 [[nodiscard]] Recommendation recommend(std::span<const Trace> traces, const Options& configured,
                                        const PolicyRegistry& registry);

@@ -1,0 +1,141 @@
+// `forebay simulate` as a user runs it.
+#include <doctest/doctest.h>
+
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "workplace.hpp"
+
+namespace forebay {
+namespace {
+
+using testing::forebay_command;
+using testing::Outcome;
+using testing::TemporaryDirectory;
+using Json = nlohmann::json;
+
+Outcome simulate(std::vector<std::string> arguments) {
+  const TemporaryDirectory dir;
+  arguments.insert(arguments.begin(), "simulate");
+  testing::Process process(forebay_command(1, arguments), dir / "output");
+  const int code = process.wait();
+  return {code, process.output()};
+}
+
+bool says(const Outcome& outcome, const std::string& text) { return outcome.output.find(text) != std::string::npos; }
+
+Json results(std::vector<std::string> arguments) {
+  arguments.insert(arguments.end(), {"--json", "-"});
+  const Outcome outcome = simulate(arguments);
+  CAPTURE(outcome.output);
+  REQUIRE(outcome.code == 0);
+  return Json::parse(outcome.output);
+}
+
+// Telemetry of a rank whose trainer takes 10 ms, whose batches come every 30 ms, and which reused in between.
+void write_trace(const std::filesystem::path& file, int steps) {
+  std::ofstream out(file);
+  for (int step = 0; step < steps; ++step) {
+    out << Json{{"step", step},           {"epoch", 0},  {"batch", step / 3},
+                {"use_index", step % 3},  {"depth", 1},  {"produced", 2 + step / 3},
+                {"t_s", 0.01 * step},     {"wait_s", 0}, {"step_s", step == 0 ? 0 : 0.01},
+                {"blocked_producer_s", 0}}
+               .dump()
+        << "\n";
+  }
+}
+
+TEST_CASE("a table of all policies, and the same figures as JSON") {
+  const TemporaryDirectory dir;
+  const Outcome outcome = simulate({"--policy", "all", "-R", "1.5", "-R", "3", "--steps", "2000", "--seeds", "2",
+                                    "--json", (dir / "runs.json").string()});
+  CHECK(outcome.code == 0);
+  for (const char* name : {"adaptive", "block", "greedy", "interval", "proportional", "watermark"}) {
+    CHECK(says(outcome, name));
+  }
+  std::ifstream in(dir / "runs.json");
+  const Json runs = Json::parse(in);
+  CHECK(runs.size() == 6 * 2 * 2);
+  for (const Json& run : runs) {
+    CHECK(run.at("fresh").get<int>() + run.at("reused").get<int>() == 2000);
+    CHECK(run.at("source") == "exponential");
+    if (run.at("policy") == "block") CHECK(run.at("stall_s") > 0);
+    if (run.at("policy") == "adaptive") CHECK(run.at("ratio_to_optimum") >= 1);
+  }
+}
+
+TEST_CASE("queue, policy and ranks come from the configuration and its overrides") {
+  const TemporaryDirectory dir;
+  std::ofstream(dir / "feed.toml") << "[queue]\ncapacity = 5\npool = 2\n[policy]\nname = \"greedy\"\n";
+  const Json runs = results({(dir / "feed.toml").string(), "--set", "queue.pool=3", "--ranks", "7", "--mode",
+                             "lockstep", "--source", "constant", "--steps", "300"});
+  REQUIRE(runs.size() == 1);
+  CHECK(runs[0].at("policy") == "greedy");
+  CHECK(runs[0].at("capacity") == 5);
+  CHECK(runs[0].at("pool") == 3);
+  CHECK(runs[0].at("ranks") == 7);
+  CHECK(runs[0].at("mode") == "lockstep");
+  CHECK(runs[0].at("fresh").get<int>() + runs[0].at("reused").get<int>() == 7 * 300);
+}
+
+TEST_CASE("a trace is repeated: its rates, its steps, its ranks") {
+  const TemporaryDirectory dir;
+  write_trace(dir / "steps.0.jsonl", 3000);
+  write_trace(dir / "steps.1.jsonl", 3000);
+  const Json runs = results({"--trace", dir.path().string()});
+  REQUIRE(runs.size() == 1);
+  CHECK(runs[0].at("ranks") == 2);
+  CHECK(runs[0].at("steps") == 3000);
+  CHECK(runs[0].at("R").get<double>() == doctest::Approx(3).epsilon(0.01));
+  CHECK(runs[0].at("fresh_fraction").get<double>() == doctest::Approx(1. / 3).epsilon(0.03));
+}
+
+TEST_CASE("a recommendation is a configuration that can be used as it stands") {
+  const TemporaryDirectory dir;
+  write_trace(dir / "steps.0.jsonl", 3000);
+  const Outcome outcome = simulate({"--trace", dir.path().string(), "--recommend"});
+  CAPTURE(outcome.output);
+  REQUIRE(outcome.code == 0);
+  CHECK(says(outcome, "[queue]"));
+  CHECK(says(outcome, "R 3.00"));
+  CHECK(says(outcome, "# recommended"));
+  std::ofstream(dir / "recommended.toml") << outcome.output;
+  CHECK(results({(dir / "recommended.toml").string(), "--steps", "100"}).size() == 1);
+}
+
+TEST_CASE("what cannot be simulated is refused by name") {
+  const TemporaryDirectory dir;
+  const std::string empty = dir.path().string();
+  std::ofstream(dir / "bad.jsonl") << "{\"step\": 0}\n{\"step\": 1}\n";
+  struct Case {
+    std::vector<std::string> arguments;
+    int code;
+    std::string message;
+  };
+  for (const Case& one : {
+           Case{{"--policy", "greddy"}, 2, "policy.name = \"greddy\": there is no such policy"},
+           Case{{"--source", "gaussian"}, 2, "--source"},
+           Case{{"-R", "0"}, 2, "--ratio: Value 0 not in range"},
+           Case{{"--source", "gamma", "--cv", "0"}, 2, "cv must be in (0, 10]"},
+           Case{{"--source", "outages", "--on", "0"}, 2, "on must be above 0"},
+           Case{{"--recommend"}, 2, "--trace"},
+           Case{{"--trace", empty}, 1, "has no steps.RANK.jsonl"},
+           Case{{"--trace", (dir / "bad.jsonl").string()}, 1, "bad.jsonl:1: not a step"},
+           Case{{"--trace", (dir / "none.jsonl").string()}, 1, "cannot read"},
+           Case{{"--trace", empty, "--source", "constant"}, 2, "excludes"},
+           Case{{"--mode", "lockstep", "--set", "queue.capacity=2"}, 2, "queue.capacity > mpi.lag"},
+           Case{{"--json", empty + "/no/such/place"}, 1, "--json: cannot write"},
+       }) {
+    const Outcome outcome = simulate(one.arguments);
+    CAPTURE(outcome.output);
+    CAPTURE(one.message);
+    CHECK(outcome.code == one.code);
+    CHECK(says(outcome, one.message));
+  }
+}
+
+}  // namespace
+}  // namespace forebay
