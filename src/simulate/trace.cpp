@@ -56,7 +56,7 @@ std::vector<Line> read_lines(const fs::path& file) {
     try {
       lines.push_back(parse(text));
     } catch (const nlohmann::json::exception& error) {
-      if (in.peek() == std::char_traits<char>::eof()) break;  // the run was killed while it wrote
+      if (in.eof() && !lines.empty()) break;  // no end of line: the run was killed while it wrote this one
       throw Error(file.string() + ":" + std::to_string(number) +
                   ": not a step of Forebay's telemetry: " + error.what());
     }
@@ -94,12 +94,14 @@ std::pair<double, std::uint64_t> production_of(const std::vector<Line>& lines) {
   return {own_time(*last) - own_time(lines.front()), last->produced - lines.front().produced};
 }
 
-// The compute of a step is written with the step after it.
+// The compute of a step is written with the step after it. What next() took although a batch was ready is the cost of
+// a step, too: with short steps, or on a machine that has more to do than it can, it is time in which batches come.
 std::vector<double> steps_of(const std::vector<Line>& lines) {
   std::vector<double> steps;
   steps.reserve(lines.size());
   for (std::size_t i = 1; i < lines.size(); ++i) {
-    if (lines[i].step_s > 0) steps.push_back(lines[i].step_s);
+    const double step = lines[i].step_s + (lines[i].depth > 0 ? lines[i].wait_s : 0);
+    if (step > 0) steps.push_back(step);
   }
   return steps;
 }

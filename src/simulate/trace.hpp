@@ -12,7 +12,7 @@ namespace forebay {
 struct Trace {
   std::uint64_t rank = 0;
   std::shared_ptr<const SourceSpec> source;  // the work of each batch, in time in which the queue was not full
-  std::vector<double> step_s;                // the trainer's compute of each step
+  std::vector<double> step_s;                // of each step, without waits for a batch
   double mean_step_s = 0;                    // step_s, averaged
   double mean_work_s = 0;                    // 1 / lambda
   std::uint64_t most_depth = 0;

@@ -1,0 +1,194 @@
+// Telemetry of a run, read back as a source for the simulator.
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include <forebay/error.hpp>
+
+#include "simulate/trace.hpp"
+#include "support.hpp"
+
+namespace forebay {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::TemporaryDirectory;
+
+struct Step {
+  int step = 0;
+  int batch = 0;
+  int use_index = 0;
+  int depth = 0;
+  int produced = 0;
+  double t_s = 0;
+  double wait_s = 0;
+  double step_s = 0;
+  double blocked_s = 0;
+};
+
+std::string text_of(const Step& step) {
+  const auto key = [](const char* name, auto value) { return std::string(name) + std::to_string(value); };
+  return key(R"({"step":)", step.step) + key(R"(,"t_s":)", step.t_s) + key(R"(,"epoch":0,"batch":)", step.batch) +
+         key(R"(,"use_index":)", step.use_index) + R"(,"decision":"fresh")" + key(R"(,"depth":)", step.depth) +
+         key(R"(,"wait_s":)", step.wait_s) + key(R"(,"step_s":)", step.step_s) + key(R"(,"produced":)", step.produced) +
+         key(R"(,"blocked_producer_s":)", step.blocked_s) + "}";
+}
+
+// Steps of 10 ms, a batch every 30 ms, which is used until the next one comes. The first waited 0.5 s.
+std::vector<Step> steady(int steps) {
+  std::vector<Step> lines;
+  for (int i = 0; i < steps; ++i) {
+    lines.push_back({.step = i,
+                     .batch = i / 3,
+                     .use_index = i % 3,
+                     .depth = i % 3 == 0 ? 1 : 0,
+                     .produced = 1 + i / 3,
+                     .t_s = 0.01 * i,
+                     .wait_s = i == 0 ? 0.5 : 0,
+                     .step_s = i == 0 ? 0 : 0.01});
+  }
+  return lines;
+}
+
+void write(const fs::path& file, const std::vector<Step>& lines, const std::string& more = "") {
+  std::ofstream out(file, std::ios::binary);
+  for (const Step& line : lines) out << text_of(line) << "\n";
+  out << more;
+}
+
+Trace trace_of(const std::vector<Step>& lines, const std::string& more = "") {
+  const TemporaryDirectory dir;
+  write(dir / "steps.0.jsonl", lines, more);
+  const std::vector<Trace> traces = read_traces(dir.path());
+  REQUIRE(traces.size() == 1);
+  return traces.front();
+}
+
+double total(const std::vector<double>& values) { return std::accumulate(values.begin(), values.end(), 0.0); }
+
+TEST_CASE("rates, and what was served") {
+  const Trace trace = trace_of(steady(300));
+  CHECK(trace.steps == 300);
+  CHECK(trace.fresh == 100);
+  CHECK(trace.uses_p99 == 3);
+  CHECK(trace.uses_max == 3);
+  CHECK(trace.most_depth == 1);
+  CHECK(trace.stall_s == 0);  // the wait for the first batch is none
+  CHECK(trace.wall_s == doctest::Approx(2.99));
+  CHECK(trace.mean_step_s == doctest::Approx(0.01));
+  CHECK(trace.mean_work_s == doctest::Approx(0.03));
+  CHECK(trace.source->kind == SourceKind::trace);
+  REQUIRE(trace.source->work.size() == 100);
+  CHECK(trace.source->work[0] == 0);                       // was there before the first step
+  CHECK(trace.source->work[1] == doctest::Approx(0.025));  // between the steps at 0.02 and 0.03
+  CHECK(trace.source->work[50] == doctest::Approx(0.030));
+}
+
+TEST_CASE("batches that came between the same two steps are spread evenly; a blocked producer's clock stands still") {
+  std::vector<Step> lines = steady(2);
+  lines.push_back({.step = 2, .produced = 5, .t_s = 0.05, .step_s = 0.04});
+  lines.push_back({.step = 3, .produced = 5, .t_s = 1.05, .step_s = 1, .blocked_s = 0.96});
+  lines.push_back({.step = 4, .produced = 6, .t_s = 2.05, .step_s = 1, .blocked_s = 1.94});
+  const std::vector<double> work = trace_of(lines).source->work;
+  REQUIRE(work.size() == 6);
+  CHECK(work[0] == 0);
+  CHECK(work[1] == doctest::Approx(0.015));  // 0.01 and half of a fourth of the 0.04 s
+  for (int i = 2; i < 5; ++i) CHECK(work[i] == doctest::Approx(0.01));
+  CHECK(work[5] == doctest::Approx(0.005 + 0.04 + 0.01));
+}
+
+TEST_CASE("what next() takes with a batch at hand is part of the step; a wait for a batch is not") {
+  std::vector<Step> lines = steady(4);
+  lines[1].depth = 1;
+  lines[1].wait_s = 0.002;
+  lines[2].wait_s = 0.5;
+  const Trace trace = trace_of(lines);
+  REQUIRE(trace.step_s.size() == 3);
+  CHECK(trace.step_s[0] == doctest::Approx(0.012));
+  CHECK(trace.step_s[1] == doctest::Approx(0.010));
+  CHECK(trace.stall_s == doctest::Approx(0.502));
+}
+
+TEST_CASE("a last line that was cut off is left out, wherever it was cut") {
+  const std::vector<Step> lines = steady(30);
+  const std::string next = text_of({.step = 30, .batch = 10, .produced = 11, .t_s = 0.3, .step_s = 0.01});
+  for (std::size_t length = 0; length < next.size(); ++length) {
+    CAPTURE(length);
+    CHECK(trace_of(lines, next.substr(0, length)).steps == 30);
+  }
+  CHECK(trace_of(lines, next).steps == 31);
+}
+
+TEST_CASE("lines that telemetry dropped change no rate") {
+  std::vector<Step> lines;
+  for (const Step& line : steady(3000)) {
+    if (line.step % 100 < 60 || line.step == 2999) lines.push_back(line);
+  }
+  const Trace trace = trace_of(lines);
+  CHECK(trace.mean_work_s == doctest::Approx(0.03).epsilon(0.01));
+  CHECK(trace.mean_step_s == doctest::Approx(0.01));
+  CHECK(total(trace.source->work) == doctest::Approx(30).epsilon(0.01));
+  CHECK(trace.source->work.size() == 1000);
+}
+
+TEST_CASE("a folder is read rank by rank, and nothing else in it; one file is one rank") {
+  const TemporaryDirectory dir;
+  for (const int rank : {10, 2, 0}) write(dir / ("steps." + std::to_string(rank) + ".jsonl"), steady(30 + rank));
+  for (const char* other : {"steps.jsonl", "steps.1.jsonl.old", "steps.x.jsonl", "intervals.0.jsonl"}) {
+    std::ofstream(dir / other) << "no steps\n";
+  }
+  const std::vector<Trace> traces = read_traces(dir.path());
+  REQUIRE(traces.size() == 3);
+  for (std::size_t i = 0; i < 3; ++i) {
+    CHECK(traces[i].rank == std::vector<std::uint64_t>{0, 2, 10}[i]);
+    CHECK(traces[i].steps == 30 + traces[i].rank);
+  }
+  fs::rename(dir / "steps.2.jsonl", dir / "kept");
+  CHECK(read_traces(dir / "steps.10.jsonl").front().rank == 10);
+  CHECK(read_traces(dir / "kept").front().steps == 32);
+}
+
+TEST_CASE("what is no trace is refused with its file, its line and a way out") {
+  const TemporaryDirectory dir;
+  const std::string line = text_of({}) + "\n";
+  const std::string later = text_of({.step = 1, .produced = 1, .t_s = 1, .step_s = 1}) + "\n";
+  struct Case {
+    std::string name;
+    std::string text;
+    std::string message;
+  };
+  for (const Case& one : {
+           Case{"empty", "", "has too little in it"},
+           Case{"short", line, "has too little in it"},
+           Case{"still", line + text_of({.step = 1, .t_s = 1, .step_s = 1}) + "\n", "has too little in it"},
+           Case{"prose", "It was a dark night.", "prose:1: not a step"},
+           Case{"prose_lines", "It was\na dark\nnight.\n", "prose_lines:1: not a step"},
+           Case{"binary", std::string("\0\1\xff\xfe\n\0", 6), "binary:1: not a step"},
+           Case{"array", "[]\n" + line, "array:1: not a step"},
+           Case{"other_json", "{\"t_s\": 5, \"lambda\": 3}\n", "other_json:1: not a step"},
+           Case{"wrong_type", "{\"step\": \"1\"}\n", "wrong_type:1: not a step"},
+           Case{"torn_inside", line + later.substr(0, 30) + "\n" + later, "torn_inside:2: not a step"},
+           Case{"torn_whole_line", line + later + later.substr(0, 30) + "\n", "torn_whole_line:3: not a step"},
+           Case{"two_runs", line + later + line + later, "two_runs:3: steps go backwards: two runs in one file?"},
+           Case{"twice", line + later + later, "twice:3: steps go backwards"},
+       }) {
+    CAPTURE(one.name);
+    std::ofstream(dir / one.name, std::ios::binary) << one.text;
+    CHECK_THROWS_WITH_AS((void)read_traces(dir / one.name), doctest::Contains(one.message.c_str()), Error);
+  }
+  CHECK_THROWS_WITH_AS((void)read_traces(dir / "none"), doctest::Contains("is it the steps.RANK.jsonl of a run?"),
+                       Error);
+  fs::create_directory(dir / "folder");
+  CHECK_THROWS_WITH_AS((void)read_traces(dir / "folder"), doctest::Contains("telemetry.per_step = true"), Error);
+  // One rank's file of several.
+  write(dir / "folder/steps.0.jsonl", steady(30));
+  std::ofstream(dir / "folder/steps.1.jsonl");
+  CHECK_THROWS_WITH_AS((void)read_traces(dir / "folder"), doctest::Contains("steps.1.jsonl has too little"), Error);
+}
+
+}  // namespace
+}  // namespace forebay
