@@ -81,6 +81,7 @@ class Run:
     def __init__(self, bench, name, store, policy, steps, seed=17, step_ms=STEP_MS):
         self.folder = os.path.join(bench.folder, name)
         self.config = self.folder + ".toml"
+        self.summary = self.folder + ".json"
         self.what = f"{store.kind} R={store.ratio} {policy}"
         kind, _, interval = policy.partition(" ")
         with open(self.config, "w", encoding="utf-8") as config:
@@ -88,8 +89,8 @@ class Run:
                                        policy=kind, interval=interval or 1, storage=store.section(bench.batch_bytes),
                                        run=self.folder, step_ms=step_ms))
         self.limit_s = LIMIT_S + steps * max(STEP_MS / 1000, 1 / store.batches_per_s)
-        self.process = subprocess.Popen([bench.forebay, "feed", self.config, "--quiet"], stdout=subprocess.DEVNULL,
-                                        stderr=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen([bench.forebay, "feed", self.config, "--quiet", "--summary", self.summary],
+                                        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
 
     def steps(self):
         """Waits for the end; the lines of its telemetry, one per step."""
