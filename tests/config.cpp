@@ -246,9 +246,16 @@ TEST_CASE("replay needs a recording") {
   CHECK(with({"policy.name=replay", "policy.recording=run"}).policy.recording == "run");
 }
 
+TEST_CASE("lockstep needs a queue deeper than its lag, and ranks that do not wait on their own") {
+  CHECK(with({"mpi.mode=lockstep"}).mpi.mode == MpiMode::lockstep);
+  CHECK(contains(
+      refusal("[mpi]\nmode = \"lockstep\"\n[queue]\ncapacity = 2"),
+      "feed.toml:4:12: queue.capacity = 2 is too small for mpi.mode = \"lockstep\": it must be above mpi.lag = 2"));
+  CHECK(contains(refusal("[mpi]\nmode = \"lockstep\"\n[policy]\nmax_wait_ms = 5"),
+                 "feed.toml:4:15: policy.max_wait_ms = 5.0 does not go with mpi.mode = \"lockstep\""));
+}
+
 TEST_CASE("what is not available yet is said plainly") {
-  CHECK(refusal("[mpi]\nmode = \"lockstep\"") ==
-        "feed.toml:2:8: mpi.mode = \"lockstep\": not available yet; use mpi.mode = \"local\"");
   CHECK(contains(refusal("[transform]\nwhen = \"dequeue\""), "use transform.when = \"enqueue\""));
   for (const char* device : {"cuda", "cuda:1"}) {
     CHECK(contains(refusal(std::string("device = \"") + device + "\""),
