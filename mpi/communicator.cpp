@@ -24,6 +24,19 @@ MPI_Comm duplicate_with_returning_errors(MPI_Comm parent) {
   return copy;
 }
 
+// MPI's operator for a lane: the whole of a lane is one element, so that MPI never cuts it.
+void reduce_lanes(void* in, void* inout, int* lanes, MPI_Datatype* type) {
+  int bytes = 0;
+  MPI_Type_size(*type, &bytes);
+  const std::size_t size = static_cast<std::size_t>(bytes) / sizeof(std::int64_t);
+  const auto* from = static_cast<const std::int64_t*>(in);
+  auto* into = static_cast<std::int64_t*>(inout);
+  for (int lane = 0; lane < *lanes; ++lane, from += size, into += size) {
+    const std::size_t first_minimum = size - static_cast<std::size_t>(from[0]);
+    for (std::size_t i = 1; i < size; ++i) into[i] = i < first_minimum ? into[i] + from[i] : std::min(into[i], from[i]);
+  }
+}
+
 }  // namespace
 
 void FailureNote::set(std::string_view cause) {
@@ -40,6 +53,7 @@ std::unique_ptr<MpiCommunicator::Traffic> MpiCommunicator::open(MPI_Comm parent)
   auto traffic = std::make_unique<Traffic>();
   traffic->control = duplicate_with_returning_errors(parent);
   traffic->sums = duplicate_with_returning_errors(traffic->control);
+  check(MPI_Op_create(reduce_lanes, 1, &traffic->reduce), "MPI_Op_create");
   return traffic;
 }
 
@@ -70,16 +84,27 @@ std::unique_ptr<Communicator> MpiCommunicator::duplicate() const {
   return std::make_unique<MpiCommunicator>(traffic_->control, note_);
 }
 
-void MpiCommunicator::start_sum(std::size_t lane, std::span<std::int64_t> values) {
+void MpiCommunicator::start_reduction(std::size_t lane, std::span<std::int64_t> values, std::size_t minima) {
   Lane& place = traffic_->lanes.at(lane);
   if (place.request != MPI_REQUEST_NULL) throw Error("lane " + std::to_string(lane) + " has an operation open");
-  place.values.assign(values.begin(), values.end());  // allocates at the lane's first use only
+  size_lane(place, values.size());
+  place.values[0] = static_cast<std::int64_t>(minima);
+  std::ranges::copy(values, place.values.begin() + 1);
   place.result = values;
   // NOLINTNEXTLINE(clang-analyzer-optin.mpi.MPI-Checker): waited for by test() and close()
-  check(MPI_Iallreduce(MPI_IN_PLACE, place.values.data(), static_cast<int>(values.size()), MPI_INT64_T, MPI_SUM,
-                       traffic_->sums, &place.request),
+  check(MPI_Iallreduce(MPI_IN_PLACE, place.values.data(), 1, place.type, traffic_->reduce, traffic_->sums,
+                       &place.request),
         "MPI_Iallreduce");
   ++traffic_->farewell.sums;
+}
+
+// Allocates at a lane's first use only, as long as its size stays the same.
+void MpiCommunicator::size_lane(Lane& lane, std::size_t values) {
+  if (lane.type != MPI_DATATYPE_NULL && lane.values.size() == values + 1) return;
+  if (lane.type != MPI_DATATYPE_NULL) check(MPI_Type_free(&lane.type), "MPI_Type_free");
+  lane.values.resize(values + 1);
+  check(MPI_Type_contiguous(static_cast<int>(values + 1), MPI_INT64_T, &lane.type), "MPI_Type_contiguous");
+  check(MPI_Type_commit(&lane.type), "MPI_Type_commit");
 }
 
 bool MpiCommunicator::test(std::size_t lane) {
@@ -88,7 +113,7 @@ bool MpiCommunicator::test(std::size_t lane) {
   int done = 0;
   check(MPI_Test(&place.request, &done, MPI_STATUS_IGNORE), "MPI_Test");
   if (done == 0) return false;
-  std::ranges::copy(place.values, place.result.begin());
+  std::copy(place.values.begin() + 1, place.values.end(), place.result.begin());
   return true;
 }
 
@@ -226,6 +251,10 @@ bool MpiCommunicator::lanes_complete() {
 
 // MPI calls this collective, but Open MPI and MPICH free locally.
 void MpiCommunicator::free_communicators() noexcept {
+  for (Lane& lane : traffic_->lanes) {
+    if (lane.type != MPI_DATATYPE_NULL) MPI_Type_free(&lane.type);
+  }
+  MPI_Op_free(&traffic_->reduce);
   MPI_Comm_free(&traffic_->sums);
   MPI_Comm_free(&traffic_->control);
   traffic_.reset();

@@ -39,7 +39,7 @@ class MpiCommunicator final : public Communicator {
   [[nodiscard]] std::uint32_t rank() const noexcept override { return rank_; }
   [[nodiscard]] std::uint32_t size() const noexcept override { return size_; }
   [[nodiscard]] std::unique_ptr<Communicator> duplicate() const override;
-  void start_sum(std::size_t lane, std::span<std::int64_t> values) override;
+  void start_reduction(std::size_t lane, std::span<std::int64_t> values, std::size_t minima) override;
   [[nodiscard]] bool test(std::size_t lane) override;
   [[nodiscard]] std::vector<std::byte> broadcast(std::vector<std::byte> bytes, std::uint32_t root) override;
   [[nodiscard]] std::vector<std::string> all_gather(std::string_view text) override;
@@ -54,7 +54,9 @@ class MpiCommunicator final : public Communicator {
   // may still complete, and write, during the trainer's own MPI calls.
   struct Lane {
     MPI_Request request = MPI_REQUEST_NULL;
+    // One element of `type`: how many minima, then the values. Two reductions in one, so that a step costs one.
     std::vector<std::int64_t> values;
+    MPI_Datatype type = MPI_DATATYPE_NULL;
     std::span<std::int64_t> result;
   };
 
@@ -69,6 +71,7 @@ class MpiCommunicator final : public Communicator {
     // Sums have a communicator of their own, so that a rank that closes early cannot be matched with another's sum.
     MPI_Comm sums = MPI_COMM_NULL;
     MPI_Comm control = MPI_COMM_NULL;
+    MPI_Op reduce = MPI_OP_NULL;
     std::array<Lane, kLanes> lanes;
     std::vector<MPI_Request> alerts;
     Farewell farewell;
@@ -79,6 +82,7 @@ class MpiCommunicator final : public Communicator {
   enum class Ending : std::uint8_t { waiting, complete, impossible };
 
   [[nodiscard]] static std::unique_ptr<Traffic> open(MPI_Comm parent);
+  void size_lane(Lane& lane, std::size_t values);
   void receive_alerts();
   // How far close() has come; never blocks.
   [[nodiscard]] Ending progress_closing();

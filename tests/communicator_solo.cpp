@@ -22,10 +22,10 @@ TEST_CASE("one rank on its own is the whole job") {
 TEST_CASE("a sum over one rank is complete at once and changes nothing") {
   const auto alone = solo_communicator();
   std::array<std::int64_t, 3> values{4, -1, 0};
-  alone->start_sum(0, values);
+  alone->start_reduction(0, values);
   CHECK(alone->test(0));
   CHECK(values == std::array<std::int64_t, 3>{4, -1, 0});
-  alone->start_sum(0, values);
+  alone->start_reduction(0, values);
   CHECK(alone->test(0));
   CHECK(alone->test(forebay::Communicator::kLanes - 1));
 }

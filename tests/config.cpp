@@ -246,9 +246,14 @@ TEST_CASE("replay needs a recording") {
   CHECK(with({"policy.name=replay", "policy.recording=run"}).policy.recording == "run");
 }
 
+TEST_CASE("lockstep needs a queue deeper than its lag, and ranks that do not wait on their own") {
+  CHECK(with({"mpi.mode=lockstep"}).mpi.mode == MpiMode::lockstep);
+  const std::string lockstep = "[mpi]\nmode = \"lockstep\"\n";
+  CHECK(contains(refusal(lockstep + "[queue]\ncapacity = 2"), "feed.toml:4:12: queue.capacity = 2 is too small"));
+  CHECK(contains(refusal(lockstep + "[policy]\nmax_wait_ms = 5"), "feed.toml:4:15: policy.max_wait_ms = 5.0 does not"));
+}
+
 TEST_CASE("what is not available yet is said plainly") {
-  CHECK(refusal("[mpi]\nmode = \"lockstep\"") ==
-        "feed.toml:2:8: mpi.mode = \"lockstep\": not available yet; use mpi.mode = \"local\"");
   CHECK(contains(refusal("[transform]\nwhen = \"dequeue\""), "use transform.when = \"enqueue\""));
   for (const char* device : {"cuda", "cuda:1"}) {
     CHECK(contains(refusal(std::string("device = \"") + device + "\""),

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
@@ -76,7 +77,7 @@ class FakeJob {
     [[nodiscard]] std::unique_ptr<Communicator> duplicate() const override {
       throw std::logic_error("a fake rank has no duplicate");
     }
-    void start_sum(std::size_t lane, std::span<std::int64_t> values) override {
+    void start_reduction(std::size_t lane, std::span<std::int64_t> values, std::size_t minima) override {
       const std::lock_guard lock(job.mutex_);
       Open& open = lanes.at(lane);
       if (open.open) throw std::logic_error("lane in use");
@@ -84,7 +85,11 @@ class FakeJob {
       if (job.tardiness_ > 0) open.hidden_for = static_cast<std::uint32_t>(random() % (job.tardiness_ + 1));
       if (job.sums_.size() <= open.sum) job.sums_.push_back({std::vector<std::int64_t>(values.size()), 0});
       Sum& sum = job.sums_[open.sum];
-      for (std::size_t i = 0; i < values.size(); ++i) sum.total.at(i) += values[i];
+      for (std::size_t i = 0; i < values.size(); ++i) {
+        std::int64_t& total = sum.total.at(i);
+        const bool is_minimum = i + minima >= values.size();
+        total = !is_minimum ? total + values[i] : sum.arrived == 0 ? values[i] : std::min(total, values[i]);
+      }
       ++sum.arrived;
     }
     [[nodiscard]] bool test(std::size_t lane) override {

@@ -107,7 +107,7 @@ TEST_CASE("sums in several lanes are right, element by element") {
   for (std::size_t round = 0; round < 50; ++round) {
     for (std::size_t lane = 0; lane < values.size(); ++lane) {
       values[lane] = {mine, static_cast<std::int64_t>(lane * round), -(std::int64_t{1} << 40)};
-      copy->start_sum(lane, values[lane]);
+      copy->start_reduction(lane, values[lane]);
     }
     for (std::size_t lane = values.size(); lane-- > 0;) {
       REQUIRE(eventually([&] { return copy->test(lane); }));
@@ -119,12 +119,35 @@ TEST_CASE("sums in several lanes are right, element by element") {
   CHECK(copy->close(kPatience));
 }
 
+TEST_CASE("the last values of a reduction are minima") {
+  const auto copy = world().duplicate();
+  const auto ranks = static_cast<std::int64_t>(copy->size());
+  const auto mine = static_cast<std::int64_t>(copy->rank());
+  for (std::int64_t round = 0; round < 50; ++round) {
+    std::array<std::int64_t, 4> values{1, mine, mine + round, -mine};
+    const std::size_t minima = static_cast<std::size_t>(round) % 4;
+    copy->start_reduction(2, values, minima);
+    REQUIRE(eventually([&] { return copy->test(2); }));
+    const std::int64_t sum = ranks * (ranks - 1) / 2;
+    CHECK(values[0] == ranks);
+    CHECK(values[1] == (minima >= 3 ? 0 : sum));
+    CHECK(values[2] == (minima >= 2 ? round : sum + ranks * round));
+    CHECK(values[3] == (minima >= 1 ? -(ranks - 1) : -sum));
+  }
+  // Another number of values in the same lane.
+  std::array<std::int64_t, 1> value{mine};
+  copy->start_reduction(2, value, 1);
+  REQUIRE(eventually([&] { return copy->test(2); }));
+  CHECK(value[0] == 0);
+  CHECK(copy->close(kPatience));
+}
+
 TEST_CASE("a lane takes one operation at a time and an unused one is complete") {
   const auto copy = world().duplicate();
   std::array<std::int64_t, 1> value{1};
   CHECK(copy->test(3));
-  copy->start_sum(3, value);
-  CHECK_THROWS_AS(copy->start_sum(3, value), forebay::Error);
+  copy->start_reduction(3, value);
+  CHECK_THROWS_AS(copy->start_reduction(3, value), forebay::Error);
   CHECK(eventually([&] { return copy->test(3); }));
   CHECK(copy->close(kPatience));
 }
@@ -196,7 +219,7 @@ TEST_CASE("close receives alerts that nobody asked for and ends open sums") {
   for (int round = 0; round < 20; ++round) {
     const auto copy = world().duplicate();
     std::vector<std::array<std::int64_t, 2>> values(Communicator::kLanes, {1, 2});
-    for (std::size_t lane = 0; lane < values.size(); ++lane) copy->start_sum(lane, values[lane]);
+    for (std::size_t lane = 0; lane < values.size(); ++lane) copy->start_reduction(lane, values[lane]);
     if (copy->rank() % 2 == 0 || round % 2 == 0) copy->alert();
     CHECK(copy->close(kPatience));
     CHECK(copy->close(kPatience));
@@ -206,7 +229,7 @@ TEST_CASE("close receives alerts that nobody asked for and ends open sums") {
 TEST_CASE("close gives up when another rank never comes, and the rest of MPI goes on working") {
   auto copy = world().duplicate();
   auto values = std::make_unique<std::array<std::int64_t, 2>>();
-  copy->start_sum(0, *values);
+  copy->start_reduction(0, *values);
   if (copy->rank() == 0) {
     copy->alert();
     const bool alone = copy->size() == 1;
@@ -223,7 +246,7 @@ TEST_CASE("close gives up when another rank never comes, and the rest of MPI goe
 TEST_CASE("close finds out that a sum can never be complete") {
   const auto copy = world().duplicate();
   std::array<std::int64_t, 1> value{1};
-  if (copy->rank() == 0) copy->start_sum(0, value);
+  if (copy->rank() == 0) copy->start_reduction(0, value);
   CHECK(copy->close(kPatience) == (copy->size() == 1));
 }
 

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <chrono>
 #include <fstream>
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -95,7 +96,7 @@ std::vector<std::string> alone(const Options& options, std::uint64_t size) {
 }
 
 TEST_CASE("the ranks together serve what one rank serves, each batch once, in the same number of steps") {
-  for (const char* policy : {"block", "greedy", "proportional"}) {
+  for (const char* policy : {"adaptive", "block", "greedy", "proportional"}) {
     for (const std::uint64_t size : {1, 7, 61, 128, 200}) {
       for (const EpochEnd epoch_end : {EpochEnd::next, EpochEnd::reuse}) {
         CAPTURE(policy);
@@ -135,6 +136,95 @@ TEST_CASE("a slow rank does not keep the others from reusing, and nobody stops e
   CHECK(served.steps > 200);
   feeder.close();
   CHECK(everybodys(served) == alone(options, 64));
+}
+
+// One character per step: fresh or reuse.
+std::string decisions_of(Feeder& feeder, const std::function<void(std::uint64_t step)>& after = {}) {
+  std::string decisions;
+  while (auto batch = feeder.next()) {
+    decisions += batch->is_fresh() ? 'f' : 'r';
+    if (after) after(batch->step());
+  }
+  return decisions;
+}
+
+void check_alike(const std::string& decisions) {
+  const auto communicator = world().duplicate();
+  for (const std::string& theirs : communicator->all_gather(decisions)) CHECK(theirs == decisions);
+  CHECK(communicator->close(10));
+}
+
+TEST_CASE("lockstep: the ranks together serve what one rank serves, with batches dealt evenly and unevenly") {
+  for (const char* policy : {"adaptive", "block", "greedy"}) {
+    for (const std::uint64_t size : {1, 7, 61, 128, 200}) {
+      for (const EpochEnd epoch_end : {EpochEnd::next, EpochEnd::reuse}) {
+        CAPTURE(policy);
+        CAPTURE(size);
+        Options options = memory_options(4);
+        options.policy.name = policy;
+        options.run.epochs = 2;
+        options.mpi.mode = MpiMode::lockstep;
+        options.mpi.epoch_end = epoch_end;
+        Feeder feeder(options, world(), parts(size));
+        const Served served = serve_all(feeder);
+        CHECK(feeder.epochs_completed() == 2);
+        feeder.close();
+        options.mpi.mode = MpiMode::local;
+        CHECK(everybodys(served) == alone(options, size));
+      }
+    }
+  }
+}
+
+TEST_CASE("lockstep: all ranks decide alike, and no fresh decision waits for a slow rank's batch") {
+  for (const char* policy : {"adaptive", "greedy", "watermark"}) {
+    CAPTURE(policy);
+    Options options = memory_options(2);
+    options.workers.io = 1;  // so that the reads let through are those of the first batches
+    options.policy.name = policy;
+    options.mpi.mode = MpiMode::lockstep;
+    testing::Gate gate;
+    const bool slow = world().rank() == world().size() - 1;
+    gate.open(slow ? 6 : INT64_MAX / 2);
+    Feeder feeder(options, world(), parts(256, [&](std::uint64_t) { gate.pass(); }));
+    // A rank that waited for the slow one's fourth batch would never come to step 200, which lets it through.
+    const std::string decisions = decisions_of(feeder, [&](std::uint64_t step) {
+      if (step == 200) gate.open();
+    });
+    feeder.close();
+    CHECK(std::ranges::count(decisions.substr(0, 200), 'f') <= 3);
+    CHECK(std::ranges::count(decisions, 'f') == 128 / world().size());
+    check_alike(decisions);
+  }
+}
+
+TEST_CASE("lockstep: a cap on uses makes all ranks wait together") {
+  Options options = memory_options(2);
+  options.policy.name = "greedy";
+  options.policy.max_uses = 2;
+  options.mpi.mode = MpiMode::lockstep;
+  const bool slow = world().rank() == 0;
+  Feeder feeder(options, world(), parts(64, [&](std::uint64_t) {
+                  if (slow) std::this_thread::sleep_for(std::chrono::milliseconds(1));  // emulated latency
+                }));
+  const std::string decisions = decisions_of(feeder);
+  CHECK(feeder.summary().uses_max <= 2 + 3);  // the padding at the end is not the policy's
+  feeder.close();
+  check_alike(decisions);
+}
+
+TEST_CASE("lockstep: a stop of one rank ends all at the same step") {
+  Options options = memory_options(2);
+  options.run.epochs = 1000;
+  options.mpi.mode = MpiMode::lockstep;
+  Feeder feeder(options, world(), parts(64));
+  const std::string decisions = decisions_of(feeder, [&](std::uint64_t step) {
+    if (world().rank() == 0 && step == 50) feeder.request_stop();
+  });
+  feeder.close();
+  CHECK(decisions.size() > 50);
+  CHECK(decisions.size() <= 60);
+  check_alike(decisions);
 }
 
 TEST_CASE("evaluation: every sample once, ranks that have none left get empty batches") {

@@ -118,7 +118,7 @@ int outlive_mpi(int argc, char** argv) {
     const MpiSession session(argc, argv);
     closed_late = session.world().duplicate();
     destroyed_late = session.world().duplicate();
-    destroyed_late->start_sum(0, value);
+    destroyed_late->start_reduction(0, value);
     closed_late->alert();
   }
   static_cast<void>(closed_late->close(1));

@@ -30,10 +30,12 @@ class Communicator {
   // Collective: a communicator of the same ranks whose traffic cannot meet this one's.
   [[nodiscard]] virtual std::unique_ptr<Communicator> duplicate() const = 0;
 
-  // Starts a non-blocking sum over all ranks, element by element, in place; `values` must stay valid and untouched
-  // until test() said true or the communicator was closed. Lanes are independent places for one operation each.
-  // Collective in posting order. Never blocks. REQUIRES: lane < kLanes and no operation open in it.
-  virtual void start_sum(std::size_t lane, std::span<std::int64_t> values) = 0;
+  // Starts a non-blocking reduction over all ranks, element by element, in place: the last `minima` values take the
+  // least that any rank gave, those before them are added up. `values` must stay valid and untouched until test() said
+  // true or the communicator was closed. Lanes are independent places for one operation each.
+  // Collective in posting order, with the same sizes on all ranks. Never blocks.
+  // REQUIRES: lane < kLanes and no operation open in it; minima <= values.size().
+  virtual void start_reduction(std::size_t lane, std::span<std::int64_t> values, std::size_t minima = 0) = 0;
   // True when the lane's operation is complete (or none is open). Never blocks.
   [[nodiscard]] virtual bool test(std::size_t lane) = 0;
 
@@ -45,7 +47,7 @@ class Communicator {
   [[nodiscard]] virtual std::unique_ptr<SharedMemory> share_on_node(std::size_t bytes) = 0;
 
   // Tells the other ranks, without waiting for them, that this one wants to stop: it only breaks their waits, the
-  // agreement itself travels in the sums. At most once per communicator.
+  // agreement itself travels in the reductions. At most once per communicator.
   virtual void alert() = 0;
   // True once another rank's alert has arrived. Never blocks; also lets pending operations progress.
   [[nodiscard]] virtual bool alerted() = 0;

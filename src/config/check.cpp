@@ -56,9 +56,6 @@ std::optional<Problem> device_problem(const std::string& device) {
 }
 
 std::optional<Problem> unavailable(const Options& options) {
-  if (options.mpi.mode == MpiMode::lockstep) {
-    return Problem{"mpi.mode", R"(mpi.mode = "lockstep": not available yet; use mpi.mode = "local")"};
-  }
   if (options.transform.when == When::dequeue) {
     return Problem{"transform.when",
                    R"(transform.when = "dequeue": not available yet; use transform.when = "enqueue")"};
@@ -82,6 +79,21 @@ std::optional<Problem> missing_recording(const PolicyOptions& policy) {
   if (policy.name != "replay" || !policy.recording.empty()) return std::nullopt;
   return Problem{"policy.name",
                  R"(policy.name = "replay" needs policy.recording: the telemetry.dir of the run to repeat)"};
+}
+
+// Ranks in lockstep decide by what they knew `lag` steps ago.
+std::optional<Problem> out_of_step(const Options& options) {
+  if (options.mpi.mode != MpiMode::lockstep) return std::nullopt;
+  if (options.queue.capacity <= options.mpi.lag) {
+    return Problem{"queue.capacity", "queue.capacity = " + std::to_string(options.queue.capacity) +
+                                         " is too small for mpi.mode = \"lockstep\": it must be above mpi.lag = " +
+                                         std::to_string(options.mpi.lag)};
+  }
+  if (options.policy.max_wait_ms <= 0) return std::nullopt;
+  return Problem{"policy.max_wait_ms",
+                 "policy.max_wait_ms = " + to_text(options.policy.max_wait_ms) +
+                     " does not go with mpi.mode = \"lockstep\": ranks that decide alike cannot wait for their own "
+                     "batches; set it to 0"};
 }
 
 // Guards the sizes computed later against overflow; whether the memory is there is found out when it is taken.
@@ -108,6 +120,7 @@ std::optional<Problem> find_problem(const Options& options) {
   if (auto problem = disordered("transform.ratio", options.transform.ratio)) return problem;
   if (auto problem = crossed_marks(options.policy)) return problem;
   if (auto problem = missing_recording(options.policy)) return problem;
+  if (auto problem = out_of_step(options)) return problem;
   return oversized(options);
 }
 

@@ -27,11 +27,13 @@ Census::Census(Communicator& communicator, std::size_t lag, std::function<void()
 void Census::post(const Ballot& ballot) {
   const std::size_t lane = posted_ % places_.size();
   Place& place = places_[lane];
-  place = {.counts = {ballot.stop ? 1 : 0, ballot.error ? 1 : 0, ballot.epoch_done ? 1 : 0, ballot.new_bad},
+  const Progress& progress = ballot.progress;
+  place = {.values = {ballot.stop ? 1 : 0, ballot.error ? 1 : 0, ballot.epoch_done ? 1 : 0, ballot.new_bad,
+                      ballot.fresh, progress.ready, progress.produced, progress.now_ns, progress.blocked_ns},
            .epoch = ballot.epoch,
            .bad_round = ballot.bad_round};
   ++posted_;
-  if (communicator_.size() > 1) communicator_.start_sum(lane, place.counts);
+  if (communicator_.size() > 1) communicator_.start_reduction(lane, place.values, kMinima);
 }
 
 const Tally* Census::due() {
@@ -48,12 +50,14 @@ const Tally* Census::take_oldest() {
   const std::size_t lane = taken_ % places_.size();
   if (communicator_.size() > 1) wait_for(lane);
   const Place& place = places_[lane];
-  const auto& [stops, errors, epochs_done, new_bad] = place.counts;
+  const auto& [stops, errors, epochs_done, new_bad, fresh, ready, produced, now_ns, blocked_ns] = place.values;
   tally_ = {.step = taken_,
             .stops = stops,
             .errors = errors,
             .epochs_done = epochs_done,
             .new_bad = new_bad,
+            .fresh = fresh,
+            .least = {.ready = ready, .produced = produced, .now_ns = now_ns, .blocked_ns = blocked_ns},
             .epoch = place.epoch,
             .bad_round = place.bad_round};
   ++taken_;

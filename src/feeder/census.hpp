@@ -5,11 +5,23 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <vector>
 
 #include <forebay/communicator.hpp>
 
 namespace forebay {
+
+// How far one rank is, or the least that any rank said.
+struct Progress {
+  // Said of `ready` and `produced` by a rank that has nothing left to produce: it keeps nobody waiting.
+  static constexpr std::int64_t kDrained = std::numeric_limits<std::int64_t>::max();
+
+  std::int64_t ready = kDrained;     // batches ready before the step is served
+  std::int64_t produced = kDrained;  // batches published since the start
+  std::int64_t now_ns = 0;           // since the first step
+  std::int64_t blocked_ns = 0;       // of it, producer blocked by a full ring
+};
 
 // What one rank says at one step.
 struct Ballot {
@@ -17,6 +29,8 @@ struct Ballot {
   bool error = false;        // cannot go on
   bool epoch_done = false;   // has served the epoch `epoch` completely
   std::int64_t new_bad = 0;  // distinct bad samples that the job has not agreed on yet
+  std::int64_t fresh = 0;    // lockstep: fresh decisions so far
+  Progress progress{};
 
   // What the job had agreed on when the ballot was posted. Equal on all ranks at the same step, so it is kept beside
   // the ballot and not sent.
@@ -24,13 +38,15 @@ struct Ballot {
   std::uint64_t bad_round = 0;
 };
 
-// All ranks' ballots of one step added up: how many said so.
+// All ranks' ballots of one step: how many said so, and the least of each progress.
 struct Tally {
   std::uint64_t step = 0;  // the step at which they were posted
   std::int64_t stops = 0;
   std::int64_t errors = 0;
   std::int64_t epochs_done = 0;
   std::int64_t new_bad = 0;
+  std::int64_t fresh = 0;
+  Progress least;
   std::uint64_t epoch = 0;
   std::uint64_t bad_round = 0;
 };
@@ -59,8 +75,11 @@ class Census {
   [[nodiscard]] std::size_t lag() const noexcept { return lag_; }
 
  private:
+  static constexpr std::size_t kMinima = 4;
+
   struct Place {
-    std::array<std::int64_t, 4> counts{};  // stops, errors, epochs_done, new_bad
+    // stops, errors, epochs_done, new_bad, fresh, and then the minima: ready, produced, now_ns, blocked_ns
+    std::array<std::int64_t, 5 + kMinima> values{};
     std::uint64_t epoch = 0;
     std::uint64_t bad_round = 0;
   };

@@ -46,20 +46,22 @@ void Coordinator::report_error(std::string_view cause) {
   if (error_.empty()) error_ = cause.empty() ? "unknown error" : cause;
 }
 
-Verdict Coordinator::step(bool stop_requested, std::uint64_t epochs_served) {
+Verdict Coordinator::step(bool stop_requested, std::uint64_t epochs_served, const Progress& progress,
+                          std::int64_t fresh) {
   waited_ = {};
   if (verdict_ != Verdict::proceed) return verdict_;
   stop_requested_ = stop_requested_ || stop_requested;
   if (wants_to_end()) alert_others();
-  census_.post(ballot(epochs_served));
+  census_.post(ballot(epochs_served, progress, fresh));
   if (has_made_all_steps()) {
     verdict_ = settle(Verdict::finished);
     return verdict_;
   }
   ++steps_;
-  if (const Tally* tally = census_.due()) {
+  heard_ = census_.due();
+  if (heard_ != nullptr) {
     waited_ = census_.last_wait();
-    verdict_ = judge(*tally);
+    verdict_ = judge(*heard_);
     if (verdict_ == Verdict::finished || verdict_ == Verdict::stopped) verdict_ = settle(verdict_);
   }
   return verdict_;
@@ -76,11 +78,13 @@ bool Coordinator::has_made_all_steps() const noexcept {
   return (plan_.steps > 0 && steps_ == plan_.steps) || (plan_.most_steps > 0 && steps_ == plan_.most_steps);
 }
 
-Ballot Coordinator::ballot(std::uint64_t epochs_served) const noexcept {
+Ballot Coordinator::ballot(std::uint64_t epochs_served, const Progress& progress, std::int64_t fresh) const noexcept {
   return {.stop = stop_requested_,
           .error = !error_.empty(),
           .epoch_done = epochs_served > epochs_completed_,
           .new_bad = static_cast<std::int64_t>(new_bad_.size()),
+          .fresh = fresh,
+          .progress = progress,
           .epoch = epochs_completed_,
           .bad_round = bad_round_};
 }

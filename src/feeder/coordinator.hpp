@@ -71,7 +71,14 @@ class Coordinator {
   // The verdict for the step that begins now. A stop that was requested once stays requested. `epochs_served`: epochs
   // that this rank has served fresh completely since the run began. Waits only for ranks that are more than `lag` steps
   // behind, or at the end of the run. Keeps its answer once it is not `proceed`.
-  [[nodiscard]] Verdict step(bool stop_requested, std::uint64_t epochs_served);
+  // `progress` and `fresh` go into the ballot as they are, for heard().
+  [[nodiscard]] Verdict step(bool stop_requested, std::uint64_t epochs_served, const Progress& progress = {},
+                             std::int64_t fresh = 0);
+
+  // What all ranks said `lag` steps ago, at this step the same on every rank; nothing in the first `lag` steps. One
+  // rank on its own has no lag. Valid until the next step().
+  [[nodiscard]] const Tally* heard() const noexcept { return heard_; }
+  [[nodiscard]] std::size_t lag() const noexcept { return census_.lag(); }
 
   // To be polled while a step waits for a batch: tells the other ranks if this one wants to end, and returns true if
   // any does. The wait must then be given up and something else served, so that the verdict can be reached.
@@ -89,7 +96,7 @@ class Coordinator {
 
  private:
   [[nodiscard]] bool has_made_all_steps() const noexcept;
-  [[nodiscard]] Ballot ballot(std::uint64_t epochs_served) const noexcept;
+  [[nodiscard]] Ballot ballot(std::uint64_t epochs_served, const Progress& progress, std::int64_t fresh) const noexcept;
   [[nodiscard]] Verdict judge(const Tally& tally);
   [[nodiscard]] Verdict settle(Verdict end);
   [[nodiscard]] Verdict fail(std::string cause);
@@ -103,6 +110,7 @@ class Coordinator {
   BadLimit limit_;
   std::function<bool()> has_reason_to_end_;
   Census census_;
+  const Tally* heard_ = nullptr;
   Verdict verdict_ = Verdict::proceed;
   std::string error_;  // this rank's, empty = none
   std::string cause_;

@@ -13,6 +13,7 @@
 
 #include "coordinator.hpp"
 #include "failure.hpp"
+#include "lockstep.hpp"
 #include "pipeline.hpp"
 #include "replay.hpp"
 #include "residents.hpp"
@@ -74,6 +75,8 @@ class Feeder::Impl {
   // next(), in order.
   [[nodiscard]] bool agree_to_go_on(Clock::time_point entered);
   [[nodiscard]] Served serve();
+  [[nodiscard]] Served serve_in_lockstep();
+  [[nodiscard]] Progress progress() noexcept;
   void record(const Served& served, Clock::time_point entered);
   void say_where_the_recording_ends();
 
@@ -118,6 +121,7 @@ class Feeder::Impl {
   std::unique_ptr<Residents> residents_;
   std::unique_ptr<Telemetry> telemetry_;
   std::unique_ptr<Coordinator> coordinator_;
+  std::optional<Lockstep> lockstep_;  // mpi.mode = "lockstep", except for evaluation
 
   std::atomic<bool> stop_{false};
   bool ended_ = false;

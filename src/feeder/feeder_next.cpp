@@ -28,7 +28,7 @@ std::optional<Lease> Feeder::Impl::next() {
                 " leases are held: end one first, or raise queue.max_leases");
   }
   if (!agree_to_go_on(entered)) return std::nullopt;
-  const Served served = serve();
+  const Served served = lockstep_ ? serve_in_lockstep() : serve();
   std::optional<Lease> lease(LeaseMaker::make(store_, served.slot, step_, served.use_index));
   record(served, entered);
   return lease;
@@ -40,7 +40,9 @@ bool Feeder::Impl::agree_to_go_on(Clock::time_point entered) {
     coordinator_->report_error(failure_.text());
   }
   pipeline_->bad_samples().collect([this](std::uint64_t id) { coordinator_->report_bad(id); });
-  const Verdict verdict = coordinator_->step(stop_requested(), epochs_served());
+  const Verdict verdict = lockstep_
+                              ? coordinator_->step(stop_requested(), epochs_served(), progress(), lockstep_->fresh())
+                              : coordinator_->step(stop_requested(), epochs_served());
   if (verdict == Verdict::proceed) return true;
   ended_ = true;
   if (step_ > 0) counters_->finished(seconds(entered - last_return_), seconds(Clock::now() - entered));
@@ -92,6 +94,49 @@ Feeder::Impl::Served Feeder::Impl::serve() {
     depth = pipeline_->ring().depth();
     watch(depth);
   }
+}
+
+// A fresh decision at a known depth of 0 is a policy's will to wait; each rank then waits for its own batch.
+Feeder::Impl::Served Feeder::Impl::serve_in_lockstep() {
+  residents_->sweep();
+  const std::uint32_t depth = pipeline_->ring().depth();
+  watch(depth);
+  std::optional<Decision> decision;
+  try {
+    const Signals known = lockstep_->signals(coordinator_->heard());
+    decision = policy_->decide(known) == Decision::fresh ? Decision::fresh : Decision::reuse;
+    policy_->served(*decision, known);
+    lockstep_->served(*decision);
+  } catch (...) {
+    failure_.raise(std::current_exception());
+    return pad(depth);
+  }
+  warn_of_capped_reuses();
+  if (must_pad()) return pad(depth);
+  if (decision == Decision::reuse) {
+    const std::uint32_t slot = residents_->pick();
+    return {slot, store_->slot(slot).uses++, Decision::reuse, false, depth};
+  }
+  while (pipeline_->ring().depth() == 0) {
+    if (must_pad()) return pad(depth);
+    watch(0);
+    const bool ready = wait_for_batch(watchdog_deadline());
+    if (!ready && (failure_.happened() || coordinator_->interrupted(stop_requested()))) return pad(depth);
+  }
+  return serve_fresh(depth);
+}
+
+// What this rank tells the others before it serves.
+Progress Feeder::Impl::progress() noexcept {
+  SlotRing& ring = pipeline_->ring();
+  const auto since = [](std::chrono::nanoseconds time) { return static_cast<std::int64_t>(time.count()); };
+  Progress progress;
+  progress.now_ns = step_ == 0 ? 0 : since(Clock::now() - first_return_);
+  progress.blocked_ns = step_ == 0 ? 0 : since(ring.blocked() - blocked_before_);
+  if (ring.is_complete() || order_->batches_of(communicator_->rank()) == 0) return progress;
+  progress.ready = ring.depth();
+  progress.produced = static_cast<std::int64_t>(ring.produced());
+  return progress;
 }
 
 std::optional<Decision> Feeder::Impl::decide(const Signals& now) {

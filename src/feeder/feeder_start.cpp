@@ -58,6 +58,9 @@ Feeder::Impl::Impl(Options options, std::unique_ptr<Communicator> communicator, 
   together(*communicator_, [this] { start_production(); });
   coordinator_ = std::make_unique<Coordinator>(*communicator_, run_plan(), bad_limit(),
                                                [this] { return stop_requested() || failure_.happened(); });
+  if (options_.mpi.mode == MpiMode::lockstep && !options_.run.eval) {
+    lockstep_.emplace(communicator_->size(), coordinator_->lag(), options_.queue, options_.policy.pick);
+  }
   together(*communicator_, [this] { wait_for_first_batch(); });
   end_if_stopped_at_start();
 }

@@ -26,8 +26,8 @@ class SoloCommunicator final : public Communicator {
   [[nodiscard]] std::uint32_t rank() const noexcept override { return 0; }
   [[nodiscard]] std::uint32_t size() const noexcept override { return 1; }
   [[nodiscard]] std::unique_ptr<Communicator> duplicate() const override { return solo_communicator(); }
-  // The sum over one rank is what it gave.
-  void start_sum(std::size_t /*lane*/, std::span<std::int64_t> /*values*/) override {}
+  // The sum and the least of one rank are what it gave.
+  void start_reduction(std::size_t /*lane*/, std::span<std::int64_t> /*values*/, std::size_t /*minima*/) override {}
   [[nodiscard]] bool test(std::size_t /*lane*/) override { return true; }
   [[nodiscard]] std::vector<std::byte> broadcast(std::vector<std::byte> bytes, std::uint32_t /*root*/) override {
     return bytes;

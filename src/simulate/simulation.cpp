@@ -114,8 +114,8 @@ struct Census {
   std::uint64_t fresh_before = 0;  // fresh decisions of all steps before that one
 };
 
-// Every rank decides by census k at step k + lag, so one policy decides for all. A fresh batch is served only if the
-// rank that had the fewest still has one: nobody waits.
+// Every rank decides by census k at step k + lag, so one policy decides for all. One that is fresh only when the rank
+// that had the fewest still has a batch makes nobody wait.
 Outcome simulate_lockstep(const Scenario& scenario, const PolicyRegistry& registry) {
   Job job(scenario);
   const auto policy = with_rules(registry.make(scenario.policy), scenario.policy);
@@ -131,17 +131,17 @@ Outcome simulate_lockstep(const Scenario& scenario, const PolicyRegistry& regist
       census.signals.blocked_s = std::min(census.signals.blocked_s, said.blocked_s);
     }
     censuses.push_back(census);
-    Decision decision = step == 0 ? Decision::fresh : Decision::reuse;
-    if (step >= lag || step == 0) {
-      Signals known = censuses.front().signals;
+    // Of the first steps nothing is known, but for the very first, whose batch every rank has.
+    Signals known{.step = step, .depth = step == 0 ? 1U : 0U, .capacity = census.signals.capacity, .produced = 1};
+    if (step > 0 && step >= lag) {
+      known = censuses.front().signals;
       known.step = step;
-      known.uses = census.signals.uses;  // the same on all ranks
       known.depth -=
           static_cast<std::uint32_t>(std::min<std::uint64_t>(known.depth, fresh - censuses.front().fresh_before));
-      decision = step == 0 ? Decision::fresh : policy->decide(known);
-      if (known.depth == 0 && step > 0) decision = Decision::reuse;
-      policy->served(decision, known);
     }
+    known.uses = census.signals.uses;  // the same on all ranks
+    const Decision decision = policy->decide(known) == Decision::fresh ? Decision::fresh : Decision::reuse;
+    policy->served(decision, known);
     fresh += decision == Decision::fresh ? 1 : 0;
     for (RankModel& rank : job.ranks()) job.served(rank.serve(decision, job.now(), job.now()));
     job.end_step();
