@@ -38,7 +38,9 @@ class RateEstimate {
 class Adaptive final : public Policy {
  public:
   Decision decide(const Signals& signals) override {
-    if (signals.depth == signals.capacity) return Decision::fresh;  // room for the producer comes first
+    // Room for the producer comes first. Not only when the queue is full: it would be full again before the next step,
+    // and the producer would lose the rest of that step, again and again.
+    if (signals.depth + 1 >= std::max(2U, signals.capacity)) return Decision::fresh;
     return signals.depth > 0 && credit_ + earned(signals) >= 1 ? Decision::fresh : Decision::reuse;
   }
 

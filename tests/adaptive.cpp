@@ -96,6 +96,28 @@ TEST_CASE("adaptive needs no tuning from R = 0.2 to 50 and from capacity 2 to 64
   }
 }
 
+TEST_CASE("outages: adaptive loses nothing as long as production in between is slower than the trainer") {
+  for (const double batches_per_step : {0.3, 0.55, 0.7, 0.9}) {
+    for (const std::int64_t capacity : {2, 8, 16, 64}) {
+      CAPTURE(batches_per_step);
+      CAPTURE(capacity);
+      SourceSpec source;
+      source.kind = SourceKind::outages;
+      source.on_s = 100;
+      source.off_s = 400;
+      source.mean_s = (source.on_s + source.off_s) / source.on_s / batches_per_step;
+      Scenario scenario = scenario_of(source.kind, source.mean_s, 1);
+      scenario.sources = {std::make_shared<const SourceSpec>(source)};
+      scenario.queue.capacity = capacity;
+      const Outcome outcome = outcome_of(scenario);
+      const Outcome greedy = outcome_of(scenario, "greedy");
+      CHECK(static_cast<double>(outcome.fresh + outcome.left) >=
+            0.99 * static_cast<double>(greedy.fresh + greedy.left));
+      CHECK(outcome.evenness <= 1.03 * greedy.evenness);
+    }
+  }
+}
+
 TEST_CASE("outages: a pool of 8 cuts the longest run of one batch by 4 against greedy on the current one") {
   for (const double ratio : {1.5, 3.0, 6.0}) {
     for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
