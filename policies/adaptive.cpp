@@ -71,8 +71,13 @@ class Adaptive final : public Policy {
     return static_cast<double>(signals.produced - produced_);
   }
 
+  // Since the last step, without what was waited for a batch: a trainer that waits is not a slow one.
+  [[nodiscard]] double own_time(const Signals& signals) const noexcept {
+    return signals.now_s - now_s_ - signals.waited_s;
+  }
+
   [[nodiscard]] double step_s(const Signals& signals) const noexcept {
-    return (step_seconds_ + (signals.now_s - now_s_)) / (steps_ + 1);
+    return (step_seconds_ + own_time(signals)) / (steps_ + 1);
   }
 
   // Batches per step that the source delivers.
@@ -121,7 +126,7 @@ class Adaptive final : public Policy {
       const double passed = signals.now_s - now_s_;
       if (passed > 0) blocked_share_ += ((passed - seconds) / passed - blocked_share_) / kBlockedWindow;
       const double kept = 1 - 1 / kStepWindow;
-      step_seconds_ = step_seconds_ * kept + passed;
+      step_seconds_ = step_seconds_ * kept + own_time(signals);
       steps_ = steps_ * kept + 1;
     }
     if (signals.produced != produced_) last_batch_s_ = unblocked(signals);

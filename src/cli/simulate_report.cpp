@@ -66,7 +66,9 @@ double ratio_to_optimum(const SimulatedRun& run) {
 
 void add_row(Lines& line, const Seeds& seeds) {
   const auto outcome = [](auto member) { return [member](const SimulatedRun& run) { return run.outcome.*member; }; };
-  const double ratio = mean(seeds, ratio_to_optimum);
+  const bool comparable =
+      std::ranges::all_of(seeds, [](const SimulatedRun* run) { return ratio_to_optimum(*run) > 0; });
+  const double ratio = comparable ? mean(seeds, ratio_to_optimum) : 0;
   const std::string evenness =
       ratio > 0 ? fmt::format("{:9.3f} {:7.3f}", ratio, most(seeds, ratio_to_optimum)) : fmt::format("{:>17}", "-");
   line("{:<13} {:>6.2f} {:>7.2f} {:>8.2f} {:>7.3f} {:>8.3f} {} {:>5.0f} {:>5.0f} {:>6.0f} {:>6.0f} {:>7.1f}",
