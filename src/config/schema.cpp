@@ -169,7 +169,8 @@ constexpr std::array kKeys{
     Key{"policy", "recording", Text{field<&O::policy, &Rule::recording>(), {}},
         "replay: the telemetry.dir of the run to repeat"},
 
-    Key{"mpi", "mode", choice<&O::mpi, &Mpi::mode>(kMpiMode), "local: each rank decides for itself | lockstep: all ranks alike"},
+    Key{"mpi", "mode", choice<&O::mpi, &Mpi::mode>(kMpiMode),
+        "local: each rank decides for itself | lockstep: all ranks alike"},
     Key{"mpi", "lag", Integer{field<&O::mpi, &Mpi::lag>(), {1, 15}}, "steps between a census and its use"},
     Key{"mpi", "virtual_shards", Integer{field<&O::mpi, &Mpi::virtual_shards>(), {1, 1 << 20}},
         "most ranks that a run can be dealt to"},
