@@ -94,9 +94,10 @@ class Run:
 
     def steps(self):
         """Waits for the end; the lines of its telemetry, one per step."""
-        _, errors = self.process.communicate(timeout=self.limit_s)
-        if self.process.returncode != 0:
-            raise RuntimeError(f"{self.what} ended with {self.process.returncode}: {errors}")
+        if self.process.returncode is None:
+            _, errors = self.process.communicate(timeout=self.limit_s)
+            if self.process.returncode != 0:
+                raise RuntimeError(f"{self.what} ended with {self.process.returncode}: {errors}")
         with open(os.path.join(self.folder, "steps.0.jsonl"), encoding="utf-8") as lines:
             return [json.loads(line) for line in lines]
 

@@ -97,14 +97,16 @@ def print_table(store, repeats):
         return statistics.median(repeat[policy][key] for policy in policies for repeat in repeats)
 
     print(f"\n{store.kind}, R = {store.ratio}: mu {median('mu'):.2f} steps/s, lambda {median('lambda'):.2f} batches/s, "
-          f"R as measured {median('R'):.2f}, possible {min(1, 1 / median('R')):.3f}")
+          f"R as measured {median('R'):.2f}, possible {min(1, 1 / median('R')):.3f}; "
+          f"load average {machine()['load']:.1f}")
     print(f"{'policy':<13} {'fresh':>5}  {'of possible':<22} {'stall, %':<22} {'uses p99':>8} {'max':>4} "
           f"{'sum u^2/steps':>13} {'depth':>6}")
     for policy in POLICIES:
         of = {key: [repeat[policy][key] for repeat in repeats] for key in ("of_possible", "stall")}
         print(f"{policy:<13} {median('fresh', [policy]):5.3f}  {spread(of['of_possible']):<22} "
-              f"{spread(of['stall'], 100, 2):<22} {median('uses_p99', [policy]):8.0f} {median('uses_max', [policy]):4.0f} "
-              f"{median('squares', [policy]):13.2f} {median('mean_depth', [policy]):6.1f}", flush=True)
+              f"{spread(of['stall'], 100, 2):<22} {median('uses_p99', [policy]):8.0f} "
+              f"{median('uses_max', [policy]):4.0f} {median('squares', [policy]):13.2f} "
+              f"{median('mean_depth', [policy]):6.1f}", flush=True)
 
 
 def misses(store, repeats):
