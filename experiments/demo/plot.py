@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""Draws what the trainer of rank 0 did during some seconds of each run of scripts/demo:
+"""Draws what a trainer did during some seconds of each run of scripts/demo, on the rank that waited most: the others
+wait for it in the all-reduce, which a feeder cannot tell from compute.
 
     plot.py OUT.png RUN_DIR ... [--from SECONDS] [--for SECONDS]
 
 Needs matplotlib (Debian: python3-matplotlib)."""
 
 import argparse
+import glob
 import json
 import os
 
@@ -18,8 +20,11 @@ FRESH, REUSE, STALL, DEPTH = "#1f77b4", "#9ecae1", "#d62728", "#444444"
 
 
 def read_steps(folder):
-    with open(os.path.join(folder, "steps.0.jsonl"), encoding="utf-8") as lines:
-        return [json.loads(line) for line in lines]
+    ranks = []
+    for file in glob.glob(os.path.join(folder, "steps.*.jsonl")):
+        with open(file, encoding="utf-8") as lines:
+            ranks.append([json.loads(line) for line in lines])
+    return max(ranks, key=lambda steps: sum(step["wait_s"] for step in steps[1:]))
 
 
 def bars(steps, begin, end):
@@ -61,7 +66,7 @@ def main():
         name = os.path.basename(os.path.normpath(run))
         (bar_handles, bar_labels), (line_handles, line_labels) = draw(axes, name, read_steps(run), given.begin,
                                                                       given.begin + given.length)
-    all_axes[-1, 0].set_xlabel("seconds since the first step (rank 0)")
+    all_axes[-1, 0].set_xlabel("seconds since the first step")
     figure.legend(bar_handles + line_handles, bar_labels + line_labels, loc="upper center", ncol=4, frameon=False,
                   fontsize=9)
     figure.tight_layout(rect=(0, 0, 1, 0.9))
