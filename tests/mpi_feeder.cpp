@@ -95,21 +95,31 @@ std::vector<std::string> alone(const Options& options, std::uint64_t size) {
   return lines;
 }
 
+void check_ranks_serve_what_one_serves(MpiMode mode, const std::string& policy, std::uint64_t size,
+                                       EpochEnd epoch_end) {
+  Options options = memory_options(4);
+  options.policy.name = policy;
+  options.run.epochs = 2;
+  options.mpi.mode = mode;
+  options.mpi.epoch_end = epoch_end;
+  Feeder feeder(options, world(), parts(size));
+  const Served served = serve_all(feeder);
+  CHECK(feeder.epochs_completed() == 2);
+  feeder.close();
+  options.mpi.mode = MpiMode::local;
+  CHECK(everybodys(served) == alone(options, size));
+}
+
 TEST_CASE("the ranks together serve what one rank serves, each batch once, in the same number of steps") {
-  for (const char* policy : {"adaptive", "block", "greedy", "proportional"}) {
-    for (const std::uint64_t size : {1, 7, 61, 128, 200}) {
-      for (const EpochEnd epoch_end : {EpochEnd::next, EpochEnd::reuse}) {
-        CAPTURE(policy);
-        CAPTURE(size);
-        Options options = memory_options(4);
-        options.policy.name = policy;
-        options.run.epochs = 2;
-        options.mpi.epoch_end = epoch_end;
-        Feeder feeder(options, world(), parts(size));
-        const Served served = serve_all(feeder);
-        CHECK(feeder.epochs_completed() == 2);
-        feeder.close();
-        CHECK(everybodys(served) == alone(options, size));
+  for (const MpiMode mode : {MpiMode::local, MpiMode::lockstep}) {
+    for (const char* policy : {"adaptive", "block", "greedy", "proportional"}) {
+      for (const std::uint64_t size : {1, 7, 61, 128, 200}) {
+        for (const EpochEnd epoch_end : {EpochEnd::next, EpochEnd::reuse}) {
+          CAPTURE(static_cast<int>(mode));
+          CAPTURE(policy);
+          CAPTURE(size);
+          check_ranks_serve_what_one_serves(mode, policy, size, epoch_end);
+        }
       }
     }
   }
@@ -152,28 +162,6 @@ void check_alike(const std::string& decisions) {
   const auto communicator = world().duplicate();
   for (const std::string& theirs : communicator->all_gather(decisions)) CHECK(theirs == decisions);
   CHECK(communicator->close(10));
-}
-
-TEST_CASE("lockstep: the ranks together serve what one rank serves, with batches dealt evenly and unevenly") {
-  for (const char* policy : {"adaptive", "block", "greedy"}) {
-    for (const std::uint64_t size : {1, 7, 61, 128, 200}) {
-      for (const EpochEnd epoch_end : {EpochEnd::next, EpochEnd::reuse}) {
-        CAPTURE(policy);
-        CAPTURE(size);
-        Options options = memory_options(4);
-        options.policy.name = policy;
-        options.run.epochs = 2;
-        options.mpi.mode = MpiMode::lockstep;
-        options.mpi.epoch_end = epoch_end;
-        Feeder feeder(options, world(), parts(size));
-        const Served served = serve_all(feeder);
-        CHECK(feeder.epochs_completed() == 2);
-        feeder.close();
-        options.mpi.mode = MpiMode::local;
-        CHECK(everybodys(served) == alone(options, size));
-      }
-    }
-  }
 }
 
 TEST_CASE("lockstep: all ranks decide alike, and no fresh decision waits for a slow rank's batch") {
