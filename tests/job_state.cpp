@@ -6,6 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <filesystem>
+#include <fstream>
 #include <string>
 #include <utility>
 
@@ -92,6 +94,22 @@ TEST_CASE("the text is JSON that says what it says") {
   CHECK(json.at("left") == Json::parse("[3,-1,2,2,3,3,-1,3,[8,0]]"));
   CHECK(json.at("moved") == Json::parse("[[3,5,3,5,0]]"));
   CHECK(sealed(json) == text);
+}
+
+TEST_CASE("the example of docs/state.md is a state, and what is said of it is true") {
+  std::ifstream page(std::filesystem::path(FOREBAY_SOURCE_DIR) / "docs" / "state.md");
+  std::string line;
+  while (std::getline(page, line) && !line.starts_with("{\"forebay_state\"")) {
+  }
+  const JobState state = parse_state(line + "\n", "the example");
+  CHECK(to_text(state) == line + "\n");
+  JobState told = job(8, 2, 43, 3, 2);
+  leave(told, [](std::uint32_t rank) { return rank == 0 ? 24U : 9U; });
+  REQUIRE(told.left[3] == Piece{.epoch = 3, .begin = 2, .end = 5, .shard = 7, .owner = 1});
+  told.left[3].end = 4;
+  told.left.push_back({.epoch = 3, .begin = 4, .end = 5, .shard = 7, .owner = 0});
+  put_in_order(told);
+  CHECK(state.left == told.left);
 }
 
 TEST_CASE("equal states have equal texts, and states read back") {
