@@ -8,7 +8,6 @@
 #SBATCH --open-mode=append
 #SBATCH --output=slurm-%j.out
 
-mkdir -p run
 mpirun --bind-to none \
   forebay feed feed.toml --state run/feed.state --save-every 500 --stop-on-signal --stop-exit-code 85 "$@" &
 mpirun=$!

@@ -8,7 +8,6 @@
 #SBATCH --open-mode=append
 #SBATCH --output=slurm-%j.out
 
-mkdir -p run
 srun --mpi=pmix --kill-on-bad-exit=1 --cpus-per-task="$SLURM_CPUS_PER_TASK" \
   forebay feed feed.toml --state run/feed.state --save-every 500 --stop-on-signal --stop-exit-code 85 "$@"
 code=$?
