@@ -164,6 +164,7 @@ def judge(account, samples, state):
         print(f"{number:>7}  {at.first or '-':<21}  {at.steps:>5}  {at.samples:>11}  {at.signal:<8}  {at.end}")
     print()
     wrong = [] if state == "COMPLETED" else [f"the job: {state}"]
+    all_missing = all_duplicated = 0
     for epoch in range(EPOCHS):
         counts = account.served.pop(epoch, {})
         missing = sum(1 for sample in range(samples) if sample not in counts)
@@ -171,8 +172,10 @@ def judge(account, samples, state):
         unknown = sum(1 for sample in counts if not 0 <= sample < samples)
         print(f"epoch {epoch}: samples {samples}, served {sum(counts.values())}, missing {missing}, "
               f"duplicated {duplicated}")
+        all_missing, all_duplicated = all_missing + missing, all_duplicated + duplicated
         if missing or duplicated or unknown:
             wrong.append(f"epoch {epoch} is not every sample once")
+    print(f"in all:  samples {EPOCHS * samples}, missing {all_missing}, duplicated {all_duplicated}")
     if account.served:
         wrong.append(f"epochs that were not asked for: {sorted(account.served)}")
     for number, cause in CAUSES.items():
