@@ -128,10 +128,11 @@ def main():
     about = machine()
     print(about, flush=True)
     steps = WARM_STEPS + (500 if arguments.quick else 2000)
-    rounds = [one_round(arguments, i % 2 == 1, steps) for i in range(arguments.repeats or (1 if arguments.quick else 5))]
+    count = arguments.repeats or (1 if arguments.quick else 5)
+    rounds = [one_round(arguments, i % 2 == 1, steps) for i in range(count)]
     print_tables(rounds)
-    print(f"\n{len(rounds)} rounds of {steps} steps, {(time.monotonic() - begin) / 60:.1f} minutes, load average at the "
-          f"end {os.getloadavg()[0]:.2f}")
+    print(f"\n{count} rounds of {steps} steps, {(time.monotonic() - begin) / 60:.1f} minutes, load average at the end "
+          f"{os.getloadavg()[0]:.2f}")
     if arguments.json:
         rows = [{"round": i, "ranks": ranks, "allreduce": allreduce, "lag": lag, "mode": mode, **of}
                 for i, results in enumerate(rounds) for (ranks, allreduce, lag, mode), of in results.items()]

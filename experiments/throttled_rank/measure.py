@@ -170,7 +170,7 @@ def misses(rounds):
     if cost > MOST_COST:
         yield f"adaptive: a throttled rank costs {100 * cost:.2f} % of step time, {100 * MOST_COST:.0f} % allowed"
     if hurt > MOST_HURT:
-        yield f"adaptive: a throttled rank takes {100 * hurt:.2f} % of the others' steps, {100 * MOST_HURT:.0f} % allowed"
+        yield f"adaptive: it costs the others {100 * hurt:.2f} % of fresh steps, {100 * MOST_HURT:.0f} % allowed"
 
 
 def main():
