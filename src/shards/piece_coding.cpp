@@ -1,0 +1,238 @@
+#include "piece_coding.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <tuple>
+
+#include <forebay/error.hpp>
+
+namespace forebay {
+namespace {
+
+constexpr std::uint64_t kMostShards = std::uint64_t{1} << 20U;  // that mpi.virtual_shards may be
+// More is damage, or malice: a few bytes could claim to stand for more pieces than fit into memory.
+constexpr std::uint64_t kMostEpochs = std::uint64_t{1} << 32U;
+constexpr std::uint64_t kMostPieces = std::uint64_t{1} << 23U;
+// A shorter run takes no more bytes as single numbers.
+constexpr std::size_t kShortestRun = 3;
+
+std::uint64_t blocks_of(const JobState& state, std::uint64_t shard) noexcept {
+  return state.batches > shard ? (state.batches - shard - 1) / state.virtual_shards + 1 : 0;
+}
+
+auto order_of(const Piece& piece) noexcept { return std::tuple(piece.epoch, piece.shard, piece.begin); }
+
+// The shards that have a block, in the order in which `left` goes through them in each epoch: those dealt to rank 0
+// ascending, then those of rank 1, ... So begins that are equal because one rank served them stand side by side.
+class Deal {
+ public:
+  explicit Deal(const JobState& state) noexcept
+      : ranks_(state.ranks),
+        shards_(std::min<std::uint64_t>(state.batches, state.virtual_shards)),
+        each_(shards_ / ranks_),
+        longer_(shards_ % ranks_) {}
+
+  [[nodiscard]] std::uint64_t shards() const noexcept { return shards_; }
+  // REQUIRES: shard < shards().
+  [[nodiscard]] std::uint64_t place_of(std::uint64_t shard) const noexcept {
+    const std::uint64_t rank = shard % ranks_;
+    return rank * each_ + std::min(rank, longer_) + shard / ranks_;
+  }
+  // REQUIRES: place < shards().
+  [[nodiscard]] std::uint32_t shard_at(std::uint64_t place) const noexcept {
+    // The first longer_ ranks have one shard more than the others.
+    const std::uint64_t in_longer = longer_ * (each_ + 1);
+    const std::uint64_t first = place < in_longer ? 0 : longer_;
+    const std::uint64_t among = place < in_longer ? place : place - in_longer;
+    const std::uint64_t each = place < in_longer ? each_ + 1 : std::max<std::uint64_t>(each_, 1);
+    return static_cast<std::uint32_t>(first + among / each + among % each * ranks_);
+  }
+
+ private:
+  std::uint64_t ranks_;
+  std::uint64_t shards_;
+  std::uint64_t each_;    // shards of most ranks
+  std::uint64_t longer_;  // ranks that have one more
+};
+
+// A piece as the deal left it: of the next shard in the order of the deal, counted from the first opened epoch.
+struct Dealt {
+  std::uint64_t place = 0;
+  std::uint64_t begin = 0;
+};
+
+StateJson encode_dealt(const std::vector<Dealt>& pieces, std::uint64_t places) {
+  StateJson out = StateJson::array();
+  const auto skip = [&out](std::uint64_t count) {
+    if (count > 0) out.push_back(-static_cast<std::int64_t>(count));
+  };
+  std::uint64_t next = 0;
+  for (std::size_t i = 0; i < pieces.size();) {
+    std::size_t run = 1;
+    while (i + run < pieces.size() && pieces[i + run].begin == pieces[i].begin &&
+           pieces[i + run].place == pieces[i].place + run) {
+      ++run;
+    }
+    skip(pieces[i].place - next);
+    next = pieces[i].place + run;
+    if (run >= kShortestRun) {
+      out.push_back(StateJson::array({run, pieces[i].begin}));
+    } else {
+      for (std::size_t k = 0; k < run; ++k) out.push_back(pieces[i].begin);
+    }
+    i += run;
+  }
+  skip(places - next);
+  return out;
+}
+
+std::string item(const char* member, std::size_t index) {
+  return std::string(member) + "[" + std::to_string(index) + "]";
+}
+
+// One item of `left`: so many shards, with a piece that begins at `begin` or with none.
+struct Run {
+  std::uint64_t shards = 1;
+  std::uint64_t begin = 0;
+  bool has_piece = true;
+};
+
+Run run_in(const StateJson& json, std::size_t index) {
+  if (json.is_number_unsigned()) return {.begin = json.get<std::uint64_t>()};
+  if (json.is_number_integer()) {
+    return {.shards = std::uint64_t{0} - static_cast<std::uint64_t>(json.get<std::int64_t>()), .has_piece = false};
+  }
+  if (json.is_array() && json.size() == 2 && json[0].is_number_unsigned() && json[1].is_number_unsigned()) {
+    return {.shards = json[0].get<std::uint64_t>(), .begin = json[1].get<std::uint64_t>()};
+  }
+  throw Error(item("left", index) + " is neither a whole number nor a pair of them");
+}
+
+void decode_dealt(const JobState& state, const StateJson& left, std::vector<Piece>& out) {
+  if (!left.is_array()) throw Error("left is not a list");
+  const Deal deal(state);
+  const std::uint64_t places = (state.opened - state.epochs) * deal.shards();
+  std::uint64_t next = 0;
+  for (std::size_t i = 0; i < left.size(); ++i) {
+    const Run run = run_in(left[i], i);
+    if (run.shards > places - next) throw Error(item("left", i) + " goes beyond the last shard of the opened epochs");
+    if (run.has_piece && run.shards > kMostPieces - out.size()) throw Error(item("left", i) + " is too much to be");
+    for (std::uint64_t place = next; run.has_piece && place < next + run.shards; ++place) {
+      const std::uint32_t shard = deal.shard_at(place % deal.shards());
+      out.push_back({.epoch = state.epochs + place / deal.shards(),
+                     .begin = run.begin,
+                     .end = blocks_of(state, shard),
+                     .shard = shard,
+                     .owner = shard % state.ranks});
+    }
+    next += run.shards;
+  }
+  if (next < places) {
+    throw Error("left has " + std::to_string(next) + " shards, and the opened epochs have " + std::to_string(places));
+  }
+}
+
+Piece moved_piece(const StateJson& json, std::size_t index) {
+  const bool are_numbers = json.is_array() && json.size() == 5 &&
+                           std::all_of(json.begin(), json.end(), [](auto& each) { return each.is_number_unsigned(); });
+  if (!are_numbers) throw Error(item("moved", index) + " is not five whole numbers");
+  const auto number = [&json](std::size_t i) { return json[i].get<std::uint64_t>(); };
+  // No shard and no rank has the number that stands for all that are too large.
+  const auto small = [&number](std::size_t i) {
+    return static_cast<std::uint32_t>(std::min<std::uint64_t>(number(i), std::numeric_limits<std::uint32_t>::max()));
+  };
+  return {.epoch = number(0), .begin = number(2), .end = number(3), .shard = small(1), .owner = small(4)};
+}
+
+void decode_moved(const StateJson& moved, std::vector<Piece>& out) {
+  if (!moved.is_array()) throw Error("moved is not a list");
+  const std::size_t first = out.size();
+  for (std::size_t i = 0; i < moved.size(); ++i) {
+    out.push_back(moved_piece(moved[i], i));
+    if (out.size() > first + 1 && order_of(out.back()) < order_of(out[out.size() - 2])) {
+      throw Error(item("moved", i) + " is out of order");
+    }
+  }
+}
+
+std::string described(const Piece& piece) {
+  return "blocks " + std::to_string(piece.begin) + " to " + std::to_string(piece.end) + " of shard " +
+         std::to_string(piece.shard) + " in epoch " + std::to_string(piece.epoch);
+}
+
+// What is wrong with the piece by itself; "" when nothing is.
+std::string impossible(const JobState& state, const Piece& piece) {
+  if (piece.epoch < state.epochs || piece.epoch >= state.opened) {
+    return "are outside the opened epochs, " + std::to_string(state.epochs) + " to " + std::to_string(state.opened);
+  }
+  if (piece.shard >= state.virtual_shards) {
+    return "are outside the " + std::to_string(state.virtual_shards) + " virtual shards";
+  }
+  if (piece.begin >= piece.end || piece.end > blocks_of(state, piece.shard)) {
+    return "are not a part of its " + std::to_string(blocks_of(state, piece.shard)) + " blocks";
+  }
+  if (piece.owner >= state.ranks) {
+    return "belong to rank " + std::to_string(piece.owner) + " of " + std::to_string(state.ranks);
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string impossible_job(const JobState& state) {
+  if (state.virtual_shards == 0 || state.virtual_shards > kMostShards) {
+    return "virtual_shards is " + std::to_string(state.virtual_shards) + ", not 1 to " + std::to_string(kMostShards);
+  }
+  if (state.ranks == 0 || state.ranks > state.virtual_shards) {
+    return "ranks is " + std::to_string(state.ranks) + ", not 1 to " + std::to_string(state.virtual_shards);
+  }
+  if (state.batches == 0) return "batches is 0";
+  if (state.opened < state.epochs || state.opened - state.epochs > kMostEpochs) {
+    return "opened is " + std::to_string(state.opened) + " where epochs is " + std::to_string(state.epochs);
+  }
+  return {};
+}
+
+std::string impossible_pieces(const JobState& state) {
+  const Piece* before = nullptr;
+  for (const Piece& piece : state.left) {
+    std::string what = impossible(state, piece);
+    if (what.empty() && before != nullptr) {
+      const bool same_shard = before->epoch == piece.epoch && before->shard == piece.shard;
+      if (order_of(piece) < order_of(*before)) what = "are out of order";
+      if (same_shard && what.empty() && piece.begin < before->end) what = "are left twice in part";
+    }
+    if (!what.empty()) return described(piece) + " " + what;
+    before = &piece;
+  }
+  return {};
+}
+
+CodedPieces encode(const JobState& state) {
+  const Deal deal(state);
+  std::vector<Dealt> dealt;
+  CodedPieces out{.left = {}, .moved = StateJson::array()};
+  for (const Piece& piece : state.left) {
+    if (piece.owner == piece.shard % state.ranks && piece.end == blocks_of(state, piece.shard)) {
+      dealt.push_back(
+          {.place = (piece.epoch - state.epochs) * deal.shards() + deal.place_of(piece.shard), .begin = piece.begin});
+    } else {
+      out.moved.push_back(StateJson::array({piece.epoch, piece.shard, piece.begin, piece.end, piece.owner}));
+    }
+  }
+  std::ranges::sort(dealt, {}, &Dealt::place);
+  out.left = encode_dealt(dealt, (state.opened - state.epochs) * deal.shards());
+  return out;
+}
+
+std::vector<Piece> decode(const JobState& state, const CodedPieces& coded) {
+  std::vector<Piece> pieces;
+  decode_dealt(state, coded.left, pieces);
+  decode_moved(coded.moved, pieces);
+  std::ranges::sort(pieces, {}, order_of);
+  return pieces;
+}
+
+}  // namespace forebay
