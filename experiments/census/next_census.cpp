@@ -1,5 +1,5 @@
 // One rank's next() beside an emulated trainer, for measure.py: what the census adds, and how often it was complete.
-//   bench_next_census DIR STEPS LAG solo|census none|allreduce
+//   bench_next_census DIR STEPS LAG solo|census none|allreduce sleep|spin
 // Writes DIR/RANK/next_ns.json, the time of every next(), beside the telemetry of that rank. `solo`: the feeder knows
 // of no other rank; without an all-reduce of the trainer the process then does not even start MPI.
 #include <array>
@@ -27,9 +27,10 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// A step sleeps between these, so that ranks drift apart and four of them fit two cores.
+// A step sleeps between these, so that ranks drift apart and four of them fit two cores; or it spins for the last.
 constexpr double kShortestStep_s = 1e-3;
 constexpr double kLongestStep_s = 2e-3;
+constexpr auto kSpin = std::chrono::microseconds(20);
 constexpr std::size_t kGradients = 1024;  // floats
 
 struct Arguments {
@@ -38,6 +39,7 @@ struct Arguments {
   std::int64_t lag = 0;
   bool census = false;
   bool allreduce = false;
+  bool spin = false;
 };
 
 forebay::Options options_of(const Arguments& arguments, const std::filesystem::path& dir) {
@@ -58,6 +60,15 @@ int rank_of_process() {
   return rank == nullptr ? 0 : std::atoi(rank);
 }
 
+void compute(bool spin, forebay::Random& random) {
+  if (!spin) {
+    std::this_thread::sleep_for(std::chrono::duration<double>(random.uniform(kShortestStep_s, kLongestStep_s)));
+    return;
+  }
+  const auto end = Clock::now() + kSpin;
+  while (Clock::now() < end) continue;
+}
+
 std::vector<double> train(forebay::Feeder& feeder, const Arguments& arguments, int rank) {
   std::vector<double> next_ns;
   next_ns.reserve(static_cast<std::size_t>(arguments.steps));
@@ -69,7 +80,7 @@ std::vector<double> train(forebay::Feeder& feeder, const Arguments& arguments, i
     const double ns = std::chrono::duration<double, std::nano>(Clock::now() - before).count();
     if (!batch) return next_ns;
     next_ns.push_back(ns);
-    std::this_thread::sleep_for(std::chrono::duration<double>(random.uniform(kShortestStep_s, kLongestStep_s)));
+    compute(arguments.spin, random);
     if (arguments.allreduce)
       MPI_Allreduce(MPI_IN_PLACE, gradients.data(), static_cast<int>(kGradients), MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
   }
@@ -98,15 +109,16 @@ void run(const Arguments& arguments, const forebay::MpiSession* mpi) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 6) {
-    std::fputs("usage: bench_next_census DIR STEPS LAG solo|census none|allreduce\n", stderr);
+  if (argc != 7) {
+    std::fputs("usage: bench_next_census DIR STEPS LAG solo|census none|allreduce sleep|spin\n", stderr);
     return 2;
   }
   const Arguments arguments{.dir = argv[1],
                             .steps = std::atoll(argv[2]),
                             .lag = std::atoll(argv[3]),
                             .census = std::string_view(argv[4]) == "census",
-                            .allreduce = std::string_view(argv[5]) == "allreduce"};
+                            .allreduce = std::string_view(argv[5]) == "allreduce",
+                            .spin = std::string_view(argv[6]) == "spin"};
   try {
     std::optional<forebay::MpiSession> mpi;
     if (arguments.census || arguments.allreduce) mpi.emplace(argc, argv);
