@@ -85,14 +85,14 @@ TEST_CASE("a tally is due exactly `lag` steps after its ballots, whatever the ra
     CHECK(rank.last_wait().count() == 0);
   }
   for (auto& rank : ranks) {
-    rank.post({.epoch_done = true, .epoch = 4, .bad_round = 1});
+    rank.post({.served = 7, .epoch = 4, .bad_round = 1});
     CHECK(rank.due()->errors == 2);
   }
   for (auto& rank : ranks) {
     CHECK(rank.rest()->step == 2);
     const Tally* last = rank.rest();
     REQUIRE(last != nullptr);
-    CHECK(last->epochs_done == 3);
+    CHECK(last->served == 21);
     CHECK(last->epoch == 4);
     CHECK(last->bad_round == 1);
     CHECK(rank.rest() == nullptr);
@@ -129,14 +129,14 @@ TEST_CASE("one rank alone has no lag and sends nothing") {
 
 TEST_CASE("a lag that needs more lanes than there are is refused by name") {
   const auto alone = solo_communicator();
-  CHECK_NOTHROW(Census(*alone, Communicator::kLanes - 1));
-  CHECK_THROWS_WITH_AS(Census(*alone, Communicator::kLanes), doctest::Contains("mpi.lag"), forebay::ConfigError);
+  CHECK_NOTHROW(Census(*alone, Census::kMostLag));
+  CHECK_THROWS_WITH_AS(Census(*alone, Census::kMostLag + 1), doctest::Contains("mpi.lag"), forebay::ConfigError);
 }
 
 TEST_CASE("sums stay right over many steps with late completions and every lag") {
   const std::uint64_t seed = std::random_device{}();
   CAPTURE(seed);
-  for (std::size_t lag = 0; lag < Communicator::kLanes; ++lag) {
+  for (std::size_t lag = 0; lag <= Census::kMostLag; ++lag) {
     FakeJob job(3, 4, seed);
     job.run([&](Communicator& communicator) {
       Census census(communicator, lag);
@@ -325,11 +325,11 @@ TEST_CASE("a stop that comes while a rank waits for another frees that other fro
     // The stop arrives when rank 0 is in step() already, waiting for rank 1.
     Coordinator coordinator(communicator, {.epochs = 100, .lag = 1}, kAnyBad, [&] { return stop = ahead; });
     std::uint64_t step = 0;
-    while (coordinator.step(stop, 0) == Verdict::proceed) {
+    while (coordinator.step({.stop = stop}) == Verdict::proceed) {
       ++step;
       while (!ahead && !coordinator.interrupted(false)) std::this_thread::yield();  // its batch never comes
     }
-    outcomes[communicator.rank()] = {coordinator.step(stop, 0), step, 0, 0, ""};
+    outcomes[communicator.rank()] = {coordinator.step({.stop = stop}), step, 0, 0, ""};
   });
   check_all_alike(outcomes);
   CHECK(outcomes[0].verdict == Verdict::stopped);

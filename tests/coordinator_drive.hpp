@@ -33,7 +33,9 @@ Outcome drive(Communicator& communicator, const RunPlan& plan, const BadLimit& l
   Coordinator coordinator(communicator, plan, limit);
   std::pair<bool, std::uint64_t> said{false, 0};
   for (std::uint64_t step = 0;; ++step) {
-    const Verdict verdict = coordinator.step(said.first, said.second);
+    const bool is_done = said.second > coordinator.epochs_completed();
+    const Verdict verdict =
+        coordinator.step({.stop = said.first, .served = is_done ? 1U : 0U, .to_serve = communicator.size()});
     if (verdict != Verdict::proceed || step == kTooMany)
       return {verdict, step, coordinator.epochs_completed(), coordinator.bad_samples(), coordinator.cause()};
     said = serve(coordinator, step);

@@ -341,10 +341,11 @@ TEST_CASE("the budget of bad samples counts distinct ones over all ranks") {
 TEST_CASE("a rank that waits for a batch learns of another's wish to end") {
   const auto copy = world().duplicate();
   Coordinator coordinator(*copy, {.epochs = 100, .lag = 2}, kAnyBad);
-  REQUIRE(coordinator.step(false, 0) == Verdict::proceed);
+  REQUIRE(coordinator.step({}) == Verdict::proceed);
   CHECK(eventually([&] { return coordinator.interrupted(copy->rank() == 0); }));
   Verdict verdict = Verdict::proceed;
-  for (int step = 0; step < 5 && verdict == Verdict::proceed; ++step) verdict = coordinator.step(copy->rank() == 0, 0);
+  for (int step = 0; step < 5 && verdict == Verdict::proceed; ++step)
+    verdict = coordinator.step({.stop = copy->rank() == 0});
   CHECK(verdict == Verdict::stopped);
   CHECK(copy->close(kPatience));
 }

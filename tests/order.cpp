@@ -31,14 +31,6 @@ bool is_bijection(std::uint64_t size, std::uint64_t seed, std::uint64_t epoch) {
   return true;
 }
 
-std::vector<BatchRef> first_turns(OrderOptions options, std::uint32_t rank, std::uint64_t count) {
-  options.rank = rank;
-  const Order order(options);
-  std::vector<BatchRef> turns;
-  for (std::uint64_t turn = 0; turn < count; ++turn) turns.push_back(order.at(turn));
-  return turns;
-}
-
 std::string error_of(const OrderOptions& options) {
   try {
     const Order order(options);
@@ -143,79 +135,17 @@ TEST_CASE("small permutations take all their values about equally often") {
   for (const auto& [values, count] : counts) CHECK(std::abs(count - kEpochs / 6) < kEpochs / 20);
 }
 
-TEST_CASE("the ranks' batches are all batches, each once, in ascending order, by the shard rule") {
-  for (const std::uint32_t shards : {7U, 8U, 13U, 64U, 1024U})
-    for (const std::uint64_t samples : {3ULL, 40ULL, 64ULL, 1000ULL, 2999ULL})
-      for (const bool drop_last : {true, false})
-        for (std::uint32_t ranks = 1; ranks <= 7; ++ranks) {
-          CAPTURE(shards);
-          CAPTURE(samples);
-          CAPTURE(drop_last);
-          CAPTURE(ranks);
-          const OrderOptions options{
-              .samples = samples, .batch_size = 3, .drop_last = drop_last, .virtual_shards = shards, .ranks = ranks};
-          const Order order(options);
-          std::set<std::uint64_t> served;
-          std::uint64_t most = 0;
-          bool as_the_rule_says = true;
-          for (std::uint32_t rank = 0; rank < ranks; ++rank) {
-            const std::uint64_t own = order.batches_of(rank);
-            most = std::max(most, own);
-            std::uint64_t next_at_least = 0;
-            for (const BatchRef& batch : first_turns(options, rank, own)) {
-              as_the_rule_says &= batch.batch % shards % ranks == rank && batch.batch >= next_at_least &&
-                                  batch.epoch == 0 && !batch.padding && served.insert(batch.batch).second;
-              next_at_least = batch.batch + 1;
-            }
-          }
-          CHECK(as_the_rule_says);
-          CHECK(served.size() == order.batches());
-          CHECK(*served.rbegin() == order.batches() - 1);
-          CHECK(order.most_batches() == most);
-        }
-}
-
-TEST_CASE("every epoch deals the same batches to a rank") {
-  const OrderOptions options{.samples = 1000, .batch_size = 8, .virtual_shards = 16, .ranks = 3};
-  for (std::uint32_t rank = 0; rank < 3; ++rank) {
-    const std::uint64_t own = Order(options).batches_of(rank);
-    const auto turns = first_turns(options, rank, 3 * own);
-    for (std::uint64_t turn = own; turn < 3 * own; ++turn) {
-      CHECK(turns[turn].epoch == turn / own);
-      CHECK(turns[turn].batch == turns[turn - own].batch);
-    }
-  }
-}
-
 TEST_CASE("drop_last drops the short batch only") {
   OrderOptions options{.samples = 10, .batch_size = 4};
   CHECK(Order(options).batches() == 2);
-  CHECK(Order(options).at(1) == BatchRef{.epoch = 0, .batch = 1, .size = 4});
-  CHECK(Order(options).at(2) == BatchRef{.epoch = 1, .batch = 0, .size = 4});
+  CHECK(Order(options).batch(0, 1) == BatchRef{.epoch = 0, .batch = 1, .size = 4});
+  CHECK(Order(options).batch(1, 0) == BatchRef{.epoch = 1, .batch = 0, .size = 4});
   options.drop_last = false;
   CHECK(Order(options).batches() == 3);
-  CHECK(Order(options).at(2) == BatchRef{.epoch = 0, .batch = 2, .size = 2});
+  CHECK(Order(options).batch(0, 2) == BatchRef{.epoch = 0, .batch = 2, .size = 2});
   options.samples = 12;
   CHECK(Order(options).batches() == 3);
-  CHECK(Order(options).at(2).size == 4);
-}
-
-TEST_CASE("a rank without batches gets another rank's as padding, one per epoch like everybody") {
-  const OrderOptions options{.samples = 5, .batch_size = 2, .drop_last = false, .ranks = 7};
-  const Order order(options);
-  CHECK(order.batches() == 3);
-  CHECK(order.most_batches() == 1);
-  for (std::uint32_t rank = 0; rank < 7; ++rank) {
-    CAPTURE(rank);
-    CHECK(order.batches_of(rank) == (rank < 3 ? 1 : 0));
-    const auto turns = first_turns(options, rank, 3);
-    for (std::uint64_t turn = 0; turn < turns.size(); ++turn) {
-      CHECK(turns[turn].epoch == turn);
-      CHECK(turns[turn].padding == (rank >= 3));
-      CHECK(turns[turn].batch == rank % 3);
-      CHECK(turns[turn].size == (turns[turn].batch == 2 ? 1 : 2));
-    }
-  }
+  CHECK(Order(options).batch(0, 2).size == 4);
 }
 
 TEST_CASE("samples are shuffled anew every epoch, or in order") {
@@ -232,15 +162,6 @@ TEST_CASE("samples are shuffled anew every epoch, or in order") {
   options.shuffle = false;
   const Order ordered(options);
   for (std::uint64_t position = 0; position < 500; ++position) CHECK(ordered.sample(3, position) == position);
-}
-
-TEST_CASE("the samples of a position depend neither on rank nor on the number of ranks") {
-  const Order one(OrderOptions{.samples = 300, .batch_size = 4});
-  const Order other(OrderOptions{.samples = 300, .batch_size = 4, .rank = 2, .ranks = 5});
-  for (std::uint64_t position = 0; position < 300; ++position) {
-    CHECK(one.sample(2, position) == other.sample(2, position));
-    CHECK(one.replacement(2, position, 3) == other.replacement(2, position, 3));
-  }
 }
 
 TEST_CASE("replacements try every other sample once before any twice, and never the bad one") {
@@ -277,7 +198,5 @@ TEST_CASE("what cannot be ordered is refused by the name of its setting") {
   CHECK(error_of({.samples = 5, .batch_size = 0}).find("dataset.batch_size") != std::string::npos);
   CHECK(error_of({.samples = 5, .batch_size = 6}).find("dataset.drop_last") != std::string::npos);
   CHECK(error_of({.samples = 5, .batch_size = 6, .drop_last = false}).empty());
-  CHECK(error_of({.samples = 5, .virtual_shards = 3, .ranks = 4}).find("mpi.virtual_shards") != std::string::npos);
-  CHECK(error_of({.samples = 5, .rank = 4, .ranks = 4}).find("rank 4 of 4") != std::string::npos);
   CHECK_THROWS_AS(Order(OrderOptions{.samples = 0}), ConfigError);
 }

@@ -62,9 +62,29 @@ TEST_CASE("batches leave in the order of their turns, whatever order they are co
   ring.publish(3);
   CHECK(ring.take() == claims[3].slot);
   CHECK(ring.state() == SlotRing::State::ended);
+}
 
-  SlotRing::Claim none{};
-  CHECK_FALSE(ring.claim(stopped, none));
+TEST_CASE("no turn is claimed before it is planned, and a later plan goes on where the earlier one ended") {
+  SlotRing ring(4, 6, 1);
+  std::atomic<bool> stopped{false};
+  SlotRing::Claim claim{};
+  REQUIRE(ring.claim(stopped, claim));
+  CHECK_FALSE(ring.is_complete());
+  ring.publish(0);
+  CHECK(ring.is_complete());
+  (void)ring.take();
+  CHECK(ring.state() == SlotRing::State::ended);
+  ring.plan(2);
+  ring.settle();
+  CHECK(ring.state() == SlotRing::State::starved);
+  REQUIRE(ring.claim(stopped, claim));
+  CHECK(claim.turn == 1);
+  std::thread stopper([&] {
+    stopped = true;
+    ring.wake();
+  });
+  CHECK_FALSE(ring.claim(stopped, claim));  // waits for a third turn to be planned
+  stopper.join();
 }
 
 TEST_CASE("time with nothing to fill counts as blocked, time with a slot being filled does not") {
@@ -99,7 +119,7 @@ TEST_CASE("a lease keeps the memory after everything else is gone") {
   store->slot(1).batch = {.epoch = 3, .batch = 7, .size = 2};
   store->labels(1)[0] = 5;
   std::memset(store->images(1), 0x5a, kTiny.sample_bytes() * 2);
-  auto lease = LeaseMaker::make(store, 1, 11, 2);
+  auto lease = LeaseMaker::make(store, 1, {.step = 11, .use_index = 2, .job_fresh_samples = 640});
   CHECK(store->held() == 1);
   store.reset();
 
@@ -108,6 +128,7 @@ TEST_CASE("a lease keeps the memory after everything else is gone") {
   CHECK(lease.batch() == 7);
   CHECK(lease.step() == 11);
   CHECK(lease.use_index() == 2);
+  CHECK(lease.job_fresh_samples() == 640);
   CHECK_FALSE(lease.is_fresh());
   CHECK(lease.labels()[0] == 5);
   const TensorView images = lease.images();
@@ -119,8 +140,8 @@ TEST_CASE("a lease keeps the memory after everything else is gone") {
 TEST_CASE("moving a lease moves the right, releasing ends it once") {
   HostDevice device;
   const auto store = std::make_shared<SlotStore>(device, kTiny, 2);
-  auto first = LeaseMaker::make(store, 0, 0, 0);
-  auto second = LeaseMaker::make(store, 1, 0, 0);
+  auto first = LeaseMaker::make(store, 0, {});
+  auto second = LeaseMaker::make(store, 1, {});
   CHECK(store->held() == 2);
   first = std::move(second);
   CHECK(store->held() == 1);
@@ -129,7 +150,7 @@ TEST_CASE("moving a lease moves the right, releasing ends it once") {
   first.release();
   first.release();
   CHECK(store->held() == 0);
-  const auto empty = LeaseMaker::make(store, LeaseMaker::kEmpty, 0, 0);
+  const auto empty = LeaseMaker::make(store, LeaseMaker::kEmpty, {});
   CHECK(empty.size() == 0);
   CHECK(empty.labels().empty());
   CHECK(empty.images().shape[0] == 0);
@@ -259,7 +280,7 @@ void run_stress(const Stress& shape, std::uint64_t turns, std::uint64_t seed) {
       slot = residents.admit();
       if (store->slot(slot).turn != taken++) damaged = true;
     }
-    auto lease = LeaseMaker::make(store, slot, step++, store->slot(slot).uses++);
+    auto lease = LeaseMaker::make(store, slot, {.step = step++, .use_index = store->slot(slot).uses++});
     if (!whole(lease)) damaged = true;
     const std::scoped_lock lock(lease_mutex);
     lent.push_back(std::move(lease));

@@ -362,9 +362,8 @@ TEST_CASE("a directory that cannot be made names telemetry.dir") {
   Screen screen;
   const WorkerTotals totals;
   const std::string below = (dir / "file").string() + "/run";
-  CHECK_THROWS_WITH_AS(prepare_run_directory(below, 0, 1), doctest::Contains("telemetry.dir"), ConfigError);
-  CHECK_THROWS_WITH_AS(prepare_run_directory((dir / "file").string(), 0, 1), doctest::Contains("telemetry.dir"),
-                       ConfigError);
+  CHECK_THROWS_WITH_AS(make_run_directory(below), doctest::Contains("telemetry.dir"), ConfigError);
+  CHECK_THROWS_WITH_AS(make_run_directory((dir / "file").string()), doctest::Contains("telemetry.dir"), ConfigError);
   CHECK_THROWS_WITH_AS(Telemetry(setup_in(below), totals, no_gauges, screen.log), doctest::Contains("telemetry.dir"),
                        ConfigError);
 }

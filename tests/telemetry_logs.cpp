@@ -64,14 +64,14 @@ TEST_CASE("a full disk is told once, its lines are counted, and nothing is throw
   CHECK(screen.count("No space left on device") == 1);
 }
 
-TEST_CASE("preparing a run directory removes an earlier run's files and nothing else") {
+TEST_CASE("clearing a run directory removes an earlier run's files and nothing else") {
   const TemporaryDirectory dir;
   const auto touch = [&](const char* name) { std::ofstream(dir / name) << "old\n"; };
   for (const char* name : {"steps.0.jsonl", "steps.1.jsonl", "intervals.5.jsonl", "quarantine.2.jsonl", "steps.x.jsonl",
-                           "steps.7.json", "other.3.jsonl", "steps.4.jsonl.bak"}) {
+                           "steps.7.json", "other.3.jsonl", "steps.4.jsonl.bak", "decisions.0.from-17.jsonl"}) {
     touch(name);
   }
-  prepare_run_directory(dir.path().string(), 0, 2);
+  clear_run_directory(dir.path().string(), 0, 2);
   CHECK_FALSE(std::filesystem::exists(dir / "steps.0.jsonl"));
   CHECK(std::filesystem::exists(dir / "steps.1.jsonl"));  // rank 1 does that itself
   CHECK_FALSE(std::filesystem::exists(dir / "intervals.5.jsonl"));
@@ -79,7 +79,9 @@ TEST_CASE("preparing a run directory removes an earlier run's files and nothing 
   for (const char* name : {"steps.x.jsonl", "steps.7.json", "other.3.jsonl", "steps.4.jsonl.bak"}) {
     CHECK_MESSAGE(std::filesystem::exists(dir / name), name);
   }
-  prepare_run_directory("", 0, 1);
+  CHECK_FALSE(std::filesystem::exists(dir / "decisions.0.from-17.jsonl"));
+  clear_run_directory("", 0, 1);
+  make_run_directory("");
 }
 
 TEST_CASE("the quarantine log holds every bad sample, whatever its name is made of") {
@@ -87,8 +89,6 @@ TEST_CASE("the quarantine log holds every bad sample, whatever its name is made 
   Screen screen;
   std::ofstream(dir / "quarantine.1.jsonl") << "old\n";
   QuarantineLog log(dir.path().string(), 1, screen.log);
-  CHECK_FALSE(std::filesystem::exists(dir / "quarantine.1.jsonl"));
-
   log.add({.path = "list.txt", .reason = "malformed XML"});
   log.add({.sample = 12,
            .path = "bad\xff name\x1b[2J \xc3\xa9.jpg",
@@ -100,6 +100,9 @@ TEST_CASE("the quarantine log holds every bad sample, whatever its name is made 
   for (std::uint64_t i = 0; i < 20; ++i) log.add({.sample = i, .path = "p", .reason = "r"});
 
   CHECK(log.count() == 22);
+  CHECK(std::filesystem::file_size(dir / "quarantine.1.jsonl") == 4);  // the folder is not to be touched yet
+  clear_run_directory(dir.path().string(), 1, 2);
+  log.begin();
   const std::vector<json> lines = read_lines(dir / "quarantine.1.jsonl");
   REQUIRE(lines.size() == 22);
   CHECK(lines[0].at("path") == "list.txt");
@@ -131,6 +134,7 @@ TEST_CASE("the quarantine log counts from many threads, on a disk or on none") {
         for (std::uint64_t i = 0; i < 50; ++i) log.add({.sample = t * 50 + i, .path = "p", .reason = "r"});
       });
     }
+    log.begin();
     threads.clear();
     CHECK(log.count() == 200);
   }
@@ -142,6 +146,7 @@ TEST_CASE("a quarantine log that cannot be written counts on and says so once") 
   std::ofstream(dir / "file") << "x";
   Screen screen;
   QuarantineLog log((dir / "file").string(), 0, screen.log);
+  log.begin();
   for (std::uint64_t i = 0; i < 10; ++i) log.add({.sample = i, .path = "p", .reason = "r"});
   CHECK(log.count() == 10);
   CHECK(screen.count("the quarantine log is incomplete") == 1);

@@ -50,6 +50,8 @@ double slot_ring() {
           ring.retire(ring.take());
           ring.settle();
         }
+        stopped = true;
+        ring.wake();
       });
 }
 

@@ -60,7 +60,7 @@ class Communicator {
   // ranks did not come within `timeout_s`; nothing of the communicator may be used afterwards.
   virtual bool close(double timeout_s) = 0;
 
-  static constexpr std::size_t kLanes = 16;
+  static constexpr std::size_t kLanes = 17;
 };
 
 // One rank on its own: sums are complete at once, nothing blocks.

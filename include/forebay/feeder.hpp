@@ -2,10 +2,12 @@
 
 #include <atomic>
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include <forebay/communicator.hpp>
 #include <forebay/config.hpp>
@@ -26,6 +28,8 @@ struct Parts {
   // A flag of the program's own, true = stop as by request_stop(); for signal handlers that may run before the feeder
   // exists. Must outlive the feeder.
   const std::atomic<bool>* stop = nullptr;
+  // A file of Feeder::save(): when rank 0 finds it, the job goes on from there; else it begins at the beginning.
+  std::filesystem::path resume = {};
 };
 
 // Feeds a trainer with batches. Reads, decodes and assembles on worker threads of its own; next() never waits for
@@ -46,9 +50,10 @@ class Feeder {
   ~Feeder();  // close()
 
   // The next step's batch, fresh or reused, or nothing at the end (of the epochs, the steps, or after a stop).
-  // All ranks get the same number of batches. While a batch is ready it neither allocates, nor locks, nor enters
-  // the kernel (unless a parked producer must be woken; MPI calls of several ranks aside).
-  // Throws Error when more than `queue.max_leases` leases are held, and whatever ended the run on any rank.
+  // All ranks get the same number of batches. Collective with several ranks. While a batch is ready it neither
+  // allocates, nor locks, nor enters the kernel (unless a parked producer must be woken; the first call, which opens
+  // the telemetry's files, and MPI calls of several ranks aside). Throws Error when more than `queue.max_leases` leases
+  // are held, and whatever ended the run on any rank.
   [[nodiscard]] std::optional<Lease> next(StreamView stream = {});
 
   // The stream that leases are ordered on when the trainer has none of its own.
@@ -57,7 +62,32 @@ class Feeder {
   // Asks all ranks to stop at one step soon. Async-signal-safe; any thread.
   void request_stop() noexcept;
 
-  // Epochs that all ranks have served completely; changes at the same step on every rank.
+  // Where the job is after the steps made so far, for state files and checkpoints: a few kilobytes of text that name
+  // the next undelivered batch of every virtual shard (docs/state.md). Equal on all ranks. May be asked for at any
+  // step, also after next() has returned nothing, but not after close(). Collective: all ranks after the same number of
+  // steps. Throws Error on all ranks alike.
+  [[nodiscard]] std::string state();
+  // state() into a file, which rank 0 writes: whole or not at all, whatever happens meanwhile.
+  // Collective. Throws Error with path and cause on all ranks alike; the file is then as it was.
+  void save(const std::filesystem::path& file);
+
+  // Goes on where a job was that saved its state: at its step, in its epochs, with what it had not delivered. The ranks
+  // may be more or fewer than then, up to mpi.virtual_shards. With as many, and without hand-over between ranks, the
+  // fresh batches of each rank are bit for bit those of a run that never stopped. Collective, before the first next().
+  // What was prefetched meanwhile is dropped and production begins anew; Parts::resume spares that. Throws ConfigError
+  // on all ranks alike when it is no state, or another dataset's or configuration's: the feeder can then be used as it
+  // is.
+  void restore(const std::filesystem::path& file);
+  // The same, but false when there is no such file.
+  bool restore_if_present(const std::filesystem::path& file);
+  // The same from the text of state(), equal on all ranks.
+  void restore_state(std::string_view state);
+
+  // Steps made since the run began, those before it was resumed included.
+  [[nodiscard]] std::uint64_t steps() const noexcept;
+  // next() returned nothing because somebody asked to stop, before the epochs or steps were done.
+  [[nodiscard]] bool was_stopped() const noexcept;
+  // Epochs of which the job has served every batch; changes at the same step on every rank.
   [[nodiscard]] std::uint64_t epochs_completed() const noexcept;
   // Batches in an epoch over all ranks.
   [[nodiscard]] std::uint64_t batches_per_epoch() const noexcept;

@@ -33,23 +33,34 @@ class Lease {
   // Epoch and number of the global batch.
   [[nodiscard]] std::uint64_t epoch() const noexcept;
   [[nodiscard]] std::uint64_t batch() const noexcept;
-  // Steps this rank has made, from 0.
-  [[nodiscard]] std::uint64_t step() const noexcept { return step_; }
+  // Steps this rank has made, from 0; a run that was resumed goes on counting.
+  [[nodiscard]] std::uint64_t step() const noexcept { return serving_.step; }
   // 0 = fresh, then 1, 2, ...
-  [[nodiscard]] std::uint64_t use_index() const noexcept { return use_index_; }
-  [[nodiscard]] bool is_fresh() const noexcept { return use_index_ == 0; }
+  [[nodiscard]] std::uint64_t use_index() const noexcept { return serving_.use_index; }
+  [[nodiscard]] bool is_fresh() const noexcept { return serving_.use_index == 0; }
+  // Samples that the job, all ranks together, had served fresh `mpi.lag` steps before this one (with one rank: before
+  // this one) since the run began: the same on all ranks at the same step, so that schedules of the learning rate may
+  // follow it.
+  [[nodiscard]] std::uint64_t job_fresh_samples() const noexcept { return serving_.job_fresh_samples; }
 
   // Ends the lease early. `stream`: where the last use was ordered.
   void release(StreamView stream = {}) noexcept;
 
  private:
   friend class LeaseMaker;
-  Lease(std::shared_ptr<SlotStore> store, std::uint32_t slot, std::uint64_t step, std::uint64_t use_index) noexcept;
+
+  // What belongs to the step and not to the batch.
+  struct Serving {
+    std::uint64_t step = 0;
+    std::uint64_t use_index = 0;
+    std::uint64_t job_fresh_samples = 0;
+  };
+
+  Lease(std::shared_ptr<SlotStore> store, std::uint32_t slot, const Serving& serving) noexcept;
 
   std::shared_ptr<SlotStore> store_;
   std::uint32_t slot_;
-  std::uint64_t step_;
-  std::uint64_t use_index_;
+  Serving serving_;
 };
 
 }  // namespace forebay

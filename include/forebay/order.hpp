@@ -40,29 +40,20 @@ struct OrderOptions {
   std::uint64_t seed = 0;
   bool shuffle = true;
   bool drop_last = true;
-  std::uint32_t virtual_shards = 1024;
-  std::uint32_t rank = 0;
-  std::uint32_t ranks = 1;
 };
 
-// Maps (epoch, position) to sample ids and a rank's turns to global batches: batch b belongs to virtual shard
-// b mod V, shard v to rank v mod P, and a rank serves its batches in ascending order. O(1) memory and time.
-// Immutable; any thread may call.
+// Maps (epoch, position) to sample ids: the same on any number of ranks. O(1) memory and time. Immutable; any thread
+// may call.
 class Order {
  public:
-  // Throws ConfigError when there are no samples, no batch (drop_last with fewer samples than one batch), or more
-  // ranks than virtual shards.
+  // Throws ConfigError when there are no samples, or no batch (drop_last with fewer samples than one batch).
   explicit Order(const OrderOptions& options);
 
   [[nodiscard]] const OrderOptions& options() const noexcept { return options_; }
   // Batches in an epoch, over all ranks.
   [[nodiscard]] std::uint64_t batches() const noexcept { return batches_; }
-  // Batches in an epoch that `rank` owns; may be 0.
-  [[nodiscard]] std::uint64_t batches_of(std::uint32_t rank) const noexcept;
-  // The most batches that any rank owns in an epoch.
-  [[nodiscard]] std::uint64_t most_batches() const noexcept;
-  // This rank's turn-th batch since the start of epoch 0; a rank that owns none gets padding.
-  [[nodiscard]] BatchRef at(std::uint64_t turn) const noexcept;
+  // The global batch of that number. REQUIRES: number < batches().
+  [[nodiscard]] BatchRef batch(std::uint64_t epoch, std::uint64_t number) const noexcept;
   // The sample at a position of an epoch. REQUIRES: position < samples.
   [[nodiscard]] std::uint64_t sample(std::uint64_t epoch, std::uint64_t position) const noexcept;
   // The sample that stands in at (epoch, position) after `attempt` (from 1) bad ones: a function of seed, epoch,

@@ -8,6 +8,8 @@
 #include <cstring>
 #include <fstream>
 #include <optional>
+#include <span>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -51,19 +53,34 @@ void report(const FeedArguments& arguments, const Feeder& feeder, Communicator& 
   if (!arguments.summary.empty()) write_file(arguments.summary, to_json(job, ranks));
 }
 
-// Serves until the end. The failure that ended the run, if one did: all ranks have it, at the same step.
-std::optional<std::string> run_to_the_end(Feeder& feeder, EmulatedTrainer& trainer, IdLog* ids) {
-  for (;;) {
-    std::optional<Lease> batch;
+// Serves until the end and saves what is to be saved. The failure that ended the run, if one did: all ranks have it, at
+// the same step.
+std::optional<std::string> run_to_the_end(const FeedArguments& arguments, Feeder& feeder, EmulatedTrainer& trainer,
+                                          IdLog* ids) {
+  std::optional<std::string> failure;
+  // What else is thrown here is one rank's alone.
+  const auto alike = [&failure](auto&& collective) {
     try {
-      batch = feeder.next();
+      collective();
     } catch (const Error& error) {
-      return error.what();
+      failure = error.what();
     }
-    if (!batch) return std::nullopt;
+  };
+  const auto save = [&] { feeder.save(arguments.state); };
+  std::optional<Lease> batch;
+  for (;;) {
+    alike([&] { batch = feeder.next(); });
+    if (failure) return failure;
+    if (!batch) break;
     if (ids != nullptr) ids->write(*batch);
     trainer.step();
+    const std::uint64_t steps = batch->step() + 1;
+    if (arguments.save_every > 0 && steps % static_cast<std::uint64_t>(arguments.save_every) == 0) alike(save);
+    batch.reset();
+    if (failure) return failure;
   }
+  if (!arguments.state.empty()) alike(save);
+  return failure;
 }
 
 int say_failure(const Communicator& communicator, const std::string& failure, int exit_code) {
@@ -71,52 +88,63 @@ int say_failure(const Communicator& communicator, const std::string& failure, in
   return exit_code;
 }
 
-// What each rank prepares on its own; all ranks have it or all have the failure of one.
-struct Prepared {
-  Options options;
-  std::optional<IdLog> ids;
-};
-
-std::optional<std::string> prepare(const FeedArguments& arguments, Communicator& communicator, Prepared& prepared) {
+// What each rank does on its own; all ranks have it done or all have the failure of one.
+template <typename Preparation>
+std::optional<std::string> prepare(Communicator& communicator, Preparation&& preparation) {
   std::string failure;
   try {
-    prepared.options = load_options(arguments.config, arguments.overrides);
-    if (!arguments.log_ids.empty()) prepared.ids.emplace(arguments.log_ids, communicator.rank());
+    preparation();
   } catch (const std::exception& error) {
     failure = error.what();
   }
   return agreed_failure(communicator, failure);
 }
 
+Options options_of(const FeedArguments& arguments) {
+  Options options = load_options(arguments.config, arguments.overrides);
+  if (options.run.eval && !arguments.state.empty()) {
+    throw ConfigError("--state: an evaluation (run.eval = true) begins anew each time; leave --state away");
+  }
+  return options;
+}
+
 int feed_as(Job& job, Communicator& communicator, const FeedArguments& arguments, const std::atomic<bool>& stop) {
-  Prepared prepared;
-  if (const auto failure = prepare(arguments, communicator, prepared)) return say_failure(communicator, *failure, 2);
+  Options options;
+  const auto refused = prepare(communicator, [&] { options = options_of(arguments); });
+  if (refused) return say_failure(communicator, *refused, 2);
   std::optional<Feeder> feeder;
   try {
     Parts parts;
     parts.stop = &stop;
-    feeder.emplace(prepared.options, job.world(), std::move(parts));
+    parts.resume = arguments.state;
+    feeder.emplace(options, job.world(), std::move(parts));
   } catch (const ConfigError& error) {
     return say_failure(communicator, error.what(), 2);
   } catch (const Error& error) {
     return say_failure(communicator, error.what(), 1);
   }
   if (communicator.rank() == 0 && !arguments.quiet) std::fprintf(stderr, "[forebay] %s\n", feeder->describe().c_str());
-  EmulatedTrainer trainer(prepared.options.trainer, prepared.options.seed, job, stop);
+  std::optional<IdLog> ids;
+  const auto unwritable = prepare(communicator, [&] {
+    if (!arguments.log_ids.empty()) ids.emplace(arguments.log_ids, communicator.rank(), feeder->steps() > 0);
+  });
+  if (unwritable) return say_failure(communicator, *unwritable, 2);
+  EmulatedTrainer trainer(options.trainer, options.seed, job, stop);
 
-  const auto failure = run_to_the_end(*feeder, trainer, prepared.ids ? &*prepared.ids : nullptr);
+  const auto failure = run_to_the_end(arguments, *feeder, trainer, ids ? &*ids : nullptr);
   feeder->close();
   report(arguments, *feeder, communicator);
-  return failure ? say_failure(communicator, *failure, 1) : 0;
+  if (failure) return say_failure(communicator, *failure, 1);
+  return feeder->was_stopped() ? arguments.stop_exit_code : 0;
 }
 
 }  // namespace
 
 int feed(const FeedArguments& arguments, int& argc, char**& argv) {
-  constexpr std::array kSignals{SIGTERM, SIGINT};
+  constexpr std::array kSignals{SIGTERM, SIGINT, SIGUSR1};
   constexpr auto kWayOut = std::chrono::milliseconds(200);
   const auto job = Job::start(argc, argv);
-  const StopOnSignal signals(kSignals);
+  const StopOnSignal signals{std::span{kSignals}.first(arguments.stop_on_signal ? 3 : 2)};
   const auto communicator = job->world().duplicate();
   // Failures that all ranks have in common end in an exit code. One that a single rank meets (its id log's disk is
   // full, say) must end the others too: it leaves through the session, which aborts the job.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -11,12 +12,16 @@ struct FeedArguments {
   std::vector<std::string> overrides;  // --set, and what the shorter flags stand for
   std::string summary;                 // --summary FILE
   std::string log_ids;                 // --log-ids DIR
+  std::string state;                   // --state FILE
+  std::int64_t save_every = 0;         // --save-every N, 0 = at the end only
+  bool stop_on_signal = false;         // --stop-on-signal
+  int stop_exit_code = 0;              // --stop-exit-code C
   bool quiet = false;
 };
 
 // Runs the feeder against an emulated trainer, as one rank or as all ranks of mpirun, and prints a summary on rank 0.
-// SIGTERM and SIGINT end the run on all ranks at the same step, with the summary. Returns the exit code; throws
-// ConfigError and Error.
+// SIGTERM and SIGINT (and SIGUSR1 when asked for) end the run on all ranks at the same step, with its state saved and
+// the summary. Returns the exit code; throws ConfigError and Error.
 [[nodiscard]] int feed(const FeedArguments& arguments, int& argc, char**& argv);
 
 }  // namespace forebay

@@ -44,11 +44,26 @@ void add_feed_command(CLI::App& app, Invocation& invocation) {
   command->add_flag("--eval", shortcuts->eval, "in order, once, never reuses");
   command->add_option("--summary", arguments->summary, "write the summary as JSON")->type_name("FILE");
   command->add_option("--log-ids", arguments->log_ids, "write what was served to DIR/ids.RANK.jsonl")->type_name("DIR");
+  CLI::Option* state = command
+                           ->add_option("--state", arguments->state,
+                                        "go on from FILE when it exists, and save where the run is to it at the end")
+                           ->type_name("FILE");
+  command->add_option("--save-every", arguments->save_every, "save the state every N steps too")
+      ->check(CLI::PositiveNumber)
+      ->type_name("N")
+      ->needs(state);
+  command->add_flag("--stop-on-signal", arguments->stop_on_signal,
+                    "SIGUSR1 asks for a stop too; SIGTERM and SIGINT always do");
+  command->add_option("--stop-exit-code", arguments->stop_exit_code, "exit code after a stop that was asked for")
+      ->check(CLI::Range(0, 255))
+      ->type_name("C");
   command->add_flag("--quiet", arguments->quiet, "print no summary");
   command->footer(
       "Examples:\n"
       "  forebay feed feed.toml                                       one rank\n"
       "  mpirun -n 4 forebay feed feed.toml --epochs 2                four ranks that share the data\n"
+      "  forebay feed feed.toml --state run/feed.state --stop-on-signal --stop-exit-code 85\n"
+      "                                                               resumable: see docs/slurm.md\n"
       "  forebay feed feed.toml --set policy.name=block --set trainer.step_ms=0 --summary rate.json\n"
       "                                                               how fast the data can come at all");
   command->callback([arguments, shortcuts, &invocation] {

@@ -15,8 +15,8 @@ namespace forebay {
 // (dataset sample numbers) and hash (hexadecimal).
 class IdLog {
  public:
-  // Creates the folder. Throws ConfigError naming it.
-  IdLog(const std::filesystem::path& dir, std::uint32_t rank);
+  // Creates the folder. `goes_on`: an earlier run, whose log is added to. Throws ConfigError naming the file.
+  IdLog(const std::filesystem::path& dir, std::uint32_t rank, bool goes_on);
 
   // Throws Error when the disk does not take it: a log with holes would be worse than none.
   void write(const Lease& batch);

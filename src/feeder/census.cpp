@@ -1,18 +1,19 @@
 #include "census.hpp"
 
 #include <string>
-#include <thread>
 #include <utility>
 
 #include <forebay/error.hpp>
+
+#include "lane.hpp"
 
 namespace forebay {
 namespace {
 
 std::size_t usable_lag(const Communicator& communicator, std::size_t lag) {
-  if (lag + 1 > Communicator::kLanes)
+  if (lag > Census::kMostLag)
     throw ConfigError("mpi.lag = " + std::to_string(lag) + " is too large: at most " +
-                      std::to_string(Communicator::kLanes - 1));
+                      std::to_string(Census::kMostLag));
   return communicator.size() == 1 ? 0 : lag;
 }
 
@@ -28,8 +29,9 @@ void Census::post(const Ballot& ballot) {
   const std::size_t lane = posted_ % places_.size();
   Place& place = places_[lane];
   const Progress& progress = ballot.progress;
-  place = {.values = {ballot.stop ? 1 : 0, ballot.error ? 1 : 0, ballot.epoch_done ? 1 : 0, ballot.new_bad,
-                      ballot.fresh, progress.ready, progress.produced, progress.now_ns, progress.blocked_ns},
+  place = {.values = {ballot.stop ? 1 : 0, ballot.error ? 1 : 0, ballot.idle ? 1 : 0, ballot.served, ballot.samples,
+                      ballot.new_bad, ballot.fresh, progress.ready, progress.produced, progress.now_ns,
+                      progress.blocked_ns, -ballot.uses},
            .epoch = ballot.epoch,
            .bad_round = ballot.bad_round};
   ++posted_;
@@ -48,36 +50,24 @@ const Tally* Census::rest() {
 
 const Tally* Census::take_oldest() {
   const std::size_t lane = taken_ % places_.size();
-  if (communicator_.size() > 1) wait_for(lane);
+  if (communicator_.size() > 1) last_wait_ = wait_for(communicator_, lane, while_waiting_);
   const Place& place = places_[lane];
-  const auto& [stops, errors, epochs_done, new_bad, fresh, ready, produced, now_ns, blocked_ns] = place.values;
+  const auto& [stops, errors, idle, served, samples, new_bad, fresh, ready, produced, now_ns, blocked_ns, uses] =
+      place.values;
   tally_ = {.step = taken_,
             .stops = stops,
             .errors = errors,
-            .epochs_done = epochs_done,
+            .idle = idle,
+            .served = served,
+            .samples = samples,
             .new_bad = new_bad,
             .fresh = fresh,
+            .uses = -uses,
             .least = {.ready = ready, .produced = produced, .now_ns = now_ns, .blocked_ns = blocked_ns},
             .epoch = place.epoch,
             .bad_round = place.bad_round};
   ++taken_;
   return &tally_;
-}
-
-void Census::wait_for(std::size_t lane) {
-  if (communicator_.test(lane)) return;
-  // Spinning would take a core from this rank's decoders, and on a crowded node from the rank that is behind.
-  constexpr int kYields = 32;
-  constexpr std::chrono::microseconds kSleep{50};
-  const auto start = std::chrono::steady_clock::now();
-  for (int polls = 0; !communicator_.test(lane); ++polls) {
-    if (while_waiting_) while_waiting_();
-    if (polls < kYields)
-      std::this_thread::yield();
-    else
-      std::this_thread::sleep_for(kSleep);
-  }
-  last_wait_ = std::chrono::steady_clock::now() - start;
 }
 
 }  // namespace forebay

@@ -27,9 +27,12 @@ struct Progress {
 struct Ballot {
   bool stop = false;         // wants to stop
   bool error = false;        // cannot go on
-  bool epoch_done = false;   // has served the epoch `epoch` completely
+  bool idle = false;         // has no batch left that it could plan
+  std::int64_t served = 0;   // batches of the epoch `epoch` that it has served fresh
+  std::int64_t samples = 0;  // samples that it has served fresh
   std::int64_t new_bad = 0;  // distinct bad samples that the job has not agreed on yet
   std::int64_t fresh = 0;    // lockstep: fresh decisions so far
+  std::int64_t uses = 0;     // of the batch it has served most often of those it may reuse
   Progress progress{};
 
   // What the job had agreed on when the ballot was posted. Equal on all ranks at the same step, so it is kept beside
@@ -38,14 +41,17 @@ struct Ballot {
   std::uint64_t bad_round = 0;
 };
 
-// All ranks' ballots of one step: how many said so, and the least of each progress.
+// All ranks' ballots of one step: how many said so, the sums, the least of each progress, and the most uses.
 struct Tally {
   std::uint64_t step = 0;  // the step at which they were posted
   std::int64_t stops = 0;
   std::int64_t errors = 0;
-  std::int64_t epochs_done = 0;
+  std::int64_t idle = 0;
+  std::int64_t served = 0;
+  std::int64_t samples = 0;
   std::int64_t new_bad = 0;
   std::int64_t fresh = 0;
+  std::int64_t uses = 0;
   Progress least;
   std::uint64_t epoch = 0;
   std::uint64_t bad_round = 0;
@@ -57,6 +63,9 @@ struct Tally {
 // Used by the thread that calls next(). Allocates in the constructor only.
 class Census {
  public:
+  // The communicator's last lane is the exchange's.
+  static constexpr std::size_t kMostLag = Communicator::kLanes - 2;
+
   // The communicator must outlive the census; its lanes 0 ... lag are the census's. `while_waiting` is called again and
   // again while a tally is waited for, about every 50 us; it must not block.
   // Throws ConfigError naming mpi.lag when the lag needs more lanes than there are.
@@ -75,17 +84,17 @@ class Census {
   [[nodiscard]] std::size_t lag() const noexcept { return lag_; }
 
  private:
-  static constexpr std::size_t kMinima = 4;
+  static constexpr std::size_t kMinima = 5;
 
   struct Place {
-    // stops, errors, epochs_done, new_bad, fresh, and then the minima: ready, produced, now_ns, blocked_ns
-    std::array<std::int64_t, 5 + kMinima> values{};
+    // stops, errors, idle, served, samples, new_bad, fresh, and then the minima: ready, produced, now_ns, blocked_ns,
+    // and uses with the sign turned
+    std::array<std::int64_t, 7 + kMinima> values{};
     std::uint64_t epoch = 0;
     std::uint64_t bad_round = 0;
   };
 
   const Tally* take_oldest();
-  void wait_for(std::size_t lane);
 
   Communicator& communicator_;
   std::size_t lag_;

@@ -32,9 +32,11 @@ Coordinator::Coordinator(Communicator& communicator, const RunPlan& plan, BadLim
       plan_(plan),
       limit_(std::move(limit)),
       has_reason_to_end_(std::move(has_reason_to_end)),
-      census_(communicator, plan.lag, [this] {
-        if (has_reason_to_end_ && has_reason_to_end_()) alert_others();
-      }) {
+      census_(communicator, plan.lag,
+              [this] {
+                if (has_reason_to_end_ && has_reason_to_end_()) alert_others();
+              }),
+      epochs_completed_(plan.completed) {
   if (bad_samples() > limit_.allowed) throw Error(too_many_bad());
 }
 
@@ -46,13 +48,13 @@ void Coordinator::report_error(std::string_view cause) {
   if (error_.empty()) error_ = cause.empty() ? "unknown error" : cause;
 }
 
-Verdict Coordinator::step(bool stop_requested, std::uint64_t epochs_served, const Progress& progress,
-                          std::int64_t fresh) {
+Verdict Coordinator::step(const StepReport& report) {
   waited_ = {};
   if (verdict_ != Verdict::proceed) return verdict_;
-  stop_requested_ = stop_requested_ || stop_requested;
+  stop_requested_ = stop_requested_ || report.stop;
+  to_serve_ = report.to_serve;
   if (wants_to_end()) alert_others();
-  census_.post(ballot(epochs_served, progress, fresh));
+  census_.post(ballot(report));
   if (has_made_all_steps()) {
     verdict_ = settle(Verdict::finished);
     return verdict_;
@@ -78,13 +80,16 @@ bool Coordinator::has_made_all_steps() const noexcept {
   return (plan_.steps > 0 && steps_ == plan_.steps) || (plan_.most_steps > 0 && steps_ == plan_.most_steps);
 }
 
-Ballot Coordinator::ballot(std::uint64_t epochs_served, const Progress& progress, std::int64_t fresh) const noexcept {
+Ballot Coordinator::ballot(const StepReport& report) const noexcept {
   return {.stop = stop_requested_,
           .error = !error_.empty(),
-          .epoch_done = epochs_served > epochs_completed_,
+          .idle = report.idle,
+          .served = static_cast<std::int64_t>(report.served),
+          .samples = static_cast<std::int64_t>(report.samples),
           .new_bad = static_cast<std::int64_t>(new_bad_.size()),
-          .fresh = fresh,
-          .progress = progress,
+          .fresh = report.fresh,
+          .uses = static_cast<std::int64_t>(report.uses),
+          .progress = report.progress,
           .epoch = epochs_completed_,
           .bad_round = bad_round_};
 }
@@ -92,7 +97,10 @@ Ballot Coordinator::ballot(std::uint64_t epochs_served, const Progress& progress
 // Everything here is a function of the tally and of what was agreed before, so that all ranks judge alike.
 Verdict Coordinator::judge(const Tally& tally) {
   // A ballot posted before the last epoch was agreed says nothing about the one after it.
-  if (tally.epoch == epochs_completed_ && tally.epochs_done == communicator_.size()) ++epochs_completed_;
+  if (tally.epoch == epochs_completed_ && static_cast<std::uint64_t>(tally.served) == to_serve_) {
+    ++epochs_completed_;
+    to_serve_ = UINT64_MAX;
+  }
 
   if (tally.errors > 0) return fail(agreed_failure(communicator_, error_).value_or("unknown error"));
 

@@ -30,6 +30,7 @@ struct RunPlan {
   std::uint64_t epochs = 1;      // end once all ranks have served so many; ignored when steps > 0
   std::uint64_t steps = 0;       // > 0: end after so many steps (evaluation knows their number beforehand)
   std::uint64_t most_steps = 0;  // > 0: end after so many steps at the latest, whatever the other two say
+  std::uint64_t completed = 0;   // epochs that were completed before this run began
   std::size_t lag = 2;           // steps between a ballot and its effect
 };
 
@@ -47,6 +48,20 @@ struct BadLimit {
 // Collective and blocking: the error of the lowest rank that has one ("rank 2: ..." in a job of several), the same on
 // all ranks; nothing when every rank passed an empty text.
 [[nodiscard]] std::optional<std::string> agreed_failure(Communicator& communicator, std::string_view mine);
+
+// What one rank says at the start of a step.
+struct StepReport {
+  bool stop = false;  // once requested it stays requested
+  bool idle = false;  // has no batch left that it could plan
+  // Of the epoch epochs_completed(): batches that this rank has served fresh since the run began, and that the job has
+  // to serve (equal on all ranks).
+  std::uint64_t served = 0;
+  std::uint64_t to_serve = UINT64_MAX;
+  std::uint64_t samples = 0;  // that it has served fresh since the run began
+  std::uint64_t uses = 0;     // of the batch it has served most often of those it may reuse
+  std::int64_t fresh = 0;     // lockstep: fresh decisions so far
+  Progress progress{};
+};
 
 // Makes all ranks end, fail and count epochs at the same step. Every rank calls step() once at the start of each
 // next(), before it serves; what it reports has effect `lag` steps later, on all ranks at once. Until then a rank
@@ -68,12 +83,9 @@ class Coordinator {
   // This rank cannot go on. The first cause is kept.
   void report_error(std::string_view cause);
 
-  // The verdict for the step that begins now. A stop that was requested once stays requested. `epochs_served`: epochs
-  // that this rank has served fresh completely since the run began. Waits only for ranks that are more than `lag` steps
-  // behind, or at the end of the run. Keeps its answer once it is not `proceed`.
-  // `progress` and `fresh` go into the ballot as they are, for heard().
-  [[nodiscard]] Verdict step(bool stop_requested, std::uint64_t epochs_served, const Progress& progress = {},
-                             std::int64_t fresh = 0);
+  // The verdict for the step that begins now. Waits only for ranks that are more than `lag` steps behind, or at the end
+  // of the run. Keeps its answer once it is not `proceed`.
+  [[nodiscard]] Verdict step(const StepReport& report);
 
   // What all ranks said `lag` steps ago, at this step the same on every rank; nothing in the first `lag` steps. One
   // rank on its own has no lag. Valid until the next step().
@@ -84,7 +96,7 @@ class Coordinator {
   // any does. The wait must then be given up and something else served, so that the verdict can be reached.
   [[nodiscard]] bool interrupted(bool stop_requested);
 
-  // Epochs that all ranks have served completely; changes at the same step on every rank.
+  // Epochs of which all batches were served; changes at the same step on every rank.
   [[nodiscard]] std::uint64_t epochs_completed() const noexcept { return epochs_completed_; }
   // Distinct bad samples that this rank knows of, the index's included. After `finished` and `stopped` exact and
   // equal on all ranks.
@@ -96,7 +108,7 @@ class Coordinator {
 
  private:
   [[nodiscard]] bool has_made_all_steps() const noexcept;
-  [[nodiscard]] Ballot ballot(std::uint64_t epochs_served, const Progress& progress, std::int64_t fresh) const noexcept;
+  [[nodiscard]] Ballot ballot(const StepReport& report) const noexcept;
   [[nodiscard]] Verdict judge(const Tally& tally);
   [[nodiscard]] Verdict settle(Verdict end);
   [[nodiscard]] Verdict fail(std::string cause);
@@ -115,7 +127,8 @@ class Coordinator {
   std::string error_;  // this rank's, empty = none
   std::string cause_;
   std::uint64_t steps_ = 0;
-  std::uint64_t epochs_completed_ = 0;
+  std::uint64_t epochs_completed_;
+  std::uint64_t to_serve_ = UINT64_MAX;  // of the epoch epochs_completed_
   std::chrono::nanoseconds waited_{0};
   bool stop_requested_ = false;
   bool alerted_others_ = false;

@@ -19,6 +19,26 @@ Feeder::~Feeder() = default;
 std::optional<Lease> Feeder::next(StreamView /*stream*/) { return impl_->next(); }
 StreamView Feeder::stream() const noexcept { return {}; }
 void Feeder::request_stop() noexcept { impl_->request_stop(); }
+std::string Feeder::state() { return impl_->state(); }
+void Feeder::save(const std::filesystem::path& file) { impl_->save(file); }
+
+void Feeder::restore(const std::filesystem::path& file) {
+  if (!restore_if_present(file)) throw ConfigError(file.string() + ": there is no such file to go on from");
+}
+
+bool Feeder::restore_if_present(const std::filesystem::path& file) {
+  auto saved = impl_->saved_in(file);
+  if (!saved) return false;
+  impl_ = impl_->resumed(std::move(*saved));
+  return true;
+}
+
+void Feeder::restore_state(std::string_view state) {
+  impl_ = impl_->resumed({std::string(state), "the state given to restore_state()"});
+}
+
+std::uint64_t Feeder::steps() const noexcept { return impl_->steps(); }
+bool Feeder::was_stopped() const noexcept { return impl_->was_stopped(); }
 std::uint64_t Feeder::epochs_completed() const noexcept { return impl_->epochs_completed(); }
 std::uint64_t Feeder::batches_per_epoch() const noexcept { return impl_->order().batches(); }
 const Dataset& Feeder::dataset() const noexcept { return *impl_->dataset(); }

@@ -3,20 +3,25 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <forebay/detail/device.hpp>
 #include <forebay/feeder.hpp>
 #include <forebay/order.hpp>
 
 #include "coordinator.hpp"
+#include "exchange.hpp"
 #include "failure.hpp"
 #include "lockstep.hpp"
 #include "pipeline.hpp"
 #include "replay.hpp"
 #include "residents.hpp"
+#include "shards/job_state.hpp"
+#include "shards/schedule.hpp"
 #include "telemetry/console_log.hpp"
 #include "telemetry/quarantine_log.hpp"
 #include "telemetry/run_counters.hpp"
@@ -24,12 +29,19 @@
 
 namespace forebay {
 
+// A job's state as it was saved, and where it came from, for messages.
+struct SavedState {
+  std::string text;
+  std::string source;
+};
+
 // The composition root: makes the rooms' parts from the options and drives them from next(). Members stand in the
 // order of their dependence; each may use those above it.
 class Feeder::Impl {
  public:
-  // Collective.
-  Impl(Options options, std::unique_ptr<Communicator> communicator, Parts parts);
+  // Collective. `saved`: the job goes on from there; else from parts.resume, when there is such a file.
+  Impl(Options options, std::unique_ptr<Communicator> communicator, Parts parts,
+       std::optional<SavedState> saved = std::nullopt);
   ~Impl() { close(); }
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
@@ -38,11 +50,20 @@ class Feeder::Impl {
   void request_stop() noexcept;
   void close();
 
+  // Collective.
+  [[nodiscard]] std::string state();
+  void save(const std::filesystem::path& file);
+  [[nodiscard]] std::optional<SavedState> saved_in(const std::filesystem::path& file);
+  // A feeder in this one's place that goes on from there; this one is closed.
+  [[nodiscard]] std::unique_ptr<Impl> resumed(SavedState saved);
+
   [[nodiscard]] Summary summary() const;
   [[nodiscard]] std::string describe() const;
   [[nodiscard]] const Options& options() const noexcept { return options_; }
   [[nodiscard]] const std::shared_ptr<const Dataset>& dataset() const noexcept { return dataset_; }
   [[nodiscard]] const Order& order() const noexcept { return *order_; }
+  [[nodiscard]] std::uint64_t steps() const noexcept { return first_step() + step_; }
+  [[nodiscard]] bool was_stopped() const noexcept { return was_stopped_; }
   [[nodiscard]] std::uint64_t epochs_completed() const noexcept { return coordinator_->epochs_completed(); }
 
  private:
@@ -59,29 +80,43 @@ class Feeder::Impl {
 
   // Construction, in order.
   void agree_on_options();
+  void open_saved_state(std::optional<SavedState> given);
+  void agree_on_policy();
   void open_dataset_and_order();
+  void make_schedule();
   void agree_on_recording();
   void meet_the_node();
   void start_production();
   void wait_for_first_batch();
   void end_if_stopped_at_start();
-  [[nodiscard]] std::uint64_t turns_to_produce() const;
+  [[nodiscard]] bool hands_over() const noexcept;
+  // A resumed run that had ended already.
+  [[nodiscard]] bool was_complete() const noexcept;
   [[nodiscard]] RunPlan run_plan() const;
   [[nodiscard]] BadLimit bad_limit() const;
 
   // What telemetry asks for; any thread.
   [[nodiscard]] Gauges gauges() const;
 
+  // What this rank has not delivered of what is its own.
+  [[nodiscard]] std::vector<Piece> left() const;
+
   // next(), in order.
+  void begin();
   [[nodiscard]] bool agree_to_go_on(Clock::time_point entered);
   [[nodiscard]] Served serve();
   [[nodiscard]] Served serve_in_lockstep();
+  [[nodiscard]] StepReport report() noexcept;
   [[nodiscard]] Progress progress() noexcept;
+  void share_work();
+  void plan_ahead();
   void record(const Served& served, Clock::time_point entered);
   void say_where_the_recording_ends();
 
   // The policy's decision, or nothing when it failed.
   [[nodiscard]] std::optional<Decision> decide(const Signals& now);
+  // All that this rank will produce is ready.
+  [[nodiscard]] bool has_produced_all() noexcept;
   // True when this rank has nothing fresh to serve until the others have caught up.
   [[nodiscard]] bool must_pad() noexcept;
   [[nodiscard]] Served pad(std::uint32_t depth) noexcept;
@@ -95,17 +130,21 @@ class Feeder::Impl {
   void warn_of_capped_reuses();
 
   [[nodiscard]] bool stop_requested() const noexcept;
-  [[nodiscard]] std::uint64_t epochs_served() const noexcept;
-  [[nodiscard]] std::uint64_t turns_taken() const noexcept { return fresh_ + padding_turns_; }
+  [[nodiscard]] std::uint64_t first_step() const noexcept { return resumed_ ? resumed_->steps : 0; }
+  [[nodiscard]] std::uint64_t job_fresh_samples() const noexcept;
+  [[nodiscard]] std::uint64_t& served_of(std::uint64_t epoch) noexcept { return served_[epoch % served_.size()]; }
 
   Options options_;
   std::unique_ptr<Communicator> communicator_;
   Parts parts_;
   Clock::time_point constructed_;
+  std::optional<JobState> resumed_;  // its `left` has moved to the schedule
+  std::string resumed_from_;
   std::optional<ReplayedRun> replayed_;
   std::uint64_t recorded_steps_ = 0;  // of the run that this one repeats, on all its ranks; 0 = it repeats none
   std::shared_ptr<const Dataset> dataset_;
   std::optional<Order> order_;
+  std::unique_ptr<Schedule> schedule_;
   std::unique_ptr<SharedMemory> node_memory_;
   std::uint32_t node_ranks_ = 1;
   WorkerPlan workers_;
@@ -119,19 +158,26 @@ class Feeder::Impl {
   std::unique_ptr<RuledPolicy> policy_;
   std::unique_ptr<RunCounters> counters_;
   std::unique_ptr<Residents> residents_;
-  std::unique_ptr<Telemetry> telemetry_;
+  std::unique_ptr<Telemetry> telemetry_;  // from the first next() on
   std::unique_ptr<Coordinator> coordinator_;
-  std::optional<Lockstep> lockstep_;  // mpi.mode = "lockstep", except for evaluation
+  std::optional<Lockstep> lockstep_;    // mpi.mode = "lockstep", except for evaluation
+  std::unique_ptr<Exchange> exchange_;  // mpi.mode = "local" with several ranks, except for evaluation
 
   std::atomic<bool> stop_{false};
   bool ended_ = false;
+  bool was_stopped_ = false;
   bool closed_ = false;
   bool failure_reported_ = false;
   std::string cause_;  // of the failure that ended the run
 
+  // Since this process began; first_step() were made before.
   std::uint64_t step_ = 0;
   std::uint64_t fresh_ = 0;
-  std::uint64_t padding_turns_ = 0;  // turns taken that were not this rank's own (Order: padding)
+  std::uint64_t fresh_samples_ = 0;
+  std::uint64_t offered_ = 0;          // steps at which this rank had a batch to serve, or to wait for
+  std::uint64_t most_uses_ = 0;        // of a batch in the pool, as of the last step
+  std::vector<std::uint64_t> served_;  // batches served fresh, by epoch modulo the size
+  std::uint64_t turns_left_ = 0;       // that may still be planned
   std::uint64_t capped_reuses_ = 0;
   std::uint32_t last_slot_ = LeaseMaker::kEmpty;
   double startup_s_ = 0;

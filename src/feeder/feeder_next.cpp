@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <exception>
-#include <limits>
 #include <string>
 #include <utility>
 
@@ -23,13 +22,16 @@ std::optional<Lease> Feeder::Impl::next() {
   const Clock::time_point entered = Clock::now();
   if (!cause_.empty()) throw Error(cause_);
   if (ended_ || closed_) return std::nullopt;
+  if (!telemetry_) begin();
   if (store_->held() >= static_cast<std::uint32_t>(options_.queue.max_leases)) {
     throw Error("next() while " + std::to_string(store_->held()) +
                 " leases are held: end one first, or raise queue.max_leases");
   }
   if (!agree_to_go_on(entered)) return std::nullopt;
   const Served served = lockstep_ ? serve_in_lockstep() : serve();
-  std::optional<Lease> lease(LeaseMaker::make(store_, served.slot, step_, served.use_index));
+  std::optional<Lease> lease(LeaseMaker::make(
+      store_, served.slot,
+      {.step = first_step() + step_, .use_index = served.use_index, .job_fresh_samples = job_fresh_samples()}));
   record(served, entered);
   return lease;
 }
@@ -40,11 +42,13 @@ bool Feeder::Impl::agree_to_go_on(Clock::time_point entered) {
     coordinator_->report_error(failure_.text());
   }
   pipeline_->bad_samples().collect([this](std::uint64_t id) { coordinator_->report_bad(id); });
-  const Verdict verdict = lockstep_
-                              ? coordinator_->step(stop_requested(), epochs_served(), progress(), lockstep_->fresh())
-                              : coordinator_->step(stop_requested(), epochs_served());
-  if (verdict == Verdict::proceed) return true;
+  const Verdict verdict = coordinator_->step(report());
+  if (verdict == Verdict::proceed) {
+    share_work();
+    return true;
+  }
   ended_ = true;
+  was_stopped_ = verdict == Verdict::stopped;
   if (step_ > 0) counters_->finished(seconds(entered - last_return_), seconds(Clock::now() - entered));
   if (verdict == Verdict::finished) say_where_the_recording_ends();
   if (verdict != Verdict::failed) return false;
@@ -54,10 +58,53 @@ bool Feeder::Impl::agree_to_go_on(Clock::time_point entered) {
   throw Error(cause_);
 }
 
+StepReport Feeder::Impl::report() noexcept {
+  const std::uint64_t epoch = coordinator_->epochs_completed();
+  StepReport report{.stop = stop_requested(),
+                    .idle = exchange_ && schedule_->is_idle(),
+                    .served = served_of(epoch),
+                    .to_serve = schedule_->ledger().to_serve(epoch),
+                    .samples = fresh_samples_,
+                    .uses = most_uses_};
+  if (lockstep_) {
+    report.fresh = lockstep_->fresh();
+    report.progress = progress();
+  }
+  return report;
+}
+
+// What all ranks agreed on at this step: epochs that are complete, and batches that change hands.
+void Feeder::Impl::share_work() {
+  const std::uint64_t completed = coordinator_->epochs_completed();
+  const Ledger& ledger = schedule_->ledger();
+  for (std::uint64_t epoch = ledger.completed(); epoch < completed; ++epoch) served_of(epoch) = 0;
+  bool is_new = completed != ledger.completed();
+  if (exchange_) {
+    const SlotRing& ring = pipeline_->ring();
+    is_new = exchange_->step(coordinator_->heard(), completed,
+                             {.fresh = fresh_, .offered = offered_, .backlog = ring.planned() - ring.taken()});
+  } else {
+    schedule_->complete(completed);
+  }
+  if (!is_new) return;
+  plan_ahead();
+  pipeline_->ring().settle();
+}
+
+void Feeder::Impl::plan_ahead() {
+  if (exchange_ && exchange_->is_open()) return;
+  while (turns_left_ > 0 && pipeline_->has_room_to_plan()) {
+    const std::optional<BatchRef> batch = schedule_->next();
+    if (!batch) return;
+    pipeline_->plan(*batch);
+    --turns_left_;
+  }
+}
+
 void Feeder::Impl::say_where_the_recording_ends() {
   if (recorded_steps_ == 0 || step_ < recorded_steps_ || communicator_->rank() != 0) return;
   const bool is_complete = options_.run.steps > 0
-                               ? step_ >= static_cast<std::uint64_t>(options_.run.steps)
+                               ? first_step() + step_ >= static_cast<std::uint64_t>(options_.run.steps)
                                : epochs_completed() >= static_cast<std::uint64_t>(options_.run.epochs);
   if (is_complete) return;
   console_->info("the recording in " + printable(options_.policy.recording) + " ends after " + std::to_string(step_) +
@@ -68,6 +115,7 @@ Feeder::Impl::Served Feeder::Impl::serve() {
   residents_->sweep();
   std::uint32_t depth = pipeline_->ring().depth();
   if (must_pad()) return pad(depth);
+  ++offered_;
   watch(depth);
   const std::uint32_t entry_depth = depth;
   const Clock::time_point started = Clock::now();
@@ -133,7 +181,7 @@ Progress Feeder::Impl::progress() noexcept {
   Progress progress;
   progress.now_ns = step_ == 0 ? 0 : since(Clock::now() - first_return_);
   progress.blocked_ns = step_ == 0 ? 0 : since(ring.blocked() - blocked_before_);
-  if (ring.is_complete() || order_->batches_of(communicator_->rank()) == 0) return progress;
+  if (has_produced_all() || batches_of(schedule_->ledger().deal(), communicator_->rank()) == 0) return progress;
   progress.ready = ring.depth();
   progress.produced = static_cast<std::int64_t>(ring.produced());
   return progress;
@@ -149,11 +197,15 @@ std::optional<Decision> Feeder::Impl::decide(const Signals& now) {
   }
 }
 
+bool Feeder::Impl::has_produced_all() noexcept {
+  return (schedule_->is_exhausted() || turns_left_ == 0) && pipeline_->ring().is_complete();
+}
+
 bool Feeder::Impl::must_pad() noexcept {
-  if (pipeline_->ring().state() == SlotRing::State::ended) return true;
-  if (order_->batches_of(communicator_->rank()) == 0) return !residents_->empty();
+  SlotRing& ring = pipeline_->ring();
+  if (ring.state() == SlotRing::State::ended) return true;
   if (options_.run.eval || options_.mpi.epoch_end == EpochEnd::next) return false;
-  return epochs_served() > coordinator_->epochs_completed();
+  return pipeline_->planned(ring.taken()).epoch > coordinator_->epochs_completed();
 }
 
 Feeder::Impl::Served Feeder::Impl::pad(std::uint32_t depth) noexcept {
@@ -165,21 +217,23 @@ Feeder::Impl::Served Feeder::Impl::pad(std::uint32_t depth) noexcept {
 
 Feeder::Impl::Served Feeder::Impl::serve_fresh(std::uint32_t depth) {
   const std::uint32_t slot = residents_->admit();
+  plan_ahead();
   SlotStore::Slot& batch = store_->slot(slot);
   starved_since_.reset();
   if (batch.batch.padding) {
-    ++padding_turns_;
     batch.uses = 1;  // it is another rank's to serve fresh
     return {slot, batch.uses++, Decision::reuse, true, depth};
   }
   ++fresh_;
+  ++served_of(batch.batch.epoch);
+  fresh_samples_ += batch.batch.size;
   return {slot, batch.uses++, Decision::fresh, false, depth};
 }
 
 Signals Feeder::Impl::signals(std::uint32_t depth, std::uint64_t uses, Clock::duration waited) noexcept {
   SlotRing& ring = pipeline_->ring();
   return {.step = step_,
-          .depth = ring.is_complete() ? ring.capacity() : depth,
+          .depth = has_produced_all() ? ring.capacity() : depth,
           .capacity = ring.capacity(),
           .uses = uses,
           .produced = ring.produced(),
@@ -242,7 +296,7 @@ void Feeder::Impl::record(const Served& served, Clock::time_point entered) {
     blocked_before_ = pipeline_->ring().blocked();
   }
   const SlotStore::Slot* const slot = served.slot == LeaseMaker::kEmpty ? nullptr : &store_->slot(served.slot);
-  const StepRecord record{.step = step_,
+  const StepRecord record{.step = first_step() + step_,
                           .epoch = slot != nullptr ? slot->batch.epoch : 0,
                           .batch = slot != nullptr ? slot->batch.batch : 0,
                           .use_index = served.use_index,
@@ -262,6 +316,7 @@ void Feeder::Impl::record(const Served& served, Clock::time_point entered) {
   telemetry_->record(record);
   last_slot_ = served.slot;
   last_return_ = now;
+  most_uses_ = served.use_index + 1;
   ++step_;
 }
 
@@ -270,9 +325,10 @@ bool Feeder::Impl::stop_requested() const noexcept {
          (parts_.stop != nullptr && parts_.stop->load(std::memory_order_relaxed));
 }
 
-std::uint64_t Feeder::Impl::epochs_served() const noexcept {
-  const std::uint64_t own = order_->batches_of(communicator_->rank());
-  return own == 0 ? std::numeric_limits<std::uint64_t>::max() : fresh_ / own;
+std::uint64_t Feeder::Impl::job_fresh_samples() const noexcept {
+  const Tally* const heard = coordinator_->heard();
+  const std::uint64_t before = resumed_ ? resumed_->fresh_samples : 0;
+  return before + (heard != nullptr ? static_cast<std::uint64_t>(heard->samples) : 0);
 }
 
 void Feeder::Impl::request_stop() noexcept {

@@ -10,6 +10,8 @@
 #include "feeder_impl.hpp"
 #include "startup.hpp"
 #include "telemetry/run_directory.hpp"
+#include "telemetry/text.hpp"
+#include "together.hpp"
 
 namespace forebay {
 namespace {
@@ -20,39 +22,21 @@ struct NodeBoard {
   std::int64_t ranks;
 };
 
-// Runs what only concerns this rank and then lets all ranks succeed or fail together: a rank that left alone would
-// leave the others in their next collective call.
-template <typename Work>
-void together(Communicator& communicator, Work&& work) {
-  if (communicator.size() == 1) return work();
-  std::string text;
-  bool is_config_error = false;
-  try {
-    work();
-  } catch (const ConfigError& error) {
-    text = error.what();
-    is_config_error = true;
-  } catch (const std::exception& error) {
-    text = error.what();
-  }
-  const auto failure = agreed_failure(communicator, text);
-  if (!failure) return;
-  communicator.note_failure(*failure);
-  if (is_config_error) throw ConfigError(*failure);
-  throw Error(*failure);
-}
-
 std::string mebibytes(std::size_t bytes) { return std::to_string((bytes + (1U << 19)) >> 20) + " MiB"; }
 
 }  // namespace
 
-Feeder::Impl::Impl(Options options, std::unique_ptr<Communicator> communicator, Parts parts)
+Feeder::Impl::Impl(Options options, std::unique_ptr<Communicator> communicator, Parts parts,
+                   std::optional<SavedState> saved)
     : options_(std::move(options)),
       communicator_(std::move(communicator)),
       parts_(std::move(parts)),
       constructed_(Clock::now()) {
   agree_on_options();
+  open_saved_state(std::move(saved));
+  agree_on_policy();
   open_dataset_and_order();
+  make_schedule();
   agree_on_recording();
   meet_the_node();
   together(*communicator_, [this] { start_production(); });
@@ -61,16 +45,24 @@ Feeder::Impl::Impl(Options options, std::unique_ptr<Communicator> communicator, 
   if (options_.mpi.mode == MpiMode::lockstep && !options_.run.eval) {
     lockstep_.emplace(communicator_->size(), coordinator_->lag(), options_.queue, options_.policy.pick);
   }
+  if (hands_over()) {
+    const bool keep_epoch_order = options_.mpi.epoch_end == EpochEnd::reuse;
+    exchange_ = std::make_unique<Exchange>(*communicator_, *schedule_, Communicator::kLanes - 1, coordinator_->lag(),
+                                           keep_epoch_order);
+  }
   together(*communicator_, [this] { wait_for_first_batch(); });
   end_if_stopped_at_start();
 }
 
 void Feeder::Impl::agree_on_options() {
+  together(*communicator_, [this] { validate(options_); });
+}
+
+void Feeder::Impl::agree_on_policy() {
   together(*communicator_, [this] {
-    validate(options_);
     const std::uint32_t rank = communicator_->rank();
-    if (is_replay(options_)) replayed_.emplace(options_, rank, communicator_->size());
-    const PolicyOptions rule = policy_options(options_, rank);
+    if (is_replay(options_)) replayed_.emplace(options_, rank, communicator_->size(), first_step());
+    const PolicyOptions rule = policy_options(options_, rank, first_step());
     policy_ = with_rules(parts_.policies.make(rule), rule);
   });
 }
@@ -83,10 +75,7 @@ void Feeder::Impl::open_dataset_and_order() {
                               .batch_size = static_cast<std::uint32_t>(options_.dataset.batch_size),
                               .seed = options_.seed,
                               .shuffle = options_.dataset.shuffle && !in_order,
-                              .drop_last = options_.dataset.drop_last && !in_order,
-                              .virtual_shards = static_cast<std::uint32_t>(options_.mpi.virtual_shards),
-                              .rank = communicator_->rank(),
-                              .ranks = communicator_->size()});
+                              .drop_last = options_.dataset.drop_last && !in_order});
 }
 
 // A rank that was killed may have recorded less than the others: all end where the shortest recording does.
@@ -110,7 +99,7 @@ void Feeder::Impl::start_production() {
   const std::string& dir = options_.telemetry.dir;
   const std::uint32_t rank = communicator_->rank();
   console_ = std::make_unique<ConsoleLog>(rank, options_.telemetry.live);
-  prepare_run_directory(dir, rank, communicator_->size());
+  make_run_directory(dir);
   quarantine_ = std::make_unique<QuarantineLog>(dir, rank, *console_);
   if (rank == 0) {
     for (const Skipped& skipped : dataset_->skipped()) {
@@ -140,32 +129,30 @@ void Feeder::Impl::start_production() {
                     .console = *console_,
                     .failure = failure_,
                     .node_bandwidth = node_memory_->bytes().first(sizeof(NodeBoard::bandwidth))},
-      store_, workers_, turns_to_produce());
+      store_, workers_, static_cast<std::uint32_t>(queue.capacity + options_.mpi.lag + 1));
+  // Ranks that hand batches over plan alike however long the run is, so that a shorter one repeats the same.
+  const auto steps = static_cast<std::uint64_t>(options_.run.steps);
+  turns_left_ = steps == 0 || hands_over() ? UINT64_MAX : steps - std::min(steps, first_step());
+  plan_ahead();
+  // A rank without a batch of its own gets one to pad with.
+  if (pipeline_->ring().planned() == 0 && !options_.run.eval) pipeline_->plan(schedule_->padding());
+  pipeline_->ring().settle();
   residents_ = std::make_unique<Residents>(*store_, pipeline_->ring(), queue, options_.policy.pick,
                                            [this](std::uint64_t uses) { counters_->batch_retired(uses); });
-  TelemetrySetup telemetry{
-      .options = options_.telemetry, .rank = rank, .capacity = static_cast<std::uint32_t>(queue.capacity)};
-  if (is_recorded(options_)) {
-    telemetry.recording = recording_header(options_, *dataset_, rank, communicator_->size());
-  }
-  telemetry_ = std::make_unique<Telemetry>(
-      telemetry, pipeline_->totals(), [this] { return gauges(); }, *console_);
 }
 
-std::uint64_t Feeder::Impl::turns_to_produce() const {
-  const std::uint64_t own = order_->batches_of(communicator_->rank());
-  if (options_.run.eval) return own;
-  if (own == 0) return 1;  // one batch of another rank, to pad with
-  if (options_.run.steps > 0) return static_cast<std::uint64_t>(options_.run.steps);
-  return own * static_cast<std::uint64_t>(options_.run.epochs);
+bool Feeder::Impl::hands_over() const noexcept {
+  return communicator_->size() > 1 && options_.mpi.mode == MpiMode::local && !options_.run.eval;
 }
 
 RunPlan Feeder::Impl::run_plan() const {
   RunPlan plan{.epochs = static_cast<std::uint64_t>(options_.run.epochs),
                .steps = static_cast<std::uint64_t>(options_.run.steps),
                .most_steps = recorded_steps_,
+               .completed = schedule_->ledger().completed(),
                .lag = static_cast<std::size_t>(options_.mpi.lag)};
-  if (options_.run.eval) plan.steps = order_->most_batches();
+  if (options_.run.eval) plan.steps = batches_of(schedule_->ledger().deal(), 0);  // no rank has more
+  if (plan.steps > 0 && !was_complete()) plan.steps -= first_step();
   return plan;
 }
 
@@ -179,6 +166,7 @@ BadLimit Feeder::Impl::bad_limit() const {
 }
 
 void Feeder::Impl::wait_for_first_batch() {
+  if (was_complete()) return;
   starved_since_ = Clock::now();
   const bool ready = wait_for_batch(watchdog_deadline());
   if (ready || stop_requested()) return;
@@ -189,8 +177,32 @@ void Feeder::Impl::wait_for_first_batch() {
 void Feeder::Impl::end_if_stopped_at_start() {
   const auto stops = communicator_->all_gather(stop_requested() ? "stop" : "");
   startup_s_ = std::chrono::duration<double>(Clock::now() - constructed_).count();
-  ended_ = std::ranges::any_of(stops, [](const std::string& stop) { return !stop.empty(); });
+  was_stopped_ = !was_complete() && std::ranges::any_of(stops, [](const std::string& stop) { return !stop.empty(); });
+  ended_ = was_complete() || was_stopped_;
   starved_since_.reset();
+}
+
+// Not in the constructor: until the first next() the run may still go on from a saved state, and its files with it.
+void Feeder::Impl::begin() {
+  together(*communicator_, [this] {
+    const std::uint32_t rank = communicator_->rank();
+    if (!resumed_) clear_run_directory(options_.telemetry.dir, rank, communicator_->size());
+    quarantine_->begin();
+    TelemetrySetup telemetry{.options = options_.telemetry,
+                             .rank = rank,
+                             .capacity = static_cast<std::uint32_t>(options_.queue.capacity),
+                             .goes_on = resumed_.has_value()};
+    if (is_recorded(options_)) {
+      telemetry.recording = recording_header(options_, *dataset_, rank, communicator_->size(), first_step());
+    }
+    telemetry_ = std::make_unique<Telemetry>(
+        telemetry, pipeline_->totals(), [this] { return gauges(); }, *console_);
+  });
+  if (!resumed_ || communicator_->rank() != 0) return;
+  console_->info("goes on from " + printable(resumed_from_) + ": step " + std::to_string(first_step()) + ", epoch " +
+                 std::to_string(resumed_->epochs) + ", " + std::to_string(resumed_->fresh_samples) +
+                 " samples served fresh, saved by " + std::to_string(resumed_->ranks) +
+                 (resumed_->ranks == 1 ? " rank" : " ranks"));
 }
 
 Gauges Feeder::Impl::gauges() const {
@@ -207,7 +219,7 @@ Summary Feeder::Impl::summary() const {
                        .bad_samples = coordinator_->bad_samples(),
                        .epochs = coordinator_->epochs_completed(),
                        .bytes_read = pipeline_->totals().bytes_read.load(std::memory_order_relaxed),
-                       .dropped_records = telemetry_->dropped()};
+                       .dropped_records = telemetry_ ? telemetry_->dropped() : 0};
   std::vector<std::uint64_t> resident;
   for (const std::uint32_t slot : residents_->slots()) resident.push_back(store_->slot(slot).uses);
   return counters_->summary(facts, resident);

@@ -1,5 +1,6 @@
 #include "pipeline.hpp"
 
+#include <bit>
 #include <utility>
 
 #include "decode/raw_sample.hpp"
@@ -8,10 +9,12 @@
 namespace forebay {
 
 Pipeline::Pipeline(const PipelineLinks& links, std::shared_ptr<SlotStore> store, const WorkerPlan& plan,
-                   std::uint64_t turns)
+                   std::uint32_t ahead)
     : links_(links),
       store_(std::move(store)),
-      ring_(static_cast<std::uint32_t>(links.options.queue.capacity), store_->size(), turns),
+      ahead_(ahead),
+      plan_(std::bit_ceil(ahead_ + 1)),
+      ring_(static_cast<std::uint32_t>(links.options.queue.capacity), store_->size(), 0),
       transform_(links.options.transform, links.options.seed, links.options.run.eval),
       jpeg_{.exif = links.options.transform.exif, .max_pixels = links.options.transform.max_pixels},
       throttle_(links.options.storage, links.options.seed, links.node_bandwidth),
@@ -40,6 +43,12 @@ void Pipeline::stop() {
   decoders_.stop();
 }
 
+void Pipeline::plan(const BatchRef& batch) noexcept {
+  const std::uint64_t turn = ring_.planned();
+  plan_[turn & (plan_.size() - 1)] = batch;
+  ring_.plan(turn + 1);
+}
+
 void Pipeline::issue() {
   try {
     SlotRing::Claim claim{};
@@ -55,7 +64,7 @@ void Pipeline::request_batch(const SlotRing::Claim& claim) {
   const Order& order = links_.order;
   const std::uint64_t batch_size = order.options().batch_size;
   SlotStore::Slot& slot = store_->slot(claim.slot);
-  slot.batch = order.at(claim.turn);
+  slot.batch = planned(claim.turn);
   slot.turn = claim.turn;
   slot.uses = 0;
   // Relaxed: the decoders get the slot through the queues, which order it.

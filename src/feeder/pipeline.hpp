@@ -40,18 +40,27 @@ struct PipelineLinks {
   std::span<std::byte> node_bandwidth;  // StorageThrottle::kSharedBytes shared by the ranks of the node
 };
 
-// The production side: an issuer thread claims slots and asks for their samples in order, readers fetch bytes,
-// decoders write pixels into the slots, the last sample of a slot publishes it.
+// The production side: an issuer thread claims slots for the batches that are planned and asks for their samples in
+// order, readers fetch bytes, decoders write pixels into the slots, the last sample of a slot publishes it.
 class Pipeline final : private SampleHandler {
  public:
-  // Starts the threads. `turns`: batches to produce.
-  Pipeline(const PipelineLinks& links, std::shared_ptr<SlotStore> store, const WorkerPlan& plan, std::uint64_t turns);
+  // Starts the threads. `ahead`: batches that may be planned and not taken at one time, at least the queue's capacity.
+  Pipeline(const PipelineLinks& links, std::shared_ptr<SlotStore> store, const WorkerPlan& plan, std::uint32_t ahead);
   ~Pipeline() override { stop(); }
   Pipeline(const Pipeline&) = delete;
   Pipeline& operator=(const Pipeline&) = delete;
 
   // Joins all threads. Idempotent; the thread that constructed it.
   void stop();
+
+  // --- consumer thread ---
+  // Another batch may be planned.
+  [[nodiscard]] bool has_room_to_plan() const noexcept { return ring_.planned() - ring_.taken() < ahead_; }
+  // The batch of the next turn that has none. The issuer sees it with the next ring().settle().
+  // REQUIRES: has_room_to_plan().
+  void plan(const BatchRef& batch) noexcept;
+  // The batch of a turn. REQUIRES: ring().taken() <= turn < ring().planned().
+  [[nodiscard]] const BatchRef& planned(std::uint64_t turn) const noexcept { return plan_[turn & (plan_.size() - 1)]; }
 
   [[nodiscard]] SlotRing& ring() noexcept { return ring_; }
   [[nodiscard]] const SlotRing& ring() const noexcept { return ring_; }
@@ -74,6 +83,10 @@ class Pipeline final : private SampleHandler {
 
   PipelineLinks links_;
   std::shared_ptr<SlotStore> store_;
+  std::uint64_t ahead_;
+  // By turn, modulo the size. The consumer writes; the issuer reads a turn once it is planned (ring invariant R7),
+  // before the turn is published, and so before the consumer takes it and may write to its place again.
+  std::vector<BatchRef> plan_;
   SlotRing ring_;
   Transform transform_;
   JpegOptions jpeg_;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdio>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -10,35 +9,26 @@
 
 #include <forebay/error.hpp>
 
-#include "config/schema.hpp"
-#include "config/writer.hpp"
+#include "settings.hpp"
 #include "telemetry/text.hpp"
 
 namespace forebay {
 namespace {
 
-constexpr std::array<std::string_view, 9> kDecisive{
-    "seed",    "dataset.batch_size", "dataset.shuffle", "dataset.drop_last", "queue.pool", "policy.pick",
-    "mpi.lag", "mpi.virtual_shards", "mpi.epoch_end"};
+// What decides, beside the batches themselves, which of them a reuse serves. The lag and the end of epochs do: they
+// decide where a rank that is ahead serves padding.
+constexpr std::array<std::string_view, 4> kPicks{"queue.pool", "policy.pick", "mpi.lag", "mpi.epoch_end"};
+// And, where ranks hand batches over, what is handed over when.
+constexpr std::array<std::string_view, 3> kHandsOver{"queue.capacity", "mpi.mode", "run.epochs"};
 
-// Whether the key decides which batches there are, pixels included, or which of them a reuse serves. The lag and the
-// end of epochs do: they decide where a rank that is ahead serves padding.
-bool is_decisive(const config::Key& key) {
-  return key.section == "transform" || std::ranges::find(kDecisive, config::full_name(key)) != kDecisive.end();
-}
-
-std::map<std::string, std::string> decisive_settings(const Options& options) {
-  std::map<std::string, std::string> settings;
-  for (const config::Key& key : config::keys()) {
-    if (is_decisive(key)) settings.emplace(config::full_name(key), config::value_text(key, options));
-  }
+std::map<std::string, std::string> decisive_settings(const Options& options, std::uint32_t ranks) {
+  std::map<std::string, std::string> settings = batch_settings(options);
+  add_settings(settings, options, kPicks);
+  if (ranks == 1 || options.mpi.mode != MpiMode::local) return settings;
+  Options ends = options;
+  if (ends.run.steps > 0) ends.run.epochs = 0;  // a run of steps opens epochs without end
+  add_settings(settings, ends, kHandsOver);
   return settings;
-}
-
-std::string hexadecimal(std::uint64_t value) {
-  std::array<char, 17> text{};
-  std::snprintf(text.data(), text.size(), "%016llx", static_cast<unsigned long long>(value));
-  return text.data();
 }
 
 bool is_same_folder(const std::filesystem::path& a, const std::filesystem::path& b) {
@@ -59,30 +49,31 @@ bool is_recorded(const Options& options) noexcept {
 bool is_replay(const Options& options) noexcept { return options.policy.name == "replay" && !options.run.eval; }
 
 RecordingHeader recording_header(const Options& options, const Dataset& dataset, std::uint32_t rank,
-                                 std::uint32_t ranks) {
+                                 std::uint32_t ranks, std::uint64_t first_step) {
   return {.rank = rank,
           .ranks = ranks,
+          .first_step = first_step,
           .dataset = hexadecimal(fingerprint(dataset)),
-          .settings = decisive_settings(options),
+          .settings = decisive_settings(options, ranks),
           .policy = options.policy.name,
           .capacity = options.queue.capacity};
 }
 
-PolicyOptions policy_options(const Options& options, std::uint32_t rank) {
+PolicyOptions policy_options(const Options& options, std::uint32_t rank, std::uint64_t first_step) {
   PolicyOptions made = options.policy;
   if (made.name != "replay") return made;
   if (options.run.eval) {
     made.name = "block";  // never asked
     return made;
   }
-  made.recording = recording_file(made.recording, rank).native();
+  made.recording = recording_file(made.recording, rank, first_step).native();
   made.max_uses = 0;
   made.max_wait_ms = 0;
   return made;
 }
 
-ReplayedRun::ReplayedRun(const Options& options, std::uint32_t rank, std::uint32_t ranks)
-    : file_(recording_file(options.policy.recording, rank)) {
+ReplayedRun::ReplayedRun(const Options& options, std::uint32_t rank, std::uint32_t ranks, std::uint64_t first_step)
+    : file_(recording_file(options.policy.recording, rank, first_step)) {
   if (!options.telemetry.dir.empty() && is_same_folder(options.policy.recording, options.telemetry.dir)) {
     throw ConfigError("policy.recording and telemetry.dir are the same folder, \"" +
                       printable(options.policy.recording) +
@@ -101,7 +92,7 @@ ReplayedRun::ReplayedRun(const Options& options, std::uint32_t rank, std::uint32
     refuse(file_, "this is the recording of rank " + std::to_string(header_.rank) + ", not of rank " +
                       std::to_string(rank) + ": the files were renamed");
   }
-  for (const auto& [key, value] : decisive_settings(options)) {
+  for (const auto& [key, value] : decisive_settings(options, ranks)) {
     const auto recorded = header_.settings.find(key);
     if (recorded != header_.settings.end() && recorded->second == value) continue;
     std::string what = "the run was recorded with ";

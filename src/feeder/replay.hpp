@@ -14,13 +14,13 @@ namespace forebay {
 [[nodiscard]] bool is_recorded(const Options& options) noexcept;
 [[nodiscard]] bool is_replay(const Options& options) noexcept;
 
-// What a recording of this run begins with.
+// What a recording of this run begins with. `first_step`: of the run, above 0 when it goes on from a saved state.
 [[nodiscard]] RecordingHeader recording_header(const Options& options, const Dataset& dataset, std::uint32_t rank,
-                                               std::uint32_t ranks);
+                                               std::uint32_t ranks, std::uint64_t first_step);
 
 // What the policy and its rules are made from. A replay's recording becomes this rank's file, and the rules that would
 // change decisions are off: the recording holds what they did.
-[[nodiscard]] PolicyOptions policy_options(const Options& options, std::uint32_t rank);
+[[nodiscard]] PolicyOptions policy_options(const Options& options, std::uint32_t rank, std::uint64_t first_step);
 
 // The recording that a replay follows, as far as the feeder needs it.
 class ReplayedRun {
@@ -28,7 +28,7 @@ class ReplayedRun {
   // Reads this rank's file and compares all but the dataset, which need not be open yet. Throws ConfigError naming
   // policy.recording, the file, and what differs; also when telemetry would overwrite the recording.
   // REQUIRES: is_replay(options).
-  ReplayedRun(const Options& options, std::uint32_t rank, std::uint32_t ranks);
+  ReplayedRun(const Options& options, std::uint32_t rank, std::uint32_t ranks, std::uint64_t first_step);
 
   // Throws ConfigError when the run was recorded with another dataset.
   void require_dataset(const Dataset& dataset) const;

@@ -6,8 +6,8 @@
 
 namespace forebay {
 
-Lease::Lease(std::shared_ptr<SlotStore> store, std::uint32_t slot, std::uint64_t step, std::uint64_t use_index) noexcept
-    : store_(std::move(store)), slot_(slot), step_(step), use_index_(use_index) {
+Lease::Lease(std::shared_ptr<SlotStore> store, std::uint32_t slot, const Serving& serving) noexcept
+    : store_(std::move(store)), slot_(slot), serving_(serving) {
   store_->held_.fetch_add(1, std::memory_order_relaxed);
   // Relaxed: only the consumer thread adds leases, and it is the one that looks for zero.
   if (slot_ != LeaseMaker::kEmpty) store_->slots_[slot_].leases.fetch_add(1, std::memory_order_relaxed);
@@ -20,8 +20,7 @@ Lease& Lease::operator=(Lease&& other) noexcept {
     release();
     store_ = std::move(other.store_);
     slot_ = other.slot_;
-    step_ = other.step_;
-    use_index_ = other.use_index_;
+    serving_ = other.serving_;
   }
   return *this;
 }

@@ -13,24 +13,25 @@ std::int64_t now_ns() {
 
 }  // namespace
 
-SlotRing::SlotRing(std::uint32_t capacity, std::uint32_t slots, std::uint64_t turns)
+SlotRing::SlotRing(std::uint32_t capacity, std::uint32_t slots, std::uint64_t planned)
     : capacity_(capacity),
-      turns_(turns),
       entry_mask_(std::bit_ceil(static_cast<std::uint64_t>(capacity)) - 1),
       free_mask_(std::bit_ceil(static_cast<std::uint64_t>(slots)) - 1),
       entries_(entry_mask_ + 1),
       free_(free_mask_ + 1),
       retired_(slots),
+      planned_(planned),
       last_publish_ns_(now_ns()) {
   std::iota(free_.begin(), free_.begin() + slots, 0U);
 }
 
 bool SlotRing::claim(const std::atomic<bool>& stopped, Claim& out) {
-  if (claimed_ == turns_) return false;
-  // Acquire pairs with settle(): R5.
-  room_.wait([&] {
-    return claimed_ - head_.load(std::memory_order_acquire) < capacity_ || stopped.load(std::memory_order_relaxed);
-  });
+  // Acquire pairs with settle(): R5, and with plan(): R7.
+  const auto may_claim = [&] {
+    return claimed_ - head_.load(std::memory_order_acquire) < capacity_ &&
+           claimed_ < planned_.load(std::memory_order_acquire);
+  };
+  room_.wait([&] { return may_claim() || stopped.load(std::memory_order_relaxed); });
   if (stopped.load(std::memory_order_relaxed)) return false;
   // Acquire pairs with publish(), which stores the time before it counts down.
   if (filling_.fetch_add(1, std::memory_order_acquire) == 0) {
@@ -56,7 +57,7 @@ void SlotRing::advance_tail() noexcept {
 }
 
 SlotRing::State SlotRing::state() noexcept {
-  if (taken_ == turns_) return State::ended;
+  if (taken_ == planned()) return State::ended;
   advance_tail();
   return tail_ != taken_ ? State::ready : State::starved;
 }

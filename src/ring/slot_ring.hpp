@@ -20,8 +20,8 @@ namespace forebay {
 // Three roles: one issuer thread (claim), any number of decoder threads (publish), one consumer thread (all else).
 //
 // Invariants
-//  R1  Turns are claimed in ascending order, and turn t only while t - head_ < capacity: at most `capacity` batches
-//      are filling or ready, so depth never exceeds capacity.
+//  R1  Turns are claimed in ascending order, turn t only when it is planned and while t - head_ < capacity: at most
+//      `capacity` batches are filling or ready, so depth never exceeds capacity.
 //  R2  Turn t lives in entries_[t mod size], size >= capacity. By R1 the entry's next turn t + size is claimed only
 //      after head_ has passed t, so an entry belongs to one turn at a time.
 //  R3  A batch is published once, after all of its samples are written: the store of published = t + 1 releases
@@ -34,6 +34,8 @@ namespace forebay {
 //  R6  With capacity + pool + max_leases slots there is a free one whenever R1 lets the issuer claim: at most
 //      capacity - 1 are filling or ready, `pool` are resident, `max_leases` are leased but no longer resident.
 //      Turn t therefore always takes the t-th number ever put into free_, and needs no check.
+//  R7  What the consumer noted of a turn happens before its claim: planned_ is stored with release after the note, and
+//      the issuer loads it with acquire before it claims.
 class SlotRing {  // NOLINT(clang-analyzer-optin.performance.Padding): each role has cache lines of its own
  public:
   using Clock = WaitPoint::Clock;
@@ -42,7 +44,7 @@ class SlotRing {  // NOLINT(clang-analyzer-optin.performance.Padding): each role
   enum class State : std::uint8_t {
     ready,    // at least one batch can be taken
     starved,  // none yet
-    ended,    // every turn was taken
+    ended,    // every planned turn was taken
   };
 
   struct Claim {
@@ -50,14 +52,14 @@ class SlotRing {  // NOLINT(clang-analyzer-optin.performance.Padding): each role
     std::uint32_t slot;
   };
 
-  // `turns`: how many batches there are to be; UINT64_MAX = no end. All slots start free.
+  // `planned`: batches that may be claimed from the start; UINT64_MAX = no end. All slots start free.
   // REQUIRES: slots >= capacity + the most that may be resident or leased (R6).
-  SlotRing(std::uint32_t capacity, std::uint32_t slots, std::uint64_t turns);
+  SlotRing(std::uint32_t capacity, std::uint32_t slots, std::uint64_t planned);
   SlotRing(const SlotRing&) = delete;
   SlotRing& operator=(const SlotRing&) = delete;
 
   // --- issuer thread ---
-  // Waits for room and claims the next turn; false at the end of the turns or when `stopped` is set.
+  // Waits for a planned turn and for room, and claims it; false when `stopped` is set.
   [[nodiscard]] bool claim(const std::atomic<bool>& stopped, Claim& out);
 
   // --- decoder threads ---
@@ -65,6 +67,11 @@ class SlotRing {  // NOLINT(clang-analyzer-optin.performance.Padding): each role
   void publish(std::uint64_t turn) noexcept;
 
   // --- consumer thread ---
+  // Turns 0 ... turns-1 are planned (R7); never fewer than before. The issuer sees it with the next settle().
+  void plan(std::uint64_t turns) noexcept { planned_.store(turns, std::memory_order_release); }
+  [[nodiscard]] std::uint64_t planned() const noexcept { return planned_.load(std::memory_order_relaxed); }
+  // Turns taken so far: the number of the next one.
+  [[nodiscard]] std::uint64_t taken() const noexcept { return taken_; }
   [[nodiscard]] State state() noexcept;
   // Batches that are ready, without a gap, from the next turn on.
   [[nodiscard]] std::uint32_t depth() noexcept;
@@ -72,7 +79,7 @@ class SlotRing {  // NOLINT(clang-analyzer-optin.performance.Padding): each role
   [[nodiscard]] std::uint32_t take() noexcept;
   // Gives a slot back (R5). It reaches the issuer with the next take().
   void retire(std::uint32_t slot) noexcept;
-  // Lets the issuer see what was taken and retired. Call once after take() and the retirements it caused.
+  // Lets the issuer see what was taken, retired and planned. Call once after take() and the retirements it caused.
   void settle() noexcept;
   // Waits until ready, ended, `broken()`, or the deadline; returns the state then.
   template <typename Broken>
@@ -82,8 +89,8 @@ class SlotRing {  // NOLINT(clang-analyzer-optin.performance.Padding): each role
   }
   // Batches published so far, in order.
   [[nodiscard]] std::uint64_t produced() noexcept;
-  // Every turn there is to be is published: what is ready is all that is left.
-  [[nodiscard]] bool is_complete() noexcept { return produced() == turns_; }
+  // Every planned turn is published.
+  [[nodiscard]] bool is_complete() noexcept { return produced() == planned(); }
   [[nodiscard]] std::uint32_t capacity() const noexcept { return capacity_; }
 
   // --- any thread ---
@@ -105,7 +112,6 @@ class SlotRing {  // NOLINT(clang-analyzer-optin.performance.Padding): each role
   void advance_tail() noexcept;
 
   const std::uint32_t capacity_;
-  const std::uint64_t turns_;
   const std::uint64_t entry_mask_;
   const std::uint64_t free_mask_;
   std::vector<Entry> entries_;
@@ -116,6 +122,7 @@ class SlotRing {  // NOLINT(clang-analyzer-optin.performance.Padding): each role
   std::uint64_t tail_ = 0;                          // first turn not known to be published
   std::uint64_t retired_;                           // numbers ever put into free_
   alignas(64) std::atomic<std::uint64_t> head_{0};  // taken_ as the issuer may see it
+  std::atomic<std::uint64_t> planned_;
   // Issuer.
   alignas(64) std::uint64_t claimed_ = 0;
   // Producers.

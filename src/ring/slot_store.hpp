@@ -85,10 +85,12 @@ class LeaseMaker {
   // Stands for a batch without samples (evaluation, on a rank that has none left).
   static constexpr std::uint32_t kEmpty = UINT32_MAX;
 
+  using Serving = Lease::Serving;
+
   // Consumer thread only.
-  [[nodiscard]] static Lease make(const std::shared_ptr<SlotStore>& store, std::uint32_t slot, std::uint64_t step,
-                                  std::uint64_t use_index) noexcept {
-    return {store, slot, step, use_index};
+  [[nodiscard]] static Lease make(const std::shared_ptr<SlotStore>& store, std::uint32_t slot,
+                                  const Serving& serving) noexcept {
+    return {store, slot, serving};
   }
 };
 

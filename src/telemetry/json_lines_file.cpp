@@ -13,10 +13,10 @@
 namespace forebay {
 
 struct JsonLinesFile::Impl {
-  Impl(std::filesystem::path file, ConsoleLog& to)
+  Impl(std::filesystem::path file, ConsoleLog& to, Mode mode)
       : path(std::move(file)),
         console(to),
-        logger("jsonl", std::make_shared<spdlog::sinks::basic_file_sink_st>(path.string(), /*truncate=*/true)) {
+        logger("jsonl", std::make_shared<spdlog::sinks::basic_file_sink_st>(path.string(), mode == Mode::truncate)) {
     logger.set_pattern("%v");
     logger.set_error_handler([this](const std::string& cause) { failed(cause); });
   }
@@ -37,9 +37,9 @@ struct JsonLinesFile::Impl {
   std::atomic<std::uint64_t> lost{0};
 };
 
-JsonLinesFile::JsonLinesFile(const std::filesystem::path& path, ConsoleLog& console) {
+JsonLinesFile::JsonLinesFile(const std::filesystem::path& path, ConsoleLog& console, Mode mode) {
   try {
-    impl_ = std::make_unique<Impl>(path, console);
+    impl_ = std::make_unique<Impl>(path, console, mode);
   } catch (const spdlog::spdlog_ex& e) {
     throw ConfigError("telemetry.dir: " + printable(e.what()) +
                       "; name a writable directory, or \"\" to write no files");

@@ -14,8 +14,10 @@ namespace forebay {
 // the line at which it failed may then be cut short. One thread at a time, lost() aside.
 class JsonLinesFile {
  public:
-  // Creates or truncates the file. Throws ConfigError naming telemetry.dir.
-  JsonLinesFile(const std::filesystem::path& path, ConsoleLog& console);
+  enum class Mode : std::uint8_t { truncate, append };
+
+  // Creates the file where there is none. Throws ConfigError naming telemetry.dir.
+  JsonLinesFile(const std::filesystem::path& path, ConsoleLog& console, Mode mode = Mode::truncate);
   ~JsonLinesFile();  // sync()
   JsonLinesFile(const JsonLinesFile&) = delete;
   JsonLinesFile& operator=(const JsonLinesFile&) = delete;

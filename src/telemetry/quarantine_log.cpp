@@ -4,7 +4,7 @@
 #include <chrono>
 #include <exception>
 #include <mutex>
-#include <system_error>
+#include <string>
 
 #include <spdlog/fmt/chrono.h>
 #include <spdlog/fmt/fmt.h>
@@ -63,41 +63,59 @@ struct QuarantineLog::Impl {
     console.warn(line);
   }
 
-  void write(const QuarantineEntry& entry) {
-    if (path.empty() || unusable) return;
+  void write() {
+    if (!begun || waiting.empty() || unusable) return;
     unusable = true;  // until what follows has worked
-    if (!file) file = std::make_unique<JsonLinesFile>(path, console);
-    file->write(json_line(entry), 1);
+    if (!file) file = std::make_unique<JsonLinesFile>(path, console, JsonLinesFile::Mode::append);
+    file->write(waiting, lines);
     file->sync();
+    waiting.clear();
+    lines = 0;
     unusable = false;
+  }
+
+  void write_or_warn() {
+    try {
+      write();
+    } catch (const std::exception& e) {
+      console.warn("the quarantine log is incomplete: " + printable(e.what()));
+    }
   }
 
   ConsoleLog& console;
   std::filesystem::path path;  // empty = nothing on disk
   std::mutex mutex;
   std::unique_ptr<JsonLinesFile> file;
+  bool begun = false;
+  std::string waiting;  // lines not written yet
+  std::uint64_t lines = 0;
   bool unusable = false;  // opening failed: not tried again at every entry
   std::atomic<std::uint64_t> count{0};
 };
 
 QuarantineLog::QuarantineLog(const std::string& dir, std::uint32_t rank, ConsoleLog& console)
-    : impl_(std::make_unique<Impl>(dir, rank, console)) {
-  std::error_code ignored;
-  if (!impl_->path.empty()) std::filesystem::remove(impl_->path, ignored);
-}
+    : impl_(std::make_unique<Impl>(dir, rank, console)) {}
 
-QuarantineLog::~QuarantineLog() = default;
+QuarantineLog::~QuarantineLog() { begin(); }
+
+void QuarantineLog::begin() noexcept {
+  try {
+    const std::lock_guard lock(impl_->mutex);
+    impl_->begun = true;
+    impl_->write_or_warn();
+  } catch (...) {  // NOLINT(bugprone-empty-catch): as in add()
+  }
+}
 
 void QuarantineLog::add(const QuarantineEntry& entry) noexcept {
   try {
     const std::lock_guard lock(impl_->mutex);
     const std::uint64_t number = impl_->count.fetch_add(1, std::memory_order_relaxed) + 1;
     impl_->warn(entry, number);
-    try {
-      impl_->write(entry);
-    } catch (const std::exception& e) {
-      impl_->console.warn("the quarantine log is incomplete: " + printable(e.what()));
-    }
+    if (impl_->path.empty() || impl_->unusable) return;
+    impl_->waiting += json_line(entry);
+    ++impl_->lines;
+    impl_->write_or_warn();
   } catch (...) {  // NOLINT(bugprone-empty-catch): out of memory while telling of it; there is nobody left to tell
   }
 }

@@ -28,12 +28,15 @@ class QuarantineLog {
  public:
   static constexpr std::uint64_t kWarnings = 5;
 
-  // `dir` is telemetry.dir: "" keeps nothing on disk. Removes this rank's file of an earlier run. `console` must
-  // outlive the object.
+  // `dir` is telemetry.dir: "" keeps nothing on disk. `console` must outlive the object.
   QuarantineLog(const std::string& dir, std::uint32_t rank, ConsoleLog& console);
-  ~QuarantineLog();
+  ~QuarantineLog();  // begin()
   QuarantineLog(const QuarantineLog&) = delete;
   QuarantineLog& operator=(const QuarantineLog&) = delete;
+
+  // The folder is ready. Until then lines are kept in memory, because it is not known yet whether the run is a new one,
+  // whose folder is to be cleared first. Any thread.
+  void begin() noexcept;
 
   // A failure to write is told once and never thrown: the entry still counts.
   void add(const QuarantineEntry& entry) noexcept;

@@ -101,6 +101,7 @@ class Reader {
       RecordingHeader out;
       json->at("rank").get_to(out.rank);
       json->at("ranks").get_to(out.ranks);
+      out.first_step = json->value("first_step", std::uint64_t{0});
       json->at("dataset").get_to(out.dataset);
       json->at("settings").get_to(out.settings);
       json->at("policy").get_to(out.policy);
@@ -143,14 +144,17 @@ class Reader {
 
 }  // namespace
 
-std::filesystem::path recording_file(const std::filesystem::path& dir, std::uint32_t rank) {
-  return rank_file(dir.native(), kKind, rank);
+std::filesystem::path recording_file(const std::filesystem::path& dir, std::uint32_t rank, std::uint64_t first_step) {
+  std::filesystem::path file = rank_file(dir.native(), kKind, rank);
+  if (first_step > 0) file.replace_extension(".from-" + std::to_string(first_step) + ".jsonl");
+  return file;
 }
 
 std::string header_line(const RecordingHeader& header) {
-  const Json json{{"forebay", kKind},          {"version", kVersion},        {"rank", header.rank},
-                  {"ranks", header.ranks},     {"policy", header.policy},    {"capacity", header.capacity},
-                  {"dataset", header.dataset}, {"settings", header.settings}};
+  Json json{{"forebay", kKind},          {"version", kVersion},        {"rank", header.rank},
+            {"ranks", header.ranks},     {"policy", header.policy},    {"capacity", header.capacity},
+            {"dataset", header.dataset}, {"settings", header.settings}};
+  if (header.first_step > 0) json["first_step"] = header.first_step;
   return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

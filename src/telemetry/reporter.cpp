@@ -26,13 +26,15 @@ Reporter::Reporter(TelemetrySetup setup, const WorkerTotals& totals, std::functi
   interval_due_s_ = options.interval_s;
   live_due_s_ = kLive_s;
   if (options.dir.empty()) return;
+  const auto mode = setup_.goes_on ? JsonLinesFile::Mode::append : JsonLinesFile::Mode::truncate;
   const auto open = [&](std::string_view kind) {
-    return std::make_unique<JsonLinesFile>(rank_file(options.dir, kind, setup_.rank), console_);
+    return std::make_unique<JsonLinesFile>(rank_file(options.dir, kind, setup_.rank), console_, mode);
   };
   if (options.per_step) steps_ = open("steps");
   if (options.interval_s > 0) intervals_ = open("intervals");
   if (setup_.recording) {
-    decisions_ = std::make_unique<DecisionLog>(recording_file(options.dir, setup_.rank), *setup_.recording, console_);
+    const auto file = recording_file(options.dir, setup_.rank, setup_.recording->first_step);
+    decisions_ = std::make_unique<DecisionLog>(file, *setup_.recording, console_);
   }
 }
 

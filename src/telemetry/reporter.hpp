@@ -26,6 +26,7 @@ struct TelemetrySetup {
   std::uint32_t capacity = 1;                               // queue.capacity, for "depth 7/16"
   std::size_t records = std::size_t{16} * 1024;             // step records that may wait for the disk
   std::optional<RecordingHeader> recording = std::nullopt;  // of the decisions; nothing = they are not recorded
+  bool goes_on = false;                                     // an earlier run: its files are appended to
 };
 
 // Turns step records into files and lines for people. Knows the time only from its caller; one thread, lost() aside.

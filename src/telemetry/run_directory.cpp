@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::array<std::string_view, 4> kKinds{"steps", "intervals", "quarantine", "decisions"};
 
-// The rank in "KIND.RANK.jsonl", nothing for any other name.
+// The rank in "KIND.RANK.jsonl" and in "KIND.RANK.from-STEP.jsonl", nothing for any other name.
 std::optional<std::uint32_t> rank_in(std::string_view name) {
   static constexpr std::string_view kExtension = ".jsonl";
   if (!name.ends_with(kExtension)) return std::nullopt;
@@ -25,18 +25,20 @@ std::optional<std::uint32_t> rank_in(std::string_view name) {
     const std::string_view digits = name.substr(kind.size() + 1);
     std::uint32_t rank = 0;
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), rank);
-    if (error == std::errc() && end == digits.data() + digits.size()) return rank;
+    const std::string_view rest(end, static_cast<std::size_t>(digits.data() + digits.size() - end));
+    if (error == std::errc() && (rest.empty() || rest.starts_with(".from-"))) return rank;
   }
   return std::nullopt;
 }
 
 // Files that cannot be removed are not worth a word: those of this rank are reported when they are opened.
-void remove_files_beyond(const std::string& dir, std::uint32_t ranks) {
+template <typename IsStale>
+void remove_files_of(const std::string& dir, IsStale&& is_stale) {
   std::vector<std::filesystem::path> stale;
   std::error_code error;
   for (std::filesystem::directory_iterator it(dir, error), end; !error && it != end; it.increment(error)) {
     const std::optional<std::uint32_t> rank = rank_in(it->path().filename().native());
-    if (rank && *rank >= ranks) stale.push_back(it->path());
+    if (rank && is_stale(*rank)) stale.push_back(it->path());
   }
   for (const auto& path : stale) std::filesystem::remove(path, error);
 }
@@ -47,7 +49,7 @@ std::filesystem::path rank_file(const std::string& dir, std::string_view kind, s
   return std::filesystem::path(dir) / (std::string(kind) + "." + std::to_string(rank) + ".jsonl");
 }
 
-void prepare_run_directory(const std::string& dir, std::uint32_t rank, std::uint32_t ranks) {
+void make_run_directory(const std::string& dir) {
   if (dir.empty()) return;
   std::error_code error;
   std::filesystem::create_directories(dir, error);
@@ -58,8 +60,11 @@ void prepare_run_directory(const std::string& dir, std::uint32_t rank, std::uint
     throw ConfigError("telemetry.dir: cannot create directory \"" + printable(dir) + "\": " + error.message() +
                       "; name a writable place, or \"\" to write no files");
   }
-  for (const std::string_view kind : kKinds) std::filesystem::remove(rank_file(dir, kind, rank), error);
-  if (rank == 0) remove_files_beyond(dir, ranks);
+}
+
+void clear_run_directory(const std::string& dir, std::uint32_t rank, std::uint32_t ranks) {
+  if (dir.empty()) return;
+  remove_files_of(dir, [&](std::uint32_t of) { return of == rank || (rank == 0 && of >= ranks); });
 }
 
 }  // namespace forebay

@@ -14,7 +14,8 @@ namespace forebay {
 struct RecordingHeader {
   std::uint32_t rank = 0;
   std::uint32_t ranks = 1;
-  std::string dataset;  // fingerprint, 16 hexadecimal digits
+  std::uint64_t first_step = 0;  // of the run: above 0 when it went on from a saved state
+  std::string dataset;           // fingerprint, 16 hexadecimal digits
   // By full name of the key, as TOML: what decides which batches there are and which of them a reuse serves.
   std::map<std::string, std::string> settings;
   // For people; a replay may differ in these.
@@ -27,8 +28,9 @@ struct Recording {
   std::vector<bool> fresh;  // by step; a step that is not fresh reused the batch that the pick chose
 };
 
-// "DIR/decisions.RANK.jsonl".
-[[nodiscard]] std::filesystem::path recording_file(const std::filesystem::path& dir, std::uint32_t rank);
+// "DIR/decisions.RANK.jsonl", or "DIR/decisions.RANK.from-STEP.jsonl" of a run that went on at a step above 0.
+[[nodiscard]] std::filesystem::path recording_file(const std::filesystem::path& dir, std::uint32_t rank,
+                                                   std::uint64_t first_step = 0);
 
 // One line each, newline included.
 [[nodiscard]] std::string header_line(const RecordingHeader& header);

@@ -1,0 +1,85 @@
+#include "exchange.hpp"
+
+#include <algorithm>
+#include <span>
+#include <utility>
+
+#include "lane.hpp"
+
+namespace forebay {
+
+Exchange::Exchange(Communicator& communicator, Schedule& schedule, std::size_t lane, std::size_t lag,
+                   bool keep_epoch_order, std::function<void()> while_waiting)
+    : communicator_(communicator),
+      schedule_(schedule),
+      lane_(lane),
+      lag_(lag),
+      keep_epoch_order_(keep_epoch_order),
+      while_waiting_(std::move(while_waiting)),
+      paces_(communicator.size()) {}
+
+bool Exchange::step(const Tally* heard, std::uint64_t completed, const RankCount& mine) {
+  const std::uint64_t step = step_++;
+  if (is_open_) {
+    if (step < posted_at_ + lag_) {
+      (void)communicator_.test(lane_);  // lets it progress
+      return false;
+    }
+    apply();
+    schedule_.complete(completed);
+    return true;
+  }
+  // What is posted must lie as it does on the other ranks until it is applied, so epochs are completed in between only.
+  const bool is_new = completed != schedule_.ledger().completed();
+  schedule_.complete(completed);
+  if (step - posted_at_ < kShortest || !is_due(heard)) return is_new;
+  posted_at_ = step;
+  post(mine);
+  return false;
+}
+
+bool Exchange::is_due(const Tally* heard) const noexcept {
+  const Ledger& ledger = schedule_.ledger();
+  if (ledger.is_all_open() && ledger.pieces().empty()) return false;
+  return step_ - 1 - posted_at_ >= kPeriod || (heard != nullptr && heard->idle > 0);
+}
+
+void Exchange::post(const RankCount& mine) {
+  const std::size_t pieces = schedule_.ledger().pieces().size();
+  values_.assign(pieces + kCounts * communicator_.size(), 0);
+  schedule_.post(std::span(values_).first(pieces));
+  std::int64_t* const counts = values_.data() + pieces + kCounts * communicator_.rank();
+  counts[0] = static_cast<std::int64_t>(mine.fresh);
+  counts[1] = static_cast<std::int64_t>(mine.offered);
+  counts[2] = static_cast<std::int64_t>(mine.backlog);
+  counts[3] = static_cast<std::int64_t>(schedule_.frontier());
+  communicator_.start_reduction(lane_, values_);
+  is_open_ = true;
+}
+
+void Exchange::apply() {
+  wait_for(communicator_, lane_, while_waiting_);
+  is_open_ = false;
+  const std::vector<RankWork> ranks = works();
+  const std::size_t pieces = schedule_.ledger().pieces().size();
+  schedule_.apply(std::span<const std::int64_t>(values_).first(pieces), ranks, keep_epoch_order_);
+}
+
+std::vector<RankWork> Exchange::works() {
+  constexpr std::uint64_t kUnit = 1U << 16U;
+  std::vector<RankWork> ranks(paces_.size());
+  const std::int64_t* counts = values_.data() + schedule_.ledger().pieces().size();
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank, counts += kCounts) {
+    const auto fresh = static_cast<std::uint64_t>(counts[0]);
+    const auto offered = static_cast<std::uint64_t>(counts[1]);
+    Pace& pace = paces_[rank];
+    pace.fresh = pace.fresh * 3 / 4 + (fresh - std::exchange(pace.fresh_then, fresh)) * kUnit;
+    pace.offered = pace.offered * 3 / 4 + (offered - std::exchange(pace.offered_then, offered)) * kUnit;
+    ranks[rank].pace = pace.offered == 0 ? kUnit : pace.fresh * kUnit / pace.offered;
+    ranks[rank].backlog = static_cast<std::uint64_t>(counts[2]);
+    ranks[rank].frontier = static_cast<std::uint64_t>(counts[3]);
+  }
+  return ranks;
+}
+
+}  // namespace forebay

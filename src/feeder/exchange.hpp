@@ -1,0 +1,76 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include <forebay/communicator.hpp>
+
+#include "census.hpp"
+#include "shards/schedule.hpp"
+
+namespace forebay {
+
+// How far one rank is, counted since the run began.
+struct RankCount {
+  std::uint64_t fresh = 0;    // batches served fresh
+  std::uint64_t offered = 0;  // steps at which it had a batch to serve, or to wait for
+  std::uint64_t backlog = 0;  // batches planned and not served yet
+};
+
+// Lets the ranks of a job exchange how far they are, every few hundred steps and when one of them runs out of batches,
+// and hand batches over from those that are behind to those that are ahead (hand_over.hpp).
+//
+// At step k each rank posts what it has planned of each piece: its fence. Until step k + lag it plans nothing more,
+// because others will count what lies beyond; it serves what it has planned, which is lag batches more than the queue
+// can hold. At step k + lag all apply the same sums by the same rule. Nothing but decisions of the ranks goes into an
+// exchange, no clock: a run that is replayed exchanges and hands over the same.
+// Used by the thread that calls next().
+class Exchange {
+ public:
+  // Steps between exchanges, while nobody runs out of batches and when somebody does.
+  static constexpr std::uint64_t kPeriod = 256;
+  static constexpr std::uint64_t kShortest = 32;
+
+  // References must outlive this. Uses the communicator's lane `lane`. `while_waiting`: as for Census.
+  // `keep_epoch_order`: as for hand_over().
+  Exchange(Communicator& communicator, Schedule& schedule, std::size_t lane, std::size_t lag, bool keep_epoch_order,
+           std::function<void()> while_waiting = {});
+
+  // Once per step, after the census, alike on all ranks: `completed` epochs are agreed to be served. True when this
+  // rank may have got something to plan.
+  bool step(const Tally* heard, std::uint64_t completed, const RankCount& mine);
+  // Nothing may be planned now.
+  [[nodiscard]] bool is_open() const noexcept { return is_open_; }
+
+ private:
+  static constexpr std::size_t kCounts = 4;  // fresh, offered, backlog, frontier
+
+  [[nodiscard]] bool is_due(const Tally* heard) const noexcept;
+  void post(const RankCount& mine);
+  void apply();
+  [[nodiscard]] std::vector<RankWork> works();
+
+  Communicator& communicator_;
+  Schedule& schedule_;
+  std::size_t lane_;
+  std::size_t lag_;
+  bool keep_epoch_order_;
+  std::function<void()> while_waiting_;
+
+  std::uint64_t step_ = 0;
+  std::uint64_t posted_at_ = 0;
+  bool is_open_ = false;
+  std::vector<std::int64_t> values_;  // by piece what its owner planned, then kCounts of each rank
+  // By rank: fresh and offered as of the last exchange, and both since, older exchanges counting less.
+  struct Pace {
+    std::uint64_t fresh_then = 0;
+    std::uint64_t offered_then = 0;
+    std::uint64_t fresh = 0;
+    std::uint64_t offered = 0;
+  };
+  std::vector<Pace> paces_;
+};
+
+}  // namespace forebay

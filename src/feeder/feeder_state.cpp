@@ -1,0 +1,120 @@
+#include <exception>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <forebay/config.hpp>
+
+#include "feeder_impl.hpp"
+#include "resume.hpp"
+#include "shards/state_file.hpp"
+
+namespace forebay {
+
+void Feeder::Impl::open_saved_state(std::optional<SavedState> given) {
+  if (!given) given = saved_in(parts_.resume);
+  if (!given) return;
+  if (options_.run.eval) {
+    throw ConfigError(given->source +
+                      ": an evaluation begins at the beginning (run.eval = true); it cannot go on from " +
+                      "a saved state");
+  }
+  resumed_ = parse_state(given->text, given->source);
+  resumed_from_ = std::move(given->source);
+}
+
+void Feeder::Impl::make_schedule() {
+  const std::uint32_t ranks = communicator_->size();
+  const Deal deal{.batches = order_->batches(),
+                  .shards = static_cast<std::uint32_t>(options_.mpi.virtual_shards),
+                  .ranks = ranks,
+                  .epochs = options_.run.eval        ? 1
+                            : options_.run.steps > 0 ? UINT64_MAX
+                                                     : static_cast<std::uint64_t>(options_.run.epochs)};
+  if (!resumed_) {
+    schedule_ = std::make_unique<Schedule>(*order_, Ledger(deal), communicator_->rank());
+  } else {
+    require_same_job(*resumed_, state_of(options_, *dataset_, order_->batches(), ranks), resumed_from_);
+    Ledger ledger(deal, resumed_->epochs, resumed_->opened, std::move(resumed_->left), resumed_->ranks);
+    schedule_ = std::make_unique<Schedule>(*order_, std::move(ledger), communicator_->rank());
+  }
+  served_.resize(Ledger::kEpochs + 1);
+}
+
+bool Feeder::Impl::was_complete() const noexcept {
+  if (!resumed_) return false;
+  return options_.run.steps > 0 ? resumed_->steps >= static_cast<std::uint64_t>(options_.run.steps)
+                                : resumed_->epochs >= static_cast<std::uint64_t>(options_.run.epochs);
+}
+
+// Of the batches that are planned only those that next() has returned were delivered: the others are left.
+std::vector<Piece> Feeder::Impl::left() const {
+  const std::uint32_t rank = communicator_->rank();
+  std::vector<Piece> left;
+  for (const Piece& piece : schedule_->ledger().pieces()) {
+    if (piece.owner == rank) left.push_back(piece);
+  }
+  const std::uint32_t shards = schedule_->ledger().deal().shards;
+  const SlotRing& ring = pipeline_->ring();
+  for (std::uint64_t turn = ring.taken(); turn < ring.planned(); ++turn) {
+    const BatchRef& batch = pipeline_->planned(turn);
+    if (batch.padding) continue;
+    const std::uint64_t block = batch.batch / shards;
+    left.push_back({.epoch = batch.epoch,
+                    .begin = block,
+                    .end = block + 1,
+                    .shard = static_cast<std::uint32_t>(batch.batch % shards),
+                    .owner = rank});
+  }
+  tidy(left);
+  return left;
+}
+
+std::string Feeder::Impl::state() {
+  if (closed_) throw Error("the state of a feeder is asked for before close(), which ends the talk between the ranks");
+  if (options_.run.eval) throw Error("an evaluation (run.eval = true) has no state to save: it begins anew");
+  JobState state = state_of(options_, *dataset_, order_->batches(), communicator_->size());
+  state.steps = first_step() + step_;
+  state.opened = schedule_->ledger().opened();
+  state.fresh_samples = resumed_ ? resumed_->fresh_samples : 0;
+  for (RankPart& part : gather_parts(*communicator_, {state.steps, fresh_samples_, left()})) {
+    state.fresh_samples += part.fresh_samples;
+    state.left.insert(state.left.end(), part.left.begin(), part.left.end());
+  }
+  tidy(state.left);
+  state.epochs = state.left.empty() ? state.opened : state.left.front().epoch;
+  return to_text(state);
+}
+
+void Feeder::Impl::save(const std::filesystem::path& file) {
+  const std::string text = state();
+  std::string failure;
+  if (communicator_->rank() == 0) {
+    try {
+      write_state(file, text);
+    } catch (const std::exception& error) {
+      failure = error.what();
+    }
+  }
+  if (const auto cause = agreed_failure(*communicator_, failure)) throw Error(*cause);
+}
+
+std::unique_ptr<Feeder::Impl> Feeder::Impl::resumed(SavedState saved) {
+  if (step_ > 0 || closed_) throw Error("restore() comes before the first next()");
+  // Refused while this feeder can still be used as it is.
+  require_same_job(parse_state(saved.text, saved.source),
+                   state_of(options_, *dataset_, order_->batches(), communicator_->size()), saved.source);
+  std::unique_ptr<Communicator> again = communicator_->duplicate();
+  Parts parts = parts_;
+  parts.dataset = dataset_;
+  close();
+  return std::make_unique<Impl>(options_, std::move(again), std::move(parts), std::move(saved));
+}
+
+std::optional<SavedState> Feeder::Impl::saved_in(const std::filesystem::path& file) {
+  auto text = share_state(file, *communicator_);
+  if (!text) return std::nullopt;
+  return SavedState{std::move(*text), file.string()};
+}
+
+}  // namespace forebay

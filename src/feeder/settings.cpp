@@ -1,0 +1,44 @@
+#include "settings.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+
+#include "config/schema.hpp"
+#include "config/writer.hpp"
+
+namespace forebay {
+namespace {
+
+constexpr std::array<std::string_view, 5> kBatches{"seed", "dataset.batch_size", "dataset.shuffle", "dataset.drop_last",
+                                                   "mpi.virtual_shards"};
+
+template <typename IsWanted>
+void add_if(std::map<std::string, std::string>& settings, const Options& options, IsWanted&& is_wanted) {
+  for (const config::Key& key : config::keys()) {
+    if (is_wanted(key)) settings.emplace(config::full_name(key), config::value_text(key, options));
+  }
+}
+
+}  // namespace
+
+void add_settings(std::map<std::string, std::string>& settings, const Options& options,
+                  std::span<const std::string_view> names) {
+  add_if(settings, options,
+         [&](const config::Key& key) { return std::ranges::find(names, config::full_name(key)) != names.end(); });
+}
+
+std::map<std::string, std::string> batch_settings(const Options& options) {
+  std::map<std::string, std::string> settings;
+  add_if(settings, options, [](const config::Key& key) { return key.section == "transform"; });
+  add_settings(settings, options, kBatches);
+  return settings;
+}
+
+std::string hexadecimal(std::uint64_t value) {
+  std::array<char, 17> text{};
+  std::snprintf(text.data(), text.size(), "%016llx", static_cast<unsigned long long>(value));
+  return text.data();
+}
+
+}  // namespace forebay

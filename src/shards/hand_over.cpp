@@ -1,0 +1,125 @@
+#include "hand_over.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <numeric>
+#include <tuple>
+
+#include "ledger.hpp"
+
+namespace forebay {
+namespace {
+
+// Below this the difference is what uneven shards and the noise of a queue make.
+constexpr std::uint64_t kTolerated = 4;
+
+std::uint64_t size_of(const Piece& piece) { return piece.end - piece.begin; }
+
+// The share of the pace in the total, rounded down; 128 bits because both factors may be large.
+std::uint64_t share(std::uint64_t total, std::uint64_t pace, std::uint64_t paces) {
+  __extension__ using Wide = unsigned __int128;
+  return static_cast<std::uint64_t>(static_cast<Wide>(total) * pace / paces);
+}
+
+class Dealer {
+ public:
+  Dealer(std::vector<Piece>& pieces, std::span<const RankWork> ranks, bool keep_epoch_order)
+      : pieces_(pieces),
+        ranks_(ranks),
+        keep_epoch_order_(keep_epoch_order),
+        work_(ranks.size()),
+        movable_(ranks.size()) {
+    for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+      work_[rank] = ranks[rank].backlog;
+      paces_ += ranks[rank].pace;
+    }
+  }
+
+  void deal() {
+    if (paces_ == 0) return;
+    std::ranges::sort(pieces_, {},
+                      [](const Piece& piece) { return std::tuple(piece.epoch, piece.shard, piece.begin); });
+    for (std::size_t first = 0; first < pieces_.size();) {
+      std::size_t end = first;
+      while (end < pieces_.size() && pieces_[end].epoch == pieces_[first].epoch) ++end;
+      deal_epoch(first, end);
+      first = end;
+    }
+    pieces_.insert(pieces_.end(), cut_.begin(), cut_.end());
+  }
+
+ private:
+  void deal_epoch(std::size_t first, std::size_t end) {
+    std::ranges::fill(movable_, 0);
+    for (std::size_t i = first; i < end; ++i) movable_[pieces_[i].owner] += size_of(pieces_[i]);
+    for (std::size_t rank = 0; rank < work_.size(); ++rank) work_[rank] += movable_[rank];
+    const std::uint64_t total = std::accumulate(work_.begin(), work_.end(), std::uint64_t{0});
+    for (std::uint32_t giver = 0; giver < work_.size(); ++giver) {
+      const std::uint64_t fair = share(total, ranks_[giver].pace, paces_);
+      if (movable_[giver] == 0 || work_[giver] <= fair + std::max(fair / 4, kTolerated)) continue;
+      give(giver, std::min(work_[giver] - fair, movable_[giver]), total, first, end);
+    }
+  }
+
+  void give(std::uint32_t giver, std::uint64_t surplus, std::uint64_t total, std::size_t first, std::size_t end) {
+    const std::uint64_t epoch = pieces_[first].epoch;
+    // The batches that it would serve last go first.
+    std::vector<std::size_t> own;
+    for (std::size_t i = first; i < end; ++i) {
+      if (pieces_[i].owner == giver && size_of(pieces_[i]) > 0) own.push_back(i);
+    }
+    std::ranges::sort(own, {}, [&](std::size_t i) { return std::tuple(pieces_[i].end, pieces_[i].shard); });
+    while (surplus > 0 && !own.empty()) {
+      const auto [taker, room] = furthest_below(total, epoch);
+      if (room == 0) return;
+      Piece& piece = pieces_[own.back()];
+      const std::uint64_t most = std::min(surplus, room);
+      std::uint64_t moved = size_of(piece);
+      if (moved <= most) {
+        piece.owner = taker;
+        own.pop_back();
+      } else if (pieces_.size() + cut_.size() < Ledger::kMostPieces) {
+        moved = most;
+        piece.end -= moved;
+        cut_.push_back({piece.epoch, piece.end, piece.end + moved, piece.shard, taker});
+      } else {
+        own.pop_back();
+        continue;
+      }
+      work_[giver] -= moved;
+      work_[taker] += moved;
+      surplus -= moved;
+    }
+  }
+
+  // The rank that lacks most batches to its share, the lowest of equals, and how many.
+  [[nodiscard]] std::tuple<std::uint32_t, std::uint64_t> furthest_below(std::uint64_t total,
+                                                                        std::uint64_t epoch) const {
+    std::uint32_t best = 0;
+    std::uint64_t most = 0;
+    for (std::uint32_t rank = 0; rank < work_.size(); ++rank) {
+      if (keep_epoch_order_ && ranks_[rank].frontier > epoch) continue;
+      const std::uint64_t fair = share(total, ranks_[rank].pace, paces_);
+      if (fair <= work_[rank] || fair - work_[rank] <= most) continue;
+      best = rank;
+      most = fair - work_[rank];
+    }
+    return {best, most};
+  }
+
+  std::vector<Piece>& pieces_;
+  std::span<const RankWork> ranks_;
+  bool keep_epoch_order_;
+  std::uint64_t paces_ = 0;
+  std::vector<std::uint64_t> work_;     // by rank: all it has to serve up to the epoch that is dealt
+  std::vector<std::uint64_t> movable_;  // by rank: of that epoch, not planned
+  std::vector<Piece> cut_;
+};
+
+}  // namespace
+
+void hand_over(std::vector<Piece>& pieces, std::span<const RankWork> ranks, bool keep_epoch_order) {
+  Dealer(pieces, ranks, keep_epoch_order).deal();
+}
+
+}  // namespace forebay

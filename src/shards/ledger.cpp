@@ -1,0 +1,111 @@
+#include "ledger.hpp"
+
+#include <algorithm>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include <forebay/error.hpp>
+
+namespace forebay {
+namespace {
+
+// How many of the numbers 0 ... count-1 are `rest` modulo `divisor`.
+std::uint64_t count_congruent(std::uint64_t count, std::uint64_t rest, std::uint64_t divisor) noexcept {
+  return count > rest ? (count - rest - 1) / divisor + 1 : 0;
+}
+
+void check(const Deal& deal) {
+  if (deal.ranks <= deal.shards) return;
+  throw ConfigError("mpi.virtual_shards = " + std::to_string(deal.shards) + " is less than the " +
+                    std::to_string(deal.ranks) + " ranks of this job: raise it or start fewer ranks");
+}
+
+}  // namespace
+
+std::uint64_t used_shards(const Deal& deal) noexcept { return std::min<std::uint64_t>(deal.batches, deal.shards); }
+
+std::uint64_t blocks_of(const Deal& deal, std::uint32_t shard) noexcept {
+  return count_congruent(deal.batches, shard, deal.shards);
+}
+
+// An epoch is whole blocks of V batches, one per shard, and a last partial block.
+std::uint64_t batches_of(const Deal& deal, std::uint32_t rank) noexcept {
+  return deal.batches / deal.shards * count_congruent(deal.shards, rank, deal.ranks) +
+         count_congruent(deal.batches % deal.shards, rank, deal.ranks);
+}
+
+void tidy(std::vector<Piece>& pieces) {
+  std::erase_if(pieces, [](const Piece& piece) { return piece.begin == piece.end; });
+  std::ranges::sort(pieces, {}, [](const Piece& piece) { return std::tuple(piece.epoch, piece.shard, piece.begin); });
+  std::size_t kept = 0;
+  for (std::size_t i = 1; i < pieces.size(); ++i) {
+    Piece& last = pieces[kept];
+    const Piece& next = pieces[i];
+    if (last.epoch == next.epoch && last.shard == next.shard && last.owner == next.owner && last.end == next.begin) {
+      last.end = next.end;
+    } else {
+      pieces[++kept] = next;
+    }
+  }
+  if (!pieces.empty()) pieces.resize(kept + 1);
+}
+
+std::size_t Ledger::most_pieces(const Deal& deal) noexcept {
+  return std::max<std::size_t>(kMostPieces, 3 * static_cast<std::size_t>(used_shards(deal)));
+}
+
+Ledger::Ledger(const Deal& deal) : deal_(deal) {
+  check(deal_);
+  pieces_.reserve(most_pieces(deal_));
+  open_more();
+}
+
+Ledger::Ledger(const Deal& deal, std::uint64_t completed, std::uint64_t opened, std::vector<Piece> left,
+               std::uint32_t ranks_before)
+    : deal_(deal), completed_(completed), opened_(opened), first_restored_(completed), restored_(opened - completed) {
+  check(deal_);
+  pieces_.reserve(most_pieces(deal_));
+  for (Piece& piece : left) {
+    restored_[piece.epoch - completed_] += piece.end - piece.begin;
+    if (ranks_before != deal_.ranks) piece.owner = piece.shard % deal_.ranks;
+  }
+  tidy(left);
+  pieces_.assign(left.begin(), left.end());
+  open_more();
+}
+
+std::uint64_t Ledger::to_serve(std::uint64_t epoch) const noexcept {
+  const bool is_restored = epoch >= first_restored_ && epoch - first_restored_ < restored_.size();
+  return is_restored ? restored_[epoch - first_restored_] : deal_.batches;
+}
+
+void Ledger::complete(std::uint64_t epoch) {
+  if (epoch == completed_) return;
+  completed_ = epoch;
+  const auto first_open = std::ranges::find_if(pieces_, [&](const Piece& piece) { return piece.epoch >= epoch; });
+  pieces_.erase(pieces_.begin(), first_open);
+  open_more();
+}
+
+void Ledger::replace(std::vector<Piece> pieces) {
+  tidy(pieces);
+  pieces_.assign(pieces.begin(), pieces.end());
+  open_more();
+}
+
+void Ledger::open_more() {
+  constexpr std::uint64_t kLeast = 2;
+  const auto shards = static_cast<std::uint32_t>(used_shards(deal_));
+  const std::size_t most = deal_.ranks == 1 ? kPiecesAlone : kPieces;
+  while (!is_all_open() && opened_ < completed_ + kEpochs &&
+         (opened_ < completed_ + kLeast || pieces_.size() + shards <= most)) {
+    for (std::uint32_t shard = 0; shard < shards; ++shard) {
+      pieces_.push_back(
+          {.epoch = opened_, .begin = 0, .end = blocks_of(deal_, shard), .shard = shard, .owner = shard % deal_.ranks});
+    }
+    ++opened_;
+  }
+}
+
+}  // namespace forebay

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include <forebay/order.hpp>
+
+#include "hand_over.hpp"
+#include "ledger.hpp"
+
+namespace forebay {
+
+// Which batches one rank serves, and in which order: its pieces of the ledger, by epoch and then by number. What is
+// planned stays this rank's; what is not may be handed to another. The consumer thread plans; nothing here waits.
+class Schedule {
+ public:
+  // `order` must outlive the schedule.
+  Schedule(const Order& order, Ledger ledger, std::uint32_t rank);
+
+  // Plans this rank's next batch; nothing when it has none left in the opened epochs of the run.
+  [[nodiscard]] std::optional<BatchRef> next();
+  // A batch to pad with for a rank that has none: another rank's, never to be served fresh.
+  [[nodiscard]] BatchRef padding() const noexcept;
+
+  // Nothing is left to plan in the opened epochs, but the run is longer or others have something left.
+  [[nodiscard]] bool is_idle() const noexcept { return queue_.empty() && !is_at_end(); }
+  // Nothing is left to plan for this rank, for all that is known of it.
+  [[nodiscard]] bool is_exhausted() const noexcept;
+  // Epoch of the last batch planned.
+  [[nodiscard]] std::uint64_t frontier() const noexcept { return frontier_; }
+  [[nodiscard]] const Ledger& ledger() const noexcept { return ledger_; }
+
+  // --- at agreed steps, alike on all ranks ---
+  void complete(std::uint64_t epoch);
+  // What this rank posts of each piece of the ledger: how far it planned, 0 for the pieces of others. Until apply()
+  // nothing may be planned.
+  void post(std::span<std::int64_t> planned) const;
+  // The sums of what all ranks posted, and how far each is: hands over what the rule says.
+  void apply(std::span<const std::int64_t> planned, std::span<const RankWork> ranks, bool keep_epoch_order);
+
+ private:
+  struct Next {
+    std::uint64_t epoch;
+    std::uint64_t batch;
+    std::size_t piece;
+  };
+
+  [[nodiscard]] bool is_at_end() const noexcept;
+  [[nodiscard]] static bool later(const Next& a, const Next& b) noexcept;
+  void enqueue(std::size_t piece);
+  void rebuild();
+
+  const Order& order_;
+  Ledger ledger_;
+  std::uint32_t rank_;
+  std::uint64_t frontier_ = 0;
+  std::vector<Next> queue_;  // a heap of the next batch of each own piece, the first one in front
+};
+
+}  // namespace forebay
