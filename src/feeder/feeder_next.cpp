@@ -303,6 +303,7 @@ void Feeder::Impl::record(const Served& served, Clock::time_point entered) {
                           .t_s = seconds(now - first_return_),
                           .wait_s = seconds(now - entered),
                           .step_s = step_ == 0 ? 0 : seconds(entered - last_return_),
+                          .census_wait_s = seconds(coordinator_->last_wait()),
                           .produced = pipeline_->ring().produced(),
                           .blocked_s = seconds(pipeline_->ring().blocked()),
                           .size = slot != nullptr ? slot->batch.size : 0,

@@ -16,6 +16,7 @@ struct StepRecord {
   double t_s = 0;               // when next() returned, counted from its first return; 0 for the first step
   double wait_s = 0;            // inside next(); the first step's is the wait for the first batch
   double step_s = 0;           // between the previous return and this call, the trainer's compute; 0 for the first step
+  double census_wait_s = 0;    // of wait_s, until the census was complete; 0 when it was
   std::uint64_t produced = 0;  // batches published so far
   double blocked_s = 0;        // so far, producer blocked by a full ring
   std::uint32_t size = 0;      // samples in the batch
