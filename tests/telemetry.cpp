@@ -222,6 +222,8 @@ TEST_CASE("an interval's figures, its JSON and its line") {
     record.size = 32;
     record.served = i % 2 == 0 ? Decision::fresh : Decision::reuse;
     record.exhausted = i == 5;
+    record.job_fresh_samples = 1000 + i;
+    record.job_uses = i == 4 ? 9 : i % 3;
     reporter.add(record);
   }
   gauges = {.depth = 7, .produced = 18, .blocked_s = 3.0, .bad_samples = 3};
@@ -262,6 +264,8 @@ TEST_CASE("an interval's figures, its JSON and its line") {
   CHECK(one.at("stall").get<double>() == Approx(0.2));
   CHECK(one.at("census_waits") == 2);
   CHECK(one.at("census_wait_s") == 0.125);
+  CHECK(one.at("job_fresh_samples") == 1010);
+  CHECK(one.at("job_uses_max") == 9);
   CHECK(one.at("images_per_s").get<double>() == Approx(6.0 * 32 / 5));
   CHECK(one.at("blocked_producer_s") == 1.0);
   CHECK(one.at("bytes_read") == 4000);

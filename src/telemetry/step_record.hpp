@@ -19,12 +19,14 @@ struct StepRecord {
   double census_wait_s = 0;    // of wait_s, until the census was complete; 0 when it was
   std::uint64_t produced = 0;  // batches published so far
   double blocked_s = 0;        // so far, producer blocked by a full ring
-  std::uint32_t size = 0;      // samples in the batch
-  std::uint32_t depth = 0;     // ready batches found on entry
-  Decision served = Decision::fresh;  // fresh or reuse
-  bool padding = false;               // served only so that every rank makes the same number of steps; never fresh
-  bool adjacent = false;              // the same batch as the step before
-  bool exhausted = false;             // depth was 0 on entry
+  std::uint64_t job_fresh_samples = 0;  // as Lease::job_fresh_samples()
+  std::uint64_t job_uses = 0;           // of the batch that any rank had served most often `mpi.lag` steps before
+  std::uint32_t size = 0;               // samples in the batch
+  std::uint32_t depth = 0;              // ready batches found on entry
+  Decision served = Decision::fresh;    // fresh or reuse
+  bool padding = false;                 // served only so that every rank makes the same number of steps; never fresh
+  bool adjacent = false;                // the same batch as the step before
+  bool exhausted = false;               // depth was 0 on entry
 };
 
 static_assert(std::is_trivially_copyable_v<StepRecord>);
