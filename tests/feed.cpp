@@ -54,6 +54,23 @@ TEST_CASE("the same batches, bit for bit, for any number of ranks and threads an
   CHECK(place.hashes("other") != one);
 }
 
+TEST_CASE("the summary tells a wait for other ranks from a wait for data") {
+  Workplace place;
+  for (const int ranks : rank_counts()) {
+    CAPTURE(ranks);
+    // Steps of 2 ms on average, of another length on every rank, and nothing in them that brings ranks together.
+    const std::string name = "drift" + std::to_string(ranks);
+    const auto outcome = place.feed(
+        ranks, name,
+        {"--steps", "100", "--set", "trainer.step_ms=2", "--set", "trainer.step_distribution=\"exponential\""});
+    REQUIRE_MESSAGE(outcome.code == 0, outcome.output);
+    const Json job = place.summary(name);
+    CHECK((outcome.output.find("s of it for other ranks") != std::string::npos) == (ranks > 1));
+    CHECK((job.at("census_waits") > 0) == (ranks > 1));
+    CHECK(job.at("census_wait_s") <= job.at("stall_s"));
+  }
+}
+
 TEST_CASE("evaluation serves every sample once and in order") {
   Workplace place;
   for (const int ranks : rank_counts()) {

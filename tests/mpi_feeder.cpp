@@ -164,6 +164,22 @@ void check_alike(const std::string& decisions) {
   CHECK(communicator->close(10));
 }
 
+TEST_CASE("a rank that waits for another one's trainer says for how long") {
+  Options options = memory_options(4);
+  options.policy.name = "greedy";
+  options.run.steps = 60;
+  Feeder feeder(options, world(), parts(400));
+  const bool is_slow = world().size() > 1 && world().rank() == 0;
+  while (auto batch = feeder.next()) {
+    if (is_slow) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  const Summary summary = feeder.summary();
+  CHECK((summary.census_waits > 0) == (summary.census_wait_s > 0));
+  CHECK(summary.census_wait_s <= summary.stall_s);
+  if (world().size() == 1) CHECK(summary.census_waits == 0);
+  if (world().size() > 1 && !is_slow) CHECK(summary.census_waits > 0);
+}
+
 TEST_CASE("lockstep: all ranks decide alike, and no fresh decision waits for a slow rank's batch") {
   for (const char* policy : {"adaptive", "greedy", "watermark"}) {
     CAPTURE(policy);

@@ -150,6 +150,20 @@ TEST_CASE("a fresh batch that is not ready is waited for, and all ranks wait wit
   CHECK(together.stall_s == doctest::Approx(2 * 999));
 }
 
+TEST_CASE("local: a slow rank reuses, and the others do not notice") {
+  Scenario job = scenario_of(source_of(SourceKind::constant, 0.8), "adaptive", 2000);
+  job.ranks = 4;
+  job.sources.resize(3, job.sources.front());
+  job.sources.push_back(source_of(SourceKind::constant, 20));
+  const Outcome outcome = outcome_of(job);
+  CHECK(outcome.stall_s == 0);
+  REQUIRE(outcome.fresh_of.size() == 4);
+  CHECK(outcome.fresh_of[0] == 2000);
+  CHECK(outcome.fresh_of[2] == 2000);
+  CHECK(static_cast<double>(outcome.fresh_of[3]) == doctest::Approx(100).epsilon(0.1));
+  CHECK(std::reduce(outcome.fresh_of.begin(), outcome.fresh_of.end()) == outcome.fresh);
+}
+
 TEST_CASE("a simulation is the same every time, another with another seed") {
   Scenario scenario = scenario_of(source_of(SourceKind::lognormal, 3), "adaptive", 5000);
   scenario.ranks = 3;

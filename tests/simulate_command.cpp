@@ -81,6 +81,33 @@ TEST_CASE("queue, policy and ranks come from the configuration and its overrides
   CHECK(runs[0].at("fresh").get<int>() + runs[0].at("reused").get<int>() == 7 * 300);
 }
 
+TEST_CASE("some ranks are slower than the others") {
+  const std::vector<std::string> job{
+      "--policy", "adaptive,block", "--source", "constant",     "-R", "0.8",     "--ranks",
+      "8",        "--slow-ranks",   "2",        "--slow-ratio", "20", "--steps", "1000"};
+  for (const std::string mode : {"local", "lockstep"}) {
+    CAPTURE(mode);
+    std::vector<std::string> arguments = job;
+    arguments.insert(arguments.end(), {"--mode", mode});
+    const Json runs = results(arguments);
+    REQUIRE(runs.size() == 2);
+    const Json& adaptive = runs[0];
+    const Json& block = runs[1];
+    CHECK(adaptive.at("slow_ranks") == 2);
+    CHECK(adaptive.at("slow_R") == 20);
+    CHECK(adaptive.at("stall_s") == 0);
+    CHECK(adaptive.at("slow_fresh_fraction").get<double>() == doctest::Approx(0.05).epsilon(0.2));
+    CHECK(adaptive.at("other_fresh_fraction").get<double>() ==
+          doctest::Approx(mode == "local" ? 1 : 0.05).epsilon(0.2));
+    CHECK(adaptive.at("possible_fresh_fraction").get<double>() == doctest::Approx(0.75 + 0.25 * 0.05).epsilon(0.01));
+    CHECK(block.at("wall_s").get<double>() == doctest::Approx(20'000).epsilon(0.01));
+    CHECK(block.at("other_fresh_fraction") == 1);
+    const Outcome table = simulate(arguments);
+    CHECK(table.code == 0);
+    CHECK(says(table, "2 of 8 ranks at R 20.00"));
+  }
+}
+
 TEST_CASE("a trace is repeated: its rates, its steps, its ranks") {
   const TemporaryDirectory dir;
   write_trace(dir / "steps.0.jsonl", 3000);
@@ -122,6 +149,9 @@ TEST_CASE("what cannot be simulated is refused by name") {
            Case{{"--source", "gamma", "--cv", "0"}, 2, "cv must be in (0, 10]"},
            Case{{"--source", "outages", "--on", "0"}, 2, "on must be above 0"},
            Case{{"--recommend"}, 2, "--trace"},
+           Case{{"--slow-ranks", "1"}, 2, "--slow-ratio"},
+           Case{{"--slow-ranks", "2", "--slow-ratio", "20"}, 2, "--slow-ranks 2 of --ranks 1"},
+           Case{{"--trace", empty, "--slow-ranks", "1", "--slow-ratio", "20"}, 2, "excludes"},
            Case{{"--trace", empty}, 1, "has no steps.RANK.jsonl"},
            Case{{"--trace", (dir / "bad.jsonl").string()}, 1, "bad.jsonl:1: not a step"},
            Case{{"--trace", (dir / "none.jsonl").string()}, 1, "cannot read"},

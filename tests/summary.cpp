@@ -43,7 +43,7 @@ const std::set<std::string> kDesignKeys{"steps",
                                         "bad_samples",
                                         "epochs",
                                         "bytes_read"};
-const std::set<std::string> kExtraKeys{"startup_s", "blocked_s", "dropped_records"};
+const std::set<std::string> kExtraKeys{"startup_s", "blocked_s", "census_waits", "census_wait_s", "dropped_records"};
 
 Summary some_summary(std::uint64_t salt) {
   Summary out;
@@ -61,6 +61,8 @@ Summary some_summary(std::uint64_t salt) {
   out.produce_rate = 15.9;
   out.consume_rate = 48.2;
   out.blocked_s = 1e-9;
+  out.census_waits = 2 * salt;
+  out.census_wait_s = 0.5 * static_cast<double>(salt);
   out.exhausted_steps = 7;
   out.uses_p50 = 2 * salt;
   out.uses_p99 = 9 * salt;
@@ -150,6 +152,8 @@ TEST_CASE("a job is combined from its ranks") {
   CHECK(job.images_per_s == Approx(2469.0));
   CHECK(job.produce_rate == Approx(31.8));
   CHECK(job.consume_rate == Approx(48.2));
+  CHECK(job.census_waits == 8);
+  CHECK(job.census_wait_s == Approx(1.0));
   CHECK(job.exhausted_steps == 14);
   CHECK(job.uses_p50 == 6);
   CHECK(job.uses_p99 == 27);
@@ -172,8 +176,12 @@ TEST_CASE("combining one rank changes nothing, combining none gives nothing") {
 
 TEST_CASE("counters add up steps") {
   RunCounters counters;
-  counters.step(record(0, Decision::fresh, 99.0, 0.0));  // the wait for the first batch is the start-up
-  counters.step(record(1, Decision::reuse, 0.5, 2.0));
+  StepRecord first = record(0, Decision::fresh, 99.0, 0.0);  // the wait for the first batch is the start-up
+  first.census_wait_s = 9.0;
+  counters.step(first);
+  StepRecord behind = record(1, Decision::reuse, 0.5, 2.0);
+  behind.census_wait_s = 0.375;
+  counters.step(behind);
   StepRecord adjacent = record(2, Decision::reuse, 0.25, 2.0);
   adjacent.adjacent = true;
   counters.step(adjacent);
@@ -196,6 +204,8 @@ TEST_CASE("counters add up steps") {
   CHECK(summary.fresh_au == Approx(0.4));
   CHECK(summary.images_per_s == Approx(2.0));
   CHECK(summary.consume_rate == Approx(0.5));
+  CHECK(summary.census_waits == 1);
+  CHECK(summary.census_wait_s == Approx(0.375));
   CHECK(summary.exhausted_steps == 1);
   CHECK(summary.adjacent_reuse_fraction == Approx(0.25));
   CHECK(summary.startup_s == 99.5);

@@ -39,7 +39,8 @@ StepRecord numbered(std::uint64_t i) {
   out.batch = i * 3;
   out.use_index = i % 5;
   out.t_s = static_cast<double>(i) * 0.5;
-  out.wait_s = static_cast<double>(i) * 0.001953125;  // exact in nine decimals
+  out.wait_s = static_cast<double>(i) * 0.00390625;  // exact in nine decimals
+  out.census_wait_s = static_cast<double>(i) * 0.001953125;
   out.step_s = 0.25;
   out.produced = i + 7;
   out.blocked_s = static_cast<double>(i) * 0.125;
@@ -53,21 +54,14 @@ StepRecord numbered(std::uint64_t i) {
 }
 
 json expected_line(const StepRecord& r) {
-  return {{"step", r.step},
-          {"t_s", r.t_s},
-          {"epoch", r.epoch},
-          {"batch", r.batch},
-          {"use_index", r.use_index},
-          {"decision", std::string(to_string(r.served))},
-          {"depth", r.depth},
-          {"size", r.size},
-          {"wait_s", r.wait_s},
-          {"step_s", r.step_s},
-          {"padding", r.padding},
-          {"adjacent", r.adjacent},
-          {"exhausted", r.exhausted},
-          {"produced", r.produced},
-          {"blocked_producer_s", r.blocked_s}};
+  return {{"step", r.step},           {"t_s", r.t_s},
+          {"epoch", r.epoch},         {"batch", r.batch},
+          {"use_index", r.use_index}, {"decision", std::string(to_string(r.served))},
+          {"depth", r.depth},         {"size", r.size},
+          {"wait_s", r.wait_s},       {"census_wait_s", r.census_wait_s},
+          {"step_s", r.step_s},       {"padding", r.padding},
+          {"adjacent", r.adjacent},   {"exhausted", r.exhausted},
+          {"produced", r.produced},   {"blocked_producer_s", r.blocked_s}};
 }
 
 TelemetrySetup setup_in(const std::string& dir, std::uint32_t rank = 0) {
@@ -224,9 +218,12 @@ TEST_CASE("an interval's figures, its JSON and its line") {
     record.t_s = static_cast<double>(i) * 0.5;
     record.step_s = 0.4;
     record.wait_s = 0.1;
+    record.census_wait_s = i % 5 == 0 ? 0.0625 : 0;
     record.size = 32;
     record.served = i % 2 == 0 ? Decision::fresh : Decision::reuse;
     record.exhausted = i == 5;
+    record.job_fresh_samples = 1000 + i;
+    record.job_uses = i == 4 ? 9 : i % 3;
     reporter.add(record);
   }
   gauges = {.depth = 7, .produced = 18, .blocked_s = 3.0, .bad_samples = 3};
@@ -265,6 +262,10 @@ TEST_CASE("an interval's figures, its JSON and its line") {
   CHECK(one.at("mu").get<double>() == Approx(2.5));
   CHECK(one.at("R").get<double>() == Approx(1.25));
   CHECK(one.at("stall").get<double>() == Approx(0.2));
+  CHECK(one.at("census_waits") == 2);
+  CHECK(one.at("census_wait_s") == 0.125);
+  CHECK(one.at("job_fresh_samples") == 1010);
+  CHECK(one.at("job_uses_max") == 9);
   CHECK(one.at("images_per_s").get<double>() == Approx(6.0 * 32 / 5));
   CHECK(one.at("blocked_producer_s") == 1.0);
   CHECK(one.at("bytes_read") == 4000);

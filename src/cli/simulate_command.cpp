@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
@@ -25,7 +26,8 @@
 namespace forebay {
 namespace {
 
-// Ranks whose arrivals are looked at for what was possible; all are alike, up to chance.
+// Ranks whose arrivals are looked at for what was possible, of the slow ones and of the others; those are alike, up to
+// chance.
 constexpr std::uint64_t kRanksLookedAt = 4;
 
 constexpr std::array kSynthetic{SourceKind::constant, SourceKind::exponential, SourceKind::lognormal,
@@ -41,6 +43,8 @@ struct SimulateArguments {
   std::string trace;
   std::string mode = "local";
   std::uint64_t ranks = 1;
+  std::uint64_t slow_ranks = 0;
+  double slow_ratio = 0;
   std::uint64_t steps = 10'000;
   std::uint64_t seeds = 1;
   std::uint64_t seed = 1;
@@ -84,7 +88,12 @@ std::vector<std::pair<double, Scenario>> scenarios_of(const SimulateArguments& a
     source.kind =
         *std::ranges::find(kSynthetic, arguments.source_name, [](SourceKind kind) { return to_string(kind); });
     source.mean_s = ratio;
-    scenario.sources = {std::make_shared<const SourceSpec>(std::move(source))};
+    scenario.sources = {std::make_shared<const SourceSpec>(source)};
+    if (arguments.slow_ranks > 0) {
+      scenario.sources.resize(scenario.ranks - arguments.slow_ranks, scenario.sources.front());
+      source.mean_s = arguments.slow_ratio;
+      scenario.sources.resize(scenario.ranks, std::make_shared<const SourceSpec>(std::move(source)));
+    }
     scenarios.emplace_back(ratio, std::move(scenario));
   }
   return scenarios;
@@ -93,6 +102,7 @@ std::vector<std::pair<double, Scenario>> scenarios_of(const SimulateArguments& a
 // The later repetitions of a recording begin somewhere else in it.
 void begin_anywhere(Scenario& scenario) {
   for (auto& source : scenario.sources) {
+    if (source->kind != SourceKind::trace) continue;
     SourceSpec spec = *source;
     spec.anywhere = true;
     source = std::make_shared<const SourceSpec>(std::move(spec));
@@ -105,10 +115,10 @@ struct Possible {
   double optimum = 0;
 };
 
-Possible possible_in(const Scenario& scenario, bool with_optimum) {
+Possible possible_of(const Scenario& scenario, std::uint64_t first, std::uint64_t ranks, bool with_optimum) {
   Possible possible;
-  const std::uint64_t looked_at = std::min(scenario.ranks, kRanksLookedAt);
-  for (std::uint64_t rank = 0; rank < looked_at; ++rank) {
+  const std::uint64_t looked_at = std::min(ranks, kRanksLookedAt);
+  for (std::uint64_t rank = first; rank < first + looked_at; ++rank) {
     const std::vector<std::uint64_t> arrived = arrivals(scenario, rank);
     const double steps = static_cast<double>(arrived.size()) * static_cast<double>(looked_at);
     possible.fresh += std::min(static_cast<double>(arrived.back()) / steps, 1.0 / static_cast<double>(looked_at));
@@ -116,6 +126,14 @@ Possible possible_in(const Scenario& scenario, bool with_optimum) {
     possible.optimum += best_schedule(arrived, static_cast<std::uint64_t>(scenario.queue.capacity)).squares / steps;
   }
   return possible;
+}
+
+Possible possible_in(const Scenario& scenario, std::uint64_t slow_ranks, bool with_optimum) {
+  const std::uint64_t others = scenario.ranks - slow_ranks;
+  const Possible most = possible_of(scenario, 0, others, with_optimum);
+  const Possible slow = possible_of(scenario, others, slow_ranks, with_optimum);
+  const double share = static_cast<double>(slow_ranks) / static_cast<double>(scenario.ranks);
+  return {.fresh = std::lerp(most.fresh, slow.fresh, share), .optimum = std::lerp(most.optimum, slow.optimum, share)};
 }
 
 std::vector<SimulatedRun> run_all(const SimulateArguments& arguments, const Options& options,
@@ -130,11 +148,13 @@ std::vector<SimulatedRun> run_all(const SimulateArguments& arguments, const Opti
       scenario.seed = arguments.seed + i;
       if (i > 0) begin_anywhere(scenario);
       scenario.policy = options.policy;
-      const Possible possible = possible_in(scenario, !arguments.no_optimum);
+      const Possible possible = possible_in(scenario, arguments.slow_ranks, !arguments.no_optimum);
       for (const std::string& policy : policies_of(arguments, options)) {
         scenario.policy.name = policy;
         runs.push_back({.scenario = scenario,
                         .ratio = ratio,
+                        .slow_ranks = arguments.slow_ranks,
+                        .slow_ratio = arguments.slow_ratio,
                         .outcome = simulate(scenario, registry),
                         .possible = possible.fresh,
                         .optimum = possible.optimum});
@@ -156,6 +176,10 @@ void write_json(const std::string& file, const std::string& json) {
 }
 
 int run_simulation(const SimulateArguments& arguments) {
+  if (arguments.slow_ranks > arguments.ranks) {
+    throw ConfigError("--slow-ranks " + std::to_string(arguments.slow_ranks) + " of --ranks " +
+                      std::to_string(arguments.ranks) + ": there are not so many");
+  }
   const Options options = options_of(arguments);
   const std::vector<Trace> traces = arguments.trace.empty() ? std::vector<Trace>{} : read_traces(arguments.trace);
   if (arguments.recommend) {
@@ -209,6 +233,16 @@ void add_simulate_command(CLI::App& app, Invocation& invocation) {
   arguments->ranks_given = command->add_option("--ranks", arguments->ranks, "ranks that make every step together")
                                ->check(CLI::Range(1, 1'000'000))
                                ->type_name("P");
+  CLI::Option* slow_ranks = command->add_option("--slow-ranks", arguments->slow_ranks, "so many of them are slow")
+                                ->check(CLI::PositiveNumber)
+                                ->type_name("K")
+                                ->excludes("--trace");
+  CLI::Option* slow_ratio =
+      command->add_option("--slow-ratio", arguments->slow_ratio, "steps per batch of the slow ranks' source")
+          ->check(CLI::Range(0.01, 10'000.0))
+          ->type_name("R")
+          ->needs(slow_ranks);
+  slow_ranks->needs(slow_ratio);
   command->add_option("--mode", arguments->mode, "how the ranks decide")
       ->check(CLI::IsMember({"local", "lockstep"}).description(""))
       ->type_name("local|lockstep");
@@ -231,6 +265,7 @@ void add_simulate_command(CLI::App& app, Invocation& invocation) {
       "  forebay simulate --policy all -R 1.5 -R 3 -R 6\n"
       "  forebay simulate --policy adaptive,greedy --source outages --on 100 --off 60 --set queue.pool=8\n"
       "  forebay simulate --policy adaptive,block --ranks 1024 --mode lockstep\n"
+      "  forebay simulate --policy adaptive,block -R 0.8 --ranks 512 --slow-ranks 1 --slow-ratio 20\n"
       "  forebay simulate feed.toml --trace run --recommend");
   command->callback([arguments, &invocation] { invocation.run = [arguments] { return run_simulation(*arguments); }; });
 }

@@ -5,8 +5,10 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <cstddef>
 #include <iterator>
 #include <map>
+#include <numeric>
 #include <utility>
 
 namespace forebay {
@@ -80,6 +82,23 @@ void add_row(Lines& line, const Seeds& seeds) {
        most(seeds, outcome(&Outcome::longest_run)), mean(seeds, outcome(&Outcome::mean_depth)));
 }
 
+// Of the slow ranks, or of all others.
+double fresh_fraction(const SimulatedRun& run, bool slow) {
+  const std::vector<std::uint64_t>& fresh = run.outcome.fresh_of;
+  const auto first_slow = fresh.end() - static_cast<std::ptrdiff_t>(run.slow_ranks);
+  const auto [begin, end] = slow ? std::pair(first_slow, fresh.end()) : std::pair(fresh.begin(), first_slow);
+  const double steps = static_cast<double>(end - begin) * static_cast<double>(run.outcome.steps);
+  return steps > 0 ? static_cast<double>(std::reduce(begin, end)) / steps : 0;
+}
+
+double mean_step_s(const SimulatedRun& run) { return run.outcome.wall_s / static_cast<double>(run.outcome.steps); }
+
+void add_slow_row(Lines& line, const Seeds& seeds) {
+  line("{:<13} {:>6.2f} {:>9.2f} {:>9.2f} {:>9.3f}", seeds.front()->scenario.policy.name, seeds.front()->ratio,
+       100 * mean(seeds, [](const SimulatedRun& run) { return fresh_fraction(run, false); }),
+       100 * mean(seeds, [](const SimulatedRun& run) { return fresh_fraction(run, true); }), mean(seeds, mean_step_s));
+}
+
 nlohmann::json to_json(const SimulatedRun& run) {
   const Scenario& scenario = run.scenario;
   const Outcome& outcome = run.outcome;
@@ -109,6 +128,12 @@ nlohmann::json to_json(const SimulatedRun& run) {
                       {"uses_p99", outcome.uses_p99},
                       {"uses_max", outcome.uses_max},
                       {"longest_run", outcome.longest_run}};
+  if (run.slow_ranks > 0) {
+    json["slow_ranks"] = run.slow_ranks;
+    json["slow_R"] = run.slow_ratio;
+    json["slow_fresh_fraction"] = fresh_fraction(run, true);
+    json["other_fresh_fraction"] = fresh_fraction(run, false);
+  }
   if (run.optimum > 0) json["optimum"] = run.optimum;
   if (ratio_to_optimum(run) > 0) json["ratio_to_optimum"] = ratio_to_optimum(run);
   return json;
@@ -129,7 +154,14 @@ std::string simulation_table(const std::vector<SimulatedRun>& runs) {
        "to the optimum", "uses per batch", "in a", "");
   line("{:<13} {:>6} {:>7} {:>8} {:>7} {:>8} {:>9} {:>7} {:>5} {:>5} {:>6} {:>6} {:>7}", "policy", "R", "%", "arrived",
        "%", "u^2/step", "mean", "worst", "p50", "p99", "most", "row", "depth");
-  for (const Seeds& seeds : by_scenario(runs)) add_row(line, seeds);
+  const std::vector<Seeds> groups = by_scenario(runs);
+  for (const Seeds& seeds : groups) add_row(line, seeds);
+  if (runs.empty() || runs.front().slow_ranks == 0) return line.take();
+  const SimulatedRun& run = runs.front();
+  line("\n{} of {} ranks at R {:.2f}", run.slow_ranks, run.scenario.ranks, run.slow_ratio);
+  line("{:<13} {:>6} {:>9} {:>9} {:>9}", "", "others", "fresh %,", "fresh %,", "time of");
+  line("{:<13} {:>6} {:>9} {:>9} {:>9}", "policy", "R", "others", "slow", "a step");
+  for (const Seeds& seeds : groups) add_slow_row(line, seeds);
   return line.take();
 }
 

@@ -21,8 +21,11 @@ std::string summary_table(std::string_view policy, const Summary& job, std::span
        ranks.size() == 1 ? "rank" : "ranks", job.wall_s, job.startup_s);
   line("steps     {}: {} fresh ({:.1f} %), {} reused; {} {} complete", job.steps, job.fresh, 100 * job.fresh_fraction,
        job.reused, job.epochs, job.epochs == 1 ? "epoch" : "epochs");
-  line("time      AU {:.1f} %, fresh AU {:.1f} %, stall {:.3f} s ({:.2f} %)", 100 * job.au, 100 * job.fresh_au,
-       job.stall_s, share(job.stall_s, job.wall_s));
+  constexpr double kShown_s = 0.001;
+  const std::string for_ranks =
+      job.census_wait_s < kShown_s ? "" : fmt::format(", {:.3f} s of it for other ranks", job.census_wait_s);
+  line("time      AU {:.1f} %, fresh AU {:.1f} %, stall {:.3f} s ({:.2f} %){}", 100 * job.au, 100 * job.fresh_au,
+       job.stall_s, share(job.stall_s, job.wall_s), for_ranks);
   line("rates     lambda {:.2f} batches/s, mu {:.2f} steps/s; {:.0f} fresh images/s", job.produce_rate,
        job.consume_rate, job.images_per_s);
   line(

@@ -20,6 +20,7 @@ Exchange::Exchange(Communicator& communicator, Schedule& schedule, std::size_t l
 
 bool Exchange::step(const Tally* heard, std::uint64_t completed, const RankCount& mine) {
   const std::uint64_t step = step_++;
+  waited_ = {};
   if (is_open_) {
     if (step < posted_at_ + lag_) {
       (void)communicator_.test(lane_);  // lets it progress
@@ -58,7 +59,7 @@ void Exchange::post(const RankCount& mine) {
 }
 
 void Exchange::apply() {
-  wait_for(communicator_, lane_, while_waiting_);
+  waited_ = wait_for(communicator_, lane_, while_waiting_);
   is_open_ = false;
   const std::vector<RankWork> ranks = works();
   const std::size_t pieces = schedule_.ledger().pieces().size();

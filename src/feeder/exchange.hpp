@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -41,6 +42,8 @@ class Exchange {
   // Once per step, after the census, alike on all ranks: `completed` epochs are agreed to be served. True when this
   // rank may have got something to plan.
   bool step(const Tally* heard, std::uint64_t completed, const RankCount& mine);
+  // Time that the last step() waited for other ranks.
+  [[nodiscard]] std::chrono::nanoseconds last_wait() const noexcept { return waited_; }
   // Nothing may be planned now.
   [[nodiscard]] bool is_open() const noexcept { return is_open_; }
 
@@ -62,6 +65,7 @@ class Exchange {
   std::uint64_t step_ = 0;
   std::uint64_t posted_at_ = 0;
   bool is_open_ = false;
+  std::chrono::nanoseconds waited_{0};
   std::vector<std::int64_t> values_;  // by piece what its owner planned, then kCounts of each rank
   // By rank: fresh and offered as of the last exchange, and both since, older exchanges counting less.
   struct Pace {

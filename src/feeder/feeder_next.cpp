@@ -295,6 +295,8 @@ void Feeder::Impl::record(const Served& served, Clock::time_point entered) {
     first_return_ = now;
     blocked_before_ = pipeline_->ring().blocked();
   }
+  const auto others = coordinator_->last_wait() + (exchange_ ? exchange_->last_wait() : Clock::duration::zero());
+  const Tally* const heard = coordinator_->heard();
   const SlotStore::Slot* const slot = served.slot == LeaseMaker::kEmpty ? nullptr : &store_->slot(served.slot);
   const StepRecord record{.step = first_step() + step_,
                           .epoch = slot != nullptr ? slot->batch.epoch : 0,
@@ -303,8 +305,11 @@ void Feeder::Impl::record(const Served& served, Clock::time_point entered) {
                           .t_s = seconds(now - first_return_),
                           .wait_s = seconds(now - entered),
                           .step_s = step_ == 0 ? 0 : seconds(entered - last_return_),
+                          .census_wait_s = seconds(others),
                           .produced = pipeline_->ring().produced(),
                           .blocked_s = seconds(pipeline_->ring().blocked()),
+                          .job_fresh_samples = job_fresh_samples(),
+                          .job_uses = heard != nullptr ? static_cast<std::uint64_t>(heard->uses) : 0,
                           .size = slot != nullptr ? slot->batch.size : 0,
                           .depth = served.depth,
                           .served = served.decision,

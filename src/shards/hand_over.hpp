@@ -12,7 +12,7 @@ namespace forebay {
 struct RankWork {
   std::uint64_t backlog = 0;   // batches planned and not served yet: they stay
   std::uint64_t pace = 0;      // batches served fresh per step on which it had one to serve, in any unit
-  std::uint64_t frontier = 0;  // epoch of the last batch planned
+  std::uint64_t frontier = 0;  // latest epoch of which a batch is planned
 };
 
 // Deals what is left, and nobody has planned, out anew between the ranks that are behind and those that are ahead. For

@@ -1,30 +1,28 @@
 #include "schedule.hpp"
 
 #include <algorithm>
-#include <tuple>
 #include <utility>
 
 namespace forebay {
 
 Schedule::Schedule(const Order& order, Ledger ledger, std::uint32_t rank)
     : order_(order), ledger_(std::move(ledger)), rank_(rank), frontier_(ledger_.completed()) {
-  queue_.reserve(Ledger::most_pieces(ledger_.deal()));
+  row_.reserve(Ledger::most_pieces(ledger_.deal()));
   rebuild();
 }
 
-bool Schedule::later(const Next& a, const Next& b) noexcept {
-  return std::tie(a.epoch, a.batch) > std::tie(b.epoch, b.batch);
-}
-
 std::optional<BatchRef> Schedule::next() {
-  if (queue_.empty()) return std::nullopt;
-  std::ranges::pop_heap(queue_, later);
-  const Next next = queue_.back();
-  queue_.pop_back();
-  ledger_.plan(next.piece);
-  enqueue(next.piece);
-  frontier_ = std::max(frontier_, next.epoch);
-  return order_.batch(next.epoch, next.batch);
+  if (row_.empty()) return std::nullopt;
+  const auto pieces = ledger_.pieces();
+  while (pieces[row_[at_]].begin != block_) ++at_;  // begin_row() saw one
+  const std::size_t piece = row_[at_++];
+  ledger_.plan(piece);
+  const Piece& planned = pieces[piece];
+  frontier_ = std::max(frontier_, planned.epoch);
+  const BatchRef batch = order_.batch(planned.epoch, block_ * ledger_.deal().shards + planned.shard);
+  while (at_ < row_.size() && pieces[row_[at_]].begin != block_) ++at_;
+  if (at_ == row_.size()) begin_row();
+  return batch;
 }
 
 BatchRef Schedule::padding() const noexcept {
@@ -36,7 +34,7 @@ BatchRef Schedule::padding() const noexcept {
 bool Schedule::is_at_end() const noexcept { return ledger_.is_all_open() && ledger_.pieces().empty(); }
 
 bool Schedule::is_exhausted() const noexcept {
-  return queue_.empty() && (ledger_.is_all_open() || batches_of(ledger_.deal(), rank_) == 0);
+  return row_.empty() && (ledger_.is_all_open() || batches_of(ledger_.deal(), rank_) == 0);
 }
 
 void Schedule::complete(std::uint64_t epoch) {
@@ -60,18 +58,29 @@ void Schedule::apply(std::span<const std::int64_t> planned, std::span<const Rank
   rebuild();
 }
 
-void Schedule::enqueue(std::size_t piece) {
-  const Piece& next = ledger_.pieces()[piece];
-  if (next.begin == next.end) return;
-  queue_.push_back({next.epoch, next.begin * ledger_.deal().shards + next.shard, piece});
-  std::ranges::push_heap(queue_, later);
+void Schedule::rebuild() {
+  row_.clear();
+  behind_ = 0;
+  begin_row();
 }
 
-void Schedule::rebuild() {
-  queue_.clear();
+// The next block of the row that has a piece, or the next epoch's row.
+void Schedule::begin_row() {
   const auto pieces = ledger_.pieces();
-  for (std::size_t i = 0; i < pieces.size(); ++i) {
-    if (pieces[i].owner == rank_ && pieces[i].epoch < ledger_.deal().epochs) enqueue(i);
+  std::erase_if(row_, [&](std::size_t piece) { return pieces[piece].begin == pieces[piece].end; });
+  if (row_.empty()) fill_row();
+  at_ = 0;
+  block_ = UINT64_MAX;
+  for (const std::size_t piece : row_) block_ = std::min(block_, pieces[piece].begin);
+}
+
+void Schedule::fill_row() {
+  const auto pieces = ledger_.pieces();
+  for (; behind_ < pieces.size(); ++behind_) {
+    const Piece& piece = pieces[behind_];
+    if (!row_.empty() && piece.epoch != pieces[row_.front()].epoch) return;
+    if (piece.owner != rank_ || piece.begin == piece.end || piece.epoch >= ledger_.deal().epochs) continue;
+    row_.push_back(behind_);
   }
 }
 

@@ -26,10 +26,10 @@ class Schedule {
   [[nodiscard]] BatchRef padding() const noexcept;
 
   // Nothing is left to plan in the opened epochs, but the run is longer or others have something left.
-  [[nodiscard]] bool is_idle() const noexcept { return queue_.empty() && !is_at_end(); }
+  [[nodiscard]] bool is_idle() const noexcept { return row_.empty() && !is_at_end(); }
   // Nothing is left to plan for this rank, for all that is known of it.
   [[nodiscard]] bool is_exhausted() const noexcept;
-  // Epoch of the last batch planned.
+  // The latest epoch of which it planned a batch.
   [[nodiscard]] std::uint64_t frontier() const noexcept { return frontier_; }
   [[nodiscard]] const Ledger& ledger() const noexcept { return ledger_; }
 
@@ -42,22 +42,21 @@ class Schedule {
   void apply(std::span<const std::int64_t> planned, std::span<const RankWork> ranks, bool keep_epoch_order);
 
  private:
-  struct Next {
-    std::uint64_t epoch;
-    std::uint64_t batch;
-    std::size_t piece;
-  };
-
   [[nodiscard]] bool is_at_end() const noexcept;
-  [[nodiscard]] static bool later(const Next& a, const Next& b) noexcept;
-  void enqueue(std::size_t piece);
   void rebuild();
+  void begin_row();
+  void fill_row();
 
   const Order& order_;
   Ledger ledger_;
   std::uint32_t rank_;
   std::uint64_t frontier_ = 0;
-  std::vector<Next> queue_;  // a heap of the next batch of each own piece, the first one in front
+  // The own pieces of the oldest epoch that has any left, by shard. Its blocks are planned one after the other: of each
+  // block the pieces that begin with it, which is the ascending order of the batches.
+  std::vector<std::size_t> row_;
+  std::size_t at_ = 0;       // in row_
+  std::uint64_t block_ = 0;  // that is being planned
+  std::size_t behind_ = 0;   // pieces of the ledger before this are not in a later row
 };
 
 }  // namespace forebay

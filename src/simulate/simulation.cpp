@@ -67,6 +67,7 @@ class Job {
     for (RankModel& rank : ranks_) {
       outcome_.produced += rank.produced();
       outcome_.left += rank.depth();
+      outcome_.fresh_of.push_back(rank.fresh());
       rank.finish();
     }
     const auto served = static_cast<double>(outcome_.fresh + outcome_.reused);

@@ -41,7 +41,8 @@ struct Outcome {
   std::uint64_t uses_p50 = 0;
   std::uint64_t uses_p99 = 0;
   std::uint64_t uses_max = 0;
-  std::uint64_t longest_run = 0;  // steps in a row from one batch
+  std::uint64_t longest_run = 0;        // steps in a row from one batch
+  std::vector<std::uint64_t> fresh_of;  // [rank]: its part of `fresh`
 };
 
 // Runs the scenario with policies of `registry`, in virtual time: no thread, no clock, the same result every time.

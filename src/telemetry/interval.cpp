@@ -75,13 +75,15 @@ Snapshot::Snapshot(double now_s, const Gauges& gauges_now, const WorkerTotals& t
 
 void IntervalWindow::begin(const Snapshot& now) noexcept {
   start_ = now;
-  steps_ = timed_steps_ = fresh_ = fresh_samples_ = exhausted_ = 0;
-  wait_s_ = compute_s_ = 0;
+  steps_ = timed_steps_ = fresh_ = fresh_samples_ = exhausted_ = job_uses_max_ = census_waits_ = 0;
+  wait_s_ = compute_s_ = census_wait_s_ = 0;
 }
 
 void IntervalWindow::add(const StepRecord& record) noexcept {
   step_num_ = record.step;
   epoch_ = record.epoch;
+  job_fresh_samples_ = record.job_fresh_samples;
+  job_uses_max_ = std::max(job_uses_max_, record.job_uses);
   ++steps_;
   if (record.exhausted) ++exhausted_;
   if (record.served == Decision::fresh) {
@@ -92,6 +94,8 @@ void IntervalWindow::add(const StepRecord& record) noexcept {
     ++timed_steps_;
     wait_s_ += record.wait_s;
     compute_s_ += record.step_s;
+    census_waits_ += record.census_wait_s > 0 ? 1 : 0;
+    census_wait_s_ += record.census_wait_s;
   }
   started_ = true;
 }
@@ -113,6 +117,10 @@ Interval IntervalWindow::figures(const Snapshot& now) const noexcept {
   out.steps = steps_;
   out.fresh = fresh_;
   out.exhausted_steps = exhausted_;
+  out.job_fresh_samples = job_fresh_samples_;
+  out.job_uses_max = job_uses_max_;
+  out.census_waits = census_waits_;
+  out.census_wait_s = census_wait_s_;
   out.fresh_fraction = ratio(as_double(fresh_), as_double(steps_));
   if (free >= kShortestFree_s) out.lambda = produced / free;
   out.mu = ratio(as_double(timed_steps_), compute_s_);
@@ -132,30 +140,32 @@ void append_json(std::string& out, const StepRecord& record) {
   fmt::format_to(
       std::back_inserter(out),
       R"({{"step":{},"t_s":{:.9f},"epoch":{},"batch":{},"use_index":{},"decision":"{}","depth":{},"size":{},)"
-      R"("wait_s":{:.9f},"step_s":{:.9f},"padding":{},"adjacent":{},"exhausted":{},"produced":{},)"
-      R"("blocked_producer_s":{:.9f}}})"
+      R"("wait_s":{:.9f},"census_wait_s":{:.9f},"step_s":{:.9f},"padding":{},"adjacent":{},"exhausted":{},)"
+      R"("produced":{},"blocked_producer_s":{:.9f}}})"
       "\n",
       record.step, finite(record.t_s), record.epoch, record.batch, record.use_index, to_string(record.served),
-      record.depth, record.size, finite(record.wait_s), finite(record.step_s), record.padding, record.adjacent,
-      record.exhausted, record.produced, finite(record.blocked_s));
+      record.depth, record.size, finite(record.wait_s), finite(record.census_wait_s), finite(record.step_s),
+      record.padding, record.adjacent, record.exhausted, record.produced, finite(record.blocked_s));
 }
 
 void append_json(std::string& out, const Interval& interval, std::uint32_t capacity) {
-  fmt::format_to(
-      std::back_inserter(out),
-      R"({{"t_s":{:.6f},"interval_s":{:.6f},"step_num":{},"epoch":{},"queue_size":{},"capacity":{},)"
-      R"("mean_enqueue_rate":{:.6g},"mean_dequeue_rate":{:.6g},"mean_running_time":{},"steps":{},)"
-      R"("fresh":{},"reused":{},"fresh_fraction":{},"exhausted_steps":{},"lambda":{},"mu":{},"R":{},)"
-      R"("stall":{},"images_per_s":{:.6g},"blocked_producer_s":{:.6f},"bytes_read":{},"retries":{},"read_s":{:.6f},)"
-      R"("decode_s":{:.6f},"bad_samples":{},"dropped_records":{}}})"
-      "\n",
-      finite(interval.t_s), finite(interval.interval_s), interval.step_num, interval.epoch, interval.queue_size,
-      capacity, finite(interval.mean_enqueue_rate), finite(interval.mean_dequeue_rate),
-      json_number(interval.mean_running_time), interval.steps, interval.fresh, interval.steps - interval.fresh,
-      json_number(interval.fresh_fraction), interval.exhausted_steps, json_number(interval.lambda),
-      json_number(interval.mu), json_number(interval.r), json_number(interval.stall), finite(interval.images_per_s),
-      finite(interval.blocked_producer_s), interval.bytes_read, interval.retries, finite(interval.read_s),
-      finite(interval.decode_s), interval.bad_samples, interval.dropped_records);
+  fmt::format_to(std::back_inserter(out),
+                 R"({{"t_s":{:.6f},"interval_s":{:.6f},"step_num":{},"epoch":{},"queue_size":{},"capacity":{},)"
+                 R"("mean_enqueue_rate":{:.6g},"mean_dequeue_rate":{:.6g},"mean_running_time":{},"steps":{},)"
+                 R"("fresh":{},"reused":{},"fresh_fraction":{},"exhausted_steps":{},"lambda":{},"mu":{},"R":{},)"
+                 R"("stall":{},"census_waits":{},"census_wait_s":{:.6f},"job_fresh_samples":{},"job_uses_max":{},)"
+                 R"("images_per_s":{:.6g},"blocked_producer_s":{:.6f},"bytes_read":{},"retries":{},"read_s":{:.6f},)"
+                 R"("decode_s":{:.6f},"bad_samples":{},"dropped_records":{}}})"
+                 "\n",
+                 finite(interval.t_s), finite(interval.interval_s), interval.step_num, interval.epoch,
+                 interval.queue_size, capacity, finite(interval.mean_enqueue_rate), finite(interval.mean_dequeue_rate),
+                 json_number(interval.mean_running_time), interval.steps, interval.fresh,
+                 interval.steps - interval.fresh, json_number(interval.fresh_fraction), interval.exhausted_steps,
+                 json_number(interval.lambda), json_number(interval.mu), json_number(interval.r),
+                 json_number(interval.stall), interval.census_waits, finite(interval.census_wait_s),
+                 interval.job_fresh_samples, interval.job_uses_max, finite(interval.images_per_s),
+                 finite(interval.blocked_producer_s), interval.bytes_read, interval.retries, finite(interval.read_s),
+                 finite(interval.decode_s), interval.bad_samples, interval.dropped_records);
 }
 
 std::string interval_line(const Interval& interval, std::uint32_t capacity) {

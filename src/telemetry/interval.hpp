@@ -45,6 +45,10 @@ struct Interval {
   std::uint64_t steps = 0;
   std::uint64_t fresh = 0;
   std::uint64_t exhausted_steps = 0;
+  std::uint64_t job_fresh_samples = 0;   // of all ranks, since the run began
+  std::uint64_t job_uses_max = 0;        // the most of one batch by any rank
+  std::uint64_t census_waits = 0;        // steps whose census was not complete at once
+  double census_wait_s = 0;              // until it was
   std::optional<double> fresh_fraction;  // fresh / steps
   std::optional<double> lambda;          // batches published / (length - blocked_producer_s)
   std::optional<double> mu;              // steps / time of the trainer's compute
@@ -83,6 +87,10 @@ class IntervalWindow {
   std::uint64_t exhausted_ = 0;
   double wait_s_ = 0;
   double compute_s_ = 0;
+  std::uint64_t job_fresh_samples_ = 0;
+  std::uint64_t job_uses_max_ = 0;
+  std::uint64_t census_waits_ = 0;
+  double census_wait_s_ = 0;
 };
 
 // Append one line of JSON, newline included. Keys: docs/telemetry.md.

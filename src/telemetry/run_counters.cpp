@@ -38,6 +38,8 @@ void RunCounters::step(const StepRecord& record) noexcept {
     ++compute_times_;
     compute_s_ += record.step_s;
     stall_s_ += record.wait_s;
+    census_waits_ += record.census_wait_s > 0 ? 1 : 0;
+    census_wait_s_ += record.census_wait_s;
     if (now.batches > last_.batches) last_ = now;
   }
   ++steps_;
@@ -81,6 +83,8 @@ Summary RunCounters::summary(const RunFacts& facts, std::span<const std::uint64_
   out.produce_rate = produce_rate(facts.startup_s);
   out.consume_rate = ratio(as_double(compute_times_), compute_s_);
   out.blocked_s = facts.blocked_s;
+  out.census_waits = census_waits_;
+  out.census_wait_s = census_wait_s_;
   out.exhausted_steps = exhausted_;
   out.uses_p50 = uses.percentile(0.50);
   out.uses_p99 = uses.percentile(0.99);

@@ -87,6 +87,8 @@ class RunCounters {
   std::uint64_t compute_times_ = 0;
   double compute_s_ = 0;
   double stall_s_ = 0;
+  std::uint64_t census_waits_ = 0;
+  double census_wait_s_ = 0;
   Produced first_;
   Produced last_;
 };

@@ -16,14 +16,17 @@ struct StepRecord {
   double t_s = 0;               // when next() returned, counted from its first return; 0 for the first step
   double wait_s = 0;            // inside next(); the first step's is the wait for the first batch
   double step_s = 0;           // between the previous return and this call, the trainer's compute; 0 for the first step
+  double census_wait_s = 0;    // of wait_s, until the census was complete; 0 when it was
   std::uint64_t produced = 0;  // batches published so far
   double blocked_s = 0;        // so far, producer blocked by a full ring
-  std::uint32_t size = 0;      // samples in the batch
-  std::uint32_t depth = 0;     // ready batches found on entry
-  Decision served = Decision::fresh;  // fresh or reuse
-  bool padding = false;               // served only so that every rank makes the same number of steps; never fresh
-  bool adjacent = false;              // the same batch as the step before
-  bool exhausted = false;             // depth was 0 on entry
+  std::uint64_t job_fresh_samples = 0;  // as Lease::job_fresh_samples()
+  std::uint64_t job_uses = 0;           // of the batch that any rank had served most often `mpi.lag` steps before
+  std::uint32_t size = 0;               // samples in the batch
+  std::uint32_t depth = 0;              // ready batches found on entry
+  Decision served = Decision::fresh;    // fresh or reuse
+  bool padding = false;                 // served only so that every rank makes the same number of steps; never fresh
+  bool adjacent = false;                // the same batch as the step before
+  bool exhausted = false;               // depth was 0 on entry
 };
 
 static_assert(std::is_trivially_copyable_v<StepRecord>);

@@ -28,6 +28,8 @@ void for_each_field(SummaryType& summary, Visit&& visit) {
   visit("produce_rate", summary.produce_rate);
   visit("consume_rate", summary.consume_rate);
   visit("blocked_s", summary.blocked_s);
+  visit("census_waits", summary.census_waits);
+  visit("census_wait_s", summary.census_wait_s);
   visit("exhausted_steps", summary.exhausted_steps);
   visit("uses_p50", summary.uses_p50);
   visit("uses_p99", summary.uses_p99);
@@ -78,6 +80,8 @@ Summary combine(std::span<const Summary> ranks) {
     out.produce_rate += rank.produce_rate;
     out.consume_rate += rank.consume_rate;
     out.blocked_s += rank.blocked_s;
+    out.census_waits += rank.census_waits;
+    out.census_wait_s += rank.census_wait_s;
     out.exhausted_steps += rank.exhausted_steps;
     out.uses_p50 = std::max(out.uses_p50, rank.uses_p50);
     out.uses_p99 = std::max(out.uses_p99, rank.uses_p99);
@@ -94,7 +98,8 @@ Summary combine(std::span<const Summary> ranks) {
   out.au = ratio(out.compute_s, out.wall_s);
   out.fresh_au = out.au * out.fresh_fraction;
   const auto count = static_cast<double>(ranks.size());
-  for (double* mean : {&out.startup_s, &out.wall_s, &out.compute_s, &out.stall_s, &out.blocked_s, &out.consume_rate}) {
+  for (double* mean : {&out.startup_s, &out.wall_s, &out.compute_s, &out.stall_s, &out.blocked_s, &out.census_wait_s,
+                       &out.consume_rate}) {
     *mean /= count;
   }
   return out;

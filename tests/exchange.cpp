@@ -1,0 +1,255 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <random>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include <forebay/order.hpp>
+#include <forebay/random.hpp>
+
+#include "fake_job.hpp"
+#include "feeder/exchange.hpp"
+#include "shards/schedule.hpp"
+
+namespace forebay {
+namespace {
+
+using testing::FakeJob;
+using Batch = std::pair<std::uint64_t, std::uint64_t>;  // epoch, number
+
+// What a job is, and how its ranks behave.
+struct Shape {
+  std::uint64_t batches = 100;
+  std::uint32_t shards = 16;
+  std::uint64_t epochs = 2;
+  std::size_t lag = 2;
+  std::uint64_t capacity = 4;
+  bool keep_epoch_order = false;
+};
+
+// Where a job was stopped.
+struct Rest {
+  std::uint64_t completed = 0;
+  std::uint64_t opened = 0;
+  std::vector<Piece> left;
+};
+
+// One rank as its feeder makes it, without anything that produces: each step it serves a batch with its own
+// probability.
+struct Rank {
+  Rank(const Order& order, Ledger ledger, std::uint32_t number, FakeJob& job, const Shape& shape)
+      : schedule(order, std::move(ledger), number),
+        exchange(job.rank(number), schedule, 0, shape.lag, shape.keep_epoch_order),
+        ahead(shape.capacity + shape.lag + 1) {
+    plan_ahead();
+  }
+
+  void plan_ahead() {
+    while (!exchange.is_open() && plan.size() < ahead) {
+      const std::optional<BatchRef> batch = schedule.next();
+      if (!batch) return;
+      plan.push_back(*batch);
+    }
+  }
+
+  Schedule schedule;
+  Exchange exchange;
+  std::uint64_t ahead;
+  std::deque<BatchRef> plan;
+  std::map<std::uint64_t, std::uint64_t> served;  // by epoch
+  RankCount count;
+  double pace = 1;
+};
+
+// A job without threads: all ranks make step k before any makes step k + 1.
+class Drive {
+ public:
+  Drive(const Shape& shape, const Order& order, std::uint32_t ranks, const Rest* rest, std::uint32_t ranks_before)
+      : shape_(shape), job_(ranks) {
+    const Deal deal{.batches = order.batches(), .shards = shape.shards, .ranks = ranks, .epochs = shape.epochs};
+    const Ledger ledger =
+        rest == nullptr ? Ledger(deal) : Ledger(deal, rest->completed, rest->opened, rest->left, ranks_before);
+    completed_ = ledger.completed();
+    for (std::uint32_t r = 0; r < ranks; ++r) ranks_.push_back(std::make_unique<Rank>(order, ledger, r, job_, shape));
+  }
+
+  [[nodiscard]] Rank& rank(std::uint32_t r) { return *ranks_[r]; }
+  [[nodiscard]] bool is_done() const { return completed_ >= shape_.epochs; }
+
+  // `serve(rank, batch)` is told of each batch that is served fresh.
+  template <typename Serve>
+  void step(Random& random, Serve&& serve) {
+    const Said heard = said_.size() > shape_.lag ? said_[said_.size() - shape_.lag] : Said{};
+    if (heard.epoch == completed_ && heard.to_serve == static_cast<std::uint64_t>(heard.tally.served)) ++completed_;
+    said_.push_back(say());
+    for (std::uint32_t r = 0; r < ranks_.size(); ++r) {
+      Rank& rank = *ranks_[r];
+      rank.count.backlog = rank.plan.size();
+      if (rank.exchange.step(&heard.tally, completed_, rank.count)) rank.plan_ahead();
+      const bool must_pad = rank.plan.empty() || (shape_.keep_epoch_order && rank.plan.front().epoch > completed_);
+      if (must_pad) continue;
+      ++rank.count.offered;
+      if (static_cast<double>(random.below(1'000'000)) >= rank.pace * 1e6) continue;
+      const BatchRef batch = rank.plan.front();
+      rank.plan.pop_front();
+      ++rank.count.fresh;
+      ++rank.served[batch.epoch];
+      rank.plan_ahead();
+      serve(r, batch);
+    }
+  }
+
+  [[nodiscard]] bool ledgers_agree() const {
+    const auto alike = [&](const auto& other) {
+      const Ledger& a = ranks_[0]->schedule.ledger();
+      const Ledger& b = other->schedule.ledger();
+      return a.completed() == b.completed() && a.opened() == b.opened() &&
+             std::ranges::equal(a.pieces(), b.pieces(), [](const Piece& x, const Piece& y) {
+               return x.epoch == y.epoch && x.shard == y.shard && x.end == y.end && x.owner == y.owner;
+             });
+    };
+    return std::ranges::all_of(ranks_, alike);
+  }
+
+  [[nodiscard]] Rest rest() const {
+    Rest rest{.completed = completed_, .opened = ranks_[0]->schedule.ledger().opened(), .left = {}};
+    for (std::uint32_t r = 0; r < ranks_.size(); ++r) {
+      for (const Piece& piece : ranks_[r]->schedule.ledger().pieces()) {
+        if (piece.owner == r && piece.epoch >= completed_) rest.left.push_back(piece);
+      }
+      for (const BatchRef& batch : ranks_[r]->plan) {
+        const std::uint64_t block = batch.batch / shape_.shards;
+        const auto shard = static_cast<std::uint32_t>(batch.batch % shape_.shards);
+        rest.left.push_back({batch.epoch, block, block + 1, shard, r});
+      }
+    }
+    tidy(rest.left);
+    return rest;
+  }
+
+ private:
+  struct Said {
+    Tally tally;
+    std::uint64_t epoch = UINT64_MAX;
+    std::uint64_t to_serve = 0;
+  };
+
+  [[nodiscard]] Said say() const {
+    Said said{.tally = {}, .epoch = completed_, .to_serve = ranks_[0]->schedule.ledger().to_serve(completed_)};
+    for (const auto& rank : ranks_) {
+      const auto served = rank->served.find(completed_);
+      said.tally.served += served == rank->served.end() ? 0 : static_cast<std::int64_t>(served->second);
+      said.tally.idle += rank->schedule.is_idle() ? 1 : 0;
+    }
+    return said;
+  }
+
+  Shape shape_;
+  FakeJob job_;
+  std::uint64_t completed_ = 0;
+  std::vector<std::unique_ptr<Rank>> ranks_;
+  std::vector<Said> said_;  // by step
+};
+
+Order order_of(std::uint64_t batches) {
+  return Order(OrderOptions{.samples = batches, .batch_size = 1, .shuffle = false});
+}
+
+TEST_CASE("each batch is served once per epoch, whatever the paces, the stops and the numbers of ranks") {
+  const std::uint64_t seed = std::random_device{}();
+  MESSAGE("seed " << seed);
+  Random random(seed);
+  std::uint64_t moved = 0;
+  for (int number = 0; number < 300; ++number) {
+    CAPTURE(number);
+    Shape shape{.batches = 1 + random.below(number % 3 == 0 ? 20 : 2000),
+                .shards = static_cast<std::uint32_t>(8 + random.below(number % 2 == 0 ? 8 : 1200)),
+                .epochs = 1 + random.below(4),
+                .lag = 1 + random.below(3),
+                .capacity = 1 + random.below(12),
+                .keep_epoch_order = random.below(2) == 0};
+    const Order order = order_of(shape.batches);
+    std::set<Batch> served;
+    bool once = true;
+    bool agree = true;
+    std::optional<Rest> rest;
+    std::uint32_t ranks_before = 0;
+    bool is_done = false;
+    for (int part = 0; part < 6 && !is_done; ++part) {
+      const auto ranks = static_cast<std::uint32_t>(1 + random.below(7));
+      Drive drive(shape, order, ranks, rest ? &*rest : nullptr, ranks_before);
+      for (std::uint32_t r = 0; r < ranks; ++r) {
+        drive.rank(r).pace = random.below(3) == 0 ? 0.02 + 0.1 * static_cast<double>(random.below(10)) / 10 : 1.0;
+      }
+      const std::uint64_t most = part == 5 ? 2'000'000 : random.below(2000);
+      for (std::uint64_t step = 0; step < most && !drive.is_done(); ++step) {
+        drive.step(random, [&](std::uint32_t rank, const BatchRef& batch) {
+          once = once && served.insert({batch.epoch, batch.batch}).second && batch.epoch < shape.epochs;
+          if (batch.batch % shape.shards % ranks != rank) ++moved;
+        });
+        agree = agree && drive.ledgers_agree();
+      }
+      is_done = drive.is_done();
+      rest = drive.rest();
+      ranks_before = ranks;
+      // What is left and what was served are the whole of the opened epochs.
+      std::uint64_t left = 0;
+      for (const Piece& piece : rest->left) left += piece.end - piece.begin;
+      CHECK(left + served.size() == rest->opened * shape.batches);
+    }
+    CHECK(once);
+    CHECK(agree);
+    CHECK(is_done);
+    CHECK(served.size() == shape.epochs * shape.batches);
+  }
+  CHECK(moved > 1000);
+}
+
+TEST_CASE("ranks of one pace hand over nothing") {
+  Shape shape{.batches = 5000, .shards = 1024, .epochs = 3, .capacity = 16};
+  const Order order = order_of(shape.batches);
+  Random random(3);
+  for (const double pace : {1.0, 0.3}) {
+    Drive drive(shape, order, 4, nullptr, 0);
+    for (std::uint32_t r = 0; r < 4; ++r) drive.rank(r).pace = pace;
+    std::uint64_t moved = 0;
+    std::uint64_t steps = 0;
+    for (; !drive.is_done() && steps < 100'000; ++steps) {
+      drive.step(random, [&](std::uint32_t rank, const BatchRef& batch) {
+        if (batch.batch % shape.shards % 4 != rank) ++moved;
+      });
+    }
+    CHECK(drive.is_done());
+    // Chance makes a rank fall behind by a few batches in the end, and only then.
+    CHECK(moved <= (pace == 1.0 ? 0 : 400));
+  }
+}
+
+TEST_CASE("one slow rank costs the others nothing: an epoch takes the time of all ranks' pace together") {
+  Shape shape{.batches = 8000, .shards = 1024, .epochs = 3, .capacity = 16};
+  const Order order = order_of(shape.batches);
+  Random random(5);
+  Drive drive(shape, order, 8, nullptr, 0);
+  drive.rank(3).pace = 0.05;
+  std::uint64_t steps = 0;
+  std::uint64_t idle = 0;
+  for (; !drive.is_done() && steps < 100'000; ++steps) {
+    std::uint64_t served = 0;
+    drive.step(random, [&](std::uint32_t rank, const BatchRef&) { served += rank != 3 ? 1 : 0; });
+    if (served < 7) ++idle;
+  }
+  // 24,000 batches at 7.05 per step, and then the last batches that the slow rank had planned.
+  CHECK(steps >= 3404);
+  CHECK(steps <= 3404 + 2 * 19 * 20);
+  CHECK(idle <= 2 * 19 * 20);
+}
+
+}  // namespace
+}  // namespace forebay
