@@ -23,7 +23,7 @@ bool has_sample(Activity activity) {
          activity == Activity::waiting_budget;
 }
 
-std::string seconds(std::int64_t ns) {
+std::string in_seconds(std::int64_t ns) {
   std::array<char, 32> text{};
   std::snprintf(text.data(), text.size(), "%.1f s", static_cast<double>(ns) * 1e-9);
   return text.data();
@@ -49,7 +49,7 @@ void WorkerReport::add(std::string_view kind, std::span<const WorkerStatus> stat
     if (count == 0) continue;
     if (!text_.empty()) text_ += "; ";
     text_ += std::to_string(count) + " " + std::string(kind) + (count > 1 ? "s " : " ") +
-             std::string(kWords[activity]) + " (longest " + seconds(longest_ns);
+             std::string(kWords[activity]) + " (longest " + in_seconds(longest_ns);
     if (has_sample(static_cast<Activity>(activity)) && sample < dataset_.size()) text_ += ": " + dataset_.name(sample);
     text_ += ")";
   }

@@ -26,9 +26,9 @@ auto order_of(const Piece& piece) noexcept { return std::tuple(piece.epoch, piec
 
 // The shards that have a block, in the order in which `left` goes through them in each epoch: those dealt to rank 0
 // ascending, then those of rank 1, ... So begins that are equal because one rank served them stand side by side.
-class Deal {
+class DealOrder {
  public:
-  explicit Deal(const JobState& state) noexcept
+  explicit DealOrder(const JobState& state) noexcept
       : ranks_(state.ranks),
         shards_(std::min<std::uint64_t>(state.batches, state.virtual_shards)),
         each_(shards_ / ranks_),
@@ -112,7 +112,7 @@ Run run_in(const StateJson& json, std::size_t index) {
 
 void decode_dealt(const JobState& state, const StateJson& left, std::vector<Piece>& out) {
   if (!left.is_array()) throw Error("left is not a list");
-  const Deal deal(state);
+  const DealOrder deal(state);
   const std::uint64_t places = (state.opened - state.epochs) * deal.shards();
   std::uint64_t next = 0;
   for (std::size_t i = 0; i < left.size(); ++i) {
@@ -211,7 +211,7 @@ std::string impossible_pieces(const JobState& state) {
 }
 
 CodedPieces encode(const JobState& state) {
-  const Deal deal(state);
+  const DealOrder deal(state);
   std::vector<Dealt> dealt;
   CodedPieces out{.left = {}, .moved = StateJson::array()};
   for (const Piece& piece : state.left) {

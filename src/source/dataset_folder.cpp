@@ -37,7 +37,7 @@ void report_folders(const std::string& root, const std::vector<std::string>& fol
   }
 }
 
-void report_others(const std::string& root, const Scan& scan, SkipLog& skipped) {
+void report_strays(const std::string& root, const Scan& scan, SkipLog& skipped) {
   for (const auto& [path, reason, bad] : scan.unusable) {
     bad ? skipped.add_bad(join_path(root, path), reason) : skipped.add_note(join_path(root, path), reason);
   }
@@ -69,7 +69,7 @@ std::unique_ptr<Dataset> build_folder(const BuildContext& context, const std::st
     table.label.push_back(label);
   }
   report_folders(root, folders, tally, classes, skipped);
-  report_others(root, scan, skipped);
+  report_strays(root, scan, skipped);
   if (table.file.empty()) {
     throw path_error(context.options, "found " + std::to_string(scan.images.size()) +
                                           " images (.jpg, .jpeg, .jpe) and " + std::to_string(folders.size()) +

@@ -8,6 +8,8 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include "ratio.hpp"
+
 namespace forebay {
 namespace {
 
@@ -18,10 +20,8 @@ double seconds(const std::atomic<std::uint64_t>& nanoseconds) noexcept {
   return static_cast<double>(nanoseconds.load(std::memory_order_relaxed)) * 1e-9;
 }
 
-double as_double(std::uint64_t count) noexcept { return static_cast<double>(count); }
-
 // count / time, nothing when there was no time.
-std::optional<double> ratio(double count, double time) noexcept {
+std::optional<double> rate(double count, double time) noexcept {
   return time > 0 ? std::optional(count / time) : std::nullopt;
 }
 
@@ -111,9 +111,9 @@ Interval IntervalWindow::figures(const Snapshot& now) const noexcept {
   out.step_num = step_num_;
   out.epoch = epoch_;
   out.queue_size = now.gauges.depth;
-  out.mean_enqueue_rate = ratio(produced, length).value_or(0);
-  out.mean_dequeue_rate = ratio(as_double(fresh_), length).value_or(0);
-  out.mean_running_time = ratio(wait_s_ + compute_s_, as_double(timed_steps_));
+  out.mean_enqueue_rate = rate(produced, length).value_or(0);
+  out.mean_dequeue_rate = rate(as_double(fresh_), length).value_or(0);
+  out.mean_running_time = rate(wait_s_ + compute_s_, as_double(timed_steps_));
   out.steps = steps_;
   out.fresh = fresh_;
   out.exhausted_steps = exhausted_;
@@ -121,12 +121,12 @@ Interval IntervalWindow::figures(const Snapshot& now) const noexcept {
   out.job_uses_max = job_uses_max_;
   out.census_waits = census_waits_;
   out.census_wait_s = census_wait_s_;
-  out.fresh_fraction = ratio(as_double(fresh_), as_double(steps_));
+  out.fresh_fraction = rate(as_double(fresh_), as_double(steps_));
   if (free >= kShortestFree_s) out.lambda = produced / free;
-  out.mu = ratio(as_double(timed_steps_), compute_s_);
-  if (out.mu && out.lambda) out.r = ratio(*out.mu, *out.lambda);
-  out.stall = ratio(wait_s_, wait_s_ + compute_s_);
-  out.images_per_s = ratio(as_double(fresh_samples_), length).value_or(0);
+  out.mu = rate(as_double(timed_steps_), compute_s_);
+  if (out.mu && out.lambda) out.r = rate(*out.mu, *out.lambda);
+  out.stall = rate(wait_s_, wait_s_ + compute_s_);
+  out.images_per_s = rate(as_double(fresh_samples_), length).value_or(0);
   out.blocked_producer_s = blocked;
   out.bytes_read = now.bytes_read - start_.bytes_read;
   out.retries = now.retries - start_.retries;

@@ -3,14 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ratio.hpp"
+
 namespace forebay {
-namespace {
-
-double ratio(double part, double whole) noexcept { return whole > 0 ? part / whole : 0; }
-
-double as_double(std::uint64_t count) noexcept { return static_cast<double>(count); }
-
-}  // namespace
 
 void UsesHistogram::add(std::uint64_t uses) noexcept {
   if (uses == 0) return;

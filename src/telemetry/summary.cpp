@@ -6,6 +6,8 @@
 #include <forebay/error.hpp>
 #include <nlohmann/json.hpp>
 
+#include "ratio.hpp"
+
 namespace forebay {
 namespace {
 
@@ -58,8 +60,6 @@ void read_field(const Json& object, std::string_view key, std::uint64_t& field) 
   if (!value.is_number_unsigned()) throw Error("summary: \"" + std::string(key) + "\" is not a count: " + value.dump());
   field = value.get<std::uint64_t>();
 }
-
-double ratio(double part, double whole) noexcept { return whole > 0 ? part / whole : 0; }
 
 }  // namespace
 
