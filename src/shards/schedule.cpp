@@ -27,6 +27,11 @@ std::optional<BatchRef> Schedule::next() {
   return order_.batch(next.epoch, next.batch);
 }
 
+std::optional<std::uint64_t> Schedule::upcoming() const noexcept {
+  if (queue_.empty()) return std::nullopt;
+  return queue_.front().epoch;
+}
+
 BatchRef Schedule::padding() const noexcept {
   BatchRef batch = order_.batch(ledger_.completed(), rank_ % order_.batches());
   batch.padding = true;
