@@ -133,8 +133,13 @@ void Feeder::Impl::start_production() {
   // Ranks that hand batches over plan alike however long the run is, so that a shorter one repeats the same.
   const auto steps = static_cast<std::uint64_t>(options_.run.steps);
   turns_left_ = steps == 0 || hands_over() ? UINT64_MAX : steps - std::min(steps, first_step());
+  // A rank that went on where it has nothing left of the epoch in which the others are, and waits for them, gets a
+  // batch to pad with: it has no resident one yet.
+  if (options_.mpi.epoch_end == EpochEnd::reuse && schedule_->upcoming() > schedule_->ledger().completed()) {
+    pipeline_->plan(schedule_->padding());
+  }
   plan_ahead();
-  // A rank without a batch of its own gets one to pad with.
+  // So does a rank without a batch of its own.
   if (pipeline_->ring().planned() == 0 && !options_.run.eval) pipeline_->plan(schedule_->padding());
   pipeline_->ring().settle();
   residents_ = std::make_unique<Residents>(*store_, pipeline_->ring(), queue, options_.policy.pick,

@@ -25,6 +25,11 @@ std::optional<BatchRef> Schedule::next() {
   return batch;
 }
 
+std::optional<std::uint64_t> Schedule::upcoming() const noexcept {
+  if (queue_.empty()) return std::nullopt;
+  return queue_.front().epoch;
+}
+
 BatchRef Schedule::padding() const noexcept {
   BatchRef batch = order_.batch(ledger_.completed(), rank_ % order_.batches());
   batch.padding = true;

@@ -22,6 +22,8 @@ class Schedule {
 
   // Plans this rank's next batch; nothing when it has none left in the opened epochs of the run.
   [[nodiscard]] std::optional<BatchRef> next();
+  // Epoch of the batch that next() would plan.
+  [[nodiscard]] std::optional<std::uint64_t> upcoming() const noexcept;
   // A batch to pad with for a rank that has none: another rank's, never to be served fresh.
   [[nodiscard]] BatchRef padding() const noexcept;
 
