@@ -13,6 +13,8 @@
 
 #include <forebay/error.hpp>
 
+#include "telemetry/json_lines_file.hpp"
+
 namespace forebay {
 
 std::uint64_t batch_hash(const Lease& batch) {
@@ -28,6 +30,7 @@ IdLog::IdLog(const std::filesystem::path& dir, std::uint32_t rank, bool goes_on)
     : file_(dir / ("ids." + std::to_string(rank) + ".jsonl")) {
   std::error_code error;
   std::filesystem::create_directories(dir, error);
+  if (goes_on) end_last_line(file_);
   out_.open(file_, goes_on ? std::ios::app : std::ios::trunc);
   if (!out_) throw ConfigError("--log-ids: cannot write " + file_.string() + ": " + std::strerror(errno));
 }

@@ -81,6 +81,7 @@ class Feeder::Impl {
   // Construction, in order.
   void agree_on_options();
   void open_saved_state(std::optional<SavedState> given);
+  void refuse_in_evaluation(const std::string& source) const;
   void agree_on_policy();
   void open_dataset_and_order();
   void make_schedule();

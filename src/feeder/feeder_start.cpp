@@ -191,12 +191,14 @@ void Feeder::Impl::end_if_stopped_at_start() {
 void Feeder::Impl::begin() {
   together(*communicator_, [this] {
     const std::uint32_t rank = communicator_->rank();
-    if (!resumed_) clear_run_directory(options_.telemetry.dir, rank, communicator_->size());
+    // A job that was stopped before its first step has put nothing here.
+    const bool goes_on = first_step() > 0;
+    if (!goes_on) clear_run_directory(options_.telemetry.dir, rank, communicator_->size());
     quarantine_->begin();
     TelemetrySetup telemetry{.options = options_.telemetry,
                              .rank = rank,
                              .capacity = static_cast<std::uint32_t>(options_.queue.capacity),
-                             .goes_on = resumed_.has_value()};
+                             .goes_on = goes_on};
     if (is_recorded(options_)) {
       telemetry.recording = recording_header(options_, *dataset_, rank, communicator_->size(), first_step());
     }

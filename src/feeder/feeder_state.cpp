@@ -8,19 +8,22 @@
 #include "feeder_impl.hpp"
 #include "resume.hpp"
 #include "shards/state_file.hpp"
+#include "together.hpp"
 
 namespace forebay {
 
 void Feeder::Impl::open_saved_state(std::optional<SavedState> given) {
   if (!given) given = saved_in(parts_.resume);
   if (!given) return;
-  if (options_.run.eval) {
-    throw ConfigError(given->source +
-                      ": an evaluation begins at the beginning (run.eval = true); it cannot go on from " +
-                      "a saved state");
-  }
+  refuse_in_evaluation(given->source);
   resumed_ = parse_state(given->text, given->source);
   resumed_from_ = std::move(given->source);
+}
+
+void Feeder::Impl::refuse_in_evaluation(const std::string& source) const {
+  if (!options_.run.eval) return;
+  throw ConfigError(source + ": an evaluation begins at the beginning (run.eval = true); it cannot go on from " +
+                    "a saved state");
 }
 
 void Feeder::Impl::make_schedule() {
@@ -101,9 +104,14 @@ void Feeder::Impl::save(const std::filesystem::path& file) {
 
 std::unique_ptr<Feeder::Impl> Feeder::Impl::resumed(SavedState saved) {
   if (step_ > 0 || closed_) throw Error("restore() comes before the first next()");
-  // Refused while this feeder can still be used as it is.
-  require_same_job(parse_state(saved.text, saved.source),
-                   state_of(options_, *dataset_, order_->batches(), communicator_->size()), saved.source);
+  // Whatever the other feeder would refuse is refused here, while this one can still be used as it is.
+  refuse_in_evaluation(saved.source);
+  const JobState state = parse_state(saved.text, saved.source);
+  require_same_job(state, state_of(options_, *dataset_, order_->batches(), communicator_->size()), saved.source);
+  together(*communicator_, [&] {
+    if (!is_replay(options_)) return;
+    ReplayedRun(options_, communicator_->rank(), communicator_->size(), state.steps).require_dataset(*dataset_);
+  });
   std::unique_ptr<Communicator> again = communicator_->duplicate();
   Parts parts = parts_;
   parts.dataset = dataset_;

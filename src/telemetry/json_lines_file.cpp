@@ -1,6 +1,7 @@
 #include "json_lines_file.hpp"
 
 #include <atomic>
+#include <fstream>
 #include <string>
 #include <system_error>
 
@@ -11,6 +12,16 @@
 #include "text.hpp"
 
 namespace forebay {
+
+void end_last_line(const std::filesystem::path& file) noexcept {
+  try {
+    std::fstream in_out(file, std::ios::in | std::ios::out | std::ios::binary);
+    if (!in_out.seekg(-1, std::ios::end) || in_out.peek() == '\n') return;
+    in_out.seekp(0, std::ios::end);
+    in_out.put('\n');
+  } catch (...) {  // NOLINT(bugprone-empty-catch): opening the file is what tells of trouble
+  }
+}
 
 struct JsonLinesFile::Impl {
   Impl(std::filesystem::path file, ConsoleLog& to, Mode mode)
@@ -38,6 +49,7 @@ struct JsonLinesFile::Impl {
 };
 
 JsonLinesFile::JsonLinesFile(const std::filesystem::path& path, ConsoleLog& console, Mode mode) {
+  if (mode == Mode::append) end_last_line(path);
   try {
     impl_ = std::make_unique<Impl>(path, console, mode);
   } catch (const spdlog::spdlog_ex& e) {

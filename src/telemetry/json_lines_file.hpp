@@ -9,6 +9,10 @@
 
 namespace forebay {
 
+// Ends the last line of a file that is to be added to, where a killed process left it without its end: what is added
+// then begins a line of its own. Does nothing when there is no such file, or when it cannot be written.
+void end_last_line(const std::filesystem::path& file) noexcept;
+
 // A file of JSON lines. Trouble while writing (no space, I/O error, file removed) never throws: it is told to the
 // console once, and the lines it may have cost are counted. Writing goes on, so a disk that recovers is used again;
 // the line at which it failed may then be cut short. One thread at a time, lost() aside.
