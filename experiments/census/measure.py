@@ -49,6 +49,7 @@ def percentile(values, share):
 def figures(run):
     waited = [wait for wait in run.waits_ns if wait > 0]
     return {"p50": percentile(run.next_ns, 0.5), "p99": percentile(run.next_ns, 0.99),
+            "p999": percentile(run.next_ns, 0.999),
             "complete": 1 - len(waited) / len(run.waits_ns),
             "soon": sum(wait <= SOON_NS for wait in run.waits_ns) / len(run.waits_ns),
             "waited_p50": percentile(waited, 0.5), "waited_p99": percentile(waited, 0.99),
@@ -100,13 +101,13 @@ def spread(values, digits=0):
 def print_tables(rounds):
     print("\nnext(), us: without the census, and what the census adds (within each round)")
     print(f"{HEAD} {'without: p50':<22} {'p99':<24} {'added to p50':<22} "
-          "added to p99")
+          f"{'added to p99':<28} added to p99.9")
     for job in JOBS:
         solo, census = both(rounds, job)
         cells = [spread([s[key] / 1000 for s in solo], 1) for key in ("p50", "p99")]
-        cells += [spread([(c[key] - s[key]) / 1000 for c, s in zip(census, solo)], 1) for key in ("p50", "p99")]
+        cells += [spread([(c[key] - s[key]) / 1000 for c, s in zip(census, solo)], 1) for key in ("p50", "p99", "p999")]
         print(f"{label(job)} {cells[0]:<22} {cells[1]:<24} {cells[2]:<22} "
-              f"{cells[3]}")
+              f"{cells[3]:<28} {cells[4]}")
     print("\nwas the census complete when it was needed? waits, us, of the steps at which it was not")
     print(f"{HEAD} {'complete, %':<22} {'within 10 us, %':<22} {'wait p50':<22} "
           f"{'wait p99':<26} {'mean, all steps':<22} {'step, ms: without':>17} {'with':>5}")

@@ -106,7 +106,7 @@ def figures(summary):
     return {"step_ms": 1000 * statistics.mean(rank["wall_s"] / rank["steps"] for rank in ranks),
             "others": statistics.mean(rank["fresh_fraction"] for rank in ranks[:-1]),
             "least": min(rank["fresh_fraction"] for rank in ranks[:-1]), "last": ranks[-1]["fresh_fraction"],
-            "stall": max(rank["stall_s"] / rank["wall_s"] for rank in ranks),
+            "epochs": summary["epochs"], "stall": max(rank["stall_s"] / rank["wall_s"] for rank in ranks),
             "R": [1000 / STEP_MS / rank["produce_rate"] for rank in ranks]}
 
 
@@ -132,14 +132,15 @@ def print_measured(rounds):
     ratios = [statistics.median(r["adaptive", True]["R"][rank] for r in rounds) for rank in range(RANKS)]
     print(f"\nmeasured, {RANKS} ranks; R of the ranks as delivered: {', '.join(f'{ratio:.2f}' for ratio in ratios)}")
     print(f"{'':<9} {'':<11} {'step, ms':<28} {'fresh %, others':<26} {'fresh %, last':<26} {'worst stall, %':<22} "
-          "change of step time, %")
+          f"{'epochs':<7} change of step time, %")
     for name in RUNS:
         for throttled in (False, True):
             of = [r[name, throttled] for r in rounds]
             change = [100 * (r[name, True]["step_ms"] / r[name, False]["step_ms"] - 1) for r in rounds]
             print(f"{name:<9} {'throttled' if throttled else '':<11} {spread([f['step_ms'] for f in of]):<28} "
                   f"{spread([f['others'] for f in of], 100):<26} {spread([f['last'] for f in of], 100):<26} "
-                  f"{spread([f['stall'] for f in of], 100):<22} {spread(change) if throttled else ''}".rstrip())
+                  f"{spread([f['stall'] for f in of], 100):<22} {statistics.median(f['epochs'] for f in of):<7} "
+                  f"{spread(change) if throttled else ''}".rstrip())
 
 
 def print_predicted(bench, steps, ranks, source, rows):
@@ -177,20 +178,20 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("forebay", help="the command")
     parser.add_argument("--mpiexec", default="mpirun")
-    parser.add_argument("--quick", action="store_true", help="one minute: one round")
-    parser.add_argument("--repeats", type=int, help="default: 5; with --quick 1")
+    parser.add_argument("--quick", action="store_true", help="two minutes: one round")
+    parser.add_argument("--repeats", type=int, help="default: 3; with --quick 1")
     parser.add_argument("--json", metavar="FILE", help="write every figure of every round")
     arguments = parser.parse_args()
     begin = time.monotonic()
     about = machine()
     print(about, flush=True)
-    # A throttled `block` takes 0.4 s a step.
-    steps = {name: 60 if name == "block" else 400 for name in RUNS}
+    # A throttled `block` takes 0.4 s a step. Epochs of `adaptive` first wait for what the throttled rank had planned.
+    steps = {"adaptive": 1200, "lockstep": 400, "block": 60}
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(arguments, folder)
         rounds = [one_round(bench, steps, i % 2 == 1)
-                  for i in range(arguments.repeats or (1 if arguments.quick else 5))]
+                  for i in range(arguments.repeats or (1 if arguments.quick else 3))]
         print_measured(rounds)
         print_predicted(bench, steps, RANKS, "constant", rows)
         for source in ("constant", "exponential"):
