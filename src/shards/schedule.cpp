@@ -26,8 +26,8 @@ std::optional<BatchRef> Schedule::next() {
 }
 
 std::optional<std::uint64_t> Schedule::upcoming() const noexcept {
-  if (queue_.empty()) return std::nullopt;
-  return queue_.front().epoch;
+  if (row_.empty()) return std::nullopt;
+  return ledger_.pieces()[row_.front()].epoch;
 }
 
 BatchRef Schedule::padding() const noexcept {
