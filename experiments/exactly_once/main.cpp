@@ -28,10 +28,10 @@ namespace {
 
 using namespace forebay::testing;
 
-// What the alarm prints: a case that hangs is a violation, and must be known to be replayed.
+// What is printed of a case that hangs or crashes: it is a violation too, and must be known to be replayed.
 std::array<char, 4096> hang_text{};  // NOLINT: a signal handler has no other way to reach it
 
-void on_alarm(int /*signal*/) {
+void on_signal(int /*signal*/) {
   // Nothing can be done about an output that does not take it.
   [[maybe_unused]] const ssize_t written = ::write(STDOUT_FILENO, hang_text.data(), ::strlen(hang_text.data()));
   ::_exit(1);  // mpirun ends the other ranks
@@ -89,7 +89,7 @@ int check_cases(const Arguments& arguments, Stage& stage, const std::filesystem:
     // Case 0 is of a kind of its own.
     const OnceCase job = number == 0 ? large_state_case(number, limits) : draw_case(arguments.seed, number, limits);
     const std::string title = "case " + std::to_string(number) + ": " + describe(job);
-    expect_within(60, "VIOLATION " + title + "\n  rank " + std::to_string(stage.rank()) + " hangs\n");
+    expect_within(60, "VIOLATION " + title + "\n  rank " + std::to_string(stage.rank()) + " hangs or crashed\n");
     const auto case_started = std::chrono::steady_clock::now();
     const OnceResult result = run_case(job, stage, directory);
     const double took = seconds_since(case_started);
@@ -164,7 +164,7 @@ int main(int argc, char** argv) {
     return 2;
   }
   forebay::MpiSession session(argc, argv);
-  std::signal(SIGALRM, on_alarm);
+  for (const int signal : {SIGALRM, SIGABRT, SIGSEGV}) std::signal(signal, on_signal);
   Stage stage(MPI_COMM_WORLD);
   const TemporaryDirectory mine;
   const std::filesystem::path directory = stage.gather(mine.path().string())[0];
