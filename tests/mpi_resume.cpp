@@ -1,16 +1,58 @@
 #include <doctest/doctest.h>
 
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include <forebay/feeder.hpp>
 
 #include "memory_dataset.hpp"
 #include "mpi_world.hpp"
+#include "once_audit.hpp"
+#include "once_case.hpp"
+#include "once_identity.hpp"
+#include "support.hpp"
 
+// A small part of experiments/exactly_once.
 namespace forebay::testing {
 namespace {
+
+constexpr std::uint64_t kSeed = 20261121;
+
+TEST_CASE("every batch is served exactly once, however the job is stopped and goes on") {
+  Stage stage(MPI_COMM_WORLD);
+  const TemporaryDirectory mine;
+  const std::filesystem::path directory = stage.gather(mine.path().string())[0];
+  const OnceLimits limits{.world = stage.size(), .samples = 1500, .served = 2500, .sleep_ms = 60};
+  MESSAGE("seed ", kSeed);
+  OnceTotals totals;
+  for (std::uint64_t number = 1; number <= 20; ++number) {
+    const OnceCase job = draw_case(kSeed, number, limits);
+    const OnceResult result = run_case(job, stage, directory);
+    totals += result.totals;
+    if (stage.rank() != 0) continue;
+    CAPTURE(number);
+    CAPTURE(describe(job));
+    for (const std::string& violation : result.violations) FAIL_CHECK(violation);
+  }
+  if (stage.rank() == 0) {
+    CHECK(totals.resumes > 10);
+    if (stage.size() > 1) CHECK(totals.rank_changes > 0);
+  }
+  (void)stage.gather("");  // rank 0's folder is not needed any more
+}
+
+TEST_CASE("a job that goes on serves bit for bit what one that never stopped does") {
+  Stage stage(MPI_COMM_WORLD);
+  for (const IdentityRow& row : check_identity(stage.size(), stage)) {
+    CAPTURE(row.mode);
+    CAPTURE(row.threads);
+    CHECK(row.compared == row.stops * row.ranks * kComparedBatches);
+    for (const std::string& violation : row.violations) FAIL_CHECK(violation);
+  }
+}
 
 // Ranks that wait for the others at the end of an epoch have nothing resident yet when the job begins in that place.
 TEST_CASE("a rank that goes on with nothing left of the epoch serves padding that has samples") {

@@ -1,0 +1,357 @@
+#include "once_audit.hpp"
+
+#include <algorithm>
+#include <exception>
+#include <stdexcept>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+namespace forebay::testing {
+namespace {
+
+constexpr std::size_t kMostBytes = std::size_t{64} * 1024;  // of a state with 1,024 virtual shards
+
+// As docs/state.md has it: in each epoch the shards of rank 0 ascending, then those of rank 1, ...
+std::vector<std::uint64_t> order_of_the_deal(std::uint64_t used, std::uint32_t ranks) {
+  std::vector<std::uint64_t> shards;
+  for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+    for (std::uint64_t shard = rank; shard < used; shard += ranks) shards.push_back(shard);
+  }
+  return shards;
+}
+
+std::string name(std::uint64_t epoch, std::uint64_t batch) {
+  return "epoch " + std::to_string(epoch) + ", batch " + std::to_string(batch);
+}
+
+}  // namespace
+
+ReadState read_state_text(std::string_view text) {
+  const auto json = nlohmann::json::parse(text);
+  ReadState state{.steps = json.at("steps"),
+                  .epochs = json.at("epochs"),
+                  .opened = json.at("opened"),
+                  .fresh_samples = json.at("fresh_samples"),
+                  .ranks = json.at("ranks"),
+                  .left = {}};
+  const std::uint64_t batches = json.at("batches");
+  const std::uint64_t shards = json.at("virtual_shards");
+  const auto dealt = order_of_the_deal(std::min(batches, shards), state.ranks);
+  const auto blocks = [&](std::uint64_t shard) { return (batches - shard + shards - 1) / shards; };
+  const auto add = [&](std::uint64_t epoch, std::uint64_t shard, std::uint64_t begin, std::uint64_t end,
+                       std::uint32_t rank) {
+    if (shard >= batches || end > blocks(shard) || begin >= end)
+      throw std::runtime_error("a piece is outside its shard");
+    for (std::uint64_t block = begin; block < end; ++block) state.left.push_back({epoch, block * shards + shard, rank});
+  };
+  std::uint64_t place = 0;
+  const auto next = [&](std::uint64_t begin) {
+    const std::uint64_t shard = dealt.at(place % dealt.size());
+    add(state.epochs + place / dealt.size(), shard, begin, blocks(shard),
+        static_cast<std::uint32_t>(shard % state.ranks));
+    ++place;
+  };
+  for (const auto& item : json.at("left")) {
+    if (item.is_array()) {
+      for (std::uint64_t n = item.at(0); n > 0; --n) next(item.at(1));
+    } else if (const std::int64_t number = item; number < 0) {
+      place += static_cast<std::uint64_t>(-number);
+    } else {
+      next(static_cast<std::uint64_t>(number));
+    }
+  }
+  if (place != dealt.size() * (state.opened - state.epochs)) throw std::runtime_error("left has not all shards");
+  for (const auto& item : json.at("moved")) add(item.at(0), item.at(1), item.at(2), item.at(3), item.at(4));
+  return state;
+}
+
+OnceTotals& OnceTotals::operator+=(const OnceTotals& other) {
+  parts += other.parts;
+  steps += other.steps;
+  fresh += other.fresh;
+  handed_over += other.handed_over;
+  resumes += other.resumes;
+  rank_changes += other.rank_changes;
+  states += other.states;
+  largest_state = std::max(largest_state, other.largest_state);
+  ended += other.ended;
+  return *this;
+}
+
+OnceAudit::OnceAudit(const OnceCase& job) : job_(job) {
+  const DatasetOptions& dataset = job.parts.front().options.dataset;
+  const auto batch_size = static_cast<std::uint64_t>(dataset.batch_size);
+  batches_ = (job.samples + (dataset.drop_last ? 0 : batch_size - 1)) / batch_size;
+}
+
+void OnceAudit::violate(const std::string& what) {
+  if (violations_.size() < 8) violations_.push_back("part " + std::to_string(part_ + 1) + ": " + what);
+}
+
+std::uint64_t OnceAudit::samples_of(std::uint64_t batch) const noexcept {
+  const auto batch_size = static_cast<std::uint64_t>(job_.parts.front().options.dataset.batch_size);
+  return std::min(batch_size, job_.samples - batch * batch_size);
+}
+
+bool OnceAudit::is_complete(const Served& served, std::uint64_t epoch) const {
+  const auto found = served.find(epoch);
+  return found != served.end() && std::ranges::all_of(found->second, [](std::uint8_t count) { return count == 1; });
+}
+
+std::uint64_t OnceAudit::first_incomplete(const Served& served) const {
+  std::uint64_t epoch = 0;
+  while (is_complete(served, epoch)) ++epoch;
+  return epoch;
+}
+
+void OnceAudit::add(std::span<const Seen> ranks) {
+  const Part& part = job_.parts[part_];
+  ++totals_.parts;
+  if (part_ > 0) {
+    ++totals_.resumes;
+    if (part.ranks != ranks_before_) ++totals_.rank_changes;
+  }
+  if (part.ranks != ranks_before_) is_as_dealt_ = true;
+  for (const Seen& seen : ranks) {
+    for (const std::string& complaint : seen.complaints) violate(complaint);
+  }
+  if (!violations_.empty() || !check_alike(ranks)) return;
+
+  check_steps(ranks);
+  std::uint64_t at = 0;
+  for (const StateSeen& state : ranks[0].states) {
+    serve(served_, ranks, at, state.steps);
+    check_state(served_, state);
+    at = state.steps;
+  }
+  Served lost = served_;
+  serve(lost, ranks, at, UINT64_MAX);
+  check_end(ranks, at);
+  check_owners(ranks);
+  totals_.steps += ranks[0].steps.size();
+  if (part.hands_over()) is_as_dealt_ = false;
+  steps_ += at;
+  samples_ = 0;
+  for (const auto& [epoch, batches] : served_) {
+    for (std::uint64_t batch = 0; batch < batches_; ++batch) samples_ += batches[batch] * samples_of(batch);
+  }
+  ranks_before_ = part.ranks;
+  ++part_;
+}
+
+bool OnceAudit::check_alike(std::span<const Seen> ranks) {
+  for (std::size_t rank = 1; rank < ranks.size(); ++rank) {
+    const Seen& a = ranks[0];
+    const Seen& b = ranks[rank];
+    const std::string who = "rank " + std::to_string(rank) + " and rank 0 ";
+    if (a.steps.size() != b.steps.size()) {
+      violate(who + "made " + std::to_string(b.steps.size()) + " and " + std::to_string(a.steps.size()) + " steps");
+      return false;
+    }
+    for (std::size_t step = 0; step < a.steps.size(); ++step) {
+      if (a.steps[step].job_fresh_samples != b.steps[step].job_fresh_samples ||
+          a.steps[step].epochs_completed != b.steps[step].epochs_completed) {
+        violate(who + "differ in job_fresh_samples or epochs_completed at step " + std::to_string(step));
+        return false;
+      }
+    }
+    if (a.steps_at_end != b.steps_at_end || a.epochs_at_end != b.epochs_at_end || a.has_ended != b.has_ended ||
+        a.was_stopped != b.was_stopped) {
+      violate(who + "end differently");
+      return false;
+    }
+    const bool is_alike = std::ranges::equal(a.states, b.states, [](const StateSeen& x, const StateSeen& y) {
+      return x.steps == y.steps && x.text == y.text;
+    });
+    if (!is_alike) {
+      violate(who + "have different states");
+      return false;
+    }
+  }
+  return true;
+}
+
+void OnceAudit::serve(Served& served, std::span<const Seen> ranks, std::uint64_t from, std::uint64_t to) {
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+    for (const FreshSeen& fresh : ranks[rank].fresh) {
+      if (fresh.step < from || fresh.step >= to) continue;
+      const std::string what = name(fresh.epoch, fresh.batch);
+      if (fresh.batch >= batches_) {
+        violate(what + " does not exist");
+        continue;
+      }
+      std::uint8_t& count = served.try_emplace(fresh.epoch, batches_, std::uint8_t{0}).first->second[fresh.batch];
+      if (count++ > 0) {
+        violate(what + " is served fresh once more, by rank " + std::to_string(rank) + " at step " +
+                std::to_string(fresh.step));
+      }
+    }
+  }
+}
+
+// What was served and what the state says is left are together each batch of the opened epochs, once.
+void OnceAudit::check_state(const Served& served, const StateSeen& seen) {
+  ++totals_.states;
+  totals_.largest_state = std::max<std::uint64_t>(totals_.largest_state, seen.text.size());
+  const std::string where = "the state after " + std::to_string(seen.steps) + " steps ";
+  const Part& part = job_.parts[part_];
+  if (part.options.mpi.virtual_shards <= 1024 && seen.text.size() >= kMostBytes) {
+    violate(where + "has " + std::to_string(seen.text.size()) + " bytes");
+  }
+  ReadState state;
+  try {
+    state = read_state_text(seen.text);
+  } catch (const std::exception& error) {
+    violate(where + "cannot be read: " + error.what());
+    return;
+  }
+  std::uint64_t samples = 0;
+  for (const auto& [epoch, batches] : served) {
+    for (std::uint64_t batch = 0; batch < batches_; ++batch) samples += batches[batch] * samples_of(batch);
+  }
+  if (state.steps != steps_ + seen.steps) violate(where + "says " + std::to_string(state.steps) + " steps");
+  if (state.fresh_samples != samples) {
+    violate(where + "says " + std::to_string(state.fresh_samples) + " fresh samples of " + std::to_string(samples));
+  }
+  if (state.ranks != part.ranks) violate(where + "is of another number of ranks");
+  if (state.epochs != std::min(first_incomplete(served), state.opened)) {
+    violate(where + "says " + std::to_string(state.epochs) + " epochs");
+  }
+  if (!served.empty() && served.rbegin()->first >= state.opened) violate(where + "has not opened what is served");
+
+  Served covered = served;
+  for (const LeftBatch& left : state.left) {
+    if (left.epoch >= state.opened || left.rank >= part.ranks) violate(where + "leaves what cannot be");
+    std::uint8_t& count = covered.try_emplace(left.epoch, batches_, std::uint8_t{0}).first->second[left.batch];
+    if (count++ > 0) violate(where + "leaves " + name(left.epoch, left.batch) + " twice or although it was served");
+  }
+  for (std::uint64_t epoch = 0; epoch < state.opened; ++epoch) {
+    if (!is_complete(covered, epoch)) violate(where + "has lost batches of epoch " + std::to_string(epoch));
+  }
+}
+
+// job_fresh_samples() is what the job had served `lag` steps before; an epoch is completed only when it is served.
+void OnceAudit::check_steps(std::span<const Seen> ranks) {
+  const std::uint64_t lag = ranks.size() == 1 ? 0 : static_cast<std::uint64_t>(job_.parts[part_].options.mpi.lag);
+  Served served = served_;
+  std::vector<std::size_t> next(ranks.size(), 0);
+  std::uint64_t samples = samples_;
+  std::uint64_t complete = first_incomplete(served);
+  const std::vector<StepSeen>& steps = ranks[0].steps;
+  for (std::size_t step = 0; step < steps.size(); ++step) {
+    for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+      if (step > lag) samples += ranks[rank].steps[step - lag - 1].fresh_samples;
+      for (; next[rank] < ranks[rank].fresh.size(); ++next[rank]) {
+        const FreshSeen& fresh = ranks[rank].fresh[next[rank]];
+        if (fresh.step + lag >= step) break;
+        served.try_emplace(fresh.epoch, batches_, std::uint8_t{0}).first->second.at(fresh.batch) = 1;
+      }
+    }
+    while (is_complete(served, complete)) ++complete;
+    if (steps[step].job_fresh_samples != samples) {
+      violate("job_fresh_samples() is " + std::to_string(steps[step].job_fresh_samples) + " at step " +
+              std::to_string(step) + " and should be " + std::to_string(samples));
+      return;
+    }
+    const std::uint64_t before = step == 0 ? 0 : steps[step - 1].epochs_completed;
+    if (steps[step].epochs_completed > complete || steps[step].epochs_completed < before) {
+      violate("epochs_completed() is " + std::to_string(steps[step].epochs_completed) + " at step " +
+              std::to_string(step) + " when " + std::to_string(complete) + " are");
+      return;
+    }
+  }
+}
+
+void OnceAudit::check_end(std::span<const Seen> ranks, std::uint64_t kept) {
+  const Part& part = job_.parts[part_];
+  const Seen& seen = ranks[0];
+  if (seen.steps_at_end != steps_ + kept) violate("steps() is " + std::to_string(seen.steps_at_end) + " at the end");
+  const std::uint64_t complete = first_incomplete(served_);
+  if (seen.epochs_at_end > complete) violate("epochs_completed() is too high at the end");
+  if (seen.has_ended == 0) {
+    if (kept != part.steps) violate("ceased after " + std::to_string(kept) + " steps");
+    return;
+  }
+  if (seen.was_stopped != 0) {
+    const std::uint64_t lag = part.ranks == 1 ? 0 : static_cast<std::uint64_t>(part.options.mpi.lag);
+    if (part.stop != StopBy::request) violate("was stopped though nobody asked");
+    if (kept > part.steps + lag) violate("was stopped only after " + std::to_string(kept) + " steps");
+    return;
+  }
+  ++totals_.ended;
+  if (part.options.run.steps > 0) {
+    if (seen.steps_at_end < static_cast<std::uint64_t>(part.options.run.steps)) violate("ended too early");
+    if (kept > 0 && seen.steps_at_end > static_cast<std::uint64_t>(part.options.run.steps)) violate("ended too late");
+    return;
+  }
+  const auto epochs = static_cast<std::uint64_t>(part.options.run.epochs);
+  if (complete < epochs) violate("ended when " + std::to_string(complete) + " epochs were served");
+  if (seen.epochs_at_end < epochs)
+    violate("epochs_completed() is " + std::to_string(seen.epochs_at_end) + " at the end");
+}
+
+// Which rank serves what: no hand-over in lockstep, where each rank goes through its batches in their order.
+void OnceAudit::check_owners(std::span<const Seen> ranks) {
+  const Part& part = job_.parts[part_];
+  const auto shards = static_cast<std::uint64_t>(part.options.mpi.virtual_shards);
+  std::uint64_t handed_over = 0;
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+    const std::vector<FreshSeen>& fresh = ranks[rank].fresh;
+    totals_.fresh += fresh.size();
+    for (std::size_t i = 0; i < fresh.size(); ++i) {
+      if (fresh[i].batch % shards % ranks.size() != rank) ++handed_over;
+      const bool is_in_order =
+          i == 0 || std::pair(fresh[i - 1].epoch, fresh[i - 1].batch) < std::pair(fresh[i].epoch, fresh[i].batch);
+      if (!part.hands_over() && !is_in_order) {
+        violate("rank " + std::to_string(rank) + " serves " + name(fresh[i].epoch, fresh[i].batch) + " out of order");
+      }
+    }
+  }
+  totals_.handed_over += handed_over;
+  if (!part.hands_over() && is_as_dealt_ && handed_over > 0) {
+    violate(std::to_string(handed_over) + " batches were handed over");
+  }
+}
+
+OnceResult run_case(const OnceCase& job, Stage& stage, const std::filesystem::path& directory) {
+  OnceAudit audit(job);
+  std::optional<std::string> state;
+  const auto file = [&](std::size_t part) {
+    return directory / (std::to_string(job.number) + "." + std::to_string(part));
+  };
+  for (std::size_t i = 0; i < job.parts.size(); ++i) {
+    const Part& part = job.parts[i];
+    MPI_Comm ranks = stage.split(part.first, part.ranks);
+    std::string mine;
+    if (ranks != MPI_COMM_NULL) {
+      int rank = 0;
+      MPI_Comm_rank(ranks, &rank);
+      const Place place{.job = &job,
+                        .part = i,
+                        .rank = static_cast<std::uint32_t>(rank),
+                        .ranks = part.without_mpi ? MPI_COMM_NULL : ranks,
+                        .state = state,
+                        .saved = file(i),
+                        .to_save = file(i + 1)};
+      mine = run_part(place).to_bytes();
+      MPI_Comm_free(&ranks);
+    }
+    const std::vector<std::string> all = stage.gather(mine);
+    std::vector<Seen> seen;
+    for (std::uint32_t rank = 0; rank < part.ranks; ++rank) {
+      seen.push_back(Seen::from_bytes(all[(part.first + rank) % stage.size()]));
+    }
+    if (stage.rank() == 0) audit.add(seen);
+    const std::string verdict = stage.gather(audit.violations().empty() ? "" : "violated")[0];
+    if (!verdict.empty()) {
+      OnceResult result{.totals = audit.totals(), .violations = audit.violations()};
+      if (stage.rank() != 0) result.violations = {verdict};
+      return result;
+    }
+    state = seen.front().states.back().text;
+  }
+  return {.totals = audit.totals(), .violations = {}};
+}
+
+}  // namespace forebay::testing
