@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <optional>
 #include <stdexcept>
 #include <utility>
 
@@ -46,15 +47,16 @@ ReadState read_state_text(std::string_view text) {
     for (std::uint64_t block = begin; block < end; ++block) state.left.push_back({epoch, block * shards + shard, rank});
   };
   std::uint64_t place = 0;
-  const auto next = [&](std::uint64_t begin) {
+  const auto next = [&](std::uint64_t begin, std::optional<std::uint32_t> rank = std::nullopt) {
     const std::uint64_t shard = dealt.at(place % dealt.size());
     add(state.epochs + place / dealt.size(), shard, begin, blocks(shard),
-        static_cast<std::uint32_t>(shard % state.ranks));
+        rank.value_or(static_cast<std::uint32_t>(shard % state.ranks)));
     ++place;
   };
   for (const auto& item : json.at("left")) {
     if (item.is_array()) {
-      for (std::uint64_t n = item.at(0); n > 0; --n) next(item.at(1));
+      const auto rank = item.size() == 3 ? std::optional<std::uint32_t>(item.at(2)) : std::nullopt;
+      for (std::uint64_t n = item.at(0); n > 0; --n) next(item.at(1), rank);
     } else if (const std::int64_t number = item; number < 0) {
       place += static_cast<std::uint64_t>(-number);
     } else {
@@ -62,7 +64,12 @@ ReadState read_state_text(std::string_view text) {
     }
   }
   if (place != dealt.size() * (state.opened - state.epochs)) throw std::runtime_error("left has not all shards");
-  for (const auto& item : json.at("moved")) add(item.at(0), item.at(1), item.at(2), item.at(3), item.at(4));
+  for (const auto& of_epoch : json.at("cut")) {
+    for (std::size_t i = 1; i < of_epoch.size(); i += 4) {
+      const std::uint64_t begin = of_epoch.at(i + 1);
+      add(of_epoch.at(0), of_epoch.at(i), begin, begin + of_epoch.at(i + 2).get<std::uint64_t>(), of_epoch.at(i + 3));
+    }
+  }
   return state;
 }
 

@@ -39,7 +39,8 @@ class Dealer {
     if (paces_ == 0) return;
     std::ranges::sort(pieces_, {},
                       [](const Piece& piece) { return std::tuple(piece.epoch, piece.shard, piece.begin); });
-    for (std::size_t first = 0; first < pieces_.size();) {
+    const std::uint64_t last = 1 + std::ranges::max(ranks_, {}, &RankWork::frontier).frontier;
+    for (std::size_t first = 0; first < pieces_.size() && pieces_[first].epoch <= last;) {
       std::size_t end = first;
       while (end < pieces_.size() && pieces_[end].epoch == pieces_[first].epoch) ++end;
       deal_epoch(first, end);
@@ -69,27 +70,37 @@ class Dealer {
       if (pieces_[i].owner == giver && size_of(pieces_[i]) > 0) own.push_back(i);
     }
     std::ranges::sort(own, {}, [&](std::size_t i) { return std::tuple(pieces_[i].end, pieces_[i].shard); });
+    // One rank gets all it lacks before the next gets any: pieces that lie together then go to one rank, which keeps
+    // saved states small.
     while (surplus > 0 && !own.empty()) {
       const auto [taker, room] = furthest_below(total, epoch);
       if (room == 0) return;
-      Piece& piece = pieces_[own.back()];
-      const std::uint64_t most = std::min(surplus, room);
-      std::uint64_t moved = size_of(piece);
-      if (moved <= most) {
-        piece.owner = taker;
-        own.pop_back();
-      } else if (pieces_.size() + cut_.size() < Ledger::kMostPieces) {
-        moved = most;
-        piece.end -= moved;
-        cut_.push_back({piece.epoch, piece.end, piece.end + moved, piece.shard, taker});
-      } else {
-        own.pop_back();
-        continue;
-      }
+      const std::uint64_t moved = give_to(taker, std::min(surplus, room), own);
       work_[giver] -= moved;
       work_[taker] += moved;
       surplus -= moved;
     }
+  }
+
+  // Hands the last of these pieces to a rank, at most so many batches; drops them from the list. How many it was.
+  std::uint64_t give_to(std::uint32_t taker, std::uint64_t most, std::vector<std::size_t>& own) {
+    std::uint64_t moved = 0;
+    while (moved < most && !own.empty()) {
+      Piece& piece = pieces_[own.back()];
+      const std::uint64_t wanted = most - moved;
+      if (size_of(piece) <= wanted) {
+        piece.owner = taker;
+        moved += size_of(piece);
+        own.pop_back();
+      } else if (pieces_.size() + cut_.size() < Ledger::kMostPieces) {
+        piece.end -= wanted;
+        cut_.push_back({piece.epoch, piece.end, piece.end + wanted, piece.shard, taker});
+        moved = most;
+      } else {
+        own.pop_back();  // stays, because it may not be cut
+      }
+    }
+    return moved;
   }
 
   // The rank that lacks most batches to its share, the lowest of equals, and how many.

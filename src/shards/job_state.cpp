@@ -46,7 +46,7 @@ class StateReader {
     if (const std::string what = impossible_job(state); !what.empty()) refuse_contents(what);
     try {
       // Moved, because copying JSON is for small things.
-      CodedPieces coded{.left = std::move(json_["left"]), .moved = std::move(json_["moved"])};
+      CodedPieces coded{.left = std::move(json_["left"]), .cut = std::move(json_["cut"])};
       state.left = decode(state, coded);
     } catch (const Error& error) {
       refuse_contents(error.what());
@@ -120,7 +120,7 @@ class StateReader {
       state.settings.emplace(key, value.get<std::string>());
     }
     (void)member("left");
-    (void)member("moved");
+    (void)member("cut");
     return state;
   }
 
@@ -180,7 +180,7 @@ std::string to_text(const JobState& state) {
                        {"policy", state.policy},
                        {"settings", std::move(settings)},
                        {"left", std::move(pieces.left)},
-                       {"moved", std::move(pieces.moved)}};
+                       {"cut", std::move(pieces.cut)}};
   std::string text = json.dump(-1, ' ', false, StateJson::error_handler_t::replace);
   text.pop_back();  // the closing brace, which comes after the checksum
   const std::string sum = checksum(text);

@@ -35,10 +35,10 @@ class Ledger {
  public:
   // Opened while there are no more pieces than this, beyond the two. One rank alone is never ahead of another; it need
   // only fill its queue.
-  static constexpr std::size_t kPieces = 4096;
+  static constexpr std::size_t kPieces = 3072;
   static constexpr std::size_t kPiecesAlone = 256;
   // Never more than this are open, so that what is kept by epoch is bounded.
-  static constexpr std::uint64_t kEpochs = 4096;
+  static constexpr std::uint64_t kEpochs = 3072;
   // Pieces are not cut any more when there are so many.
   static constexpr std::size_t kMostPieces = kPieces + 1024;
 

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <tuple>
 
 #include <forebay/error.hpp>
@@ -57,30 +58,38 @@ class DealOrder {
   std::uint64_t longer_;  // ranks that have one more
 };
 
-// A piece as the deal left it: of the next shard in the order of the deal, counted from the first opened epoch.
-struct Dealt {
+// A piece that ends where its shard ends: of the next shard in the order of the deal, counted from the first opened
+// epoch.
+struct Tail {
   std::uint64_t place = 0;
   std::uint64_t begin = 0;
+  std::uint32_t owner = 0;
+  bool is_dealt = true;  // to its owner
+
+  [[nodiscard]] bool goes_on_as(const Tail& next, std::uint64_t after) const noexcept {
+    return next.place == place + after && next.begin == begin && next.is_dealt == is_dealt &&
+           (is_dealt || next.owner == owner);
+  }
 };
 
-StateJson encode_dealt(const std::vector<Dealt>& pieces, std::uint64_t places) {
+StateJson encode_tails(const std::vector<Tail>& pieces, std::uint64_t places) {
   StateJson out = StateJson::array();
   const auto skip = [&out](std::uint64_t count) {
     if (count > 0) out.push_back(-static_cast<std::int64_t>(count));
   };
   std::uint64_t next = 0;
   for (std::size_t i = 0; i < pieces.size();) {
+    const Tail& first = pieces[i];
     std::size_t run = 1;
-    while (i + run < pieces.size() && pieces[i + run].begin == pieces[i].begin &&
-           pieces[i + run].place == pieces[i].place + run) {
-      ++run;
-    }
-    skip(pieces[i].place - next);
-    next = pieces[i].place + run;
-    if (run >= kShortestRun) {
-      out.push_back(StateJson::array({run, pieces[i].begin}));
+    while (i + run < pieces.size() && first.goes_on_as(pieces[i + run], run)) ++run;
+    skip(first.place - next);
+    next = first.place + run;
+    if (!first.is_dealt) {
+      out.push_back(StateJson::array({run, first.begin, first.owner}));
+    } else if (run >= kShortestRun) {
+      out.push_back(StateJson::array({run, first.begin}));
     } else {
-      for (std::size_t k = 0; k < run; ++k) out.push_back(pieces[i].begin);
+      for (std::size_t k = 0; k < run; ++k) out.push_back(first.begin);
     }
     i += run;
   }
@@ -96,21 +105,33 @@ std::string item(const char* member, std::size_t index) {
 struct Run {
   std::uint64_t shards = 1;
   std::uint64_t begin = 0;
+  std::optional<std::uint32_t> owner = std::nullopt;  // nothing = the rank that the shard was dealt to
   bool has_piece = true;
 };
+
+// No shard and no rank has the number that stands for all that are too large.
+std::uint32_t small(std::uint64_t number) noexcept {
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(number, std::numeric_limits<std::uint32_t>::max()));
+}
+
+bool are_numbers(const StateJson& json) {
+  return json.is_array() && std::ranges::all_of(json, [](const auto& each) { return each.is_number_unsigned(); });
+}
 
 Run run_in(const StateJson& json, std::size_t index) {
   if (json.is_number_unsigned()) return {.begin = json.get<std::uint64_t>()};
   if (json.is_number_integer()) {
     return {.shards = std::uint64_t{0} - static_cast<std::uint64_t>(json.get<std::int64_t>()), .has_piece = false};
   }
-  if (json.is_array() && json.size() == 2 && json[0].is_number_unsigned() && json[1].is_number_unsigned()) {
-    return {.shards = json[0].get<std::uint64_t>(), .begin = json[1].get<std::uint64_t>()};
+  if (are_numbers(json) && (json.size() == 2 || json.size() == 3)) {
+    Run run{.shards = json[0].get<std::uint64_t>(), .begin = json[1].get<std::uint64_t>()};
+    if (json.size() == 3) run.owner = small(json[2].get<std::uint64_t>());
+    return run;
   }
-  throw Error(item("left", index) + " is neither a whole number nor a pair of them");
+  throw Error(item("left", index) + " is neither a whole number nor two or three of them");
 }
 
-void decode_dealt(const JobState& state, const StateJson& left, std::vector<Piece>& out) {
+void decode_tails(const JobState& state, const StateJson& left, std::vector<Piece>& out) {
   if (!left.is_array()) throw Error("left is not a list");
   const DealOrder deal(state);
   const std::uint64_t places = (state.opened - state.epochs) * deal.shards();
@@ -125,7 +146,7 @@ void decode_dealt(const JobState& state, const StateJson& left, std::vector<Piec
                      .begin = run.begin,
                      .end = blocks_of(state, shard),
                      .shard = shard,
-                     .owner = shard % state.ranks});
+                     .owner = run.owner.value_or(shard % state.ranks)});
     }
     next += run.shards;
   }
@@ -134,27 +155,29 @@ void decode_dealt(const JobState& state, const StateJson& left, std::vector<Piec
   }
 }
 
-Piece moved_piece(const StateJson& json, std::size_t index) {
-  const bool are_numbers = json.is_array() && json.size() == 5 &&
-                           std::all_of(json.begin(), json.end(), [](auto& each) { return each.is_number_unsigned(); });
-  if (!are_numbers) throw Error(item("moved", index) + " is not five whole numbers");
+// One item of `cut`: an epoch, and then shard, begin, length and rank of each piece in it.
+void decode_cut_of_epoch(const StateJson& json, std::size_t index, std::vector<Piece>& out) {
+  if (!are_numbers(json) || json.size() < 5 || json.size() % 4 != 1) {
+    throw Error(item("cut", index) + " is not an epoch and four whole numbers for each piece");
+  }
   const auto number = [&json](std::size_t i) { return json[i].get<std::uint64_t>(); };
-  // No shard and no rank has the number that stands for all that are too large.
-  const auto small = [&number](std::size_t i) {
-    return static_cast<std::uint32_t>(std::min<std::uint64_t>(number(i), std::numeric_limits<std::uint32_t>::max()));
-  };
-  return {.epoch = number(0), .begin = number(2), .end = number(3), .shard = small(1), .owner = small(4)};
+  for (std::size_t i = 1; i < json.size(); i += 4) {
+    // A length that goes beyond all numbers ends where no shard does.
+    const std::uint64_t begin = number(i + 1);
+    const std::uint64_t length = number(i + 2);
+    const std::uint64_t end = length > std::numeric_limits<std::uint64_t>::max() - begin
+                                  ? std::numeric_limits<std::uint64_t>::max()
+                                  : begin + length;
+    out.push_back(
+        {.epoch = number(0), .begin = begin, .end = end, .shard = small(number(i)), .owner = small(number(i + 3))});
+  }
 }
 
-void decode_moved(const StateJson& moved, std::vector<Piece>& out) {
-  if (!moved.is_array()) throw Error("moved is not a list");
-  const std::size_t first = out.size();
-  for (std::size_t i = 0; i < moved.size(); ++i) {
-    out.push_back(moved_piece(moved[i], i));
-    if (out.size() > first + 1 && order_of(out.back()) < order_of(out[out.size() - 2])) {
-      throw Error(item("moved", i) + " is out of order");
-    }
-  }
+void decode_cut(const StateJson& cut, std::vector<Piece>& out) {
+  if (!cut.is_array()) throw Error("cut is not a list");
+  const auto first = static_cast<std::ptrdiff_t>(out.size());
+  for (std::size_t i = 0; i < cut.size(); ++i) decode_cut_of_epoch(cut[i], i, out);
+  if (!std::ranges::is_sorted(out.begin() + first, out.end(), {}, order_of)) throw Error("cut is out of order");
 }
 
 std::string described(const Piece& piece) {
@@ -212,25 +235,31 @@ std::string impossible_pieces(const JobState& state) {
 
 CodedPieces encode(const JobState& state) {
   const DealOrder deal(state);
-  std::vector<Dealt> dealt;
-  CodedPieces out{.left = {}, .moved = StateJson::array()};
+  std::vector<Tail> tails;
+  CodedPieces out{.left = {}, .cut = StateJson::array()};
   for (const Piece& piece : state.left) {
-    if (piece.owner == piece.shard % state.ranks && piece.end == blocks_of(state, piece.shard)) {
-      dealt.push_back(
-          {.place = (piece.epoch - state.epochs) * deal.shards() + deal.place_of(piece.shard), .begin = piece.begin});
-    } else {
-      out.moved.push_back(StateJson::array({piece.epoch, piece.shard, piece.begin, piece.end, piece.owner}));
+    if (piece.end == blocks_of(state, piece.shard)) {
+      tails.push_back({.place = (piece.epoch - state.epochs) * deal.shards() + deal.place_of(piece.shard),
+                       .begin = piece.begin,
+                       .owner = piece.owner,
+                       .is_dealt = piece.owner == piece.shard % state.ranks});
+      continue;
+    }
+    if (out.cut.empty() || out.cut.back()[0] != piece.epoch) out.cut.push_back(StateJson::array({piece.epoch}));
+    for (const std::uint64_t number :
+         {std::uint64_t{piece.shard}, piece.begin, piece.end - piece.begin, std::uint64_t{piece.owner}}) {
+      out.cut.back().push_back(number);
     }
   }
-  std::ranges::sort(dealt, {}, &Dealt::place);
-  out.left = encode_dealt(dealt, (state.opened - state.epochs) * deal.shards());
+  std::ranges::sort(tails, {}, &Tail::place);
+  out.left = encode_tails(tails, (state.opened - state.epochs) * deal.shards());
   return out;
 }
 
 std::vector<Piece> decode(const JobState& state, const CodedPieces& coded) {
   std::vector<Piece> pieces;
-  decode_dealt(state, coded.left, pieces);
-  decode_moved(coded.moved, pieces);
+  decode_tails(state, coded.left, pieces);
+  decode_cut(coded.cut, pieces);
   std::ranges::sort(pieces, {}, order_of);
   return pieces;
 }

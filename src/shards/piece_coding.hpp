@@ -11,12 +11,12 @@ namespace forebay {
 
 using StateJson = nlohmann::ordered_json;
 
-// The pieces of a job in few bytes. Most are what the deal to ranks left: a piece that ends where its shard ends, of
-// the rank that the shard was dealt to. Of such a piece `left` has only the begin, by its place among all shards of all
-// opened epochs. `moved` lists the others in full. docs/state.md has the rules.
+// The pieces of a job in few bytes. Most end where their shard ends: of such a piece `left` has only the begin, by its
+// place among all shards of all opened epochs, and its rank where that is not the one that the shard was dealt to.
+// `cut` lists the others in full. docs/state.md has the rules.
 struct CodedPieces {
   StateJson left;
-  StateJson moved;
+  StateJson cut;
 };
 
 // Why there cannot be a job with these numbers of ranks, shards, batches and epochs; "" when there can. What is below
