@@ -9,6 +9,7 @@
 #include <csignal>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -153,6 +154,20 @@ TEST_CASE("a signal to the process ends a wait inside next(), whichever thread i
     CHECK(testing::eventually([] { return handled == 1; }));
     gate.open();
   }
+}
+
+TEST_CASE("a stop that was asked for before a restore holds after it") {
+  const Parts parts{.dataset = std::make_shared<MemoryDataset>(40)};
+  Feeder saved(memory_options(2), parts);
+  for (int step = 0; step < 13; ++step) REQUIRE(saved.next());
+  const std::string state = saved.state();
+  Feeder feeder(memory_options(2), parts);
+  feeder.request_stop();
+  feeder.restore_state(state);
+  CHECK_FALSE(feeder.next().has_value());
+  CHECK(feeder.was_stopped());
+  CHECK(feeder.steps() == 13);
+  CHECK(feeder.state() == state);
 }
 
 TEST_CASE("signals by the hundred, while batches are served: one stop, and a state that goes on from there") {
