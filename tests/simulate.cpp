@@ -235,7 +235,7 @@ TEST_CASE("the best schedule is what exhaustive search finds") {
       continue;
     }
     ++solved;
-    const Schedule schedule = best_schedule(arrived, capacity);
+    const BestSchedule schedule = best_schedule(arrived, capacity);
     CHECK(schedule.squares == expected);
     // The schedule it returns is worth what it says.
     double squares = 0;

@@ -59,7 +59,8 @@ class Feeder {
   // The stream that leases are ordered on when the trainer has none of its own.
   [[nodiscard]] StreamView stream() const noexcept;
 
-  // Asks all ranks to stop at one step soon. Async-signal-safe; any thread.
+  // Asks all ranks to stop at one step soon. Async-signal-safe; any thread, but no other thread while restore() runs:
+  // what must be heard then too belongs into Parts::stop.
   void request_stop() noexcept;
 
   // Where the job is after the steps made so far, for state files and checkpoints: a few kilobytes of text that name

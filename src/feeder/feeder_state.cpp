@@ -116,7 +116,9 @@ std::unique_ptr<Feeder::Impl> Feeder::Impl::resumed(SavedState saved) {
   Parts parts = parts_;
   parts.dataset = dataset_;
   close();
-  return std::make_unique<Impl>(options_, std::move(again), std::move(parts), std::move(saved));
+  auto other = std::make_unique<Impl>(options_, std::move(again), std::move(parts), std::move(saved));
+  if (stop_.load(std::memory_order_relaxed)) other->request_stop();
+  return other;
 }
 
 std::optional<SavedState> Feeder::Impl::saved_in(const std::filesystem::path& file) {

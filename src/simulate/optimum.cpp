@@ -85,7 +85,7 @@ class Stage {
 
 }  // namespace
 
-Schedule best_schedule(std::span<const std::uint64_t> arrived, std::uint64_t capacity) {
+BestSchedule best_schedule(std::span<const std::uint64_t> arrived, std::uint64_t capacity) {
   if (arrived.empty() || arrived[0] == 0 || capacity == 0) {
     throw Error("best_schedule: the first step needs a batch and the queue room for one");
   }
@@ -93,7 +93,7 @@ Schedule best_schedule(std::span<const std::uint64_t> arrived, std::uint64_t cap
   const std::vector<Window> windows = windows_of(arrived, capacity);
   std::vector<std::vector<std::uint32_t>> from(windows.size());
   std::vector<double> costs{0};
-  Schedule schedule{.fresh_steps = {}, .squares = kImpossible};
+  BestSchedule schedule{.fresh_steps = {}, .squares = kImpossible};
   std::size_t last_batch = 0;
   std::uint64_t last_step = 0;
   for (std::size_t batch = 0;; ++batch) {

@@ -7,7 +7,7 @@
 namespace forebay {
 
 // The most even schedule that loses nothing: which steps to serve fresh, knowing all arrivals beforehand.
-struct Schedule {
+struct BestSchedule {
   std::vector<std::uint64_t> fresh_steps;  // ascending, the first is 0
   double squares = 0;                      // sum over batches of (steps served)^2
 };
@@ -22,6 +22,6 @@ struct Schedule {
 // so that each batch takes O(w log w) for a window of w steps (divide and conquer over monotone minima: Aggarwal et
 // al., "Geometric applications of a matrix-searching algorithm", 1987). Memory: one index per batch and window step.
 // Throws Error when no schedule satisfies the conditions.
-[[nodiscard]] Schedule best_schedule(std::span<const std::uint64_t> arrived, std::uint64_t capacity);
+[[nodiscard]] BestSchedule best_schedule(std::span<const std::uint64_t> arrived, std::uint64_t capacity);
 
 }  // namespace forebay

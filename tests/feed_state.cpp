@@ -1,0 +1,251 @@
+// forebay feed --state: stops by signals, what they leave, and going on, on any number of ranks.
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "process.hpp"
+#include "state_job.hpp"
+
+namespace forebay {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::Outcome;
+using testing::Part;
+using testing::rank_counts;
+using testing::read_text;
+using testing::run;
+using testing::StateJob;
+
+constexpr auto kLimit = std::chrono::seconds(60);
+
+enum class To { one_rank, every_rank, mpirun };
+
+// Goes on for ever, until every rank has served something new, and saved it with --save-every; then the signal, and how
+// it ended.
+Outcome stop_by(const StateJob& job, int ranks, int signal, To to, std::vector<std::string> more = {}) {
+  std::vector<std::uintmax_t> before;
+  before.reserve(static_cast<std::size_t>(ranks));
+  for (int rank = 0; rank < ranks; ++rank) before.push_back(job.size_of_log(rank));
+  const bool saves = std::ranges::find(more, "--save-every") != more.end();
+  more.insert(more.end(), {"--epochs", "1000000", "--set", "trainer.step_ms=2"});
+  Part part(job, ranks, more);
+  const auto serves = [&](int rank) {
+    // A run that begins clears the log of an earlier one.
+    const auto size = job.size_of_log(rank);
+    return size > 0 && size != before[static_cast<std::size_t>(rank)];
+  };
+  REQUIRE(testing::eventually([&] {
+    for (int rank = 0; rank < ranks; ++rank) {
+      if (!serves(rank)) return false;
+    }
+    return !saves || fs::exists(job.state);
+  }));
+  const auto pids = part.pids();
+  REQUIRE(pids.size() == static_cast<std::size_t>(ranks));
+  if (to == To::mpirun) {
+    ::kill(part.process().pid(), signal);
+  } else if (to == To::one_rank) {
+    ::kill(pids.back(), signal);
+  } else {
+    for (const pid_t pid : pids) ::kill(pid, signal);
+  }
+  return part.end(pids, kLimit);
+}
+
+// All ranks made the same steps, each once: of this part, from `first` on.
+void check_same_steps(const StateJob& job, int ranks, std::uint64_t first) {
+  const std::uint64_t steps = job.saved().steps;
+  CHECK(steps > first);
+  for (int rank = 0; rank < ranks; ++rank) {
+    CAPTURE(rank);
+    std::uint64_t next = first;
+    for (const auto& line : job.log(rank)) {
+      const auto step = line.at("step").get<std::uint64_t>();
+      if (step >= first) CHECK(step == next++);
+    }
+    CHECK(next == steps);
+  }
+}
+
+// Lets the job finish, and counts over all its parts.
+void check_each_sample_once(const StateJob& job, int ranks) {
+  const auto epochs = static_cast<int>(job.saved().epochs) + 2;
+  const Outcome last = job.run(ranks, {"--epochs", std::to_string(epochs)});
+  REQUIRE_MESSAGE(last.code == 0, last.output);
+  CHECK(job.saved().epochs >= static_cast<std::uint64_t>(epochs));
+  const std::uint64_t samples = job.saved().samples;
+  const auto times = job.fresh();
+  for (int epoch = 0; epoch < epochs; ++epoch) {
+    CAPTURE(epoch);
+    REQUIRE(times.contains(epoch));
+    CHECK(times.at(epoch).size() == samples);
+    for (const auto& [id, count] : times.at(epoch)) CHECK(count == 1);
+  }
+  const Outcome over = job.run(ranks, {"--epochs", std::to_string(epochs)});
+  CHECK_MESSAGE(over.code == 0, over.output);
+}
+
+TEST_CASE("a signal stops all ranks at one step with the chosen code, and the job goes on from its state") {
+  const std::vector<int> counts = rank_counts();
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    const int ranks = counts[i];
+    CAPTURE(ranks);
+    const StateJob job;
+    std::uint64_t first = 0;
+    for (const int signal : {SIGTERM, SIGINT, SIGUSR1}) {
+      if (ranks > 2 && signal != SIGUSR1) continue;
+      CAPTURE(signal);
+      const auto stopped = stop_by(job, ranks, signal, To::one_rank, {"--stop-on-signal", "--stop-exit-code", "85"});
+      CHECK_MESSAGE(stopped.code == 85, stopped.output);
+      check_same_steps(job, ranks, first);
+      first = job.saved().steps;
+      CHECK(job.saved().ranks == static_cast<std::uint32_t>(ranks));
+    }
+    // What remains is for another number of ranks.
+    check_each_sample_once(job, counts[(i + 1) % counts.size()]);
+  }
+}
+
+TEST_CASE("without --stop-exit-code a stop is 0, however the signal reaches the ranks") {
+  for (const int ranks : rank_counts()) {
+    CAPTURE(ranks);
+    const StateJob job;
+    const auto all = stop_by(job, ranks, SIGTERM, To::every_rank);
+    CHECK_MESSAGE(all.code == 0, all.output);
+    check_same_steps(job, ranks, 0);
+    const std::uint64_t first = job.saved().steps;
+    // mpirun passes SIGUSR1 on. At SIGTERM it ends with an error itself, a second later; by then the state is saved.
+    const auto user = stop_by(job, ranks, SIGUSR1, To::mpirun, {"--stop-on-signal"});
+    CHECK_MESSAGE(user.code == 0, user.output);
+    check_same_steps(job, ranks, first);
+    const std::uint64_t second = job.saved().steps;
+    const auto term = stop_by(job, ranks, SIGTERM, To::mpirun);
+    CHECK_MESSAGE(term.code == (ranks == 1 ? 0 : 1), term.output);
+    check_same_steps(job, ranks, second);
+    check_each_sample_once(job, ranks);
+  }
+}
+
+TEST_CASE("without --stop-on-signal SIGUSR1 ends a process as it always does; what was saved before stays whole") {
+  for (const int ranks : rank_counts()) {
+    if (ranks > 2) continue;
+    CAPTURE(ranks);
+    const StateJob job;
+    const auto died = stop_by(job, ranks, SIGUSR1, To::one_rank, {"--save-every", "1"});
+    CAPTURE(died.output);
+    if (ranks == 1) CHECK(died.code == 128 + SIGUSR1);
+    CHECK(died.code > 0);
+    const JobState saved = job.saved();
+    const auto last = job.run(ranks, {"--steps", std::to_string(saved.steps + 3)});
+    CHECK_MESSAGE(last.code == 0, last.output);
+    CHECK(job.saved().steps == saved.steps + 3);
+  }
+}
+
+TEST_CASE("--save-every saves on the way, and the end is always saved") {
+  const StateJob job;
+  for (const int ranks : rank_counts()) {
+    CAPTURE(ranks);
+    fs::remove(job.state);
+    REQUIRE(job.run(ranks, {"--steps", "7"}).code == 0);
+    CHECK(job.saved().steps == 7);
+    // The watched run saves at steps 10, 20, ...: never elsewhere while it lasts.
+    Part part(job, ranks, {"--epochs", "1000000", "--set", "trainer.step_ms=2", "--save-every", "10"});
+    REQUIRE(testing::eventually([&] { return job.saved().steps > 7; }));
+    const std::uint64_t steps = job.saved().steps;
+    CHECK(steps % 10 == 0);
+    REQUIRE(testing::eventually([&] { return job.saved().steps > steps; }));
+    CHECK(job.saved().steps % 10 == 0);
+    const auto pids = part.pids();
+    REQUIRE(pids.size() == static_cast<std::size_t>(ranks));
+    ::kill(pids.front(), SIGTERM);
+    const auto ended = part.end(pids, kLimit);
+    CHECK_MESSAGE(ended.code == 0, ended.output);
+  }
+}
+
+TEST_CASE("a run that cannot save ends with 1 and names the file") {
+  const StateJob job;
+  for (const int ranks : rank_counts()) {
+    CAPTURE(ranks);
+    const auto outcome = run(job.place.dir.path(), ranks,
+                             {"feed", job.place.config.string(), "--steps", "5", "--set", "telemetry.dir=\"\"",
+                              "--state", "/proc/forebay/feed.state"});
+    CAPTURE(outcome.output);
+    CHECK(outcome.code == 1);
+    CHECK(outcome.output.find("cannot save the state to /proc/forebay/feed.state: ") != std::string::npos);
+  }
+}
+
+TEST_CASE("what cannot go on is refused with 2, once, and the state stays as it was") {
+  const StateJob job;
+  REQUIRE(job.run(1, {"--steps", "7"}).code == 0);
+  const std::string good = read_text(job.state);
+  const auto refused = [&](int ranks, const std::vector<std::string>& more, const std::string& what) {
+    const std::string before = read_text(job.state);
+    const Outcome outcome = job.run(ranks, more);
+    CAPTURE(ranks);
+    CAPTURE(outcome.output);
+    CAPTURE(what);
+    CHECK(outcome.code == 2);
+    const std::size_t said = outcome.output.find("forebay: error:");
+    REQUIRE(said != std::string::npos);
+    CHECK(outcome.output.find("forebay: error:", said + 1) == std::string::npos);
+    CHECK(outcome.output.find(what) != std::string::npos);
+    CHECK(read_text(job.state) == before);
+  };
+  const auto put = [&](const std::string& text) {
+    std::ofstream(job.state, std::ios::trunc | std::ios::binary) << text;
+  };
+  for (const int ranks : rank_counts()) {
+    put(good);
+    refused(ranks, {"--set", "seed=6"},
+            job.state.string() +
+                ": the saved job had seed = 5 and this one has seed = 6: set it as it was, or move the "
+                "file away to begin anew");
+    put(good.substr(0, good.size() / 2));
+    refused(ranks, {}, job.state.string() + " is cut off after ");
+    if (ranks > 1) continue;
+    put(good);
+    refused(ranks, {"--set", "dataset.batch_size=5"}, "dataset.batch_size = 4");
+    refused(ranks, {"--eval"}, "--state");
+    put("");
+    refused(ranks, {}, job.state.string() + " is empty");
+    put(std::string(good).replace(good.find("\"steps\":7"), 9, "\"steps\":8"));
+    refused(ranks, {}, "has the checksum");
+  }
+  put(good);
+  CHECK(job.run(1, {"--steps", "9"}).code == 0);
+  CHECK(job.saved().steps == 9);
+}
+
+TEST_CASE("flags that make no sense are bad usage") {
+  const StateJob job;
+  const auto bad = [&](std::vector<std::string> arguments, const std::string& what) {
+    arguments.insert(arguments.begin(), {"feed", job.place.config.string(), "--steps", "2"});
+    const Outcome outcome = run(job.place.dir.path(), 1, arguments);
+    CAPTURE(outcome.output);
+    CHECK(outcome.code == 2);
+    CHECK(outcome.output.find(what) != std::string::npos);
+  };
+  bad({"--save-every", "5"}, "--state");
+  bad({"--state", job.state.string(), "--save-every", "0"}, "--save-every");
+  bad({"--state", job.state.string(), "--save-every", "often"}, "--save-every");
+  bad({"--stop-exit-code", "256"}, "--stop-exit-code");
+  bad({"--stop-exit-code", "-1"}, "--stop-exit-code");
+  bad({"--state"}, "--state");
+  CHECK_FALSE(fs::exists(job.state));
+  CHECK(run(job.place.dir.path(), 1, {"feed", "--help"}).output.find("--stop-on-signal") != std::string::npos);
+}
+
+}  // namespace
+}  // namespace forebay

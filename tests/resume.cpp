@@ -1,0 +1,392 @@
+// A job that stops and goes on: over all its parts it serves what one run without a stop serves.
+
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <forebay/feeder.hpp>
+
+#include "memory_dataset.hpp"
+#include "shards/job_state.hpp"
+#include "support.hpp"
+
+namespace forebay {
+namespace {
+
+using testing::Gate;
+using testing::memory_options;
+using testing::MemoryDataset;
+using testing::TemporaryDirectory;
+
+constexpr std::uint64_t kSamples = 37;
+constexpr std::uint64_t kBatches = 10;  // the last with one sample
+
+Parts parts(std::uint64_t size = kSamples, MemoryDataset::Hook hook = {}) {
+  return {.dataset = std::make_shared<MemoryDataset>(size, std::move(hook))};
+}
+
+// Mirrored at random, so that the bytes tell the epoch and the position too.
+Options three_epochs() {
+  Options options = memory_options(4);
+  options.transform.mirror = 0.5;
+  options.run.epochs = 3;
+  return options;
+}
+
+struct Batch {
+  std::uint64_t epoch;
+  std::uint64_t batch;
+  std::vector<std::uint64_t> ids;
+  std::vector<std::uint8_t> pixels;
+
+  friend bool operator==(const Batch&, const Batch&) = default;
+};
+
+Batch copy(const Lease& batch) {
+  const TensorView images = batch.images();
+  const auto* pixels = images.as<std::uint8_t>();
+  return {.epoch = batch.epoch(),
+          .batch = batch.batch(),
+          .ids = {batch.ids().begin(), batch.ids().end()},
+          .pixels = {pixels, pixels + images.bytes()}};
+}
+
+// The fresh batches of all steps that are left, or of so many.
+std::vector<Batch> serve(Feeder& feeder, std::uint64_t steps = UINT64_MAX) {
+  std::vector<Batch> fresh;
+  for (std::uint64_t step = 0; step < steps; ++step) {
+    const auto batch = feeder.next();
+    if (!batch) break;
+    if (batch->is_fresh()) fresh.push_back(copy(*batch));
+  }
+  return fresh;
+}
+
+std::vector<Batch> without_a_stop(const Options& options) {
+  Feeder feeder(options, parts());
+  return serve(feeder);
+}
+
+JobState parsed(Feeder& feeder) { return parse_state(feeder.state(), "the state of a test"); }
+
+std::string error_of(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+void check_contains(const std::string& text, const std::string& part) {
+  CAPTURE(text);
+  CAPTURE(part);
+  CHECK(text.find(part) != std::string::npos);
+}
+
+TEST_CASE("what was not served before a stop is served after it, whatever else has changed meanwhile") {
+  const std::vector<Batch> all = without_a_stop(three_epochs());
+  REQUIRE(all.size() == 3 * kBatches);
+  const TemporaryDirectory dir;
+  const auto file = dir / "feed.state";
+  for (const std::uint64_t stop : {0U, 1U, 9U, 10U, 11U, 25U, 29U}) {
+    CAPTURE(stop);
+    Feeder first(three_epochs(), parts());
+    std::vector<Batch> served = serve(first, stop);
+    first.save(file);
+    const std::string text = first.state();
+    first.close();
+
+    Options other = three_epochs();
+    other.policy.name = "interval";
+    other.policy.interval = 2;
+    other.queue.capacity = 7;
+    other.queue.pool = 2;
+    other.workers.decode = 1;
+    const auto go_on = [&](Feeder& feeder) {
+      CHECK(feeder.steps() == stop);
+      CHECK(feeder.epochs_completed() == stop / kBatches);
+      std::vector<Batch> both = served;
+      const std::vector<Batch> rest = serve(feeder);
+      both.insert(both.end(), rest.begin(), rest.end());
+      CHECK(both == all);
+      CHECK(feeder.epochs_completed() == 3);
+      CHECK_FALSE(feeder.was_stopped());
+    };
+    Feeder by_text(other, parts());
+    by_text.restore_state(text);
+    go_on(by_text);
+    Feeder by_file(three_epochs(), parts());
+    by_file.restore(file);
+    go_on(by_file);
+    Feeder if_present(other, parts());
+    CHECK(if_present.restore_if_present(file));
+    go_on(if_present);
+    Parts at_once = parts();
+    at_once.resume = file;
+    Feeder by_parts(three_epochs(), std::move(at_once));
+    go_on(by_parts);
+  }
+}
+
+TEST_CASE("a job may stop after every step; steps, epochs and samples go on counting") {
+  const std::vector<Batch> all = without_a_stop(three_epochs());
+  std::vector<Batch> served;
+  std::string state;
+  std::uint64_t samples = 0;
+  for (std::uint64_t step = 0; step < 3 * kBatches; ++step) {
+    CAPTURE(step);
+    Feeder feeder(three_epochs(), parts());
+    if (step > 0) feeder.restore_state(state);
+    CHECK(feeder.steps() == step);
+    CHECK(feeder.epochs_completed() == step / kBatches);
+    const auto batch = feeder.next();
+    REQUIRE(batch);
+    CHECK(batch->step() == step);
+    CHECK(batch->job_fresh_samples() == samples);
+    samples += batch->size();
+    served.push_back(copy(*batch));
+    state = feeder.state();
+    const JobState made = parse_state(state, "state");
+    CHECK(made.steps == step + 1);
+    CHECK(made.fresh_samples == samples);
+    CHECK(made.epochs == (step + 1) / kBatches);
+    CHECK(feeder.state() == state);
+  }
+  CHECK(served == all);
+}
+
+TEST_CASE("only fresh batches count: after reuses the state is what it was, but for the steps") {
+  Options options = three_epochs();
+  options.policy.name = "greedy";
+  options.workers.io = 1;
+  Gate gate;
+  gate.open(4);  // one batch
+  Feeder feeder(options, parts(kSamples, [&](std::uint64_t) { gate.pass(); }));
+  std::vector<Batch> served = serve(feeder, 1);
+  const JobState after_one = parsed(feeder);
+  CHECK(serve(feeder, 20).empty());
+  JobState after_more = parsed(feeder);
+  CHECK(after_more.steps == 21);
+  after_more.steps = after_one.steps;
+  CHECK(after_more == after_one);
+  after_more.steps = 21;
+  gate.open();
+
+  Feeder resumed(three_epochs(), parts());
+  resumed.restore_state(to_text(after_more));
+  const auto first = resumed.next();
+  REQUIRE(first);
+  CHECK(first->is_fresh());  // nothing is resident yet
+  CHECK(first->step() == 21);
+  served.push_back(copy(*first));
+  const std::vector<Batch> rest = serve(resumed);
+  served.insert(served.end(), rest.begin(), rest.end());
+  CHECK(served == without_a_stop(three_epochs()));
+}
+
+TEST_CASE("run.steps and run.epochs are totals over all parts of a run") {
+  Options options = three_epochs();
+  options.run.steps = 23;
+  Feeder first(options, parts());
+  CHECK(serve(first, 9).size() == 9);
+  Feeder second(options, parts());
+  second.restore_state(first.state());
+  CHECK(serve(second).size() == 14);
+  CHECK(second.steps() == 23);
+  CHECK(second.epochs_completed() == 2);
+
+  // A run of fewer steps than were made already is over, and one of more goes on.
+  const std::string state = second.state();
+  options.run.steps = 5;
+  Feeder over(options, parts());
+  over.restore_state(state);
+  CHECK_FALSE(over.next().has_value());
+  CHECK(over.steps() == 23);
+  options.run.steps = 25;
+  Feeder longer(options, parts());
+  longer.restore_state(state);
+  CHECK(serve(longer).size() == 2);
+}
+
+TEST_CASE("a run that was complete ends at once when it is resumed; with more epochs it goes on") {
+  Feeder complete(three_epochs(), parts());
+  const std::vector<Batch> all = serve(complete);
+  const std::string state = complete.state();  // after the end, before close()
+  CHECK(parse_state(state, "state").left.empty());
+
+  std::atomic<int> reads{0};
+  Parts again = parts(kSamples, [&](std::uint64_t) { ++reads; });
+  Feeder resumed(three_epochs(), again);
+  resumed.restore_state(state);
+  CHECK_FALSE(resumed.next().has_value());
+  CHECK_FALSE(resumed.next().has_value());
+  CHECK_FALSE(resumed.was_stopped());
+  CHECK(resumed.steps() == 3 * kBatches);
+  CHECK(resumed.epochs_completed() == 3);
+  CHECK(resumed.state() == state);
+
+  Options longer = three_epochs();
+  longer.run.epochs = 5;
+  Feeder more(longer, parts());
+  more.restore_state(state);
+  std::vector<Batch> five = all;
+  const std::vector<Batch> rest = serve(more);
+  five.insert(five.end(), rest.begin(), rest.end());
+  CHECK(five == without_a_stop(longer));
+
+  Options shorter = three_epochs();
+  shorter.run.epochs = 1;
+  Feeder over(shorter, parts());
+  over.restore_state(state);
+  CHECK_FALSE(over.next().has_value());
+}
+
+TEST_CASE("a run that was asked to stop says so, and can be saved then") {
+  Options endless = three_epochs();
+  endless.run.epochs = 1'000'000;
+  Feeder feeder(endless, parts());
+  std::vector<Batch> served = serve(feeder, 13);
+  feeder.request_stop();
+  CHECK_FALSE(feeder.next().has_value());
+  CHECK(feeder.was_stopped());
+  CHECK(feeder.steps() == 13);
+  const std::string state = feeder.state();
+  CHECK(parse_state(state, "state").steps == 13);
+
+  Feeder resumed(three_epochs(), parts());
+  resumed.restore_state(state);
+  CHECK_FALSE(resumed.was_stopped());
+  const std::vector<Batch> rest = serve(resumed);
+  served.insert(served.end(), rest.begin(), rest.end());
+  CHECK(served == without_a_stop(three_epochs()));
+}
+
+TEST_CASE("what comes at the wrong time is an error, and changes nothing") {
+  const TemporaryDirectory dir;
+  Feeder feeder(three_epochs(), parts());
+  const std::string beginning = feeder.state();
+  feeder.save(dir / "feed.state");
+  std::vector<Batch> served = serve(feeder, 1);
+  for (const auto& call : std::vector<std::function<void()>>{
+           [&] { feeder.restore_state(beginning); },
+           [&] { feeder.restore(dir / "feed.state"); },
+           [&] { (void)feeder.restore_if_present(dir / "feed.state"); },
+       }) {
+    check_contains(error_of(call), "before the first next()");
+  }
+  const std::vector<Batch> rest = serve(feeder);
+  served.insert(served.end(), rest.begin(), rest.end());
+  CHECK(served == without_a_stop(three_epochs()));
+  feeder.close();
+  check_contains(error_of([&] { (void)feeder.state(); }), "before close()");
+  check_contains(error_of([&] { feeder.save(dir / "late.state"); }), "before close()");
+  CHECK_FALSE(std::filesystem::exists(dir / "late.state"));
+
+  Options evaluation = three_epochs();
+  evaluation.run.eval = true;
+  Feeder held_out(evaluation, parts());
+  check_contains(error_of([&] { (void)held_out.state(); }), "run.eval");
+  CHECK_THROWS_WITH_AS(held_out.restore_state(beginning), doctest::Contains("run.eval"), ConfigError);
+  CHECK(serve(held_out).size() == kBatches);
+}
+
+TEST_CASE("a save that fails names the file, and the run goes on") {
+  const TemporaryDirectory dir;
+  std::ofstream(dir / "file") << "no folder";
+  const auto file = dir / "file" / "feed.state";
+  Feeder feeder(three_epochs(), parts());
+  std::vector<Batch> served = serve(feeder, 3);
+  check_contains(error_of([&] { feeder.save(file); }), "cannot save the state to " + file.string());
+  const std::vector<Batch> rest = serve(feeder);
+  served.insert(served.end(), rest.begin(), rest.end());
+  CHECK(served == without_a_stop(three_epochs()));
+}
+
+TEST_CASE("a file that is not there begins a run anew or is an error, as the call says") {
+  const TemporaryDirectory dir;
+  Parts missing = parts();
+  missing.resume = dir / "nothing";
+  Feeder feeder(three_epochs(), std::move(missing));
+  CHECK_FALSE(feeder.restore_if_present(dir / "nothing"));
+  CHECK_THROWS_WITH_AS(feeder.restore(dir / "nothing"), doctest::Contains((dir / "nothing").c_str()), ConfigError);
+  CHECK(serve(feeder) == without_a_stop(three_epochs()));
+}
+
+TEST_CASE("another job's state is refused with its file, the key and what to do, and the feeder serves on as it was") {
+  const TemporaryDirectory dir;
+  const auto file = dir / "feed.state";
+  Feeder saved(three_epochs(), parts());
+  (void)serve(saved, 12);
+  saved.save(file);
+  std::string text = saved.state();
+
+  const auto refused = [&](const std::function<void(Options&)>& change, std::uint64_t size, const std::string& what) {
+    Options options = three_epochs();
+    change(options);
+    Feeder feeder(options, parts(size));
+    for (const auto& call : std::vector<std::function<void()>>{
+             [&] { feeder.restore(file); },
+             [&] { (void)feeder.restore_if_present(file); },
+             [&] {
+               Parts made = parts(size);
+               made.resume = file;
+               Feeder{options, std::move(made)};
+             },
+         }) {
+      const std::string error = error_of(call);
+      CAPTURE(error);
+      CHECK(error.starts_with(file.string()));
+      check_contains(error, what);
+    }
+    CHECK_THROWS_AS(feeder.restore(file), ConfigError);
+    CHECK_THROWS_WITH_AS(feeder.restore_state(text), doctest::Contains("the state given to restore_state()"),
+                         ConfigError);
+    CHECK(feeder.steps() == 0);
+    Feeder fresh(options, parts(size));
+    CHECK(serve(feeder) == serve(fresh));
+  };
+  const auto other_key = [](const std::string& key, const std::string& theirs, const std::string& ours) {
+    return "the saved job had " + key + " = " + theirs + " and this one has " + key + " = " + ours +
+           ": set it as it was, or move the file away to begin anew";
+  };
+  refused([](Options& o) { o.seed = 18; }, kSamples, other_key("seed", "17", "18"));
+  refused([](Options& o) { o.dataset.batch_size = 5; }, kSamples, other_key("dataset.batch_size", "4", "5"));
+  refused([](Options& o) { o.dataset.shuffle = false; }, kSamples, other_key("dataset.shuffle", "true", "false"));
+  refused([](Options& o) { o.dataset.drop_last = true; }, kSamples, other_key("dataset.drop_last", "false", "true"));
+  refused([](Options& o) { o.transform.mirror = 0.25; }, kSamples, other_key("transform.mirror", "0.5", "0.25"));
+  refused([](Options& o) { o.transform.dtype = DType::float32; }, kSamples, "transform.dtype");
+  refused([](Options& o) { o.mpi.virtual_shards = 8; }, kSamples, other_key("mpi.virtual_shards", "1024", "8"));
+  refused([](Options&) {}, kSamples + 1, "the saved job had another dataset (37 samples, fingerprint ");
+  refused([](Options&) {}, kSamples + 1, "check dataset.path, dataset.classes and dataset.index");
+
+  const auto same = [](Options&) {};
+  const std::string good = text;
+  const auto damaged = [&](const std::string& what) {
+    std::ofstream(file, std::ios::trunc | std::ios::binary) << text;
+    refused(same, kSamples, what);
+    text = good;
+  };
+  text.replace(text.find("\"steps\":12"), 10, "\"steps\":13");
+  damaged("has the checksum");
+  text.replace(text.find("\"forebay_state\":1"), 17, "\"forebay_state\":2");
+  damaged("is a state of version 2, written by a newer Forebay");
+  text.resize(text.size() / 2);
+  damaged("is cut off after");
+  text.clear();
+  damaged("is empty");
+  text = "{}\n";
+  damaged("is not a Forebay state");
+}
+
+}  // namespace
+}  // namespace forebay

@@ -1,0 +1,255 @@
+// What a job that goes on does with the files of its earlier parts: telemetry, quarantine, recordings.
+
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <thread>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include <forebay/detail/recording.hpp>
+#include <forebay/feeder.hpp>
+
+#include "memory_dataset.hpp"
+#include "support.hpp"
+
+namespace forebay {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::memory_options;
+using testing::MemoryDataset;
+using testing::TemporaryDirectory;
+using Json = nlohmann::json;
+
+constexpr std::uint64_t kSamples = 40;
+constexpr std::uint64_t kBroken = 7;
+
+// One sample cannot be read, and the index left one out.
+std::shared_ptr<MemoryDataset> dataset(bool whole) {
+  auto made = std::make_shared<MemoryDataset>(kSamples, [whole](std::uint64_t id) {
+    if (!whole && id == kBroken) throw SampleError("broken");
+  });
+  if (!whole) made->skipped_.push_back({.path = "memory/left-out", .reason = "no label", .bad = true});
+  return made;
+}
+
+Options recorded_options(const fs::path& dir) {
+  Options options = memory_options(4);
+  options.run.epochs = 3;
+  options.policy.name = "interval";
+  options.policy.interval = 2;
+  options.telemetry.dir = dir.string();
+  options.telemetry.per_step = true;
+  return options;
+}
+
+// epoch, batch, use_index, first sample
+using Served = std::tuple<std::uint64_t, std::uint64_t, std::uint64_t, std::uint64_t>;
+
+std::vector<Served> serve(Feeder& feeder, std::uint64_t steps = UINT64_MAX) {
+  std::vector<Served> served;
+  while (served.size() < steps) {
+    const auto batch = feeder.next();
+    if (!batch) break;
+    served.emplace_back(batch->epoch(), batch->batch(), batch->use_index(), batch->ids()[0]);
+    // The trainer's compute: without any it makes more steps than anybody can record.
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
+  }
+  return served;
+}
+
+std::vector<Json> lines_of(const fs::path& file) {
+  std::vector<Json> lines;
+  std::ifstream in(file);
+  for (std::string line; std::getline(in, line);) lines.push_back(Json::parse(line));
+  return lines;
+}
+
+void check_steps(const fs::path& dir, std::uint64_t steps) {
+  const std::vector<Json> lines = lines_of(dir / "steps.0.jsonl");
+  REQUIRE(lines.size() == steps);
+  for (std::uint64_t step = 0; step < steps; ++step) CHECK(lines[step].at("step") == step);
+}
+
+TEST_CASE("a resumed run adds to the files of its earlier parts; a new run clears them all") {
+  const TemporaryDirectory dir;
+  const Options options = recorded_options(dir / "run");
+  const fs::path file = dir / "feed.state";
+  const auto part = [&](std::uint64_t steps) {
+    Parts parts{.dataset = dataset(false)};
+    parts.resume = file;
+    Feeder feeder(options, std::move(parts));
+    (void)serve(feeder, steps);
+    feeder.save(file);
+    return feeder.steps();
+  };
+  CHECK(part(17) == 17);
+  check_steps(dir / "run", 17);
+  const std::size_t bad = lines_of(dir / "run" / "quarantine.0.jsonl").size();
+  CHECK(bad >= 1);
+  {
+    // The other way to go on: a feeder that does not know it yet must leave the files alone.
+    Feeder feeder(options, {.dataset = dataset(false)});
+    feeder.restore(file);
+    (void)serve(feeder, 6);
+    feeder.save(file);
+  }
+  const std::uint64_t steps = part(UINT64_MAX);
+  CHECK(steps > 50);
+  check_steps(dir / "run", steps);
+  CHECK(lines_of(dir / "run" / "quarantine.0.jsonl").size() > bad);
+  for (const std::uint64_t first : {0U, 17U, 23U}) {
+    CAPTURE(first);
+    const Recording recording = read_recording(recording_file(dir / "run", 0, first));
+    CHECK(recording.header.first_step == first);
+    CHECK(recording.fresh.size() == (first == 0 ? 17 : first == 17 ? 6 : steps - 23));
+  }
+
+  Feeder anew(options, {.dataset = dataset(true)});
+  (void)serve(anew, 5);
+  anew.close();
+  check_steps(dir / "run", 5);
+  CHECK(fs::exists(recording_file(dir / "run", 0)));
+  CHECK_FALSE(fs::exists(recording_file(dir / "run", 0, 17)));
+  CHECK_FALSE(fs::exists(recording_file(dir / "run", 0, 23)));
+  CHECK_FALSE(fs::exists(dir / "run" / "quarantine.0.jsonl"));
+}
+
+TEST_CASE("a complete run that is resumed leaves the files as they are") {
+  const TemporaryDirectory dir;
+  const Options options = recorded_options(dir / "run");
+  Feeder feeder(options, {.dataset = dataset(true)});
+  (void)serve(feeder);
+  const std::string state = feeder.state();
+  feeder.close();
+  Feeder again(options, {.dataset = dataset(true)});
+  again.restore_state(state);
+  CHECK_FALSE(again.next().has_value());
+  CHECK(again.steps() > 50);
+  again.close();
+  check_steps(dir / "run", again.steps());
+}
+
+// A job stopped by a signal while it started has made no step: there is nothing of its own to add to.
+TEST_CASE("a run that goes on from before its first step is a new one for its files") {
+  const TemporaryDirectory dir;
+  const Options options = recorded_options(dir / "run");
+  {
+    Feeder other(options, {.dataset = dataset(false)});
+    (void)serve(other, 30);
+  }
+  Parts stopped{.dataset = dataset(true)};
+  const std::atomic<bool> stop{true};
+  stopped.stop = &stop;
+  Feeder nothing(options, std::move(stopped));
+  CHECK_FALSE(nothing.next().has_value());
+  CHECK(nothing.was_stopped());
+  const std::string state = nothing.state();
+  nothing.close();
+
+  Feeder feeder(options, {.dataset = dataset(true)});
+  feeder.restore_state(state);
+  (void)serve(feeder, 9);
+  feeder.close();
+  check_steps(dir / "run", 9);
+  CHECK_FALSE(fs::exists(dir / "run" / "quarantine.0.jsonl"));
+}
+
+TEST_CASE("a killed run may leave half a line: what is added begins a line of its own") {
+  const TemporaryDirectory dir;
+  const Options options = recorded_options(dir / "run");
+  std::string state;
+  {
+    Feeder feeder(options, {.dataset = dataset(true)});
+    (void)serve(feeder, 8);
+    state = feeder.state();
+  }
+  const fs::path steps = dir / "run" / "steps.0.jsonl";
+  fs::resize_file(steps, fs::file_size(steps) - 20);
+  Feeder feeder(options, {.dataset = dataset(true)});
+  feeder.restore_state(state);
+  (void)serve(feeder, 4);
+  feeder.close();
+  std::vector<std::uint64_t> whole;
+  std::ifstream in(steps);
+  for (std::string line; std::getline(in, line);) {
+    const Json parsed = Json::parse(line, nullptr, false);
+    if (!parsed.is_discarded()) whole.push_back(parsed.at("step").get<std::uint64_t>());
+  }
+  const std::vector<std::uint64_t> all_but_one{0, 1, 2, 3, 4, 5, 6, 8, 9, 10, 11};
+  CHECK(whole == all_but_one);
+}
+
+// A source in fits and starts, so that no two runs decide alike by themselves.
+Options jittery(const fs::path& dir) {
+  Options options = recorded_options(dir);
+  options.policy.name = "greedy";
+  options.policy.pick = Pick::least_used;
+  options.queue.pool = 3;
+  options.storage.latency_ms = 0.5;
+  options.storage.jitter = 2;
+  options.storage.outage_every_s = 0.01;
+  options.storage.outage_s = 0.005;
+  return options;
+}
+
+Options replaying(Options options, const fs::path& recording) {
+  options.policy.name = "replay";
+  options.policy.recording = recording.string();
+  options.telemetry.dir = recording.string() + ".again";
+  options.storage = {};
+  return options;
+}
+
+Parts from(const fs::path& state) {
+  Parts parts{.dataset = dataset(true)};
+  parts.resume = state;
+  return parts;
+}
+
+TEST_CASE("each part of a run is repeated from its own recording and the state that it began with") {
+  const TemporaryDirectory dir;
+  const Options options = jittery(dir / "run");
+  const fs::path state = dir / "feed.state";
+  Feeder first(options, {.dataset = dataset(true)});
+  const auto part_one = serve(first, 23);
+  first.save(state);
+  first.close();
+  Feeder second(options, from(state));
+  const auto part_two = serve(second);
+  second.close();
+
+  Feeder again_one(replaying(options, dir / "run"), {.dataset = dataset(true)});
+  CHECK(serve(again_one) == part_one);
+  Feeder again_two(replaying(options, dir / "run"), from(state));
+  CHECK(serve(again_two) == part_two);
+  CHECK(again_two.epochs_completed() == 3);
+  Feeder restored(replaying(options, dir / "run"), {.dataset = dataset(true)});
+  restored.restore(state);
+  CHECK(serve(restored) == part_two);
+}
+
+TEST_CASE("a state that no recording begins at is refused, and the replay from the beginning still works") {
+  const TemporaryDirectory dir;
+  const Options options = jittery(dir / "run");
+  Feeder recorded(options, {.dataset = dataset(true)});
+  const auto served = serve(recorded, 23);
+  recorded.save(dir / "feed.state");
+  recorded.close();
+  Feeder replay(replaying(options, dir / "run"), {.dataset = dataset(true)});
+  CHECK_THROWS_WITH_AS(replay.restore(dir / "feed.state"), doctest::Contains("decisions.0.from-23.jsonl"), ConfigError);
+  CHECK(serve(replay) == served);
+}
+
+}  // namespace
+}  // namespace forebay
