@@ -9,7 +9,6 @@
 #include <fstream>
 #include <optional>
 #include <span>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>

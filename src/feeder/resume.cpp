@@ -99,8 +99,10 @@ void require_same_job(const JobState& saved, const JobState& ours, std::string_v
   for (const auto& [key, value] : ours.settings) {
     const auto found = saved.settings.find(key);
     if (found != saved.settings.end() && found->second == value) continue;
-    const std::string theirs = found == saved.settings.end() ? "no " + key : key + " = " + printable(found->second);
-    refuse(source, "had " + theirs + " and this one has " + key + " = " + value, "set it as it was");
+    std::string what =
+        found == saved.settings.end() ? "had no " + key : "had " + key + " = " + printable(found->second);
+    what.append(" and this one has ").append(key).append(" = ").append(value);
+    refuse(source, what, "set it as it was");
   }
   if (saved.dataset != ours.dataset || saved.samples != ours.samples || saved.batches != ours.batches) {
     refuse(source,
