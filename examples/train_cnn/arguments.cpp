@@ -17,6 +17,9 @@ std::variant<Arguments, int> parse(int argc, char** argv, bool print) {
   app.add_option("--lr", arguments.lr, "learning rate")->check(CLI::PositiveNumber)->capture_default_str();
   app.add_option("--momentum", arguments.momentum, "of SGD")->check(CLI::Range(0.0, 0.999))->capture_default_str();
   app.add_option("--summary", arguments.summary, "write accuracies and the job's figures to this JSON file");
+  app.add_option(
+      "--checkpoint", arguments.checkpoint,
+      "go on from this file when it exists; save to it after each epoch and at the end, a signal's included");
   app.add_option("--wall-seconds", arguments.wall_seconds,
                  "train this long (evaluations not counted) instead of run.epochs or run.steps")
       ->check(CLI::NonNegativeNumber);

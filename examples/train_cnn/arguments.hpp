@@ -11,6 +11,7 @@ struct Arguments {
   std::vector<std::string> overrides;  // "section.key=value"
   std::string val;                     // held-out data; "" = none
   std::string summary;                 // JSON file to write; "" = none
+  std::string checkpoint;              // file to go on from and to save to; "" = none
   double lr = 0.05;
   double momentum = 0.9;
   double wall_seconds = 0;  // > 0: train this long, evaluations not counted, and ignore the configured end

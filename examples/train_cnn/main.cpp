@@ -18,6 +18,7 @@
 
 #include "arguments.hpp"
 #include "batch.hpp"
+#include "checkpoint.hpp"
 #include "cnn.hpp"
 #include "data_parallel.hpp"
 #include "evaluation.hpp"
@@ -58,6 +59,7 @@ class Trainer {
         replicas_(*model_, MPI_COMM_WORLD),
         optimizer_(model_->parameters(), torch::optim::SGDOptions(arguments.lr).momentum(arguments.momentum)) {
     if (!arguments.val.empty()) evaluation_.emplace(feeder_, arguments.val);
+    go_on();
     report_.policy = feeder_.options().policy.name;
     report_.classes = feeder_.dataset().classes().size();
     say("%s\n", feeder_.describe().c_str());
@@ -73,14 +75,30 @@ class Trainer {
       if (feeder_.epochs_completed() > epochs_) {  // Forebay: at the same step on all ranks
         epochs_ = feeder_.epochs_completed();
         end_epoch();
+        save();
       }
       stop_in_time(*begin);
     }
+    save();
     feeder_.close();  // Forebay
     finish();
   }
 
  private:
+  void go_on() {
+    if (arguments_.checkpoint.empty()) return;
+    checkpoint_.emplace(arguments_.checkpoint, mpi_);
+    const auto feeder_state = checkpoint_->load(model_, optimizer_);
+    if (!feeder_state) return;
+    feeder_.restore_state(*feeder_state);  // Forebay: before the first next(), on all ranks
+    epochs_ = feeder_.epochs_completed();
+    say("goes on after step %llu\n", static_cast<unsigned long long>(feeder_.steps()));
+  }
+
+  void save() {
+    if (checkpoint_) checkpoint_->save(model_, optimizer_, feeder_.state());  // Forebay: the state is every rank's
+  }
+
   void step(const forebay::Lease& batch, Clock::time_point start) {
     replicas_.zero_gradients();
     const auto scores = model_->forward(images_of(batch));  // Forebay: images and labels without a copy
@@ -152,6 +170,7 @@ class Trainer {
   DataParallel replicas_;
   torch::optim::SGD optimizer_;
   std::optional<Evaluation> evaluation_;
+  std::optional<Checkpoint> checkpoint_;
   Report report_;
   std::uint64_t epochs_ = 0;
   double loss_ = 0;

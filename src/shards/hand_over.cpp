@@ -37,8 +37,6 @@ class Dealer {
 
   void deal() {
     if (paces_ == 0) return;
-    std::ranges::sort(pieces_, {},
-                      [](const Piece& piece) { return std::tuple(piece.epoch, piece.shard, piece.begin); });
     const std::uint64_t last = 1 + std::ranges::max(ranks_, {}, &RankWork::frontier).frontier;
     for (std::size_t first = 0; first < pieces_.size() && pieces_[first].epoch <= last;) {
       std::size_t end = first;

@@ -20,10 +20,10 @@ struct RankWork {
 // of the work is its share of the pace. A rank whose work is a quarter above its share, and by more than a few batches,
 // gives what is too much of it, the last batches first; the ranks that are furthest below theirs get it.
 // A function of its arguments alone, in integers: every rank computes the same.
-// `pieces`: `begin` is the first block that is not planned; owners change and pieces are cut in place. Pieces are not
-// cut when there are Ledger::kMostPieces of them. `keep_epoch_order`: a rank whose frontier is past an epoch gets
-// nothing of that epoch, because it will serve what it has planned of the later one only after the earlier one is
-// complete. Nothing moves while nobody has served anything.
+// `pieces`: ascending by epoch; `begin` is the first block that is not planned; owners change and pieces are cut in
+// place. Pieces are not cut when there are Ledger::kMostPieces of them. `keep_epoch_order`: a rank whose frontier is
+// past an epoch gets nothing of that epoch, because it will serve what it has planned of the later one only after the
+// earlier one is complete. Nothing moves while nobody has served anything.
 void hand_over(std::vector<Piece>& pieces, std::span<const RankWork> ranks, bool keep_epoch_order);
 
 }  // namespace forebay
