@@ -87,7 +87,9 @@ class Feeder::Impl {
   void make_schedule();
   void agree_on_recording();
   void meet_the_node();
+  void open_logs();
   void start_production();
+  void begin_plan();
   void wait_for_first_batch();
   void end_if_stopped_at_start();
   [[nodiscard]] bool hands_over() const noexcept;

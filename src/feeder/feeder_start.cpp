@@ -39,7 +39,10 @@ Feeder::Impl::Impl(Options options, std::unique_ptr<Communicator> communicator, 
   make_schedule();
   agree_on_recording();
   meet_the_node();
-  together(*communicator_, [this] { start_production(); });
+  together(*communicator_, [this] {
+    open_logs();
+    start_production();
+  });
   coordinator_ = std::make_unique<Coordinator>(*communicator_, run_plan(), bad_limit(),
                                                [this] { return stop_requested() || failure_.happened(); });
   if (options_.mpi.mode == MpiMode::lockstep && !options_.run.eval) {
@@ -95,7 +98,7 @@ void Feeder::Impl::meet_the_node() {
   workers_ = plan_workers(options_.workers, node_ranks_);
 }
 
-void Feeder::Impl::start_production() {
+void Feeder::Impl::open_logs() {
   const std::string& dir = options_.telemetry.dir;
   const std::uint32_t rank = communicator_->rank();
   console_ = std::make_unique<ConsoleLog>(rank, options_.telemetry.live);
@@ -110,7 +113,9 @@ void Feeder::Impl::start_production() {
   if (options_.on_bad == OnBad::fail && bad != dataset_->skipped().end()) {
     throw Error(bad->path + ": " + bad->reason + R"( (on_bad = "fail"; "replace" would leave it out and go on))");
   }
+}
 
+void Feeder::Impl::start_production() {
   const QueueOptions& queue = options_.queue;
   const SlotFormat format{.batch_size = static_cast<std::uint32_t>(options_.dataset.batch_size),
                           .height = options_.transform.size[0],
@@ -130,6 +135,12 @@ void Feeder::Impl::start_production() {
                     .failure = failure_,
                     .node_bandwidth = node_memory_->bytes().first(sizeof(NodeBoard::bandwidth))},
       store_, workers_, static_cast<std::uint32_t>(queue.capacity + options_.mpi.lag + 1));
+  residents_ = std::make_unique<Residents>(*store_, pipeline_->ring(), queue, options_.policy.pick,
+                                           [this](std::uint64_t uses) { counters_->batch_retired(uses); });
+  begin_plan();
+}
+
+void Feeder::Impl::begin_plan() {
   // Ranks that hand batches over plan alike however long the run is, so that a shorter one repeats the same.
   const auto steps = static_cast<std::uint64_t>(options_.run.steps);
   turns_left_ = steps == 0 || hands_over() ? UINT64_MAX : steps - std::min(steps, first_step());
@@ -142,8 +153,6 @@ void Feeder::Impl::start_production() {
   // So does a rank without a batch of its own.
   if (pipeline_->ring().planned() == 0 && !options_.run.eval) pipeline_->plan(schedule_->padding());
   pipeline_->ring().settle();
-  residents_ = std::make_unique<Residents>(*store_, pipeline_->ring(), queue, options_.policy.pick,
-                                           [this](std::uint64_t uses) { counters_->batch_retired(uses); });
 }
 
 bool Feeder::Impl::hands_over() const noexcept {

@@ -9,6 +9,8 @@
 
 #include <forebay/error.hpp>
 
+#include "ledger.hpp"
+
 namespace forebay {
 namespace {
 
@@ -19,8 +21,8 @@ constexpr std::uint64_t kMostPieces = std::uint64_t{1} << 23U;
 // A shorter run takes no more bytes as single numbers.
 constexpr std::size_t kShortestRun = 3;
 
-std::uint64_t blocks_of(const JobState& state, std::uint64_t shard) noexcept {
-  return state.batches > shard ? (state.batches - shard - 1) / state.virtual_shards + 1 : 0;
+std::uint64_t blocks_of(const JobState& state, std::uint32_t shard) noexcept {
+  return forebay::blocks_of({.batches = state.batches, .shards = state.virtual_shards}, shard);
 }
 
 auto order_of(const Piece& piece) noexcept { return std::tuple(piece.epoch, piece.shard, piece.begin); }
