@@ -9,13 +9,12 @@
 namespace forebay {
 
 Exchange::Exchange(Communicator& communicator, Schedule& schedule, std::size_t lane, std::size_t lag,
-                   bool keep_epoch_order, std::function<void()> while_waiting)
+                   bool keep_epoch_order)
     : communicator_(communicator),
       schedule_(schedule),
       lane_(lane),
       lag_(lag),
       keep_epoch_order_(keep_epoch_order),
-      while_waiting_(std::move(while_waiting)),
       paces_(communicator.size()) {}
 
 bool Exchange::step(const Tally* heard, std::uint64_t completed, const RankCount& mine) {
@@ -59,7 +58,8 @@ void Exchange::post(const RankCount& mine) {
 }
 
 void Exchange::apply() {
-  waited_ = wait_for(communicator_, lane_, while_waiting_);
+  // Every rank posts at the step at which it posts the census that is complete by now: nobody can be away for long.
+  waited_ = wait_for(communicator_, lane_, {});
   is_open_ = false;
   const std::vector<RankWork> ranks = works();
   const std::size_t pieces = schedule_.ledger().pieces().size();

@@ -3,7 +3,6 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <vector>
 
 #include <forebay/communicator.hpp>
@@ -34,10 +33,9 @@ class Exchange {
   static constexpr std::uint64_t kPeriod = 256;
   static constexpr std::uint64_t kShortest = 32;
 
-  // References must outlive this. Uses the communicator's lane `lane`. `while_waiting`: as for Census.
+  // References must outlive this. Uses the communicator's lane `lane`.
   // `keep_epoch_order`: as for hand_over().
-  Exchange(Communicator& communicator, Schedule& schedule, std::size_t lane, std::size_t lag, bool keep_epoch_order,
-           std::function<void()> while_waiting = {});
+  Exchange(Communicator& communicator, Schedule& schedule, std::size_t lane, std::size_t lag, bool keep_epoch_order);
 
   // Once per step, after the census, alike on all ranks: `completed` epochs are agreed to be served. True when this
   // rank may have got something to plan.
@@ -60,7 +58,6 @@ class Exchange {
   std::size_t lane_;
   std::size_t lag_;
   bool keep_epoch_order_;
-  std::function<void()> while_waiting_;
 
   std::uint64_t step_ = 0;
   std::uint64_t posted_at_ = 0;

@@ -101,6 +101,8 @@ class Feeder::Impl {
   // What telemetry asks for; any thread.
   [[nodiscard]] Gauges gauges() const;
 
+  // What every state of this job has in common. Made once: the fingerprint goes through the whole index.
+  [[nodiscard]] const JobState& job();
   // What this rank has not delivered of what is its own.
   [[nodiscard]] std::vector<Piece> left() const;
 
@@ -143,6 +145,7 @@ class Feeder::Impl {
   Clock::time_point constructed_;
   std::optional<JobState> resumed_;  // its `left` has moved to the schedule
   std::string resumed_from_;
+  std::optional<JobState> job_;
   std::optional<ReplayedRun> replayed_;
   std::uint64_t recorded_steps_ = 0;  // of the run that this one repeats, on all its ranks; 0 = it repeats none
   std::shared_ptr<const Dataset> dataset_;

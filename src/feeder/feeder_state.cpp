@@ -37,11 +37,16 @@ void Feeder::Impl::make_schedule() {
   if (!resumed_) {
     schedule_ = std::make_unique<Schedule>(*order_, Ledger(deal), communicator_->rank());
   } else {
-    require_same_job(*resumed_, state_of(options_, *dataset_, order_->batches(), ranks), resumed_from_);
+    require_same_job(*resumed_, job(), resumed_from_);
     Ledger ledger(deal, resumed_->epochs, resumed_->opened, std::move(resumed_->left), resumed_->ranks);
     schedule_ = std::make_unique<Schedule>(*order_, std::move(ledger), communicator_->rank());
   }
   served_.resize(Ledger::kEpochs + 1);
+}
+
+const JobState& Feeder::Impl::job() {
+  if (!job_) job_ = state_of(options_, *dataset_, order_->batches(), communicator_->size());
+  return *job_;
 }
 
 bool Feeder::Impl::was_complete() const noexcept {
@@ -76,7 +81,7 @@ std::vector<Piece> Feeder::Impl::left() const {
 std::string Feeder::Impl::state() {
   if (closed_) throw Error("the state of a feeder is asked for before close(), which ends the talk between the ranks");
   if (options_.run.eval) throw Error("an evaluation (run.eval = true) has no state to save: it begins anew");
-  JobState state = state_of(options_, *dataset_, order_->batches(), communicator_->size());
+  JobState state = job();
   state.steps = first_step() + step_;
   state.opened = schedule_->ledger().opened();
   state.fresh_samples = resumed_ ? resumed_->fresh_samples : 0;
@@ -107,7 +112,7 @@ std::unique_ptr<Feeder::Impl> Feeder::Impl::resumed(SavedState saved) {
   // Whatever the other feeder would refuse is refused here, while this one can still be used as it is.
   refuse_in_evaluation(saved.source);
   const JobState state = parse_state(saved.text, saved.source);
-  require_same_job(state, state_of(options_, *dataset_, order_->batches(), communicator_->size()), saved.source);
+  require_same_job(state, job(), saved.source);
   together(*communicator_, [&] {
     if (!is_replay(options_)) return;
     ReplayedRun(options_, communicator_->rank(), communicator_->size(), state.steps).require_dataset(*dataset_);
