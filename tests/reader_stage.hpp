@@ -72,7 +72,7 @@ class Reports final : public BadSampleSink {
       ReadRequest next = request;
       ++next.attempt;
       ++next.sample;
-      queue->push_urgent(next);
+      queue->push_urgent({&next, 1});
     }
     changed.notify_all();
   }
@@ -152,7 +152,10 @@ struct Stage {
   [[nodiscard]] DecoderLinks decoder_links(SampleHandler& handler) {
     return {.encoded = encoded, .buffers = budget, .handler = handler, .sink = reports, .totals = totals};
   }
-  void request(std::uint64_t id) { requests.push({.order = id, .position = id, .sample = id}); }
+  void request(std::uint64_t id) {
+    const ReadRequest request{.order = id, .position = id, .sample = id};
+    requests.push({&request, 1});
+  }
 
   Reports reports;
   FakeDataset dataset;

@@ -70,7 +70,7 @@ void BadSamples::replace(const ReadRequest& request, std::string_view reason) {
       found_.store(in_order_.size(), std::memory_order_release);
     }
   }
-  requests_.push_urgent(again);
+  requests_.push_urgent({&again, 1});
 }
 
 }  // namespace forebay

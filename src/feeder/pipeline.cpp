@@ -53,7 +53,11 @@ void Pipeline::issue() {
   try {
     SlotRing::Claim claim{};
     issuer_status_.set(WorkerStatus::Activity::waiting_slot);
-    while (ring_.claim(stopped_, claim)) request_batch(claim);
+    while (ring_.claim(stopped_, claim)) {
+      issuer_status_.set(WorkerStatus::Activity::idle);
+      request_batch(claim);
+      issuer_status_.set(WorkerStatus::Activity::waiting_slot);
+    }
     issuer_status_.set(WorkerStatus::Activity::stopped);
   } catch (...) {
     bad_.worker_failed(std::current_exception());
@@ -69,16 +73,18 @@ void Pipeline::request_batch(const SlotRing::Claim& claim) {
   slot.uses = 0;
   // Relaxed: the decoders get the slot through the queues, which order it.
   slot.missing.store(slot.batch.size, std::memory_order_relaxed);
+  issued_.clear();
   for (std::uint32_t index = 0; index < slot.batch.size; ++index) {
     const std::uint64_t position = slot.batch.batch * batch_size + index;
-    requests_.push({.order = claim.turn * batch_size + index,
-                    .epoch = slot.batch.epoch,
-                    .position = position,
-                    .sample = order.sample(slot.batch.epoch, position),
-                    .attempt = 0,
-                    .slot = claim.slot,
-                    .index = index});
+    issued_.push_back({.order = claim.turn * batch_size + index,
+                       .epoch = slot.batch.epoch,
+                       .position = position,
+                       .sample = order.sample(slot.batch.epoch, position),
+                       .attempt = 0,
+                       .slot = claim.slot,
+                       .index = index});
   }
+  requests_.push(issued_);
 }
 
 void Pipeline::handle(const EncodedSample& encoded, unsigned thread) {
@@ -103,8 +109,8 @@ void Pipeline::handle(const EncodedSample& encoded, unsigned thread) {
 std::string Pipeline::report() const {
   WorkerReport report(links_.dataset);
   report.add("issuer", {&issuer_status_, 1});
-  report.add("reader", readers_.statuses());
-  report.add("decoder", decoders_.statuses());
+  report.add("reader", readers_.crew().statuses());
+  report.add("decoder", decoders_.crew().statuses());
   return report.text();
 }
 

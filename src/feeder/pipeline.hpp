@@ -99,6 +99,7 @@ class Pipeline final : private SampleHandler {
   std::vector<Bench> benches_;
   std::atomic<bool> stopped_{false};
   WorkerStatus issuer_status_;
+  std::vector<ReadRequest> issued_;  // those of one batch
   DecoderPool decoders_;
   ReaderPool readers_;
   std::thread issuer_;

@@ -23,6 +23,19 @@ std::size_t size_class_of(std::size_t capacity) { return static_cast<std::size_t
 
 std::vector<std::byte> ByteBudget::take(std::uint64_t order, std::size_t bytes) {
   wait_for_room(order, bytes);
+  return buffer_of(bytes);
+}
+
+std::optional<std::vector<std::byte>> ByteBudget::try_take(std::uint64_t order, std::size_t bytes) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (closed_ || !may_pass(order, bytes)) return std::nullopt;
+    in_flight_ += bytes;
+  }
+  return buffer_of(bytes);
+}
+
+std::vector<std::byte> ByteBudget::buffer_of(std::size_t bytes) {
   try {
     const std::size_t capacity = capacity_for(bytes);
     std::vector<std::byte> buffer = recycled(size_class_of(capacity));

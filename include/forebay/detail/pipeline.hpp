@@ -1,6 +1,8 @@
 #pragma once
 
+#include <array>
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -52,7 +54,7 @@ struct Image {
 };
 
 // What a worker thread is doing, for the watchdog's report. Written by its thread, read by any.
-struct WorkerStatus {
+struct alignas(64) WorkerStatus {
   enum class Activity : std::uint8_t {
     idle,            // waiting for work
     waiting_budget,  // waiting for room in the byte budget
@@ -60,21 +62,31 @@ struct WorkerStatus {
     retrying,        // waiting to read again after a transient error
     decoding,
     waiting_slot,  // waiting for room in the ring
-    stopped,
+    parked,        // more threads than are wanted now
+    stopped,       // ended, or not started
   };
+  static constexpr std::size_t kActivities = 8;
 
-  std::atomic<Activity> activity{Activity::idle};
+  std::atomic<Activity> activity{Activity::stopped};
   std::atomic<std::uint64_t> sample{0};   // meaningful while reading, retrying, waiting_budget or decoding
   std::atomic<std::int64_t> since_ns{0};  // steady clock, when the activity began
+  // Time spent in each activity, the present one left out.
+  std::array<std::atomic<std::int64_t>, kActivities> spent_ns{};
 
-  // Relaxed: a report may mix neighbouring moments, which is harmless in a message for people.
-  void set(Activity now, std::uint64_t id = 0) noexcept;
+  // Ends the activity that lasts and begins another; returns the nanoseconds that the ended one lasted.
+  // Relaxed: a report may mix neighbouring moments, which is harmless in a message for people and in a mean.
+  std::int64_t set(Activity now, std::uint64_t id = 0) noexcept;
 };
+
+// Time that all of these threads have spent in each activity up to now, the present one included. Any thread.
+using ActivityTimes = std::array<std::chrono::nanoseconds, WorkerStatus::kActivities>;
+[[nodiscard]] ActivityTimes times_spent(std::span<const WorkerStatus> statuses) noexcept;
 
 // Totals that worker threads keep for telemetry; relaxed counters, exact once the threads are joined.
 struct WorkerTotals {
   std::atomic<std::uint64_t> bytes_read{0};
   std::atomic<std::uint64_t> read_ns{0};  // in the store, emulated delays included, waits for the budget excluded
+  std::atomic<std::uint64_t> reads{0};
   std::atomic<std::uint64_t> retries{0};  // reads tried again after a transient error
   std::atomic<std::uint64_t> decode_ns{0};
   std::atomic<std::uint64_t> samples{0};
