@@ -21,9 +21,9 @@ Pipeline::Pipeline(const PipelineLinks& links, std::shared_ptr<SlotStore> store,
       budget_(static_cast<std::size_t>(links.options.workers.bytes)),
       bad_(links.dataset, links.order, links.options.on_bad, requests_, links.quarantine, links.console, links.failure,
            [this] { ring_.wake(); }),
-      benches_(plan.decode),
+      benches_(plan.most.decode),
       decoders_({.encoded = encoded_, .buffers = budget_, .handler = *this, .sink = bad_, .totals = totals_},
-                plan.decode),
+                plan.first.decode, plan.most.decode),
       readers_({.dataset = links.dataset,
                 .requests = requests_,
                 .budget = budget_,
@@ -31,13 +31,20 @@ Pipeline::Pipeline(const PipelineLinks& links, std::shared_ptr<SlotStore> store,
                 .sink = bad_,
                 .totals = totals_,
                 .throttle = throttle_.is_active() ? &throttle_ : nullptr},
-               {.threads = plan.io}),
+               {.threads = plan.first.io, .most = plan.most.io}),
+      tuning_({.readers = readers_.crew(),
+               .decoders = decoders_.crew(),
+               .totals = totals_,
+               .blocked = [this] { return ring_.blocked(); },
+               .tell = links.tell},
+              plan),
       issuer_([this] { issue(); }) {}
 
 void Pipeline::stop() {
   if (!issuer_.joinable()) return;
   stopped_ = true;
   ring_.wake();
+  tuning_.stop();
   issuer_.join();
   readers_.stop();
   decoders_.stop();

@@ -2,9 +2,11 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -26,6 +28,7 @@
 #include "source/reader_pool.hpp"
 #include "source/throttle.hpp"
 #include "worker_plan.hpp"
+#include "worker_tuning.hpp"
 
 namespace forebay {
 
@@ -38,6 +41,7 @@ struct PipelineLinks {
   ConsoleLog& console;
   Failure& failure;
   std::span<std::byte> node_bandwidth;  // StorageThrottle::kSharedBytes shared by the ranks of the node
+  std::function<void(std::string_view)> tell;  // what people may want to know about the workers
 };
 
 // The production side: an issuer thread claims slots for the batches that are planned and asks for their samples in
@@ -102,6 +106,7 @@ class Pipeline final : private SampleHandler {
   std::vector<ReadRequest> issued_;  // those of one batch
   DecoderPool decoders_;
   ReaderPool readers_;
+  WorkerTuning tuning_;
   std::thread issuer_;
 };
 
