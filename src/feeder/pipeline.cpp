@@ -17,6 +17,7 @@ Pipeline::Pipeline(const PipelineLinks& links, std::shared_ptr<SlotStore> store,
       ring_(static_cast<std::uint32_t>(links.options.queue.capacity), store_->size(), 0),
       transform_(links.options.transform, links.options.seed, links.options.run.eval),
       jpeg_{.exif = links.options.transform.exif, .max_pixels = links.options.transform.max_pixels},
+      decode_(links.options.transform.decode),
       throttle_(links.options.storage, links.options.seed, links.node_bandwidth),
       budget_(static_cast<std::size_t>(links.options.workers.bytes)),
       bad_(links.dataset, links.order, links.options.on_bad, requests_, links.quarantine, links.console, links.failure,
@@ -98,19 +99,29 @@ void Pipeline::handle(const EncodedSample& encoded, unsigned thread) {
   const ReadRequest& request = encoded.request;
   Bench& bench = benches_[thread];
   const Sample sample = links_.dataset.sample(request.sample);
-  if (sample.encoding == Encoding::jpeg) {
-    bench.decoder.decode(encoded.bytes, jpeg_, bench.image);
-  } else {
-    decode_raw(encoded.bytes, sample.width, sample.height, sample.channels, bench.image);
-  }
-  transform_.apply(bench.image, sample.box, request.epoch, request.position,
-                   store_->sample(request.slot, request.index), bench.scratch);
+  make_pixels(encoded, sample, bench, store_->sample(request.slot, request.index));
   store_->labels(request.slot)[request.index] = sample.label;
   store_->ids(request.slot)[request.index] = request.sample;
   SlotStore::Slot& slot = store_->slot(request.slot);
   const std::uint64_t turn = slot.turn;
   // acq_rel: ring invariant R3.
   if (slot.missing.fetch_sub(1, std::memory_order_acq_rel) == 1) ring_.publish(turn);
+}
+
+void Pipeline::make_pixels(const EncodedSample& encoded, const Sample& sample, Bench& bench,
+                           std::span<std::byte> out) const {
+  const auto [epoch, position] = std::pair(encoded.request.epoch, encoded.request.position);
+  if (sample.encoding == Encoding::raw) {
+    decode_raw(encoded.bytes, sample.width, sample.height, sample.channels, bench.image);
+    transform_.apply(bench.image, sample.box, epoch, position, out, bench.scratch);
+    return;
+  }
+  const ImageSize size = bench.decoder.open(encoded.bytes, jpeg_);
+  const auto view = transform_.view(size.width, size.height, sample.box, epoch, position);
+  const bool whole = decode_ == Decode::full;
+  bench.decoder.decode(whole ? Box{0, 0, size.width, size.height} : view.region,
+                       decode_ == Decode::scaled ? transform_.shrink_of(view) : 1, bench.image);
+  transform_.render(bench.image, view, out, bench.scratch);
 }
 
 std::string Pipeline::report() const {

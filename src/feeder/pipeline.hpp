@@ -82,6 +82,8 @@ class Pipeline final : private SampleHandler {
   };
 
   void handle(const EncodedSample& encoded, unsigned thread) override;
+  // Decodes and writes the pixels of a sample to its place in a slot.
+  void make_pixels(const EncodedSample& encoded, const Sample& sample, Bench& bench, std::span<std::byte> out) const;
   void issue();
   void request_batch(const SlotRing::Claim& claim);
 
@@ -94,6 +96,7 @@ class Pipeline final : private SampleHandler {
   SlotRing ring_;
   Transform transform_;
   JpegOptions jpeg_;
+  Decode decode_;
   StorageThrottle throttle_;
   WorkerTotals totals_;
   ReadQueue requests_;
