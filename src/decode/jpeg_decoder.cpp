@@ -15,6 +15,7 @@
 #include <forebay/error.hpp>
 
 #include "exif.hpp"
+#include "jpeg_memory.hpp"
 #include "orientation.hpp"
 #include "signature.hpp"
 
@@ -119,7 +120,7 @@ class JpegDecoder::Impl {
   }
 
   // A fresh libjpeg object for each image: a reused one keeps the tables of earlier images, and a file that lacks its
-  // own would decode, or not, depending on what came before it.
+  // own would decode, or not, depending on what came before it. Its memory is used again.
   void close() noexcept { jpeg_destroy_decompress(&info_); }
 
   [[nodiscard]] std::int32_t stored_width() const noexcept { return static_cast<std::int32_t>(info_.image_width); }
@@ -128,6 +129,7 @@ class JpegDecoder::Impl {
 
   void read_header(const JpegOptions& options) {
     jpeg_create_decompress(&info_);
+    memory_.serve(info_);
     info_.progress = &progress_;
     jpeg_mem_src(&info_, reinterpret_cast<const unsigned char*>(bytes_.data()),
                  static_cast<unsigned long>(bytes_.size()));
@@ -269,6 +271,7 @@ class JpegDecoder::Impl {
     }
   }
 
+  JpegMemory memory_;
   jpeg_decompress_struct info_{};
   jpeg_error_mgr errors_{};
   jpeg_progress_mgr progress_{};
