@@ -25,6 +25,9 @@ namespace {
 constexpr int kMaxScans = 100;
 constexpr int kExifMarker = JPEG_APP0 + 1;
 constexpr unsigned kWholeSegment = 0xffff;
+// Fancy upsampling, which doubles chroma at most, looks one of its samples to the side; where the part ends it takes
+// that for the end of the image.
+constexpr std::int32_t kReach = 2;
 // Rows that are turned together when the orientation is not as stored.
 constexpr std::int32_t kStripRows = 16;
 
@@ -198,17 +201,16 @@ class JpegDecoder::Impl {
            });
   }
 
-  // What has to be decoded for `wanted` of the stored image, in pixels of libjpeg's output. Upsampling looks at the
-  // pixels beside, so the part reaches an iMCU further on each side, where there is one; above and below
-  // libjpeg takes care of that itself.
+  // What has to be decoded for `wanted` of the stored image, in pixels of libjpeg's output: whole iMCUs across, with
+  // kReach more pixels on each side, where there are any; above and below libjpeg sees to that itself.
   [[nodiscard]] Box needed_part(const Box& wanted, std::int32_t shrink) const noexcept {
     const auto width = static_cast<std::int32_t>(info_.output_width);
     Box part{wanted.left / shrink, wanted.top / shrink, std::min((wanted.right + shrink - 1) / shrink, width),
              std::min((wanted.bottom + shrink - 1) / shrink, output_height())};
     if (smooths_blocks() || enlarges_chroma_twice(shrink)) return {0, 0, width, part.bottom};
     const std::int32_t column = DCTSIZE / shrink * info_.max_h_samp_factor;
-    part.left = std::max(part.left / column - 1, 0) * column;
-    part.right = std::min((part.right + column - 1) / column * column + column, width);
+    part.left = std::max(part.left - kReach, 0) / column * column;
+    part.right = std::min((part.right + kReach + column - 1) / column * column, width);
     return part;
   }
 
