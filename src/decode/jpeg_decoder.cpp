@@ -15,6 +15,7 @@
 #include <forebay/error.hpp>
 
 #include "exif.hpp"
+#include "jpeg_memory.hpp"
 #include "orientation.hpp"
 #include "signature.hpp"
 
@@ -24,6 +25,9 @@ namespace {
 constexpr int kMaxScans = 100;
 constexpr int kExifMarker = JPEG_APP0 + 1;
 constexpr unsigned kWholeSegment = 0xffff;
+// Fancy upsampling, which doubles chroma at most, looks one of its samples to the side; where the part ends it takes
+// that for the end of the image.
+constexpr std::int32_t kReach = 2;
 // Rows that are turned together when the orientation is not as stored.
 constexpr std::int32_t kStripRows = 16;
 
@@ -119,7 +123,7 @@ class JpegDecoder::Impl {
   }
 
   // A fresh libjpeg object for each image: a reused one keeps the tables of earlier images, and a file that lacks its
-  // own would decode, or not, depending on what came before it.
+  // own would decode, or not, depending on what came before it. Its memory is used again.
   void close() noexcept { jpeg_destroy_decompress(&info_); }
 
   [[nodiscard]] std::int32_t stored_width() const noexcept { return static_cast<std::int32_t>(info_.image_width); }
@@ -128,6 +132,7 @@ class JpegDecoder::Impl {
 
   void read_header(const JpegOptions& options) {
     jpeg_create_decompress(&info_);
+    memory_.serve(info_);
     info_.progress = &progress_;
     jpeg_mem_src(&info_, reinterpret_cast<const unsigned char*>(bytes_.data()),
                  static_cast<unsigned long>(bytes_.size()));
@@ -196,17 +201,16 @@ class JpegDecoder::Impl {
            });
   }
 
-  // What has to be decoded for `wanted` of the stored image, in pixels of libjpeg's output. Upsampling looks at the
-  // pixels beside, so the part reaches an iMCU further on each side, where there is one; above and below
-  // libjpeg takes care of that itself.
+  // What has to be decoded for `wanted` of the stored image, in pixels of libjpeg's output: whole iMCUs across, with
+  // kReach more pixels on each side, where there are any; above and below libjpeg sees to that itself.
   [[nodiscard]] Box needed_part(const Box& wanted, std::int32_t shrink) const noexcept {
     const auto width = static_cast<std::int32_t>(info_.output_width);
     Box part{wanted.left / shrink, wanted.top / shrink, std::min((wanted.right + shrink - 1) / shrink, width),
              std::min((wanted.bottom + shrink - 1) / shrink, output_height())};
     if (smooths_blocks() || enlarges_chroma_twice(shrink)) return {0, 0, width, part.bottom};
     const std::int32_t column = DCTSIZE / shrink * info_.max_h_samp_factor;
-    part.left = std::max(part.left / column - 1, 0) * column;
-    part.right = std::min((part.right + column - 1) / column * column + column, width);
+    part.left = std::max(part.left - kReach, 0) / column * column;
+    part.right = std::min((part.right + kReach + column - 1) / column * column, width);
     return part;
   }
 
@@ -269,6 +273,7 @@ class JpegDecoder::Impl {
     }
   }
 
+  JpegMemory memory_;
   jpeg_decompress_struct info_{};
   jpeg_error_mgr errors_{};
   jpeg_progress_mgr progress_{};

@@ -29,8 +29,9 @@ struct ImageSize {
 // damage there goes unseen, except that a file which ends there without its end-of-image marker is refused. Whether a
 // file is refused depends on its bytes and the region alone.
 //
-// One decoder belongs to one thread and is reused from image to image: its line buffers live as long as it does. No
-// image leaves anything behind that the next one could see, whether it decoded or not.
+// One decoder belongs to one thread and is reused from image to image: its memory lives as long as it does, except that
+// more than JpegMemory::kKeptBytes goes back when no image needs it for a while. No image leaves anything behind that
+// the next one could see, whether it decoded or not.
 class JpegDecoder {
  public:
   JpegDecoder();
