@@ -282,7 +282,7 @@ std::unique_ptr<Dataset> build_filelist(const BuildContext& context) {
                                   skipped.first_bad() + "; a list has one path[,label] per line");
   }
   record.skipped = skipped.take(options.path);
-  return make_file_dataset(std::move(record), std::move(table));
+  return make_file_dataset(record, std::move(table));
 }
 
 }  // namespace forebay

@@ -82,7 +82,7 @@ std::unique_ptr<Dataset> build_folder(const BuildContext& context, const std::st
   record.counts.images = scan.images.size();
   record.skipped = skipped.take(root);
   table.classes = classes.names();
-  return make_file_dataset(std::move(record), std::move(table));
+  return make_file_dataset(record, std::move(table));
 }
 
 }  // namespace forebay

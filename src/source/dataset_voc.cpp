@@ -123,7 +123,7 @@ std::unique_ptr<Dataset> build_voc(const BuildContext& context, const std::strin
   add_annotated_files(context, files, table, record.counts, skipped);
   if (table.file.empty()) nothing_usable(context, record.counts, skipped);
   record.skipped = skipped.take(root);
-  return make_file_dataset(std::move(record), std::move(table));
+  return make_file_dataset(record, std::move(table));
 }
 
 }  // namespace forebay
