@@ -247,7 +247,9 @@ bool starts_as_idx(std::span<const std::byte> head) {
 std::string find_idx_images(const std::string& folder) {
   // By name without ".gz", so that a plain file is preferred to its compressed twin.
   std::map<std::string, std::string> found;
-  for (const auto& name : scan_folder(folder, "").others) {
+  const Scan scan = scan_folder(folder, "");
+  for (const auto path : scan.others) {
+    const std::string name(path);
     if (labels_name(name).empty()) continue;
     const bool is_compressed = name.ends_with(".gz");
     const std::string plain = is_compressed ? name.substr(0, name.size() - 3) : name;
