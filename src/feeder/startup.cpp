@@ -103,7 +103,7 @@ Destination make_destination(std::size_t bytes, Communicator& communicator) {
 
 // In pieces, so that ranks that only take part need no room for all of it.
 IndexBytes broadcast_index(std::span<const std::byte> own, std::size_t bytes, Communicator& communicator) {
-  constexpr std::size_t kPiece = std::size_t{16} << 20U;
+  constexpr std::size_t kPiece = std::size_t{4} << 20U;
   const Destination destination = make_destination(bytes, communicator);
   for (std::size_t at = 0; at < bytes; at += kPiece) {
     std::vector<std::byte> piece;

@@ -25,11 +25,34 @@ constexpr std::int64_t kMostClasses = 1'000'000;
 // How far above an image its folder Annotations is looked for.
 constexpr int kLevelsUp = 4;
 
+ConfigError list_error(const std::string& path, const char* key, const SampleError& error) {
+  ConfigError named(std::string(key) + " = \"" + path + "\": " + error.what());
+  return named;
+}
+
 std::vector<std::byte> load_text(const std::string& path, const char* key) {
   try {
     return load_file(path, kLargestList);
   } catch (const SampleError& error) {
-    throw ConfigError(std::string(key) + " = \"" + path + "\": " + error.what());
+    throw list_error(path, key, error);
+  }
+}
+
+// XXH3-64 of a file, in pieces: a list of gigabytes is hashed at every start.
+std::uint64_t hash_file(const std::string& path, const char* key, std::uint64_t seed) {
+  try {
+    const OpenFile file = open_regular(path);
+    std::vector<std::byte> piece(std::min(file.size, std::size_t{1} << 20U));
+    XXH3_state_t state;
+    XXH3_64bits_reset_withSeed(&state, seed);
+    for (std::size_t at = 0; at < file.size; at += piece.size()) {
+      const auto next = std::span(piece).first(std::min(piece.size(), file.size - at));
+      read_at(file.descriptor, at, next);
+      XXH3_64bits_update(&state, next.data(), next.size());
+    }
+    return XXH3_64bits_digest(&state);
+  } catch (const SampleError& error) {
+    throw list_error(path, key, error);
   }
 }
 
@@ -266,11 +289,8 @@ bool add_annotated(const BuildContext& context, const std::string& root, const E
 }  // namespace
 
 std::uint64_t filelist_hash(const DatasetOptions& options) {
-  const auto list = load_text(options.path, "dataset.path");
-  const std::uint64_t hash = XXH3_64bits(list.data(), list.size());
-  if (options.labels.empty()) return hash;
-  const auto labels = load_text(options.labels, "dataset.labels");
-  return XXH3_64bits_withSeed(labels.data(), labels.size(), hash);
+  const std::uint64_t hash = hash_file(options.path, "dataset.path", 0);
+  return options.labels.empty() ? hash : hash_file(options.labels, "dataset.labels", hash);
 }
 
 std::unique_ptr<Dataset> build_filelist(const BuildContext& context) {
