@@ -73,7 +73,7 @@ std::unique_ptr<Dataset> find_same(const std::string& file, std::uint64_t identi
   try {
     auto dataset = load_index(file);
     return image_of(*dataset)->identity() == identity ? std::move(dataset) : nullptr;
-  } catch (const Error&) {
+  } catch (const std::exception&) {
     return nullptr;
   }
 }
