@@ -136,6 +136,24 @@ TEST_CASE("index takes a configuration, saves, and finds what was saved") {
   CHECK(loaded.output == built.output);
 }
 
+TEST_CASE("index --check reads a saved index whole and names the bytes that are damaged") {
+  const TemporaryDirectory dir;
+  const std::string saved = (dir / "saved.index").string();
+  REQUIRE(run({"index", made_set(dir), "--save", saved}).code == 0);
+  const Outcome sound = run({"index", saved, "--check"});
+  CHECK(sound.code == 0);
+  CHECK(sound.says("checked      every byte of the index"));
+  CHECK(sound.says("circle"));
+  {
+    std::fstream file(saved, std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(-1, std::ios::end);
+    file.put('?');
+  }
+  const Outcome damaged = run({"index", saved, "--check"});
+  CHECK(damaged.code == 1);
+  CHECK(damaged.says("index " + saved + ": a damaged index: the checksum of bytes "));
+}
+
 TEST_CASE("index names what it left out, and why") {
   const TemporaryDirectory dir;
   const std::string data = made_set(dir);

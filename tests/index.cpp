@@ -4,13 +4,15 @@
 #include "support.hpp"
 
 #include <sys/stat.h>
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
+#include <thread>
 
 #include <forebay/error.hpp>
 #include <forebay/random.hpp>
 
-#include "source/index_format.hpp"
+#include "source/index_image.hpp"
 
 using namespace forebay;
 using namespace forebay::testing;
@@ -94,7 +96,8 @@ TEST_CASE("contents that pass the checksum but make no sense never read out of r
   CAPTURE(seed);
   Random random(seed);
   for (const auto& sound : sound_indexes()) {
-    const OpenedIndex index = open_index(sound);
+    const IndexParts index = parse_index(sound, "sound");
+    const IndexRecord record = read_index_record(index, "sound");
     for (int round = 0; round < 3000; ++round) {
       std::vector<std::byte> content(index.content.begin(), index.content.end());
       const auto changes = 1 + random.below(4);
@@ -106,7 +109,7 @@ TEST_CASE("contents that pass the checksum but make no sense never read out of r
         std::memcpy(content.data() + at, &value, std::min(width, content.size() - at));
       }
       if (random.below(4) == 0) content.resize(static_cast<std::size_t>(random.below(content.size())));
-      (void)is_refused(seal_index(index.record, content));
+      (void)is_refused(seal_index(record, content.size(), [&](IndexWriter& writer) { writer.column(content); }));
     }
   }
 }
@@ -120,9 +123,16 @@ TEST_CASE("what is no index, or of another version, says so") {
   auto newer = sound_indexes().front();
   newer[8] = std::byte{99};
   CHECK(contains(reason(newer), "version 99"));
+  auto older = sound_indexes().front();
+  older[8] = std::byte{1};
+  CHECK(
+      contains(reason(older), "an index of version 1, this Forebay reads version 2; delete it to have it built again"));
   auto damaged = sound_indexes().front();
   damaged.back() ^= std::byte{1};
-  CHECK(contains(reason(damaged), "its checksum does not match; delete it to have it built again"));
+  CHECK(contains(reason(damaged), " to " + std::to_string(damaged.size() - 1) + " does not match; delete it"));
+  auto header = sound_indexes().front();
+  header[20] ^= std::byte{1};
+  CHECK(contains(reason(header), "its header, bytes 0 to 55, does not match"));
 }
 
 TEST_CASE("saving replaces in one step and leaves nothing behind; errors name the file") {
@@ -142,6 +152,86 @@ TEST_CASE("saving replaces in one step and leaves nothing behind; errors name th
   CHECK(contains(error_of([&] { (void)load_index(nowhere); }), nowhere));
   write_file(file, "text");
   CHECK(contains(error_of([&] { (void)load_index(file); }), file + ": not an index"));
+}
+
+namespace {
+
+// A saved index of many chunks, with its bytes to be damaged.
+struct LargeIndex {
+  explicit LargeIndex(std::uint64_t images) {
+    std::string list;
+    for (std::uint64_t i = 0; i < images; ++i) list += "folder/image" + std::to_string(i) + ".jpg,0\n";
+    write_file(folder / "list.txt", list);
+    save_index(*build_dataset(options_for(folder / "list.txt", "filelist")), file());
+    bytes = read_file(file());
+  }
+  [[nodiscard]] std::string file() const { return (folder / "large.index").string(); }
+
+  TemporaryDirectory folder;
+  std::string bytes;
+};
+
+}  // namespace
+
+TEST_CASE("a saved index is mapped; what is not used is not read, and damage is found where it is used") {
+  const LargeIndex large(50'000);
+  const IndexParts parts = parse_index(bytes_of(large.bytes), "large");
+  REQUIRE(parts.content.size() > 10 * kIndexChunk);
+  // The paths come last: this is the path of the last sample.
+  std::string damaged = large.bytes;
+  damaged.back() = 'x';
+  write_file(large.file(), damaged);
+  const auto dataset = load_index(large.file());
+  const IndexImage* image = image_of(*dataset);
+  REQUIRE(image != nullptr);
+  CHECK(image->is_mapped());
+  CHECK(dataset->size() == 50'000);
+  CHECK(dataset->name(0).ends_with("/folder/image0.jpg"));
+  CHECK(dataset->sample(49'999).label == 0);
+
+  const std::string message = error_of([&] { (void)dataset->name(49'999); });
+  CHECK(contains(message, "index " + large.file() + ": a damaged index: the checksum of bytes "));
+  CHECK(contains(message, " to " + std::to_string(damaged.size() - 1) + " does not match"));
+  CHECK(contains(message, "delete it to have it built again"));
+  // Again, and by the check of everything.
+  CHECK(error_of([&] { (void)dataset->name(49'999); }) == message);
+  CHECK(error_of([&] { image->check(); }) == message);
+}
+
+TEST_CASE("a mapped index keeps its bytes when the file is replaced or removed") {
+  const LargeIndex large(20'000);
+  const auto dataset = load_index(large.file());
+  save_index(*build_dataset(options_for(large.folder / "list.txt", "filelist")), large.file());
+  std::filesystem::remove(large.file());
+  CHECK_NOTHROW(image_of(*dataset)->check());
+  CHECK(dataset->name(19'999).ends_with("/folder/image19999.jpg"));
+}
+
+TEST_CASE("a mapped index that is shortened in place ends in an error") {
+  const LargeIndex large(50'000);
+  const auto dataset = load_index(large.file());
+  std::filesystem::resize_file(large.file(), 64 << 10);
+  const std::string message = error_of([&] { (void)dataset->name(49'999); });
+  // Older kernels cannot tell beforehand; this one must be new enough to be tested.
+  CHECK(contains(message, "index " + large.file() + ": cannot read bytes "));
+}
+
+TEST_CASE("threads that use a mapped index at the same time see the same") {
+  const LargeIndex large(20'000);
+  const auto dataset = load_index(large.file());
+  std::atomic<int> wrong{0};
+  {
+    std::vector<std::jthread> threads;
+    for (std::uint64_t first = 0; first < 4; ++first) {
+      threads.emplace_back([&, first] {
+        for (std::uint64_t i = 0; i < 20'000; i += 7) {
+          const std::uint64_t id = (i * 7919 + first) % 20'000;
+          wrong += dataset->name(id).ends_with("/image" + std::to_string(id) + ".jpg") ? 0 : 1;
+        }
+      });
+    }
+  }
+  CHECK(wrong == 0);
 }
 
 TEST_CASE("open_dataset builds and saves once, then loads") {

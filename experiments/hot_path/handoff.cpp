@@ -1,27 +1,25 @@
 // One producer hands batches to one consumer and gets the slots back: the slot ring beside moodycamel's queue and a
-// queue with a mutex and condition variables, each carrying slot numbers only, all bounded to the same capacity.
+// queue with a mutex and condition variables, a bounded ring after Vyukov, each carrying slot numbers only, all bounded
+// to the same capacity.
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <cstdio>
-#include <deque>
 #include <functional>
-#include <memory>
-#include <mutex>
-#include <string>
 #include <thread>
 #include <vector>
 
-#include <concurrentqueue/blockingconcurrentqueue.h>
-
 #include "measure.hpp"
+#include "queues.hpp"
 #include "ring/slot_ring.hpp"
 
 namespace {
 
 using Clock = std::chrono::steady_clock;
 using forebay::bench::Figure;
+using forebay::bench::MoodycamelQueue;
+using forebay::bench::MutexQueue;
+using forebay::bench::VyukovRing;
 
 constexpr std::uint32_t kCapacity = 16;
 constexpr std::uint32_t kSlots = kCapacity + 3;
@@ -70,50 +68,16 @@ double two_queues() {
       });
 }
 
-class MoodycamelQueue {
- public:
-  void push(std::uint32_t slot) { queue_.enqueue(slot); }
-  std::uint32_t pop() {
-    std::uint32_t slot = 0;
-    queue_.wait_dequeue(slot);
-    return slot;
-  }
-
- private:
-  moodycamel::BlockingConcurrentQueue<std::uint32_t> queue_;
-};
-
-class MutexQueue {
- public:
-  void push(std::uint32_t slot) {
-    {
-      const std::scoped_lock lock(mutex_);
-      slots_.push_back(slot);
-    }
-    filled_.notify_one();
-  }
-  std::uint32_t pop() {
-    std::unique_lock lock(mutex_);
-    filled_.wait(lock, [this] { return !slots_.empty(); });
-    const std::uint32_t slot = slots_.front();
-    slots_.pop_front();
-    return slot;
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable filled_;
-  std::deque<std::uint32_t> slots_;
-};
-
 }  // namespace
 
 int main() {
   Figure ring;
+  Figure vyukov_ring;
   Figure moodycamel_queue;
   Figure mutex_queue;
   for (int round = 0; round < kRounds; ++round) {
     ring.rounds.push_back(slot_ring());
+    vyukov_ring.rounds.push_back(two_queues<VyukovRing>());
     moodycamel_queue.rounds.push_back(two_queues<MoodycamelQueue>());
     mutex_queue.rounds.push_back(two_queues<MutexQueue>());
   }
@@ -124,6 +88,7 @@ int main() {
                 figure.median() / mutex_queue.median());
   };
   print("slot ring", ring);
+  print("Vyukov ring (two)", vyukov_ring);
   print("moodycamel (two)", moodycamel_queue);
   print("mutex + condvar (two)", mutex_queue);
   return 0;

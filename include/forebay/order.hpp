@@ -4,9 +4,10 @@
 
 namespace forebay {
 
-// A keyed bijection of [0, size) in O(1) memory: a Feistel network over the next even number of bits with cycle
-// walking (Black and Rogaway, "Ciphers with Arbitrary Finite Domains", 2002). Integer arithmetic only, so it is
-// the same on every machine and compiler. Immutable; any thread may call.
+// A keyed bijection of [0, size) in O(1) memory: a generalized Feistel network over rows and columns, as many of each
+// as make up `size` and hardly more, with cycle walking (Black and Rogaway, "Ciphers with Arbitrary Finite Domains",
+// 2002). What it gives depends on integers only, so it is the same on every machine and compiler. Immutable; any thread
+// may call.
 class Permutation {
  public:
   Permutation(std::uint64_t size, std::uint64_t seed, std::uint64_t epoch) noexcept;
@@ -18,7 +19,8 @@ class Permutation {
   static constexpr int kRounds = 6;
 
   std::uint64_t size_;
-  int half_bits_;
+  std::uint64_t rows_;     // at most 2^32, as columns_
+  std::uint64_t columns_;  // rows_ * columns_ is less than size_ + rows_
   std::uint64_t keys_[kRounds] = {};
 };
 

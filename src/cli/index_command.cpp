@@ -13,6 +13,7 @@
 
 #include "commands.hpp"
 #include "index_report.hpp"
+#include "source/index_image.hpp"
 #include "terminal.hpp"
 
 namespace forebay {
@@ -24,6 +25,7 @@ struct IndexArguments {
   std::string format;
   std::string save;
   std::int64_t skipped = 20;
+  bool check = false;
   bool json = false;
 };
 
@@ -37,13 +39,17 @@ DatasetOptions dataset_options(const IndexArguments& arguments) {
   return options.dataset;
 }
 
+std::unique_ptr<Dataset> open_or_build(const IndexArguments& arguments) {
+  if (is_saved_index(arguments.path)) return load_index(arguments.path);
+  ProgressBar bar("indexing");
+  return open_dataset(dataset_options(arguments),
+                      [&](std::uint64_t done, std::uint64_t total) { bar.update(done, total); });
+}
+
 int print_index(const IndexArguments& arguments) {
   const auto start = std::chrono::steady_clock::now();
-  const auto dataset = [&] {
-    ProgressBar bar("indexing");
-    return open_dataset(dataset_options(arguments),
-                        [&](std::uint64_t done, std::uint64_t total) { bar.update(done, total); });
-  }();
+  const auto dataset = open_or_build(arguments);
+  if (arguments.check) image_of(*dataset)->check();
   const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
   if (!arguments.save.empty()) save_index(*dataset, arguments.save);
 
@@ -54,6 +60,7 @@ int print_index(const IndexArguments& arguments) {
   }
   std::fputs(to_text(report, static_cast<std::uint64_t>(arguments.skipped)).c_str(), stdout);
   std::printf("%-13s%.2f s\n", "time", taken.count());
+  if (arguments.check) std::printf("%-13s%s\n", "checked", "every byte of the index");
   if (!arguments.save.empty()) std::printf("%-13s%s\n", "saved", arguments.save.c_str());
   return 0;
 }
@@ -63,20 +70,25 @@ int print_index(const IndexArguments& arguments) {
 void add_index_command(CLI::App& app, Invocation& invocation) {
   auto arguments = std::make_shared<IndexArguments>();
   CLI::App* command = app.add_subcommand("index", "Say what a dataset holds, and what was left out and why");
-  command->add_option("PATH", arguments->path, "data (a folder, list or idx file), or a configuration (.toml)")
+  command
+      ->add_option("PATH", arguments->path,
+                   "data (a folder, list or idx file), a configuration (.toml), or a saved index")
       ->required();
   command->add_option("--format", arguments->format, "auto | voc | filelist | folder | idx");
   command->add_option("--save", arguments->save, "write the index to this file (dataset.index of a configuration)");
   command->add_option("--skipped", arguments->skipped, "how many of the entries left out to name")
       ->check(CLI::Range(0, 1'000'000'000))
       ->capture_default_str();
+  command->add_flag("--check", arguments->check,
+                    "read a saved index whole and check it; otherwise that happens where it is used");
   command->add_flag("--json", arguments->json, "print one JSON object instead");
   add_set_option(*command, arguments->overrides);
   command->footer(
       "Examples:\n"
       "  forebay index data/VOC2012\n"
       "  forebay index feed.toml --json\n"
-      "  forebay index train.txt --format filelist --save train.index");
+      "  forebay index train.txt --format filelist --save train.index\n"
+      "  forebay index train.index --check");
   command->callback([arguments, &invocation] { invocation.run = [arguments] { return print_index(*arguments); }; });
 }
 

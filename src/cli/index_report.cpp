@@ -10,6 +10,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "source/index_image.hpp"
 #include "terminal.hpp"
 
 namespace forebay {
@@ -81,7 +82,8 @@ IndexReport::IndexReport(const Dataset& reported)
     ++(is_named ? per_class[static_cast<std::size_t>(label)] : unlabelled);
   }
   bad = static_cast<std::uint64_t>(std::ranges::count(dataset.skipped(), true, &Skipped::bad));
-  bytes = dataset.serialize().size();
+  const IndexImage* image = image_of(dataset);
+  bytes = image != nullptr ? image->bytes().size() : dataset.serialize().size();
 }
 
 std::string to_text(const IndexReport& report, std::uint64_t most_skipped) {

@@ -3,31 +3,120 @@
 #include <algorithm>
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <exception>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <forebay/config.hpp>
 #include <forebay/error.hpp>
 
+#include "source/index_image.hpp"
+#include "together.hpp"
+
 namespace forebay {
 namespace {
 
-// What rank 0 sends: one of these, then the index or the message.
-enum class Opened : std::uint8_t { index, config_error, error };
+// What rank 0 says of the index before anybody gets it: how opening it went, and which index it is or what was wrong.
+struct Announcement {
+  enum class Kind : std::uint8_t { index, config_error, error };
 
-std::vector<std::byte> message(Opened kind, std::span<const std::byte> body) {
-  std::vector<std::byte> bytes;
-  bytes.reserve(body.size() + 1);
-  bytes.push_back(static_cast<std::byte>(kind));
-  bytes.insert(bytes.end(), body.begin(), body.end());
-  return bytes;
+  Kind kind = Kind::index;
+  std::uint64_t identity = 0;
+  std::uint64_t bytes = 0;
+  std::string problem;
+};
+
+std::vector<std::byte> to_bytes(const Announcement& announcement) {
+  IndexWriter writer;
+  writer.value(announcement.kind);
+  writer.value(announcement.identity);
+  writer.value(announcement.bytes);
+  writer.text(announcement.problem);
+  return writer.take();
 }
 
-std::vector<std::byte> message(Opened kind, std::string_view text) {
-  return message(kind, std::as_bytes(std::span(text)));
+Announcement to_announcement(std::span<const std::byte> bytes) {
+  IndexReader reader(bytes, "what rank 0 said of the index");
+  Announcement announcement;
+  announcement.kind = reader.value<Announcement::Kind>();
+  announcement.identity = reader.value<std::uint64_t>();
+  announcement.bytes = reader.value<std::uint64_t>();
+  announcement.problem = reader.text();
+  return announcement;
+}
+
+Announcement announce(const DatasetOptions& options, std::unique_ptr<Dataset>& opened) {
+  Announcement announcement;
+  try {
+    opened = open_dataset(options);
+    const IndexImage& image = *image_of(*opened);
+    announcement.identity = image.identity();
+    announcement.bytes = image.bytes().size();
+  } catch (const ConfigError& error) {
+    announcement.kind = Announcement::Kind::config_error;
+    announcement.problem = error.what();
+  } catch (const std::exception& error) {
+    announcement.kind = Announcement::Kind::error;
+    announcement.problem = error.what();
+  }
+  return announcement;
+}
+
+// The saved index, when this rank finds there what rank 0 found. Whatever is wrong with it, rank 0 has a sound one.
+std::unique_ptr<Dataset> find_same(const std::string& file, std::uint64_t identity) {
+  if (file.empty()) return nullptr;
+  try {
+    auto dataset = load_index(file);
+    return image_of(*dataset)->identity() == identity ? std::move(dataset) : nullptr;
+  } catch (const std::exception&) {
+    return nullptr;
+  }
+}
+
+// Where the broadcast index goes: one place for all ranks of a node, or one for each rank where nodes have no room for
+// shared memory. The first rank to come writes it.
+struct Destination {
+  std::shared_ptr<SharedMemory> memory;
+  std::span<std::byte> bytes;
+  bool writes = false;
+};
+
+Destination make_destination(std::size_t bytes, Communicator& communicator) {
+  constexpr std::size_t kCounter = sizeof(std::int64_t);
+  Destination destination;
+  try {
+    destination.memory = communicator.share_on_node(kCounter + bytes);
+  } catch (const Error&) {  // on all ranks or none
+    destination.memory = solo_communicator()->share_on_node(kCounter + bytes);
+  }
+  const auto memory = destination.memory->bytes();
+  auto& arrived = *reinterpret_cast<std::int64_t*>(memory.data());
+  destination.writes = std::atomic_ref<std::int64_t>(arrived).fetch_add(1) == 0;
+  destination.bytes = memory.subspan(kCounter);
+  return destination;
+}
+
+// In pieces, so that ranks that only take part need no room for all of it.
+IndexBytes broadcast_index(std::span<const std::byte> own, std::size_t bytes, Communicator& communicator) {
+  constexpr std::size_t kPiece = std::size_t{4} << 20U;
+  const Destination destination = make_destination(bytes, communicator);
+  for (std::size_t at = 0; at < bytes; at += kPiece) {
+    std::vector<std::byte> piece;
+    if (!own.empty()) {
+      const auto next = own.subspan(at, std::min(kPiece, bytes - at));
+      piece.assign(next.begin(), next.end());
+    }
+    piece = communicator.broadcast(std::move(piece), 0);
+    if (destination.writes) std::ranges::copy(piece, destination.bytes.subspan(at).begin());
+  }
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  (void)communicator.all_gather("");  // every writer has written
+  return {.bytes = destination.bytes, .owner = destination.memory, .mapped = false};
 }
 
 std::string run_key(const Options& options, const Dataset& dataset) {
@@ -55,35 +144,40 @@ std::string first_difference(std::string_view a, std::string_view b) {
 
 std::shared_ptr<const Dataset> share_dataset(const DatasetOptions& options, Communicator& communicator) {
   if (communicator.size() == 1) return open_dataset(options);
+  const bool is_first = communicator.rank() == 0;
   std::unique_ptr<Dataset> opened;
-  std::vector<std::byte> bytes;
-  if (communicator.rank() == 0) {
-    try {
-      opened = open_dataset(options);
-      bytes = message(Opened::index, opened->serialize());
-    } catch (const ConfigError& error) {
-      bytes = message(Opened::config_error, error.what());
-    } catch (const std::exception& error) {
-      bytes = message(Opened::error, error.what());
-    }
-  }
-  bytes = communicator.broadcast(std::move(bytes), 0);
-  const auto kind = static_cast<Opened>(bytes.at(0));
-  const auto body = std::span<const std::byte>(bytes).subspan(1);
-  const std::string text(reinterpret_cast<const char*>(body.data()), kind == Opened::index ? 0 : body.size());
-  if (kind == Opened::config_error) throw ConfigError(text);
-  if (kind == Opened::error) throw Error(text);
-  if (opened) return opened;
-  return restore_dataset(body, "the index that rank 0 sent");
+  std::vector<std::byte> message;
+  if (is_first) message = to_bytes(announce(options, opened));
+  const Announcement announcement = to_announcement(communicator.broadcast(std::move(message), 0));
+  if (announcement.kind == Announcement::Kind::config_error) throw ConfigError(announcement.problem);
+  if (announcement.kind == Announcement::Kind::error) throw Error(announcement.problem);
+
+  if (!is_first) opened = find_same(options.index, announcement.identity);
+  const std::vector<std::string> lacks = communicator.all_gather(opened ? "" : "1");
+  if (std::ranges::all_of(lacks, &std::string::empty)) return opened;
+  // Damage of a file is found here, while rank 0 can still say so to all.
+  together(communicator, [&] {
+    if (is_first) image_of(*opened)->check();
+  });
+  const auto own = is_first ? image_of(*opened)->bytes() : std::span<const std::byte>();
+  IndexBytes shared = broadcast_index(own, announcement.bytes, communicator);
+  const bool keeps_own = opened && image_of(*opened)->is_mapped();
+  return keeps_own ? std::move(opened) : restore_index(std::move(shared), "the index that rank 0 sent");
 }
 
 void require_same_run(const Options& options, const Dataset& dataset, Communicator& communicator) {
   if (communicator.size() == 1) return;
-  const std::vector<std::string> keys = communicator.all_gather(run_key(options, dataset));
-  for (std::size_t rank = 1; rank < keys.size(); ++rank) {
-    if (keys[rank] == keys[0]) continue;
+  const std::string key = run_key(options, dataset);
+  const auto bytes = std::as_bytes(std::span(key));
+  const auto first = communicator.broadcast({bytes.begin(), bytes.end()}, 0);
+  const std::string_view wanted(reinterpret_cast<const char*>(first.data()), first.size());
+  // Only a difference is told: everybody's configuration on every rank would be gigabytes in a large job.
+  const std::string difference = key == wanted ? "" : first_difference(key, wanted);
+  const std::vector<std::string> differences = communicator.all_gather(difference);
+  for (std::size_t rank = 1; rank < differences.size(); ++rank) {
+    if (differences[rank].empty()) continue;
     throw ConfigError("rank " + std::to_string(rank) + " runs with another configuration or dataset than rank 0 (" +
-                      first_difference(keys[rank], keys[0]) + "); give all ranks the same file and overrides");
+                      differences[rank] + "); give all ranks the same file and overrides");
   }
 }
 

@@ -10,8 +10,9 @@
 // What the ranks settle among themselves before the first batch. All collective; the thread that calls next().
 namespace forebay {
 
-// Rank 0 loads or builds the index, the others get it from rank 0: they never walk the directories.
-// Throws rank 0's error on all ranks.
+// Rank 0 loads or builds the index; the others never walk the directories. A rank that finds rank 0's index under
+// options.index maps that file, so that all ranks of a node share its pages. Where one does not, rank 0 sends the
+// index, and the ranks of a node keep one copy in memory that they share. Throws rank 0's error on all ranks.
 [[nodiscard]] std::shared_ptr<const Dataset> share_dataset(const DatasetOptions& options, Communicator& communicator);
 
 // Throws Error on all ranks when a rank runs with other options or another dataset: the sections that only concern

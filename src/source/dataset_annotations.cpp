@@ -199,18 +199,38 @@ void add_samples(const std::vector<ParsedChunk>& chunks, const AnnotatedFiles& f
 
 }  // namespace
 
-AnnotationLookup::AnnotationLookup(std::span<const std::string> annotations) {
+std::size_t AnnotationLookup::Place::operator()(std::string_view place) const noexcept {
+  return std::hash<std::string_view>{}(place);
+}
+
+std::size_t AnnotationLookup::Place::operator()(std::size_t annotation) const {
+  return (*this)(std::string_view(place_of(annotations[annotation])));
+}
+
+bool AnnotationLookup::Place::operator()(std::size_t a, std::size_t b) const {
+  return place_of(annotations[a]) == place_of(annotations[b]);
+}
+
+bool AnnotationLookup::Place::operator()(std::string_view place, std::size_t annotation) const {
+  return place_of(annotations[annotation]) == place;
+}
+
+bool AnnotationLookup::Place::operator()(std::size_t annotation, std::string_view place) const {
+  return (*this)(place, annotation);
+}
+
+AnnotationLookup::AnnotationLookup(std::span<const std::string_view> annotations)
+    : places_(0, Place{annotations}, Place{annotations}) {
   places_.reserve(annotations.size());
   for (std::size_t i = 0; i < annotations.size(); ++i) {
-    std::string place = place_of(annotations[i]);
-    has_folders_ = has_folders_ || ("/" + place).find("/Annotations/") != std::string::npos;
-    places_.emplace(std::move(place), i);
+    has_folders_ = has_folders_ || ("/" + place_of(annotations[i])).find("/Annotations/") != std::string::npos;
+    places_.insert(i);
   }
 }
 
-std::size_t AnnotationLookup::at(const std::string& place) const {
+std::size_t AnnotationLookup::at(std::string_view place) const {
   const auto found = places_.find(place);
-  return found == places_.end() ? kNone : found->second;
+  return found == places_.end() ? kNone : *found;
 }
 
 std::size_t AnnotationLookup::representative(std::string_view annotation) const { return at(place_of(annotation)); }

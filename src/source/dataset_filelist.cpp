@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <deque>
 #include <filesystem>
 #include <forebay/error.hpp>
 #include <optional>
@@ -24,32 +25,59 @@ constexpr std::int64_t kMostClasses = 1'000'000;
 // How far above an image its folder Annotations is looked for.
 constexpr int kLevelsUp = 4;
 
+ConfigError list_error(const std::string& path, const char* key, const SampleError& error) {
+  ConfigError named(std::string(key) + " = \"" + path + "\": " + error.what());
+  return named;
+}
+
 std::vector<std::byte> load_text(const std::string& path, const char* key) {
   try {
     return load_file(path, kLargestList);
   } catch (const SampleError& error) {
-    throw ConfigError(std::string(key) + " = \"" + path + "\": " + error.what());
+    throw list_error(path, key, error);
   }
 }
 
-std::vector<ListRecord> load_records(const std::string& path, const char* key) {
-  const auto bytes = load_text(path, key);
-  return parse_list({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, path);
+// XXH3-64 of a file, in pieces: a list of gigabytes is hashed at every start.
+std::uint64_t hash_file(const std::string& path, const char* key, std::uint64_t seed) {
+  try {
+    const OpenFile file = open_regular(path);
+    std::vector<std::byte> piece(std::min(file.size, std::size_t{1} << 20U));
+    XXH3_state_t state;
+    XXH3_64bits_reset_withSeed(&state, seed);
+    for (std::size_t at = 0; at < file.size; at += piece.size()) {
+      const auto next = std::span(piece).first(std::min(piece.size(), file.size - at));
+      read_at(file.descriptor, at, next);
+      XXH3_64bits_update(&state, next.data(), next.size());
+    }
+    return XXH3_64bits_digest(&state);
+  } catch (const SampleError& error) {
+    throw list_error(path, key, error);
+  }
 }
 
-// An image with what its label says, "" when it says nothing.
-struct Entry {
-  std::string path;
-  std::string label;
-  std::string where;  // file and line, for messages
+// A list file with what its records are views of.
+struct List {
+  std::vector<std::byte> text;
+  std::deque<std::string> quoted;
+  std::vector<ListRecord> records;
 };
+
+List load_list(const std::string& path, const char* key) {
+  List list;
+  list.text = load_text(path, key);
+  list.records = parse_list({reinterpret_cast<const char*>(list.text.data()), list.text.size()}, path, list.quoted);
+  return list;
+}
+
+// Images with what their labels say: second is the label, "" when it says nothing.
+using Entries = std::vector<ListRecord>;
 
 std::string at_line(const std::string& file, std::size_t line) { return file + ":" + std::to_string(line); }
 
 // Labels of a file of their own: by path when its lines have two fields, else line by line.
-void join_labels(std::vector<Entry>& entries, const DatasetOptions& options, SkipLog& skipped) {
+void join_labels(Entries& entries, const Entries& records, const DatasetOptions& options, SkipLog& skipped) {
   const std::string& file = options.labels;
-  const std::vector<ListRecord> records = load_records(file, "dataset.labels");
   const auto pairs =
       std::count_if(records.begin(), records.end(), [](const auto& record) { return record.has_second; });
   if (pairs == 0) {
@@ -58,46 +86,53 @@ void join_labels(std::vector<Entry>& entries, const DatasetOptions& options, Ski
                         std::to_string(entries.size()) + " images of \"" + options.path +
                         "\"; give one label per line, or path,label");
     }
-    for (std::size_t i = 0; i < entries.size(); ++i) entries[i].label = records[i].first;
+    for (std::size_t i = 0; i < entries.size(); ++i) entries[i].second = records[i].first;
     return;
   }
-  const auto normal = [](const std::string& path) { return fs::path(path).lexically_normal().string(); };
-  std::unordered_map<std::string, std::string> labels;
+  const auto normal = [](std::string_view path) { return fs::path(path).lexically_normal().string(); };
+  std::unordered_map<std::string, std::string_view> labels;
   for (const auto& record : records) {
     const std::string here = at_line(file, record.line);
     if (!record.has_second) throw ConfigError(here + ": no label; other lines are path,label");
     const auto [at, is_new] = labels.emplace(normal(record.first), record.second);
     if (!is_new && at->second != record.second) {
-      throw ConfigError(here + ": \"" + record.first + "\" has two labels, \"" + at->second + "\" and \"" +
-                        record.second + "\"");
+      throw ConfigError(here + ": \"" + std::string(record.first) + "\" has two labels, \"" + std::string(at->second) +
+                        "\" and \"" + std::string(record.second) + "\"");
     }
   }
-  std::erase_if(entries, [&](Entry& entry) {
-    const auto found = labels.find(normal(entry.path));
+  std::erase_if(entries, [&](ListRecord& entry) {
+    const auto found = labels.find(normal(entry.first));
     if (found == labels.end()) {
-      skipped.add_bad(entry.path, "no label in " + file);
+      skipped.add_bad(std::string(entry.first), "no label in " + file);
       return true;
     }
-    entry.label = found->second;
+    entry.second = found->second;
     return false;
   });
 }
 
-std::vector<Entry> load_entries(const DatasetOptions& options, SkipLog& skipped) {
-  std::vector<Entry> entries;
-  bool labelled = false;
-  for (auto& record : load_records(options.path, "dataset.path")) {
-    labelled = labelled || !record.second.empty();
-    entries.push_back({std::move(record.first), std::move(record.second), at_line(options.path, record.line)});
-  }
+bool has_labels(const Entries& entries) {
+  return std::any_of(entries.begin(), entries.end(), [](const auto& entry) { return !entry.second.empty(); });
+}
+
+// The images, and the file of labels where there is one.
+struct Lists {
+  List images;
+  List labels;
+};
+
+Lists load_lists(const DatasetOptions& options, SkipLog& skipped) {
+  Lists lists;
+  lists.images = load_list(options.path, "dataset.path");
   if (!options.labels.empty()) {
-    if (labelled) {
+    if (has_labels(lists.images.records)) {
       throw ConfigError("dataset.labels = \"" + options.labels + "\": the list \"" + options.path +
                         "\" has labels of its own; leave one of them out");
     }
-    join_labels(entries, options, skipped);
+    lists.labels = load_list(options.labels, "dataset.labels");
+    join_labels(lists.images.records, lists.labels.records, options, skipped);
   }
-  return entries;
+  return lists;
 }
 
 std::optional<std::int64_t> integer_in(std::string_view text) {
@@ -108,26 +143,27 @@ std::optional<std::int64_t> integer_in(std::string_view text) {
 }
 
 // Labels are class numbers when all of them are integers, unless the given classes are called like that.
-bool are_numbers(const std::vector<Entry>& entries, const std::vector<std::string>& given) {
-  return std::all_of(entries.begin(), entries.end(), [&](const Entry& entry) {
-    return entry.label.empty() ||
-           (integer_in(entry.label) && std::find(given.begin(), given.end(), entry.label) == given.end());
+bool are_numbers(const Entries& entries, const std::vector<std::string>& given) {
+  return std::all_of(entries.begin(), entries.end(), [&](const ListRecord& entry) {
+    return entry.second.empty() ||
+           (integer_in(entry.second) && std::find(given.begin(), given.end(), entry.second) == given.end());
   });
 }
 
-std::string out_of_range(const std::string& label, std::int64_t limit) {
-  return "label " + label + " is not between -1 and " + std::to_string(limit - 1);
+std::string out_of_range(std::string_view label, std::int64_t limit) {
+  return "label " + std::string(label) + " is not between -1 and " + std::to_string(limit - 1);
 }
 
-void add_numbered(const BuildContext& context, const std::vector<Entry>& entries, FileTable& table, SkipLog& skipped) {
+void add_numbered(const BuildContext& context, const Entries& entries, FileTable& table, SkipLog& skipped) {
   const auto& given = context.options.classes;
   const std::int64_t limit = given.empty() ? kMostClasses : static_cast<std::int64_t>(given.size());
   std::int64_t classes = 0;
-  for (const auto& [path, text, where] : entries) {
+  for (const auto& [line, path, text, has_second] : entries) {
     const std::int64_t label = text.empty() ? -1 : integer_in(text).value_or(-1);
     if (label < -1 || label >= limit) {
       const std::string problem = out_of_range(text, limit);
-      if (given.empty()) throw ConfigError(std::string(where).append(": ").append(problem));
+      const std::string where = at_line(context.options.path, line);
+      if (given.empty()) throw ConfigError(where + ": " + problem);
       skipped.add_bad(where, problem + ", the last of dataset.classes");
       continue;
     }
@@ -139,16 +175,17 @@ void add_numbered(const BuildContext& context, const std::vector<Entry>& entries
   for (std::int64_t i = 0; given.empty() && i < classes; ++i) table.classes.push_back(std::to_string(i));
 }
 
-void add_named(const BuildContext& context, const std::vector<Entry>& entries, FileTable& table, SkipLog& skipped) {
+void add_named(const BuildContext& context, const Entries& entries, FileTable& table, SkipLog& skipped) {
   std::vector<std::string> names;
   for (const auto& entry : entries) {
-    if (!entry.label.empty()) names.push_back(entry.label);
+    if (!entry.second.empty() && (names.empty() || names.back() != entry.second)) names.emplace_back(entry.second);
   }
   const ClassList classes(context.options.classes, std::move(names));
-  for (const auto& [path, text, where] : entries) {
+  for (const auto& [line, path, text, has_second] : entries) {
     const std::int32_t label = text.empty() ? -1 : classes.number_of(text);
     if (label < 0 && !text.empty()) {
-      skipped.add_bad(where, "class \"" + text + "\" is not in dataset.classes");
+      skipped.add_bad(at_line(context.options.path, line),
+                      "class \"" + std::string(text) + "\" is not in dataset.classes");
       continue;
     }
     table.file.push_back(table.add_file(path));
@@ -175,8 +212,8 @@ class AnnotationSearch {
       above = parent_folder(above);
     }
   }
-  [[nodiscard]] std::vector<std::string> take() {
-    std::sort(annotations_.begin(), annotations_.end());
+  [[nodiscard]] PathList take() {
+    annotations_.sort();
     return std::move(annotations_);
   }
 
@@ -185,8 +222,8 @@ class AnnotationSearch {
     while (folder.ends_with('/')) folder.pop_back();
     if (!listed_.insert(folder).second) return;
     Scan scan = scan_folder("/", folder);
-    std::move(scan.annotations.begin(), scan.annotations.end(), std::back_inserter(annotations_));
     remember(folder, scan);
+    annotations_.append(std::move(scan.annotations));
   }
   const std::vector<std::string>& annotation_folders(const std::string& folder) {
     const auto known = annotation_folders_.find(folder);
@@ -196,49 +233,49 @@ class AnnotationSearch {
   const std::vector<std::string>& remember(const std::string& folder, const Scan& scan) {
     auto& found = annotation_folders_[folder];
     found.clear();
-    std::copy_if(scan.folders.begin(), scan.folders.end(), std::back_inserter(found),
-                 [](const std::string& path) { return is_annotations_folder(base_name(path)); });
+    for (const auto path : scan.folders) {
+      if (is_annotations_folder(base_name(path))) found.emplace_back(path);
+    }
     return found;
   }
 
   std::unordered_set<std::string> image_folders_;
   std::unordered_set<std::string> listed_;
   std::unordered_map<std::string, std::vector<std::string>> annotation_folders_;
-  std::vector<std::string> annotations_;
+  PathList annotations_;
 };
 
 // The list's images as paths relative to "/", where annotations are looked up.
-std::vector<std::string> places_of(const std::string& root, const std::vector<std::string>& paths) {
+PathList places_of(const std::string& root, const Entries& entries) {
   const fs::path folder = root;
-  std::vector<std::string> places;
-  places.reserve(paths.size());
-  for (const auto& path : paths) {
-    const std::string place = (folder / path).lexically_normal().string();
-    places.push_back(place.substr(std::min(place.size(), place.find_first_not_of('/'))));
+  PathList places;
+  for (const auto& entry : entries) {
+    const std::string place = (folder / entry.first).lexically_normal().string();
+    places.add(std::string_view(place).substr(std::min(place.size(), place.find_first_not_of('/'))));
   }
   return places;
 }
 
 // False when no image has an annotation.
-bool add_annotated(const BuildContext& context, const std::string& root, const std::vector<Entry>& entries,
-                   FileTable& table, IndexCounts& counts, SkipLog& skipped) {
-  std::vector<std::string> paths;
+bool add_annotated(const BuildContext& context, const std::string& root, const Entries& entries, FileTable& table,
+                   IndexCounts& counts, SkipLog& skipped) {
+  std::vector<std::string_view> paths;
   paths.reserve(entries.size());
-  for (const auto& entry : entries) paths.push_back(entry.path);
-  const std::vector<std::string> places = places_of(root, paths);
+  for (const auto& entry : entries) paths.push_back(entry.first);
+  const PathList places = places_of(root, entries);
   AnnotationSearch search;
-  for (const auto& place : places) search.add_folder_of_images(std::string(parent_folder(place)));
+  for (const auto place : places) search.add_folder_of_images(std::string(parent_folder(place)));
 
-  const std::vector<std::string> annotations = search.take();
-  const AnnotationLookup lookup(annotations);
+  const PathList annotations = search.take();
+  const AnnotationLookup lookup(annotations.view());
   AnnotatedFiles files;
   files.root = "/";
-  files.annotations = annotations;
+  files.annotations = annotations.view();
   files.image_root = root;
   files.images = paths;
   files.wanted.resize(annotations.size());
   bool any = false;
-  for (const auto& place : places) {
+  for (const auto place : places) {
     const std::size_t found = lookup.find(place);
     files.annotation_of.push_back(found);
     if (found == AnnotationLookup::kNone) continue;
@@ -252,11 +289,8 @@ bool add_annotated(const BuildContext& context, const std::string& root, const s
 }  // namespace
 
 std::uint64_t filelist_hash(const DatasetOptions& options) {
-  const auto list = load_text(options.path, "dataset.path");
-  const std::uint64_t hash = XXH3_64bits(list.data(), list.size());
-  if (options.labels.empty()) return hash;
-  const auto labels = load_text(options.labels, "dataset.labels");
-  return XXH3_64bits_withSeed(labels.data(), labels.size(), hash);
+  const std::uint64_t hash = hash_file(options.path, "dataset.path", 0);
+  return options.labels.empty() ? hash : hash_file(options.labels, "dataset.labels", hash);
 }
 
 std::unique_ptr<Dataset> build_filelist(const BuildContext& context) {
@@ -267,11 +301,11 @@ std::unique_ptr<Dataset> build_filelist(const BuildContext& context) {
 
   SkipLog skipped;
   FileTable table;
-  const std::vector<Entry> entries = load_entries(options, skipped);
+  Lists lists = load_lists(options, skipped);
+  const Entries& entries = lists.images.records;
   record.counts.images = entries.size();
-  const bool labelled =
-      std::any_of(entries.begin(), entries.end(), [](const auto& entry) { return !entry.label.empty(); });
-  const bool annotated = !labelled && add_annotated(context, record.root, entries, table, record.counts, skipped);
+  const bool annotated =
+      !has_labels(entries) && add_annotated(context, record.root, entries, table, record.counts, skipped);
   if (!annotated && are_numbers(entries, options.classes)) {
     add_numbered(context, entries, table, skipped);
   } else if (!annotated) {
@@ -282,7 +316,8 @@ std::unique_ptr<Dataset> build_filelist(const BuildContext& context) {
                                   skipped.first_bad() + "; a list has one path[,label] per line");
   }
   record.skipped = skipped.take(options.path);
-  return make_file_dataset(std::move(record), std::move(table));
+  lists = {};  // its room is wanted for the index
+  return make_file_dataset(record, std::move(table));
 }
 
 }  // namespace forebay

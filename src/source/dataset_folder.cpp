@@ -12,9 +12,9 @@ bool is_top_level(std::string_view path) { return path.find('/') == std::string_
 std::vector<std::string> class_folders(const Scan& scan) {
   std::vector<std::string> folders;
   for (const auto& folder : scan.folders) {
-    const auto is_it = [&](const Skipped& entry) { return entry.path == folder; };
+    const auto is_it = [path = folder](const Skipped& entry) { return entry.path == path; };
     if (is_top_level(folder) && std::none_of(scan.unusable.begin(), scan.unusable.end(), is_it)) {
-      folders.push_back(folder);
+      folders.emplace_back(folder);
     }
   }
   return folders;
@@ -48,7 +48,7 @@ void report_strays(const std::string& root, const Scan& scan, SkipLog& skipped) 
 
 }  // namespace
 
-std::unique_ptr<Dataset> build_folder(const BuildContext& context, const std::string& root, const Scan& scan) {
+std::unique_ptr<Dataset> build_folder(const BuildContext& context, const std::string& root, Scan scan) {
   const std::vector<std::string> folders = class_folders(scan);
   const ClassList classes(context.options.classes, folders);
 
@@ -82,7 +82,8 @@ std::unique_ptr<Dataset> build_folder(const BuildContext& context, const std::st
   record.counts.images = scan.images.size();
   record.skipped = skipped.take(root);
   table.classes = classes.names();
-  return make_file_dataset(std::move(record), std::move(table));
+  scan = {};  // its room is wanted for the index
+  return make_file_dataset(record, std::move(table));
 }
 
 }  // namespace forebay

@@ -69,40 +69,45 @@ std::unique_ptr<const Records> open_records(const std::string& path, const Shape
   return records;
 }
 
-class IdxDataset final : public Dataset {
+// The beginning of the content; a label for each record follows, or nothing.
+struct IdxHead {
+  std::vector<std::string> classes;
+  Shape shape;
+  std::uint64_t labels = 0;  // where they begin in the content; 0 = there are none
+};
+
+class IdxDataset final : public IndexedDataset {
  public:
-  IdxDataset(IndexRecord record, std::vector<std::string> classes, const Shape& shape, std::vector<std::uint8_t> labels,
-             std::unique_ptr<const Records> records)
-      : record_(std::move(record)),
-        classes_(std::move(classes)),
-        shape_(shape),
-        labels_(std::move(labels)),
+  IdxDataset(std::shared_ptr<const IndexImage> image, IdxHead head, std::unique_ptr<const Records> records)
+      : IndexedDataset(std::move(image)),
+        head_(std::move(head)),
         records_(std::move(records)),
         opened_(records_.get()) {}
 
-  [[nodiscard]] std::string_view format() const noexcept override { return "idx"; }
-  [[nodiscard]] std::uint64_t size() const noexcept override { return shape_.records; }
-  [[nodiscard]] const std::vector<std::string>& classes() const noexcept override { return classes_; }
-  [[nodiscard]] const std::vector<Skipped>& skipped() const noexcept override { return record_.skipped; }
-  [[nodiscard]] IndexCounts counts() const noexcept override { return record_.counts; }
+  [[nodiscard]] std::uint64_t size() const noexcept override { return head_.shape.records; }
+  [[nodiscard]] const std::vector<std::string>& classes() const noexcept override { return head_.classes; }
 
   [[nodiscard]] Sample sample(std::uint64_t id) const override {
     Sample sample;
-    if (!labels_.empty()) sample.label = labels_[id];
+    if (head_.labels != 0) {
+      sample.label = image().value<std::uint8_t>(head_.labels + id);
+      image().require(static_cast<std::size_t>(sample.label) < head_.classes.size(),
+                      "a sample names a class that it does not have");
+    }
     sample.encoding = Encoding::raw;
-    sample.width = static_cast<std::int32_t>(shape_.width);
-    sample.height = static_cast<std::int32_t>(shape_.height);
-    sample.channels = static_cast<std::int32_t>(shape_.channels);
+    sample.width = static_cast<std::int32_t>(head_.shape.width);
+    sample.height = static_cast<std::int32_t>(head_.shape.height);
+    sample.channels = static_cast<std::int32_t>(head_.shape.channels);
     return sample;
   }
 
   [[nodiscard]] std::string name(std::uint64_t id) const override {
-    return record_.root + "[record " + std::to_string(id) + "]";
+    return image().record().root + "[record " + std::to_string(id) + "]";
   }
 
   void read(std::uint64_t id, ReadTarget& target) const override {
     const Records& records = opened();
-    const std::size_t size = shape_.record_bytes();
+    const std::size_t size = head_.shape.record_bytes();
     const auto bytes = target.reserve(size);
     if (records.plain) {
       records.plain->read_record(id * size, bytes);
@@ -111,29 +116,17 @@ class IdxDataset final : public Dataset {
     }
   }
 
-  [[nodiscard]] std::vector<std::byte> serialize() const override {
-    IndexWriter writer;
-    writer.text("idx");
-    writer.texts(classes_);
-    writer.value(shape_);
-    writer.array(labels_);
-    return seal_index(record_, writer.take());
-  }
-
  private:
   // A restored dataset opens its file at the first read; a failed attempt is made again at the next.
   const Records& opened() const {
     if (const Records* records = opened_.load(std::memory_order_acquire)) return *records;
     const std::lock_guard lock(mutex_);
-    if (!records_) records_ = open_records(record_.root, shape_);
+    if (!records_) records_ = open_records(image().record().root, head_.shape);
     opened_.store(records_.get(), std::memory_order_release);
     return *records_;
   }
 
-  IndexRecord record_;
-  std::vector<std::string> classes_;
-  Shape shape_;
-  std::vector<std::uint8_t> labels_;
+  IdxHead head_;
   mutable std::mutex mutex_;
   mutable std::unique_ptr<const Records> records_;  // guarded by mutex_
   mutable std::atomic<const Records*> opened_;
@@ -227,6 +220,22 @@ std::unique_ptr<const Records> load_images(const std::string& path, Shape& shape
   return records;
 }
 
+IdxHead read_idx_head(const IndexImage& image) {
+  const auto begin = image.value<std::uint64_t>(0);
+  IndexReader reader(image.content(sizeof(begin), begin), image.origin());
+  IdxHead head;
+  image.require(reader.text() == "idx", "its parts are of different formats");
+  head.classes = reader.texts();
+  head.shape = reader.value<Shape>();
+  const bool has_labels = reader.flag();
+  reader.expect_end();
+  image.require(is_sound(head.shape), "its images have no shape");
+  if (has_labels) head.labels = sizeof(begin) + begin;
+  image.require(image.content_bytes() - sizeof(begin) - begin == (has_labels ? head.shape.records : 0),
+                "its size is not what its counts say");
+  return head;
+}
+
 }  // namespace
 
 bool starts_as_idx(std::span<const std::byte> head) {
@@ -238,7 +247,9 @@ bool starts_as_idx(std::span<const std::byte> head) {
 std::string find_idx_images(const std::string& folder) {
   // By name without ".gz", so that a plain file is preferred to its compressed twin.
   std::map<std::string, std::string> found;
-  for (const auto& name : scan_folder(folder, "").others) {
+  const Scan scan = scan_folder(folder, "");
+  for (const auto path : scan.others) {
+    const std::string name(path);
     if (labels_name(name).empty()) continue;
     const bool is_compressed = name.ends_with(".gz");
     const std::string plain = is_compressed ? name.substr(0, name.size() - 3) : name;
@@ -275,22 +286,25 @@ std::unique_ptr<Dataset> build_idx(const BuildContext& context) {
   record.counts.images = shape.records;
   auto classes = list_classes(options, labels, labels_file);
   record.skipped = skipped.take(images);
-  return std::make_unique<IdxDataset>(std::move(record), std::move(classes), shape, std::move(labels),
-                                      std::move(records));
+  IndexWriter head;
+  head.text("idx");
+  head.texts(classes);
+  head.value(shape);
+  head.value<std::uint8_t>(labels.empty() ? 0 : 1);
+  const std::vector<std::byte> begin = head.take();
+  auto bytes = seal_index(record, sizeof(std::uint64_t) + begin.size() + labels.size(), [&](IndexWriter& writer) {
+    writer.value<std::uint64_t>(begin.size());
+    writer.column(begin);
+    writer.column(labels);
+  });
+  auto image = std::make_shared<const IndexImage>(owned_bytes(std::move(bytes)), "the index of " + record.origin.path);
+  IdxHead read = read_idx_head(*image);
+  return std::make_unique<IdxDataset>(std::move(image), std::move(read), std::move(records));
 }
 
-std::unique_ptr<Dataset> restore_idx_dataset(const OpenedIndex& index) {
-  IndexReader reader(index.content);
-  require_index(reader.text() == "idx", "its parts are of different formats");
-  auto classes = reader.texts();
-  const auto shape = reader.value<Shape>();
-  auto labels = reader.array<std::uint8_t>();
-  reader.expect_end();
-  require_index(is_sound(shape), "its images have no shape");
-  require_index(labels.empty() || labels.size() == shape.records, "its columns differ in length");
-  require_index(std::all_of(labels.begin(), labels.end(), [&](unsigned label) { return label < classes.size(); }),
-                "a sample names a class that it does not have");
-  return std::make_unique<IdxDataset>(index.record, std::move(classes), shape, std::move(labels), nullptr);
+std::unique_ptr<Dataset> restore_idx_dataset(std::shared_ptr<const IndexImage> image) {
+  IdxHead head = read_idx_head(*image);
+  return std::make_unique<IdxDataset>(std::move(image), std::move(head), nullptr);
 }
 
 }  // namespace forebay

@@ -1,6 +1,8 @@
 #include "dataset_list.hpp"
 
+#include <algorithm>
 #include <forebay/error.hpp>
+#include <utility>
 
 namespace forebay {
 namespace {
@@ -14,7 +16,8 @@ std::string_view without_blanks(std::string_view text) {
 
 class ListParser {
  public:
-  ListParser(std::string_view text, const std::string& file) : rest_(text), file_(file) {
+  ListParser(std::string_view text, const std::string& file, std::deque<std::string>& quoted)
+      : rest_(text), file_(file), quoted_(quoted) {
     if (rest_.starts_with("\xFF\xFE") || rest_.starts_with("\xFE\xFF")) fail("UTF-16 text; convert it to UTF-8");
     if (rest_.starts_with("\xEF\xBB\xBF")) rest_.remove_prefix(3);
     if (rest_.find('\0') != npos) {
@@ -25,6 +28,7 @@ class ListParser {
 
   std::vector<ListRecord> parse() {
     std::vector<ListRecord> records;
+    records.reserve(static_cast<std::size_t>(std::count(rest_.begin(), rest_.end(), '\n')) + 1);
     while (!rest_.empty()) {
       const auto line = without_blanks(rest_.substr(0, rest_.find('\n')));
       if (line.empty() || line.front() == '#') {
@@ -53,16 +57,16 @@ class ListParser {
   }
 
   // Up to the comma or the end of the line, which is left in place.
-  std::string field() {
+  std::string_view field() {
     const auto start = rest_.find_first_not_of(" \t");
     if (start != npos && rest_[start] == '"') return quoted(start + 1);
     const auto end = std::min(rest_.find_first_of(",\n"), rest_.size());
-    std::string text(without_blanks(rest_.substr(0, end)));
+    const auto text = without_blanks(rest_.substr(0, end));
     rest_.remove_prefix(end);
     return text;
   }
 
-  std::string quoted(std::size_t start) {
+  std::string_view quoted(std::size_t start) {
     const std::size_t opened = line_;
     skip_to(start);
     std::string text;
@@ -81,7 +85,7 @@ class ListParser {
     const auto after = rest_.substr(0, rest_.find_first_of(",\n"));
     if (!without_blanks(after).empty()) fail("text after a closing double quote");
     rest_.remove_prefix(after.size());
-    return text;
+    return quoted_.emplace_back(std::move(text));
   }
 
   // REQUIRES: what is left of the line does not matter.
@@ -101,13 +105,14 @@ class ListParser {
 
   std::string_view rest_;
   const std::string& file_;
+  std::deque<std::string>& quoted_;
   std::size_t line_ = 1;
 };
 
 }  // namespace
 
-std::vector<ListRecord> parse_list(std::string_view text, const std::string& file) {
-  return ListParser(text, file).parse();
+std::vector<ListRecord> parse_list(std::string_view text, const std::string& file, std::deque<std::string>& quoted) {
+  return ListParser(text, file, quoted).parse();
 }
 
 }  // namespace forebay

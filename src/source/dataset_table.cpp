@@ -3,28 +3,61 @@
 #include "file_io.hpp"
 #include "index_scan.hpp"
 
-#include <algorithm>
 #include <forebay/error.hpp>
 #include <limits>
 
 namespace forebay {
 namespace {
 
-class FileDataset final : public Dataset {
- public:
-  FileDataset(IndexRecord record, FileTable table) : record_(std::move(record)), table_(std::move(table)) {}
+using Region = FileTable::Region;
 
-  [[nodiscard]] std::string_view format() const noexcept override { return record_.origin.format; }
-  [[nodiscard]] std::uint64_t size() const noexcept override { return table_.file.size(); }
-  [[nodiscard]] const std::vector<std::string>& classes() const noexcept override { return table_.classes; }
-  [[nodiscard]] const std::vector<Skipped>& skipped() const noexcept override { return record_.skipped; }
-  [[nodiscard]] IndexCounts counts() const noexcept override { return record_.counts; }
+// The beginning of the content; the columns follow, in the order of TableLayout, and then the bytes of the paths.
+struct TableHead {
+  std::string format;
+  std::vector<std::string> classes;
+  std::uint64_t files = 0;
+  std::uint64_t samples = 0;
+  std::uint64_t path_bytes = 0;
+  bool has_file_column = false;    // else sample i is file i
+  bool has_region_column = false;  // else samples are whole files
+};
+
+// Where the columns begin in the content.
+struct TableLayout {
+  std::uint64_t ends = 0;    // std::uint64_t by file: where its path ends among the paths
+  std::uint64_t file = 0;    // std::uint32_t by sample
+  std::uint64_t label = 0;   // std::int32_t by sample
+  std::uint64_t region = 0;  // Region by sample
+  std::uint64_t paths = 0;
+  std::uint64_t end = 0;
+};
+
+TableLayout layout_of(const TableHead& head, std::uint64_t begin) {
+  TableLayout at;
+  at.ends = begin;
+  at.file = at.ends + head.files * sizeof(std::uint64_t);
+  at.label = at.file + (head.has_file_column ? head.samples * sizeof(std::uint32_t) : 0);
+  at.region = at.label + head.samples * sizeof(std::int32_t);
+  at.paths = at.region + (head.has_region_column ? head.samples * sizeof(Region) : 0);
+  at.end = at.paths + head.path_bytes;
+  return at;
+}
+
+class FileDataset final : public IndexedDataset {
+ public:
+  FileDataset(std::shared_ptr<const IndexImage> image, TableHead head, const TableLayout& at)
+      : IndexedDataset(std::move(image)), head_(std::move(head)), at_(at) {}
+
+  [[nodiscard]] std::uint64_t size() const noexcept override { return head_.samples; }
+  [[nodiscard]] const std::vector<std::string>& classes() const noexcept override { return head_.classes; }
 
   [[nodiscard]] Sample sample(std::uint64_t id) const override {
     Sample sample;
-    sample.label = table_.label[id];
-    if (table_.region.empty()) return sample;
-    const FileTable::Region& region = table_.region[id];
+    sample.label = image().value<std::int32_t>(at_.label + id * sizeof(std::int32_t));
+    image().require(sample.label >= -1 && sample.label < static_cast<std::int64_t>(head_.classes.size()),
+                    "a sample names a class that it does not have");
+    if (!head_.has_region_column) return sample;
+    const Region region = region_of(id);
     sample.box = region.box;
     sample.difficult = (region.flags & FileTable::kDifficult) != 0;
     sample.truncated = (region.flags & FileTable::kTruncated) != 0;
@@ -34,47 +67,76 @@ class FileDataset final : public Dataset {
   [[nodiscard]] std::uint64_t source(std::uint64_t id) const override { return table_.file[id]; }
 
   [[nodiscard]] std::string name(std::uint64_t id) const override {
-    if (table_.region.empty()) return path(id);
-    return path(id) + "#object " + std::to_string(table_.region[id].object);
+    if (!head_.has_region_column) return path(id);
+    return path(id) + "#object " + std::to_string(region_of(id).object);
   }
 
   void read(std::uint64_t id, ReadTarget& target) const override { read_sample_file(path(id), target); }
 
-  [[nodiscard]] std::vector<std::byte> serialize() const override {
-    IndexWriter writer;
-    writer.text(record_.origin.format);
-    writer.texts(table_.classes);
-    table_.files.write(writer);
-    writer.array(table_.file);
-    writer.array(table_.label);
-    writer.array(table_.region);
-    return seal_index(record_, writer.take());
-  }
-
  private:
-  [[nodiscard]] std::string path(std::uint64_t id) const {
-    const std::string_view file = table_.files[table_.file[id]];
-    return file.starts_with('/') ? std::string(file) : join_path(record_.root, file);
+  [[nodiscard]] Region region_of(std::uint64_t id) const {
+    const auto region = image().value<Region>(at_.region + id * sizeof(Region));
+    const Box& box = region.box;
+    image().require(box.left >= 0 && box.top >= 0 && box.left < box.right && box.top < box.bottom, "a box has no area");
+    return region;
   }
 
-  IndexRecord record_;
-  FileTable table_;
+  [[nodiscard]] std::string path(std::uint64_t id) const {
+    const std::uint64_t file =
+        head_.has_file_column ? image().value<std::uint32_t>(at_.file + id * sizeof(std::uint32_t)) : id;
+    image().require(file < head_.files, "a sample names a file that it does not have");
+    const auto end_of = [&](std::uint64_t i) { return image().value<std::uint64_t>(at_.ends + i * sizeof(i)); };
+    const std::uint64_t begin = file == 0 ? 0 : end_of(file - 1);
+    const std::uint64_t end = end_of(file);
+    image().require(begin <= end && end <= head_.path_bytes, "its paths are out of order");
+    const auto bytes = image().content(at_.paths + begin, end - begin);
+    const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    return text.starts_with('/') ? std::string(text) : join_path(image().record().root, text);
+  }
+
+  TableHead head_;
+  TableLayout at_;
 };
 
-void check_table(const FileTable& table) {
-  const std::size_t samples = table.file.size();
-  require_index(table.label.size() == samples, "its columns differ in length");
-  require_index(table.region.empty() || table.region.size() == samples, "its columns differ in length");
-  require_index(std::all_of(table.file.begin(), table.file.end(), [&](auto file) { return file < table.files.size(); }),
-                "a sample names a file that it does not have");
-  const auto classes = static_cast<std::int64_t>(table.classes.size());
-  require_index(std::all_of(table.label.begin(), table.label.end(), [&](auto l) { return l >= -1 && l < classes; }),
-                "a sample names a class that it does not have");
-  const auto sound = [](const FileTable::Region& region) {
-    const Box& box = region.box;
-    return box.left >= 0 && box.top >= 0 && box.left < box.right && box.top < box.bottom;
-  };
-  require_index(std::all_of(table.region.begin(), table.region.end(), sound), "a box has no area");
+std::vector<std::byte> head_bytes(const TableHead& head) {
+  IndexWriter writer;
+  writer.text(head.format);
+  writer.texts(head.classes);
+  writer.value(head.files);
+  writer.value(head.samples);
+  writer.value(head.path_bytes);
+  writer.value<std::uint8_t>(head.has_file_column ? 1 : 0);
+  writer.value<std::uint8_t>(head.has_region_column ? 1 : 0);
+  return writer.take();
+}
+
+TableHead read_head(const IndexImage& image, std::uint64_t bytes) {
+  IndexReader reader(image.content(sizeof(bytes), bytes), image.origin());
+  TableHead head;
+  head.format = reader.text();
+  head.classes = reader.texts();
+  head.files = reader.value<std::uint64_t>();
+  head.samples = reader.value<std::uint64_t>();
+  head.path_bytes = reader.value<std::uint64_t>();
+  head.has_file_column = reader.flag();
+  head.has_region_column = reader.flag();
+  reader.expect_end();
+  return head;
+}
+
+bool names_each_file_once(const FileTable& table) {
+  if (!table.region.empty() || table.file.size() != table.files.size()) return false;
+  for (std::size_t i = 0; i < table.file.size(); ++i) {
+    if (table.file[i] != i) return false;
+  }
+  return true;
+}
+
+// Frees each column once it is written: what is being built and what it was built from are never both there whole.
+template <typename T>
+void move_column(IndexWriter& writer, std::vector<T>& column) {
+  writer.column(column);
+  column = std::vector<T>();
 }
 
 }  // namespace
@@ -94,42 +156,49 @@ std::string_view StringTable::operator[](std::size_t i) const noexcept {
   return {bytes_.data() + begin, ends_[i] - begin};
 }
 
-void StringTable::write(IndexWriter& writer) const {
-  writer.array(ends_);
-  writer.array(bytes_);
-}
-
-StringTable StringTable::read(IndexReader& reader) {
-  StringTable table;
-  table.ends_ = reader.array<std::uint64_t>();
-  table.bytes_ = reader.array<char>();
-  require_index(std::is_sorted(table.ends_.begin(), table.ends_.end()), "its names are out of order");
-  require_index((table.ends_.empty() ? 0 : table.ends_.back()) == table.bytes_.size(), "its names are cut");
-  return table;
-}
-
 std::uint32_t FileTable::add_file(std::string_view path) {
   if (files.size() >= std::numeric_limits<std::uint32_t>::max()) throw Error("an index holds at most 2^32 - 1 files");
   files.add(path);
   return static_cast<std::uint32_t>(files.size() - 1);
 }
 
-std::unique_ptr<Dataset> make_file_dataset(IndexRecord record, FileTable table) {
-  return std::make_unique<FileDataset>(std::move(record), std::move(table));
+std::unique_ptr<Dataset> make_file_dataset(const IndexRecord& record, FileTable table) {
+  TableHead head;
+  head.format = record.origin.format;
+  head.classes = std::move(table.classes);
+  head.files = table.files.size();
+  head.samples = table.file.size();
+  head.path_bytes = table.files.bytes().size();
+  head.has_file_column = !names_each_file_once(table);
+  head.has_region_column = !table.region.empty();
+  const std::vector<std::byte> begin = head_bytes(head);
+  const TableLayout at = layout_of(head, sizeof(std::uint64_t) + begin.size());
+  auto bytes = seal_index(record, at.end, [&](IndexWriter& writer) {
+    writer.value<std::uint64_t>(begin.size());
+    writer.column(begin);
+    writer.column(table.files.ends());
+    if (head.has_file_column) writer.column(table.file);
+    table.file = {};
+    move_column(writer, table.label);
+    move_column(writer, table.region);
+    writer.column(table.files.bytes());
+    table = {};
+  });
+  return restore_index(owned_bytes(std::move(bytes)), "the index of " + record.origin.path);
 }
 
-std::unique_ptr<Dataset> restore_file_dataset(const OpenedIndex& index) {
-  IndexReader reader(index.content);
-  FileTable table;
-  require_index(reader.text() == index.record.origin.format, "its parts are of different formats");
-  table.classes = reader.texts();
-  table.files = StringTable::read(reader);
-  table.file = reader.array<std::uint32_t>();
-  table.label = reader.array<std::int32_t>();
-  table.region = reader.array<FileTable::Region>();
-  reader.expect_end();
-  check_table(table);
-  return std::make_unique<FileDataset>(index.record, std::move(table));
+std::unique_ptr<Dataset> restore_file_dataset(std::shared_ptr<const IndexImage> image) {
+  const auto begin = image->value<std::uint64_t>(0);
+  TableHead head = read_head(*image, begin);
+  image->require(head.format == image->record().origin.format, "its parts are of different formats");
+  // So that no sum below can wrap around.
+  const std::uint64_t bytes = image->content_bytes();
+  image->require(head.files <= bytes && head.samples <= bytes && head.path_bytes <= bytes &&
+                     bytes <= std::numeric_limits<std::uint64_t>::max() / 64,
+                 "a count is larger than what follows");
+  const TableLayout at = layout_of(head, sizeof(begin) + begin);
+  image->require(at.end == bytes, "its size is not what its counts say");
+  return std::make_unique<FileDataset>(std::move(image), std::move(head), at);
 }
 
 }  // namespace forebay

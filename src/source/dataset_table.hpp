@@ -1,6 +1,6 @@
 #pragma once
 
-#include "index_format.hpp"
+#include "index_image.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -21,16 +21,16 @@ class StringTable {
   // REQUIRES: i < size().
   [[nodiscard]] std::string_view operator[](std::size_t i) const noexcept;
 
-  void write(IndexWriter& writer) const;
-  [[nodiscard]] static StringTable read(IndexReader& reader);
+  // Where each ends among the bytes, and the bytes.
+  [[nodiscard]] const std::vector<std::uint64_t>& ends() const noexcept { return ends_; }
+  [[nodiscard]] const std::vector<char>& bytes() const noexcept { return bytes_; }
 
  private:
   std::vector<std::uint64_t> ends_;
   std::vector<char> bytes_;
 };
 
-// Samples that live in files of their own: whole files, or objects' boxes in them. One column per field, so that a
-// sample of a folder tree takes 8 bytes beside its path.
+// Samples that live in files of their own: whole files, or objects' boxes in them. What an index is built in.
 struct FileTable {
   // A sample that is a region of its file.
   struct Region {
@@ -52,9 +52,11 @@ struct FileTable {
   std::uint32_t add_file(std::string_view path);
 };
 
-// A dataset over a file table; voc, filelist and folder differ only in how the table is filled.
-[[nodiscard]] std::unique_ptr<Dataset> make_file_dataset(IndexRecord record, FileTable table);
-// Undoes serialize(). Throws Error when the content is not one that serialize() makes.
-[[nodiscard]] std::unique_ptr<Dataset> restore_file_dataset(const OpenedIndex& index);
+// A dataset over a file table; voc, filelist and folder differ only in how the table is filled. A sample of a folder
+// tree takes 12 bytes of it beside its path.
+[[nodiscard]] std::unique_ptr<Dataset> make_file_dataset(const IndexRecord& record, FileTable table);
+// The dataset of such an index. Throws Error when the content is not one that make_file_dataset() makes, as far as that
+// shows without reading the columns; entries are checked when they are used.
+[[nodiscard]] std::unique_ptr<Dataset> restore_file_dataset(std::shared_ptr<const IndexImage> image);
 
 }  // namespace forebay

@@ -8,7 +8,7 @@
 namespace forebay {
 namespace {
 
-std::vector<std::size_t> match(const AnnotationLookup& lookup, const std::vector<std::string>& images) {
+std::vector<std::size_t> match(const AnnotationLookup& lookup, const PathList& images) {
   std::vector<std::size_t> matches;
   matches.reserve(images.size());
   for (const auto& image : images) matches.push_back(lookup.find(image));
@@ -34,10 +34,11 @@ void report_orphans(const std::string& root, const Scan& scan, const AnnotationL
   }
   for (std::size_t i = 0; i < used.size(); ++i) {
     if (used[i]) continue;
-    const auto& path = scan.annotations[i];
+    const std::string_view path = scan.annotations[i];
     const std::size_t other = lookup.representative(path);
     if (other != i) {
-      skipped.add_bad(join_path(root, path), "another annotation has this name: " + scan.annotations[other]);
+      skipped.add_bad(join_path(root, path),
+                      "another annotation has this name: " + std::string(scan.annotations[other]));
     } else {
       skipped.add_bad(join_path(root, path), "the image is missing: no " + base_stem(path) +
                                                  ".jpg (.jpeg, .jpe) beside it or beside a folder Annotations");
@@ -62,20 +63,25 @@ std::pair<std::string, std::string> split_folder(const std::string& path) {
 }
 
 // The images below `path` with the annotations of the folders named Annotations beside it, seen from the parent folder.
-Scan scan_beside(const BuildContext& context, const std::string& parent, const std::string& name, Scan images) {
-  const auto put_below = [](std::vector<std::string>& paths, const std::string& folder) {
-    for (auto& path : paths) path = join_path(folder, path);
+Scan scan_beside(const BuildContext& context, const std::string& parent, const std::string& name, const Scan& images) {
+  const auto put_below = [](PathList& paths, std::string_view folder, const PathList& from) {
+    for (const auto path : from) paths.add(join_path(folder, path));
   };
-  put_below(images.images, name);
-  put_below(images.others, name);
-  for (auto& entry : images.unusable) entry.path = join_path(name, entry.path);
-  for (const auto& folder : scan_folder(parent, "").folders) {
-    if (!is_annotations_folder(folder)) continue;
-    Scan beside = scan_tree(join_path(parent, folder), context.threads, context.progress);
-    put_below(beside.annotations, folder);
-    std::move(beside.annotations.begin(), beside.annotations.end(), std::back_inserter(images.annotations));
+  Scan scan;
+  put_below(scan.images, name, images.images);
+  put_below(scan.others, name, images.others);
+  for (auto entry : images.unusable) {
+    entry.path = join_path(name, entry.path);
+    scan.unusable.push_back(std::move(entry));
   }
-  return images;
+  const Scan beside_it = scan_folder(parent, "");
+  for (const auto folder : beside_it.folders) {
+    if (!is_annotations_folder(folder)) continue;
+    const Scan beside = scan_tree(join_path(parent, folder), context.threads, context.progress);
+    put_below(scan.annotations, folder, beside.annotations);
+  }
+  scan.annotations.sort();
+  return scan;
 }
 
 [[noreturn]] void nothing_usable(const BuildContext& context, const IndexCounts& counts, const SkipLog& skipped) {
@@ -90,10 +96,10 @@ Scan scan_beside(const BuildContext& context, const std::string& parent, const s
 
 bool looks_like_voc(const Scan& scan) {
   if (std::any_of(scan.folders.begin(), scan.folders.end(),
-                  [](const std::string& folder) { return is_annotations_folder(base_name(folder)); })) {
+                  [](std::string_view folder) { return is_annotations_folder(base_name(folder)); })) {
     return !scan.annotations.empty();
   }
-  const AnnotationLookup lookup(scan.annotations);
+  const AnnotationLookup lookup(scan.annotations.view());
   return std::any_of(scan.images.begin(), scan.images.end(),
                      [&](const auto& image) { return lookup.find(image) != AnnotationLookup::kNone; });
 }
@@ -104,12 +110,12 @@ std::unique_ptr<Dataset> build_voc(const BuildContext& context, const std::strin
     Scan wider = scan_beside(context, parent, name, scan);
     if (!wider.annotations.empty()) return build_voc(context, parent, wider);
   }
-  const AnnotationLookup lookup(scan.annotations);
+  const AnnotationLookup lookup(scan.annotations.view());
   AnnotatedFiles files;
   files.root = root;
-  files.annotations = scan.annotations;
+  files.annotations = scan.annotations.view();
   files.image_root = root;
-  files.images = scan.images;
+  files.images = scan.images.view();
   files.annotation_of = match(lookup, scan.images);
   files.wanted.assign(scan.annotations.size(), true);
 
@@ -123,7 +129,7 @@ std::unique_ptr<Dataset> build_voc(const BuildContext& context, const std::strin
   add_annotated_files(context, files, table, record.counts, skipped);
   if (table.file.empty()) nothing_usable(context, record.counts, skipped);
   record.skipped = skipped.take(root);
-  return make_file_dataset(std::move(record), std::move(table));
+  return make_file_dataset(record, std::move(table));
 }
 
 }  // namespace forebay

@@ -60,11 +60,11 @@ std::unique_ptr<Dataset> build_detected_file(const BuildContext& context) {
 std::unique_ptr<Dataset> build_detected_folder(const BuildContext& context) {
   const std::string root = absolute_path(context.options.path);
   if (!find_idx_images(root).empty()) return build_idx(context);
-  const Scan scan = scan_tree(root, context.threads, context.progress);
+  Scan scan = scan_tree(root, context.threads, context.progress);
   if (looks_like_voc(scan)) return build_voc(context, root, scan);
   const bool has_classes = std::any_of(scan.images.begin(), scan.images.end(),
                                        [](const auto& image) { return image.find('/') != std::string::npos; });
-  if (has_classes) return build_folder(context, root, scan);
+  if (has_classes) return build_folder(context, root, std::move(scan));
   if (!scan.images.empty()) return build_voc(context, root, scan);
   throw path_error(context.options, "found " + std::to_string(scan.others.size()) + " files and " +
                                         std::to_string(scan.annotations.size()) +

@@ -29,8 +29,7 @@ struct BuildContext {
 // naming dataset.path, what was found there and what to do when no sample comes out.
 [[nodiscard]] std::unique_ptr<Dataset> build_voc(const BuildContext& context, const std::string& root,
                                                  const Scan& scan);
-[[nodiscard]] std::unique_ptr<Dataset> build_folder(const BuildContext& context, const std::string& root,
-                                                    const Scan& scan);
+[[nodiscard]] std::unique_ptr<Dataset> build_folder(const BuildContext& context, const std::string& root, Scan scan);
 [[nodiscard]] std::unique_ptr<Dataset> build_filelist(const BuildContext& context);
 [[nodiscard]] std::unique_ptr<Dataset> build_idx(const BuildContext& context);
 

@@ -2,6 +2,7 @@
 #include "dataset_table.hpp"
 #include "file_io.hpp"
 #include "index_build.hpp"
+#include "index_image.hpp"
 
 #include <filesystem>
 #include <forebay/error.hpp>
@@ -11,23 +12,6 @@
 
 namespace forebay {
 namespace {
-
-constexpr std::size_t kLargestIndex = std::size_t{1} << 40U;
-
-std::vector<std::byte> load_bytes(const std::string& file) {
-  try {
-    return load_file(file, kLargestIndex);
-  } catch (const SampleError& error) {
-    throw Error("index " + file + ": " + error.what());
-  }
-}
-
-std::unique_ptr<Dataset> restore(const OpenedIndex& index) {
-  const std::string& format = index.record.origin.format;
-  if (format == "idx") return restore_idx_dataset(index);
-  if (format == "voc" || format == "filelist" || format == "folder") return restore_file_dataset(index);
-  throw Error("an index of the unknown format \"" + format + "\"; delete it to have it built again");
-}
 
 // What was asked for differs from what the index was built from; "" when it does not.
 std::string difference(const IndexOrigin& built, const DatasetOptions& options) {
@@ -46,42 +30,43 @@ std::string difference(const IndexOrigin& built, const DatasetOptions& options) 
 }  // namespace
 
 std::uint64_t fingerprint(const Dataset& dataset) {
+  if (const IndexImage* image = image_of(dataset)) return image->fingerprint();
   const std::vector<std::byte> bytes = dataset.serialize();
-  const auto content = index_content(bytes);
-  return XXH3_64bits(content.data(), content.size());
+  if (begins_as_index(bytes)) return parse_index(bytes, "the index of a dataset").fingerprint;
+  return XXH3_64bits(bytes.data(), bytes.size());
+}
+
+std::unique_ptr<Dataset> restore_index(IndexBytes bytes, std::string origin) {
+  auto image = std::make_shared<const IndexImage>(std::move(bytes), std::move(origin));
+  const std::string& format = image->record().origin.format;
+  if (format == "idx") return restore_idx_dataset(std::move(image));
+  if (format == "voc" || format == "filelist" || format == "folder") return restore_file_dataset(std::move(image));
+  throw Error(image->origin() + ": an index of the unknown format \"" + format +
+              "\"; delete it to have it built again");
 }
 
 std::unique_ptr<Dataset> restore_dataset(std::span<const std::byte> bytes, std::string_view origin) {
-  try {
-    return restore(open_index(bytes));
-  } catch (const Error& error) {
-    throw Error(std::string(origin) + ": " + error.what());
-  }
+  return restore_index(owned_bytes({bytes.begin(), bytes.end()}), std::string(origin));
 }
 
 void save_index(const Dataset& dataset, const std::string& file) {
   try {
+    if (const IndexImage* image = image_of(dataset)) return write_file_atomically(file, image->bytes());
     write_file_atomically(file, dataset.serialize());
   } catch (const Error& error) {
     throw Error("index " + std::string(error.what()));
   }
 }
 
-std::unique_ptr<Dataset> load_index(const std::string& file) {
-  return restore_dataset(load_bytes(file), "index " + file);
-}
+std::unique_ptr<Dataset> load_index(const std::string& file) { return restore_index(map_index(file), "index " + file); }
 
 std::unique_ptr<Dataset> open_dataset(const DatasetOptions& options, const IndexProgress& progress) {
   const std::string& file = options.index;
   if (file.empty()) return build_dataset(options, progress);
-  if (!std::filesystem::exists(file)) {
-    auto dataset = build_dataset(options, progress);
-    save_index(*dataset, file);
-    return dataset;
-  }
-  const std::vector<std::byte> bytes = load_bytes(file);
-  auto dataset = restore_dataset(bytes, "index " + file);
-  if (const auto what = difference(open_index(bytes).record.origin, options); !what.empty()) {
+  // What was just saved is used from the file too: its memory is the page cache's, shared by the ranks of a node.
+  if (!std::filesystem::exists(file)) save_index(*build_dataset(options, progress), file);
+  auto dataset = load_index(file);
+  if (const auto what = difference(image_of(*dataset)->record().origin, options); !what.empty()) {
     throw ConfigError("dataset.index = \"" + file + "\" was built for " + what +
                       "; delete it to have it built again, or name another file");
   }

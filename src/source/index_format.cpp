@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstring>
 #include <forebay/error.hpp>
 
@@ -13,21 +14,28 @@ namespace {
 
 constexpr std::array<char, 8> kMagic{'F', 'o', 'r', 'e', 'b', 'a', 'y', 'I'};
 // Raised whenever the meaning of the bytes changes.
-constexpr std::uint32_t kVersion = 1;
+constexpr std::uint32_t kVersion = 2;
 
 struct Header {
   std::array<char, 8> magic = kMagic;
   std::uint32_t version = kVersion;
-  std::uint32_t reserved = 0;
+  std::uint32_t chunk_bytes = kIndexChunk;
   std::uint64_t record_bytes = 0;
   std::uint64_t content_bytes = 0;
-  std::uint64_t checksum = 0;  // XXH3-64 of all that follows, seeded with the sizes' sum
+  std::uint64_t record_sum = 0;   // XXH3-64 of the record
+  std::uint64_t fingerprint = 0;  // XXH3-64 of the chunks' checksums, seeded with content_bytes
+  std::uint64_t header_sum = 0;   // XXH3-64 of the header up to here
 };
-static_assert(std::has_unique_object_representations_v<Header> && sizeof(Header) == 40);
+static_assert(std::has_unique_object_representations_v<Header> && sizeof(Header) == 56);
 
-std::uint64_t checksum(const Header& header, std::span<const std::byte> rest) {
-  const std::uint64_t seed = header.record_bytes * 31 + header.content_bytes;
-  return XXH3_64bits_withSeed(rest.data(), rest.size(), seed);
+std::uint64_t sum_of(const Header& header) { return XXH3_64bits(&header, offsetof(Header, header_sum)); }
+
+std::uint64_t fingerprint_of(std::span<const std::byte> sums, std::uint64_t content_bytes) {
+  return XXH3_64bits_withSeed(sums.data(), sums.size(), content_bytes);
+}
+
+std::size_t chunks_of(std::size_t content_bytes) {
+  return content_bytes / kIndexChunk + (content_bytes % kIndexChunk != 0 ? 1 : 0);
 }
 
 void write_record(IndexWriter& writer, const IndexRecord& record) {
@@ -71,10 +79,6 @@ IndexRecord read_record(IndexReader reader) {
   return record;
 }
 
-bool begins_as_index(std::span<const std::byte> bytes) {
-  return bytes.size() >= sizeof(Header) && std::memcmp(bytes.data(), kMagic.data(), kMagic.size()) == 0;
-}
-
 }  // namespace
 
 void IndexWriter::text(std::string_view text) {
@@ -89,7 +93,7 @@ void IndexWriter::texts(const std::vector<std::string>& texts) {
 }
 
 std::span<const std::byte> IndexReader::take(std::size_t bytes) {
-  require_index(bytes <= bytes_.size(), "it ends too early");
+  if (bytes > bytes_.size()) throw damaged_index(origin_, "it ends too early");
   const auto taken = bytes_.first(bytes);
   bytes_ = bytes_.subspan(bytes);
   return taken;
@@ -97,13 +101,13 @@ std::span<const std::byte> IndexReader::take(std::size_t bytes) {
 
 std::size_t IndexReader::counted(std::size_t size) {
   const auto count = value<std::uint64_t>();
-  require_index(count <= bytes_.size() / size, "a count is larger than what follows");
+  if (count > bytes_.size() / size) throw damaged_index(origin_, "a count is larger than what follows");
   return count;
 }
 
 bool IndexReader::flag() {
   const auto flag = value<std::uint8_t>();
-  require_index(flag <= 1, "a flag is neither 0 nor 1");
+  if (flag > 1) throw damaged_index(origin_, "a flag is neither 0 nor 1");
   return flag == 1;
 }
 
@@ -120,50 +124,93 @@ std::vector<std::string> IndexReader::texts() {
   return texts;
 }
 
-void IndexReader::expect_end() const { require_index(bytes_.empty(), "more follows than it should"); }
-
-void require_index(bool holds, const char* what) {
-  if (!holds) throw Error(std::string("a damaged index: ") + what + "; delete it to have it built again");
+void IndexReader::expect_end() const {
+  if (!bytes_.empty()) throw damaged_index(origin_, "more follows than it should");
 }
 
-std::vector<std::byte> seal_index(const IndexRecord& record, std::span<const std::byte> content) {
-  IndexWriter writer;
-  write_record(writer, record);
-  std::vector<std::byte> rest = writer.take();
-  Header header;
-  header.record_bytes = rest.size();
-  header.content_bytes = content.size();
-  rest.insert(rest.end(), content.begin(), content.end());
-  header.checksum = checksum(header, rest);
+Error damaged_index(std::string_view origin, std::string_view what) {
+  Error error(std::string(origin).append(": a damaged index: ").append(what) + "; delete it to have it built again");
+  return error;
+}
 
-  std::vector<std::byte> bytes(sizeof(header) + rest.size());
+std::uint64_t chunk_sum(std::span<const std::byte> chunk) noexcept { return XXH3_64bits(chunk.data(), chunk.size()); }
+
+std::vector<std::byte> seal_index(const IndexRecord& record, std::size_t content_bytes,
+                                  const std::function<void(IndexWriter&)>& write) {
+  IndexWriter record_writer;
+  write_record(record_writer, record);
+  const std::vector<std::byte> record_bytes = record_writer.take();
+  Header header;
+  header.record_bytes = record_bytes.size();
+  header.content_bytes = content_bytes;
+  header.record_sum = chunk_sum(record_bytes);
+
+  const std::size_t sums_bytes = chunks_of(content_bytes) * sizeof(std::uint64_t);
+  const std::size_t content_at = sizeof(header) + sums_bytes + record_bytes.size();
+  std::vector<std::byte> bytes;
+  bytes.reserve(content_at + content_bytes);
+  bytes.resize(sizeof(header) + sums_bytes);
+  bytes.insert(bytes.end(), record_bytes.begin(), record_bytes.end());
+  IndexWriter writer(std::move(bytes));
+  write(writer);
+  bytes = writer.take();
+  if (bytes.size() != content_at + content_bytes) throw Error("an index was written with another size than promised");
+
+  const auto content = std::span<const std::byte>(bytes).subspan(content_at);
+  const auto sums = std::span(bytes).subspan(sizeof(header), sums_bytes);
+  for (std::size_t chunk = 0; chunk < chunks_of(content_bytes); ++chunk) {
+    const std::size_t begin = chunk * kIndexChunk;
+    const std::uint64_t sum = chunk_sum(content.subspan(begin, std::min(kIndexChunk, content_bytes - begin)));
+    std::memcpy(sums.data() + chunk * sizeof(sum), &sum, sizeof(sum));
+  }
+  header.fingerprint = fingerprint_of(sums, content_bytes);
+  header.header_sum = sum_of(header);
   std::memcpy(bytes.data(), &header, sizeof(header));
-  std::ranges::copy(rest, bytes.begin() + sizeof(header));
   return bytes;
 }
 
-OpenedIndex open_index(std::span<const std::byte> bytes) {
-  if (!begins_as_index(bytes)) throw Error("not an index of Forebay");
-  Header header;
-  std::memcpy(&header, bytes.data(), sizeof header);
-  if (header.version != kVersion) {
-    throw Error("an index of version " + std::to_string(header.version) + ", this Forebay reads version " +
-                std::to_string(kVersion) + "; delete it to have it built again");
-  }
-  const auto rest = bytes.subspan(sizeof header);
-  const bool sizes_fit =
-      header.record_bytes <= rest.size() && header.content_bytes == rest.size() - header.record_bytes;
-  require_index(sizes_fit && header.reserved == 0, "its size is not what its header says");
-  require_index(checksum(header, rest) == header.checksum, "its checksum does not match");
-  return {.record = read_record(IndexReader(rest.first(header.record_bytes))),
-          .content = rest.subspan(header.record_bytes)};
+bool begins_as_index(std::span<const std::byte> bytes) noexcept {
+  return bytes.size() >= kMagic.size() && std::memcmp(bytes.data(), kMagic.data(), kMagic.size()) == 0;
 }
 
-std::span<const std::byte> index_content(std::span<const std::byte> bytes) noexcept {
-  if (!begins_as_index(bytes)) return bytes;
+IndexParts parse_index(std::span<const std::byte> bytes, std::string_view origin) {
+  if (!begins_as_index(bytes)) throw Error(std::string(origin) + ": not an index of Forebay");
   Header header;
-  std::memcpy(&header, bytes.data(), sizeof header);
-  return header.content_bytes <= bytes.size() ? bytes.last(header.content_bytes) : bytes;
+  if (bytes.size() < sizeof(header)) throw damaged_index(origin, "it ends within its header");
+  std::memcpy(&header, bytes.data(), sizeof(header));
+  if (header.version != kVersion) {
+    throw Error(std::string(origin) + ": an index of version " + std::to_string(header.version) +
+                ", this Forebay reads version " + std::to_string(kVersion) + "; delete it to have it built again");
+  }
+  if (header.header_sum != sum_of(header) || header.chunk_bytes != kIndexChunk) {
+    throw damaged_index(
+        origin, "the checksum of its header, bytes 0 to " + std::to_string(sizeof(header) - 1) + ", does not match");
+  }
+  auto rest = bytes.subspan(sizeof(header));
+  const std::size_t sums_bytes = chunks_of(header.content_bytes) * sizeof(std::uint64_t);
+  const bool sizes_fit = header.content_bytes <= rest.size() && header.record_bytes <= rest.size() &&
+                         sums_bytes <= rest.size() &&
+                         rest.size() - header.content_bytes - header.record_bytes == sums_bytes &&
+                         header.content_bytes + header.record_bytes <= rest.size();
+  if (!sizes_fit) {
+    throw damaged_index(origin, "it has " + std::to_string(bytes.size()) + " bytes, which is not what its header says");
+  }
+  const IndexParts parts{.sums = rest.first(sums_bytes),
+                         .record = rest.subspan(sums_bytes, header.record_bytes),
+                         .content = rest.last(header.content_bytes),
+                         .fingerprint = header.fingerprint,
+                         .identity = header.header_sum};
+  if (fingerprint_of(parts.sums, header.content_bytes) != header.fingerprint ||
+      chunk_sum(parts.record) != header.record_sum) {
+    throw damaged_index(origin, "between bytes " + std::to_string(sizeof(header)) + " and " +
+                                    std::to_string(bytes.size() - parts.content.size() - 1) +
+                                    " its checksum does not match");
+  }
+  return parts;
+}
+
+IndexRecord read_index_record(const IndexParts& parts, std::string_view origin) {
+  return read_record(IndexReader(parts.record, origin));
 }
 
 }  // namespace forebay

@@ -5,15 +5,20 @@
 #include <cstdint>
 #include <cstring>
 #include <forebay/dataset.hpp>
+#include <forebay/error.hpp>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
-// A serialized index: magic, version, sizes and checksum, then two parts. The *record* tells what the index was built
-// from and what was left out; the *content* is all that decides which bytes and which label a sample id stands for, and
-// is what fingerprint() hashes. Numbers are little endian.
+// A serialized index: header, sums, then two parts. The *record* tells what the index was built from and what was left
+// out; the *content* is all that decides which bytes and which label a sample id stands for, and is what fingerprint()
+// hashes. The content is cut into chunks, and the sums are the checksums of its chunks: so an index can be opened
+// without reading all of it, and each chunk is checked when it is first used (index_image.hpp). Numbers are little
+// endian.
 namespace forebay {
 
 static_assert(std::endian::native == std::endian::little, "indexes are written in the machine's byte order");
@@ -41,22 +46,27 @@ struct IndexRecord {
 // Appends values to a byte string.
 class IndexWriter {
  public:
+  IndexWriter() = default;
+  explicit IndexWriter(std::vector<std::byte> bytes) : bytes_(std::move(bytes)) {}
+
   template <typename T>
   requires std::is_trivially_copyable_v<T>
   void value(const T& value) {
-    const auto bytes = std::as_bytes(std::span(&value, 1));
-    bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
+    const std::size_t at = bytes_.size();
+    bytes_.resize(at + sizeof(T));
+    std::memcpy(bytes_.data() + at, &value, sizeof(T));
   }
+  // The values alone; their number is written elsewhere.
   template <typename T>
   requires std::is_trivially_copyable_v<T>
-  void array(const std::vector<T>& values) {
-    value<std::uint64_t>(values.size());
+  void column(const std::vector<T>& values) {
     const auto bytes = std::as_bytes(std::span(values));
     bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
   }
   void text(std::string_view text);
   void texts(const std::vector<std::string>& texts);
 
+  [[nodiscard]] std::size_t size() const noexcept { return bytes_.size(); }
   [[nodiscard]] std::vector<std::byte> take() { return std::move(bytes_); }
 
  private:
@@ -64,10 +74,10 @@ class IndexWriter {
 };
 
 // Reads them back. Never reads outside its bytes and never allocates more than they could fill: every member throws
-// Error when what it is asked for is not there.
+// Error when what it is asked for is not there. `origin` names the index in errors.
 class IndexReader {
  public:
-  explicit IndexReader(std::span<const std::byte> bytes) : bytes_(bytes) {}
+  IndexReader(std::span<const std::byte> bytes, std::string_view origin) : bytes_(bytes), origin_(origin) {}
 
   template <typename T>
   requires std::is_trivially_copyable_v<T>
@@ -76,15 +86,6 @@ class IndexReader {
     const auto from = take(sizeof(T));
     std::memcpy(&value, from.data(), sizeof(T));
     return value;
-  }
-  template <typename T>
-  requires std::is_trivially_copyable_v<T>
-  [[nodiscard]] std::vector<T> array() {
-    const auto count = counted(sizeof(T));
-    std::vector<T> values(count);
-    const auto from = take(count * sizeof(T));
-    if (count > 0) std::memcpy(values.data(), from.data(), from.size());
-    return values;
   }
   [[nodiscard]] bool flag();
   [[nodiscard]] std::string text();
@@ -98,22 +99,36 @@ class IndexReader {
   [[nodiscard]] std::size_t counted(std::size_t size);
 
   std::span<const std::byte> bytes_;
+  std::string_view origin_;
 };
 
-// For code that checks what it read: throws Error("damaged: " + what) unless `holds`.
-void require_index(bool holds, const char* what);
+// The error of an index whose bytes do not make sense: "ORIGIN: a damaged index: WHAT; delete it to ...".
+[[nodiscard]] Error damaged_index(std::string_view origin, std::string_view what);
 
-// Joins record and content into a serialized index of the format `origin.format`.
-[[nodiscard]] std::vector<std::byte> seal_index(const IndexRecord& record, std::span<const std::byte> content);
+// Bytes of content that one checksum covers; the last chunk may be shorter.
+inline constexpr std::size_t kIndexChunk = std::size_t{64} << 10U;
 
-// An index whose magic, version, sizes and checksum are right. The spans point into the bytes it was made from.
-struct OpenedIndex {
-  IndexRecord record;
+// Where the parts of a serialized index lie, and what its header promises.
+struct IndexParts {
+  std::span<const std::byte> sums;  // one of 8 bytes for each chunk
+  std::span<const std::byte> record;
   std::span<const std::byte> content;
+  std::uint64_t fingerprint = 0;  // of the content: hash of the sums
+  std::uint64_t identity = 0;     // equal for two indexes when all their bytes are
 };
-// Throws Error, which does not say where the bytes came from: the caller does.
-[[nodiscard]] OpenedIndex open_index(std::span<const std::byte> bytes);
-// The content of a serialized index; all bytes when they are none. Trusts the checksum.
-[[nodiscard]] std::span<const std::byte> index_content(std::span<const std::byte> bytes) noexcept;
+
+// True for bytes that begin as an index of any version.
+[[nodiscard]] bool begins_as_index(std::span<const std::byte> bytes) noexcept;
+// Checks the header, the sums and the record, and that the sizes are right; not the content. Throws Error naming the
+// origin, also for an index of another version.
+[[nodiscard]] IndexParts parse_index(std::span<const std::byte> bytes, std::string_view origin);
+[[nodiscard]] IndexRecord read_index_record(const IndexParts& parts, std::string_view origin);
+// The checksum that a chunk of these bytes has.
+[[nodiscard]] std::uint64_t chunk_sum(std::span<const std::byte> chunk) noexcept;
+
+// Makes a serialized index. `write` appends exactly `content_bytes`, so that an index of gigabytes is put where it
+// stays.
+[[nodiscard]] std::vector<std::byte> seal_index(const IndexRecord& record, std::size_t content_bytes,
+                                                const std::function<void(IndexWriter&)>& write);
 
 }  // namespace forebay

@@ -64,14 +64,14 @@ void add_file(Scan& scan, std::string path, mode_t type) {
   if (is_image_name(path)) {
     auto special = type == 0 ? "is a link to nothing" : describe_special(type);
     if (special.empty()) {
-      scan.images.push_back(std::move(path));
+      scan.images.add(path);
     } else {
       scan.unusable.push_back({.path = std::move(path), .reason = std::move(special), .bad = true});
     }
   } else if (is_annotation_name(path) && S_ISREG(type)) {
-    scan.annotations.push_back(std::move(path));
+    scan.annotations.add(path);
   } else {
-    scan.others.push_back(std::move(path));
+    scan.others.add(path);
   }
 }
 
@@ -96,7 +96,7 @@ bool list(DIR& directory, const std::string& folder, Scan& scan, OnFolder&& on_f
     const mode_t type = type_of(*entry, ::dirfd(&directory));
     if (S_ISDIR(type)) {
       on_folder(path);
-      scan.folders.push_back(std::move(path));
+      scan.folders.add(path);
     } else {
       add_file(scan, std::move(path), type);
     }
@@ -197,12 +197,11 @@ class Walk {
 
   void merge(Scan found) {
     const std::lock_guard lock(mutex_);
-    const auto append = [](auto& to, auto& from) { std::move(from.begin(), from.end(), std::back_inserter(to)); };
-    append(scan_.images, found.images);
-    append(scan_.annotations, found.annotations);
-    append(scan_.others, found.others);
-    append(scan_.folders, found.folders);
-    append(scan_.unusable, found.unusable);
+    scan_.images.append(std::move(found.images));
+    scan_.annotations.append(std::move(found.annotations));
+    scan_.others.append(std::move(found.others));
+    scan_.folders.append(std::move(found.folders));
+    std::move(found.unusable.begin(), found.unusable.end(), std::back_inserter(scan_.unusable));
   }
 
   std::string root_;
@@ -214,7 +213,7 @@ class Walk {
 
 void sort_files(Scan& scan) {
   for (auto* list : {&scan.images, &scan.annotations, &scan.others, &scan.folders}) {
-    std::sort(list->begin(), list->end());
+    list->sort();
   }
 }
 
@@ -227,10 +226,10 @@ void sort_unusable(Scan& scan) {
 void report_folders_named_like_images(Scan& scan) {
   for (const auto& folder : scan.folders) {
     if (!is_image_name(folder)) continue;
-    const std::string prefix = folder + "/";
+    const std::string prefix = std::string(folder) + "/";
     const auto inside = std::lower_bound(scan.images.begin(), scan.images.end(), prefix);
     if (inside != scan.images.end() && inside->starts_with(prefix)) continue;
-    scan.unusable.push_back({.path = folder, .reason = "is a directory", .bad = true});
+    scan.unusable.push_back({.path = std::string(folder), .reason = "is a directory", .bad = true});
   }
 }
 

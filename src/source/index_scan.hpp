@@ -1,5 +1,7 @@
 #pragma once
 
+#include "index_paths.hpp"
+
 #include <forebay/dataset.hpp>
 #include <string>
 #include <string_view>
@@ -11,11 +13,11 @@ namespace forebay {
 // depend on threads or on the order in which the file system lists names. Hidden files and folders (names with a
 // leading dot) are left out.
 struct Scan {
-  std::vector<std::string> images;       // .jpg .jpeg .jpe in any case; a link is believed to lead to a file
-  std::vector<std::string> annotations;  // .xml in any case
-  std::vector<std::string> others;       // files with other names
-  std::vector<std::string> folders;      // all of them, links to folders included
-  std::vector<Skipped> unusable;         // image names that are no files, folders that cannot be listed, link loops
+  PathList images;                // .jpg .jpeg .jpe in any case; a link is believed to lead to a file
+  PathList annotations;           // .xml in any case
+  PathList others;                // files with other names
+  PathList folders;               // all of them, links to folders included
+  std::vector<Skipped> unusable;  // image names that are no files, folders that cannot be listed, link loops
 };
 
 [[nodiscard]] bool is_image_name(std::string_view name) noexcept;

@@ -1,37 +1,51 @@
 #include <algorithm>
-#include <bit>
+#include <cmath>
 #include <forebay/order.hpp>
 #include <forebay/random.hpp>
 
 namespace forebay {
 namespace {
 
-// The domain of the network has an even number of bits, at least two, and is less than four times the size.
-int half_of_bits(std::uint64_t size) noexcept {
-  const int bits = size > 1 ? static_cast<int>(std::bit_width(size - 1)) : 0;
-  return std::max(1, (bits + 1) / 2);
+// The least number whose square is `size` or more.
+std::uint64_t root_of(std::uint64_t size) noexcept {
+  constexpr std::uint64_t kMost = std::uint64_t{1} << 32U;
+  // The estimate may be one off either way, the result is not.
+  auto root = std::clamp<std::uint64_t>(static_cast<std::uint64_t>(std::sqrt(static_cast<double>(size))), 1, kMost);
+  while (root < kMost && root * root < size) ++root;
+  while (root > 1 && (root - 1) * (root - 1) >= size) --root;
+  return root;
+}
+
+// Uniform in [0, n) out of 64 uniform bits.
+std::uint64_t below(std::uint64_t bits, std::uint64_t n) noexcept {
+  return static_cast<std::uint64_t>((static_cast<Wide>(bits) * n) >> 64U);
+}
+
+// REQUIRES: a < n and b < n.
+std::uint64_t add_modulo(std::uint64_t a, std::uint64_t b, std::uint64_t n) noexcept {
+  const std::uint64_t sum = a + b;
+  return sum >= n ? sum - n : sum;
 }
 
 }  // namespace
 
 Permutation::Permutation(std::uint64_t size, std::uint64_t seed, std::uint64_t epoch) noexcept
-    : size_(size), half_bits_(half_of_bits(size)) {
+    : size_(size), rows_(root_of(size)), columns_(size > 0 ? (size - 1) / rows_ + 1 : 1) {
   for (int round = 0; round < kRounds; ++round) keys_[round] = key64(seed, epoch, round);
 }
 
 std::uint64_t Permutation::operator()(std::uint64_t position) const noexcept {
-  const std::uint64_t mask = (std::uint64_t{1} << half_bits_) - 1;
   std::uint64_t element = position;
   do {
-    std::uint64_t left = element >> half_bits_;
-    std::uint64_t right = element & mask;
-    for (const std::uint64_t key : keys_) {
-      const std::uint64_t mixed = left ^ (mix64(right ^ key) & mask);
-      left = right;
-      right = mixed;
+    std::uint64_t row = element / columns_;
+    std::uint64_t column = element % columns_;
+    for (int round = 0; round < kRounds; round += 2) {
+      row = add_modulo(row, below(mix64(column ^ keys_[round]), rows_), rows_);
+      column = add_modulo(column, below(mix64(row ^ keys_[round + 1]), columns_), columns_);
     }
-    element = (left << half_bits_) | right;
-  } while (element >= size_);  // cycle walking: ends, because the cycle leads back to `position`
+    element = row * columns_ + column;
+    // Cycle walking, for less than one element in sqrt(size): ends, because the cycle leads back to `position`.
+  } while (element >= size_);
   return element;
 }
 

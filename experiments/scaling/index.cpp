@@ -1,0 +1,137 @@
+// One step of an index's life, in a process of its own so that its memory can be told; prints one JSON object.
+//   bench_index build FORMAT PATH FILE    builds the index of PATH and saves it
+//   bench_index synthesize N FILE         saves an index of N files that do not exist
+//   bench_index open FILE N               maps it, looks up N samples at random, twice
+//   bench_index read FILE N               the same with the whole file read into memory and checked first
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <fstream>
+#include <functional>
+#include <iterator>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <forebay/dataset.hpp>
+#include <forebay/error.hpp>
+#include <forebay/order.hpp>
+
+#include "process_memory.hpp"
+#include "source/dataset_table.hpp"
+#include "source/index_image.hpp"
+
+namespace {
+
+using forebay::Dataset;
+using forebay::bench::process_memory;
+using forebay::bench::ProcessMemory;
+
+double seconds(const std::function<void()>& work) {
+  const auto start = std::chrono::steady_clock::now();
+  work();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+int build(const std::string& format, const std::string& path, const std::string& file) {
+  forebay::DatasetOptions options;
+  options.format = format;
+  options.path = path;
+  std::unique_ptr<Dataset> dataset;
+  const double build_s = seconds([&] { dataset = forebay::build_dataset(options); });
+  const double save_s = seconds([&] { forebay::save_index(*dataset, file); });
+  std::printf("{\"samples\": %llu, \"build_s\": %.4f, \"save_s\": %.4f, \"bytes\": %zu, \"peak_mb\": %.1f}\n",
+              static_cast<unsigned long long>(dataset->size()), build_s, save_s,
+              forebay::image_of(*dataset)->bytes().size(), process_memory().peak);
+  return 0;
+}
+
+int synthesize(std::uint64_t samples, const std::string& file) {
+  forebay::IndexRecord record;
+  record.origin.format = "folder";
+  record.origin.path = "/synthetic";
+  record.root = "/synthetic";
+  record.counts.images = samples;
+  forebay::FileTable table;
+  for (int i = 0; i < 1000; ++i) table.classes.push_back("class" + std::to_string(i));
+  char path[48];
+  for (std::uint64_t i = 0; i < samples; ++i) {
+    const int length = std::snprintf(path, sizeof path, "class%03d/image_%09llu.jpg", static_cast<int>(i % 1000),
+                                     static_cast<unsigned long long>(i));
+    table.file.push_back(table.add_file({path, static_cast<std::size_t>(length)}));
+    table.label.push_back(static_cast<std::int32_t>(i % 1000));
+  }
+  forebay::save_index(*forebay::make_file_dataset(record, std::move(table)), file);
+  std::printf("{\"peak_mb\": %.1f}\n", process_memory().peak);
+  return 0;
+}
+
+// In the order of a shuffled epoch. Adds up what it finds, so that nothing is left out.
+std::uint64_t look_up(const Dataset& dataset, std::uint64_t count) {
+  const forebay::Order order({.samples = dataset.size(), .batch_size = 1, .seed = 17});
+  std::uint64_t sum = 0;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const std::uint64_t id = order.sample(0, i % dataset.size());
+    sum += dataset.name(id).size() + static_cast<std::uint64_t>(dataset.sample(id).label);
+  }
+  return sum;
+}
+
+std::unique_ptr<Dataset> read_whole(const std::string& file) {
+  std::ifstream in(file, std::ios::binary | std::ios::ate);
+  std::vector<std::byte> bytes(static_cast<std::size_t>(in.tellg()));
+  in.seekg(0);
+  in.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+  auto dataset = forebay::restore_index(forebay::owned_bytes(std::move(bytes)), file);
+  forebay::image_of(*dataset)->check();
+  return dataset;
+}
+
+int open(bool whole, const std::string& file, std::uint64_t count) {
+  const ProcessMemory before = process_memory();
+  std::unique_ptr<Dataset> dataset;
+  std::uint64_t fingerprint = 0;
+  const double open_s = seconds([&] {
+    dataset = whole ? read_whole(file) : forebay::load_index(file);
+    fingerprint = forebay::fingerprint(*dataset);
+  });
+  const ProcessMemory opened = process_memory();
+  std::uint64_t sum = 0;
+  const double first_s = seconds([&] { sum = look_up(*dataset, count); });
+  const double again_s = seconds([&] { sum -= look_up(*dataset, count); });
+  const ProcessMemory used = process_memory();
+  const auto per_lookup = [&](double taken) { return taken * 1e9 / static_cast<double>(count); };
+  std::printf(
+      "{\"samples\": %llu, \"bytes\": %zu, \"open_s\": %.6f, \"open_own_mb\": %.2f, \"open_mapped_mb\": %.2f, "
+      "\"used_own_mb\": %.2f, \"used_mapped_mb\": %.2f, \"first_ns\": %.0f, \"again_ns\": %.0f, "
+      "\"fingerprint\": \"%016llx\"}\n",
+      static_cast<unsigned long long>(dataset->size()), forebay::image_of(*dataset)->bytes().size(), open_s,
+      opened.own - before.own, opened.mapped - before.mapped, used.own - before.own, used.mapped - before.mapped,
+      per_lookup(first_s), per_lookup(again_s), static_cast<unsigned long long>(fingerprint));
+  return sum == 0 ? 0 : 1;
+}
+
+int run(const std::vector<std::string>& arguments) {
+  const std::string_view command = arguments.empty() ? "" : std::string_view(arguments[0]);
+  if (command == "build" && arguments.size() == 4) return build(arguments[1], arguments[2], arguments[3]);
+  if (command == "synthesize" && arguments.size() == 3) return synthesize(std::stoull(arguments[1]), arguments[2]);
+  if ((command == "open" || command == "read") && arguments.size() == 3) {
+    return open(command == "read", arguments[1], std::stoull(arguments[2]));
+  }
+  std::fputs("usage: bench_index build FORMAT PATH FILE | synthesize N FILE | open FILE N | read FILE N\n", stderr);
+  return 2;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return run({argv + 1, argv + argc});
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return EXIT_FAILURE;
+  }
+}

@@ -1,0 +1,164 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <forebay/dataset.hpp>
+#include <forebay/error.hpp>
+
+#include "dataset_support.hpp"
+#include "feeder/startup.hpp"
+#include "mpi_world.hpp"
+#include "source/index_image.hpp"
+#include "support.hpp"
+
+// How the ranks of a job get one index.
+
+using namespace forebay;
+using namespace forebay::testing;
+
+namespace {
+
+constexpr std::uint64_t kImages = 30'000;
+
+// A list that rank 0 wrote, the same path on every rank. Rank 0 removes it at the end; nobody is left to use it then,
+// because close() waits for all.
+class SharedList {
+ public:
+  explicit SharedList(Communicator& communicator) {
+    std::string name;
+    if (communicator.rank() == 0) {
+      folder_ = std::make_unique<TemporaryDirectory>();
+      std::string list;
+      for (std::uint64_t i = 0; i < kImages; ++i)
+        list += "image" + std::to_string(i) + ".jpg," + std::to_string(i % 9) + "\n";
+      write_file(*folder_ / "list.txt", list);
+      name = folder_->path().string();
+    }
+    path_ = communicator.all_gather(name)[0];
+  }
+  [[nodiscard]] DatasetOptions options() const { return options_for(path_ + "/list.txt", "filelist"); }
+  [[nodiscard]] std::string index() const { return path_ + "/set.index"; }
+  [[nodiscard]] std::string own(std::uint32_t rank) const { return path_ + "/" + std::to_string(rank) + ".index"; }
+
+ private:
+  std::unique_ptr<TemporaryDirectory> folder_;
+  std::string path_;
+};
+
+void check_all_of_it(const Dataset& dataset) {
+  REQUIRE(dataset.size() == kImages);
+  for (std::uint64_t id = 0; id < kImages; id += 997) {
+    CHECK(dataset.name(id).ends_with("/image" + std::to_string(id) + ".jpg"));
+    CHECK(dataset.sample(id).label == static_cast<std::int64_t>(id % 9));
+  }
+  CHECK_NOTHROW(image_of(dataset)->check());
+}
+
+// The same on every rank.
+void check_one_fingerprint(const Dataset& dataset, Communicator& communicator) {
+  const auto all = communicator.all_gather(std::to_string(fingerprint(dataset)));
+  CHECK(std::ranges::all_of(all, [&](const std::string& each) { return each == all[0]; }));
+}
+
+std::string refusal(Communicator& communicator, const DatasetOptions& options) {
+  return error_of([&] { (void)share_dataset(options, communicator); });
+}
+
+}  // namespace
+
+TEST_CASE("without an index file rank 0 sends the index, also after its data are gone") {
+  const auto communicator = world().duplicate();
+  const SharedList list(*communicator);
+  const auto dataset = share_dataset(list.options(), *communicator);
+  CHECK_FALSE(image_of(*dataset)->is_mapped());
+  check_all_of_it(*dataset);
+  check_one_fingerprint(*dataset, *communicator);
+  CHECK(communicator->close(60));
+}
+
+TEST_CASE("an index file that all ranks see is mapped by all") {
+  const auto communicator = world().duplicate();
+  const SharedList list(*communicator);
+  DatasetOptions options = list.options();
+  options.index = list.index();
+  for (int round = 0; round < 2; ++round) {  // built and saved, then found
+    const auto dataset = share_dataset(options, *communicator);
+    CHECK(image_of(*dataset)->is_mapped());
+    check_all_of_it(*dataset);
+    check_one_fingerprint(*dataset, *communicator);
+  }
+  CHECK(communicator->close(60));
+}
+
+TEST_CASE("ranks that find no index, another, or rubbish under the name get rank 0's") {
+  const auto communicator = world().duplicate();
+  const SharedList list(*communicator);
+  const std::uint32_t rank = communicator->rank();
+  DatasetOptions options = list.options();
+  options.index = list.own(rank);
+  if (rank == 1) write_file(options.index, "rubbish");
+  if (rank == 2) {
+    const TemporaryDirectory other;
+    write_file(other / "list.txt", "a.jpg\n");
+    save_index(*build_dataset(options_for(other / "list.txt", "filelist")), options.index);
+  }
+  const auto dataset = share_dataset(options, *communicator);
+  CHECK(image_of(*dataset)->is_mapped() == (rank == 0));
+  check_all_of_it(*dataset);
+  check_one_fingerprint(*dataset, *communicator);
+  CHECK(communicator->close(60));
+}
+
+TEST_CASE("what rank 0 cannot open is the same error on all ranks") {
+  const auto communicator = world().duplicate();
+  const SharedList list(*communicator);
+  DatasetOptions options = list.options();
+  options.path += ".absent";
+  CHECK(contains(refusal(*communicator, options), "list.txt.absent\": there is no such file or folder"));
+  options = list.options();
+  options.index = list.index();
+  if (communicator->rank() == 0) write_file(options.index, "rubbish");
+  CHECK(contains(refusal(*communicator, options), "not an index of Forebay"));
+  CHECK(communicator->close(60));
+}
+
+TEST_CASE("a damaged index that must be sent is an error on all ranks") {
+  const auto communicator = world().duplicate();
+  if (communicator->size() > 1) {
+    const SharedList list(*communicator);
+    DatasetOptions options = list.options();
+    options.index = list.own(communicator->rank());
+    if (communicator->rank() == 0) {
+      (void)open_dataset(options);
+      std::string bytes = read_file(options.index);
+      bytes.back() ^= 1;
+      write_file(options.index, bytes);
+    }
+    CHECK(contains(refusal(*communicator, options), "a damaged index: the checksum of bytes "));
+  }
+  CHECK(communicator->close(60));
+}
+
+TEST_CASE("a rank with another configuration or dataset is named on all ranks, with the difference") {
+  const auto communicator = world().duplicate();
+  const SharedList list(*communicator);
+  const auto dataset = share_dataset(list.options(), *communicator);
+  Options options;
+  options.dataset = list.options();
+  CHECK_NOTHROW(require_same_run(options, *dataset, *communicator));
+  const std::uint32_t last = communicator->size() - 1;
+  if (communicator->rank() == last) options.seed = 99;
+  options.workers.io = communicator->rank() + 1;  // may differ
+  const std::string message = error_of([&] { require_same_run(options, *dataset, *communicator); });
+  if (last == 0) {
+    CHECK(message.empty());
+  } else {
+    CHECK(contains(message, "rank " + std::to_string(last) + " runs with another configuration"));
+    CHECK(contains(message, "seed = 99"));
+  }
+  CHECK(communicator->close(60));
+}
