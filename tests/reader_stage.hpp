@@ -116,7 +116,7 @@ class Tally final : public SampleHandler {
  public:
   explicit Tally(std::size_t requests) : seen(requests) {}
 
-  void handle(const EncodedSample& sample, unsigned thread) override {
+  std::uint32_t handle(const EncodedSample& sample, unsigned thread) override {
     const std::uint64_t id = sample.request.sample;
     before(sample, thread);
     if (sample.bytes.size() != size_of(id)) wrong = true;
@@ -125,6 +125,7 @@ class Tally final : public SampleHandler {
     ++seen.at(sample.request.order);
     ++handled;
     changed.notify_all();
+    return 1;
   }
   bool wait_for(int samples) {
     return changed.wait_until(limit(), [&] { return handled.load() >= samples; });

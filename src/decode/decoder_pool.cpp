@@ -49,8 +49,8 @@ void DecoderPool::work(unsigned thread, WorkerStatus& status) {
 
 void DecoderPool::handle(const EncodedSample& sample, unsigned thread) {
   try {
-    links_.handler.handle(sample, thread);
-    links_.totals.samples.fetch_add(1, std::memory_order_relaxed);
+    const std::uint32_t made = links_.handler.handle(sample, thread);
+    links_.totals.samples.fetch_add(made, std::memory_order_relaxed);
   } catch (const SampleError& error) {
     links_.sink.bad_sample(sample.request, error.what());
   }

@@ -1,9 +1,12 @@
 #include "pipeline.hpp"
 
+#include <array>
 #include <bit>
 #include <utility>
 
-#include "decode/raw_sample.hpp"
+#include <forebay/error.hpp>
+
+#include "shared_read.hpp"
 #include "worker_report.hpp"
 
 namespace forebay {
@@ -15,16 +18,14 @@ Pipeline::Pipeline(const PipelineLinks& links, std::shared_ptr<SlotStore> store,
       ahead_(ahead),
       plan_(std::bit_ceil(ahead_ + 1)),
       ring_(static_cast<std::uint32_t>(links.options.queue.capacity), store_->size(), 0),
-      transform_(links.options.transform, links.options.seed, links.options.run.eval),
-      jpeg_{.exif = links.options.transform.exif, .max_pixels = links.options.transform.max_pixels},
-      decode_(links.options.transform.decode),
+      maker_(links.options.transform, links.options.seed, links.options.run.eval),
       throttle_(links.options.storage, links.options.seed, links.node_bandwidth),
       budget_(static_cast<std::size_t>(links.options.workers.bytes)),
       bad_(links.dataset, links.order, links.options.on_bad, requests_, links.quarantine, links.console, links.failure,
            [this] { ring_.wake(); }),
-      benches_(plan.decode),
+      benches_(plan.most.decode),
       decoders_({.encoded = encoded_, .buffers = budget_, .handler = *this, .sink = bad_, .totals = totals_},
-                plan.decode),
+                plan.first.decode, plan.most.decode),
       readers_({.dataset = links.dataset,
                 .requests = requests_,
                 .budget = budget_,
@@ -32,13 +33,20 @@ Pipeline::Pipeline(const PipelineLinks& links, std::shared_ptr<SlotStore> store,
                 .sink = bad_,
                 .totals = totals_,
                 .throttle = throttle_.is_active() ? &throttle_ : nullptr},
-               {.threads = plan.io}),
+               {.threads = plan.first.io, .most = plan.most.io}),
+      tuning_({.readers = readers_.crew(),
+               .decoders = decoders_.crew(),
+               .totals = totals_,
+               .blocked = [this] { return ring_.blocked(); },
+               .tell = links.tell},
+              plan),
       issuer_([this] { issue(); }) {}
 
 void Pipeline::stop() {
   if (!issuer_.joinable()) return;
   stopped_ = true;
   ring_.wake();
+  tuning_.stop();
   issuer_.join();
   readers_.stop();
   decoders_.stop();
@@ -77,44 +85,69 @@ void Pipeline::request_batch(const SlotRing::Claim& claim) {
   issued_.clear();
   for (std::uint32_t index = 0; index < slot.batch.size; ++index) {
     const std::uint64_t position = slot.batch.batch * batch_size + index;
-    issued_.push_back({.order = claim.turn * batch_size + index,
-                       .epoch = slot.batch.epoch,
-                       .position = position,
-                       .sample = order.sample(slot.batch.epoch, position),
-                       .attempt = 0,
-                       .slot = claim.slot,
-                       .index = index});
+    const ReadRequest request{.order = claim.turn * batch_size + index,
+                              .epoch = slot.batch.epoch,
+                              .position = position,
+                              .sample = order.sample(slot.batch.epoch, position),
+                              .attempt = 0,
+                              .slot = claim.slot,
+                              .index = index};
+    add_request(issued_, request, links_.dataset);
   }
   requests_.push(issued_);
 }
 
-void Pipeline::handle(const EncodedSample& encoded, unsigned thread) {
+std::uint32_t Pipeline::handle(const EncodedSample& encoded, unsigned thread) {
   const ReadRequest& request = encoded.request;
-  Bench& bench = benches_[thread];
-  const Sample sample = links_.dataset.sample(request.sample);
-  make_pixels(encoded, sample, bench, store_->sample(request.slot, request.index));
-  store_->labels(request.slot)[request.index] = sample.label;
-  store_->ids(request.slot)[request.index] = request.sample;
-  SlotStore::Slot& slot = store_->slot(request.slot);
-  const std::uint64_t turn = slot.turn;
-  // acq_rel: ring invariant R3.
-  if (slot.missing.fetch_sub(1, std::memory_order_acq_rel) == 1) ring_.publish(turn);
+  SampleMaker::Bench& bench = benches_[thread];
+  if (request.count == 1) {
+    make_one(encoded.bytes, request, bench);
+    return 1;
+  }
+  if (make_together(encoded, bench)) return request.count;
+  std::uint32_t made = 0;
+  for (std::uint32_t i = 0; i < request.count; ++i) {
+    const ReadRequest member = member_of(request, i, links_.order);
+    try {
+      make_one(encoded.bytes, member, bench);
+      ++made;
+    } catch (const SampleError& error) {
+      bad_.bad_sample(member, error.what());
+    }
+  }
+  return made;
 }
 
-void Pipeline::make_pixels(const EncodedSample& encoded, const Sample& sample, Bench& bench,
-                           std::span<std::byte> out) const {
-  const auto [epoch, position] = std::pair(encoded.request.epoch, encoded.request.position);
-  if (sample.encoding == Encoding::raw) {
-    decode_raw(encoded.bytes, sample.width, sample.height, sample.channels, bench.image);
-    transform_.apply(bench.image, sample.box, epoch, position, out, bench.scratch);
-    return;
+void Pipeline::make_one(std::span<const std::byte> bytes, const ReadRequest& request, SampleMaker::Bench& bench) {
+  const Sample sample = links_.dataset.sample(request.sample);
+  maker_.make(bytes, sample, request.epoch, request.position, store_->sample(request.slot, request.index), bench);
+  store_->labels(request.slot)[request.index] = sample.label;
+  store_->ids(request.slot)[request.index] = request.sample;
+  finish(request.slot, 1);
+}
+
+bool Pipeline::make_together(const EncodedSample& encoded, SampleMaker::Bench& bench) {
+  const ReadRequest& request = encoded.request;
+  std::array<SampleMaker::Member, kMostOfOneRead> members;
+  for (std::uint32_t i = 0; i < request.count; ++i) {
+    const ReadRequest member = member_of(request, i, links_.order);
+    members[i] = {.sample = links_.dataset.sample(member.sample),
+                  .epoch = member.epoch,
+                  .position = member.position,
+                  .out = store_->sample(member.slot, member.index)};
+    store_->labels(member.slot)[member.index] = members[i].sample.label;
+    store_->ids(member.slot)[member.index] = member.sample;
   }
-  const ImageSize size = bench.decoder.open(encoded.bytes, jpeg_);
-  const auto view = transform_.view(size.width, size.height, sample.box, epoch, position);
-  const bool whole = decode_ == Decode::full;
-  bench.decoder.decode(whole ? Box{0, 0, size.width, size.height} : view.region,
-                       decode_ == Decode::scaled ? transform_.shrink_of(view) : 1, bench.image);
-  transform_.render(bench.image, view, out, bench.scratch);
+  if (!maker_.make_together(encoded.bytes, std::span(members).first(request.count), bench)) return false;
+  finish(request.slot, request.count);
+  return true;
+}
+
+void Pipeline::finish(std::uint32_t slot_number, std::uint32_t samples) {
+  SlotStore::Slot& slot = store_->slot(slot_number);
+  const std::uint64_t turn = slot.turn;
+  // acq_rel: ring invariant R3.
+  if (slot.missing.fetch_sub(samples, std::memory_order_acq_rel) == samples) ring_.publish(turn);
 }
 
 std::string Pipeline::report() const {

@@ -17,7 +17,7 @@
 // What the rooms hand to each other. Not installed: programs do not see these.
 namespace forebay {
 
-// One sample to fetch for one place of one slot. The slot was claimed before the request was made, so a sample that
+// A sample to fetch for a place of a slot, or several that share their bytes. The slot was claimed before the request was made, so a sample that
 // is read can always be decoded and nothing downstream waits for anything upstream.
 struct ReadRequest {
   std::uint64_t order = 0;  // place in this rank's stream of samples; lower is needed sooner
@@ -27,6 +27,9 @@ struct ReadRequest {
   std::uint32_t attempt = 0;   // bad samples met at this position so far
   std::uint32_t slot = 0;
   std::uint32_t index = 0;  // place in the slot
+  // Samples of the same bytes that are wanted together, at positions and places one after the other; `sample` is the
+  // first, the others follow from the order. Only at the first attempt.
+  std::uint32_t count = 1;
 };
 
 // Encoded bytes of one sample on their way from a reader to a decoder.

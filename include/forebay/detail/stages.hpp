@@ -69,9 +69,9 @@ class SampleHandler {
  public:
   virtual ~SampleHandler() = default;
   // `thread` is the number of the calling thread, from 0, for scratch memory of its own; threads call at the same
-  // time. Must not wait for other samples. Throws SampleError for a sample that cannot be served; anything else that
-  // is thrown ends the run.
-  virtual void handle(const EncodedSample& sample, unsigned thread) = 0;
+  // time. Must not wait for other samples. Returns how many samples were put into their places, of those that the
+  // request asks for. Throws SampleError when none of them can be served; anything else that is thrown ends the run.
+  virtual std::uint32_t handle(const EncodedSample& sample, unsigned thread) = 0;
 };
 
 }  // namespace forebay
