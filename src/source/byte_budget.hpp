@@ -34,11 +34,14 @@ class ByteBudget final : public BufferReturn {
   void close() noexcept;
 
   [[nodiscard]] std::size_t in_flight() const;
+  // The most that was in flight at one time: above the limit only for a sample that was alone.
+  [[nodiscard]] std::size_t most_in_flight() const;
   // Requests that wait now.
   [[nodiscard]] std::size_t waiting() const;
 
  private:
   [[nodiscard]] bool may_pass(std::uint64_t order, std::size_t bytes) const;  // REQUIRES: mutex_ held
+  void admit(std::size_t bytes) noexcept;                                     // REQUIRES: mutex_ held
   void wait_for_room(std::uint64_t order, std::size_t bytes);
   // REQUIRES: room was taken; it is released when there is no memory.
   [[nodiscard]] std::vector<std::byte> buffer_of(std::size_t bytes);
@@ -50,6 +53,7 @@ class ByteBudget final : public BufferReturn {
   mutable std::mutex mutex_;
   std::condition_variable room_;
   std::size_t in_flight_ = 0;
+  std::size_t most_in_flight_ = 0;
   std::vector<std::uint64_t> waiting_;  // orders, unsorted: as many as there are reader threads at most
   bool closed_ = false;
 
