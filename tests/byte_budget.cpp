@@ -54,6 +54,24 @@ TEST_CASE("among those that wait the lowest order goes first") {
   CHECK(budget.in_flight() == 0);
 }
 
+TEST_CASE("the most that was in flight stays within the limit, but for a sample that is alone") {
+  ByteBudget budget(100);
+  std::vector<std::jthread> threads;
+  for (std::uint64_t thread = 0; thread < 4; ++thread) {
+    threads.emplace_back([&budget, thread] {
+      for (std::uint64_t i = 0; i < 500; ++i) {
+        budget.give_back(budget.take(i * 4 + thread, 1 + (i * 37 + thread * 11) % 100));
+      }
+    });
+  }
+  threads.clear();
+  CHECK(budget.most_in_flight() > 0);
+  CHECK(budget.most_in_flight() <= 100);
+  budget.give_back(budget.take(9999, 250));
+  CHECK(budget.most_in_flight() == 250);
+  CHECK(budget.in_flight() == 0);
+}
+
 TEST_CASE("a later request passes while the earlier one has not asked, not while it waits") {
   ByteBudget budget(10);
   auto later = budget.take(7, 8);

@@ -3,6 +3,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include <forebay/feeder.hpp>
 
@@ -18,7 +19,7 @@ using testing::memory_options;
 using testing::MemoryDataset;
 using testing::TemporaryDirectory;
 
-TEST_CASE("next() does not allocate: fresh or reused, with telemetry, under every policy") {
+TEST_CASE("next() does not allocate: fresh or reused, with telemetry and a trace, under every policy") {
   const TemporaryDirectory dir;
   for (const std::string& policy : PolicyRegistry::builtin().names()) {
     CAPTURE(policy);
@@ -29,7 +30,9 @@ TEST_CASE("next() does not allocate: fresh or reused, with telemetry, under ever
     options.run.steps = 400;
     options.telemetry.dir = (dir / policy).string();
     options.policy.recording = (dir / "greedy").string();  // replay comes after it
-    Feeder feeder(options, Parts{.dataset = std::make_shared<MemoryDataset>(200)});
+    Parts parts{.dataset = std::make_shared<MemoryDataset>(200)};
+    parts.trace = dir / (policy + ".trace.json");
+    Feeder feeder(options, std::move(parts));
     std::uint64_t fresh = 0;
     std::size_t allocations = 0;
     for (int step = 0; step < 400; ++step) {

@@ -16,6 +16,7 @@
 #include <forebay/lease.hpp>
 #include <forebay/options.hpp>
 #include <forebay/policy.hpp>
+#include <forebay/profile.hpp>
 #include <forebay/summary.hpp>
 #include <forebay/tensor.hpp>
 
@@ -30,6 +31,10 @@ struct Parts {
   const std::atomic<bool>* stop = nullptr;
   // A file of Feeder::save(): when rank 0 finds it, the job goes on from there; else it begins at the beginning.
   std::filesystem::path resume = {};
+  // Where close() writes a Chrome trace of what the threads did in the first `trace_s` seconds (docs/telemetry.md);
+  // empty = none. With several ranks each writes one, its number before the extension.
+  std::filesystem::path trace = {};
+  double trace_s = 10;
 };
 
 // Feeds a trainer with batches. Reads, decodes and assembles on worker threads of its own; next() never waits for
@@ -101,6 +106,9 @@ class Feeder {
 
   // This rank's figures so far.
   [[nodiscard]] Summary summary() const;
+  // Where this rank's time went so far, from the first next() on, and what limits it. May be asked for after close()
+  // too. Locks, so not for every step.
+  [[nodiscard]] Profile profile() const;
 
   // Stops the workers, writes what telemetry still holds, and closes the communicator (collective, waits a bounded
   // time for the other ranks). Leases that are still held stay valid. Idempotent.

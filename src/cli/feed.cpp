@@ -15,6 +15,7 @@
 
 #include <forebay/config.hpp>
 #include <forebay/feeder.hpp>
+#include <forebay/profile.hpp>
 #include <forebay/summary.hpp>
 
 #include "emulated_trainer.hpp"
@@ -22,6 +23,7 @@
 #include "id_log.hpp"
 #include "job.hpp"
 #include "stop_on_signal.hpp"
+#include "summary_profile.hpp"
 #include "summary_table.hpp"
 
 namespace forebay {
@@ -43,13 +45,24 @@ std::vector<Summary> gather_summaries(const Feeder& feeder, Communicator& commun
   return ranks;
 }
 
+// The same for where the time went.
+std::vector<Profile> gather_profiles(const Feeder& feeder, Communicator& communicator) {
+  std::vector<Profile> ranks;
+  for (const std::string& json : communicator.all_gather(to_json(feeder.profile()))) {
+    ranks.push_back(profile_from_json(json));
+  }
+  return ranks;
+}
+
 void report(const FeedArguments& arguments, const Feeder& feeder, Communicator& communicator) {
   const std::vector<Summary> ranks = gather_summaries(feeder, communicator);
+  const std::vector<Profile> profiles = gather_profiles(feeder, communicator);
   if (communicator.rank() != 0) return;
   const Summary job = combine(ranks);
   if (!arguments.quiet) std::fputs(summary_table(feeder.options().policy.name, job, ranks).c_str(), stdout);
+  if (arguments.profile) std::printf("\n%s", profile_table(profiles).c_str());
   std::fflush(stdout);
-  if (!arguments.summary.empty()) write_file(arguments.summary, to_json(job, ranks));
+  if (!arguments.summary.empty()) write_file(arguments.summary, with_profiles(to_json(job, ranks), profiles));
 }
 
 // Serves until the end and saves what is to be saved. The failure that ended the run, if one did: all ranks have it, at
@@ -116,6 +129,8 @@ int feed_as(Job& job, Communicator& communicator, const FeedArguments& arguments
     Parts parts;
     parts.stop = &stop;
     parts.resume = arguments.state;
+    parts.trace = arguments.trace;
+    parts.trace_s = arguments.trace_s;
     feeder.emplace(options, job.world(), std::move(parts));
   } catch (const ConfigError& error) {
     return say_failure(communicator, error.what(), 2);

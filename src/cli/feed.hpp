@@ -17,6 +17,9 @@ struct FeedArguments {
   bool stop_on_signal = false;         // --stop-on-signal
   int stop_exit_code = 0;              // --stop-exit-code C
   bool quiet = false;
+  bool profile = false;  // --profile
+  std::string trace;     // --trace FILE
+  double trace_s = 10;   // --trace-seconds S
 };
 
 // Runs the feeder against an emulated trainer, as one rank or as all ranks of mpirun, and prints a summary on rank 0.

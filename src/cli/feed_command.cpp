@@ -57,11 +57,22 @@ void add_feed_command(CLI::App& app, Invocation& invocation) {
   command->add_option("--stop-exit-code", arguments->stop_exit_code, "exit code after a stop that was asked for")
       ->check(CLI::Range(0, 255))
       ->type_name("C");
+  command->add_flag("--profile", arguments->profile, "say where the time went, stage by stage, and what to change");
+  CLI::Option* trace =
+      command
+          ->add_option("--trace", arguments->trace,
+                       "write what each thread did, for Perfetto or chrome://tracing (one file per rank)")
+          ->type_name("FILE");
+  command->add_option("--trace-seconds", arguments->trace_s, "of the run's beginning that the trace holds (10)")
+      ->check(CLI::PositiveNumber)
+      ->type_name("S")
+      ->needs(trace);
   command->add_flag("--quiet", arguments->quiet, "print no summary");
   command->footer(
       "Examples:\n"
       "  forebay feed feed.toml                                       one rank\n"
       "  mpirun -n 4 forebay feed feed.toml --epochs 2                four ranks that share the data\n"
+      "  forebay feed feed.toml --profile --trace trace.json          where the time goes\n"
       "  forebay feed feed.toml --state run/feed.state --stop-on-signal --stop-exit-code 85\n"
       "                                                               resumable: see docs/slurm.md\n"
       "  forebay feed feed.toml --set policy.name=block --set trainer.step_ms=0 --summary rate.json\n"

@@ -46,6 +46,7 @@ std::shared_ptr<const Dataset> Feeder::shared_dataset() const noexcept { return 
 const Options& Feeder::options() const noexcept { return impl_->options(); }
 std::string Feeder::describe() const { return impl_->describe(); }
 Summary Feeder::summary() const { return impl_->summary(); }
+Profile Feeder::profile() const { return impl_->profile(); }
 void Feeder::close() { impl_->close(); }
 
 }  // namespace forebay

@@ -18,6 +18,7 @@
 #include "failure.hpp"
 #include "lockstep.hpp"
 #include "pipeline.hpp"
+#include "profiler.hpp"
 #include "replay.hpp"
 #include "residents.hpp"
 #include "shards/job_state.hpp"
@@ -26,6 +27,7 @@
 #include "telemetry/quarantine_log.hpp"
 #include "telemetry/run_counters.hpp"
 #include "telemetry/telemetry.hpp"
+#include "telemetry/timeline_file.hpp"
 
 namespace forebay {
 
@@ -58,6 +60,7 @@ class Feeder::Impl {
   [[nodiscard]] std::unique_ptr<Impl> resumed(SavedState saved);
 
   [[nodiscard]] Summary summary() const;
+  [[nodiscard]] Profile profile() const;
   [[nodiscard]] std::string describe() const;
   [[nodiscard]] const Options& options() const noexcept { return options_; }
   [[nodiscard]] const std::shared_ptr<const Dataset>& dataset() const noexcept { return dataset_; }
@@ -97,6 +100,12 @@ class Feeder::Impl {
   [[nodiscard]] bool was_complete() const noexcept;
   [[nodiscard]] RunPlan run_plan() const;
   [[nodiscard]] BadLimit bad_limit() const;
+
+  void start_timeline();
+  void start_profiler();
+  // REQUIRES: a timeline; before last_return_ is set anew.
+  void trace_step(const StepRecord& step, Clock::time_point entered, Clock::time_point now) noexcept;
+  void write_trace() noexcept;
 
   // What telemetry asks for; any thread.
   [[nodiscard]] Gauges gauges() const;
@@ -151,6 +160,7 @@ class Feeder::Impl {
   std::shared_ptr<const Dataset> dataset_;
   std::optional<Order> order_;
   std::unique_ptr<Schedule> schedule_;
+  std::uint64_t index_bytes_ = 0;  // that the process grew by when it was opened; 0 = not known, or hardly any
   std::unique_ptr<SharedMemory> node_memory_;
   std::uint32_t node_ranks_ = 1;
   WorkerPlan workers_;
@@ -160,11 +170,15 @@ class Feeder::Impl {
   Failure failure_;
   std::unique_ptr<Device> device_;
   std::shared_ptr<SlotStore> store_;
+  std::unique_ptr<Timeline> timeline_;  // none = no trace is asked for
+  TimelineTrack* trainer_track_ = nullptr;
+  TimelineTrack* queues_track_ = nullptr;
   std::unique_ptr<Pipeline> pipeline_;
   std::unique_ptr<RuledPolicy> policy_;
   std::unique_ptr<RunCounters> counters_;
   std::unique_ptr<Residents> residents_;
   std::unique_ptr<Telemetry> telemetry_;  // from the first next() on
+  std::unique_ptr<Profiler> profiler_;    // the same
   std::unique_ptr<Coordinator> coordinator_;
   std::optional<Lockstep> lockstep_;    // mpi.mode = "lockstep", except for evaluation
   std::unique_ptr<Exchange> exchange_;  // mpi.mode = "local" with several ranks, except for evaluation
@@ -186,6 +200,8 @@ class Feeder::Impl {
   std::uint64_t turns_left_ = 0;       // that may still be planned
   std::uint64_t capped_reuses_ = 0;
   std::uint32_t last_slot_ = LeaseMaker::kEmpty;
+  std::uint64_t last_batch_ = 0;  // of the last step; kept for a trace only
+  std::uint64_t last_use_ = 0;
   double startup_s_ = 0;
   Clock::time_point first_return_;
   std::chrono::nanoseconds blocked_before_{0};  // of the producer, before the first return

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "feeder_impl.hpp"
+#include "source/nvtx.hpp"
 #include "telemetry/text.hpp"
 
 namespace forebay {
@@ -19,6 +20,7 @@ double seconds(std::chrono::nanoseconds time) { return std::chrono::duration<dou
 }  // namespace
 
 std::optional<Lease> Feeder::Impl::next() {
+  const NvtxRange range("next");
   const Clock::time_point entered = Clock::now();
   if (!cause_.empty()) throw Error(cause_);
   if (ended_ || closed_) return std::nullopt;
@@ -318,6 +320,7 @@ void Feeder::Impl::record(const Served& served, Clock::time_point entered) {
                           .exhausted = served.depth == 0};
   counters_->step(record);
   telemetry_->record(record);
+  if (trainer_track_ != nullptr) trace_step(record, entered, now);
   last_slot_ = served.slot;
   last_return_ = now;
   most_uses_ = served.use_index + 1;
@@ -343,8 +346,10 @@ void Feeder::Impl::request_stop() noexcept {
 void Feeder::Impl::close() {
   if (closed_) return;
   closed_ = true;
+  if (profiler_) profiler_->stop();
   if (pipeline_) pipeline_->stop();
   if (telemetry_) telemetry_->close();
+  write_trace();
   // Long enough for ranks that are a step behind, short enough not to look like a hang when one is gone.
   constexpr double kTimeout = 5;
   if (communicator_) communicator_->close(kTimeout);

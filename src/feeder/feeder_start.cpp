@@ -8,6 +8,7 @@
 #include <forebay/config.hpp>
 
 #include "feeder_impl.hpp"
+#include "memory_room.hpp"
 #include "startup.hpp"
 #include "telemetry/run_directory.hpp"
 #include "telemetry/text.hpp"
@@ -21,8 +22,6 @@ struct NodeBoard {
   std::int64_t bandwidth;
   std::int64_t ranks;
 };
-
-std::string mebibytes(std::size_t bytes) { return std::to_string((bytes + (1U << 19)) >> 20) + " MiB"; }
 
 }  // namespace
 
@@ -71,7 +70,9 @@ void Feeder::Impl::agree_on_policy() {
 }
 
 void Feeder::Impl::open_dataset_and_order() {
+  const std::uint64_t resident = resident_bytes();
   dataset_ = parts_.dataset ? parts_.dataset : share_dataset(options_.dataset, *communicator_);
+  if (const std::uint64_t now = resident_bytes(); !parts_.dataset && now > resident) index_bytes_ = now - resident;
   require_same_run(options_, *dataset_, *communicator_);
   const bool in_order = options_.run.eval;
   order_.emplace(OrderOptions{.samples = dataset_->size(),
@@ -122,9 +123,11 @@ void Feeder::Impl::start_production() {
                           .width = options_.transform.size[1],
                           .dtype = options_.transform.dtype,
                           .layout = options_.transform.layout};
+  const auto slots = static_cast<std::uint32_t>(queue.capacity + queue.pool + queue.max_leases);
+  const RingNeed need{.slots = slots, .bytes = SlotStore::bytes_of(format, slots), .ranks_on_node = node_ranks_};
+  if (const std::string warning = require_room(need, memory_room()); !warning.empty()) console_->warn(warning);
   device_ = make_device(options_.device);
-  store_ = std::make_shared<SlotStore>(*device_, format,
-                                       static_cast<std::uint32_t>(queue.capacity + queue.pool + queue.max_leases));
+  store_ = std::make_shared<SlotStore>(*device_, format, slots);
   counters_ = std::make_unique<RunCounters>();
   pipeline_ = std::make_unique<Pipeline>(
       PipelineLinks{.options = options_,
@@ -138,6 +141,7 @@ void Feeder::Impl::start_production() {
       store_, workers_, static_cast<std::uint32_t>(queue.capacity + options_.mpi.lag + 1));
   residents_ = std::make_unique<Residents>(*store_, pipeline_->ring(), queue, options_.policy.pick,
                                            [this](std::uint64_t uses) { counters_->batch_retired(uses); });
+  start_timeline();
   begin_plan();
 }
 
@@ -214,6 +218,7 @@ void Feeder::Impl::begin() {
     }
     telemetry_ = std::make_unique<Telemetry>(
         telemetry, pipeline_->totals(), [this] { return gauges(); }, *console_);
+    start_profiler();
   });
   if (!resumed_ || communicator_->rank() != 0) return;
   console_->info("goes on from " + printable(resumed_from_) + ": step " + std::to_string(first_step()) + ", epoch " +
@@ -240,17 +245,6 @@ Summary Feeder::Impl::summary() const {
   std::vector<std::uint64_t> resident;
   for (const std::uint32_t slot : residents_->slots()) resident.push_back(store_->slot(slot).uses);
   return counters_->summary(facts, resident);
-}
-
-std::string Feeder::Impl::describe() const {
-  const QueueOptions& queue = options_.queue;
-  return std::to_string(dataset_->size()) + " samples, " + std::to_string(order_->batches()) +
-         " batches per epoch; ring of " + std::to_string(store_->size()) + " slots (" + std::to_string(queue.capacity) +
-         " ready, " + std::to_string(queue.pool) + " resident, " + std::to_string(queue.max_leases) + " leased), " +
-         mebibytes(store_->bytes()) + " of " + std::string(store_->arena().describe()) + "; " +
-         forebay::describe(workers_) + ", " +
-         mebibytes(static_cast<std::size_t>(options_.workers.bytes)) + " of encoded bytes at most; policy " +
-         options_.policy.name;
 }
 
 }  // namespace forebay

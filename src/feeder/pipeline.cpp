@@ -63,7 +63,7 @@ void Pipeline::issue() {
     SlotRing::Claim claim{};
     issuer_status_.set(WorkerStatus::Activity::waiting_slot);
     while (ring_.claim(stopped_, claim)) {
-      issuer_status_.set(WorkerStatus::Activity::idle);
+      issuer_status_.set(WorkerStatus::Activity::requesting);
       request_batch(claim);
       issuer_status_.set(WorkerStatus::Activity::waiting_slot);
     }

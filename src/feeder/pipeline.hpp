@@ -19,6 +19,7 @@
 #include "bad_samples.hpp"
 #include "decode/decoder_pool.hpp"
 #include "failure.hpp"
+#include "observation.hpp"
 #include "ring/slot_ring.hpp"
 #include "ring/slot_store.hpp"
 #include "sample_maker.hpp"
@@ -30,6 +31,8 @@
 #include "worker_tuning.hpp"
 
 namespace forebay {
+
+class Timeline;
 
 // What a pipeline works on; all references must outlive it.
 struct PipelineLinks {
@@ -71,6 +74,10 @@ class Pipeline final : private SampleHandler {
   [[nodiscard]] BadSamples& bad_samples() noexcept { return bad_; }
   // What every worker is doing now, in one line, for the watchdog.
   [[nodiscard]] std::string report() const;
+  // Its figures at this moment. Any thread.
+  [[nodiscard]] Observation observe() const;
+  // Has the workers note what they do from now on. Once; the timeline must outlive stop().
+  void note_in(Timeline& timeline);
 
  private:
   std::uint32_t handle(const EncodedSample& encoded, unsigned thread) override;

@@ -11,13 +11,14 @@ namespace {
 using Activity = WorkerStatus::Activity;
 
 constexpr std::array<std::string_view, WorkerStatus::kActivities> kWords{"waiting for work",
-                                                 "waiting for room in workers.bytes",
-                                                 "reading from the store",
-                                                 "waiting to read again",
-                                                 "decoding a sample",
-                                                 "waiting for room in the ring",
-                                                 "not needed now",
-                                                 "stopped"};
+                                                                         "waiting for room in workers.bytes",
+                                                                         "reading from the store",
+                                                                         "waiting to read again",
+                                                                         "decoding a sample",
+                                                                         "asking for samples",
+                                                                         "waiting for room in the ring",
+                                                                         "not needed now",
+                                                                         "stopped"};
 
 bool has_sample(Activity activity) {
   return activity == Activity::reading || activity == Activity::retrying || activity == Activity::decoding ||

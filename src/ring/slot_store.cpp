@@ -18,4 +18,8 @@ SlotStore::SlotStore(Device& device, const SlotFormat& format, std::uint32_t slo
       labels_(static_cast<std::size_t>(slots) * format.batch_size, -1),
       ids_(static_cast<std::size_t>(slots) * format.batch_size, 0) {}
 
+std::size_t SlotStore::bytes_of(const SlotFormat& format, std::uint32_t slots) noexcept {
+  return rounded_up(format.sample_bytes() * format.batch_size) * slots;
+}
+
 }  // namespace forebay

@@ -42,6 +42,9 @@ class SlotStore {
 
   SlotStore(Device& device, const SlotFormat& format, std::uint32_t slots);
 
+  // What bytes() of such a store would be.
+  [[nodiscard]] static std::size_t bytes_of(const SlotFormat& format, std::uint32_t slots) noexcept;
+
   [[nodiscard]] const SlotFormat& format() const noexcept { return format_; }
   [[nodiscard]] std::uint32_t size() const noexcept { return static_cast<std::uint32_t>(slots_.size()); }
   [[nodiscard]] const Arena& arena() const noexcept { return *arena_; }

@@ -30,7 +30,7 @@ std::optional<std::vector<std::byte>> ByteBudget::try_take(std::uint64_t order, 
   {
     const std::lock_guard lock(mutex_);
     if (closed_ || !may_pass(order, bytes)) return std::nullopt;
-    in_flight_ += bytes;
+    admit(bytes);
   }
   return buffer_of(bytes);
 }
@@ -67,6 +67,11 @@ std::size_t ByteBudget::in_flight() const {
   return in_flight_;
 }
 
+std::size_t ByteBudget::most_in_flight() const {
+  const std::lock_guard lock(mutex_);
+  return most_in_flight_;
+}
+
 std::size_t ByteBudget::waiting() const {
   const std::lock_guard lock(mutex_);
   return waiting_.size();
@@ -75,6 +80,11 @@ std::size_t ByteBudget::waiting() const {
 bool ByteBudget::may_pass(std::uint64_t order, std::size_t bytes) const {
   const bool first = std::ranges::none_of(waiting_, [order](const Waiter* other) { return other->order < order; });
   return first && (in_flight_ == 0 || (in_flight_ <= limit_ && bytes <= limit_ - in_flight_));
+}
+
+void ByteBudget::admit(std::size_t bytes) noexcept {
+  in_flight_ += bytes;
+  most_in_flight_ = std::max(most_in_flight_, in_flight_);
 }
 
 void ByteBudget::wait_for_room(std::uint64_t order, std::size_t bytes) {
@@ -86,7 +96,7 @@ void ByteBudget::wait_for_room(std::uint64_t order, std::size_t bytes) {
     waiting_.erase(std::ranges::find(waiting_, &waiter));
   }
   if (closed_) throw Stopped();
-  in_flight_ += bytes;
+  admit(bytes);
   wake_first();  // the next in order may fit as well
 }
 

@@ -34,6 +34,8 @@ class ByteBudget final : public BufferReturn {
   void close() noexcept;
 
   [[nodiscard]] std::size_t in_flight() const;
+  // The most that was in flight at one time: above the limit only for a sample that was alone.
+  [[nodiscard]] std::size_t most_in_flight() const;
   // Requests that wait now.
   [[nodiscard]] std::size_t waiting() const;
 
@@ -45,6 +47,7 @@ class ByteBudget final : public BufferReturn {
   };
 
   [[nodiscard]] bool may_pass(std::uint64_t order, std::size_t bytes) const;  // REQUIRES: mutex_ held
+  void admit(std::size_t bytes) noexcept;                                     // REQUIRES: mutex_ held
   void wait_for_room(std::uint64_t order, std::size_t bytes);
   void wake_first() noexcept;  // REQUIRES: mutex_ held
   // REQUIRES: room was taken; it is released when there is no memory.
@@ -56,6 +59,7 @@ class ByteBudget final : public BufferReturn {
   const std::size_t limit_;
   mutable std::mutex mutex_;
   std::size_t in_flight_ = 0;
+  std::size_t most_in_flight_ = 0;
   std::vector<Waiter*> waiting_;  // unsorted: as many as there are reader threads at most
   bool closed_ = false;
 

@@ -1,8 +1,4 @@
-#include <pthread.h>
-
 #include <algorithm>
-#include <chrono>
-#include <ctime>
 #include <system_error>
 #include <utility>
 
@@ -26,9 +22,11 @@ void Crew::start_one() {
   const auto thread = static_cast<unsigned>(threads_.size());
   threads_.emplace_back([this, thread] {
     WorkerStatus& status = statuses_[thread];
+    status.thread_begins();
     status.set(Activity::idle);
     body_(thread, status);
     status.set(Activity::stopped);
+    status.thread_ends();
   });
 }
 
@@ -61,20 +59,6 @@ void Crew::stop() {
   for (std::thread& thread : threads_) {
     if (thread.joinable()) thread.join();
   }
-}
-
-std::chrono::nanoseconds Crew::cpu_time() noexcept {
-  std::chrono::nanoseconds total{0};
-  for (std::thread& thread : threads_) {
-    clockid_t clock{};
-    timespec time{};
-    if (!thread.joinable() || pthread_getcpuclockid(thread.native_handle(), &clock) != 0 ||
-        clock_gettime(clock, &time) != 0) {
-      continue;
-    }
-    total += std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
-  }
-  return total;
 }
 
 }  // namespace forebay

@@ -64,7 +64,7 @@ class FileDataset final : public IndexedDataset {
     return sample;
   }
 
-  [[nodiscard]] std::uint64_t source(std::uint64_t id) const override { return table_.file[id]; }
+  [[nodiscard]] std::uint64_t source(std::uint64_t id) const override { return file_of(id); }
 
   [[nodiscard]] std::string name(std::uint64_t id) const override {
     if (!head_.has_region_column) return path(id);
@@ -81,9 +81,12 @@ class FileDataset final : public IndexedDataset {
     return region;
   }
 
+  [[nodiscard]] std::uint64_t file_of(std::uint64_t id) const {
+    return head_.has_file_column ? image().value<std::uint32_t>(at_.file + id * sizeof(std::uint32_t)) : id;
+  }
+
   [[nodiscard]] std::string path(std::uint64_t id) const {
-    const std::uint64_t file =
-        head_.has_file_column ? image().value<std::uint32_t>(at_.file + id * sizeof(std::uint32_t)) : id;
+    const std::uint64_t file = file_of(id);
     image().require(file < head_.files, "a sample names a file that it does not have");
     const auto end_of = [&](std::uint64_t i) { return image().value<std::uint64_t>(at_.ends + i * sizeof(i)); };
     const std::uint64_t begin = file == 0 ? 0 : end_of(file - 1);

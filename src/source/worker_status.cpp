@@ -1,5 +1,10 @@
+#include <pthread.h>
+
 #include <chrono>
 #include <forebay/detail/pipeline.hpp>
+#include <forebay/detail/timeline.hpp>
+
+#include "nvtx.hpp"
 
 namespace forebay {
 namespace {
@@ -9,14 +14,34 @@ std::int64_t steady_ns() noexcept {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(since).count();
 }
 
+constexpr std::array<const char*, WorkerStatus::kActivities> kNames{
+    "idle",       "waiting for budget", "reading", "retrying", "decoding",
+    "requesting", "waiting for room",   "parked",  "stopped"};
+
 }  // namespace
+
+const char* activity_name(WorkerStatus::Activity activity) noexcept {
+  return kNames[static_cast<std::size_t>(activity)];
+}
+
+void WorkerStatus::thread_begins() noexcept {
+  clockid_t clock{};
+  if (pthread_getcpuclockid(pthread_self(), &clock) == 0) cpu_clock.store(clock, std::memory_order_relaxed);
+}
 
 std::int64_t WorkerStatus::set(Activity now, std::uint64_t id) noexcept {
   const std::int64_t time = steady_ns();
   const std::int64_t began = since_ns.load(std::memory_order_relaxed);
   // Only this thread writes: what it loads is what it stored.
-  auto& spent = spent_ns[static_cast<std::size_t>(activity.load(std::memory_order_relaxed))];
+  const Activity ended = activity.load(std::memory_order_relaxed);
+  auto& spent = spent_ns[static_cast<std::size_t>(ended)];
   const std::int64_t lasted = began == 0 ? 0 : time - began;
+  // Acquire: whoever gave this thread a track had finished making it.
+  if (TimelineTrack* const track = timeline.load(std::memory_order_acquire); track != nullptr && began != 0) {
+    track->add_work(activity_name(ended), began, time, sample.load(std::memory_order_relaxed));
+  }
+  if (ended != Activity::stopped) nvtx_end();
+  if (now != Activity::stopped) nvtx_begin(activity_name(now));
   spent.store(spent.load(std::memory_order_relaxed) + lasted, std::memory_order_relaxed);
   activity.store(now, std::memory_order_relaxed);
   sample.store(id, std::memory_order_relaxed);
@@ -36,6 +61,18 @@ ActivityTimes times_spent(std::span<const WorkerStatus> statuses) noexcept {
     if (began != 0 && now > began) times[present] += std::chrono::nanoseconds(now - began);
   }
   return times;
+}
+
+std::chrono::nanoseconds cpu_spent(std::span<const WorkerStatus> statuses) noexcept {
+  std::chrono::nanoseconds total{0};
+  for (const WorkerStatus& status : statuses) {
+    const clockid_t clock = status.cpu_clock.load(std::memory_order_relaxed);
+    timespec time{};
+    // Fails when the thread has ended meanwhile.
+    if (clock == 0 || clock_gettime(clock, &time) != 0) continue;
+    total += std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
+  }
+  return total;
 }
 
 }  // namespace forebay

@@ -44,8 +44,10 @@ class Crew {
   [[nodiscard]] unsigned most() const noexcept { return static_cast<unsigned>(statuses_.size()); }
   // One per thread that there may be; any thread may read them while the crew exists.
   [[nodiscard]] std::span<const WorkerStatus> statuses() const noexcept { return statuses_; }
-  // Processor time that the threads have used; none once they are stopped. The thread that calls want().
-  [[nodiscard]] std::chrono::nanoseconds cpu_time() noexcept;
+  // The same, for whoever has the activities noted (WorkerStatus::timeline).
+  [[nodiscard]] std::span<WorkerStatus> statuses() noexcept { return statuses_; }
+  // Processor time that the threads have used; none once they are stopped. Any thread.
+  [[nodiscard]] std::chrono::nanoseconds cpu_time() const noexcept { return cpu_spent(statuses_); }
 
  private:
   void start_one();

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <ctime>
 #include <exception>
 #include <memory>
 #include <span>
@@ -17,8 +18,10 @@
 // What the rooms hand to each other. Not installed: programs do not see these.
 namespace forebay {
 
-// A sample to fetch for a place of a slot, or several that share their bytes. The slot was claimed before the request was made, so a sample that
-// is read can always be decoded and nothing downstream waits for anything upstream.
+class TimelineTrack;
+
+// A sample to fetch for a place of a slot, or several that share their bytes. The slot was claimed before the request
+// was made, so a sample that is read can always be decoded and nothing downstream waits for anything upstream.
 struct ReadRequest {
   std::uint64_t order = 0;  // place in this rank's stream of samples; lower is needed sooner
   std::uint64_t epoch = 0;
@@ -93,26 +96,39 @@ struct alignas(64) WorkerStatus {
     reading,         // in the store
     retrying,        // waiting to read again after a transient error
     decoding,
+    requesting,    // asking readers for the samples of a batch
     waiting_slot,  // waiting for room in the ring
     parked,        // more threads than are wanted now
     stopped,       // ended, or not started
   };
-  static constexpr std::size_t kActivities = 8;
+  static constexpr std::size_t kActivities = 9;
 
   std::atomic<Activity> activity{Activity::stopped};
   std::atomic<std::uint64_t> sample{0};   // meaningful while reading, retrying, waiting_budget or decoding
   std::atomic<std::int64_t> since_ns{0};  // steady clock, when the activity began
   // Time spent in each activity, the present one left out.
   std::array<std::atomic<std::int64_t>, kActivities> spent_ns{};
+  std::atomic<clockid_t> cpu_clock{0};            // of the thread while it runs, else 0
+  std::atomic<TimelineTrack*> timeline{nullptr};  // where activities are noted once they end; null = nowhere
 
   // Ends the activity that lasts and begins another; returns the nanoseconds that the ended one lasted.
   // Relaxed: a report may mix neighbouring moments, which is harmless in a message for people and in a mean.
   std::int64_t set(Activity now, std::uint64_t id = 0) noexcept;
+
+  // Called by the status's thread at its beginning and end: in between its processor time can be asked for.
+  void thread_begins() noexcept;
+  void thread_ends() noexcept { cpu_clock.store(0, std::memory_order_relaxed); }
 };
+
+// One word or two for a trace: "reading", "waiting for room". Lives as long as the program.
+[[nodiscard]] const char* activity_name(WorkerStatus::Activity activity) noexcept;
 
 // Time that all of these threads have spent in each activity up to now, the present one included. Any thread.
 using ActivityTimes = std::array<std::chrono::nanoseconds, WorkerStatus::kActivities>;
 [[nodiscard]] ActivityTimes times_spent(std::span<const WorkerStatus> statuses) noexcept;
+
+// Processor time of those of these threads that run. Any thread; a system call per thread.
+[[nodiscard]] std::chrono::nanoseconds cpu_spent(std::span<const WorkerStatus> statuses) noexcept;
 
 // Totals that worker threads keep for telemetry; relaxed counters, exact once the threads are joined.
 struct WorkerTotals {

@@ -1,0 +1,86 @@
+// What a run tells of itself beside its summary: where the time goes, and the trace.
+#include <algorithm>
+#include <cstdint>
+#include <exception>
+#include <string>
+
+#include "feeder_impl.hpp"
+#include "memory_room.hpp"
+#include "telemetry/text.hpp"
+
+namespace forebay {
+namespace {
+
+std::int64_t ns_of(SlotRing::Clock::time_point time) {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count();
+}
+
+}  // namespace
+
+void Feeder::Impl::start_timeline() {
+  if (parts_.trace.empty()) return;
+  timeline_ = std::make_unique<Timeline>(parts_.trace, parts_.trace_s, communicator_->rank(), communicator_->size());
+  trainer_track_ = &timeline_->track("trainer");
+  queues_track_ = &timeline_->track("queues");
+  pipeline_->note_in(*timeline_);
+}
+
+void Feeder::Impl::start_profiler() {
+  const ProfileFrame frame{.batch_size = static_cast<double>(options_.dataset.batch_size),
+                           .queue_capacity = static_cast<double>(options_.queue.capacity),
+                           .workers_bytes = static_cast<double>(options_.workers.bytes),
+                           .cores = cores_of_rank(node_ranks_)};
+  profiler_ = std::make_unique<Profiler>(
+      frame, [this] { return pipeline_->observe(); }, queues_track_);
+}
+
+Profile Feeder::Impl::profile() const {
+  Profile out;
+  if (!profiler_) return out;
+  out = profiler_->profile();
+  const Summary run = summary();
+  const double others = run.wall_s > 0 ? run.census_wait_s / run.wall_s : 0;
+  out.trainer.threads = 1;
+  out.trainer.busy = run.au;
+  out.trainer.blocked_out = others;
+  out.trainer.blocked_in = run.wall_s > 0 ? std::max(0.0, 1 - run.au - others) : 0;
+  out.trainer.images_per_s = run.images_per_s;
+  out.trainer.images_per_s_alone = run.consume_rate * out.batch_size;
+  out.fresh_fraction = run.fresh_fraction;
+  return out;
+}
+
+void Feeder::Impl::trace_step(const StepRecord& step, Clock::time_point entered, Clock::time_point now) noexcept {
+  TimelineTrack& track = *trainer_track_;
+  if (step_ > 0) track.add_step("step", ns_of(last_return_), ns_of(entered), step.step - 1, last_batch_, last_use_);
+  const char* const name = step.padding ? "next: padding" : step.use_index == 0 ? "next: fresh" : "next: reuse";
+  track.add_step(name, ns_of(entered), ns_of(now), step.step, step.batch, step.use_index);
+  track.add_counter("ring depth", ns_of(entered), step.depth);
+  last_batch_ = step.batch;
+  last_use_ = step.use_index;
+}
+
+void Feeder::Impl::write_trace() noexcept {
+  if (!timeline_) return;
+  try {
+    console_->info(timeline_->write());
+  } catch (const std::exception& error) {
+    console_->warn(printable(error.what()));
+  }
+}
+
+std::string Feeder::Impl::describe() const {
+  const QueueOptions& queue = options_.queue;
+  const auto encoded = static_cast<std::uint64_t>(options_.workers.bytes);
+  std::string text = std::to_string(dataset_->size()) + " samples, " + std::to_string(order_->batches()) +
+                     " batches per epoch; ring of " + std::to_string(store_->size()) + " slots (" +
+                     std::to_string(queue.capacity) + " ready, " + std::to_string(queue.pool) + " resident, " +
+                     std::to_string(queue.max_leases) + " leased) in " + std::string(store_->arena().describe()) +
+                     "; " + forebay::describe(workers_);
+  text += "; memory up to " + mebibytes(store_->bytes() + encoded + index_bytes_) + ": ring " +
+          mebibytes(store_->bytes()) + ", encoded bytes " + mebibytes(encoded);
+  if (index_bytes_ > 0) text += ", index " + mebibytes(index_bytes_);
+  return text + ", and for each decoder 3 bytes per pixel of the largest image; policy " + options_.policy.name;
+}
+
+}  // namespace forebay

@@ -1,0 +1,155 @@
+#include "profiler.hpp"
+
+#include <pthread.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace forebay {
+namespace {
+
+using Activity = WorkerStatus::Activity;
+
+constexpr std::chrono::milliseconds kObserveEvery{20};
+
+double in_s(std::chrono::nanoseconds time) { return std::chrono::duration<double>(time).count(); }
+double share_of(double part, double whole) { return whole > 0 ? part / whole : 0; }
+
+// Time between two observations in an activity.
+class Spent {
+ public:
+  Spent(const ActivityTimes& begin, const ActivityTimes& end) : begin_(begin), end_(end) {}
+  [[nodiscard]] double in(Activity activity) const {
+    const auto i = static_cast<std::size_t>(activity);
+    return std::max(0.0, in_s(end_[i] - begin_[i]));
+  }
+  // Threads that are parked or not there are not idle.
+  [[nodiscard]] double total() const {
+    double s = 0;
+    for (std::size_t i = 0; i < begin_.size(); ++i) {
+      const auto activity = static_cast<Activity>(i);
+      if (activity != Activity::parked && activity != Activity::stopped) s += in(activity);
+    }
+    return s;
+  }
+
+ private:
+  const ActivityTimes& begin_;
+  const ActivityTimes& end_;
+};
+
+StageProfile stage_of(double window_s, double total_s, double busy_s, double out_s, std::uint64_t images) {
+  StageProfile stage;
+  stage.threads = share_of(total_s, window_s);
+  stage.busy = share_of(busy_s, total_s);
+  stage.blocked_out = share_of(out_s, total_s);
+  stage.blocked_in = total_s > 0 ? std::max(0.0, 1 - stage.busy - stage.blocked_out) : 0;
+  stage.images_per_s = share_of(static_cast<double>(images), window_s);
+  stage.images_per_s_alone = share_of(stage.images_per_s, stage.busy);
+  return stage;
+}
+
+}  // namespace
+
+void TimeMean::add(double s, double value, double full) noexcept {
+  s_ += s;
+  sum_ += s * value;
+  most_ = std::max(most_, value);
+  if (value <= 0) empty_s_ += s;
+  if (full > 0 && value >= full) full_s_ += s;
+}
+
+QueueProfile TimeMean::figures() const noexcept {
+  return {.mean = share_of(sum_, s_), .most = most_, .empty = share_of(empty_s_, s_), .full = share_of(full_s_, s_)};
+}
+
+void ProfileWindow::add(const Observation& now) noexcept {
+  if (now.published >= now.planned) return;
+  constexpr double kNearlyFull = 0.9;
+  const double s = in_s(now.at - last_.at);
+  encoded_.add(s, static_cast<double>(now.encoded), 0);
+  bytes_.add(s, static_cast<double>(now.bytes_in_flight), kNearlyFull * frame_.workers_bytes);
+  ring_.add(s, now.depth, frame_.queue_capacity);
+  last_ = now;
+}
+
+Profile ProfileWindow::figures() const {
+  Profile out;
+  const double s = in_s(last_.at - first_.at);
+  const std::uint64_t reads = last_.reads - first_.reads;
+  const std::uint64_t samples = last_.samples - first_.samples;
+  const Spent issuer(first_.issuer, last_.issuer);
+  const Spent readers(first_.readers, last_.readers);
+  const Spent decoders(first_.decoders, last_.decoders);
+  out.window_s = s;
+  out.batches = last_.published - first_.published;
+  out.order = stage_of(s, issuer.total(), issuer.in(Activity::requesting), issuer.in(Activity::waiting_slot), reads);
+  const double reading_s = readers.in(Activity::reading) + readers.in(Activity::retrying);
+  out.storage = stage_of(s, readers.total(), reading_s, readers.in(Activity::waiting_budget), reads);
+  const double decoding_s = decoders.in(Activity::decoding);
+  out.decode = stage_of(s, decoders.total(), decoding_s, 0, samples);
+  out.encoded = encoded_.figures();
+  out.bytes = bytes_.figures();
+  out.bytes.most = static_cast<double>(last_.most_bytes_in_flight);
+  out.ring = ring_.figures();
+  out.producer_blocked = share_of(in_s(last_.blocked - first_.blocked), s);
+  out.read_ms = 1e3 * share_of(reading_s, static_cast<double>(reads));
+  out.decode_ms = 1e3 * share_of(decoding_s, static_cast<double>(samples));
+  out.read_mb_s = 1e-6 * share_of(static_cast<double>(last_.bytes_read - first_.bytes_read), s);
+  out.decoder_cpu = share_of(in_s(last_.decoder_cpu - first_.decoder_cpu), decoding_s);
+  out.cores = frame_.cores;
+  out.batch_size = frame_.batch_size;
+  out.queue_capacity = frame_.queue_capacity;
+  out.workers_bytes = frame_.workers_bytes;
+  return out;
+}
+
+Profiler::Profiler(const ProfileFrame& frame, std::function<Observation()> observe, TimelineTrack* track)
+    : observe_(std::move(observe)), track_(track), window_(frame, observe_()) {
+  thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
+  ::pthread_setname_np(thread_.native_handle(), "forebay-profile");
+}
+
+void Profiler::stop() {
+  if (!thread_.joinable()) return;
+  thread_.request_stop();
+  stopping_.notify_all();
+  thread_.join();
+}
+
+Profile Profiler::profile() const {
+  const std::lock_guard lock(mutex_);
+  return window_.figures();
+}
+
+void Profiler::run(const std::stop_token& stop) {
+  bool last = false;
+  while (!last) {
+    last = stopping_.wait_until(WaitPoint::Clock::now() + kObserveEvery, [&] { return stop.stop_requested(); });
+    observe_once();
+  }
+}
+
+void Profiler::observe_once() {
+  const Observation now = observe_();
+  if (track_ != nullptr) {
+    const std::int64_t at_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(now.at.time_since_epoch()).count();
+    track_->add_counter("encoded samples", at_ns, now.encoded);
+    track_->add_counter("bytes in flight", at_ns, now.bytes_in_flight);
+  }
+  const std::lock_guard lock(mutex_);
+  window_.add(now);
+}
+
+double cores_of_rank(std::uint32_t ranks_on_node) {
+  const auto online = static_cast<double>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN)));
+  cpu_set_t mask;
+  CPU_ZERO(&mask);
+  const bool known = ::sched_getaffinity(0, sizeof(mask), &mask) == 0;
+  const double allowed = known ? CPU_COUNT(&mask) : online;
+  return allowed < online ? allowed : std::max(1.0, allowed / ranks_on_node);
+}
+
+}  // namespace forebay

@@ -1,0 +1,93 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+#include <thread>
+
+#include <forebay/detail/timeline.hpp>
+#include <forebay/profile.hpp>
+#include <forebay/wait.hpp>
+
+#include "observation.hpp"
+
+namespace forebay {
+
+// What the figures of a profile are relative to.
+struct ProfileFrame {
+  double batch_size = 0;
+  double queue_capacity = 0;
+  double workers_bytes = 0;
+  double cores = 0;
+};
+
+// A mean over time, and the shares of it at which the value was low or high. One thread.
+class TimeMean {
+ public:
+  // The value was so for `s` seconds; empty = 0, full = at least `full`, 0 = never.
+  void add(double s, double value, double full) noexcept;
+  [[nodiscard]] QueueProfile figures() const noexcept;
+
+ private:
+  double s_ = 0;
+  double sum_ = 0;
+  double most_ = 0;
+  double empty_s_ = 0;
+  double full_s_ = 0;
+};
+
+// Gathers a profile out of observations that come one after the other. Knows the time only from them; one thread.
+// The last one that counts is the last at which something was left to produce: workers that have nothing to do at the
+// end of a run must not look as if they waited.
+class ProfileWindow {
+ public:
+  ProfileWindow(const ProfileFrame& frame, const Observation& first) : frame_(frame), first_(first), last_(first) {}
+
+  void add(const Observation& now) noexcept;
+  // Without what the trainer knows.
+  [[nodiscard]] Profile figures() const;
+
+ private:
+  ProfileFrame frame_;
+  Observation first_;
+  Observation last_;
+  TimeMean encoded_;
+  TimeMean bytes_;
+  TimeMean ring_;
+};
+
+// Observes the production side of a rank from a thread of its own, fifty times a second, which costs the others
+// nothing: they keep their figures anyway.
+class Profiler {
+ public:
+  // `observe` is called here and on the profiler's thread until stop() returned. `track`: where queues are noted, may
+  // be null.
+  Profiler(const ProfileFrame& frame, std::function<Observation()> observe, TimelineTrack* track);
+  ~Profiler() { stop(); }
+  Profiler(const Profiler&) = delete;
+  Profiler& operator=(const Profiler&) = delete;
+
+  // Observes once more and ends the thread. Idempotent; the thread that constructed it.
+  void stop();
+  // The workers' and queues' part so far. Any thread.
+  [[nodiscard]] Profile profile() const;
+
+ private:
+  void run(const std::stop_token& stop);
+  void observe_once();
+
+  std::function<Observation()> observe_;
+  TimelineTrack* track_;
+  mutable std::mutex mutex_;  // of window_
+  ProfileWindow window_;
+  WaitPoint stopping_;
+  std::jthread thread_;
+};
+
+// Cores that this rank may use: those of its affinity mask, or, when it is not bound to some, an equal part of them.
+[[nodiscard]] double cores_of_rank(std::uint32_t ranks_on_node);
+
+}  // namespace forebay

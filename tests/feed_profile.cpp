@@ -1,0 +1,164 @@
+// Where the time goes, as the command finds it in runs whose limit is known.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "workplace.hpp"
+
+namespace forebay {
+namespace {
+
+using testing::rank_counts;
+using testing::read_text;
+using testing::Workplace;
+using Json = nlohmann::json;
+
+struct Run {
+  std::string output;
+  Json profile;
+  Json summary;
+};
+
+Run profiled(Workplace& place, int ranks, const std::string& name, std::vector<std::string> more) {
+  more.insert(more.end(), {"--profile", "--set", "policy.name=\"block\""});
+  const auto outcome = place.feed(ranks, name, more);
+  REQUIRE_MESSAGE(outcome.code == 0, outcome.output);
+  const Json summary = place.summary(name);
+  CHECK(outcome.output.find(summary.at("profile").at("sentence").get<std::string>()) != std::string::npos);
+  REQUIRE(summary.at("ranks").size() == static_cast<std::size_t>(ranks));
+  for (const Json& rank : summary.at("ranks")) CHECK(rank.at("profile").at("ranks") == 1);
+  return {outcome.output, summary.at("profile"), summary};
+}
+
+double sum_of_shares(const Json& stage) {
+  return stage.at("busy").get<double>() + stage.at("blocked_in").get<double>() + stage.at("blocked_out").get<double>();
+}
+
+TEST_CASE("a slow store is storage-bound, on any number of ranks") {
+  Workplace place;
+  for (const int ranks : rank_counts()) {
+    CAPTURE(ranks);
+    const Run run = profiled(place, ranks, "slow" + std::to_string(ranks),
+                             {"--steps", "20", "--set", "storage.latency_ms=60", "--set", "workers.io=2"});
+    CHECK_MESSAGE(run.profile.at("bound") == "storage-bound", run.output);
+    CHECK(run.output.find("workers.io = ") != std::string::npos);
+    CHECK(run.profile.at("ranks") == ranks);
+    CHECK(run.profile.at("read_ms") > 30);
+    const Json& stages = run.profile.at("stages");
+    for (const char* const stage : {"order", "storage", "decode", "trainer"}) {
+      CHECK(sum_of_shares(stages.at(stage)) == doctest::Approx(1).epsilon(0.02));
+    }
+    CHECK(stages.at("storage").at("threads") == doctest::Approx(2).epsilon(0.02));
+    // Two readers can do no more than two reads of 60 ms at a time.
+    CHECK(stages.at("storage").at("images_per_s") <= 34 * ranks);
+    CHECK(run.profile.at("queues").at("ring").at("full") < 0.1);
+    CHECK((run.output.find("slowest   rank") != std::string::npos) == (ranks > 1));
+  }
+}
+
+TEST_CASE("large images and one decoder are decode-bound") {
+#ifdef FOREBAY_FEW_RANKS
+  const std::string size = "400x300";  // sanitizers decode and resize slowly
+  const std::string transformed = "[96,128]";
+#else
+  const std::string size = "1600x1200";
+  const std::string transformed = "[480,640]";
+#endif
+  Workplace place;
+  const auto made = testing::run(place.dir.path(), 1,
+                                 {"make-dataset", (place.dir / "large").string(), "--images", "6", "--classes", "2",
+                                  "--seed", "3", "--size", size});
+  REQUIRE_MESSAGE(made.code == 0, made.output);
+  const Run run =
+      profiled(place, 1, "decode",
+               {"--steps", "30", "--set", "dataset.path=\"" + (place.dir / "large").string() + "\"", "--set",
+                "storage.latency_ms=0.05", "--set", "workers.decode=1", "--set", "transform.size=" + transformed});
+  CHECK_MESSAGE(run.profile.at("bound") == "decode-bound", run.output);
+  CHECK(run.profile.at("stages").at("decode").at("busy") > 0.85);
+  CHECK(run.profile.at("decoder_cpu") > 0);
+}
+
+TEST_CASE("a slow trainer is trainer-bound") {
+  Workplace place;
+  const Run run = profiled(place, 1, "trainer", {"--steps", "30", "--set", "trainer.step_ms=60"});
+  CHECK_MESSAGE(run.profile.at("bound") == "trainer-bound", run.output);
+  CHECK(run.profile.at("producer_blocked") > 0.1);
+  CHECK(run.profile.at("stages").at("order").at("blocked_out") > 0.1);
+}
+
+TEST_CASE("two steps are too short to say") {
+  Workplace place;
+  const Run run = profiled(place, 1, "short", {"--steps", "2"});
+  CHECK(run.profile.at("bound") == "too short to say");
+}
+
+TEST_CASE("encoded bytes in flight never exceed workers.bytes, but for a sample that alone is larger") {
+  Workplace place;
+  std::uintmax_t largest = 0;
+  for (const auto& file : std::filesystem::directory_iterator(place.dir / "data" / "JPEGImages")) {
+    largest = std::max(largest, file.file_size());
+  }
+  for (const std::uintmax_t budget : {4 * largest, largest / 2}) {
+    CAPTURE(budget);
+    const Run run =
+        profiled(place, 1, "budget" + std::to_string(budget),
+                 {"--epochs", "3", "--set", "workers.io=8", "--set", "workers.bytes=" + std::to_string(budget)});
+    const auto most = run.profile.at("queues").at("bytes").at("most").get<double>();
+    CHECK(most > 0);
+    CHECK(most <= static_cast<double>(std::max(budget, largest)));
+  }
+}
+
+TEST_CASE("--trace writes what each thread of each rank did") {
+  Workplace place;
+  for (const int ranks : rank_counts()) {
+    CAPTURE(ranks);
+    const auto file = place.dir / ("trace" + std::to_string(ranks) + ".json");
+    const auto outcome = place.feed(
+        ranks, "t" + std::to_string(ranks),
+        {"--steps", "12", "--trace", file.string(), "--set", "policy.name=\"interval\"", "--set", "policy.interval=3"});
+    REQUIRE_MESSAGE(outcome.code == 0, outcome.output);
+    CHECK(outcome.output.find("trace of ") != std::string::npos);
+    for (int rank = 0; rank < ranks; ++rank) {
+      auto name = file;
+      if (ranks > 1) name.replace_extension("." + std::to_string(rank) + ".json");
+      const Json events = Json::parse(read_text(name));
+      std::multiset<std::string> names;
+      for (const Json& event : events) {
+        names.insert(event.at("name").get<std::string>());
+        CHECK(event.at("pid") == rank);
+        if (event.at("ph") == "X") CHECK(event.at("dur") >= 0);
+      }
+      CHECK(names.count("next: fresh") == 4);
+      CHECK(names.count("next: reuse") == 8);
+      CHECK(names.count("step") == 11);
+      CHECK(names.count("ring depth") == 12);
+      CHECK(names.count("decoding") > 0);
+      CHECK(names.count("reading") > 0);
+    }
+  }
+  const auto refused = place.feed(1, "nowhere", {"--trace", (place.dir / "none" / "t.json").string()});
+  CHECK(refused.code == 2);
+  CHECK(refused.output.find("none/t.json") != std::string::npos);
+}
+
+TEST_CASE("a ring that memory cannot hold is refused before it is touched") {
+  Workplace place;
+  for (const int ranks : rank_counts()) {
+    const auto refused = place.feed(
+        ranks, "huge",
+        {"--set", "queue.capacity=4096", "--set", "transform.size=[2048,2048]", "--set", "dataset.batch_size=64"});
+    CHECK(refused.code == 2);
+    CHECK(refused.output.find("lower queue.capacity") != std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace forebay

@@ -1,0 +1,270 @@
+#include <doctest/doctest.h>
+
+#include <array>
+#include <chrono>
+#include <string>
+#include <tuple>
+
+#include <forebay/error.hpp>
+#include <forebay/profile.hpp>
+
+#include "feeder/profiler.hpp"
+
+namespace forebay {
+namespace {
+
+using namespace std::chrono_literals;
+using Activity = WorkerStatus::Activity;
+
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+// A run of ten seconds in which everybody keeps pace with everybody.
+Profile even() {
+  Profile p;
+  p.window_s = 10;
+  p.batches = 200;
+  p.storage = {.threads = 8, .busy = 0.5, .blocked_in = 0.5, .images_per_s = 1280, .images_per_s_alone = 2560};
+  p.decode = {.threads = 2, .busy = 0.6, .blocked_in = 0.4, .images_per_s = 1280, .images_per_s_alone = 2133};
+  p.trainer = {.threads = 1, .busy = 0.99, .blocked_in = 0.01, .images_per_s = 1280, .images_per_s_alone = 1300};
+  p.read_ms = 3;
+  p.decode_ms = 0.94;
+  p.decoder_cpu = 1;
+  p.fresh_fraction = 1;
+  p.cores = 3;
+  p.batch_size = 64;
+  p.queue_capacity = 16;
+  p.workers_bytes = 1 << 28;
+  return p;
+}
+
+// The readers cannot bring what decoders and trainer could take.
+Profile slow_store() {
+  Profile p = even();
+  p.storage = {.threads = 8, .busy = 0.99, .blocked_in = 0.01, .images_per_s = 1600, .images_per_s_alone = 1616};
+  p.read_ms = 5.1;
+  p.read_mb_s = 170;
+  p.decode = {.threads = 4, .busy = 0.4, .blocked_in = 0.6, .images_per_s = 1600, .images_per_s_alone = 4000};
+  p.trainer = {.threads = 1, .busy = 0.5, .blocked_in = 0.5, .images_per_s = 1600, .images_per_s_alone = 3200};
+  return p;
+}
+
+Profile slow_decoders() {
+  Profile p = even();
+  p.storage = {.threads = 8, .busy = 0.1, .blocked_in = 0.9, .images_per_s = 700, .images_per_s_alone = 7000};
+  p.decode = {.threads = 1, .busy = 0.99, .blocked_in = 0.01, .images_per_s = 700, .images_per_s_alone = 707};
+  p.decode_ms = 1.414;
+  p.trainer = {.threads = 1, .busy = 0.5, .blocked_in = 0.5, .images_per_s = 700, .images_per_s_alone = 1400};
+  return p;
+}
+
+TEST_CASE("too short: hardly any time, hardly a batch, or a ring that fills for the first time") {
+  for (const auto& [window_s, batches, is_short] :
+       {std::tuple{0.4, 1000U, true}, {10.0, 3U, true}, {2.0, 31U, true}, {2.0, 32U, false}, {6.0, 10U, false}}) {
+    Profile p = slow_store();
+    p.window_s = window_s;
+    p.batches = batches;
+    CAPTURE(window_s);
+    CAPTURE(batches);
+    CHECK((judge(p).bound == Bound::too_short) == is_short);
+  }
+  CHECK(judge(Profile{}).bound == Bound::too_short);
+  CHECK(judge(Profile{}).sentence.starts_with("too short to say"));
+}
+
+TEST_CASE("storage-bound: as many readers as Little's law asks for, and requests for all of them") {
+  const Finding finding = judge(slow_store());
+  CHECK(finding.bound == Bound::storage);
+  CHECK(finding.sentence.starts_with("storage-bound: a read takes 5.10 ms"));
+  CHECK(has(finding.sentence, "workers.io = 17 (now 8)"));  // 3200 images/s x 5.1 ms
+  CHECK(has(finding.sentence, "170.0 MB/s"));
+  CHECK(has(finding.sentence, "a policy that reuses"));
+  CHECK_FALSE(has(finding.sentence, "queue.capacity"));
+
+  Profile reusing = slow_store();
+  reusing.trainer.blocked_in = 0;
+  reusing.trainer.busy = 1;
+  reusing.fresh_fraction = 0.5;
+  CHECK(judge(reusing).bound == Bound::storage);
+  CHECK_FALSE(has(judge(reusing).sentence, "a policy that reuses"));
+
+  Profile far = slow_store();
+  far.read_ms = 1000;
+  CHECK(has(judge(far).sentence, "workers.io = 3200 (now 8) and queue.capacity = 51 (now 16)"));
+}
+
+TEST_CASE("storage-bound for want of requests, or of room for bytes") {
+  Profile few = slow_store();
+  few.storage.busy = 0.5;
+  few.storage.blocked_in = 0.5;
+  few.storage.threads = 32;
+  few.batch_size = 4;
+  few.queue_capacity = 4;
+  const Finding requests = judge(few);
+  CHECK(requests.bound == Bound::storage);
+  CHECK(has(requests.sentence, "queue.capacity x dataset.batch_size = 16 samples"));
+  CHECK(has(requests.sentence, "queue.capacity = 16 (now 4)"));
+
+  Profile tight = slow_store();
+  tight.storage.busy = 0.3;
+  tight.storage.blocked_in = 0;
+  tight.storage.blocked_out = 0.7;
+  tight.workers_bytes = 1 << 20;
+  CHECK(judge(tight).bound == Bound::storage);
+  CHECK(has(judge(tight).sentence, "workers.bytes = \"2 MiB\""));
+}
+
+TEST_CASE("decode-bound: more threads where there are cores, else more cores; fewer threads where they starve") {
+  const Finding spare = judge(slow_decoders());
+  CHECK(spare.bound == Bound::decode);
+  CHECK(has(spare.sentence, "workers.decode = 2 (now 1; the rank has 3 cores)"));
+
+  Profile full = slow_decoders();
+  full.cores = 2;
+  CHECK(judge(full).bound == Bound::decode);
+  CHECK(has(judge(full).sentence, "more cores (it has 2, about 3 would do)"));
+  CHECK(has(judge(full).sentence, "transform.size"));
+
+  Profile starved = slow_decoders();
+  starved.decode.threads = 4;
+  starved.decoder_cpu = 0.61;
+  CHECK(judge(starved).bound == Bound::decode);
+  CHECK(has(judge(starved).sentence, "decoders got 61 % of a core each"));
+  CHECK(has(judge(starved).sentence, "workers.decode = 2 (now 4)"));
+}
+
+TEST_CASE("trainer-bound: a full ring holds the producer up, and the trainer hardly waits") {
+  Profile p = even();
+  p.producer_blocked = 0.4;
+  CHECK(judge(p).bound == Bound::trainer);
+  CHECK(has(judge(p).sentence, "AU is 99.0 %"));
+  p.fresh_fraction = 0.5;
+  CHECK(has(judge(p).sentence, "reused on 50 % of the steps though batches were ready"));
+  p.trainer.blocked_out = 0.3;
+  CHECK(has(judge(p).sentence, "30 % of the time for other ranks"));
+}
+
+TEST_CASE("balanced: nobody waits, production in bursts, or readers and decoders alike") {
+  CHECK(judge(even()).bound == Bound::balanced);
+  Profile bursts = even();
+  bursts.producer_blocked = 0.3;
+  bursts.trainer.blocked_in = 0.3;
+  CHECK(judge(bursts).bound == Bound::balanced);
+  CHECK(has(judge(bursts).sentence, "raise queue.capacity"));
+  Profile both = slow_store();
+  both.decode.busy = 0.95;
+  CHECK(judge(both).bound == Bound::balanced);
+  CHECK(has(judge(both).sentence, "workers.io (now 8)"));
+}
+
+TEST_CASE("a job is the mean of its ranks, its rates their sum, its advice for each rank") {
+  Profile fast = slow_store();
+  fast.trainer.images_per_s = 2000;
+  const std::array ranks{fast, slow_store()};
+  const Profile job = combine(ranks);
+  CHECK(job.ranks == 2);
+  CHECK(job.batches == 400);
+  CHECK(job.storage.threads == doctest::Approx(8));
+  CHECK(job.storage.images_per_s == doctest::Approx(3200));
+  CHECK(job.trainer.images_per_s == doctest::Approx(3600));
+  CHECK(job.read_mb_s == doctest::Approx(340));
+  CHECK(job.read_ms == doctest::Approx(5.1));
+  CHECK(has(judge(job).sentence, "workers.io = 17 (now 8)"));
+  CHECK(slowest_rank(ranks) == 1);
+  const std::string table = profile_table(ranks);
+  CHECK(has(table, "slowest   rank 1 with 1600 fresh images/s: storage-bound"));
+  CHECK(has(table, "mean of 2 ranks"));
+  CHECK(table.ends_with(judge(job).sentence + "\n"));
+  CHECK(combine({}).batches == 0);
+}
+
+TEST_CASE("a profile goes through JSON unchanged; anything else is an error") {
+  Profile p = slow_store();
+  p.ring = {.mean = 0.25, .most = 3, .empty = 0.75, .full = 0};
+  p.bytes.most = 12345;
+  const std::string json = to_json(p);
+  CHECK(has(json, "\"bound\": \"storage-bound\""));
+  const Profile back = profile_from_json(json);
+  CHECK(to_json(back) == json);
+  CHECK(back.batches == p.batches);
+  CHECK(back.decode.images_per_s_alone == p.decode.images_per_s_alone);
+  CHECK(back.ring.empty == p.ring.empty);
+  CHECK_THROWS_AS((void)profile_from_json("{}"), Error);
+  CHECK_THROWS_AS((void)profile_from_json("nonsense"), Error);
+  CHECK_THROWS_AS((void)profile_from_json("{\"ranks\": \"two\"}"), Error);
+}
+
+// Observations of two readers, one of them parked for half of the time, and a decoder.
+struct Observed {
+  Observation now;
+  void pass(std::chrono::nanoseconds time) {
+    now.at += time;
+    const auto spend = [](ActivityTimes& times, Activity activity, std::chrono::nanoseconds s) {
+      times[static_cast<std::size_t>(activity)] += s;
+    };
+    spend(now.readers, Activity::reading, time);
+    spend(now.readers, Activity::parked, time / 2);
+    spend(now.readers, Activity::waiting_budget, time / 4);
+    spend(now.readers, Activity::idle, time / 4);
+    spend(now.decoders, Activity::decoding, time / 2);
+    spend(now.decoders, Activity::idle, time / 2);
+    spend(now.issuer, Activity::waiting_slot, time);
+    now.decoder_cpu += time / 4;
+    now.blocked += time / 10;
+    now.reads += 100;
+    now.samples += 100;
+    now.bytes_read += 1'000'000;
+    ++now.published;
+  }
+};
+
+TEST_CASE("shares, rates and occupancy out of observations, until nothing is left to produce") {
+  const ProfileFrame frame{.batch_size = 100, .queue_capacity = 2, .workers_bytes = 1000, .cores = 4};
+  Observed observed;
+  observed.pass(3s);  // before the window
+  observed.now.planned = 5;
+  ProfileWindow window(frame, observed.now);
+  observed.now.depth = 2;
+  observed.now.encoded = 10;
+  observed.now.bytes_in_flight = 950;
+  observed.pass(1s);
+  window.add(observed.now);
+  observed.now.depth = 0;
+  observed.now.encoded = 0;
+  observed.now.bytes_in_flight = 100;
+  observed.now.most_bytes_in_flight = 980;
+  observed.pass(1s);
+  window.add(observed.now);
+  for (int i = 0; i < 100; ++i) {  // the workers idle after the last batch
+    observed.pass(1s);
+    observed.now.published = 5;
+    window.add(observed.now);
+  }
+  const Profile p = window.figures();
+  CHECK(p.window_s == doctest::Approx(2));
+  CHECK(p.batches == 2);
+  CHECK(p.storage.threads == doctest::Approx(1.5));
+  CHECK(p.storage.busy == doctest::Approx(2.0 / 3));
+  CHECK(p.storage.blocked_out == doctest::Approx(1.0 / 6));
+  CHECK(p.storage.blocked_in == doctest::Approx(1.0 / 6));
+  CHECK(p.storage.images_per_s == doctest::Approx(100));
+  CHECK(p.storage.images_per_s_alone == doctest::Approx(150));
+  CHECK(p.read_ms == doctest::Approx(10));
+  CHECK(p.decode.threads == doctest::Approx(1));
+  CHECK(p.decode.busy == doctest::Approx(0.5));
+  CHECK(p.decode.images_per_s_alone == doctest::Approx(200));
+  CHECK(p.decode_ms == doctest::Approx(5));
+  CHECK(p.decoder_cpu == doctest::Approx(0.5));
+  CHECK(p.order.blocked_out == doctest::Approx(1));
+  CHECK(p.producer_blocked == doctest::Approx(0.1));
+  CHECK(p.read_mb_s == doctest::Approx(1));
+  CHECK(p.ring.mean == doctest::Approx(1));
+  CHECK(p.ring.full == doctest::Approx(0.5));
+  CHECK(p.ring.empty == doctest::Approx(0.5));
+  CHECK(p.encoded.mean == doctest::Approx(5));
+  CHECK(p.encoded.full == 0);
+  CHECK(p.bytes.full == doctest::Approx(0.5));
+  CHECK(p.bytes.most == 980);
+}
+
+}  // namespace
+}  // namespace forebay
