@@ -220,7 +220,7 @@ class TwoRows {
   hn::Vec<D16> coefficient_;
 };
 
-// Two unwritten twos of a block: of the lower half's and the upper half's bytes in turn.
+// Puts twos of bytes in order that come from the lower and the upper half of a block in turn.
 alignas(kBlock) constexpr Pattern kHalvesInOrder{0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15};
 
 // Mixes vectors of bytes of any number of rows, by twos. Interleaved by 16 bits, the even bytes of two rows are pairs,

@@ -44,10 +44,10 @@ class Transform {
   [[nodiscard]] std::size_t sample_bytes() const noexcept;
 
   // Writes the sample at `position` of `epoch`, made of `box` within `image` (the whole image without one), to `out`.
-  // uint8 keeps pixel values as they are; other types store fma(value, 1 / std, -mean / std): 1 / std and -mean / std
-  // are computed in double and rounded to float, the result is rounded once to float and then to the type. Throws
-  // SampleError when the box has no area or lies outside the image, or a side exceeds Resampling::kMaxSide. REQUIRES:
-  // out.size() == sample_bytes(); no alignment is needed.
+  // uint8 keeps pixel values as they are. Other types store fma(value, 1 / std, -mean / std) with constants computed in
+  // double and rounded to float; the result is rounded once to float and then to the type.
+  // Throws SampleError when the box has no area or lies outside the image, or a side exceeds Resampling::kMaxSide.
+  // REQUIRES: out.size() == sample_bytes(); no alignment is needed.
   void apply(const Image& image, const std::optional<Box>& box, std::uint64_t epoch, std::uint64_t position,
              std::span<std::byte> out, Scratch& scratch) const;
 
