@@ -32,9 +32,10 @@ HWY_INLINE std::int32_t pair_of(std::int32_t first, std::int32_t second) {
 // sums + the dot products of neighbouring 16-bit numbers.
 template <class D32, class V16, class V32>
 HWY_INLINE V32 add_pairs(D32 d32, V16 a, V16 b, V32 sums) {
-  V32 others = hn::Zero(d32);
-  sums = hn::ReorderWidenMulAccumulate(d32, a, b, sums, others);
-  return hn::RearrangeToOddPlusEven(sums, others);
+  // Some processors add neighbours only at the end, so there must be nothing else in the lanes before.
+  V32 second = hn::Zero(d32);
+  const V32 first = hn::ReorderWidenMulAccumulate(d32, a, b, hn::Zero(d32), second);
+  return hn::Add(sums, hn::RearrangeToOddPlusEven(first, second));
 }
 
 // sums >> precision, the same for all lanes.
@@ -242,8 +243,8 @@ class ManyRows {
   }
 
   HWY_INLINE hn::Vec<D8> operator()(std::size_t at) const {
-    Sums sums;
-    sums.lower_even = sums.lower_odd = sums.upper_even = sums.upper_odd = hn::Set(D32(), 1 << (precision_ - 1));
+    const auto half = hn::Set(D32(), 1 << (precision_ - 1));
+    Sums sums{half, half, half, half};
     if constexpr (kTaps != 0) {
       for (std::size_t t = 0; t < kTaps; t += 2) {
         add(sums, rows_[t] + at, rows_[t + 1 < kTaps ? t + 1 : t] + at, coefficients_[t / 2]);
@@ -292,7 +293,7 @@ class ManyRows {
   const RowMix& mix_;
   int precision_;
   std::array<const std::uint8_t*, kPairs * 2> rows_{};
-  std::array<hn::Vec<D16>, kPairs> coefficients_;
+  hn::Vec<D16> coefficients_[kPairs];  // an array class would be compiled without this processor's instructions
 };
 
 template <std::size_t kTaps, class D8>
