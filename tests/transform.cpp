@@ -59,6 +59,12 @@ std::vector<Element> elements(const Bytes& bytes) {
   return values;
 }
 
+// What is stored for a value, by its definition.
+float normalise(const TransformOptions& options, std::size_t channel, double value) {
+  return std::fma(static_cast<float>(value), static_cast<float>(1 / options.std[channel]),
+                  static_cast<float>(-options.mean[channel] / options.std[channel]));
+}
+
 // The number that the bits of a 16-bit format stand for, by IEEE 754's definition.
 double decode16(std::uint32_t bits, int exponent_bits) {
   const int fraction_bits = 15 - exponent_bits;
@@ -135,7 +141,7 @@ TEST_CASE("every dtype and layout stores the table's values in its place") {
           for (std::size_t c = 0; c < 3; ++c) {
             const double value = image.row(static_cast<std::int32_t>(y))[3 * x + c];
             const std::size_t at = layout == Layout::nchw ? (c * 6 + y) * 9 + x : (y * 9 + x) * 3 + c;
-            const double normalised = dtype == DType::uint8 ? value : (value - options.mean[c]) / options.std[c];
+            const double normalised = dtype == DType::uint8 ? value : normalise(options, c, value);
             const auto expected = forebay::encode(normalised, dtype);
             if (std::memcmp(&expected, out.data() + at * forebay::size_of(dtype), forebay::size_of(dtype)) != 0)
               ++wrong;
@@ -147,14 +153,22 @@ TEST_CASE("every dtype and layout stores the table's values in its place") {
   }
 }
 
-TEST_CASE("float32 values are (value - mean) / std rounded once") {
+TEST_CASE("normalised values are near (value - mean) / std") {
   Image image;
-  image.resize(1, 1);
-  image.pixels = {200, 3, 77};
-  const auto values = elements<float>(apply(Transform(plain(1, 1), 1, false), image));
-  CHECK(values[0] == static_cast<float>((200 - 123.675) / 58.395));
-  CHECK(values[1] == static_cast<float>((3 - 116.28) / 57.12));
-  CHECK(values[2] == static_cast<float>((77 - 103.53) / 57.375));
+  image.resize(256, 1);
+  for (std::size_t x = 0; x < 256; ++x) std::fill_n(image.row(0) + 3 * x, 3, static_cast<std::uint8_t>(x));
+  const auto options = plain(1, 256);
+  const auto values = elements<float>(apply(Transform(options, 1, false), image));
+  double worst = 0;
+  for (std::size_t c = 0; c < 3; ++c) {
+    for (std::size_t x = 0; x < 256; ++x) {
+      const double exact = (static_cast<double>(x) - options.mean[c]) / options.std[c];
+      worst = std::max(worst, std::abs(exact - static_cast<double>(values[c * 256 + x])));
+    }
+  }
+  // Three roundings of numbers below 8, each by 2^-22 at most.
+  CHECK(worst < 3 * 0x1.0p-22);
+  CHECK(worst > 0);
 }
 
 TEST_CASE("a box is clamped to the image, one outside of it is a bad sample") {
@@ -377,5 +391,6 @@ TEST_CASE("options that cannot be honoured name their key") {
   CHECK(refused([](auto& o) { o.center_fraction = 0; }).starts_with("transform.center_fraction"));
   CHECK(refused([](auto& o) { o.mirror = 1.1; }).starts_with("transform.mirror"));
   CHECK(refused([](auto& o) { o.std[1] = 0; }).starts_with("transform.std"));
+  CHECK(refused([](auto& o) { o.std[0] = 1e-40; }).starts_with("transform.std"));
   CHECK(refused([](auto& o) { o.mean[2] = std::nan(""); }).starts_with("transform.mean"));
 }

@@ -20,8 +20,8 @@ void Resampling::set(std::int32_t in, std::int32_t out) {
   for (std::int64_t scaled = std::int64_t{2} * out; scaled <= in && precision_ < kMaxPrecision; scaled *= 2) {
     ++precision_;
   }
-  // A window is open at both ends and 2 * max(in, out) / out wide.
-  const auto widest = (std::int64_t{2} * std::max(in, out) + out - 1) / out;
+  // A window is open at both ends and 2 * max(in, out) / out wide; with equal sizes the second pixel has no weight.
+  const auto widest = in == out ? 1 : (std::int64_t{2} * std::max(in, out) + out - 1) / out;
   taps_ = static_cast<std::size_t>(std::min<std::int64_t>(widest, in));
   const auto outputs = static_cast<std::size_t>(out);
   if (first_.size() < outputs) first_.resize(outputs);

@@ -6,37 +6,47 @@
 #include <forebay/dataset.hpp>
 #include <forebay/detail/pipeline.hpp>
 
+#include "columns.hpp"
+#include "kernels.hpp"
 #include "resample.hpp"
 
 namespace forebay {
 
-// Resizes a region of an image, as if the region had been cut out first: rows are resampled to the new width, then
-// columns to the new height, each to 8 bits, rounded to nearest. Output rows are made one at a time, so that the
-// caller can convert and store each while it is in the first-level cache; the input rows that one output row needs are
-// kept in a ring and none is resampled twice.
-// One thread's; memory is kept from image to image and only grows.
+// Resizes a region of an image, as if the region had been cut out first, in two steps that each round to 8 bits, to
+// nearest: a region with more rows than the output gets its rows mixed first and those are resampled to the new
+// width; any other has its rows resampled first. So the dearer step, along the row, is made as often as there are rows
+// on the smaller side, and the result depends on sizes only. Output rows are made one at a time, so that the caller can
+// convert and store each while it is in the first-level cache. None is resampled twice. One thread's; memory is kept
+// from image to image and only grows.
 class Resizer {
  public:
+  // `kernels` must stay; all of them give the same bytes.
+  explicit Resizer(const Kernels& kernels = best_kernels()) noexcept : kernels_(&kernels) {}
+
   // Prepares for row(). The image must stay until the last row is read. With `mirror` left and right are exchanged.
   // REQUIRES: region within the image and not empty, all sides <= Resampling::kMaxSide.
   void begin(const Image& image, const Box& region, std::int32_t out_width, std::int32_t out_height, bool mirror);
 
-  // Output row y as interleaved RGB, valid until the next call. REQUIRES: y counts up from 0.
+  // Output row y in pixels of kPixelBytes, valid until the next call. REQUIRES: y counts up from 0.
   [[nodiscard]] const std::uint8_t* row(std::int32_t y);
 
  private:
-  void add_input_row(std::int32_t y) noexcept;
-  [[nodiscard]] std::uint8_t* ring_row(std::int32_t y) noexcept;
+  [[nodiscard]] const std::uint8_t* region_row(std::int32_t y) const noexcept;
+  [[nodiscard]] const std::uint8_t* mixed_then_resampled(std::int32_t y) noexcept;
+  [[nodiscard]] const std::uint8_t* resampled_then_mixed(std::int32_t y) noexcept;
+  // Region row y at the new width; it stays until row y + 2 is asked for.
+  [[nodiscard]] const std::uint8_t* resampled_row(std::int32_t y) noexcept;
 
+  const Kernels* kernels_;
   const Image* image_ = nullptr;
   Box region_;
-  bool mirror_ = false;
-  Resampling columns_;  // along a row: input columns to output columns
+  bool mix_first_ = false;
+  Columns columns_;
   Resampling rows_;
-  std::int32_t next_input_ = 0;  // input rows below this one are, or were, in the ring
-  std::vector<std::uint8_t> ring_;
-  std::vector<const std::uint8_t*> inputs_;  // the ring rows of one output row
-  std::vector<std::int32_t> sums_;           // only for more rows than a specialised loop takes
+  std::vector<const std::uint8_t*> inputs_;  // the rows that are mixed
+  std::vector<std::uint8_t> wide_;           // a row of the region, readable beyond its end
+  std::int32_t resampled_ = 0;               // rows of the region below this one were resampled
+  std::vector<std::uint8_t> narrow_;         // the last two of them
   std::vector<std::uint8_t> output_;
 };
 

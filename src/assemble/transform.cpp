@@ -1,7 +1,7 @@
 #include "transform.hpp"
 
+#include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <string>
 
 #include <forebay/error.hpp>
@@ -24,6 +24,21 @@ bool is_positive_range(const std::array<double, 2>& range) {
   return range[0] > 0 && range[0] <= range[1] && std::isfinite(range[1]);
 }
 
+// The float numbers that a pixel value is multiplied with and that is then added.
+std::array<float, 3> scales(const TransformOptions& options) {
+  std::array<float, 3> values{};
+  for (std::size_t channel = 0; channel < 3; ++channel) values[channel] = static_cast<float>(1 / options.std[channel]);
+  return values;
+}
+
+std::array<float, 3> offsets(const TransformOptions& options) {
+  std::array<float, 3> values{};
+  for (std::size_t channel = 0; channel < 3; ++channel) {
+    values[channel] = static_cast<float>(-options.mean[channel] / options.std[channel]);
+  }
+  return values;
+}
+
 const TransformOptions& checked(const TransformOptions& options) {
   for (const auto side : options.size) {
     require(side >= 1 && side <= Resampling::kMaxSide, "transform.size: height and width must be 1 to 262144");
@@ -37,46 +52,77 @@ const TransformOptions& checked(const TransformOptions& options) {
   for (std::size_t channel = 0; channel < 3; ++channel) {
     require(std::isfinite(options.mean[channel]), "transform.mean must be finite numbers");
     require(std::isfinite(options.std[channel]) && options.std[channel] > 0, "transform.std must be more than 0");
+    require(std::isfinite(scales(options)[channel]) && std::isfinite(offsets(options)[channel]),
+            "transform.std is so small that 1 / std or mean / std is no float32 number");
   }
   return options;
-}
-
-double normalised(const TransformOptions& options, std::size_t channel, std::size_t value) {
-  if (options.dtype == DType::uint8) return static_cast<double>(value);
-  return (static_cast<double>(value) - options.mean[channel]) / options.std[channel];
 }
 
 Crop crop_of(const TransformOptions& options, bool deterministic) {
   return deterministic && options.crop == Crop::random_resized ? Crop::center : options.crop;
 }
 
-template <typename Element>
-void store(std::byte* to, std::uint32_t bits) noexcept {
-  const auto element = static_cast<Element>(bits);
-  std::memcpy(to, &element, sizeof element);
+Conversion conversion_of(const TransformOptions& options, bool stream) {
+  Conversion conversion;
+  conversion.dtype = options.dtype;
+  conversion.layout = options.layout;
+  conversion.width = static_cast<std::size_t>(options.size[1]);
+  conversion.plane = static_cast<std::size_t>(options.size[0]) * conversion.width;
+  conversion.stream = stream;
+  conversion.scale = scales(options);
+  conversion.offset = offsets(options);
+  for (std::size_t channel = 0; channel < 3; ++channel) {
+    for (std::size_t value = 0; value < 256; ++value) {
+      const float normalised =
+          std::fma(static_cast<float>(value), conversion.scale[channel], conversion.offset[channel]);
+      conversion.table[channel][value] =
+          encode(options.dtype == DType::uint8 ? static_cast<double>(value) : normalised, options.dtype);
+    }
+  }
+  return conversion;
+}
+
+// Whether the kernels compute what the table holds: every value of every channel is tried. They do not on a processor
+// without fused multiply-add.
+bool reproduces_table(const Kernels& kernels, Conversion conversion) {
+  constexpr std::size_t kValues = 256;
+  std::array<std::uint8_t, kValues * kPixelBytes> row{};
+  for (std::size_t value = 0; value < kValues; ++value) {
+    std::fill_n(row.data() + value * kPixelBytes, 3, static_cast<std::uint8_t>(value));
+  }
+  conversion.width = conversion.plane = kValues;
+  conversion.stream = false;
+  std::array<std::byte, 3 * kValues * 4> given{};
+  std::array<std::byte, 3 * kValues * 4> expected{};
+  kernels.convert(row.data(), conversion, given.data());
+  scalar_kernels().convert(row.data(), conversion, expected.data());
+  return given == expected;
 }
 
 }  // namespace
 
-Transform::Transform(const TransformOptions& options, std::uint64_t seed, bool deterministic)
+Transform::Transform(const TransformOptions& options, std::uint64_t seed, bool deterministic, Stores stores,
+                     const Kernels& kernels)
     : height_(static_cast<std::int32_t>(checked(options).size[0])),
       width_(static_cast<std::int32_t>(options.size[1])),
       crop_(crop_of(options, deterministic)),
       center_fraction_(options.center_fraction),
       mirror_(deterministic ? 0 : options.mirror),
       random_region_(options.scale, options.ratio),
-      dtype_(options.dtype),
-      layout_(options.layout),
-      seed_(seed) {
-  for (std::size_t channel = 0; channel < 3; ++channel) {
-    for (std::size_t value = 0; value < 256; ++value) {
-      table_[channel][value] = encode(normalised(options, channel, value), dtype_);
-    }
-  }
+      seed_(seed),
+      conversion_(conversion_of(options, stores == Stores::streaming)),
+      convert_(reproduces_table(kernels, conversion_) ? kernels.convert : scalar_kernels().convert) {}
+
+Transform::Stores Transform::stores_for(const TransformOptions& options, std::uint64_t batch_size) noexcept {
+  constexpr double kFrom = 16e6;
+  // In floating point nothing overflows, whatever the options.
+  const double bytes = 3.0 * static_cast<double>(options.size[0]) * static_cast<double>(options.size[1]) *
+                       static_cast<double>(size_of(options.dtype)) * static_cast<double>(batch_size);
+  return bytes >= kFrom ? Stores::streaming : Stores::normal;
 }
 
 std::size_t Transform::sample_bytes() const noexcept {
-  return 3 * static_cast<std::size_t>(height_) * static_cast<std::size_t>(width_) * size_of(dtype_);
+  return 3 * static_cast<std::size_t>(height_) * static_cast<std::size_t>(width_) * size_of(conversion_.dtype);
 }
 
 Transform::View Transform::choose_view(const Box& box, std::uint64_t epoch, std::uint64_t position) const noexcept {
@@ -109,11 +155,7 @@ std::int32_t Transform::shrink_of(const View& view) const noexcept {
 
 void Transform::render(const Image& image, const View& view, std::span<std::byte> out, Scratch& scratch) const {
   scratch.begin(image, image.place_of(view.region), width_, height_, view.mirror);
-  switch (size_of(dtype_)) {
-    case 4: return write<std::uint32_t>(scratch, out);
-    case 2: return write<std::uint16_t>(scratch, out);
-    default: return write<std::uint8_t>(scratch, out);
-  }
+  write(scratch, out);
 }
 
 void Transform::apply(const Image& image, const std::optional<Box>& box, std::uint64_t epoch, std::uint64_t position,
@@ -121,24 +163,12 @@ void Transform::apply(const Image& image, const std::optional<Box>& box, std::ui
   render(image, view(image.width, image.height, box, epoch, position), out, scratch);
 }
 
-template <typename Element>
 void Transform::write(Scratch& scratch, std::span<std::byte> out) const {
-  const auto width = static_cast<std::size_t>(width_);
-  const auto plane = static_cast<std::size_t>(height_) * width;
-  // Element (channel, pixel) stands at channel * channel_step + pixel * pixel_step.
-  const std::size_t channel_step = (layout_ == Layout::nchw ? plane : 1) * sizeof(Element);
-  const std::size_t pixel_step = (layout_ == Layout::nchw ? 1 : 3) * sizeof(Element);
+  const std::size_t step =
+      conversion_.width * (conversion_.layout == Layout::nchw ? 1 : 3) * size_of(conversion_.dtype);
   std::byte* to = out.data();
-  for (std::int32_t y = 0; y < height_; ++y, to += width * pixel_step) {
-    const std::uint8_t* const row = scratch.row(y);
-    for (std::size_t channel = 0; channel < 3; ++channel) {
-      std::byte* const first = to + channel * channel_step;
-      const auto& values = table_[channel];
-      for (std::size_t x = 0; x < width; ++x) {
-        store<Element>(first + x * pixel_step, values[row[3 * x + channel]]);
-      }
-    }
-  }
+  for (std::int32_t y = 0; y < height_; ++y, to += step) convert_(scratch.row(y), conversion_, to);
+  if (conversion_.stream) finish_streaming();
 }
 
 }  // namespace forebay

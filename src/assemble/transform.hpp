@@ -1,6 +1,5 @@
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -10,25 +9,36 @@
 #include <forebay/detail/pipeline.hpp>
 #include <forebay/options.hpp>
 
+#include "kernels.hpp"
 #include "region.hpp"
 #include "resizer.hpp"
 
 namespace forebay {
 
 // Turns a decoded image into one sample of a batch, written once, straight into its place in a slot: clamp the box,
-// choose the region, resize with mirror, look each byte up in a table of normalised values, store in the layout.
+// choose the region, resize with mirror, normalise, store in the layout; row by row, while a row is in the first cache.
 //
-// What is chosen at random depends on (seed, epoch, position) only; everything after it is integer arithmetic or a
-// table, so the same sample is the same bytes on any thread of any machine.
+// What is chosen at random depends on (seed, epoch, position) only. Everything after it is integer arithmetic and a
+// table of normalised values, or a computation that was seen to give the table's values: the same sample is the same
+// bytes on any thread of any machine.
 // Immutable: any thread may call at the same time, each with a Scratch of its own.
 class Transform {
  public:
   // Working memory of one thread; grows to the largest sample it has met, then stays.
   using Scratch = Resizer;
 
+  // Whether samples are written past the caches (only rows that fill whole cache lines go that way).
+  enum class Stores : std::uint8_t { normal, streaming };
+
+  // Streaming from 16 MB per batch on. A normal store reads memory first that is then written over; but what is small
+  // enough to stay near is faster to read afterwards (experiments/kernels).
+  [[nodiscard]] static Stores stores_for(const TransformOptions& options, std::uint64_t batch_size) noexcept;
+
   // `deterministic` (evaluation) turns mirroring off and a random crop into the central one.
+  // `kernels` must stay; all of them give the same bytes.
   // Throws ConfigError naming the key for options that cannot be honoured.
-  Transform(const TransformOptions& options, std::uint64_t seed, bool deterministic);
+  Transform(const TransformOptions& options, std::uint64_t seed, bool deterministic, Stores stores = Stores::normal,
+            const Kernels& kernels = best_kernels());
 
   // Bytes of one sample: 3 * height * width elements.
   [[nodiscard]] std::size_t sample_bytes() const noexcept;
@@ -51,7 +61,8 @@ class Transform {
   [[nodiscard]] std::int32_t shrink_of(const View& view) const noexcept;
 
   // Writes the view of an image, whose pixels may be a part of it or made smaller, to `out`.
-  // uint8 keeps pixel values as they are; other types store (value - mean) / std, computed in double and rounded once.
+  // uint8 keeps pixel values as they are. Other types store fma(value, 1 / std, -mean / std) with constants computed in
+  // double and rounded to float; the result is rounded once to float and then to the type.
   // REQUIRES: view.region within image.area; out.size() == sample_bytes(); no alignment is needed.
   void render(const Image& image, const View& view, std::span<std::byte> out, Scratch& scratch) const;
 
@@ -60,9 +71,6 @@ class Transform {
              std::span<std::byte> out, Scratch& scratch) const;
 
  private:
-  using Table = std::array<std::array<std::uint32_t, 256>, 3>;  // bits of the element, by channel and value
-
-  template <typename Element>
   void write(Scratch& scratch, std::span<std::byte> out) const;
 
   std::int32_t height_;
@@ -71,10 +79,9 @@ class Transform {
   double center_fraction_;
   double mirror_;  // probability
   RandomRegion random_region_;
-  DType dtype_;
-  Layout layout_;
   std::uint64_t seed_;
-  Table table_{};
+  Conversion conversion_;
+  decltype(Kernels::convert) convert_;
 };
 
 }  // namespace forebay

@@ -15,8 +15,8 @@ Box around(const Box& a, const Box& b) noexcept {
 
 }  // namespace
 
-SampleMaker::SampleMaker(const TransformOptions& options, std::uint64_t seed, bool eval)
-    : transform_(options, seed, eval),
+SampleMaker::SampleMaker(const TransformOptions& options, std::uint64_t seed, bool eval, Transform::Stores stores)
+    : transform_(options, seed, eval, stores),
       jpeg_{.exif = options.exif, .max_pixels = options.max_pixels},
       decode_(options.decode) {}
 

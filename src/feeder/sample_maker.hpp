@@ -25,8 +25,9 @@ class SampleMaker {
     Transform::Scratch scratch;
   };
 
-  // `eval` turns random views into central ones. Throws ConfigError for options that cannot be honoured.
-  SampleMaker(const TransformOptions& options, std::uint64_t seed, bool eval);
+  // `eval` turns random views into central ones; `stores` as Transform::stores_for() says. Throws ConfigError for options that cannot be honoured.
+  SampleMaker(const TransformOptions& options, std::uint64_t seed, bool eval,
+              Transform::Stores stores = Transform::Stores::normal);
 
   // Bytes of one sample in a batch.
   [[nodiscard]] std::size_t sample_bytes() const noexcept { return transform_.sample_bytes(); }

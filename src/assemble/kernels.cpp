@@ -1,0 +1,90 @@
+#include "kernels.hpp"
+
+#include <cstring>
+#include <vector>
+
+#include <hwy/cache_control.h>
+#include <hwy/highway.h>
+
+#include "simd.hpp"
+
+namespace forebay {
+namespace {
+
+constexpr std::size_t kChannels = 3;
+
+void resample_scalar(const std::uint8_t* in, const Columns& columns, std::uint8_t* out) noexcept {
+  const Resampling& table = columns.table();
+  const std::int32_t width = table.out();
+  for (std::int32_t x = 0; x < width; ++x, out += kPixelBytes) {
+    const std::int32_t at = columns.mirror() ? width - 1 - x : x;
+    const std::int16_t* const coefficients = table.coefficients(at);
+    const std::uint8_t* const pixels = in + static_cast<std::size_t>(table.first(at)) * kChannels;
+    for (std::size_t channel = 0; channel < kChannels; ++channel) {
+      std::int32_t sum = 1 << (table.precision() - 1);
+      for (std::size_t t = 0; t < table.taps(); ++t) sum += coefficients[t] * pixels[t * kChannels + channel];
+      out[channel] = static_cast<std::uint8_t>(sum >> table.precision());
+    }
+    out[kChannels] = 0;
+  }
+}
+
+void blend_scalar(const RowMix& mix, std::size_t count, std::uint8_t* out) noexcept {
+  for (std::size_t i = 0; i < count; ++i) {
+    std::int32_t sum = 1 << (mix.precision - 1);
+    for (std::size_t t = 0; t < mix.taps; ++t) sum += mix.coefficients[t] * mix.rows[t][i];
+    out[i] = static_cast<std::uint8_t>(sum >> mix.precision);
+  }
+}
+
+template <typename Element>
+void convert_elements(const std::uint8_t* row, const Conversion& conversion, std::byte* out) noexcept {
+  const bool planar = conversion.layout == Layout::nchw;
+  const std::size_t channel_step = planar ? conversion.plane : 1;
+  const std::size_t pixel_step = planar ? 1 : kChannels;
+  for (std::size_t channel = 0; channel < kChannels; ++channel) {
+    std::byte* to = out + channel * channel_step * sizeof(Element);
+    const auto& values = conversion.table[channel];
+    for (std::size_t x = 0; x < conversion.width; ++x, to += pixel_step * sizeof(Element)) {
+      const auto element = static_cast<Element>(values[row[x * kPixelBytes + channel]]);
+      std::memcpy(to, &element, sizeof element);
+    }
+  }
+}
+
+void convert_scalar(const std::uint8_t* row, const Conversion& conversion, std::byte* out) noexcept {
+  switch (size_of(conversion.dtype)) {
+    case 4: return convert_elements<std::uint32_t>(row, conversion, out);
+    case 2: return convert_elements<std::uint16_t>(row, conversion, out);
+    default: return convert_elements<std::uint8_t>(row, conversion, out);
+  }
+}
+
+constexpr Kernels kScalar{"scalar", resample_scalar, blend_scalar, convert_scalar};
+
+std::vector<Kernels> make_supported() {
+  std::vector<Kernels> all;
+  for (const auto target : hwy::SupportedAndGeneratedTargets()) {
+    Kernels kernels = kScalar;
+    kernels.name = hwy::TargetName(target);
+    set_resize_kernels(target, kernels);
+    set_convert_kernel(target, kernels);
+    // Highway's target without vectors has none of them.
+    if (kernels.resample != kScalar.resample) all.push_back(kernels);
+  }
+  all.push_back(kScalar);
+  return all;
+}
+
+}  // namespace
+
+const Kernels& scalar_kernels() noexcept { return kScalar; }
+
+std::span<const Kernels> supported_kernels() {
+  static const std::vector<Kernels> all = make_supported();
+  return all;
+}
+
+void finish_streaming() noexcept { hwy::FlushStream(); }
+
+}  // namespace forebay

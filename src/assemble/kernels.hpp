@@ -1,0 +1,71 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include <forebay/tensor.hpp>
+
+#include "columns.hpp"
+
+namespace forebay {
+
+// Bytes of a pixel in rows that were resampled: red, green, blue and a zero, so that a pixel is one lane of 32 bits.
+constexpr std::size_t kPixelBytes = 4;
+
+// Weighted mean of some rows of bytes.
+struct RowMix {
+  const std::uint8_t* const* rows;   // as many as taps
+  const std::int16_t* coefficients;  // they sum to 2^precision, none is negative
+  std::size_t taps;                  // at least 1
+  int precision;                     // 14 to 22
+};
+
+// How bytes become elements of a sample. `table` is the definition; kernels that compute what it holds do so as
+// fma(value, scale, offset) in float, then rounded to dtype.
+struct Conversion {
+  using Table = std::array<std::array<std::uint32_t, 256>, 3>;  // bits of the element, by channel and value
+
+  DType dtype = DType::float32;
+  Layout layout = Layout::nchw;
+  std::size_t width = 0;  // pixels of a row
+  std::size_t plane = 0;  // elements between two channels of a pixel, for Layout::nchw
+  bool stream = false;    // write past the caches where rows fill whole lines of them
+  std::array<float, 3> scale{};
+  std::array<float, 3> offset{};
+  Table table{};
+};
+
+// The three steps from a decoded row to a slot, for one kind of processor. All of them give the same bytes.
+struct Kernels {
+  const char* name;
+
+  // Resamples a row of RGB; `out` gets padded_width() pixels of kPixelBytes, those behind the last without meaning.
+  // REQUIRES: Columns::kReadAhead bytes behind the row's last pixel are readable.
+  void (*resample)(const std::uint8_t* in, const Columns& columns, std::uint8_t* out) noexcept;
+
+  // The mean of rows, byte by byte, `count` of them. REQUIRES: `out` overlaps no row.
+  void (*blend)(const RowMix& mix, std::size_t count, std::uint8_t* out) noexcept;
+
+  // Writes a row of `width` pixels of kPixelBytes to where its first element belongs in the sample, at any alignment;
+  // writes nothing beside its elements. Stores that went past the caches are ordered by finish_streaming() only.
+  void (*convert)(const std::uint8_t* row, const Conversion& conversion, std::byte* out) noexcept;
+};
+
+// Plain loops, which say what the others have to give. Any thread may call.
+[[nodiscard]] const Kernels& scalar_kernels() noexcept;
+
+// Those this processor can run, the fastest first, the scalar ones last. Never empty; the same in every call.
+// Any thread may call.
+[[nodiscard]] std::span<const Kernels> supported_kernels();
+
+// The first of supported_kernels().
+[[nodiscard]] inline const Kernels& best_kernels() { return supported_kernels().front(); }
+
+// Makes what this thread wrote past the caches visible before whatever it stores afterwards. Such stores are ordered
+// neither by release nor by locked operations, so a thread calls this before it says that its sample is there (ring
+// invariant R3).
+void finish_streaming() noexcept;
+
+}  // namespace forebay

@@ -1,0 +1,249 @@
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "simd.hpp"
+
+// This file is compiled once for each kind of processor.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "simd_convert.cpp"
+#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
+#include <hwy/cache_control.h>
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace forebay::HWY_NAMESPACE {
+#if HWY_TARGET == HWY_SCALAR
+
+void set_convert(Kernels& /*kernels*/) {}
+
+#else
+namespace hn = hwy::HWY_NAMESPACE;
+
+// A lane per pixel.
+using Pixels = hn::CappedTag<std::uint32_t, 16>;
+constexpr std::size_t kLanes = hn::MaxLanes(Pixels());
+constexpr std::size_t kLine = 64;  // bytes
+
+// One channel of a vector of pixels.
+template <int kChannel>
+HWY_INLINE hn::Vec<Pixels> channel_of(hn::Vec<Pixels> pixels) {
+  return hn::And(hn::ShiftRight<8 * kChannel>(pixels), hn::Set(Pixels(), 0xff));
+}
+
+// What turns the bytes of a channel into elements, as lanes of Element.
+class ToFloat {
+ public:
+  using Element = float;
+
+  explicit HWY_INLINE ToFloat(const Conversion& conversion) : conversion_(conversion) {}
+  template <int kChannel>
+  HWY_INLINE auto operator()(hn::Vec<Pixels> pixels) const {
+    const hn::Rebind<float, Pixels> df;
+    const hn::Rebind<std::int32_t, Pixels> di;
+    const auto value = hn::ConvertTo(df, hn::BitCast(di, channel_of<kChannel>(pixels)));
+    return hn::MulAdd(value, hn::Set(df, conversion_.scale[kChannel]), hn::Set(df, conversion_.offset[kChannel]));
+  }
+
+ private:
+  const Conversion& conversion_;
+};
+
+class ToHalf {
+ public:
+  using Element = std::uint16_t;
+
+  explicit HWY_INLINE ToHalf(const Conversion& conversion) : to_float_(conversion) {}
+  template <int kChannel>
+  HWY_INLINE auto operator()(hn::Vec<Pixels> pixels) const {
+    const hn::Rebind<hwy::float16_t, Pixels> dh;
+    return hn::BitCast(hn::Rebind<std::uint16_t, Pixels>(),
+                       hn::DemoteTo(dh, to_float_.template operator()<kChannel>(pixels)));
+  }
+
+ private:
+  ToFloat to_float_;
+};
+
+class ToBfloat {
+ public:
+  using Element = std::uint16_t;
+
+  explicit HWY_INLINE ToBfloat(const Conversion& conversion) : to_float_(conversion) {}
+  template <int kChannel>
+  HWY_INLINE auto operator()(hn::Vec<Pixels> pixels) const {
+    const Pixels du;
+    // The upper half of a float is a bfloat16; adding just under half of its last place, or half when it is odd, rounds
+    // to nearest, ties to even.
+    const auto bits = hn::BitCast(du, to_float_.template operator()<kChannel>(pixels));
+    const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(du, 1));
+    const auto rounded = hn::ShiftRight<16>(hn::Add(bits, hn::Add(odd, hn::Set(du, 0x7fff))));
+    return hn::DemoteTo(hn::Rebind<std::uint16_t, Pixels>(), hn::BitCast(hn::Rebind<std::int32_t, Pixels>(), rounded));
+  }
+
+ private:
+  ToFloat to_float_;
+};
+
+class ToByte {
+ public:
+  using Element = std::uint8_t;
+
+  explicit HWY_INLINE ToByte(const Conversion& /*conversion*/) {}
+  template <int kChannel>
+  HWY_INLINE auto operator()(hn::Vec<Pixels> pixels) const {
+    return hn::U8FromU32(channel_of<kChannel>(pixels));
+  }
+};
+
+template <bool kStream, class V, typename Element>
+HWY_INLINE void write(V elements, Element* out) {
+  const hn::Rebind<Element, Pixels> d;
+  if constexpr (kStream) {
+    hn::Stream(elements, d, out);
+  } else {
+    hn::StoreU(elements, d, out);
+  }
+}
+
+HWY_INLINE hn::Vec<Pixels> pixels_at(const std::uint8_t* row, std::size_t x) {
+  const Pixels d;
+  return hn::BitCast(d, hn::LoadU(hn::Repartition<std::uint8_t, Pixels>(), row + x * kPixelBytes));
+}
+
+// One channel of kCount vectors of pixels from x on.
+template <int kChannel, std::size_t kCount, bool kStream, class To>
+HWY_INLINE void convert_channel(const To& to, const std::uint8_t* row, std::size_t x, typename To::Element* plane) {
+  for (std::size_t i = 0; i < kCount * kLanes; i += kLanes) {
+    write<kStream>(to.template operator()<kChannel>(pixels_at(row, x + i)), plane + x + i);
+  }
+}
+
+// REQUIRES: width >= kLanes; with kStream fills_lines().
+template <bool kStream, class To>
+HWY_INLINE void convert_planes(const std::uint8_t* row, const Conversion& conversion, typename To::Element* out) {
+  // What goes past the caches goes by whole lines, one after the other.
+  constexpr std::size_t kCount = kStream ? std::max<std::size_t>(1, kLine / sizeof(typename To::Element) / kLanes) : 1;
+  const To to(conversion);
+  const std::size_t width = conversion.width;
+  const std::size_t plane = conversion.plane;
+  const auto convert_at = [&](std::size_t x) HWY_ATTR {
+    convert_channel<0, kCount, kStream>(to, row, x, out);
+    convert_channel<1, kCount, kStream>(to, row, x, out + plane);
+    convert_channel<2, kCount, kStream>(to, row, x, out + 2 * plane);
+  };
+  std::size_t x = 0;
+  for (; x + kCount * kLanes <= width; x += kCount * kLanes) convert_at(x);
+  // The rest with some of what was done, which gives the same again.
+  if (x < width) convert_at(width - kLanes);
+}
+
+// As above, but channels beside each other.
+template <bool kStream, class To>
+HWY_INLINE void convert_pixels(const std::uint8_t* row, const Conversion& conversion, typename To::Element* out) {
+  using Element = typename To::Element;
+  const hn::Rebind<Element, Pixels> d;
+  const To to(conversion);
+  const std::size_t width = conversion.width;
+  const auto interleave = [&](std::size_t x, Element* at) HWY_ATTR {
+    const auto pixels = pixels_at(row, x);
+    hn::StoreInterleaved3(to.template operator()<0>(pixels), to.template operator()<1>(pixels),
+                          to.template operator()<2>(pixels), d, at);
+  };
+  const auto convert_at = [&](std::size_t x) HWY_ATTR {
+    if constexpr (kStream) {
+      HWY_ALIGN std::array<Element, 3 * kLanes> three;
+      interleave(x, three.data());
+      for (std::size_t i = 0; i < 3; ++i) {
+        write<true>(hn::Load(d, three.data() + i * kLanes), out + 3 * x + i * kLanes);
+      }
+    } else {
+      interleave(x, out + 3 * x);
+    }
+  };
+  std::size_t x = 0;
+  for (; x + kLanes <= width; x += kLanes) convert_at(x);
+  if (x < width) convert_at(width - kLanes);
+}
+
+// Four pixels of a block become twelve bytes at its beginning; the four zeros behind them are written over by the next.
+void copy_pixels(const std::uint8_t* row, const Conversion& conversion, std::byte* out) noexcept {
+  const hn::Full128<std::uint8_t> d;
+  alignas(16) constexpr std::array<std::uint8_t, 16> kColours{0,  1,  2,  4,  5,    6,    8,    9,
+                                                              10, 12, 13, 14, 0x80, 0x80, 0x80, 0x80};
+  const auto colours = hn::Load(d, kColours.data());
+  const std::size_t width = conversion.width;
+  std::size_t x = 0;
+  auto* to = reinterpret_cast<std::uint8_t*>(out);
+  for (; 3 * x + 16 <= 3 * width; x += 4) {
+    hn::StoreU(hn::TableLookupBytesOr0(hn::LoadU(d, row + x * kPixelBytes), colours), d, to + 3 * x);
+  }
+  for (; x < width; ++x) std::memcpy(out + 3 * x, row + x * kPixelBytes, 3);
+}
+
+// Whether a row fills whole cache lines. Only those are worth writing past the caches: a line that is written in two
+// visits goes to memory twice.
+template <typename Element>
+bool fills_lines(const Conversion& conversion, const std::byte* out) {
+  const bool planar = conversion.layout == Layout::nchw;
+  const std::size_t row_bytes = conversion.width * (planar ? 1 : 3) * sizeof(Element);
+  return reinterpret_cast<std::uintptr_t>(out) % kLine == 0 && row_bytes % kLine == 0 &&
+         conversion.width % kLanes == 0 && (!planar || conversion.plane * sizeof(Element) % kLine == 0);
+}
+
+template <class To>
+HWY_INLINE void convert_with(const std::uint8_t* row, const Conversion& conversion, std::byte* out) {
+  using Element = typename To::Element;
+  if (conversion.width < kLanes) return scalar_kernels().convert(row, conversion, out);
+  const bool planar = conversion.layout == Layout::nchw;
+  auto* const to = reinterpret_cast<Element*>(out);
+  // Processors write past the caches by 16 bytes or more.
+  if (kLanes * sizeof(Element) >= 16 && conversion.stream && fills_lines<Element>(conversion, out)) {
+    return planar ? convert_planes<true, To>(row, conversion, to) : convert_pixels<true, To>(row, conversion, to);
+  }
+  return planar ? convert_planes<false, To>(row, conversion, to) : convert_pixels<false, To>(row, conversion, to);
+}
+
+void convert(const std::uint8_t* row, const Conversion& conversion, std::byte* out) noexcept {
+  switch (conversion.dtype) {
+    case DType::float32: return convert_with<ToFloat>(row, conversion, out);
+    case DType::float16: return convert_with<ToHalf>(row, conversion, out);
+    case DType::bfloat16: return convert_with<ToBfloat>(row, conversion, out);
+    case DType::uint8:
+      return conversion.layout == Layout::nchw ? convert_with<ToByte>(row, conversion, out)
+                                               : copy_pixels(row, conversion, out);
+  }
+}
+
+void set_convert(Kernels& kernels) { kernels.convert = convert; }
+
+#endif
+}  // namespace forebay::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace forebay {
+
+void set_convert_kernel(std::int64_t target, Kernels& kernels) {
+  switch (target) {
+#if HWY_TARGETS & HWY_AVX3
+    case HWY_AVX3: return N_AVX3::set_convert(kernels);
+#endif
+#if HWY_TARGETS & HWY_AVX2
+    case HWY_AVX2: return N_AVX2::set_convert(kernels);
+#endif
+#if HWY_TARGETS & HWY_SSE4
+    case HWY_SSE4: return N_SSE4::set_convert(kernels);
+#endif
+#if HWY_TARGETS & HWY_NEON
+    case HWY_NEON: return N_NEON::set_convert(kernels);
+#endif
+    default: return;
+  }
+}
+
+}  // namespace forebay
+#endif
