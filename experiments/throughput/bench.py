@@ -14,6 +14,8 @@ from peers.common import cpu_seconds
 BATCH = 64
 START_S = 180  # no loader takes longer to its first batch; FFCV compiles, and some write a format of their own
 POLL_S = 0.05
+LATE_S = 20  # a batch that the measured time ends with comes at most so late
+TAIL_BYTES = 4096
 
 # name: (virtual environment, script)
 PEERS = {
@@ -49,8 +51,8 @@ class Bench:
             summary = os.path.join(run, "summary.json")
             sets = [f"--set={item}" for item in (*overrides, f"telemetry.dir={json.dumps(run)}")]
             with open(os.path.join(run, "errors"), "w+", encoding="utf-8") as errors:
-                process = subprocess.Popen(self._on(cores) + [self.forebay_command, "feed", config, "--quiet", "--summary",
-                                                              summary, *sets], stdout=errors, stderr=errors,
+                command = [self.forebay_command, "feed", config, "--quiet", "--summary", summary, *sets]
+                process = subprocess.Popen(self._on(cores) + command, stdout=errors, stderr=errors,
                                            start_new_session=True)
                 busy = self._stop_after_measuring(process, os.path.join(run, "steps.0.jsonl"))
                 errors.seek(0)
@@ -60,10 +62,10 @@ class Bench:
                 times = [json.loads(line)["t_s"] for line in lines]
             with open(summary, encoding="utf-8") as file:
                 whole = json.load(file)
-        inside = [t for t in times if self.warm_s <= t <= self.warm_s + self.seconds]
-        if len(inside) < 5:
-            raise Failed(f"only {len(inside)} batches in {self.seconds} s: give --seconds more")
-        return {"images_per_s": (len(inside) - 1) * BATCH / (inside[-1] - inside[0]),
+        first, last = self._measured(times)
+        took = (times[last] - times[first]) / (last - first)  # seconds per batch
+        longest = max(b - a for a, b in zip(times[first:last], times[first + 1:last + 1]))
+        return {"images_per_s": BATCH / took, "longest_gap": longest / took,
                 "busy_cores": busy, "summary_images_per_s": whole["images_per_s"], "bad_samples": whole["bad_samples"]}
 
     def peer(self, name, images, threads, size):
@@ -92,14 +94,26 @@ class Bench:
         return ["taskset", "-c", ",".join(str(core) for core in self.cores[:cores])]
 
     def _json(self, command, cores):
+        process = subprocess.Popen(self._on(cores) + command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                   start_new_session=True)
         try:
-            done = subprocess.run(self._on(cores) + command, capture_output=True, text=True, check=False,
-                                  start_new_session=True, timeout=START_S + self.warm_s + self.seconds)
+            out, errors = process.communicate(timeout=START_S + self.warm_s + self.seconds)
         except subprocess.TimeoutExpired:
             raise Failed(f"no result within {START_S} s of its start") from None
-        if done.returncode != 0:
-            raise Failed(last_line(done.stderr))
-        return json.loads(done.stdout.splitlines()[-1])
+        finally:
+            end_group(process)
+        if process.returncode != 0:
+            raise Failed(last_line(errors))
+        return json.loads(out.splitlines()[-1])
+
+    def _measured(self, times):
+        """The first step after the warm-up and the first one after the measured time: several may come at once, so that
+        the last one within it may lie long before its end."""
+        first = next((n for n, t in enumerate(times) if t >= self.warm_s), None)
+        last = next((n for n, t in enumerate(times) if t >= self.warm_s + self.seconds), None)
+        if first is None or last is None or first == last:
+            raise Failed(f"no batch after {self.seconds} s: give --seconds more")
+        return first, last
 
     def _stop_after_measuring(self, process, steps):
         """Lets it run until its last record is past the measured time, then asks it to end. Returns how many cores it
@@ -110,7 +124,7 @@ class Bench:
             since, used = time.monotonic(), cpu_seconds(process.pid)
             self._wait(process, lambda: False, self.seconds)
             busy = (cpu_seconds(process.pid) - used) / (time.monotonic() - since)
-            self._wait(process, lambda: False, 0.5)
+            self._wait(process, lambda: last_time(steps) >= self.warm_s + self.seconds, LATE_S)
             return busy
         finally:
             if process.poll() is None:
@@ -118,14 +132,31 @@ class Bench:
             try:
                 process.wait(60)
             except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+                pass
+            end_group(process)
 
     @staticmethod
     def _wait(process, until, seconds):
         deadline = time.monotonic() + seconds
         while process.poll() is None and not until() and time.monotonic() < deadline:
             time.sleep(POLL_S)
+
+
+def end_group(process):
+    """Ends what is left of a process that leads a session, its workers included: they got no Ctrl-C of ours."""
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+    process.wait()
+
+
+def last_time(steps):
+    """When the last step was made that is in a file of steps."""
+    with open(steps, "rb") as file:
+        file.seek(max(0, os.path.getsize(steps) - TAIL_BYTES))
+        whole = [line for line in file.read().split(b"\n")[:-1] if line.startswith(b"{") and line.endswith(b"}")]
+    return json.loads(whole[-1])["t_s"] if whole else 0
 
 
 def last_line(text):
@@ -158,7 +189,8 @@ class Row:
     @property
     def cpu_us(self):
         """Processor time per image, in us: less than its share of the wall clock where the cores were not kept busy."""
-        return statistics.median(1e6 * result["busy_cores"] / result["images_per_s"] for result in self.results)
+        used = [1e6 * result["busy_cores"] / result["images_per_s"] for result in self.results]
+        return statistics.median(used) if used else None
 
     def ratio_to(self, other):
         """Median of the ratios of the rounds: what drifts from round to round drifts for both. None without figures."""

@@ -18,7 +18,7 @@ def colour_of(name):
 
 
 def draw(axes, case):
-    rows = [row for row in case["rows"]][::-1]
+    rows = case["rows"][::-1]
     for place, row in enumerate(rows):
         rates = [] if row["failure"] else [result["images_per_s"] for result in row["results"]]
         if not rates:
@@ -42,7 +42,8 @@ def draw(axes, case):
 def main():
     with open(sys.argv[1], encoding="utf-8") as file:
         results = json.load(file)
-    cases = [case for case in results["cases"] if case["name"] not in LEFT_OUT]
+    cases = [case for case in results["cases"]
+             if case["name"] not in LEFT_OUT and any(row["median"] for row in case["rows"])]
     if not cases:
         return
     heights = [0.8 + 0.22 * len(case["rows"]) for case in cases]
@@ -51,7 +52,7 @@ def main():
     for axes, case in zip(all_axes[:, 0], cases):
         draw(axes, case)
     about = results["machine"]
-    figure.suptitle(f"{about['cpu']}, {len(results['cores'])} cores, {results['rounds']} rounds, {about['date'][:10]}",
+    figure.suptitle(f"{about['cpu']}, {len(results['cores'])} cores, rounds: {results['rounds']}, {about['date'][:10]}",
                     fontsize=8)
     figure.tight_layout(rect=(0, 0, 1, 0.99))
     figure.savefig(sys.argv[2], dpi=110)

@@ -79,7 +79,8 @@ class Data:
             for image, label in entries:
                 out.write('"' + image.replace('"', '""') + f'",{label}\n')
         total = sum(os.path.getsize(image) for image in images)
-        return path, f"{len(images)} images of {total / len(images) / 1000:.1f} kB, each {copies} times"
+        about = f"{len(images)} images of {total / len(images) / 1000:.1f} kB"
+        return path, about + (f", each {copies} times" if copies > 1 else "")
 
 
 def images_below(folder):

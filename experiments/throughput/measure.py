@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""JPEG files to batches of tensors: Forebay beside the bare loop and other loaders, in turn on the same cores. Started by
-`run`, which builds what this needs; README.md says how every loader is set up and what the figures do not say.
+"""JPEG files to batches of tensors: Forebay beside the bare loop and other loaders, in turn on the same cores. Started
+by `run`, which builds what this needs; README.md says how every loader is set up and what the figures do not say.
 
-Figures are medians over the rounds with the range; a ratio is the median of the ratios of the rounds. The exit code is 1
-when a wanted figure was measured and is not reached."""
+Figures are medians over the rounds with the range; a ratio is the median of the ratios of the rounds. The exit code is
+1 when a wanted figure was measured and is not reached."""
 
 import argparse
 import json
@@ -74,6 +74,15 @@ def print_rows(case):
         print((line + (f"  {share:.2f}" if share else "")).rstrip())
 
 
+def print_gaps(case):
+    """Bursts do not show in a rate, but they empty a queue."""
+    gaps = {row.name: max(result["longest_gap"] for result in row.results) for row in case.rows
+            if row.rates and "longest_gap" in row.results[0]}
+    if gaps:
+        name = max(gaps, key=gaps.get)
+        print(f"Longest time without a batch: {gaps[name]:.1f} of the mean ({name})")
+
+
 def print_grid(case):
     threads = sorted({key[0] for key in case.grid})
     capacities = sorted({key[1] for key in case.grid})
@@ -114,6 +123,7 @@ def main():
         say(case.title)
         case.run(options.rounds, say)
         (print_grid if case.grid else print_rows)(case)
+        print_gaps(case)
         sys.stdout.flush()
     checks = [check for case in cases for check in case.checks()]
     print_versions(cases)

@@ -1,5 +1,5 @@
-"""NVIDIA DALI on the CPU: the pipeline of its ResNet-50 example with every operator on the CPU and no device. The crop is
-made while decoding; resizing antialiases; one operator crops, mirrors, normalises and transposes."""
+"""NVIDIA DALI on the CPU: the pipeline of its ResNet-50 example with every operator on the CPU and no device. The crop
+is made while decoding; resizing antialiases; one operator crops, mirrors, normalises and transposes."""
 
 import nvidia.dali as dali
 from nvidia.dali import fn, pipeline_def, types

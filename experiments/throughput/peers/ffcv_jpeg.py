@@ -1,7 +1,8 @@
-"""FFCV, with the original JPEG bytes in its own format, so that it decodes what the others decode. Random order with the
-whole file in the page cache, as its documentation recommends where memory is enough; all operators are compiled."""
+"""FFCV, with the original JPEG bytes in its own format, so that it decodes what the others decode. Random order with
+the whole file in the page cache, as its documentation recommends where memory is enough; all operators are compiled."""
 
 import os
+from importlib import metadata
 
 import numpy
 from PIL import Image
@@ -62,8 +63,8 @@ def main():
     file = os.path.join(options.scratch, "original.beton")
     write_dataset(file, unique)
     size = (options.size, options.size)
-    loader = Loader(file, batch_size=options.batch, num_workers=options.threads, order=OrderOption.RANDOM, os_cache=True,
-                    drop_last=True, custom_fields={"image": OriginalJpeg},
+    loader = Loader(file, batch_size=options.batch, num_workers=options.threads, order=OrderOption.RANDOM,
+                    os_cache=True, drop_last=True, custom_fields={"image": OriginalJpeg},
                     indices=[place[row] for row in zip(paths, labels)], pipelines={
                         "image": [RandomResizedCropRGBImageDecoder(size, common.SCALE, common.RATIO),
                                   RandomHorizontalFlip(common.MIRROR),
@@ -71,7 +72,7 @@ def main():
                                   ToTensor(), ToTorchImage(channels_last=False)],
                         "label": [IntDecoder(), ToTensor(), Squeeze()]})
     images = common.endless(lambda: (batch[0] for batch in loader))
-    common.measure(images, options, lambda batch: batch.numpy().copy(), version="ffcv 1.0.2")
+    common.measure(images, options, lambda batch: batch.numpy().copy(), version=f"ffcv {metadata.version('ffcv')}")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
-"""torch.utils.data.DataLoader with torchvision's transforms, as the reference ImageNet training sets it up: a map-style
-data set of paths, PIL decoding, worker processes that persist. --threads is num_workers; 0 loads in the main process."""
+"""torch.utils.data.DataLoader with torchvision's transforms, as the reference ImageNet training sets it up: a
+map-style data set of paths, PIL decoding, worker processes that persist. --threads is num_workers; 0 loads in the main
+process."""
 
 import PIL
 import torch
@@ -38,8 +39,8 @@ def main():
                                          shuffle=True, drop_last=True, num_workers=options.threads,
                                          persistent_workers=options.threads > 0)
     images = common.endless(lambda: (batch[0] for batch in loader))
-    common.measure(images, options, lambda batch: batch.numpy().copy(),
-                   version=f"torch {torch.__version__}, torchvision {torchvision.__version__}, Pillow {PIL.__version__}")
+    versions = f"torch {torch.__version__}, torchvision {torchvision.__version__}, Pillow {PIL.__version__}"
+    common.measure(images, options, lambda batch: batch.numpy().copy(), version=versions)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
-"""WebDataset: tar shards, decoded by PIL and transformed by torchvision, batched in the worker processes of a WebLoader.
-The shards are written once, the files' own bytes in them. --threads is num_workers."""
+"""WebDataset: tar shards, decoded by PIL and transformed by torchvision, batched in the worker processes of a
+WebLoader. The shards are written once, the files' own bytes in them. --threads is num_workers."""
 
 import os
 import tarfile
