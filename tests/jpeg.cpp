@@ -22,6 +22,7 @@ namespace {
 using forebay::Image;
 using forebay::JpegDecoder;
 using forebay::JpegOptions;
+using forebay::testing::exif_segment;
 using forebay::testing::make_jpeg;
 using forebay::testing::plain_decode;
 using forebay::testing::Recipe;
@@ -59,13 +60,6 @@ std::string refusal(const Bytes& file, const JpegOptions& options = {}) {
 }
 
 bool contains(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
-
-// EXIF with nothing but an orientation, little-endian.
-Bytes exif(int orientation) {
-  std::string text("Exif\0\0II*\0\x08\0\0\0\x01\0\x12\x01\x03\0\x01\0\0\0?\0\0\0\0\0\0\0", 32);
-  text[24] = static_cast<char>(orientation);
-  return bytes_of(text);
-}
 
 // Removes every segment with this marker that stands before the first scan.
 Bytes without_segments(const Bytes& file, unsigned marker) {
@@ -148,7 +142,7 @@ TEST_CASE("EXIF orientation turns the image to how it is displayed") {
   JpegDecoder decoder;
   for (int orientation = 1; orientation <= 8; ++orientation) {
     CAPTURE(orientation);
-    recipe.app1 = exif(orientation);
+    recipe.app1 = exif_segment(orientation);
     const auto file = make_jpeg(recipe);
     CHECK(decode(decoder, file, {.exif = false}) == stored);
     Image image;
@@ -183,7 +177,7 @@ TEST_CASE("CMYK is turned to display orientation too") {
   recipe.input = recipe.stored = JCS_CMYK;
   recipe.components = 4;
   const auto upright = plain_decode(make_jpeg(recipe));
-  recipe.app1 = exif(3);
+  recipe.app1 = exif_segment(3);
   JpegDecoder decoder;
   auto turned = decode(decoder, make_jpeg(recipe));
   std::reverse(turned.begin(), turned.end());  // the pixels backwards, and their channels
@@ -250,7 +244,7 @@ TEST_CASE("a file cut short anywhere is refused") {
   for (const bool progressive : {false, true}) {
     Recipe recipe;
     recipe.progressive = progressive;
-    recipe.app1 = exif(6);
+    recipe.app1 = exif_segment(6);
     const auto whole = make_jpeg(recipe);
     REQUIRE(refusal(decoder, whole).empty());
     for (std::size_t size = 0; size < whole.size(); ++size) {

@@ -6,7 +6,10 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <initializer_list>
 #include <span>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include <jpeglib.h>
@@ -25,7 +28,12 @@ struct Recipe {
   bool subsampled = true;  // 4:2:0, for YCbCr and YCCK
   bool progressive = false;
   bool optimised = false;
-  bool many_scans = false;  // 127 of them; grey only
+  bool many_scans = false;                    // 127 of them; grey only
+  std::vector<std::pair<int, int>> sampling;  // horizontal and vertical factor of each component, instead of the above
+  bool arithmetic = false;
+  bool separate_scans = false;  // baseline with a scan for each component
+  bool rough = false;           // progressive that leaves out most of the fine coefficients
+  int restart_interval = 0;     // in MCUs
   std::vector<std::byte> app1;
 };
 
@@ -62,6 +70,26 @@ inline std::vector<jpeg_scan_info> one_coefficient_per_scan() {
   return scans;
 }
 
+inline jpeg_scan_info scan_of(std::initializer_list<int> components, int start, int end, int low) {
+  jpeg_scan_info scan{};
+  for (const int component : components) scan.component_index[scan.comps_in_scan++] = component;
+  scan.Ss = start;
+  scan.Se = end;
+  scan.Al = low;
+  return scan;
+}
+
+inline std::vector<jpeg_scan_info> scans_of(const Recipe& recipe) {
+  if (recipe.many_scans) return one_coefficient_per_scan();
+  std::vector<jpeg_scan_info> scans;
+  for (int component = 0; component < recipe.components; ++component) {
+    if (recipe.separate_scans) scans.push_back(scan_of({component}, 0, 63, 0));
+    if (recipe.rough) scans.push_back(scan_of({component}, 0, 0, 0));
+  }
+  if (recipe.rough) scans.push_back(scan_of({0}, 1, 2, 1));
+  return scans;
+}
+
 inline std::vector<std::byte> make_jpeg(const Recipe& recipe) {
   jpeg_compress_struct info{};
   jpeg_error_mgr errors{};
@@ -79,9 +107,15 @@ inline std::vector<std::byte> make_jpeg(const Recipe& recipe) {
   jpeg_set_quality(&info, 85, TRUE);
   if (!recipe.subsampled) info.comp_info[0].h_samp_factor = info.comp_info[0].v_samp_factor = 1;
   info.optimize_coding = recipe.optimised ? TRUE : FALSE;
-  const auto scans = one_coefficient_per_scan();
+  for (std::size_t i = 0; i < recipe.sampling.size(); ++i) {
+    info.comp_info[i].h_samp_factor = recipe.sampling[i].first;
+    info.comp_info[i].v_samp_factor = recipe.sampling[i].second;
+  }
+  info.arith_code = recipe.arithmetic ? TRUE : FALSE;
+  info.restart_interval = static_cast<unsigned>(recipe.restart_interval);
+  const auto scans = scans_of(recipe);
   if (recipe.progressive) jpeg_simple_progression(&info);
-  if (recipe.many_scans) {
+  if (!scans.empty()) {
     info.scan_info = scans.data();
     info.num_scans = static_cast<int>(scans.size());
   }
@@ -101,6 +135,15 @@ inline std::vector<std::byte> make_jpeg(const Recipe& recipe) {
   std::vector<std::byte> file(bytes.begin(), bytes.end());
   std::free(buffer);
   return file;
+}
+
+// An APP1 segment that says nothing but an EXIF orientation, little-endian.
+inline std::vector<std::byte> exif_segment(int orientation) {
+  constexpr std::string_view kText("Exif\0\0II*\0\x08\0\0\0\x01\0\x12\x01\x03\0\x01\0\0\0?\0\0\0\0\0\0\0", 32);
+  const auto text = std::as_bytes(std::span(kText));
+  std::vector<std::byte> segment(text.begin(), text.end());
+  segment[24] = static_cast<std::byte>(orientation);
+  return segment;
 }
 
 // What djpeg would show of a valid file, as RGB: libjpeg's default output, grey replicated, CMYK as djpeg converts it.

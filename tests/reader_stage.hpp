@@ -72,7 +72,7 @@ class Reports final : public BadSampleSink {
       ReadRequest next = request;
       ++next.attempt;
       ++next.sample;
-      queue->push_urgent(next);
+      queue->push_urgent({&next, 1});
     }
     changed.notify_all();
   }
@@ -116,7 +116,7 @@ class Tally final : public SampleHandler {
  public:
   explicit Tally(std::size_t requests) : seen(requests) {}
 
-  void handle(const EncodedSample& sample, unsigned thread) override {
+  std::uint32_t handle(const EncodedSample& sample, unsigned thread) override {
     const std::uint64_t id = sample.request.sample;
     before(sample, thread);
     if (sample.bytes.size() != size_of(id)) wrong = true;
@@ -125,6 +125,7 @@ class Tally final : public SampleHandler {
     ++seen.at(sample.request.order);
     ++handled;
     changed.notify_all();
+    return 1;
   }
   bool wait_for(int samples) {
     return changed.wait_until(limit(), [&] { return handled.load() >= samples; });
@@ -152,7 +153,10 @@ struct Stage {
   [[nodiscard]] DecoderLinks decoder_links(SampleHandler& handler) {
     return {.encoded = encoded, .buffers = budget, .handler = handler, .sink = reports, .totals = totals};
   }
-  void request(std::uint64_t id) { requests.push({.order = id, .position = id, .sample = id}); }
+  void request(std::uint64_t id) {
+    const ReadRequest request{.order = id, .position = id, .sample = id};
+    requests.push({&request, 1});
+  }
 
   Reports reports;
   FakeDataset dataset;

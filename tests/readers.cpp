@@ -1,9 +1,11 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <forebay/detail/pace.hpp>
 #include <forebay/error.hpp>
 #include <forebay/wait.hpp>
 #include <limits>
@@ -36,16 +38,25 @@ bool all_are(std::span<const WorkerStatus> statuses, Activity activity) {
 
 TEST_CASE("requests keep their order, and urgent ones overtake") {
   ReadQueue queue;
-  for (std::uint64_t order = 0; order < 100; ++order) queue.push({.order = order});
-  queue.push_urgent({.order = 1000});
-  queue.push_urgent({.order = 1001});
-  CHECK(queue.take()->order == 1000);
-  CHECK(queue.take()->order == 1001);
-  for (std::uint64_t order = 0; order < 100; ++order) CHECK(queue.take()->order == order);
-  queue.push({.order = 5});
+  std::vector<ReadRequest> requests(100);
+  for (std::uint64_t order = 0; order < 100; ++order) requests[order].order = order;
+  queue.push(std::span(requests).first(60));
+  queue.push(std::span(requests).subspan(60));
+  queue.push_urgent(std::vector<ReadRequest>{{.order = 1000}, {.order = 1001}});
+  std::vector<std::uint64_t> orders;
+  std::array<ReadRequest, 7> taken;
+  while (orders.size() < 102) {
+    const std::size_t count = queue.take(std::span(taken).first(1 + orders.size() % 7));
+    REQUIRE(count >= 1);
+    for (std::size_t i = 0; i < count; ++i) orders.push_back(taken[i].order);
+  }
+  CHECK(orders[0] == 1000);
+  CHECK(orders[1] == 1001);
+  for (std::uint64_t order = 0; order < 100; ++order) CHECK(orders[2 + order] == order);
+  queue.push({requests.data(), 1});
   queue.close();
-  CHECK_FALSE(queue.take());
-  CHECK_FALSE(queue.take());
+  CHECK(queue.take(taken) == 0);
+  CHECK(queue.take(taken) == 0);
 }
 
 TEST_CASE("every request is delivered exactly once, whatever the number of threads") {
@@ -58,20 +69,20 @@ TEST_CASE("every request is delivered exactly once, whatever the number of threa
     {
       DecoderPool decoders(stage.decoder_links(tally), 1 + threads / 4);
       ReaderPool readers(stage.reader_links(), {.threads = threads});
-      CHECK(readers.statuses().size() == threads);
+      CHECK(readers.crew().statuses().size() == threads);
       for (std::uint64_t id = 0; id < kSamples; ++id) {
         stage.request(id);
         bytes += size_of(id);
       }
       REQUIRE(tally.wait_for(kSamples));
       REQUIRE(eventually([&] { return stage.budget.in_flight() == 0; }));
-      CHECK(eventually([&] { return all_are(readers.statuses(), Activity::idle); }));
-      CHECK(eventually([&] { return all_are(decoders.statuses(), Activity::idle); }));
+      CHECK(eventually([&] { return all_are(readers.crew().statuses(), Activity::idle); }));
+      CHECK(eventually([&] { return all_are(decoders.crew().statuses(), Activity::idle); }));
       readers.stop();
       readers.stop();
       decoders.stop();
-      CHECK(all_are(readers.statuses(), Activity::stopped));
-      CHECK(all_are(decoders.statuses(), Activity::stopped));
+      CHECK(all_are(readers.crew().statuses(), Activity::stopped));
+      CHECK(all_are(decoders.crew().statuses(), Activity::stopped));
     }
     CHECK(std::ranges::all_of(tally.seen, [](const std::atomic<int>& count) { return count == 1; }));
     CHECK_FALSE(tally.wrong);
@@ -196,11 +207,32 @@ TEST_CASE("any other exception of a read ends the run with it") {
   CHECK(stage.reports.bad.empty());
 }
 
+TEST_CASE("requests behind a read that takes long go to other readers") {
+  constexpr std::uint64_t kSamples = 200;
+  Stage stage(kSamples);
+  std::atomic<bool> go{false};
+  WaitPoint gate;
+  // The first samples teach the readers to take many at a time; then one read hangs.
+  stage.dataset.before = [&](std::uint64_t id, int) {
+    if (id == 150) gate.wait_until(limit(), [&] { return go.load(); });
+  };
+  Tally tally(kSamples);
+  DecoderPool decoders(stage.decoder_links(tally), 1);
+  ReaderPool readers(stage.reader_links(), {.threads = 2});
+  for (std::uint64_t id = 0; id < kSamples; ++id) stage.request(id);
+  // What the hanging reader took along waits for it: less than a piece of work for one thread.
+  CHECK(tally.wait_for(kSamples - Pace::kMost));
+  go = true;
+  gate.notify_all();
+  CHECK(tally.wait_for(kSamples));
+  CHECK_FALSE(tally.wrong);
+}
+
 TEST_CASE("readers stop from every state") {
   Stage stage(8, 10);
   stage.dataset.size_of_sample = [](std::uint64_t) { return std::size_t{10}; };
   const auto all_reach = [](ReaderPool& readers, Activity activity) {
-    return eventually([&] { return all_are(readers.statuses(), activity); });
+    return eventually([&] { return all_are(readers.crew().statuses(), activity); });
   };
   SUBCASE("without requests") {
     ReaderPool readers(stage.reader_links(), {.threads = 4});
@@ -212,9 +244,9 @@ TEST_CASE("readers stop from every state") {
     ReaderPool readers(stage.reader_links(), {.threads = 4});
     for (std::uint64_t id = 0; id < 8; ++id) stage.request(id);
     REQUIRE(eventually([&] { return stage.budget.waiting() == 4; }));
-    CHECK(all_are(readers.statuses(), Activity::waiting_budget));
+    CHECK(all_are(readers.crew().statuses(), Activity::waiting_budget));
     readers.stop();
-    CHECK(all_are(readers.statuses(), Activity::stopped));
+    CHECK(all_are(readers.crew().statuses(), Activity::stopped));
     stage.budget.give_back(std::move(all));
   }
   SUBCASE("in the backoff") {
@@ -300,8 +332,10 @@ TEST_CASE("decoders stop while samples are queued") {
     gate.wait_until(limit(), [&] { return stopping.load(); });
   };
   DecoderPool decoders(stage.decoder_links(tally), 2);
+  std::vector<EncodedSample> samples;
   for (std::uint64_t id = 0; id < 10; ++id)
-    stage.encoded.push({.request = {.order = id, .sample = id}, .bytes = stage.budget.take(id, 1)});
+    samples.push_back({.request = {.order = id, .sample = id}, .bytes = stage.budget.take(id, 1)});
+  stage.encoded.push(samples);
   REQUIRE(gate.wait_until(limit(), [&] { return begun.load() == 2; }));
   stage.encoded.close();
   stopping = true;

@@ -66,7 +66,7 @@ class BareLoop {
       : options_(options),
         dataset_(open_dataset(options.dataset)),
         order_(order_of(options, *dataset_)),
-        transform_(options.transform, options.seed, false),
+        maker_(options.transform, options.seed, false),
         device_(make_device(options.device)),
         slots_(*device_, format_of(options), slots_of(options.queue)) {}
 
@@ -122,7 +122,7 @@ class BareLoop {
 
   void work() noexcept {
     try {
-      SampleWorker worker(options_, *dataset_, transform_);
+      SampleWorker worker(*dataset_, maker_);
       const std::uint64_t epoch_samples = order_.batches() * order_.options().batch_size;
       while (!stop_.load(std::memory_order_relaxed)) {
         const std::uint64_t n = next_.fetch_add(1, std::memory_order_relaxed);
@@ -140,7 +140,7 @@ class BareLoop {
   Options options_;
   std::unique_ptr<Dataset> dataset_;
   Order order_;
-  Transform transform_;
+  SampleMaker maker_;
   std::unique_ptr<Device> device_;
   SlotStore slots_;
   alignas(64) std::atomic<std::uint64_t> next_{0};

@@ -15,6 +15,7 @@ namespace forebay {
 
 enum class OnBad : std::uint8_t { replace, fail };
 enum class Crop : std::uint8_t { none, center, random_resized };
+enum class Decode : std::uint8_t { region, full, scaled };
 enum class When : std::uint8_t { enqueue, dequeue };
 enum class OnMaxUses : std::uint8_t { wait, warn, error };
 enum class Pick : std::uint8_t { current, least_used };
@@ -58,6 +59,9 @@ struct TransformOptions {
   DType dtype = DType::float32;
   bool exif = true;                       // honour EXIF orientation
   std::int64_t max_pixels = 178'956'970;  // larger images are bad samples
+  // How much of a JPEG is decoded. region: what the crop shows, the same bytes as of the full decode. full: all of it,
+  // so that damage anywhere is found. scaled: as region, and smaller when the crop is shrunk by 2 or more; lossy.
+  Decode decode = Decode::region;
   When when = When::enqueue;
 };
 

@@ -90,19 +90,35 @@ Transform::View Transform::choose_view(const Box& box, std::uint64_t epoch, std:
   return {box, mirror};
 }
 
-void Transform::apply(const Image& image, const std::optional<Box>& box, std::uint64_t epoch, std::uint64_t position,
-                      std::span<std::byte> out, Scratch& scratch) const {
-  if (image.width > Resampling::kMaxSide || image.height > Resampling::kMaxSide) {
-    throw SampleError("image of " + std::to_string(image.width) + "x" + std::to_string(image.height) +
-                      " pixels: a side may have " + std::to_string(Resampling::kMaxSide) + " at most");
+Transform::View Transform::view(std::int32_t width, std::int32_t height, const std::optional<Box>& box,
+                                std::uint64_t epoch, std::uint64_t position) const {
+  if (width > Resampling::kMaxSide || height > Resampling::kMaxSide) {
+    throw SampleError("image of " + std::to_string(width) + "x" + std::to_string(height) + " pixels: a side may have " +
+                      std::to_string(Resampling::kMaxSide) + " at most");
   }
-  const auto view = choose_view(clamp_to_image(box, image.width, image.height), epoch, position);
-  scratch.begin(image, view.region, width_, height_, view.mirror);
+  return choose_view(clamp_to_image(box, width, height), epoch, position);
+}
+
+std::int32_t Transform::shrink_of(const View& view) const noexcept {
+  std::int32_t shrink = 1;
+  while (shrink < 8 && view.region.width() >= 2 * shrink * width_ && view.region.height() >= 2 * shrink * height_) {
+    shrink *= 2;
+  }
+  return shrink;
+}
+
+void Transform::render(const Image& image, const View& view, std::span<std::byte> out, Scratch& scratch) const {
+  scratch.begin(image, image.place_of(view.region), width_, height_, view.mirror);
   switch (size_of(dtype_)) {
     case 4: return write<std::uint32_t>(scratch, out);
     case 2: return write<std::uint16_t>(scratch, out);
     default: return write<std::uint8_t>(scratch, out);
   }
+}
+
+void Transform::apply(const Image& image, const std::optional<Box>& box, std::uint64_t epoch, std::uint64_t position,
+                      std::span<std::byte> out, Scratch& scratch) const {
+  render(image, view(image.width, image.height, box, epoch, position), out, scratch);
 }
 
 template <typename Element>

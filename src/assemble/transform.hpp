@@ -33,19 +33,31 @@ class Transform {
   // Bytes of one sample: 3 * height * width elements.
   [[nodiscard]] std::size_t sample_bytes() const noexcept;
 
-  // Writes the sample at `position` of `epoch`, made of `box` within `image` (the whole image without one), to `out`.
-  // uint8 keeps pixel values as they are; other types store (value - mean) / std, computed in double and rounded once.
-  // Throws SampleError when the box has no area or lies outside the image, or a side exceeds Resampling::kMaxSide.
-  // REQUIRES: out.size() == sample_bytes(); no alignment is needed.
-  void apply(const Image& image, const std::optional<Box>& box, std::uint64_t epoch, std::uint64_t position,
-             std::span<std::byte> out, Scratch& scratch) const;
-
-  // What apply() shows of a box inside the image.
+  // What a sample shows of its image.
   struct View {
-    Box region;
+    Box region;  // in pixels of the whole image as displayed
     bool mirror = false;
   };
+  // Of an image of this size, the view of the sample at `position` of `epoch`, made of `box` (the whole image without
+  // one). Needs no pixels, so that only those it shows need be decoded.
+  // Throws SampleError when the box has no area or lies outside the image, or a side exceeds Resampling::kMaxSide.
+  [[nodiscard]] View view(std::int32_t width, std::int32_t height, const std::optional<Box>& box, std::uint64_t epoch,
+                          std::uint64_t position) const;
+  // The same within a box that is inside its image.
   [[nodiscard]] View choose_view(const Box& box, std::uint64_t epoch, std::uint64_t position) const noexcept;
+
+  // The largest of 1, 2, 4 and 8 by which an image may be made smaller before this view of it is resized, without being
+  // enlarged then.
+  [[nodiscard]] std::int32_t shrink_of(const View& view) const noexcept;
+
+  // Writes the view of an image, whose pixels may be a part of it or made smaller, to `out`.
+  // uint8 keeps pixel values as they are; other types store (value - mean) / std, computed in double and rounded once.
+  // REQUIRES: view.region within image.area; out.size() == sample_bytes(); no alignment is needed.
+  void render(const Image& image, const View& view, std::span<std::byte> out, Scratch& scratch) const;
+
+  // view() and render() of a whole image.
+  void apply(const Image& image, const std::optional<Box>& box, std::uint64_t epoch, std::uint64_t position,
+             std::span<std::byte> out, Scratch& scratch) const;
 
  private:
   using Table = std::array<std::array<std::uint32_t, 256>, 3>;  // bits of the element, by channel and value

@@ -42,6 +42,7 @@ constexpr Names<2> kOnBad{"replace", "fail"};
 constexpr Names<3> kCrop{"none", "center", "random_resized"};
 constexpr Names<2> kLayout{"NCHW", "NHWC"};
 constexpr Names<4> kDType{"float32", "float16", "bfloat16", "uint8"};
+constexpr Names<3> kDecode{"region", "full", "scaled"};
 constexpr Names<2> kWhen{"enqueue", "dequeue"};
 constexpr Names<3> kOnMaxUses{"wait", "warn", "error"};
 constexpr Names<2> kPick{"current", "least_used"};
@@ -135,6 +136,8 @@ constexpr std::array kKeys{
     Key{"transform", "exif", Flag{field<&O::transform, &Shape::exif>()}, "honour EXIF orientation"},
     Key{"transform", "max_pixels", Integer{field<&O::transform, &Shape::max_pixels>(), {1, kMostPixels}},
         "larger images are bad samples"},
+    Key{"transform", "decode", choice<&O::transform, &Shape::decode>(kDecode),
+        "region (what the crop shows) | full | scaled (faster, lossy)"},
     Key{"transform", "when", choice<&O::transform, &Shape::when>(kWhen), "enqueue | dequeue (not available yet)"},
 
     Key{"workers", "io", Threads{field<&O::workers, &Work::io>(), {0, 4096}}, "reader threads, or \"auto\""},

@@ -1,67 +1,59 @@
 #include "decoder_pool.hpp"
 
 #include <algorithm>
-#include <chrono>
+#include <array>
 #include <exception>
+#include <forebay/detail/pace.hpp>
 #include <forebay/error.hpp>
 #include <utility>
 
 namespace forebay {
-namespace {
 
 using Activity = WorkerStatus::Activity;
-using Clock = std::chrono::steady_clock;
 
-void add_ns(std::atomic<std::uint64_t>& total, Clock::duration duration) noexcept {
-  const auto ns = std::chrono::duration_cast<std::chrono::nanoseconds>(duration).count();
-  total.fetch_add(static_cast<std::uint64_t>(ns), std::memory_order_relaxed);
-}
-
-}  // namespace
-
-DecoderPool::DecoderPool(const DecoderLinks& links, unsigned threads)
-    : links_(links), statuses_(std::max(1U, threads)) {
-  threads_.reserve(statuses_.size());
-  try {
-    for (unsigned thread = 0; thread < statuses_.size(); ++thread)
-      threads_.emplace_back([this, thread] { run(thread); });
-  } catch (...) {
-    stop();
-    throw;
-  }
-}
+DecoderPool::DecoderPool(const DecoderLinks& links, unsigned threads, unsigned most)
+    : links_(links),
+      crew_([this](unsigned thread, WorkerStatus& status) { run(thread, status); }, std::max(1U, threads),
+            std::max({1U, threads, most})) {}
 
 void DecoderPool::stop() {
   links_.encoded.close();
-  threads_.clear();  // joins
+  crew_.stop();
 }
 
-void DecoderPool::run(unsigned thread) noexcept {
-  WorkerStatus& status = statuses_[thread];
+void DecoderPool::run(unsigned thread, WorkerStatus& status) noexcept {
   try {
-    EncodedSample sample;
-    status.set(Activity::idle);
-    while (links_.encoded.take(sample)) {
-      status.set(Activity::decoding, sample.request.sample);
-      decode(sample, thread);
-      links_.buffers.give_back(std::move(sample.bytes));
-      status.set(Activity::idle);
-    }
+    work(thread, status);
   } catch (...) {
     links_.sink.worker_failed(std::current_exception());
   }
-  status.set(Activity::stopped);
 }
 
-void DecoderPool::decode(const EncodedSample& sample, unsigned thread) {
-  const auto begin = Clock::now();
+void DecoderPool::work(unsigned thread, WorkerStatus& status) {
+  std::array<EncodedSample, Pace::kMost> samples;
+  Pace pace;
+  while (crew_.may_work(thread)) {
+    const std::size_t taken = links_.encoded.take(std::span(samples).first(pace.at_once()));
+    if (taken == 0) return;
+    status.set(Activity::decoding, samples[0].request.sample);
+    for (std::size_t i = 0; i < taken; ++i) {
+      handle(samples[i], thread);
+      links_.buffers.give_back(std::move(samples[i].bytes));
+      const auto next = i + 1 < taken ? Activity::decoding : Activity::idle;
+      const std::int64_t ns = status.set(next, i + 1 < taken ? samples[i + 1].request.sample : 0);
+      pace.add(ns);
+      links_.totals.decode_ns.fetch_add(static_cast<std::uint64_t>(ns), std::memory_order_relaxed);
+    }
+  }
+}
+
+void DecoderPool::handle(const EncodedSample& sample, unsigned thread) {
   try {
-    links_.handler.handle(sample, thread);
-    links_.totals.samples.fetch_add(1, std::memory_order_relaxed);
+    const std::uint32_t made = links_.handler.handle(sample, thread);
+    links_.totals.samples.fetch_add(made, std::memory_order_relaxed);
   } catch (const SampleError& error) {
     links_.sink.bad_sample(sample.request, error.what());
   }
-  add_ns(links_.totals.decode_ns, Clock::now() - begin);
 }
 
 }  // namespace forebay

@@ -1,10 +1,9 @@
 #pragma once
 
+#include <forebay/detail/crew.hpp>
 #include <forebay/detail/pipeline.hpp>
 #include <forebay/detail/stages.hpp>
 #include <span>
-#include <thread>
-#include <vector>
 
 namespace forebay {
 
@@ -21,8 +20,9 @@ struct DecoderLinks {
 // goes to sink.bad_sample; anything else goes to sink.worker_failed and ends that thread.
 class DecoderPool {
  public:
-  // Starts the threads, at least one. Throws std::system_error when the system has no more of them.
-  DecoderPool(const DecoderLinks& links, unsigned threads);
+  // Starts `threads` threads, at least one; crew().want() may ask for `most` (0 = `threads`). Throws std::system_error
+  // when the system has no more of them.
+  DecoderPool(const DecoderLinks& links, unsigned threads, unsigned most = 0);
   ~DecoderPool() { stop(); }
   DecoderPool(const DecoderPool&) = delete;
   DecoderPool& operator=(const DecoderPool&) = delete;
@@ -31,16 +31,16 @@ class DecoderPool {
   // still queued is dropped. May be called again, by the same thread.
   void stop();
 
-  // One per thread; any thread may read them while the pool exists.
-  [[nodiscard]] std::span<const WorkerStatus> statuses() const noexcept { return statuses_; }
+  [[nodiscard]] Crew& crew() noexcept { return crew_; }
+  [[nodiscard]] const Crew& crew() const noexcept { return crew_; }
 
  private:
-  void run(unsigned thread) noexcept;
-  void decode(const EncodedSample& sample, unsigned thread);
+  void run(unsigned thread, WorkerStatus& status) noexcept;
+  void work(unsigned thread, WorkerStatus& status);
+  void handle(const EncodedSample& sample, unsigned thread);
 
   DecoderLinks links_;
-  std::vector<WorkerStatus> statuses_;
-  std::vector<std::jthread> threads_;
+  Crew crew_;
 };
 
 }  // namespace forebay

@@ -5,6 +5,7 @@
 #include <csetjmp>
 #include <cstdio>
 #include <string>
+#include <string_view>
 #include <vector>
 
 // jpeglib.h needs FILE and size_t before it.
@@ -14,6 +15,7 @@
 #include <forebay/error.hpp>
 
 #include "exif.hpp"
+#include "jpeg_memory.hpp"
 #include "orientation.hpp"
 #include "signature.hpp"
 
@@ -23,6 +25,9 @@ namespace {
 constexpr int kMaxScans = 100;
 constexpr int kExifMarker = JPEG_APP0 + 1;
 constexpr unsigned kWholeSegment = 0xffff;
+// Fancy upsampling, which doubles chroma at most, looks one of its samples to the side; where the part ends it takes
+// that for the end of the image.
+constexpr std::int32_t kReach = 2;
 // Rows that are turned together when the orientation is not as stored.
 constexpr std::int32_t kStripRows = 16;
 
@@ -55,31 +60,32 @@ class JpegDecoder::Impl {
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
 
-  void decode(std::span<const std::byte> bytes, const JpegOptions& options, Image& out) {
-    if (!starts_as_jpeg(bytes)) throw SampleError("not a JPEG: " + describe_content(bytes));
-    // A fresh libjpeg object each time: a reused one keeps the tables of earlier images, and a file that lacks its own
-    // would decode, or not, depending on what came before it. Making one costs a microsecond.
-    struct Destroy {
-      jpeg_decompress_struct& info;
-      ~Destroy() { jpeg_destroy_decompress(&info); }
-    } const destroy{info_};
+  ~Impl() { close(); }
 
-    require([&] { read_header(bytes, options); });
+  ImageSize open(std::span<const std::byte> bytes, const JpegOptions& options) {
+    close();
+    if (!starts_as_jpeg(bytes)) throw SampleError("not a JPEG: " + describe_content(bytes));
+    bytes_ = bytes;
+    require([&] { read_header(options); });
     check_header(options);
-    const int orientation = options.exif ? stored_orientation() : 1;
-    const auto width = static_cast<std::int32_t>(info_.image_width);
-    const auto height = static_cast<std::int32_t>(info_.image_height);
-    if (swaps_axes(orientation)) {
-      out.resize(height, width);
-    } else {
-      out.resize(width, height);
-    }
-    reserve_lines(orientation);
-    require([&] {
-      jpeg_start_decompress(&info_);
-      read_rows(orientation, out);
-      jpeg_finish_decompress(&info_);
-    });
+    scan_begin_ = bytes.size() - info_.src->bytes_in_buffer;
+    orientation_ = options.exif ? stored_orientation() : 1;
+    return swaps_axes(orientation_) ? ImageSize{stored_height(), stored_width()}
+                                    : ImageSize{stored_width(), stored_height()};
+  }
+
+  void decode(const Box& region, std::int32_t shrink, Image& out) {
+    struct Close {
+      Impl& impl;
+      ~Close() { impl.close(); }
+    } const close_at_end{*this};
+    const Box wanted = stored_box(region, stored_width(), stored_height(), orientation_);
+    require([&] { start(shrink); });
+    Box part = needed_part(wanted, shrink);
+    require([&] { crop(part); });
+    if (part.bottom < output_height() && jpeg_input_complete(&info_) == FALSE) require_end_marker();
+    make_room(part, shrink, out);
+    require([&] { read_part(part, out); });
   }
 
  private:
@@ -116,11 +122,20 @@ class JpegDecoder::Impl {
     step();
   }
 
-  void read_header(std::span<const std::byte> bytes, const JpegOptions& options) {
+  // A fresh libjpeg object for each image: a reused one keeps the tables of earlier images, and a file that lacks its
+  // own would decode, or not, depending on what came before it. Its memory is used again.
+  void close() noexcept { jpeg_destroy_decompress(&info_); }
+
+  [[nodiscard]] std::int32_t stored_width() const noexcept { return static_cast<std::int32_t>(info_.image_width); }
+  [[nodiscard]] std::int32_t stored_height() const noexcept { return static_cast<std::int32_t>(info_.image_height); }
+  [[nodiscard]] std::int32_t output_height() const noexcept { return static_cast<std::int32_t>(info_.output_height); }
+
+  void read_header(const JpegOptions& options) {
     jpeg_create_decompress(&info_);
+    memory_.serve(info_);
     info_.progress = &progress_;
-    jpeg_mem_src(&info_, reinterpret_cast<const unsigned char*>(bytes.data()),
-                 static_cast<unsigned long>(bytes.size()));
+    jpeg_mem_src(&info_, reinterpret_cast<const unsigned char*>(bytes_.data()),
+                 static_cast<unsigned long>(bytes_.size()));
     jpeg_save_markers(&info_, kExifMarker, options.exif ? kWholeSegment : 0);
     jpeg_read_header(&info_, TRUE);
   }
@@ -159,12 +174,73 @@ class JpegDecoder::Impl {
     return 1;
   }
 
+  void start(std::int32_t shrink) noexcept {
+    info_.scale_num = static_cast<unsigned>(DCTSIZE / shrink);
+    info_.scale_denom = DCTSIZE;
+    jpeg_start_decompress(&info_);
+  }
+
+  // A progressive file may leave coefficients out; libjpeg then smooths across blocks, and a part could not be decoded
+  // alone.
+  [[nodiscard]] bool smooths_blocks() const noexcept {
+    if (info_.coef_bits == nullptr) return false;
+    for (int component = 0; component < info_.num_components; ++component) {
+      const auto& missing_bits = info_.coef_bits[component];
+      if (std::any_of(missing_bits + 1, missing_bits + DCTSIZE2, [](int bits) { return bits != 0; })) return true;
+    }
+    return false;
+  }
+
+  // At a smaller scale libjpeg may enlarge chroma in the inverse DCT and in upsampling both; cropped, libjpeg-turbo 2.1
+  // then takes a wrong width for it (3.0 does not).
+  [[nodiscard]] bool enlarges_chroma_twice(std::int32_t shrink) const noexcept {
+    return shrink > 1 && std::any_of(info_.comp_info, info_.comp_info + info_.num_components, [this](const auto& part) {
+             const int across = info_.max_h_samp_factor / part.h_samp_factor;
+             const int down = info_.max_v_samp_factor / part.v_samp_factor;
+             return across > 1 && down > 1 && across + down > 4;
+           });
+  }
+
+  // What has to be decoded for `wanted` of the stored image, in pixels of libjpeg's output: whole iMCUs across, with
+  // kReach more pixels on each side, where there are any; above and below libjpeg sees to that itself.
+  [[nodiscard]] Box needed_part(const Box& wanted, std::int32_t shrink) const noexcept {
+    const auto width = static_cast<std::int32_t>(info_.output_width);
+    Box part{wanted.left / shrink, wanted.top / shrink, std::min((wanted.right + shrink - 1) / shrink, width),
+             std::min((wanted.bottom + shrink - 1) / shrink, output_height())};
+    if (smooths_blocks() || enlarges_chroma_twice(shrink)) return {0, 0, width, part.bottom};
+    const std::int32_t column = DCTSIZE / shrink * info_.max_h_samp_factor;
+    part.left = std::max(part.left - kReach, 0) / column * column;
+    part.right = std::min((part.right + kReach + column - 1) / column * column, width);
+    return part;
+  }
+
+  void crop(Box& part) noexcept {
+    auto left = static_cast<JDIMENSION>(part.left);
+    auto width = static_cast<JDIMENSION>(part.width());
+    jpeg_crop_scanline(&info_, &left, &width);
+    part.left = static_cast<std::int32_t>(left);
+    part.right = static_cast<std::int32_t>(left + width);
+  }
+
+  // A file cut short has none, whatever of it is decoded. It is looked for from the end: normally it is there.
+  void require_end_marker() const {
+    const std::string_view scans(reinterpret_cast<const char*>(bytes_.data()) + scan_begin_,
+                                 bytes_.size() - scan_begin_);
+    if (scans.rfind("\xff\xd9") != std::string_view::npos) return;
+    throw SampleError("damaged: the file ends without an end-of-image marker, probably cut short");
+  }
+
   // Line buffers only grow.
-  void reserve_lines(int orientation) {
-    const std::size_t width = info_.image_width;
+  void make_room(const Box& part, std::int32_t shrink, Image& out) {
+    const bool swaps = swaps_axes(orientation_);
+    out.resize(swaps ? part.height() : part.width(), swaps ? part.width() : part.height());
+    const Box full_size{part.left * shrink, part.top * shrink, part.right * shrink, part.bottom * shrink};
+    out.area = displayed_box(full_size, stored_width(), stored_height(), orientation_);
+    out.shrink = shrink;
+    const auto width = static_cast<std::size_t>(part.width());
     if (info_.out_color_space == JCS_CMYK && cmyk_.size() < width * 4) cmyk_.resize(width * 4);
     const auto strip = width * 3 * static_cast<std::size_t>(kStripRows);
-    if (orientation != 1 && strip_.size() < strip) strip_.resize(strip);
+    if (orientation_ != 1 && strip_.size() < strip) strip_.resize(strip);
   }
 
   void read_row(std::uint8_t* to) noexcept {
@@ -174,30 +250,39 @@ class JpegDecoder::Impl {
     }
     JSAMPROW line = cmyk_.data();
     jpeg_read_scanlines(&info_, &line, 1);
-    cmyk_to_rgb(cmyk_.data(), to, info_.image_width);
+    cmyk_to_rgb(cmyk_.data(), to, info_.output_width);
   }
 
-  void read_rows(int orientation, Image& out) noexcept {
-    const auto width = static_cast<std::int32_t>(info_.image_width);
-    const auto height = static_cast<std::int32_t>(info_.image_height);
-    if (orientation == 1) {
-      for (std::int32_t y = 0; y < height; ++y) read_row(out.row(y));
+  void read_part(const Box& part, Image& out) noexcept {
+    if (part.top > 0) jpeg_skip_scanlines(&info_, static_cast<JDIMENSION>(part.top));
+    read_rows(part, out);
+    // Behind the last row libjpeg looks for the end of the image; else what is left is of no interest.
+    if (part.bottom == output_height()) jpeg_finish_decompress(&info_);
+  }
+
+  void read_rows(const Box& part, Image& out) noexcept {
+    if (orientation_ == 1) {
+      for (std::int32_t y = 0; y < part.height(); ++y) read_row(out.row(y));
       return;
     }
-    const auto row_bytes = static_cast<std::size_t>(width) * 3;
-    for (std::int32_t y = 0; y < height; y += kStripRows) {
-      const auto rows = std::min(kStripRows, height - y);
+    const auto row_bytes = static_cast<std::size_t>(part.width()) * 3;
+    for (std::int32_t y = 0; y < part.height(); y += kStripRows) {
+      const auto rows = std::min(kStripRows, part.height() - y);
       for (std::int32_t i = 0; i < rows; ++i) read_row(strip_.data() + static_cast<std::size_t>(i) * row_bytes);
-      place_rows(strip_, y, rows, width, height, orientation, out);
+      place_rows(strip_, y, rows, part.width(), part.height(), orientation_, out);
     }
   }
 
+  JpegMemory memory_;
   jpeg_decompress_struct info_{};
   jpeg_error_mgr errors_{};
   jpeg_progress_mgr progress_{};
   std::jmp_buf escape_{};
   std::array<char, JMSG_LENGTH_MAX> libjpeg_message_{};
   std::array<char, JMSG_LENGTH_MAX + 32> message_{};
+  std::span<const std::byte> bytes_;  // of the image that is open
+  std::size_t scan_begin_ = 0;        // where its header ends
+  int orientation_ = 1;
   std::vector<std::uint8_t> cmyk_;   // one line
   std::vector<std::uint8_t> strip_;  // kStripRows lines of RGB
 };
@@ -207,8 +292,15 @@ JpegDecoder::~JpegDecoder() = default;
 JpegDecoder::JpegDecoder(JpegDecoder&&) noexcept = default;
 JpegDecoder& JpegDecoder::operator=(JpegDecoder&&) noexcept = default;
 
+ImageSize JpegDecoder::open(std::span<const std::byte> bytes, const JpegOptions& options) {
+  return impl_->open(bytes, options);
+}
+
+void JpegDecoder::decode(const Box& region, std::int32_t shrink, Image& out) { impl_->decode(region, shrink, out); }
+
 void JpegDecoder::decode(std::span<const std::byte> bytes, const JpegOptions& options, Image& out) {
-  impl_->decode(bytes, options, out);
+  const ImageSize size = open(bytes, options);
+  decode({0, 0, size.width, size.height}, 1, out);
 }
 
 }  // namespace forebay

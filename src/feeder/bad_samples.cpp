@@ -5,6 +5,8 @@
 
 #include <forebay/error.hpp>
 
+#include "shared_read.hpp"
+
 namespace forebay {
 
 BadSamples::BadSamples(const Dataset& dataset, const Order& order, OnBad on_bad, ReadQueue& requests,
@@ -20,7 +22,7 @@ BadSamples::BadSamples(const Dataset& dataset, const Order& order, OnBad on_bad,
 
 void BadSamples::bad_sample(const ReadRequest& request, std::string_view reason) noexcept {
   try {
-    replace(request, reason);
+    for (std::uint32_t i = 0; i < request.count; ++i) replace(member_of(request, i, order_), reason);
   } catch (...) {
     worker_failed(std::current_exception());
   }
@@ -70,7 +72,7 @@ void BadSamples::replace(const ReadRequest& request, std::string_view reason) {
       found_.store(in_order_.size(), std::memory_order_release);
     }
   }
-  requests_.push_urgent(again);
+  requests_.push_urgent({&again, 1});
 }
 
 }  // namespace forebay

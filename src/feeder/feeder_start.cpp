@@ -133,7 +133,8 @@ void Feeder::Impl::start_production() {
                     .quarantine = *quarantine_,
                     .console = *console_,
                     .failure = failure_,
-                    .node_bandwidth = node_memory_->bytes().first(sizeof(NodeBoard::bandwidth))},
+                    .node_bandwidth = node_memory_->bytes().first(sizeof(NodeBoard::bandwidth)),
+                    .tell = [this](std::string_view line) { if (communicator_->rank() == 0) console_->info(line); }},
       store_, workers_, static_cast<std::uint32_t>(queue.capacity + options_.mpi.lag + 1));
   residents_ = std::make_unique<Residents>(*store_, pipeline_->ring(), queue, options_.policy.pick,
                                            [this](std::uint64_t uses) { counters_->batch_retired(uses); });
@@ -247,8 +248,7 @@ std::string Feeder::Impl::describe() const {
          " batches per epoch; ring of " + std::to_string(store_->size()) + " slots (" + std::to_string(queue.capacity) +
          " ready, " + std::to_string(queue.pool) + " resident, " + std::to_string(queue.max_leases) + " leased), " +
          mebibytes(store_->bytes()) + " of " + std::string(store_->arena().describe()) + "; " +
-         std::to_string(workers_.io) + " readers, " + std::to_string(workers_.decode) +
-         (workers_.decode == 1 ? " decoder (" : " decoders (") + workers_.reason + "), " +
+         forebay::describe(workers_) + ", " +
          mebibytes(static_cast<std::size_t>(options_.workers.bytes)) + " of encoded bytes at most; policy " +
          options_.policy.name;
 }

@@ -1,9 +1,12 @@
 #include "pipeline.hpp"
 
+#include <array>
 #include <bit>
 #include <utility>
 
-#include "decode/raw_sample.hpp"
+#include <forebay/error.hpp>
+
+#include "shared_read.hpp"
 #include "worker_report.hpp"
 
 namespace forebay {
@@ -15,15 +18,14 @@ Pipeline::Pipeline(const PipelineLinks& links, std::shared_ptr<SlotStore> store,
       ahead_(ahead),
       plan_(std::bit_ceil(ahead_ + 1)),
       ring_(static_cast<std::uint32_t>(links.options.queue.capacity), store_->size(), 0),
-      transform_(links.options.transform, links.options.seed, links.options.run.eval),
-      jpeg_{.exif = links.options.transform.exif, .max_pixels = links.options.transform.max_pixels},
+      maker_(links.options.transform, links.options.seed, links.options.run.eval),
       throttle_(links.options.storage, links.options.seed, links.node_bandwidth),
       budget_(static_cast<std::size_t>(links.options.workers.bytes)),
       bad_(links.dataset, links.order, links.options.on_bad, requests_, links.quarantine, links.console, links.failure,
            [this] { ring_.wake(); }),
-      benches_(plan.decode),
+      benches_(plan.most.decode),
       decoders_({.encoded = encoded_, .buffers = budget_, .handler = *this, .sink = bad_, .totals = totals_},
-                plan.decode),
+                plan.first.decode, plan.most.decode),
       readers_({.dataset = links.dataset,
                 .requests = requests_,
                 .budget = budget_,
@@ -31,13 +33,20 @@ Pipeline::Pipeline(const PipelineLinks& links, std::shared_ptr<SlotStore> store,
                 .sink = bad_,
                 .totals = totals_,
                 .throttle = throttle_.is_active() ? &throttle_ : nullptr},
-               {.threads = plan.io}),
+               {.threads = plan.first.io, .most = plan.most.io}),
+      tuning_({.readers = readers_.crew(),
+               .decoders = decoders_.crew(),
+               .totals = totals_,
+               .blocked = [this] { return ring_.blocked(); },
+               .tell = links.tell},
+              plan),
       issuer_([this] { issue(); }) {}
 
 void Pipeline::stop() {
   if (!issuer_.joinable()) return;
   stopped_ = true;
   ring_.wake();
+  tuning_.stop();
   issuer_.join();
   readers_.stop();
   decoders_.stop();
@@ -53,7 +62,11 @@ void Pipeline::issue() {
   try {
     SlotRing::Claim claim{};
     issuer_status_.set(WorkerStatus::Activity::waiting_slot);
-    while (ring_.claim(stopped_, claim)) request_batch(claim);
+    while (ring_.claim(stopped_, claim)) {
+      issuer_status_.set(WorkerStatus::Activity::idle);
+      request_batch(claim);
+      issuer_status_.set(WorkerStatus::Activity::waiting_slot);
+    }
     issuer_status_.set(WorkerStatus::Activity::stopped);
   } catch (...) {
     bad_.worker_failed(std::current_exception());
@@ -69,42 +82,79 @@ void Pipeline::request_batch(const SlotRing::Claim& claim) {
   slot.uses = 0;
   // Relaxed: the decoders get the slot through the queues, which order it.
   slot.missing.store(slot.batch.size, std::memory_order_relaxed);
+  issued_.clear();
   for (std::uint32_t index = 0; index < slot.batch.size; ++index) {
     const std::uint64_t position = slot.batch.batch * batch_size + index;
-    requests_.push({.order = claim.turn * batch_size + index,
-                    .epoch = slot.batch.epoch,
-                    .position = position,
-                    .sample = order.sample(slot.batch.epoch, position),
-                    .attempt = 0,
-                    .slot = claim.slot,
-                    .index = index});
+    const ReadRequest request{.order = claim.turn * batch_size + index,
+                              .epoch = slot.batch.epoch,
+                              .position = position,
+                              .sample = order.sample(slot.batch.epoch, position),
+                              .attempt = 0,
+                              .slot = claim.slot,
+                              .index = index};
+    add_request(issued_, request, links_.dataset);
   }
+  requests_.push(issued_);
 }
 
-void Pipeline::handle(const EncodedSample& encoded, unsigned thread) {
+std::uint32_t Pipeline::handle(const EncodedSample& encoded, unsigned thread) {
   const ReadRequest& request = encoded.request;
-  Bench& bench = benches_[thread];
-  const Sample sample = links_.dataset.sample(request.sample);
-  if (sample.encoding == Encoding::jpeg) {
-    bench.decoder.decode(encoded.bytes, jpeg_, bench.image);
-  } else {
-    decode_raw(encoded.bytes, sample.width, sample.height, sample.channels, bench.image);
+  SampleMaker::Bench& bench = benches_[thread];
+  if (request.count == 1) {
+    make_one(encoded.bytes, request, bench);
+    return 1;
   }
-  transform_.apply(bench.image, sample.box, request.epoch, request.position,
-                   store_->sample(request.slot, request.index), bench.scratch);
+  if (make_together(encoded, bench)) return request.count;
+  std::uint32_t made = 0;
+  for (std::uint32_t i = 0; i < request.count; ++i) {
+    const ReadRequest member = member_of(request, i, links_.order);
+    try {
+      make_one(encoded.bytes, member, bench);
+      ++made;
+    } catch (const SampleError& error) {
+      bad_.bad_sample(member, error.what());
+    }
+  }
+  return made;
+}
+
+void Pipeline::make_one(std::span<const std::byte> bytes, const ReadRequest& request, SampleMaker::Bench& bench) {
+  const Sample sample = links_.dataset.sample(request.sample);
+  maker_.make(bytes, sample, request.epoch, request.position, store_->sample(request.slot, request.index), bench);
   store_->labels(request.slot)[request.index] = sample.label;
   store_->ids(request.slot)[request.index] = request.sample;
-  SlotStore::Slot& slot = store_->slot(request.slot);
+  finish(request.slot, 1);
+}
+
+bool Pipeline::make_together(const EncodedSample& encoded, SampleMaker::Bench& bench) {
+  const ReadRequest& request = encoded.request;
+  std::array<SampleMaker::Member, kMostOfOneRead> members;
+  for (std::uint32_t i = 0; i < request.count; ++i) {
+    const ReadRequest member = member_of(request, i, links_.order);
+    members[i] = {.sample = links_.dataset.sample(member.sample),
+                  .epoch = member.epoch,
+                  .position = member.position,
+                  .out = store_->sample(member.slot, member.index)};
+    store_->labels(member.slot)[member.index] = members[i].sample.label;
+    store_->ids(member.slot)[member.index] = member.sample;
+  }
+  if (!maker_.make_together(encoded.bytes, std::span(members).first(request.count), bench)) return false;
+  finish(request.slot, request.count);
+  return true;
+}
+
+void Pipeline::finish(std::uint32_t slot_number, std::uint32_t samples) {
+  SlotStore::Slot& slot = store_->slot(slot_number);
   const std::uint64_t turn = slot.turn;
   // acq_rel: ring invariant R3.
-  if (slot.missing.fetch_sub(1, std::memory_order_acq_rel) == 1) ring_.publish(turn);
+  if (slot.missing.fetch_sub(samples, std::memory_order_acq_rel) == samples) ring_.publish(turn);
 }
 
 std::string Pipeline::report() const {
   WorkerReport report(links_.dataset);
   report.add("issuer", {&issuer_status_, 1});
-  report.add("reader", readers_.statuses());
-  report.add("decoder", decoders_.statuses());
+  report.add("reader", readers_.crew().statuses());
+  report.add("decoder", decoders_.crew().statuses());
   return report.text();
 }
 

@@ -2,9 +2,11 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -14,18 +16,18 @@
 #include <forebay/options.hpp>
 #include <forebay/order.hpp>
 
-#include "assemble/transform.hpp"
 #include "bad_samples.hpp"
 #include "decode/decoder_pool.hpp"
-#include "decode/jpeg_decoder.hpp"
 #include "failure.hpp"
 #include "ring/slot_ring.hpp"
 #include "ring/slot_store.hpp"
+#include "sample_maker.hpp"
 #include "source/byte_budget.hpp"
 #include "source/read_queue.hpp"
 #include "source/reader_pool.hpp"
 #include "source/throttle.hpp"
 #include "worker_plan.hpp"
+#include "worker_tuning.hpp"
 
 namespace forebay {
 
@@ -38,6 +40,7 @@ struct PipelineLinks {
   ConsoleLog& console;
   Failure& failure;
   std::span<std::byte> node_bandwidth;  // StorageThrottle::kSharedBytes shared by the ranks of the node
+  std::function<void(std::string_view)> tell;  // what people may want to know about the workers
 };
 
 // The production side: an issuer thread claims slots for the batches that are planned and asks for their samples in
@@ -70,14 +73,12 @@ class Pipeline final : private SampleHandler {
   [[nodiscard]] std::string report() const;
 
  private:
-  // A decoder thread's tools, so that decoding a sample allocates nothing.
-  struct Bench {
-    JpegDecoder decoder;
-    Image image;
-    Transform::Scratch scratch;
-  };
-
-  void handle(const EncodedSample& encoded, unsigned thread) override;
+  std::uint32_t handle(const EncodedSample& encoded, unsigned thread) override;
+  void make_one(std::span<const std::byte> bytes, const ReadRequest& request, SampleMaker::Bench& bench);
+  // All samples of a request at once; false, and nothing counts as made, when they have to be made one by one.
+  bool make_together(const EncodedSample& encoded, SampleMaker::Bench& bench);
+  // Counts samples of a slot as written; the last publish it.
+  void finish(std::uint32_t slot, std::uint32_t samples);
   void issue();
   void request_batch(const SlotRing::Claim& claim);
 
@@ -88,19 +89,20 @@ class Pipeline final : private SampleHandler {
   // before the turn is published, and so before the consumer takes it and may write to its place again.
   std::vector<BatchRef> plan_;
   SlotRing ring_;
-  Transform transform_;
-  JpegOptions jpeg_;
+  SampleMaker maker_;
   StorageThrottle throttle_;
   WorkerTotals totals_;
   ReadQueue requests_;
   EncodedQueue encoded_;
   ByteBudget budget_;
   BadSamples bad_;
-  std::vector<Bench> benches_;
+  std::vector<SampleMaker::Bench> benches_;
   std::atomic<bool> stopped_{false};
   WorkerStatus issuer_status_;
+  std::vector<ReadRequest> issued_;  // those of one batch
   DecoderPool decoders_;
   ReaderPool readers_;
+  WorkerTuning tuning_;
   std::thread issuer_;
 };
 

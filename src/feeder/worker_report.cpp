@@ -10,12 +10,13 @@ namespace {
 
 using Activity = WorkerStatus::Activity;
 
-constexpr std::array<std::string_view, 7> kWords{"waiting for work",
+constexpr std::array<std::string_view, WorkerStatus::kActivities> kWords{"waiting for work",
                                                  "waiting for room in workers.bytes",
                                                  "reading from the store",
                                                  "waiting to read again",
                                                  "decoding a sample",
                                                  "waiting for room in the ring",
+                                                 "not needed now",
                                                  "stopped"};
 
 bool has_sample(Activity activity) {
@@ -40,8 +41,10 @@ void WorkerReport::add(std::string_view kind, std::span<const WorkerStatus> stat
     std::uint64_t sample = 0;
     for (const WorkerStatus& status : statuses) {
       if (status.activity.load(std::memory_order_relaxed) != static_cast<Activity>(activity)) continue;
+      const std::int64_t since = status.since_ns.load(std::memory_order_relaxed);
+      if (since == 0) continue;  // never started
       ++count;
-      const std::int64_t ns = now - status.since_ns.load(std::memory_order_relaxed);
+      const std::int64_t ns = now - since;
       if (ns <= longest_ns) continue;
       longest_ns = ns;
       sample = status.sample.load(std::memory_order_relaxed);

@@ -23,6 +23,19 @@ std::size_t size_class_of(std::size_t capacity) { return static_cast<std::size_t
 
 std::vector<std::byte> ByteBudget::take(std::uint64_t order, std::size_t bytes) {
   wait_for_room(order, bytes);
+  return buffer_of(bytes);
+}
+
+std::optional<std::vector<std::byte>> ByteBudget::try_take(std::uint64_t order, std::size_t bytes) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (closed_ || !may_pass(order, bytes)) return std::nullopt;
+    in_flight_ += bytes;
+  }
+  return buffer_of(bytes);
+}
+
+std::vector<std::byte> ByteBudget::buffer_of(std::size_t bytes) {
   try {
     const std::size_t capacity = capacity_for(bytes);
     std::vector<std::byte> buffer = recycled(size_class_of(capacity));
@@ -44,11 +57,9 @@ void ByteBudget::give_back(std::vector<std::byte> buffer) noexcept {
 }
 
 void ByteBudget::close() noexcept {
-  {
-    const std::lock_guard lock(mutex_);
-    closed_ = true;
-  }
-  room_.notify_all();
+  const std::lock_guard lock(mutex_);
+  closed_ = true;
+  for (Waiter* waiter : waiting_) waiter->turn.notify_one();
 }
 
 std::size_t ByteBudget::in_flight() const {
@@ -62,30 +73,32 @@ std::size_t ByteBudget::waiting() const {
 }
 
 bool ByteBudget::may_pass(std::uint64_t order, std::size_t bytes) const {
-  const bool first = std::ranges::none_of(waiting_, [order](std::uint64_t other) { return other < order; });
+  const bool first = std::ranges::none_of(waiting_, [order](const Waiter* other) { return other->order < order; });
   return first && (in_flight_ == 0 || (in_flight_ <= limit_ && bytes <= limit_ - in_flight_));
 }
 
 void ByteBudget::wait_for_room(std::uint64_t order, std::size_t bytes) {
   std::unique_lock lock(mutex_);
   if (!closed_ && !may_pass(order, bytes)) {
-    waiting_.push_back(order);
-    room_.wait(lock, [&] { return closed_ || may_pass(order, bytes); });
-    waiting_.erase(std::ranges::find(waiting_, order));
-    room_.notify_all();  // the next in order may fit as well
+    Waiter waiter{.order = order, .turn = {}};
+    waiting_.push_back(&waiter);
+    waiter.turn.wait(lock, [&] { return closed_ || may_pass(order, bytes); });
+    waiting_.erase(std::ranges::find(waiting_, &waiter));
   }
   if (closed_) throw Stopped();
   in_flight_ += bytes;
+  wake_first();  // the next in order may fit as well
+}
+
+void ByteBudget::wake_first() noexcept {
+  const auto first = std::ranges::min_element(waiting_, {}, [](const Waiter* waiter) { return waiter->order; });
+  if (first != waiting_.end()) (*first)->turn.notify_one();
 }
 
 void ByteBudget::release(std::size_t bytes) noexcept {
-  bool wake = false;
-  {
-    const std::lock_guard lock(mutex_);
-    in_flight_ -= bytes;
-    wake = !waiting_.empty();
-  }
-  if (wake) room_.notify_all();
+  const std::lock_guard lock(mutex_);
+  in_flight_ -= bytes;
+  wake_first();
 }
 
 std::vector<std::byte> ByteBudget::recycled(std::size_t size_class) {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <forebay/detail/stages.hpp>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 namespace forebay {
@@ -24,6 +25,9 @@ class ByteBudget final : public BufferReturn {
   // std::bad_alloc or std::length_error, with nothing taken, when there is no memory.
   [[nodiscard]] std::vector<std::byte> take(std::uint64_t order, std::size_t bytes);
 
+  // The same without waiting: nothing when take() would wait, or throw Stopped.
+  [[nodiscard]] std::optional<std::vector<std::byte>> try_take(std::uint64_t order, std::size_t bytes);
+
   void give_back(std::vector<std::byte> buffer) noexcept override;
 
   // Makes every present and future take() throw Stopped. May be called again.
@@ -34,17 +38,25 @@ class ByteBudget final : public BufferReturn {
   [[nodiscard]] std::size_t waiting() const;
 
  private:
+  // A thread in take(). Each has a condition of its own, so that only the one whose turn it is wakes up.
+  struct Waiter {
+    std::uint64_t order;
+    std::condition_variable turn;
+  };
+
   [[nodiscard]] bool may_pass(std::uint64_t order, std::size_t bytes) const;  // REQUIRES: mutex_ held
   void wait_for_room(std::uint64_t order, std::size_t bytes);
+  void wake_first() noexcept;  // REQUIRES: mutex_ held
+  // REQUIRES: room was taken; it is released when there is no memory.
+  [[nodiscard]] std::vector<std::byte> buffer_of(std::size_t bytes);
   void release(std::size_t bytes) noexcept;
   [[nodiscard]] std::vector<std::byte> recycled(std::size_t size_class);
   void recycle(std::vector<std::byte> buffer);
 
   const std::size_t limit_;
   mutable std::mutex mutex_;
-  std::condition_variable room_;
   std::size_t in_flight_ = 0;
-  std::vector<std::uint64_t> waiting_;  // orders, unsorted: as many as there are reader threads at most
+  std::vector<Waiter*> waiting_;  // unsorted: as many as there are reader threads at most
   bool closed_ = false;
 
   // Idle buffers by the power of two that is their capacity, so that a small sample never occupies a large buffer.

@@ -31,6 +31,8 @@ class FileDataset final : public Dataset {
     return sample;
   }
 
+  [[nodiscard]] std::uint64_t source(std::uint64_t id) const override { return table_.file[id]; }
+
   [[nodiscard]] std::string name(std::uint64_t id) const override {
     if (table_.region.empty()) return path(id);
     return path(id) + "#object " + std::to_string(table_.region[id].object);

@@ -3,9 +3,11 @@
 #include <concurrentqueue/concurrentqueue.h>
 #include <concurrentqueue/lightweightsemaphore.h>
 #include <atomic>
+#include <cstddef>
 #include <forebay/detail/stages.hpp>
+#include <iterator>
 #include <new>
-#include <optional>
+#include <span>
 
 namespace forebay {
 
@@ -14,25 +16,30 @@ namespace forebay {
 // Every member may be called from any thread at the same time.
 class ReadQueue {
  public:
-  // Never waits. Throws std::bad_alloc. After close() the request is dropped.
-  void push(const ReadRequest& request) { push_to(requests_, request); }
+  // Never waits. Throws std::bad_alloc. After close() the requests are dropped.
+  void push(std::span<const ReadRequest> requests) { push_to(requests_, requests); }
 
-  // For the replacement of a bad sample: its slot is already waiting, while those behind it have only begun.
-  void push_urgent(const ReadRequest& request) { push_to(urgent_, request); }
+  // For the replacement of a bad sample, and for requests that a reader could not get to: their slot is already waiting,
+  // while those behind it have only begun.
+  void push_urgent(std::span<const ReadRequest> requests) { push_to(urgent_, requests); }
 
-  // Waits for a request. Nothing once the queue is closed, even when requests are left.
-  [[nodiscard]] std::optional<ReadRequest> take() {
-    while (!available_.wait()) {  // false only when a signal interrupted it
-    }
+  // Waits for a request, then takes what there is, as many as fit. Returns their number: 0 once the queue is closed,
+  // even when requests are left. REQUIRES: !out.empty().
+  [[nodiscard]] std::size_t take(std::span<ReadRequest> out) {
+    std::ptrdiff_t permits = 0;
+    while (permits <= 0) permits = available_.waitMany(std::ssize(out));  // a signal may interrupt it
     if (closed_.load(std::memory_order_acquire)) {
       available_.signal();  // passes the wake-up on to the next waiting thread
-      return std::nullopt;
+      return 0;
     }
     // A permit means that one of the queues holds a request for this thread, though try_dequeue may miss it at first.
-    ReadRequest request;
-    while (!urgent_.try_dequeue(request) && !requests_.try_dequeue(request)) {
+    const auto wanted = static_cast<std::size_t>(permits);
+    std::size_t taken = 0;
+    while (taken < wanted) {
+      taken += urgent_.try_dequeue_bulk(&out[taken], wanted - taken);
+      if (taken < wanted) taken += requests_.try_dequeue_bulk(&out[taken], wanted - taken);
     }
-    return request;
+    return wanted;
   }
 
   // Wakes every present and future take(). May be called again.
@@ -44,9 +51,10 @@ class ReadQueue {
  private:
   using Queue = moodycamel::ConcurrentQueue<ReadRequest, WorkerQueueTraits>;
 
-  void push_to(Queue& queue, const ReadRequest& request) {
-    if (!queue.enqueue(request)) throw std::bad_alloc();
-    available_.signal();
+  void push_to(Queue& queue, std::span<const ReadRequest> requests) {
+    if (requests.empty()) return;
+    if (!queue.enqueue_bulk(requests.data(), requests.size())) throw std::bad_alloc();
+    available_.signal(std::ssize(requests));
   }
 
   Queue urgent_;

@@ -3,11 +3,9 @@
 #include <chrono>
 #include <cstdint>
 #include <forebay/dataset.hpp>
+#include <forebay/detail/crew.hpp>
 #include <forebay/detail/pipeline.hpp>
 #include <forebay/detail/stages.hpp>
-#include <span>
-#include <thread>
-#include <vector>
 
 #include "byte_budget.hpp"
 #include "read_queue.hpp"
@@ -28,7 +26,8 @@ struct ReaderLinks {
 };
 
 struct ReaderOptions {
-  unsigned threads = 1;                                              // at least 1
+  unsigned threads = 1;                                              // to begin with, at least 1
+  unsigned most = 0;                                                 // that crew().want() may ask for; 0 = `threads`
   std::uint32_t attempts = 4;                                        // reads of one sample in all, at least 1
   std::chrono::nanoseconds backoff = std::chrono::milliseconds(10);  // before the second read; doubles each time
 };
@@ -48,19 +47,16 @@ class ReaderPool {
   // dataset itself is waited for. May be called again, by the same thread.
   void stop();
 
-  // One per thread; any thread may read them while the pool exists.
-  [[nodiscard]] std::span<const WorkerStatus> statuses() const noexcept { return statuses_; }
+  [[nodiscard]] Crew& crew() noexcept { return crew_; }
+  [[nodiscard]] const Crew& crew() const noexcept { return crew_; }
 
  private:
-  void run(WorkerStatus& status) noexcept;
-  void serve(const ReadRequest& request, WorkerStatus& status);
-  void read(const ReadRequest& request, std::uint32_t retry, WorkerStatus& status);
+  void run(unsigned thread, WorkerStatus& status) noexcept;
 
   StopSignal stop_;
   ReaderLinks links_;
   ReaderOptions options_;
-  std::vector<WorkerStatus> statuses_;
-  std::vector<std::jthread> threads_;
+  Crew crew_;
 };
 
 }  // namespace forebay

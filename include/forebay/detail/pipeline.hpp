@@ -1,6 +1,8 @@
 #pragma once
 
+#include <array>
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -10,10 +12,12 @@
 #include <string_view>
 #include <vector>
 
+#include <forebay/dataset.hpp>
+
 // What the rooms hand to each other. Not installed: programs do not see these.
 namespace forebay {
 
-// One sample to fetch for one place of one slot. The slot was claimed before the request was made, so a sample that
+// A sample to fetch for a place of a slot, or several that share their bytes. The slot was claimed before the request was made, so a sample that
 // is read can always be decoded and nothing downstream waits for anything upstream.
 struct ReadRequest {
   std::uint64_t order = 0;  // place in this rank's stream of samples; lower is needed sooner
@@ -23,6 +27,9 @@ struct ReadRequest {
   std::uint32_t attempt = 0;   // bad samples met at this position so far
   std::uint32_t slot = 0;
   std::uint32_t index = 0;  // place in the slot
+  // Samples of the same bytes that are wanted together, at positions and places one after the other; `sample` is the
+  // first, the others follow from the order. Only at the first attempt.
+  std::uint32_t count = 1;
 };
 
 // Encoded bytes of one sample on their way from a reader to a decoder.
@@ -31,17 +38,44 @@ struct EncodedSample {
   std::vector<std::byte> bytes;
 };
 
-// Decoded RGB pixels, 8 bits, interleaved, rows from the top without padding. Reused from sample to sample.
+// Decoded RGB pixels, 8 bits, interleaved, rows from the top without padding: a whole image or a part of one. Reused
+// from sample to sample; belongs to one thread.
 struct Image {
-  std::int32_t width = 0;
-  std::int32_t height = 0;
-  std::vector<std::uint8_t> pixels;  // at least width * height * 3; only grows
+  // A buffer larger than this is given back once it has not been needed for kPatience images in a row.
+  static constexpr std::size_t kKeptBytes = std::size_t{32} << 20;
+  static constexpr int kPatience = 64;
 
+  std::int32_t width = 0;  // of the pixels that are here
+  std::int32_t height = 0;
+  std::vector<std::uint8_t> pixels;  // at least width * height * 3
+  // Where the pixels lie in the whole image as it is displayed, in pixels of that image at full size: each one here
+  // stands for shrink x shrink there, so area.width() == width * shrink. With shrink > 1 the area may reach past the
+  // whole image, since its sides need not be multiples.
+  Box area;
+  std::int32_t shrink = 1;
+  int unneeded = 0;  // images in a row that would have done with kKeptBytes
+
+  // Makes room for a whole image of this size; the pixels are unspecified. Allocates only for more than ever before, or
+  // after it gave memory back.
   void resize(std::int32_t new_width, std::int32_t new_height) {
     width = new_width;
     height = new_height;
+    area = {0, 0, width, height};
+    shrink = 1;
     const auto needed = static_cast<std::size_t>(width) * static_cast<std::size_t>(height) * 3;
+    unneeded = needed > kKeptBytes || pixels.capacity() <= kKeptBytes ? 0 : unneeded + 1;
+    if (unneeded >= kPatience) std::vector<std::uint8_t>(kKeptBytes).swap(pixels);
     if (pixels.size() < needed) pixels.resize(needed);
+  }
+  // Where `region` of the whole image lies among the pixels: exactly with shrink == 1, else each side to the nearest
+  // pixel, at least one pixel wide and high. REQUIRES: region within area and not empty.
+  [[nodiscard]] Box place_of(const Box& region) const noexcept {
+    const Box from{region.left - area.left, region.top - area.top, region.right - area.left, region.bottom - area.top};
+    const auto nearest = [this](std::int32_t distance) { return (distance + shrink / 2) / shrink; };
+    Box place{nearest(from.left), nearest(from.top), nearest(from.right), nearest(from.bottom)};
+    if (place.left == place.right) place.right = (place.left = from.left / shrink) + 1;
+    if (place.top == place.bottom) place.bottom = (place.top = from.top / shrink) + 1;
+    return place;
   }
   [[nodiscard]] const std::uint8_t* row(std::int32_t y) const noexcept {
     return pixels.data() + static_cast<std::size_t>(y) * static_cast<std::size_t>(width) * 3;
@@ -52,7 +86,7 @@ struct Image {
 };
 
 // What a worker thread is doing, for the watchdog's report. Written by its thread, read by any.
-struct WorkerStatus {
+struct alignas(64) WorkerStatus {
   enum class Activity : std::uint8_t {
     idle,            // waiting for work
     waiting_budget,  // waiting for room in the byte budget
@@ -60,21 +94,31 @@ struct WorkerStatus {
     retrying,        // waiting to read again after a transient error
     decoding,
     waiting_slot,  // waiting for room in the ring
-    stopped,
+    parked,        // more threads than are wanted now
+    stopped,       // ended, or not started
   };
+  static constexpr std::size_t kActivities = 8;
 
-  std::atomic<Activity> activity{Activity::idle};
+  std::atomic<Activity> activity{Activity::stopped};
   std::atomic<std::uint64_t> sample{0};   // meaningful while reading, retrying, waiting_budget or decoding
   std::atomic<std::int64_t> since_ns{0};  // steady clock, when the activity began
+  // Time spent in each activity, the present one left out.
+  std::array<std::atomic<std::int64_t>, kActivities> spent_ns{};
 
-  // Relaxed: a report may mix neighbouring moments, which is harmless in a message for people.
-  void set(Activity now, std::uint64_t id = 0) noexcept;
+  // Ends the activity that lasts and begins another; returns the nanoseconds that the ended one lasted.
+  // Relaxed: a report may mix neighbouring moments, which is harmless in a message for people and in a mean.
+  std::int64_t set(Activity now, std::uint64_t id = 0) noexcept;
 };
+
+// Time that all of these threads have spent in each activity up to now, the present one included. Any thread.
+using ActivityTimes = std::array<std::chrono::nanoseconds, WorkerStatus::kActivities>;
+[[nodiscard]] ActivityTimes times_spent(std::span<const WorkerStatus> statuses) noexcept;
 
 // Totals that worker threads keep for telemetry; relaxed counters, exact once the threads are joined.
 struct WorkerTotals {
   std::atomic<std::uint64_t> bytes_read{0};
   std::atomic<std::uint64_t> read_ns{0};  // in the store, emulated delays included, waits for the budget excluded
+  std::atomic<std::uint64_t> reads{0};
   std::atomic<std::uint64_t> retries{0};  // reads tried again after a transient error
   std::atomic<std::uint64_t> decode_ns{0};
   std::atomic<std::uint64_t> samples{0};

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <forebay/detail/pipeline.hpp>
+#include <forebay/wait.hpp>
+#include <functional>
+#include <span>
+#include <thread>
+#include <vector>
+
+namespace forebay {
+
+// Threads that do one kind of work, as many of them at a time as are wanted: the others are parked between two pieces
+// of work, or not started yet.
+class Crew {
+ public:
+  // What each thread runs, with its number from 0 and its status; it must ask may_work() before each piece of work and
+  // end when that is false, or when there is no work any more. Must not throw.
+  using Body = std::function<void(unsigned thread, WorkerStatus& status)>;
+
+  // Starts `wanted` threads; there may be `most` in all. Throws std::system_error when the system has no more threads.
+  // REQUIRES: 1 <= wanted <= most. The body may be running before the constructor returns.
+  Crew(Body body, unsigned wanted, unsigned most);
+  ~Crew() { stop(); }
+  Crew(const Crew&) = delete;
+  Crew& operator=(const Crew&) = delete;
+
+  // Threads that are to work from now on, brought between 1 and `most`; starts those that are missing, and parks the
+  // others once they have finished what they do. When the system has no more threads there are fewer. One thread at a
+  // time, and not beside stop().
+  void want(unsigned threads) noexcept;
+
+  // Called by a thread of the crew between two pieces of work: parks while the thread is not wanted. False when
+  // stopped.
+  [[nodiscard]] bool may_work(unsigned thread);
+
+  // Ends parked threads and joins all: the caller has already seen to it that working ones find no work. May be called
+  // again, by the same thread.
+  void stop();
+
+  [[nodiscard]] unsigned wanted() const noexcept { return wanted_.load(std::memory_order_relaxed); }
+  [[nodiscard]] unsigned most() const noexcept { return static_cast<unsigned>(statuses_.size()); }
+  // One per thread that there may be; any thread may read them while the crew exists.
+  [[nodiscard]] std::span<const WorkerStatus> statuses() const noexcept { return statuses_; }
+  // Processor time that the threads have used; none once they are stopped. The thread that calls want().
+  [[nodiscard]] std::chrono::nanoseconds cpu_time() noexcept;
+
+ private:
+  void start_one();
+
+  Body body_;
+  std::vector<WorkerStatus> statuses_;
+  std::vector<std::thread> threads_;
+  WaitPoint gate_;
+  std::atomic<unsigned> wanted_;
+  std::atomic<bool> stopped_{false};
+};
+
+}  // namespace forebay

@@ -1,0 +1,146 @@
+#include "jpeg_memory.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+
+#include <jerror.h>
+
+namespace forebay {
+namespace {
+
+// A cache line, and no less than any vector that libjpeg-turbo loads; it also pads rows to 64 bytes.
+constexpr std::size_t kAlignment = 64;
+constexpr std::size_t kSmallestBlock = std::size_t{64} << 10;
+
+constexpr std::size_t aligned(std::size_t bytes) noexcept { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+
+// ERREXIT is a macro that reads like a statement; this does not return.
+void out_of_memory(j_common_ptr info) noexcept { ERREXIT1(info, JERR_OUT_OF_MEMORY, 0); }
+
+}  // namespace
+
+struct alignas(kAlignment) JpegMemory::Block {
+  Block* older;
+  std::size_t bytes;
+
+  [[nodiscard]] std::byte* begin() noexcept { return reinterpret_cast<std::byte*>(this + 1); }
+};
+
+struct JpegMemory::Blocks {
+  JBLOCKARRAY rows;
+  JDIMENSION count;
+  JDIMENSION defined;  // rows below this one were zeroed or written
+  std::size_t row_bytes;
+  bool zeroed;
+};
+
+JpegMemory::JpegMemory() noexcept : jpeg_memory_mgr{} {
+  alloc_small = alloc_large = [](j_common_ptr info, int, std::size_t bytes) { return of(info).take(info, bytes); };
+  alloc_sarray = [](j_common_ptr info, int, JDIMENSION samples, JDIMENSION rows) {
+    return take_rows<JSAMPROW>(info, samples * sizeof(JSAMPLE), rows);
+  };
+  alloc_barray = [](j_common_ptr info, int, JDIMENSION blocks, JDIMENSION rows) {
+    return take_rows<JBLOCKROW>(info, blocks * sizeof(JBLOCK), rows);
+  };
+  request_virt_barray = [](j_common_ptr info, int, boolean zeroed, JDIMENSION blocks, JDIMENSION rows, JDIMENSION) {
+    auto* array = static_cast<Blocks*>(of(info).take(info, sizeof(Blocks)));
+    *array = {.rows = take_rows<JBLOCKROW>(info, blocks * sizeof(JBLOCK), rows),
+              .count = rows,
+              .defined = 0,
+              .row_bytes = aligned(blocks * sizeof(JBLOCK)),
+              .zeroed = zeroed != FALSE};
+    return reinterpret_cast<jvirt_barray_ptr>(array);
+  };
+  access_virt_barray = [](j_common_ptr info, jvirt_barray_ptr pointer, JDIMENSION first, JDIMENSION rows, boolean) {
+    auto& array = *reinterpret_cast<Blocks*>(pointer);
+    const JDIMENSION end = first + rows;
+    if (end > array.count) ERREXIT(info, JERR_BAD_VIRTUAL_ACCESS);
+    if (end > array.defined) {
+      if (array.zeroed) std::memset(array.rows[array.defined], 0, (end - array.defined) * array.row_bytes);
+      array.defined = end;
+    }
+    return array.rows + first;
+  };
+  realize_virt_arrays = [](j_common_ptr) {};
+  // Only quantizing to a palette asks for these.
+  request_virt_sarray = [](j_common_ptr info, int, boolean, JDIMENSION, JDIMENSION, JDIMENSION) -> jvirt_sarray_ptr {
+    ERREXIT(info, JERR_NOTIMPL);
+    return nullptr;
+  };
+  access_virt_sarray = [](j_common_ptr info, jvirt_sarray_ptr, JDIMENSION, JDIMENSION, boolean) -> JSAMPARRAY {
+    ERREXIT(info, JERR_NOTIMPL);
+    return nullptr;
+  };
+  free_pool = [](j_common_ptr, int) {};  // all goes at once, below
+  self_destruct = [](j_common_ptr info) {
+    JpegMemory& memory = of(info);
+    info->mem = memory.own_;
+    info->mem->self_destruct(info);
+    memory.rewind();
+  };
+}
+
+void JpegMemory::serve(jpeg_decompress_struct& info) noexcept {
+  own_ = info.mem;
+  max_memory_to_use = own_->max_memory_to_use;
+  max_alloc_chunk = own_->max_alloc_chunk;
+  info.mem = this;
+}
+
+std::size_t JpegMemory::held() const noexcept {
+  std::size_t bytes = 0;
+  for (const Block* block = newest_; block != nullptr; block = block->older) bytes += block->bytes;
+  return bytes;
+}
+
+void* JpegMemory::take(j_common_ptr info, std::size_t bytes) noexcept {
+  bytes = aligned(bytes);
+  const auto limit = static_cast<std::size_t>(max_memory_to_use);
+  if (limit != 0 && (bytes > limit || taken_ > limit - bytes)) out_of_memory(info);
+  if ((newest_ == nullptr || newest_->bytes - used_ < bytes) && !add_block(bytes)) out_of_memory(info);
+  std::byte* const begin = newest_->begin() + used_;
+  used_ += bytes;
+  taken_ += bytes;
+  return begin;
+}
+
+bool JpegMemory::add_block(std::size_t bytes) noexcept {
+  // Twice what there is, so that an image needs few blocks, or all that the last one took, so that the next needs one.
+  const auto size = aligned(std::max({bytes, std::min(held(), kKeptBytes), wanted_, kSmallestBlock}));
+  auto* block = static_cast<Block*>(std::aligned_alloc(kAlignment, sizeof(Block) + size));
+  if (block == nullptr) return false;
+  block->older = newest_;
+  block->bytes = size;
+  newest_ = block;
+  used_ = 0;
+  return true;
+}
+
+void JpegMemory::rewind() noexcept {
+  const bool several = newest_ != nullptr && newest_->older != nullptr;
+  unneeded_ = taken_ > kKeptBytes || held() <= kKeptBytes ? 0 : unneeded_ + 1;
+  wanted_ = several ? taken_ : 0;
+  if (several || unneeded_ >= kPatience) free_blocks();
+  used_ = taken_ = 0;
+}
+
+void JpegMemory::free_blocks() noexcept {
+  while (newest_ != nullptr) {
+    Block* const older = newest_->older;
+    std::free(newest_);
+    newest_ = older;
+  }
+  unneeded_ = 0;
+}
+
+template <typename Row>
+Row* JpegMemory::take_rows(j_common_ptr info, std::size_t row_bytes, JDIMENSION rows) noexcept {
+  row_bytes = aligned(row_bytes);
+  auto* const all = static_cast<Row*>(of(info).take(info, rows * sizeof(Row)));
+  auto* row = static_cast<std::byte*>(of(info).take(info, rows * row_bytes));
+  for (JDIMENSION i = 0; i < rows; ++i, row += row_bytes) all[i] = reinterpret_cast<Row>(row);
+  return all;
+}
+
+}  // namespace forebay

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include <forebay/dataset.hpp>
+#include <forebay/detail/pipeline.hpp>
+#include <forebay/options.hpp>
+
+#include "assemble/transform.hpp"
+#include "decode/jpeg_decoder.hpp"
+
+namespace forebay {
+
+// From encoded bytes to a sample's place in a batch: header, view, pixels of the view, transform. What the pipeline
+// does with each sample and nothing besides, so that a loop around it is the limit of what any pipeline can reach.
+// Immutable: any thread may call at the same time, each with a Bench of its own.
+class SampleMaker {
+ public:
+  // A thread's tools, so that making a sample allocates nothing.
+  struct Bench {
+    JpegDecoder decoder;
+    Image image;
+    Transform::Scratch scratch;
+  };
+
+  // `eval` turns random views into central ones. Throws ConfigError for options that cannot be honoured.
+  SampleMaker(const TransformOptions& options, std::uint64_t seed, bool eval);
+
+  // Bytes of one sample in a batch.
+  [[nodiscard]] std::size_t sample_bytes() const noexcept { return transform_.sample_bytes(); }
+
+  // Makes the sample at `position` of `epoch`. Throws SampleError when its bytes or its box are bad.
+  // REQUIRES: out.size() == sample_bytes().
+  void make(std::span<const std::byte> bytes, const Sample& sample, std::uint64_t epoch, std::uint64_t position,
+            std::span<std::byte> out, Bench& bench) const;
+
+  // One of several samples of the same bytes.
+  struct Member {
+    Sample sample;
+    std::uint64_t epoch = 0;
+    std::uint64_t position = 0;
+    std::span<std::byte> out;
+  };
+  // Makes them all with one decode, the same bytes as by make(). False, with nothing promised of any `out`, when that
+  // cannot be done because one of them is bad; then make() tells which, and makes the others.
+  [[nodiscard]] bool make_together(std::span<const std::byte> bytes, std::span<const Member> members,
+                                   Bench& bench) const;
+
+ private:
+  [[nodiscard]] std::int32_t shrink_of(const Transform::View& view) const noexcept;
+
+  Transform transform_;
+  JpegOptions jpeg_;
+  Decode decode_;
+};
+
+}  // namespace forebay

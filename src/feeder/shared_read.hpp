@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include <forebay/dataset.hpp>
+#include <forebay/detail/pipeline.hpp>
+#include <forebay/order.hpp>
+
+namespace forebay {
+
+// Samples of one read at most: their decoder takes them one after the other, while others wait for work.
+inline constexpr std::uint32_t kMostOfOneRead = 16;
+
+// Asks for one sample more: together with the last request when both have the same bytes. REQUIRES: requests are added
+// in the order of their positions and places, all of one batch.
+inline void add_request(std::vector<ReadRequest>& requests, const ReadRequest& request, const Dataset& dataset) {
+  if (!requests.empty()) {
+    ReadRequest& last = requests.back();
+    if (last.count < kMostOfOneRead && dataset.source(last.sample) == dataset.source(request.sample)) {
+      ++last.count;
+      return;
+    }
+  }
+  requests.push_back(request);
+}
+
+// The request for the i-th of its samples alone. REQUIRES: i < request.count. Any thread.
+[[nodiscard]] inline ReadRequest member_of(const ReadRequest& request, std::uint32_t i, const Order& order) noexcept {
+  ReadRequest member = request;
+  member.count = 1;
+  if (i == 0) return member;
+  member.order += i;
+  member.position += i;
+  member.index += i;
+  member.sample = order.sample(member.epoch, member.position);
+  return member;
+}
+
+}  // namespace forebay

@@ -1,0 +1,168 @@
+#include "tuner.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <utility>
+
+namespace forebay {
+namespace {
+
+// Shares of a window from which something is the case.
+constexpr double kStarving = 0.03;
+constexpr double kFed = 0.05;
+constexpr double kBusyReaders = 0.75;
+constexpr double kFull = 0.5;            // the ring: production is not what limits the run
+constexpr double kFlatOut = 0.1;         // the ring is full for less than this: production does what it can
+constexpr double kCrowded = 0.9;         // processor time per time at work, below which decoders wait for cores
+constexpr double kTrainerAtWork = 0.25;  // cores
+constexpr double kFreeCore = 0.5;        // cores
+
+constexpr double kReadersInReserve = 1.25;  // beyond what Little's law asks for: reads do not all take the mean
+// What an increase must bring to stay: this part of what it could, but never more than a gain that is worth having.
+constexpr double kPartOfGain = 0.3;
+constexpr double kGoodGain = 0.05;
+constexpr unsigned kTrialWindows = 3;  // the first of them does not count: work of before ends in it
+constexpr unsigned kIdleWindows = 5;
+constexpr double kFirstPause_s = 10;
+constexpr double kLongestPause_s = 320;
+
+template <typename... Values>
+std::string text(const char* format, Values... values) {
+  std::array<char, 160> buffer{};
+  std::snprintf(buffer.data(), buffer.size(), format, values...);
+  return buffer.data();
+}
+
+double rate(const WorkerWindow& window) {
+  return static_cast<double>(window.decoded) / std::max(window.seconds - window.blocked_s, 1e-3);
+}
+
+double starved_share(const WorkerWindow& window) {
+  return window.starved_s / std::max(window.starved_s + window.decoding_s, 1e-9);
+}
+
+double seconds_per_read(const WorkerWindow& window) {
+  return window.reading_s / static_cast<double>(std::max<std::uint64_t>(window.reads, 1));
+}
+
+double seconds_per_decode(const WorkerWindow& window) {
+  return window.decoding_s / static_cast<double>(std::max<std::uint64_t>(window.decoded, 1));
+}
+
+}  // namespace
+
+Tuner::Tuner(const WorkerPlan& plan) : plan_(plan), counts_(plan.first), reason_("as they began") {}
+
+bool Tuner::look(const WorkerWindow& window) {
+  now_s_ += window.seconds;
+  ++settled_;
+  // Of one window the rate varies.
+  rate_ = settled_ == 1 ? rate(window) : rate_ + (rate(window) - rate_) / 3;
+  if (trial_) return judge(window);
+  if (window.reads == 0 || window.decoded == 0) return false;
+  if (make_way(window)) return true;
+  if (window.blocked_s > kFull * window.seconds) return false;
+  if (grow_readers(window) || grow_decoders(window)) return true;
+  return shrink_readers(window);
+}
+
+// Undoes an increase that brought too little. Success is a higher rate or, because rates are noisy, decoders that
+// starve much less than before.
+bool Tuner::judge(const WorkerWindow& window) {
+  Trial& trial = *trial_;
+  if (window.blocked_s > kFull * window.seconds) {  // the ring filled: there is enough
+    trial_.reset();
+    return false;
+  }
+  if (++trial.windows == 1) return false;
+  trial.rate_sum += rate(window);
+  trial.starved_sum += starved_share(window);
+  if (trial.windows < kTrialWindows) return false;
+
+  const double counted = kTrialWindows - 1;
+  const double gain = trial.rate_sum / counted / std::max(trial.rate, 1e-9);
+  const double starved = trial.starved_sum / counted;
+  const bool relieved = trial.starved > kStarving && starved < 0.5 * trial.starved;
+  // More decoders than there are bytes for: now the readers are to be tried.
+  const bool passed_on = trial.pause == &decoders_pause_ && starved > kStarving && gain > 0.97;
+  Pause& pause = *trial.pause;
+  const WorkerCounts before = trial.before;
+  trial_.reset();
+  if (gain >= trial.wanted_gain || relieved || passed_on) {
+    pause.length_s = 0;
+    return false;
+  }
+  pause.length_s = std::clamp(2 * pause.length_s, kFirstPause_s, kLongestPause_s);
+  pause.until_s = now_s_ + pause.length_s;
+  return change(before, text("%u readers with %u %s brought %.0f %% of the rate before", counts_.io, counts_.decode,
+                             counts_.decode == 1 ? "decoder" : "decoders", 100 * gain));
+}
+
+void Tuner::try_out(const WorkerWindow& window, WorkerCounts counts, Pause& pause, double wanted_gain,
+                    std::string reason) {
+  trial_ = Trial{
+      .before = counts_, .pause = &pause, .rate = rate_, .starved = starved_share(window), .wanted_gain = wanted_gain};
+  change(counts, std::move(reason));
+}
+
+bool Tuner::change(WorkerCounts counts, std::string reason) {
+  if (counts == counts_) return false;
+  counts_ = counts;
+  reason_ = std::move(reason);
+  settled_ = 0;
+  idle_windows_ = 0;
+  return true;
+}
+
+bool Tuner::grow_readers(const WorkerWindow& window) {
+  const double starved = starved_share(window);
+  if (starved < kStarving || counts_.io >= plan_.most.io || now_s_ < readers_pause_.until_s) return false;
+  if (window.reading_s < kBusyReaders * counts_.io * window.seconds) return false;
+  const double takes = counts_.decode / seconds_per_decode(window);
+  const double needed = std::min(std::ceil(kReadersInReserve * takes * seconds_per_read(window)), 1e6);
+  const unsigned readers =
+      std::min(std::clamp(static_cast<unsigned>(needed), counts_.io + 1, 2 * counts_.io), plan_.most.io);
+  const double possible = std::min(static_cast<double>(readers) / counts_.io, 1 / (1 - std::min(starved, 0.99)));
+  try_out(window, {readers, counts_.decode}, readers_pause_, 1 + std::min(kPartOfGain * (possible - 1), kGoodGain),
+          text("decoders waited for bytes %.0f %% of the time, a read takes %.2g ms", 100 * starved,
+               1e3 * seconds_per_read(window)));
+  return true;
+}
+
+bool Tuner::grow_decoders(const WorkerWindow& window) {
+  if (counts_.decode >= plan_.most.decode || now_s_ < decoders_pause_.until_s) return false;
+  if (starved_share(window) > kFed || window.blocked_s > kFlatOut * window.seconds) return false;
+  const double used = (window.decoder_cpu_s + window.trainer_cpu_s) / window.seconds;
+  if (plan_.cores - used < kFreeCore) return false;
+  // Of many decoders one more brings less than rates vary; it stays unless it does harm.
+  const double wanted_gain = 1 + std::min(kPartOfGain / counts_.decode, kGoodGain) - 0.02;
+  try_out(window, {counts_.io, counts_.decode + 1}, decoders_pause_, wanted_gain,
+          text("decoding was the limit and %.1f of %u cores were idle", plan_.cores - used, plan_.cores));
+  return true;
+}
+
+bool Tuner::make_way(const WorkerWindow& window) {
+  if (counts_.decode <= plan_.first.decode) return false;
+  if (window.trainer_cpu_s < kTrainerAtWork * window.seconds) return false;
+  if (window.decoder_cpu_s >= kCrowded * window.decoding_s) return false;
+  decoders_pause_.length_s = std::clamp(2 * decoders_pause_.length_s, kFirstPause_s, kLongestPause_s);
+  decoders_pause_.until_s = now_s_ + decoders_pause_.length_s;
+  return change({counts_.io, counts_.decode - 1},
+                text("the trainer computes (%.1f cores) and decoders got %.0f %% of a core each",
+                     window.trainer_cpu_s / window.seconds, 100 * window.decoder_cpu_s / window.decoding_s));
+}
+
+bool Tuner::shrink_readers(const WorkerWindow& window) {
+  const double in_flight = window.reading_s / window.seconds;
+  const auto needed = static_cast<unsigned>(std::ceil(1.5 * in_flight)) + 1;
+  const bool far_fewer = starved_share(window) < kFed && window.blocked_s < kFlatOut * window.seconds &&
+                         counts_.io > 2 * needed && plan_.first.io != plan_.most.io;
+  idle_windows_ = far_fewer ? idle_windows_ + 1 : 0;
+  if (idle_windows_ < kIdleWindows) return false;
+  return change({needed, counts_.decode},
+                text("decoding is the limit, and %.1f reads were in flight at a time", in_flight));
+}
+
+}  // namespace forebay

@@ -1,0 +1,86 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "worker_plan.hpp"
+
+namespace forebay {
+
+// What the workers did in a stretch of time, up to now.
+struct WorkerWindow {
+  double seconds = 0;  // its length
+  std::uint64_t reads = 0;
+  std::uint64_t decoded = 0;
+  double reading_s = 0;      // readers in the store, summed over threads
+  double decoding_s = 0;     // decoders at work, summed over threads
+  double starved_s = 0;      // decoders that waited for bytes, summed over threads
+  double decoder_cpu_s = 0;  // processor time of the decoders
+  double trainer_cpu_s = 0;  // processor time of the process beside readers and decoders
+  double blocked_s = 0;      // the ring was full
+};
+
+// Decides how many readers and decoders are wanted, out of what they did. No threads, no clocks.
+//
+//  - Decoders starve while readers are in the store all the time: more readers, as many as Little's law asks for at the
+//    rate that the decoders could take (reads in flight = rate * time of one read), at most twice as many at a time.
+//  - Decoders never starve and cores of this rank are idle, the trainer's included: one more decoder.
+//  - The trainer computes and decoders have to wait for cores: back towards the number they began with.
+//  - Far fewer reads are in flight than there are readers, although the decoders are busy: fewer readers.
+//  - While the ring is full there is nothing to gain, and nothing is changed.
+//
+// Each increase is a trial: unless it brings a good part of what it should, it is undone and not tried again for a
+// while, twice as long each time. A store that is limited by its bandwidth is not asked by ever more readers.
+class Tuner {
+ public:
+  explicit Tuner(const WorkerPlan& plan);
+
+  // Takes in a window, during all of which counts() were wanted. Returns true when they are others now. The window
+  // should hold a few reads of each reader, and last a tenth of a second or more.
+  bool look(const WorkerWindow& window);
+
+  [[nodiscard]] WorkerCounts counts() const noexcept { return counts_; }
+  // Why they are what they are: what was seen when they were changed last.
+  [[nodiscard]] const std::string& reason() const noexcept { return reason_; }
+  // Windows since the counts changed; a trial that is not over counts as none.
+  [[nodiscard]] unsigned settled_for() const noexcept { return trial_ ? 0 : settled_; }
+
+ private:
+  // Before an increase is tried again after it brought nothing.
+  struct Pause {
+    double until_s = 0;
+    double length_s = 0;
+  };
+  struct Trial {
+    WorkerCounts before;
+    Pause* pause = nullptr;  // of the side that was increased
+    double rate = 0;         // before
+    double starved = 0;      // share, before
+    double wanted_gain = 0;  // of the rate, for success
+    unsigned windows = 0;    // since
+    double rate_sum = 0;     // of the windows that count
+    double starved_sum = 0;
+  };
+
+  bool judge(const WorkerWindow& window);
+  bool grow_readers(const WorkerWindow& window);
+  bool grow_decoders(const WorkerWindow& window);
+  bool make_way(const WorkerWindow& window);
+  bool shrink_readers(const WorkerWindow& window);
+  void try_out(const WorkerWindow& window, WorkerCounts counts, Pause& pause, double wanted_gain, std::string reason);
+  bool change(WorkerCounts counts, std::string reason);
+
+  WorkerPlan plan_;
+  WorkerCounts counts_;
+  std::string reason_;
+  std::optional<Trial> trial_;
+  Pause readers_pause_;
+  Pause decoders_pause_;
+  double now_s_ = 0;
+  double rate_ = 0;  // samples per second under these counts, the last windows weigh most
+  unsigned settled_ = 0;
+  unsigned idle_windows_ = 0;  // in a row, with far fewer reads than readers
+};
+
+}  // namespace forebay

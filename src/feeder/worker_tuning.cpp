@@ -1,0 +1,101 @@
+#include "worker_tuning.hpp"
+
+#include <algorithm>
+#include <ctime>
+#include <string>
+#include <utility>
+
+namespace forebay {
+namespace {
+
+using Activity = WorkerStatus::Activity;
+using std::chrono::nanoseconds;
+
+constexpr auto kShortWindow = std::chrono::milliseconds(200);
+constexpr auto kLongWindow = std::chrono::seconds(1);
+// Windows without a change, after which people are told.
+constexpr unsigned kSettled = 10;
+
+nanoseconds process_cpu_time() noexcept {
+  timespec time{};
+  if (clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time) != 0) return nanoseconds(0);
+  return std::chrono::seconds(time.tv_sec) + nanoseconds(time.tv_nsec);
+}
+
+// Readings of several threads are not of one moment: a difference may come out a little below zero.
+double seconds(nanoseconds begin, nanoseconds end) noexcept {
+  return std::max(0.0, std::chrono::duration<double>(end - begin).count());
+}
+
+nanoseconds spent(const ActivityTimes& times, Activity activity) noexcept {
+  return times[static_cast<std::size_t>(activity)];
+}
+
+}  // namespace
+
+WorkerTuning::WorkerTuning(TuningLinks links, const WorkerPlan& plan)
+    : links_(std::move(links)), tuner_(plan), told_(plan.first) {
+  if (plan.tunes()) thread_ = std::thread([this] { run(); });
+}
+
+void WorkerTuning::stop() {
+  stopped_.store(true, std::memory_order_relaxed);
+  wake_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+void WorkerTuning::run() {
+  Reading begin = read();
+  const auto stopped = [this] { return stopped_.load(std::memory_order_relaxed); };
+  while (!wake_.wait_until(WaitPoint::Clock::now() + kShortWindow, stopped)) {
+    const Reading end = read();
+    // A slow store wants a longer look.
+    const bool few_reads = end.reads - begin.reads < 2 * tuner_.counts().io;
+    if (few_reads && end.time - begin.time < kLongWindow) continue;
+    if (tuner_.look(between(begin, end))) {
+      links_.readers.want(tuner_.counts().io);
+      links_.decoders.want(tuner_.counts().decode);
+    }
+    tell_if_settled();
+    begin = end;
+  }
+}
+
+WorkerTuning::Reading WorkerTuning::read() const {
+  return {.time = WaitPoint::Clock::now(),
+          .reads = links_.totals.reads.load(std::memory_order_relaxed),
+          .decoded = links_.totals.samples.load(std::memory_order_relaxed),
+          .readers = times_spent(links_.readers.statuses()),
+          .decoders = times_spent(links_.decoders.statuses()),
+          .reader_cpu = links_.readers.cpu_time(),
+          .decoder_cpu = links_.decoders.cpu_time(),
+          .process_cpu = process_cpu_time(),
+          .blocked = links_.blocked()};
+}
+
+WorkerWindow WorkerTuning::between(const Reading& begin, const Reading& end) {
+  const double reader_cpu_s = seconds(begin.reader_cpu, end.reader_cpu);
+  const double decoder_cpu_s = seconds(begin.decoder_cpu, end.decoder_cpu);
+  const double process_cpu_s = seconds(begin.process_cpu, end.process_cpu);
+  const auto in = [](const ActivityTimes& from, const ActivityTimes& to, Activity activity) {
+    return seconds(spent(from, activity), spent(to, activity));
+  };
+  return {.seconds = std::chrono::duration<double>(end.time - begin.time).count(),
+          .reads = end.reads - begin.reads,
+          .decoded = end.decoded - begin.decoded,
+          .reading_s = in(begin.readers, end.readers, Activity::reading),
+          .decoding_s = in(begin.decoders, end.decoders, Activity::decoding),
+          .starved_s = in(begin.decoders, end.decoders, Activity::idle),
+          .decoder_cpu_s = decoder_cpu_s,
+          .trainer_cpu_s = std::max(0.0, process_cpu_s - decoder_cpu_s - reader_cpu_s),
+          .blocked_s = seconds(begin.blocked, end.blocked)};
+}
+
+void WorkerTuning::tell_if_settled() {
+  const WorkerCounts counts = tuner_.counts();
+  if (tuner_.settled_for() != kSettled || counts == told_) return;
+  told_ = counts;
+  links_.tell("workers: " + describe(counts) + " now (" + tuner_.reason() + ")");
+}
+
+}  // namespace forebay

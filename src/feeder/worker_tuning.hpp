@@ -1,0 +1,65 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <string_view>
+#include <thread>
+
+#include <forebay/detail/crew.hpp>
+#include <forebay/detail/pipeline.hpp>
+#include <forebay/wait.hpp>
+
+#include "tuner.hpp"
+
+namespace forebay {
+
+// What the tuning looks at and steers; all of it must outlive it.
+struct TuningLinks {
+  Crew& readers;
+  Crew& decoders;
+  const WorkerTotals& totals;
+  std::function<std::chrono::nanoseconds()> blocked;  // time for which the ring was full, so far
+  std::function<void(std::string_view)> tell;         // a line for people, when the numbers have settled
+};
+
+// A thread that looks at the workers a few times a second and has a Tuner decide how many are wanted.
+class WorkerTuning {
+ public:
+  // Starts the thread, if there is anything to tune.
+  WorkerTuning(TuningLinks links, const WorkerPlan& plan);
+  ~WorkerTuning() { stop(); }
+  WorkerTuning(const WorkerTuning&) = delete;
+  WorkerTuning& operator=(const WorkerTuning&) = delete;
+
+  // Joins the thread: the numbers stay as they are. To be called before the crews are stopped; may be called again.
+  void stop();
+
+ private:
+  // Everything that only grows, at one moment.
+  struct Reading {
+    WaitPoint::Clock::time_point time;
+    std::uint64_t reads = 0;
+    std::uint64_t decoded = 0;
+    ActivityTimes readers{};
+    ActivityTimes decoders{};
+    std::chrono::nanoseconds reader_cpu{0};
+    std::chrono::nanoseconds decoder_cpu{0};
+    std::chrono::nanoseconds process_cpu{0};
+    std::chrono::nanoseconds blocked{0};
+  };
+
+  void run();
+  [[nodiscard]] Reading read() const;
+  [[nodiscard]] static WorkerWindow between(const Reading& begin, const Reading& end);
+  void tell_if_settled();
+
+  TuningLinks links_;
+  Tuner tuner_;
+  WorkerCounts told_;
+  WaitPoint wake_;
+  std::atomic<bool> stopped_{false};
+  std::thread thread_;
+};
+
+}  // namespace forebay

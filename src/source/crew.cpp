@@ -1,0 +1,80 @@
+#include <pthread.h>
+
+#include <algorithm>
+#include <chrono>
+#include <ctime>
+#include <system_error>
+#include <utility>
+
+#include <forebay/detail/crew.hpp>
+
+namespace forebay {
+
+using Activity = WorkerStatus::Activity;
+
+Crew::Crew(Body body, unsigned wanted, unsigned most) : body_(std::move(body)), statuses_(most), wanted_(wanted) {
+  threads_.reserve(most);
+  try {
+    while (threads_.size() < wanted) start_one();
+  } catch (...) {
+    stop();
+    throw;
+  }
+}
+
+void Crew::start_one() {
+  const auto thread = static_cast<unsigned>(threads_.size());
+  threads_.emplace_back([this, thread] {
+    WorkerStatus& status = statuses_[thread];
+    status.set(Activity::idle);
+    body_(thread, status);
+    status.set(Activity::stopped);
+  });
+}
+
+void Crew::want(unsigned threads) noexcept {
+  threads = std::clamp(threads, 1U, most());
+  try {
+    while (threads_.size() < threads) start_one();
+  } catch (const std::system_error&) {
+    threads = static_cast<unsigned>(threads_.size());
+  }
+  wanted_.store(threads, std::memory_order_relaxed);
+  gate_.notify_all();
+}
+
+bool Crew::may_work(unsigned thread) {
+  const auto wanted = [&] { return thread < wanted_.load(std::memory_order_relaxed); };
+  const auto stopped = [&] { return stopped_.load(std::memory_order_relaxed); };
+  if (!wanted()) {
+    WorkerStatus& status = statuses_[thread];
+    status.set(Activity::parked);
+    gate_.wait([&] { return wanted() || stopped(); });
+    status.set(Activity::idle);
+  }
+  return !stopped();
+}
+
+void Crew::stop() {
+  stopped_.store(true, std::memory_order_relaxed);
+  gate_.notify_all();
+  for (std::thread& thread : threads_) {
+    if (thread.joinable()) thread.join();
+  }
+}
+
+std::chrono::nanoseconds Crew::cpu_time() noexcept {
+  std::chrono::nanoseconds total{0};
+  for (std::thread& thread : threads_) {
+    clockid_t clock{};
+    timespec time{};
+    if (!thread.joinable() || pthread_getcpuclockid(thread.native_handle(), &clock) != 0 ||
+        clock_gettime(clock, &time) != 0) {
+      continue;
+    }
+    total += std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
+  }
+  return total;
+}
+
+}  // namespace forebay

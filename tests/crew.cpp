@@ -1,0 +1,114 @@
+#include <doctest/doctest.h>
+
+#include <array>
+#include <atomic>
+#include <forebay/detail/crew.hpp>
+#include <forebay/wait.hpp>
+
+#include "eventually.hpp"
+
+namespace {
+
+using namespace forebay;
+using Activity = WorkerStatus::Activity;
+using testing::eventually;
+using testing::limit;
+
+// A crew whose threads work, a piece after the other, for as long as there is work.
+struct Works {
+  static constexpr unsigned kMost = 6;
+
+  explicit Works(unsigned wanted)
+      : crew(
+            [this](unsigned thread, WorkerStatus& status) {
+              while (crew.may_work(thread) && work) {
+                status.set(Activity::decoding, thread);
+                ++pieces.at(thread);
+                status.set(Activity::idle);
+              }
+            },
+            wanted, kMost) {}
+  ~Works() { work = false; }
+  Works(const Works&) = delete;
+  Works& operator=(const Works&) = delete;
+
+  [[nodiscard]] unsigned parked() const {
+    unsigned count = 0;
+    for (const WorkerStatus& status : crew.statuses()) count += status.activity == Activity::parked ? 1 : 0;
+    return count;
+  }
+  [[nodiscard]] bool works(unsigned thread) {
+    const int before = pieces.at(thread);
+    return eventually([&] { return pieces.at(thread) > before + 10; });
+  }
+
+  std::atomic<bool> work{true};
+  std::array<std::atomic<int>, kMost> pieces{};
+  Crew crew;
+};
+
+}  // namespace
+
+TEST_CASE("as many threads work as are wanted, and the others are parked") {
+  Works works(2);
+  CHECK(works.crew.wanted() == 2);
+  CHECK(works.crew.most() == 6);
+  CHECK(works.works(0));
+  CHECK(works.works(1));
+  CHECK(works.crew.statuses()[2].activity == Activity::stopped);  // not started before it is wanted
+
+  works.crew.want(5);
+  for (unsigned thread = 0; thread < 5; ++thread) CHECK(works.works(thread));
+  works.crew.want(1);
+  REQUIRE(eventually([&] { return works.parked() == 4; }));
+  const int before = works.pieces[3];
+  CHECK(works.works(0));
+  CHECK(works.pieces[3] == before);
+  works.crew.want(3);
+  CHECK(works.works(2));
+  CHECK(works.parked() == 2);
+  works.crew.want(0);
+  CHECK(works.crew.wanted() == 1);
+  works.crew.want(100);
+  CHECK(works.crew.wanted() == 6);
+  for (unsigned thread = 0; thread < 6; ++thread) CHECK(works.works(thread));
+}
+
+TEST_CASE("a crew stops whatever its threads do") {
+  Works works(6);
+  CHECK(works.works(5));
+  SUBCASE("at work") {}
+  SUBCASE("parked") {
+    works.crew.want(1);
+    REQUIRE(eventually([&] { return works.parked() == 5; }));
+  }
+  works.work = false;
+  works.crew.stop();
+  works.crew.stop();
+  for (const WorkerStatus& status : works.crew.statuses()) CHECK(status.activity == Activity::stopped);
+}
+
+TEST_CASE("times add up to those of the threads' lives, by activity") {
+  using std::chrono::nanoseconds;
+  const auto begin = std::chrono::steady_clock::now();
+  nanoseconds lived{0};
+  {
+    Works works(3);
+    CHECK(works.works(2));
+    works.crew.want(1);
+    REQUIRE(eventually([&] { return works.parked() == 2; }));
+    CHECK(works.works(0));
+    CHECK(works.crew.cpu_time() > nanoseconds(0));
+    works.work = false;
+    works.crew.stop();
+    CHECK(works.crew.cpu_time() == nanoseconds(0));
+    const ActivityTimes times = times_spent(works.crew.statuses());
+    const auto spent = [&](Activity activity) { return times[static_cast<std::size_t>(activity)]; };
+    CHECK(spent(Activity::decoding) > nanoseconds(0));
+    CHECK(spent(Activity::parked) > nanoseconds(0));
+    CHECK(spent(Activity::reading) == nanoseconds(0));
+    lived = spent(Activity::decoding) + spent(Activity::parked) + spent(Activity::idle);
+  }
+  CHECK(lived > nanoseconds(0));
+  CHECK(lived <= 3 * (std::chrono::steady_clock::now() - begin));
+}

@@ -1,0 +1,164 @@
+#include <doctest/doctest.h>
+
+#include "jpeg_support.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <forebay/feeder.hpp>
+
+#include "memory_dataset.hpp"
+
+// transform.decode, from files to batches.
+namespace forebay {
+namespace {
+
+using testing::exif_segment;
+using testing::make_jpeg;
+using testing::memory_options;
+using testing::MemoryDataset;
+using testing::Recipe;
+
+// A MemoryDataset whose samples are JPEG files.
+class JpegDataset final : public Dataset {
+ public:
+  JpegDataset(std::vector<std::vector<std::byte>> files, std::optional<Box> box)
+      : files_(std::move(files)), box_(box) {}
+
+  [[nodiscard]] std::string_view format() const noexcept override { return "memory"; }
+  [[nodiscard]] std::uint64_t size() const noexcept override { return files_.size(); }
+  [[nodiscard]] const std::vector<std::string>& classes() const noexcept override { return base_.classes(); }
+  [[nodiscard]] Sample sample(std::uint64_t /*id*/) const override {
+    Sample sample;
+    sample.label = 0;
+    sample.box = box_;
+    return sample;
+  }
+  [[nodiscard]] std::string name(std::uint64_t id) const override { return base_.name(id); }
+  void read(std::uint64_t id, ReadTarget& target) const override {
+    std::ranges::copy(files_[id], target.reserve(files_[id].size()).begin());
+  }
+  [[nodiscard]] const std::vector<Skipped>& skipped() const noexcept override { return base_.skipped(); }
+  [[nodiscard]] IndexCounts counts() const noexcept override { return {.images = files_.size()}; }
+  [[nodiscard]] std::vector<std::byte> serialize() const override { return base_.serialize(); }
+
+ private:
+  MemoryDataset base_{1};
+  std::vector<std::vector<std::byte>> files_;
+  std::optional<Box> box_;
+};
+
+std::vector<std::vector<std::byte>> files() {
+  std::vector<std::vector<std::byte>> all;
+  for (int i = 0; i < 48; ++i) {
+    Recipe recipe;
+    recipe.width = 100 + 7 * i;
+    recipe.height = 420 - 5 * i;
+    recipe.subsampled = i % 3 != 0;
+    recipe.progressive = i % 4 == 0;
+    recipe.app1 = exif_segment(1 + i % 8);
+    all.push_back(make_jpeg(recipe));
+  }
+  return all;
+}
+
+Options options_of(Crop crop, Decode decode) {
+  Options options = memory_options(8);
+  options.run.epochs = 2;
+  options.transform.crop = crop;
+  options.transform.size = {32, 40};
+  options.transform.mirror = 0.5;
+  options.transform.decode = decode;
+  return options;
+}
+
+// The bytes of every batch, by epoch and number.
+using Batches = std::map<std::pair<std::uint64_t, std::uint64_t>, std::vector<std::byte>>;
+
+Batches run(const Options& options, const std::shared_ptr<const Dataset>& dataset, std::uint64_t* bad = nullptr) {
+  Feeder feeder(options, Parts{.dataset = dataset});
+  Batches batches;
+  while (auto batch = feeder.next()) {
+    const auto* bytes = batch->images().as<std::byte>();
+    batches[{batch->epoch(), batch->batch()}].assign(bytes, bytes + batch->images().bytes());
+  }
+  if (bad != nullptr) *bad = feeder.summary().bad_samples;
+  return batches;
+}
+
+double mean_difference(const Batches& some, const Batches& others) {
+  double sum = 0;
+  std::size_t count = 0;
+  for (const auto& [key, bytes] : some) {
+    const auto& other = others.at(key);
+    REQUIRE(other.size() == bytes.size());
+    for (std::size_t i = 0; i < bytes.size(); ++i) {
+      sum += std::abs(std::to_integer<int>(bytes[i]) - std::to_integer<int>(other[i]));
+    }
+    count += bytes.size();
+  }
+  return sum / static_cast<double>(count);
+}
+
+}  // namespace
+
+TEST_CASE("decoding a region and decoding all give the same batches") {
+  for (const auto& box : {std::optional<Box>{}, std::optional<Box>{Box{20, 30, 95, 600}}}) {
+    const auto dataset = std::make_shared<JpegDataset>(files(), box);
+    for (const Crop crop : {Crop::none, Crop::center, Crop::random_resized}) {
+      Options region = options_of(crop, Decode::region);
+      const auto expected = run(options_of(crop, Decode::full), dataset);
+      CHECK(expected.size() == 12);
+      CHECK(run(region, dataset) == expected);
+      region.workers.decode = 3;
+      CHECK(run(region, dataset) == expected);
+    }
+  }
+}
+
+TEST_CASE("decoding to a smaller scale gives nearly the same batches, and always the same") {
+  const auto dataset = std::make_shared<JpegDataset>(files(), std::nullopt);
+  const auto exact = run(options_of(Crop::random_resized, Decode::region), dataset);
+  Options scaled = options_of(Crop::random_resized, Decode::scaled);
+  const auto approximate = run(scaled, dataset);
+  const double difference = mean_difference(exact, approximate);
+  CHECK(difference > 0);
+  CHECK(difference < 8);  // the images are half noise; of photographs it is about 1
+  scaled.workers.decode = 3;
+  CHECK(run(scaled, dataset) == approximate);
+}
+
+TEST_CASE("damage below a crop is found by decode = \"full\", a file cut short by every kind of decoding") {
+  Recipe recipe;
+  recipe.width = recipe.height = 256;
+  recipe.restart_interval = 16;
+  auto damaged = make_jpeg(recipe);
+  for (auto at = damaged.end() - 2; at != damaged.begin(); --at) {  // the last restart marker
+    if (at[-1] != std::byte{0xff} || (at[0] & std::byte{0xf8}) != std::byte{0xd0}) continue;
+    at[0] ^= std::byte{5};
+    break;
+  }
+  auto cut = make_jpeg(recipe);
+  cut.resize(cut.size() - 2);
+  std::vector<std::vector<std::byte>> with_damage(9, make_jpeg(recipe));
+  auto with_cut = with_damage;
+  with_damage.push_back(damaged);
+  with_cut.push_back(cut);
+  const Box top{0, 0, 200, 120};
+  for (const Decode decode : {Decode::region, Decode::full, Decode::scaled}) {
+    std::uint64_t bad = 0;
+    run(options_of(Crop::none, decode), std::make_shared<JpegDataset>(with_damage, top), &bad);
+    CHECK(bad == (decode == Decode::full ? 1 : 0));
+    run(options_of(Crop::none, decode), std::make_shared<JpegDataset>(with_cut, top), &bad);
+    CHECK(bad == 1);
+  }
+}
+
+}  // namespace forebay

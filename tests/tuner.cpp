@@ -1,0 +1,180 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <forebay/random.hpp>
+#include <string>
+
+#include "feeder/tuner.hpp"
+
+namespace {
+
+using namespace forebay;
+
+// Workers between a store, cores and a trainer, as simple arithmetic.
+struct Machine {
+  unsigned cores = 4;
+  double read_s = 1e-4;       // one read, however many go on
+  double most_reads_s = 1e9;  // bandwidth: reads per second
+  double decode_s = 1e-3;     // of one core
+  double trainer_cores = 0;   // that the trainer computes on
+  double demand = 1e9;        // samples per second that the trainer takes
+  double noise = 0;           // of rates, relative
+
+  [[nodiscard]] double decoder_rate(double decoders) const {
+    const double free = std::max(static_cast<double>(cores) - trainer_cores, 0.5);
+    return std::min(decoders, free) / decode_s;
+  }
+  [[nodiscard]] double production(const WorkerCounts& counts) const {
+    return std::min({counts.io / read_s, most_reads_s, decoder_rate(counts.decode)});
+  }
+  [[nodiscard]] double rate(const WorkerCounts& counts) const { return std::min(production(counts), demand); }
+
+  // What a window of `seconds` under these counts looks like.
+  [[nodiscard]] WorkerWindow window(const WorkerCounts& counts, double seconds, Random& random) const {
+    const double possible = production(counts);
+    const double done = rate(counts) * (1 + noise * (2 * random.uniform() - 1));
+    const double blocked = 1 - std::min(1.0, demand / possible);
+    const double decoding = std::min<double>(counts.decode, done * counts.decode / decoder_rate(counts.decode));
+    const bool store_is_limit = possible < decoder_rate(counts.decode);
+    const double reading = store_is_limit && blocked == 0 ? counts.io : std::min<double>(counts.io, done * read_s);
+    return {.seconds = seconds,
+            .reads = static_cast<std::uint64_t>(done * seconds),
+            .decoded = static_cast<std::uint64_t>(done * seconds),
+            .reading_s = reading * seconds,
+            .decoding_s = decoding * seconds,
+            .starved_s = (counts.decode - decoding) * seconds,
+            .decoder_cpu_s = done * decode_s * seconds,
+            .trainer_cpu_s = trainer_cores * seconds,
+            .blocked_s = blocked * seconds};
+  }
+
+  // The best of all fixed settings within the plan.
+  [[nodiscard]] double best(const WorkerPlan& plan) const {
+    double best = 0;
+    for (unsigned io = 1; io <= plan.most.io; ++io) {
+      for (unsigned decode = 1; decode <= plan.most.decode; ++decode) best = std::max(best, rate({io, decode}));
+    }
+    return best;
+  }
+};
+
+WorkerPlan plan_for(unsigned cores) {
+  const unsigned decode = std::max(1U, cores - 1);
+  return {.first = {std::clamp(4 * decode, 8U, 32U), decode},
+          .most = {std::max(64U, 16 * cores), cores},
+          .cores = cores,
+          .reason = ""};
+}
+
+// Runs for so long and returns the counts at the end.
+WorkerCounts run(Tuner& tuner, const Machine& machine, double seconds, Random& random) {
+  constexpr double kWindow = 0.2;
+  for (double t = 0; t < seconds; t += kWindow) tuner.look(machine.window(tuner.counts(), kWindow, random));
+  return tuner.counts();
+}
+
+WorkerCounts run(const Machine& machine, double seconds = 5) {
+  Random random(1);
+  Tuner tuner(plan_for(machine.cores));
+  return run(tuner, machine, seconds, random);
+}
+
+}  // namespace
+
+TEST_CASE("a slow store gets as many readers as decoders can use") {
+  const Machine machine{.cores = 2, .read_s = 0.02, .decode_s = 1.4e-3};
+  const WorkerCounts counts = run(machine);
+  CHECK(machine.rate(counts) >= 0.95 * machine.best(plan_for(2)));
+  CHECK(counts.decode == 2);
+  CHECK(counts.io >= 29);  // 2 / 1.4 ms * 20 ms
+  CHECK(counts.io <= 40);
+}
+
+TEST_CASE("a store that is limited by its bandwidth is not asked by more and more readers") {
+  const Machine machine{.cores = 4, .read_s = 5e-3, .most_reads_s = 500, .decode_s = 1e-3};
+  Random random(1);
+  Tuner tuner(plan_for(4));
+  unsigned most = 0;
+  double more = 0;
+  for (int second = 0; second < 120; ++second) {
+    const unsigned readers = run(tuner, machine, 1, random).io;
+    most = std::max(most, readers);
+    more += readers > plan_for(4).first.io ? 1 : 0;
+  }
+  CHECK(most <= 2 * plan_for(4).first.io);
+  CHECK(more <= 12);  // the trials become rare
+  CHECK(tuner.counts() == plan_for(4).first);
+}
+
+TEST_CASE("a trainer that sleeps leaves its core to a decoder, and one that computes keeps it") {
+  Machine machine{.cores = 4};
+  CHECK(run(machine).decode == 4);
+  machine.trainer_cores = 1;
+  CHECK(run(machine).decode == 3);
+
+  Random random(1);
+  Tuner tuner(plan_for(4));
+  machine.trainer_cores = 0;
+  CHECK(run(tuner, machine, 5, random).decode == 4);
+  machine.trainer_cores = 1;
+  CHECK(run(tuner, machine, 5, random).decode == 3);
+  CHECK(tuner.reason().find("trainer computes") != std::string::npos);
+}
+
+TEST_CASE("nothing changes while the ring is full") {
+  const Machine machine{.cores = 8, .read_s = 5e-3, .demand = 100};
+  CHECK(run(machine, 60) == plan_for(8).first);
+}
+
+TEST_CASE("readers that have nothing to do are let go") {
+  const Machine machine{.cores = 4, .read_s = 2e-5, .decode_s = 1e-3};
+  const WorkerCounts counts = run(machine);
+  CHECK(counts.io == 2);
+  CHECK(machine.rate(counts) >= 0.95 * machine.best(plan_for(4)));
+}
+
+TEST_CASE("what the options fix stays fixed") {
+  Random random(1);
+  const Machine machine{.cores = 4, .read_s = 0.05, .decode_s = 1e-3};
+  WorkerPlan plan = plan_for(4);
+  plan.most.io = plan.first.io = 3;
+  Tuner tuner(plan);
+  const WorkerCounts counts = run(tuner, machine, 20, random);
+  CHECK(counts.io == 3);
+  plan = plan_for(4);
+  plan.most.decode = plan.first.decode = 1;
+  Tuner other(plan);
+  CHECK(run(other, machine, 20, random).decode == 1);
+  CHECK(other.counts().io >= 50);
+}
+
+TEST_CASE("0.95 of the best fixed setting within seconds, on any machine") {
+  const std::uint64_t seed = 20261121;
+  CAPTURE(seed);
+  Random random(seed);
+  for (int machine_number = 0; machine_number < 300; ++machine_number) {
+    CAPTURE(machine_number);
+    Machine machine{.cores = 1 + static_cast<unsigned>(random.below(32)),
+                    .read_s = std::exp(random.uniform(std::log(1e-5), std::log(2e-2))),
+                    .decode_s = std::exp(random.uniform(std::log(2e-5), std::log(1e-2))),
+                    .noise = random.uniform(0, 0.03)};
+    if (random.below(3) == 0) machine.most_reads_s = std::exp(random.uniform(std::log(100.0), std::log(1e5)));
+    if (random.below(3) == 0) machine.demand = std::exp(random.uniform(std::log(100.0), std::log(1e5)));
+    if (random.below(2) == 0 && machine.cores > 1) machine.trainer_cores = 1;
+    CAPTURE(machine.cores);
+    CAPTURE(machine.read_s);
+    CAPTURE(machine.decode_s);
+    CAPTURE(machine.most_reads_s);
+    CAPTURE(machine.demand);
+    CAPTURE(machine.trainer_cores);
+    Tuner tuner(plan_for(machine.cores));
+    run(tuner, machine, 5, random);
+    double reached = 0;
+    double seconds = 0;
+    for (; seconds < 10; ++seconds) reached += machine.rate(run(tuner, machine, 1, random));
+    CAPTURE(tuner.counts().io);
+    CAPTURE(tuner.counts().decode);
+    CHECK(reached / seconds >= 0.95 * machine.best(plan_for(machine.cores)));
+  }
+}
