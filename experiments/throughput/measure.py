@@ -117,7 +117,7 @@ def main():
     bench = Bench(options.build, options.peers, options.out, options.cores, options.warm, options.seconds)
     images = data.Data(bench.forebay_command, options.out, data_folder(options.data))
     print(f"{about['cpu']}, {about['cores']} cores of which {options.cores} are used, load {about['load']:.2f}, "
-          f"{about['date']}; {options.rounds} rounds of {options.seconds:.0f} s")
+          f"{about['date']}; {options.rounds} rounds of {options.seconds:g} s")
     cases = [case for case in (CASES[name](bench, images, options.only) for name in options.case) if case]
     for case in cases:
         say(case.title)
