@@ -1,0 +1,224 @@
+"""Runs one loader once, on given cores, and says how many images per second it delivered."""
+
+import glob
+import json
+import os
+import signal
+import statistics
+import subprocess
+import tempfile
+import time
+
+from peers.common import cpu_seconds
+
+BATCH = 64
+START_S = 180  # no loader takes longer to its first batch; FFCV compiles, and some write a format of their own
+POLL_S = 0.05
+LATE_S = 20  # a batch that the measured time ends with comes at most so late
+TAIL_BYTES = 4096
+
+# name: (virtual environment, script)
+PEERS = {
+    "pytorch": ("torch", "pytorch.py"),
+    "pytorch-pillow": ("", "pytorch.py"),  # Debian's interpreter and Pillow, without SIMD
+    "dali": ("dali", "dali.py"),
+    "tfdata": ("tf", "tf_data.py"),
+    "ffcv": ("ffcv", "ffcv_jpeg.py"),
+    "spdl": ("spdl", "spdl_io.py"),
+    "webdataset": ("torch", "web_dataset.py"),
+}
+
+
+class Failed(Exception):
+    """A loader that is not there or did not work; the text says why."""
+
+
+class Bench:
+    def __init__(self, build, peers, folder, cores, warm_s, seconds):
+        self.forebay_command = os.path.join(build, "bin", "forebay")
+        self.bare_command = os.path.join(build, "bin", "bench_bare_loop")
+        self.peers, self.folder, self.cores, self.warm_s, self.seconds = peers, folder, cores, warm_s, seconds
+
+    def bare(self, config, threads, overrides=()):
+        """The bare loop by so many threads on as many cores."""
+        return self._json([self.bare_command, config, str(threads), str(self.warm_s), str(self.seconds), *overrides],
+                          threads)
+
+    def forebay(self, config, cores, overrides=()):
+        """`forebay feed` for as long as the others; the rate is that between the batches of the measured time, from the
+        telemetry of its steps: the summary's also counts what was ready when the run began."""
+        with tempfile.TemporaryDirectory(dir=self.folder) as run:
+            summary = os.path.join(run, "summary.json")
+            sets = [f"--set={item}" for item in (*overrides, f"telemetry.dir={json.dumps(run)}")]
+            with open(os.path.join(run, "errors"), "w+", encoding="utf-8") as errors:
+                command = [self.forebay_command, "feed", config, "--quiet", "--summary", summary, *sets]
+                process = subprocess.Popen(self._on(cores) + command, stdout=errors, stderr=errors,
+                                           start_new_session=True)
+                busy = self._stop_after_measuring(process, os.path.join(run, "steps.0.jsonl"))
+                errors.seek(0)
+                if process.returncode != 0:
+                    raise Failed(last_line(errors.read()))
+            with open(os.path.join(run, "steps.0.jsonl"), encoding="utf-8") as lines:
+                times = [json.loads(line)["t_s"] for line in lines]
+            with open(summary, encoding="utf-8") as file:
+                whole = json.load(file)
+        first, last = self._measured(times)
+        took = (times[last] - times[first]) / (last - first)  # seconds per batch
+        longest = max(b - a for a, b in zip(times[first:last], times[first + 1:last + 1]))
+        return {"images_per_s": BATCH / took, "longest_gap": longest / took,
+                "busy_cores": busy, "summary_images_per_s": whole["images_per_s"], "bad_samples": whole["bad_samples"]}
+
+    def peer(self, name, images, threads, size):
+        environment, script = PEERS[name]
+        python = os.path.join(self.peers, environment, "bin", "python") if environment else "/usr/bin/python3"
+        if not os.path.exists(python):
+            raise Failed("not installed: see peers/setup")
+        scratch = os.path.join(self.folder, os.path.splitext(os.path.basename(images))[0])
+        os.makedirs(scratch, exist_ok=True)
+        path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "peers", script)
+        result = self._json([python, path, images, f"--threads={threads}", f"--batch={BATCH}", f"--size={size}",
+                             f"--warm={self.warm_s}", f"--seconds={self.seconds}", f"--scratch={scratch}"],
+                            len(self.cores))
+        if result["shape"] != [BATCH, 3, size, size] or result["dtype"] != "float32" or not result["contiguous"]:
+            raise Failed(f"delivers {result['dtype']} {result['shape']}, not [{BATCH}, 3, {size}, {size}] float32")
+        return result
+
+    def knows(self, key):
+        """Whether this build's configuration has a key, by its full name."""
+        section, name = key.split(".")
+        text = subprocess.run([self.forebay_command, "config"], capture_output=True, text=True, check=True).stdout
+        part = text.split(f"[{section}]", 1)[-1].split("\n[", 1)[0]
+        return any(line.lstrip().startswith(f"{name} ") for line in part.splitlines())
+
+    def _on(self, cores):
+        return ["taskset", "-c", ",".join(str(core) for core in self.cores[:cores])]
+
+    def _json(self, command, cores):
+        process = subprocess.Popen(self._on(cores) + command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                   start_new_session=True)
+        try:
+            out, errors = process.communicate(timeout=START_S + self.warm_s + self.seconds)
+        except subprocess.TimeoutExpired:
+            raise Failed(f"no result within {START_S} s of its start") from None
+        finally:
+            end_group(process)
+        if process.returncode != 0:
+            raise Failed(last_line(errors))
+        return json.loads(out.splitlines()[-1])
+
+    def _measured(self, times):
+        """The first step after the warm-up and the first one after the measured time: several may come at once, so that
+        the last one within it may lie long before its end."""
+        first = next((n for n, t in enumerate(times) if t >= self.warm_s), None)
+        last = next((n for n, t in enumerate(times) if t >= self.warm_s + self.seconds), None)
+        if first is None or last is None or first == last:
+            raise Failed(f"no batch after {self.seconds} s: give --seconds more")
+        return first, last
+
+    def _stop_after_measuring(self, process, steps):
+        """Lets it run until its last record is past the measured time, then asks it to end. Returns how many cores it
+        kept busy."""
+        try:
+            self._wait(process, lambda: os.path.exists(steps) and os.path.getsize(steps) > 0, START_S)
+            self._wait(process, lambda: False, self.warm_s)
+            since, used = time.monotonic(), cpu_seconds(process.pid)
+            self._wait(process, lambda: False, self.seconds)
+            busy = (cpu_seconds(process.pid) - used) / (time.monotonic() - since)
+            self._wait(process, lambda: last_time(steps) >= self.warm_s + self.seconds, LATE_S)
+            return busy
+        finally:
+            if process.poll() is None:
+                process.send_signal(signal.SIGTERM)
+            try:
+                process.wait(60)
+            except subprocess.TimeoutExpired:
+                pass
+            end_group(process)
+
+    @staticmethod
+    def _wait(process, until, seconds):
+        deadline = time.monotonic() + seconds
+        while process.poll() is None and not until() and time.monotonic() < deadline:
+            time.sleep(POLL_S)
+
+
+def end_group(process):
+    """Ends what is left of a process that leads a session, its workers included: they got no Ctrl-C of ours."""
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+    process.wait()
+
+
+def last_time(steps):
+    """When the last step was made that is in a file of steps."""
+    with open(steps, "rb") as file:
+        file.seek(max(0, os.path.getsize(steps) - TAIL_BYTES))
+        whole = [line for line in file.read().split(b"\n")[:-1] if line.startswith(b"{") and line.endswith(b"}")]
+    return json.loads(whole[-1])["t_s"] if whole else 0
+
+
+def last_line(text):
+    lines = [line for line in text.splitlines() if line.strip()]
+    return lines[-1].strip()[:160] if lines else "it ended without a word"
+
+
+class Row:
+    """A loader's results, one per round; `failure` instead once it did not work."""
+
+    def __init__(self, name, run):
+        self.name, self.run, self.results, self.failure = name, run, [], None
+
+    def measure(self):
+        if self.failure:
+            return
+        try:
+            self.results.append(self.run())
+        except Failed as why:
+            self.failure = str(why)
+
+    @property
+    def rates(self):
+        return [] if self.failure else [result["images_per_s"] for result in self.results]
+
+    @property
+    def median(self):
+        return statistics.median(self.rates) if self.rates else None
+
+    @property
+    def cpu_us(self):
+        """Processor time per image, in us: less than its share of the wall clock where the cores were not kept busy."""
+        used = [1e6 * result["busy_cores"] / result["images_per_s"] for result in self.results]
+        return statistics.median(used) if used else None
+
+    def ratio_to(self, other):
+        """Median of the ratios of the rounds: what drifts from round to round drifts for both. None without figures."""
+        if not self.rates or not other.rates:
+            return None
+        return statistics.median(a / b for a, b in zip(self.rates, other.rates))
+
+    def to_json(self):
+        return {"name": self.name, "failure": self.failure, "median": self.median, "results": self.results}
+
+
+def interleave(rows, rounds, say):
+    """A B C A B C ..."""
+    for number in range(rounds):
+        for row in rows:
+            row.measure()
+            say(f"  {number + 1}/{rounds} {row.name}: " +
+                (row.failure or f"{row.results[-1]['images_per_s']:.1f} images/s"))
+
+
+def machine():
+    with open("/proc/cpuinfo", encoding="utf-8") as lines:
+        model = next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), "unknown")
+    return {"cpu": model, "cores": os.cpu_count(), "kernel": os.uname().release, "load": os.getloadavg()[0],
+            "date": time.strftime("%Y-%m-%d %H:%M")}
+
+
+def tidy(folder):
+    """Removes what an interrupted run has left of its telemetry."""
+    for left in glob.glob(os.path.join(folder, "tmp*")):
+        subprocess.run(["rm", "-rf", left], check=False)

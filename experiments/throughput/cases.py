@@ -1,0 +1,241 @@
+"""What is measured: each case gives rows (loaders, settings) that are run in turn, and what must hold of them."""
+
+import os
+import statistics
+
+from bench import BATCH, Failed, Row, interleave
+
+PEER_THREADS = {"pytorch": (0, 1, 2, 4)}  # the others: as many as there are cores
+WANTED_OF_PEERS = {"pytorch": 3.0, "pytorch-pillow": 3.0, "tfdata": 1.5, "dali": 1.25, "spdl": 3.3, "ffcv": 2.0}
+WANTED_OF_BARE = 0.95
+WANTED_OF_FIXED = 0.95
+WANTED_OF_FULL = 1.3
+MOST_OVERHEAD_US = 2.0
+SAME_VALUES = 0.15  # mean and deviation (about 1.2) of normalised values; 3 standard errors of the batches looked at
+READERS = (1, 2, 4, 8, 16, 32)
+GRID_THREADS, GRID_CAPACITIES = (1, 2, 4), (1, 2, 4, 16)
+
+COMMON = """\
+[dataset]
+format = "{format}"
+path = "{path}"
+batch_size = {batch}
+[transform]
+crop = "random_resized"
+size = [{size}, {size}]
+mirror = 0.5
+[queue]
+capacity = 16
+pool = 1
+[policy]
+name = "block"
+[telemetry]
+dir = ""
+per_step = true
+decisions = false
+interval_s = 0
+live = "never"
+[trainer]
+step_ms = 0
+[run]
+steps = 1000000000
+"""
+
+
+class Check:
+    """A figure against what was wanted of it; without a figure it is open, not passed."""
+
+    def __init__(self, name, value, wanted, at_most=False):
+        self.name, self.value, self.wanted, self.at_most = name, value, wanted, at_most
+
+    @property
+    def passed(self):
+        if self.value is None:
+            return None
+        return self.value <= self.wanted if self.at_most else self.value >= self.wanted
+
+    def __str__(self):
+        figure = "not measured" if self.value is None else f"{self.value:.3f}"
+        says = {True: "pass", False: "FAIL", None: "open"}[self.passed]
+        return f"{says}  {self.name:<58} {figure:>12}  wanted {'<=' if self.at_most else '>='} {self.wanted}"
+
+    def to_json(self):
+        return {"name": self.name, "value": self.value, "wanted": self.wanted, "passed": self.passed}
+
+
+class Case:
+    def __init__(self, name, title, rows, checks, base=None, grid=None):
+        self.name, self.title, self.rows, self._checks, self.base, self.grid = name, title, rows, checks, base, grid
+
+    def run(self, rounds, say):
+        interleave(self.rows, rounds, say)
+
+    def checks(self):
+        return self._checks()
+
+
+def config_file(bench, name, form, path, size):
+    file = os.path.join(bench.folder, f"{name}.toml")
+    with open(file, "w", encoding="utf-8") as out:
+        out.write(COMMON.format(format=form, path=path, batch=BATCH, size=size))
+    return file
+
+
+def decoders(count):
+    return f"{count} decoder" + ("s" if count > 1 else "")
+
+
+def against_everything(bench, name, what, size, only):
+    """Rows of the bare loop, Forebay and every peer over one list; also each by its name."""
+    images, about = what
+    config = config_file(bench, name, "filelist", images, size)
+    counts = sorted({1, len(bench.cores)})
+    rows = {}
+
+    def add(key, title, run):
+        rows[key] = Row(title, run)
+
+    # Beside each other: these two are compared most closely.
+    for count in counts:
+        if "bare" in only:
+            add(("bare", count), f"bare loop, {count} thread" + "s" * (count > 1),
+                lambda count=count: bench.bare(config, count))
+        if "forebay" in only:
+            add(("forebay", count), f"forebay, {decoders(count)}",
+                lambda count=count: bench.forebay(config, count, [f"workers.decode={count}"]))
+    if "forebay" in only:
+        add(("forebay", "auto"), "forebay, auto", lambda: bench.forebay(config, len(bench.cores)))
+    for peer in only:
+        if peer in ("bare", "forebay"):
+            continue
+        for threads in PEER_THREADS.get(peer, (len(bench.cores),)):
+            title = f"{peer}, {threads} worker" + "s" * (threads != 1)
+            add((peer, threads), title, lambda peer=peer, threads=threads: like_the_bare_loop(
+                bench.peer(peer, images, threads, size), rows.get(("bare", counts[-1]))))
+    return rows, counts, about
+
+
+def like_the_bare_loop(result, bare):
+    """The result of a peer, unless its values are not those of the same work."""
+    if bare and bare.rates:
+        for figure in ("mean", "std"):
+            difference = abs(result[figure] - statistics.median(run[figure] for run in bare.results))
+            if difference > SAME_VALUES:
+                raise Failed(f"the {figure} of its values is off by {difference:.3f}: not the same work")
+    return result
+
+
+def ratio(rows, key, other):
+    return rows[key].ratio_to(rows[other]) if key in rows and other in rows else None
+
+
+def best_of(rows, peer):
+    """The key of a peer's best number of workers."""
+    keys = [key for key in rows if key[0] == peer and rows[key].median]
+    return max(keys, key=lambda key: rows[key].median, default=None)
+
+
+def photographs(bench, data, only):
+    rows, counts, about = against_everything(bench, "photos", data.photographs(), 224, only)
+
+    def checks():
+        for count in counts:
+            yield Check(f"photographs: forebay / bare loop, {decoders(count)}",
+                        ratio(rows, ("forebay", count), ("bare", count)), WANTED_OF_BARE)
+        for peer, wanted in WANTED_OF_PEERS.items():
+            yield Check(f"photographs: forebay / {peer}, {len(bench.cores)} cores",
+                        ratio(rows, ("forebay", counts[-1]), best_of(rows, peer)), wanted)
+        yield Check("photographs: forebay auto / best fixed",
+                    best_fixed(rows, ("forebay", "auto"), [("forebay", count) for count in counts]), WANTED_OF_FIXED)
+
+    return Case("photos", f"Photographs, 224 x 224 ({about})", list(rows.values()), lambda: list(checks()),
+                rows.get(("bare", counts[-1])))
+
+
+def best_fixed(rows, auto, fixed):
+    """auto / the best of the fixed settings."""
+    measured = [key for key in fixed if key in rows and rows[key].median]
+    if not measured or auto not in rows:
+        return None
+    return rows[auto].ratio_to(rows[max(measured, key=lambda key: rows[key].median)])
+
+
+def small_images(bench, data, only):
+    rows, counts, about = against_everything(bench, "small", data.small(), 32, only)
+
+    def overhead_us(count):
+        """What an image costs a core in Forebay beyond what it costs in the bare loop."""
+        forebay, bare = rows.get(("forebay", count)), rows.get(("bare", count))
+        if not forebay or not bare or not forebay.rates or not bare.rates:
+            return None
+        return statistics.median(1e6 * count * (1 / a - 1 / b) for a, b in zip(forebay.rates, bare.rates))
+
+    def cpu_overhead_us(count):
+        """The same in processor time, which other programs on the machine disturb less."""
+        of = [rows.get((name, count)) for name in ("forebay", "bare")]
+        return of[0].cpu_us - of[1].cpu_us if all(row and row.rates for row in of) else None
+
+    def checks():
+        for count in counts:
+            for what, of in (("us", overhead_us), ("us of CPU", cpu_overhead_us)):
+                yield Check(f"small images: overhead per image in {what}, {decoders(count)}", of(count),
+                            MOST_OVERHEAD_US, at_most=True)
+
+    return Case("small", f"Small images, 32 x 32 ({about})", list(rows.values()),
+                lambda: list(checks()), rows.get(("bare", counts[-1])))
+
+
+def objects(bench, data, only):
+    if "forebay" not in only:
+        return None
+    cores = len(bench.cores)
+    rows = {}
+    known = bench.knows("transform.decode")
+    for name, folder in data.objects().items():
+        config = config_file(bench, f"voc-{name}", "voc", folder, 224)
+        for how in ("region", "full"):
+            def run(config=config, how=how):
+                if not known:
+                    raise Failed("this build has no transform.decode")
+                return bench.forebay(config, cores, [f"workers.decode={cores}", f'transform.decode="{how}"'])
+            rows[name, how] = Row(f"forebay, {name}, decode {how}", run)
+
+    def checks():
+        return [Check(f"objects of {name}: region / full decoding", ratio(rows, (name, "region"), (name, "full")),
+                      WANTED_OF_FULL) for name in sorted({key[0] for key in rows})]
+
+    return Case("voc", "Objects of VOC images, 224 x 224", list(rows.values()), checks)
+
+
+def slow_storage(bench, data, only):
+    if "forebay" not in only:
+        return None
+    images, about = data.photographs()
+    config = config_file(bench, "latency", "filelist", images, 224)
+    cores = len(bench.cores)
+    store = ["storage.latency_ms=5", "storage.jitter=0"]
+    decode = f"workers.decode={cores}"
+    rows = {count: Row(f"forebay, {count} reader" + "s" * (count > 1), lambda count=count: bench.forebay(
+        config, cores, [*store, decode, f"workers.io={count}"])) for count in READERS}
+    rows["io auto"] = Row("forebay, readers auto", lambda: bench.forebay(config, cores, [*store, decode]))
+    rows["all auto"] = Row("forebay, readers and decoders auto", lambda: bench.forebay(config, cores, store))
+
+    def checks():
+        return [Check("5 ms storage: readers auto / best fixed", best_fixed(rows, "io auto", READERS), WANTED_OF_FIXED),
+                Check("5 ms storage: all auto / best fixed", best_fixed(rows, "all auto", READERS), WANTED_OF_FIXED)]
+
+    return Case("latency", f"5 ms per file ({about})", list(rows.values()), checks)
+
+
+def exercise(bench, data, only):
+    if "forebay" not in only:
+        return None
+    images, about = data.photographs()
+    config = config_file(bench, "exercise", "filelist", images, 224)
+    rows = {(threads, capacity): Row(f"forebay, {decoders(threads)}, capacity {capacity}", lambda t=threads, c=capacity:
+            bench.forebay(config, len(bench.cores), [f"workers.decode={t}", f"queue.capacity={c}"]))
+            for threads in GRID_THREADS for capacity in GRID_CAPACITIES}
+    return Case("alcf", f"Decoder threads x queue capacity ({about})", list(rows.values()), list, grid=rows)
+
+
+CASES = {"photos": photographs, "small": small_images, "voc": objects, "latency": slow_storage, "alcf": exercise}
