@@ -162,7 +162,7 @@ struct Stage {
   FakeDataset dataset;
   ReadQueue requests;
   ByteBudget budget;
-  EncodedQueue encoded;
+  EncodedQueue encoded{1};
   WorkerTotals totals;
 };
 

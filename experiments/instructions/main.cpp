@@ -14,7 +14,7 @@
 #include <vector>
 
 #include <forebay/dataset.hpp>
-#include <forebay/detail/stages.hpp>
+#include <forebay/detail/encoded_queue.hpp>
 #include <forebay/order.hpp>
 #include <forebay/policy.hpp>
 
@@ -96,10 +96,11 @@ Work hand_over() {
     Order order{{.samples = 1'000'000, .batch_size = 64, .seed = 17}};
     ReadQueue requests;
     ByteBudget budget{256 << 20};
-    EncodedQueue encoded;
+    EncodedQueue encoded{16};
     std::vector<ReadRequest> batch = std::vector<ReadRequest>(64);
     std::vector<EncodedSample> samples = std::vector<EncodedSample>(16);
     std::uint64_t position = 0;
+    std::uint64_t turn = 0;
   };
   auto stages = std::make_shared<Stages>();
   return [stages] {
@@ -110,7 +111,9 @@ Work hand_over() {
         request.order = s.position;
         request.position = s.position++;
         request.sample = s.order.sample(0, request.position);
+        request.turn = s.turn;
       }
+      s.encoded.begin_turn(s.turn++);
       s.requests.push(s.batch);
       for (std::size_t done = 0; done < s.batch.size();) {
         std::array<ReadRequest, 16> taken;

@@ -101,7 +101,7 @@ struct Sink final : BadSampleSink {
 double measure(const Dataset& dataset, std::size_t bytes, unsigned threads) {
   ReadQueue requests;
   ByteBudget budget(dataset.size() * bytes);
-  EncodedQueue encoded;
+  EncodedQueue encoded(1);
   WorkerTotals totals;
   Sink sink;
   ReaderPool readers(

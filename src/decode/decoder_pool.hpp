@@ -2,6 +2,7 @@
 
 #include <forebay/detail/crew.hpp>
 #include <forebay/detail/pipeline.hpp>
+#include <forebay/detail/encoded_queue.hpp>
 #include <forebay/detail/stages.hpp>
 #include <span>
 

@@ -21,6 +21,7 @@ Pipeline::Pipeline(const PipelineLinks& links, std::shared_ptr<SlotStore> store,
       maker_(links.options.transform, links.options.seed, links.options.run.eval,
              Transform::stores_for(links.options.transform, links.order.options().batch_size)),
       throttle_(links.options.storage, links.options.seed, links.node_bandwidth),
+      encoded_(static_cast<std::uint32_t>(links.options.queue.capacity)),
       budget_(static_cast<std::size_t>(links.options.workers.bytes)),
       bad_(links.dataset, links.order, links.options.on_bad, requests_, links.quarantine, links.console, links.failure,
            [this] { ring_.wake(); }),
@@ -83,10 +84,12 @@ void Pipeline::request_batch(const SlotRing::Claim& claim) {
   slot.uses = 0;
   // Relaxed: the decoders get the slot through the queues, which order it.
   slot.missing.store(slot.batch.size, std::memory_order_relaxed);
+  encoded_.begin_turn(claim.turn);
   issued_.clear();
   for (std::uint32_t index = 0; index < slot.batch.size; ++index) {
     const std::uint64_t position = slot.batch.batch * batch_size + index;
     const ReadRequest request{.order = claim.turn * batch_size + index,
+                              .turn = claim.turn,
                               .epoch = slot.batch.epoch,
                               .position = position,
                               .sample = order.sample(slot.batch.epoch, position),

@@ -12,6 +12,7 @@
 
 #include <forebay/dataset.hpp>
 #include <forebay/detail/pipeline.hpp>
+#include <forebay/detail/encoded_queue.hpp>
 #include <forebay/detail/stages.hpp>
 #include <forebay/options.hpp>
 #include <forebay/order.hpp>

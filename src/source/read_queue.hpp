@@ -4,7 +4,7 @@
 #include <concurrentqueue/lightweightsemaphore.h>
 #include <atomic>
 #include <cstddef>
-#include <forebay/detail/stages.hpp>
+#include <forebay/detail/encoded_queue.hpp>
 #include <iterator>
 #include <new>
 #include <span>

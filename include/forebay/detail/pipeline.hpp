@@ -24,6 +24,7 @@ class TimelineTrack;
 // was made, so a sample that is read can always be decoded and nothing downstream waits for anything upstream.
 struct ReadRequest {
   std::uint64_t order = 0;  // place in this rank's stream of samples; lower is needed sooner
+  std::uint64_t turn = 0;   // place of the batch in this rank's stream of batches
   std::uint64_t epoch = 0;
   std::uint64_t position = 0;  // within the epoch
   std::uint64_t sample = 0;    // dataset id, already replaced when attempt > 0
