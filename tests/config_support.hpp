@@ -1,0 +1,48 @@
+#pragma once
+
+#include <doctest/doctest.h>
+
+#include <array>
+#include <bit>
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include <forebay/config.hpp>
+
+#include "config/schema.hpp"
+
+// What the tests of the configuration share.
+namespace forebay::testing {
+
+inline Options parse(const std::string& toml, const std::vector<std::string>& overrides = {}) {
+  return parse_options(toml, "feed.toml", overrides);
+}
+
+inline bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+// Equal as values; doubles by their bits.
+template <typename T>
+bool same(const T& a, const T& b) {
+  return a == b;
+}
+inline bool same(double a, double b) { return std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b); }
+template <std::size_t N>
+bool same(const std::array<double, N>& a, const std::array<double, N>& b) {
+  for (std::size_t i = 0; i < N; ++i) {
+    if (!same(a[i], b[i])) return false;
+  }
+  return true;
+}
+
+inline void check_same(const Options& a, const Options& b) {
+  for (const config::Key& key : config::keys()) {
+    CAPTURE(config::full_name(key));
+    CHECK(std::visit(config::Overloaded{[&](const config::Choice& choice) { return choice.get(a) == choice.get(b); },
+                                        [&](const auto& kind) { return same(kind.field.get(a), kind.field.get(b)); }},
+                     key.kind));
+  }
+}
+
+}  // namespace forebay::testing
