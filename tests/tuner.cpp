@@ -61,7 +61,7 @@ struct Machine {
 
 WorkerPlan plan_for(unsigned cores) {
   const unsigned decode = std::max(1U, cores - 1);
-  return {.first = {std::clamp(4 * decode, 8U, 32U), decode},
+  return {.first = {std::clamp(8 * decode, 16U, 64U), decode},
           .most = {std::max(64U, 16 * cores), cores},
           .cores = cores,
           .reason = ""};

@@ -12,14 +12,15 @@ namespace {
 // Shares of a window from which something is the case.
 constexpr double kStarving = 0.03;
 constexpr double kFed = 0.05;
-constexpr double kBusyReaders = 0.75;
+constexpr double kBusyReaders = 0.5;
 constexpr double kFull = 0.5;            // the ring: production is not what limits the run
 constexpr double kFlatOut = 0.1;         // the ring is full for less than this: production does what it can
 constexpr double kCrowded = 0.9;         // processor time per time at work, below which decoders wait for cores
 constexpr double kTrainerAtWork = 0.25;  // cores
 constexpr double kFreeCore = 0.5;        // cores
 
-constexpr double kReadersInReserve = 1.25;  // beyond what Little's law asks for: reads do not all take the mean
+// Times what Little's law asks for: reads do not all take the mean, and idle readers cost nothing.
+constexpr double kReadersInReserve = 2;
 // What an increase must bring to stay: this part of what it could, but never more than a gain that is worth having.
 constexpr double kPartOfGain = 0.3;
 constexpr double kGoodGain = 0.05;

@@ -54,7 +54,7 @@ WorkerPlan plan_workers(const WorkerOptions& options, std::uint32_t ranks_on_nod
   if (options.io != 0) {
     plan.first.io = plan.most.io = static_cast<unsigned>(options.io);
   } else {
-    plan.first.io = std::clamp(4 * plan.first.decode, 8U, 32U);
+    plan.first.io = std::clamp(8 * plan.first.decode, 16U, 64U);
     plan.most.io = std::clamp(16 * plan.most.decode, 64U, kMostReaders);
   }
   plan.reason = std::to_string(mine) + (mine == 1 ? " core" : " cores") + (bound ? " in the affinity mask" : "");

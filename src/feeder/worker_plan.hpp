@@ -31,7 +31,7 @@ struct WorkerPlan {
 
 // "auto" decoders: the cores this rank may use less one for the trainer, at least one; all of them when the trainer
 // turns out to leave its core idle. Ranks that are not bound to cores share them: each counts an equal part.
-// "auto" readers: they mostly wait for storage, so four per decoder, between 8 and 32, to begin with.
+// "auto" readers: they mostly wait for storage, so eight per decoder, between 16 and 64, to begin with.
 [[nodiscard]] WorkerPlan plan_workers(const WorkerOptions& options, std::uint32_t ranks_on_node);
 
 }  // namespace forebay
