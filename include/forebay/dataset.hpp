@@ -79,8 +79,8 @@ class Dataset {
   [[nodiscard]] virtual const std::vector<std::string>& classes() const noexcept = 0;
   // REQUIRES: id < size().
   [[nodiscard]] virtual Sample sample(std::uint64_t id) const = 0;
-  // A number that samples have in common whose encoded bytes are the same, such as objects of one image file: where they
-  // stand side by side in the order they are read and decoded once. REQUIRES: id < size().
+  // A number that samples have in common whose encoded bytes are the same, such as objects of one image file: where
+  // they stand side by side in the order they are read and decoded once. REQUIRES: id < size().
   [[nodiscard]] virtual std::uint64_t source(std::uint64_t id) const { return id; }
   // Path of the sample, with "#object N" (counted from 1) or "[record N]" (from 0) where a file holds several; for logs
   // and errors. A path holds whatever bytes the file system has.

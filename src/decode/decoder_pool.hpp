@@ -1,8 +1,8 @@
 #pragma once
 
 #include <forebay/detail/crew.hpp>
-#include <forebay/detail/pipeline.hpp>
 #include <forebay/detail/encoded_queue.hpp>
+#include <forebay/detail/pipeline.hpp>
 #include <forebay/detail/stages.hpp>
 #include <span>
 

@@ -137,7 +137,10 @@ void Feeder::Impl::start_production() {
                     .console = *console_,
                     .failure = failure_,
                     .node_bandwidth = node_memory_->bytes().first(sizeof(NodeBoard::bandwidth)),
-                    .tell = [this](std::string_view line) { if (communicator_->rank() == 0) console_->info(line); }},
+                    .tell =
+                        [this](std::string_view line) {
+                          if (communicator_->rank() == 0) console_->info(line);
+                        }},
       store_, workers_, static_cast<std::uint32_t>(queue.capacity + options_.mpi.lag + 1));
   residents_ = std::make_unique<Residents>(*store_, pipeline_->ring(), queue, options_.policy.pick,
                                            [this](std::uint64_t uses) { counters_->batch_retired(uses); });

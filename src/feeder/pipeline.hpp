@@ -11,8 +11,8 @@
 #include <vector>
 
 #include <forebay/dataset.hpp>
-#include <forebay/detail/pipeline.hpp>
 #include <forebay/detail/encoded_queue.hpp>
+#include <forebay/detail/pipeline.hpp>
 #include <forebay/detail/stages.hpp>
 #include <forebay/options.hpp>
 #include <forebay/order.hpp>
@@ -43,7 +43,7 @@ struct PipelineLinks {
   QuarantineLog& quarantine;
   ConsoleLog& console;
   Failure& failure;
-  std::span<std::byte> node_bandwidth;  // StorageThrottle::kSharedBytes shared by the ranks of the node
+  std::span<std::byte> node_bandwidth;         // StorageThrottle::kSharedBytes shared by the ranks of the node
   std::function<void(std::string_view)> tell;  // what people may want to know about the workers
 };
 

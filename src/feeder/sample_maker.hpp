@@ -25,7 +25,8 @@ class SampleMaker {
     Transform::Scratch scratch;
   };
 
-  // `eval` turns random views into central ones; `stores` as Transform::stores_for() says. Throws ConfigError for options that cannot be honoured.
+  // `eval` turns random views into central ones; `stores` as Transform::stores_for() says. Throws ConfigError for
+  // options that cannot be honoured.
   SampleMaker(const TransformOptions& options, std::uint64_t seed, bool eval,
               Transform::Stores stores = Transform::Stores::normal);
 

@@ -19,8 +19,8 @@ class ReadQueue {
   // Never waits. Throws std::bad_alloc. After close() the requests are dropped.
   void push(std::span<const ReadRequest> requests) { push_to(requests_, requests); }
 
-  // For the replacement of a bad sample, and for requests that a reader could not get to: their slot is already waiting,
-  // while those behind it have only begun.
+  // For the replacement of a bad sample, and for requests that a reader could not get to: their slot is already
+  // waiting, while those behind it have only begun.
   void push_urgent(std::span<const ReadRequest> requests) { push_to(urgent_, requests); }
 
   // Waits for a request, then takes what there is, as many as fit. Returns their number: 0 once the queue is closed,

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <forebay/dataset.hpp>
 #include <forebay/detail/crew.hpp>
-#include <forebay/detail/pipeline.hpp>
 #include <forebay/detail/encoded_queue.hpp>
+#include <forebay/detail/pipeline.hpp>
 #include <forebay/detail/stages.hpp>
 
 #include "byte_budget.hpp"
