@@ -8,7 +8,7 @@ namespace forebay {
 
 using Activity = WorkerStatus::Activity;
 
-Crew::Crew(Body body, unsigned wanted, unsigned most) : body_(std::move(body)), statuses_(most), wanted_(wanted) {
+Crew::Crew(Body body, unsigned wanted, unsigned most) : statuses_(most), body_(std::move(body)), wanted_(wanted) {
   threads_.reserve(most);
   try {
     while (threads_.size() < wanted) start_one();

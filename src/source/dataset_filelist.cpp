@@ -161,10 +161,10 @@ void add_numbered(const BuildContext& context, const Entries& entries, FileTable
   for (const auto& [line, path, text, has_second] : entries) {
     const std::int64_t label = text.empty() ? -1 : integer_in(text).value_or(-1);
     if (label < -1 || label >= limit) {
-      const std::string problem = out_of_range(text, limit);
+      std::string problem = out_of_range(text, limit);
       const std::string where = at_line(context.options.path, line);
       if (given.empty()) throw ConfigError(where + ": " + problem);
-      skipped.add_bad(where, problem + ", the last of dataset.classes");
+      skipped.add_bad(where, problem.append(", the last of dataset.classes"));
       continue;
     }
     classes = std::max(classes, label + 1);

@@ -28,7 +28,7 @@ class Mapping {
 // Brings mapped pages in, so that a store that fails ends in an error here and not in a SIGBUS later. Kernels before
 // Linux 5.14 cannot, there nothing happens. False with errno set when the store failed.
 bool bring_in(std::span<const std::byte> bytes) noexcept {
-  static const std::size_t page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  static const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
   const std::size_t before = reinterpret_cast<std::uintptr_t>(bytes.data()) % page;
   void* const begin = const_cast<std::byte*>(bytes.data() - before);
   while (::madvise(begin, bytes.size() + before, MADV_POPULATE_READ) != 0) {

@@ -43,7 +43,7 @@ double threads_for(double images_per_s, double ms) {
 std::string of_each_rank(const Profile& p) { return p.ranks > 1 ? " of each rank" : ""; }
 
 std::string takers(const Profile& p) {
-  const double ranks = static_cast<double>(p.ranks);
+  const auto ranks = static_cast<double>(p.ranks);
   return fmt::format("decoders could take {:.0f} and the trainer {:.0f} images/s{}",
                      p.decode.images_per_s_alone / ranks, p.trainer.images_per_s_alone / ranks,
                      p.ranks > 1 ? " on each rank" : "");
@@ -119,7 +119,7 @@ std::string decode_advice(const Profile& p) {
 }
 
 std::string trainer_advice(const Profile& p) {
-  const double ranks = static_cast<double>(p.ranks);
+  const auto ranks = static_cast<double>(p.ranks);
   std::string text = fmt::format(
       "nothing to change: a full ring held the producer up for {:.0f} % of the time, AU is {:.1f} %; storage could "
       "bring {:.0f} and decoders {:.0f} images/s{}, of which the trainer took {:.0f}",

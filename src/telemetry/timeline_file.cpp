@@ -47,7 +47,7 @@ void append_event(std::string& out, const TimelineTrack::Event& event, std::uint
   fmt::format_to(to, ",\n{{\"ph\":\"X\",\"pid\":{},\"tid\":{},\"name\":\"{}\",\"ts\":{:.3f},\"dur\":{:.3f},\"args\":{{",
                  pid, tid, event.name, microseconds(event.begin_ns), microseconds(event.end_ns - event.begin_ns));
   if (event.kind == Kind::work) {
-    fmt::format_to(to, "\"sample\":{}}}}}", event.id);
+    fmt::format_to(to, R"("sample":{}}}}})", event.id);
   } else {
     fmt::format_to(to, "\"step\":{},\"batch\":{},\"use_index\":{}}}}}", event.id, event.value, event.uses);
   }
@@ -71,8 +71,8 @@ TimelineTrack& Timeline::track(std::string name) {
 }
 
 std::string Timeline::write() {
-  std::string text = fmt::format(
-      "[{{\"ph\":\"M\",\"pid\":{0},\"name\":\"process_name\",\"args\":{{\"name\":\"forebay rank {0}\"}}}}", rank_);
+  std::string text =
+      fmt::format(R"([{{"ph":"M","pid":{0},"name":"process_name","args":{{"name":"forebay rank {0}"}}}})", rank_);
   std::size_t events = 0;
   std::uint64_t refused = 0;
   std::uint64_t late = 0;

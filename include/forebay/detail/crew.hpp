@@ -52,10 +52,10 @@ class Crew {
  private:
   void start_one();
 
-  Body body_;
+  WaitPoint gate_;
   std::vector<WorkerStatus> statuses_;
   std::vector<std::thread> threads_;
-  WaitPoint gate_;
+  Body body_;
   std::atomic<unsigned> wanted_;
   std::atomic<bool> stopped_{false};
 };
