@@ -79,11 +79,11 @@ class Profiler {
   void run(const std::stop_token& stop);
   void observe_once();
 
+  WaitPoint stopping_;
   std::function<Observation()> observe_;
   TimelineTrack* track_;
   mutable std::mutex mutex_;  // of window_
   ProfileWindow window_;
-  WaitPoint stopping_;
   std::jthread thread_;
 };
 

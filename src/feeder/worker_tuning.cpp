@@ -50,7 +50,7 @@ void WorkerTuning::run() {
   while (!wake_.wait_until(WaitPoint::Clock::now() + kShortWindow, stopped)) {
     const Reading end = read();
     // A slow store wants a longer look.
-    const bool few_reads = end.reads - begin.reads < 2 * tuner_.counts().io;
+    const bool few_reads = end.reads - begin.reads < 2ULL * tuner_.counts().io;
     if (few_reads && end.time - begin.time < kLongWindow) continue;
     if (tuner_.look(between(begin, end))) {
       links_.readers.want(tuner_.counts().io);

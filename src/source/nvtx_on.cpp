@@ -7,7 +7,7 @@ namespace {
 
 // Made once, at the first range, so that a profiler shows Forebay's ranges under a name of their own.
 nvtxDomainHandle_t domain() noexcept {
-  static const nvtxDomainHandle_t made = nvtxDomainCreateA("forebay");
+  static auto* const made = nvtxDomainCreateA("forebay");
   return made;
 }
 
