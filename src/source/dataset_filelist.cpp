@@ -163,7 +163,7 @@ void add_numbered(const BuildContext& context, const Entries& entries, FileTable
     if (label < -1 || label >= limit) {
       std::string problem = out_of_range(text, limit);
       const std::string where = at_line(context.options.path, line);
-      if (given.empty()) throw ConfigError(where + ": " + problem);
+      if (given.empty()) throw ConfigError(std::string(where).append(": ").append(problem));
       skipped.add_bad(where, problem.append(", the last of dataset.classes"));
       continue;
     }

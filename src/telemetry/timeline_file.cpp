@@ -49,7 +49,7 @@ void append_event(std::string& out, const TimelineTrack::Event& event, std::uint
   if (event.kind == Kind::work) {
     fmt::format_to(to, R"("sample":{}}}}})", event.id);
   } else {
-    fmt::format_to(to, "\"step\":{},\"batch\":{},\"use_index\":{}}}}}", event.id, event.value, event.uses);
+    fmt::format_to(to, R"("step":{},"batch":{},"use_index":{}}}}})", event.id, event.value, event.uses);
   }
 }
 
