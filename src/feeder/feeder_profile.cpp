@@ -29,7 +29,7 @@ void Feeder::Impl::start_profiler() {
   const ProfileFrame frame{.batch_size = static_cast<double>(options_.dataset.batch_size),
                            .queue_capacity = static_cast<double>(options_.queue.capacity),
                            .workers_bytes = static_cast<double>(options_.workers.bytes),
-                           .cores = cores_of_rank(node_ranks_)};
+                           .cores = static_cast<double>(workers_.cores)};
   profiler_ = std::make_unique<Profiler>(
       frame, [this] { return pipeline_->observe(); }, queues_track_);
 }

@@ -1,8 +1,6 @@
 #include "profiler.hpp"
 
 #include <pthread.h>
-#include <sched.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <utility>
@@ -141,15 +139,6 @@ void Profiler::observe_once() {
   }
   const std::lock_guard lock(mutex_);
   window_.add(now);
-}
-
-double cores_of_rank(std::uint32_t ranks_on_node) {
-  const auto online = static_cast<double>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN)));
-  cpu_set_t mask;
-  CPU_ZERO(&mask);
-  const bool known = ::sched_getaffinity(0, sizeof(mask), &mask) == 0;
-  const double allowed = known ? CPU_COUNT(&mask) : online;
-  return allowed < online ? allowed : std::max(1.0, allowed / ranks_on_node);
 }
 
 }  // namespace forebay

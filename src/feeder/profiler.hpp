@@ -87,7 +87,4 @@ class Profiler {
   std::jthread thread_;
 };
 
-// Cores that this rank may use: those of its affinity mask, or, when it is not bound to some, an equal part of them.
-[[nodiscard]] double cores_of_rank(std::uint32_t ranks_on_node);
-
 }  // namespace forebay
