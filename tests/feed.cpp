@@ -211,7 +211,7 @@ TEST_CASE("SIGTERM to one rank, SIGINT and SIGTERM to all: every rank ends, with
         const std::string name = "s" + std::to_string(ranks) + std::to_string(signal) + (one_rank ? "one" : "all");
         const auto outcome = interrupt(place, ranks, name, signal, one_rank);
         // mpirun itself ends with an error when it was signalled.
-        CHECK(outcome.code == (ranks > 1 && !one_rank ? 1 : 0));
+        CHECK_MESSAGE(outcome.code == (ranks > 1 && !one_rank ? 1 : 0), outcome.output);
         const Json summary = place.summary(name);
         CHECK(summary.at("ranks").size() == static_cast<std::size_t>(ranks));
         CHECK(summary.at("steps").get<int>() > 0);

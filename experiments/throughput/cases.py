@@ -153,11 +153,17 @@ def photographs(bench, data, only):
 
 
 def best_fixed(rows, auto, fixed):
-    """auto / the best of the fixed settings."""
-    measured = [key for key in fixed if key in rows and rows[key].median]
-    if not measured or auto not in rows:
+    """auto / the best of the fixed settings, the median over the rounds. Which setting is the best is found in the other
+    rounds: the best of several that are alike, chosen by the same figures, would be the one whom noise favoured."""
+    settings = [rows[key] for key in fixed if key in rows and rows[key].rates]
+    if not settings or auto not in rows or not rows[auto].rates:
         return None
-    return rows[auto].ratio_to(rows[max(measured, key=lambda key: rows[key].median)])
+
+    def others(row, number):
+        return statistics.median(row.rates[:number] + row.rates[number + 1:] or row.rates)
+
+    return statistics.median(rate / max(settings, key=lambda row: others(row, number)).rates[number]
+                             for number, rate in enumerate(rows[auto].rates))
 
 
 def small_images(bench, data, only):

@@ -156,7 +156,10 @@ int feed_as(Job& job, Communicator& communicator, const FeedArguments& arguments
 
 int feed(const FeedArguments& arguments, int& argc, char**& argv) {
   constexpr std::array kSignals{SIGTERM, SIGINT, SIGUSR1};
+  // An mpirun that is ending its job no longer answers MPI_Finalize and kills the ranks a second later. One that is not
+  // takes a rank that left without MPI_Finalize for a failed one, and so must be given time.
   constexpr auto kWayOut = std::chrono::milliseconds(200);
+  constexpr auto kWayOutOfFinalize = std::chrono::seconds(30);
   const auto job = Job::start(argc, argv);
   const StopOnSignal signals{std::span{kSignals}.first(arguments.stop_on_signal ? 3 : 2)};
   const auto communicator = job->world().duplicate();
@@ -164,7 +167,9 @@ int feed(const FeedArguments& arguments, int& argc, char**& argv) {
   // full, say) must end the others too: it leaves through the session, which aborts the job.
   try {
     const int exit_code = feed_as(*job, *communicator, arguments, StopOnSignal::flag());
-    if (StopOnSignal::flag() && communicator->size() > 1) exit_at_the_latest(kWayOut, exit_code);
+    if (StopOnSignal::flag() && communicator->size() > 1) {
+      exit_at_the_latest(StopOnSignal::launcher_ends_the_job() ? kWayOut : kWayOutOfFinalize, exit_code);
+    }
     return exit_code;
   } catch (const std::exception& error) {
     communicator->note_failure("rank " + std::to_string(communicator->rank()) + ": " + error.what());

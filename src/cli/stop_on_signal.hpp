@@ -17,6 +17,8 @@ class StopOnSignal {
   StopOnSignal& operator=(const StopOnSignal&) = delete;
 
   [[nodiscard]] static const std::atomic<bool>& flag() noexcept;
+  // Whether it was the launcher, this process's parent, that asked for the end by SIGTERM.
+  [[nodiscard]] static bool launcher_ends_the_job() noexcept;
 
  private:
   static constexpr std::size_t kMost = 4;
@@ -27,8 +29,7 @@ class StopOnSignal {
 };
 
 // Ends the process with this exit code when it still runs after the given time. For the way out of a run that was
-// told to stop: an mpirun that is ending its job no longer answers MPI_Finalize, and would kill the ranks later. What
-// matters must be written and flushed before.
+// told to stop, when what matters is written and flushed.
 void exit_at_the_latest(std::chrono::milliseconds after, int exit_code);
 
 }  // namespace forebay
