@@ -1,27 +1,30 @@
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
 #include <forebay/detail/canvas.hpp>
+#include <forebay/detail/host_device.hpp>
 
 // The kernels of the dequeue transform behind plain functions, so that what calls them needs no CUDA compiler.
 // render.cu defines them. It is compiled with -std=c++20 -fmad=false --expt-relaxed-constexpr: fused multiplications
 // would draw other views than the host.
 namespace forebay::cuda {
 
-// What one sample's view and its tables take in scratch memory: a header, and for each row and column of the result
-// where its input pixels begin and their coefficients in twos.
-[[nodiscard]] constexpr std::size_t view_bytes(const RenderPlan& plan) noexcept {
-  constexpr std::size_t kHeader = 64;
-  const auto words = [](std::int64_t in, std::int64_t out) {
-    const std::int64_t taps = std::max<std::int64_t>(2, (2 * in + out - 1) / out);
-    return static_cast<std::size_t>(out * (1 + (taps + 1) / 2));
-  };
-  const std::size_t bytes =
-      kHeader + 4 * (words(plan.canvas.width, plan.width) + words(plan.canvas.height, plan.height));
-  return (bytes + 255) / 256 * 256;
+constexpr std::size_t kViewHeader = 64;
+
+// Words that the tables of one axis take: for each pixel of the result where its input pixels begin, and their
+// coefficients in twos.
+[[nodiscard]] FOREBAY_HOST_DEVICE constexpr std::size_t axis_words(std::int64_t in, std::int64_t out) noexcept {
+  const std::int64_t widest = in > out ? (2 * in + out - 1) / out : 2;
+  return static_cast<std::size_t>(out * (1 + (widest + 1) / 2));
+}
+
+// What one sample's view takes in scratch memory: a header and the tables of both axes.
+[[nodiscard]] FOREBAY_HOST_DEVICE constexpr std::size_t view_bytes(const RenderPlan& plan) noexcept {
+  const std::size_t words =
+      axis_words(plan.canvas.width, plan.view.width) + axis_words(plan.canvas.height, plan.view.height);
+  return (kViewHeader + 4 * words + 255) / 256 * 256;
 }
 
 // Scratch memory of a renderer: made once, before the first batch.
