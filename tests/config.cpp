@@ -233,11 +233,15 @@ TEST_CASE("a canvas is at most 8 times as large as the result") {
 
 TEST_CASE("what is not available yet is said plainly") {
   CHECK(contains(refusal("[transform]\nwhen = \"dequeue\""), "use transform.when = \"enqueue\""));
-  for (const char* device : {"cuda", "cuda:1"}) {
-    CHECK(contains(refusal(std::string("device = \"") + device + "\""),
-                   "this build has no CUDA backend; use device = \"host\" or \"auto\""));
+}
+
+TEST_CASE("a device is named auto, host, cuda or cuda:N; whether it is there is found out by the run") {
+  for (const char* device : {"auto", "host", "cuda", "cuda:0", "cuda:11"}) {
+    CHECK(with({std::string("device=\"") + device + "\""}).device == device);
   }
-  CHECK(contains(refusal("device = \"gpu\""), "there is no such device"));
+  for (const char* device : {"gpu", "CUDA", "cuda:", "cuda:x", "cuda:-1", "cuda:1 ", "cuda:99999999999"}) {
+    CHECK(contains(refusal(std::string("device = \"") + device + "\""), "there is no such device"));
+  }
 }
 
 TEST_CASE("what is not TOML names file, line and column") {

@@ -20,7 +20,7 @@
 #include <vector>
 
 #include <forebay/config.hpp>
-#include <forebay/detail/device.hpp>
+#include <forebay/detail/device_choice.hpp>
 #include <forebay/error.hpp>
 #include <forebay/order.hpp>
 
@@ -67,7 +67,7 @@ class BareLoop {
         dataset_(open_dataset(options.dataset)),
         order_(order_of(options, *dataset_)),
         maker_(options.transform, options.seed, false),
-        device_(make_device(options.device)),
+        device_(make_device(options.device).device),
         slots_(*device_, format_of(options), slots_of(options.queue)) {}
 
   struct Speed {

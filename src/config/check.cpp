@@ -8,6 +8,7 @@
 
 #include <forebay/config.hpp>
 #include <forebay/detail/canvas.hpp>
+#include <forebay/detail/device_choice.hpp>
 #include <forebay/error.hpp>
 
 #include "schema.hpp"
@@ -49,13 +50,12 @@ std::optional<Problem> value_problem(const Options& options) {
   return std::nullopt;
 }
 
+// Whether this machine has it is found out when a run begins: a file may be checked elsewhere.
 std::optional<Problem> device_problem(const std::string& device) {
-  if (device == "auto" || device == "host") return std::nullopt;
-  const std::string sentence = "device = \"" + device + "\": ";
-  if (device == "cuda" || device.starts_with("cuda:")) {
-    return Problem{"device", sentence + R"(this build has no CUDA backend; use device = "host" or "auto")"};
-  }
-  return Problem{"device", sentence + R"(there is no such device; use "auto", "host", "cuda" or "cuda:N")"};
+  if (parse_device_name(device)) return std::nullopt;
+  return Problem{"device", "device = \"" + device +
+                               R"(": there is no such device; use "auto", "host", "cuda" or "cuda:N", )" +
+                               "N = 0, 1, ..."};
 }
 
 std::optional<Problem> unavailable(const Options& options) {
