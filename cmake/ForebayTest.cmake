@@ -30,10 +30,13 @@ function(forebay_test_with_mpi NAME)
     "${FOREBAY_TEST_ENVIRONMENT};ASAN_OPTIONS=${FOREBAY_TEST_ASAN} fast_unwind_on_malloc=0 malloc_context_size=10")
 endfunction()
 
-# forebay_test(NAME SOURCES ... [RANKS ...] [LIBRARIES ...]): a doctest program run by CTest, alone or, with RANKS,
-# once per rank count under mpirun.
+# forebay_test(NAME SOURCES ... [RANKS ...] [LIBRARIES ...] [FOREBAY target]): a doctest program run by CTest, alone or,
+# with RANKS, once per rank count under mpirun. FOREBAY: what is tested, when it is not the library as users have it.
 function(forebay_test NAME)
-  cmake_parse_arguments(TEST "" "" "SOURCES;RANKS;LIBRARIES" ${ARGN})
+  cmake_parse_arguments(TEST "" "FOREBAY" "SOURCES;RANKS;LIBRARIES" ${ARGN})
+  if(NOT TEST_FOREBAY)
+    set(TEST_FOREBAY forebay)
+  endif()
   add_executable(test_${NAME} ${TEST_SOURCES})
   set_target_properties(test_${NAME} PROPERTIES UNITY_BUILD OFF)
   target_compile_options(test_${NAME} PRIVATE ${test_flags})
@@ -43,7 +46,7 @@ function(forebay_test NAME)
   target_include_directories(test_${NAME} PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/tests)
   target_include_directories(test_${NAME} SYSTEM PRIVATE ${FOREBAY_CONCURRENTQUEUE_DIR} ${FOREBAY_XXHASH_DIR})
   target_compile_definitions(test_${NAME} PRIVATE FOREBAY_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
-  target_link_libraries(test_${NAME} PRIVATE forebay forebay_flags ${TEST_LIBRARIES})
+  target_link_libraries(test_${NAME} PRIVATE ${TEST_FOREBAY} forebay_flags ${TEST_LIBRARIES})
   # mpi_main.cpp's main comes first, so that the linker does not look for another.
   target_link_libraries(test_${NAME} PRIVATE $<$<BOOL:${TEST_RANKS}>:forebay_test_mpi_main> forebay_test_main)
   if(TEST_RANKS)

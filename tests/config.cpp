@@ -48,7 +48,7 @@ TEST_CASE("every key is in the schema") {
                                storage, telemetry, trainer] = Options{};
   [[maybe_unused]] const auto& [r1, r2, r3] = run;
   [[maybe_unused]] const auto& [d1, d2, d3, d4, d5, d6, d7, d8, d9] = dataset;
-  [[maybe_unused]] const auto& [t1, t2, t3, t4, t5, t6, t7, t8, t9, t10, t11, t12, t13, t14] = transform;
+  [[maybe_unused]] const auto& [t1, t2, t3, t4, t5, t6, t7, t8, t9, t10, t11, t12, t13, t14, t15] = transform;
   [[maybe_unused]] const auto& [w1, w2, w3] = workers;
   [[maybe_unused]] const auto& [q1, q2, q3, q4] = queue;
   [[maybe_unused]] const auto& [p1, p2, p3, p4, p5, p6, p7, p8, p9, p10, p11] = policy;
@@ -56,7 +56,7 @@ TEST_CASE("every key is in the schema") {
   [[maybe_unused]] const auto& [s1, s2, s3, s4, s5, s6, s7, s8] = storage;
   [[maybe_unused]] const auto& [l1, l2, l3, l4, l5] = telemetry;
   [[maybe_unused]] const auto& [e1, e2, e3] = trainer;
-  CHECK(config::keys().size() == 4 + 3 + 9 + 14 + 3 + 4 + 11 + 4 + 8 + 5 + 3);
+  CHECK(config::keys().size() == 4 + 3 + 9 + 15 + 3 + 4 + 11 + 4 + 8 + 5 + 3);
 }
 
 TEST_CASE("values of every kind") {
@@ -221,13 +221,28 @@ TEST_CASE("lockstep needs a queue deeper than its lag, and ranks that do not wai
   CHECK(contains(refusal(lockstep + "[policy]\nmax_wait_ms = 5"), "feed.toml:4:15: policy.max_wait_ms = 5.0 does not"));
 }
 
+TEST_CASE("a canvas is at most 8 times as large as the result") {
+  CHECK(with({"transform.canvas=[300, 0]"}).transform.canvas == std::array<std::int64_t, 2>{300, 0});
+  const std::string small = "[transform]\nwhen = \"dequeue\"\nsize = [10, 20]\n";
+  CHECK(
+      contains(refusal(small + "canvas = [81, 0]"), "feed.toml:4:10: transform.canvas: a height of 81 is more than 8"));
+  CHECK(contains(refusal(small + "canvas = [80, 161]"), "transform.canvas: a width of 161 is more than 8 times that"));
+  CHECK(contains(refusal(small + "canvas = [-1, 0]"), "transform.canvas: expected an array of 2"));
+  // Without canvases their size does not matter.
+  CHECK(with({"transform.size=[10, 20]", "transform.canvas=[81, 0]"}).transform.canvas[0] == 81);
+}
+
 TEST_CASE("what is not available yet is said plainly") {
   CHECK(contains(refusal("[transform]\nwhen = \"dequeue\""), "use transform.when = \"enqueue\""));
-  for (const char* device : {"cuda", "cuda:1"}) {
-    CHECK(contains(refusal(std::string("device = \"") + device + "\""),
-                   "this build has no CUDA backend; use device = \"host\" or \"auto\""));
+}
+
+TEST_CASE("a device is named auto, host, cuda or cuda:N; whether it is there is found out by the run") {
+  for (const char* device : {"auto", "host", "cuda", "cuda:0", "cuda:11"}) {
+    CHECK(with({std::string("device=\"") + device + "\""}).device == device);
   }
-  CHECK(contains(refusal("device = \"gpu\""), "there is no such device"));
+  for (const char* device : {"gpu", "CUDA", "cuda:", "cuda:x", "cuda:-1", "cuda:1 ", "cuda:99999999999"}) {
+    CHECK(contains(refusal(std::string("device = \"") + device + "\""), "there is no such device"));
+  }
 }
 
 TEST_CASE("what is not TOML names file, line and column") {

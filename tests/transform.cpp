@@ -212,8 +212,8 @@ TEST_CASE("regions lie inside their box, whatever is drawn") {
     const Box box{left, top, left + side(), top + side()};
     const double low = random.uniform(0.001, 1);
     const double flat = random.uniform(0.05, 3);
-    const forebay::RandomRegion regions({low, random.uniform(low, 1)}, {flat, flat * random.uniform(1, 10)});
-    if (!inside(regions.draw(box, random), box)) ++outside;
+    const auto rule = forebay::region_rule({low, random.uniform(low, 1)}, {flat, flat * random.uniform(1, 10)});
+    if (!inside(forebay::draw_region(rule, box, random), box)) ++outside;
     if (!inside(forebay::central_region(box, side(), side(), random.uniform(0.01, 1)), box)) ++outside;
   }
   CHECK(outside == 0);
@@ -224,7 +224,7 @@ TEST_CASE("area is uniform, ratio log-uniform, place uniform") {
   constexpr int kBins = 10;
   const std::array<double, 2> scale{0.08, 0.5};
   const std::array<double, 2> ratio{3.0 / 4.0, 4.0 / 3.0};
-  const forebay::RandomRegion regions(scale, ratio);
+  const auto rule = forebay::region_rule(scale, ratio);
   const Box box{0, 0, 4000, 4000};  // every draw fits, so that the distributions are the plain ones
   std::array<int, kBins> areas{};
   std::array<int, kBins> ratios{};
@@ -237,7 +237,7 @@ TEST_CASE("area is uniform, ratio log-uniform, place uniform") {
   MESSAGE("seed " << kSeed);
   forebay::Random random(kSeed);
   for (int i = 0; i < kDraws; ++i) {
-    const auto region = regions.draw(box, random);
+    const auto region = forebay::draw_region(rule, box, random);
     const double area = static_cast<double>(region.width()) * region.height() / (4000.0 * 4000.0);
     count(areas, (area - scale[0]) / (scale[1] - scale[0]));
     const double shape = static_cast<double>(region.width()) / region.height();
@@ -253,10 +253,10 @@ TEST_CASE("area is uniform, ratio log-uniform, place uniform") {
 }
 
 TEST_CASE("when no draw fits, the largest central region within the ratios is taken") {
-  const forebay::RandomRegion regions({0.9, 1.0}, {3.0 / 4.0, 4.0 / 3.0});
+  const auto rule = forebay::region_rule({0.9, 1.0}, {3.0 / 4.0, 4.0 / 3.0});
   forebay::Random random(1);
-  CHECK(regions.draw({0, 0, 1000, 30}, random) == Box{480, 0, 520, 30});
-  CHECK(regions.draw({0, 0, 30, 1000}, random) == Box{0, 480, 30, 520});
+  CHECK(forebay::draw_region(rule, {0, 0, 1000, 30}, random) == Box{480, 0, 520, 30});
+  CHECK(forebay::draw_region(rule, {0, 0, 30, 1000}, random) == Box{0, 480, 30, 520});
 }
 
 TEST_CASE("what is drawn depends on seed, epoch and position, and on nothing else") {

@@ -21,8 +21,8 @@ struct Box {
   std::int32_t right = 0;
   std::int32_t bottom = 0;
 
-  [[nodiscard]] std::int32_t width() const noexcept { return right - left; }
-  [[nodiscard]] std::int32_t height() const noexcept { return bottom - top; }
+  [[nodiscard]] constexpr std::int32_t width() const noexcept { return right - left; }
+  [[nodiscard]] constexpr std::int32_t height() const noexcept { return bottom - top; }
   friend bool operator==(const Box&, const Box&) = default;
 };
 

@@ -63,6 +63,8 @@ struct TransformOptions {
   // so that damage anywhere is found. scaled: as region, and smaller when the crop is shrunk by 2 or more; lossy.
   Decode decode = Decode::region;
   When when = When::enqueue;
+  // dequeue: height, width of the place a sample has in a batch; 0 = 8/7 of size, rounded up to a multiple of 8.
+  std::array<std::int64_t, 2> canvas{0, 0};
 };
 
 struct WorkerOptions {

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <vector>
 
+#include <forebay/detail/resample_math.hpp>
+
 namespace forebay {
 
 // Which input pixels make an output pixel of a row (or column), and how much of each: a triangle filter with
@@ -26,31 +28,26 @@ class Resampling {
   void set(std::int32_t in, std::int32_t out);
 
   // Coefficients of each output pixel.
-  [[nodiscard]] std::size_t taps() const noexcept { return taps_; }
+  [[nodiscard]] std::size_t taps() const noexcept { return static_cast<std::size_t>(axis_.taps); }
   // Input pixel of the first coefficient; first(i) + taps() <= in(). REQUIRES: 0 <= i < out().
   [[nodiscard]] std::int32_t first(std::int32_t i) const noexcept { return first_[static_cast<std::size_t>(i)]; }
   // first(0), first(1), ...
   [[nodiscard]] const std::int32_t* firsts() const noexcept { return first_.data(); }
   // taps() coefficients, those of the next output pixel right behind them. REQUIRES: 0 <= i < out().
   [[nodiscard]] const std::int16_t* coefficients(std::int32_t i) const noexcept {
-    return coefficients_.data() + static_cast<std::size_t>(i) * taps_;
+    return coefficients_.data() + static_cast<std::size_t>(i) * taps();
   }
-  [[nodiscard]] std::int32_t in() const noexcept { return in_; }
-  [[nodiscard]] std::int32_t out() const noexcept { return out_; }
+  [[nodiscard]] std::int32_t in() const noexcept { return axis_.in; }
+  [[nodiscard]] std::int32_t out() const noexcept { return axis_.out; }
   // 14 bits, and one more for each time that the scale doubles, since the coefficients halve; at most 22.
-  [[nodiscard]] int precision() const noexcept { return precision_; }
+  [[nodiscard]] int precision() const noexcept { return axis_.precision; }
 
  private:
-  void make(std::int32_t i);
   void mirror(std::int32_t from, std::int32_t to);
 
-  std::int32_t in_ = 0;
-  std::int32_t out_ = 0;
-  int precision_ = 0;
-  std::size_t taps_ = 0;
+  ResamplingAxis axis_;
   std::vector<std::int32_t> first_;
   std::vector<std::int16_t> coefficients_;
-  std::vector<std::int64_t> weights_;  // of the output pixel being made
 };
 
 }  // namespace forebay

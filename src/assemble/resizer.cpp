@@ -16,7 +16,15 @@ void grow(std::vector<T>& values, std::size_t size) {
 
 void Resizer::begin(const Image& image, const Box& region, std::int32_t out_width, std::int32_t out_height,
                     bool mirror) {
-  image_ = &image;
+  begin(PixelRows{.first = image.pixels.data(),
+                  .row_bytes = static_cast<std::size_t>(image.width) * Columns::kInputPixelBytes,
+                  .end = image.pixels.data() + image.pixels.size()},
+        region, out_width, out_height, mirror);
+}
+
+void Resizer::begin(const PixelRows& pixels, const Box& region, std::int32_t out_width, std::int32_t out_height,
+                    bool mirror) {
+  pixels_ = pixels;
   region_ = region;
   mix_first_ = region.height() > out_height;
   columns_.set(region.width(), out_width, mirror);
@@ -34,7 +42,7 @@ const std::uint8_t* Resizer::row(std::int32_t y) {
 }
 
 const std::uint8_t* Resizer::region_row(std::int32_t y) const noexcept {
-  return image_->row(region_.top + y) + static_cast<std::size_t>(region_.left) * Columns::kInputPixelBytes;
+  return pixels_.row(region_.top + y) + static_cast<std::size_t>(region_.left) * Columns::kInputPixelBytes;
 }
 
 const std::uint8_t* Resizer::mixed_then_resampled(std::int32_t y) noexcept {
@@ -63,8 +71,7 @@ const std::uint8_t* Resizer::resampled_row(std::int32_t y) noexcept {
   for (; resampled_ <= y; ++resampled_) {
     const std::uint8_t* in = region_row(resampled_);
     const std::size_t in_bytes = static_cast<std::size_t>(region_.width()) * Columns::kInputPixelBytes;
-    const std::uint8_t* const end = image_->pixels.data() + image_->pixels.size();
-    if (static_cast<std::size_t>(end - in) < in_bytes + Columns::kReadAhead) {
+    if (static_cast<std::size_t>(pixels_.end - in) < in_bytes + Columns::kReadAhead) {
       std::memcpy(wide_.data(), in, in_bytes);
       in = wide_.data();
     }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -12,6 +13,17 @@
 
 namespace forebay {
 
+// Rows of RGB pixels somewhere in memory, of which they own nothing.
+struct PixelRows {
+  const std::uint8_t* first = nullptr;  // pixel of the first row
+  std::size_t row_bytes = 0;            // from a row to the next
+  const std::uint8_t* end = nullptr;    // what lies before it may be read
+
+  [[nodiscard]] const std::uint8_t* row(std::int32_t y) const noexcept {
+    return first + static_cast<std::size_t>(y) * row_bytes;
+  }
+};
+
 // Resizes a region of an image, as if the region had been cut out first, in two steps that each round to 8 bits, to
 // nearest: a region with more rows than the output gets its rows mixed first and those are resampled to the new
 // width; any other has its rows resampled first. So the dearer step, along the row, is made as often as there are rows
@@ -23,8 +35,9 @@ class Resizer {
   // `kernels` must stay; all of them give the same bytes.
   explicit Resizer(const Kernels& kernels = best_kernels()) noexcept : kernels_(&kernels) {}
 
-  // Prepares for row(). The image must stay until the last row is read. With `mirror` left and right are exchanged.
-  // REQUIRES: region within the image and not empty, all sides <= Resampling::kMaxSide.
+  // Prepares for row(). The pixels must stay until the last row is read. With `mirror` left and right are exchanged.
+  // REQUIRES: region within the pixels and not empty, all sides <= Resampling::kMaxSide.
+  void begin(const PixelRows& pixels, const Box& region, std::int32_t out_width, std::int32_t out_height, bool mirror);
   void begin(const Image& image, const Box& region, std::int32_t out_width, std::int32_t out_height, bool mirror);
 
   // Output row y in pixels of kPixelBytes, valid until the next call. REQUIRES: y counts up from 0.
@@ -38,7 +51,7 @@ class Resizer {
   [[nodiscard]] const std::uint8_t* resampled_row(std::int32_t y) noexcept;
 
   const Kernels* kernels_;
-  const Image* image_ = nullptr;
+  PixelRows pixels_;
   Box region_;
   bool mix_first_ = false;
   Columns columns_;

@@ -7,10 +7,12 @@
 
 #include <forebay/dataset.hpp>
 #include <forebay/detail/pipeline.hpp>
+#include <forebay/detail/views.hpp>
 #include <forebay/options.hpp>
 
+#include "conversion.hpp"
 #include "kernels.hpp"
-#include "region.hpp"
+
 #include "resizer.hpp"
 
 namespace forebay {
@@ -43,11 +45,7 @@ class Transform {
   // Bytes of one sample: 3 * height * width elements.
   [[nodiscard]] std::size_t sample_bytes() const noexcept;
 
-  // What a sample shows of its image.
-  struct View {
-    Box region;  // in pixels of the whole image as displayed
-    bool mirror = false;
-  };
+  using View = ImageView;
   // Of an image of this size, the view of the sample at `position` of `epoch`, made of `box` (the whole image without
   // one). Needs no pixels, so that only those it shows need be decoded.
   // Throws SampleError when the box has no area or lies outside the image, or a side exceeds Resampling::kMaxSide.
@@ -60,9 +58,8 @@ class Transform {
   // enlarged then.
   [[nodiscard]] std::int32_t shrink_of(const View& view) const noexcept;
 
-  // Writes the view of an image, whose pixels may be a part of it or made smaller, to `out`.
-  // uint8 keeps pixel values as they are. Other types store fma(value, 1 / std, -mean / std) with constants computed in
-  // double and rounded to float; the result is rounded once to float and then to the type.
+  // Writes the view of an image, whose pixels may be a part of it or made smaller, to `out`, converted as
+  // conversion_of() says.
   // REQUIRES: view.region within image.area; out.size() == sample_bytes(); no alignment is needed.
   void render(const Image& image, const View& view, std::span<std::byte> out, Scratch& scratch) const;
 
@@ -73,12 +70,7 @@ class Transform {
  private:
   void write(Scratch& scratch, std::span<std::byte> out) const;
 
-  std::int32_t height_;
-  std::int32_t width_;
-  Crop crop_;
-  double center_fraction_;
-  double mirror_;  // probability
-  RandomRegion random_region_;
+  ViewRule rule_;
   std::uint64_t seed_;
   Conversion conversion_;
   decltype(Kernels::convert) convert_;

@@ -2,9 +2,13 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
+#include <string>
 #include <string_view>
 
 #include <forebay/config.hpp>
+#include <forebay/detail/canvas.hpp>
+#include <forebay/detail/device_choice.hpp>
 #include <forebay/error.hpp>
 
 #include "schema.hpp"
@@ -46,13 +50,12 @@ std::optional<Problem> value_problem(const Options& options) {
   return std::nullopt;
 }
 
+// Whether this machine has it is found out when a run begins: a file may be checked elsewhere.
 std::optional<Problem> device_problem(const std::string& device) {
-  if (device == "auto" || device == "host") return std::nullopt;
-  const std::string sentence = "device = \"" + device + "\": ";
-  if (device == "cuda" || device.starts_with("cuda:")) {
-    return Problem{"device", sentence + R"(this build has no CUDA backend; use device = "host" or "auto")"};
-  }
-  return Problem{"device", sentence + R"(there is no such device; use "auto", "host", "cuda" or "cuda:N")"};
+  if (parse_device_name(device)) return std::nullopt;
+  return Problem{"device", "device = \"" + device +
+                               R"(": there is no such device; use "auto", "host", "cuda" or "cuda:N", )" +
+                               "N = 0, 1, ..."};
 }
 
 std::optional<Problem> unavailable(const Options& options) {
@@ -61,6 +64,24 @@ std::optional<Problem> unavailable(const Options& options) {
                    R"(transform.when = "dequeue": not available yet; use transform.when = "enqueue")"};
   }
   return device_problem(options.device);
+}
+
+// Sides of the place that a canvas has in a slot.
+std::array<std::int64_t, 2> canvas_of(const TransformOptions& transform) noexcept {
+  return {canvas_side(transform.canvas[0], transform.size[0]), canvas_side(transform.canvas[1], transform.size[1])};
+}
+
+std::optional<Problem> oversized_canvas(const TransformOptions& transform) {
+  if (transform.when != When::dequeue) return std::nullopt;
+  const auto canvas = canvas_of(transform);
+  for (std::size_t i = 0; i < canvas.size(); ++i) {
+    if (canvas[i] <= kMostShrink * transform.size[i]) continue;
+    const std::string side = i == 0 ? "height" : "width";
+    return Problem{"transform.canvas", "transform.canvas: a " + side + " of " + std::to_string(canvas[i]) +
+                                           " is more than 8 times that of transform.size, " +
+                                           std::to_string(transform.size[i]) + ": make it smaller, or 0"};
+  }
+  return std::nullopt;
 }
 
 std::optional<Problem> disordered(const std::string& key, const std::array<double, 2>& range) {
@@ -100,21 +121,24 @@ std::optional<Problem> out_of_step(const Options& options) {
 std::optional<Problem> oversized(const Options& options) {
   constexpr double kMostBytes = 0x1p45;
   constexpr double kChannels = 3;
-  const auto& [height, width] = options.transform.size;
+  const bool canvases = options.transform.when == When::dequeue;
+  const auto [height, width] = canvases ? canvas_of(options.transform) : options.transform.size;
+  const auto element = static_cast<double>(canvases ? 1 : size_of(options.transform.dtype));
   const double batch = static_cast<double>(options.dataset.batch_size) * static_cast<double>(height) *
-                       static_cast<double>(width) * kChannels * static_cast<double>(size_of(options.transform.dtype));
+                       static_cast<double>(width) * kChannels * element;
   const auto& queue = options.queue;
   const auto slots = static_cast<double>(queue.capacity + queue.pool + queue.max_leases);
   if (batch * slots <= kMostBytes) return std::nullopt;
-  return Problem{"queue.capacity",
-                 "dataset.batch_size, transform.size and queue (capacity + pool + max_leases) together need " +
-                     to_text(batch * slots / 0x1p40) + " TiB of memory: reduce one of them"};
+  return Problem{"queue.capacity", std::string("dataset.batch_size, transform.") + (canvases ? "canvas" : "size") +
+                                       " and queue (capacity + pool + max_leases) together need " +
+                                       to_text(batch * slots / 0x1p40) + " TiB of memory: reduce one of them"};
 }
 
 }  // namespace
 
 std::optional<Problem> find_problem(const Options& options) {
   if (auto problem = value_problem(options)) return problem;
+  if (auto problem = oversized_canvas(options.transform)) return problem;
   if (auto problem = unavailable(options)) return problem;
   if (auto problem = disordered("transform.scale", options.transform.scale)) return problem;
   if (auto problem = disordered("transform.ratio", options.transform.ratio)) return problem;

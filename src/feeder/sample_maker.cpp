@@ -9,33 +9,63 @@
 namespace forebay {
 namespace {
 
+std::variant<Transform, CanvasMaker> work_of(const TransformOptions& options, std::uint64_t seed, bool eval,
+                                             Transform::Stores stores) {
+  if (options.when == When::dequeue) return CanvasMaker(options);
+  return Transform(options, seed, eval, stores);
+}
+
 Box around(const Box& a, const Box& b) noexcept {
   return {std::min(a.left, b.left), std::min(a.top, b.top), std::max(a.right, b.right), std::max(a.bottom, b.bottom)};
+}
+
+// Both kinds of work by the same names.
+Transform::View view_of(const Transform& work, ImageSize size, const SampleMaker::Member& member) {
+  return work.view(size.width, size.height, member.sample.box, member.epoch, member.position);
+}
+CanvasMaker::View view_of(const CanvasMaker& work, ImageSize size, const SampleMaker::Member& member) {
+  return work.view(size.width, size.height, member.sample.box);
+}
+void render(const Transform& work, const Transform::View& view, const SamplePlace& out, SampleMaker::Bench& bench) {
+  work.render(bench.image, view, out.pixels, bench.scratch);
+}
+void render(const CanvasMaker& work, const CanvasMaker::View& view, const SamplePlace& out, SampleMaker::Bench& bench) {
+  work.render(bench.image, view, out, bench.scratch);
 }
 
 }  // namespace
 
 SampleMaker::SampleMaker(const TransformOptions& options, std::uint64_t seed, bool eval, Transform::Stores stores)
-    : transform_(options, seed, eval, stores),
+    : work_(work_of(options, seed, eval, stores)),
       jpeg_{.exif = options.exif, .max_pixels = options.max_pixels},
       decode_(options.decode) {}
 
-std::int32_t SampleMaker::shrink_of(const Transform::View& view) const noexcept {
-  return decode_ == Decode::scaled ? transform_.shrink_of(view) : 1;
+std::size_t SampleMaker::sample_bytes() const noexcept {
+  if (const auto* canvases = std::get_if<CanvasMaker>(&work_)) return canvases->place_bytes();
+  return std::get_if<Transform>(&work_)->sample_bytes();
 }
 
 void SampleMaker::make(std::span<const std::byte> bytes, const Sample& sample, std::uint64_t epoch,
-                       std::uint64_t position, std::span<std::byte> out, Bench& bench) const {
+                       std::uint64_t position, const SamplePlace& out, Bench& bench) const {
+  const Member member{sample, epoch, position, out};
+  std::visit([&](const auto& work) { make_with(work, bytes, member, bench); }, work_);
+}
+
+template <class Work>
+void SampleMaker::make_with(const Work& work, std::span<const std::byte> bytes, const Member& member,
+                            Bench& bench) const {
+  const Sample& sample = member.sample;
   if (sample.encoding == Encoding::raw) {
     decode_raw(bytes, sample.width, sample.height, sample.channels, bench.image);
-    transform_.apply(bench.image, sample.box, epoch, position, out, bench.scratch);
+    render(work, view_of(work, {bench.image.width, bench.image.height}, member), member.out, bench);
     return;
   }
   const ImageSize size = bench.decoder.open(bytes, jpeg_);
-  const Transform::View view = transform_.view(size.width, size.height, sample.box, epoch, position);
+  const auto view = view_of(work, size, member);
   const Box whole{0, 0, size.width, size.height};
-  bench.decoder.decode(decode_ == Decode::full ? whole : view.region, shrink_of(view), bench.image);
-  transform_.render(bench.image, view, out, bench.scratch);
+  bench.decoder.decode(decode_ == Decode::full ? whole : view.region,
+                       decode_ == Decode::scaled ? work.shrink_of(view) : 1, bench.image);
+  render(work, view, member.out, bench);
 }
 
 bool SampleMaker::make_together(std::span<const std::byte> bytes, std::span<const Member> members, Bench& bench) const {
@@ -43,18 +73,21 @@ bool SampleMaker::make_together(std::span<const std::byte> bytes, std::span<cons
   const auto is_raw = [](const Member& member) { return member.sample.encoding == Encoding::raw; };
   if (decode_ == Decode::scaled || std::ranges::any_of(members, is_raw)) return false;
   try {
-    const ImageSize size = bench.decoder.open(bytes, jpeg_);
-    const auto view_of = [&](const Member& member) {
-      return transform_.view(size.width, size.height, member.sample.box, member.epoch, member.position);
-    };
-    Box region = view_of(members.front()).region;
-    for (const Member& member : members) region = around(region, view_of(member).region);
-    bench.decoder.decode(decode_ == Decode::full ? Box{0, 0, size.width, size.height} : region, 1, bench.image);
-    for (const Member& member : members) transform_.render(bench.image, view_of(member), member.out, bench.scratch);
+    std::visit([&](const auto& work) { make_all_with(work, bytes, members, bench); }, work_);
     return true;
   } catch (const SampleError&) {
     return false;
   }
+}
+
+template <class Work>
+void SampleMaker::make_all_with(const Work& work, std::span<const std::byte> bytes, std::span<const Member> members,
+                                Bench& bench) const {
+  const ImageSize size = bench.decoder.open(bytes, jpeg_);
+  Box region = view_of(work, size, members.front()).region;
+  for (const Member& member : members) region = around(region, view_of(work, size, member).region);
+  bench.decoder.decode(decode_ == Decode::full ? Box{0, 0, size.width, size.height} : region, 1, bench.image);
+  for (const Member& member : members) render(work, view_of(work, size, member), member.out, bench);
 }
 
 }  // namespace forebay

@@ -3,18 +3,22 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <variant>
 
 #include <forebay/dataset.hpp>
+#include <forebay/detail/canvas.hpp>
 #include <forebay/detail/pipeline.hpp>
 #include <forebay/options.hpp>
 
+#include "assemble/canvas_maker.hpp"
 #include "assemble/transform.hpp"
 #include "decode/jpeg_decoder.hpp"
 
 namespace forebay {
 
-// From encoded bytes to a sample's place in a batch: header, view, pixels of the view, transform. What the pipeline
-// does with each sample and nothing besides, so that a loop around it is the limit of what any pipeline can reach.
+// From encoded bytes to a sample's place in a batch: header, view, pixels of the view, transform; or, with
+// transform.when = "dequeue", a canvas. What the pipeline does with each sample and nothing besides, so that a loop
+// around it is the limit of what any pipeline can reach.
 // Immutable: any thread may call at the same time, each with a Bench of its own.
 class SampleMaker {
  public:
@@ -30,20 +34,20 @@ class SampleMaker {
   SampleMaker(const TransformOptions& options, std::uint64_t seed, bool eval,
               Transform::Stores stores = Transform::Stores::normal);
 
-  // Bytes of one sample in a batch.
-  [[nodiscard]] std::size_t sample_bytes() const noexcept { return transform_.sample_bytes(); }
+  // Bytes of one sample in a batch, or of the place of its canvas.
+  [[nodiscard]] std::size_t sample_bytes() const noexcept;
 
   // Makes the sample at `position` of `epoch`. Throws SampleError when its bytes or its box are bad.
-  // REQUIRES: out.size() == sample_bytes().
+  // REQUIRES: out.pixels.size() == sample_bytes(); out.info has room for a CanvasInfo where canvases are made.
   void make(std::span<const std::byte> bytes, const Sample& sample, std::uint64_t epoch, std::uint64_t position,
-            std::span<std::byte> out, Bench& bench) const;
+            const SamplePlace& out, Bench& bench) const;
 
   // One of several samples of the same bytes.
   struct Member {
     Sample sample;
     std::uint64_t epoch = 0;
     std::uint64_t position = 0;
-    std::span<std::byte> out;
+    SamplePlace out;
   };
   // Makes them all with one decode, the same bytes as by make(). False, with nothing promised of any `out`, when that
   // cannot be done because one of them is bad; then make() tells which, and makes the others.
@@ -51,9 +55,13 @@ class SampleMaker {
                                    Bench& bench) const;
 
  private:
-  [[nodiscard]] std::int32_t shrink_of(const Transform::View& view) const noexcept;
+  template <class Work>
+  void make_with(const Work& work, std::span<const std::byte> bytes, const Member& member, Bench& bench) const;
+  template <class Work>
+  void make_all_with(const Work& work, std::span<const std::byte> bytes, std::span<const Member> members,
+                     Bench& bench) const;
 
-  Transform transform_;
+  std::variant<Transform, CanvasMaker> work_;
   JpegOptions jpeg_;
   Decode decode_;
 };

@@ -1,0 +1,65 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include <forebay/detail/canvas.hpp>
+#include <forebay/random.hpp>
+
+#include "assemble/canvas_maker.hpp"
+#include "assemble/render_plan.hpp"
+
+namespace forebay::testing {
+
+// Noise with blocks of extremes: the hardest rounding and the largest sums.
+inline Image noise_image(std::int32_t width, std::int32_t height) {
+  Random random(key64(7, width, height));
+  Image image;
+  image.resize(width, height);
+  image.pixels.resize(static_cast<std::size_t>(width) * static_cast<std::size_t>(height) * 3);
+  for (std::size_t i = 0; i < image.pixels.size(); ++i) {
+    const bool extreme = i / 40 % 3 == 0;
+    image.pixels[i] = extreme ? (i / 120 % 2 == 0 ? 255 : 0) : static_cast<std::uint8_t>(random.bits());
+  }
+  return image;
+}
+
+// A slot of canvases. It ends where its memory does, so that AddressSanitizer sees what is read beyond.
+class CanvasSlot {
+ public:
+  CanvasSlot(const TransformOptions& options, std::uint32_t batch_size)
+      : format_(canvas_format(options, batch_size)), maker_(options), memory_(format_.batch_bytes() + kAlignment) {
+    const auto misplaced = reinterpret_cast<std::uintptr_t>(memory_.data()) % kAlignment;
+    begin_ = (kAlignment - misplaced) % kAlignment;
+    memory_.resize(begin_ + format_.batch_bytes());
+  }
+
+  void put(std::uint32_t index, const Image& image, const std::optional<Box>& box = {}) {
+    Resizer scratch;
+    maker_.render(image, maker_.view(image.width, image.height, box), format_.place(bytes(), index), scratch);
+  }
+
+  [[nodiscard]] std::span<std::byte> bytes() noexcept { return std::span(memory_).subspan(begin_); }
+  [[nodiscard]] const CanvasFormat& format() const noexcept { return format_; }
+  [[nodiscard]] RenderBatch batch(std::uint64_t epoch = 0, std::uint64_t first_position = 0,
+                                  std::uint64_t use_index = 0) noexcept {
+    return {.canvases = bytes().data(),
+            .size = format_.batch_size,
+            .epoch = epoch,
+            .first_position = first_position,
+            .use_index = use_index};
+  }
+
+ private:
+  static constexpr std::size_t kAlignment = 256;
+
+  CanvasFormat format_;
+  CanvasMaker maker_;
+  std::vector<std::byte> memory_;
+  std::size_t begin_ = 0;
+};
+
+}  // namespace forebay::testing
