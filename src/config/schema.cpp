@@ -153,6 +153,8 @@ constexpr std::array kKeys{
         "resident batches a reuse may choose from, the current one included"},
     Key{"queue", "max_leases", Integer{field<&O::queue, &Queue::max_leases>(), kPlaces},
         "batches the trainer may hold at once"},
+    Key{"queue", "run_ahead", Integer{field<&O::queue, &Queue::run_ahead>(), kPlaces},
+        "steps that the trainer's thread may be ahead of a GPU"},
 
     Key{"policy", "name", Text{field<&O::policy, &Rule::name>(), {}},
         "adaptive | block | interval | greedy | watermark | proportional | replay"},
