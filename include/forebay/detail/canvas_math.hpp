@@ -119,9 +119,12 @@ class WordMix {
   FOREBAY_HOST_DEVICE constexpr void add(std::uint32_t first, std::uint32_t second, std::uint32_t pair) noexcept {
     Words::add_products(first, second, pair, sums_);
   }
+  // Byte i alone.
+  [[nodiscard]] FOREBAY_HOST_DEVICE constexpr std::uint32_t rounded(std::int32_t i) const noexcept {
+    return sums_[static_cast<std::size_t>(i)] >> precision_;
+  }
   [[nodiscard]] FOREBAY_HOST_DEVICE constexpr std::uint32_t rounded() const noexcept {
-    return sums_[0] >> precision_ | sums_[1] >> precision_ << 8U | sums_[2] >> precision_ << 16U |
-           sums_[3] >> precision_ << 24U;
+    return rounded(0) | rounded(1) << 8U | rounded(2) << 16U | rounded(3) << 24U;
   }
 
  private:
@@ -129,16 +132,23 @@ class WordMix {
   std::array<std::uint32_t, 4> sums_{};
 };
 
-// A pixel made along a row whose pixel taps.first is at `pixels`. Two pixels are read for each pair of coefficients.
+// A pixel made along a row whose pixel taps.first is at `pixels`, before it is rounded. Two pixels are read for each
+// pair of coefficients.
 template <class Words, class Taps>
-[[nodiscard]] FOREBAY_HOST_DEVICE constexpr std::uint32_t resampled_pixel(const std::uint8_t* pixels,
-                                                                          const Taps& taps) noexcept {
+[[nodiscard]] FOREBAY_HOST_DEVICE constexpr auto resampled_mix(const std::uint8_t* pixels, const Taps& taps) noexcept {
   WordMix<Words> mix(taps.precision);
   for (std::int32_t t = 0; t < taps.taps; t += 2, pixels += 6) {
     const TwoPixels two = Words::two_pixels(pixels);
     mix.add(two.first, two.second, taps.pair(t / 2));
   }
-  return mix.rounded();
+  return mix;
+}
+
+// The pixel itself.
+template <class Words, class Taps>
+[[nodiscard]] FOREBAY_HOST_DEVICE constexpr std::uint32_t resampled_pixel(const std::uint8_t* pixels,
+                                                                          const Taps& taps) noexcept {
+  return resampled_mix<Words>(pixels, taps).rounded();
 }
 
 // A word made across rows: word_of(t) is that of row taps.first + t, asked for up to twice.

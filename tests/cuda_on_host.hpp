@@ -1,0 +1,173 @@
+#pragma once
+
+// Enough of CUDA to run the threads of a block on the host, one at a time, by the words that device code uses. A thread
+// runs until it waits for its warp or its block; whoever goes on next is drawn, so that what is not ordered by such a
+// wait comes in many orders. To be included before device code and after everything that is for the host.
+
+#include <ucontext.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <stdexcept>
+#include <vector>
+
+#include <forebay/random.hpp>
+
+namespace forebay::testing {
+
+struct Index3 {
+  unsigned x = 0;
+};
+
+// The threads of a block, as fibers of the thread that runs them.
+class BlockOnHost {
+ public:
+  static constexpr std::size_t kLanes = 32;
+
+  BlockOnHost(std::size_t threads, std::size_t shared_bytes, std::uint64_t seed)
+      : random_(seed), fibers_(threads), shared_(shared_bytes + 16) {}
+
+  // Runs `kernel` as every thread of the block once; throws std::logic_error when some wait for ever.
+  void run(unsigned block, const std::function<void()>& kernel) {
+    present() = this;
+    block_.x = block;
+    kernel_ = &kernel;
+    for (auto& fiber : fibers_) start(fiber);
+    while (step()) {
+    }
+    present() = nullptr;
+    for (const auto& fiber : fibers_) {
+      if (fiber.state != State::done) throw std::logic_error("threads wait for each other for ever");
+    }
+  }
+
+  static BlockOnHost*& present() {
+    static BlockOnHost* block = nullptr;
+    return block;
+  }
+  [[nodiscard]] Index3 thread() const { return {static_cast<unsigned>(running_)}; }
+  [[nodiscard]] Index3 block() const { return block_; }
+  [[nodiscard]] std::byte* shared() {
+    const auto misplaced = reinterpret_cast<std::uintptr_t>(shared_.data()) % 16;
+    return shared_.data() + (16 - misplaced) % 16;
+  }
+
+  void wait_for_warp() { wait(State::at_warp); }
+  void wait_for_block() { wait(State::at_block); }
+
+ private:
+  enum class State : std::uint8_t { ready, at_warp, at_block, done };
+  struct Fiber {
+    ucontext_t context{};
+    std::vector<std::byte> stack = std::vector<std::byte>(std::size_t{256} << 10);
+    State state = State::ready;
+  };
+
+  static void enter() {
+    BlockOnHost& block = *present();
+    (*block.kernel_)();
+    block.wait(State::done);
+  }
+  void start(Fiber& fiber) {
+    fiber.state = State::ready;
+    getcontext(&fiber.context);
+    fiber.context.uc_stack.ss_sp = fiber.stack.data();
+    fiber.context.uc_stack.ss_size = fiber.stack.size();
+    fiber.context.uc_link = nullptr;
+    makecontext(&fiber.context, enter, 0);
+  }
+  void wait(State state) {
+    Fiber& fiber = fibers_[running_];
+    fiber.state = state;
+    swapcontext(&fiber.context, &scheduler_);
+  }
+
+  // Lets one thread run; false when none can.
+  bool step() {
+    release();
+    ready_.clear();
+    for (std::size_t i = 0; i < fibers_.size(); ++i) {
+      if (fibers_[i].state == State::ready) ready_.push_back(i);
+    }
+    // All that are ready go on, in an order of its own each time.
+    for (std::size_t left = ready_.size(); left > 0; --left) {
+      const std::size_t drawn = random_.below(left);
+      running_ = ready_[drawn];
+      ready_[drawn] = ready_[left - 1];
+      swapcontext(&scheduler_, &fibers_[running_].context);
+    }
+    return std::ranges::any_of(fibers_, [](const Fiber& fiber) { return fiber.state != State::done; }) &&
+           !ready_.empty();
+  }
+  void release() {
+    const auto release_all = [](auto first, auto last, State state) {
+      if (!std::all_of(first, last, [&](const Fiber& f) { return f.state == state || f.state == State::done; })) return;
+      for (; first != last; ++first) {
+        if (first->state == state) first->state = State::ready;
+      }
+    };
+    for (std::size_t i = 0; i < fibers_.size(); i += kLanes) {
+      const auto first = fibers_.begin() + static_cast<std::ptrdiff_t>(i);
+      release_all(first, first + std::min<std::ptrdiff_t>(kLanes, fibers_.end() - first), State::at_warp);
+    }
+    release_all(fibers_.begin(), fibers_.end(), State::at_block);
+  }
+
+  Random random_;
+  std::vector<Fiber> fibers_;
+  std::vector<std::size_t> ready_;
+  std::vector<std::byte> shared_;
+  const std::function<void()>* kernel_ = nullptr;
+  std::size_t running_ = 0;
+  Index3 block_;
+  ucontext_t scheduler_{};
+};
+
+}  // namespace forebay::testing
+
+// NOLINTBEGIN: these are the device compiler's names
+#define __global__
+#define __device__
+#define __shared__ static
+#define __forceinline__ inline
+#define __launch_bounds__(threads)
+#define threadIdx (forebay::testing::BlockOnHost::present()->thread())
+#define blockIdx (forebay::testing::BlockOnHost::present()->block())
+
+inline void __syncthreads() { forebay::testing::BlockOnHost::present()->wait_for_block(); }
+inline void __syncwarp() { forebay::testing::BlockOnHost::present()->wait_for_warp(); }
+
+template <typename T>
+T __ldg(const T* at) {
+  return *at;
+}
+
+inline std::uint32_t __funnelshift_r(std::uint32_t low, std::uint32_t high, std::uint32_t shift) {
+  return static_cast<std::uint32_t>((std::uint64_t{high} << 32U | low) >> (shift & 31U));
+}
+
+inline std::uint32_t __byte_perm(std::uint32_t x, std::uint32_t y, std::uint32_t selector) {
+  const std::uint64_t bytes = std::uint64_t{y} << 32U | x;
+  std::uint32_t result = 0;
+  for (std::uint32_t i = 0; i < 4; ++i) {
+    result |= static_cast<std::uint32_t>(bytes >> (8 * (selector >> (4 * i) & 7U)) & 0xffU) << (8 * i);
+  }
+  return result;
+}
+
+inline std::uint32_t __dp2a_lo(std::uint32_t pair, std::uint32_t bytes, std::uint32_t sum) {
+  return sum + (pair & 0xffffU) * (bytes & 0xffU) + (pair >> 16U) * (bytes >> 8U & 0xffU);
+}
+inline std::uint32_t __dp2a_hi(std::uint32_t pair, std::uint32_t bytes, std::uint32_t sum) {
+  return __dp2a_lo(pair, bytes >> 16U, sum);
+}
+
+struct uint2 {
+  std::uint32_t x;
+  std::uint32_t y;
+};
+inline uint2 make_uint2(std::uint32_t x, std::uint32_t y) { return {x, y}; }
+// NOLINTEND
