@@ -219,6 +219,12 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   });
 }
 
+// The clock of the fake GPU stands still: everything takes a millisecond.
+cudaError_t cudaEventElapsedTime(float* ms, cudaEvent_t /*begin*/, cudaEvent_t /*end*/) {
+  *ms = 1;
+  return cudaSuccess;
+}
+
 cudaError_t cudaMemsetAsync(void* address, int value, std::size_t bytes, cudaStream_t stream) {
   return answer_on_gpu("cudaMemsetAsync", [&](Runtime& runtime) {
     FakeStream* const where = runtime.stream_of(stream);
@@ -234,6 +240,13 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaM
   return answer_on_gpu("cudaMemcpyAsync", [&](Runtime& runtime) {
     FakeStream* const where = runtime.stream_of(stream);
     if (where == nullptr) return cudaErrorInvalidResourceHandle;
+    if (kind == cudaMemcpyDeviceToDevice) {
+      std::byte* const target = runtime.memory.behind(to, bytes);
+      const std::byte* const source = runtime.memory.behind(from, bytes);
+      if (target == nullptr || source == nullptr) return cudaErrorInvalidValue;
+      runtime.streams.push(where->stream, [=] { std::memcpy(target, source, bytes); });
+      return cudaSuccess;
+    }
     const bool into_gpu = kind == cudaMemcpyHostToDevice;
     if (!into_gpu && kind != cudaMemcpyDeviceToHost) return cudaErrorInvalidMemcpyDirection;
     std::byte* const memory = runtime.memory.behind(into_gpu ? to : from, bytes);

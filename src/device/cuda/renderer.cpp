@@ -13,9 +13,11 @@
 namespace forebay::cuda {
 namespace {
 
-constexpr std::size_t kAlignment = 256;
+constexpr std::size_t kPlaceAlignment = 256;
 
-constexpr std::size_t aligned(std::size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+constexpr std::size_t aligned(std::size_t bytes) {
+  return (bytes + kPlaceAlignment - 1) / kPlaceAlignment * kPlaceAlignment;
+}
 
 constexpr std::size_t kPlanBytes = aligned(sizeof(RenderPlan));
 static_assert(std::is_trivially_copyable_v<RenderPlan>, "it is copied to the device as it is");
