@@ -5,7 +5,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <random>
 #include <string>
 #include <vector>
@@ -45,15 +44,6 @@ class DeviceBytes {
   std::size_t begin_ = 0;
 };
 
-template <typename Element>
-void render_blocks(const RenderLaunch& launch, std::uint64_t seed) {
-  const Deal<Element> deal(*launch.plan);
-  REQUIRE(deal.shared_bytes() <= 48U << 10U);
-  BlockOnHost block(kWarps * kLanes, deal.shared_bytes(), seed);
-  for (std::uint32_t i = 0; i < deal.blocks(launch.batch.size); ++i)
-    block.run(i, [&] { render_views<Element>(launch); });
-}
-
 Bytes by_kernels(const RenderPlan& plan, const RenderBatch& batch, std::uint64_t seed) {
   DeviceBytes scratch(scratch_bytes(plan));
   DeviceBytes out(plan.sample_bytes() * batch.size);
@@ -61,11 +51,15 @@ Bytes by_kernels(const RenderPlan& plan, const RenderBatch& batch, std::uint64_t
       .plan = &plan, .device_plan = &plan, .batch = batch, .scratch = scratch.data(), .out = out.data()};
   BlockOnHost drawing(kDrawThreads, 0, seed);
   for (std::uint32_t i = 0; i < batch.size; ++i) drawing.run(i, [&] { draw_views(&plan, batch, scratch.data()); });
-  switch (size_of(plan.dtype)) {
-    case 4: render_blocks<std::uint32_t>(launch, seed); break;
-    case 2: render_blocks<std::uint16_t>(launch, seed); break;
-    default: render_blocks<std::uint8_t>(launch, seed);
-  }
+  with_kernel(plan, [&](auto kernel) {
+    using Kernel = decltype(kernel);
+    const Deal<typename Kernel::Element> deal(plan);
+    REQUIRE(deal.shared_bytes() <= 48U << 10U);
+    BlockOnHost block(kWarps * kLanes, deal.shared_bytes(), seed);
+    for (std::uint32_t i = 0; i < deal.blocks(batch.size); ++i) {
+      block.run(i, [&] { render_views<typename Kernel::Element, Kernel::kOutput, Kernel::kFew>(launch); });
+    }
+  });
   return out.copy();
 }
 

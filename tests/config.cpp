@@ -232,10 +232,6 @@ TEST_CASE("a canvas is at most 8 times as large as the result") {
   CHECK(with({"transform.size=[10, 20]", "transform.canvas=[81, 0]"}).transform.canvas[0] == 81);
 }
 
-TEST_CASE("what is not available yet is said plainly") {
-  CHECK(contains(refusal("[transform]\nwhen = \"dequeue\""), "use transform.when = \"enqueue\""));
-}
-
 TEST_CASE("a device is named auto, host, cuda or cuda:N; whether it is there is found out by the run") {
   for (const char* device : {"auto", "host", "cuda", "cuda:0", "cuda:11"}) {
     CHECK(with({std::string("device=\"") + device + "\""}).device == device);

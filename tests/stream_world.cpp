@@ -156,7 +156,7 @@ void StreamWorld::decode() {
   const auto at = static_cast<std::ptrdiff_t>(random_.below(filling_.size()));
   Filling& filling = filling_[static_cast<std::size_t>(at)];
   const std::uint32_t index = --filling.missing;
-  const auto place = store_->sample(filling.slot, index);
+  const auto place = store_->sample(filling.slot, index).pixels;
   std::memset(place.data(), value_of(store_->slot(filling.slot).turn, index), place.size());
   if (index > 0) return;
   complete_.push_back(filling.slot);

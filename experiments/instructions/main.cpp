@@ -65,7 +65,7 @@ Work samples(const std::string& path, const TransformOptions& options) {
   auto out = std::make_shared<std::vector<std::byte>>(maker->sample_bytes());
   return [=] {
     for (std::uint64_t id = 0; id < encoded->files.size(); ++id) {
-      maker->make(encoded->files[id], encoded->dataset->sample(id), 0, id, *out, *bench);
+      maker->make(encoded->files[id], encoded->dataset->sample(id), 0, id, std::span(*out), *bench);
     }
     return static_cast<int>(encoded->files.size());
   };
@@ -81,7 +81,7 @@ Work objects(const std::string& path, const TransformOptions& options) {
     const Dataset& dataset = *encoded->dataset;
     std::vector<SampleMaker::Member> members;
     for (std::uint64_t id = 0; id < dataset.size(); ++id) {
-      members.push_back({.sample = dataset.sample(id), .epoch = 0, .position = id, .out = *out});
+      members.push_back({.sample = dataset.sample(id), .epoch = 0, .position = id, .out = std::span(*out)});
       if (id + 1 < dataset.size() && dataset.source(id + 1) == dataset.source(id)) continue;
       if (!maker->make_together(encoded->files[id], members, *bench)) throw std::runtime_error("an object is bad");
       members.clear();

@@ -58,14 +58,6 @@ std::optional<Problem> device_problem(const std::string& device) {
                                "N = 0, 1, ..."};
 }
 
-std::optional<Problem> unavailable(const Options& options) {
-  if (options.transform.when == When::dequeue) {
-    return Problem{"transform.when",
-                   R"(transform.when = "dequeue": not available yet; use transform.when = "enqueue")"};
-  }
-  return device_problem(options.device);
-}
-
 // Sides of the place that a canvas has in a slot.
 std::array<std::int64_t, 2> canvas_of(const TransformOptions& transform) noexcept {
   return {canvas_side(transform.canvas[0], transform.size[0]), canvas_side(transform.canvas[1], transform.size[1])};
@@ -139,7 +131,7 @@ std::optional<Problem> oversized(const Options& options) {
 std::optional<Problem> find_problem(const Options& options) {
   if (auto problem = value_problem(options)) return problem;
   if (auto problem = oversized_canvas(options.transform)) return problem;
-  if (auto problem = unavailable(options)) return problem;
+  if (auto problem = device_problem(options.device)) return problem;
   if (auto problem = disordered("transform.scale", options.transform.scale)) return problem;
   if (auto problem = disordered("transform.ratio", options.transform.ratio)) return problem;
   if (auto problem = crossed_marks(options.policy)) return problem;

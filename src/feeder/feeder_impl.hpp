@@ -94,6 +94,7 @@ class Feeder::Impl {
   void open_logs();
   void choose_device();
   void make_store();
+  [[nodiscard]] std::unique_ptr<CanvasRenderer> make_renderer(std::uint32_t batch_size) const;
   void start_production();
   void begin_plan();
   void wait_for_first_batch();

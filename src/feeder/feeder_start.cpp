@@ -7,6 +7,8 @@
 
 #include <forebay/config.hpp>
 
+#include "assemble/host_renderer.hpp"
+#include "assemble/render_plan.hpp"
 #include "feeder_impl.hpp"
 #include "memory_room.hpp"
 #include "startup.hpp"
@@ -129,11 +131,12 @@ void Feeder::Impl::choose_device() {
 
 void Feeder::Impl::make_store() {
   const QueueOptions& queue = options_.queue;
-  const SlotFormat format{.batch_size = static_cast<std::uint32_t>(options_.dataset.batch_size),
+  SlotFormat format{.batch_size = static_cast<std::uint32_t>(options_.dataset.batch_size),
                           .height = options_.transform.size[0],
                           .width = options_.transform.size[1],
                           .dtype = options_.transform.dtype,
                           .layout = options_.transform.layout};
+  if (options_.transform.when == When::dequeue) format.canvas = canvas_format(options_.transform, format.batch_size);
   const SlotCounts counts{.slots = static_cast<std::uint32_t>(queue.capacity + queue.pool + queue.max_leases),
                           .capacity = static_cast<std::uint32_t>(queue.capacity),
                           .max_leases = static_cast<std::uint32_t>(queue.max_leases),
@@ -146,6 +149,15 @@ void Feeder::Impl::make_store() {
   if (const std::string warning = require_room(need, memory_room()); !warning.empty()) console_->warn(warning);
   stream_ = device_->make_stream();
   store_ = std::make_shared<SlotStore>(device_, format, counts);
+  if (format.canvas) store_->set_renderer(make_renderer(format.batch_size));
+}
+
+std::unique_ptr<CanvasRenderer> Feeder::Impl::make_renderer(std::uint32_t batch_size) const {
+  const TransformOptions& transform = options_.transform;
+  if (device_->is_host()) {
+    return std::make_unique<HostRenderer>(transform, options_.seed, options_.run.eval, batch_size);
+  }
+  return device_->make_renderer(make_render_plan(transform, options_.seed, options_.run.eval, batch_size));
 }
 
 void Feeder::Impl::start_production() {

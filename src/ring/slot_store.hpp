@@ -105,12 +105,11 @@ class SlotStore {
 
   // --- decoder threads ---
   // The place of one sample, in memory of the host. REQUIRES: index < batch_size, begun.
-  [[nodiscard]] std::span<std::byte> sample(std::uint32_t slot, std::uint32_t index) noexcept {
-    return {slots_[slot].filled + index * format_.place_bytes(), format_.place_bytes()};
-  }
-  // What stands beside its canvas. REQUIRES: format().canvas.
-  [[nodiscard]] CanvasInfo& info(std::uint32_t slot, std::uint32_t index) noexcept {
-    return reinterpret_cast<CanvasInfo*>(slots_[slot].filled + format_.canvas->infos_offset())[index];
+  [[nodiscard]] SamplePlace sample(std::uint32_t slot, std::uint32_t index) noexcept {
+    std::byte* const batch = slots_[slot].filled;
+    const std::span<std::byte> pixels{batch + index * format_.place_bytes(), format_.place_bytes()};
+    if (!format_.canvas) return pixels;
+    return {pixels, {batch + format_.canvas->infos_offset() + index * sizeof(CanvasInfo), sizeof(CanvasInfo)}};
   }
 
   // --- consumer thread ---

@@ -12,18 +12,6 @@ __device__ std::byte* shared_memory() noexcept {
   return reinterpret_cast<std::byte*>(memory);
 }
 
-namespace {
-
-template <typename Element>
-int launch_render(const RenderLaunch& launch, void* stream) noexcept {
-  const Deal<Element> deal(*launch.plan);
-  render_views<Element>
-      <<<deal.blocks(launch.batch.size), kWarps * kLanes, deal.shared_bytes(), static_cast<cudaStream_t>(stream)>>>(
-          launch);
-  return cudaGetLastError();
-}
-
-}  // namespace
 }  // namespace forebay::cuda
 
 extern "C" {
@@ -39,11 +27,14 @@ int forebay_draw_views(const forebay::cuda::RenderLaunch& launch, void* stream) 
 int forebay_render_views(const forebay::cuda::RenderLaunch& launch, void* stream) noexcept {
   using namespace forebay::cuda;
   if (launch.batch.size == 0) return cudaSuccess;
-  switch (forebay::size_of(launch.plan->dtype)) {
-    case 4: return launch_render<std::uint32_t>(launch, stream);
-    case 2: return launch_render<std::uint16_t>(launch, stream);
-    default: return launch_render<std::uint8_t>(launch, stream);
-  }
+  return with_kernel(*launch.plan, [&](auto kernel) {
+    using Kernel = decltype(kernel);
+    const Deal<typename Kernel::Element> deal(*launch.plan);
+    render_views<typename Kernel::Element, Kernel::kOutput, Kernel::kFew>
+        <<<deal.blocks(launch.batch.size), kWarps * kLanes, deal.shared_bytes(), static_cast<cudaStream_t>(stream)>>>(
+            launch);
+    return static_cast<int>(cudaGetLastError());
+  });
 }
 
 }  // extern "C"

@@ -11,6 +11,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 #include <forebay/detail/canvas_math.hpp>
 
@@ -138,30 +139,42 @@ __global__ void __launch_bounds__(kDrawThreads)
   }
 }
 
-// Coefficients of a pixel along one axis. The first kKept pairs are kept, later ones read from the table when they are
-// needed: with the usual canvases there are none.
-struct TableTaps {
-  static constexpr std::int32_t kKept = 2;
+// Coefficients of a pixel along one axis, kPairs of two.
+template <std::int32_t kPairs>
+struct LaneTaps {
+  static constexpr std::int32_t taps = 2 * kPairs;
 
+  std::int32_t first;
+  std::int32_t precision;
+  std::uint32_t pairs[kPairs];
+
+  __device__ __forceinline__ void read(const ResamplingAxis& axis, const AxisTable& table, std::int32_t i) noexcept {
+    first = static_cast<std::int32_t>(table.first(i));
+    precision = axis.precision;
+#pragma unroll
+    for (std::int32_t at = 0; at < kPairs; ++at) pairs[at] = table.pair(i, at);
+  }
+  __device__ __forceinline__ std::uint32_t pair(std::int32_t at) const noexcept { return pairs[at]; }
+};
+
+// As many as there are; they stay in the table.
+template <>
+struct LaneTaps<0> {
   std::int32_t first;
   std::int32_t taps;
   std::int32_t precision;
-  std::uint32_t kept[kKept];
-  const std::uint32_t* later;
+  const std::uint32_t* pairs;
   std::int32_t stride;
 
   __device__ __forceinline__ void read(const ResamplingAxis& axis, const AxisTable& table, std::int32_t i) noexcept {
     first = static_cast<std::int32_t>(table.first(i));
     taps = axis.taps;
     precision = axis.precision;
-    kept[0] = table.pair(i, 0);
-    kept[1] = axis.taps > 2 ? table.pair(i, 1) : 0;
-    later = &table.pair(i, 0);
+    pairs = &table.pair(i, 0);
     stride = table.out;
   }
   __device__ __forceinline__ std::uint32_t pair(std::int32_t at) const noexcept {
-    if (at < kKept) return at == 0 ? kept[0] : kept[1];
-    return later[static_cast<std::size_t>(at) * static_cast<std::size_t>(stride)];
+    return pairs[static_cast<std::size_t>(at) * static_cast<std::size_t>(stride)];
   }
 };
 
@@ -219,8 +232,12 @@ struct Deal {
   }
 };
 
-// One warp's work on one strip.
-template <typename Element>
+// How the elements of a lane go to memory: each channel's to its plane, pixels beside each other, or one by one in
+// either layout, where lanes do not fill rows.
+enum class Output : std::uint8_t { planes, pixels, single };
+
+// One warp's work on one strip, with kPairs pairs of coefficients for each pixel along a row, or any number with 0.
+template <typename Element, Output kOutput, std::int32_t kPairs>
 class StripRenderer {
   using Lane = LanePixels<Element>;
   static constexpr std::int32_t kPixels = Lane::kPixels;
@@ -323,7 +340,7 @@ class StripRenderer {
 
   // Writes the mean of the rows that make row y, `words` words from byte `from` of the region's rows on.
   __device__ __forceinline__ void mix_rows(std::int32_t y, std::int32_t from, std::int32_t words) const noexcept {
-    TableTaps rows;
+    LaneTaps<0> rows;
     rows.read(down_, tables_.rows, y);
     const std::uint8_t* const top = region_row(rows.first) + from;
     for (std::int32_t w = lane_; w < words; w += kLanes) {
@@ -347,12 +364,12 @@ class StripRenderer {
         elements[channel][i] = table_[256 * channel + static_cast<std::int32_t>(mix.rounded(channel))];
       }
     }
-    if (width_ % kPixels != 0) {
-      write_single(y, elements);
-    } else if (plan_.layout == Layout::nchw) {
+    if constexpr (kOutput == Output::planes) {
       write_planes(y, elements);
-    } else {
+    } else if constexpr (kOutput == Output::pixels) {
       write_pixels(y, elements);
+    } else {
+      write_single(y, elements);
     }
   }
 
@@ -444,11 +461,12 @@ class StripRenderer {
   std::uint8_t* mixed_;
   std::uint32_t* interleaved_;
   Element* out_;
-  TableTaps columns_[kPixels];
+  LaneTaps<kPairs> columns_[kPixels];
 };
 
-// A warp for each strip; those of a sample follow each other.
-template <typename Element>
+// A warp for each strip; those of a sample follow each other. kFew: no pixel has more than four coefficients along a
+// row, as with canvases up to twice as wide as the result.
+template <typename Element, Output kOutput, bool kFew>
 __global__ void __launch_bounds__(kWarps* kLanes) render_views(RenderLaunch launch) {
   const RenderPlan& plan = *launch.device_plan;
   const Deal<Element> deal(plan);
@@ -464,10 +482,51 @@ __global__ void __launch_bounds__(kWarps* kLanes) render_views(RenderLaunch laun
   if (sample >= launch.batch.size) return;
   const auto place = static_cast<std::int32_t>(strip % deal.strips());
   std::byte* const mixed = memory + deal.table_bytes + deal.warp_bytes() * warp;
-  StripRenderer<Element>(plan, launch, sample, place % deal.strips_across * Deal<Element>::kWidth,
-                         place / deal.strips_across * kStripRows, table, reinterpret_cast<std::uint8_t*>(mixed),
-                         reinterpret_cast<std::uint32_t*>(mixed + deal.mixed_bytes))
-      .render();
+  const auto render = [&](auto pairs) {
+    StripRenderer<Element, kOutput, decltype(pairs)::value>(
+        plan, launch, sample, place % deal.strips_across * Deal<Element>::kWidth,
+        place / deal.strips_across * kStripRows, table, reinterpret_cast<std::uint8_t*>(mixed),
+        reinterpret_cast<std::uint32_t*>(mixed + deal.mixed_bytes))
+        .render();
+  };
+  if constexpr (kFew) {
+    const std::int32_t width = tables_of(plan, launch.scratch, sample).view->width;
+    if (resampling_axis(width, plan.view.width).taps <= 2) {
+      render(std::integral_constant<std::int32_t, 1>());
+    } else {
+      render(std::integral_constant<std::int32_t, 2>());
+    }
+  } else {
+    render(std::integral_constant<std::int32_t, 0>());
+  }
+}
+
+// A kernel of those above, by the types that are its arguments.
+template <typename E, Output kTo, bool kIsFew>
+struct RenderKernel {
+  using Element = E;
+  static constexpr Output kOutput = kTo;
+  static constexpr bool kFew = kIsFew;
+};
+
+// Calls `use` with the RenderKernel that a plan takes.
+template <typename Element, class Use>
+auto with_kernel_of(const RenderPlan& plan, const Use& use) {
+  const bool few = plan.canvas.width <= 2 * std::int64_t{plan.view.width};
+  if (plan.view.width % LanePixels<Element>::kPixels != 0) return use(RenderKernel<Element, Output::single, false>());
+  if (plan.layout == Layout::nchw) {
+    return few ? use(RenderKernel<Element, Output::planes, true>())
+               : use(RenderKernel<Element, Output::planes, false>());
+  }
+  return few ? use(RenderKernel<Element, Output::pixels, true>()) : use(RenderKernel<Element, Output::pixels, false>());
+}
+template <class Use>
+auto with_kernel(const RenderPlan& plan, const Use& use) {
+  switch (size_of(plan.dtype)) {
+    case 4: return with_kernel_of<std::uint32_t>(plan, use);
+    case 2: return with_kernel_of<std::uint16_t>(plan, use);
+    default: return with_kernel_of<std::uint8_t>(plan, use);
+  }
 }
 
 }  // namespace forebay::cuda
