@@ -39,7 +39,7 @@ class SimulatedRenderer final : public CanvasRenderer {
   void render(const RenderBatch& batch, std::byte* out, StreamView stream) override {
     device_.streams().push(SimulatedDevice::number(stream), [=, format = format_] {
       for (std::uint32_t i = 0; i < batch.size; ++i) {
-        const auto value = static_cast<std::uint8_t>(batch.canvases[i * format.place_bytes()]);
+        const auto value = static_cast<std::uint8_t>(batch.canvases[i * format.canvas->place_bytes()]);
         std::memset(out + i * format.sample_bytes(), view_of(value, batch.use_index), format.sample_bytes());
       }
     });

@@ -119,7 +119,8 @@ class BareLoop {
  private:
   std::span<std::byte> place(std::uint64_t n) {
     const auto batch = static_cast<std::uint64_t>(options_.dataset.batch_size);
-    return slots_.sample(static_cast<std::uint32_t>(n / batch % slots_.size()), static_cast<std::uint32_t>(n % batch));
+    return slots_.sample(static_cast<std::uint32_t>(n / batch % slots_.size()), static_cast<std::uint32_t>(n % batch))
+        .pixels;
   }
 
   void work() noexcept {

@@ -37,8 +37,7 @@ struct SlotFormat {
     return 3 * static_cast<std::size_t>(height) * static_cast<std::size_t>(width) * size_of(dtype);
   }
   [[nodiscard]] std::size_t tensor_bytes() const noexcept { return sample_bytes() * batch_size; }
-  // Of a sample's place in a slot, and of a slot.
-  [[nodiscard]] std::size_t place_bytes() const noexcept { return canvas ? canvas->place_bytes() : sample_bytes(); }
+  // Of a slot.
   [[nodiscard]] std::size_t resident_bytes() const noexcept { return canvas ? canvas->batch_bytes() : tensor_bytes(); }
 };
 
@@ -106,10 +105,9 @@ class SlotStore {
   // --- decoder threads ---
   // The place of one sample, in memory of the host. REQUIRES: index < batch_size, begun.
   [[nodiscard]] SamplePlace sample(std::uint32_t slot, std::uint32_t index) noexcept {
-    std::byte* const batch = slots_[slot].filled;
-    const std::span<std::byte> pixels{batch + index * format_.place_bytes(), format_.place_bytes()};
-    if (!format_.canvas) return pixels;
-    return {pixels, {batch + format_.canvas->infos_offset() + index * sizeof(CanvasInfo), sizeof(CanvasInfo)}};
+    const std::span<std::byte> batch{slots_[slot].filled, format_.resident_bytes()};
+    if (format_.canvas) return format_.canvas->place(batch, index);
+    return batch.subspan(index * format_.sample_bytes(), format_.sample_bytes());
   }
 
   // --- consumer thread ---

@@ -100,12 +100,12 @@ struct PlainWords {
       sums[i] += (first >> (8 * i) & 0xffU) * (pair & 0xffffU) + (second >> (8 * i) & 0xffU) * (pair >> 16U);
     }
   }
-  // The pixel at `at` and the one to its right: 6 bytes that must be readable.
-  static constexpr TwoPixels two_pixels(const std::uint8_t* at) noexcept {
+  // The pixel at byte `offset` of a row and the one to its right: 6 bytes that must be readable.
+  static constexpr TwoPixels two_pixels(const std::uint8_t* row, std::int32_t offset) noexcept {
     const auto word = [](const std::uint8_t* pixel) {
       return std::uint32_t{pixel[0]} | std::uint32_t{pixel[1]} << 8U | std::uint32_t{pixel[2]} << 16U;
     };
-    return {word(at), word(at + 3)};
+    return {word(row + offset), word(row + offset + 3)};
   }
 };
 
@@ -132,23 +132,17 @@ class WordMix {
   std::array<std::uint32_t, 4> sums_{};
 };
 
-// A pixel made along a row whose pixel taps.first is at `pixels`, before it is rounded. Two pixels are read for each
+// A pixel made along a row, before it is rounded; the first of taps is at byte `offset`. Two pixels are read for each
 // pair of coefficients.
 template <class Words, class Taps>
-[[nodiscard]] FOREBAY_HOST_DEVICE constexpr auto resampled_mix(const std::uint8_t* pixels, const Taps& taps) noexcept {
+[[nodiscard]] FOREBAY_HOST_DEVICE constexpr auto resampled_mix(const std::uint8_t* row, std::int32_t offset,
+                                                               const Taps& taps) noexcept {
   WordMix<Words> mix(taps.precision);
-  for (std::int32_t t = 0; t < taps.taps; t += 2, pixels += 6) {
-    const TwoPixels two = Words::two_pixels(pixels);
+  for (std::int32_t t = 0; t < taps.taps; t += 2) {
+    const TwoPixels two = Words::two_pixels(row, offset + 3 * t);
     mix.add(two.first, two.second, taps.pair(t / 2));
   }
   return mix;
-}
-
-// The pixel itself.
-template <class Words, class Taps>
-[[nodiscard]] FOREBAY_HOST_DEVICE constexpr std::uint32_t resampled_pixel(const std::uint8_t* pixels,
-                                                                          const Taps& taps) noexcept {
-  return resampled_mix<Words>(pixels, taps).rounded();
 }
 
 // A word made across rows: word_of(t) is that of row taps.first + t, asked for up to twice.
@@ -168,23 +162,22 @@ template <class Words, class Taps, class WordOf>
   return rows.in > rows.out;
 }
 
-// The pixel function: one pixel of the result, of a region whose first pixel is at `region`, in rows row_bytes apart.
+// The pixel function: one pixel of the result, of a region whose first row is at `region`, in rows row_bytes apart.
 template <class Words, class Taps>
 [[nodiscard]] FOREBAY_HOST_DEVICE constexpr std::uint32_t view_pixel(const std::uint8_t* region, std::size_t row_bytes,
                                                                      const Taps& column, const Taps& row,
                                                                      bool mix_first) noexcept {
-  const auto at = [&](std::int32_t t, std::int32_t pixel) {
-    return region + static_cast<std::size_t>(row.first + t) * row_bytes +
-           3 * static_cast<std::size_t>(column.first + pixel);
-  };
+  const std::int32_t offset = 3 * column.first;
+  const auto row_at = [&](std::int32_t t) { return region + static_cast<std::size_t>(row.first + t) * row_bytes; };
   if (!mix_first) {
-    return mixed_word<Words>(row, [&](std::int32_t t) { return resampled_pixel<Words>(at(t, 0), column); });
+    return mixed_word<Words>(row,
+                             [&](std::int32_t t) { return resampled_mix<Words>(row_at(t), offset, column).rounded(); });
   }
   WordMix<Words> mix(column.precision);
-  for (std::int32_t pixel = 0; pixel < column.taps; pixel += 2) {
-    mix.add(mixed_word<Words>(row, [&](std::int32_t t) { return Words::two_pixels(at(t, pixel)).first; }),
-            mixed_word<Words>(row, [&](std::int32_t t) { return Words::two_pixels(at(t, pixel)).second; }),
-            column.pair(pixel / 2));
+  for (std::int32_t x = 0; x < column.taps; x += 2) {
+    const auto two_at = [&](std::int32_t t) { return Words::two_pixels(row_at(t), offset + 3 * x); };
+    mix.add(mixed_word<Words>(row, [&](std::int32_t t) { return two_at(t).first; }),
+            mixed_word<Words>(row, [&](std::int32_t t) { return two_at(t).second; }), column.pair(x / 2));
   }
   return mix.rounded();
 }

@@ -42,34 +42,34 @@ struct DeviceWords {
   }
 
  protected:
-  static __device__ __forceinline__ std::uint32_t misplaced(const std::uint8_t* at) noexcept {
-    return static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(at) & 3U);
-  }
   // Three aligned words hold the 6 bytes of two pixels wherever they begin.
   static __device__ __forceinline__ TwoPixels two_of(std::uint32_t first, std::uint32_t second, std::uint32_t third,
-                                                     std::uint32_t begin) noexcept {
-    const std::uint32_t front = __funnelshift_r(first, second, 8 * begin);
-    const std::uint32_t back = __funnelshift_r(second, third, 8 * begin);
+                                                     std::int32_t offset) noexcept {
+    const std::uint32_t begin = 8 * (static_cast<std::uint32_t>(offset) % kWord);
+    const std::uint32_t front = __funnelshift_r(first, second, begin);
+    const std::uint32_t back = __funnelshift_r(second, third, begin);
     return {front, __byte_perm(front, back, 0x6543)};
+  }
+  static __device__ __forceinline__ const std::uint32_t* words_at(const std::uint8_t* row,
+                                                                  std::int32_t offset) noexcept {
+    return reinterpret_cast<const std::uint32_t*>(row) + offset / kWord;
   }
 };
 
-// Reads canvases, which nobody writes meanwhile. The third word may begin up to 8 bytes behind the pixels, which the
-// infos behind the last canvas leave room for.
+// Reads rows of canvases, which nobody writes meanwhile. The third word may begin up to 8 bytes behind the pixels,
+// which the infos behind the last canvas leave room for.
 struct CanvasWords : DeviceWords {
-  static __device__ __forceinline__ TwoPixels two_pixels(const std::uint8_t* at) noexcept {
-    const std::uint32_t begin = misplaced(at);
-    const auto* const words = reinterpret_cast<const std::uint32_t*>(at - begin);
-    return two_of(__ldg(words), __ldg(words + 1), __ldg(words + 2), begin);
+  static __device__ __forceinline__ TwoPixels two_pixels(const std::uint8_t* row, std::int32_t offset) noexcept {
+    const std::uint32_t* const words = words_at(row, offset);
+    return two_of(__ldg(words), __ldg(words + 1), __ldg(words + 2), offset);
   }
 };
 
 // Reads rows in shared memory.
 struct RowWords : DeviceWords {
-  static __device__ __forceinline__ TwoPixels two_pixels(const std::uint8_t* at) noexcept {
-    const std::uint32_t begin = misplaced(at);
-    const auto* const words = reinterpret_cast<const std::uint32_t*>(at - begin);
-    return two_of(words[0], words[1], words[2], begin);
+  static __device__ __forceinline__ TwoPixels two_pixels(const std::uint8_t* row, std::int32_t offset) noexcept {
+    const std::uint32_t* const words = words_at(row, offset);
+    return two_of(words[0], words[1], words[2], offset);
   }
 };
 
@@ -236,11 +236,13 @@ struct Deal {
 // either layout, where lanes do not fill rows.
 enum class Output : std::uint8_t { planes, pixels, single };
 
-// One warp's work on one strip, with kPairs pairs of coefficients for each pixel along a row, or any number with 0.
+// One warp's work on one strip, with kPairs pairs of coefficients for each pixel along a row, at most two down a
+// column; or any number with 0.
 template <typename Element, Output kOutput, std::int32_t kPairs>
 class StripRenderer {
   using Lane = LanePixels<Element>;
   static constexpr std::int32_t kPixels = Lane::kPixels;
+  static constexpr std::int32_t kRowPairs = kPairs == 0 ? 0 : 2;  // of rows that are mixed first
 
  public:
   __device__ __forceinline__ StripRenderer(const RenderPlan& plan, const RenderLaunch& launch, std::uint32_t sample,
@@ -251,9 +253,8 @@ class StripRenderer {
         across_(resampling_axis(tables_.view->width, plan.view.width)),
         down_(resampling_axis(tables_.view->height, plan.view.height)),
         row_bytes_(plan.canvas.row_bytes()),
-        region_(reinterpret_cast<const std::uint8_t*>(launch.batch.canvases) + plan.canvas.place_bytes() * sample +
-                static_cast<std::size_t>(tables_.view->top) * row_bytes_ +
-                3 * static_cast<std::size_t>(tables_.view->left)),
+        rows_(reinterpret_cast<const std::uint8_t*>(launch.batch.canvases) + plan.canvas.place_bytes() * sample +
+              static_cast<std::size_t>(tables_.view->top) * row_bytes_),
         lane_(static_cast<std::int32_t>(threadIdx.x) % kLanes),
         first_column_(first_column),
         first_row_(first_row),
@@ -268,6 +269,7 @@ class StripRenderer {
       // A lane beside the row computes the last column, and does not write it.
       const std::int32_t x = column() + i < width_ ? column() + i : width_ - 1;
       columns_[i].read(across_, tables_.columns, x);
+      offsets_[i] = 3 * (tables_.view->left + columns_[i].first);
     }
   }
 
@@ -282,7 +284,7 @@ class StripRenderer {
  private:
   __device__ __forceinline__ std::int32_t column() const noexcept { return first_column_ + lane_ * kPixels; }
   __device__ __forceinline__ const std::uint8_t* region_row(std::int32_t y) const noexcept {
-    return region_ + static_cast<std::size_t>(y) * row_bytes_;
+    return rows_ + static_cast<std::size_t>(y) * row_bytes_;
   }
 
   // This lane's pixels of row y of the region at the new width.
@@ -290,7 +292,7 @@ class StripRenderer {
     const std::uint8_t* const row = region_row(y);
 #pragma unroll
     for (std::int32_t i = 0; i < kPixels; ++i) {
-      pixels[i] = resampled_pixel<CanvasWords>(row + 3 * columns_[i].first, columns_[i]);
+      pixels[i] = resampled_mix<CanvasWords>(row, offsets_[i], columns_[i]).rounded();
     }
   }
 
@@ -298,19 +300,17 @@ class StripRenderer {
   __device__ __forceinline__ void resampled_then_mixed() noexcept {
     std::uint32_t upper[kPixels] = {};
     std::uint32_t lower[kPixels] = {};
-    std::int32_t at = -2;  // the row that `upper` is
+    auto done = static_cast<std::int32_t>(tables_.rows.first(first_row_)) - 1;  // the row that `lower` is
     for (std::int32_t y = first_row_; y < end_row_; ++y) {
-      const auto first = static_cast<std::int32_t>(tables_.rows.first(y));
-      const std::uint32_t pair = tables_.rows.pair(y, 0);
-      if (first != at) {
-        const bool follows = first == at + 1 && down_.taps > 1;
+      const std::int32_t last = static_cast<std::int32_t>(tables_.rows.first(y)) + down_.taps - 1;
+#pragma unroll 1
+      while (done < last) {
 #pragma unroll
         for (std::int32_t i = 0; i < kPixels; ++i) upper[i] = lower[i];
-        if (!follows) resample_row(first, upper);
-        if (down_.taps > 1) resample_row(first + 1, lower);
-        at = first;
+        resample_row(++done, lower);
       }
-      // With a single tap the other coefficient is 0. Enlarging has the base precision, a constant.
+      // A single row is the lower one. Enlarging has the base precision.
+      const std::uint32_t pair = down_.taps > 1 ? tables_.rows.pair(y, 0) : tables_.rows.pair(y, 0) << 16U;
       write(y, [&](std::int32_t i) {
         WordMix<DeviceWords> mix(kBasePrecision);
         mix.add(upper[i], lower[i], pair);
@@ -323,29 +323,27 @@ class StripRenderer {
     const std::int32_t behind = first_column_ + Deal<Element>::kWidth;
     const auto one_end = static_cast<std::int32_t>(tables_.columns.first(first_column_));
     const auto other_end = static_cast<std::int32_t>(tables_.columns.first((behind < width_ ? behind : width_) - 1));
-    const std::int32_t from = 3 * (one_end < other_end ? one_end : other_end);
-    const std::int32_t end = 3 * ((one_end < other_end ? other_end : one_end) + across_.taps);
-    // All rows of all canvases are aligned alike.
-    const auto shift = static_cast<std::int32_t>(reinterpret_cast<std::uintptr_t>(region_ + from) % kWord);
-    const std::int32_t words = parts(shift + end - from, kWord);
+    const std::int32_t left = tables_.view->left;
+    const std::int32_t from = 3 * (left + (one_end < other_end ? one_end : other_end)) / kWord * kWord;
+    const std::int32_t end = 3 * (left + (one_end < other_end ? other_end : one_end) + across_.taps);
     for (std::int32_t y = first_row_; y < end_row_; ++y) {
-      mix_rows(y, from - shift, words);
+      mix_rows(y, from, parts(end - from, kWord));
       __syncwarp();
-      write(y, [&](std::int32_t i) {
-        return resampled_mix<RowWords>(mixed_ + shift + (3 * columns_[i].first - from), columns_[i]);
-      });
+      write(y, [&](std::int32_t i) { return resampled_mix<RowWords>(mixed_, offsets_[i] - from, columns_[i]); });
       __syncwarp();
     }
   }
 
-  // Writes the mean of the rows that make row y, `words` words from byte `from` of the region's rows on.
+  // Writes the mean of the rows that make row y, `words` words from byte `from` of the rows on.
   __device__ __forceinline__ void mix_rows(std::int32_t y, std::int32_t from, std::int32_t words) const noexcept {
-    LaneTaps<0> rows;
+    LaneTaps<kRowPairs> rows;
     rows.read(down_, tables_.rows, y);
     const std::uint8_t* const top = region_row(rows.first) + from;
     for (std::int32_t w = lane_; w < words; w += kLanes) {
       reinterpret_cast<std::uint32_t*>(mixed_)[w] = mixed_word<DeviceWords>(rows, [&](std::int32_t t) {
-        return __ldg(reinterpret_cast<const std::uint32_t*>(top + static_cast<std::size_t>(t) * row_bytes_) + w);
+        // What is behind the last row has no weight, and may not be there.
+        const std::int32_t row = t < down_.taps ? t : down_.taps - 1;
+        return __ldg(reinterpret_cast<const std::uint32_t*>(top + static_cast<std::size_t>(row) * row_bytes_) + w);
       });
     }
   }
@@ -451,7 +449,7 @@ class StripRenderer {
   ResamplingAxis across_;
   ResamplingAxis down_;
   std::size_t row_bytes_;
-  const std::uint8_t* region_;
+  const std::uint8_t* rows_;  // the first of the region, from the canvas's left edge on
   std::int32_t lane_;
   std::int32_t first_column_;
   std::int32_t first_row_;
@@ -462,10 +460,11 @@ class StripRenderer {
   std::uint32_t* interleaved_;
   Element* out_;
   LaneTaps<kPairs> columns_[kPixels];
+  std::int32_t offsets_[kPixels];  // in bytes, of the first pixel of each
 };
 
-// A warp for each strip; those of a sample follow each other. kFew: no pixel has more than four coefficients along a
-// row, as with canvases up to twice as wide as the result.
+// A warp for each strip; those of a sample follow each other. kFew: no pixel has more than four coefficients
+// along either axis, as with canvases up to twice as large as the result.
 template <typename Element, Output kOutput, bool kFew>
 __global__ void __launch_bounds__(kWarps* kLanes) render_views(RenderLaunch launch) {
   const RenderPlan& plan = *launch.device_plan;
@@ -512,7 +511,8 @@ struct RenderKernel {
 // Calls `use` with the RenderKernel that a plan takes.
 template <typename Element, class Use>
 auto with_kernel_of(const RenderPlan& plan, const Use& use) {
-  const bool few = plan.canvas.width <= 2 * std::int64_t{plan.view.width};
+  const bool few = plan.canvas.width <= 2 * std::int64_t{plan.view.width} &&
+                   plan.canvas.height <= 2 * std::int64_t{plan.view.height};
   if (plan.view.width % LanePixels<Element>::kPixels != 0) return use(RenderKernel<Element, Output::single, false>());
   if (plan.layout == Layout::nchw) {
     return few ? use(RenderKernel<Element, Output::planes, true>())
