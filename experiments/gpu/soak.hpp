@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 
 #include <forebay/feeder.hpp>
@@ -12,14 +13,15 @@
 // every batch it is handed.
 namespace forebay::gpu_check {
 
-// What the hash of a lease's batch must be.
-using ExpectedHash = std::function<std::uint64_t(const Lease& lease)>;
+// What the hash of a lease's batch must be; nothing where that is not known.
+using ExpectedHash = std::function<std::optional<std::uint64_t>(const Lease& lease)>;
 
 struct Soaked {
   std::uint64_t hashes = 0;
   std::uint64_t wrong = 0;
   std::uint64_t steps = 0;
   std::uint64_t reuses = 0;
+  std::uint64_t unforeseen = 0;  // steps whose hash was not known
 };
 
 // The hash of a batch in memory of the host.
@@ -32,7 +34,7 @@ struct Soaked {
 // "0 of 1000 hashes wrong; 500 steps, 40 % reuses".
 [[nodiscard]] std::string text_of(const Soaked& soaked);
 
-// Wrong where a hash is; missed where nothing, or everything, was a reuse.
+// Wrong where a hash is; missed where nothing, or everything, was a reuse, or a tenth of the steps were unforeseen.
 [[nodiscard]] Verdict verdict_on(const Soaked& soaked);
 
 // Options of a feeder that writes nothing and says nothing.
