@@ -45,14 +45,14 @@ struct DeviceWords {
   // Three aligned words hold the 6 bytes of two pixels wherever they begin.
   static __device__ __forceinline__ TwoPixels two_of(std::uint32_t first, std::uint32_t second, std::uint32_t third,
                                                      std::int32_t offset) noexcept {
-    const std::uint32_t begin = 8 * (static_cast<std::uint32_t>(offset) % kWord);
+    const std::uint32_t begin = 8 * static_cast<std::uint32_t>(offset);  // modulo 32
     const std::uint32_t front = __funnelshift_r(first, second, begin);
     const std::uint32_t back = __funnelshift_r(second, third, begin);
     return {front, __byte_perm(front, back, 0x6543)};
   }
   static __device__ __forceinline__ const std::uint32_t* words_at(const std::uint8_t* row,
                                                                   std::int32_t offset) noexcept {
-    return reinterpret_cast<const std::uint32_t*>(row) + offset / kWord;
+    return reinterpret_cast<const std::uint32_t*>(row) + static_cast<std::uint32_t>(offset) / kWord;
   }
 };
 
@@ -248,8 +248,7 @@ class StripRenderer {
   __device__ __forceinline__ StripRenderer(const RenderPlan& plan, const RenderLaunch& launch, std::uint32_t sample,
                                            std::int32_t first_column, std::int32_t first_row, const Element* table,
                                            std::uint8_t* mixed, std::uint32_t* interleaved) noexcept
-      : plan_(plan),
-        tables_(tables_of(plan, launch.scratch, sample)),
+      : tables_(tables_of(plan, launch.scratch, sample)),
         across_(resampling_axis(tables_.view->width, plan.view.width)),
         down_(resampling_axis(tables_.view->height, plan.view.height)),
         row_bytes_(plan.canvas.row_bytes()),
@@ -258,8 +257,12 @@ class StripRenderer {
         lane_(static_cast<std::int32_t>(threadIdx.x) % kLanes),
         first_column_(first_column),
         first_row_(first_row),
-        end_row_(first_row + kStripRows < plan.view.height ? first_row + kStripRows : plan.view.height),
+        height_(first_row + kStripRows < plan.view.height ? kStripRows : plan.view.height - first_row),
         width_(plan.view.width),
+        row_step_(plan.layout == Layout::nchw ? width_ : 3 * width_),
+        plane_(plan.layout == Layout::nchw
+                   ? static_cast<std::size_t>(width_) * static_cast<std::size_t>(plan.view.height)
+                   : 1),
         table_(table),
         mixed_(mixed),
         interleaved_(interleaved),
@@ -283,37 +286,54 @@ class StripRenderer {
 
  private:
   __device__ __forceinline__ std::int32_t column() const noexcept { return first_column_ + lane_ * kPixels; }
+  __device__ __forceinline__ Element* first_out() const noexcept {
+    return out_ + static_cast<std::size_t>(first_row_) * static_cast<std::size_t>(row_step_);
+  }
   __device__ __forceinline__ const std::uint8_t* region_row(std::int32_t y) const noexcept {
     return rows_ + static_cast<std::size_t>(y) * row_bytes_;
   }
 
-  // This lane's pixels of row y of the region at the new width.
-  __device__ __forceinline__ void resample_row(std::int32_t y, std::uint32_t (&pixels)[kPixels]) const noexcept {
-    const std::uint8_t* const row = region_row(y);
+  // This lane's pixels of a row of the region at the new width.
+  __device__ __forceinline__ void resample_row(const std::uint8_t* row,
+                                               std::uint32_t (&pixels)[kPixels]) const noexcept {
 #pragma unroll
     for (std::int32_t i = 0; i < kPixels; ++i) {
-      pixels[i] = resampled_mix<CanvasWords>(row, offsets_[i], columns_[i]).rounded();
+      pixels[i] = resampled_mix<CanvasWords>(row, offsets_[i], columns_[i]).pixel();
     }
   }
 
-  // A row of the result has two rows of the region at most, and shares them with its neighbours.
+  // A row of the result has two rows of the region at most, and shares them with its neighbours. What the table says of
+  // a row is read while the one before is made.
   __device__ __forceinline__ void resampled_then_mixed() noexcept {
     std::uint32_t upper[kPixels] = {};
     std::uint32_t lower[kPixels] = {};
-    auto done = static_cast<std::int32_t>(tables_.rows.first(first_row_)) - 1;  // the row that `lower` is
-    for (std::int32_t y = first_row_; y < end_row_; ++y) {
-      const std::int32_t last = static_cast<std::int32_t>(tables_.rows.first(y)) + down_.taps - 1;
+    const std::uint32_t* table = &tables_.rows.first(first_row_);
+    const std::uint32_t* const pairs = &tables_.rows.pair(first_row_, 0);
+    std::uint32_t first = table[0];
+    std::uint32_t pair = pairs[0];
+    std::uint32_t to_come = first;  // the row below `lower`
+    const std::uint8_t* row = region_row(static_cast<std::int32_t>(first));
+    // A single row is the lower one.
+    const std::uint32_t rows = static_cast<std::uint32_t>(down_.taps);
+    const std::uint32_t shift = rows == 1 ? 16 : 0;
+    Element* out = first_out();
+    for (std::int32_t y = 0; y < height_; ++y, out += row_step_) {
+      const std::uint32_t end = first + rows;
+      const std::uint32_t present = pair << shift;
+      if (y + 1 < height_) {
+        first = table[y + 1];
+        pair = pairs[y + 1];
+      }
 #pragma unroll 1
-      while (done < last) {
+      for (; to_come < end; ++to_come, row += row_bytes_) {
 #pragma unroll
         for (std::int32_t i = 0; i < kPixels; ++i) upper[i] = lower[i];
-        resample_row(++done, lower);
+        resample_row(row, lower);
       }
-      // A single row is the lower one. Enlarging has the base precision.
-      const std::uint32_t pair = down_.taps > 1 ? tables_.rows.pair(y, 0) : tables_.rows.pair(y, 0) << 16U;
-      write(y, [&](std::int32_t i) {
+      // Enlarging has the base precision.
+      write(out, [&](std::int32_t i) {
         WordMix<DeviceWords> mix(kBasePrecision);
-        mix.add(upper[i], lower[i], pair);
+        mix.add(upper[i], lower[i], present);
         return mix;
       });
     }
@@ -326,10 +346,11 @@ class StripRenderer {
     const std::int32_t left = tables_.view->left;
     const std::int32_t from = 3 * (left + (one_end < other_end ? one_end : other_end)) / kWord * kWord;
     const std::int32_t end = 3 * (left + (one_end < other_end ? other_end : one_end) + across_.taps);
-    for (std::int32_t y = first_row_; y < end_row_; ++y) {
-      mix_rows(y, from, parts(end - from, kWord));
+    Element* out = first_out();
+    for (std::int32_t y = 0; y < height_; ++y, out += row_step_) {
+      mix_rows(first_row_ + y, from, parts(end - from, kWord));
       __syncwarp();
-      write(y, [&](std::int32_t i) { return resampled_mix<RowWords>(mixed_, offsets_[i] - from, columns_[i]); });
+      write(out, [&](std::int32_t i) { return resampled_mix<RowWords>(mixed_, offsets_[i] - from, columns_[i]); });
       __syncwarp();
     }
   }
@@ -352,7 +373,7 @@ class StripRenderer {
 
   // mix_of(i) is the mean that pixel i of the lane is, not yet rounded.
   template <class MixOf>
-  __device__ __forceinline__ void write(std::int32_t y, const MixOf& mix_of) const noexcept {
+  __device__ __forceinline__ void write(Element* out, const MixOf& mix_of) const noexcept {
     std::uint32_t elements[3][kPixels];
 #pragma unroll
     for (std::int32_t i = 0; i < kPixels; ++i) {
@@ -363,32 +384,25 @@ class StripRenderer {
       }
     }
     if constexpr (kOutput == Output::planes) {
-      write_planes(y, elements);
+      write_planes(out, elements);
     } else if constexpr (kOutput == Output::pixels) {
-      write_pixels(y, elements);
+      write_pixels(out, elements);
     } else {
-      write_single(y, elements);
+      write_single(out, elements);
     }
   }
 
-  __device__ __forceinline__ std::size_t plane() const noexcept {
-    return static_cast<std::size_t>(width_) * static_cast<std::size_t>(plan_.view.height);
-  }
-  __device__ __forceinline__ std::size_t row_start(std::int32_t y) const noexcept {
-    return static_cast<std::size_t>(width_) * static_cast<std::size_t>(y);
-  }
-
   // Each channel's elements with one store.
-  __device__ __forceinline__ void write_planes(std::int32_t y,
+  __device__ __forceinline__ void write_planes(Element* out,
                                                const std::uint32_t (&elements)[3][kPixels]) const noexcept {
     if (column() >= width_) return;
-    Element* const to = out_ + row_start(y) + static_cast<std::size_t>(column());
+    Element* const to = out + column();
 #pragma unroll
     for (std::int32_t channel = 0; channel < 3; ++channel) {
       std::uint32_t words[Lane::kWords] = {};
 #pragma unroll
       for (std::int32_t i = 0; i < kPixels; ++i) put(words, i, elements[channel][i]);
-      auto* const place = to + plane() * static_cast<std::size_t>(channel);
+      auto* const place = to + plane_ * static_cast<std::size_t>(channel);
       if constexpr (Lane::kWords == 2) {
         *reinterpret_cast<uint2*>(place) = make_uint2(words[0], words[1]);
       } else {
@@ -398,7 +412,7 @@ class StripRenderer {
   }
 
   // The words of all lanes change places, so that the warp writes words in a row.
-  __device__ __forceinline__ void write_pixels(std::int32_t y,
+  __device__ __forceinline__ void write_pixels(Element* out,
                                                const std::uint32_t (&elements)[3][kPixels]) const noexcept {
     constexpr std::int32_t kWords = 3 * Lane::kWords;
     std::uint32_t words[kWords] = {};
@@ -409,8 +423,7 @@ class StripRenderer {
     __syncwarp();
     const std::int32_t lanes = (width_ - first_column_) / kPixels;
     const std::int32_t end = kWords * (lanes < kLanes ? lanes : kLanes);
-    auto* const to =
-        reinterpret_cast<std::uint32_t*>(out_ + 3 * (row_start(y) + static_cast<std::size_t>(first_column_)));
+    auto* const to = reinterpret_cast<std::uint32_t*>(out + 3 * first_column_);
 #pragma unroll
     for (std::int32_t i = 0; i < kWords; ++i) {
       const std::int32_t word = lane_ + i * kLanes;
@@ -420,18 +433,15 @@ class StripRenderer {
   }
 
   // Rows that lanes do not fill.
-  __device__ __forceinline__ void write_single(std::int32_t y,
+  __device__ __forceinline__ void write_single(Element* out,
                                                const std::uint32_t (&elements)[3][kPixels]) const noexcept {
-    const bool planar = plan_.layout == Layout::nchw;
 #pragma unroll
     for (std::int32_t i = 0; i < kPixels; ++i) {
-      const std::size_t at = row_start(y) + static_cast<std::size_t>(column() + i);
+      if (column() + i >= width_) return;
+      Element* const to = out + (row_step_ == width_ ? 1 : 3) * (column() + i);
 #pragma unroll
       for (std::int32_t channel = 0; channel < 3; ++channel) {
-        const auto c = static_cast<std::size_t>(channel);
-        if (column() + i < width_) {
-          out_[planar ? plane() * c + at : 3 * at + c] = static_cast<Element>(elements[channel][i]);
-        }
+        to[plane_ * static_cast<std::size_t>(channel)] = static_cast<Element>(elements[channel][i]);
       }
     }
   }
@@ -444,7 +454,6 @@ class StripRenderer {
     words[i / Lane::kInWord] |= element << (i % Lane::kInWord * kBits);
   }
 
-  const RenderPlan& plan_;
   ViewTables tables_;
   ResamplingAxis across_;
   ResamplingAxis down_;
@@ -453,8 +462,10 @@ class StripRenderer {
   std::int32_t lane_;
   std::int32_t first_column_;
   std::int32_t first_row_;
-  std::int32_t end_row_;
-  std::int32_t width_;
+  std::int32_t height_;    // rows of the strip
+  std::int32_t width_;     // of the result
+  std::int32_t row_step_;  // elements between rows of the result
+  std::size_t plane_;      // and between channels of a pixel
   const Element* table_;
   std::uint8_t* mixed_;
   std::uint32_t* interleaved_;
@@ -466,7 +477,7 @@ class StripRenderer {
 // A warp for each strip; those of a sample follow each other. kFew: no pixel has more than four coefficients
 // along either axis, as with canvases up to twice as large as the result.
 template <typename Element, Output kOutput, bool kFew>
-__global__ void __launch_bounds__(kWarps* kLanes) render_views(RenderLaunch launch) {
+__global__ void __launch_bounds__(kWarps* kLanes, 3) render_views(RenderLaunch launch) {
   const RenderPlan& plan = *launch.device_plan;
   const Deal<Element> deal(plan);
   std::byte* const memory = shared_memory();
