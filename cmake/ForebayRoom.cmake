@@ -1,11 +1,20 @@
 # Flags that every target of this project is built with; nothing of it reaches users of the library.
 add_library(forebay_flags INTERFACE)
-target_compile_options(forebay_flags INTERFACE -Wall -Wextra -Wpedantic -Wconversion -Wshadow
-                       $<$<BOOL:${FOREBAY_WERROR}>:-Werror>)
+set(own_flags -Wall -Wextra -Wpedantic -Wconversion -Wshadow)
+if(FOREBAY_WERROR)
+  list(APPEND own_flags -Werror)
+endif()
 # GCC 12 reports overlaps in std::string's operator+ that cannot happen (its bug 105651).
-target_compile_options(forebay_flags INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>)
+list(APPEND own_flags $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>)
 # Pixels and coefficients must not depend on whether the compiler fuses multiply and add.
-target_compile_options(forebay_flags INTERFACE -ffp-contract=off)
+list(APPEND own_flags -ffp-contract=off)
+target_compile_options(forebay_flags INTERFACE "$<$<COMPILE_LANGUAGE:C,CXX>:${own_flags}>")
+# nvcc passes the host's part of a file on with code of its own, which our warnings would not let through.
+set(nvcc_flags -fmad=false --expt-relaxed-constexpr -Xcompiler=-Wall,-Wextra,-ffp-contract=off)
+if(FOREBAY_WERROR)
+  list(APPEND nvcc_flags -Werror=all-warnings)
+endif()
+target_compile_options(forebay_flags INTERFACE "$<$<COMPILE_LANGUAGE:CUDA>:${nvcc_flags}>")
 if(FOREBAY_SANITIZE)
   target_compile_options(forebay_flags INTERFACE -fsanitize=${FOREBAY_SANITIZE} -fno-omit-frame-pointer
                          -fno-sanitize-recover=all)
@@ -16,13 +25,19 @@ if(FOREBAY_SANITIZE)
   endif()
 endif()
 
-# forebay_room(NAME SOURCES ... [LIBRARIES ...]): a folder of the house. It sees include/ and itself, no other room.
+# forebay_room(NAME SOURCES ... [LIBRARIES ...] [APART]): a folder of the house. It sees include/ and itself, no other
+# room. APART: the library does without it, and it is compiled for whoever links forebay_NAME.
 function(forebay_room NAME)
-  cmake_parse_arguments(ROOM "" "" "SOURCES;LIBRARIES" ${ARGN})
+  cmake_parse_arguments(ROOM "APART" "" "SOURCES;LIBRARIES" ${ARGN})
   add_library(forebay_${NAME} OBJECT ${ROOM_SOURCES})
   target_include_directories(forebay_${NAME} PRIVATE ${PROJECT_SOURCE_DIR}/include)
   target_include_directories(forebay_${NAME} SYSTEM PRIVATE ${FOREBAY_CONCURRENTQUEUE_DIR} ${FOREBAY_XXHASH_DIR})
   target_link_libraries(forebay_${NAME} PRIVATE forebay_flags ${ROOM_LIBRARIES})
+  if(ROOM_APART)
+    set_target_properties(forebay_${NAME} PROPERTIES EXCLUDE_FROM_ALL ON)
+    return()
+  endif()
+  set_property(GLOBAL APPEND PROPERTY FOREBAY_ROOMS ${NAME})
   target_sources(forebay PRIVATE $<TARGET_OBJECTS:forebay_${NAME}>)
   target_link_libraries(forebay PRIVATE ${ROOM_LIBRARIES})
 endfunction()

@@ -5,29 +5,48 @@ add_library(forebay_test_main STATIC doctest.cpp main.cpp)
 set_target_properties(forebay_test_main PROPERTIES UNITY_BUILD OFF)
 target_link_libraries(forebay_test_main PUBLIC doctest::doctest PRIVATE forebay_flags)
 target_compile_options(forebay_test_main PRIVATE ${test_flags})
+# Half of the time that a test takes to compile goes into these headers. Not for every build: a test that forgets one of
+# them must be found out.
+option(FOREBAY_TEST_PCH "Precompile the headers that most tests include" OFF)
+if(FOREBAY_TEST_PCH)
+  add_library(forebay_test_headers OBJECT doctest_headers.cpp)
+  # As programs are compiled, or they could not use it.
+  set_target_properties(forebay_test_headers PROPERTIES POSITION_INDEPENDENT_CODE OFF UNITY_BUILD OFF)
+  target_compile_options(forebay_test_headers PRIVATE -fPIE ${test_flags})
+  target_link_libraries(forebay_test_headers PRIVATE forebay forebay_flags doctest::doctest)
+  target_precompile_headers(forebay_test_headers PRIVATE
+    <doctest/doctest.h> <algorithm> <array> <atomic> <chrono> <cstdint> <filesystem> <fstream> <functional> <memory>
+    <optional> <span> <string> <thread> <vector> <forebay/feeder.hpp>)
+endif()
 if(FOREBAY_MPI)
   add_library(forebay_test_mpi_main STATIC mpi_main.cpp)
   target_link_libraries(forebay_test_mpi_main PUBLIC forebay_test_main forebay::mpi PRIVATE forebay_flags)
 endif()
 
 # For tests in whose processes Open MPI runs: what it leaks is suppressed by the names on the stack of each allocation,
-# and those are found only by the slow way through frames without pointers.
+# and those are found only by the slow way through frames without pointers, of which ten are enough.
 function(forebay_test_with_mpi NAME)
   set_tests_properties(${NAME} PROPERTIES ENVIRONMENT
-    "${FOREBAY_TEST_ENVIRONMENT};ASAN_OPTIONS=${FOREBAY_TEST_ASAN} fast_unwind_on_malloc=0")
+    "${FOREBAY_TEST_ENVIRONMENT};ASAN_OPTIONS=${FOREBAY_TEST_ASAN} fast_unwind_on_malloc=0 malloc_context_size=10")
 endfunction()
 
-# forebay_test(NAME SOURCES ... [RANKS ...] [LIBRARIES ...]): a doctest program run by CTest, alone or, with RANKS,
-# once per rank count under mpirun.
+# forebay_test(NAME SOURCES ... [RANKS ...] [LIBRARIES ...] [FOREBAY target]): a doctest program run by CTest, alone or,
+# with RANKS, once per rank count under mpirun. FOREBAY: what is tested, when it is not the library as users have it.
 function(forebay_test NAME)
-  cmake_parse_arguments(TEST "" "" "SOURCES;RANKS;LIBRARIES" ${ARGN})
+  cmake_parse_arguments(TEST "" "FOREBAY" "SOURCES;RANKS;LIBRARIES" ${ARGN})
+  if(NOT TEST_FOREBAY)
+    set(TEST_FOREBAY forebay)
+  endif()
   add_executable(test_${NAME} ${TEST_SOURCES})
   set_target_properties(test_${NAME} PROPERTIES UNITY_BUILD OFF)
   target_compile_options(test_${NAME} PRIVATE ${test_flags})
+  if(FOREBAY_TEST_PCH)
+    target_precompile_headers(test_${NAME} REUSE_FROM forebay_test_headers)
+  endif()
   target_include_directories(test_${NAME} PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/tests)
   target_include_directories(test_${NAME} SYSTEM PRIVATE ${FOREBAY_CONCURRENTQUEUE_DIR} ${FOREBAY_XXHASH_DIR})
   target_compile_definitions(test_${NAME} PRIVATE FOREBAY_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
-  target_link_libraries(test_${NAME} PRIVATE forebay forebay_flags ${TEST_LIBRARIES})
+  target_link_libraries(test_${NAME} PRIVATE ${TEST_FOREBAY} forebay_flags ${TEST_LIBRARIES})
   # mpi_main.cpp's main comes first, so that the linker does not look for another.
   target_link_libraries(test_${NAME} PRIVATE $<$<BOOL:${TEST_RANKS}>:forebay_test_mpi_main> forebay_test_main)
   if(TEST_RANKS)

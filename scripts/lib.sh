@@ -20,6 +20,8 @@ jobs() { nproc; }
 use_ccache() {
   if command -v ccache > /dev/null; then
     export CMAKE_C_COMPILER_LAUNCHER=ccache CMAKE_CXX_COMPILER_LAUNCHER=ccache
+    # Else what includes precompiled headers is compiled every time.
+    export CCACHE_SLOPPINESS=${CCACHE_SLOPPINESS:-pch_defines,time_macros}
   fi
 }
 

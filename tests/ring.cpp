@@ -114,8 +114,7 @@ TEST_CASE("a wait ends when it is broken and at its deadline") {
 }
 
 TEST_CASE("a lease keeps the memory after everything else is gone") {
-  HostDevice device;
-  auto store = std::make_shared<SlotStore>(device, kTiny, 2);
+  auto store = std::make_shared<SlotStore>(std::make_shared<HostDevice>(), kTiny, SlotCounts{.slots = 2});
   store->slot(1).batch = {.epoch = 3, .batch = 7, .size = 2};
   store->labels(1)[0] = 5;
   std::memset(store->images(1), 0x5a, kTiny.sample_bytes() * 2);
@@ -138,8 +137,7 @@ TEST_CASE("a lease keeps the memory after everything else is gone") {
 }
 
 TEST_CASE("moving a lease moves the right, releasing ends it once") {
-  HostDevice device;
-  const auto store = std::make_shared<SlotStore>(device, kTiny, 2);
+  const auto store = std::make_shared<SlotStore>(std::make_shared<HostDevice>(), kTiny, SlotCounts{.slots = 2});
   auto first = LeaseMaker::make(store, 0, {});
   auto second = LeaseMaker::make(store, 1, {});
   CHECK(store->held() == 2);
@@ -168,7 +166,7 @@ struct Stress {
 void fill(SlotStore& store, SlotRing& ring, std::uint32_t slot, std::uint32_t index) {
   auto& header = store.slot(slot);
   const auto value = static_cast<int>((header.turn * 31 + index) & 0xff);
-  std::memset(store.sample(slot, index).data(), value, kTiny.sample_bytes());
+  std::memset(store.sample(slot, index).pixels.data(), value, kTiny.sample_bytes());
   store.labels(slot)[index] = static_cast<std::int64_t>(header.turn);
   if (header.missing.fetch_sub(1, std::memory_order_acq_rel) == 1) ring.publish(header.turn);
 }
@@ -190,9 +188,8 @@ void run_stress(const Stress& shape, std::uint64_t turns, std::uint64_t seed) {
   CAPTURE(shape.pool);
   CAPTURE(shape.decoders);
   CAPTURE(seed);
-  HostDevice device;
   const std::uint32_t slots = shape.capacity + shape.pool + shape.max_leases;
-  const auto store = std::make_shared<SlotStore>(device, kTiny, slots);
+  const auto store = std::make_shared<SlotStore>(std::make_shared<HostDevice>(), kTiny, SlotCounts{.slots = slots});
   SlotRing ring(shape.capacity, slots, turns);
   std::atomic<bool> stopped{false};
 
@@ -203,11 +200,7 @@ void run_stress(const Stress& shape, std::uint64_t turns, std::uint64_t seed) {
   std::thread issuer([&] {
     SlotRing::Claim claim{};
     while (ring.claim(stopped, claim)) {
-      auto& header = store->slot(claim.slot);
-      header.batch = {.epoch = 0, .batch = claim.turn, .size = kTiny.batch_size};
-      header.turn = claim.turn;
-      header.uses = 0;
-      header.missing.store(kTiny.batch_size, std::memory_order_relaxed);
+      store->begin(claim.slot, claim.turn, {.epoch = 0, .batch = claim.turn, .size = kTiny.batch_size});
       const std::scoped_lock lock(work_mutex);
       for (std::uint32_t i = 0; i < kTiny.batch_size; ++i) work.emplace_back(claim.slot, i);
     }

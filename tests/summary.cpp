@@ -43,7 +43,8 @@ const std::set<std::string> kDesignKeys{"steps",
                                         "bad_samples",
                                         "epochs",
                                         "bytes_read"};
-const std::set<std::string> kExtraKeys{"startup_s", "blocked_s", "census_waits", "census_wait_s", "dropped_records"};
+const std::set<std::string> kExtraKeys{"startup_s",     "blocked_s", "census_waits",
+                                       "census_wait_s", "ahead_s",   "dropped_records"};
 
 Summary some_summary(std::uint64_t salt) {
   Summary out;
@@ -63,6 +64,7 @@ Summary some_summary(std::uint64_t salt) {
   out.blocked_s = 1e-9;
   out.census_waits = 2 * salt;
   out.census_wait_s = 0.5 * static_cast<double>(salt);
+  out.ahead_s = 0.25 * static_cast<double>(salt);
   out.exhausted_steps = 7;
   out.uses_p50 = 2 * salt;
   out.uses_p99 = 9 * salt;

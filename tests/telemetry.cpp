@@ -42,6 +42,7 @@ StepRecord numbered(std::uint64_t i) {
   out.wait_s = static_cast<double>(i) * 0.00390625;  // exact in nine decimals
   out.census_wait_s = static_cast<double>(i) * 0.001953125;
   out.step_s = 0.25;
+  out.ahead_s = static_cast<double>(i) * 0.0009765625;
   out.produced = i + 7;
   out.blocked_s = static_cast<double>(i) * 0.125;
   out.size = static_cast<std::uint32_t>(i % 64);
@@ -54,14 +55,23 @@ StepRecord numbered(std::uint64_t i) {
 }
 
 json expected_line(const StepRecord& r) {
-  return {{"step", r.step},           {"t_s", r.t_s},
-          {"epoch", r.epoch},         {"batch", r.batch},
-          {"use_index", r.use_index}, {"decision", std::string(to_string(r.served))},
-          {"depth", r.depth},         {"size", r.size},
-          {"wait_s", r.wait_s},       {"census_wait_s", r.census_wait_s},
-          {"step_s", r.step_s},       {"padding", r.padding},
-          {"adjacent", r.adjacent},   {"exhausted", r.exhausted},
-          {"produced", r.produced},   {"blocked_producer_s", r.blocked_s}};
+  return {{"step", r.step},
+          {"t_s", r.t_s},
+          {"epoch", r.epoch},
+          {"batch", r.batch},
+          {"use_index", r.use_index},
+          {"decision", std::string(to_string(r.served))},
+          {"depth", r.depth},
+          {"size", r.size},
+          {"wait_s", r.wait_s},
+          {"census_wait_s", r.census_wait_s},
+          {"step_s", r.step_s},
+          {"ahead_s", r.ahead_s},
+          {"padding", r.padding},
+          {"adjacent", r.adjacent},
+          {"exhausted", r.exhausted},
+          {"produced", r.produced},
+          {"blocked_producer_s", r.blocked_s}};
 }
 
 TelemetrySetup setup_in(const std::string& dir, std::uint32_t rank = 0) {

@@ -90,7 +90,9 @@ int main(int argc, char** argv) {
     return 2;
   }
   try {
-    run(mpi, forebay::load_options(argv[1], std::vector<std::string>(argv + 2, argv + argc)));
+    auto options = forebay::load_options(argv[1], std::vector<std::string>(argv + 2, argv + argc));
+    options.device = "host";  // it adds the pixels up on the processor, whatever GPU there is
+    run(mpi, options);
   } catch (const forebay::Error& error) {
     // Forebay throws at the same step on all ranks, so they may leave together. Any other exception is this rank's
     // own: it must leave the session's scope, which ends the job.

@@ -34,6 +34,7 @@ extern "C" void on_signal(int /*signal*/) { stop_signalled.store(true, std::memo
 
 forebay::Options options_of(const Arguments& arguments) {
   auto options = forebay::load_options(arguments.config, arguments.overrides);
+  options.device = "host";  // it trains on the processor, whatever GPU there is
   if (options.transform.dtype != forebay::DType::float32 || options.transform.layout != forebay::Layout::nchw)
     throw forebay::ConfigError(R"(transform.dtype must be "float32" and transform.layout "NCHW")");
   if (arguments.wall_seconds > 0) {

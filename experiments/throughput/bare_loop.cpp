@@ -20,10 +20,10 @@
 #include <vector>
 
 #include <forebay/config.hpp>
-#include <forebay/detail/device.hpp>
 #include <forebay/error.hpp>
 #include <forebay/order.hpp>
 
+#include "device/host_device.hpp"
 #include "one_sample.hpp"
 #include "ring/slot_store.hpp"
 
@@ -49,8 +49,8 @@ SlotFormat format_of(const Options& options) {
 }
 
 // As many slots as the feeder has.
-std::uint32_t slots_of(const QueueOptions& queue) {
-  return static_cast<std::uint32_t>(queue.capacity + queue.pool + queue.max_leases);
+SlotCounts counts_of(const QueueOptions& queue) {
+  return {.slots = static_cast<std::uint32_t>(queue.capacity + queue.pool + queue.max_leases)};
 }
 
 // Of all threads of this process so far.
@@ -67,8 +67,10 @@ class BareLoop {
         dataset_(open_dataset(options.dataset)),
         order_(order_of(options, *dataset_)),
         maker_(options.transform, options.seed, false),
-        device_(make_device(options.device)),
-        slots_(*device_, format_of(options), slots_of(options.queue)) {}
+        slots_(std::make_shared<HostDevice>(), format_of(options), counts_of(options.queue)) {
+    // Each is filled again and again, whatever the batch is called.
+    for (std::uint32_t slot = 0; slot < slots_.size(); ++slot) slots_.begin(slot, slot, {});
+  }
 
   struct Speed {
     double images_per_s;
@@ -117,7 +119,8 @@ class BareLoop {
  private:
   std::span<std::byte> place(std::uint64_t n) {
     const auto batch = static_cast<std::uint64_t>(options_.dataset.batch_size);
-    return slots_.sample(static_cast<std::uint32_t>(n / batch % slots_.size()), static_cast<std::uint32_t>(n % batch));
+    return slots_.sample(static_cast<std::uint32_t>(n / batch % slots_.size()), static_cast<std::uint32_t>(n % batch))
+        .pixels;
   }
 
   void work() noexcept {
@@ -141,7 +144,6 @@ class BareLoop {
   std::unique_ptr<Dataset> dataset_;
   Order order_;
   SampleMaker maker_;
-  std::unique_ptr<Device> device_;
   SlotStore slots_;
   alignas(64) std::atomic<std::uint64_t> next_{0};
   alignas(64) std::atomic<bool> stop_{false};

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -12,6 +13,9 @@ class SlotStore;
 
 // The right to use one resident batch. Move-only; ends with its scope or with release(), on any thread. Keeps the
 // memory alive even after the feeder was closed. The batch is read-only by contract: a reuse serves the same bytes.
+//
+// With images on a device, a lease is a matter of streams: work on it that is put on the stream given to next() finds
+// the batch complete, and ending the lease says that all such work was put there, not that it is done. Neither waits.
 class Lease {
  public:
   Lease(Lease&& other) noexcept;
@@ -20,7 +24,8 @@ class Lease {
   Lease& operator=(const Lease&) = delete;
   ~Lease();
 
-  // [size, 3, H, W] or [size, H, W, 3].
+  // [size, 3, H, W] or [size, H, W, 3]. With transform.when = "dequeue" a tensor made for this lease: there are as many
+  // as queue.max_leases, and with one lease at a time it is always the same one.
   [[nodiscard]] TensorView images() const noexcept;
   // Class indices, one per sample; -1 = unlabelled.
   [[nodiscard]] std::span<const std::int64_t> labels() const noexcept;
@@ -43,8 +48,18 @@ class Lease {
   // follow it.
   [[nodiscard]] std::uint64_t job_fresh_samples() const noexcept { return serving_.job_fresh_samples; }
 
-  // Ends the lease early. `stream`: where the last use was ordered.
-  void release(StreamView stream = {}) noexcept;
+  // The images as they are once the stream given to next() has come so far. Waits for it: for logs and tests.
+  // Throws Error when `out` is not of images().bytes(), and when the device fails.
+  void copy_to_host(std::span<std::byte> out) const;
+
+  // The stream given to next().
+  [[nodiscard]] StreamView stream() const noexcept { return serving_.stream; }
+
+  // Ends the lease early, after what was put on the stream given to next(). Where the device fails, the next call of
+  // next() throws it.
+  void release() noexcept;
+  // The same for a trainer that used the batch on another stream, which it has made wait for the first one.
+  void release(StreamView stream) noexcept;
 
  private:
   friend class LeaseMaker;
@@ -54,6 +69,9 @@ class Lease {
     std::uint64_t step = 0;
     std::uint64_t use_index = 0;
     std::uint64_t job_fresh_samples = 0;
+    StreamView stream = {};
+    std::uint64_t served = 0;            // steps that this process made before
+    std::uint32_t landing = UINT32_MAX;  // SlotStore::kNoLanding
   };
 
   Lease(std::shared_ptr<SlotStore> store, std::uint32_t slot, const Serving& serving) noexcept;

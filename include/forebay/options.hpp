@@ -77,6 +77,7 @@ struct QueueOptions {
   std::int64_t capacity = 16;   // ready batches the ring can hold
   std::int64_t pool = 4;        // resident batches to choose a reuse from, the current one included
   std::int64_t max_leases = 2;  // leases that may be held at once
+  std::int64_t run_ahead = 2;   // steps that the trainer's thread may be ahead of a GPU
 };
 
 struct PolicyOptions {

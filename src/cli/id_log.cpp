@@ -7,6 +7,7 @@
 #include <cstring>
 #include <string>
 #include <system_error>
+#include <vector>
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -21,7 +22,13 @@ std::uint64_t batch_hash(const Lease& batch) {
   XXH3_state_t state;
   XXH3_64bits_reset(&state);
   const TensorView images = batch.images();
-  XXH3_64bits_update(&state, images.data, images.bytes());
+  if (images.device == DeviceKind::host) {
+    XXH3_64bits_update(&state, images.data, images.bytes());
+  } else {
+    std::vector<std::byte> copy(images.bytes());
+    batch.copy_to_host(copy);
+    XXH3_64bits_update(&state, copy.data(), copy.size());
+  }
   XXH3_64bits_update(&state, batch.labels().data(), batch.labels().size_bytes());
   return XXH3_64bits_digest(&state);
 }

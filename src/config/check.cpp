@@ -8,6 +8,7 @@
 
 #include <forebay/config.hpp>
 #include <forebay/detail/canvas.hpp>
+#include <forebay/detail/device_choice.hpp>
 #include <forebay/error.hpp>
 
 #include "schema.hpp"
@@ -49,21 +50,12 @@ std::optional<Problem> value_problem(const Options& options) {
   return std::nullopt;
 }
 
+// Whether this machine has it is found out when a run begins: a file may be checked elsewhere.
 std::optional<Problem> device_problem(const std::string& device) {
-  if (device == "auto" || device == "host") return std::nullopt;
-  const std::string sentence = "device = \"" + device + "\": ";
-  if (device == "cuda" || device.starts_with("cuda:")) {
-    return Problem{"device", sentence + R"(this build has no CUDA backend; use device = "host" or "auto")"};
-  }
-  return Problem{"device", sentence + R"(there is no such device; use "auto", "host", "cuda" or "cuda:N")"};
-}
-
-std::optional<Problem> unavailable(const Options& options) {
-  if (options.transform.when == When::dequeue) {
-    return Problem{"transform.when",
-                   R"(transform.when = "dequeue": not available yet; use transform.when = "enqueue")"};
-  }
-  return device_problem(options.device);
+  if (parse_device_name(device)) return std::nullopt;
+  return Problem{"device", "device = \"" + device +
+                               R"(": there is no such device; use "auto", "host", "cuda" or "cuda:N", )" +
+                               "N = 0, 1, ..."};
 }
 
 // Sides of the place that a canvas has in a slot.
@@ -139,7 +131,7 @@ std::optional<Problem> oversized(const Options& options) {
 std::optional<Problem> find_problem(const Options& options) {
   if (auto problem = value_problem(options)) return problem;
   if (auto problem = oversized_canvas(options.transform)) return problem;
-  if (auto problem = unavailable(options)) return problem;
+  if (auto problem = device_problem(options.device)) return problem;
   if (auto problem = disordered("transform.scale", options.transform.scale)) return problem;
   if (auto problem = disordered("transform.ratio", options.transform.ratio)) return problem;
   if (auto problem = crossed_marks(options.policy)) return problem;

@@ -139,7 +139,7 @@ constexpr std::array kKeys{
     Key{"transform", "decode", choice<&O::transform, &Shape::decode>(kDecode),
         "region (what the crop shows) | full | scaled (faster, lossy)"},
     Key{"transform", "when", choice<&O::transform, &Shape::when>(kWhen),
-        "enqueue (once) | dequeue (another view at every use; not available yet)"},
+        "enqueue (once) | dequeue (another view at every use)"},
     Key{"transform", "canvas", Tuple<std::int64_t, 2>{field<&O::transform, &Shape::canvas>(), {0, 8 * 16384}},
         "dequeue: height, width of the place of a sample; 0 = 8/7 of size"},
 
@@ -153,6 +153,8 @@ constexpr std::array kKeys{
         "resident batches a reuse may choose from, the current one included"},
     Key{"queue", "max_leases", Integer{field<&O::queue, &Queue::max_leases>(), kPlaces},
         "batches the trainer may hold at once"},
+    Key{"queue", "run_ahead", Integer{field<&O::queue, &Queue::run_ahead>(), kPlaces},
+        "steps that the trainer's thread may be ahead of a GPU"},
 
     Key{"policy", "name", Text{field<&O::policy, &Rule::name>(), {}},
         "adaptive | block | interval | greedy | watermark | proportional | replay"},

@@ -1,13 +1,95 @@
-#include <forebay/detail/device.hpp>
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <vector>
+
+#include <forebay/detail/device_choice.hpp>
 #include <forebay/error.hpp>
 
+#include "gpus.hpp"
 #include "host_device.hpp"
 
 namespace forebay {
+namespace {
 
-std::unique_ptr<Device> make_device(const std::string& name) {
-  if (name == "auto" || name == "host") return std::make_unique<HostDevice>();
-  throw ConfigError("device = \"" + name + R"(": this build has no such device; use "host" or "auto")");
+std::optional<unsigned> whole_number(std::string_view text) noexcept {
+  unsigned number = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, number);
+  if (error != std::errc() || stop != end) return std::nullopt;
+  return number;
+}
+
+DeviceChoice on_host(std::string notice) {
+  return {.device = std::make_unique<HostDevice>(), .notice = std::move(notice), .gpu = ""};
+}
+
+DeviceChoice on_gpu(unsigned number) {
+  return {.device = make_cuda_device(number), .notice = "", .gpu = gpu_identity(number)};
+}
+
+// Which of `count` GPUs a rank takes when it may choose.
+unsigned gpu_of(NodePlace place, unsigned count) {
+  const unsigned local_rank =
+      place.local_ranks > 1 ? place.local_rank : local_rank_from_environment().value_or(place.local_rank);
+  return local_rank % count;
+}
+
+}  // namespace
+
+std::optional<DeviceName> parse_device_name(std::string_view text) noexcept {
+  constexpr std::string_view kNumbered = "cuda:";
+  if (text == "auto") return DeviceName{.kind = DeviceName::Kind::automatic};
+  if (text == "host") return DeviceName{.kind = DeviceName::Kind::host};
+  if (text == "cuda") return DeviceName{.kind = DeviceName::Kind::cuda};
+  if (!text.starts_with(kNumbered)) return std::nullopt;
+  const std::optional<unsigned> gpu = whole_number(text.substr(kNumbered.size()));
+  if (!gpu) return std::nullopt;
+  return DeviceName{.kind = DeviceName::Kind::cuda, .gpu = gpu};
+}
+
+std::optional<unsigned> local_rank_from_environment() {
+  for (const char* const variable : {"OMPI_COMM_WORLD_LOCAL_RANK", "SLURM_LOCALID"}) {
+    if (const char* const value = std::getenv(variable); value != nullptr) return whole_number(value);
+  }
+  return std::nullopt;
+}
+
+DeviceChoice make_device(const std::string& name, NodePlace place) {
+  const std::optional<DeviceName> wanted = parse_device_name(name);
+  const std::string sentence = "device = \"" + name + "\": ";
+  if (!wanted) {
+    throw ConfigError(sentence + R"(there is no such device; use "auto", "host", "cuda" or "cuda:N", N = 0, 1, ...)");
+  }
+  if (wanted->kind == DeviceName::Kind::host) return on_host("");
+
+  const Gpus gpus = find_gpus();
+  if (wanted->kind == DeviceName::Kind::automatic && gpus.count == 0) {
+    return on_host(gpus.built ? sentence + "batches stay in host memory, because " + gpus.why_not : "");
+  }
+  if (gpus.count == 0) throw ConfigError(sentence + gpus.why_not);
+  if (wanted->gpu && *wanted->gpu >= gpus.count) {
+    const std::string seen =
+        gpus.count == 1 ? "one GPU, cuda:0"
+                        : std::to_string(gpus.count) + " GPUs, cuda:0 to cuda:" + std::to_string(gpus.count - 1);
+    throw ConfigError(sentence + "this process sees " + seen +
+                      R"(; use one of those, or "cuda", which counts by local rank)");
+  }
+  return on_gpu(wanted->gpu ? *wanted->gpu : gpu_of(place, gpus.count));
+}
+
+std::string shared_gpu_notice(std::span<const std::string> gpus, std::size_t rank) {
+  const std::string& mine = gpus[rank];
+  const auto ranks = std::ranges::count(gpus, mine);
+  if (mine.empty() || ranks < 2) return "";
+  std::string who;
+  for (std::size_t other = 0; other < gpus.size(); ++other) {
+    if (gpus[other] == mine) who += (who.empty() ? "" : ", ") + std::to_string(other);
+  }
+  return "ranks " + who + " share one GPU (" + mine +
+         "): they take memory and time from each other; start as many ranks on a node as it has GPUs, or show each "
+         "rank "
+         R"(its own (device = "cuda:N", CUDA_VISIBLE_DEVICES))";
 }
 
 }  // namespace forebay

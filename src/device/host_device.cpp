@@ -51,4 +51,14 @@ class HostArena final : public Arena {
 
 std::unique_ptr<Arena> HostDevice::allocate(std::size_t bytes) { return std::make_unique<HostArena>(bytes); }
 
+void HostDevice::copy_in(std::byte* to, const std::byte* from, std::size_t bytes, StreamView /*stream*/) {
+  std::memcpy(to, from, bytes);
+}
+
+void HostDevice::copy_out(std::byte* to, const std::byte* from, std::size_t bytes, StreamView /*stream*/) {
+  std::memcpy(to, from, bytes);
+}
+
+std::unique_ptr<CanvasRenderer> HostDevice::make_renderer(const RenderPlan& /*plan*/) { return nullptr; }
+
 }  // namespace forebay

@@ -1,15 +1,31 @@
 #pragma once
 
+#include <cstddef>
+#include <memory>
+#include <string>
+
+#include <forebay/detail/canvas.hpp>
 #include <forebay/detail/device.hpp>
 
 namespace forebay {
 
 // Batches in ordinary memory. An arena asks for transparent huge pages and touches every page at once, so that no
-// page fault is left for the first epoch.
+// page fault is left for the first epoch. Copies are made at once; whoever orders them has ordered the threads.
 class HostDevice final : public Device {
  public:
   [[nodiscard]] DeviceKind kind() const noexcept override { return DeviceKind::host; }
+  [[nodiscard]] std::string describe() const override { return "host"; }
   [[nodiscard]] std::unique_ptr<Arena> allocate(std::size_t bytes) override;
+  [[nodiscard]] std::unique_ptr<Arena> allocate_staging(std::size_t bytes) override { return allocate(bytes); }
+  [[nodiscard]] StreamView make_stream() override { return {}; }
+  [[nodiscard]] DeviceEvent make_event() override { return {}; }
+  void copy_in(std::byte* to, const std::byte* from, std::size_t bytes, StreamView stream) override;
+  void copy_out(std::byte* to, const std::byte* from, std::size_t bytes, StreamView stream) override;
+  void record(DeviceEvent /*event*/, StreamView /*stream*/) override {}
+  void wait(StreamView /*stream*/, DeviceEvent /*event*/) override {}
+  [[nodiscard]] bool is_complete(DeviceEvent /*event*/) override { return true; }
+  void synchronize(DeviceEvent /*event*/) override {}
+  [[nodiscard]] std::unique_ptr<CanvasRenderer> make_renderer(const RenderPlan& plan) override;
 };
 
 }  // namespace forebay

@@ -16,8 +16,8 @@ Feeder::Feeder(Feeder&&) noexcept = default;
 Feeder& Feeder::operator=(Feeder&&) noexcept = default;
 Feeder::~Feeder() = default;
 
-std::optional<Lease> Feeder::next(StreamView /*stream*/) { return impl_->next(); }
-StreamView Feeder::stream() const noexcept { return {}; }
+std::optional<Lease> Feeder::next(StreamView stream) { return impl_->next(stream); }
+StreamView Feeder::stream() const noexcept { return impl_->stream(); }
 void Feeder::request_stop() noexcept { impl_->request_stop(); }
 std::string Feeder::state() { return impl_->state(); }
 void Feeder::save(const std::filesystem::path& file) { impl_->save(file); }

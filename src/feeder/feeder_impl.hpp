@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include <forebay/detail/device.hpp>
+#include <forebay/detail/device_choice.hpp>
 #include <forebay/feeder.hpp>
 #include <forebay/order.hpp>
 
@@ -48,7 +48,8 @@ class Feeder::Impl {
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
 
-  [[nodiscard]] std::optional<Lease> next();
+  [[nodiscard]] std::optional<Lease> next(StreamView stream);
+  [[nodiscard]] StreamView stream() const noexcept { return stream_; }
   void request_stop() noexcept;
   void close();
 
@@ -91,6 +92,9 @@ class Feeder::Impl {
   void agree_on_recording();
   void meet_the_node();
   void open_logs();
+  void choose_device();
+  void make_store();
+  [[nodiscard]] std::unique_ptr<CanvasRenderer> make_renderer(std::uint32_t batch_size) const;
   void start_production();
   void begin_plan();
   void wait_for_first_batch();
@@ -117,14 +121,17 @@ class Feeder::Impl {
 
   // next(), in order.
   void begin();
+  // When the device has come near enough; `called` where it had before.
+  [[nodiscard]] Clock::time_point keep_pace(Clock::time_point called);
   [[nodiscard]] bool agree_to_go_on(Clock::time_point entered);
   [[nodiscard]] Served serve();
   [[nodiscard]] Served serve_in_lockstep();
+  [[nodiscard]] std::uint32_t land(const Served& served, StreamView stream);
   [[nodiscard]] StepReport report() noexcept;
   [[nodiscard]] Progress progress() noexcept;
   void share_work();
   void plan_ahead();
-  void record(const Served& served, Clock::time_point entered);
+  void record(const Served& served, Clock::time_point entered, Clock::duration ahead);
   void say_where_the_recording_ends();
 
   // The policy's decision, or nothing when it failed.
@@ -162,14 +169,15 @@ class Feeder::Impl {
   std::unique_ptr<Schedule> schedule_;
   std::uint64_t index_bytes_ = 0;  // that the process grew by when it was opened; 0 = not known, or hardly any
   std::unique_ptr<SharedMemory> node_memory_;
-  std::uint32_t node_ranks_ = 1;
+  NodePlace node_;
   WorkerPlan workers_;
 
   std::unique_ptr<ConsoleLog> console_;
   std::unique_ptr<QuarantineLog> quarantine_;
   Failure failure_;
-  std::unique_ptr<Device> device_;
+  std::shared_ptr<Device> device_;
   std::shared_ptr<SlotStore> store_;
+  StreamView stream_;                   // the device's, for trainers that have none
   std::unique_ptr<Timeline> timeline_;  // none = no trace is asked for
   TimelineTrack* trainer_track_ = nullptr;
   TimelineTrack* queues_track_ = nullptr;

@@ -19,9 +19,9 @@ double seconds(std::chrono::nanoseconds time) { return std::chrono::duration<dou
 
 }  // namespace
 
-std::optional<Lease> Feeder::Impl::next() {
+std::optional<Lease> Feeder::Impl::next(StreamView stream) {
   const NvtxRange range("next");
-  const Clock::time_point entered = Clock::now();
+  const Clock::time_point called = Clock::now();
   if (!cause_.empty()) throw Error(cause_);
   if (ended_ || closed_) return std::nullopt;
   if (!telemetry_) begin();
@@ -29,13 +29,38 @@ std::optional<Lease> Feeder::Impl::next() {
     throw Error("next() while " + std::to_string(store_->held()) +
                 " leases are held: end one first, or raise queue.max_leases");
   }
+  const Clock::time_point entered = keep_pace(called);
   if (!agree_to_go_on(entered)) return std::nullopt;
   const Served served = lockstep_ ? serve_in_lockstep() : serve();
-  std::optional<Lease> lease(LeaseMaker::make(
-      store_, served.slot,
-      {.step = first_step() + step_, .use_index = served.use_index, .job_fresh_samples = job_fresh_samples()}));
-  record(served, entered);
+  std::optional<Lease> lease(LeaseMaker::make(store_, served.slot,
+                                              {.step = first_step() + step_,
+                                               .use_index = served.use_index,
+                                               .job_fresh_samples = job_fresh_samples(),
+                                               .stream = stream,
+                                               .served = step_,
+                                               .landing = land(served, stream)}));
+  record(served, entered, entered - called);
   return lease;
+}
+
+// What the trainer's thread is too early by is the trainer's time, not a wait for batches: the device computes.
+Feeder::Impl::Clock::time_point Feeder::Impl::keep_pace(Clock::time_point called) {
+  try {
+    if (store_->keep_pace(step_)) return Clock::now();
+  } catch (...) {
+    failure_.raise(std::current_exception());  // all ranks end on it, at one step
+  }
+  return called;
+}
+
+std::uint32_t Feeder::Impl::land(const Served& served, StreamView stream) {
+  if (served.slot == LeaseMaker::kEmpty) return SlotStore::kNoLanding;
+  try {
+    return store_->land(served.slot, served.use_index, stream);
+  } catch (const std::exception& error) {
+    communicator_->note_failure("rank " + std::to_string(communicator_->rank()) + ": " + error.what());
+    throw;
+  }
 }
 
 bool Feeder::Impl::agree_to_go_on(Clock::time_point entered) {
@@ -291,7 +316,7 @@ void Feeder::Impl::warn_of_capped_reuses() {
   capped_reuses_ = policy_->capped_reuses();
 }
 
-void Feeder::Impl::record(const Served& served, Clock::time_point entered) {
+void Feeder::Impl::record(const Served& served, Clock::time_point entered, Clock::duration ahead) {
   const Clock::time_point now = Clock::now();
   if (step_ == 0) {
     first_return_ = now;
@@ -308,6 +333,7 @@ void Feeder::Impl::record(const Served& served, Clock::time_point entered) {
                           .wait_s = seconds(now - entered),
                           .step_s = step_ == 0 ? 0 : seconds(entered - last_return_),
                           .census_wait_s = seconds(others),
+                          .ahead_s = step_ == 0 ? 0 : seconds(ahead),
                           .produced = pipeline_->ring().produced(),
                           .blocked_s = seconds(pipeline_->ring().blocked()),
                           .job_fresh_samples = job_fresh_samples(),

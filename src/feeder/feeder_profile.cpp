@@ -77,8 +77,12 @@ std::string Feeder::Impl::describe() const {
                      std::to_string(queue.capacity) + " ready, " + std::to_string(queue.pool) + " resident, " +
                      std::to_string(queue.max_leases) + " leased) in " + std::string(store_->arena().describe()) +
                      "; " + forebay::describe(workers_);
-  text += "; memory up to " + mebibytes(store_->bytes() + encoded + index_bytes_) + ": ring " +
-          mebibytes(store_->bytes()) + ", encoded bytes " + mebibytes(encoded);
+  const SlotMemory& memory = store_->memory();
+  const std::uint64_t batches = memory.slots + memory.landings;
+  if (!device_->is_host()) text += "; " + mebibytes(batches) + " on " + device_->describe();
+  const std::uint64_t on_host = device_->is_host() ? batches : memory.staging;
+  text += "; memory up to " + mebibytes(on_host + encoded + index_bytes_) + ": " +
+          (device_->is_host() ? "ring " : "staging ") + mebibytes(on_host) + ", encoded bytes " + mebibytes(encoded);
   if (index_bytes_ > 0) text += ", index " + mebibytes(index_bytes_);
   return text + ", and for each decoder 3 bytes per pixel of the largest image; policy " + options_.policy.name;
 }

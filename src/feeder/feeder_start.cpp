@@ -7,6 +7,8 @@
 
 #include <forebay/config.hpp>
 
+#include "assemble/host_renderer.hpp"
+#include "assemble/render_plan.hpp"
 #include "feeder_impl.hpp"
 #include "memory_room.hpp"
 #include "startup.hpp"
@@ -21,6 +23,7 @@ namespace {
 struct NodeBoard {
   std::int64_t bandwidth;
   std::int64_t ranks;
+  std::int64_t first_rank;  // plus one
 };
 
 }  // namespace
@@ -38,10 +41,9 @@ Feeder::Impl::Impl(Options options, std::unique_ptr<Communicator> communicator, 
   make_schedule();
   agree_on_recording();
   meet_the_node();
-  together(*communicator_, [this] {
-    open_logs();
-    start_production();
-  });
+  together(*communicator_, [this] { open_logs(); });
+  choose_device();
+  together(*communicator_, [this] { start_production(); });
   coordinator_ = std::make_unique<Coordinator>(*communicator_, run_plan(), bad_limit(),
                                                [this] { return stop_requested() || failure_.happened(); });
   if (options_.mpi.mode == MpiMode::lockstep && !options_.run.eval) {
@@ -95,8 +97,8 @@ void Feeder::Impl::agree_on_recording() {
 void Feeder::Impl::meet_the_node() {
   node_memory_ = communicator_->share_on_node(sizeof(NodeBoard));
   auto* const board = reinterpret_cast<NodeBoard*>(node_memory_->bytes().data());
-  node_ranks_ = count_node_ranks(board->ranks, *communicator_);
-  workers_ = plan_workers(options_.workers, node_ranks_);
+  node_ = place_on_node(board->ranks, board->first_rank, *communicator_);
+  workers_ = plan_workers(options_.workers, node_.local_ranks);
 }
 
 void Feeder::Impl::open_logs() {
@@ -116,18 +118,51 @@ void Feeder::Impl::open_logs() {
   }
 }
 
-void Feeder::Impl::start_production() {
+void Feeder::Impl::choose_device() {
+  DeviceChoice choice;
+  together(*communicator_, [&] { choice = make_device(options_.device, node_); });
+  if (!choice.notice.empty() && node_.local_rank == 0) console_->info(choice.notice);
+  const std::vector<std::string> gpus = communicator_->all_gather(choice.gpu);
+  const std::uint32_t rank = communicator_->rank();
+  const bool is_first = std::ranges::find(gpus, choice.gpu) - gpus.begin() == rank;
+  if (const std::string notice = shared_gpu_notice(gpus, rank); is_first && !notice.empty()) console_->warn(notice);
+  device_ = std::move(choice.device);
+}
+
+void Feeder::Impl::make_store() {
   const QueueOptions& queue = options_.queue;
-  const SlotFormat format{.batch_size = static_cast<std::uint32_t>(options_.dataset.batch_size),
+  SlotFormat format{.batch_size = static_cast<std::uint32_t>(options_.dataset.batch_size),
                           .height = options_.transform.size[0],
                           .width = options_.transform.size[1],
                           .dtype = options_.transform.dtype,
                           .layout = options_.transform.layout};
-  const auto slots = static_cast<std::uint32_t>(queue.capacity + queue.pool + queue.max_leases);
-  const RingNeed need{.slots = slots, .bytes = SlotStore::bytes_of(format, slots), .ranks_on_node = node_ranks_};
+  if (options_.transform.when == When::dequeue) format.canvas = canvas_format(options_.transform, format.batch_size);
+  const SlotCounts counts{.slots = static_cast<std::uint32_t>(queue.capacity + queue.pool + queue.max_leases),
+                          .capacity = static_cast<std::uint32_t>(queue.capacity),
+                          .max_leases = static_cast<std::uint32_t>(queue.max_leases),
+                          .run_ahead = static_cast<std::uint32_t>(queue.run_ahead)};
+  const SlotMemory memory = SlotStore::memory_of(format, counts, device_->is_host());
+  const RingNeed need{.slots = device_->is_host() ? counts.slots : counts.capacity,
+                      .bytes = device_->is_host() ? memory.slots + memory.landings : memory.staging,
+                      .ranks_on_node = node_.local_ranks,
+                      .on_host = device_->is_host()};
   if (const std::string warning = require_room(need, memory_room()); !warning.empty()) console_->warn(warning);
-  device_ = make_device(options_.device);
-  store_ = std::make_shared<SlotStore>(*device_, format, slots);
+  stream_ = device_->make_stream();
+  store_ = std::make_shared<SlotStore>(device_, format, counts);
+  if (format.canvas) store_->set_renderer(make_renderer(format.batch_size));
+}
+
+std::unique_ptr<CanvasRenderer> Feeder::Impl::make_renderer(std::uint32_t batch_size) const {
+  const TransformOptions& transform = options_.transform;
+  if (device_->is_host()) {
+    return std::make_unique<HostRenderer>(transform, options_.seed, options_.run.eval, batch_size);
+  }
+  return device_->make_renderer(make_render_plan(transform, options_.seed, options_.run.eval, batch_size));
+}
+
+void Feeder::Impl::start_production() {
+  const QueueOptions& queue = options_.queue;
+  make_store();
   counters_ = std::make_unique<RunCounters>();
   pipeline_ = std::make_unique<Pipeline>(
       PipelineLinks{.options = options_,

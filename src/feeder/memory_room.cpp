@@ -96,8 +96,11 @@ MemoryRoom memory_room(const fs::path& root) {
 }
 
 std::string require_room(const RingNeed& need, const MemoryRoom& room) {
-  const std::string ring = "the ring needs " + mebibytes(need.bytes) + " (" + std::to_string(need.slots) +
-                           " slots: queue.capacity + queue.pool + queue.max_leases)";
+  const std::string ring = need.on_host
+                               ? "the ring needs " + mebibytes(need.bytes) + " (" + std::to_string(need.slots) +
+                                     " slots: queue.capacity + queue.pool + queue.max_leases)"
+                               : "assembling batches for the GPU needs " + mebibytes(need.bytes) + " of host memory (" +
+                                     std::to_string(need.slots) + " batches: queue.capacity)";
   const std::string advice =
       "; lower queue.capacity, queue.pool, dataset.batch_size or transform.size, or choose a smaller transform.dtype";
   const std::string ranks = std::to_string(need.ranks_on_node) + " ranks on this node";

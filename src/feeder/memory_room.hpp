@@ -24,6 +24,7 @@ struct RingNeed {
   std::uint64_t slots = 0;
   std::uint64_t bytes = 0;  // of all slots
   std::uint32_t ranks_on_node = 1;
+  bool on_host = true;  // false: slots are a GPU's, and these are the batches that are assembled for it
 };
 
 // Throws ConfigError, naming the keys to lower, when the ring of this rank does not fit into its cgroup or those of

@@ -39,6 +39,7 @@ void Pipeline::note_in(Timeline& timeline) {
   };
   note_all(readers_.crew(), "reader");
   note_all(decoders_.crew(), "decoder");
+  if (uploader_) note(uploader_->status(), "uploader");
 }
 
 }  // namespace forebay

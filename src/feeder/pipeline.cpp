@@ -41,8 +41,12 @@ Pipeline::Pipeline(const PipelineLinks& links, std::shared_ptr<SlotStore> store,
                .totals = totals_,
                .blocked = [this] { return ring_.blocked(); },
                .tell = links.tell},
-              plan),
-      issuer_([this] { issue(); }) {}
+              plan) {
+  if (store_->staging() != nullptr) {
+    uploader_.emplace(store_, ring_, [this](const std::exception_ptr& error) { bad_.worker_failed(error); });
+  }
+  issuer_ = std::thread([this] { issue(); });
+}
 
 void Pipeline::stop() {
   if (!issuer_.joinable()) return;
@@ -52,6 +56,7 @@ void Pipeline::stop() {
   issuer_.join();
   readers_.stop();
   decoders_.stop();
+  if (uploader_) uploader_->stop();
 }
 
 void Pipeline::plan(const BatchRef& batch) noexcept {
@@ -78,21 +83,17 @@ void Pipeline::issue() {
 void Pipeline::request_batch(const SlotRing::Claim& claim) {
   const Order& order = links_.order;
   const std::uint64_t batch_size = order.options().batch_size;
-  SlotStore::Slot& slot = store_->slot(claim.slot);
-  slot.batch = planned(claim.turn);
-  slot.turn = claim.turn;
-  slot.uses = 0;
-  // Relaxed: the decoders get the slot through the queues, which order it.
-  slot.missing.store(slot.batch.size, std::memory_order_relaxed);
+  const BatchRef& batch = planned(claim.turn);
+  store_->begin(claim.slot, claim.turn, batch);
   encoded_.begin_turn(claim.turn);
   issued_.clear();
-  for (std::uint32_t index = 0; index < slot.batch.size; ++index) {
-    const std::uint64_t position = slot.batch.batch * batch_size + index;
+  for (std::uint32_t index = 0; index < batch.size; ++index) {
+    const std::uint64_t position = batch.batch * batch_size + index;
     const ReadRequest request{.order = claim.turn * batch_size + index,
                               .turn = claim.turn,
-                              .epoch = slot.batch.epoch,
+                              .epoch = batch.epoch,
                               .position = position,
-                              .sample = order.sample(slot.batch.epoch, position),
+                              .sample = order.sample(batch.epoch, position),
                               .attempt = 0,
                               .slot = claim.slot,
                               .index = index};
@@ -151,7 +152,12 @@ void Pipeline::finish(std::uint32_t slot_number, std::uint32_t samples) {
   SlotStore::Slot& slot = store_->slot(slot_number);
   const std::uint64_t turn = slot.turn;
   // acq_rel: ring invariant R3.
-  if (slot.missing.fetch_sub(samples, std::memory_order_acq_rel) == samples) ring_.publish(turn);
+  if (slot.missing.fetch_sub(samples, std::memory_order_acq_rel) != samples) return;
+  if (uploader_) {
+    uploader_->push(slot_number);
+  } else {
+    ring_.publish(turn);
+  }
 }
 
 std::string Pipeline::report() const {
@@ -159,6 +165,7 @@ std::string Pipeline::report() const {
   report.add("issuer", {&issuer_status_, 1});
   report.add("reader", readers_.crew().statuses());
   report.add("decoder", decoders_.crew().statuses());
+  if (uploader_) report.add("uploader", {&uploader_->status(), 1});
   return report.text();
 }
 

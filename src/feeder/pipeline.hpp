@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -28,6 +29,7 @@
 #include "source/read_queue.hpp"
 #include "source/reader_pool.hpp"
 #include "source/throttle.hpp"
+#include "uploader.hpp"
 #include "worker_plan.hpp"
 #include "worker_tuning.hpp"
 
@@ -48,7 +50,8 @@ struct PipelineLinks {
 };
 
 // The production side: an issuer thread claims slots for the batches that are planned and asks for their samples in
-// order, readers fetch bytes, decoders write pixels into the slots, the last sample of a slot publishes it.
+// order, readers fetch bytes, decoders write pixels into the slots, the last sample of a slot publishes it, or has it
+// copied to the device and published there.
 class Pipeline final : private SampleHandler {
  public:
   // Starts the threads. `ahead`: batches that may be planned and not taken at one time, at least the queue's capacity.
@@ -110,6 +113,7 @@ class Pipeline final : private SampleHandler {
   std::vector<ReadRequest> issued_;  // those of one batch
   DecoderPool decoders_;
   ReaderPool readers_;
+  std::optional<Uploader> uploader_;  // none where batches are assembled in their slots
   WorkerTuning tuning_;
   std::thread issuer_;
 };

@@ -181,11 +181,18 @@ void require_same_run(const Options& options, const Dataset& dataset, Communicat
   }
 }
 
-std::uint32_t count_node_ranks(std::int64_t& counter, Communicator& communicator) {
-  if (communicator.size() == 1) return 1;
+NodePlace place_on_node(std::int64_t& counter, std::int64_t& first, Communicator& communicator) {
+  if (communicator.size() == 1) return {};
+  const std::int64_t rank = communicator.rank();
   std::atomic_ref<std::int64_t>(counter).fetch_add(1);
+  std::int64_t nobody = 0;
+  std::atomic_ref<std::int64_t>(first).compare_exchange_strong(nobody, rank + 1);
   (void)communicator.all_gather("");  // everybody has counted itself
-  return static_cast<std::uint32_t>(std::atomic_ref<std::int64_t>(counter).load());
+  // One rank's number names the node, so that each can count those of its node that come before it.
+  const std::string node = std::to_string(std::atomic_ref<std::int64_t>(first).load());
+  const std::vector<std::string> nodes = communicator.all_gather(node);
+  return {.local_rank = static_cast<unsigned>(std::count(nodes.begin(), nodes.begin() + rank, node)),
+          .local_ranks = static_cast<unsigned>(std::atomic_ref<std::int64_t>(counter).load())};
 }
 
 }  // namespace forebay

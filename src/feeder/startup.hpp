@@ -5,6 +5,7 @@
 
 #include <forebay/communicator.hpp>
 #include <forebay/dataset.hpp>
+#include <forebay/detail/device_choice.hpp>
 #include <forebay/options.hpp>
 
 // What the ranks settle among themselves before the first batch. All collective; the thread that calls next().
@@ -19,7 +20,8 @@ namespace forebay {
 // one rank (telemetry, workers, storage, trainer) may differ.
 void require_same_run(const Options& options, const Dataset& dataset, Communicator& communicator);
 
-// Ranks that share this rank's node, this one included. `counter` lies in memory that they share and is 0 at first.
-[[nodiscard]] std::uint32_t count_node_ranks(std::int64_t& counter, Communicator& communicator);
+// Where this rank stands among those that share its node. `counter` and `first` lie in memory that they share and are 0
+// at first.
+[[nodiscard]] NodePlace place_on_node(std::int64_t& counter, std::int64_t& first, Communicator& communicator);
 
 }  // namespace forebay

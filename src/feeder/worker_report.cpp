@@ -17,6 +17,7 @@ constexpr std::array<std::string_view, WorkerStatus::kActivities> kWords{"waitin
                                                                          "decoding a sample",
                                                                          "asking for samples",
                                                                          "waiting for room in the ring",
+                                                                         "waiting for the device to copy a batch",
                                                                          "not needed now",
                                                                          "stopped"};
 

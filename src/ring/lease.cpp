@@ -1,6 +1,9 @@
 #include <forebay/lease.hpp>
 
+#include <string>
 #include <utility>
+
+#include <forebay/error.hpp>
 
 #include "slot_store.hpp"
 
@@ -27,19 +30,35 @@ Lease& Lease::operator=(Lease&& other) noexcept {
 
 Lease::~Lease() { release(); }
 
-void Lease::release(StreamView /*stream*/) noexcept {
+void Lease::release() noexcept { release(serving_.stream); }
+
+void Lease::release(StreamView stream) noexcept {
   if (!store_) return;
-  // Release: what this thread read of the batch happens before a producer writes to the slot again (R5).
-  if (slot_ != LeaseMaker::kEmpty) store_->slots_[slot_].leases.fetch_sub(1, std::memory_order_release);
+  if (slot_ != LeaseMaker::kEmpty) {
+    store_->end_use(slot_, serving_.landing, serving_.served, stream);
+    // Release: what this thread read of the batch, and put on its stream, happens before a producer writes to the slot
+    // again (R5, S3).
+    store_->slots_[slot_].leases.fetch_sub(1, std::memory_order_release);
+  }
   store_->held_.fetch_sub(1, std::memory_order_release);
   store_.reset();
+}
+
+void Lease::copy_to_host(std::span<std::byte> out) const {
+  const TensorView from = images();
+  if (out.size() != from.bytes()) {
+    throw Error("Lease::copy_to_host(): the batch has " + std::to_string(from.bytes()) + " bytes, the place for them " +
+                std::to_string(out.size()));
+  }
+  store_->device().copy_out(out.data(), from.as<const std::byte>(), out.size(), serving_.stream);
 }
 
 TensorView Lease::images() const noexcept {
   const SlotFormat& format = store_->format();
   const std::int64_t n = size();
   TensorView view;
-  view.data = store_->images(slot_ == LeaseMaker::kEmpty ? 0 : slot_);
+  view.data = store_->shown(slot_ == LeaseMaker::kEmpty ? 0 : slot_, serving_.landing);
+  view.device = store_->device().kind();
   view.dtype = format.dtype;
   view.layout = format.layout;
   view.shape = format.layout == Layout::nchw ? std::array<std::int64_t, 4>{n, 3, format.height, format.width}

@@ -1,5 +1,7 @@
 #include "slot_store.hpp"
 
+#include <utility>
+
 namespace forebay {
 namespace {
 
@@ -9,17 +11,79 @@ std::size_t rounded_up(std::size_t bytes) { return (bytes + kSlotAlignment - 1) 
 
 }  // namespace
 
-SlotStore::SlotStore(Device& device, const SlotFormat& format, std::uint32_t slots)
-    : format_(format),
-      slot_bytes_(rounded_up(format.sample_bytes() * format.batch_size)),
-      arena_(device.allocate(slot_bytes_ * slots)),
-      base_(arena_->bytes().data()),
-      slots_(slots),
-      labels_(static_cast<std::size_t>(slots) * format.batch_size, -1),
-      ids_(static_cast<std::size_t>(slots) * format.batch_size, 0) {}
+SlotMemory SlotStore::memory_of(const SlotFormat& format, const SlotCounts& counts, bool on_host) noexcept {
+  const std::size_t slot = rounded_up(format.resident_bytes());
+  return {.slots = slot * counts.slots,
+          .landings = format.canvas ? rounded_up(format.tensor_bytes()) * counts.max_leases : 0,
+          .staging = on_host ? 0 : slot * counts.capacity};
+}
 
-std::size_t SlotStore::bytes_of(const SlotFormat& format, std::uint32_t slots) noexcept {
-  return rounded_up(format.sample_bytes() * format.batch_size) * slots;
+SlotStore::SlotStore(std::shared_ptr<Device> device, const SlotFormat& format, const SlotCounts& counts)
+    : device_(std::move(device)),
+      format_(format),
+      memory_(memory_of(format, counts, device_->is_host())),
+      slot_bytes_(rounded_up(format.resident_bytes())),
+      arena_(device_->allocate(memory_.slots)),
+      base_(arena_->bytes().data()),
+      slots_(counts.slots),
+      labels_(static_cast<std::size_t>(counts.slots) * format.batch_size, -1),
+      ids_(static_cast<std::size_t>(counts.slots) * format.batch_size, 0) {
+  if (format.canvas) landings_.emplace(*device_, rounded_up(format.tensor_bytes()), counts.max_leases);
+  if (device_->is_host()) return;
+  staging_.emplace(*device_, slot_bytes_, counts.capacity);
+  run_ahead_.emplace(*device_, counts.run_ahead, counts.max_leases);
+  for (Slot& slot : slots_) slot.stream_uses = std::make_unique<StreamUses>(*device_);
+}
+
+void SlotStore::begin(std::uint32_t slot_number, std::uint64_t turn, const BatchRef& batch) noexcept {
+  Slot& slot = slots_[slot_number];
+  slot.batch = batch;
+  slot.turn = turn;
+  slot.filled = staging_ ? staging_->place(turn) : images(slot_number);
+  slot.uses = 0;
+  // Relaxed: the decoders get the slot through the queues, which order it.
+  slot.missing.store(batch.size, std::memory_order_relaxed);
+}
+
+bool SlotStore::keep_pace(std::uint64_t step) {
+  // Acquire: failure_ was written before.
+  if (failed_.load(std::memory_order_acquire)) std::rethrow_exception(failure_);
+  return run_ahead_ && run_ahead_->wait(step);
+}
+
+std::uint32_t SlotStore::land(std::uint32_t slot_number, std::uint64_t use_index, StreamView stream) {
+  if (!landings_) return kNoLanding;
+  const Slot& slot = slots_[slot_number];
+  const std::uint32_t landing = landings_->take(stream);
+  try {
+    renderer_->render({.canvases = images(slot_number),
+                       .size = slot.batch.size,
+                       .epoch = slot.batch.epoch,
+                       .first_position = slot.batch.batch * format_.batch_size,
+                       .use_index = use_index},
+                      landings_->at(landing), stream);
+    if (slot.stream_uses) slot.stream_uses->end(stream);
+  } catch (...) {
+    landings_->end(landing, stream);
+    throw;
+  }
+  return landing;
+}
+
+void SlotStore::end_use(std::uint32_t slot, std::uint32_t landing, std::uint64_t step, StreamView stream) noexcept {
+  try {
+    if (landing != kNoLanding) {
+      landings_->end(landing, stream);
+    } else if (slots_[slot].stream_uses) {
+      slots_[slot].stream_uses->end(stream);
+    }
+    if (run_ahead_) run_ahead_->end(step, stream);
+  } catch (...) {
+    const std::lock_guard lock(first_failure_);
+    if (failure_) return;
+    failure_ = std::current_exception();
+    failed_.store(true, std::memory_order_release);
+  }
 }
 
 }  // namespace forebay

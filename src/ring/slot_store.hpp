@@ -3,60 +3,93 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <span>
 #include <vector>
 
+#include <forebay/detail/canvas.hpp>
 #include <forebay/detail/device.hpp>
 #include <forebay/lease.hpp>
 #include <forebay/order.hpp>
 #include <forebay/tensor.hpp>
 
+#include "landings.hpp"
+#include "run_ahead.hpp"
+#include "staging.hpp"
+#include "stream_uses.hpp"
+
 namespace forebay {
 
-// Shape of every slot.
+// Shape of every batch, as the trainer gets it, and how it lies in a slot.
 struct SlotFormat {
   std::uint32_t batch_size = 1;
   std::int64_t height = 0;
   std::int64_t width = 0;
   DType dtype = DType::float32;
   Layout layout = Layout::nchw;
+  std::optional<CanvasFormat> canvas = std::nullopt;  // transform.when = "dequeue": slots hold these instead
 
+  // Of a sample as the trainer gets it.
   [[nodiscard]] std::size_t sample_bytes() const noexcept {
     return 3 * static_cast<std::size_t>(height) * static_cast<std::size_t>(width) * size_of(dtype);
   }
+  [[nodiscard]] std::size_t tensor_bytes() const noexcept { return sample_bytes() * batch_size; }
+  // Of a slot.
+  [[nodiscard]] std::size_t resident_bytes() const noexcept { return canvas ? canvas->batch_bytes() : tensor_bytes(); }
+};
+
+// How many there are of what.
+struct SlotCounts {
+  std::uint32_t slots = 1;
+  std::uint32_t capacity = 1;    // batches that fill or are ready at one time
+  std::uint32_t max_leases = 1;  // at one time
+  std::uint32_t run_ahead = 2;   // steps that the trainer's thread may be ahead of a device
+};
+
+// Bytes of a store, for messages and checks that come before it is made.
+struct SlotMemory {
+  std::size_t slots = 0;     // on the device
+  std::size_t landings = 0;  // on the device
+  std::size_t staging = 0;   // on the host
 };
 
 // The memory of all slots and what is known of the batch in each. It is shared with the leases, so that batches
-// outlive the feeder. Who may touch what is decided by the ring (SlotRing's invariants), not here.
+// outlive the feeder. Who may touch what is decided by the ring (SlotRing's invariants), not here; what streams of a
+// device may touch, by Staging's.
 class SlotStore {
  public:
+  static constexpr std::uint32_t kNoLanding = UINT32_MAX;
+
   // Consumer-side and producer-side facts of one slot, on cache lines of its own.
   struct alignas(64) Slot {
-    BatchRef batch;                         // set by the issuer at the claim
-    std::uint64_t turn = 0;                 // set by the issuer at the claim
-    std::uint64_t uses = 0;                 // times served; consumer only
-    std::atomic<std::uint32_t> missing{0};  // samples not yet written; 0 = complete
-    std::atomic<std::uint32_t> leases{0};   // leases held on it
+    BatchRef batch;                           // set by the issuer at the claim
+    std::uint64_t turn = 0;                   // set by the issuer at the claim
+    std::byte* filled = nullptr;              // where the batch is assembled; set by the issuer at the claim
+    std::uint64_t uses = 0;                   // times served; consumer only
+    std::atomic<std::uint32_t> missing{0};    // samples not yet written; 0 = complete
+    std::atomic<std::uint32_t> leases{0};     // leases held on it
+    std::unique_ptr<StreamUses> stream_uses;  // none on the host
   };
 
-  SlotStore(Device& device, const SlotFormat& format, std::uint32_t slots);
+  SlotStore(std::shared_ptr<Device> device, const SlotFormat& format, const SlotCounts& counts);
 
-  // What bytes() of such a store would be.
-  [[nodiscard]] static std::size_t bytes_of(const SlotFormat& format, std::uint32_t slots) noexcept;
+  // What such a store takes. `on_host`: the device is the host.
+  [[nodiscard]] static SlotMemory memory_of(const SlotFormat& format, const SlotCounts& counts, bool on_host) noexcept;
 
+  [[nodiscard]] Device& device() noexcept { return *device_; }
   [[nodiscard]] const SlotFormat& format() const noexcept { return format_; }
   [[nodiscard]] std::uint32_t size() const noexcept { return static_cast<std::uint32_t>(slots_.size()); }
   [[nodiscard]] const Arena& arena() const noexcept { return *arena_; }
-  [[nodiscard]] std::size_t bytes() const noexcept { return slot_bytes_ * slots_.size(); }
+  [[nodiscard]] const SlotMemory& memory() const noexcept { return memory_; }
+  // None on the host, where batches are assembled in their slots.
+  [[nodiscard]] Staging* staging() noexcept { return staging_ ? &*staging_ : nullptr; }
 
   [[nodiscard]] Slot& slot(std::uint32_t slot) noexcept { return slots_[slot]; }
   [[nodiscard]] const Slot& slot(std::uint32_t slot) const noexcept { return slots_[slot]; }
-
-  // The place of one sample. REQUIRES: index < batch_size.
-  [[nodiscard]] std::span<std::byte> sample(std::uint32_t slot, std::uint32_t index) noexcept {
-    return {images(slot) + index * format_.sample_bytes(), format_.sample_bytes()};
-  }
+  // First byte of a slot, in memory of the device.
   [[nodiscard]] std::byte* images(std::uint32_t slot) noexcept { return base_ + slot * slot_bytes_; }
   [[nodiscard]] std::int64_t* labels(std::uint32_t slot) noexcept {
     return labels_.data() + static_cast<std::size_t>(slot) * format_.batch_size;
@@ -65,6 +98,29 @@ class SlotStore {
     return ids_.data() + static_cast<std::size_t>(slot) * format_.batch_size;
   }
 
+  // --- issuer thread ---
+  // A claimed slot gets its batch and its place of assembly.
+  void begin(std::uint32_t slot, std::uint64_t turn, const BatchRef& batch) noexcept;
+
+  // --- decoder threads ---
+  // The place of one sample, in memory of the host. REQUIRES: index < batch_size, begun.
+  [[nodiscard]] SamplePlace sample(std::uint32_t slot, std::uint32_t index) noexcept {
+    const std::span<std::byte> batch{slots_[slot].filled, format_.resident_bytes()};
+    if (format_.canvas) return format_.canvas->place(batch, index);
+    return batch.subspan(index * format_.sample_bytes(), format_.sample_bytes());
+  }
+
+  // --- consumer thread ---
+  // Before a step, counted by this process: waits until the device is at most run_ahead steps behind; returns whether
+  // it had to wait. Throws what went wrong on the device when leases ended.
+  bool keep_pace(std::uint64_t step);
+  // Makes the tensor of a batch of canvases for a lease; returns its landing. kNoLanding where slots hold tensors.
+  // Throws Error.
+  [[nodiscard]] std::uint32_t land(std::uint32_t slot, std::uint64_t use_index, StreamView stream);
+
+  // What land() uses. Before the first of them.
+  void set_renderer(std::unique_ptr<CanvasRenderer> renderer) { renderer_ = std::move(renderer); }
+
   // Leases held at this moment, over all slots. Acquire pairs with Lease::release(): whoever sees a lease gone here
   // sees it gone from its slot too, so leases that are counted on slots never outnumber this.
   [[nodiscard]] std::uint32_t held() const noexcept { return held_.load(std::memory_order_acquire); }
@@ -72,14 +128,30 @@ class SlotStore {
  private:
   friend class Lease;
 
+  // The first element of what a lease shows.
+  [[nodiscard]] std::byte* shown(std::uint32_t slot, std::uint32_t landing) noexcept {
+    return landing == kNoLanding ? images(slot) : landings_->at(landing);
+  }
+  // A lease's use ends where the stream is now. Any thread. Errors are kept for keep_pace().
+  void end_use(std::uint32_t slot, std::uint32_t landing, std::uint64_t step, StreamView stream) noexcept;
+
+  std::shared_ptr<Device> device_;
   SlotFormat format_;
+  SlotMemory memory_;
   std::size_t slot_bytes_;
   std::unique_ptr<Arena> arena_;
   std::byte* base_;
   std::vector<Slot> slots_;
   std::vector<std::int64_t> labels_;
   std::vector<std::uint64_t> ids_;
+  std::optional<Staging> staging_;
+  std::optional<Landings> landings_;
+  std::optional<RunAhead> run_ahead_;  // none on the host
+  std::unique_ptr<CanvasRenderer> renderer_;
   alignas(64) std::atomic<std::uint32_t> held_{0};
+  std::atomic<bool> failed_{false};
+  std::mutex first_failure_;
+  std::exception_ptr failure_;  // written once, before failed_ is released
 };
 
 // Makes leases; the composition root's only way to do so.

@@ -16,7 +16,7 @@ std::int64_t steady_ns() noexcept {
 
 constexpr std::array<const char*, WorkerStatus::kActivities> kNames{
     "idle",       "waiting for budget", "reading", "retrying", "decoding",
-    "requesting", "waiting for room",   "parked",  "stopped"};
+    "requesting", "waiting for room",   "copying", "parked",   "stopped"};
 
 }  // namespace
 

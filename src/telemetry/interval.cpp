@@ -140,12 +140,13 @@ void append_json(std::string& out, const StepRecord& record) {
   fmt::format_to(
       std::back_inserter(out),
       R"({{"step":{},"t_s":{:.9f},"epoch":{},"batch":{},"use_index":{},"decision":"{}","depth":{},"size":{},)"
-      R"("wait_s":{:.9f},"census_wait_s":{:.9f},"step_s":{:.9f},"padding":{},"adjacent":{},"exhausted":{},)"
+      R"("wait_s":{:.9f},"census_wait_s":{:.9f},"step_s":{:.9f},"ahead_s":{:.9f},"padding":{},"adjacent":{},"exhausted":{},)"
       R"("produced":{},"blocked_producer_s":{:.9f}}})"
       "\n",
       record.step, finite(record.t_s), record.epoch, record.batch, record.use_index, to_string(record.served),
       record.depth, record.size, finite(record.wait_s), finite(record.census_wait_s), finite(record.step_s),
-      record.padding, record.adjacent, record.exhausted, record.produced, finite(record.blocked_s));
+      finite(record.ahead_s), record.padding, record.adjacent, record.exhausted, record.produced,
+      finite(record.blocked_s));
 }
 
 void append_json(std::string& out, const Interval& interval, std::uint32_t capacity) {

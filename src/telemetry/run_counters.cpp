@@ -35,6 +35,7 @@ void RunCounters::step(const StepRecord& record) noexcept {
     stall_s_ += record.wait_s;
     census_waits_ += record.census_wait_s > 0 ? 1 : 0;
     census_wait_s_ += record.census_wait_s;
+    ahead_s_ += record.ahead_s;
     if (now.batches > last_.batches) last_ = now;
   }
   ++steps_;
@@ -80,6 +81,7 @@ Summary RunCounters::summary(const RunFacts& facts, std::span<const std::uint64_
   out.blocked_s = facts.blocked_s;
   out.census_waits = census_waits_;
   out.census_wait_s = census_wait_s_;
+  out.ahead_s = ahead_s_;
   out.exhausted_steps = exhausted_;
   out.uses_p50 = uses.percentile(0.50);
   out.uses_p99 = uses.percentile(0.99);

@@ -89,6 +89,7 @@ class RunCounters {
   double stall_s_ = 0;
   std::uint64_t census_waits_ = 0;
   double census_wait_s_ = 0;
+  double ahead_s_ = 0;
   Produced first_;
   Produced last_;
 };

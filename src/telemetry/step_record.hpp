@@ -17,6 +17,7 @@ struct StepRecord {
   double wait_s = 0;            // inside next(); the first step's is the wait for the first batch
   double step_s = 0;           // between the previous return and this call, the trainer's compute; 0 for the first step
   double census_wait_s = 0;    // of wait_s, until the census was complete; 0 when it was
+  double ahead_s = 0;          // of step_s, inside next() until the device was at most queue.run_ahead steps behind
   std::uint64_t produced = 0;  // batches published so far
   double blocked_s = 0;        // so far, producer blocked by a full ring
   std::uint64_t job_fresh_samples = 0;  // as Lease::job_fresh_samples()

@@ -32,6 +32,7 @@ void for_each_field(SummaryType& summary, Visit&& visit) {
   visit("blocked_s", summary.blocked_s);
   visit("census_waits", summary.census_waits);
   visit("census_wait_s", summary.census_wait_s);
+  visit("ahead_s", summary.ahead_s);
   visit("exhausted_steps", summary.exhausted_steps);
   visit("uses_p50", summary.uses_p50);
   visit("uses_p99", summary.uses_p99);
@@ -82,6 +83,7 @@ Summary combine(std::span<const Summary> ranks) {
     out.blocked_s += rank.blocked_s;
     out.census_waits += rank.census_waits;
     out.census_wait_s += rank.census_wait_s;
+    out.ahead_s += rank.ahead_s;
     out.exhausted_steps += rank.exhausted_steps;
     out.uses_p50 = std::max(out.uses_p50, rank.uses_p50);
     out.uses_p99 = std::max(out.uses_p99, rank.uses_p99);
@@ -99,7 +101,7 @@ Summary combine(std::span<const Summary> ranks) {
   out.fresh_au = out.au * out.fresh_fraction;
   const auto count = static_cast<double>(ranks.size());
   for (double* mean : {&out.startup_s, &out.wall_s, &out.compute_s, &out.stall_s, &out.blocked_s, &out.census_wait_s,
-                       &out.consume_rate}) {
+                       &out.ahead_s, &out.consume_rate}) {
     *mean /= count;
   }
   return out;

@@ -31,9 +31,9 @@ struct DeviceEvent {
 
 // Where batches reside. What is put on a stream happens later, in the order of the stream; streams wait for each other
 // at events only. An event is what it was recorded as last: whoever waited for it before does not care.
-// Everything is made at the start of a run: making streams, events and memory may take long and may wait for the device.
-// Any thread may call; nothing but synchronize() and copy_out() waits for the device. Errors of the device are thrown
-// as Error, those of work put on streams earlier too.
+// Everything is made at the start of a run: making streams, events and memory may take long and may wait for the
+// device. Any thread may call; nothing but synchronize() and copy_out() waits for the device. Errors of the device are
+// thrown as Error, those of work put on streams earlier too.
 class Device {
  public:
   virtual ~Device() = default;

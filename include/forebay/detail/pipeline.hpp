@@ -99,10 +99,11 @@ struct alignas(64) WorkerStatus {
     decoding,
     requesting,    // asking readers for the samples of a batch
     waiting_slot,  // waiting for room in the ring
+    copying,       // waiting for the device to copy a batch
     parked,        // more threads than are wanted now
     stopped,       // ended, or not started
   };
-  static constexpr std::size_t kActivities = 9;
+  static constexpr std::size_t kActivities = 10;
 
   std::atomic<Activity> activity{Activity::stopped};
   std::atomic<std::uint64_t> sample{0};   // meaningful while reading, retrying, waiting_budget or decoding

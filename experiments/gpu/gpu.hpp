@@ -1,0 +1,97 @@
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <memory>
+#include <string>
+
+#include <forebay/detail/device_choice.hpp>
+#include <forebay/error.hpp>
+
+#include "row.hpp"
+
+// The CUDA runtime as the checks use it beside Forebay: plain calls, with errors as exceptions.
+namespace forebay::gpu_check {
+
+inline void require(cudaError_t status, const char* call) {
+  if (status != cudaSuccess) throw Error(std::string(call) + " failed: " + cudaGetErrorString(status));
+}
+
+// The device of the setup, current on the calling thread.
+inline std::unique_ptr<Device> open_device(const Setup& setup) {
+  std::unique_ptr<Device> device = make_device(setup.device).device;
+  device->enter_thread();
+  return device;
+}
+
+struct FreeOnGpu {
+  void operator()(std::byte* memory) const noexcept { static_cast<void>(cudaFree(memory)); }
+};
+struct FreePinned {
+  void operator()(std::byte* memory) const noexcept { static_cast<void>(cudaFreeHost(memory)); }
+};
+using GpuMemory = std::unique_ptr<std::byte, FreeOnGpu>;
+using PinnedMemory = std::unique_ptr<std::byte, FreePinned>;
+
+inline GpuMemory gpu_memory(std::size_t bytes) {
+  void* memory = nullptr;
+  require(cudaMalloc(&memory, bytes), "cudaMalloc");
+  return GpuMemory(static_cast<std::byte*>(memory));
+}
+
+inline PinnedMemory pinned_memory(std::size_t bytes) {
+  void* memory = nullptr;
+  require(cudaHostAlloc(&memory, bytes, cudaHostAllocDefault), "cudaHostAlloc");
+  return PinnedMemory(static_cast<std::byte*>(memory));
+}
+
+// A stream as a careful trainer makes it.
+class TrainerStream {
+ public:
+  TrainerStream() {
+    require(cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, 0), "cudaStreamCreateWithPriority");
+  }
+  ~TrainerStream() { static_cast<void>(cudaStreamDestroy(stream_)); }
+  TrainerStream(const TrainerStream&) = delete;
+  TrainerStream& operator=(const TrainerStream&) = delete;
+
+  [[nodiscard]] cudaStream_t get() const noexcept { return stream_; }
+  [[nodiscard]] StreamView view() const noexcept { return {stream_}; }
+  void synchronize() const { require(cudaStreamSynchronize(stream_), "cudaStreamSynchronize"); }
+
+ private:
+  cudaStream_t stream_ = nullptr;
+};
+
+// Milliseconds that a stream takes from begin() to end().
+class Stopwatch {
+ public:
+  explicit Stopwatch(cudaStream_t stream) : stream_(stream) {
+    require(cudaEventCreateWithFlags(&begin_, cudaEventBlockingSync), "cudaEventCreateWithFlags");
+    require(cudaEventCreateWithFlags(&end_, cudaEventBlockingSync), "cudaEventCreateWithFlags");
+  }
+  ~Stopwatch() {
+    static_cast<void>(cudaEventDestroy(begin_));
+    static_cast<void>(cudaEventDestroy(end_));
+  }
+  Stopwatch(const Stopwatch&) = delete;
+  Stopwatch& operator=(const Stopwatch&) = delete;
+
+  void begin() { require(cudaEventRecord(begin_, stream_), "cudaEventRecord"); }
+  // Waits for the stream.
+  [[nodiscard]] double end_ms() {
+    require(cudaEventRecord(end_, stream_), "cudaEventRecord");
+    require(cudaEventSynchronize(end_), "cudaEventSynchronize");
+    float ms = 0;
+    require(cudaEventElapsedTime(&ms, begin_, end_), "cudaEventElapsedTime");
+    return ms;
+  }
+
+ private:
+  cudaStream_t stream_;
+  cudaEvent_t begin_ = nullptr;
+  cudaEvent_t end_ = nullptr;
+};
+
+}  // namespace forebay::gpu_check

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+// One line of the table, each made by a function in a file of its own.
+namespace forebay::gpu_check {
+
+// What the table is made with.
+struct Setup {
+  std::string device = "cuda";  // as the option: cuda or cuda:N
+  std::filesystem::path data;   // a data set of forebay make-dataset
+  double soak_s = 120;
+  bool quick = false;  // few rounds, for compute-sanitizer and for trying the program itself
+};
+
+enum class Verdict { fine, missed, wrong, unknown };
+
+struct Row {
+  std::string subject;
+  std::string found;
+  std::string wanted;  // empty: nothing in particular
+  Verdict verdict = Verdict::unknown;
+};
+
+// All of them throw forebay::Error when the GPU fails.
+
+// Which GPU, driver and runtime.
+[[nodiscard]] Row device_row(const Setup& setup);
+// What the kernels render against the host's twin, over sizes, types, layouts and views: bytes that differ.
+[[nodiscard]] Row kernel_row(const Setup& setup);
+// The whole feeder under random delays of both sides, with reuse and leases held over steps. The GPU hashes every batch
+// served; hashes that the host does not expect.
+[[nodiscard]] Row soak_row(const Setup& setup);
+// Copies of a batch from staging memory, beside plain cudaMemcpyAsync in alternating rounds.
+[[nodiscard]] Row copy_row(const Setup& setup);
+// Bytes that rendering reads and writes per second, beside a copy within the GPU's memory of as many bytes.
+[[nodiscard]] Row render_row(const Setup& setup);
+// What next(stream) takes of the host's time when the GPU is not behind.
+[[nodiscard]] Row next_row(const Setup& setup);
+// Decoding on the GPU: not part of Forebay yet.
+[[nodiscard]] Row nvjpeg_row(const Setup& setup);
+
+}  // namespace forebay::gpu_check

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <string>
+
+namespace forebay::cuda {
+
+// Throws Error naming `call`, what CUDA says of it and what to do about it, unless `status` is cudaSuccess. What failed
+// is taken back from the thread's last error, so that the trainer does not find it after a call of its own.
+void require(cudaError_t status, const char* call);
+
+// The sentence of that Error.
+[[nodiscard]] std::string explain(cudaError_t status, const char* call);
+
+// "the NVIDIA driver knows CUDA 12.2 ...": why no GPU can be used when cudaGetDeviceCount returned `status`, and what
+// to do.
+[[nodiscard]] std::string why_no_gpu(cudaError_t status);
+
+// "13.0" of CUDA's 13000.
+[[nodiscard]] std::string version_text(int version);
+
+}  // namespace forebay::cuda

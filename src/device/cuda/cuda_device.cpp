@@ -1,0 +1,120 @@
+#include "cuda_device.hpp"
+
+#include <cuda_runtime_api.h>
+
+#include <exception>
+#include <forebay/detail/canvas.hpp>
+
+#include "check.hpp"
+#include "memory.hpp"
+#include "numa.hpp"
+#include "own_thread.hpp"
+#include "renderer.hpp"
+
+namespace forebay::cuda {
+namespace {
+
+cudaStream_t as_cuda(StreamView stream) { return static_cast<cudaStream_t>(stream.handle); }
+cudaEvent_t as_cuda(DeviceEvent event) { return static_cast<cudaEvent_t>(event.handle); }
+
+std::string describe_gpu(int gpu, int numa_node) {
+  cudaDeviceProp properties{};
+  require(cudaGetDeviceProperties(&properties, gpu), "cudaGetDeviceProperties");
+  const std::string address = pci_address_of(gpu);
+  return std::string(properties.name) + " (cuda:" + std::to_string(gpu) + (address.empty() ? "" : ", PCI " + address) +
+         ")" + (numa_node < 0 ? "" : ", NUMA node " + std::to_string(numa_node));
+}
+
+}  // namespace
+
+CudaDevice::CudaDevice(int gpu) : gpu_(gpu) {
+  on_own_thread(gpu_, [this] {
+    numa_node_ = numa_node_of(gpu_);
+    description_ = describe_gpu(gpu_, numa_node_);
+  });
+}
+
+CudaDevice::~CudaDevice() {
+  const auto end_all = [this] {
+    for (cudaEvent_t event : events_) static_cast<void>(cudaEventDestroy(event));
+    for (cudaStream_t stream : streams_) static_cast<void>(cudaStreamDestroy(stream));
+  };
+  try {
+    on_own_thread(gpu_, end_all);
+  } catch (const std::exception&) {
+    // CUDA ended before its device, at the end of the process: nothing is left to end.
+  }
+}
+
+std::unique_ptr<Arena> CudaDevice::allocate(std::size_t bytes) { return allocate_on_gpu(gpu_, bytes); }
+
+std::unique_ptr<Arena> CudaDevice::allocate_staging(std::size_t bytes) {
+  return allocate_pinned(gpu_, numa_node_, bytes);
+}
+
+void CudaDevice::enter_thread() { enter_gpu(gpu_); }
+
+StreamView CudaDevice::make_stream() {
+  cudaStream_t stream = nullptr;
+  on_own_thread(gpu_, [&] {
+    int least = 0;
+    int greatest = 0;
+    require(cudaDeviceGetStreamPriorityRange(&least, &greatest), "cudaDeviceGetStreamPriorityRange");
+    require(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, greatest), "cudaStreamCreateWithPriority");
+  });
+  const std::scoped_lock lock(made_);
+  streams_.push_back(stream);
+  return {stream};
+}
+
+DeviceEvent CudaDevice::make_event() {
+  cudaEvent_t event = nullptr;
+  on_own_thread(gpu_, [&] {
+    require(cudaEventCreateWithFlags(&event, cudaEventDisableTiming | cudaEventBlockingSync),
+            "cudaEventCreateWithFlags");
+  });
+  const std::scoped_lock lock(made_);
+  events_.push_back(event);
+  return {event};
+}
+
+void CudaDevice::copy_in(std::byte* to, const std::byte* from, std::size_t bytes, StreamView stream) {
+  require(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, as_cuda(stream)), "cudaMemcpyAsync to the GPU");
+}
+
+void CudaDevice::copy_out(std::byte* to, const std::byte* from, std::size_t bytes, StreamView stream) {
+  const RelaxedCapture relaxed;
+  require(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, as_cuda(stream)), "cudaMemcpyAsync from the GPU");
+  require(cudaStreamSynchronize(as_cuda(stream)), "cudaStreamSynchronize");
+}
+
+void CudaDevice::record(DeviceEvent event, StreamView stream) {
+  require(cudaEventRecord(as_cuda(event), as_cuda(stream)), "cudaEventRecord");
+}
+
+void CudaDevice::wait(StreamView stream, DeviceEvent event) {
+  require(cudaStreamWaitEvent(as_cuda(stream), as_cuda(event), 0), "cudaStreamWaitEvent");
+}
+
+bool CudaDevice::is_complete(DeviceEvent event) {
+  const RelaxedCapture relaxed;
+  const cudaError_t status = cudaEventQuery(as_cuda(event));
+  if (status != cudaErrorNotReady) {
+    require(status, "cudaEventQuery");
+    return true;
+  }
+  // Not an error, but CUDA keeps it as one: the trainer would find it after its next kernel.
+  static_cast<void>(cudaGetLastError());
+  return false;
+}
+
+void CudaDevice::synchronize(DeviceEvent event) {
+  const RelaxedCapture relaxed;
+  require(cudaEventSynchronize(as_cuda(event)), "cudaEventSynchronize");
+}
+
+std::unique_ptr<CanvasRenderer> CudaDevice::make_renderer(const RenderPlan& plan) {
+  return std::make_unique<CudaRenderer>(*this, gpu_, plan);
+}
+
+}  // namespace forebay::cuda

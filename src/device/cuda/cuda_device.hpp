@@ -1,0 +1,52 @@
+#pragma once
+
+#include <driver_types.h>
+
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include <forebay/detail/device.hpp>
+
+namespace forebay::cuda {
+
+// A GPU through the CUDA runtime. Memory, streams and events are made on a thread of their own, so that the current
+// device of no caller changes. What the trainer's thread calls (record, wait, is_complete) expects that the GPU is
+// current there, as it must be for the trainer's own stream.
+class CudaDevice final : public Device {
+ public:
+  // Starts CUDA on the GPU, if nobody has yet. Throws Error when it does not work.
+  explicit CudaDevice(int gpu);
+  // Ends streams and events. What was put on them is complete, or nobody waits for it any more.
+  ~CudaDevice() override;
+  CudaDevice(const CudaDevice&) = delete;
+  CudaDevice& operator=(const CudaDevice&) = delete;
+
+  [[nodiscard]] DeviceKind kind() const noexcept override { return DeviceKind::cuda; }
+  [[nodiscard]] std::string describe() const override { return description_; }
+
+  [[nodiscard]] std::unique_ptr<Arena> allocate(std::size_t bytes) override;
+  [[nodiscard]] std::unique_ptr<Arena> allocate_staging(std::size_t bytes) override;
+  void enter_thread() override;
+  // Non-blocking and of the highest priority.
+  [[nodiscard]] StreamView make_stream() override;
+  // Without timing, and waited for asleep.
+  [[nodiscard]] DeviceEvent make_event() override;
+  void copy_in(std::byte* to, const std::byte* from, std::size_t bytes, StreamView stream) override;
+  void copy_out(std::byte* to, const std::byte* from, std::size_t bytes, StreamView stream) override;
+  void record(DeviceEvent event, StreamView stream) override;
+  void wait(StreamView stream, DeviceEvent event) override;
+  [[nodiscard]] bool is_complete(DeviceEvent event) override;
+  void synchronize(DeviceEvent event) override;
+  [[nodiscard]] std::unique_ptr<CanvasRenderer> make_renderer(const RenderPlan& plan) override;
+
+ private:
+  int gpu_;
+  int numa_node_ = -1;
+  std::string description_;
+  std::mutex made_;  // guards the lists
+  std::vector<cudaStream_t> streams_;
+  std::vector<cudaEvent_t> events_;
+};
+
+}  // namespace forebay::cuda

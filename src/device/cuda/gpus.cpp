@@ -1,0 +1,38 @@
+#include "gpus.hpp"
+
+#include <cuda_runtime_api.h>
+
+#include <array>
+#include <cstdio>
+
+#include "check.hpp"
+#include "cuda_device.hpp"
+
+namespace forebay {
+
+Gpus find_gpus() {
+  int count = 0;
+  const cudaError_t status = cudaGetDeviceCount(&count);
+  if (status == cudaSuccess && count > 0) return {.count = static_cast<unsigned>(count), .why_not = "", .built = true};
+  return {.count = 0, .why_not = cuda::why_no_gpu(status), .built = true};
+}
+
+std::string gpu_identity(unsigned number) {
+  cudaDeviceProp properties{};
+  cuda::require(cudaGetDeviceProperties(&properties, static_cast<int>(number)), "cudaGetDeviceProperties");
+  std::string identity = "GPU-";
+  for (std::size_t i = 0; i < sizeof(properties.uuid.bytes); ++i) {
+    std::array<char, 4> hex{};
+    std::snprintf(hex.data(), hex.size(), "%02x",
+                  static_cast<unsigned>(static_cast<unsigned char>(properties.uuid.bytes[i])));
+    if (i == 4 || i == 6 || i == 8 || i == 10) identity += '-';
+    identity += hex.data();
+  }
+  return identity;
+}
+
+std::unique_ptr<Device> make_cuda_device(unsigned number) {
+  return std::make_unique<cuda::CudaDevice>(static_cast<int>(number));
+}
+
+}  // namespace forebay

@@ -1,0 +1,18 @@
+#include <forebay/error.hpp>
+
+#include "gpus.hpp"
+
+namespace forebay {
+
+Gpus find_gpus() {
+  return {.count = 0,
+          .why_not = R"(this build has no CUDA backend: use device = "host" or "auto", or build with nvcc )"
+                     "(-DFOREBAY_CUDA=ON)",
+          .built = false};
+}
+
+std::string gpu_identity(unsigned /*number*/) { return ""; }
+
+std::unique_ptr<Device> make_cuda_device(unsigned /*number*/) { throw ConfigError(find_gpus().why_not); }
+
+}  // namespace forebay

@@ -1,0 +1,52 @@
+#include "uploader.hpp"
+
+#include <utility>
+
+namespace forebay {
+
+using Activity = WorkerStatus::Activity;
+
+Uploader::Uploader(std::shared_ptr<SlotStore> store, SlotRing& ring, Failed failed)
+    : store_(std::move(store)),
+      failed_(std::move(failed)),
+      copies_(*store_, ring),
+      complete_(store_->size()),
+      thread_([this] { run(); }) {}
+
+void Uploader::stop() {
+  if (!thread_.joinable()) return;
+  complete_.enqueue(kStop);
+  thread_.join();
+}
+
+void Uploader::run() noexcept {
+  status_.thread_begins();
+  try {
+    work();
+  } catch (...) {
+    failed_(std::current_exception());
+  }
+  status_.set(Activity::stopped);
+  status_.thread_ends();
+}
+
+void Uploader::work() {
+  store_->device().enter_thread();
+  std::uint32_t slot = kStop;
+  for (;;) {
+    if (copies_.empty()) {
+      status_.set(Activity::idle);
+      complete_.wait_dequeue(slot);
+    } else if (!complete_.try_dequeue(slot)) {
+      status_.set(Activity::copying);
+      copies_.publish_oldest();
+      continue;
+    }
+    if (slot == kStop) break;
+    copies_.start(slot);
+    copies_.publish_complete();
+  }
+  while (!copies_.empty()) copies_.publish_oldest();
+}
+
+}  // namespace forebay

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <concurrentqueue/blockingconcurrentqueue.h>
+
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <thread>
+
+#include <forebay/detail/pipeline.hpp>
+
+#include "ring/copies.hpp"
+#include "ring/slot_ring.hpp"
+#include "ring/slot_store.hpp"
+
+namespace forebay {
+
+// Copies batches that are complete in staging memory into their slots on the device. A thread of its own, so that
+// decoders do not wait for the device, and what CUDA minds while another thread captures a graph is done here.
+class Uploader {
+ public:
+  // Called from the thread when the device fails; must not throw.
+  using Failed = std::function<void(std::exception_ptr error)>;
+
+  // Starts the thread. REQUIRES: store->staging().
+  Uploader(std::shared_ptr<SlotStore> store, SlotRing& ring, Failed failed);
+  ~Uploader() { stop(); }
+  Uploader(const Uploader&) = delete;
+  Uploader& operator=(const Uploader&) = delete;
+
+  // The batch of a slot is complete. Any thread; what it wrote is handed over.
+  void push(std::uint32_t slot) { complete_.enqueue(slot); }
+  // Publishes what is on its way to the device, then joins the thread. Idempotent; the thread that constructed it.
+  void stop();
+
+  [[nodiscard]] WorkerStatus& status() noexcept { return status_; }
+  [[nodiscard]] const WorkerStatus& status() const noexcept { return status_; }
+
+ private:
+  static constexpr std::uint32_t kStop = UINT32_MAX;
+
+  void run() noexcept;
+  void work();
+
+  std::shared_ptr<SlotStore> store_;
+  Failed failed_;
+  Copies copies_;
+  moodycamel::BlockingConcurrentQueue<std::uint32_t> complete_;
+  WorkerStatus status_;
+  std::thread thread_;
+};
+
+}  // namespace forebay

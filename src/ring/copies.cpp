@@ -1,0 +1,20 @@
+#include "copies.hpp"
+
+namespace forebay {
+
+void Copies::start(std::uint32_t slot_number) {
+  const SlotStore::Slot& slot = store_.slot(slot_number);
+  store_.staging()->copy(slot.turn, store_.images(slot_number), *slot.stream_uses, stream_);
+  turn(last_++) = slot.turn;
+}
+
+void Copies::publish_complete() {
+  while (!empty() && store_.staging()->is_copied(turn(first_))) ring_.publish(turn(first_++));
+}
+
+void Copies::publish_oldest() {
+  store_.staging()->wait_copied(turn(first_));
+  ring_.publish(turn(first_++));
+}
+
+}  // namespace forebay

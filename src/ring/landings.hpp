@@ -1,0 +1,45 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include <forebay/detail/device.hpp>
+
+#include "stream_uses.hpp"
+
+namespace forebay {
+
+// The tensors that batches of canvases are made into, one for each lease that may be held. A lease gets the lowest that
+// is free: a trainer that holds one lease at a time sees one address for the whole run.
+class Landings {
+ public:
+  // Throws Error when there is no memory.
+  Landings(Device& device, std::size_t bytes, std::uint32_t count);
+
+  // A free one; what is put on `stream` from now on happens after its uses. Consumer thread. Throws Error.
+  // REQUIRES: fewer than `count` are taken.
+  [[nodiscard]] std::uint32_t take(StreamView stream);
+  // The use of one ends where the stream is now, and it is free. Any thread. It is free even when this throws Error.
+  void end(std::uint32_t landing, StreamView stream);
+
+  [[nodiscard]] std::byte* at(std::uint32_t landing) noexcept { return base_ + landing * bytes_; }
+  [[nodiscard]] std::size_t bytes() const noexcept { return bytes_ * landings_.size(); }
+
+ private:
+  struct Landing {
+    explicit Landing(Device& device) : uses(device) {}
+
+    StreamUses uses;
+    std::atomic<bool> taken{false};
+  };
+
+  std::size_t bytes_;
+  std::unique_ptr<Arena> arena_;
+  std::byte* base_;
+  std::vector<std::unique_ptr<Landing>> landings_;
+};
+
+}  // namespace forebay

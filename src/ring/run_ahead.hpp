@@ -1,0 +1,37 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+
+#include <forebay/detail/device.hpp>
+
+namespace forebay {
+
+// Keeps the trainer's thread at most so many steps ahead of the device. A thread that only puts work on streams would
+// ask for batches far earlier than the device needs them, find the queue empty, and reuse where it could have had a
+// fresh batch.
+class RunAhead {
+ public:
+  // `steps`: at least 1. Throws Error.
+  RunAhead(Device& device, std::uint32_t steps, std::uint32_t max_leases);
+
+  // The lease of a step (from 0, counted by this process) ends where the stream is now. Any thread. Throws Error.
+  void end(std::uint64_t step, StreamView stream);
+  // Waits, before a step, until the device has finished the one `steps` before it; not for a lease that is still held.
+  // Consumer thread. Returns whether it had to wait. Throws Error.
+  bool wait(std::uint64_t step);
+
+ private:
+  struct Mark {
+    DeviceEvent event;
+    std::atomic<std::uint64_t> ended{0};  // step + 1 once the event is recorded for it
+  };
+
+  Device& device_;
+  std::uint32_t steps_;
+  std::uint32_t size_;
+  std::unique_ptr<Mark[]> marks_;  // by step modulo size_
+};
+
+}  // namespace forebay

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include <forebay/detail/device.hpp>
+
+#include "stream_uses.hpp"
+
+namespace forebay {
+
+// Host memory in which batches are assembled that a device then copies into their slots.
+//
+// Invariants
+//  S1  Turn t is assembled in place t mod size, size = the ring's capacity. Turn t + size is claimed only after turn t
+//      was taken (ring invariant R1), so after it was published, and it is published only once it is copied: nobody
+//      writes to a place from which a copy is still to be made.
+//  S2  A batch is published once the host has seen its copy complete. What a stream is told to do with the slot after
+//      that happens after the copy, without waiting for its event.
+//  S3  The copy into a slot waits, on its stream, for all uses of the batch that was there before: their ends were put
+//      on their streams before the slot was given back (Lease::release(), ring invariant R5).
+class Staging {
+ public:
+  // Throws Error when there is no memory.
+  Staging(Device& device, std::size_t batch_bytes, std::uint32_t batches);
+
+  // Where turn t is assembled. Any thread.
+  [[nodiscard]] std::byte* place(std::uint64_t turn) noexcept { return base_ + index(turn) * batch_bytes_; }
+
+  // --- the thread that copies ---
+  // Puts the copy of a turn on `stream`, after the uses of the memory it goes to. Throws Error.
+  void copy(std::uint64_t turn, std::byte* to, StreamUses& uses, StreamView stream);
+  [[nodiscard]] bool is_copied(std::uint64_t turn) { return device_.is_complete(copied_[index(turn)]); }
+  void wait_copied(std::uint64_t turn) { device_.synchronize(copied_[index(turn)]); }
+
+  [[nodiscard]] std::size_t bytes() const noexcept { return batch_bytes_ * copied_.size(); }
+  [[nodiscard]] const Arena& arena() const noexcept { return *arena_; }
+
+ private:
+  [[nodiscard]] std::size_t index(std::uint64_t turn) const noexcept { return turn % copied_.size(); }
+
+  Device& device_;
+  std::size_t batch_bytes_;
+  std::unique_ptr<Arena> arena_;
+  std::byte* base_;
+  std::vector<DeviceEvent> copied_;
+};
+
+}  // namespace forebay

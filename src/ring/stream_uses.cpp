@@ -1,0 +1,38 @@
+#include "stream_uses.hpp"
+
+namespace forebay {
+namespace {
+
+// Held for two calls of the device's driver; only leases of one batch that end on two threads at once ever meet here.
+class Turn {
+ public:
+  explicit Turn(std::atomic_flag& busy) noexcept : busy_(busy) {
+    // Acquire pairs with the release below: last_, used_ and the event are those that the thread before left.
+    while (busy_.test_and_set(std::memory_order_acquire)) busy_.wait(true, std::memory_order_relaxed);
+  }
+  ~Turn() {
+    busy_.clear(std::memory_order_release);
+    busy_.notify_one();
+  }
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+
+ private:
+  std::atomic_flag& busy_;
+};
+
+}  // namespace
+
+void StreamUses::end(StreamView stream) {
+  const Turn turn(busy_);
+  if (used_ && last_.handle != stream.handle) device_.wait(stream, event_);
+  device_.record(event_, stream);
+  last_ = stream;
+  used_ = true;
+}
+
+void StreamUses::put_after(StreamView stream) {
+  if (used_ && last_.handle != stream.handle) device_.wait(stream, event_);
+}
+
+}  // namespace forebay

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <atomic>
+
+#include <forebay/detail/device.hpp>
+
+namespace forebay {
+
+// Where the uses of one piece of device memory end on the streams of the trainer, so that it is written to after them.
+// One event stands for all uses: whoever ends a use on another stream than the last one lets his stream wait for the
+// event before he records it anew, since a record forgets the one before.
+class StreamUses {
+ public:
+  // Throws Error when the device has no event left.
+  explicit StreamUses(Device& device) : device_(device), event_(device.make_event()) {}
+
+  // A use ends where the stream is now. Any thread; threads that end uses at one time take turns. Throws Error.
+  void end(StreamView stream);
+  // What is put on `stream` from now on happens after the uses that have ended.
+  // REQUIRES: none ends meanwhile, and the caller has acquired what the last one's thread did.
+  void put_after(StreamView stream);
+
+ private:
+  Device& device_;
+  DeviceEvent event_;
+  StreamView last_;  // meaningful once used_
+  bool used_ = false;
+  std::atomic_flag busy_;
+};
+
+}  // namespace forebay

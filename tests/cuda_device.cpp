@@ -1,0 +1,176 @@
+// The CUDA backend itself, on the fake runtime.
+#include <cuda_runtime_api.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "device/cuda/cuda_device.hpp"
+#include "device/cuda/numa.hpp"
+#include "device_contract.hpp"
+#include "fake_cuda.hpp"
+#include "support.hpp"
+
+namespace forebay::testing {
+namespace {
+
+using cuda::CudaDevice;
+
+struct FakeCudaBench {
+  static constexpr bool kRefuses = true;
+  explicit FakeCudaBench(std::uint64_t seed) : machine({.seed = seed}), gpu(0) {}
+  ~FakeCudaBench() { CHECK(machine.misuse().empty()); }
+  FakeCudaBench(const FakeCudaBench&) = delete;
+  FakeCudaBench& operator=(const FakeCudaBench&) = delete;
+  Device& device() { return gpu; }
+  FakeCuda machine;
+  CudaDevice gpu;
+};
+
+FOREBAY_DEVICE_CONTRACT(FakeCudaBench);
+
+bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+template <typename Call>
+std::string error_of(Call&& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST_CASE("nothing of the caller changes when a device and its parts are made and ended") {
+  FakeCuda machine({.gpus = 2});
+  {
+    CudaDevice device(1);
+    const auto memory = device.allocate(1000);
+    const auto staging = device.allocate_staging(1000);
+    const StreamView stream = device.make_stream();
+    const DeviceEvent event = device.make_event();
+    CHECK(stream.handle != nullptr);
+    CHECK(event.handle != nullptr);
+  }
+  // A call of this thread on GPU 0, or on GPU 1 after it was made current here, would show.
+  CHECK(machine.started() == std::set<int>{1});
+  cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+  REQUIRE(cudaThreadExchangeStreamCaptureMode(&mode) == cudaSuccess);
+  CHECK(mode == cudaStreamCaptureModeGlobal);
+  REQUIRE(cudaThreadExchangeStreamCaptureMode(&mode) == cudaSuccess);
+  CHECK(machine.misuse().empty());
+}
+
+TEST_CASE("memory goes back to the GPU, also when it outlives its device") {
+  FakeCuda machine;
+  const std::size_t before = machine.memory_left();
+  std::unique_ptr<Arena> memory;
+  {
+    CudaDevice device(0);
+    memory = device.allocate(100'000);
+    CHECK(machine.memory_left() < before);
+  }
+  memory.reset();
+  CHECK(machine.memory_left() == before);
+}
+
+TEST_CASE("a GPU without room says how much it has") {
+  FakeCuda machine({.memory = std::size_t{8} << 20});
+  CudaDevice device(0);
+  const std::string error = error_of([&] { static_cast<void>(device.allocate(std::size_t{9} << 20)); });
+  CAPTURE(error);
+  CHECK(contains(error, "cannot take 9 MiB of the GPU for the ring (8 MiB of its 8 MiB are free)"));
+  CHECK(contains(error, "lower queue.capacity"));
+  CHECK(cudaPeekAtLastError() == cudaSuccess);
+}
+
+TEST_CASE("an event that is not complete leaves no error behind for the trainer to find") {
+  FakeCuda machine({.seed = 3});
+  CudaDevice device(0);
+  const Places places(device, 64, 1, 1);
+  const StreamView stream = device.make_stream();
+  const DeviceEvent event = device.make_event();
+  bool was_incomplete = false;
+  for (int round = 0; round < 100; ++round) {
+    for (int copy = 0; copy < 10; ++copy) device.copy_in(places.at(0), places.staged(0), 64, stream);
+    device.record(event, stream);
+    was_incomplete = was_incomplete || !device.is_complete(event);
+    REQUIRE(cudaPeekAtLastError() == cudaSuccess);
+  }
+  CHECK(was_incomplete);
+}
+
+TEST_CASE("a failing GPU is an error that names the call and says what to do") {
+  FakeCuda machine;
+  CudaDevice device(0);
+  const StreamView stream = device.make_stream();
+  const DeviceEvent event = device.make_event();
+  device.record(event, stream);
+  const auto failing = [&](const char* call, auto&& use) {
+    machine.fail_next(call, cudaErrorIllegalAddress);
+    const std::string error = error_of(use);
+    CAPTURE(error);
+    CHECK(contains(error, std::string(call) + (contains(call, "Memcpy") ? " to the GPU" : "") + " failed: "));
+    CHECK(contains(error, "cudaErrorIllegalAddress"));
+    CHECK(contains(error, "compute-sanitizer"));
+    CHECK(cudaPeekAtLastError() == cudaSuccess);
+  };
+  failing("cudaEventQuery", [&] { static_cast<void>(device.is_complete(event)); });
+  failing("cudaEventSynchronize", [&] { device.synchronize(event); });
+  failing("cudaEventRecord", [&] { device.record(event, stream); });
+  failing("cudaStreamWaitEvent", [&] { device.wait(stream, event); });
+  failing("cudaMemcpyAsync", [&] { device.copy_in(nullptr, nullptr, 0, stream); });
+  failing("cudaStreamCreateWithPriority", [&] { static_cast<void>(device.make_stream()); });
+  failing("cudaEventCreateWithFlags", [&] { static_cast<void>(device.make_event()); });
+  failing("cudaGetDeviceProperties", [] { const CudaDevice other(0); });
+}
+
+TEST_CASE("the stream of another GPU is refused with what to do") {
+  FakeCuda machine({.gpus = 2});
+  CudaDevice first(0);
+  CudaDevice second(1);
+  const std::string error = error_of([&] { first.record(first.make_event(), second.make_stream()); });
+  CAPTURE(error);
+  CHECK(contains(error, "cudaEventRecord failed"));
+  CHECK(contains(error, "call cudaSetDevice() with the GPU of the feeder"));
+}
+
+TEST_CASE("a thread that entered has the GPU current and may call while a graph is captured") {
+  FakeCuda machine({.gpus = 2});
+  CudaDevice device(1);
+  std::thread([&] {
+    device.enter_thread();
+    cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal;
+    CHECK(cudaThreadExchangeStreamCaptureMode(&mode) == cudaSuccess);
+    CHECK(mode == cudaStreamCaptureModeRelaxed);
+    // The null stream is that of the thread's current GPU.
+    device.record(device.make_event(), StreamView{});
+  }).join();
+  CHECK(machine.started() == std::set<int>{1});
+}
+
+TEST_CASE("a device says which GPU it is and where its staging memory is") {
+  FakeCuda machine({.gpus = 3, .numa_node = 0});
+  CudaDevice device(2);
+  CHECK(device.kind() == DeviceKind::cuda);
+  CHECK_FALSE(device.is_host());
+  CHECK(device.describe() == "Fake GPU (cuda:2, PCI ffff:02:00.0), NUMA node 0");
+  const std::string staging(device.allocate_staging(1)->describe());
+  CAPTURE(staging);
+  CHECK((staging == "pinned host memory on NUMA node 0" ||
+         staging.starts_with("pinned host memory, NUMA node 0 not asked for (")));  // a container may forbid it
+}
+
+TEST_CASE("the NUMA node of a PCI device is what sysfs says") {
+  const TemporaryDirectory sysfs;
+  const std::filesystem::path pci = sysfs / "bus/pci/devices/0000:1b:00.0";
+  std::filesystem::create_directories(pci);
+  CHECK(cuda::numa_node_of_pci("0000:1B:00.0", sysfs.path().string()) == -1);
+  std::ofstream(pci / "numa_node") << "3\n";
+  CHECK(cuda::numa_node_of_pci("0000:1B:00.0", sysfs.path().string()) == 3);
+  CHECK(cuda::numa_node_of_pci("0000:1c:00.0", sysfs.path().string()) == -1);
+  CHECK_FALSE(cuda::prefer_numa_node(100'000).empty());
+  CHECK_FALSE(cuda::prefer_numa_node(-1).empty());
+}
+
+}  // namespace
+}  // namespace forebay::testing

@@ -1,0 +1,163 @@
+// The whole feeder with its batches on a GPU, on the fake runtime.
+#include <cuda_runtime_api.h>
+#include <doctest/doctest.h>
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <forebay/feeder.hpp>
+#include <forebay/random.hpp>
+
+#include "fake_cuda.hpp"
+#include "memory_dataset.hpp"
+
+namespace forebay::testing {
+namespace {
+
+constexpr std::size_t kSampleBytes = MemoryDataset::kSide * MemoryDataset::kSide * 3;
+
+Options gpu_options(const std::string& policy) {
+  Options options = memory_options(6);
+  options.device = "cuda";
+  options.run.epochs = 3;
+  options.policy.name = policy;
+  options.policy.interval = 3;  // of policy "interval": two reuses of each batch
+  return options;
+}
+
+Parts parts_of(std::uint64_t samples) {
+  Parts parts;
+  parts.dataset = std::make_shared<MemoryDataset>(samples);
+  return parts;
+}
+
+// Bytes of a batch that are not what its ids say.
+std::size_t wrong_bytes(const std::byte* batch, const std::vector<std::uint64_t>& ids) {
+  std::size_t wrong = 0;
+  for (std::size_t sample = 0; sample < ids.size(); ++sample) {
+    for (std::size_t i = 0; i < kSampleBytes; ++i) {
+      const auto expected = static_cast<std::byte>(MemoryDataset::pixel(ids[sample], i / 3));
+      wrong += batch[sample * kSampleBytes + i] != expected ? 1 : 0;
+    }
+  }
+  return wrong;
+}
+
+// A trainer whose kernels look at every byte of a batch when the GPU comes to them.
+class LookingTrainer {
+ public:
+  LookingTrainer() {
+    for (cudaStream_t& stream : streams_) {
+      REQUIRE(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, 0) == cudaSuccess);
+    }
+  }
+  [[nodiscard]] StreamView stream(std::size_t number) const { return {streams_[number % streams_.size()]}; }
+  void look_at(const Lease& lease) {
+    const TensorView images = lease.images();
+    CHECK(images.device == DeviceKind::cuda);
+    const std::byte* const bytes = behind(images.data, images.bytes());
+    REQUIRE(bytes != nullptr);
+    const std::vector<std::uint64_t> ids(lease.ids().begin(), lease.ids().end());
+    REQUIRE(launch_on_host([this, bytes, ids] { wrong_ += wrong_bytes(bytes, ids); }, lease.stream().handle) ==
+            cudaSuccess);
+  }
+  [[nodiscard]] std::size_t wrong() {
+    for (cudaStream_t stream : streams_) REQUIRE(cudaStreamSynchronize(stream) == cudaSuccess);
+    return wrong_;
+  }
+
+ private:
+  std::array<cudaStream_t, 2> streams_{};
+  std::atomic<std::size_t> wrong_{0};
+};
+
+TEST_CASE("batches on a GPU are whole whenever the GPU comes to use them") {
+  for (const char* const policy : {"block", "interval", "greedy"}) {
+    for (std::uint64_t seed = 1; seed <= 15; ++seed) {
+      CAPTURE(policy);
+      CAPTURE(seed);
+      FakeCuda machine({.seed = seed});
+      LookingTrainer trainer;
+      Random random(seed);
+      Feeder feeder(gpu_options(policy), parts_of(50));
+      std::uint64_t fresh_samples = 0;
+      std::optional<Lease> kept;
+      while (std::optional<Lease> lease = feeder.next(trainer.stream(random.below(2)))) {
+        trainer.look_at(*lease);
+        if (lease->is_fresh()) fresh_samples += lease->size();
+        if (random.below(3) == 0) kept = std::move(lease);  // ends what was kept before, and outlives steps
+      }
+      CHECK(fresh_samples == 150);
+      kept.reset();
+      feeder.close();
+      CHECK(trainer.wrong() == 0);
+      CHECK(machine.misuse().empty());
+    }
+  }
+}
+
+TEST_CASE("a batch on a GPU can be copied to the host") {
+  FakeCuda machine({.seed = 4});
+  Feeder feeder(gpu_options("block"), parts_of(50));
+  while (const std::optional<Lease> lease = feeder.next(feeder.stream())) {
+    std::vector<std::byte> bytes(lease->images().bytes());
+    lease->copy_to_host(bytes);
+    CHECK(wrong_bytes(bytes.data(), {lease->ids().begin(), lease->ids().end()}) == 0);
+  }
+}
+
+TEST_CASE("a lease outlives the feeder, on a GPU too") {
+  FakeCuda machine({.seed = 5});
+  const std::size_t before = machine.memory_left();
+  {
+    std::optional<Lease> lease;
+    std::vector<std::uint64_t> ids;
+    {
+      Feeder feeder(gpu_options("block"), parts_of(50));
+      lease = feeder.next(feeder.stream());
+      REQUIRE(lease);
+      ids.assign(lease->ids().begin(), lease->ids().end());
+    }
+    std::vector<std::byte> bytes(lease->images().bytes());
+    lease->copy_to_host(bytes);
+    CHECK(wrong_bytes(bytes.data(), ids) == 0);
+  }
+  CHECK(machine.memory_left() == before);
+}
+
+TEST_CASE("a GPU that fails ends the run with its error") {
+  FakeCuda machine;
+  Feeder feeder(gpu_options("interval"), parts_of(5000));
+  std::string error;
+  try {
+    machine.fail_next("cudaMemcpyAsync", cudaErrorIllegalAddress);
+    while (const std::optional<Lease> lease = feeder.next(feeder.stream())) continue;
+  } catch (const Error& e) {
+    error = e.what();
+  }
+  CAPTURE(error);
+  CHECK(error.find("cudaMemcpyAsync to the GPU failed") != std::string::npos);
+  CHECK(error.find("compute-sanitizer") != std::string::npos);
+}
+
+TEST_CASE("a GPU too small for the ring is an error at the start") {
+  FakeCuda machine({.memory = 4096});
+  std::string error;
+  try {
+    const Feeder feeder(gpu_options("block"), parts_of(50));
+  } catch (const Error& e) {
+    error = e.what();
+  }
+  CAPTURE(error);
+  CHECK(error.find("of the GPU for the ring") != std::string::npos);
+}
+
+}  // namespace
+}  // namespace forebay::testing

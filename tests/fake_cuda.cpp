@@ -1,0 +1,51 @@
+#include "fake_cuda.hpp"
+
+#include <utility>
+
+#include "fake_cuda_runtime.hpp"
+
+namespace forebay::testing {
+
+FakeCuda::FakeCuda(const FakeMachine& machine) : runtime_(std::make_unique<Runtime>(machine)) {
+  current_gpu = 0;
+  last_error = cudaSuccess;
+  running = runtime_.get();
+}
+
+FakeCuda::~FakeCuda() {
+  runtime_->drain_all();
+  running = nullptr;
+}
+
+void FakeCuda::fail_next(const std::string& call, cudaError_t status) {
+  const std::scoped_lock guard(runtime_->lock);
+  runtime_->failing[call] = status;
+}
+
+std::set<int> FakeCuda::started() const {
+  const std::scoped_lock guard(runtime_->lock);
+  return runtime_->started;
+}
+
+std::vector<std::string> FakeCuda::misuse() const {
+  const std::scoped_lock guard(runtime_->lock);
+  return runtime_->misuse;
+}
+
+std::size_t FakeCuda::memory_left() const { return runtime_->memory.left(); }
+
+std::byte* behind(const void* gpu_address, std::size_t bytes) {
+  FakeCuda::Runtime* const runtime = running;
+  return runtime == nullptr ? nullptr : runtime->memory.behind(gpu_address, bytes);
+}
+
+cudaError_t launch_on_host(std::function<void()> kernel, void* stream) {
+  return answer_on_gpu("launch", [&](FakeCuda::Runtime& runtime) {
+    FakeStream* const fake = runtime.stream_of(static_cast<cudaStream_t>(stream));
+    if (fake == nullptr || fake->gpu != current_gpu) return cudaErrorInvalidResourceHandle;
+    runtime.streams.push(fake->stream, std::move(kernel));
+    return cudaSuccess;
+  });
+}
+
+}  // namespace forebay::testing

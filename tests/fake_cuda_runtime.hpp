@@ -1,0 +1,150 @@
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "fake_cuda.hpp"
+#include "fake_gpu_memory.hpp"
+#include "simulated_streams.hpp"
+
+// The inside of the fake runtime, shared by what tests see of it (fake_cuda.cpp) and what the backend does
+// (fake_cudart.cpp).
+namespace forebay::testing {
+
+struct FakeStream {
+  int gpu;
+  SimulatedStreams::Stream stream;
+  SimulatedStreams::Event end;  // for cudaStreamSynchronize()
+  std::atomic<bool> alive{true};
+};
+
+struct FakeEvent {
+  int gpu;
+  SimulatedStreams::Event event;
+  std::atomic<bool> recorded{false};
+  std::atomic<bool> alive{true};
+};
+
+// Of the calling thread, as in the runtime.
+inline thread_local int current_gpu = 0;
+inline thread_local cudaError_t last_error = cudaSuccess;
+inline thread_local cudaStreamCaptureMode capture_mode = cudaStreamCaptureModeGlobal;
+
+// None: there is no driver.
+inline std::atomic<FakeCuda::Runtime*> running{nullptr};
+
+struct FakeCuda::Runtime {
+  explicit Runtime(const FakeMachine& pretended)
+      : machine(pretended), memory(pretended.memory), streams(pretended.seed) {
+    for (int gpu = 0; gpu < machine.gpus; ++gpu) defaults.push_back(add_stream(gpu));
+  }
+  ~Runtime() {
+    for (const auto& [address, bytes] : pinned) std::free(const_cast<std::byte*>(address));
+  }
+  Runtime(const Runtime&) = delete;
+  Runtime& operator=(const Runtime&) = delete;
+
+  FakeStream* add_stream(int gpu) {
+    all_streams.push_back(std::make_unique<FakeStream>(gpu, streams.make_stream(), streams.make_event()));
+    return all_streams.back().get();
+  }
+  void note(const std::string& what) {
+    const std::scoped_lock guard(lock);
+    misuse.push_back(what);
+  }
+  bool is_pinned(const void* address, std::size_t bytes) {
+    const auto* const first = static_cast<const std::byte*>(address);
+    const std::scoped_lock guard(lock);
+    auto found = pinned.upper_bound(first);
+    if (found == pinned.begin()) return false;
+    --found;
+    return first + bytes <= found->first + found->second;
+  }
+  // Null when it is not a stream, or not one any more.
+  FakeStream* stream_of(cudaStream_t handle) {
+    const std::scoped_lock guard(lock);
+    if (handle == nullptr) return defaults[static_cast<std::size_t>(current_gpu)];
+    const auto found =
+        std::ranges::find(all_streams, reinterpret_cast<FakeStream*>(handle), &std::unique_ptr<FakeStream>::get);
+    return found != all_streams.end() && (*found)->alive ? found->get() : nullptr;
+  }
+  FakeEvent* event_of(cudaEvent_t handle) {
+    const std::scoped_lock guard(lock);
+    const auto found =
+        std::ranges::find(all_events, reinterpret_cast<FakeEvent*>(handle), &std::unique_ptr<FakeEvent>::get);
+    return found != all_events.end() && (*found)->alive ? found->get() : nullptr;
+  }
+  void drain(FakeStream& stream) {
+    streams.record(stream.end, stream.stream);
+    streams.synchronize(stream.end);
+  }
+  // As freeing memory does.
+  void drain_all() {
+    std::vector<FakeStream*> all;
+    {
+      const std::scoped_lock guard(lock);
+      for (const auto& stream : all_streams) all.push_back(stream.get());
+    }
+    for (FakeStream* const stream : all) drain(*stream);
+  }
+
+  const FakeMachine machine;
+  FakeGpuMemory memory;
+  SimulatedStreams streams;
+  std::mutex lock;  // guards what follows
+  std::vector<FakeStream*> defaults;
+  std::vector<std::unique_ptr<FakeStream>> all_streams;
+  std::vector<std::unique_ptr<FakeEvent>> all_events;
+  std::map<const std::byte*, std::size_t> pinned;
+  std::map<std::string, cudaError_t> failing;
+  std::set<int> started;
+  std::vector<std::string> misuse;
+};
+
+inline cudaError_t keep(cudaError_t status) {
+  if (status != cudaSuccess) last_error = status;
+  return status;
+}
+
+// The failure that a test asked for, or that a machine without a usable GPU gives; else does the work.
+template <typename Work>
+cudaError_t answer(const char* call, Work&& work) {
+  FakeCuda::Runtime* const runtime = running;
+  if (runtime == nullptr || runtime->machine.driver < CUDART_VERSION / 1000 * 1000)
+    return keep(cudaErrorInsufficientDriver);
+  {
+    const std::scoped_lock guard(runtime->lock);
+    if (const auto found = runtime->failing.find(call); found != runtime->failing.end()) {
+      const cudaError_t status = found->second;
+      runtime->failing.erase(found);
+      return keep(status);
+    }
+  }
+  if (runtime->machine.gpus == 0) return keep(cudaErrorNoDevice);
+  return keep(work(*runtime));
+}
+
+// A call that starts CUDA on the thread's GPU when nothing has before.
+template <typename Work>
+cudaError_t answer_on_gpu(const char* call, Work&& work) {
+  return answer(call, [&](FakeCuda::Runtime& runtime) {
+    {
+      const std::scoped_lock guard(runtime.lock);
+      runtime.started.insert(current_gpu);
+    }
+    return work(runtime);
+  });
+}
+
+inline bool is_gpu(const FakeCuda::Runtime& runtime, int gpu) { return gpu >= 0 && gpu < runtime.machine.gpus; }
+
+}  // namespace forebay::testing

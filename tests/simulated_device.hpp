@@ -1,0 +1,78 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <forebay/detail/canvas.hpp>
+#include <forebay/detail/device.hpp>
+
+#include "simulated_streams.hpp"
+
+namespace forebay::testing {
+
+// A device whose streams are simulated: a copy reads the host's memory when the seed lets it, not when it is asked for.
+class SimulatedDevice : public Device {
+ public:
+  explicit SimulatedDevice(std::uint64_t seed) : streams_(seed) { (void)streams_.make_stream(); }
+
+  [[nodiscard]] SimulatedStreams& streams() noexcept { return streams_; }
+  // The null handle is a stream too, the first one.
+  [[nodiscard]] static SimulatedStreams::Stream number(StreamView stream) noexcept {
+    return static_cast<SimulatedStreams::Stream>(reinterpret_cast<std::uintptr_t>(stream.handle));
+  }
+
+  [[nodiscard]] DeviceKind kind() const noexcept override { return DeviceKind::cuda; }
+  [[nodiscard]] std::string describe() const override { return "simulated device"; }
+  [[nodiscard]] std::unique_ptr<Arena> allocate(std::size_t bytes) override { return std::make_unique<Memory>(bytes); }
+  [[nodiscard]] std::unique_ptr<Arena> allocate_staging(std::size_t bytes) override { return allocate(bytes); }
+  [[nodiscard]] StreamView make_stream() override {
+    return {reinterpret_cast<void*>(static_cast<std::uintptr_t>(streams_.make_stream()))};
+  }
+  [[nodiscard]] DeviceEvent make_event() override {
+    return {reinterpret_cast<void*>(static_cast<std::uintptr_t>(streams_.make_event()))};
+  }
+  void copy_in(std::byte* to, const std::byte* from, std::size_t bytes, StreamView stream) override {
+    streams_.push(number(stream), [=] { std::memcpy(to, from, bytes); });
+  }
+  void copy_out(std::byte* to, const std::byte* from, std::size_t bytes, StreamView stream) override {
+    const auto done = streams_.make_event();
+    streams_.push(number(stream), [=] { std::memcpy(to, from, bytes); });
+    streams_.record(done, number(stream));
+    streams_.synchronize(done);
+  }
+  void record(DeviceEvent event, StreamView stream) override { streams_.record(number(event), number(stream)); }
+  void wait(StreamView stream, DeviceEvent event) override { streams_.wait(number(stream), number(event)); }
+  [[nodiscard]] bool is_complete(DeviceEvent event) override { return streams_.query(number(event)); }
+  void synchronize(DeviceEvent event) override { streams_.synchronize(number(event)); }
+  [[nodiscard]] std::unique_ptr<CanvasRenderer> make_renderer(const RenderPlan& /*plan*/) override { return nullptr; }
+
+ private:
+  class Memory final : public Arena {
+   public:
+    explicit Memory(std::size_t bytes) : pages_((bytes + sizeof(Page) - 1) / sizeof(Page) + 1) {}
+    [[nodiscard]] std::span<std::byte> bytes() noexcept override {
+      return {pages_.front().bytes, pages_.size() * sizeof(Page)};
+    }
+    [[nodiscard]] std::string_view describe() const noexcept override { return "simulated memory"; }
+
+   private:
+    struct alignas(4096) Page {
+      std::byte bytes[4096] = {};
+    };
+    std::vector<Page> pages_;
+  };
+
+  [[nodiscard]] static SimulatedStreams::Event number(DeviceEvent event) noexcept {
+    return static_cast<SimulatedStreams::Event>(reinterpret_cast<std::uintptr_t>(event.handle));
+  }
+
+  SimulatedStreams streams_;
+};
+
+}  // namespace forebay::testing
