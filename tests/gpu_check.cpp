@@ -69,6 +69,10 @@ TEST_CASE("on a GPU that does what it should, nothing is wrong") {
   CAPTURE(soak.found);
   CHECK(soak.verdict != Verdict::wrong);
   CHECK(soak.found.starts_with("0 of "));
+  const Row views = views_row(data.setup());
+  CAPTURE(views.found);
+  CHECK(views.verdict == Verdict::fine);
+  CHECK(contains(views.found, "40 steps"));
   CHECK(contains(copy_row(data.setup()).found, "100 % of it"));
   CHECK(contains(render_row(data.setup()).found, "% of it (4 x 256 x 256 uint8 -> 224 x 224 float16)"));
   CHECK(contains(next_row(data.setup()).found, "(100 calls)"));
