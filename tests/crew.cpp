@@ -20,6 +20,7 @@ struct Works {
 
   explicit Works(unsigned wanted)
       : crew(
+            "crew",
             [this](unsigned thread, WorkerStatus& status) {
               while (crew.may_work(thread) && work) {
                 status.set(Activity::decoding, thread);

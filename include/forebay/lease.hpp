@@ -52,6 +52,10 @@ class Lease {
   // Throws Error when `out` is not of images().bytes(), and when the device fails.
   void copy_to_host(std::span<std::byte> out) const;
 
+  // Keeps the memory that images() points into valid, for as long as it is held and whatever becomes of lease and
+  // feeder; what is in it may change once the lease has ended. Null when it has.
+  [[nodiscard]] std::shared_ptr<const void> memory() const noexcept;
+
   // The stream given to next().
   [[nodiscard]] StreamView stream() const noexcept { return serving_.stream; }
 

@@ -39,6 +39,7 @@ struct TensorView {
   DType dtype = DType::float32;
   Layout layout = Layout::nchw;
   DeviceKind device = DeviceKind::host;
+  std::int32_t device_index = 0;  // N of cuda:N, as this process counts its GPUs; 0 on the host
 
   [[nodiscard]] std::size_t elements() const noexcept {
     std::size_t n = 1;

@@ -13,7 +13,7 @@ using Activity = WorkerStatus::Activity;
 
 DecoderPool::DecoderPool(const DecoderLinks& links, unsigned threads, unsigned most)
     : links_(links),
-      crew_([this](unsigned thread, WorkerStatus& status) { run(thread, status); }, std::max(1U, threads),
+      crew_("forebay-dec", [this](unsigned thread, WorkerStatus& status) { run(thread, status); }, std::max(1U, threads),
             std::max({1U, threads, most})) {}
 
 void DecoderPool::stop() {

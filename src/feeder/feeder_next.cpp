@@ -45,6 +45,7 @@ std::optional<Lease> Feeder::Impl::next(StreamView stream) {
 
 // What the trainer's thread is too early by is the trainer's time, not a wait for batches: the device computes.
 Feeder::Impl::Clock::time_point Feeder::Impl::keep_pace(Clock::time_point called) {
+  const NvtxRange range("waiting for the device");
   try {
     if (store_->keep_pace(step_)) return Clock::now();
   } catch (...) {
@@ -54,7 +55,8 @@ Feeder::Impl::Clock::time_point Feeder::Impl::keep_pace(Clock::time_point called
 }
 
 std::uint32_t Feeder::Impl::land(const Served& served, StreamView stream) {
-  if (served.slot == LeaseMaker::kEmpty) return SlotStore::kNoLanding;
+  if (served.slot == LeaseMaker::kEmpty || !store_->format().canvas) return SlotStore::kNoLanding;
+  const NvtxRange range("rendering");
   try {
     return store_->land(served.slot, served.use_index, stream);
   } catch (const std::exception& error) {
@@ -270,6 +272,7 @@ Signals Feeder::Impl::signals(std::uint32_t depth, std::uint64_t uses, Clock::du
 }
 
 bool Feeder::Impl::wait_for_batch(Clock::time_point deadline) {
+  const NvtxRange range("waiting for a batch");
   SlotRing& ring = pipeline_->ring();
   for (;;) {
     const auto now = Clock::now();

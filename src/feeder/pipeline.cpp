@@ -66,6 +66,7 @@ void Pipeline::plan(const BatchRef& batch) noexcept {
 }
 
 void Pipeline::issue() {
+  name_this_thread("forebay-issue");
   try {
     SlotRing::Claim claim{};
     issuer_status_.set(WorkerStatus::Activity::waiting_slot);

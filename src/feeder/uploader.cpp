@@ -20,6 +20,7 @@ void Uploader::stop() {
 }
 
 void Uploader::run() noexcept {
+  name_this_thread("forebay-copy");
   status_.thread_begins();
   try {
     work();
@@ -38,11 +39,11 @@ void Uploader::work() {
       status_.set(Activity::idle);
       complete_.wait_dequeue(slot);
     } else if (!complete_.try_dequeue(slot)) {
-      status_.set(Activity::copying);
       copies_.publish_oldest();
       continue;
     }
     if (slot == kStop) break;
+    status_.set(Activity::copying);  // until the next one is started, or all are there
     copies_.start(slot);
     copies_.publish_complete();
   }

@@ -45,6 +45,7 @@ void WorkerTuning::stop() {
 }
 
 void WorkerTuning::run() {
+  name_this_thread("forebay-tune");
   Reading begin = read();
   const auto stopped = [this] { return stopped_.load(std::memory_order_relaxed); };
   while (!wake_.wait_until(WaitPoint::Clock::now() + kShortWindow, stopped)) {

@@ -59,12 +59,15 @@ TensorView Lease::images() const noexcept {
   TensorView view;
   view.data = store_->shown(slot_ == LeaseMaker::kEmpty ? 0 : slot_, serving_.landing);
   view.device = store_->device().kind();
+  view.device_index = store_->device().index();
   view.dtype = format.dtype;
   view.layout = format.layout;
   view.shape = format.layout == Layout::nchw ? std::array<std::int64_t, 4>{n, 3, format.height, format.width}
                                              : std::array<std::int64_t, 4>{n, format.height, format.width, 3};
   return view;
 }
+
+std::shared_ptr<const void> Lease::memory() const noexcept { return store_; }
 
 std::uint32_t Lease::size() const noexcept { return slot_ == LeaseMaker::kEmpty ? 0 : store_->slot(slot_).batch.size; }
 

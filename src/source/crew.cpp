@@ -8,7 +8,8 @@ namespace forebay {
 
 using Activity = WorkerStatus::Activity;
 
-Crew::Crew(Body body, unsigned wanted, unsigned most) : statuses_(most), body_(std::move(body)), wanted_(wanted) {
+Crew::Crew(std::string name, Body body, unsigned wanted, unsigned most)
+    : name_(std::move(name)), statuses_(most), body_(std::move(body)), wanted_(wanted) {
   threads_.reserve(most);
   try {
     while (threads_.size() < wanted) start_one();
@@ -21,6 +22,7 @@ Crew::Crew(Body body, unsigned wanted, unsigned most) : statuses_(most), body_(s
 void Crew::start_one() {
   const auto thread = static_cast<unsigned>(threads_.size());
   threads_.emplace_back([this, thread] {
+    name_this_thread((name_ + ' ' + std::to_string(thread)).c_str());
     WorkerStatus& status = statuses_[thread];
     status.thread_begins();
     status.set(Activity::idle);

@@ -7,6 +7,9 @@ namespace forebay {
 void nvtx_begin(const char* name) noexcept;
 void nvtx_end() noexcept;
 
+// What a profiler calls the calling thread. `name` is copied.
+void nvtx_name_thread(const char* name) noexcept;
+
 // A range that lasts as long as the object.
 class NvtxRange {
  public:

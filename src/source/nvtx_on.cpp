@@ -1,6 +1,9 @@
 #include "nvtx.hpp"
 
 #include <nvtx3/nvToolsExt.h>
+#include <unistd.h>
+
+#include <cstdint>
 
 namespace forebay {
 namespace {
@@ -23,5 +26,7 @@ void nvtx_begin(const char* name) noexcept {
 }
 
 void nvtx_end() noexcept { nvtxDomainRangePop(domain()); }
+
+void nvtx_name_thread(const char* name) noexcept { nvtxNameOsThreadA(static_cast<std::uint32_t>(::gettid()), name); }
 
 }  // namespace forebay

@@ -10,8 +10,9 @@ namespace forebay {
 ReaderPool::ReaderPool(const ReaderLinks& links, const ReaderOptions& options)
     : links_(links),
       options_(options),
-      crew_([this](unsigned thread, WorkerStatus& status) { run(thread, status); }, std::max(1U, options.threads),
-            std::max({1U, options.threads, options.most})) {}
+      crew_(
+          "forebay-io", [this](unsigned thread, WorkerStatus& status) { run(thread, status); },
+          std::max(1U, options.threads), std::max({1U, options.threads, options.most})) {}
 
 void ReaderPool::stop() {
   stop_.raise();

@@ -1,6 +1,8 @@
 #include <pthread.h>
 
+#include <array>
 #include <chrono>
+#include <cstring>
 #include <forebay/detail/pipeline.hpp>
 #include <forebay/detail/timeline.hpp>
 
@@ -22,6 +24,14 @@ constexpr std::array<const char*, WorkerStatus::kActivities> kNames{
 
 const char* activity_name(WorkerStatus::Activity activity) noexcept {
   return kNames[static_cast<std::size_t>(activity)];
+}
+
+void name_this_thread(const char* name) noexcept {
+  // The kernel refuses what is longer instead of cutting it.
+  std::array<char, 16> cut{};
+  std::strncpy(cut.data(), name, cut.size() - 1);
+  ::pthread_setname_np(::pthread_self(), cut.data());
+  nvtx_name_thread(name);
 }
 
 void WorkerStatus::thread_begins() noexcept {

@@ -7,6 +7,7 @@
 #include <forebay/wait.hpp>
 #include <functional>
 #include <span>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -20,9 +21,9 @@ class Crew {
   // end when that is false, or when there is no work any more. Must not throw.
   using Body = std::function<void(unsigned thread, WorkerStatus& status)>;
 
-  // Starts `wanted` threads; there may be `most` in all. Throws std::system_error when the system has no more threads.
+  // Starts `wanted` threads, called `name` and their number; there may be `most` in all. Throws std::system_error when the system has no more threads.
   // REQUIRES: 1 <= wanted <= most. The body may be running before the constructor returns.
-  Crew(Body body, unsigned wanted, unsigned most);
+  Crew(std::string name, Body body, unsigned wanted, unsigned most);
   ~Crew() { stop(); }
   Crew(const Crew&) = delete;
   Crew& operator=(const Crew&) = delete;
@@ -53,6 +54,7 @@ class Crew {
   void start_one();
 
   WaitPoint gate_;
+  std::string name_;
   std::vector<WorkerStatus> statuses_;
   std::vector<std::thread> threads_;
   Body body_;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -38,6 +39,8 @@ class Device {
  public:
   virtual ~Device() = default;
   [[nodiscard]] virtual DeviceKind kind() const noexcept = 0;
+  // N of cuda:N, as the process counts its GPUs; 0 where there is only one such device.
+  [[nodiscard]] virtual std::int32_t index() const noexcept { return 0; }
   // For the start-up line: "NVIDIA H200 (cuda:0), NUMA node 1".
   [[nodiscard]] virtual std::string describe() const = 0;
   // Threads write and read its memory themselves: nothing is copied, and streams and events are nothing.

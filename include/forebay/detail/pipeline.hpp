@@ -99,7 +99,7 @@ struct alignas(64) WorkerStatus {
     decoding,
     requesting,    // asking readers for the samples of a batch
     waiting_slot,  // waiting for room in the ring
-    copying,       // waiting for the device to copy a batch
+    copying,       // starting copies of batches to the device and waiting for them
     parked,        // more threads than are wanted now
     stopped,       // ended, or not started
   };
@@ -121,6 +121,9 @@ struct alignas(64) WorkerStatus {
   void thread_begins() noexcept;
   void thread_ends() noexcept { cpu_clock.store(0, std::memory_order_relaxed); }
 };
+
+// The calling thread's name, of which debuggers and profilers show the first 15 bytes: "forebay-dec 3".
+void name_this_thread(const char* name) noexcept;
 
 // One word or two for a trace: "reading", "waiting for room". Lives as long as the program.
 [[nodiscard]] const char* activity_name(WorkerStatus::Activity activity) noexcept;

@@ -2,6 +2,7 @@
 
 #include <driver_types.h>
 
+#include <cstdint>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -23,6 +24,7 @@ class CudaDevice final : public Device {
   CudaDevice& operator=(const CudaDevice&) = delete;
 
   [[nodiscard]] DeviceKind kind() const noexcept override { return DeviceKind::cuda; }
+  [[nodiscard]] std::int32_t index() const noexcept override { return gpu_; }
   [[nodiscard]] std::string describe() const override { return description_; }
 
   [[nodiscard]] std::unique_ptr<Arena> allocate(std::size_t bytes) override;

@@ -1,0 +1,130 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string_view>
+
+#include <forebay/lease.hpp>
+
+// A lease's images for other libraries: DLPack, which PyTorch, JAX, CuPy, NumPy and many others take without a copy,
+// and
+// __cuda_array_interface__ for those that ask for that (Numba). docs/integration.md shows both in use.
+namespace forebay {
+
+// DLPack's own structures, by its own names and with its layout, so that a pointer to one of these is a pointer to one
+// of dlpack.h's: reinterpret_cast or void* is all that is between them. Declared here because users need not have that
+// header, and older ones lack the versioned structure.
+namespace dlpack {
+
+constexpr std::int32_t kDLCPU = 1;
+constexpr std::int32_t kDLCUDA = 2;
+constexpr std::uint8_t kDLUInt = 1;
+constexpr std::uint8_t kDLFloat = 2;
+constexpr std::uint8_t kDLBfloat = 4;
+constexpr std::uint64_t kReadOnly = 1;  // of DLManagedTensorVersioned::flags
+constexpr std::uint32_t kMajorVersion = 1;
+constexpr std::uint32_t kMinorVersion = 0;
+
+struct DLDevice {
+  std::int32_t device_type;  // kDLCPU or kDLCUDA
+  std::int32_t device_id;    // TensorView::device_index
+};
+
+struct DLDataType {
+  std::uint8_t code;  // kDLUInt, kDLFloat or kDLBfloat
+  std::uint8_t bits;
+  std::uint16_t lanes;  // 1
+};
+
+struct DLTensor {
+  void* data;  // null when there are no elements
+  DLDevice device;
+  std::int32_t ndim;
+  DLDataType dtype;
+  std::int64_t* shape;
+  std::int64_t* strides;  // in elements; never null
+  std::uint64_t byte_offset;
+};
+
+struct DLPackVersion {
+  std::uint32_t major;
+  std::uint32_t minor;
+};
+
+// As DLPack has it since 1.0; in Python a capsule called "dltensor_versioned".
+struct DLManagedTensorVersioned {
+  DLPackVersion version;
+  void* manager_ctx;
+  void (*deleter)(DLManagedTensorVersioned* self);
+  std::uint64_t flags;
+  DLTensor dl_tensor;
+};
+
+// As DLPack had it before, for consumers that know no other; in Python a capsule called "dltensor". It cannot say that
+// its memory is read-only.
+struct DLManagedTensor {
+  DLTensor dl_tensor;
+  void* manager_ctx;
+  void (*deleter)(DLManagedTensor* self);
+};
+
+static_assert(sizeof(void*) == 8, "the numbers below are those of 64-bit machines");
+static_assert(sizeof(DLDevice) == 8 && sizeof(DLDataType) == 4 && sizeof(DLTensor) == 48);
+static_assert(offsetof(DLTensor, device) == 8 && offsetof(DLTensor, ndim) == 16 && offsetof(DLTensor, dtype) == 20);
+static_assert(offsetof(DLTensor, shape) == 24 && offsetof(DLTensor, strides) == 32);
+static_assert(offsetof(DLTensor, byte_offset) == 40);
+static_assert(sizeof(DLManagedTensorVersioned) == 80 && offsetof(DLManagedTensorVersioned, manager_ctx) == 8);
+static_assert(offsetof(DLManagedTensorVersioned, deleter) == 16 && offsetof(DLManagedTensorVersioned, flags) == 24);
+static_assert(offsetof(DLManagedTensorVersioned, dl_tensor) == 32);
+static_assert(sizeof(DLManagedTensor) == 64 && offsetof(DLManagedTensor, manager_ctx) == 48);
+static_assert(offsetof(DLManagedTensor, deleter) == 56);
+
+// Ends a managed tensor that no consumer took.
+struct CallDeleter {
+  template <typename Managed>
+  void operator()(Managed* tensor) const noexcept {
+    tensor->deleter(tensor);
+  }
+};
+
+// release() gives it to a consumer, which then calls its deleter, on any thread.
+using ManagedTensorVersioned = std::unique_ptr<DLManagedTensorVersioned, CallDeleter>;
+using ManagedTensor = std::unique_ptr<DLManagedTensor, CallDeleter>;
+
+}  // namespace dlpack
+
+// The lease's images as a tensor that shares the lease: nothing is copied, and it is marked read-only, since a reuse
+// serves the same bytes. A lease may be shared by several tensors.
+//
+// The lease ends with its last holder, on that thread. A consumer lets go when nothing on the host refers to the tensor
+// any more, not when its kernels are done: that is right as long as all kernels are on the stream given to next(),
+// which the end of a lease is ordered on. For kernels on another stream keep `lease` and end it by lease->release(that
+// stream), when the last of them was put there; the tensor's memory then stays valid, but another batch may come into
+// it. With no stream given to next(), let go on a thread where the batch's GPU is current.
+//
+// Throws Error when the lease has ended.
+[[nodiscard]] dlpack::ManagedTensorVersioned to_dlpack(std::shared_ptr<Lease> lease);
+// The same in the form before DLPack 1.0.
+[[nodiscard]] dlpack::ManagedTensor to_dlpack_unversioned(std::shared_ptr<Lease> lease);
+
+// The entries of a __cuda_array_interface__ dictionary, version 3, by their names there. `data` is the pair of the
+// first two; `strides` is None (rows follow each other in C order), and so are `mask` and `descr`.
+struct CudaArrayInterface {
+  std::uintptr_t data = 0;  // address; 0 when there are no elements
+  bool read_only = true;
+  std::array<std::int64_t, 4> shape{};
+  std::string_view typestr;  // "<f4", "<f2" or "|u1"
+  // The stream given to next(), after which the consumer puts its work: a cudaStream_t as a number, 1 for CUDA's
+  // default stream. It orders the beginning; the end of the lease is the owner's to order, as with to_dlpack().
+  std::uintptr_t stream = 0;
+  int version = 3;
+};
+
+// Describes the lease's images. The object that has it as its attribute must hold the lease for as long as it lives.
+// Throws Error when the lease has ended, when the batch is in memory of the host, and for bfloat16, which the interface
+// has no typestr for: hand those over by to_dlpack().
+[[nodiscard]] CudaArrayInterface cuda_array_interface(const Lease& lease);
+
+}  // namespace forebay

@@ -1,0 +1,107 @@
+#include <forebay/interop.hpp>
+
+#include <string>
+#include <utility>
+
+#include <forebay/error.hpp>
+
+namespace forebay {
+namespace {
+
+using dlpack::DLDataType;
+using dlpack::DLManagedTensor;
+using dlpack::DLManagedTensorVersioned;
+
+DLDataType dlpack_type(DType dtype) noexcept {
+  const auto bits = static_cast<std::uint8_t>(8 * size_of(dtype));
+  switch (dtype) {
+    case DType::uint8: return {dlpack::kDLUInt, bits, 1};
+    case DType::bfloat16: return {dlpack::kDLBfloat, bits, 1};
+    case DType::float16:
+    case DType::float32: break;
+  }
+  return {dlpack::kDLFloat, bits, 1};
+}
+
+void must_be_held(const Lease& lease, const char* caller) {
+  if (lease.memory() != nullptr) return;
+  throw Error(std::string(caller) + ": the lease has ended, so there is no batch to hand over; call it before " +
+              "release() and before the lease is moved from");
+}
+
+// A managed tensor, what it points to, and what it keeps. Freed through the tensor's deleter.
+template <typename Managed>
+struct Export {
+  Managed managed{};
+  std::array<std::int64_t, 4> shape{};
+  std::array<std::int64_t, 4> strides{};
+  std::shared_ptr<const void> memory;  // once the lease was released, the consumer's address is still one
+  std::shared_ptr<Lease> lease;
+
+  explicit Export(std::shared_ptr<Lease> shared) : memory(shared->memory()), lease(std::move(shared)) {
+    const TensorView images = lease->images();
+    shape = images.shape;
+    std::int64_t stride = 1;
+    for (std::size_t i = shape.size(); i-- > 0; stride *= shape[i]) strides[i] = stride;
+    managed.dl_tensor = {
+        .data = images.elements() == 0 ? nullptr : images.data,
+        .device = {images.device == DeviceKind::cuda ? dlpack::kDLCUDA : dlpack::kDLCPU, images.device_index},
+        .ndim = static_cast<std::int32_t>(shape.size()),
+        .dtype = dlpack_type(images.dtype),
+        .shape = shape.data(),
+        .strides = strides.data(),
+        .byte_offset = 0};
+    managed.manager_ctx = this;
+    managed.deleter = [](Managed* self) { delete static_cast<Export*>(self->manager_ctx); };
+  }
+};
+
+template <typename Managed>
+std::unique_ptr<Managed, dlpack::CallDeleter> exported(std::shared_ptr<Lease> lease, const char* caller) {
+  if (!lease) throw Error(std::string(caller) + ": there is no lease; next() has returned none");
+  must_be_held(*lease, caller);
+  // Its own deleter frees the export, so the one pointer stands for both.
+  return std::unique_ptr<Managed, dlpack::CallDeleter>(&(new Export<Managed>(std::move(lease)))->managed);
+}
+
+}  // namespace
+
+dlpack::ManagedTensorVersioned to_dlpack(std::shared_ptr<Lease> lease) {
+  auto tensor = exported<DLManagedTensorVersioned>(std::move(lease), "to_dlpack()");
+  tensor->version = {dlpack::kMajorVersion, dlpack::kMinorVersion};
+  tensor->flags = dlpack::kReadOnly;
+  return tensor;
+}
+
+dlpack::ManagedTensor to_dlpack_unversioned(std::shared_ptr<Lease> lease) {
+  return exported<DLManagedTensor>(std::move(lease), "to_dlpack_unversioned()");
+}
+
+CudaArrayInterface cuda_array_interface(const Lease& lease) {
+  must_be_held(lease, "cuda_array_interface()");
+  const TensorView images = lease.images();
+  if (images.device != DeviceKind::cuda) {
+    throw Error(
+        "cuda_array_interface(): the batch is in memory of the host; set device = \"cuda\", or hand it over by "
+        "to_dlpack()");
+  }
+  CudaArrayInterface described;
+  switch (images.dtype) {
+    case DType::float32: described.typestr = "<f4"; break;
+    case DType::float16: described.typestr = "<f2"; break;
+    case DType::uint8: described.typestr = "|u1"; break;
+    case DType::bfloat16:
+      throw Error(
+          "cuda_array_interface(): the interface has no type string for bfloat16; set transform.dtype = \"float16\" "
+          "or \"float32\", or hand the batch over by to_dlpack()");
+  }
+  described.shape = images.shape;
+  if (images.elements() != 0) described.data = reinterpret_cast<std::uintptr_t>(images.data);
+  // The interface forbids 0 and has 1 for the default stream of programs that do not ask for one per thread, which is
+  // what no handle means here.
+  const auto stream = reinterpret_cast<std::uintptr_t>(lease.stream().handle);
+  described.stream = stream == 0 ? 1 : stream;
+  return described;
+}
+
+}  // namespace forebay

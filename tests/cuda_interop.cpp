@@ -1,0 +1,195 @@
+// What other libraries are told of batches on a GPU, and that a tensor ends its lease in the order of the stream. On
+// the fake runtime.
+#include <cuda_runtime_api.h>
+#include <doctest/doctest.h>
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <forebay/error.hpp>
+#include <forebay/feeder.hpp>
+#include <forebay/interop.hpp>
+
+#include "fake_cuda.hpp"
+#include "memory_dataset.hpp"
+
+namespace forebay::testing {
+namespace {
+
+Options options_of(DType dtype, const std::string& device = "cuda:1") {
+  Options options = memory_options(6);
+  options.device = device;
+  options.transform.dtype = dtype;
+  return options;
+}
+
+Parts parts_of(std::uint64_t samples) {
+  Parts parts;
+  parts.dataset = std::make_shared<MemoryDataset>(samples);
+  return parts;
+}
+
+cudaStream_t stream_on(int gpu) {
+  REQUIRE(cudaSetDevice(gpu) == cudaSuccess);
+  cudaStream_t stream = nullptr;
+  REQUIRE(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, 0) == cudaSuccess);
+  return stream;
+}
+
+struct Description {
+  DType dtype;
+  const char* typestr;
+};
+
+TEST_CASE("a batch on a GPU is described with the GPU's number and the stream it is ordered on") {
+  for (const Description& type :
+       {Description{DType::float32, "<f4"}, Description{DType::float16, "<f2"}, Description{DType::uint8, "|u1"}}) {
+    CAPTURE(type.typestr);
+    FakeCuda machine({.gpus = 2});
+    cudaStream_t mine = stream_on(1);
+    Feeder feeder(options_of(type.dtype), parts_of(12));
+    std::optional<Lease> batch = feeder.next({mine});
+    REQUIRE(batch);
+    const TensorView images = batch->images();
+    CHECK(images.device == DeviceKind::cuda);
+    CHECK(images.device_index == 1);
+
+    const CudaArrayInterface described = cuda_array_interface(*batch);
+    CHECK(described.data == reinterpret_cast<std::uintptr_t>(images.data));
+    CHECK(described.read_only);
+    CHECK(described.shape == images.shape);
+    CHECK(described.typestr == type.typestr);
+    CHECK(described.stream == reinterpret_cast<std::uintptr_t>(mine));
+    CHECK(described.version == 3);
+
+    const auto tensor = to_dlpack(std::make_shared<Lease>(std::move(*batch)));
+    CHECK(tensor->dl_tensor.data == images.data);
+    CHECK(tensor->dl_tensor.device.device_type == 2);
+    CHECK(tensor->dl_tensor.device.device_id == 1);
+  }
+}
+
+TEST_CASE("no stream is CUDA's default stream, which the interface calls 1") {
+  FakeCuda machine({.gpus = 2});
+  REQUIRE(cudaSetDevice(1) == cudaSuccess);
+  Feeder feeder(options_of(DType::uint8), parts_of(12));
+  const std::optional<Lease> batch = feeder.next();
+  REQUIRE(batch);
+  CHECK(cuda_array_interface(*batch).stream == 1);
+}
+
+TEST_CASE("bfloat16 goes by DLPack only") {
+  FakeCuda machine({.gpus = 2});
+  cudaStream_t mine = stream_on(1);
+  Feeder feeder(options_of(DType::bfloat16), parts_of(12));
+  std::optional<Lease> batch = feeder.next({mine});
+  REQUIRE(batch);
+  std::string error;
+  try {
+    static_cast<void>(cuda_array_interface(*batch));
+  } catch (const Error& e) {
+    error = e.what();
+  }
+  CAPTURE(error);
+  CHECK(error.find("bfloat16") != std::string::npos);
+  CHECK(error.find("to_dlpack()") != std::string::npos);
+  CHECK(to_dlpack(std::make_shared<Lease>(std::move(*batch)))->dl_tensor.dtype.code == 4);
+}
+
+TEST_CASE("a consumer on another thread lets go while its kernels still wait, and they find their batch") {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    CAPTURE(seed);
+    FakeCuda machine({.gpus = 2, .seed = seed});
+    cudaStream_t mine = stream_on(1);
+    std::atomic<std::size_t> wrong{0};
+    std::size_t steps = 0;
+    Feeder feeder(options_of(DType::uint8), parts_of(60));
+    while (std::optional<Lease> batch = feeder.next({mine})) {
+      ++steps;
+      const std::vector<std::uint64_t> ids(batch->ids().begin(), batch->ids().end());
+      const std::byte* const bytes = behind(batch->images().data, batch->images().bytes());
+      REQUIRE(bytes != nullptr);
+      const auto look = [&wrong, ids, bytes] {
+        constexpr std::size_t kPixels = MemoryDataset::kSide * MemoryDataset::kSide;
+        for (std::size_t i = 0; i < ids.size() * kPixels; ++i) {
+          const auto expected = static_cast<std::byte>(MemoryDataset::pixel(ids[i / kPixels], i % kPixels));
+          wrong += bytes[3 * i] == expected ? 0 : 1;
+        }
+      };
+      auto* const tensor = to_dlpack(std::make_shared<Lease>(std::move(*batch))).release();
+      // Its current GPU is another, as on a thread that only collects garbage.
+      std::thread([&look, mine, tensor] {
+        static_cast<void>(launch_on_host(look, mine));
+        tensor->deleter(tensor);
+      }).join();
+    }
+    feeder.close();
+    REQUIRE(cudaStreamSynchronize(mine) == cudaSuccess);
+    CHECK(steps == 10);
+    CHECK(wrong == 0);
+    CHECK(machine.misuse().empty());
+  }
+}
+
+// Random views of every sample, three of each batch.
+Options views_options(const std::string& device) {
+  Options options = options_of(DType::float32, device);
+  options.transform.when = When::dequeue;
+  options.transform.crop = Crop::random_resized;
+  options.transform.size = {3, 3};
+  options.transform.canvas = {4, 4};
+  options.dataset.drop_last = true;
+  options.policy.name = "interval";
+  options.policy.interval = 3;
+  options.queue.pool = 1;
+  return options;
+}
+
+TEST_CASE("a step that knows one address only, as a replayed graph does, finds every batch there") {
+  std::vector<std::vector<std::byte>> expected;
+  {
+    Feeder feeder(views_options("host"), parts_of(60));
+    while (const std::optional<Lease> batch = feeder.next()) {
+      expected.emplace_back(batch->images().bytes());
+      batch->copy_to_host(expected.back());
+    }
+  }
+  CHECK(expected.size() > 20);
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    CAPTURE(seed);
+    FakeCuda machine({.gpus = 2, .seed = seed});
+    cudaStream_t mine = stream_on(1);
+    std::vector<std::vector<std::byte>> found(expected.size());
+    std::size_t steps = 0;
+    std::size_t moved = 0;
+    const void* captured = nullptr;
+    Feeder feeder(views_options("cuda:1"), parts_of(60));
+    while (const std::optional<Lease> batch = feeder.next({mine})) {
+      const TensorView images = batch->images();
+      if (captured == nullptr) captured = images.data;
+      moved += images.data == captured ? 0 : 1;
+      const std::byte* const bytes = behind(captured, images.bytes());
+      REQUIRE(bytes != nullptr);
+      REQUIRE(steps < found.size());
+      const auto replay = [&found, steps, bytes, size = images.bytes()] { found[steps].assign(bytes, bytes + size); };
+      REQUIRE(launch_on_host(replay, mine) == cudaSuccess);
+      ++steps;
+    }
+    feeder.close();
+    REQUIRE(cudaStreamSynchronize(mine) == cudaSuccess);
+    CHECK(moved == 0);
+    CHECK(found == expected);
+    CHECK(machine.misuse().empty());
+  }
+}
+
+}  // namespace
+}  // namespace forebay::testing
