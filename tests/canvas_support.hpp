@@ -1,10 +1,12 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <new>
 #include <optional>
 #include <span>
-#include <vector>
 
 #include <forebay/detail/canvas.hpp>
 #include <forebay/random.hpp>
@@ -27,22 +29,37 @@ inline Image noise_image(std::int32_t width, std::int32_t height) {
   return image;
 }
 
+// Zeroed memory, aligned as a device's is. Nothing lies behind its end, so that AddressSanitizer sees what is read
+// there.
+class AlignedBytes {
+ public:
+  explicit AlignedBytes(std::size_t bytes)
+      : size_(bytes), memory_(static_cast<std::byte*>(::operator new (bytes, std::align_val_t{kAlignment}))) {
+    std::fill_n(memory_.get(), size_, std::byte{0});
+  }
+  [[nodiscard]] std::span<std::byte> bytes() const noexcept { return {memory_.get(), size_}; }
+
+ private:
+  static constexpr std::size_t kAlignment = 256;
+  struct Free {
+    void operator()(std::byte* memory) const noexcept { ::operator delete (memory, std::align_val_t{kAlignment}); }
+  };
+  std::size_t size_;
+  std::unique_ptr<std::byte, Free> memory_;
+};
+
 // A slot of canvases. It ends where its memory does, so that AddressSanitizer sees what is read beyond.
 class CanvasSlot {
  public:
   CanvasSlot(const TransformOptions& options, std::uint32_t batch_size)
-      : format_(canvas_format(options, batch_size)), maker_(options), memory_(format_.batch_bytes() + kAlignment) {
-    const auto misplaced = reinterpret_cast<std::uintptr_t>(memory_.data()) % kAlignment;
-    begin_ = (kAlignment - misplaced) % kAlignment;
-    memory_.resize(begin_ + format_.batch_bytes());
-  }
+      : format_(canvas_format(options, batch_size)), maker_(options), memory_(format_.batch_bytes()) {}
 
   void put(std::uint32_t index, const Image& image, const std::optional<Box>& box = {}) {
     Resizer scratch;
     maker_.render(image, maker_.view(image.width, image.height, box), format_.place(bytes(), index), scratch);
   }
 
-  [[nodiscard]] std::span<std::byte> bytes() noexcept { return std::span(memory_).subspan(begin_); }
+  [[nodiscard]] std::span<std::byte> bytes() noexcept { return memory_.bytes(); }
   [[nodiscard]] const CanvasFormat& format() const noexcept { return format_; }
   [[nodiscard]] RenderBatch batch(std::uint64_t epoch = 0, std::uint64_t first_position = 0,
                                   std::uint64_t use_index = 0) noexcept {
@@ -54,12 +71,9 @@ class CanvasSlot {
   }
 
  private:
-  static constexpr std::size_t kAlignment = 256;
-
   CanvasFormat format_;
   CanvasMaker maker_;
-  std::vector<std::byte> memory_;
-  std::size_t begin_ = 0;
+  AlignedBytes memory_;
 };
 
 }  // namespace forebay::testing
