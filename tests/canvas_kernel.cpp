@@ -2,6 +2,7 @@
 // may be written or read beside their memory.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -46,6 +47,7 @@ class DeviceBytes {
 
 Bytes by_kernels(const RenderPlan& plan, const RenderBatch& batch, std::uint64_t seed) {
   DeviceBytes scratch(scratch_bytes(plan));
+  std::fill_n(scratch.data(), scratch_bytes(plan), std::byte{0x5a});  // as an earlier batch leaves it
   DeviceBytes out(plan.sample_bytes() * batch.size);
   const RenderLaunch launch{
       .plan = &plan, .device_plan = &plan, .batch = batch, .scratch = scratch.data(), .out = out.data()};
@@ -118,6 +120,21 @@ TEST_CASE("the kernels' bytes are the twin's: sizes drawn, canvases up to 8 time
     options.layout = static_cast<Layout>(random.below(2));
     const std::string text = "round " + std::to_string(round);
     CHECK_MESSAGE(same(options, false, random), text);
+  }
+}
+
+TEST_CASE("windows cut off by a small canvas") {
+  const std::uint64_t seed = std::random_device{}();
+  MESSAGE("seed " << seed);
+  Random random(seed);
+  for (const auto& size : {std::array<std::int64_t, 2>{1, 8}, {8, 4}, {2, 4}}) {
+    for (const auto& canvas : {std::array<std::int64_t, 2>{2, 8}, {2, 2}, {3, 3}, {1, 1}}) {
+      TransformOptions options;
+      options.size = size;
+      options.canvas = canvas;
+      options.crop = Crop::none;
+      for (int round = 0; round < 3; ++round) CHECK(same(options, false, random));
+    }
   }
 }
 

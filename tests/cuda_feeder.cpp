@@ -2,13 +2,16 @@
 #include <cuda_runtime_api.h>
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -68,6 +71,17 @@ class LookingTrainer {
     REQUIRE(launch_on_host([this, bytes, ids] { wrong_ += wrong_bytes(bytes, ids); }, lease.stream().handle) ==
             cudaSuccess);
   }
+  // `expected` must stay until wrong().
+  void compare(const Lease& lease, const std::vector<std::byte>& expected) {
+    const TensorView images = lease.images();
+    const std::byte* const bytes = behind(images.data, images.bytes());
+    REQUIRE(bytes != nullptr);
+    REQUIRE(images.bytes() == expected.size());
+    const auto look = [this, bytes, &expected] {
+      wrong_ += std::equal(expected.begin(), expected.end(), bytes) ? 0 : 1;
+    };
+    REQUIRE(launch_on_host(look, lease.stream().handle) == cudaSuccess);
+  }
   [[nodiscard]] std::size_t wrong() {
     for (cudaStream_t stream : streams_) REQUIRE(cudaStreamSynchronize(stream) == cudaSuccess);
     return wrong_;
@@ -100,6 +114,59 @@ TEST_CASE("batches on a GPU are whole whenever the GPU comes to use them") {
       CHECK(trainer.wrong() == 0);
       CHECK(machine.misuse().empty());
     }
+  }
+}
+
+Options view_options() {
+  Options options = gpu_options("interval");
+  options.transform.when = When::dequeue;
+  options.transform.crop = Crop::random_resized;
+  options.transform.size = {3, 3};
+  options.transform.canvas = {4, 4};
+  options.transform.mirror = 0.5;
+  options.transform.dtype = DType::float16;
+  options.transform.layout = Layout::nchw;
+  return options;
+}
+
+using Serving = std::tuple<std::uint64_t, std::uint64_t, std::uint64_t>;  // epoch, batch, use
+
+Serving serving_of(const Lease& lease) { return {lease.epoch(), lease.batch(), lease.use_index()}; }
+
+TEST_CASE("views that a GPU renders are the host's, bit for bit, whenever the GPU comes to use them") {
+  Options on_host = view_options();
+  on_host.device = "host";
+  std::map<Serving, std::vector<std::byte>> expected;
+  Feeder host(on_host, parts_of(50));
+  while (const std::optional<Lease> lease = host.next()) {
+    std::vector<std::byte> bytes(lease->images().bytes());
+    lease->copy_to_host(bytes);
+    expected.emplace(serving_of(*lease), std::move(bytes));
+  }
+  for (std::uint64_t seed = 1; seed <= 15; ++seed) {
+    CAPTURE(seed);
+    FakeCuda machine({.seed = seed});
+    LookingTrainer trainer;
+    Random random(seed);
+    Feeder feeder(view_options(), parts_of(50));
+    std::size_t steps = 0;
+    std::size_t unknown = 0;
+    std::optional<Lease> kept;
+    while (std::optional<Lease> lease = feeder.next(trainer.stream(random.below(2)))) {
+      ++steps;
+      // Which steps reuse which batch may differ in the end of an epoch; a serving that both made is the same.
+      if (const auto found = expected.find(serving_of(*lease)); found != expected.end()) {
+        trainer.compare(*lease, found->second);
+      } else {
+        ++unknown;
+      }
+      if (random.below(3) == 0) kept = std::move(lease);
+    }
+    CHECK(unknown < steps / 4);
+    kept.reset();
+    feeder.close();
+    CHECK(trainer.wrong() == 0);
+    CHECK(machine.misuse().empty());
   }
 }
 

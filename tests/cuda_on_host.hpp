@@ -133,7 +133,7 @@ class BlockOnHost {
 #define __device__
 #define __shared__ static
 #define __forceinline__ inline
-#define __launch_bounds__(threads)
+#define __launch_bounds__(...)
 #define threadIdx (forebay::testing::BlockOnHost::present()->thread())
 #define blockIdx (forebay::testing::BlockOnHost::present()->block())
 

@@ -11,6 +11,8 @@
 
 namespace {
 constexpr std::size_t kPinnedAlignment = 4096;
+// Sanitizers end a program that asks the allocator for more.
+constexpr std::size_t kMostPinned = std::size_t{1} << 36;
 }  // namespace
 
 using namespace forebay::testing;
@@ -104,6 +106,7 @@ cudaError_t cudaFree(void* address) {
 cudaError_t cudaHostAlloc(void** address, std::size_t bytes, unsigned int flags) {
   return answer_on_gpu("cudaHostAlloc", [&](Runtime& runtime) {
     if ((flags & cudaHostAllocWriteCombined) != 0) runtime.note("write-combined memory, which decoders read");
+    if (bytes > kMostPinned) return cudaErrorMemoryAllocation;
     bytes = (bytes + kPinnedAlignment - 1) / kPinnedAlignment * kPinnedAlignment;
     *address = std::aligned_alloc(kPinnedAlignment, bytes);
     if (*address == nullptr) return cudaErrorMemoryAllocation;

@@ -135,6 +135,27 @@ TEST_CASE("decoding to a smaller scale gives nearly the same batches, and always
   CHECK(run(scaled, dataset) == approximate);
 }
 
+TEST_CASE("canvases are the same bytes however much is decoded, and show what samples made at once show") {
+  for (const auto& box : {std::optional<Box>{}, std::optional<Box>{Box{20, 30, 95, 600}}}) {
+    const auto dataset = std::make_shared<JpegDataset>(files(), box);
+    const auto options = [](Crop crop, Decode decode, When when) {
+      Options all = options_of(crop, decode);
+      all.transform.when = when;
+      return all;
+    };
+    const auto expected = run(options(Crop::random_resized, Decode::full, When::dequeue), dataset);
+    CHECK(run(options(Crop::random_resized, Decode::region, When::dequeue), dataset) == expected);
+    // Resized in two steps, and decoded smaller before them.
+    Options whole = options(Crop::none, Decode::region, When::enqueue);
+    whole.transform.mirror = 0;
+    const auto at_once = run(whole, dataset);
+    whole.transform.when = When::dequeue;
+    CHECK(mean_difference(run(whole, dataset), at_once) < 4);
+    whole.transform.decode = Decode::scaled;
+    CHECK(mean_difference(run(whole, dataset), at_once) < 8);
+  }
+}
+
 TEST_CASE("damage below a crop is found by decode = \"full\", a file cut short by every kind of decoding") {
   Recipe recipe;
   recipe.width = recipe.height = 256;

@@ -93,13 +93,15 @@ struct Outcome {
 };
 
 // An epoch in the order of the dataset.
-Outcome run(const std::shared_ptr<const Dataset>& dataset, Decode decode, Crop crop = Crop::random_resized) {
+Outcome run(const std::shared_ptr<const Dataset>& dataset, Decode decode, Crop crop = Crop::random_resized,
+            When when = When::enqueue) {
   Options options = memory_options(8);
   options.dataset.shuffle = false;
   options.transform.crop = crop;
   options.transform.size = {24, 20};
   options.transform.mirror = 0.5;
   options.transform.decode = decode;
+  options.transform.when = when;
   Feeder feeder(options, Parts{.dataset = dataset});
   Outcome outcome;
   while (auto batch = feeder.next()) {
@@ -159,6 +161,16 @@ TEST_CASE("objects decoded together are the same bytes as alone") {
     }
   }
   CHECK(apart->reads() >= 6 * apart->size());
+}
+
+TEST_CASE("canvases of objects decoded together are the same bytes as alone") {
+  CAPTURE(kSeed);
+  const auto together = std::make_shared<ObjectDataset>(30, 12, kSeed, false);
+  const auto apart = std::make_shared<ObjectDataset>(30, 12, kSeed, true);
+  const Outcome expected = run(apart, Decode::region, Crop::random_resized, When::dequeue);
+  CHECK(run(together, Decode::region, Crop::random_resized, When::dequeue) == expected);
+  CHECK(run(together, Decode::full, Crop::random_resized, When::dequeue) == expected);
+  CHECK(expected.bad == 0);
 }
 
 TEST_CASE("a bad object spoils no other of its image, and a bad image all of its own") {

@@ -42,7 +42,7 @@ StepRecord numbered(std::uint64_t i) {
   out.wait_s = static_cast<double>(i) * 0.00390625;  // exact in nine decimals
   out.census_wait_s = static_cast<double>(i) * 0.001953125;
   out.step_s = 0.25;
-  out.ahead_s = static_cast<double>(i) * 0.0009765625;
+  out.ahead_s = static_cast<double>(i) * 0.0625;
   out.produced = i + 7;
   out.blocked_s = static_cast<double>(i) * 0.125;
   out.size = static_cast<std::uint32_t>(i % 64);

@@ -8,6 +8,7 @@
 
 #include "gpu.hpp"
 #include "hot_path/measure.hpp"
+#include "soak.hpp"
 
 namespace forebay::gpu_check {
 namespace {
@@ -20,16 +21,10 @@ constexpr std::uint64_t kWarmUp = 100;
 constexpr auto kStep = std::chrono::microseconds(500);
 
 Options next_options(const Setup& setup) {
-  Options options;
-  options.device = setup.device;
-  options.dataset.path = setup.data.string();
-  options.dataset.batch_size = 16;
+  Options options = quiet_options(setup, setup.device);
   options.queue.capacity = 8;
   options.policy.name = "greedy";  // never waits for a batch
   options.run.steps = setup.quick ? 200 : 4000;
-  options.telemetry.dir = "";
-  options.telemetry.interval_s = 0;
-  options.telemetry.live = Live::never;
   return options;
 }
 

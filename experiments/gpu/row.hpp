@@ -32,6 +32,8 @@ struct Row {
 // The whole feeder under random delays of both sides, with reuse and leases held over steps. The GPU hashes every batch
 // served; hashes that the host does not expect.
 [[nodiscard]] Row soak_row(const Setup& setup);
+// The same with views rendered at every serving (transform.when = "dequeue"), against the host's feeder.
+[[nodiscard]] Row views_row(const Setup& setup);
 // Copies of a batch from staging memory, beside plain cudaMemcpyAsync in alternating rounds.
 [[nodiscard]] Row copy_row(const Setup& setup);
 // Bytes that rendering reads and writes per second, beside a copy within the GPU's memory of as many bytes.

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include <forebay/detail/canvas_math.hpp>
 #include <forebay/options.hpp>
 #include <forebay/random.hpp>
 
@@ -110,10 +111,21 @@ TransformOptions options_of(DType dtype, Layout layout) {
   return options;
 }
 
-// Bytes of the canvas that a view reads, on average: a share of the area that is uniform in `scale`, nearly.
-std::size_t read_of(const TransformOptions& options) {
-  const auto place = static_cast<double>(forebay::canvas_format(options, 1).place_bytes());
-  return static_cast<std::size_t>(place * (options.scale[0] + options.scale[1]) / 2);
+// The share of a 500x375 photograph that a view shows, on average.
+double share_shown() {
+  constexpr std::uint64_t kViews = 10'000;
+  const forebay::RenderPlan plan = forebay::make_render_plan({}, 1, false, kBatch);
+  double pixels = 0;
+  for (std::uint64_t position = 0; position < kViews; ++position) {
+    const forebay::Box region = forebay::canvas_view(plan, {500, 375, 500, 375}, 0, position, 0).region;
+    pixels += static_cast<double>(region.width()) * region.height();
+  }
+  return pixels / kViews / (500.0 * 375.0);
+}
+
+std::size_t read_of(std::size_t bytes) {
+  static const double share = share_shown();
+  return static_cast<std::size_t>(share * static_cast<double>(bytes));
 }
 
 // Slots enough to be out of the caches, as those of a queue are.
@@ -145,7 +157,7 @@ class Slots {
 Subject serving(std::string name, const TransformOptions& options, const Slots& slots, const Memory& landing) {
   auto renderer = std::make_shared<forebay::HostRenderer>(options, 1, false, kBatch);
   const std::size_t written = forebay::make_render_plan(options, 1, false, kBatch).sample_bytes();
-  return {std::move(name), read_of(options), written, [=, &slots, &landing](std::uint64_t turn) {
+  return {std::move(name), read_of(slots.format().place_bytes()), written, [=, &slots, &landing](std::uint64_t turn) {
             renderer->render(slots.batch(turn), landing.bytes().data(), {});
           }};
 }
@@ -161,7 +173,7 @@ Subject twin(const TransformOptions& options, const Slots& slots, const Memory& 
   const forebay::RenderPlan plan = forebay::make_render_plan(options, 1, false, kBatch);
   auto renderer = std::make_shared<forebay::TwinRenderer>(plan);
   return {
-      "float32 NCHW, twin (plain loops)", read_of(options), plan.sample_bytes(),
+      "float32 NCHW, twin (plain loops)", read_of(slots.format().place_bytes()), plan.sample_bytes(),
       [=, &slots, &landing](std::uint64_t turn) { renderer->render(slots.batch(turn), landing.bytes().data(), {}); }};
 }
 
@@ -186,8 +198,8 @@ Subject at_once(const Image& image, const Memory& landing) {
       std::make_shared<forebay::Transform>(options, 1, false, forebay::Transform::stores_for(options, kBatch));
   auto scratch = std::make_shared<forebay::Resizer>();
   const std::size_t bytes = transform->sample_bytes();
-  return {"sample of it at once, float32 NCHW", static_cast<std::size_t>(image.width * image.height) * 3 / 2, bytes,
-          [=, &image, &landing](std::uint64_t turn) {
+  return {"sample of it at once, float32 NCHW", read_of(static_cast<std::size_t>(image.width * image.height) * 3),
+          bytes, [=, &image, &landing](std::uint64_t turn) {
             for (std::uint32_t index = 0; index < kBatch; ++index) {
               transform->apply(image, {}, turn, index, landing.bytes().subspan(index * bytes, bytes), *scratch);
             }

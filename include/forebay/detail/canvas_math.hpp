@@ -123,8 +123,11 @@ class WordMix {
   [[nodiscard]] FOREBAY_HOST_DEVICE constexpr std::uint32_t rounded(std::int32_t i) const noexcept {
     return sums_[static_cast<std::size_t>(i)] >> precision_;
   }
-  [[nodiscard]] FOREBAY_HOST_DEVICE constexpr std::uint32_t rounded() const noexcept {
-    return rounded(0) | rounded(1) << 8U | rounded(2) << 16U | rounded(3) << 24U;
+  [[nodiscard]] FOREBAY_HOST_DEVICE constexpr std::uint32_t pixel() const noexcept {
+    return rounded(0) | rounded(1) << 8U | rounded(2) << 16U;
+  }
+  [[nodiscard]] FOREBAY_HOST_DEVICE constexpr std::uint32_t word() const noexcept {
+    return pixel() | rounded(3) << 24U;
   }
 
  private:
@@ -153,7 +156,7 @@ template <class Words, class Taps, class WordOf>
     const std::uint32_t first = word_of(t);
     mix.add(first, t + 1 < taps.taps ? word_of(t + 1) : first, taps.pair(t / 2));
   }
-  return mix.rounded();
+  return mix.word();
 }
 
 // Rows are mixed before they are resampled where there are more of them than in the result, so that the dearer step is
@@ -171,7 +174,7 @@ template <class Words, class Taps>
   const auto row_at = [&](std::int32_t t) { return region + static_cast<std::size_t>(row.first + t) * row_bytes; };
   if (!mix_first) {
     return mixed_word<Words>(row,
-                             [&](std::int32_t t) { return resampled_mix<Words>(row_at(t), offset, column).rounded(); });
+                             [&](std::int32_t t) { return resampled_mix<Words>(row_at(t), offset, column).pixel(); });
   }
   WordMix<Words> mix(column.precision);
   for (std::int32_t x = 0; x < column.taps; x += 2) {
@@ -179,7 +182,7 @@ template <class Words, class Taps>
     mix.add(mixed_word<Words>(row, [&](std::int32_t t) { return two_at(t).first; }),
             mixed_word<Words>(row, [&](std::int32_t t) { return two_at(t).second; }), column.pair(x / 2));
   }
-  return mix.rounded();
+  return mix.pixel();
 }
 
 }  // namespace forebay

@@ -21,8 +21,9 @@ class Crew {
   // end when that is false, or when there is no work any more. Must not throw.
   using Body = std::function<void(unsigned thread, WorkerStatus& status)>;
 
-  // Starts `wanted` threads, called `name` and their number; there may be `most` in all. Throws std::system_error when the system has no more threads.
-  // REQUIRES: 1 <= wanted <= most. The body may be running before the constructor returns.
+  // Starts `wanted` threads, called `name` and their number; there may be `most` in all. Throws std::system_error when
+  // the system has no more threads. REQUIRES: 1 <= wanted <= most. The body may be running before the constructor
+  // returns.
   Crew(std::string name, Body body, unsigned wanted, unsigned most);
   ~Crew() { stop(); }
   Crew(const Crew&) = delete;

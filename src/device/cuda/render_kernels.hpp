@@ -13,11 +13,11 @@ namespace forebay::cuda {
 
 constexpr std::size_t kViewHeader = 64;
 
-// Words that the tables of one axis take: for each pixel of the result where its input pixels begin, and their
-// coefficients in twos.
+// Words that the table of one axis takes: for each pixel of the result where its input pixels begin, and its
+// coefficients in twos, two of them or more.
 [[nodiscard]] FOREBAY_HOST_DEVICE constexpr std::size_t axis_words(std::int64_t in, std::int64_t out) noexcept {
-  const std::int64_t widest = in > out ? (2 * in + out - 1) / out : 2;
-  return static_cast<std::size_t>(out * (1 + (widest + 1) / 2));
+  const std::int64_t pairs = ((2 * in + out - 1) / out + 1) / 2;
+  return static_cast<std::size_t>(out * (1 + (pairs > 2 ? pairs : 2)));
 }
 
 // What one sample's view takes in scratch memory: a header and the tables of both axes.
