@@ -17,6 +17,7 @@
 #include <forebay/error.hpp>
 #include <forebay/feeder.hpp>
 #include <forebay/interop.hpp>
+#include <forebay/random.hpp>
 
 #include "fake_cuda.hpp"
 #include "memory_dataset.hpp"
@@ -28,6 +29,9 @@ Options options_of(DType dtype, const std::string& device = "cuda:1") {
   Options options = memory_options(6);
   options.device = device;
   options.transform.dtype = dtype;
+  options.queue.capacity = 1;  // three slots, so that they are filled again soon
+  options.queue.pool = 1;
+  options.queue.max_leases = 1;
   return options;
 }
 
@@ -111,7 +115,7 @@ TEST_CASE("a consumer on another thread lets go while its kernels still wait, an
     cudaStream_t mine = stream_on(1);
     std::atomic<std::size_t> wrong{0};
     std::size_t steps = 0;
-    Feeder feeder(options_of(DType::uint8), parts_of(60));
+    Feeder feeder(options_of(DType::uint8), parts_of(300));
     while (std::optional<Lease> batch = feeder.next({mine})) {
       ++steps;
       const std::vector<std::uint64_t> ids(batch->ids().begin(), batch->ids().end());
@@ -124,16 +128,14 @@ TEST_CASE("a consumer on another thread lets go while its kernels still wait, an
           wrong += bytes[3 * i] == expected ? 0 : 1;
         }
       };
-      auto* const tensor = to_dlpack(std::make_shared<Lease>(std::move(*batch))).release();
+      REQUIRE(launch_on_host(look, mine) == cudaSuccess);
       // Its current GPU is another, as on a thread that only collects garbage.
-      std::thread([&look, mine, tensor] {
-        static_cast<void>(launch_on_host(look, mine));
-        tensor->deleter(tensor);
-      }).join();
+      auto* const tensor = to_dlpack(std::make_shared<Lease>(std::move(*batch))).release();
+      std::thread([tensor] { tensor->deleter(tensor); }).join();
     }
     feeder.close();
     REQUIRE(cudaStreamSynchronize(mine) == cudaSuccess);
-    CHECK(steps == 10);
+    CHECK(steps == 50);
     CHECK(wrong == 0);
     CHECK(machine.misuse().empty());
   }
@@ -149,7 +151,6 @@ Options views_options(const std::string& device) {
   options.dataset.drop_last = true;
   options.policy.name = "interval";
   options.policy.interval = 3;
-  options.queue.pool = 1;
   return options;
 }
 
@@ -166,13 +167,14 @@ TEST_CASE("a step that knows one address only, as a replayed graph does, finds e
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     CAPTURE(seed);
     FakeCuda machine({.gpus = 2, .seed = seed});
-    cudaStream_t mine = stream_on(1);
+    const std::array<cudaStream_t, 2> streams{stream_on(1), stream_on(1)};
+    Random random(seed);
     std::vector<std::vector<std::byte>> found(expected.size());
     std::size_t steps = 0;
     std::size_t moved = 0;
     const void* captured = nullptr;
     Feeder feeder(views_options("cuda:1"), parts_of(60));
-    while (const std::optional<Lease> batch = feeder.next({mine})) {
+    while (const std::optional<Lease> batch = feeder.next({streams[random.below(2)]})) {
       const TensorView images = batch->images();
       if (captured == nullptr) captured = images.data;
       moved += images.data == captured ? 0 : 1;
@@ -180,11 +182,11 @@ TEST_CASE("a step that knows one address only, as a replayed graph does, finds e
       REQUIRE(bytes != nullptr);
       REQUIRE(steps < found.size());
       const auto replay = [&found, steps, bytes, size = images.bytes()] { found[steps].assign(bytes, bytes + size); };
-      REQUIRE(launch_on_host(replay, mine) == cudaSuccess);
+      REQUIRE(launch_on_host(replay, batch->stream().handle) == cudaSuccess);
       ++steps;
     }
     feeder.close();
-    REQUIRE(cudaStreamSynchronize(mine) == cudaSuccess);
+    for (cudaStream_t stream : streams) REQUIRE(cudaStreamSynchronize(stream) == cudaSuccess);
     CHECK(moved == 0);
     CHECK(found == expected);
     CHECK(machine.misuse().empty());

@@ -13,8 +13,9 @@ using Activity = WorkerStatus::Activity;
 
 DecoderPool::DecoderPool(const DecoderLinks& links, unsigned threads, unsigned most)
     : links_(links),
-      crew_("forebay-dec", [this](unsigned thread, WorkerStatus& status) { run(thread, status); }, std::max(1U, threads),
-            std::max({1U, threads, most})) {}
+      crew_(
+          "forebay-dec", [this](unsigned thread, WorkerStatus& status) { run(thread, status); }, std::max(1U, threads),
+          std::max({1U, threads, most})) {}
 
 void DecoderPool::stop() {
   links_.encoded.close();
