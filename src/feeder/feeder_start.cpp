@@ -132,10 +132,10 @@ void Feeder::Impl::choose_device() {
 void Feeder::Impl::make_store() {
   const QueueOptions& queue = options_.queue;
   SlotFormat format{.batch_size = static_cast<std::uint32_t>(options_.dataset.batch_size),
-                          .height = options_.transform.size[0],
-                          .width = options_.transform.size[1],
-                          .dtype = options_.transform.dtype,
-                          .layout = options_.transform.layout};
+                    .height = options_.transform.size[0],
+                    .width = options_.transform.size[1],
+                    .dtype = options_.transform.dtype,
+                    .layout = options_.transform.layout};
   if (options_.transform.when == When::dequeue) format.canvas = canvas_format(options_.transform, format.batch_size);
   const SlotCounts counts{.slots = static_cast<std::uint32_t>(queue.capacity + queue.pool + queue.max_leases),
                           .capacity = static_cast<std::uint32_t>(queue.capacity),
