@@ -144,6 +144,7 @@ TEST_CASE("a job is combined from its ranks") {
   ranks[0].bytes_read = 10;
   ranks[0].nvjpeg_samples = 7;
   ranks[1].nvjpeg_samples = 5;
+  ranks[0].nvjpeg_fallbacks = 4;
   ranks[1].nvjpeg_fallbacks = 3;
   ranks[1].bytes_read = 32;
   ranks[1].bad_samples = 5;  // knows of all that rank 0 knows of
@@ -170,7 +171,7 @@ TEST_CASE("a job is combined from its ranks") {
   CHECK(job.epochs == 1);
   CHECK(job.bytes_read == 42);
   CHECK(job.nvjpeg_samples == 12);
-  CHECK(job.nvjpeg_fallbacks == 3);
+  CHECK(job.nvjpeg_fallbacks == 7);
   CHECK(job.dropped_records == 10);
 }
 
@@ -199,8 +200,14 @@ TEST_CASE("counters add up steps") {
   counters.step(exhausted);
   counters.finished(2.0, 1.0);
 
-  const RunFacts facts{
-      .startup_s = 99.5, .blocked_s = 3.5, .bad_samples = 2, .epochs = 1, .bytes_read = 77, .dropped_records = 4};
+  const RunFacts facts{.startup_s = 99.5,
+                       .blocked_s = 3.5,
+                       .bad_samples = 2,
+                       .epochs = 1,
+                       .bytes_read = 77,
+                       .nvjpeg_samples = 8,
+                       .nvjpeg_fallbacks = 1,
+                       .dropped_records = 4};
   const Summary summary = counters.summary(facts, {});
   CHECK(summary.steps == 4);
   CHECK(summary.fresh == 2);
@@ -222,6 +229,8 @@ TEST_CASE("counters add up steps") {
   CHECK(summary.bad_samples == 2);
   CHECK(summary.epochs == 1);
   CHECK(summary.bytes_read == 77);
+  CHECK(summary.nvjpeg_samples == 8);
+  CHECK(summary.nvjpeg_fallbacks == 1);
   CHECK(summary.dropped_records == 4);
 }
 

@@ -13,7 +13,7 @@ enum Backend : int { kDefault = 0, kGpuHybrid = 2, kHardware = 3 };
 // Chroma as libjpeg-turbo enlarges it, more or less. Since version 12.1.
 constexpr unsigned kSmoothUpsampling = 1U << 5U;
 
-enum Subsampling : int { k444 = 0, k420 = 2 };
+enum Subsampling : int { k444 = 0 };
 
 // Interleaved, into the first channel of an Output.
 constexpr int kInterleavedRgb = 5;
