@@ -7,6 +7,7 @@
 #include "fake_cuda.hpp"
 #include "gpu/batch_hash.hpp"
 #include "gpu/table.hpp"
+#include "nvjpeg_support.hpp"
 #include "process.hpp"
 #include "support.hpp"
 
@@ -77,6 +78,22 @@ TEST_CASE("on a GPU that does what it should, nothing is wrong") {
   CHECK(contains(render_row(data.setup()).found, "% of it (4 x 256 x 256 uint8 -> 224 x 224 float16)"));
   CHECK(contains(next_row(data.setup()).found, "(100 calls)"));
   CHECK(nvjpeg_row(data.setup()).verdict == Verdict::unknown);
+}
+
+TEST_CASE("nvJPEG is measured where it is, and far from libjpeg-turbo it is wrong") {
+  const Data data;
+  const FakeCuda machine({.memory = std::size_t{1} << 30});
+  const UseFakeNvjpeg nvjpeg;
+  const Row same = nvjpeg_row(data.setup());
+  CAPTURE(same.found);
+  CHECK(same.verdict == Verdict::fine);
+  CHECK(contains(same.found, "mean difference 0.00, most 0; 0 of "));
+  CHECK(contains(same.found, "7 engines"));
+  nvjpeg->grey_levels = 3;
+  const Row off = nvjpeg_row(data.setup());
+  CAPTURE(off.found);
+  CHECK(off.verdict == Verdict::wrong);
+  CHECK(nvjpeg->objects == 0);
 }
 
 TEST_CASE("a batch that is not what the host expects is found") {

@@ -28,13 +28,14 @@ struct Recipe {
   bool subsampled = true;  // 4:2:0, for YCbCr and YCCK
   bool progressive = false;
   bool optimised = false;
-  bool many_scans = false;                    // 127 of them; grey only
-  std::vector<std::pair<int, int>> sampling;  // horizontal and vertical factor of each component, instead of the above
+  bool many_scans = false;  // 127 of them; grey only
+  std::vector<std::pair<int, int>> sampling =
+      {};  // horizontal and vertical factor of each component, instead of the above
   bool arithmetic = false;
   bool separate_scans = false;  // baseline with a scan for each component
   bool rough = false;           // progressive that leaves out most of the fine coefficients
   int restart_interval = 0;     // in MCUs
-  std::vector<std::byte> app1;
+  std::vector<std::byte> app1 = {};
 };
 
 // Smooth colours with some noise, so that upsampling and rounding matter.

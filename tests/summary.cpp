@@ -43,8 +43,8 @@ const std::set<std::string> kDesignKeys{"steps",
                                         "bad_samples",
                                         "epochs",
                                         "bytes_read"};
-const std::set<std::string> kExtraKeys{"startup_s",     "blocked_s", "census_waits",
-                                       "census_wait_s", "ahead_s",   "dropped_records"};
+const std::set<std::string> kExtraKeys{"startup_s", "blocked_s",       "census_waits",   "census_wait_s",
+                                       "ahead_s",   "dropped_records", "nvjpeg_samples", "nvjpeg_fallbacks"};
 
 Summary some_summary(std::uint64_t salt) {
   Summary out;
@@ -73,6 +73,8 @@ Summary some_summary(std::uint64_t salt) {
   out.bad_samples = 3;
   out.epochs = salt;
   out.bytes_read = std::numeric_limits<std::uint64_t>::max() - salt;
+  out.nvjpeg_samples = 90 * salt;
+  out.nvjpeg_fallbacks = 10 * salt;
   out.dropped_records = 5;
   return out;
 }
@@ -140,6 +142,10 @@ TEST_CASE("JSON that is not a summary is refused with its key") {
 TEST_CASE("a job is combined from its ranks") {
   std::vector<Summary> ranks{some_summary(1), some_summary(3)};
   ranks[0].bytes_read = 10;
+  ranks[0].nvjpeg_samples = 7;
+  ranks[1].nvjpeg_samples = 5;
+  ranks[0].nvjpeg_fallbacks = 4;
+  ranks[1].nvjpeg_fallbacks = 3;
   ranks[1].bytes_read = 32;
   ranks[1].bad_samples = 5;  // knows of all that rank 0 knows of
   const Summary job = combine(ranks);
@@ -164,6 +170,8 @@ TEST_CASE("a job is combined from its ranks") {
   CHECK(job.bad_samples == 5);
   CHECK(job.epochs == 1);
   CHECK(job.bytes_read == 42);
+  CHECK(job.nvjpeg_samples == 12);
+  CHECK(job.nvjpeg_fallbacks == 7);
   CHECK(job.dropped_records == 10);
 }
 
@@ -192,8 +200,14 @@ TEST_CASE("counters add up steps") {
   counters.step(exhausted);
   counters.finished(2.0, 1.0);
 
-  const RunFacts facts{
-      .startup_s = 99.5, .blocked_s = 3.5, .bad_samples = 2, .epochs = 1, .bytes_read = 77, .dropped_records = 4};
+  const RunFacts facts{.startup_s = 99.5,
+                       .blocked_s = 3.5,
+                       .bad_samples = 2,
+                       .epochs = 1,
+                       .bytes_read = 77,
+                       .nvjpeg_samples = 8,
+                       .nvjpeg_fallbacks = 1,
+                       .dropped_records = 4};
   const Summary summary = counters.summary(facts, {});
   CHECK(summary.steps == 4);
   CHECK(summary.fresh == 2);
@@ -215,6 +229,8 @@ TEST_CASE("counters add up steps") {
   CHECK(summary.bad_samples == 2);
   CHECK(summary.epochs == 1);
   CHECK(summary.bytes_read == 77);
+  CHECK(summary.nvjpeg_samples == 8);
+  CHECK(summary.nvjpeg_fallbacks == 1);
   CHECK(summary.dropped_records == 4);
 }
 

@@ -40,7 +40,8 @@ struct Row {
 [[nodiscard]] Row render_row(const Setup& setup);
 // What next(stream) takes of the host's time when the GPU is not behind.
 [[nodiscard]] Row next_row(const Setup& setup);
-// Decoding on the GPU: not part of Forebay yet.
+// What nvJPEG decodes of the data set per second, its engines, and how far its pixels are from libjpeg-turbo's; why
+// not, where it is not to be had.
 [[nodiscard]] Row nvjpeg_row(const Setup& setup);
 
 }  // namespace forebay::gpu_check

@@ -16,6 +16,7 @@ namespace forebay {
 enum class OnBad : std::uint8_t { replace, fail };
 enum class Crop : std::uint8_t { none, center, random_resized };
 enum class Decode : std::uint8_t { region, full, scaled };
+enum class JpegLibrary : std::uint8_t { turbo, nvjpeg };
 enum class When : std::uint8_t { enqueue, dequeue };
 enum class OnMaxUses : std::uint8_t { wait, warn, error };
 enum class Pick : std::uint8_t { current, least_used };
@@ -71,6 +72,9 @@ struct WorkerOptions {
   std::int64_t io = 0;                       // reader threads; 0 = "auto"
   std::int64_t decode = 0;                   // decoder threads; 0 = "auto": the affinity mask less one, at least one
   std::int64_t bytes = 256LL * 1024 * 1024;  // encoded bytes in flight
+  // What decodes JPEG files. nvjpeg: the GPU, where batches are on one and the library is found; lossy beside
+  // libjpeg-turbo by a few grey levels, and libjpeg-turbo decodes what it does not take.
+  JpegLibrary jpeg = JpegLibrary::turbo;
 };
 
 struct QueueOptions {

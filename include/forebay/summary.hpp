@@ -34,6 +34,10 @@ struct Summary {
   std::uint64_t bad_samples = 0;       // distinct in the job, the index's own included
   std::uint64_t epochs = 0;            // completed by all ranks
   std::uint64_t bytes_read = 0;
+  // With workers.jpeg = "nvjpeg": samples that nvJPEG decoded, and that were left to libjpeg-turbo because nvJPEG does
+  // not take such files or failed, bad ones included. Both 0 without it.
+  std::uint64_t nvjpeg_samples = 0;
+  std::uint64_t nvjpeg_fallbacks = 0;
   std::uint64_t dropped_records = 0;  // telemetry records lost to a slow disk
 };
 

@@ -34,6 +34,9 @@ std::string summary_table(std::string_view policy, const Summary& job, std::span
       job.exhausted_steps, job.uses_p50, job.uses_p99, job.uses_max, 100 * job.adjacent_reuse_fraction);
   line("data      {:.1f} MB read, {} bad {}", static_cast<double>(job.bytes_read) * 1e-6, job.bad_samples,
        job.bad_samples == 1 ? "sample" : "samples");
+  if (job.nvjpeg_samples + job.nvjpeg_fallbacks > 0) {
+    line("decoding  {} samples by nvJPEG, {} by libjpeg-turbo instead", job.nvjpeg_samples, job.nvjpeg_fallbacks);
+  }
   if (ranks.size() == 1) return text;
   line("\n{:>6} {:>8} {:>8} {:>9} {:>9} {:>9} {:>10}", "rank", "steps", "fresh", "AU %", "stall %", "lambda",
        "images/s");

@@ -43,6 +43,7 @@ constexpr Names<3> kCrop{"none", "center", "random_resized"};
 constexpr Names<2> kLayout{"NCHW", "NHWC"};
 constexpr Names<4> kDType{"float32", "float16", "bfloat16", "uint8"};
 constexpr Names<3> kDecode{"region", "full", "scaled"};
+constexpr Names<2> kJpegLibrary{"turbo", "nvjpeg"};
 constexpr Names<2> kWhen{"enqueue", "dequeue"};
 constexpr Names<3> kOnMaxUses{"wait", "warn", "error"};
 constexpr Names<2> kPick{"current", "least_used"};
@@ -147,6 +148,8 @@ constexpr std::array kKeys{
     Key{"workers", "decode", Threads{field<&O::workers, &Work::decode>(), {0, 4096}},
         "decoder threads; \"auto\" = the cores of this rank less one, at least one"},
     Key{"workers", "bytes", Bytes{field<&O::workers, &Work::bytes>(), {1, kMany}}, "encoded bytes in flight"},
+    Key{"workers", "jpeg", choice<&O::workers, &Work::jpeg>(kJpegLibrary),
+        "what decodes JPEG files: turbo (libjpeg-turbo) | nvjpeg (the GPU; lossy)"},
 
     Key{"queue", "capacity", Integer{field<&O::queue, &Queue::capacity>(), kPlaces}, "ready batches the ring can hold"},
     Key{"queue", "pool", Integer{field<&O::queue, &Queue::pool>(), kPlaces},

@@ -1,11 +1,11 @@
 #include "decoder_pool.hpp"
 
 #include <algorithm>
-#include <array>
 #include <exception>
 #include <forebay/detail/pace.hpp>
 #include <forebay/error.hpp>
 #include <utility>
+#include <vector>
 
 namespace forebay {
 
@@ -31,12 +31,14 @@ void DecoderPool::run(unsigned thread, WorkerStatus& status) noexcept {
 }
 
 void DecoderPool::work(unsigned thread, WorkerStatus& status) {
-  std::array<EncodedSample, Pace::kMost> samples;
+  std::vector<EncodedSample> samples(std::max(Pace::kMost, links_.at_once));
+  const bool together = links_.at_once > 0;
   Pace pace;
   while (crew_.may_work(thread)) {
-    const std::size_t taken = links_.encoded.take(std::span(samples).first(pace.at_once()));
+    const std::size_t taken = links_.encoded.take(std::span(samples).first(together ? links_.at_once : pace.at_once()));
     if (taken == 0) return;
     status.set(Activity::decoding, samples[0].request.sample);
+    if (together) links_.handler.prepare(std::span(samples).first(taken), thread);
     for (std::size_t i = 0; i < taken; ++i) {
       handle(samples[i], thread);
       links_.buffers.give_back(std::move(samples[i].bytes));

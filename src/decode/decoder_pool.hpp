@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <forebay/detail/crew.hpp>
 #include <forebay/detail/encoded_queue.hpp>
 #include <forebay/detail/pipeline.hpp>
@@ -15,6 +16,8 @@ struct DecoderLinks {
   SampleHandler& handler;
   BadSampleSink& sink;
   WorkerTotals& totals;
+  std::size_t at_once =
+      0;  // samples that a thread takes at most and has prepared together; 0 = by its pace, unprepared
 };
 
 // The decoder threads: take encoded samples, have them handled and return their buffers. A SampleError of the handler

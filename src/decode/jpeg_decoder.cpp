@@ -74,6 +74,10 @@ class JpegDecoder::Impl {
                                     : ImageSize{stored_width(), stored_height()};
   }
 
+  [[nodiscard]] JpegHeader header() const noexcept {
+    return {.width = stored_width(), .height = stored_height(), .orientation = orientation_, .is_plain = is_plain()};
+  }
+
   void decode(const Box& region, std::int32_t shrink, Image& out) {
     struct Close {
       Impl& impl;
@@ -180,6 +184,21 @@ class JpegDecoder::Impl {
     jpeg_start_decompress(&info_);
   }
 
+  // Chroma at one sample for each 1 or 2 of luma, the way that has names (4:2:0); 4:1:1 is not among them.
+  [[nodiscard]] bool has_common_sampling() const noexcept {
+    const auto is_single = [](const jpeg_component_info& part) {
+      return part.h_samp_factor == 1 && part.v_samp_factor == 1;
+    };
+    const jpeg_component_info* const parts = info_.comp_info;
+    if (info_.jpeg_color_space == JCS_GRAYSCALE) return is_single(parts[0]);
+    return info_.jpeg_color_space == JCS_YCbCr && parts[0].h_samp_factor <= 2 && parts[0].v_samp_factor <= 2 &&
+           is_single(parts[1]) && is_single(parts[2]);
+  }
+  [[nodiscard]] bool is_plain() const noexcept {
+    return info_.progressive_mode == FALSE && info_.arith_code == FALSE && info_.data_precision == 8 &&
+           info_.comps_in_scan == info_.num_components && has_common_sampling() && has_end_marker();
+  }
+
   // A progressive file may leave coefficients out; libjpeg then smooths across blocks, and a part could not be decoded
   // alone.
   [[nodiscard]] bool smooths_blocks() const noexcept {
@@ -223,10 +242,13 @@ class JpegDecoder::Impl {
   }
 
   // A file cut short has none, whatever of it is decoded. It is looked for from the end: normally it is there.
-  void require_end_marker() const {
+  [[nodiscard]] bool has_end_marker() const noexcept {
     const std::string_view scans(reinterpret_cast<const char*>(bytes_.data()) + scan_begin_,
                                  bytes_.size() - scan_begin_);
-    if (scans.rfind("\xff\xd9") != std::string_view::npos) return;
+    return scans.rfind("\xff\xd9") != std::string_view::npos;
+  }
+  void require_end_marker() const {
+    if (has_end_marker()) return;
     throw SampleError("damaged: the file ends without an end-of-image marker, probably cut short");
   }
 
@@ -295,6 +317,8 @@ JpegDecoder& JpegDecoder::operator=(JpegDecoder&&) noexcept = default;
 ImageSize JpegDecoder::open(std::span<const std::byte> bytes, const JpegOptions& options) {
   return impl_->open(bytes, options);
 }
+
+JpegHeader JpegDecoder::header() const { return impl_->header(); }
 
 void JpegDecoder::decode(const Box& region, std::int32_t shrink, Image& out) { impl_->decode(region, shrink, out); }
 

@@ -19,6 +19,16 @@ struct ImageSize {
   std::int32_t height = 0;
 };
 
+// What another decoder has to know of a JPEG file, as libjpeg read its header.
+struct JpegHeader {
+  std::int32_t width = 0;  // as stored, before the EXIF orientation is honoured
+  std::int32_t height = 0;
+  int orientation = 1;  // 1 to 8; 1 also where JpegOptions::exif is off
+  // Huffman-coded, not progressive, 8 bits, one scan; grey, or YCbCr in 4:4:4, 4:2:2, 4:2:0 or 4:4:0; with an
+  // end-of-image marker behind the header. What hardware decoders take.
+  bool is_plain = false;
+};
+
 // Decodes JPEG files to RGB, byte-equal to the full decode of the libjpeg-turbo that is linked (accurate integer DCT,
 // fancy upsampling), as `djpeg -pnm` writes it, also where only a part is decoded:
 //  - grey is replicated to R = G = B (djpeg writes one channel);
@@ -46,6 +56,9 @@ class JpegDecoder {
   //  - colour spaces other than grey, YCbCr, RGB, CMYK and YCCK;
   //  - a header that libjpeg refuses or warns of.
   ImageSize open(std::span<const std::byte> bytes, const JpegOptions& options);
+
+  // The header of the image that was opened. REQUIRES: open() succeeded, and no decode() since.
+  [[nodiscard]] JpegHeader header() const;
 
   // Decodes `region` of the image that was opened, in its displayed orientation. `out` gets at least the region, and
   // says in out.area what it got. shrink = 2, 4 or 8 decodes an image that many times smaller from fewer DCT

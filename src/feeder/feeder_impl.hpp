@@ -16,6 +16,7 @@
 #include "coordinator.hpp"
 #include "exchange.hpp"
 #include "failure.hpp"
+#include "gpu_decoding.hpp"
 #include "lockstep.hpp"
 #include "pipeline.hpp"
 #include "profiler.hpp"
@@ -95,6 +96,7 @@ class Feeder::Impl {
   void choose_device();
   void make_store();
   [[nodiscard]] std::unique_ptr<CanvasRenderer> make_renderer(std::uint32_t batch_size) const;
+  void choose_decoder();
   void start_production();
   void begin_plan();
   void wait_for_first_batch();
@@ -181,6 +183,7 @@ class Feeder::Impl {
   std::unique_ptr<Timeline> timeline_;  // none = no trace is asked for
   TimelineTrack* trainer_track_ = nullptr;
   TimelineTrack* queues_track_ = nullptr;
+  std::unique_ptr<GpuDecoding> gpu_decoding_;  // none = libjpeg-turbo decodes all
   std::unique_ptr<Pipeline> pipeline_;
   std::unique_ptr<RuledPolicy> policy_;
   std::unique_ptr<RunCounters> counters_;

@@ -160,9 +160,22 @@ std::unique_ptr<CanvasRenderer> Feeder::Impl::make_renderer(std::uint32_t batch_
   return device_->make_renderer(make_render_plan(transform, options_.seed, options_.run.eval, batch_size));
 }
 
+void Feeder::Impl::choose_decoder() {
+  if (options_.workers.jpeg != JpegLibrary::nvjpeg) return;
+  GpuDecodingChoice choice = make_gpu_decoding(options_.transform, device_, workers_.most.decode);
+  gpu_decoding_ = std::move(choice.decoding);
+  if (node_.local_rank != 0) return;
+  if (gpu_decoding_) {
+    console_->info(choice.notice);
+  } else {
+    console_->warn(choice.notice);
+  }
+}
+
 void Feeder::Impl::start_production() {
   const QueueOptions& queue = options_.queue;
   make_store();
+  choose_decoder();
   counters_ = std::make_unique<RunCounters>();
   pipeline_ = std::make_unique<Pipeline>(
       PipelineLinks{.options = options_,
@@ -175,7 +188,8 @@ void Feeder::Impl::start_production() {
                     .tell =
                         [this](std::string_view line) {
                           if (communicator_->rank() == 0) console_->info(line);
-                        }},
+                        },
+                    .gpu_decoding = gpu_decoding_.get()},
       store_, workers_, static_cast<std::uint32_t>(queue.capacity + options_.mpi.lag + 1));
   residents_ = std::make_unique<Residents>(*store_, pipeline_->ring(), queue, options_.policy.pick,
                                            [this](std::uint64_t uses) { counters_->batch_retired(uses); });
@@ -274,11 +288,14 @@ Gauges Feeder::Impl::gauges() const {
 }
 
 Summary Feeder::Impl::summary() const {
+  const WorkerTotals& totals = pipeline_->totals();
   const RunFacts facts{.startup_s = startup_s_,
                        .blocked_s = gauges().blocked_s,
                        .bad_samples = coordinator_->bad_samples(),
                        .epochs = coordinator_->epochs_completed(),
-                       .bytes_read = pipeline_->totals().bytes_read.load(std::memory_order_relaxed),
+                       .bytes_read = totals.bytes_read.load(std::memory_order_relaxed),
+                       .nvjpeg_samples = totals.nvjpeg_samples.load(std::memory_order_relaxed),
+                       .nvjpeg_fallbacks = totals.nvjpeg_fallbacks.load(std::memory_order_relaxed),
                        .dropped_records = telemetry_ ? telemetry_->dropped() : 0};
   std::vector<std::uint64_t> resident;
   for (const std::uint32_t slot : residents_->slots()) resident.push_back(store_->slot(slot).uses);

@@ -26,7 +26,12 @@ Pipeline::Pipeline(const PipelineLinks& links, std::shared_ptr<SlotStore> store,
       bad_(links.dataset, links.order, links.options.on_bad, requests_, links.quarantine, links.console, links.failure,
            [this] { ring_.wake(); }),
       benches_(plan.most.decode),
-      decoders_({.encoded = encoded_, .buffers = budget_, .handler = *this, .sink = bad_, .totals = totals_},
+      decoders_({.encoded = encoded_,
+                 .buffers = budget_,
+                 .handler = *this,
+                 .sink = bad_,
+                 .totals = totals_,
+                 .at_once = links.gpu_decoding == nullptr ? 0 : GpuDecoding::kMost},
                 plan.first.decode, plan.most.decode),
       readers_({.dataset = links.dataset,
                 .requests = requests_,
@@ -103,19 +108,35 @@ void Pipeline::request_batch(const SlotRing::Claim& claim) {
   requests_.push(issued_);
 }
 
-std::uint32_t Pipeline::handle(const EncodedSample& encoded, unsigned thread) {
+void Pipeline::prepare(std::span<const EncodedSample> samples, unsigned thread) {
+  links_.gpu_decoding->begin(samples, links_.dataset, thread);
+}
+
+// Counted before the sample can be served: whoever was served all knows the counts of all.
+const StoredPicture* Pipeline::decoded_on_gpu(const EncodedSample& encoded, unsigned thread) {
+  const StoredPicture* const decoded = links_.gpu_decoding->picture(encoded, thread);
   const ReadRequest& request = encoded.request;
+  if (links_.dataset.sample(request.sample).encoding == Encoding::jpeg) {
+    auto& count = decoded != nullptr ? totals_.nvjpeg_samples : totals_.nvjpeg_fallbacks;
+    count.fetch_add(request.count, std::memory_order_relaxed);
+  }
+  return decoded;
+}
+
+std::uint32_t Pipeline::handle(const EncodedSample& encoded, unsigned thread) {
+  const StoredPicture* const decoded = links_.gpu_decoding == nullptr ? nullptr : decoded_on_gpu(encoded, thread);
   SampleMaker::Bench& bench = benches_[thread];
+  const ReadRequest& request = encoded.request;
   if (request.count == 1) {
-    make_one(encoded.bytes, request, bench);
+    make_one(encoded.bytes, decoded, request, bench);
     return 1;
   }
-  if (make_together(encoded, bench)) return request.count;
+  if (make_together(encoded, decoded, bench)) return request.count;
   std::uint32_t made = 0;
   for (std::uint32_t i = 0; i < request.count; ++i) {
     const ReadRequest member = member_of(request, i, links_.order);
     try {
-      make_one(encoded.bytes, member, bench);
+      make_one(encoded.bytes, decoded, member, bench);
       ++made;
     } catch (const SampleError& error) {
       bad_.bad_sample(member, error.what());
@@ -124,15 +145,17 @@ std::uint32_t Pipeline::handle(const EncodedSample& encoded, unsigned thread) {
   return made;
 }
 
-void Pipeline::make_one(std::span<const std::byte> bytes, const ReadRequest& request, SampleMaker::Bench& bench) {
+void Pipeline::make_one(std::span<const std::byte> bytes, const StoredPicture* decoded, const ReadRequest& request,
+                        SampleMaker::Bench& bench) {
   const Sample sample = links_.dataset.sample(request.sample);
-  maker_.make(bytes, sample, request.epoch, request.position, store_->sample(request.slot, request.index), bench);
+  maker_.make(bytes, sample, request.epoch, request.position, store_->sample(request.slot, request.index), bench,
+              decoded);
   store_->labels(request.slot)[request.index] = sample.label;
   store_->ids(request.slot)[request.index] = request.sample;
   finish(request.slot, 1);
 }
 
-bool Pipeline::make_together(const EncodedSample& encoded, SampleMaker::Bench& bench) {
+bool Pipeline::make_together(const EncodedSample& encoded, const StoredPicture* decoded, SampleMaker::Bench& bench) {
   const ReadRequest& request = encoded.request;
   std::array<SampleMaker::Member, kMostOfOneRead> members;
   for (std::uint32_t i = 0; i < request.count; ++i) {
@@ -144,7 +167,7 @@ bool Pipeline::make_together(const EncodedSample& encoded, SampleMaker::Bench& b
     store_->labels(member.slot)[member.index] = members[i].sample.label;
     store_->ids(member.slot)[member.index] = member.sample;
   }
-  if (!maker_.make_together(encoded.bytes, std::span(members).first(request.count), bench)) return false;
+  if (!maker_.make_together(encoded.bytes, std::span(members).first(request.count), bench, decoded)) return false;
   finish(request.slot, request.count);
   return true;
 }

@@ -21,6 +21,7 @@
 #include "bad_samples.hpp"
 #include "decode/decoder_pool.hpp"
 #include "failure.hpp"
+#include "gpu_decoding.hpp"
 #include "observation.hpp"
 #include "ring/slot_ring.hpp"
 #include "ring/slot_store.hpp"
@@ -47,6 +48,7 @@ struct PipelineLinks {
   Failure& failure;
   std::span<std::byte> node_bandwidth;         // StorageThrottle::kSharedBytes shared by the ranks of the node
   std::function<void(std::string_view)> tell;  // what people may want to know about the workers
+  GpuDecoding* gpu_decoding = nullptr;         // null = libjpeg-turbo decodes all
 };
 
 // The production side: an issuer thread claims slots for the batches that are planned and asks for their samples in
@@ -84,10 +86,14 @@ class Pipeline final : private SampleHandler {
   void note_in(Timeline& timeline);
 
  private:
+  void prepare(std::span<const EncodedSample> samples, unsigned thread) override;
   std::uint32_t handle(const EncodedSample& encoded, unsigned thread) override;
-  void make_one(std::span<const std::byte> bytes, const ReadRequest& request, SampleMaker::Bench& bench);
+  // The pixels that nvJPEG made of it; null where libjpeg-turbo has to. REQUIRES: there is a links_.gpu_decoding.
+  [[nodiscard]] const StoredPicture* decoded_on_gpu(const EncodedSample& encoded, unsigned thread);
+  void make_one(std::span<const std::byte> bytes, const StoredPicture* decoded, const ReadRequest& request,
+                SampleMaker::Bench& bench);
   // All samples of a request at once; false, and nothing counts as made, when they have to be made one by one.
-  bool make_together(const EncodedSample& encoded, SampleMaker::Bench& bench);
+  bool make_together(const EncodedSample& encoded, const StoredPicture* decoded, SampleMaker::Bench& bench);
   // Counts samples of a slot as written; the last publish it.
   void finish(std::uint32_t slot, std::uint32_t samples);
   void issue();

@@ -46,34 +46,47 @@ std::size_t SampleMaker::sample_bytes() const noexcept {
 }
 
 void SampleMaker::make(std::span<const std::byte> bytes, const Sample& sample, std::uint64_t epoch,
-                       std::uint64_t position, const SamplePlace& out, Bench& bench) const {
+                       std::uint64_t position, const SamplePlace& out, Bench& bench,
+                       const StoredPicture* decoded) const {
   const Member member{sample, epoch, position, out};
-  std::visit([&](const auto& work) { make_with(work, bytes, member, bench); }, work_);
+  std::visit([&](const auto& work) { make_with(work, Source{bytes, decoded}, member, bench); }, work_);
+}
+
+ImageSize SampleMaker::open(const Source& source, Bench& bench) const {
+  return source.decoded != nullptr ? source.decoded->size() : bench.decoder.open(source.bytes, jpeg_);
+}
+
+void SampleMaker::decode(const Source& source, const Box& region, std::int32_t shrink, Bench& bench) {
+  if (source.decoded != nullptr) {
+    source.decoded->show(region, bench.image);
+  } else {
+    bench.decoder.decode(region, shrink, bench.image);
+  }
 }
 
 template <class Work>
-void SampleMaker::make_with(const Work& work, std::span<const std::byte> bytes, const Member& member,
-                            Bench& bench) const {
+void SampleMaker::make_with(const Work& work, const Source& source, const Member& member, Bench& bench) const {
   const Sample& sample = member.sample;
   if (sample.encoding == Encoding::raw) {
-    decode_raw(bytes, sample.width, sample.height, sample.channels, bench.image);
+    decode_raw(source.bytes, sample.width, sample.height, sample.channels, bench.image);
     render(work, view_of(work, {bench.image.width, bench.image.height}, member), member.out, bench);
     return;
   }
-  const ImageSize size = bench.decoder.open(bytes, jpeg_);
+  const ImageSize size = open(source, bench);
   const auto view = view_of(work, size, member);
   const Box whole{0, 0, size.width, size.height};
-  bench.decoder.decode(decode_ == Decode::full ? whole : view.region,
-                       decode_ == Decode::scaled ? work.shrink_of(view) : 1, bench.image);
+  decode(source, decode_ == Decode::full ? whole : view.region, decode_ == Decode::scaled ? work.shrink_of(view) : 1,
+         bench);
   render(work, view, member.out, bench);
 }
 
-bool SampleMaker::make_together(std::span<const std::byte> bytes, std::span<const Member> members, Bench& bench) const {
+bool SampleMaker::make_together(std::span<const std::byte> bytes, std::span<const Member> members, Bench& bench,
+                                const StoredPicture* decoded) const {
   // Scaled decodes differ from view to view, and raw pixels cost nothing to decode.
   const auto is_raw = [](const Member& member) { return member.sample.encoding == Encoding::raw; };
   if (decode_ == Decode::scaled || std::ranges::any_of(members, is_raw)) return false;
   try {
-    std::visit([&](const auto& work) { make_all_with(work, bytes, members, bench); }, work_);
+    std::visit([&](const auto& work) { make_all_with(work, Source{bytes, decoded}, members, bench); }, work_);
     return true;
   } catch (const SampleError&) {
     return false;
@@ -81,12 +94,12 @@ bool SampleMaker::make_together(std::span<const std::byte> bytes, std::span<cons
 }
 
 template <class Work>
-void SampleMaker::make_all_with(const Work& work, std::span<const std::byte> bytes, std::span<const Member> members,
+void SampleMaker::make_all_with(const Work& work, const Source& source, std::span<const Member> members,
                                 Bench& bench) const {
-  const ImageSize size = bench.decoder.open(bytes, jpeg_);
+  const ImageSize size = open(source, bench);
   Box region = view_of(work, size, members.front()).region;
   for (const Member& member : members) region = around(region, view_of(work, size, member).region);
-  bench.decoder.decode(decode_ == Decode::full ? Box{0, 0, size.width, size.height} : region, 1, bench.image);
+  decode(source, decode_ == Decode::full ? Box{0, 0, size.width, size.height} : region, 1, bench);
   for (const Member& member : members) render(work, view_of(work, size, member), member.out, bench);
 }
 

@@ -13,6 +13,7 @@
 #include "assemble/canvas_maker.hpp"
 #include "assemble/transform.hpp"
 #include "decode/jpeg_decoder.hpp"
+#include "decode/stored_picture.hpp"
 
 namespace forebay {
 
@@ -38,9 +39,10 @@ class SampleMaker {
   [[nodiscard]] std::size_t sample_bytes() const noexcept;
 
   // Makes the sample at `position` of `epoch`. Throws SampleError when its bytes or its box are bad.
+  // `decoded`: the pixels of a JPEG file that have been decoded elsewhere already; null where they have not.
   // REQUIRES: out.pixels.size() == sample_bytes(); out.info has room for a CanvasInfo where canvases are made.
   void make(std::span<const std::byte> bytes, const Sample& sample, std::uint64_t epoch, std::uint64_t position,
-            const SamplePlace& out, Bench& bench) const;
+            const SamplePlace& out, Bench& bench, const StoredPicture* decoded = nullptr) const;
 
   // One of several samples of the same bytes.
   struct Member {
@@ -51,15 +53,22 @@ class SampleMaker {
   };
   // Makes them all with one decode, the same bytes as by make(). False, with nothing promised of any `out`, when that
   // cannot be done because one of them is bad; then make() tells which, and makes the others.
-  [[nodiscard]] bool make_together(std::span<const std::byte> bytes, std::span<const Member> members,
-                                   Bench& bench) const;
+  [[nodiscard]] bool make_together(std::span<const std::byte> bytes, std::span<const Member> members, Bench& bench,
+                                   const StoredPicture* decoded = nullptr) const;
 
  private:
+  // Encoded bytes, and their pixels where somebody has decoded them already.
+  struct Source {
+    std::span<const std::byte> bytes;
+    const StoredPicture* decoded;
+  };
   template <class Work>
-  void make_with(const Work& work, std::span<const std::byte> bytes, const Member& member, Bench& bench) const;
+  void make_with(const Work& work, const Source& source, const Member& member, Bench& bench) const;
   template <class Work>
-  void make_all_with(const Work& work, std::span<const std::byte> bytes, std::span<const Member> members,
-                     Bench& bench) const;
+  void make_all_with(const Work& work, const Source& source, std::span<const Member> members, Bench& bench) const;
+  // A JPEG file's size, then the pixels of a region of it.
+  [[nodiscard]] ImageSize open(const Source& source, Bench& bench) const;
+  static void decode(const Source& source, const Box& region, std::int32_t shrink, Bench& bench);
 
   std::variant<Transform, CanvasMaker> work_;
   JpegOptions jpeg_;

@@ -143,6 +143,9 @@ struct WorkerTotals {
   std::atomic<std::uint64_t> retries{0};  // reads tried again after a transient error
   std::atomic<std::uint64_t> decode_ns{0};
   std::atomic<std::uint64_t> samples{0};
+  // With workers.jpeg = "nvjpeg", of JPEG files: decoded by nvJPEG, and left to libjpeg-turbo, bad ones included.
+  std::atomic<std::uint64_t> nvjpeg_samples{0};
+  std::atomic<std::uint64_t> nvjpeg_fallbacks{0};
 };
 
 // Where readers and decoders report a sample that they cannot serve. Called from their threads; must not throw.

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include <forebay/detail/pipeline.hpp>
@@ -22,6 +23,10 @@ class BufferReturn {
 class SampleHandler {
  public:
   virtual ~SampleHandler() = default;
+  // Called before handle() with all samples that a thread took at once, which it then handles in this order, and which
+  // stay where they are until it has: for what is done to several together. Only where DecoderLinks::at_once asks for
+  // it. Any exception ends the run.
+  virtual void prepare(std::span<const EncodedSample> /*samples*/, unsigned /*thread*/) {}
   // `thread` is the number of the calling thread, from 0, for scratch memory of its own; threads call at the same
   // time. Must not wait for other samples. Returns how many samples were put into their places, of those that the
   // request asks for. Throws SampleError when none of them can be served; anything else that is thrown ends the run.

@@ -1,0 +1,249 @@
+// nvJPEG beside libjpeg-turbo, file by file, with a fake of the library on a fake GPU.
+#include <doctest/doctest.h>
+
+#include "jpeg_support.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <forebay/detail/device_choice.hpp>
+#include <forebay/error.hpp>
+#include <forebay/random.hpp>
+
+#include "decode/nvjpeg_decoder.hpp"
+#include "fake_cuda.hpp"
+#include "nvjpeg_support.hpp"
+
+namespace forebay::testing {
+namespace {
+
+using File = std::vector<std::byte>;
+using Sampling = std::vector<std::pair<int, int>>;
+
+constexpr FakeMachine kMachine{.memory = std::size_t{256} << 20};
+
+// A decoder with what it needs; nothing is left of it at the end.
+struct Bench {
+  explicit Bench(std::uint64_t seed = 1) : machine({.memory = kMachine.memory, .seed = seed}) {}
+  ~Bench() {
+    decoder.reset();
+    CHECK(nvjpeg->objects == 0);
+    CHECK(nvjpeg->misuse == 0);
+    CHECK(machine.misuse().empty());
+  }
+  Bench(const Bench&) = delete;
+  Bench& operator=(const Bench&) = delete;
+
+  void begin(std::vector<File> new_files) {
+    files = std::move(new_files);
+    if (!decoder) {
+      std::shared_ptr<Device> device = make_device("cuda").device;
+      device->enter_thread();
+      decoder = std::make_unique<NvjpegDecoder>(std::make_shared<NvjpegLibrary>(), device, JpegOptions{});
+    }
+    decoder->begin(std::vector<std::span<const std::byte>>(files.begin(), files.end()));
+  }
+
+  FakeCuda machine;
+  UseFakeNvjpeg nvjpeg;
+  std::vector<File> files;  // must stay while they are decoded
+  std::unique_ptr<NvjpegDecoder> decoder;
+};
+
+// The largest difference of a value of a pixel within a region that both images have.
+int difference(const Image& some, const Image& others, const Box& region) {
+  const Box a = some.place_of(region);
+  const Box b = others.place_of(region);
+  int largest = 0;
+  for (std::int32_t y = 0; y < region.height(); ++y) {
+    const std::uint8_t* const left = some.row(a.top + y) + std::ptrdiff_t{3} * a.left;
+    const std::uint8_t* const right = others.row(b.top + y) + std::ptrdiff_t{3} * b.left;
+    for (std::int32_t i = 0; i < 3 * region.width(); ++i) largest = std::max(largest, std::abs(left[i] - right[i]));
+  }
+  return largest;
+}
+
+Box random_region(Random& random, ImageSize size) {
+  const auto below = [&](std::int32_t limit) {
+    return static_cast<std::int32_t>(random.below(static_cast<std::uint64_t>(limit)));
+  };
+  const std::int32_t left = below(size.width);
+  const std::int32_t top = below(size.height);
+  return {left, top, left + 1 + below(size.width - left), top + 1 + below(size.height - top)};
+}
+
+// The kinds of files that hardware decoders take.
+std::vector<File> plain_files() {
+  std::vector<File> files;
+  for (const Sampling& sampling : {Sampling{{1, 1}, {1, 1}, {1, 1}}, Sampling{{2, 1}, {1, 1}, {1, 1}},
+                                   Sampling{{2, 2}, {1, 1}, {1, 1}}, Sampling{{1, 2}, {1, 1}, {1, 1}}}) {
+    for (int orientation : {1, 3, 6, 8}) {
+      Recipe recipe{.width = 90 + static_cast<int>(files.size()), .height = 61};
+      recipe.sampling = sampling;
+      recipe.app1 = exif_segment(orientation);
+      files.push_back(make_jpeg(recipe));
+    }
+  }
+  for (int orientation = 1; orientation <= 8; ++orientation) {
+    Recipe recipe{.width = 33 + orientation, .height = 70, .input = JCS_GRAYSCALE, .stored = JCS_GRAYSCALE};
+    recipe.components = 1;
+    recipe.app1 = exif_segment(orientation);
+    files.push_back(make_jpeg(recipe));
+  }
+  return files;
+}
+
+void check_like_turbo(Bench& bench, const std::vector<File>& files, int most) {
+  constexpr std::uint64_t kSeed = 4;
+  CAPTURE(kSeed);
+  Random random(kSeed);
+  JpegDecoder turbo;
+  Image expected;
+  Image found;
+  bench.begin(files);
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    CAPTURE(i);
+    const StoredPicture* const picture = bench.decoder->picture(i);
+    REQUIRE(picture != nullptr);
+    const ImageSize size = turbo.open(files[i], {});
+    CHECK(picture->size().width == size.width);
+    CHECK(picture->size().height == size.height);
+    const Box region = random_region(random, size);
+    turbo.decode(region, 1, expected);
+    picture->show(region, found);
+    CHECK(difference(expected, found, region) <= most);
+  }
+}
+
+TEST_CASE("pictures are libjpeg-turbo's, as near as the library is") {
+  for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+    CAPTURE(seed);
+    Bench bench(seed);
+    check_like_turbo(bench, plain_files(), 0);
+    CHECK(bench.nvjpeg->largest_batch == static_cast<int>(plain_files().size()));
+    bench.nvjpeg->grey_levels = 1;
+    check_like_turbo(bench, plain_files(), 1);
+  }
+}
+
+TEST_CASE("other kinds of files are left to libjpeg-turbo, and so are files it refuses") {
+  const auto jpeg = [](const auto& change) {
+    Recipe recipe;
+    change(recipe);
+    return make_jpeg(recipe);
+  };
+  const File good = jpeg([](Recipe&) {});
+  File no_end = good;
+  no_end.resize(no_end.size() - 2);
+  File text(40, std::byte{'x'});
+  const std::vector<std::pair<std::string, File>> files{
+      {"progressive", jpeg([](Recipe& r) { r.progressive = true; })},
+      {"arithmetic", jpeg([](Recipe& r) { r.arithmetic = true; })},
+      {"4:1:1", jpeg([](Recipe& r) {
+         r.sampling = Sampling{{4, 1}, {1, 1}, {1, 1}};
+       })},
+      {"RGB as it is", jpeg([](Recipe& r) { r.stored = JCS_RGB, r.subsampled = false; })},
+      {"CMYK", jpeg([](Recipe& r) { r.input = r.stored = JCS_CMYK, r.components = 4; })},
+      {"several scans", jpeg([](Recipe& r) { r.separate_scans = true; })},
+      {"larger than the room", jpeg([](Recipe& r) { r.width = 4000, r.height = 2800; })},
+      {"without an end", no_end},
+      {"text", text},
+      {"nothing", File()}};
+  Bench bench;
+  for (const auto& [kind, file] : files) {
+    CAPTURE(kind);
+    bench.begin({good, file, good});
+    CHECK(bench.decoder->picture(0) != nullptr);
+    CHECK(bench.decoder->picture(1) == nullptr);
+    CHECK(bench.decoder->picture(2) != nullptr);
+  }
+}
+
+TEST_CASE("what nvJPEG refuses or fails at is left alone, and what is beside it is not") {
+  constexpr unsigned kOdd = 50;
+  const auto files = [&](int first) {
+    std::vector<File> all;
+    for (int i = 0; i < 5; ++i) all.push_back(make_jpeg({.width = first + i, .height = 20}));
+    return all;
+  };
+  Bench bench;
+  const auto check_odd_one = [&](std::atomic<unsigned>& width) {
+    width = kOdd;
+    bench.begin(files(kOdd - 2));
+    for (std::size_t i = 0; i < 5; ++i) CHECK((bench.decoder->picture(i) == nullptr) == (i == 2));
+    width = 0;
+    check_like_turbo(bench, files(kOdd - 2), 0);
+  };
+  SUBCASE("refuses") { check_odd_one(bench.nvjpeg->unsupported_width); }
+  SUBCASE("finds it damaged") { check_odd_one(bench.nvjpeg->damaged_width); }
+  SUBCASE("fails") { check_odd_one(bench.nvjpeg->failing_width); }
+}
+
+TEST_CASE("files that do not fit together are decoded one group after the other") {
+  std::vector<File> files;
+  for (int i = 0; i < 9; ++i) files.push_back(make_jpeg({.width = 1900 + i, .height = 1300}));
+  Bench bench;
+  check_like_turbo(bench, files, 0);
+  CHECK(bench.nvjpeg->batches == 3);
+  CHECK(bench.nvjpeg->largest_batch == 4);
+}
+
+TEST_CASE("a GPU that fails while it decodes is an error, not a file to leave") {
+  Bench bench;
+  bench.begin({make_jpeg({})});
+  bench.machine.fail_next("cudaMemcpyAsync", cudaErrorIllegalAddress);
+  CHECK_THROWS_AS(static_cast<void>(bench.decoder->picture(0)), Error);
+}
+
+std::string description() {
+  const NvjpegLibrary library;
+  return library.describe();
+}
+
+bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+TEST_CASE("the library says what it decodes with") {
+  const FakeCuda machine(kMachine);
+  const UseFakeNvjpeg nvjpeg;
+  CHECK(contains(description(), "nvJPEG 13.1.2 ("));
+  CHECK(contains(description(), "hardware decoder with 7 engines"));
+  nvjpeg->knows_upsampling = false;
+  CHECK(contains(description(), "hardware decoder with 7 engines"));
+  nvjpeg->engines = 0;
+  CHECK(contains(description(), "by kernels"));
+  CHECK(nvjpeg->objects == 0);
+}
+
+TEST_CASE("without a hardware decoder kernels take the same files") {
+  Bench bench;
+  bench.nvjpeg->engines = 0;
+  check_like_turbo(bench, plain_files(), 0);
+}
+
+std::string refusal() {
+  try {
+    const NvjpegLibrary library;
+    return "";
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
+TEST_CASE("a library that is missing, not one, or does not start is said with what to do") {
+  const FakeCuda machine(kMachine);
+  const UseFakeNvjpeg nvjpeg;
+  nvjpeg->starts = false;
+  CHECK(contains(refusal(), "does not start on this GPU: nvjpegCreateEx gave NVJPEG_STATUS_ARCH_MISMATCH (7)"));
+  ::setenv("FOREBAY_NVJPEG", "/there/is/none.so", 1);
+  CHECK(contains(refusal(), "FOREBAY_NVJPEG = /there/is/none.so cannot be loaded"));
+  ::setenv("FOREBAY_NVJPEG", "libdl.so.2", 1);
+  CHECK(contains(refusal(), "lacks functions"));
+}
+
+}  // namespace
+}  // namespace forebay::testing
