@@ -8,9 +8,8 @@
 
 #include <forebay/lease.hpp>
 
-// A lease's images for other libraries: DLPack, which PyTorch, JAX, CuPy, NumPy and many others take without a copy,
-// and
-// __cuda_array_interface__ for those that ask for that (Numba). docs/integration.md shows both in use.
+// A lease's images for other libraries, without a copy: DLPack, which PyTorch, JAX, CuPy, NumPy and many others take,
+// and __cuda_array_interface__ for those that ask for that (Numba). docs/integration.md shows both in use.
 namespace forebay {
 
 // DLPack's own structures, by its own names and with its layout, so that a pointer to one of these is a pointer to one
