@@ -64,6 +64,7 @@ class MemoryDataset final : public Dataset {
 // Options for batches of that dataset, bytes as they are: no files, no randomness in the pixels, few threads.
 inline Options memory_options(std::int64_t batch_size) {
   Options options;
+  options.device = "host";  // tests look at the bytes, whatever GPU there is
   options.dataset.batch_size = batch_size;
   options.dataset.drop_last = false;
   options.transform.crop = Crop::none;

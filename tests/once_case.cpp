@@ -62,6 +62,7 @@ std::string draw_policy(Dice& dice) {
 
 // What may differ between the parts of a job.
 void draw_how(Dice& dice, Options& options) {
+  options.device = "host";  // its bytes are looked at, whatever GPU there is
   options.policy.name = draw_policy(dice);
   options.policy.interval = static_cast<std::int64_t>(dice.between(1, 3));
   options.policy.pick = dice.chance(0.5) ? Pick::current : Pick::least_used;

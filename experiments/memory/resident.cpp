@@ -46,7 +46,7 @@ double slope(const std::vector<Reading>& readings) {
 int measure(const std::string& config, std::uint64_t steps, double limit) {
   const std::uint64_t every = steps / 10;
   const std::vector<std::string> overrides{"run.steps=" + std::to_string(steps), "telemetry.interval_s=0",
-                                           "telemetry.live=\"never\""};
+                                           "telemetry.live=\"never\"", "device=\"host\""};
   forebay::Feeder feeder(forebay::load_options(config, overrides));
   std::printf("%s\n", feeder.describe().c_str());
   std::printf("%10s %12s %8s\n", "steps", "resident MiB", "fresh %");
