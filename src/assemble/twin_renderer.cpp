@@ -13,6 +13,7 @@ static_assert(std::endian::native == std::endian::little, "elements are stored b
 
 std::vector<PixelTaps> taps_of(const ResamplingAxis& axis) {
   std::vector<PixelTaps> all;
+  all.reserve(static_cast<std::size_t>(axis.out));
   for (std::int32_t i = 0; i < axis.out; ++i) all.push_back(pixel_taps(axis, i));
   return all;
 }

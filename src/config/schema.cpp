@@ -141,7 +141,7 @@ constexpr std::array kKeys{
         "region (what the crop shows) | full | scaled (faster, lossy)"},
     Key{"transform", "when", choice<&O::transform, &Shape::when>(kWhen),
         "enqueue (once) | dequeue (another view at every use)"},
-    Key{"transform", "canvas", Tuple<std::int64_t, 2>{field<&O::transform, &Shape::canvas>(), {0, 8 * 16384}},
+    Key{"transform", "canvas", Tuple<std::int64_t, 2>{field<&O::transform, &Shape::canvas>(), {0, 8L * 16384}},
         "dequeue: height, width of the place of a sample; 0 = 8/7 of size"},
 
     Key{"workers", "io", Threads{field<&O::workers, &Work::io>(), {0, 4096}}, "reader threads, or \"auto\""},

@@ -15,7 +15,7 @@ constexpr std::size_t kPictureAlignment = 256;
 // An image of which kMost fill the room; nvJPEG's own memory is made for such and grows for larger ones.
 constexpr int kUsualWidth = 720;
 constexpr int kUsualHeight = 480;
-static_assert(kUsualWidth * kUsualHeight * 3 <= NvjpegDecoder::kRoom / NvjpegDecoder::kMost);
+static_assert(std::size_t{kUsualWidth} * kUsualHeight * 3 <= NvjpegDecoder::kRoom / NvjpegDecoder::kMost);
 
 void require(int status, const char* call) {
   if (status != nvjpeg::kSuccess) throw Error(std::string(call) + " gave " + nvjpeg_status_text(status));

@@ -4,8 +4,6 @@
 
 namespace forebay {
 
-using Activity = WorkerStatus::Activity;
-
 Uploader::Uploader(std::shared_ptr<SlotStore> store, SlotRing& ring, Failed failed)
     : store_(std::move(store)),
       failed_(std::move(failed)),
@@ -27,7 +25,7 @@ void Uploader::run() noexcept {
   } catch (...) {
     failed_(std::current_exception());
   }
-  status_.set(Activity::stopped);
+  status_.set(WorkerStatus::Activity::stopped);
   status_.thread_ends();
 }
 
@@ -36,14 +34,14 @@ void Uploader::work() {
   std::uint32_t slot = kStop;
   for (;;) {
     if (copies_.empty()) {
-      status_.set(Activity::idle);
+      status_.set(WorkerStatus::Activity::idle);
       complete_.wait_dequeue(slot);
     } else if (!complete_.try_dequeue(slot)) {
       copies_.publish_oldest();
       continue;
     }
     if (slot == kStop) break;
-    status_.set(Activity::copying);  // until the next one is started, or all are there
+    status_.set(WorkerStatus::Activity::copying);  // until the next one is started, or all are there
     copies_.start(slot);
     copies_.publish_complete();
   }

@@ -43,11 +43,11 @@ class Uploader {
   void run() noexcept;
   void work();
 
+  WorkerStatus status_;
   std::shared_ptr<SlotStore> store_;
   Failed failed_;
   Copies copies_;
   moodycamel::BlockingConcurrentQueue<std::uint32_t> complete_;
-  WorkerStatus status_;
   std::thread thread_;
 };
 
