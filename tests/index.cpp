@@ -35,7 +35,7 @@ DatasetOptions make_list(const TemporaryDirectory& folder, const std::string& li
 }
 
 DatasetOptions make_idx(const TemporaryDirectory& folder) {
-  write_file(folder / "train-images-idx3-ubyte", std::string("\0\0\x08\x03\0\0\0\2\0\0\0\1\0\0\0\2", 16) + "abcd");
+  write_file(folder / "train-images-idx3-ubyte", std::string("\0\0\x08\x03\0\0\0\2\0\0\0\1\0\0\0\2abcd", 20));
   write_file(folder / "train-labels-idx1-ubyte", std::string("\0\0\x08\x01\0\0\0\2\1\0", 10));
   return options_for(folder / "train-images-idx3-ubyte", "idx");
 }
