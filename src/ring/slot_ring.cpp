@@ -40,6 +40,7 @@ bool SlotRing::claim(const std::atomic<bool>& stopped, Claim& out) {
   const std::uint32_t slot = free_[claimed_ & free_mask_];  // R6
   entries_[claimed_ & entry_mask_].slot = slot;             // R2
   out = {claimed_++, slot};
+  claims_.store(claimed_, std::memory_order_relaxed);
   return true;
 }
 
@@ -84,7 +85,9 @@ void SlotRing::retire(std::uint32_t slot) noexcept { free_[retired_++ & free_mas
 
 void SlotRing::settle() noexcept {
   head_.store(taken_, std::memory_order_release);  // R5
-  room_.notify_all();
+  // Relaxed: an old number only wakes the issuer once more. The present one equals planned_ when everything is claimed,
+  // and only this thread plans more, so an issuer that is not woken has nothing to claim.
+  if (claims_.load(std::memory_order_relaxed) != planned()) room_.notify_all();
 }
 
 void SlotRing::wake() noexcept {

@@ -125,6 +125,7 @@ class SlotRing {  // NOLINT(clang-analyzer-optin.performance.Padding): each role
   std::atomic<std::uint64_t> planned_;
   // Issuer.
   alignas(64) std::uint64_t claimed_ = 0;
+  std::atomic<std::uint64_t> claims_{0};  // claimed_ as the consumer may see it
   // Producers.
   alignas(64) std::atomic<std::uint32_t> filling_{0};
   std::atomic<std::uint64_t> published_count_{0};
