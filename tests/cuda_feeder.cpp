@@ -173,11 +173,14 @@ TEST_CASE("views that a GPU renders are the host's, bit for bit, whenever the GP
 TEST_CASE("a batch on a GPU can be copied to the host") {
   FakeCuda machine({.seed = 4});
   Feeder feeder(gpu_options("block"), parts_of(50));
+  std::size_t samples = 0;
   while (const std::optional<Lease> lease = feeder.next(feeder.stream())) {
     std::vector<std::byte> bytes(lease->images().bytes());
     lease->copy_to_host(bytes);
     CHECK(wrong_bytes(bytes.data(), {lease->ids().begin(), lease->ids().end()}) == 0);
+    samples += lease->size();
   }
+  CHECK(samples == 150);
 }
 
 TEST_CASE("a lease outlives the feeder, on a GPU too") {
@@ -199,19 +202,87 @@ TEST_CASE("a lease outlives the feeder, on a GPU too") {
   CHECK(machine.memory_left() == before);
 }
 
-TEST_CASE("a GPU that fails ends the run with its error") {
-  FakeCuda machine;
-  Feeder feeder(gpu_options("interval"), parts_of(5000));
-  std::string error;
+// What next() throws once `fail` was called after its first step.
+template <typename Fail>
+std::string error_after_first_step(Feeder& feeder, const Fail& fail) {
   try {
-    machine.fail_next("cudaMemcpyAsync", cudaErrorIllegalAddress);
-    while (const std::optional<Lease> lease = feeder.next(feeder.stream())) continue;
-  } catch (const Error& e) {
-    error = e.what();
+    auto lease = feeder.next(feeder.stream());
+    REQUIRE(lease);
+    fail();
+    lease.reset();
+    while (feeder.next(feeder.stream())) continue;
+  } catch (const Error& error) {
+    return error.what();
   }
-  CAPTURE(error);
-  CHECK(error.find("cudaMemcpyAsync to the GPU failed") != std::string::npos);
-  CHECK(error.find("compute-sanitizer") != std::string::npos);
+  return "";
+}
+
+TEST_CASE("a GPU that fails ends the run with its error, wherever it fails") {
+  struct Place {
+    Options options;
+    const char* call;  // the next of it fails
+    const char* error;
+  };
+  const std::array places{
+      Place{gpu_options("interval"), "cudaMemcpyAsync", "cudaMemcpyAsync to the GPU failed"},  // the copying thread's
+      Place{gpu_options("block"), "cudaEventRecord", "cudaEventRecord failed"},                // the end of a lease
+      Place{view_options(), "launch", "the kernel that draws views"},
+  };
+  for (const Place& place : places) {
+    CAPTURE(place.call);
+    FakeCuda machine;
+    Feeder feeder(place.options, parts_of(5000));
+    const std::string error =
+        error_after_first_step(feeder, [&] { machine.fail_next(place.call, cudaErrorIllegalAddress); });
+    CAPTURE(error);
+    CHECK(error.find(place.error) != std::string::npos);
+    CHECK(error.find("compute-sanitizer") != std::string::npos);
+    CHECK_THROWS_AS((void)feeder.next(feeder.stream()), Error);
+  }
+}
+
+TEST_CASE("a batch that the GPU refused to show is in no state") {
+  FakeCuda machine;
+  Feeder feeder(view_options(), parts_of(5000));
+  const std::string error =
+      error_after_first_step(feeder, [&] { machine.fail_next("launch", cudaErrorIllegalAddress); });
+  CHECK_FALSE(error.empty());
+  std::string refusal;
+  try {
+    (void)feeder.state();
+  } catch (const Error& e) {
+    refusal = e.what();
+  }
+  CAPTURE(refusal);
+  CHECK(refusal.find("go on from the last state") != std::string::npos);
+}
+
+TEST_CASE("a trainer's hold on the feeder's stream survives going on from a state, and so does a GPU of one ring") {
+  std::string state;
+  {
+    FakeCuda machine;
+    Feeder feeder(view_options(), parts_of(50));
+    for (int step = 0; step < 4; ++step) REQUIRE(feeder.next(feeder.stream()));
+    state = feeder.state();
+  }
+  std::size_t ring = 0;
+  {
+    FakeCuda machine;
+    const std::size_t before = machine.memory_left();
+    const Feeder feeder(view_options(), parts_of(50));
+    ring = before - machine.memory_left();
+  }
+  FakeCuda machine({.memory = ring + ring / 2});
+  Feeder feeder(view_options(), parts_of(50));
+  const StreamView stream = feeder.stream();
+  feeder.restore_state(state);
+  CHECK(feeder.stream().handle == stream.handle);
+  std::uint64_t steps = 4;
+  while (const auto lease = feeder.next(stream)) {
+    CHECK(lease->step() == steps);
+    ++steps;
+  }
+  CHECK(feeder.epochs_completed() == 3);
 }
 
 TEST_CASE("a GPU too small for the ring is an error at the start") {

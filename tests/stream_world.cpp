@@ -185,23 +185,30 @@ void StreamWorld::wait_for_a_batch() {
 void StreamWorld::train() {
   if (held_.size() == kLeases) return;
   (void)store_->keep_pace(step_);
-  if (step_ >= sizes_.run_ahead) {
-    const StepFate& before = fates_[step_ - sizes_.run_ahead];
-    if (before.ended && !*before.done) fail("the device is more steps behind than it may be");
-  }
+  if (!has_kept_pace()) fail("the device is more steps behind than it may be");
   residents_.sweep();
   if (!is_ready() && (residents_.empty() || !setup_.reuses)) wait_for_a_batch();
   const std::uint32_t slot = is_ready() ? residents_.admit() : residents_.pick();
   if (random_.below(4) == 0) stream_ = streams_[random_.below(streams_.size())];
   const StreamView stream = stream_;
   const std::uint64_t use = store_->slot(slot).uses++;
-  const std::uint32_t landing = store_->land(slot, use, stream);
+  std::exception_ptr refused;
+  const std::uint32_t landing = store_->land(slot, use, stream, refused);
+  if (refused) std::rethrow_exception(refused);
   Lease lease = LeaseMaker::make(
       store_, slot, {.step = step_, .use_index = use, .stream = stream, .served = step_, .landing = landing});
   look_at(lease, stream);
   held_.push_back({std::move(lease), stream});
   fates_.push_back({});
   ++step_;
+}
+
+// Of the steps that are run_ahead or more back, the device has finished the last one whose lease has ended.
+bool StreamWorld::has_kept_pace() const {
+  if (step_ < sizes_.run_ahead) return true;
+  const auto last = fates_.rend() - static_cast<std::ptrdiff_t>(step_ - sizes_.run_ahead + 1);
+  const auto ended = std::find_if(last, fates_.rend(), [](const StepFate& fate) { return fate.ended; });
+  return ended == fates_.rend() || *ended->done;
 }
 
 // The trainer's work: it finds the batch of this turn, whole, whenever the device comes to it.

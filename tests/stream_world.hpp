@@ -76,6 +76,7 @@ class StreamWorld {
   void train();
   void end_a_lease();
   void wait_for_a_batch();
+  [[nodiscard]] bool has_kept_pace() const;
   [[nodiscard]] bool is_ready() { return ring_.state() == SlotRing::State::ready; }
   void look_at(const Lease& lease, StreamView stream);
   void fail(const std::string& what);

@@ -80,9 +80,10 @@ class Feeder {
   // Goes on where a job was that saved its state: at its step, in its epochs, with what it had not delivered. The ranks
   // may be more or fewer than then, up to mpi.virtual_shards. With as many, and without hand-over between ranks, the
   // fresh batches of each rank are bit for bit those of a run that never stopped. Collective, before the first next().
-  // What was prefetched meanwhile is dropped and production begins anew; Parts::resume spares that. Throws ConfigError
-  // on all ranks alike when it is no state, or another dataset's or configuration's: the feeder can then be used as it
-  // is.
+  // What was prefetched meanwhile is dropped and production begins anew; Parts::resume spares that. stream() stays what
+  // it is. Throws ConfigError on all ranks alike when it is no state, or another dataset's or configuration's: the
+  // feeder can then be used as it is. Whatever else is thrown (Error: no memory, a store or a device that fails)
+  // leaves it closed.
   void restore(const std::filesystem::path& file);
   // The same, but false when there is no such file.
   bool restore_if_present(const std::filesystem::path& file);

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <exception>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -38,13 +39,20 @@ struct SavedState {
   std::string source;
 };
 
+// What a feeder takes over from the one in whose place it comes: trainers hold on to the stream.
+struct Predecessor {
+  SavedState saved;
+  std::shared_ptr<Device> device;
+  StreamView stream;
+};
+
 // The composition root: makes the rooms' parts from the options and drives them from next(). Members stand in the
 // order of their dependence; each may use those above it.
 class Feeder::Impl {
  public:
-  // Collective. `saved`: the job goes on from there; else from parts.resume, when there is such a file.
+  // Collective. `before`: the job goes on from what that was told; else from parts.resume, when there is such a file.
   Impl(Options options, std::unique_ptr<Communicator> communicator, Parts parts,
-       std::optional<SavedState> saved = std::nullopt);
+       std::optional<Predecessor> before = std::nullopt);
   ~Impl() { close(); }
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
@@ -85,7 +93,7 @@ class Feeder::Impl {
 
   // Construction, in order.
   void agree_on_options();
-  void open_saved_state(std::optional<SavedState> given);
+  void take_over(std::optional<Predecessor> before);
   void refuse_in_evaluation(const std::string& source) const;
   void agree_on_policy();
   void open_dataset_and_order();
@@ -129,6 +137,7 @@ class Feeder::Impl {
   [[nodiscard]] Served serve();
   [[nodiscard]] Served serve_in_lockstep();
   [[nodiscard]] std::uint32_t land(const Served& served, StreamView stream);
+  void end_if_device_refused();
   [[nodiscard]] StepReport report() noexcept;
   [[nodiscard]] Progress progress() noexcept;
   void share_work();
@@ -199,7 +208,8 @@ class Feeder::Impl {
   bool was_stopped_ = false;
   bool closed_ = false;
   bool failure_reported_ = false;
-  std::string cause_;  // of the failure that ended the run
+  std::string cause_;           // of the failure that ended the run
+  std::exception_ptr refused_;  // by the device, when a batch that was taken was to be handed out
 
   // Since this process began; first_step() were made before.
   std::uint64_t step_ = 0;

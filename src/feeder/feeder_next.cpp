@@ -39,6 +39,7 @@ std::optional<Lease> Feeder::Impl::next(StreamView stream) {
                                                .stream = stream,
                                                .served = step_,
                                                .landing = land(served, stream)}));
+  end_if_device_refused();
   record(served, entered, entered - called);
   return lease;
 }
@@ -57,12 +58,18 @@ Feeder::Impl::Clock::time_point Feeder::Impl::keep_pace(Clock::time_point called
 std::uint32_t Feeder::Impl::land(const Served& served, StreamView stream) {
   if (served.slot == LeaseMaker::kEmpty || !store_->format().canvas) return SlotStore::kNoLanding;
   const NvtxRange range("rendering");
-  try {
-    return store_->land(served.slot, served.use_index, stream);
-  } catch (const std::exception& error) {
-    communicator_->note_failure("rank " + std::to_string(communicator_->rank()) + ": " + error.what());
-    throw;
-  }
+  return store_->land(served.slot, served.use_index, stream, refused_);
+}
+
+// Other ranks hear of it at their next step and all end at one; until then this one serves on, whatever the tensor
+// shows, since the trainer's own collectives wait for every rank.
+void Feeder::Impl::end_if_device_refused() {
+  if (!refused_) return;
+  failure_.raise(refused_);
+  if (communicator_->size() > 1) return;
+  cause_ = failure_.text();
+  communicator_->note_failure(cause_);
+  failure_.rethrow();
 }
 
 bool Feeder::Impl::agree_to_go_on(Clock::time_point entered) {
@@ -246,6 +253,8 @@ Feeder::Impl::Served Feeder::Impl::pad(std::uint32_t depth) noexcept {
 
 Feeder::Impl::Served Feeder::Impl::serve_fresh(std::uint32_t depth) {
   const std::uint32_t slot = residents_->admit();
+  // The issuer cannot claim what is planned here before admit() settles again: as many turns as it may claim are
+  // planned already, or all that there were; what an exchange brings is settled in share_work().
   plan_ahead();
   SlotStore::Slot& batch = store_->slot(slot);
   starved_since_.reset();

@@ -75,8 +75,8 @@ std::string Feeder::Impl::describe() const {
   std::string text = std::to_string(dataset_->size()) + " samples, " + std::to_string(order_->batches()) +
                      " batches per epoch; ring of " + std::to_string(store_->size()) + " slots (" +
                      std::to_string(queue.capacity) + " ready, " + std::to_string(queue.pool) + " resident, " +
-                     std::to_string(queue.max_leases) + " leased) in " + std::string(store_->arena().describe()) +
-                     "; " + forebay::describe(workers_);
+                     std::to_string(queue.max_leases) + " leased) in " + store_->describe() + "; " +
+                     forebay::describe(workers_);
   const SlotMemory& memory = store_->memory();
   const std::uint64_t batches = memory.slots + memory.landings;
   if (!device_->is_host()) text += "; " + mebibytes(batches) + " on " + device_->describe();

@@ -29,13 +29,13 @@ struct NodeBoard {
 }  // namespace
 
 Feeder::Impl::Impl(Options options, std::unique_ptr<Communicator> communicator, Parts parts,
-                   std::optional<SavedState> saved)
+                   std::optional<Predecessor> before)
     : options_(std::move(options)),
       communicator_(std::move(communicator)),
       parts_(std::move(parts)),
       constructed_(Clock::now()) {
   agree_on_options();
-  open_saved_state(std::move(saved));
+  take_over(std::move(before));
   agree_on_policy();
   open_dataset_and_order();
   make_schedule();
@@ -119,8 +119,12 @@ void Feeder::Impl::open_logs() {
 }
 
 void Feeder::Impl::choose_device() {
+  if (device_) return;
   DeviceChoice choice;
-  together(*communicator_, [&] { choice = make_device(options_.device, node_); });
+  together(*communicator_, [&] {
+    choice = make_device(options_.device, node_);
+    stream_ = choice.device->make_stream();
+  });
   if (!choice.notice.empty() && node_.local_rank == 0) console_->info(choice.notice);
   const std::vector<std::string> gpus = communicator_->all_gather(choice.gpu);
   const std::uint32_t rank = communicator_->rank();
@@ -147,7 +151,6 @@ void Feeder::Impl::make_store() {
                       .ranks_on_node = node_.local_ranks,
                       .on_host = device_->is_host()};
   if (const std::string warning = require_room(need, memory_room()); !warning.empty()) console_->warn(warning);
-  stream_ = device_->make_stream();
   store_ = std::make_shared<SlotStore>(device_, format, counts);
   if (format.canvas) store_->set_renderer(make_renderer(format.batch_size));
 }

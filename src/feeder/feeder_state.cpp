@@ -12,12 +12,19 @@
 
 namespace forebay {
 
-void Feeder::Impl::open_saved_state(std::optional<SavedState> given) {
-  if (!given) given = saved_in(parts_.resume);
-  if (!given) return;
-  refuse_in_evaluation(given->source);
-  resumed_ = parse_state(given->text, given->source);
-  resumed_from_ = std::move(given->source);
+void Feeder::Impl::take_over(std::optional<Predecessor> before) {
+  std::optional<SavedState> saved;
+  if (before) {
+    saved = std::move(before->saved);
+    device_ = std::move(before->device);
+    stream_ = before->stream;
+  } else {
+    saved = saved_in(parts_.resume);
+  }
+  if (!saved) return;
+  refuse_in_evaluation(saved->source);
+  resumed_ = parse_state(saved->text, saved->source);
+  resumed_from_ = std::move(saved->source);
 }
 
 void Feeder::Impl::refuse_in_evaluation(const std::string& source) const {
@@ -81,6 +88,10 @@ std::vector<Piece> Feeder::Impl::left() const {
 std::string Feeder::Impl::state() {
   if (closed_) throw Error("the state of a feeder is asked for before close(), which ends the talk between the ranks");
   if (options_.run.eval) throw Error("an evaluation (run.eval = true) has no state to save: it begins anew");
+  if (refused_ && communicator_->size() == 1) {
+    throw Error("there is no state to save: a batch was lost when the device failed, so go on from the last state " +
+                ("that was saved (" + cause_ + ")"));
+  }
   JobState state = job();
   state.steps = first_step() + step_;
   state.opened = schedule_->ledger().opened();
@@ -121,7 +132,11 @@ std::unique_ptr<Feeder::Impl> Feeder::Impl::resumed(SavedState saved) {
   Parts parts = parts_;
   parts.dataset = dataset_;
   close();
-  auto other = std::make_unique<Impl>(options_, std::move(again), std::move(parts), std::move(saved));
+  // The device need not have room for both.
+  gpu_decoding_.reset();
+  store_->give_back_memory();
+  auto other = std::make_unique<Impl>(options_, std::move(again), std::move(parts),
+                                      Predecessor{std::move(saved), device_, stream_});
   if (stop_.load(std::memory_order_relaxed)) other->request_stop();
   return other;
 }

@@ -13,7 +13,7 @@ Uploader::Uploader(std::shared_ptr<SlotStore> store, SlotRing& ring, Failed fail
 
 void Uploader::stop() {
   if (!thread_.joinable()) return;
-  complete_.enqueue(kStop);
+  while (!complete_.enqueue(kStop)) std::this_thread::yield();  // no memory, until others have given some back
   thread_.join();
 }
 

@@ -6,6 +6,7 @@
 #include <exception>
 #include <functional>
 #include <memory>
+#include <new>
 #include <thread>
 
 #include <forebay/detail/pipeline.hpp>
@@ -29,8 +30,10 @@ class Uploader {
   Uploader(const Uploader&) = delete;
   Uploader& operator=(const Uploader&) = delete;
 
-  // The batch of a slot is complete. Any thread; what it wrote is handed over.
-  void push(std::uint32_t slot) { complete_.enqueue(slot); }
+  // The batch of a slot is complete. Any thread; what it wrote is handed over. Throws std::bad_alloc.
+  void push(std::uint32_t slot) {
+    if (!complete_.enqueue(slot)) throw std::bad_alloc();
+  }
   // Publishes what is on its way to the device, then joins the thread. Idempotent; the thread that constructed it.
   void stop();
 

@@ -19,9 +19,10 @@ class Landings {
   // Throws Error when there is no memory.
   Landings(Device& device, std::size_t bytes, std::uint32_t count);
 
-  // A free one; what is put on `stream` from now on happens after its uses. Consumer thread. Throws Error.
-  // REQUIRES: fewer than `count` are taken.
-  [[nodiscard]] std::uint32_t take(StreamView stream);
+  // A free one. Consumer thread. REQUIRES: fewer than `count` are taken.
+  [[nodiscard]] std::uint32_t take() noexcept;
+  // What is put on `stream` from now on happens after the uses of one that was taken. Consumer thread. Throws Error.
+  void put_after_uses(std::uint32_t landing, StreamView stream) { landings_[landing]->uses.put_after(stream); }
   // The use of one ends where the stream is now, and it is free. Any thread. It is free even when this throws Error.
   void end(std::uint32_t landing, StreamView stream);
 

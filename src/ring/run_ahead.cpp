@@ -6,7 +6,11 @@ namespace forebay {
 // at most max_leases - 1 are older than the step before, so with so many more marks this is an oddity of trainers that
 // keep a lease for good.
 RunAhead::RunAhead(Device& device, std::uint32_t steps, std::uint32_t max_leases)
-    : device_(device), steps_(steps), size_(steps + max_leases + 1), marks_(std::make_unique<Mark[]>(size_)) {
+    : device_(device),
+      steps_(steps),
+      max_leases_(max_leases),
+      size_(steps + max_leases + 1),
+      marks_(std::make_unique<Mark[]>(size_)) {
   for (std::uint32_t i = 0; i < size_; ++i) marks_[i].event = device.make_event();
 }
 
@@ -19,13 +23,18 @@ void RunAhead::end(std::uint64_t step, StreamView stream) {
 }
 
 bool RunAhead::wait(std::uint64_t step) {
-  if (step < steps_) return false;
-  Mark& mark = marks_[(step - steps_) % size_];
-  // Acquire pairs with end(): the record was made.
-  if (mark.ended.load(std::memory_order_acquire) != step - steps_ + 1) return false;
-  if (device_.is_complete(mark.event)) return false;
-  device_.synchronize(mark.event);
-  return true;
+  // `count` is that of the steps up to the one in question. Fewer than max_leases are held, so one of so many has
+  // ended.
+  for (std::uint64_t looks = 0; looks < max_leases_ && step >= steps_ + looks; ++looks) {
+    const std::uint64_t count = step - steps_ - looks + 1;
+    Mark& mark = marks_[(count - 1) % size_];
+    // Acquire pairs with end(): the record was made.
+    if (mark.ended.load(std::memory_order_acquire) != count) continue;
+    if (device_.is_complete(mark.event)) return false;
+    device_.synchronize(mark.event);
+    return true;
+  }
+  return false;
 }
 
 }  // namespace forebay

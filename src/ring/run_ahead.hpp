@@ -18,8 +18,9 @@ class RunAhead {
 
   // The lease of a step (from 0, counted by this process) ends where the stream is now. Any thread. Throws Error.
   void end(std::uint64_t step, StreamView stream);
-  // Waits, before a step, until the device has finished the one `steps` before it; not for a lease that is still held.
-  // Consumer thread. Returns whether it had to wait. Throws Error.
+  // Waits, before a step, until the device has finished the one `steps` before it, or, while the lease of that one is
+  // still held, the last one before it whose lease has ended. Consumer thread. Returns whether it had to wait. Throws
+  // Error.
   bool wait(std::uint64_t step);
 
  private:
@@ -30,6 +31,7 @@ class RunAhead {
 
   Device& device_;
   std::uint32_t steps_;
+  std::uint32_t max_leases_;
   std::uint32_t size_;
   std::unique_ptr<Mark[]> marks_;  // by step modulo size_
 };

@@ -28,9 +28,11 @@ SlotStore::SlotStore(std::shared_ptr<Device> device, const SlotFormat& format, c
       slots_(counts.slots),
       labels_(static_cast<std::size_t>(counts.slots) * format.batch_size, -1),
       ids_(static_cast<std::size_t>(counts.slots) * format.batch_size, 0) {
+  description_ = arena_->describe();
   if (format.canvas) landings_.emplace(*device_, rounded_up(format.tensor_bytes()), counts.max_leases);
   if (device_->is_host()) return;
   staging_.emplace(*device_, slot_bytes_, counts.capacity);
+  description_ += ", staged in " + std::string(staging_->arena().describe());
   run_ahead_.emplace(*device_, counts.run_ahead, counts.max_leases);
   for (Slot& slot : slots_) slot.stream_uses = std::make_unique<StreamUses>(*device_);
 }
@@ -51,11 +53,13 @@ bool SlotStore::keep_pace(std::uint64_t step) {
   return run_ahead_ && run_ahead_->wait(step);
 }
 
-std::uint32_t SlotStore::land(std::uint32_t slot_number, std::uint64_t use_index, StreamView stream) {
+std::uint32_t SlotStore::land(std::uint32_t slot_number, std::uint64_t use_index, StreamView stream,
+                              std::exception_ptr& refused) noexcept {
   if (!landings_) return kNoLanding;
   const Slot& slot = slots_[slot_number];
-  const std::uint32_t landing = landings_->take(stream);
+  const std::uint32_t landing = landings_->take();
   try {
+    landings_->put_after_uses(landing, stream);
     renderer_->render({.canvases = images(slot_number),
                        .size = slot.batch.size,
                        .epoch = slot.batch.epoch,
@@ -64,8 +68,7 @@ std::uint32_t SlotStore::land(std::uint32_t slot_number, std::uint64_t use_index
                       landings_->at(landing), stream);
     if (slot.stream_uses) slot.stream_uses->end(stream);
   } catch (...) {
-    landings_->end(landing, stream);
-    throw;
+    refused = std::current_exception();
   }
   return landing;
 }
@@ -84,6 +87,13 @@ void SlotStore::end_use(std::uint32_t slot, std::uint32_t landing, std::uint64_t
     failure_ = std::current_exception();
     failed_.store(true, std::memory_order_release);
   }
+}
+
+void SlotStore::give_back_memory() noexcept {
+  renderer_.reset();
+  landings_.reset();
+  staging_.reset();
+  arena_.reset();
 }
 
 }  // namespace forebay

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include <forebay/detail/canvas.hpp>
@@ -82,8 +83,9 @@ class SlotStore {
   [[nodiscard]] Device& device() noexcept { return *device_; }
   [[nodiscard]] const SlotFormat& format() const noexcept { return format_; }
   [[nodiscard]] std::uint32_t size() const noexcept { return static_cast<std::uint32_t>(slots_.size()); }
-  [[nodiscard]] const Arena& arena() const noexcept { return *arena_; }
   [[nodiscard]] const SlotMemory& memory() const noexcept { return memory_; }
+  // Where the memory is and how it is mapped, for the start-up line.
+  [[nodiscard]] const std::string& describe() const noexcept { return description_; }
   // None on the host, where batches are assembled in their slots.
   [[nodiscard]] Staging* staging() noexcept { return staging_ ? &*staging_ : nullptr; }
 
@@ -114,9 +116,10 @@ class SlotStore {
   // Before a step, counted by this process: waits until the device is at most run_ahead steps behind; returns whether
   // it had to wait. Throws what went wrong on the device when leases ended.
   bool keep_pace(std::uint64_t step);
-  // Makes the tensor of a batch of canvases for a lease; returns its landing. kNoLanding where slots hold tensors.
-  // Throws Error.
-  [[nodiscard]] std::uint32_t land(std::uint32_t slot, std::uint64_t use_index, StreamView stream);
+  // Makes the tensor of a batch of canvases for a lease; returns its landing. kNoLanding where slots hold tensors. When
+  // the device refuses, `refused` says why, and the tensor shows what it showed before.
+  [[nodiscard]] std::uint32_t land(std::uint32_t slot, std::uint64_t use_index, StreamView stream,
+                                   std::exception_ptr& refused) noexcept;
 
   // What land() uses. Before the first of them.
   void set_renderer(std::unique_ptr<CanvasRenderer> renderer) { renderer_ = std::move(renderer); }
@@ -124,6 +127,10 @@ class SlotStore {
   // Leases held at this moment, over all slots. Acquire pairs with Lease::release(): whoever sees a lease gone here
   // sees it gone from its slot too, so leases that are counted on slots never outnumber this.
   [[nodiscard]] std::uint32_t held() const noexcept { return held_.load(std::memory_order_acquire); }
+
+  // Gives the memory of all batches back before its time, for another store to have it. REQUIRES: no lease is held, the
+  // threads that write have ended, and nobody will ask for a batch any more.
+  void give_back_memory() noexcept;
 
  private:
   friend class Lease;
@@ -138,6 +145,7 @@ class SlotStore {
   std::shared_ptr<Device> device_;
   SlotFormat format_;
   SlotMemory memory_;
+  std::string description_;
   std::size_t slot_bytes_;
   std::unique_ptr<Arena> arena_;
   std::byte* base_;

@@ -7,7 +7,7 @@ namespace {
 class Turn {
  public:
   explicit Turn(std::atomic_flag& busy) noexcept : busy_(busy) {
-    // Acquire pairs with the release below: last_, used_ and the event are those that the thread before left.
+    // Acquire pairs with the release below: used_ and the event are those that the thread before left.
     while (busy_.test_and_set(std::memory_order_acquire)) busy_.wait(true, std::memory_order_relaxed);
   }
   ~Turn() {
@@ -25,14 +25,13 @@ class Turn {
 
 void StreamUses::end(StreamView stream) {
   const Turn turn(busy_);
-  if (used_ && last_.handle != stream.handle) device_.wait(stream, event_);
+  put_after(stream);
   device_.record(event_, stream);
-  last_ = stream;
   used_ = true;
 }
 
 void StreamUses::put_after(StreamView stream) {
-  if (used_ && last_.handle != stream.handle) device_.wait(stream, event_);
+  if (used_) device_.wait(stream, event_);
 }
 
 }  // namespace forebay

@@ -7,8 +7,9 @@
 namespace forebay {
 
 // Where the uses of one piece of device memory end on the streams of the trainer, so that it is written to after them.
-// One event stands for all uses: whoever ends a use on another stream than the last one lets his stream wait for the
-// event before he records it anew, since a record forgets the one before.
+// One event stands for all uses: whoever ends a use lets his stream wait for the event before he records it anew, since
+// a record forgets the one before. He does so on the stream of the last use too, where it is nothing to wait for: a
+// handle that looks the same may be another stream, made after that one was destroyed.
 class StreamUses {
  public:
   // Throws Error when the device has no event left.
@@ -23,7 +24,6 @@ class StreamUses {
  private:
   Device& device_;
   DeviceEvent event_;
-  StreamView last_;  // meaningful once used_
   bool used_ = false;
   std::atomic_flag busy_;
 };

@@ -77,8 +77,9 @@ CudaRenderer::CudaRenderer(Device& device, int gpu, const RenderPlan& plan)
 
 void CudaRenderer::render(const RenderBatch& batch, std::byte* out, StreamView stream) {
   if (batch.size == 0) return;
-  // There is one scratch memory: who renders on another stream than before waits for the one before.
-  if (used_ && stream.handle != last_stream_) device_.wait(stream, rendered_);
+  // There is one scratch memory. On the stream of the last rendering there is nothing to wait for, but streams cannot
+  // be told by their handles, which are given out again.
+  if (used_) device_.wait(stream, rendered_);
   launch({.plan = &plan_,
           .device_plan = reinterpret_cast<const RenderPlan*>(memory_->bytes().data()),
           .batch = batch,
@@ -86,7 +87,6 @@ void CudaRenderer::render(const RenderBatch& batch, std::byte* out, StreamView s
           .out = out},
          stream);
   device_.record(rendered_, stream);
-  last_stream_ = stream.handle;
   used_ = true;
 }
 

@@ -23,7 +23,6 @@ class CudaRenderer final : public CanvasRenderer {
   std::unique_ptr<Arena> memory_;  // the plan, then scratch memory
   std::byte* scratch_;
   DeviceEvent rendered_;  // scratch memory is free: recorded after every rendering
-  void* last_stream_ = nullptr;
   bool used_ = false;
 };
 
