@@ -14,12 +14,13 @@
 #include "simulate/optimum.hpp"
 #include "simulate/rank_model.hpp"
 #include "simulate/simulation.hpp"
+#include "support.hpp"
 
 namespace forebay {
 namespace {
 
 constexpr std::uint64_t kSteps = 40'000;
-constexpr std::uint64_t kSeeds = 5;
+constexpr std::uint64_t kSeeds = testing::kSanitized ? 1 : 5;
 
 Scenario scenario_of(SourceKind kind, double ratio, std::uint64_t seed) {
   auto source = std::make_shared<SourceSpec>();

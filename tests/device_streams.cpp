@@ -7,6 +7,7 @@
 #include <string>
 
 #include "stream_world.hpp"
+#include "support.hpp"
 
 namespace forebay {
 namespace {
@@ -15,7 +16,7 @@ using testing::Mutant;
 using testing::StreamWorld;
 using testing::WorldSetup;
 
-constexpr std::uint64_t kSeeds = 2000;
+constexpr std::uint64_t kSeeds = testing::kSanitized ? 200 : 2000;
 constexpr std::uint64_t kSteps = 60;
 
 const char* text_of(const WorldSetup& setup) {

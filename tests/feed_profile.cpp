@@ -64,13 +64,9 @@ TEST_CASE("a slow store is storage-bound, on any number of ranks") {
 }
 
 TEST_CASE("large images and one decoder are decode-bound") {
-#ifdef FOREBAY_FEW_RANKS
-  const std::string size = "400x300";  // sanitizers decode and resize slowly
-  const std::string transformed = "[96,128]";
-#else
-  const std::string size = "1600x1200";
-  const std::string transformed = "[480,640]";
-#endif
+  // Sanitizers decode and resize slowly.
+  const std::string size = testing::kSanitized ? "400x300" : "1600x1200";
+  const std::string transformed = testing::kSanitized ? "[96,128]" : "[480,640]";
   Workplace place;
   const auto made = testing::run(place.dir.path(), 1,
                                  {"make-dataset", (place.dir / "large").string(), "--images", "6", "--classes", "2",

@@ -161,9 +161,11 @@ struct Cell {
 template <typename Check>
 void over_grid(Check check) {
   std::uint64_t seed = 2024;
+  const std::uint64_t every = testing::kSanitized ? 5 : 1;
   for (const Shape shape : kShapes) {
     for (const double ratio : kRatios) {
       for (const int capacity : kCapacities) {
+        if (++seed % every != 0) continue;
         CAPTURE(name_of(shape));
         CAPTURE(ratio);
         CAPTURE(capacity);
@@ -171,7 +173,7 @@ void over_grid(Check check) {
         cell.scenario.sources = {source_of(shape, ratio)};
         cell.scenario.queue.capacity = capacity;
         cell.scenario.steps = kSteps;
-        cell.scenario.seed = ++seed;
+        cell.scenario.seed = seed;
         check(cell);
       }
     }
@@ -332,7 +334,7 @@ Scenario random_scenario(Random& random) {
 }
 
 TEST_CASE("any source, policy, queue and rules: no stall while a batch may be reused, no batch beyond its cap") {
-  constexpr int kScenarios = 400;
+  constexpr int kScenarios = testing::kSanitized ? 50 : 400;
   constexpr int kStepsEach = 1500;
   for (int seed = 0; seed < kScenarios; ++seed) {
     CAPTURE(seed);

@@ -38,9 +38,8 @@ inline std::vector<std::string> forebay_command([[maybe_unused]] int ranks, cons
 }
 
 inline std::vector<int> rank_counts() {
-#if defined(FOREBAY_MPIEXEC) && defined(FOREBAY_FEW_RANKS)
-  return {1, 2};  // sanitizers: starting four instrumented processes, again and again, takes minutes
-#elif defined(FOREBAY_MPIEXEC)
+#ifdef FOREBAY_MPIEXEC
+  if (kSanitized) return {1, 2};  // starting four instrumented processes, again and again, takes minutes
   return {1, 2, 4};
 #else
   return {1};
