@@ -25,6 +25,14 @@ if(FOREBAY_SANITIZE)
   endif()
 endif()
 
+# Under a sanitizer optimising takes longest of all, and pays where pixels, queues and simulated steps are counted in
+# millions.
+function(forebay_spare_optimising TARGET)
+  if(FOREBAY_SANITIZE)
+    target_compile_options(${TARGET} PRIVATE -O0)
+  endif()
+endfunction()
+
 # forebay_room(NAME SOURCES ... [LIBRARIES ...] [APART]): a folder of the house. It sees include/ and itself, no other
 # room. APART: the library does without it, and it is compiled for whoever links forebay_NAME.
 function(forebay_room NAME)
@@ -33,6 +41,9 @@ function(forebay_room NAME)
   target_include_directories(forebay_${NAME} PRIVATE ${PROJECT_SOURCE_DIR}/include)
   target_include_directories(forebay_${NAME} SYSTEM PRIVATE ${FOREBAY_CONCURRENTQUEUE_DIR} ${FOREBAY_XXHASH_DIR})
   target_link_libraries(forebay_${NAME} PRIVATE forebay_flags ${ROOM_LIBRARIES})
+  if(NAME MATCHES "^(config|source|telemetry|feeder)$")
+    forebay_spare_optimising(forebay_${NAME})
+  endif()
   if(ROOM_APART)
     set_target_properties(forebay_${NAME} PROPERTIES EXCLUDE_FROM_ALL ON)
     return()
