@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <thread>
 #include <utility>
@@ -129,7 +130,7 @@ TEST_CASE("a consumer on another thread lets go while its kernels still wait, an
         }
       };
       REQUIRE(launch_on_host(look, mine) == cudaSuccess);
-      // Its current GPU is another, as on a thread that only collects garbage.
+      // It chose no GPU, like a thread that only collects garbage.
       auto* const tensor = to_dlpack(std::make_shared<Lease>(std::move(*batch))).release();
       std::thread([tensor] { tensor->deleter(tensor); }).join();
     }
@@ -137,8 +138,22 @@ TEST_CASE("a consumer on another thread lets go while its kernels still wait, an
     REQUIRE(cudaStreamSynchronize(mine) == cudaSuccess);
     CHECK(steps == 50);
     CHECK(wrong == 0);
+    CHECK(machine.started() == std::set<int>{1});  // no thread has started CUDA on GPU 0
     CHECK(machine.misuse().empty());
   }
+}
+
+TEST_CASE("a lease on the default stream ends on any thread") {
+  FakeCuda machine({.gpus = 2});
+  REQUIRE(cudaSetDevice(1) == cudaSuccess);
+  Feeder feeder(options_of(DType::uint8), parts_of(60));
+  std::size_t steps = 0;
+  while (std::optional<Lease> batch = feeder.next()) {
+    ++steps;
+    std::thread([lease = std::move(*batch)]() mutable { lease.release(); }).join();
+  }
+  CHECK(steps == 10);
+  CHECK(machine.started() == std::set<int>{1});
 }
 
 // Random views of every sample, three of each batch.

@@ -37,6 +37,8 @@ class FakeCuda {
   // What works on a GPU and should not be done: copies from memory that is not pinned, events with timing, streams
   // that wait for the default stream.
   [[nodiscard]] std::vector<std::string> misuse() const;
+  // Kernels that were put on streams.
+  [[nodiscard]] int launches() const;
   // Bytes of all GPUs that are not allocated.
   [[nodiscard]] std::size_t memory_left() const;
 

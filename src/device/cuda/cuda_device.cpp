@@ -31,6 +31,7 @@ CudaDevice::CudaDevice(int gpu) : gpu_(gpu) {
   on_own_thread(gpu_, [this] {
     numa_node_ = numa_node_of(gpu_);
     description_ = describe_gpu(gpu_, numa_node_);
+    context_.emplace();
   });
 }
 
@@ -83,38 +84,41 @@ void CudaDevice::copy_in(std::byte* to, const std::byte* from, std::size_t bytes
 }
 
 void CudaDevice::copy_out(std::byte* to, const std::byte* from, std::size_t bytes, StreamView stream) {
+  const GpuContext::OnTop here(*context_);
   const RelaxedCapture relaxed;
   require(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, as_cuda(stream)), "cudaMemcpyAsync from the GPU");
   require(cudaStreamSynchronize(as_cuda(stream)), "cudaStreamSynchronize");
 }
 
 void CudaDevice::record(DeviceEvent event, StreamView stream) {
+  const GpuContext::OnTop here(*context_);
   require(cudaEventRecord(as_cuda(event), as_cuda(stream)), "cudaEventRecord");
 }
 
 void CudaDevice::wait(StreamView stream, DeviceEvent event) {
+  const GpuContext::OnTop here(*context_);
   require(cudaStreamWaitEvent(as_cuda(stream), as_cuda(event), 0), "cudaStreamWaitEvent");
 }
 
 bool CudaDevice::is_complete(DeviceEvent event) {
+  const GpuContext::OnTop here(*context_);
   const RelaxedCapture relaxed;
-  const cudaError_t status = cudaEventQuery(as_cuda(event));
-  if (status != cudaErrorNotReady) {
-    require(status, "cudaEventQuery");
-    return true;
-  }
-  // Not an error, but CUDA keeps it as one: the trainer would find it after its next kernel.
-  static_cast<void>(cudaGetLastError());
-  return false;
+  // The runtime would keep "not ready" as the thread's last error, in the place of one that the trainer has yet to
+  // find.
+  const cudaError_t status = context_->query(as_cuda(event));
+  if (status == cudaErrorNotReady) return false;
+  require(status, "cuEventQuery");
+  return true;
 }
 
 void CudaDevice::synchronize(DeviceEvent event) {
+  const GpuContext::OnTop here(*context_);
   const RelaxedCapture relaxed;
   require(cudaEventSynchronize(as_cuda(event)), "cudaEventSynchronize");
 }
 
 std::unique_ptr<CanvasRenderer> CudaDevice::make_renderer(const RenderPlan& plan) {
-  return std::make_unique<CudaRenderer>(*this, gpu_, plan);
+  return std::make_unique<CudaRenderer>(*this, *context_, gpu_, plan);
 }
 
 }  // namespace forebay::cuda

@@ -66,8 +66,8 @@ void try_out(Device& device, RenderPlan plan) {
 
 }  // namespace
 
-CudaRenderer::CudaRenderer(Device& device, int gpu, const RenderPlan& plan)
-    : device_(device), plan_(plan), rendered_(device.make_event()) {
+CudaRenderer::CudaRenderer(Device& device, const GpuContext& context, int gpu, const RenderPlan& plan)
+    : device_(device), context_(context), plan_(plan), rendered_(device.make_event()) {
   on_own_thread(gpu, [this] {
     try_out(device_, plan_);
     memory_ = plan_on_device(device_, plan_, scratch_bytes(plan_));
@@ -77,6 +77,7 @@ CudaRenderer::CudaRenderer(Device& device, int gpu, const RenderPlan& plan)
 
 void CudaRenderer::render(const RenderBatch& batch, std::byte* out, StreamView stream) {
   if (batch.size == 0) return;
+  const GpuContext::OnTop here(context_);
   // There is one scratch memory. On the stream of the last rendering there is nothing to wait for, but streams cannot
   // be told by their handles, which are given out again.
   if (used_) device_.wait(stream, rendered_);
