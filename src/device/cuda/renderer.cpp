@@ -81,6 +81,10 @@ void CudaRenderer::render(const RenderBatch& batch, std::byte* out, StreamView s
   // There is one scratch memory. On the stream of the last rendering there is nothing to wait for, but streams cannot
   // be told by their handles, which are given out again.
   if (used_) device_.wait(stream, rendered_);
+  // Kernels may run on the GPU that their stream belongs to, whichever that is, where this memory is another's. Events
+  // are recorded on their own GPU only, so this refuses such a stream before anything is launched.
+  device_.record(rendered_, stream);
+  used_ = true;
   launch({.plan = &plan_,
           .device_plan = reinterpret_cast<const RenderPlan*>(memory_->bytes().data()),
           .batch = batch,
@@ -88,7 +92,6 @@ void CudaRenderer::render(const RenderBatch& batch, std::byte* out, StreamView s
           .out = out},
          stream);
   device_.record(rendered_, stream);
-  used_ = true;
 }
 
 }  // namespace forebay::cuda
