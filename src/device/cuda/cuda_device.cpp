@@ -4,6 +4,7 @@
 
 #include <exception>
 #include <forebay/detail/canvas.hpp>
+#include <forebay/error.hpp>
 
 #include "check.hpp"
 #include "memory.hpp"
@@ -77,6 +78,20 @@ DeviceEvent CudaDevice::make_event() {
   const std::scoped_lock lock(made_);
   events_.push_back(event);
   return {event};
+}
+
+void CudaDevice::check_stream(StreamView stream) const {
+  if (stream.handle == cudaStreamPerThread) {
+    throw Error(
+        "next() with cudaStreamPerThread, which is another stream on every thread, and a lease may end on any: give it "
+        "a stream of its own (cudaStreamCreateWithFlags)");
+  }
+  const bool is_default = stream.handle == nullptr || stream.handle == cudaStreamLegacy;
+  if (!is_default || !context_->is_beside_current()) return;
+  const std::string gpu = std::to_string(gpu_);
+  throw Error(
+      "next() with CUDA's default stream on a thread where another GPU is current, and the batches are on cuda:" + gpu +
+      ": call cudaSetDevice(" + gpu + ") before, or give next() a stream of that GPU");
 }
 
 void CudaDevice::copy_in(std::byte* to, const std::byte* from, std::size_t bytes, StreamView stream) {
