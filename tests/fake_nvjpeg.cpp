@@ -1,9 +1,11 @@
 // A libnvjpeg.so without NVIDIA's: decodes with libjpeg into the memory of the fake GPU. It takes what it needs of the
 // fake runtime from the program that loads it, and reads files when the stream comes to them, as late as nvJPEG may.
+#include <atomic>
 #include <csetjmp>
 #include <cstddef>
 #include <cstdio>
 #include <cstring>
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
@@ -33,6 +35,7 @@ struct Handle {
 };
 struct State {
   int batch_size = 0;
+  std::shared_ptr<std::atomic<int>> running = std::make_shared<std::atomic<int>>(0);  // images on a stream
 };
 struct Stream {
   unsigned width = 0;
@@ -167,6 +170,7 @@ int nvjpegDecodeBatchedPreAllocate(Handle*, State*, int batch_size, int width, i
 
 int nvjpegDecodeBatchedInitialize(Handle*, State* state, int batch_size, int threads, int format) {
   if (batch_size <= 0 || threads <= 0 || format != kInterleavedRgb) return misused();
+  if (*state->running > 0) return misused();
   state->batch_size = batch_size;
   return kSuccess;
 }
@@ -184,7 +188,9 @@ int nvjpegDecodeBatched(Handle*, State* state, const unsigned char* const* data,
     const std::size_t row = std::size_t{3} * picture.width;
     std::byte* const to = behind(outputs[i].channel[0], outputs[i].pitch[0] * picture.height);
     if (to == nullptr || outputs[i].pitch[0] < row) return misused();
-    const auto decode = [file, to, pitch = outputs[i].pitch[0], row] {
+    ++*state->running;
+    const auto decode = [file, to, pitch = outputs[i].pitch[0], row, running = state->running] {
+      --*running;
       Picture decoded;
       if (!read(file, true, decoded)) return;
       for (unsigned char& value : decoded.pixels) {

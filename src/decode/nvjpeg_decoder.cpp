@@ -131,10 +131,16 @@ bool NvjpegDecoder::is_supported(std::span<const std::byte> file) {
 }
 
 // nvJPEG does not say which member of a batch it failed at. Each is tried alone then, or the pixels of those that are
-// well would depend on which thread took them together with the one that is not.
+// well would depend on which thread took them together with the one that is not. What was put on the stream has to end
+// each time: a state may only be initialised anew when nothing is decoded with it.
 void NvjpegDecoder::decode_group() {
   if (decode(group_)) return;
-  std::erase_if(group_, [this](const Member& member) { return !decode({&member, 1}); });
+  wait_decoded();
+  std::erase_if(group_, [this](const Member& member) {
+    const bool is_decoded = decode({&member, 1});
+    wait_decoded();
+    return !is_decoded;
+  });
 }
 
 bool NvjpegDecoder::decode(std::span<const Member> members) {
@@ -165,10 +171,14 @@ bool NvjpegDecoder::decode(std::span<const Member> members) {
   return false;
 }
 
-void NvjpegDecoder::fetch(std::size_t bytes) {
-  // Waiting for the event leaves the core to others while the GPU decodes; the copy that follows is short.
+void NvjpegDecoder::wait_decoded() {
   device_->record(decoded_, stream_);
   device_->synchronize(decoded_);
+}
+
+void NvjpegDecoder::fetch(std::size_t bytes) {
+  // Waiting for the event leaves the core to others while the GPU decodes; the copy that follows is short.
+  wait_decoded();
   device_->copy_out(on_host_->bytes().data(), on_gpu_->bytes().data(), bytes, stream_);
   const auto* const pixels = reinterpret_cast<const std::uint8_t*>(on_host_->bytes().data());
   for (const Member& member : group_) {
