@@ -133,14 +133,15 @@ int nvjpegGetProperty(int property, int* value) {
 int nvjpegCreateEx(int backend, void* device, void* pinned, unsigned flags, Handle** handle) {
   if (device != nullptr || pinned != nullptr) return misused();
   if (flags != 0 && !control.knows_upsampling) return kInvalidParameter;
-  if (!control.starts || (backend == kHardware && control.engines == 0)) return kArchMismatch;
+  if (!control.starts) return kArchMismatch;
+  if (backend == kHardware && control.engines == 0 && !control.starts_without_engines) return kArchMismatch;
   return make(Handle{backend}, handle);
 }
 int nvjpegDestroy(Handle* handle) { return end(handle); }
 
 int nvjpegGetHardwareDecoderInfo(Handle*, unsigned* engines, unsigned* cores) {
   *engines = control.engines;
-  *cores = 1;
+  *cores = control.cores;
   return kSuccess;
 }
 
@@ -159,7 +160,7 @@ int nvjpegJpegStreamParse(Handle*, const unsigned char* data, std::size_t length
 }
 
 int nvjpegDecodeBatchedSupported(Handle* handle, Stream* stream, int* unsupported) {
-  if (handle->backend != kHardware) return misused();
+  if (handle->backend != kHardware || control.engines == 0) return misused();
   *unsupported = is(stream->width, control.unsupported_width) ? 1 : 0;
   return kSuccess;
 }
