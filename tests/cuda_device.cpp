@@ -200,6 +200,13 @@ TEST_CASE("a thread that entered has the GPU current and may call while a graph 
   CHECK(machine.started() == std::set<int>{1});
 }
 
+TEST_CASE("copies go before kernels, and background work after them") {
+  FakeCuda machine;
+  CudaDevice device(0);
+  CHECK(machine.priority_of(device.make_stream().handle) == kGreatestPriority);
+  CHECK(machine.priority_of(device.make_background_stream().handle) == kLeastPriority);
+}
+
 TEST_CASE("a device says which GPU it is and where its staging memory is") {
   FakeCuda machine({.gpus = 3, .numa_node = 0});
   CudaDevice device(2);

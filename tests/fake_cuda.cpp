@@ -33,6 +33,10 @@ std::vector<std::string> FakeCuda::misuse() const {
   return runtime_->misuse;
 }
 
+int FakeCuda::priority_of(void* stream) const {
+  return runtime_->stream_of(static_cast<cudaStream_t>(stream))->priority;
+}
+
 int FakeCuda::launches() const { return runtime_->launches; }
 
 std::size_t FakeCuda::memory_left() const { return runtime_->memory.left(); }

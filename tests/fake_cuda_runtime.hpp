@@ -22,6 +22,7 @@ namespace forebay::testing {
 
 struct FakeStream {
   int gpu;
+  int priority;
   SimulatedStreams::Stream stream;
   SimulatedStreams::Event end;  // for cudaStreamSynchronize()
   std::atomic<bool> alive{true};
@@ -61,8 +62,8 @@ struct FakeCuda::Runtime {
   Runtime(const Runtime&) = delete;
   Runtime& operator=(const Runtime&) = delete;
 
-  FakeStream* add_stream(int gpu) {
-    all_streams.push_back(std::make_unique<FakeStream>(gpu, streams.make_stream(), streams.make_event()));
+  FakeStream* add_stream(int gpu, int priority = 0) {
+    all_streams.push_back(std::make_unique<FakeStream>(gpu, priority, streams.make_stream(), streams.make_event()));
     return all_streams.back().get();
   }
   void note(const std::string& what) {

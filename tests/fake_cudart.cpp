@@ -130,17 +130,17 @@ cudaError_t cudaFreeHost(void* address) {
 
 cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
   return answer_on_gpu("cudaDeviceGetStreamPriorityRange", [&](Runtime&) {
-    *least = 0;
-    *greatest = -5;
+    *least = kLeastPriority;
+    *greatest = kGreatestPriority;
     return cudaSuccess;
   });
 }
 
-cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned int flags, int /*priority*/) {
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned int flags, int priority) {
   return answer_on_gpu("cudaStreamCreateWithPriority", [&](Runtime& runtime) {
     if ((flags & cudaStreamNonBlocking) == 0) runtime.note("a stream that waits for the default stream");
     const std::scoped_lock guard(runtime.lock);
-    *stream = reinterpret_cast<cudaStream_t>(runtime.add_stream(current_gpu));
+    *stream = reinterpret_cast<cudaStream_t>(runtime.add_stream(current_gpu, priority));
     return cudaSuccess;
   });
 }

@@ -35,6 +35,8 @@ struct Handle {
 };
 struct State {
   int batch_size = 0;
+  // Of the hardware decoder's buffers, one for each place in a batch.
+  std::vector<std::size_t> buffers;
   std::shared_ptr<std::atomic<int>> running = std::make_shared<std::atomic<int>>(0);  // images on a stream
 };
 struct Stream {
@@ -111,6 +113,13 @@ void note_batch(int images) {
   }
 }
 
+void note_size(State& state, std::size_t place, std::size_t bytes) {
+  if (place >= state.buffers.size()) state.buffers.resize(place + 1);
+  if (state.buffers[place] >= bytes) return;
+  ++control.growths;
+  state.buffers[place] = bytes;
+}
+
 }  // namespace
 }  // namespace forebay::testing
 
@@ -165,8 +174,10 @@ int nvjpegDecodeBatchedSupported(Handle* handle, Stream* stream, int* unsupporte
   return kSuccess;
 }
 
-int nvjpegDecodeBatchedPreAllocate(Handle*, State*, int batch_size, int width, int height, int, int format) {
-  return batch_size > 0 && width > 0 && height > 0 && format == kInterleavedRgb ? int{kSuccess} : misused();
+int nvjpegDecodeBatchedPreAllocate(Handle*, State* state, int batch_size, int width, int height, int, int format) {
+  if (batch_size <= 0 || width <= 0 || height <= 0 || format != kInterleavedRgb) return misused();
+  state->buffers.assign(static_cast<std::size_t>(batch_size), std::size_t{3} * width * height);
+  return kSuccess;
 }
 
 int nvjpegDecodeBatchedInitialize(Handle*, State* state, int batch_size, int threads, int format) {
@@ -179,6 +190,7 @@ int nvjpegDecodeBatchedInitialize(Handle*, State* state, int batch_size, int thr
 int nvjpegDecodeBatched(Handle*, State* state, const unsigned char* const* data, const std::size_t* lengths,
                         FakeOutput* outputs, void* stream) {
   if (state->batch_size == 0) return misused();
+  control.stream = stream;
   for (int i = 0; i < state->batch_size; ++i) {
     const std::span file(data[i], lengths[i]);
     Picture picture;
@@ -189,6 +201,7 @@ int nvjpegDecodeBatched(Handle*, State* state, const unsigned char* const* data,
     const std::size_t row = std::size_t{3} * picture.width;
     std::byte* const to = behind(outputs[i].channel[0], outputs[i].pitch[0] * picture.height);
     if (to == nullptr || outputs[i].pitch[0] < row) return misused();
+    note_size(*state, static_cast<std::size_t>(i), row * picture.height);
     ++*state->running;
     const auto decode = [file, to, pitch = outputs[i].pitch[0], row, running = state->running] {
       --*running;

@@ -21,6 +21,8 @@ struct FakeNvjpeg {
   std::atomic<int> objects{0};         // that were made and not ended
   std::atomic<int> batches{0};         // decoded
   std::atomic<int> largest_batch{0};   // images
+  std::atomic<int> growths{0};         // buffers made anew because an image was larger than those before
+  std::atomic<void*> stream{nullptr};  // of the last batch
   std::atomic<int> misuse{0};          // calls that nvJPEG would answer with an error of the caller
 };
 

@@ -184,6 +184,24 @@ TEST_CASE("what nvJPEG refuses or fails at is left alone, and what is beside it 
   SUBCASE("fails") { check_odd_one(bench.nvjpeg->failing_width); }
 }
 
+TEST_CASE("usual photographs, upright or across, need no more memory than was asked for at the start") {
+  std::vector<File> files;
+  for (int i = 0; i < 4; ++i) {
+    files.push_back(make_jpeg({.width = 1024, .height = 683 + i}));
+    files.push_back(make_jpeg({.width = 683 + i, .height = 1024}));
+  }
+  Bench bench;
+  check_like_turbo(bench, files, 0);
+  CHECK(bench.nvjpeg->growths == 0);
+}
+
+TEST_CASE("decoding lets the trainer's kernels go first") {
+  Bench bench;
+  bench.begin({make_jpeg({})});
+  CHECK(bench.decoder->picture(0) != nullptr);
+  CHECK(bench.machine.priority_of(bench.nvjpeg->stream) == kLeastPriority);
+}
+
 TEST_CASE("files that do not fit together are decoded one group after the other") {
   std::vector<File> files;
   for (int i = 0; i < 9; ++i) files.push_back(make_jpeg({.width = 1900 + i, .height = 1300}));

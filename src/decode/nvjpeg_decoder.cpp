@@ -12,10 +12,9 @@ namespace {
 constexpr int kMostFiles = static_cast<int>(NvjpegDecoder::kMost);
 // Where a picture may begin in the arenas: what suits the GPU's widest accesses.
 constexpr std::size_t kPictureAlignment = 256;
-// An image of which kMost fill the room; nvJPEG's own memory is made for such and grows for larger ones.
-constexpr int kUsualWidth = 720;
-constexpr int kUsualHeight = 480;
-static_assert(std::size_t{kUsualWidth} * kUsualHeight * 3 <= NvjpegDecoder::kRoom / NvjpegDecoder::kMost);
+// The longer side of a usual photograph, upright or across. nvJPEG's own memory is made for kMost such at the start,
+// 96 MiB, and grows for larger ones: it is freed then, which waits for all that the GPU is doing.
+constexpr int kUsualSide = 1024;
 
 void require(int status, const char* call) {
   if (status != nvjpeg::kSuccess) throw Error(std::string(call) + " gave " + nvjpeg_status_text(status));
@@ -45,7 +44,7 @@ NvjpegDecoder::NvjpegDecoder(std::shared_ptr<const NvjpegLibrary> library, std::
       options_(options),
       on_gpu_(device_->allocate(kRoom)),
       on_host_(device_->allocate_staging(kRoom)),
-      stream_(device_->make_stream()),
+      stream_(device_->make_background_stream()),
       decoded_(device_->make_event()),
       state_(nullptr, EndState{library_.get()}),
       parsed_(nullptr, EndState{library_.get()}) {
@@ -75,7 +74,7 @@ void NvjpegDecoder::reserve() {
   if (!library_->has_hardware()) return;
   // Only spares the first batches an allocation, so it does not matter when it fails.
   static_cast<void>(library_->functions().DecodeBatchedPreAllocate(
-      library_->handle(), state_.get(), kMostFiles, kUsualWidth, kUsualHeight, nvjpeg::k444, nvjpeg::kInterleavedRgb));
+      library_->handle(), state_.get(), kMostFiles, kUsualSide, kUsualSide, nvjpeg::k444, nvjpeg::kInterleavedRgb));
 }
 
 void NvjpegDecoder::begin(std::span<const std::span<const std::byte>> files) {

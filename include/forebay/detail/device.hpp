@@ -56,6 +56,8 @@ class Device {
 
   // A stream that waits for no other, before others where the device has to choose. The device ends it.
   [[nodiscard]] virtual StreamView make_stream() = 0;
+  // The same, but after others where the device has to choose: for work that the trainer's may overtake.
+  [[nodiscard]] virtual StreamView make_background_stream() { return make_stream(); }
   // Complete until it is recorded. The device ends it.
   [[nodiscard]] virtual DeviceEvent make_event() = 0;
 

@@ -56,13 +56,18 @@ std::unique_ptr<Arena> CudaDevice::allocate_staging(std::size_t bytes) {
 
 void CudaDevice::enter_thread() { enter_gpu(gpu_); }
 
-StreamView CudaDevice::make_stream() {
+StreamView CudaDevice::make_stream() { return make_stream_of(Priority::highest); }
+StreamView CudaDevice::make_background_stream() { return make_stream_of(Priority::lowest); }
+
+StreamView CudaDevice::make_stream_of(Priority priority) {
   cudaStream_t stream = nullptr;
   on_own_thread(gpu_, [&] {
     int least = 0;
     int greatest = 0;
     require(cudaDeviceGetStreamPriorityRange(&least, &greatest), "cudaDeviceGetStreamPriorityRange");
-    require(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, greatest), "cudaStreamCreateWithPriority");
+    require(
+        cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, priority == Priority::highest ? greatest : least),
+        "cudaStreamCreateWithPriority");
   });
   const std::scoped_lock lock(made_);
   streams_.push_back(stream);

@@ -35,6 +35,8 @@ class CudaDevice final : public Device {
   void enter_thread() override;
   // Non-blocking and of the highest priority.
   [[nodiscard]] StreamView make_stream() override;
+  // Non-blocking and of the lowest.
+  [[nodiscard]] StreamView make_background_stream() override;
   // Without timing, and waited for asleep.
   [[nodiscard]] DeviceEvent make_event() override;
   // Looks at CUDA's default streams only; another GPU's stream is refused where it is used.
@@ -48,6 +50,9 @@ class CudaDevice final : public Device {
   [[nodiscard]] std::unique_ptr<CanvasRenderer> make_renderer(const RenderPlan& plan) override;
 
  private:
+  enum class Priority { lowest, highest };
+  [[nodiscard]] StreamView make_stream_of(Priority priority);
+
   int gpu_;
   int numa_node_ = -1;
   std::string description_;
