@@ -99,6 +99,57 @@ TEST_CASE("an event that is not complete leaves no error behind for the trainer 
   CHECK(was_incomplete);
 }
 
+TEST_CASE("the trainer finds the error of its own call, however often events were asked for meanwhile") {
+  FakeCuda machine({.seed = 3});
+  CudaDevice device(0);
+  const Places places(device, 64, 1, 1);
+  const StreamView stream = device.make_stream();
+  const DeviceEvent event = device.make_event();
+  REQUIRE(cudaSetDevice(99) == cudaErrorInvalidDevice);
+  bool was_incomplete = false;
+  for (int round = 0; round < 100; ++round) {
+    for (int copy = 0; copy < 10; ++copy) device.copy_in(places.at(0), places.staged(0), 64, stream);
+    device.record(event, stream);
+    was_incomplete = was_incomplete || !device.is_complete(event);
+    REQUIRE(cudaPeekAtLastError() == cudaErrorInvalidDevice);
+  }
+  CHECK(was_incomplete);
+}
+
+// What a trainer's thread may do to a device whose GPU it did not choose.
+void use(CudaDevice& device, DeviceEvent event, const Places& places) {
+  for (const StreamView stream : {device.make_stream(), StreamView{}}) {
+    device.record(event, stream);
+    device.wait(stream, event);
+    static_cast<void>(device.is_complete(event));
+    device.synchronize(event);
+    CHECK(read(device, places.at(0), places.size, stream) == Bytes(places.size));
+  }
+}
+
+TEST_CASE("a thread that chose no GPU starts CUDA on none, and its default stream is the device's") {
+  FakeCuda machine({.gpus = 2});
+  CudaDevice device(1);
+  const DeviceEvent event = device.make_event();
+  const Places places(device, 64, 1, 1);
+  std::thread([&] { use(device, event, places); }).join();
+  CHECK(machine.started() == std::set<int>{1});
+  CHECK(machine.misuse().empty());
+}
+
+TEST_CASE("a thread that chose another GPU has it still") {
+  FakeCuda machine({.gpus = 2});
+  CudaDevice device(1);
+  const DeviceEvent event = device.make_event();
+  const Places places(device, 64, 1, 1);
+  REQUIRE(cudaSetDevice(0) == cudaSuccess);
+  cudaEvent_t own = nullptr;
+  REQUIRE(cudaEventCreateWithFlags(&own, cudaEventDisableTiming | cudaEventBlockingSync) == cudaSuccess);
+  use(device, event, places);
+  CHECK(cudaEventRecord(own, nullptr) == cudaSuccess);
+  CHECK(cudaEventRecord(static_cast<cudaEvent_t>(event.handle), nullptr) == cudaErrorInvalidResourceHandle);
+}
+
 TEST_CASE("a failing GPU is an error that names the call and says what to do") {
   FakeCuda machine;
   CudaDevice device(0);
@@ -114,7 +165,8 @@ TEST_CASE("a failing GPU is an error that names the call and says what to do") {
     CHECK(contains(error, "compute-sanitizer"));
     CHECK(cudaPeekAtLastError() == cudaSuccess);
   };
-  failing("cudaEventQuery", [&] { static_cast<void>(device.is_complete(event)); });
+  failing("cuCtxPushCurrent", [&] { device.record(event, stream); });
+  failing("cuEventQuery", [&] { static_cast<void>(device.is_complete(event)); });
   failing("cudaEventSynchronize", [&] { device.synchronize(event); });
   failing("cudaEventRecord", [&] { device.record(event, stream); });
   failing("cudaStreamWaitEvent", [&] { device.wait(stream, event); });
@@ -146,6 +198,13 @@ TEST_CASE("a thread that entered has the GPU current and may call while a graph 
     device.record(device.make_event(), StreamView{});
   }).join();
   CHECK(machine.started() == std::set<int>{1});
+}
+
+TEST_CASE("copies go before kernels, and background work after them") {
+  FakeCuda machine;
+  CudaDevice device(0);
+  CHECK(machine.priority_of(device.make_stream().handle) == kGreatestPriority);
+  CHECK(machine.priority_of(device.make_background_stream().handle) == kLeastPriority);
 }
 
 TEST_CASE("a device says which GPU it is and where its staging memory is") {

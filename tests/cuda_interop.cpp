@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <thread>
 #include <utility>
@@ -129,7 +130,7 @@ TEST_CASE("a consumer on another thread lets go while its kernels still wait, an
         }
       };
       REQUIRE(launch_on_host(look, mine) == cudaSuccess);
-      // Its current GPU is another, as on a thread that only collects garbage.
+      // It chose no GPU, like a thread that only collects garbage.
       auto* const tensor = to_dlpack(std::make_shared<Lease>(std::move(*batch))).release();
       std::thread([tensor] { tensor->deleter(tensor); }).join();
     }
@@ -137,8 +138,55 @@ TEST_CASE("a consumer on another thread lets go while its kernels still wait, an
     REQUIRE(cudaStreamSynchronize(mine) == cudaSuccess);
     CHECK(steps == 50);
     CHECK(wrong == 0);
+    CHECK(machine.started() == std::set<int>{1});  // no thread has started CUDA on GPU 0
     CHECK(machine.misuse().empty());
   }
+}
+
+TEST_CASE("a lease on the default stream ends on any thread") {
+  FakeCuda machine({.gpus = 2});
+  REQUIRE(cudaSetDevice(1) == cudaSuccess);
+  Feeder feeder(options_of(DType::uint8), parts_of(60));
+  std::size_t steps = 0;
+  while (std::optional<Lease> batch = feeder.next()) {
+    ++steps;
+    std::thread([lease = std::move(*batch)]() mutable { lease.release(); }).join();
+  }
+  CHECK(steps == 10);
+  CHECK(machine.started() == std::set<int>{1});
+}
+
+std::string refusal_of(Feeder& feeder, StreamView stream) {
+  try {
+    static_cast<void>(feeder.next(stream));
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST_CASE("a stream that would be another one where the lease ends is refused before a batch is taken") {
+  FakeCuda machine({.gpus = 2});
+  cudaStream_t mine = stream_on(1);
+  Feeder feeder(options_of(DType::uint8), parts_of(12));
+  const std::string per_thread = refusal_of(feeder, {cudaStreamPerThread});
+  CAPTURE(per_thread);
+  CHECK(per_thread.find("cudaStreamPerThread") != std::string::npos);
+  REQUIRE(cudaSetDevice(0) == cudaSuccess);
+  for (cudaStream_t by_default : {cudaStream_t{}, cudaStreamLegacy}) {
+    const std::string wrong_gpu = refusal_of(feeder, {by_default});
+    CAPTURE(wrong_gpu);
+    CHECK(wrong_gpu.find("call cudaSetDevice(1)") != std::string::npos);
+  }
+  // A stream of the GPU is that on every thread, and nothing was taken meanwhile.
+  std::size_t samples = 0;
+  while (const std::optional<Lease> batch = feeder.next({mine})) samples += batch->is_fresh() ? batch->size() : 0;
+  CHECK(samples == 12);
+}
+
+TEST_CASE("on the host there is no stream to refuse") {
+  Feeder feeder(options_of(DType::uint8, "host"), parts_of(12));
+  CHECK(feeder.next({cudaStreamPerThread}));
 }
 
 // Random views of every sample, three of each batch.

@@ -1,4 +1,5 @@
 // Rendering through the CUDA backend on the fake runtime: what reaches the kernels, and in which order.
+#include <cuda_runtime_api.h>
 #include <doctest/doctest.h>
 
 #include <array>
@@ -22,6 +23,7 @@ namespace forebay::testing {
 namespace {
 
 constexpr std::uint32_t kBatch = 3;
+constexpr int kLaunchesOfTrial = 2;  // a renderer's, when it is made
 
 RenderPlan small_plan() {
   TransformOptions options;
@@ -99,6 +101,51 @@ TEST_CASE("a GPU that cannot run the kernels is found out when the renderer is m
   CAPTURE(error);
   CHECK(error.find("the kernel that draws views failed") != std::string::npos);
   CHECK(error.find("no code for this GPU") != std::string::npos);
+}
+
+TEST_CASE("a stream of another GPU is refused before a kernel is put there") {
+  const RenderPlan plan = small_plan();
+  FakeCuda machine({.gpus = 2});
+  cuda::CudaDevice device(0);
+  cuda::CudaDevice other(1);
+  const auto memory = device.allocate(plan.canvas.batch_bytes());
+  const auto out = device.allocate(plan.sample_bytes() * kBatch);
+  const std::unique_ptr<CanvasRenderer> renderer = device.make_renderer(plan);
+  const StreamView foreign = other.make_stream();
+  REQUIRE(cudaSetDevice(1) == cudaSuccess);
+  std::string error;
+  try {
+    renderer->render({.canvases = memory->bytes().data(), .size = kBatch}, out->bytes().data(), foreign);
+  } catch (const Error& e) {
+    error = e.what();
+  }
+  CAPTURE(error);
+  CHECK(error.find("cudaEventRecord failed") != std::string::npos);
+  CHECK(error.find("call cudaSetDevice() with the GPU of the feeder") != std::string::npos);
+  CHECK(machine.launches() == kLaunchesOfTrial);
+}
+
+TEST_CASE("a thread that chose another GPU renders on this one") {
+  const RenderPlan plan = small_plan();
+  FakeCuda machine({.gpus = 2});
+  cuda::CudaDevice device(1);
+  Random random(1);
+  const std::vector<std::byte> slot = random_slot(plan.canvas, random);
+  const auto staging = device.allocate_staging(slot.size());
+  std::memcpy(staging->bytes().data(), slot.data(), slot.size());
+  const auto memory = device.allocate(slot.size());
+  const std::size_t out_bytes = plan.sample_bytes() * kBatch;
+  const auto out = device.allocate(out_bytes);
+  const std::unique_ptr<CanvasRenderer> renderer = device.make_renderer(plan);
+  const StreamView stream = device.make_stream();
+  device.copy_in(memory->bytes().data(), staging->bytes().data(), slot.size(), stream);
+  REQUIRE(cudaSetDevice(0) == cudaSuccess);
+  renderer->render({.canvases = memory->bytes().data(), .size = kBatch}, out->bytes().data(), stream);
+  std::vector<std::byte> expected(out_bytes);
+  TwinRenderer(plan).render({.canvases = slot.data(), .size = kBatch}, expected.data(), {});
+  std::vector<std::byte> found(out_bytes);
+  device.copy_out(found.data(), out->bytes().data(), out_bytes, stream);
+  CHECK(found == expected);
 }
 
 TEST_CASE("an empty batch is nothing to do") {

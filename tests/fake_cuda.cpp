@@ -8,6 +8,7 @@ namespace forebay::testing {
 
 FakeCuda::FakeCuda(const FakeMachine& machine) : runtime_(std::make_unique<Runtime>(machine)) {
   current_gpu = 0;
+  has_context = false;
   last_error = cudaSuccess;
   running = runtime_.get();
 }
@@ -32,6 +33,12 @@ std::vector<std::string> FakeCuda::misuse() const {
   return runtime_->misuse;
 }
 
+int FakeCuda::priority_of(void* stream) const {
+  return runtime_->stream_of(static_cast<cudaStream_t>(stream))->priority;
+}
+
+int FakeCuda::launches() const { return runtime_->launches; }
+
 std::size_t FakeCuda::memory_left() const { return runtime_->memory.left(); }
 
 std::byte* behind(const void* gpu_address, std::size_t bytes) {
@@ -39,10 +46,12 @@ std::byte* behind(const void* gpu_address, std::size_t bytes) {
   return runtime == nullptr ? nullptr : runtime->memory.behind(gpu_address, bytes);
 }
 
+// A kernel runs on the GPU of its stream: a driver that loads kernels for all GPUs does not refuse another's.
 cudaError_t launch_on_host(std::function<void()> kernel, void* stream) {
   return answer_on_gpu("launch", [&](FakeCuda::Runtime& runtime) {
     FakeStream* const fake = runtime.stream_of(static_cast<cudaStream_t>(stream));
-    if (fake == nullptr || fake->gpu != current_gpu) return cudaErrorInvalidResourceHandle;
+    if (fake == nullptr) return cudaErrorInvalidResourceHandle;
+    ++runtime.launches;
     runtime.streams.push(fake->stream, std::move(kernel));
     return cudaSuccess;
   });

@@ -12,6 +12,10 @@
 
 namespace forebay::testing {
 
+// Of streams, as CUDA counts: the lower number goes first.
+constexpr int kLeastPriority = 0;
+constexpr int kGreatestPriority = -5;
+
 // What the fake runtime pretends that there is.
 struct FakeMachine {
   int gpus = 1;
@@ -37,6 +41,10 @@ class FakeCuda {
   // What works on a GPU and should not be done: copies from memory that is not pinned, events with timing, streams
   // that wait for the default stream.
   [[nodiscard]] std::vector<std::string> misuse() const;
+  // Of a stream (a cudaStream_t) that exists.
+  [[nodiscard]] int priority_of(void* stream) const;
+  // Kernels that were put on streams.
+  [[nodiscard]] int launches() const;
   // Bytes of all GPUs that are not allocated.
   [[nodiscard]] std::size_t memory_left() const;
 

@@ -22,6 +22,7 @@ namespace forebay::testing {
 
 struct FakeStream {
   int gpu;
+  int priority;
   SimulatedStreams::Stream stream;
   SimulatedStreams::Event end;  // for cudaStreamSynchronize()
   std::atomic<bool> alive{true};
@@ -36,8 +37,16 @@ struct FakeEvent {
 
 // Of the calling thread, as in the runtime.
 inline thread_local int current_gpu = 0;
+inline thread_local bool has_context = false;  // CUDA was started on its GPU, by a call of this thread
 inline thread_local cudaError_t last_error = cudaSuccess;
 inline thread_local cudaStreamCaptureMode capture_mode = cudaStreamCaptureModeGlobal;
+
+// What is below the context that is on top; an entry for each that the thread has pushed.
+struct FakeContext {
+  int gpu;
+  bool has_context;
+};
+inline thread_local std::vector<FakeContext> below;
 
 // None: there is no driver.
 inline std::atomic<FakeCuda::Runtime*> running{nullptr};
@@ -53,8 +62,8 @@ struct FakeCuda::Runtime {
   Runtime(const Runtime&) = delete;
   Runtime& operator=(const Runtime&) = delete;
 
-  FakeStream* add_stream(int gpu) {
-    all_streams.push_back(std::make_unique<FakeStream>(gpu, streams.make_stream(), streams.make_event()));
+  FakeStream* add_stream(int gpu, int priority = 0) {
+    all_streams.push_back(std::make_unique<FakeStream>(gpu, priority, streams.make_stream(), streams.make_event()));
     return all_streams.back().get();
   }
   void note(const std::string& what) {
@@ -100,6 +109,7 @@ struct FakeCuda::Runtime {
   const FakeMachine machine;
   FakeGpuMemory memory;
   SimulatedStreams streams;
+  std::atomic<int> launches{0};
   std::mutex lock;  // guards what follows
   std::vector<FakeStream*> defaults;
   std::vector<std::unique_ptr<FakeStream>> all_streams;
@@ -141,6 +151,7 @@ cudaError_t answer_on_gpu(const char* call, Work&& work) {
       const std::scoped_lock guard(runtime.lock);
       runtime.started.insert(current_gpu);
     }
+    has_context = true;
     return work(runtime);
   });
 }

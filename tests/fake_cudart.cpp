@@ -70,6 +70,7 @@ cudaError_t cudaSetDevice(int gpu) {
   return answer("cudaSetDevice", [&](Runtime& runtime) {
     if (!is_gpu(runtime, gpu)) return cudaErrorInvalidDevice;
     current_gpu = gpu;
+    has_context = true;
     const std::scoped_lock guard(runtime.lock);
     runtime.started.insert(gpu);
     return cudaSuccess;
@@ -129,17 +130,17 @@ cudaError_t cudaFreeHost(void* address) {
 
 cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
   return answer_on_gpu("cudaDeviceGetStreamPriorityRange", [&](Runtime&) {
-    *least = 0;
-    *greatest = -5;
+    *least = kLeastPriority;
+    *greatest = kGreatestPriority;
     return cudaSuccess;
   });
 }
 
-cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned int flags, int /*priority*/) {
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned int flags, int priority) {
   return answer_on_gpu("cudaStreamCreateWithPriority", [&](Runtime& runtime) {
     if ((flags & cudaStreamNonBlocking) == 0) runtime.note("a stream that waits for the default stream");
     const std::scoped_lock guard(runtime.lock);
-    *stream = reinterpret_cast<cudaStream_t>(runtime.add_stream(current_gpu));
+    *stream = reinterpret_cast<cudaStream_t>(runtime.add_stream(current_gpu, priority));
     return cudaSuccess;
   });
 }
@@ -200,16 +201,6 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
     if (what == nullptr || where == nullptr) return cudaErrorInvalidResourceHandle;
     if (what->recorded) runtime.streams.wait(where->stream, what->event);
     return cudaSuccess;
-  });
-}
-
-cudaError_t cudaEventQuery(cudaEvent_t event) {
-  return answer_on_gpu("cudaEventQuery", [&](Runtime& runtime) {
-    if (capture_mode != cudaStreamCaptureModeRelaxed)
-      runtime.note("an event asked for where a capture would forbid it");
-    FakeEvent* const what = runtime.event_of(event);
-    if (what == nullptr) return cudaErrorInvalidResourceHandle;
-    return !what->recorded || runtime.streams.query(what->event) ? cudaSuccess : cudaErrorNotReady;
   });
 }
 

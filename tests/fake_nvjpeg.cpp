@@ -1,9 +1,11 @@
 // A libnvjpeg.so without NVIDIA's: decodes with libjpeg into the memory of the fake GPU. It takes what it needs of the
 // fake runtime from the program that loads it, and reads files when the stream comes to them, as late as nvJPEG may.
+#include <atomic>
 #include <csetjmp>
 #include <cstddef>
 #include <cstdio>
 #include <cstring>
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
@@ -33,6 +35,9 @@ struct Handle {
 };
 struct State {
   int batch_size = 0;
+  // Of the hardware decoder's buffers, one for each place in a batch.
+  std::vector<std::size_t> buffers;
+  std::shared_ptr<std::atomic<int>> running = std::make_shared<std::atomic<int>>(0);  // images on a stream
 };
 struct Stream {
   unsigned width = 0;
@@ -108,6 +113,13 @@ void note_batch(int images) {
   }
 }
 
+void note_size(State& state, std::size_t place, std::size_t bytes) {
+  if (place >= state.buffers.size()) state.buffers.resize(place + 1);
+  if (state.buffers[place] >= bytes) return;
+  ++control.growths;
+  state.buffers[place] = bytes;
+}
+
 }  // namespace
 }  // namespace forebay::testing
 
@@ -130,14 +142,15 @@ int nvjpegGetProperty(int property, int* value) {
 int nvjpegCreateEx(int backend, void* device, void* pinned, unsigned flags, Handle** handle) {
   if (device != nullptr || pinned != nullptr) return misused();
   if (flags != 0 && !control.knows_upsampling) return kInvalidParameter;
-  if (!control.starts || (backend == kHardware && control.engines == 0)) return kArchMismatch;
+  if (!control.starts) return kArchMismatch;
+  if (backend == kHardware && control.engines == 0 && !control.starts_without_engines) return kArchMismatch;
   return make(Handle{backend}, handle);
 }
 int nvjpegDestroy(Handle* handle) { return end(handle); }
 
 int nvjpegGetHardwareDecoderInfo(Handle*, unsigned* engines, unsigned* cores) {
   *engines = control.engines;
-  *cores = 1;
+  *cores = control.cores;
   return kSuccess;
 }
 
@@ -156,17 +169,20 @@ int nvjpegJpegStreamParse(Handle*, const unsigned char* data, std::size_t length
 }
 
 int nvjpegDecodeBatchedSupported(Handle* handle, Stream* stream, int* unsupported) {
-  if (handle->backend != kHardware) return misused();
+  if (handle->backend != kHardware || control.engines == 0) return misused();
   *unsupported = is(stream->width, control.unsupported_width) ? 1 : 0;
   return kSuccess;
 }
 
-int nvjpegDecodeBatchedPreAllocate(Handle*, State*, int batch_size, int width, int height, int, int format) {
-  return batch_size > 0 && width > 0 && height > 0 && format == kInterleavedRgb ? int{kSuccess} : misused();
+int nvjpegDecodeBatchedPreAllocate(Handle*, State* state, int batch_size, int width, int height, int, int format) {
+  if (batch_size <= 0 || width <= 0 || height <= 0 || format != kInterleavedRgb) return misused();
+  state->buffers.assign(static_cast<std::size_t>(batch_size), std::size_t{3} * width * height);
+  return kSuccess;
 }
 
 int nvjpegDecodeBatchedInitialize(Handle*, State* state, int batch_size, int threads, int format) {
   if (batch_size <= 0 || threads <= 0 || format != kInterleavedRgb) return misused();
+  if (*state->running > 0) return misused();
   state->batch_size = batch_size;
   return kSuccess;
 }
@@ -174,6 +190,7 @@ int nvjpegDecodeBatchedInitialize(Handle*, State* state, int batch_size, int thr
 int nvjpegDecodeBatched(Handle*, State* state, const unsigned char* const* data, const std::size_t* lengths,
                         FakeOutput* outputs, void* stream) {
   if (state->batch_size == 0) return misused();
+  control.stream = stream;
   for (int i = 0; i < state->batch_size; ++i) {
     const std::span file(data[i], lengths[i]);
     Picture picture;
@@ -184,7 +201,10 @@ int nvjpegDecodeBatched(Handle*, State* state, const unsigned char* const* data,
     const std::size_t row = std::size_t{3} * picture.width;
     std::byte* const to = behind(outputs[i].channel[0], outputs[i].pitch[0] * picture.height);
     if (to == nullptr || outputs[i].pitch[0] < row) return misused();
-    const auto decode = [file, to, pitch = outputs[i].pitch[0], row] {
+    note_size(*state, static_cast<std::size_t>(i), row * picture.height);
+    ++*state->running;
+    const auto decode = [file, to, pitch = outputs[i].pitch[0], row, running = state->running] {
+      --*running;
       Picture decoded;
       if (!read(file, true, decoded)) return;
       for (unsigned char& value : decoded.pixels) {

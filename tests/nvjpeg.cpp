@@ -184,6 +184,24 @@ TEST_CASE("what nvJPEG refuses or fails at is left alone, and what is beside it 
   SUBCASE("fails") { check_odd_one(bench.nvjpeg->failing_width); }
 }
 
+TEST_CASE("usual photographs, upright or across, need no more memory than was asked for at the start") {
+  std::vector<File> files;
+  for (int i = 0; i < 4; ++i) {
+    files.push_back(make_jpeg({.width = 1024, .height = 683 + i}));
+    files.push_back(make_jpeg({.width = 683 + i, .height = 1024}));
+  }
+  Bench bench;
+  check_like_turbo(bench, files, 0);
+  CHECK(bench.nvjpeg->growths == 0);
+}
+
+TEST_CASE("decoding lets the trainer's kernels go first") {
+  Bench bench;
+  bench.begin({make_jpeg({})});
+  CHECK(bench.decoder->picture(0) != nullptr);
+  CHECK(bench.machine.priority_of(bench.nvjpeg->stream) == kLeastPriority);
+}
+
 TEST_CASE("files that do not fit together are decoded one group after the other") {
   std::vector<File> files;
   for (int i = 0; i < 9; ++i) files.push_back(make_jpeg({.width = 1900 + i, .height = 1300}));
@@ -211,10 +229,15 @@ TEST_CASE("the library says what it decodes with") {
   const FakeCuda machine(kMachine);
   const UseFakeNvjpeg nvjpeg;
   CHECK(contains(description(), "nvJPEG 13.1.2 ("));
-  CHECK(contains(description(), "hardware decoder with 7 engines"));
+  CHECK(contains(description(), "hardware decoder with 7 engines of 1 core each"));
   nvjpeg->knows_upsampling = false;
-  CHECK(contains(description(), "hardware decoder with 7 engines"));
+  CHECK(contains(description(), "hardware decoder with 7 engines of 1 core each"));
+  nvjpeg->engines = 1;
+  nvjpeg->cores = 2;
+  CHECK(description().ends_with("hardware decoder with 1 engine of 2 cores"));
   nvjpeg->engines = 0;
+  CHECK(contains(description(), "by kernels"));
+  nvjpeg->starts_without_engines = true;
   CHECK(contains(description(), "by kernels"));
   CHECK(nvjpeg->objects == 0);
 }
@@ -222,6 +245,8 @@ TEST_CASE("the library says what it decodes with") {
 TEST_CASE("without a hardware decoder kernels take the same files") {
   Bench bench;
   bench.nvjpeg->engines = 0;
+  SUBCASE("said at the start") {}
+  SUBCASE("said when asked for engines") { bench.nvjpeg->starts_without_engines = true; }
   check_like_turbo(bench, plain_files(), 0);
 }
 
@@ -240,9 +265,29 @@ TEST_CASE("a library that is missing, not one, or does not start is said with wh
   nvjpeg->starts = false;
   CHECK(contains(refusal(), "does not start on this GPU: nvjpegCreateEx gave NVJPEG_STATUS_ARCH_MISMATCH (7)"));
   ::setenv("FOREBAY_NVJPEG", "/there/is/none.so", 1);
-  CHECK(contains(refusal(), "FOREBAY_NVJPEG = /there/is/none.so cannot be loaded"));
+  CHECK(contains(refusal(), "FOREBAY_NVJPEG = /there/is/none.so: "));
   ::setenv("FOREBAY_NVJPEG", "libdl.so.2", 1);
   CHECK(contains(refusal(), "lacks functions"));
+}
+
+TEST_CASE("of several libraries the first that can be used is, and where none can each says why") {
+  const FakeCuda machine(kMachine);
+  const UseFakeNvjpeg nvjpeg;
+  const std::vector<const char*> files{"/there/is/none.so", "libdl.so.2", FOREBAY_FAKE_NVJPEG};
+  CHECK(contains(NvjpegLibrary(files).describe(), FOREBAY_FAKE_NVJPEG));
+  nvjpeg->starts = false;
+  std::string error;
+  try {
+    const NvjpegLibrary library(files);
+  } catch (const Error& e) {
+    error = e.what();
+  }
+  CAPTURE(error);
+  CHECK(contains(error, "no libnvjpeg.so can be used (/there/is/none.so: "));
+  CHECK(contains(error, "; libdl.so.2 lacks functions"));
+  CHECK(contains(error, "; nvJPEG 13.1.2 (" FOREBAY_FAKE_NVJPEG ") does not start on this GPU"));
+  CHECK(contains(error, "suits the driver"));
+  CHECK(nvjpeg->objects == 0);
 }
 
 }  // namespace

@@ -176,7 +176,7 @@ TEST_CASE("where nvJPEG cannot be, one line says why, and libjpeg-turbo decodes"
   CHECK(contains(notice_on("cuda"), "none: nvJPEG cannot be used: nvjpegJpegStateCreate gave"));
   CHECK(nvjpeg->objects == 0);
   ::setenv("FOREBAY_NVJPEG", "/there/is/none.so", 1);
-  CHECK(contains(notice_on("cuda"), "none: nvJPEG cannot be used: FOREBAY_NVJPEG = /there/is/none.so"));
+  CHECK(contains(notice_on("cuda"), "none: nvJPEG cannot be used: FOREBAY_NVJPEG = /there/is/none.so: "));
 
   const auto dataset = std::make_shared<JpegDataset>(files());
   const Run expected = run(options_of(JpegLibrary::turbo), dataset);

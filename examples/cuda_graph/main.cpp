@@ -43,12 +43,13 @@ class Stream {
   cudaStream_t stream_ = nullptr;
 };
 
-// What the steps work on, allocated before any capture.
+// What the steps work on, allocated before any capture. It is zero for what is put on the stream: a memset on the
+// default stream would not be ordered with that.
 class Totals {
  public:
-  Totals() {
+  explicit Totals(const Stream& stream) {
     require(cudaMalloc(reinterpret_cast<void**>(&total_), sizeof(Statistics)), "cudaMalloc");
-    require(cudaMemset(total_, 0, sizeof(Statistics)), "cudaMemset");
+    require(cudaMemsetAsync(total_, 0, sizeof(Statistics), stream.get()), "cudaMemsetAsync");
   }
   ~Totals() { static_cast<void>(cudaFree(total_)); }
   Totals(const Totals&) = delete;
@@ -130,7 +131,7 @@ void train(const forebay::Options& options) {
   std::printf("%s\n", feeder.describe().c_str());
   require(cudaSetDevice(kGpu), "cudaSetDevice");
   const Stream stream;
-  const Totals totals;
+  const Totals totals(stream);
   std::optional<StepGraph> step;
   const void* address = nullptr;
 

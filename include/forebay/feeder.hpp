@@ -58,7 +58,9 @@ class Feeder {
   // All ranks get the same number of batches. Collective with several ranks. While a batch is ready it neither
   // allocates, nor locks, nor enters the kernel (unless a parked producer must be woken; the first call, which opens
   // the telemetry's files, and MPI calls of several ranks aside). Throws Error when more than `queue.max_leases` leases
-  // are held, and whatever ended the run on any rank.
+  // are held, and whatever ended the run on any rank. With batches on a GPU also when the stream is
+  // cudaStreamPerThread, which is another stream on the thread that ends the lease, or CUDA's default stream where
+  // another GPU is current: no step is made then, on this rank alone.
   [[nodiscard]] std::optional<Lease> next(StreamView stream = {});
 
   // The stream that leases are ordered on when the trainer has none of its own.

@@ -101,7 +101,7 @@ using ManagedTensor = std::unique_ptr<DLManagedTensor, CallDeleter>;
 // any more, not when its kernels are done: that is right as long as all kernels are on the stream given to next(),
 // which the end of a lease is ordered on. For kernels on another stream keep `lease` and end it by lease->release(that
 // stream), when the last of them was put there; the tensor's memory then stays valid, but another batch may come into
-// it. With no stream given to next(), let go on a thread where the batch's GPU is current.
+// it.
 //
 // Throws Error when the lease has ended.
 [[nodiscard]] dlpack::ManagedTensorVersioned to_dlpack(std::shared_ptr<Lease> lease);

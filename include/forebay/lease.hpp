@@ -63,6 +63,7 @@ class Lease {
   // next() throws it.
   void release() noexcept;
   // The same for a trainer that used the batch on another stream, which it has made wait for the first one.
+  // cudaStreamPerThread is the calling thread's.
   void release(StreamView stream) noexcept;
 
  private:

@@ -55,7 +55,8 @@ struct TensorView {
 };
 
 // The stream a lease is ordered on. On the host device there are none and the view stays empty;
-// with CUDA it wraps a cudaStream_t that the trainer keeps.
+// with CUDA it wraps a cudaStream_t that the trainer keeps, and an empty view is the default stream of the GPU that the
+// batches are on. cudaStreamPerThread is the calling thread's, so next() refuses it; release() takes it for that.
 struct StreamView {
   void* handle = nullptr;
 };

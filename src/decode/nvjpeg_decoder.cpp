@@ -12,10 +12,9 @@ namespace {
 constexpr int kMostFiles = static_cast<int>(NvjpegDecoder::kMost);
 // Where a picture may begin in the arenas: what suits the GPU's widest accesses.
 constexpr std::size_t kPictureAlignment = 256;
-// An image of which kMost fill the room; nvJPEG's own memory is made for such and grows for larger ones.
-constexpr int kUsualWidth = 720;
-constexpr int kUsualHeight = 480;
-static_assert(std::size_t{kUsualWidth} * kUsualHeight * 3 <= NvjpegDecoder::kRoom / NvjpegDecoder::kMost);
+// The longer side of a usual photograph, upright or across. nvJPEG's own memory is made for kMost such at the start,
+// 96 MiB, and grows for larger ones: it is freed then, which waits for all that the GPU is doing.
+constexpr int kUsualSide = 1024;
 
 void require(int status, const char* call) {
   if (status != nvjpeg::kSuccess) throw Error(std::string(call) + " gave " + nvjpeg_status_text(status));
@@ -45,7 +44,7 @@ NvjpegDecoder::NvjpegDecoder(std::shared_ptr<const NvjpegLibrary> library, std::
       options_(options),
       on_gpu_(device_->allocate(kRoom)),
       on_host_(device_->allocate_staging(kRoom)),
-      stream_(device_->make_stream()),
+      stream_(device_->make_background_stream()),
       decoded_(device_->make_event()),
       state_(nullptr, EndState{library_.get()}),
       parsed_(nullptr, EndState{library_.get()}) {
@@ -75,7 +74,7 @@ void NvjpegDecoder::reserve() {
   if (!library_->has_hardware()) return;
   // Only spares the first batches an allocation, so it does not matter when it fails.
   static_cast<void>(library_->functions().DecodeBatchedPreAllocate(
-      library_->handle(), state_.get(), kMostFiles, kUsualWidth, kUsualHeight, nvjpeg::k444, nvjpeg::kInterleavedRgb));
+      library_->handle(), state_.get(), kMostFiles, kUsualSide, kUsualSide, nvjpeg::k444, nvjpeg::kInterleavedRgb));
 }
 
 void NvjpegDecoder::begin(std::span<const std::span<const std::byte>> files) {
@@ -131,10 +130,16 @@ bool NvjpegDecoder::is_supported(std::span<const std::byte> file) {
 }
 
 // nvJPEG does not say which member of a batch it failed at. Each is tried alone then, or the pixels of those that are
-// well would depend on which thread took them together with the one that is not.
+// well would depend on which thread took them together with the one that is not. What was put on the stream has to end
+// each time: a state may only be initialised anew when nothing is decoded with it.
 void NvjpegDecoder::decode_group() {
   if (decode(group_)) return;
-  std::erase_if(group_, [this](const Member& member) { return !decode({&member, 1}); });
+  wait_decoded();
+  std::erase_if(group_, [this](const Member& member) {
+    const bool is_decoded = decode({&member, 1});
+    wait_decoded();
+    return !is_decoded;
+  });
 }
 
 bool NvjpegDecoder::decode(std::span<const Member> members) {
@@ -165,10 +170,14 @@ bool NvjpegDecoder::decode(std::span<const Member> members) {
   return false;
 }
 
-void NvjpegDecoder::fetch(std::size_t bytes) {
-  // Waiting for the event leaves the core to others while the GPU decodes; the copy that follows is short.
+void NvjpegDecoder::wait_decoded() {
   device_->record(decoded_, stream_);
   device_->synchronize(decoded_);
+}
+
+void NvjpegDecoder::fetch(std::size_t bytes) {
+  // Waiting for the event leaves the core to others while the GPU decodes; the copy that follows is short.
+  wait_decoded();
   device_->copy_out(on_host_->bytes().data(), on_gpu_->bytes().data(), bytes, stream_);
   const auto* const pixels = reinterpret_cast<const std::uint8_t*>(on_host_->bytes().data());
   for (const Member& member : group_) {

@@ -64,9 +64,12 @@ class NvjpegDecoder {
   // Whether nvJPEG is to try; then pictures_[place] is all but its pixels.
   [[nodiscard]] bool accepts(std::size_t place);
   [[nodiscard]] bool is_supported(std::span<const std::byte> file);
-  // Puts the decoding of some members on the stream; false when nvJPEG refused.
+  // Puts the decoding of some members on the stream; false when nvJPEG refused, perhaps after a part of it.
+  // REQUIRES: none is there yet.
   [[nodiscard]] bool decode(std::span<const Member> members);
   void decode_group();
+  // Nothing that was put on the stream is still to be done.
+  void wait_decoded();
   void fetch(std::size_t bytes);
 
   std::shared_ptr<const NvjpegLibrary> library_;

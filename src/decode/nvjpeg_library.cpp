@@ -33,6 +33,10 @@ bool find(void* library, const char* name, Function*& function) {
   return function != nullptr;
 }
 
+std::string counted(unsigned number, const char* what) {
+  return std::to_string(number) + " " + what + (number == 1 ? "" : "s");
+}
+
 }  // namespace
 
 std::string nvjpeg_status_text(int status) {
@@ -45,33 +49,47 @@ std::string nvjpeg_status_text(int status) {
 void NvjpegLibrary::Close::operator()(void* library) const noexcept { static_cast<void>(::dlclose(library)); }
 
 NvjpegLibrary::NvjpegLibrary() {
-  load();
-  find_functions();
-  start();
+  const char* const given = std::getenv("FOREBAY_NVJPEG");
+  if (given == nullptr || *given == '\0') {
+    use_first_of(kNames);
+    return;
+  }
+  try {
+    use(given);
+  } catch (const Error& error) {
+    throw Error(std::string("FOREBAY_NVJPEG = ") + given + ": " + error.what());
+  }
 }
+
+NvjpegLibrary::NvjpegLibrary(std::span<const char* const> files) { use_first_of(files); }
 
 NvjpegLibrary::~NvjpegLibrary() { static_cast<void>(functions_.Destroy(handle_)); }
 
-void NvjpegLibrary::load() {
-  const char* const given = std::getenv("FOREBAY_NVJPEG");
-  std::string why;
-  const auto try_file = [&](const char* file) {
-    // Its code stays when it is closed: CUDA's libraries leave handlers for the end of the process behind.
-    library_.reset(::dlopen(file, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE));
-    file_ = file;
-    if (!library_ && why.empty()) why = ::dlerror();
-    return library_ != nullptr;
-  };
-  if (given != nullptr && *given != '\0') {
-    if (try_file(given)) return;
-    throw Error("FOREBAY_NVJPEG = " + file_ + " cannot be loaded: " + why);
+// A newer library may be there than the driver allows, and an older one beside it.
+void NvjpegLibrary::use_first_of(std::span<const char* const> files) {
+  std::string refusals;
+  for (const char* const file : files) {
+    try {
+      use(file);
+      return;
+    } catch (const Error& error) {
+      refusals += (refusals.empty() ? "" : "; ") + std::string(error.what());
+    }
   }
-  for (const char* const name : kNames) {
-    if (try_file(name)) return;
-  }
-  throw Error("there is no libnvjpeg.so (" + why +
-              "): install it (CUDA toolkit, or the Python package nvidia-nvjpeg) and put its folder into "
-              "LD_LIBRARY_PATH, or name the file in FOREBAY_NVJPEG");
+  throw Error(
+      "no libnvjpeg.so can be used (" + refusals +
+      "): install one that suits the driver (nvidia-smi shows up to which CUDA version that goes; CUDA toolkit, "
+      "or the Python package nvidia-nvjpeg) and put its folder into LD_LIBRARY_PATH, or name the file in "
+      "FOREBAY_NVJPEG");
+}
+
+void NvjpegLibrary::use(const char* file) {
+  file_ = file;
+  // Its code stays when it is closed: CUDA's libraries leave handlers for the end of the process behind.
+  library_.reset(::dlopen(file, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE));
+  if (!library_) throw Error(::dlerror());
+  find_functions();
+  start();
 }
 
 void NvjpegLibrary::find_functions() {
@@ -98,19 +116,26 @@ void NvjpegLibrary::start() {
   for (const nvjpeg::Backend backend : {nvjpeg::kHardware, nvjpeg::kGpuHybrid, nvjpeg::kDefault}) {
     // An older library knows the flag not, and says so.
     for (const unsigned flags : {nvjpeg::kSmoothUpsampling, 0U}) {
-      status = functions_.CreateEx(backend, nullptr, nullptr, flags, &handle_);
-      if (status != nvjpeg::kSuccess) continue;
-      backend_ = backend;
-      unsigned cores = 0;
-      if (has_hardware() && functions_.GetHardwareDecoderInfo != nullptr &&
-          functions_.GetHardwareDecoderInfo(handle_, &engines_, &cores) != nvjpeg::kSuccess) {
-        engines_ = 0;
+      const int started = functions_.CreateEx(backend, nullptr, nullptr, flags, &handle_);
+      if (started == nvjpeg::kSuccess) {
+        backend_ = backend;
+        if (has_engines()) return;
+        static_cast<void>(functions_.Destroy(handle_));
+        break;
       }
-      return;
+      status = started;
     }
   }
-  throw Error(version() + " does not start on this GPU: nvjpegCreateEx gave " + nvjpeg_status_text(status) +
-              "; its version must suit the driver (nvidia-smi shows up to which CUDA version that goes)");
+  throw Error(version() + " does not start on this GPU: nvjpegCreateEx gave " + nvjpeg_status_text(status));
+}
+
+// The hardware backend starts on some GPUs that have no engine for it. A library that does not tell is believed.
+bool NvjpegLibrary::has_engines() {
+  engines_ = cores_ = 0;
+  if (!has_hardware() || functions_.GetHardwareDecoderInfo == nullptr) return true;
+  if (functions_.GetHardwareDecoderInfo(handle_, &engines_, &cores_) == nvjpeg::kSuccess) return engines_ > 0;
+  engines_ = cores_ = 0;
+  return true;
 }
 
 std::string NvjpegLibrary::version() const {
@@ -128,7 +153,8 @@ std::string NvjpegLibrary::version() const {
 std::string NvjpegLibrary::describe() const {
   if (!has_hardware()) return version() + ", by kernels (the GPU has no hardware decoder for it)";
   if (engines_ == 0) return version() + ", hardware decoder";
-  return version() + ", hardware decoder with " + std::to_string(engines_) + (engines_ == 1 ? " engine" : " engines");
+  return version() + ", hardware decoder with " + counted(engines_, "engine") +
+         (cores_ == 0 ? "" : " of " + counted(cores_, "core")) + (engines_ > 1 && cores_ > 0 ? " each" : "");
 }
 
 }  // namespace forebay

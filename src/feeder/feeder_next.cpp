@@ -24,6 +24,7 @@ std::optional<Lease> Feeder::Impl::next(StreamView stream) {
   const Clock::time_point called = Clock::now();
   if (!cause_.empty()) throw Error(cause_);
   if (ended_ || closed_) return std::nullopt;
+  device_->check_stream(stream);
   if (!telemetry_) begin();
   if (store_->held() >= static_cast<std::uint32_t>(options_.queue.max_leases)) {
     throw Error("next() while " + std::to_string(store_->held()) +

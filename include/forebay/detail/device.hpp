@@ -56,8 +56,14 @@ class Device {
 
   // A stream that waits for no other, before others where the device has to choose. The device ends it.
   [[nodiscard]] virtual StreamView make_stream() = 0;
+  // The same, but after others where the device has to choose: for work that the trainer's may overtake.
+  [[nodiscard]] virtual StreamView make_background_stream() { return make_stream(); }
   // Complete until it is recorded. The device ends it.
   [[nodiscard]] virtual DeviceEvent make_event() = 0;
+
+  // Throws Error when no lease can be ordered on a stream that the calling thread has chosen: it would be another one
+  // for the thread that ends the lease, or is none of this device's.
+  virtual void check_stream(StreamView /*stream*/) const {}
 
   // Puts a copy from staging memory on the stream; `from` must stay as it is until that is complete.
   virtual void copy_in(std::byte* to, const std::byte* from, std::size_t bytes, StreamView stream) = 0;

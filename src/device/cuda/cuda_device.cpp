@@ -4,6 +4,7 @@
 
 #include <exception>
 #include <forebay/detail/canvas.hpp>
+#include <forebay/error.hpp>
 
 #include "check.hpp"
 #include "memory.hpp"
@@ -31,6 +32,7 @@ CudaDevice::CudaDevice(int gpu) : gpu_(gpu) {
   on_own_thread(gpu_, [this] {
     numa_node_ = numa_node_of(gpu_);
     description_ = describe_gpu(gpu_, numa_node_);
+    context_.emplace();
   });
 }
 
@@ -54,13 +56,18 @@ std::unique_ptr<Arena> CudaDevice::allocate_staging(std::size_t bytes) {
 
 void CudaDevice::enter_thread() { enter_gpu(gpu_); }
 
-StreamView CudaDevice::make_stream() {
+StreamView CudaDevice::make_stream() { return make_stream_of(Priority::highest); }
+StreamView CudaDevice::make_background_stream() { return make_stream_of(Priority::lowest); }
+
+StreamView CudaDevice::make_stream_of(Priority priority) {
   cudaStream_t stream = nullptr;
   on_own_thread(gpu_, [&] {
     int least = 0;
     int greatest = 0;
     require(cudaDeviceGetStreamPriorityRange(&least, &greatest), "cudaDeviceGetStreamPriorityRange");
-    require(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, greatest), "cudaStreamCreateWithPriority");
+    require(
+        cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, priority == Priority::highest ? greatest : least),
+        "cudaStreamCreateWithPriority");
   });
   const std::scoped_lock lock(made_);
   streams_.push_back(stream);
@@ -78,43 +85,60 @@ DeviceEvent CudaDevice::make_event() {
   return {event};
 }
 
+void CudaDevice::check_stream(StreamView stream) const {
+  if (stream.handle == cudaStreamPerThread) {
+    throw Error(
+        "next() with cudaStreamPerThread, which is another stream on every thread, and a lease may end on any: give it "
+        "a stream of its own (cudaStreamCreateWithFlags)");
+  }
+  const bool is_default = stream.handle == nullptr || stream.handle == cudaStreamLegacy;
+  if (!is_default || !context_->is_beside_current()) return;
+  const std::string gpu = std::to_string(gpu_);
+  throw Error(
+      "next() with CUDA's default stream on a thread where another GPU is current, and the batches are on cuda:" + gpu +
+      ": call cudaSetDevice(" + gpu + ") before, or give next() a stream of that GPU");
+}
+
 void CudaDevice::copy_in(std::byte* to, const std::byte* from, std::size_t bytes, StreamView stream) {
   require(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, as_cuda(stream)), "cudaMemcpyAsync to the GPU");
 }
 
 void CudaDevice::copy_out(std::byte* to, const std::byte* from, std::size_t bytes, StreamView stream) {
+  const GpuContext::OnTop here(*context_);
   const RelaxedCapture relaxed;
   require(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, as_cuda(stream)), "cudaMemcpyAsync from the GPU");
   require(cudaStreamSynchronize(as_cuda(stream)), "cudaStreamSynchronize");
 }
 
 void CudaDevice::record(DeviceEvent event, StreamView stream) {
+  const GpuContext::OnTop here(*context_);
   require(cudaEventRecord(as_cuda(event), as_cuda(stream)), "cudaEventRecord");
 }
 
 void CudaDevice::wait(StreamView stream, DeviceEvent event) {
+  const GpuContext::OnTop here(*context_);
   require(cudaStreamWaitEvent(as_cuda(stream), as_cuda(event), 0), "cudaStreamWaitEvent");
 }
 
 bool CudaDevice::is_complete(DeviceEvent event) {
+  const GpuContext::OnTop here(*context_);
   const RelaxedCapture relaxed;
-  const cudaError_t status = cudaEventQuery(as_cuda(event));
-  if (status != cudaErrorNotReady) {
-    require(status, "cudaEventQuery");
-    return true;
-  }
-  // Not an error, but CUDA keeps it as one: the trainer would find it after its next kernel.
-  static_cast<void>(cudaGetLastError());
-  return false;
+  // The runtime would keep "not ready" as the thread's last error, in the place of one that the trainer has yet to
+  // find.
+  const cudaError_t status = context_->query(as_cuda(event));
+  if (status == cudaErrorNotReady) return false;
+  require(status, "cuEventQuery");
+  return true;
 }
 
 void CudaDevice::synchronize(DeviceEvent event) {
+  const GpuContext::OnTop here(*context_);
   const RelaxedCapture relaxed;
   require(cudaEventSynchronize(as_cuda(event)), "cudaEventSynchronize");
 }
 
 std::unique_ptr<CanvasRenderer> CudaDevice::make_renderer(const RenderPlan& plan) {
-  return std::make_unique<CudaRenderer>(*this, gpu_, plan);
+  return std::make_unique<CudaRenderer>(*this, *context_, gpu_, plan);
 }
 
 }  // namespace forebay::cuda

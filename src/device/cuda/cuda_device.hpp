@@ -4,16 +4,19 @@
 
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include <forebay/detail/device.hpp>
 
+#include "gpu_context.hpp"
+
 namespace forebay::cuda {
 
 // A GPU through the CUDA runtime. Memory, streams and events are made on a thread of their own, so that the current
-// device of no caller changes. What the trainer's thread calls (record, wait, is_complete) expects that the GPU is
-// current there, as it must be for the trainer's own stream.
+// device of no caller changes. What threads of the trainer call (record, wait, is_complete, synchronize, copy_out)
+// works whatever GPU is current there, or none, and starts CUDA on no other; the default stream is always this GPU's.
 class CudaDevice final : public Device {
  public:
   // Starts CUDA on the GPU, if nobody has yet. Throws Error when it does not work.
@@ -32,8 +35,12 @@ class CudaDevice final : public Device {
   void enter_thread() override;
   // Non-blocking and of the highest priority.
   [[nodiscard]] StreamView make_stream() override;
+  // Non-blocking and of the lowest.
+  [[nodiscard]] StreamView make_background_stream() override;
   // Without timing, and waited for asleep.
   [[nodiscard]] DeviceEvent make_event() override;
+  // Looks at CUDA's default streams only; another GPU's stream is refused where it is used.
+  void check_stream(StreamView stream) const override;
   void copy_in(std::byte* to, const std::byte* from, std::size_t bytes, StreamView stream) override;
   void copy_out(std::byte* to, const std::byte* from, std::size_t bytes, StreamView stream) override;
   void record(DeviceEvent event, StreamView stream) override;
@@ -43,10 +50,14 @@ class CudaDevice final : public Device {
   [[nodiscard]] std::unique_ptr<CanvasRenderer> make_renderer(const RenderPlan& plan) override;
 
  private:
+  enum class Priority { lowest, highest };
+  [[nodiscard]] StreamView make_stream_of(Priority priority);
+
   int gpu_;
   int numa_node_ = -1;
   std::string description_;
-  std::mutex made_;  // guards the lists
+  std::optional<GpuContext> context_;  // from the constructor on
+  std::mutex made_;                    // guards the lists
   std::vector<cudaStream_t> streams_;
   std::vector<cudaEvent_t> events_;
 };

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 #include "render_device.cuh"
 
@@ -12,6 +13,22 @@ __device__ std::byte* shared_memory() noexcept {
   return reinterpret_cast<std::byte*>(memory);
 }
 
+namespace {
+
+// What the launch itself answers. cudaGetLastError() might be an older error of the thread, one of the trainer's, and
+// would take it from where the trainer looks for it.
+template <class... Parameters>
+int put(void* stream, std::uint32_t blocks, std::uint32_t threads, std::size_t shared_bytes,
+        void (*kernel)(Parameters...), const std::type_identity_t<Parameters>&... arguments) noexcept {
+  cudaLaunchConfig_t config{};
+  config.gridDim = dim3(blocks);
+  config.blockDim = dim3(threads);
+  config.dynamicSmemBytes = shared_bytes;
+  config.stream = static_cast<cudaStream_t>(stream);
+  return cudaLaunchKernelEx(&config, kernel, arguments...);
+}
+
+}  // namespace
 }  // namespace forebay::cuda
 
 extern "C" {
@@ -19,9 +36,7 @@ extern "C" {
 int forebay_draw_views(const forebay::cuda::RenderLaunch& launch, void* stream) noexcept {
   using namespace forebay::cuda;
   if (launch.batch.size == 0) return cudaSuccess;
-  draw_views<<<launch.batch.size, kDrawThreads, 0, static_cast<cudaStream_t>(stream)>>>(launch.device_plan,
-                                                                                        launch.batch, launch.scratch);
-  return cudaGetLastError();
+  return put(stream, launch.batch.size, kDrawThreads, 0, draw_views, launch.device_plan, launch.batch, launch.scratch);
 }
 
 int forebay_render_views(const forebay::cuda::RenderLaunch& launch, void* stream) noexcept {
@@ -30,10 +45,8 @@ int forebay_render_views(const forebay::cuda::RenderLaunch& launch, void* stream
   return with_kernel(*launch.plan, [&](auto kernel) {
     using Kernel = decltype(kernel);
     const Deal<typename Kernel::Element> deal(*launch.plan);
-    render_views<typename Kernel::Element, Kernel::kOutput, Kernel::kFew>
-        <<<deal.blocks(launch.batch.size), kWarps * kLanes, deal.shared_bytes(), static_cast<cudaStream_t>(stream)>>>(
-            launch);
-    return static_cast<int>(cudaGetLastError());
+    return put(stream, deal.blocks(launch.batch.size), kWarps * kLanes, deal.shared_bytes(),
+               render_views<typename Kernel::Element, Kernel::kOutput, Kernel::kFew>, launch);
   });
 }
 

@@ -66,8 +66,8 @@ void try_out(Device& device, RenderPlan plan) {
 
 }  // namespace
 
-CudaRenderer::CudaRenderer(Device& device, int gpu, const RenderPlan& plan)
-    : device_(device), plan_(plan), rendered_(device.make_event()) {
+CudaRenderer::CudaRenderer(Device& device, const GpuContext& context, int gpu, const RenderPlan& plan)
+    : device_(device), context_(context), plan_(plan), rendered_(device.make_event()) {
   on_own_thread(gpu, [this] {
     try_out(device_, plan_);
     memory_ = plan_on_device(device_, plan_, scratch_bytes(plan_));
@@ -77,9 +77,14 @@ CudaRenderer::CudaRenderer(Device& device, int gpu, const RenderPlan& plan)
 
 void CudaRenderer::render(const RenderBatch& batch, std::byte* out, StreamView stream) {
   if (batch.size == 0) return;
+  const GpuContext::OnTop here(context_);
   // There is one scratch memory. On the stream of the last rendering there is nothing to wait for, but streams cannot
   // be told by their handles, which are given out again.
   if (used_) device_.wait(stream, rendered_);
+  // Kernels may run on the GPU that their stream belongs to, whichever that is, where this memory is another's. Events
+  // are recorded on their own GPU only, so this refuses such a stream before anything is launched.
+  device_.record(rendered_, stream);
+  used_ = true;
   launch({.plan = &plan_,
           .device_plan = reinterpret_cast<const RenderPlan*>(memory_->bytes().data()),
           .batch = batch,
@@ -87,7 +92,6 @@ void CudaRenderer::render(const RenderBatch& batch, std::byte* out, StreamView s
           .out = out},
          stream);
   device_.record(rendered_, stream);
-  used_ = true;
 }
 
 }  // namespace forebay::cuda

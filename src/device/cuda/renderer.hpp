@@ -5,20 +5,23 @@
 #include <forebay/detail/canvas.hpp>
 #include <forebay/detail/device.hpp>
 
+#include "gpu_context.hpp"
+
 namespace forebay::cuda {
 
-// Renders canvases with the kernels of render_kernels.hpp, on whatever stream it is told. The device must outlive it.
+// Renders canvases with the kernels of render_kernels.hpp, on whatever stream of the GPU it is told, whatever GPU is
+// current on the calling thread. Device and context must outlive it.
 class CudaRenderer final : public CanvasRenderer {
  public:
   // Renders one pixel of nothing first: kernels are loaded when they are first used, which may wait for the whole GPU,
   // and a GPU for which there are none is found out now. Throws Error.
-  CudaRenderer(Device& device, int gpu, const RenderPlan& plan);
+  CudaRenderer(Device& device, const GpuContext& context, int gpu, const RenderPlan& plan);
 
-  // The GPU must be current on the calling thread.
   void render(const RenderBatch& batch, std::byte* out, StreamView stream) override;
 
  private:
   Device& device_;
+  const GpuContext& context_;
   RenderPlan plan_;
   std::unique_ptr<Arena> memory_;  // the plan, then scratch memory
   std::byte* scratch_;

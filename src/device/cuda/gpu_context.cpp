@@ -1,0 +1,66 @@
+#include "gpu_context.hpp"
+
+#include <cuda_runtime_api.h>
+
+#include <string>
+
+#include <forebay/error.hpp>
+
+#include "check.hpp"
+
+namespace forebay::cuda {
+namespace {
+
+// The forms of these functions that every driver for CUDA 12 or later has.
+constexpr unsigned kVersion = 12000;
+
+// The driver's library is the runtime's to find: Forebay is not linked to it and starts where there is none.
+template <typename Function>
+void find(const char* name, Function*& function) {
+  void* address = nullptr;
+  cudaDriverEntryPointQueryResult found{};
+#if CUDART_VERSION >= 12050
+  require(cudaGetDriverEntryPointByVersion(name, &address, kVersion, cudaEnableLegacyStream, &found),
+          "cudaGetDriverEntryPointByVersion");
+#else
+  static_cast<void>(kVersion);
+  require(cudaGetDriverEntryPoint(name, &address, cudaEnableLegacyStream, &found), "cudaGetDriverEntryPoint");
+#endif
+  if (found != cudaDriverEntryPointSuccess || address == nullptr) {
+    throw Error(std::string("the NVIDIA driver has no ") + name + ": install a newer one");
+  }
+  // POSIX allows what C++ leaves to the implementation: an object's address that is a function's.
+  function = reinterpret_cast<Function*>(address);
+}
+
+// The runtime's numbers are the driver's for all that these calls return.
+void require(CUresult status, const char* call) { cuda::require(static_cast<cudaError_t>(status), call); }
+
+}  // namespace
+
+GpuContext::GpuContext() {
+  find("cuCtxGetCurrent", current_);
+  find("cuCtxPushCurrent", push_);
+  find("cuCtxPopCurrent", pop_);
+  find("cuEventQuery", query_);
+  require(current_(&context_), "cuCtxGetCurrent");
+  if (context_ == nullptr) throw Error("cudaSetDevice() has started nothing on the GPU: install a newer CUDA driver");
+}
+
+bool GpuContext::is_beside_current() const {
+  CUcontext current = nullptr;
+  require(current_(&current), "cuCtxGetCurrent");
+  return current != nullptr && current != context_;
+}
+
+GpuContext::OnTop::OnTop(const GpuContext& context) : context_(context) {
+  require(context_.push_(context_.context_), "cuCtxPushCurrent");
+}
+
+// Fails only where CUDA has ended meanwhile, and the thread's contexts with it.
+GpuContext::OnTop::~OnTop() {
+  CUcontext taken_off = nullptr;
+  static_cast<void>(context_.pop_(&taken_off));
+}
+
+}  // namespace forebay::cuda

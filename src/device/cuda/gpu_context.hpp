@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cuda.h>
+#include <driver_types.h>
+
+namespace forebay::cuda {
+
+// The context that the runtime has on a GPU, for threads that did not choose that GPU. There a call of the runtime
+// would start CUDA on GPU 0, which takes memory and fails on one in exclusive mode; and where another GPU was chosen,
+// the default stream would be that one's. With the context on top both are as on a thread that chose this GPU, and
+// nothing of the thread is changed when it is taken off again. It lasts until the process ends or somebody resets the
+// GPU.
+class GpuContext {
+ public:
+  // That of the GPU which cudaSetDevice() made current on the calling thread. Throws Error.
+  GpuContext();
+
+  // On top on the calling thread while this lives. Two calls of the driver, which touch no GPU.
+  class OnTop {
+   public:
+    // Throws Error where CUDA has ended.
+    explicit OnTop(const GpuContext& context);
+    ~OnTop();
+    OnTop(const OnTop&) = delete;
+    OnTop& operator=(const OnTop&) = delete;
+
+   private:
+    const GpuContext& context_;
+  };
+
+  // Another one is the calling thread's; false where the thread has none. Throws Error where CUDA has ended.
+  [[nodiscard]] bool is_beside_current() const;
+  // As cudaEventQuery(), but the last error that the runtime keeps for the thread stays what it was.
+  // REQUIRES: on top.
+  [[nodiscard]] cudaError_t query(cudaEvent_t event) const { return static_cast<cudaError_t>(query_(event)); }
+
+ private:
+  CUresult (*current_)(CUcontext*);
+  CUresult (*push_)(CUcontext);
+  CUresult (*pop_)(CUcontext*);
+  CUresult (*query_)(CUevent);
+  CUcontext context_ = nullptr;
+};
+
+}  // namespace forebay::cuda

@@ -1,0 +1,89 @@
+// The calls of the CUDA driver that the backend makes, as the fake runtime finds them.
+#include <cuda.h>
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+#include <string_view>
+
+#include "fake_cuda_runtime.hpp"
+
+namespace {
+
+using namespace forebay::testing;
+using Runtime = FakeCuda::Runtime;
+
+// The driver leaves nothing for cudaGetLastError(), and takes nothing from there.
+template <typename Work>
+CUresult answer_as_driver(const char* call, Work&& work) {
+  const cudaError_t before = last_error;
+  const cudaError_t status = answer(call, work);
+  last_error = before;
+  return static_cast<CUresult>(status);
+}
+
+CUcontext context_of(int gpu) { return reinterpret_cast<CUcontext>(static_cast<std::uintptr_t>(gpu) + 1); }
+
+CUresult get_current(CUcontext* context) {
+  return answer_as_driver("cuCtxGetCurrent", [&](Runtime&) {
+    *context = has_context ? context_of(current_gpu) : nullptr;
+    return cudaSuccess;
+  });
+}
+
+CUresult push_current(CUcontext context) {
+  return answer_as_driver("cuCtxPushCurrent", [&](Runtime& runtime) {
+    const int gpu = static_cast<int>(reinterpret_cast<std::uintptr_t>(context)) - 1;
+    if (!is_gpu(runtime, gpu)) return cudaErrorDeviceUninitialized;
+    below.push_back({.gpu = current_gpu, .has_context = has_context});
+    current_gpu = gpu;
+    has_context = true;
+    return cudaSuccess;
+  });
+}
+
+CUresult pop_current(CUcontext* context) {
+  return answer_as_driver("cuCtxPopCurrent", [&](Runtime&) {
+    if (below.empty()) return cudaErrorDeviceUninitialized;
+    *context = context_of(current_gpu);
+    current_gpu = below.back().gpu;
+    has_context = below.back().has_context;
+    below.pop_back();
+    return cudaSuccess;
+  });
+}
+
+CUresult query_event(CUevent event) {
+  return answer_as_driver("cuEventQuery", [&](Runtime& runtime) {
+    if (!has_context) return cudaErrorDeviceUninitialized;
+    if (capture_mode != cudaStreamCaptureModeRelaxed)
+      runtime.note("an event asked for where a capture would forbid it");
+    FakeEvent* const what = runtime.event_of(event);
+    if (what == nullptr) return cudaErrorInvalidResourceHandle;
+    return !what->recorded || runtime.streams.query(what->event) ? cudaSuccess : cudaErrorNotReady;
+  });
+}
+
+}  // namespace
+
+extern "C" {
+
+cudaError_t cudaGetDriverEntryPointByVersion(const char* symbol, void** address, unsigned int /*version*/,
+                                             unsigned long long /*flags*/, cudaDriverEntryPointQueryResult* found) {
+  return answer("cudaGetDriverEntryPointByVersion", [&](Runtime&) {
+    const std::string_view name(symbol);
+    *address = nullptr;
+    if (name == "cuCtxGetCurrent") *address = reinterpret_cast<void*>(get_current);
+    if (name == "cuCtxPushCurrent") *address = reinterpret_cast<void*>(push_current);
+    if (name == "cuCtxPopCurrent") *address = reinterpret_cast<void*>(pop_current);
+    if (name == "cuEventQuery") *address = reinterpret_cast<void*>(query_event);
+    *found = *address == nullptr ? cudaDriverEntryPointSymbolNotFound : cudaDriverEntryPointSuccess;
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaGetDriverEntryPoint(const char* symbol, void** address, unsigned long long flags,
+                                    cudaDriverEntryPointQueryResult* found) {
+  return cudaGetDriverEntryPointByVersion(symbol, address, 0, flags, found);
+}
+
+}  // extern "C"
