@@ -1,6 +1,7 @@
 // The program that checks a GPU, on the fake one: whether it counts and compares. Its times mean nothing here.
 #include <doctest/doctest.h>
 
+#include <atomic>
 #include <cstdint>
 #include <string>
 
@@ -16,6 +17,8 @@ namespace {
 
 // Added to every hash that the fake GPU computes.
 std::uint64_t hash_error = 0;
+// Delays that were put on streams.
+std::atomic<int> spins{0};
 
 }  // namespace
 }  // namespace forebay::testing
@@ -32,6 +35,7 @@ int gpu_check_hash(const void* words, std::size_t count, std::uint64_t* sum, voi
 }
 
 int gpu_check_spin(std::uint64_t /*nanoseconds*/, void* stream) noexcept {
+  ++forebay::testing::spins;
   return forebay::testing::launch_on_host([] {}, stream);
 }
 
@@ -75,7 +79,14 @@ TEST_CASE("on a GPU that does what it should, nothing is wrong") {
   CHECK(views.verdict == Verdict::fine);
   CHECK(contains(views.found, "40 steps"));
   CHECK(contains(copy_row(data.setup()).found, "100 % of it"));
-  CHECK(contains(render_row(data.setup()).found, "% of it (4 x 256 x 256 uint8 -> 224 x 224 float16)"));
+  spins = 0;
+  const Row render = render_row(data.setup());
+  CAPTURE(render.found);
+  CHECK(contains(render.found, "(judged)"));
+  CHECK(contains(render.found, "random-resized crops of noise "));
+  CHECK(contains(render.found, "; 2 x 256 x 256 uint8 -> 224 x 224 float16"));
+  CHECK_FALSE(contains(render.found, " 0 % of the views"));
+  CHECK(spins == 5 * (3 + 1));  // the GPU has something to do while each round's work is enqueued
   CHECK(contains(next_row(data.setup()).found, "(100 calls)"));
   CHECK(nvjpeg_row(data.setup()).verdict == Verdict::unknown);
 }

@@ -1,12 +1,10 @@
 #include <cstdio>
 
 #include "gpu.hpp"
-#include "hot_path/measure.hpp"
+#include "timing.hpp"
 
 namespace forebay::gpu_check {
 namespace {
-
-using bench::Figure;
 
 constexpr double kWantedShare = 0.9;
 
@@ -22,31 +20,26 @@ Row copy_row(const Setup& setup) {
   const auto arena = device->allocate(bytes);
   const auto staging = device->allocate_staging(bytes);
   const StreamView stream = device->make_stream();
-  Stopwatch watch(static_cast<cudaStream_t>(stream.handle));
 
   const GpuMemory plain = gpu_memory(bytes);
   const PinnedMemory plain_host = pinned_memory(bytes);
   const TrainerStream plain_stream;
-  Stopwatch plain_watch(plain_stream.get());
-
-  Figure ours;
-  Figure theirs;
-  for (int round = -2; round < rounds; ++round) {  // the first ones warm up
-    plain_watch.begin();
-    require(cudaMemcpyAsync(plain.get(), plain_host.get(), bytes, cudaMemcpyHostToDevice, plain_stream.get()),
-            "cudaMemcpyAsync");
-    const double plain_ms = plain_watch.end_ms();
-    watch.begin();
-    device->copy_in(arena->bytes().data(), staging->bytes().data(), bytes, stream);
-    const double ms = watch.end_ms();
-    if (round < 0) continue;
-    theirs.rounds.push_back(gigabytes_per_second(bytes, plain_ms));
-    ours.rounds.push_back(gigabytes_per_second(bytes, ms));
-  }
-  const double share = ours.median() / theirs.median();
+  const std::vector<bench::Figure> ms = gpu_times_ms(
+      {{.stream = plain_stream.get(),
+        .enqueue =
+            [&] {
+              require(cudaMemcpyAsync(plain.get(), plain_host.get(), bytes, cudaMemcpyHostToDevice, plain_stream.get()),
+                      "cudaMemcpyAsync");
+            }},
+       {.stream = static_cast<cudaStream_t>(stream.handle),
+        .enqueue = [&] { device->copy_in(arena->bytes().data(), staging->bytes().data(), bytes, stream); }}},
+      {.timed = rounds, .repeats = 1});
+  const double theirs = gigabytes_per_second(bytes, ms[0].median());
+  const double ours = gigabytes_per_second(bytes, ms[1].median());
+  const double share = ours / theirs;
   char text[160];
   std::snprintf(text, sizeof(text), "%.1f GB/s; plain cudaMemcpyAsync %.1f GB/s; %.0f %% of it (%zu MiB, median of %d)",
-                ours.median(), theirs.median(), 100 * share, bytes >> 20, rounds);
+                ours, theirs, 100 * share, bytes >> 20, rounds);
   return {.subject = "host to device",
           .found = text,
           .wanted = ">= 90 %",

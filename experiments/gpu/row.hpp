@@ -36,7 +36,8 @@ struct Row {
 [[nodiscard]] Row views_row(const Setup& setup);
 // Copies of a batch from staging memory, beside plain cudaMemcpyAsync in alternating rounds.
 [[nodiscard]] Row copy_row(const Setup& setup);
-// Bytes that rendering reads and writes per second, beside a copy within the GPU's memory of as many bytes.
+// Bytes that rendering reads and writes per second, of whole canvases and of random-resized crops, beside a copy within
+// the GPU's memory.
 [[nodiscard]] Row render_row(const Setup& setup);
 // What next(stream) takes of the host's time when the GPU is not behind.
 [[nodiscard]] Row next_row(const Setup& setup);
