@@ -27,7 +27,8 @@ struct Row {
 
 // Which GPU, driver and runtime.
 [[nodiscard]] Row device_row(const Setup& setup);
-// What the kernels render against the host's twin, over sizes, types, layouts and views: bytes that differ.
+// What the kernels, all of them, render against the host's twin, over sizes, types, layouts and views: bytes that
+// differ.
 [[nodiscard]] Row kernel_row(const Setup& setup);
 // The whole feeder under random delays of both sides, with reuse and leases held over steps. The GPU hashes every batch
 // served; hashes that the host does not expect.
