@@ -1,9 +1,16 @@
 // The program that checks a GPU, on the fake one: whether it counts and compares. Its times mean nothing here.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "fake_cuda.hpp"
 #include "gpu/batch_hash.hpp"
@@ -117,6 +124,80 @@ TEST_CASE("a batch that is not what the host expects is found") {
   CAPTURE(soak.found);
   CHECK(soak.verdict == Verdict::wrong);
   CHECK_FALSE(soak.found.starts_with("0 of "));
+}
+
+// A bundle whose program finds nothing wrong, and a compute-sanitizer that says what it is told.
+class Bundle {
+ public:
+  Bundle() {
+    std::filesystem::create_directories(root_ / "bin");
+    std::filesystem::copy_file(std::filesystem::path(FOREBAY_SOURCE_DIR) / "scripts" / "gpu-check",
+                               root_ / "gpu-check");
+    write("VERSION", "a test\n");
+    program("bin/gpu_check",
+            "[ $1 != --help ] || exit 0\necho \"$@\" >> " + (root_ / "calls").string() +
+                "\necho '| check | found | wanted | |'\n" +
+                "for word in \"$@\"; do case $word in --only) echo '| a check | something | | ok |' ;; esac; done\n");
+  }
+  // Exit code and last line of gpu-check, where the sanitizer does what these lines of shell say; `run` in them runs
+  // what it is given.
+  std::pair<int, std::string> check(const std::string& sanitizer, const std::vector<std::string>& words = {}) {
+    program("bin/compute-sanitizer",
+            "run() { while [ \"${1##*/}\" != gpu_check ]; do shift; done; \"$@\"; }\n" + sanitizer);
+    const std::string path = (root_ / "bin").string() + ":" + std::getenv("PATH");
+    std::vector<std::string> command{"env", "PATH=" + path, (root_ / "gpu-check").string()};
+    command.insert(command.end(), words.begin(), words.end());
+    Process process(command, dir_ / "output");
+    const int code = process.wait();
+    std::string text = process.output();
+    if (text.ends_with('\n')) text.pop_back();
+    return {code, text.substr(text.rfind('\n') + 1)};
+  }
+  [[nodiscard]] std::string calls() const { return read_text(root_ / "calls"); }
+
+ private:
+  void write(const std::string& name, const std::string& text) const { std::ofstream(root_ / name) << text; }
+  void program(const std::string& name, const std::string& lines) const {
+    write(name, "#!/bin/sh\n" + lines);
+    std::filesystem::permissions(root_ / name, std::filesystem::perms::owner_all);
+  }
+
+  TemporaryDirectory dir_;
+  std::filesystem::path root_ = dir_ / "bundle";
+};
+
+TEST_CASE("what compute-sanitizer says ends the table; where it cannot run, nothing is wrong") {
+  Bundle bundle;
+  const auto [well, line] =
+      bundle.check("run \"$@\"\necho '========= ERROR SUMMARY: 0 errors'\n", {"--device", "cuda:3"});
+  CHECK(well == 0);
+  CHECK(
+      line ==
+      "| compute-sanitizer | memcheck: ERROR SUMMARY: 0 errors; racecheck: ERROR SUMMARY: 0 errors | 0 errors | ok |");
+  // The table, memcheck and racecheck, all on the GPU that was asked for.
+  const std::string calls = bundle.calls();
+  CHECK(std::ranges::count(calls, '\n') == 3);
+  std::istringstream lines(calls);
+  for (std::string call; std::getline(lines, call);) CHECK(contains(call, "--device cuda:3"));
+
+  const auto [found, errors] = bundle.check("run \"$@\"\necho '========= ERROR SUMMARY: 2 errors'\nexit 1\n");
+  CHECK(found == 1);
+  CHECK(contains(errors, "ERROR SUMMARY: 2 errors"));
+  CHECK(errors.ends_with("| 0 errors | WRONG |"));
+  // Ended in the middle of the table.
+  CHECK(bundle.check("echo '========= ERROR SUMMARY: 1 error'\nexit 1\n").second.ends_with("| WRONG |"));
+
+  const auto [refused, why] =
+      bundle.check("echo '========= COMPUTE-SANITIZER'\necho '========= Error: Device not supported.'\nexit 1\n");
+  CHECK(refused == 0);
+  CHECK(why ==
+        "| compute-sanitizer | memcheck: could not run: Error: Device not supported.; racecheck: could not run: Error: "
+        "Device not supported. | 0 errors |  |");
+  // A version that runs nothing and reports no errors.
+  const auto [nothing, silence] = bundle.check("echo '========= ERROR SUMMARY: 0 errors'\n");
+  CHECK(nothing == 0);
+  CHECK(contains(silence, "could not run: "));
+  CHECK(silence.ends_with("| 0 errors |  |"));
 }
 
 TEST_CASE("a GPU that fails is a line of the table, and something wrong") {
