@@ -14,6 +14,7 @@
 
 #include "fake_cuda.hpp"
 #include "gpu/batch_hash.hpp"
+#include "gpu/supply.hpp"
 #include "gpu/table.hpp"
 #include "nvjpeg_support.hpp"
 #include "process.hpp"
@@ -86,7 +87,11 @@ TEST_CASE("on a GPU that does what it should, nothing is wrong") {
   CAPTURE(views.found);
   CHECK(views.verdict == Verdict::fine);
   CHECK(contains(views.found, "40 steps"));
-  CHECK(contains(copy_row(data.setup()).found, "100 % of it"));
+  const Row copy = copy_row(data.setup());
+  CAPTURE(copy.found);
+  CHECK(copy.found.starts_with("through a feeder "));
+  CHECK(contains(copy.found, " of plain cudaMemcpyAsync's "));
+  CHECK(contains(copy.found, "its copies alone 100 %"));
   spins = 0;
   const Row render = render_row(data.setup());
   CAPTURE(render.found);
@@ -97,6 +102,13 @@ TEST_CASE("on a GPU that does what it should, nothing is wrong") {
   CHECK(spins == 5 * (3 + 1));  // the GPU has something to do while each round's work is enqueued
   CHECK(contains(next_row(data.setup()).found, "(100 calls)"));
   CHECK(nvjpeg_row(data.setup()).verdict == Verdict::unknown);
+}
+
+TEST_CASE("copies are judged where producers keep up with the bus") {
+  CHECK(gpu_check::verdict_on({.plain = 50, .feeder = 46, .producers = 70}) == Verdict::fine);
+  CHECK(gpu_check::verdict_on({.plain = 50, .feeder = 44, .producers = 70}) == Verdict::missed);
+  CHECK(gpu_check::verdict_on({.plain = 50, .feeder = 30, .producers = 31}) == Verdict::unknown);
+  CHECK(gpu_check::verdict_on({.plain = 50, .feeder = 46, .producers = 47}) == Verdict::fine);
 }
 
 TEST_CASE("nvJPEG is measured where it is, and far from libjpeg-turbo it is wrong") {

@@ -35,7 +35,8 @@ struct Row {
 [[nodiscard]] Row soak_row(const Setup& setup);
 // The same with views rendered at every serving (transform.when = "dequeue"), against the host's feeder.
 [[nodiscard]] Row views_row(const Setup& setup);
-// Copies of a batch from staging memory, beside plain cudaMemcpyAsync in alternating rounds.
+// Bytes per second through a whole feeder whose samples cost next to nothing, beside plain cudaMemcpyAsync of batches
+// of that size in alternating rounds; and what the feeder's producers make without a GPU, for where they are slower.
 [[nodiscard]] Row copy_row(const Setup& setup);
 // Bytes that rendering reads and writes per second, of whole canvases and of random-resized crops, beside a copy within
 // the GPU's memory.
