@@ -41,7 +41,8 @@ struct Row {
 // Bytes that rendering reads and writes per second, of whole canvases and of random-resized crops, beside a copy within
 // the GPU's memory.
 [[nodiscard]] Row render_row(const Setup& setup);
-// What next(stream) takes of the host's time when the GPU is not behind.
+// What next(stream) and the end of its lease take of the host's time when the GPU is not behind, with tensors in the
+// slots and with views that are rendered at every serving.
 [[nodiscard]] Row next_row(const Setup& setup);
 // What nvJPEG decodes of the data set per second, its engines, and how far its pixels are from libjpeg-turbo's; why
 // not, where it is not to be had.
