@@ -115,7 +115,7 @@ TEST_CASE("copies are judged where producers keep up with the bus") {
   CHECK(gpu_check::verdict_on({.plain = 50, .feeder = 46, .producers = 47}) == Verdict::fine);
 }
 
-TEST_CASE("nvJPEG is measured where it is, and far from libjpeg-turbo it is wrong") {
+TEST_CASE("nvJPEG is measured where it is, and what is far from libjpeg-turbo is missed") {
   const Data data;
   const FakeCuda machine({.memory = std::size_t{1} << 30});
   const UseFakeNvjpeg nvjpeg;
@@ -123,11 +123,14 @@ TEST_CASE("nvJPEG is measured where it is, and far from libjpeg-turbo it is wron
   CAPTURE(same.found);
   CHECK(same.verdict == Verdict::fine);
   CHECK(contains(same.found, "mean difference 0.00, most 0; 0 of "));
-  CHECK(contains(same.found, "7 engines"));
+  CHECK(contains(same.found, "7 engines, 1 core in each"));
+  CHECK(contains(same.found, "reading headers, parsing and copying pixels back included"));
   nvjpeg->grey_levels = 3;
   const Row off = nvjpeg_row(data.setup());
   CAPTURE(off.found);
-  CHECK(off.verdict == Verdict::wrong);
+  CHECK(off.verdict == Verdict::missed);
+  nvjpeg->unsupported_width = 96;
+  CHECK(nvjpeg_row(data.setup()).verdict == Verdict::wrong);  // nothing was decoded
   CHECK(nvjpeg->objects == 0);
 }
 

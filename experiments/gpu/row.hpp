@@ -44,8 +44,8 @@ struct Row {
 // What next(stream) and the end of its lease take of the host's time when the GPU is not behind, with tensors in the
 // slots and with views that are rendered at every serving.
 [[nodiscard]] Row next_row(const Setup& setup);
-// What nvJPEG decodes of the data set per second, its engines, and how far its pixels are from libjpeg-turbo's; why
-// not, where it is not to be had.
+// What nvJPEG decodes of the data set per second, what is done beside decoding included; its engines, and how far its
+// pixels are from libjpeg-turbo's; why not, where it is not to be had.
 [[nodiscard]] Row nvjpeg_row(const Setup& setup);
 
 }  // namespace forebay::gpu_check
