@@ -14,6 +14,7 @@
 
 #include "fake_cuda.hpp"
 #include "gpu/batch_hash.hpp"
+#include "gpu/pages.hpp"
 #include "gpu/supply.hpp"
 #include "gpu/table.hpp"
 #include "nvjpeg_support.hpp"
@@ -106,6 +107,29 @@ TEST_CASE("on a GPU that does what it should, nothing is wrong") {
   CHECK(contains(next.found, "; with when = dequeue p50 "));
   CHECK(next.found.ends_with("; 100 calls each"));
   CHECK(nvjpeg_row(data.setup()).verdict == Verdict::unknown);
+}
+
+TEST_CASE("where staging lies is looked up, not taken for granted") {
+  const Data data;
+  const auto row_on_node = [&](int node) {
+    const FakeCuda machine({.memory = std::size_t{1} << 30, .numa_node = node});
+    return device_row(data.setup());
+  };
+  const std::vector<std::byte> written(std::size_t{1} << 20, std::byte{1});
+  const gpu_check::PagePlaces places = gpu_check::places_of_pages(written);
+  CAPTURE(places.text());
+  if (!places.refusal.empty()) {
+    CHECK(contains(row_on_node(0).found, "cannot be asked (" + places.refusal));
+    return;
+  }
+  CHECK(contains(places.text(), " of 16 pages looked at lie on node "));
+  const Row anywhere = row_on_node(-1);
+  CHECK(contains(anywhere.found, "pages looked at lie on node "));
+  CHECK(anywhere.wanted.empty());
+  CHECK(anywhere.verdict == Verdict::fine);
+  const Row elsewhere = row_on_node(1000);  // which no machine has
+  CHECK(contains(elsewhere.found, "NUMA node 1000 not asked for"));
+  CHECK(elsewhere.verdict == Verdict::missed);
 }
 
 TEST_CASE("copies are judged where producers keep up with the bus") {

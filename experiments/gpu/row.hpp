@@ -25,7 +25,7 @@ struct Row {
 
 // All of them throw forebay::Error when the GPU fails.
 
-// Which GPU, driver and runtime.
+// Which GPU, driver and runtime, and on which NUMA node staging memory lies.
 [[nodiscard]] Row device_row(const Setup& setup);
 // What the kernels, all of them, render against the host's twin, over sizes, types, layouts and views: bytes that
 // differ.
