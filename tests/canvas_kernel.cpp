@@ -6,8 +6,11 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <random>
+#include <set>
 #include <string>
+#include <typeindex>
 #include <vector>
 
 #include <forebay/detail/canvas_math.hpp>
@@ -15,6 +18,7 @@
 #include "assemble/twin_renderer.hpp"
 #include "canvas_support.hpp"
 #include "cuda_on_host.hpp"
+#include "gpu/kernel_cases.hpp"
 
 #include "device/cuda/render_device.cuh"
 
@@ -135,6 +139,23 @@ TEST_CASE("windows cut off by a small canvas") {
       options.crop = Crop::none;
       for (int round = 0; round < 3; ++round) CHECK(same(options, false, random));
     }
+  }
+}
+
+TEST_CASE("what a GPU is checked with launches every kernel") {
+  std::map<std::string, std::type_index> kernels;
+  for (const bool quick : {true, false}) {
+    kernels.clear();
+    for (const gpu_check::KernelCase& one : gpu_check::kernel_cases(quick)) {
+      const RenderPlan plan = make_render_plan(one.options, 5, false, one.batch_size);
+      const std::type_index taken = with_kernel(plan, [](auto kernel) { return std::type_index(typeid(kernel)); });
+      const auto [named, is_new] = kernels.emplace(gpu_check::kernel_of(plan), taken);
+      CHECK_MESSAGE(named->second == taken, named->first);
+    }
+    std::set<std::type_index> distinct;
+    for (const auto& [name, type] : kernels) distinct.insert(type);
+    CHECK(kernels.size() == gpu_check::kRenderKernels);
+    CHECK(distinct.size() == gpu_check::kRenderKernels);
   }
 }
 

@@ -1,11 +1,21 @@
 // The program that checks a GPU, on the fake one: whether it counts and compares. Its times mean nothing here.
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <atomic>
 #include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "fake_cuda.hpp"
 #include "gpu/batch_hash.hpp"
+#include "gpu/pages.hpp"
+#include "gpu/supply.hpp"
 #include "gpu/table.hpp"
 #include "nvjpeg_support.hpp"
 #include "process.hpp"
@@ -16,6 +26,8 @@ namespace {
 
 // Added to every hash that the fake GPU computes.
 std::uint64_t hash_error = 0;
+// Delays that were put on streams.
+std::atomic<int> spins{0};
 
 }  // namespace
 }  // namespace forebay::testing
@@ -32,6 +44,7 @@ int gpu_check_hash(const void* words, std::size_t count, std::uint64_t* sum, voi
 }
 
 int gpu_check_spin(std::uint64_t /*nanoseconds*/, void* stream) noexcept {
+  ++forebay::testing::spins;
   return forebay::testing::launch_on_host([] {}, stream);
 }
 
@@ -65,7 +78,8 @@ TEST_CASE("on a GPU that does what it should, nothing is wrong") {
   const Row kernel = kernel_row(data.setup());
   CAPTURE(kernel.found);
   CHECK(kernel.verdict == Verdict::fine);
-  CHECK(contains(kernel.found, "0 bytes differ of "));
+  CHECK(kernel.found.starts_with("0 bytes differ of "));
+  CHECK(contains(kernel.found, "15 of 15 kernels"));
   const Row soak = soak_row(data.setup());
   CAPTURE(soak.found);
   CHECK(soak.verdict != Verdict::wrong);
@@ -74,13 +88,58 @@ TEST_CASE("on a GPU that does what it should, nothing is wrong") {
   CAPTURE(views.found);
   CHECK(views.verdict == Verdict::fine);
   CHECK(contains(views.found, "40 steps"));
-  CHECK(contains(copy_row(data.setup()).found, "100 % of it"));
-  CHECK(contains(render_row(data.setup()).found, "% of it (4 x 256 x 256 uint8 -> 224 x 224 float16)"));
-  CHECK(contains(next_row(data.setup()).found, "(100 calls)"));
+  const Row copy = copy_row(data.setup());
+  CAPTURE(copy.found);
+  CHECK(copy.found.starts_with("through a feeder "));
+  CHECK(contains(copy.found, " of plain cudaMemcpyAsync's "));
+  CHECK(contains(copy.found, "its copies alone 100 %"));
+  spins = 0;
+  const Row render = render_row(data.setup());
+  CAPTURE(render.found);
+  CHECK(contains(render.found, "(judged)"));
+  CHECK(contains(render.found, "random-resized crops of noise "));
+  CHECK(contains(render.found, "; 2 x 256 x 256 uint8 -> 224 x 224 float16"));
+  CHECK_FALSE(contains(render.found, " 0 % of the views"));
+  CHECK(spins == 5 * (3 + 1));  // the GPU has something to do while each round's work is enqueued
+  const Row next = next_row(data.setup());
+  CAPTURE(next.found);
+  CHECK(contains(next.found, "us (judged), the lease's end p50 "));
+  CHECK(contains(next.found, "; with when = dequeue p50 "));
+  CHECK(next.found.ends_with("; 100 calls each"));
   CHECK(nvjpeg_row(data.setup()).verdict == Verdict::unknown);
 }
 
-TEST_CASE("nvJPEG is measured where it is, and far from libjpeg-turbo it is wrong") {
+TEST_CASE("where staging lies is looked up, not taken for granted") {
+  const Data data;
+  const auto row_on_node = [&](int node) {
+    const FakeCuda machine({.memory = std::size_t{1} << 30, .numa_node = node});
+    return device_row(data.setup());
+  };
+  const std::vector<std::byte> written(std::size_t{1} << 20, std::byte{1});
+  const gpu_check::PagePlaces places = gpu_check::places_of_pages(written);
+  CAPTURE(places.text());
+  if (!places.refusal.empty()) {
+    CHECK(contains(row_on_node(0).found, "cannot be asked (" + places.refusal));
+    return;
+  }
+  CHECK(contains(places.text(), " of 16 pages looked at lie on node "));
+  const Row anywhere = row_on_node(-1);
+  CHECK(contains(anywhere.found, "pages looked at lie on node "));
+  CHECK(anywhere.wanted.empty());
+  CHECK(anywhere.verdict == Verdict::fine);
+  const Row elsewhere = row_on_node(1000);  // which no machine has
+  CHECK(contains(elsewhere.found, "NUMA node 1000 not asked for"));
+  CHECK(elsewhere.verdict == Verdict::missed);
+}
+
+TEST_CASE("copies are judged where producers keep up with the bus") {
+  CHECK(gpu_check::verdict_on({.plain = 50, .feeder = 46, .producers = 70}) == Verdict::fine);
+  CHECK(gpu_check::verdict_on({.plain = 50, .feeder = 44, .producers = 70}) == Verdict::missed);
+  CHECK(gpu_check::verdict_on({.plain = 50, .feeder = 30, .producers = 31}) == Verdict::unknown);
+  CHECK(gpu_check::verdict_on({.plain = 50, .feeder = 46, .producers = 47}) == Verdict::fine);
+}
+
+TEST_CASE("nvJPEG is measured where it is, and what is far from libjpeg-turbo is missed") {
   const Data data;
   const FakeCuda machine({.memory = std::size_t{1} << 30});
   const UseFakeNvjpeg nvjpeg;
@@ -88,11 +147,14 @@ TEST_CASE("nvJPEG is measured where it is, and far from libjpeg-turbo it is wron
   CAPTURE(same.found);
   CHECK(same.verdict == Verdict::fine);
   CHECK(contains(same.found, "mean difference 0.00, most 0; 0 of "));
-  CHECK(contains(same.found, "7 engines"));
+  CHECK(contains(same.found, "7 engines, 1 core in each"));
+  CHECK(contains(same.found, "reading headers, parsing and copying pixels back included"));
   nvjpeg->grey_levels = 3;
   const Row off = nvjpeg_row(data.setup());
   CAPTURE(off.found);
-  CHECK(off.verdict == Verdict::wrong);
+  CHECK(off.verdict == Verdict::missed);
+  nvjpeg->unsupported_width = 96;
+  CHECK(nvjpeg_row(data.setup()).verdict == Verdict::wrong);  // nothing was decoded
   CHECK(nvjpeg->objects == 0);
 }
 
@@ -105,6 +167,80 @@ TEST_CASE("a batch that is not what the host expects is found") {
   CAPTURE(soak.found);
   CHECK(soak.verdict == Verdict::wrong);
   CHECK_FALSE(soak.found.starts_with("0 of "));
+}
+
+// A bundle whose program finds nothing wrong, and a compute-sanitizer that says what it is told.
+class Bundle {
+ public:
+  Bundle() {
+    std::filesystem::create_directories(root_ / "bin");
+    std::filesystem::copy_file(std::filesystem::path(FOREBAY_SOURCE_DIR) / "scripts" / "gpu-check",
+                               root_ / "gpu-check");
+    write("VERSION", "a test\n");
+    program("bin/gpu_check",
+            "[ $1 != --help ] || exit 0\necho \"$@\" >> " + (root_ / "calls").string() +
+                "\necho '| check | found | wanted | |'\n" +
+                "for word in \"$@\"; do case $word in --only) echo '| a check | something | | ok |' ;; esac; done\n");
+  }
+  // Exit code and last line of gpu-check, where the sanitizer does what these lines of shell say; `run` in them runs
+  // what it is given.
+  std::pair<int, std::string> check(const std::string& sanitizer, const std::vector<std::string>& words = {}) {
+    program("bin/compute-sanitizer",
+            "run() { while [ \"${1##*/}\" != gpu_check ]; do shift; done; \"$@\"; }\n" + sanitizer);
+    const std::string path = (root_ / "bin").string() + ":" + std::getenv("PATH");
+    std::vector<std::string> command{"env", "PATH=" + path, (root_ / "gpu-check").string()};
+    command.insert(command.end(), words.begin(), words.end());
+    Process process(command, dir_ / "output");
+    const int code = process.wait();
+    std::string text = process.output();
+    if (text.ends_with('\n')) text.pop_back();
+    return {code, text.substr(text.rfind('\n') + 1)};
+  }
+  [[nodiscard]] std::string calls() const { return read_text(root_ / "calls"); }
+
+ private:
+  void write(const std::string& name, const std::string& text) const { std::ofstream(root_ / name) << text; }
+  void program(const std::string& name, const std::string& lines) const {
+    write(name, "#!/bin/sh\n" + lines);
+    std::filesystem::permissions(root_ / name, std::filesystem::perms::owner_all);
+  }
+
+  TemporaryDirectory dir_;
+  std::filesystem::path root_ = dir_ / "bundle";
+};
+
+TEST_CASE("what compute-sanitizer says ends the table; where it cannot run, nothing is wrong") {
+  Bundle bundle;
+  const auto [well, line] =
+      bundle.check("run \"$@\"\necho '========= ERROR SUMMARY: 0 errors'\n", {"--device", "cuda:3"});
+  CHECK(well == 0);
+  CHECK(
+      line ==
+      "| compute-sanitizer | memcheck: ERROR SUMMARY: 0 errors; racecheck: ERROR SUMMARY: 0 errors | 0 errors | ok |");
+  // The table, memcheck and racecheck, all on the GPU that was asked for.
+  const std::string calls = bundle.calls();
+  CHECK(std::ranges::count(calls, '\n') == 3);
+  std::istringstream lines(calls);
+  for (std::string call; std::getline(lines, call);) CHECK(contains(call, "--device cuda:3"));
+
+  const auto [found, errors] = bundle.check("run \"$@\"\necho '========= ERROR SUMMARY: 2 errors'\nexit 1\n");
+  CHECK(found == 1);
+  CHECK(contains(errors, "ERROR SUMMARY: 2 errors"));
+  CHECK(errors.ends_with("| 0 errors | WRONG |"));
+  // Ended in the middle of the table.
+  CHECK(bundle.check("echo '========= ERROR SUMMARY: 1 error'\nexit 1\n").second.ends_with("| WRONG |"));
+
+  const auto [refused, why] =
+      bundle.check("echo '========= COMPUTE-SANITIZER'\necho '========= Error: Device not supported.'\nexit 1\n");
+  CHECK(refused == 0);
+  CHECK(why ==
+        "| compute-sanitizer | memcheck: could not run: Error: Device not supported.; racecheck: could not run: Error: "
+        "Device not supported. | 0 errors |  |");
+  // A version that runs nothing and reports no errors.
+  const auto [nothing, silence] = bundle.check("echo '========= ERROR SUMMARY: 0 errors'\n");
+  CHECK(nothing == 0);
+  CHECK(contains(silence, "could not run: "));
+  CHECK(silence.ends_with("| 0 errors |  |"));
 }
 
 TEST_CASE("a GPU that fails is a line of the table, and something wrong") {

@@ -28,6 +28,38 @@ inline std::vector<std::byte> noise_canvases(const CanvasFormat& format, std::in
   return slot;
 }
 
+enum class Pixels : std::uint8_t { noise, smooth };
+
+// A slot of canvases that are full, of images of 500 x 375 pixels. Smooth ones look more like photographs: neighbours
+// differ by few grey levels.
+inline std::vector<std::byte> full_canvases(const CanvasFormat& format, Pixels pixels, std::uint64_t seed) {
+  Random random(seed);
+  std::vector<std::byte> slot = noise_canvases(format, 1, seed);
+  const CanvasInfo whole{.width = 500,
+                         .height = 375,
+                         .canvas_width = std::min(500, static_cast<std::int32_t>(format.width)),
+                         .canvas_height = std::min(375, static_cast<std::int32_t>(format.height))};
+  for (std::uint32_t i = 0; i < format.batch_size; ++i) {
+    const SamplePlace place = format.place(slot, i);
+    std::memcpy(place.info.data(), &whole, sizeof(whole));
+    if (pixels == Pixels::noise) continue;
+    // A ramp for each channel, in 1 / 256 of a grey level for each pixel, under a few grey levels of noise.
+    for (std::size_t channel = 0; channel < 3; ++channel) {
+      const std::uint64_t across = random.below(96);
+      const std::uint64_t down = random.below(96);
+      const std::uint64_t corner = random.below(64) * 256;
+      for (std::size_t y = 0; y < static_cast<std::size_t>(format.height); ++y) {
+        for (std::size_t x = 0; x < static_cast<std::size_t>(format.width); ++x) {
+          const std::uint64_t grey = (corner + x * across + y * down + random.below(3 * 256)) / 256;
+          place.pixels[y * format.row_bytes() + 3 * x + channel] =
+              static_cast<std::byte>(std::min<std::uint64_t>(grey, 255));
+        }
+      }
+    }
+  }
+  return slot;
+}
+
 // A copy of it on the device.
 inline std::unique_ptr<Arena> upload(Device& device, const std::vector<std::byte>& slot) {
   const auto staging = device.allocate_staging(slot.size());

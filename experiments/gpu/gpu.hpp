@@ -64,34 +64,4 @@ class TrainerStream {
   cudaStream_t stream_ = nullptr;
 };
 
-// Milliseconds that a stream takes from begin() to end().
-class Stopwatch {
- public:
-  explicit Stopwatch(cudaStream_t stream) : stream_(stream) {
-    require(cudaEventCreateWithFlags(&begin_, cudaEventBlockingSync), "cudaEventCreateWithFlags");
-    require(cudaEventCreateWithFlags(&end_, cudaEventBlockingSync), "cudaEventCreateWithFlags");
-  }
-  ~Stopwatch() {
-    static_cast<void>(cudaEventDestroy(begin_));
-    static_cast<void>(cudaEventDestroy(end_));
-  }
-  Stopwatch(const Stopwatch&) = delete;
-  Stopwatch& operator=(const Stopwatch&) = delete;
-
-  void begin() { require(cudaEventRecord(begin_, stream_), "cudaEventRecord"); }
-  // Waits for the stream.
-  [[nodiscard]] double end_ms() {
-    require(cudaEventRecord(end_, stream_), "cudaEventRecord");
-    require(cudaEventSynchronize(end_), "cudaEventSynchronize");
-    float ms = 0;
-    require(cudaEventElapsedTime(&ms, begin_, end_), "cudaEventElapsedTime");
-    return ms;
-  }
-
- private:
-  cudaStream_t stream_;
-  cudaEvent_t begin_ = nullptr;
-  cudaEvent_t end_ = nullptr;
-};
-
 }  // namespace forebay::gpu_check

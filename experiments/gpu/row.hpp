@@ -25,23 +25,27 @@ struct Row {
 
 // All of them throw forebay::Error when the GPU fails.
 
-// Which GPU, driver and runtime.
+// Which GPU, driver and runtime, and on which NUMA node staging memory lies.
 [[nodiscard]] Row device_row(const Setup& setup);
-// What the kernels render against the host's twin, over sizes, types, layouts and views: bytes that differ.
+// What the kernels, all of them, render against the host's twin, over sizes, types, layouts and views: bytes that
+// differ.
 [[nodiscard]] Row kernel_row(const Setup& setup);
 // The whole feeder under random delays of both sides, with reuse and leases held over steps. The GPU hashes every batch
 // served; hashes that the host does not expect.
 [[nodiscard]] Row soak_row(const Setup& setup);
 // The same with views rendered at every serving (transform.when = "dequeue"), against the host's feeder.
 [[nodiscard]] Row views_row(const Setup& setup);
-// Copies of a batch from staging memory, beside plain cudaMemcpyAsync in alternating rounds.
+// Bytes per second through a whole feeder whose samples cost next to nothing, beside plain cudaMemcpyAsync of batches
+// of that size in alternating rounds; and what the feeder's producers make without a GPU, for where they are slower.
 [[nodiscard]] Row copy_row(const Setup& setup);
-// Bytes that rendering reads and writes per second, beside a copy within the GPU's memory of as many bytes.
+// Bytes that rendering reads and writes per second, of whole canvases and of random-resized crops, beside a copy within
+// the GPU's memory.
 [[nodiscard]] Row render_row(const Setup& setup);
-// What next(stream) takes of the host's time when the GPU is not behind.
+// What next(stream) and the end of its lease take of the host's time when the GPU is not behind, with tensors in the
+// slots and with views that are rendered at every serving.
 [[nodiscard]] Row next_row(const Setup& setup);
-// What nvJPEG decodes of the data set per second, its engines, and how far its pixels are from libjpeg-turbo's; why
-// not, where it is not to be had.
+// What nvJPEG decodes of the data set per second, what is done beside decoding included; its engines, and how far its
+// pixels are from libjpeg-turbo's; why not, where it is not to be had.
 [[nodiscard]] Row nvjpeg_row(const Setup& setup);
 
 }  // namespace forebay::gpu_check

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <forebay/detail/canvas.hpp>
+#include <forebay/options.hpp>
+
+// What the kernels are checked with: cases that launch every one of them.
+namespace forebay::gpu_check {
+
+struct KernelCase {
+  TransformOptions options;
+  std::uint32_t batch_size = 1;         // of the slot
+  std::uint32_t size = 1;               // samples that are rendered, fewer in a short batch
+  std::uint64_t servings = 3;           // use_index 0, 1, ...
+  std::vector<std::uint32_t> compared;  // samples
+};
+
+// `quick`: fewer, and small ones.
+[[nodiscard]] std::vector<KernelCase> kernel_cases(bool quick);
+
+// How many kernels there are: three sizes of elements by planes, pixels and single elements, the first two for few
+// coefficients and for any number (device/cuda/render_device.cuh).
+constexpr std::size_t kRenderKernels = 15;
+
+// The one that renders a plan, in words. Says again what with_kernel() decides, which only a CUDA compiler can read;
+// tests/canvas_kernel.cpp holds the two together.
+[[nodiscard]] std::string kernel_of(const RenderPlan& plan);
+
+}  // namespace forebay::gpu_check
