@@ -147,7 +147,7 @@ TEST_CASE("nvJPEG is measured where it is, and what is far from libjpeg-turbo is
   CAPTURE(same.found);
   CHECK(same.verdict == Verdict::fine);
   CHECK(contains(same.found, "mean difference 0.00, most 0; 0 of "));
-  CHECK(contains(same.found, "7 engines, 1 core in each"));
+  CHECK(contains(same.found, "7 engines of 1 core each"));
   CHECK(contains(same.found, "reading headers, parsing and copying pixels back included"));
   nvjpeg->grey_levels = 3;
   const Row off = nvjpeg_row(data.setup());

@@ -131,16 +131,6 @@ double turbo_images_per_s(const Files& files) {
   return static_cast<double>(files.size()) / std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
-std::string engines_of(const NvjpegLibrary& library) {
-  std::string text = library.describe();
-  unsigned engines = 0;
-  unsigned cores = 0;
-  const auto ask = library.functions().GetHardwareDecoderInfo;
-  if (library.has_hardware() && ask != nullptr && ask(library.handle(), &engines, &cores) == nvjpeg::kSuccess)
-    text += ", " + std::to_string(cores) + (cores == 1 ? " core" : " cores") + " in each";
-  return text;
-}
-
 }  // namespace
 
 Row nvjpeg_row(const Setup& setup) {
@@ -166,7 +156,7 @@ Row nvjpeg_row(const Setup& setup) {
       "%.0f images/s, %zu threads, reading headers, parsing and copying pixels back included; libjpeg-turbo %.0f on "
       "one; mean difference %.2f, most %d; %zu of %zu files left to it; ",
       rate, kThreads, turbo_images_per_s(files), difference.mean, difference.most, difference.left, files.size());
-  row.found = text + engines_of(*library);
+  row.found = text + library->describe();
   row.verdict = difference.mean <= kWantedMean ? Verdict::fine : Verdict::missed;
   if (difference.left == files.size()) row.verdict = Verdict::wrong;  // baseline files, all of them
   return row;
