@@ -19,6 +19,7 @@
 #include <forebay/random.hpp>
 
 #include "fake_cuda.hpp"
+#include "fake_job.hpp"
 #include "memory_dataset.hpp"
 
 namespace forebay::testing {
@@ -257,6 +258,31 @@ TEST_CASE("a batch that the GPU refused to show is in no state") {
   CHECK(refusal.find("go on from the last state") != std::string::npos);
 }
 
+TEST_CASE("a batch that one rank's GPU refuses to show ends the run on all ranks, at one step") {
+  FakeCuda machine;
+  FakeJob job(2);
+  struct End {
+    std::uint64_t steps = 0;
+    std::string error;
+  };
+  std::array<End, 2> ends;
+  job.run([&](Communicator& rank) {
+    Feeder feeder(view_options(), rank, parts_of(5000));
+    End& end = ends.at(rank.rank());
+    try {
+      while (const auto lease = feeder.next(feeder.stream())) {
+        if (++end.steps == 5 && rank.rank() == 1) machine.fail_next("launch", cudaErrorIllegalAddress);
+      }
+    } catch (const Error& error) {
+      end.error = error.what();
+    }
+  });
+  for (const End& end : ends) {
+    CHECK(end.steps == ends.front().steps);
+    CHECK(end.error.find("the kernel that draws views failed") != std::string::npos);
+  }
+}
+
 TEST_CASE("a trainer's hold on the feeder's stream survives going on from a state, and so does a GPU of one ring") {
   std::string state;
   {
@@ -283,6 +309,18 @@ TEST_CASE("a trainer's hold on the feeder's stream survives going on from a stat
     ++steps;
   }
   CHECK(feeder.epochs_completed() == 3);
+}
+
+TEST_CASE("a feeder that could not go on from a state is closed, and can still be asked about itself") {
+  FakeCuda machine;
+  Feeder feeder(gpu_options("block"), parts_of(50));
+  const std::string state = feeder.state();
+  machine.fail_next("cudaMalloc", cudaErrorMemoryAllocation);
+  CHECK_THROWS_AS(feeder.restore_state(state), Error);
+  CHECK_FALSE(feeder.next(feeder.stream()));
+  CHECK(feeder.describe().find("in GPU memory") != std::string::npos);
+  CHECK(feeder.summary().steps == 0);
+  feeder.close();
 }
 
 TEST_CASE("a GPU too small for the ring is an error at the start") {

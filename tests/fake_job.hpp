@@ -14,6 +14,7 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <forebay/communicator.hpp>
@@ -68,14 +69,40 @@ class FakeJob {
     std::uint32_t hidden_for = 0;
   };
 
+  struct SameRank final : Communicator {
+    explicit SameRank(Communicator& named) : rank_(named) {}
+
+    [[nodiscard]] std::uint32_t rank() const noexcept override { return rank_.rank(); }
+    [[nodiscard]] std::uint32_t size() const noexcept override { return rank_.size(); }
+    [[nodiscard]] std::unique_ptr<Communicator> duplicate() const override { return rank_.duplicate(); }
+    void start_reduction(std::size_t lane, std::span<std::int64_t> values, std::size_t minima) override {
+      rank_.start_reduction(lane, values, minima);
+    }
+    [[nodiscard]] bool test(std::size_t lane) override { return rank_.test(lane); }
+    [[nodiscard]] std::vector<std::byte> broadcast(std::vector<std::byte> bytes, std::uint32_t root) override {
+      return rank_.broadcast(std::move(bytes), root);
+    }
+    [[nodiscard]] std::vector<std::string> all_gather(std::string_view text) override { return rank_.all_gather(text); }
+    [[nodiscard]] std::unique_ptr<SharedMemory> share_on_node(std::size_t bytes) override {
+      return rank_.share_on_node(bytes);
+    }
+    void alert() override { rank_.alert(); }
+    [[nodiscard]] bool alerted() override { return rank_.alerted(); }
+    void note_failure(std::string_view cause) override { rank_.note_failure(cause); }
+    bool close(double timeout_s) override { return rank_.close(timeout_s); }
+
+    Communicator& rank_;
+  };
+
   struct Rank final : Communicator {
     Rank(FakeJob& whole, std::uint32_t number, std::uint64_t seed)
         : job(whole), mine(number), random(seed), lanes(kLanes) {}
 
     [[nodiscard]] std::uint32_t rank() const noexcept override { return mine; }
     [[nodiscard]] std::uint32_t size() const noexcept override { return job.size(); }
+    // Another name of the same rank: at most one of the two may be used from then on.
     [[nodiscard]] std::unique_ptr<Communicator> duplicate() const override {
-      throw std::logic_error("a fake rank has no duplicate");
+      return std::make_unique<SameRank>(*job.ranks_.at(mine));
     }
     void start_reduction(std::size_t lane, std::span<std::int64_t> values, std::size_t minima) override {
       const std::lock_guard lock(job.mutex_);
@@ -109,8 +136,10 @@ class FakeJob {
       open.open = false;
       return true;
     }
-    [[nodiscard]] std::vector<std::byte> broadcast(std::vector<std::byte> /*bytes*/, std::uint32_t /*root*/) override {
-      throw std::logic_error("a fake rank has no broadcast");
+    [[nodiscard]] std::vector<std::byte> broadcast(std::vector<std::byte> bytes, std::uint32_t root) override {
+      const std::string text = all_gather({reinterpret_cast<const char*>(bytes.data()), bytes.size()}).at(root);
+      const auto* const begin = reinterpret_cast<const std::byte*>(text.data());
+      return {begin, begin + text.size()};
     }
     [[nodiscard]] std::vector<std::string> all_gather(std::string_view text) override {
       std::unique_lock lock(job.mutex_);
@@ -122,8 +151,9 @@ class FakeJob {
       job.changed_.wait(lock, [&] { return gather.arrived == size(); });
       return gather.texts;
     }
-    [[nodiscard]] std::unique_ptr<SharedMemory> share_on_node(std::size_t /*bytes*/) override {
-      throw std::logic_error("a fake rank shares no memory");
+    // Each is on a node of its own.
+    [[nodiscard]] std::unique_ptr<SharedMemory> share_on_node(std::size_t bytes) override {
+      return solo_communicator()->share_on_node(bytes);
     }
     void alert() override {
       const std::lock_guard lock(job.mutex_);
