@@ -34,7 +34,7 @@ void find(const char* name, Function*& function) {
 }
 
 // The runtime's numbers are the driver's for all that these calls return.
-void require(CUresult status, const char* call) { cuda::require(static_cast<cudaError_t>(status), call); }
+void require_driver(CUresult status, const char* call) { require(static_cast<cudaError_t>(status), call); }
 
 }  // namespace
 
@@ -43,18 +43,18 @@ GpuContext::GpuContext() {
   find("cuCtxPushCurrent", push_);
   find("cuCtxPopCurrent", pop_);
   find("cuEventQuery", query_);
-  require(current_(&context_), "cuCtxGetCurrent");
+  require_driver(current_(&context_), "cuCtxGetCurrent");
   if (context_ == nullptr) throw Error("cudaSetDevice() has started nothing on the GPU: install a newer CUDA driver");
 }
 
 bool GpuContext::is_beside_current() const {
   CUcontext current = nullptr;
-  require(current_(&current), "cuCtxGetCurrent");
+  require_driver(current_(&current), "cuCtxGetCurrent");
   return current != nullptr && current != context_;
 }
 
 GpuContext::OnTop::OnTop(const GpuContext& context) : context_(context) {
-  require(context_.push_(context_.context_), "cuCtxPushCurrent");
+  require_driver(context_.push_(context_.context_), "cuCtxPushCurrent");
 }
 
 // Fails only where CUDA has ended meanwhile, and the thread's contexts with it.
