@@ -84,8 +84,8 @@ class Feeder {
   // fresh batches of each rank are bit for bit those of a run that never stopped. Collective, before the first next().
   // What was prefetched meanwhile is dropped and production begins anew; Parts::resume spares that. stream() stays what
   // it is. Throws ConfigError on all ranks alike when it is no state, or another dataset's or configuration's: the
-  // feeder can then be used as it is. Whatever else is thrown (Error: no memory, a store or a device that fails)
-  // leaves it closed.
+  // feeder can then be used as it is. Whatever is thrown for another reason (no memory, a store or a device that
+  // fails) leaves it closed.
   void restore(const std::filesystem::path& file);
   // The same, but false when there is no such file.
   bool restore_if_present(const std::filesystem::path& file);
