@@ -12,7 +12,9 @@ namespace {
 
 constexpr std::string_view kFolder = "Annotations";
 
-std::string_view without_extension(std::string_view path) { return path.substr(0, path.rfind('.')); }
+std::string_view without_extension(std::string_view path) {
+  return path.substr(0, path.size() - base_name(path).size() + stem_of(path).size());
+}
 
 // A path without its extension, folders named like Annotations spelt alike.
 std::string place_of(std::string_view path) {

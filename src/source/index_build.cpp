@@ -1,5 +1,6 @@
 #include "index_build.hpp"
 
+#include "dataset_pairing.hpp"
 #include "file_io.hpp"
 #include "index_parallel.hpp"
 
@@ -60,15 +61,7 @@ std::unique_ptr<Dataset> build_detected_file(const BuildContext& context) {
 std::unique_ptr<Dataset> build_detected_folder(const BuildContext& context) {
   const std::string root = absolute_path(context.options.path);
   if (!find_idx_images(root).empty()) return build_idx(context);
-  Scan scan = scan_tree(root, context.threads, context.progress);
-  if (looks_like_voc(scan)) return build_voc(context, root, scan);
-  const bool has_classes = std::any_of(scan.images.begin(), scan.images.end(),
-                                       [](const auto& image) { return image.find('/') != std::string::npos; });
-  if (has_classes) return build_folder(context, root, std::move(scan));
-  if (!scan.images.empty()) return build_voc(context, root, scan);
-  throw path_error(context.options, "found " + std::to_string(scan.others.size()) + " files and " +
-                                        std::to_string(scan.annotations.size()) +
-                                        " XML files, but no image (.jpg, .jpeg, .jpe) and no idx file");
+  return build_detected_tree(context, root, scan_tree(root, context.threads, context.progress));
 }
 
 }  // namespace
@@ -82,7 +75,9 @@ std::unique_ptr<Dataset> build_dataset_with(const BuildContext& context) {
   }
   if (options.format == "voc") {
     require_kind(options, kind, PathKind::folder, "a folder of images and XML files");
-    return build_voc(context, root, scan_tree(root, context.threads, context.progress));
+    Scan scan = scan_tree(root, context.threads, context.progress);
+    adopt_bare_annotations(root, scan);
+    return build_voc(context, root, scan, pair_annotations(scan));
   }
   if (options.format == "folder") {
     require_kind(options, kind, PathKind::folder, "a folder of class folders");

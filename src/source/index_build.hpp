@@ -1,5 +1,6 @@
 #pragma once
 
+#include "dataset_pairing.hpp"
 #include "dataset_table.hpp"
 #include "index_format.hpp"
 #include "index_scan.hpp"
@@ -27,14 +28,16 @@ struct BuildContext {
 
 // One builder per format. `root` is the folder that the scan is of. They throw ConfigError
 // naming dataset.path, what was found there and what to do when no sample comes out.
-[[nodiscard]] std::unique_ptr<Dataset> build_voc(const BuildContext& context, const std::string& root,
-                                                 const Scan& scan);
+[[nodiscard]] std::unique_ptr<Dataset> build_voc(const BuildContext& context, const std::string& root, const Scan& scan,
+                                                 const Pairing& pairing);
 [[nodiscard]] std::unique_ptr<Dataset> build_folder(const BuildContext& context, const std::string& root, Scan scan);
 [[nodiscard]] std::unique_ptr<Dataset> build_filelist(const BuildContext& context);
 [[nodiscard]] std::unique_ptr<Dataset> build_idx(const BuildContext& context);
 
-// True when one of the scan's annotations belongs to one of its images, or lies in a folder named Annotations.
-[[nodiscard]] bool looks_like_voc(const Scan& scan);
+// What a folder of no idx files is: VOC where any XML in it is VOC's and the images it belongs to are clear, else class
+// folders. Throws ConfigError that shows both readings where both are possible.
+[[nodiscard]] std::unique_ptr<Dataset> build_detected_tree(const BuildContext& context, const std::string& root,
+                                                           Scan scan);
 // The images file of a folder of idx files, the training set's where there is one; "" when there is none. Throws
 // ConfigError when there are several and none says "train".
 [[nodiscard]] std::string find_idx_images(const std::string& folder);
@@ -45,6 +48,14 @@ struct BuildContext {
 
 // What the index of these options is built from, once the format is known.
 [[nodiscard]] IndexOrigin origin_of(const DatasetOptions& options, std::string format);
+// "/data/JPEGImages" as the folder "/data" and the name "JPEGImages" in it.
+struct PlaceInParent {
+  std::string parent;
+  std::string name;
+};
+[[nodiscard]] PlaceInParent place_in_parent(const std::string& path);
+// Adds the paths to `paths`, each below `folder`.
+void add_below(PathList& paths, std::string_view folder, const PathList& from);
 // So that samples are found from any working directory later. "data/x" becomes "/here/data/x".
 [[nodiscard]] std::string absolute_path(const std::string& path);
 // ConfigError("dataset.path = "...": " + problem).

@@ -32,6 +32,17 @@ std::string absolute_path(const std::string& path) {
   return path.starts_with('/') ? path : (std::filesystem::current_path() / path).string();
 }
 
+PlaceInParent place_in_parent(const std::string& path) {
+  namespace fs = std::filesystem;
+  fs::path folder = fs::path(path).lexically_normal();
+  if (!folder.has_filename()) folder = folder.parent_path();
+  return {folder.parent_path().string(), folder.filename().string()};
+}
+
+void add_below(PathList& paths, std::string_view folder, const PathList& from) {
+  for (const auto path : from) paths.add(join_path(folder, path));
+}
+
 ConfigError path_error(const DatasetOptions& options, const std::string& problem) {
   ConfigError error("dataset.path = \"" + options.path + "\": " + problem);
   return error;

@@ -248,6 +248,14 @@ bool is_annotations_folder(std::string_view name) noexcept {
   return name.size() == kName.size() && ends_with_ignoring_case(name, kName);
 }
 
+bool may_hold_annotations(std::string_view name) noexcept {
+  constexpr std::array<std::string_view, 8> kNames{"annotations", "annotation", "annots", "annot",
+                                                   "labels",      "label",      "xml",    "xmls"};
+  return std::any_of(kNames.begin(), kNames.end(), [&](std::string_view known) {
+    return name.size() == known.size() && ends_with_ignoring_case(name, known);
+  });
+}
+
 std::string_view first_component(std::string_view path) noexcept { return path.substr(0, path.find('/')); }
 
 std::string_view base_name(std::string_view path) noexcept { return path.substr(path.rfind('/') + 1); }
@@ -255,6 +263,11 @@ std::string_view base_name(std::string_view path) noexcept { return path.substr(
 std::string_view parent_folder(std::string_view path) noexcept {
   const auto slash = path.rfind('/');
   return slash == std::string_view::npos ? std::string_view{} : path.substr(0, slash);
+}
+
+std::string_view stem_of(std::string_view path) noexcept {
+  const auto name = base_name(path);
+  return name.substr(0, name.rfind('.'));
 }
 
 std::string join_path(std::string_view folder, std::string_view name) {

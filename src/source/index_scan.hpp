@@ -24,12 +24,16 @@ struct Scan {
 [[nodiscard]] bool is_annotation_name(std::string_view name) noexcept;
 // "Annotations" in any case, as Pascal VOC, ILSVRC and their imitators call the folder.
 [[nodiscard]] bool is_annotations_folder(std::string_view name) noexcept;
+// The same, and the other names that such folders often have: annots, labels, xml and the like.
+[[nodiscard]] bool may_hold_annotations(std::string_view name) noexcept;
 
 // The part before the first '/' of a relative path; all of it when there is none.
 [[nodiscard]] std::string_view first_component(std::string_view path) noexcept;
 // The part after the last '/', and what stands before it ("" when there is none).
 [[nodiscard]] std::string_view base_name(std::string_view path) noexcept;
 [[nodiscard]] std::string_view parent_folder(std::string_view path) noexcept;
+// The part after the last '/' without its extension.
+[[nodiscard]] std::string_view stem_of(std::string_view path) noexcept;
 // folder + "/" + name, or the name alone below "".
 [[nodiscard]] std::string join_path(std::string_view folder, std::string_view name);
 

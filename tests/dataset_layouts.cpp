@@ -1,0 +1,217 @@
+#include <doctest/doctest.h>
+
+#include "dataset_support.hpp"
+#include "support.hpp"
+
+#include <array>
+
+#include <forebay/error.hpp>
+
+// What format = "auto" makes of folders that hold images and XML: a detection set is never taken for class folders.
+
+using namespace forebay;
+using namespace forebay::testing;
+
+namespace {
+
+using Files = std::vector<std::pair<std::string, std::string>>;
+
+const std::string kDog = annotation(object("dog"));
+
+void make(const TemporaryDirectory& folder, const Files& files) {
+  for (const auto& [path, content] : files) write_file(folder / path, content);
+}
+
+std::string refusal(const TemporaryDirectory& folder, const std::string& below = "") {
+  return error_of([&] { (void)build_dataset(options_for(below.empty() ? folder.path() : folder / below)); });
+}
+
+// That the message shows both commands; `voc_path` is where a reading as VOC would begin.
+void check_both(const std::string& error, const std::filesystem::path& voc_path, const std::filesystem::path& path) {
+  CAPTURE(error);
+  CHECK(contains(error, "dataset.path = \"" + path.string() + "\": can be read in two ways"));
+  CHECK(contains(error, "forebay index \"" + voc_path.string() + "\" --format voc"));
+  CHECK(contains(error, "forebay index \"" + path.string() + "\" --format folder"));
+}
+
+}  // namespace
+
+TEST_CASE("VOC's XML decides, whatever its folder is called") {
+  const std::array layouts{
+      std::pair{"images/x.jpg", "annots/x.xml"},
+      std::pair{"images/x.jpg", "labels/x.xml"},
+      std::pair{"images/x.jpg", "xml/x.xml"},
+      std::pair{"images/x.jpg", "xmls/x.xml"},
+      std::pair{"images/x.jpg", "annotation/x.xml"},
+      std::pair{"images/x.jpg", "boxes of Anna/x.xml"},
+      std::pair{"train/images/x.jpg", "train/annots/x.xml"},
+      std::pair{"images/train/x.jpg", "labels/train/x.xml"},
+      std::pair{"train/x.jpg", "xml/train/x.xml"},
+      std::pair{"train/x.jpg", "train/xml/x.xml"},
+      std::pair{"images/x.jpg", "annotations/xmls/x.xml"},
+      std::pair{"x.jpg", "labels/x.xml"},
+      std::pair{"a.b/x.y.jpg", "c.d/x.y.xml"},
+      std::pair{"Images/n02-Chihuahua/x.jpg", "Annotation/n02-Chihuahua/x"},
+      std::pair{"Images/a.b/x.jpg", "Annotation/a.b/x"},
+  };
+  for (const auto& [image, xml] : layouts) {
+    for (const char* format : {"auto", "voc"}) {
+      CAPTURE(image);
+      CAPTURE(format);
+      const TemporaryDirectory folder;
+      make(folder, {{image, "jpeg"}, {xml, kDog}});
+      const auto dataset = build_dataset(options_for(folder.path(), format));
+      CHECK(dataset->format() == "voc");
+      REQUIRE(dataset->size() == 1);
+      CHECK(dataset->name(0) == (folder / image).string() + "#object 1");
+      CHECK(dataset->skipped().empty());
+    }
+  }
+}
+
+TEST_CASE("the same names in training and test folders are told apart by the folders around them") {
+  const std::array layouts{
+      std::array{"train/images/1.jpg", "train/annots/1.xml", "test/images/1.jpg", "test/annots/1.xml"},
+      std::array{"images/train/1.jpg", "labels/train/1.xml", "images/test/1.jpg", "labels/test/1.xml"},
+      std::array{"train/1.jpg", "xml/train/1.xml", "test/1.jpg", "xml/test/1.xml"},
+      std::array{"train/1.jpg", "train/1.xml", "test/1.jpg", "test/1.xml"},
+  };
+  for (const auto& [image, xml, other_image, other_xml] : layouts) {
+    CAPTURE(image);
+    const TemporaryDirectory folder;
+    make(folder, {{image, "jpeg"},
+                  {xml, annotation(object("dog"))},
+                  {other_image, "jpeg"},
+                  {other_xml, annotation(object("cat"))}});
+    const auto dataset = build_dataset(options_for(folder.path()));
+    REQUIRE(dataset->size() == 2);
+    for (std::uint64_t id = 0; id < 2; ++id) {
+      const bool is_first = dataset->name(id).starts_with((folder / image).string());
+      CHECK(dataset->sample(id).label == (is_first ? 1 : 0));
+    }
+    CHECK(dataset->skipped().empty());
+  }
+}
+
+TEST_CASE("an image of a class whose annotation is missing does not get another class's") {
+  const TemporaryDirectory folder;
+  make(folder, {{"images/a/1.jpg", "jpeg"}, {"images/b/1.jpg", "jpeg"}, {"annots/a/1.xml", kDog}});
+  const auto dataset = build_dataset(options_for(folder.path()));
+  REQUIRE(dataset->size() == 1);
+  CHECK(dataset->name(0).ends_with("/images/a/1.jpg#object 1"));
+  REQUIRE(find_skipped(*dataset, "images/b/1.jpg") != nullptr);
+}
+
+TEST_CASE("where pairing is not clear, auto shows both readings, and voc takes what is clear") {
+  const TemporaryDirectory folder;
+  make(folder, {{"train/1.jpg", "jpeg"},
+                {"test/1.jpg", "jpeg"},
+                {"test/2.jpg", "jpeg"},
+                {"xml/1.xml", kDog},
+                {"xml/2.xml", kDog}});
+  const std::string error = refusal(folder);
+  check_both(error, folder.path(), folder.path());
+  CHECK(contains(error, "xml/1.xml: it could belong to test/1.jpg and to train/1.jpg"));
+  CHECK(contains(error, "classes \"test\", \"train\""));
+
+  const auto voc = build_dataset(options_for(folder.path(), "voc"));
+  REQUIRE(voc->size() == 1);
+  CHECK(voc->name(0).ends_with("test/2.jpg#object 1"));
+  REQUIRE(find_skipped(*voc, "xml/1.xml") != nullptr);
+  CHECK(find_skipped(*voc, "xml/1.xml")->bad);
+  CHECK(build_dataset(options_for(folder.path(), "folder"))->size() == 3);
+}
+
+TEST_CASE("an image with two annotations is in doubt") {
+  const TemporaryDirectory folder;
+  make(folder, {{"images/1.jpg", "jpeg"}, {"xml/1.xml", kDog}, {"xml_old/1.xml", annotation(object("cat"))}});
+  const std::string error = refusal(folder);
+  check_both(error, folder.path(), folder.path());
+  CHECK(contains(error, "images/1.jpg has several annotations"));
+}
+
+TEST_CASE("VOC's XML that belongs to no image is not passed over") {
+  const TemporaryDirectory folder;
+  make(folder, {{"cat/1.jpg", "jpeg"}, {"dog/2.jpg", "jpeg"}, {"other/7.xml", kDog}});
+  const std::string error = refusal(folder);
+  check_both(error, folder.path(), folder.path());
+  CHECK(contains(error, "0 of the 2 images have an annotation (other/7.xml, ...)"));
+}
+
+TEST_CASE("class folders with a few annotated images can be meant either way") {
+  const TemporaryDirectory folder;
+  for (const char* name : {"cat/1.jpg", "cat/2.jpg", "dog/3.jpg", "dog/4.jpg", "dog/5.jpg"}) {
+    make(folder, {{name, "jpeg"}});
+  }
+  make(folder, {{"cat/1.xml", kDog}, {"dog/3.xml", kDog}});
+  check_both(refusal(folder), folder.path(), folder.path());
+  make(folder, {{"dog/4.xml", kDog}});
+  CHECK(build_dataset(options_for(folder.path()))->format() == "voc");
+}
+
+TEST_CASE("class folders beside annotations of the same names are not taken for classes") {
+  const TemporaryDirectory folder;
+  make(folder, {{"images/train/1.jpg", "jpeg"},
+                {"images/val/2.jpg", "jpeg"},
+                {"annots/train/1.xml", kDog},
+                {"annots/val/2.xml", kDog}});
+  check_both(refusal(folder, "images"), folder.path(), folder / "images");
+  CHECK(build_dataset(options_for(folder / "images", "folder"))->classes().size() == 2);
+}
+
+TEST_CASE("the path may be the folder of images, with annotations beside it in a folder of any name") {
+  const TemporaryDirectory folder;
+  make(folder, {{"images/x.jpg", "jpeg"}, {"boxes/x.xml", kDog}, {"lists/train.txt", "x"}});
+  const auto dataset = build_dataset(options_for(folder / "images"));
+  CHECK(dataset->format() == "voc");
+  CHECK(dataset->size() == 1);
+}
+
+TEST_CASE("XML that is not VOC's leaves class folders what they are") {
+  const TemporaryDirectory folder;
+  make(folder, {{"cat/1.jpg", "jpeg"},
+                {"dog/2.jpg", "jpeg"},
+                {"cat/1.xml", "<?xml version=\"1.0\"?><!-- <annotation><object> --><metadata/>"},
+                {"dog/2.xml", "not XML at all"},
+                {"notes/3.xml", "<annotation><source>no object</source></annotation>"},
+                {"notes/4.xml", "<annotations><object/></annotations>"},
+                {"dog/2", "no annotation either"}});
+  const auto dataset = build_dataset(options_for(folder.path()));
+  CHECK(dataset->format() == "folder");
+  CHECK(dataset->size() == 2);
+}
+
+TEST_CASE("VOC's XML is known behind a byte order mark, a declaration and comments, and when it is cut short") {
+  for (const char* text : {"\xEF\xBB\xBF<?xml version=\"1.0\"?>\n<!-- <x> -->\n<annotation verified=\"no\">\n<object>",
+                           "<annotation>\n<object><name>dog</name></object>"}) {
+    CAPTURE(text);
+    const TemporaryDirectory folder;
+    make(folder, {{"images/x.jpg", "jpeg"}, {"images/y.jpg", "jpeg"}, {"xml/x.xml", text}, {"xml/y.xml", kDog}});
+    const auto dataset = build_dataset(options_for(folder.path()));
+    CHECK(dataset->format() == "voc");
+    CHECK(dataset->size() == 1);
+    CHECK(count_bad(*dataset) == 1);
+  }
+}
+
+TEST_CASE("real sets are read alike when their folder of annotations has another name") {
+  const auto data = real_data();
+  if (!data) {
+    MESSAGE("skipped: no real data (FOREBAY_DATA)");
+    return;
+  }
+  for (const auto& [set, images, annotations] :
+       {std::tuple{"raccoon", "images", "annotations"}, std::tuple{"bccd", "JPEGImages", "Annotations"}}) {
+    const auto original = build_dataset(options_for(*data / "voc" / set));
+    for (const char* name : {"annots", "labels", "xml"}) {
+      const TemporaryDirectory folder;
+      std::filesystem::create_directory_symlink(*data / "voc" / set / images, folder / "images");
+      std::filesystem::create_directory_symlink(*data / "voc" / set / annotations, folder / name);
+      const auto renamed = build_dataset(options_for(folder.path()));
+      CHECK(renamed->format() == "voc");
+      CHECK(renamed->size() == original->size());
+      CHECK(renamed->counts().objects == original->counts().objects);
+      CHECK(count_bad(*renamed) == count_bad(*original));
+    }
+  }
+}
