@@ -19,19 +19,17 @@ struct Works {
   static constexpr unsigned kMost = 6;
 
   explicit Works(unsigned wanted)
-      : crew(
-            "crew",
-            [this](unsigned thread, WorkerStatus& status) {
-              while (crew.may_work(thread) && work) {
-                status.set(Activity::decoding, thread);
-                ++pieces.at(thread);
-                status.set(Activity::idle);
-              }
-            },
-            wanted, kMost) {}
-  ~Works() { work = false; }
-  Works(const Works&) = delete;
-  Works& operator=(const Works&) = delete;
+      : crew("crew",
+             {.body =
+                  [this](unsigned thread, WorkerStatus& status) {
+                    while (crew.may_work(thread) && work) {
+                      status.set(Activity::decoding, thread);
+                      ++pieces.at(thread);
+                      status.set(Activity::idle);
+                    }
+                  },
+              .end = [this] { work = false; }},
+             wanted, kMost) {}
 
   [[nodiscard]] unsigned parked() const {
     unsigned count = 0;
@@ -83,7 +81,6 @@ TEST_CASE("a crew stops whatever its threads do") {
     works.crew.want(1);
     REQUIRE(eventually([&] { return works.parked() == 5; }));
   }
-  works.work = false;
   works.crew.stop();
   works.crew.stop();
   for (const WorkerStatus& status : works.crew.statuses()) CHECK(status.activity == Activity::stopped);
@@ -100,7 +97,6 @@ TEST_CASE("times add up to those of the threads' lives, by activity") {
     REQUIRE(eventually([&] { return works.parked() == 2; }));
     CHECK(works.works(0));
     CHECK(works.crew.cpu_time() > nanoseconds(0));
-    works.work = false;
     works.crew.stop();
     CHECK(works.crew.cpu_time() == nanoseconds(0));
     const ActivityTimes times = times_spent(works.crew.statuses());

@@ -1,5 +1,6 @@
 #include "fake_cuda.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "fake_cuda_runtime.hpp"
@@ -38,6 +39,13 @@ int FakeCuda::priority_of(void* stream) const {
 }
 
 int FakeCuda::launches() const { return runtime_->launches; }
+
+std::size_t FakeCuda::streams_and_events() const {
+  const std::scoped_lock guard(runtime_->lock);
+  const auto alive = [](const auto& made) -> bool { return made->alive; };
+  return static_cast<std::size_t>(std::ranges::count_if(runtime_->all_streams, alive) +
+                                  std::ranges::count_if(runtime_->all_events, alive));
+}
 
 std::size_t FakeCuda::memory_left() const { return runtime_->memory.left(); }
 

@@ -45,6 +45,8 @@ class FakeCuda {
   [[nodiscard]] int priority_of(void* stream) const;
   // Kernels that were put on streams.
   [[nodiscard]] int launches() const;
+  // Streams and events that were made and not destroyed.
+  [[nodiscard]] std::size_t streams_and_events() const;
   // Bytes of all GPUs that are not allocated.
   [[nodiscard]] std::size_t memory_left() const;
 

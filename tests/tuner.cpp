@@ -122,6 +122,19 @@ TEST_CASE("a trainer that sleeps leaves its core to a decoder, and one that comp
   CHECK(tuner.reason().find("trainer computes") != std::string::npos);
 }
 
+TEST_CASE("threads that the system refuses are asked for again later, not all the time") {
+  const Machine slow_store{.read_s = 0.1};
+  Random random(1);
+  Tuner tuner(plan_for(slow_store.cores));
+  const WorkerCounts there = tuner.counts();
+  REQUIRE(run(tuner, slow_store, 1, random).io > there.io);
+  tuner.refused(there);
+  CHECK(tuner.counts() == there);
+  CHECK(tuner.settled_for() == 0);
+  CHECK(run(tuner, slow_store, 9, random).io == there.io);
+  CHECK(run(tuner, slow_store, 3, random).io > there.io);
+}
+
 TEST_CASE("nothing changes while the ring is full") {
   const Machine machine{.cores = 8, .read_s = 5e-3, .demand = 100};
   CHECK(run(machine, 60) == plan_for(8).first);

@@ -3,17 +3,12 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <chrono>
 #include <cmath>
-#include <condition_variable>
 #include <cstring>
-#include <exception>
 #include <fstream>
-#include <mutex>
 #include <numeric>
 #include <span>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -23,6 +18,7 @@
 #include "jpeg_writer.hpp"
 #include "scene.hpp"
 #include "shapes.hpp"
+#include "source/index_parallel.hpp"
 
 namespace forebay {
 namespace {
@@ -151,43 +147,6 @@ class Writer {
   std::uint64_t training_;
 };
 
-// Calls work(i) for all i < total on several threads, and `progress` on this one. Rethrows the first failure.
-template <typename Work, typename Progress>
-void for_all(std::uint64_t total, unsigned threads, Work work, Progress progress) {
-  std::atomic<std::uint64_t> next{0};
-  std::mutex mutex;
-  std::condition_variable changed;
-  std::uint64_t done = 0;
-  unsigned running = threads;
-  std::exception_ptr failure;
-  const auto run = [&] {
-    try {
-      for (std::uint64_t i = next++; i < total; i = next++) {
-        work(i);
-        const std::lock_guard lock(mutex);
-        ++done;
-      }
-    } catch (...) {
-      const std::lock_guard lock(mutex);
-      if (!failure) failure = std::current_exception();
-      next = total;
-    }
-    const std::lock_guard lock(mutex);
-    --running;
-    changed.notify_one();
-  };
-  std::vector<std::jthread> pool;
-  for (unsigned i = 0; i < threads; ++i) pool.emplace_back(run);
-  std::unique_lock lock(mutex);
-  while (!changed.wait_for(lock, std::chrono::milliseconds(100), [&] { return running == 0; })) {
-    const std::uint64_t so_far = done;
-    lock.unlock();
-    progress(so_far, total);
-    lock.lock();
-  }
-  if (failure) std::rethrow_exception(failure);
-}
-
 void check(const DatasetPlan& plan) {
   if (plan.classes < 1 || plan.classes > shapes().size()) {
     throw ConfigError("--classes " + std::to_string(plan.classes) + ": there are shapes for 1 to " +
@@ -221,11 +180,9 @@ MadeDataset make_dataset(const DatasetPlan& plan, const std::function<void(std::
   const Writer writer(plan, contents, training);
   writer.make_folders();
   std::atomic<std::uint64_t> bytes{0};
-  for_all(
-      plan.images, std::max(1U, plan.threads), [&](std::uint64_t image) { bytes += writer.write(image); },
-      [&](std::uint64_t done, std::uint64_t total) {
-        if (progress) progress(done, total);
-      });
+  const ParallelTask paint{
+      .count = plan.images, .body = [&](std::size_t image) { bytes += writer.write(image); }, .total = plan.images};
+  run_parallel(paint, std::max(1U, plan.threads), progress);
   return {training, plan.images - training, contents.objects(), bytes};
 }
 

@@ -13,14 +13,10 @@ using Activity = WorkerStatus::Activity;
 
 DecoderPool::DecoderPool(const DecoderLinks& links, unsigned threads, unsigned most)
     : links_(links),
-      crew_(
-          "forebay-dec", [this](unsigned thread, WorkerStatus& status) { run(thread, status); }, std::max(1U, threads),
-          std::max({1U, threads, most})) {}
-
-void DecoderPool::stop() {
-  links_.encoded.close();
-  crew_.stop();
-}
+      crew_("forebay-dec",
+            {.body = [this](unsigned thread, WorkerStatus& status) { run(thread, status); },
+             .end = [this] { links_.encoded.close(); }},
+            std::max(1U, threads), std::max({1U, threads, most})) {}
 
 void DecoderPool::run(unsigned thread, WorkerStatus& status) noexcept {
   try {

@@ -24,8 +24,8 @@ struct DecoderLinks {
 // goes to sink.bad_sample; anything else goes to sink.worker_failed and ends that thread.
 class DecoderPool {
  public:
-  // Starts `threads` threads, at least one; crew().want() may ask for `most` (0 = `threads`). Throws std::system_error
-  // when the system has no more of them.
+  // Starts `threads` threads, at least one; crew().want() may ask for `most` (0 = `threads`). Throws Error when the
+  // system has no more of them.
   DecoderPool(const DecoderLinks& links, unsigned threads, unsigned most = 0);
   ~DecoderPool() { stop(); }
   DecoderPool(const DecoderPool&) = delete;
@@ -33,7 +33,7 @@ class DecoderPool {
 
   // Closes the queue of encoded samples, waits for samples that are being handled and joins the threads; what is
   // still queued is dropped. May be called again, by the same thread.
-  void stop();
+  void stop() { crew_.stop(); }
 
   [[nodiscard]] Crew& crew() noexcept { return crew_; }
   [[nodiscard]] const Crew& crew() const noexcept { return crew_; }

@@ -1,9 +1,9 @@
 #include "gpu_decoding.hpp"
 
 #include <exception>
-#include <thread>
 #include <utility>
 
+#include <forebay/detail/thread.hpp>
 #include <forebay/error.hpp>
 
 namespace forebay {
@@ -14,7 +14,7 @@ namespace {
 template <typename Work>
 void beside(Device& device, const Work& work) {
   std::exception_ptr thrown;
-  std::thread([&] {
+  start_thread("forebay-gpu", [&] {
     try {
       device.enter_thread();
       work();

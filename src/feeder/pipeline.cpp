@@ -4,6 +4,7 @@
 #include <bit>
 #include <utility>
 
+#include <forebay/detail/thread.hpp>
 #include <forebay/error.hpp>
 
 #include "shared_read.hpp"
@@ -50,7 +51,7 @@ Pipeline::Pipeline(const PipelineLinks& links, std::shared_ptr<SlotStore> store,
   if (store_->staging() != nullptr) {
     uploader_.emplace(store_, ring_, [this](const std::exception_ptr& error) { bad_.worker_failed(error); });
   }
-  issuer_ = std::thread([this] { issue(); });
+  issuer_ = start_thread("forebay-issue", [this] { issue(); });
 }
 
 void Pipeline::stop() {
@@ -71,7 +72,6 @@ void Pipeline::plan(const BatchRef& batch) noexcept {
 }
 
 void Pipeline::issue() {
-  name_this_thread("forebay-issue");
   try {
     SlotRing::Claim claim{};
     issuer_status_.set(WorkerStatus::Activity::waiting_slot);

@@ -56,7 +56,8 @@ struct PipelineLinks {
 // copied to the device and published there.
 class Pipeline final : private SampleHandler {
  public:
-  // Starts the threads. `ahead`: batches that may be planned and not taken at one time, at least the queue's capacity.
+  // Starts the threads; throws Error when one cannot be had. `ahead`: batches that may be planned and not taken at one
+  // time, at least the queue's capacity.
   Pipeline(const PipelineLinks& links, std::shared_ptr<SlotStore> store, const WorkerPlan& plan, std::uint32_t ahead);
   ~Pipeline() override { stop(); }
   Pipeline(const Pipeline&) = delete;

@@ -1,9 +1,9 @@
 #include "profiler.hpp"
 
-#include <pthread.h>
-
 #include <algorithm>
 #include <utility>
+
+#include <forebay/detail/thread.hpp>
 
 namespace forebay {
 namespace {
@@ -106,8 +106,7 @@ Profile ProfileWindow::figures() const {
 
 Profiler::Profiler(const ProfileFrame& frame, std::function<Observation()> observe, TimelineTrack* track)
     : observe_(std::move(observe)), track_(track), window_(frame, observe_()) {
-  thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
-  ::pthread_setname_np(thread_.native_handle(), "forebay-profile");
+  thread_ = start_thread<std::jthread>("forebay-profile", [this](const std::stop_token& stop) { run(stop); });
 }
 
 void Profiler::stop() {

@@ -64,7 +64,7 @@ class ProfileWindow {
 class Profiler {
  public:
   // `observe` is called here and on the profiler's thread until stop() returned. `track`: where queues are noted, may
-  // be null.
+  // be null. Throws Error when the thread cannot be had.
   Profiler(const ProfileFrame& frame, std::function<Observation()> observe, TimelineTrack* track);
   ~Profiler() { stop(); }
   Profiler(const Profiler&) = delete;

@@ -95,8 +95,7 @@ bool Tuner::judge(const WorkerWindow& window) {
     pause.length_s = 0;
     return false;
   }
-  pause.length_s = std::clamp(2 * pause.length_s, kFirstPause_s, kLongestPause_s);
-  pause.until_s = now_s_ + pause.length_s;
+  set_aside(pause);
   return change(before, text("%u readers with %u %s brought %.0f %% of the rate before", counts_.io, counts_.decode,
                              counts_.decode == 1 ? "decoder" : "decoders", 100 * gain));
 }
@@ -106,6 +105,18 @@ void Tuner::try_out(const WorkerWindow& window, WorkerCounts counts, Pause& paus
   trial_ = Trial{
       .before = counts_, .pause = &pause, .rate = rate_, .starved = starved_share(window), .wanted_gain = wanted_gain};
   change(counts, std::move(reason));
+}
+
+void Tuner::set_aside(Pause& pause) const noexcept {
+  pause.length_s = std::clamp(2 * pause.length_s, kFirstPause_s, kLongestPause_s);
+  pause.until_s = now_s_ + pause.length_s;
+}
+
+void Tuner::refused(WorkerCounts there) {
+  if (there.io < counts_.io) set_aside(readers_pause_);
+  if (there.decode < counts_.decode) set_aside(decoders_pause_);
+  trial_.reset();
+  change(there, "the system allows no more threads");
 }
 
 bool Tuner::change(WorkerCounts counts, std::string reason) {
@@ -148,8 +159,7 @@ bool Tuner::make_way(const WorkerWindow& window) {
   if (counts_.decode <= plan_.first.decode) return false;
   if (window.trainer_cpu_s < kTrainerAtWork * window.seconds) return false;
   if (window.decoder_cpu_s >= kCrowded * window.decoding_s) return false;
-  decoders_pause_.length_s = std::clamp(2 * decoders_pause_.length_s, kFirstPause_s, kLongestPause_s);
-  decoders_pause_.until_s = now_s_ + decoders_pause_.length_s;
+  set_aside(decoders_pause_);
   return change({counts_.io, counts_.decode - 1},
                 text("the trainer computes (%.1f cores) and decoders got %.0f %% of a core each",
                      window.trainer_cpu_s / window.seconds, 100 * window.decoder_cpu_s / window.decoding_s));

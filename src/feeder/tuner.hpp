@@ -40,6 +40,10 @@ class Tuner {
   // should hold a few reads of each reader, and last a tenth of a second or more.
   bool look(const WorkerWindow& window);
 
+  // The system had fewer threads than counts(), these. It is asked again after a pause, as after an increase that
+  // brought nothing.
+  void refused(WorkerCounts there);
+
   [[nodiscard]] WorkerCounts counts() const noexcept { return counts_; }
   // Why they are what they are: what was seen when they were changed last.
   [[nodiscard]] const std::string& reason() const noexcept { return reason_; }
@@ -69,6 +73,8 @@ class Tuner {
   bool make_way(const WorkerWindow& window);
   bool shrink_readers(const WorkerWindow& window);
   void try_out(const WorkerWindow& window, WorkerCounts counts, Pause& pause, double wanted_gain, std::string reason);
+  // No increase of that side for a while, twice as long each time.
+  void set_aside(Pause& pause) const noexcept;
   bool change(WorkerCounts counts, std::string reason);
 
   WorkerPlan plan_;

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include <forebay/detail/thread.hpp>
+
 namespace forebay {
 
 Uploader::Uploader(std::shared_ptr<SlotStore> store, SlotRing& ring, Failed failed)
@@ -9,7 +11,7 @@ Uploader::Uploader(std::shared_ptr<SlotStore> store, SlotRing& ring, Failed fail
       failed_(std::move(failed)),
       copies_(*store_, ring),
       complete_(store_->size()),
-      thread_([this] { run(); }) {}
+      thread_(start_thread("forebay-copy", [this] { run(); })) {}
 
 void Uploader::stop() {
   if (!thread_.joinable()) return;
@@ -18,7 +20,6 @@ void Uploader::stop() {
 }
 
 void Uploader::run() noexcept {
-  name_this_thread("forebay-copy");
   status_.thread_begins();
   try {
     work();

@@ -24,7 +24,7 @@ class Uploader {
   // Called from the thread when the device fails; must not throw.
   using Failed = std::function<void(std::exception_ptr error)>;
 
-  // Starts the thread. REQUIRES: store->staging().
+  // Starts the thread. Throws Error when it cannot be had. REQUIRES: store->staging().
   Uploader(std::shared_ptr<SlotStore> store, SlotRing& ring, Failed failed);
   ~Uploader() { stop(); }
   Uploader(const Uploader&) = delete;

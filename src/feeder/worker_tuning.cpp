@@ -5,6 +5,8 @@
 #include <string>
 #include <utility>
 
+#include <forebay/detail/thread.hpp>
+
 namespace forebay {
 namespace {
 
@@ -35,7 +37,7 @@ nanoseconds spent(const ActivityTimes& times, Activity activity) noexcept {
 
 WorkerTuning::WorkerTuning(TuningLinks links, const WorkerPlan& plan)
     : links_(std::move(links)), tuner_(plan), told_(plan.first) {
-  if (plan.tunes()) thread_ = std::thread([this] { run(); });
+  if (plan.tunes()) thread_ = start_thread("forebay-tune", [this] { run(); });
 }
 
 void WorkerTuning::stop() {
@@ -45,7 +47,6 @@ void WorkerTuning::stop() {
 }
 
 void WorkerTuning::run() {
-  name_this_thread("forebay-tune");
   Reading begin = read();
   const auto stopped = [this] { return stopped_.load(std::memory_order_relaxed); };
   while (!wake_.wait_until(WaitPoint::Clock::now() + kShortWindow, stopped)) {
@@ -53,13 +54,22 @@ void WorkerTuning::run() {
     // A slow store wants a longer look.
     const bool few_reads = end.reads - begin.reads < 2ULL * tuner_.counts().io;
     if (few_reads && end.time - begin.time < kLongWindow) continue;
-    if (tuner_.look(between(begin, end))) {
-      links_.readers.want(tuner_.counts().io);
-      links_.decoders.want(tuner_.counts().decode);
-    }
+    if (tuner_.look(between(begin, end))) steer();
     tell_if_settled();
     begin = end;
   }
+}
+
+void WorkerTuning::steer() {
+  const WorkerCounts wanted = tuner_.counts();
+  links_.readers.want(wanted.io);
+  links_.decoders.want(wanted.decode);
+  const WorkerCounts there{.io = links_.readers.wanted(), .decode = links_.decoders.wanted()};
+  if (there == wanted) return;
+  tuner_.refused(there);
+  if (std::exchange(told_of_refusal_, true)) return;
+  links_.tell("workers: the system allows no more threads (ulimit -u, or pids.max of the cgroup); " + describe(there) +
+              " go on instead of " + describe(wanted));
 }
 
 WorkerTuning::Reading WorkerTuning::read() const {

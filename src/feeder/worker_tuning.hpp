@@ -26,7 +26,7 @@ struct TuningLinks {
 // A thread that looks at the workers a few times a second and has a Tuner decide how many are wanted.
 class WorkerTuning {
  public:
-  // Starts the thread, if there is anything to tune.
+  // Starts the thread, if there is anything to tune. Throws Error when the system has no more of them.
   WorkerTuning(TuningLinks links, const WorkerPlan& plan);
   ~WorkerTuning() { stop(); }
   WorkerTuning(const WorkerTuning&) = delete;
@@ -50,6 +50,8 @@ class WorkerTuning {
   };
 
   void run();
+  // Has the crews work as the tuner wants it, as far as there are threads.
+  void steer();
   [[nodiscard]] Reading read() const;
   [[nodiscard]] static WorkerWindow between(const Reading& begin, const Reading& end);
   void tell_if_settled();
@@ -57,6 +59,7 @@ class WorkerTuning {
   TuningLinks links_;
   Tuner tuner_;
   WorkerCounts told_;
+  bool told_of_refusal_ = false;
   WaitPoint wake_;
   std::atomic<bool> stopped_{false};
   std::thread thread_;

@@ -1,15 +1,16 @@
 #include <algorithm>
-#include <system_error>
+#include <exception>
 #include <utility>
 
 #include <forebay/detail/crew.hpp>
+#include <forebay/detail/thread.hpp>
 
 namespace forebay {
 
 using Activity = WorkerStatus::Activity;
 
-Crew::Crew(std::string name, Body body, unsigned wanted, unsigned most)
-    : name_(std::move(name)), statuses_(most), body_(std::move(body)), wanted_(wanted) {
+Crew::Crew(std::string name, Work work, unsigned wanted, unsigned most)
+    : name_(std::move(name)), statuses_(most), work_(std::move(work)), wanted_(wanted) {
   threads_.reserve(most);
   try {
     while (threads_.size() < wanted) start_one();
@@ -21,22 +22,21 @@ Crew::Crew(std::string name, Body body, unsigned wanted, unsigned most)
 
 void Crew::start_one() {
   const auto thread = static_cast<unsigned>(threads_.size());
-  threads_.emplace_back([this, thread] {
-    name_this_thread((name_ + ' ' + std::to_string(thread)).c_str());
+  threads_.push_back(start_thread(name_ + ' ' + std::to_string(thread), [this, thread] {
     WorkerStatus& status = statuses_[thread];
     status.thread_begins();
     status.set(Activity::idle);
-    body_(thread, status);
+    work_.body(thread, status);
     status.set(Activity::stopped);
     status.thread_ends();
-  });
+  }));
 }
 
 void Crew::want(unsigned threads) noexcept {
   threads = std::clamp(threads, 1U, most());
   try {
     while (threads_.size() < threads) start_one();
-  } catch (const std::system_error&) {
+  } catch (const std::exception&) {  // of threads or of memory
     threads = static_cast<unsigned>(threads_.size());
   }
   wanted_.store(threads, std::memory_order_relaxed);
@@ -58,6 +58,7 @@ bool Crew::may_work(unsigned thread) {
 void Crew::stop() {
   stopped_.store(true, std::memory_order_relaxed);
   gate_.notify_all();
+  work_.end();
   for (std::thread& thread : threads_) {
     if (thread.joinable()) thread.join();
   }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <exception>
+#include <forebay/detail/thread.hpp>
 #include <forebay/wait.hpp>
 #include <mutex>
 #include <thread>
@@ -57,16 +58,16 @@ void run_workers(unsigned threads, const std::function<void()>& work, const std:
       }
     };
     std::vector<std::jthread> workers;
-    workers.reserve(threads);
+    workers.reserve(std::max(threads, 1U));
     for (unsigned i = 0; i < std::max(threads, 1U); ++i) {
       ++running;
       try {
-        workers.emplace_back([&] {
+        workers.push_back(start_thread<std::jthread>("forebay-index", [&] {
           guarded(work);
           --running;
           ended.notify_all();
-        });
-      } catch (const std::system_error&) {
+        }));
+      } catch (const std::exception&) {
         // Fewer threads do the same work, only slower.
         --running;
         if (workers.empty()) throw;

@@ -12,7 +12,8 @@ namespace forebay {
 
 // Runs `work()` in `threads` threads at once, each call taking jobs until there are none left, while the calling thread
 // calls `report()` about ten times a second and once at the end. When a call of `work` or `report` throws, `stop()` is
-// called, which must make every work() return soon; the exception is rethrown once all threads have ended.
+// called, which must make every work() return soon; the exception is rethrown once all threads have ended. There are
+// fewer threads when the system has no more of them; throws Error when it has none.
 void run_workers(unsigned threads, const std::function<void()>& work, const std::function<void()>& stop,
                  const std::function<void()>& report);
 

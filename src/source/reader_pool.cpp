@@ -10,15 +10,14 @@ namespace forebay {
 ReaderPool::ReaderPool(const ReaderLinks& links, const ReaderOptions& options)
     : links_(links),
       options_(options),
-      crew_(
-          "forebay-io", [this](unsigned thread, WorkerStatus& status) { run(thread, status); },
-          std::max(1U, options.threads), std::max({1U, options.threads, options.most})) {}
+      crew_("forebay-io",
+            {.body = [this](unsigned thread, WorkerStatus& status) { run(thread, status); }, .end = [this] { end(); }},
+            std::max(1U, options.threads), std::max({1U, options.threads, options.most})) {}
 
-void ReaderPool::stop() {
+void ReaderPool::end() noexcept {
   stop_.raise();
   links_.requests.close();
   links_.budget.close();
-  crew_.stop();
 }
 
 void ReaderPool::run(unsigned thread, WorkerStatus& status) noexcept {

@@ -38,7 +38,7 @@ struct ReaderOptions {
 // Anything else that a thread meets goes to sink.worker_failed and ends that thread.
 class ReaderPool {
  public:
-  // Starts the threads. Throws std::system_error when the system has no more of them.
+  // Starts the threads. Throws Error when the system has no more of them.
   ReaderPool(const ReaderLinks& links, const ReaderOptions& options);
   ~ReaderPool() { stop(); }
   ReaderPool(const ReaderPool&) = delete;
@@ -46,13 +46,14 @@ class ReaderPool {
 
   // Closes the request queue and the budget, breaks every wait of the threads and joins them; a read inside the
   // dataset itself is waited for. May be called again, by the same thread.
-  void stop();
+  void stop() { crew_.stop(); }
 
   [[nodiscard]] Crew& crew() noexcept { return crew_; }
   [[nodiscard]] const Crew& crew() const noexcept { return crew_; }
 
  private:
   void run(unsigned thread, WorkerStatus& status) noexcept;
+  void end() noexcept;
 
   StopSignal stop_;
   ReaderLinks links_;

@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include <pthread.h>
+#include <forebay/detail/thread.hpp>
 
 #include "text.hpp"
 
@@ -30,8 +30,7 @@ Telemetry::Telemetry(const TelemetrySetup& setup, const WorkerTotals& totals, st
       reporter_(setup, totals, std::move(gauges), console),
       active_(reporter_.has_audience()) {
   if (!active_) return;
-  thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
-  ::pthread_setname_np(thread_.native_handle(), "forebay-telem");
+  thread_ = start_thread<std::jthread>("forebay-telem", [this](const std::stop_token& stop) { run(stop); });
 }
 
 Telemetry::~Telemetry() { close(); }

@@ -22,8 +22,8 @@ namespace forebay {
 // are counted.
 class Telemetry {
  public:
-  // Throws ConfigError naming telemetry.dir. `gauges` is called here and on the telemetry thread until close()
-  // returned; `totals` and `console` must outlive the object.
+  // Throws ConfigError naming telemetry.dir, and Error when the thread cannot be had. `gauges` is called here and on
+  // the telemetry thread until close() returned; `totals` and `console` must outlive the object.
   Telemetry(const TelemetrySetup& setup, const WorkerTotals& totals, std::function<Gauges()> gauges,
             ConsoleLog& console);
   ~Telemetry();  // close()

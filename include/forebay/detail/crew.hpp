@@ -21,25 +21,32 @@ class Crew {
   // end when that is false, or when there is no work any more. Must not throw.
   using Body = std::function<void(unsigned thread, WorkerStatus& status)>;
 
-  // Starts `wanted` threads, called `name` and their number; there may be `most` in all. Throws std::system_error when
-  // the system has no more threads. REQUIRES: 1 <= wanted <= most. The body may be running before the constructor
-  // returns.
-  Crew(std::string name, Body body, unsigned wanted, unsigned most);
+  // What the threads do, and how they are brought to an end.
+  struct Work {
+    Body body;
+    // Sees to it that a working thread finds no work and that none waits for any: closes their queues. Called by
+    // stop(), so perhaps more than once. Must not throw.
+    std::function<void()> end;
+  };
+
+  // Starts `wanted` threads, called `name` and their number; there may be `most` in all. The body may be running before
+  // the constructor returns. Throws Error when the system has no more threads, once those that were started have ended.
+  // REQUIRES: 1 <= wanted <= most.
+  Crew(std::string name, Work work, unsigned wanted, unsigned most);
   ~Crew() { stop(); }
   Crew(const Crew&) = delete;
   Crew& operator=(const Crew&) = delete;
 
   // Threads that are to work from now on, brought between 1 and `most`; starts those that are missing, and parks the
-  // others once they have finished what they do. When the system has no more threads there are fewer. One thread at a
-  // time, and not beside stop().
+  // others once they have finished what they do. When the system has no more threads there are fewer, as wanted() then
+  // says. One thread at a time, and not beside stop().
   void want(unsigned threads) noexcept;
 
   // Called by a thread of the crew between two pieces of work: parks while the thread is not wanted. False when
   // stopped.
   [[nodiscard]] bool may_work(unsigned thread);
 
-  // Ends parked threads and joins all: the caller has already seen to it that working ones find no work. May be called
-  // again, by the same thread.
+  // Has the work end and joins all threads. May be called again, by the same thread.
   void stop();
 
   [[nodiscard]] unsigned wanted() const noexcept { return wanted_.load(std::memory_order_relaxed); }
@@ -58,7 +65,7 @@ class Crew {
   std::string name_;
   std::vector<WorkerStatus> statuses_;
   std::vector<std::thread> threads_;
-  Body body_;
+  Work work_;
   std::atomic<unsigned> wanted_;
   std::atomic<bool> stopped_{false};
 };

@@ -43,8 +43,13 @@ CudaDevice::~CudaDevice() {
   };
   try {
     on_own_thread(gpu_, end_all);
-  } catch (const std::exception&) {
-    // CUDA ended before its device, at the end of the process: nothing is left to end.
+  } catch (const std::exception&) {  // there is no thread to be had
+    try {
+      const GpuContext::OnTop here(*context_);
+      end_all();
+    } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch)
+      // CUDA ended before its device, at the end of the process: nothing is left to end.
+    }
   }
 }
 

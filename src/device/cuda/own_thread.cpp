@@ -3,7 +3,7 @@
 #include <cuda_runtime_api.h>
 
 #include <exception>
-#include <thread>
+#include <forebay/detail/thread.hpp>
 
 #include "check.hpp"
 
@@ -11,7 +11,7 @@ namespace forebay::cuda {
 
 void on_own_thread(int gpu, const std::function<void()>& work) {
   std::exception_ptr thrown;
-  std::thread([&] {
+  start_thread("forebay-gpu", [&] {
     try {
       enter_gpu(gpu);
       work();

@@ -1,0 +1,132 @@
+// What a system that has no more threads makes of feeders, pools and indexes: an error, and nothing left of them.
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <fstream>
+#include <memory>
+#include <string>
+
+#include <forebay/dataset.hpp>
+#include <forebay/detail/crew.hpp>
+#include <forebay/feeder.hpp>
+
+#include "dataset_support.hpp"
+#include "memory_dataset.hpp"
+#include "reader_stage.hpp"
+#include "source/index_parallel.hpp"
+#include "support.hpp"
+#include "thread_limit.hpp"
+
+namespace {
+
+using namespace forebay;
+using namespace forebay::testing;
+using Refuses = ThreadLimit::Refuses;
+
+// A thread before all others: a sanitizer starts one of its own with the first.
+void start_the_first() {
+  std::thread([] {}).join();
+}
+
+// All that a feeder starts: some threads at its construction, some at the first step.
+void run_a_feeder(const Options& options, const std::string& trace = {}) {
+  Parts parts{.dataset = std::make_shared<MemoryDataset>(24)};
+  parts.trace = trace;
+  Feeder feeder(options, std::move(parts));
+  int served = 0;
+  while (feeder.next()) ++served;
+  CHECK(served == 6);
+}
+
+}  // namespace
+
+TEST_CASE("a pool that gets fewer threads than it needs ends those that it got") {
+  start_the_first();
+  for (const Refuses refuses : {Refuses::one, Refuses::all}) {
+    Stage stage(8);
+    Tally tally(8);
+    // They wait for requests and samples that never come.
+    CHECK(refuse_each_thread(refuses, [&] {
+            Stage own(8);
+            const ReaderPool readers(own.reader_links(), {.threads = 4});
+          }) == 4);
+    CHECK(refuse_each_thread(refuses, [&] {
+            Stage own(8);
+            const DecoderPool decoders(own.decoder_links(tally), 3);
+          }) == 3);
+  }
+}
+
+TEST_CASE("a crew that is to grow grows as far as there are threads") {
+  start_the_first();
+  std::atomic<bool> over{false};
+  WaitPoint work;
+  Crew crew("forebay-test",
+            {.body =
+                 [&](unsigned thread, WorkerStatus&) {
+                   while (crew.may_work(thread) && !over) work.wait([&] { return over.load(); });
+                 },
+             .end =
+                 [&] {
+                   over = true;
+                   work.notify_all();
+                 }},
+            1, 6);
+  {
+    const ThreadLimit limit(2, Refuses::all);
+    crew.want(5);
+    CHECK(ThreadLimit::refused() == 1);
+  }
+  CHECK(crew.wanted() == 3);
+  crew.want(5);
+  CHECK(crew.wanted() == 5);
+}
+
+TEST_CASE("a feeder that is refused any of its threads throws, and leaves none behind") {
+  start_the_first();
+  const TemporaryDirectory folder;
+  Options options = memory_options(4);
+  options.run.epochs = 1;
+  std::string trace;
+  int threads = 2 + 2 + 1 + 1;  // readers, decoders, issuer, profiler
+  SUBCASE("of fixed workers") {}
+  SUBCASE("that tunes its workers") {
+    options.workers.io = 0;  // never more while the store is memory: a thread refused later would be no error
+    threads = 16 + 2 + 1 + 1 + 1;
+  }
+  SUBCASE("with telemetry and a trace") {
+    options.telemetry.dir = (folder / "run").string();
+    options.telemetry.interval_s = 5;
+    trace = (folder / "trace.json").string();
+    threads += 1;
+  }
+  SUBCASE("that renders what it serves") {
+    options.transform.when = When::dequeue;
+    options.transform.canvas = {4, 4};
+  }
+  for (const Refuses refuses : {Refuses::one, Refuses::all}) {
+    CHECK(refuse_each_thread(refuses, [&] { run_a_feeder(options, trace); }) >= threads);
+  }
+}
+
+TEST_CASE("an index is built with the threads that there are") {
+  start_the_first();
+  const TemporaryDirectory folder;
+  for (int i = 0; i < 4; ++i) {
+    std::filesystem::create_directories(folder / std::to_string(i));
+    std::ofstream(folder / (std::to_string(i) + "/a.jpg")) << "not looked into";
+  }
+  const DatasetOptions options = options_for(folder.path(), "folder");
+  {
+    const ThreadLimit none(0, Refuses::all);
+    try {
+      (void)open_dataset(options);
+      FAIL("an index without a thread");
+    } catch (const Error& error) {
+      check_refusal(error.what());
+    }
+  }
+  const ThreadLimit one(1, Refuses::one);
+  CHECK(open_dataset(options)->size() == 4);
+  CHECK(ThreadLimit::refused() == 1);
+}
