@@ -88,5 +88,22 @@ TEST_CASE("a rank that goes on with nothing left of the epoch serves padding tha
   }
 }
 
+TEST_CASE("what would restore a feeder that was closed is an error, whether there is a file or not") {
+  const TemporaryDirectory mine;
+  const std::filesystem::path there = mine.path() / "there.state";
+  Parts parts;
+  parts.dataset = std::make_shared<MemoryDataset>(16);
+  Feeder feeder(memory_options(2), world(), parts);
+  feeder.save(there);  // rank 0 writes its own
+  const std::string state = feeder.state();
+  feeder.close();
+  for (const auto& file : {there, mine.path() / "absent.state"}) {
+    CHECK_THROWS_WITH_AS(feeder.restore(file), doctest::Contains("close()"), Error);
+    CHECK_THROWS_WITH_AS((void)feeder.restore_if_present(file), doctest::Contains("close()"), Error);
+  }
+  CHECK_THROWS_WITH_AS(feeder.restore_state(state), doctest::Contains("close()"), Error);
+  CHECK_FALSE(feeder.next());
+}
+
 }  // namespace
 }  // namespace forebay::testing

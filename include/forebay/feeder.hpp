@@ -85,7 +85,8 @@ class Feeder {
   // What was prefetched meanwhile is dropped and production begins anew; Parts::resume spares that. stream() stays what
   // it is. Throws ConfigError on all ranks alike when it is no state, or another dataset's or configuration's: the
   // feeder can then be used as it is. Whatever is thrown for another reason (no memory, a store or a device that
-  // fails) leaves it closed.
+  // fails) leaves it closed. Throws Error after the first next() and after close(), whether there is such a file or
+  // not.
   void restore(const std::filesystem::path& file);
   // The same, but false when there is no such file.
   bool restore_if_present(const std::filesystem::path& file);

@@ -27,6 +27,7 @@ void Feeder::restore(const std::filesystem::path& file) {
 }
 
 bool Feeder::restore_if_present(const std::filesystem::path& file) {
+  impl_->require_not_begun();  // before the ranks talk of the file: after close() they cannot
   auto saved = impl_->saved_in(file);
   if (!saved) return false;
   impl_ = impl_->resumed(std::move(*saved));

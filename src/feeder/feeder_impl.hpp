@@ -66,6 +66,8 @@ class Feeder::Impl {
   [[nodiscard]] std::string state();
   void save(const std::filesystem::path& file);
   [[nodiscard]] std::optional<SavedState> saved_in(const std::filesystem::path& file);
+  // Throws Error once a step was made or the feeder was closed: from then on nothing can be restored.
+  void require_not_begun() const;
   // A feeder in this one's place that goes on from there; this one is closed.
   [[nodiscard]] std::unique_ptr<Impl> resumed(SavedState saved);
 

@@ -118,8 +118,14 @@ void Feeder::Impl::save(const std::filesystem::path& file) {
   if (const auto cause = agreed_failure(*communicator_, failure)) throw Error(*cause);
 }
 
+void Feeder::Impl::require_not_begun() const {
+  if (closed_)
+    throw Error("restore() comes before close(), which ends the talk between the ranks: make another feeder");
+  if (step_ > 0) throw Error("restore() comes before the first next(): make another feeder, or give it Parts::resume");
+}
+
 std::unique_ptr<Feeder::Impl> Feeder::Impl::resumed(SavedState saved) {
-  if (step_ > 0 || closed_) throw Error("restore() comes before the first next()");
+  require_not_begun();
   // Whatever the other feeder would refuse is refused here, while this one can still be used as it is.
   refuse_in_evaluation(saved.source);
   const JobState state = parse_state(saved.text, saved.source);
