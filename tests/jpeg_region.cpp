@@ -12,6 +12,7 @@
 #include <forebay/error.hpp>
 
 #include "decode/jpeg_decoder.hpp"
+#include "jpeg_parts.hpp"
 #include "support.hpp"
 
 // Decoding a part of an image against decoding all of it.
@@ -24,9 +25,13 @@ using forebay::ImageSize;
 using forebay::JpegDecoder;
 using forebay::JpegOptions;
 using forebay::Random;
+using forebay::testing::below;
 using forebay::testing::exif_segment;
+using forebay::testing::is_part_of;
 using forebay::testing::make_jpeg;
+using forebay::testing::random_region;
 using forebay::testing::Recipe;
+using forebay::testing::text_of;
 using Bytes = std::vector<std::byte>;
 
 constexpr JpegOptions kBounded{.exif = true, .max_pixels = 4'000'000};
@@ -43,43 +48,6 @@ std::string refusal(JpegDecoder& decoder, const Bytes& file, const std::optional
     return error.what();
   }
   return {};
-}
-
-std::int32_t below(Random& random, std::int32_t bound) {
-  return static_cast<std::int32_t>(random.below(static_cast<std::uint64_t>(bound)));
-}
-
-Box random_region(Random& random, ImageSize size) {
-  const auto left = below(random, size.width);
-  const auto top = below(random, size.height);
-  return {left, top, left + 1 + below(random, size.width - left), top + 1 + below(random, size.height - top)};
-}
-
-bool covers(const Box& area, const Box& region) {
-  return area.left <= region.left && area.top <= region.top && area.right >= region.right &&
-         area.bottom >= region.bottom;
-}
-
-// Whether `part` covers the region and all of its pixels are those of the whole image.
-bool is_part_of(const Image& part, const Image& image, const Box& region) {
-  if (part.shrink != image.shrink || !covers(part.area, region)) return false;
-  if (part.area.width() != part.width * part.shrink || part.area.height() != part.height * part.shrink) return false;
-  const Box in_part = part.place_of(region);
-  const Box in_image = image.place_of(region);
-  if (in_part.width() != in_image.width() || in_part.height() != in_image.height()) return false;
-  for (std::int32_t y = 0; y < in_part.height(); ++y) {
-    const auto* expected = image.row(in_image.top + y) + std::ptrdiff_t{3} * in_image.left;
-    if (!std::equal(expected, expected + std::ptrdiff_t{3} * in_image.width(),
-                    part.row(in_part.top + y) + std::ptrdiff_t{3} * in_part.left)) {
-      return false;
-    }
-  }
-  return true;
-}
-
-std::string text_of(const Box& box) {
-  return "(" + std::to_string(box.left) + "," + std::to_string(box.top) + "," + std::to_string(box.right) + "," +
-         std::to_string(box.bottom) + ")";
 }
 
 // Regions of one file against all of it, at one scale. Returns how many regions were compared.

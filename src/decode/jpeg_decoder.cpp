@@ -220,8 +220,17 @@ class JpegDecoder::Impl {
            });
   }
 
+  // When the part leaves some component fewer than 2 samples across, jpeg_crop_scanline() chooses the upsampling of all
+  // components anew, and those of 2 samples or fewer get a plain one in place of the fancy one of the whole image.
+  [[nodiscard]] bool changes_upsampling(std::int32_t width) const noexcept {
+    return std::any_of(info_.comp_info, info_.comp_info + info_.num_components, [&](const auto& part) {
+      return std::int64_t{width} * part.h_samp_factor <= info_.max_h_samp_factor;
+    });
+  }
+
   // What has to be decoded for `wanted` of the stored image, in pixels of libjpeg's output: whole iMCUs across, with
-  // kReach more pixels on each side, where there are any; above and below libjpeg sees to that itself.
+  // kReach more pixels on each side, where there are any; above and below libjpeg sees to that itself. The last iMCU
+  // can be narrow; then the one before it is decoded too.
   [[nodiscard]] Box needed_part(const Box& wanted, std::int32_t shrink) const noexcept {
     const auto width = static_cast<std::int32_t>(info_.output_width);
     Box part{wanted.left / shrink, wanted.top / shrink, std::min((wanted.right + shrink - 1) / shrink, width),
@@ -230,6 +239,7 @@ class JpegDecoder::Impl {
     const std::int32_t column = DCTSIZE / shrink * info_.max_h_samp_factor;
     part.left = std::max(part.left - kReach, 0) / column * column;
     part.right = std::min((part.right + kReach + column - 1) / column * column, width);
+    if (part.left > 0 && changes_upsampling(part.width())) part.left -= column;
     return part;
   }
 
