@@ -23,6 +23,7 @@
 #include "profiler.hpp"
 #include "replay.hpp"
 #include "residents.hpp"
+#include "running_time.hpp"
 #include "shards/job_state.hpp"
 #include "shards/schedule.hpp"
 #include "telemetry/console_log.hpp"
@@ -30,6 +31,7 @@
 #include "telemetry/run_counters.hpp"
 #include "telemetry/telemetry.hpp"
 #include "telemetry/timeline_file.hpp"
+#include "watchdog.hpp"
 
 namespace forebay {
 
@@ -159,7 +161,6 @@ class Feeder::Impl {
   // Waits for a batch; false when the wait was broken by a stop, an error, the watchdog or another rank's alert.
   [[nodiscard]] bool wait_for_batch(Clock::time_point deadline);
   void watch(std::uint32_t depth);
-  [[nodiscard]] Clock::time_point watchdog_deadline() const;
   void raise_watchdog();
   void warn_of_capped_reuses();
 
@@ -188,6 +189,8 @@ class Feeder::Impl {
   std::unique_ptr<ConsoleLog> console_;
   std::unique_ptr<QuarantineLog> quarantine_;
   Failure failure_;
+  std::unique_ptr<RunningClock> running_;
+  std::optional<Watchdog> watchdog_;
   std::shared_ptr<Device> device_;
   std::shared_ptr<SlotStore> store_;
   StreamView stream_;                   // the device's, for trainers that have none
@@ -229,7 +232,6 @@ class Feeder::Impl {
   Clock::time_point first_return_;
   std::chrono::nanoseconds blocked_before_{0};  // of the producer, before the first return
   Clock::time_point last_return_;
-  std::optional<Clock::time_point> starved_since_;
 };
 
 }  // namespace forebay

@@ -173,8 +173,7 @@ Feeder::Impl::Served Feeder::Impl::serve() {
       policy_->served(Decision::fresh, now);
       return serve_fresh(entry_depth);
     }
-    const Clock::time_point deadline = decision == Decision::wait ? started + most_wait : watchdog_deadline();
-    const bool ready = wait_for_batch(std::min(deadline, watchdog_deadline()));
+    const bool ready = wait_for_batch(decision == Decision::wait ? started + most_wait : Clock::time_point::max());
     if (!ready && (failure_.happened() || coordinator_->interrupted(stop_requested()))) return pad(entry_depth);
     depth = pipeline_->ring().depth();
     watch(depth);
@@ -205,7 +204,7 @@ Feeder::Impl::Served Feeder::Impl::serve_in_lockstep() {
   while (pipeline_->ring().depth() == 0) {
     if (must_pad()) return pad(depth);
     watch(0);
-    const bool ready = wait_for_batch(watchdog_deadline());
+    const bool ready = wait_for_batch(Clock::time_point::max());
     if (!ready && (failure_.happened() || coordinator_->interrupted(stop_requested()))) return pad(depth);
   }
   return serve_fresh(depth);
@@ -258,7 +257,7 @@ Feeder::Impl::Served Feeder::Impl::serve_fresh(std::uint32_t depth) {
   // planned already, or all that there were; what an exchange brings is settled in share_work().
   plan_ahead();
   SlotStore::Slot& batch = store_->slot(slot);
-  starved_since_.reset();
+  watchdog_->feed();
   if (batch.batch.padding) {
     batch.uses = 1;  // it is another rank's to serve fresh
     return {slot, batch.uses++, Decision::reuse, true, depth};
@@ -290,31 +289,25 @@ bool Feeder::Impl::wait_for_batch(Clock::time_point deadline) {
     if (state != SlotRing::State::starved) return true;
     if (failure_.happened()) return false;
     if (coordinator_ && coordinator_->interrupted(stop_requested())) return false;
-    if (now < deadline) continue;
-    if (now >= watchdog_deadline()) raise_watchdog();
-    return false;
+    if (watchdog_->barks()) {
+      raise_watchdog();
+      return false;
+    }
+    if (now >= deadline) return false;
   }
 }
 
 void Feeder::Impl::watch(std::uint32_t depth) {
   if (depth > 0) {
-    starved_since_.reset();
+    watchdog_->feed();
     return;
   }
-  if (!starved_since_) starved_since_ = Clock::now();
-  if (!failure_.happened() && Clock::now() >= watchdog_deadline()) raise_watchdog();
-}
-
-Feeder::Impl::Clock::time_point Feeder::Impl::watchdog_deadline() const {
-  // A day stands for "never" among time points that can be added to.
-  if (options_.policy.watchdog_s <= 0 || !starved_since_) return Clock::now() + 24h;
-  return *starved_since_ +
-         std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(options_.policy.watchdog_s));
+  watchdog_->starve();
+  if (!failure_.happened() && watchdog_->barks()) raise_watchdog();
 }
 
 void Feeder::Impl::raise_watchdog() {
-  const double starved = starved_since_ ? seconds(Clock::now() - *starved_since_) : 0;
-  std::string text = std::to_string(starved);
+  std::string text = std::to_string(watchdog_->starved_s());
   text.resize(text.find('.') + 2);
   failure_.raise(std::make_exception_ptr(
       WatchdogError("no fresh batch for " + text + " s (policy.watchdog_s): " + pipeline_->report())));
@@ -387,6 +380,7 @@ void Feeder::Impl::close() {
   closed_ = true;
   if (profiler_) profiler_->stop();
   if (pipeline_) pipeline_->stop();
+  if (running_) running_->stop();
   if (telemetry_) telemetry_->close();
   write_trace();
   // Long enough for ranks that are a step behind, short enough not to look like a hang when one is gone.

@@ -177,6 +177,8 @@ void Feeder::Impl::choose_decoder() {
 
 void Feeder::Impl::start_production() {
   const QueueOptions& queue = options_.queue;
+  running_ = std::make_unique<RunningClock>(options_.policy.watchdog_s);
+  watchdog_.emplace(running_->time(), options_.policy.watchdog_s);
   make_store();
   choose_decoder();
   counters_ = std::make_unique<RunCounters>();
@@ -241,8 +243,8 @@ BadLimit Feeder::Impl::bad_limit() const {
 
 void Feeder::Impl::wait_for_first_batch() {
   if (was_complete()) return;
-  starved_since_ = Clock::now();
-  const bool ready = wait_for_batch(watchdog_deadline());
+  watchdog_->starve();
+  const bool ready = wait_for_batch(Clock::time_point::max());
   if (ready || stop_requested()) return;
   if (!failure_.happened()) raise_watchdog();
   failure_.rethrow();
@@ -253,7 +255,7 @@ void Feeder::Impl::end_if_stopped_at_start() {
   startup_s_ = std::chrono::duration<double>(Clock::now() - constructed_).count();
   was_stopped_ = !was_complete() && std::ranges::any_of(stops, [](const std::string& stop) { return !stop.empty(); });
   ended_ = was_complete() || was_stopped_;
-  starved_since_.reset();
+  watchdog_->feed();
 }
 
 // Not in the constructor: until the first next() the run may still go on from a saved state, and its files with it.

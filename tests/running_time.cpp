@@ -1,0 +1,250 @@
+// Time in which the process did not run counts for no limit: ticks by a fake clock, and processes that are stopped.
+
+#include <doctest/doctest.h>
+
+#include <poll.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <cstdint>
+#include <cstdlib>
+#include <exception>
+#include <memory>
+#include <new>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <forebay/error.hpp>
+#include <forebay/feeder.hpp>
+
+#include "feeder/running_time.hpp"
+#include "feeder/watchdog.hpp"
+#include "memory_dataset.hpp"
+#include "process.hpp"
+
+namespace forebay {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::eventually;
+using testing::MemoryDataset;
+
+// A running time and the clock that a test moves.
+struct FakeClock {
+  RunningTime::Clock::time_point now{1000s};
+  RunningTime time{100ms, now};
+
+  void runs(std::chrono::milliseconds duration) {
+    for (std::chrono::milliseconds done{0}; done < duration; done += 100ms) time.tick(now += 100ms);
+  }
+  void stands_still(std::chrono::milliseconds duration) { now += duration; }
+};
+
+TEST_CASE("time that a process ran is counted, less a few ticks; time that it stood still is not") {
+  FakeClock clock;
+  const auto mark = clock.time.now();
+  CHECK(clock.time.since(mark) == 0ms);
+  clock.runs(10s);
+  CHECK(clock.time.since(mark) == 9800ms);
+  clock.stands_still(24h);
+  CHECK(clock.time.since(mark) == 9800ms);  // before the next tick too
+  clock.runs(100ms);
+  CHECK(clock.time.since(mark) == 10s);
+  for (int i = 0; i < 100; ++i) {
+    clock.stands_still(10min);
+    clock.runs(1s);
+  }
+  // Each pause counts for one tick more.
+  CHECK(clock.time.since(mark) >= 10s + 100s);
+  CHECK(clock.time.since(mark) <= 10s + 100s + 10s);
+}
+
+TEST_CASE("a clock that goes back or a tick that is late counts nothing that did not pass") {
+  FakeClock clock;
+  const auto mark = clock.time.now();
+  clock.time.tick(clock.now - 1h);
+  CHECK(clock.time.now() == mark);
+  clock.time.tick(clock.now);
+  CHECK(clock.time.now() - mark <= 200ms);
+}
+
+TEST_CASE("the watchdog barks after its limit of running, whatever pauses there were, and never when fed") {
+  FakeClock clock;
+  Watchdog watchdog(clock.time, 5);
+  clock.runs(1min);
+  CHECK_FALSE(watchdog.barks());
+  watchdog.starve();
+  clock.runs(2s);
+  clock.stands_still(1h);
+  clock.runs(2s);
+  watchdog.starve();  // still
+  CHECK_FALSE(watchdog.barks());
+  CHECK(watchdog.starved_s() == doctest::Approx(4).epsilon(0.1));
+  clock.runs(2s);
+  CHECK(watchdog.barks());
+  watchdog.feed();
+  CHECK_FALSE(watchdog.barks());
+  CHECK(watchdog.starved_s() == 0);
+  Watchdog never(clock.time, 0);
+  never.starve();
+  clock.runs(1min);
+  CHECK_FALSE(never.barks());
+}
+
+// --- processes that are stopped ---
+
+// What a trainer in a child process and the test tell each other.
+struct Shared {
+  std::atomic<std::uint64_t> reads{0};   // that were begun
+  std::atomic<std::uint64_t> steps{0};   // that were made
+  std::atomic<bool> in_step{false};      // the trainer is in a step of its own
+  std::atomic<bool> store_opens{false};  // reads may end
+  std::atomic<bool> step_ends{false};    // the trainer's step may end
+};
+
+struct Scene {
+  std::string name;
+  std::string policy;
+  bool stops_in_step = false;  // the pause comes while the trainer computes
+  bool store_opens = true;     // some time after the pause
+};
+
+constexpr std::uint64_t kFirst = 4;  // samples that come before the store stalls
+
+bool await(const std::atomic<bool>& flag) {
+  return eventually([&] { return flag.load(); });
+}
+
+// 0 = ran to its end, 3 = the watchdog ended it, 4 = the test did not go on.
+int train(const Scene& scene, Shared& shared) {
+  auto options = testing::memory_options(2);
+  options.policy.name = scene.policy;
+  options.policy.watchdog_s = 2;
+  options.workers.io = 1;
+  options.run.steps = scene.policy == "block" ? 6 : 1'000'000'000;
+  options.run.epochs = 1;
+  Parts parts;
+  parts.dataset = std::make_shared<MemoryDataset>(64, [&](std::uint64_t) {
+    if (shared.reads.fetch_add(1) >= kFirst) (void)await(shared.store_opens);
+  });
+  std::atomic<bool> stop{false};
+  parts.stop = &stop;
+  Feeder feeder(std::move(options), std::move(parts));
+  std::uint64_t fresh = 0;
+  try {
+    while (auto batch = feeder.next()) {
+      if (batch->use_index() == 0) ++fresh;
+      ++shared.steps;
+      if (fresh > kFirst / 2) stop = true;
+      if (scene.policy == "block") continue;
+      if (scene.stops_in_step && shared.steps > 10) {
+        shared.in_step = true;
+        if (!await(shared.step_ends)) return 4;
+      }
+      ::poll(nullptr, 0, 2);
+    }
+  } catch (const WatchdogError&) {
+    shared.store_opens = true;  // or close() would wait for the reader
+    return 3;
+  }
+  return 0;
+}
+
+class Child {
+ public:
+  explicit Child(Scene scene)
+      : scene_(std::move(scene)),
+        memory_(::mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0)) {
+    REQUIRE(memory_ != MAP_FAILED);
+    shared_ = new (memory_) Shared;
+    pid_ = ::fork();
+    REQUIRE(pid_ >= 0);
+    if (pid_ > 0) return;
+    int code = 5;
+    try {
+      code = train(scene_, *shared_);
+    } catch (...) {
+    }
+    ::_exit(code);
+  }
+  ~Child() {
+    if (!ended_) {
+      ::kill(pid_, SIGKILL);
+      ::waitpid(pid_, nullptr, 0);
+    }
+    ::munmap(memory_, sizeof(Shared));
+  }
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+
+  [[nodiscard]] const Scene& scene() const { return scene_; }
+  [[nodiscard]] Shared& shared() const { return *shared_; }
+
+  // Out of batches, and where the pause is to hit it.
+  [[nodiscard]] bool is_starved() const {
+    if (shared_->reads <= kFirst) return false;
+    return scene_.stops_in_step ? shared_->in_step.load() : shared_->steps >= (scene_.policy == "block" ? 2U : 10U);
+  }
+  [[nodiscard]] bool stop() const {
+    ::kill(pid_, SIGSTOP);
+    int status = 0;
+    return ::waitpid(pid_, &status, WUNTRACED) == pid_ && WIFSTOPPED(status);
+  }
+  void go_on() const { ::kill(pid_, SIGCONT); }
+  // The exit code; -1 when it has none within a minute.
+  int wait() {
+    int status = 0;
+    ended_ = eventually([&] { return ::waitpid(pid_, &status, WNOHANG) == pid_; });
+    return ended_ && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  }
+
+ private:
+  Scene scene_;
+  void* memory_;
+  Shared* shared_ = nullptr;
+  pid_t pid_ = -1;
+  bool ended_ = false;
+};
+
+TEST_CASE("a suspended process goes on where it was; a store that is dead is found out all the same") {
+  std::vector<std::unique_ptr<Child>> children;
+  for (const Scene& scene :
+       {Scene{"block waits", "block"}, Scene{"adaptive reuses", "adaptive"},
+        Scene{"the trainer computes", "greedy", true}, Scene{"greedy reuses", "greedy"},
+        Scene{"a dead store, block", "block", false, false}, Scene{"a dead store, greedy", "greedy", true, false}}) {
+    children.push_back(std::make_unique<Child>(scene));
+  }
+  for (const auto& child : children) {
+    CAPTURE(child->scene().name);
+    CHECK(eventually([&] { return child->is_starved(); }));
+    CHECK(child->stop());
+  }
+  // Longer than watchdog_s: this is the pause itself.
+  const auto end = std::chrono::steady_clock::now() + 3s;
+  while (std::chrono::steady_clock::now() < end) ::poll(nullptr, 0, 50);
+  for (const auto& child : children) {
+    const std::uint64_t before = child->shared().steps;
+    child->go_on();
+    child->shared().step_ends = true;
+    // It is served old batches, or waits, before the store gives anything new.
+    const bool reuses = child->scene().policy != "block";
+    if (reuses && child->scene().store_opens) {
+      CAPTURE(child->scene().name);
+      CHECK(eventually([&] { return child->shared().steps > before + 3; }, std::chrono::seconds(30)));
+    }
+    if (!reuses) ::poll(nullptr, 0, 100);  // time to die of its first look at the clock
+    if (child->scene().store_opens) child->shared().store_opens = true;
+  }
+  for (const auto& child : children) {
+    CAPTURE(child->scene().name);
+    CHECK(child->wait() == (child->scene().store_opens ? 0 : 3));
+  }
+}
+
+}  // namespace
+}  // namespace forebay
