@@ -1,11 +1,8 @@
 #include "running_time.hpp"
 
 #include <algorithm>
-#include <string>
-#include <system_error>
 
-#include <forebay/detail/pipeline.hpp>
-#include <forebay/error.hpp>
+#include <forebay/detail/thread.hpp>
 
 namespace forebay {
 namespace {
@@ -37,12 +34,7 @@ RunningTime::Duration RunningTime::since(Duration mark) const noexcept {
 
 RunningClock::RunningClock(double limit_s) : period_(period_for(limit_s)), time_(period_, RunningTime::Clock::now()) {
   if (limit_s <= 0) return;
-  try {
-    thread_ = std::thread([this] { run(); });
-  } catch (const std::system_error& error) {
-    throw Error(std::string("cannot start the thread that counts the time for policy.watchdog_s: ") + error.what() +
-                ": raise the limit on processes and threads");
-  }
+  thread_ = start_thread("forebay-clock", [this] { run(); });
 }
 
 void RunningClock::stop() {
@@ -52,7 +44,6 @@ void RunningClock::stop() {
 }
 
 void RunningClock::run() {
-  name_this_thread("forebay-clock");
   const auto stopped = [this] { return stopped_.load(std::memory_order_relaxed); };
   while (!wake_.wait_until(RunningTime::Clock::now() + period_, stopped)) time_.tick(RunningTime::Clock::now());
 }
