@@ -42,7 +42,8 @@ TEST_CASE("a feeder on a GPU that is refused any of its threads throws, and leav
           CHECK(served == 6);
         },
         true);
-    CHECK(threads > 2 + 2 + 1 + 1 + 1);  // readers, decoders, issuer, uploader and profiler, and those of single calls
+    // Readers, decoders, issuer; uploader, profiler and clock; and those of single calls.
+    CHECK(threads > 2 + 2 + 1 + 3);
     CHECK(cuda.memory_left() == memory);
     CHECK(cuda.streams_and_events() == streams);
   }

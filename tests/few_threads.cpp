@@ -88,11 +88,11 @@ TEST_CASE("a feeder that is refused any of its threads throws, and leaves none b
   Options options = memory_options(4);
   options.run.epochs = 1;
   std::string trace;
-  int threads = 2 + 2 + 1 + 1;  // readers, decoders, issuer, profiler
+  int threads = 2 + 2 + 1 + 1 + 1;  // readers, decoders, issuer, profiler, clock
   SUBCASE("of fixed workers") {}
   SUBCASE("that tunes its workers") {
     options.workers.io = 0;  // never more while the store is memory: a thread refused later would be no error
-    threads = 16 + 2 + 1 + 1 + 1;
+    threads = 16 + 2 + 1 + 1 + 1 + 1;
   }
   SUBCASE("with telemetry and a trace") {
     options.telemetry.dir = (folder / "run").string();

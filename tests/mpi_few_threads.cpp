@@ -60,5 +60,5 @@ TEST_CASE("a thread that one rank is refused ends the construction, or the first
     CHECK(eventually([&] { return count_threads() <= threads; }));
     REQUIRE(allowed < 100);
   }
-  CHECK(allowed == 2 + 2 + 1 + 2 + 1);  // readers, decoders, issuer, telemetry and profiler; and then all went well
+  CHECK(allowed == 2 + 2 + 1 + 3 + 1);  // readers, decoders, issuer, telemetry, profiler, clock; and then all went well
 }
