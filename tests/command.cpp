@@ -54,6 +54,34 @@ TEST_CASE("version and help") {
   }
 }
 
+TEST_CASE("index says which files of a list are missing, and fails above the budget") {
+  const TemporaryDirectory dir;
+  std::ofstream(dir / "a.jpg") << "jpeg";
+  std::ofstream(dir / "list.txt") << "a.jpg 0\ngone.jpg 1\n";
+  const std::string list = (dir / "list.txt").string();
+  const Outcome within = run({"index", list});
+  CHECK(within.code == 0);
+  CHECK(within.says("missing      1 of the 2 files; the list's folder is " + dir.path().string()));
+  CHECK(within.says("gone.jpg: cannot open: no such file"));
+  const Outcome above = run({"index", list, "--set", "max_bad=0", "--json"});
+  CHECK(above.code == 1);
+  CHECK(above.says("1 of 2 samples are bad, but max_bad allows 0"));
+  CHECK(above.says("\"missing\":[{\"path\":"));
+  CHECK(run({"index", list, "--set", "on_bad=fail"}).code == 1);
+  CHECK(run({"index", list, "--set", "max_bad=0.5"}).code == 0);
+
+  // A saved index is looked at only when that is asked for.
+  const std::string saved = (dir / "saved").string();
+  CHECK(run({"index", list, "--save", saved}).code == 0);
+  CHECK(run({"index", saved, "--set", "max_bad=0"}).code == 0);
+  CHECK(run({"index", saved, "--set", "max_bad=0", "--check"}).code == 1);
+
+  std::ofstream(dir / "list.txt") << "gone.jpg 1\n";
+  const Outcome none = run({"index", list});
+  CHECK(none.code == 1);
+  CHECK(none.says("1 of 1 samples are bad, but a run needs some that are not"));
+}
+
 TEST_CASE("bad usage ends with 2 and one line that names it") {
   struct Case {
     std::vector<std::string> arguments;

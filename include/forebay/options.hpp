@@ -37,7 +37,7 @@ struct RunOptions {
 
 struct DatasetOptions {
   std::string format = "auto";       // auto | voc | filelist | folder | idx
-  std::string path;                  // folder, list file or idx images file
+  std::string path;                  // folder, list file (entries relative to its folder) or idx images file
   std::string labels;                // filelist: a file of labels; idx: the labels file (default: found by name)
   std::vector<std::string> classes;  // given class list; empty: discovered and sorted
   bool difficult = true;             // voc: keep objects marked difficult

@@ -70,6 +70,17 @@ std::string skipped_text(const IndexReport& report, std::uint64_t most) {
   return text;
 }
 
+std::string missing_text(const IndexReport& report, std::uint64_t most) {
+  const auto& files = report.missing.files;
+  if (files.empty()) return "";
+  std::string text = row("missing", grouped(files.size()) + " of the " + grouped(report.dataset.counts().images) +
+                                        " files; the list's folder is " + image_of(report.dataset)->record().root);
+  const auto shown = static_cast<std::size_t>(std::min<std::uint64_t>(most, files.size()));
+  for (const Skipped& entry : std::span(files).first(shown)) text += "  " + entry.path + ": " + entry.reason + "\n";
+  if (shown < files.size()) text += "  ... and " + grouped(files.size() - shown) + " more (--skipped N)\n";
+  return text;
+}
+
 }  // namespace
 
 IndexReport::IndexReport(const Dataset& reported)
@@ -91,7 +102,8 @@ std::string to_text(const IndexReport& report, std::uint64_t most_skipped) {
   return row("format", std::string(report.dataset.format())) + row("images", grouped(counts.images)) +
          row("annotations", grouped(counts.annotations)) + row("objects", grouped(counts.objects)) +
          row("samples", grouped(report.dataset.size())) + classes_text(report) + skipped_text(report, most_skipped) +
-         row("fingerprint", report.fingerprint) + row("index", size_text(report.bytes));
+         missing_text(report, most_skipped) + row("fingerprint", report.fingerprint) +
+         row("index", size_text(report.bytes));
 }
 
 std::string to_json(const IndexReport& report) {
@@ -105,10 +117,12 @@ std::string to_json(const IndexReport& report) {
   for (const Skipped& entry : report.dataset.skipped()) {
     skipped.push_back({{"path", entry.path}, {"reason", entry.reason}, {"bad", entry.bad}});
   }
-  const Json json{{"format", report.dataset.format()}, {"images", counts.images},
-                  {"annotations", counts.annotations}, {"objects", counts.objects},
-                  {"samples", report.dataset.size()},  {"classes", std::move(classes)},
-                  {"skipped", std::move(skipped)},     {"fingerprint", report.fingerprint}};
+  Json missing = Json::array();
+  for (const Skipped& entry : report.missing.files) missing.push_back({{"path", entry.path}, {"reason", entry.reason}});
+  const Json json{
+      {"format", report.dataset.format()}, {"images", counts.images},          {"annotations", counts.annotations},
+      {"objects", counts.objects},         {"samples", report.dataset.size()}, {"classes", std::move(classes)},
+      {"skipped", std::move(skipped)},     {"missing", std::move(missing)},    {"fingerprint", report.fingerprint}};
   // Paths are bytes: what is not UTF-8 in them must not end the report.
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }

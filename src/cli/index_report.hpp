@@ -6,6 +6,8 @@
 
 #include <forebay/dataset.hpp>
 
+#include "source/dataset_table.hpp"
+
 namespace forebay {
 
 // What `forebay index` says of a dataset.
@@ -19,6 +21,7 @@ struct IndexReport {
   std::uint64_t bad = 0;    // skipped for damage
   std::string fingerprint;  // 16 hexadecimal digits
   std::uint64_t bytes = 0;  // of the serialized index
+  MissingFiles missing;     // none unless somebody has looked
 };
 
 // For people; names the first `most_skipped` entries that were left out.

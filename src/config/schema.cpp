@@ -104,7 +104,8 @@ constexpr std::array kKeys{
 
     Key{"dataset", "format", Text{field<&O::dataset, &Data::format>(), kFormats},
         "auto | voc | filelist | folder | idx"},
-    Key{"dataset", "path", Text{field<&O::dataset, &Data::path>(), {}}, "folder, list file, or idx images file"},
+    Key{"dataset", "path", Text{field<&O::dataset, &Data::path>(), {}},
+        "folder, list file (its entries are relative to its folder), or idx images file"},
     Key{"dataset", "labels", Text{field<&O::dataset, &Data::labels>(), {}},
         "filelist: a file of labels; idx: the labels file (else found by name)"},
     Key{"dataset", "classes", TextList{field<&O::dataset, &Data::classes>()}, "class list; empty = found and sorted"},

@@ -2,13 +2,12 @@
 #include "dataset_list.hpp"
 #include "file_io.hpp"
 #include "index_build.hpp"
+#include "list_labels.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <deque>
 #include <filesystem>
 #include <forebay/error.hpp>
-#include <optional>
 #include <unordered_set>
 
 #define XXH_INLINE_ALL
@@ -69,9 +68,6 @@ List load_list(const std::string& path, const char* key) {
   list.records = parse_list({reinterpret_cast<const char*>(list.text.data()), list.text.size()}, path, list.quoted);
   return list;
 }
-
-// Images with what their labels say: second is the label, "" when it says nothing.
-using Entries = std::vector<ListRecord>;
 
 std::string at_line(const std::string& file, std::size_t line) { return file + ":" + std::to_string(line); }
 
@@ -135,21 +131,6 @@ Lists load_lists(const DatasetOptions& options, SkipLog& skipped) {
   return lists;
 }
 
-std::optional<std::int64_t> integer_in(std::string_view text) {
-  std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
-
-// Labels are class numbers when all of them are integers, unless the given classes are called like that.
-bool are_numbers(const Entries& entries, const std::vector<std::string>& given) {
-  return std::all_of(entries.begin(), entries.end(), [&](const ListRecord& entry) {
-    return entry.second.empty() ||
-           (integer_in(entry.second) && std::find(given.begin(), given.end(), entry.second) == given.end());
-  });
-}
-
 std::string out_of_range(std::string_view label, std::int64_t limit) {
   return "label " + std::string(label) + " is not between -1 and " + std::to_string(limit - 1);
 }
@@ -163,7 +144,9 @@ void add_numbered(const BuildContext& context, const Entries& entries, FileTable
     if (label < -1 || label >= limit) {
       std::string problem = out_of_range(text, limit);
       const std::string where = at_line(context.options.path, line);
-      if (given.empty()) throw ConfigError(std::string(where).append(": ").append(problem));
+      if (given.empty()) {
+        throw ConfigError(where + ": " + problem + "; a label is a class number, not a number to be learned");
+      }
       skipped.add_bad(where, problem.append(", the last of dataset.classes"));
       continue;
     }
@@ -304,6 +287,7 @@ std::unique_ptr<Dataset> build_filelist(const BuildContext& context) {
   Lists lists = load_lists(options, skipped);
   const Entries& entries = lists.images.records;
   record.counts.images = entries.size();
+  refuse_labels_of_other_kinds(entries, options.classes, options.labels.empty() ? options.path : options.labels);
   const bool annotated =
       !has_labels(entries) && add_annotated(context, record.root, entries, table, record.counts, skipped);
   if (!annotated && are_numbers(entries, options.classes)) {
@@ -313,7 +297,8 @@ std::unique_ptr<Dataset> build_filelist(const BuildContext& context) {
   }
   if (table.file.empty()) {
     throw path_error(options, "the list names " + std::to_string(entries.size()) + " images, none usable" +
-                                  skipped.first_bad() + "; a list has one path[,label] per line");
+                                  skipped.first_bad() +
+                                  "; a list has one path[,label] per line, relative to the folder of the list");
   }
   record.skipped = skipped.take(options.path);
   lists = {};  // its room is wanted for the index

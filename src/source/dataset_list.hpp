@@ -8,7 +8,8 @@
 
 namespace forebay {
 
-// One record of a list file: a field and perhaps a second one. Views, because a list may have ten million lines.
+// One record of a list file: a path (or a label, in a file of labels) and perhaps a label. Views, because a list may
+// have ten million lines.
 struct ListRecord {
   std::size_t line = 0;  // where it begins, from 1
   std::string_view first;
@@ -16,11 +17,14 @@ struct ListRecord {
   bool has_second = false;
 };
 
-// Reads `first[,second]` records. Lines end with LF or CRLF; empty lines and lines that begin with '#' are comments; a
-// UTF-8 byte order mark is ignored. Unquoted fields lose surrounding blanks and tabs. A field in double quotes is taken
-// as it stands, commas and line breaks included, with "" for a quote (RFC 4180, section 2).
-// The fields are views of `text`; quoted ones of what is added to `quoted`. Throws ConfigError naming `file` and the
-// line.
+// Reads a list. Lines end with LF or CRLF; empty lines and lines that begin with '#' are comments; a UTF-8 byte order
+// mark is ignored. All lines are divided alike: at tabs where each line has one, else at commas where any line has one,
+// else at tabs where any line has one, else at the blanks behind the path ("a.jpg 0", as Caffe and ImageNet write it),
+// which begins the label where the path has an image's extension or where each line is one word and an integer.
+// Unquoted fields lose surrounding blanks and tabs. A field in double quotes is taken as it stands, separators and line
+// breaks included, with "" for a quote (RFC 4180, section 2). A first line of column names is recognised; with more
+// than two columns it must name one path and one label. The fields are views of `text`; quoted ones of what is added to
+// `quoted`. Throws ConfigError naming `file` and the line.
 [[nodiscard]] std::vector<ListRecord> parse_list(std::string_view text, const std::string& file,
                                                  std::deque<std::string>& quoted);
 

@@ -1,8 +1,10 @@
 #include "dataset_table.hpp"
 
 #include "file_io.hpp"
+#include "index_parallel.hpp"
 #include "index_scan.hpp"
 
+#include <algorithm>
 #include <forebay/error.hpp>
 #include <limits>
 
@@ -73,6 +75,18 @@ class FileDataset final : public IndexedDataset {
 
   void read(std::uint64_t id, ReadTarget& target) const override { read_sample_file(path(id), target); }
 
+  [[nodiscard]] std::uint64_t files() const noexcept { return head_.files; }
+  // REQUIRES: file < files().
+  [[nodiscard]] std::string file_path(std::uint64_t file) const {
+    const auto end_of = [&](std::uint64_t i) { return image().value<std::uint64_t>(at_.ends + i * sizeof(i)); };
+    const std::uint64_t begin = file == 0 ? 0 : end_of(file - 1);
+    const std::uint64_t end = end_of(file);
+    image().require(begin <= end && end <= head_.path_bytes, "its paths are out of order");
+    const auto bytes = image().content(at_.paths + begin, end - begin);
+    const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    return text.starts_with('/') ? std::string(text) : join_path(image().record().root, text);
+  }
+
  private:
   [[nodiscard]] Region region_of(std::uint64_t id) const {
     const auto region = image().value<Region>(at_.region + id * sizeof(Region));
@@ -88,13 +102,7 @@ class FileDataset final : public IndexedDataset {
   [[nodiscard]] std::string path(std::uint64_t id) const {
     const std::uint64_t file = file_of(id);
     image().require(file < head_.files, "a sample names a file that it does not have");
-    const auto end_of = [&](std::uint64_t i) { return image().value<std::uint64_t>(at_.ends + i * sizeof(i)); };
-    const std::uint64_t begin = file == 0 ? 0 : end_of(file - 1);
-    const std::uint64_t end = end_of(file);
-    image().require(begin <= end && end <= head_.path_bytes, "its paths are out of order");
-    const auto bytes = image().content(at_.paths + begin, end - begin);
-    const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-    return text.starts_with('/') ? std::string(text) : join_path(image().record().root, text);
+    return file_path(file);
   }
 
   TableHead head_;
@@ -202,6 +210,30 @@ std::unique_ptr<Dataset> restore_file_dataset(std::shared_ptr<const IndexImage> 
   const TableLayout at = layout_of(head, sizeof(begin) + begin);
   image->require(at.end == bytes, "its size is not what its counts say");
   return std::make_unique<FileDataset>(std::move(image), std::move(head), at);
+}
+
+MissingFiles find_missing_files(const Dataset& dataset, unsigned threads, const IndexProgress& progress) {
+  constexpr std::uint64_t kChunk = 256;
+  const auto* const table = dynamic_cast<const FileDataset*>(&dataset);
+  if (table == nullptr) return {};
+  std::vector<std::string> problems(table->files());
+  ParallelTask task;
+  task.count = (problems.size() + kChunk - 1) / kChunk;
+  task.scale = kChunk;
+  task.total = problems.size();
+  task.body = [&](std::size_t chunk) {
+    const std::uint64_t end = std::min<std::uint64_t>((chunk + 1) * kChunk, problems.size());
+    for (std::uint64_t i = chunk * kChunk; i < end; ++i) problems[i] = problem_of_file(table->file_path(i));
+  };
+  run_parallel(task, threads, progress);
+  MissingFiles missing;
+  for (std::uint64_t i = 0; i < problems.size(); ++i) {
+    if (!problems[i].empty()) missing.files.push_back({table->file_path(i), problems[i], true});
+  }
+  for (std::uint64_t id = 0; !missing.files.empty() && id < dataset.size(); ++id) {
+    missing.samples += problems[dataset.source(id)].empty() ? 0 : 1;
+  }
+  return missing;
 }
 
 }  // namespace forebay

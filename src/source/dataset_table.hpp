@@ -59,4 +59,12 @@ struct FileTable {
 // shows without reading the columns; entries are checked when they are used.
 [[nodiscard]] std::unique_ptr<Dataset> restore_file_dataset(std::shared_ptr<const IndexImage> image);
 
+// Files of such a dataset that are not there or are no files.
+struct MissingFiles {
+  std::vector<Skipped> files;  // in order
+  std::uint64_t samples = 0;   // that are in them
+};
+// Nothing for another dataset. Asks the file system about each file, with several threads.
+[[nodiscard]] MissingFiles find_missing_files(const Dataset& dataset, unsigned threads, const IndexProgress& progress);
+
 }  // namespace forebay

@@ -95,6 +95,13 @@ std::string describe_special(mode_t mode) {
   return "is a device";
 }
 
+std::string problem_of_file(const std::string& path) {
+  struct stat status {};
+  if (path.find('\0') != std::string::npos) return "the name contains a NUL byte";
+  if (::stat(path.c_str(), &status) != 0) return system_failure("cannot open", errno).what();
+  return describe_special(status.st_mode);
+}
+
 OpenFile open_regular(const std::string& path) {
   // A name cut at a NUL would be another file.
   if (path.find('\0') != std::string::npos) throw SampleError("cannot open: the name contains a NUL byte");

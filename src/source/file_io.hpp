@@ -51,6 +51,9 @@ inline constexpr std::size_t kLargestAnnotationFile = std::size_t{16} << 20U;
 // What a file that is not regular is: "is a directory", "is a FIFO"; empty for a regular file. `mode` as in stat.
 [[nodiscard]] std::string describe_special(mode_t mode);
 
+// Why the path cannot be a sample: "cannot open: no such file", "is a FIFO"; "" when a regular file is there.
+[[nodiscard]] std::string problem_of_file(const std::string& path);
+
 // Opens a regular file without waiting, whatever it is (a FIFO without a writer would block). Throws SampleError.
 [[nodiscard]] OpenFile open_regular(const std::string& path);
 

@@ -1,0 +1,150 @@
+#include <doctest/doctest.h>
+
+#include "dataset_support.hpp"
+#include "support.hpp"
+
+#include <forebay/error.hpp>
+
+#include "source/dataset_table.hpp"
+
+// The list files that people have: Caffe's, ImageNet's, tables with tabs, CSV with a header; and what is no list of
+// classes.
+
+using namespace forebay;
+using namespace forebay::testing;
+
+namespace {
+
+using Lines = std::vector<std::string>;
+
+struct ListFile {
+  TemporaryDirectory folder;
+
+  std::unique_ptr<Dataset> build(const std::string& content, const std::vector<std::string>& classes = {}) const {
+    write_file(folder / "list.txt", content);
+    DatasetOptions options = options_for(folder / "list.txt", "filelist");
+    options.classes = classes;
+    return build_dataset(options);
+  }
+  // "PATH CLASS" by sample, paths relative to the list's folder.
+  Lines read(const std::string& content) const {
+    const auto dataset = build(content);
+    Lines lines;
+    for (std::uint64_t id = 0; id < dataset->size(); ++id) {
+      const std::int64_t label = dataset->sample(id).label;
+      lines.push_back(dataset->name(id).substr(folder.path().string().size() + 1) + " " +
+                      (label < 0 ? "-" : dataset->classes()[static_cast<std::size_t>(label)]));
+    }
+    return lines;
+  }
+  std::string refusal(const std::string& content, const std::vector<std::string>& classes = {}) const {
+    return error_of([&] { (void)build(content, classes); });
+  }
+};
+
+}  // namespace
+
+TEST_CASE("path, blanks, label: as Caffe and ImageNet write it") {
+  const ListFile list;
+  CHECK(list.read("a.jpg 0\nsub/b.JPEG   2\n") == Lines{"a.jpg 0", "sub/b.JPEG 2"});
+  CHECK(list.read("a.jpg\t0\nb.jpg\t1\n") == Lines{"a.jpg 0", "b.jpg 1"});
+  CHECK(list.read("my dog.jpg 0\r\nmy cat.jpg 1\r\n") == Lines{"my dog.jpg 0", "my cat.jpg 1"});
+  CHECK(list.read("a.jpg dog\nb.jpg golden retriever\nc.jpg\n") ==
+        Lines{"a.jpg dog", "b.jpg golden retriever", "c.jpg -"});
+  CHECK(list.read("\"my 1.jpg\" 3\nb.jpg 0\n") == Lines{"my 1.jpg 3", "b.jpg 0"});
+  CHECK(list.read("2008_000001 1\n2008_000002 -1\n") == Lines{"2008_000001 1", "2008_000002 -"});
+  CHECK(list.read("# a comment, with a comma\na.jpg 1\n") == Lines{"a.jpg 1"});
+}
+
+TEST_CASE("blanks in names are no separators where there is no label behind them") {
+  const ListFile list;
+  CHECK(list.read("my dog.jpg\na.jpg copy.jpg\n") == Lines{"my dog.jpg -", "a.jpg copy.jpg -"});
+  CHECK(list.read("my dog\nno 7\nname\n") == Lines{"my dog -", "no 7 -", "name -"});
+  CHECK(list.read("my dog.jpg,1\n") == Lines{"my dog.jpg 1"});
+}
+
+TEST_CASE("tabs, CSV headers, quoted fields") {
+  const ListFile list;
+  CHECK(list.read("path\tlabel\na,b.jpg\tdog\n") == Lines{"a,b.jpg dog"});
+  CHECK(list.read("path\tlabel\nmy a.jpg\tdog house\n") == Lines{"my a.jpg dog house"});
+  CHECK(list.read("path,label\na.jpg,dog\n") == Lines{"a.jpg dog"});
+  CHECK(list.read("\xEF\xBB\xBF\"Image Path\",\"Class\"\r\n\"a.jpg\",\"dog, hot\"\r\n") == Lines{"a.jpg dog, hot"});
+  CHECK(list.read("image_id,breed\na.jpg,dog\n") == Lines{"a.jpg dog"});
+  CHECK(list.read("label,filename\ndog,a.jpg\n") == Lines{"a.jpg dog"});
+  CHECK(list.read("path\na.jpg\nb.jpg\n") == Lines{"a.jpg -", "b.jpg -"});
+  CHECK(list.read(",path,width,label\n0,a.jpg,640,dog\n1,b.jpg,480\n") == Lines{"a.jpg dog", "b.jpg -"});
+  CHECK(list.read("a.jpg,dog,,\nb.jpg,cat,,\n") == Lines{"a.jpg dog", "b.jpg cat"});
+  // No header: the first field is a path.
+  CHECK(list.read("path/label,0\nother/one,1\n") == Lines{"path/label 0", "other/one 1"});
+}
+
+TEST_CASE("labels that are no classes are refused, and what is supported is said") {
+  const ListFile list;
+  const std::string supported = "Supported is one class per image";
+  for (const char* content : {"a.jpg,0.5\nb.jpg,1\n", "a.jpg 0.73\nb.jpg 1e-3\n", "path,label\na.jpg,3.0\n"}) {
+    CAPTURE(content);
+    CHECK(contains(list.refusal(content), "regression"));
+    CHECK(contains(list.refusal(content), supported));
+  }
+  for (const char* content :
+       {"a.jpg,dog|cat\nb.jpg,dog\n", "a.jpg,dog;cat\n", "a.jpg 1 0 1\n", "a.jpg,\"[1, 2]\"\n", "a.jpg\t0 1\n"}) {
+    CAPTURE(content);
+    CHECK(contains(list.refusal(content), "is a set of labels"));
+    CHECK(contains(list.refusal(content), supported));
+  }
+  CHECK(list.build("a.jpg,dog|cat\n", {"dog|cat"})->size() == 1);
+  CHECK(list.build("a.jpg,v1.5\nb.jpg,2.5\n")->classes() == Lines{"2.5", "v1.5"});  // names, one like a number
+  CHECK(contains(list.refusal("a.jpg,90\nb.jpg,16000000\n"), "list.txt:2: label 16000000"));
+  CHECK(contains(list.refusal("a.jpg,1,0,1\n"), "one class per image (no sets of labels, no boxes)"));
+  CHECK(contains(list.refusal("a.jpg b.jpg 0\n"), "list.txt:1: two paths in a line"));
+}
+
+TEST_CASE("a header with more columns must name one path and one label") {
+  const ListFile list;
+  CHECK(
+      contains(list.refusal("file\twnid\tclass_index\tname\na.jpg\tn01\t0\ttench\n"),
+               "list.txt:1: the columns are \"file\", \"wnid\", \"class_index\", \"name\": which column is the label"));
+  CHECK(contains(list.refusal("image,Edema,Mass,Hernia\na.jpg,0,1,0\n"), "Sets of labels are not supported"));
+  CHECK(contains(list.refusal("filename,width,height,class,xmin,ymin,xmax,ymax\na.jpg,650,417,dog,1,2,3,4\n"),
+                 "boxes of objects"));
+}
+
+TEST_CASE("tables of other people") {
+  const auto data = real_data();
+  if (!data) {
+    MESSAGE("skipped: no real data (FOREBAY_DATA)");
+    return;
+  }
+  const auto refusal = [&](const char* file) {
+    return error_of([&] { (void)build_dataset(options_for(*data / file)); });
+  };
+  CHECK(contains(refusal("xray/sample_labels.csv"),
+                 "\"Emphysema|Infiltration|Pleural_Thickening|Pneumothorax\" of "
+                 "00000013_005.png is a set of labels"));
+  CHECK(contains(refusal("xray/nih64_labels.csv"), "Sets of labels are not supported"));
+  CHECK(contains(refusal("xray/BBox_List_2017.csv"), "boxes of objects"));
+  CHECK(contains(refusal("voc/raccoon/data/train_labels.csv"), "boxes of objects"));
+  CHECK(contains(refusal("photos/imagenet-sample.labels.tsv"), "which column is the label"));
+  const auto plain = build_dataset(options_for(*data / "odd/jpeg/dali_subsampling/image_list.txt"));
+  CHECK(find_missing_files(*plain, 2, {}).files.size() == 10);  // the list is longer than what was copied of the set
+}
+
+TEST_CASE("files that a list names and that are not there") {
+  const ListFile list;
+  write_file(list.folder / "a.jpg", "jpeg");
+  write_file(list.folder / "set/JPEGImages/b.jpg", "jpeg");
+  std::filesystem::create_directory(list.folder / "folder.jpg");
+  const auto dataset = list.build("gone.jpg,0\na.jpg,1\nfolder.jpg,1\n");
+  const MissingFiles missing = find_missing_files(*dataset, 2, {});
+  REQUIRE(missing.files.size() == 2);
+  CHECK(missing.files[0].path == (list.folder / "gone.jpg").string());
+  CHECK(missing.files[0].reason == "cannot open: no such file");
+  CHECK(missing.files[1].reason == "is a directory");
+  CHECK(missing.samples == 2);
+
+  write_file(list.folder / "Annotations/c.xml", annotation(object("dog") + object("cat")));
+  write_file(list.folder / "Annotations/a.xml", annotation(object("dog")));
+  const MissingFiles of_objects = find_missing_files(*list.build("a.jpg\nc.jpg\n"), 2, {});
+  CHECK(of_objects.files.size() == 1);
+  CHECK(of_objects.samples == 2);
+}
