@@ -3,10 +3,6 @@
 #include <memory>
 #include <string>
 
-// The C++ bindings that MPI 3 removed are still in Open MPI's headers; they do not link from here.
-#ifndef OMPI_SKIP_MPICXX
-#define OMPI_SKIP_MPICXX 1
-#endif
 #include <mpi.h>
 
 #include <forebay/communicator.hpp>
