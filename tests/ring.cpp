@@ -134,6 +134,8 @@ TEST_CASE("a lease keeps the memory after everything else is gone") {
   CHECK(images.shape == std::array<std::int64_t, 4>{2, 2, 2, 3});
   CHECK(images.bytes() == 24);
   CHECK(images.as<std::uint8_t>()[23] == 0x5a);
+  CHECK_THROWS_WITH_AS(static_cast<void>(images.as<float>()),
+                       doctest::Contains("the elements are uint8 of 1 bytes each"), Error);
 }
 
 TEST_CASE("moving a lease moves the right, releasing ends it once") {

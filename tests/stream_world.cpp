@@ -213,7 +213,7 @@ bool StreamWorld::has_kept_pace() const {
 
 // The trainer's work: it finds the batch of this turn, whole, whenever the device comes to it.
 void StreamWorld::look_at(const Lease& lease, StreamView stream) {
-  const auto* const bytes = lease.images().as<const std::uint8_t>();
+  const auto* const bytes = lease.images().as<std::uint8_t>();
   const std::size_t sample = store_->format().sample_bytes();
   const std::uint64_t turn = lease.batch();
   const std::uint64_t use = setup_.canvases ? lease.use_index() : 0;

@@ -27,7 +27,7 @@ static_assert(sizeof(Totals) == 4 * sizeof(double) && std::is_standard_layout_v<
 template <typename Pixel>
 double sum_of(const forebay::TensorView& images) {
   double sum = 0;
-  for (std::size_t i = 0; i < images.elements(); ++i) sum += static_cast<double>(images.as<const Pixel>()[i]);
+  for (std::size_t i = 0; i < images.elements(); ++i) sum += static_cast<double>(images.as<Pixel>()[i]);
   return sum;
 }
 
@@ -57,6 +57,9 @@ void print_epoch(std::uint64_t epoch, const Totals& totals, double values_per_sa
 
 void run(const forebay::MpiSession& mpi, const forebay::Options& options) {
   forebay::Feeder feeder(options, mpi.world());  // 1: make it; it duplicates the communicator
+  if (options.transform.dtype != forebay::DType::float32 && options.transform.dtype != forebay::DType::uint8) {
+    throw forebay::ConfigError("minimal_mpi adds up float32 and uint8 only: set transform.dtype to one of them");
+  }
   if (mpi.rank() == 0) std::printf("%s\n", feeder.describe().c_str());
 
   const auto values = 3.0 * static_cast<double>(options.transform.size[0] * options.transform.size[1]);

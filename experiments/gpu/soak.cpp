@@ -86,7 +86,7 @@ void delay_gpu(Random& random, const TrainerStream& stream) {
 
 std::uint64_t hash_of(const Lease& lease) {
   const TensorView images = lease.images();
-  return batch_hash(images.as<const std::uint32_t>(), words_of(images));
+  return batch_hash(static_cast<const std::uint32_t*>(images.data), words_of(images));
 }
 
 Soaked soak(Feeder& feeder, const ExpectedHash& expected, double seconds, std::uint64_t seed) {

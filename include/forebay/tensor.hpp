@@ -3,7 +3,10 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <string_view>
+
+#include <forebay/error.hpp>
 
 namespace forebay {
 
@@ -32,9 +35,10 @@ enum class DeviceKind : std::uint8_t { host, cuda };
   return "?";
 }
 
-// A dense, contiguous batch of images. A view: it owns nothing and is valid while its lease is held.
+// A dense, contiguous batch of images. A view: it owns nothing and is valid while its lease is held. Read-only, because
+// a reuse serves the same bytes.
 struct TensorView {
-  void* data = nullptr;                 // first element; fixed for the life of the feeder
+  const void* data = nullptr;           // first element; fixed for the life of the feeder
   std::array<std::int64_t, 4> shape{};  // [N, 3, H, W] or [N, H, W, 3], as `layout` says; N = lease.size()
   DType dtype = DType::float32;
   Layout layout = Layout::nchw;
@@ -48,9 +52,16 @@ struct TensorView {
   }
   [[nodiscard]] std::size_t bytes() const noexcept { return elements() * size_of(dtype); }
 
+  // The elements as values of T, or as bytes with a T of one byte. Throws Error when T has another size than the
+  // elements: what is float16 cannot be read as float.
   template <typename T>
-  [[nodiscard]] T* as() const noexcept {
-    return static_cast<T*>(data);
+  [[nodiscard]] const T* as() const {
+    if (sizeof(T) != size_of(dtype) && sizeof(T) != 1) {
+      throw Error("TensorView::as(): the elements are " + std::string(to_string(dtype)) + " of " +
+                  std::to_string(size_of(dtype)) + " bytes each and cannot be read as a type of " +
+                  std::to_string(sizeof(T)) + "; look at TensorView::dtype, or set transform.dtype");
+    }
+    return static_cast<const T*>(data);
   }
 };
 

@@ -44,7 +44,8 @@ struct Export {
     std::int64_t stride = 1;
     for (std::size_t i = shape.size(); i-- > 0; stride *= shape[i]) strides[i] = stride;
     managed.dl_tensor = {
-        .data = images.elements() == 0 ? nullptr : images.data,
+        // DLPack has no const pointer: that the memory is read-only is said by a flag, where the version has flags.
+        .data = images.elements() == 0 ? nullptr : const_cast<void*>(images.data),
         .device = {images.device == DeviceKind::cuda ? dlpack::kDLCUDA : dlpack::kDLCPU, images.device_index},
         .ndim = static_cast<std::int32_t>(shape.size()),
         .dtype = dlpack_type(images.dtype),

@@ -50,7 +50,7 @@ void Lease::copy_to_host(std::span<std::byte> out) const {
     throw Error("Lease::copy_to_host(): the batch has " + std::to_string(from.bytes()) + " bytes, the place for them " +
                 std::to_string(out.size()));
   }
-  store_->device().copy_out(out.data(), from.as<const std::byte>(), out.size(), serving_.stream);
+  store_->device().copy_out(out.data(), from.as<std::byte>(), out.size(), serving_.stream);
 }
 
 TensorView Lease::images() const noexcept {
