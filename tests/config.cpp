@@ -42,6 +42,19 @@ TEST_CASE("an empty file is the defaults") {
   CHECK_NOTHROW(validate(Options{}));
 }
 
+TEST_CASE("a program's own defaults stand below the file and the overrides") {
+  Options mine;
+  mine.telemetry.dir = "files";
+  mine.seed = 5;
+  mine.run.epochs = 9;
+  const std::vector<std::string> overrides{"run.epochs=3"};
+  const Options options = parse_options("seed = 6", "config", overrides, mine);
+  CHECK(options.telemetry.dir == "files");
+  CHECK(options.seed == 6);
+  CHECK(options.run.epochs == 3);
+  CHECK(parse_options("[telemetry]\ndir = \"\"", "config", {}, mine).telemetry.dir.empty());
+}
+
 TEST_CASE("every key is in the schema") {
   // A field that is added to Options breaks the line of its section here; its key goes into src/config/schema.cpp.
   [[maybe_unused]] const auto [seed, device, on_bad, max_bad, run, dataset, transform, workers, queue, policy, mpi,

@@ -75,8 +75,8 @@ class StepGraph {
     // Nothing runs during a capture, and nothing of Forebay's may be called: no next(), no lease may end. The mode
     // leaves other threads free to do as they like.
     require(cudaStreamBeginCapture(stream.get(), cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture");
-    const cudaError_t put = put_step(images.as<float>(), images.shape[0], images.shape[2] * images.shape[3],
-                                     totals.on_gpu(), stream.get());
+    const cudaError_t put =
+        put_step(images.as<float>(), images.shape[0], images.shape[2] * images.shape[3], totals.on_gpu(), stream.get());
     cudaGraph_t graph = nullptr;
     require(cudaStreamEndCapture(stream.get(), &graph), "cudaStreamEndCapture");
     const cudaError_t made = cudaGraphInstantiate(&step_, graph, 0);

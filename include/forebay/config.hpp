@@ -11,13 +11,15 @@ namespace forebay {
 
 // Reads a TOML configuration file; `overrides` are "section.key=value" strings applied on top, in order.
 // Relative paths in the file are relative to the working directory, as on a command line.
+// A key that neither names has its value in `defaults`.
 // Throws ConfigError naming file, line and key: unknown keys (with the nearest known key), wrong types
 // (with what was expected), and values out of range.
-[[nodiscard]] Options load_options(const std::filesystem::path& file, std::span<const std::string> overrides = {});
+[[nodiscard]] Options load_options(const std::filesystem::path& file, std::span<const std::string> overrides = {},
+                                   const Options& defaults = {});
 
 // The same for text in memory; `origin` stands in messages where the file name would.
 [[nodiscard]] Options parse_options(std::string_view toml, std::string_view origin = "config",
-                                    std::span<const std::string> overrides = {});
+                                    std::span<const std::string> overrides = {}, const Options& defaults = {});
 
 // Checks every value and every combination of values that does not need the file system.
 // Throws ConfigError naming the key. load_options and parse_options end with it; code that fills Options

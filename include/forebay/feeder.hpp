@@ -14,6 +14,7 @@
 #include <forebay/dataset.hpp>
 #include <forebay/error.hpp>
 #include <forebay/lease.hpp>
+#include <forebay/log.hpp>
 #include <forebay/options.hpp>
 #include <forebay/policy.hpp>
 #include <forebay/profile.hpp>
@@ -35,6 +36,8 @@ struct Parts {
   // empty = none. With several ranks each writes one, its number before the extension.
   std::filesystem::path trace = {};
   double trace_s = 10;
+  // Where lines for people go: warnings, errors, and progress every telemetry.interval_s. Empty: standard error.
+  Logger log = {};
 };
 
 // Feeds a trainer with batches. Reads, decodes and assembles on worker threads of its own; next() never waits for

@@ -119,7 +119,7 @@ struct StorageOptions {
 };
 
 struct TelemetryOptions {
-  std::string dir = "run";      // "" = write no files
+  std::string dir;              // "" = write no files
   bool per_step = true;         // one JSON line per step and rank
   bool decisions = true;        // record which steps were fresh, so that policy "replay" can repeat the run
   double interval_s = 5;        // one line for people this often; 0 = none

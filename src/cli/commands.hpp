@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include <forebay/options.hpp>
+
 namespace CLI {
 class App;
 }
@@ -24,6 +26,10 @@ void add_feed_command(CLI::App& app, Invocation& invocation);
 void add_index_command(CLI::App& app, Invocation& invocation);
 void add_make_dataset_command(CLI::App& app, Invocation& invocation);
 void add_simulate_command(CLI::App& app, Invocation& invocation);
+
+// What a key has that a configuration does not name: the library's defaults, and a folder for the files of a run, which
+// programs must ask for.
+[[nodiscard]] Options command_defaults();
 
 // The --set flag of a command: one override each time it is given.
 void add_set_option(CLI::App& command, std::vector<std::string>& overrides);

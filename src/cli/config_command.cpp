@@ -19,8 +19,9 @@ struct ConfigArguments {
 };
 
 int print_config(const ConfigArguments& arguments) {
-  const Options options = arguments.file.empty() ? parse_options("", "defaults", arguments.overrides)
-                                                 : load_options(arguments.file, arguments.overrides);
+  const Options defaults = command_defaults();
+  const Options options = arguments.file.empty() ? parse_options("", "defaults", arguments.overrides, defaults)
+                                                 : load_options(arguments.file, arguments.overrides, defaults);
   std::fputs(to_toml(options).c_str(), stdout);
   return 0;
 }

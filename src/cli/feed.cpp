@@ -18,6 +18,7 @@
 #include <forebay/profile.hpp>
 #include <forebay/summary.hpp>
 
+#include "commands.hpp"
 #include "emulated_trainer.hpp"
 #include "feeder/coordinator.hpp"
 #include "id_log.hpp"
@@ -113,7 +114,7 @@ std::optional<std::string> prepare(Communicator& communicator, Preparation&& pre
 }
 
 Options options_of(const FeedArguments& arguments) {
-  Options options = load_options(arguments.config, arguments.overrides);
+  Options options = load_options(arguments.config, arguments.overrides, command_defaults());
   if (options.run.eval && !arguments.state.empty()) {
     throw ConfigError("--state: an evaluation (run.eval = true) begins anew each time; leave --state away");
   }

@@ -65,6 +65,12 @@ int run(int argc, char** argv) {
 
 }  // namespace
 
+Options command_defaults() {
+  Options options;
+  options.telemetry.dir = "run";
+  return options;
+}
+
 void add_set_option(CLI::App& command, std::vector<std::string>& overrides) {
   command.add_option("--set", overrides, "override a key of the configuration; may be repeated")
       ->type_name("SECTION.KEY=VALUE")

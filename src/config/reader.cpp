@@ -31,6 +31,8 @@ std::string place(std::string_view origin, const toml::source_position& position
 // Reads a document and then overrides, and remembers where each value came from.
 class Reader {
  public:
+  explicit Reader(const Options& defaults) : options_(defaults) {}
+
   void read_document(std::string_view toml, std::string_view origin) {
     origin_ = origin;
     const toml::table document = parse(toml);
@@ -153,15 +155,17 @@ std::string read_file(const std::filesystem::path& file) {
 }  // namespace
 }  // namespace config
 
-Options parse_options(std::string_view toml, std::string_view origin, std::span<const std::string> overrides) {
-  config::Reader reader;
+Options parse_options(std::string_view toml, std::string_view origin, std::span<const std::string> overrides,
+                      const Options& defaults) {
+  config::Reader reader(defaults);
   reader.read_document(toml, origin);
   for (const std::string& text : overrides) reader.read_override(text);
   return std::move(reader).finish();
 }
 
-Options load_options(const std::filesystem::path& file, std::span<const std::string> overrides) {
-  return parse_options(config::read_file(file), file.string(), overrides);
+Options load_options(const std::filesystem::path& file, std::span<const std::string> overrides,
+                     const Options& defaults) {
+  return parse_options(config::read_file(file), file.string(), overrides, defaults);
 }
 
 }  // namespace forebay

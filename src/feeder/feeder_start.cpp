@@ -11,6 +11,7 @@
 #include "assemble/render_plan.hpp"
 #include "feeder_impl.hpp"
 #include "memory_room.hpp"
+#include "start_warnings.hpp"
 #include "startup.hpp"
 #include "telemetry/run_directory.hpp"
 #include "telemetry/text.hpp"
@@ -104,10 +105,11 @@ void Feeder::Impl::meet_the_node() {
 void Feeder::Impl::open_logs() {
   const std::string& dir = options_.telemetry.dir;
   const std::uint32_t rank = communicator_->rank();
-  console_ = std::make_unique<ConsoleLog>(rank, options_.telemetry.live);
+  console_ = std::make_unique<ConsoleLog>(rank, options_.telemetry.live, stderr, parts_.log);
   make_run_directory(dir);
   quarantine_ = std::make_unique<QuarantineLog>(dir, rank, *console_);
   if (rank == 0) {
+    for (const std::string& warning : start_warnings(options_, workers_)) console_->warn(warning);
     for (const Skipped& skipped : dataset_->skipped()) {
       if (skipped.bad) quarantine_->add({.path = skipped.path, .reason = skipped.reason});
     }

@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <mutex>
 #include <string>
+#include <utility>
 
 #include <spdlog/logger.h>
 #include <spdlog/sinks/ansicolor_sink.h>
@@ -22,6 +23,15 @@ bool is_capable_terminal(std::FILE* out) {
   return ::isatty(::fileno(out)) == 1 && term != nullptr && std::string_view(term) != "dumb";
 }
 
+spdlog::level::level_enum level_of(LogLevel level) noexcept {
+  switch (level) {
+    case LogLevel::warning: return spdlog::level::warn;
+    case LogLevel::error: return spdlog::level::err;
+    case LogLevel::info: break;
+  }
+  return spdlog::level::info;
+}
+
 bool wants_status(std::uint32_t rank, Live live, std::FILE* out) {
   if (rank != 0 || live == Live::never) return false;
   return live == Live::always || is_capable_terminal(out);
@@ -37,47 +47,63 @@ std::size_t columns_of(std::FILE* out) {
 }  // namespace
 
 struct ConsoleLog::Impl {
-  Impl(std::uint32_t rank, Live choice, std::FILE* file)
+  Impl(std::uint32_t rank, Live choice, std::FILE* file, Logger logger)
       : prefix(rank == 0 ? "[forebay] " : "[forebay rank " + std::to_string(rank) + "] "),
-        live(wants_status(rank, choice, file)),
+        program(std::move(logger)),
+        live(!program && wants_status(rank, choice, file)),
         out(file) {
     const auto mode = is_capable_terminal(out) ? spdlog::color_mode::always : spdlog::color_mode::never;
     auto sink = std::make_shared<Sink>(out, mode);
     // Information keeps the terminal's own colour: only what needs attention stands out.
     sink->set_color(spdlog::level::info, "");
     sink->set_pattern(prefix + "%^%v%$");
-    logger = std::make_unique<spdlog::logger>("forebay", std::move(sink));
+    terminal = std::make_unique<spdlog::logger>("forebay", std::move(sink));
   }
 
-  void line(spdlog::level::level_enum level, std::string_view text) {
+  void line(LogLevel level, std::string_view text) {
     const std::lock_guard lock(mutex);
+    if (is_told_to_program(level, text)) return;
+    std::string labelled(text);
+    if (level != LogLevel::info) labelled.insert(0, std::string(to_string(level)) + ": ");
     if (!shown.empty()) write("\r\033[K");
-    logger->log(level, spdlog::string_view_t(text.data(), text.size()));
+    terminal->log(level_of(level), spdlog::string_view_t(labelled.data(), labelled.size()));
     if (!shown.empty()) write(shown);
     std::fflush(out);
+  }
+
+  // A line that the program's logger throws at must still be seen.
+  [[nodiscard]] bool is_told_to_program(LogLevel level, std::string_view text) const noexcept {
+    if (!program) return false;
+    try {
+      program(level, text);
+      return true;
+    } catch (...) {
+      return false;
+    }
   }
 
   // A failure to write to the console has nowhere to be reported.
   void write(std::string_view text) { static_cast<void>(std::fwrite(text.data(), 1, text.size(), out)); }
 
   const std::string prefix;
+  const Logger program;  // empty = there is none
   const bool live;
   std::FILE* const out;
-  std::unique_ptr<spdlog::logger> logger;
+  std::unique_ptr<spdlog::logger> terminal;
   std::mutex mutex;
   std::string shown;  // the status line on the screen; empty = none
 };
 
-ConsoleLog::ConsoleLog(std::uint32_t rank, Live live, std::FILE* out)
-    : impl_(std::make_unique<Impl>(rank, live, out)) {}
+ConsoleLog::ConsoleLog(std::uint32_t rank, Live live, std::FILE* out, Logger logger)
+    : impl_(std::make_unique<Impl>(rank, live, out, std::move(logger))) {}
 
 ConsoleLog::~ConsoleLog() { end_status(); }
 
-void ConsoleLog::info(std::string_view line) { impl_->line(spdlog::level::info, line); }
+void ConsoleLog::info(std::string_view line) { impl_->line(LogLevel::info, line); }
 
-void ConsoleLog::warn(std::string_view line) { impl_->line(spdlog::level::warn, "warning: " + std::string(line)); }
+void ConsoleLog::warn(std::string_view line) { impl_->line(LogLevel::warning, line); }
 
-void ConsoleLog::error(std::string_view line) { impl_->line(spdlog::level::err, "error: " + std::string(line)); }
+void ConsoleLog::error(std::string_view line) { impl_->line(LogLevel::error, line); }
 
 bool ConsoleLog::is_live() const noexcept { return impl_->live; }
 

@@ -5,17 +5,20 @@
 #include <memory>
 #include <string_view>
 
+#include <forebay/log.hpp>
 #include <forebay/options.hpp>
 
 namespace forebay {
 
-// Lines for people on standard error, and below them at most one live status line. Every member may be called from
-// any thread; a line never tears another line or the status. May block for as long as the terminal does.
+// Lines for people: for the program's logger if it has one, else on standard error with at most one live status line
+// below them. Every member may be called from any thread; a line never tears another line or the status. May block for
+// as long as the terminal or the logger does.
 class ConsoleLog {
  public:
   // Lines begin with "[forebay]", on other ranks than 0 with "[forebay rank N]". The status line exists on rank 0
-  // only: automatic = when `out` is a terminal that can move its cursor. `out` must outlive the object.
-  explicit ConsoleLog(std::uint32_t rank, Live live = Live::automatic, std::FILE* out = stderr);
+  // only: automatic = when `out` is a terminal that can move its cursor; with a logger there is none. `out` must
+  // outlive the object.
+  explicit ConsoleLog(std::uint32_t rank, Live live = Live::automatic, std::FILE* out = stderr, Logger logger = {});
   ~ConsoleLog();  // end_status()
   ConsoleLog(const ConsoleLog&) = delete;
   ConsoleLog& operator=(const ConsoleLog&) = delete;

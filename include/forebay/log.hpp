@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string_view>
+
+namespace forebay {
+
+enum class LogLevel : std::uint8_t { info, warning, error };
+
+[[nodiscard]] constexpr std::string_view to_string(LogLevel level) noexcept {
+  switch (level) {
+    case LogLevel::info: return "info";
+    case LogLevel::warning: return "warning";
+    case LogLevel::error: return "error";
+  }
+  return "?";
+}
+
+// Takes the feeder's lines for people in place of standard error: one line of UTF-8 without its newline and without a
+// prefix. Called on any thread, the trainer's included, one call at a time; must not call the feeder. Should it throw,
+// the line goes to standard error.
+using Logger = std::function<void(LogLevel level, std::string_view text)>;
+
+}  // namespace forebay

@@ -1,0 +1,127 @@
+// What a program of one's own sees of the feeder besides batches: lines for its logger, warnings at the start, no
+// files.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <forebay/feeder.hpp>
+
+#include "feeder/start_warnings.hpp"
+#include "memory_dataset.hpp"
+#include "screen.hpp"
+#include "support.hpp"
+
+namespace forebay {
+namespace {
+
+using testing::memory_options;
+using testing::MemoryDataset;
+
+using Lines = std::vector<std::pair<LogLevel, std::string>>;
+
+// Lines that come one at a time, on whatever thread, while the feeder lives.
+Logger into(const std::shared_ptr<Lines>& lines) {
+  return [lines](LogLevel level, std::string_view text) { lines->emplace_back(level, text); };
+}
+
+bool has(const Lines& lines, LogLevel level, std::string_view part) {
+  return std::ranges::any_of(
+      lines, [&](const auto& line) { return line.first == level && line.second.find(part) != std::string::npos; });
+}
+
+TEST_CASE("a program's logger gets the lines as they are, with their level, and the console none") {
+  const auto lines = std::make_shared<Lines>();
+  const std::unique_ptr<std::FILE, testing::Screen::Close> file{std::tmpfile()};
+  ConsoleLog log(3, Live::always, file.get(), into(lines));
+  CHECK_FALSE(log.is_live());
+  log.info("one");
+  log.warn("two");
+  log.error("three {} %v");
+  CHECK(*lines == Lines{{LogLevel::info, "one"}, {LogLevel::warning, "two"}, {LogLevel::error, "three {} %v"}});
+  std::fflush(file.get());
+  CHECK(std::ftell(file.get()) == 0);
+}
+
+TEST_CASE("a line that the program's logger throws at is still seen") {
+  const std::unique_ptr<std::FILE, testing::Screen::Close> file{std::tmpfile()};
+  ConsoleLog log(0, Live::never, file.get(), [](LogLevel, std::string_view) { throw std::runtime_error("no logger"); });
+  log.warn("the store is slow");
+  std::rewind(file.get());
+  std::string text(64, '\0');
+  text.resize(std::fread(text.data(), 1, text.size(), file.get()));
+  CHECK(text == "[forebay] warning: the store is slow\n");
+}
+
+TEST_CASE("a feeder talks to the logger of its Parts, and writes no files unless it is told to") {
+  const testing::TemporaryDirectory dir;
+  const std::filesystem::path before = std::filesystem::current_path();
+  std::filesystem::current_path(dir.path());
+  Options options = memory_options(4);
+  options.telemetry = Options{}.telemetry;
+  const auto lines = std::make_shared<Lines>();
+  {
+    Parts parts;
+    parts.dataset = std::make_shared<MemoryDataset>(12, [](std::uint64_t id) {
+      if (id == 5) throw SampleError("torn");
+    });
+    parts.log = into(lines);
+    Feeder feeder(options, std::move(parts));
+    while (feeder.next()) {
+    }
+  }
+  CHECK(has(*lines, LogLevel::warning, "torn"));
+  CHECK(std::filesystem::is_empty(dir.path()));
+  std::filesystem::current_path(before);
+}
+
+TEST_CASE("mean and std for pixels from 0 to 1 are warned of, and what is meant is not") {
+  struct Case {
+    std::array<double, 3> mean;
+    std::array<double, 3> std;
+    DType dtype;
+    bool warned;
+  };
+  for (const Case& one :
+       std::vector<Case>{{{0.485, 0.456, 0.406}, {0.229, 0.224, 0.225}, DType::float32, true},
+                         {{0.5, 0.5, 0.5}, {0.5, 0.5, 0.5}, DType::float16, true},
+                         {{0, 0, 0}, {0.5, 0.5, 0.5}, DType::float32, true},
+                         {{0.5, 0.5, 0.5}, {0.5, 0.5, 0.5}, DType::uint8, false},
+                         {{0, 0, 0}, {1, 1, 1}, DType::float32, false},
+                         {{0, 0, 0}, {255, 255, 255}, DType::float32, false},
+                         {{123.675, 116.28, 103.53}, {58.395, 57.12, 57.375}, DType::float32, false}}) {
+    Options options;
+    options.transform.mean = one.mean;
+    options.transform.std = one.std;
+    options.transform.dtype = one.dtype;
+    const auto warnings = start_warnings(options, {});
+    CAPTURE(one.mean[0]);
+    CHECK((warnings.size() == 1) == one.warned);
+    if (one.warned) CHECK(warnings.front().find("multiply both by 255") != std::string::npos);
+  }
+}
+
+TEST_CASE("far more threads than cores are warned of, each key by its name") {
+  Options options;
+  WorkerPlan plan;
+  plan.cores = 4;
+  options.workers.decode = 8;
+  options.workers.io = 512;
+  CHECK(start_warnings(options, plan).empty());
+  options.workers.decode = 9;
+  options.workers.io = 513;
+  const auto warnings = start_warnings(options, plan);
+  REQUIRE(warnings.size() == 2);
+  CHECK(warnings[0].starts_with("workers.decode = 9, and this rank has 4 cores"));
+  CHECK(warnings[1].starts_with("workers.io = 513, and this rank has 4 cores"));
+  options.workers.decode = options.workers.io = 0;  // auto
+  CHECK(start_warnings(options, plan).empty());
+}
+
+}  // namespace
+}  // namespace forebay
