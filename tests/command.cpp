@@ -44,13 +44,16 @@ TEST_CASE("version and help") {
   CHECK(version.output.starts_with("forebay "));
   const Outcome help = run({"--help"});
   CHECK(help.code == 0);
-  for (const char* command : {"feed", "index", "config", "make-dataset", "simulate"}) {
+  CHECK(run({"-v"}).output == version.output);
+  CHECK(run({"help"}).output == help.output);
+  for (const char* command : {"feed", "index", "config", "make-dataset", "simulate", "completion"}) {
     CAPTURE(command);
     CHECK(help.says(command));
     const Outcome own = run({command, "--help"});
     CHECK(own.code == 0);
     CHECK(own.says("Usage: "));
     CHECK(own.says("Examples:"));
+    CHECK(run({"help", command}).output == own.output);
   }
 }
 
@@ -90,6 +93,12 @@ TEST_CASE("bad usage ends with 2 and one line that names it") {
   for (const Case& bad : std::vector<Case>{
            {{}, "no command was given (see forebay --help)"},
            {{"inedx"}, "there is no command or option \"inedx\" (see forebay --help)"},
+           {{"help", "inedx"}, "there is no command \"inedx\" (see forebay --help)"},
+           {{"feed", "x", "--steps", "-1"}, "--steps: expected a number above 0, found -1 (see forebay feed --help)"},
+           {{"simulate", "--steps", "0"}, "--steps: expected a number above 0, found 0"},
+           {{"simulate", "--json", "/no/such/folder/x"}, "--json: cannot write /no/such/folder/x: there is no folder"},
+           {{"index", "x", "--save", "/dev"}, "--save: cannot write /dev: it is a folder; name a file"},
+           {{"completion", "fish"}, "SHELL"},
            {{"index"}, "PATH is required (see forebay index --help)"},
            {{"config", "--sett", "a=1"}, "--sett"},
            {{"config", "--set", "policy.lo=1"}, "--set policy.lo=1: unknown key policy.lo: did you mean policy.low?"},
@@ -111,6 +120,40 @@ TEST_CASE("bad usage ends with 2 and one line that names it") {
     CHECK(outcome.output.starts_with("forebay: error: "));
     CHECK(outcome.says(bad.message));
     CHECK(outcome.output.find('\n') == outcome.output.size() - 1);
+  }
+}
+
+// What bash offers for the last word of a command line.
+std::string completed(const std::string& line) {
+  const TemporaryDirectory dir;
+  const std::string script = "source <(" + std::string(FOREBAY_COMMAND) + " completion bash); COMP_WORDS=(" + line +
+                             "); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _forebay; echo \"${COMPREPLY[@]}\"";
+  testing::Process process({"bash", "-c", script}, dir / "output");
+  REQUIRE(process.wait() == 0);
+  return process.output();
+}
+
+TEST_CASE("bash completes commands, flags and choices, and zsh's script knows the same") {
+  CHECK(completed("forebay si") == "simulate\n");
+  CHECK(completed("forebay feed --sta") == "--state\n");
+  CHECK(completed("forebay simulate --mode lo") == "local lockstep\n");
+  CHECK(completed("forebay help con") == "config\n");
+  CHECK(completed("forebay index /et --save /et") == "/etc\n");
+  CHECK(completed("forebay feed --steps /et") == "\n");
+  const Outcome zsh = run({"completion", "zsh"});
+  REQUIRE(zsh.code == 0);
+  CHECK(zsh.output.starts_with("#compdef forebay\n"));
+  CHECK(zsh.says("'*--mode[how the ranks decide]:--mode:(local lockstep)'"));
+}
+
+TEST_CASE("the manual page has every command and flag") {
+  const Outcome page = run({"man"});
+  REQUIRE(page.code == 0);
+  CHECK(page.output.starts_with(".TH FOREBAY 1 "));
+  for (const char* part : {".SS forebay feed CONFIG", "\\fB\\-\\-save\\-every\\fR \\fIN\\fR",
+                           ".SS forebay make\\-dataset DIR", "Exit codes: 0 ok"}) {
+    CAPTURE(part);
+    CHECK(page.says(part));
   }
 }
 

@@ -235,5 +235,32 @@ TEST_CASE("what cannot run is told with exit code 2, once") {
   }
 }
 
+TEST_CASE("a result that has nowhere to go is told before the first step") {
+  Workplace place;
+  const std::string folder = place.dir.path().string();
+  const std::string ids = (place.dir / "ids").string();
+  for (const std::string flag : {"--summary", "--state"}) {
+    CAPTURE(flag);
+    const Outcome refused = testing::run(place.dir.path(), rank_counts().back(),
+                                         {"feed", place.config.string(), "--log-ids", ids, flag, folder});
+    CHECK(refused.code == 2);
+    CHECK(refused.output.find(flag + ": cannot write " + folder + ": it is a folder; name a file") !=
+          std::string::npos);
+    CHECK_FALSE(fs::exists(ids));
+  }
+}
+
+TEST_CASE("--summary - is JSON on standard output and nothing else there") {
+  Workplace place;
+  const Outcome outcome = testing::run(
+      place.dir.path(), 1,
+      {"feed", place.config.string(), "--steps", "5", "--profile", "--summary", "-", "--set", "telemetry.dir=\"\""});
+  REQUIRE(outcome.code == 0);
+  const std::string& output = outcome.output;
+  const std::size_t begin = output.find('{');  // after the lines of standard error
+  REQUIRE(begin != std::string::npos);
+  CHECK(Json::parse(output.substr(begin)).at("steps") == 5);
+}
+
 }  // namespace
 }  // namespace forebay

@@ -157,7 +157,7 @@ TEST_CASE("what cannot be simulated is refused by name") {
            Case{{"--trace", (dir / "none.jsonl").string()}, 1, "cannot read"},
            Case{{"--trace", empty, "--source", "constant"}, 2, "excludes"},
            Case{{"--mode", "lockstep", "--set", "queue.capacity=2"}, 2, "queue.capacity > mpi.lag"},
-           Case{{"--json", empty + "/no/such/place"}, 1, "--json: cannot write"},
+           Case{{"--json", empty + "/no/such/place"}, 2, "--json: cannot write"},
        }) {
     const Outcome outcome = simulate(one.arguments);
     CAPTURE(outcome.output);

@@ -8,7 +8,8 @@
 
 namespace CLI {
 class App;
-}
+class Option;
+}  // namespace CLI
 
 namespace forebay {
 
@@ -23,9 +24,13 @@ struct Invocation {
 // Each adds one command with its options, help and examples. `invocation` must outlive `app`.
 void add_config_command(CLI::App& app, Invocation& invocation);
 void add_feed_command(CLI::App& app, Invocation& invocation);
+void add_help_commands(CLI::App& app, Invocation& invocation);
 void add_index_command(CLI::App& app, Invocation& invocation);
 void add_make_dataset_command(CLI::App& app, Invocation& invocation);
 void add_simulate_command(CLI::App& app, Invocation& invocation);
+
+// The option takes numbers above 0 only, and says so.
+CLI::Option* positive(CLI::Option* option);
 
 // What a key has that a configuration does not name: the library's defaults, and a folder for the files of a run, which
 // programs must ask for.

@@ -1,12 +1,9 @@
 #include "feed.hpp"
 
 #include <array>
-#include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
-#include <cstring>
-#include <fstream>
 #include <optional>
 #include <span>
 #include <string>
@@ -23,19 +20,13 @@
 #include "feeder/coordinator.hpp"
 #include "id_log.hpp"
 #include "job.hpp"
+#include "output.hpp"
 #include "stop_on_signal.hpp"
 #include "summary_profile.hpp"
 #include "summary_table.hpp"
 
 namespace forebay {
 namespace {
-
-void write_file(const std::string& file, const std::string& text) {
-  std::ofstream out(file, std::ios::trunc);
-  out << text << "\n";
-  out.flush();
-  if (!out) throw Error("--summary: cannot write " + file + ": " + std::strerror(errno));
-}
 
 // Every rank's summary, on every rank. Collective.
 std::vector<Summary> gather_summaries(const Feeder& feeder, Communicator& communicator) {
@@ -60,10 +51,15 @@ void report(const FeedArguments& arguments, const Feeder& feeder, Communicator& 
   const std::vector<Profile> profiles = gather_profiles(feeder, communicator);
   if (communicator.rank() != 0) return;
   const Summary job = combine(ranks);
-  if (!arguments.quiet) std::fputs(summary_table(feeder.options().policy.name, job, ranks).c_str(), stdout);
-  if (arguments.profile) std::printf("\n%s", profile_table(profiles).c_str());
+  const bool for_people = arguments.summary != "-";
+  if (for_people && !arguments.quiet) {
+    std::fputs(summary_table(feeder.options().policy.name, job, ranks).c_str(), stdout);
+  }
+  if (for_people && arguments.profile) std::printf("\n%s", profile_table(profiles).c_str());
   std::fflush(stdout);
-  if (!arguments.summary.empty()) write_file(arguments.summary, with_profiles(to_json(job, ranks), profiles));
+  if (!arguments.summary.empty()) {
+    write_output("--summary", arguments.summary, with_profiles(to_json(job, ranks), profiles));
+  }
 }
 
 // Serves until the end and saves what is to be saved. The failure that ended the run, if one did: all ranks have it, at
@@ -121,9 +117,18 @@ Options options_of(const FeedArguments& arguments) {
   return options;
 }
 
+// What rank 0 writes for the job.
+void require_writable_results(const FeedArguments& arguments) {
+  require_writable("--summary", arguments.summary);
+  require_writable("--state", arguments.state, true);
+}
+
 int feed_as(Job& job, Communicator& communicator, const FeedArguments& arguments, const std::atomic<bool>& stop) {
   Options options;
-  const auto refused = prepare(communicator, [&] { options = options_of(arguments); });
+  const auto refused = prepare(communicator, [&] {
+    options = options_of(arguments);
+    if (communicator.rank() == 0) require_writable_results(arguments);
+  });
   if (refused) return say_failure(communicator, *refused, 2);
   std::optional<Feeder> feeder;
   try {

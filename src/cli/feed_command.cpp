@@ -34,22 +34,22 @@ void add_feed_command(CLI::App& app, Invocation& invocation) {
   CLI::App* command = app.add_subcommand("feed", "Run the feeder against an emulated trainer and print a summary");
   command->add_option("CONFIG", arguments->config, "configuration file")->required();
   add_set_option(*command, arguments->overrides);
-  CLI::Option* steps = command->add_option("--steps", shortcuts->steps, "end after so many steps of each rank")
-                           ->check(CLI::PositiveNumber)
-                           ->type_name("N");
-  command->add_option("--epochs", shortcuts->epochs, "end after so many epochs")
-      ->check(CLI::PositiveNumber)
+  CLI::Option* steps =
+      positive(command->add_option("--steps", shortcuts->steps, "end after so many steps of each rank"))
+          ->type_name("N");
+  positive(command->add_option("--epochs", shortcuts->epochs, "end after so many epochs"))
       ->type_name("E")
       ->excludes(steps);
   command->add_flag("--eval", shortcuts->eval, "in order, once, never reuses");
-  command->add_option("--summary", arguments->summary, "write the summary as JSON")->type_name("FILE");
+  command
+      ->add_option("--summary", arguments->summary, "write the summary as JSON; - = standard output, without the table")
+      ->type_name("FILE");
   command->add_option("--log-ids", arguments->log_ids, "write what was served to DIR/ids.RANK.jsonl")->type_name("DIR");
   CLI::Option* state = command
                            ->add_option("--state", arguments->state,
                                         "go on from FILE when it exists, and save where the run is to it at the end")
                            ->type_name("FILE");
-  command->add_option("--save-every", arguments->save_every, "save the state every N steps too")
-      ->check(CLI::PositiveNumber)
+  positive(command->add_option("--save-every", arguments->save_every, "save the state every N steps too"))
       ->type_name("N")
       ->needs(state);
   command->add_flag("--stop-on-signal", arguments->stop_on_signal,
@@ -63,8 +63,8 @@ void add_feed_command(CLI::App& app, Invocation& invocation) {
           ->add_option("--trace", arguments->trace,
                        "write what each thread did, for Perfetto or chrome://tracing (one file per rank)")
           ->type_name("FILE");
-  command->add_option("--trace-seconds", arguments->trace_s, "of the run's beginning that the trace holds (10)")
-      ->check(CLI::PositiveNumber)
+  positive(
+      command->add_option("--trace-seconds", arguments->trace_s, "of the run's beginning that the trace holds (10)"))
       ->type_name("S")
       ->needs(trace);
   command->add_flag("--quiet", arguments->quiet, "print no summary");

@@ -15,6 +15,7 @@
 #include "commands.hpp"
 #include "feeder/coordinator.hpp"
 #include "index_report.hpp"
+#include "output.hpp"
 #include "source/index_image.hpp"
 #include "source/index_parallel.hpp"
 #include "terminal.hpp"
@@ -71,6 +72,7 @@ void require_within_budget(const Options& options, const IndexReport& report) {
 }
 
 int print_index(const IndexArguments& arguments) {
+  require_writable("--save", arguments.save);
   const auto start = std::chrono::steady_clock::now();
   const Options options = options_of(arguments);
   const auto dataset = open_or_build(arguments, options);
@@ -101,8 +103,10 @@ void add_index_command(CLI::App& app, Invocation& invocation) {
       ->add_option("PATH", arguments->path,
                    "data (a folder, list or idx file), a configuration (.toml), or a saved index")
       ->required();
-  command->add_option("--format", arguments->format, "auto | voc | filelist | folder | idx");
-  command->add_option("--save", arguments->save, "write the index to this file (dataset.index of a configuration)");
+  command->add_option("--format", arguments->format, "how the data is laid out (dataset.format)")
+      ->type_name("auto|voc|filelist|folder|idx");
+  command->add_option("--save", arguments->save, "write the index to this file (dataset.index of a configuration)")
+      ->type_name("FILE");
   command->add_option("--skipped", arguments->skipped, "how many of the entries left out to name")
       ->check(CLI::Range(0, 1'000'000'000))
       ->capture_default_str();

@@ -40,7 +40,7 @@ int report_usage(const CLI::App& app, const CLI::ParseError& error) {
 
 int run(int argc, char** argv) {
   CLI::App app("Feeds data-parallel trainers so that they never wait for storage.", "forebay");
-  app.set_version_flag("--version", "forebay " FOREBAY_VERSION);
+  app.set_version_flag("-v,--version", "forebay " FOREBAY_VERSION);
   app.require_subcommand(1);
   app.footer(
       "Exit codes: 0 ok, 1 the run failed, 2 bad usage or configuration.\n"
@@ -51,6 +51,7 @@ int run(int argc, char** argv) {
   add_config_command(app, invocation);
   add_make_dataset_command(app, invocation);
   add_simulate_command(app, invocation);
+  add_help_commands(app, invocation);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -64,6 +65,16 @@ int run(int argc, char** argv) {
 }
 
 }  // namespace
+
+CLI::Option* positive(CLI::Option* option) {
+  return option->check(
+      [](const std::string& text) {
+        double value = 0;
+        const bool is_number = CLI::detail::lexical_cast(text, value);
+        return is_number && value > 0 ? std::string() : "expected a number above 0, found " + text;
+      },
+      "");
+}
 
 Options command_defaults() {
   Options options;

@@ -1,11 +1,8 @@
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
-#include <cstring>
-#include <fstream>
 #include <memory>
 #include <string>
 #include <utility>
@@ -18,6 +15,7 @@
 #include <CLI/CLI.hpp>
 
 #include "commands.hpp"
+#include "output.hpp"
 #include "simulate/optimum.hpp"
 #include "simulate/simulation.hpp"
 #include "simulate/trace.hpp"
@@ -164,22 +162,12 @@ std::vector<SimulatedRun> run_all(const SimulateArguments& arguments, const Opti
   return runs;
 }
 
-void write_json(const std::string& file, const std::string& json) {
-  if (file == "-") {
-    std::puts(json.c_str());
-    return;
-  }
-  std::ofstream out(file, std::ios::trunc);
-  out << json << "\n";
-  out.flush();
-  if (!out) throw Error("--json: cannot write " + file + ": " + std::strerror(errno));
-}
-
 int run_simulation(const SimulateArguments& arguments) {
   if (arguments.slow_ranks > arguments.ranks) {
     throw ConfigError("--slow-ranks " + std::to_string(arguments.slow_ranks) + " of --ranks " +
                       std::to_string(arguments.ranks) + ": there are not so many");
   }
+  require_writable("--json", arguments.json);
   const Options options = options_of(arguments);
   const std::vector<Trace> traces = arguments.trace.empty() ? std::vector<Trace>{} : read_traces(arguments.trace);
   if (arguments.recommend) {
@@ -189,7 +177,7 @@ int run_simulation(const SimulateArguments& arguments) {
   }
   const std::vector<SimulatedRun> runs = run_all(arguments, options, traces);
   if (arguments.json != "-") std::fputs(simulation_table(runs).c_str(), stdout);
-  if (!arguments.json.empty()) write_json(arguments.json, simulation_json(runs));
+  if (!arguments.json.empty()) write_output("--json", arguments.json, simulation_json(runs));
   return 0;
 }
 
@@ -233,10 +221,10 @@ void add_simulate_command(CLI::App& app, Invocation& invocation) {
   arguments->ranks_given = command->add_option("--ranks", arguments->ranks, "ranks that make every step together")
                                ->check(CLI::Range(1, 1'000'000))
                                ->type_name("P");
-  CLI::Option* slow_ranks = command->add_option("--slow-ranks", arguments->slow_ranks, "so many of them are slow")
-                                ->check(CLI::PositiveNumber)
-                                ->type_name("K")
-                                ->excludes("--trace");
+  CLI::Option* slow_ranks =
+      positive(command->add_option("--slow-ranks", arguments->slow_ranks, "so many of them are slow"))
+          ->type_name("K")
+          ->excludes("--trace");
   CLI::Option* slow_ratio =
       command->add_option("--slow-ratio", arguments->slow_ratio, "steps per batch of the slow ranks' source")
           ->check(CLI::Range(0.01, 10'000.0))
@@ -246,12 +234,9 @@ void add_simulate_command(CLI::App& app, Invocation& invocation) {
   command->add_option("--mode", arguments->mode, "how the ranks decide")
       ->check(CLI::IsMember({"local", "lockstep"}).description(""))
       ->type_name("local|lockstep");
-  arguments->steps_given = command->add_option("--steps", arguments->steps, "steps of each rank (default: 10000)")
-                               ->check(CLI::PositiveNumber)
-                               ->type_name("N");
-  command->add_option("--seeds", arguments->seeds, "repeat with so many seeds")
-      ->check(CLI::PositiveNumber)
-      ->type_name("S");
+  arguments->steps_given =
+      positive(command->add_option("--steps", arguments->steps, "steps of each rank (default: 10000)"))->type_name("N");
+  positive(command->add_option("--seeds", arguments->seeds, "repeat with so many seeds"))->type_name("S");
   command->add_option("--seed", arguments->seed, "the first seed")->type_name("X");
   command->add_flag("--no-optimum", arguments->no_optimum, "leave out the best possible schedule");
   command->add_option("--json", arguments->json, "write every run as JSON; - = standard output, without the table")
