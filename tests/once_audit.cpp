@@ -238,25 +238,31 @@ void OnceAudit::check_state(const Served& served, const StateSeen& seen) {
   }
 }
 
-// job_fresh_samples() is what the job had served `lag` steps before; an epoch is completed only when it is served.
+// job_fresh_samples() is what the job had served `lag` steps before, or later where an epoch ends for itself; an epoch
+// is completed only when it is served.
 void OnceAudit::check_steps(std::span<const Seen> ranks) {
+  const bool by_epochs = job_.parts[part_].by_epochs;
   const std::uint64_t lag = ranks.size() == 1 ? 0 : static_cast<std::uint64_t>(job_.parts[part_].options.mpi.lag);
+  const std::uint64_t lag_of_epochs = by_epochs ? 0 : lag;
   Served served = served_;
   std::vector<std::size_t> next(ranks.size(), 0);
   std::uint64_t samples = samples_;
+  std::uint64_t samples_now = samples_;
   std::uint64_t complete = first_incomplete(served);
   const std::vector<StepSeen>& steps = ranks[0].steps;
   for (std::size_t step = 0; step < steps.size(); ++step) {
     for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
       if (step > lag) samples += ranks[rank].steps[step - lag - 1].fresh_samples;
+      if (step > 0) samples_now += ranks[rank].steps[step - 1].fresh_samples;
       for (; next[rank] < ranks[rank].fresh.size(); ++next[rank]) {
         const FreshSeen& fresh = ranks[rank].fresh[next[rank]];
-        if (fresh.step + lag >= step) break;
+        if (fresh.step + lag_of_epochs >= step) break;
         served.try_emplace(fresh.epoch, batches_, std::uint8_t{0}).first->second.at(fresh.batch) = 1;
       }
     }
     while (is_complete(served, complete)) ++complete;
-    if (steps[step].job_fresh_samples != samples) {
+    const std::uint64_t most = by_epochs ? samples_now : samples;
+    if (steps[step].job_fresh_samples < samples || steps[step].job_fresh_samples > most) {
       violate("job_fresh_samples() is " + std::to_string(steps[step].job_fresh_samples) + " at step " +
               std::to_string(step) + " and should be " + std::to_string(samples));
       return;
@@ -283,7 +289,9 @@ void OnceAudit::check_end(std::span<const Seen> ranks, std::uint64_t kept) {
   if (seen.was_stopped != 0) {
     const std::uint64_t lag = part.ranks == 1 ? 0 : static_cast<std::uint64_t>(part.options.mpi.lag);
     if (part.stop != StopBy::request) violate("was stopped though nobody asked");
-    if (kept > part.steps + lag) violate("was stopped only after " + std::to_string(kept) + " steps");
+    // The first step of an epoch was agreed on before the one that asks.
+    if (kept > part.steps + lag + (part.by_epochs ? 1 : 0))
+      violate("was stopped only after " + std::to_string(kept) + " steps");
     return;
   }
   ++totals_.ended;

@@ -197,6 +197,7 @@ OnceCase draw_case(std::uint64_t seed, std::uint64_t number, const OnceLimits& l
     // The last part mostly runs to the end; where it does not, the state tells whether anything is lost.
     if (i + 1 < parts || dice.chance(0.15)) draw_stop(dice, part, about);
     draw_looks(dice, part, part.stop == StopBy::end ? about : part.steps);
+    part.by_epochs = Dice(seed + 1, number * 8 + i).chance(0.4);
     job.parts.push_back(std::move(part));
   }
   return job;
@@ -239,7 +240,8 @@ std::string describe(const OnceCase& job) {
             : part.ranks == 1 ? " rank"
                               : " ranks")
         << " from " << part.first << ", " << (options.mpi.mode == MpiMode::local ? "local" : "lockstep") << ", "
-        << options.policy.name << (part.holds_last ? ", holds the last lease" : "") << ", epoch_end "
+        << options.policy.name << (part.by_epochs ? ", by epochs" : "")
+        << (part.holds_last ? ", holds the last lease" : "") << ", epoch_end "
         << (options.mpi.epoch_end == EpochEnd::next ? "next" : "reuse") << ", ";
     if (options.run.steps > 0) {
       out << options.run.steps << " steps";

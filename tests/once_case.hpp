@@ -23,6 +23,7 @@ struct Part {
   std::uint32_t ranks = 1;
   std::uint32_t first = 0;            // rank 0 is this rank of the world; the others follow it, around the world's end
   bool without_mpi = false;           // one rank that has no communicator
+  bool by_epochs = false;             // the trainer's loop is one over epochs
   bool holds_last = false;            // the trainer keeps each lease until it has the next
   ResumeBy resume = ResumeBy::parts;  // how it goes on from the part before
   StopBy stop = StopBy::end;

@@ -162,11 +162,27 @@ class PartRun {
     seen_.states.push_back({step, std::move(once)});
   }
 
-  bool serve(Feeder& feeder, std::uint64_t step) {
+  // Also of the epochs after this one, and then with the state between them.
+  std::optional<Lease> next(Feeder& feeder, std::uint64_t step) {
+    if (part_.by_epochs && step == 0 && !feeder.next_epoch()) return std::nullopt;
     auto batch = feeder.next();
+    if (batch || !part_.by_epochs) return batch;
+    if (feeder.next()) complain("there is a batch after an epoch's last one");
+    // Not after the save that a job goes on from.
+    const bool is_lost = part_.stop == StopBy::checkpoint && step >= part_.steps;
+    if (!is_lost && ends_looked_at_++ < 2) look(feeder, step);
+    if (!feeder.next_epoch()) return std::nullopt;
+    return feeder.next();
+  }
+
+  bool serve(Feeder& feeder, std::uint64_t step) {
+    auto batch = next(feeder, step);
     if (!batch) {
       seen_.has_ended = 1;
       return false;
+    }
+    if (part_.by_epochs && batch->epoch() != feeder.epochs_completed() && batch->is_fresh()) {
+      complain("step " + std::to_string(step) + " serves a batch of another epoch");
     }
     StepSeen& seen = seen_.steps.emplace_back();
     seen.job_fresh_samples = batch->job_fresh_samples();
@@ -208,6 +224,7 @@ class PartRun {
   Order order_;
   SlowReads reads_;
   std::uint64_t first_step_ = 0;
+  int ends_looked_at_ = 0;
   std::optional<Lease> held_;
   Seen seen_;
 };

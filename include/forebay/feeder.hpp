@@ -57,7 +57,8 @@ class Feeder {
   Feeder& operator=(Feeder&&) noexcept;
   ~Feeder();  // close()
 
-  // The next step's batch, fresh or reused, or nothing at the end (of the epochs, the steps, or after a stop).
+  // The next step's batch, fresh or reused, or nothing at the end (of the epochs, the steps, or after a stop; after
+  // next_epoch() of each epoch).
   // All ranks get the same number of batches. Collective with several ranks. While a batch is ready it neither
   // allocates, nor locks, nor enters the kernel (unless a parked producer must be woken; the first call, which opens
   // the telemetry's files, and MPI calls of several ranks aside). Throws Error when more than `queue.max_leases` leases
@@ -65,6 +66,23 @@ class Feeder {
   // cudaStreamPerThread, which is another stream on the thread that ends the lease, or CUDA's default stream where
   // another GPU is current: no step is made then, on this rank alone.
   [[nodiscard]] std::optional<Lease> next(StreamView stream = {});
+
+  // For a trainer that does something after each epoch:
+  //
+  //   while (feeder.next_epoch()) {
+  //     while (auto batch = feeder.next()) train_step(batch->images(), batch->labels());
+  //     evaluate();
+  //   }
+  //
+  // Begins an epoch, or goes on in the one that a resumed run or a `break` left; false when the run has ended. next()
+  // then gives nothing at the end of each epoch: on all ranks at the same step, the one after the epoch's last batch,
+  // and nobody has been served anything of the next epoch. It is prefetched meanwhile. A rank that has served its part
+  // of the epoch while others have not reuses batches, whatever `mpi.epoch_end` says. In the loop epochs_completed() is
+  // the number of the epoch; after it, one more, unless the run was stopped or its steps were done. An evaluation is
+  // one epoch. The call before the first next() is collective, and all ranks make it or none does. Throws Error on all
+  // ranks alike when they do not agree on that, and whatever ended the run; also after a next() that no next_epoch()
+  // came before.
+  [[nodiscard]] bool next_epoch();
 
   // The stream that leases are ordered on when the trainer has none of its own.
   [[nodiscard]] StreamView stream() const noexcept;

@@ -60,13 +60,28 @@ Verdict Coordinator::step(const StepReport& report) {
     return verdict_;
   }
   ++steps_;
-  heard_ = census_.due();
-  if (heard_ != nullptr) {
-    waited_ = census_.last_wait();
-    verdict_ = judge(*heard_);
-    if (verdict_ == Verdict::finished || verdict_ == Verdict::stopped) verdict_ = settle(verdict_);
+  if (const Tally* const due = census_.due()) verdict_ = hear(*due);
+  while (verdict_ == Verdict::proceed && may_have_ended_epoch()) {
+    const Tally* const newer = census_.rest();
+    if (newer == nullptr) break;
+    verdict_ = hear(*newer);
   }
+  if (verdict_ == Verdict::finished || verdict_ == Verdict::stopped) verdict_ = settle(verdict_);
+  if (verdict_ == Verdict::epoch_ended) return std::exchange(verdict_, Verdict::proceed);
   return verdict_;
+}
+
+Verdict Coordinator::hear(const Tally& tally) {
+  heard_ = &tally;
+  waited_ += census_.last_wait();
+  return judge(tally);
+}
+
+// Each rank serves one batch in a step at most. A function of what all ranks know alike, so all wait at the same steps.
+bool Coordinator::may_have_ended_epoch() const noexcept {
+  if (!ends_each_epoch_) return false;
+  const std::uint64_t steps_since = steps_ - 1 - known_at_;
+  return to_serve_ - known_served_ <= steps_since * communicator_.size();
 }
 
 bool Coordinator::interrupted(bool stop_requested) {
@@ -97,9 +112,16 @@ Ballot Coordinator::ballot(const StepReport& report) const noexcept {
 // Everything here is a function of the tally and of what was agreed before, so that all ranks judge alike.
 Verdict Coordinator::judge(const Tally& tally) {
   // A ballot posted before the last epoch was agreed says nothing about the one after it.
-  if (tally.epoch == epochs_completed_ && static_cast<std::uint64_t>(tally.served) == to_serve_) {
+  bool has_ended_epoch = false;
+  if (tally.epoch == epochs_completed_) {
+    known_served_ = static_cast<std::uint64_t>(tally.served);
+    known_at_ = tally.step;
+    has_ended_epoch = known_served_ == to_serve_;
+  }
+  if (has_ended_epoch) {
     ++epochs_completed_;
     to_serve_ = UINT64_MAX;
+    known_served_ = 0;
   }
 
   if (tally.errors > 0) return fail(agreed_failure(communicator_, error_).value_or("unknown error"));
@@ -114,7 +136,7 @@ Verdict Coordinator::judge(const Tally& tally) {
 
   if (tally.stops > 0) return Verdict::stopped;
   if (plan_.steps == 0 && epochs_completed_ >= plan_.epochs) return Verdict::finished;
-  return Verdict::proceed;
+  return has_ended_epoch && ends_each_epoch_ ? Verdict::epoch_ended : Verdict::proceed;
 }
 
 // All ranks end at this step. What they posted in the last steps must not be lost: an error becomes the verdict, and

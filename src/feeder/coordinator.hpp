@@ -19,10 +19,11 @@ namespace forebay {
 
 // What all ranks do at this step.
 enum class Verdict : std::uint8_t {
-  proceed,   // serve a batch
-  finished,  // the planned steps or epochs are done
-  stopped,   // somebody asked to stop
-  failed,    // Coordinator::cause() says why
+  proceed,      // serve a batch
+  epoch_ended,  // an epoch is done and others follow; said once, and only after end_each_epoch()
+  finished,     // the planned steps or epochs are done
+  stopped,      // somebody asked to stop
+  failed,       // Coordinator::cause() says why
 };
 
 // How long a run is. Equal on all ranks.
@@ -78,17 +79,22 @@ class Coordinator {
   Coordinator(const Coordinator&) = delete;
   Coordinator& operator=(const Coordinator&) = delete;
 
+  // From now on an epoch ends with a verdict of its own, on all ranks at the step after the one that served its last
+  // batch: once a step may have been that one, step() waits for the ballots of all ranks of this very step.
+  // REQUIRES: before the first step(); on all ranks; no rank serves a batch of an epoch before that epoch's turn.
+  void end_each_epoch() noexcept { ends_each_epoch_ = true; }
+
   // This rank met a sample that cannot be served. Repeats are ignored.
   void report_bad(std::uint64_t sample);
   // This rank cannot go on. The first cause is kept.
   void report_error(std::string_view cause);
 
   // The verdict for the step that begins now. Waits only for ranks that are more than `lag` steps behind, or at the end
-  // of the run. Keeps its answer once it is not `proceed`.
+  // of the run, or where an epoch ends. Keeps its answer once the run has ended.
   [[nodiscard]] Verdict step(const StepReport& report);
 
-  // What all ranks said `lag` steps ago, at this step the same on every rank; nothing in the first `lag` steps. One
-  // rank on its own has no lag. Valid until the next step().
+  // What all ranks said `lag` steps ago, or later where an epoch ends; at this step the same on every rank. Nothing in
+  // the first `lag` steps. One rank on its own has no lag. Valid until the next step().
   [[nodiscard]] const Tally* heard() const noexcept { return heard_; }
   [[nodiscard]] std::size_t lag() const noexcept { return census_.lag(); }
 
@@ -108,6 +114,8 @@ class Coordinator {
 
  private:
   [[nodiscard]] bool has_made_all_steps() const noexcept;
+  [[nodiscard]] bool may_have_ended_epoch() const noexcept;
+  [[nodiscard]] Verdict hear(const Tally& tally);
   [[nodiscard]] Ballot ballot(const StepReport& report) const noexcept;
   [[nodiscard]] Verdict judge(const Tally& tally);
   [[nodiscard]] Verdict settle(Verdict end);
@@ -129,6 +137,10 @@ class Coordinator {
   std::uint64_t steps_ = 0;
   std::uint64_t epochs_completed_;
   std::uint64_t to_serve_ = UINT64_MAX;  // of the epoch epochs_completed_
+  bool ends_each_epoch_ = false;
+  // The latest that is known of the epoch epochs_completed_: so many batches were served before that step.
+  std::uint64_t known_served_ = 0;
+  std::uint64_t known_at_ = 0;
   std::chrono::nanoseconds waited_{0};
   bool stop_requested_ = false;
   bool alerted_others_ = false;

@@ -37,6 +37,9 @@ class Exchange {
   // `keep_epoch_order`: as for hand_over().
   Exchange(Communicator& communicator, Schedule& schedule, std::size_t lane, std::size_t lag, bool keep_epoch_order);
 
+  // As `keep_epoch_order` in the constructor. Before the first step(), on all ranks.
+  void keep_epoch_order() noexcept { keep_epoch_order_ = true; }
+
   // Once per step, after the census, alike on all ranks: `completed` epochs are agreed to be served. True when this
   // rank may have got something to plan.
   bool step(const Tally* heard, std::uint64_t completed, const RankCount& mine);

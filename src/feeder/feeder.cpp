@@ -17,6 +17,12 @@ Feeder& Feeder::operator=(Feeder&&) noexcept = default;
 Feeder::~Feeder() = default;
 
 std::optional<Lease> Feeder::next(StreamView stream) { return impl_->next(stream); }
+
+bool Feeder::next_epoch() {
+  if (auto other = impl_->begun_by_epochs()) impl_ = std::move(other);
+  return impl_->next_epoch();
+}
+
 StreamView Feeder::stream() const noexcept { return impl_->stream(); }
 void Feeder::request_stop() noexcept { impl_->request_stop(); }
 std::string Feeder::state() { return impl_->state(); }

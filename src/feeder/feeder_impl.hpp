@@ -41,11 +41,15 @@ struct SavedState {
   std::string source;
 };
 
+// How a program asks for batches: one loop over all, or a loop over epochs with one over each epoch's batches in it.
+enum class Loop : std::uint8_t { unknown, batches, epochs };
+
 // What a feeder takes over from the one in whose place it comes: trainers hold on to the stream.
 struct Predecessor {
   SavedState saved;
   std::shared_ptr<Device> device;
   StreamView stream;
+  Loop loop = Loop::unknown;
 };
 
 // The composition root: makes the rooms' parts from the options and drives them from next(). Members stand in the
@@ -60,6 +64,10 @@ class Feeder::Impl {
   Impl& operator=(const Impl&) = delete;
 
   [[nodiscard]] std::optional<Lease> next(StreamView stream);
+  [[nodiscard]] bool next_epoch();
+  // Collective, and where the loop is known already a look at it. A feeder in this one's place that can begin with a
+  // loop over epochs, where this one cannot, or null; this one is then closed.
+  [[nodiscard]] std::unique_ptr<Impl> begun_by_epochs();
   [[nodiscard]] StreamView stream() const noexcept { return stream_; }
   void request_stop() noexcept;
   void close();
@@ -92,7 +100,8 @@ class Feeder::Impl {
     std::uint64_t use_index = 0;
     Decision decision = Decision::fresh;
     bool padding = false;
-    std::uint32_t depth = 0;  // on entry
+    std::uint32_t depth = 0;     // on entry
+    bool decided_fresh = false;  // by the policy, although padding is served; ranks in lockstep must decide alike again
   };
 
   // Construction, in order.
@@ -149,6 +158,15 @@ class Feeder::Impl {
   void record(const Served& served, Clock::time_point entered, Clock::duration ahead);
   void say_where_the_recording_ends();
 
+  // Collective: all ranks ask for batches in the same way; true when any of them `begins_anew`. Throws Error on all.
+  bool agree_on_loop(Loop loop, bool begins_anew);
+  void end_each_epoch() noexcept;
+  // No rank serves a batch of the next epoch before this one is complete.
+  [[nodiscard]] bool ends_epochs_together() const noexcept;
+  [[nodiscard]] bool is_between_epochs() const noexcept { return loop_ == Loop::epochs && !is_in_epoch_; }
+  // The others' last step of this epoch is agreed on, and this one's; next() is about to say so.
+  void leave_epoch(Clock::time_point entered) noexcept;
+
   // The policy's decision, or nothing when it failed.
   [[nodiscard]] std::optional<Decision> decide(const Signals& now);
   // All that this rank will produce is ready.
@@ -174,7 +192,7 @@ class Feeder::Impl {
   Parts parts_;
   Clock::time_point constructed_;
   std::optional<JobState> resumed_;  // its `left` has moved to the schedule
-  std::string resumed_from_;
+  SavedState resumed_from_;
   std::optional<JobState> job_;
   std::optional<ReplayedRun> replayed_;
   std::uint64_t recorded_steps_ = 0;  // of the run that this one repeats, on all its ranks; 0 = it repeats none
@@ -213,8 +231,12 @@ class Feeder::Impl {
   bool was_stopped_ = false;
   bool closed_ = false;
   bool failure_reported_ = false;
-  std::string cause_;           // of the failure that ended the run
-  std::exception_ptr refused_;  // by the device, when a batch that was taken was to be handed out
+  Loop loop_ = Loop::unknown;    // until the first next() or next_epoch()
+  bool is_in_epoch_ = false;     // in a loop over epochs
+  bool step_is_agreed_ = false;  // its census said that the epoch before has ended
+  Clock::duration left_in_{0};   // what next() took to say so; the next step's wait counts it
+  std::string cause_;            // of the failure that ended the run
+  std::exception_ptr refused_;   // by the device, when a batch that was taken was to be handed out
 
   // Since this process began; first_step() were made before.
   std::uint64_t step_ = 0;

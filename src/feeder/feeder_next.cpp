@@ -23,7 +23,7 @@ std::optional<Lease> Feeder::Impl::next(StreamView stream) {
   const NvtxRange range("next");
   const Clock::time_point called = Clock::now();
   if (!cause_.empty()) throw Error(cause_);
-  if (ended_ || closed_) return std::nullopt;
+  if (ended_ || closed_ || is_between_epochs()) return std::nullopt;
   device_->check_stream(stream);
   if (!telemetry_) begin();
   if (store_->held() >= static_cast<std::uint32_t>(options_.queue.max_leases)) {
@@ -74,6 +74,7 @@ void Feeder::Impl::end_if_device_refused() {
 }
 
 bool Feeder::Impl::agree_to_go_on(Clock::time_point entered) {
+  if (std::exchange(step_is_agreed_, false)) return true;
   if (failure_.happened() && !failure_reported_) {
     failure_reported_ = true;
     coordinator_->report_error(failure_.text());
@@ -83,6 +84,11 @@ bool Feeder::Impl::agree_to_go_on(Clock::time_point entered) {
   if (verdict == Verdict::proceed) {
     share_work();
     return true;
+  }
+  if (verdict == Verdict::epoch_ended) {
+    share_work();
+    leave_epoch(entered);
+    return false;
   }
   ended_ = true;
   was_stopped_ = verdict == Verdict::stopped;
@@ -138,16 +144,6 @@ void Feeder::Impl::plan_ahead() {
   }
 }
 
-void Feeder::Impl::say_where_the_recording_ends() {
-  if (recorded_steps_ == 0 || step_ < recorded_steps_ || communicator_->rank() != 0) return;
-  const bool is_complete = options_.run.steps > 0
-                               ? first_step() + step_ >= static_cast<std::uint64_t>(options_.run.steps)
-                               : epochs_completed() >= static_cast<std::uint64_t>(options_.run.epochs);
-  if (is_complete) return;
-  console_->info("the recording in " + printable(options_.policy.recording) + " ends after " + std::to_string(step_) +
-                 " steps, and with it this run");
-}
-
 Feeder::Impl::Served Feeder::Impl::serve() {
   residents_->sweep();
   std::uint32_t depth = pipeline_->ring().depth();
@@ -196,18 +192,22 @@ Feeder::Impl::Served Feeder::Impl::serve_in_lockstep() {
     return pad(depth);
   }
   warn_of_capped_reuses();
-  if (must_pad()) return pad(depth);
+  const auto decided = [&](Served served) {
+    served.decided_fresh = decision == Decision::fresh;
+    return served;
+  };
+  if (must_pad()) return decided(pad(depth));
   if (decision == Decision::reuse) {
     const std::uint32_t slot = residents_->pick();
     return {slot, store_->slot(slot).uses++, Decision::reuse, false, depth};
   }
   while (pipeline_->ring().depth() == 0) {
-    if (must_pad()) return pad(depth);
+    if (must_pad()) return decided(pad(depth));
     watch(0);
     const bool ready = wait_for_batch(Clock::time_point::max());
     if (!ready && (failure_.happened() || coordinator_->interrupted(stop_requested()))) return pad(depth);
   }
-  return serve_fresh(depth);
+  return decided(serve_fresh(depth));
 }
 
 // What this rank tells the others before it serves.
@@ -240,7 +240,7 @@ bool Feeder::Impl::has_produced_all() noexcept {
 bool Feeder::Impl::must_pad() noexcept {
   SlotRing& ring = pipeline_->ring();
   if (ring.state() == SlotRing::State::ended) return true;
-  if (options_.run.eval || options_.mpi.epoch_end == EpochEnd::next) return false;
+  if (options_.run.eval || !ends_epochs_together()) return false;
   return pipeline_->planned(ring.taken()).epoch > coordinator_->epochs_completed();
 }
 
@@ -331,30 +331,33 @@ void Feeder::Impl::record(const Served& served, Clock::time_point entered, Clock
   const auto others = coordinator_->last_wait() + (exchange_ ? exchange_->last_wait() : Clock::duration::zero());
   const Tally* const heard = coordinator_->heard();
   const SlotStore::Slot* const slot = served.slot == LeaseMaker::kEmpty ? nullptr : &store_->slot(served.slot);
-  const StepRecord record{.step = first_step() + step_,
-                          .epoch = slot != nullptr ? slot->batch.epoch : 0,
-                          .batch = slot != nullptr ? slot->batch.batch : 0,
-                          .use_index = served.use_index,
-                          .t_s = seconds(now - first_return_),
-                          .wait_s = seconds(now - entered),
-                          .step_s = step_ == 0 ? 0 : seconds(entered - last_return_),
-                          .census_wait_s = seconds(others),
-                          .ahead_s = step_ == 0 ? 0 : seconds(ahead),
-                          .produced = pipeline_->ring().produced(),
-                          .blocked_s = seconds(pipeline_->ring().blocked()),
-                          .job_fresh_samples = job_fresh_samples(),
-                          .job_uses = heard != nullptr ? static_cast<std::uint64_t>(heard->uses) : 0,
-                          .size = slot != nullptr ? slot->batch.size : 0,
-                          .depth = served.depth,
-                          .served = served.decision,
-                          .padding = served.padding,
-                          .adjacent = slot != nullptr && served.slot == last_slot_ && served.use_index > 0,
-                          .exhausted = served.depth == 0};
+  const StepRecord record{
+      .step = first_step() + step_,
+      .epoch = slot != nullptr ? slot->batch.epoch : 0,
+      .batch = slot != nullptr ? slot->batch.batch : 0,
+      .use_index = served.use_index,
+      .t_s = seconds(now - first_return_),
+      .wait_s = seconds(now - entered + left_in_),
+      .step_s = step_ == 0 ? 0 : seconds(entered - last_return_ - left_in_),
+      .census_wait_s = seconds(others),
+      .ahead_s = step_ == 0 ? 0 : seconds(ahead),
+      .produced = pipeline_->ring().produced(),
+      .blocked_s = seconds(pipeline_->ring().blocked()),
+      .job_fresh_samples = job_fresh_samples(),
+      .job_uses = heard != nullptr ? static_cast<std::uint64_t>(heard->uses) : 0,
+      .size = slot != nullptr ? slot->batch.size : 0,
+      .depth = served.depth,
+      .served = served.decision,
+      .padding = served.padding,
+      .decided_fresh = served.decided_fresh || (served.decision == Decision::fresh && !served.padding),
+      .adjacent = slot != nullptr && served.slot == last_slot_ && served.use_index > 0,
+      .exhausted = served.depth == 0};
   counters_->step(record);
   telemetry_->record(record);
   if (trainer_track_ != nullptr) trace_step(record, entered, now);
   last_slot_ = served.slot;
   last_return_ = now;
+  left_in_ = {};
   most_uses_ = served.use_index + 1;
   ++step_;
 }

@@ -51,10 +51,10 @@ Feeder::Impl::Impl(Options options, std::unique_ptr<Communicator> communicator, 
     lockstep_.emplace(communicator_->size(), coordinator_->lag(), options_.queue, options_.policy.pick);
   }
   if (hands_over()) {
-    const bool keep_epoch_order = options_.mpi.epoch_end == EpochEnd::reuse;
     exchange_ = std::make_unique<Exchange>(*communicator_, *schedule_, Communicator::kLanes - 1, coordinator_->lag(),
-                                           keep_epoch_order);
+                                           ends_epochs_together());
   }
+  if (loop_ == Loop::epochs) end_each_epoch();
   together(*communicator_, [this] { wait_for_first_batch(); });
   end_if_stopped_at_start();
 }
@@ -210,7 +210,7 @@ void Feeder::Impl::begin_plan() {
   turns_left_ = steps == 0 || hands_over() ? UINT64_MAX : steps - std::min(steps, first_step());
   // A rank that went on where it has nothing left of the epoch in which the others are, and waits for them, gets a
   // batch to pad with: it has no resident one yet.
-  if (options_.mpi.epoch_end == EpochEnd::reuse && schedule_->upcoming() > schedule_->ledger().completed()) {
+  if (ends_epochs_together() && schedule_->upcoming() > schedule_->ledger().completed()) {
     pipeline_->plan(schedule_->padding());
   }
   plan_ahead();
@@ -262,6 +262,7 @@ void Feeder::Impl::end_if_stopped_at_start() {
 
 // Not in the constructor: until the first next() the run may still go on from a saved state, and its files with it.
 void Feeder::Impl::begin() {
+  if (loop_ == Loop::unknown) (void)agree_on_loop(Loop::batches, false);
   together(*communicator_, [this] {
     const std::uint32_t rank = communicator_->rank();
     // A job that was stopped before its first step has put nothing here.
@@ -274,14 +275,16 @@ void Feeder::Impl::begin() {
                              .goes_on = goes_on};
     if (is_recorded(options_)) {
       telemetry.recording = recording_header(options_, *dataset_, rank, communicator_->size(), first_step());
+      note_loop(*telemetry.recording, loop_ == Loop::epochs);
     }
+    if (replayed_) replayed_->require_loop(loop_ == Loop::epochs);
     telemetry_ = std::make_unique<Telemetry>(
         telemetry, pipeline_->totals(), [this] { return gauges(); }, *console_);
     start_profiler();
   });
   if (!resumed_ || communicator_->rank() != 0) return;
-  console_->info("goes on from " + printable(resumed_from_) + ": step " + std::to_string(first_step()) + ", epoch " +
-                 std::to_string(resumed_->epochs) + ", " + std::to_string(resumed_->fresh_samples) +
+  console_->info("goes on from " + printable(resumed_from_.source) + ": step " + std::to_string(first_step()) +
+                 ", epoch " + std::to_string(resumed_->epochs) + ", " + std::to_string(resumed_->fresh_samples) +
                  " samples served fresh, saved by " + std::to_string(resumed_->ranks) +
                  (resumed_->ranks == 1 ? " rank" : " ranks"));
 }

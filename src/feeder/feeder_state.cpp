@@ -18,13 +18,14 @@ void Feeder::Impl::take_over(std::optional<Predecessor> before) {
     saved = std::move(before->saved);
     device_ = std::move(before->device);
     stream_ = before->stream;
+    loop_ = before->loop;
   } else {
     saved = saved_in(parts_.resume);
   }
   if (!saved) return;
   refuse_in_evaluation(saved->source);
   resumed_ = parse_state(saved->text, saved->source);
-  resumed_from_ = std::move(saved->source);
+  resumed_from_ = *std::move(saved);
 }
 
 void Feeder::Impl::refuse_in_evaluation(const std::string& source) const {
@@ -44,7 +45,7 @@ void Feeder::Impl::make_schedule() {
   if (!resumed_) {
     schedule_ = std::make_unique<Schedule>(*order_, Ledger(deal), communicator_->rank());
   } else {
-    require_same_job(*resumed_, job(), resumed_from_);
+    require_same_job(*resumed_, job(), resumed_from_.source);
     Ledger ledger(deal, resumed_->epochs, resumed_->opened, std::move(resumed_->left), resumed_->ranks);
     schedule_ = std::make_unique<Schedule>(*order_, std::move(ledger), communicator_->rank());
   }
@@ -121,7 +122,10 @@ void Feeder::Impl::save(const std::filesystem::path& file) {
 void Feeder::Impl::require_not_begun() const {
   if (closed_)
     throw Error("restore() comes before close(), which ends the talk between the ranks: make another feeder");
-  if (step_ > 0) throw Error("restore() comes before the first next(): make another feeder, or give it Parts::resume");
+  if (step_ > 0 || is_in_epoch_) {
+    throw Error(
+        "restore() comes before the first next() and next_epoch(): make another feeder, or give it Parts::resume");
+  }
 }
 
 std::unique_ptr<Feeder::Impl> Feeder::Impl::resumed(SavedState saved) {
@@ -142,7 +146,7 @@ std::unique_ptr<Feeder::Impl> Feeder::Impl::resumed(SavedState saved) {
   gpu_decoding_.reset();
   store_->give_back_memory();
   auto other = std::make_unique<Impl>(options_, std::move(again), std::move(parts),
-                                      Predecessor{std::move(saved), device_, stream_});
+                                      Predecessor{std::move(saved), device_, stream_, loop_});
   if (stop_.load(std::memory_order_relaxed)) other->request_stop();
   return other;
 }

@@ -31,6 +31,8 @@ std::map<std::string, std::string> decisive_settings(const Options& options, std
   return settings;
 }
 
+constexpr const char* kLoop = "loop";
+
 bool is_same_folder(const std::filesystem::path& a, const std::filesystem::path& b) {
   std::error_code error;
   return std::filesystem::equivalent(a, b, error) && !error;
@@ -57,6 +59,10 @@ RecordingHeader recording_header(const Options& options, const Dataset& dataset,
           .settings = decisive_settings(options, ranks),
           .policy = options.policy.name,
           .capacity = options.queue.capacity};
+}
+
+void note_loop(RecordingHeader& header, bool by_epochs) {
+  if (by_epochs && header.ranks > 1) header.settings.emplace(kLoop, "epochs");
 }
 
 PolicyOptions policy_options(const Options& options, std::uint32_t rank, std::uint64_t first_step) {
@@ -100,6 +106,14 @@ ReplayedRun::ReplayedRun(const Options& options, std::uint32_t rank, std::uint32
     what.append(" and this one has ").append(key).append(" = ").append(value);
     refuse(file_, what + ": only with the same can it be repeated");
   }
+}
+
+void ReplayedRun::require_loop(bool by_epochs) const {
+  const bool recorded = header_.settings.contains(kLoop);
+  if (header_.ranks == 1 || recorded == by_epochs) return;
+  refuse(file_, std::string("the run was recorded ") + (recorded ? "in" : "without") +
+                    " a loop over epochs (next_epoch()) and this one runs " + (by_epochs ? "in" : "without") +
+                    " one: only with the same can it be repeated");
 }
 
 void ReplayedRun::require_dataset(const Dataset& dataset) const {

@@ -18,6 +18,9 @@ namespace forebay {
 [[nodiscard]] RecordingHeader recording_header(const Options& options, const Dataset& dataset, std::uint32_t rank,
                                                std::uint32_t ranks, std::uint64_t first_step);
 
+// Ranks that end each epoch together serve padding where others would not, so a recording says which it was.
+void note_loop(RecordingHeader& header, bool by_epochs);
+
 // What the policy and its rules are made from. A replay's recording becomes this rank's file, and the rules that would
 // change decisions are off: the recording holds what they did.
 [[nodiscard]] PolicyOptions policy_options(const Options& options, std::uint32_t rank, std::uint64_t first_step);
@@ -32,6 +35,8 @@ class ReplayedRun {
 
   // Throws ConfigError when the run was recorded with another dataset.
   void require_dataset(const Dataset& dataset) const;
+  // Throws ConfigError when the run was recorded in the other kind of loop and has several ranks.
+  void require_loop(bool by_epochs) const;
   [[nodiscard]] std::uint64_t steps() const noexcept { return steps_; }
 
  private:

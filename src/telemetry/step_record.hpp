@@ -26,6 +26,7 @@ struct StepRecord {
   std::uint32_t depth = 0;              // ready batches found on entry
   Decision served = Decision::fresh;    // fresh or reuse
   bool padding = false;                 // served only so that every rank makes the same number of steps; never fresh
+  bool decided_fresh = false;           // for a recording: what a replay's policy is to say
   bool adjacent = false;                // the same batch as the step before
   bool exhausted = false;               // depth was 0 on entry
 };

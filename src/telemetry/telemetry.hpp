@@ -33,7 +33,7 @@ class Telemetry {
   // The trainer's thread, not after close(). Wait-free: no lock, no allocation, no system call.
   void record(const StepRecord& step) noexcept {
     if (!active_) return;
-    if (decisions_) decisions_->push(step.served == Decision::fresh && !step.padding);
+    if (decisions_) decisions_->push(step.decided_fresh);
     ring_.push(step);
   }
 
