@@ -1,5 +1,5 @@
 // The smallest MPI program fed by Forebay: every step it sums the pixels of its batch, and all ranks add their sums up
-// where a trainer would average its gradients.
+// where a trainer would average its gradients. After each epoch it prints what a trainer would evaluate.
 //
 //   mpirun -n 2 --bind-to none minimal_mpi feed.toml [section.key=value ...]
 
@@ -63,19 +63,16 @@ void run(const forebay::MpiSession& mpi, const forebay::Options& options) {
   if (mpi.rank() == 0) std::printf("%s\n", feeder.describe().c_str());
 
   const auto values = 3.0 * static_cast<double>(options.transform.size[0] * options.transform.size[1]);
-  std::uint64_t epochs = 0;
-  Totals epoch;
-  while (auto batch = feeder.next()) {  // 2: ask for the step's batch; all ranks get the same number of them
-    Totals step = totals_of(*batch);    // 3: use it; the lease ends with the scope
-    MPI_Allreduce(MPI_IN_PLACE, &step, 4, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
-    add(epoch, step);
-    if (feeder.epochs_completed() > epochs) {  // at the same step on every rank
-      epochs = feeder.epochs_completed();
-      if (mpi.rank() == 0) print_epoch(epochs, epoch, values);
-      epoch = {};
+  while (feeder.next_epoch()) {  // or one loop of next() alone, where nothing happens between epochs
+    const auto number = feeder.epochs_completed() + 1;
+    Totals epoch;
+    while (auto batch = feeder.next()) {  // 2: ask for the step's batch; all ranks get the same number of them
+      Totals step = totals_of(*batch);    // 3: use it; the lease ends with the scope
+      MPI_Allreduce(MPI_IN_PLACE, &step, 4, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+      add(epoch, step);
     }
+    if (mpi.rank() == 0) print_epoch(number, epoch, values);
   }
-  if (mpi.rank() == 0 && epoch.samples > 0) print_epoch(epochs + 1, epoch, values);
 
   feeder.close();
   const auto summary = feeder.summary();
