@@ -85,6 +85,28 @@ TEST_CASE("large images and one decoder are decode-bound") {
   CHECK_MESSAGE(run.profile.at("bound") == "decode-bound", run.output);
   CHECK(run.profile.at("stages").at("decode").at("busy") > 0.85);
   CHECK(run.profile.at("decoder_cpu") > 0);
+  CHECK(run.profile.at("process_cores") > 0);
+  CHECK(run.profile.at("decode_fixed") == 1);
+}
+
+TEST_CASE("samples that a scaled decode would make smaller are counted, until it does") {
+  Workplace place;
+  const auto made = testing::run(place.dir.path(), 1,
+                                 {"make-dataset", (place.dir / "large").string(), "--images", "6", "--classes", "2",
+                                  "--seed", "3", "--size", "400x300"});
+  REQUIRE_MESSAGE(made.code == 0, made.output);
+  const auto shrinkable = [&](const std::string& name, const std::string& decode, const std::string& size) {
+    const Run run =
+        profiled(place, 1, name,
+                 {"--steps", "30", "--set", "dataset.path=\"" + (place.dir / "large").string() + "\"", "--set",
+                  "transform.crop=center", "--set", "transform.size=" + size, "--set", "transform.decode=" + decode});
+    return run.profile.at("shrinkable").get<double>();
+  };
+  // Not all: objects of one image that are decoded together would not gain.
+  CHECK(shrinkable("half", "region", "[8,8]") > 0.3);
+  CHECK(shrinkable("all", "full", "[8,8]") > 0.3);
+  CHECK(shrinkable("scaled", "scaled", "[8,8]") == 0);
+  CHECK(shrinkable("same", "region", "[300,400]") == 0);
 }
 
 TEST_CASE("a slow trainer is trainer-bound") {

@@ -4,6 +4,8 @@
 #include <chrono>
 #include <string>
 #include <tuple>
+#include <utility>
+#include <vector>
 
 #include <forebay/error.hpp>
 #include <forebay/profile.hpp>
@@ -129,7 +131,75 @@ TEST_CASE("decode-bound: more threads where there are cores, else more cores; fe
   starved.decoder_cpu = 0.61;
   CHECK(judge(starved).bound == Bound::decode);
   CHECK(has(judge(starved).sentence, "decoders got 61 % of a core each"));
-  CHECK(has(judge(starved).sentence, "workers.decode = 2 (now 4)"));
+  CHECK(has(judge(starved).sentence, "workers.decode = 3 (now 4)"));  // four times 61 % are 2.4 cores
+}
+
+TEST_CASE("decode-bound: never fewer decoders than what they get in sum, and own threads are nobody else's load") {
+  Profile p = slow_decoders();
+  p.cores = 2;
+  p.decode.threads = 2;
+  p.decoder_cpu = 0.71;
+  p.reader_cores = 0.4;
+  p.process_cores = 1.95;
+  CHECK(judge(p).bound == Bound::decode);
+  CHECK(has(judge(p).sentence, "decoders got 71 % of a core each because this process fills its 2 cores"));
+  CHECK(has(judge(p).sentence, "readers 0.4"));
+  CHECK_FALSE(has(judge(p).sentence, "workers.decode"));
+  CHECK_FALSE(has(judge(p).sentence, "what else"));
+
+  p.process_cores = 1.5;  // the rest of the cores is not ours
+  p.reader_cores = 0.05;
+  CHECK(has(judge(p).sentence, "used 1.5 of its 2 cores: see what else runs there"));
+  for (const double share : {0.2, 0.5, 0.51, 0.76, 0.84}) {
+    for (const double threads : {1.0, 2.0, 3.0, 8.0}) {
+      p.decoder_cpu = share;
+      p.decode.threads = threads;
+      const std::string sentence = judge(p).sentence;
+      const std::size_t at = sentence.find("workers.decode = ");
+      CAPTURE(sentence);
+      if (at != std::string::npos) CHECK(std::stod(sentence.substr(at + 17)) >= threads * share);
+    }
+  }
+}
+
+TEST_CASE("decode-bound: the core of a trainer that leaves it idle is a decoder's") {
+  Profile p = slow_decoders();
+  p.cores = 2;
+  p.process_cores = 1.2;
+  p.reader_cores = 0.1;
+  CHECK(has(judge(p).sentence, "workers.decode = 2 (now 1; the rank has 2 cores)"));
+  p.process_cores = 1.9;
+  CHECK(has(judge(p).sentence, "more cores"));
+}
+
+TEST_CASE("decode-bound: sources far larger than the target are to be decoded smaller") {
+  Profile p = slow_decoders();
+  CHECK_FALSE(has(judge(p).sentence, "scaled"));
+  p.shrinkable = 0.9;
+  CHECK(has(judge(p).sentence, "transform.decode = \"scaled\""));
+  CHECK(has(judge(p).sentence, "90 % of the crops"));
+  p.decoder_cpu = 0.5;
+  CHECK(has(judge(p).sentence, "transform.decode = \"scaled\""));
+  p.decode.busy = 0.5;  // then decoding is not what costs
+  CHECK_FALSE(has(judge(p).sentence, "scaled"));
+}
+
+TEST_CASE("as many fixed decoders as cores beside a trainer that computes") {
+  Profile p = slow_decoders();
+  p.cores = 2;
+  p.decode.threads = 2;
+  p.decoder_cpu = 0.7;
+  p.process_cores = 2;  // 0.6 of them the trainer's
+  p.decode_fixed = 1;
+  CHECK(has(judge(p).sentence, "leave it at \"auto\""));
+  p.decode_fixed = 0;
+  CHECK_FALSE(has(judge(p).sentence, "leave it at"));
+  p.decode_fixed = 1;
+  p.process_cores = 1.5;  // it computes elsewhere
+  CHECK_FALSE(has(judge(p).sentence, "leave it at"));
+  p.process_cores = 2;
+  p.decode.threads = 1;
+  CHECK_FALSE(has(judge(p).sentence, "leave it at"));
 }
 
 TEST_CASE("trainer-bound: a full ring holds the producer up, and the trainer hardly waits") {
@@ -141,6 +211,23 @@ TEST_CASE("trainer-bound: a full ring holds the producer up, and the trainer har
   CHECK(has(judge(p).sentence, "reused on 50 % of the steps though batches were ready"));
   p.trainer.blocked_out = 0.3;
   CHECK(has(judge(p).sentence, "30 % of the time for other ranks"));
+}
+
+TEST_CASE("trainer-bound: a large ring that never runs low may be smaller") {
+  Profile p = even();
+  p.producer_blocked = 0.4;
+  p.batch_bytes = 37 * 1024.0 * 1024;
+  CHECK_FALSE(has(judge(p).sentence, "queue.capacity"));  // it was never full
+  p.ring.least = 14;
+  CHECK(has(judge(p).sentence, "nothing to change but memory"));
+  CHECK(has(judge(p).sentence, "queue.capacity = 8 (now 16) would do and save 296 MiB"));
+  for (auto& [what, other] : std::vector<std::pair<std::string, Profile>>{{"uneven", p}, {"small", p}, {"short", p}}) {
+    if (what == "uneven") other.ring.least = 11;
+    if (what == "small") other.batch_bytes = 1e6;
+    if (what == "short") other.window_s = 4;
+    CAPTURE(what);
+    CHECK_FALSE(has(judge(other).sentence, "queue.capacity"));
+  }
 }
 
 TEST_CASE("balanced: nobody waits, production in bursts, or readers and decoders alike") {
@@ -209,16 +296,20 @@ struct Observed {
     spend(now.decoders, Activity::idle, time / 2);
     spend(now.issuer, Activity::waiting_slot, time);
     now.decoder_cpu += time / 4;
+    now.reader_cpu += time / 5;
+    now.process_cpu += time;
     now.blocked += time / 10;
     now.reads += 100;
     now.samples += 100;
+    now.shrinkable += 25;
     now.bytes_read += 1'000'000;
     ++now.published;
   }
 };
 
 TEST_CASE("shares, rates and occupancy out of observations, until nothing is left to produce") {
-  const ProfileFrame frame{.batch_size = 100, .queue_capacity = 2, .workers_bytes = 1000, .cores = 4};
+  const ProfileFrame frame{
+      .batch_size = 100, .queue_capacity = 2, .workers_bytes = 1000, .cores = 4, .decode_fixed = true};
   Observed observed;
   observed.pass(3s);  // before the window
   observed.now.planned = 5;
@@ -264,6 +355,12 @@ TEST_CASE("shares, rates and occupancy out of observations, until nothing is lef
   CHECK(p.encoded.full == 0);
   CHECK(p.bytes.full == doctest::Approx(0.5));
   CHECK(p.bytes.most == 980);
+  CHECK(p.reader_cores == doctest::Approx(0.2));
+  CHECK(p.process_cores == doctest::Approx(1));
+  CHECK(p.shrinkable == doctest::Approx(0.25));
+  CHECK(p.decode_fixed == 1);
+  CHECK(p.ring.least == 0);  // it was full, and then empty
+  CHECK(p.encoded.least == 0);
 }
 
 }  // namespace

@@ -25,6 +25,7 @@ struct StageProfile {
 struct QueueProfile {
   double mean = 0;
   double most = 0;
+  double least = 0;  // since it was full for the first time; 0 where it never was
   double empty = 0;  // share of the time
   double full = 0;   // share of the time; 0 for what has no bound
 };
@@ -47,9 +48,14 @@ struct Profile {
   double decode_ms = 0;         // mean time from encoded bytes to a place in the ring
   double read_mb_s = 0;         // 10^6 bytes read per second
   double decoder_cpu = 0;       // processor time of the decoders / their busy time; 1 = each had a core when it wanted
+  double reader_cores = 0;      // processor time of the readers, and of the whole process, per second;
+  double process_cores = 0;     // 0 = not known
+  double shrinkable = 0;        // share of the samples that transform.decode = "scaled" would decode smaller
   double fresh_fraction = 0;    // of the trainer's steps
   double cores = 0;             // this rank may use; an equal part where ranks share them
+  double decode_fixed = 0;      // 1 where workers.decode is a number
   double batch_size = 0;
+  double batch_bytes = 0;  // memory of a batch in the queue
   double queue_capacity = 0;
   double workers_bytes = 0;
 };
@@ -71,7 +77,7 @@ struct Finding {
 // - the decoders, or else the storage, where the ring does not block, and the trainer waits or reuses; the decoders
 //   where they are busy for 0.85 of their time.
 // The number of threads it proposes is Little's law: the rate that the other stages could take times the time that one
-// sample takes.
+// sample takes; fewer decoders than what they get of the cores in sum are never proposed.
 [[nodiscard]] Finding judge(const Profile& profile);
 
 // A job's figures out of its ranks'.

@@ -27,9 +27,11 @@ void Feeder::Impl::start_timeline() {
 
 void Feeder::Impl::start_profiler() {
   const ProfileFrame frame{.batch_size = static_cast<double>(options_.dataset.batch_size),
+                           .batch_bytes = static_cast<double>(store_->format().resident_bytes()),
                            .queue_capacity = static_cast<double>(options_.queue.capacity),
                            .workers_bytes = static_cast<double>(options_.workers.bytes),
-                           .cores = static_cast<double>(workers_.cores)};
+                           .cores = static_cast<double>(workers_.cores),
+                           .decode_fixed = options_.workers.decode != 0};
   profiler_ = std::make_unique<Profiler>(
       frame, [this] { return pipeline_->observe(); }, queues_track_);
 }

@@ -13,11 +13,14 @@ Observation Pipeline::observe() const {
   now.readers = times_spent(readers_.crew().statuses());
   now.decoders = times_spent(decoders_.crew().statuses());
   now.decoder_cpu = decoders_.crew().cpu_time();
+  now.reader_cpu = readers_.crew().cpu_time();
+  now.process_cpu = process_cpu_spent();
   now.at = std::chrono::steady_clock::now();
   now.blocked = ring_.blocked();
   now.reads = totals_.reads.load(std::memory_order_relaxed);
   now.bytes_read = totals_.bytes_read.load(std::memory_order_relaxed);
   now.samples = totals_.samples.load(std::memory_order_relaxed);
+  now.shrinkable = totals_.shrinkable.load(std::memory_order_relaxed);
   now.published = ring_.published();
   now.planned = ring_.planned();
   now.depth = ring_.depth_guess();

@@ -15,10 +15,13 @@ struct Observation {
   ActivityTimes readers{};   // summed over threads
   ActivityTimes decoders{};  // summed over threads
   std::chrono::nanoseconds decoder_cpu{0};
-  std::chrono::nanoseconds blocked{0};  // of the producer, by a full ring
+  std::chrono::nanoseconds reader_cpu{0};
+  std::chrono::nanoseconds process_cpu{0};  // all threads, the trainer's included
+  std::chrono::nanoseconds blocked{0};      // of the producer, by a full ring
   std::uint64_t reads = 0;
   std::uint64_t bytes_read = 0;
-  std::uint64_t samples = 0;  // decoded
+  std::uint64_t samples = 0;     // decoded
+  std::uint64_t shrinkable = 0;  // of them: as WorkerTotals
   std::uint64_t published = 0;
   std::uint64_t planned = 0;
   // Not sums: as it is now.

@@ -152,6 +152,9 @@ void Pipeline::make_one(std::span<const std::byte> bytes, const StoredPicture* d
               decoded);
   store_->labels(request.slot)[request.index] = sample.label;
   store_->ids(request.slot)[request.index] = request.sample;
+  if (const std::uint64_t shrinkable = std::exchange(bench.shrinkable, 0); shrinkable > 0) {
+    totals_.shrinkable.fetch_add(shrinkable, std::memory_order_relaxed);
+  }
   finish(request.slot, 1);
 }
 

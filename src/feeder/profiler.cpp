@@ -56,11 +56,17 @@ void TimeMean::add(double s, double value, double full) noexcept {
   sum_ += s * value;
   most_ = std::max(most_, value);
   if (value <= 0) empty_s_ += s;
-  if (full > 0 && value >= full) full_s_ += s;
+  const bool is_full = full > 0 && value >= full;
+  if (is_full) full_s_ += s;
+  if (is_full || least_) least_ = std::min(least_.value_or(value), value);
 }
 
 QueueProfile TimeMean::figures() const noexcept {
-  return {.mean = share_of(sum_, s_), .most = most_, .empty = share_of(empty_s_, s_), .full = share_of(full_s_, s_)};
+  return {.mean = share_of(sum_, s_),
+          .most = most_,
+          .least = least_.value_or(0),
+          .empty = share_of(empty_s_, s_),
+          .full = share_of(full_s_, s_)};
 }
 
 void ProfileWindow::add(const Observation& now) noexcept {
@@ -97,8 +103,13 @@ Profile ProfileWindow::figures() const {
   out.decode_ms = 1e3 * share_of(decoding_s, static_cast<double>(samples));
   out.read_mb_s = 1e-6 * share_of(static_cast<double>(last_.bytes_read - first_.bytes_read), s);
   out.decoder_cpu = share_of(in_s(last_.decoder_cpu - first_.decoder_cpu), decoding_s);
+  out.reader_cores = share_of(in_s(last_.reader_cpu - first_.reader_cpu), s);
+  out.process_cores = share_of(in_s(last_.process_cpu - first_.process_cpu), s);
+  out.shrinkable = share_of(static_cast<double>(last_.shrinkable - first_.shrinkable), static_cast<double>(samples));
   out.cores = frame_.cores;
+  out.decode_fixed = frame_.decode_fixed ? 1 : 0;
   out.batch_size = frame_.batch_size;
+  out.batch_bytes = frame_.batch_bytes;
   out.queue_capacity = frame_.queue_capacity;
   out.workers_bytes = frame_.workers_bytes;
   return out;

@@ -19,9 +19,11 @@ namespace forebay {
 // What the figures of a profile are relative to.
 struct ProfileFrame {
   double batch_size = 0;
+  double batch_bytes = 0;
   double queue_capacity = 0;
   double workers_bytes = 0;
   double cores = 0;
+  bool decode_fixed = false;
 };
 
 // A mean over time, and the shares of it at which the value was low or high. One thread.
@@ -35,6 +37,7 @@ class TimeMean {
   double s_ = 0;
   double sum_ = 0;
   double most_ = 0;
+  std::optional<double> least_;  // since it was full
   double empty_s_ = 0;
   double full_s_ = 0;
 };

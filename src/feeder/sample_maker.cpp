@@ -75,8 +75,10 @@ void SampleMaker::make_with(const Work& work, const Source& source, const Member
   const ImageSize size = open(source, bench);
   const auto view = view_of(work, size, member);
   const Box whole{0, 0, size.width, size.height};
-  decode(source, decode_ == Decode::full ? whole : view.region, decode_ == Decode::scaled ? work.shrink_of(view) : 1,
-         bench);
+  const std::int32_t shrink = work.shrink_of(view);
+  const bool scales = decode_ == Decode::scaled;
+  if (!scales && shrink > 1 && source.decoded == nullptr) ++bench.shrinkable;
+  decode(source, decode_ == Decode::full ? whole : view.region, scales ? shrink : 1, bench);
   render(work, view, member.out, bench);
 }
 

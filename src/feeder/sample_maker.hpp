@@ -28,6 +28,8 @@ class SampleMaker {
     JpegDecoder decoder;
     Image image;
     Transform::Scratch scratch;
+    // JPEG samples made alone and at full size that decode = "scaled" would have decoded smaller.
+    std::uint64_t shrinkable = 0;
   };
 
   // `eval` turns random views into central ones; `stores` as Transform::stores_for() says. Throws ConfigError for

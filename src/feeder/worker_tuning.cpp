@@ -1,7 +1,6 @@
 #include "worker_tuning.hpp"
 
 #include <algorithm>
-#include <ctime>
 #include <string>
 #include <utility>
 
@@ -17,12 +16,6 @@ constexpr auto kShortWindow = std::chrono::milliseconds(200);
 constexpr auto kLongWindow = std::chrono::seconds(1);
 // Windows without a change, after which people are told.
 constexpr unsigned kSettled = 10;
-
-nanoseconds process_cpu_time() noexcept {
-  timespec time{};
-  if (clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time) != 0) return nanoseconds(0);
-  return std::chrono::seconds(time.tv_sec) + nanoseconds(time.tv_nsec);
-}
 
 // Readings of several threads are not of one moment: a difference may come out a little below zero.
 double seconds(nanoseconds begin, nanoseconds end) noexcept {
@@ -80,7 +73,7 @@ WorkerTuning::Reading WorkerTuning::read() const {
           .decoders = times_spent(links_.decoders.statuses()),
           .reader_cpu = links_.readers.cpu_time(),
           .decoder_cpu = links_.decoders.cpu_time(),
-          .process_cpu = process_cpu_time(),
+          .process_cpu = process_cpu_spent(),
           .blocked = links_.blocked()};
 }
 

@@ -85,4 +85,10 @@ std::chrono::nanoseconds cpu_spent(std::span<const WorkerStatus> statuses) noexc
   return total;
 }
 
+std::chrono::nanoseconds process_cpu_spent() noexcept {
+  timespec time{};
+  if (clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time) != 0) return std::chrono::nanoseconds(0);
+  return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
+}
+
 }  // namespace forebay

@@ -19,6 +19,11 @@ constexpr double kHeldUp = 0.10;       // share of the time in which the ring bl
 constexpr double kSuffers = 0.05;      // share of the time for which a trainer waits
 constexpr double kAllFresh = 0.98;     // fresh steps of a trainer that need not reuse
 constexpr double kMostThreads = 4096;  // the configuration allows no more
+constexpr double kComputes = 0.5;      // cores: a trainer that needs one of its own
+constexpr double kMostCrops = 0.5;     // share of the samples from which decoding them smaller is worth a word
+constexpr double kMiB = 1024 * 1024;
+constexpr double kManyMiB = 256;     // of memory, worth saving
+constexpr double kSafeCapacity = 8;  // batches; below it a burst finds no room (docs/tuning.md)
 
 double percent(double share) { return 100 * share; }
 
@@ -41,6 +46,31 @@ double threads_for(double images_per_s, double ms) {
 }
 
 std::string of_each_rank(const Profile& p) { return p.ranks > 1 ? " of each rank" : ""; }
+
+// Cores that the decoders got in sum; and that the process had besides decoders and readers, mostly for the trainer.
+double decoder_cores(const Profile& p) { return p.decode.threads * p.decode.busy * p.decoder_cpu; }
+double trainer_cores(const Profile& p) { return std::max(0.0, p.process_cores - p.reader_cores - decoder_cores(p)); }
+bool trainer_computes(const Profile& p) { return p.process_cores <= 0 || trainer_cores(p) >= kComputes; }
+
+// Where the cores went that decoders had to wait for: this process's own readers are nobody else's load.
+std::string who_had_the_cores(const Profile& p) {
+  if (p.process_cores <= 0) return "";
+  if (p.process_cores >= kBusy * p.cores) {
+    return fmt::format(
+        " because this process fills its {:.0f} cores (decoders {:.1f}, readers {:.1f}, the rest {:.1f})", p.cores,
+        decoder_cores(p), p.reader_cores, trainer_cores(p));
+  }
+  return fmt::format(" although this process used {:.1f} of its {:.0f} cores: see what else runs there",
+                     p.process_cores, p.cores);
+}
+
+std::string decode_smaller(const Profile& p) {
+  if (p.shrinkable < kMostCrops) return "";
+  return fmt::format(
+      "; transform.decode = \"scaled\" makes samples cheaper: {:.0f} % of the crops are shrunk to half or less, and it "
+      "decodes them smaller (lossy)",
+      percent(p.shrinkable));
+}
 
 std::string takers(const Profile& p) {
   const auto ranks = static_cast<double>(p.ranks);
@@ -69,7 +99,7 @@ std::string storage_advice(const Profile& p) {
   const double wanted = threads_for(goal(p, p.decode.images_per_s_alone), p.read_ms);
   if (p.storage.busy >= kBusy) return more_readers(p, threads, wanted);
   if (p.storage.blocked_out > 1 - kBusy) {
-    const double mib = std::ceil(2 * p.workers_bytes / (1024 * 1024));
+    const double mib = std::ceil(2 * p.workers_bytes / kMiB);
     return fmt::format(
         "readers wait for {:.0f} % of their time because workers.bytes are in flight, though the decoders have nothing "
         "to do: set workers.bytes = \"{:.0f} MiB\"",
@@ -88,8 +118,9 @@ std::string storage_advice(const Profile& p) {
   }
   return fmt::format(
       "a read takes {:.2f} ms; readers are busy for {:.0f} % and decoders for {:.0f} % of their time, so samples come "
-      "in bursts: raise queue.capacity (now {:.0f}), and see whether other processes take the cores",
-      p.read_ms, percent(p.storage.busy), percent(p.decode.busy), p.queue_capacity);
+      "in bursts: raise queue.capacity (now {:.0f}){}",
+      p.read_ms, percent(p.storage.busy), percent(p.decode.busy), p.queue_capacity,
+      p.process_cores < kBusy * p.cores ? ", and see whether other processes take the cores" : "");
 }
 
 std::string decode_advice(const Profile& p) {
@@ -100,36 +131,62 @@ std::string decode_advice(const Profile& p) {
       p.trainer.images_per_s_alone < p.storage.images_per_s_alone ? "the trainer could take" : "storage could bring",
       goal(p, p.storage.images_per_s_alone));
   if (p.decoder_cpu > 0 && p.decoder_cpu < kBusy) {
-    const double fewer = std::max(1.0, std::floor(threads * p.decoder_cpu));
+    const double fewest = std::max(1.0, std::ceil(threads * p.decoder_cpu));  // never fewer than what they get in sum
     const std::string lower =
-        fewer < threads ? fmt::format("set workers.decode = {:.0f} (now {:.0f}) or ", fewer, threads) : "";
-    return work + fmt::format("; decoders got {:.0f} % of a core each: {}give each rank more cores",
-                              percent(p.decoder_cpu), lower);
+        fewest < threads ? fmt::format("set workers.decode = {:.0f} (now {:.0f}) or ", fewest, threads) : "";
+    return work + fmt::format("; decoders got {:.0f} % of a core each{}; {}give each rank more cores{}",
+                              percent(p.decoder_cpu), who_had_the_cores(p), lower, decode_smaller(p));
   }
   const double wanted = std::max(threads + 1, threads_for(goal(p, p.storage.images_per_s_alone), p.decode_ms));
-  const double spare = std::max(threads, p.cores - 1);  // the trainer has a core
+  const double spare = std::max(threads, trainer_computes(p) ? p.cores - 1 : std::round(p.cores - p.reader_cores));
   if (spare > threads) {
-    return work + fmt::format(": set workers.decode = {:.0f} (now {:.0f}; the rank has {:.0f} cores)",
-                              std::min(wanted, spare), threads, p.cores);
+    return work + fmt::format(": set workers.decode = {:.0f} (now {:.0f}; the rank has {:.0f} cores){}",
+                              std::min(wanted, spare), threads, p.cores, decode_smaller(p));
   }
   return work + fmt::format(
                     ": give each rank more cores (it has {:.0f}, about {:.0f} would do), or make a sample cheaper: "
-                    "smaller image files, a smaller transform.size, transform.dtype = \"uint8\"",
-                    p.cores, wanted + 1);
+                    "smaller image files, a smaller transform.size, transform.dtype = \"uint8\"{}",
+                    p.cores, wanted + 1, decode_smaller(p));
+}
+
+// A store that never let the ring run low needs no ring that large.
+std::string smaller_ring(const Profile& p) {
+  if (p.window_s < kLongWindow_s || p.fresh_fraction < kAllFresh || p.ring.least <= 0) return "";
+  const double bridged = p.queue_capacity - p.ring.least;
+  const double in_flight = p.storage.threads * p.storage.busy / std::max(1.0, p.batch_size);
+  const double enough = std::ceil(std::max({kSafeCapacity, 2 * bridged + 2, 2 * in_flight + 2}));
+  const double mib = (p.queue_capacity - enough) * p.batch_bytes / kMiB;
+  if (2 * enough > p.queue_capacity || mib < kManyMiB) return "";
+  return fmt::format(
+      "; the store is steady, the ring never had fewer than {:.0f} batches: queue.capacity = {:.0f} (now {:.0f}) would "
+      "do and save {:.0f} MiB{}",
+      std::floor(p.ring.least), enough, p.queue_capacity, mib, of_each_rank(p));
 }
 
 std::string trainer_advice(const Profile& p) {
   const auto ranks = static_cast<double>(p.ranks);
+  const std::string memory = smaller_ring(p);
   std::string text = fmt::format(
-      "nothing to change: a full ring held the producer up for {:.0f} % of the time, AU is {:.1f} %; storage could "
+      "{}: a full ring held the producer up for {:.0f} % of the time, AU is {:.1f} %; storage could "
       "bring {:.0f} and decoders {:.0f} images/s{}, of which the trainer took {:.0f}",
-      percent(p.producer_blocked), percent(p.trainer.busy), p.storage.images_per_s_alone / ranks,
-      p.decode.images_per_s_alone / ranks, of_each_rank(p), p.trainer.images_per_s / ranks);
+      memory.empty() ? "nothing to change" : "nothing to change but memory", percent(p.producer_blocked),
+      percent(p.trainer.busy), p.storage.images_per_s_alone / ranks, p.decode.images_per_s_alone / ranks,
+      of_each_rank(p), p.trainer.images_per_s / ranks);
   if (p.fresh_fraction < kAllFresh) {
     text += fmt::format("; the policy reused on {:.0f} % of the steps though batches were ready",
                         percent(1 - p.fresh_fraction));
   }
-  return text;
+  return text + memory;
+}
+
+// A number of decoders that takes the trainer's core from it.
+std::string about_fixed_decoders(const Profile& p) {
+  const bool all_cores = p.decode_fixed > 0 && p.cores > 1 && std::round(p.decode.threads) >= p.cores;
+  if (!all_cores || p.process_cores <= 0 || !trainer_computes(p)) return "";
+  return fmt::format(
+      "; workers.decode is fixed at as many decoders as the rank has cores, and the trainer computes there too ({:.1f} "
+      "cores): leave it at \"auto\"",
+      trainer_cores(p));
 }
 
 std::string about_other_ranks(const Profile& p) {
@@ -152,7 +209,7 @@ std::string_view name_of(Bound bound) noexcept {
 
 Finding judge(const Profile& p) {
   const auto say = [&](Bound bound, const std::string& why) {
-    return Finding{bound, std::string(name_of(bound)) + ": " + why + about_other_ranks(p)};
+    return Finding{bound, std::string(name_of(bound)) + ": " + why + about_fixed_decoders(p) + about_other_ranks(p)};
   };
   if (is_too_short(p)) {
     return {Bound::too_short,
@@ -177,8 +234,8 @@ Finding judge(const Profile& p) {
   if (p.decode.busy >= kBusy && p.storage.busy >= kBusy) {
     return say(Bound::balanced,
                fmt::format("readers and decoders are both at work for over {:.0f} % of the time: raising workers.io "
-                           "(now {:.0f}) alone or workers.decode (now {:.0f}) alone changes little",
-                           percent(kBusy), p.storage.threads, p.decode.threads));
+                           "(now {:.0f}) alone or workers.decode (now {:.0f}) alone changes little{}",
+                           percent(kBusy), p.storage.threads, p.decode.threads, decode_smaller(p)));
   }
   if (p.decode.busy >= kBusy) return say(Bound::decode, decode_advice(p));
   return say(Bound::storage, storage_advice(p));

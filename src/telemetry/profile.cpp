@@ -28,6 +28,7 @@ void for_each_number(ProfileType& profile, Visit&& visit) {
   const auto queue = [&](std::string_view group, auto& one) {
     visit(group, "mean", one.mean);
     visit(group, "most", one.most);
+    visit(group, "least", one.least);
     visit(group, "empty", one.empty);
     visit(group, "full", one.full);
   };
@@ -44,9 +45,14 @@ void for_each_number(ProfileType& profile, Visit&& visit) {
   visit("", "decode_ms", profile.decode_ms);
   visit("", "read_mb_s", profile.read_mb_s);
   visit("", "decoder_cpu", profile.decoder_cpu);
+  visit("", "reader_cores", profile.reader_cores);
+  visit("", "process_cores", profile.process_cores);
+  visit("", "shrinkable", profile.shrinkable);
   visit("", "fresh_fraction", profile.fresh_fraction);
   visit("", "cores", profile.cores);
+  visit("", "decode_fixed", profile.decode_fixed);
   visit("", "batch_size", profile.batch_size);
+  visit("", "batch_bytes", profile.batch_bytes);
   visit("", "queue_capacity", profile.queue_capacity);
   visit("", "workers_bytes", profile.workers_bytes);
 }
@@ -82,6 +88,8 @@ Profile combine(std::span<const Profile> ranks) {
     stage->images_per_s_alone *= count;
   }
   out.read_mb_s *= count;
+  // What one rank needs, all have: they share one configuration.
+  out.ring.least = std::ranges::min(ranks, {}, [](const Profile& rank) { return rank.ring.least; }).ring.least;
   return out;
 }
 

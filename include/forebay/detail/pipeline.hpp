@@ -135,6 +135,9 @@ using ActivityTimes = std::array<std::chrono::nanoseconds, WorkerStatus::kActivi
 // Processor time of those of these threads that run. Any thread; a system call per thread.
 [[nodiscard]] std::chrono::nanoseconds cpu_spent(std::span<const WorkerStatus> statuses) noexcept;
 
+// Processor time of all threads of this process, those that have ended included. Any thread.
+[[nodiscard]] std::chrono::nanoseconds process_cpu_spent() noexcept;
+
 // Totals that worker threads keep for telemetry; relaxed counters, exact once the threads are joined.
 struct WorkerTotals {
   std::atomic<std::uint64_t> bytes_read{0};
@@ -143,6 +146,8 @@ struct WorkerTotals {
   std::atomic<std::uint64_t> retries{0};  // reads tried again after a transient error
   std::atomic<std::uint64_t> decode_ns{0};
   std::atomic<std::uint64_t> samples{0};
+  // Of them: decoded whole or by region, alone, where transform.decode = "scaled" would have decoded them smaller.
+  std::atomic<std::uint64_t> shrinkable{0};
   // With workers.jpeg = "nvjpeg", of JPEG files: decoded by nvJPEG, and left to libjpeg-turbo, bad ones included.
   std::atomic<std::uint64_t> nvjpeg_samples{0};
   std::atomic<std::uint64_t> nvjpeg_fallbacks{0};
