@@ -62,14 +62,14 @@ TEST_CASE("every key is in the schema") {
   [[maybe_unused]] const auto& [r1, r2, r3] = run;
   [[maybe_unused]] const auto& [d1, d2, d3, d4, d5, d6, d7, d8, d9] = dataset;
   [[maybe_unused]] const auto& [t1, t2, t3, t4, t5, t6, t7, t8, t9, t10, t11, t12, t13, t14, t15] = transform;
-  [[maybe_unused]] const auto& [w1, w2, w3, w4] = workers;
+  [[maybe_unused]] const auto& [w1, w2, w3, w4, w5] = workers;
   [[maybe_unused]] const auto& [q1, q2, q3, q4] = queue;
   [[maybe_unused]] const auto& [p1, p2, p3, p4, p5, p6, p7, p8, p9, p10, p11] = policy;
   [[maybe_unused]] const auto& [m1, m2, m3, m4] = mpi;
-  [[maybe_unused]] const auto& [s1, s2, s3, s4, s5, s6, s7, s8] = storage;
+  [[maybe_unused]] const auto& [s1, s2, s3, s4, s5, s6, s7, s8, s9, s10] = storage;
   [[maybe_unused]] const auto& [l1, l2, l3, l4, l5] = telemetry;
   [[maybe_unused]] const auto& [e1, e2, e3] = trainer;
-  CHECK(config::keys().size() == 4 + 3 + 9 + 15 + 4 + 4 + 11 + 4 + 8 + 5 + 3);
+  CHECK(config::keys().size() == 4 + 3 + 9 + 15 + 5 + 4 + 11 + 4 + 10 + 5 + 3);
 }
 
 TEST_CASE("values of every kind") {
@@ -204,6 +204,8 @@ TEST_CASE("values out of range name line, key and range") {
                            "storage.latency_ms=-1",
                            "storage.jitter=-0.1",
                            "storage.fail_rate=2",
+                           "storage.slow_rate=2",
+                           "workers.hedge=on",
                            "workers.io=-1",
                            "run.epochs=0",
                            "trainer.allreduce_bytes=-1",

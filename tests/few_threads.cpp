@@ -100,6 +100,10 @@ TEST_CASE("a feeder that is refused any of its threads throws, and leaves none b
     trace = (folder / "trace.json").string();
     threads += 1;
   }
+  SUBCASE("that hedges slow reads") {
+    options.workers.hedge = Hedge::automatic;
+    threads += 1;
+  }
   SUBCASE("that renders what it serves") {
     options.transform.when = When::dequeue;
     options.transform.canvas = {4, 4};

@@ -74,6 +74,7 @@ inline Options memory_options(std::int64_t batch_size) {
   options.transform.layout = Layout::nhwc;
   options.workers.io = 2;
   options.workers.decode = 2;
+  options.workers.hedge = Hedge::off;  // tests count reads
   options.queue.capacity = 4;
   options.policy.name = "block";
   options.policy.watchdog_s = 30;

@@ -43,8 +43,9 @@ const std::set<std::string> kDesignKeys{"steps",
                                         "bad_samples",
                                         "epochs",
                                         "bytes_read"};
-const std::set<std::string> kExtraKeys{"startup_s", "blocked_s",       "census_waits",   "census_wait_s",
-                                       "ahead_s",   "dropped_records", "nvjpeg_samples", "nvjpeg_fallbacks"};
+const std::set<std::string> kExtraKeys{"startup_s",    "blocked_s",       "census_waits",   "census_wait_s",
+                                       "ahead_s",      "dropped_records", "nvjpeg_samples", "nvjpeg_fallbacks",
+                                       "hedged_reads", "hedges_won"};
 
 Summary some_summary(std::uint64_t salt) {
   Summary out;
@@ -73,6 +74,8 @@ Summary some_summary(std::uint64_t salt) {
   out.bad_samples = 3;
   out.epochs = salt;
   out.bytes_read = std::numeric_limits<std::uint64_t>::max() - salt;
+  out.hedged_reads = 70 * salt;
+  out.hedges_won = 60 * salt;
   out.nvjpeg_samples = 90 * salt;
   out.nvjpeg_fallbacks = 10 * salt;
   out.dropped_records = 5;
@@ -142,6 +145,10 @@ TEST_CASE("JSON that is not a summary is refused with its key") {
 TEST_CASE("a job is combined from its ranks") {
   std::vector<Summary> ranks{some_summary(1), some_summary(3)};
   ranks[0].bytes_read = 10;
+  ranks[0].hedged_reads = 6;
+  ranks[1].hedged_reads = 3;
+  ranks[0].hedges_won = 0;
+  ranks[1].hedges_won = 2;
   ranks[0].nvjpeg_samples = 7;
   ranks[1].nvjpeg_samples = 5;
   ranks[0].nvjpeg_fallbacks = 4;
@@ -170,6 +177,8 @@ TEST_CASE("a job is combined from its ranks") {
   CHECK(job.bad_samples == 5);
   CHECK(job.epochs == 1);
   CHECK(job.bytes_read == 42);
+  CHECK(job.hedged_reads == 9);
+  CHECK(job.hedges_won == 2);
   CHECK(job.nvjpeg_samples == 12);
   CHECK(job.nvjpeg_fallbacks == 7);
   CHECK(job.dropped_records == 10);
@@ -205,6 +214,8 @@ TEST_CASE("counters add up steps") {
                        .bad_samples = 2,
                        .epochs = 1,
                        .bytes_read = 77,
+                       .hedged_reads = 5,
+                       .hedges_won = 4,
                        .nvjpeg_samples = 8,
                        .nvjpeg_fallbacks = 1,
                        .dropped_records = 4};
@@ -229,6 +240,8 @@ TEST_CASE("counters add up steps") {
   CHECK(summary.bad_samples == 2);
   CHECK(summary.epochs == 1);
   CHECK(summary.bytes_read == 77);
+  CHECK(summary.hedged_reads == 5);
+  CHECK(summary.hedges_won == 4);
   CHECK(summary.nvjpeg_samples == 8);
   CHECK(summary.nvjpeg_fallbacks == 1);
   CHECK(summary.dropped_records == 4);

@@ -67,6 +67,9 @@ TEST_CASE("without options the throttle is inactive, with any of them it is not"
   CHECK(StorageThrottle({.bandwidth_mb_s = 1}, 1).is_active());
   CHECK(StorageThrottle({.outage_every_s = 1, .outage_s = 1}, 1).is_active());
   CHECK(StorageThrottle({.fail_rate = 0.1}, 1).is_active());
+  CHECK(StorageThrottle({.slow_rate = 0.1, .slow_ms = 1}, 1).is_active());
+  CHECK_FALSE(StorageThrottle({.slow_rate = 0.1}, 1).is_active());
+  CHECK_FALSE(StorageThrottle({.slow_ms = 1}, 1).is_active());
 }
 
 TEST_CASE("latency has the mean and the coefficient of variation that were asked for") {
@@ -125,6 +128,26 @@ TEST_CASE("reads fail at the rate that was asked for, and a retry draws anew") {
   CHECK(std::abs(failed_twice - 2'000) < 250);
   CHECK(StorageThrottle({.fail_rate = 1}, 1).draw({}, 0).fails);
   CHECK_FALSE(StorageThrottle({}, 1).draw({}, 0).fails);
+}
+
+TEST_CASE("some reads are slow, and a second read of a sample draws another time and the same failure") {
+  const StorageThrottle throttle({.latency_ms = 2, .slow_rate = 0.0025, .slow_ms = 100, .fail_rate = 0.2}, 17);
+  int slow = 0;
+  int slow_twice = 0;
+  for (std::uint64_t i = 0; i < 100'000; ++i) {
+    const auto first = throttle.draw({.position = i}, 0);
+    const auto second = throttle.draw({.position = i, .hedge = 7}, 0);
+    REQUIRE((first.latency == 2ms || first.latency == 102ms));
+    REQUIRE((second.latency == 2ms || second.latency == 102ms));
+    REQUIRE(first.fails == second.fails);
+    REQUIRE(second.latency == throttle.draw({.position = i, .hedge = 8}, 0).latency);
+    slow += first.latency > 2ms ? 1 : 0;
+    slow_twice += first.latency > 2ms && second.latency > 2ms ? 1 : 0;
+  }
+  CHECK(std::abs(slow - 250) < 60);
+  CHECK(slow_twice < 10);
+  const StorageThrottle jittered({.latency_ms = 5, .jitter = 0.5}, 17);
+  CHECK(jittered.draw({.position = 3, .hedge = 1}, 0).latency != jittered.draw({.position = 3}, 0).latency);
 }
 
 TEST_CASE("a drawn failure is a transient sample error") {

@@ -24,6 +24,7 @@ enum class MpiMode : std::uint8_t { local, lockstep };
 enum class EpochEnd : std::uint8_t { next, reuse };
 enum class StorageScope : std::uint8_t { rank, node };
 enum class StepDistribution : std::uint8_t { constant, normal, exponential };
+enum class Hedge : std::uint8_t { automatic, off };
 enum class Live : std::uint8_t { automatic, always, never };
 
 // Distinct bad samples that a job tolerates: a share of the dataset (double) or a count (integer).
@@ -75,6 +76,9 @@ struct WorkerOptions {
   // What decodes JPEG files. nvjpeg: the GPU, where batches are on one and the library is found; lossy beside
   // libjpeg-turbo by a few grey levels, and libjpeg-turbo decodes what it does not take.
   JpegLibrary jpeg = JpegLibrary::turbo;
+  // Whether a read that is far slower than its kind is begun a second time; the sample is whose bytes come first. auto:
+  // unless the data lie on a local disk, whose second read would wait for the first. At most 5 % more reads.
+  Hedge hedge = Hedge::automatic;
 };
 
 struct QueueOptions {
@@ -108,8 +112,10 @@ struct MpiOptions {
 
 // An emulated slow or failing store in front of the dataset; all zero = none.
 struct StorageOptions {
-  double latency_ms = 0;                    // mean time of one read before its first byte
-  double jitter = 0;                        // coefficient of variation of the latency (gamma distributed)
+  double latency_ms = 0;  // mean time of one read before its first byte
+  double jitter = 0;      // coefficient of variation of the latency (gamma distributed)
+  double slow_rate = 0;   // share of reads that take slow_ms longer
+  double slow_ms = 0;
   double bandwidth_mb_s = 0;                // 10^6 bytes per second; 0 = unlimited
   double burst_mb = 0;                      // bytes that may pass at once after the store was idle
   StorageScope scope = StorageScope::rank;  // who shares the bandwidth

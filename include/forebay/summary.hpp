@@ -34,6 +34,9 @@ struct Summary {
   std::uint64_t bad_samples = 0;       // distinct in the job, the index's own included
   std::uint64_t epochs = 0;            // completed by all ranks
   std::uint64_t bytes_read = 0;
+  // With workers.hedge: reads that were begun a second time because they were slow, and how many of these were quicker.
+  std::uint64_t hedged_reads = 0;
+  std::uint64_t hedges_won = 0;
   // With workers.jpeg = "nvjpeg": samples that nvJPEG decoded, and that were left to libjpeg-turbo because nvJPEG does
   // not take such files or failed, bad ones included. Both 0 without it.
   std::uint64_t nvjpeg_samples = 0;

@@ -32,8 +32,12 @@ std::string summary_table(std::string_view policy, const Summary& job, std::span
       "queue     exhausted at {} steps; uses per batch p50 {}, p99 {}, most {}; {:.1f} % of steps repeat the last "
       "batch",
       job.exhausted_steps, job.uses_p50, job.uses_p99, job.uses_max, 100 * job.adjacent_reuse_fraction);
-  line("data      {:.1f} MB read, {} bad {}", static_cast<double>(job.bytes_read) * 1e-6, job.bad_samples,
-       job.bad_samples == 1 ? "sample" : "samples");
+  const std::string hedged = job.hedged_reads == 0
+                                 ? ""
+                                 : fmt::format(", {} slow {} begun twice ({} won)", job.hedged_reads,
+                                               job.hedged_reads == 1 ? "read" : "reads", job.hedges_won);
+  line("data      {:.1f} MB read, {} bad {}{}", static_cast<double>(job.bytes_read) * 1e-6, job.bad_samples,
+       job.bad_samples == 1 ? "sample" : "samples", hedged);
   if (job.nvjpeg_samples + job.nvjpeg_fallbacks > 0) {
     line("decoding  {} samples by nvJPEG, {} by libjpeg-turbo instead", job.nvjpeg_samples, job.nvjpeg_fallbacks);
   }

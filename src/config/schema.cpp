@@ -43,6 +43,7 @@ constexpr Names<3> kCrop{"none", "center", "random_resized"};
 constexpr Names<2> kLayout{"NCHW", "NHWC"};
 constexpr Names<4> kDType{"float32", "float16", "bfloat16", "uint8"};
 constexpr Names<3> kDecode{"region", "full", "scaled"};
+constexpr Names<2> kHedge{"auto", "off"};
 constexpr Names<2> kJpegLibrary{"turbo", "nvjpeg"};
 constexpr Names<2> kWhen{"enqueue", "dequeue"};
 constexpr Names<3> kOnMaxUses{"wait", "warn", "error"};
@@ -149,6 +150,8 @@ constexpr std::array kKeys{
     Key{"workers", "decode", Threads{field<&O::workers, &Work::decode>(), {0, 4096}},
         "decoder threads; \"auto\" = the cores of this rank less one, at least one"},
     Key{"workers", "bytes", Bytes{field<&O::workers, &Work::bytes>(), {1, kMany}}, "encoded bytes in flight"},
+    Key{"workers", "hedge", choice<&O::workers, &Work::hedge>(kHedge),
+        "auto: a second read of one that is far slower than its kind | off"},
     Key{"workers", "jpeg", choice<&O::workers, &Work::jpeg>(kJpegLibrary),
         "what decodes JPEG files: turbo (libjpeg-turbo) | nvjpeg (the GPU; lossy)"},
 
@@ -193,6 +196,9 @@ constexpr std::array kKeys{
         "mean time of a read before its first byte"},
     Key{"storage", "jitter", Real{field<&O::storage, &Store::jitter>(), {0.0, 100.0}},
         "coefficient of variation of the latency"},
+    Key{"storage", "slow_rate", Real{field<&O::storage, &Store::slow_rate>(), kShare},
+        "share of reads that take slow_ms longer"},
+    Key{"storage", "slow_ms", Real{field<&O::storage, &Store::slow_ms>(), kAmount}, "how much longer"},
     Key{"storage", "bandwidth_mb_s", Real{field<&O::storage, &Store::bandwidth_mb_s>(), kAmount},
         "10^6 bytes per second; 0 = unlimited"},
     Key{"storage", "burst_mb", Real{field<&O::storage, &Store::burst_mb>(), kAmount},

@@ -78,7 +78,7 @@ std::string Feeder::Impl::describe() const {
                      " batches per epoch; ring of " + std::to_string(store_->size()) + " slots (" +
                      std::to_string(queue.capacity) + " ready, " + std::to_string(queue.pool) + " resident, " +
                      std::to_string(queue.max_leases) + " leased) in " + store_->describe() + "; " +
-                     forebay::describe(workers_);
+                     forebay::describe(workers_) + (pipeline_->hedges() ? ", slow reads begun twice" : "");
   const SlotMemory& memory = store_->memory();
   const std::uint64_t batches = memory.slots + memory.landings;
   if (!device_->is_host()) text += "; " + mebibytes(batches) + " on " + device_->describe();

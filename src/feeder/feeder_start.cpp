@@ -11,6 +11,7 @@
 #include "assemble/render_plan.hpp"
 #include "feeder_impl.hpp"
 #include "memory_room.hpp"
+#include "source/file_io.hpp"
 #include "start_warnings.hpp"
 #include "startup.hpp"
 #include "telemetry/run_directory.hpp"
@@ -196,6 +197,7 @@ void Feeder::Impl::start_production() {
                         [this](std::string_view line) {
                           if (communicator_->rank() == 0) console_->info(line);
                         },
+                    .may_be_slow = parts_.dataset != nullptr || !is_on_local_disk(options_.dataset.path),
                     .gpu_decoding = gpu_decoding_.get()},
       store_, workers_, static_cast<std::uint32_t>(queue.capacity + options_.mpi.lag + 1));
   residents_ = std::make_unique<Residents>(*store_, pipeline_->ring(), queue, options_.policy.pick,
@@ -304,6 +306,8 @@ Summary Feeder::Impl::summary() const {
                        .bad_samples = coordinator_->bad_samples(),
                        .epochs = coordinator_->epochs_completed(),
                        .bytes_read = totals.bytes_read.load(std::memory_order_relaxed),
+                       .hedged_reads = totals.hedged_reads.load(std::memory_order_relaxed),
+                       .hedges_won = totals.hedges_won.load(std::memory_order_relaxed),
                        .nvjpeg_samples = totals.nvjpeg_samples.load(std::memory_order_relaxed),
                        .nvjpeg_fallbacks = totals.nvjpeg_fallbacks.load(std::memory_order_relaxed),
                        .dropped_records = telemetry_ ? telemetry_->dropped() : 0};

@@ -48,6 +48,7 @@ struct PipelineLinks {
   Failure& failure;
   std::span<std::byte> node_bandwidth;         // StorageThrottle::kSharedBytes shared by the ranks of the node
   std::function<void(std::string_view)> tell;  // what people may want to know about the workers
+  bool may_be_slow = true;                     // the data do not lie on a local disk
   GpuDecoding* gpu_decoding = nullptr;         // null = libjpeg-turbo decodes all
 };
 
@@ -79,6 +80,10 @@ class Pipeline final : private SampleHandler {
   [[nodiscard]] const SlotRing& ring() const noexcept { return ring_; }
   [[nodiscard]] const WorkerTotals& totals() const noexcept { return totals_; }
   [[nodiscard]] BadSamples& bad_samples() noexcept { return bad_; }
+  // Reads that are far slower than their kind are begun a second time.
+  [[nodiscard]] bool hedges() const noexcept {
+    return links_.options.workers.hedge == Hedge::automatic && (links_.may_be_slow || throttle_.is_active());
+  }
   // What every worker is doing now, in one line, for the watchdog.
   [[nodiscard]] std::string report() const;
   // Its figures at this moment. Any thread.

@@ -90,7 +90,8 @@ Profile ProfileWindow::figures() const {
   out.window_s = s;
   out.batches = last_.published - first_.published;
   out.order = stage_of(s, issuer.total(), issuer.in(Activity::requesting), issuer.in(Activity::waiting_slot), reads);
-  const double reading_s = readers.in(Activity::reading) + readers.in(Activity::retrying);
+  const double reading_s =
+      readers.in(Activity::reading) + readers.in(Activity::hedging) + readers.in(Activity::retrying);
   out.storage = stage_of(s, readers.total(), reading_s, readers.in(Activity::waiting_budget), reads);
   const double decoding_s = decoders.in(Activity::decoding);
   out.decode = stage_of(s, decoders.total(), decoding_s, 0, samples);

@@ -13,6 +13,7 @@ using Activity = WorkerStatus::Activity;
 constexpr std::array<std::string_view, WorkerStatus::kActivities> kWords{"waiting for work",
                                                                          "waiting for room in workers.bytes",
                                                                          "reading from the store",
+                                                                         "reading what another is slow with",
                                                                          "waiting to read again",
                                                                          "decoding a sample",
                                                                          "asking for samples",
@@ -22,8 +23,8 @@ constexpr std::array<std::string_view, WorkerStatus::kActivities> kWords{"waitin
                                                                          "stopped"};
 
 bool has_sample(Activity activity) {
-  return activity == Activity::reading || activity == Activity::retrying || activity == Activity::decoding ||
-         activity == Activity::waiting_budget;
+  return activity == Activity::reading || activity == Activity::hedging || activity == Activity::retrying ||
+         activity == Activity::decoding || activity == Activity::waiting_budget;
 }
 
 std::string in_seconds(std::int64_t ns) {

@@ -1,6 +1,7 @@
 #include "file_io.hpp"
 
 #include <fcntl.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 #include <algorithm>
 #include <array>
@@ -100,6 +101,17 @@ std::string problem_of_file(const std::string& path) {
   if (path.find('\0') != std::string::npos) return "the name contains a NUL byte";
   if (::stat(path.c_str(), &status) != 0) return system_failure("cannot open", errno).what();
   return describe_special(status.st_mode);
+}
+
+bool is_on_local_disk(const std::string& path) noexcept {
+  // Of linux/magic.h and of file systems that are not in it: ext2 to ext4, XFS, Btrfs, F2FS, bcachefs, ZFS, JFS, NTFS,
+  // VFAT, exFAT, SquashFS, EROFS, ISO 9660, overlays (of containers), tmpfs, ramfs.
+  constexpr std::array<std::uint32_t, 16> kLocal{0xEF53,     0x58465342, 0x9123683E, 0xF2F52010, 0xCA451A4E, 0x2FC12FC1,
+                                                 0x3153464A, 0x7366746E, 0x4D44,     0x2011BAB0, 0x73717368, 0xE0F5E1E2,
+                                                 0x9660,     0x794C7630, 0x01021994, 0x858458F6};
+  struct statfs found {};
+  if (::statfs(path.c_str(), &found) != 0) return false;
+  return std::ranges::find(kLocal, static_cast<std::uint32_t>(found.f_type)) != kLocal.end();
 }
 
 OpenFile open_regular(const std::string& path) {

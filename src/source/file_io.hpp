@@ -54,6 +54,10 @@ inline constexpr std::size_t kLargestAnnotationFile = std::size_t{16} << 20U;
 // Why the path cannot be a sample: "cannot open: no such file", "is a FIFO"; "" when a regular file is there.
 [[nodiscard]] std::string problem_of_file(const std::string& path);
 
+// The path lies on a file system of this machine's own disks or memory, whose reads wait for the same device and the
+// same pages however often they are begun. False for what cannot be found out.
+[[nodiscard]] bool is_on_local_disk(const std::string& path) noexcept;
+
 // Opens a regular file without waiting, whatever it is (a FIFO without a writer would block). Throws SampleError.
 [[nodiscard]] OpenFile open_regular(const std::string& path);
 

@@ -1,6 +1,7 @@
 #include "reader.hpp"
 
 #include <forebay/error.hpp>
+#include <memory>
 #include <new>
 #include <stdexcept>
 #include <string>
@@ -15,12 +16,25 @@ using Clock = std::chrono::steady_clock;
 // A read that took longer was not as quick as those before: other readers get the requests behind it.
 constexpr auto kPatience = std::chrono::milliseconds(1);
 
+// There is no room in the byte budget for a second read. Not a std::exception: it says nothing of the sample.
+struct NoRoom {};
+
+Activity reading(const ReadRequest& request) { return request.hedge == 0 ? Activity::reading : Activity::hedging; }
+Race::Side side_of(const ReadRequest& request) { return request.hedge == 0 ? Race::Side::first : Race::Side::second; }
+
+// As everybody behind the readers knows it.
+ReadRequest plain(ReadRequest request) {
+  request.hedge = 0;
+  return request;
+}
+
 }  // namespace
 
 // Takes the sample's memory from the budget and gives it back unless the sample was handed on.
 class Reader::Target final : public ReadTarget {
  public:
-  Target(Reader& reader, const ReadRequest& request) : reader_(reader), request_(request) {}
+  Target(Reader& reader, const ReadRequest& request, std::uint32_t retry)
+      : reader_(reader), request_(request), retry_(retry) {}
   ~Target() override { give_back(); }
   Target(const Target&) = delete;
   Target& operator=(const Target&) = delete;
@@ -48,10 +62,14 @@ class Reader::Target final : public ReadTarget {
 
  private:
   void wait_for(std::size_t bytes) {
+    // The room it wants may be the first read's: waiting for it would hold up all later samples until that has ended.
+    if (request_.hedge != 0) throw NoRoom();
     reader_.hand_over();
+    reader_.desk_.pause();
     read_before_ += reader_.status_.set(Activity::waiting_budget, request_.sample);
     buffer_ = reader_.links_.budget.take(request_.order, bytes);
     reader_.status_.set(Activity::reading, request_.sample);
+    reader_.desk_.resume(retry_);
   }
   void give_back() noexcept {
     if (buffer_.capacity() != 0) reader_.links_.budget.give_back(std::exchange(buffer_, {}));
@@ -59,24 +77,30 @@ class Reader::Target final : public ReadTarget {
 
   Reader& reader_;
   const ReadRequest& request_;
+  std::uint32_t retry_;
   std::vector<std::byte> buffer_;
   std::int64_t read_before_ = 0;
 };
 
-Reader::Reader(const ReaderLinks& links, const ReaderOptions& options, StopSignal& stop, WorkerStatus& status)
-    : links_(links), options_(options), stop_(stop), status_(status) {
+Reader::Reader(const ReaderLinks& links, const ReaderOptions& options, StopSignal& stop, Desk& desk, Hedging* hedging,
+               WorkerStatus& status)
+    : links_(links), options_(options), stop_(stop), desk_(desk), hedging_(hedging), status_(status) {
   if (links_.throttle != nullptr && !links_.throttle->is_active()) links_.throttle = nullptr;
-  read_.reserve(Pace::kMost);
+  handed_over_.reserve(Pace::kMost);
 }
 
 bool Reader::work() {
   const std::size_t taken = links_.requests.take(std::span(requests_).first(pace_.at_once()));
-  const auto requests = std::span(requests_).first(taken);
+  desk_.lay(std::span(requests_).first(taken));
   const auto begin = Clock::now();
-  for (std::size_t i = 0; i < taken; ++i) {
-    serve(requests[i]);
-    if (i + 1 == taken || Clock::now() - begin < kPatience) continue;
-    links_.requests.push_urgent(requests.subspan(i + 1));
+  while (const auto request = desk_.next()) {
+    if (request->hedge == 0) {
+      serve(*request);
+    } else {
+      serve_second(*request);
+    }
+    if (Clock::now() - begin < kPatience) continue;
+    links_.requests.push_urgent(std::span(requests_).first(desk_.leave(requests_)));
     break;
   }
   hand_over();
@@ -90,37 +114,74 @@ void Reader::serve(const ReadRequest& request) {
     try {
       return read(request, retry);
     } catch (const SampleError& error) {
-      if (!error.is_transient()) return links_.sink.bad_sample(request, error.what());
+      if (!error.is_transient()) return give_up(request, error.what());
       if (retry + 1 >= options_.attempts) {
-        const std::string tries = " (read " + std::to_string(retry + 1) + " times)";
-        return links_.sink.bad_sample(request, error.what() + tries);
+        return give_up(request, error.what() + (" (read " + std::to_string(retry + 1) + " times)"));
       }
       links_.sink.will_retry(request, error.what());
     }
     links_.totals.retries.fetch_add(1, std::memory_order_relaxed);
+    desk_.pause();
     hand_over();
     status_.set(Activity::retrying, request.sample);
     stop_.sleep_until(Clock::now() + backoff);
+    if (desk_.is_lost()) {
+      static_cast<void>(desk_.end());
+      return;
+    }
+    desk_.resume(retry + 1);
   }
 }
 
+void Reader::serve_second(const ReadRequest& request) {
+  const std::shared_ptr<Race> race = hedging_->race(request.hedge);
+  desk_.join(race);
+  if (race->is_won()) {
+    static_cast<void>(desk_.end());
+    return;
+  }
+  links_.totals.hedged_reads.fetch_add(1, std::memory_order_relaxed);
+  try {
+    read(request, race->retry());
+  } catch (const SampleError& error) {
+    give_up(request, error.what());
+  } catch (const NoRoom&) {
+    give_up(request, "");
+  }
+}
+
+void Reader::give_up(const ReadRequest& request, std::string_view reason) {
+  const std::shared_ptr<Race> race = desk_.end();
+  if (!race) return links_.sink.bad_sample(request, reason);
+  const auto verdict = race->give_up(side_of(request), std::string(reason));
+  if (verdict) links_.sink.bad_sample(plain(request), *verdict);
+}
+
 void Reader::read(const ReadRequest& request, std::uint32_t retry) {
-  status_.set(Activity::reading, request.sample);
-  Target target(*this, request);
+  status_.set(reading(request), request.sample);
+  Target target(*this, request, retry);
   if (links_.throttle != nullptr) links_.throttle->before_read(request, retry, stop_);
   links_.dataset.read(request.sample, target);
   if (links_.throttle != nullptr) links_.throttle->after_read(target.size(), stop_);
-  const std::int64_t ns = target.read_before() + status_.set(Activity::reading, request.sample);
+  const std::int64_t ns = target.read_before() + status_.set(reading(request), request.sample);
   pace_.add(ns);
+  if (hedging_ != nullptr) hedging_->read_took(std::chrono::nanoseconds(ns));
   links_.totals.read_ns.fetch_add(static_cast<std::uint64_t>(ns), std::memory_order_relaxed);
   links_.totals.bytes_read.fetch_add(target.size(), std::memory_order_relaxed);
+  EncodedSample sample{.request = plain(request), .bytes = target.release()};
+  const std::shared_ptr<Race> race = desk_.end(sample);
+  if (race) {
+    if (!race->win()) return links_.budget.give_back(std::move(sample.bytes));
+    desk_.keep(std::move(sample));
+    if (request.hedge != 0) links_.totals.hedges_won.fetch_add(1, std::memory_order_relaxed);
+  }
   links_.totals.reads.fetch_add(1, std::memory_order_relaxed);
-  read_.push_back({.request = request, .bytes = target.release()});
 }
 
 void Reader::hand_over() {
-  links_.encoded.push(read_);
-  read_.clear();
+  desk_.clear(handed_over_);
+  links_.encoded.push(handed_over_);
+  handed_over_.clear();
 }
 
 }  // namespace forebay

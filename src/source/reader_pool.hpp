@@ -2,13 +2,17 @@
 
 #include <chrono>
 #include <cstdint>
+#include <deque>
 #include <forebay/dataset.hpp>
 #include <forebay/detail/crew.hpp>
 #include <forebay/detail/encoded_queue.hpp>
 #include <forebay/detail/pipeline.hpp>
 #include <forebay/detail/stages.hpp>
+#include <memory>
 
 #include "byte_budget.hpp"
+#include "desk.hpp"
+#include "hedging.hpp"
 #include "read_queue.hpp"
 #include "stop_signal.hpp"
 #include "throttle.hpp"
@@ -31,11 +35,13 @@ struct ReaderOptions {
   unsigned most = 0;                                                 // that crew().want() may ask for; 0 = `threads`
   std::uint32_t attempts = 4;                                        // reads of one sample in all, at least 1
   std::chrono::nanoseconds backoff = std::chrono::milliseconds(10);  // before the second read; doubles each time
+  bool hedge = false;                                                // a second read of one that is slow (Hedging)
 };
 
 // The I/O threads: take requests, read the sample's bytes into buffers of the budget and pass them to the decoders.
 // Transient errors are read again after a backoff; one that stays, and a permanent one, goes to sink.bad_sample.
-// Anything else that a thread meets goes to sink.worker_failed and ends that thread.
+// Anything else that a thread meets goes to sink.worker_failed and ends that thread. With options.hedge a slow read is
+// begun a second time by another thread; each sample is handed on, or reported as bad, exactly once all the same.
 class ReaderPool {
  public:
   // Starts the threads. Throws Error when the system has no more of them.
@@ -58,6 +64,8 @@ class ReaderPool {
   StopSignal stop_;
   ReaderLinks links_;
   ReaderOptions options_;
+  std::deque<Desk> desks_;            // by thread
+  std::unique_ptr<Hedging> hedging_;  // none = slow reads are waited for
   Crew crew_;
 };
 

@@ -13,6 +13,8 @@ namespace {
 static_assert(std::atomic_ref<std::int64_t>::is_always_lock_free, "processes share it, so it cannot hold a lock");
 
 constexpr std::uint64_t kThrottleKey = 0x7468726f74746c65ULL;
+constexpr std::uint64_t kSlowKey = 0x736c6f77ULL;
+constexpr std::uint64_t kSecondKey = 0x7365636f6e64ULL;
 constexpr double kForEverSeconds = 1e9;
 
 std::int64_t* finish_time(const StorageOptions& options, std::span<std::byte> shared, std::int64_t& own) {
@@ -78,18 +80,22 @@ StorageThrottle::StorageThrottle(const StorageOptions& options, std::uint64_t se
 
 bool StorageThrottle::is_active() const noexcept {
   return options_.latency_ms > 0 || options_.bandwidth_mb_s > 0 || options_.outage_every_s > 0 ||
-         options_.fail_rate > 0;
+         options_.fail_rate > 0 || (options_.slow_rate > 0 && options_.slow_ms > 0);
 }
 
 StorageThrottle::Draw StorageThrottle::draw(const ReadRequest& request, std::uint32_t retry) const noexcept {
-  Random random(key64(seed_, request.epoch, request.position, request.attempt, retry));
+  const std::uint64_t key = key64(seed_, request.epoch, request.position, request.attempt, retry);
+  Random random(key);
   Draw draw;
   draw.fails = random.uniform() < options_.fail_rate;
+  const std::uint64_t time_key = request.hedge == 0 ? key : key64(key, kSecondKey);
+  if (request.hedge != 0) random = Random(time_key);
   double latency_ms = options_.latency_ms;
   if (options_.jitter > 0) {
     const double variance = options_.jitter * options_.jitter;  // of a latency of mean 1
     latency_ms *= gamma(random, 1.0 / variance) * variance;
   }
+  if (Random(key64(time_key, kSlowKey)).uniform() < options_.slow_rate) latency_ms += options_.slow_ms;
   const double latency_s = std::min(latency_ms / 1e3, kForEverSeconds);
   draw.latency = std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double>(latency_s));
   return draw;

@@ -56,7 +56,8 @@ class StorageThrottle {
   [[nodiscard]] bool is_active() const noexcept;
 
   // A function of the seed, the request's epoch, position and attempt, and `retry` (reads of this request that
-  // failed before) only: no timing, no rank. The latency is gamma distributed.
+  // failed before) only: no timing, no rank. The latency is gamma distributed, and longer for the slow reads. A second
+  // read of a sample draws another latency and the same failure.
   [[nodiscard]] Draw draw(const ReadRequest& request, std::uint32_t retry) const noexcept;
 
   // When the outage that `now` lies in ends; `now` itself when there is none, max() when it never ends.

@@ -17,8 +17,8 @@ std::int64_t steady_ns() noexcept {
 }
 
 constexpr std::array<const char*, WorkerStatus::kActivities> kNames{
-    "idle",       "waiting for budget", "reading", "retrying", "decoding",
-    "requesting", "waiting for room",   "copying", "parked",   "stopped"};
+    "idle",       "waiting for budget", "reading", "second read", "retrying", "decoding",
+    "requesting", "waiting for room",   "copying", "parked",      "stopped"};
 
 }  // namespace
 

@@ -70,6 +70,7 @@ Snapshot::Snapshot(double now_s, const Gauges& gauges_now, const WorkerTotals& t
       gauges(gauges_now),
       bytes_read(totals.bytes_read.load(std::memory_order_relaxed)),
       retries(totals.retries.load(std::memory_order_relaxed)),
+      hedged_reads(totals.hedged_reads.load(std::memory_order_relaxed)),
       read_s(seconds(totals.read_ns)),
       decode_s(seconds(totals.decode_ns)) {}
 
@@ -130,6 +131,7 @@ Interval IntervalWindow::figures(const Snapshot& now) const noexcept {
   out.blocked_producer_s = blocked;
   out.bytes_read = now.bytes_read - start_.bytes_read;
   out.retries = now.retries - start_.retries;
+  out.hedged_reads = now.hedged_reads - start_.hedged_reads;
   out.read_s = now.read_s - start_.read_s;
   out.decode_s = now.decode_s - start_.decode_s;
   out.bad_samples = now.gauges.bad_samples;
@@ -150,23 +152,23 @@ void append_json(std::string& out, const StepRecord& record) {
 }
 
 void append_json(std::string& out, const Interval& interval, std::uint32_t capacity) {
-  fmt::format_to(std::back_inserter(out),
-                 R"({{"t_s":{:.6f},"interval_s":{:.6f},"step_num":{},"epoch":{},"queue_size":{},"capacity":{},)"
-                 R"("mean_enqueue_rate":{:.6g},"mean_dequeue_rate":{:.6g},"mean_running_time":{},"steps":{},)"
-                 R"("fresh":{},"reused":{},"fresh_fraction":{},"exhausted_steps":{},"lambda":{},"mu":{},"R":{},)"
-                 R"("stall":{},"census_waits":{},"census_wait_s":{:.6f},"job_fresh_samples":{},"job_uses_max":{},)"
-                 R"("images_per_s":{:.6g},"blocked_producer_s":{:.6f},"bytes_read":{},"retries":{},"read_s":{:.6f},)"
-                 R"("decode_s":{:.6f},"bad_samples":{},"dropped_records":{}}})"
-                 "\n",
-                 finite(interval.t_s), finite(interval.interval_s), interval.step_num, interval.epoch,
-                 interval.queue_size, capacity, finite(interval.mean_enqueue_rate), finite(interval.mean_dequeue_rate),
-                 json_number(interval.mean_running_time), interval.steps, interval.fresh,
-                 interval.steps - interval.fresh, json_number(interval.fresh_fraction), interval.exhausted_steps,
-                 json_number(interval.lambda), json_number(interval.mu), json_number(interval.r),
-                 json_number(interval.stall), interval.census_waits, finite(interval.census_wait_s),
-                 interval.job_fresh_samples, interval.job_uses_max, finite(interval.images_per_s),
-                 finite(interval.blocked_producer_s), interval.bytes_read, interval.retries, finite(interval.read_s),
-                 finite(interval.decode_s), interval.bad_samples, interval.dropped_records);
+  fmt::format_to(
+      std::back_inserter(out),
+      R"({{"t_s":{:.6f},"interval_s":{:.6f},"step_num":{},"epoch":{},"queue_size":{},"capacity":{},)"
+      R"("mean_enqueue_rate":{:.6g},"mean_dequeue_rate":{:.6g},"mean_running_time":{},"steps":{},)"
+      R"("fresh":{},"reused":{},"fresh_fraction":{},"exhausted_steps":{},"lambda":{},"mu":{},"R":{},)"
+      R"("stall":{},"census_waits":{},"census_wait_s":{:.6f},"job_fresh_samples":{},"job_uses_max":{},)"
+      R"("images_per_s":{:.6g},"blocked_producer_s":{:.6f},"bytes_read":{},"retries":{},"hedged_reads":{},"read_s":{:.6f},)"
+      R"("decode_s":{:.6f},"bad_samples":{},"dropped_records":{}}})"
+      "\n",
+      finite(interval.t_s), finite(interval.interval_s), interval.step_num, interval.epoch, interval.queue_size,
+      capacity, finite(interval.mean_enqueue_rate), finite(interval.mean_dequeue_rate),
+      json_number(interval.mean_running_time), interval.steps, interval.fresh, interval.steps - interval.fresh,
+      json_number(interval.fresh_fraction), interval.exhausted_steps, json_number(interval.lambda),
+      json_number(interval.mu), json_number(interval.r), json_number(interval.stall), interval.census_waits,
+      finite(interval.census_wait_s), interval.job_fresh_samples, interval.job_uses_max, finite(interval.images_per_s),
+      finite(interval.blocked_producer_s), interval.bytes_read, interval.retries, interval.hedged_reads,
+      finite(interval.read_s), finite(interval.decode_s), interval.bad_samples, interval.dropped_records);
 }
 
 std::string interval_line(const Interval& interval, std::uint32_t capacity) {

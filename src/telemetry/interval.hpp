@@ -27,6 +27,7 @@ struct Snapshot {
   Gauges gauges;
   std::uint64_t bytes_read = 0;
   std::uint64_t retries = 0;
+  std::uint64_t hedged_reads = 0;
   double read_s = 0;
   double decode_s = 0;
 };
@@ -58,6 +59,7 @@ struct Interval {
   double blocked_producer_s = 0;
   std::uint64_t bytes_read = 0;
   std::uint64_t retries = 0;          // reads tried again after a transient error
+  std::uint64_t hedged_reads = 0;     // slow reads that were begun a second time
   double read_s = 0;                  // summed over reader threads
   double decode_s = 0;                // summed over decoder threads
   std::uint64_t bad_samples = 0;      // since the start of the run

@@ -90,6 +90,8 @@ Summary RunCounters::summary(const RunFacts& facts, std::span<const std::uint64_
   out.bad_samples = facts.bad_samples;
   out.epochs = facts.epochs;
   out.bytes_read = facts.bytes_read;
+  out.hedged_reads = facts.hedged_reads;
+  out.hedges_won = facts.hedges_won;
   out.nvjpeg_samples = facts.nvjpeg_samples;
   out.nvjpeg_fallbacks = facts.nvjpeg_fallbacks;
   out.dropped_records = facts.dropped_records;

@@ -40,6 +40,8 @@ struct RunFacts {
   std::uint64_t bad_samples = 0;
   std::uint64_t epochs = 0;
   std::uint64_t bytes_read = 0;
+  std::uint64_t hedged_reads = 0;
+  std::uint64_t hedges_won = 0;
   std::uint64_t nvjpeg_samples = 0;
   std::uint64_t nvjpeg_fallbacks = 0;
   std::uint64_t dropped_records = 0;

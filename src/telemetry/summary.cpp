@@ -41,6 +41,8 @@ void for_each_field(SummaryType& summary, Visit&& visit) {
   visit("bad_samples", summary.bad_samples);
   visit("epochs", summary.epochs);
   visit("bytes_read", summary.bytes_read);
+  visit("hedged_reads", summary.hedged_reads);
+  visit("hedges_won", summary.hedges_won);
   visit("nvjpeg_samples", summary.nvjpeg_samples);
   visit("nvjpeg_fallbacks", summary.nvjpeg_fallbacks);
   visit("dropped_records", summary.dropped_records);
@@ -94,6 +96,8 @@ Summary combine(std::span<const Summary> ranks) {
     out.bad_samples = std::max(out.bad_samples, rank.bad_samples);
     out.epochs = std::min(out.epochs, rank.epochs);
     out.bytes_read += rank.bytes_read;
+    out.hedged_reads += rank.hedged_reads;
+    out.hedges_won += rank.hedges_won;
     out.nvjpeg_samples += rank.nvjpeg_samples;
     out.nvjpeg_fallbacks += rank.nvjpeg_fallbacks;
     out.dropped_records += rank.dropped_records;

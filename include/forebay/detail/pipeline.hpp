@@ -34,6 +34,8 @@ struct ReadRequest {
   // Samples of the same bytes that are wanted together, at positions and places one after the other; `sample` is the
   // first, the others follow from the order. Only at the first attempt.
   std::uint32_t count = 1;
+  // Not 0: a second read of a sample that another reader is slow with, known by this number (Hedging).
+  std::uint32_t hedge = 0;
 };
 
 // Encoded bytes of one sample on their way from a reader to a decoder.
@@ -95,6 +97,7 @@ struct alignas(64) WorkerStatus {
     idle,            // waiting for work
     waiting_budget,  // waiting for room in the byte budget
     reading,         // in the store
+    hedging,         // in the store for a sample that another reader is slow with
     retrying,        // waiting to read again after a transient error
     decoding,
     requesting,    // asking readers for the samples of a batch
@@ -103,10 +106,10 @@ struct alignas(64) WorkerStatus {
     parked,        // more threads than are wanted now
     stopped,       // ended, or not started
   };
-  static constexpr std::size_t kActivities = 10;
+  static constexpr std::size_t kActivities = 11;
 
   std::atomic<Activity> activity{Activity::stopped};
-  std::atomic<std::uint64_t> sample{0};   // meaningful while reading, retrying, waiting_budget or decoding
+  std::atomic<std::uint64_t> sample{0};   // meaningful while reading, hedging, retrying, waiting_budget or decoding
   std::atomic<std::int64_t> since_ns{0};  // steady clock, when the activity began
   // Time spent in each activity, the present one left out.
   std::array<std::atomic<std::int64_t>, kActivities> spent_ns{};
@@ -142,8 +145,11 @@ using ActivityTimes = std::array<std::chrono::nanoseconds, WorkerStatus::kActivi
 struct WorkerTotals {
   std::atomic<std::uint64_t> bytes_read{0};
   std::atomic<std::uint64_t> read_ns{0};  // in the store, emulated delays included, waits for the budget excluded
-  std::atomic<std::uint64_t> reads{0};
+  std::atomic<std::uint64_t> reads{0};    // that brought their sample
   std::atomic<std::uint64_t> retries{0};  // reads tried again after a transient error
+  // Second reads of slow ones that were begun, not among `reads`, and those of them that were quicker.
+  std::atomic<std::uint64_t> hedged_reads{0};
+  std::atomic<std::uint64_t> hedges_won{0};
   std::atomic<std::uint64_t> decode_ns{0};
   std::atomic<std::uint64_t> samples{0};
   // Of them: decoded whole or by region, alone, where transform.decode = "scaled" would have decoded them smaller.

@@ -1,0 +1,116 @@
+#include "desk.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+namespace forebay {
+namespace {
+
+// Between the two looks that tell a slow read.
+constexpr std::chrono::milliseconds kSecondLook{1};
+
+}  // namespace
+
+void Desk::lay(std::span<const ReadRequest> requests) {
+  const auto guard = lock();
+  std::ranges::copy(requests, requests_.begin());
+  first_ = 0;
+  last_ = requests.size();
+}
+
+std::optional<ReadRequest> Desk::next() {
+  const auto guard = lock();
+  if (first_ == last_) return std::nullopt;
+  request_ = requests_[first_++];
+  begin(0);
+  return request_;
+}
+
+std::size_t Desk::leave(std::span<ReadRequest> out) {
+  const auto guard = lock();
+  const auto left = std::span(requests_).subspan(first_, last_ - first_);
+  std::ranges::copy(left, out.begin());
+  first_ = last_;
+  return left.size();
+}
+
+void Desk::begin(std::uint32_t retry) {
+  retry_ = retry;
+  suspected_ = false;
+  in_store_ = true;
+  if (watched_) since_ = Clock::now();
+}
+
+void Desk::pause() {
+  const auto guard = lock();
+  in_store_ = false;
+}
+
+void Desk::resume(std::uint32_t retry) {
+  const auto guard = lock();
+  begin(retry);
+}
+
+void Desk::join(std::shared_ptr<Race> race) {
+  const auto guard = lock();
+  race_ = std::move(race);
+}
+
+bool Desk::is_lost() const {
+  const auto guard = lock();
+  return race_ && race_->is_won();
+}
+
+std::shared_ptr<Race> Desk::finish() noexcept {
+  in_store_ = false;
+  return std::exchange(race_, nullptr);
+}
+
+std::shared_ptr<Race> Desk::end(EncodedSample& sample) {
+  const auto guard = lock();
+  std::shared_ptr<Race> race = finish();
+  if (!race) read_.push_back(std::move(sample));
+  return race;
+}
+
+std::shared_ptr<Race> Desk::end() {
+  const auto guard = lock();
+  return finish();
+}
+
+void Desk::keep(EncodedSample sample) {
+  const auto guard = lock();
+  read_.push_back(std::move(sample));
+}
+
+void Desk::clear(std::vector<EncodedSample>& out) {
+  const auto guard = lock();
+  read_.swap(out);
+}
+
+Desk::Watch Desk::watch(Clock::time_point now, std::chrono::nanoseconds slow_after) {
+  const auto guard = lock();
+  if (!in_store_) return {};
+  if (now < since_ + slow_after) return {.look_again = since_ + slow_after};
+  if (!std::exchange(suspected_, true)) return {.look_again = now + kSecondLook};
+  return {.is_slow = true, .may_hedge = !race_ && request_.hedge == 0, .order = request_.order};
+}
+
+void Desk::relieve(std::vector<ReadRequest>& requests, std::vector<EncodedSample>& samples) {
+  const auto guard = lock();
+  const auto left = std::span(requests_).subspan(first_, last_ - first_);
+  requests.insert(requests.end(), left.begin(), left.end());
+  first_ = last_;
+  samples.insert(samples.end(), std::move_iterator(read_.begin()), std::move_iterator(read_.end()));
+  read_.clear();
+}
+
+std::optional<Desk::Hedge> Desk::hedge() {
+  const auto guard = lock();
+  if (!in_store_ || !suspected_ || race_ || request_.hedge != 0) return std::nullopt;
+  race_ = std::make_shared<Race>(retry_);
+  return Hedge{.request = request_, .race = race_};
+}
+
+}  // namespace forebay

@@ -1,0 +1,178 @@
+// What second reads of slow ones are made of: which reads are slow, how many second ones there may be, and who wins.
+#include <doctest/doctest.h>
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <thread>
+#include <vector>
+
+#include "source/desk.hpp"
+#include "source/hedge_rule.hpp"
+#include "source/race.hpp"
+#include "source/read_times.hpp"
+
+namespace {
+
+using namespace forebay;
+using namespace std::chrono_literals;
+using Clock = Desk::Clock;
+
+}  // namespace
+
+TEST_CASE("read times: a quantile is right within a step, and old reads are forgotten") {
+  ReadTimes times;
+  CHECK(times.quantile(0.5) == 0ns);
+  for (int i = 1; i <= 1000; ++i) times.add(std::chrono::microseconds(10 * i));
+  CHECK(times.gather() == 1000);
+  CHECK(times.gather() == 0);
+  for (const double share : {0.1, 0.5, 0.95, 1.0}) {
+    const auto exact = std::chrono::duration<double, std::micro>(10'000 * share);
+    CAPTURE(share);
+    CHECK(times.quantile(share) >= exact);
+    CHECK(times.quantile(share) <= 1.26 * exact);
+  }
+  for (int i = 0; i < 20'000; ++i) {
+    times.add(100us);
+    if (i % 100 == 0) times.gather();
+  }
+  times.gather();
+  CHECK(times.weight() <= 2048);
+  CHECK(times.quantile(0.95) < 130us);
+  ReadTimes odd;
+  odd.add(-5ns);
+  odd.add(0ns);
+  CHECK(odd.gather() == 2);
+  CHECK(odd.quantile(1) <= 2us);
+  odd.add(24h);
+  odd.gather();
+  CHECK(odd.quantile(1) > 60s);
+}
+
+TEST_CASE("the rule: slow is three times what nineteen of twenty take, and not less than a floor") {
+  HedgeRule rule;
+  rule.update();
+  CHECK(rule.slow_after() == HedgeRule::kUnknown);
+  for (int i = 0; i < 100; ++i) rule.add(50us);
+  rule.update();
+  CHECK(rule.slow_after() == HedgeRule::kFloor);
+
+  HedgeRule far;
+  for (int i = 0; i < 1000; ++i) far.add(i % 400 == 0 ? 1s : 40ms);
+  far.update();
+  CHECK(far.slow_after() >= 120ms);  // what is constant is not slow
+  CHECK(far.slow_after() <= 160ms);
+
+  HedgeRule often;  // every tenth read is slow: that is its kind
+  for (int i = 0; i < 1000; ++i) often.add(i % 10 == 0 ? 1s : 40ms);
+  often.update();
+  CHECK(often.slow_after() >= 3s);
+}
+
+TEST_CASE("the rule: no more than a twentieth more reads, second reads not counted, and no hoard") {
+  HedgeRule rule;
+  std::uint64_t seconds = 0;
+  constexpr std::uint64_t kReads = 10'000;
+  for (std::uint64_t i = 0; i < kReads; ++i) {
+    rule.add(1ms);
+    rule.update();
+    while (rule.may_hedge()) {
+      rule.hedge();
+      ++seconds;
+      rule.add(1ms);
+      rule.update();
+      REQUIRE(20 * seconds <= i + 1);
+    }
+  }
+  CHECK(seconds >= kReads / 20 - 2);
+  for (std::uint64_t i = 0; i < kReads; ++i) rule.add(1ms);
+  rule.update();
+  std::uint64_t at_once = 0;
+  for (; rule.may_hedge(); ++at_once) rule.hedge();
+  CHECK(at_once >= 1);
+  CHECK(at_once <= 16);
+}
+
+TEST_CASE("a race is won once, or lost by both with the first side's reason") {
+  using Side = Race::Side;
+  Race won(0);
+  CHECK_FALSE(won.is_won());
+  CHECK(won.win());
+  CHECK(won.is_won());
+  CHECK_FALSE(won.win());
+  CHECK_FALSE(won.give_up(Side::second, "late"));
+  Race saved(0);
+  CHECK_FALSE(saved.give_up(Side::first, "torn"));
+  CHECK(saved.win());
+  for (const bool first_is_last : {false, true}) {
+    Race lost(0);
+    CHECK_FALSE(lost.give_up(first_is_last ? Side::second : Side::first, first_is_last ? "" : "torn"));
+    const auto verdict = lost.give_up(first_is_last ? Side::first : Side::second, first_is_last ? "torn" : "");
+    REQUIRE(verdict);
+    CHECK(*verdict == "torn");
+  }
+  for (int round = 0; round < 200; ++round) {
+    Race race(0);
+    std::atomic<int> winners{0};
+    {
+      std::jthread other([&] { winners += race.win() ? 1 : 0; });
+      winners += race.win() ? 1 : 0;
+    }
+    REQUIRE(winners == 1);
+  }
+}
+
+TEST_CASE("a desk: slow at the second look only, hedged once, and relieved of what waits") {
+  Desk desk(true);
+  const std::array<ReadRequest, 3> requests{ReadRequest{.order = 5, .sample = 50}, {.order = 6}, {.order = 7}};
+  CHECK_FALSE(desk.watch(Clock::now() + 1h, 10ms).is_slow);  // nothing is read
+  desk.lay(requests);
+  CHECK(desk.next()->order == 5);
+  const auto now = Clock::now();
+  CHECK_FALSE(desk.watch(now, 1h).is_slow);
+  CHECK(desk.watch(now, 1h).look_again > now);
+  CHECK_FALSE(desk.hedge());
+  const auto later = now + 1h;
+  CHECK_FALSE(desk.watch(later, 10ms).is_slow);
+  const Desk::Watch seen = desk.watch(later, 10ms);
+  CHECK(seen.is_slow);
+  CHECK(seen.may_hedge);
+  CHECK(seen.order == 5);
+
+  std::vector<ReadRequest> left;
+  std::vector<EncodedSample> read;
+  desk.relieve(left, read);
+  REQUIRE(left.size() == 2);
+  CHECK(left[0].order == 6);
+  CHECK_FALSE(desk.hedge()->race->is_won());
+  CHECK_FALSE(desk.hedge());
+  CHECK_FALSE(desk.watch(later, 10ms).may_hedge);
+  CHECK(desk.watch(later, 10ms).is_slow);
+
+  EncodedSample sample{.request = requests[0], .bytes = std::vector<std::byte>(3)};
+  const auto race = desk.end(sample);
+  REQUIRE(race);
+  CHECK(sample.bytes.size() == 3);  // it is the race that decides
+  desk.relieve(left, read);
+  CHECK(read.empty());
+  CHECK_FALSE(desk.next());
+
+  const std::array<ReadRequest, 2> more{ReadRequest{.order = 8}, {.order = 9, .hedge = 3}};
+  desk.lay(more);
+  CHECK(desk.next()->order == 8);
+  CHECK_FALSE(desk.watch(later, 10ms).is_slow);
+  desk.pause();  // it waits for memory, not for the store
+  CHECK_FALSE(desk.watch(later, 10ms).is_slow);
+  CHECK_FALSE(desk.hedge());
+  desk.resume(1);
+  CHECK_FALSE(desk.watch(later, 10ms).is_slow);
+  CHECK(desk.watch(later, 10ms).is_slow);
+  CHECK(desk.hedge()->race->retry() == 1);
+  CHECK(desk.end());
+  CHECK(desk.next()->order == 9);
+  CHECK_FALSE(desk.watch(later, 10ms).is_slow);
+  CHECK(desk.watch(later, 10ms).is_slow);
+  CHECK_FALSE(desk.watch(later, 10ms).may_hedge);  // it is a second read itself
+}
