@@ -52,6 +52,7 @@ class Hedging {
     Desk* desk;
   };
 
+  WaitPoint wake_;
   std::deque<Desk>& desks_;
   ReadQueue& requests_;
   EncodedQueue& encoded_;
@@ -64,7 +65,6 @@ class Hedging {
   std::unordered_map<std::uint32_t, std::shared_ptr<Race>> races_;
   std::uint32_t last_race_ = 0;
 
-  WaitPoint wake_;
   std::atomic<bool> stopped_{false};
   std::thread thread_;
 };
