@@ -7,9 +7,11 @@
 #include <mutex>
 #include <numeric>
 #include <optional>
+#include <set>
 #include <thread>
 #include <vector>
 
+#include <forebay/detail/queue_slots.hpp>
 #include <forebay/random.hpp>
 
 #include "device/host_device.hpp"
@@ -98,6 +100,71 @@ TEST_CASE("time with nothing to fill counts as blocked, time with a slot being f
   const auto full = ring.blocked();
   while (ring.blocked() == full) std::this_thread::yield();  // the clock moves on
   CHECK(ring.blocked() > full);
+}
+
+TEST_CASE("blocked time never goes back, whoever asks while slots are claimed and published") {
+  constexpr int kTurns = 20000;
+  SlotRing ring(1, 2, UINT64_MAX);
+  std::atomic<bool> done{false};
+  std::atomic<bool> went_back{false};
+  std::vector<std::thread> readers;
+  for (int i = 0; i < 2; ++i) {
+    readers.emplace_back([&] {
+      for (std::chrono::nanoseconds before{0}; !done;) {
+        const auto now = ring.blocked();
+        if (now < before) went_back = true;
+        before = now;
+      }
+    });
+  }
+  const std::atomic<bool> stopped{false};
+  for (int turn = 0; turn < kTurns; ++turn) {
+    SlotRing::Claim claim{};
+    REQUIRE(ring.claim(stopped, claim));
+    ring.publish(claim.turn);
+    ring.retire(ring.take());
+    ring.settle();
+  }
+  done = true;
+  for (auto& reader : readers) reader.join();
+  CHECK_FALSE(went_back);
+}
+
+TEST_CASE("slots suffice with a lease on every batch that may have left the pool, and none is to spare") {
+  for (const QueueOptions& queue : {QueueOptions{.capacity = 1, .pool = 1, .max_leases = 1},
+                                    QueueOptions{.capacity = 2, .pool = 1, .max_leases = 3},
+                                    QueueOptions{.capacity = 3, .pool = 2, .max_leases = 2}}) {
+    const auto slots = static_cast<std::uint32_t>(slots_of(queue));
+    CAPTURE(slots);
+    const auto store = std::make_shared<SlotStore>(std::make_shared<HostDevice>(), kTiny, SlotCounts{.slots = slots});
+    SlotRing ring(static_cast<std::uint32_t>(queue.capacity), slots, UINT64_MAX);
+    Residents residents(*store, ring, queue, Pick::least_used, [](std::uint64_t) {});
+    const std::atomic<bool> stopped{false};
+    std::set<std::uint32_t> in_use;
+    const auto fill_up = [&] {
+      while (ring.depth() < ring.capacity()) {
+        SlotRing::Claim claim{};
+        REQUIRE(ring.claim(stopped, claim));
+        CHECK(in_use.insert(claim.slot).second);  // else a batch would be overwritten that somebody may read
+        ring.publish(claim.turn);
+      }
+    };
+    // Each is served while it enters, and the lease kept: the oldest leave the pool leased.
+    std::vector<Lease> leases;
+    for (std::int64_t i = 1; i < queue.max_leases; ++i) {
+      fill_up();
+      residents.sweep();
+      leases.push_back(LeaseMaker::make(store, residents.admit(), {}));
+    }
+    for (std::int64_t i = 0; i < queue.pool; ++i) {
+      fill_up();
+      residents.sweep();
+      (void)residents.admit();
+    }
+    fill_up();
+    CHECK(in_use.size() == slots);
+    CHECK(store->held() == leases.size());
+  }
 }
 
 TEST_CASE("a wait ends when it is broken and at its deadline") {
@@ -190,7 +257,7 @@ void run_stress(const Stress& shape, std::uint64_t turns, std::uint64_t seed) {
   CAPTURE(shape.pool);
   CAPTURE(shape.decoders);
   CAPTURE(seed);
-  const std::uint32_t slots = shape.capacity + shape.pool + shape.max_leases;
+  const std::uint32_t slots = shape.capacity + shape.pool + shape.max_leases - 1;
   const auto store = std::make_shared<SlotStore>(std::make_shared<HostDevice>(), kTiny, SlotCounts{.slots = slots});
   SlotRing ring(shape.capacity, slots, turns);
   std::atomic<bool> stopped{false};

@@ -2,11 +2,16 @@
 
 #include <doctest/doctest.h>
 
+#include <dlfcn.h>
+#include <linux/futex.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <csignal>
+#include <cstdarg>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -74,6 +79,19 @@ TEST_CASE("a feeder installs no signal handler and blocks no signal of its progr
   feeder.close();
   check_untouched();
 }
+
+// Asks a feeder to stop when the thread that sets it is about to sleep on a futex for the first time, and counts how
+// often it is.
+struct FutexWatch {
+  Feeder* feeder = nullptr;
+  int waits = 0;
+
+  void sees(long number, long operation) noexcept {
+    if (feeder == nullptr || number != SYS_futex || (operation & FUTEX_CMD_MASK) != FUTEX_WAIT) return;
+    if (++waits == 1) feeder->request_stop();
+  }
+};
+thread_local FutexWatch futex_watch;
 
 // A signal handler can reach nothing but static storage.
 std::atomic<Feeder*> asked{nullptr};
@@ -156,6 +174,23 @@ TEST_CASE("a signal to the process ends a wait inside next(), whichever thread i
   }
 }
 
+TEST_CASE("a wait that request_stop() has broken does not sleep again") {
+  Gate gate;
+  gate.open(2);  // one batch: "block" then waits for the store
+  Options options = memory_options(2);
+  options.workers.io = 1;
+  Feeder feeder(options, {.dataset = std::make_shared<MemoryDataset>(100, [&](std::uint64_t) { gate.pass(); })});
+  REQUIRE(feeder.next());
+  futex_watch.feeder = &feeder;
+  const auto last = feeder.next();
+  futex_watch.feeder = nullptr;
+  CHECK((!last || !last->is_fresh()));
+  CHECK(futex_watch.waits == 1);
+  CHECK_FALSE(feeder.next().has_value());
+  CHECK(feeder.was_stopped());
+  gate.open();
+}
+
 TEST_CASE("a stop that was asked for before a restore holds after it") {
   const Parts parts{.dataset = std::make_shared<MemoryDataset>(40)};
   Feeder saved(memory_options(2), parts);
@@ -198,3 +233,15 @@ TEST_CASE("signals by the hundred, while batches are served: one stop, and a sta
 
 }  // namespace
 }  // namespace forebay
+
+// In the place of the C library's, for FutexWatch.
+extern "C" long syscall(long number, ...) noexcept {
+  static const auto real = reinterpret_cast<long (*)(long, ...)>(::dlsym(RTLD_NEXT, "syscall"));
+  std::va_list list;
+  va_start(list, number);
+  std::array<long, 6> arguments{};
+  for (long& argument : arguments) argument = va_arg(list, long);
+  va_end(list);
+  forebay::futex_watch.sees(number, arguments[1]);
+  return real(number, arguments[0], arguments[1], arguments[2], arguments[3], arguments[4], arguments[5]);
+}

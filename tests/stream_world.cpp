@@ -20,7 +20,7 @@ constexpr SlotFormat format_of(bool canvases) {
 }
 
 SlotCounts counts_of(const StreamWorld::Sizes& sizes, Mutant mutant) {
-  return {.slots = sizes.capacity + sizes.pool + kLeases,
+  return {.slots = sizes.capacity + sizes.pool + kLeases - 1,
           .capacity = mutant == Mutant::staging_is_too_small ? sizes.capacity - 1 : sizes.capacity,
           .max_leases = kLeases,
           .run_ahead = sizes.run_ahead};

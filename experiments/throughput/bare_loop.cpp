@@ -20,6 +20,7 @@
 #include <vector>
 
 #include <forebay/config.hpp>
+#include <forebay/detail/queue_slots.hpp>
 #include <forebay/error.hpp>
 #include <forebay/order.hpp>
 
@@ -49,9 +50,7 @@ SlotFormat format_of(const Options& options) {
 }
 
 // As many slots as the feeder has.
-SlotCounts counts_of(const QueueOptions& queue) {
-  return {.slots = static_cast<std::uint32_t>(queue.capacity + queue.pool + queue.max_leases)};
-}
+SlotCounts counts_of(const QueueOptions& queue) { return {.slots = static_cast<std::uint32_t>(slots_of(queue))}; }
 
 // Of all threads of this process so far.
 double processor_seconds() {

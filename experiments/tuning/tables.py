@@ -70,7 +70,7 @@ def pool(simulator):
     plots.pool(cells, sources, POOLS)
 
     def rows(text, of, slots=False):
-        return [[str(size)] + ([str(16 + size + 2)] if slots else []) +
+        return [[str(size)] + ([str(16 + size + 1)] if slots else []) +
                 [text(cells[source, size][3, "adaptive"]) for source in of] for size in POOLS]
 
     def all_three(cell):
@@ -93,7 +93,7 @@ def split(simulator):
     rows = []
     for queue, resident in splits:
         of = [cells[source, queue, resident][3, "adaptive"] for source in sources]
-        rows.append([str(queue + resident + 2), str(queue), str(resident)] +
+        rows.append([str(queue + resident + 1), str(queue), str(resident)] +
                     [f"{number(cell.evenness)} / {steps(cell.most)}" for cell in of])
     return {"split": markdown(["slots", "capacity", "pool", *sources], rows)}
 

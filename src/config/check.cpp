@@ -9,6 +9,7 @@
 #include <forebay/config.hpp>
 #include <forebay/detail/canvas.hpp>
 #include <forebay/detail/device_choice.hpp>
+#include <forebay/detail/queue_slots.hpp>
 #include <forebay/error.hpp>
 
 #include "schema.hpp"
@@ -119,7 +120,7 @@ std::optional<Problem> oversized(const Options& options) {
   const double batch = static_cast<double>(options.dataset.batch_size) * static_cast<double>(height) *
                        static_cast<double>(width) * kChannels * element;
   const auto& queue = options.queue;
-  const auto slots = static_cast<double>(queue.capacity + queue.pool + queue.max_leases);
+  const auto slots = static_cast<double>(slots_of(queue));
   if (batch * slots <= kMostBytes) return std::nullopt;
   return Problem{"queue.capacity", std::string("dataset.batch_size, transform.") + (canvases ? "canvas" : "size") +
                                        " and queue (capacity + pool + max_leases) together need " +

@@ -285,7 +285,8 @@ bool Feeder::Impl::wait_for_batch(Clock::time_point deadline) {
   SlotRing& ring = pipeline_->ring();
   for (;;) {
     const auto now = Clock::now();
-    const auto state = ring.wait(std::min(deadline, now + kSlice), [this] { return failure_.happened(); });
+    const auto state =
+        ring.wait(std::min(deadline, now + kSlice), [this] { return failure_.happened() || stop_requested(); });
     if (state != SlotRing::State::starved) return true;
     if (failure_.happened()) return false;
     if (coordinator_ && coordinator_->interrupted(stop_requested())) return false;

@@ -77,7 +77,7 @@ std::string Feeder::Impl::describe() const {
   std::string text = std::to_string(dataset_->size()) + " samples, " + std::to_string(order_->batches()) +
                      " batches per epoch; ring of " + std::to_string(store_->size()) + " slots (" +
                      std::to_string(queue.capacity) + " ready, " + std::to_string(queue.pool) + " resident, " +
-                     std::to_string(queue.max_leases) + " leased) in " + store_->describe() + "; " +
+                     std::to_string(queue.max_leases - 1) + " leased) in " + store_->describe() + "; " +
                      forebay::describe(workers_) + (pipeline_->hedges() ? ", slow reads begun twice" : "");
   const SlotMemory& memory = store_->memory();
   const std::uint64_t batches = memory.slots + memory.landings;

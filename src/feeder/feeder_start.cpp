@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <forebay/config.hpp>
+#include <forebay/detail/queue_slots.hpp>
 
 #include "assemble/host_renderer.hpp"
 #include "assemble/render_plan.hpp"
@@ -144,7 +145,7 @@ void Feeder::Impl::make_store() {
                     .dtype = options_.transform.dtype,
                     .layout = options_.transform.layout};
   if (options_.transform.when == When::dequeue) format.canvas = canvas_format(options_.transform, format.batch_size);
-  const SlotCounts counts{.slots = static_cast<std::uint32_t>(queue.capacity + queue.pool + queue.max_leases),
+  const SlotCounts counts{.slots = static_cast<std::uint32_t>(slots_of(queue)),
                           .capacity = static_cast<std::uint32_t>(queue.capacity),
                           .max_leases = static_cast<std::uint32_t>(queue.max_leases),
                           .run_ahead = static_cast<std::uint32_t>(queue.run_ahead)};

@@ -98,7 +98,7 @@ MemoryRoom memory_room(const fs::path& root) {
 std::string require_room(const RingNeed& need, const MemoryRoom& room) {
   const std::string ring = need.on_host
                                ? "the ring needs " + mebibytes(need.bytes) + " (" + std::to_string(need.slots) +
-                                     " slots: queue.capacity + queue.pool + queue.max_leases)"
+                                     " slots: queue.capacity + queue.pool + queue.max_leases - 1)"
                                : "assembling batches for the GPU needs " + mebibytes(need.bytes) + " of host memory (" +
                                      std::to_string(need.slots) + " batches: queue.capacity)";
   const std::string advice =

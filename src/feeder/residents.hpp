@@ -24,7 +24,8 @@ class Residents {
   [[nodiscard]] bool empty() const noexcept { return pool_.empty(); }
   // Gives back slots that have left the pool and whose leases have ended since. Call before admit().
   void sweep() noexcept;
-  // Takes the next batch from the ring; it becomes the current one. REQUIRES: the ring is ready.
+  // Takes the next batch from the ring; it becomes the current one. REQUIRES: the ring is ready, and fewer than
+  // max_leases leases are held since before sweep() was called (ring invariant R6).
   [[nodiscard]] std::uint32_t admit();
   // The slot a reuse would serve. REQUIRES: not empty.
   [[nodiscard]] std::uint32_t pick() noexcept;

@@ -7,8 +7,18 @@
 namespace forebay {
 namespace {
 
-std::int64_t now_ns() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(SlotRing::Clock::now().time_since_epoch()).count();
+std::int64_t in_ns(SlotRing::Clock::time_point time) {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count();
+}
+
+std::int64_t now_ns() { return in_ns(SlotRing::Clock::now()); }
+
+// Makes it at least `value`; returns what it then was.
+std::int64_t raise(std::atomic<std::int64_t>& most, std::int64_t value) noexcept {
+  std::int64_t seen = most.load(std::memory_order_relaxed);
+  while (seen < value && !most.compare_exchange_weak(seen, value, std::memory_order_relaxed)) {
+  }
+  return std::max(seen, value);
 }
 
 }  // namespace
@@ -35,7 +45,8 @@ bool SlotRing::claim(const std::atomic<bool>& stopped, Claim& out) {
   if (stopped.load(std::memory_order_relaxed)) return false;
   // Acquire pairs with publish(), which stores the time before it counts down.
   if (filling_.fetch_add(1, std::memory_order_acquire) == 0) {
-    blocked_ns_.fetch_add(now_ns() - last_publish_ns_.load(std::memory_order_relaxed), std::memory_order_relaxed);
+    // Release: whoever sees this time added up does not see the ring idle from before it.
+    blocked_ns_.fetch_add(now_ns() - last_publish_ns_.load(std::memory_order_relaxed), std::memory_order_release);
   }
   const std::uint32_t slot = free_[claimed_ & free_mask_];  // R6
   entries_[claimed_ & entry_mask_].slot = slot;             // R2
@@ -46,7 +57,7 @@ bool SlotRing::claim(const std::atomic<bool>& stopped, Claim& out) {
 
 void SlotRing::publish(std::uint64_t turn) noexcept {
   entries_[turn & entry_mask_].published.store(turn + 1, std::memory_order_release);  // R3
-  last_publish_ns_.store(now_ns(), std::memory_order_relaxed);
+  raise(last_publish_ns_, now_ns());  // another publisher's may be later
   published_count_.fetch_add(1, std::memory_order_relaxed);
   filling_.fetch_sub(1, std::memory_order_release);
   published_.notify_all();
@@ -95,11 +106,15 @@ void SlotRing::wake() noexcept {
   published_.notify_all();
 }
 
-std::chrono::nanoseconds SlotRing::blocked() const noexcept {
-  std::int64_t total = blocked_ns_.load(std::memory_order_relaxed);
-  if (filling_.load(std::memory_order_acquire) == 0)
-    total += now_ns() - last_publish_ns_.load(std::memory_order_relaxed);
-  return std::chrono::nanoseconds(total);
+// Both loads acquire, so that no time counts twice: a total that holds the time before a claim comes with filling_ as
+// of that claim or later, and an idle ring with the time at which it became so. A claim between the two loads, or one
+// that has not added its time yet, hides time that was told before: so the most that was told counts.
+std::chrono::nanoseconds SlotRing::blocked(Clock::time_point now) const noexcept {
+  std::int64_t total = blocked_ns_.load(std::memory_order_acquire);
+  if (filling_.load(std::memory_order_acquire) == 0) {
+    total += std::max<std::int64_t>(in_ns(now) - last_publish_ns_.load(std::memory_order_relaxed), 0);
+  }
+  return std::chrono::nanoseconds(raise(blocked_told_, total));
 }
 
 }  // namespace forebay

@@ -31,9 +31,10 @@ namespace forebay {
 //  R5  A slot is retired when it is neither resident nor leased (the consumer loads `leases` with acquire). Its
 //      number goes into free_ before head_ is stored with release; the issuer loads head_ with acquire before it
 //      reads free_. So all reads of the old batch happen before the first write of the new one.
-//  R6  With capacity + pool + max_leases slots there is a free one whenever R1 lets the issuer claim: at most
-//      capacity - 1 are filling or ready, `pool` are resident, `max_leases` are leased but no longer resident.
-//      Turn t therefore always takes the t-th number ever put into free_, and needs no check.
+//  R6  With capacity + pool + max_leases - 1 slots there is a free one whenever R1 lets the issuer claim: at most
+//      capacity - 1 are filling or ready, `pool` are resident, max_leases - 1 are leased but no longer resident, for
+//      a batch is taken only while fewer than max_leases leases are held. Turn t therefore always takes the t-th
+//      number ever put into free_, and needs no check.
 //  R7  What the consumer noted of a turn happens before its claim: planned_ is stored with release after the note, and
 //      the issuer loads it with acquire before it claims.
 class SlotRing {  // NOLINT(clang-analyzer-optin.performance.Padding): each role has cache lines of its own
@@ -53,7 +54,7 @@ class SlotRing {  // NOLINT(clang-analyzer-optin.performance.Padding): each role
   };
 
   // `planned`: batches that may be claimed from the start; UINT64_MAX = no end. All slots start free.
-  // REQUIRES: slots >= capacity + the most that may be resident or leased (R6).
+  // REQUIRES: slots >= capacity + the most that may be resident or leased after a settle() (R6).
   SlotRing(std::uint32_t capacity, std::uint32_t slots, std::uint64_t planned);
   SlotRing(const SlotRing&) = delete;
   SlotRing& operator=(const SlotRing&) = delete;
@@ -99,9 +100,9 @@ class SlotRing {  // NOLINT(clang-analyzer-optin.performance.Padding): each role
   [[nodiscard]] std::uint32_t depth_guess() const noexcept;
   // Wakes whoever waits, so that they look at their stop conditions. Async-signal-safe.
   void wake() noexcept;
-  // Time in which every claimed batch was complete and none could be claimed: the producer was blocked by a full
-  // ring (or had nothing left to do).
-  [[nodiscard]] std::chrono::nanoseconds blocked() const noexcept;
+  // Time up to `now` in which every claimed batch was complete and none could be claimed: the producer was blocked by a
+  // full ring (or had nothing left to do). Never less than it has returned before, to whatever thread.
+  [[nodiscard]] std::chrono::nanoseconds blocked(Clock::time_point now = Clock::now()) const noexcept;
 
  private:
   struct alignas(64) Entry {
@@ -130,7 +131,8 @@ class SlotRing {  // NOLINT(clang-analyzer-optin.performance.Padding): each role
   alignas(64) std::atomic<std::uint32_t> filling_{0};
   std::atomic<std::uint64_t> published_count_{0};
   std::atomic<std::int64_t> last_publish_ns_;
-  std::atomic<std::int64_t> blocked_ns_{0};
+  std::atomic<std::int64_t> blocked_ns_{0};            // up to the last claim that ended such a time
+  mutable std::atomic<std::int64_t> blocked_told_{0};  // the most that blocked() has returned
 
   WaitPoint room_;       // the issuer waits here
   WaitPoint published_;  // the consumer waits here

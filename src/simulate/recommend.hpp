@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <span>
 
+#include <forebay/detail/queue_slots.hpp>
 #include <forebay/options.hpp>
 #include <forebay/policy.hpp>
 
@@ -18,7 +19,7 @@ struct Prediction {
   Outcome outcome;
 
   // Batches held in memory.
-  [[nodiscard]] std::int64_t slots() const noexcept { return queue.capacity + queue.pool + queue.max_leases; }
+  [[nodiscard]] std::int64_t slots() const noexcept { return slots_of(queue); }
 };
 
 struct Recommendation {
