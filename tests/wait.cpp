@@ -1,4 +1,6 @@
 #include <doctest/doctest.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
@@ -15,9 +17,20 @@ namespace {
 using forebay::WaitPoint;
 using namespace std::chrono_literals;
 
+// Of the whole program; sched_yield() below reads and counts.
+std::atomic<int> yields{0};                // NOLINT: it has no object to keep them in
+std::atomic<bool> yields_are_slow{false};  // NOLINT
+
 WaitPoint::Clock::time_point limit() { return WaitPoint::Clock::now() + 60s; }
 
 }  // namespace
+
+// Before the system's. Slow: as beside processes that compute, each for a slice of time.
+extern "C" int sched_yield() noexcept {
+  ++yields;
+  if (yields_are_slow) ::usleep(2000);
+  return static_cast<int>(::syscall(SYS_sched_yield));
+}
 
 TEST_CASE("a condition that holds ends the wait at once, even past the deadline") {
   WaitPoint point;
@@ -45,6 +58,10 @@ TEST_CASE("a notification between any check and what follows it is not lost") {
   for (int moment = 0; moment < 80; ++moment) {
     CAPTURE(moment);
     WaitPoint point;
+    // Half of them where spinning has been in vain, so that the first checks are already those around parking.
+    for (int i = 0; i < 5 * (moment % 2); ++i) {
+      CHECK_FALSE(point.wait_until(WaitPoint::Clock::now(), [] { return false; }));
+    }
     bool open = false;
     int checks = 0;
     const auto deadline = limit();
@@ -56,6 +73,38 @@ TEST_CASE("a notification between any check and what follows it is not lost") {
     }));
     REQUIRE(WaitPoint::Clock::now() < deadline);
   }
+}
+
+TEST_CASE("a point where yields take long does without them") {
+  constexpr int kWaits = 200;
+  WaitPoint point;
+  const auto wait_in_vain = [&] { CHECK_FALSE(point.wait_until(WaitPoint::Clock::now(), [] { return false; })); };
+  yields = 0;
+  const auto begin = WaitPoint::Clock::now();
+  yields_are_slow = true;
+  for (int i = 0; i < kWaits; ++i) wait_in_vain();
+  yields_are_slow = false;
+  // One of 2 ms, and another once a hundred times as long has passed, on however slow a machine.
+  CHECK(yields >= 1);
+  CHECK(yields <= 1 + (WaitPoint::Clock::now() - begin) / 200ms);
+}
+
+TEST_CASE("a point where spinning is in vain does without it, and tries again") {
+  WaitPoint point;
+  const auto checks_of_a_wait = [&] {
+    int checks = 0;
+    CHECK_FALSE(point.wait_until(WaitPoint::Clock::now(), [&] {
+      ++checks;
+      return false;
+    }));
+    return checks;
+  };
+  CHECK(checks_of_a_wait() > 16);
+  for (int i = 0; i < 4; ++i) checks_of_a_wait();
+  for (int i = 0; i < 60; ++i) CHECK(checks_of_a_wait() < 10);
+  bool spun = false;
+  for (int i = 0; i < 10; ++i) spun = checks_of_a_wait() > 16 || spun;
+  CHECK(spun);
 }
 
 TEST_CASE("two threads hand a number back and forth without losing a wake-up") {

@@ -1,14 +1,17 @@
 // One producer hands batches to one consumer and gets the slots back: the slot ring beside moodycamel's queue and a
-// queue with a mutex and condition variables, a bounded ring after Vyukov, each carrying slot numbers only, all bounded
-// to the same capacity.
+// queue with a mutex and condition variables, the same with the ring's way of waiting, a bounded ring after Vyukov,
+// each carrying slot numbers only, all bounded to the same capacity.
+//   bench_handoff [LOAD]     LOAD: busy processes beside it for each core, default 0
 #include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <functional>
 #include <thread>
 #include <vector>
 
+#include "busy_cores.hpp"
 #include "measure.hpp"
 #include "queues.hpp"
 #include "ring/slot_ring.hpp"
@@ -16,9 +19,11 @@
 namespace {
 
 using Clock = std::chrono::steady_clock;
+using forebay::bench::BusyCores;
 using forebay::bench::Figure;
 using forebay::bench::MoodycamelQueue;
 using forebay::bench::MutexQueue;
+using forebay::bench::PatientMutexQueue;
 using forebay::bench::VyukovRing;
 
 constexpr std::uint32_t kCapacity = 16;
@@ -68,28 +73,40 @@ double two_queues() {
       });
 }
 
+struct Way {
+  const char* name;
+  double (*run)();
+  Figure ns{};
+  Figure ratio{};  // to the mutex queue of the same round
+};
+
 }  // namespace
 
-int main() {
-  Figure ring;
-  Figure vyukov_ring;
-  Figure moodycamel_queue;
-  Figure mutex_queue;
-  for (int round = 0; round < kRounds; ++round) {
-    ring.rounds.push_back(slot_ring());
-    vyukov_ring.rounds.push_back(two_queues<VyukovRing>());
-    moodycamel_queue.rounds.push_back(two_queues<MoodycamelQueue>());
-    mutex_queue.rounds.push_back(two_queues<MutexQueue>());
+int main(int argc, char** argv) {
+  const int load = argc > 1 ? std::atoi(argv[1]) : 0;
+  if (argc > 2 || load < 0 || load > 64) {
+    std::fprintf(stderr, "usage: %s [LOAD]   busy processes for each core, 0 to 64\n", argv[0]);
+    return EXIT_FAILURE;
   }
-  std::printf("hand-off and return of a slot, capacity %u, ns per batch: median of %d alternating rounds [range]\n",
-              kCapacity, kRounds);
-  const auto print = [&](const char* name, const Figure& figure) {
-    std::printf("%-22s %s   %.2f of the mutex queue\n", name, figure.text().c_str(),
-                figure.median() / mutex_queue.median());
-  };
-  print("slot ring", ring);
-  print("Vyukov ring (two)", vyukov_ring);
-  print("moodycamel (two)", moodycamel_queue);
-  print("mutex + condvar (two)", mutex_queue);
-  return 0;
+  const BusyCores busy(load);
+  std::vector<Way> ways{{"slot ring", slot_ring},
+                        {"Vyukov ring (two)", two_queues<VyukovRing>},
+                        {"mutex, ring's waits (two)", two_queues<PatientMutexQueue>},
+                        {"moodycamel (two)", two_queues<MoodycamelQueue>},
+                        {"mutex + condvar (two)", two_queues<MutexQueue>}};
+  for (int round = 0; round < kRounds; ++round) {
+    for (std::size_t i = 0; i < ways.size(); ++i) {
+      Way& way = ways[round % 2 == 0 ? i : ways.size() - 1 - i];
+      way.ns.rounds.push_back(way.run());
+    }
+    for (Way& way : ways) way.ratio.rounds.push_back(way.ns.rounds.back() / ways.back().ns.rounds.back());
+  }
+  std::printf("hand-off and return of a slot, capacity %u, %zu busy processes beside it, ns per batch:\n", kCapacity,
+              busy.processes());
+  std::printf("median of %d alternating rounds [range], and as a part of the mutex queue's in the same round\n",
+              kRounds);
+  for (const Way& way : ways) {
+    std::printf("%-26s %s   %s\n", way.name, way.ns.text().c_str(), way.ratio.text(2).c_str());
+  }
+  return EXIT_SUCCESS;
 }

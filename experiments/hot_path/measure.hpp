@@ -20,10 +20,10 @@ struct Figure {
   std::vector<double> rounds;
 
   [[nodiscard]] double median() const { return percentile(rounds, 0.5); }
-  [[nodiscard]] std::string text() const {
+  [[nodiscard]] std::string text(int decimals = 1) const {
     char line[96];
-    std::snprintf(line, sizeof(line), "%8.1f  [%.1f .. %.1f]", median(), *std::ranges::min_element(rounds),
-                  *std::ranges::max_element(rounds));
+    std::snprintf(line, sizeof(line), "%8.*f  [%.*f .. %.*f]", decimals, median(), decimals,
+                  *std::ranges::min_element(rounds), decimals, *std::ranges::max_element(rounds));
     return line;
   }
 };

@@ -53,6 +53,41 @@ class MutexQueue {
   std::deque<std::uint32_t> slots_;
 };
 
+// The mutex queue with the slot ring's waiting in place of a condition variable: what differs from the Vyukov ring is
+// the lock.
+class PatientMutexQueue {
+ public:
+  void push(std::uint32_t slot) {
+    {
+      const std::scoped_lock lock(mutex_);
+      slots_.push_back(slot);
+      size_.store(slots_.size(), std::memory_order_relaxed);
+    }
+    filled_.notify_all();
+  }
+  std::uint32_t pop() {
+    std::uint32_t slot = 0;
+    filled_.wait([&] { return try_pop(slot); });
+    return slot;
+  }
+
+ private:
+  bool try_pop(std::uint32_t& slot) {
+    if (size_.load(std::memory_order_relaxed) == 0) return false;  // who spins must not take the lock all the time
+    const std::scoped_lock lock(mutex_);
+    if (slots_.empty()) return false;
+    slot = slots_.front();
+    slots_.pop_front();
+    size_.store(slots_.size(), std::memory_order_relaxed);
+    return true;
+  }
+
+  std::mutex mutex_;
+  std::deque<std::uint32_t> slots_;
+  std::atomic<std::size_t> size_{0};
+  WaitPoint filled_;
+};
+
 // A bounded queue for any number of producers and consumers after D. Vyukov's ("Bounded MPMC queue", 1024cores.net):
 // each place has a sequence number that says whose turn it is. Place p holds round r's element while its number is
 // r * kPlaces + p + 1, and waits for it while it is one less. Waiting is the slot ring's own, so that only the queues

@@ -6,16 +6,23 @@
 
 namespace forebay {
 
-// Where threads wait for a condition that other threads make true without locks: a few spins, a few yields, then
-// parked on a futex. The notifier pays one read-modify-write and one load; it enters the kernel only when somebody
-// is parked.
+// Where threads wait for a condition that other threads make true without locks. They spin for a few microseconds,
+// which is worth it while whoever makes it true runs on another core; they yield a few times, which is worth it while
+// that one waits for this core; then they park on a futex. Each point finds out what has been worth it lately and does
+// without the rest. On busy cores spins are in vain, and a yield gives everybody else a slice of time, while a thread
+// that was parked is let in first. The notifier pays one read-modify-write; it enters the kernel only when somebody may
+// be parked, and once for all that are.
 //
 // Invariants
-//  W1  A waiter announces itself in waiters_ before it reads generation_ and re-checks its condition.
-//  W2  A notifier makes the condition true before it increments generation_, and reads waiters_ after that.
-//  W3  All four are sequentially consistent, so at least one side sees the other: either the notifier sees the
-//      waiter and wakes it, or the waiter's read of generation_ follows the increment, acquires it, and its re-check
-//      sees the condition. No wake-up is lost.
+//  W1  A waiter sets kParked in word_, and remembers the word so made, before it re-checks its condition. It falls
+//      asleep only while word_ is still that.
+//  W2  A notifier makes the condition true before it adds a generation to word_. Where it finds kParked set it clears
+//      it, and after that wakes whoever sleeps. So while anybody sleeps, kParked is set or somebody is about to wake
+//      all.
+//  W3  All of these are read-modify-writes of one word, which have one order, and each acquires what those before it
+//      released. Where the notifier's comes first, the waiter's re-check sees the condition. Where the waiter's comes
+//      first, word_ is no longer what it remembers: it does not fall asleep, or it sleeps already and is woken (W2). No
+//      wake-up is lost.
 class WaitPoint {
  public:
   using Clock = std::chrono::steady_clock;
@@ -26,24 +33,15 @@ class WaitPoint {
 
   // Any thread, and a signal handler. Call after making the condition true.
   void notify_all() noexcept {
-    generation_.fetch_add(1, std::memory_order_seq_cst);            // W2
-    if (waiters_.load(std::memory_order_seq_cst) != 0) wake_all();  // W3
+    if ((word_.fetch_add(kGeneration, std::memory_order_acq_rel) & kParked) != 0) wake_all();  // W2, W3
   }
 
   // Returns true once `ready()` is true, false at `deadline`. `ready` is called several times and must not block.
   template <typename Ready>
   bool wait_until(Clock::time_point deadline, Ready&& ready) {
-    for (int i = 0; i < kSpins; ++i) {
-      if (ready()) return true;
-      pause();
-    }
-    for (int i = 0; i < kYields; ++i) {
-      if (ready()) return true;
-      yield();
-    }
-    const Announced announced(*this);  // W1
+    if (ready() || (may_spin() && spin(ready)) || yield_to(ready)) return true;
     for (;;) {
-      const std::uint32_t seen = generation_.load(std::memory_order_seq_cst);
+      const std::uint32_t seen = word_.fetch_or(kParked, std::memory_order_acq_rel) | kParked;  // W1, W3
       if (ready()) return true;
       if (!park(seen, deadline)) return ready();
     }
@@ -55,28 +53,90 @@ class WaitPoint {
   }
 
  private:
-  // Short: on a crowded machine every spinning thread takes a core from a decoder.
-  static constexpr int kSpins = 64;
-  static constexpr int kYields = 4;
+  static constexpr std::uint32_t kParked = 1;
+  static constexpr std::uint32_t kGeneration = 2;
 
-  struct Announced {
-    explicit Announced(WaitPoint& point) noexcept : point_(point) {
-      point_.waiters_.fetch_add(1, std::memory_order_seq_cst);
+  // About what parking costs both sides, so that a wait never costs more than twice the better of the two.
+  static constexpr std::chrono::microseconds kLongestSpin{5};
+  static constexpr int kChecks = 16;  // between two looks at the clock
+  // So many spins in vain, one after the other, and so many waits go without. Then one tries again.
+  static constexpr std::int32_t kPatience = 4;
+  static constexpr std::int32_t kRest = 64;
+  static constexpr int kYields = 4;
+  // A thread that hands something over has done so sooner; another process computes for a slice.
+  static constexpr std::chrono::microseconds kSlowYield{50};
+  static constexpr int kYieldRest = 128;
+
+  // Above 0: spins that may still be in vain. At 0: the next one decides. Below: waits that go without. Relaxed: a
+  // hint, and what is lost between two threads only makes it later.
+  bool may_spin() noexcept {
+    const std::int32_t now = patience_.load(std::memory_order_relaxed);
+    if (now >= 0) return true;
+    patience_.store(now + 1, std::memory_order_relaxed);
+    return false;
+  }
+  void spun(bool in_time) noexcept {
+    const std::int32_t before = patience_.load(std::memory_order_relaxed);
+    const std::int32_t in_vain = before > 0 ? before - 1 : -kRest;
+    const std::int32_t now = in_time ? kPatience : in_vain;
+    if (now != before) patience_.store(now, std::memory_order_relaxed);
+  }
+
+  template <typename Ready>
+  bool spin(Ready&& ready) {
+    const auto check = [&] {
+      for (int i = 0; i < kChecks; ++i) {
+        pause();
+        if (ready()) return true;
+      }
+      return false;
+    };
+    // Most waits that a spin ends are over before the clock is looked at.
+    if (check()) {
+      spun(true);
+      return true;
     }
-    ~Announced() { point_.waiters_.fetch_sub(1, std::memory_order_seq_cst); }
-    Announced(const Announced&) = delete;
-    Announced& operator=(const Announced&) = delete;
-    WaitPoint& point_;
-  };
+    const Clock::time_point begin = Clock::now();
+    for (;;) {
+      const bool is_ready = check();
+      // What came true while another process had the core was not worth spinning for.
+      const bool in_time = Clock::now() - begin < kLongestSpin;
+      if (!is_ready && in_time) continue;
+      spun(is_ready && in_time);
+      return is_ready;
+    }
+  }
+
+  // After a yield that took long there is none for kYieldRest times as long: however busy the cores are, yielding takes
+  // no more than that part of the time.
+  template <typename Ready>
+  bool yield_to(Ready&& ready) {
+    Clock::time_point before = Clock::now();
+    if (before.time_since_epoch().count() < no_yield_before_.load(std::memory_order_relaxed)) return false;
+    for (int i = 0; i < kYields; ++i) {
+      yield();
+      const Clock::time_point after = Clock::now();
+      const Clock::duration taken = after - before;
+      if (taken > kSlowYield) {
+        no_yield_before_.store((after + kYieldRest * taken).time_since_epoch().count(), std::memory_order_relaxed);
+        return ready();
+      }
+      if (ready()) return true;
+      before = after;
+    }
+    return false;
+  }
 
   static void pause() noexcept;
   static void yield() noexcept;
   void wake_all() noexcept;
-  // Sleeps while generation_ == seen, at most until the deadline; false when the deadline has passed.
+  // Sleeps while word_ == seen, at most until the deadline; false when the deadline has passed.
   bool park(std::uint32_t seen, Clock::time_point deadline) noexcept;
 
-  alignas(64) std::atomic<std::uint32_t> generation_{0};
-  std::atomic<std::uint32_t> waiters_{0};
+  alignas(64) std::atomic<std::uint32_t> word_{0};  // kParked, and the number of notifications
+  // The waiters': notifiers leave their cache line alone.
+  alignas(64) std::atomic<std::int32_t> patience_{kPatience};
+  std::atomic<Clock::rep> no_yield_before_{0};  // relaxed: a hint as well
 };
 
 }  // namespace forebay

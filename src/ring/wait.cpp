@@ -51,21 +51,22 @@ void WaitPoint::yield() noexcept { ::sched_yield(); }
 
 void WaitPoint::wake_all() noexcept {
   const KeepErrno keep;
-  futex(generation_, FUTEX_WAKE, INT_MAX, nullptr);
+  word_.fetch_and(~kParked, std::memory_order_acq_rel);  // W2
+  futex(word_, FUTEX_WAKE, INT_MAX, nullptr);
 }
 
-// The kernel compares generation_ with `seen` under its own lock, so an increment between the caller's load and the
+// The kernel compares word_ with `seen` under its own lock, so an increment between the caller's load and the
 // sleep makes it return at once. Interrupted and spurious wake-ups are the caller's loop to handle.
 bool WaitPoint::park(std::uint32_t seen, Clock::time_point deadline) noexcept {
   const KeepErrno keep;
   if (deadline == Clock::time_point::max()) {
-    futex(generation_, FUTEX_WAIT, seen, nullptr);
+    futex(word_, FUTEX_WAIT, seen, nullptr);
     return true;
   }
   const auto left = deadline - Clock::now();
   if (left <= Clock::duration::zero()) return false;
   const timespec timeout = to_timespec(left);
-  return futex(generation_, FUTEX_WAIT, seen, &timeout) == 0 || errno != ETIMEDOUT;
+  return futex(word_, FUTEX_WAIT, seen, &timeout) == 0 || errno != ETIMEDOUT;
 }
 
 }  // namespace forebay
