@@ -1,10 +1,12 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <new>
 #include <string>
 #include <string_view>
 #include <utility>
 
+#include <forebay/detail/text.hpp>
 #include <forebay/error.hpp>
 
 #include "check.hpp"
@@ -13,11 +15,19 @@
 namespace forebay {
 namespace {
 
+void print_cause(const std::string& cause) noexcept {
+  try {
+    std::fprintf(stderr, "forebay: %s\n", printable_lines(cause).c_str());
+  } catch (const std::bad_alloc&) {
+    std::fputs("forebay: the job ends, and there is no memory to say why\n", stderr);
+  }
+  std::fflush(nullptr);
+}
+
 // Prints the cause, then ends all ranks with exit code 1. Any thread: at MPI_THREAD_FUNNELED a worker's call is out of
 // contract, but the process is lost already and the other ranks must not be left hanging.
 [[noreturn]] void abort_job(const std::string& cause) noexcept {
-  std::fprintf(stderr, "forebay: %s\n", cause.c_str());
-  std::fflush(nullptr);
+  print_cause(cause);
   if (mpi_is_usable()) MPI_Abort(MPI_COMM_WORLD, 1);
   std::abort();
 }

@@ -85,6 +85,26 @@ TEST_CASE("index says which files of a list are missing, and fails above the bud
   CHECK(none.says("1 of 1 samples are bad, but a run needs some that are not"));
 }
 
+TEST_CASE("names from the disk cannot steer the terminal") {
+  const TemporaryDirectory dir;
+  const std::string evil = "\x1b[2Jx\xff\n";
+  std::filesystem::create_directories(dir / "data" / ("class" + evil));
+  std::ofstream(dir / "data" / ("class" + evil) / "a.jpg") << "jpeg";
+  std::ofstream(dir / "data" / ("class" + evil) / ("note" + evil + ".txt")) << "text";
+  std::ofstream(dir / ("list" + evil)) << "gone" + evil.substr(0, evil.size() - 1) + ".jpg\n";
+  const std::vector<std::vector<std::string>> commands{{"index", (dir / "data").string()},
+                                                       {"index", (dir / ("list" + evil)).string()},
+                                                       {"index", (dir / ("nothing" + evil)).string()},
+                                                       {"feed", (dir / ("nothing" + evil)).string()}};
+  for (const auto& arguments : commands) {
+    const Outcome outcome = run(arguments);
+    CAPTURE(outcome.output);
+    CHECK_FALSE(outcome.says("\x1b"));
+    CHECK_FALSE(outcome.says("\xff"));
+    CHECK(outcome.says("\\x1b[2Jx\\xff"));
+  }
+}
+
 TEST_CASE("bad usage ends with 2 and one line that names it") {
   struct Case {
     std::vector<std::string> arguments;

@@ -15,6 +15,7 @@
 #include <forebay/error.hpp>
 
 #include "source/file_io.hpp"
+#include "source/index_build.hpp"
 
 // Odd names, odd trees, and files that are not what they look like. Nothing here may hang: CTest has a limit.
 
@@ -177,6 +178,30 @@ TEST_CASE("links: loops end, folders behind links count, dangling links fail whe
   CHECK(count_bad(*dataset) == 0);
   REQUIRE(find_skipped(*dataset, "/a/up") != nullptr);
   CHECK(contains(find_skipped(*dataset, "/a/up")->reason, "links back"));
+}
+
+TEST_CASE("folders of links to folders of links do not multiply a file beyond bounds") {
+  const TemporaryDirectory folder;
+  constexpr int kLevels = 18;  // 2^18 names
+  for (int i = 0; i < kLevels; ++i) {
+    const auto level = folder.path() / ("d" + std::to_string(i));
+    std::filesystem::create_directory(level);
+    for (const char* name : {"a", "b"}) {
+      std::filesystem::create_directory_symlink("../d" + std::to_string(i + 1), level / name);
+    }
+  }
+  write_file(folder / ("d" + std::to_string(kLevels) + "/x.jpg"), "jpeg");
+  std::vector<std::string> names;
+  for (const unsigned threads : {1U, 4U}) {
+    const DatasetOptions options = options_for(folder.path(), "folder");
+    const auto dataset = build_dataset_with({.options = options, .progress = {}, .threads = threads});
+    CHECK(dataset->size() == 65);  // its own name, and 64 through links
+    CHECK(count_bad(*dataset) > 0);
+    std::vector<std::string> found;
+    for (std::uint64_t id = 0; id < dataset->size(); ++id) found.push_back(dataset->name(id));
+    if (!names.empty()) CHECK(found == names);
+    names = found;
+  }
 }
 
 TEST_CASE("nesting beyond reason is cut and reported") {

@@ -159,6 +159,7 @@ TEST_CASE("text for JSON and terminals") {
   CHECK(valid_utf8("\xf4\x90\x80\x80") == "\\xf4\\x90\\x80\\x80");  // past the last code point
   CHECK(valid_utf8("a\xe2\x82") == "a\\xe2\\x82");                  // cut short
   CHECK(valid_utf8("\n") == "\n");
+  CHECK(printable_lines("a\nb\r\x1b[2J\xff") == "a\nb\\x0d\\x1b[2J\\xff");
   CHECK(printable("a\nb\x7f\xc2\x9b") == "a\\x0ab\\x7f\\xc2\\x9b");
   CHECK(clip("\xe2\x82\xac"
              "abc",

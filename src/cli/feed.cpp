@@ -11,6 +11,7 @@
 #include <vector>
 
 #include <forebay/config.hpp>
+#include <forebay/detail/text.hpp>
 #include <forebay/feeder.hpp>
 #include <forebay/profile.hpp>
 #include <forebay/summary.hpp>
@@ -93,7 +94,9 @@ std::optional<std::string> run_to_the_end(const FeedArguments& arguments, Feeder
 }
 
 int say_failure(const Communicator& communicator, const std::string& failure, int exit_code) {
-  if (communicator.rank() == 0) std::fprintf(stderr, "forebay: error: %s\n", failure.c_str());
+  if (communicator.rank() == 0) {
+    std::fprintf(stderr, "forebay: error: %s\n", printable_lines(failure).c_str());
+  }
   return exit_code;
 }
 

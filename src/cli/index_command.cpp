@@ -8,6 +8,7 @@
 
 #include <forebay/config.hpp>
 #include <forebay/dataset.hpp>
+#include <forebay/detail/text.hpp>
 #include <forebay/error.hpp>
 
 #include <CLI/CLI.hpp>
@@ -88,7 +89,7 @@ int print_index(const IndexArguments& arguments) {
     std::fputs(to_text(report, static_cast<std::uint64_t>(arguments.skipped)).c_str(), stdout);
     std::printf("%-13s%.2f s\n", "time", taken.count());
     if (arguments.check) std::printf("%-13s%s\n", "checked", "every byte of the index");
-    if (!arguments.save.empty()) std::printf("%-13s%s\n", "saved", arguments.save.c_str());
+    if (!arguments.save.empty()) std::printf("%-13s%s\n", "saved", printable(arguments.save).c_str());
   }
   require_within_budget(options, report);
   return 0;

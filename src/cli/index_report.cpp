@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include <forebay/detail/text.hpp>
 #include <nlohmann/json.hpp>
 
 #include "source/index_image.hpp"
@@ -40,7 +41,7 @@ std::string counts_text(std::vector<Count> counts) {
   for (const auto& [name, count] : std::span(counts).first(shown)) {
     std::string number = grouped(count);
     number.insert(0, number.size() < 11 ? 11 - number.size() : 0, ' ');
-    text.append(number).append("  ").append(name).append("\n");
+    text.append(number).append("  ").append(printable(name)).append("\n");
   }
   if (shown < counts.size()) text += "             ... and " + grouped(counts.size() - shown) + " more\n";
   return text;
@@ -64,7 +65,8 @@ std::string skipped_text(const IndexReport& report, std::uint64_t most) {
   text += counts_text({reasons.begin(), reasons.end()});
   const auto shown = static_cast<std::size_t>(std::min<std::uint64_t>(most, skipped.size()));
   for (const Skipped& entry : std::span(skipped).first(shown)) {
-    text += std::string("  ") + (entry.bad ? "bad    " : "other  ") + entry.path + ": " + entry.reason + "\n";
+    text += std::string("  ") + (entry.bad ? "bad    " : "other  ") + printable(entry.path) + ": " +
+            printable(entry.reason) + "\n";
   }
   if (shown < skipped.size()) text += "  ... and " + grouped(skipped.size() - shown) + " more (--skipped N)\n";
   return text;
@@ -73,10 +75,13 @@ std::string skipped_text(const IndexReport& report, std::uint64_t most) {
 std::string missing_text(const IndexReport& report, std::uint64_t most) {
   const auto& files = report.missing.files;
   if (files.empty()) return "";
-  std::string text = row("missing", grouped(files.size()) + " of the " + grouped(report.dataset.counts().images) +
-                                        " files; the list's folder is " + image_of(report.dataset)->record().root);
+  std::string text =
+      row("missing", grouped(files.size()) + " of the " + grouped(report.dataset.counts().images) +
+                         " files; the list's folder is " + printable(image_of(report.dataset)->record().root));
   const auto shown = static_cast<std::size_t>(std::min<std::uint64_t>(most, files.size()));
-  for (const Skipped& entry : std::span(files).first(shown)) text += "  " + entry.path + ": " + entry.reason + "\n";
+  for (const Skipped& entry : std::span(files).first(shown)) {
+    text += "  " + printable(entry.path) + ": " + printable(entry.reason) + "\n";
+  }
   if (shown < files.size()) text += "  ... and " + grouped(files.size() - shown) + " more (--skipped N)\n";
   return text;
 }

@@ -4,6 +4,7 @@
 #include <exception>
 #include <string>
 
+#include <forebay/detail/text.hpp>
 #include <forebay/error.hpp>
 
 #include <CLI/CLI.hpp>
@@ -18,7 +19,7 @@ constexpr int kBadUsage = 2;
 
 int fail(const std::string& message, int exit_code) {
   std::fflush(stdout);
-  std::fprintf(stderr, "forebay: error: %s\n", message.c_str());
+  std::fprintf(stderr, "forebay: error: %s\n", printable_lines(message).c_str());
   return exit_code;
 }
 

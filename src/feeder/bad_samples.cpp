@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include <forebay/detail/text.hpp>
 #include <forebay/error.hpp>
 
 #include "shared_read.hpp"
@@ -32,7 +33,7 @@ void BadSamples::will_retry(const ReadRequest& request, std::string_view reason)
   const std::uint64_t before = retries_.fetch_add(1, std::memory_order_relaxed);
   if (before >= kRetriesTold) return;
   try {
-    console_.warn(dataset_.name(request.sample) + ": " + std::string(reason) + "; reading it again" +
+    console_.warn(printable(dataset_.name(request.sample)) + ": " + printable(reason) + "; reading it again" +
                   (before + 1 == kRetriesTold ? " (further retries are only counted)" : ""));
   } catch (...) {
     worker_failed(std::current_exception());

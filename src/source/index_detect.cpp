@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <forebay/detail/text.hpp>
 #include <set>
 
 namespace forebay {
@@ -44,7 +45,7 @@ std::string list_names(const std::set<std::string_view>& names) {
   std::size_t named = 0;
   for (const auto name : names) {
     if (named++ == kNamed) return text + ", ...";
-    text += (text.empty() ? "\"" : ", \"") + std::string(name) + "\"";
+    text += (text.empty() ? "\"" : ", \"") + printable(name) + "\"";
   }
   return text;
 }
@@ -66,7 +67,7 @@ ConfigError two_readings(const BuildContext& context, const Scan& scan, const st
 
 std::string how_many(const Pairing& pairing, const Scan& scan) {
   return std::to_string(pairing.paired) + " of the " + std::to_string(scan.images.size()) +
-         " images have an annotation (" + std::string(scan.annotations[0]) + ", ...)";
+         " images have an annotation (" + printable(scan.annotations[0]) + ", ...)";
 }
 
 // A reading as VOC must be clear where the folder could also be one of classes.

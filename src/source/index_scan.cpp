@@ -12,16 +12,21 @@
 #include <cerrno>
 #include <condition_variable>
 #include <iterator>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <system_error>
+#include <utility>
 
 namespace forebay {
 namespace {
 
 // Deeper trees exist by accident only.
 constexpr unsigned kDeepest = 64;
+// Links to one folder that are followed. Links to folders of links would otherwise give a file more names than there
+// are bytes on the disk: twice as many at each level.
+constexpr unsigned kMostLinks = 64;
 
 // A folder and the folders that it was reached through, to notice a link that leads back.
 struct Trail {
@@ -30,9 +35,9 @@ struct Trail {
   unsigned depth = 0;
   std::shared_ptr<const Trail> parent;
 
-  [[nodiscard]] bool passes(const struct stat& folder) const {
+  [[nodiscard]] bool passes(dev_t folder_device, ino_t folder_inode) const {
     for (const Trail* at = this; at != nullptr; at = at->parent.get()) {
-      if (at->device == folder.st_dev && at->inode == folder.st_ino) return true;
+      if (at->device == folder_device && at->inode == folder_inode) return true;
     }
     return false;
   }
@@ -43,6 +48,13 @@ struct Folder {
   std::shared_ptr<const Trail> parents;  // null for the root
 };
 
+// A link to a folder.
+struct FolderLink {
+  Folder folder;
+  dev_t device = 0;  // of what it leads to
+  ino_t inode = 0;
+};
+
 bool ends_with_ignoring_case(std::string_view text, std::string_view lower_case) noexcept {
   return text.size() >= lower_case.size() &&
          std::equal(lower_case.rbegin(), lower_case.rend(), text.rbegin(), [](char expected, char given) {
@@ -50,14 +62,35 @@ bool ends_with_ignoring_case(std::string_view text, std::string_view lower_case)
          });
 }
 
-// The type bits of st_mode, from the listing where it says; 0 for a link to nothing. A link named like an image or an
-// annotation is not looked up, that would cost a system call for each sample of a set made of links.
-mode_t type_of(const dirent& entry, int folder) {
-  const bool is_link = entry.d_type == DT_LNK;
-  if (is_link && (is_image_name(entry.d_name) || is_annotation_name(entry.d_name))) return S_IFREG;
-  if (entry.d_type != DT_UNKNOWN && !is_link) return DTTOIF(entry.d_type);
+// What a listing says of a name.
+struct Entry {
+  mode_t type = 0;  // the type bits of st_mode, of what a link leads to; 0 for a link to nothing
+  bool is_link = false;
+  dev_t device = 0;  // of a folder behind a link
+  ino_t inode = 0;
+};
+
+// A link named like an image or an annotation is not looked up, that would cost a system call for each sample of a set
+// made of links.
+Entry look_at(const dirent& entry, int folder) {
   struct stat status {};
-  return ::fstatat(folder, entry.d_name, &status, 0) == 0 ? status.st_mode & S_IFMT : 0;
+  Entry found;
+  found.is_link = entry.d_type == DT_LNK;
+  if (found.is_link && (is_image_name(entry.d_name) || is_annotation_name(entry.d_name))) {
+    found.type = S_IFREG;
+  } else if (entry.d_type != DT_UNKNOWN && !found.is_link) {
+    found.type = DTTOIF(entry.d_type);
+  } else {
+    if (entry.d_type == DT_UNKNOWN) {
+      found.is_link = ::fstatat(folder, entry.d_name, &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(status.st_mode);
+    }
+    if (::fstatat(folder, entry.d_name, &status, 0) == 0) {
+      found.type = status.st_mode & S_IFMT;
+      found.device = status.st_dev;
+      found.inode = status.st_ino;
+    }
+  }
+  return found;
 }
 
 void add_file(Scan& scan, std::string path, mode_t type) {
@@ -83,7 +116,7 @@ using Directory = std::unique_ptr<DIR, CloseDirectory>;
 // Null with errno set when it cannot be listed.
 Directory open_directory(const std::string& path) { return Directory(::opendir(path.empty() ? "." : path.c_str())); }
 
-// Calls on_folder(path) for each folder in it and adds the files to the scan. False with errno set on a failure.
+// Calls on_folder(path, entry) for each folder in it and adds the files to the scan. False with errno set on a failure.
 template <typename OnFolder>
 bool list(DIR& directory, const std::string& folder, Scan& scan, OnFolder&& on_folder) {
   for (;;) {
@@ -93,12 +126,12 @@ bool list(DIR& directory, const std::string& folder, Scan& scan, OnFolder&& on_f
     const std::string_view name = entry->d_name;
     if (name.starts_with('.')) continue;
     std::string path = join_path(folder, name);
-    const mode_t type = type_of(*entry, ::dirfd(&directory));
-    if (S_ISDIR(type)) {
-      on_folder(path);
+    const Entry found = look_at(*entry, ::dirfd(&directory));
+    if (S_ISDIR(found.type)) {
+      on_folder(path, found);
       scan.folders.add(path);
     } else {
-      add_file(scan, std::move(path), type);
+      add_file(scan, std::move(path), found.type);
     }
   }
 }
@@ -158,6 +191,29 @@ class Walk {
     }
     merge(std::move(found));
   }
+  // Lets the walk go on behind the links to folders that it came to, in the order of their names, so that the result
+  // does not depend on threads. False when there are none. REQUIRES: every work() has returned.
+  [[nodiscard]] bool follow_links() {
+    std::vector<FolderLink> links = std::exchange(links_, {});
+    std::sort(links.begin(), links.end(),
+              [](const FolderLink& a, const FolderLink& b) { return a.folder.path < b.folder.path; });
+    std::vector<Folder> folders;
+    for (auto& [folder, device, inode] : links) {
+      if (folder.parents->passes(device, inode)) {
+        scan_.unusable.push_back({folder.path, "links back to a folder that it is in", false});
+      } else if (++followed_[{device, inode}] > kMostLinks) {
+        scan_.unusable.push_back(
+            {folder.path,
+             "links to a folder that " + std::to_string(kMostLinks) + " other links lead to; no more are followed",
+             true});
+      } else {
+        folders.push_back(std::move(folder));
+      }
+    }
+    const bool any = !folders.empty();
+    frontier_.add(std::move(folders));
+    return any;
+  }
   void stop() { frontier_.stop(); }
   [[nodiscard]] std::uint64_t files() const noexcept { return files_; }
   // REQUIRES: every work() has returned.
@@ -168,7 +224,7 @@ class Walk {
     const Directory directory = open_directory(folder.path.empty() ? root_ : join_path(root_, folder.path));
     struct stat status {};
     if (!directory || ::fstat(::dirfd(directory.get()), &status) != 0) return cannot_list(folder, found, errno);
-    if (folder.parents && folder.parents->passes(status)) {
+    if (folder.parents && folder.parents->passes(status.st_dev, status.st_ino)) {
       found.unusable.push_back({folder.path, "links back to a folder that it is in", false});
       return {};
     }
@@ -180,9 +236,18 @@ class Walk {
     const auto trail = std::make_shared<const Trail>(Trail{status.st_dev, status.st_ino, depth, folder.parents});
     std::vector<Folder> folders;
     const std::size_t before = found.images.size() + found.annotations.size();
-    const bool complete = list(*directory, folder.path, found, [&](const std::string& path) {
-      folders.push_back({path, trail});
+    std::vector<FolderLink> links;
+    const bool complete = list(*directory, folder.path, found, [&](const std::string& path, const Entry& entry) {
+      if (entry.is_link) {
+        links.push_back({{path, trail}, entry.device, entry.inode});
+      } else {
+        folders.push_back({path, trail});
+      }
     });
+    if (!links.empty()) {
+      const std::lock_guard lock(mutex_);
+      std::move(links.begin(), links.end(), std::back_inserter(links_));
+    }
     if (!complete) cannot_list(folder, found, errno);
     files_ += found.images.size() + found.annotations.size() - before;
     return folders;
@@ -207,8 +272,10 @@ class Walk {
   std::string root_;
   Frontier frontier_;
   std::atomic<std::uint64_t> files_{0};
+  std::map<std::pair<dev_t, ino_t>, unsigned> followed_;  // links to each folder
   std::mutex mutex_;
   Scan scan_;
+  std::vector<FolderLink> links_;  // not followed yet
 };
 
 void sort_files(Scan& scan) {
@@ -278,11 +345,13 @@ std::string join_path(std::string_view folder, std::string_view name) {
 
 Scan scan_tree(const std::string& root, unsigned threads, const IndexProgress& progress) {
   Walk walk(root);
-  run_workers(
-      threads, [&] { walk.work(); }, [&] { walk.stop(); },
-      [&] {
-        if (progress) progress(walk.files(), walk.files());
-      });
+  do {
+    run_workers(
+        threads, [&] { walk.work(); }, [&] { walk.stop(); },
+        [&] {
+          if (progress) progress(walk.files(), walk.files());
+        });
+  } while (walk.follow_links());
   Scan scan = walk.take();
   sort_files(scan);
   report_folders_named_like_images(scan);
@@ -293,7 +362,7 @@ Scan scan_tree(const std::string& root, unsigned threads, const IndexProgress& p
 Scan scan_folder(const std::string& root, const std::string& folder) {
   Scan scan;
   if (const Directory directory = open_directory(join_path(root, folder))) {
-    list(*directory, folder, scan, [](const std::string&) {});
+    list(*directory, folder, scan, [](const std::string&, const Entry&) {});
   }
   sort_files(scan);
   sort_unusable(scan);

@@ -38,8 +38,8 @@ struct Scan {
 [[nodiscard]] std::string join_path(std::string_view folder, std::string_view name);
 
 // Lists `root` and everything below it with several threads, following links to folders except into a folder that they
-// are in. Progress: files found so far, of as many. Throws ConfigError naming dataset.path when `root` itself cannot be
-// listed.
+// are in, and at most 64 links to one folder. Progress: files found so far, of as many. Throws ConfigError naming
+// dataset.path when `root` itself cannot be listed.
 [[nodiscard]] Scan scan_tree(const std::string& root, unsigned threads, const IndexProgress& progress);
 
 // The same for `folder` below `root` alone, without going deeper: its folders are listed, not entered. A folder that

@@ -62,11 +62,12 @@ struct ConsoleLog::Impl {
 
   void line(LogLevel level, std::string_view text) {
     const std::lock_guard lock(mutex);
-    if (is_told_to_program(level, text)) return;
-    std::string labelled(text);
-    if (level != LogLevel::info) labelled.insert(0, std::string(to_string(level)) + ": ");
+    // Messages name files, whose names may hold anything.
+    std::string safe = printable_lines(text);
+    if (is_told_to_program(level, safe)) return;
+    if (level != LogLevel::info) safe.insert(0, std::string(to_string(level)) + ": ");
     if (!shown.empty()) write("\r\033[K");
-    terminal->log(level_of(level), spdlog::string_view_t(labelled.data(), labelled.size()));
+    terminal->log(level_of(level), spdlog::string_view_t(safe.data(), safe.size()));
     if (!shown.empty()) write(shown);
     std::fflush(out);
   }

@@ -23,7 +23,7 @@ class ConsoleLog {
   ConsoleLog(const ConsoleLog&) = delete;
   ConsoleLog& operator=(const ConsoleLog&) = delete;
 
-  // One line each, without its newline.
+  // One line each, without its newline; control characters and bytes that are not UTF-8 appear as \xNN.
   void info(std::string_view line);
   void warn(std::string_view line);
   void error(std::string_view line);

@@ -55,13 +55,20 @@ void append_escaped(std::string& out, std::string_view bytes) {
   }
 }
 
-std::string escaped(std::string_view text, bool controls) {
+enum class Controls { kept, escaped, escaped_but_line_feeds };
+
+bool is_escaped(std::uint32_t code, Controls controls) noexcept {
+  if (controls == Controls::kept || (code == '\n' && controls == Controls::escaped_but_line_feeds)) return false;
+  return is_control(code);
+}
+
+std::string escaped(std::string_view text, Controls controls) {
   std::string out;
   out.reserve(text.size());
   while (!text.empty()) {
     const Decoded next = decode(text);
     const std::string_view bytes = text.substr(0, next.length == 0 ? 1 : next.length);
-    if (next.length == 0 || (controls && is_control(next.code))) {
+    if (next.length == 0 || is_escaped(next.code, controls)) {
       append_escaped(out, bytes);
     } else {
       out += bytes;
@@ -73,9 +80,11 @@ std::string escaped(std::string_view text, bool controls) {
 
 }  // namespace
 
-std::string valid_utf8(std::string_view text) { return escaped(text, false); }
+std::string valid_utf8(std::string_view text) { return escaped(text, Controls::kept); }
 
-std::string printable(std::string_view text) { return escaped(text, true); }
+std::string printable(std::string_view text) { return escaped(text, Controls::escaped); }
+
+std::string printable_lines(std::string_view text) { return escaped(text, Controls::escaped_but_line_feeds); }
 
 std::string_view clip(std::string_view text, std::size_t columns) noexcept {
   std::size_t seen = 0;
