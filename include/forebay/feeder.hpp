@@ -25,7 +25,7 @@ namespace forebay {
 
 // Parts that a program may bring itself; whatever is left empty is made from the options.
 struct Parts {
-  std::shared_ptr<const Dataset> dataset = nullptr;  // must be equal on all ranks
+  std::shared_ptr<const Dataset> dataset = nullptr;  // must be equal on all ranks; docs/custom-dataset.md
   PolicyRegistry policies = PolicyRegistry::builtin();
   // A flag of the program's own, true = stop as by request_stop(); for signal handlers that may run before the feeder
   // exists. Must outlive the feeder.

@@ -195,8 +195,9 @@ class Feeder::Impl {
   SavedState resumed_from_;
   std::optional<JobState> job_;
   std::optional<ReplayedRun> replayed_;
-  std::uint64_t recorded_steps_ = 0;  // of the run that this one repeats, on all its ranks; 0 = it repeats none
-  std::shared_ptr<const Dataset> dataset_;
+  std::uint64_t recorded_steps_ = 0;        // of the run that this one repeats, on all its ranks; 0 = it repeats none
+  std::shared_ptr<const Dataset> dataset_;  // as the program sees it
+  std::shared_ptr<const Dataset> safe_dataset_;  // the same behind its contract
   std::optional<Order> order_;
   std::unique_ptr<Schedule> schedule_;
   std::uint64_t index_bytes_ = 0;  // that the process grew by when it was opened; 0 = not known, or hardly any

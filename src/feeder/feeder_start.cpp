@@ -11,6 +11,7 @@
 #include "assemble/host_renderer.hpp"
 #include "assemble/render_plan.hpp"
 #include "feeder_impl.hpp"
+#include "guarded_dataset.hpp"
 #include "memory_room.hpp"
 #include "source/file_io.hpp"
 #include "start_warnings.hpp"
@@ -78,7 +79,9 @@ void Feeder::Impl::open_dataset_and_order() {
   const std::uint64_t resident = resident_bytes();
   dataset_ = parts_.dataset ? parts_.dataset : share_dataset(options_.dataset, *communicator_);
   if (const std::uint64_t now = resident_bytes(); !parts_.dataset && now > resident) index_bytes_ = now - resident;
-  require_same_run(options_, *dataset_, *communicator_);
+  safe_dataset_ = guarded(dataset_);
+  if (safe_dataset_ != dataset_) together(*communicator_, [this] { try_out(*safe_dataset_); });
+  require_same_run(options_, *safe_dataset_, *communicator_);
   const bool in_order = options_.run.eval;
   order_.emplace(OrderOptions{.samples = dataset_->size(),
                               .batch_size = static_cast<std::uint32_t>(options_.dataset.batch_size),
@@ -90,7 +93,7 @@ void Feeder::Impl::open_dataset_and_order() {
 // A rank that was killed may have recorded less than the others: all end where the shortest recording does.
 void Feeder::Impl::agree_on_recording() {
   if (!replayed_) return;
-  together(*communicator_, [this] { replayed_->require_dataset(*dataset_); });
+  together(*communicator_, [this] { replayed_->require_dataset(*safe_dataset_); });
   recorded_steps_ = replayed_->steps();
   for (const std::string& steps : communicator_->all_gather(std::to_string(replayed_->steps()))) {
     recorded_steps_ = std::min<std::uint64_t>(recorded_steps_, std::stoull(steps));
@@ -188,7 +191,7 @@ void Feeder::Impl::start_production() {
   counters_ = std::make_unique<RunCounters>();
   pipeline_ = std::make_unique<Pipeline>(
       PipelineLinks{.options = options_,
-                    .dataset = *dataset_,
+                    .dataset = *safe_dataset_,
                     .order = *order_,
                     .quarantine = *quarantine_,
                     .console = *console_,
@@ -277,7 +280,7 @@ void Feeder::Impl::begin() {
                              .capacity = static_cast<std::uint32_t>(options_.queue.capacity),
                              .goes_on = goes_on};
     if (is_recorded(options_)) {
-      telemetry.recording = recording_header(options_, *dataset_, rank, communicator_->size(), first_step());
+      telemetry.recording = recording_header(options_, *safe_dataset_, rank, communicator_->size(), first_step());
       note_loop(*telemetry.recording, loop_ == Loop::epochs);
     }
     if (replayed_) replayed_->require_loop(loop_ == Loop::epochs);

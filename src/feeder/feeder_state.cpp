@@ -53,7 +53,7 @@ void Feeder::Impl::make_schedule() {
 }
 
 const JobState& Feeder::Impl::job() {
-  if (!job_) job_ = state_of(options_, *dataset_, order_->batches(), communicator_->size());
+  if (!job_) job_ = state_of(options_, *safe_dataset_, order_->batches(), communicator_->size());
   return *job_;
 }
 
@@ -136,7 +136,7 @@ std::unique_ptr<Feeder::Impl> Feeder::Impl::resumed(SavedState saved) {
   require_same_job(state, job(), saved.source);
   together(*communicator_, [&] {
     if (!is_replay(options_)) return;
-    ReplayedRun(options_, communicator_->rank(), communicator_->size(), state.steps).require_dataset(*dataset_);
+    ReplayedRun(options_, communicator_->rank(), communicator_->size(), state.steps).require_dataset(*safe_dataset_);
   });
   std::unique_ptr<Communicator> again = communicator_->duplicate();
   Parts parts = parts_;
