@@ -8,9 +8,11 @@
 
 #include <forebay/dataset.hpp>
 #include <forebay/error.hpp>
+#include <forebay/feeder.hpp>
 
 #include "dataset_support.hpp"
 #include "feeder/startup.hpp"
+#include "memory_dataset.hpp"
 #include "mpi_world.hpp"
 #include "source/index_image.hpp"
 #include "support.hpp"
@@ -74,20 +76,20 @@ TEST_CASE("without an index file rank 0 sends the index, also after its data are
   const auto communicator = world().duplicate();
   const SharedList list(*communicator);
   const auto dataset = share_dataset(list.options(), *communicator);
-  CHECK_FALSE(image_of(*dataset)->is_mapped());
+  CHECK_FALSE(image_of(*dataset)->is_on_disk());
   check_all_of_it(*dataset);
   check_one_fingerprint(*dataset, *communicator);
   CHECK(communicator->close(60));
 }
 
-TEST_CASE("an index file that all ranks see is mapped by all") {
+TEST_CASE("an index file that all ranks see is opened by all") {
   const auto communicator = world().duplicate();
   const SharedList list(*communicator);
   DatasetOptions options = list.options();
   options.index = list.index();
   for (int round = 0; round < 2; ++round) {  // built and saved, then found
     const auto dataset = share_dataset(options, *communicator);
-    CHECK(image_of(*dataset)->is_mapped());
+    CHECK(image_of(*dataset)->origin() == "index " + options.index);
     check_all_of_it(*dataset);
     check_one_fingerprint(*dataset, *communicator);
   }
@@ -107,7 +109,8 @@ TEST_CASE("ranks that find no index, another, or rubbish under the name get rank
     save_index(*build_dataset(options_for(other / "list.txt", "filelist")), options.index);
   }
   const auto dataset = share_dataset(options, *communicator);
-  CHECK(image_of(*dataset)->is_mapped() == (rank == 0));
+  const bool is_sent = image_of(*dataset)->origin() == "the index that rank 0 sent";
+  CHECK(is_sent == (communicator->size() > 1));
   check_all_of_it(*dataset);
   check_one_fingerprint(*dataset, *communicator);
   CHECK(communicator->close(60));
@@ -140,6 +143,41 @@ TEST_CASE("a damaged index that must be sent is an error on all ranks") {
     }
     CHECK(contains(refusal(*communicator, options), "a damaged index: the checksum of bytes "));
   }
+  CHECK(communicator->close(60));
+}
+
+TEST_CASE("an index that one rank finds written into while it is used ends all ranks with an error that says so") {
+  const std::uint32_t last = world().size() - 1;
+  const TemporaryDirectory folder;
+  const std::uint64_t images = 20'000;
+  write_file(folder / "set-images-idx3-ubyte",
+             std::string("\0\0\x08\x03\0\0\x4e\x20\0\0\0\4\0\0\0\4", 16) + std::string(images * 16, 'p'));
+  write_file(folder / "set-labels-idx1-ubyte", std::string("\0\0\x08\x01\0\0\x4e\x20", 8) + std::string(images, '\1'));
+  const std::string file = (folder / "set.index").string();
+  save_index(*build_dataset(options_for(folder / "set-images-idx3-ubyte", "idx")), file);
+  Parts parts;
+  parts.dataset = restore_index(open_index_file(file, 0));
+  Options options = memory_options(2);
+  options.run.steps = 1'000'000;
+  Feeder feeder(options, world(), std::move(parts));
+  std::string cause;
+  std::uint64_t steps = 0;
+  try {
+    while (const auto batch = feeder.next()) {
+      CHECK(batch->labels()[0] == 1);
+      if (++steps != 5 || world().rank() != last) continue;
+      const std::string bytes = read_file(file);
+      write_file(file, bytes.substr(0, bytes.size() - images) + std::string(images, '\0'));
+    }
+  } catch (const Error& error) {
+    cause = error.what();
+  }
+  CHECK(contains(cause, "set.index: was written into or shortened while it was in use"));
+  if (last > 0) CHECK(cause.starts_with("rank " + std::to_string(last) + ": "));
+  feeder.close();
+  const auto communicator = world().duplicate();
+  const auto everybodys = communicator->all_gather(std::to_string(steps));
+  CHECK(std::ranges::count(everybodys, everybodys[0]) == static_cast<std::ptrdiff_t>(everybodys.size()));
   CHECK(communicator->close(60));
 }
 

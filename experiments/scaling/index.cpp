@@ -1,7 +1,7 @@
 // One step of an index's life, in a process of its own so that its memory can be told; prints one JSON object.
 //   bench_index build FORMAT PATH FILE    builds the index of PATH and saves it
 //   bench_index synthesize N FILE         saves an index of N files that do not exist
-//   bench_index open FILE N               maps it, looks up N samples at random, twice
+//   bench_index open FILE N               opens it, looks up N samples at random, twice
 //   bench_index read FILE N               the same with the whole file read into memory and checked first
 #include <chrono>
 #include <cstdint>
@@ -44,8 +44,8 @@ int build(const std::string& format, const std::string& path, const std::string&
   const double build_s = seconds([&] { dataset = forebay::build_dataset(options); });
   const double save_s = seconds([&] { forebay::save_index(*dataset, file); });
   std::printf("{\"samples\": %llu, \"build_s\": %.4f, \"save_s\": %.4f, \"bytes\": %zu, \"peak_mb\": %.1f}\n",
-              static_cast<unsigned long long>(dataset->size()), build_s, save_s,
-              forebay::image_of(*dataset)->bytes().size(), process_memory().peak);
+              static_cast<unsigned long long>(dataset->size()), build_s, save_s, forebay::image_of(*dataset)->bytes(),
+              process_memory().peak);
   return 0;
 }
 
@@ -85,7 +85,7 @@ std::unique_ptr<Dataset> read_whole(const std::string& file) {
   std::vector<std::byte> bytes(static_cast<std::size_t>(in.tellg()));
   in.seekg(0);
   in.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
-  auto dataset = forebay::restore_index(forebay::owned_bytes(std::move(bytes)), file);
+  auto dataset = forebay::restore_index(forebay::index_in_memory(forebay::owned_bytes(std::move(bytes)), file));
   forebay::image_of(*dataset)->check();
   return dataset;
 }
@@ -105,12 +105,12 @@ int open(bool whole, const std::string& file, std::uint64_t count) {
   const ProcessMemory used = process_memory();
   const auto per_lookup = [&](double taken) { return taken * 1e9 / static_cast<double>(count); };
   std::printf(
-      "{\"samples\": %llu, \"bytes\": %zu, \"open_s\": %.6f, \"open_own_mb\": %.2f, \"open_mapped_mb\": %.2f, "
-      "\"used_own_mb\": %.2f, \"used_mapped_mb\": %.2f, \"first_ns\": %.0f, \"again_ns\": %.0f, "
+      "{\"samples\": %llu, \"bytes\": %zu, \"open_s\": %.6f, \"open_own_mb\": %.2f, "
+      "\"used_own_mb\": %.2f, \"first_ns\": %.0f, \"again_ns\": %.0f, "
       "\"fingerprint\": \"%016llx\"}\n",
-      static_cast<unsigned long long>(dataset->size()), forebay::image_of(*dataset)->bytes().size(), open_s,
-      opened.own - before.own, opened.mapped - before.mapped, used.own - before.own, used.mapped - before.mapped,
-      per_lookup(first_s), per_lookup(again_s), static_cast<unsigned long long>(fingerprint));
+      static_cast<unsigned long long>(dataset->size()), forebay::image_of(*dataset)->bytes(), open_s,
+      opened.own - before.own, used.own - before.own, per_lookup(first_s), per_lookup(again_s),
+      static_cast<unsigned long long>(fingerprint));
   return sum == 0 ? 0 : 1;
 }
 

@@ -109,7 +109,9 @@ using IndexProgress = std::function<void(std::uint64_t done, std::uint64_t total
 // not an index, are of another version, or are damaged (a checksum is kept).
 [[nodiscard]] std::unique_ptr<Dataset> restore_dataset(std::span<const std::byte> bytes, std::string_view origin);
 
-// Saves atomically (write, fsync, rename) / loads an index file. Errors name the file.
+// Saves atomically (write, fsync, rename) / loads an index file. Errors name the file. A file of more than 64 MiB is
+// read where it is used, for as long as the dataset lives: it may be replaced by rename or removed meanwhile, but where
+// it was written into or shortened in place, the dataset's members throw Error.
 void save_index(const Dataset& dataset, const std::string& file);
 [[nodiscard]] std::unique_ptr<Dataset> load_index(const std::string& file);
 

@@ -99,7 +99,7 @@ IndexReport::IndexReport(const Dataset& reported)
   }
   bad = static_cast<std::uint64_t>(std::ranges::count(dataset.skipped(), true, &Skipped::bad));
   const IndexImage* image = image_of(dataset);
-  bytes = image != nullptr ? image->bytes().size() : dataset.serialize().size();
+  bytes = image != nullptr ? image->bytes() : dataset.serialize().size();
 }
 
 std::string to_text(const IndexReport& report, std::uint64_t most_skipped) {

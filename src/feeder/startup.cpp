@@ -56,7 +56,7 @@ Announcement announce(const DatasetOptions& options, std::unique_ptr<Dataset>& o
     opened = open_dataset(options);
     const IndexImage& image = *image_of(*opened);
     announcement.identity = image.identity();
-    announcement.bytes = image.bytes().size();
+    announcement.bytes = image.bytes();
   } catch (const ConfigError& error) {
     announcement.kind = Announcement::Kind::config_error;
     announcement.problem = error.what();
@@ -101,22 +101,33 @@ Destination make_destination(std::size_t bytes, Communicator& communicator) {
   return destination;
 }
 
-// In pieces, so that ranks that only take part need no room for all of it.
-IndexBytes broadcast_index(std::span<const std::byte> own, std::size_t bytes, Communicator& communicator) {
+// In pieces, so that ranks that only take part need no room for all of it. `own` is rank 0's. A piece that rank 0
+// cannot read is sent as nothing, and ends this on all ranks.
+IndexBytes broadcast_index(const IndexImage* own, std::size_t bytes, Communicator& communicator) {
   constexpr std::size_t kPiece = std::size_t{4} << 20U;
   const Destination destination = make_destination(bytes, communicator);
   for (std::size_t at = 0; at < bytes; at += kPiece) {
+    const std::size_t size = std::min(kPiece, bytes - at);
     std::vector<std::byte> piece;
-    if (!own.empty()) {
-      const auto next = own.subspan(at, std::min(kPiece, bytes - at));
-      piece.assign(next.begin(), next.end());
+    std::exception_ptr unreadable;
+    try {
+      if (own != nullptr) {
+        piece.resize(size);
+        own->read_unchecked(at, piece);
+      }
+    } catch (const Error&) {
+      unreadable = std::current_exception();
+      piece.clear();
     }
     piece = communicator.broadcast(std::move(piece), 0);
+    if (unreadable) std::rethrow_exception(unreadable);
+    if (piece.size() != size)
+      throw Error("rank 0 can no longer read the index that it was sending; its error says why");
     if (destination.writes) std::ranges::copy(piece, destination.bytes.subspan(at).begin());
   }
   std::atomic_thread_fence(std::memory_order_seq_cst);
   (void)communicator.all_gather("");  // every writer has written
-  return {.bytes = destination.bytes, .owner = destination.memory, .mapped = false};
+  return {.bytes = destination.bytes, .owner = destination.memory};
 }
 
 std::string run_key(const Options& options, const Dataset& dataset) {
@@ -159,10 +170,10 @@ std::shared_ptr<const Dataset> share_dataset(const DatasetOptions& options, Comm
   together(communicator, [&] {
     if (is_first) image_of(*opened)->check();
   });
-  const auto own = is_first ? image_of(*opened)->bytes() : std::span<const std::byte>();
-  IndexBytes shared = broadcast_index(own, announcement.bytes, communicator);
-  const bool keeps_own = opened && image_of(*opened)->is_mapped();
-  return keeps_own ? std::move(opened) : restore_index(std::move(shared), "the index that rank 0 sent");
+  IndexBytes shared = broadcast_index(is_first ? image_of(*opened) : nullptr, announcement.bytes, communicator);
+  const bool keeps_own = opened && image_of(*opened)->is_on_disk();
+  if (keeps_own) return opened;
+  return restore_index(index_in_memory(std::move(shared), "the index that rank 0 sent"));
 }
 
 void require_same_run(const Options& options, const Dataset& dataset, Communicator& communicator) {

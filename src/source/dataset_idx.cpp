@@ -222,7 +222,8 @@ std::unique_ptr<const Records> load_images(const std::string& path, Shape& shape
 
 IdxHead read_idx_head(const IndexImage& image) {
   const auto begin = image.value<std::uint64_t>(0);
-  IndexReader reader(image.content(sizeof(begin), begin), image.origin());
+  const std::vector<std::byte> head_bytes = image.content(sizeof(begin), begin);
+  IndexReader reader(head_bytes, image.origin());
   IdxHead head;
   image.require(reader.text() == "idx", "its parts are of different formats");
   head.classes = reader.texts();
@@ -297,7 +298,8 @@ std::unique_ptr<Dataset> build_idx(const BuildContext& context) {
     writer.column(begin);
     writer.column(labels);
   });
-  auto image = std::make_shared<const IndexImage>(owned_bytes(std::move(bytes)), "the index of " + record.origin.path);
+  auto image = std::make_shared<const IndexImage>(
+      index_in_memory(owned_bytes(std::move(bytes)), "the index of " + record.origin.path));
   IdxHead read = read_idx_head(*image);
   return std::make_unique<IdxDataset>(std::move(image), std::move(read), std::move(records));
 }

@@ -5,6 +5,7 @@
 #include "index_scan.hpp"
 
 #include <algorithm>
+#include <array>
 #include <forebay/error.hpp>
 #include <limits>
 
@@ -78,13 +79,13 @@ class FileDataset final : public IndexedDataset {
   [[nodiscard]] std::uint64_t files() const noexcept { return head_.files; }
   // REQUIRES: file < files().
   [[nodiscard]] std::string file_path(std::uint64_t file) const {
-    const auto end_of = [&](std::uint64_t i) { return image().value<std::uint64_t>(at_.ends + i * sizeof(i)); };
-    const std::uint64_t begin = file == 0 ? 0 : end_of(file - 1);
-    const std::uint64_t end = end_of(file);
+    using Ends = std::array<std::uint64_t, 2>;  // of the path before this one, and of this one
+    const std::uint64_t at = at_.ends + file * sizeof(std::uint64_t);
+    const auto [begin, end] =
+        file == 0 ? Ends{0, image().value<std::uint64_t>(at)} : image().value<Ends>(at - sizeof(std::uint64_t));
     image().require(begin <= end && end <= head_.path_bytes, "its paths are out of order");
-    const auto bytes = image().content(at_.paths + begin, end - begin);
-    const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-    return text.starts_with('/') ? std::string(text) : join_path(image().record().root, text);
+    std::string text = image().text(at_.paths + begin, end - begin);
+    return text.starts_with('/') ? text : join_path(image().record().root, text);
   }
 
  private:
@@ -122,7 +123,8 @@ std::vector<std::byte> head_bytes(const TableHead& head) {
 }
 
 TableHead read_head(const IndexImage& image, std::uint64_t bytes) {
-  IndexReader reader(image.content(sizeof(bytes), bytes), image.origin());
+  const std::vector<std::byte> begin = image.content(sizeof(bytes), bytes);
+  IndexReader reader(begin, image.origin());
   TableHead head;
   head.format = reader.text();
   head.classes = reader.texts();
@@ -195,7 +197,7 @@ std::unique_ptr<Dataset> make_file_dataset(const IndexRecord& record, FileTable 
     writer.column(table.files.bytes());
     table = {};
   });
-  return restore_index(owned_bytes(std::move(bytes)), "the index of " + record.origin.path);
+  return restore_index(index_in_memory(owned_bytes(std::move(bytes)), "the index of " + record.origin.path));
 }
 
 std::unique_ptr<Dataset> restore_file_dataset(std::shared_ptr<const IndexImage> image) {

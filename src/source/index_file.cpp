@@ -4,6 +4,7 @@
 #include "index_build.hpp"
 #include "index_image.hpp"
 
+#include <algorithm>
 #include <filesystem>
 #include <forebay/error.hpp>
 
@@ -32,12 +33,15 @@ std::string difference(const IndexOrigin& built, const DatasetOptions& options) 
 std::uint64_t fingerprint(const Dataset& dataset) {
   if (const IndexImage* image = image_of(dataset)) return image->fingerprint();
   const std::vector<std::byte> bytes = dataset.serialize();
-  if (begins_as_index(bytes)) return parse_index(bytes, "the index of a dataset").fingerprint;
+  if (begins_as_index(bytes)) {
+    const auto header = std::span(bytes).first(std::min(bytes.size(), kIndexHeader));
+    return read_index_layout(header, bytes.size(), "the index of a dataset").fingerprint;
+  }
   return XXH3_64bits(bytes.data(), bytes.size());
 }
 
-std::unique_ptr<Dataset> restore_index(IndexBytes bytes, std::string origin) {
-  auto image = std::make_shared<const IndexImage>(std::move(bytes), std::move(origin));
+std::unique_ptr<Dataset> restore_index(std::unique_ptr<const IndexContent> content) {
+  auto image = std::make_shared<const IndexImage>(std::move(content));
   const std::string& format = image->record().origin.format;
   if (format == "idx") return restore_idx_dataset(std::move(image));
   if (format == "voc" || format == "filelist" || format == "folder") return restore_file_dataset(std::move(image));
@@ -46,24 +50,23 @@ std::unique_ptr<Dataset> restore_index(IndexBytes bytes, std::string origin) {
 }
 
 std::unique_ptr<Dataset> restore_dataset(std::span<const std::byte> bytes, std::string_view origin) {
-  return restore_index(owned_bytes({bytes.begin(), bytes.end()}), std::string(origin));
+  return restore_index(index_in_memory(owned_bytes({bytes.begin(), bytes.end()}), std::string(origin)));
 }
 
 void save_index(const Dataset& dataset, const std::string& file) {
   try {
-    if (const IndexImage* image = image_of(dataset)) return write_file_atomically(file, image->bytes());
     write_file_atomically(file, dataset.serialize());
   } catch (const Error& error) {
     throw Error("index " + std::string(error.what()));
   }
 }
 
-std::unique_ptr<Dataset> load_index(const std::string& file) { return restore_index(map_index(file), "index " + file); }
+std::unique_ptr<Dataset> load_index(const std::string& file) { return restore_index(open_index_file(file)); }
 
 std::unique_ptr<Dataset> open_dataset(const DatasetOptions& options, const IndexProgress& progress) {
   const std::string& file = options.index;
   if (file.empty()) return build_dataset(options, progress);
-  // What was just saved is used from the file too: its memory is the page cache's, shared by the ranks of a node.
+  // What was just saved is used from the file too: a large one is there once for all ranks of a node.
   if (!std::filesystem::exists(file)) save_index(*build_dataset(options, progress), file);
   auto dataset = load_index(file);
   if (const auto what = difference(image_of(*dataset)->record().origin, options); !what.empty()) {

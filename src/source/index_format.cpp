@@ -26,7 +26,7 @@ struct Header {
   std::uint64_t fingerprint = 0;  // XXH3-64 of the chunks' checksums, seeded with content_bytes
   std::uint64_t header_sum = 0;   // XXH3-64 of the header up to here
 };
-static_assert(std::has_unique_object_representations_v<Header> && sizeof(Header) == 56);
+static_assert(std::has_unique_object_representations_v<Header> && sizeof(Header) == kIndexHeader);
 
 std::uint64_t sum_of(const Header& header) { return XXH3_64bits(&header, offsetof(Header, header_sum)); }
 
@@ -173,11 +173,11 @@ bool begins_as_index(std::span<const std::byte> bytes) noexcept {
   return bytes.size() >= kMagic.size() && std::memcmp(bytes.data(), kMagic.data(), kMagic.size()) == 0;
 }
 
-IndexParts parse_index(std::span<const std::byte> bytes, std::string_view origin) {
-  if (!begins_as_index(bytes)) throw Error(std::string(origin) + ": not an index of Forebay");
+IndexLayout read_index_layout(std::span<const std::byte> begin, std::size_t size, std::string_view origin) {
+  if (!begins_as_index(begin)) throw Error(std::string(origin) + ": not an index of Forebay");
   Header header;
-  if (bytes.size() < sizeof(header)) throw damaged_index(origin, "it ends within its header");
-  std::memcpy(&header, bytes.data(), sizeof(header));
+  if (begin.size() < sizeof(header)) throw damaged_index(origin, "it ends within its header");
+  std::memcpy(&header, begin.data(), sizeof(header));
   if (header.version != kVersion) {
     throw Error(std::string(origin) + ": an index of version " + std::to_string(header.version) +
                 ", this Forebay reads version " + std::to_string(kVersion) + "; delete it to have it built again");
@@ -186,31 +186,34 @@ IndexParts parse_index(std::span<const std::byte> bytes, std::string_view origin
     throw damaged_index(
         origin, "the checksum of its header, bytes 0 to " + std::to_string(sizeof(header) - 1) + ", does not match");
   }
-  auto rest = bytes.subspan(sizeof(header));
+  const std::size_t rest = size - sizeof(header);
   const std::size_t sums_bytes = chunks_of(header.content_bytes) * sizeof(std::uint64_t);
-  const bool sizes_fit = header.content_bytes <= rest.size() && header.record_bytes <= rest.size() &&
-                         sums_bytes <= rest.size() &&
-                         rest.size() - header.content_bytes - header.record_bytes == sums_bytes &&
-                         header.content_bytes + header.record_bytes <= rest.size();
+  const bool sizes_fit = header.content_bytes <= rest && header.record_bytes <= rest && sums_bytes <= rest &&
+                         rest - header.content_bytes - header.record_bytes == sums_bytes &&
+                         header.content_bytes + header.record_bytes <= rest;
   if (!sizes_fit) {
-    throw damaged_index(origin, "it has " + std::to_string(bytes.size()) + " bytes, which is not what its header says");
+    throw damaged_index(origin, "it has " + std::to_string(size) + " bytes, which is not what its header says");
   }
-  const IndexParts parts{.sums = rest.first(sums_bytes),
-                         .record = rest.subspan(sums_bytes, header.record_bytes),
-                         .content = rest.last(header.content_bytes),
-                         .fingerprint = header.fingerprint,
-                         .identity = header.header_sum};
-  if (fingerprint_of(parts.sums, header.content_bytes) != header.fingerprint ||
-      chunk_sum(parts.record) != header.record_sum) {
-    throw damaged_index(origin, "between bytes " + std::to_string(sizeof(header)) + " and " +
-                                    std::to_string(bytes.size() - parts.content.size() - 1) +
-                                    " its checksum does not match");
-  }
-  return parts;
+  IndexLayout layout;
+  layout.sums_at = sizeof(header);
+  layout.sums_bytes = sums_bytes;
+  layout.record_at = layout.sums_at + sums_bytes;
+  layout.record_bytes = header.record_bytes;
+  layout.content_at = layout.record_at + layout.record_bytes;
+  layout.content_bytes = header.content_bytes;
+  layout.record_sum = header.record_sum;
+  layout.fingerprint = header.fingerprint;
+  layout.identity = header.header_sum;
+  return layout;
 }
 
-IndexRecord read_index_record(const IndexParts& parts, std::string_view origin) {
-  return read_record(IndexReader(parts.record, origin));
+IndexRecord read_index_record(const IndexLayout& layout, std::span<const std::byte> sums,
+                              std::span<const std::byte> record, std::string_view origin) {
+  if (fingerprint_of(sums, layout.content_bytes) != layout.fingerprint || chunk_sum(record) != layout.record_sum) {
+    throw damaged_index(origin, "between bytes " + std::to_string(layout.sums_at) + " and " +
+                                    std::to_string(layout.content_at - 1) + " its checksum does not match");
+  }
+  return read_record(IndexReader(record, origin));
 }
 
 }  // namespace forebay

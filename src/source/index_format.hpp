@@ -109,20 +109,30 @@ class IndexReader {
 inline constexpr std::size_t kIndexChunk = std::size_t{64} << 10U;
 
 // Where the parts of a serialized index lie, and what its header promises.
-struct IndexParts {
-  std::span<const std::byte> sums;  // one of 8 bytes for each chunk
-  std::span<const std::byte> record;
-  std::span<const std::byte> content;
+struct IndexLayout {
+  std::size_t sums_at = 0;  // one checksum of 8 bytes for each chunk
+  std::size_t sums_bytes = 0;
+  std::size_t record_at = 0;
+  std::size_t record_bytes = 0;
+  std::size_t content_at = 0;
+  std::size_t content_bytes = 0;
+  std::uint64_t record_sum = 0;
   std::uint64_t fingerprint = 0;  // of the content: hash of the sums
   std::uint64_t identity = 0;     // equal for two indexes when all their bytes are
 };
 
+// Bytes of the header: what read_index_layout() wants.
+inline constexpr std::size_t kIndexHeader = 56;
+
 // True for bytes that begin as an index of any version.
 [[nodiscard]] bool begins_as_index(std::span<const std::byte> bytes) noexcept;
-// Checks the header, the sums and the record, and that the sizes are right; not the content. Throws Error naming the
-// origin, also for an index of another version.
-[[nodiscard]] IndexParts parse_index(std::span<const std::byte> bytes, std::string_view origin);
-[[nodiscard]] IndexRecord read_index_record(const IndexParts& parts, std::string_view origin);
+// Checks the header and that its sizes are those of an index of `size` bytes. `header` is the first kIndexHeader bytes,
+// or all where there are fewer. Throws Error naming the origin, also for an index of another version.
+[[nodiscard]] IndexLayout read_index_layout(std::span<const std::byte> header, std::size_t size,
+                                            std::string_view origin);
+// Checks the sums and the record against the header, and reads the record. Throws Error naming the origin.
+[[nodiscard]] IndexRecord read_index_record(const IndexLayout& layout, std::span<const std::byte> sums,
+                                            std::span<const std::byte> record, std::string_view origin);
 // The checksum that a chunk of these bytes has.
 [[nodiscard]] std::uint64_t chunk_sum(std::span<const std::byte> chunk) noexcept;
 

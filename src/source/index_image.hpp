@@ -1,11 +1,9 @@
 #pragma once
 
-#include "index_format.hpp"
+#include "index_content.hpp"
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <forebay/dataset.hpp>
 #include <memory>
 #include <span>
@@ -16,60 +14,50 @@
 
 namespace forebay {
 
-// Bytes and whatever keeps them where they are.
-struct IndexBytes {
-  std::span<const std::byte> bytes;
-  std::shared_ptr<const void> owner;
-  bool mapped = false;  // from a file: pages come in when they are used
-};
-[[nodiscard]] IndexBytes owned_bytes(std::vector<std::byte> bytes);
-// A file, read-only, its pages shared with every process that maps it. A file that cannot be mapped is read instead.
-// The file may be replaced or removed meanwhile, as save_index() does, but not be shortened. Throws Error naming it.
-[[nodiscard]] IndexBytes map_index(const std::string& file);
-
 // True for a file that begins as a saved index of any version.
 [[nodiscard]] bool is_saved_index(const std::string& file);
 
-// A serialized index of which only what is used is read. Construction checks all but the content and reads the record;
-// content is checked chunk by chunk when it is first used, and whoever reads offsets, counts or numbers from it checks
-// them before use: damage ends in an Error that names the index and the bytes. Any thread may call.
+// A serialized index of which only what is used is read. What content() and value() give has been checked, and whoever
+// reads offsets, counts or numbers checks them before use: damage ends in an Error that names the index and the bytes.
+// Any thread may call.
 class IndexImage {
  public:
-  // `origin` names the bytes in errors. Throws Error.
-  IndexImage(IndexBytes bytes, std::string origin);
+  explicit IndexImage(std::unique_ptr<const IndexContent> content) : content_(std::move(content)) {}
 
-  [[nodiscard]] const IndexRecord& record() const noexcept { return record_; }
-  [[nodiscard]] std::uint64_t fingerprint() const noexcept { return parts_.fingerprint; }
+  [[nodiscard]] const IndexRecord& record() const noexcept { return content_->record(); }
+  [[nodiscard]] std::uint64_t fingerprint() const noexcept { return content_->layout().fingerprint; }
   // Two indexes with the same identity have the same bytes, as far as 64 bits can tell.
-  [[nodiscard]] std::uint64_t identity() const noexcept { return parts_.identity; }
-  [[nodiscard]] std::span<const std::byte> bytes() const noexcept { return bytes_.bytes; }
-  [[nodiscard]] bool is_mapped() const noexcept { return bytes_.mapped; }
-  [[nodiscard]] const std::string& origin() const noexcept { return origin_; }
-  [[nodiscard]] std::size_t content_bytes() const noexcept { return parts_.content.size(); }
+  [[nodiscard]] std::uint64_t identity() const noexcept { return content_->layout().identity; }
+  // Of all of it, and of its content.
+  [[nodiscard]] std::size_t bytes() const noexcept { return content_->size(); }
+  [[nodiscard]] std::size_t content_bytes() const noexcept { return content_->layout().content_bytes; }
+  [[nodiscard]] bool is_on_disk() const noexcept { return content_->is_on_disk(); }
+  [[nodiscard]] const std::string& origin() const noexcept { return content_->origin(); }
 
-  // A part of the content. Throws Error when it reaches past the end or is damaged.
-  [[nodiscard]] std::span<const std::byte> content(std::uint64_t offset, std::uint64_t bytes) const;
+  // Fills `to` from the content at `offset`. Throws Error when that reaches past the end or is damaged.
+  void read(std::uint64_t offset, std::span<std::byte> to) const;
+  // A part of the content. Throws Error as read() does, before it takes memory for what is not there.
+  [[nodiscard]] std::vector<std::byte> content(std::uint64_t offset, std::uint64_t bytes) const;
+  [[nodiscard]] std::string text(std::uint64_t offset, std::uint64_t bytes) const;
   template <typename T>
   requires std::is_trivially_copyable_v<T>
   [[nodiscard]] T value(std::uint64_t offset) const {
     T value{};
-    std::memcpy(&value, content(offset, sizeof(T)).data(), sizeof(T));
+    read(offset, std::as_writable_bytes(std::span(&value, 1)));
     return value;
   }
+  // Fills `to` from all of the index at `at`, as it is. Throws Error when it cannot be read.
+  void read_unchecked(std::uint64_t at, std::span<std::byte> to) const { content_->copy_unchecked(at, to); }
   // Reads and checks all of the content. Throws Error at the first damaged chunk.
-  void check() const;
+  void check() const { content_->check(); }
 
   // Throws Error("ORIGIN: a damaged index: WHAT") unless `holds`.
   void require(bool holds, std::string_view what) const;
 
  private:
-  void check_chunk(std::size_t chunk) const;
+  void require_within(std::uint64_t offset, std::uint64_t bytes) const;
 
-  IndexBytes bytes_;
-  std::string origin_;
-  IndexParts parts_;
-  IndexRecord record_;
-  std::unique_ptr<std::atomic<bool>[]> checked_;  // by chunk
+  std::unique_ptr<const IndexContent> content_;
 };
 
 // What datasets over an index have in common.
@@ -90,6 +78,6 @@ class IndexedDataset : public Dataset {
 // The image that a dataset is read from; null for a dataset of the program's own.
 [[nodiscard]] const IndexImage* image_of(const Dataset& dataset) noexcept;
 // The dataset of an index. Throws Error naming the origin.
-[[nodiscard]] std::unique_ptr<Dataset> restore_index(IndexBytes bytes, std::string origin);
+[[nodiscard]] std::unique_ptr<Dataset> restore_index(std::unique_ptr<const IndexContent> content);
 
 }  // namespace forebay
