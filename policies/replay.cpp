@@ -1,7 +1,6 @@
 #include <filesystem>
 #include <system_error>
 #include <utility>
-#include <vector>
 
 #include <forebay/detail/recording.hpp>
 #include <forebay/error.hpp>
@@ -14,16 +13,17 @@ namespace {
 // The feeder ends the run where the recording ends; whoever else asks beyond it gets what never waits.
 class Replay final : public Policy {
  public:
-  explicit Replay(std::vector<bool> fresh) : fresh_(std::move(fresh)) {}
+  explicit Replay(DecisionRuns fresh) : fresh_(std::move(fresh)) {}
 
   Decision decide(const Signals& signals) override {
-    const bool fresh = signals.step < fresh_.size() ? fresh_[signals.step] : signals.depth > 0;
+    const bool fresh = signals.step < fresh_.size() ? cursor_.is_fresh(fresh_, signals.step) : signals.depth > 0;
     return fresh ? Decision::fresh : Decision::reuse;
   }
   void served(Decision /*decision*/, const Signals& /*signals*/) override {}
 
  private:
-  std::vector<bool> fresh_;
+  DecisionRuns fresh_;
+  DecisionRuns::Cursor cursor_;
 };
 
 }  // namespace

@@ -122,7 +122,7 @@ TEST_CASE("bad usage ends with 2 and one line that names it") {
            {{"index"}, "PATH is required (see forebay index --help)"},
            {{"config", "--sett", "a=1"}, "--sett"},
            {{"config", "--set", "policy.lo=1"}, "--set policy.lo=1: unknown key policy.lo: did you mean policy.low?"},
-           {{"config", "nope.toml"}, "cannot read the configuration nope.toml: No such file or directory"},
+           {{"config", "nope.toml"}, "the configuration nope.toml cannot be read: No such file or directory"},
            {{"config", "nope.toml", "--defaults"}, "--defaults"},
            {{"index", "x", "--format", "vox"}, R"(dataset.format: expected one of "auto", "voc")"},
            {{"index", "/no/such/folder"}, "dataset.path"},

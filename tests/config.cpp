@@ -1,6 +1,7 @@
 // The configuration file: what is read, what is refused and in which words.
 #include <doctest/doctest.h>
 
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <filesystem>
@@ -318,10 +319,10 @@ TEST_CASE("files that cannot be read") {
   const testing::TemporaryDirectory dir;
   const std::string missing = (dir / "nope.toml").string();
   CHECK_THROWS_WITH_AS(static_cast<void>(load_options(missing)),
-                       ("cannot read the configuration " + missing + ": No such file or directory").c_str(),
+                       ("the configuration " + missing + " cannot be read: No such file or directory").c_str(),
                        ConfigError);
   CHECK_THROWS_WITH_AS(static_cast<void>(load_options(dir.path())),
-                       ("cannot read the configuration " + dir.path().string() + ": it is a folder").c_str(),
+                       ("the configuration " + dir.path().string() + " is a directory, not a file").c_str(),
                        ConfigError);
 }
 

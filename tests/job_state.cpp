@@ -134,7 +134,7 @@ TEST_CASE("equal states have equal texts, and states read back") {
   last.batches = UINT64_MAX;
   last.left[0].end = UINT64_MAX;
   check_round_trip(last);
-  check_round_trip(job(1U << 20U, 1U << 20U, UINT64_MAX, 0, 1U << 20U));
+  check_round_trip(job(1U << 20U, 1U << 20U, UINT64_MAX, 0, 1U << 16U));
   check_round_trip(job(1024, 4, 100, 7, 0));
 }
 
@@ -392,10 +392,16 @@ TEST_CASE("what is deep, long or promises too much is refused, and needs no more
   const std::string greedy = refusal_after([](Json& json) {
     json["virtual_shards"] = 1U << 20U;
     json["batches"] = UINT64_MAX;
-    json["opened"] = 3 + (1ULL << 32U);
-    json["left"] = Json::array({Json::array({1ULL << 52U, 0})});
+    json["opened"] = 3 + (1ULL << 16U);
+    json["left"] = Json::array({Json::array({1ULL << 36U, 0})});
   });
-  CHECK(contains(greedy, "left[0] is too much to be"));
+  CHECK(contains(greedy, "left[0] makes more pieces than a job can have open, 3145728"));
+  // A few bytes that stand for a number for each of a billion epochs.
+  const std::string endless = refusal_after([](Json& json) {
+    json["opened"] = 1'000'000'003;
+    json["left"] = Json::array({-1'000'000'000 * json["virtual_shards"].get<std::int64_t>()});
+  });
+  CHECK(contains(endless, "opened is 1000000003 where epochs is 3, and at most 65536 epochs can be open"));
 }
 
 TEST_CASE("an impossible state is not written") {

@@ -285,7 +285,8 @@ TEST_CASE("a run is repeated on every rank, and ends for all where the shortest 
     REQUIRE(recorded.size() > left);
     std::ofstream(file, std::ios::trunc) << header_line(recording.header);
     for (std::uint64_t step = 0; step < left; ++step) {
-      const std::vector<std::uint64_t> run{recording.fresh[step] ? 1U : 0U, recording.fresh[step] ? 0U : 1U};
+      const bool fresh = DecisionRuns::Cursor().is_fresh(recording.fresh, step);
+      const std::vector<std::uint64_t> run{fresh ? 1U : 0U, fresh ? 0U : 1U};
       std::ofstream(file, std::ios::app) << decisions_line(step, run);
     }
     const auto cut = steps_of(again);

@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
@@ -39,9 +41,10 @@ RecordingHeader header_of(std::uint32_t rank = 0, std::uint32_t ranks = 1) {
 }
 
 // Decisions as letters: F fresh, R reuse.
-std::string letters(const std::vector<bool>& fresh) {
+std::string letters(const DecisionRuns& fresh) {
   std::string out;
-  for (const bool step : fresh) out += step ? 'F' : 'R';
+  DecisionRuns::Cursor cursor;
+  for (std::uint64_t step = 0; step < fresh.size(); ++step) out += cursor.is_fresh(fresh, step) ? 'F' : 'R';
   return out;
 }
 
@@ -276,9 +279,84 @@ TEST_CASE("a recording that is not there says which key makes it") {
     } catch (const ConfigError& error) {
       message = error.what();
     }
-    CHECK(contains(message, "policy.recording: " + file.string() + " cannot be read: "));
+    CHECK(contains(
+        message, "policy.recording: " + file.string() +
+                     (file == dir.path() ? " is a directory, not a regular file; " : " cannot be read: No such file")));
     CHECK(contains(message, "telemetry.decisions = true"));
   }
+}
+
+TEST_CASE("a FIFO is refused without waiting for a writer") {
+  const TemporaryDirectory dir;
+  REQUIRE(::mkfifo((dir / "decisions.0.jsonl").c_str(), 0600) == 0);
+  CHECK_THROWS_WITH_AS((void)read_recording(dir / "decisions.0.jsonl"),
+                       doctest::Contains("is a FIFO, not a regular file"), ConfigError);
+  CHECK_THROWS_WITH_AS((void)read_recording("/dev/zero"), doctest::Contains("is a device, not a regular file"),
+                       ConfigError);
+}
+
+TEST_CASE("what is deep or long is refused, and a few bytes take no more memory than a few bytes") {
+  std::string head = header_line(header_of());
+  const auto with_version = [&](const std::string& version) {
+    std::string changed = head;
+    return changed.replace(changed.find("\"version\":1"), 11, "\"version\":" + version);
+  };
+  CHECK(contains(refusal(with_version("[[2]]")), "is of version [[2]]"));
+  for (const std::size_t depth : {10U, 200'000U}) {
+    CAPTURE(depth);
+    const std::string deep = with_version(std::string(depth, '[') + std::string(depth, ']'));
+    CHECK(contains(refusal(deep), ":1 is not the head of a recording of decisions"));
+    const std::string objects =
+        std::string("{\"step\":0,\"runs\":") + std::string(depth, '[') + std::string(depth, ']');
+    CHECK(contains(refusal(head + objects + "}\n" + objects + "}\n"), ":2 is not a line of decisions"));
+  }
+  CHECK(contains(refusal(head + "{\"step\":0,\"runs\":[" + std::string(5'000'000, ' ') + "1]}\n"),
+                 "has a line of more than 4194304 bytes: line 2"));
+  // 128 MiB for each line, were there a bit for each step.
+  constexpr std::uint64_t kSteps = std::uint64_t{1} << 30U;
+  std::string text = head;
+  for (std::uint64_t line = 0; line < 400; ++line) {
+    text += decisions_line(line * kSteps, std::vector<std::uint64_t>{kSteps - 1, 1});
+  }
+  const TemporaryDirectory dir;
+  std::ofstream(dir / "file") << text;
+  const Recording recording = read_recording(dir / "file");
+  REQUIRE(recording.fresh.size() == 400 * kSteps);
+  DecisionRuns::Cursor cursor;
+  CHECK(cursor.is_fresh(recording.fresh, kSteps - 2));
+  CHECK_FALSE(cursor.is_fresh(recording.fresh, kSteps - 1));
+  CHECK(cursor.is_fresh(recording.fresh, 399 * kSteps));
+  CHECK_FALSE(cursor.is_fresh(recording.fresh, 400 * kSteps - 1));
+  CHECK(cursor.is_fresh(recording.fresh, 0));
+}
+
+TEST_CASE("runs are what was appended, however it was cut") {
+  const std::uint64_t seed = 31;
+  Random random(seed);
+  for (int round = 0; round < 200; ++round) {
+    std::vector<bool> expected;
+    DecisionRuns runs;
+    DecisionRuns alike;
+    for (int part = 0; part < 20; ++part) {
+      const bool fresh = random.below(2) == 0;
+      const std::uint64_t steps = random.below(4);
+      expected.insert(expected.end(), steps, fresh);
+      runs.append(steps, fresh);
+      for (std::uint64_t step = 0; step < steps; ++step) alike.append(1, fresh);
+    }
+    REQUIRE(runs.size() == expected.size());
+    CHECK(runs == alike);
+    DecisionRuns::Cursor cursor;
+    for (std::size_t step = 0; step < expected.size(); ++step) CHECK(cursor.is_fresh(runs, step) == expected[step]);
+  }
+  DecisionRuns huge;
+  huge.append(std::uint64_t{1} << 40U, true);
+  huge.append(std::uint64_t{1} << 33U, false);
+  huge.append(1, true);
+  DecisionRuns::Cursor cursor;
+  CHECK(cursor.is_fresh(huge, (std::uint64_t{1} << 40U) - 1));
+  CHECK_FALSE(cursor.is_fresh(huge, std::uint64_t{1} << 40U));
+  CHECK(cursor.is_fresh(huge, huge.size() - 1));
 }
 
 }  // namespace

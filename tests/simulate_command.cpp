@@ -154,7 +154,7 @@ TEST_CASE("what cannot be simulated is refused by name") {
            Case{{"--trace", empty, "--slow-ranks", "1", "--slow-ratio", "20"}, 2, "excludes"},
            Case{{"--trace", empty}, 1, "has no steps.RANK.jsonl"},
            Case{{"--trace", (dir / "bad.jsonl").string()}, 1, "bad.jsonl:1: not a step"},
-           Case{{"--trace", (dir / "none.jsonl").string()}, 1, "cannot read"},
+           Case{{"--trace", (dir / "none.jsonl").string()}, 1, "none.jsonl cannot be read: No such file or directory"},
            Case{{"--trace", empty, "--source", "constant"}, 2, "excludes"},
            Case{{"--mode", "lockstep", "--set", "queue.capacity=2"}, 2, "queue.capacity > mpi.lag"},
            Case{{"--json", empty + "/no/such/place"}, 2, "--json: cannot write"},

@@ -223,8 +223,8 @@ TEST_CASE("what is there and cannot be a state is an error, never nothing") {
   std::ofstream(dir / "file") << "text";
   CHECK(read_error(dir / "file" / "feed.state") == error(dir / "file" / "feed.state", "Not a directory"));
   REQUIRE(::mkfifo((dir / "fifo").c_str(), 0600) == 0);
-  CHECK(read_error(dir / "fifo") == error(dir / "fifo", "it is not a regular file"));
-  CHECK(read_error("/dev/zero") == error("/dev/zero", "it is not a regular file"));
+  CHECK(read_error(dir / "fifo") == error(dir / "fifo", "it is a FIFO"));
+  CHECK(read_error("/dev/zero") == error("/dev/zero", "it is a device"));
   fs::create_symlink("itself", dir / "itself");
   CHECK(read_error(dir / "itself") == error(dir / "itself", "Too many levels of symbolic links"));
 

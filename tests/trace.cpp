@@ -1,6 +1,8 @@
 // Telemetry of a run, read back as a source for the simulator.
 #include <doctest/doctest.h>
 
+#include <sys/stat.h>
+
 #include <filesystem>
 #include <fstream>
 #include <numeric>
@@ -188,6 +190,34 @@ TEST_CASE("what is no trace is refused with its file, its line and a way out") {
   write(dir / "folder/steps.0.jsonl", steady(30));
   std::ofstream(dir / "folder/steps.1.jsonl");
   CHECK_THROWS_WITH_AS((void)read_traces(dir / "folder"), doctest::Contains("steps.1.jsonl has too little"), Error);
+}
+
+TEST_CASE("a trace that says more than it can hold is refused with its line") {
+  const TemporaryDirectory dir;
+  const fs::path file = dir / "steps.0.jsonl";
+  const auto refusal = [&](const std::string& more) {
+    write(file, steady(3), more);
+    try {
+      (void)read_traces(file);
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  const auto step = [](const std::string& produced) {
+    return R"({"step":3,"epoch":0,"batch":1,"use_index":0,"depth":1,"t_s":1,"wait_s":0,"step_s":1,)"
+           R"("blocked_producer_s":0,"produced":)" +
+           produced + "}\n";
+  };
+  const std::string place = file.string() + ":4: ";
+  CHECK(refusal(step("1000000000000")).starts_with(place + "produced is 1000000000000, and a run of so few steps"));
+  CHECK(refusal(step("-1")) == place + "not a step of Forebay's telemetry: produced is not a whole number from 0 up");
+  CHECK(refusal(step("1e300")).starts_with(place + "not a step"));
+  CHECK(refusal(step(std::string(100'000, '[') + std::string(100'000, ']'))).ends_with("telemetry: nested too deep"));
+  CHECK(refusal(std::string(2'000'000, ' ') + step("4")) ==
+        file.string() + " has a line of more than 1048576 bytes: line 4");
+  REQUIRE(::mkfifo((dir / "fifo").c_str(), 0600) == 0);
+  CHECK_THROWS_WITH_AS((void)read_traces(dir / "fifo"), doctest::Contains("fifo is a FIFO, not a regular file"), Error);
 }
 
 }  // namespace

@@ -10,7 +10,9 @@
 namespace forebay {
 
 // Reads a TOML configuration file; `overrides` are "section.key=value" strings applied on top, in order.
-// Relative paths in the file are relative to the working directory, as on a command line.
+// Relative paths in the file are relative to the working directory, as on a command line. The file may be a pipe that
+// somebody writes to and closes (`<(...)`, /dev/stdin); a FIFO without a writer, a terminal and more than 4 MiB are
+// refused, and so is a pipe from which nothing comes for a minute: this never waits for ever.
 // A key that neither names has its value in `defaults`.
 // Throws ConfigError naming file, line and key: unknown keys (with the nearest known key), wrong types
 // (with what was expected), and values out of range.

@@ -1,20 +1,19 @@
-#include <cerrno>
-#include <cstring>
+#include <cstddef>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <map>
 #include <optional>
 #include <sstream>
 #include <utility>
 
 #include <forebay/config.hpp>
+#include <forebay/detail/text_file.hpp>
 #include <forebay/error.hpp>
 
 #include <toml++/toml.h>
 
 #include "assign.hpp"
 #include "check.hpp"
+#include "nesting.hpp"
 #include "schema.hpp"
 #include "suggest.hpp"
 
@@ -68,6 +67,10 @@ class Reader {
 
  private:
   [[nodiscard]] toml::table parse(std::string_view toml) const {
+    if (const auto deep = find_deep_nesting(toml)) {
+      throw ConfigError(origin_ + ":" + std::to_string(deep->line) + ":" + std::to_string(deep->column) +
+                        ": nested too deep: a key is section.key, and a list holds values");
+    }
     try {
       return toml::parse(toml);
     } catch (const toml::parse_error& error) {
@@ -95,6 +98,7 @@ class Reader {
   // A value on a command line has lost its quotes to the shell: what is no TOML value is taken as text, and so is
   // everything for a key that wants text (a folder may be called 2024).
   [[nodiscard]] static toml::table parse_override(const Key& key, const std::string& value) {
+    if (find_deep_nesting(value)) return toml::table{{"value", value}};
     try {
       toml::table parsed = toml::parse("value = " + value);
       const bool is_single = parsed.size() == 1;
@@ -140,16 +144,15 @@ class Reader {
   std::map<std::string, std::string> places_;  // full name of a key -> where its value was written
 };
 
+// A list of classes may be long; nothing else in a configuration is.
+constexpr std::size_t kLargestFile = std::size_t{4} << 20U;
+
 std::string read_file(const std::filesystem::path& file) {
-  const auto failed = [&](const std::string& cause) {
-    return ConfigError("cannot read the configuration " + file.string() + ": " + cause);
-  };
-  if (std::filesystem::is_directory(file)) throw failed("it is a folder");
-  errno = 0;
-  std::ifstream in(file, std::ios::binary);
-  std::string text{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
-  if (!in) throw failed(std::strerror(errno));
-  return text;
+  try {
+    return read_text_file(file, kLargestFile);
+  } catch (const Error& error) {
+    throw ConfigError("the configuration " + file.string() + " " + error.what());
+  }
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdio>
 #include <limits>
+#include <new>
 #include <utility>
 
 #include <forebay/error.hpp>
@@ -50,6 +51,8 @@ class StateReader {
       state.left = decode(state, coded);
     } catch (const Error& error) {
       refuse_contents(error.what());
+    } catch (const std::bad_alloc&) {
+      refuse("needs more memory than there is");
     }
     if (const std::string what = impossible_pieces(state); !what.empty()) refuse_contents(what);
     return state;
@@ -69,6 +72,8 @@ class StateReader {
       refuse("is not JSON at byte " + std::to_string(error.byte));
     } catch (const StateJson::exception& error) {
       refuse("is not JSON: " + std::string(error.what()));
+    } catch (const std::bad_alloc&) {
+      refuse("needs more memory than there is");
     }
   }
 

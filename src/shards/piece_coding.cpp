@@ -15,9 +15,10 @@ namespace forebay {
 namespace {
 
 constexpr std::uint64_t kMostShards = std::uint64_t{1} << 20U;  // that mpi.virtual_shards may be
-// More is damage, or malice: a few bytes could claim to stand for more pieces than fit into memory.
-constexpr std::uint64_t kMostEpochs = std::uint64_t{1} << 32U;
-constexpr std::uint64_t kMostPieces = std::uint64_t{1} << 23U;
+// More is damage, or malice: a few bytes could claim to stand for more epochs and pieces than fit into memory. No job
+// has more than Ledger::kEpochs open, and none has more pieces than its ledger may ever hold.
+constexpr std::uint64_t kMostEpochs = std::uint64_t{1} << 16U;
+static_assert(kMostEpochs >= Ledger::kEpochs);
 // A shorter run takes no more bytes as single numbers.
 constexpr std::size_t kShortestRun = 3;
 
@@ -137,11 +138,15 @@ void decode_tails(const JobState& state, const StateJson& left, std::vector<Piec
   if (!left.is_array()) throw Error("left is not a list");
   const DealOrder deal(state);
   const std::uint64_t places = (state.opened - state.epochs) * deal.shards();
+  const std::uint64_t most =
+      Ledger::most_pieces({.batches = state.batches, .shards = state.virtual_shards, .ranks = state.ranks});
   std::uint64_t next = 0;
   for (std::size_t i = 0; i < left.size(); ++i) {
     const Run run = run_in(left[i], i);
     if (run.shards > places - next) throw Error(item("left", i) + " goes beyond the last shard of the opened epochs");
-    if (run.has_piece && run.shards > kMostPieces - out.size()) throw Error(item("left", i) + " is too much to be");
+    if (run.has_piece && run.shards > most - out.size()) {
+      throw Error(item("left", i) + " makes more pieces than a job can have open, " + std::to_string(most));
+    }
     for (std::uint64_t place = next; run.has_piece && place < next + run.shards; ++place) {
       const std::uint32_t shard = deal.shard_at(place % deal.shards());
       out.push_back({.epoch = state.epochs + place / deal.shards(),
@@ -215,7 +220,8 @@ std::string impossible_job(const JobState& state) {
   }
   if (state.batches == 0) return "batches is 0";
   if (state.opened < state.epochs || state.opened - state.epochs > kMostEpochs) {
-    return "opened is " + std::to_string(state.opened) + " where epochs is " + std::to_string(state.epochs);
+    return "opened is " + std::to_string(state.opened) + " where epochs is " + std::to_string(state.epochs) +
+           ", and at most " + std::to_string(kMostEpochs) + " epochs can be open";
   }
   return {};
 }

@@ -12,6 +12,7 @@
 #include <system_error>
 #include <vector>
 
+#include <forebay/detail/text_file.hpp>
 #include <forebay/error.hpp>
 
 namespace forebay {
@@ -131,11 +132,6 @@ void sync_folder_of(const fs::path& file) {
   cannot_save(file, "cannot sync its folder", errno);
 }
 
-std::string special_kind(mode_t mode) {
-  if (S_ISREG(mode)) return {};
-  return S_ISDIR(mode) ? "it is a directory" : "it is not a regular file";
-}
-
 }  // namespace
 
 void write_state(const fs::path& file, std::string_view text) {
@@ -156,7 +152,7 @@ std::optional<std::string> read_state(const fs::path& file) {
   if (descriptor.get() < 0 && errno == ENOENT) return std::nullopt;
   struct stat status {};
   if (descriptor.get() < 0 || ::fstat(descriptor.get(), &status) != 0) cannot_resume(file, reason(errno));
-  if (const std::string what = special_kind(status.st_mode); !what.empty()) cannot_resume(file, what);
+  if (const std::string what = describe_special(status.st_mode); !what.empty()) cannot_resume(file, "it " + what);
   std::string text;
   std::array<char, std::size_t{64} << 10U> part{};
   while (true) {

@@ -4,12 +4,13 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <fstream>
 #include <map>
+#include <new>
 #include <optional>
 #include <string>
 #include <utility>
 
+#include <forebay/detail/text_file.hpp>
 #include <forebay/error.hpp>
 
 #include "use_tally.hpp"
@@ -33,39 +34,93 @@ struct Line {
   double blocked_s = 0;
 };
 
+// A step's line is a few hundred bytes and no list.
+constexpr std::size_t kLongestLine = std::size_t{1} << 20;
+constexpr std::size_t kDeepest = 8;
+// Batches that a file of so many lines may tell of: those that were ready before the first line, and many for each.
+// More is damage, and would take the memory to believe it.
+constexpr std::uint64_t kMostBefore = std::uint64_t{1} << 20;
+constexpr std::uint64_t kMostOfLine = 4096;
+
+std::uint64_t whole(const nlohmann::json& json, const char* key) {
+  const auto& value = json.at(key);
+  if (!value.is_number_unsigned()) throw Error(std::string(key) + " is not a whole number from 0 up");
+  return value.get<std::uint64_t>();
+}
+
 Line parse(const std::string& text) {
+  if (json_depth(text) > kDeepest) throw Error("nested too deep");
   const auto json = nlohmann::json::parse(text);
-  return {.step = json.at("step"),
-          .epoch = json.at("epoch"),
-          .batch = json.at("batch"),
-          .use_index = json.at("use_index"),
-          .depth = json.at("depth"),
-          .produced = json.at("produced"),
+  return {.step = whole(json, "step"),
+          .epoch = whole(json, "epoch"),
+          .batch = whole(json, "batch"),
+          .use_index = whole(json, "use_index"),
+          .depth = whole(json, "depth"),
+          .produced = whole(json, "produced"),
           .t_s = json.at("t_s"),
           .wait_s = json.at("wait_s"),
           .step_s = json.at("step_s"),
           .blocked_s = json.at("blocked_producer_s")};
 }
 
-std::vector<Line> read_lines(const fs::path& file) {
-  std::ifstream in(file);
-  if (!in) throw Error("cannot read " + file.string() + ": is it the steps.RANK.jsonl of a run?");
-  std::vector<Line> lines;
-  std::string text;
-  for (std::size_t number = 1; std::getline(in, text); ++number) {
+// The lines of one file, checked one by one.
+class Reader {
+ public:
+  explicit Reader(const fs::path& file) : name_(file.string()) {
     try {
-      lines.push_back(parse(text));
-    } catch (const nlohmann::json::exception& error) {
-      if (in.eof() && !lines.empty()) break;  // no end of line: the run was killed while it wrote this one
-      throw Error(file.string() + ":" + std::to_string(number) +
-                  ": not a step of Forebay's telemetry: " + error.what());
-    }
-    if (lines.size() > 1 && lines.back().step <= lines[lines.size() - 2].step) {
-      throw Error(file.string() + ":" + std::to_string(number) + ": steps go backwards: two runs in one file?");
+      file_.emplace(file, kLongestLine);
+    } catch (const Error& error) {
+      throw Error(name_ + " " + error.what() + ": is it the steps.RANK.jsonl of a run?");
     }
   }
-  return lines;
-}
+
+  std::vector<Line> read() {
+    std::string text;
+    while (next(text)) {
+      const std::optional<Line> line = line_in(text);
+      if (!line) break;
+      if (!lines_.empty() && line->step <= lines_.back().step) refuse("steps go backwards: two runs in one file?");
+      lines_.push_back(*line);
+      const std::uint64_t most = kMostBefore + kMostOfLine * lines_.size();
+      if (line->produced > most) {
+        refuse("produced is " + std::to_string(line->produced) + ", and a run of so few steps has not made " +
+               std::to_string(most) + " batches");
+      }
+    }
+    return std::move(lines_);
+  }
+
+ private:
+  bool next(std::string& text) {
+    try {
+      return file_->next(text);
+    } catch (const Error& error) {
+      throw Error(name_ + " " + error.what());
+    }
+  }
+
+  // Nothing for a last line that has no end: the run was killed while it wrote it.
+  [[nodiscard]] std::optional<Line> line_in(const std::string& text) const {
+    std::string cause;
+    try {
+      return parse(text);
+    } catch (const nlohmann::json::exception& error) {
+      cause = error.what();
+    } catch (const Error& error) {
+      cause = error.what();
+    }
+    if (!file_->is_cut() || lines_.empty()) refuse("not a step of Forebay's telemetry: " + cause);
+    return std::nullopt;
+  }
+
+  [[noreturn]] void refuse(const std::string& what) const {
+    throw Error(name_ + ":" + std::to_string(file_->number()) + ": " + what);
+  }
+
+  std::string name_;
+  std::optional<LineFile> file_;
+  std::vector<Line> lines_;
+};
 
 // Work is counted on the producer's own clock, which stands still while the queue is full.
 double own_time(const Line& line) { return line.t_s - line.blocked_s; }
@@ -123,7 +178,7 @@ void add_what_was_served(const std::vector<Line>& lines, Trace& trace) {
 }
 
 Trace trace_of(const fs::path& file, std::uint64_t rank) {
-  const std::vector<Line> lines = read_lines(file);
+  const std::vector<Line> lines = Reader(file).read();
   auto source = std::make_shared<SourceSpec>();
   source->kind = SourceKind::trace;
   Trace trace;
@@ -173,7 +228,13 @@ std::vector<Trace> read_traces(const fs::path& path) {
   }
   std::vector<Trace> traces;
   traces.reserve(files.size());
-  for (const auto& [rank, file] : files) traces.push_back(trace_of(file, rank));
+  for (const auto& [rank, file] : files) {
+    try {
+      traces.push_back(trace_of(file, rank));
+    } catch (const std::bad_alloc&) {
+      throw Error(file.string() + " needs more memory than there is");
+    }
+  }
   return traces;
 }
 

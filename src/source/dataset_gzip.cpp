@@ -3,16 +3,17 @@
 #include <zlib.h>
 #include <algorithm>
 #include <array>
-#include <new>
 
 namespace forebay {
 namespace {
+
+SampleError without_memory() { return SampleError("there is no memory to decompress it"); }
 
 class GzipSource final : public ByteSource {
  public:
   explicit GzipSource(const OpenFile& file) : file_(file), input_(kChunk) {
     constexpr int kGzipOnly = 16;
-    if (::inflateInit2(&stream_, MAX_WBITS + kGzipOnly) != Z_OK) throw std::bad_alloc();
+    if (::inflateInit2(&stream_, MAX_WBITS + kGzipOnly) != Z_OK) throw without_memory();
   }
   ~GzipSource() override { ::inflateEnd(&stream_); }
   GzipSource(const GzipSource&) = delete;
@@ -52,9 +53,9 @@ class GzipSource final : public ByteSource {
   void step(int result) {
     if (result == Z_STREAM_END) {
       ended_ = !next_member_follows();
-      if (!ended_ && ::inflateReset(&stream_) != Z_OK) throw std::bad_alloc();
+      if (!ended_ && ::inflateReset(&stream_) != Z_OK) throw without_memory();
     } else if (result == Z_MEM_ERROR) {
-      throw std::bad_alloc();
+      throw without_memory();
     } else if (result != Z_OK && result != Z_BUF_ERROR) {
       throw SampleError("byte " + std::to_string(consumed()) + ": the compressed data is damaged (" +
                         (stream_.msg == nullptr ? "not a gzip stream" : stream_.msg) + ")");

@@ -4,12 +4,21 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <new>
 
 namespace forebay {
 namespace {
 
-// A larger compressed file would have to be kept in memory whole.
+// The contents of a compressed file are kept in memory whole. So there is a limit to what a file may become, and one to
+// what a small one may: images shrink to a fourth or a tenth, and only what is made to harm to less than a hundredth.
 constexpr std::uint64_t kLargestInflated = std::uint64_t{16} << 30U;
+constexpr std::uint64_t kInflatedAnyhow = std::uint64_t{256} << 20U;
+constexpr std::uint64_t kMostInflated = 64;
+
+std::uint64_t largest_inflated(std::uint64_t file_bytes) {
+  return std::clamp(file_bytes > kLargestInflated ? kLargestInflated : kMostInflated * file_bytes, kInflatedAnyhow,
+                    kLargestInflated);
+}
 
 class PlainSource final : public ByteSource {
  public:
@@ -121,9 +130,18 @@ void IdxFile::check_size() const {
 
 std::vector<std::byte> IdxFile::load() {
   if (!is_compressed_) check_size();
-  if (header_.payload > kLargestInflated) {
-    throw SampleError("byte 4: " + in_words(header_) + " values are too many to inflate; decompress the file first");
+  if (is_compressed_ && header_.payload > largest_inflated(file_.size)) {
+    throw SampleError("byte 4: " + in_words(header_) + " values are too many to inflate from " +
+                      std::to_string(file_.size) + " bytes; decompress the file first");
   }
+  try {
+    return load_payload();
+  } catch (const std::bad_alloc&) {
+    throw SampleError("there is no memory for its " + in_words(header_) + " values");
+  }
+}
+
+std::vector<std::byte> IdxFile::load_payload() {
   constexpr std::size_t kFirst = std::size_t{1} << 20U;
   const auto payload = static_cast<std::size_t>(header_.payload);
   std::vector<std::byte> values;

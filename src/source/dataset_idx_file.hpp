@@ -54,6 +54,7 @@ class IdxFile {
 
  private:
   [[nodiscard]] IdxHeader read_header();
+  [[nodiscard]] std::vector<std::byte> load_payload();
 
   OpenFile file_;
   bool is_compressed_ = false;

@@ -88,14 +88,6 @@ SampleError system_failure(std::string_view what, int error) {
                      may_pass(error) ? SampleError::Kind::transient : SampleError::Kind::permanent);
 }
 
-std::string describe_special(mode_t mode) {
-  if (S_ISREG(mode)) return {};
-  if (S_ISDIR(mode)) return "is a directory";
-  if (S_ISFIFO(mode)) return "is a FIFO";
-  if (S_ISSOCK(mode)) return "is a socket";
-  return "is a device";
-}
-
 std::string problem_of_file(const std::string& path) {
   struct stat status {};
   if (path.find('\0') != std::string::npos) return "the name contains a NUL byte";

@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 #include <cstddef>
 #include <forebay/dataset.hpp>
+#include <forebay/detail/text_file.hpp>
 #include <forebay/error.hpp>
 #include <span>
 #include <string>
@@ -47,9 +48,6 @@ inline constexpr std::size_t kLargestAnnotationFile = std::size_t{16} << 20U;
 
 // The error of a failed system call, transient when the same call may succeed later: "cannot open: Input/output error".
 [[nodiscard]] SampleError system_failure(std::string_view what, int error);
-
-// What a file that is not regular is: "is a directory", "is a FIFO"; empty for a regular file. `mode` as in stat.
-[[nodiscard]] std::string describe_special(mode_t mode);
 
 // Why the path cannot be a sample: "cannot open: no such file", "is a FIFO"; "" when a regular file is there.
 [[nodiscard]] std::string problem_of_file(const std::string& path);

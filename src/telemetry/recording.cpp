@@ -1,11 +1,12 @@
 #include <forebay/detail/recording.hpp>
 
-#include <cerrno>
-#include <cstring>
-#include <fstream>
+#include <new>
 #include <optional>
 #include <string_view>
+#include <utility>
+#include <vector>
 
+#include <forebay/detail/text_file.hpp>
 #include <forebay/error.hpp>
 #include <nlohmann/json.hpp>
 
@@ -19,11 +20,14 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kKind = "decisions";
 constexpr std::uint64_t kVersion = 1;
-// A line holds about a second. More steps than this are damage, and would take the memory to believe it.
+// A line holds about a second, or 16,384 runs. More than this is damage.
 constexpr std::uint64_t kMostStepsOfLine = std::uint64_t{1} << 30;
+constexpr std::size_t kLongestLine = std::size_t{4} << 20;
+constexpr std::size_t kDeepest = 8;
 
 // The text as JSON; nothing when it is not.
 std::optional<Json> parsed(const std::string& line) {
+  if (json_depth(line) > kDeepest) return std::nullopt;
   Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
   if (json.is_discarded() || !json.is_object()) return std::nullopt;
   return json;
@@ -55,21 +59,21 @@ std::optional<Decisions> decisions_in(const std::string& line) {
 
 class Reader {
  public:
-  explicit Reader(const std::filesystem::path& file) : name_(printable(file.native())), in_(file) {
-    // A folder opens, too, and then cannot be read.
-    if (in_.is_open() && in_.peek() != std::ifstream::traits_type::eof()) return;
-    const int error = errno;
-    if (in_.is_open() && !in_.bad()) refuse("is empty: the recorded run ended before its first step");
-    refuse("cannot be read: " + std::string(std::strerror(error)));
+  explicit Reader(const std::filesystem::path& file) : name_(printable(file.native())) {
+    try {
+      lines_.emplace(file, kLongestLine);
+    } catch (const Error& error) {
+      refuse(error.what());
+    }
   }
 
   Recording read() {
     Recording out;
     std::string line;
-    next(line);
+    if (!next(line)) refuse("is empty: the recorded run ended before its first step");
     out.header = header_in(line);
     for (bool more = next(line); more;) {
-      const std::uint64_t number = line_;
+      const std::uint64_t number = lines_->number();
       const std::optional<Decisions> decisions = decisions_in(line);
       std::string following;
       more = next(following);
@@ -85,8 +89,11 @@ class Reader {
 
  private:
   bool next(std::string& line) {
-    ++line_;
-    return static_cast<bool>(std::getline(in_, line));
+    try {
+      return lines_->next(line);
+    } catch (const Error& error) {
+      refuse(error.what());
+    }
   }
 
   [[nodiscard]] RecordingHeader header_in(const std::string& line) const {
@@ -112,7 +119,7 @@ class Reader {
     }
   }
 
-  void append(std::vector<bool>& fresh, const Decisions& decisions, std::uint64_t line) const {
+  void append(DecisionRuns& fresh, const Decisions& decisions, std::uint64_t line) const {
     if (decisions.step < fresh.size()) {
       refuse("begins at step " + std::to_string(decisions.step) + ", which the lines before it hold already", line);
     }
@@ -125,7 +132,7 @@ class Reader {
     }
     bool is_fresh = true;
     for (const std::uint64_t run : decisions.runs) {
-      fresh.insert(fresh.end(), run, is_fresh);
+      fresh.append(run, is_fresh);
       is_fresh = !is_fresh;
     }
   }
@@ -138,8 +145,7 @@ class Reader {
   }
 
   std::string name_;
-  std::ifstream in_;
-  std::uint64_t line_ = 0;
+  std::optional<LineFile> lines_;
 };
 
 }  // namespace
@@ -164,6 +170,12 @@ std::string decisions_line(std::uint64_t step, std::span<const std::uint64_t> ru
   return line + "]}\n";
 }
 
-Recording read_recording(const std::filesystem::path& file) { return Reader(file).read(); }
+Recording read_recording(const std::filesystem::path& file) {
+  try {
+    return Reader(file).read();
+  } catch (const std::bad_alloc&) {
+    throw ConfigError("policy.recording: " + printable(file.native()) + " needs more memory than there is");
+  }
+}
 
 }  // namespace forebay

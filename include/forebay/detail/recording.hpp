@@ -5,7 +5,8 @@
 #include <map>
 #include <span>
 #include <string>
-#include <vector>
+
+#include <forebay/detail/decision_runs.hpp>
 
 // The recorded decisions of one rank: what its file holds, written and read. docs/telemetry.md describes the format.
 namespace forebay {
@@ -25,7 +26,7 @@ struct RecordingHeader {
 
 struct Recording {
   RecordingHeader header;
-  std::vector<bool> fresh;  // by step; a step that is not fresh reused the batch that the pick chose
+  DecisionRuns fresh;  // by step; a step that is not fresh reused the batch that the pick chose
 };
 
 // "DIR/decisions.RANK.jsonl", or "DIR/decisions.RANK.from-STEP.jsonl" of a run that went on at a step above 0.
@@ -38,7 +39,8 @@ struct Recording {
 [[nodiscard]] std::string decisions_line(std::uint64_t step, std::span<const std::uint64_t> runs);
 
 // Reads a recording up to its end, or to a last line that was cut off. Throws ConfigError naming policy.recording, the
-// file and the line: not there, not a recording, of another version, no steps, or steps missing in between.
+// file and the line: not there, not a regular file, not a recording, of another version, no steps, or steps missing in
+// between. Takes no more memory than a few times the file.
 [[nodiscard]] Recording read_recording(const std::filesystem::path& file);
 
 }  // namespace forebay

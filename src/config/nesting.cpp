@@ -1,0 +1,89 @@
+#include "nesting.hpp"
+
+namespace forebay::config {
+namespace {
+
+// Goes through a text as far as is needed to tell keys and brackets from strings and comments.
+class Scan {
+ public:
+  explicit Scan(std::string_view text) noexcept : text_(text) {}
+
+  std::optional<DeepPlace> run() noexcept {
+    while (at_ < text_.size()) {
+      const char c = text_[at_];
+      if (c == '"' || c == '\'') {
+        pass_string(c);
+        continue;
+      }
+      if (c == '#') {
+        pass_comment();
+        continue;
+      }
+      if (is_too_deep(c)) return place();
+      ++at_;
+    }
+    return std::nullopt;
+  }
+
+ private:
+  // Whatever cannot stand in a key ends it.
+  bool is_too_deep(char c) noexcept {
+    switch (c) {
+      case '.': return ++dots_ >= kMostParts;
+      case '[':
+      case '{': dots_ = 0; return ++brackets_ > kMostBrackets;
+      case ']':
+      case '}':
+        dots_ = 0;
+        brackets_ -= brackets_ > 0 ? 1 : 0;
+        return false;
+      case '=':
+      case ',':
+      case '\n': dots_ = 0; return false;
+      default: return false;
+    }
+  }
+
+  [[nodiscard]] bool stands(std::string_view what) const noexcept { return text_.substr(at_).starts_with(what); }
+
+  // A string on one line ends with it, whether or not it is closed: else a stray quote would hide what follows.
+  void pass_string(char quote) noexcept {
+    const std::string_view three = quote == '"' ? R"(""")" : "'''";
+    const bool is_long = stands(three);
+    at_ += is_long ? 3 : 1;
+    while (at_ < text_.size()) {
+      if (is_long ? stands(three) : text_[at_] == quote) {
+        at_ += is_long ? 3 : 1;
+        return;
+      }
+      if (!is_long && text_[at_] == '\n') return;
+      at_ += quote == '"' && text_[at_] == '\\' ? 2 : 1;
+    }
+  }
+  void pass_comment() noexcept {
+    while (at_ < text_.size() && text_[at_] != '\n') ++at_;
+  }
+
+  [[nodiscard]] DeepPlace place() const noexcept {
+    DeepPlace place;
+    for (const char c : text_.substr(0, at_)) {
+      if (c == '\n') {
+        ++place.line;
+        place.column = 0;
+      }
+      ++place.column;
+    }
+    return place;
+  }
+
+  std::string_view text_;
+  std::size_t at_ = 0;
+  int dots_ = 0;
+  int brackets_ = 0;
+};
+
+}  // namespace
+
+std::optional<DeepPlace> find_deep_nesting(std::string_view toml) noexcept { return Scan(toml).run(); }
+
+}  // namespace forebay::config
