@@ -2,18 +2,14 @@
 
 #include <doctest/doctest.h>
 
-#include <dlfcn.h>
-#include <linux/futex.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
-#include <array>
 #include <atomic>
 #include <chrono>
 #include <csignal>
-#include <cstdarg>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -22,6 +18,7 @@
 #include <forebay/feeder.hpp>
 
 #include "eventually.hpp"
+#include "futex_watch.hpp"
 #include "memory_dataset.hpp"
 #include "support.hpp"
 
@@ -79,19 +76,6 @@ TEST_CASE("a feeder installs no signal handler and blocks no signal of its progr
   feeder.close();
   check_untouched();
 }
-
-// Asks a feeder to stop when the thread that sets it is about to sleep on a futex for the first time, and counts how
-// often it is.
-struct FutexWatch {
-  Feeder* feeder = nullptr;
-  int waits = 0;
-
-  void sees(long number, long operation) noexcept {
-    if (feeder == nullptr || number != SYS_futex || (operation & FUTEX_CMD_MASK) != FUTEX_WAIT) return;
-    if (++waits == 1) feeder->request_stop();
-  }
-};
-thread_local FutexWatch futex_watch;
 
 // A signal handler can reach nothing but static storage.
 std::atomic<Feeder*> asked{nullptr};
@@ -181,11 +165,14 @@ TEST_CASE("a wait that request_stop() has broken does not sleep again") {
   options.workers.io = 1;
   Feeder feeder(options, {.dataset = std::make_shared<MemoryDataset>(100, [&](std::uint64_t) { gate.pass(); })});
   REQUIRE(feeder.next());
-  futex_watch.feeder = &feeder;
-  const auto last = feeder.next();
-  futex_watch.feeder = nullptr;
+  testing::FutexWatch watch([&] { feeder.request_stop(); });
+  std::optional<Lease> last;
+  {
+    const testing::FutexWatch::OfThisThread watched(watch);
+    last = feeder.next();
+  }
   CHECK((!last || !last->is_fresh()));
-  CHECK(futex_watch.waits == 1);
+  CHECK(watch.waits == 1);
   CHECK_FALSE(feeder.next().has_value());
   CHECK(feeder.was_stopped());
   gate.open();
@@ -233,15 +220,3 @@ TEST_CASE("signals by the hundred, while batches are served: one stop, and a sta
 
 }  // namespace
 }  // namespace forebay
-
-// In the place of the C library's, for FutexWatch.
-extern "C" long syscall(long number, ...) noexcept {
-  static const auto real = reinterpret_cast<long (*)(long, ...)>(::dlsym(RTLD_NEXT, "syscall"));
-  std::va_list list;
-  va_start(list, number);
-  std::array<long, 6> arguments{};
-  for (long& argument : arguments) argument = va_arg(list, long);
-  va_end(list);
-  forebay::futex_watch.sees(number, arguments[1]);
-  return real(number, arguments[0], arguments[1], arguments[2], arguments[3], arguments[4], arguments[5]);
-}

@@ -147,12 +147,17 @@ class Feeder::Impl {
   // When the device has come near enough; `called` where it had before.
   [[nodiscard]] Clock::time_point keep_pace(Clock::time_point called);
   [[nodiscard]] bool agree_to_go_on(Clock::time_point entered);
-  [[nodiscard]] Served serve();
+  // `entered`: when the device had come near enough, the one reading of the clock that a step needs before its end.
+  [[nodiscard]] Served serve(Clock::time_point entered);
   [[nodiscard]] Served serve_in_lockstep();
   [[nodiscard]] std::uint32_t land(const Served& served, StreamView stream);
   void end_if_device_refused();
-  [[nodiscard]] StepReport report() noexcept;
-  [[nodiscard]] Progress progress() noexcept;
+  [[nodiscard]] StepReport report(Clock::time_point now) noexcept;
+  [[nodiscard]] Progress progress(Clock::time_point now) noexcept;
+  // Time that this step has spent waiting for other ranks.
+  [[nodiscard]] std::chrono::nanoseconds waited_for_others() const noexcept {
+    return coordinator_->last_wait() + (exchange_ ? exchange_->last_wait() : Clock::duration::zero());
+  }
   void share_work();
   void plan_ahead();
   void record(const Served& served, Clock::time_point entered, Clock::duration ahead);
@@ -175,7 +180,9 @@ class Feeder::Impl {
   [[nodiscard]] bool must_pad() noexcept;
   [[nodiscard]] Served pad(std::uint32_t depth) noexcept;
   [[nodiscard]] Served serve_fresh(std::uint32_t depth);
-  [[nodiscard]] Signals signals(std::uint32_t depth, std::uint64_t uses, Clock::duration waited) noexcept;
+  [[nodiscard]] Served serve_again(std::uint32_t slot, bool padding, std::uint32_t depth) noexcept;
+  [[nodiscard]] Signals signals(std::uint32_t depth, std::uint64_t uses, Clock::time_point now,
+                                Clock::duration waited) noexcept;
   // Waits for a batch; false when the wait was broken by a stop, an error, the watchdog or another rank's alert.
   [[nodiscard]] bool wait_for_batch(Clock::time_point deadline);
   void watch(std::uint32_t depth);

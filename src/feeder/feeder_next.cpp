@@ -32,7 +32,7 @@ std::optional<Lease> Feeder::Impl::next(StreamView stream) {
   }
   const Clock::time_point entered = keep_pace(called);
   if (!agree_to_go_on(entered)) return std::nullopt;
-  const Served served = lockstep_ ? serve_in_lockstep() : serve();
+  const Served served = lockstep_ ? serve_in_lockstep() : serve(entered);
   std::optional<Lease> lease(LeaseMaker::make(store_, served.slot,
                                               {.step = first_step() + step_,
                                                .use_index = served.use_index,
@@ -80,7 +80,7 @@ bool Feeder::Impl::agree_to_go_on(Clock::time_point entered) {
     coordinator_->report_error(failure_.text());
   }
   pipeline_->bad_samples().collect([this](std::uint64_t id) { coordinator_->report_bad(id); });
-  const Verdict verdict = coordinator_->step(report());
+  const Verdict verdict = coordinator_->step(report(entered));
   if (verdict == Verdict::proceed) {
     share_work();
     return true;
@@ -101,7 +101,7 @@ bool Feeder::Impl::agree_to_go_on(Clock::time_point entered) {
   throw Error(cause_);
 }
 
-StepReport Feeder::Impl::report() noexcept {
+StepReport Feeder::Impl::report(Clock::time_point now) noexcept {
   const std::uint64_t epoch = coordinator_->epochs_completed();
   StepReport report{.stop = stop_requested(),
                     .idle = exchange_ && schedule_->is_idle(),
@@ -111,7 +111,7 @@ StepReport Feeder::Impl::report() noexcept {
                     .uses = most_uses_};
   if (lockstep_) {
     report.fresh = lockstep_->fresh();
-    report.progress = progress();
+    report.progress = progress(now);
   }
   return report;
 }
@@ -144,35 +144,37 @@ void Feeder::Impl::plan_ahead() {
   }
 }
 
-Feeder::Impl::Served Feeder::Impl::serve() {
+Feeder::Impl::Served Feeder::Impl::serve(Clock::time_point entered) {
   residents_->sweep();
   std::uint32_t depth = pipeline_->ring().depth();
   if (must_pad()) return pad(depth);
   ++offered_;
   watch(depth);
   const std::uint32_t entry_depth = depth;
-  const Clock::time_point started = Clock::now();
+  const Clock::time_point started = waited_for_others() > 0ns ? Clock::now() : entered;
+  Clock::time_point now = started;
   const auto most_wait = std::chrono::duration_cast<Clock::duration>(
       std::chrono::duration<double, std::milli>(options_.policy.max_wait_ms));
   for (;;) {
     const std::uint32_t candidate = residents_->empty() ? LeaseMaker::kEmpty : residents_->pick();
     const std::uint64_t uses = candidate == LeaseMaker::kEmpty ? 0 : store_->slot(candidate).uses;
-    const Signals now = signals(depth, uses, Clock::now() - started);
-    const std::optional<Decision> decision = decide(now);
+    const Signals known = signals(depth, uses, now, now - started);
+    const std::optional<Decision> decision = decide(known);
     if (!decision) return pad(entry_depth);
     if (decision == Decision::reuse) {
-      policy_->served(Decision::reuse, now);
+      policy_->served(Decision::reuse, known);
       warn_of_capped_reuses();
-      return {candidate, store_->slot(candidate).uses++, Decision::reuse, false, entry_depth};
+      return serve_again(candidate, false, entry_depth);
     }
     if (depth > 0) {
-      policy_->served(Decision::fresh, now);
+      policy_->served(Decision::fresh, known);
       return serve_fresh(entry_depth);
     }
     const bool ready = wait_for_batch(decision == Decision::wait ? started + most_wait : Clock::time_point::max());
     if (!ready && (failure_.happened() || coordinator_->interrupted(stop_requested()))) return pad(entry_depth);
     depth = pipeline_->ring().depth();
     watch(depth);
+    now = Clock::now();
   }
 }
 
@@ -197,10 +199,7 @@ Feeder::Impl::Served Feeder::Impl::serve_in_lockstep() {
     return served;
   };
   if (must_pad()) return decided(pad(depth));
-  if (decision == Decision::reuse) {
-    const std::uint32_t slot = residents_->pick();
-    return {slot, store_->slot(slot).uses++, Decision::reuse, false, depth};
-  }
+  if (decision == Decision::reuse) return serve_again(residents_->pick(), false, depth);
   while (pipeline_->ring().depth() == 0) {
     if (must_pad()) return decided(pad(depth));
     watch(0);
@@ -211,12 +210,11 @@ Feeder::Impl::Served Feeder::Impl::serve_in_lockstep() {
 }
 
 // What this rank tells the others before it serves.
-Progress Feeder::Impl::progress() noexcept {
+Progress Feeder::Impl::progress(Clock::time_point now) noexcept {
   SlotRing& ring = pipeline_->ring();
-  const auto since = [](std::chrono::nanoseconds time) { return static_cast<std::int64_t>(time.count()); };
   Progress progress;
-  progress.now_ns = step_ == 0 ? 0 : since(Clock::now() - first_return_);
-  progress.blocked_ns = step_ == 0 ? 0 : since(ring.blocked() - blocked_before_);
+  progress.now_ns = step_ == 0 ? 0 : std::chrono::nanoseconds(now - first_return_).count();
+  progress.blocked_ns = step_ == 0 ? 0 : (ring.blocked(now) - blocked_before_).count();
   if (has_produced_all() || batches_of(schedule_->ledger().deal(), communicator_->rank()) == 0) return progress;
   progress.ready = ring.depth();
   progress.produced = static_cast<std::int64_t>(ring.produced());
@@ -247,8 +245,12 @@ bool Feeder::Impl::must_pad() noexcept {
 Feeder::Impl::Served Feeder::Impl::pad(std::uint32_t depth) noexcept {
   // Evaluation counts every sample once, so it is padded with nothing.
   if (options_.run.eval || residents_->empty()) return {.decision = Decision::fresh, .padding = true, .depth = depth};
-  const std::uint32_t slot = residents_->pick();
-  return {slot, store_->slot(slot).uses++, Decision::reuse, true, depth};
+  return serve_again(residents_->pick(), true, depth);
+}
+
+Feeder::Impl::Served Feeder::Impl::serve_again(std::uint32_t slot, bool padding, std::uint32_t depth) noexcept {
+  pipeline_->ring().pass();
+  return {slot, store_->slot(slot).uses++, Decision::reuse, padding, depth};
 }
 
 Feeder::Impl::Served Feeder::Impl::serve_fresh(std::uint32_t depth) {
@@ -268,15 +270,16 @@ Feeder::Impl::Served Feeder::Impl::serve_fresh(std::uint32_t depth) {
   return {slot, batch.uses++, Decision::fresh, false, depth};
 }
 
-Signals Feeder::Impl::signals(std::uint32_t depth, std::uint64_t uses, Clock::duration waited) noexcept {
+Signals Feeder::Impl::signals(std::uint32_t depth, std::uint64_t uses, Clock::time_point now,
+                              Clock::duration waited) noexcept {
   SlotRing& ring = pipeline_->ring();
   return {.step = step_,
           .depth = has_produced_all() ? ring.capacity() : depth,
           .capacity = ring.capacity(),
           .uses = uses,
           .produced = ring.produced(),
-          .now_s = step_ == 0 ? 0 : seconds(Clock::now() - first_return_),
-          .blocked_s = step_ == 0 ? 0 : seconds(ring.blocked() - blocked_before_),
+          .now_s = step_ == 0 ? 0 : seconds(now - first_return_),
+          .blocked_s = step_ == 0 ? 0 : seconds(ring.blocked(now) - blocked_before_),
           .waited_s = seconds(waited)};
 }
 
@@ -327,9 +330,8 @@ void Feeder::Impl::record(const Served& served, Clock::time_point entered, Clock
   const Clock::time_point now = Clock::now();
   if (step_ == 0) {
     first_return_ = now;
-    blocked_before_ = pipeline_->ring().blocked();
+    blocked_before_ = pipeline_->ring().blocked(now);
   }
-  const auto others = coordinator_->last_wait() + (exchange_ ? exchange_->last_wait() : Clock::duration::zero());
   const Tally* const heard = coordinator_->heard();
   const SlotStore::Slot* const slot = served.slot == LeaseMaker::kEmpty ? nullptr : &store_->slot(served.slot);
   const StepRecord record{
@@ -340,10 +342,10 @@ void Feeder::Impl::record(const Served& served, Clock::time_point entered, Clock
       .t_s = seconds(now - first_return_),
       .wait_s = seconds(now - entered + left_in_),
       .step_s = step_ == 0 ? 0 : seconds(entered - last_return_ - left_in_),
-      .census_wait_s = seconds(others),
+      .census_wait_s = seconds(waited_for_others()),
       .ahead_s = step_ == 0 ? 0 : seconds(ahead),
       .produced = pipeline_->ring().produced(),
-      .blocked_s = seconds(pipeline_->ring().blocked()),
+      .blocked_s = seconds(pipeline_->ring().blocked(now)),
       .job_fresh_samples = job_fresh_samples(),
       .job_uses = heard != nullptr ? static_cast<std::uint64_t>(heard->uses) : 0,
       .size = slot != nullptr ? slot->batch.size : 0,

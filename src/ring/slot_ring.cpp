@@ -25,6 +25,7 @@ std::int64_t raise(std::atomic<std::int64_t>& most, std::int64_t value) noexcept
 
 SlotRing::SlotRing(std::uint32_t capacity, std::uint32_t slots, std::uint64_t planned)
     : capacity_(capacity),
+      patience_(std::max(1U, capacity / 4)),
       entry_mask_(std::bit_ceil(static_cast<std::uint64_t>(capacity)) - 1),
       free_mask_(std::bit_ceil(static_cast<std::uint64_t>(slots)) - 1),
       entries_(entry_mask_ + 1),
@@ -61,6 +62,9 @@ void SlotRing::publish(std::uint64_t turn) noexcept {
   published_count_.fetch_add(1, std::memory_order_relaxed);
   filling_.fetch_sub(1, std::memory_order_release);
   published_.notify_all();
+  // Relaxed: old numbers cost or save a wake-up, and the consumer sees to those that must be (R8).
+  const std::uint64_t limit = std::min(head_.load(std::memory_order_relaxed) + capacity_, planned());
+  if (claims_.load(std::memory_order_relaxed) < limit) room_.notify_all();
 }
 
 void SlotRing::advance_tail() noexcept {
@@ -96,9 +100,35 @@ void SlotRing::retire(std::uint32_t slot) noexcept { free_[retired_++ & free_mas
 
 void SlotRing::settle() noexcept {
   head_.store(taken_, std::memory_order_release);  // R5
-  // Relaxed: an old number only wakes the issuer once more. The present one equals planned_ when everything is claimed,
-  // and only this thread plans more, so an issuer that is not woken has nothing to claim.
-  if (claims_.load(std::memory_order_relaxed) != planned()) room_.notify_all();
+  announce_if_due();
+}
+
+void SlotRing::pass() noexcept {
+  ++passed_;
+  announce_if_due();
+}
+
+// Relaxed: an old number only wakes the issuer once more. Publishers may have woken it for some.
+std::uint64_t SlotRing::unannounced() noexcept {
+  const std::uint64_t turns = limit();
+  if (announced_ < turns) announced_ = std::max(announced_, claims_.load(std::memory_order_relaxed));
+  return turns - announced_;
+}
+
+void SlotRing::announce_if_due() noexcept {
+  const std::uint64_t turns = unannounced();
+  if (turns == 0) {
+    passed_ = 0;
+  } else if (turns >= patience_ || passed_ >= capacity_ || tail_ == taken_) {
+    announce();
+  }
+}
+
+// The issuer, which looks again after this (W3), sees head_ and planned_ as they are now.
+void SlotRing::announce() noexcept {
+  announced_ = limit();
+  passed_ = 0;
+  room_.notify_all();
 }
 
 void SlotRing::wake() noexcept {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -37,6 +38,11 @@ namespace forebay {
 //      number ever put into free_, and needs no check.
 //  R7  What the consumer noted of a turn happens before its claim: planned_ is stored with release after the note, and
 //      the issuer loads it with acquire before it claims.
+//  R8  The issuer sleeps beside turns that it might claim only while they are fewer than patience_ (a quarter of the
+//      capacity, at least 1), a batch is known to be ready, the consumer does not wait, and it has made fewer than
+//      `capacity` steps that took nothing since the first of them could be claimed. The consumer alone sees to that:
+//      announced_ is what the issuer might claim when it was woken last, and R8 is restored in settle(), pass() and
+//      wait(). Publishers wake the issuer for any turn, so that production does not run dry; nothing rests on it.
 class SlotRing {  // NOLINT(clang-analyzer-optin.performance.Padding): each role has cache lines of its own
  public:
   using Clock = WaitPoint::Clock;
@@ -80,11 +86,15 @@ class SlotRing {  // NOLINT(clang-analyzer-optin.performance.Padding): each role
   [[nodiscard]] std::uint32_t take() noexcept;
   // Gives a slot back (R5). It reaches the issuer with the next take().
   void retire(std::uint32_t slot) noexcept;
-  // Lets the issuer see what was taken, retired and planned. Call once after take() and the retirements it caused.
+  // Lets the issuer see what was taken, retired and planned, and wakes it when it is time (R8). Call once after take()
+  // and the retirements it caused.
   void settle() noexcept;
+  // A step that takes nothing: wakes the issuer when it has been left asleep for long enough (R8).
+  void pass() noexcept;
   // Waits until ready, ended, `broken()`, or the deadline; returns the state then.
   template <typename Broken>
   State wait(Clock::time_point deadline, Broken&& broken) {
+    if (unannounced() > 0) announce();  // R8
     published_.wait_until(deadline, [&] { return state() != State::starved || broken(); });
     return state();
   }
@@ -111,18 +121,28 @@ class SlotRing {  // NOLINT(clang-analyzer-optin.performance.Padding): each role
   };
 
   void advance_tail() noexcept;
+  // Turns below this may be claimed.
+  [[nodiscard]] std::uint64_t limit() const noexcept { return std::min(taken_ + capacity_, planned()); }
+  // Turns that the issuer might claim and was not woken for.
+  [[nodiscard]] std::uint64_t unannounced() noexcept;
+  void announce() noexcept;
+  void announce_if_due() noexcept;
 
   const std::uint32_t capacity_;
+  const std::uint32_t patience_;  // R8
   const std::uint64_t entry_mask_;
   const std::uint64_t free_mask_;
   std::vector<Entry> entries_;
   std::vector<std::uint32_t> free_;  // numbers the consumer retires, for the issuer; plain, by R5 and R6
 
   // Consumer.
-  alignas(64) std::uint64_t taken_ = 0;             // next turn to take
-  std::uint64_t tail_ = 0;                          // first turn not known to be published
-  std::uint64_t retired_;                           // numbers ever put into free_
-  alignas(64) std::atomic<std::uint64_t> head_{0};  // taken_ as the issuer may see it
+  alignas(64) std::uint64_t taken_ = 0;                // next turn to take
+  std::uint64_t tail_ = 0;                             // first turn not known to be published
+  std::uint64_t retired_;                              // numbers ever put into free_
+  std::uint64_t announced_ = 0;                        // turns that the issuer was woken for, or has claimed (R8)
+  std::uint32_t passed_ = 0;                           // steps that took nothing since then
+  mutable std::atomic<std::int64_t> blocked_told_{0};  // the most that blocked() has returned
+  alignas(64) std::atomic<std::uint64_t> head_{0};     // taken_ as the issuer may see it
   std::atomic<std::uint64_t> planned_;
   // Issuer.
   alignas(64) std::uint64_t claimed_ = 0;
@@ -131,8 +151,7 @@ class SlotRing {  // NOLINT(clang-analyzer-optin.performance.Padding): each role
   alignas(64) std::atomic<std::uint32_t> filling_{0};
   std::atomic<std::uint64_t> published_count_{0};
   std::atomic<std::int64_t> last_publish_ns_;
-  std::atomic<std::int64_t> blocked_ns_{0};            // up to the last claim that ended such a time
-  mutable std::atomic<std::int64_t> blocked_told_{0};  // the most that blocked() has returned
+  std::atomic<std::int64_t> blocked_ns_{0};  // up to the last claim that ended such a time
 
   WaitPoint room_;       // the issuer waits here
   WaitPoint published_;  // the consumer waits here
