@@ -45,7 +45,7 @@ const std::set<std::string> kDesignKeys{"steps",
                                         "bytes_read"};
 const std::set<std::string> kExtraKeys{"startup_s",    "blocked_s",       "census_waits",   "census_wait_s",
                                        "ahead_s",      "dropped_records", "nvjpeg_samples", "nvjpeg_fallbacks",
-                                       "hedged_reads", "hedges_won"};
+                                       "hedged_reads", "hedges_won",      "left_out"};
 
 Summary some_summary(std::uint64_t salt) {
   Summary out;
@@ -72,6 +72,7 @@ Summary some_summary(std::uint64_t salt) {
   out.uses_max = 11 * salt;
   out.adjacent_reuse_fraction = 0.25 * static_cast<double>(salt);
   out.bad_samples = 3;
+  out.left_out = 2;
   out.epochs = salt;
   out.bytes_read = std::numeric_limits<std::uint64_t>::max() - salt;
   out.hedged_reads = 70 * salt;

@@ -18,7 +18,7 @@ class ConfigError : public Error {
 };
 
 // One sample that cannot be served: missing, unreadable, corrupt, or refused by a limit.
-// Under `on_bad = "replace"` it is quarantined and its position gets another sample.
+// Under `on_bad = "replace"` it is quarantined and its position gets another sample, in evaluation none.
 class SampleError : public Error {
  public:
   enum class Kind {

@@ -31,8 +31,8 @@ class Lease {
   [[nodiscard]] std::span<const std::int64_t> labels() const noexcept;
   // Dataset ids of the samples in the batch (of the replacement where a bad sample was replaced).
   [[nodiscard]] std::span<const std::uint64_t> ids() const noexcept;
-  // Samples in the batch: less than the batch size for a short last batch, 0 for a rank that has none left in
-  // evaluation.
+  // Samples in the batch: less than the batch size for a short last batch and, in evaluation, where bad samples were
+  // left out; 0 for a rank that has none left in evaluation.
   [[nodiscard]] std::uint32_t size() const noexcept;
 
   // Epoch and number of the global batch.

@@ -36,8 +36,9 @@ std::string summary_table(std::string_view policy, const Summary& job, std::span
                                  ? ""
                                  : fmt::format(", {} slow {} begun twice ({} won)", job.hedged_reads,
                                                job.hedged_reads == 1 ? "read" : "reads", job.hedges_won);
-  line("data      {:.1f} MB read, {} bad {}{}", static_cast<double>(job.bytes_read) * 1e-6, job.bad_samples,
-       job.bad_samples == 1 ? "sample" : "samples", hedged);
+  const std::string left_out = job.left_out == 0 ? "" : fmt::format(" ({} left out)", job.left_out);
+  line("data      {:.1f} MB read, {} bad {}{}{}", static_cast<double>(job.bytes_read) * 1e-6, job.bad_samples,
+       job.bad_samples == 1 ? "sample" : "samples", left_out, hedged);
   if (job.nvjpeg_samples + job.nvjpeg_fallbacks > 0) {
     line("decoding  {} samples by nvJPEG, {} by libjpeg-turbo instead", job.nvjpeg_samples, job.nvjpeg_fallbacks);
   }

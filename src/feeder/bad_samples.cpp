@@ -11,7 +11,8 @@
 namespace forebay {
 
 BadSamples::BadSamples(const Dataset& dataset, const Order& order, OnBad on_bad, ReadQueue& requests,
-                       QuarantineLog& quarantine, ConsoleLog& console, Failure& failure, std::function<void()> failed)
+                       QuarantineLog& quarantine, ConsoleLog& console, Failure& failure, LeaveOut leave_out,
+                       std::function<void()> failed)
     : dataset_(dataset),
       order_(order),
       on_bad_(on_bad),
@@ -19,11 +20,12 @@ BadSamples::BadSamples(const Dataset& dataset, const Order& order, OnBad on_bad,
       quarantine_(quarantine),
       console_(console),
       failure_(failure),
+      leave_out_(std::move(leave_out)),
       failed_(std::move(failed)) {}
 
 void BadSamples::bad_sample(const ReadRequest& request, std::string_view reason) noexcept {
   try {
-    for (std::uint32_t i = 0; i < request.count; ++i) replace(member_of(request, i, order_), reason);
+    for (std::uint32_t i = 0; i < request.count; ++i) settle(member_of(request, i, order_), reason);
   } catch (...) {
     worker_failed(std::current_exception());
   }
@@ -45,11 +47,15 @@ void BadSamples::worker_failed(std::exception_ptr error) noexcept {
   failed_();
 }
 
-void BadSamples::replace(const ReadRequest& request, std::string_view reason) {
+void BadSamples::settle(const ReadRequest& request, std::string_view reason) {
   const std::string path = dataset_.name(request.sample);
   if (on_bad_ == OnBad::fail) {
     throw Error(path + ": " + std::string(reason) +
                 R"( (on_bad = "fail"; "replace" would quarantine the sample and go on))");
+  }
+  if (leave_out_) {
+    quarantine(request, path, reason, std::nullopt);
+    return leave_out_(request);
   }
   if (request.attempt + 1 >= kMostAttempts) {
     throw Error("position " + std::to_string(request.position) + " of epoch " + std::to_string(request.epoch) + ": " +
@@ -59,21 +65,23 @@ void BadSamples::replace(const ReadRequest& request, std::string_view reason) {
   ReadRequest again = request;
   ++again.attempt;
   again.sample = order_.replacement(request.epoch, request.position, again.attempt);
-  {
-    const std::scoped_lock lock(mutex_);
-    if (known_.insert(request.sample).second) {
-      in_order_.push_back(request.sample);
-      quarantine_.add({.sample = request.sample,
-                       .path = path,
-                       .reason = reason,
-                       .epoch = request.epoch,
-                       .position = request.position,
-                       .attempt = request.attempt,
-                       .replacement = again.sample});
-      found_.store(in_order_.size(), std::memory_order_release);
-    }
-  }
+  quarantine(request, path, reason, again.sample);
   requests_.push_urgent({&again, 1});
+}
+
+void BadSamples::quarantine(const ReadRequest& request, const std::string& path, std::string_view reason,
+                            std::optional<std::uint64_t> replacement) {
+  const std::scoped_lock lock(mutex_);
+  if (!known_.insert(request.sample).second) return;
+  in_order_.push_back(request.sample);
+  quarantine_.add({.sample = request.sample,
+                   .path = path,
+                   .reason = reason,
+                   .epoch = request.epoch,
+                   .position = request.position,
+                   .attempt = request.attempt,
+                   .replacement = replacement});
+  found_.store(in_order_.size(), std::memory_order_release);
 }
 
 }  // namespace forebay

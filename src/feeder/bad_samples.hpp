@@ -5,6 +5,8 @@
 #include <exception>
 #include <functional>
 #include <mutex>
+#include <optional>
+#include <string>
 #include <string_view>
 #include <unordered_set>
 #include <vector>
@@ -21,8 +23,9 @@
 
 namespace forebay {
 
-// What happens to samples that cannot be served: each is quarantined once, and its position gets another sample or,
-// under `on_bad = "fail"`, the run ends. Any worker thread reports; the trainer's thread collects for the budget.
+// What happens to samples that cannot be served: each is quarantined once, and its position gets another sample or, in
+// evaluation, none, or, under `on_bad = "fail"`, the run ends. Any worker thread reports; the trainer's thread collects
+// for the budget.
 class BadSamples final : public BadSampleSink {
  public:
   // So many bad samples in a row at one position mean that hardly any sample of the dataset can be served.
@@ -30,9 +33,12 @@ class BadSamples final : public BadSampleSink {
   // Retries that are told on the console.
   static constexpr std::uint64_t kRetriesTold = 3;
 
-  // `failed` is called after a failure was raised, to break waits. All references must outlive this.
+  using LeaveOut = std::function<void(const ReadRequest& request)>;
+
+  // `leave_out` is called for each bad sample in place of a replacement, in evaluation; empty = replace. `failed` is
+  // called after a failure was raised, to break waits. All references must outlive this.
   BadSamples(const Dataset& dataset, const Order& order, OnBad on_bad, ReadQueue& requests, QuarantineLog& quarantine,
-             ConsoleLog& console, Failure& failure, std::function<void()> failed);
+             ConsoleLog& console, Failure& failure, LeaveOut leave_out, std::function<void()> failed);
 
   void bad_sample(const ReadRequest& request, std::string_view reason) noexcept override;
   // Tells the first few; all are counted in the telemetry.
@@ -49,7 +55,10 @@ class BadSamples final : public BadSampleSink {
   }
 
  private:
-  void replace(const ReadRequest& request, std::string_view reason);
+  void settle(const ReadRequest& request, std::string_view reason);
+  // Logs it, the first time.
+  void quarantine(const ReadRequest& request, const std::string& path, std::string_view reason,
+                  std::optional<std::uint64_t> replacement);
 
   const Dataset& dataset_;
   const Order& order_;
@@ -58,6 +67,7 @@ class BadSamples final : public BadSampleSink {
   QuarantineLog& quarantine_;
   ConsoleLog& console_;
   Failure& failure_;
+  LeaveOut leave_out_;
   std::function<void()> failed_;
 
   std::atomic<std::uint64_t> retries_{0};

@@ -67,6 +67,12 @@ void Feeder::Impl::leave_epoch(Clock::time_point entered) noexcept {
   left_in_ = Clock::now() - entered;
 }
 
+void Feeder::Impl::say_what_was_left_out() {
+  if (left_out_ == 0) return;
+  console_->warn("evaluated " + std::to_string(fresh_samples_) + " of " + std::to_string(fresh_samples_ + left_out_) +
+                 " samples; " + std::to_string(left_out_) + " left out because they are bad");
+}
+
 void Feeder::Impl::say_where_the_recording_ends() {
   if (recorded_steps_ == 0 || step_ < recorded_steps_ || communicator_->rank() != 0) return;
   const bool is_complete = options_.run.steps > 0

@@ -162,6 +162,7 @@ class Feeder::Impl {
   void plan_ahead();
   void record(const Served& served, Clock::time_point entered, Clock::duration ahead);
   void say_where_the_recording_ends();
+  void say_what_was_left_out();
 
   // Collective: all ranks ask for batches in the same way; true when any of them `begins_anew`. Throws Error on all.
   bool agree_on_loop(Loop loop, bool begins_anew);
@@ -250,6 +251,7 @@ class Feeder::Impl {
   std::uint64_t step_ = 0;
   std::uint64_t fresh_ = 0;
   std::uint64_t fresh_samples_ = 0;
+  std::uint64_t left_out_ = 0;         // bad samples of the batches served, in evaluation
   std::uint64_t offered_ = 0;          // steps at which this rank had a batch to serve, or to wait for
   std::uint64_t most_uses_ = 0;        // of a batch in the pool, as of the last step
   std::vector<std::uint64_t> served_;  // batches served fresh, by epoch modulo the size

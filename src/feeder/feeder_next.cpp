@@ -94,6 +94,7 @@ bool Feeder::Impl::agree_to_go_on(Clock::time_point entered) {
   was_stopped_ = verdict == Verdict::stopped;
   if (step_ > 0) counters_->finished(seconds(entered - last_return_), seconds(Clock::now() - entered));
   if (verdict == Verdict::finished) say_where_the_recording_ends();
+  say_what_was_left_out();
   if (verdict != Verdict::failed) return false;
   cause_ = coordinator_->cause();
   communicator_->note_failure(cause_);
@@ -267,6 +268,7 @@ Feeder::Impl::Served Feeder::Impl::serve_fresh(std::uint32_t depth) {
   ++fresh_;
   ++served_of(batch.batch.epoch);
   fresh_samples_ += batch.batch.size;
+  left_out_ += batch.left_out;
   return {slot, batch.uses++, Decision::fresh, false, depth};
 }
 

@@ -308,6 +308,7 @@ Summary Feeder::Impl::summary() const {
   const RunFacts facts{.startup_s = startup_s_,
                        .blocked_s = gauges().blocked_s,
                        .bad_samples = coordinator_->bad_samples(),
+                       .left_out = left_out_,
                        .epochs = coordinator_->epochs_completed(),
                        .bytes_read = totals.bytes_read.load(std::memory_order_relaxed),
                        .hedged_reads = totals.hedged_reads.load(std::memory_order_relaxed),

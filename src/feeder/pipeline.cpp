@@ -25,6 +25,8 @@ Pipeline::Pipeline(const PipelineLinks& links, std::shared_ptr<SlotStore> store,
       encoded_(static_cast<std::uint32_t>(links.options.queue.capacity)),
       budget_(static_cast<std::size_t>(links.options.workers.bytes)),
       bad_(links.dataset, links.order, links.options.on_bad, requests_, links.quarantine, links.console, links.failure,
+           links.options.run.eval ? BadSamples::LeaveOut([this](const ReadRequest& request) { leave_out(request); })
+                                  : BadSamples::LeaveOut(),
            [this] { ring_.wake(); }),
       benches_(plan.most.decode),
       decoders_({.encoded = encoded_,
@@ -175,11 +177,18 @@ bool Pipeline::make_together(const EncodedSample& encoded, const StoredPicture* 
   return true;
 }
 
+// In evaluation a stand-in would be evaluated twice: the batch is smaller instead.
+void Pipeline::leave_out(const ReadRequest& request) {
+  store_->leave_out(request.slot, request.index);
+  finish(request.slot, 1);
+}
+
 void Pipeline::finish(std::uint32_t slot_number, std::uint32_t samples) {
   SlotStore::Slot& slot = store_->slot(slot_number);
   const std::uint64_t turn = slot.turn;
   // acq_rel: ring invariant R3.
   if (slot.missing.fetch_sub(samples, std::memory_order_acq_rel) != samples) return;
+  if (links_.options.run.eval) store_->close_gaps(slot_number);
   if (uploader_) {
     uploader_->push(slot_number);
   } else {

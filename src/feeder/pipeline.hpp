@@ -101,6 +101,7 @@ class Pipeline final : private SampleHandler {
   // All samples of a request at once; false, and nothing counts as made, when they have to be made one by one.
   bool make_together(const EncodedSample& encoded, const StoredPicture* decoded, SampleMaker::Bench& bench);
   // Counts samples of a slot as written; the last publish it.
+  void leave_out(const ReadRequest& request);
   void finish(std::uint32_t slot, std::uint32_t samples);
   void issue();
   void request_batch(const SlotRing::Claim& claim);

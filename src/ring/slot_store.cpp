@@ -1,5 +1,6 @@
 #include "slot_store.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace forebay {
@@ -43,8 +44,28 @@ void SlotStore::begin(std::uint32_t slot_number, std::uint64_t turn, const Batch
   slot.turn = turn;
   slot.filled = staging_ ? staging_->place(turn) : images(slot_number);
   slot.uses = 0;
+  slot.left_out = 0;
   // Relaxed: the decoders get the slot through the queues, which order it.
   slot.missing.store(batch.size, std::memory_order_relaxed);
+}
+
+void SlotStore::close_gaps(std::uint32_t slot_number) noexcept {
+  Slot& slot = slots_[slot_number];
+  std::uint32_t kept = 0;
+  for (std::uint32_t i = 0; i < slot.batch.size; ++i) {
+    if (ids(slot_number)[i] == kLeftOut) continue;
+    if (kept != i) {
+      const SamplePlace from = sample(slot_number, i);
+      const SamplePlace to = sample(slot_number, kept);
+      std::copy(from.pixels.begin(), from.pixels.end(), to.pixels.begin());
+      std::copy(from.info.begin(), from.info.end(), to.info.begin());
+      labels(slot_number)[kept] = labels(slot_number)[i];
+      ids(slot_number)[kept] = ids(slot_number)[i];
+    }
+    ++kept;
+  }
+  slot.left_out = slot.batch.size - kept;
+  slot.batch.size = kept;
 }
 
 bool SlotStore::keep_pace(std::uint64_t step) {

@@ -70,6 +70,7 @@ class SlotStore {
     std::uint64_t turn = 0;                   // set by the issuer at the claim
     std::byte* filled = nullptr;              // where the batch is assembled; set by the issuer at the claim
     std::uint64_t uses = 0;                   // times served; consumer only
+    std::uint32_t left_out = 0;               // samples of the batch that are bad and not in it (evaluation)
     std::atomic<std::uint32_t> missing{0};    // samples not yet written; 0 = complete
     std::atomic<std::uint32_t> leases{0};     // leases held on it
     std::unique_ptr<StreamUses> stream_uses;  // none on the host
@@ -112,6 +113,12 @@ class SlotStore {
     return batch.subspan(index * format_.sample_bytes(), format_.sample_bytes());
   }
 
+  // Evaluation: the batch does without the sample at this place. REQUIRES: as for sample(); nobody else writes it.
+  void leave_out(std::uint32_t slot, std::uint32_t index) noexcept { ids(slot)[index] = kLeftOut; }
+  // Moves what follows the places that were left out into them; the batch is that much smaller. REQUIRES: every place
+  // of the slot was written or left out, which the caller has acquired, and the slot is not published yet (R3).
+  void close_gaps(std::uint32_t slot) noexcept;
+
   // --- consumer thread ---
   // Before a step, counted by this process: waits until the device is at most run_ahead steps behind; returns whether
   // it had to wait. Throws what went wrong on the device when leases ended.
@@ -134,6 +141,8 @@ class SlotStore {
 
  private:
   friend class Lease;
+
+  static constexpr std::uint64_t kLeftOut = UINT64_MAX;  // no dataset has this id
 
   // The first element of what a lease shows.
   [[nodiscard]] std::byte* shown(std::uint32_t slot, std::uint32_t landing) noexcept {

@@ -88,6 +88,7 @@ Summary RunCounters::summary(const RunFacts& facts, std::span<const std::uint64_
   out.uses_max = uses.max();
   out.adjacent_reuse_fraction = ratio(as_double(adjacent_), as_double(steps_));
   out.bad_samples = facts.bad_samples;
+  out.left_out = facts.left_out;
   out.epochs = facts.epochs;
   out.bytes_read = facts.bytes_read;
   out.hedged_reads = facts.hedged_reads;

@@ -38,6 +38,7 @@ struct RunFacts {
   double startup_s = 0;  // construction until the first batch
   double blocked_s = 0;  // producer blocked by a full ring
   std::uint64_t bad_samples = 0;
+  std::uint64_t left_out = 0;
   std::uint64_t epochs = 0;
   std::uint64_t bytes_read = 0;
   std::uint64_t hedged_reads = 0;

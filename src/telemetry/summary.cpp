@@ -39,6 +39,7 @@ void for_each_field(SummaryType& summary, Visit&& visit) {
   visit("uses_max", summary.uses_max);
   visit("adjacent_reuse_fraction", summary.adjacent_reuse_fraction);
   visit("bad_samples", summary.bad_samples);
+  visit("left_out", summary.left_out);
   visit("epochs", summary.epochs);
   visit("bytes_read", summary.bytes_read);
   visit("hedged_reads", summary.hedged_reads);
@@ -94,6 +95,7 @@ Summary combine(std::span<const Summary> ranks) {
     out.uses_max = std::max(out.uses_max, rank.uses_max);
     adjacent_steps += rank.adjacent_reuse_fraction * static_cast<double>(rank.steps);
     out.bad_samples = std::max(out.bad_samples, rank.bad_samples);
+    out.left_out += rank.left_out;
     out.epochs = std::min(out.epochs, rank.epochs);
     out.bytes_read += rank.bytes_read;
     out.hedged_reads += rank.hedged_reads;

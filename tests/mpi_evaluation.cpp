@@ -1,0 +1,138 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include <forebay/feeder.hpp>
+
+#include "memory_dataset.hpp"
+#include "mpi_world.hpp"
+
+// Evaluation leaves bad samples out: every good one is evaluated once, with its own pixels and label, and none twice.
+
+using namespace forebay;
+using namespace forebay::testing;
+
+namespace {
+
+using IsBad = bool (*)(std::uint64_t);
+
+std::shared_ptr<MemoryDataset> made(std::uint64_t size, IsBad is_bad) {
+  return std::make_shared<MemoryDataset>(size, [is_bad](std::uint64_t id) {
+    if (is_bad(id)) throw SampleError("is broken on purpose");
+  });
+}
+
+struct Evaluated {
+  std::vector<std::uint64_t> ids;  // of this rank
+  std::vector<std::uint32_t> sizes;
+  std::uint64_t steps = 0;
+  Summary summary;
+};
+
+void check_contents(const Lease& batch) {
+  CHECK(batch.images().shape[0] == batch.size());
+  CHECK(batch.ids().size() == batch.size());
+  CHECK(batch.labels().size() == batch.size());
+  constexpr std::size_t kPixels = std::size_t{3} * MemoryDataset::kSide * MemoryDataset::kSide;
+  const auto* const pixels = batch.images().as<const std::uint8_t>();
+  for (std::size_t i = 0; i < batch.size(); ++i) {
+    CHECK(batch.labels()[i] == static_cast<std::int64_t>(batch.ids()[i] % 10));
+    for (std::size_t p = 0; p < kPixels; ++p) {
+      REQUIRE(pixels[i * kPixels + p] == MemoryDataset::pixel(batch.ids()[i], p / 3));
+    }
+  }
+}
+
+Evaluated evaluate(const Options& options, std::shared_ptr<const Dataset> dataset) {
+  Evaluated result;
+  Feeder feeder(options, world(), Parts{.dataset = std::move(dataset)});
+  while (auto batch = feeder.next()) {
+    ++result.steps;
+    if (batch->size() > 0) {
+      check_contents(*batch);
+      CHECK(batch->is_fresh());
+    }
+    result.sizes.push_back(batch->size());
+    result.ids.insert(result.ids.end(), batch->ids().begin(), batch->ids().end());
+  }
+  result.summary = feeder.summary();
+  return result;
+}
+
+// Over all ranks.
+std::uint64_t sum(std::uint64_t value) {
+  const auto communicator = world().duplicate();
+  std::uint64_t total = 0;
+  for (const std::string& each : communicator->all_gather(std::to_string(value))) total += std::stoull(each);
+  return total;
+}
+
+void check_all(const Options& options, std::uint64_t size, IsBad is_bad) {
+  const Evaluated result = evaluate(options, made(size, is_bad));
+  std::uint64_t good = 0;
+  std::uint64_t id_sum = 0;
+  for (std::uint64_t id = 0; id < size; ++id) {
+    good += is_bad(id) ? 0 : 1;
+    id_sum += is_bad(id) ? 0 : id * id;
+  }
+  CHECK(std::ranges::none_of(result.ids, is_bad));
+  CHECK(std::ranges::is_sorted(result.ids));
+  CHECK(std::ranges::adjacent_find(result.ids) == result.ids.end());
+  CHECK(sum(result.ids.size()) == good);
+  CHECK(sum(std::accumulate(result.ids.begin(), result.ids.end(), std::uint64_t{0},
+                            [](std::uint64_t total, std::uint64_t id) { return total + id * id; })) == id_sum);
+  CHECK(sum(result.summary.left_out) == size - good);
+  CHECK(sum(result.steps) == result.steps * world().size());
+}
+
+Options eval_options() {
+  Options options = memory_options(5);
+  options.run.eval = true;
+  return options;
+}
+
+}  // namespace
+
+TEST_CASE("bad samples anywhere in a batch are left out") {
+  check_all(eval_options(), 103, [](std::uint64_t id) { return id % 10 == 3; });
+  check_all(eval_options(), 103, [](std::uint64_t id) { return id % 5 == 0; });   // the first of each batch
+  check_all(eval_options(), 103, [](std::uint64_t id) { return id % 5 == 4; });   // the last
+  check_all(eval_options(), 103, [](std::uint64_t id) { return id % 5 != 2; });   // all but one
+  check_all(eval_options(), 103, [](std::uint64_t id) { return id / 20 == 2; });  // whole batches
+  check_all(eval_options(), 103, [](std::uint64_t id) { return id >= 100; });     // the short last one
+  check_all(eval_options(), 40, [](std::uint64_t) { return true; });
+  check_all(eval_options(), 40, [](std::uint64_t) { return false; });
+}
+
+TEST_CASE("the same where views are rendered at every serving") {
+  Options options = eval_options();
+  options.transform.when = When::dequeue;
+  options.transform.canvas = {MemoryDataset::kSide, MemoryDataset::kSide};
+  check_all(options, 103, [](std::uint64_t id) { return id % 10 == 3 || id / 20 == 2; });
+}
+
+TEST_CASE("batches shrink and keep their order") {
+  if (world().size() > 1) return;
+  const Evaluated result = evaluate(eval_options(), made(14, [](std::uint64_t id) { return id == 1 || id == 3; }));
+  CHECK(result.sizes == std::vector<std::uint32_t>{3, 5, 4});
+  CHECK(result.ids == std::vector<std::uint64_t>{0, 2, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13});
+  CHECK(result.summary.left_out == 2);
+  CHECK(result.summary.bad_samples == 2);
+}
+
+TEST_CASE("the budget counts in evaluation too") {
+  Options options = eval_options();
+  options.max_bad = std::int64_t{3};
+  const auto tenth = [](std::uint64_t id) { return id % 10 == 3; };
+  CHECK_THROWS_WITH_AS((void)evaluate(options, made(103, tenth)), doctest::Contains("max_bad"), Error);
+  options.max_bad = 1.0;
+  options.on_bad = OnBad::fail;
+  CHECK_THROWS_WITH_AS((void)evaluate(options, made(103, tenth)), doctest::Contains("is broken on purpose"), Error);
+}
