@@ -13,8 +13,10 @@ std::variant<Arguments, int> parse(int argc, char** argv, bool print) {
   app.add_option("--set", arguments.overrides, "override a key of it: section.key=value (repeatable)")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
-  app.add_option("--val", arguments.val, "held-out data, evaluated at the end of each epoch");
-  app.add_option("--lr", arguments.lr, "learning rate")->check(CLI::PositiveNumber)->capture_default_str();
+  app.add_option("--val", arguments.val, "held-out data, evaluated at the end of each epoch, or as --curve says");
+  app.add_option("--lr", arguments.lr, "learning rate at the start; it falls to 0 at the end of the run")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
   app.add_option("--momentum", arguments.momentum, "of SGD")->check(CLI::Range(0.0, 0.999))->capture_default_str();
   app.add_option("--summary", arguments.summary, "write accuracies and the job's figures to this JSON file");
   app.add_option(
@@ -23,6 +25,11 @@ std::variant<Arguments, int> parse(int argc, char** argv, bool print) {
   app.add_option("--wall-seconds", arguments.wall_seconds,
                  "train this long (evaluations not counted) instead of run.epochs or run.steps")
       ->check(CLI::NonNegativeNumber);
+  app.add_option(
+         "--curve", arguments.curve,
+         "keep the weights of so many times spread evenly over the run, and evaluate them on --val after it, so "
+         "that no evaluation gives the store time to catch up")
+      ->check(CLI::Range(1, 1000));
   app.add_option("--step-ms", arguments.step_ms,
                  "emulate an accelerator: a step takes at least this long, the rest of it slept")
       ->check(CLI::NonNegativeNumber);

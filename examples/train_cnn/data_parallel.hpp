@@ -41,6 +41,12 @@ class DataParallel {
     gradients_.div_(ranks_);
   }
 
+  // Collective: rank 0's value, on every rank.
+  [[nodiscard]] double of_first_rank(double value) const {
+    MPI_Bcast(&value, 1, MPI_DOUBLE, 0, comm_);
+    return value;
+  }
+
   // Time spent in the all-reduces, waiting for slower ranks included.
   [[nodiscard]] double allreduce_s() const noexcept { return allreduce_s_; }
 

@@ -2,9 +2,11 @@
 
 #include <array>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include <forebay/feeder.hpp>
 #include <forebay/mpi.hpp>
@@ -13,6 +15,23 @@
 #include "cnn.hpp"
 
 namespace train_cnn {
+
+// The weights of a model at one moment.
+class Weights {
+ public:
+  explicit Weights(const Cnn& model) {
+    for (const auto& weight : model->parameters()) kept_.push_back(weight.detach().clone());
+  }
+
+  void put_into(Cnn& model) const {
+    const torch::NoGradGuard no_grad;
+    const auto weights = model->parameters();
+    for (std::size_t i = 0; i < kept_.size(); ++i) weights[i].copy_(kept_[i]);
+  }
+
+ private:
+  std::vector<torch::Tensor> kept_;
+};
 
 // Held-out accuracy through a second feeder: the validation set, in order, each sample once, never reused.
 class Evaluation {
@@ -49,16 +68,20 @@ class Evaluation {
     }
     model->train();
     MPI_Allreduce(MPI_IN_PLACE, counts.data(), 2, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD);
+    samples_ = counts[1];
     seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     return static_cast<double>(counts[0]) / static_cast<double>(counts[1]);
   }
 
+  // Samples that the last accuracy() is of.
+  [[nodiscard]] std::int64_t samples() const noexcept { return samples_; }
   // Time spent in accuracy() so far.
   [[nodiscard]] double seconds() const noexcept { return seconds_; }
 
  private:
   forebay::Options options_;
   std::shared_ptr<const forebay::Dataset> dataset_;
+  std::int64_t samples_ = 0;
   double seconds_ = 0;
 };
 

@@ -1,0 +1,127 @@
+"""What runs of train_cnn left behind, and what can be said of a pair of them.
+
+A run directory holds summary.json (--summary) and the ranks' steps.*.jsonl (telemetry.dir).
+"""
+
+import dataclasses
+import json
+import math
+import pathlib
+import statistics
+
+
+@dataclasses.dataclass
+class Run:
+    policy: str
+    seed: int
+    wall_s: float
+    steps: int
+    new_images: float
+    fresh: float  # share of the steps
+    stall: float  # share of the time
+    accuracy: float
+    held_out: int  # samples that the accuracy is of
+    curve: list  # of (seconds, accuracy)
+    chance: float
+    classes: int
+
+
+def waits(file):
+    with open(file, encoding="utf-8") as lines:
+        # The wait for the first batch is start-up, not stall.
+        return {step["step"]: step["wait_s"] for step in map(json.loads, lines) if step["step"] > 0}
+
+
+def job_stall(directory):
+    """Seconds in which the job stood still for want of a batch.
+
+    The ranks start a step together, because the all-reduce of the step before held them together, so a step is late
+    by the longest wait of any rank. The summary's stall_s cannot know that: the other ranks spend the rest of that
+    wait in the all-reduce, which a feeder sees as compute.
+    """
+    ranks = [waits(file) for file in sorted(directory.glob("steps.*.jsonl"))]
+    return sum(max(rank.get(step, 0) for rank in ranks) for step in ranks[0])
+
+
+def read_run(directory):
+    directory = pathlib.Path(directory)
+    summary = json.loads((directory / "summary.json").read_text(encoding="utf-8"))
+    job = summary["job"]
+    # Evaluations between two steps are no training, though the feeder's clock has them as compute.
+    wall_s = job["wall_s"] - summary["eval_s"]
+    return Run(
+        policy=summary["policy"],
+        seed=summary["seed"],
+        wall_s=wall_s,
+        steps=job["ranks"][0]["steps"],
+        new_images=job["images_per_s"] * job["wall_s"],
+        fresh=job["fresh_fraction"],
+        stall=job_stall(directory) / wall_s,
+        accuracy=summary["final_accuracy"],
+        held_out=summary["held_out"],
+        curve=[(point["trained_s"], point["accuracy"]) for point in summary["curve"]],
+        chance=summary["chance"],
+        classes=summary["classes"],
+    )
+
+
+def percent(value):
+    return f"{100 * value:.1f} %"
+
+
+def points(value):
+    return f"{100 * value:.1f} points"
+
+
+def difference(block, adaptive):
+    """In held-out accuracy: above 0 where adaptive is ahead."""
+    return adaptive.accuracy - block.accuracy
+
+
+def noise(block, adaptive):
+    """Two standard errors of the difference, as far as the number of held-out samples sets it."""
+    return 2 * math.sqrt(sum(run.accuracy * (1 - run.accuracy) / run.held_out for run in (block, adaptive)))
+
+
+def passed_at(curve, accuracy):
+    """Seconds after which a curve had reached an accuracy, or None."""
+    return next((seconds for seconds, reached in curve if reached >= accuracy), None)
+
+
+def closing(pairs):
+    """One sentence on what happened in runs of (block, adaptive), whichever it is."""
+    if len(pairs) > 1:
+        ahead = sum(difference(*pair) > 0 for pair in pairs)
+        all_differences = [difference(*pair) for pair in pairs]
+        return (
+            f"In {ahead} of {len(pairs)} pairs of runs adaptive ended with the higher held-out accuracy; the difference "
+            f"was {points(statistics.mean(all_differences))} on average, from {points(min(all_differences))} to "
+            f"{points(max(all_differences))}."
+        )
+    block, adaptive = pairs[0]
+    gain = difference(block, adaptive)
+    work = (
+        f"{adaptive.steps / block.steps:.1f} times as many steps on {adaptive.new_images / block.new_images:.2f} times as "
+        "many new images"
+    )
+    ends = f"adaptive ended with {percent(adaptive.accuracy)} held-out accuracy and block with {percent(block.accuracy)}"
+    if abs(gain) <= noise(block, adaptive):
+        return (
+            f"In this run {ends}, after {work}: no more apart than {block.held_out} held-out samples can tell "
+            f"({points(noise(block, adaptive))})."
+        )
+    if gain < 0:
+        return f"In this run {ends}, {points(-gain)} less, after {work}."
+    sentence = f"In this run {ends}, {points(gain)} more, after {work}"
+    passed = passed_at(adaptive.curve, block.accuracy)
+    if passed is not None:
+        sentence += f"; it was as good as block in the end after {passed:.0f} s"
+    return sentence + "."
+
+
+def pairs_of(runs):
+    """(block, adaptive) of each seed that has both, in the order of the runs."""
+    by_seed = {}
+    for run in runs:
+        by_seed.setdefault(run.seed, {})[run.policy] = run
+    return [(of["block"], of["adaptive"]) for of in by_seed.values() if {"block", "adaptive"} <= of.keys()]
