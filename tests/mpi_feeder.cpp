@@ -321,6 +321,7 @@ TEST_CASE("an error on one rank ends all ranks at the same step with that rank's
     options.policy.name = policy;
     options.run.steps = 1'000'000;
     options.queue.capacity = 2;
+    options.on_bad = OnBad::fail;
     std::atomic<bool> started{false};
     Feeder feeder(options, world(), parts(64, [&](std::uint64_t) {
                     if (world().rank() == failing && started) throw std::runtime_error("the disk caught fire");
@@ -345,6 +346,7 @@ TEST_CASE("an error on one rank ends all ranks at the same step with that rank's
 TEST_CASE("a rank that cannot start ends the constructor on all ranks") {
   const std::uint32_t failing = world().size() - 1;
   Options options = memory_options(2);
+  options.on_bad = OnBad::fail;
   CHECK_THROWS_WITH_AS(Feeder(options, world(),
                               parts(64,
                                     [&](std::uint64_t) {
