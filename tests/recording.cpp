@@ -144,7 +144,7 @@ TEST_CASE("every decision is recorded, however many step records are dropped") {
   Telemetry telemetry(
       setup, totals, [] { return Gauges{}; }, screen.log);
   for (std::uint64_t step = 0; step < decisions.size(); ++step) {
-    telemetry.record({.step = step, .served = decisions[step] == 'F' ? Decision::fresh : Decision::reuse});
+    telemetry.record({.step = step, .decided_fresh = decisions[step] == 'F'});
   }
   telemetry.close();
   CHECK(telemetry.dropped() > 0);
