@@ -1,6 +1,5 @@
 #pragma once
 
-#include <forebay/detail/pipeline.hpp>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -8,6 +7,8 @@
 #include <thread>
 #include <type_traits>
 #include <utility>
+
+#include <forebay/detail/pipeline.hpp>
 
 namespace forebay {
 
@@ -18,7 +19,7 @@ namespace forebay {
 // std::stop_token. Every thread of the library starts here. Throws Error when the system has no more threads: whoever
 // has started others before must then end them, since nobody else can. Any thread.
 template <typename Thread = std::thread, typename Body>
-[[nodiscard]] Thread start_thread(std::string name, Body body) {
+[[nodiscard]] Thread start_thread(const std::string& name, Body body) {
   try {
     if constexpr (std::is_invocable_v<Body&, std::stop_token>) {
       return Thread([name, body = std::move(body)](std::stop_token stop) mutable {
