@@ -82,6 +82,27 @@ TEST_CASE("a crew that is to grow grows as far as there are threads") {
   CHECK(crew.wanted() == 5);
 }
 
+TEST_CASE("a save whose thread is refused is an error, and the run goes on") {
+  start_the_first();
+  const TemporaryDirectory folder;
+  Feeder feeder(memory_options(4), Parts{.dataset = std::make_shared<MemoryDataset>(24)});
+  REQUIRE(feeder.next());
+  {
+    const ThreadLimit limit(0, Refuses::all);
+    std::string what;
+    try {
+      feeder.save(folder / "feed.state");
+    } catch (const Error& error) {
+      what = error.what();
+    }
+    check_refusal(what);
+  }
+  REQUIRE(feeder.next());
+  feeder.save(folder / "feed.state");
+  feeder.finish_saves();
+  CHECK(std::filesystem::exists(folder / "feed.state"));
+}
+
 TEST_CASE("a feeder that is refused any of its threads throws, and leaves none behind") {
   start_the_first();
   const TemporaryDirectory folder;

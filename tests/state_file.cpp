@@ -5,10 +5,13 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstddef>
 #include <cstdint>
@@ -177,12 +180,53 @@ TEST_CASE("a save that fails says why and leaves everything as it was") {
 
   fs::create_directories(dir / "folder");
   CHECK(save_error(dir / "folder") ==
-        "cannot save the state to " + (dir / "folder").string() + ": cannot replace it: Is a directory");
+        "cannot save the state to " + (dir / "folder").string() + ": it is a directory: choose another name");
   CHECK(
       save_error("/proc/forebay/feed.state").starts_with("cannot save the state to /proc/forebay/feed.state: cannot "));
   CHECK(save_error(dir / std::string(250, 'x')).find("cannot create a file beside it: File name too long") !=
         std::string::npos);
   CHECK(count_files(dir.path()) == 2);
+}
+
+TEST_CASE("what is no regular file is not replaced, whichever name leads to it") {
+  const TemporaryDirectory dir;
+  REQUIRE(::mkfifo((dir / "fifo").c_str(), 0600) == 0);
+  fs::create_symlink("fifo", dir / "link");
+  const int listener = ::socket(AF_UNIX, SOCK_STREAM, 0);
+  sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};
+  const std::string socket = dir / "socket";
+  REQUIRE(socket.size() < sizeof(address.sun_path));
+  std::ranges::copy(socket, address.sun_path);
+  REQUIRE(::bind(listener, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0);
+  for (const char* name : {"fifo", "link", "socket"}) {
+    const fs::path file = dir / name;
+    const auto kind = fs::symlink_status(file).type();
+    CHECK(save_error(file) ==
+          "cannot save the state to " + file.string() + ": it is not a regular file: choose another name");
+    CHECK(fs::symlink_status(file).type() == kind);
+  }
+  ::close(listener);
+  CHECK(save_error("/dev/null") == "cannot save the state to /dev/null: it is not a regular file: choose another name");
+  CHECK(fs::is_character_file("/dev/null"));
+  CHECK(count_files(dir.path()) == 3);
+}
+
+TEST_CASE("a symbolic link stays, and the file that it leads to is replaced or made") {
+  const TemporaryDirectory dir;
+  fs::create_directories(dir / "there");
+  fs::create_symlink("there/second", dir / "first");
+  fs::create_symlink(dir / "there" / "feed.state", dir / "there" / "second");
+  for (const char* text : {"old\n", "new\n"}) {
+    write_state(dir / "first", text);
+    CHECK(fs::is_symlink(dir / "first"));
+    CHECK(fs::is_symlink(dir / "there" / "second"));
+    CHECK(fs::is_regular_file(fs::symlink_status(dir / "there" / "feed.state")));
+    CHECK(read_text(dir / "first") == text);
+    CHECK(count_files(dir / "there") == 2);
+  }
+  fs::create_symlink("loop", dir / "loop");
+  CHECK(save_error(dir / "loop")
+            .starts_with("cannot save the state to " + (dir / "loop").string() + ": cannot follow the link: "));
 }
 
 TEST_CASE("a folder that may not be written to is an error") {

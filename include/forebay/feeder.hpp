@@ -96,9 +96,16 @@ class Feeder {
   // step, also after next() has returned nothing, but not after close(). Collective: all ranks after the same number of
   // steps. Throws Error on all ranks alike.
   [[nodiscard]] std::string state();
-  // state() into a file, which rank 0 writes: whole or not at all, whatever happens meanwhile.
-  // Collective. Throws Error with path and cause on all ranks alike; the file is then as it was.
+  // state() into a file, which rank 0 writes: whole or not at all, whatever happens meanwhile. A thread of rank 0
+  // writes it and no rank waits for the disk: it is durable when finish_saves(), close() or the destructor has
+  // returned, and after next() has returned nothing also when save() has. At most one is being written; one more waits,
+  // and a newer one for the same file takes its place, while one for another file makes save() wait for room.
+  // Collective. Throws Error with path and cause on all ranks alike when it failed, or one before it that nobody was
+  // told of (then this one is written all the same); the file of a failed save is as it was.
   void save(const std::filesystem::path& file);
+  // Waits until all that was saved is durable, for programs that then act on it, such as publishing a checkpoint.
+  // Collective. Throws as save().
+  void finish_saves();
 
   // Goes on where a job was that saved its state: at its step, in its epochs, with what it had not delivered. The ranks
   // may be more or fewer than then, up to mpi.virtual_shards. With as many, and without hand-over between ranks, the
@@ -136,7 +143,8 @@ class Feeder {
   [[nodiscard]] Profile profile() const;
 
   // Stops the workers, writes what telemetry still holds, and closes the communicator (collective, waits a bounded
-  // time for the other ranks). Leases that are still held stay valid. Idempotent.
+  // time for the other ranks), and waits until what was saved is durable. Leases that are still held stay valid.
+  // Idempotent. Throws Error, on rank 0 alone, when a save failed that nobody was told of; all is closed then too.
   void close();
 
  private:

@@ -154,8 +154,13 @@ int feed_as(Job& job, Communicator& communicator, const FeedArguments& arguments
   if (unwritable) return say_failure(communicator, *unwritable, 2);
   EmulatedTrainer trainer(options.trainer, options.seed, job, stop);
 
-  const auto failure = run_to_the_end(arguments, *feeder, trainer, ids ? &*ids : nullptr);
-  feeder->close();
+  auto failure = run_to_the_end(arguments, *feeder, trainer, ids ? &*ids : nullptr);
+  try {
+    feeder->close();
+  } catch (
+      const Error& error) {  // a save that failed, on rank 0; the run has failed already, or it would have saved anew
+    if (!failure) failure = error.what();
+  }
   report(arguments, *feeder, communicator);
   if (failure) return say_failure(communicator, *failure, 1);
   return feeder->was_stopped() ? arguments.stop_exit_code : 0;

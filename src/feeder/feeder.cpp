@@ -27,6 +27,7 @@ StreamView Feeder::stream() const noexcept { return impl_->stream(); }
 void Feeder::request_stop() noexcept { impl_->request_stop(); }
 std::string Feeder::state() { return impl_->state(); }
 void Feeder::save(const std::filesystem::path& file) { impl_->save(file); }
+void Feeder::finish_saves() { impl_->finish_saves(); }
 
 void Feeder::restore(const std::filesystem::path& file) {
   if (!restore_if_present(file)) throw ConfigError(file.string() + ": there is no such file to go on from");
@@ -54,6 +55,9 @@ const Options& Feeder::options() const noexcept { return impl_->options(); }
 std::string Feeder::describe() const { return impl_->describe(); }
 Summary Feeder::summary() const { return impl_->summary(); }
 Profile Feeder::profile() const { return impl_->profile(); }
-void Feeder::close() { impl_->close(); }
+void Feeder::close() {
+  impl_->close();
+  impl_->throw_failed_save();
+}
 
 }  // namespace forebay

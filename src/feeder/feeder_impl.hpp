@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <exception>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -26,6 +27,7 @@
 #include "running_time.hpp"
 #include "shards/job_state.hpp"
 #include "shards/schedule.hpp"
+#include "state_writer.hpp"
 #include "telemetry/console_log.hpp"
 #include "telemetry/quarantine_log.hpp"
 #include "telemetry/run_counters.hpp"
@@ -71,10 +73,13 @@ class Feeder::Impl {
   [[nodiscard]] StreamView stream() const noexcept { return stream_; }
   void request_stop() noexcept;
   void close();
+  // After close(): the error of a save that nobody was told of. Once.
+  void throw_failed_save();
 
   // Collective.
   [[nodiscard]] std::string state();
   void save(const std::filesystem::path& file);
+  void finish_saves();
   [[nodiscard]] std::optional<SavedState> saved_in(const std::filesystem::path& file);
   // Throws Error once a step was made or the feeder was closed: from then on nothing can be restored.
   void require_not_begun() const;
@@ -141,6 +146,8 @@ class Feeder::Impl {
   [[nodiscard]] const JobState& job();
   // What this rank has not delivered of what is its own.
   [[nodiscard]] std::vector<Piece> left() const;
+  // Runs what writes states on rank 0; all ranks throw what failed, then or earlier.
+  void write_together(const std::function<void()>& work);
 
   // next(), in order.
   void begin();
@@ -229,6 +236,8 @@ class Feeder::Impl {
   std::unique_ptr<RuledPolicy> policy_;
   std::unique_ptr<RunCounters> counters_;
   std::unique_ptr<Residents> residents_;
+  std::unique_ptr<StateWriter> writer_;   // rank 0's, from the first save() on
+  std::string failed_save_;               // as of close()
   std::unique_ptr<Telemetry> telemetry_;  // from the first next() on
   std::unique_ptr<Profiler> profiler_;    // the same
   std::unique_ptr<Coordinator> coordinator_;

@@ -107,16 +107,47 @@ std::string Feeder::Impl::state() {
 }
 
 void Feeder::Impl::save(const std::filesystem::path& file) {
-  const std::string text = state();
+  std::string text = state();
+  write_together([&] {
+    if (!writer_) {
+      writer_ = std::make_unique<StateWriter>([this](const std::filesystem::path& target, const std::string& saved) {
+        try {
+          write_state(target, saved);
+        } catch (const Error& error) {
+          console_->warn(error.what());  // who saves hears of it at the next call, which may come late
+          throw;
+        }
+      });
+    }
+    // As it is now, should the program go to another folder.
+    writer_->save(std::filesystem::absolute(file), std::move(text));
+    // Nothing is held up any more, and the program may end.
+    if (ended_) writer_->finish();
+  });
+}
+
+void Feeder::Impl::finish_saves() {
+  if (closed_) return;  // close() has
+  write_together([this] {
+    if (writer_) writer_->finish();
+  });
+}
+
+void Feeder::Impl::write_together(const std::function<void()>& work) {
   std::string failure;
   if (communicator_->rank() == 0) {
     try {
-      write_state(file, text);
+      work();
+      if (writer_) failure = writer_->take_error();
     } catch (const std::exception& error) {
       failure = error.what();
     }
   }
   if (const auto cause = agreed_failure(*communicator_, failure)) throw Error(*cause);
+}
+
+void Feeder::Impl::throw_failed_save() {
+  if (!failed_save_.empty()) throw Error(std::exchange(failed_save_, {}));
 }
 
 void Feeder::Impl::require_not_begun() const {
@@ -152,6 +183,7 @@ std::unique_ptr<Feeder::Impl> Feeder::Impl::resumed(SavedState saved) {
 }
 
 std::optional<SavedState> Feeder::Impl::saved_in(const std::filesystem::path& file) {
+  if (writer_) writer_->finish();  // it may be writing this very file
   auto text = share_state(file, *communicator_);
   if (!text) return std::nullopt;
   return SavedState{std::move(*text), file.string()};

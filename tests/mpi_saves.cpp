@@ -1,0 +1,142 @@
+// Saves beside a disk that stalls: the ranks go on, the end is durable, and an error reaches all of them.
+
+#include <doctest/doctest.h>
+
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include <forebay/error.hpp>
+#include <forebay/feeder.hpp>
+
+#include "memory_dataset.hpp"
+#include "mpi_world.hpp"
+#include "process.hpp"
+#include "shards/job_state.hpp"
+#include "support.hpp"
+
+namespace {
+
+std::atomic<bool> disk_stalls{false};
+std::atomic<int> stalled{0};
+
+}  // namespace
+
+// In place of the C library's.
+extern "C" int fsync(int descriptor) {
+  if (disk_stalls) {
+    ++stalled;
+    (void)forebay::testing::eventually([] { return !disk_stalls.load(); });
+  }
+  return static_cast<int>(::syscall(SYS_fsync, descriptor));
+}
+
+namespace forebay {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::eventually;
+using testing::MemoryDataset;
+
+struct Place {
+  Place() : between(testing::world().duplicate()), folder(between->all_gather(own.path().string())[0]) {}
+  // Nobody removes the folder while another rank looks into it.
+  ~Place() { (void)between->all_gather(""); }
+  Place(const Place&) = delete;
+  Place& operator=(const Place&) = delete;
+
+  [[nodiscard]] bool is_writer() const { return between->rank() == 0; }
+  [[nodiscard]] std::uint64_t saved_steps(const fs::path& file) const {
+    return parse_state(testing::read_text(file), file.string()).steps;
+  }
+
+  testing::TemporaryDirectory own;
+  std::unique_ptr<Communicator> between;
+  fs::path folder;
+};
+
+Feeder make_feeder() {
+  Options options = testing::memory_options(2);
+  options.run.epochs = 3;
+  return Feeder(options, testing::world(), Parts{.dataset = std::make_shared<MemoryDataset>(64)});
+}
+
+std::string error_of(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST_CASE("no rank waits for a disk that stalls; finish_saves() and close() do") {
+  Place place;
+  const fs::path file = place.folder / "feed.state";
+  Feeder feeder = make_feeder();
+  if (place.is_writer()) disk_stalls = true;
+  for (int step = 1; step <= 6; ++step) {
+    REQUIRE(feeder.next());
+    feeder.save(file);
+  }
+  if (place.is_writer()) {
+    CHECK(eventually([] { return stalled.load() > 0; }));
+    CHECK_FALSE(fs::exists(file));
+    disk_stalls = false;
+  }
+  feeder.finish_saves();
+  CHECK(place.saved_steps(file) == 6);
+  (void)place.between->all_gather("");
+
+  REQUIRE(feeder.next());
+  feeder.save(file);
+  feeder.close();
+  if (place.is_writer()) CHECK(place.saved_steps(file) == 7);
+  feeder.finish_saves();  // there is nothing to wait for
+}
+
+TEST_CASE("after the last step save() returns when the state is durable, and throws what it met") {
+  Place place;
+  const fs::path file = place.folder / "feed.state";
+  Feeder feeder = make_feeder();
+  while (feeder.next()) {
+  }
+  const std::uint64_t steps = feeder.steps();
+  feeder.save(file);
+  CHECK(place.saved_steps(file) == steps);
+  const fs::path folder = place.folder;
+  CHECK(error_of([&] { feeder.save(folder); }).find("it is a directory") != std::string::npos);
+  feeder.close();
+}
+
+TEST_CASE("a save that failed is an error of the next one, on all ranks alike, or of close() on rank 0") {
+  Place place;
+  const fs::path good = place.folder / "feed.state";
+  const fs::path bad = place.folder;
+  Feeder feeder = make_feeder();
+  REQUIRE(feeder.next());
+  feeder.save(bad);
+  REQUIRE(feeder.next());
+  const std::string said = error_of([&] { feeder.finish_saves(); });
+  CHECK(said.find("cannot save the state to " + bad.string() + ": it is a directory") != std::string::npos);
+  feeder.save(bad);
+  REQUIRE(feeder.next());  // the run goes on
+  // Either of the two says it, and the good one is written.
+  const std::string later = error_of([&] { feeder.save(good); }) + error_of([&] { feeder.finish_saves(); });
+  CHECK(later.find("it is a directory") != std::string::npos);
+  CHECK(place.saved_steps(good) == 3);
+  feeder.save(bad);
+  const std::string last = error_of([&] { feeder.close(); });
+  CHECK((last.find("it is a directory") != std::string::npos) == place.is_writer());
+  feeder.close();
+}
+
+}  // namespace
+}  // namespace forebay
