@@ -306,8 +306,9 @@ TEST_CASE("a save that fails names the file, and the run goes on") {
   const auto file = dir / "file" / "feed.state";
   Feeder feeder(three_epochs(), parts());
   std::vector<Batch> served = serve(feeder, 3);
-  feeder.save(file);
-  check_contains(error_of([&] { feeder.finish_saves(); }), "cannot save the state to " + file.string());
+  std::string said = error_of([&] { feeder.save(file); });
+  said += error_of([&] { feeder.finish_saves(); });
+  check_contains(said, "cannot save the state to " + file.string());
   feeder.finish_saves();  // said once
   const std::vector<Batch> rest = serve(feeder);
   check_contains(error_of([&] { feeder.save(file); }), "cannot save the state to " + file.string());
@@ -331,6 +332,7 @@ TEST_CASE("another job's state is refused with its file, the key and what to do,
   Feeder saved(three_epochs(), parts());
   (void)serve(saved, 12);
   saved.save(file);
+  saved.finish_saves();
   std::string text = saved.state();
 
   const auto refused = [&](const std::function<void(Options&)>& change, std::uint64_t size, const std::string& what) {
