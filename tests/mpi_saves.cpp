@@ -122,7 +122,7 @@ TEST_CASE("a save that failed is an error of the next one, on all ranks alike, o
   const fs::path bad = place.folder;
   Feeder feeder = make_feeder();
   REQUIRE(feeder.next());
-  feeder.save(bad);
+  std::string said = error_of([&] { feeder.save(bad); });
   REQUIRE(feeder.next());
   said += error_of([&] { feeder.finish_saves(); });
   CHECK(said.find("cannot save the state to " + bad.string() + ": it is a directory") != std::string::npos);
