@@ -140,5 +140,15 @@ TEST_CASE("a save that failed is an error of the next one, on all ranks alike, o
   feeder.close();
 }
 
+TEST_CASE("a save that failed is said although another state is restored meanwhile") {
+  Place place;
+  Feeder feeder = make_feeder();
+  std::string said = error_of([&] { feeder.save(place.folder); });
+  feeder.restore_state(feeder.state());
+  said += error_of([&] { feeder.finish_saves(); });
+  CHECK(said.find("it is a directory") != std::string::npos);
+  CHECK(error_of([&] { feeder.close(); }).empty());
+}
+
 }  // namespace
 }  // namespace forebay

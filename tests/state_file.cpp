@@ -20,6 +20,8 @@
 #include <iterator>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <forebay/error.hpp>
 #include <forebay/random.hpp>
@@ -198,15 +200,17 @@ TEST_CASE("what is no regular file is not replaced, whichever name leads to it")
   REQUIRE(socket.size() < sizeof(address.sun_path));
   std::ranges::copy(socket, address.sun_path);
   REQUIRE(::bind(listener, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0);
-  for (const char* name : {"fifo", "link", "socket"}) {
+  const std::vector<std::pair<const char*, std::string>> specials{
+      {"fifo", "a FIFO"}, {"link", "a FIFO"}, {"socket", "a socket"}};
+  for (const auto& [name, what] : specials) {
     const fs::path file = dir / name;
     const auto kind = fs::symlink_status(file).type();
     CHECK(save_error(file) ==
-          "cannot save the state to " + file.string() + ": it is not a regular file: choose another name");
+          "cannot save the state to " + file.string() + ": it is " + what + ": choose another name");
     CHECK(fs::symlink_status(file).type() == kind);
   }
   ::close(listener);
-  CHECK(save_error("/dev/null") == "cannot save the state to /dev/null: it is not a regular file: choose another name");
+  CHECK(save_error("/dev/null") == "cannot save the state to /dev/null: it is a device: choose another name");
   CHECK(fs::is_character_file("/dev/null"));
   CHECK(count_files(dir.path()) == 3);
 }

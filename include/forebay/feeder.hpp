@@ -98,13 +98,13 @@ class Feeder {
   [[nodiscard]] std::string state();
   // state() into a file, which rank 0 writes: whole or not at all, whatever happens meanwhile. A thread of rank 0
   // writes it and no rank waits for the disk: it is durable when finish_saves(), close() or the destructor has
-  // returned, and after next() has returned nothing also when save() has. At most one is being written; one more waits,
-  // and a newer one for the same file takes its place, while one for another file makes save() wait for room.
+  // returned, and once the run has ended also when save() has. At most one is being written; one more waits, and a
+  // newer one for the same file takes its place, while one for another file makes save() wait for room.
   // Collective. Throws Error with path and cause on all ranks alike when it failed, or one before it that nobody was
   // told of (then this one is written all the same); the file of a failed save is as it was.
   void save(const std::filesystem::path& file);
   // Waits until all that was saved is durable, for programs that then act on it, such as publishing a checkpoint.
-  // Collective. Throws as save().
+  // Collective. Throws as save(). No effect after close().
   void finish_saves();
 
   // Goes on where a job was that saved its state: at its step, in its epochs, with what it had not delivered. The ranks

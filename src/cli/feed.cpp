@@ -157,8 +157,8 @@ int feed_as(Job& job, Communicator& communicator, const FeedArguments& arguments
   auto failure = run_to_the_end(arguments, *feeder, trainer, ids ? &*ids : nullptr);
   try {
     feeder->close();
-  } catch (
-      const Error& error) {  // a save that failed, on rank 0; the run has failed already, or it would have saved anew
+  } catch (const Error& error) {
+    // A save that failed, on rank 0 alone. The run has failed already, or its last save would have said so.
     if (!failure) failure = error.what();
   }
   report(arguments, *feeder, communicator);

@@ -73,7 +73,7 @@ class Feeder::Impl {
   [[nodiscard]] StreamView stream() const noexcept { return stream_; }
   void request_stop() noexcept;
   void close();
-  // After close(): the error of a save that nobody was told of. Once.
+  // After close(), on rank 0: throws the error of a save that nobody was told of.
   void throw_failed_save();
 
   // Collective.
@@ -146,6 +146,10 @@ class Feeder::Impl {
   [[nodiscard]] const JobState& job();
   // What this rank has not delivered of what is its own.
   [[nodiscard]] std::vector<Piece> left() const;
+  // close()'s part: what was saved is durable, or has failed.
+  void end_saves();
+  // What a save met that nobody was told of, "" when nothing; it is told now.
+  [[nodiscard]] std::string take_failed_save();
   // Runs what writes states on rank 0; all ranks throw what failed, then or earlier.
   void write_together(const std::function<void()>& work);
 
@@ -237,7 +241,7 @@ class Feeder::Impl {
   std::unique_ptr<RunCounters> counters_;
   std::unique_ptr<Residents> residents_;
   std::unique_ptr<StateWriter> writer_;   // rank 0's, from the first save() on
-  std::string failed_save_;               // as of close()
+  std::string failed_save_;               // before close(), or before this feeder came in another's place
   std::unique_ptr<Telemetry> telemetry_;  // from the first next() on
   std::unique_ptr<Profiler> profiler_;    // the same
   std::unique_ptr<Coordinator> coordinator_;

@@ -394,10 +394,7 @@ void Feeder::Impl::close() {
   // Long enough for ranks that are a step behind, short enough not to look like a hang when one is gone.
   constexpr double kTimeout = 5;
   if (communicator_) communicator_->close(kTimeout);
-  if (!writer_) return;
-  writer_->finish();
-  failed_save_ = writer_->take_error();
-  writer_.reset();
+  end_saves();
 }
 
 }  // namespace forebay

@@ -138,7 +138,7 @@ void Feeder::Impl::write_together(const std::function<void()>& work) {
   if (communicator_->rank() == 0) {
     try {
       work();
-      if (writer_) failure = writer_->take_error();
+      failure = take_failed_save();
     } catch (const std::exception& error) {
       failure = error.what();
     }
@@ -146,8 +146,20 @@ void Feeder::Impl::write_together(const std::function<void()>& work) {
   if (const auto cause = agreed_failure(*communicator_, failure)) throw Error(*cause);
 }
 
+void Feeder::Impl::end_saves() {
+  if (!writer_) return;
+  writer_->finish();
+  failed_save_ = take_failed_save();
+  writer_.reset();
+}
+
+std::string Feeder::Impl::take_failed_save() {
+  if (failed_save_.empty() && writer_) failed_save_ = writer_->take_error();
+  return std::exchange(failed_save_, {});
+}
+
 void Feeder::Impl::throw_failed_save() {
-  if (!failed_save_.empty()) throw Error(std::exchange(failed_save_, {}));
+  if (const std::string failure = take_failed_save(); !failure.empty()) throw Error(failure);
 }
 
 void Feeder::Impl::require_not_begun() const {
@@ -178,6 +190,7 @@ std::unique_ptr<Feeder::Impl> Feeder::Impl::resumed(SavedState saved) {
   store_->give_back_memory();
   auto other = std::make_unique<Impl>(options_, std::move(again), std::move(parts),
                                       Predecessor{std::move(saved), device_, stream_, loop_});
+  other->failed_save_ = take_failed_save();
   if (stop_.load(std::memory_order_relaxed)) other->request_stop();
   return other;
 }
