@@ -150,6 +150,7 @@ class PartRun {
     seen_.epochs_at_end = feeder.epochs_completed();
     seen_.was_stopped = feeder.was_stopped() ? 1 : 0;
     feeder.save(place_.to_save);
+    feeder.finish_saves();
     if (place_.rank != 0) return;
     std::ifstream file(place_.to_save, std::ios::binary);
     const std::string saved{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
