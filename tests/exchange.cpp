@@ -42,17 +42,17 @@ struct Rest {
 };
 
 // One rank as its feeder makes it, without anything that produces: each step it serves a batch with its own
-// probability.
+// probability, or every so many steps.
 struct Rank {
   Rank(const Order& order, Ledger ledger, std::uint32_t number, FakeJob& job, const Shape& shape)
-      : schedule(order, std::move(ledger), number),
+      : schedule(order, std::move(ledger), number, shape.keep_epoch_order),
         exchange(job.rank(number), schedule, 0, shape.lag, shape.keep_epoch_order),
         ahead(shape.capacity + shape.lag + 1) {
     plan_ahead();
   }
 
   void plan_ahead() {
-    while (!exchange.is_open() && plan.size() < ahead) {
+    while (plan.size() < ahead && exchange.may_plan(plan.size(), count.fresh)) {
       const std::optional<BatchRef> batch = schedule.next();
       if (!batch) return;
       plan.push_back(*batch);
@@ -66,6 +66,8 @@ struct Rank {
   std::map<std::uint64_t, std::uint64_t> served;  // by epoch
   RankCount count;
   double pace = 1;
+  std::uint64_t period = 1;  // steps that a batch takes it to make
+  std::uint64_t ready = 0;   // step at which the next one is made
 };
 
 // A job without threads: all ranks make step k before any makes step k + 1.
@@ -82,10 +84,12 @@ class Drive {
 
   [[nodiscard]] Rank& rank(std::uint32_t r) { return *ranks_[r]; }
   [[nodiscard]] bool is_done() const { return completed_ >= shape_.epochs; }
+  [[nodiscard]] std::uint64_t completed() const { return completed_; }
 
   // `serve(rank, batch)` is told of each batch that is served fresh.
   template <typename Serve>
   void step(Random& random, Serve&& serve) {
+    const std::uint64_t now = said_.size();
     const Said heard = said_.size() > shape_.lag ? said_[said_.size() - shape_.lag] : Said{};
     if (heard.epoch == completed_ && heard.to_serve == static_cast<std::uint64_t>(heard.tally.served)) ++completed_;
     said_.push_back(say());
@@ -96,7 +100,8 @@ class Drive {
       const bool must_pad = rank.plan.empty() || (shape_.keep_epoch_order && rank.plan.front().epoch > completed_);
       if (must_pad) continue;
       ++rank.count.offered;
-      if (static_cast<double>(random.below(1'000'000)) >= rank.pace * 1e6) continue;
+      if (now < rank.ready || static_cast<double>(random.below(1'000'000)) >= rank.pace * 1e6) continue;
+      rank.ready = now + rank.period;
       const BatchRef batch = rank.plan.front();
       rank.plan.pop_front();
       ++rank.count.fresh;
@@ -249,6 +254,86 @@ TEST_CASE("one slow rank costs the others nothing: an epoch takes the time of al
   CHECK(steps >= 3404);
   CHECK(steps <= 3404 + 2 * 19 * 20);
   CHECK(idle <= 2 * 19 * 20);
+}
+
+// Steps of each epoch of a job of four ranks, one of which takes so many steps for a batch; of the first, what is left.
+std::vector<std::uint64_t> steps_of_epochs(const Shape& shape, const Order& order, std::uint64_t period,
+                                           const Rest* rest = nullptr, std::uint32_t ranks_before = 4) {
+  Drive drive(shape, order, 4, rest, ranks_before);
+  drive.rank(2).period = period;
+  Random random(1);
+  std::vector<std::uint64_t> steps;
+  std::uint64_t made = 0;
+  for (std::uint64_t before = drive.completed(); !drive.is_done() && made < 100'000;) {
+    ++made;
+    drive.step(random, [](std::uint32_t, const BatchRef&) {});
+    if (drive.completed() == before) continue;
+    before = drive.completed();
+    steps.push_back(std::exchange(made, 0));
+  }
+  CHECK(drive.is_done());
+  return steps;
+}
+
+TEST_CASE("epochs served one after the other end near the time that all ranks' pace together allows, short ones too") {
+  for (const std::uint64_t per_rank : {32U, 33U, 48U, 64U, 100U, 126U, 250U, 1000U}) {
+    for (const std::uint64_t period : {1U, 2U, 4U, 16U, 20U}) {
+      for (const std::uint64_t capacity : {1U, 4U, 16U}) {
+        for (const std::size_t lag : {1U, 2U, 5U}) {
+          CAPTURE(per_rank);
+          CAPTURE(period);
+          CAPTURE(capacity);
+          CAPTURE(lag);
+          const Shape shape{.batches = 4 * per_rank,
+                            .shards = 1024,
+                            .epochs = 6,
+                            .lag = lag,
+                            .capacity = capacity,
+                            .keep_epoch_order = true};
+          const double possible = static_cast<double>(shape.batches) / (3 + 1 / static_cast<double>(period));
+          const auto steps = steps_of_epochs(shape, order_of(shape.batches), period);
+          REQUIRE(steps.size() == shape.epochs);
+          for (const std::uint64_t epoch : steps) CHECK(static_cast<double>(epoch) <= 1.25 * possible + 64);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("so they do after a resume, wherever the job was stopped and on however many ranks") {
+  const std::uint64_t seed = std::random_device{}();
+  MESSAGE("seed " << seed);
+  Random random(seed);
+  for (int number = 0; number < 100; ++number) {
+    const Shape shape{.batches = 4 * (32 + random.below(200)),
+                      .shards = 1024,
+                      .epochs = 4,
+                      .lag = 1 + random.below(4),
+                      .capacity = 1 + random.below(16),
+                      .keep_epoch_order = true};
+    CAPTURE(number);
+    CAPTURE(shape.batches);
+    const Order order = order_of(shape.batches);
+    const auto ranks_before = static_cast<std::uint32_t>(3 + random.below(3));
+    Drive before(shape, order, ranks_before, nullptr, 0);
+    before.rank(2).period = 16 + random.below(5);
+    const std::uint64_t most = random.below(2 * shape.batches / 4);
+    for (std::uint64_t step = 0; step < most && !before.is_done(); ++step) {
+      before.step(random, [](std::uint32_t, const BatchRef&) {});
+    }
+    if (before.is_done()) continue;
+    const Rest rest = before.rest();
+    std::uint64_t left = 0;
+    for (const Piece& piece : rest.left) left += piece.epoch == rest.completed ? piece.end - piece.begin : 0;
+    const std::uint64_t period = 16 + random.below(5);
+    const auto steps = steps_of_epochs(shape, order, period, &rest, ranks_before);
+    REQUIRE(!steps.empty());
+    for (std::size_t epoch = 0; epoch < steps.size(); ++epoch) {
+      const std::uint64_t batches = epoch == 0 ? left : shape.batches;
+      const double possible = static_cast<double>(batches) / (3 + 1 / static_cast<double>(period));
+      CHECK(static_cast<double>(steps[epoch]) <= 1.25 * possible + 64);
+    }
+  }
 }
 
 }  // namespace

@@ -7,7 +7,6 @@
 #include "lane.hpp"
 
 namespace forebay {
-
 Exchange::Exchange(Communicator& communicator, Schedule& schedule, std::size_t lane, std::size_t lag,
                    bool keep_epoch_order)
     : communicator_(communicator),
@@ -15,7 +14,10 @@ Exchange::Exchange(Communicator& communicator, Schedule& schedule, std::size_t l
       lane_(lane),
       lag_(lag),
       keep_epoch_order_(keep_epoch_order),
-      paces_(communicator.size()) {}
+      paces_(communicator.size()) {
+  // The first batch was ready when the run began: it says nothing of the pace.
+  if (keep_epoch_order_) std::ranges::fill(paces_, Pace{.fresh_then = 1, .offered_then = 1});
+}
 
 bool Exchange::step(const Tally* heard, std::uint64_t completed, const RankCount& mine) {
   const std::uint64_t step = step_++;
@@ -32,8 +34,8 @@ bool Exchange::step(const Tally* heard, std::uint64_t completed, const RankCount
   // What is posted must lie as it does on the other ranks until it is applied, so epochs are completed in between only.
   const bool is_new = completed != schedule_.ledger().completed();
   schedule_.complete(completed);
-  if (step - posted_at_ < kShortest || !is_due(heard)) return is_new;
-  posted_at_ = step;
+  if (!is_due(heard)) return is_new;
+  before_ = std::exchange(posted_at_, step);
   post(mine);
   return false;
 }
@@ -41,7 +43,9 @@ bool Exchange::step(const Tally* heard, std::uint64_t completed, const RankCount
 bool Exchange::is_due(const Tally* heard) const noexcept {
   const Ledger& ledger = schedule_.ledger();
   if (ledger.is_all_open() && ledger.pieces().empty()) return false;
-  return step_ - 1 - posted_at_ >= kPeriod || (heard != nullptr && heard->idle > 0);
+  const std::uint64_t steps = step_ - 1 - posted_at_;
+  if (keep_epoch_order_) return steps >= next_in_;
+  return steps >= kPeriod || (steps >= kShortest && heard != nullptr && heard->idle > 0);
 }
 
 void Exchange::post(const RankCount& mine) {
@@ -63,20 +67,38 @@ void Exchange::apply() {
   is_open_ = false;
   const std::vector<RankWork> ranks = works();
   const std::size_t pieces = schedule_.ledger().pieces().size();
-  schedule_.apply(std::span<const std::int64_t>(values_).first(pieces), ranks, keep_epoch_order_);
+  schedule_.apply(std::span<const std::int64_t>(values_).first(pieces), ranks);
+  std::uint64_t paces = 0;
+  for (const RankWork& rank : ranks) paces += rank.pace;
+  next_in_ = steps_to_next(paces);
+}
+
+// Half of the steps in which what is left to plan will be served: the share of each rank is known the better the less
+// is left.
+std::uint64_t Exchange::steps_to_next(std::uint64_t paces) const noexcept {
+  const std::uint64_t left = schedule_.unplanned();
+  const std::uint64_t closest = std::max<std::uint64_t>(kClosest, lag_ + 1);
+  if (left == 0) return std::max(kShortest, closest);
+  if (paces == 0) return closest;
+  return std::clamp(left * RankWork::kPace / paces / 2, closest, kPeriod);
 }
 
 std::vector<RankWork> Exchange::works() {
-  constexpr std::uint64_t kUnit = 1U << 16U;
+  // A quarter is forgotten in kPeriod steps.
+  const std::uint64_t passed = keep_epoch_order_ ? std::min(posted_at_ - before_, 4 * kPeriod) : kPeriod;
+  const std::uint64_t kept = 4 * kPeriod - passed;
+  const auto since = [](std::uint64_t& then, std::uint64_t now) {
+    return now - std::min(now, std::exchange(then, now));
+  };
   std::vector<RankWork> ranks(paces_.size());
   const std::int64_t* counts = values_.data() + schedule_.ledger().pieces().size();
   for (std::size_t rank = 0; rank < ranks.size(); ++rank, counts += kCounts) {
     const auto fresh = static_cast<std::uint64_t>(counts[0]);
     const auto offered = static_cast<std::uint64_t>(counts[1]);
     Pace& pace = paces_[rank];
-    pace.fresh = pace.fresh * 3 / 4 + (fresh - std::exchange(pace.fresh_then, fresh)) * kUnit;
-    pace.offered = pace.offered * 3 / 4 + (offered - std::exchange(pace.offered_then, offered)) * kUnit;
-    ranks[rank].pace = pace.offered == 0 ? kUnit : pace.fresh * kUnit / pace.offered;
+    pace.fresh = pace.fresh * kept / (4 * kPeriod) + since(pace.fresh_then, fresh) * RankWork::kPace;
+    pace.offered = pace.offered * kept / (4 * kPeriod) + since(pace.offered_then, offered) * RankWork::kPace;
+    ranks[rank].pace = pace.offered == 0 ? RankWork::kPace : pace.fresh * RankWork::kPace / pace.offered;
     ranks[rank].backlog = static_cast<std::uint64_t>(counts[2]);
     ranks[rank].frontier = static_cast<std::uint64_t>(counts[3]);
   }

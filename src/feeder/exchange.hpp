@@ -32,9 +32,16 @@ class Exchange {
   // Steps between exchanges, while nobody runs out of batches and when somebody does.
   static constexpr std::uint64_t kPeriod = 256;
   static constexpr std::uint64_t kShortest = 32;
+  // Where epochs are served one after the other: the first exchange, and the least steps from one to the next.
+  static constexpr std::uint64_t kFirst = 8;
+  static constexpr std::uint64_t kClosest = 4;
+  // There, batches that a rank may have planned before it has served any.
+  static constexpr std::uint64_t kUntried = 2;
 
-  // References must outlive this. Uses the communicator's lane `lane`.
-  // `keep_epoch_order`: as for hand_over().
+  // References must outlive this. Uses the communicator's lane `lane`. `keep_epoch_order`: epochs are served one after
+  // the other, and the ranks that are done with one wait for the others. Then exchanges come when half of what is left
+  // to plan is served, so that the last of an epoch is dealt out among those that have time, and a rank plans few
+  // batches until it has shown its pace, because what is planned stays with it.
   Exchange(Communicator& communicator, Schedule& schedule, std::size_t lane, std::size_t lag, bool keep_epoch_order);
 
   // As `keep_epoch_order` in the constructor. Before the first step(), on all ranks.
@@ -45,8 +52,12 @@ class Exchange {
   bool step(const Tally* heard, std::uint64_t completed, const RankCount& mine);
   // Time that the last step() waited for other ranks.
   [[nodiscard]] std::chrono::nanoseconds last_wait() const noexcept { return waited_; }
-  // Nothing may be planned now.
-  [[nodiscard]] bool is_open() const noexcept { return is_open_; }
+  // A batch may be planned by this rank now, with so many planned and not served yet, and so many served since the run
+  // began.
+  [[nodiscard]] bool may_plan(std::uint64_t backlog, std::uint64_t fresh) const noexcept {
+    return !is_open_ && (!keep_epoch_order_ || backlog < kUntried + fresh);
+  }
+  [[nodiscard]] bool keeps_epoch_order() const noexcept { return keep_epoch_order_; }
 
  private:
   static constexpr std::size_t kCounts = 4;  // fresh, offered, backlog, frontier
@@ -55,6 +66,7 @@ class Exchange {
   void post(const RankCount& mine);
   void apply();
   [[nodiscard]] std::vector<RankWork> works();
+  [[nodiscard]] std::uint64_t steps_to_next(std::uint64_t paces) const noexcept;
 
   Communicator& communicator_;
   Schedule& schedule_;
@@ -64,6 +76,8 @@ class Exchange {
 
   std::uint64_t step_ = 0;
   std::uint64_t posted_at_ = 0;
+  std::uint64_t before_ = 0;        // posted_at_ of the exchange before
+  std::uint64_t next_in_ = kFirst;  // steps after posted_at_; where epochs are kept in order
   bool is_open_ = false;
   std::chrono::nanoseconds waited_{0};
   std::vector<std::int64_t> values_;  // by piece what its owner planned, then kCounts of each rank

@@ -188,6 +188,10 @@ class Feeder::Impl {
   [[nodiscard]] std::optional<Decision> decide(const Signals& now);
   // All that this rank will produce is ready.
   [[nodiscard]] bool has_produced_all() noexcept;
+  // With mpi.epoch_end = "reuse": the others wait for what this rank has ready.
+  [[nodiscard]] bool is_waited_for() const noexcept;
+  // It may plan fewer batches than the queue can hold: as Exchange says where epochs are served one after the other.
+  [[nodiscard]] bool may_be_short_of_plan() const noexcept;
   // True when this rank has nothing fresh to serve until the others have caught up.
   [[nodiscard]] bool must_pad() noexcept;
   [[nodiscard]] Served pad(std::uint32_t depth) noexcept;

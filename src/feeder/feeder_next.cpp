@@ -117,34 +117,6 @@ StepReport Feeder::Impl::report(Clock::time_point now) noexcept {
   return report;
 }
 
-// What all ranks agreed on at this step: epochs that are complete, and batches that change hands.
-void Feeder::Impl::share_work() {
-  const std::uint64_t completed = coordinator_->epochs_completed();
-  const Ledger& ledger = schedule_->ledger();
-  for (std::uint64_t epoch = ledger.completed(); epoch < completed; ++epoch) served_of(epoch) = 0;
-  bool is_new = completed != ledger.completed();
-  if (exchange_) {
-    const SlotRing& ring = pipeline_->ring();
-    is_new = exchange_->step(coordinator_->heard(), completed,
-                             {.fresh = fresh_, .offered = offered_, .backlog = ring.planned() - ring.taken()});
-  } else {
-    schedule_->complete(completed);
-  }
-  if (!is_new) return;
-  plan_ahead();
-  pipeline_->ring().settle();
-}
-
-void Feeder::Impl::plan_ahead() {
-  if (exchange_ && exchange_->is_open()) return;
-  while (turns_left_ > 0 && pipeline_->has_room_to_plan()) {
-    const std::optional<BatchRef> batch = schedule_->next();
-    if (!batch) return;
-    pipeline_->plan(*batch);
-    --turns_left_;
-  }
-}
-
 Feeder::Impl::Served Feeder::Impl::serve(Clock::time_point entered) {
   residents_->sweep();
   std::uint32_t depth = pipeline_->ring().depth();
@@ -232,17 +204,6 @@ std::optional<Decision> Feeder::Impl::decide(const Signals& now) {
   }
 }
 
-bool Feeder::Impl::has_produced_all() noexcept {
-  return (schedule_->is_exhausted() || turns_left_ == 0) && pipeline_->ring().is_complete();
-}
-
-bool Feeder::Impl::must_pad() noexcept {
-  SlotRing& ring = pipeline_->ring();
-  if (ring.state() == SlotRing::State::ended) return true;
-  if (options_.run.eval || !ends_epochs_together()) return false;
-  return pipeline_->planned(ring.taken()).epoch > coordinator_->epochs_completed();
-}
-
 Feeder::Impl::Served Feeder::Impl::pad(std::uint32_t depth) noexcept {
   // Evaluation counts every sample once, so it is padded with nothing.
   if (options_.run.eval || residents_->empty()) return {.decision = Decision::fresh, .padding = true, .depth = depth};
@@ -256,9 +217,12 @@ Feeder::Impl::Served Feeder::Impl::serve_again(std::uint32_t slot, bool padding,
 
 Feeder::Impl::Served Feeder::Impl::serve_fresh(std::uint32_t depth) {
   const std::uint32_t slot = residents_->admit();
-  // The issuer cannot claim what is planned here before admit() settles again: as many turns as it may claim are
-  // planned already, or all that there were; what an exchange brings is settled in share_work().
+  // Mostly the issuer cannot claim what is planned here before admit() settles again, because as many turns as it may
+  // claim are planned already; what an exchange brings is settled in share_work().
+  SlotRing& ring = pipeline_->ring();
+  const std::uint64_t planned = ring.planned();
   plan_ahead();
+  if (ring.planned() != planned && planned - ring.taken() < ring.capacity()) ring.settle();
   SlotStore::Slot& batch = store_->slot(slot);
   watchdog_->feed();
   if (batch.batch.padding) {
@@ -276,7 +240,7 @@ Signals Feeder::Impl::signals(std::uint32_t depth, std::uint64_t uses, Clock::ti
                               Clock::duration waited) noexcept {
   SlotRing& ring = pipeline_->ring();
   return {.step = step_,
-          .depth = has_produced_all() ? ring.capacity() : depth,
+          .depth = has_produced_all() || (depth > 0 && is_waited_for()) ? ring.capacity() : depth,
           .capacity = ring.capacity(),
           .uses = uses,
           .produced = ring.produced(),

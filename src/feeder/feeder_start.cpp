@@ -53,10 +53,6 @@ Feeder::Impl::Impl(Options options, std::unique_ptr<Communicator> communicator, 
   if (options_.mpi.mode == MpiMode::lockstep && !options_.run.eval) {
     lockstep_.emplace(communicator_->size(), coordinator_->lag(), options_.queue, options_.policy.pick);
   }
-  if (hands_over()) {
-    exchange_ = std::make_unique<Exchange>(*communicator_, *schedule_, Communicator::kLanes - 1, coordinator_->lag(),
-                                           ends_epochs_together());
-  }
   if (loop_ == Loop::epochs) end_each_epoch();
   together(*communicator_, [this] { wait_for_first_batch(); });
   end_if_stopped_at_start();

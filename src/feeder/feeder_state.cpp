@@ -42,12 +42,17 @@ void Feeder::Impl::make_schedule() {
                   .epochs = options_.run.eval        ? 1
                             : options_.run.steps > 0 ? UINT64_MAX
                                                      : static_cast<std::uint64_t>(options_.run.epochs)};
+  const bool keep_epoch_order = hands_over() && options_.mpi.epoch_end == EpochEnd::reuse;
   if (!resumed_) {
-    schedule_ = std::make_unique<Schedule>(*order_, Ledger(deal), communicator_->rank());
+    schedule_ = std::make_unique<Schedule>(*order_, Ledger(deal), communicator_->rank(), keep_epoch_order);
   } else {
     require_same_job(*resumed_, job(), resumed_from_.source);
     Ledger ledger(deal, resumed_->epochs, resumed_->opened, std::move(resumed_->left), resumed_->ranks);
-    schedule_ = std::make_unique<Schedule>(*order_, std::move(ledger), communicator_->rank());
+    schedule_ = std::make_unique<Schedule>(*order_, std::move(ledger), communicator_->rank(), keep_epoch_order);
+  }
+  if (hands_over()) {
+    exchange_ = std::make_unique<Exchange>(*communicator_, *schedule_, Communicator::kLanes - 1,
+                                           static_cast<std::size_t>(options_.mpi.lag), keep_epoch_order);
   }
   served_.resize(Ledger::kEpochs + 1);
 }

@@ -10,15 +10,17 @@
 namespace forebay {
 namespace {
 
-// Below this the difference is what uneven shards and the noise of a queue make.
+// Below this the difference is what uneven shards and the noise of a queue make. In batches; where the others wait for
+// the end of an epoch, in steps, and one batch at least, so that a slow rank is tried again.
 constexpr std::uint64_t kTolerated = 4;
 
 std::uint64_t size_of(const Piece& piece) { return piece.end - piece.begin; }
 
-// The share of the pace in the total, rounded down; 128 bits because both factors may be large.
-std::uint64_t share(std::uint64_t total, std::uint64_t pace, std::uint64_t paces) {
+// The share of the pace in the total, rounded down, or to the nearest with `rest` = paces / 2; 128 bits because both
+// factors may be large.
+std::uint64_t share(std::uint64_t total, std::uint64_t pace, std::uint64_t paces, std::uint64_t rest = 0) {
   __extension__ using Wide = unsigned __int128;
-  return static_cast<std::uint64_t>(static_cast<Wide>(total) * pace / paces);
+  return static_cast<std::uint64_t>((static_cast<Wide>(total) * pace + rest) / paces);
 }
 
 class Dealer {
@@ -32,12 +34,13 @@ class Dealer {
     for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
       work_[rank] = ranks[rank].backlog;
       paces_ += ranks[rank].pace;
+      fastest_ = std::max(fastest_, ranks[rank].pace);
     }
   }
 
-  void deal() {
+  void deal(std::uint64_t last) {
     if (paces_ == 0) return;
-    const std::uint64_t last = 1 + std::ranges::max(ranks_, {}, &RankWork::frontier).frontier;
+    last = std::max(last, 1 + std::ranges::max(ranks_, {}, &RankWork::frontier).frontier);
     for (std::size_t first = 0; first < pieces_.size() && pieces_[first].epoch <= last;) {
       std::size_t end = first;
       while (end < pieces_.size() && pieces_[end].epoch == pieces_[first].epoch) ++end;
@@ -55,9 +58,14 @@ class Dealer {
     const std::uint64_t total = std::accumulate(work_.begin(), work_.end(), std::uint64_t{0});
     for (std::uint32_t giver = 0; giver < work_.size(); ++giver) {
       const std::uint64_t fair = share(total, ranks_[giver].pace, paces_);
-      if (movable_[giver] == 0 || work_[giver] <= fair + std::max(fair / 4, kTolerated)) continue;
+      if (movable_[giver] == 0 || work_[giver] <= fair + std::max(fair / 4, tolerated(giver))) continue;
       give(giver, std::min(work_[giver] - fair, movable_[giver]), total, first, end);
     }
+  }
+
+  [[nodiscard]] std::uint64_t tolerated(std::uint32_t rank) const {
+    if (!keep_epoch_order_) return kTolerated;
+    return std::max<std::uint64_t>(1, share(kTolerated, ranks_[rank].pace, fastest_));
   }
 
   void give(std::uint32_t giver, std::uint64_t surplus, std::uint64_t total, std::size_t first, std::size_t end) {
@@ -108,7 +116,7 @@ class Dealer {
     std::uint64_t most = 0;
     for (std::uint32_t rank = 0; rank < work_.size(); ++rank) {
       if (keep_epoch_order_ && ranks_[rank].frontier > epoch) continue;
-      const std::uint64_t fair = share(total, ranks_[rank].pace, paces_);
+      const std::uint64_t fair = share(total, ranks_[rank].pace, paces_, keep_epoch_order_ ? paces_ / 2 : 0);
       if (fair <= work_[rank] || fair - work_[rank] <= most) continue;
       best = rank;
       most = fair - work_[rank];
@@ -120,6 +128,7 @@ class Dealer {
   std::span<const RankWork> ranks_;
   bool keep_epoch_order_;
   std::uint64_t paces_ = 0;
+  std::uint64_t fastest_ = 0;
   std::vector<std::uint64_t> work_;     // by rank: all it has to serve up to the epoch that is dealt
   std::vector<std::uint64_t> movable_;  // by rank: of that epoch, not planned
   std::vector<Piece> cut_;
@@ -127,8 +136,8 @@ class Dealer {
 
 }  // namespace
 
-void hand_over(std::vector<Piece>& pieces, std::span<const RankWork> ranks, bool keep_epoch_order) {
-  Dealer(pieces, ranks, keep_epoch_order).deal();
+void hand_over(std::vector<Piece>& pieces, std::span<const RankWork> ranks, bool keep_epoch_order, std::uint64_t last) {
+  Dealer(pieces, ranks, keep_epoch_order).deal(last);
 }
 
 }  // namespace forebay

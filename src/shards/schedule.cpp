@@ -1,19 +1,28 @@
 #include "schedule.hpp"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 namespace forebay {
 
-Schedule::Schedule(const Order& order, Ledger ledger, std::uint32_t rank)
-    : order_(order), ledger_(std::move(ledger)), rank_(rank), frontier_(ledger_.completed()) {
+Schedule::Schedule(const Order& order, Ledger ledger, std::uint32_t rank, bool keep_epoch_order)
+    : order_(order),
+      ledger_(std::move(ledger)),
+      rank_(rank),
+      keep_epoch_order_(keep_epoch_order),
+      frontier_(ledger_.completed()),
+      allowed_(ledger_.completed()) {
   row_.reserve(Ledger::most_pieces(ledger_.deal()));
+  left_.resize(ledger_.deal().ranks);
+  count_left(allowed_);
   rebuild();
 }
 
 std::optional<BatchRef> Schedule::next() {
   if (row_.empty()) return std::nullopt;
   const auto pieces = ledger_.pieces();
+  if (keep_epoch_order_ && pieces[row_.front()].epoch > allowed_) return std::nullopt;
   while (pieces[row_[at_]].begin != block_) ++at_;  // begin_row() saw one
   const std::size_t piece = row_[at_++];
   ledger_.plan(piece);
@@ -45,6 +54,8 @@ bool Schedule::is_exhausted() const noexcept {
 void Schedule::complete(std::uint64_t epoch) {
   if (epoch == ledger_.completed()) return;
   ledger_.complete(epoch);
+  if (allowed_ < epoch) count_left(allowed_ = epoch);
+  allow_more();
   rebuild();
 }
 
@@ -55,12 +66,34 @@ void Schedule::post(std::span<std::int64_t> planned) const {
   }
 }
 
-void Schedule::apply(std::span<const std::int64_t> planned, std::span<const RankWork> ranks, bool keep_epoch_order) {
+void Schedule::apply(std::span<const std::int64_t> planned, std::span<const RankWork> ranks) {
   std::vector<Piece> pieces(ledger_.pieces().begin(), ledger_.pieces().end());
   for (std::size_t i = 0; i < pieces.size(); ++i) pieces[i].begin = static_cast<std::uint64_t>(planned[i]);
-  hand_over(pieces, ranks, keep_epoch_order);
+  hand_over(pieces, ranks, keep_epoch_order_, keep_epoch_order_ ? allowed_ + 1 : 0);
   ledger_.replace(std::move(pieces));
+  for (std::size_t rank = 0; rank < left_.size(); ++rank) left_[rank] = {.batches = 0, .pace = ranks[rank].pace};
+  for (std::uint64_t epoch = ledger_.completed(); epoch <= allowed_; ++epoch) count_left(epoch);
+  allow_more();
   rebuild();
+}
+
+std::uint64_t Schedule::unplanned() const noexcept {
+  return std::accumulate(left_.begin(), left_.end(), std::uint64_t{0},
+                         [](std::uint64_t sum, const Left& left) { return sum + left.batches; });
+}
+
+// Agreed: at an exchange all know how far each is, and before an epoch is allowed nobody has planned anything of it.
+void Schedule::count_left(std::uint64_t epoch) noexcept {
+  const auto pieces = ledger_.pieces();
+  for (auto piece = std::ranges::lower_bound(pieces, epoch, {}, &Piece::epoch);
+       piece != pieces.end() && piece->epoch == epoch; ++piece) {
+    left_[piece->owner].batches += piece->end - piece->begin;
+  }
+}
+
+void Schedule::allow_more() noexcept {
+  const auto is_done_soon = [](const Left& left) { return left.batches * RankWork::kPace <= kLeftOver * left.pace; };
+  while (allowed_ + 1 < ledger_.opened() && std::ranges::all_of(left_, is_done_soon)) count_left(++allowed_);
 }
 
 void Schedule::rebuild() {

@@ -17,12 +17,15 @@ namespace forebay {
 // planned stays this rank's; what is not may be handed to another. The consumer thread plans; nothing here waits.
 class Schedule {
  public:
-  // `order` must outlive the schedule.
-  Schedule(const Order& order, Ledger ledger, std::uint32_t rank);
+  // `order` must outlive the schedule. `keep_epoch_order`: epochs are served one after the other. What is planned of a
+  // later epoch stands in the way of what is left of an earlier one and might be taken over, so an epoch is planned
+  // only when hardly anything is left to plan of those before it, on any rank: until then a rank that has planned its
+  // part has nothing to plan. It is told so at exchanges.
+  Schedule(const Order& order, Ledger ledger, std::uint32_t rank, bool keep_epoch_order = false);
 
   // Plans this rank's next batch; nothing when it has none left in the opened epochs of the run.
   [[nodiscard]] std::optional<BatchRef> next();
-  // Epoch of the batch that next() would plan.
+  // Epoch of the next batch of this rank, whether it may be planned yet or not.
   [[nodiscard]] std::optional<std::uint64_t> upcoming() const noexcept;
   // A batch to pad with for a rank that has none: another rank's, never to be served fresh.
   [[nodiscard]] BatchRef padding() const noexcept;
@@ -33,6 +36,8 @@ class Schedule {
   [[nodiscard]] bool is_exhausted() const noexcept;
   // The latest epoch of which it planned a batch.
   [[nodiscard]] std::uint64_t frontier() const noexcept { return frontier_; }
+  // Batches that the job may plan and had not planned at the last exchange. Equal on all ranks.
+  [[nodiscard]] std::uint64_t unplanned() const noexcept;
   [[nodiscard]] const Ledger& ledger() const noexcept { return ledger_; }
 
   // --- at agreed steps, alike on all ranks ---
@@ -41,10 +46,21 @@ class Schedule {
   // nothing may be planned.
   void post(std::span<std::int64_t> planned) const;
   // The sums of what all ranks posted, and how far each is: hands over what the rule says.
-  void apply(std::span<const std::int64_t> planned, std::span<const RankWork> ranks, bool keep_epoch_order);
+  void apply(std::span<const std::int64_t> planned, std::span<const RankWork> ranks);
 
  private:
+  // Steps in which a rank will serve what it has left to plan of an epoch when the next one is allowed.
+  static constexpr std::uint64_t kLeftOver = 8;
+
+  // What a rank had not planned of the epochs that are allowed, as of the last exchange, and its pace then.
+  struct Left {
+    std::uint64_t batches = 0;
+    std::uint64_t pace = 0;
+  };
+
   [[nodiscard]] bool is_at_end() const noexcept;
+  void count_left(std::uint64_t epoch) noexcept;
+  void allow_more() noexcept;
   void rebuild();
   void begin_row();
   void fill_row();
@@ -52,7 +68,10 @@ class Schedule {
   const Order& order_;
   Ledger ledger_;
   std::uint32_t rank_;
+  bool keep_epoch_order_;
   std::uint64_t frontier_ = 0;
+  std::uint64_t allowed_;   // the latest epoch that may be planned
+  std::vector<Left> left_;  // by rank
   // The own pieces of the oldest epoch that has any left, by shard. Its blocks are planned one after the other: of each
   // block the pieces that begin with it, which is the ascending order of the batches.
   std::vector<std::size_t> row_;

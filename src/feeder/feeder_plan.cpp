@@ -1,0 +1,67 @@
+// What this rank plans to serve, and when there is nothing for it.
+
+#include <cstdint>
+#include <optional>
+
+#include "feeder_impl.hpp"
+
+namespace forebay {
+
+// What all ranks agreed on at this step: epochs that are complete, and batches that change hands.
+void Feeder::Impl::share_work() {
+  const std::uint64_t completed = coordinator_->epochs_completed();
+  const Ledger& ledger = schedule_->ledger();
+  for (std::uint64_t epoch = ledger.completed(); epoch < completed; ++epoch) served_of(epoch) = 0;
+  bool is_new = completed != ledger.completed();
+  if (exchange_) {
+    const SlotRing& ring = pipeline_->ring();
+    is_new = exchange_->step(coordinator_->heard(), completed,
+                             {.fresh = fresh_, .offered = offered_, .backlog = ring.planned() - ring.taken()});
+  } else {
+    schedule_->complete(completed);
+  }
+  if (!is_new) return;
+  plan_ahead();
+  pipeline_->ring().settle();
+}
+
+void Feeder::Impl::plan_ahead() {
+  const SlotRing& ring = pipeline_->ring();
+  while (turns_left_ > 0 && pipeline_->has_room_to_plan()) {
+    if (exchange_ && !exchange_->may_plan(ring.planned() - ring.taken(), fresh_)) return;
+    const std::optional<BatchRef> batch = schedule_->next();
+    if (!batch) return;
+    pipeline_->plan(*batch);
+    --turns_left_;
+  }
+}
+
+// A rank that may plan few batches ahead, or none before the epoch ends, has all it can have once they are produced.
+bool Feeder::Impl::has_produced_all() noexcept {
+  return (schedule_->is_exhausted() || turns_left_ == 0 || may_be_short_of_plan()) && pipeline_->ring().is_complete();
+}
+
+bool Feeder::Impl::may_be_short_of_plan() const noexcept { return exchange_ && exchange_->keeps_epoch_order(); }
+
+// Half of what is left of the epoch, or more, is this rank's and planned: the others have no use for its reserve.
+bool Feeder::Impl::is_waited_for() const noexcept {
+  const std::uint64_t epoch = coordinator_->epochs_completed();
+  const Tally* const heard = coordinator_->heard();
+  if (!may_be_short_of_plan() || heard == nullptr || heard->epoch != epoch || schedule_->upcoming() == epoch)
+    return false;
+  const SlotRing& ring = pipeline_->ring();
+  std::uint64_t mine = 0;
+  for (std::uint64_t turn = ring.taken(); turn < ring.planned(); ++turn) {
+    mine += pipeline_->planned(turn).epoch == epoch ? 1 : 0;
+  }
+  return 2 * mine >= schedule_->ledger().to_serve(epoch) - static_cast<std::uint64_t>(heard->served);
+}
+
+bool Feeder::Impl::must_pad() noexcept {
+  SlotRing& ring = pipeline_->ring();
+  if (ring.state() == SlotRing::State::ended) return true;
+  if (options_.run.eval || !ends_epochs_together()) return false;
+  return pipeline_->planned(ring.taken()).epoch > coordinator_->epochs_completed();
+}
+
+}  // namespace forebay
