@@ -68,27 +68,26 @@ void Exchange::apply() {
   const std::vector<RankWork> ranks = works();
   const std::size_t pieces = schedule_.ledger().pieces().size();
   schedule_.apply(std::span<const std::int64_t>(values_).first(pieces), ranks);
-  std::uint64_t paces = 0;
-  for (const RankWork& rank : ranks) paces += rank.pace;
-  next_in_ = steps_to_next(paces);
+  next_in_ = steps_to_next();
 }
 
-// Half of the steps in which what is left to plan will be served: the share of each rank is known the better the less
-// is left.
-std::uint64_t Exchange::steps_to_next(std::uint64_t paces) const noexcept {
+// Half of the steps in which what is left to plan can be served: the less is left, the better each rank's share is
+// known. No pace is taken into account, because a rank that was slow may be fast by now.
+std::uint64_t Exchange::steps_to_next() const noexcept {
   const std::uint64_t left = schedule_.unplanned();
   const std::uint64_t closest = std::max<std::uint64_t>(kClosest, lag_ + 1);
-  if (left == 0) return std::max(kShortest, closest);
-  if (paces == 0) return closest;
-  return std::clamp(left * RankWork::kPace / paces / 2, closest, kPeriod);
+  return left == 0 ? std::max(kShortest, closest) : std::clamp(left / paces_.size() / 2, closest, kPeriod);
 }
 
 std::vector<RankWork> Exchange::works() {
   // A quarter is forgotten in kPeriod steps.
   const std::uint64_t passed = keep_epoch_order_ ? std::min(posted_at_ - before_, 4 * kPeriod) : kPeriod;
   const std::uint64_t kept = 4 * kPeriod - passed;
+  // A rank that was not tried yet is given little where the others may have to wait for it.
+  const std::uint64_t untried = keep_epoch_order_ ? RankWork::kPace / 8 : RankWork::kPace;
   const auto since = [](std::uint64_t& then, std::uint64_t now) {
-    return now - std::min(now, std::exchange(then, now));
+    const std::uint64_t before = std::exchange(then, std::max(then, now));
+    return then - before;
   };
   std::vector<RankWork> ranks(paces_.size());
   const std::int64_t* counts = values_.data() + schedule_.ledger().pieces().size();
@@ -98,7 +97,7 @@ std::vector<RankWork> Exchange::works() {
     Pace& pace = paces_[rank];
     pace.fresh = pace.fresh * kept / (4 * kPeriod) + since(pace.fresh_then, fresh) * RankWork::kPace;
     pace.offered = pace.offered * kept / (4 * kPeriod) + since(pace.offered_then, offered) * RankWork::kPace;
-    ranks[rank].pace = pace.offered == 0 ? RankWork::kPace : pace.fresh * RankWork::kPace / pace.offered;
+    ranks[rank].pace = pace.offered == 0 ? untried : pace.fresh * RankWork::kPace / pace.offered;
     ranks[rank].backlog = static_cast<std::uint64_t>(counts[2]);
     ranks[rank].frontier = static_cast<std::uint64_t>(counts[3]);
   }

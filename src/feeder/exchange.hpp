@@ -66,7 +66,7 @@ class Exchange {
   void post(const RankCount& mine);
   void apply();
   [[nodiscard]] std::vector<RankWork> works();
-  [[nodiscard]] std::uint64_t steps_to_next(std::uint64_t paces) const noexcept;
+  [[nodiscard]] std::uint64_t steps_to_next() const noexcept;
 
   Communicator& communicator_;
   Schedule& schedule_;
