@@ -15,8 +15,14 @@ Exchange::Exchange(Communicator& communicator, Schedule& schedule, std::size_t l
       lag_(lag),
       keep_epoch_order_(keep_epoch_order),
       paces_(communicator.size()) {
+  if (keep_epoch_order_) this->keep_epoch_order();
+}
+
+void Exchange::keep_epoch_order() noexcept {
+  keep_epoch_order_ = true;
+  schedule_.keep_epoch_order();
   // The first batch was ready when the run began: it says nothing of the pace.
-  if (keep_epoch_order_) std::ranges::fill(paces_, Pace{.fresh_then = 1, .offered_then = 1});
+  std::ranges::fill(paces_, Pace{.fresh_then = 1, .offered_then = 1});
 }
 
 bool Exchange::step(const Tally* heard, std::uint64_t completed, const RankCount& mine) {

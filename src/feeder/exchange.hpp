@@ -45,7 +45,7 @@ class Exchange {
   Exchange(Communicator& communicator, Schedule& schedule, std::size_t lane, std::size_t lag, bool keep_epoch_order);
 
   // As `keep_epoch_order` in the constructor. Before the first step(), on all ranks.
-  void keep_epoch_order() noexcept { keep_epoch_order_ = true; }
+  void keep_epoch_order() noexcept;
 
   // Once per step, after the census, alike on all ranks: `completed` epochs are agreed to be served. True when this
   // rank may have got something to plan.

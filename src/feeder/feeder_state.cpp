@@ -42,7 +42,7 @@ void Feeder::Impl::make_schedule() {
                   .epochs = options_.run.eval        ? 1
                             : options_.run.steps > 0 ? UINT64_MAX
                                                      : static_cast<std::uint64_t>(options_.run.epochs)};
-  const bool keep_epoch_order = hands_over() && options_.mpi.epoch_end == EpochEnd::reuse;
+  const bool keep_epoch_order = hands_over() && ends_epochs_together();
   if (!resumed_) {
     schedule_ = std::make_unique<Schedule>(*order_, Ledger(deal), communicator_->rank(), keep_epoch_order);
   } else {

@@ -54,7 +54,7 @@ bool Schedule::is_exhausted() const noexcept {
 void Schedule::complete(std::uint64_t epoch) {
   if (epoch == ledger_.completed()) return;
   ledger_.complete(epoch);
-  if (allowed_ < epoch) count_left(allowed_ = epoch);
+  if (allowed_ < epoch) guess_left(allowed_ = epoch);
   allow_more();
   rebuild();
 }
@@ -82,13 +82,19 @@ std::uint64_t Schedule::unplanned() const noexcept {
                          [](std::uint64_t sum, const Left& left) { return sum + left.batches; });
 }
 
-// Agreed: at an exchange all know how far each is, and before an epoch is allowed nobody has planned anything of it.
+// Agreed: at an exchange all know how far each is, and from then on nobody plans anything of an epoch that is not
+// allowed.
 void Schedule::count_left(std::uint64_t epoch) noexcept {
   const auto pieces = ledger_.pieces();
   for (auto piece = std::ranges::lower_bound(pieces, epoch, {}, &Piece::epoch);
        piece != pieces.end() && piece->epoch == epoch; ++piece) {
     left_[piece->owner].batches += piece->end - piece->begin;
   }
+}
+
+// Before the first exchange ranks may have planned what they now would not be allowed to, and none knows of the others.
+void Schedule::guess_left(std::uint64_t epoch) noexcept {
+  for (Left& left : left_) left.batches += ledger_.to_serve(epoch) / left_.size() + 1;
 }
 
 void Schedule::allow_more() noexcept {

@@ -40,6 +40,10 @@ class Schedule {
   [[nodiscard]] std::uint64_t unplanned() const noexcept;
   [[nodiscard]] const Ledger& ledger() const noexcept { return ledger_; }
 
+  // As `keep_epoch_order` in the constructor, for what is not planned yet. Before the first complete() and apply(), on
+  // all ranks.
+  void keep_epoch_order() noexcept { keep_epoch_order_ = true; }
+
   // --- at agreed steps, alike on all ranks ---
   void complete(std::uint64_t epoch);
   // What this rank posts of each piece of the ledger: how far it planned, 0 for the pieces of others. Until apply()
@@ -60,6 +64,7 @@ class Schedule {
 
   [[nodiscard]] bool is_at_end() const noexcept;
   void count_left(std::uint64_t epoch) noexcept;
+  void guess_left(std::uint64_t epoch) noexcept;
   void allow_more() noexcept;
   void rebuild();
   void begin_row();
