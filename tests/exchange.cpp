@@ -277,7 +277,7 @@ std::vector<std::uint64_t> steps_of_epochs(const Shape& shape, const Order& orde
 
 TEST_CASE("epochs served one after the other end near the time that all ranks' pace together allows, short ones too") {
   for (const std::uint64_t per_rank : {32U, 48U, 64U, 126U, 250U, 1000U}) {
-    for (const std::uint64_t period : {1U, 4U, 16U, 20U}) {
+    for (const std::uint64_t period : {1U, 2U, 4U, 16U, 20U}) {
       for (const std::uint64_t capacity : {1U, 4U, 16U}) {
         for (const std::size_t lag : {2U, 5U}) {
           CAPTURE(per_rank);
@@ -295,6 +295,40 @@ TEST_CASE("epochs served one after the other end near the time that all ranks' p
           REQUIRE(steps.size() == shape.epochs);
           for (const std::uint64_t epoch : steps) CHECK(static_cast<double>(epoch) <= 1.25 * possible + 64);
         }
+      }
+    }
+  }
+}
+
+TEST_CASE("ranks that keep pace are not held back: no step more, and the next epoch is read ahead") {
+  for (const std::uint64_t per_rank : {8U, 31U, 32U, 64U, 250U, 1000U}) {
+    for (const std::uint64_t capacity : {1U, 4U, 16U, 64U}) {
+      for (const std::size_t lag : {1U, 2U, 5U, 15U}) {
+        CAPTURE(per_rank);
+        CAPTURE(capacity);
+        CAPTURE(lag);
+        const Shape shape{.batches = 4 * per_rank,
+                          .shards = 1024,
+                          .epochs = 5,
+                          .lag = lag,
+                          .capacity = capacity,
+                          .keep_epoch_order = true};
+        const Order order = order_of(shape.batches);
+        Drive drive(shape, order, 4, nullptr, 0);
+        Random random(1);
+        std::uint64_t steps = 0;
+        std::uint64_t before = 0;
+        while (!drive.is_done() && steps < 100'000) {
+          ++steps;
+          drive.step(random, [](std::uint32_t, const BatchRef&) {});
+          if (drive.completed() == before) continue;
+          before = drive.completed();
+          // A rank has served a batch of the next epoch at this step, and may not plan while an exchange is under way.
+          const std::uint64_t ahead = std::min(capacity, (shape.epochs - before) * per_rank - 1);
+          for (std::uint32_t r = 0; r < 4; ++r) CHECK((before == shape.epochs || drive.rank(r).plan.size() >= ahead));
+        }
+        // An epoch's end is known `lag` steps after its last batch.
+        CHECK(steps == shape.epochs * (per_rank + lag) + 1);
       }
     }
   }

@@ -7,20 +7,21 @@
 #include "lane.hpp"
 
 namespace forebay {
+
 Exchange::Exchange(Communicator& communicator, Schedule& schedule, std::size_t lane, std::size_t lag,
                    bool keep_epoch_order)
     : communicator_(communicator),
       schedule_(schedule),
       lane_(lane),
       lag_(lag),
-      keep_epoch_order_(keep_epoch_order),
+      next_in_(std::max<std::uint64_t>(kFirst, lag)),
       paces_(communicator.size()) {
-  if (keep_epoch_order_) this->keep_epoch_order();
+  if (keep_epoch_order) this->keep_epoch_order();
 }
 
 void Exchange::keep_epoch_order() noexcept {
-  keep_epoch_order_ = true;
   schedule_.keep_epoch_order();
+  if (!schedule_.holds_back()) return;
   // The first batch was ready when the run began: it says nothing of the pace.
   std::ranges::fill(paces_, Pace{.fresh_then = 1, .offered_then = 1});
 }
@@ -50,8 +51,8 @@ bool Exchange::is_due(const Tally* heard) const noexcept {
   const Ledger& ledger = schedule_.ledger();
   if (ledger.is_all_open() && ledger.pieces().empty()) return false;
   const std::uint64_t steps = step_ - 1 - posted_at_;
-  if (keep_epoch_order_) return steps >= next_in_;
-  return steps >= kPeriod || (steps >= kShortest && heard != nullptr && heard->idle > 0);
+  return steps >= (schedule_.holds_back() ? next_in_ : kPeriod) ||
+         (steps >= kShortest && heard != nullptr && heard->idle > 0);
 }
 
 void Exchange::post(const RankCount& mine) {
@@ -87,10 +88,11 @@ std::uint64_t Exchange::steps_to_next() const noexcept {
 
 std::vector<RankWork> Exchange::works() {
   // A quarter is forgotten in kPeriod steps.
-  const std::uint64_t passed = keep_epoch_order_ ? std::min(posted_at_ - before_, 4 * kPeriod) : kPeriod;
+  const bool holds_back = schedule_.holds_back();
+  const std::uint64_t passed = holds_back ? std::min(posted_at_ - before_, 4 * kPeriod) : kPeriod;
   const std::uint64_t kept = 4 * kPeriod - passed;
   // A rank that was not tried yet is given little where the others may have to wait for it.
-  const std::uint64_t untried = keep_epoch_order_ ? RankWork::kPace / 8 : RankWork::kPace;
+  const std::uint64_t untried = holds_back ? RankWork::kPace / 8 : RankWork::kPace;
   const auto since = [](std::uint64_t& then, std::uint64_t now) {
     const std::uint64_t before = std::exchange(then, std::max(then, now));
     return then - before;
@@ -104,6 +106,7 @@ std::vector<RankWork> Exchange::works() {
     pace.fresh = pace.fresh * kept / (4 * kPeriod) + since(pace.fresh_then, fresh) * RankWork::kPace;
     pace.offered = pace.offered * kept / (4 * kPeriod) + since(pace.offered_then, offered) * RankWork::kPace;
     ranks[rank].pace = pace.offered == 0 ? untried : pace.fresh * RankWork::kPace / pace.offered;
+    ranks[rank].is_tried = pace.offered >= kTried * RankWork::kPace;
     ranks[rank].backlog = static_cast<std::uint64_t>(counts[2]);
     ranks[rank].frontier = static_cast<std::uint64_t>(counts[3]);
   }

@@ -32,16 +32,19 @@ class Exchange {
   // Steps between exchanges, while nobody runs out of batches and when somebody does.
   static constexpr std::uint64_t kPeriod = 256;
   static constexpr std::uint64_t kShortest = 32;
-  // Where epochs are served one after the other: the first exchange, and the least steps from one to the next.
+  // Where the schedule holds back: the first exchange, and the least steps from one to the next.
   static constexpr std::uint64_t kFirst = 8;
   static constexpr std::uint64_t kClosest = 4;
+  // There, steps at which a rank must have had a batch to serve before its pace counts as seen.
+  static constexpr std::uint64_t kTried = 4;
   // There, batches that a rank may have planned before it has served any.
   static constexpr std::uint64_t kUntried = 2;
 
   // References must outlive this. Uses the communicator's lane `lane`. `keep_epoch_order`: epochs are served one after
-  // the other, and the ranks that are done with one wait for the others. Then exchanges come when half of what is left
-  // to plan is served, so that the last of an epoch is dealt out among those that have time, and a rank plans few
-  // batches until it has shown its pace, because what is planned stays with it.
+  // the other, and the ranks that are done with one wait for the others. Where they are long (Schedule::holds_back())
+  // exchanges then come when half of what may be planned is served, so that the last of an epoch is dealt out among
+  // those that have time; and until all keep pace a rank plans few batches before it has shown its own, because what is
+  // planned stays with it.
   Exchange(Communicator& communicator, Schedule& schedule, std::size_t lane, std::size_t lag, bool keep_epoch_order);
 
   // As `keep_epoch_order` in the constructor. Before the first step(), on all ranks.
@@ -55,9 +58,8 @@ class Exchange {
   // A batch may be planned by this rank now, with so many planned and not served yet, and so many served since the run
   // began.
   [[nodiscard]] bool may_plan(std::uint64_t backlog, std::uint64_t fresh) const noexcept {
-    return !is_open_ && (!keep_epoch_order_ || backlog < kUntried + fresh);
+    return !is_open_ && (!schedule_.holds_back() || schedule_.all_keep_pace() || backlog < kUntried + fresh);
   }
-  [[nodiscard]] bool keeps_epoch_order() const noexcept { return keep_epoch_order_; }
 
  private:
   static constexpr std::size_t kCounts = 4;  // fresh, offered, backlog, frontier
@@ -72,12 +74,11 @@ class Exchange {
   Schedule& schedule_;
   std::size_t lane_;
   std::size_t lag_;
-  bool keep_epoch_order_;
 
   std::uint64_t step_ = 0;
   std::uint64_t posted_at_ = 0;
-  std::uint64_t before_ = 0;        // posted_at_ of the exchange before
-  std::uint64_t next_in_ = kFirst;  // steps after posted_at_; where epochs are kept in order
+  std::uint64_t before_ = 0;  // posted_at_ of the exchange before
+  std::uint64_t next_in_;     // steps after posted_at_; where the schedule holds back
   bool is_open_ = false;
   std::chrono::nanoseconds waited_{0};
   std::vector<std::int64_t> values_;  // by piece what its owner planned, then kCounts of each rank

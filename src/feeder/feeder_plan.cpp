@@ -41,7 +41,7 @@ bool Feeder::Impl::has_produced_all() noexcept {
   return (schedule_->is_exhausted() || turns_left_ == 0 || may_be_short_of_plan()) && pipeline_->ring().is_complete();
 }
 
-bool Feeder::Impl::may_be_short_of_plan() const noexcept { return exchange_ && exchange_->keeps_epoch_order(); }
+bool Feeder::Impl::may_be_short_of_plan() const noexcept { return exchange_ && schedule_->holds_back(); }
 
 // Half of what is left of the epoch, or more, is this rank's and planned: the others have no use for its reserve.
 bool Feeder::Impl::is_waited_for() const noexcept {

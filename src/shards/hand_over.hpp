@@ -15,6 +15,7 @@ struct RankWork {
   std::uint64_t backlog = 0;   // batches planned and not served yet: they stay
   std::uint64_t pace = 0;      // batches served fresh per step on which it had one to serve, times kPace
   std::uint64_t frontier = 0;  // latest epoch of which a batch is planned
+  bool is_tried = true;        // the pace was seen over some steps
 };
 
 // Deals what is left, and nobody has planned, out anew between the ranks that are behind and those that are ahead. For

@@ -22,7 +22,7 @@ Schedule::Schedule(const Order& order, Ledger ledger, std::uint32_t rank, bool k
 std::optional<BatchRef> Schedule::next() {
   if (row_.empty()) return std::nullopt;
   const auto pieces = ledger_.pieces();
-  if (keep_epoch_order_ && pieces[row_.front()].epoch > allowed_) return std::nullopt;
+  if (holds_back() && pieces[row_.front()].epoch > allowed_) return std::nullopt;
   while (pieces[row_[at_]].begin != block_) ++at_;  // begin_row() saw one
   const std::size_t piece = row_[at_++];
   ledger_.plan(piece);
@@ -51,6 +51,11 @@ bool Schedule::is_exhausted() const noexcept {
   return row_.empty() && (ledger_.is_all_open() || batches_of(ledger_.deal(), rank_) == 0);
 }
 
+bool Schedule::holds_back() const noexcept {
+  const Deal& deal = ledger_.deal();
+  return keep_epoch_order_ && deal.batches / deal.ranks >= kLong;
+}
+
 void Schedule::complete(std::uint64_t epoch) {
   if (epoch == ledger_.completed()) return;
   ledger_.complete(epoch);
@@ -69,10 +74,13 @@ void Schedule::post(std::span<std::int64_t> planned) const {
 void Schedule::apply(std::span<const std::int64_t> planned, std::span<const RankWork> ranks) {
   std::vector<Piece> pieces(ledger_.pieces().begin(), ledger_.pieces().end());
   for (std::size_t i = 0; i < pieces.size(); ++i) pieces[i].begin = static_cast<std::uint64_t>(planned[i]);
-  hand_over(pieces, ranks, keep_epoch_order_, keep_epoch_order_ ? allowed_ + 1 : 0);
+  hand_over(pieces, ranks, keep_epoch_order_, holds_back() ? allowed_ + 1 : 0);
   ledger_.replace(std::move(pieces));
-  for (std::size_t rank = 0; rank < left_.size(); ++rank) left_[rank] = {.batches = 0, .pace = ranks[rank].pace};
-  for (std::uint64_t epoch = ledger_.completed(); epoch <= allowed_; ++epoch) count_left(epoch);
+  allowed_ = ledger_.completed();
+  for (std::size_t rank = 0; rank < left_.size(); ++rank) {
+    left_[rank] = {.batches = 0, .pace = ranks[rank].pace, .is_tried = ranks[rank].is_tried};
+  }
+  count_left(allowed_);
   allow_more();
   rebuild();
 }
@@ -99,7 +107,13 @@ void Schedule::guess_left(std::uint64_t epoch) noexcept {
 
 void Schedule::allow_more() noexcept {
   const auto is_done_soon = [](const Left& left) { return left.batches * RankWork::kPace <= kLeftOver * left.pace; };
-  while (allowed_ + 1 < ledger_.opened() && std::ranges::all_of(left_, is_done_soon)) count_left(++allowed_);
+  const bool all = all_keep_pace();
+  while (allowed_ + 1 < ledger_.opened() && (all || std::ranges::all_of(left_, is_done_soon))) count_left(++allowed_);
+}
+
+bool Schedule::all_keep_pace() const noexcept {
+  const auto [slowest, fastest] = std::ranges::minmax(left_, {}, &Left::pace);
+  return slowest.pace > 0 && std::ranges::all_of(left_, &Left::is_tried) && 4 * slowest.pace >= 3 * fastest.pace;
 }
 
 void Schedule::rebuild() {

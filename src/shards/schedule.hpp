@@ -17,10 +17,10 @@ namespace forebay {
 // planned stays this rank's; what is not may be handed to another. The consumer thread plans; nothing here waits.
 class Schedule {
  public:
-  // `order` must outlive the schedule. `keep_epoch_order`: epochs are served one after the other. What is planned of a
-  // later epoch stands in the way of what is left of an earlier one and might be taken over, so an epoch is planned
-  // only when hardly anything is left to plan of those before it, on any rank: until then a rank that has planned its
-  // part has nothing to plan. It is told so at exchanges.
+  // From so many batches per rank and epoch on it is worth while to hold ranks back (holds_back()).
+  static constexpr std::uint64_t kLong = 32;
+
+  // `order` must outlive the schedule. `keep_epoch_order`: epochs are served one after the other.
   Schedule(const Order& order, Ledger ledger, std::uint32_t rank, bool keep_epoch_order = false);
 
   // Plans this rank's next batch; nothing when it has none left in the opened epochs of the run.
@@ -36,6 +36,14 @@ class Schedule {
   [[nodiscard]] bool is_exhausted() const noexcept;
   // The latest epoch of which it planned a batch.
   [[nodiscard]] std::uint64_t frontier() const noexcept { return frontier_; }
+  // Epochs are served one after the other, and are long. What is planned of a later epoch stands in the way of what is
+  // left of an earlier one and might be taken over. So while a rank lags, an epoch is planned only when hardly anything
+  // is left to plan of those before it, on any rank; until then a rank that has planned its part has nothing to plan.
+  // While all keep pace every opened epoch may be planned. Equal on all ranks.
+  [[nodiscard]] bool holds_back() const noexcept;
+  // As of the last exchange the pace of every rank was seen, and no rank has less than three quarters of the pace of
+  // the fastest. Equal on all ranks.
+  [[nodiscard]] bool all_keep_pace() const noexcept;
   // Batches that the job may plan and had not planned at the last exchange. Equal on all ranks.
   [[nodiscard]] std::uint64_t unplanned() const noexcept;
   [[nodiscard]] const Ledger& ledger() const noexcept { return ledger_; }
@@ -60,6 +68,7 @@ class Schedule {
   struct Left {
     std::uint64_t batches = 0;
     std::uint64_t pace = 0;
+    bool is_tried = false;
   };
 
   [[nodiscard]] bool is_at_end() const noexcept;
