@@ -335,8 +335,10 @@ TEST_CASE("ranks that keep pace are not held back: no step more, and the next ep
 }
 
 TEST_CASE("so they do after a resume, wherever the job was stopped and on however many ranks") {
-  // Of these jobs: of 75,000 others two missed the bound, by a twelfth.
-  Random random(77);
+  // Of 8,000 other such jobs (seed 4242) one missed the bound, by a twentieth.
+  const std::uint64_t seed = 77;
+  MESSAGE("seed " << seed);
+  Random random(seed);
   for (int number = 0; number < 100; ++number) {
     const Shape shape{.batches = 4 * (32 + random.below(200)),
                       .shards = 1024,
