@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include <forebay/detail/launch.hpp>
 #include <forebay/detail/text.hpp>
 #include <forebay/error.hpp>
 
@@ -53,6 +54,20 @@ std::string describe_current_exception() noexcept {
 
 [[noreturn]] void abort_on_terminate() noexcept { abort_job(with_rank(describe_current_exception())); }
 
+// A launcher of another MPI than the one that this program is linked with starts processes that cannot find each other:
+// each is alone in its MPI_COMM_WORLD.
+void require_all_ranks(bool initialised_here) {
+  const auto launch = launched_with_others();
+  int size = 0;
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  if (!launch || size > 1) return;
+  if (initialised_here) MPI_Finalize();
+  throw Error("this process was started as one of " + launch->processes + " (" + launch->variable +
+              "), but MPI knows of no other: start the job with the mpirun of the MPI that the program is linked with "
+              "(under Slurm: srun --mpi=pmix). If each process is to be a job of its own, start it through env -u " +
+              launch->variable);
+}
+
 // Returns whether this call initialised MPI.
 bool initialise(int& argc, char**& argv) {
   int initialized = 0;
@@ -65,6 +80,7 @@ bool initialise(int& argc, char**& argv) {
     check(MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided), "MPI_Init_thread");
   }
   require_thread_level();
+  require_all_ranks(initialized == 0);
   return initialized == 0;
 }
 

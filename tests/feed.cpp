@@ -54,6 +54,38 @@ TEST_CASE("the same batches, bit for bit, for any number of ranks and threads an
   CHECK(place.hashes("other") != one);
 }
 
+TEST_CASE("one of several processes that cannot find each other is refused") {
+  Workplace place;
+  // Of a launcher that no MPI here belongs to.
+  REQUIRE(::setenv("MV2_COMM_WORLD_SIZE", "2", 1) == 0);
+  REQUIRE(::setenv("MV2_COMM_WORLD_RANK", "0", 1) == 0);
+  const Outcome outcome = place.feed(1, "alone");
+  ::unsetenv("MV2_COMM_WORLD_SIZE");
+  ::unsetenv("MV2_COMM_WORLD_RANK");
+  CHECK(outcome.code != 0);
+  CHECK(outcome.output.find("one of") != std::string::npos);
+  CHECK(outcome.output.find("MV2_COMM_WORLD_SIZE") != std::string::npos);
+  CHECK_FALSE(fs::exists(place.dir / "alone.run"));
+}
+
+TEST_CASE("two jobs never write one telemetry folder") {
+  Workplace place;
+  const std::string dir = "telemetry.dir=\"" + (place.dir / "shared.run").string() + "\"";
+  for (const int ranks : rank_counts()) {
+    CAPTURE(ranks);
+    Process first(forebay_command(ranks, {"feed", place.config.string(), "--set", dir, "--set", "run.epochs=1000000",
+                                          "--set", "trainer.step_ms=5"}),
+                  place.dir / "first");
+    REQUIRE(testing::eventually([&] { return fs::exists(place.dir / "shared.run" / ".writer.0"); }));
+    const Outcome second = testing::run(place.dir.path(), ranks, {"feed", place.config.string(), "--set", dir});
+    CHECK(second.code == 2);
+    CHECK(second.output.find("is being written by process") != std::string::npos);
+    ::kill(first.pid(), SIGTERM);
+    (void)first.wait();
+    fs::remove_all(place.dir / "shared.run");
+  }
+}
+
 TEST_CASE("the summary tells a wait for other ranks from a wait for data") {
   Workplace place;
   for (const int ranks : rank_counts()) {

@@ -274,7 +274,7 @@ TEST_CASE("a rank that goes on with nothing left of the epoch serves padding tha
     options.run.epochs = 2;
     std::string state;
     {
-      Feeder alone(options, parts(4 * ranks));
+      Feeder alone(options, *solo_communicator(), parts(4 * ranks));
       for (std::uint64_t batch = 0; batch + 1 < 2 * ranks; ++batch) CHECK(alone.next()->is_fresh());
       state = alone.state();
     }

@@ -83,7 +83,7 @@ std::vector<std::string> everybodys(const Served& served) {
 
 // What one rank without MPI serves.
 std::vector<std::string> alone(const Options& options, std::uint64_t size) {
-  Feeder feeder(options, parts(size));
+  Feeder feeder(options, *solo_communicator(), parts(size));
   const Served served = serve_all(feeder);
   std::vector<std::string> lines;
   for (const auto& [key, ids] : served.fresh) {

@@ -69,7 +69,7 @@ TEST_CASE("a rank that goes on with nothing left of the epoch serves padding tha
     // One rank serves all of the epoch but the last batch, which is the last rank's.
     std::string state;
     {
-      Feeder alone(options, parts());
+      Feeder alone(options, *solo_communicator(), parts());
       for (std::uint64_t batch = 0; batch + 1 < 2 * ranks; ++batch) CHECK(alone.next()->is_fresh());
       state = alone.state();
     }

@@ -108,7 +108,7 @@ class PartRun {
     const bool goes_on = place_.state.has_value();
     // Without a state there is no such file, and the job begins at its beginning.
     if (part_.resume == ResumeBy::parts) parts.resume = place_.saved;
-    Feeder feeder = communicator == nullptr ? Feeder(part_.options, std::move(parts))
+    Feeder feeder = communicator == nullptr ? Feeder(part_.options, *solo_communicator(), std::move(parts))
                                             : Feeder(part_.options, *communicator, std::move(parts));
     if (goes_on && part_.resume == ResumeBy::restore) feeder.restore(place_.saved);
     if (part_.resume == ResumeBy::restore_if_present && feeder.restore_if_present(place_.saved) != goes_on) {

@@ -231,9 +231,11 @@ TEST_CASE("each part of a run is repeated from its own recording and the state t
 
   Feeder again_one(replaying(options, dir / "run"), {.dataset = dataset(true)});
   CHECK(serve(again_one) == part_one);
+  again_one.close();  // it writes the folder of the next
   Feeder again_two(replaying(options, dir / "run"), from(state));
   CHECK(serve(again_two) == part_two);
   CHECK(again_two.epochs_completed() == 3);
+  again_two.close();
   Feeder restored(replaying(options, dir / "run"), {.dataset = dataset(true)});
   restored.restore(state);
   CHECK(serve(restored) == part_two);

@@ -100,7 +100,7 @@ void run(const Arguments& arguments, const forebay::MpiSession* mpi) {
   parts.dataset = std::make_shared<forebay::testing::MemoryDataset>(4096);
   const forebay::Options options = options_of(arguments, dir);
   forebay::Feeder feeder = arguments.census ? forebay::Feeder(options, mpi->world(), std::move(parts))
-                                            : forebay::Feeder(options, std::move(parts));
+                                            : forebay::Feeder(options, *forebay::solo_communicator(), std::move(parts));
   const std::vector<double> next_ns = train(feeder, arguments, rank);
   feeder.close();
   write(dir / "next_ns.json", next_ns);

@@ -63,7 +63,8 @@ class Communicator {
   static constexpr std::size_t kLanes = 17;
 };
 
-// One rank on its own: sums are complete at once, nothing blocks.
+// One rank on its own: sums are complete at once, nothing blocks. Given to a feeder it says that this process is a job
+// of its own, whoever started it; then each needs a telemetry.dir of its own.
 [[nodiscard]] std::unique_ptr<Communicator> solo_communicator();
 
 }  // namespace forebay

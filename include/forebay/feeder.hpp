@@ -49,7 +49,8 @@ struct Parts {
 // on all ranks at the same step.
 class Feeder {
  public:
-  // One rank on its own.
+  // One rank on its own. Throws ConfigError in a process that mpirun, mpiexec or srun started as one of several, where
+  // the communicator was forgotten; if each of them is to be a job of its own, give it *solo_communicator().
   explicit Feeder(Options options, Parts parts = {});
   // One of several ranks; collective. Duplicates the communicator.
   Feeder(Options options, const Communicator& communicator, Parts parts = {});

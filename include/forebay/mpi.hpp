@@ -26,7 +26,8 @@ namespace forebay {
 // A failure noted with note_failure() on a duplicate of world() is printed as the cause.
 class MpiSession {
  public:
-  // Throws Error when MPI was initialised with less than MPI_THREAD_FUNNELED, or was finalised already.
+  // Throws Error when MPI was initialised with less than MPI_THREAD_FUNNELED, or was finalised already, or is alone in
+  // its MPI_COMM_WORLD although a launcher started several processes.
   MpiSession(int& argc, char**& argv);
   ~MpiSession();
   MpiSession(const MpiSession&) = delete;

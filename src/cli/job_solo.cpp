@@ -1,7 +1,21 @@
+#include <forebay/detail/launch.hpp>
+#include <forebay/error.hpp>
+
 #include "job.hpp"
 
 namespace forebay {
 
-std::unique_ptr<Job> Job::start(int& /*argc*/, char**& /*argv*/) { return solo_job(); }
+std::unique_ptr<Job> Job::start(int& /*argc*/, char**& /*argv*/) {
+  if (const auto launch = launched_with_others()) {
+    throw ConfigError(
+        "this forebay was built without MPI and cannot be one of " + launch->processes + " processes of a job (" +
+        launch->variable +
+        "): each would serve the whole dataset and write the same files. Build it with -DFOREBAY_MPI=ON, "
+        "or start it without mpirun, mpiexec or srun. If each process is to be a job of its own, start it "
+        "through env -u " +
+        launch->variable);
+  }
+  return solo_job();
+}
 
 }  // namespace forebay

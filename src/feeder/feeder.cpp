@@ -1,13 +1,32 @@
 #include <forebay/feeder.hpp>
 
+#include <string>
 #include <utility>
+
+#include <forebay/detail/launch.hpp>
 
 #include "feeder_impl.hpp"
 
 namespace forebay {
+namespace {
+
+std::unique_ptr<Communicator> only_rank() {
+  if (const auto launch = launched_with_others()) {
+    throw ConfigError(
+        "Feeder(options) is one rank on its own, but this process was started as one of " + launch->processes + " (" +
+        launch->variable +
+        "): each of them would serve the whole dataset and write the same files. Give the feeder its ranks: "
+        "Feeder(options, mpi.world()) with a forebay::MpiSession mpi(argc, argv), or "
+        "Feeder(options, *forebay::make_communicator(comm)). If each process is to be a job of its own, say so: "
+        "Feeder(options, *forebay::solo_communicator())");
+  }
+  return solo_communicator();
+}
+
+}  // namespace
 
 Feeder::Feeder(Options options, Parts parts)
-    : impl_(std::make_unique<Impl>(std::move(options), solo_communicator(), std::move(parts))) {}
+    : impl_(std::make_unique<Impl>(std::move(options), only_rank(), std::move(parts))) {}
 
 Feeder::Feeder(Options options, const Communicator& communicator, Parts parts)
     : impl_(std::make_unique<Impl>(std::move(options), communicator.duplicate(), std::move(parts))) {}

@@ -29,6 +29,7 @@
 #include "shards/schedule.hpp"
 #include "state_writer.hpp"
 #include "telemetry/console_log.hpp"
+#include "telemetry/directory_lock.hpp"
 #include "telemetry/quarantine_log.hpp"
 #include "telemetry/run_counters.hpp"
 #include "telemetry/telemetry.hpp"
@@ -229,6 +230,7 @@ class Feeder::Impl {
   WorkerPlan workers_;
 
   std::unique_ptr<ConsoleLog> console_;
+  DirectoryLock directory_;
   std::unique_ptr<QuarantineLog> quarantine_;
   Failure failure_;
   std::unique_ptr<RunningClock> running_;

@@ -336,12 +336,6 @@ bool Feeder::Impl::stop_requested() const noexcept {
          (parts_.stop != nullptr && parts_.stop->load(std::memory_order_relaxed));
 }
 
-std::uint64_t Feeder::Impl::job_fresh_samples() const noexcept {
-  const Tally* const heard = coordinator_->heard();
-  const std::uint64_t before = resumed_ ? resumed_->fresh_samples : 0;
-  return before + (heard != nullptr ? static_cast<std::uint64_t>(heard->samples) : 0);
-}
-
 void Feeder::Impl::request_stop() noexcept {
   stop_.store(true, std::memory_order_relaxed);
   pipeline_->ring().wake();
@@ -354,6 +348,8 @@ void Feeder::Impl::close() {
   if (pipeline_) pipeline_->stop();
   if (running_) running_->stop();
   if (telemetry_) telemetry_->close();
+  if (quarantine_) quarantine_->begin();  // a feeder that made no step has written nothing yet
+  directory_.release();
   write_trace();
   // Long enough for ranks that are a step behind, short enough not to look like a hang when one is gone.
   constexpr double kTimeout = 5;

@@ -108,6 +108,7 @@ void Feeder::Impl::open_logs() {
   const std::uint32_t rank = communicator_->rank();
   console_ = std::make_unique<ConsoleLog>(rank, options_.telemetry.live, stderr, parts_.log);
   make_run_directory(dir);
+  directory_ = DirectoryLock(dir, rank);
   quarantine_ = std::make_unique<QuarantineLog>(dir, rank, *console_);
   if (rank == 0) {
     for (const std::string& warning : start_warnings(options_, workers_)) console_->warn(warning);

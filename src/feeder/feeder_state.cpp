@@ -68,6 +68,12 @@ bool Feeder::Impl::was_complete() const noexcept {
                                 : resumed_->epochs >= static_cast<std::uint64_t>(options_.run.epochs);
 }
 
+std::uint64_t Feeder::Impl::job_fresh_samples() const noexcept {
+  const Tally* const heard = coordinator_->heard();
+  const std::uint64_t before = resumed_ ? resumed_->fresh_samples : 0;
+  return before + (heard != nullptr ? static_cast<std::uint64_t>(heard->samples) : 0);
+}
+
 // Of the batches that are planned only those that next() has returned were delivered: the others are left.
 std::vector<Piece> Feeder::Impl::left() const {
   const std::uint32_t rank = communicator_->rank();

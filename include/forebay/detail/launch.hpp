@@ -1,0 +1,50 @@
+#pragma once
+
+#include <array>
+#include <charconv>
+#include <cstdlib>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <system_error>
+
+// Whether a launcher of jobs started this process as one of several, by what it leaves in the environment. Needs no
+// MPI: it is for those who were to be given a communicator and were not.
+namespace forebay {
+
+struct Launch {
+  std::string variable;  // that says so
+  std::string processes;
+};
+
+// mpirun, mpiexec, or an srun of several tasks. Nothing for a process that is on its own, whoever started it; a batch
+// script is, although Slurm tells it how many tasks its job may have.
+// `variable(name)`: the value of a variable of the environment, null where there is none.
+template <typename Variable>
+[[nodiscard]] std::optional<Launch> launched_with_others(Variable&& variable) {
+  // A number of processes, and what the launcher sets for each of them beside it.
+  struct Sign {
+    const char* processes;
+    const char* rank;
+  };
+  constexpr std::array<Sign, 4> kSigns{{{"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"},
+                                        {"PMI_SIZE", "PMI_RANK"},
+                                        {"MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_RANK"},
+                                        // Of the step, which srun alone begins.
+                                        {"SLURM_STEP_NUM_TASKS", "SLURM_PROCID"}}};
+  for (const Sign& sign : kSigns) {
+    const char* const processes = variable(sign.processes);
+    if (processes == nullptr || variable(sign.rank) == nullptr) continue;
+    const std::string_view text(processes);
+    unsigned long count = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
+    if (error == std::errc() && end == text.data() + text.size() && count > 1) return Launch{sign.processes, processes};
+  }
+  return std::nullopt;
+}
+
+[[nodiscard]] inline std::optional<Launch> launched_with_others() {
+  return launched_with_others([](const char* name) -> const char* { return std::getenv(name); });
+}
+
+}  // namespace forebay
