@@ -254,8 +254,10 @@ bool Feeder::Impl::wait_for_batch(Clock::time_point deadline) {
   SlotRing& ring = pipeline_->ring();
   for (;;) {
     const auto now = Clock::now();
-    const auto state =
-        ring.wait(std::min(deadline, now + kSlice), [this] { return failure_.happened() || stop_requested(); });
+    // A stop that was asked for before leaves the batch a slice to come: ranks in lockstep have decided for it.
+    const bool stopping = stop_requested();
+    const auto state = ring.wait(std::min(deadline, now + kSlice),
+                                 [this, stopping] { return failure_.happened() || (!stopping && stop_requested()); });
     if (state != SlotRing::State::starved) return true;
     if (failure_.happened()) return false;
     if (coordinator_ && coordinator_->interrupted(stop_requested())) return false;
