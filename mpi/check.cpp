@@ -2,8 +2,12 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdio>
+#include <cstdlib>
+#include <new>
 #include <string>
 
+#include <forebay/detail/text.hpp>
 #include <forebay/error.hpp>
 
 namespace forebay {
@@ -35,6 +39,17 @@ bool mpi_is_usable() noexcept {
   MPI_Initialized(&initialized);
   MPI_Finalized(&finalized);
   return initialized != 0 && finalized == 0;
+}
+
+void abort_job(const std::string& cause) noexcept {
+  try {
+    std::fprintf(stderr, "forebay: %s\n", printable_lines(cause).c_str());
+  } catch (const std::bad_alloc&) {
+    std::fputs("forebay: the job ends, and there is no memory to say why\n", stderr);
+  }
+  std::fflush(nullptr);
+  if (mpi_is_usable()) MPI_Abort(MPI_COMM_WORLD, 1);
+  std::abort();
 }
 
 void require_thread_level() {

@@ -14,7 +14,7 @@
 namespace forebay {
 namespace {
 
-constexpr int kAlertTag = 1;
+constexpr int kWordTag = 1;
 constexpr std::size_t kChunk = std::size_t{1} << 30;  // MPI counts are int
 
 MPI_Comm duplicate_with_returning_errors(MPI_Comm parent) {
@@ -37,6 +37,17 @@ void reduce_lanes(void* in, void* inout, int* lanes, MPI_Datatype* type) {
   }
 }
 
+// Between two looks at an operation: at first the other rank is probably there, and later a core is better used by
+// decoders.
+void pause(int looks) {
+  constexpr int kYields = 64;
+  constexpr std::chrono::microseconds kSleep{50};
+  if (looks < kYields)
+    std::this_thread::yield();
+  else
+    std::this_thread::sleep_for(kSleep);
+}
+
 }  // namespace
 
 void FailureNote::set(std::string_view cause) {
@@ -53,6 +64,7 @@ std::unique_ptr<MpiCommunicator::Traffic> MpiCommunicator::open(MPI_Comm parent)
   auto traffic = std::make_unique<Traffic>();
   traffic->control = duplicate_with_returning_errors(parent);
   traffic->sums = duplicate_with_returning_errors(traffic->control);
+  traffic->partings = duplicate_with_returning_errors(traffic->control);
   check(MPI_Op_create(reduce_lanes, 1, &traffic->reduce), "MPI_Op_create");
   return traffic;
 }
@@ -65,7 +77,6 @@ MpiCommunicator::MpiCommunicator(MPI_Comm parent, std::shared_ptr<FailureNote> n
   check(MPI_Comm_size(traffic_->control, &size), "MPI_Comm_size");
   rank_ = static_cast<std::uint32_t>(rank);
   size_ = static_cast<std::uint32_t>(size);
-  traffic_->alerts.reserve(size_);
   traffic_->farewells.resize(size_);
 }
 
@@ -73,11 +84,16 @@ MpiCommunicator::~MpiCommunicator() {
   if (!traffic_ || !mpi_is_usable()) return;
   // Waiting for open operations could hang: the other ranks may be somewhere else for good. Their buffers must then
   // outlive this object, because MPI still owns them.
-  const auto is_idle = [](const Lane& lane) { return lane.request == MPI_REQUEST_NULL; };
-  if (traffic_->alerts.empty() && std::ranges::all_of(traffic_->lanes, is_idle))
+  if (is_idle())
     free_communicators();
   else
     abandon();
+}
+
+bool MpiCommunicator::is_idle() const noexcept {
+  const auto is_free = [](const Lane& lane) { return lane.request == MPI_REQUEST_NULL; };
+  return traffic_->words.empty() && !traffic_->gather && !traffic_->is_parting &&
+         std::ranges::all_of(traffic_->lanes, is_free);
 }
 
 std::unique_ptr<Communicator> MpiCommunicator::duplicate() const {
@@ -131,90 +147,123 @@ std::vector<std::byte> MpiCommunicator::broadcast(std::vector<std::byte> bytes, 
 }
 
 std::vector<std::string> MpiCommunicator::all_gather(std::string_view text) {
-  const std::uint64_t mine = text.size();
-  std::vector<std::uint64_t> lengths(size_);
-  check(MPI_Allgather(&mine, 1, MPI_UINT64_T, lengths.data(), 1, MPI_UINT64_T, traffic_->control), "MPI_Allgather");
+  if (traffic_->gather) throw Error("the ranks cannot talk any more: an earlier exchange between them did not end");
+  Gather& gather = traffic_->gather.emplace();
+  gather.mine = text;
+  gather.length = text.size();
+  gather.lengths.resize(size_);
+  // NOLINTNEXTLINE(clang-analyzer-optin.mpi.MPI-Checker): waited for by wait_for_gather()
+  check(MPI_Iallgather(&gather.length, 1, MPI_UINT64_T, gather.lengths.data(), 1, MPI_UINT64_T, traffic_->control,
+                       &gather.request),
+        "MPI_Iallgather");
+  wait_for_gather();
 
-  std::vector<int> counts(size_);
-  std::vector<int> offsets(size_);
+  gather.counts.resize(size_);
+  gather.offsets.resize(size_);
   std::uint64_t total = 0;
   for (std::size_t r = 0; r < size_; ++r) {
-    if (lengths[r] > static_cast<std::uint64_t>(std::numeric_limits<int>::max()) - total)
+    if (gather.lengths[r] > static_cast<std::uint64_t>(std::numeric_limits<int>::max()) - total)
       throw Error("the texts of all ranks together are longer than 2 GiB, more than MPI_Allgatherv can take");
-    counts[r] = static_cast<int>(lengths[r]);
-    offsets[r] = static_cast<int>(total);
-    total += lengths[r];
+    gather.counts[r] = static_cast<int>(gather.lengths[r]);
+    gather.offsets[r] = static_cast<int>(total);
+    total += gather.lengths[r];
   }
-  std::string all(total, '\0');
-  check(MPI_Allgatherv(text.data(), static_cast<int>(mine), MPI_CHAR, all.data(), counts.data(), offsets.data(),
-                       MPI_CHAR, traffic_->control),
-        "MPI_Allgatherv");
+  gather.all.resize(total);
+  // NOLINTNEXTLINE(clang-analyzer-optin.mpi.MPI-Checker): waited for by wait_for_gather()
+  check(MPI_Iallgatherv(gather.mine.data(), static_cast<int>(gather.length), MPI_CHAR, gather.all.data(),
+                        gather.counts.data(), gather.offsets.data(), MPI_CHAR, traffic_->control, &gather.request),
+        "MPI_Iallgatherv");
+  wait_for_gather();
 
   std::vector<std::string> texts;
   texts.reserve(size_);
-  for (std::size_t r = 0; r < size_; ++r) texts.push_back(all.substr(static_cast<std::size_t>(offsets[r]), lengths[r]));
+  for (std::size_t r = 0; r < size_; ++r) {
+    texts.push_back(gather.all.substr(static_cast<std::size_t>(gather.offsets[r]), gather.lengths[r]));
+  }
+  traffic_->gather.reset();
+  ++gathers_;
   return texts;
+}
+
+void MpiCommunicator::wait_for_gather() {
+  for (int looks = 0;; ++looks) {
+    int done = 0;
+    check(MPI_Test(&traffic_->gather->request, &done, MPI_STATUS_IGNORE), "MPI_Test");
+    if (done != 0) return;
+    if (hook_) hook_();
+    pause(looks);
+  }
 }
 
 std::unique_ptr<SharedMemory> MpiCommunicator::share_on_node(std::size_t bytes) {
   return forebay::share_on_node(traffic_->control, bytes);
 }
 
-void MpiCommunicator::alert() {
-  if (traffic_->farewell.alerts > 0) return;
-  traffic_->farewell.alerts = 1;
-  // NOLINTNEXTLINE(clang-analyzer-optin.mpi.MPI-Checker): waited for by close()
+void MpiCommunicator::tell(std::string_view text) {
+  if (size_ == 1) return;
+  forget_sent_words();
+  ++traffic_->farewell.words;
+  Outgoing& word = traffic_->words.emplace_back(Outgoing{.text = std::string(text), .requests = {}});
+  word.requests.reserve(size_ - 1);
   for (std::uint32_t r = 0; r < size_; ++r) {
     if (r == rank_) continue;
-    MPI_Request request = MPI_REQUEST_NULL;
-    // Empty: its arrival is the message, and there is no buffer to keep.
-    check(MPI_Isend(nullptr, 0, MPI_BYTE, static_cast<int>(r), kAlertTag, traffic_->control, &request), "MPI_Isend");
-    traffic_->alerts.push_back(request);
+    // NOLINTNEXTLINE(clang-analyzer-optin.mpi.MPI-Checker): waited for by close()
+    check(MPI_Isend(word.text.data(), static_cast<int>(word.text.size()), MPI_CHAR, static_cast<int>(r), kWordTag,
+                    traffic_->control, &word.requests.emplace_back(MPI_REQUEST_NULL)),
+          "MPI_Isend");
   }
 }
 
-bool MpiCommunicator::alerted() {
-  if (size_ > 1) receive_alerts();
-  return alerts_received_ > 0;
+void MpiCommunicator::forget_sent_words() {
+  std::erase_if(traffic_->words, [](Outgoing& word) {
+    int done = 0;
+    check(MPI_Testall(static_cast<int>(word.requests.size()), word.requests.data(), &done, MPI_STATUSES_IGNORE),
+          "MPI_Testall");
+    return done != 0;
+  });
 }
 
-void MpiCommunicator::receive_alerts() {
-  for (;;) {
-    int arrived = 0;
-    MPI_Status status;
-    check(MPI_Iprobe(MPI_ANY_SOURCE, kAlertTag, traffic_->control, &arrived, &status), "MPI_Iprobe");
-    if (arrived == 0) return;
-    check(MPI_Recv(nullptr, 0, MPI_BYTE, status.MPI_SOURCE, kAlertTag, traffic_->control, MPI_STATUS_IGNORE),
-          "MPI_Recv");
-    ++alerts_received_;
-  }
+std::optional<Word> MpiCommunicator::listen() { return size_ > 1 ? receive_word() : std::nullopt; }
+
+std::optional<Word> MpiCommunicator::receive_word() {
+  int arrived = 0;
+  MPI_Status status;
+  check(MPI_Iprobe(MPI_ANY_SOURCE, kWordTag, traffic_->control, &arrived, &status), "MPI_Iprobe");
+  if (arrived == 0) return std::nullopt;
+  int length = 0;
+  check(MPI_Get_count(&status, MPI_CHAR, &length), "MPI_Get_count");
+  Word word{.rank = static_cast<std::uint32_t>(status.MPI_SOURCE),
+            .text = std::string(static_cast<std::size_t>(length), '\0')};
+  check(MPI_Recv(word.text.data(), length, MPI_CHAR, status.MPI_SOURCE, kWordTag, traffic_->control, MPI_STATUS_IGNORE),
+        "MPI_Recv");
+  ++words_received_;
+  return word;
 }
 
 void MpiCommunicator::note_failure(std::string_view cause) { note_->set(cause); }
 
+void MpiCommunicator::abort(std::string_view cause) {
+  if (note_->has_session()) abort_job(std::string(cause));
+}
+
 bool MpiCommunicator::close(double timeout_s) {
   if (!traffic_) return true;
   if (!mpi_is_usable()) return false;
-  constexpr int kYields = 64;  // polls before the first sleep
-  constexpr std::chrono::microseconds kSleep{50};
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::duration<double>(timeout_s);
-  check(MPI_Iallgather(&traffic_->farewell, 2, MPI_INT64_T, traffic_->farewells.data(), 2, MPI_INT64_T,
-                       traffic_->control, &traffic_->farewell_request),
-        "MPI_Iallgather");
-  for (int polls = 0;; ++polls) {
+  if (!traffic_->is_parting) {
+    traffic_->is_parting = true;
+    check(MPI_Iallgather(&traffic_->farewell, 2, MPI_INT64_T, traffic_->farewells.data(), 2, MPI_INT64_T,
+                         traffic_->partings, &traffic_->farewell_request),
+          "MPI_Iallgather");
+  }
+  for (int looks = 0;; ++looks) {
     const Ending ending = progress_closing();
-    if (ending == Ending::complete) {
-      free_communicators();
-      return true;
-    }
-    if (ending == Ending::impossible || std::chrono::steady_clock::now() >= deadline) {
-      abandon();
-      return false;
-    }
-    if (polls < kYields)
-      std::this_thread::yield();
-    else
-      std::this_thread::sleep_for(kSleep);
+    if (ending == Ending::complete) free_communicators();
+    if (ending == Ending::impossible) abandon();
+    if (ending != Ending::waiting) return true;
+    if (std::chrono::steady_clock::now() >= deadline) return false;
+    if (hook_) hook_();
+    pause(looks);
   }
 }
 
@@ -223,22 +272,18 @@ MpiCommunicator::Ending MpiCommunicator::progress_closing() {
   check(MPI_Test(&traffic_->farewell_request, &known, MPI_STATUS_IGNORE), "MPI_Test");
   if (known == 0) return Ending::waiting;
 
-  std::int64_t expected = -traffic_->farewell.alerts;
+  std::int64_t expected = -traffic_->farewell.words;
   for (const Farewell& other : traffic_->farewells) {
     // A sum that one rank has not started will never be complete on the others.
     if (other.sums != traffic_->farewell.sums) return Ending::impossible;
-    expected += other.alerts;
+    expected += other.words;
   }
-  receive_alerts();
-  const bool complete = alerts_received_ == expected && sends_complete() && lanes_complete();
+  if (traffic_->gather) return Ending::impossible;
+  while (receive_word()) {
+  }
+  forget_sent_words();
+  const bool complete = words_received_ == expected && traffic_->words.empty() && lanes_complete();
   return complete ? Ending::complete : Ending::waiting;
-}
-
-bool MpiCommunicator::sends_complete() {
-  int done = 0;
-  check(MPI_Testall(static_cast<int>(traffic_->alerts.size()), traffic_->alerts.data(), &done, MPI_STATUSES_IGNORE),
-        "MPI_Testall");
-  return done != 0;
 }
 
 bool MpiCommunicator::lanes_complete() {
@@ -256,6 +301,7 @@ void MpiCommunicator::free_communicators() noexcept {
   }
   MPI_Op_free(&traffic_->reduce);
   MPI_Comm_free(&traffic_->sums);
+  MPI_Comm_free(&traffic_->partings);
   MPI_Comm_free(&traffic_->control);
   traffic_.reset();
 }

@@ -1,10 +1,14 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <list>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -21,9 +25,14 @@ class FailureNote {
   void set(std::string_view cause);
   [[nodiscard]] std::string get() const;
 
+  // Whether the program left it to a session to end the job.
+  void set_session(bool exists) noexcept { session_.store(exists, std::memory_order_relaxed); }
+  [[nodiscard]] bool has_session() const noexcept { return session_.load(std::memory_order_relaxed); }
+
  private:
   mutable std::mutex mutex_;
   std::string cause_;
+  std::atomic<bool> session_{false};
 };
 
 // Communicator over duplicates of an MPI communicator. See forebay/communicator.hpp for the contract.
@@ -43,10 +52,13 @@ class MpiCommunicator final : public Communicator {
   [[nodiscard]] bool test(std::size_t lane) override;
   [[nodiscard]] std::vector<std::byte> broadcast(std::vector<std::byte> bytes, std::uint32_t root) override;
   [[nodiscard]] std::vector<std::string> all_gather(std::string_view text) override;
+  [[nodiscard]] std::uint64_t gathers() const noexcept override { return gathers_; }
+  void while_waiting(std::function<void()> hook) override { hook_ = std::move(hook); }
   [[nodiscard]] std::unique_ptr<SharedMemory> share_on_node(std::size_t bytes) override;
-  void alert() override;
-  [[nodiscard]] bool alerted() override;
+  void tell(std::string_view text) override;
+  [[nodiscard]] std::optional<Word> listen() override;
   void note_failure(std::string_view cause) override;
+  void abort(std::string_view cause) override;
   bool close(double timeout_s) override;
 
  private:
@@ -60,33 +72,56 @@ class MpiCommunicator final : public Communicator {
     std::span<std::int64_t> result;
   };
 
+  // A word on its way to every other rank.
+  struct Outgoing {
+    std::string text;
+    std::vector<MPI_Request> requests;
+  };
+
+  // An all_gather() on its way.
+  struct Gather {
+    std::string mine;
+    std::uint64_t length = 0;
+    std::vector<std::uint64_t> lengths;
+    std::vector<int> counts;
+    std::vector<int> offsets;
+    std::string all;
+    MPI_Request request = MPI_REQUEST_NULL;
+  };
+
   // What a rank tells all others when it closes.
   struct Farewell {
-    std::int64_t alerts = 0;  // sent to each other rank
-    std::int64_t sums = 0;    // started
+    std::int64_t words = 0;  // sent to each other rank
+    std::int64_t sums = 0;   // started
   };
 
   // Everything that MPI may still read or write while an operation is open; leaked whole if one stays open.
   struct Traffic {
-    // Sums have a communicator of their own, so that a rank that closes early cannot be matched with another's sum.
+    // Sums have a communicator of their own, and so has the farewell: a rank that closes early, or after an
+    // all_gather() that did not end, must not be matched with what the others are at.
     MPI_Comm sums = MPI_COMM_NULL;
+    MPI_Comm partings = MPI_COMM_NULL;
     MPI_Comm control = MPI_COMM_NULL;
     MPI_Op reduce = MPI_OP_NULL;
     std::array<Lane, kLanes> lanes;
-    std::vector<MPI_Request> alerts;
+    std::list<Outgoing> words;
+    std::optional<Gather> gather;
     Farewell farewell;
     std::vector<Farewell> farewells;  // by rank
     MPI_Request farewell_request = MPI_REQUEST_NULL;
+    bool is_parting = false;  // close() was called
   };
 
   enum class Ending : std::uint8_t { waiting, complete, impossible };
 
   [[nodiscard]] static std::unique_ptr<Traffic> open(MPI_Comm parent);
   void size_lane(Lane& lane, std::size_t values);
-  void receive_alerts();
+  void wait_for_gather();
+  [[nodiscard]] std::optional<Word> receive_word();
+  void forget_sent_words();
   // How far close() has come; never blocks.
   [[nodiscard]] Ending progress_closing();
-  [[nodiscard]] bool sends_complete();
+  [[nodiscard]] bool is_idle() const noexcept;
   [[nodiscard]] bool lanes_complete();
   void free_communicators() noexcept;
   void abandon() noexcept;
@@ -95,7 +130,9 @@ class MpiCommunicator final : public Communicator {
   std::shared_ptr<FailureNote> note_;
   std::uint32_t rank_ = 0;
   std::uint32_t size_ = 1;
-  std::int64_t alerts_received_ = 0;
+  std::int64_t words_received_ = 0;
+  std::uint64_t gathers_ = 0;
+  std::function<void()> hook_;
 };
 
 }  // namespace forebay

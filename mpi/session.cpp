@@ -1,13 +1,10 @@
-#include <cstdio>
 #include <cstdlib>
 #include <exception>
-#include <new>
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include <forebay/detail/launch.hpp>
-#include <forebay/detail/text.hpp>
 #include <forebay/error.hpp>
 
 #include "check.hpp"
@@ -15,23 +12,6 @@
 
 namespace forebay {
 namespace {
-
-void print_cause(const std::string& cause) noexcept {
-  try {
-    std::fprintf(stderr, "forebay: %s\n", printable_lines(cause).c_str());
-  } catch (const std::bad_alloc&) {
-    std::fputs("forebay: the job ends, and there is no memory to say why\n", stderr);
-  }
-  std::fflush(nullptr);
-}
-
-// Prints the cause, then ends all ranks with exit code 1. Any thread: at MPI_THREAD_FUNNELED a worker's call is out of
-// contract, but the process is lost already and the other ranks must not be left hanging.
-[[noreturn]] void abort_job(const std::string& cause) noexcept {
-  print_cause(cause);
-  if (mpi_is_usable()) MPI_Abort(MPI_COMM_WORLD, 1);
-  std::abort();
-}
 
 std::string with_rank(const std::string& text) {
   if (!mpi_is_usable()) return text;
@@ -96,7 +76,9 @@ struct MpiSession::Impl {
   std::terminate_handler previous = std::set_terminate(abort_on_terminate);
 };
 
-MpiSession::MpiSession(int& argc, char**& argv) : impl_(new Impl{.initialised_here = initialise(argc, argv)}) {}
+MpiSession::MpiSession(int& argc, char**& argv) : impl_(new Impl{.initialised_here = initialise(argc, argv)}) {
+  impl_->note->set_session(true);
+}
 
 MpiSession::~MpiSession() {
   if (std::uncaught_exceptions() > impl_->exceptions_at_start) {
@@ -104,6 +86,7 @@ MpiSession::~MpiSession() {
     const std::string noted = impl_->note->get();
     abort_job(noted.empty() ? with_rank("an exception is leaving the scope of the MpiSession") : noted);
   }
+  impl_->note->set_session(false);
   std::set_terminate(impl_->previous);
   impl_->world.reset();
   if (impl_->initialised_here && mpi_is_usable()) MPI_Finalize();

@@ -46,9 +46,10 @@ TEST_CASE("memory shared with nobody is zero and writable") {
   CHECK(memory->bytes()[4095] == std::byte{7});
 }
 
-TEST_CASE("an alert of one's own is nobody else's") {
+TEST_CASE("a word of one's own is nobody else's") {
   const auto alone = solo_communicator();
-  alone->alert();
-  CHECK_FALSE(alone->alerted());
+  alone->tell("I am alone");
+  CHECK_FALSE(alone->listen());
+  alone->abort("nobody's job");
   alone->note_failure("nobody to tell");
 }

@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <random>
 #include <span>
 #include <stdexcept>
@@ -86,9 +87,12 @@ class FakeJob {
     [[nodiscard]] std::unique_ptr<SharedMemory> share_on_node(std::size_t bytes) override {
       return rank_.share_on_node(bytes);
     }
-    void alert() override { rank_.alert(); }
-    [[nodiscard]] bool alerted() override { return rank_.alerted(); }
+    [[nodiscard]] std::uint64_t gathers() const noexcept override { return rank_.gathers(); }
+    void while_waiting(std::function<void()> hook) override { rank_.while_waiting(std::move(hook)); }
+    void tell(std::string_view text) override { rank_.tell(text); }
+    [[nodiscard]] std::optional<Word> listen() override { return rank_.listen(); }
     void note_failure(std::string_view cause) override { rank_.note_failure(cause); }
+    void abort(std::string_view cause) override { rank_.abort(cause); }
     bool close(double timeout_s) override { return rank_.close(timeout_s); }
 
     Communicator& rank_;
@@ -151,20 +155,26 @@ class FakeJob {
       job.changed_.wait(lock, [&] { return gather.arrived == size(); });
       return gather.texts;
     }
+    [[nodiscard]] std::uint64_t gathers() const noexcept override { return gathered; }
+    void while_waiting(std::function<void()> /*hook*/) override {}
     // Each is on a node of its own.
     [[nodiscard]] std::unique_ptr<SharedMemory> share_on_node(std::size_t bytes) override {
       return solo_communicator()->share_on_node(bytes);
     }
-    void alert() override {
+    void tell(std::string_view text) override {
       const std::lock_guard lock(job.mutex_);
       for (auto& other : job.ranks_)
-        if (other->mine != mine) other->alerts++;
+        if (other->mine != mine) other->words.push_back({.rank = mine, .text = std::string(text)});
     }
-    [[nodiscard]] bool alerted() override {
+    [[nodiscard]] std::optional<Word> listen() override {
       const std::lock_guard lock(job.mutex_);
-      return alerts > 0;
+      if (words.empty()) return std::nullopt;
+      Word word = std::move(words.front());
+      words.pop_front();
+      return word;
     }
     void note_failure(std::string_view /*cause*/) override {}
+    void abort(std::string_view /*cause*/) override {}
     bool close(double /*timeout_s*/) override { return true; }
 
     FakeJob& job;
@@ -174,7 +184,7 @@ class FakeJob {
     std::size_t started = 0;
     std::size_t fruitless_polls = 0;
     std::size_t gathered = 0;
-    int alerts = 0;
+    std::deque<Word> words;
   };
 
   std::mutex mutex_;

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <random>
 #include <string>
 #include <thread>
@@ -199,28 +200,33 @@ TEST_CASE("more memory than the node has is an error on all ranks") {
   CHECK(copy->close(kPatience));
 }
 
-TEST_CASE("an alert reaches every other rank of its communicator and no other communicator") {
+TEST_CASE("words reach every other rank of their communicator, in order, and no other communicator") {
   const auto copy = world().duplicate();
   const auto bystander = world().duplicate();
-  CHECK_FALSE(copy->alerted());
+  const std::string longer(100'000, 'w');
+  CHECK_FALSE(copy->listen());
   static_cast<void>(copy->all_gather(""));
   if (copy->rank() == 0) {
-    copy->alert();
-    copy->alert();
+    for (const std::string& word : {std::string("one"), std::string(), longer}) copy->tell(word);
   } else {
-    CHECK(eventually([&] { return copy->alerted(); }));
+    for (const std::string& word : {std::string("one"), std::string(), longer}) {
+      std::optional<forebay::Word> heard;
+      REQUIRE(eventually([&] { return (heard = copy->listen()).has_value(); }));
+      CHECK(heard->rank == 0);
+      CHECK(heard->text == word);
+    }
   }
-  CHECK_FALSE(bystander->alerted());
+  CHECK_FALSE(bystander->listen());
   CHECK(copy->close(kPatience));
   CHECK(bystander->close(kPatience));
 }
 
-TEST_CASE("close receives alerts that nobody asked for and ends open sums") {
+TEST_CASE("close receives words that nobody asked for and ends open sums") {
   for (int round = 0; round < 20; ++round) {
     const auto copy = world().duplicate();
     std::vector<std::array<std::int64_t, 2>> values(Communicator::kLanes, {1, 2});
     for (std::size_t lane = 0; lane < values.size(); ++lane) copy->start_reduction(lane, values[lane]);
-    if (copy->rank() % 2 == 0 || round % 2 == 0) copy->alert();
+    if (copy->rank() % 2 == 0 || round % 2 == 0) copy->tell("unheard");
     CHECK(copy->close(kPatience));
     CHECK(copy->close(kPatience));
   }
@@ -231,8 +237,9 @@ TEST_CASE("close gives up when another rank never comes, and the rest of MPI goe
   auto values = std::make_unique<std::array<std::int64_t, 2>>();
   copy->start_reduction(0, *values);
   if (copy->rank() == 0) {
-    copy->alert();
+    copy->tell("never heard");
     const bool alone = copy->size() == 1;
+    CHECK(copy->close(alone ? kPatience : 0.02) == alone);
     CHECK(copy->close(alone ? kPatience : 0.02) == alone);
   }
   // The others leave without closing, with an operation open; its memory goes at once.
@@ -243,11 +250,29 @@ TEST_CASE("close gives up when another rank never comes, and the rest of MPI goe
   CHECK(next->close(kPatience));
 }
 
-TEST_CASE("close finds out that a sum can never be complete") {
+TEST_CASE("close does not wait for a sum that can never be complete") {
   const auto copy = world().duplicate();
   std::array<std::int64_t, 1> value{1};
   if (copy->rank() == 0) copy->start_reduction(0, value);
-  CHECK(copy->close(kPatience) == (copy->size() == 1));
+  CHECK(copy->close(kPatience));
+}
+
+TEST_CASE("a wait for texts that never come can be broken, and the ranks still part in order") {
+  if (world().size() == 1) return;
+  const auto copy = world().duplicate();
+  struct Enough {};
+  copy->while_waiting([&] {
+    if (copy->listen()) throw Enough();
+  });
+  if (copy->rank() == 0) {
+    copy->tell("enough");
+  } else {
+    CHECK_THROWS_AS(static_cast<void>(copy->all_gather("is anybody there?")), Enough);
+    CHECK(copy->gathers() == 0);
+    CHECK_THROWS_AS(static_cast<void>(copy->all_gather("")), forebay::Error);
+  }
+  copy->while_waiting({});
+  CHECK(copy->close(kPatience));
 }
 
 TEST_CASE("a communicator is made from the trainer's own, and only from one it can use") {

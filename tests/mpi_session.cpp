@@ -119,7 +119,7 @@ int outlive_mpi(int argc, char** argv) {
     closed_late = session.world().duplicate();
     destroyed_late = session.world().duplicate();
     destroyed_late->start_reduction(0, value);
-    closed_late->alert();
+    closed_late->tell("late");
   }
   static_cast<void>(closed_late->close(1));
   return 0;

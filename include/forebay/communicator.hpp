@@ -2,7 +2,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -15,6 +17,12 @@ class SharedMemory {
  public:
   virtual ~SharedMemory() = default;
   [[nodiscard]] virtual std::span<std::byte> bytes() noexcept = 0;
+};
+
+// What one rank said to all the others.
+struct Word {
+  std::uint32_t rank = 0;
+  std::string text;
 };
 
 // What Forebay needs from the ranks of a job. Without MPI one rank is made by solo_communicator(); with MPI
@@ -39,25 +47,35 @@ class Communicator {
   // True when the lane's operation is complete (or none is open). Never blocks.
   [[nodiscard]] virtual bool test(std::size_t lane) = 0;
 
-  // Collective and blocking; used at the start and at an agreed end only.
+  // Collective and blocking; used at the start only.
   [[nodiscard]] virtual std::vector<std::byte> broadcast(std::vector<std::byte> bytes, std::uint32_t root) = 0;
-  // Every rank's text, by rank, on every rank.
+  // Every rank's text, by rank, on every rank. Collective and blocking; used at the start, for states and at an agreed
+  // end.
   [[nodiscard]] virtual std::vector<std::string> all_gather(std::string_view text) = 0;
+  // Calls of all_gather() that this rank has completed.
+  [[nodiscard]] virtual std::uint64_t gathers() const noexcept = 0;
+  // `hook` is called again and again while all_gather() or close() waits for other ranks. That of all_gather() it may
+  // end by throwing; no later one can then be made. Empty = none.
+  virtual void while_waiting(std::function<void()> hook) = 0;
   // Memory shared by the ranks of this node.
   [[nodiscard]] virtual std::unique_ptr<SharedMemory> share_on_node(std::size_t bytes) = 0;
 
-  // Tells the other ranks, without waiting for them, that this one wants to stop: it only breaks their waits, the
-  // agreement itself travels in the reductions. At most once per communicator.
-  virtual void alert() = 0;
-  // True once another rank's alert has arrived. Never blocks; also lets pending operations progress.
-  [[nodiscard]] virtual bool alerted() = 0;
+  // Says a few words to every other rank, without waiting for them: what must reach a rank that is not where it could
+  // agree. A rank's words arrive in the order in which it said them.
+  virtual void tell(std::string_view text) = 0;
+  // The next word of another rank that has arrived, or nothing. Never blocks; also lets pending operations progress.
+  [[nodiscard]] virtual std::optional<Word> listen() = 0;
 
   // Keeps the cause of a failure (the first one), so that it can be printed before the job is aborted. The text names
   // the failing rank itself.
   virtual void note_failure(std::string_view cause) = 0;
+  // The last resort where other ranks wait for this one and cannot be told: ends the job with this cause, if the
+  // program left that to Forebay (MpiSession), and else returns.
+  virtual void abort(std::string_view cause) = 0;
 
-  // Collective: ends all open operations and receives outstanding alerts. Bounded: returns false when the other
-  // ranks did not come within `timeout_s`; nothing of the communicator may be used afterwards.
+  // Collective: ends all open operations and receives outstanding words. Bounded: returns false when the other ranks
+  // did not come within `timeout_s`, and may then be called again. Nothing else of the communicator may be used
+  // afterwards.
   virtual bool close(double timeout_s) = 0;
 
   static constexpr std::size_t kLanes = 17;

@@ -22,6 +22,8 @@ namespace forebay {
 // Initialises MPI (MPI_THREAD_FUNNELED) if nobody has, and finalises it if it did. A session whose scope is left by
 // an exception, and an exception that nobody catches, end in MPI_Abort(1) with the cause printed first: one rank
 // that leaves alone would hang the others in their next collective call.
+// So does a rank that left its loop while the others went on, and wait for it in calls of their own for
+// policy.watchdog_s.
 // Construct it first in main. Move is not offered: MPI is initialised once per process.
 // A failure noted with note_failure() on a duplicate of world() is printed as the cause.
 class MpiSession {

@@ -29,13 +29,18 @@ void Census::post(const Ballot& ballot) {
   const std::size_t lane = posted_ % places_.size();
   Place& place = places_[lane];
   const Progress& progress = ballot.progress;
-  place = {.values = {ballot.stop ? 1 : 0, ballot.error ? 1 : 0, ballot.idle ? 1 : 0, ballot.served, ballot.samples,
-                      ballot.new_bad, ballot.fresh, progress.ready, progress.produced, progress.now_ns,
-                      progress.blocked_ns, -ballot.uses},
+  place = {.values = {ballot.stop ? 1 : 0, ballot.error ? 1 : 0, ballot.left ? 1 : 0, ballot.idle ? 1 : 0,
+                      ballot.served, ballot.samples, ballot.new_bad, ballot.fresh, progress.ready, progress.produced,
+                      progress.now_ns, progress.blocked_ns, -ballot.uses},
            .epoch = ballot.epoch,
            .bad_round = ballot.bad_round};
   ++posted_;
   if (communicator_.size() > 1) communicator_.start_reduction(lane, place.values, kMinima);
+}
+
+bool Census::others_went_on() {
+  const std::size_t lane = (posted_ - 1) % places_.size();
+  return communicator_.test(lane) && places_[lane].values[kLeft] < static_cast<std::int64_t>(communicator_.size());
 }
 
 const Tally* Census::due() {
@@ -52,11 +57,12 @@ const Tally* Census::take_oldest() {
   const std::size_t lane = taken_ % places_.size();
   if (communicator_.size() > 1) last_wait_ = wait_for(communicator_, lane, while_waiting_);
   const Place& place = places_[lane];
-  const auto& [stops, errors, idle, served, samples, new_bad, fresh, ready, produced, now_ns, blocked_ns, uses] =
+  const auto& [stops, errors, left, idle, served, samples, new_bad, fresh, ready, produced, now_ns, blocked_ns, uses] =
       place.values;
   tally_ = {.step = taken_,
             .stops = stops,
             .errors = errors,
+            .left = left,
             .idle = idle,
             .served = served,
             .samples = samples,

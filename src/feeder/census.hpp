@@ -27,6 +27,7 @@ struct Progress {
 struct Ballot {
   bool stop = false;         // wants to stop
   bool error = false;        // cannot go on
+  bool left = false;         // makes neither this step nor any other
   bool idle = false;         // has no batch left that it could plan
   std::int64_t served = 0;   // batches of the epoch `epoch` that it has served fresh
   std::int64_t samples = 0;  // samples that it has served fresh
@@ -46,6 +47,7 @@ struct Tally {
   std::uint64_t step = 0;  // the step at which they were posted
   std::int64_t stops = 0;
   std::int64_t errors = 0;
+  std::int64_t left = 0;
   std::int64_t idle = 0;
   std::int64_t served = 0;
   std::int64_t samples = 0;
@@ -67,12 +69,17 @@ class Census {
   static constexpr std::size_t kMostLag = Communicator::kLanes - 2;
 
   // The communicator must outlive the census; its lanes 0 ... lag are the census's. `while_waiting` is called again and
-  // again while a tally is waited for, about every 50 us; it must not block.
+  // again while a tally is waited for, about every 50 us; it must not block, and may end the wait by throwing.
   // Throws ConfigError naming mpi.lag when the lag needs more lanes than there are.
   Census(Communicator& communicator, std::size_t lag, std::function<void()> while_waiting = {});
 
-  // Once per step. REQUIRES: the tally due at the step before was taken.
+  // Once per step. REQUIRES: has_room().
   void post(const Ballot& ballot);
+  // The tally due at the step before was taken.
+  [[nodiscard]] bool has_room() const noexcept { return posted_ - taken_ <= lag_; }
+  // After a ballot of a rank that has left, which is its last: every rank has posted its own of that step, and at least
+  // one of them has not left. Never blocks.
+  [[nodiscard]] bool others_went_on();
   // After post() at step k: the tally of step k - lag, or nothing in the first `lag` steps. Waits, polling with
   // short sleeps, while another rank's trainer has not come to step k - lag yet. Valid until the next call.
   [[nodiscard]] const Tally* due();
@@ -85,11 +92,12 @@ class Census {
 
  private:
   static constexpr std::size_t kMinima = 5;
+  static constexpr std::size_t kLeft = 2;  // where `left` stands
 
   struct Place {
-    // stops, errors, idle, served, samples, new_bad, fresh, and then the minima: ready, produced, now_ns, blocked_ns,
-    // and uses with the sign turned
-    std::array<std::int64_t, 7 + kMinima> values{};
+    // stops, errors, left, idle, served, samples, new_bad, fresh, and then the minima: ready, produced, now_ns,
+    // blocked_ns, and uses with the sign turned
+    std::array<std::int64_t, 8 + kMinima> values{};
     std::uint64_t epoch = 0;
     std::uint64_t bad_round = 0;
   };

@@ -27,14 +27,16 @@ std::optional<std::string> agreed_failure(Communicator& communicator, std::strin
 }
 
 Coordinator::Coordinator(Communicator& communicator, const RunPlan& plan, BadLimit limit,
-                         std::function<bool()> has_reason_to_end)
+                         std::function<bool()> has_reason_to_end, Patience patience)
     : communicator_(communicator),
       plan_(plan),
       limit_(std::move(limit)),
       has_reason_to_end_(std::move(has_reason_to_end)),
+      attendance_(communicator, patience),
       census_(communicator, plan.lag,
               [this] {
-                if (has_reason_to_end_ && has_reason_to_end_()) alert_others();
+                if (has_reason_to_end_ && has_reason_to_end_()) attendance_.alert();
+                attendance_.wait_for_ballots();
               }),
       epochs_completed_(plan.completed) {
   if (bad_samples() > limit_.allowed) throw Error(too_many_bad());
@@ -46,6 +48,7 @@ void Coordinator::report_bad(std::uint64_t sample) {
 
 void Coordinator::report_error(std::string_view cause) {
   if (error_.empty()) error_ = cause.empty() ? "unknown error" : cause;
+  attendance_.alert();
 }
 
 Verdict Coordinator::step(const StepReport& report) {
@@ -53,8 +56,10 @@ Verdict Coordinator::step(const StepReport& report) {
   if (verdict_ != Verdict::proceed) return verdict_;
   stop_requested_ = stop_requested_ || report.stop;
   to_serve_ = report.to_serve;
-  if (wants_to_end()) alert_others();
+  attendance_.begin(steps_);
+  if (wants_to_end()) attendance_.alert();
   census_.post(ballot(report));
+  attendance_.has_posted();
   if (has_made_all_steps()) {
     verdict_ = settle(Verdict::finished);
     return verdict_;
@@ -86,9 +91,16 @@ bool Coordinator::may_have_ended_epoch() const noexcept {
 
 bool Coordinator::interrupted(bool stop_requested) {
   stop_requested_ = stop_requested_ || stop_requested;
-  if (!wants_to_end()) return communicator_.alerted();
-  alert_others();
+  const bool alerted = attendance_.alerted();
+  if (!wants_to_end()) return alerted;
+  attendance_.alert();
   return true;
+}
+
+void Coordinator::leave(std::string_view cause, bool in_step) {
+  attendance_.leave(steps_ - (in_step && steps_ > 0 ? 1 : 0), cause);
+  has_left_ = !in_step && verdict_ == Verdict::proceed && census_.has_room();
+  if (has_left_) census_.post({.left = true});
 }
 
 bool Coordinator::has_made_all_steps() const noexcept {
@@ -111,6 +123,8 @@ Ballot Coordinator::ballot(const StepReport& report) const noexcept {
 
 // Everything here is a function of the tally and of what was agreed before, so that all ranks judge alike.
 Verdict Coordinator::judge(const Tally& tally) {
+  if (tally.left > 0) attendance_.name_leaver();
+
   // A ballot posted before the last epoch was agreed says nothing about the one after it.
   bool has_ended_epoch = false;
   if (tally.epoch == epochs_completed_) {
@@ -159,12 +173,6 @@ Verdict Coordinator::fail(std::string cause) {
 // More bad samples than allowed on this rank alone: the job will fail, so nobody need wait for a batch any more.
 bool Coordinator::wants_to_end() const noexcept {
   return stop_requested_ || !error_.empty() || bad_samples() > limit_.allowed;
-}
-
-void Coordinator::alert_others() {
-  if (alerted_others_) return;
-  alerted_others_ = true;
-  if (communicator_.size() > 1) communicator_.alert();
 }
 
 void Coordinator::exchange_bad() {

@@ -13,6 +13,7 @@
 #include <forebay/communicator.hpp>
 #include <forebay/options.hpp>
 
+#include "attendance.hpp"
 #include "census.hpp"
 
 namespace forebay {
@@ -75,7 +76,7 @@ class Coordinator {
   // although this rank is inside step(), and one of them may be waiting for a batch that never comes.
   // Throws ConfigError (lag), and Error when the index alone has more bad entries than allowed, alike on all ranks.
   Coordinator(Communicator& communicator, const RunPlan& plan, BadLimit limit,
-              std::function<bool()> has_reason_to_end = {});
+              std::function<bool()> has_reason_to_end = {}, Patience patience = {});
   Coordinator(const Coordinator&) = delete;
   Coordinator& operator=(const Coordinator&) = delete;
 
@@ -86,11 +87,12 @@ class Coordinator {
 
   // This rank met a sample that cannot be served. Repeats are ignored.
   void report_bad(std::uint64_t sample);
-  // This rank cannot go on. The first cause is kept.
+  // This rank cannot go on. The first cause is kept, and breaks the others' waits.
   void report_error(std::string_view cause);
 
   // The verdict for the step that begins now. Waits only for ranks that are more than `lag` steps behind, or at the end
-  // of the run, or where an epoch ends. Keeps its answer once the run has ended.
+  // of the run, or where an epoch ends. Keeps its answer once the run has ended. Throws Error naming a rank that has
+  // left or does not come.
   [[nodiscard]] Verdict step(const StepReport& report);
 
   // What all ranks said `lag` steps ago, or later where an epoch ends; at this step the same on every rank. Nothing in
@@ -99,8 +101,17 @@ class Coordinator {
   [[nodiscard]] std::size_t lag() const noexcept { return census_.lag(); }
 
   // To be polled while a step waits for a batch: tells the other ranks if this one wants to end, and returns true if
-  // any does. The wait must then be given up and something else served, so that the verdict can be reached.
+  // any does. The wait must then be given up and something else served, so that the verdict can be reached. Throws
+  // Error naming a rank that has left before this step.
   [[nodiscard]] bool interrupted(bool stop_requested);
+
+  // Who takes part.
+  [[nodiscard]] Attendance& attendance() noexcept { return attendance_; }
+  // This rank makes no further step, and not the one that was begun last either when it was not served; the others
+  // throw `cause`.
+  void leave(std::string_view cause, bool in_step);
+  // After leave(): others have made a step that this rank has left. Never blocks.
+  [[nodiscard]] bool others_went_on() { return has_left_ && census_.others_went_on(); }
 
   // Epochs of which all batches were served; changes at the same step on every rank.
   [[nodiscard]] std::uint64_t epochs_completed() const noexcept { return epochs_completed_; }
@@ -121,7 +132,6 @@ class Coordinator {
   [[nodiscard]] Verdict settle(Verdict end);
   [[nodiscard]] Verdict fail(std::string cause);
   [[nodiscard]] bool wants_to_end() const noexcept;
-  void alert_others();
   void exchange_bad();
   [[nodiscard]] std::string too_many_bad() const;
 
@@ -129,6 +139,7 @@ class Coordinator {
   RunPlan plan_;
   BadLimit limit_;
   std::function<bool()> has_reason_to_end_;
+  Attendance attendance_;
   Census census_;
   const Tally* heard_ = nullptr;
   Verdict verdict_ = Verdict::proceed;
@@ -143,7 +154,7 @@ class Coordinator {
   std::uint64_t known_at_ = 0;
   std::chrono::nanoseconds waited_{0};
   bool stop_requested_ = false;
-  bool alerted_others_ = false;
+  bool has_left_ = false;  // and said so in a ballot
 
   // Bad samples: seen = agreed by the job (the same set on all ranks) + new (this rank's since the last exchange).
   std::unordered_set<std::uint64_t> seen_bad_;

@@ -9,11 +9,12 @@
 namespace forebay {
 
 Exchange::Exchange(Communicator& communicator, Schedule& schedule, std::size_t lane, std::size_t lag,
-                   bool keep_epoch_order)
+                   bool keep_epoch_order, std::function<void()> while_waiting)
     : communicator_(communicator),
       schedule_(schedule),
       lane_(lane),
       lag_(lag),
+      while_waiting_(std::move(while_waiting)),
       next_in_(std::max<std::uint64_t>(kFirst, lag)),
       paces_(communicator.size()) {
   if (keep_epoch_order) this->keep_epoch_order();
@@ -70,7 +71,7 @@ void Exchange::post(const RankCount& mine) {
 
 void Exchange::apply() {
   // Every rank posts at the step at which it posts the census that is complete by now: nobody can be away for long.
-  waited_ = wait_for(communicator_, lane_, {});
+  waited_ = wait_for(communicator_, lane_, while_waiting_);
   is_open_ = false;
   const std::vector<RankWork> ranks = works();
   const std::size_t pieces = schedule_.ledger().pieces().size();

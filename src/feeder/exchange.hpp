@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include <forebay/communicator.hpp>
@@ -40,12 +41,13 @@ class Exchange {
   // There, batches that a rank may have planned before it has served any.
   static constexpr std::uint64_t kUntried = 2;
 
-  // References must outlive this. Uses the communicator's lane `lane`. `keep_epoch_order`: epochs are served one after
-  // the other, and the ranks that are done with one wait for the others. Where they are long (Schedule::holds_back())
+  // References must outlive this. Uses the communicator's lane `lane`. `while_waiting`: as for wait_for() (lane.hpp).
+  // `keep_epoch_order`: epochs are served one after the other, and the ranks that are done with one wait for the others. Where they are long (Schedule::holds_back())
   // exchanges then come when half of what may be planned is served, so that the last of an epoch is dealt out among
   // those that have time; and until all keep pace a rank plans few batches before it has shown its own, because what is
   // planned stays with it.
-  Exchange(Communicator& communicator, Schedule& schedule, std::size_t lane, std::size_t lag, bool keep_epoch_order);
+  Exchange(Communicator& communicator, Schedule& schedule, std::size_t lane, std::size_t lag, bool keep_epoch_order,
+           std::function<void()> while_waiting = {});
 
   // As `keep_epoch_order` in the constructor. Before the first step(), on all ranks.
   void keep_epoch_order() noexcept;
@@ -74,6 +76,7 @@ class Exchange {
   Schedule& schedule_;
   std::size_t lane_;
   std::size_t lag_;
+  std::function<void()> while_waiting_;
 
   std::uint64_t step_ = 0;
   std::uint64_t posted_at_ = 0;

@@ -155,13 +155,20 @@ class Feeder::Impl {
   void write_together(const std::function<void()>& work);
 
   // next(), in order.
+  [[nodiscard]] std::optional<Lease> step(StreamView wanted, Clock::time_point called);
+  // The stream to use.
+  [[nodiscard]] StreamView checked(StreamView stream);
+  void require_free_lease() const;
+  [[nodiscard]] bool is_out_of_leases() const noexcept;
   void begin();
+  void open_telemetry();
   // When the device has come near enough; `called` where it had before.
   [[nodiscard]] Clock::time_point keep_pace(Clock::time_point called);
   [[nodiscard]] bool agree_to_go_on(Clock::time_point entered);
   // `entered`: when the device had come near enough, the one reading of the clock that a step needs before its end.
   [[nodiscard]] Served serve(Clock::time_point entered);
   [[nodiscard]] Served serve_in_lockstep();
+  [[nodiscard]] Served serve_leased(std::uint32_t depth) noexcept;
   [[nodiscard]] std::uint32_t land(const Served& served, StreamView stream);
   void end_if_device_refused();
   [[nodiscard]] StepReport report(Clock::time_point now) noexcept;
@@ -187,6 +194,7 @@ class Feeder::Impl {
 
   // The policy's decision, or nothing when it failed.
   [[nodiscard]] std::optional<Decision> decide(const Signals& now);
+  void tell_policy(Decision decision, const Signals& now);
   // All that this rank will produce is ready.
   [[nodiscard]] bool has_produced_all() noexcept;
   // With mpi.epoch_end = "reuse": the others wait for what this rank has ready.
@@ -204,7 +212,14 @@ class Feeder::Impl {
   [[nodiscard]] bool wait_for_batch(Clock::time_point deadline);
   void watch(std::uint32_t depth);
   void raise_watchdog();
+  void report_failure();
   void warn_of_capped_reuses();
+
+  // A rank that ends without the others.
+  void end_alone(const char* what);
+  void leave_mid_run();
+  // The end of the talk between the ranks; bounded.
+  void part();
 
   [[nodiscard]] bool stop_requested() const noexcept;
   [[nodiscard]] std::uint64_t first_step() const noexcept { return resumed_ ? resumed_->steps : 0; }
@@ -264,7 +279,8 @@ class Feeder::Impl {
   bool step_is_agreed_ = false;  // its census said that the epoch before has ended
   Clock::duration left_in_{0};   // what next() took to say so; the next step's wait counts it
   std::string cause_;            // of the failure that ended the run
-  std::exception_ptr refused_;   // by the device, when a batch that was taken was to be handed out
+  std::string cause_of_leaving_;
+  std::exception_ptr refused_;  // by the device, when a batch that was taken was to be handed out
 
   // Since this process began; first_step() were made before.
   std::uint64_t step_ = 0;

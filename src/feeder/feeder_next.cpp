@@ -24,12 +24,21 @@ std::optional<Lease> Feeder::Impl::next(StreamView stream) {
   const Clock::time_point called = Clock::now();
   if (!cause_.empty()) throw Error(cause_);
   if (ended_ || closed_ || is_between_epochs()) return std::nullopt;
-  device_->check_stream(stream);
-  if (!telemetry_) begin();
-  if (store_->held() >= static_cast<std::uint32_t>(options_.queue.max_leases)) {
-    throw Error("next() while " + std::to_string(store_->held()) +
-                " leases are held: end one first, or raise queue.max_leases");
+  if (communicator_->size() == 1) return step(stream, called);
+  try {
+    return step(stream, called);
+  } catch (const std::exception& error) {
+    if (!ended_) end_alone(error.what());
+    throw;
+  } catch (...) {
+    if (!ended_) end_alone("an error of unknown type");
+    throw;
   }
+}
+
+std::optional<Lease> Feeder::Impl::step(StreamView wanted, Clock::time_point called) {
+  const StreamView stream = checked(wanted);
+  if (!telemetry_) begin();
   const Clock::time_point entered = keep_pace(called);
   if (!agree_to_go_on(entered)) return std::nullopt;
   const Served served = lockstep_ ? serve_in_lockstep() : serve(entered);
@@ -62,23 +71,12 @@ std::uint32_t Feeder::Impl::land(const Served& served, StreamView stream) {
   return store_->land(served.slot, served.use_index, stream, refused_);
 }
 
-// Other ranks hear of it at their next step and all end at one; until then this one serves on, whatever the tensor
-// shows, since the trainer's own collectives wait for every rank.
-void Feeder::Impl::end_if_device_refused() {
-  if (!refused_) return;
-  failure_.raise(refused_);
-  if (communicator_->size() > 1) return;
-  cause_ = failure_.text();
-  communicator_->note_failure(cause_);
-  failure_.rethrow();
-}
-
 bool Feeder::Impl::agree_to_go_on(Clock::time_point entered) {
-  if (std::exchange(step_is_agreed_, false)) return true;
-  if (failure_.happened() && !failure_reported_) {
-    failure_reported_ = true;
-    coordinator_->report_error(failure_.text());
+  if (std::exchange(step_is_agreed_, false)) {
+    (void)coordinator_->interrupted(stop_requested());  // somebody may have left since
+    return true;
   }
+  report_failure();
   pipeline_->bad_samples().collect([this](std::uint64_t id) { coordinator_->report_bad(id); });
   const Verdict verdict = coordinator_->step(report(entered));
   if (verdict == Verdict::proceed) {
@@ -120,6 +118,7 @@ StepReport Feeder::Impl::report(Clock::time_point now) noexcept {
 Feeder::Impl::Served Feeder::Impl::serve(Clock::time_point entered) {
   residents_->sweep();
   std::uint32_t depth = pipeline_->ring().depth();
+  if (is_out_of_leases()) return serve_leased(depth);
   if (must_pad()) return pad(depth);
   ++offered_;
   watch(depth);
@@ -135,12 +134,12 @@ Feeder::Impl::Served Feeder::Impl::serve(Clock::time_point entered) {
     const std::optional<Decision> decision = decide(known);
     if (!decision) return pad(entry_depth);
     if (decision == Decision::reuse) {
-      policy_->served(Decision::reuse, known);
+      tell_policy(Decision::reuse, known);
       warn_of_capped_reuses();
       return serve_again(candidate, false, entry_depth);
     }
     if (depth > 0) {
-      policy_->served(Decision::fresh, known);
+      tell_policy(Decision::fresh, known);
       return serve_fresh(entry_depth);
     }
     const bool ready = wait_for_batch(decision == Decision::wait ? started + most_wait : Clock::time_point::max());
@@ -171,6 +170,7 @@ Feeder::Impl::Served Feeder::Impl::serve_in_lockstep() {
     served.decided_fresh = decision == Decision::fresh;
     return served;
   };
+  if (is_out_of_leases()) return decided(serve_leased(depth));
   if (must_pad()) return decided(pad(depth));
   if (decision == Decision::reuse) return serve_again(residents_->pick(), false, depth);
   while (pipeline_->ring().depth() == 0) {
@@ -201,6 +201,14 @@ std::optional<Decision> Feeder::Impl::decide(const Signals& now) {
   } catch (...) {
     failure_.raise(std::current_exception());  // all ranks end on it, at one step
     return std::nullopt;
+  }
+}
+
+void Feeder::Impl::tell_policy(Decision decision, const Signals& now) {
+  try {
+    policy_->served(decision, now);
+  } catch (...) {
+    failure_.raise(std::current_exception());
   }
 }
 
@@ -283,6 +291,7 @@ void Feeder::Impl::raise_watchdog() {
   text.resize(text.find('.') + 2);
   failure_.raise(std::make_exception_ptr(
       WatchdogError("no fresh batch for " + text + " s (policy.watchdog_s): " + pipeline_->report())));
+  if (coordinator_) report_failure();
 }
 
 void Feeder::Impl::warn_of_capped_reuses() {
@@ -341,22 +350,6 @@ bool Feeder::Impl::stop_requested() const noexcept {
 void Feeder::Impl::request_stop() noexcept {
   stop_.store(true, std::memory_order_relaxed);
   pipeline_->ring().wake();
-}
-
-void Feeder::Impl::close() {
-  if (closed_) return;
-  closed_ = true;
-  if (profiler_) profiler_->stop();
-  if (pipeline_) pipeline_->stop();
-  if (running_) running_->stop();
-  if (telemetry_) telemetry_->close();
-  if (quarantine_) quarantine_->begin();  // a feeder that made no step has written nothing yet
-  directory_.release();
-  write_trace();
-  // Long enough for ranks that are a step behind, short enough not to look like a hang when one is gone.
-  constexpr double kTimeout = 5;
-  if (communicator_) communicator_->close(kTimeout);
-  end_saves();
 }
 
 }  // namespace forebay

@@ -48,14 +48,16 @@ Feeder::Impl::Impl(Options options, std::unique_ptr<Communicator> communicator, 
   together(*communicator_, [this] { open_logs(); });
   choose_device();
   together(*communicator_, [this] { start_production(); });
-  coordinator_ = std::make_unique<Coordinator>(*communicator_, run_plan(), bad_limit(),
-                                               [this] { return stop_requested() || failure_.happened(); });
+  coordinator_ = std::make_unique<Coordinator>(
+      *communicator_, run_plan(), bad_limit(), [this] { return stop_requested() || failure_.happened(); },
+      Patience{&running_->time(), options_.policy.watchdog_s});
   if (options_.mpi.mode == MpiMode::lockstep && !options_.run.eval) {
     lockstep_.emplace(communicator_->size(), coordinator_->lag(), options_.queue, options_.policy.pick);
   }
   if (loop_ == Loop::epochs) end_each_epoch();
   together(*communicator_, [this] { wait_for_first_batch(); });
   end_if_stopped_at_start();
+  coordinator_->attendance().watch_gathers();
 }
 
 void Feeder::Impl::agree_on_options() {
@@ -265,31 +267,43 @@ void Feeder::Impl::end_if_stopped_at_start() {
 
 // Not in the constructor: until the first next() the run may still go on from a saved state, and its files with it.
 void Feeder::Impl::begin() {
-  if (loop_ == Loop::unknown) (void)agree_on_loop(Loop::batches, false);
-  together(*communicator_, [this] {
-    const std::uint32_t rank = communicator_->rank();
-    // A job that was stopped before its first step has put nothing here.
-    const bool goes_on = first_step() > 0;
-    if (!goes_on) clear_run_directory(options_.telemetry.dir, rank, communicator_->size());
-    quarantine_->begin();
-    TelemetrySetup telemetry{.options = options_.telemetry,
-                             .rank = rank,
-                             .capacity = static_cast<std::uint32_t>(options_.queue.capacity),
-                             .goes_on = goes_on};
-    if (is_recorded(options_)) {
-      telemetry.recording = recording_header(options_, *safe_dataset_, rank, communicator_->size(), first_step());
-      note_loop(*telemetry.recording, loop_ == Loop::epochs);
+  try {
+    if (loop_ == Loop::unknown) (void)agree_on_loop(Loop::batches, false);
+    together(*communicator_, [this] { open_telemetry(); });
+  } catch (const std::exception& error) {
+    telemetry_.reset();
+    // All ranks have it.
+    if (communicator_->size() > 1 && !coordinator_->attendance().is_over()) {
+      ended_ = true;
+      cause_ = error.what();
     }
-    if (replayed_) replayed_->require_loop(loop_ == Loop::epochs);
-    telemetry_ = std::make_unique<Telemetry>(
-        telemetry, pipeline_->totals(), [this] { return gauges(); }, *console_);
-    start_profiler();
-  });
+    throw;
+  }
   if (!resumed_ || communicator_->rank() != 0) return;
   console_->info("goes on from " + printable(resumed_from_.source) + ": step " + std::to_string(first_step()) +
                  ", epoch " + std::to_string(resumed_->epochs) + ", " + std::to_string(resumed_->fresh_samples) +
                  " samples served fresh, saved by " + std::to_string(resumed_->ranks) +
                  (resumed_->ranks == 1 ? " rank" : " ranks"));
+}
+
+void Feeder::Impl::open_telemetry() {
+  const std::uint32_t rank = communicator_->rank();
+  // A job that was stopped before its first step has put nothing here.
+  const bool goes_on = first_step() > 0;
+  if (!goes_on) clear_run_directory(options_.telemetry.dir, rank, communicator_->size());
+  quarantine_->begin();
+  TelemetrySetup telemetry{.options = options_.telemetry,
+                           .rank = rank,
+                           .capacity = static_cast<std::uint32_t>(options_.queue.capacity),
+                           .goes_on = goes_on};
+  if (is_recorded(options_)) {
+    telemetry.recording = recording_header(options_, *safe_dataset_, rank, communicator_->size(), first_step());
+    note_loop(*telemetry.recording, loop_ == Loop::epochs);
+  }
+  if (replayed_) replayed_->require_loop(loop_ == Loop::epochs);
+  telemetry_ = std::make_unique<Telemetry>(
+      telemetry, pipeline_->totals(), [this] { return gauges(); }, *console_);
+  start_profiler();
 }
 
 Gauges Feeder::Impl::gauges() const {

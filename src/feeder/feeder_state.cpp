@@ -195,6 +195,7 @@ std::unique_ptr<Feeder::Impl> Feeder::Impl::resumed(SavedState saved) {
   std::unique_ptr<Communicator> again = communicator_->duplicate();
   Parts parts = parts_;
   parts.dataset = dataset_;
+  ended_ = true;  // on all ranks: nobody leaves
   close();
   // The device need not have room for both.
   gpu_decoding_.reset();

@@ -44,6 +44,17 @@ std::uint32_t Residents::admit() {
   return slot;
 }
 
+std::uint32_t Residents::leased() const noexcept {
+  // Relaxed: only this thread adds leases and retires slots. One whose last lease ends meanwhile was counted when this
+  // rank was found to hold too many.
+  const auto is_leased = [this](std::uint32_t slot) {
+    return store_.slot(slot).leases.load(std::memory_order_relaxed) != 0;
+  };
+  if (const auto found = std::ranges::find_if(pool_, is_leased); found != pool_.end()) return *found;
+  if (const auto found = std::ranges::find_if(leaving_, is_leased); found != leaving_.end()) return *found;
+  return pool_.back();
+}
+
 std::uint32_t Residents::pick() noexcept {
   if (pick_ == Pick::current) return pool_.back();
   candidates_.clear();

@@ -29,6 +29,9 @@ class Residents {
   [[nodiscard]] std::uint32_t admit();
   // The slot a reuse would serve. REQUIRES: not empty.
   [[nodiscard]] std::uint32_t pick() noexcept;
+  // A slot that is leased, so that another lease of it keeps no further slot (ring invariant R6); while none is, one of
+  // the pool. REQUIRES: not empty.
+  [[nodiscard]] std::uint32_t leased() const noexcept;
   // Slots of the pool, oldest first.
   [[nodiscard]] std::span<const std::uint32_t> slots() const noexcept { return pool_; }
 

@@ -1,5 +1,8 @@
 #include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -33,13 +36,17 @@ class SoloCommunicator final : public Communicator {
     return bytes;
   }
   [[nodiscard]] std::vector<std::string> all_gather(std::string_view text) override { return {std::string(text)}; }
+  // One rank waits for nobody.
+  [[nodiscard]] std::uint64_t gathers() const noexcept override { return 0; }
+  void while_waiting(std::function<void()> /*hook*/) override {}
   [[nodiscard]] std::unique_ptr<SharedMemory> share_on_node(std::size_t bytes) override {
     return std::make_unique<OwnMemory>(bytes);
   }
-  void alert() override {}
-  [[nodiscard]] bool alerted() override { return false; }
+  void tell(std::string_view /*text*/) override {}
+  [[nodiscard]] std::optional<Word> listen() override { return std::nullopt; }
   // Nobody aborts other ranks for this one: the exception that carries the cause is enough.
   void note_failure(std::string_view /*cause*/) override {}
+  void abort(std::string_view /*cause*/) override {}
   bool close(double /*timeout_s*/) override { return true; }
 };
 

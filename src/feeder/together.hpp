@@ -24,6 +24,8 @@ void together(Communicator& communicator, Work&& work) {
     is_config_error = true;
   } catch (const std::exception& error) {
     text = error.what();
+  } catch (...) {
+    text = "an error of unknown type";
   }
   const auto failure = agreed_failure(communicator, text);
   if (!failure) return;

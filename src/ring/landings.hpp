@@ -19,11 +19,18 @@ class Landings {
   // Throws Error when there is no memory.
   Landings(Device& device, std::size_t bytes, std::uint32_t count);
 
-  // A free one. Consumer thread. REQUIRES: fewer than `count` are taken.
-  [[nodiscard]] std::uint32_t take() noexcept;
+  struct Taken {
+    std::uint32_t landing = 0;
+    bool is_shared = false;  // with a lease that shows something already
+  };
+
+  // A free one. When all are taken, as only by leases beyond those that may be held, one of them is shared. Consumer
+  // thread.
+  [[nodiscard]] Taken take() noexcept;
   // What is put on `stream` from now on happens after the uses of one that was taken. Consumer thread. Throws Error.
   void put_after_uses(std::uint32_t landing, StreamView stream) { landings_[landing]->uses.put_after(stream); }
-  // The use of one ends where the stream is now, and it is free. Any thread. It is free even when this throws Error.
+  // A use of one ends where the stream is now; it is free after its last. Any thread. That holds even when this throws
+  // Error.
   void end(std::uint32_t landing, StreamView stream);
 
   [[nodiscard]] std::byte* at(std::uint32_t landing) noexcept { return base_ + landing * bytes_; }
@@ -34,7 +41,7 @@ class Landings {
     explicit Landing(Device& device) : uses(device) {}
 
     StreamUses uses;
-    std::atomic<bool> taken{false};
+    std::atomic<std::uint32_t> uses_held{0};
   };
 
   std::size_t bytes_;

@@ -23,8 +23,8 @@ void RunAhead::end(std::uint64_t step, StreamView stream) {
 }
 
 bool RunAhead::wait(std::uint64_t step) {
-  // `count` is that of the steps up to the one in question. Fewer than max_leases are held, so one of so many has
-  // ended.
+  // `count` is that of the steps up to the one in question. Where fewer than max_leases are held, one of so many has
+  // ended; more are held only while the run ends.
   for (std::uint64_t looks = 0; looks < max_leases_ && step >= steps_ + looks; ++looks) {
     const std::uint64_t count = step - steps_ - looks + 1;
     Mark& mark = marks_[(count - 1) % size_];

@@ -78,7 +78,8 @@ std::uint32_t SlotStore::land(std::uint32_t slot_number, std::uint64_t use_index
                               std::exception_ptr& refused) noexcept {
   if (!landings_) return kNoLanding;
   const Slot& slot = slots_[slot_number];
-  const std::uint32_t landing = landings_->take();
+  const auto [landing, is_shared] = landings_->take();
+  if (is_shared) return landing;  // it is being read
   try {
     landings_->put_after_uses(landing, stream);
     renderer_->render({.canvases = images(slot_number),

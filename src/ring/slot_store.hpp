@@ -124,7 +124,8 @@ class SlotStore {
   // it had to wait. Throws what went wrong on the device when leases ended.
   bool keep_pace(std::uint64_t step);
   // Makes the tensor of a batch of canvases for a lease; returns its landing. kNoLanding where slots hold tensors. When
-  // the device refuses, `refused` says why, and the tensor shows what it showed before.
+  // the device refuses, `refused` says why, and the tensor shows what it showed before; so it does, without a word, for
+  // leases beyond `max_leases`.
   [[nodiscard]] std::uint32_t land(std::uint32_t slot, std::uint64_t use_index, StreamView stream,
                                    std::exception_ptr& refused) noexcept;
 
