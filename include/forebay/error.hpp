@@ -34,8 +34,8 @@ class SampleError : public Error {
   Kind kind_;
 };
 
-// No fresh batch arrived for `policy.watchdog_s`, and what() names what each worker was doing; or another rank did not come
-// for so long, and what() names it.
+// No fresh batch arrived for `policy.watchdog_s`, and what() names what each worker was doing; or another rank did not
+// come for so long, and what() names it.
 class WatchdogError : public Error {
  public:
   using Error::Error;

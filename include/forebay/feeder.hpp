@@ -62,10 +62,12 @@ class Feeder {
   // next_epoch() of each epoch).
   // All ranks get the same number of batches. Collective with several ranks. While a batch is ready it neither
   // allocates, nor locks, nor enters the kernel (unless a parked producer must be woken; the first call, which opens
-  // the telemetry's files, and MPI calls of several ranks aside). Throws Error when more than `queue.max_leases` leases
-  // are held, and whatever ended the run on any rank. With batches on a GPU also when the stream is
-  // cudaStreamPerThread, which is another stream on the thread that ends the lease, or CUDA's default stream where
-  // another GPU is current: no step is made then, on this rank alone.
+  // the telemetry's files, and MPI calls of several ranks aside). Throws Error when `queue.max_leases` leases are
+  // held already. With batches on a GPU also when the stream is cudaStreamPerThread, which is another stream on the
+  // thread that ends the lease, or CUDA's default stream where another GPU is current. With one rank no step is made
+  // then, and the call may be made again. With several these and all other errors end the run on all ranks, at one
+  // step, with the text of the rank that met it; so does a rank that has left (close(), the destructor) while others
+  // ask for a step more, and one that does not come for `policy.watchdog_s`.
   [[nodiscard]] std::optional<Lease> next(StreamView stream = {});
 
   // For a trainer that does something after each epoch:
@@ -144,8 +146,9 @@ class Feeder {
   [[nodiscard]] Profile profile() const;
 
   // Stops the workers, writes what telemetry still holds, and closes the communicator (collective, waits a bounded
-  // time for the other ranks), and waits until what was saved is durable. Leases that are still held stay valid.
-  // Idempotent. Throws Error, on rank 0 alone, when a save failed that nobody was told of; all is closed then too.
+  // time for the other ranks: 5 s, or policy.watchdog_s when they are known to make steps that this one does not), and
+  // waits until what was saved is durable. Leases that are still held stay valid. Idempotent. Throws Error, on rank 0
+  // alone, when a save failed that nobody was told of; all is closed then too.
   void close();
 
  private:
