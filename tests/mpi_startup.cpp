@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include <forebay/config.hpp>
 #include <forebay/dataset.hpp>
 #include <forebay/error.hpp>
 #include <forebay/feeder.hpp>
@@ -50,6 +51,27 @@ class SharedList {
   std::unique_ptr<TemporaryDirectory> folder_;
   std::string path_;
 };
+
+TEST_CASE("a configuration that only one rank cannot read is refused on all ranks, with that rank's reason") {
+  const TemporaryDirectory folder;
+  const std::uint32_t odd = world().size() - 1;
+  const auto file = folder / "feed.toml";
+  write_file(file, world().rank() == odd ? "[queue]\ncapacity = 8\npol = 2\n" : "[queue]\ncapacity = 8\n");
+  std::string refused;
+  try {
+    (void)load_options(file, world());
+  } catch (const ConfigError& error) {
+    refused = error.what();
+  }
+  if (world().size() > 1) CHECK(refused.find("rank " + std::to_string(odd) + ": ") == 0);
+  CHECK(refused.find("feed.toml:3") != std::string::npos);
+
+  write_file(file, "[queue]\ncapacity = 8\n");
+  const std::vector<std::string> overrides{"queue.pool=3", "dataset.path=\"data\""};
+  const Options options = load_options(file, world(), overrides);
+  CHECK(options.queue.capacity == 8);
+  CHECK(options.queue.pool == 3);
+}
 
 void check_all_of_it(const Dataset& dataset) {
   REQUIRE(dataset.size() == kImages);

@@ -90,7 +90,7 @@ int main(int argc, char** argv) {
     return 2;
   }
   try {
-    auto options = forebay::load_options(argv[1], std::vector<std::string>(argv + 2, argv + argc));
+    auto options = forebay::load_options(argv[1], mpi.world(), std::vector<std::string>(argv + 2, argv + argc));
     options.device = "host";  // it adds the pixels up on the processor, whatever GPU there is
     run(mpi, options);
   } catch (const forebay::Error& error) {

@@ -34,8 +34,8 @@ using Clock = std::chrono::steady_clock;
 std::atomic<bool> stop_signalled{false};  // global because a signal handler has nothing else
 extern "C" void on_signal(int /*signal*/) { stop_signalled.store(true, std::memory_order_relaxed); }
 
-forebay::Options options_of(const Arguments& arguments) {
-  auto options = forebay::load_options(arguments.config, arguments.overrides);
+forebay::Options options_of(const forebay::MpiSession& mpi, const Arguments& arguments) {
+  auto options = forebay::load_options(arguments.config, mpi.world(), arguments.overrides);
   options.device = "host";  // it trains on the processor, whatever GPU there is
   if (options.transform.dtype != forebay::DType::float32 || options.transform.layout != forebay::Layout::nchw)
     throw forebay::ConfigError(R"(transform.dtype must be "float32" and transform.layout "NCHW")");
@@ -62,7 +62,7 @@ class Trainer {
   Trainer(const forebay::MpiSession& mpi, const Arguments& arguments)
       : mpi_(mpi),
         arguments_(arguments),
-        feeder_(options_of(arguments), mpi.world(), {.stop = &stop_signalled}),  // Forebay
+        feeder_(options_of(mpi, arguments), mpi.world(), {.stop = &stop_signalled}),  // Forebay
         model_(make_model(feeder_)),
         replicas_(*model_, MPI_COMM_WORLD),
         optimizer_(model_->parameters(), torch::optim::SGDOptions(arguments.lr).momentum(arguments.momentum)) {

@@ -9,6 +9,8 @@
 
 namespace forebay {
 
+class Communicator;
+
 // Reads a TOML configuration file; `overrides` are "section.key=value" strings applied on top, in order.
 // Relative paths in the file are relative to the working directory, as on a command line. The file may be a pipe that
 // somebody writes to and closes (`<(...)`, /dev/stdin); a FIFO without a writer, a terminal and more than 4 MiB are
@@ -19,7 +21,13 @@ namespace forebay {
 [[nodiscard]] Options load_options(const std::filesystem::path& file, std::span<const std::string> overrides = {},
                                    const Options& defaults = {});
 
-// The same for text in memory; `origin` stands in messages where the file name would.
+// The same for the ranks of a job: each reads the file, and when one of them cannot, all throw its ConfigError, which
+// names the rank. A rank that threw alone would leave the others waiting for it in their next collective call.
+// Collective and blocking.
+[[nodiscard]] Options load_options(const std::filesystem::path& file, const Communicator& communicator,
+                                   std::span<const std::string> overrides = {}, const Options& defaults = {});
+
+// The same as the first for text in memory; `origin` stands in messages where the file name would.
 [[nodiscard]] Options parse_options(std::string_view toml, std::string_view origin = "config",
                                     std::span<const std::string> overrides = {}, const Options& defaults = {});
 

@@ -126,6 +126,19 @@ void require_writable_results(const FeedArguments& arguments) {
   require_writable("--state", arguments.state, true);
 }
 
+// The state is saved by all ranks together, so they must have been told so alike.
+void require_same_saves(const FeedArguments& arguments, Communicator& communicator) {
+  const std::string saves =
+      arguments.state.empty() ? "no --state"
+                              : "--state " + arguments.state + " --save-every " + std::to_string(arguments.save_every);
+  const std::vector<std::string> ranks = communicator.all_gather(saves);
+  for (std::size_t rank = 1; rank < ranks.size(); ++rank) {
+    if (ranks[rank] == ranks[0]) continue;
+    throw ConfigError("rank " + std::to_string(rank) + " was started with " + ranks[rank] + " and rank 0 with " +
+                      ranks[0] + ": give all ranks the same");
+  }
+}
+
 int feed_as(Job& job, Communicator& communicator, const FeedArguments& arguments, const std::atomic<bool>& stop) {
   Options options;
   const auto refused = prepare(communicator, [&] {
@@ -135,6 +148,7 @@ int feed_as(Job& job, Communicator& communicator, const FeedArguments& arguments
   if (refused) return say_failure(communicator, *refused, 2);
   std::optional<Feeder> feeder;
   try {
+    require_same_saves(arguments, communicator);
     Parts parts;
     parts.stop = &stop;
     parts.resume = arguments.state;

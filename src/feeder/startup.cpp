@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <filesystem>
 #include <memory>
 #include <span>
 #include <string>
@@ -152,6 +153,25 @@ std::string first_difference(std::string_view a, std::string_view b) {
 }
 
 }  // namespace
+
+Options load_options(const std::filesystem::path& file, const Communicator& communicator,
+                     std::span<const std::string> overrides, const Options& defaults) {
+  if (communicator.size() == 1) return load_options(file, overrides, defaults);
+  constexpr double kTimeout = 5;
+  const std::unique_ptr<Communicator> own = communicator.duplicate();
+  Options options;
+  std::string problem;
+  try {
+    options = load_options(file, overrides, defaults);
+  } catch (const std::exception& error) {
+    problem = error.what();
+  }
+  const auto failure = agreed_failure(*own, problem);
+  own->close(kTimeout);
+  if (!failure) return options;
+  own->note_failure(*failure);
+  throw ConfigError(*failure);
+}
 
 std::shared_ptr<const Dataset> share_dataset(const DatasetOptions& options, Communicator& communicator) {
   if (communicator.size() == 1) return open_dataset(options);
