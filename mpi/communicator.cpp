@@ -60,6 +60,16 @@ std::string FailureNote::get() const {
   return cause_;
 }
 
+void FailureNote::set_last_word(std::string_view cause) {
+  const std::lock_guard lock(mutex_);
+  if (last_word_.empty()) last_word_ = cause;
+}
+
+std::string FailureNote::last_word() const {
+  const std::lock_guard lock(mutex_);
+  return last_word_;
+}
+
 std::unique_ptr<MpiCommunicator::Traffic> MpiCommunicator::open(MPI_Comm parent) {
   auto traffic = std::make_unique<Traffic>();
   traffic->control = duplicate_with_returning_errors(parent);
@@ -245,6 +255,8 @@ void MpiCommunicator::note_failure(std::string_view cause) { note_->set(cause); 
 void MpiCommunicator::abort(std::string_view cause) {
   if (note_->has_session()) abort_job(std::string(cause));
 }
+
+void MpiCommunicator::abort_at_end(std::string_view cause) { note_->set_last_word(cause); }
 
 bool MpiCommunicator::close(double timeout_s) {
   if (!traffic_) return true;

@@ -25,6 +25,10 @@ class FailureNote {
   void set(std::string_view cause);
   [[nodiscard]] std::string get() const;
 
+  // The session is to end the job with this cause, instead of finalising MPI; empty = no.
+  void set_last_word(std::string_view cause);
+  [[nodiscard]] std::string last_word() const;
+
   // Whether the program left it to a session to end the job.
   void set_session(bool exists) noexcept { session_.store(exists, std::memory_order_relaxed); }
   [[nodiscard]] bool has_session() const noexcept { return session_.load(std::memory_order_relaxed); }
@@ -32,6 +36,7 @@ class FailureNote {
  private:
   mutable std::mutex mutex_;
   std::string cause_;
+  std::string last_word_;
   std::atomic<bool> session_{false};
 };
 
@@ -59,6 +64,7 @@ class MpiCommunicator final : public Communicator {
   [[nodiscard]] std::optional<Word> listen() override;
   void note_failure(std::string_view cause) override;
   void abort(std::string_view cause) override;
+  void abort_at_end(std::string_view cause) override;
   bool close(double timeout_s) override;
 
  private:

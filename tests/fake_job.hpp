@@ -93,6 +93,7 @@ class FakeJob {
     [[nodiscard]] std::optional<Word> listen() override { return rank_.listen(); }
     void note_failure(std::string_view cause) override { rank_.note_failure(cause); }
     void abort(std::string_view cause) override { rank_.abort(cause); }
+    void abort_at_end(std::string_view cause) override { rank_.abort_at_end(cause); }
     bool close(double timeout_s) override { return rank_.close(timeout_s); }
 
     Communicator& rank_;
@@ -175,6 +176,7 @@ class FakeJob {
     }
     void note_failure(std::string_view /*cause*/) override {}
     void abort(std::string_view /*cause*/) override {}
+    void abort_at_end(std::string_view /*cause*/) override {}
     bool close(double /*timeout_s*/) override { return true; }
 
     FakeJob& job;

@@ -1,6 +1,7 @@
 #include <doctest/doctest.h>
 
 #include <array>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -15,7 +16,10 @@
 
 #include <forebay/communicator.hpp>
 #include <forebay/error.hpp>
+#include <forebay/feeder.hpp>
 #include <forebay/mpi.hpp>
+
+#include "memory_dataset.hpp"
 
 // What ends a job cannot be tested inside it: this program runs itself under mpirun with a scenario's name and looks
 // at the exit code and at what was printed.
@@ -125,6 +129,29 @@ int outlive_mpi(int argc, char** argv) {
   return 0;
 }
 
+// Rank 0 breaks after the sixth step; rank 1 waits for it in its own all-reduce, or does not ask for a step any more.
+int break_alone(int argc, char** argv, bool waits_outside) {
+  const MpiSession session(argc, argv);
+  forebay::Options options = forebay::testing::memory_options(2);
+  options.run.steps = 1000;
+  options.policy.watchdog_s = 6;
+  forebay::Parts parts;
+  parts.dataset = std::make_shared<forebay::testing::MemoryDataset>(4000);
+  try {
+    forebay::Feeder feeder(options, session.world(), parts);
+    while (auto batch = feeder.next()) {
+      int one = 1;
+      const bool is_last = batch->step() == 5;
+      if (waits_outside && is_last && session.rank() == 1) std::this_thread::sleep_for(std::chrono::hours(1));
+      if (!waits_outside) MPI_Allreduce(MPI_IN_PLACE, &one, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+      if (!waits_outside && is_last && session.rank() == 0) break;
+    }
+  } catch (const Error&) {
+    return 5;
+  }
+  return 0;
+}
+
 int say_how_launched(int argc, char** argv) {
   const bool launched = forebay::launched_by_mpi();
   const MpiSession session(argc, argv);
@@ -144,6 +171,8 @@ int play(const std::string& scenario, int argc, char** argv) {
   if (scenario == "single") return initialised_single(argc, argv);
   if (scenario == "trainer") return initialised_by_trainer(argc, argv);
   if (scenario == "outlive") return outlive_mpi(argc, argv);
+  if (scenario == "breaks") return break_alone(argc, argv, false);
+  if (scenario == "stays-away") return break_alone(argc, argv, true);
   if (scenario == "launch") return say_how_launched(argc, argv);
   return 4;
 }
@@ -192,6 +221,20 @@ TEST_CASE("communicators that outlive MPI touch it no more") {
   const Ended ended = run_ranks("outlive");
   CAPTURE(ended.output);
   CHECK(ended.code == 0);
+}
+
+TEST_CASE("a rank that leaves while another waits for it in the trainer's own collective ends the job by name") {
+  const Ended ended = run_ranks("breaks");
+  CAPTURE(ended.output);
+  CHECK((ended.code == 1 || ended.code == 5));
+  CHECK(contains(ended, "rank 0 has left after step 5"));
+}
+
+TEST_CASE("a rank that never comes again is named, and nobody waits for it in MPI_Finalize") {
+  const Ended ended = run_ranks("stays-away");
+  CAPTURE(ended.output);
+  CHECK(ended.code == 1);
+  CHECK(contains(ended, "for rank 1, not heard of"));
 }
 
 TEST_CASE("a process knows whether mpirun started it, and works as one rank if not") {

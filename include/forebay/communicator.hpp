@@ -72,6 +72,8 @@ class Communicator {
   // The last resort where other ranks wait for this one and cannot be told: ends the job with this cause, if the
   // program left that to Forebay (MpiSession), and else returns.
   virtual void abort(std::string_view cause) = 0;
+  // The same at the end of the program, which must not wait there for ranks that do not come.
+  virtual void abort_at_end(std::string_view cause) = 0;
 
   // Collective: ends all open operations and receives outstanding words. Bounded: returns false when the other ranks
   // did not come within `timeout_s`, and may then be called again. Nothing else of the communicator may be used

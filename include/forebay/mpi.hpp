@@ -23,9 +23,10 @@ namespace forebay {
 // an exception, and an exception that nobody catches, end in MPI_Abort(1) with the cause printed first: one rank
 // that leaves alone would hang the others in their next collective call.
 // So does a rank that left its loop while the others went on, and wait for it in calls of their own for
-// policy.watchdog_s.
-// Construct it first in main. Move is not offered: MPI is initialised once per process.
-// A failure noted with note_failure() on a duplicate of world() is printed as the cause.
+// policy.watchdog_s; and the session of a rank that ended with an error that names another one, which has not come
+// since, ends the job instead of waiting for that rank in MPI_Finalize. Construct it first in main. Move is not
+// offered: MPI is initialised once per process. A failure noted with note_failure() on a duplicate of world() is
+// printed as the cause.
 class MpiSession {
  public:
   // Throws Error when MPI was initialised with less than MPI_THREAD_FUNNELED, or was finalised already, or is alone in

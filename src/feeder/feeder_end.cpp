@@ -66,6 +66,7 @@ void Feeder::Impl::end_if_device_refused() {
 // told and end on the same text.
 void Feeder::Impl::end_alone(const char* what) {
   ended_ = true;
+  ended_alone_ = true;
   cause_ = what;
   if (!coordinator_->attendance().is_over()) {
     cause_ = "rank " + std::to_string(communicator_->rank()) + ": " + what;
@@ -117,6 +118,8 @@ void Feeder::Impl::part() {
       communicator_->abort(cause_of_leaving_);
     }
   }
+  // Whoever has not come by now cannot be waited for at the program's end either.
+  if (!came && ended_alone_) communicator_->abort_at_end(cause_);
   communicator_->while_waiting({});
 }
 

@@ -274,6 +274,7 @@ class Feeder::Impl {
   bool was_stopped_ = false;
   bool closed_ = false;
   bool failure_reported_ = false;
+  bool ended_alone_ = false;     // the others may not know
   Loop loop_ = Loop::unknown;    // until the first next() or next_epoch()
   bool is_in_epoch_ = false;     // in a loop over epochs
   bool step_is_agreed_ = false;  // its census said that the epoch before has ended

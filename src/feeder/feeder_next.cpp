@@ -27,13 +27,15 @@ std::optional<Lease> Feeder::Impl::next(StreamView stream) {
   if (communicator_->size() == 1) return step(stream, called);
   try {
     return step(stream, called);
-  } catch (const std::exception& error) {
+  } catch (const Error& error) {
     if (!ended_) end_alone(error.what());
-    throw;
+    if (cause_ == error.what()) throw;
+  } catch (const std::exception& error) {
+    end_alone(error.what());
   } catch (...) {
-    if (!ended_) end_alone("an error of unknown type");
-    throw;
+    end_alone("an error of unknown type");
   }
+  throw Error(cause_);
 }
 
 std::optional<Lease> Feeder::Impl::step(StreamView wanted, Clock::time_point called) {

@@ -47,6 +47,7 @@ class SoloCommunicator final : public Communicator {
   // Nobody aborts other ranks for this one: the exception that carries the cause is enough.
   void note_failure(std::string_view /*cause*/) override {}
   void abort(std::string_view /*cause*/) override {}
+  void abort_at_end(std::string_view /*cause*/) override {}
   bool close(double /*timeout_s*/) override { return true; }
 };
 
