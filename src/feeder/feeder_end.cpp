@@ -40,8 +40,7 @@ bool Feeder::Impl::is_out_of_leases() const noexcept {
 // A batch for a step that a rank must make without a lease to spare. It is not for training: the run is over.
 Feeder::Impl::Served Feeder::Impl::serve_leased(std::uint32_t depth) noexcept {
   if (options_.run.eval || residents_->empty()) return {.decision = Decision::fresh, .padding = true, .depth = depth};
-  const std::uint32_t slot = residents_->leased();
-  return {slot, store_->slot(slot).uses++, Decision::reuse, true, depth};
+  return serve_again(residents_->leased(), true, depth);
 }
 
 // As soon as this thread knows: the others need not wait for their watchdogs.
