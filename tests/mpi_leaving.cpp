@@ -269,6 +269,28 @@ TEST_CASE("ranks that close after the same step have no error and do not wait") 
   }
 }
 
+TEST_CASE("a slow rank gets every batch that it asked for, although the others close before it does") {
+  constexpr std::uint64_t kSteps = 12;
+  for (const bool eval : {false, true}) {
+    CAPTURE(eval);
+    Options options = long_run();
+    options.run.eval = eval;
+    Parts made;
+    made.dataset = std::make_shared<MemoryDataset>(kSamples, [](std::uint64_t) {
+      if (world().rank() == last()) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    });
+    Feeder feeder(options, world(), std::move(made));
+    for (std::uint64_t step = 0; step < kSteps; ++step) {
+      const auto batch = feeder.next();
+      REQUIRE(batch);
+      CHECK(batch->size() == 4);
+      CHECK(batch->is_fresh());
+    }
+    feeder.close();
+    all_reduce();
+  }
+}
+
 TEST_CASE("a state that one rank alone asks for is an error that names those that left") {
   Feeder feeder(long_run(), world(), parts());
   for (int step = 0; step < 10; ++step) CHECK(feeder.next());

@@ -70,7 +70,7 @@ void Attendance::understand(const Word& word) {
     latest_here_ = std::max(latest_here_, event);
   }
   if (kind != kLeft) return;
-  is_alerted_ = true;
+  // No reason to break a wait: the steps before are whole, and a rank that is slower has a right to its batches.
   Departure departure;
   departure.rank = word.rank;
   text >> departure.step >> departure.gathers;

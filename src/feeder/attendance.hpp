@@ -39,7 +39,7 @@ class Attendance {
 
   // Breaks the waits of the others, who may be waiting for what never comes. Once.
   void alert();
-  // Another rank wants to end or has left. Never blocks. Throws Error when one is missing in this very step.
+  // Another rank wants to end. Never blocks. Throws Error when one that has left is missing in this very step.
   [[nodiscard]] bool alerted();
 
   // To be called again and again while ballots of others are waited for. Throws Error naming a rank that will not make

@@ -34,9 +34,9 @@ namespace forebay {
 //      reads free_. So all reads of the old batch happen before the first write of the new one.
 //  R6  With capacity + pool + max_leases - 1 slots there is a free one whenever R1 lets the issuer claim: at most
 //      capacity - 1 are filling or ready, `pool` are resident, max_leases - 1 are leased but no longer resident, for
-//      a batch is taken only while fewer than max_leases leases are held. (A lease beyond
-//      those is given on a slot that is leased already.) Turn t therefore always takes the t-th
-//      number ever put into free_, and needs no check.
+//      a batch is taken only while fewer than max_leases leases are held. (A lease beyond those is given on a slot
+//      that is leased already.) Turn t therefore always takes the t-th number ever put into free_, and needs no
+//      check.
 //  R7  What the consumer noted of a turn happens before its claim: planned_ is stored with release after the note, and
 //      the issuer loads it with acquire before it claims.
 //  R8  The issuer sleeps beside turns that it might claim only while they are fewer than patience_ (a quarter of the
