@@ -42,10 +42,10 @@ class Exchange {
   static constexpr std::uint64_t kUntried = 2;
 
   // References must outlive this. Uses the communicator's lane `lane`. `while_waiting`: as for wait_for() (lane.hpp).
-  // `keep_epoch_order`: epochs are served one after the other, and the ranks that are done with one wait for the others. Where they are long (Schedule::holds_back())
-  // exchanges then come when half of what may be planned is served, so that the last of an epoch is dealt out among
-  // those that have time; and until all keep pace a rank plans few batches before it has shown its own, because what is
-  // planned stays with it.
+  // `keep_epoch_order`: epochs are served one after the other, and the ranks that are done with one wait for the
+  // others. Where they are long (Schedule::holds_back()) exchanges then come when half of what may be planned is
+  // served, so that the last of an epoch is dealt out among those that have time; and until all keep pace a rank plans
+  // few batches before it has shown its own, because what is planned stays with it.
   Exchange(Communicator& communicator, Schedule& schedule, std::size_t lane, std::size_t lag, bool keep_epoch_order,
            std::function<void()> while_waiting = {});
 

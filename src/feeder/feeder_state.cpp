@@ -52,7 +52,8 @@ void Feeder::Impl::make_schedule() {
   }
   if (hands_over()) {
     exchange_ = std::make_unique<Exchange>(*communicator_, *schedule_, Communicator::kLanes - 1,
-                                           static_cast<std::size_t>(options_.mpi.lag), keep_epoch_order);
+                                           static_cast<std::size_t>(options_.mpi.lag), keep_epoch_order,
+                                           [this] { coordinator_->attendance().wait_for_ballots(); });
   }
   served_.resize(Ledger::kEpochs + 1);
 }
