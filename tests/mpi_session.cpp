@@ -146,7 +146,8 @@ int break_alone(int argc, char** argv, bool waits_outside) {
       if (!waits_outside) MPI_Allreduce(MPI_IN_PLACE, &one, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
       if (!waits_outside && is_last && session.rank() == 0) break;
     }
-  } catch (const Error&) {
+  } catch (const Error& error) {
+    std::cout << error.what() << std::endl;  // it was told in time
     return 5;
   }
   return 0;
