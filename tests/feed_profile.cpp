@@ -98,9 +98,8 @@ TEST_CASE("samples that a scaled decode would make smaller are counted, until it
   const auto shrinkable = [&](const std::string& name, const std::string& decode, const std::string& size) {
     const Run run =
         profiled(place, 1, name,
-                 {"--steps", "30", "--set", "policy.name=block", "--set",
-                  "dataset.path=\"" + (place.dir / "large").string() + "\"", "--set", "transform.crop=center", "--set",
-                  "transform.size=" + size, "--set", "transform.decode=" + decode});
+                 {"--steps", "300", "--set", "dataset.path=\"" + (place.dir / "large").string() + "\"", "--set",
+                  "transform.crop=center", "--set", "transform.size=" + size, "--set", "transform.decode=" + decode});
     return run.profile.at("shrinkable").get<double>();
   };
   // Not all: objects of one image that are decoded together would not gain.
