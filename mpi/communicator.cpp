@@ -158,7 +158,7 @@ std::vector<std::byte> MpiCommunicator::broadcast(std::vector<std::byte> bytes, 
 
 std::vector<std::string> MpiCommunicator::all_gather(std::string_view text) {
   if (traffic_->gather) throw Error("the ranks cannot talk any more: an earlier exchange between them did not end");
-  Gather& gather = traffic_->gather.emplace();
+  Gather& gather = traffic_->gather.emplace(Gather{});
   gather.mine = text;
   gather.length = text.size();
   gather.lengths.resize(size_);

@@ -30,7 +30,7 @@ std::string place(std::string_view origin, const toml::source_position& position
 // Reads a document and then overrides, and remembers where each value came from.
 class Reader {
  public:
-  explicit Reader(const Options& defaults) : options_(defaults) {}
+  explicit Reader(Options defaults) : options_(std::move(defaults)) {}
 
   void read_document(std::string_view toml, std::string_view origin) {
     origin_ = origin;

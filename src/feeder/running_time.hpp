@@ -55,10 +55,10 @@ class RunningClock {
  private:
   void run();
 
+  WaitPoint wake_;
   RunningTime::Duration period_;
   RunningTime time_;
   std::atomic<bool> stopped_{false};
-  WaitPoint wake_;
   std::thread thread_;
 };
 

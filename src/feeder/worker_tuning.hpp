@@ -56,11 +56,11 @@ class WorkerTuning {
   [[nodiscard]] static WorkerWindow between(const Reading& begin, const Reading& end);
   void tell_if_settled();
 
+  WaitPoint wake_;
   TuningLinks links_;
   Tuner tuner_;
   WorkerCounts told_;
   bool told_of_refusal_ = false;
-  WaitPoint wake_;
   std::atomic<bool> stopped_{false};
   std::thread thread_;
 };

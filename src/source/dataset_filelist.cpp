@@ -145,7 +145,8 @@ void add_numbered(const BuildContext& context, const Entries& entries, FileTable
       std::string problem = out_of_range(text, limit);
       const std::string where = at_line(context.options.path, line);
       if (given.empty()) {
-        throw ConfigError(where + ": " + problem + "; a label is a class number, not a number to be learned");
+        throw ConfigError(std::string(where).append(": ").append(problem).append(
+            "; a label is a class number, not a number to be learned"));
       }
       skipped.add_bad(where, problem.append(", the last of dataset.classes"));
       continue;

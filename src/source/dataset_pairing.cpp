@@ -34,7 +34,7 @@ std::vector<std::string> keys_of(std::string_view path) {
     std::string rest(folders.substr(0, begin));
     rest += folders.substr(std::min(end + 1, folders.size()));
     if (rest.ends_with('/')) rest.pop_back();
-    keys.push_back(stem + "/" + rest);
+    keys.push_back(std::string(stem).append("/").append(rest));
     begin = end + 1;
   }
   return keys;

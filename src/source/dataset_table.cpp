@@ -215,17 +215,17 @@ std::unique_ptr<Dataset> restore_file_dataset(std::shared_ptr<const IndexImage> 
 }
 
 MissingFiles find_missing_files(const Dataset& dataset, unsigned threads, const IndexProgress& progress) {
-  constexpr std::uint64_t kChunk = 256;
+  constexpr std::uint64_t kFilesAtOnce = 256;
   const auto* const table = dynamic_cast<const FileDataset*>(&dataset);
   if (table == nullptr) return {};
   std::vector<std::string> problems(table->files());
   ParallelTask task;
-  task.count = (problems.size() + kChunk - 1) / kChunk;
-  task.scale = kChunk;
+  task.count = (problems.size() + kFilesAtOnce - 1) / kFilesAtOnce;
+  task.scale = kFilesAtOnce;
   task.total = problems.size();
   task.body = [&](std::size_t chunk) {
-    const std::uint64_t end = std::min<std::uint64_t>((chunk + 1) * kChunk, problems.size());
-    for (std::uint64_t i = chunk * kChunk; i < end; ++i) problems[i] = problem_of_file(table->file_path(i));
+    const std::uint64_t end = std::min<std::uint64_t>((chunk + 1) * kFilesAtOnce, problems.size());
+    for (std::uint64_t i = chunk * kFilesAtOnce; i < end; ++i) problems[i] = problem_of_file(table->file_path(i));
   };
   run_parallel(task, threads, progress);
   MissingFiles missing;

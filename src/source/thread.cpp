@@ -38,7 +38,8 @@ std::string cgroup_limit() {
     const std::string most = first_word_of(folder / "pids.max");
     if (most.empty() || most == "max") continue;
     const std::string used = first_word_of(folder / "pids.current");
-    const std::string text = used + " of pids.max = " + most + " in " + folder.string();
+    std::string text = used;
+    text.append(" of pids.max = ").append(most).append(" in ").append(folder.string());
     if (used == most) return text;
     if (nearest.empty()) nearest = text;
   }

@@ -40,15 +40,15 @@ std::string profile_table(std::span<const Profile> ranks) {
   stage("storage", job.storage);
   stage("decode", job.decode);
   stage("trainer", job.trainer);
-  constexpr double kMiB = 1024 * 1024;
+  constexpr double kMebibyte = 1024 * 1024;
   line("ring      {:.1f} of {:.0f} batches ready; empty {}, full {} of the time; full ring blocked the producer {}",
        job.ring.mean, job.queue_capacity, percent_text(job.ring.empty), percent_text(job.ring.full),
        percent_text(job.producer_blocked));
   line(
       "encoded   {:.1f} samples wait for a decoder, none {} of the time; {:.1f} of {:.1f} MiB in flight, most {:.1f}, "
       "full {}",
-      job.encoded.mean, percent_text(job.encoded.empty), job.bytes.mean / kMiB, job.workers_bytes / kMiB,
-      job.bytes.most / kMiB, percent_text(job.bytes.full));
+      job.encoded.mean, percent_text(job.encoded.empty), job.bytes.mean / kMebibyte, job.workers_bytes / kMebibyte,
+      job.bytes.most / kMebibyte, percent_text(job.bytes.full));
   line("samples   read in {:.2f} ms, decoded in {:.2f} ms; decoders got {:.0f} % of a core when busy; {:.1f} MB/s read",
        job.read_ms, job.decode_ms, 100 * job.decoder_cpu, job.read_mb_s);
   if (ranks.size() > 1) {
