@@ -33,15 +33,26 @@ function(forebay_spare_optimising TARGET)
   endif()
 endfunction()
 
-# forebay_room(NAME SOURCES ... [LIBRARIES ...] [APART]): a folder of the house. It sees include/ and itself, no other
-# room. APART: the library does without it, and it is compiled for whoever links forebay_NAME.
+# forebay_room(NAME [FOLDER path] [WITHOUT file...] [LIBRARIES ...] [APART]): a folder of the house, of which every .cpp is
+# compiled but those named WITHOUT. It sees include/ and src/; scripts/check-house keeps it to the rooms below it. APART: the
+# library does without it, and it is compiled for whoever links forebay_NAME.
 function(forebay_room NAME)
-  cmake_parse_arguments(ROOM "APART" "" "SOURCES;LIBRARIES" ${ARGN})
+  cmake_parse_arguments(ROOM "APART" "FOLDER" "LIBRARIES;WITHOUT;SOURCES" ${ARGN})
+  if(NOT ROOM_FOLDER)
+    set(ROOM_FOLDER ${NAME})
+  endif()
+  if(NOT ROOM_SOURCES)
+    file(GLOB ROOM_SOURCES CONFIGURE_DEPENDS ${ROOM_FOLDER}/*.cpp)
+    list(TRANSFORM ROOM_WITHOUT PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/${ROOM_FOLDER}/)
+    list(REMOVE_ITEM ROOM_SOURCES ${ROOM_WITHOUT})
+  endif()
   add_library(forebay_${NAME} OBJECT ${ROOM_SOURCES})
-  target_include_directories(forebay_${NAME} PRIVATE ${PROJECT_SOURCE_DIR}/include)
+  target_include_directories(forebay_${NAME} PRIVATE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
   target_include_directories(forebay_${NAME} SYSTEM PRIVATE ${FOREBAY_CONCURRENTQUEUE_DIR} ${FOREBAY_XXHASH_DIR})
   target_link_libraries(forebay_${NAME} PRIVATE forebay_flags ${ROOM_LIBRARIES})
-  if(NAME MATCHES "^(config|source|telemetry|feeder)$")
+  # One translation unit for a room: its headers are compiled once.
+  set_target_properties(forebay_${NAME} PROPERTIES UNITY_BUILD ${FOREBAY_UNITY} UNITY_BUILD_BATCH_SIZE 0)
+  if(NAME MATCHES "^(base|config|data|order|read|measure|serve|ranks|feeder)$")
     forebay_spare_optimising(forebay_${NAME})
   endif()
   if(ROOM_APART)

@@ -8,7 +8,7 @@
 
 #include <forebay/error.hpp>
 
-#include "check.hpp"
+#include "mpi_error.hpp"
 #include "node_memory.hpp"
 
 namespace forebay {
@@ -24,14 +24,14 @@ MPI_Comm duplicate_with_returning_errors(MPI_Comm parent) {
   return copy;
 }
 
-// MPI's operator for a lane: the whole of a lane is one element, so that MPI never cuts it.
-void reduce_lanes(void* in, void* inout, int* lanes, MPI_Datatype* type) {
+// MPI's operator for a channel: the whole of a channel is one element, so that MPI never cuts it.
+void reduce_lanes(void* in, void* inout, int* channels, MPI_Datatype* type) {
   int bytes = 0;
   MPI_Type_size(*type, &bytes);
   const std::size_t size = static_cast<std::size_t>(bytes) / sizeof(std::int64_t);
   const auto* from = static_cast<const std::int64_t*>(in);
   auto* into = static_cast<std::int64_t*>(inout);
-  for (int lane = 0; lane < *lanes; ++lane, from += size, into += size) {
+  for (int channel = 0; channel < *channels; ++channel, from += size, into += size) {
     const std::size_t first_minimum = size - static_cast<std::size_t>(from[0]);
     for (std::size_t i = 1; i < size; ++i) into[i] = i < first_minimum ? into[i] + from[i] : std::min(into[i], from[i]);
   }
@@ -101,18 +101,18 @@ MpiCommunicator::~MpiCommunicator() {
 }
 
 bool MpiCommunicator::is_idle() const noexcept {
-  const auto is_free = [](const Lane& lane) { return lane.request == MPI_REQUEST_NULL; };
+  const auto is_free = [](const Channel& channel) { return channel.request == MPI_REQUEST_NULL; };
   return traffic_->words.empty() && !traffic_->gather && !traffic_->is_parting &&
-         std::ranges::all_of(traffic_->lanes, is_free);
+         std::ranges::all_of(traffic_->channels, is_free);
 }
 
 std::unique_ptr<Communicator> MpiCommunicator::duplicate() const {
   return std::make_unique<MpiCommunicator>(traffic_->control, note_);
 }
 
-void MpiCommunicator::start_reduction(std::size_t lane, std::span<std::int64_t> values, std::size_t minima) {
-  Lane& place = traffic_->lanes.at(lane);
-  if (place.request != MPI_REQUEST_NULL) throw Error("lane " + std::to_string(lane) + " has an operation open");
+void MpiCommunicator::start_reduction(std::size_t channel, std::span<std::int64_t> values, std::size_t minima) {
+  Channel& place = traffic_->channels.at(channel);
+  if (place.request != MPI_REQUEST_NULL) throw Error("channel " + std::to_string(channel) + " has an operation open");
   size_lane(place, values.size());
   place.values[0] = static_cast<std::int64_t>(minima);
   std::ranges::copy(values, place.values.begin() + 1);
@@ -124,17 +124,17 @@ void MpiCommunicator::start_reduction(std::size_t lane, std::span<std::int64_t> 
   ++traffic_->farewell.sums;
 }
 
-// Allocates at a lane's first use only, as long as its size stays the same.
-void MpiCommunicator::size_lane(Lane& lane, std::size_t values) {
-  if (lane.type != MPI_DATATYPE_NULL && lane.values.size() == values + 1) return;
-  if (lane.type != MPI_DATATYPE_NULL) check(MPI_Type_free(&lane.type), "MPI_Type_free");
-  lane.values.resize(values + 1);
-  check(MPI_Type_contiguous(static_cast<int>(values + 1), MPI_INT64_T, &lane.type), "MPI_Type_contiguous");
-  check(MPI_Type_commit(&lane.type), "MPI_Type_commit");
+// Allocates at a channel's first use only, as long as its size stays the same.
+void MpiCommunicator::size_lane(Channel& channel, std::size_t values) {
+  if (channel.type != MPI_DATATYPE_NULL && channel.values.size() == values + 1) return;
+  if (channel.type != MPI_DATATYPE_NULL) check(MPI_Type_free(&channel.type), "MPI_Type_free");
+  channel.values.resize(values + 1);
+  check(MPI_Type_contiguous(static_cast<int>(values + 1), MPI_INT64_T, &channel.type), "MPI_Type_contiguous");
+  check(MPI_Type_commit(&channel.type), "MPI_Type_commit");
 }
 
-bool MpiCommunicator::test(std::size_t lane) {
-  Lane& place = traffic_->lanes.at(lane);
+bool MpiCommunicator::test(std::size_t channel) {
+  Channel& place = traffic_->channels.at(channel);
   if (place.request == MPI_REQUEST_NULL) return true;
   int done = 0;
   check(MPI_Test(&place.request, &done, MPI_STATUS_IGNORE), "MPI_Test");
@@ -299,17 +299,17 @@ MpiCommunicator::Ending MpiCommunicator::progress_closing() {
 }
 
 bool MpiCommunicator::lanes_complete() {
-  return std::ranges::all_of(traffic_->lanes, [](Lane& lane) {
+  return std::ranges::all_of(traffic_->channels, [](Channel& channel) {
     int done = 0;
-    check(MPI_Test(&lane.request, &done, MPI_STATUS_IGNORE), "MPI_Test");  // the result is nobody's any more
+    check(MPI_Test(&channel.request, &done, MPI_STATUS_IGNORE), "MPI_Test");  // the result is nobody's any more
     return done != 0;
   });
 }
 
 // MPI calls this collective, but Open MPI and MPICH free locally.
 void MpiCommunicator::free_communicators() noexcept {
-  for (Lane& lane : traffic_->lanes) {
-    if (lane.type != MPI_DATATYPE_NULL) MPI_Type_free(&lane.type);
+  for (Channel& channel : traffic_->channels) {
+    if (channel.type != MPI_DATATYPE_NULL) MPI_Type_free(&channel.type);
   }
   MPI_Op_free(&traffic_->reduce);
   MPI_Comm_free(&traffic_->sums);

@@ -53,8 +53,8 @@ class MpiCommunicator final : public Communicator {
   [[nodiscard]] std::uint32_t rank() const noexcept override { return rank_; }
   [[nodiscard]] std::uint32_t size() const noexcept override { return size_; }
   [[nodiscard]] std::unique_ptr<Communicator> duplicate() const override;
-  void start_reduction(std::size_t lane, std::span<std::int64_t> values, std::size_t minima) override;
-  [[nodiscard]] bool test(std::size_t lane) override;
+  void start_reduction(std::size_t channel, std::span<std::int64_t> values, std::size_t minima) override;
+  [[nodiscard]] bool test(std::size_t channel) override;
   [[nodiscard]] std::vector<std::byte> broadcast(std::vector<std::byte> bytes, std::uint32_t root) override;
   [[nodiscard]] std::vector<std::string> all_gather(std::string_view text) override;
   [[nodiscard]] std::uint64_t gathers() const noexcept override { return gathers_; }
@@ -70,7 +70,7 @@ class MpiCommunicator final : public Communicator {
  private:
   // One operation on its way. MPI works on `values`, not on the caller's memory: an operation that is abandoned
   // may still complete, and write, during the trainer's own MPI calls.
-  struct Lane {
+  struct Channel {
     MPI_Request request = MPI_REQUEST_NULL;
     // One element of `type`: how many minima, then the values. Two reductions in one, so that a step costs one.
     std::vector<std::int64_t> values;
@@ -109,7 +109,7 @@ class MpiCommunicator final : public Communicator {
     MPI_Comm partings = MPI_COMM_NULL;
     MPI_Comm control = MPI_COMM_NULL;
     MPI_Op reduce = MPI_OP_NULL;
-    std::array<Lane, kLanes> lanes;
+    std::array<Channel, kChannels> channels;
     std::list<Outgoing> words;
     std::optional<Gather> gather;
     Farewell farewell;
@@ -121,7 +121,7 @@ class MpiCommunicator final : public Communicator {
   enum class Ending : std::uint8_t { waiting, complete, impossible };
 
   [[nodiscard]] static std::unique_ptr<Traffic> open(MPI_Comm parent);
-  void size_lane(Lane& lane, std::size_t values);
+  void size_lane(Channel& channel, std::size_t values);
   void wait_for_gather();
   [[nodiscard]] std::optional<Word> receive_word();
   void forget_sent_words();

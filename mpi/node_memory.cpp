@@ -17,7 +17,8 @@
 
 #include <forebay/error.hpp>
 
-#include "check.hpp"
+#include "base/file_descriptor.hpp"
+#include "mpi_error.hpp"
 
 namespace forebay {
 namespace {
@@ -36,20 +37,6 @@ class MappedMemory final : public SharedMemory {
   void* address_;
   std::size_t bytes_;
   std::size_t mapped_;
-};
-
-class FileDescriptor {
- public:
-  explicit FileDescriptor(int fd) noexcept : fd_(fd) {}
-  ~FileDescriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  FileDescriptor(const FileDescriptor&) = delete;
-  FileDescriptor& operator=(const FileDescriptor&) = delete;
-  [[nodiscard]] int get() const noexcept { return fd_; }
-
- private:
-  int fd_;
 };
 
 // The ranks of `comm` on this node. Freed by all of them before share_on_node returns.

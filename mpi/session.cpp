@@ -4,11 +4,11 @@
 #include <string_view>
 #include <utility>
 
-#include <forebay/detail/launch.hpp>
 #include <forebay/error.hpp>
 
-#include "check.hpp"
+#include "base/launch.hpp"
 #include "communicator.hpp"
+#include "mpi_error.hpp"
 
 namespace forebay {
 namespace {

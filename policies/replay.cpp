@@ -2,9 +2,10 @@
 #include <system_error>
 #include <utility>
 
-#include <forebay/detail/recording.hpp>
 #include <forebay/error.hpp>
 #include <forebay/policy.hpp>
+
+#include "measure/recording.hpp"
 
 namespace forebay {
 namespace {

@@ -1,14 +1,14 @@
 #include <doctest/doctest.h>
 
-#include "dataset_support.hpp"
-#include "support.hpp"
-
 #include <algorithm>
 #include <array>
 #include <set>
 
-#include <forebay/detail/annotation.hpp>
 #include <forebay/error.hpp>
+
+#include "data/annotation.hpp"
+#include "dataset_support.hpp"
+#include "support.hpp"
 
 using namespace forebay;
 using namespace forebay::testing;
@@ -118,7 +118,7 @@ TEST_CASE("a document that is not a usable annotation is refused with its line")
   CHECK(contains(refusal_of(annotation(object("&lol;"))), "'&'"));
   CHECK(contains(refusal_of(annotation(object("&#0;"))), "'&'"));
   CHECK(contains(refusal_of(annotation(object("&#xD800;"))), "'&'"));
-  CHECK(contains(refusal_of(annotation(object("caf\xE9"))), "byte 0xE9"));
+  CHECK(contains(refusal_of(annotation(object("caf\xE9"))), "byte 0xe9"));
   CHECK(contains(refusal_of(annotation(object("\xC0\x80"))), "is not UTF-8"));
   CHECK(contains(refusal_of(annotation(object("\xED\xA0\x80"))), "not"));
   CHECK(contains(refusal_of(annotation(object(std::string("a\0b", 3)))), "U+0000"));

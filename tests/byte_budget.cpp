@@ -10,9 +10,9 @@
 #include <utility>
 #include <vector>
 
+#include "base/stop_signal.hpp"
 #include "eventually.hpp"
-#include "source/byte_budget.hpp"
-#include "source/stop_signal.hpp"
+#include "read/byte_budget.hpp"
 
 namespace {
 

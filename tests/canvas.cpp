@@ -12,14 +12,14 @@
 #include <utility>
 #include <vector>
 
-#include <forebay/detail/canvas_math.hpp>
 #include <forebay/error.hpp>
 
 #include "allocation_counter.hpp"
-#include "assemble/host_renderer.hpp"
-#include "assemble/transform.hpp"
-#include "assemble/twin_renderer.hpp"
 #include "canvas_support.hpp"
+#include "make/canvas_math.hpp"
+#include "make/host_renderer.hpp"
+#include "make/transform.hpp"
+#include "make/twin_renderer.hpp"
 
 namespace forebay {
 namespace {

@@ -13,14 +13,12 @@
 #include <typeindex>
 #include <vector>
 
-#include <forebay/detail/canvas_math.hpp>
-
-#include "assemble/twin_renderer.hpp"
 #include "canvas_support.hpp"
 #include "cuda_on_host.hpp"
-#include "gpu/kernel_cases.hpp"
-
 #include "device/cuda/render_device.cuh"
+#include "gpu/kernel_cases.hpp"
+#include "make/canvas_math.hpp"
+#include "make/twin_renderer.hpp"
 
 namespace forebay::cuda {
 

@@ -8,11 +8,11 @@
 #include <optional>
 #include <span>
 
-#include <forebay/detail/canvas.hpp>
 #include <forebay/random.hpp>
 
-#include "assemble/canvas_maker.hpp"
-#include "assemble/render_plan.hpp"
+#include "make/canvas.hpp"
+#include "make/canvas_maker.hpp"
+#include "make/render_plan.hpp"
 
 namespace forebay::testing {
 

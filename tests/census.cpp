@@ -15,8 +15,8 @@
 
 #include "coordinator_drive.hpp"
 #include "fake_job.hpp"
-#include "feeder/census.hpp"
-#include "feeder/coordinator.hpp"
+#include "ranks/census.hpp"
+#include "ranks/coordinator.hpp"
 
 using forebay::agreed_failure;
 using forebay::allowed_bad;
@@ -127,7 +127,7 @@ TEST_CASE("one rank alone has no lag and sends nothing") {
   CHECK(job.started(0) == 0);
 }
 
-TEST_CASE("a lag that needs more lanes than there are is refused by name") {
+TEST_CASE("a lag that needs more channels than there are is refused by name") {
   const auto alone = solo_communicator();
   CHECK_NOTHROW(Census(*alone, Census::kMostLag));
   CHECK_THROWS_WITH_AS(Census(*alone, Census::kMostLag + 1), doctest::Contains("mpi.lag"), forebay::ConfigError);

@@ -27,7 +27,7 @@ TEST_CASE("a sum over one rank is complete at once and changes nothing") {
   CHECK(values == std::array<std::int64_t, 3>{4, -1, 0});
   alone->start_reduction(0, values);
   CHECK(alone->test(0));
-  CHECK(alone->test(forebay::Communicator::kLanes - 1));
+  CHECK(alone->test(forebay::Communicator::kChannels - 1));
 }
 
 TEST_CASE("broadcast and all_gather return what this rank gave") {

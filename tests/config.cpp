@@ -339,7 +339,7 @@ TEST_CASE("errors of a file name the file") {
 
 TEST_CASE("the presets of the policies are configurations") {
   int presets = 0;
-  for (const auto& entry : fs::directory_iterator(fs::path(FOREBAY_SOURCE_DIR) / "policies")) {
+  for (const auto& entry : fs::directory_iterator(forebay::testing::source_dir() / "policies")) {
     if (entry.path().extension() != ".toml") continue;
     CAPTURE(entry.path().string());
     CHECK(load_options(entry.path()).policy.name == entry.path().stem().string());

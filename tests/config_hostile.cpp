@@ -10,9 +10,9 @@
 #include <vector>
 
 #include <forebay/config.hpp>
-#include <forebay/detail/text_file.hpp>
 #include <forebay/error.hpp>
 
+#include "base/text_file.hpp"
 #include "support.hpp"
 
 // Configurations that are made to harm, or are no files at all.

@@ -7,7 +7,7 @@
 
 #include <forebay/communicator.hpp>
 
-#include "feeder/coordinator.hpp"
+#include "ranks/coordinator.hpp"
 
 namespace forebay::testing {
 

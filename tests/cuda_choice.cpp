@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include <forebay/detail/device_choice.hpp>
 #include <forebay/error.hpp>
 
+#include "device/device_choice.hpp"
 #include "fake_cuda.hpp"
 
 namespace forebay::testing {

@@ -10,14 +10,14 @@
 #include <string>
 #include <vector>
 
-#include <forebay/detail/canvas.hpp>
 #include <forebay/error.hpp>
 #include <forebay/random.hpp>
 
-#include "assemble/render_plan.hpp"
-#include "assemble/twin_renderer.hpp"
 #include "device/cuda/cuda_device.hpp"
 #include "fake_cuda.hpp"
+#include "make/canvas.hpp"
+#include "make/render_plan.hpp"
+#include "make/twin_renderer.hpp"
 
 namespace forebay::testing {
 namespace {

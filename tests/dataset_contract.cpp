@@ -1,8 +1,5 @@
 #include <doctest/doctest.h>
 
-#include "dataset_support.hpp"
-#include "support.hpp"
-
 #include <atomic>
 #include <functional>
 #include <numeric>
@@ -10,7 +7,9 @@
 
 #include <forebay/error.hpp>
 
-#include "source/index_build.hpp"
+#include "data/index_build.hpp"
+#include "dataset_support.hpp"
+#include "support.hpp"
 
 // What every dataset must do, run over every format.
 

@@ -1,11 +1,10 @@
 #include <doctest/doctest.h>
 
-#include "dataset_support.hpp"
-#include "support.hpp"
-
 #include <forebay/error.hpp>
 
-#include "source/dataset_table.hpp"
+#include "data/dataset_table.hpp"
+#include "dataset_support.hpp"
+#include "support.hpp"
 
 // The list files that people have: Caffe's, ImageNet's, tables with tabs, CSV with a header; and what is no list of
 // classes.

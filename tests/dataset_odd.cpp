@@ -1,8 +1,5 @@
 #include <doctest/doctest.h>
 
-#include "dataset_support.hpp"
-#include "support.hpp"
-
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -14,8 +11,10 @@
 
 #include <forebay/error.hpp>
 
-#include "source/file_io.hpp"
-#include "source/index_build.hpp"
+#include "base/file_io.hpp"
+#include "data/index_build.hpp"
+#include "dataset_support.hpp"
+#include "support.hpp"
 
 // Odd names, odd trees, and files that are not what they look like. Nothing here may hang: CTest has a limit.
 

@@ -11,10 +11,10 @@
 #include <thread>
 #include <vector>
 
-#include <forebay/detail/device.hpp>
 #include <forebay/error.hpp>
 #include <forebay/random.hpp>
 
+#include "device/device.hpp"
 #include "eventually.hpp"
 
 // What every device must do. A subject includes this once and names its benches:

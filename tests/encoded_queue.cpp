@@ -7,10 +7,10 @@
 #include <thread>
 #include <vector>
 
-#include <forebay/detail/encoded_queue.hpp>
 #include <forebay/random.hpp>
 
 #include "eventually.hpp"
+#include "read/encoded_queue.hpp"
 
 namespace {
 
@@ -31,7 +31,7 @@ TEST_CASE("samples of earlier batches come first, whoever pushed them and when")
   for (const std::uint32_t capacity : {1U, 2U, 7U, 16U, 33U, 200U}) {
     CAPTURE(capacity);
     EncodedQueue queue(capacity);
-    // Turns share a lane where there may be many; between those any order will do.
+    // Turns share a bucket where there may be many; between those any order will do.
     const std::uint64_t group = (capacity + 31) / 32;
     Random random(kSeed);
     for (std::uint64_t newest : {std::uint64_t{capacity} - 1, std::uint64_t{capacity} + 12345}) {

@@ -1,8 +1,9 @@
 #pragma once
 
 #include <chrono>
-#include <forebay/wait.hpp>
 #include <thread>
+
+#include "base/wait.hpp"
 
 namespace forebay::testing {
 

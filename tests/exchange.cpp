@@ -15,8 +15,8 @@
 #include <forebay/random.hpp>
 
 #include "fake_job.hpp"
-#include "feeder/exchange.hpp"
-#include "shards/schedule.hpp"
+#include "order/schedule.hpp"
+#include "ranks/exchange.hpp"
 
 namespace forebay {
 namespace {

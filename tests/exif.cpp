@@ -7,7 +7,7 @@
 
 #include <forebay/random.hpp>
 
-#include "decode/exif.hpp"
+#include "make/exif.hpp"
 
 namespace {
 

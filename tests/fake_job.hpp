@@ -76,10 +76,10 @@ class FakeJob {
     [[nodiscard]] std::uint32_t rank() const noexcept override { return rank_.rank(); }
     [[nodiscard]] std::uint32_t size() const noexcept override { return rank_.size(); }
     [[nodiscard]] std::unique_ptr<Communicator> duplicate() const override { return rank_.duplicate(); }
-    void start_reduction(std::size_t lane, std::span<std::int64_t> values, std::size_t minima) override {
-      rank_.start_reduction(lane, values, minima);
+    void start_reduction(std::size_t channel, std::span<std::int64_t> values, std::size_t minima) override {
+      rank_.start_reduction(channel, values, minima);
     }
-    [[nodiscard]] bool test(std::size_t lane) override { return rank_.test(lane); }
+    [[nodiscard]] bool test(std::size_t channel) override { return rank_.test(channel); }
     [[nodiscard]] std::vector<std::byte> broadcast(std::vector<std::byte> bytes, std::uint32_t root) override {
       return rank_.broadcast(std::move(bytes), root);
     }
@@ -101,7 +101,7 @@ class FakeJob {
 
   struct Rank final : Communicator {
     Rank(FakeJob& whole, std::uint32_t number, std::uint64_t seed)
-        : job(whole), mine(number), random(seed), lanes(kLanes) {}
+        : job(whole), mine(number), random(seed), channels(kChannels) {}
 
     [[nodiscard]] std::uint32_t rank() const noexcept override { return mine; }
     [[nodiscard]] std::uint32_t size() const noexcept override { return job.size(); }
@@ -109,10 +109,10 @@ class FakeJob {
     [[nodiscard]] std::unique_ptr<Communicator> duplicate() const override {
       return std::make_unique<SameRank>(*job.ranks_.at(mine));
     }
-    void start_reduction(std::size_t lane, std::span<std::int64_t> values, std::size_t minima) override {
+    void start_reduction(std::size_t channel, std::span<std::int64_t> values, std::size_t minima) override {
       const std::lock_guard lock(job.mutex_);
-      Open& open = lanes.at(lane);
-      if (open.open) throw std::logic_error("lane in use");
+      Open& open = channels.at(channel);
+      if (open.open) throw std::logic_error("channel in use");
       open = {.open = true, .sum = started++, .values = values};
       if (job.tardiness_ > 0) open.hidden_for = static_cast<std::uint32_t>(random() % (job.tardiness_ + 1));
       if (job.sums_.size() <= open.sum) job.sums_.push_back({std::vector<std::int64_t>(values.size()), 0});
@@ -124,9 +124,9 @@ class FakeJob {
       }
       ++sum.arrived;
     }
-    [[nodiscard]] bool test(std::size_t lane) override {
+    [[nodiscard]] bool test(std::size_t channel) override {
       const std::lock_guard lock(job.mutex_);
-      Open& open = lanes.at(lane);
+      Open& open = channels.at(channel);
       if (!open.open) return true;
       const Sum& sum = job.sums_[open.sum];
       if (sum.arrived < size()) {
@@ -182,7 +182,7 @@ class FakeJob {
     FakeJob& job;
     std::uint32_t mine;
     std::mt19937_64 random;
-    std::vector<Open> lanes;
+    std::vector<Open> channels;
     std::size_t started = 0;
     std::size_t fruitless_polls = 0;
     std::size_t gathered = 0;

@@ -2,9 +2,9 @@
 // pixel after the other.
 #include <cuda_runtime_api.h>
 
-#include "assemble/twin_renderer.hpp"
 #include "device/cuda/render_kernels.hpp"
 #include "fake_cuda.hpp"
+#include "make/twin_renderer.hpp"
 
 namespace {
 

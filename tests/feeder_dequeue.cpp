@@ -11,8 +11,8 @@
 
 #include <forebay/feeder.hpp>
 
-#include "assemble/render_plan.hpp"
-#include "assemble/twin_renderer.hpp"
+#include "make/render_plan.hpp"
+#include "make/twin_renderer.hpp"
 #include "memory_dataset.hpp"
 
 // transform.when = "dequeue", from files to leases.

@@ -8,13 +8,13 @@
 #include <string>
 
 #include <forebay/dataset.hpp>
-#include <forebay/detail/crew.hpp>
 #include <forebay/feeder.hpp>
 
+#include "base/worker_pool.hpp"
+#include "data/index_parallel.hpp"
 #include "dataset_support.hpp"
 #include "memory_dataset.hpp"
 #include "reader_stage.hpp"
-#include "source/index_parallel.hpp"
 #include "support.hpp"
 #include "thread_limit.hpp"
 
@@ -58,29 +58,29 @@ TEST_CASE("a pool that gets fewer threads than it needs ends those that it got")
   }
 }
 
-TEST_CASE("a crew that is to grow grows as far as there are threads") {
+TEST_CASE("a pool that is to grow grows as far as there are threads") {
   start_the_first();
   std::atomic<bool> over{false};
   WaitPoint work;
-  Crew crew("forebay-test",
-            {.body =
-                 [&](unsigned thread, WorkerStatus&) {
-                   while (crew.may_work(thread) && !over) work.wait([&] { return over.load(); });
-                 },
-             .end =
-                 [&] {
-                   over = true;
-                   work.notify_all();
-                 }},
-            1, 6);
+  WorkerPool pool("forebay-test",
+                  {.body =
+                       [&](unsigned thread, WorkerStatus&) {
+                         while (pool.may_work(thread) && !over) work.wait([&] { return over.load(); });
+                       },
+                   .end =
+                       [&] {
+                         over = true;
+                         work.notify_all();
+                       }},
+                  1, 6);
   {
     const ThreadLimit limit(2, Refuses::all);
-    crew.want(5);
+    pool.want(5);
     CHECK(ThreadLimit::refused() == 1);
   }
-  CHECK(crew.wanted() == 3);
-  crew.want(5);
-  CHECK(crew.wanted() == 5);
+  CHECK(pool.wanted() == 3);
+  pool.want(5);
+  CHECK(pool.wanted() == 5);
 }
 
 TEST_CASE("a save whose thread is refused is an error, and the run goes on") {

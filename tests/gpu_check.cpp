@@ -174,8 +174,7 @@ class Bundle {
  public:
   Bundle() {
     std::filesystem::create_directories(root_ / "bin");
-    std::filesystem::copy_file(std::filesystem::path(FOREBAY_SOURCE_DIR) / "scripts" / "gpu-check",
-                               root_ / "gpu-check");
+    std::filesystem::copy_file(forebay::testing::source_dir() / "scripts" / "gpu-check", root_ / "gpu-check");
     write("VERSION", "a test\n");
     program("bin/gpu_check",
             "[ $1 != --help ] || exit 0\necho \"$@\" >> " + (root_ / "calls").string() +

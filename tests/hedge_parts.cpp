@@ -9,10 +9,10 @@
 #include <thread>
 #include <vector>
 
-#include "source/desk.hpp"
-#include "source/hedge_rule.hpp"
-#include "source/race.hpp"
-#include "source/read_times.hpp"
+#include "read/desk.hpp"
+#include "read/hedge_rule.hpp"
+#include "read/race.hpp"
+#include "read/read_times.hpp"
 
 namespace {
 

@@ -6,13 +6,13 @@
 #include <chrono>
 #include <cstdint>
 #include <forebay/error.hpp>
-#include <forebay/wait.hpp>
 #include <memory>
 #include <set>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "base/wait.hpp"
 #include "reader_stage.hpp"
 
 namespace {
@@ -65,7 +65,7 @@ struct Hedged {
   [[nodiscard]] bool is_quiet() {
     return eventually([&] {
       const auto idle = [](const WorkerStatus& status) { return status.activity == WorkerStatus::Activity::idle; };
-      return std::ranges::all_of(readers->crew().statuses(), idle) && stage.budget.in_flight() == 0;
+      return std::ranges::all_of(readers->workers().statuses(), idle) && stage.budget.in_flight() == 0;
     });
   }
   [[nodiscard]] bool is_once(std::uint64_t id) const { return tally.seen[id] == 1; }
@@ -203,7 +203,7 @@ TEST_CASE("nothing waits behind a read that hangs: other readers get what its re
   }
   hedged.stage.requests.push(requests);
   REQUIRE(eventually([&] { return hedged.barrier.held() == 1; }));
-  hedged.readers->crew().want(3);
+  hedged.readers->workers().want(3);
   CHECK(hedged.tally.wait_for(kSlow + 9));  // all but the slow one
   hedged.barrier.open();
   REQUIRE(hedged.tally.wait_for(kSlow + 10));

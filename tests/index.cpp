@@ -1,9 +1,5 @@
 #include <doctest/doctest.h>
 
-#include "dataset_support.hpp"
-#include "index_support.hpp"
-#include "support.hpp"
-
 #include <sys/stat.h>
 #include <cstdlib>
 #include <cstring>
@@ -11,7 +7,10 @@
 #include <forebay/error.hpp>
 #include <forebay/random.hpp>
 
-#include "source/index_image.hpp"
+#include "data/index_image.hpp"
+#include "dataset_support.hpp"
+#include "index_support.hpp"
+#include "support.hpp"
 
 using namespace forebay;
 using namespace forebay::testing;

@@ -1,9 +1,5 @@
 #include <doctest/doctest.h>
 
-#include "dataset_support.hpp"
-#include "index_support.hpp"
-#include "support.hpp"
-
 #include <atomic>
 #include <chrono>
 #include <filesystem>
@@ -15,7 +11,10 @@
 
 #include <forebay/error.hpp>
 
-#include "source/index_image.hpp"
+#include "data/index_image.hpp"
+#include "dataset_support.hpp"
+#include "index_support.hpp"
+#include "support.hpp"
 
 // Saved indexes whose files are damaged, written into or shortened, before and while they are used.
 

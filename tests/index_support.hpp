@@ -4,7 +4,7 @@
 #include <span>
 #include <string>
 
-#include "source/index_format.hpp"
+#include "data/index_format.hpp"
 
 // The parts of a serialized index.
 namespace forebay::testing {

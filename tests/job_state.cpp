@@ -15,10 +15,11 @@
 #include <forebay/random.hpp>
 #include <nlohmann/json.hpp>
 
-#include "shards/hand_over.hpp"
-#include "shards/job_state.hpp"
-#include "shards/ledger.hpp"
+#include "order/hand_over.hpp"
+#include "order/job_state.hpp"
+#include "order/ledger.hpp"
 #include "states.hpp"
+#include "support.hpp"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -99,7 +100,7 @@ TEST_CASE("the text is JSON that says what it says") {
 }
 
 TEST_CASE("the example of docs/state.md is a state, and what is said of it is true") {
-  std::ifstream page(std::filesystem::path(FOREBAY_SOURCE_DIR) / "docs" / "state.md");
+  std::ifstream page(forebay::testing::source_dir() / "docs" / "state.md");
   std::string line;
   while (std::getline(page, line) && !line.starts_with("{\"forebay_state\"")) {
   }

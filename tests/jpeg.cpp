@@ -1,7 +1,5 @@
 #include <doctest/doctest.h>
 
-#include "jpeg_support.hpp"
-
 #include <algorithm>
 #include <fstream>
 #include <iterator>
@@ -13,8 +11,9 @@
 
 #include <forebay/error.hpp>
 
-#include "decode/jpeg_decoder.hpp"
-#include "decode/raw_sample.hpp"
+#include "jpeg_support.hpp"
+#include "make/jpeg_decoder.hpp"
+#include "make/raw_sample.hpp"
 #include "support.hpp"
 
 namespace {

@@ -1,15 +1,14 @@
 #include <doctest/doctest.h>
 
-#include "jpeg_support.hpp"
-
 #include <csetjmp>
 #include <cstring>
 
 #include <jerror.h>
 
 #include "allocation_counter.hpp"
-#include "decode/jpeg_decoder.hpp"
-#include "decode/jpeg_memory.hpp"
+#include "jpeg_support.hpp"
+#include "make/jpeg_decoder.hpp"
+#include "make/jpeg_memory.hpp"
 
 // What the decoder keeps from image to image: memory, and nothing that is in it.
 namespace {

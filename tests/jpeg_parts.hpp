@@ -5,10 +5,10 @@
 #include <cstdint>
 #include <string>
 
-#include <forebay/detail/pipeline.hpp>
 #include <forebay/random.hpp>
 
-#include "decode/jpeg_decoder.hpp"
+#include "make/image.hpp"
+#include "make/jpeg_decoder.hpp"
 
 // Parts of an image, compared with all of it.
 namespace forebay::testing {

@@ -1,7 +1,5 @@
 #include <doctest/doctest.h>
 
-#include "jpeg_support.hpp"
-
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -11,8 +9,9 @@
 
 #include <forebay/error.hpp>
 
-#include "decode/jpeg_decoder.hpp"
 #include "jpeg_parts.hpp"
+#include "jpeg_support.hpp"
+#include "make/jpeg_decoder.hpp"
 #include "support.hpp"
 
 // Decoding a part of an image against decoding all of it.

@@ -14,8 +14,8 @@
 
 #include <forebay/error.hpp>
 
-#include "decode/jpeg_decoder.hpp"
 #include "jpeg_parts.hpp"
+#include "make/jpeg_decoder.hpp"
 #include "support.hpp"
 
 // Parts of an image against all of it, for every way in which three components can be sampled.

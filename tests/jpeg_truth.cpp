@@ -15,7 +15,7 @@
 
 #include <forebay/error.hpp>
 
-#include "decode/jpeg_decoder.hpp"
+#include "make/jpeg_decoder.hpp"
 #include "support.hpp"
 
 // Every JPEG among the real data against the djpeg that is installed.

@@ -14,9 +14,9 @@
 #include <thread>
 #include <utility>
 
-#include <forebay/detail/launch.hpp>
 #include <forebay/feeder.hpp>
 
+#include "base/launch.hpp"
 #include "memory_dataset.hpp"
 #include "support.hpp"
 

@@ -9,7 +9,7 @@
 #include <forebay/error.hpp>
 #include <forebay/random.hpp>
 
-#include "feeder/lockstep.hpp"
+#include "ranks/lockstep.hpp"
 
 namespace forebay {
 namespace {

@@ -10,7 +10,8 @@
 
 #include <forebay/dataset.hpp>
 #include <forebay/error.hpp>
-#include <forebay/wait.hpp>
+
+#include "base/wait.hpp"
 
 namespace forebay::testing {
 

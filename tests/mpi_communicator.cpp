@@ -21,9 +21,9 @@
 #include <forebay/mpi.hpp>
 
 #include "coordinator_drive.hpp"
-#include "feeder/census.hpp"
-#include "feeder/coordinator.hpp"
 #include "mpi_world.hpp"
+#include "ranks/census.hpp"
+#include "ranks/coordinator.hpp"
 
 using forebay::BadLimit;
 using forebay::Census;
@@ -100,21 +100,21 @@ TEST_CASE("rank and size are MPI's, on duplicates too") {
   CHECK(copy->close(kPatience));
 }
 
-TEST_CASE("sums in several lanes are right, element by element") {
+TEST_CASE("sums in several channels are right, element by element") {
   const auto copy = world().duplicate();
   const auto ranks = static_cast<std::int64_t>(copy->size());
   const auto mine = static_cast<std::int64_t>(copy->rank());
-  std::vector<std::array<std::int64_t, 3>> values(Communicator::kLanes);
+  std::vector<std::array<std::int64_t, 3>> values(Communicator::kChannels);
   for (std::size_t round = 0; round < 50; ++round) {
-    for (std::size_t lane = 0; lane < values.size(); ++lane) {
-      values[lane] = {mine, static_cast<std::int64_t>(lane * round), -(std::int64_t{1} << 40)};
-      copy->start_reduction(lane, values[lane]);
+    for (std::size_t channel = 0; channel < values.size(); ++channel) {
+      values[channel] = {mine, static_cast<std::int64_t>(channel * round), -(std::int64_t{1} << 40)};
+      copy->start_reduction(channel, values[channel]);
     }
-    for (std::size_t lane = values.size(); lane-- > 0;) {
-      REQUIRE(eventually([&] { return copy->test(lane); }));
-      CHECK(values[lane][0] == ranks * (ranks - 1) / 2);
-      CHECK(values[lane][1] == static_cast<std::int64_t>(lane * round) * ranks);
-      CHECK(values[lane][2] == -ranks * (std::int64_t{1} << 40));
+    for (std::size_t channel = values.size(); channel-- > 0;) {
+      REQUIRE(eventually([&] { return copy->test(channel); }));
+      CHECK(values[channel][0] == ranks * (ranks - 1) / 2);
+      CHECK(values[channel][1] == static_cast<std::int64_t>(channel * round) * ranks);
+      CHECK(values[channel][2] == -ranks * (std::int64_t{1} << 40));
     }
   }
   CHECK(copy->close(kPatience));
@@ -135,7 +135,7 @@ TEST_CASE("the last values of a reduction are minima") {
     CHECK(values[2] == (minima >= 2 ? round : sum + ranks * round));
     CHECK(values[3] == (minima >= 1 ? -(ranks - 1) : -sum));
   }
-  // Another number of values in the same lane.
+  // Another number of values in the same channel.
   std::array<std::int64_t, 1> value{mine};
   copy->start_reduction(2, value, 1);
   REQUIRE(eventually([&] { return copy->test(2); }));
@@ -143,7 +143,7 @@ TEST_CASE("the last values of a reduction are minima") {
   CHECK(copy->close(kPatience));
 }
 
-TEST_CASE("a lane takes one operation at a time and an unused one is complete") {
+TEST_CASE("a channel takes one operation at a time and an unused one is complete") {
   const auto copy = world().duplicate();
   std::array<std::int64_t, 1> value{1};
   CHECK(copy->test(3));
@@ -224,8 +224,8 @@ TEST_CASE("words reach every other rank of their communicator, in order, and no 
 TEST_CASE("close receives words that nobody asked for and ends open sums") {
   for (int round = 0; round < 20; ++round) {
     const auto copy = world().duplicate();
-    std::vector<std::array<std::int64_t, 2>> values(Communicator::kLanes, {1, 2});
-    for (std::size_t lane = 0; lane < values.size(); ++lane) copy->start_reduction(lane, values[lane]);
+    std::vector<std::array<std::int64_t, 2>> values(Communicator::kChannels, {1, 2});
+    for (std::size_t channel = 0; channel < values.size(); ++channel) copy->start_reduction(channel, values[channel]);
     if (copy->rank() % 2 == 0 || round % 2 == 0) copy->tell("unheard");
     CHECK(copy->close(kPatience));
     CHECK(copy->close(kPatience));

@@ -13,9 +13,9 @@
 #include <thread>
 #include <vector>
 
-#include <forebay/detail/recording.hpp>
 #include <forebay/feeder.hpp>
 
+#include "measure/recording.hpp"
 #include "memory_dataset.hpp"
 #include "mpi_world.hpp"
 #include "support.hpp"

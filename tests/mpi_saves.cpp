@@ -18,8 +18,8 @@
 
 #include "memory_dataset.hpp"
 #include "mpi_world.hpp"
+#include "order/job_state.hpp"
 #include "process.hpp"
-#include "shards/job_state.hpp"
 #include "support.hpp"
 
 namespace {

@@ -11,11 +11,11 @@
 #include <forebay/error.hpp>
 #include <forebay/feeder.hpp>
 
+#include "data/index_image.hpp"
 #include "dataset_support.hpp"
 #include "feeder/startup.hpp"
 #include "memory_dataset.hpp"
 #include "mpi_world.hpp"
-#include "source/index_image.hpp"
 #include "support.hpp"
 
 // How the ranks of a job get one index.

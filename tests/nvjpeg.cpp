@@ -1,8 +1,6 @@
 // nvJPEG beside libjpeg-turbo, file by file, with a fake of the library on a fake GPU.
 #include <doctest/doctest.h>
 
-#include "jpeg_support.hpp"
-
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -11,12 +9,13 @@
 #include <utility>
 #include <vector>
 
-#include <forebay/detail/device_choice.hpp>
 #include <forebay/error.hpp>
 #include <forebay/random.hpp>
 
-#include "decode/nvjpeg_decoder.hpp"
+#include "device/device_choice.hpp"
+#include "device/nvjpeg/nvjpeg_decoder.hpp"
 #include "fake_cuda.hpp"
+#include "jpeg_support.hpp"
 #include "nvjpeg_support.hpp"
 
 namespace forebay::testing {
@@ -28,16 +27,16 @@ using Sampling = std::vector<std::pair<int, int>>;
 constexpr FakeMachine kMachine{.memory = std::size_t{256} << 20};
 
 // A decoder with what it needs; nothing is left of it at the end.
-struct Bench {
-  explicit Bench(std::uint64_t seed = 1) : machine({.memory = kMachine.memory, .seed = seed}) {}
-  ~Bench() {
+struct Workspace {
+  explicit Workspace(std::uint64_t seed = 1) : machine({.memory = kMachine.memory, .seed = seed}) {}
+  ~Workspace() {
     decoder.reset();
     CHECK(nvjpeg->objects == 0);
     CHECK(nvjpeg->misuse == 0);
     CHECK(machine.misuse().empty());
   }
-  Bench(const Bench&) = delete;
-  Bench& operator=(const Bench&) = delete;
+  Workspace(const Workspace&) = delete;
+  Workspace& operator=(const Workspace&) = delete;
 
   void begin(std::vector<File> new_files) {
     files = std::move(new_files);
@@ -98,17 +97,17 @@ std::vector<File> plain_files() {
   return files;
 }
 
-void check_like_turbo(Bench& bench, const std::vector<File>& files, int most) {
+void check_like_turbo(Workspace& workspace, const std::vector<File>& files, int most) {
   constexpr std::uint64_t kSeed = 4;
   CAPTURE(kSeed);
   Random random(kSeed);
   JpegDecoder turbo;
   Image expected;
   Image found;
-  bench.begin(files);
+  workspace.begin(files);
   for (std::size_t i = 0; i < files.size(); ++i) {
     CAPTURE(i);
-    const StoredPicture* const picture = bench.decoder->picture(i);
+    const StoredPicture* const picture = workspace.decoder->picture(i);
     REQUIRE(picture != nullptr);
     const ImageSize size = turbo.open(files[i], {});
     CHECK(picture->size().width == size.width);
@@ -123,11 +122,11 @@ void check_like_turbo(Bench& bench, const std::vector<File>& files, int most) {
 TEST_CASE("pictures are libjpeg-turbo's, as near as the library is") {
   for (std::uint64_t seed = 1; seed <= 5; ++seed) {
     CAPTURE(seed);
-    Bench bench(seed);
-    check_like_turbo(bench, plain_files(), 0);
-    CHECK(bench.nvjpeg->largest_batch == static_cast<int>(plain_files().size()));
-    bench.nvjpeg->grey_levels = 1;
-    check_like_turbo(bench, plain_files(), 1);
+    Workspace workspace(seed);
+    check_like_turbo(workspace, plain_files(), 0);
+    CHECK(workspace.nvjpeg->largest_batch == static_cast<int>(plain_files().size()));
+    workspace.nvjpeg->grey_levels = 1;
+    check_like_turbo(workspace, plain_files(), 1);
   }
 }
 
@@ -154,13 +153,13 @@ TEST_CASE("other kinds of files are left to libjpeg-turbo, and so are files it r
       {"without an end", no_end},
       {"text", text},
       {"nothing", File()}};
-  Bench bench;
+  Workspace workspace;
   for (const auto& [kind, file] : files) {
     CAPTURE(kind);
-    bench.begin({good, file, good});
-    CHECK(bench.decoder->picture(0) != nullptr);
-    CHECK(bench.decoder->picture(1) == nullptr);
-    CHECK(bench.decoder->picture(2) != nullptr);
+    workspace.begin({good, file, good});
+    CHECK(workspace.decoder->picture(0) != nullptr);
+    CHECK(workspace.decoder->picture(1) == nullptr);
+    CHECK(workspace.decoder->picture(2) != nullptr);
   }
 }
 
@@ -171,17 +170,17 @@ TEST_CASE("what nvJPEG refuses or fails at is left alone, and what is beside it 
     for (int i = 0; i < 5; ++i) all.push_back(make_jpeg({.width = first + i, .height = 20}));
     return all;
   };
-  Bench bench;
+  Workspace workspace;
   const auto check_odd_one = [&](std::atomic<unsigned>& width) {
     width = kOdd;
-    bench.begin(files(kOdd - 2));
-    for (std::size_t i = 0; i < 5; ++i) CHECK((bench.decoder->picture(i) == nullptr) == (i == 2));
+    workspace.begin(files(kOdd - 2));
+    for (std::size_t i = 0; i < 5; ++i) CHECK((workspace.decoder->picture(i) == nullptr) == (i == 2));
     width = 0;
-    check_like_turbo(bench, files(kOdd - 2), 0);
+    check_like_turbo(workspace, files(kOdd - 2), 0);
   };
-  SUBCASE("refuses") { check_odd_one(bench.nvjpeg->unsupported_width); }
-  SUBCASE("finds it damaged") { check_odd_one(bench.nvjpeg->damaged_width); }
-  SUBCASE("fails") { check_odd_one(bench.nvjpeg->failing_width); }
+  SUBCASE("refuses") { check_odd_one(workspace.nvjpeg->unsupported_width); }
+  SUBCASE("finds it damaged") { check_odd_one(workspace.nvjpeg->damaged_width); }
+  SUBCASE("fails") { check_odd_one(workspace.nvjpeg->failing_width); }
 }
 
 TEST_CASE("usual photographs, upright or across, need no more memory than was asked for at the start") {
@@ -190,32 +189,32 @@ TEST_CASE("usual photographs, upright or across, need no more memory than was as
     files.push_back(make_jpeg({.width = 1024, .height = 683 + i}));
     files.push_back(make_jpeg({.width = 683 + i, .height = 1024}));
   }
-  Bench bench;
-  check_like_turbo(bench, files, 0);
-  CHECK(bench.nvjpeg->growths == 0);
+  Workspace workspace;
+  check_like_turbo(workspace, files, 0);
+  CHECK(workspace.nvjpeg->growths == 0);
 }
 
 TEST_CASE("decoding lets the trainer's kernels go first") {
-  Bench bench;
-  bench.begin({make_jpeg({})});
-  CHECK(bench.decoder->picture(0) != nullptr);
-  CHECK(bench.machine.priority_of(bench.nvjpeg->stream) == kLeastPriority);
+  Workspace workspace;
+  workspace.begin({make_jpeg({})});
+  CHECK(workspace.decoder->picture(0) != nullptr);
+  CHECK(workspace.machine.priority_of(workspace.nvjpeg->stream) == kLeastPriority);
 }
 
 TEST_CASE("files that do not fit together are decoded one group after the other") {
   std::vector<File> files;
   for (int i = 0; i < 9; ++i) files.push_back(make_jpeg({.width = 1900 + i, .height = 1300}));
-  Bench bench;
-  check_like_turbo(bench, files, 0);
-  CHECK(bench.nvjpeg->batches == 3);
-  CHECK(bench.nvjpeg->largest_batch == 4);
+  Workspace workspace;
+  check_like_turbo(workspace, files, 0);
+  CHECK(workspace.nvjpeg->batches == 3);
+  CHECK(workspace.nvjpeg->largest_batch == 4);
 }
 
 TEST_CASE("a GPU that fails while it decodes is an error, not a file to leave") {
-  Bench bench;
-  bench.begin({make_jpeg({})});
-  bench.machine.fail_next("cudaMemcpyAsync", cudaErrorIllegalAddress);
-  CHECK_THROWS_AS(static_cast<void>(bench.decoder->picture(0)), Error);
+  Workspace workspace;
+  workspace.begin({make_jpeg({})});
+  workspace.machine.fail_next("cudaMemcpyAsync", cudaErrorIllegalAddress);
+  CHECK_THROWS_AS(static_cast<void>(workspace.decoder->picture(0)), Error);
 }
 
 std::string description() {
@@ -243,11 +242,11 @@ TEST_CASE("the library says what it decodes with") {
 }
 
 TEST_CASE("without a hardware decoder kernels take the same files") {
-  Bench bench;
-  bench.nvjpeg->engines = 0;
+  Workspace workspace;
+  workspace.nvjpeg->engines = 0;
   SUBCASE("said at the start") {}
-  SUBCASE("said when asked for engines") { bench.nvjpeg->starts_without_engines = true; }
-  check_like_turbo(bench, plain_files(), 0);
+  SUBCASE("said when asked for engines") { workspace.nvjpeg->starts_without_engines = true; }
+  check_like_turbo(workspace, plain_files(), 0);
 }
 
 std::string refusal() {

@@ -1,8 +1,6 @@
 // workers.jpeg = "nvjpeg", from files to batches, with a fake of the library on a fake GPU.
 #include <doctest/doctest.h>
 
-#include "jpeg_support.hpp"
-
 #include <algorithm>
 #include <cstdlib>
 #include <map>
@@ -11,12 +9,13 @@
 #include <utility>
 #include <vector>
 
-#include <forebay/detail/device_choice.hpp>
 #include <forebay/feeder.hpp>
 
+#include "device/device_choice.hpp"
+#include "device/nvjpeg/gpu_decoding.hpp"
 #include "fake_cuda.hpp"
-#include "feeder/gpu_decoding.hpp"
 #include "jpeg_dataset.hpp"
+#include "jpeg_support.hpp"
 #include "nvjpeg_support.hpp"
 
 namespace forebay::testing {

@@ -9,10 +9,10 @@
 #include <vector>
 
 #include <forebay/config.hpp>
-#include <forebay/detail/recording.hpp>
 #include <forebay/error.hpp>
 #include <forebay/policy.hpp>
 
+#include "measure/recording.hpp"
 #include "support.hpp"
 
 namespace forebay {
@@ -262,7 +262,7 @@ TEST_CASE("registry: is a value; a program adds its own policy or replaces one")
 
 TEST_CASE("every policy's preset is a [policy] section that names it") {
   for (const std::string& name : PolicyRegistry::builtin().names()) {
-    const std::string path = std::string(FOREBAY_SOURCE_DIR) + "/policies/" + name + ".toml";
+    const std::string path = (forebay::testing::source_dir() / "policies" / (name + ".toml")).string();
     CAPTURE(path);
     std::ifstream file(path);
     REQUIRE(file);

@@ -14,10 +14,10 @@
 #include <utility>
 #include <vector>
 
-#include <forebay/detail/recording.hpp>
 #include <forebay/policy.hpp>
 #include <forebay/random.hpp>
 
+#include "measure/recording.hpp"
 #include "simulate/rank_model.hpp"
 #include "simulate/simulation.hpp"
 #include "support.hpp"

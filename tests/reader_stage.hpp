@@ -7,18 +7,18 @@
 #include <exception>
 #include <forebay/dataset.hpp>
 #include <forebay/error.hpp>
-#include <forebay/wait.hpp>
 #include <functional>
 #include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "decode/decoder_pool.hpp"
+#include "base/wait.hpp"
 #include "eventually.hpp"
-#include "source/byte_budget.hpp"
-#include "source/read_queue.hpp"
-#include "source/reader_pool.hpp"
+#include "make/decoder_pool.hpp"
+#include "read/byte_budget.hpp"
+#include "read/read_queue.hpp"
+#include "read/reader_pool.hpp"
 
 // What stands around readers and decoders in their tests: a dataset, a sink and a handler that keep account.
 namespace forebay::testing {

@@ -5,9 +5,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
-#include <forebay/detail/pace.hpp>
 #include <forebay/error.hpp>
-#include <forebay/wait.hpp>
 #include <limits>
 #include <mutex>
 #include <span>
@@ -15,6 +13,8 @@
 #include <string>
 #include <vector>
 
+#include "base/wait.hpp"
+#include "read/pace.hpp"
 #include "reader_stage.hpp"
 
 namespace {
@@ -69,20 +69,20 @@ TEST_CASE("every request is delivered exactly once, whatever the number of threa
     {
       DecoderPool decoders(stage.decoder_links(tally), 1 + threads / 4);
       ReaderPool readers(stage.reader_links(), {.threads = threads});
-      CHECK(readers.crew().statuses().size() == threads);
+      CHECK(readers.workers().statuses().size() == threads);
       for (std::uint64_t id = 0; id < kSamples; ++id) {
         stage.request(id);
         bytes += size_of(id);
       }
       REQUIRE(tally.wait_for(kSamples));
       REQUIRE(eventually([&] { return stage.budget.in_flight() == 0; }));
-      CHECK(eventually([&] { return all_are(readers.crew().statuses(), Activity::idle); }));
-      CHECK(eventually([&] { return all_are(decoders.crew().statuses(), Activity::idle); }));
+      CHECK(eventually([&] { return all_are(readers.workers().statuses(), Activity::idle); }));
+      CHECK(eventually([&] { return all_are(decoders.workers().statuses(), Activity::idle); }));
       readers.stop();
       readers.stop();
       decoders.stop();
-      CHECK(all_are(readers.crew().statuses(), Activity::stopped));
-      CHECK(all_are(decoders.crew().statuses(), Activity::stopped));
+      CHECK(all_are(readers.workers().statuses(), Activity::stopped));
+      CHECK(all_are(decoders.workers().statuses(), Activity::stopped));
     }
     CHECK(std::ranges::all_of(tally.seen, [](const std::atomic<int>& count) { return count == 1; }));
     CHECK_FALSE(tally.wrong);
@@ -232,7 +232,7 @@ TEST_CASE("readers stop from every state") {
   Stage stage(8, 10);
   stage.dataset.size_of_sample = [](std::uint64_t) { return std::size_t{10}; };
   const auto all_reach = [](ReaderPool& readers, Activity activity) {
-    return eventually([&] { return all_are(readers.crew().statuses(), activity); });
+    return eventually([&] { return all_are(readers.workers().statuses(), activity); });
   };
   SUBCASE("without requests") {
     ReaderPool readers(stage.reader_links(), {.threads = 4});
@@ -244,9 +244,9 @@ TEST_CASE("readers stop from every state") {
     ReaderPool readers(stage.reader_links(), {.threads = 4});
     for (std::uint64_t id = 0; id < 8; ++id) stage.request(id);
     REQUIRE(eventually([&] { return stage.budget.waiting() == 4; }));
-    CHECK(all_are(readers.crew().statuses(), Activity::waiting_budget));
+    CHECK(all_are(readers.workers().statuses(), Activity::waiting_budget));
     readers.stop();
-    CHECK(all_are(readers.crew().statuses(), Activity::stopped));
+    CHECK(all_are(readers.workers().statuses(), Activity::stopped));
     stage.budget.give_back(std::move(all));
   }
   SUBCASE("in the backoff") {

@@ -13,15 +13,15 @@
 #include <thread>
 #include <vector>
 
-#include <forebay/detail/recording.hpp>
 #include <forebay/error.hpp>
 #include <forebay/random.hpp>
 
+#include "measure/decision_log.hpp"
+#include "measure/decision_ring.hpp"
+#include "measure/recording.hpp"
+#include "measure/telemetry.hpp"
 #include "screen.hpp"
 #include "support.hpp"
-#include "telemetry/decision_log.hpp"
-#include "telemetry/decision_ring.hpp"
-#include "telemetry/telemetry.hpp"
 
 namespace forebay {
 namespace {

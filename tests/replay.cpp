@@ -15,9 +15,9 @@
 #include <utility>
 #include <vector>
 
-#include <forebay/detail/recording.hpp>
 #include <forebay/feeder.hpp>
 
+#include "measure/recording.hpp"
 #include "memory_dataset.hpp"
 #include "support.hpp"
 

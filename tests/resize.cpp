@@ -12,8 +12,8 @@
 
 #include <forebay/random.hpp>
 
-#include "assemble/resample.hpp"
-#include "assemble/resizer.hpp"
+#include "make/resample.hpp"
+#include "make/resizer.hpp"
 
 namespace {
 

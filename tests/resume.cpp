@@ -16,7 +16,7 @@
 #include <forebay/feeder.hpp>
 
 #include "memory_dataset.hpp"
-#include "shards/job_state.hpp"
+#include "order/job_state.hpp"
 #include "support.hpp"
 
 namespace forebay {

@@ -16,9 +16,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include <forebay/detail/recording.hpp>
 #include <forebay/feeder.hpp>
 
+#include "measure/recording.hpp"
 #include "memory_dataset.hpp"
 #include "support.hpp"
 

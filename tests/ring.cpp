@@ -11,13 +11,13 @@
 #include <thread>
 #include <vector>
 
-#include <forebay/detail/queue_slots.hpp>
 #include <forebay/random.hpp>
 
 #include "device/host_device.hpp"
-#include "feeder/residents.hpp"
+#include "ring/queue_slots.hpp"
 #include "ring/slot_ring.hpp"
 #include "ring/slot_store.hpp"
+#include "serve/residents.hpp"
 
 namespace forebay {
 namespace {

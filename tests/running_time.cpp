@@ -22,10 +22,10 @@
 #include <forebay/error.hpp>
 #include <forebay/feeder.hpp>
 
-#include "feeder/running_time.hpp"
-#include "feeder/watchdog.hpp"
+#include "base/running_time.hpp"
 #include "memory_dataset.hpp"
 #include "process.hpp"
+#include "serve/watchdog.hpp"
 
 namespace forebay {
 namespace {

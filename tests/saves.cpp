@@ -13,8 +13,8 @@
 
 #include <forebay/error.hpp>
 
-#include "feeder/state_writer.hpp"
 #include "memory_dataset.hpp"
+#include "order/state_writer.hpp"
 #include "process.hpp"
 
 namespace forebay {

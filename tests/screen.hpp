@@ -12,7 +12,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "telemetry/console_log.hpp"
+#include "measure/console_log.hpp"
 
 namespace forebay::testing {
 

@@ -12,9 +12,9 @@
 #include <forebay/error.hpp>
 #include <forebay/order.hpp>
 
-#include "shards/hand_over.hpp"
-#include "shards/ledger.hpp"
-#include "shards/schedule.hpp"
+#include "order/hand_over.hpp"
+#include "order/ledger.hpp"
+#include "order/schedule.hpp"
 
 namespace forebay {
 namespace {

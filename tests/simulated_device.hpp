@@ -9,9 +9,8 @@
 #include <string_view>
 #include <vector>
 
-#include <forebay/detail/canvas.hpp>
-#include <forebay/detail/device.hpp>
-
+#include "device/device.hpp"
+#include "make/canvas.hpp"
 #include "simulated_streams.hpp"
 
 namespace forebay::testing {

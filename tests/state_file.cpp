@@ -26,9 +26,9 @@
 #include <forebay/error.hpp>
 #include <forebay/random.hpp>
 
+#include "order/job_state.hpp"
+#include "order/state_file.hpp"
 #include "process.hpp"
-#include "shards/job_state.hpp"
-#include "shards/state_file.hpp"
 #include "states.hpp"
 #include "support.hpp"
 

@@ -16,9 +16,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "order/job_state.hpp"
+#include "order/state_file.hpp"
 #include "process.hpp"
-#include "shards/job_state.hpp"
-#include "shards/state_file.hpp"
 #include "workplace.hpp"
 
 namespace forebay::testing {

@@ -9,7 +9,7 @@
 
 #include <forebay/random.hpp>
 
-#include "shards/job_state.hpp"
+#include "order/job_state.hpp"
 
 namespace forebay::testing {
 

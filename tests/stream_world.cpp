@@ -193,10 +193,10 @@ void StreamWorld::train() {
   const StreamView stream = stream_;
   const std::uint64_t use = store_->slot(slot).uses++;
   std::exception_ptr refused;
-  const std::uint32_t landing = store_->land(slot, use, stream, refused);
+  const std::uint32_t output = store_->render(slot, use, stream, refused);
   if (refused) std::rethrow_exception(refused);
   Lease lease = LeaseMaker::make(
-      store_, slot, {.step = step_, .use_index = use, .stream = stream, .served = step_, .landing = landing});
+      store_, slot, {.step = step_, .use_index = use, .stream = stream, .served = step_, .output = output});
   look_at(lease, stream);
   held_.push_back({std::move(lease), stream});
   fates_.push_back({});

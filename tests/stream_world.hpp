@@ -11,10 +11,10 @@
 
 #include <forebay/random.hpp>
 
-#include "feeder/residents.hpp"
 #include "ring/copies.hpp"
 #include "ring/slot_ring.hpp"
 #include "ring/slot_store.hpp"
+#include "serve/residents.hpp"
 #include "simulated_device.hpp"
 
 namespace forebay::testing {

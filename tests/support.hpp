@@ -40,9 +40,12 @@ class TemporaryDirectory {
   std::filesystem::path path_;
 };
 
+// The top of the source tree.
+[[nodiscard]] std::filesystem::path source_dir();
+
 // The folder of real data sets, or nothing: $FOREBAY_DATA, else ../shared/data beside the source tree.
 inline std::optional<std::filesystem::path> real_data() {
-  std::filesystem::path path = std::filesystem::path(FOREBAY_SOURCE_DIR).parent_path() / "shared" / "data";
+  std::filesystem::path path = source_dir().parent_path() / "shared" / "data";
   if (const char* given = std::getenv("FOREBAY_DATA")) path = given;
   if (!std::filesystem::is_directory(path)) return std::nullopt;
   return path;

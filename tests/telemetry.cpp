@@ -14,12 +14,12 @@
 #include <nlohmann/json.hpp>
 
 #include "allocation_counter.hpp"
+#include "measure/record_ring.hpp"
+#include "measure/reporter.hpp"
+#include "measure/run_directory.hpp"
+#include "measure/telemetry.hpp"
 #include "screen.hpp"
 #include "support.hpp"
-#include "telemetry/record_ring.hpp"
-#include "telemetry/reporter.hpp"
-#include "telemetry/run_directory.hpp"
-#include "telemetry/telemetry.hpp"
 
 namespace {
 

@@ -10,12 +10,12 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/text.hpp"
+#include "measure/json_lines_file.hpp"
+#include "measure/quarantine_log.hpp"
+#include "measure/run_directory.hpp"
 #include "screen.hpp"
 #include "support.hpp"
-#include "telemetry/json_lines_file.hpp"
-#include "telemetry/quarantine_log.hpp"
-#include "telemetry/run_directory.hpp"
-#include "telemetry/text.hpp"
 
 namespace {
 

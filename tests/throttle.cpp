@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "source/throttle.hpp"
+#include "read/throttle.hpp"
 
 namespace {
 

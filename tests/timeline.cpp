@@ -10,8 +10,8 @@
 #include <forebay/error.hpp>
 #include <nlohmann/json.hpp>
 
+#include "measure/timeline_file.hpp"
 #include "support.hpp"
-#include "telemetry/timeline_file.hpp"
 
 namespace forebay {
 namespace {

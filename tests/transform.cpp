@@ -14,8 +14,8 @@
 #include <forebay/error.hpp>
 
 #include "allocation_counter.hpp"
-#include "assemble/number_format.hpp"
-#include "assemble/transform.hpp"
+#include "make/number_format.hpp"
+#include "make/transform.hpp"
 
 namespace {
 

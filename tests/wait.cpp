@@ -8,9 +8,10 @@
 #include <csignal>
 #include <cstdint>
 #include <forebay/random.hpp>
-#include <forebay/wait.hpp>
 #include <thread>
 #include <vector>
+
+#include "base/wait.hpp"
 
 namespace {
 

@@ -17,8 +17,8 @@
 
 #include <forebay/error.hpp>
 
-#include "assemble/transform.hpp"
-#include "decode/jpeg_decoder.hpp"
+#include "make/jpeg_decoder.hpp"
+#include "make/transform.hpp"
 #include "measure.hpp"
 
 // What one core decodes of a folder of JPEG files, by how much of them is decoded. Modes take turns every few images.

@@ -6,10 +6,10 @@
 #include <memory>
 #include <vector>
 
-#include <forebay/detail/canvas.hpp>
 #include <forebay/random.hpp>
 
 #include "gpu.hpp"
+#include "make/canvas.hpp"
 
 namespace forebay::gpu_check {
 

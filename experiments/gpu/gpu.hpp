@@ -6,9 +6,9 @@
 #include <memory>
 #include <string>
 
-#include <forebay/detail/device_choice.hpp>
 #include <forebay/error.hpp>
 
+#include "device/device_choice.hpp"
 #include "row.hpp"
 
 // The CUDA runtime as the checks use it beside Forebay: plain calls, with errors as exceptions.

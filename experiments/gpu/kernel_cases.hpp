@@ -5,8 +5,9 @@
 #include <string>
 #include <vector>
 
-#include <forebay/detail/canvas.hpp>
 #include <forebay/options.hpp>
+
+#include "make/canvas.hpp"
 
 // What the kernels are checked with: cases that launch every one of them.
 namespace forebay::gpu_check {

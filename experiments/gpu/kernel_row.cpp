@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "assemble/render_plan.hpp"
-#include "assemble/twin_renderer.hpp"
 #include "canvases.hpp"
 #include "kernel_cases.hpp"
+#include "make/render_plan.hpp"
+#include "make/twin_renderer.hpp"
 
 namespace forebay::gpu_check {
 namespace {

@@ -7,9 +7,9 @@
 #include <string_view>
 #include <vector>
 
-#include <forebay/detail/device_choice.hpp>
 #include <forebay/error.hpp>
 
+#include "device/device_choice.hpp"
 #include "table.hpp"
 
 namespace {

@@ -15,7 +15,7 @@
 
 #include <forebay/dataset.hpp>
 
-#include "decode/nvjpeg_decoder.hpp"
+#include "device/nvjpeg/nvjpeg_decoder.hpp"
 #include "gpu.hpp"
 
 namespace forebay::gpu_check {

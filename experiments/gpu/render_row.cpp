@@ -2,11 +2,11 @@
 #include <memory>
 #include <vector>
 
-#include <forebay/detail/canvas_math.hpp>
 #include <forebay/options.hpp>
 
-#include "assemble/render_plan.hpp"
 #include "canvases.hpp"
+#include "make/canvas_math.hpp"
+#include "make/render_plan.hpp"
 #include "timing.hpp"
 
 namespace forebay::gpu_check {

@@ -11,7 +11,7 @@
 
 #include <concurrentqueue/blockingconcurrentqueue.h>
 
-#include <forebay/wait.hpp>
+#include "base/wait.hpp"
 
 // Queues of slot numbers to compare the slot ring with. push() never waits: no more slots exist than a queue has
 // places.

@@ -14,13 +14,13 @@
 #include <vector>
 
 #include <forebay/dataset.hpp>
-#include <forebay/detail/encoded_queue.hpp>
 #include <forebay/order.hpp>
 #include <forebay/policy.hpp>
 
-#include "feeder/sample_maker.hpp"
-#include "source/byte_budget.hpp"
-#include "source/read_queue.hpp"
+#include "make/sample_maker.hpp"
+#include "read/byte_budget.hpp"
+#include "read/encoded_queue.hpp"
+#include "read/read_queue.hpp"
 
 namespace {
 
@@ -61,7 +61,7 @@ struct Encoded {
 Work samples(const std::string& path, const TransformOptions& options) {
   auto encoded = std::make_shared<Encoded>(path);
   auto maker = std::make_shared<SampleMaker>(options, 17, false);
-  auto bench = std::make_shared<SampleMaker::Bench>();
+  auto bench = std::make_shared<SampleMaker::Workspace>();
   auto out = std::make_shared<std::vector<std::byte>>(maker->sample_bytes());
   return [=] {
     for (std::uint64_t id = 0; id < encoded->files.size(); ++id) {
@@ -75,7 +75,7 @@ Work samples(const std::string& path, const TransformOptions& options) {
 Work objects(const std::string& path, const TransformOptions& options) {
   auto encoded = std::make_shared<Encoded>(path);
   auto maker = std::make_shared<SampleMaker>(options, 17, false);
-  auto bench = std::make_shared<SampleMaker::Bench>();
+  auto bench = std::make_shared<SampleMaker::Workspace>();
   auto out = std::make_shared<std::vector<std::byte>>(maker->sample_bytes());
   return [=] {
     const Dataset& dataset = *encoded->dataset;

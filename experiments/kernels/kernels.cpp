@@ -20,10 +20,10 @@
 #include <forebay/options.hpp>
 #include <forebay/random.hpp>
 
-#include "assemble/kernels.hpp"
-#include "assemble/resizer.hpp"
-#include "assemble/transform.hpp"
 #include "hot_path/measure.hpp"
+#include "make/kernels.hpp"
+#include "make/resizer.hpp"
+#include "make/transform.hpp"
 
 namespace {
 

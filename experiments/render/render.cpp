@@ -13,16 +13,16 @@
 #include <string>
 #include <vector>
 
-#include <forebay/detail/canvas_math.hpp>
 #include <forebay/options.hpp>
 #include <forebay/random.hpp>
 
-#include "assemble/canvas_maker.hpp"
-#include "assemble/host_renderer.hpp"
-#include "assemble/render_plan.hpp"
-#include "assemble/transform.hpp"
-#include "assemble/twin_renderer.hpp"
 #include "hot_path/measure.hpp"
+#include "make/canvas_maker.hpp"
+#include "make/canvas_math.hpp"
+#include "make/host_renderer.hpp"
+#include "make/render_plan.hpp"
+#include "make/transform.hpp"
+#include "make/twin_renderer.hpp"
 
 namespace {
 
@@ -36,7 +36,7 @@ using forebay::bench::Figure;
 constexpr std::uint32_t kBatch = 64;
 constexpr std::size_t kAlignment = 4096;
 
-// Touched, as a slot and a landing tensor are.
+// Touched, as a slot and a output tensor are.
 class Memory {
  public:
   explicit Memory(std::size_t bytes)
@@ -154,27 +154,25 @@ class Slots {
   std::vector<Memory> slots_;
 };
 
-Subject serving(std::string name, const TransformOptions& options, const Slots& slots, const Memory& landing) {
+Subject serving(std::string name, const TransformOptions& options, const Slots& slots, const Memory& output) {
   auto renderer = std::make_shared<forebay::HostRenderer>(options, 1, false, kBatch);
   const std::size_t written = forebay::make_render_plan(options, 1, false, kBatch).sample_bytes();
-  return {std::move(name), read_of(slots.format().place_bytes()), written, [=, &slots, &landing](std::uint64_t turn) {
-            renderer->render(slots.batch(turn), landing.bytes().data(), {});
-          }};
+  return {std::move(name), read_of(slots.format().place_bytes()), written,
+          [=, &slots, &output](std::uint64_t turn) { renderer->render(slots.batch(turn), output.bytes().data(), {}); }};
 }
 
-Subject copy(const Slots& slots, const Memory& landing) {
+Subject copy(const Slots& slots, const Memory& output) {
   const std::size_t bytes = slots.format().place_bytes() * kBatch;
   return {
       "memcpy of the canvases", slots.format().place_bytes(), slots.format().place_bytes(),
-      [=, &slots, &landing](std::uint64_t turn) { std::memcpy(landing.bytes().data(), slots.at(turn).data(), bytes); }};
+      [=, &slots, &output](std::uint64_t turn) { std::memcpy(output.bytes().data(), slots.at(turn).data(), bytes); }};
 }
 
-Subject twin(const TransformOptions& options, const Slots& slots, const Memory& landing) {
+Subject twin(const TransformOptions& options, const Slots& slots, const Memory& output) {
   const forebay::RenderPlan plan = forebay::make_render_plan(options, 1, false, kBatch);
   auto renderer = std::make_shared<forebay::TwinRenderer>(plan);
-  return {
-      "float32 NCHW, twin (plain loops)", read_of(slots.format().place_bytes()), plan.sample_bytes(),
-      [=, &slots, &landing](std::uint64_t turn) { renderer->render(slots.batch(turn), landing.bytes().data(), {}); }};
+  return {"float32 NCHW, twin (plain loops)", read_of(slots.format().place_bytes()), plan.sample_bytes(),
+          [=, &slots, &output](std::uint64_t turn) { renderer->render(slots.batch(turn), output.bytes().data(), {}); }};
 }
 
 // What a decoder does once it has the pixels.
@@ -192,16 +190,16 @@ Subject making(const Image& image, const Slots& slots) {
 }
 
 // The same image made into a sample, for comparison.
-Subject at_once(const Image& image, const Memory& landing) {
+Subject at_once(const Image& image, const Memory& output) {
   TransformOptions options;
   auto transform =
       std::make_shared<forebay::Transform>(options, 1, false, forebay::Transform::stores_for(options, kBatch));
   auto scratch = std::make_shared<forebay::Resizer>();
   const std::size_t bytes = transform->sample_bytes();
   return {"sample of it at once, float32 NCHW", read_of(static_cast<std::size_t>(image.width * image.height) * 3),
-          bytes, [=, &image, &landing](std::uint64_t turn) {
+          bytes, [=, &image, &output](std::uint64_t turn) {
             for (std::uint32_t index = 0; index < kBatch; ++index) {
-              transform->apply(image, {}, turn, index, landing.bytes().subspan(index * bytes, bytes), *scratch);
+              transform->apply(image, {}, turn, index, output.bytes().subspan(index * bytes, bytes), *scratch);
             }
           }};
 }
@@ -216,21 +214,21 @@ int main(int argc, char** argv) {
   }
   const TransformOptions plain = options_of(DType::float32, Layout::nchw);
   const Slots slots(plain);
-  const Memory landing(std::size_t{kBatch} * 224 * 224 * 3 * 4);
+  const Memory output(std::size_t{kBatch} * 224 * 224 * 3 * 4);
   const Image photograph = picture(500, 375);
   const Image large = picture(1500, 1125);
   std::vector<Subject> subjects;
-  subjects.push_back(copy(slots, landing));
+  subjects.push_back(copy(slots, output));
   for (const auto layout : {Layout::nchw, Layout::nhwc}) {
     for (const auto dtype : {DType::float32, DType::float16, DType::bfloat16, DType::uint8}) {
       subjects.push_back(serving(std::string(to_string(dtype)) + (layout == Layout::nchw ? " NCHW" : " NHWC"),
-                                 options_of(dtype, layout), slots, landing));
+                                 options_of(dtype, layout), slots, output));
     }
   }
-  subjects.push_back(twin(plain, slots, landing));
+  subjects.push_back(twin(plain, slots, output));
   subjects.push_back(making(photograph, slots));
   subjects.push_back(making(large, slots));
-  subjects.push_back(at_once(photograph, landing));
+  subjects.push_back(at_once(photograph, output));
   measure(subjects, rounds);
   std::printf("kernels: %s; batches of %u canvases of 256x256, random views of them -> 224x224\n",
               forebay::best_kernels().name, kBatch);

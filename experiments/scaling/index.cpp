@@ -20,9 +20,9 @@
 #include <forebay/error.hpp>
 #include <forebay/order.hpp>
 
+#include "data/dataset_table.hpp"
+#include "data/index_image.hpp"
 #include "process_memory.hpp"
-#include "source/dataset_table.hpp"
-#include "source/index_image.hpp"
 
 namespace {
 

@@ -22,10 +22,10 @@
 #include <forebay/dataset.hpp>
 #include <forebay/error.hpp>
 
-#include "source/byte_budget.hpp"
-#include "source/file_io.hpp"
-#include "source/read_queue.hpp"
-#include "source/reader_pool.hpp"
+#include "base/file_io.hpp"
+#include "read/byte_budget.hpp"
+#include "read/read_queue.hpp"
+#include "read/reader_pool.hpp"
 
 namespace {
 

@@ -20,12 +20,12 @@
 #include <vector>
 
 #include <forebay/config.hpp>
-#include <forebay/detail/queue_slots.hpp>
 #include <forebay/error.hpp>
 #include <forebay/order.hpp>
 
 #include "device/host_device.hpp"
 #include "one_sample.hpp"
+#include "ring/queue_slots.hpp"
 #include "ring/slot_store.hpp"
 
 namespace forebay::throughput {

@@ -7,7 +7,7 @@
 
 #include <forebay/dataset.hpp>
 
-#include "feeder/sample_maker.hpp"
+#include "make/sample_maker.hpp"
 
 namespace forebay::throughput {
 
@@ -43,7 +43,7 @@ class SampleWorker {
   const Dataset& dataset_;
   const SampleMaker& maker_;
   Bytes bytes_;
-  SampleMaker::Bench bench_;
+  SampleMaker::Workspace bench_;
 };
 
 }  // namespace forebay::throughput

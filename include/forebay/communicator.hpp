@@ -40,12 +40,12 @@ class Communicator {
 
   // Starts a non-blocking reduction over all ranks, element by element, in place: the last `minima` values take the
   // least that any rank gave, those before them are added up. `values` must stay valid and untouched until test() said
-  // true or the communicator was closed. Lanes are independent places for one operation each.
+  // true or the communicator was closed. Channels are independent places for one operation each.
   // Collective in posting order, with the same sizes on all ranks. Never blocks.
-  // REQUIRES: lane < kLanes and no operation open in it; minima <= values.size().
-  virtual void start_reduction(std::size_t lane, std::span<std::int64_t> values, std::size_t minima = 0) = 0;
-  // True when the lane's operation is complete (or none is open). Never blocks.
-  [[nodiscard]] virtual bool test(std::size_t lane) = 0;
+  // REQUIRES: channel < kChannels and no operation open in it; minima <= values.size().
+  virtual void start_reduction(std::size_t channel, std::span<std::int64_t> values, std::size_t minima = 0) = 0;
+  // True when the channel's operation is complete (or none is open). Never blocks.
+  [[nodiscard]] virtual bool test(std::size_t channel) = 0;
 
   // Collective and blocking; used at the start only.
   [[nodiscard]] virtual std::vector<std::byte> broadcast(std::vector<std::byte> bytes, std::uint32_t root) = 0;
@@ -80,7 +80,7 @@ class Communicator {
   // afterwards.
   virtual bool close(double timeout_s) = 0;
 
-  static constexpr std::size_t kLanes = 17;
+  static constexpr std::size_t kChannels = 17;
 };
 
 // One rank on its own: sums are complete at once, nothing blocks. Given to a feeder it says that this process is a job

@@ -75,8 +75,8 @@ class Lease {
     std::uint64_t use_index = 0;
     std::uint64_t job_fresh_samples = 0;
     StreamView stream = {};
-    std::uint64_t served = 0;            // steps that this process made before
-    std::uint32_t landing = UINT32_MAX;  // SlotStore::kNoLanding
+    std::uint64_t served = 0;           // steps that this process made before
+    std::uint32_t output = UINT32_MAX;  // SlotStore::kNoOutput
   };
 
   Lease(std::shared_ptr<SlotStore> store, std::uint32_t slot, const Serving& serving) noexcept;

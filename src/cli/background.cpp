@@ -33,78 +33,78 @@ std::vector<Tap> taps(int length, int cell, float shift) {
   return result;
 }
 
-std::vector<float> clouds(const Canvas& canvas, int coarsest, int finest, float amplitude, float roughness,
+std::vector<float> clouds(const Drawing& drawing, int coarsest, int finest, float amplitude, float roughness,
                           Random& random) {
-  std::vector<float> plane(static_cast<std::size_t>(canvas.width()) * static_cast<std::size_t>(canvas.height()));
+  std::vector<float> plane(static_cast<std::size_t>(drawing.width()) * static_cast<std::size_t>(drawing.height()));
   for (int cell = coarsest; cell >= finest; cell /= 2) {
-    add_noise(plane, canvas.width(), canvas.height(), cell, amplitude, random);
+    add_noise(plane, drawing.width(), drawing.height(), cell, amplitude, random);
     amplitude *= roughness;
   }
   return plane;
 }
 
 // Three colours mixed by two fields of clouds, with light and texture on top.
-void paint_areas(Canvas& canvas, Random& random) {
-  const int coarsest = std::max(canvas.width(), canvas.height()) / 2 + 1;
+void paint_areas(Drawing& drawing, Random& random) {
+  const int coarsest = std::max(drawing.width(), drawing.height()) / 2 + 1;
   const Colour first = any_colour(random, 30, 210);
   const Colour second = any_colour(random, 30, 210);
   const Colour third = any_colour(random, 30, 210);
-  const auto mix = clouds(canvas, coarsest, 16, 0.6F, 0.5F, random);
-  const auto blend = clouds(canvas, coarsest, 16, 0.6F, 0.5F, random);
-  const auto texture = clouds(canvas, 32, 1, uniform(random, 8, 22), uniform(random, 0.6F, 0.8F), random);
-  const float slope_x = uniform(random, -50, 50) / static_cast<float>(canvas.width());
-  const float slope_y = uniform(random, -50, 50) / static_cast<float>(canvas.height());
+  const auto mix = clouds(drawing, coarsest, 16, 0.6F, 0.5F, random);
+  const auto blend = clouds(drawing, coarsest, 16, 0.6F, 0.5F, random);
+  const auto texture = clouds(drawing, 32, 1, uniform(random, 8, 22), uniform(random, 0.6F, 0.8F), random);
+  const float slope_x = uniform(random, -50, 50) / static_cast<float>(drawing.width());
+  const float slope_y = uniform(random, -50, 50) / static_cast<float>(drawing.height());
   std::size_t i = 0;
-  for (int y = 0; y < canvas.height(); ++y) {
-    for (int x = 0; x < canvas.width(); ++x, ++i) {
+  for (int y = 0; y < drawing.height(); ++y) {
+    for (int x = 0; x < drawing.width(); ++x, ++i) {
       const float light = texture[i] + slope_x * static_cast<float>(x) + slope_y * static_cast<float>(y);
-      canvas.at(x, y) = first;
-      canvas.blend(x, y, second, std::clamp(0.5F + mix[i], 0.0F, 1.0F));
-      canvas.blend(x, y, third, std::clamp(0.3F + blend[i], 0.0F, 0.8F));
-      for (float& channel : canvas.at(x, y)) channel += light;
+      drawing.at(x, y) = first;
+      drawing.blend(x, y, second, std::clamp(0.5F + mix[i], 0.0F, 1.0F));
+      drawing.blend(x, y, third, std::clamp(0.3F + blend[i], 0.0F, 0.8F));
+      for (float& channel : drawing.at(x, y)) channel += light;
     }
   }
 }
 
 // A soft-edged patch.
-void paint_blob(Canvas& canvas, Random& random) {
-  const float radius = uniform(random, 0.04F, 0.2F) * static_cast<float>(std::min(canvas.width(), canvas.height()));
-  const float centre_x = uniform(random, 0, static_cast<float>(canvas.width()));
-  const float centre_y = uniform(random, 0, static_cast<float>(canvas.height()));
+void paint_blob(Drawing& drawing, Random& random) {
+  const float radius = uniform(random, 0.04F, 0.2F) * static_cast<float>(std::min(drawing.width(), drawing.height()));
+  const float centre_x = uniform(random, 0, static_cast<float>(drawing.width()));
+  const float centre_y = uniform(random, 0, static_cast<float>(drawing.height()));
   const float strength = uniform(random, 0.2F, 0.6F);
   const Colour colour = any_colour(random, 20, 235);
-  for (int y = std::max(0, static_cast<int>(centre_y - radius)); y < canvas.height(); ++y) {
+  for (int y = std::max(0, static_cast<int>(centre_y - radius)); y < drawing.height(); ++y) {
     const float dy = (static_cast<float>(y) - centre_y) / radius;
     if (dy >= 1) break;
-    for (int x = std::max(0, static_cast<int>(centre_x - radius)); x < canvas.width(); ++x) {
+    for (int x = std::max(0, static_cast<int>(centre_x - radius)); x < drawing.width(); ++x) {
       const float dx = (static_cast<float>(x) - centre_x) / radius;
       if (dx >= 1) break;
       const float distance = dx * dx + dy * dy;
-      if (distance < 1) canvas.blend(x, y, colour, strength * (1 - distance));
+      if (distance < 1) drawing.blend(x, y, colour, strength * (1 - distance));
     }
   }
 }
 
 // A curve from edge to edge, like a twig, a cable or the line of a roof.
-void paint_stroke(Canvas& canvas, Random& random) {
-  const auto width = static_cast<float>(canvas.width());
-  const auto height = static_cast<float>(canvas.height());
+void paint_stroke(Drawing& drawing, Random& random) {
+  const auto width = static_cast<float>(drawing.width());
+  const auto height = static_cast<float>(drawing.height());
   const float thickness = uniform(random, 0.8F, 2.5F);
   const float strength = uniform(random, 0.25F, 0.6F);
   const Colour colour = any_colour(random, 10, 245);
   const float start = uniform(random, 0, height);
   const float slope = uniform(random, -1.5F, 1.5F);
   const float bend = uniform(random, -1.5F, 1.5F) / width;
-  for (int x = 0; x < canvas.width(); ++x) {
+  for (int x = 0; x < drawing.width(); ++x) {
     const auto along = static_cast<float>(x);
     const float middle = start + along * (slope + bend * along);
     const float steepness = std::abs(slope + 2 * bend * along);
     const float half = thickness * (1 + steepness) / 2;  // about as thick across however steep it is
     const int top = std::max(0, static_cast<int>(std::floor(middle - half)));
-    const int bottom = std::min(canvas.height() - 1, static_cast<int>(std::ceil(middle + half)));
+    const int bottom = std::min(drawing.height() - 1, static_cast<int>(std::ceil(middle + half)));
     for (int y = top; y <= bottom; ++y) {
       const float inside = std::clamp(half + 0.5F - std::abs(static_cast<float>(y) - middle), 0.0F, 1.0F);
-      canvas.blend(x, y, colour, strength * inside);
+      drawing.blend(x, y, colour, strength * inside);
     }
   }
 }
@@ -130,15 +130,15 @@ void add_noise(std::vector<float>& plane, int width, int height, int cell, float
   }
 }
 
-void paint_background(Canvas& canvas, Random& random) {
-  paint_areas(canvas, random);
-  for (std::uint64_t left = 4 + random.below(8); left > 0; --left) paint_blob(canvas, random);
-  for (std::uint64_t left = 1 + random.below(5); left > 0; --left) paint_stroke(canvas, random);
+void paint_background(Drawing& drawing, Random& random) {
+  paint_areas(drawing, random);
+  for (std::uint64_t left = 4 + random.below(8); left > 0; --left) paint_blob(drawing, random);
+  for (std::uint64_t left = 1 + random.below(5); left > 0; --left) paint_stroke(drawing, random);
 }
 
-void add_grain(Canvas& canvas, Random& random) {
+void add_grain(Drawing& drawing, Random& random) {
   constexpr float kStep = 1.0F / 8;
-  for (Colour& pixel : canvas.pixels()) {
+  for (Colour& pixel : drawing.pixels()) {
     // Three groups of bits make three bytes of noise, about -4 to 4 grey levels with most of it near 0.
     const std::uint64_t bits = random.bits();
     for (std::size_t c = 0; c < pixel.size(); ++c) {

@@ -4,7 +4,7 @@
 
 #include <forebay/random.hpp>
 
-#include "canvas.hpp"
+#include "drawing.hpp"
 
 namespace forebay {
 
@@ -13,9 +13,9 @@ namespace forebay {
 void add_noise(std::vector<float>& plane, int width, int height, int cell, float amplitude, Random& random);
 
 // Paints something like an out-of-focus photograph: large areas of colour, texture at every scale, clutter.
-void paint_background(Canvas& canvas, Random& random);
+void paint_background(Drawing& drawing, Random& random);
 
 // Adds the grain of a camera sensor to everything painted so far.
-void add_grain(Canvas& canvas, Random& random);
+void add_grain(Drawing& drawing, Random& random);
 
 }  // namespace forebay

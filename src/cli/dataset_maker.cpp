@@ -15,10 +15,10 @@
 #include <forebay/error.hpp>
 #include <forebay/random.hpp>
 
+#include "data/index_parallel.hpp"
 #include "jpeg_writer.hpp"
 #include "scene.hpp"
 #include "shapes.hpp"
-#include "source/index_parallel.hpp"
 
 namespace forebay {
 namespace {

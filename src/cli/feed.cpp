@@ -11,17 +11,17 @@
 #include <vector>
 
 #include <forebay/config.hpp>
-#include <forebay/detail/text.hpp>
 #include <forebay/feeder.hpp>
 #include <forebay/profile.hpp>
 #include <forebay/summary.hpp>
 
+#include "base/text.hpp"
 #include "commands.hpp"
 #include "emulated_trainer.hpp"
-#include "feeder/coordinator.hpp"
 #include "id_log.hpp"
 #include "job.hpp"
 #include "output.hpp"
+#include "ranks/coordinator.hpp"
 #include "stop_on_signal.hpp"
 #include "summary_profile.hpp"
 #include "summary_table.hpp"

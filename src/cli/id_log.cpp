@@ -14,7 +14,7 @@
 
 #include <forebay/error.hpp>
 
-#include "telemetry/json_lines_file.hpp"
+#include "measure/json_lines_file.hpp"
 
 namespace forebay {
 

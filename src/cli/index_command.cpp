@@ -8,17 +8,17 @@
 
 #include <forebay/config.hpp>
 #include <forebay/dataset.hpp>
-#include <forebay/detail/text.hpp>
 #include <forebay/error.hpp>
 
 #include <CLI/CLI.hpp>
 
+#include "base/text.hpp"
 #include "commands.hpp"
-#include "feeder/coordinator.hpp"
+#include "data/index_image.hpp"
+#include "data/index_parallel.hpp"
 #include "index_report.hpp"
 #include "output.hpp"
-#include "source/index_image.hpp"
-#include "source/index_parallel.hpp"
+#include "ranks/coordinator.hpp"
 #include "terminal.hpp"
 
 namespace forebay {

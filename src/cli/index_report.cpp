@@ -1,29 +1,21 @@
 #include "index_report.hpp"
 
 #include <algorithm>
-#include <array>
-#include <cstdio>
 #include <map>
 #include <numeric>
 #include <string_view>
 #include <utility>
 
-#include <forebay/detail/text.hpp>
 #include <nlohmann/json.hpp>
 
-#include "source/index_image.hpp"
+#include "base/text.hpp"
+#include "data/index_image.hpp"
 #include "terminal.hpp"
 
 namespace forebay {
 namespace {
 
 constexpr std::size_t kMostLines = 20;  // of classes, and of reasons
-
-std::string hexadecimal(std::uint64_t value) {
-  std::array<char, 17> text{};
-  std::snprintf(text.data(), text.size(), "%016llx", static_cast<unsigned long long>(value));
-  return text.data();
-}
 
 std::string row(std::string name, const std::string& value) {
   constexpr std::size_t kColumn = 13;
@@ -89,9 +81,7 @@ std::string missing_text(const IndexReport& report, std::uint64_t most) {
 }  // namespace
 
 IndexReport::IndexReport(const Dataset& reported)
-    : dataset(reported),
-      per_class(reported.classes().size()),
-      fingerprint(hexadecimal(forebay::fingerprint(reported))) {
+    : dataset(reported), per_class(reported.classes().size()), fingerprint(hex(forebay::fingerprint(reported), 16)) {
   for (std::uint64_t id = 0; id < dataset.size(); ++id) {
     const std::int64_t label = dataset.sample(id).label;
     const bool is_named = label >= 0 && static_cast<std::uint64_t>(label) < per_class.size();

@@ -6,7 +6,7 @@
 
 #include <forebay/dataset.hpp>
 
-#include "source/dataset_table.hpp"
+#include "data/dataset_table.hpp"
 
 namespace forebay {
 

@@ -1,6 +1,6 @@
-#include <forebay/detail/launch.hpp>
 #include <forebay/error.hpp>
 
+#include "base/launch.hpp"
 #include "job.hpp"
 
 namespace forebay {

@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "canvas.hpp"
+#include "drawing.hpp"
 
 namespace forebay {
 

@@ -4,11 +4,11 @@
 #include <exception>
 #include <string>
 
-#include <forebay/detail/text.hpp>
 #include <forebay/error.hpp>
 
 #include <CLI/CLI.hpp>
 
+#include "base/text.hpp"
 #include "commands.hpp"
 
 namespace forebay {

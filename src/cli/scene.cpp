@@ -122,11 +122,11 @@ float distance(const Colour& a, const Colour& b) {
   return std::abs(luminance) + 0.15F * (std::abs(red) + std::abs(green) + std::abs(blue));
 }
 
-Colour mean_below(Canvas& canvas, const Mask& mask) {
+Colour mean_below(Drawing& drawing, const Mask& mask) {
   Colour sum{};
   float weight = 0;
   for_covered(mask, [&](int x, int y, float share) {
-    for (std::size_t c = 0; c < sum.size(); ++c) sum[c] += canvas.at(x, y)[c] * share;
+    for (std::size_t c = 0; c < sum.size(); ++c) sum[c] += drawing.at(x, y)[c] * share;
     weight += share;
   });
   for (float& channel : sum) channel /= std::max(weight, 1.0F);
@@ -151,9 +151,9 @@ Colour contrasting(const Colour& below, Random& random) {
 }
 
 // Fills the mask with one colour, lit from a side and a little uneven.
-void fill(Canvas& canvas, const Mask& mask, Random& random) {
+void fill(Drawing& drawing, const Mask& mask, Random& random) {
   constexpr int kGrainCell = 6;
-  const Colour colour = contrasting(mean_below(canvas, mask), random);
+  const Colour colour = contrasting(mean_below(drawing, mask), random);
   std::vector<float> texture(mask.share.size());
   add_noise(texture, mask.box.width(), mask.box.height(), kGrainCell, static_cast<float>(random.uniform(2, 10)),
             random);
@@ -167,14 +167,14 @@ void fill(Canvas& canvas, const Mask& mask, Random& random) {
         texture[place] + light_x * (static_cast<float>(x) - middle_x) + light_y * (static_cast<float>(y) - middle_y);
     Colour lit = colour;
     for (float& channel : lit) channel += light;
-    canvas.blend(x, y, lit, share);
+    drawing.blend(x, y, lit, share);
   });
 }
 
-RgbImage quantised(Canvas& canvas) {
-  RgbImage image{canvas.width(), canvas.height(), {}};
-  image.bytes.reserve(canvas.pixels().size() * 3);
-  for (const Colour& pixel : canvas.pixels()) {
+RgbImage quantised(Drawing& drawing) {
+  RgbImage image{drawing.width(), drawing.height(), {}};
+  image.bytes.reserve(drawing.pixels().size() * 3);
+  for (const Colour& pixel : drawing.pixels()) {
     for (const float channel : pixel) {
       image.bytes.push_back(static_cast<std::uint8_t>(std::lround(std::clamp(channel, 0.0F, 255.0F))));
     }
@@ -193,8 +193,8 @@ std::size_t most_objects(int width, int height) noexcept {
 
 Scene paint_scene(int width, int height, std::span<const std::size_t> chosen, bool close_up, std::uint64_t key) {
   Random random(key);
-  Canvas canvas(width, height);
-  paint_background(canvas, random);
+  Drawing drawing(width, height);
+  paint_background(drawing, random);
   const std::vector<Box> regions = cut(width, height, chosen.size(), random);
   const double least = close_up ? 0.75 : 0.55;
   const double most = chosen.size() > 1 || close_up ? 0.96 : 0.75;
@@ -202,11 +202,11 @@ Scene paint_scene(int width, int height, std::span<const std::size_t> chosen, bo
   for (std::size_t i = 0; i < chosen.size(); ++i) {
     const Shape& shape = shapes()[chosen[i]];
     const Mask mask = cover(shape, place(regions[i], least, most, random), regions[i]);
-    fill(canvas, mask, random);
+    fill(drawing, mask, random);
     objects.push_back({chosen[i], bounds(mask)});
   }
-  add_grain(canvas, random);
-  return {quantised(canvas), std::move(objects)};
+  add_grain(drawing, random);
+  return {quantised(drawing), std::move(objects)};
 }
 
 }  // namespace forebay

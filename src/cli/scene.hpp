@@ -6,7 +6,7 @@
 
 #include <forebay/dataset.hpp>
 
-#include "canvas.hpp"
+#include "drawing.hpp"
 
 namespace forebay {
 

@@ -6,16 +6,16 @@
 #include <utility>
 
 #include <forebay/config.hpp>
-#include <forebay/detail/text_file.hpp>
 #include <forebay/error.hpp>
 
 #include <toml++/toml.h>
 
 #include "assign.hpp"
-#include "check.hpp"
+#include "base/text_file.hpp"
 #include "nesting.hpp"
 #include "schema.hpp"
 #include "suggest.hpp"
+#include "validate.hpp"
 
 namespace forebay {
 namespace config {

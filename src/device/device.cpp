@@ -3,9 +3,9 @@
 #include <cstdlib>
 #include <vector>
 
-#include <forebay/detail/device_choice.hpp>
 #include <forebay/error.hpp>
 
+#include "device_choice.hpp"
 #include "gpus.hpp"
 #include "host_device.hpp"
 

@@ -3,7 +3,7 @@
 #include <memory>
 #include <string>
 
-#include <forebay/detail/device.hpp>
+#include "device.hpp"
 
 // What CUDA has for this process. Defined in cuda/gpus.cpp or, in a build without CUDA, in no_gpus.cpp.
 namespace forebay {

@@ -4,8 +4,8 @@
 #include <memory>
 #include <string>
 
-#include <forebay/detail/canvas.hpp>
-#include <forebay/detail/device.hpp>
+#include "device.hpp"
+#include "make/canvas.hpp"
 
 namespace forebay {
 

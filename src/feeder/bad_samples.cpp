@@ -3,9 +3,9 @@
 #include <string>
 #include <utility>
 
-#include <forebay/detail/text.hpp>
 #include <forebay/error.hpp>
 
+#include "base/text.hpp"
 #include "shared_read.hpp"
 
 namespace forebay {

@@ -12,14 +12,14 @@
 #include <vector>
 
 #include <forebay/dataset.hpp>
-#include <forebay/detail/pipeline.hpp>
 #include <forebay/options.hpp>
 #include <forebay/order.hpp>
 
-#include "failure.hpp"
-#include "source/read_queue.hpp"
-#include "telemetry/console_log.hpp"
-#include "telemetry/quarantine_log.hpp"
+#include "base/failure.hpp"
+#include "measure/console_log.hpp"
+#include "measure/quarantine_log.hpp"
+#include "read/read_queue.hpp"
+#include "read/read_request.hpp"
 
 namespace forebay {
 

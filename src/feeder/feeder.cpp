@@ -3,8 +3,7 @@
 #include <string>
 #include <utility>
 
-#include <forebay/detail/launch.hpp>
-
+#include "base/launch.hpp"
 #include "feeder_impl.hpp"
 
 namespace forebay {

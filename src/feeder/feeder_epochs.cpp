@@ -3,8 +3,8 @@
 #include <string>
 #include <utility>
 
+#include "base/text.hpp"
 #include "feeder_impl.hpp"
-#include "telemetry/text.hpp"
 
 // The ends of epochs, and of the run. What ends an epoch is the coordinator's verdict at step k: the ranks have agreed
 // on that step by then and shared its work, but nobody has served it. The first next() of the next epoch does.

@@ -11,30 +11,30 @@
 #include <string>
 #include <vector>
 
-#include <forebay/detail/device_choice.hpp>
 #include <forebay/feeder.hpp>
 #include <forebay/order.hpp>
 
-#include "coordinator.hpp"
-#include "exchange.hpp"
-#include "failure.hpp"
-#include "gpu_decoding.hpp"
-#include "lockstep.hpp"
+#include "base/failure.hpp"
+#include "base/running_time.hpp"
+#include "device/device_choice.hpp"
+#include "device/nvjpeg/gpu_decoding.hpp"
+#include "measure/console_log.hpp"
+#include "measure/directory_lock.hpp"
+#include "measure/quarantine_log.hpp"
+#include "measure/run_counters.hpp"
+#include "measure/telemetry.hpp"
+#include "measure/timeline_file.hpp"
+#include "order/job_state.hpp"
+#include "order/schedule.hpp"
+#include "order/state_writer.hpp"
 #include "pipeline.hpp"
 #include "profiler.hpp"
+#include "ranks/coordinator.hpp"
+#include "ranks/exchange.hpp"
+#include "ranks/lockstep.hpp"
 #include "replay.hpp"
-#include "residents.hpp"
-#include "running_time.hpp"
-#include "shards/job_state.hpp"
-#include "shards/schedule.hpp"
-#include "state_writer.hpp"
-#include "telemetry/console_log.hpp"
-#include "telemetry/directory_lock.hpp"
-#include "telemetry/quarantine_log.hpp"
-#include "telemetry/run_counters.hpp"
-#include "telemetry/telemetry.hpp"
-#include "telemetry/timeline_file.hpp"
-#include "watchdog.hpp"
+#include "serve/residents.hpp"
+#include "serve/watchdog.hpp"
 
 namespace forebay {
 
@@ -169,7 +169,7 @@ class Feeder::Impl {
   [[nodiscard]] Served serve(Clock::time_point entered);
   [[nodiscard]] Served serve_in_lockstep();
   [[nodiscard]] Served serve_leased(std::uint32_t depth) noexcept;
-  [[nodiscard]] std::uint32_t land(const Served& served, StreamView stream);
+  [[nodiscard]] std::uint32_t render(const Served& served, StreamView stream);
   void end_if_device_refused();
   [[nodiscard]] StepReport report(Clock::time_point now) noexcept;
   [[nodiscard]] Progress progress(Clock::time_point now) noexcept;

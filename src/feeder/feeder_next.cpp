@@ -3,9 +3,9 @@
 #include <string>
 #include <utility>
 
+#include "base/nvtx.hpp"
+#include "base/text.hpp"
 #include "feeder_impl.hpp"
-#include "source/nvtx.hpp"
-#include "telemetry/text.hpp"
 
 namespace forebay {
 namespace {
@@ -50,7 +50,7 @@ std::optional<Lease> Feeder::Impl::step(StreamView wanted, Clock::time_point cal
                                                .job_fresh_samples = job_fresh_samples(),
                                                .stream = stream,
                                                .served = step_,
-                                               .landing = land(served, stream)}));
+                                               .output = render(served, stream)}));
   end_if_device_refused();
   record(served, entered, entered - called);
   return lease;
@@ -67,10 +67,10 @@ Feeder::Impl::Clock::time_point Feeder::Impl::keep_pace(Clock::time_point called
   return called;
 }
 
-std::uint32_t Feeder::Impl::land(const Served& served, StreamView stream) {
-  if (served.slot == LeaseMaker::kEmpty || !store_->format().canvas) return SlotStore::kNoLanding;
+std::uint32_t Feeder::Impl::render(const Served& served, StreamView stream) {
+  if (served.slot == LeaseMaker::kEmpty || !store_->format().canvas) return SlotStore::kNoOutput;
   const NvtxRange range("rendering");
-  return store_->land(served.slot, served.use_index, stream, refused_);
+  return store_->render(served.slot, served.use_index, stream, refused_);
 }
 
 bool Feeder::Impl::agree_to_go_on(Clock::time_point entered) {

@@ -4,9 +4,9 @@
 #include <exception>
 #include <string>
 
+#include "available_memory.hpp"
+#include "base/text.hpp"
 #include "feeder_impl.hpp"
-#include "memory_room.hpp"
-#include "telemetry/text.hpp"
 
 namespace forebay {
 namespace {

@@ -6,19 +6,19 @@
 #include <vector>
 
 #include <forebay/config.hpp>
-#include <forebay/detail/queue_slots.hpp>
 
-#include "assemble/host_renderer.hpp"
-#include "assemble/render_plan.hpp"
+#include "available_memory.hpp"
+#include "base/file_io.hpp"
+#include "base/text.hpp"
+#include "data/guarded_dataset.hpp"
 #include "feeder_impl.hpp"
-#include "guarded_dataset.hpp"
-#include "memory_room.hpp"
-#include "source/file_io.hpp"
+#include "make/host_renderer.hpp"
+#include "make/render_plan.hpp"
+#include "measure/run_directory.hpp"
+#include "ranks/collectively.hpp"
+#include "ring/queue_slots.hpp"
 #include "start_warnings.hpp"
 #include "startup.hpp"
-#include "telemetry/run_directory.hpp"
-#include "telemetry/text.hpp"
-#include "together.hpp"
 
 namespace forebay {
 namespace {
@@ -45,9 +45,9 @@ Feeder::Impl::Impl(Options options, std::unique_ptr<Communicator> communicator, 
   make_schedule();
   agree_on_recording();
   meet_the_node();
-  together(*communicator_, [this] { open_logs(); });
+  collectively(*communicator_, [this] { open_logs(); });
   choose_device();
-  together(*communicator_, [this] { start_production(); });
+  collectively(*communicator_, [this] { start_production(); });
   coordinator_ = std::make_unique<Coordinator>(
       *communicator_, run_plan(), bad_limit(), [this] { return stop_requested() || failure_.happened(); },
       Patience{&running_->time(), options_.policy.watchdog_s});
@@ -55,17 +55,17 @@ Feeder::Impl::Impl(Options options, std::unique_ptr<Communicator> communicator, 
     lockstep_.emplace(communicator_->size(), coordinator_->lag(), options_.queue, options_.policy.pick);
   }
   if (loop_ == Loop::epochs) end_each_epoch();
-  together(*communicator_, [this] { wait_for_first_batch(); });
+  collectively(*communicator_, [this] { wait_for_first_batch(); });
   end_if_stopped_at_start();
   coordinator_->attendance().watch_gathers();
 }
 
 void Feeder::Impl::agree_on_options() {
-  together(*communicator_, [this] { validate(options_); });
+  collectively(*communicator_, [this] { validate(options_); });
 }
 
 void Feeder::Impl::agree_on_policy() {
-  together(*communicator_, [this] {
+  collectively(*communicator_, [this] {
     const std::uint32_t rank = communicator_->rank();
     if (is_replay(options_)) replayed_.emplace(options_, rank, communicator_->size(), first_step());
     const PolicyOptions rule = policy_options(options_, rank, first_step());
@@ -78,7 +78,7 @@ void Feeder::Impl::open_dataset_and_order() {
   dataset_ = parts_.dataset ? parts_.dataset : share_dataset(options_.dataset, *communicator_);
   if (const std::uint64_t now = resident_bytes(); !parts_.dataset && now > resident) index_bytes_ = now - resident;
   safe_dataset_ = guarded(dataset_);
-  if (safe_dataset_ != dataset_) together(*communicator_, [this] { try_out(*safe_dataset_); });
+  if (safe_dataset_ != dataset_) collectively(*communicator_, [this] { try_out(*safe_dataset_); });
   require_same_run(options_, *safe_dataset_, *communicator_);
   const bool in_order = options_.run.eval;
   order_.emplace(OrderOptions{.samples = dataset_->size(),
@@ -91,7 +91,7 @@ void Feeder::Impl::open_dataset_and_order() {
 // A rank that was killed may have recorded less than the others: all end where the shortest recording does.
 void Feeder::Impl::agree_on_recording() {
   if (!replayed_) return;
-  together(*communicator_, [this] { replayed_->require_dataset(*safe_dataset_); });
+  collectively(*communicator_, [this] { replayed_->require_dataset(*safe_dataset_); });
   recorded_steps_ = replayed_->steps();
   for (const std::string& steps : communicator_->all_gather(std::to_string(replayed_->steps()))) {
     recorded_steps_ = std::min<std::uint64_t>(recorded_steps_, std::stoull(steps));
@@ -127,7 +127,7 @@ void Feeder::Impl::open_logs() {
 void Feeder::Impl::choose_device() {
   if (device_) return;
   DeviceChoice choice;
-  together(*communicator_, [&] {
+  collectively(*communicator_, [&] {
     choice = make_device(options_.device, node_);
     stream_ = choice.device->make_stream();
   });
@@ -156,7 +156,7 @@ void Feeder::Impl::make_store() {
                       .bytes = device_->is_host() ? memory.slots + memory.landings : memory.staging,
                       .ranks_on_node = node_.local_ranks,
                       .on_host = device_->is_host()};
-  if (const std::string warning = require_room(need, memory_room()); !warning.empty()) console_->warn(warning);
+  if (const std::string warning = require_memory(need, available_memory()); !warning.empty()) console_->warn(warning);
   store_ = std::make_shared<SlotStore>(device_, format, counts);
   if (format.canvas) store_->set_renderer(make_renderer(format.batch_size));
 }
@@ -269,7 +269,7 @@ void Feeder::Impl::end_if_stopped_at_start() {
 void Feeder::Impl::begin() {
   try {
     if (loop_ == Loop::unknown) (void)agree_on_loop(Loop::batches, false);
-    together(*communicator_, [this] { open_telemetry(); });
+    collectively(*communicator_, [this] { open_telemetry(); });
   } catch (const std::exception& error) {
     telemetry_.reset();
     // All ranks have it.

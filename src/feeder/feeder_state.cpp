@@ -6,9 +6,9 @@
 #include <forebay/config.hpp>
 
 #include "feeder_impl.hpp"
+#include "order/state_file.hpp"
+#include "ranks/collectively.hpp"
 #include "resume.hpp"
-#include "shards/state_file.hpp"
-#include "together.hpp"
 
 namespace forebay {
 
@@ -51,7 +51,7 @@ void Feeder::Impl::make_schedule() {
     schedule_ = std::make_unique<Schedule>(*order_, std::move(ledger), communicator_->rank(), keep_epoch_order);
   }
   if (hands_over()) {
-    exchange_ = std::make_unique<Exchange>(*communicator_, *schedule_, Communicator::kLanes - 1,
+    exchange_ = std::make_unique<Exchange>(*communicator_, *schedule_, Communicator::kChannels - 1,
                                            static_cast<std::size_t>(options_.mpi.lag), keep_epoch_order,
                                            [this] { coordinator_->attendance().wait_for_ballots(); });
   }
@@ -189,7 +189,7 @@ std::unique_ptr<Feeder::Impl> Feeder::Impl::resumed(SavedState saved) {
   refuse_in_evaluation(saved.source);
   const JobState state = parse_state(saved.text, saved.source);
   require_same_job(state, job(), saved.source);
-  together(*communicator_, [&] {
+  collectively(*communicator_, [&] {
     if (!is_replay(options_)) return;
     ReplayedRun(options_, communicator_->rank(), communicator_->size(), state.steps).require_dataset(*safe_dataset_);
   });

@@ -2,18 +2,18 @@
 
 #include <algorithm>
 
+#include "measure/timeline_file.hpp"
 #include "pipeline.hpp"
-#include "telemetry/timeline_file.hpp"
 
 namespace forebay {
 
 Observation Pipeline::observe() const {
   Observation now;
   now.issuer = times_spent({&issuer_status_, 1});
-  now.readers = times_spent(readers_.crew().statuses());
-  now.decoders = times_spent(decoders_.crew().statuses());
-  now.decoder_cpu = decoders_.crew().cpu_time();
-  now.reader_cpu = readers_.crew().cpu_time();
+  now.readers = times_spent(readers_.workers().statuses());
+  now.decoders = times_spent(decoders_.workers().statuses());
+  now.decoder_cpu = decoders_.workers().cpu_time();
+  now.reader_cpu = readers_.workers().cpu_time();
   now.process_cpu = process_cpu_spent();
   now.at = std::chrono::steady_clock::now();
   now.blocked = ring_.blocked();
@@ -36,12 +36,12 @@ void Pipeline::note_in(Timeline& timeline) {
     status.timeline.store(&timeline.track(name), std::memory_order_release);
   };
   note(issuer_status_, "issuer");
-  const auto note_all = [&](Crew& crew, const std::string& kind) {
+  const auto note_all = [&](WorkerPool& pool, const std::string& kind) {
     int number = 0;
-    for (WorkerStatus& status : crew.statuses()) note(status, kind + " " + std::to_string(number++));
+    for (WorkerStatus& status : pool.statuses()) note(status, kind + " " + std::to_string(number++));
   };
-  note_all(readers_.crew(), "reader");
-  note_all(decoders_.crew(), "decoder");
+  note_all(readers_.workers(), "reader");
+  note_all(decoders_.workers(), "decoder");
   if (uploader_) note(uploader_->status(), "uploader");
 }
 

@@ -4,7 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include <forebay/detail/pipeline.hpp>
+#include "base/worker_status.hpp"
+#include "read/worker_totals.hpp"
 
 namespace forebay {
 

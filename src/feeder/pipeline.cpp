@@ -4,9 +4,9 @@
 #include <bit>
 #include <utility>
 
-#include <forebay/detail/thread.hpp>
 #include <forebay/error.hpp>
 
+#include "base/thread.hpp"
 #include "shared_read.hpp"
 #include "worker_report.hpp"
 
@@ -28,7 +28,7 @@ Pipeline::Pipeline(const PipelineLinks& links, std::shared_ptr<SlotStore> store,
            links.options.run.eval ? BadSamples::LeaveOut([this](const ReadRequest& request) { leave_out(request); })
                                   : BadSamples::LeaveOut(),
            [this] { ring_.wake(); }),
-      benches_(plan.most.decode),
+      workspaces_(plan.most.decode),
       decoders_({.encoded = encoded_,
                  .buffers = budget_,
                  .handler = *this,
@@ -44,8 +44,8 @@ Pipeline::Pipeline(const PipelineLinks& links, std::shared_ptr<SlotStore> store,
                 .totals = totals_,
                 .throttle = throttle_.is_active() ? &throttle_ : nullptr},
                {.threads = plan.first.io, .most = plan.most.io, .hedge = hedges()}),
-      tuning_({.readers = readers_.crew(),
-               .decoders = decoders_.crew(),
+      tuning_({.readers = readers_.workers(),
+               .decoders = decoders_.workers(),
                .totals = totals_,
                .blocked = [this] { return ring_.blocked(); },
                .tell = links.tell},
@@ -127,18 +127,18 @@ const StoredPicture* Pipeline::decoded_on_gpu(const EncodedSample& encoded, unsi
 
 std::uint32_t Pipeline::handle(const EncodedSample& encoded, unsigned thread) {
   const StoredPicture* const decoded = links_.gpu_decoding == nullptr ? nullptr : decoded_on_gpu(encoded, thread);
-  SampleMaker::Bench& bench = benches_[thread];
+  SampleMaker::Workspace& workspace = workspaces_[thread];
   const ReadRequest& request = encoded.request;
   if (request.count == 1) {
-    make_one(encoded.bytes, decoded, request, bench);
+    make_one(encoded.bytes, decoded, request, workspace);
     return 1;
   }
-  if (make_together(encoded, decoded, bench)) return request.count;
+  if (make_together(encoded, decoded, workspace)) return request.count;
   std::uint32_t made = 0;
   for (std::uint32_t i = 0; i < request.count; ++i) {
     const ReadRequest member = member_of(request, i, links_.order);
     try {
-      make_one(encoded.bytes, decoded, member, bench);
+      make_one(encoded.bytes, decoded, member, workspace);
       ++made;
     } catch (const SampleError& error) {
       bad_.bad_sample(member, error.what());
@@ -148,19 +148,20 @@ std::uint32_t Pipeline::handle(const EncodedSample& encoded, unsigned thread) {
 }
 
 void Pipeline::make_one(std::span<const std::byte> bytes, const StoredPicture* decoded, const ReadRequest& request,
-                        SampleMaker::Bench& bench) {
+                        SampleMaker::Workspace& workspace) {
   const Sample sample = links_.dataset.sample(request.sample);
-  maker_.make(bytes, sample, request.epoch, request.position, store_->sample(request.slot, request.index), bench,
+  maker_.make(bytes, sample, request.epoch, request.position, store_->sample(request.slot, request.index), workspace,
               decoded);
   store_->labels(request.slot)[request.index] = sample.label;
   store_->ids(request.slot)[request.index] = request.sample;
-  if (const std::uint64_t shrinkable = std::exchange(bench.shrinkable, 0); shrinkable > 0) {
+  if (const std::uint64_t shrinkable = std::exchange(workspace.shrinkable, 0); shrinkable > 0) {
     totals_.shrinkable.fetch_add(shrinkable, std::memory_order_relaxed);
   }
   finish(request.slot, 1);
 }
 
-bool Pipeline::make_together(const EncodedSample& encoded, const StoredPicture* decoded, SampleMaker::Bench& bench) {
+bool Pipeline::make_together(const EncodedSample& encoded, const StoredPicture* decoded,
+                             SampleMaker::Workspace& workspace) {
   const ReadRequest& request = encoded.request;
   std::array<SampleMaker::Member, kMostOfOneRead> members;
   for (std::uint32_t i = 0; i < request.count; ++i) {
@@ -172,7 +173,7 @@ bool Pipeline::make_together(const EncodedSample& encoded, const StoredPicture* 
     store_->labels(member.slot)[member.index] = members[i].sample.label;
     store_->ids(member.slot)[member.index] = member.sample;
   }
-  if (!maker_.make_together(encoded.bytes, std::span(members).first(request.count), bench, decoded)) return false;
+  if (!maker_.make_together(encoded.bytes, std::span(members).first(request.count), workspace, decoded)) return false;
   finish(request.slot, request.count);
   return true;
 }
@@ -199,8 +200,8 @@ void Pipeline::finish(std::uint32_t slot_number, std::uint32_t samples) {
 std::string Pipeline::report() const {
   WorkerReport report(links_.dataset);
   report.add("issuer", {&issuer_status_, 1});
-  report.add("reader", readers_.crew().statuses());
-  report.add("decoder", decoders_.crew().statuses());
+  report.add("reader", readers_.workers().statuses());
+  report.add("decoder", decoders_.workers().statuses());
   if (uploader_) report.add("uploader", {&uploader_->status(), 1});
   return report.text();
 }

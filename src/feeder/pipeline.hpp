@@ -12,25 +12,27 @@
 #include <vector>
 
 #include <forebay/dataset.hpp>
-#include <forebay/detail/encoded_queue.hpp>
-#include <forebay/detail/pipeline.hpp>
-#include <forebay/detail/stages.hpp>
 #include <forebay/options.hpp>
 #include <forebay/order.hpp>
 
 #include "bad_samples.hpp"
-#include "decode/decoder_pool.hpp"
-#include "failure.hpp"
-#include "gpu_decoding.hpp"
+#include "base/failure.hpp"
+#include "base/worker_status.hpp"
+#include "device/nvjpeg/gpu_decoding.hpp"
+#include "make/decoder_pool.hpp"
+#include "make/sample_maker.hpp"
 #include "observation.hpp"
+#include "read/byte_budget.hpp"
+#include "read/encoded_queue.hpp"
+#include "read/read_queue.hpp"
+#include "read/read_request.hpp"
+#include "read/reader_pool.hpp"
+#include "read/stages.hpp"
+#include "read/throttle.hpp"
+#include "read/worker_totals.hpp"
 #include "ring/slot_ring.hpp"
 #include "ring/slot_store.hpp"
-#include "sample_maker.hpp"
-#include "source/byte_budget.hpp"
-#include "source/read_queue.hpp"
-#include "source/reader_pool.hpp"
-#include "source/throttle.hpp"
-#include "uploader.hpp"
+#include "ring/uploader.hpp"
 #include "worker_plan.hpp"
 #include "worker_tuning.hpp"
 
@@ -97,9 +99,9 @@ class Pipeline final : private SampleHandler {
   // The pixels that nvJPEG made of it; null where libjpeg-turbo has to. REQUIRES: there is a links_.gpu_decoding.
   [[nodiscard]] const StoredPicture* decoded_on_gpu(const EncodedSample& encoded, unsigned thread);
   void make_one(std::span<const std::byte> bytes, const StoredPicture* decoded, const ReadRequest& request,
-                SampleMaker::Bench& bench);
+                SampleMaker::Workspace& workspace);
   // All samples of a request at once; false, and nothing counts as made, when they have to be made one by one.
-  bool make_together(const EncodedSample& encoded, const StoredPicture* decoded, SampleMaker::Bench& bench);
+  bool make_together(const EncodedSample& encoded, const StoredPicture* decoded, SampleMaker::Workspace& workspace);
   // Counts samples of a slot as written; the last publish it.
   void leave_out(const ReadRequest& request);
   void finish(std::uint32_t slot, std::uint32_t samples);
@@ -120,7 +122,7 @@ class Pipeline final : private SampleHandler {
   EncodedQueue encoded_;
   ByteBudget budget_;
   BadSamples bad_;
-  std::vector<SampleMaker::Bench> benches_;
+  std::vector<SampleMaker::Workspace> workspaces_;
   std::atomic<bool> stopped_{false};
   WorkerStatus issuer_status_;
   std::vector<ReadRequest> issued_;  // those of one batch

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include <forebay/detail/thread.hpp>
+#include "base/thread.hpp"
 
 namespace forebay {
 namespace {

@@ -8,10 +8,10 @@
 #include <stop_token>
 #include <thread>
 
-#include <forebay/detail/timeline.hpp>
 #include <forebay/profile.hpp>
-#include <forebay/wait.hpp>
 
+#include "base/timeline.hpp"
+#include "base/wait.hpp"
 #include "observation.hpp"
 
 namespace forebay {

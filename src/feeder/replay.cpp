@@ -9,8 +9,8 @@
 
 #include <forebay/error.hpp>
 
+#include "base/text.hpp"
 #include "settings.hpp"
-#include "telemetry/text.hpp"
 
 namespace forebay {
 namespace {
@@ -55,7 +55,7 @@ RecordingHeader recording_header(const Options& options, const Dataset& dataset,
   return {.rank = rank,
           .ranks = ranks,
           .first_step = first_step,
-          .dataset = hexadecimal(fingerprint(dataset)),
+          .dataset = hex(fingerprint(dataset), 16),
           .settings = decisive_settings(options, ranks),
           .policy = options.policy.name,
           .capacity = options.queue.capacity};
@@ -117,7 +117,7 @@ void ReplayedRun::require_loop(bool by_epochs) const {
 }
 
 void ReplayedRun::require_dataset(const Dataset& dataset) const {
-  const std::string ours = hexadecimal(fingerprint(dataset));
+  const std::string ours = hex(fingerprint(dataset), 16);
   if (header_.dataset == ours) return;
   refuse(file_, "the run was recorded with another dataset (fingerprint " + printable(header_.dataset) +
                     ") than this one (" + ours + "): check dataset.path, dataset.classes and dataset.index");

@@ -4,8 +4,9 @@
 #include <filesystem>
 
 #include <forebay/dataset.hpp>
-#include <forebay/detail/recording.hpp>
 #include <forebay/options.hpp>
+
+#include "measure/recording.hpp"
 
 // What the feeder knows of recordings: what goes into one, and whether one belongs to this run.
 namespace forebay {

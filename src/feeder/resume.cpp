@@ -10,9 +10,9 @@
 
 #include <forebay/error.hpp>
 
+#include "base/text.hpp"
+#include "order/state_file.hpp"
 #include "settings.hpp"
-#include "shards/state_file.hpp"
-#include "telemetry/text.hpp"
 
 namespace forebay {
 namespace {
@@ -89,7 +89,7 @@ JobState state_of(const Options& options, const Dataset& dataset, std::uint64_t 
   state.batches = batches;
   state.virtual_shards = static_cast<std::uint32_t>(options.mpi.virtual_shards);
   state.samples = dataset.size();
-  state.dataset = hexadecimal(fingerprint(dataset));
+  state.dataset = hex(fingerprint(dataset), 16);
   state.policy = options.policy.name;
   state.settings = batch_settings(options);
   return state;

@@ -11,7 +11,7 @@
 #include <forebay/dataset.hpp>
 #include <forebay/options.hpp>
 
-#include "shards/job_state.hpp"
+#include "order/job_state.hpp"
 
 // Going on from a saved state: reading it, and whether it belongs to this run.
 namespace forebay {

@@ -1,8 +1,6 @@
 #include "settings.hpp"
 
 #include <algorithm>
-#include <array>
-#include <cstdio>
 
 #include "config/schema.hpp"
 #include "config/writer.hpp"
@@ -33,12 +31,6 @@ std::map<std::string, std::string> batch_settings(const Options& options) {
   add_if(settings, options, [](const config::Key& key) { return key.section == "transform"; });
   add_settings(settings, options, kBatches);
   return settings;
-}
-
-std::string hexadecimal(std::uint64_t value) {
-  std::array<char, 17> text{};
-  std::snprintf(text.data(), text.size(), "%016llx", static_cast<unsigned long long>(value));
-  return text.data();
 }
 
 }  // namespace forebay

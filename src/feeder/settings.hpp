@@ -18,7 +18,4 @@ namespace forebay {
 void add_settings(std::map<std::string, std::string>& settings, const Options& options,
                   std::span<const std::string_view> names);
 
-// 16 digits.
-[[nodiscard]] std::string hexadecimal(std::uint64_t value);
-
 }  // namespace forebay

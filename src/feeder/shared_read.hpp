@@ -4,8 +4,9 @@
 #include <vector>
 
 #include <forebay/dataset.hpp>
-#include <forebay/detail/pipeline.hpp>
 #include <forebay/order.hpp>
+
+#include "read/read_request.hpp"
 
 namespace forebay {
 

@@ -16,8 +16,8 @@
 #include <forebay/config.hpp>
 #include <forebay/error.hpp>
 
-#include "source/index_image.hpp"
-#include "together.hpp"
+#include "data/index_image.hpp"
+#include "ranks/collectively.hpp"
 
 namespace forebay {
 namespace {
@@ -187,7 +187,7 @@ std::shared_ptr<const Dataset> share_dataset(const DatasetOptions& options, Comm
   const std::vector<std::string> lacks = communicator.all_gather(opened ? "" : "1");
   if (std::ranges::all_of(lacks, &std::string::empty)) return opened;
   // Damage of a file is found here, while rank 0 can still say so to all.
-  together(communicator, [&] {
+  collectively(communicator, [&] {
     if (is_first) image_of(*opened)->check();
   });
   IndexBytes shared = broadcast_index(is_first ? image_of(*opened) : nullptr, announcement.bytes, communicator);

@@ -5,8 +5,9 @@
 
 #include <forebay/communicator.hpp>
 #include <forebay/dataset.hpp>
-#include <forebay/detail/device_choice.hpp>
 #include <forebay/options.hpp>
+
+#include "device/device_choice.hpp"
 
 // What the ranks settle among themselves before the first batch. All collective; the thread that calls next().
 namespace forebay {

@@ -5,7 +5,8 @@
 #include <string_view>
 
 #include <forebay/dataset.hpp>
-#include <forebay/detail/pipeline.hpp>
+
+#include "base/worker_status.hpp"
 
 namespace forebay {
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <utility>
 
-#include <forebay/detail/thread.hpp>
+#include "base/thread.hpp"
 
 namespace forebay {
 namespace {

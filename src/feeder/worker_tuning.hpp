@@ -6,18 +6,18 @@
 #include <string_view>
 #include <thread>
 
-#include <forebay/detail/crew.hpp>
-#include <forebay/detail/pipeline.hpp>
-#include <forebay/wait.hpp>
-
+#include "base/wait.hpp"
+#include "base/worker_pool.hpp"
+#include "base/worker_status.hpp"
+#include "read/worker_totals.hpp"
 #include "tuner.hpp"
 
 namespace forebay {
 
 // What the tuning looks at and steers; all of it must outlive it.
 struct TuningLinks {
-  Crew& readers;
-  Crew& decoders;
+  WorkerPool& readers;
+  WorkerPool& decoders;
   const WorkerTotals& totals;
   std::function<std::chrono::nanoseconds()> blocked;  // time for which the ring was full, so far
   std::function<void(std::string_view)> tell;         // a line for people, when the numbers have settled

@@ -35,7 +35,7 @@ void Lease::release() noexcept { release(serving_.stream); }
 void Lease::release(StreamView stream) noexcept {
   if (!store_) return;
   if (slot_ != LeaseMaker::kEmpty) {
-    store_->end_use(slot_, serving_.landing, serving_.served, stream);
+    store_->end_use(slot_, serving_.output, serving_.served, stream);
     // Release: what this thread read of the batch, and put on its stream, happens before a producer writes to the slot
     // again (R5, S3).
     store_->slots_[slot_].leases.fetch_sub(1, std::memory_order_release);
@@ -57,7 +57,7 @@ TensorView Lease::images() const noexcept {
   const SlotFormat& format = store_->format();
   const std::int64_t n = size();
   TensorView view;
-  view.data = store_->shown(slot_ == LeaseMaker::kEmpty ? 0 : slot_, serving_.landing);
+  view.data = store_->shown(slot_ == LeaseMaker::kEmpty ? 0 : slot_, serving_.output);
   view.device = store_->device().kind();
   view.device_index = store_->device().index();
   view.dtype = format.dtype;

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <memory>
 
-#include <forebay/detail/device.hpp>
+#include "device/device.hpp"
 
 namespace forebay {
 

@@ -4,14 +4,10 @@
 #include <bit>
 #include <numeric>
 
+#include "base/clock.hpp"
+
 namespace forebay {
 namespace {
-
-std::int64_t in_ns(SlotRing::Clock::time_point time) {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count();
-}
-
-std::int64_t now_ns() { return in_ns(SlotRing::Clock::now()); }
 
 // Makes it at least `value`; returns what it then was.
 std::int64_t raise(std::atomic<std::int64_t>& most, std::int64_t value) noexcept {
@@ -32,7 +28,7 @@ SlotRing::SlotRing(std::uint32_t capacity, std::uint32_t slots, std::uint64_t pl
       free_(free_mask_ + 1),
       retired_(slots),
       planned_(planned),
-      last_publish_ns_(now_ns()) {
+      last_publish_ns_(steady_ns()) {
   std::iota(free_.begin(), free_.begin() + slots, 0U);
 }
 
@@ -47,7 +43,7 @@ bool SlotRing::claim(const std::atomic<bool>& stopped, Claim& out) {
   // Acquire pairs with publish(), which stores the time before it counts down.
   if (filling_.fetch_add(1, std::memory_order_acquire) == 0) {
     // Release: whoever sees this time added up does not see the ring idle from before it.
-    blocked_ns_.fetch_add(now_ns() - last_publish_ns_.load(std::memory_order_relaxed), std::memory_order_release);
+    blocked_ns_.fetch_add(steady_ns() - last_publish_ns_.load(std::memory_order_relaxed), std::memory_order_release);
   }
   const std::uint32_t slot = free_[claimed_ & free_mask_];  // R6
   entries_[claimed_ & entry_mask_].slot = slot;             // R2
@@ -58,7 +54,7 @@ bool SlotRing::claim(const std::atomic<bool>& stopped, Claim& out) {
 
 void SlotRing::publish(std::uint64_t turn) noexcept {
   entries_[turn & entry_mask_].published.store(turn + 1, std::memory_order_release);  // R3
-  raise(last_publish_ns_, now_ns());  // another publisher's may be later
+  raise(last_publish_ns_, steady_ns());  // another publisher's may be later
   published_count_.fetch_add(1, std::memory_order_relaxed);
   filling_.fetch_sub(1, std::memory_order_release);
   published_.notify_all();
@@ -142,7 +138,7 @@ void SlotRing::wake() noexcept {
 std::chrono::nanoseconds SlotRing::blocked(Clock::time_point now) const noexcept {
   std::int64_t total = blocked_ns_.load(std::memory_order_acquire);
   if (filling_.load(std::memory_order_acquire) == 0) {
-    total += std::max<std::int64_t>(in_ns(now) - last_publish_ns_.load(std::memory_order_relaxed), 0);
+    total += std::max<std::int64_t>(steady_ns(now) - last_publish_ns_.load(std::memory_order_relaxed), 0);
   }
   return std::chrono::nanoseconds(raise(blocked_told_, total));
 }

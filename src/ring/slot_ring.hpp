@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include <forebay/wait.hpp>
+#include "base/wait.hpp"
 
 namespace forebay {
 

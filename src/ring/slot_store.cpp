@@ -30,7 +30,7 @@ SlotStore::SlotStore(std::shared_ptr<Device> device, const SlotFormat& format, c
       labels_(static_cast<std::size_t>(counts.slots) * format.batch_size, -1),
       ids_(static_cast<std::size_t>(counts.slots) * format.batch_size, 0) {
   description_ = arena_->describe();
-  if (format.canvas) landings_.emplace(*device_, rounded_up(format.tensor_bytes()), counts.max_leases);
+  if (format.canvas) outputs_.emplace(*device_, rounded_up(format.tensor_bytes()), counts.max_leases);
   if (device_->is_host()) return;
   staging_.emplace(*device_, slot_bytes_, counts.capacity);
   description_ += ", staged in " + std::string(staging_->arena().describe());
@@ -74,31 +74,31 @@ bool SlotStore::keep_pace(std::uint64_t step) {
   return run_ahead_ && run_ahead_->wait(step);
 }
 
-std::uint32_t SlotStore::land(std::uint32_t slot_number, std::uint64_t use_index, StreamView stream,
-                              std::exception_ptr& refused) noexcept {
-  if (!landings_) return kNoLanding;
+std::uint32_t SlotStore::render(std::uint32_t slot_number, std::uint64_t use_index, StreamView stream,
+                                std::exception_ptr& refused) noexcept {
+  if (!outputs_) return kNoOutput;
   const Slot& slot = slots_[slot_number];
-  const auto [landing, is_shared] = landings_->take();
-  if (is_shared) return landing;  // it is being read
+  const auto [output, is_shared] = outputs_->take();
+  if (is_shared) return output;  // it is being read
   try {
-    landings_->put_after_uses(landing, stream);
+    outputs_->put_after_uses(output, stream);
     renderer_->render({.canvases = images(slot_number),
                        .size = slot.batch.size,
                        .epoch = slot.batch.epoch,
                        .first_position = slot.batch.batch * format_.batch_size,
                        .use_index = use_index},
-                      landings_->at(landing), stream);
+                      outputs_->at(output), stream);
     if (slot.stream_uses) slot.stream_uses->end(stream);
   } catch (...) {
     refused = std::current_exception();
   }
-  return landing;
+  return output;
 }
 
-void SlotStore::end_use(std::uint32_t slot, std::uint32_t landing, std::uint64_t step, StreamView stream) noexcept {
+void SlotStore::end_use(std::uint32_t slot, std::uint32_t output, std::uint64_t step, StreamView stream) noexcept {
   try {
-    if (landing != kNoLanding) {
-      landings_->end(landing, stream);
+    if (output != kNoOutput) {
+      outputs_->end(output, stream);
     } else if (slots_[slot].stream_uses) {
       slots_[slot].stream_uses->end(stream);
     }
@@ -113,7 +113,7 @@ void SlotStore::end_use(std::uint32_t slot, std::uint32_t landing, std::uint64_t
 
 void SlotStore::give_back_memory() noexcept {
   renderer_.reset();
-  landings_.reset();
+  outputs_.reset();
   staging_.reset();
   arena_.reset();
 }

@@ -11,13 +11,13 @@
 #include <string>
 #include <vector>
 
-#include <forebay/detail/canvas.hpp>
-#include <forebay/detail/device.hpp>
 #include <forebay/lease.hpp>
 #include <forebay/order.hpp>
 #include <forebay/tensor.hpp>
 
-#include "landings.hpp"
+#include "device/device.hpp"
+#include "make/canvas.hpp"
+#include "output_tensors.hpp"
 #include "run_ahead.hpp"
 #include "staging.hpp"
 #include "stream_uses.hpp"
@@ -62,7 +62,7 @@ struct SlotMemory {
 // device may touch, by Staging's.
 class SlotStore {
  public:
-  static constexpr std::uint32_t kNoLanding = UINT32_MAX;
+  static constexpr std::uint32_t kNoOutput = UINT32_MAX;
 
   // Consumer-side and producer-side facts of one slot, on cache lines of its own.
   struct alignas(64) Slot {
@@ -123,13 +123,13 @@ class SlotStore {
   // Before a step, counted by this process: waits until the device is at most run_ahead steps behind; returns whether
   // it had to wait. Throws what went wrong on the device when leases ended.
   bool keep_pace(std::uint64_t step);
-  // Makes the tensor of a batch of canvases for a lease; returns its landing. kNoLanding where slots hold tensors. When
-  // the device refuses, `refused` says why, and the tensor shows what it showed before; so it does, without a word, for
-  // leases beyond `max_leases`.
-  [[nodiscard]] std::uint32_t land(std::uint32_t slot, std::uint64_t use_index, StreamView stream,
-                                   std::exception_ptr& refused) noexcept;
+  // Makes the tensor of a batch of canvases for a lease; returns the number of that tensor, kNoOutput where slots hold
+  // tensors. When the device refuses, `refused` says why, and the tensor shows what it showed before; so it does,
+  // without a word, for leases beyond `max_leases`.
+  [[nodiscard]] std::uint32_t render(std::uint32_t slot, std::uint64_t use_index, StreamView stream,
+                                     std::exception_ptr& refused) noexcept;
 
-  // What land() uses. Before the first of them.
+  // What render() uses. Before the first of them.
   void set_renderer(std::unique_ptr<CanvasRenderer> renderer) { renderer_ = std::move(renderer); }
 
   // Leases held at this moment, over all slots. Acquire pairs with Lease::release(): whoever sees a lease gone here
@@ -146,11 +146,11 @@ class SlotStore {
   static constexpr std::uint64_t kLeftOut = UINT64_MAX;  // no dataset has this id
 
   // The first element of what a lease shows.
-  [[nodiscard]] std::byte* shown(std::uint32_t slot, std::uint32_t landing) noexcept {
-    return landing == kNoLanding ? images(slot) : landings_->at(landing);
+  [[nodiscard]] std::byte* shown(std::uint32_t slot, std::uint32_t output) noexcept {
+    return output == kNoOutput ? images(slot) : outputs_->at(output);
   }
   // A lease's use ends where the stream is now. Any thread. Errors are kept for keep_pace().
-  void end_use(std::uint32_t slot, std::uint32_t landing, std::uint64_t step, StreamView stream) noexcept;
+  void end_use(std::uint32_t slot, std::uint32_t output, std::uint64_t step, StreamView stream) noexcept;
 
   std::shared_ptr<Device> device_;
   SlotFormat format_;
@@ -163,7 +163,7 @@ class SlotStore {
   std::vector<std::int64_t> labels_;
   std::vector<std::uint64_t> ids_;
   std::optional<Staging> staging_;
-  std::optional<Landings> landings_;
+  std::optional<OutputTensors> outputs_;
   std::optional<RunAhead> run_ahead_;  // none on the host
   std::unique_ptr<CanvasRenderer> renderer_;
   alignas(64) std::atomic<std::uint32_t> held_{0};

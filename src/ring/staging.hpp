@@ -5,8 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include <forebay/detail/device.hpp>
-
+#include "device/device.hpp"
 #include "stream_uses.hpp"
 
 namespace forebay {

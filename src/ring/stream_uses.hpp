@@ -2,7 +2,7 @@
 
 #include <atomic>
 
-#include <forebay/detail/device.hpp>
+#include "device/device.hpp"
 
 namespace forebay {
 

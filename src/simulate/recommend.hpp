@@ -3,10 +3,10 @@
 #include <cstdint>
 #include <span>
 
-#include <forebay/detail/queue_slots.hpp>
 #include <forebay/options.hpp>
 #include <forebay/policy.hpp>
 
+#include "ring/queue_slots.hpp"
 #include "simulation.hpp"
 #include "trace.hpp"
 

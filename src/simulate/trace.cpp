@@ -10,9 +10,9 @@
 #include <string>
 #include <utility>
 
-#include <forebay/detail/text_file.hpp>
 #include <forebay/error.hpp>
 
+#include "base/text_file.hpp"
 #include "use_tally.hpp"
 
 namespace forebay {

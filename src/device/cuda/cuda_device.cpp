@@ -3,10 +3,10 @@
 #include <cuda_runtime_api.h>
 
 #include <exception>
-#include <forebay/detail/canvas.hpp>
 #include <forebay/error.hpp>
 
-#include "check.hpp"
+#include "cuda_error.hpp"
+#include "make/canvas.hpp"
 #include "memory.hpp"
 #include "numa.hpp"
 #include "own_thread.hpp"

@@ -8,8 +8,7 @@
 #include <string>
 #include <vector>
 
-#include <forebay/detail/device.hpp>
-
+#include "device/device.hpp"
 #include "gpu_context.hpp"
 
 namespace forebay::cuda {

@@ -3,7 +3,7 @@
 #include <array>
 #include <cstdint>
 
-#include <forebay/detail/canvas_math.hpp>
+#include "make/canvas_math.hpp"
 
 namespace forebay::cuda {
 

@@ -3,8 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include <forebay/detail/canvas_math.hpp>
-
+#include "make/canvas_math.hpp"
 #include "render_kernels.hpp"
 
 namespace forebay::cuda {

@@ -6,7 +6,7 @@
 
 #include <forebay/error.hpp>
 
-#include "check.hpp"
+#include "cuda_error.hpp"
 
 namespace forebay::cuda {
 namespace {

@@ -1,12 +1,10 @@
-#include "gpus.hpp"
+#include "device/gpus.hpp"
 
 #include <cuda_runtime_api.h>
 
-#include <array>
-#include <cstdio>
-
-#include "check.hpp"
+#include "base/text.hpp"
 #include "cuda_device.hpp"
+#include "cuda_error.hpp"
 
 namespace forebay {
 
@@ -22,11 +20,8 @@ std::string gpu_identity(unsigned number) {
   cuda::require(cudaGetDeviceProperties(&properties, static_cast<int>(number)), "cudaGetDeviceProperties");
   std::string identity = "GPU-";
   for (std::size_t i = 0; i < sizeof(properties.uuid.bytes); ++i) {
-    std::array<char, 4> hex{};
-    std::snprintf(hex.data(), hex.size(), "%02x",
-                  static_cast<unsigned>(static_cast<unsigned char>(properties.uuid.bytes[i])));
     if (i == 4 || i == 6 || i == 8 || i == 10) identity += '-';
-    identity += hex.data();
+    identity += hex(static_cast<unsigned char>(properties.uuid.bytes[i]), 2);
   }
   return identity;
 }

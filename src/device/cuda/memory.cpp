@@ -10,7 +10,7 @@
 
 #include <forebay/error.hpp>
 
-#include "check.hpp"
+#include "cuda_error.hpp"
 #include "numa.hpp"
 #include "own_thread.hpp"
 

@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <memory>
 
-#include <forebay/detail/device.hpp>
+#include "device/device.hpp"
 
 namespace forebay::cuda {
 

@@ -3,9 +3,9 @@
 #include <cuda_runtime_api.h>
 
 #include <exception>
-#include <forebay/detail/thread.hpp>
 
-#include "check.hpp"
+#include "base/thread.hpp"
+#include "cuda_error.hpp"
 
 namespace forebay::cuda {
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// The dequeue transform on a GPU. What a pixel is stands in forebay/detail/canvas_math.hpp, which the host compiles
+// The dequeue transform on a GPU. What a pixel is stands in make/canvas_math.hpp, which the host compiles
 // too; here is only who computes which pixel, and what is kept so that nothing is computed twice.
 //
 // A warp makes a strip: kStripRows rows of 32 lanes' pixels, kPixels neighbours to a lane, so that each of its stores

@@ -3,8 +3,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include <forebay/detail/canvas.hpp>
-#include <forebay/detail/host_device.hpp>
+#include "make/canvas.hpp"
+#include "make/device_function.hpp"
 
 // The kernels of the dequeue transform behind plain functions, so that what calls them needs no CUDA compiler.
 // render.cu defines them. It is compiled with -std=c++20 -fmad=false --expt-relaxed-constexpr: fused multiplications

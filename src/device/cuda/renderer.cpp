@@ -6,7 +6,7 @@
 #include <cstring>
 #include <type_traits>
 
-#include "check.hpp"
+#include "cuda_error.hpp"
 #include "own_thread.hpp"
 #include "render_kernels.hpp"
 

@@ -2,10 +2,9 @@
 
 #include <memory>
 
-#include <forebay/detail/canvas.hpp>
-#include <forebay/detail/device.hpp>
-
+#include "device/device.hpp"
 #include "gpu_context.hpp"
+#include "make/canvas.hpp"
 
 namespace forebay::cuda {
 

@@ -3,9 +3,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include <forebay/detail/canvas.hpp>
-
 #include "device_words.cuh"
+#include "make/canvas.hpp"
 
 namespace forebay::cuda {
 

@@ -3,10 +3,9 @@
 #include <cstddef>
 #include <cstdint>
 
-#include <forebay/detail/canvas_math.hpp>
-
 #include "device_words.cuh"
 #include "drawn_views.cuh"
+#include "make/canvas_math.hpp"
 #include "row_writer.cuh"
 
 namespace forebay::cuda {

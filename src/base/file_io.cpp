@@ -1,0 +1,102 @@
+#include "file_io.hpp"
+
+#include <fcntl.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <system_error>
+
+namespace forebay {
+namespace {
+
+// Failures of the store or of a limit that passes, not of the file.
+bool may_pass(int error) noexcept {
+  constexpr std::array kPassing{EIO,          EAGAIN,   EINTR,       ESTALE,       ETIMEDOUT,    ENOMEM,    EMFILE,
+                                ENFILE,       EBUSY,    ECONNRESET,  ECONNREFUSED, ECONNABORTED, ENOTCONN,  EHOSTDOWN,
+                                EHOSTUNREACH, ENETDOWN, ENETUNREACH, ENETRESET,    EREMOTEIO,    ESHUTDOWN, ENOLCK,
+                                ENOBUFS,      EDQUOT,   ECOMM,       EPROTO,       ECANCELED};
+  return std::find(kPassing.begin(), kPassing.end(), error) != kPassing.end();
+}
+
+std::string in_bytes(std::size_t bytes) { return std::to_string(bytes) + (bytes == 1 ? " byte" : " bytes"); }
+
+}  // namespace
+
+SampleError system_failure(std::string_view what, int error) {
+  const std::string cause = error == ENOENT ? "no such file" : std::generic_category().message(error);
+  return SampleError(std::string(what) + ": " + cause,
+                     may_pass(error) ? SampleError::Kind::transient : SampleError::Kind::permanent);
+}
+
+std::string problem_of_file(const std::string& path) {
+  struct stat status {};
+  if (path.find('\0') != std::string::npos) return "the name contains a NUL byte";
+  if (::stat(path.c_str(), &status) != 0) return system_failure("cannot open", errno).what();
+  return describe_special(status.st_mode);
+}
+
+bool is_on_local_disk(const std::string& path) noexcept {
+  // Of linux/magic.h and of file systems that are not in it: ext2 to ext4, XFS, Btrfs, F2FS, bcachefs, ZFS, JFS, NTFS,
+  // VFAT, exFAT, SquashFS, EROFS, ISO 9660, overlays (of containers), tmpfs, ramfs.
+  constexpr std::array<std::uint32_t, 16> kLocal{0xEF53,     0x58465342, 0x9123683E, 0xF2F52010, 0xCA451A4E, 0x2FC12FC1,
+                                                 0x3153464A, 0x7366746E, 0x4D44,     0x2011BAB0, 0x73717368, 0xE0F5E1E2,
+                                                 0x9660,     0x794C7630, 0x01021994, 0x858458F6};
+  struct statfs found {};
+  if (::statfs(path.c_str(), &found) != 0) return false;
+  return std::ranges::find(kLocal, static_cast<std::uint32_t>(found.f_type)) != kLocal.end();
+}
+
+OpenFile open_regular(const std::string& path) {
+  // A name cut at a NUL would be another file.
+  if (path.find('\0') != std::string::npos) throw SampleError("cannot open: the name contains a NUL byte");
+  FileDescriptor file(
+      retry_interrupted([&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY); }));
+  if (file.get() < 0) {
+    // What open() says of a socket or of a FIFO's other end helps nobody.
+    if (errno == ENXIO) throw SampleError("is a socket or a device without a driver");
+    throw system_failure("cannot open", errno);
+  }
+  struct stat status {};
+  if (::fstat(file.get(), &status) != 0) throw system_failure("cannot stat", errno);
+  if (auto special = describe_special(status.st_mode); !special.empty()) throw SampleError(special);
+  return {.descriptor = std::move(file), .size = static_cast<std::size_t>(status.st_size)};
+}
+
+void read_at(const FileDescriptor& file, std::size_t offset, std::span<std::byte> bytes) {
+  std::size_t done = 0;
+  while (done < bytes.size()) {
+    const auto got = retry_interrupted([&] {
+      return ::pread(file.get(), bytes.data() + done, bytes.size() - done, static_cast<off_t>(offset + done));
+    });
+    if (got < 0) throw system_failure("cannot read", errno);
+    if (got == 0) {
+      throw SampleError("ended at byte " + std::to_string(offset + done) + " where " + in_bytes(offset + bytes.size()) +
+                            " were expected",
+                        SampleError::Kind::transient);
+    }
+    done += static_cast<std::size_t>(got);
+  }
+}
+
+void read_sample_file(const std::string& path, ReadTarget& target) {
+  const OpenFile file = open_regular(path);
+  if (file.size == 0) throw SampleError("is empty");
+  if (file.size > kLargestSampleFile) {
+    throw SampleError("has " + in_bytes(file.size) + ", more than the 1 GiB that a sample may have");
+  }
+  read_at(file.descriptor, 0, target.reserve(file.size));
+}
+
+std::vector<std::byte> load_file(const std::string& path, std::size_t limit) {
+  const OpenFile file = open_regular(path);
+  if (file.size > limit) {
+    throw SampleError("has " + in_bytes(file.size) + ", more than the " + in_bytes(limit) + " allowed here");
+  }
+  std::vector<std::byte> bytes(file.size);
+  read_at(file.descriptor, 0, bytes);
+  return bytes;
+}
+
+}  // namespace forebay

@@ -1,0 +1,100 @@
+#include "text.hpp"
+
+#include <array>
+#include <charconv>
+#include <cstddef>
+#include <cstdint>
+
+namespace forebay {
+namespace {
+
+bool is_control(std::uint32_t code) noexcept { return code < 0x20 || (code >= 0x7F && code < 0xA0); }
+
+void append_escaped(std::string& out, std::string_view bytes) {
+  static constexpr std::string_view kDigits = "0123456789abcdef";
+  for (const char c : bytes) {
+    const auto byte = static_cast<std::uint8_t>(c);
+    out += "\\x";
+    out += kDigits[byte >> 4U];
+    out += kDigits[byte & 0x0FU];
+  }
+}
+
+enum class Controls { kept, escaped, escaped_but_line_feeds };
+
+bool is_escaped(std::uint32_t code, Controls controls) noexcept {
+  if (controls == Controls::kept || (code == '\n' && controls == Controls::escaped_but_line_feeds)) return false;
+  return is_control(code);
+}
+
+std::string escaped(std::string_view text, Controls controls) {
+  std::string out;
+  out.reserve(text.size());
+  while (!text.empty()) {
+    const Character next = first_character(text);
+    const std::string_view bytes = text.substr(0, next.length == 0 ? 1 : next.length);
+    if (next.length == 0 || is_escaped(next.code, controls)) {
+      append_escaped(out, bytes);
+    } else {
+      out += bytes;
+    }
+    text.remove_prefix(bytes.size());
+  }
+  return out;
+}
+
+}  // namespace
+
+// Refuses overlong forms, surrogates and anything past U+10FFFF (The Unicode Standard, table 3-7).
+Character first_character(std::string_view text) noexcept {
+  static constexpr std::array<std::uint32_t, 5> kSmallest{0, 0, 0x80, 0x800, 0x10000};
+  const auto lead = static_cast<std::uint8_t>(text.front());
+  if (lead < 0x80) return {1, lead};
+  std::size_t length = 0;
+  std::uint32_t code = 0;
+  if ((lead & 0xE0U) == 0xC0U) {
+    length = 2;
+    code = lead & 0x1FU;
+  } else if ((lead & 0xF0U) == 0xE0U) {
+    length = 3;
+    code = lead & 0x0FU;
+  } else if ((lead & 0xF8U) == 0xF0U) {
+    length = 4;
+    code = lead & 0x07U;
+  } else {
+    return {};
+  }
+  if (text.size() < length) return {};
+  for (std::size_t i = 1; i < length; ++i) {
+    const auto byte = static_cast<std::uint8_t>(text[i]);
+    if ((byte & 0xC0U) != 0x80U) return {};
+    code = (code << 6U) | (byte & 0x3FU);
+  }
+  const bool surrogate = code >= 0xD800 && code <= 0xDFFF;
+  if (code < kSmallest[length] || code > 0x10FFFF || surrogate) return {};
+  return {length, code};
+}
+
+std::string valid_utf8(std::string_view text) { return escaped(text, Controls::kept); }
+
+std::string printable(std::string_view text) { return escaped(text, Controls::escaped); }
+
+std::string printable_lines(std::string_view text) { return escaped(text, Controls::escaped_but_line_feeds); }
+
+std::string hex(std::uint64_t value, std::size_t digits) {
+  std::array<char, 16> text{};
+  const char* const end = std::to_chars(text.data(), text.data() + text.size(), value, 16).ptr;
+  const auto length = static_cast<std::size_t>(end - text.data());
+  return std::string(digits > length ? digits - length : 0, '0') + std::string(text.data(), length);
+}
+
+std::string_view clip(std::string_view text, std::size_t columns) noexcept {
+  std::size_t seen = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const bool starts_character = (static_cast<std::uint8_t>(text[i]) & 0xC0U) != 0x80U;
+    if (starts_character && seen++ == columns) return text.substr(0, i);
+  }
+  return text;
+}
+
+}  // namespace forebay

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace forebay {
+
+// `text` with every byte that is not part of well-formed UTF-8 replaced by the four characters \xNN. File names may
+// hold arbitrary bytes; JSON may not.
+[[nodiscard]] std::string valid_utf8(std::string_view text);
+
+// The same, and control characters as \xNN too: a file name must not move the cursor of somebody's terminal. What names
+// files or what is in them goes through this before it reaches a terminal or a log line.
+[[nodiscard]] std::string printable(std::string_view text);
+
+// The same, but line feeds stay: for whole messages, which may have several lines.
+[[nodiscard]] std::string printable_lines(std::string_view text);
+
+// The character that well-formed UTF-8 has at the start of `text`, which must not be empty.
+struct Character {
+  std::size_t length = 0;  // bytes; 0: not well-formed here
+  std::uint32_t code = 0;
+};
+[[nodiscard]] Character first_character(std::string_view text) noexcept;
+
+// The number with so many hexadecimal digits at least, in lower case: hex(10, 2) is "0a".
+[[nodiscard]] std::string hex(std::uint64_t value, std::size_t digits);
+
+// `text` (well-formed UTF-8) cut to at most `columns` characters, each counted as one column.
+[[nodiscard]] std::string_view clip(std::string_view text, std::size_t columns) noexcept;
+
+}  // namespace forebay

@@ -1,0 +1,73 @@
+#include "wait.hpp"
+
+#include <linux/futex.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include <cerrno>
+#include <climits>
+#include <ctime>
+
+namespace forebay {
+namespace {
+
+static_assert(sizeof(std::atomic<std::uint32_t>) == sizeof(std::uint32_t) &&
+                  std::atomic<std::uint32_t>::is_always_lock_free,
+              "the kernel reads the counter as a plain 32-bit word");
+
+long futex(std::atomic<std::uint32_t>& word, int operation, std::uint32_t value, const timespec* timeout) noexcept {
+  return ::syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&word), operation | FUTEX_PRIVATE_FLAG, value, timeout,
+                   nullptr, 0);
+}
+
+timespec to_timespec(WaitPoint::Clock::duration duration) noexcept {
+  const auto seconds = std::chrono::floor<std::chrono::seconds>(duration);
+  const auto rest = std::chrono::duration_cast<std::chrono::nanoseconds>(duration - seconds);
+  return {.tv_sec = static_cast<std::time_t>(seconds.count()), .tv_nsec = static_cast<long>(rest.count())};
+}
+
+// Signal handlers may notify, so errno is left as it was.
+class KeepErrno {
+ public:
+  KeepErrno() noexcept : saved_(errno) {}
+  ~KeepErrno() { errno = saved_; }
+  KeepErrno(const KeepErrno&) = delete;
+  KeepErrno& operator=(const KeepErrno&) = delete;
+
+ private:
+  int saved_;
+};
+
+}  // namespace
+
+void WaitPoint::pause() noexcept {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+void WaitPoint::yield() noexcept { ::sched_yield(); }
+
+void WaitPoint::wake_all() noexcept {
+  const KeepErrno keep;
+  word_.fetch_and(~kParked, std::memory_order_acq_rel);  // W2
+  futex(word_, FUTEX_WAKE, INT_MAX, nullptr);
+}
+
+// The kernel compares word_ with `seen` under its own lock, so an increment between the caller's load and the
+// sleep makes it return at once. Interrupted and spurious wake-ups are the caller's loop to handle.
+bool WaitPoint::park(std::uint32_t seen, Clock::time_point deadline) noexcept {
+  const KeepErrno keep;
+  if (deadline == Clock::time_point::max()) {
+    futex(word_, FUTEX_WAIT, seen, nullptr);
+    return true;
+  }
+  const auto left = deadline - Clock::now();
+  if (left <= Clock::duration::zero()) return false;
+  const timespec timeout = to_timespec(left);
+  return futex(word_, FUTEX_WAIT, seen, &timeout) == 0 || errno != ETIMEDOUT;
+}
+
+}  // namespace forebay

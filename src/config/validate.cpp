@@ -1,0 +1,152 @@
+#include "validate.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+#include <forebay/config.hpp>
+#include <forebay/error.hpp>
+
+#include "device/device_choice.hpp"
+#include "make/canvas.hpp"
+#include "ring/queue_slots.hpp"
+#include "schema.hpp"
+#include "writer.hpp"
+
+namespace forebay::config {
+namespace {
+
+bool is_within(const Kind& kind, const Options& options) {
+  return std::visit(Overloaded{
+                        [](const Flag&) { return true; },
+                        [](const Seed&) { return true; },
+                        [](const TextList&) { return true; },
+                        [&](const Text& text) {
+                          return text.choices.empty() ||
+                                 std::ranges::find(text.choices, text.field.get(options)) != text.choices.end();
+                        },
+                        [&](const Choice& choice) { return choice.get(options) < choice.names.size(); },
+                        [&](const Budget& budget) {
+                          const BadBudget& value = budget.field.get(options);
+                          if (const auto* count = std::get_if<std::int64_t>(&value)) return *count >= 0;
+                          return Range<double>{0.0, 1.0}.contains(std::get<double>(value));
+                        },
+                        [&]<typename T, std::size_t N>(const Tuple<T, N>& tuple) {
+                          return std::ranges::all_of(tuple.field.get(options),
+                                                     [&](T value) { return tuple.range.contains(value); });
+                        },
+                        [&](const auto& number) { return number.range.contains(number.field.get(options)); },
+                    },
+                    kind);
+}
+
+std::optional<Problem> value_problem(const Options& options) {
+  for (const Key& key : keys()) {
+    if (is_within(key.kind, options)) continue;
+    return Problem{full_name(key),
+                   full_name(key) + ": expected " + expectation(key.kind) + ", found " + value_text(key, options)};
+  }
+  return std::nullopt;
+}
+
+// Whether this machine has it is found out when a run begins: a file may be checked elsewhere.
+std::optional<Problem> device_problem(const std::string& device) {
+  if (parse_device_name(device)) return std::nullopt;
+  return Problem{"device", "device = \"" + device +
+                               R"(": there is no such device; use "auto", "host", "cuda" or "cuda:N", )" +
+                               "N = 0, 1, ..."};
+}
+
+// Sides of the place that a canvas has in a slot.
+std::array<std::int64_t, 2> canvas_of(const TransformOptions& transform) noexcept {
+  return {canvas_side(transform.canvas[0], transform.size[0]), canvas_side(transform.canvas[1], transform.size[1])};
+}
+
+std::optional<Problem> oversized_canvas(const TransformOptions& transform) {
+  if (transform.when != When::dequeue) return std::nullopt;
+  const auto canvas = canvas_of(transform);
+  for (std::size_t i = 0; i < canvas.size(); ++i) {
+    if (canvas[i] <= kMostShrink * transform.size[i]) continue;
+    const std::string side = i == 0 ? "height" : "width";
+    return Problem{"transform.canvas", "transform.canvas: a " + side + " of " + std::to_string(canvas[i]) +
+                                           " is more than 8 times that of transform.size, " +
+                                           std::to_string(transform.size[i]) + ": make it smaller, or 0"};
+  }
+  return std::nullopt;
+}
+
+std::optional<Problem> disordered(const std::string& key, const std::array<double, 2>& range) {
+  if (range[0] <= range[1]) return std::nullopt;
+  return Problem{key, key + " = [" + to_text(range[0]) + ", " + to_text(range[1]) +
+                          "]: the smallest must come first, then the largest"};
+}
+
+std::optional<Problem> crossed_marks(const PolicyOptions& policy) {
+  if (policy.low <= policy.high) return std::nullopt;
+  return Problem{"policy.low", "policy.low = " + to_text(policy.low) + " is above policy.high = " +
+                                   to_text(policy.high) + ": reuse must start below where it stops"};
+}
+
+std::optional<Problem> missing_recording(const PolicyOptions& policy) {
+  if (policy.name != "replay" || !policy.recording.empty()) return std::nullopt;
+  return Problem{"policy.name",
+                 R"(policy.name = "replay" needs policy.recording: the telemetry.dir of the run to repeat)"};
+}
+
+// Ranks in lockstep decide by what they knew `lag` steps ago.
+std::optional<Problem> out_of_step(const Options& options) {
+  if (options.mpi.mode != MpiMode::lockstep) return std::nullopt;
+  if (options.queue.capacity <= options.mpi.lag) {
+    return Problem{"queue.capacity", "queue.capacity = " + std::to_string(options.queue.capacity) +
+                                         " is too small for mpi.mode = \"lockstep\": it must be above mpi.lag = " +
+                                         std::to_string(options.mpi.lag)};
+  }
+  if (options.policy.max_wait_ms <= 0) return std::nullopt;
+  return Problem{"policy.max_wait_ms",
+                 "policy.max_wait_ms = " + to_text(options.policy.max_wait_ms) +
+                     " does not go with mpi.mode = \"lockstep\": ranks that decide alike cannot wait for their own "
+                     "batches; set it to 0"};
+}
+
+// Guards the sizes computed later against overflow; whether the memory is there is found out when it is taken.
+std::optional<Problem> oversized(const Options& options) {
+  constexpr double kMostBytes = 0x1p45;
+  constexpr double kChannels = 3;
+  const bool canvases = options.transform.when == When::dequeue;
+  const auto [height, width] = canvases ? canvas_of(options.transform) : options.transform.size;
+  const auto element = static_cast<double>(canvases ? 1 : size_of(options.transform.dtype));
+  const double batch = static_cast<double>(options.dataset.batch_size) * static_cast<double>(height) *
+                       static_cast<double>(width) * kChannels * element;
+  const auto& queue = options.queue;
+  const auto slots = static_cast<double>(slots_of(queue));
+  if (batch * slots <= kMostBytes) return std::nullopt;
+  return Problem{"queue.capacity", std::string("dataset.batch_size, transform.") + (canvases ? "canvas" : "size") +
+                                       " and queue (capacity + pool + max_leases) together need " +
+                                       to_text(batch * slots / 0x1p40) + " TiB of memory: reduce one of them"};
+}
+
+}  // namespace
+
+std::optional<Problem> find_problem(const Options& options) {
+  if (auto problem = value_problem(options)) return problem;
+  if (auto problem = oversized_canvas(options.transform)) return problem;
+  if (auto problem = device_problem(options.device)) return problem;
+  if (auto problem = disordered("transform.scale", options.transform.scale)) return problem;
+  if (auto problem = disordered("transform.ratio", options.transform.ratio)) return problem;
+  if (auto problem = crossed_marks(options.policy)) return problem;
+  if (auto problem = missing_recording(options.policy)) return problem;
+  if (auto problem = out_of_step(options)) return problem;
+  return oversized(options);
+}
+
+}  // namespace forebay::config
+
+namespace forebay {
+
+void validate(const Options& options) {
+  if (const auto problem = config::find_problem(options)) throw ConfigError(problem->message);
+}
+
+}  // namespace forebay

@@ -1,0 +1,189 @@
+#include "annotation.hpp"
+
+#include <tinyxml2.h>
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <cstdint>
+#include <forebay/error.hpp>
+#include <optional>
+
+#include "annotation_text.hpp"
+
+namespace forebay {
+namespace {
+
+using tinyxml2::XMLDocument;
+using tinyxml2::XMLElement;
+using tinyxml2::XMLNode;
+
+// More than any class of a real set has, and little enough that a list of classes stays small.
+constexpr std::size_t kLongestClass = 256;
+// Far beyond any image, far within std::int32_t.
+constexpr double kLargestCoordinate = 1e9;
+
+std::string_view trimmed(std::string_view text) {
+  constexpr std::string_view kBlank = " \t\r\n";
+  const auto first = text.find_first_not_of(kBlank);
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(kBlank) - first + 1);
+}
+
+// For messages: a value of the file, cut where it gets long.
+std::string shown(std::string_view value) {
+  constexpr std::size_t kLongest = 40;
+  return value.size() <= kLongest ? std::string(value) : std::string(value.substr(0, kLongest)) + "...";
+}
+
+// The text of an element, comments left out, CDATA included.
+std::string text_of(const XMLElement& element) {
+  std::string text;
+  for (const XMLNode* node = element.FirstChild(); node != nullptr; node = node->NextSibling()) {
+    if (node->ToText() != nullptr) text += node->Value();
+  }
+  return std::string(trimmed(text));
+}
+
+std::string text_of_child(const XMLElement& parent, const char* name) {
+  const XMLElement* child = parent.FirstChildElement(name);
+  return child == nullptr ? std::string{} : text_of(*child);
+}
+
+bool flag_of_child(const XMLElement& parent, const char* name) {
+  const std::string text = text_of_child(parent, name);
+  return text == "1" || text == "true" || text == "True";
+}
+
+std::optional<double> number_in(std::string_view text) {
+  if (text.starts_with('+')) text.remove_prefix(1);
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size() || !std::isfinite(value)) return std::nullopt;
+  return value;
+}
+
+// The four numbers of a <bndbox>, as they stand in the file.
+struct Corners {
+  double xmin = 0;
+  double ymin = 0;
+  double xmax = 0;
+  double ymax = 0;
+};
+
+// Sets a coordinate; otherwise says why it cannot.
+std::string read_coordinate(const XMLElement& bndbox, const char* name, double& coordinate) {
+  const XMLElement* element = bndbox.FirstChildElement(name);
+  if (element == nullptr) return std::string("<bndbox> without <") + name + ">";
+  const std::string text = text_of(*element);
+  const auto value = number_in(text);
+  if (!value) return std::string(name) + " \"" + shown(text) + "\" is not a number";
+  if (std::abs(*value) > kLargestCoordinate) return std::string(name) + " " + shown(text) + " is beyond any image";
+  coordinate = *value;
+  return {};
+}
+
+std::string read_corners(const XMLElement& bndbox, Corners& corners) {
+  const std::array<std::pair<const char*, double*>, 4> wanted{
+      {{"xmin", &corners.xmin}, {"ymin", &corners.ymin}, {"xmax", &corners.xmax}, {"ymax", &corners.ymax}}};
+  for (const auto& [name, coordinate] : wanted) {
+    if (auto problem = read_coordinate(bndbox, name, *coordinate); !problem.empty()) return problem;
+  }
+  return {};
+}
+
+std::string check_order(const XMLElement& bndbox, const char* low_name, double low, const char* high_name,
+                        double high) {
+  if (low < high && high > 0) return {};
+  const std::string low_text = std::string(low_name) + " " + shown(text_of_child(bndbox, low_name));
+  const std::string high_text = std::string(high_name) + " " + shown(text_of_child(bndbox, high_name));
+  if (low < high) return high_text + " is outside the image";
+  if (low > high) return low_text + " > " + high_text;
+  return low_text + " = " + high_text + ", a box without area";
+}
+
+// Sets the box; otherwise says why it cannot.
+std::string read_box(const XMLElement& object, Box& box) {
+  const XMLElement* bndbox = object.FirstChildElement("bndbox");
+  if (bndbox == nullptr) return "no <bndbox>";
+  if (bndbox->NextSiblingElement("bndbox") != nullptr) return "more than one <bndbox>";
+  Corners corners;
+  if (auto problem = read_corners(*bndbox, corners); !problem.empty()) return problem;
+  if (auto problem = check_order(*bndbox, "xmin", corners.xmin, "xmax", corners.xmax); !problem.empty()) return problem;
+  if (auto problem = check_order(*bndbox, "ymin", corners.ymin, "ymax", corners.ymax); !problem.empty()) return problem;
+  // Outward, so that fractional corners lose no pixel that they touch.
+  box.left = static_cast<std::int32_t>(std::max(std::floor(corners.xmin) - 1, 0.0));
+  box.top = static_cast<std::int32_t>(std::max(std::floor(corners.ymin) - 1, 0.0));
+  box.right = static_cast<std::int32_t>(std::ceil(corners.xmax));
+  box.bottom = static_cast<std::int32_t>(std::ceil(corners.ymax));
+  return {};
+}
+
+AnnotatedObject read_object(const XMLElement& element) {
+  AnnotatedObject object;
+  object.name = text_of_child(element, "name");
+  object.difficult = flag_of_child(element, "difficult");
+  object.truncated = flag_of_child(element, "truncated");
+  object.problem = read_box(element, object.box);
+  if (object.name.empty()) object.problem = "no <name>";
+  if (object.name.size() > kLongestClass) {
+    object.problem = "a <name> of " + std::to_string(object.name.size()) + " bytes";
+    object.name.clear();
+  }
+  return object;
+}
+
+std::string describe(const XMLDocument& document) {
+  switch (document.ErrorID()) {
+    case tinyxml2::XML_ERROR_EMPTY_DOCUMENT: return "the document is empty";
+    case tinyxml2::XML_ELEMENT_DEPTH_EXCEEDED: return "elements are nested too deep";
+    case tinyxml2::XML_ERROR_MISMATCHED_ELEMENT: return "a closing tag does not match the element that is open";
+    case tinyxml2::XML_ERROR_PARSING_ATTRIBUTE: return "malformed attribute";
+    case tinyxml2::XML_ERROR_PARSING_ELEMENT: return "malformed element";
+    case tinyxml2::XML_ERROR_PARSING_TEXT: return "malformed text";
+    default: return std::string("not well-formed XML (") + document.ErrorName() + ")";
+  }
+}
+
+[[noreturn]] void refuse(int line, const std::string& reason) {
+  throw SampleError("line " + std::to_string(std::max(line, 1)) + ": " + reason);
+}
+
+// tinyxml2 accepts text and further elements beside the root, and documents without any.
+const XMLElement& only_root(const XMLDocument& document) {
+  const XMLElement* root = document.RootElement();
+  if (root == nullptr) refuse(1, "the document has no element");
+  for (const XMLNode* node = document.FirstChild(); node != nullptr; node = node->NextSibling()) {
+    if (node->ToText() != nullptr) refuse(node->GetLineNum(), "text outside the root element");
+    if (node->ToElement() != nullptr && node != root) refuse(node->GetLineNum(), "a second root element");
+  }
+  const std::string_view name = root->Name();
+  if (name != "annotation") {
+    refuse(root->GetLineNum(), "the root element is <" + shown(name) + ">, not <annotation>");
+  }
+  return *root;
+}
+
+}  // namespace
+
+Annotation parse_annotation(std::span<const std::byte> xml) {
+  std::string text = annotation_text(xml);
+  if (trimmed(text).empty()) throw SampleError("line 1: the document is empty");
+  clean_markup(text);
+
+  XMLDocument document;
+  if (document.Parse(text.data(), text.size()) != tinyxml2::XML_SUCCESS) {
+    refuse(document.ErrorLineNum(), describe(document));
+  }
+  const XMLElement& root = only_root(document);
+
+  Annotation annotation;
+  annotation.filename = text_of_child(root, "filename");
+  for (const XMLElement* element = root.FirstChildElement("object"); element != nullptr;
+       element = element->NextSiblingElement("object")) {
+    annotation.objects.push_back(read_object(*element));
+  }
+  return annotation;
+}
+
+}  // namespace forebay

@@ -1,0 +1,309 @@
+#include "base/file_io.hpp"
+#include "dataset_annotations.hpp"
+#include "dataset_list.hpp"
+#include "index_build.hpp"
+#include "list_labels.hpp"
+
+#include <algorithm>
+#include <deque>
+#include <filesystem>
+#include <forebay/error.hpp>
+#include <unordered_set>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+namespace forebay {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kLargestList = std::size_t{4} << 30U;
+// Class numbers up to here; beyond, a column was taken for labels that holds something else.
+constexpr std::int64_t kMostClasses = 1'000'000;
+// How far above an image its folder Annotations is looked for.
+constexpr int kLevelsUp = 4;
+
+ConfigError list_error(const std::string& path, const char* key, const SampleError& error) {
+  ConfigError named(std::string(key) + " = \"" + path + "\": " + error.what());
+  return named;
+}
+
+std::vector<std::byte> load_text(const std::string& path, const char* key) {
+  try {
+    return load_file(path, kLargestList);
+  } catch (const SampleError& error) {
+    throw list_error(path, key, error);
+  }
+}
+
+// XXH3-64 of a file, in pieces: a list of gigabytes is hashed at every start.
+std::uint64_t hash_file(const std::string& path, const char* key, std::uint64_t seed) {
+  try {
+    const OpenFile file = open_regular(path);
+    std::vector<std::byte> piece(std::min(file.size, std::size_t{1} << 20U));
+    XXH3_state_t state;
+    XXH3_64bits_reset_withSeed(&state, seed);
+    for (std::size_t at = 0; at < file.size; at += piece.size()) {
+      const auto next = std::span(piece).first(std::min(piece.size(), file.size - at));
+      read_at(file.descriptor, at, next);
+      XXH3_64bits_update(&state, next.data(), next.size());
+    }
+    return XXH3_64bits_digest(&state);
+  } catch (const SampleError& error) {
+    throw list_error(path, key, error);
+  }
+}
+
+// A list file with what its records are views of.
+struct List {
+  std::vector<std::byte> text;
+  std::deque<std::string> quoted;
+  std::vector<ListRecord> records;
+};
+
+List load_list(const std::string& path, const char* key) {
+  List list;
+  list.text = load_text(path, key);
+  list.records = parse_list({reinterpret_cast<const char*>(list.text.data()), list.text.size()}, path, list.quoted);
+  return list;
+}
+
+std::string at_line(const std::string& file, std::size_t line) { return file + ":" + std::to_string(line); }
+
+// Labels of a file of their own: by path when its lines have two fields, else line by line.
+void join_labels(Entries& entries, const Entries& records, const DatasetOptions& options, SkipLog& skipped) {
+  const std::string& file = options.labels;
+  const auto pairs =
+      std::count_if(records.begin(), records.end(), [](const auto& record) { return record.has_second; });
+  if (pairs == 0) {
+    if (records.size() != entries.size()) {
+      throw ConfigError("dataset.labels = \"" + file + "\": " + std::to_string(records.size()) + " labels for the " +
+                        std::to_string(entries.size()) + " images of \"" + options.path +
+                        "\"; give one label per line, or path,label");
+    }
+    for (std::size_t i = 0; i < entries.size(); ++i) entries[i].second = records[i].first;
+    return;
+  }
+  const auto normal = [](std::string_view path) { return fs::path(path).lexically_normal().string(); };
+  std::unordered_map<std::string, std::string_view> labels;
+  for (const auto& record : records) {
+    const std::string here = at_line(file, record.line);
+    if (!record.has_second) throw ConfigError(here + ": no label; other lines are path,label");
+    const auto [at, is_new] = labels.emplace(normal(record.first), record.second);
+    if (!is_new && at->second != record.second) {
+      throw ConfigError(here + ": \"" + std::string(record.first) + "\" has two labels, \"" + std::string(at->second) +
+                        "\" and \"" + std::string(record.second) + "\"");
+    }
+  }
+  std::erase_if(entries, [&](ListRecord& entry) {
+    const auto found = labels.find(normal(entry.first));
+    if (found == labels.end()) {
+      skipped.add_bad(std::string(entry.first), "no label in " + file);
+      return true;
+    }
+    entry.second = found->second;
+    return false;
+  });
+}
+
+bool has_labels(const Entries& entries) {
+  return std::any_of(entries.begin(), entries.end(), [](const auto& entry) { return !entry.second.empty(); });
+}
+
+// The images, and the file of labels where there is one.
+struct Lists {
+  List images;
+  List labels;
+};
+
+Lists load_lists(const DatasetOptions& options, SkipLog& skipped) {
+  Lists lists;
+  lists.images = load_list(options.path, "dataset.path");
+  if (!options.labels.empty()) {
+    if (has_labels(lists.images.records)) {
+      throw ConfigError("dataset.labels = \"" + options.labels + "\": the list \"" + options.path +
+                        "\" has labels of its own; leave one of them out");
+    }
+    lists.labels = load_list(options.labels, "dataset.labels");
+    join_labels(lists.images.records, lists.labels.records, options, skipped);
+  }
+  return lists;
+}
+
+std::string out_of_range(std::string_view label, std::int64_t limit) {
+  return "label " + std::string(label) + " is not between -1 and " + std::to_string(limit - 1);
+}
+
+void add_numbered(const BuildContext& context, const Entries& entries, FileTable& table, SkipLog& skipped) {
+  const auto& given = context.options.classes;
+  const std::int64_t limit = given.empty() ? kMostClasses : static_cast<std::int64_t>(given.size());
+  std::int64_t classes = 0;
+  for (const auto& [line, path, text, has_second] : entries) {
+    const std::int64_t label = text.empty() ? -1 : integer_in(text).value_or(-1);
+    if (label < -1 || label >= limit) {
+      std::string problem = out_of_range(text, limit);
+      const std::string where = at_line(context.options.path, line);
+      if (given.empty()) {
+        throw ConfigError(std::string(where).append(": ").append(problem).append(
+            "; a label is a class number, not a number to be learned"));
+      }
+      skipped.add_bad(where, problem.append(", the last of dataset.classes"));
+      continue;
+    }
+    classes = std::max(classes, label + 1);
+    table.file.push_back(table.add_file(path));
+    table.label.push_back(static_cast<std::int32_t>(label));
+  }
+  table.classes = ClassList(given, {}).names();
+  for (std::int64_t i = 0; given.empty() && i < classes; ++i) table.classes.push_back(std::to_string(i));
+}
+
+void add_named(const BuildContext& context, const Entries& entries, FileTable& table, SkipLog& skipped) {
+  std::vector<std::string> names;
+  for (const auto& entry : entries) {
+    if (!entry.second.empty() && (names.empty() || names.back() != entry.second)) names.emplace_back(entry.second);
+  }
+  const ClassList classes(context.options.classes, std::move(names));
+  for (const auto& [line, path, text, has_second] : entries) {
+    const std::int32_t label = text.empty() ? -1 : classes.number_of(text);
+    if (label < 0 && !text.empty()) {
+      skipped.add_bad(at_line(context.options.path, line),
+                      "class \"" + std::string(text) + "\" is not in dataset.classes");
+      continue;
+    }
+    table.file.push_back(table.add_file(path));
+    table.label.push_back(label);
+  }
+  table.classes = classes.names();
+}
+
+// Folders that may hold annotations of images in a folder, listed once each; all paths are relative to "/".
+class AnnotationSearch {
+ public:
+  void add_folder_of_images(const std::string& folder) {
+    if (!image_folders_.insert(folder).second) return;
+    list(folder);
+    std::string_view above = folder;
+    for (int level = 0; level <= kLevelsUp; ++level) {
+      const std::string_view below = std::string_view(folder).substr(std::min(folder.size(), above.size() + 1));
+      for (const auto& annotations : annotation_folders(std::string(above))) {
+        list(join_path(annotations, below));
+        const auto slash = below.find('/');
+        list(join_path(annotations, slash == std::string_view::npos ? "" : below.substr(slash + 1)));
+      }
+      if (above.empty()) break;
+      above = parent_folder(above);
+    }
+  }
+  [[nodiscard]] PathList take() {
+    annotations_.sort();
+    return std::move(annotations_);
+  }
+
+ private:
+  void list(std::string folder) {
+    while (folder.ends_with('/')) folder.pop_back();
+    if (!listed_.insert(folder).second) return;
+    Scan scan = scan_folder("/", folder);
+    remember(folder, scan);
+    annotations_.append(std::move(scan.annotations));
+  }
+  const std::vector<std::string>& annotation_folders(const std::string& folder) {
+    const auto known = annotation_folders_.find(folder);
+    if (known != annotation_folders_.end()) return known->second;
+    return remember(folder, scan_folder("/", folder));
+  }
+  const std::vector<std::string>& remember(const std::string& folder, const Scan& scan) {
+    auto& found = annotation_folders_[folder];
+    found.clear();
+    for (const auto path : scan.folders) {
+      if (is_annotations_folder(base_name(path))) found.emplace_back(path);
+    }
+    return found;
+  }
+
+  std::unordered_set<std::string> image_folders_;
+  std::unordered_set<std::string> listed_;
+  std::unordered_map<std::string, std::vector<std::string>> annotation_folders_;
+  PathList annotations_;
+};
+
+// The list's images as paths relative to "/", where annotations are looked up.
+PathList places_of(const std::string& root, const Entries& entries) {
+  const fs::path folder = root;
+  PathList places;
+  for (const auto& entry : entries) {
+    const std::string place = (folder / entry.first).lexically_normal().string();
+    places.add(std::string_view(place).substr(std::min(place.size(), place.find_first_not_of('/'))));
+  }
+  return places;
+}
+
+// False when no image has an annotation.
+bool add_annotated(const BuildContext& context, const std::string& root, const Entries& entries, FileTable& table,
+                   IndexCounts& counts, SkipLog& skipped) {
+  std::vector<std::string_view> paths;
+  paths.reserve(entries.size());
+  for (const auto& entry : entries) paths.push_back(entry.first);
+  const PathList places = places_of(root, entries);
+  AnnotationSearch search;
+  for (const auto place : places) search.add_folder_of_images(std::string(parent_folder(place)));
+
+  const PathList annotations = search.take();
+  const AnnotationLookup lookup(annotations.view());
+  AnnotatedFiles files;
+  files.root = "/";
+  files.annotations = annotations.view();
+  files.image_root = root;
+  files.images = paths;
+  files.wanted.resize(annotations.size());
+  bool any = false;
+  for (const auto place : places) {
+    const std::size_t found = lookup.find(place);
+    files.annotation_of.push_back(found);
+    if (found == AnnotationLookup::kNone) continue;
+    files.wanted[found] = true;
+    any = true;
+  }
+  if (any) add_annotated_files(context, files, table, counts, skipped);
+  return any;
+}
+
+}  // namespace
+
+std::uint64_t filelist_hash(const DatasetOptions& options) {
+  const std::uint64_t hash = hash_file(options.path, "dataset.path", 0);
+  return options.labels.empty() ? hash : hash_file(options.labels, "dataset.labels", hash);
+}
+
+std::unique_ptr<Dataset> build_filelist(const BuildContext& context) {
+  const DatasetOptions& options = context.options;
+  IndexRecord record;
+  record.origin = origin_of(options, "filelist");
+  record.root = fs::path(absolute_path(options.path)).parent_path().string();
+
+  SkipLog skipped;
+  FileTable table;
+  Lists lists = load_lists(options, skipped);
+  const Entries& entries = lists.images.records;
+  record.counts.images = entries.size();
+  refuse_labels_of_other_kinds(entries, options.classes, options.labels.empty() ? options.path : options.labels);
+  const bool annotated =
+      !has_labels(entries) && add_annotated(context, record.root, entries, table, record.counts, skipped);
+  if (!annotated && are_numbers(entries, options.classes)) {
+    add_numbered(context, entries, table, skipped);
+  } else if (!annotated) {
+    add_named(context, entries, table, skipped);
+  }
+  if (table.file.empty()) {
+    throw path_error(options, "the list names " + std::to_string(entries.size()) + " images, none usable" +
+                                  skipped.first_bad() +
+                                  "; a list has one path[,label] per line, relative to the folder of the list");
+  }
+  record.skipped = skipped.take(options.path);
+  lists = {};  // its room is wanted for the index
+  return make_file_dataset(record, std::move(table));
+}
+
+}  // namespace forebay

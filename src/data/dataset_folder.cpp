@@ -1,0 +1,89 @@
+#include <algorithm>
+#include <forebay/error.hpp>
+
+#include "index_build.hpp"
+
+namespace forebay {
+namespace {
+
+bool is_top_level(std::string_view path) { return path.find('/') == std::string_view::npos; }
+
+// Without link loops and without what is taken for a mistake, such as an empty folder "x.jpg".
+std::vector<std::string> class_folders(const Scan& scan) {
+  std::vector<std::string> folders;
+  for (const auto& folder : scan.folders) {
+    const auto is_it = [path = folder](const Skipped& entry) { return entry.path == path; };
+    if (is_top_level(folder) && std::none_of(scan.unusable.begin(), scan.unusable.end(), is_it)) {
+      folders.emplace_back(folder);
+    }
+  }
+  return folders;
+}
+
+// Images found in each class folder.
+using Tally = std::map<std::string, std::uint64_t, std::less<>>;
+
+void report_folders(const std::string& root, const std::vector<std::string>& folders, const Tally& tally,
+                    const ClassList& classes, SkipLog& skipped) {
+  for (const auto& folder : folders) {
+    const auto found = tally.find(folder);
+    const std::uint64_t images = found == tally.end() ? 0 : found->second;
+    if (classes.number_of(folder) < 0) {
+      skipped.add_note(join_path(root, folder),
+                       "not in dataset.classes: " + std::to_string(images) + " images left out");
+    } else if (images == 0) {
+      skipped.add_note(join_path(root, folder), "a class without images");
+    }
+  }
+}
+
+void report_strays(const std::string& root, const Scan& scan, SkipLog& skipped) {
+  for (const auto& [path, reason, bad] : scan.unusable) {
+    bad ? skipped.add_bad(join_path(root, path), reason) : skipped.add_note(join_path(root, path), reason);
+  }
+  for (const auto* others : {&scan.others, &scan.annotations}) {
+    for (const auto& path : *others) skipped.add_note(join_path(root, path), "neither .jpg, .jpeg nor .jpe");
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<Dataset> build_folder(const BuildContext& context, const std::string& root, Scan scan) {
+  const std::vector<std::string> folders = class_folders(scan);
+  const ClassList classes(context.options.classes, folders);
+
+  SkipLog skipped;
+  FileTable table;
+  Tally tally;
+  for (const auto& image : scan.images) {
+    if (is_top_level(image)) {
+      skipped.add_note(join_path(root, image), "not in a class folder");
+      continue;
+    }
+    const auto folder = first_component(image);
+    const auto found = tally.find(folder);
+    ++(found == tally.end() ? tally[std::string(folder)] : found->second);
+    const std::int32_t label = classes.number_of(folder);
+    if (label < 0) continue;
+    table.file.push_back(table.add_file(image));
+    table.label.push_back(label);
+  }
+  report_folders(root, folders, tally, classes, skipped);
+  report_strays(root, scan, skipped);
+  if (table.file.empty()) {
+    throw path_error(context.options, "found " + std::to_string(scan.images.size()) +
+                                          " images (.jpg, .jpeg, .jpe) and " + std::to_string(folders.size()) +
+                                          " folders, but no image in a class folder" + skipped.first_bad() +
+                                          "; the folder format needs CLASS/x.jpg below this path");
+  }
+  IndexRecord record;
+  record.origin = origin_of(context.options, "folder");
+  record.root = root;
+  record.counts.images = scan.images.size();
+  record.skipped = skipped.take(root);
+  table.classes = classes.names();
+  scan = {};  // its room is wanted for the index
+  return make_file_dataset(record, std::move(table));
+}
+
+}  // namespace forebay

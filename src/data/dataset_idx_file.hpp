@@ -1,0 +1,68 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/file_io.hpp"
+
+namespace forebay {
+
+// An idx file of bytes, as MNIST comes in: two zero bytes, a type, the number of dimensions, each dimension as a big
+// endian 32-bit number, then the values, the last dimension fastest.
+struct IdxHeader {
+  std::vector<std::uint32_t> dimensions;
+  std::uint64_t payload = 0;  // bytes of values, the product of the dimensions
+
+  // Bytes before the values.
+  [[nodiscard]] std::size_t size() const noexcept { return 4 + 4 * dimensions.size(); }
+  friend bool operator==(const IdxHeader&, const IdxHeader&) = default;
+};
+
+// Bytes in order, from a plain file or from inside a gzip file.
+class ByteSource {
+ public:
+  virtual ~ByteSource() = default;
+  // Fills as much of `bytes` as there is; fewer only at the end. Throws SampleError.
+  virtual std::size_t read(std::span<std::byte> bytes) = 0;
+  // Bytes after the end of the gzip data, which belong to nothing.
+  [[nodiscard]] virtual std::size_t trailing() const noexcept { return 0; }
+};
+
+// An open idx file. Whether it is compressed is told by its first bytes, not by its name. Not for several threads,
+// except read_record.
+class IdxFile {
+ public:
+  // Opens the file and reads its header. Throws SampleError with byte offsets, without the name.
+  explicit IdxFile(const std::string& path);
+
+  [[nodiscard]] const IdxHeader& header() const noexcept { return header_; }
+  [[nodiscard]] bool is_compressed() const noexcept { return is_compressed_; }
+  [[nodiscard]] std::size_t trailing() const noexcept { return source_->trailing(); }
+
+  // All values. Takes memory only as they come, so that a header that lies costs nothing. Throws SampleError when there
+  // are fewer or more than the header says or a checksum of the compression fails. At most once.
+  [[nodiscard]] std::vector<std::byte> load();
+  // REQUIRES: not compressed. Throws SampleError unless the file has exactly the size that its header says.
+  void check_size() const;
+  // REQUIRES: not compressed, and the values [offset, offset + bytes.size()) exist. Any thread.
+  void read_record(std::size_t offset, std::span<std::byte> bytes) const;
+
+ private:
+  [[nodiscard]] IdxHeader read_header();
+  [[nodiscard]] std::vector<std::byte> load_payload();
+
+  OpenFile file_;
+  bool is_compressed_ = false;
+  std::unique_ptr<ByteSource> source_;
+  IdxHeader header_;
+};
+
+// True for bytes that begin a gzip file (RFC 1952, section 2.3.1).
+[[nodiscard]] bool starts_as_gzip(std::span<const std::byte> head) noexcept;
+
+}  // namespace forebay

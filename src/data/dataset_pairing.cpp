@@ -1,0 +1,155 @@
+#include "dataset_pairing.hpp"
+
+#include <algorithm>
+#include <forebay/error.hpp>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "base/file_io.hpp"
+#include "dataset_annotations.hpp"
+
+namespace forebay {
+namespace {
+
+constexpr std::size_t kNone = AnnotationLookup::kNone;
+
+Pairing pair_by_place(const Scan& scan) {
+  const AnnotationLookup lookup(scan.annotations.view());
+  Pairing pairing;
+  pairing.annotation_of.reserve(scan.images.size());
+  for (const auto image : scan.images) {
+    pairing.annotation_of.push_back(lookup.find(image));
+    pairing.paired += pairing.annotation_of.back() == kNone ? 0 : 1;
+  }
+  return pairing;
+}
+
+// The stem, behind it the folders less one component each: what an image and its annotation must have in common.
+std::vector<std::string> keys_of(std::string_view path) {
+  const std::string stem(stem_of(path));
+  const std::string_view folders = parent_folder(path);
+  std::vector<std::string> keys{stem + "/" + std::string(folders)};
+  for (std::size_t begin = 0; begin < folders.size();) {
+    const std::size_t end = std::min(folders.find('/', begin), folders.size());
+    std::string rest(folders.substr(0, begin));
+    rest += folders.substr(std::min(end + 1, folders.size()));
+    if (rest.ends_with('/')) rest.pop_back();
+    keys.push_back(std::string(stem).append("/").append(rest));
+    begin = end + 1;
+  }
+  return keys;
+}
+
+std::vector<std::string> stem_alone(std::string_view path) { return {std::string(stem_of(path))}; }
+
+// Pairs what has a key in common, where that is one image and one annotation.
+class Matcher {
+ public:
+  using Keys = std::vector<std::string> (*)(std::string_view path);
+
+  Matcher(const Scan& scan, Keys keys) : scan_(scan), keys_(keys) {
+    for (std::size_t i = 0; i < scan.annotations.size(); ++i) {
+      for (auto& key : keys(scan.annotations[i])) by_key_[std::move(key)].push_back(i);
+    }
+  }
+
+  Pairing pair() {
+    Pairing pairing;
+    pairing.annotation_of.assign(scan_.images.size(), kNone);
+    std::vector<std::size_t> image_of(scan_.annotations.size(), kNone);
+    std::vector<bool> doubted(scan_.annotations.size());
+    const auto doubt = [&](std::size_t annotation, const std::string& reason) {
+      if (!doubted[annotation]) pairing.doubts.push_back({annotation, reason});
+      doubted[annotation] = true;
+    };
+    for (std::size_t i = 0; i < scan_.images.size(); ++i) {
+      const std::vector<std::size_t> found = candidates(scan_.images[i]);
+      if (found.size() == 1 && image_of[found[0]] == kNone) {
+        image_of[found[0]] = i;
+        pairing.annotation_of[i] = found[0];
+      } else if (found.size() == 1) {
+        doubt(found[0], "it could belong to " + image(image_of[found[0]]) + " and to " + image(i));
+      } else {
+        for (const std::size_t one : found) doubt(one, image(i) + " has several annotations");
+      }
+    }
+    for (auto& annotation : pairing.annotation_of) {
+      if (annotation != kNone && doubted[annotation]) annotation = kNone;
+      pairing.paired += annotation == kNone ? 0 : 1;
+    }
+    return pairing;
+  }
+
+ private:
+  // Annotations with a key of this image, each once; two are enough.
+  std::vector<std::size_t> candidates(std::string_view image) const {
+    std::vector<std::size_t> found;
+    for (const auto& key : keys_(image)) {
+      const auto with_key = by_key_.find(key);
+      if (with_key == by_key_.end()) continue;
+      for (const std::size_t annotation : with_key->second) {
+        if (std::find(found.begin(), found.end(), annotation) == found.end()) found.push_back(annotation);
+        if (found.size() == 2) return found;
+      }
+    }
+    return found;
+  }
+  [[nodiscard]] std::string image(std::size_t i) const { return std::string(scan_.images[i]); }
+
+  const Scan& scan_;
+  Keys keys_;
+  std::unordered_map<std::string, std::vector<std::size_t>> by_key_;
+};
+
+// Where the first element's name begins, behind a byte order mark, blanks, comments and declarations; npos = nowhere.
+std::size_t first_element(std::string_view text) {
+  for (auto at = text.find('<'); at != std::string_view::npos; at = text.find('<', at)) {
+    const std::string_view tag = text.substr(at);
+    if (!tag.starts_with("<?") && !tag.starts_with("<!")) return at + 1;
+    const std::string_view end = tag.starts_with("<!--") ? "-->" : ">";
+    at = text.find(end, at);
+    if (at == std::string_view::npos) break;
+  }
+  return std::string_view::npos;
+}
+
+}  // namespace
+
+Pairing pair_annotations(const Scan& scan) {
+  Pairing pairing = pair_by_place(scan);
+  if (pairing.paired > 0 || scan.annotations.empty()) return pairing;
+  pairing = Matcher(scan, keys_of).pair();
+  if (pairing.paired > 0 || !pairing.doubts.empty()) return pairing;
+  return Matcher(scan, stem_alone).pair();
+}
+
+bool is_voc_annotation(const std::string& path) {
+  constexpr std::string_view kRoot = "annotation";
+  try {
+    const auto bytes = load_file(path, kLargestAnnotationFile);
+    const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    const std::size_t name = first_element(text);
+    if (name == std::string_view::npos || !text.substr(name).starts_with(kRoot)) return false;
+    const std::string_view rest = text.substr(name + kRoot.size());
+    return rest.find_first_of(" \t\r\n>") == 0 && rest.find("<object") != std::string_view::npos;
+  } catch (const SampleError&) {
+    return false;
+  }
+}
+
+void adopt_bare_annotations(const std::string& root, Scan& scan) {
+  const auto is_bare = [](std::string_view path) { return base_name(path).find('.') == std::string_view::npos; };
+  if (!scan.annotations.empty() || std::none_of(scan.others.begin(), scan.others.end(), is_bare)) return;
+  std::unordered_set<std::string_view> stems;
+  for (const auto image : scan.images) stems.insert(stem_of(image));
+  const auto is_candidate = [&](std::string_view path) { return is_bare(path) && stems.contains(base_name(path)); };
+  const auto is_voc = [&](std::string_view path) {
+    return is_candidate(path) && is_voc_annotation(join_path(root, path));
+  };
+  if (std::none_of(scan.others.begin(), scan.others.end(), is_voc)) return;
+  PathList others;
+  for (const auto path : scan.others) (is_candidate(path) ? scan.annotations : others).add(path);
+  scan.others = std::move(others);
+}
+
+}  // namespace forebay

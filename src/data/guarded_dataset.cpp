@@ -1,0 +1,133 @@
+#include "guarded_dataset.hpp"
+
+#include <exception>
+#include <new>
+#include <string>
+#include <utility>
+
+#include <forebay/error.hpp>
+
+#include "index_image.hpp"
+
+namespace forebay {
+namespace {
+
+// What was thrown, for a message. REQUIRES: within a catch.
+std::string what_was_thrown() {
+  try {
+    throw;
+  } catch (const std::bad_alloc&) {
+    return "there is no memory (std::bad_alloc)";
+  } catch (const std::exception& error) {
+    return error.what();
+  } catch (...) {
+    return "an object that is no std::exception";
+  }
+}
+
+// sample(17)
+std::string call_of(const char* function, std::uint64_t id) {
+  return std::string(function) + "(" + std::to_string(id) + ")";
+}
+
+// What the call of a dataset's function returns; whatever it throws becomes an Error.
+template <typename Call>
+auto guard(const Dataset& dataset, const std::string& function, Call&& function_call) {
+  try {
+    return function_call();
+  } catch (...) {
+    throw Error("the program's dataset \"" + std::string(dataset.format()) + "\": " + function +
+                " threw: " + what_was_thrown());
+  }
+}
+
+// Tells what the caller's memory threw from what the dataset did.
+class WatchedTarget final : public ReadTarget {
+ public:
+  explicit WatchedTarget(ReadTarget& target) : target_(target) {}
+
+  std::span<std::byte> reserve(std::size_t bytes) override {
+    was_asked_ = true;
+    try {
+      return target_.reserve(bytes);
+    } catch (...) {
+      failure_ = std::current_exception();
+      throw;
+    }
+  }
+  [[nodiscard]] bool was_asked() const noexcept { return was_asked_; }
+  void rethrow_own_failure() const {
+    if (failure_) std::rethrow_exception(failure_);
+  }
+
+ private:
+  ReadTarget& target_;
+  bool was_asked_ = false;
+  std::exception_ptr failure_;
+};
+
+class GuardedDataset final : public Dataset {
+ public:
+  explicit GuardedDataset(std::shared_ptr<const Dataset> dataset) : dataset_(std::move(dataset)) {}
+
+  [[nodiscard]] std::string_view format() const noexcept override { return dataset_->format(); }
+  [[nodiscard]] std::uint64_t size() const noexcept override { return dataset_->size(); }
+  [[nodiscard]] const std::vector<std::string>& classes() const noexcept override { return dataset_->classes(); }
+  [[nodiscard]] const std::vector<Skipped>& skipped() const noexcept override { return dataset_->skipped(); }
+  [[nodiscard]] IndexCounts counts() const noexcept override { return dataset_->counts(); }
+
+  [[nodiscard]] Sample sample(std::uint64_t id) const override {
+    return guard(*dataset_, call_of("sample", id), [&] { return dataset_->sample(id); });
+  }
+  [[nodiscard]] std::uint64_t source(std::uint64_t id) const override {
+    return guard(*dataset_, call_of("source", id), [&] { return dataset_->source(id); });
+  }
+  [[nodiscard]] std::vector<std::byte> serialize() const override {
+    return guard(*dataset_, "serialize()", [&] { return dataset_->serialize(); });
+  }
+
+  // Asked for when something else has gone wrong, which must be told whatever becomes of the name.
+  [[nodiscard]] std::string name(std::uint64_t id) const override {
+    const std::string number = "sample " + std::to_string(id);
+    try {
+      const std::string name = dataset_->name(id);
+      return name.empty() ? number : name;
+    } catch (...) {
+      return number + " (its name(): " + what_was_thrown() + ")";
+    }
+  }
+
+  void read(std::uint64_t id, ReadTarget& target) const override {
+    WatchedTarget watched(target);
+    try {
+      dataset_->read(id, watched);
+    } catch (const SampleError&) {
+      throw;
+    } catch (...) {
+      watched.rethrow_own_failure();
+      throw SampleError("read() of sample " + std::to_string(id) + " threw: " + what_was_thrown());
+    }
+    if (!watched.was_asked()) {
+      throw SampleError("read() of sample " + std::to_string(id) + " returned without a call of reserve()");
+    }
+  }
+
+ private:
+  std::shared_ptr<const Dataset> dataset_;
+};
+
+}  // namespace
+
+std::shared_ptr<const Dataset> guarded(std::shared_ptr<const Dataset> dataset) {
+  if (image_of(*dataset) != nullptr) return dataset;
+  return std::make_shared<const GuardedDataset>(std::move(dataset));
+}
+
+void try_out(const Dataset& dataset) {
+  (void)fingerprint(dataset);
+  if (dataset.size() == 0) return;
+  (void)dataset.sample(0);
+  (void)dataset.source(0);
+}
+
+}  // namespace forebay

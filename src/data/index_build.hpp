@@ -1,0 +1,95 @@
+#pragma once
+
+#include <cstdint>
+#include <forebay/dataset.hpp>
+#include <forebay/error.hpp>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "dataset_pairing.hpp"
+#include "dataset_table.hpp"
+#include "index_format.hpp"
+#include "index_scan.hpp"
+
+namespace forebay {
+
+// What every index builder is given.
+struct BuildContext {
+  const DatasetOptions& options;
+  const IndexProgress& progress;  // may be empty
+  unsigned threads = 1;           // changes how long it takes, never what comes out
+};
+
+// build_dataset with the number of threads given; the seam for tests.
+[[nodiscard]] std::unique_ptr<Dataset> build_dataset_with(const BuildContext& context);
+
+// One builder per format. `root` is the folder that the scan is of. They throw ConfigError
+// naming dataset.path, what was found there and what to do when no sample comes out.
+[[nodiscard]] std::unique_ptr<Dataset> build_voc(const BuildContext& context, const std::string& root, const Scan& scan,
+                                                 const Pairing& pairing);
+[[nodiscard]] std::unique_ptr<Dataset> build_folder(const BuildContext& context, const std::string& root, Scan scan);
+[[nodiscard]] std::unique_ptr<Dataset> build_filelist(const BuildContext& context);
+[[nodiscard]] std::unique_ptr<Dataset> build_idx(const BuildContext& context);
+
+// What a folder of no idx files is: VOC where any XML in it is VOC's and the images it belongs to are clear, else class
+// folders. Throws ConfigError that shows both readings where both are possible.
+[[nodiscard]] std::unique_ptr<Dataset> build_detected_tree(const BuildContext& context, const std::string& root,
+                                                           Scan scan);
+// The images file of a folder of idx files, the training set's where there is one; "" when there is none. Throws
+// ConfigError when there are several and none says "train".
+[[nodiscard]] std::string find_idx_images(const std::string& folder);
+// True for bytes that begin an idx file or a gzip file.
+[[nodiscard]] bool starts_as_idx(std::span<const std::byte> head);
+// Hash of the files a file list is read from. Throws ConfigError when they cannot be read.
+[[nodiscard]] std::uint64_t filelist_hash(const DatasetOptions& options);
+
+// What the index of these options is built from, once the format is known.
+[[nodiscard]] IndexOrigin origin_of(const DatasetOptions& options, std::string format);
+// "/data/JPEGImages" as the folder "/data" and the name "JPEGImages" in it.
+struct PlaceInParent {
+  std::string parent;
+  std::string name;
+};
+[[nodiscard]] PlaceInParent place_in_parent(const std::string& path);
+// Adds the paths to `paths`, each below `folder`.
+void add_below(PathList& paths, std::string_view folder, const PathList& from);
+// So that samples are found from any working directory later. "data/x" becomes "/here/data/x".
+[[nodiscard]] std::string absolute_path(const std::string& path);
+// ConfigError("dataset.path = "...": " + problem).
+[[nodiscard]] ConfigError path_error(const DatasetOptions& options, const std::string& problem);
+
+// Names of classes with their numbers: those given, else those found, sorted bytewise.
+class ClassList {
+ public:
+  // Throws ConfigError naming dataset.classes when a name is empty or given twice.
+  ClassList(std::vector<std::string> given, std::vector<std::string> found);
+  // -1 when there is no such class.
+  [[nodiscard]] std::int32_t number_of(std::string_view name) const;
+  [[nodiscard]] const std::vector<std::string>& names() const noexcept { return names_; }
+
+ private:
+  std::vector<std::string> names_;
+  std::map<std::string, std::int32_t, std::less<>> numbers_;
+};
+
+// What was left out, without letting a million stray files fill the memory: every bad entry is kept, of the others the
+// first thousand, the rest as one entry of counts.
+class SkipLog {
+ public:
+  void add_bad(std::string path, std::string reason);
+  void add_note(std::string path, std::string reason);
+  // The entries, bad ones first, each in the order in which they came. `root` is named by the entry of counts.
+  [[nodiscard]] std::vector<Skipped> take(const std::string& root);
+  // For error messages: ", the first: PATH: REASON" of the bad entries; "" when there is none.
+  [[nodiscard]] std::string first_bad() const;
+
+ private:
+  std::vector<Skipped> bad_;
+  std::vector<Skipped> notes_;
+  std::map<std::string, std::uint64_t> more_;  // by extension
+};
+
+}  // namespace forebay

@@ -1,0 +1,164 @@
+#include <sys/stat.h>
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstring>
+#include <forebay/error.hpp>
+#include <utility>
+
+#include "base/file_io.hpp"
+#include "index_content.hpp"
+
+namespace forebay {
+namespace {
+
+// What is read and checked for one look-up.
+constexpr std::size_t kPiece = std::size_t{4} << 10U;
+constexpr std::size_t kPieces = kIndexChunk / kPiece;
+
+// Checksums of the pieces of a chunk whose own checksum was right.
+using PieceSums = std::array<std::uint64_t, kPieces>;
+
+// A file that is open, and what it was when it was opened.
+class WatchedFile {
+ public:
+  WatchedFile(OpenFile file, std::string origin) : file_(std::move(file)), origin_(std::move(origin)) {
+    if (::fstat(file_.descriptor.get(), &opened_) != 0) opened_ = {};
+  }
+
+  [[nodiscard]] std::size_t size() const noexcept { return file_.size; }
+
+  void read(std::uint64_t at, std::span<std::byte> to) const {
+    try {
+      read_at(file_.descriptor, at, to);
+    } catch (const SampleError& error) {
+      if (was_changed()) throw changed();
+      throw Error(origin_ + ": " + error.what());
+    }
+  }
+
+  // Another size or another time of its last change. Bytes that differ are the proof; this is for the error.
+  [[nodiscard]] bool was_changed() const noexcept {
+    struct stat now {};
+    if (::fstat(file_.descriptor.get(), &now) != 0) return false;
+    return now.st_size != opened_.st_size || now.st_mtim.tv_sec != opened_.st_mtim.tv_sec ||
+           now.st_mtim.tv_nsec != opened_.st_mtim.tv_nsec;
+  }
+
+  [[nodiscard]] Error changed() const {
+    struct stat now {};
+    const bool is_known = ::fstat(file_.descriptor.get(), &now) == 0 && now.st_size != opened_.st_size;
+    const std::string sizes =
+        is_known ? " (it had " + std::to_string(opened_.st_size) + " bytes and has " + std::to_string(now.st_size) + ")"
+                 : "";
+    Error error(origin_ + ": was written into or shortened while it was in use" + sizes +
+                "; check it with --check of forebay index, or delete it to have it built again, and start again. " +
+                "Under a running job an index can be replaced: write a new file and rename it");
+    return error;
+  }
+
+ private:
+  OpenFile file_;
+  std::string origin_;
+  struct stat opened_ {};
+};
+
+// Nothing of the content is kept: pages of the file could change, or be missing, at any time. Each look-up reads a
+// piece and checks it. The checksums of pieces are made when a chunk is first used, from bytes that have the chunk's
+// checksum.
+class IndexOnDisk final : public IndexContent {
+ public:
+  IndexOnDisk(WatchedFile file, const IndexLayout& layout, std::vector<std::byte> sums, IndexRecord record,
+              std::string origin)
+      : IndexContent(layout, std::move(record), std::move(origin)),
+        file_(std::move(file)),
+        sums_(std::move(sums)),
+        pieces_(std::make_unique<std::atomic<const PieceSums*>[]>(chunks())) {}
+  ~IndexOnDisk() override {
+    for (std::size_t chunk = 0; chunk < chunks(); ++chunk) delete pieces_[chunk].load(std::memory_order_relaxed);
+  }
+  IndexOnDisk(const IndexOnDisk&) = delete;
+  IndexOnDisk& operator=(const IndexOnDisk&) = delete;
+
+  void copy(std::uint64_t offset, std::span<std::byte> to) const override {
+    while (!to.empty()) {
+      const std::size_t chunk = offset / kIndexChunk;
+      const std::size_t piece = offset % kIndexChunk / kPiece;
+      const std::uint64_t begin = chunk * kIndexChunk + piece * kPiece;
+      std::array<std::byte, kPiece> buffer;
+      const auto bytes = std::span(buffer).first(std::min<std::size_t>(kPiece, layout().content_bytes - begin));
+      const std::uint64_t expected = sums_of(chunk)[piece];
+      file_.read(layout().content_at + begin, bytes);
+      if (chunk_sum(bytes) != expected) throw file_.changed();
+      const auto wanted =
+          bytes.subspan(offset - begin, std::min<std::size_t>(to.size(), begin + bytes.size() - offset));
+      std::ranges::copy(wanted, to.begin());
+      to = to.subspan(wanted.size());
+      offset += wanted.size();
+    }
+  }
+  void copy_unchecked(std::uint64_t at, std::span<std::byte> to) const override { file_.read(at, to); }
+  void check() const override {
+    for (std::size_t chunk = 0; chunk < chunks(); ++chunk) (void)read_chunk(chunk);
+  }
+  [[nodiscard]] bool is_on_disk() const noexcept override { return true; }
+
+ private:
+  // Acquire and release: the sums are complete when the pointer is seen. Two threads may both make them; one is kept.
+  [[nodiscard]] const PieceSums& sums_of(std::size_t chunk) const {
+    if (const PieceSums* sums = pieces_[chunk].load(std::memory_order_acquire)) return *sums;
+    const std::vector<std::byte> bytes = read_chunk(chunk);
+    auto made = std::make_unique<PieceSums>();
+    for (std::size_t at = 0; at < bytes.size(); at += kPiece) {
+      (*made)[at / kPiece] = chunk_sum(std::span(bytes).subspan(at, std::min(kPiece, bytes.size() - at)));
+    }
+    const PieceSums* first = nullptr;
+    if (!pieces_[chunk].compare_exchange_strong(first, made.get(), std::memory_order_acq_rel)) return *first;
+    return *made.release();
+  }
+
+  [[nodiscard]] std::vector<std::byte> read_chunk(std::size_t chunk) const {
+    std::vector<std::byte> bytes(chunk_size(chunk));
+    file_.read(layout().content_at + chunk * kIndexChunk, bytes);
+    std::uint64_t expected = 0;
+    std::memcpy(&expected, sums_.data() + chunk * sizeof(expected), sizeof(expected));
+    if (chunk_sum(bytes) == expected) return bytes;
+    if (file_.was_changed()) throw file_.changed();
+    throw damaged_index(origin(), "the checksum of " + place(chunk * kIndexChunk, bytes.size()) + " does not match");
+  }
+
+  WatchedFile file_;
+  std::vector<std::byte> sums_;
+  std::unique_ptr<std::atomic<const PieceSums*>[]> pieces_;  // by chunk; null until it is used
+};
+
+std::vector<std::byte> read_part(const WatchedFile& file, std::uint64_t at, std::size_t bytes) {
+  std::vector<std::byte> part(bytes);
+  file.read(at, part);
+  return part;
+}
+
+}  // namespace
+
+std::unique_ptr<IndexContent> open_index_file(const std::string& file, std::size_t most_in_memory) {
+  const std::string origin = "index " + file;
+  try {
+    OpenFile open = open_regular(file);
+    if (open.size <= most_in_memory) {
+      std::vector<std::byte> bytes(open.size);
+      read_at(open.descriptor, 0, bytes);
+      return index_in_memory(owned_bytes(std::move(bytes)), origin);
+    }
+    WatchedFile watched(std::move(open), origin);
+    const auto header = read_part(watched, 0, std::min(watched.size(), kIndexHeader));
+    const IndexLayout layout = read_index_layout(header, watched.size(), origin);
+    auto sums = read_part(watched, layout.sums_at, layout.sums_bytes);
+    const auto record = read_part(watched, layout.record_at, layout.record_bytes);
+    IndexRecord read = read_index_record(layout, sums, record, origin);
+    return std::make_unique<IndexOnDisk>(std::move(watched), layout, std::move(sums), std::move(read), origin);
+  } catch (const SampleError& error) {
+    throw Error(origin + ": " + error.what());
+  }
+}
+
+}  // namespace forebay

@@ -1,0 +1,90 @@
+#include "cuda_error.hpp"
+
+#include <cstdlib>
+
+#include <forebay/error.hpp>
+
+namespace forebay::cuda {
+namespace {
+
+// What to do about an error that has a usual cause; empty for the others.
+const char* advice(cudaError_t status) {
+  switch (status) {
+    case cudaErrorMemoryAllocation:
+      return "the GPU is full: lower queue.capacity, queue.pool, dataset.batch_size or transform.size, choose a "
+             "smaller "
+             "transform.dtype, or give the GPU to fewer processes";
+    case cudaErrorInitializationError:
+      return "CUDA does not work in a child of fork() whose parent used it: start Forebay before forking, or use exec";
+    case cudaErrorDevicesUnavailable: return "the GPU is in exclusive mode and another process has it: see nvidia-smi";
+    case cudaErrorInvalidDevice:
+    case cudaErrorInvalidResourceHandle:
+      return "a stream or an event belongs to another GPU or is no longer there: call cudaSetDevice() with the GPU of "
+             "the "
+             "feeder on the trainer's thread and make its stream there";
+    case cudaErrorNoKernelImageForDevice:
+      return "this build has no code for this GPU: configure it with -DFOREBAY_CUDA_ARCHITECTURES=... to match";
+    case cudaErrorIllegalAddress:
+    case cudaErrorLaunchFailure:
+    case cudaErrorAssert:
+    case cudaErrorMisalignedAddress:
+    case cudaErrorIllegalInstruction:
+    case cudaErrorInvalidPc:
+      return "a kernel that this process started before has failed, the trainer's or Forebay's: run it under "
+             "compute-sanitizer to see which; nothing on the GPU works until the process is started again";
+    case cudaErrorECCUncorrectable:
+    case cudaErrorNvlinkUncorrectable:
+    case cudaErrorHardwareStackError: return "the GPU reports damage: see nvidia-smi -q and dmesg, and use another";
+    case cudaErrorStreamCaptureUnsupported:
+    case cudaErrorStreamCaptureInvalidated:
+    case cudaErrorStreamCaptureIsolation:
+    case cudaErrorStreamCaptureImplicit:
+    case cudaErrorStreamCaptureWrongThread:
+      return "a CUDA graph is being captured: call next() and release leases outside of the capture";
+    case cudaErrorSystemNotReady: return "the machine's GPU services are not up (nvidia-fabricmanager)";
+    case cudaErrorSystemDriverMismatch: return "the driver's parts do not fit together: reboot, or install it again";
+    default: return "";
+  }
+}
+
+}  // namespace
+
+std::string version_text(int version) {
+  return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+}
+
+std::string explain(cudaError_t status, const char* call) {
+  const std::string hint = advice(status);
+  return std::string(call) + " failed: " + cudaGetErrorString(status) + " (" + cudaGetErrorName(status) + ")" +
+         (hint.empty() ? "" : "; " + hint);
+}
+
+void require(cudaError_t status, const char* call) {
+  if (status == cudaSuccess) return;
+  static_cast<void>(cudaGetLastError());
+  throw Error(explain(status, call));
+}
+
+std::string why_no_gpu(cudaError_t status) {
+  static_cast<void>(cudaGetLastError());
+  if (status == cudaErrorInsufficientDriver) {
+    // CUDA reports a driver that is missing as one that is too old.
+    int driver = 0;
+    int runtime = 0;
+    if (cudaDriverGetVersion(&driver) != cudaSuccess || driver == 0) {
+      return "no NVIDIA driver is loaded; where there is a GPU, install the driver or start the container with it "
+             "(--gpus all)";
+    }
+    static_cast<void>(cudaRuntimeGetVersion(&runtime));
+    return "the NVIDIA driver is too old: it knows CUDA " + version_text(driver) + " and this build needs " +
+           std::to_string(runtime / 1000) + "; install a newer driver or build Forebay with an older CUDA toolkit";
+  }
+  if (status == cudaSuccess || status == cudaErrorNoDevice) {
+    const char* const visible = std::getenv("CUDA_VISIBLE_DEVICES");
+    return "no GPU is visible to this process (CUDA_VISIBLE_DEVICES is " +
+           (visible == nullptr ? "not set" : "\"" + std::string(visible) + "\"") + "); see what nvidia-smi lists";
+  }
+  return explain(status, "cudaGetDeviceCount");
+}
+
+}  // namespace forebay::cuda

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "device.hpp"
+
+// Which device a rank feeds, from `device = "..."` and the rank's place on its node.
+namespace forebay {
+
+// What `device = "..."` says: auto | host | cuda | cuda:N.
+struct DeviceName {
+  enum class Kind { automatic, host, cuda };
+  Kind kind = Kind::automatic;
+  std::optional<unsigned> gpu = std::nullopt;  // N of cuda:N
+};
+
+// Nothing when it is none of them.
+[[nodiscard]] std::optional<DeviceName> parse_device_name(std::string_view text) noexcept;
+
+// Where a rank stands among those of its node.
+struct NodePlace {
+  unsigned local_rank = 0;
+  unsigned local_ranks = 1;  // on the node, as far as is known
+};
+
+// The rank within its node as the launcher put it into the environment, for programs whose communicator knows of one
+// rank only: OMPI_COMM_WORLD_LOCAL_RANK, else SLURM_LOCALID. Nothing when there is neither, or it is not a number.
+[[nodiscard]] std::optional<unsigned> local_rank_from_environment();
+
+struct DeviceChoice {
+  std::unique_ptr<Device> device;
+  std::string notice;  // a line that people should see, e.g. that "auto" found no GPU it can use; may be empty
+  std::string gpu;     // names the GPU (or the part of it) everywhere in the same way; empty on the host
+};
+
+// The device that `name` asks for. "auto" takes a GPU where this build and this machine have one, else the host.
+// Without a number, the GPU is the local rank's modulo the number that the process sees; a `place` with one rank looks
+// into the environment for it. Throws ConfigError, saying why and what to do, when a GPU is asked for by name and there
+// is none, or not that one; Error when the GPU does not work.
+[[nodiscard]] DeviceChoice make_device(const std::string& name, NodePlace place = {});
+
+// A line that says which ranks have the GPU of `rank` too; empty when it has one to itself. `gpus`: DeviceChoice::gpu
+// of all ranks of the job, by rank. Counting ranks and GPUs would not do: a launcher may show each rank one of its own.
+[[nodiscard]] std::string shared_gpu_notice(std::span<const std::string> gpus, std::size_t rank);
+
+}  // namespace forebay

@@ -1,0 +1,86 @@
+#include "gpu_decoding.hpp"
+
+#include <exception>
+#include <utility>
+
+#include <forebay/error.hpp>
+
+#include "base/thread.hpp"
+
+namespace forebay {
+namespace {
+
+// Runs work on a thread where the device's GPU is current, and the trainer's own choice stays as it is. nvJPEG's
+// objects belong to the GPU that is current when they are made, and are ended there.
+template <typename Work>
+void beside(Device& device, const Work& work) {
+  std::exception_ptr thrown;
+  start_thread("forebay-gpu", [&] {
+    try {
+      device.enter_thread();
+      work();
+    } catch (...) {
+      thrown = std::current_exception();
+    }
+  }).join();
+  if (thrown) std::rethrow_exception(thrown);
+}
+
+}  // namespace
+
+GpuDecoding::GpuDecoding(std::shared_ptr<Device> device, const JpegOptions& options, unsigned threads)
+    : device_(std::move(device)), threads_(threads) {
+  beside(*device_, [&] {
+    library_ = std::make_shared<const NvjpegLibrary>();
+    for (PerThread& own : threads_) {
+      own.decoder = std::make_unique<NvjpegDecoder>(library_, device_, options);
+      own.files.reserve(kMost);
+    }
+  });
+}
+
+GpuDecoding::~GpuDecoding() {
+  const auto end_all = [this] {
+    threads_.clear();
+    library_.reset();
+  };
+  try {
+    beside(*device_, end_all);
+  } catch (const std::exception&) {
+    end_all();  // there is no thread to be had, or CUDA has ended before its users
+  }
+}
+
+void GpuDecoding::begin(std::span<const EncodedSample> samples, const Dataset& dataset, unsigned thread) {
+  PerThread& own = threads_[thread];
+  own.first = samples.data();
+  own.files.clear();
+  for (const EncodedSample& sample : samples) {
+    const bool is_jpeg = dataset.sample(sample.request.sample).encoding == Encoding::jpeg;
+    own.files.push_back(is_jpeg ? std::span<const std::byte>(sample.bytes) : std::span<const std::byte>());
+  }
+  own.decoder->begin(own.files);
+}
+
+const StoredPicture* GpuDecoding::picture(const EncodedSample& sample, unsigned thread) {
+  PerThread& own = threads_[thread];
+  return own.decoder->picture(static_cast<std::size_t>(&sample - own.first));
+}
+
+GpuDecodingChoice make_gpu_decoding(const TransformOptions& options, std::shared_ptr<Device> device, unsigned threads) {
+  const std::string instead = "; libjpeg-turbo decodes instead";
+  if (device->is_host()) {
+    return {.decoding = nullptr,
+            .notice = R"(workers.jpeg = "nvjpeg" needs batches on a GPU, and they are on the host)" + instead};
+  }
+  try {
+    const JpegOptions jpeg{.exif = options.exif, .max_pixels = options.max_pixels};
+    auto decoding = std::make_unique<GpuDecoding>(std::move(device), jpeg, threads);
+    std::string notice = "JPEG files are decoded by " + decoding->describe();
+    return {.decoding = std::move(decoding), .notice = std::move(notice)};
+  } catch (const Error& error) {
+    return {.decoding = nullptr, .notice = std::string("nvJPEG cannot be used: ") + error.what() + instead};
+  }
+}
+
+}  // namespace forebay

@@ -1,0 +1,137 @@
+#include "available_memory.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <fstream>
+#include <string_view>
+
+#include <forebay/error.hpp>
+
+namespace forebay {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Where a version of cgroups keeps what is asked for here.
+struct GroupFiles {
+  const char* limit;
+  const char* used;
+  const char* active;  // keys of memory.stat
+  const char* inactive;
+};
+constexpr GroupFiles kVersion1{"memory.limit_in_bytes", "memory.usage_in_bytes", "total_active_file",
+                               "total_inactive_file"};
+constexpr GroupFiles kVersion2{"memory.max", "memory.current", "active_file", "inactive_file"};
+// Version 1 says "no limit" with the largest multiple of the page size that fits into 63 bits.
+constexpr std::uint64_t kNoLimit = std::uint64_t{1} << 62;
+
+// Nothing when there is no such file or it does not begin with a number ("max").
+std::optional<std::uint64_t> number_in(const fs::path& file) {
+  std::ifstream in(file);
+  std::uint64_t number = 0;
+  if (in >> number) return number;
+  return std::nullopt;
+}
+
+// The number behind a word at the beginning of a line; 0 when there is none.
+std::uint64_t number_behind(const fs::path& file, std::string_view word) {
+  std::ifstream in(file);
+  std::string key;
+  std::uint64_t number = 0;
+  for (std::string rest; in >> key >> number; std::getline(in, rest)) {
+    if (key == word) return number;
+  }
+  return 0;
+}
+
+std::optional<std::uint64_t> room_of_group(const fs::path& dir, const GroupFiles& files) {
+  const auto limit = number_in(dir / files.limit);
+  const auto used = number_in(dir / files.used);
+  if (!limit || !used || *limit >= kNoLimit) return std::nullopt;
+  const fs::path stat = dir / "memory.stat";
+  const std::uint64_t cache = number_behind(stat, files.active) + number_behind(stat, files.inactive);
+  const std::uint64_t taken = *used - std::min(*used, cache);
+  return *limit - std::min(*limit, taken);
+}
+
+// `path`: of the group, as in /proc/self/cgroup. Limits of the groups above it hold for it too.
+std::optional<std::uint64_t> room_of_groups(const fs::path& base, fs::path path, const GroupFiles& files) {
+  std::optional<std::uint64_t> least;
+  for (path = path.relative_path();; path = path.parent_path()) {
+    const auto room = room_of_group(base / path, files);
+    if (room) least = std::min(*room, least.value_or(*room));
+    if (path.empty()) return least;
+  }
+}
+
+bool has_memory_controller(std::string_view controllers) {
+  const std::string all = "," + std::string(controllers) + ",";
+  return all.find(",memory,") != std::string::npos;
+}
+
+}  // namespace
+
+AvailableMemory available_memory(const fs::path& root) {
+  AvailableMemory room;
+  if (const std::uint64_t kib = number_behind(root / "proc/meminfo", "MemAvailable:"); kib > 0) room.node = kib * 1024;
+  std::ifstream groups(root / "proc/self/cgroup");
+  for (std::string line; std::getline(groups, line);) {  // "4:memory:/job" or, of version 2, "0::/job"
+    const std::size_t first = line.find(':');
+    const std::size_t second = first == std::string::npos ? first : line.find(':', first + 1);
+    if (second == std::string::npos) continue;
+    const std::string controllers = line.substr(first + 1, second - first - 1);
+    const fs::path path = line.substr(second + 1);
+    std::optional<std::uint64_t> here;
+    if (controllers.empty()) {
+      here = room_of_groups(root / "sys/fs/cgroup", path, kVersion2);
+    } else if (has_memory_controller(controllers)) {
+      here = room_of_groups(root / "sys/fs/cgroup/memory", path, kVersion1);
+    }
+    if (here) room.group = std::min(*here, room.group.value_or(*here));
+  }
+  return room;
+}
+
+std::string require_memory(const RingNeed& need, const AvailableMemory& room) {
+  const std::string ring = need.on_host
+                               ? "the ring needs " + mebibytes(need.bytes) + " (" + std::to_string(need.slots) +
+                                     " slots: queue.capacity + queue.pool + queue.max_leases - 1)"
+                               : "assembling batches for the GPU needs " + mebibytes(need.bytes) + " of host memory (" +
+                                     std::to_string(need.slots) + " batches: queue.capacity)";
+  const std::string advice =
+      "; lower queue.capacity, queue.pool, dataset.batch_size or transform.size, or choose a smaller transform.dtype";
+  const std::string ranks = std::to_string(need.ranks_on_node) + " ranks on this node";
+  if (room.group && need.bytes > *room.group) {
+    throw ConfigError(ring + ", and the memory cgroup of this process has room for " + mebibytes(*room.group) + advice);
+  }
+  if (room.node && need.bytes > *room.node / need.ranks_on_node) {
+    throw ConfigError(ring + (need.ranks_on_node > 1 ? " for each of the " + ranks : "") + ", and there is room for " +
+                      mebibytes(*room.node) + " (MemAvailable)" + advice);
+  }
+  if (room.group && need.bytes > *room.group / need.ranks_on_node) {
+    return ring + ", and the memory cgroup of this process has room for " + mebibytes(*room.group) + ": if the " +
+           ranks + " share it, they will be killed" + advice;
+  }
+  return "";
+}
+
+std::uint64_t resident_bytes() {
+  std::ifstream in("/proc/self/statm");  // in pages: size, resident, of it shared
+  std::uint64_t size = 0;
+  std::uint64_t resident = 0;
+  std::uint64_t shared = 0;
+  if (!(in >> size >> resident >> shared) || resident < shared) return 0;
+  return (resident - shared) * static_cast<std::uint64_t>(std::max(0L, ::sysconf(_SC_PAGESIZE)));
+}
+
+std::string mebibytes(std::uint64_t bytes) {
+  const double mib = static_cast<double>(bytes) / (1024 * 1024);
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), mib < 10 ? "%.1f MiB" : "%.0f MiB", mib);
+  return text.data();
+}
+
+}  // namespace forebay

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+
+// Whether a run fits into memory, found out before it is touched: a process that is killed for its memory says nothing.
+namespace forebay {
+
+// Bytes that this process may still take without swapping. Page cache counts as free: the kernel gives it up.
+struct AvailableMemory {
+  std::optional<std::uint64_t> node = std::nullopt;  // MemAvailable of /proc/meminfo
+  std::optional<std::uint64_t> group =
+      std::nullopt;  // of the memory cgroups that it is in, the least of limit - used + page cache
+};
+
+// Looks into `root`/proc and `root`/sys/fs/cgroup (versions 1 and 2, every level). What cannot be read is left empty.
+[[nodiscard]] AvailableMemory available_memory(const std::filesystem::path& root = "/");
+
+// The ring of one rank, for messages.
+struct RingNeed {
+  std::uint64_t slots = 0;
+  std::uint64_t bytes = 0;  // of all slots
+  std::uint32_t ranks_on_node = 1;
+  bool on_host = true;  // false: slots are a GPU's, and these are the batches that are assembled for it
+};
+
+// Throws ConfigError, naming the keys to lower, when the ring of this rank does not fit into its cgroup or those of
+// all ranks of the node do not fit into the node: ranks are alike. Returns a warning when the rings of all ranks do not
+// fit into this rank's cgroup, which they may or may not share; else an empty string.
+[[nodiscard]] std::string require_memory(const RingNeed& need, const AvailableMemory& room);
+
+// Memory of this process that lies in RAM and is not shared with files; 0 = not known.
+[[nodiscard]] std::uint64_t resident_bytes();
+
+// "154 MiB", rounded; "0.3 MiB" below ten.
+[[nodiscard]] std::string mebibytes(std::uint64_t bytes);
+
+}  // namespace forebay

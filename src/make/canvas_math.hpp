@@ -1,0 +1,188 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "canvas.hpp"
+#include "device_function.hpp"
+#include "resample_math.hpp"
+#include "views.hpp"
+
+// What a pixel of a serving is, for host and device: the definition that every CanvasRenderer gives the same bytes as.
+// A pixel travels as a word: red in the lowest byte, then green and blue; what the highest byte has means nothing.
+// All functions are pure; any thread may call.
+namespace forebay {
+
+// A side of a region of the image, `at` pixels from the edge, among the pixels of a canvas: the nearest.
+[[nodiscard]] FOREBAY_HOST_DEVICE constexpr std::int32_t nearest_side(std::int32_t at, std::int32_t image,
+                                                                      std::int32_t canvas) noexcept {
+  return static_cast<std::int32_t>((2 * std::int64_t{at} * canvas + image) / (2 * std::int64_t{image}));
+}
+
+// Where a region of the image lies on its canvas, at least one pixel wide and high.
+// REQUIRES: region within the image and not empty; no side of the canvas above the image's.
+[[nodiscard]] FOREBAY_HOST_DEVICE constexpr Box region_on_canvas(const Box& region, const CanvasInfo& info) noexcept {
+  Box place{nearest_side(region.left, info.width, info.canvas_width),
+            nearest_side(region.top, info.height, info.canvas_height),
+            nearest_side(region.right, info.width, info.canvas_width),
+            nearest_side(region.bottom, info.height, info.canvas_height)};
+  if (place.left == place.right) {
+    place.left = static_cast<std::int32_t>(std::int64_t{region.left} * info.canvas_width / info.width);
+    place.right = place.left + 1;
+  }
+  if (place.top == place.bottom) {
+    place.top = static_cast<std::int32_t>(std::int64_t{region.top} * info.canvas_height / info.height);
+    place.bottom = place.top + 1;
+  }
+  return place;
+}
+
+// The info of a sample in a slot.
+[[nodiscard]] FOREBAY_HOST_DEVICE inline CanvasInfo info_of(const CanvasFormat& format, const std::byte* slot,
+                                                            std::uint32_t index) noexcept {
+  CanvasInfo info;
+  std::memcpy(&info, slot + format.infos_offset() + sizeof info * index, sizeof info);
+  return info;
+}
+
+// What a serving shows of a sample, in pixels of its canvas. The view is drawn in pixels of the image, so that it does
+// not depend on how small the canvas is.
+[[nodiscard]] FOREBAY_HOST_DEVICE inline ImageView canvas_view(const RenderPlan& plan, const CanvasInfo& info,
+                                                               std::uint64_t epoch, std::uint64_t position,
+                                                               std::uint64_t use_index) noexcept {
+  const std::uint64_t key = key64(plan.seed, kAugmentation, epoch, position, use_index);
+  const ImageView view = choose_view(plan.view, {0, 0, info.width, info.height}, key);
+  return {region_on_canvas(view.region, info), view.mirror};
+}
+
+// Coefficients of one pixel along one axis, two 16-bit numbers in a word, the first in the lower half.
+struct PixelTaps {
+  static constexpr std::int32_t kMostPairs = kMostShrink;  // a window is twice as wide as the scale
+
+  std::int32_t first = 0;  // input pixel of the first
+  std::int32_t taps = 0;
+  std::int32_t precision = 0;
+  std::array<std::uint32_t, kMostPairs> words{};
+
+  [[nodiscard]] FOREBAY_HOST_DEVICE constexpr std::uint32_t pair(std::int32_t i) const noexcept {
+    return words[static_cast<std::size_t>(i)];
+  }
+};
+
+// Those of output pixel i. REQUIRES: 0 <= i < axis.out; axis.in at most kMostShrink times axis.out.
+[[nodiscard]] FOREBAY_HOST_DEVICE constexpr PixelTaps pixel_taps(const ResamplingAxis& axis, std::int32_t i) noexcept {
+  std::int16_t coefficients[2 * PixelTaps::kMostPairs] = {};
+  PixelTaps result;
+  result.first = resample_coefficients(axis, i, coefficients);
+  result.taps = axis.taps;
+  result.precision = axis.precision;
+  for (std::int32_t t = 0; t < axis.taps; t += 2) {
+    const auto lower = static_cast<std::uint32_t>(coefficients[t]);
+    const auto upper = t + 1 < axis.taps ? static_cast<std::uint32_t>(coefficients[t + 1]) : 0U;
+    result.words[static_cast<std::size_t>(t / 2)] = lower | upper << 16U;
+  }
+  return result;
+}
+
+struct TwoPixels {
+  std::uint32_t first = 0;
+  std::uint32_t second = 0;
+};
+
+// What a processor has instructions of its own for, said plainly; render.cu has a class of the same functions.
+struct PlainWords {
+  // Adds to each sum the products of that byte of `first` and `second` with the lower and upper half of `pair`.
+  static constexpr void add_products(std::uint32_t first, std::uint32_t second, std::uint32_t pair,
+                                     std::array<std::uint32_t, 4>& sums) noexcept {
+    for (std::uint32_t i = 0; i < 4; ++i) {
+      sums[i] += (first >> (8 * i) & 0xffU) * (pair & 0xffffU) + (second >> (8 * i) & 0xffU) * (pair >> 16U);
+    }
+  }
+  // The pixel at byte `offset` of a row and the one to its right: 6 bytes that must be readable.
+  static constexpr TwoPixels two_pixels(const std::uint8_t* row, std::int32_t offset) noexcept {
+    const auto word = [](const std::uint8_t* pixel) {
+      return std::uint32_t{pixel[0]} | std::uint32_t{pixel[1]} << 8U | std::uint32_t{pixel[2]} << 16U;
+    };
+    return {word(row + offset), word(row + offset + 3)};
+  }
+};
+
+// A weighted mean of words, byte by byte, rounded to nearest.
+template <class Words>
+class WordMix {
+ public:
+  FOREBAY_HOST_DEVICE explicit constexpr WordMix(std::int32_t precision) noexcept : precision_(precision) {
+    for (auto& sum : sums_) sum = 1U << (precision - 1);
+  }
+  FOREBAY_HOST_DEVICE constexpr void add(std::uint32_t first, std::uint32_t second, std::uint32_t pair) noexcept {
+    Words::add_products(first, second, pair, sums_);
+  }
+  // Byte i alone.
+  [[nodiscard]] FOREBAY_HOST_DEVICE constexpr std::uint32_t rounded(std::int32_t i) const noexcept {
+    return sums_[static_cast<std::size_t>(i)] >> precision_;
+  }
+  [[nodiscard]] FOREBAY_HOST_DEVICE constexpr std::uint32_t pixel() const noexcept {
+    return rounded(0) | rounded(1) << 8U | rounded(2) << 16U;
+  }
+  [[nodiscard]] FOREBAY_HOST_DEVICE constexpr std::uint32_t word() const noexcept {
+    return pixel() | rounded(3) << 24U;
+  }
+
+ private:
+  std::int32_t precision_;
+  std::array<std::uint32_t, 4> sums_{};
+};
+
+// A pixel made along a row, before it is rounded; the first of taps is at byte `offset`. Two pixels are read for each
+// pair of coefficients.
+template <class Words, class Taps>
+[[nodiscard]] FOREBAY_HOST_DEVICE constexpr auto resampled_mix(const std::uint8_t* row, std::int32_t offset,
+                                                               const Taps& taps) noexcept {
+  WordMix<Words> mix(taps.precision);
+  for (std::int32_t t = 0; t < taps.taps; t += 2) {
+    const TwoPixels two = Words::two_pixels(row, offset + 3 * t);
+    mix.add(two.first, two.second, taps.pair(t / 2));
+  }
+  return mix;
+}
+
+// A word made across rows: word_of(t) is that of row taps.first + t, asked for up to twice.
+template <class Words, class Taps, class WordOf>
+[[nodiscard]] FOREBAY_HOST_DEVICE constexpr std::uint32_t mixed_word(const Taps& taps, const WordOf& word_of) noexcept {
+  WordMix<Words> mix(taps.precision);
+  for (std::int32_t t = 0; t < taps.taps; t += 2) {
+    const std::uint32_t first = word_of(t);
+    mix.add(first, t + 1 < taps.taps ? word_of(t + 1) : first, taps.pair(t / 2));
+  }
+  return mix.word();
+}
+
+// Rows are mixed before they are resampled where there are more of them than in the result, so that the dearer step is
+// made as often as the smaller side has rows. Each step rounds to 8 bits, so this order is part of what a pixel is.
+[[nodiscard]] FOREBAY_HOST_DEVICE constexpr bool mixes_first(const ResamplingAxis& rows) noexcept {
+  return rows.in > rows.out;
+}
+
+// The pixel function: one pixel of the result, of a region whose first row is at `region`, in rows row_bytes apart.
+template <class Words, class Taps>
+[[nodiscard]] FOREBAY_HOST_DEVICE constexpr std::uint32_t view_pixel(const std::uint8_t* region, std::size_t row_bytes,
+                                                                     const Taps& column, const Taps& row,
+                                                                     bool mix_first) noexcept {
+  const std::int32_t offset = 3 * column.first;
+  const auto row_at = [&](std::int32_t t) { return region + static_cast<std::size_t>(row.first + t) * row_bytes; };
+  if (!mix_first) {
+    return mixed_word<Words>(row,
+                             [&](std::int32_t t) { return resampled_mix<Words>(row_at(t), offset, column).pixel(); });
+  }
+  WordMix<Words> mix(column.precision);
+  for (std::int32_t x = 0; x < column.taps; x += 2) {
+    const auto two_at = [&](std::int32_t t) { return Words::two_pixels(row_at(t), offset + 3 * x); };
+    mix.add(mixed_word<Words>(row, [&](std::int32_t t) { return two_at(t).first; }),
+            mixed_word<Words>(row, [&](std::int32_t t) { return two_at(t).second; }), column.pair(x / 2));
+  }
+  return mix.pixel();
+}
+
+}  // namespace forebay

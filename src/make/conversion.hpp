@@ -1,0 +1,24 @@
+#pragma once
+
+#include <forebay/options.hpp>
+
+#include "kernels.hpp"
+#include "views.hpp"
+
+namespace forebay {
+
+// The same options. Throws ConfigError naming the key when they cannot be honoured. Any thread may call all of these.
+[[nodiscard]] const TransformOptions& checked(const TransformOptions& options);
+
+// `deterministic` (evaluation) turns mirroring off and a random crop into the central one. REQUIRES: checked().
+[[nodiscard]] ViewRule view_rule(const TransformOptions& options, bool deterministic) noexcept;
+
+// uint8 keeps pixel values as they are. Other types store fma(value, 1 / std, -mean / std) with constants computed in
+// double and rounded to float; the result is rounded once to float and then to the type. REQUIRES: checked().
+[[nodiscard]] Conversion conversion_of(const TransformOptions& options, bool stream) noexcept;
+
+// These kernels' convert(), or the scalar ones' where it does not compute what the table holds, as on a processor
+// without fused multiply-add.
+[[nodiscard]] decltype(Kernels::convert) trusted_convert(const Kernels& kernels, const Conversion& conversion) noexcept;
+
+}  // namespace forebay

@@ -1,0 +1,59 @@
+#include "decoder_pool.hpp"
+
+#include <algorithm>
+#include <exception>
+#include <forebay/error.hpp>
+#include <utility>
+#include <vector>
+
+#include "read/pace.hpp"
+
+namespace forebay {
+
+using Activity = WorkerStatus::Activity;
+
+DecoderPool::DecoderPool(const DecoderLinks& links, unsigned threads, unsigned most)
+    : links_(links),
+      workers_("forebay-dec",
+               {.body = [this](unsigned thread, WorkerStatus& status) { run(thread, status); },
+                .end = [this] { links_.encoded.close(); }},
+               std::max(1U, threads), std::max({1U, threads, most})) {}
+
+void DecoderPool::run(unsigned thread, WorkerStatus& status) noexcept {
+  try {
+    work(thread, status);
+  } catch (...) {
+    links_.sink.worker_failed(std::current_exception());
+  }
+}
+
+void DecoderPool::work(unsigned thread, WorkerStatus& status) {
+  std::vector<EncodedSample> samples(std::max(Pace::kMost, links_.at_once));
+  const bool together = links_.at_once > 0;
+  Pace pace;
+  while (workers_.may_work(thread)) {
+    const std::size_t taken = links_.encoded.take(std::span(samples).first(together ? links_.at_once : pace.at_once()));
+    if (taken == 0) return;
+    status.set(Activity::decoding, samples[0].request.sample);
+    if (together) links_.handler.prepare(std::span(samples).first(taken), thread);
+    for (std::size_t i = 0; i < taken; ++i) {
+      handle(samples[i], thread);
+      links_.buffers.give_back(std::move(samples[i].bytes));
+      const auto next = i + 1 < taken ? Activity::decoding : Activity::idle;
+      const std::int64_t ns = status.set(next, i + 1 < taken ? samples[i + 1].request.sample : 0);
+      pace.add(ns);
+      links_.totals.decode_ns.fetch_add(static_cast<std::uint64_t>(ns), std::memory_order_relaxed);
+    }
+  }
+}
+
+void DecoderPool::handle(const EncodedSample& sample, unsigned thread) {
+  try {
+    const std::uint32_t made = links_.handler.handle(sample, thread);
+    links_.totals.samples.fetch_add(made, std::memory_order_relaxed);
+  } catch (const SampleError& error) {
+    links_.sink.bad_sample(sample.request, error.what());
+  }
+}
+
+}  // namespace forebay

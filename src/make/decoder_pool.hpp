@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "base/worker_pool.hpp"
+#include "base/worker_status.hpp"
+#include "read/encoded_queue.hpp"
+#include "read/read_request.hpp"
+#include "read/stages.hpp"
+#include "read/worker_totals.hpp"
+
+namespace forebay {
+
+// What decoders work with; all of it must outlive the pool.
+struct DecoderLinks {
+  EncodedQueue& encoded;
+  BufferReturn& buffers;
+  SampleHandler& handler;
+  BadSampleSink& sink;
+  WorkerTotals& totals;
+  std::size_t at_once =
+      0;  // samples that a thread takes at most and has prepared together; 0 = by its pace, unprepared
+};
+
+// The decoder threads: take encoded samples, have them handled and return their buffers. A SampleError of the handler
+// goes to sink.bad_sample; anything else goes to sink.worker_failed and ends that thread.
+class DecoderPool {
+ public:
+  // Starts `threads` threads, at least one; workers().want() may ask for `most` (0 = `threads`). Throws Error when the
+  // system has no more of them.
+  DecoderPool(const DecoderLinks& links, unsigned threads, unsigned most = 0);
+  ~DecoderPool() { stop(); }
+  DecoderPool(const DecoderPool&) = delete;
+  DecoderPool& operator=(const DecoderPool&) = delete;
+
+  // Closes the queue of encoded samples, waits for samples that are being handled and joins the threads; what is
+  // still queued is dropped. May be called again, by the same thread.
+  void stop() { workers_.stop(); }
+
+  [[nodiscard]] WorkerPool& workers() noexcept { return workers_; }
+  [[nodiscard]] const WorkerPool& workers() const noexcept { return workers_; }
+
+ private:
+  void run(unsigned thread, WorkerStatus& status) noexcept;
+  void work(unsigned thread, WorkerStatus& status);
+  void handle(const EncodedSample& sample, unsigned thread);
+
+  DecoderLinks links_;
+  WorkerPool workers_;
+};
+
+}  // namespace forebay

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include <forebay/options.hpp>
+
+#include "canvas.hpp"
+#include "kernels.hpp"
+#include "resizer.hpp"
+
+namespace forebay {
+
+// Renders canvases on the thread that asks, row by row with the vector kernels, into memory of the host; the stream is
+// not looked at. Allocates nothing once it has met its largest views.
+class HostRenderer final : public CanvasRenderer {
+ public:
+  // `eval` turns mirroring off and random views into central ones. `kernels` must stay; all of them give the same
+  // bytes. Throws ConfigError naming the key for options that cannot be honoured.
+  HostRenderer(const TransformOptions& options, std::uint64_t seed, bool eval, std::uint32_t batch_size,
+               const Kernels& kernels = best_kernels());
+
+  void render(const RenderBatch& batch, std::byte* out, StreamView stream) override;
+
+ private:
+  void render_one(const RenderBatch& batch, std::uint32_t index, std::byte* out);
+
+  RenderPlan plan_;
+  Conversion conversion_;
+  decltype(Kernels::convert) convert_;
+  Resizer resizer_;
+};
+
+}  // namespace forebay

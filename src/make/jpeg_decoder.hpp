@@ -1,0 +1,84 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "image.hpp"
+
+namespace forebay {
+
+struct JpegOptions {
+  bool exif = true;                       // turn the image to display orientation
+  std::int64_t max_pixels = 178'956'970;  // width * height; larger images are refused
+};
+
+struct ImageSize {
+  std::int32_t width = 0;
+  std::int32_t height = 0;
+};
+
+// What another decoder has to know of a JPEG file, as libjpeg read its header.
+struct JpegHeader {
+  std::int32_t width = 0;  // as stored, before the EXIF orientation is honoured
+  std::int32_t height = 0;
+  int orientation = 1;  // 1 to 8; 1 also where JpegOptions::exif is off
+  // Huffman-coded, not progressive, 8 bits, one scan; grey, or YCbCr in 4:4:4, 4:2:2, 4:2:0 or 4:4:0; with an
+  // end-of-image marker behind the header. What hardware decoders take.
+  bool is_plain = false;
+};
+
+// Decodes JPEG files to RGB, byte-equal to the full decode of the libjpeg-turbo that is linked (accurate integer DCT,
+// fancy upsampling), as `djpeg -pnm` writes it, also where only a part is decoded:
+//  - grey is replicated to R = G = B (djpeg writes one channel);
+//  - CMYK and YCCK: R = round(C * K / 255), G and B likewise from M and Y. The stored values are taken as inverted,
+//    0 = full ink, the way Adobe's programs write them, whether or not an Adobe marker says so.
+//
+// open() reads the header, then decode() the pixels that are wanted. What lies below the wanted rows is not looked at:
+// damage there goes unseen, except that a file which ends there without its end-of-image marker is refused. Whether a
+// file is refused depends on its bytes and the region alone.
+//
+// One decoder belongs to one thread and is reused from image to image: its memory lives as long as it does, except that
+// more than JpegMemory::kKeptBytes goes back when no image needs it for a while. No image leaves anything behind that
+// the next one could see, whether it decoded or not.
+class JpegDecoder {
+ public:
+  JpegDecoder();
+  ~JpegDecoder();
+  JpegDecoder(JpegDecoder&&) noexcept;
+  JpegDecoder& operator=(JpegDecoder&&) noexcept;
+
+  // Reads the header; the size is that of the image as displayed. The bytes must stay until decode() returns or the
+  // next open(). Throws SampleError with the reason for
+  //  - bytes that are not a JPEG (the reason says what they are instead);
+  //  - more than options.max_pixels pixels;
+  //  - colour spaces other than grey, YCbCr, RGB, CMYK and YCCK;
+  //  - a header that libjpeg refuses or warns of.
+  ImageSize open(std::span<const std::byte> bytes, const JpegOptions& options);
+
+  // The header of the image that was opened. REQUIRES: open() succeeded, and no decode() since.
+  [[nodiscard]] JpegHeader header() const;
+
+  // Decodes `region` of the image that was opened, in its displayed orientation. `out` gets at least the region, and
+  // says in out.area what it got. shrink = 2, 4 or 8 decodes an image that many times smaller from fewer DCT
+  // coefficients: faster, and lossy; its pixels too are those of libjpeg's full decode at that scale.
+  // Throws SampleError, and leaves `out` unspecified, for
+  //  - more than 100 scans (a progressive file can ask for minutes of work with few bytes);
+  //  - whatever libjpeg refuses or warns of on the way to the region's last row, and to the end of the file where that
+  //    is the image's last row or the file has several scans: after a warning some pixels are made up. Surplus bytes
+  //    between segments are the exception: nothing is missing then;
+  //  - no end-of-image marker behind the header.
+  // REQUIRES: open() succeeded, and this is the first decode() since; region within the image and not empty; shrink is
+  // 1, 2, 4 or 8.
+  void decode(const Box& region, std::int32_t shrink, Image& out);
+
+  // All of an image: both steps.
+  void decode(std::span<const std::byte> bytes, const JpegOptions& options, Image& out);
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace forebay

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "resample_math.hpp"
+
+namespace forebay {
+
+// Which input pixels make an output pixel of a row (or column), and how much of each: a triangle filter with
+// half-pixel centres, as wide as the scale when shrinking (antialias) and plain linear interpolation when enlarging,
+// cut off at the ends of the row. The weights are ratios of whole numbers, made into fixed-point coefficients by
+// integer arithmetic alone, so they are the same on every machine. Per output pixel:
+//  - the coefficients sum to exactly 2^precision(): constant stays constant, and no result leaves 0 to 255;
+//  - each is less than one unit from its exact value, and mirrored outputs have mirrored coefficients;
+//  - equal sizes give the identity.
+// Coefficients are 16-bit numbers, contiguous per output pixel and equally many for each (zeros fill up), and
+// 255 * 2^precision() plus rounding fits 32 bits: loops over them vectorise and never mispredict their end.
+// Belongs to one thread; set() allocates only when it meets a larger table than before.
+class Resampling {
+ public:
+  // Longest side that set() takes: its 64-bit products cannot overflow up to here.
+  static constexpr std::int32_t kMaxSide = 1 << 18;
+
+  // Makes the table of `in` to `out` pixels; nothing happens when it is the present one.
+  // REQUIRES: 1 <= in, out <= kMaxSide.
+  void set(std::int32_t in, std::int32_t out);
+
+  // Coefficients of each output pixel.
+  [[nodiscard]] std::size_t taps() const noexcept { return static_cast<std::size_t>(axis_.taps); }
+  // Input pixel of the first coefficient; first(i) + taps() <= in(). REQUIRES: 0 <= i < out().
+  [[nodiscard]] std::int32_t first(std::int32_t i) const noexcept { return first_[static_cast<std::size_t>(i)]; }
+  // first(0), first(1), ...
+  [[nodiscard]] const std::int32_t* firsts() const noexcept { return first_.data(); }
+  // taps() coefficients, those of the next output pixel right behind them. REQUIRES: 0 <= i < out().
+  [[nodiscard]] const std::int16_t* coefficients(std::int32_t i) const noexcept {
+    return coefficients_.data() + static_cast<std::size_t>(i) * taps();
+  }
+  [[nodiscard]] std::int32_t in() const noexcept { return axis_.in; }
+  [[nodiscard]] std::int32_t out() const noexcept { return axis_.out; }
+  // 14 bits, and one more for each time that the scale doubles, since the coefficients halve; at most 22.
+  [[nodiscard]] int precision() const noexcept { return axis_.precision; }
+
+ private:
+  void mirror(std::int32_t from, std::int32_t to);
+
+  ResamplingAxis axis_;
+  std::vector<std::int32_t> first_;
+  std::vector<std::int16_t> coefficients_;
+};
+
+}  // namespace forebay

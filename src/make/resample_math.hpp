@@ -1,0 +1,137 @@
+#pragma once
+
+#include <cstdint>
+
+#include "device_function.hpp"
+
+// The fixed-point coefficients that pixels are resampled with, by integer arithmetic alone: host and device compute
+// them with these same functions. All are pure; any thread may call.
+namespace forebay {
+
+// How `in` pixels become `out`.
+struct ResamplingAxis {
+  std::int32_t in = 0;
+  std::int32_t out = 0;
+  std::int32_t taps = 0;       // coefficients of each output pixel
+  std::int32_t precision = 0;  // they sum to 2^precision
+};
+
+// 14 bits of precision, and one more for each time that the scale doubles, since the coefficients halve; at most 22, so
+// that 255 * 2^precision plus rounding fits 32 bits.
+constexpr std::int32_t kBasePrecision = 14;
+constexpr std::int32_t kMaxPrecision = 22;
+static_assert(255LL * (1LL << kMaxPrecision) + (1LL << (kMaxPrecision - 1)) < (1LL << 31));
+
+// REQUIRES: 1 <= in, out <= 2^18.
+[[nodiscard]] FOREBAY_HOST_DEVICE constexpr ResamplingAxis resampling_axis(std::int32_t in, std::int32_t out) noexcept {
+  ResamplingAxis axis{in, out, 0, kBasePrecision};
+  for (std::int64_t scaled = std::int64_t{2} * out; scaled <= in && axis.precision < kMaxPrecision; scaled *= 2) {
+    ++axis.precision;
+  }
+  // A window is open at both ends and 2 * max(in, out) / out wide; with equal sizes the second pixel has no weight.
+  const std::int64_t wider = in > out ? in : out;
+  const std::int64_t widest = in == out ? 1 : (2 * wider + out - 1) / out;
+  axis.taps = static_cast<std::int32_t>(widest < in ? widest : in);
+  return axis;
+}
+
+// Weights of input pixels in one output pixel. With all positions multiplied by 2 * out, input pixel x has its centre
+// at (2x + 1) * out, output pixel i at (2i + 1) * in, and the triangle falls from 2 * max(in, out) to 0 over that same
+// distance.
+class TriangleWindow {
+ public:
+  FOREBAY_HOST_DEVICE constexpr TriangleWindow(const ResamplingAxis& axis, std::int32_t i) noexcept
+      : out_(axis.out),
+        reach_(2 * std::int64_t{axis.in > axis.out ? axis.in : axis.out}),
+        centre_((2 * std::int64_t{i} + 1) * axis.in) {
+    // First x with (2x + 1) * out > centre - reach, and the first after it with (2x + 1) * out >= centre + reach.
+    const std::int64_t before = centre_ - reach_ - out_;
+    first_ = before < 0 ? 0 : before / (2 * out_) + 1;
+    const std::int64_t end = (centre_ + reach_ - out_ + 2 * out_ - 1) / (2 * out_);
+    count_ = static_cast<std::int32_t>((end < axis.in ? end : axis.in) - first_);
+  }
+
+  // Pixels with a weight, and the first of them.
+  [[nodiscard]] FOREBAY_HOST_DEVICE constexpr std::int32_t count() const noexcept { return count_; }
+  [[nodiscard]] FOREBAY_HOST_DEVICE constexpr std::int32_t first() const noexcept {
+    return static_cast<std::int32_t>(first_);
+  }
+  // Of pixel first() + t; above 0. REQUIRES: 0 <= t < count().
+  [[nodiscard]] FOREBAY_HOST_DEVICE constexpr std::int64_t weight(std::int32_t t) const noexcept {
+    const std::int64_t distance = (2 * (first_ + t) + 1) * out_ - centre_;
+    return reach_ - (distance < 0 ? -distance : distance);
+  }
+
+ private:
+  std::int64_t out_;
+  std::int64_t reach_;
+  std::int64_t centre_;
+  std::int64_t first_ = 0;
+  std::int32_t count_ = 0;
+};
+
+// weight / sum * 2^precision, to nearest. REQUIRES: 0 <= weight <= sum.
+[[nodiscard]] FOREBAY_HOST_DEVICE constexpr std::int32_t fixed_point(std::int64_t weight, std::int64_t sum,
+                                                                     std::int32_t precision) noexcept {
+  // Nearly always 32 bits do, which divide in a fraction of the time.
+  if (sum < std::int64_t{1} << (30 - precision)) {
+    const auto narrow = static_cast<std::uint32_t>(sum);
+    return static_cast<std::int32_t>(((static_cast<std::uint32_t>(weight) << (precision + 1)) + narrow) / (2 * narrow));
+  }
+  return static_cast<std::int32_t>(((weight << (precision + 1)) + sum) / (2 * sum));
+}
+
+// As resample_coefficients(), of the lower half. REQUIRES: 2 * i + 1 <= axis.out.
+FOREBAY_HOST_DEVICE constexpr std::int32_t lower_coefficients(const ResamplingAxis& axis, std::int32_t i,
+                                                              std::int16_t* coefficients) noexcept {
+  const TriangleWindow window(axis, i);
+  std::int64_t sum = 0;
+  std::int32_t peak = 0;
+  for (std::int32_t t = 0; t < window.count(); ++t) {
+    sum += window.weight(t);
+    if (window.weight(t) > window.weight(peak)) peak = t;
+  }
+  // Where the window is shorter than the others, zeros fill it up on the side where there are pixels.
+  const std::int32_t last_start = axis.in - axis.taps;
+  const std::int32_t first = window.first() < last_start ? window.first() : last_start;
+  for (std::int32_t t = 0; t < axis.taps; ++t) coefficients[t] = 0;
+  std::int16_t* const row = coefficients + (window.first() - first);
+  // Running sums are rounded from both ends towards the peak, which takes the rest: no error builds up, and symmetric
+  // weights give symmetric coefficients.
+  std::int32_t rest = 1 << axis.precision;
+  std::int64_t running = 0;
+  std::int32_t given = 0;
+  for (std::int32_t t = 0; t < peak; ++t) {
+    running += window.weight(t);
+    const std::int32_t until = fixed_point(running, sum, axis.precision);
+    row[t] = static_cast<std::int16_t>(until - given);
+    given = until;
+  }
+  rest -= given;
+  running = 0;
+  given = 0;
+  for (std::int32_t t = window.count() - 1; t > peak; --t) {
+    running += window.weight(t);
+    const std::int32_t until = fixed_point(running, sum, axis.precision);
+    row[t] = static_cast<std::int16_t>(until - given);
+    given = until;
+  }
+  row[peak] = static_cast<std::int16_t>(rest - given);
+  return first;
+}
+
+// Writes the axis.taps coefficients of output pixel i and returns the input pixel of the first; with it the others lie
+// within the row. Outputs that mirror each other have mirrored coefficients. REQUIRES: 0 <= i < axis.out.
+FOREBAY_HOST_DEVICE constexpr std::int32_t resample_coefficients(const ResamplingAxis& axis, std::int32_t i,
+                                                                 std::int16_t* coefficients) noexcept {
+  if (2 * i + 1 <= axis.out) return lower_coefficients(axis, i, coefficients);
+  const std::int32_t first = lower_coefficients(axis, axis.out - 1 - i, coefficients);
+  for (std::int32_t low = 0, high = axis.taps - 1; low < high; ++low, --high) {
+    const std::int16_t kept = coefficients[low];
+    coefficients[low] = coefficients[high];
+    coefficients[high] = kept;
+  }
+  return axis.in - first - axis.taps;
+}
+
+}  // namespace forebay

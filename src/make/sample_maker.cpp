@@ -1,0 +1,110 @@
+#include "sample_maker.hpp"
+
+#include <algorithm>
+
+#include <forebay/error.hpp>
+
+#include "raw_sample.hpp"
+
+namespace forebay {
+namespace {
+
+std::variant<Transform, CanvasMaker> work_of(const TransformOptions& options, std::uint64_t seed, bool eval,
+                                             Transform::Stores stores) {
+  if (options.when == When::dequeue) return CanvasMaker(options);
+  return Transform(options, seed, eval, stores);
+}
+
+Box around(const Box& a, const Box& b) noexcept {
+  return {std::min(a.left, b.left), std::min(a.top, b.top), std::max(a.right, b.right), std::max(a.bottom, b.bottom)};
+}
+
+// Both kinds of work by the same names.
+Transform::View view_of(const Transform& work, ImageSize size, const SampleMaker::Member& member) {
+  return work.view(size.width, size.height, member.sample.box, member.epoch, member.position);
+}
+CanvasMaker::View view_of(const CanvasMaker& work, ImageSize size, const SampleMaker::Member& member) {
+  return work.view(size.width, size.height, member.sample.box);
+}
+void render(const Transform& work, const Transform::View& view, const SamplePlace& out,
+            SampleMaker::Workspace& workspace) {
+  work.render(workspace.image, view, out.pixels, workspace.scratch);
+}
+void render(const CanvasMaker& work, const CanvasMaker::View& view, const SamplePlace& out,
+            SampleMaker::Workspace& workspace) {
+  work.render(workspace.image, view, out, workspace.scratch);
+}
+
+}  // namespace
+
+SampleMaker::SampleMaker(const TransformOptions& options, std::uint64_t seed, bool eval, Transform::Stores stores)
+    : work_(work_of(options, seed, eval, stores)),
+      jpeg_{.exif = options.exif, .max_pixels = options.max_pixels},
+      decode_(options.decode) {}
+
+std::size_t SampleMaker::sample_bytes() const noexcept {
+  if (const auto* canvases = std::get_if<CanvasMaker>(&work_)) return canvases->place_bytes();
+  return std::get_if<Transform>(&work_)->sample_bytes();
+}
+
+void SampleMaker::make(std::span<const std::byte> bytes, const Sample& sample, std::uint64_t epoch,
+                       std::uint64_t position, const SamplePlace& out, Workspace& workspace,
+                       const StoredPicture* decoded) const {
+  const Member member{sample, epoch, position, out};
+  std::visit([&](const auto& work) { make_with(work, Source{bytes, decoded}, member, workspace); }, work_);
+}
+
+ImageSize SampleMaker::open(const Source& source, Workspace& workspace) const {
+  return source.decoded != nullptr ? source.decoded->size() : workspace.decoder.open(source.bytes, jpeg_);
+}
+
+void SampleMaker::decode(const Source& source, const Box& region, std::int32_t shrink, Workspace& workspace) {
+  if (source.decoded != nullptr) {
+    source.decoded->show(region, workspace.image);
+  } else {
+    workspace.decoder.decode(region, shrink, workspace.image);
+  }
+}
+
+template <class Work>
+void SampleMaker::make_with(const Work& work, const Source& source, const Member& member, Workspace& workspace) const {
+  const Sample& sample = member.sample;
+  if (sample.encoding == Encoding::raw) {
+    decode_raw(source.bytes, sample.width, sample.height, sample.channels, workspace.image);
+    render(work, view_of(work, {workspace.image.width, workspace.image.height}, member), member.out, workspace);
+    return;
+  }
+  const ImageSize size = open(source, workspace);
+  const auto view = view_of(work, size, member);
+  const Box whole{0, 0, size.width, size.height};
+  const std::int32_t shrink = work.shrink_of(view);
+  const bool scales = decode_ == Decode::scaled;
+  if (!scales && shrink > 1 && source.decoded == nullptr) ++workspace.shrinkable;
+  decode(source, decode_ == Decode::full ? whole : view.region, scales ? shrink : 1, workspace);
+  render(work, view, member.out, workspace);
+}
+
+bool SampleMaker::make_together(std::span<const std::byte> bytes, std::span<const Member> members, Workspace& workspace,
+                                const StoredPicture* decoded) const {
+  // Scaled decodes differ from view to view, and raw pixels cost nothing to decode.
+  const auto is_raw = [](const Member& member) { return member.sample.encoding == Encoding::raw; };
+  if (decode_ == Decode::scaled || std::ranges::any_of(members, is_raw)) return false;
+  try {
+    std::visit([&](const auto& work) { make_all_with(work, Source{bytes, decoded}, members, workspace); }, work_);
+    return true;
+  } catch (const SampleError&) {
+    return false;
+  }
+}
+
+template <class Work>
+void SampleMaker::make_all_with(const Work& work, const Source& source, std::span<const Member> members,
+                                Workspace& workspace) const {
+  const ImageSize size = open(source, workspace);
+  Box region = view_of(work, size, members.front()).region;
+  for (const Member& member : members) region = around(region, view_of(work, size, member).region);
+  decode(source, decode_ == Decode::full ? Box{0, 0, size.width, size.height} : region, 1, workspace);
+  for (const Member& member : members) render(work, view_of(work, size, member), member.out, workspace);
+}
+
+}  // namespace forebay

@@ -1,0 +1,81 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <variant>
+
+#include <forebay/dataset.hpp>
+#include <forebay/options.hpp>
+
+#include "canvas.hpp"
+#include "canvas_maker.hpp"
+#include "image.hpp"
+#include "jpeg_decoder.hpp"
+#include "stored_picture.hpp"
+#include "transform.hpp"
+
+namespace forebay {
+
+// From encoded bytes to a sample's place in a batch: header, view, pixels of the view, transform; or, with
+// transform.when = "dequeue", a canvas. What the pipeline does with each sample and nothing besides, so that a loop
+// around it is the limit of what any pipeline can reach.
+// Immutable: any thread may call at the same time, each with a Workspace of its own.
+class SampleMaker {
+ public:
+  // A thread's tools, so that making a sample allocates nothing.
+  struct Workspace {
+    JpegDecoder decoder;
+    Image image;
+    Transform::Scratch scratch;
+    // JPEG samples made alone and at full size that decode = "scaled" would have decoded smaller.
+    std::uint64_t shrinkable = 0;
+  };
+
+  // `eval` turns random views into central ones; `stores` as Transform::stores_for() says. Throws ConfigError for
+  // options that cannot be honoured.
+  SampleMaker(const TransformOptions& options, std::uint64_t seed, bool eval,
+              Transform::Stores stores = Transform::Stores::normal);
+
+  // Bytes of one sample in a batch, or of the place of its canvas.
+  [[nodiscard]] std::size_t sample_bytes() const noexcept;
+
+  // Makes the sample at `position` of `epoch`. Throws SampleError when its bytes or its box are bad.
+  // `decoded`: the pixels of a JPEG file that have been decoded elsewhere already; null where they have not.
+  // REQUIRES: out.pixels.size() == sample_bytes(); out.info has room for a CanvasInfo where canvases are made.
+  void make(std::span<const std::byte> bytes, const Sample& sample, std::uint64_t epoch, std::uint64_t position,
+            const SamplePlace& out, Workspace& workspace, const StoredPicture* decoded = nullptr) const;
+
+  // One of several samples of the same bytes.
+  struct Member {
+    Sample sample;
+    std::uint64_t epoch = 0;
+    std::uint64_t position = 0;
+    SamplePlace out;
+  };
+  // Makes them all with one decode, the same bytes as by make(). False, with nothing promised of any `out`, when that
+  // cannot be done because one of them is bad; then make() tells which, and makes the others.
+  [[nodiscard]] bool make_together(std::span<const std::byte> bytes, std::span<const Member> members,
+                                   Workspace& workspace, const StoredPicture* decoded = nullptr) const;
+
+ private:
+  // Encoded bytes, and their pixels where somebody has decoded them already.
+  struct Source {
+    std::span<const std::byte> bytes;
+    const StoredPicture* decoded;
+  };
+  template <class Work>
+  void make_with(const Work& work, const Source& source, const Member& member, Workspace& workspace) const;
+  template <class Work>
+  void make_all_with(const Work& work, const Source& source, std::span<const Member> members,
+                     Workspace& workspace) const;
+  // A JPEG file's size, then the pixels of a region of it.
+  [[nodiscard]] ImageSize open(const Source& source, Workspace& workspace) const;
+  static void decode(const Source& source, const Box& region, std::int32_t shrink, Workspace& workspace);
+
+  std::variant<Transform, CanvasMaker> work_;
+  JpegOptions jpeg_;
+  Decode decode_;
+};
+
+}  // namespace forebay

@@ -1,0 +1,94 @@
+#include "signature.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cstdint>
+#include <string_view>
+
+#include "base/text.hpp"
+
+namespace forebay {
+namespace {
+
+using namespace std::string_view_literals;
+
+struct Signature {
+  std::size_t offset;
+  std::string_view bytes;
+  std::string_view name;
+};
+
+constexpr std::array kSignatures{
+    Signature{0, "\x89PNG\r\n\x1a\n"sv, "a PNG image"},
+    Signature{0, "GIF87a"sv, "a GIF image"},
+    Signature{0, "GIF89a"sv, "a GIF image"},
+    Signature{8, "WEBP"sv, "a WebP image"},
+    Signature{0, "II*\0"sv, "a TIFF image"},
+    Signature{0, "MM\0*"sv, "a TIFF image"},
+    Signature{0, "BM"sv, "a BMP image"},
+    Signature{4, "ftypavif"sv, "an AVIF image"},
+    Signature{4, "ftyphei"sv, "a HEIF image"},
+    Signature{0, "\0\0\0\x0cjP  "sv, "a JPEG 2000 image"},
+    Signature{0, "\0\0\0\x0cJXL "sv, "a JPEG XL image"},
+    Signature{0, "%PDF-"sv, "a PDF document"},
+    Signature{0, "PK\x03\x04"sv, "a ZIP archive"},
+    Signature{0, "\x1f\x8b"sv, "gzip data"},
+};
+
+// Enough to tell text from data.
+constexpr std::size_t kTextProbe = 512;
+
+// No control characters and no byte that UTF-8 never has.
+bool is_text(std::string_view head) noexcept {
+  return std::none_of(head.begin(), head.end(), [](char c) {
+    const auto byte = static_cast<unsigned char>(c);
+    return (byte < 0x20 && c != '\t' && c != '\n' && c != '\r' && c != '\f') || byte == 0x7f || byte >= 0xf5;
+  });
+}
+
+bool starts_with_ignoring_case(std::string_view text, std::string_view lower_case) noexcept {
+  return text.size() >= lower_case.size() &&
+         std::equal(lower_case.begin(), lower_case.end(), text.begin(), [](char expected, char given) {
+           return expected == static_cast<char>(std::tolower(static_cast<unsigned char>(given)));
+         });
+}
+
+std::string describe_text(std::string_view head) {
+  const auto start = head.find_first_not_of("\xef\xbb\xbf \t\r\n");
+  const auto text = start == std::string_view::npos ? std::string_view{} : head.substr(start);
+  for (const auto tag : {"<!doctype html"sv, "<html"sv, "<head"sv, "<body"sv}) {
+    if (starts_with_ignoring_case(text, tag)) return "HTML, perhaps an error page that a download saved";
+  }
+  if (starts_with_ignoring_case(text, "<?xml")) return "XML";
+  return "text";
+}
+
+}  // namespace
+
+bool starts_as_jpeg(std::span<const std::byte> bytes) noexcept {
+  return bytes.size() >= 2 && bytes[0] == std::byte{0xff} && bytes[1] == std::byte{0xd8};
+}
+
+std::string describe_content(std::span<const std::byte> bytes) {
+  if (bytes.empty()) return "empty";
+  const std::string_view content(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  const auto head = content.substr(0, kTextProbe);
+  for (const auto& signature : kSignatures) {
+    if (content.size() <= signature.offset || !content.substr(signature.offset).starts_with(signature.bytes)) continue;
+    // Two letters alone are no proof: prose may begin with them.
+    if (signature.bytes.size() > 2 || !is_text(head)) return std::string(signature.name);
+  }
+  if (head.find_first_not_of('\0') == std::string_view::npos) {
+    if (content.find_first_not_of('\0') == std::string_view::npos) {
+      return std::to_string(content.size()) + " zero bytes";
+    }
+    return "data that begins with zero bytes";
+  }
+  if (is_text(head)) return describe_text(head);
+  std::string start = hex(std::to_integer<unsigned>(bytes[0]), 2);
+  if (bytes.size() > 1) start += " " + hex(std::to_integer<unsigned>(bytes[1]), 2);
+  return "data that begins with " + start + " where a JPEG has ff d8";
+}
+
+}  // namespace forebay

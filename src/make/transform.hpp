@@ -1,0 +1,78 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include <forebay/dataset.hpp>
+#include <forebay/options.hpp>
+
+#include "conversion.hpp"
+#include "image.hpp"
+#include "kernels.hpp"
+#include "resizer.hpp"
+#include "views.hpp"
+
+namespace forebay {
+
+// Turns a decoded image into one sample of a batch, written once, straight into its place in a slot: clamp the box,
+// choose the region, resize with mirror, normalise, store in the layout; row by row, while a row is in the first cache.
+//
+// What is chosen at random depends on (seed, epoch, position) only. Everything after it is integer arithmetic and a
+// table of normalised values, or a computation that was seen to give the table's values: the same sample is the same
+// bytes on any thread of any machine.
+// Immutable: any thread may call at the same time, each with a Scratch of its own.
+class Transform {
+ public:
+  // Working memory of one thread; grows to the largest sample it has met, then stays.
+  using Scratch = Resizer;
+
+  // Whether samples are written past the caches (only rows that fill whole cache lines go that way).
+  enum class Stores : std::uint8_t { normal, streaming };
+
+  // Streaming from 16 MB per batch on. A normal store reads memory first that is then written over; but what is small
+  // enough to stay near is faster to read afterwards (experiments/kernels).
+  [[nodiscard]] static Stores stores_for(const TransformOptions& options, std::uint64_t batch_size) noexcept;
+
+  // `deterministic` (evaluation) turns mirroring off and a random crop into the central one.
+  // `kernels` must stay; all of them give the same bytes.
+  // Throws ConfigError naming the key for options that cannot be honoured.
+  Transform(const TransformOptions& options, std::uint64_t seed, bool deterministic, Stores stores = Stores::normal,
+            const Kernels& kernels = best_kernels());
+
+  // Bytes of one sample: 3 * height * width elements.
+  [[nodiscard]] std::size_t sample_bytes() const noexcept;
+
+  using View = ImageView;
+  // Of an image of this size, the view of the sample at `position` of `epoch`, made of `box` (the whole image without
+  // one). Needs no pixels, so that only those it shows need be decoded.
+  // Throws SampleError when the box has no area or lies outside the image, or a side exceeds Resampling::kMaxSide.
+  [[nodiscard]] View view(std::int32_t width, std::int32_t height, const std::optional<Box>& box, std::uint64_t epoch,
+                          std::uint64_t position) const;
+  // The same within a box that is inside its image.
+  [[nodiscard]] View choose_view(const Box& box, std::uint64_t epoch, std::uint64_t position) const noexcept;
+
+  // The largest of 1, 2, 4 and 8 by which an image may be made smaller before this view of it is resized, without being
+  // enlarged then.
+  [[nodiscard]] std::int32_t shrink_of(const View& view) const noexcept;
+
+  // Writes the view of an image, whose pixels may be a part of it or made smaller, to `out`, converted as
+  // conversion_of() says.
+  // REQUIRES: view.region within image.area; out.size() == sample_bytes(); no alignment is needed.
+  void render(const Image& image, const View& view, std::span<std::byte> out, Scratch& scratch) const;
+
+  // view() and render() of a whole image.
+  void apply(const Image& image, const std::optional<Box>& box, std::uint64_t epoch, std::uint64_t position,
+             std::span<std::byte> out, Scratch& scratch) const;
+
+ private:
+  void write(Scratch& scratch, std::span<std::byte> out) const;
+
+  ViewRule rule_;
+  std::uint64_t seed_;
+  Conversion conversion_;
+  decltype(Kernels::convert) convert_;
+};
+
+}  // namespace forebay

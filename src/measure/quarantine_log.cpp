@@ -1,0 +1,125 @@
+#include "quarantine_log.hpp"
+
+#include <atomic>
+#include <chrono>
+#include <exception>
+#include <mutex>
+#include <string>
+
+#include <spdlog/fmt/chrono.h>
+#include <spdlog/fmt/fmt.h>
+#include <nlohmann/json.hpp>
+
+#include "base/text.hpp"
+#include "json_lines_file.hpp"
+#include "run_directory.hpp"
+
+namespace forebay {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+template <typename T>
+Json value_or_null(const std::optional<T>& value) {
+  return value ? Json(*value) : Json(nullptr);
+}
+
+// UTC, ISO 8601 with milliseconds.
+std::string timestamp() {
+  using std::chrono::milliseconds;
+  const auto now = std::chrono::time_point_cast<milliseconds>(std::chrono::system_clock::now());
+  const auto second = std::chrono::floor<std::chrono::seconds>(now);
+  return fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:03}Z", fmt::gmtime(std::chrono::system_clock::to_time_t(second)),
+                     (now - second).count());
+}
+
+std::string json_line(const QuarantineEntry& entry) {
+  Json out;
+  out["time"] = timestamp();
+  out["sample"] = value_or_null(entry.sample);
+  out["path"] = valid_utf8(entry.path);
+  out["reason"] = valid_utf8(entry.reason);
+  out["epoch"] = value_or_null(entry.epoch);
+  out["position"] = value_or_null(entry.position);
+  out["attempt"] = value_or_null(entry.attempt);
+  out["replacement"] = value_or_null(entry.replacement);
+  return out.dump() + "\n";
+}
+
+}  // namespace
+
+struct QuarantineLog::Impl {
+  Impl(const std::string& dir, std::uint32_t rank, ConsoleLog& to) : console(to) {
+    if (!dir.empty()) path = rank_file(dir, "quarantine", rank);
+  }
+
+  void warn(const QuarantineEntry& entry, std::uint64_t number) {
+    if (number > kWarnings) return;
+    std::string line = "bad sample " + printable(entry.path) + ": " + printable(entry.reason);
+    if (number == kWarnings) {
+      line += path.empty() ? "; further ones are only counted (telemetry.dir = \"\")"
+                           : "; further ones go to " + printable(path.native()) + " only";
+    }
+    console.warn(line);
+  }
+
+  void write() {
+    if (!begun || waiting.empty() || unusable) return;
+    unusable = true;  // until what follows has worked
+    if (!file) file = std::make_unique<JsonLinesFile>(path, console, JsonLinesFile::Mode::append);
+    file->write(waiting, lines);
+    file->sync();
+    waiting.clear();
+    lines = 0;
+    unusable = false;
+  }
+
+  void write_or_warn() {
+    try {
+      write();
+    } catch (const std::exception& e) {
+      console.warn("the quarantine log is incomplete: " + printable(e.what()));
+    }
+  }
+
+  ConsoleLog& console;
+  std::filesystem::path path;  // empty = nothing on disk
+  std::mutex mutex;
+  std::unique_ptr<JsonLinesFile> file;
+  bool begun = false;
+  std::string waiting;  // lines not written yet
+  std::uint64_t lines = 0;
+  bool unusable = false;  // opening failed: not tried again at every entry
+  std::atomic<std::uint64_t> count{0};
+};
+
+QuarantineLog::QuarantineLog(const std::string& dir, std::uint32_t rank, ConsoleLog& console)
+    : impl_(std::make_unique<Impl>(dir, rank, console)) {}
+
+QuarantineLog::~QuarantineLog() { begin(); }
+
+void QuarantineLog::begin() noexcept {
+  try {
+    const std::lock_guard lock(impl_->mutex);
+    impl_->begun = true;
+    impl_->write_or_warn();
+  } catch (...) {  // NOLINT(bugprone-empty-catch): as in add()
+  }
+}
+
+void QuarantineLog::add(const QuarantineEntry& entry) noexcept {
+  try {
+    const std::lock_guard lock(impl_->mutex);
+    const std::uint64_t number = impl_->count.fetch_add(1, std::memory_order_relaxed) + 1;
+    impl_->warn(entry, number);
+    if (impl_->path.empty() || impl_->unusable) return;
+    impl_->waiting += json_line(entry);
+    ++impl_->lines;
+    impl_->write_or_warn();
+  } catch (...) {  // NOLINT(bugprone-empty-catch): out of memory while telling of it; there is nobody left to tell
+  }
+}
+
+std::uint64_t QuarantineLog::count() const noexcept { return impl_->count.load(std::memory_order_relaxed); }
+
+}  // namespace forebay

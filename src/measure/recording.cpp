@@ -1,0 +1,182 @@
+
+#include "recording.hpp"
+
+#include <new>
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <forebay/error.hpp>
+#include <nlohmann/json.hpp>
+
+#include "base/text.hpp"
+#include "base/text_file.hpp"
+#include "run_directory.hpp"
+
+namespace forebay {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::string_view kKind = "decisions";
+constexpr std::uint64_t kVersion = 1;
+// A line holds about a second, or 16,384 runs. More than this is damage.
+constexpr std::uint64_t kMostStepsOfLine = std::uint64_t{1} << 30;
+constexpr std::size_t kLongestLine = std::size_t{4} << 20;
+constexpr std::size_t kDeepest = 8;
+
+// The text as JSON; nothing when it is not.
+std::optional<Json> parsed(const std::string& line) {
+  if (json_depth(line) > kDeepest) return std::nullopt;
+  Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+  if (json.is_discarded() || !json.is_object()) return std::nullopt;
+  return json;
+}
+
+struct Decisions {
+  std::uint64_t step = 0;
+  std::vector<std::uint64_t> runs;
+};
+
+// What a line of decisions holds; nothing when it is none.
+std::optional<Decisions> decisions_in(const std::string& line) {
+  const std::optional<Json> json = parsed(line);
+  if (!json) return std::nullopt;
+  const auto step = json->find("step");
+  const auto runs = json->find("runs");
+  if (step == json->end() || !step->is_number_unsigned() || runs == json->end() || !runs->is_array()) {
+    return std::nullopt;
+  }
+  Decisions out{.step = step->get<std::uint64_t>(), .runs = {}};
+  std::uint64_t steps = 0;
+  for (const Json& run : *runs) {
+    if (!run.is_number_unsigned() || run.get<std::uint64_t>() > kMostStepsOfLine - steps) return std::nullopt;
+    out.runs.push_back(run.get<std::uint64_t>());
+    steps += out.runs.back();
+  }
+  return out;
+}
+
+class Reader {
+ public:
+  explicit Reader(const std::filesystem::path& file) : name_(printable(file.native())) {
+    try {
+      lines_.emplace(file, kLongestLine);
+    } catch (const Error& error) {
+      refuse(error.what());
+    }
+  }
+
+  Recording read() {
+    Recording out;
+    std::string line;
+    if (!next(line)) refuse("is empty: the recorded run ended before its first step");
+    out.header = header_in(line);
+    for (bool more = next(line); more;) {
+      const std::uint64_t number = lines_->number();
+      const std::optional<Decisions> decisions = decisions_in(line);
+      std::string following;
+      more = next(following);
+      if (!decisions && !more) break;  // the run was killed while it wrote this line, or the disk was full
+      if (!decisions)
+        refuse("is not a line of decisions; the file was damaged, and what follows cannot be used", number);
+      append(out.fresh, *decisions, number);
+      line.swap(following);
+    }
+    if (out.fresh.empty()) refuse("holds no steps: the recorded run ended before the first was written");
+    return out;
+  }
+
+ private:
+  bool next(std::string& line) {
+    try {
+      return lines_->next(line);
+    } catch (const Error& error) {
+      refuse(error.what());
+    }
+  }
+
+  [[nodiscard]] RecordingHeader header_in(const std::string& line) const {
+    const std::optional<Json> json = parsed(line);
+    try {
+      if (!json || json->at("forebay") != kKind) refuse("is not the head of a recording of decisions", 1);
+      if (const Json& version = json->at("version"); version != kVersion) {
+        refuse("is of version " + version.dump() + ", and this Forebay reads version " + std::to_string(kVersion) +
+                   ": replay it with the Forebay that recorded it, or record again",
+               1);
+      }
+      RecordingHeader out;
+      json->at("rank").get_to(out.rank);
+      json->at("ranks").get_to(out.ranks);
+      out.first_step = json->value("first_step", std::uint64_t{0});
+      json->at("dataset").get_to(out.dataset);
+      json->at("settings").get_to(out.settings);
+      json->at("policy").get_to(out.policy);
+      json->at("capacity").get_to(out.capacity);
+      return out;
+    } catch (const nlohmann::json::exception& error) {
+      refuse("is not the head of a recording of decisions: " + std::string(error.what()), 1);
+    }
+  }
+
+  void append(DecisionRuns& fresh, const Decisions& decisions, std::uint64_t line) const {
+    if (decisions.step < fresh.size()) {
+      refuse("begins at step " + std::to_string(decisions.step) + ", which the lines before it hold already", line);
+    }
+    if (decisions.step > fresh.size()) {
+      refuse("comes after a hole: steps " + std::to_string(fresh.size()) + " to " + std::to_string(decisions.step - 1) +
+                 " were not recorded, because the disk of telemetry.dir was too slow or failed; a run with a hole "
+                 "cannot be repeated: record it again on another disk, or cut the file before this line to repeat the "
+                 "steps up to there",
+             line);
+    }
+    bool is_fresh = true;
+    for (const std::uint64_t run : decisions.runs) {
+      fresh.append(run, is_fresh);
+      is_fresh = !is_fresh;
+    }
+  }
+
+  [[noreturn]] void refuse(const std::string& what, std::uint64_t line = 0) const {
+    throw ConfigError("policy.recording: " + name_ + (line > 0 ? ":" + std::to_string(line) : "") + " " + what +
+                      (line > 0 ? ""
+                                : "; it is written by a run with telemetry.decisions = true, and policy.recording "
+                                  "names the telemetry.dir of that run"));
+  }
+
+  std::string name_;
+  std::optional<LineFile> lines_;
+};
+
+}  // namespace
+
+std::filesystem::path recording_file(const std::filesystem::path& dir, std::uint32_t rank, std::uint64_t first_step) {
+  std::filesystem::path file = rank_file(dir.native(), kKind, rank);
+  if (first_step > 0) file.replace_extension(".from-" + std::to_string(first_step) + ".jsonl");
+  return file;
+}
+
+std::string header_line(const RecordingHeader& header) {
+  Json json{{"forebay", kKind},          {"version", kVersion},        {"rank", header.rank},
+            {"ranks", header.ranks},     {"policy", header.policy},    {"capacity", header.capacity},
+            {"dataset", header.dataset}, {"settings", header.settings}};
+  if (header.first_step > 0) json["first_step"] = header.first_step;
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+std::string decisions_line(std::uint64_t step, std::span<const std::uint64_t> runs) {
+  std::string line = "{\"step\":" + std::to_string(step) + ",\"runs\":[";
+  for (std::size_t i = 0; i < runs.size(); ++i) line += (i > 0 ? "," : "") + std::to_string(runs[i]);
+  return line + "]}\n";
+}
+
+Recording read_recording(const std::filesystem::path& file) {
+  try {
+    return Reader(file).read();
+  } catch (const std::bad_alloc&) {
+    throw ConfigError("policy.recording: " + printable(file.native()) + " needs more memory than there is");
+  }
+}
+
+}  // namespace forebay

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/timeline.hpp"
+
+namespace forebay {
+
+// The tracks of a rank's threads, and the file that they end in: a JSON array of events in the Trace Event Format of
+// Chrome, which Perfetto reads too. docs/telemetry.md has the names. Time stamps are the steady clock's, so that the
+// arrays of the ranks of one node can be put together.
+class Timeline {
+ public:
+  static constexpr std::size_t kEventsPerThread = std::size_t{1} << 15;
+
+  // Opens the file: `file` of a single rank, "NAME.RANK.EXTENSION" of one of several. Tracks take events for so many
+  // seconds from now. Throws ConfigError with path and cause.
+  Timeline(const std::filesystem::path& file, double seconds, std::uint32_t rank, std::uint32_t ranks);
+
+  // A track for one thread; lives as long as this object. The thread that constructed it.
+  [[nodiscard]] TimelineTrack& track(std::string name);
+
+  // Writes the file, and returns a line for people: where it is and what was left out. Throws Error with path and
+  // cause. REQUIRES: no thread adds events any more.
+  [[nodiscard]] std::string write();
+
+ private:
+  std::filesystem::path file_;
+  std::ofstream out_;
+  double seconds_;
+  std::uint32_t rank_;
+  std::int64_t begin_ns_;
+  std::vector<std::unique_ptr<TimelineTrack>> tracks_;
+};
+
+}  // namespace forebay

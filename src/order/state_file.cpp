@@ -1,0 +1,117 @@
+#include "state_file.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cerrno>
+#include <cstddef>
+#include <span>
+#include <system_error>
+#include <vector>
+
+#include <forebay/error.hpp>
+
+#include "base/file_descriptor.hpp"
+#include "base/replace_file.hpp"
+#include "base/text_file.hpp"
+
+namespace forebay {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kLargestState = std::size_t{16} << 20U;
+constexpr std::string_view kSaving = ".saving-";
+constexpr std::size_t kUnique = 6;  // characters that replace_file() adds
+
+std::string reason(int error) { return std::generic_category().message(error); }
+
+[[noreturn]] void cannot_save(const fs::path& file, const std::string& what, int error) {
+  throw Error("cannot save the state to " + file.string() + ": " + what + ": " + reason(error));
+}
+
+[[noreturn]] void cannot_resume(const fs::path& file, const std::string& what) {
+  throw ConfigError("cannot read the state " + file.string() + ": " + what);
+}
+
+// Not a name that somebody would give to a copy of a state.
+bool is_being_saved(std::string_view name, std::string_view file) {
+  if (!name.starts_with(file)) return false;
+  name.remove_prefix(file.size());
+  if (!name.starts_with(kSaving)) return false;
+  name.remove_prefix(kSaving.size());
+  return name.size() == kUnique && std::ranges::all_of(name, [](unsigned char c) { return std::isalnum(c) != 0; });
+}
+
+// What cannot be removed does no harm: nobody takes it for a state.
+void remove_leftovers(const fs::path& file) {
+  const std::string name = file.filename().string();
+  std::vector<fs::path> leftovers;
+  std::error_code error;
+  for (fs::directory_iterator it(folder_of(file), error), end; !error && it != end; it.increment(error)) {
+    if (is_being_saved(it->path().filename().native(), name)) leftovers.push_back(it->path());
+  }
+  for (const fs::path& leftover : leftovers) fs::remove(leftover, error);
+}
+
+// The file that is to be replaced: where links lead, although there may be nothing yet. A rename replaces whatever has
+// the name, so anything but a file is refused beforehand.
+fs::path target_of(const fs::path& path) {
+  constexpr int kMostLinks = 40;  // as the kernel has it
+  fs::path file = path;
+  for (int links = 0; links <= kMostLinks; ++links) {
+    struct stat status {};
+    if (::lstat(file.c_str(), &status) != 0) return file;  // if not for its absence, writing will say so
+    if (!S_ISLNK(status.st_mode)) {
+      const std::string what = describe_special(status.st_mode);
+      if (!what.empty())
+        throw Error("cannot save the state to " + path.string() + ": it " + what + ": choose another name");
+      return file;
+    }
+    std::error_code error;
+    const fs::path next = fs::read_symlink(file, error);
+    if (error) cannot_save(path, "cannot follow the link", error.value());
+    file = folder_of(file) / next;  // an absolute one stands by itself
+  }
+  cannot_save(path, "cannot follow the link", ELOOP);
+}
+
+}  // namespace
+
+void write_state(const fs::path& path, std::string_view text) {
+  const fs::path file = target_of(path);
+  std::error_code error;
+  fs::create_directories(folder_of(file), error);
+  if (error) cannot_save(file, "cannot create its folder", error.value());
+  remove_leftovers(file);
+  try {
+    replace_file(file, std::as_bytes(std::span(text)), kSaving);
+  } catch (const Error& failed) {
+    throw Error("cannot save the state to " + file.string() + ": " + failed.what());
+  }
+}
+
+std::optional<std::string> read_state(const fs::path& file) {
+  // A FIFO without a writer would otherwise be waited for.
+  const FileDescriptor descriptor(
+      retry_interrupted([&] { return ::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY); }));
+  if (descriptor.get() < 0 && errno == ENOENT) return std::nullopt;
+  struct stat status {};
+  if (descriptor.get() < 0 || ::fstat(descriptor.get(), &status) != 0) cannot_resume(file, reason(errno));
+  if (const std::string what = describe_special(status.st_mode); !what.empty()) cannot_resume(file, "it " + what);
+  std::string text;
+  std::array<char, std::size_t{64} << 10U> part{};
+  while (true) {
+    const auto got = retry_interrupted([&] { return ::read(descriptor.get(), part.data(), part.size()); });
+    if (got < 0) cannot_resume(file, reason(errno));
+    if (got == 0) return text;
+    text.append(part.data(), static_cast<std::size_t>(got));
+    if (text.size() > kLargestState) cannot_resume(file, "it has more than 16 MiB, and no state has");
+  }
+}
+
+}  // namespace forebay

@@ -1,0 +1,80 @@
+#include "census.hpp"
+
+#include <string>
+#include <utility>
+
+#include <forebay/error.hpp>
+
+#include "reduction_wait.hpp"
+
+namespace forebay {
+namespace {
+
+std::size_t usable_lag(const Communicator& communicator, std::size_t lag) {
+  if (lag > Census::kMostLag)
+    throw ConfigError("mpi.lag = " + std::to_string(lag) + " is too large: at most " +
+                      std::to_string(Census::kMostLag));
+  return communicator.size() == 1 ? 0 : lag;
+}
+
+}  // namespace
+
+Census::Census(Communicator& communicator, std::size_t lag, std::function<void()> while_waiting)
+    : communicator_(communicator),
+      lag_(usable_lag(communicator, lag)),
+      while_waiting_(std::move(while_waiting)),
+      places_(lag_ + 1) {}
+
+void Census::post(const Ballot& ballot) {
+  const std::size_t channel = posted_ % places_.size();
+  Place& place = places_[channel];
+  const Progress& progress = ballot.progress;
+  place = {.values = {ballot.stop ? 1 : 0, ballot.error ? 1 : 0, ballot.left ? 1 : 0, ballot.idle ? 1 : 0,
+                      ballot.served, ballot.samples, ballot.new_bad, ballot.fresh, progress.ready, progress.produced,
+                      progress.now_ns, progress.blocked_ns, -ballot.uses},
+           .epoch = ballot.epoch,
+           .bad_round = ballot.bad_round};
+  ++posted_;
+  if (communicator_.size() > 1) communicator_.start_reduction(channel, place.values, kMinima);
+}
+
+bool Census::others_went_on() {
+  const std::size_t channel = (posted_ - 1) % places_.size();
+  return communicator_.test(channel) &&
+         places_[channel].values[kLeft] < static_cast<std::int64_t>(communicator_.size());
+}
+
+const Tally* Census::due() {
+  last_wait_ = {};
+  return posted_ - taken_ > lag_ ? take_oldest() : nullptr;
+}
+
+const Tally* Census::rest() {
+  last_wait_ = {};
+  return posted_ > taken_ ? take_oldest() : nullptr;
+}
+
+const Tally* Census::take_oldest() {
+  const std::size_t channel = taken_ % places_.size();
+  if (communicator_.size() > 1) last_wait_ = wait_for(communicator_, channel, while_waiting_);
+  const Place& place = places_[channel];
+  const auto& [stops, errors, left, idle, served, samples, new_bad, fresh, ready, produced, now_ns, blocked_ns, uses] =
+      place.values;
+  tally_ = {.step = taken_,
+            .stops = stops,
+            .errors = errors,
+            .left = left,
+            .idle = idle,
+            .served = served,
+            .samples = samples,
+            .new_bad = new_bad,
+            .fresh = fresh,
+            .uses = -uses,
+            .least = {.ready = ready, .produced = produced, .now_ns = now_ns, .blocked_ns = blocked_ns},
+            .epoch = place.epoch,
+            .bad_round = place.bad_round};
+  ++taken_;
+  return &tally_;
+}
+
+}  // namespace forebay

@@ -1,0 +1,117 @@
+#include "exchange.hpp"
+
+#include <algorithm>
+#include <span>
+#include <utility>
+
+#include "reduction_wait.hpp"
+
+namespace forebay {
+
+Exchange::Exchange(Communicator& communicator, Schedule& schedule, std::size_t channel, std::size_t lag,
+                   bool keep_epoch_order, std::function<void()> while_waiting)
+    : communicator_(communicator),
+      schedule_(schedule),
+      channel_(channel),
+      lag_(lag),
+      while_waiting_(std::move(while_waiting)),
+      next_in_(std::max<std::uint64_t>(kFirst, lag)),
+      paces_(communicator.size()) {
+  if (keep_epoch_order) this->keep_epoch_order();
+}
+
+void Exchange::keep_epoch_order() noexcept {
+  schedule_.keep_epoch_order();
+  if (!schedule_.holds_back()) return;
+  // The first batch was ready when the run began: it says nothing of the pace.
+  std::ranges::fill(paces_, Pace{.fresh_then = 1, .offered_then = 1});
+}
+
+bool Exchange::step(const Tally* heard, std::uint64_t completed, const RankCount& mine) {
+  const std::uint64_t step = step_++;
+  waited_ = {};
+  if (is_open_) {
+    if (step < posted_at_ + lag_) {
+      (void)communicator_.test(channel_);  // lets it progress
+      return false;
+    }
+    apply();
+    schedule_.complete(completed);
+    return true;
+  }
+  // What is posted must lie as it does on the other ranks until it is applied, so epochs are completed in between only.
+  const bool is_new = completed != schedule_.ledger().completed();
+  schedule_.complete(completed);
+  if (!is_due(heard)) return is_new;
+  before_ = std::exchange(posted_at_, step);
+  post(mine);
+  return false;
+}
+
+bool Exchange::is_due(const Tally* heard) const noexcept {
+  const Ledger& ledger = schedule_.ledger();
+  if (ledger.is_all_open() && ledger.pieces().empty()) return false;
+  const std::uint64_t steps = step_ - 1 - posted_at_;
+  return steps >= (schedule_.holds_back() ? next_in_ : kPeriod) ||
+         (steps >= kShortest && heard != nullptr && heard->idle > 0);
+}
+
+void Exchange::post(const RankCount& mine) {
+  const std::size_t pieces = schedule_.ledger().pieces().size();
+  values_.assign(pieces + kCounts * communicator_.size(), 0);
+  schedule_.post(std::span(values_).first(pieces));
+  std::int64_t* const counts = values_.data() + pieces + kCounts * communicator_.rank();
+  counts[0] = static_cast<std::int64_t>(mine.fresh);
+  counts[1] = static_cast<std::int64_t>(mine.offered);
+  counts[2] = static_cast<std::int64_t>(mine.backlog);
+  counts[3] = static_cast<std::int64_t>(schedule_.frontier());
+  communicator_.start_reduction(channel_, values_);
+  is_open_ = true;
+}
+
+void Exchange::apply() {
+  // Every rank posts at the step at which it posts the census that is complete by now: nobody can be away for long.
+  waited_ = wait_for(communicator_, channel_, while_waiting_);
+  is_open_ = false;
+  const std::vector<RankWork> ranks = works();
+  const std::size_t pieces = schedule_.ledger().pieces().size();
+  schedule_.apply(std::span<const std::int64_t>(values_).first(pieces), ranks);
+  next_in_ = steps_to_next();
+}
+
+// Half of the steps in which what is left to plan can be served: the less is left, the better each rank's share is
+// known. No pace is taken into account, because a rank that was slow may be fast by now.
+std::uint64_t Exchange::steps_to_next() const noexcept {
+  const std::uint64_t left = schedule_.unplanned();
+  const std::uint64_t closest = std::max<std::uint64_t>(kClosest, lag_ + 1);
+  return left == 0 ? std::max(kShortest, closest) : std::clamp(left / paces_.size() / 2, closest, kPeriod);
+}
+
+std::vector<RankWork> Exchange::works() {
+  // A quarter is forgotten in kPeriod steps.
+  const bool holds_back = schedule_.holds_back();
+  const std::uint64_t passed = holds_back ? std::min(posted_at_ - before_, 4 * kPeriod) : kPeriod;
+  const std::uint64_t kept = 4 * kPeriod - passed;
+  // A rank that was not tried yet is given little where the others may have to wait for it.
+  const std::uint64_t untried = holds_back ? RankWork::kPace / 8 : RankWork::kPace;
+  const auto since = [](std::uint64_t& then, std::uint64_t now) {
+    const std::uint64_t before = std::exchange(then, std::max(then, now));
+    return then - before;
+  };
+  std::vector<RankWork> ranks(paces_.size());
+  const std::int64_t* counts = values_.data() + schedule_.ledger().pieces().size();
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank, counts += kCounts) {
+    const auto fresh = static_cast<std::uint64_t>(counts[0]);
+    const auto offered = static_cast<std::uint64_t>(counts[1]);
+    Pace& pace = paces_[rank];
+    pace.fresh = pace.fresh * kept / (4 * kPeriod) + since(pace.fresh_then, fresh) * RankWork::kPace;
+    pace.offered = pace.offered * kept / (4 * kPeriod) + since(pace.offered_then, offered) * RankWork::kPace;
+    ranks[rank].pace = pace.offered == 0 ? untried : pace.fresh * RankWork::kPace / pace.offered;
+    ranks[rank].is_tried = pace.offered >= kTried * RankWork::kPace;
+    ranks[rank].backlog = static_cast<std::uint64_t>(counts[2]);
+    ranks[rank].frontier = static_cast<std::uint64_t>(counts[3]);
+  }
+  return ranks;
+}
+
+}  // namespace forebay

@@ -1,0 +1,72 @@
+#pragma once
+
+#include <array>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "stages.hpp"
+
+namespace forebay {
+
+// Bounds the encoded bytes between the store and the decoders, and owns the buffers they travel in.
+//
+// Among the requests that wait, the one with the lowest order is granted first, and while it waits nothing later is
+// granted; a later one may pass while an earlier one has not asked yet. A sample larger than the whole budget is
+// admitted when nothing else is in flight. Everything granted can be decoded without waiting for anything that is
+// not granted (its slot was claimed before), so the bytes always come back. Any thread may call; readers may block.
+class ByteBudget final : public BufferReturn {
+ public:
+  explicit ByteBudget(std::size_t bytes) noexcept : limit_(bytes) {}
+
+  // A buffer of exactly `bytes` bytes, their contents unspecified. Waits for room; throws Stopped when closed, and
+  // std::bad_alloc or std::length_error, with nothing taken, when there is no memory.
+  [[nodiscard]] std::vector<std::byte> take(std::uint64_t order, std::size_t bytes);
+
+  // The same without waiting: nothing when take() would wait, or throw Stopped.
+  [[nodiscard]] std::optional<std::vector<std::byte>> try_take(std::uint64_t order, std::size_t bytes);
+
+  void give_back(std::vector<std::byte> buffer) noexcept override;
+
+  // Makes every present and future take() throw Stopped. May be called again.
+  void close() noexcept;
+
+  [[nodiscard]] std::size_t in_flight() const;
+  // The most that was in flight at one time: above the limit only for a sample that was alone.
+  [[nodiscard]] std::size_t most_in_flight() const;
+  // Requests that wait now.
+  [[nodiscard]] std::size_t waiting() const;
+
+ private:
+  // A thread in take(). Each has a condition of its own, so that only the one whose turn it is wakes up.
+  struct Waiter {
+    std::uint64_t order;
+    std::condition_variable turn;
+  };
+
+  [[nodiscard]] bool may_pass(std::uint64_t order, std::size_t bytes) const;  // REQUIRES: mutex_ held
+  void admit(std::size_t bytes) noexcept;                                     // REQUIRES: mutex_ held
+  void wait_for_room(std::uint64_t order, std::size_t bytes);
+  void wake_first() noexcept;  // REQUIRES: mutex_ held
+  // REQUIRES: room was taken; it is released when there is no memory.
+  [[nodiscard]] std::vector<std::byte> buffer_of(std::size_t bytes);
+  void release(std::size_t bytes) noexcept;
+  [[nodiscard]] std::vector<std::byte> recycled(std::size_t size_class);
+  void recycle(std::vector<std::byte> buffer);
+
+  const std::size_t limit_;
+  mutable std::mutex mutex_;
+  std::size_t in_flight_ = 0;
+  std::size_t most_in_flight_ = 0;
+  std::vector<Waiter*> waiting_;  // unsorted: as many as there are reader threads at most
+  bool closed_ = false;
+
+  // Idle buffers by the power of two that is their capacity, so that a small sample never occupies a large buffer.
+  std::array<std::vector<std::vector<std::byte>>, 64> idle_;
+  std::size_t idle_bytes_ = 0;  // of capacity; at most limit_
+};
+
+}  // namespace forebay

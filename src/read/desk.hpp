@@ -1,0 +1,92 @@
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "pace.hpp"
+#include "race.hpp"
+#include "read_request.hpp"
+
+namespace forebay {
+
+// What lies before one reader: requests it has taken, the read under way, and samples that it has read and not handed
+// over yet. Where slow reads are hedged somebody watches it: when the read under way is slow, the rest is taken away,
+// so that nothing else waits for it, and its sample is read a second time.
+class Desk {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  // `watched`: somebody calls the members for others; else it takes no lock.
+  explicit Desk(bool watched) : watched_(watched) { read_.reserve(Pace::kMost); }
+
+  // --- its reader ---
+  // REQUIRES: nothing lies here; at most Pace::kMost.
+  void lay(std::span<const ReadRequest> requests);
+  // Takes the next request and begins its read; nothing when none is left.
+  [[nodiscard]] std::optional<ReadRequest> next();
+  // Takes those that are left; returns their number. REQUIRES: room for Pace::kMost.
+  std::size_t leave(std::span<ReadRequest> out);
+  // The read waits for something else than the store, and asks it again, after so many failures.
+  void pause();
+  void resume(std::uint32_t retry);
+  // The second side of a race has begun. Its own read is not hedged.
+  void join(std::shared_ptr<Race> race);
+  // Somebody else has won the race of the read under way.
+  [[nodiscard]] bool is_lost() const;
+  // The read has ended; from now on nobody hedges it. Returns its race, if there is one: that decides what becomes of
+  // the sample. Otherwise it is kept with the others that were read.
+  [[nodiscard]] std::shared_ptr<Race> end(EncodedSample& sample);
+  [[nodiscard]] std::shared_ptr<Race> end();
+  void keep(EncodedSample sample);
+  // Puts what was read into `out`. REQUIRES: out.empty().
+  void clear(std::vector<EncodedSample>& out);
+
+  // --- one thread that watches ---
+  struct Watch {
+    bool is_slow = false;
+    bool may_hedge = false;   // slow, and read by nobody else
+    std::uint64_t order = 0;  // of the read
+    Clock::time_point look_again = Clock::time_point::max();
+  };
+  // A read is slow when two looks find it in the store for so long: one look may come late together with the reader,
+  // because the cores are busy.
+  [[nodiscard]] Watch watch(Clock::time_point now, std::chrono::nanoseconds slow_after);
+  // Adds to `requests` and `samples` what waits for the read under way, and takes it away from here.
+  void relieve(std::vector<ReadRequest>& requests, std::vector<EncodedSample>& samples);
+  struct Hedge {
+    ReadRequest request;
+    std::shared_ptr<Race> race;
+  };
+  // The read under way gets a race, unless it has ended since it was seen to be slow.
+  [[nodiscard]] std::optional<Hedge> hedge();
+
+ private:
+  [[nodiscard]] std::unique_lock<std::mutex> lock() const {
+    return watched_ ? std::unique_lock(mutex_) : std::unique_lock<std::mutex>();
+  }
+  void begin(std::uint32_t retry);
+  [[nodiscard]] std::shared_ptr<Race> finish() noexcept;
+
+  const bool watched_;
+  mutable std::mutex mutex_;
+  std::array<ReadRequest, Pace::kMost> requests_{};
+  std::size_t first_ = 0;  // of requests_ that are left
+  std::size_t last_ = 0;
+  std::vector<EncodedSample> read_;
+  // The read under way.
+  ReadRequest request_;
+  std::uint32_t retry_ = 0;
+  bool in_store_ = false;
+  bool suspected_ = false;  // one look found it slow
+  Clock::time_point since_;
+  std::shared_ptr<Race> race_;
+};
+
+}  // namespace forebay

@@ -1,0 +1,119 @@
+#pragma once
+
+#include <concurrentqueue/concurrentqueue.h>
+#include <concurrentqueue/lightweightsemaphore.h>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <iterator>
+#include <new>
+#include <span>
+
+#include "read_request.hpp"
+
+namespace forebay {
+
+// moodycamel's defaults with a short spin: a worker that waits must leave its core to the decoders and the trainer.
+struct WorkerQueueTraits : moodycamel::ConcurrentQueueDefaultTraits {
+  static constexpr int MAX_SEMA_SPINS = 64;
+};
+
+// Encoded samples from readers to decoders, those of earlier batches first. A moodycamel queue keeps the order of each
+// producer only: with readers ahead of the decoders, later batches would be decoded before earlier ones, and come in
+// bursts. So there is one queue for each batch under way (or few of them, when there may be many), and they share one
+// semaphore. Not bounded by itself: the byte budget of the readers bounds it.
+// Every member may be called from any thread at the same time, begin_turn() and close() by their own.
+class EncodedQueue {
+ public:
+  // `most_turns`: batches that may be under way at a time (the ring's capacity), at least 1.
+  explicit EncodedQueue(std::uint32_t most_turns)
+      : group_((most_turns + kMostLanes - 1) / kMostLanes),
+        most_turns_(most_turns),
+        // A window of turns that begins within a group touches one group more.
+        buckets_((most_turns + group_ - 1) / group_ + 1) {}
+
+  // The issuer, before it asks for the samples of this turn: no turn below turn - most_turns + 1 is under way any more.
+  void begin_turn(std::uint64_t turn) noexcept {
+    first_turn_.store(turn < most_turns_ ? 0 : turn - most_turns_ + 1, std::memory_order_relaxed);
+  }
+
+  // Never waits. Throws std::bad_alloc. After close() the samples are dropped.
+  void push(std::span<EncodedSample> samples) {
+    while (!samples.empty()) {
+      // Samples that a reader hands over together are mostly of one turn.
+      const std::uint64_t turn = samples.front().request.turn;
+      std::size_t count = 1;
+      while (count < samples.size() && samples[count].request.turn == turn) ++count;
+      push_to(bucket(turn), samples.first(count));
+      samples = samples.subspan(count);
+    }
+  }
+
+  // Waits for a sample, then takes what there is, as many as fit. Returns their number: 0 once the queue is closed,
+  // even when samples are left; `out` is then unspecified. REQUIRES: !out.empty().
+  [[nodiscard]] std::size_t take(std::span<EncodedSample> out) {
+    std::ptrdiff_t permits = 0;
+    while (permits <= 0) permits = available_.waitMany(std::ssize(out));  // a signal may interrupt it
+    if (closed_.load(std::memory_order_acquire)) {
+      available_.signal();  // passes the wake-up on to the next waiting thread
+      return 0;
+    }
+    // A permit means that a bucket holds a sample for this thread, though try_dequeue may miss it at first.
+    std::size_t taken = 0;
+    while (taken < static_cast<std::size_t>(permits))
+      taken += try_take(out.subspan(taken, static_cast<std::size_t>(permits) - taken));
+    return taken;
+  }
+
+  // Samples that nobody has taken yet, roughly.
+  [[nodiscard]] std::size_t size_guess() const noexcept { return available_.availableApprox(); }
+
+  // Wakes every present and future take(). May be called again.
+  void close() noexcept {
+    closed_.store(true, std::memory_order_release);
+    available_.signal();
+  }
+
+ private:
+  // Buckets cost memory for each reader, and a look for each sample.
+  static constexpr std::uint32_t kMostLanes = 32;
+
+  struct alignas(64) Bucket {
+    // At least as many as there are: raised before samples go in, lowered after they came out. So a bucket that is seen
+    // empty is, and the others need not be searched.
+    std::atomic<std::int64_t> samples{0};
+    moodycamel::ConcurrentQueue<EncodedSample, WorkerQueueTraits> queue{0};
+  };
+
+  [[nodiscard]] Bucket& bucket(std::uint64_t turn) noexcept { return buckets_[turn / group_ % buckets_.size()]; }
+
+  void push_to(Bucket& bucket, std::span<EncodedSample> samples) {
+    bucket.samples.fetch_add(std::ssize(samples), std::memory_order_relaxed);
+    if (!bucket.queue.enqueue_bulk(std::make_move_iterator(samples.begin()), samples.size())) throw std::bad_alloc();
+    available_.signal(std::ssize(samples));
+  }
+
+  // From the buckets in the order of their turns, as many as fit.
+  [[nodiscard]] std::size_t try_take(std::span<EncodedSample> out) {
+    std::size_t taken = 0;
+    const std::uint64_t first = first_turn_.load(std::memory_order_relaxed) / group_;
+    for (std::size_t i = 0; i < buckets_.size() && taken < out.size(); ++i) {
+      Bucket& bucket = buckets_[(first + i) % buckets_.size()];
+      if (bucket.samples.load(std::memory_order_relaxed) <= 0) continue;
+      const std::size_t count = bucket.queue.try_dequeue_bulk(&out[taken], out.size() - taken);
+      bucket.samples.fetch_sub(static_cast<std::int64_t>(count), std::memory_order_relaxed);
+      taken += count;
+    }
+    return taken;
+  }
+
+  const std::uint32_t group_;  // turns that share a bucket
+  const std::uint32_t most_turns_;
+  std::deque<Bucket> buckets_;
+  std::atomic<std::uint64_t> first_turn_{0};
+  moodycamel::LightweightSemaphore available_{0, WorkerQueueTraits::MAX_SEMA_SPINS};
+  std::atomic<bool> closed_{false};
+};
+
+}  // namespace forebay

@@ -1,0 +1,91 @@
+#include "hedging.hpp"
+
+#include <algorithm>
+#include <exception>
+#include <optional>
+#include <utility>
+
+#include "base/thread.hpp"
+
+namespace forebay {
+namespace {
+
+using std::chrono::milliseconds;
+
+// The longest between two looks, and between two while nothing is known.
+constexpr milliseconds kLongestRest{100};
+constexpr milliseconds kFirstRest{20};
+
+}  // namespace
+
+Hedging::Hedging(std::deque<Desk>& desks, ReadQueue& requests, EncodedQueue& encoded, BadSampleSink& sink)
+    : desks_(desks),
+      requests_(requests),
+      encoded_(encoded),
+      sink_(sink),
+      thread_(start_thread("forebay-hedge", [this] { run(); })) {}
+
+void Hedging::stop() {
+  stopped_.store(true, std::memory_order_relaxed);
+  wake_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+std::shared_ptr<Race> Hedging::race(std::uint32_t number) {
+  const std::lock_guard lock(mutex_);
+  return std::move(races_.extract(number).mapped());
+}
+
+void Hedging::run() noexcept {
+  const auto stopped = [this] { return stopped_.load(std::memory_order_relaxed); };
+  try {
+    while (!wake_.wait_until(look(), stopped)) {
+    }
+  } catch (...) {
+    sink_.worker_failed(std::current_exception());
+  }
+}
+
+WaitPoint::Clock::time_point Hedging::look() {
+  rule_.update();
+  const auto now = WaitPoint::Clock::now();
+  const auto slow_after = rule_.slow_after();
+  if (slow_after == HedgeRule::kUnknown) return now + kFirstRest;
+  // A read that begins after this look cannot be slow before.
+  auto again = now + std::min<std::chrono::nanoseconds>(slow_after, kLongestRest);
+  slow_.clear();
+  for (Desk& desk : desks_) {
+    const Desk::Watch seen = desk.watch(now, slow_after);
+    again = std::min(again, seen.look_again);
+    if (seen.is_slow) relieve(desk);
+    if (seen.may_hedge) slow_.push_back({seen.order, &desk});
+  }
+  std::ranges::sort(slow_, {}, &Slow::order);
+  for (const Slow& slow : slow_) {
+    if (rule_.may_hedge()) hedge(*slow.desk);
+  }
+  return again;
+}
+
+void Hedging::relieve(Desk& desk) {
+  left_.clear();
+  read_.clear();
+  desk.relieve(left_, read_);
+  requests_.push_urgent(left_);
+  encoded_.push(read_);
+}
+
+void Hedging::hedge(Desk& desk) {
+  std::optional<Desk::Hedge> hedge = desk.hedge();
+  if (!hedge) return;
+  rule_.hedge();
+  {
+    const std::lock_guard lock(mutex_);
+    if (++last_race_ == 0) ++last_race_;
+    races_.emplace(last_race_, std::move(hedge->race));
+    hedge->request.hedge = last_race_;
+  }
+  requests_.push_urgent({&hedge->request, 1});
+}
+
+}  // namespace forebay

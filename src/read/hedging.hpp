@@ -1,0 +1,72 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include "base/wait.hpp"
+#include "desk.hpp"
+#include "encoded_queue.hpp"
+#include "hedge_rule.hpp"
+#include "race.hpp"
+#include "read_queue.hpp"
+#include "read_request.hpp"
+
+namespace forebay {
+
+// Batches leave in order, so one slow read holds up all that are ready behind it. A thread that watches the readers'
+// desks and has a read that is far slower than its kind begun a second time, before all other requests. Whatever is
+// under way is needed within queue.capacity batches, so every slow read counts, the earliest first.
+class Hedging {
+ public:
+  // Starts the thread; throws Error when the system has none. All references must outlive it.
+  Hedging(std::deque<Desk>& desks, ReadQueue& requests, EncodedQueue& encoded, BadSampleSink& sink);
+  ~Hedging() { stop(); }
+  Hedging(const Hedging&) = delete;
+  Hedging& operator=(const Hedging&) = delete;
+
+  // Joins the thread, which waits for nothing. May be called again, by the same thread.
+  void stop();
+
+  // --- readers ---
+  // The store took so long for a read.
+  void read_took(std::chrono::nanoseconds time) noexcept { rule_.add(time); }
+  // The race that ReadRequest::hedge names. Once for each; REQUIRES: a number other than 0 out of the read queue.
+  [[nodiscard]] std::shared_ptr<Race> race(std::uint32_t number);
+
+ private:
+  void run() noexcept;
+  // Returns when to look again.
+  [[nodiscard]] WaitPoint::Clock::time_point look();
+  void relieve(Desk& desk);
+  void hedge(Desk& desk);
+
+  struct Slow {
+    std::uint64_t order;
+    Desk* desk;
+  };
+
+  WaitPoint wake_;
+  std::deque<Desk>& desks_;
+  ReadQueue& requests_;
+  EncodedQueue& encoded_;
+  BadSampleSink& sink_;
+  HedgeRule rule_;
+  std::vector<Slow> slow_;
+  std::vector<ReadRequest> left_;
+  std::vector<EncodedSample> read_;
+  std::mutex mutex_;  // of what follows
+  std::unordered_map<std::uint32_t, std::shared_ptr<Race>> races_;
+  std::uint32_t last_race_ = 0;
+
+  std::atomic<bool> stopped_{false};
+  std::thread thread_;
+};
+
+}  // namespace forebay

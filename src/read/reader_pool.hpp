@@ -1,0 +1,74 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <forebay/dataset.hpp>
+#include <memory>
+
+#include "base/stop_signal.hpp"
+#include "base/worker_pool.hpp"
+#include "base/worker_status.hpp"
+#include "byte_budget.hpp"
+#include "desk.hpp"
+#include "encoded_queue.hpp"
+#include "hedging.hpp"
+#include "read_queue.hpp"
+#include "read_request.hpp"
+#include "stages.hpp"
+#include "throttle.hpp"
+#include "worker_totals.hpp"
+
+namespace forebay {
+
+// What readers work with; all of it must outlive the pool.
+struct ReaderLinks {
+  const Dataset& dataset;
+  ReadQueue& requests;
+  ByteBudget& budget;
+  EncodedQueue& encoded;
+  BadSampleSink& sink;
+  WorkerTotals& totals;
+  const StorageThrottle* throttle = nullptr;  // null = no emulated store
+};
+
+struct ReaderOptions {
+  unsigned threads = 1;                                              // to begin with, at least 1
+  unsigned most = 0;                                                 // that workers().want() may ask for; 0 = `threads`
+  std::uint32_t attempts = 4;                                        // reads of one sample in all, at least 1
+  std::chrono::nanoseconds backoff = std::chrono::milliseconds(10);  // before the second read; doubles each time
+  bool hedge = false;                                                // a second read of one that is slow (Hedging)
+};
+
+// The I/O threads: take requests, read the sample's bytes into buffers of the budget and pass them to the decoders.
+// Transient errors are read again after a backoff; one that stays, and a permanent one, goes to sink.bad_sample.
+// Anything else that a thread meets goes to sink.worker_failed and ends that thread. With options.hedge a slow read is
+// begun a second time by another thread; each sample is handed on, or reported as bad, exactly once all the same.
+class ReaderPool {
+ public:
+  // Starts the threads. Throws Error when the system has no more of them.
+  ReaderPool(const ReaderLinks& links, const ReaderOptions& options);
+  ~ReaderPool() { stop(); }
+  ReaderPool(const ReaderPool&) = delete;
+  ReaderPool& operator=(const ReaderPool&) = delete;
+
+  // Closes the request queue and the budget, breaks every wait of the threads and joins them; a read inside the
+  // dataset itself is waited for. May be called again, by the same thread.
+  void stop() { workers_.stop(); }
+
+  [[nodiscard]] WorkerPool& workers() noexcept { return workers_; }
+  [[nodiscard]] const WorkerPool& workers() const noexcept { return workers_; }
+
+ private:
+  void run(unsigned thread, WorkerStatus& status) noexcept;
+  void end() noexcept;
+
+  StopSignal stop_;
+  ReaderLinks links_;
+  ReaderOptions options_;
+  std::deque<Desk> desks_;            // by thread
+  std::unique_ptr<Hedging> hedging_;  // none = slow reads are waited for
+  WorkerPool workers_;
+};
+
+}  // namespace forebay
