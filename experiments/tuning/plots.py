@@ -1,4 +1,4 @@
-"""The plots of docs/tuning.md."""
+"""The plots of README.md."""
 
 import matplotlib
 
@@ -38,7 +38,7 @@ def save(figure, name, legend_from, columns, top):
     by_column = [entry for column in range(columns) for entry in entries[column::columns]]
     figure.legend(*zip(*by_column), loc="upper center", ncol=columns, frameon=False)
     figure.tight_layout(rect=(0, 0, 1, top))
-    figure.savefig(FOLDER / f"tuning-{name}.png", dpi=100, metadata={"Software": None})
+    figure.savefig(FOLDER / f"{name}.png", dpi=100, metadata={"Software": None})
     pyplot.close(figure)
 
 

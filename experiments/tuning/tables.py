@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Simulates what docs/tuning.md and two of the decisions have figures of, fills in their tables, between
-<!-- table: NAME --> and <!-- end -->, and draws the plots docs/tuning-*.png:
+"""Simulates the figures of README.md and of two of the decisions, fills in their tables, between
+<!-- table: NAME --> and <!-- end -->, and draws the plots of README.md:
 
     tables.py build/release/bin/forebay [--steps 40000] [--seeds 9] [--jobs 2]
 
@@ -15,7 +15,7 @@ import plots
 from simulator import SOURCES, Simulator, outages
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-DOCUMENTS = ["docs/tuning.md", "docs/decisions/0006-adaptive.md", "docs/decisions/0007-pool-of-four.md"]
+DOCUMENTS = ["experiments/tuning/README.md", "docs/decisions/0006-adaptive.md", "docs/decisions/0007-pool-of-four.md"]
 
 BURSTY = ["exponential", "lognormal", "outages of 25", "outages of 100", "outages of 400"]
 OUTAGES = BURSTY[2:]
@@ -210,7 +210,7 @@ def main():
     arguments.add_argument("--only", help="one part, by the name of its function")
     given = arguments.parse_args()
     simulator = Simulator(given.command, given.steps, given.seeds, given.jobs)
-    plots.FOLDER = ROOT / "docs"
+    plots.FOLDER = ROOT / "experiments" / "tuning"
     parts = [capacity, pool, split, policies, reserve, max_uses, max_wait, measured]
     tables = {}
     for part in parts:
