@@ -28,7 +28,8 @@ using forebay::bench::VyukovRing;
 
 constexpr std::uint32_t kCapacity = 16;
 constexpr std::uint32_t kSlots = kCapacity + 3;
-constexpr std::uint64_t kBatches = 100'000;
+// Rounds of half a second and more beside busy processes: the scheduler's slices even out.
+constexpr std::uint64_t kBatches = 400'000;
 constexpr int kRounds = 9;
 
 double timed(const std::function<void()>& producer, const std::function<void()>& consumer) {

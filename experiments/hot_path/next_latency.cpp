@@ -1,11 +1,15 @@
 // What next() costs the trainer's thread when a batch is ready: in a row, with telemetry on and off in alternating
-// rounds; paced, as a trainer calls it; and what serving the same batch again costs.
+// rounds; paced, as a trainer calls it, asleep or busy in between; and what serving the same batch again costs. Beside
+// it, in the same rounds, what the least that a loader could do costs after the same pause: taking a number from a
+// queue with a mutex that nobody else wants, and reading the clock twice.
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <deque>
 #include <filesystem>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
@@ -73,8 +77,18 @@ struct PacedRound {
   double wakes_per_batch = 0;
 };
 
+// What lies between two calls: nothing, sleep (a trainer that waits for its device), or work of this core.
+enum class Between { nothing, sleep, work };
+
+void pass(Between between) {
+  if (between == Between::sleep) std::this_thread::sleep_for(kPacedStep);
+  if (between != Between::work) return;
+  for (const auto end = Clock::now() + kPacedStep; Clock::now() < end;) {
+  }
+}
+
 // `interval`: every so many steps are fresh.
-PacedRound measure_paced(std::int64_t interval, std::int64_t steps, std::chrono::microseconds step) {
+PacedRound measure_paced(std::int64_t interval, std::int64_t steps, Between between) {
   forebay::Options made = options("");
   made.queue.capacity = 16;
   made.policy.name = "interval";
@@ -93,12 +107,25 @@ PacedRound measure_paced(std::int64_t interval, std::int64_t steps, std::chrono:
     if (!batch) break;
     if (batch->step() == 100) watch.wakes = 0;
     if (batch->step() > 100) (batch->is_fresh() ? round.ns.fresh_ns : round.ns.reuse_ns).push_back(ns);
-    if (step.count() > 0) std::this_thread::sleep_for(step);
+    pass(between);
   }
   if (!round.ns.fresh_ns.empty()) {
     round.wakes_per_batch = static_cast<double>(watch.wakes) / static_cast<double>(round.ns.fresh_ns.size());
   }
   return round;
+}
+
+// Nanoseconds of `work` after each pause.
+template <typename Work>
+std::vector<double> measure_bare(Between between, Work&& work) {
+  std::vector<double> ns;
+  for (int step = 0; step < kPacedSteps; ++step) {
+    const auto before = Clock::now();
+    work();
+    ns.push_back(std::chrono::duration<double, std::nano>(Clock::now() - before).count());
+    pass(between);
+  }
+  return ns;
 }
 
 struct Figures {
@@ -123,20 +150,51 @@ struct Figures {
   }
 };
 
-void print_paced() {
-  Figures paced;
-  Figures hot;
-  Figure wakes;
-  for (int round = 0; round < kPacedRounds; ++round) {
-    PacedRound fresh = measure_paced(1, kPacedSteps, kPacedStep);
-    fresh.ns.reuse_ns = measure_paced(INT32_MAX, kPacedSteps, kPacedStep).ns.reuse_ns;
-    paced.add(fresh.ns);
+// One pause between calls: next() and what it is compared with, in the same rounds.
+struct Paced {
+  const char* name;
+  Between between;
+  Figures next = {};
+  Figure wakes = {};
+  Figure queue = {};
+  Figure clock = {};
+
+  void measure() {
+    PacedRound fresh = measure_paced(1, kPacedSteps, between);
+    fresh.ns.reuse_ns = measure_paced(INT32_MAX, kPacedSteps, between).ns.reuse_ns;
+    next.add(fresh.ns);
     wakes.rounds.push_back(fresh.wakes_per_batch);
-    hot.add({.fresh_ns = {}, .reuse_ns = measure_paced(INT32_MAX, 50 * kPacedSteps, {}).ns.reuse_ns});
+    std::mutex mutex;
+    std::deque<std::uint64_t> numbers(16);
+    queue.rounds.push_back(percentile(measure_bare(between,
+                                                   [&] {
+                                                     const std::scoped_lock lock(mutex);
+                                                     numbers.push_back(numbers.front());
+                                                     numbers.pop_front();
+                                                   }),
+                                      0.5));
+    clock.rounds.push_back(percentile(measure_bare(between, [] {}), 0.5));
+  }
+  void print() const {
+    next.print(name);
+    std::printf("%-14s mutex p50 %s\n", "", queue.text().c_str());
+    std::printf("%-14s clock p50 %s\n", "", clock.text().c_str());
+    std::printf("%-14s futex wakes of the trainer's thread per fresh batch: %s\n", "", wakes.text(2).c_str());
+  }
+};
+
+void print_paced() {
+  Paced asleep{.name = "asleep", .between = Between::sleep};
+  Paced busy{.name = "busy", .between = Between::work};
+  Figures hot;
+  for (int round = 0; round < kPacedRounds; ++round) {
+    asleep.measure();
+    busy.measure();
+    hot.add({.fresh_ns = {}, .reuse_ns = measure_paced(INT32_MAX, 50 * kPacedSteps, Between::nothing).ns.reuse_ns});
   }
   std::printf("the same 1 ms apart, capacity 16: median of %d rounds of %d steps [range]\n", kPacedRounds, kPacedSteps);
-  paced.print("1 ms apart");
-  std::printf("futex wakes of the trainer's thread per fresh batch: %s\n", wakes.text().c_str());
+  asleep.print();
+  busy.print();
   hot.print("in a row");
 }
 
