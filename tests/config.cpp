@@ -1,6 +1,7 @@
 // The configuration file: what is read, what is refused and in which words.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdint>
@@ -13,6 +14,7 @@
 #include <forebay/config.hpp>
 #include <forebay/error.hpp>
 
+#include "config/writer.hpp"
 #include "config_support.hpp"
 #include "support.hpp"
 
@@ -56,21 +58,58 @@ TEST_CASE("a program's own defaults stand below the file and the overrides") {
   CHECK(parse_options("[telemetry]\ndir = \"\"", "config", {}, mine).telemetry.dir.empty());
 }
 
-TEST_CASE("every key is in the schema") {
-  // A field that is added to Options breaks the line of its section here; its key goes into src/config/schema.cpp.
-  [[maybe_unused]] const auto [seed, device, on_bad, max_bad, run, dataset, transform, workers, queue, policy, mpi,
-                               storage, telemetry, trainer] = Options{};
-  [[maybe_unused]] const auto& [r1, r2, r3] = run;
-  [[maybe_unused]] const auto& [d1, d2, d3, d4, d5, d6, d7, d8, d9] = dataset;
-  [[maybe_unused]] const auto& [t1, t2, t3, t4, t5, t6, t7, t8, t9, t10, t11, t12, t13, t14, t15] = transform;
-  [[maybe_unused]] const auto& [w1, w2, w3, w4, w5] = workers;
-  [[maybe_unused]] const auto& [q1, q2, q3, q4] = queue;
-  [[maybe_unused]] const auto& [p1, p2, p3, p4, p5, p6, p7, p8, p9, p10, p11] = policy;
-  [[maybe_unused]] const auto& [m1, m2, m3, m4] = mpi;
-  [[maybe_unused]] const auto& [s1, s2, s3, s4, s5, s6, s7, s8, s9, s10] = storage;
-  [[maybe_unused]] const auto& [l1, l2, l3, l4, l5] = telemetry;
-  [[maybe_unused]] const auto& [e1, e2, e3] = trainer;
-  CHECK(config::keys().size() == 4 + 3 + 9 + 15 + 5 + 4 + 11 + 4 + 10 + 5 + 3);
+// How many members an aggregate has.
+struct Anything {
+  template <typename T>
+  operator T() const;  // never called
+};
+template <typename Aggregate, typename... Members>
+constexpr std::size_t members() {
+  if constexpr (requires { Aggregate{Members{}..., Anything{}}; }) {
+    return members<Aggregate, Members..., Anything>();
+  } else {
+    return sizeof...(Members);
+  }
+}
+
+TEST_CASE("every member of the options has a key") {
+  const auto keys_of = [](std::string_view section) {
+    return static_cast<std::size_t>(std::ranges::count(config::keys(), section, &config::Key::section));
+  };
+  CHECK(members<Options>() == keys_of("") + config::sections().size());
+  CHECK(members<RunOptions>() == keys_of("run"));
+  CHECK(members<DatasetOptions>() == keys_of("dataset"));
+  CHECK(members<TransformOptions>() == keys_of("transform"));
+  CHECK(members<WorkerOptions>() == keys_of("workers"));
+  CHECK(members<QueueOptions>() == keys_of("queue"));
+  CHECK(members<PolicyOptions>() == keys_of("policy"));
+  CHECK(members<MpiOptions>() == keys_of("mpi"));
+  CHECK(members<StorageOptions>() == keys_of("storage"));
+  CHECK(members<TelemetryOptions>() == keys_of("telemetry"));
+  CHECK(members<TrainerOptions>() == keys_of("trainer"));
+}
+
+TEST_CASE("no two keys are one member") {
+  for (const config::Key& key : config::keys()) {
+    // A value of its own in this key alone: the others keep their defaults.
+    Options changed;
+    std::visit(
+        config::Overloaded{
+            [&](const config::Choice& choice) { choice.set(changed, choice.get(changed) == 0 ? 1 : 0); },
+            [&](const config::Flag& flag) { flag.field.in(changed) ^= true; },
+            [&](const config::Text& text) { text.field.in(changed) = "another"; },
+            [&](const config::TextList& list) { list.field.in(changed) = {"another"}; },
+            [&](const config::Budget& budget) { budget.field.in(changed) = std::int64_t{9}; },
+            [&]<typename T, std::size_t N>(const config::Tuple<T, N>& tuple) { tuple.field.in(changed).fill(T{7}); },
+            [&](const auto& number) { number.field.in(changed) += 1; }},
+        key.kind);
+    for (const config::Key& other : config::keys()) {
+      CAPTURE(config::full_name(key));
+      CAPTURE(config::full_name(other));
+      const bool differs = config::value_text(other, changed) != config::value_text(other, Options{});
+      CHECK(differs == (&other == &key));
+    }
+  }
 }
 
 TEST_CASE("values of every kind") {

@@ -11,8 +11,9 @@
 
 #include <forebay/options.hpp>
 
-// One table of every key of the configuration. Reading, checking, writing and suggesting all work from it, so a new
-// key is one line in schema.cpp.
+// One table of every key of the configuration. Reading, checking, writing, suggesting and the tables of
+// docs/configuration.md all work from it: a new key is a member in options.hpp, which has its default, and an entry in
+// schema.cpp.
 namespace forebay::config {
 
 // Where a key's value lives in Options.
@@ -85,7 +86,8 @@ struct Key {
   std::string_view section;  // "" = top of the file
   std::string_view name;
   Kind kind;
-  std::string_view help;  // one line
+  std::string_view help;       // one line, the comment in a written configuration
+  std::string_view page = {};  // its meaning in docs/configuration.md, as Markdown; empty: `help` says it all
 };
 
 struct Section {
