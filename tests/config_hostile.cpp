@@ -57,6 +57,26 @@ TEST_CASE("deep nesting is refused where it stands, and never reaches the parser
                 dots + "\"\"\"\n[transform]\nmean = [0.1, 0.2,\n0.3]\n") == "");
 }
 
+TEST_CASE("a long string that ends in quotes of its own hides nothing that follows on its line") {
+  std::string key = "a";
+  for (int i = 1; i < 40'000; ++i) key += ".a";
+  for (const char quote : {'"', '\''}) {
+    const std::string three(3, quote);
+    for (const std::size_t own : {0U, 1U, 2U}) {
+      CAPTURE(quote);
+      CAPTURE(own);
+      const std::string text = "a" + std::string(own, quote);
+      const std::string value = "[" + three + text + three + ", {" + key + " = 1}]";
+      CHECK_THROWS_WITH_AS(static_cast<void>(parse_options("x = " + value + "\n", "f")),
+                           doctest::Contains(": nested too deep"), ConfigError);
+      const std::vector<std::string> overrides{"transform.mean=" + value};
+      CHECK_THROWS_WITH_AS(static_cast<void>(parse_options("", "f", overrides)),
+                           doctest::Contains("transform.mean: expected"), ConfigError);
+      CHECK(parse_options("[dataset]\nindex = " + three + text + three + "\n", "f").dataset.index == text);
+    }
+  }
+}
+
 TEST_CASE("a configuration may come from a pipe that ends; what never ends, or never begins, is refused") {
   const testing::TemporaryDirectory dir;
   const auto refusal = [](const fs::path& file) {

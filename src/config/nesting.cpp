@@ -54,11 +54,16 @@ class Scan {
     while (at_ < text_.size()) {
       if (is_long ? stands(three) : text_[at_] == quote) {
         at_ += is_long ? 3 : 1;
+        if (is_long) pass_last_quotes(quote);
         return;
       }
       if (!is_long && text_[at_] == '\n') return;
       at_ += quote == '"' && text_[at_] == '\\' ? 2 : 1;
     }
+  }
+  // A long string may end in one or two quotes of its own: """a"""" is a".
+  void pass_last_quotes(char quote) noexcept {
+    for (int more = 0; more < 2 && at_ < text_.size() && text_[at_] == quote; ++more) ++at_;
   }
   void pass_comment() noexcept {
     while (at_ < text_.size() && text_[at_] != '\n') ++at_;
