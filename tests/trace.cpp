@@ -137,6 +137,47 @@ TEST_CASE("lines that telemetry dropped change no rate") {
   CHECK(trace.source->work.size() == 1000);
 }
 
+TEST_CASE("of a run that resumed, the steps after the last resume count") {
+  // Batches every 30 ms at first, every 50 ms after the resume: its clock and its counts begin anew.
+  const auto resumed = [](int from, int produced) {
+    std::vector<Step> lines;
+    for (int i = 0; i < 200; ++i) {
+      lines.push_back({.step = from + i,
+                       .batch = (from + i) / 5,
+                       .use_index = i % 5,
+                       .depth = i % 5 == 0 ? 1 : 0,
+                       .produced = produced + i / 5,
+                       .t_s = 0.01 * i,
+                       .step_s = i == 0 ? 0 : 0.01});
+    }
+    return lines;
+  };
+  const Trace alone = trace_of(resumed(300, 1));
+  CHECK(alone.mean_work_s == doctest::Approx(0.05));
+  for (const int produced : {1, 40, 150}) {  // fewer than before; about as many; more, when it was killed early
+    CAPTURE(produced);
+    std::vector<Step> lines = steady(300);
+    const std::vector<Step> second = resumed(300, produced);
+    lines.insert(lines.end(), second.begin(), second.end());
+    const Trace trace = trace_of(lines);
+    CHECK(trace.steps == 200);
+    CHECK(trace.wall_s == doctest::Approx(alone.wall_s));
+    CHECK(trace.mean_work_s == doctest::Approx(0.05));
+    CHECK(trace.fresh == alone.fresh);
+    CHECK(trace.source->work.size() == 39U + static_cast<unsigned>(produced));
+    lines.push_back({.step = 400, .produced = produced + 40, .t_s = 5});
+    CHECK_THROWS_WITH_AS((void)trace_of(lines), doctest::Contains("steps go backwards"), Error);
+  }
+}
+
+TEST_CASE("counts that rise and fall from line to line take no memory") {
+  std::vector<Step> lines;
+  for (int i = 0; i < 2'000; ++i) lines.push_back({.step = i, .produced = i % 2 == 0 ? 0 : 1 << 20, .t_s = 0.01 * i});
+  lines.push_back({.step = 2'000, .produced = 1, .t_s = 20});
+  lines.push_back({.step = 2'001, .produced = 2, .t_s = 20.01, .step_s = 0.01});
+  CHECK(trace_of(lines).source->work.size() == 2);
+}
+
 TEST_CASE("a folder is read rank by rank, and nothing else in it; one file is one rank") {
   const TemporaryDirectory dir;
   for (const int rank : {10, 2, 0}) write(dir / ("steps." + std::to_string(rank) + ".jsonl"), steady(30 + rank));
@@ -183,6 +224,9 @@ TEST_CASE("what is no trace is refused with its file, its line and a way out") {
     CHECK_THROWS_WITH_AS((void)read_traces(dir / one.name), doctest::Contains(one.message.c_str()), Error);
   }
   CHECK_THROWS_WITH_AS((void)read_traces(dir / "none"), doctest::Contains("is it the steps.RANK.jsonl of a run?"),
+                       Error);
+  const std::string unusable(300, 'a');  // a name that no file can have
+  CHECK_THROWS_WITH_AS((void)read_traces(dir / unusable), doctest::Contains("aaa cannot be read: File name too long"),
                        Error);
   fs::create_directory(dir / "folder");
   CHECK_THROWS_WITH_AS((void)read_traces(dir / "folder"), doctest::Contains("telemetry.per_step = true"), Error);

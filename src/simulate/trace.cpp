@@ -8,6 +8,7 @@
 #include <new>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <utility>
 
 #include <forebay/error.hpp>
@@ -74,12 +75,16 @@ class Reader {
     }
   }
 
+  // The lines of the last run: one that resumes from a saved state adds to the file of the one before, and begins its
+  // clock and its counts anew. What it had ready, and when it was made, is known from there on only.
   std::vector<Line> read() {
     std::string text;
     while (next(text)) {
       const std::optional<Line> line = line_in(text);
       if (!line) break;
-      if (!lines_.empty() && line->step <= lines_.back().step) refuse("steps go backwards: two runs in one file?");
+      if (last_step_ && line->step <= *last_step_) refuse("steps go backwards: two runs in one file?");
+      last_step_ = line->step;
+      if (!lines_.empty() && begins_anew(lines_.back(), *line)) lines_.clear();
       lines_.push_back(*line);
       const std::uint64_t most = kMostBefore + kMostOfLine * lines_.size();
       if (line->produced > most) {
@@ -97,6 +102,10 @@ class Reader {
     } catch (const Error& error) {
       throw Error(name_ + " " + error.what());
     }
+  }
+
+  static bool begins_anew(const Line& before, const Line& line) {
+    return line.produced < before.produced || line.t_s < before.t_s;
   }
 
   // Nothing for a last line that has no end: the run was killed while it wrote it.
@@ -120,6 +129,7 @@ class Reader {
   std::string name_;
   std::optional<LineFile> file_;
   std::vector<Line> lines_;
+  std::optional<std::uint64_t> last_step_;
 };
 
 // Work is counted on the producer's own clock, which stands still while the queue is full.
@@ -130,7 +140,7 @@ std::vector<double> work_of(const std::vector<Line>& lines) {
   std::vector<double> work(lines.front().produced, 0.0);
   double last = own_time(lines.front());
   for (std::size_t i = 1; i < lines.size(); ++i) {
-    const std::uint64_t batches = lines[i].produced - std::min(lines[i].produced, lines[i - 1].produced);
+    const std::uint64_t batches = lines[i].produced - lines[i - 1].produced;
     const double from = own_time(lines[i - 1]);
     const double span = std::max(0.0, own_time(lines[i]) - from);
     for (std::uint64_t batch = 0; batch < batches; ++batch) {
@@ -211,24 +221,27 @@ std::optional<std::uint64_t> rank_of(const fs::path& file) {
   return static_cast<std::size_t>(read) == name.size() ? std::optional<std::uint64_t>(rank) : std::nullopt;
 }
 
+// By rank. What is no folder, or cannot be looked at, is taken for a file: opening it tells why it cannot be read.
+std::map<std::uint64_t, fs::path> files_at(const fs::path& path) {
+  std::error_code error;
+  if (!fs::is_directory(path, error)) return {{rank_of(path).value_or(0), path}};
+  std::map<std::uint64_t, fs::path> files;
+  for (fs::directory_iterator it(path, error), end; !error && it != end; it.increment(error)) {
+    if (const auto rank = rank_of(it->path())) files.emplace(*rank, it->path());
+  }
+  if (error) throw Error(path.string() + " cannot be listed: " + error.message());
+  if (files.empty()) {
+    throw Error(path.string() + " has no steps.RANK.jsonl: name the telemetry.dir of a run that had " +
+                "telemetry.per_step = true");
+  }
+  return files;
+}
+
 }  // namespace
 
 std::vector<Trace> read_traces(const fs::path& path) {
-  std::map<std::uint64_t, fs::path> files;
-  if (fs::is_directory(path)) {
-    for (const auto& entry : fs::directory_iterator(path)) {
-      if (const auto rank = rank_of(entry.path())) files.emplace(*rank, entry.path());
-    }
-    if (files.empty()) {
-      throw Error(path.string() + " has no steps.RANK.jsonl: name the telemetry.dir of a run that had " +
-                  "telemetry.per_step = true");
-    }
-  } else {
-    files.emplace(rank_of(path).value_or(0), path);
-  }
   std::vector<Trace> traces;
-  traces.reserve(files.size());
-  for (const auto& [rank, file] : files) {
+  for (const auto& [rank, file] : files_at(path)) {
     try {
       traces.push_back(trace_of(file, rank));
     } catch (const std::bad_alloc&) {

@@ -27,7 +27,8 @@ struct Trace {
 
 // Reads steps.RANK.jsonl: one file, or all of a folder (telemetry.dir of a run with telemetry.per_step = true), in
 // the order of ranks. A batch is placed where it must have been finished: between two steps, evenly with those that
-// came between the same steps. Lines that telemetry dropped are bridged; a last line that was cut off is left out.
+// came between the same steps. Lines that telemetry dropped are bridged; a last line that was cut off is left out. Of a
+// run that resumed from a saved state only the steps after the last resume count.
 // Throws Error naming file, line and what to do.
 [[nodiscard]] std::vector<Trace> read_traces(const std::filesystem::path& path);
 
