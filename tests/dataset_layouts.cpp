@@ -7,6 +7,9 @@
 
 #include <forebay/error.hpp>
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 // What format = "auto" makes of folders that hold images and XML: a detection set is never taken for class folders.
 
 using namespace forebay;
@@ -33,6 +36,24 @@ void check_both(const std::string& error, const std::filesystem::path& voc_path,
   CHECK(contains(error, "forebay index \"" + voc_path.string() + "\" --format voc"));
   CHECK(contains(error, "forebay index \"" + path.string() + "\" --format folder"));
 }
+
+// Root may list every folder, so the process is somebody else meanwhile. False where it may not be.
+class AsNobody {
+ public:
+  AsNobody() : is_root_(::geteuid() == 0) {
+    if (is_root_ && ::seteuid(65534) != 0) is_root_ = false;
+  }
+  ~AsNobody() {
+    if (is_root_) (void)::seteuid(0);
+  }
+  AsNobody(const AsNobody&) = delete;
+  AsNobody& operator=(const AsNobody&) = delete;
+
+  explicit operator bool() const { return ::geteuid() != 0; }
+
+ private:
+  bool is_root_;
+};
 
 }  // namespace
 
@@ -157,6 +178,23 @@ TEST_CASE("class folders beside annotations of the same names are not taken for 
                 {"annots/val/2.xml", kDog}});
   check_both(refusal(folder, "images"), folder.path(), folder / "images");
   CHECK(build_dataset(options_for(folder / "images", "folder"))->classes().size() == 2);
+}
+
+TEST_CASE("a folder beside class folders that cannot be listed says nothing") {
+  const TemporaryDirectory folder;
+  make(folder, {{"images/cat/1.jpg", "jpeg"}, {"images/dog/2.jpg", "jpeg"}, {"labels/1.xml", kDog}});
+  REQUIRE(::chmod((folder / "labels").c_str(), 0) == 0);
+  {
+    const AsNobody nobody;
+    if (nobody) {
+      const auto dataset = build_dataset(options_for(folder / "images"));
+      CHECK(dataset->format() == "folder");
+      CHECK(dataset->size() == 2);
+    } else {
+      MESSAGE("skipped: root may list every folder");
+    }
+  }
+  REQUIRE(::chmod((folder / "labels").c_str(), 0700) == 0);
 }
 
 TEST_CASE("the path may be the folder of images, with annotations beside it in a folder of any name") {

@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <atomic>
+#include <filesystem>
 #include <set>
+#include <system_error>
 
 #include "base/text.hpp"
 #include "dataset_pairing.hpp"
@@ -88,13 +90,22 @@ void refuse_unclear_voc(const BuildContext& context, const Scan& scan, const Pai
   throw two_readings(context, scan, path, how_many(pairing, scan) + ", the others are left out");
 }
 
-// Class folders may be a part of a VOC tree: images/train/x.jpg, with annots/train/x.xml beside the path.
+bool can_be_listed(const std::string& folder) {
+  std::error_code error;
+  (void)std::filesystem::directory_iterator(folder, error);
+  return !error;
+}
+
+// Class folders may be a part of a VOC tree: images/train/x.jpg, with annots/train/x.xml beside the path. What lies
+// beside it and cannot be listed may be anybody's, and says nothing.
 void refuse_if_annotated_beside(const BuildContext& context, const std::string& root, const Scan& images) {
   const PlaceInParent place = place_in_parent(root);
   const Scan beside_it = scan_folder(place.parent, "");
   for (const auto name : beside_it.folders) {
     if (!may_hold_annotations(name) || name == place.name) continue;
-    const Scan beside = scan_tree(join_path(place.parent, name), context.threads, context.progress);
+    const std::string folder = join_path(place.parent, name);
+    if (!can_be_listed(folder)) continue;
+    const Scan beside = scan_tree(folder, context.threads, context.progress);
     Scan both;
     add_below(both.images, place.name, images.images);
     add_below(both.annotations, name, beside.annotations);
