@@ -1,6 +1,10 @@
 #include <doctest/doctest.h>
 
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
@@ -41,6 +45,10 @@ struct LargeIndex {
 // The index in a file, none of it kept in memory.
 std::unique_ptr<Dataset> open_on_disk(const std::string& file) { return restore_index(open_index_file(file, 0)); }
 
+// Reads that fail before the next one that does not, and how.
+std::atomic<int> failing{0};  // NOLINT
+std::atomic<int> failure{EIO};
+
 // Looks up every sample; throws at the first that the index does not give.
 void look_up_all(const Dataset& dataset) {
   int wrong = 0;
@@ -59,6 +67,15 @@ void overwrite(const std::string& file, const std::string& bytes, bool truncate)
 }
 
 }  // namespace
+
+// In the place of the C library's.
+extern "C" ssize_t pread(int file, void* bytes, std::size_t count, off_t offset) {
+  if (failing.load() > 0 && failing.fetch_sub(1) > 0) {
+    errno = failure;
+    return -1;
+  }
+  return ::syscall(SYS_pread64, file, bytes, count, offset);
+}
 
 TEST_CASE("what is not used of an index is not checked, and damage is found where it is used") {
   const LargeIndex large(50'000);
@@ -148,6 +165,43 @@ TEST_CASE("an index on disk that is overwritten by another index, or shortened, 
       CHECK(contains(message, "(it had " + std::to_string(large.bytes.size()) + " bytes and has " +
                                   std::to_string(bytes.size()) + ")"));
     }
+  }
+}
+
+TEST_CASE("a read of an index that fails for a moment is tried again, and one that keeps failing ends in an error") {
+  const LargeIndex large(6'000);
+  const std::string place = "index " + large.file() + ": cannot read: Input/output error";
+  for (const bool on_disk : {false, true}) {
+    CAPTURE(on_disk);
+    const auto open = [&] { return on_disk ? open_on_disk(large.file()) : load_index(large.file()); };
+    failing = 3;
+    const auto dataset = open();
+    CHECK(failing == 0);
+    failing = 4;
+    CHECK(error_of([&] { (void)open(); }) == place + " (read 4 times)");
+    if (!on_disk) continue;
+    for (int round = 0; round < 3; ++round) {  // of pages that were never read, and of some that were
+      failing = 3;
+      look_up_all(*dataset);
+      CHECK(failing == 0);
+    }
+    failing = 4;
+    try {
+      (void)dataset->sample(0);
+      FAIL("it failed four times");
+    } catch (const SampleError&) {
+      FAIL("a damaged index is no bad sample");
+    } catch (const Error& error) {
+      CHECK(error.what() == place + " (read 4 times)");
+    }
+    failure = EINVAL;  // will not pass
+    failing = 1;
+    CHECK(error_of([&] { (void)dataset->sample(0); }) == "index " + large.file() + ": cannot read: Invalid argument");
+    failure = EIO;
+    overwrite(large.file(), std::string(large.bytes.size() + 1, 'x'), true);
+    failing = 1;
+    CHECK(contains(error_of([&] { (void)dataset->sample(0); }), "was written into or shortened while it was in use"));
+    CHECK(failing == 0);
   }
 }
 

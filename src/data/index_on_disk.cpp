@@ -2,8 +2,10 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstring>
 #include <forebay/error.hpp>
+#include <thread>
 #include <utility>
 
 #include "base/file_io.hpp"
@@ -19,6 +21,10 @@ constexpr std::size_t kPieces = kIndexChunk / kPiece;
 // Checksums of the pieces of a chunk whose own checksum was right.
 using PieceSums = std::array<std::uint64_t, kPieces>;
 
+// Of one page: a store that fails for a moment must not end a job that has run for days.
+constexpr int kAttempts = 4;
+constexpr std::chrono::milliseconds kFirstBackoff{10};
+
 // A file that is open, and what it was when it was opened.
 class WatchedFile {
  public:
@@ -29,11 +35,18 @@ class WatchedFile {
   [[nodiscard]] std::size_t size() const noexcept { return file_.size; }
 
   void read(std::uint64_t at, std::span<std::byte> to) const {
-    try {
-      read_at(file_.descriptor, at, to);
-    } catch (const SampleError& error) {
-      if (was_changed()) throw changed();
-      throw Error(origin_ + ": " + error.what());
+    auto backoff = kFirstBackoff;
+    for (int attempt = 1;; ++attempt, backoff *= 2) {
+      try {
+        return read_at(file_.descriptor, at, to);
+      } catch (const SampleError& error) {
+        if (was_changed()) throw changed();
+        if (!error.is_transient()) throw Error(origin_ + ": " + error.what());
+        if (attempt == kAttempts) {
+          throw Error(origin_ + ": " + error.what() + " (read " + std::to_string(kAttempts) + " times)");
+        }
+      }
+      std::this_thread::sleep_for(backoff);
     }
   }
 
@@ -143,13 +156,10 @@ std::vector<std::byte> read_part(const WatchedFile& file, std::uint64_t at, std:
 std::unique_ptr<IndexContent> open_index_file(const std::string& file, std::size_t most_in_memory) {
   const std::string origin = "index " + file;
   try {
-    OpenFile open = open_regular(file);
-    if (open.size <= most_in_memory) {
-      std::vector<std::byte> bytes(open.size);
-      read_at(open.descriptor, 0, bytes);
-      return index_in_memory(owned_bytes(std::move(bytes)), origin);
+    WatchedFile watched(open_regular(file), origin);
+    if (watched.size() <= most_in_memory) {
+      return index_in_memory(owned_bytes(read_part(watched, 0, watched.size())), origin);
     }
-    WatchedFile watched(std::move(open), origin);
     const auto header = read_part(watched, 0, std::min(watched.size(), kIndexHeader));
     const IndexLayout layout = read_index_layout(header, watched.size(), origin);
     auto sums = read_part(watched, layout.sums_at, layout.sums_bytes);
