@@ -27,7 +27,7 @@ inline std::size_t size_of(std::uint64_t id) { return 1 + id * 37 % 1000; }
 inline std::byte byte_of(std::uint64_t id) { return static_cast<std::byte>(id * 7 + 1); }
 
 // Sample i is size_of(i) bytes of byte_of(i); `before` and `after` stand around its reserve() and may throw.
-class FakeDataset final : public Dataset {
+class FakeDataset : public Dataset {
  public:
   explicit FakeDataset(std::uint64_t size) : size_(size), reads_(size) {}
 

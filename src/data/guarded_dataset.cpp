@@ -41,13 +41,15 @@ auto guard(const Dataset& dataset, const std::string& function, Call&& function_
   }
 }
 
-// Tells what the caller's memory threw from what the dataset did.
+// Keeps what the caller's memory threw: it ends the read whatever the dataset makes of it. A dataset that catches
+// everything must not turn the reader's own signals into errors of the sample.
 class WatchedTarget final : public ReadTarget {
  public:
   explicit WatchedTarget(ReadTarget& target) : target_(target) {}
 
   std::span<std::byte> reserve(std::size_t bytes) override {
     was_asked_ = true;
+    failure_ = nullptr;
     try {
       return target_.reserve(bytes);
     } catch (...) {
@@ -102,11 +104,13 @@ class GuardedDataset final : public Dataset {
     try {
       dataset_->read(id, watched);
     } catch (const SampleError&) {
+      watched.rethrow_own_failure();
       throw;
     } catch (...) {
       watched.rethrow_own_failure();
       throw SampleError("read() of sample " + std::to_string(id) + " threw: " + what_was_thrown());
     }
+    watched.rethrow_own_failure();
     if (!watched.was_asked()) {
       throw SampleError("read() of sample " + std::to_string(id) + " returned without a call of reserve()");
     }
