@@ -163,6 +163,31 @@ std::vector<std::string> break_files(const fs::path& data) {
   return names;
 }
 
+TEST_CASE("slow reads are begun twice where a list names files elsewhere, and not where all lie on a local disk") {
+  Workplace place;
+  std::string entries;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(place.dir / "data")) {
+    if (entry.path().extension() == ".jpg") entries += entry.path().string() + ",0\n";
+  }
+  const auto output_of = [&](const std::string& name, const std::string& list) {
+    std::ofstream(place.dir / name) << list;
+    const auto outcome = place.feed(1, name + ".run",
+                                    {"--steps", "2", "--set", "dataset.format=filelist", "--set",
+                                     "dataset.path=" + (place.dir / name).string(), "--set", "max_bad=10"});
+    CHECK(outcome.code == 0);
+    return outcome.output;
+  };
+  const std::string local = output_of("local", entries);
+  CAPTURE(local);
+  if (local.find("begun twice") != std::string::npos) {
+    MESSAGE("skipped: temporary files are on no local disk");
+    return;
+  }
+  const std::string elsewhere = output_of("elsewhere", "/proc/version,0\n" + entries);
+  CAPTURE(elsewhere);
+  CHECK(elsewhere.find("slow reads begun twice") != std::string::npos);
+}
+
 TEST_CASE("broken files are replaced and named, the same way for any number of ranks; or end the run") {
   Workplace place;
   const auto names = break_files(place.dir / "data");

@@ -6,13 +6,18 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <thread>
 #include <vector>
 
+#include "base/file_io.hpp"
+#include "dataset_support.hpp"
 #include "read/desk.hpp"
 #include "read/hedge_rule.hpp"
+#include "read/hedging.hpp"
 #include "read/race.hpp"
 #include "read/read_times.hpp"
+#include "support.hpp"
 
 namespace {
 
@@ -175,4 +180,33 @@ TEST_CASE("a desk: slow at the second look only, hedged once, and relieved of wh
   CHECK_FALSE(desk.watch(later, 10ms).is_slow);
   CHECK(desk.watch(later, 10ms).is_slow);
   CHECK_FALSE(desk.watch(later, 10ms).may_hedge);  // it is a second read itself
+}
+
+TEST_CASE("samples on a local disk are not slow, and those that a list or a link on it leads to elsewhere may be") {
+  const testing::TemporaryDirectory folder;
+  if (!is_on_local_disk(folder.path().string())) {
+    MESSAGE("skipped: temporary files are on no local disk");
+    return;
+  }
+  const std::string elsewhere = "/proc/version";
+  REQUIRE_FALSE(is_on_local_disk(elsewhere));
+  testing::write_file(folder / "cat/1.jpg", "jpeg");
+  testing::write_file(folder / "dog/2.jpg", "jpeg");
+  const auto is_slow = [&](const std::filesystem::path& path) {
+    return may_be_slow(path.string(), *build_dataset(testing::options_for(path)));
+  };
+  CHECK_FALSE(is_slow(folder.path()));
+  const std::filesystem::path list = folder / "list.txt";
+  std::string entries;
+  for (int i = 0; i < 100; ++i) entries += "cat/1.jpg,cat\n";
+  testing::write_file(list, entries);
+  CHECK_FALSE(is_slow(list));
+  testing::write_file(list, entries + "dog/none.jpg,dog\n");  // what is missing says nothing
+  CHECK_FALSE(is_slow(list));
+  std::string others;
+  for (int i = 0; i < 100; ++i) others += elsewhere + ",dog\n";
+  testing::write_file(list, entries + others);
+  CHECK(is_slow(list));
+  std::filesystem::create_symlink(elsewhere, folder / "dog/3.jpg");
+  CHECK(is_slow(folder.path()));
 }

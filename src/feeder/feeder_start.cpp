@@ -8,7 +8,6 @@
 #include <forebay/config.hpp>
 
 #include "available_memory.hpp"
-#include "base/file_io.hpp"
 #include "base/text.hpp"
 #include "data/guarded_dataset.hpp"
 #include "feeder_impl.hpp"
@@ -16,6 +15,7 @@
 #include "make/render_plan.hpp"
 #include "measure/run_directory.hpp"
 #include "ranks/collectively.hpp"
+#include "read/hedging.hpp"
 #include "ring/queue_slots.hpp"
 #include "start_warnings.hpp"
 #include "startup.hpp"
@@ -200,7 +200,7 @@ void Feeder::Impl::start_production() {
                         [this](std::string_view line) {
                           if (communicator_->rank() == 0) console_->info(line);
                         },
-                    .may_be_slow = parts_.dataset != nullptr || !is_on_local_disk(options_.dataset.path),
+                    .may_be_slow = parts_.dataset != nullptr || may_be_slow(options_.dataset.path, *dataset_),
                     .gpu_decoding = gpu_decoding_.get()},
       store_, workers_, static_cast<std::uint32_t>(queue.capacity + options_.mpi.lag + 1));
   residents_ = std::make_unique<Residents>(*store_, pipeline_->ring(), queue, options_.policy.pick,

@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/file_io.hpp"
 #include "base/thread.hpp"
 
 namespace forebay {
@@ -16,7 +17,22 @@ using std::chrono::milliseconds;
 constexpr milliseconds kLongestRest{100};
 constexpr milliseconds kFirstRest{20};
 
+constexpr std::uint64_t kFilesLookedAt = 8;
+
+// A sample's file; what is in no file of its own has a name that no file has.
+std::string file_of(const std::string& name) { return name.substr(0, name.rfind("#object ")); }
+
 }  // namespace
+
+bool may_be_slow(const std::string& path, const Dataset& dataset) {
+  if (!is_on_local_disk(path)) return true;
+  const std::uint64_t looks = std::min(kFilesLookedAt, dataset.size());
+  for (std::uint64_t look = 0; look < looks; ++look) {
+    const std::string file = file_of(dataset.name(look * (dataset.size() / looks)));
+    if (problem_of_file(file).empty() && !is_on_local_disk(file)) return true;
+  }
+  return false;
+}
 
 Hedging::Hedging(std::deque<Desk>& desks, ReadQueue& requests, EncodedQueue& encoded, BadSampleSink& sink)
     : desks_(desks),

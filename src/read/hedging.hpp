@@ -4,8 +4,10 @@
 #include <chrono>
 #include <cstdint>
 #include <deque>
+#include <forebay/dataset.hpp>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <thread>
 #include <unordered_map>
 #include <vector>
@@ -19,6 +21,11 @@
 #include "read_request.hpp"
 
 namespace forebay {
+
+// Whether a second read of these samples may come before the first: false where a local disk holds the dataset's path
+// and the files of a few samples spread over it. A list may name files anywhere, and a folder may link there. Throws
+// what dataset.name() throws.
+[[nodiscard]] bool may_be_slow(const std::string& path, const Dataset& dataset);
 
 // Batches leave in order, so one slow read holds up all that are ready behind it. A thread that watches the readers'
 // desks and has a read that is far slower than its kind begun a second time, before all other requests. Whatever is
