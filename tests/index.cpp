@@ -186,6 +186,14 @@ TEST_CASE("open_dataset builds and saves once, then loads") {
   CHECK(open_dataset(options)->size() == built->size());
 }
 
+TEST_CASE("an index file that cannot be looked at is not taken for a missing one") {
+  const TemporaryDirectory data;
+  DatasetOptions options = make_voc(data);
+  options.index = (data / std::string(300, 'x')).string();
+  CHECK(error_of([&] { (void)open_dataset(options); }) ==
+        "index " + options.index + ": cannot open: File name too long");
+}
+
 TEST_CASE("open_dataset without an index file builds") {
   const TemporaryDirectory data;
   CHECK(open_dataset(make_voc(data))->size() == 5);

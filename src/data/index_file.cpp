@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <forebay/error.hpp>
+#include <system_error>
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -67,7 +68,9 @@ std::unique_ptr<Dataset> open_dataset(const DatasetOptions& options, const Index
   const std::string& file = options.index;
   if (file.empty()) return build_dataset(options, progress);
   // What was just saved is used from the file too: a large one is there once for all ranks of a node.
-  if (!std::filesystem::exists(file)) save_index(*build_dataset(options, progress), file);
+  // A file that cannot be looked at is not missing: opening it says why.
+  std::error_code unknown;
+  if (!std::filesystem::exists(file, unknown) && !unknown) save_index(*build_dataset(options, progress), file);
   auto dataset = load_index(file);
   if (const auto what = difference(image_of(*dataset)->record().origin, options); !what.empty()) {
     throw ConfigError("dataset.index = \"" + file + "\" was built for " + what +
