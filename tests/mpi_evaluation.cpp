@@ -7,6 +7,8 @@
 #include <memory>
 #include <numeric>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include <forebay/feeder.hpp>
@@ -34,6 +36,7 @@ struct Evaluated {
   std::vector<std::uint32_t> sizes;
   std::uint64_t steps = 0;
   Summary summary;
+  std::vector<std::string> lines;  // of its log
 };
 
 void check_contents(const Lease& batch) {
@@ -52,7 +55,10 @@ void check_contents(const Lease& batch) {
 
 Evaluated evaluate(const Options& options, std::shared_ptr<const Dataset> dataset) {
   Evaluated result;
-  Feeder feeder(options, world(), Parts{.dataset = std::move(dataset)});
+  const auto lines = std::make_shared<std::vector<std::string>>();
+  Parts parts{.dataset = std::move(dataset)};
+  parts.log = [lines](LogLevel, std::string_view text) { lines->emplace_back(text); };
+  Feeder feeder(options, world(), std::move(parts));
   while (auto batch = feeder.next()) {
     ++result.steps;
     if (batch->size() > 0) {
@@ -63,6 +69,8 @@ Evaluated evaluate(const Options& options, std::shared_ptr<const Dataset> datase
     result.ids.insert(result.ids.end(), batch->ids().begin(), batch->ids().end());
   }
   result.summary = feeder.summary();
+  feeder.close();
+  result.lines = *lines;
   return result;
 }
 
@@ -109,6 +117,19 @@ TEST_CASE("bad samples anywhere in a batch are left out") {
   check_all(eval_options(), 103, [](std::uint64_t id) { return id >= 100; });     // the short last one
   check_all(eval_options(), 40, [](std::uint64_t) { return true; });
   check_all(eval_options(), 40, [](std::uint64_t) { return false; });
+}
+
+TEST_CASE("what was left out is said of all samples by one rank, and by each of several of its own share") {
+  const Evaluated result = evaluate(eval_options(), made(100, [](std::uint64_t id) { return id % 5 == 2; }));
+  const std::uint64_t good = result.ids.size();
+  const std::uint64_t bad = result.summary.left_out;
+  REQUIRE(bad > 0);
+  const std::string figures = std::to_string(good) + " of " + std::to_string(good + bad) + " samples; " +
+                              std::to_string(bad) + " left out because";
+  const std::string line = (world().size() == 1 ? "evaluated " : "this rank evaluated ") + figures;
+  CHECK(std::ranges::any_of(result.lines, [&](const std::string& one) {
+    return one.starts_with(line) && one.ends_with("of all ranks") == (world().size() > 1);
+  }));
 }
 
 TEST_CASE("the same where views are rendered at every serving") {

@@ -69,8 +69,11 @@ void Feeder::Impl::leave_epoch(Clock::time_point entered) noexcept {
 
 void Feeder::Impl::say_what_was_left_out() {
   if (left_out_ == 0) return;
-  console_->warn("evaluated " + std::to_string(fresh_samples_) + " of " + std::to_string(fresh_samples_ + left_out_) +
-                 " samples; " + std::to_string(left_out_) + " left out because they are bad");
+  const bool is_alone = communicator_->size() == 1;
+  console_->warn((is_alone ? "evaluated " : "this rank evaluated ") + std::to_string(fresh_samples_) + " of " +
+                 std::to_string(fresh_samples_ + left_out_) + " samples; " + std::to_string(left_out_) +
+                 " left out because " + (left_out_ == 1 ? "it is bad" : "they are bad") +
+                 (is_alone ? "" : "; the summary has the figures of all ranks"));
 }
 
 void Feeder::Impl::say_where_the_recording_ends() {
