@@ -14,6 +14,7 @@
 
 #include "base/text.hpp"
 #include "commands.hpp"
+#include "data/formats.hpp"
 #include "data/index_image.hpp"
 #include "data/index_parallel.hpp"
 #include "index_report.hpp"
@@ -53,7 +54,8 @@ std::unique_ptr<Dataset> open_or_build(const IndexArguments& arguments, const Op
 // Of a list, whose files nobody has looked for yet; the other formats found theirs in folders.
 MissingFiles look_for_files(const IndexArguments& arguments, const Dataset& dataset) {
   const bool is_asked_for = arguments.check || !is_saved_index(arguments.path);
-  if (dataset.format() != "filelist" || !is_asked_for) return {};
+  const Format* format = find_format(dataset.format());
+  if (format == nullptr || format->finds_files || !is_asked_for) return {};
   ProgressBar bar("looking for files");
   return find_missing_files(dataset, index_threads(),
                             [&](std::uint64_t done, std::uint64_t total) { bar.update(done, total); });
@@ -104,8 +106,7 @@ void add_index_command(CLI::App& app, Invocation& invocation) {
       ->add_option("PATH", arguments->path,
                    "data (a folder, list or idx file), a configuration (.toml), or a saved index")
       ->required();
-  command->add_option("--format", arguments->format, "how the data is laid out (dataset.format)")
-      ->type_name("auto|voc|filelist|folder|idx");
+  command->add_option("--format", arguments->format, "how the data is laid out (dataset.format)")->type_name("FORMAT");
   command->add_option("--save", arguments->save, "write the index to this file (dataset.index of a configuration)")
       ->type_name("FILE");
   command->add_option("--skipped", arguments->skipped, "how many of the entries left out to name")
@@ -117,7 +118,13 @@ void add_index_command(CLI::App& app, Invocation& invocation) {
       "they are used");
   command->add_flag("--json", arguments->json, "print one JSON object instead");
   add_set_option(*command, arguments->overrides);
+  std::string known;
+  for (const auto& [name, format] : kFormats) {
+    known.append("  ").append(name).append(12 - name.size(), ' ').append(format->help).append("\n");
+  }
   command->footer(
+      "Formats (auto finds out which):\n" + known +
+      "\n"
       "Examples:\n"
       "  forebay index data/VOC2012\n"
       "  forebay index feed.toml --json\n"

@@ -5,6 +5,8 @@
 #include <type_traits>
 #include <utility>
 
+#include "data/formats.hpp"
+
 namespace forebay::config {
 namespace {
 
@@ -35,7 +37,6 @@ constexpr Choice choice(std::span<const std::string_view> names) {
 template <std::size_t N>
 using Names = std::array<std::string_view, N>;
 
-constexpr Names<5> kFormats{"auto", "voc", "filelist", "folder", "idx"};
 constexpr Names<2> kOnBad{"replace", "fail"};
 constexpr Names<3> kCrop{"none", "center", "random_resized"};
 constexpr Names<2> kLayout{"NCHW", "NHWC"};
@@ -115,8 +116,7 @@ constexpr std::array kKeys{
         "Evaluation: in order, each sample once, no reuse. The last batch may be short. Bad samples are left out and "
         "counted, so their batches are short too."},
 
-    Key{"dataset", "format", Text{field<&O::dataset, &Data::format>(), kFormats},
-        "auto | voc | filelist | folder | idx",
+    Key{"dataset", "format", Text{field<&O::dataset, &Data::format>(), kFormatChoices}, kFormatChoicesText,
         "`voc`: images with Pascal VOC or ILSVRC XML, one sample per object. `filelist`: a text file with a path and "
         "optionally a label per line ([below](#list-files)). `folder`: a folder of images per class. `idx`: MNIST "
         "files, plain or `.gz`. `auto` looks at the path; see [below](#what-auto-makes-of-a-folder)."},

@@ -1,17 +1,15 @@
 #include "base/file_io.hpp"
 #include "dataset_annotations.hpp"
 #include "dataset_list.hpp"
-#include "index_build.hpp"
+#include "formats.hpp"
 #include "list_labels.hpp"
+#include "path_contents.hpp"
 
 #include <algorithm>
 #include <deque>
 #include <filesystem>
 #include <forebay/error.hpp>
 #include <unordered_set>
-
-#define XXH_INLINE_ALL
-#include <xxhash.h>
 
 namespace forebay {
 namespace {
@@ -24,34 +22,11 @@ constexpr std::int64_t kMostClasses = 1'000'000;
 // How far above an image its folder Annotations is looked for.
 constexpr int kLevelsUp = 4;
 
-ConfigError list_error(const std::string& path, const char* key, const SampleError& error) {
-  ConfigError named(std::string(key) + " = \"" + path + "\": " + error.what());
-  return named;
-}
-
 std::vector<std::byte> load_text(const std::string& path, const char* key) {
   try {
     return load_file(path, kLargestList);
   } catch (const SampleError& error) {
-    throw list_error(path, key, error);
-  }
-}
-
-// XXH3-64 of a file, in pieces: a list of gigabytes is hashed at every start.
-std::uint64_t hash_file(const std::string& path, const char* key, std::uint64_t seed) {
-  try {
-    const OpenFile file = open_regular(path);
-    std::vector<std::byte> piece(std::min(file.size, std::size_t{1} << 20U));
-    XXH3_state_t state;
-    XXH3_64bits_reset_withSeed(&state, seed);
-    for (std::size_t at = 0; at < file.size; at += piece.size()) {
-      const auto next = std::span(piece).first(std::min(piece.size(), file.size - at));
-      read_at(file.descriptor, at, next);
-      XXH3_64bits_update(&state, next.data(), next.size());
-    }
-    return XXH3_64bits_digest(&state);
-  } catch (const SampleError& error) {
-    throw list_error(path, key, error);
+    throw ConfigError(std::string(key) + " = \"" + path + "\": " + error.what());
   }
 }
 
@@ -270,14 +245,20 @@ bool add_annotated(const BuildContext& context, const std::string& root, const E
   return any;
 }
 
-}  // namespace
+bool is_list(PathContents& contents) {
+  if (contents.is_folder()) return false;
+  const auto head = contents.head();
+  return !head.empty() && std::ranges::find(head, std::byte{0}) == head.end() &&
+         (head[0] != std::byte{0xFF} || head[1] != std::byte{0xD8});
+}
 
-std::uint64_t filelist_hash(const DatasetOptions& options) {
+std::uint64_t hash_lists(const DatasetOptions& options) {
   const std::uint64_t hash = hash_file(options.path, "dataset.path", 0);
   return options.labels.empty() ? hash : hash_file(options.labels, "dataset.labels", hash);
 }
 
-std::unique_ptr<Dataset> build_filelist(const BuildContext& context) {
+std::unique_ptr<Dataset> build_filelist(PathContents& contents) {
+  const BuildContext& context = contents.context();
   const DatasetOptions& options = context.options;
   IndexRecord record;
   record.origin = origin_of(options, "filelist");
@@ -305,5 +286,16 @@ std::unique_ptr<Dataset> build_filelist(const BuildContext& context) {
   lists = {};  // its room is wanted for the index
   return make_file_dataset(record, std::move(table));
 }
+
+}  // namespace
+
+const Format formats::filelist{.help = "a text file with a path and optionally a label per line",
+                               .needs = "a text file with one path[,label] per line",
+                               .path = Format::Path::file,
+                               .detect = is_list,
+                               .build = build_filelist,
+                               .hash = hash_lists,
+                               .hashed = "the list",
+                               .finds_files = false};
 
 }  // namespace forebay

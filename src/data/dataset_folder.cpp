@@ -1,7 +1,8 @@
 #include <algorithm>
 #include <forebay/error.hpp>
 
-#include "index_build.hpp"
+#include "formats.hpp"
+#include "path_contents.hpp"
 
 namespace forebay {
 namespace {
@@ -46,9 +47,14 @@ void report_strays(const std::string& root, const Scan& scan, SkipLog& skipped) 
   }
 }
 
-}  // namespace
+bool is_class_tree(PathContents& contents) {
+  return contents.is_folder() && contents.kind_of_tree() == PathContents::Tree::classes;
+}
 
-std::unique_ptr<Dataset> build_folder(const BuildContext& context, const std::string& root, Scan scan) {
+std::unique_ptr<Dataset> build_folder(PathContents& contents) {
+  const BuildContext& context = contents.context();
+  const std::string& root = contents.root();
+  Scan scan = std::move(contents.tree());
   const std::vector<std::string> folders = class_folders(scan);
   const ClassList classes(context.options.classes, folders);
 
@@ -85,5 +91,13 @@ std::unique_ptr<Dataset> build_folder(const BuildContext& context, const std::st
   scan = {};  // its room is wanted for the index
   return make_file_dataset(record, std::move(table));
 }
+
+}  // namespace
+
+const Format formats::folder{.help = "a folder of images per class",
+                             .needs = "a folder of class folders",
+                             .path = Format::Path::folder,
+                             .detect = is_class_tree,
+                             .build = build_folder};
 
 }  // namespace forebay

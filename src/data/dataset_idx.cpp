@@ -8,8 +8,9 @@
 #include <limits>
 #include <mutex>
 
-#include "dataset_idx_file.hpp"
-#include "index_build.hpp"
+#include "formats.hpp"
+#include "idx_file.hpp"
+#include "path_contents.hpp"
 
 namespace forebay {
 namespace {
@@ -237,24 +238,23 @@ IdxHead read_idx_head(const IndexImage& image) {
   return head;
 }
 
-}  // namespace
-
+// The bytes begin an idx file or a gzip file.
 bool starts_as_idx(std::span<const std::byte> head) {
   if (starts_as_gzip(head)) return true;
   return head.size() >= 4 && head[0] == std::byte{0} && head[1] == std::byte{0} && head[2] >= std::byte{0x08} &&
          head[2] <= std::byte{0x0E} && head[3] >= std::byte{1} && head[3] <= std::byte{4};
 }
 
-std::string find_idx_images(const std::string& folder) {
+// The images file of a folder of idx files, the training set's where there is one; "" when there is none.
+std::string find_images(PathContents& contents) {
   // By name without ".gz", so that a plain file is preferred to its compressed twin.
   std::map<std::string, std::string> found;
-  const Scan scan = scan_folder(folder, "");
-  for (const auto path : scan.others) {
+  for (const auto path : contents.listing().others) {
     const std::string name(path);
     if (labels_name(name).empty()) continue;
     const bool is_compressed = name.ends_with(".gz");
     const std::string plain = is_compressed ? name.substr(0, name.size() - 3) : name;
-    if (!found.contains(plain) || !is_compressed) found[plain] = join_path(folder, name);
+    if (!found.contains(plain) || !is_compressed) found[plain] = join_path(contents.root(), name);
   }
   if (found.empty()) return {};
   std::string names;
@@ -262,12 +262,16 @@ std::string find_idx_images(const std::string& folder) {
     if (found.size() == 1 || name.starts_with("train")) return path;
     names += (names.empty() ? "" : ", ") + name;
   }
-  throw ConfigError("dataset.path = \"" + folder + "\": several idx files of images (" + names + "); name one of them");
+  throw path_error(contents.options(), "several idx files of images (" + names + "); name one of them");
 }
 
-std::unique_ptr<Dataset> build_idx(const BuildContext& context) {
-  const DatasetOptions& options = context.options;
-  const std::string images = fs::is_directory(options.path) ? find_idx_images(options.path) : options.path;
+bool is_idx(PathContents& contents) {
+  return contents.is_folder() ? !find_images(contents).empty() : starts_as_idx(contents.head());
+}
+
+std::unique_ptr<Dataset> build_idx(PathContents& contents) {
+  const DatasetOptions& options = contents.options();
+  const std::string images = contents.is_folder() ? find_images(contents) : options.path;
   if (images.empty()) {
     throw path_error(options, "no idx file of images there (such as train-images-idx3-ubyte or its .gz)");
   }
@@ -279,7 +283,7 @@ std::unique_ptr<Dataset> build_idx(const BuildContext& context) {
   if (!labels_file.empty()) {
     labels = naming(options, labels_file, [&] { return load_labels(labels_file, shape.records, skipped); });
   }
-  if (context.progress) context.progress(shape.records, shape.records);
+  if (const auto& progress = contents.context().progress) progress(shape.records, shape.records);
 
   IndexRecord record;
   record.origin = origin_of(options, "idx");
@@ -303,6 +307,11 @@ std::unique_ptr<Dataset> build_idx(const BuildContext& context) {
   IdxHead read = read_idx_head(*image);
   return std::make_unique<IdxDataset>(std::move(image), std::move(read), std::move(records));
 }
+
+}  // namespace
+
+const Format formats::idx{
+    .help = "MNIST files, plain or `.gz`", .needs = "an idx file of images", .detect = is_idx, .build = build_idx};
 
 std::unique_ptr<Dataset> restore_idx_dataset(std::shared_ptr<const IndexImage> image) {
   IdxHead head = read_idx_head(*image);

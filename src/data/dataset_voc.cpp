@@ -2,7 +2,8 @@
 #include <forebay/error.hpp>
 
 #include "dataset_annotations.hpp"
-#include "index_build.hpp"
+#include "formats.hpp"
+#include "path_contents.hpp"
 
 namespace forebay {
 namespace {
@@ -78,15 +79,8 @@ Scan scan_beside(const BuildContext& context, const PlaceInParent& place, const 
                        "; the voc format needs x.xml for x.jpg, beside it or in a folder such as Annotations");
 }
 
-}  // namespace
-
-std::unique_ptr<Dataset> build_voc(const BuildContext& context, const std::string& root, const Scan& scan,
-                                   const Pairing& pairing) {
-  if (scan.annotations.empty()) {
-    const PlaceInParent place = place_in_parent(root);
-    const Scan wider = scan_beside(context, place, scan);
-    if (!wider.annotations.empty()) return build_voc(context, place.parent, wider, pair_annotations(wider));
-  }
+std::unique_ptr<Dataset> build_from(const BuildContext& context, const std::string& root, const Scan& scan,
+                                    const Pairing& pairing) {
   AnnotatedFiles files;
   files.root = root;
   files.annotations = scan.annotations.view();
@@ -107,5 +101,30 @@ std::unique_ptr<Dataset> build_voc(const BuildContext& context, const std::strin
   record.skipped = skipped.take(root);
   return make_file_dataset(record, std::move(table));
 }
+
+bool is_voc_tree(PathContents& contents) {
+  return contents.is_folder() && contents.kind_of_tree() == PathContents::Tree::voc;
+}
+
+std::unique_ptr<Dataset> build_voc(PathContents& contents) {
+  const Pairing& pairing = contents.pairing();
+  const Scan& scan = contents.tree();
+  if (scan.annotations.empty()) {
+    const PlaceInParent place = place_in_parent(contents.root());
+    const Scan wider = scan_beside(contents.context(), place, scan);
+    if (!wider.annotations.empty()) {
+      return build_from(contents.context(), place.parent, wider, pair_annotations(wider));
+    }
+  }
+  return build_from(contents.context(), contents.root(), scan, pairing);
+}
+
+}  // namespace
+
+const Format formats::voc{.help = "images with Pascal VOC or ILSVRC XML, one sample per object",
+                          .needs = "a folder of images and XML files",
+                          .path = Format::Path::folder,
+                          .detect = is_voc_tree,
+                          .build = build_voc};
 
 }  // namespace forebay

@@ -26,28 +26,10 @@ struct BuildContext {
 // build_dataset with the number of threads given; the seam for tests.
 [[nodiscard]] std::unique_ptr<Dataset> build_dataset_with(const BuildContext& context);
 
-// One builder per format. `root` is the folder that the scan is of. They throw ConfigError
-// naming dataset.path, what was found there and what to do when no sample comes out.
-[[nodiscard]] std::unique_ptr<Dataset> build_voc(const BuildContext& context, const std::string& root, const Scan& scan,
-                                                 const Pairing& pairing);
-[[nodiscard]] std::unique_ptr<Dataset> build_folder(const BuildContext& context, const std::string& root, Scan scan);
-[[nodiscard]] std::unique_ptr<Dataset> build_filelist(const BuildContext& context);
-[[nodiscard]] std::unique_ptr<Dataset> build_idx(const BuildContext& context);
-
-// What a folder of no idx files is: VOC where any XML in it is VOC's and the images it belongs to are clear, else class
-// folders. Throws ConfigError that shows both readings where both are possible.
-[[nodiscard]] std::unique_ptr<Dataset> build_detected_tree(const BuildContext& context, const std::string& root,
-                                                           Scan scan);
-// The images file of a folder of idx files, the training set's where there is one; "" when there is none. Throws
-// ConfigError when there are several and none says "train".
-[[nodiscard]] std::string find_idx_images(const std::string& folder);
-// True for bytes that begin an idx file or a gzip file.
-[[nodiscard]] bool starts_as_idx(std::span<const std::byte> head);
-// Hash of the files a file list is read from. Throws ConfigError when they cannot be read.
-[[nodiscard]] std::uint64_t filelist_hash(const DatasetOptions& options);
-
 // What the index of these options is built from, once the format is known.
 [[nodiscard]] IndexOrigin origin_of(const DatasetOptions& options, std::string format);
+// XXH3-64 of a file. `key` names the option that names it. Throws ConfigError when it cannot be read.
+[[nodiscard]] std::uint64_t hash_file(const std::string& path, const char* key, std::uint64_t seed);
 // "/data/JPEGImages" as the folder "/data" and the name "JPEGImages" in it.
 struct PlaceInParent {
   std::string parent;

@@ -6,8 +6,8 @@
 
 #include "base/text.hpp"
 #include "dataset_pairing.hpp"
-#include "index_build.hpp"
 #include "index_parallel.hpp"
+#include "path_contents.hpp"
 
 namespace forebay {
 namespace {
@@ -120,23 +120,17 @@ void refuse_if_annotated_beside(const BuildContext& context, const std::string& 
 
 }  // namespace
 
-std::unique_ptr<Dataset> build_detected_tree(const BuildContext& context, const std::string& root, Scan scan) {
-  adopt_bare_annotations(root, scan);
+PathContents::Tree PathContents::kind_of_tree() {
+  if (kind_) return *kind_;
+  Scan& scan = tree();
+  adopt_bare_annotations(root_, scan);
   const bool has_classes = std::any_of(scan.images.begin(), scan.images.end(), lies_in_folder);
-  const bool has_voc = !scan.annotations.empty() && (has_folder_annotations(scan) || holds_voc(context, root, scan));
-  if (has_voc) {
-    const Pairing pairing = pair_annotations(scan);
-    if (has_classes) refuse_unclear_voc(context, scan, pairing);
-    return build_voc(context, root, scan, pairing);
-  }
-  if (has_classes) {
-    refuse_if_annotated_beside(context, root, scan);
-    return build_folder(context, root, std::move(scan));
-  }
-  if (!scan.images.empty()) return build_voc(context, root, scan, pair_annotations(scan));
-  throw path_error(context.options, "found " + std::to_string(scan.others.size()) + " files and " +
-                                        std::to_string(scan.annotations.size()) +
-                                        " XML files, but no image (.jpg, .jpeg, .jpe) and no idx file");
+  const bool has_voc = !scan.annotations.empty() && (has_folder_annotations(scan) || holds_voc(context_, root_, scan));
+  if (has_voc && has_classes) refuse_unclear_voc(context_, scan, pairing());
+  if (!has_voc && has_classes) refuse_if_annotated_beside(context_, root_, scan);
+  // Images alone may have their annotations beside the path.
+  const Tree otherwise = has_classes ? Tree::classes : scan.images.empty() ? Tree::neither : Tree::voc;
+  return kind_.emplace(has_voc ? Tree::voc : otherwise);
 }
 
 }  // namespace forebay

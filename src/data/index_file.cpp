@@ -1,6 +1,7 @@
 #include "base/replace_file.hpp"
 #include "dataset_idx.hpp"
 #include "dataset_table.hpp"
+#include "formats.hpp"
 #include "index_build.hpp"
 #include "index_image.hpp"
 
@@ -25,7 +26,9 @@ std::string difference(const IndexOrigin& built, const DatasetOptions& options) 
   if (wanted.labels != built.labels) return built.labels.empty() ? "no labels file" : "labels " + built.labels;
   if (wanted.classes != built.classes) return "other classes";
   if (wanted.difficult != built.difficult) return std::string("difficult = ") + (built.difficult ? "true" : "false");
-  if (wanted.source_hash != built.source_hash) return "other contents of the list";
+  if (wanted.source_hash != built.source_hash) {
+    return "other contents of " + std::string(find_format(built.format)->hashed);
+  }
   return {};
 }
 

@@ -2,7 +2,12 @@
 #include <filesystem>
 #include <forebay/error.hpp>
 
+#include "base/file_io.hpp"
+#include "formats.hpp"
 #include "index_build.hpp"
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
 
 namespace forebay {
 namespace {
@@ -54,9 +59,28 @@ IndexOrigin origin_of(const DatasetOptions& options, std::string format) {
   origin.labels = comparable(options.labels);
   origin.classes = options.classes;
   origin.difficult = options.difficult;
-  if (format == "filelist") origin.source_hash = filelist_hash(options);
+  const Format* known = find_format(format);
+  if (known != nullptr && known->hash != nullptr) origin.source_hash = known->hash(options);
   origin.format = std::move(format);
   return origin;
+}
+
+// In pieces: a list of gigabytes is hashed at every start.
+std::uint64_t hash_file(const std::string& path, const char* key, std::uint64_t seed) {
+  try {
+    const OpenFile file = open_regular(path);
+    std::vector<std::byte> piece(std::min(file.size, std::size_t{1} << 20U));
+    XXH3_state_t state;
+    XXH3_64bits_reset_withSeed(&state, seed);
+    for (std::size_t at = 0; at < file.size; at += piece.size()) {
+      const auto next = std::span(piece).first(std::min(piece.size(), file.size - at));
+      read_at(file.descriptor, at, next);
+      XXH3_64bits_update(&state, next.data(), next.size());
+    }
+    return XXH3_64bits_digest(&state);
+  } catch (const SampleError& error) {
+    throw ConfigError(std::string(key) + " = \"" + path + "\": " + error.what());
+  }
 }
 
 ClassList::ClassList(std::vector<std::string> given, std::vector<std::string> found) : names_(std::move(given)) {

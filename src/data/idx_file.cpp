@@ -1,10 +1,10 @@
-#include "dataset_idx_file.hpp"
+#include "idx_file.hpp"
 
 #include <algorithm>
 #include <new>
 
 #include "base/text.hpp"
-#include "dataset_gzip.hpp"
+#include "gzip.hpp"
 
 namespace forebay {
 namespace {

@@ -1,4 +1,4 @@
-#include "dataset_gzip.hpp"
+#include "gzip.hpp"
 
 #include <zlib.h>
 #include <algorithm>

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "dataset_idx_file.hpp"
+#include "idx_file.hpp"
 
 namespace forebay {
 
