@@ -166,6 +166,22 @@ TEST_CASE("saving replaces in one step and leaves nothing behind; errors name th
   CHECK(contains(error_of([&] { (void)load_index(file); }), file + ": not an index"));
 }
 
+TEST_CASE("an index replaces the file that a link leads to, and nothing but files") {
+  const TemporaryDirectory data;
+  const TemporaryDirectory folder;
+  const auto dataset = build_dataset(make_voc(data));
+  std::filesystem::create_symlink("there", folder / "link");
+  save_index(*dataset, (folder / "link").string());
+  CHECK(std::filesystem::is_symlink(folder / "link"));
+  CHECK(describe_samples(*load_index((folder / "there").string())) == describe_samples(*dataset));
+
+  const std::string fifo = (folder / "fifo").string();
+  REQUIRE(::mkfifo(fifo.c_str(), 0600) == 0);
+  CHECK(error_of([&] { save_index(*dataset, fifo); }) == "index " + fifo + ": it is a FIFO: choose another name");
+  CHECK(std::filesystem::is_fifo(fifo));
+  CHECK(contains(error_of([&] { save_index(*dataset, folder.path().string()); }), "it is a directory"));
+}
+
 TEST_CASE("open_dataset builds and saves once, then loads") {
   const TemporaryDirectory data;
   const TemporaryDirectory folder;

@@ -11,6 +11,7 @@
 #include <forebay/error.hpp>
 
 #include "file_descriptor.hpp"
+#include "text_file.hpp"
 
 namespace forebay {
 namespace {
@@ -67,6 +68,25 @@ void sync_folder_of(const std::filesystem::path& file) {
 std::filesystem::path folder_of(const std::filesystem::path& file) {
   const std::filesystem::path folder = file.parent_path();
   return folder.empty() ? std::filesystem::path(".") : folder;
+}
+
+std::filesystem::path replaceable(const std::filesystem::path& path) {
+  constexpr int kMostLinks = 40;  // as the kernel has it
+  std::filesystem::path file = path;
+  for (int links = 0; links <= kMostLinks; ++links) {
+    struct stat status {};
+    if (::lstat(file.c_str(), &status) != 0) return file;  // if not for its absence, writing will say so
+    if (!S_ISLNK(status.st_mode)) {
+      const std::string what = describe_special(status.st_mode);
+      if (!what.empty()) throw Error("it " + what + ": choose another name");
+      return file;
+    }
+    std::error_code error;
+    const std::filesystem::path next = std::filesystem::read_symlink(file, error);
+    if (error) fail("cannot follow the link", error.value());
+    file = folder_of(file) / next;  // an absolute one stands by itself
+  }
+  fail("cannot follow the link", ELOOP);
 }
 
 void replace_file(const std::filesystem::path& file, std::span<const std::byte> bytes, std::string_view suffix) {

@@ -14,6 +14,11 @@ namespace forebay {
 // folder's new entry outlive a crash of the machine.
 void replace_file(const std::filesystem::path& file, std::span<const std::byte> bytes, std::string_view suffix);
 
+// The file that a save to `path` replaces: where links lead, although there may be nothing yet. Throws Error, without
+// the path's name, for a link that cannot be followed and for what is no regular file: a rename would take the place of
+// a device or a FIFO.
+[[nodiscard]] std::filesystem::path replaceable(const std::filesystem::path& path);
+
 // The folder that the file is in; "." for a bare name.
 [[nodiscard]] std::filesystem::path folder_of(const std::filesystem::path& file);
 

@@ -59,7 +59,7 @@ std::unique_ptr<Dataset> restore_dataset(std::span<const std::byte> bytes, std::
 
 void save_index(const Dataset& dataset, const std::string& file) {
   try {
-    replace_file(file, dataset.serialize(), ".");
+    replace_file(replaceable(file), dataset.serialize(), ".");
   } catch (const Error& error) {
     throw Error("index " + file + ": " + error.what());
   }

@@ -58,32 +58,15 @@ void remove_leftovers(const fs::path& file) {
   for (const fs::path& leftover : leftovers) fs::remove(leftover, error);
 }
 
-// The file that is to be replaced: where links lead, although there may be nothing yet. A rename replaces whatever has
-// the name, so anything but a file is refused beforehand.
-fs::path target_of(const fs::path& path) {
-  constexpr int kMostLinks = 40;  // as the kernel has it
-  fs::path file = path;
-  for (int links = 0; links <= kMostLinks; ++links) {
-    struct stat status {};
-    if (::lstat(file.c_str(), &status) != 0) return file;  // if not for its absence, writing will say so
-    if (!S_ISLNK(status.st_mode)) {
-      const std::string what = describe_special(status.st_mode);
-      if (!what.empty())
-        throw Error("cannot save the state to " + path.string() + ": it " + what + ": choose another name");
-      return file;
-    }
-    std::error_code error;
-    const fs::path next = fs::read_symlink(file, error);
-    if (error) cannot_save(path, "cannot follow the link", error.value());
-    file = folder_of(file) / next;  // an absolute one stands by itself
-  }
-  cannot_save(path, "cannot follow the link", ELOOP);
-}
-
 }  // namespace
 
 void write_state(const fs::path& path, std::string_view text) {
-  const fs::path file = target_of(path);
+  fs::path file;
+  try {
+    file = replaceable(path);
+  } catch (const Error& failed) {
+    throw Error("cannot save the state to " + path.string() + ": " + failed.what());
+  }
   std::error_code error;
   fs::create_directories(folder_of(file), error);
   if (error) cannot_save(file, "cannot create its folder", error.value());
