@@ -48,6 +48,12 @@ void pause(int looks) {
     std::this_thread::sleep_for(kSleep);
 }
 
+void require_mpi() {
+  if (mpi_is_usable()) return;
+  throw Error(
+      "MPI was finalised while the feeder was in use: close it first, or let its scope end before MpiSession's");
+}
+
 }  // namespace
 
 void FailureNote::set(std::string_view cause) {
@@ -107,10 +113,12 @@ bool MpiCommunicator::is_idle() const noexcept {
 }
 
 std::unique_ptr<Communicator> MpiCommunicator::duplicate() const {
+  require_mpi();
   return std::make_unique<MpiCommunicator>(traffic_->control, note_);
 }
 
 void MpiCommunicator::start_reduction(std::size_t channel, std::span<std::int64_t> values, std::size_t minima) {
+  if (!mpi_is_usable()) return;  // nobody is left to hear of it; test() says so to whoever waits
   Channel& place = traffic_->channels.at(channel);
   if (place.request != MPI_REQUEST_NULL) throw Error("channel " + std::to_string(channel) + " has an operation open");
   size_lane(place, values.size());
@@ -134,6 +142,7 @@ void MpiCommunicator::size_lane(Channel& channel, std::size_t values) {
 }
 
 bool MpiCommunicator::test(std::size_t channel) {
+  require_mpi();
   Channel& place = traffic_->channels.at(channel);
   if (place.request == MPI_REQUEST_NULL) return true;
   int done = 0;
@@ -144,6 +153,7 @@ bool MpiCommunicator::test(std::size_t channel) {
 }
 
 std::vector<std::byte> MpiCommunicator::broadcast(std::vector<std::byte> bytes, std::uint32_t root) {
+  require_mpi();
   const int from = static_cast<int>(root);
   std::uint64_t length = bytes.size();
   check(MPI_Bcast(&length, 1, MPI_UINT64_T, from, traffic_->control), "MPI_Bcast");
@@ -157,6 +167,7 @@ std::vector<std::byte> MpiCommunicator::broadcast(std::vector<std::byte> bytes, 
 }
 
 std::vector<std::string> MpiCommunicator::all_gather(std::string_view text) {
+  require_mpi();
   if (traffic_->gather) throw Error("the ranks cannot talk any more: an earlier exchange between them did not end");
   Gather& gather = traffic_->gather.emplace(Gather{});
   gather.mine = text;
@@ -206,11 +217,12 @@ void MpiCommunicator::wait_for_gather() {
 }
 
 std::unique_ptr<SharedMemory> MpiCommunicator::share_on_node(std::size_t bytes) {
+  require_mpi();
   return forebay::share_on_node(traffic_->control, bytes);
 }
 
 void MpiCommunicator::tell(std::string_view text) {
-  if (size_ == 1) return;
+  if (size_ == 1 || !mpi_is_usable()) return;
   forget_sent_words();
   ++traffic_->farewell.words;
   Outgoing& word = traffic_->words.emplace_back(Outgoing{.text = std::string(text), .requests = {}});
@@ -233,7 +245,7 @@ void MpiCommunicator::forget_sent_words() {
   });
 }
 
-std::optional<Word> MpiCommunicator::listen() { return size_ > 1 ? receive_word() : std::nullopt; }
+std::optional<Word> MpiCommunicator::listen() { return size_ > 1 && mpi_is_usable() ? receive_word() : std::nullopt; }
 
 std::optional<Word> MpiCommunicator::receive_word() {
   int arrived = 0;

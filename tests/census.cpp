@@ -15,11 +15,13 @@
 
 #include "coordinator_drive.hpp"
 #include "fake_job.hpp"
+#include "ranks/attendance.hpp"
 #include "ranks/census.hpp"
 #include "ranks/coordinator.hpp"
 
 using forebay::agreed_failure;
 using forebay::allowed_bad;
+using forebay::Attendance;
 using forebay::BadLimit;
 using forebay::Census;
 using forebay::Communicator;
@@ -352,4 +354,24 @@ TEST_CASE("agreed_failure names the lowest rank with an error, or nothing") {
   });
   const auto alone = solo_communicator();
   CHECK(agreed_failure(*alone, "no file") == "no file");
+}
+
+TEST_CASE("a rank that has left hears that others resume the step, the first included") {
+  for (const std::uint64_t steps : {0U, 3U}) {
+    FakeJob job(2);
+    Attendance leaver(job.rank(0), {});
+    Attendance other(job.rank(1), {});
+    for (std::uint64_t step = 0; step <= steps; ++step) {
+      leaver.begin(step);
+      other.begin(step);
+    }
+    CHECK_FALSE(leaver.has_gone_on(0));
+    other.go_on();
+    leaver.leave(steps, "rank 0 has left");
+    CHECK(leaver.has_gone_on(steps));
+    CHECK_FALSE(leaver.has_gone_on(steps + 1));
+    CHECK(leaver.cause() == "rank 0 has left");
+    CHECK_THROWS_WITH_AS((void)other.alerted(), "rank 0 has left", forebay::Error);
+    CHECK(other.cause() == "rank 0 has left");
+  }
 }

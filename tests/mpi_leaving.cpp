@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
@@ -15,6 +16,7 @@
 #include <forebay/feeder.hpp>
 #include <forebay/mpi.hpp>
 
+#include "eventually.hpp"
 #include "memory_dataset.hpp"
 #include "mpi_world.hpp"
 #include "support.hpp"
@@ -144,6 +146,49 @@ TEST_CASE("whatever a policy throws on one rank ends all ranks at one step") {
     feeder.close();
     check_alike(end, "the policy lost count");
   }
+}
+
+// Ends a lease of its rank while the step is being decided.
+class Releasing final : public Policy {
+ public:
+  explicit Releasing(std::vector<Lease>& kept) : kept_(kept) {}
+  [[nodiscard]] Decision decide(const Signals&) override {
+    if (kept_.size() == 2) kept_.pop_back();
+    return Decision::fresh;
+  }
+  void served(Decision, const Signals&) override {}
+
+ private:
+  std::vector<Lease>& kept_;
+};
+
+TEST_CASE("a lease that ends within a step that had one too many makes room for the next step only") {
+  Options options = long_run();
+  options.mpi.mode = MpiMode::lockstep;
+  options.policy.name = "releasing";
+  options.queue.capacity = 4;
+  std::vector<Lease> kept;
+  std::atomic<std::int64_t> reads{0};
+  Parts made;
+  made.dataset = std::make_shared<MemoryDataset>(kSamples, [&](std::uint64_t) { ++reads; });
+  made.policies.add("releasing", [&](const PolicyOptions&) { return std::make_unique<Releasing>(kept); });
+  Feeder feeder(options, world(), std::move(made));
+  bool was_out = false;
+  const End end = train(feeder, [&](Lease&& batch) {
+    if (was_out) {
+      CHECK_FALSE(batch.is_fresh());
+      was_out = false;
+    }
+    if (world().rank() == last() && batch.step() >= 10 && batch.step() < 12) kept.push_back(std::move(batch));
+    was_out = kept.size() == 2;
+    // Twelve batches were taken and the ring is full: a fresh one is there.
+    if (was_out) CHECK(testing::eventually([&] { return reads >= 4 * (12 + options.queue.capacity); }));
+    return all_reduce();
+  });
+  CHECK(kept.size() == (world().rank() == last() ? 1U : 0U));
+  kept.clear();
+  feeder.close();
+  check_alike(end, "2 leases are held");
 }
 
 TEST_CASE("telemetry that one rank cannot open ends all ranks at the first step") {

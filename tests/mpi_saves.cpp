@@ -6,11 +6,13 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <functional>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include <forebay/error.hpp>
@@ -62,8 +64,9 @@ struct Place {
   fs::path folder;
 };
 
-Feeder make_feeder() {
+Feeder make_feeder(double watchdog_s = 30) {
   Options options = testing::memory_options(2);
+  options.policy.watchdog_s = watchdog_s;
   options.run.epochs = 3;
   return Feeder(options, testing::world(), Parts{.dataset = std::make_shared<MemoryDataset>(64)});
 }
@@ -100,6 +103,49 @@ TEST_CASE("no rank waits for a disk that stalls; finish_saves() and close() do")
   feeder.close();
   if (place.is_writer()) CHECK(place.saved_steps(file) == 7);
   feeder.finish_saves();  // there is nothing to wait for
+}
+
+// Stalls rank 0's disk for longer than a rank that waits for another is patient.
+class LongStall {
+ public:
+  explicit LongStall(const Place& place, double watchdog_s) {
+    if (!place.is_writer()) return;
+    disk_stalls = true;
+    thread_ = std::thread([watchdog_s] {
+      std::this_thread::sleep_for(std::chrono::duration<double>(1.25 * watchdog_s + 2));
+      disk_stalls = false;
+    });
+  }
+  ~LongStall() {
+    if (thread_.joinable()) thread_.join();
+  }
+  LongStall(const LongStall&) = delete;
+  LongStall& operator=(const LongStall&) = delete;
+
+ private:
+  std::thread thread_;
+};
+
+TEST_CASE("a disk that stalls for longer than policy.watchdog_s is waited for at the end") {
+  constexpr double kWatchdog = 4;
+  Place place;
+  const fs::path file = place.folder / "feed.state";
+  Feeder feeder = make_feeder(kWatchdog);
+  REQUIRE(feeder.next());
+  {
+    const LongStall stall(place, kWatchdog);
+    feeder.save(file);
+    CHECK(error_of([&] { feeder.finish_saves(); }).empty());
+    CHECK(place.saved_steps(file) == 1);
+  }
+  while (feeder.next()) {
+  }
+  {
+    const LongStall stall(place, kWatchdog);
+    CHECK(error_of([&] { feeder.save(file); }).empty());
+    CHECK(place.saved_steps(file) == feeder.steps());
+  }
+  feeder.close();
 }
 
 TEST_CASE("after the last step save() returns when the state is durable, and throws what it met") {

@@ -6,8 +6,10 @@
 #include <cstdlib>
 #include <exception>
 #include <filesystem>
+#include <functional>
 #include <iostream>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -129,6 +131,34 @@ int outlive_mpi(int argc, char** argv) {
   return 0;
 }
 
+int feeder_outlives_mpi(int argc, char** argv) {
+  std::unique_ptr<forebay::Feeder> feeder;
+  std::optional<forebay::Feeder> destroyed_late;
+  {
+    const MpiSession session(argc, argv);
+    forebay::Options options = forebay::testing::memory_options(2);
+    options.run.steps = 1000;
+    forebay::Parts parts;
+    parts.dataset = std::make_shared<forebay::testing::MemoryDataset>(4000);
+    feeder = std::make_unique<forebay::Feeder>(options, session.world(), parts);
+    destroyed_late.emplace(options, session.world(), parts);
+    for (int step = 0; step < 5; ++step) {
+      if (!feeder->next() || !destroyed_late->next()) return 3;
+    }
+  }
+  for (const auto& call : {std::function<void()>([&] { static_cast<void>(feeder->state()); }),
+                           std::function<void()>([&] { static_cast<void>(feeder->next()); })}) {
+    try {
+      call();
+      return 6;
+    } catch (const Error& error) {
+      if (std::string_view(error.what()).find("MPI was finalised") == std::string_view::npos) return 7;
+    }
+  }
+  feeder->close();
+  return 0;
+}
+
 // Rank 0 breaks after the sixth step; rank 1 waits for it in its own all-reduce, or does not ask for a step any more.
 int break_alone(int argc, char** argv, bool waits_outside) {
   const MpiSession session(argc, argv);
@@ -148,6 +178,52 @@ int break_alone(int argc, char** argv, bool waits_outside) {
     }
   } catch (const Error& error) {
     std::cout << error.what() << std::endl;  // it was told in time
+    return 5;
+  }
+  return 0;
+}
+
+// Rank 1 leaves between two epochs, when rank 0 has the first batch of the next and waits for it in its own all-reduce.
+int break_between_epochs(int argc, char** argv) {
+  const MpiSession session(argc, argv);
+  forebay::Options options = forebay::testing::memory_options(2);
+  options.run.epochs = 3;
+  options.policy.watchdog_s = 6;
+  forebay::Parts parts;
+  parts.dataset = std::make_shared<forebay::testing::MemoryDataset>(40);
+  forebay::Feeder feeder(options, session.world(), parts);
+  int one = 1;
+  while (feeder.next_epoch()) {
+    if (feeder.epochs_completed() == 1 && session.rank() == 1) {
+      MPI_Recv(&one, 1, MPI_INT, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      std::cout << "after " << feeder.steps() << " steps" << std::endl;
+      break;
+    }
+    while (auto batch = feeder.next()) {
+      if (feeder.epochs_completed() == 1) MPI_Send(&one, 1, MPI_INT, 1, 0, MPI_COMM_WORLD);
+      MPI_Allreduce(MPI_IN_PLACE, &one, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    }
+  }
+  return 0;
+}
+
+// Rank 1 does not come, and rank 0's program catches what its save says of that.
+int save_alone(int argc, char** argv) {
+  const MpiSession session(argc, argv);
+  forebay::Options options = forebay::testing::memory_options(2);
+  options.run.steps = 1000;
+  options.policy.watchdog_s = 3;
+  forebay::Parts parts;
+  parts.dataset = std::make_shared<forebay::testing::MemoryDataset>(4000);
+  try {
+    forebay::Feeder feeder(options, session.world(), parts);
+    for (int step = 0; step < 3; ++step) {
+      if (!feeder.next()) return 3;
+    }
+    if (session.rank() == 1) std::this_thread::sleep_for(std::chrono::hours(1));
+    feeder.save("never written");
+  } catch (const Error&) {
+    std::cout << "caught" << std::endl;
     return 5;
   }
   return 0;
@@ -174,6 +250,9 @@ int play(const std::string& scenario, int argc, char** argv) {
   if (scenario == "outlive") return outlive_mpi(argc, argv);
   if (scenario == "breaks") return break_alone(argc, argv, false);
   if (scenario == "stays-away") return break_alone(argc, argv, true);
+  if (scenario == "outlive-feeder") return feeder_outlives_mpi(argc, argv);
+  if (scenario == "breaks-between") return break_between_epochs(argc, argv);
+  if (scenario == "saves-alone") return save_alone(argc, argv);
   if (scenario == "launch") return say_how_launched(argc, argv);
   return 4;
 }
@@ -222,6 +301,27 @@ TEST_CASE("communicators that outlive MPI touch it no more") {
   const Ended ended = run_ranks("outlive");
   CAPTURE(ended.output);
   CHECK(ended.code == 0);
+}
+
+TEST_CASE("a feeder that outlives MPI touches it no more, and says so when it is used") {
+  const Ended ended = run_ranks("outlive-feeder");
+  CAPTURE(ended.output);
+  CHECK(ended.code == 0);
+}
+
+TEST_CASE("a rank that leaves between epochs while another trains on the next ends the job by name") {
+  const Ended ended = run_ranks("breaks-between");
+  CAPTURE(ended.output);
+  CHECK(ended.code == 1);
+  CHECK(contains(ended, "rank 1 has left after step "));
+}
+
+TEST_CASE("a save that a rank never joins ends the job with the error that the program caught") {
+  const Ended ended = run_ranks("saves-alone");
+  CAPTURE(ended.output);
+  CHECK(ended.code == 1);
+  CHECK(contains(ended, "caught"));
+  CHECK(contains(ended, "for rank 1, not heard of"));
 }
 
 TEST_CASE("a rank that leaves while another waits for it in the trainer's own collective ends the job by name") {

@@ -1,9 +1,12 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <atomic>
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <forebay/config.hpp>
@@ -201,6 +204,22 @@ TEST_CASE("an index that one rank finds written into while it is used ends all r
   const auto everybodys = communicator->all_gather(std::to_string(steps));
   CHECK(std::ranges::count(everybodys, everybodys[0]) == static_cast<std::ptrdiff_t>(everybodys.size()));
   CHECK(communicator->close(60));
+}
+
+TEST_CASE("a stop that reaches one rank before any has a batch ends all ranks without an error") {
+  std::atomic<bool> stop{false};
+  Gate gate;
+  Parts parts;
+  parts.stop = &stop;
+  parts.dataset = std::make_shared<MemoryDataset>(64, [&](std::uint64_t) {
+    if (world().rank() + 1 == world().size()) stop = true;
+    gate.pass();
+  });
+  Feeder feeder(memory_options(4), world(), std::move(parts));
+  gate.open();
+  CHECK_FALSE(feeder.next());
+  CHECK(feeder.was_stopped());
+  feeder.close();
 }
 
 TEST_CASE("a rank with another configuration or dataset is named on all ranks, with the difference") {

@@ -178,6 +178,33 @@ TEST_CASE("a wait that request_stop() has broken does not sleep again") {
   gate.open();
 }
 
+TEST_CASE("a stop that is asked for while another feeder takes this one's place is heard by the other at once") {
+  const auto state = [] {
+    Feeder saved(memory_options(2), {.dataset = std::make_shared<MemoryDataset>(40)});
+    CHECK(saved.next());
+    return saved.state();
+  }();
+  Gate gate;
+  std::atomic<bool> is_restoring{false};
+  std::atomic<int> reads{0};
+  std::atomic<Feeder*> feeder{nullptr};
+  Options options = memory_options(2);
+  options.policy.watchdog_s = 20;
+  Feeder resumed(options, {.dataset = std::make_shared<MemoryDataset>(40, [&](std::uint64_t) {
+                             ++reads;
+                             if (!is_restoring) return;
+                             feeder.load()->request_stop();  // a reader of the new one
+                             gate.pass();
+                           })});
+  feeder = &resumed;
+  CHECK(testing::eventually([&] { return reads == 2 * options.queue.capacity; }));  // its ring is full
+  is_restoring = true;
+  resumed.restore_state(state);
+  gate.open();
+  CHECK_FALSE(resumed.next().has_value());
+  CHECK(resumed.was_stopped());
+}
+
 TEST_CASE("a stop that was asked for before a restore holds after it") {
   const Parts parts{.dataset = std::make_shared<MemoryDataset>(40)};
   Feeder saved(memory_options(2), parts);

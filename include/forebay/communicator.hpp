@@ -77,7 +77,7 @@ class Communicator {
 
   // Collective: ends all open operations and receives outstanding words. Bounded: returns false when the other ranks
   // did not come within `timeout_s`, and may then be called again. Nothing else of the communicator may be used
-  // afterwards.
+  // afterwards, but listen() in the hook of while_waiting().
   virtual bool close(double timeout_s) = 0;
 
   static constexpr std::size_t kChannels = 17;

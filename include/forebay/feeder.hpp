@@ -23,6 +23,8 @@
 
 namespace forebay {
 
+class StopRequest;
+
 // Parts that a program may bring itself; whatever is left empty is made from the options.
 struct Parts {
   std::shared_ptr<const Dataset> dataset = nullptr;  // must be equal on all ranks; docs/custom-dataset.md
@@ -90,8 +92,8 @@ class Feeder {
   // The stream that leases are ordered on when the trainer has none of its own.
   [[nodiscard]] StreamView stream() const noexcept;
 
-  // Asks all ranks to stop at one step soon. Async-signal-safe; any thread, but no other thread while restore() runs:
-  // what must be heard then too belongs into Parts::stop.
+  // Asks all ranks to stop at one step soon. Async-signal-safe; any thread, at any time of the feeder's life, also
+  // while restore() or next_epoch() runs. What must be heard before the feeder exists belongs into Parts::stop.
   void request_stop() noexcept;
 
   // Where the job is after the steps made so far, for state files and checkpoints: a few kilobytes of text that name
@@ -153,6 +155,7 @@ class Feeder {
 
  private:
   class Impl;
+  std::shared_ptr<StopRequest> stop_;
   std::unique_ptr<Impl> impl_;
 };
 

@@ -25,10 +25,12 @@ std::unique_ptr<Communicator> only_rank() {
 }  // namespace
 
 Feeder::Feeder(Options options, Parts parts)
-    : impl_(std::make_unique<Impl>(std::move(options), only_rank(), std::move(parts))) {}
+    : stop_(std::make_shared<StopRequest>()),
+      impl_(std::make_unique<Impl>(std::move(options), only_rank(), std::move(parts), stop_)) {}
 
 Feeder::Feeder(Options options, const Communicator& communicator, Parts parts)
-    : impl_(std::make_unique<Impl>(std::move(options), communicator.duplicate(), std::move(parts))) {}
+    : stop_(std::make_shared<StopRequest>()),
+      impl_(std::make_unique<Impl>(std::move(options), communicator.duplicate(), std::move(parts), stop_)) {}
 
 Feeder::Feeder(Feeder&&) noexcept = default;
 Feeder& Feeder::operator=(Feeder&&) noexcept = default;
@@ -42,7 +44,7 @@ bool Feeder::next_epoch() {
 }
 
 StreamView Feeder::stream() const noexcept { return impl_->stream(); }
-void Feeder::request_stop() noexcept { impl_->request_stop(); }
+void Feeder::request_stop() noexcept { stop_->make(); }
 std::string Feeder::state() { return impl_->state(); }
 void Feeder::save(const std::filesystem::path& file) { impl_->save(file); }
 void Feeder::finish_saves() { impl_->finish_saves(); }

@@ -88,7 +88,14 @@ void Feeder::Impl::close() {
   if (closed_) return;
   closed_ = true;
   // First of all: the others may be about to make a step that this rank will not make.
-  if (!ended_ && coordinator_ && communicator_->size() > 1) leave_mid_run();
+  if (!ended_ && coordinator_ && communicator_->size() > 1) {
+    // What state(), save() or next_epoch() threw: it is over for this rank although no next() said so.
+    if (const Attendance& attendance = coordinator_->attendance(); attendance.is_over()) {
+      end_alone(attendance.cause().c_str());
+    } else {
+      leave_mid_run();
+    }
+  }
   if (profiler_) profiler_->stop();
   if (pipeline_) pipeline_->stop();
   if (running_) running_->stop();

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <exception>
@@ -35,6 +34,7 @@
 #include "replay.hpp"
 #include "serve/residents.hpp"
 #include "serve/watchdog.hpp"
+#include "stop_request.hpp"
 
 namespace forebay {
 
@@ -60,7 +60,7 @@ struct Predecessor {
 class Feeder::Impl {
  public:
   // Collective. `before`: the job goes on from what that was told; else from parts.resume, when there is such a file.
-  Impl(Options options, std::unique_ptr<Communicator> communicator, Parts parts,
+  Impl(Options options, std::unique_ptr<Communicator> communicator, Parts parts, std::shared_ptr<StopRequest> stop,
        std::optional<Predecessor> before = std::nullopt);
   ~Impl() { close(); }
   Impl(const Impl&) = delete;
@@ -72,7 +72,6 @@ class Feeder::Impl {
   // loop over epochs, where this one cannot, or null; this one is then closed.
   [[nodiscard]] std::unique_ptr<Impl> begun_by_epochs();
   [[nodiscard]] StreamView stream() const noexcept { return stream_; }
-  void request_stop() noexcept;
   void close();
   // After close(), on rank 0: throws the error of a save that nobody was told of.
   void throw_failed_save();
@@ -151,7 +150,8 @@ class Feeder::Impl {
   void end_saves();
   // What a save met that nobody was told of, "" when nothing; it is told now.
   [[nodiscard]] std::string take_failed_save();
-  // Runs what writes states on rank 0; all ranks throw what failed, then or earlier.
+  // Runs what writes states on rank 0, which may take as long as the disk does; all ranks throw what failed, then or
+  // earlier. REQUIRES: all ranks are known to be there.
   void write_together(const std::function<void()>& work);
 
   // next(), in order.
@@ -229,6 +229,7 @@ class Feeder::Impl {
   Options options_;
   std::unique_ptr<Communicator> communicator_;
   Parts parts_;
+  std::shared_ptr<StopRequest> stop_;  // the feeder's, and of whoever comes in this one's place
   Clock::time_point constructed_;
   std::optional<JobState> resumed_;  // its `left` has moved to the schedule
   SavedState resumed_from_;
@@ -258,6 +259,7 @@ class Feeder::Impl {
   TimelineTrack* queues_track_ = nullptr;
   std::unique_ptr<GpuDecoding> gpu_decoding_;  // none = libjpeg-turbo decodes all
   std::unique_ptr<Pipeline> pipeline_;
+  std::optional<StopRequest::Listener> stop_listener_;
   std::unique_ptr<RuledPolicy> policy_;
   std::unique_ptr<RunCounters> counters_;
   std::unique_ptr<Residents> residents_;
@@ -269,7 +271,6 @@ class Feeder::Impl {
   std::optional<Lockstep> lockstep_;    // mpi.mode = "lockstep", except for evaluation
   std::unique_ptr<Exchange> exchange_;  // mpi.mode = "local" with several ranks, except for evaluation
 
-  std::atomic<bool> stop_{false};
   bool ended_ = false;
   bool was_stopped_ = false;
   bool closed_ = false;

@@ -75,7 +75,7 @@ std::uint32_t Feeder::Impl::render(const Served& served, StreamView stream) {
 
 bool Feeder::Impl::agree_to_go_on(Clock::time_point entered) {
   if (std::exchange(step_is_agreed_, false)) {
-    (void)coordinator_->interrupted(stop_requested());  // somebody may have left since
+    coordinator_->resume_step(stop_requested());
     return true;
   }
   report_failure();
@@ -118,9 +118,10 @@ StepReport Feeder::Impl::report(Clock::time_point now) noexcept {
 }
 
 Feeder::Impl::Served Feeder::Impl::serve(Clock::time_point entered) {
+  const bool is_out = is_out_of_leases();  // before the sweep: a lease that ends now still has its slot (R6)
   residents_->sweep();
   std::uint32_t depth = pipeline_->ring().depth();
-  if (is_out_of_leases()) return serve_leased(depth);
+  if (is_out) return serve_leased(depth);
   if (must_pad()) return pad(depth);
   ++offered_;
   watch(depth);
@@ -154,6 +155,7 @@ Feeder::Impl::Served Feeder::Impl::serve(Clock::time_point entered) {
 
 // A fresh decision at a known depth of 0 is a policy's will to wait; each rank then waits for its own batch.
 Feeder::Impl::Served Feeder::Impl::serve_in_lockstep() {
+  const bool is_out = is_out_of_leases();  // as in serve()
   residents_->sweep();
   const std::uint32_t depth = pipeline_->ring().depth();
   watch(depth);
@@ -172,7 +174,7 @@ Feeder::Impl::Served Feeder::Impl::serve_in_lockstep() {
     served.decided_fresh = decision == Decision::fresh;
     return served;
   };
-  if (is_out_of_leases()) return decided(serve_leased(depth));
+  if (is_out) return decided(serve_leased(depth));
   if (must_pad()) return decided(pad(depth));
   if (decision == Decision::reuse) return serve_again(residents_->pick(), false, depth);
   while (pipeline_->ring().depth() == 0) {
@@ -345,13 +347,7 @@ void Feeder::Impl::record(const Served& served, Clock::time_point entered, Clock
 }
 
 bool Feeder::Impl::stop_requested() const noexcept {
-  return stop_.load(std::memory_order_relaxed) ||
-         (parts_.stop != nullptr && parts_.stop->load(std::memory_order_relaxed));
-}
-
-void Feeder::Impl::request_stop() noexcept {
-  stop_.store(true, std::memory_order_relaxed);
-  pipeline_->ring().wake();
+  return stop_->is_made() || (parts_.stop != nullptr && parts_.stop->load(std::memory_order_relaxed));
 }
 
 }  // namespace forebay

@@ -33,10 +33,11 @@ struct NodeBoard {
 }  // namespace
 
 Feeder::Impl::Impl(Options options, std::unique_ptr<Communicator> communicator, Parts parts,
-                   std::optional<Predecessor> before)
+                   std::shared_ptr<StopRequest> stop, std::optional<Predecessor> before)
     : options_(std::move(options)),
       communicator_(std::move(communicator)),
       parts_(std::move(parts)),
+      stop_(std::move(stop)),
       constructed_(Clock::now()) {
   agree_on_options();
   take_over(std::move(before));
@@ -203,6 +204,7 @@ void Feeder::Impl::start_production() {
                     .may_be_slow = parts_.dataset != nullptr || may_be_slow(options_.dataset.path, *dataset_),
                     .gpu_decoding = gpu_decoding_.get()},
       store_, workers_, static_cast<std::uint32_t>(queue.capacity + options_.mpi.lag + 1));
+  stop_listener_.emplace(*stop_, pipeline_->ring());
   residents_ = std::make_unique<Residents>(*store_, pipeline_->ring(), queue, options_.policy.pick,
                                            [this](std::uint64_t uses) { counters_->batch_retired(uses); });
   start_timeline();
@@ -253,8 +255,8 @@ void Feeder::Impl::wait_for_first_batch() {
   watchdog_->starve();
   const bool ready = wait_for_batch(Clock::time_point::max());
   if (ready || stop_requested()) return;
-  if (!failure_.happened()) raise_watchdog();
-  failure_.rethrow();
+  if (failure_.happened()) failure_.rethrow();
+  // Another rank wants to end: which, and why, is settled by what the ranks do together next.
 }
 
 void Feeder::Impl::end_if_stopped_at_start() {

@@ -139,7 +139,8 @@ void Feeder::Impl::save(const std::filesystem::path& file) {
 }
 
 void Feeder::Impl::finish_saves() {
-  if (closed_) return;  // close() has
+  if (closed_) return;                  // close() has
+  (void)communicator_->all_gather("");  // all are here, and only the disk is waited for
   write_together([this] {
     if (writer_) writer_->finish();
   });
@@ -147,6 +148,7 @@ void Feeder::Impl::finish_saves() {
 
 void Feeder::Impl::write_together(const std::function<void()>& work) {
   std::string failure;
+  const Attendance::NoLimit as_long_as_the_disk_takes(coordinator_->attendance());
   if (communicator_->rank() == 0) {
     try {
       work();
@@ -201,10 +203,9 @@ std::unique_ptr<Feeder::Impl> Feeder::Impl::resumed(SavedState saved) {
   // The device need not have room for both.
   gpu_decoding_.reset();
   store_->give_back_memory();
-  auto other = std::make_unique<Impl>(options_, std::move(again), std::move(parts),
+  auto other = std::make_unique<Impl>(options_, std::move(again), std::move(parts), stop_,
                                       Predecessor{std::move(saved), device_, stream_, loop_});
   other->failed_save_ = take_failed_save();
-  if (stop_.load(std::memory_order_relaxed)) other->request_stop();
   return other;
 }
 

@@ -14,6 +14,7 @@ namespace {
 
 constexpr std::string_view kEnd = "end";    // the speaker wants to end
 constexpr std::string_view kHere = "here";  // EVENT: the speaker waits in it
+constexpr std::string_view kOn = "on";      // STEP: the speaker makes it, although no ballot shows that
 constexpr std::string_view kLeft = "left";  // STEP GATHERS CAUSE: a Departure
 
 std::string one_decimal(double number) {
@@ -64,6 +65,11 @@ void Attendance::understand(const Word& word) {
   std::string kind;
   text >> kind;
   if (kind == kEnd) is_alerted_ = true;
+  if (kind == kOn) {
+    std::uint64_t step = 0;
+    text >> step;
+    latest_on_ = std::max(latest_on_.value_or(0), step);
+  }
   if (kind == kHere) {
     std::uint64_t& event = others_events_.at(word.rank);
     text >> event;
@@ -104,6 +110,13 @@ void Attendance::end(const std::string& cause) {
   throw Error(cause);
 }
 
+void Attendance::go_on() { communicator_.tell(std::string(kOn) + " " + std::to_string(step_)); }
+
+bool Attendance::has_gone_on(std::uint64_t step) {
+  hear();
+  return latest_on_ && *latest_on_ >= step;
+}
+
 void Attendance::leave(std::uint64_t step, std::string_view cause) {
   if (is_over()) return;
   over_ = cause;
@@ -115,7 +128,7 @@ void Attendance::leave(std::uint64_t step, std::string_view cause) {
 void Attendance::wait(bool gathers) {
   hear();
   require_all(gathers);
-  if (patience_.time == nullptr || patience_.limit_s <= 0) return;
+  if (!has_limit_ || patience_.time == nullptr || patience_.limit_s <= 0) return;
   const std::uint64_t event = posts_ + communicator_.gathers() + (gathers ? 1 : 0);
   if (waits_in_ != event) began_ = patience_.time->now();
   waits_in_ = event;

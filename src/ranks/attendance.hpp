@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,8 +19,9 @@ struct Patience {
 };
 
 // Which ranks still take part. Agreements travel in collective calls, so a rank that makes none any more can only be
-// named by words of its own, or by the silence that it leaves. Ranks tell each other three things: that one of them
-// wants to end, that one has left and why, and, once a wait gets long, that one is waiting.
+// named by words of its own, or by the silence that it leaves. Ranks tell each other four things: that one of them
+// wants to end, that one has left and why, that one resumes after the end of an epoch, and, once a wait gets long, that
+// one is waiting.
 // Used by the thread that calls next().
 class Attendance {
  public:
@@ -49,10 +51,30 @@ class Attendance {
   // A ballot says that its rank has left. Throws Error naming it.
   [[noreturn]] void name_leaver();
 
+  // This rank makes the step that was begun last, which no ballot of the others shows.
+  void go_on();
+  // Another rank has said that it makes a step from `step` on. Never blocks.
+  [[nodiscard]] bool has_gone_on(std::uint64_t step);
+
   // This rank makes no step from `step` on; the others throw `cause` when they come to it, or have come.
   void leave(std::uint64_t step, std::string_view cause);
   // This rank has left, or has thrown an error that names another one.
   [[nodiscard]] bool is_over() const noexcept { return !over_.empty(); }
+  // Why; empty = it is not over.
+  [[nodiscard]] const std::string& cause() const noexcept { return over_; }
+
+  // While it exists, ranks may be waited for as long as it takes: they are known to be there, and to wait for what is
+  // not theirs to hurry. Those that leave are still named.
+  class NoLimit {
+   public:
+    explicit NoLimit(Attendance& attendance) noexcept : attendance_(attendance) { attendance_.has_limit_ = false; }
+    ~NoLimit() { attendance_.has_limit_ = true; }
+    NoLimit(const NoLimit&) = delete;
+    NoLimit& operator=(const NoLimit&) = delete;
+
+   private:
+    Attendance& attendance_;
+  };
 
  private:
   struct Departure {
@@ -78,7 +100,9 @@ class Attendance {
   std::uint64_t posts_ = 0;
   bool has_alerted_ = false;
   bool is_alerted_ = false;
-  std::vector<Departure> departures_;  // by step and rank
+  bool has_limit_ = true;
+  std::optional<std::uint64_t> latest_on_;  // the latest step that another said it makes
+  std::vector<Departure> departures_;       // by step and rank
   std::string over_;
 
   // A wait. Collective calls are counted as events, in the same order on all ranks, so that a rank that waits in the

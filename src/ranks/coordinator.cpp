@@ -97,10 +97,21 @@ bool Coordinator::interrupted(bool stop_requested) {
   return true;
 }
 
+void Coordinator::resume_step(bool stop_requested) {
+  (void)interrupted(stop_requested);
+  attendance_.go_on();
+}
+
 void Coordinator::leave(std::string_view cause, bool in_step) {
-  attendance_.leave(steps_ - (in_step && steps_ > 0 ? 1 : 0), cause);
+  left_step_ = steps_ - (in_step && steps_ > 0 ? 1 : 0);
+  attendance_.leave(*left_step_, cause);
   has_left_ = !in_step && verdict_ == Verdict::proceed && census_.has_room();
   if (has_left_) census_.post({.left = true});
+}
+
+bool Coordinator::others_went_on() {
+  if (!left_step_) return false;
+  return attendance_.has_gone_on(*left_step_) || (has_left_ && census_.others_went_on());
 }
 
 bool Coordinator::has_made_all_steps() const noexcept {

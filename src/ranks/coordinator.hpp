@@ -105,13 +105,17 @@ class Coordinator {
   // Error naming a rank that has left before this step.
   [[nodiscard]] bool interrupted(bool stop_requested);
 
+  // The step that ended an epoch is made after all, in the next one. Its census was taken already, so the others are
+  // told by a word. Throws Error naming a rank that has left since.
+  void resume_step(bool stop_requested);
+
   // Who takes part.
   [[nodiscard]] Attendance& attendance() noexcept { return attendance_; }
   // This rank makes no further step, and not the one that was begun last either when it was not served; the others
   // throw `cause`.
   void leave(std::string_view cause, bool in_step);
   // After leave(): others have made a step that this rank has left. Never blocks.
-  [[nodiscard]] bool others_went_on() { return has_left_ && census_.others_went_on(); }
+  [[nodiscard]] bool others_went_on();
 
   // Epochs of which all batches were served; changes at the same step on every rank.
   [[nodiscard]] std::uint64_t epochs_completed() const noexcept { return epochs_completed_; }
@@ -154,7 +158,8 @@ class Coordinator {
   std::uint64_t known_at_ = 0;
   std::chrono::nanoseconds waited_{0};
   bool stop_requested_ = false;
-  bool has_left_ = false;  // and said so in a ballot
+  std::optional<std::uint64_t> left_step_;  // the first that this rank does not make
+  bool has_left_ = false;                   // and said so in a ballot
 
   // Bad samples: seen = agreed by the job (the same set on all ranks) + new (this rank's since the last exchange).
   std::unordered_set<std::uint64_t> seen_bad_;
