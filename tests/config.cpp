@@ -14,6 +14,7 @@
 #include <forebay/config.hpp>
 #include <forebay/error.hpp>
 
+#include "aggregate.hpp"
 #include "config/writer.hpp"
 #include "config_support.hpp"
 #include "support.hpp"
@@ -24,6 +25,7 @@ namespace {
 namespace fs = std::filesystem;
 using testing::check_same;
 using testing::contains;
+using testing::members;
 using testing::parse;
 
 Options with(const std::vector<std::string>& overrides) { return parse("", overrides); }
@@ -56,20 +58,6 @@ TEST_CASE("a program's own defaults stand below the file and the overrides") {
   CHECK(options.seed == 6);
   CHECK(options.run.epochs == 3);
   CHECK(parse_options("[telemetry]\ndir = \"\"", "config", {}, mine).telemetry.dir.empty());
-}
-
-// How many members an aggregate has.
-struct Anything {
-  template <typename T>
-  operator T() const;  // never called
-};
-template <typename Aggregate, typename... Members>
-constexpr std::size_t members() {
-  if constexpr (requires { Aggregate{Members{}..., Anything{}}; }) {
-    return members<Aggregate, Members..., Anything>();
-  } else {
-    return sizeof...(Members);
-  }
 }
 
 TEST_CASE("every member of the options has a key") {

@@ -8,11 +8,13 @@
 #include <iterator>
 #include <string>
 #include <string_view>
+#include <variant>
 
 #include <forebay/options.hpp>
 
 #include "config/schema.hpp"
 #include "config/writer.hpp"
+#include "measure/figures.hpp"
 #include "support.hpp"
 
 namespace forebay {
@@ -38,6 +40,56 @@ std::string keys_of(std::string_view section) {
     out += "| `" + std::string(key.name) + "` | `" + cell(config::value_text(key, Options{})) + "` | " +
            cell(config::expectation(key.kind)) + " | " + cell(key.page.empty() ? sentence(key.help) : key.page) +
            " |\n";
+  }
+  return out;
+}
+
+std::string row(const std::string& key, std::string_view unit, std::string_view meaning) {
+  return "| " + key + " | " + std::string(unit) + " | " + cell(meaning) + " |\n";
+}
+
+std::string in_code(std::string_view key) { return "`" + std::string(key) + "`"; }
+
+template <typename Record>
+std::string job_of(const Figure<Record>& figure) {
+  const auto* const rule = std::get_if<OfRanks>(&figure.job);
+  if (rule == nullptr) return "follows";
+  switch (*rule) {
+    case OfRanks::none: return "";
+    case OfRanks::sum: return "sum";
+    case OfRanks::mean: return "mean";
+    case OfRanks::mean_over_steps: return "mean over steps";
+    case OfRanks::least: return "least";
+    case OfRanks::most: break;
+  }
+  return "most";
+}
+
+// The rows of records that belong to one rank.
+template <typename Record>
+std::string figures_of(Figures<Record> figures) {
+  std::string out = "| key | unit | meaning |\n|---|---|---|\n";
+  for (const Figure<Record>& figure : figures) out += row(in_code(figure.key), figure.unit, figure.meaning);
+  return out;
+}
+
+// The rows of records that ranks have and jobs.
+constexpr const char* kHeadOfJob = "| key | unit | of a job | meaning |\n|---|---|---|---|\n";
+template <typename Record>
+std::string rows_with_job(Figures<Record> figures, const std::string& prefix = "") {
+  std::string out;
+  for (const Figure<Record>& figure : figures) {
+    out += row(prefix + in_code(figure.key), std::string(figure.unit) + " | " + job_of(figure), figure.meaning);
+  }
+  return out;
+}
+
+template <typename Record>
+std::string rows_of(std::span<const ProfilePart<Record>> parts) {
+  std::string out;
+  for (const ProfilePart<Record>& part : parts) {
+    out += row(in_code(std::string(part.group) + "." + std::string(part.name)), std::string(part.unit) + " | ",
+               part.meaning);
   }
   return out;
 }
@@ -94,6 +146,17 @@ TEST_CASE("docs/configuration.md has every key with its default, values and mean
   for (const config::Section& section : config::sections()) {
     page.check_table("keys of " + std::string(section.name), keys_of(section.name));
   }
+  page.check_complete();
+}
+
+TEST_CASE("docs/telemetry.md has every figure with its unit and meaning, and what a job's is") {
+  Page page("telemetry.md");
+  page.check_table("steps", figures_of(step_figures()));
+  page.check_table("intervals", figures_of(interval_figures()));
+  page.check_table("summary", kHeadOfJob + rows_with_job(summary_figures()));
+  page.check_table("profile", kHeadOfJob + rows_with_job(profile_figures()) + rows_of(profile_stages()) +
+                                  rows_with_job(stage_figures(), "... ") + rows_of(profile_queues()) +
+                                  rows_with_job(queue_figures(), "... "));
   page.check_complete();
 }
 

@@ -50,7 +50,7 @@ struct Summary {
 // epochs is the smallest, bad_samples the largest (each rank already counts the job's).
 [[nodiscard]] Summary combine(std::span<const Summary> ranks);
 
-// JSON object with the keys of design.md; the job's has "ranks": [ ... ] with the same keys per rank.
+// JSON object with the keys of docs/telemetry.md; the job's has "ranks": [ ... ] with the same keys per rank.
 [[nodiscard]] std::string to_json(const Summary& summary);
 [[nodiscard]] std::string to_json(const Summary& job, std::span<const Summary> ranks);
 // Undoes to_json(const Summary&); throws Error.

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <iterator>
 #include <string_view>
 
 #include <spdlog/fmt/fmt.h>
 
+#include "figures.hpp"
 #include "ratio.hpp"
 
 namespace forebay {
@@ -25,17 +25,6 @@ std::optional<double> rate(double count, double time) noexcept {
   return time > 0 ? std::optional(count / time) : std::nullopt;
 }
 
-// JSON has no infinities; a clock never gives them, so this only keeps a broken figure from breaking the file.
-double finite(double value) noexcept { return std::isfinite(value) ? value : 0; }
-
-std::string json_number(const std::optional<double>& value) {
-  return value && std::isfinite(*value) ? fmt::format("{:.6g}", *value) : "null";
-}
-
-std::string people_number(const std::optional<double>& value, double scale, std::string_view unit) {
-  return value ? fmt::format("{:.{}f}{}", *value * scale, unit.empty() ? 2 : 1, unit) : "-";
-}
-
 // `depth` of `capacity` in eighths of a character: U+2588 is a full block, U+2589 to U+258F are 7/8 to 1/8.
 std::string bar(std::uint32_t depth, std::uint32_t capacity) {
   static constexpr std::uint64_t kCells = 16;
@@ -49,18 +38,13 @@ std::string bar(std::uint32_t depth, std::uint32_t capacity) {
   return out;
 }
 
-// What both lines for people end with.
+// What both lines for people end with. A stretch without a step has only what counts from the start of the run.
 void append_figures(std::string& out, const Interval& interval) {
-  if (interval.steps == 0) {
-    fmt::format_to(std::back_inserter(out), "  no step for {:.1f} s", interval.interval_s);
-  } else {
-    fmt::format_to(std::back_inserter(out), "  fresh {}  lambda {}  mu {}  R {}  stall {}  {:.0f} images/s",
-                   people_number(interval.fresh_fraction, 100, " %"), people_number(interval.lambda, 1, "/s"),
-                   people_number(interval.mu, 1, "/s"), people_number(interval.r, 1, ""),
-                   people_number(interval.stall, 100, " %"), interval.images_per_s);
+  if (interval.steps == 0) fmt::format_to(std::back_inserter(out), "  no step for {:.1f} s", interval.interval_s);
+  for (const Figure<Interval>& figure : interval_figures()) {
+    const bool is_shown = !figure.text.line.empty() && (interval.steps > 0 || figure.text.if_any);
+    if (is_shown) append_phrase(out, figure.text, number_of(figure, interval));
   }
-  if (interval.bad_samples > 0) fmt::format_to(std::back_inserter(out), "  bad {}", interval.bad_samples);
-  if (interval.dropped_records > 0) fmt::format_to(std::back_inserter(out), "  dropped {}", interval.dropped_records);
 }
 
 }  // namespace
@@ -117,6 +101,7 @@ Interval IntervalWindow::figures(const Snapshot& now) const noexcept {
   out.mean_running_time = rate(wait_s_ + compute_s_, as_double(timed_steps_));
   out.steps = steps_;
   out.fresh = fresh_;
+  out.reused = steps_ - fresh_;
   out.exhausted_steps = exhausted_;
   out.job_fresh_samples = job_fresh_samples_;
   out.job_uses_max = job_uses_max_;
@@ -139,47 +124,24 @@ Interval IntervalWindow::figures(const Snapshot& now) const noexcept {
 }
 
 void append_json(std::string& out, const StepRecord& record) {
-  fmt::format_to(
-      std::back_inserter(out),
-      R"({{"step":{},"t_s":{:.9f},"epoch":{},"batch":{},"use_index":{},"decision":"{}","depth":{},"size":{},)"
-      R"("wait_s":{:.9f},"census_wait_s":{:.9f},"step_s":{:.9f},"ahead_s":{:.9f},"padding":{},"adjacent":{},"exhausted":{},)"
-      R"("produced":{},"blocked_producer_s":{:.9f}}})"
-      "\n",
-      record.step, finite(record.t_s), record.epoch, record.batch, record.use_index, to_string(record.served),
-      record.depth, record.size, finite(record.wait_s), finite(record.census_wait_s), finite(record.step_s),
-      finite(record.ahead_s), record.padding, record.adjacent, record.exhausted, record.produced,
-      finite(record.blocked_s));
+  constexpr int kNanoseconds = 9;
+  append_json_line(out, step_figures(), record, kNanoseconds);
 }
 
-void append_json(std::string& out, const Interval& interval, std::uint32_t capacity) {
-  fmt::format_to(
-      std::back_inserter(out),
-      R"({{"t_s":{:.6f},"interval_s":{:.6f},"step_num":{},"epoch":{},"queue_size":{},"capacity":{},)"
-      R"("mean_enqueue_rate":{:.6g},"mean_dequeue_rate":{:.6g},"mean_running_time":{},"steps":{},)"
-      R"("fresh":{},"reused":{},"fresh_fraction":{},"exhausted_steps":{},"lambda":{},"mu":{},"R":{},)"
-      R"("stall":{},"census_waits":{},"census_wait_s":{:.6f},"job_fresh_samples":{},"job_uses_max":{},)"
-      R"("images_per_s":{:.6g},"blocked_producer_s":{:.6f},"bytes_read":{},"retries":{},"hedged_reads":{},"read_s":{:.6f},)"
-      R"("decode_s":{:.6f},"bad_samples":{},"dropped_records":{}}})"
-      "\n",
-      finite(interval.t_s), finite(interval.interval_s), interval.step_num, interval.epoch, interval.queue_size,
-      capacity, finite(interval.mean_enqueue_rate), finite(interval.mean_dequeue_rate),
-      json_number(interval.mean_running_time), interval.steps, interval.fresh, interval.steps - interval.fresh,
-      json_number(interval.fresh_fraction), interval.exhausted_steps, json_number(interval.lambda),
-      json_number(interval.mu), json_number(interval.r), json_number(interval.stall), interval.census_waits,
-      finite(interval.census_wait_s), interval.job_fresh_samples, interval.job_uses_max, finite(interval.images_per_s),
-      finite(interval.blocked_producer_s), interval.bytes_read, interval.retries, interval.hedged_reads,
-      finite(interval.read_s), finite(interval.decode_s), interval.bad_samples, interval.dropped_records);
+void append_json(std::string& out, const Interval& interval) {
+  constexpr int kMicroseconds = 6;
+  append_json_line(out, interval_figures(), interval, kMicroseconds);
 }
 
-std::string interval_line(const Interval& interval, std::uint32_t capacity) {
-  std::string out = fmt::format("step {}  depth {}/{}", interval.step_num, interval.queue_size, capacity);
+std::string interval_line(const Interval& interval) {
+  std::string out = fmt::format("step {}  depth {}/{}", interval.step_num, interval.queue_size, interval.capacity);
   append_figures(out, interval);
   return out;
 }
 
-std::string status_line(const Interval& interval, std::uint32_t capacity) {
-  std::string out = fmt::format("step {}  [{}] {}/{}", interval.step_num, bar(interval.queue_size, capacity),
-                                interval.queue_size, capacity);
+std::string status_line(const Interval& interval) {
+  std::string out = fmt::format("step {}  [{}] {}/{}", interval.step_num, bar(interval.queue_size, interval.capacity),
+                                interval.queue_size, interval.capacity);
   append_figures(out, interval);
   return out;
 }

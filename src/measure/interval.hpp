@@ -38,12 +38,14 @@ struct Interval {
   std::uint64_t step_num = 0;               // the last step served, in this stretch or before
   std::uint64_t epoch = 0;                  // that step's
   std::uint32_t queue_size = 0;             // ready batches at the end
+  std::uint32_t capacity = 1;               // queue.capacity; filled in by the reporter
   double mean_enqueue_rate = 0;             // batches published per second
   double mean_dequeue_rate = 0;             // fresh batches served per second
   std::optional<double> mean_running_time;  // seconds per step, waiting included
 
   std::uint64_t steps = 0;
   std::uint64_t fresh = 0;
+  std::uint64_t reused = 0;
   std::uint64_t exhausted_steps = 0;
   std::uint64_t job_fresh_samples = 0;   // of all ranks, since the run began
   std::uint64_t job_uses_max = 0;        // the most of one batch by any rank
@@ -94,13 +96,13 @@ class IntervalWindow {
   double census_wait_s_ = 0;
 };
 
-// Append one line of JSON, newline included. Keys: docs/telemetry.md.
+// Append one line of JSON, newline included: the figures of figures.hpp.
 void append_json(std::string& out, const StepRecord& record);
-void append_json(std::string& out, const Interval& interval, std::uint32_t capacity);
+void append_json(std::string& out, const Interval& interval);
 
 // One line for people, without a newline.
-[[nodiscard]] std::string interval_line(const Interval& interval, std::uint32_t capacity);
+[[nodiscard]] std::string interval_line(const Interval& interval);
 // The same for the live status line: with a bar of how full the queue is.
-[[nodiscard]] std::string status_line(const Interval& interval, std::uint32_t capacity);
+[[nodiscard]] std::string status_line(const Interval& interval);
 
 }  // namespace forebay

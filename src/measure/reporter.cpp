@@ -72,7 +72,7 @@ void Reporter::finish(double now_s, std::uint64_t dropped) {
   tick(now_s, dropped);
   if (intervals_ && interval_.steps() > 0) {
     std::string line;
-    append_json(line, figures(interval_, snapshot(now_s - *origin_s_), dropped), setup_.capacity);
+    append_json(line, figures(interval_, snapshot(now_s - *origin_s_), dropped));
     intervals_->write(line, 1);
   }
   sync();
@@ -87,6 +87,7 @@ Snapshot Reporter::snapshot(double t_s) const { return {t_s, gauges_(), totals_}
 
 Interval Reporter::figures(const IntervalWindow& window, const Snapshot& now, std::uint64_t dropped) const {
   Interval out = window.figures(now);
+  out.capacity = setup_.capacity;
   out.dropped_records = dropped + lost();
   return out;
 }
@@ -111,10 +112,10 @@ void Reporter::end_interval(const Snapshot& now, std::uint64_t dropped) {
   interval_due_s_ = now.t_s + setup_.options.interval_s;
   if (intervals_) {
     std::string line;
-    append_json(line, done, setup_.capacity);
+    append_json(line, done);
     intervals_->write(line, 1);
   }
-  if (setup_.rank == 0) console_.info(interval_line(done, setup_.capacity));
+  if (setup_.rank == 0) console_.info(interval_line(done));
 }
 
 void Reporter::draw_status(const Snapshot& now, std::uint64_t dropped) {
@@ -126,7 +127,7 @@ void Reporter::draw_status(const Snapshot& now, std::uint64_t dropped) {
   }
   Interval shown = live_figures_;
   shown.queue_size = now.gauges.depth;
-  console_.status(status_line(shown, setup_.capacity));
+  console_.status(status_line(shown));
 }
 
 void Reporter::sync() {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "ratio.hpp"
+#include "figures.hpp"
 
 namespace forebay {
 
@@ -27,31 +27,33 @@ std::uint64_t UsesHistogram::percentile(double share) const noexcept {
 
 void RunCounters::step(const StepRecord& record) noexcept {
   const Produced now{record.t_s, record.produced, record.blocked_s};
-  if (steps_ == 0) {
+  if (counted_.steps == 0) {
     first_ = last_ = now;
   } else {
     ++compute_times_;
-    compute_s_ += record.step_s;
-    stall_s_ += record.wait_s;
-    census_waits_ += record.census_wait_s > 0 ? 1 : 0;
-    census_wait_s_ += record.census_wait_s;
-    ahead_s_ += record.ahead_s;
+    counted_.compute_s += record.step_s;
+    counted_.stall_s += record.wait_s;
+    counted_.census_waits += record.census_wait_s > 0 ? 1 : 0;
+    counted_.census_wait_s += record.census_wait_s;
+    counted_.ahead_s += record.ahead_s;
     if (now.batches > last_.batches) last_ = now;
   }
-  ++steps_;
+  ++counted_.steps;
   if (record.served == Decision::fresh) {
-    ++fresh_;
+    ++counted_.fresh;
     fresh_samples_ += record.size;
+  } else {
+    ++counted_.reused;
   }
-  if (record.exhausted) ++exhausted_;
+  if (record.exhausted) ++counted_.exhausted_steps;
   if (record.adjacent) ++adjacent_;
 }
 
 void RunCounters::finished(double step_s, double wait_s) noexcept {
-  if (steps_ == 0) return;
+  if (counted_.steps == 0) return;
   ++compute_times_;
-  compute_s_ += step_s;
-  stall_s_ += wait_s;
+  counted_.compute_s += step_s;
+  counted_.stall_s += wait_s;
 }
 
 double RunCounters::produce_rate(double startup_s) const noexcept {
@@ -64,38 +66,17 @@ Summary RunCounters::summary(const RunFacts& facts, std::span<const std::uint64_
   UsesHistogram uses = uses_;
   for (const std::uint64_t count : resident_uses) uses.add(count);
 
-  Summary out;
-  out.steps = steps_;
-  out.fresh = fresh_;
-  out.reused = steps_ - fresh_;
-  out.fresh_fraction = ratio(as_double(fresh_), as_double(steps_));
-  out.startup_s = facts.startup_s;
-  out.wall_s = compute_s_ + stall_s_;
-  out.compute_s = compute_s_;
-  out.stall_s = stall_s_;
-  out.au = ratio(compute_s_, out.wall_s);
-  out.fresh_au = out.au * out.fresh_fraction;
+  Summary out = facts;
+  add_figures(summary_figures(), out, counted_);
+  out.wall_s = out.compute_s + out.stall_s;
   out.images_per_s = ratio(as_double(fresh_samples_), out.wall_s);
   out.produce_rate = produce_rate(facts.startup_s);
-  out.consume_rate = ratio(as_double(compute_times_), compute_s_);
-  out.blocked_s = facts.blocked_s;
-  out.census_waits = census_waits_;
-  out.census_wait_s = census_wait_s_;
-  out.ahead_s = ahead_s_;
-  out.exhausted_steps = exhausted_;
+  out.consume_rate = ratio(as_double(compute_times_), out.compute_s);
   out.uses_p50 = uses.percentile(0.50);
   out.uses_p99 = uses.percentile(0.99);
   out.uses_max = uses.max();
-  out.adjacent_reuse_fraction = ratio(as_double(adjacent_), as_double(steps_));
-  out.bad_samples = facts.bad_samples;
-  out.left_out = facts.left_out;
-  out.epochs = facts.epochs;
-  out.bytes_read = facts.bytes_read;
-  out.hedged_reads = facts.hedged_reads;
-  out.hedges_won = facts.hedges_won;
-  out.nvjpeg_samples = facts.nvjpeg_samples;
-  out.nvjpeg_fallbacks = facts.nvjpeg_fallbacks;
-  out.dropped_records = facts.dropped_records;
+  out.adjacent_reuse_fraction = ratio(as_double(adjacent_), as_double(out.steps));
+  apply_formulas(summary_figures(), out);
   return out;
 }
 

@@ -33,20 +33,8 @@ class UsesHistogram {
   std::uint64_t max_ = 0;
 };
 
-// What a summary needs beside the step records.
-struct RunFacts {
-  double startup_s = 0;  // construction until the first batch
-  double blocked_s = 0;  // producer blocked by a full ring
-  std::uint64_t bad_samples = 0;
-  std::uint64_t left_out = 0;
-  std::uint64_t epochs = 0;
-  std::uint64_t bytes_read = 0;
-  std::uint64_t hedged_reads = 0;
-  std::uint64_t hedges_won = 0;
-  std::uint64_t nvjpeg_samples = 0;
-  std::uint64_t nvjpeg_fallbacks = 0;
-  std::uint64_t dropped_records = 0;
-};
+// The figures that are counted elsewhere: startup_s, blocked_s, bytes_read, ... The others are 0.
+using RunFacts = Summary;
 
 // Adds up a run for its Summary. One thread, the trainer's; step(), finished() and batch_retired() neither allocate
 // nor enter the kernel.
@@ -83,18 +71,11 @@ class RunCounters {
 
   [[nodiscard]] double produce_rate(double startup_s) const noexcept;
 
+  Summary counted_;  // what step() and finished() add up
   UsesHistogram uses_;
-  std::uint64_t steps_ = 0;
-  std::uint64_t fresh_ = 0;
   std::uint64_t fresh_samples_ = 0;
-  std::uint64_t exhausted_ = 0;
   std::uint64_t adjacent_ = 0;
   std::uint64_t compute_times_ = 0;
-  double compute_s_ = 0;
-  double stall_s_ = 0;
-  std::uint64_t census_waits_ = 0;
-  double census_wait_s_ = 0;
-  double ahead_s_ = 0;
   Produced first_;
   Produced last_;
 };

@@ -1,0 +1,101 @@
+#include "figure.hpp"
+
+#include <cmath>
+#include <iterator>
+
+#include <spdlog/fmt/fmt.h>
+
+#include "figures.hpp"
+
+namespace forebay {
+namespace {
+
+// A clock never gives infinities, so this only keeps a broken figure from breaking the file.
+double finite(double value) noexcept { return std::isfinite(value) ? value : 0; }
+
+void append_value(std::string& out, std::string_view unit, int digits_of_seconds, double value) {
+  if (unit == "s") {
+    fmt::format_to(std::back_inserter(out), "{:.{}f}", finite(value), digits_of_seconds);
+  } else {
+    fmt::format_to(std::back_inserter(out), "{:.6g}", finite(value));
+  }
+}
+
+void append_value(std::string& out, std::string_view /*unit*/, int /*digits*/, const std::optional<double>& value) {
+  if (value && std::isfinite(*value)) {
+    fmt::format_to(std::back_inserter(out), "{:.6g}", *value);
+  } else {
+    out += "null";
+  }
+}
+
+void append_value(std::string& out, std::string_view /*unit*/, int /*digits*/, Decision value) {
+  fmt::format_to(std::back_inserter(out), "\"{}\"", to_string(value));
+}
+
+template <typename Value>
+void append_value(std::string& out, std::string_view /*unit*/, int /*digits*/, Value value) {
+  fmt::format_to(std::back_inserter(out), "{}", value);
+}
+
+// " sample[s]" as " sample" of one and " samples" of others.
+std::string inflected(std::string_view text, bool is_one) {
+  std::string out;
+  bool in_brackets = false;
+  for (const char c : text) {
+    if (c == '[' || c == ']') {
+      in_brackets = c == '[';
+    } else if (!in_brackets || !is_one) {
+      out += c;
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+template <typename Record>
+void append_json_line(std::string& out, Figures<Record> figures, const Record& record, int digits_of_seconds) {
+  char separator = '{';
+  for (const Figure<Record>& figure : figures) {
+    fmt::format_to(std::back_inserter(out), "{}\"{}\":", separator, figure.key);
+    visit_value(figure, record, [&](const auto& value) { append_value(out, figure.unit, digits_of_seconds, value); });
+    separator = ',';
+  }
+  out += "}\n";
+}
+template void append_json_line(std::string&, Figures<StepRecord>, const StepRecord&, int);
+template void append_json_line(std::string&, Figures<Interval>, const Interval&, int);
+
+void append_phrase(std::string& out, const Phrase& phrase, std::optional<double> number) {
+  if (!number) {
+    out.append(phrase.format.substr(0, phrase.format.find('{'))).append("-");
+    return;
+  }
+  const std::string format = inflected(phrase.format, *number == 1);
+  const std::string text = fmt::format(fmt::runtime(format), *number * phrase.scale);
+  if (!phrase.if_any || text != fmt::format(fmt::runtime(format), 0.0)) out += text;
+}
+
+std::string summary_text(const Summary& summary) {
+  constexpr std::size_t kLabel = 10;
+  std::string text;
+  std::string line;
+  std::string_view label;
+  const auto end_line = [&] {
+    // What would have stood first may be left out.
+    const std::size_t begin = line.find_first_not_of(",; ");
+    if (begin != std::string::npos) text += fmt::format("{:<{}}{}\n", label, kLabel, line.substr(begin));
+    line.clear();
+  };
+  for (const Figure<Summary>& figure : summary_figures()) {
+    if (figure.text.line.empty()) continue;
+    if (figure.text.line != label) end_line();
+    label = figure.text.line;
+    append_phrase(line, figure.text, number_of(figure, summary));
+  }
+  end_line();
+  return text;
+}
+
+}  // namespace forebay
