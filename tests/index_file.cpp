@@ -126,11 +126,11 @@ TEST_CASE("an index keeps its bytes when the file is replaced or removed") {
 }
 
 TEST_CASE("an index on disk that is written into ends in an error, also where it was used before") {
-  const LargeIndex large(6'000);
+  const LargeIndex large(15'000);   // so many that their labels stand in two chunks
   std::string other = large.bytes;  // a label of the last sample before the paths
   const auto at = other.find("folder/image0.jpg");
   REQUIRE(at != std::string::npos);
-  other[at - 4] = 1;
+  other[at - 1] = 1;
   for (const bool used : {false, true}) {
     write_file(large.file(), large.bytes);
     const auto dataset = open_on_disk(large.file());
@@ -140,14 +140,14 @@ TEST_CASE("an index on disk that is written into ends in an error, also where it
                                      std::filesystem::file_time_type::clock::now() - std::chrono::hours(1));
     overwrite(large.file(), other, false);
     CHECK(dataset->sample(0).label == 0);
-    const std::string message = error_of([&] { (void)dataset->sample(5'999); });
+    const std::string message = error_of([&] { (void)dataset->sample(14'999); });
     CHECK(contains(message, "index " + large.file() + ": was written into or shortened while it was in use"));
     CHECK(contains(message, "write a new file and rename it"));
     CHECK_FALSE(contains(message, "it had"));
     // Nothing else comes out when it is asked again, and the right bytes do once they are back.
-    CHECK(error_of([&] { (void)dataset->sample(5'999); }) == message);
+    CHECK(error_of([&] { (void)dataset->sample(14'999); }) == message);
     overwrite(large.file(), large.bytes, false);
-    CHECK(dataset->sample(5'999).label == 0);
+    CHECK(dataset->sample(14'999).label == 0);
   }
 }
 

@@ -116,6 +116,15 @@ std::vector<Recipe> every_kind() {
   return recipes;
 }
 
+forebay::Sample raw(std::int32_t width, std::int32_t height, std::int32_t channels) {
+  forebay::Sample sample;
+  sample.encoding = forebay::Encoding::raw;
+  sample.width = width;
+  sample.height = height;
+  sample.channels = channels;
+  return sample;
+}
+
 }  // namespace
 
 TEST_CASE("grey, YCbCr, RGB, CMYK and YCCK, baseline and progressive, equal libjpeg's plain decode") {
@@ -338,15 +347,19 @@ TEST_CASE("made bombs are refused quickly or decoded within the limit") {
 TEST_CASE("raw samples become RGB") {
   Image image;
   const Bytes grey{std::byte{1}, std::byte{2}, std::byte{250}, std::byte{4}, std::byte{5}, std::byte{6}};
-  forebay::decode_raw(grey, 3, 2, 1, image);
+  forebay::decode_raw(grey, raw(3, 2, 1), image);
   CHECK(image.width == 3);
   CHECK(image.height == 2);
   CHECK(pixels_of(image) == std::vector<std::uint8_t>{1, 1, 1, 2, 2, 2, 250, 250, 250, 4, 4, 4, 5, 5, 5, 6, 6, 6});
-  forebay::decode_raw(grey, 1, 2, 3, image);
+  forebay::decode_raw(grey, raw(1, 2, 3), image);
   CHECK(pixels_of(image) == std::vector<std::uint8_t>{1, 2, 250, 4, 5, 6});
-  CHECK_THROWS_WITH_AS(forebay::decode_raw(grey, 3, 3, 1, image), doctest::Contains("need 9 bytes, but there are 6"),
-                       forebay::SampleError);
-  CHECK_THROWS_AS(forebay::decode_raw(grey, 1, 2, 2, image), forebay::SampleError);
-  CHECK_THROWS_AS(forebay::decode_raw(grey, 0, 2, 1, image), forebay::SampleError);
-  CHECK_THROWS_AS(forebay::decode_raw({}, -1, -1, 1, image), forebay::SampleError);
+  auto planes = raw(2, 1, 3);
+  planes.planar = true;
+  forebay::decode_raw(grey, planes, image);
+  CHECK(pixels_of(image) == std::vector<std::uint8_t>{1, 250, 5, 2, 4, 6});
+  CHECK_THROWS_WITH_AS(forebay::decode_raw(grey, raw(3, 3, 1), image),
+                       doctest::Contains("need 9 bytes, but there are 6"), forebay::SampleError);
+  CHECK_THROWS_AS(forebay::decode_raw(grey, raw(1, 2, 2), image), forebay::SampleError);
+  CHECK_THROWS_AS(forebay::decode_raw(grey, raw(0, 2, 1), image), forebay::SampleError);
+  CHECK_THROWS_AS(forebay::decode_raw({}, raw(-1, -1, 1), image), forebay::SampleError);
 }

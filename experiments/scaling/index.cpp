@@ -20,8 +20,8 @@
 #include <forebay/error.hpp>
 #include <forebay/order.hpp>
 
-#include "data/dataset_table.hpp"
 #include "data/index_image.hpp"
+#include "data/record_table.hpp"
 #include "process_memory.hpp"
 
 namespace {
@@ -55,16 +55,16 @@ int synthesize(std::uint64_t samples, const std::string& file) {
   record.origin.path = "/synthetic";
   record.root = "/synthetic";
   record.counts.images = samples;
-  forebay::FileTable table;
+  forebay::RecordTable table;
   for (int i = 0; i < 1000; ++i) table.classes.push_back("class" + std::to_string(i));
   char path[48];
   for (std::uint64_t i = 0; i < samples; ++i) {
     const int length = std::snprintf(path, sizeof path, "class%03d/image_%09llu.jpg", static_cast<int>(i % 1000),
                                      static_cast<unsigned long long>(i));
-    table.file.push_back(table.add_file({path, static_cast<std::size_t>(length)}));
-    table.label.push_back(static_cast<std::int32_t>(i % 1000));
+    const std::uint32_t file = table.add_source({path, static_cast<std::size_t>(length)});
+    table.add(file, static_cast<std::int32_t>(i % 1000));
   }
-  forebay::save_index(*forebay::make_file_dataset(record, std::move(table)), file);
+  forebay::save_index(*forebay::make_dataset(record, std::move(table)), file);
   std::printf("{\"peak_mb\": %.1f}\n", process_memory().peak);
   return 0;
 }

@@ -28,7 +28,7 @@ struct Box {
 
 enum class Encoding : std::uint8_t {
   jpeg,  // a JPEG file
-  raw,   // width * height * channels bytes, rows from the top, channels interleaved
+  raw,   // width * height * channels bytes, rows from the top, channels interleaved or one after the other
 };
 
 // What is known of a sample without reading its bytes.
@@ -41,6 +41,7 @@ struct Sample {
   std::int32_t width = 0;     // raw only
   std::int32_t height = 0;    // raw only
   std::int32_t channels = 0;  // raw only: 1 or 3
+  bool planar = false;        // raw only: all of the first channel, then all of the next
 };
 
 // An entry that the index left out.

@@ -6,7 +6,7 @@
 
 #include <forebay/dataset.hpp>
 
-#include "data/dataset_table.hpp"
+#include "data/record_table.hpp"
 
 namespace forebay {
 

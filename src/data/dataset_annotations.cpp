@@ -33,7 +33,7 @@ struct ParsedChunk {
   struct Object {
     std::uint32_t annotation = 0;  // within the chunk
     std::int32_t name = 0;         // into names; later the label, or kUnknownClass or kDropped
-    FileTable::Region region;
+    RecordTable::Region region;
   };
   struct Problem {
     std::uint32_t annotation = 0;
@@ -69,7 +69,7 @@ void keep(const Annotation& annotation, std::uint32_t index, ParsedChunk& chunk)
       continue;
     }
     const std::uint32_t flags =
-        (object.difficult ? FileTable::kDifficult : 0U) | (object.truncated ? FileTable::kTruncated : 0U);
+        (object.difficult ? RecordTable::kDifficult : 0U) | (object.truncated ? RecordTable::kTruncated : 0U);
     chunk.objects.push_back({index, intern(chunk.names, object.name), {object.box, number, flags}});
   }
 }
@@ -140,7 +140,7 @@ class Selection {
     if (object.name == kUnknownClass) {
       skipped_.add_bad(entry(begin + object.annotation, object.region.object),
                        "class \"" + name + "\" is not in dataset.classes");
-    } else if (!context_.options.difficult && (object.region.flags & FileTable::kDifficult) != 0) {
+    } else if (!context_.options.difficult && (object.region.flags & RecordTable::kDifficult) != 0) {
       object.name = kDropped;
       skipped_.add_note(entry(begin + object.annotation, object.region.object),
                         "difficult, and dataset.difficult = false");
@@ -176,7 +176,7 @@ bool has_problem(const std::vector<ParsedChunk>& chunks, std::size_t annotation)
                      [&](const auto& problem) { return problem.annotation == annotation % kChunk; });
 }
 
-void add_samples(const std::vector<ParsedChunk>& chunks, const AnnotatedFiles& files, FileTable& table,
+void add_samples(const std::vector<ParsedChunk>& chunks, const AnnotatedFiles& files, RecordTable& table,
                  SkipLog& skipped) {
   for (std::size_t i = 0; i < files.images.size(); ++i) {
     const std::size_t annotation = files.annotation_of[i];
@@ -189,11 +189,10 @@ void add_samples(const std::vector<ParsedChunk>& chunks, const AnnotatedFiles& f
       skipped.add_note(join_path(files.image_root, files.images[i]), "its annotation has no <object>");
     }
     if (std::none_of(objects.begin(), objects.end(), [](const auto& object) { return object.name >= 0; })) continue;
-    const std::uint32_t file = table.add_file(files.images[i]);
+    const std::uint32_t file = table.add_source(files.images[i]);
     for (const auto& object : objects) {
       if (object.name < 0) continue;
-      table.file.push_back(file);
-      table.label.push_back(object.name);
+      table.add(file, object.name);
       table.region.push_back(object.region);
     }
   }
@@ -253,7 +252,7 @@ std::size_t AnnotationLookup::find(std::string_view image) const {
   }
 }
 
-void add_annotated_files(const BuildContext& context, const AnnotatedFiles& files, FileTable& table,
+void add_annotated_files(const BuildContext& context, const AnnotatedFiles& files, RecordTable& table,
                          IndexCounts& counts, SkipLog& skipped) {
   std::vector<ParsedChunk> chunks = parse_all(context, files);
   const ClassList classes = list_classes(context, chunks);

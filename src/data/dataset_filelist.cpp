@@ -110,7 +110,7 @@ std::string out_of_range(std::string_view label, std::int64_t limit) {
   return "label " + std::string(label) + " is not between -1 and " + std::to_string(limit - 1);
 }
 
-void add_numbered(const BuildContext& context, const Entries& entries, FileTable& table, SkipLog& skipped) {
+void add_numbered(const BuildContext& context, const Entries& entries, RecordTable& table, SkipLog& skipped) {
   const auto& given = context.options.classes;
   const std::int64_t limit = given.empty() ? kMostClasses : static_cast<std::int64_t>(given.size());
   std::int64_t classes = 0;
@@ -127,14 +127,13 @@ void add_numbered(const BuildContext& context, const Entries& entries, FileTable
       continue;
     }
     classes = std::max(classes, label + 1);
-    table.file.push_back(table.add_file(path));
-    table.label.push_back(static_cast<std::int32_t>(label));
+    table.add(table.add_source(path), static_cast<std::int32_t>(label));
   }
   table.classes = ClassList(given, {}).names();
   for (std::int64_t i = 0; given.empty() && i < classes; ++i) table.classes.push_back(std::to_string(i));
 }
 
-void add_named(const BuildContext& context, const Entries& entries, FileTable& table, SkipLog& skipped) {
+void add_named(const BuildContext& context, const Entries& entries, RecordTable& table, SkipLog& skipped) {
   std::vector<std::string> names;
   for (const auto& entry : entries) {
     if (!entry.second.empty() && (names.empty() || names.back() != entry.second)) names.emplace_back(entry.second);
@@ -147,8 +146,7 @@ void add_named(const BuildContext& context, const Entries& entries, FileTable& t
                       "class \"" + std::string(text) + "\" is not in dataset.classes");
       continue;
     }
-    table.file.push_back(table.add_file(path));
-    table.label.push_back(label);
+    table.add(table.add_source(path), label);
   }
   table.classes = classes.names();
 }
@@ -216,7 +214,7 @@ PathList places_of(const std::string& root, const Entries& entries) {
 }
 
 // False when no image has an annotation.
-bool add_annotated(const BuildContext& context, const std::string& root, const Entries& entries, FileTable& table,
+bool add_annotated(const BuildContext& context, const std::string& root, const Entries& entries, RecordTable& table,
                    IndexCounts& counts, SkipLog& skipped) {
   std::vector<std::string_view> paths;
   paths.reserve(entries.size());
@@ -265,7 +263,7 @@ std::unique_ptr<Dataset> build_filelist(PathContents& contents) {
   record.root = fs::path(absolute_path(options.path)).parent_path().string();
 
   SkipLog skipped;
-  FileTable table;
+  RecordTable table;
   Lists lists = load_lists(options, skipped);
   const Entries& entries = lists.images.records;
   record.counts.images = entries.size();
@@ -277,14 +275,14 @@ std::unique_ptr<Dataset> build_filelist(PathContents& contents) {
   } else if (!annotated) {
     add_named(context, entries, table, skipped);
   }
-  if (table.file.empty()) {
+  if (table.source.empty()) {
     throw path_error(options, "the list names " + std::to_string(entries.size()) + " images, none usable" +
                                   skipped.first_bad() +
                                   "; a list has one path[,label] per line, relative to the folder of the list");
   }
   record.skipped = skipped.take(options.path);
   lists = {};  // its room is wanted for the index
-  return make_file_dataset(record, std::move(table));
+  return make_dataset(record, std::move(table));
 }
 
 }  // namespace

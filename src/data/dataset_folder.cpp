@@ -59,7 +59,7 @@ std::unique_ptr<Dataset> build_folder(PathContents& contents) {
   const ClassList classes(context.options.classes, folders);
 
   SkipLog skipped;
-  FileTable table;
+  RecordTable table;
   Tally tally;
   for (const auto& image : scan.images) {
     if (is_top_level(image)) {
@@ -71,12 +71,11 @@ std::unique_ptr<Dataset> build_folder(PathContents& contents) {
     ++(found == tally.end() ? tally[std::string(folder)] : found->second);
     const std::int32_t label = classes.number_of(folder);
     if (label < 0) continue;
-    table.file.push_back(table.add_file(image));
-    table.label.push_back(label);
+    table.add(table.add_source(image), label);
   }
   report_folders(root, folders, tally, classes, skipped);
   report_strays(root, scan, skipped);
-  if (table.file.empty()) {
+  if (table.source.empty()) {
     throw path_error(context.options, "found " + std::to_string(scan.images.size()) +
                                           " images (.jpg, .jpeg, .jpe) and " + std::to_string(folders.size()) +
                                           " folders, but no image in a class folder" + skipped.first_bad() +
@@ -89,7 +88,7 @@ std::unique_ptr<Dataset> build_folder(PathContents& contents) {
   record.skipped = skipped.take(root);
   table.classes = classes.names();
   scan = {};  // its room is wanted for the index
-  return make_file_dataset(record, std::move(table));
+  return make_dataset(record, std::move(table));
 }
 
 }  // namespace

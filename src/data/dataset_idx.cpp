@@ -1,12 +1,6 @@
-#include "dataset_idx.hpp"
-
 #include <algorithm>
-#include <array>
-#include <atomic>
 #include <filesystem>
 #include <forebay/error.hpp>
-#include <limits>
-#include <mutex>
 
 #include "formats.hpp"
 #include "idx_file.hpp"
@@ -25,7 +19,6 @@ struct Shape {
   std::uint32_t channels = 0;
 
   [[nodiscard]] std::size_t record_bytes() const noexcept { return std::size_t{height} * width * channels; }
-  friend bool operator==(const Shape&, const Shape&) = default;
 };
 
 bool is_sound(const Shape& shape) {
@@ -50,88 +43,6 @@ Shape shape_of(const IdxHeader& header) {
   }
   return shape;
 }
-
-// Where records come from: the plain file, or the values of a compressed one.
-struct Records {
-  std::unique_ptr<IdxFile> plain;
-  std::vector<std::byte> values;
-};
-
-std::unique_ptr<const Records> open_records(const std::string& path, const Shape& expected) {
-  auto file = std::make_unique<IdxFile>(path);
-  if (shape_of(file->header()) != expected) throw SampleError("is not the file that its index was made from");
-  auto records = std::make_unique<Records>();
-  if (file->is_compressed()) {
-    records->values = file->load();
-  } else {
-    file->check_size();
-    records->plain = std::move(file);
-  }
-  return records;
-}
-
-// The beginning of the content; a label for each record follows, or nothing.
-struct IdxHead {
-  std::vector<std::string> classes;
-  Shape shape;
-  std::uint64_t labels = 0;  // where they begin in the content; 0 = there are none
-};
-
-class IdxDataset final : public IndexedDataset {
- public:
-  IdxDataset(std::shared_ptr<const IndexImage> image, IdxHead head, std::unique_ptr<const Records> records)
-      : IndexedDataset(std::move(image)),
-        head_(std::move(head)),
-        records_(std::move(records)),
-        opened_(records_.get()) {}
-
-  [[nodiscard]] std::uint64_t size() const noexcept override { return head_.shape.records; }
-  [[nodiscard]] const std::vector<std::string>& classes() const noexcept override { return head_.classes; }
-
-  [[nodiscard]] Sample sample(std::uint64_t id) const override {
-    Sample sample;
-    if (head_.labels != 0) {
-      sample.label = image().value<std::uint8_t>(head_.labels + id);
-      image().require(static_cast<std::size_t>(sample.label) < head_.classes.size(),
-                      "a sample names a class that it does not have");
-    }
-    sample.encoding = Encoding::raw;
-    sample.width = static_cast<std::int32_t>(head_.shape.width);
-    sample.height = static_cast<std::int32_t>(head_.shape.height);
-    sample.channels = static_cast<std::int32_t>(head_.shape.channels);
-    return sample;
-  }
-
-  [[nodiscard]] std::string name(std::uint64_t id) const override {
-    return image().record().root + "[record " + std::to_string(id) + "]";
-  }
-
-  void read(std::uint64_t id, ReadTarget& target) const override {
-    const Records& records = opened();
-    const std::size_t size = head_.shape.record_bytes();
-    const auto bytes = target.reserve(size);
-    if (records.plain) {
-      records.plain->read_record(id * size, bytes);
-    } else {
-      std::memcpy(bytes.data(), records.values.data() + id * size, size);
-    }
-  }
-
- private:
-  // A restored dataset opens its file at the first read; a failed attempt is made again at the next.
-  const Records& opened() const {
-    if (const Records* records = opened_.load(std::memory_order_acquire)) return *records;
-    const std::lock_guard lock(mutex_);
-    if (!records_) records_ = open_records(image().record().root, head_.shape);
-    opened_.store(records_.get(), std::memory_order_release);
-    return *records_;
-  }
-
-  IdxHead head_;
-  mutable std::mutex mutex_;
-  mutable std::unique_ptr<const Records> records_;  // guarded by mutex_
-  mutable std::atomic<const Records*> opened_;
-};
 
 // The name of the labels that go with an images file, without ".gz"; "" when the name says nothing.
 // train-images-idx3-ubyte -> train-labels-idx1-ubyte
@@ -206,36 +117,31 @@ auto naming(const DatasetOptions& options, const std::string& file, Load&& load)
   }
 }
 
-std::unique_ptr<const Records> load_images(const std::string& path, Shape& shape, SkipLog& skipped) {
-  auto file = std::make_unique<IdxFile>(path);
-  shape = shape_of(file->header());
+// Adds the images as records. Those of a compressed file are decompressed into the index.
+Shape add_images(const std::string& path, RecordTable& table, SkipLog& skipped) {
+  IdxFile file(path);
+  const Shape shape = shape_of(file.header());
   if (shape.records == 0) throw SampleError("holds 0 images");
-  auto records = std::make_unique<Records>();
-  if (!file->is_compressed()) {
-    file->check_size();
-    records->plain = std::move(file);
-    return records;
+  std::uint64_t offset = 0;
+  if (file.is_compressed()) {
+    table.held = file.load();
+    if (file.trailing() > 0) skipped.add_note(path, std::to_string(file.trailing()) + " bytes after the gzip data");
+    (void)table.add_source(base_name(path));
+  } else {
+    file.check_size();
+    offset = file.header().size();
+    (void)table.add_source(base_name(path), file.file());
   }
-  records->values = file->load();
-  if (file->trailing() > 0) skipped.add_note(path, std::to_string(file->trailing()) + " bytes after the gzip data");
-  return records;
-}
-
-IdxHead read_idx_head(const IndexImage& image) {
-  const auto begin = image.value<std::uint64_t>(0);
-  const std::vector<std::byte> head_bytes = image.content(sizeof(begin), begin);
-  IndexReader reader(head_bytes, image.origin());
-  IdxHead head;
-  image.require(reader.text() == "idx", "its parts are of different formats");
-  head.classes = reader.texts();
-  head.shape = reader.value<Shape>();
-  const bool has_labels = reader.flag();
-  reader.expect_end();
-  image.require(is_sound(head.shape), "its images have no shape");
-  if (has_labels) head.labels = sizeof(begin) + begin;
-  image.require(image.content_bytes() - sizeof(begin) - begin == (has_labels ? head.shape.records : 0),
-                "its size is not what its counts say");
-  return head;
+  table.kinds = {{.encoding = Encoding::raw,
+                  .width = static_cast<std::int32_t>(shape.width),
+                  .height = static_cast<std::int32_t>(shape.height),
+                  .channels = static_cast<std::int32_t>(shape.channels)}};
+  const auto length = static_cast<std::uint32_t>(shape.record_bytes());
+  for (std::uint32_t i = 0; i < shape.records; ++i) {
+    table.add(0, -1);
+    table.record.push_back({.offset = offset + std::uint64_t{i} * length, .length = length, .number = i});
+  }
+  return shape;
 }
 
 // The bytes begin an idx file or a gzip file.
@@ -269,53 +175,55 @@ bool is_idx(PathContents& contents) {
   return contents.is_folder() ? !find_images(contents).empty() : starts_as_idx(contents.head());
 }
 
+std::string images_of(PathContents& contents) {
+  std::string images = contents.is_folder() ? find_images(contents) : contents.options().path;
+  if (!images.empty()) return images;
+  throw path_error(contents.options(), "no idx file of images there (such as train-images-idx3-ubyte or its .gz)");
+}
+
+// Of what the index holds of the files: the labels, and the images of a compressed file. Those of a plain one are
+// checked where they are read.
+std::uint64_t hash_idx(const DatasetOptions& options) {
+  const BuildContext context{.options = options, .progress = {}, .threads = 1};
+  PathContents contents(context);
+  const std::string images = images_of(contents);
+  SkipLog unused;
+  const std::string labels = find_labels(options, images, unused);
+  const std::uint64_t hash = labels.empty() ? 0 : hash_file(labels, "dataset.labels", 0);
+  const bool is_held = naming(options, images, [&] { return IdxFile(images).is_compressed(); });
+  return is_held ? hash_file(images, "dataset.path", hash) : hash;
+}
+
 std::unique_ptr<Dataset> build_idx(PathContents& contents) {
   const DatasetOptions& options = contents.options();
-  const std::string images = contents.is_folder() ? find_images(contents) : options.path;
-  if (images.empty()) {
-    throw path_error(options, "no idx file of images there (such as train-images-idx3-ubyte or its .gz)");
-  }
+  const std::string images = images_of(contents);
   SkipLog skipped;
-  Shape shape;
-  auto records = naming(options, images, [&] { return load_images(images, shape, skipped); });
+  RecordTable table;
+  const Shape shape = naming(options, images, [&] { return add_images(images, table, skipped); });
   std::vector<std::uint8_t> labels;
   const std::string labels_file = find_labels(options, images, skipped);
   if (!labels_file.empty()) {
     labels = naming(options, labels_file, [&] { return load_labels(labels_file, shape.records, skipped); });
+    table.label.assign(labels.begin(), labels.end());
   }
   if (const auto& progress = contents.context().progress) progress(shape.records, shape.records);
+  table.classes = list_classes(options, labels, labels_file);
 
   IndexRecord record;
   record.origin = origin_of(options, "idx");
-  record.root = absolute_path(images);
+  record.root = fs::path(absolute_path(images)).parent_path().string();
   record.counts.images = shape.records;
-  auto classes = list_classes(options, labels, labels_file);
   record.skipped = skipped.take(images);
-  IndexWriter head;
-  head.text("idx");
-  head.texts(classes);
-  head.value(shape);
-  head.value<std::uint8_t>(labels.empty() ? 0 : 1);
-  const std::vector<std::byte> begin = head.take();
-  auto bytes = seal_index(record, sizeof(std::uint64_t) + begin.size() + labels.size(), [&](IndexWriter& writer) {
-    writer.value<std::uint64_t>(begin.size());
-    writer.column(begin);
-    writer.column(labels);
-  });
-  auto image = std::make_shared<const IndexImage>(
-      index_in_memory(owned_bytes(std::move(bytes)), "the index of " + record.origin.path));
-  IdxHead read = read_idx_head(*image);
-  return std::make_unique<IdxDataset>(std::move(image), std::move(read), std::move(records));
+  return make_dataset(record, std::move(table));
 }
 
 }  // namespace
 
-const Format formats::idx{
-    .help = "MNIST files, plain or `.gz`", .needs = "an idx file of images", .detect = is_idx, .build = build_idx};
-
-std::unique_ptr<Dataset> restore_idx_dataset(std::shared_ptr<const IndexImage> image) {
-  IdxHead head = read_idx_head(*image);
-  return std::make_unique<IdxDataset>(std::move(image), std::move(head), nullptr);
-}
+const Format formats::idx{.help = "MNIST files, plain or `.gz`",
+                          .needs = "an idx file of images",
+                          .detect = is_idx,
+                          .build = build_idx,
+                          .hash = hash_idx,
+                          .hashed = "the idx files"};
 
 }  // namespace forebay

@@ -90,16 +90,16 @@ std::unique_ptr<Dataset> build_from(const BuildContext& context, const std::stri
   files.wanted.assign(scan.annotations.size(), true);
 
   SkipLog skipped;
-  FileTable table;
+  RecordTable table;
   IndexRecord record;
   record.origin = origin_of(context.options, "voc");
   record.root = root;
   report_orphans(root, scan, pairing, skipped);
   report_others(root, scan, skipped);
   add_annotated_files(context, files, table, record.counts, skipped);
-  if (table.file.empty()) nothing_usable(context, record.counts, skipped);
+  if (table.source.empty()) nothing_usable(context, record.counts, skipped);
   record.skipped = skipped.take(root);
-  return make_file_dataset(record, std::move(table));
+  return make_dataset(record, std::move(table));
 }
 
 bool is_voc_tree(PathContents& contents) {

@@ -9,7 +9,7 @@
 namespace forebay {
 namespace {
 
-// The contents of a compressed file are kept in memory whole. So there is a limit to what a file may become, and one to
+// The contents of a compressed file go into the index whole. So there is a limit to what a file may become, and one to
 // what a small one may: images shrink to a fourth or a tenth, and only what is made to harm to less than a hundredth.
 constexpr std::uint64_t kLargestInflated = std::uint64_t{16} << 30U;
 constexpr std::uint64_t kInflatedAnyhow = std::uint64_t{256} << 20U;
@@ -158,10 +158,6 @@ std::vector<std::byte> IdxFile::load_payload() {
                       ", where its header (" + in_words(header_) + ") says that they end");
   }
   return values;
-}
-
-void IdxFile::read_record(std::size_t offset, std::span<std::byte> bytes) const {
-  read_at(file_.descriptor, header_.size() + offset, bytes);
 }
 
 }  // namespace forebay

@@ -33,14 +33,14 @@ class ByteSource {
   [[nodiscard]] virtual std::size_t trailing() const noexcept { return 0; }
 };
 
-// An open idx file. Whether it is compressed is told by its first bytes, not by its name. Not for several threads,
-// except read_record.
+// An open idx file. Whether it is compressed is told by its first bytes, not by its name. Not for several threads.
 class IdxFile {
  public:
   // Opens the file and reads its header. Throws SampleError with byte offsets, without the name.
   explicit IdxFile(const std::string& path);
 
   [[nodiscard]] const IdxHeader& header() const noexcept { return header_; }
+  [[nodiscard]] const OpenFile& file() const noexcept { return file_; }
   [[nodiscard]] bool is_compressed() const noexcept { return is_compressed_; }
   [[nodiscard]] std::size_t trailing() const noexcept { return source_->trailing(); }
 
@@ -49,8 +49,6 @@ class IdxFile {
   [[nodiscard]] std::vector<std::byte> load();
   // REQUIRES: not compressed. Throws SampleError unless the file has exactly the size that its header says.
   void check_size() const;
-  // REQUIRES: not compressed, and the values [offset, offset + bytes.size()) exist. Any thread.
-  void read_record(std::size_t offset, std::span<std::byte> bytes) const;
 
  private:
   [[nodiscard]] IdxHeader read_header();

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "dataset_pairing.hpp"
-#include "dataset_table.hpp"
 #include "index_format.hpp"
 #include "index_scan.hpp"
+#include "record_table.hpp"
 
 namespace forebay {
 

@@ -1,6 +1,4 @@
 #include "base/replace_file.hpp"
-#include "dataset_idx.hpp"
-#include "dataset_table.hpp"
 #include "formats.hpp"
 #include "index_build.hpp"
 #include "index_image.hpp"
@@ -42,15 +40,6 @@ std::uint64_t fingerprint(const Dataset& dataset) {
     return read_index_layout(header, bytes.size(), "the index of a dataset").fingerprint;
   }
   return XXH3_64bits(bytes.data(), bytes.size());
-}
-
-std::unique_ptr<Dataset> restore_index(std::unique_ptr<const IndexContent> content) {
-  auto image = std::make_shared<const IndexImage>(std::move(content));
-  const std::string& format = image->record().origin.format;
-  if (format == "idx") return restore_idx_dataset(std::move(image));
-  if (format == "voc" || format == "filelist" || format == "folder") return restore_file_dataset(std::move(image));
-  throw Error(image->origin() + ": an index of the unknown format \"" + format +
-              "\"; delete it to have it built again");
 }
 
 std::unique_ptr<Dataset> restore_dataset(std::span<const std::byte> bytes, std::string_view origin) {

@@ -1,5 +1,6 @@
 #include "raw_sample.hpp"
 
+#include <array>
 #include <cstring>
 #include <string>
 
@@ -7,8 +8,8 @@
 
 namespace forebay {
 
-void decode_raw(std::span<const std::byte> bytes, std::int32_t width, std::int32_t height, std::int32_t channels,
-                Image& out) {
+void decode_raw(std::span<const std::byte> bytes, const Sample& sample, Image& out) {
+  const auto [width, height, channels] = std::array{sample.width, sample.height, sample.channels};
   const auto shape = std::to_string(width) + " x " + std::to_string(height) + " x " + std::to_string(channels);
   if (width < 1 || height < 1 || (channels != 1 && channels != 3)) {
     throw SampleError("raw pixels of " + shape + " cannot be served: sides must be 1 or more, channels 1 or 3");
@@ -21,11 +22,19 @@ void decode_raw(std::span<const std::byte> bytes, std::int32_t width, std::int32
                       std::to_string(bytes.size()));
   }
   out.resize(width, height);
-  if (channels == 3) {
-    std::memcpy(out.pixels.data(), bytes.data(), bytes.size());
+  std::uint8_t* to = out.pixels.data();
+  if (channels == 3 && !sample.planar) {
+    std::memcpy(to, bytes.data(), bytes.size());
     return;
   }
-  std::uint8_t* to = out.pixels.data();
+  if (channels == 3) {
+    for (std::size_t i = 0; i < pixels; ++i) {
+      for (std::size_t channel = 0; channel < 3; ++channel) {
+        *to++ = std::to_integer<std::uint8_t>(bytes[channel * pixels + i]);
+      }
+    }
+    return;
+  }
   for (const std::byte grey : bytes) {
     to[0] = to[1] = to[2] = std::to_integer<std::uint8_t>(grey);
     to += 3;

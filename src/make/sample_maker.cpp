@@ -70,7 +70,7 @@ template <class Work>
 void SampleMaker::make_with(const Work& work, const Source& source, const Member& member, Workspace& workspace) const {
   const Sample& sample = member.sample;
   if (sample.encoding == Encoding::raw) {
-    decode_raw(source.bytes, sample.width, sample.height, sample.channels, workspace.image);
+    decode_raw(source.bytes, sample, workspace.image);
     render(work, view_of(work, {workspace.image.width, workspace.image.height}, member), member.out, workspace);
     return;
   }

@@ -1,0 +1,191 @@
+#include <algorithm>
+#include <array>
+#include <forebay/error.hpp>
+#include <limits>
+
+#include "base/file_io.hpp"
+#include "index_parallel.hpp"
+#include "index_scan.hpp"
+#include "open_sources.hpp"
+#include "record_layout.hpp"
+
+namespace forebay {
+namespace {
+
+using Layout = RecordLayout;
+
+// The dataset of every index, whatever format it was built from.
+class RecordDataset final : public IndexedDataset {
+ public:
+  RecordDataset(std::shared_ptr<const IndexImage> image, Layout layout)
+      : IndexedDataset(std::move(image)), layout_(std::move(layout)), open_(holds_files() ? layout_.sources : 0) {
+    check_computed();
+  }
+
+  [[nodiscard]] std::uint64_t size() const noexcept override { return layout_.samples; }
+  [[nodiscard]] const std::vector<std::string>& classes() const noexcept override { return layout_.classes; }
+
+  [[nodiscard]] Sample sample(std::uint64_t id) const override {
+    const RecordTable::Kind& kind = layout_.kinds[static_cast<std::size_t>(number(Layout::kind, id))];
+    Sample sample;
+    sample.label = number(Layout::label, id);
+    sample.encoding = kind.encoding;
+    sample.width = kind.width;
+    sample.height = kind.height;
+    sample.channels = kind.channels;
+    sample.planar = kind.planar;
+    if (layout_.has_regions) {
+      const std::int64_t flags = number(Layout::flags, id);
+      sample.box = box_of(id);
+      sample.difficult = (flags & RecordTable::kDifficult) != 0;
+      sample.truncated = (flags & RecordTable::kTruncated) != 0;
+    }
+    return sample;
+  }
+
+  [[nodiscard]] std::uint64_t source(std::uint64_t id) const override { return layout_.has_records ? id : file_of(id); }
+
+  [[nodiscard]] std::string name(std::uint64_t id) const override {
+    const std::string path = file_path(file_of(id));
+    if (layout_.has_regions) return path + "#object " + std::to_string(number(Layout::number, id));
+    if (layout_.has_records) return path + "[record " + std::to_string(number(Layout::number, id)) + "]";
+    return path;
+  }
+
+  void read(std::uint64_t id, ReadTarget& target) const override {
+    const std::uint64_t file = file_of(id);
+    if (!layout_.has_records) return read_sample_file(file_path(file), target);
+    const auto [offset, length] = extent_of(id);
+    if (layout_.held_bytes > 0) return image().read(layout_.held + offset, target.reserve(length));
+    const auto open = [&] { return open_source(file); };
+    open_.with(file, open, [&, at = offset, bytes = length](const OpenFile& source) {
+      read_at(source.descriptor, at, target.reserve(bytes));
+    });
+  }
+
+  [[nodiscard]] std::uint64_t files() const noexcept { return layout_.sources; }
+  [[nodiscard]] std::uint64_t file_of(std::uint64_t id) const {
+    return static_cast<std::uint64_t>(number(Layout::source, id));
+  }
+  // REQUIRES: file < files().
+  [[nodiscard]] std::string file_path(std::uint64_t file) const {
+    const std::int64_t begin = file == 0 ? 0 : number(Layout::path_end, file - 1);
+    const std::int64_t end = number(Layout::path_end, file);
+    image().require(begin <= end, "its paths are out of order");
+    const auto from = static_cast<std::uint64_t>(begin);
+    std::string text = image().text(layout_.paths + from, static_cast<std::uint64_t>(end) - from);
+    return text.starts_with('/') ? text : join_path(image().record().root, text);
+  }
+
+ private:
+  struct Extent {
+    std::uint64_t offset = 0;
+    std::size_t length = 0;
+  };
+
+  // Whether there are files to be kept open.
+  [[nodiscard]] bool holds_files() const noexcept { return layout_.has_records && layout_.held_bytes == 0; }
+
+  // What the numbers of a column may be, and what is wrong with others.
+  struct Limits {
+    std::int64_t least = 0;
+    std::int64_t most = 0;
+    std::string_view problem;
+  };
+  [[nodiscard]] Limits limits_of(std::size_t column) const noexcept {
+    const auto below = [](std::uint64_t count) { return static_cast<std::int64_t>(count) - 1; };
+    constexpr std::int64_t kAny = std::numeric_limits<std::int64_t>::max();
+    switch (column) {
+      case Layout::path_end: return {0, below(layout_.path_bytes + 1), "its paths are out of order"};
+      case Layout::file_sum: return {std::numeric_limits<std::int64_t>::min(), kAny, {}};
+      case Layout::source: return {0, below(layout_.sources), "a sample names a file that it does not have"};
+      case Layout::length: return {0, below(kLargestSampleFile + 1), "a record is larger than a sample may be"};
+      case Layout::kind: return {0, below(layout_.kinds.size()), "a sample is of a kind that there is not"};
+      case Layout::label: return {-1, below(layout_.classes.size()), "a sample names a class that it does not have"};
+      default: return {0, kAny, "a number is negative"};
+    }
+  }
+  [[nodiscard]] std::int64_t number(std::size_t column, std::uint64_t row) const {
+    const std::int64_t number = layout_.columns[column].number(image(), row);
+    const Limits limits = limits_of(column);
+    image().require(number >= limits.least && number <= limits.most, limits.problem);
+    return number;
+  }
+
+  [[nodiscard]] Box box_of(std::uint64_t id) const {
+    const Box box = image().value<Box>(layout_.boxes + id * sizeof(Box));
+    image().require(box.left >= 0 && box.top >= 0 && box.left < box.right && box.top < box.bottom, "a box has no area");
+    return box;
+  }
+
+  [[nodiscard]] Extent extent_of(std::uint64_t id) const {
+    const auto offset = static_cast<std::uint64_t>(number(Layout::offset, id));
+    const auto length = static_cast<std::uint64_t>(number(Layout::length, id));
+    const std::uint64_t all = layout_.held_bytes > 0
+                                  ? layout_.held_bytes
+                                  : static_cast<std::uint64_t>(number(Layout::file_bytes, file_of(id)));
+    image().require(offset <= all && length <= all - offset, "a record reaches past the end of its file");
+    return {.offset = offset, .length = length};
+  }
+
+  [[nodiscard]] OpenFile open_source(std::uint64_t file) const {
+    const RecordTable::Stamp expected{.bytes = static_cast<std::uint64_t>(number(Layout::file_bytes, file)),
+                                      .sum = static_cast<std::uint64_t>(number(Layout::file_sum, file))};
+    OpenFile opened = open_regular(file_path(file));
+    if (stamp_of(opened) != expected) {
+      throw SampleError("is not the file that its index was made from; index the data again");
+    }
+    return opened;
+  }
+
+  // Numbers that are computed are checked at once, because no byte of the index bounds how many there are: it is enough
+  // to look at both ends.
+  void check_computed() const {
+    for (std::size_t i = 0; i < Layout::kColumns; ++i) {
+      const RecordColumn& column = layout_.columns[i];
+      if (!column.is_computed() || column.rows == 0) continue;
+      (void)number(i, 0);
+      (void)number(i, column.rows - 1);
+    }
+    const auto is_computed = [&](std::size_t column) { return layout_.columns[column].is_computed(); };
+    const bool has_extents = layout_.has_records && layout_.samples > 0 && is_computed(Layout::source);
+    if (has_extents && is_computed(Layout::offset) && is_computed(Layout::length)) (void)extent_of(layout_.samples - 1);
+  }
+
+  Layout layout_;
+  mutable OpenSources open_;
+};
+
+}  // namespace
+
+std::unique_ptr<Dataset> restore_index(std::unique_ptr<const IndexContent> content) {
+  auto image = std::make_shared<const IndexImage>(std::move(content));
+  RecordLayout layout = read_record_layout(*image);
+  return std::make_unique<RecordDataset>(std::move(image), std::move(layout));
+}
+
+MissingFiles find_missing_files(const Dataset& dataset, unsigned threads, const IndexProgress& progress) {
+  constexpr std::uint64_t kFilesAtOnce = 256;
+  const auto* const table = dynamic_cast<const RecordDataset*>(&dataset);
+  if (table == nullptr) return {};
+  std::vector<std::string> problems(table->files());
+  ParallelTask task;
+  task.count = (problems.size() + kFilesAtOnce - 1) / kFilesAtOnce;
+  task.scale = kFilesAtOnce;
+  task.total = problems.size();
+  task.body = [&](std::size_t chunk) {
+    const std::uint64_t end = std::min<std::uint64_t>((chunk + 1) * kFilesAtOnce, problems.size());
+    for (std::uint64_t i = chunk * kFilesAtOnce; i < end; ++i) problems[i] = problem_of_file(table->file_path(i));
+  };
+  run_parallel(task, threads, progress);
+  MissingFiles missing;
+  for (std::uint64_t i = 0; i < problems.size(); ++i) {
+    if (!problems[i].empty()) missing.files.push_back({table->file_path(i), problems[i], true});
+  }
+  for (std::uint64_t id = 0; !missing.files.empty() && id < dataset.size(); ++id) {
+    missing.samples += problems[table->file_of(id)].empty() ? 0 : 1;
+  }
+  return missing;
+}
+
+}  // namespace forebay

@@ -1,0 +1,103 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/file_io.hpp"
+#include "index_image.hpp"
+
+namespace forebay {
+
+// Many strings, one after the other in one allocation. They may hold any bytes.
+class StringTable {
+ public:
+  void reserve(std::size_t count, std::size_t bytes);
+  void add(std::string_view text);
+  [[nodiscard]] std::size_t size() const noexcept { return ends_.size(); }
+  // REQUIRES: i < size().
+  [[nodiscard]] std::string_view operator[](std::size_t i) const noexcept;
+
+  // Where each ends among the bytes, and the bytes.
+  [[nodiscard]] const std::vector<std::uint64_t>& ends() const noexcept { return ends_; }
+  [[nodiscard]] const std::vector<char>& bytes() const noexcept { return bytes_; }
+
+ private:
+  std::vector<std::uint64_t> ends_;
+  std::vector<char> bytes_;
+};
+
+// What an index is built in, whatever the format: where the bytes of each sample are, what they are, and what is known
+// of it without reading them. A sample is a source file, a region of one, or a record: a run of bytes in one.
+struct RecordTable {
+  struct Region {
+    Box box;
+    std::uint32_t object = 0;  // number of the <object> in its annotation, from 1
+    std::uint32_t flags = 0;   // kDifficult | kTruncated
+  };
+  static constexpr std::uint32_t kDifficult = 1;
+  static constexpr std::uint32_t kTruncated = 2;
+  struct Record {
+    std::uint64_t offset = 0;  // in its source, or in `held`
+    std::uint32_t length = 0;  // at most kLargestSampleFile
+    std::uint32_t number = 0;  // in its source, from 0; for names
+  };
+  // How the bytes of a sample are to be read. The members mean what they mean in Sample.
+  struct Kind {
+    Encoding encoding = Encoding::jpeg;
+    std::int32_t width = 0;
+    std::int32_t height = 0;
+    std::int32_t channels = 0;
+    bool planar = false;
+  };
+  // By which a source of records is recognised when it is opened.
+  struct Stamp {
+    std::uint64_t bytes = 0;  // its size
+    std::uint64_t sum = 0;    // checksum of its first 4 KiB
+    friend bool operator==(const Stamp&, const Stamp&) = default;
+  };
+
+  std::vector<std::string> classes;
+  std::vector<Kind> kinds{Kind{}};
+  StringTable sources;        // paths, below the index's root or absolute
+  std::vector<Stamp> stamps;  // by source; none unless samples are records
+  // Columns, one entry per sample.
+  std::vector<std::uint32_t> source;  // into `sources`
+  std::vector<std::int32_t> label;    // into `classes`, or -1
+  std::vector<std::uint8_t> kind;     // into `kinds`; empty: all are the first
+  std::vector<Region> region;         // empty unless samples are regions
+  std::vector<Record> record;         // empty unless samples are records
+  // The bytes that records lie in where no file has them as they are, because it is compressed.
+  std::vector<std::byte> held;
+
+  // Adds a file and returns its number. Throws Error at the 2^32nd.
+  std::uint32_t add_source(std::string_view path);
+  // The same for a file of records. Throws SampleError when it cannot be read.
+  std::uint32_t add_source(std::string_view path, const OpenFile& file);
+  // Adds a sample, or what a sample is beside its region or record.
+  void add(std::uint32_t from, std::int32_t class_number) {
+    source.push_back(from);
+    label.push_back(class_number);
+  }
+};
+
+// What the file is recognised by. Throws SampleError when it cannot be read.
+[[nodiscard]] RecordTable::Stamp stamp_of(const OpenFile& file);
+
+// The dataset over a table. A sample of a folder tree takes 5 or 6 bytes beside its path, one of an idx file or another
+// file of equal records 1 or 2.
+[[nodiscard]] std::unique_ptr<Dataset> make_dataset(const IndexRecord& record, RecordTable table);
+
+// Source files that are not there or are no files.
+struct MissingFiles {
+  std::vector<Skipped> files;  // in order
+  std::uint64_t samples = 0;   // that are in them
+};
+// Nothing for a dataset of the program's own. Asks the file system about each file, with several threads.
+[[nodiscard]] MissingFiles find_missing_files(const Dataset& dataset, unsigned threads, const IndexProgress& progress);
+
+}  // namespace forebay
