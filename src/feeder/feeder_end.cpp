@@ -12,7 +12,7 @@ namespace forebay {
 StreamView Feeder::Impl::checked(StreamView stream) {
   const bool is_alone = communicator_->size() == 1;
   try {
-    require_free_lease();
+    server_->require_free_lease();
     device_->check_stream(stream);
     return stream;
   } catch (...) {
@@ -25,22 +25,6 @@ StreamView Feeder::Impl::checked(StreamView stream) {
   } catch (...) {
     return stream_;
   }
-}
-
-void Feeder::Impl::require_free_lease() const {
-  if (!is_out_of_leases()) return;
-  throw Error("next() while " + std::to_string(store_->held()) +
-              " leases are held: end one first, or raise queue.max_leases");
-}
-
-bool Feeder::Impl::is_out_of_leases() const noexcept {
-  return store_->held() >= static_cast<std::uint32_t>(options_.queue.max_leases);
-}
-
-// A batch for a step that a rank must make without a lease to spare. It is not for training: the run is over.
-Feeder::Impl::Served Feeder::Impl::serve_leased(std::uint32_t depth) noexcept {
-  if (options_.run.eval || residents_->empty()) return {.decision = Decision::fresh, .padding = true, .depth = depth};
-  return serve_again(residents_->leased(), true, depth);
 }
 
 // As soon as this thread knows: the others need not wait for their watchdogs.
@@ -75,7 +59,7 @@ void Feeder::Impl::end_alone(const char* what) {
 }
 
 void Feeder::Impl::leave_mid_run() {
-  const std::uint64_t steps = first_step() + step_;
+  const std::uint64_t steps = this->steps();
   cause_of_leaving_ = "rank " + std::to_string(communicator_->rank()) + " has left " +
                       (steps == 0 ? "before the first step" : "after step " + std::to_string(steps - 1)) +
                       (std::uncaught_exceptions() > 0 ? " by an exception" : "") +

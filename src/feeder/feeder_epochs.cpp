@@ -68,22 +68,23 @@ void Feeder::Impl::leave_epoch(Clock::time_point entered) noexcept {
 }
 
 void Feeder::Impl::say_what_was_left_out() {
-  if (left_out_ == 0) return;
+  const auto [samples, left_out] = std::pair(server_->counts().fresh_samples, server_->counts().left_out);
+  if (left_out == 0) return;
   const bool is_alone = communicator_->size() == 1;
-  console_->warn((is_alone ? "evaluated " : "this rank evaluated ") + std::to_string(fresh_samples_) + " of " +
-                 std::to_string(fresh_samples_ + left_out_) + " samples; " + std::to_string(left_out_) +
-                 " left out because " + (left_out_ == 1 ? "it is bad" : "they are bad") +
+  console_->warn((is_alone ? "evaluated " : "this rank evaluated ") + std::to_string(samples) + " of " +
+                 std::to_string(samples + left_out) + " samples; " + std::to_string(left_out) + " left out because " +
+                 (left_out == 1 ? "it is bad" : "they are bad") +
                  (is_alone ? "" : "; the summary has the figures of all ranks"));
 }
 
 void Feeder::Impl::say_where_the_recording_ends() {
-  if (recorded_steps_ == 0 || step_ < recorded_steps_ || communicator_->rank() != 0) return;
+  if (recorded_steps_ == 0 || steps_made() < recorded_steps_ || communicator_->rank() != 0) return;
   const bool is_complete = options_.run.steps > 0
-                               ? first_step() + step_ >= static_cast<std::uint64_t>(options_.run.steps)
+                               ? steps() >= static_cast<std::uint64_t>(options_.run.steps)
                                : epochs_completed() >= static_cast<std::uint64_t>(options_.run.epochs);
   if (is_complete) return;
-  console_->info("the recording in " + printable(options_.policy.recording) + " ends after " + std::to_string(step_) +
-                 " steps, and with it this run");
+  console_->info("the recording in " + printable(options_.policy.recording) + " ends after " +
+                 std::to_string(steps_made()) + " steps, and with it this run");
 }
 
 }  // namespace forebay

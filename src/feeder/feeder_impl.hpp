@@ -32,8 +32,7 @@
 #include "ranks/exchange.hpp"
 #include "ranks/lockstep.hpp"
 #include "replay.hpp"
-#include "serve/residents.hpp"
-#include "serve/watchdog.hpp"
+#include "serve/server.hpp"
 #include "stop_request.hpp"
 
 namespace forebay {
@@ -92,22 +91,12 @@ class Feeder::Impl {
   [[nodiscard]] const Options& options() const noexcept { return options_; }
   [[nodiscard]] const std::shared_ptr<const Dataset>& dataset() const noexcept { return dataset_; }
   [[nodiscard]] const Order& order() const noexcept { return *order_; }
-  [[nodiscard]] std::uint64_t steps() const noexcept { return first_step() + step_; }
+  [[nodiscard]] std::uint64_t steps() const noexcept { return first_step() + steps_made(); }
   [[nodiscard]] bool was_stopped() const noexcept { return was_stopped_; }
   [[nodiscard]] std::uint64_t epochs_completed() const noexcept { return coordinator_->epochs_completed(); }
 
  private:
   using Clock = SlotRing::Clock;
-
-  // What one step serves.
-  struct Served {
-    std::uint32_t slot = LeaseMaker::kEmpty;
-    std::uint64_t use_index = 0;
-    Decision decision = Decision::fresh;
-    bool padding = false;
-    std::uint32_t depth = 0;     // on entry
-    bool decided_fresh = false;  // by the policy, although padding is served; ranks in lockstep must decide alike again
-  };
 
   // Construction, in order.
   void agree_on_options();
@@ -158,8 +147,6 @@ class Feeder::Impl {
   [[nodiscard]] std::optional<Lease> step(StreamView wanted, Clock::time_point called);
   // The stream to use.
   [[nodiscard]] StreamView checked(StreamView stream);
-  void require_free_lease() const;
-  [[nodiscard]] bool is_out_of_leases() const noexcept;
   void begin();
   void open_telemetry();
   // When the device has come near enough; `called` where it had before.
@@ -168,7 +155,7 @@ class Feeder::Impl {
   // `entered`: when the device had come near enough, the one reading of the clock that a step needs before its end.
   [[nodiscard]] Served serve(Clock::time_point entered);
   [[nodiscard]] Served serve_in_lockstep();
-  [[nodiscard]] Served serve_leased(std::uint32_t depth) noexcept;
+  [[nodiscard]] Outlook outlook() noexcept;
   [[nodiscard]] std::uint32_t render(const Served& served, StreamView stream);
   void end_if_device_refused();
   [[nodiscard]] StepReport report(Clock::time_point now) noexcept;
@@ -178,7 +165,10 @@ class Feeder::Impl {
     return coordinator_->last_wait() + (exchange_ ? exchange_->last_wait() : Clock::duration::zero());
   }
   void share_work();
-  void plan_ahead();
+  // `fresh`: batches that this rank has served fresh.
+  void plan_ahead(std::uint64_t fresh);
+  // After a batch was taken.
+  void plan_further(std::uint64_t fresh);
   void record(const Served& served, Clock::time_point entered, Clock::duration ahead);
   void say_where_the_recording_ends();
   void say_what_was_left_out();
@@ -192,26 +182,14 @@ class Feeder::Impl {
   // The others' last step of this epoch is agreed on, and this one's; next() is about to say so.
   void leave_epoch(Clock::time_point entered) noexcept;
 
-  // The policy's decision, or nothing when it failed.
-  [[nodiscard]] std::optional<Decision> decide(const Signals& now);
-  void tell_policy(Decision decision, const Signals& now);
-  // All that this rank will produce is ready.
-  [[nodiscard]] bool has_produced_all() noexcept;
+  // A rank that may plan few batches ahead, or none before the epoch ends, has all it can have once they are produced.
+  [[nodiscard]] bool is_all_planned() const noexcept;
   // With mpi.epoch_end = "reuse": the others wait for what this rank has ready.
   [[nodiscard]] bool is_waited_for() const noexcept;
   // It may plan fewer batches than the queue can hold: as Exchange says where epochs are served one after the other.
   [[nodiscard]] bool may_be_short_of_plan() const noexcept;
   // True when this rank has nothing fresh to serve until the others have caught up.
   [[nodiscard]] bool must_pad() noexcept;
-  [[nodiscard]] Served pad(std::uint32_t depth) noexcept;
-  [[nodiscard]] Served serve_fresh(std::uint32_t depth);
-  [[nodiscard]] Served serve_again(std::uint32_t slot, bool padding, std::uint32_t depth) noexcept;
-  [[nodiscard]] Signals signals(std::uint32_t depth, std::uint64_t uses, Clock::time_point now,
-                                Clock::duration waited) noexcept;
-  // Waits for a batch; false when the wait was broken by a stop, an error, the watchdog or another rank's alert.
-  [[nodiscard]] bool wait_for_batch(Clock::time_point deadline);
-  void watch(std::uint32_t depth);
-  void raise_watchdog();
   void report_failure();
   void warn_of_capped_reuses();
 
@@ -223,8 +201,9 @@ class Feeder::Impl {
 
   [[nodiscard]] bool stop_requested() const noexcept;
   [[nodiscard]] std::uint64_t first_step() const noexcept { return resumed_ ? resumed_->steps : 0; }
+  // Since this process began; first_step() were made before.
+  [[nodiscard]] std::uint64_t steps_made() const noexcept { return server_->counts().steps; }
   [[nodiscard]] std::uint64_t job_fresh_samples() const noexcept;
-  [[nodiscard]] std::uint64_t& served_of(std::uint64_t epoch) noexcept { return served_[epoch % served_.size()]; }
 
   Options options_;
   std::unique_ptr<Communicator> communicator_;
@@ -250,7 +229,6 @@ class Feeder::Impl {
   std::unique_ptr<QuarantineLog> quarantine_;
   Failure failure_;
   std::unique_ptr<RunningClock> running_;
-  std::optional<Watchdog> watchdog_;
   std::shared_ptr<Device> device_;
   std::shared_ptr<SlotStore> store_;
   StreamView stream_;                   // the device's, for trainers that have none
@@ -260,9 +238,9 @@ class Feeder::Impl {
   std::unique_ptr<GpuDecoding> gpu_decoding_;  // none = libjpeg-turbo decodes all
   std::unique_ptr<Pipeline> pipeline_;
   std::optional<StopRequest::Listener> stop_listener_;
-  std::unique_ptr<RuledPolicy> policy_;
+  std::unique_ptr<RuledPolicy> policy_;  // until the server has it
   std::unique_ptr<RunCounters> counters_;
-  std::unique_ptr<Residents> residents_;
+  std::optional<Server> server_;
   std::unique_ptr<StateWriter> writer_;   // rank 0's, from the first save() on
   std::string failed_save_;               // before close(), or before this feeder came in another's place
   std::unique_ptr<Telemetry> telemetry_;  // from the first next() on
@@ -284,22 +262,12 @@ class Feeder::Impl {
   std::string cause_of_leaving_;
   std::exception_ptr refused_;  // by the device, when a batch that was taken was to be handed out
 
-  // Since this process began; first_step() were made before.
-  std::uint64_t step_ = 0;
-  std::uint64_t fresh_ = 0;
-  std::uint64_t fresh_samples_ = 0;
-  std::uint64_t left_out_ = 0;         // bad samples of the batches served, in evaluation
-  std::uint64_t offered_ = 0;          // steps at which this rank had a batch to serve, or to wait for
-  std::uint64_t most_uses_ = 0;        // of a batch in the pool, as of the last step
-  std::vector<std::uint64_t> served_;  // batches served fresh, by epoch modulo the size
-  std::uint64_t turns_left_ = 0;       // that may still be planned
-  std::uint64_t capped_reuses_ = 0;
+  std::uint64_t turns_left_ = 0;  // that may still be planned
+  bool has_warned_of_capped_ = false;
   std::uint32_t last_slot_ = LeaseMaker::kEmpty;
   std::uint64_t last_batch_ = 0;  // of the last step; kept for a trace only
   std::uint64_t last_use_ = 0;
   double startup_s_ = 0;
-  Clock::time_point first_return_;
-  std::chrono::nanoseconds blocked_before_{0};  // of the producer, before the first return
   Clock::time_point last_return_;
 };
 

@@ -11,24 +11,25 @@ namespace forebay {
 void Feeder::Impl::share_work() {
   const std::uint64_t completed = coordinator_->epochs_completed();
   const Ledger& ledger = schedule_->ledger();
-  for (std::uint64_t epoch = ledger.completed(); epoch < completed; ++epoch) served_of(epoch) = 0;
+  for (std::uint64_t epoch = ledger.completed(); epoch < completed; ++epoch) server_->forget(epoch);
   bool is_new = completed != ledger.completed();
   if (exchange_) {
     const SlotRing& ring = pipeline_->ring();
+    const Server::Counts& mine = server_->counts();
     is_new = exchange_->step(coordinator_->heard(), completed,
-                             {.fresh = fresh_, .offered = offered_, .backlog = ring.planned() - ring.taken()});
+                             {.fresh = mine.fresh, .offered = mine.offered, .backlog = ring.planned() - ring.taken()});
   } else {
     schedule_->complete(completed);
   }
   if (!is_new) return;
-  plan_ahead();
+  plan_ahead(server_->counts().fresh);
   pipeline_->ring().settle();
 }
 
-void Feeder::Impl::plan_ahead() {
+void Feeder::Impl::plan_ahead(std::uint64_t fresh) {
   const SlotRing& ring = pipeline_->ring();
   while (turns_left_ > 0 && pipeline_->has_room_to_plan()) {
-    if (exchange_ && !exchange_->may_plan(ring.planned() - ring.taken(), fresh_)) return;
+    if (exchange_ && !exchange_->may_plan(ring.planned() - ring.taken(), fresh)) return;
     const std::optional<BatchRef> batch = schedule_->next();
     if (!batch) return;
     pipeline_->plan(*batch);
@@ -36,9 +37,21 @@ void Feeder::Impl::plan_ahead() {
   }
 }
 
-// A rank that may plan few batches ahead, or none before the epoch ends, has all it can have once they are produced.
-bool Feeder::Impl::has_produced_all() noexcept {
-  return (schedule_->is_exhausted() || turns_left_ == 0 || may_be_short_of_plan()) && pipeline_->ring().is_complete();
+// Mostly the issuer cannot claim what is planned here before the next batch is taken, because as many turns as it may
+// claim are planned already; what an exchange brings is settled in share_work().
+void Feeder::Impl::plan_further(std::uint64_t fresh) {
+  SlotRing& ring = pipeline_->ring();
+  const std::uint64_t planned = ring.planned();
+  plan_ahead(fresh);
+  if (ring.planned() != planned && planned - ring.taken() < ring.capacity()) ring.settle();
+}
+
+Outlook Feeder::Impl::outlook() noexcept {
+  return {.must_pad = must_pad(), .is_all_planned = is_all_planned(), .is_waited_for = is_waited_for()};
+}
+
+bool Feeder::Impl::is_all_planned() const noexcept {
+  return schedule_->is_exhausted() || turns_left_ == 0 || may_be_short_of_plan();
 }
 
 bool Feeder::Impl::may_be_short_of_plan() const noexcept { return exchange_ && schedule_->holds_back(); }

@@ -54,7 +54,8 @@ Profile Feeder::Impl::profile() const {
 
 void Feeder::Impl::trace_step(const StepRecord& step, Clock::time_point entered, Clock::time_point now) noexcept {
   TimelineTrack& track = *trainer_track_;
-  if (step_ > 0) track.add_step("step", ns_of(last_return_), ns_of(entered), step.step - 1, last_batch_, last_use_);
+  if (steps_made() > 1)
+    track.add_step("step", ns_of(last_return_), ns_of(entered), step.step - 1, last_batch_, last_use_);
   const char* const name = step.padding ? "next: padding" : step.use_index == 0 ? "next: fresh" : "next: reuse";
   track.add_step(name, ns_of(entered), ns_of(now), step.step, step.batch, step.use_index);
   track.add_counter("ring depth", ns_of(entered), step.depth);

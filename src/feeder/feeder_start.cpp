@@ -185,7 +185,6 @@ void Feeder::Impl::choose_decoder() {
 void Feeder::Impl::start_production() {
   const QueueOptions& queue = options_.queue;
   running_ = std::make_unique<RunningClock>(options_.policy.watchdog_s);
-  watchdog_.emplace(running_->time(), options_.policy.watchdog_s);
   make_store();
   choose_decoder();
   counters_ = std::make_unique<RunCounters>();
@@ -205,8 +204,16 @@ void Feeder::Impl::start_production() {
                     .gpu_decoding = gpu_decoding_.get()},
       store_, workers_, static_cast<std::uint32_t>(queue.capacity + options_.mpi.lag + 1));
   stop_listener_.emplace(*stop_, pipeline_->ring());
-  residents_ = std::make_unique<Residents>(*store_, pipeline_->ring(), queue, options_.policy.pick,
-                                           [this](std::uint64_t uses) { counters_->batch_retired(uses); });
+  server_.emplace(ServerLinks{.store = *store_,
+                              .ring = pipeline_->ring(),
+                              .time = running_->time(),
+                              .failure = failure_,
+                              .retired = [this](std::uint64_t uses) { counters_->batch_retired(uses); },
+                              .stop_requested = [this] { return stop_requested(); },
+                              .interrupted = [this] { return coordinator_->interrupted(stop_requested()); },
+                              .workers = [this] { return pipeline_->report(); },
+                              .open_epochs = Ledger::kEpochs + 1},
+                  options_, std::move(policy_));
   start_timeline();
   begin_plan();
 }
@@ -220,7 +227,7 @@ void Feeder::Impl::begin_plan() {
   if (ends_epochs_together() && schedule_->upcoming() > schedule_->ledger().completed()) {
     pipeline_->plan(schedule_->padding());
   }
-  plan_ahead();
+  plan_ahead(0);
   // So does a rank without a batch of its own.
   if (pipeline_->ring().planned() == 0 && !options_.run.eval) pipeline_->plan(schedule_->padding());
   pipeline_->ring().settle();
@@ -252,9 +259,8 @@ BadLimit Feeder::Impl::bad_limit() const {
 
 void Feeder::Impl::wait_for_first_batch() {
   if (was_complete()) return;
-  watchdog_->starve();
-  const bool ready = wait_for_batch(Clock::time_point::max());
-  if (ready || stop_requested()) return;
+  if (server_->wait_for_first_batch() || stop_requested()) return;
+  report_failure();  // the others need not wait for their batches
   if (failure_.happened()) failure_.rethrow();
   // Another rank wants to end: which, and why, is settled by what the ranks do together next.
 }
@@ -264,7 +270,6 @@ void Feeder::Impl::end_if_stopped_at_start() {
   startup_s_ = std::chrono::duration<double>(Clock::now() - constructed_).count();
   was_stopped_ = !was_complete() && std::ranges::any_of(stops, [](const std::string& stop) { return !stop.empty(); });
   ended_ = was_complete() || was_stopped_;
-  watchdog_->feed();
 }
 
 // Not in the constructor: until the first next() the run may still go on from a saved state, and its files with it.
@@ -321,7 +326,7 @@ Summary Feeder::Impl::summary() const {
   const RunFacts facts{.startup_s = startup_s_,
                        .blocked_s = gauges().blocked_s,
                        .bad_samples = coordinator_->bad_samples(),
-                       .left_out = left_out_,
+                       .left_out = server_->counts().left_out,
                        .epochs = coordinator_->epochs_completed(),
                        .bytes_read = totals.bytes_read.load(std::memory_order_relaxed),
                        .hedged_reads = totals.hedged_reads.load(std::memory_order_relaxed),
@@ -330,7 +335,7 @@ Summary Feeder::Impl::summary() const {
                        .nvjpeg_fallbacks = totals.nvjpeg_fallbacks.load(std::memory_order_relaxed),
                        .dropped_records = telemetry_ ? telemetry_->dropped() : 0};
   std::vector<std::uint64_t> resident;
-  for (const std::uint32_t slot : residents_->slots()) resident.push_back(store_->slot(slot).uses);
+  for (const std::uint32_t slot : server_->residents()) resident.push_back(store_->slot(slot).uses);
   return counters_->summary(facts, resident);
 }
 

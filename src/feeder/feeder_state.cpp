@@ -55,7 +55,6 @@ void Feeder::Impl::make_schedule() {
                                            static_cast<std::size_t>(options_.mpi.lag), keep_epoch_order,
                                            [this] { coordinator_->attendance().wait_for_ballots(); });
   }
-  served_.resize(Ledger::kEpochs + 1);
 }
 
 const JobState& Feeder::Impl::job() {
@@ -106,10 +105,10 @@ std::string Feeder::Impl::state() {
                 ("that was saved (" + cause_ + ")"));
   }
   JobState state = job();
-  state.steps = first_step() + step_;
+  state.steps = steps();
   state.opened = schedule_->ledger().opened();
   state.fresh_samples = resumed_ ? resumed_->fresh_samples : 0;
-  for (RankPart& part : gather_parts(*communicator_, {state.steps, fresh_samples_, left()})) {
+  for (RankPart& part : gather_parts(*communicator_, {state.steps, server_->counts().fresh_samples, left()})) {
     state.fresh_samples += part.fresh_samples;
     state.left.insert(state.left.end(), part.left.begin(), part.left.end());
   }
@@ -179,7 +178,7 @@ void Feeder::Impl::throw_failed_save() {
 void Feeder::Impl::require_not_begun() const {
   if (closed_)
     throw Error("restore() comes before close(), which ends the talk between the ranks: make another feeder");
-  if (step_ > 0 || is_in_epoch_) {
+  if (steps_made() > 0 || is_in_epoch_) {
     throw Error(
         "restore() comes before the first next() and next_epoch(): make another feeder, or give it Parts::resume");
   }

@@ -1,0 +1,226 @@
+#include "server.hpp"
+
+#include <algorithm>
+#include <exception>
+#include <utility>
+
+#include <forebay/error.hpp>
+
+#include "base/nvtx.hpp"
+
+namespace forebay {
+namespace {
+
+using namespace std::chrono_literals;
+
+// A wait looks at the other ranks, at signals and at the watchdog this often.
+constexpr auto kSlice = 5ms;
+
+double seconds(std::chrono::nanoseconds time) { return std::chrono::duration<double>(time).count(); }
+
+}  // namespace
+
+Server::Server(ServerLinks links, const Options& options, std::unique_ptr<RuledPolicy> policy)
+    : links_(std::move(links)),
+      policy_(std::move(policy)),
+      residents_(links_.store, links_.ring, options.queue, options.policy.pick, std::move(links_.retired)),
+      watchdog_(links_.time, options.policy.watchdog_s),
+      max_leases_(static_cast<std::uint32_t>(options.queue.max_leases)),
+      is_eval_(options.run.eval),
+      most_wait_(std::chrono::duration_cast<Clock::duration>(
+          std::chrono::duration<double, std::milli>(options.policy.max_wait_ms))),
+      served_(links_.open_epochs) {}
+
+bool Server::wait_for_first_batch() {
+  watchdog_.starve();
+  const bool is_ready = wait_for_batch(Clock::time_point::max());
+  watchdog_.feed();
+  return is_ready;
+}
+
+Served Server::serve(const Outlook& outlook, Clock::time_point now) {
+  const bool is_out = is_out_of_leases();  // before the sweep: a lease that ends now still has its slot (R6)
+  residents_.sweep();
+  std::uint32_t depth = links_.ring.depth();
+  if (is_out) return serve_leased(depth);
+  if (outlook.must_pad) return pad(depth);
+  ++counts_.offered;
+  watch(depth);
+  const std::uint32_t entry_depth = depth;
+  const Clock::time_point started = now;
+  for (;;) {
+    const std::uint32_t candidate = residents_.empty() ? LeaseMaker::kEmpty : residents_.pick();
+    const std::uint64_t uses = candidate == LeaseMaker::kEmpty ? 0 : links_.store.slot(candidate).uses;
+    const Signals known = signals(outlook, depth, uses, now, now - started);
+    const std::optional<Decision> decision = decide(known);
+    if (!decision) return pad(entry_depth);
+    if (decision == Decision::reuse) {
+      tell_policy(Decision::reuse, known);
+      return serve_again(candidate, false, entry_depth);
+    }
+    if (depth > 0) {
+      tell_policy(Decision::fresh, known);
+      return serve_fresh(entry_depth);
+    }
+    const bool is_ready = wait_for_batch(decision == Decision::wait ? started + most_wait_ : Clock::time_point::max());
+    if (!is_ready && is_broken()) return pad(entry_depth);
+    depth = links_.ring.depth();
+    watch(depth);
+    now = Clock::now();
+  }
+}
+
+Server::Alike Server::serve_alike(const Outlook& outlook, const std::optional<Signals>& shared) {
+  const bool is_out = is_out_of_leases();  // as in serve()
+  residents_.sweep();
+  const std::uint32_t depth = links_.ring.depth();
+  watch(depth);
+  const std::optional<Decision> decision = shared ? decide_alike(*shared) : std::nullopt;
+  if (!decision) return {pad(depth), std::nullopt};
+  if (!is_out) return {serve_decided(*decision, outlook, depth), decision};
+  Served served = serve_leased(depth);
+  served.decided_fresh = decision == Decision::fresh;
+  return {served, decision};
+}
+
+// A fresh decision at a known depth of 0 is a policy's will to wait; each rank then waits for its own batch.
+Served Server::serve_decided(Decision decision, const Outlook& outlook, std::uint32_t depth) {
+  const auto decided = [&](Served served) {
+    served.decided_fresh = decision == Decision::fresh;
+    return served;
+  };
+  if (outlook.must_pad) return decided(pad(depth));
+  if (decision == Decision::reuse) return serve_again(residents_.pick(), false, depth);
+  while (links_.ring.depth() == 0) {
+    watch(0);
+    if (!wait_for_batch(Clock::time_point::max()) && is_broken()) return pad(depth);
+  }
+  return decided(serve_fresh(depth));
+}
+
+std::optional<Decision> Server::decide(const Signals& now) {
+  if (is_eval_) return Decision::fresh;  // evaluation sees every sample once, whatever the policy
+  try {
+    return policy_->decide(now);
+  } catch (...) {
+    links_.failure.raise(std::current_exception());
+    return std::nullopt;
+  }
+}
+
+std::optional<Decision> Server::decide_alike(const Signals& shared) {
+  try {
+    const Decision decision = policy_->decide(shared) == Decision::fresh ? Decision::fresh : Decision::reuse;
+    policy_->served(decision, shared);
+    return decision;
+  } catch (...) {
+    links_.failure.raise(std::current_exception());
+    return std::nullopt;
+  }
+}
+
+void Server::tell_policy(Decision decision, const Signals& now) {
+  try {
+    policy_->served(decision, now);
+  } catch (...) {
+    links_.failure.raise(std::current_exception());
+  }
+}
+
+Signals Server::signals(const Outlook& outlook, std::uint32_t depth, std::uint64_t uses, Clock::time_point now,
+                        Clock::duration waited) noexcept {
+  SlotRing& ring = links_.ring;
+  const bool spends_reserve = (outlook.is_all_planned && ring.is_complete()) || (depth > 0 && outlook.is_waited_for);
+  const bool is_first = counts_.steps == 0;
+  return {.step = counts_.steps,
+          .depth = spends_reserve ? ring.capacity() : depth,
+          .capacity = ring.capacity(),
+          .uses = uses,
+          .produced = ring.produced(),
+          .now_s = is_first ? 0 : seconds(now - first_return_),
+          .blocked_s = is_first ? 0 : seconds(ring.blocked(now) - blocked_before_),
+          .waited_s = seconds(waited)};
+}
+
+Served Server::serve_fresh(std::uint32_t depth) {
+  const std::uint32_t slot = residents_.admit();
+  SlotStore::Slot& batch = links_.store.slot(slot);
+  watchdog_.feed();
+  if (batch.batch.padding) {
+    batch.uses = 1;  // it is another rank's to serve fresh
+    return {slot, batch.uses++, Decision::reuse, true, depth};
+  }
+  ++counts_.fresh;
+  ++served_[batch.batch.epoch % served_.size()];
+  counts_.fresh_samples += batch.batch.size;
+  counts_.left_out += batch.left_out;
+  return {slot, batch.uses++, Decision::fresh, false, depth};
+}
+
+Served Server::serve_again(std::uint32_t slot, bool padding, std::uint32_t depth) noexcept {
+  links_.ring.pass();
+  return {slot, links_.store.slot(slot).uses++, Decision::reuse, padding, depth};
+}
+
+// A batch for a step that a rank must make without a lease to spare. It is not for training: the run is over.
+Served Server::serve_leased(std::uint32_t depth) noexcept {
+  if (has_nothing_to_pad_with()) return {.decision = Decision::fresh, .padding = true, .depth = depth};
+  return serve_again(residents_.leased(), true, depth);
+}
+
+Served Server::pad(std::uint32_t depth) noexcept {
+  if (has_nothing_to_pad_with()) return {.decision = Decision::fresh, .padding = true, .depth = depth};
+  return serve_again(residents_.pick(), true, depth);
+}
+
+bool Server::wait_for_batch(Clock::time_point deadline) {
+  const NvtxRange range("waiting for a batch");
+  for (;;) {
+    const auto now = Clock::now();
+    // A stop that was asked for before leaves the batch a slice to come: ranks in lockstep have decided for it.
+    const bool stopping = links_.stop_requested();
+    const auto state = links_.ring.wait(std::min(deadline, now + kSlice), [this, stopping] {
+      return links_.failure.happened() || (!stopping && links_.stop_requested());
+    });
+    if (state != SlotRing::State::starved) return true;
+    if (is_broken()) return false;
+    if (watchdog_.barks()) {
+      bark();
+      return false;
+    }
+    if (now >= deadline) return false;
+  }
+}
+
+void Server::watch(std::uint32_t depth) {
+  if (depth > 0) {
+    watchdog_.feed();
+    return;
+  }
+  watchdog_.starve();
+  if (!links_.failure.happened() && watchdog_.barks()) bark();
+}
+
+void Server::bark() {
+  std::string text = std::to_string(watchdog_.starved_s());
+  text.resize(text.find('.') + 2);
+  links_.failure.raise(std::make_exception_ptr(
+      WatchdogError("no fresh batch for " + text + " s (policy.watchdog_s): " + links_.workers())));
+}
+
+void Server::returned(const Served& served, Clock::time_point now) noexcept {
+  if (counts_.steps == 0) {
+    first_return_ = now;
+    blocked_before_ = links_.ring.blocked(now);
+  }
+  counts_.uses = served.use_index + 1;
+  ++counts_.steps;
+}
+
+void Server::require_free_lease() const {
+  if (!is_out_of_leases()) return;
+  throw Error("next() while " + std::to_string(links_.store.held()) +
+              " leases are held: end one first, or raise queue.max_leases");
+}
+
+}  // namespace forebay
