@@ -24,8 +24,8 @@ MPI_Comm duplicate_with_returning_errors(MPI_Comm parent) {
   return copy;
 }
 
-// MPI's operator for a channel: the whole of a channel is one element, so that MPI never cuts it.
-void reduce_lanes(void* in, void* inout, int* channels, MPI_Datatype* type) {
+// MPI's operator for a channel: a whole channel is one element, so that MPI never splits it.
+void reduce_channel(void* in, void* inout, int* channels, MPI_Datatype* type) {
   int bytes = 0;
   MPI_Type_size(*type, &bytes);
   const std::size_t size = static_cast<std::size_t>(bytes) / sizeof(std::int64_t);
@@ -37,8 +37,8 @@ void reduce_lanes(void* in, void* inout, int* channels, MPI_Datatype* type) {
   }
 }
 
-// Between two looks at an operation: at first the other rank is probably there, and later a core is better used by
-// decoders.
+// The pause between two tests of an operation: at first the other rank is probably there, and later decoders make
+// better use of the core.
 void pause(int looks) {
   constexpr int kYields = 64;
   constexpr std::chrono::microseconds kSleep{50};
@@ -81,7 +81,7 @@ std::unique_ptr<MpiCommunicator::Traffic> MpiCommunicator::open(MPI_Comm parent)
   traffic->control = duplicate_with_returning_errors(parent);
   traffic->sums = duplicate_with_returning_errors(traffic->control);
   traffic->partings = duplicate_with_returning_errors(traffic->control);
-  check(MPI_Op_create(reduce_lanes, 1, &traffic->reduce), "MPI_Op_create");
+  check(MPI_Op_create(reduce_channel, 1, &traffic->reduce), "MPI_Op_create");
   return traffic;
 }
 
@@ -98,8 +98,8 @@ MpiCommunicator::MpiCommunicator(MPI_Comm parent, std::shared_ptr<FailureNote> n
 
 MpiCommunicator::~MpiCommunicator() {
   if (!traffic_ || !mpi_is_usable()) return;
-  // Waiting for open operations could hang: the other ranks may be somewhere else for good. Their buffers must then
-  // outlive this object, because MPI still owns them.
+  // Waiting for open operations could hang: the other ranks may never join them. The buffers must then outlive this
+  // object, because MPI still uses them.
   if (is_idle())
     free_communicators();
   else
@@ -118,10 +118,10 @@ std::unique_ptr<Communicator> MpiCommunicator::duplicate() const {
 }
 
 void MpiCommunicator::start_reduction(std::size_t channel, std::span<std::int64_t> values, std::size_t minima) {
-  if (!mpi_is_usable()) return;  // nobody is left to hear of it; test() says so to whoever waits
+  if (!mpi_is_usable()) return;  // no rank can take part any more; a later test() throws
   Channel& place = traffic_->channels.at(channel);
   if (place.request != MPI_REQUEST_NULL) throw Error("channel " + std::to_string(channel) + " has an operation open");
-  size_lane(place, values.size());
+  resize_channel(place, values.size());
   place.values[0] = static_cast<std::int64_t>(minima);
   std::ranges::copy(values, place.values.begin() + 1);
   place.result = values;
@@ -132,8 +132,8 @@ void MpiCommunicator::start_reduction(std::size_t channel, std::span<std::int64_
   ++traffic_->farewell.sums;
 }
 
-// Allocates at a channel's first use only, as long as its size stays the same.
-void MpiCommunicator::size_lane(Channel& channel, std::size_t values) {
+// Allocates only at a channel's first use, as long as its size does not change.
+void MpiCommunicator::resize_channel(Channel& channel, std::size_t values) {
   if (channel.type != MPI_DATATYPE_NULL && channel.values.size() == values + 1) return;
   if (channel.type != MPI_DATATYPE_NULL) check(MPI_Type_free(&channel.type), "MPI_Type_free");
   channel.values.resize(values + 1);
@@ -168,7 +168,8 @@ std::vector<std::byte> MpiCommunicator::broadcast(std::vector<std::byte> bytes, 
 
 std::vector<std::string> MpiCommunicator::all_gather(std::string_view text) {
   require_mpi();
-  if (traffic_->gather) throw Error("the ranks cannot talk any more: an earlier exchange between them did not end");
+  if (traffic_->gather)
+    throw Error("the ranks cannot communicate any more: an earlier exchange between them did not end");
   Gather& gather = traffic_->gather.emplace(Gather{});
   gather.mine = text;
   gather.length = text.size();
@@ -184,7 +185,7 @@ std::vector<std::string> MpiCommunicator::all_gather(std::string_view text) {
   std::uint64_t total = 0;
   for (std::size_t r = 0; r < size_; ++r) {
     if (gather.lengths[r] > static_cast<std::uint64_t>(std::numeric_limits<int>::max()) - total)
-      throw Error("the texts of all ranks together are longer than 2 GiB, more than MPI_Allgatherv can take");
+      throw Error("the texts of all ranks add up to more than 2 GiB, which MPI_Allgatherv cannot take");
     gather.counts[r] = static_cast<int>(gather.lengths[r]);
     gather.offsets[r] = static_cast<int>(total);
     total += gather.lengths[r];
@@ -298,7 +299,7 @@ MpiCommunicator::Ending MpiCommunicator::progress_closing() {
 
   std::int64_t expected = -traffic_->farewell.words;
   for (const Farewell& other : traffic_->farewells) {
-    // A sum that one rank has not started will never be complete on the others.
+    // A sum that one rank has not started never completes on the others.
     if (other.sums != traffic_->farewell.sums) return Ending::impossible;
     expected += other.words;
   }
@@ -306,14 +307,14 @@ MpiCommunicator::Ending MpiCommunicator::progress_closing() {
   while (receive_word()) {
   }
   forget_sent_words();
-  const bool complete = words_received_ == expected && traffic_->words.empty() && lanes_complete();
+  const bool complete = words_received_ == expected && traffic_->words.empty() && channels_complete();
   return complete ? Ending::complete : Ending::waiting;
 }
 
-bool MpiCommunicator::lanes_complete() {
+bool MpiCommunicator::channels_complete() {
   return std::ranges::all_of(traffic_->channels, [](Channel& channel) {
     int done = 0;
-    check(MPI_Test(&channel.request, &done, MPI_STATUS_IGNORE), "MPI_Test");  // the result is nobody's any more
+    check(MPI_Test(&channel.request, &done, MPI_STATUS_IGNORE), "MPI_Test");  // the result is no longer needed
     return done != 0;
   });
 }

@@ -18,18 +18,18 @@
 
 namespace forebay {
 
-// The cause of a failure, shared by a session and all duplicates of its communicator. Any thread.
+// The cause of a failure, shared by a session and all duplicates of its communicator. Any thread may call any member.
 class FailureNote {
  public:
-  // The first cause is kept: later ones are usually consequences.
+  // Keeps the first cause: later ones are usually consequences.
   void set(std::string_view cause);
   [[nodiscard]] std::string get() const;
 
-  // The session is to end the job with this cause, instead of finalising MPI; empty = no.
+  // If not empty, the session ends the job with this cause instead of finalising MPI.
   void set_last_word(std::string_view cause);
   [[nodiscard]] std::string last_word() const;
 
-  // Whether the program left it to a session to end the job.
+  // Whether there is a session that can end the job.
   void set_session(bool exists) noexcept { session_.store(exists, std::memory_order_relaxed); }
   [[nodiscard]] bool has_session() const noexcept { return session_.load(std::memory_order_relaxed); }
 
@@ -40,12 +40,12 @@ class FailureNote {
   std::atomic<bool> session_{false};
 };
 
-// Communicator over duplicates of an MPI communicator. See forebay/communicator.hpp for the contract.
+// A Communicator over duplicates of an MPI communicator; forebay/communicator.hpp has the contract.
 class MpiCommunicator final : public Communicator {
  public:
   // Collective over `parent`.
   MpiCommunicator(MPI_Comm parent, std::shared_ptr<FailureNote> note);
-  // Never waits for other ranks: without close() it frees only what is idle and leaks the rest.
+  // Never waits for other ranks: without close() it frees what is idle and leaks the rest.
   ~MpiCommunicator() override;
   MpiCommunicator(const MpiCommunicator&) = delete;
   MpiCommunicator& operator=(const MpiCommunicator&) = delete;
@@ -68,23 +68,23 @@ class MpiCommunicator final : public Communicator {
   bool close(double timeout_s) override;
 
  private:
-  // One operation on its way. MPI works on `values`, not on the caller's memory: an operation that is abandoned
-  // may still complete, and write, during the trainer's own MPI calls.
+  // An operation in progress. MPI works on `values`, not on the caller's memory: an abandoned operation may still
+  // complete, and write, during the trainer's own MPI calls.
   struct Channel {
     MPI_Request request = MPI_REQUEST_NULL;
-    // One element of `type`: how many minima, then the values. Two reductions in one, so that a step costs one.
+    // One element of `type`: the number of minima, then the values. Two reductions in one, so that a step costs one.
     std::vector<std::int64_t> values;
     MPI_Datatype type = MPI_DATATYPE_NULL;
     std::span<std::int64_t> result;
   };
 
-  // A word on its way to every other rank.
+  // A word being sent to every other rank.
   struct Outgoing {
     std::string text;
     std::vector<MPI_Request> requests;
   };
 
-  // An all_gather() on its way.
+  // An all_gather() in progress.
   struct Gather {
     std::string mine;
     std::uint64_t length = 0;
@@ -103,8 +103,8 @@ class MpiCommunicator final : public Communicator {
 
   // Everything that MPI may still read or write while an operation is open; leaked whole if one stays open.
   struct Traffic {
-    // Sums have a communicator of their own, and so has the farewell: a rank that closes early, or after an
-    // all_gather() that did not end, must not be matched with what the others are at.
+    // Sums and farewells have communicators of their own: a rank that closes early, or after an all_gather() that did
+    // not end, must not be matched with whatever the others are doing.
     MPI_Comm sums = MPI_COMM_NULL;
     MPI_Comm partings = MPI_COMM_NULL;
     MPI_Comm control = MPI_COMM_NULL;
@@ -121,14 +121,14 @@ class MpiCommunicator final : public Communicator {
   enum class Ending : std::uint8_t { waiting, complete, impossible };
 
   [[nodiscard]] static std::unique_ptr<Traffic> open(MPI_Comm parent);
-  void size_lane(Channel& channel, std::size_t values);
+  void resize_channel(Channel& channel, std::size_t values);
   void wait_for_gather();
   [[nodiscard]] std::optional<Word> receive_word();
   void forget_sent_words();
   // How far close() has come; never blocks.
   [[nodiscard]] Ending progress_closing();
   [[nodiscard]] bool is_idle() const noexcept;
-  [[nodiscard]] bool lanes_complete();
+  [[nodiscard]] bool channels_complete();
   void free_communicators() noexcept;
   void abandon() noexcept;
 

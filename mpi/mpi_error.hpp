@@ -13,8 +13,8 @@ void check(int code, const char* call);
 // True between MPI_Init and MPI_Finalize. Any thread.
 [[nodiscard]] bool mpi_is_usable() noexcept;
 
-// Prints the cause, then ends all ranks with exit code 1. Any thread: at MPI_THREAD_FUNNELED a worker's call is out of
-// contract, but the process is lost already and the other ranks must not be left hanging.
+// Prints the cause, then ends all ranks with exit code 1. Any thread: at MPI_THREAD_FUNNELED a worker's call breaks
+// MPI's rules, but the process is lost anyway and the other ranks must not be left hanging.
 [[noreturn]] void abort_job(const std::string& cause) noexcept;
 
 // Throws Error, saying what to call instead, unless MPI runs with MPI_THREAD_FUNNELED or more and, at

@@ -39,7 +39,7 @@ class MappedMemory final : public SharedMemory {
   std::size_t mapped_;
 };
 
-// The ranks of `comm` on this node. Freed by all of them before share_on_node returns.
+// The ranks of `comm` on this node. All of them free it before share_on_node returns.
 class NodeRanks {
  public:
   explicit NodeRanks(MPI_Comm comm) {
@@ -60,13 +60,13 @@ class NodeRanks {
   MPI_Comm node_ = MPI_COMM_NULL;
 };
 
-// What the leader of a node tells the others: the object's name (none when it could not be made) and its size.
+// What the leader of a node tells the others: the name of the object (empty if it could not be made) and its size.
 struct Offer {
   std::array<char, 64> name{};
   std::uint64_t bytes = 0;
 };
 
-// The leader's object in /dev/shm. Its name goes as soon as everybody has opened it, whatever happens.
+// The leader's object in /dev/shm. Its name is removed as soon as all have opened it, whatever happens.
 class NamedObject {
  public:
   NamedObject(std::size_t bytes, std::string& problem) {
@@ -80,7 +80,7 @@ class NamedObject {
       offer_.name = {};
       return;
     }
-    // Reserves the pages now: with ftruncate a full /dev/shm would end in a SIGBUS at first use.
+    // Reserves the pages now: after ftruncate a full /dev/shm would raise SIGBUS at first use.
     const int failure = ::posix_fallocate(file.get(), 0, static_cast<off_t>(bytes));
     if (failure == 0) return;
     problem = "posix_fallocate: " + std::generic_category().message(failure);

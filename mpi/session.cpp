@@ -34,8 +34,8 @@ std::string describe_current_exception() noexcept {
 
 [[noreturn]] void abort_on_terminate() noexcept { abort_job(with_rank(describe_current_exception())); }
 
-// A launcher of another MPI than the one that this program is linked with starts processes that cannot find each other:
-// each is alone in its MPI_COMM_WORLD.
+// The launcher of a different MPI than the one this program is linked with starts processes that cannot find each
+// other: each is alone in its MPI_COMM_WORLD.
 void require_all_ranks(bool initialised_here) {
   const auto launch = launched_with_others();
   int size = 0;
@@ -82,7 +82,7 @@ MpiSession::MpiSession(int& argc, char**& argv) : impl_(new Impl{.initialised_he
 
 MpiSession::~MpiSession() {
   if (std::uncaught_exceptions() > impl_->exceptions_at_start) {
-    // The exception itself cannot be asked while it is on its way; a noted cause names its rank itself.
+    // An exception in flight cannot be inspected; a noted cause names its rank itself.
     const std::string noted = impl_->note->get();
     abort_job(noted.empty() ? with_rank("an exception is leaving the scope of the MpiSession") : noted);
   }
@@ -100,7 +100,7 @@ int MpiSession::size() const noexcept { return static_cast<int>(impl_->world->si
 bool launched_by_mpi() noexcept {
   for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_RANK", "MV2_COMM_WORLD_RANK"})
     if (is_set(name)) return true;
-  // A batch script has SLURM_PROCID too; srun alone says how many tasks its step has.
+  // A batch script has SLURM_PROCID too; only srun says how many tasks its step has.
   const char* tasks = std::getenv("SLURM_STEP_NUM_TASKS");
   return is_set("SLURM_PROCID") && tasks != nullptr && std::string_view(tasks) != "1";
 }

@@ -6,8 +6,8 @@
 namespace forebay {
 namespace {
 
-// Batches per second of unblocked time, and how many batches the estimate goes back. Older ones count exponentially
-// less: by a factor e per window, whatever time they took, so that a slow source is not forgotten sooner.
+// Batches per second of unblocked time, over a window of batches. Older ones count exponentially less: by a factor e
+// per window, however long they took, so that a slow source is not forgotten sooner.
 class RateEstimate {
  public:
   explicit RateEstimate(double window) : window_(window) {}
@@ -17,7 +17,7 @@ class RateEstimate {
     batches_ = batches_ * kept + batches;
     seconds_ = seconds_ * kept + seconds;
   }
-  // With `batches` and `seconds` on top that are not yet added.
+  // As if `batches` and `seconds` had been added.
   [[nodiscard]] double rate(double batches, double seconds) const noexcept {
     return (batches_ + batches) / (seconds_ + seconds);
   }
@@ -32,27 +32,27 @@ class RateEstimate {
   double seconds_ = 0;
 };
 
-// Rate matching. Each step earns lambda / mu credit, estimated, times a correction for the depth; a fresh batch is
-// served when the credit reaches 1, and costs 1. If the estimate were exact and the correction 1, fresh steps would be
-// as even as whole steps can be.
+// Rate matching. Each step earns an estimated lambda / mu credit, times a correction for the depth; a fresh batch is
+// served when the credit reaches 1, and costs 1. With an exact estimate and a correction of 1, fresh steps would be as
+// even as whole steps can be.
 class Adaptive final : public Policy {
  public:
   Decision decide(const Signals& signals) override {
-    // Room for the producer comes first. Not only when the queue is full: it would be full again before the next step,
-    // and the producer would lose the rest of that step, again and again.
+    // Room for the producer comes first, and not only when the queue is full: it would be full again before the next
+    // step, and the producer would lose the rest of every step.
     if (signals.depth + 1 >= std::max(2U, signals.capacity)) return Decision::fresh;
     return signals.depth > 0 && credit_ + earned(signals) >= 1 ? Decision::fresh : Decision::reuse;
   }
 
   void served(Decision decision, const Signals& signals) override {
-    // Steps that other rules decided, and a full or an empty queue, must not leave a debt or a hoard behind that
-    // takes many steps to work off.
+    // Steps decided by other rules, and a full or empty queue, must not leave a debt or a hoard that takes many steps
+    // to work off.
     credit_ = std::clamp(credit_ + earned(signals) - (decision == Decision::fresh ? 1 : 0), -1.0, 1.0);
     learn(signals);
   }
 
  private:
-  // docs/decisions/0006-adaptive.md has where these come from.
+  // docs/decisions/0006-adaptive.md says where these come from.
   static constexpr double kLongWindow = 128;     // batches
   static constexpr double kShortWindow = 16;     // batches
   static constexpr double kChange = 3;           // rates that differ by this factor are different sources
@@ -65,13 +65,13 @@ class Adaptive final : public Policy {
   static constexpr double kSpread = 0.6;       // of what is left when nothing comes
   static constexpr double kSlowest = 1. / 16;  // of the even rate
 
-  // Time of the producer's own: what a full queue kept it from using is not in it.
+  // The producer's own time: without the time in which a full queue blocked it.
   [[nodiscard]] static double unblocked(const Signals& signals) noexcept { return signals.now_s - signals.blocked_s; }
   [[nodiscard]] double batches_since(const Signals& signals) const noexcept {
     return static_cast<double>(signals.produced - produced_);
   }
 
-  // Since the last step, without what was waited for a batch: a trainer that waits is not a slow one.
+  // Since the last step, without waits for a batch: a trainer that waits is not slow.
   [[nodiscard]] double own_time(const Signals& signals) const noexcept {
     return signals.now_s - now_s_ - signals.waited_s;
   }
@@ -82,13 +82,13 @@ class Adaptive final : public Policy {
 
   // Batches per step that the source delivers.
   [[nodiscard]] double supply(const Signals& signals, double step) const noexcept {
-    // One batch in one step stands for what is not known yet.
+    // Assume one batch per step until more is known.
     return long_.rate(batches_since(signals) + 1, unblocked(signals) - unblocked_s_ + step) * step;
   }
 
   // Above 1 when more is ready than the set point, below 1 when less. A source that delivers a batch per step or more
-  // needs no reserve, and one that finds the queue full loses what the reserve is worth: then the set point falls, down
-  // to half a batch.
+  // needs no reserve, and one that finds the queue full loses more than a reserve is worth: then the set point falls,
+  // down to half a batch.
   [[nodiscard]] double correction(double level, double capacity, double even) const noexcept {
     const double to_4th = even * even * even * even;
     const double needed = (1 - std::min(1.0, to_4th * to_4th)) * std::max(0.0, 1 - kLoss * blocked_share_);
@@ -104,11 +104,11 @@ class Adaptive final : public Policy {
     if (!(step > 0)) return 1;
     const double even = supply(signals, step);
     const double silent = signals.produced == produced_ ? (unblocked(signals) - last_batch_s_) / step : 0;
-    // The batch in the making and the one that is being used up count by their parts: whole numbers alone would make
-    // a steady source look unsteady.
+    // The batch being made and the one being used up count in fractions: with whole numbers alone a steady source would
+    // look unsteady.
     const double level = signals.depth + std::min(1.0, silent * even) - credit_;
     double earned = even * correction(level, signals.capacity, even);
-    // When nothing comes for longer than a batch takes, it may be long still: spread what is left over as much again.
+    // If nothing has come for longer than a batch takes, it may take as long again: spread what is left over that time.
     const double overdue = silent - 1 / even;
     if (overdue > 0) earned = std::min(earned, kSpread * (signals.depth + 0.5) / overdue);
     return std::min(1.0, std::max(earned, even * kSlowest));

@@ -10,8 +10,8 @@
 namespace forebay {
 namespace {
 
-// Does at each step what was recorded of it. A step that was fresh waits for its batch, however long that took then.
-// The feeder ends the run where the recording ends; whoever else asks beyond it gets what never waits.
+// Does at each step what was recorded for it. A step that was fresh waits for its batch, however long that took in the
+// recorded run. The feeder ends the run where the recording ends; beyond it the answer is reuse, which never waits.
 class Replay final : public Policy {
  public:
   explicit Replay(DecisionRuns fresh) : fresh_(std::move(fresh)) {}
@@ -29,7 +29,7 @@ class Replay final : public Policy {
 
 }  // namespace
 
-// `recording` is a file here, which the feeder has made of the folder for its rank; of a folder it is rank 0's.
+// `recording` is a file: the feeder has replaced the folder by its rank's file. Given a folder, takes rank 0's file.
 std::unique_ptr<Policy> make_replay_policy(const PolicyOptions& options) {
   if (options.recording.empty()) {
     throw ConfigError(R"(policy.name = "replay" needs policy.recording: the telemetry.dir of the run to repeat)");

@@ -6,8 +6,8 @@
 
 namespace forebay {
 
-// A share of the queue as a whole number of batches: the smallest that is not below share * capacity, and at least 1.
-// The tolerance keeps 0.1 * 30 at 3 although the product of doubles is a little above it.
+// A share of the queue in whole batches: share * capacity rounded up, and at least 1. The tolerance keeps 0.1 * 30 at
+// 3, although the product of doubles is slightly above it.
 [[nodiscard]] inline std::uint32_t batches_of(double share, std::uint32_t capacity) noexcept {
   constexpr double kTolerance = 1e-9;
   constexpr double kMost = 1e9;

@@ -8,11 +8,11 @@ namespace forebay {
 namespace {
 
 // Hysteresis between two depths. With low and high as batches_of() gives them, 1 <= low <= high <= capacity:
-//  - serving turns to refilling when depth < low;
-//  - refilling, which reuses, turns to serving when depth >= high;
+//  - serving changes to refilling when depth < low;
+//  - refilling, which reuses, changes to serving when depth >= high;
 //  - depth 0 is always refilling, so that no step waits.
-// A source that has ended, or delivers less than one batch in kPatience steps, may never reach high. What is ready
-// is then served down to the last batch, which is what draining means: nothing that was read stays unseen.
+// A source that has ended, or delivers less than one batch in kPatience steps, may never fill the queue up to high. The
+// queue is then drained to the last batch, so that nothing that was read goes unused.
 class Watermark final : public Policy {
  public:
   Watermark(double low, double high) : low_(low), high_(high) {}

@@ -253,7 +253,7 @@ TEST_CASE("a text that is cut off anywhere is refused as that") {
   CHECK(contains(refusal(""), "is empty"));
   for (std::size_t size = 1; size < text.size(); ++size) {
     CAPTURE(size);
-    CHECK(contains(refusal(text.substr(0, size)), "is cut off after " + std::to_string(size) + " bytes; go on from"));
+    CHECK(contains(refusal(text.substr(0, size)), "is cut off after " + std::to_string(size) + " bytes; resume from"));
   }
   for (std::size_t begin = 1; begin < text.size(); ++begin) CHECK(refusal(text.substr(begin)) != "");
 }
@@ -294,7 +294,7 @@ TEST_CASE("what is no state is refused with the cause") {
   CHECK(contains(refusal("{\"forebay_state\":1,\"steps\":1e999}\n"), "is not JSON: "));
   CHECK(contains(refusal("{\"forebay_state\":1,\"policy\":\"\xff\"}\n"), "is not JSON at byte"));
   CHECK(refusal("{\"forebay_state\":2}\n") ==
-        "run/feed.state is a state of version 2, written by a newer Forebay; this one reads version 1: go on with the "
+        "run/feed.state is a state of version 2, written by a newer Forebay; this one reads version 1: resume with the "
         "Forebay that saved it");
   CHECK(contains(refusal("{\"forebay_state\":0}\n"), "is a state of version 0, which never was"));
 }
@@ -417,7 +417,7 @@ TEST_CASE("an impossible state is not written") {
     return std::string();
   };
   CHECK(error([](JobState&) {}).empty());
-  CHECK(contains(error([](JobState& state) { state.ranks = 0; }), "a mistake in Forebay: ranks is 0"));
+  CHECK(contains(error([](JobState& state) { state.ranks = 0; }), "a bug in Forebay: ranks is 0"));
   CHECK(contains(error([](JobState& state) { state.left[1].owner = 2; }), "belong to rank 2 of 2"));
   CHECK(contains(error([](JobState& state) { std::swap(state.left[0], state.left[1]); }), "are out of order"));
   CHECK(contains(error([](JobState& state) { state.left.push_back(state.left.back()); }), "are left twice in part"));

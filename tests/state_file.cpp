@@ -279,7 +279,7 @@ TEST_CASE("what is there and cannot be a state is an error, never nothing") {
   fs::resize_file(dir / "file", std::size_t{16} << 20U);
   CHECK(read_error(dir / "file") == "");
   fs::resize_file(dir / "file", (std::size_t{16} << 20U) + 1);
-  CHECK(read_error(dir / "file") == error(dir / "file", "it has more than 16 MiB, and no state has"));
+  CHECK(read_error(dir / "file") == error(dir / "file", "it has more than 16 MiB, and no state is that large"));
 
   fs::permissions(dir / "file", fs::perms::none);
   CHECK(error_in_child(become_nobody, [&] { (void)read_state(dir / "file"); }) ==

@@ -61,11 +61,11 @@ struct Encoded {
 Work samples(const std::string& path, const TransformOptions& options) {
   auto encoded = std::make_shared<Encoded>(path);
   auto maker = std::make_shared<SampleMaker>(options, 17, false);
-  auto bench = std::make_shared<SampleMaker::Workspace>();
+  auto workspace = std::make_shared<SampleMaker::Workspace>();
   auto out = std::make_shared<std::vector<std::byte>>(maker->sample_bytes());
   return [=] {
     for (std::uint64_t id = 0; id < encoded->files.size(); ++id) {
-      maker->make(encoded->files[id], encoded->dataset->sample(id), 0, id, std::span(*out), *bench);
+      maker->make(encoded->files[id], encoded->dataset->sample(id), 0, id, std::span(*out), *workspace);
     }
     return static_cast<int>(encoded->files.size());
   };
@@ -75,7 +75,7 @@ Work samples(const std::string& path, const TransformOptions& options) {
 Work objects(const std::string& path, const TransformOptions& options) {
   auto encoded = std::make_shared<Encoded>(path);
   auto maker = std::make_shared<SampleMaker>(options, 17, false);
-  auto bench = std::make_shared<SampleMaker::Workspace>();
+  auto workspace = std::make_shared<SampleMaker::Workspace>();
   auto out = std::make_shared<std::vector<std::byte>>(maker->sample_bytes());
   return [=] {
     const Dataset& dataset = *encoded->dataset;
@@ -83,7 +83,7 @@ Work objects(const std::string& path, const TransformOptions& options) {
     for (std::uint64_t id = 0; id < dataset.size(); ++id) {
       members.push_back({.sample = dataset.sample(id), .epoch = 0, .position = id, .out = std::span(*out)});
       if (id + 1 < dataset.size() && dataset.source(id + 1) == dataset.source(id)) continue;
-      if (!maker->make_together(encoded->files[id], members, *bench)) throw std::runtime_error("an object is bad");
+      if (!maker->make_together(encoded->files[id], members, *workspace)) throw std::runtime_error("an object is bad");
       members.clear();
     }
     return static_cast<int>(dataset.size());

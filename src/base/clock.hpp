@@ -5,7 +5,7 @@
 
 namespace forebay {
 
-// Nanoseconds of the steady clock, whose beginning means nothing: for differences, and for atomics that hold a time.
+// Nanoseconds of the steady clock, whose zero is arbitrary: for differences, and for atomics that hold a time.
 [[nodiscard]] inline std::int64_t steady_ns(std::chrono::steady_clock::time_point time) noexcept {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count();
 }

@@ -8,7 +8,7 @@
 namespace forebay {
 
 // The first thing that went wrong on this rank, kept until the ranks have agreed to stop. Any thread may raise;
-// later failures are consequences of the first and are dropped.
+// later failures are usually consequences of the first and are dropped.
 class Failure {
  public:
   // Returns true when this was the first.

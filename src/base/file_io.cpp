@@ -11,7 +11,7 @@
 namespace forebay {
 namespace {
 
-// Failures of the store or of a limit that passes, not of the file.
+// Errors of the store, or of a limit that may be lifted, rather than of the file.
 bool may_pass(int error) noexcept {
   constexpr std::array kPassing{EIO,          EAGAIN,   EINTR,       ESTALE,       ETIMEDOUT,    ENOMEM,    EMFILE,
                                 ENFILE,       EBUSY,    ECONNRESET,  ECONNREFUSED, ECONNABORTED, ENOTCONN,  EHOSTDOWN,
@@ -38,7 +38,7 @@ std::string problem_of_file(const std::string& path) {
 }
 
 bool is_on_local_disk(const std::string& path) noexcept {
-  // Of linux/magic.h and of file systems that are not in it: ext2 to ext4, XFS, Btrfs, F2FS, bcachefs, ZFS, JFS, NTFS,
+  // From linux/magic.h, and of file systems missing there: ext2 to ext4, XFS, Btrfs, F2FS, bcachefs, ZFS, JFS, NTFS,
   // VFAT, exFAT, SquashFS, EROFS, ISO 9660, overlays (of containers), tmpfs, ramfs.
   constexpr std::array<std::uint32_t, 16> kLocal{0xEF53,     0x58465342, 0x9123683E, 0xF2F52010, 0xCA451A4E, 0x2FC12FC1,
                                                  0x3153464A, 0x7366746E, 0x4D44,     0x2011BAB0, 0x73717368, 0xE0F5E1E2,
@@ -49,12 +49,12 @@ bool is_on_local_disk(const std::string& path) noexcept {
 }
 
 OpenFile open_regular(const std::string& path) {
-  // A name cut at a NUL would be another file.
+  // The system would cut the name at the NUL and open another file.
   if (path.find('\0') != std::string::npos) throw SampleError("cannot open: the name contains a NUL byte");
   FileDescriptor file(
       retry_interrupted([&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY); }));
   if (file.get() < 0) {
-    // What open() says of a socket or of a FIFO's other end helps nobody.
+    // "No such device or address", the system's text for a socket, would help nobody.
     if (errno == ENXIO) throw SampleError("is a socket or a device without a driver");
     throw system_failure("cannot open", errno);
   }

@@ -8,21 +8,21 @@
 #include <string_view>
 #include <system_error>
 
-// Whether a launcher of jobs started this process as one of several, by what it leaves in the environment. Needs no
-// MPI: it is for those who were to be given a communicator and were not.
+// Whether a job launcher started this process as one of several, judging by the environment. Needs no MPI: it is for
+// code that should have been given a communicator and was not.
 namespace forebay {
 
 struct Launch {
-  std::string variable;  // that says so
+  std::string variable;  // the evidence
   std::string processes;
 };
 
-// mpirun, mpiexec, or an srun of several tasks. Nothing for a process that is on its own, whoever started it; a batch
-// script is, although Slurm tells it how many tasks its job may have.
-// `variable(name)`: the value of a variable of the environment, null where there is none.
+// mpirun, mpiexec, or an srun of several tasks. Nothing for a single process, whoever started it. A batch script is
+// one, although Slurm tells it how many tasks its job may have. `variable(name)`: the value of an environment variable,
+// null if it is not set.
 template <typename Variable>
 [[nodiscard]] std::optional<Launch> launched_with_others(Variable&& variable) {
-  // A number of processes, and what the launcher sets for each of them beside it.
+  // The number of processes, and a variable that the launcher sets beside it in each of them.
   struct Sign {
     const char* processes;
     const char* rank;
@@ -30,7 +30,7 @@ template <typename Variable>
   constexpr std::array<Sign, 4> kSigns{{{"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"},
                                         {"PMI_SIZE", "PMI_RANK"},
                                         {"MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_RANK"},
-                                        // Of the step, which srun alone begins.
+                                        // Of a job step, which only srun starts.
                                         {"SLURM_STEP_NUM_TASKS", "SLURM_PROCID"}}};
   for (const Sign& sign : kSigns) {
     const char* const processes = variable(sign.processes);

@@ -2,8 +2,8 @@
 
 namespace forebay {
 
-// Ranges on the calling thread's row of an NVIDIA profiler (NVTX), when this build has them (FOREBAY_NVTX); else these
-// do nothing. Ranges of a thread nest: nvtx_end() ends the one that began last. Any thread. `name` is copied.
+// Ranges on the calling thread's row of an NVIDIA profiler (NVTX), if this build has them (FOREBAY_NVTX); otherwise
+// these do nothing. Ranges of a thread nest: nvtx_end() ends the one that began last. Any thread. `name` is copied.
 void nvtx_begin(const char* name) noexcept;
 void nvtx_end() noexcept;
 

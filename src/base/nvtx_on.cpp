@@ -8,7 +8,7 @@
 namespace forebay {
 namespace {
 
-// Made once, at the first range, so that a profiler shows Forebay's ranges under a name of their own.
+// Created at the first range, so that a profiler shows Forebay's ranges under their own name.
 nvtxDomainHandle_t domain() noexcept {
   static auto* const made = nvtxDomainCreateA("forebay");
   return made;

@@ -20,7 +20,7 @@ namespace {
   throw Error(step + ": " + std::generic_category().message(error));
 }
 
-// The new file beside the old one; it disappears unless it takes its place.
+// The new file beside the old one. It is removed unless it takes the old one's place.
 class NewFile {
  public:
   NewFile(const std::filesystem::path& file, std::string_view suffix)
@@ -55,7 +55,7 @@ class NewFile {
   bool in_place_ = false;
 };
 
-// Not every folder can be opened, and not every file system can sync one; those that cannot need not.
+// Not every folder can be opened, and not every file system can sync one. That is no error.
 void sync_folder_of(const std::filesystem::path& file) {
   const FileDescriptor folder(
       retry_interrupted([&] { return ::open(folder_of(file).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); }));
@@ -71,11 +71,11 @@ std::filesystem::path folder_of(const std::filesystem::path& file) {
 }
 
 std::filesystem::path replaceable(const std::filesystem::path& path) {
-  constexpr int kMostLinks = 40;  // as the kernel has it
+  constexpr int kMostLinks = 40;  // as in the kernel
   std::filesystem::path file = path;
   for (int links = 0; links <= kMostLinks; ++links) {
     struct stat status {};
-    if (::lstat(file.c_str(), &status) != 0) return file;  // if not for its absence, writing will say so
+    if (::lstat(file.c_str(), &status) != 0) return file;  // absent; any other error shows when it is written
     if (!S_ISLNK(status.st_mode)) {
       const std::string what = describe_special(status.st_mode);
       if (!what.empty()) throw Error("it " + what + ": choose another name");
@@ -84,7 +84,7 @@ std::filesystem::path replaceable(const std::filesystem::path& path) {
     std::error_code error;
     const std::filesystem::path next = std::filesystem::read_symlink(file, error);
     if (error) fail("cannot follow the link", error.value());
-    file = folder_of(file) / next;  // an absolute one stands by itself
+    file = folder_of(file) / next;  // an absolute path replaces the folder
   }
   fail("cannot follow the link", ELOOP);
 }

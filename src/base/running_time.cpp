@@ -14,7 +14,7 @@ RunningTime::Duration period_for(double limit_s) noexcept {
   constexpr double kShare = 1.0 / 32;
   constexpr RunningTime::Duration kShortest = 1ms;
   constexpr RunningTime::Duration kLongest = 250ms;
-  // Compared as seconds: a limit of years has no room among nanoseconds.
+  // Compared as seconds: a limit of years would overflow nanoseconds.
   const double period_s = std::min(limit_s * kShare, std::chrono::duration<double>(kLongest).count());
   return std::max(kShortest,
                   std::chrono::duration_cast<RunningTime::Duration>(std::chrono::duration<double>(period_s)));

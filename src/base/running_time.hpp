@@ -8,16 +8,16 @@
 
 namespace forebay {
 
-// How long this process has run. Time in which it stood still does not count: stopped by SIGSTOP, frozen in its cgroup,
-// on a suspended or paused machine. It is counted in ticks that a thread of the process makes. A tick that comes late
-// counts for two periods at most, because the thread was not there to make the ones before it. So a limit measured here
-// neither ends a run for a pause, nor passes while the machine is too busy to let the process run.
+// How long this process has run. Time in which it was suspended does not count: stopped by SIGSTOP, frozen in its
+// cgroup, or on a suspended or paused machine. A thread of the process counts ticks. A late tick counts for two periods
+// at most, because the thread was not running when the earlier ones were due. So a limit measured here does not expire
+// because of a pause, nor because the machine is too busy to let the process run.
 class RunningTime {
  public:
   using Clock = std::chrono::steady_clock;
   using Duration = std::chrono::nanoseconds;
 
-  // Ticks are to come every `period`, the first one that long after `start`.
+  // Ticks are due every `period`, the first one `period` after `start`.
   RunningTime(Duration period, Clock::time_point start) noexcept : most_(2 * period), last_(start) {}
   RunningTime(const RunningTime&) = delete;
   RunningTime& operator=(const RunningTime&) = delete;
@@ -25,23 +25,23 @@ class RunningTime {
   // One thread.
   void tick(Clock::time_point now) noexcept;
 
-  // Any thread; reads no clock and makes no system call. A mark for since().
+  // A mark for since(). Reads no clock and makes no system call. Any thread.
   [[nodiscard]] Duration now() const noexcept { return Duration(elapsed_.load(std::memory_order_relaxed)); }
-  // The least that the process has run since `mark`, three periods less than it has when ticks come in time: never too
-  // much, so that no limit passes early. Any thread.
+  // A lower bound of the time that the process has run since `mark`, three periods short when ticks are punctual, so
+  // that no limit expires early. Any thread.
   [[nodiscard]] Duration since(Duration mark) const noexcept;
 
  private:
   Duration most_;
   Clock::time_point last_;
-  // A number by itself: nothing else is read because of it, so its loads and stores need no order.
+  // Relaxed: nothing else is read on account of this number.
   std::atomic<Duration::rep> elapsed_{0};
 };
 
 // A running time and the thread that ticks it.
 class RunningClock {
  public:
-  // For limits of `limit_s` or more, which pass a tenth late at most. 0 = there are none, and no thread is started.
+  // For limits of `limit_s` or more, which expire at most a tenth late. 0 = there are none, and no thread is started.
   // Throws Error when the thread cannot be started.
   explicit RunningClock(double limit_s);
   ~RunningClock() { stop(); }
@@ -49,7 +49,7 @@ class RunningClock {
   RunningClock& operator=(const RunningClock&) = delete;
 
   [[nodiscard]] const RunningTime& time() const noexcept { return time_; }
-  // Time stands still from then on. Idempotent.
+  // Stops the clock. Idempotent.
   void stop();
 
  private:

@@ -6,11 +6,11 @@
 
 namespace forebay {
 
-// Thrown out of any wait of a reader once its pool is stopped. Not a std::exception, so that nobody on the way can
-// take it for an error of the sample.
+// Thrown by every wait of a reader once its pool is stopped. Not a std::exception, so that nothing on the way mistakes
+// it for an error of the sample.
 struct Stopped {};
 
-// Tells reader threads to stop, and is where they sleep until then. Any thread may call any member.
+// Tells reader threads to stop; they sleep here, too. Any thread may call any member.
 class StopSignal {
  public:
   void raise() noexcept {
@@ -20,7 +20,7 @@ class StopSignal {
 
   [[nodiscard]] bool is_raised() const noexcept { return raised_.load(std::memory_order_seq_cst); }
 
-  // Sleeps until the deadline (max() = for ever). Throws Stopped as soon as the signal is raised.
+  // Sleeps until the deadline (max() = no deadline). Throws Stopped as soon as the signal is raised.
   void sleep_until(WaitPoint::Clock::time_point deadline) {
     if (point_.wait_until(deadline, [this] { return is_raised(); })) throw Stopped();
   }

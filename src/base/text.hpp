@@ -8,11 +8,11 @@
 namespace forebay {
 
 // `text` with every byte that is not part of well-formed UTF-8 replaced by the four characters \xNN. File names may
-// hold arbitrary bytes; JSON may not.
+// contain arbitrary bytes; JSON may not.
 [[nodiscard]] std::string valid_utf8(std::string_view text);
 
-// The same, and control characters as \xNN too: a file name must not move the cursor of somebody's terminal. What names
-// files or what is in them goes through this before it reaches a terminal or a log line.
+// The same, with control characters as \xNN too: a file name must not move the cursor of a terminal. Names and contents
+// of files go through this before they reach a terminal or a log line.
 [[nodiscard]] std::string printable(std::string_view text);
 
 // The same, but line feeds stay: for whole messages, which may have several lines.
@@ -25,7 +25,7 @@ struct Character {
 };
 [[nodiscard]] Character first_character(std::string_view text) noexcept;
 
-// The number with so many hexadecimal digits at least, in lower case: hex(10, 2) is "0a".
+// The number in lower-case hexadecimal, with at least `digits` digits: hex(10, 2) is "0a".
 [[nodiscard]] std::string hex(std::uint64_t value, std::size_t digits);
 
 // `text` (well-formed UTF-8) cut to at most `columns` characters, each counted as one column.

@@ -23,7 +23,7 @@ constexpr std::size_t kBuffer = std::size_t{64} << 10U;
 
 [[noreturn]] void cannot_read(int error) { throw Error("cannot be read: " + std::generic_category().message(error)); }
 
-// Never waits: a FIFO without a writer would.
+// Never blocks: a FIFO without a writer would.
 int open_to_read(const std::filesystem::path& file) {
   while (true) {
     const int descriptor = ::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -39,8 +39,8 @@ mode_t mode_of(int descriptor) {
   return status.st_mode;
 }
 
-// Bytes read; 0 at the end. Waits for a pipe in slices of a second, so that whoever writes may take its time in all but
-// not for ever.
+// Bytes read; 0 at the end. Waits for a pipe in slices of a second, so that a slow writer is given time, but not for
+// ever.
 std::size_t read_some(int descriptor, std::span<char> to, int patience_s) {
   for (int waited = 0;;) {
     const auto got = ::read(descriptor, to.data(), to.size());
@@ -48,10 +48,10 @@ std::size_t read_some(int descriptor, std::span<char> to, int patience_s) {
     if (errno == EINTR) continue;
     if (errno != EAGAIN) cannot_read(errno);
     pollfd ready{.fd = descriptor, .events = POLLIN, .revents = 0};
-    // Interrupted counts as a slice, too: signals without end must not make this one.
+    // An interrupted wait counts as a slice, too: endless signals must not make it endless.
     if (::poll(&ready, 1, 1000) > 0) continue;
     if (++waited >= patience_s)
-      throw Error("gave nothing for " + std::to_string(patience_s) + " s: whoever writes it is stuck");
+      throw Error("gave nothing for " + std::to_string(patience_s) + " s: its writer is stuck");
   }
 }
 

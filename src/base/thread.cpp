@@ -18,7 +18,7 @@ std::string first_word_of(const fs::path& file) {
   return word;
 }
 
-// The folder of this process in the hierarchy of cgroups that counts threads, below where that is mounted.
+// The folder of this process in the cgroup hierarchy that counts threads.
 fs::path cgroup_folder() {
   std::ifstream in("/proc/self/cgroup");
   fs::path unified;
@@ -30,8 +30,8 @@ fs::path cgroup_folder() {
   return unified;
 }
 
-// "512 of pids.max = 512 in /sys/fs/cgroup/job"; empty where no cgroup has a limit. Of several limits the first that is
-// reached, else the nearest one above the process.
+// "512 of pids.max = 512 in /sys/fs/cgroup/job"; empty if no cgroup has a limit. Of several limits the first that is
+// reached, otherwise the nearest one above the process.
 std::string cgroup_limit() {
   std::string nearest;
   for (fs::path folder = cgroup_folder(); folder.has_parent_path() && folder != "/sys/fs";
@@ -58,7 +58,7 @@ std::string limits() {
   std::string group;
   try {
     group = cgroup_limit();
-  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): the cause is what counts, not where it comes from
+  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): without it the message is still right
   }
   return "ulimit -u is " + user_limit() + ", " +
          (group.empty() ? "no cgroup sets pids.max" : "the cgroup has " + group);

@@ -12,12 +12,12 @@
 
 namespace forebay {
 
-// Throws the Error that says which thread the system refused, why, which limits there are, and what to do. Any thread.
+// Throws an Error that says which thread the system refused, why, which limits there are, and what to do. Any thread.
 [[noreturn]] void refuse_thread(std::string_view name, const std::system_error& cause);
 
 // Starts a thread called `name` that runs `body`, which must not throw; with Thread = std::jthread it may take a
-// std::stop_token. Every thread of the library starts here. Throws Error when the system has no more threads: whoever
-// has started others before must then end them, since nobody else can. Any thread.
+// std::stop_token. Every thread of the library starts here. Throws Error when the system allows no more threads: a
+// caller that has started others must then end them. Any thread.
 template <typename Thread = std::thread, typename Body>
 [[nodiscard]] Thread start_thread(const std::string& name, Body body) {
   try {

@@ -10,9 +10,9 @@
 // What threads did and when, for a Chrome trace. Not installed.
 namespace forebay {
 
-// The events of one thread, noted by that thread alone and read when it has ended or passed them on. Memory is
-// allocated at construction and bounded; adding neither allocates, locks nor enters the kernel (a page that is touched
-// for the first time aside).
+// The events of one thread, recorded by that thread alone and read once it has ended or passed them on. Memory is
+// bounded and allocated at construction. Adding an event does not allocate, lock, or enter the kernel (except when a
+// page is touched for the first time).
 class TimelineTrack {
  public:
   enum class Kind : std::uint8_t { work, step, counter };
@@ -33,7 +33,7 @@ class TimelineTrack {
     events_.reserve(capacity_);
   }
 
-  // What a worker did. Less than a microsecond is left out: it could not be seen.
+  // What a worker did. Less than a microsecond is left out: nobody could see it.
   void add_work(const char* name, std::int64_t begin_ns, std::int64_t end_ns, std::uint64_t sample) noexcept {
     if (end_ns - begin_ns < 1000) return;
     add({.begin_ns = begin_ns, .end_ns = end_ns, .id = sample, .kind = Kind::work, .name = name});
@@ -56,7 +56,7 @@ class TimelineTrack {
 
   [[nodiscard]] const std::string& name() const noexcept { return name_; }
   [[nodiscard]] std::span<const Event> events() const noexcept { return events_; }
-  // Events that found no room, and those that began too late.
+  // Events that did not fit, and those that began too late.
   [[nodiscard]] std::uint64_t refused() const noexcept { return refused_; }
   [[nodiscard]] std::uint64_t late() const noexcept { return late_; }
 

@@ -26,7 +26,7 @@ timespec to_timespec(WaitPoint::Clock::duration duration) noexcept {
   return {.tv_sec = static_cast<std::time_t>(seconds.count()), .tv_nsec = static_cast<long>(rest.count())};
 }
 
-// Signal handlers may notify, so errno is left as it was.
+// Signal handlers may notify, so errno is preserved.
 class KeepErrno {
  public:
   KeepErrno() noexcept : saved_(errno) {}
@@ -57,7 +57,7 @@ void WaitPoint::wake_all() noexcept {
 }
 
 // The kernel compares word_ with `seen` under its own lock, so an increment between the caller's load and the
-// sleep makes it return at once. Interrupted and spurious wake-ups are the caller's loop to handle.
+// sleep makes it return at once. The caller's loop handles interrupted and spurious wake-ups.
 bool WaitPoint::park(std::uint32_t seen, Clock::time_point deadline) noexcept {
   const KeepErrno keep;
   if (deadline == Clock::time_point::max()) {

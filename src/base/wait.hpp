@@ -7,21 +7,21 @@
 namespace forebay {
 
 // Where threads wait for a condition that other threads make true without locks. They spin for a few microseconds,
-// which is worth it while whoever makes it true runs on another core; they yield a few times, which is worth it while
-// that one waits for this core; then they park on a futex. Each point finds out what has been worth it lately and does
-// without the rest. On busy cores spins are in vain, and a yield gives everybody else a slice of time, while a thread
-// that was parked is let in first. The notifier pays one read-modify-write; it enters the kernel only when somebody may
-// be parked, and once for all that are.
+// which pays while the other thread runs on another core; they yield a few times, which pays while it waits for this
+// core; then they park on a futex. Each point learns what has paid lately and skips the rest: on busy cores spinning is
+// in vain, and a yield gives every other thread a slice of time, while a parked thread is scheduled first when it is
+// woken. The notifier pays one read-modify-write; it enters the kernel only when a thread may be parked, and once for
+// all that are.
 //
 // Invariants
-//  W1  A waiter sets kParked in word_, and remembers the word so made, before it re-checks its condition. It falls
-//      asleep only while word_ is still that.
-//  W2  A notifier makes the condition true before it adds a generation to word_. Where it finds kParked set it clears
-//      it, and after that wakes whoever sleeps. So while anybody sleeps, kParked is set or somebody is about to wake
-//      all.
-//  W3  All of these are read-modify-writes of one word, which have one order, and each acquires what those before it
-//      released. Where the notifier's comes first, the waiter's re-check sees the condition. Where the waiter's comes
-//      first, word_ is no longer what it remembers: it does not fall asleep, or it sleeps already and is woken (W2). No
+//  W1  A waiter sets kParked in word_, and remembers the resulting word, before it re-checks its condition. It falls
+//      asleep only while word_ is unchanged.
+//  W2  A notifier makes the condition true before it adds a generation to word_. If it finds kParked set, it clears it
+//      and then wakes all sleepers. So while a thread sleeps, kParked is set or a notifier is about to wake all.
+//  W3  All of these are read-modify-writes of one word, which have a total order, and each acquires what those before
+//  it
+//      released. If the notifier's comes first, the waiter's re-check sees the condition. If the waiter's comes first,
+//      word_ is no longer what it remembers: it does not fall asleep, or it sleeps already and is woken (W2). No
 //      wake-up is lost.
 class WaitPoint {
  public:
@@ -56,19 +56,19 @@ class WaitPoint {
   static constexpr std::uint32_t kParked = 1;
   static constexpr std::uint32_t kGeneration = 2;
 
-  // About what parking costs both sides, so that a wait never costs more than twice the better of the two.
+  // About what parking costs both sides, so that a wait costs at most twice the cheaper of the two.
   static constexpr std::chrono::microseconds kLongestSpin{5};
-  static constexpr int kChecks = 16;  // between two looks at the clock
-  // So many spins in vain, one after the other, and so many waits go without. Then one tries again.
+  static constexpr int kChecks = 16;  // between two readings of the clock
+  // After kPatience useless spins in a row, kRest waits do without. Then one tries again.
   static constexpr std::int32_t kPatience = 4;
   static constexpr std::int32_t kRest = 64;
   static constexpr int kYields = 4;
-  // A thread that hands something over has done so sooner; another process computes for a slice.
+  // A thread that hands something over is done sooner; another process computes for a whole slice.
   static constexpr std::chrono::microseconds kSlowYield{50};
   static constexpr int kYieldRest = 128;
 
-  // Above 0: spins that may still be in vain. At 0: the next one decides. Below: waits that go without. Relaxed: a
-  // hint, and what is lost between two threads only makes it later.
+  // Above 0: spins that may still be in vain. At 0: the next one decides. Below: waits to do without spinning. Relaxed:
+  // a hint, and an update lost between two threads only delays it.
   bool may_spin() noexcept {
     const std::int32_t now = patience_.load(std::memory_order_relaxed);
     if (now >= 0) return true;
@@ -91,7 +91,7 @@ class WaitPoint {
       }
       return false;
     };
-    // Most waits that a spin ends are over before the clock is looked at.
+    // Most waits that a spin ends are over before the clock is read.
     if (check()) {
       spun(true);
       return true;
@@ -99,7 +99,7 @@ class WaitPoint {
     const Clock::time_point begin = Clock::now();
     for (;;) {
       const bool is_ready = check();
-      // What came true while another process had the core was not worth spinning for.
+      // If the condition became true while another process had the core, spinning did not pay.
       const bool in_time = Clock::now() - begin < kLongestSpin;
       if (!is_ready && in_time) continue;
       spun(is_ready && in_time);
@@ -107,8 +107,8 @@ class WaitPoint {
     }
   }
 
-  // After a yield that took long there is none for kYieldRest times as long: however busy the cores are, yielding takes
-  // no more than that part of the time.
+  // After a slow yield there is none for kYieldRest times as long: however busy the cores are, yielding takes no more
+  // than that share of the time.
   template <typename Ready>
   bool yield_to(Ready&& ready) {
     Clock::time_point before = Clock::now();

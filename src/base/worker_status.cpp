@@ -24,7 +24,7 @@ const char* activity_name(WorkerStatus::Activity activity) noexcept {
 }
 
 void name_this_thread(const char* name) noexcept {
-  // The kernel refuses what is longer instead of cutting it.
+  // The kernel refuses a longer name instead of cutting it.
   std::array<char, 16> cut{};
   std::strncpy(cut.data(), name, cut.size() - 1);
   ::pthread_setname_np(::pthread_self(), cut.data());
@@ -39,11 +39,11 @@ void WorkerStatus::thread_begins() noexcept {
 std::int64_t WorkerStatus::set(Activity now, std::uint64_t id) noexcept {
   const std::int64_t time = steady_ns();
   const std::int64_t began = since_ns.load(std::memory_order_relaxed);
-  // Only this thread writes: what it loads is what it stored.
+  // Only this thread writes: it loads what it stored.
   const Activity ended = activity.load(std::memory_order_relaxed);
   auto& spent = spent_ns[static_cast<std::size_t>(ended)];
   const std::int64_t lasted = began == 0 ? 0 : time - began;
-  // Acquire: whoever gave this thread a track had finished making it.
+  // Acquire: the track was complete when it was attached.
   if (TimelineTrack* const track = timeline.load(std::memory_order_acquire); track != nullptr && began != 0) {
     track->add_work(activity_name(ended), began, time, sample.load(std::memory_order_relaxed));
   }
@@ -75,7 +75,7 @@ std::chrono::nanoseconds cpu_spent(std::span<const WorkerStatus> statuses) noexc
   for (const WorkerStatus& status : statuses) {
     const clockid_t clock = status.cpu_clock.load(std::memory_order_relaxed);
     timespec time{};
-    // Fails when the thread has ended meanwhile.
+    // Fails if the thread has ended meanwhile.
     if (clock == 0 || clock_gettime(clock, &time) != 0) continue;
     total += std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
   }

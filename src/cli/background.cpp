@@ -1,4 +1,4 @@
-#include "background.hpp"
+#include "drawing.hpp"
 
 #include <algorithm>
 #include <cmath>

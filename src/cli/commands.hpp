@@ -13,8 +13,8 @@ class Option;
 
 namespace forebay {
 
-// What a command line asks for. Parsing only fills it in; `run` does the work afterwards, so that usage errors and
-// failures of the work stay apart.
+// What a command line asks for. Parsing only fills it in; `run` does the work afterwards, so that usage errors are told
+// from failures of the work.
 struct Invocation {
   int& argc;  // as main() got them, for MPI
   char**& argv;
@@ -29,14 +29,21 @@ void add_index_command(CLI::App& app, Invocation& invocation);
 void add_make_dataset_command(CLI::App& app, Invocation& invocation);
 void add_simulate_command(CLI::App& app, Invocation& invocation);
 
-// The option takes numbers above 0 only, and says so.
-CLI::Option* positive(CLI::Option* option);
+// What the command does when it is named.
+void on_call(CLI::App& command, Invocation& invocation, std::function<int()> work);
 
-// What a key has that a configuration does not name: the library's defaults, and a folder for the files of a run, which
-// programs must ask for.
-[[nodiscard]] Options command_defaults();
+// The option accepts only numbers above 0.
+CLI::Option* positive(CLI::Option* option);
 
 // The --set flag of a command: one override each time it is given.
 void add_set_option(CLI::App& command, std::vector<std::string>& overrides);
+
+// The values of keys that a configuration does not name: the library's defaults, and a folder for the files of a run,
+// which programs must ask for.
+[[nodiscard]] Options command_defaults();
+
+// The options of a configuration file, or the defaults if `file` is empty, with overrides. Throws ConfigError.
+[[nodiscard]] Options options_from(const std::string& file, const std::vector<std::string>& overrides,
+                                   const Options& defaults = {});
 
 }  // namespace forebay

@@ -21,7 +21,7 @@ std::string names_of(std::span<const CommandUsage> commands) {
   return names;
 }
 
-// For text between single quotes of a shell, and in what _arguments reads, where colons and brackets part things.
+// For text between single quotes of a shell, read by _arguments, for which colons and brackets are separators.
 std::string quoted_for_zsh(const std::string& text) {
   std::string quoted;
   for (const char c : text) {
@@ -52,7 +52,7 @@ std::string zsh_value(const FlagUsage& usage) {
 std::string bash_completion(std::span<const CommandUsage> commands) {
   std::string flags;
   std::string choices;
-  std::string plain;  // patterns of flags whose value cannot be guessed
+  std::string plain;  // patterns of flags whose value cannot be completed
   for (const CommandUsage& command : commands) {
     std::string names;
     for (const FlagUsage& flag : command.flags) {

@@ -19,10 +19,7 @@ struct ConfigArguments {
 };
 
 int print_config(const ConfigArguments& arguments) {
-  const Options defaults = command_defaults();
-  const Options options = arguments.file.empty() ? parse_options("", "defaults", arguments.overrides, defaults)
-                                                 : load_options(arguments.file, arguments.overrides, defaults);
-  std::fputs(to_toml(options).c_str(), stdout);
+  std::fputs(to_toml(options_from(arguments.file, arguments.overrides, command_defaults())).c_str(), stdout);
   return 0;
 }
 
@@ -39,7 +36,7 @@ void add_config_command(CLI::App& app, Invocation& invocation) {
       "  forebay config > feed.toml                           a file to start from\n"
       "  forebay config feed.toml                             what a run would use\n"
       "  forebay config feed.toml --set policy.name=greedy    the same with one key changed");
-  command->callback([arguments, &invocation] { invocation.run = [arguments] { return print_config(*arguments); }; });
+  on_call(*command, invocation, [arguments] { return print_config(*arguments); });
 }
 
 }  // namespace forebay

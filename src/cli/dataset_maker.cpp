@@ -16,9 +16,7 @@
 #include <forebay/random.hpp>
 
 #include "data/index_parallel.hpp"
-#include "jpeg_writer.hpp"
 #include "scene.hpp"
-#include "shapes.hpp"
 
 namespace forebay {
 namespace {
@@ -83,7 +81,7 @@ class Contents {
   }
 
  private:
-  // Every run of `classes` objects holds each class once, in an order of its own: that keeps the classes even.
+  // Every group of `classes` objects contains each class once, in random order, which keeps the classes even.
   [[nodiscard]] std::size_t shape_of(std::uint64_t object) const {
     std::vector<std::size_t> order(plan_.classes);
     std::iota(order.begin(), order.end(), std::size_t{0});
@@ -135,7 +133,7 @@ class Writer {
   }
   [[nodiscard]] fs::path root_of(std::uint64_t image) const { return roots()[image < training_ ? 0 : 1]; }
 
-  // From 1, with leading zeros, so that names sort as numbers do.
+  // From 1, with leading zeros, so that names sort like numbers.
   [[nodiscard]] std::string number_of(std::uint64_t image) const {
     const std::size_t digits = std::max<std::size_t>(6, std::to_string(plan_.images).size());
     const std::string number = std::to_string(image + 1);

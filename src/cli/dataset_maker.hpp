@@ -6,7 +6,7 @@
 
 namespace forebay {
 
-// A generated dataset of shapes on textured backgrounds. Colour, size and place say nothing about the class.
+// A generated dataset of shapes on textured backgrounds. Colour, size and position do not depend on the class.
 struct DatasetPlan {
   enum class Layout : std::uint8_t {
     voc,     // JPEGImages/NUMBER.jpg with Annotations/NUMBER.xml, several objects each

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <vector>
 
+#include <forebay/random.hpp>
+
 namespace forebay {
 
 using Colour = std::array<float, 3>;  // red, green, blue; 0 to 255, may overshoot until the end
@@ -35,11 +37,25 @@ class Drawing {
   std::vector<Colour> pixels_;
 };
 
-// Red, green, blue bytes, rows from the top; what JPEG takes.
+// Adds smooth random values to a plane of width * height: value noise on a lattice of `cell` pixels, from -amplitude
+// to amplitude.
+void add_noise(std::vector<float>& plane, int width, int height, int cell, float amplitude, Random& random);
+
+// Paints something like an out-of-focus photograph: large areas of colour, texture at every scale, clutter.
+void paint_background(Drawing& drawing, Random& random);
+
+// Adds the grain of a camera sensor to everything painted so far.
+void add_grain(Drawing& drawing, Random& random);
+
+// A finished picture: red, green, blue bytes, rows from the top.
 struct RgbImage {
   int width = 0;
   int height = 0;
   std::vector<std::uint8_t> bytes;
 };
+
+// A baseline JPEG file, 4:2:0, with the integer DCT: the same bytes for the same pixels. quality: 1 to 100.
+// Throws Error if the library refuses.
+[[nodiscard]] std::vector<std::byte> encode_jpeg(const RgbImage& image, int quality);
 
 }  // namespace forebay

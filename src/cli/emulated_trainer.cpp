@@ -29,7 +29,7 @@ double EmulatedTrainer::draw_ms() noexcept {
 }
 
 void EmulatedTrainer::step() {
-  // Short enough that a signal, whichever thread it interrupts, ends the step soon.
+  // Short, so that a signal ends the step soon, whichever thread it interrupts.
   constexpr auto kSlice = std::chrono::milliseconds(50);
   const auto length = std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double, std::milli>(draw_ms()));
   const auto end = Clock::now() + length;

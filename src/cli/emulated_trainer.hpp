@@ -10,8 +10,8 @@
 
 namespace forebay {
 
-// Stands for a trainer: each step sleeps for a drawn time, so that it takes no core from the decoders, and then
-// meets the other ranks in an all-reduce.
+// In place of a trainer: each step sleeps for a random time, so that it takes no core from the decoders, and then joins
+// the other ranks in an all-reduce.
 class EmulatedTrainer {
  public:
   // `stop`: ends a sleep early. References must outlive the trainer.

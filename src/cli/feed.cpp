@@ -22,34 +22,23 @@
 #include "job.hpp"
 #include "output.hpp"
 #include "ranks/coordinator.hpp"
+#include "run_report.hpp"
 #include "stop_on_signal.hpp"
-#include "summary_profile.hpp"
-#include "summary_table.hpp"
 
 namespace forebay {
 namespace {
 
-// Every rank's summary, on every rank. Collective.
-std::vector<Summary> gather_summaries(const Feeder& feeder, Communicator& communicator) {
-  std::vector<Summary> ranks;
-  for (const std::string& json : communicator.all_gather(to_json(feeder.summary()))) {
-    ranks.push_back(summary_from_json(json));
-  }
-  return ranks;
-}
-
-// The same for where the time went.
-std::vector<Profile> gather_profiles(const Feeder& feeder, Communicator& communicator) {
-  std::vector<Profile> ranks;
-  for (const std::string& json : communicator.all_gather(to_json(feeder.profile()))) {
-    ranks.push_back(profile_from_json(json));
-  }
+// What every rank has, on every rank. Collective.
+template <typename Report>
+std::vector<Report> gather(Communicator& communicator, const Report& mine, Report (*from_json)(const std::string&)) {
+  std::vector<Report> ranks;
+  for (const std::string& json : communicator.all_gather(to_json(mine))) ranks.push_back(from_json(json));
   return ranks;
 }
 
 void report(const FeedArguments& arguments, const Feeder& feeder, Communicator& communicator) {
-  const std::vector<Summary> ranks = gather_summaries(feeder, communicator);
-  const std::vector<Profile> profiles = gather_profiles(feeder, communicator);
+  const std::vector<Summary> ranks = gather(communicator, feeder.summary(), summary_from_json);
+  const std::vector<Profile> profiles = gather(communicator, feeder.profile(), profile_from_json);
   if (communicator.rank() != 0) return;
   const Summary job = combine(ranks);
   const bool for_people = arguments.summary != "-";
@@ -63,12 +52,12 @@ void report(const FeedArguments& arguments, const Feeder& feeder, Communicator& 
   }
 }
 
-// Serves until the end and saves what is to be saved. The failure that ended the run, if one did: all ranks have it, at
+// Serves until the end and saves the state. Returns the failure that ended the run, if one did: all ranks have it, at
 // the same step.
 std::optional<std::string> run_to_the_end(const FeedArguments& arguments, Feeder& feeder, EmulatedTrainer& trainer,
                                           IdLog* ids) {
   std::optional<std::string> failure;
-  // What else is thrown here is one rank's alone.
+  // Anything else that is thrown here concerns one rank alone.
   const auto alike = [&failure](auto&& collective) {
     try {
       collective();
@@ -100,7 +89,7 @@ int say_failure(const Communicator& communicator, const std::string& failure, in
   return exit_code;
 }
 
-// What each rank does on its own; all ranks have it done or all have the failure of one.
+// Something that each rank does on its own: it succeeds on all of them, or all have the failure of one.
 template <typename Preparation>
 std::optional<std::string> prepare(Communicator& communicator, Preparation&& preparation) {
   std::string failure;
@@ -115,7 +104,8 @@ std::optional<std::string> prepare(Communicator& communicator, Preparation&& pre
 Options options_of(const FeedArguments& arguments) {
   Options options = load_options(arguments.config, arguments.overrides, command_defaults());
   if (options.run.eval && !arguments.state.empty()) {
-    throw ConfigError("--state: an evaluation (run.eval = true) begins anew each time; leave --state away");
+    throw ConfigError(
+        "--state: an evaluation (run.eval = true) starts from the beginning each time; leave out --state");
   }
   return options;
 }
@@ -126,7 +116,7 @@ void require_writable_results(const FeedArguments& arguments) {
   require_writable("--state", arguments.state, true);
 }
 
-// The state is saved by all ranks together, so they must have been told so alike.
+// Saving is collective, so all ranks must have been told the same.
 void require_same_saves(const FeedArguments& arguments, Communicator& communicator) {
   const std::string saves =
       arguments.state.empty() ? "no --state"
@@ -172,7 +162,7 @@ int feed_as(Job& job, Communicator& communicator, const FeedArguments& arguments
   try {
     feeder->close();
   } catch (const Error& error) {
-    // A save that failed, on rank 0 alone. The run has failed already, or its last save would have said so.
+    // A save failed, on rank 0 alone. The run has failed already, or its last save would have reported it.
     if (!failure) failure = error.what();
   }
   report(arguments, *feeder, communicator);
@@ -184,15 +174,15 @@ int feed_as(Job& job, Communicator& communicator, const FeedArguments& arguments
 
 int feed(const FeedArguments& arguments, int& argc, char**& argv) {
   constexpr std::array kSignals{SIGTERM, SIGINT, SIGUSR1};
-  // An mpirun that is ending its job no longer answers MPI_Finalize and kills the ranks a second later. One that is not
-  // takes a rank that left without MPI_Finalize for a failed one, and so must be given time.
+  // An mpirun that is ending its job no longer answers MPI_Finalize and kills the ranks a second later. Otherwise
+  // mpirun takes a rank that leaves without MPI_Finalize for a failed one, so finalising must be given time.
   constexpr auto kWayOut = std::chrono::milliseconds(200);
   constexpr auto kWayOutOfFinalize = std::chrono::seconds(30);
   const auto job = Job::start(argc, argv);
   const StopOnSignal signals{std::span{kSignals}.first(arguments.stop_on_signal ? 3 : 2)};
   const auto communicator = job->world().duplicate();
-  // Failures that all ranks have in common end in an exit code. One that a single rank meets (its id log's disk is
-  // full, say) must end the others too: it leaves through the session, which aborts the job.
+  // A failure that all ranks share becomes an exit code. One that a single rank meets (its id log's disk is full, say)
+  // must end the others too: it leaves through the session, which aborts the job.
   try {
     const int exit_code = feed_as(*job, *communicator, arguments, StopOnSignal::flag());
     if (StopOnSignal::flag() && communicator->size() > 1) {

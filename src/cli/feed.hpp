@@ -9,7 +9,7 @@ namespace forebay {
 // The arguments of `forebay feed`.
 struct FeedArguments {
   std::string config;
-  std::vector<std::string> overrides;  // --set, and what the shorter flags stand for
+  std::vector<std::string> overrides;  // --set, and what the shortcut flags set
   std::string summary;                 // --summary FILE
   std::string log_ids;                 // --log-ids DIR
   std::string state;                   // --state FILE
@@ -22,9 +22,9 @@ struct FeedArguments {
   double trace_s = 10;   // --trace-seconds S
 };
 
-// Runs the feeder against an emulated trainer, as one rank or as all ranks of mpirun, and prints a summary on rank 0.
-// SIGTERM and SIGINT (and SIGUSR1 when asked for) end the run on all ranks at the same step, with its state saved and
-// the summary. Returns the exit code; throws ConfigError and Error.
+// Runs the feeder against an emulated trainer, as one rank or as one of an MPI job, and prints a summary on rank 0.
+// SIGTERM and SIGINT (and SIGUSR1 with --stop-on-signal) end the run on all ranks at the same step, with its state
+// saved and its summary printed. Returns the exit code; throws ConfigError and Error.
 [[nodiscard]] int feed(const FeedArguments& arguments, int& argc, char**& argv);
 
 }  // namespace forebay

@@ -10,7 +10,7 @@
 namespace forebay {
 namespace {
 
-// The short flags as they were given; each stands for a key of [run].
+// The shortcut flags as given; each sets a key of [run].
 struct Shortcuts {
   std::int64_t steps = 0;
   std::int64_t epochs = 0;
@@ -35,26 +35,24 @@ void add_feed_command(CLI::App& app, Invocation& invocation) {
   command->add_option("CONFIG", arguments->config, "configuration file")->required();
   add_set_option(*command, arguments->overrides);
   CLI::Option* steps =
-      positive(command->add_option("--steps", shortcuts->steps, "end after so many steps of each rank"))
-          ->type_name("N");
-  positive(command->add_option("--epochs", shortcuts->epochs, "end after so many epochs"))
-      ->type_name("E")
-      ->excludes(steps);
-  command->add_flag("--eval", shortcuts->eval, "in order, once, never reuses");
+      positive(command->add_option("--steps", shortcuts->steps, "end after N steps of each rank"))->type_name("N");
+  positive(command->add_option("--epochs", shortcuts->epochs, "end after E epochs"))->type_name("E")->excludes(steps);
+  command->add_flag("--eval", shortcuts->eval, "evaluate: every sample once, in order, without reuse");
   command
       ->add_option("--summary", arguments->summary, "write the summary as JSON; - = standard output, without the table")
       ->type_name("FILE");
-  command->add_option("--log-ids", arguments->log_ids, "write what was served to DIR/ids.RANK.jsonl")->type_name("DIR");
+  command->add_option("--log-ids", arguments->log_ids, "record what was served in DIR/ids.RANK.jsonl")
+      ->type_name("DIR");
   CLI::Option* state = command
                            ->add_option("--state", arguments->state,
-                                        "go on from FILE when it exists, and save where the run is to it at the end")
+                                        "resume from FILE if it exists, and save the state to it at the end")
                            ->type_name("FILE");
-  positive(command->add_option("--save-every", arguments->save_every, "save the state every N steps too"))
+  positive(command->add_option("--save-every", arguments->save_every, "also save the state every N steps"))
       ->type_name("N")
       ->needs(state);
   command->add_flag("--stop-on-signal", arguments->stop_on_signal,
-                    "SIGUSR1 asks for a stop too; SIGTERM and SIGINT always do");
-  command->add_option("--stop-exit-code", arguments->stop_exit_code, "exit code after a stop that was asked for")
+                    "stop on SIGUSR1, too; SIGTERM and SIGINT always stop the run");
+  command->add_option("--stop-exit-code", arguments->stop_exit_code, "exit code after a requested stop")
       ->check(CLI::Range(0, 255))
       ->type_name("C");
   command->add_flag("--profile", arguments->profile, "say where the time went, stage by stage, and what to change");
@@ -63,8 +61,8 @@ void add_feed_command(CLI::App& app, Invocation& invocation) {
           ->add_option("--trace", arguments->trace,
                        "write what each thread did, for Perfetto or chrome://tracing (one file per rank)")
           ->type_name("FILE");
-  positive(
-      command->add_option("--trace-seconds", arguments->trace_s, "of the run's beginning that the trace holds (10)"))
+  positive(command->add_option("--trace-seconds", arguments->trace_s,
+                               "how much of the beginning of the run the trace covers (10)"))
       ->type_name("S")
       ->needs(trace);
   command->add_flag("--quiet", arguments->quiet, "print no summary");
@@ -76,10 +74,10 @@ void add_feed_command(CLI::App& app, Invocation& invocation) {
       "  forebay feed feed.toml --state run/feed.state --stop-on-signal --stop-exit-code 85\n"
       "                                                               resumable: see docs/slurm.md\n"
       "  forebay feed feed.toml --set policy.name=block --set trainer.step_ms=0 --summary rate.json\n"
-      "                                                               how fast the data can come at all");
-  command->callback([arguments, shortcuts, &invocation] {
+      "                                                               the highest rate that the data can be read at");
+  on_call(*command, invocation, [arguments, shortcuts, &invocation] {
     apply(*shortcuts, *arguments);
-    invocation.run = [arguments, &invocation] { return feed(*arguments, invocation.argc, invocation.argv); };
+    return feed(*arguments, invocation.argc, invocation.argv);
   });
 }
 

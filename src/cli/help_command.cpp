@@ -15,7 +15,7 @@ namespace {
 
 int print_help(const CLI::App& app, const std::string& about) {
   if (about.empty()) {
-    // App::help() would speak of the command that was parsed, which is this one.
+    // App::help() would describe the parsed command, which is this one.
     std::fputs(app.get_formatter()->make_help(&app, app.get_name(), CLI::AppFormatMode::Normal).c_str(), stdout);
     return 0;
   }
@@ -37,10 +37,10 @@ int print_completion(const CLI::App& app, const std::string& shell) {
 
 void add_help_commands(CLI::App& app, Invocation& invocation) {
   auto about = std::make_shared<std::string>();
-  CLI::App* help = app.add_subcommand("help", "Say what a command does, its options, and examples");
-  help->add_option("COMMAND", *about, "which command; none = what there is");
+  CLI::App* help = app.add_subcommand("help", "Describe a command with its options and examples");
+  help->add_option("COMMAND", *about, "which command; none = list all");
   help->footer("Examples:\n  forebay help feed");
-  help->callback([about, &app, &invocation] { invocation.run = [about, &app] { return print_help(app, *about); }; });
+  on_call(*help, invocation, [about, &app] { return print_help(app, *about); });
 
   auto shell = std::make_shared<std::string>();
   CLI::App* completion = app.add_subcommand("completion", "Print a script that completes this command in a shell");
@@ -49,16 +49,13 @@ void add_help_commands(CLI::App& app, Invocation& invocation) {
       "Installing Forebay installs both scripts. To try one without:\n"
       "Examples:\n"
       "  source <(forebay completion bash)");
-  completion->callback(
-      [shell, &app, &invocation] { invocation.run = [shell, &app] { return print_completion(app, *shell); }; });
+  on_call(*completion, invocation, [shell, &app] { return print_completion(app, *shell); });
 
-  // For the build, which installs it; nobody reads it as it is.
+  // Hidden: for the build, which installs the page.
   CLI::App* man = app.add_subcommand("man", "Print the manual page")->group("");
-  man->callback([&app, &invocation] {
-    invocation.run = [&app] {
-      std::fputs(man_page(app).c_str(), stdout);
-      return 0;
-    };
+  on_call(*man, invocation, [&app] {
+    std::fputs(man_page(app).c_str(), stdout);
+    return 0;
   });
 }
 

@@ -33,12 +33,12 @@ std::uint64_t batch_hash(const Lease& batch) {
   return XXH3_64bits_digest(&state);
 }
 
-IdLog::IdLog(const std::filesystem::path& dir, std::uint32_t rank, bool goes_on)
+IdLog::IdLog(const std::filesystem::path& dir, std::uint32_t rank, bool resumes)
     : file_(dir / ("ids." + std::to_string(rank) + ".jsonl")) {
   std::error_code error;
   std::filesystem::create_directories(dir, error);
-  if (goes_on) end_last_line(file_);
-  out_.open(file_, goes_on ? std::ios::app : std::ios::trunc);
+  if (resumes) end_last_line(file_);
+  out_.open(file_, resumes ? std::ios::app : std::ios::trunc);
   if (!out_) throw ConfigError("--log-ids: cannot write " + file_.string() + ": " + std::strerror(errno));
 }
 

@@ -37,8 +37,7 @@ struct IndexArguments {
 
 Options options_of(const IndexArguments& arguments) {
   const bool is_config = std::filesystem::path(arguments.path).extension() == ".toml";
-  Options options = is_config ? load_options(arguments.path, arguments.overrides)
-                              : parse_options("", "defaults", arguments.overrides);
+  Options options = options_from(is_config ? arguments.path : "", arguments.overrides);
   if (!is_config) options.dataset.path = arguments.path;
   if (!arguments.format.empty()) options.dataset.format = arguments.format;
   validate(options);
@@ -51,7 +50,7 @@ std::unique_ptr<Dataset> open_or_build(const IndexArguments& arguments, const Op
   return open_dataset(options.dataset, [&](std::uint64_t done, std::uint64_t total) { bar.update(done, total); });
 }
 
-// Of a list, whose files nobody has looked for yet; the other formats found theirs in folders.
+// For lists, whose files were not looked for yet; the other formats found theirs in folders.
 MissingFiles look_for_files(const IndexArguments& arguments, const Dataset& dataset) {
   const bool is_asked_for = arguments.check || !is_saved_index(arguments.path);
   const Format* format = find_format(dataset.format());
@@ -61,7 +60,7 @@ MissingFiles look_for_files(const IndexArguments& arguments, const Dataset& data
                             [&](std::uint64_t done, std::uint64_t total) { bar.update(done, total); });
 }
 
-// What a run would say too, once it has met all of them.
+// As a run would, once it has met all bad samples.
 void require_within_budget(const Options& options, const IndexReport& report) {
   const std::uint64_t entries = report.dataset.size() + report.bad;
   const std::uint64_t bad = report.bad + report.missing.samples;
@@ -133,7 +132,7 @@ void add_index_command(CLI::App& app, Invocation& invocation) {
       "\n"
       "Exits with 1 when more entries are bad, files that a list names and that are not there included, than\n"
       "on_bad and max_bad allow (--set max_bad=0: none).");
-  command->callback([arguments, &invocation] { invocation.run = [arguments] { return print_index(*arguments); }; });
+  on_call(*command, invocation, [arguments] { return print_index(*arguments); });
 }
 
 }  // namespace forebay

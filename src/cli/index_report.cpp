@@ -118,7 +118,7 @@ std::string to_json(const IndexReport& report) {
       {"format", report.dataset.format()}, {"images", counts.images},          {"annotations", counts.annotations},
       {"objects", counts.objects},         {"samples", report.dataset.size()}, {"classes", std::move(classes)},
       {"skipped", std::move(skipped)},     {"missing", std::move(missing)},    {"fingerprint", report.fingerprint}};
-  // Paths are bytes: what is not UTF-8 in them must not end the report.
+  // Paths are bytes: those that are not UTF-8 must not end the report.
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 

@@ -21,10 +21,10 @@ struct IndexReport {
   std::uint64_t bad = 0;    // skipped for damage
   std::string fingerprint;  // 16 hexadecimal digits
   std::uint64_t bytes = 0;  // of the serialized index
-  MissingFiles missing;     // none unless somebody has looked
+  MissingFiles missing;     // empty unless looked for
 };
 
-// For people; names the first `most_skipped` entries that were left out.
+// For people: names the first `most_skipped` entries that were left out.
 [[nodiscard]] std::string to_text(const IndexReport& report, std::uint64_t most_skipped);
 // One JSON object with everything.
 [[nodiscard]] std::string to_json(const IndexReport& report);

@@ -37,7 +37,7 @@ class MpiJob final : public Job {
 }  // namespace
 
 std::unique_ptr<Job> Job::start(int& argc, char**& argv) {
-  if (!launched_by_mpi()) return solo_job();
+  if (!launched_by_mpi()) return std::make_unique<SoloJob>();
   return std::make_unique<MpiJob>(argc, argv);
 }
 

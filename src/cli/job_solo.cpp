@@ -15,7 +15,7 @@ std::unique_ptr<Job> Job::start(int& /*argc*/, char**& /*argv*/) {
         "through env -u " +
         launch->variable);
   }
-  return solo_job();
+  return std::make_unique<SoloJob>();
 }
 
 }  // namespace forebay

@@ -1,4 +1,4 @@
-#include "jpeg_writer.hpp"
+#include "drawing.hpp"
 
 #include <array>
 #include <csetjmp>

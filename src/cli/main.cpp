@@ -3,7 +3,9 @@
 #include <cstring>
 #include <exception>
 #include <string>
+#include <utility>
 
+#include <forebay/config.hpp>
 #include <forebay/error.hpp>
 
 #include <CLI/CLI.hpp>
@@ -23,7 +25,7 @@ int fail(const std::string& message, int exit_code) {
   return exit_code;
 }
 
-// The command that help should be asked of: "forebay", or "forebay index" when that much was understood.
+// The command to ask for help: "forebay", or "forebay index" if that much was understood.
 std::string understood(const CLI::App& app) {
   const auto named = app.get_subcommands();
   return named.empty() ? app.get_name() : app.get_name() + " " + named.front()->get_name();
@@ -67,6 +69,10 @@ int run(int argc, char** argv) {
 
 }  // namespace
 
+void on_call(CLI::App& command, Invocation& invocation, std::function<int()> work) {
+  command.callback([&invocation, work = std::move(work)] { invocation.run = work; });
+}
+
 CLI::Option* positive(CLI::Option* option) {
   return option->check(
       [](const std::string& text) {
@@ -81,6 +87,10 @@ Options command_defaults() {
   Options options;
   options.telemetry.dir = "run";
   return options;
+}
+
+Options options_from(const std::string& file, const std::vector<std::string>& overrides, const Options& defaults) {
+  return file.empty() ? parse_options("", "defaults", overrides, defaults) : load_options(file, overrides, defaults);
 }
 
 void add_set_option(CLI::App& command, std::vector<std::string>& overrides) {

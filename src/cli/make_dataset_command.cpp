@@ -14,7 +14,6 @@
 #include "commands.hpp"
 #include "dataset_maker.hpp"
 #include "scene.hpp"
-#include "shapes.hpp"
 #include "terminal.hpp"
 
 namespace forebay {
@@ -41,7 +40,7 @@ void read_size(const std::string& text, DatasetPlan& plan) {
                     std::to_string(kSmallestSide) + " to " + std::to_string(kMost) + " each");
 }
 
-// As many as fit well, when the user did not say.
+// As many as fit well, if the user did not say.
 std::size_t usual_objects(const DatasetPlan& plan) {
   constexpr std::size_t kUsual = 4;
   return std::clamp<std::size_t>(most_objects(plan.width, plan.height), 1, kUsual);
@@ -119,7 +118,7 @@ void add_make_dataset_command(CLI::App& app, Invocation& invocation) {
       "  forebay make-dataset data --images 2000 --classes 8 --split 0.2\n"
       "  forebay make-dataset small --images 100 --size 96x72 --seed 3\n"
       "  forebay make-dataset tree --layout folder --size 64x64");
-  command->callback([arguments, &invocation] { invocation.run = [arguments] { return make(*arguments); }; });
+  on_call(*command, invocation, [arguments] { return make(*arguments); });
 }
 
 }  // namespace forebay

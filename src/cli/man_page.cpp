@@ -8,7 +8,7 @@
 namespace forebay {
 namespace {
 
-// For roff: no line may begin with a control character, and a hyphen is a minus.
+// Escaped for roff: no line may begin with a control character, and a hyphen must be a minus.
 std::string roff(const std::string& text) {
   std::string out;
   bool at_start = true;

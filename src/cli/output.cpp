@@ -21,7 +21,7 @@ std::string cannot_write(const std::string& flag, const fs::path& file) {
 
 fs::path folder_of(const fs::path& file) { return file.has_parent_path() ? file.parent_path() : fs::path("."); }
 
-// The folder that the next one would be created in.
+// The nearest existing folder, in which the others would be created.
 fs::path existing(fs::path folder) {
   std::error_code error;
   while (!fs::exists(folder, error) && folder.has_relative_path()) folder = folder_of(folder);
@@ -51,7 +51,7 @@ void require_writable(const std::string& flag, const fs::path& file, bool makes_
 
 void write_output(const std::string& flag, const fs::path& file, const std::string& text) {
   if (file == "-") {
-    std::puts(text.c_str());  // main() looks at what became of it
+    std::puts(text.c_str());  // main() checks the result
     return;
   }
   errno = 0;

@@ -7,13 +7,12 @@
 
 #include <forebay/random.hpp>
 
-#include "background.hpp"
-#include "shapes.hpp"
+#include "drawing.hpp"
 
 namespace forebay {
 namespace {
 
-// Where a shape stands: a pixel is turned back into the shape's own square.
+// Where a shape is: maps a pixel back into the shape's own square.
 struct Placement {
   double centre_x;
   double centre_y;
@@ -29,7 +28,7 @@ struct Placement {
   }
 };
 
-// Cuts the picture into as many regions as there are objects, the largest first and across its longer side.
+// Cuts the picture into one region per object, always the largest region across its longer side.
 std::vector<Box> cut(int width, int height, std::size_t count, Random& random) {
   std::vector<Box> regions{{0, 0, width, height}};
   const auto area = [](const Box& box) { return std::int64_t{box.width()} * box.height(); };
@@ -49,7 +48,7 @@ std::vector<Box> cut(int width, int height, std::size_t count, Random& random) {
 }
 
 Placement place(const Box& region, double least, double most, Random& random) {
-  // Turned by t the tangent of half the angle, so that no library's sine decides a pixel.
+  // t is the tangent of half the angle, so that no library's sine decides a pixel.
   constexpr double kMostTangent = 0.15;  // about 17 degrees
   const double t = random.uniform(-kMostTangent, kMostTangent);
   Placement placement{};
@@ -114,7 +113,7 @@ Box bounds(const Mask& mask) {
 }
 
 float distance(const Colour& a, const Colour& b) {
-  // Luminance counts most: it is what survives chroma subsampling.
+  // Luminance counts most: it survives chroma subsampling.
   const float red = a[0] - b[0];
   const float green = a[1] - b[1];
   const float blue = a[2] - b[2];
@@ -133,7 +132,7 @@ Colour mean_below(Drawing& drawing, const Mask& mask) {
   return sum;
 }
 
-// Any colour that stands out from what is below; the best of a few when none does.
+// A random colour that contrasts with what is below; the best of a few if none does.
 Colour contrasting(const Colour& below, Random& random) {
   constexpr float kEnough = 75;
   Colour best{};

@@ -1,4 +1,4 @@
-#include "shapes.hpp"
+#include "scene.hpp"
 
 #include <algorithm>
 #include <array>

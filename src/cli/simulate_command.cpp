@@ -24,8 +24,8 @@
 namespace forebay {
 namespace {
 
-// Ranks whose arrivals are looked at for what was possible, of the slow ones and of the others; those are alike, up to
-// chance.
+// How many of the slow ranks, and of the others, are examined for what was possible; within each group they differ only
+// by chance.
 constexpr std::uint64_t kRanksLookedAt = 4;
 
 constexpr std::array kSynthetic{SourceKind::constant, SourceKind::exponential, SourceKind::lognormal,
@@ -53,12 +53,7 @@ struct SimulateArguments {
   CLI::Option* ranks_given = nullptr;
 };
 
-Options options_of(const SimulateArguments& arguments) {
-  return arguments.config.empty() ? parse_options("", "defaults", arguments.overrides)
-                                  : load_options(arguments.config, arguments.overrides);
-}
-
-// Without what waits for a recording or for nothing to be reused: every policy that can run on any source.
+// "all" leaves out replay, which needs a recording.
 std::vector<std::string> policies_of(const SimulateArguments& arguments, const Options& options) {
   if (arguments.policies.empty()) return {options.policy.name};
   if (arguments.policies != std::vector<std::string>{"all"}) return arguments.policies;
@@ -67,7 +62,7 @@ std::vector<std::string> policies_of(const SimulateArguments& arguments, const O
   return names;
 }
 
-// One for each R, or one for the trace.
+// One for each R, or a single one for the trace.
 std::vector<std::pair<double, Scenario>> scenarios_of(const SimulateArguments& arguments,
                                                       const std::vector<Trace>& traces) {
   std::vector<std::pair<double, Scenario>> scenarios;
@@ -97,7 +92,7 @@ std::vector<std::pair<double, Scenario>> scenarios_of(const SimulateArguments& a
   return scenarios;
 }
 
-// The later repetitions of a recording begin somewhere else in it.
+// Later repetitions of a recording begin at another point of it.
 void begin_anywhere(Scenario& scenario) {
   for (auto& source : scenario.sources) {
     if (source->kind != SourceKind::trace) continue;
@@ -107,7 +102,7 @@ void begin_anywhere(Scenario& scenario) {
   }
 }
 
-// What a source makes possible; the same for all policies.
+// What the source allows, whatever the policy.
 struct Possible {
   double fresh = 0;
   double optimum = 0;
@@ -165,10 +160,10 @@ std::vector<SimulatedRun> run_all(const SimulateArguments& arguments, const Opti
 int run_simulation(const SimulateArguments& arguments) {
   if (arguments.slow_ranks > arguments.ranks) {
     throw ConfigError("--slow-ranks " + std::to_string(arguments.slow_ranks) + " of --ranks " +
-                      std::to_string(arguments.ranks) + ": there are not so many");
+                      std::to_string(arguments.ranks) + ": there are fewer");
   }
   require_writable("--json", arguments.json);
-  const Options options = options_of(arguments);
+  const Options options = options_from(arguments.config, arguments.overrides);
   const std::vector<Trace> traces = arguments.trace.empty() ? std::vector<Trace>{} : read_traces(arguments.trace);
   if (arguments.recommend) {
     const Recommendation recommendation = recommend(traces, options, PolicyRegistry::builtin());
@@ -222,7 +217,7 @@ void add_simulate_command(CLI::App& app, Invocation& invocation) {
                                ->check(CLI::Range(1, 1'000'000))
                                ->type_name("P");
   CLI::Option* slow_ranks =
-      positive(command->add_option("--slow-ranks", arguments->slow_ranks, "so many of them are slow"))
+      positive(command->add_option("--slow-ranks", arguments->slow_ranks, "how many of them are slow"))
           ->type_name("K")
           ->excludes("--trace");
   CLI::Option* slow_ratio =
@@ -236,7 +231,7 @@ void add_simulate_command(CLI::App& app, Invocation& invocation) {
       ->type_name("local|lockstep");
   arguments->steps_given =
       positive(command->add_option("--steps", arguments->steps, "steps of each rank (default: 10000)"))->type_name("N");
-  positive(command->add_option("--seeds", arguments->seeds, "repeat with so many seeds"))->type_name("S");
+  positive(command->add_option("--seeds", arguments->seeds, "repeat with this many seeds"))->type_name("S");
   command->add_option("--seed", arguments->seed, "the first seed")->type_name("X");
   command->add_flag("--no-optimum", arguments->no_optimum, "leave out the best possible schedule");
   command->add_option("--json", arguments->json, "write every run as JSON; - = standard output, without the table")
@@ -252,7 +247,7 @@ void add_simulate_command(CLI::App& app, Invocation& invocation) {
       "  forebay simulate --policy adaptive,block --ranks 1024 --mode lockstep\n"
       "  forebay simulate --policy adaptive,block -R 0.8 --ranks 512 --slow-ranks 1 --slow-ratio 20\n"
       "  forebay simulate feed.toml --trace run --recommend");
-  command->callback([arguments, &invocation] { invocation.run = [arguments] { return run_simulation(*arguments); }; });
+  on_call(*command, invocation, [arguments] { return run_simulation(*arguments); });
 }
 
 }  // namespace forebay

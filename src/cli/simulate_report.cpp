@@ -30,7 +30,7 @@ class Lines {
   std::string text_;
 };
 
-// Runs that differ in their seed only.
+// Runs that differ only in their seed.
 using Seeds = std::vector<const SimulatedRun*>;
 
 std::vector<Seeds> by_scenario(const std::vector<SimulatedRun>& runs) {
@@ -60,7 +60,7 @@ double most(const Seeds& seeds, Value value) {
 
 double stall_share(const Outcome& outcome) { return outcome.stall_s / outcome.wall_s; }
 
-// Waiting buys evenness, so a policy that stalls has no ratio to the best schedule without a stall.
+// Waiting buys evenness, so a policy that stalls cannot be compared with the best schedule that does not.
 double ratio_to_optimum(const SimulatedRun& run) {
   const bool comparable = run.optimum > 0 && stall_share(run.outcome) < 1e-3;
   return comparable ? run.outcome.evenness / run.optimum : 0;

@@ -10,10 +10,10 @@
 
 namespace forebay {
 
-// One simulated run, and what was possible.
+// One simulated run, and what would have been possible.
 struct SimulatedRun {
   Scenario scenario;
-  double ratio = 0;              // R; of a trace as it was recorded
+  double ratio = 0;              // R; for a trace as recorded
   std::uint64_t slow_ranks = 0;  // the last ones, whose R is slow_ratio
   double slow_ratio = 0;
   Outcome outcome;
@@ -21,8 +21,8 @@ struct SimulatedRun {
   double optimum = 0;   // least sum of uses^2 / steps with one resident batch and without a stall; 0: not computed
 };
 
-// A line per policy and R, and where some ranks are slow another for what they and the others served; several seeds are
-// averaged, and the worst ratio to the optimum stands beside it.
+// A line per policy and R, and a second table if some ranks are slow, with what they and the others served. Several
+// seeds are averaged, with the worst ratio to the optimum beside the mean.
 [[nodiscard]] std::string simulation_table(const std::vector<SimulatedRun>& runs);
 // Every run with its scenario, as one JSON document.
 [[nodiscard]] std::string simulation_json(const std::vector<SimulatedRun>& runs);

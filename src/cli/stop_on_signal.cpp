@@ -8,7 +8,7 @@
 namespace forebay {
 namespace {
 
-// A signal handler can reach nothing but static storage.
+// A signal handler can only reach static storage.
 std::atomic<bool> stop_flag{false};
 std::atomic<bool> launcher_flag{false};
 static_assert(std::atomic<bool>::is_always_lock_free);

@@ -8,7 +8,7 @@
 
 namespace forebay {
 
-// While it lives, the given signals set a flag instead of ending the process. One at a time.
+// While an object exists, the given signals set a flag instead of ending the process. One object at a time.
 class StopOnSignal {
  public:
   explicit StopOnSignal(std::span<const int> signals);
@@ -17,7 +17,7 @@ class StopOnSignal {
   StopOnSignal& operator=(const StopOnSignal&) = delete;
 
   [[nodiscard]] static const std::atomic<bool>& flag() noexcept;
-  // Whether it was the launcher, this process's parent, that asked for the end by SIGTERM.
+  // Whether the launcher, this process's parent, sent a SIGTERM.
   [[nodiscard]] static bool launcher_ends_the_job() noexcept;
 
  private:
@@ -28,8 +28,8 @@ class StopOnSignal {
   std::size_t count_ = 0;
 };
 
-// Ends the process with this exit code when it still runs after the given time. For the way out of a run that was
-// told to stop, when what matters is written and flushed.
+// Ends the process with this exit code if it is still running after the given time. For the end of a stopped run, once
+// everything that matters is written and flushed.
 void exit_at_the_latest(std::chrono::milliseconds after, int exit_code);
 
 }  // namespace forebay

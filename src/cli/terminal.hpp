@@ -11,8 +11,8 @@ namespace forebay {
 // 831488 -> "812 KiB"; three digits or so, binary units.
 [[nodiscard]] std::string size_text(std::uint64_t bytes);
 
-// A line on standard error that shows how far something is, when standard error is a terminal; else nothing at all.
-// Used by one thread. The line is gone after the destructor.
+// A progress line on standard error, if that is a terminal; otherwise nothing. Used by one thread. The destructor
+// removes the line.
 class ProgressBar {
  public:
   explicit ProgressBar(std::string what);
@@ -20,7 +20,7 @@ class ProgressBar {
   ProgressBar(const ProgressBar&) = delete;
   ProgressBar& operator=(const ProgressBar&) = delete;
 
-  // `total` may grow from call to call. Draws ten times a second at most.
+  // `total` may grow from call to call. Draws at most ten times a second.
   void update(std::uint64_t done, std::uint64_t total);
 
  private:
@@ -32,7 +32,7 @@ class ProgressBar {
   bool is_terminal_;
   bool is_drawn_ = false;
   Clock::time_point start_ = Clock::now();
-  Clock::time_point next_ = start_ + std::chrono::milliseconds(200);  // what is done by then needs no bar
+  Clock::time_point next_ = start_ + std::chrono::milliseconds(200);  // quick work needs no bar
 };
 
 }  // namespace forebay

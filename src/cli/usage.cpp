@@ -19,7 +19,7 @@ std::vector<std::string> split(const std::string& text, char separator) {
   return parts;
 }
 
-// The choices stand in the value's name, "local|lockstep", or in that of a set, "{voc,folder}".
+// The name of the value lists the choices: "local|lockstep", or "{voc,folder}" for a set.
 std::vector<std::string> choices_of(const std::string& value) {
   if (value.find('|') != std::string::npos) return split(value, '|');
   const std::size_t open = value.find('{');
@@ -34,7 +34,7 @@ FlagUsage usage_of(const CLI::Option& option) {
   if (usage.names.empty()) usage.names.push_back(option.get_name(true));
   if (option.get_items_expected_max() > 0) usage.value = option.get_type_name();
   usage.choices = choices_of(usage.value);
-  // What follows a colon is the range that the value is checked for.
+  // A colon is followed by the range that the value is checked against.
   usage.value.resize(std::min(usage.value.size(), usage.value.find(':')));
   usage.text = option.get_description();
   return usage;

@@ -8,14 +8,14 @@ namespace CLI {
 class App;
 }
 
-// What the command line is made of, as its parser knows it: completion scripts and the manual page come from there, so
-// that an option is described once.
+// The command line as its parser knows it. Completion scripts and the manual page are made from this, so that each
+// option is described once.
 namespace forebay {
 
 struct FlagUsage {
   std::vector<std::string> names;    // "--steps", "-R"
   std::string value;                 // "N", "FILE", "local|lockstep"; empty = the flag takes none
-  std::vector<std::string> choices;  // of the value, where there are few
+  std::vector<std::string> choices;  // of the value, if there are few
   std::string text;
 };
 

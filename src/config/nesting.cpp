@@ -3,7 +3,7 @@
 namespace forebay::config {
 namespace {
 
-// Goes through a text as far as is needed to tell keys and brackets from strings and comments.
+// Scans a text just closely enough to tell keys and brackets from strings and comments.
 class Scan {
  public:
   explicit Scan(std::string_view text) noexcept : text_(text) {}
@@ -26,7 +26,7 @@ class Scan {
   }
 
  private:
-  // Whatever cannot stand in a key ends it.
+  // Any character that cannot be part of a key ends it.
   bool is_too_deep(char c) noexcept {
     switch (c) {
       case '.': return ++dots_ >= kMostParts;
@@ -44,15 +44,15 @@ class Scan {
     }
   }
 
-  [[nodiscard]] bool stands(std::string_view what) const noexcept { return text_.substr(at_).starts_with(what); }
+  [[nodiscard]] bool starts_here(std::string_view what) const noexcept { return text_.substr(at_).starts_with(what); }
 
-  // A string on one line ends with it, whether or not it is closed: else a stray quote would hide what follows.
+  // A one-line string ends with its line, closed or not: otherwise a stray quote would hide what follows.
   void pass_string(char quote) noexcept {
     const std::string_view three = quote == '"' ? R"(""")" : "'''";
-    const bool is_long = stands(three);
+    const bool is_long = starts_here(three);
     at_ += is_long ? 3 : 1;
     while (at_ < text_.size()) {
-      if (is_long ? stands(three) : text_[at_] == quote) {
+      if (is_long ? starts_here(three) : text_[at_] == quote) {
         at_ += is_long ? 3 : 1;
         if (is_long) pass_last_quotes(quote);
         return;

@@ -24,7 +24,7 @@ Pairing pair_by_place(const Scan& scan) {
   return pairing;
 }
 
-// The stem, behind it the folders less one component each: what an image and its annotation must have in common.
+// The stem with the folders, whole and with each component left out: an image and its annotation share one of these.
 std::vector<std::string> keys_of(std::string_view path) {
   const std::string stem(stem_of(path));
   const std::string_view folders = parent_folder(path);
@@ -42,7 +42,7 @@ std::vector<std::string> keys_of(std::string_view path) {
 
 std::vector<std::string> stem_alone(std::string_view path) { return {std::string(stem_of(path))}; }
 
-// Pairs what has a key in common, where that is one image and one annotation.
+// Pairs images and annotations that share a key, if exactly one of each does.
 class Matcher {
  public:
   using Keys = std::vector<std::string> (*)(std::string_view path);
@@ -81,7 +81,7 @@ class Matcher {
   }
 
  private:
-  // Annotations with a key of this image, each once; two are enough.
+  // Annotations that share a key with this image, each once; at most two, which is enough.
   std::vector<std::size_t> candidates(std::string_view image) const {
     std::vector<std::size_t> found;
     for (const auto& key : keys_(image)) {
@@ -101,7 +101,7 @@ class Matcher {
   std::unordered_map<std::string, std::vector<std::size_t>> by_key_;
 };
 
-// Where the first element's name begins, behind a byte order mark, blanks, comments and declarations; npos = nowhere.
+// Where the first element's name begins, after a byte order mark, blanks, comments and declarations; npos = nowhere.
 std::size_t first_element(std::string_view text) {
   for (auto at = text.find('<'); at != std::string_view::npos; at = text.find('<', at)) {
     const std::string_view tag = text.substr(at);

@@ -30,7 +30,7 @@ std::string call_of(const char* function, std::uint64_t id) {
   return std::string(function) + "(" + std::to_string(id) + ")";
 }
 
-// What the call of a dataset's function returns; whatever it throws becomes an Error.
+// The result of a dataset's function; whatever it throws becomes an Error.
 template <typename Call>
 auto guard(const Dataset& dataset, const std::string& function, Call&& function_call) {
   try {
@@ -41,8 +41,8 @@ auto guard(const Dataset& dataset, const std::string& function, Call&& function_
   }
 }
 
-// Keeps what the caller's memory threw: it ends the read whatever the dataset makes of it. A dataset that catches
-// everything must not turn the reader's own signals into errors of the sample.
+// Keeps what reserve() threw: that ends the read, whatever the dataset makes of it. A dataset that catches everything
+// must not turn the reader's own signals into errors of the sample.
 class WatchedTarget final : public ReadTarget {
  public:
   explicit WatchedTarget(ReadTarget& target) : target_(target) {}
@@ -88,7 +88,7 @@ class GuardedDataset final : public Dataset {
     return guard(*dataset_, "serialize()", [&] { return dataset_->serialize(); });
   }
 
-  // Asked for when something else has gone wrong, which must be told whatever becomes of the name.
+  // Called when something else has gone wrong, which must be reported even if the name is not available.
   [[nodiscard]] std::string name(std::uint64_t id) const override {
     const std::string number = "sample " + std::to_string(id);
     try {

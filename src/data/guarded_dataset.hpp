@@ -6,13 +6,13 @@
 
 namespace forebay {
 
-// A program's own dataset behind its contract: whatever its functions throw becomes an error that says which function
-// of which sample threw what. In read() that is a SampleError, permanent unless it was one and says otherwise; in the
-// others an Error, because the run cannot go on without what they say. Forebay's own datasets keep to the contract and
-// stay as they are: the damage that they find in their index must end the run.
+// Holds a program's own dataset to its contract: whatever its functions throw becomes an error that says which function
+// of which sample threw what. In read() that is a SampleError, permanent unless it was a transient one; in the others
+// an Error, because the run needs their results. Forebay's own datasets keep the contract and are returned as they are:
+// damage that they find in their index must end the run.
 [[nodiscard]] std::shared_ptr<const Dataset> guarded(std::shared_ptr<const Dataset> dataset);
 
-// Asks such a dataset what the feeder will ask first, so that an error is one of construction. Throws Error.
+// Calls what the feeder will call first, so that an error shows at construction. Throws Error.
 void try_out(const Dataset& dataset);
 
 }  // namespace forebay

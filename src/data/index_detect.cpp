@@ -19,7 +19,7 @@ bool has_folder_annotations(const Scan& scan) {
                      [](std::string_view folder) { return is_annotations_folder(base_name(folder)); });
 }
 
-// Whether any annotation of the scan is VOC's. The first one usually is.
+// Whether any annotation of the scan is in VOC's format. The first one usually is.
 bool holds_voc(const BuildContext& context, const std::string& root, const Scan& scan) {
   std::atomic<bool> found{false};
   ParallelTask task;
@@ -32,7 +32,7 @@ bool holds_voc(const BuildContext& context, const std::string& root, const Scan&
   return found;
 }
 
-// Top folders that hold images: what the folder format would call classes.
+// Top folders that contain images: the classes of the folder format.
 std::set<std::string_view> class_names(const Scan& scan) {
   std::set<std::string_view> names;
   for (const auto image : scan.images) {
@@ -52,7 +52,7 @@ std::string list_names(const std::set<std::string_view>& names) {
   return text;
 }
 
-// The error that shows both readings of a folder. `annotations` says what a reading as VOC would use.
+// The error that shows both readings of a folder. `annotations` describes what VOC would use.
 ConfigError two_readings(const BuildContext& context, const Scan& scan, const std::string& voc_path,
                          const std::string& annotations) {
   const std::string& path = context.options.path;
@@ -72,7 +72,7 @@ std::string how_many(const Pairing& pairing, const Scan& scan) {
          " images have an annotation (" + printable(scan.annotations[0]) + ", ...)";
 }
 
-// A reading as VOC must be clear where the folder could also be one of classes.
+// VOC must be the clear reading if the folder could also be one of classes.
 void refuse_unclear_voc(const BuildContext& context, const Scan& scan, const Pairing& pairing) {
   const std::string& path = context.options.path;
   if (!pairing.doubts.empty()) {
@@ -82,8 +82,9 @@ void refuse_unclear_voc(const BuildContext& context, const Scan& scan, const Pai
                            std::string(scan.annotations[doubt.annotation]) + ": " + doubt.reason);
   }
   if (pairing.paired == 0) {
-    throw two_readings(context, scan, path,
-                       how_many(pairing, scan) + ": give image and annotation the same name but for the extension");
+    throw two_readings(
+        context, scan, path,
+        how_many(pairing, scan) + ": give an image and its annotation the same name, apart from the extension");
   }
   const bool most_are_annotated = pairing.paired * 2 >= scan.images.size();
   if (most_are_annotated || has_folder_annotations(scan) || class_names(scan).size() < 2) return;
@@ -96,8 +97,8 @@ bool can_be_listed(const std::string& folder) {
   return !error;
 }
 
-// Class folders may be a part of a VOC tree: images/train/x.jpg, with annots/train/x.xml beside the path. What lies
-// beside it and cannot be listed may be anybody's, and says nothing.
+// Class folders may be part of a VOC tree: images/train/x.jpg, with annots/train/x.xml beside the path. A folder beside
+// it that cannot be listed may have nothing to do with the data, and is skipped.
 void refuse_if_annotated_beside(const BuildContext& context, const std::string& root, const Scan& images) {
   const PlaceInParent place = place_in_parent(root);
   const Scan beside_it = scan_folder(place.parent, "");

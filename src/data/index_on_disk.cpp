@@ -14,18 +14,18 @@
 namespace forebay {
 namespace {
 
-// What is read and checked for one look-up.
+// The unit that is read and checked for a look-up.
 constexpr std::size_t kPiece = std::size_t{4} << 10U;
 constexpr std::size_t kPieces = kIndexChunk / kPiece;
 
 // Checksums of the pieces of a chunk whose own checksum was right.
 using PieceSums = std::array<std::uint64_t, kPieces>;
 
-// Of one page: a store that fails for a moment must not end a job that has run for days.
+// To read one part: a store that fails for a moment must not end a job that has run for days.
 constexpr int kAttempts = 4;
 constexpr std::chrono::milliseconds kFirstBackoff{10};
 
-// A file that is open, and what it was when it was opened.
+// An open file, and its state when it was opened.
 class WatchedFile {
  public:
   WatchedFile(OpenFile file, std::string origin) : file_(std::move(file)), origin_(std::move(origin)) {
@@ -50,7 +50,7 @@ class WatchedFile {
     }
   }
 
-  // Another size or another time of its last change. Bytes that differ are the proof; this is for the error.
+  // Its size or modification time has changed. Only different bytes prove a change; this chooses the error.
   [[nodiscard]] bool was_changed() const noexcept {
     struct stat now {};
     if (::fstat(file_.descriptor.get(), &now) != 0) return false;
@@ -76,8 +76,8 @@ class WatchedFile {
   struct stat opened_ {};
 };
 
-// Nothing of the content is kept: pages of the file could change, or be missing, at any time. Each look-up reads a
-// piece and checks it. The checksums of pieces are made when a chunk is first used, from bytes that have the chunk's
+// Keeps nothing of the content, because the file could change or shrink at any time. Each look-up reads a piece and
+// checks it. The checksums of pieces are computed when a chunk is first used, from bytes that match the chunk's
 // checksum.
 class IndexOnDisk final : public IndexContent {
  public:
@@ -117,7 +117,8 @@ class IndexOnDisk final : public IndexContent {
   [[nodiscard]] bool is_on_disk() const noexcept override { return true; }
 
  private:
-  // Acquire and release: the sums are complete when the pointer is seen. Two threads may both make them; one is kept.
+  // Acquire and release: a visible pointer leads to complete sums. Two threads may both compute them; one result is
+  // kept.
   [[nodiscard]] const PieceSums& sums_of(std::size_t chunk) const {
     if (const PieceSums* sums = pieces_[chunk].load(std::memory_order_acquire)) return *sums;
     const std::vector<std::byte> bytes = read_chunk(chunk);

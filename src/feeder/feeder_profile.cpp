@@ -81,7 +81,7 @@ std::string Feeder::Impl::describe() const {
                      std::to_string(queue.max_leases - 1) + " leased) in " + store_->describe() + "; " +
                      forebay::describe(workers_) + (pipeline_->hedges() ? ", slow reads begun twice" : "");
   const SlotMemory& memory = store_->memory();
-  const std::uint64_t batches = memory.slots + memory.landings;
+  const std::uint64_t batches = memory.slots + memory.outputs;
   if (!device_->is_host()) text += "; " + mebibytes(batches) + " on " + device_->describe();
   const std::uint64_t on_host = device_->is_host() ? batches : memory.staging;
   text += "; memory up to " + mebibytes(on_host + encoded + index_bytes_) + ": " +

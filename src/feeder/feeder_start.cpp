@@ -154,7 +154,7 @@ void Feeder::Impl::make_store() {
                           .run_ahead = static_cast<std::uint32_t>(queue.run_ahead)};
   const SlotMemory memory = SlotStore::memory_of(format, counts, device_->is_host());
   const RingNeed need{.slots = device_->is_host() ? counts.slots : counts.capacity,
-                      .bytes = device_->is_host() ? memory.slots + memory.landings : memory.staging,
+                      .bytes = device_->is_host() ? memory.slots + memory.outputs : memory.staging,
                       .ranks_on_node = node_.local_ranks,
                       .on_host = device_->is_host()};
   if (const std::string warning = require_memory(need, available_memory()); !warning.empty()) console_->warn(warning);

@@ -10,14 +10,14 @@
 namespace forebay {
 namespace {
 
-// Below this the difference is what uneven shards and the noise of a queue make. In batches; where the others wait for
-// the end of an epoch, in steps, and one batch at least, so that a slow rank is tried again.
+// A smaller difference is due to uneven shards and a noisy queue. In batches; where the others wait for the end of an
+// epoch, in steps, and at least one batch, so that a slow rank is tried again.
 constexpr std::uint64_t kTolerated = 4;
 
 std::uint64_t size_of(const Piece& piece) { return piece.end - piece.begin; }
 
-// The share of the pace in the total, rounded down, or to the nearest with `rest` = paces / 2; 128 bits because both
-// factors may be large.
+// The share of the total that the pace deserves, rounded down, or to the nearest with `rest` = paces / 2. 128 bits
+// because both factors may be large.
 std::uint64_t share(std::uint64_t total, std::uint64_t pace, std::uint64_t paces, std::uint64_t rest = 0) {
   __extension__ using Wide = unsigned __int128;
   return static_cast<std::uint64_t>((static_cast<Wide>(total) * pace + rest) / paces);
@@ -70,14 +70,14 @@ class Dealer {
 
   void give(std::uint32_t giver, std::uint64_t surplus, std::uint64_t total, std::size_t first, std::size_t end) {
     const std::uint64_t epoch = pieces_[first].epoch;
-    // The batches that it would serve last go first.
+    // The batches that it would serve last are given away first.
     std::vector<std::size_t> own;
     for (std::size_t i = first; i < end; ++i) {
       if (pieces_[i].owner == giver && size_of(pieces_[i]) > 0) own.push_back(i);
     }
     std::ranges::sort(own, {}, [&](std::size_t i) { return std::tuple(pieces_[i].end, pieces_[i].shard); });
-    // One rank gets all it lacks before the next gets any: pieces that lie together then go to one rank, which keeps
-    // saved states small.
+    // One rank gets all that it lacks before the next gets any: adjacent pieces then go to one rank, which keeps saved
+    // states small.
     while (surplus > 0 && !own.empty()) {
       const auto [taker, room] = furthest_below(total, epoch);
       if (room == 0) return;
@@ -88,7 +88,8 @@ class Dealer {
     }
   }
 
-  // Hands the last of these pieces to a rank, at most so many batches; drops them from the list. How many it was.
+  // Hands at most `most` batches, from the last of these pieces, to a rank and drops them from the list. Returns how
+  // many.
   std::uint64_t give_to(std::uint32_t taker, std::uint64_t most, std::vector<std::size_t>& own) {
     std::uint64_t moved = 0;
     while (moved < most && !own.empty()) {
@@ -103,13 +104,13 @@ class Dealer {
         cut_.push_back({piece.epoch, piece.end, piece.end + wanted, piece.shard, taker});
         moved = most;
       } else {
-        own.pop_back();  // stays, because it may not be cut
+        own.pop_back();  // it must not be cut, so it stays
       }
     }
     return moved;
   }
 
-  // The rank that lacks most batches to its share, the lowest of equals, and how many.
+  // The rank that is furthest below its share, the lowest of equals, and by how many batches.
   [[nodiscard]] std::tuple<std::uint32_t, std::uint64_t> furthest_below(std::uint64_t total,
                                                                         std::uint64_t epoch) const {
     std::uint32_t best = 0;
@@ -129,7 +130,7 @@ class Dealer {
   bool keep_epoch_order_;
   std::uint64_t paces_ = 0;
   std::uint64_t fastest_ = 0;
-  std::vector<std::uint64_t> work_;     // by rank: all it has to serve up to the epoch that is dealt
+  std::vector<std::uint64_t> work_;     // by rank: all that it has to serve up to the epoch being dealt
   std::vector<std::uint64_t> movable_;  // by rank: of that epoch, not planned
   std::vector<Piece> cut_;
 };

@@ -21,9 +21,9 @@ namespace {
 
 constexpr const char* kVersionMember = "forebay_state";
 constexpr std::uint64_t kVersion = 1;
-// Of lists and objects in each other. Some code that handles JSON calls itself for each level.
+// Levels of nested lists and objects. Some JSON code recurses once per level.
 constexpr int kDeepest = 8;
-// The end of the text, with the checksum of all that is before it in between.
+// The end of the text; the checksum of everything before it stands between the two parts.
 constexpr std::string_view kBeforeChecksum = R"(,"checksum":")";
 constexpr std::string_view kAfterChecksum = "\"}\n";
 constexpr std::size_t kChecksumDigits = 16;
@@ -42,7 +42,7 @@ class StateReader {
     JobState state = job();
     if (const std::string what = impossible_job(state); !what.empty()) refuse_contents(what);
     try {
-      // Moved, because copying JSON is for small things.
+      // Moved: they may be large.
       CodedPieces coded{.left = std::move(json_["left"]), .cut = std::move(json_["cut"])};
       state.left = decode(state, coded);
     } catch (const Error& error) {
@@ -73,9 +73,9 @@ class StateReader {
     }
   }
 
-  // Comes before the checksum, which another version may have elsewhere.
+  // Checked before the checksum, which another version may have elsewhere.
   void require_version() const {
-    const auto version = json_.find(kVersionMember);  // none in what is no object
+    const auto version = json_.find(kVersionMember);  // there is none unless it is an object
     if (version == json_.end() || !version->is_number_unsigned()) {
       refuse("is not a Forebay state: it has no \"" + std::string(kVersionMember) + "\" with a version");
     }
@@ -84,10 +84,10 @@ class StateReader {
     std::string what = "is a state of version " + std::to_string(number);
     what.append(number > kVersion ? ", written by a newer Forebay" : ", which never was");
     throw ConfigError(std::string(source_) + " " + what + "; this one reads version " + std::to_string(kVersion) +
-                      ": go on with the Forebay that saved it");
+                      ": resume with the Forebay that saved it");
   }
 
-  // The bytes and not what they mean: there is no second way to write a state, so nothing changed can slip through.
+  // Of the bytes, not of their meaning: a state can be written in one way only, so no change slips through.
   void require_checksum() const {
     if (!text_.ends_with('\n')) refuse_cut();
     constexpr std::string_view kWhy = ": it was edited, reformatted or damaged";
@@ -147,10 +147,10 @@ class StateReader {
   }
 
   [[noreturn]] void refuse(const std::string& what) const {
-    throw ConfigError(std::string(source_) + " " + what + "; go on from an older state, or begin anew without one");
+    throw ConfigError(std::string(source_) + " " + what + "; resume from an older state, or start again without one");
   }
   [[noreturn]] void refuse_cut() const { refuse("is cut off after " + std::to_string(text_.size()) + " bytes"); }
-  // What has its checksum and is no state all the same was made by hand, or by a Forebay with a mistake.
+  // A text with the right checksum that is no state was made by hand, or by a faulty Forebay.
   [[noreturn]] void refuse_contents(const std::string& what) const { refuse("is not a possible state: " + what); }
 
   std::string_view text_;
@@ -163,7 +163,7 @@ class StateReader {
 std::string to_text(const JobState& state) {
   std::string what = impossible_job(state);
   if (what.empty()) what = impossible_pieces(state);
-  if (!what.empty()) throw Error("the state of the job is impossible, a mistake in Forebay: " + what);
+  if (!what.empty()) throw Error("the state of the job is impossible, which is a bug in Forebay: " + what);
 
   StateJson settings = StateJson::object();
   for (const auto& [key, value] : state.settings) settings.emplace(key, value);

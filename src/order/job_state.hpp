@@ -10,8 +10,8 @@
 
 namespace forebay {
 
-// Where a job is, between two steps: all that is needed to go on as if it had never stopped. docs/state.md describes
-// the text that it is kept as.
+// Where a job is, between two steps: all that it needs to resume as if it had never stopped. docs/state.md describes
+// the text form.
 struct JobState {
   std::uint64_t steps = 0;          // made by each rank since the beginning of the run
   std::uint64_t epochs = 0;         // completed by the job
@@ -22,22 +22,23 @@ struct JobState {
   std::uint32_t virtual_shards = 0;
   std::uint64_t samples = 0;  // of the dataset
   std::string dataset;        // fingerprint, 16 hexadecimal digits
-  std::string policy;         // for people: another policy may go on
-  // By full name of the key, as TOML: what decides which batches there are. A job may only go on with the same.
+  std::string policy;         // for people: the job may resume with another policy
+  // By full name of the key, as TOML: the settings that decide which batches there are. A job resumes only with equal
+  // ones.
   std::map<std::string, std::string> settings;
-  // What is left of the opened epochs, ascending by epoch, shard and begin, without overlap. The first block of a shard
-  // in it is the next undelivered batch of that shard.
+  // What is left of the opened epochs, ascending by epoch, shard and begin, without overlap. A shard's first block here
+  // is its next undelivered batch.
   std::vector<Piece> left;
 
   friend bool operator==(const JobState&, const JobState&) = default;
 };
 
-// The state as text, with its checksum; one line of JSON, newline included. With 1,024 virtual shards it has less than
-// 64 KiB. Equal states have equal texts. Throws Error when parse_state would not take the state back.
+// The state as text, with its checksum: one line of JSON, including the newline. With 1,024 virtual shards it has less
+// than 64 KiB. Equal states have equal texts. Throws Error if parse_state() would refuse the state.
 [[nodiscard]] std::string to_text(const JobState& state);
 // Throws ConfigError naming `source` and what is wrong: not a state, cut off, changed since it was written (checksum),
-// of another version, or not possible (a piece outside its shard, pieces that overlap or are out of order, an owner
-// that is no rank).
+// of another version, or impossible (a piece outside its shard, pieces that overlap or are out of order, an owner that
+// is no rank).
 [[nodiscard]] JobState parse_state(std::string_view text, std::string_view source);
 
 }  // namespace forebay

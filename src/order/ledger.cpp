@@ -38,7 +38,7 @@ std::uint64_t batches_of(const Deal& deal, std::uint32_t rank) noexcept {
 void tidy(std::vector<Piece>& pieces) {
   std::erase_if(pieces, [](const Piece& piece) { return piece.begin == piece.end; });
   const auto place = [](const Piece& piece) { return std::tuple(piece.epoch, piece.shard, piece.begin); };
-  // Mostly nothing was cut, and thousands of pieces are in order.
+  // Usually nothing was cut, and thousands of pieces are in order already.
   if (!std::ranges::is_sorted(pieces, {}, place)) std::ranges::sort(pieces, {}, place);
   std::size_t kept = 0;
   for (std::size_t i = 1; i < pieces.size(); ++i) {

@@ -24,32 +24,32 @@ struct Deal {
 // Batches of an epoch that a rank owns at first; may be 0.
 [[nodiscard]] std::uint64_t batches_of(const Deal& deal, std::uint32_t rank) noexcept;
 
-// Which batches of the opened epochs are left, and whose they are. Equal on all ranks at the same step but for one
-// thing: `begin` of a piece is what its owner planned so far, and others know it as of the last exchange only. All else
-// changes at agreed steps, from agreed values.
+// Which batches of the opened epochs are left, and whose they are. Equal on all ranks at the same step, with one
+// exception: `begin` of a piece says how far its owner has planned, and the others know it as of the last exchange.
+// Everything else changes at agreed steps, from agreed values.
 //
-// An epoch is opened before a rank may plan in it. Two are open at least, so that a rank that has done its part of one
-// goes on with the next; more while all pieces together are few, so that the ranks that are ahead of a slow one need
-// not wait for its last batches over many short epochs. What must be exchanged and saved stays small that way.
+// An epoch is opened before a rank may plan in it. At least two are open, so that a rank that has done its part of one
+// continues with the next; more while there are few pieces in all, so that with many short epochs the ranks ahead of a
+// slow one need not wait for its last batches. That keeps small what must be exchanged and saved.
 class Ledger {
  public:
-  // Opened while there are no more pieces than this, beyond the two. One rank alone is never ahead of another; it need
-  // only fill its queue.
+  // More than two are opened while there are no more pieces than this. A single rank is never ahead of another; it only
+  // has to fill its queue.
   static constexpr std::size_t kPieces = 3072;
   static constexpr std::size_t kPiecesAlone = 256;
-  // Never more than this are open, so that what is kept by epoch is bounded.
+  // Never more than this are open, so that what is kept per epoch is bounded.
   static constexpr std::uint64_t kEpochs = 3072;
-  // Pieces are not cut any more when there are so many.
+  // Once there are this many pieces, none is cut any more.
   static constexpr std::size_t kMostPieces = kPieces + 1024;
 
-  // More than there will ever be, for reserving.
+  // An upper bound, for reserving memory.
   [[nodiscard]] static std::size_t most_pieces(const Deal& deal) noexcept;
 
   // A run from its beginning. Throws ConfigError naming mpi.virtual_shards when there are more ranks than shards.
   explicit Ledger(const Deal& deal);
-  // A run that goes on: `completed` epochs are done, of those before `opened` the pieces `left` are to be served.
-  // `ranks_before`: with as many ranks as now each keeps its pieces; else they are dealt out anew.
-  // Throws ConfigError as above. REQUIRES: left is ascending by epoch, shard and begin, within the deal's shards.
+  // A run that resumes: `completed` epochs are done; of those before `opened` the pieces in `left` are still to be
+  // served. `ranks_before`: with the same number of ranks as now each keeps its pieces; otherwise they are dealt out
+  // anew. Throws ConfigError as above. REQUIRES: left is ascending by epoch, shard and begin, within the deal's shards.
   Ledger(const Deal& deal, std::uint64_t completed, std::uint64_t opened, std::vector<Piece> left,
          std::uint32_t ranks_before);
 
@@ -59,20 +59,20 @@ class Ledger {
   [[nodiscard]] std::uint64_t opened() const noexcept { return opened_; }
   // Every epoch of the run is open.
   [[nodiscard]] bool is_all_open() const noexcept { return opened_ >= deal_.epochs; }
-  // Batches of an epoch that this process's job has to serve: all, or what was left of it when it went on.
+  // Batches of an epoch that the job has to serve since it started: all, or what was left when it resumed.
   [[nodiscard]] std::uint64_t to_serve(std::uint64_t epoch) const noexcept;
 
   // Ascending by epoch, shard and begin.
   [[nodiscard]] std::span<const Piece> pieces() const noexcept { return pieces_; }
 
-  // The owner planned the first block of a piece.
+  // The owner has planned the first block of a piece.
   void plan(std::size_t piece) noexcept { ++pieces_[piece].begin; }
 
   // --- at agreed steps, alike on all ranks ---
-  // All epochs before `epoch` are served. Drops them and opens others.
+  // All epochs before `epoch` are served: drops them and opens others.
   void complete(std::uint64_t epoch);
-  // The pieces after an exchange, `begin` known of all of them: sorts them, drops what is planned, joins what lies
-  // together and has one owner, and opens epochs where there is room.
+  // Takes the pieces after an exchange, with each `begin` known: sorts them, drops what is planned, joins neighbours of
+  // one owner, and opens epochs if there is room.
   void replace(std::vector<Piece> pieces);
 
  private:

@@ -45,8 +45,8 @@ std::uint64_t Order::sample(std::uint64_t epoch, std::uint64_t position) const n
   return Permutation(options_.samples, options_.seed, epoch)(position);
 }
 
-// A walk over all the other samples in an order of the position's own: never the bad sample again, and every sample
-// is tried before one is tried twice.
+// Visits all other samples in an order that depends on the position: never the bad sample again, and every sample once
+// before any is tried twice.
 std::uint64_t Order::replacement(std::uint64_t epoch, std::uint64_t position, std::uint32_t attempt) const noexcept {
   const std::uint64_t bad = sample(epoch, position);
   const std::uint64_t others = options_.samples - 1;

@@ -6,10 +6,10 @@
 namespace forebay {
 namespace {
 
-// The least number whose square is `size` or more.
+// The smallest number whose square is at least `size`.
 std::uint64_t root_of(std::uint64_t size) noexcept {
   constexpr std::uint64_t kMost = std::uint64_t{1} << 32U;
-  // The estimate may be one off either way, the result is not.
+  // The estimate may be off by one either way; the result is exact.
   auto root = std::clamp<std::uint64_t>(static_cast<std::uint64_t>(std::sqrt(static_cast<double>(size))), 1, kMost);
   while (root < kMost && root * root < size) ++root;
   while (root > 1 && (root - 1) * (root - 1) >= size) --root;
@@ -44,7 +44,7 @@ std::uint64_t Permutation::operator()(std::uint64_t position) const noexcept {
       column = add_modulo(column, below(mix64(row ^ keys_[round + 1]), columns_), columns_);
     }
     element = row * columns_ + column;
-    // Cycle walking, for less than one element in sqrt(size): ends, because the cycle leads back to `position`.
+    // Cycle walking, for less than one element in sqrt(size). It ends because the cycle leads back to `position`.
   } while (element >= size_);
   return element;
 }

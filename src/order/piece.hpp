@@ -4,8 +4,8 @@
 
 namespace forebay {
 
-// Batches of one virtual shard in one epoch that one rank has still to plan or to serve: blocks begin ... end-1. Block
-// k of shard v is batch k * V + v, V being mpi.virtual_shards.
+// Batches of one virtual shard in one epoch that one rank has yet to plan or to serve: blocks begin ... end-1. Block k
+// of shard v is batch k * V + v, where V is mpi.virtual_shards.
 struct Piece {
   std::uint64_t epoch = 0;
   std::uint64_t begin = 0;

@@ -14,12 +14,12 @@
 namespace forebay {
 namespace {
 
-constexpr std::uint64_t kMostShards = std::uint64_t{1} << 20U;  // that mpi.virtual_shards may be
-// More is damage, or malice: a few bytes could claim to stand for more epochs and pieces than fit into memory. No job
-// has more than Ledger::kEpochs open, and none has more pieces than its ledger may ever hold.
+constexpr std::uint64_t kMostShards = std::uint64_t{1} << 20U;  // the largest mpi.virtual_shards
+// More is damage, or malice: a few bytes could claim to encode more epochs and pieces than fit into memory. No job has
+// more than Ledger::kEpochs open, or more pieces than its ledger can hold.
 constexpr std::uint64_t kMostEpochs = std::uint64_t{1} << 16U;
 static_assert(kMostEpochs >= Ledger::kEpochs);
-// A shorter run takes no more bytes as single numbers.
+// Shorter runs are no longer as single numbers.
 constexpr std::size_t kShortestRun = 3;
 
 std::uint64_t blocks_of(const JobState& state, std::uint32_t shard) noexcept {
@@ -28,8 +28,8 @@ std::uint64_t blocks_of(const JobState& state, std::uint32_t shard) noexcept {
 
 auto order_of(const Piece& piece) noexcept { return std::tuple(piece.epoch, piece.shard, piece.begin); }
 
-// The shards that have a block, in the order in which `left` goes through them in each epoch: those dealt to rank 0
-// ascending, then those of rank 1, ... So begins that are equal because one rank served them stand side by side.
+// The shards that have a block, in the order in which `left` lists them for each epoch: those dealt to rank 0
+// ascending, then those of rank 1, ... So begins that are equal because one rank served them are adjacent.
 class DealOrder {
  public:
   explicit DealOrder(const JobState& state) noexcept
@@ -46,7 +46,7 @@ class DealOrder {
   }
   // REQUIRES: place < shards().
   [[nodiscard]] std::uint32_t shard_at(std::uint64_t place) const noexcept {
-    // The first longer_ ranks have one shard more than the others.
+    // The first longer_ ranks have one more shard than the others.
     const std::uint64_t in_longer = longer_ * (each_ + 1);
     const std::uint64_t first = place < in_longer ? 0 : longer_;
     const std::uint64_t among = place < in_longer ? place : place - in_longer;
@@ -61,8 +61,8 @@ class DealOrder {
   std::uint64_t longer_;  // ranks that have one more
 };
 
-// A piece that ends where its shard ends: of the next shard in the order of the deal, counted from the first opened
-// epoch.
+// A piece that ends where its shard ends: that of the next shard in the order of the deal, counted from the first
+// opened epoch.
 struct Tail {
   std::uint64_t place = 0;
   std::uint64_t begin = 0;
@@ -104,15 +104,15 @@ std::string item(const char* member, std::size_t index) {
   return std::string(member) + "[" + std::to_string(index) + "]";
 }
 
-// One item of `left`: so many shards, with a piece that begins at `begin` or with none.
+// One item of `left`: `shards` shards, each with a piece that begins at `begin`, or none of them with a piece.
 struct Run {
   std::uint64_t shards = 1;
   std::uint64_t begin = 0;
-  std::optional<std::uint32_t> owner = std::nullopt;  // nothing = the rank that the shard was dealt to
+  std::optional<std::uint32_t> owner = std::nullopt;  // nothing = the rank to which the shard was dealt
   bool has_piece = true;
 };
 
-// No shard and no rank has the number that stands for all that are too large.
+// Numbers that are too large become one that no shard and no rank has.
 std::uint32_t small(std::uint64_t number) noexcept {
   return static_cast<std::uint32_t>(std::min<std::uint64_t>(number, std::numeric_limits<std::uint32_t>::max()));
 }
@@ -169,7 +169,7 @@ void decode_cut_of_epoch(const StateJson& json, std::size_t index, std::vector<P
   }
   const auto number = [&json](std::size_t i) { return json[i].get<std::uint64_t>(); };
   for (std::size_t i = 1; i < json.size(); i += 4) {
-    // A length that goes beyond all numbers ends where no shard does.
+    // A length that would overflow ends where no shard does.
     const std::uint64_t begin = number(i + 1);
     const std::uint64_t length = number(i + 2);
     const std::uint64_t end = length > std::numeric_limits<std::uint64_t>::max() - begin
@@ -192,7 +192,7 @@ std::string described(const Piece& piece) {
          std::to_string(piece.shard) + " in epoch " + std::to_string(piece.epoch);
 }
 
-// What is wrong with the piece by itself; "" when nothing is.
+// What is wrong with the piece by itself; "" if nothing is.
 std::string impossible(const JobState& state, const Piece& piece) {
   if (piece.epoch < state.epochs || piece.epoch >= state.opened) {
     return "are outside the opened epochs, " + std::to_string(state.epochs) + " to " + std::to_string(state.opened);

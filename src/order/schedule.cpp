@@ -90,7 +90,7 @@ std::uint64_t Schedule::unplanned() const noexcept {
                          [](std::uint64_t sum, const Left& left) { return sum + left.batches; });
 }
 
-// Agreed: at an exchange all know how far each is, and from then on nobody plans anything of an epoch that is not
+// Agreed: at an exchange all ranks learn how far each is, and from then on none plans anything of an epoch that is not
 // allowed.
 void Schedule::count_left(std::uint64_t epoch) noexcept {
   const auto pieces = ledger_.pieces();
@@ -100,7 +100,7 @@ void Schedule::count_left(std::uint64_t epoch) noexcept {
   }
 }
 
-// Before the first exchange ranks may have planned what they now would not be allowed to, and none knows of the others.
+// Before the first exchange ranks may have planned what they would not be allowed to plan now, unknown to the others.
 void Schedule::guess_left(std::uint64_t epoch) noexcept {
   for (Left& left : left_) left.batches += ledger_.to_serve(epoch) / left_.size() + 1;
 }

@@ -13,11 +13,11 @@
 
 namespace forebay {
 
-// Which batches one rank serves, and in which order: its pieces of the ledger, by epoch and then by number. What is
-// planned stays this rank's; what is not may be handed to another. The consumer thread plans; nothing here waits.
+// Which batches one rank serves, and in which order: its pieces of the ledger, by epoch and then by number. What it has
+// planned stays with this rank; the rest may be handed to another. The consumer thread plans; nothing here waits.
 class Schedule {
  public:
-  // From so many batches per rank and epoch on it is worth while to hold ranks back (holds_back()).
+  // With at least this many batches per rank and epoch it pays to hold ranks back (holds_back()).
   static constexpr std::uint64_t kLong = 32;
 
   // `order` must outlive the schedule. `keep_epoch_order`: epochs are served one after the other.
@@ -27,44 +27,44 @@ class Schedule {
   [[nodiscard]] std::optional<BatchRef> next();
   // Epoch of the next batch of this rank, whether it may be planned yet or not.
   [[nodiscard]] std::optional<std::uint64_t> upcoming() const noexcept;
-  // A batch to pad with for a rank that has none: another rank's, never to be served fresh.
+  // A batch to pad with, for a rank that has none: it is another rank's and is never served fresh.
   [[nodiscard]] BatchRef padding() const noexcept;
 
-  // Nothing is left to plan in the opened epochs, but the run is longer or others have something left.
+  // Nothing is left to plan in the opened epochs, but more epochs follow or other ranks have something left.
   [[nodiscard]] bool is_idle() const noexcept { return row_.empty() && !is_at_end(); }
-  // Nothing is left to plan for this rank, for all that is known of it.
+  // Nothing is left to plan for this rank, as far as it knows.
   [[nodiscard]] bool is_exhausted() const noexcept;
-  // The latest epoch of which it planned a batch.
+  // The latest epoch of which it has planned a batch.
   [[nodiscard]] std::uint64_t frontier() const noexcept { return frontier_; }
-  // Epochs are served one after the other, and are long. What is planned of a later epoch stands in the way of what is
-  // left of an earlier one and might be taken over. So while a rank lags, an epoch is planned only when hardly anything
-  // is left to plan of those before it, on any rank; until then a rank that has planned its part has nothing to plan.
-  // While all keep pace every opened epoch may be planned. Equal on all ranks.
+  // Epochs are served one after the other, and are long. Batches planned of a later epoch would have to wait behind
+  // what a rank takes over of an earlier one. So while a rank lags, an epoch is planned only when hardly anything of
+  // the earlier ones is left to plan on any rank; until then a rank that has planned its part has nothing to plan.
+  // While all keep pace, every opened epoch may be planned. Equal on all ranks.
   [[nodiscard]] bool holds_back() const noexcept;
-  // As of the last exchange the pace of every rank was seen, and no rank has less than three quarters of the pace of
-  // the fastest. Equal on all ranks.
+  // As of the last exchange the pace of every rank is known, and each has at least three quarters of the pace of the
+  // fastest. Equal on all ranks.
   [[nodiscard]] bool all_keep_pace() const noexcept;
-  // Batches that the job may plan and had not planned at the last exchange. Equal on all ranks.
+  // Batches that the job may plan and had not planned as of the last exchange. Equal on all ranks.
   [[nodiscard]] std::uint64_t unplanned() const noexcept;
   [[nodiscard]] const Ledger& ledger() const noexcept { return ledger_; }
 
-  // As `keep_epoch_order` in the constructor, for what is not planned yet. Before the first complete() and apply(), on
-  // all ranks.
+  // As `keep_epoch_order` in the constructor, for what is not planned yet. Call before the first complete() and
+  // apply(), on all ranks.
   void keep_epoch_order() noexcept { keep_epoch_order_ = true; }
 
   // --- at agreed steps, alike on all ranks ---
   void complete(std::uint64_t epoch);
-  // What this rank posts of each piece of the ledger: how far it planned, 0 for the pieces of others. Until apply()
-  // nothing may be planned.
+  // What this rank posts for each piece of the ledger: how far it has planned, 0 for the pieces of others. Nothing may
+  // be planned until apply().
   void post(std::span<std::int64_t> planned) const;
-  // The sums of what all ranks posted, and how far each is: hands over what the rule says.
+  // Takes the sums of what all ranks posted, and how far each is: hands over what the rule says.
   void apply(std::span<const std::int64_t> planned, std::span<const RankWork> ranks);
 
  private:
-  // Steps in which a rank will serve what it has left to plan of an epoch when the next one is allowed.
+  // The next epoch is allowed when each rank can serve what it has left to plan of this one in so many steps.
   static constexpr std::uint64_t kLeftOver = 8;
 
-  // What a rank had not planned of the epochs that are allowed, as of the last exchange, and its pace then.
+  // What a rank had not planned of the allowed epochs, as of the last exchange, and its pace then.
   struct Left {
     std::uint64_t batches = 0;
     std::uint64_t pace = 0;
@@ -86,11 +86,11 @@ class Schedule {
   std::uint64_t frontier_ = 0;
   std::uint64_t allowed_;   // the latest epoch that may be planned
   std::vector<Left> left_;  // by rank
-  // The own pieces of the oldest epoch that has any left, by shard. Its blocks are planned one after the other: of each
-  // block the pieces that begin with it, which is the ascending order of the batches.
+  // This rank's pieces of the oldest epoch that has any left, by shard. Blocks are planned one after the other, each
+  // for all pieces that begin with it, which gives the batches in ascending order.
   std::vector<std::size_t> row_;
   std::size_t at_ = 0;       // in row_
-  std::uint64_t block_ = 0;  // that is being planned
+  std::uint64_t block_ = 0;  // the one being planned
   std::size_t behind_ = 0;   // pieces of the ledger before this are not in a later row
 };
 

@@ -38,7 +38,7 @@ std::string reason(int error) { return std::generic_category().message(error); }
   throw ConfigError("cannot read the state " + file.string() + ": " + what);
 }
 
-// Not a name that somebody would give to a copy of a state.
+// Not a name that a user would give to a copy of a state.
 bool is_being_saved(std::string_view name, std::string_view file) {
   if (!name.starts_with(file)) return false;
   name.remove_prefix(file.size());
@@ -47,7 +47,7 @@ bool is_being_saved(std::string_view name, std::string_view file) {
   return name.size() == kUnique && std::ranges::all_of(name, [](unsigned char c) { return std::isalnum(c) != 0; });
 }
 
-// What cannot be removed does no harm: nobody takes it for a state.
+// A leftover that cannot be removed does no harm: it is not mistaken for a state.
 void remove_leftovers(const fs::path& file) {
   const std::string name = file.filename().string();
   std::vector<fs::path> leftovers;
@@ -79,7 +79,7 @@ void write_state(const fs::path& path, std::string_view text) {
 }
 
 std::optional<std::string> read_state(const fs::path& file) {
-  // A FIFO without a writer would otherwise be waited for.
+  // Otherwise opening a FIFO without a writer would block.
   const FileDescriptor descriptor(
       retry_interrupted([&] { return ::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY); }));
   if (descriptor.get() < 0 && errno == ENOENT) return std::nullopt;
@@ -93,7 +93,7 @@ std::optional<std::string> read_state(const fs::path& file) {
     if (got < 0) cannot_resume(file, reason(errno));
     if (got == 0) return text;
     text.append(part.data(), static_cast<std::size_t>(got));
-    if (text.size() > kLargestState) cannot_resume(file, "it has more than 16 MiB, and no state has");
+    if (text.size() > kLargestState) cannot_resume(file, "it has more than 16 MiB, and no state is that large");
   }
 }
 

@@ -12,12 +12,12 @@
 
 namespace forebay {
 
-// Bounds the encoded bytes between the store and the decoders, and owns the buffers they travel in.
+// Bounds the encoded bytes between the store and the decoders, and owns their buffers.
 //
-// Among the requests that wait, the one with the lowest order is granted first, and while it waits nothing later is
-// granted; a later one may pass while an earlier one has not asked yet. A sample larger than the whole budget is
-// admitted when nothing else is in flight. Everything granted can be decoded without waiting for anything that is
-// not granted (its slot was claimed before), so the bytes always come back. Any thread may call; readers may block.
+// Among waiting requests the one with the lowest order is granted first, and nothing later is granted before it; a
+// later one may pass an earlier one that has not asked yet. A sample larger than the whole budget is admitted when
+// nothing else is in flight. Whatever is granted can be decoded without waiting for anything that is not (its slot was
+// claimed before), so the bytes always come back. Any thread may call; readers may block.
 class ByteBudget final : public BufferReturn {
  public:
   explicit ByteBudget(std::size_t bytes) noexcept : limit_(bytes) {}
@@ -41,7 +41,7 @@ class ByteBudget final : public BufferReturn {
   [[nodiscard]] std::size_t waiting() const;
 
  private:
-  // A thread in take(). Each has a condition of its own, so that only the one whose turn it is wakes up.
+  // A thread in take(). Each has its own condition variable, so that only the thread whose turn it is wakes up.
   struct Waiter {
     std::uint64_t order;
     std::condition_variable turn;
@@ -51,7 +51,7 @@ class ByteBudget final : public BufferReturn {
   void admit(std::size_t bytes) noexcept;                                     // REQUIRES: mutex_ held
   void wait_for_room(std::uint64_t order, std::size_t bytes);
   void wake_first() noexcept;  // REQUIRES: mutex_ held
-  // REQUIRES: room was taken; it is released when there is no memory.
+  // REQUIRES: room was taken. Releases it if there is no memory.
   [[nodiscard]] std::vector<std::byte> buffer_of(std::size_t bytes);
   void release(std::size_t bytes) noexcept;
   [[nodiscard]] std::vector<std::byte> recycled(std::size_t size_class);
@@ -61,7 +61,7 @@ class ByteBudget final : public BufferReturn {
   mutable std::mutex mutex_;
   std::size_t in_flight_ = 0;
   std::size_t most_in_flight_ = 0;
-  std::vector<Waiter*> waiting_;  // unsorted: as many as there are reader threads at most
+  std::vector<Waiter*> waiting_;  // unsorted; at most one per reader thread
   bool closed_ = false;
 
   // Idle buffers by the power of two that is their capacity, so that a small sample never occupies a large buffer.

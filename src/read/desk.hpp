@@ -16,32 +16,32 @@
 
 namespace forebay {
 
-// What lies before one reader: requests it has taken, the read under way, and samples that it has read and not handed
-// over yet. Where slow reads are hedged somebody watches it: when the read under way is slow, the rest is taken away,
-// so that nothing else waits for it, and its sample is read a second time.
+// What one reader holds: requests that it has taken, the read under way, and samples that it has read but not handed
+// over yet. If slow reads are hedged, another thread watches it: when the read under way is slow, the rest is taken
+// away, so that nothing else waits for it, and its sample is read a second time.
 class Desk {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // `watched`: somebody calls the members for others; else it takes no lock.
+  // `watched`: other threads call the members meant for them; otherwise no lock is taken.
   explicit Desk(bool watched) : watched_(watched) { read_.reserve(Pace::kMost); }
 
   // --- its reader ---
-  // REQUIRES: nothing lies here; at most Pace::kMost.
+  // Puts requests here, at most Pace::kMost. REQUIRES: none is left here.
   void lay(std::span<const ReadRequest> requests);
   // Takes the next request and begins its read; nothing when none is left.
   [[nodiscard]] std::optional<ReadRequest> next();
-  // Takes those that are left; returns their number. REQUIRES: room for Pace::kMost.
+  // Takes the requests that are left; returns their number. REQUIRES: room for Pace::kMost.
   std::size_t leave(std::span<ReadRequest> out);
-  // The read waits for something else than the store, and asks it again, after so many failures.
+  // The read waits for something other than the store; it asks the store again, after `retry` failures.
   void pause();
   void resume(std::uint32_t retry);
-  // The second side of a race has begun. Its own read is not hedged.
+  // This read is the second side of a race, and is not hedged itself.
   void join(std::shared_ptr<Race> race);
-  // Somebody else has won the race of the read under way.
+  // The other side has won the race of the read under way.
   [[nodiscard]] bool is_lost() const;
-  // The read has ended; from now on nobody hedges it. Returns its race, if there is one: that decides what becomes of
-  // the sample. Otherwise it is kept with the others that were read.
+  // The read has ended and will not be hedged any more. Returns its race, if there is one, which decides what becomes
+  // of the sample. Otherwise the sample is kept with the others that were read.
   [[nodiscard]] std::shared_ptr<Race> end(EncodedSample& sample);
   [[nodiscard]] std::shared_ptr<Race> end();
   void keep(EncodedSample sample);
@@ -51,20 +51,20 @@ class Desk {
   // --- one thread that watches ---
   struct Watch {
     bool is_slow = false;
-    bool may_hedge = false;   // slow, and read by nobody else
+    bool may_hedge = false;   // slow, and not read by another thread
     std::uint64_t order = 0;  // of the read
     Clock::time_point look_again = Clock::time_point::max();
   };
-  // A read is slow when two looks find it in the store for so long: one look may come late together with the reader,
-  // because the cores are busy.
+  // A read is slow when two looks find it in the store for `slow_after`: a single look may be late together with the
+  // reader, because the cores are busy.
   [[nodiscard]] Watch watch(Clock::time_point now, std::chrono::nanoseconds slow_after);
-  // Adds to `requests` and `samples` what waits for the read under way, and takes it away from here.
+  // Moves what waits for the read under way to `requests` and `samples`.
   void relieve(std::vector<ReadRequest>& requests, std::vector<EncodedSample>& samples);
   struct Hedge {
     ReadRequest request;
     std::shared_ptr<Race> race;
   };
-  // The read under way gets a race, unless it has ended since it was seen to be slow.
+  // Starts a race for the read under way, unless it has ended since it was seen to be slow.
   [[nodiscard]] std::optional<Hedge> hedge();
 
  private:

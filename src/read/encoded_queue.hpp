@@ -14,26 +14,26 @@
 
 namespace forebay {
 
-// moodycamel's defaults with a short spin: a worker that waits must leave its core to the decoders and the trainer.
+// moodycamel's defaults with a short spin: a waiting worker must leave its core to the decoders and the trainer.
 struct WorkerQueueTraits : moodycamel::ConcurrentQueueDefaultTraits {
   static constexpr int MAX_SEMA_SPINS = 64;
 };
 
 // Encoded samples from readers to decoders, those of earlier batches first. A moodycamel queue keeps the order of each
-// producer only: with readers ahead of the decoders, later batches would be decoded before earlier ones, and come in
-// bursts. So there is one queue for each batch under way (or few of them, when there may be many), and they share one
-// semaphore. Not bounded by itself: the byte budget of the readers bounds it.
-// Every member may be called from any thread at the same time, begin_turn() and close() by their own.
+// producer only: with readers ahead of the decoders, later batches would be decoded before earlier ones and arrive in
+// bursts. So there is one queue for each batch under way (or for a few, if there may be many), and the queues share one
+// semaphore. The byte budget of the readers bounds it. Any thread may call push(), take() and size_guess() at any time;
+// one thread calls begin_turn(), one close().
 class EncodedQueue {
  public:
-  // `most_turns`: batches that may be under way at a time (the ring's capacity), at least 1.
+  // `most_turns`: batches that may be under way at one time (the ring's capacity), at least 1.
   explicit EncodedQueue(std::uint32_t most_turns)
-      : group_((most_turns + kMostLanes - 1) / kMostLanes),
+      : group_((most_turns + kMostBuckets - 1) / kMostBuckets),
         most_turns_(most_turns),
-        // A window of turns that begins within a group touches one group more.
+        // A window of turns that begins within a group touches one more group.
         buckets_((most_turns + group_ - 1) / group_ + 1) {}
 
-  // The issuer, before it asks for the samples of this turn: no turn below turn - most_turns + 1 is under way any more.
+  // Called by the issuer before it requests the samples of this turn: no turn below turn - most_turns + 1 is under way.
   void begin_turn(std::uint64_t turn) noexcept {
     first_turn_.store(turn < most_turns_ ? 0 : turn - most_turns_ + 1, std::memory_order_relaxed);
   }
@@ -41,7 +41,7 @@ class EncodedQueue {
   // Never waits. Throws std::bad_alloc. After close() the samples are dropped.
   void push(std::span<EncodedSample> samples) {
     while (!samples.empty()) {
-      // Samples that a reader hands over together are mostly of one turn.
+      // The samples that a reader hands over at once are mostly of one turn.
       const std::uint64_t turn = samples.front().request.turn;
       std::size_t count = 1;
       while (count < samples.size() && samples[count].request.turn == turn) ++count;
@@ -50,8 +50,8 @@ class EncodedQueue {
     }
   }
 
-  // Waits for a sample, then takes what there is, as many as fit. Returns their number: 0 once the queue is closed,
-  // even when samples are left; `out` is then unspecified. REQUIRES: !out.empty().
+  // Waits for a sample, then takes as many as there are and as fit. Returns their number: 0 once the queue is closed,
+  // even if samples are left; `out` is then unspecified. REQUIRES: !out.empty().
   [[nodiscard]] std::size_t take(std::span<EncodedSample> out) {
     std::ptrdiff_t permits = 0;
     while (permits <= 0) permits = available_.waitMany(std::ssize(out));  // a signal may interrupt it
@@ -66,7 +66,7 @@ class EncodedQueue {
     return taken;
   }
 
-  // Samples that nobody has taken yet, roughly.
+  // Samples that have not been taken yet, roughly.
   [[nodiscard]] std::size_t size_guess() const noexcept { return available_.availableApprox(); }
 
   // Wakes every present and future take(). May be called again.
@@ -76,12 +76,12 @@ class EncodedQueue {
   }
 
  private:
-  // Buckets cost memory for each reader, and a look for each sample.
-  static constexpr std::uint32_t kMostLanes = 32;
+  // Each bucket costs memory per reader and a check per sample.
+  static constexpr std::uint32_t kMostBuckets = 32;
 
   struct alignas(64) Bucket {
-    // At least as many as there are: raised before samples go in, lowered after they came out. So a bucket that is seen
-    // empty is, and the others need not be searched.
+    // An upper bound: raised before samples go in, lowered after they came out. So a bucket that looks empty is empty,
+    // and its queue need not be searched.
     std::atomic<std::int64_t> samples{0};
     moodycamel::ConcurrentQueue<EncodedSample, WorkerQueueTraits> queue{0};
   };
@@ -94,7 +94,7 @@ class EncodedQueue {
     available_.signal(std::ssize(samples));
   }
 
-  // From the buckets in the order of their turns, as many as fit.
+  // Takes from the buckets in the order of their turns, as many samples as fit.
   [[nodiscard]] std::size_t try_take(std::span<EncodedSample> out) {
     std::size_t taken = 0;
     const std::uint64_t first = first_turn_.load(std::memory_order_relaxed) / group_;

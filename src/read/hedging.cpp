@@ -13,13 +13,13 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// The longest between two looks, and between two while nothing is known.
+// The longest time between two looks, in general and while nothing is known.
 constexpr milliseconds kLongestRest{100};
 constexpr milliseconds kFirstRest{20};
 
 constexpr std::uint64_t kFilesLookedAt = 8;
 
-// A sample's file; what is in no file of its own has a name that no file has.
+// The file of a sample's name. Where one file holds many records, no file has that name.
 std::string file_of(const std::string& name) { return name.substr(0, name.rfind("#object ")); }
 
 }  // namespace

@@ -27,24 +27,24 @@ namespace forebay {
 // what dataset.name() throws.
 [[nodiscard]] bool may_be_slow(const std::string& path, const Dataset& dataset);
 
-// Batches leave in order, so one slow read holds up all that are ready behind it. A thread that watches the readers'
-// desks and has a read that is far slower than its kind begun a second time, before all other requests. Whatever is
-// under way is needed within queue.capacity batches, so every slow read counts, the earliest first.
+// Batches leave in order, so one slow read holds up all batches behind it. This thread watches the readers' desks and
+// issues a read that is far slower than the others a second time, ahead of all other requests. Everything under way is
+// needed within queue.capacity batches, so every slow read counts, the earliest first.
 class Hedging {
  public:
-  // Starts the thread; throws Error when the system has none. All references must outlive it.
+  // Starts the thread; throws Error if the system refuses it. All references must outlive it.
   Hedging(std::deque<Desk>& desks, ReadQueue& requests, EncodedQueue& encoded, BadSampleSink& sink);
   ~Hedging() { stop(); }
   Hedging(const Hedging&) = delete;
   Hedging& operator=(const Hedging&) = delete;
 
-  // Joins the thread, which waits for nothing. May be called again, by the same thread.
+  // Joins the thread, which never blocks for long. May be called again, by the same thread.
   void stop();
 
   // --- readers ---
-  // The store took so long for a read.
+  // A read spent `time` in the store.
   void read_took(std::chrono::nanoseconds time) noexcept { rule_.add(time); }
-  // The race that ReadRequest::hedge names. Once for each; REQUIRES: a number other than 0 out of the read queue.
+  // The race that ReadRequest::hedge names. Call once for each. REQUIRES: a number other than 0 from the read queue.
   [[nodiscard]] std::shared_ptr<Race> race(std::uint32_t number);
 
  private:

@@ -8,14 +8,14 @@
 
 namespace forebay {
 
-// Two reads of one sample under way at the same time. Exactly one of them hands bytes on, the first that has them, or
-// exactly one of them reports the sample as bad, the last that has given up. Any thread may call any member.
+// Two reads of one sample under way at the same time. Either exactly one of them hands bytes on, the first to have
+// them, or exactly one reports the sample as bad, the last to give up. Any thread may call any member.
 class Race {
  public:
   enum class Side : std::uint8_t { first, second };
 
-  // `retry`: reads of the first side that failed before the one under way. The second side draws the same failures from
-  // an emulated store, so that which samples are bad does not depend on who is quicker.
+  // `retry`: reads of the first side that failed before the one under way. From an emulated store the second side draws
+  // the same failures, so that which samples are bad does not depend on which side is quicker.
   explicit Race(std::uint32_t retry) noexcept : retry_(retry) {}
   [[nodiscard]] std::uint32_t retry() const noexcept { return retry_; }
 
@@ -24,14 +24,14 @@ class Race {
     return won_;
   }
 
-  // The side has its bytes. True for the first to say so, which hands them on; the other drops its own.
+  // A side has its bytes. True for the first, which hands them on; the other drops its own.
   [[nodiscard]] bool win() {
     const std::lock_guard lock(mutex_);
     return !std::exchange(won_, true);
   }
 
-  // The side will not have them, for this reason. Returns the first side's reason when both have given up; nothing when
-  // the other has won or may still do so. Once for each side.
+  // A side gives up, for this reason. Returns the first side's reason once both have given up; nothing if the other has
+  // won or may still win. Call once for each side.
   [[nodiscard]] std::optional<std::string> give_up(Side side, std::string reason) {
     const std::lock_guard lock(mutex_);
     if (side == Side::first) reason_ = std::move(reason);

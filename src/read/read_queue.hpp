@@ -12,20 +12,20 @@
 
 namespace forebay {
 
-// Requests to the reader threads: in the order they were pushed by one thread, urgent ones before all others. This
-// is moodycamel's BlockingConcurrentQueue, taken apart so that two queues share one semaphore.
+// Requests to the reader threads: in the order in which one thread pushed them, urgent ones before all others. This is
+// moodycamel's BlockingConcurrentQueue, taken apart so that two queues share one semaphore.
 // Every member may be called from any thread at the same time.
 class ReadQueue {
  public:
   // Never waits. Throws std::bad_alloc. After close() the requests are dropped.
   void push(std::span<const ReadRequest> requests) { push_to(requests_, requests); }
 
-  // For the replacement of a bad sample, and for requests that a reader could not get to: their slot is already
-  // waiting, while those behind it have only begun.
+  // For the replacement of a bad sample, and for requests that a reader did not get to: their slot is already waiting,
+  // while later ones have only begun to fill.
   void push_urgent(std::span<const ReadRequest> requests) { push_to(urgent_, requests); }
 
-  // Waits for a request, then takes what there is, as many as fit. Returns their number: 0 once the queue is closed,
-  // even when requests are left. REQUIRES: !out.empty().
+  // Waits for a request, then takes as many as there are and as fit. Returns their number: 0 once the queue is closed,
+  // even if requests are left. REQUIRES: !out.empty().
   [[nodiscard]] std::size_t take(std::span<ReadRequest> out) {
     std::ptrdiff_t permits = 0;
     while (permits <= 0) permits = available_.waitMany(std::ssize(out));  // a signal may interrupt it

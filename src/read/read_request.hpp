@@ -19,10 +19,10 @@ struct ReadRequest {
   std::uint32_t attempt = 0;   // bad samples met at this position so far
   std::uint32_t slot = 0;
   std::uint32_t index = 0;  // place in the slot
-  // Samples of the same bytes that are wanted together, at positions and places one after the other; `sample` is the
-  // first, the others follow from the order. Only at the first attempt.
+  // Samples with the same bytes that are wanted at once, at consecutive positions and places; `sample` is the first,
+  // the others follow from the order. Above 1 only at the first attempt.
   std::uint32_t count = 1;
-  // Not 0: a second read of a sample that another reader is slow with, known by this number (Hedging).
+  // Not 0: a second read of a sample that another reader is slow with; the number of their race (Hedging).
   std::uint32_t hedge = 0;
 };
 
@@ -32,13 +32,13 @@ struct EncodedSample {
   std::vector<std::byte> bytes;
 };
 
-// Where readers and decoders report a sample that they cannot serve. Called from their threads; must not throw.
+// Where readers and decoders report samples that they cannot serve. Called on their threads; must not throw.
 class BadSampleSink {
  public:
   virtual ~BadSampleSink() = default;
   // A permanent failure of this request's sample. The sink arranges for a replacement or ends the run.
   virtual void bad_sample(const ReadRequest& request, std::string_view reason) noexcept = 0;
-  // A transient failure that is about to be tried again; for the log.
+  // A transient failure; the read is about to be retried. For the log.
   virtual void will_retry(const ReadRequest& /*request*/, std::string_view /*reason*/) noexcept {}
   // Anything else a worker could not handle; ends the run with this error.
   virtual void worker_failed(std::exception_ptr error) noexcept = 0;

@@ -6,7 +6,7 @@
 namespace forebay {
 namespace {
 
-constexpr int kFirstBit = 10;  // what takes less than 2^10 ns is in the first step
+constexpr int kFirstBit = 10;  // anything below 2^10 ns is in the first step
 
 }  // namespace
 

@@ -8,25 +8,25 @@
 
 namespace forebay {
 
-// How long reads take: a histogram whose steps are a fifth of a value wide at most. Recent reads weigh most, so that it
+// How long reads take: a histogram whose steps are at most a fifth of a value wide. Recent reads weigh most, so that it
 // follows a store that changes.
 class ReadTimes {
  public:
-  // A read took so long. Any thread.
+  // A read took `time`. Any thread.
   void add(std::chrono::nanoseconds time) noexcept;
 
   // --- one thread ---
-  // Takes in what was added since the last call; returns how many that were.
+  // Takes in the reads that were added since the last call; returns their number.
   std::uint64_t gather() noexcept;
-  // Reads that the figures stand for, older ones for less than one.
+  // The number of reads that the figures rest on; older ones count for less than one.
   [[nodiscard]] double weight() const noexcept { return weight_; }
-  // The time that this share of the reads did not exceed, rounded up to the end of a step; 0 when there are none.
+  // The time that this share of the reads did not exceed, rounded up to the end of a step; 0 if there are none.
   [[nodiscard]] std::chrono::nanoseconds quantile(double share) const noexcept;
 
  private:
   // Four steps to each doubling, from a microsecond to minutes.
   static constexpr std::size_t kSteps = 112;
-  // Once the figures stand for more reads, all of them are given half the weight.
+  // Beyond this weight all reads are scaled down to half of it.
   static constexpr double kMemory = 2048;
 
   [[nodiscard]] static std::size_t step_of(std::uint64_t ns) noexcept;

@@ -13,16 +13,16 @@ namespace {
 using Activity = WorkerStatus::Activity;
 using Clock = std::chrono::steady_clock;
 
-// A read that took longer was not as quick as those before: other readers get the requests behind it.
+// After a read that took longer than that, other readers get the requests behind it.
 constexpr auto kPatience = std::chrono::milliseconds(1);
 
-// There is no room in the byte budget for a second read. Not a std::exception: it says nothing of the sample.
+// There is no room in the byte budget for a second read. Not a std::exception: it says nothing about the sample.
 struct NoRoom {};
 
 Activity reading(const ReadRequest& request) { return request.hedge == 0 ? Activity::reading : Activity::hedging; }
 Race::Side side_of(const ReadRequest& request) { return request.hedge == 0 ? Race::Side::first : Race::Side::second; }
 
-// As everybody behind the readers knows it.
+// As everything downstream of the readers knows it.
 ReadRequest plain(ReadRequest request) {
   request.hedge = 0;
   return request;
@@ -30,7 +30,7 @@ ReadRequest plain(ReadRequest request) {
 
 }  // namespace
 
-// Takes the sample's memory from the budget and gives it back unless the sample was handed on.
+// Takes the sample's memory from the budget, and gives it back unless the sample is handed on.
 class Reader::Target final : public ReadTarget {
  public:
   Target(Reader& reader, const ReadRequest& request, std::uint32_t retry)
@@ -40,7 +40,7 @@ class Reader::Target final : public ReadTarget {
   Target& operator=(const Target&) = delete;
 
   std::span<std::byte> reserve(std::size_t bytes) override {
-    give_back();  // a thread that waits must hold nothing
+    give_back();  // a waiting thread must hold nothing
     try {
       if (auto buffer = reader_.links_.budget.try_take(request_.order, bytes)) {
         buffer_ = *std::move(buffer);
@@ -50,19 +50,19 @@ class Reader::Target final : public ReadTarget {
     } catch (const std::bad_alloc&) {
       throw SampleError("there is no memory for its " + std::to_string(bytes) + " bytes");
     } catch (const std::length_error&) {
-      throw SampleError("no memory could hold its " + std::to_string(bytes) + " bytes");
+      throw SampleError("its " + std::to_string(bytes) + " bytes are more than any memory holds");
     }
     return buffer_;
   }
 
   [[nodiscard]] std::size_t size() const noexcept { return buffer_.size(); }
-  // Nanoseconds that were spent reading before the last wait.
+  // Nanoseconds spent reading before the last wait.
   [[nodiscard]] std::int64_t read_before() const noexcept { return read_before_; }
   [[nodiscard]] std::vector<std::byte> release() noexcept { return std::exchange(buffer_, {}); }
 
  private:
   void wait_for(std::size_t bytes) {
-    // The room it wants may be the first read's: waiting for it would hold up all later samples until that has ended.
+    // The first read may hold the room that this one wants: waiting would hold up all later samples until it has ended.
     if (request_.hedge != 0) throw NoRoom();
     reader_.hand_over();
     reader_.desk_.pause();

@@ -18,8 +18,8 @@
 
 namespace forebay {
 
-// What one reader thread does. It takes several requests at a time when reads are quick, and hands their bytes over
-// together; it holds back nothing while it waits, and where slow reads are hedged nothing while it reads.
+// What one reader thread does. When reads are quick it takes several requests at a time, and hands their bytes over at
+// once. It holds nothing back while it waits, nor, if slow reads are hedged, while it reads.
 class Reader {
  public:
   // All references must outlive it; `hedging` may be null.
@@ -28,17 +28,17 @@ class Reader {
   Reader(const Reader&) = delete;
   Reader& operator=(const Reader&) = delete;
 
-  // Waits for requests and serves some. False when there will be none. Throws Stopped, and what ends the run.
+  // Waits for requests and serves some. False when there will be none. Throws Stopped, and errors that end the run.
   [[nodiscard]] bool work();
 
  private:
   class Target;
 
   void serve(const ReadRequest& request);
-  // The second side of a race: tries once.
+  // As the second side of a race: tries once.
   void serve_second(const ReadRequest& request);
   void read(const ReadRequest& request, std::uint32_t retry);
-  // The sample cannot be had, or the store has no room for this read: then there is no reason.
+  // The sample cannot be read, or the budget has no room for this second read: then there is no reason.
   void give_up(const ReadRequest& request, std::string_view reason);
   void hand_over();
 
@@ -50,7 +50,7 @@ class Reader {
   WorkerStatus& status_;
   Pace pace_;
   std::array<ReadRequest, Pace::kMost> requests_{};
-  std::vector<EncodedSample> handed_over_;  // empty but for its memory
+  std::vector<EncodedSample> handed_over_;  // empty between uses, to keep its memory
 };
 
 }  // namespace forebay

@@ -38,7 +38,7 @@ void ReaderPool::run(unsigned thread, WorkerStatus& status) noexcept {
     Reader reader(links_, options_, stop_, desks_[thread], hedging_.get(), status);
     while (workers_.may_work(thread) && reader.work()) {
     }
-  } catch (const Stopped&) {  // NOLINT(bugprone-empty-catch): not an error, the thread ends as it was asked to
+  } catch (const Stopped&) {  // NOLINT(bugprone-empty-catch): the thread was asked to end
   } catch (...) {
     links_.sink.worker_failed(std::current_exception());
   }

@@ -34,26 +34,26 @@ struct ReaderLinks {
 
 struct ReaderOptions {
   unsigned threads = 1;                                              // to begin with, at least 1
-  unsigned most = 0;                                                 // that workers().want() may ask for; 0 = `threads`
+  unsigned most = 0;                                                 // the most for workers().want(); 0 = `threads`
   std::uint32_t attempts = 4;                                        // reads of one sample in all, at least 1
   std::chrono::nanoseconds backoff = std::chrono::milliseconds(10);  // before the second read; doubles each time
   bool hedge = false;                                                // a second read of one that is slow (Hedging)
 };
 
-// The I/O threads: take requests, read the sample's bytes into buffers of the budget and pass them to the decoders.
-// Transient errors are read again after a backoff; one that stays, and a permanent one, goes to sink.bad_sample.
-// Anything else that a thread meets goes to sink.worker_failed and ends that thread. With options.hedge a slow read is
-// begun a second time by another thread; each sample is handed on, or reported as bad, exactly once all the same.
+// The I/O threads: they take requests, read the samples' bytes into buffers of the budget and pass them to the
+// decoders. A transient error is retried after a backoff; one that persists, and a permanent one, goes to
+// sink.bad_sample. Anything else that is thrown goes to sink.worker_failed and ends its thread. With options.hedge
+// another thread issues a slow read a second time; even so, each sample is handed on, or reported as bad, exactly once.
 class ReaderPool {
  public:
-  // Starts the threads. Throws Error when the system has no more of them.
+  // Starts the threads. Throws Error if the system refuses one.
   ReaderPool(const ReaderLinks& links, const ReaderOptions& options);
   ~ReaderPool() { stop(); }
   ReaderPool(const ReaderPool&) = delete;
   ReaderPool& operator=(const ReaderPool&) = delete;
 
-  // Closes the request queue and the budget, breaks every wait of the threads and joins them; a read inside the
-  // dataset itself is waited for. May be called again, by the same thread.
+  // Closes the request queue and the budget, breaks every wait of the threads and joins them; reads inside the dataset
+  // itself finish first. May be called again, by the same thread.
   void stop() { workers_.stop(); }
 
   [[nodiscard]] WorkerPool& workers() noexcept { return workers_; }

@@ -7,15 +7,14 @@
 
 #include "read_request.hpp"
 
-// What stands between the reader threads and the decoder threads. Not installed.
+// The interfaces between the reader threads and the decoder threads.
 namespace forebay {
 
 // Where the bytes of a sample go once they are decoded.
 class BufferReturn {
  public:
   virtual ~BufferReturn() = default;
-  // Gives the buffer back for reuse and buffer.size() bytes to the budget: the size must be as it was received.
-  // Any thread.
+  // Gives the buffer back for reuse, and buffer.size() bytes to the budget: the size must be as received. Any thread.
   virtual void give_back(std::vector<std::byte> buffer) noexcept = 0;
 };
 
@@ -23,13 +22,13 @@ class BufferReturn {
 class SampleHandler {
  public:
   virtual ~SampleHandler() = default;
-  // Called before handle() with all samples that a thread took at once, which it then handles in this order, and which
-  // stay where they are until it has: for what is done to several together. Only where DecoderLinks::at_once asks for
-  // it. Any exception ends the run.
+  // For work on several samples at once; called only if DecoderLinks::at_once asks for it. `samples` are all that a
+  // thread took from the queue; it then calls handle() for each, in this order, and they stay in place until then. Any
+  // exception ends the run.
   virtual void prepare(std::span<const EncodedSample> /*samples*/, unsigned /*thread*/) {}
-  // `thread` is the number of the calling thread, from 0, for scratch memory of its own; threads call at the same
-  // time. Must not wait for other samples. Returns how many samples were put into their places, of those that the
-  // request asks for. Throws SampleError when none of them can be served; anything else that is thrown ends the run.
+  // Threads call this concurrently; `thread` is the number of the calling one, from 0, to select its scratch memory.
+  // Must not wait for other samples. Returns how many of the requested samples were put into their places. Throws
+  // SampleError if none of them can be served; any other exception ends the run.
   virtual std::uint32_t handle(const EncodedSample& sample, unsigned thread) = 0;
 };
 

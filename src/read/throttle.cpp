@@ -21,7 +21,7 @@ std::int64_t* finish_time(const StorageOptions& options, std::span<std::byte> sh
   if (options.scope == StorageScope::rank || shared.empty()) return &own;
   const auto address = reinterpret_cast<std::uintptr_t>(shared.data());
   if (shared.size() < StorageThrottle::kSharedBytes || address % std::atomic_ref<std::int64_t>::required_alignment != 0)
-    throw Error("storage.scope = \"node\": the memory shared by the ranks of this node is too small or misaligned");
+    throw Error("storage.scope = \"node\": the memory that the ranks of this node share is too small or misaligned");
   return reinterpret_cast<std::int64_t*>(shared.data());
 }
 
@@ -48,7 +48,7 @@ double gamma(Random& random, double shape) noexcept {
   }
 }
 
-// Days at most, so that sums of it cannot overflow.
+// At most days, so that sums of it cannot overflow.
 std::int64_t transfer_ns(double bytes, double bytes_per_s) noexcept {
   return static_cast<std::int64_t>(std::min(bytes / bytes_per_s * 1e9, 1e15));
 }

@@ -16,13 +16,13 @@ namespace forebay {
 // processes of a node share: CLOCK_MONOTONIC is the same for all of them. Lock-free; any thread may call.
 class BandwidthBucket {
  public:
-  // Bytes per second, bytes that may pass at once after the store was idle, and where the finish time is kept; it
-  // must outlive the bucket and be 0 at first.
+  // Bytes per second, bytes that may pass at once after an idle time, and the finish time, which must outlive the
+  // bucket and be 0 at first.
   BandwidthBucket(double bytes_per_s, double burst_bytes, std::int64_t& finish_ns) noexcept
       : bytes_per_s_(bytes_per_s), burst_bytes_(burst_bytes), finish_ns_(&finish_ns) {}
 
-  // Queues `bytes` that arrive at `now_ns`; returns when the last of them has passed (which may be before now_ns
-  // within a burst). Both in nanoseconds of CLOCK_MONOTONIC.
+  // Queues `bytes` that arrive at `now_ns`; returns when the last of them has passed (within a burst that may be before
+  // now_ns). Both in nanoseconds of CLOCK_MONOTONIC.
   [[nodiscard]] std::int64_t claim(std::int64_t now_ns, std::size_t bytes) const noexcept;
 
  private:
@@ -45,28 +45,28 @@ class StorageThrottle {
   // What ranks of a node must share for `storage.scope = "node"`, zero at first.
   static constexpr std::size_t kSharedBytes = sizeof(std::int64_t);
 
-  // The outage clock begins at `start`. `shared` is used when the scope is node and must then outlive the throttle;
-  // an empty span means that this rank is alone on its node. Throws Error when it is too small or misaligned.
+  // The outage clock begins at `start`. `shared` is used if the scope is node and must then outlive the throttle; an
+  // empty span means that this rank is alone on its node. Throws Error if it is too small or misaligned.
   StorageThrottle(const StorageOptions& options, std::uint64_t seed, std::span<std::byte> shared = {},
                   Clock::time_point start = Clock::now());
   StorageThrottle(const StorageThrottle&) = delete;
   StorageThrottle& operator=(const StorageThrottle&) = delete;
 
-  // False when every option is zero: then there is no need to call anything else.
+  // False if every option is zero: then nothing else need be called.
   [[nodiscard]] bool is_active() const noexcept;
 
-  // A function of the seed, the request's epoch, position and attempt, and `retry` (reads of this request that
-  // failed before) only: no timing, no rank. The latency is gamma distributed, and longer for the slow reads. A second
-  // read of a sample draws another latency and the same failure.
+  // A function of the seed, the request's epoch, position and attempt, and `retry` (earlier failed reads of this
+  // request) alone, whatever the timing and the rank. The latency is gamma-distributed, plus slow_ms for slow reads. A
+  // second read of a sample draws another latency and the same failure.
   [[nodiscard]] Draw draw(const ReadRequest& request, std::uint32_t retry) const noexcept;
 
-  // When the outage that `now` lies in ends; `now` itself when there is none, max() when it never ends.
+  // The end of the outage at `now`; `now` itself if there is none, max() if it never ends.
   [[nodiscard]] Clock::time_point outage_end(Clock::time_point now) const noexcept;
 
-  // Call before a read: waits for latency and outages. Throws the transient SampleError that was drawn, or Stopped.
+  // Call before a read: waits for latency and outages. Throws the transient SampleError if one was drawn, or Stopped.
   void before_read(const ReadRequest& request, std::uint32_t retry, StopSignal& stop) const;
 
-  // Call when `bytes` were read: waits until the bandwidth has let them pass and no outage holds them. Throws Stopped.
+  // Call after reading `bytes`: waits until the bandwidth lets them pass and no outage holds them. Throws Stopped.
   void after_read(std::size_t bytes, StopSignal& stop) const;
 
  private:

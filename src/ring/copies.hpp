@@ -8,8 +8,8 @@
 
 namespace forebay {
 
-// Batches on their way from staging memory to their slots, in the order in which their copies were started; each is
-// published once it is there (Staging's invariant S2). One thread.
+// Batches on their way from staging memory to their slots, in the order in which their copies were started. Each is
+// published once its copy is complete (Staging's invariant S2). One thread.
 class Copies {
  public:
   // REQUIRES: store.staging(); both outlive it. Throws Error.
@@ -19,7 +19,7 @@ class Copies {
   // Starts the copy of a complete batch. REQUIRES: the caller has acquired what the decoders wrote.
   void start(std::uint32_t slot);
   [[nodiscard]] bool empty() const noexcept { return first_ == last_; }
-  // Publishes those that are complete now.
+  // Publishes those that are complete by now.
   void publish_complete();
   // Waits for the oldest and publishes it. REQUIRES: not empty().
   void publish_oldest();

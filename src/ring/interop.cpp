@@ -35,7 +35,7 @@ struct Export {
   Managed managed{};
   std::array<std::int64_t, 4> shape{};
   std::array<std::int64_t, 4> strides{};
-  std::shared_ptr<const void> memory;  // once the lease was released, the consumer's address is still one
+  std::shared_ptr<const void> memory;  // keeps the consumer's address valid after the lease is released
   std::shared_ptr<Lease> lease;
 
   explicit Export(std::shared_ptr<Lease> shared) : memory(shared->memory()), lease(std::move(shared)) {
@@ -44,7 +44,7 @@ struct Export {
     std::int64_t stride = 1;
     for (std::size_t i = shape.size(); i-- > 0; stride *= shape[i]) strides[i] = stride;
     managed.dl_tensor = {
-        // DLPack has no const pointer: that the memory is read-only is said by a flag, where the version has flags.
+        // DLPack has no const pointer: a flag marks the memory as read-only, in versions that have flags.
         .data = images.elements() == 0 ? nullptr : const_cast<void*>(images.data),
         .device = {images.device == DeviceKind::cuda ? dlpack::kDLCUDA : dlpack::kDLCPU, images.device_index},
         .ndim = static_cast<std::int32_t>(shape.size()),
@@ -61,7 +61,7 @@ template <typename Managed>
 std::unique_ptr<Managed, dlpack::CallDeleter> exported(std::shared_ptr<Lease> lease, const char* caller) {
   if (!lease) throw Error(std::string(caller) + ": there is no lease; next() has returned none");
   must_be_held(*lease, caller);
-  // Its own deleter frees the export, so the one pointer stands for both.
+  // Its own deleter frees the export, so one pointer owns both.
   return std::unique_ptr<Managed, dlpack::CallDeleter>(&(new Export<Managed>(std::move(lease)))->managed);
 }
 
@@ -83,7 +83,7 @@ CudaArrayInterface cuda_array_interface(const Lease& lease) {
   const TensorView images = lease.images();
   if (images.device != DeviceKind::cuda) {
     throw Error(
-        "cuda_array_interface(): the batch is in memory of the host; set device = \"cuda\", or hand it over by "
+        "cuda_array_interface(): the batch is in host memory; set device = \"cuda\", or hand it over with "
         "to_dlpack()");
   }
   CudaArrayInterface described;
@@ -94,12 +94,11 @@ CudaArrayInterface cuda_array_interface(const Lease& lease) {
     case DType::bfloat16:
       throw Error(
           "cuda_array_interface(): the interface has no type string for bfloat16; set transform.dtype = \"float16\" "
-          "or \"float32\", or hand the batch over by to_dlpack()");
+          "or \"float32\", or hand the batch over with to_dlpack()");
   }
   described.shape = images.shape;
   if (images.elements() != 0) described.data = reinterpret_cast<std::uintptr_t>(images.data);
-  // The interface forbids 0 and has 1 for the default stream of programs that do not ask for one per thread, which is
-  // what no handle means here.
+  // The interface forbids 0 and has 1 for the legacy default stream, which is what a null handle means here.
   const auto stream = reinterpret_cast<std::uintptr_t>(lease.stream().handle);
   described.stream = stream == 0 ? 1 : stream;
   return described;

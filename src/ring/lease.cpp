@@ -12,7 +12,7 @@ namespace forebay {
 Lease::Lease(std::shared_ptr<SlotStore> store, std::uint32_t slot, const Serving& serving) noexcept
     : store_(std::move(store)), slot_(slot), serving_(serving) {
   store_->held_.fetch_add(1, std::memory_order_relaxed);
-  // Relaxed: only the consumer thread adds leases, and it is the one that looks for zero.
+  // Relaxed: only the consumer thread adds leases, and only it looks for zero.
   if (slot_ != LeaseMaker::kEmpty) store_->slots_[slot_].leases.fetch_add(1, std::memory_order_relaxed);
 }
 
@@ -47,7 +47,7 @@ void Lease::release(StreamView stream) noexcept {
 void Lease::copy_to_host(std::span<std::byte> out) const {
   const TensorView from = images();
   if (out.size() != from.bytes()) {
-    throw Error("Lease::copy_to_host(): the batch has " + std::to_string(from.bytes()) + " bytes, the place for them " +
+    throw Error("Lease::copy_to_host(): the batch has " + std::to_string(from.bytes()) + " bytes, the destination " +
                 std::to_string(out.size()));
   }
   store_->device().copy_out(out.data(), from.as<std::byte>(), out.size(), serving_.stream);

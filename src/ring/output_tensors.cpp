@@ -9,12 +9,12 @@ OutputTensors::OutputTensors(Device& device, std::size_t bytes, std::uint32_t co
 
 OutputTensors::Taken OutputTensors::take() noexcept {
   for (std::uint32_t i = 0; i < outputs_.size(); ++i) {
-    // Acquire pairs with end(): the use's end is on its stream, and what the thread read of the tensor it has read.
+    // Acquire pairs with end(): the use's end is on its stream, and the thread's reads of the tensor are done.
     if (outputs_[i]->uses_held.load(std::memory_order_acquire) != 0) continue;
     outputs_[i]->uses_held.store(1, std::memory_order_relaxed);
     return {.output = i};
   }
-  // Acquire for the same reason: its last use may have ended meanwhile.
+  // Acquire for the same reason: its last use may have ended in the meantime.
   return {.output = 0, .is_shared = outputs_[0]->uses_held.fetch_add(1, std::memory_order_acquire) != 0};
 }
 

@@ -11,8 +11,8 @@
 
 namespace forebay {
 
-// The tensors that batches of canvases are made into, one for each lease that may be held. A lease gets the lowest that
-// is free: a trainer that holds one lease at a time sees one address for the whole run.
+// The tensors that batches of canvases are rendered into, one for each lease that may be held. A lease gets the lowest
+// free one: a trainer that holds one lease at a time sees the same address for the whole run.
 class OutputTensors {
  public:
   // Throws Error when there is no memory.
@@ -20,16 +20,15 @@ class OutputTensors {
 
   struct Taken {
     std::uint32_t output = 0;
-    bool is_shared = false;  // with a lease that shows something already
+    bool is_shared = false;  // with a lease that already shows something
   };
 
-  // A free one. When all are taken, as only by leases beyond those that may be held, one of them is shared. Consumer
-  // thread.
+  // A free one. If all are taken, which takes more leases than may be held, one of them is shared. Consumer thread.
   [[nodiscard]] Taken take() noexcept;
-  // What is put on `stream` from now on happens after the uses of one that was taken. Consumer thread. Throws Error.
-  void put_after_uses(std::uint32_t output, StreamView stream) { outputs_[output]->uses.put_after(stream); }
-  // A use of one ends where the stream is now; it is free after its last. Any thread. That holds even when this throws
+  // Work put on `stream` from now on happens after the earlier uses of one that was taken. Consumer thread. Throws
   // Error.
+  void put_after_uses(std::uint32_t output, StreamView stream) { outputs_[output]->uses.put_after(stream); }
+  // A use of one ends where the stream is now; after the last use it is free, even if this throws Error. Any thread.
   void end(std::uint32_t output, StreamView stream);
 
   [[nodiscard]] std::byte* at(std::uint32_t output) noexcept { return base_ + output * bytes_; }

@@ -8,9 +8,9 @@
 
 namespace forebay {
 
-// Keeps the trainer's thread at most so many steps ahead of the device. A thread that only puts work on streams would
-// ask for batches far earlier than the device needs them, find the queue empty, and reuse where it could have had a
-// fresh batch.
+// Keeps the trainer's thread at most `steps` steps ahead of the device. A thread that only queues work on streams would
+// ask for batches long before the device needs them, find the queue empty, and reuse although a fresh batch would have
+// come in time.
 class RunAhead {
  public:
   // `steps`: at least 1. Throws Error.
@@ -18,8 +18,8 @@ class RunAhead {
 
   // The lease of a step (from 0, counted by this process) ends where the stream is now. Any thread. Throws Error.
   void end(std::uint64_t step, StreamView stream);
-  // Waits, before a step, until the device has finished the one `steps` before it, or, while the lease of that one is
-  // still held, the last one before it whose lease has ended. Consumer thread. Returns whether it had to wait. Throws
+  // Call before a step: waits until the device has finished the step `steps` before it, or, while that step's lease is
+  // still held, the last earlier one whose lease has ended. Returns whether it had to wait. Consumer thread. Throws
   // Error.
   bool wait(std::uint64_t step);
 

@@ -9,7 +9,7 @@
 namespace forebay {
 namespace {
 
-// Makes it at least `value`; returns what it then was.
+// Raises it to at least `value`; returns the result.
 std::int64_t raise(std::atomic<std::int64_t>& most, std::int64_t value) noexcept {
   std::int64_t seen = most.load(std::memory_order_relaxed);
   while (seen < value && !most.compare_exchange_weak(seen, value, std::memory_order_relaxed)) {
@@ -42,7 +42,7 @@ bool SlotRing::claim(const std::atomic<bool>& stopped, Claim& out) {
   if (stopped.load(std::memory_order_relaxed)) return false;
   // Acquire pairs with publish(), which stores the time before it counts down.
   if (filling_.fetch_add(1, std::memory_order_acquire) == 0) {
-    // Release: whoever sees this time added up does not see the ring idle from before it.
+    // Release: a thread that sees this time added does not see the ring idle from before it.
     blocked_ns_.fetch_add(steady_ns() - last_publish_ns_.load(std::memory_order_relaxed), std::memory_order_release);
   }
   const std::uint32_t slot = free_[claimed_ & free_mask_];  // R6
@@ -54,11 +54,11 @@ bool SlotRing::claim(const std::atomic<bool>& stopped, Claim& out) {
 
 void SlotRing::publish(std::uint64_t turn) noexcept {
   entries_[turn & entry_mask_].published.store(turn + 1, std::memory_order_release);  // R3
-  raise(last_publish_ns_, steady_ns());  // another publisher's may be later
+  raise(last_publish_ns_, steady_ns());  // another publisher may have stored a later one
   published_count_.fetch_add(1, std::memory_order_relaxed);
   filling_.fetch_sub(1, std::memory_order_release);
   published_.notify_all();
-  // Relaxed: old numbers cost or save a wake-up, and the consumer sees to those that must be (R8).
+  // Relaxed: stale numbers cost or save a wake-up, and the consumer makes those that are required (R8).
   const std::uint64_t limit = std::min(head_.load(std::memory_order_relaxed) + capacity_, planned());
   if (claims_.load(std::memory_order_relaxed) < limit) room_.notify_all();
 }
@@ -104,7 +104,7 @@ void SlotRing::pass() noexcept {
   announce_if_due();
 }
 
-// Relaxed: an old number only wakes the issuer once more. Publishers may have woken it for some.
+// Relaxed: a stale number only wakes the issuer once more. Publishers may have woken it for some already.
 std::uint64_t SlotRing::unannounced() noexcept {
   const std::uint64_t turns = limit();
   if (announced_ < turns) announced_ = std::max(announced_, claims_.load(std::memory_order_relaxed));
@@ -120,7 +120,7 @@ void SlotRing::announce_if_due() noexcept {
   }
 }
 
-// The issuer, which looks again after this (W3), sees head_ and planned_ as they are now.
+// The issuer looks again after this (W3) and then sees head_ and planned_ as they are now.
 void SlotRing::announce() noexcept {
   announced_ = limit();
   passed_ = 0;
@@ -132,9 +132,9 @@ void SlotRing::wake() noexcept {
   published_.notify_all();
 }
 
-// Both loads acquire, so that no time counts twice: a total that holds the time before a claim comes with filling_ as
-// of that claim or later, and an idle ring with the time at which it became so. A claim between the two loads, or one
-// that has not added its time yet, hides time that was told before: so the most that was told counts.
+// Both loads acquire, so that no time counts twice: a total that includes the time before a claim comes with filling_
+// as of that claim or later, and an idle ring with the time at which it became idle. A claim between the two loads, or
+// one that has not added its time yet, hides time that was reported before: so the largest report counts.
 std::chrono::nanoseconds SlotRing::blocked(Clock::time_point now) const noexcept {
   std::int64_t total = blocked_ns_.load(std::memory_order_acquire);
   if (filling_.load(std::memory_order_acquire) == 0) {

@@ -12,7 +12,7 @@
 namespace forebay {
 
 // The lock-free circular queue of batches: many slots fill at once, out of order; batches leave in the order of
-// their turns. It moves slot numbers only; the bytes lie in the SlotStore.
+// their turns. It moves slot numbers only; the bytes are in the SlotStore.
 //
 //        claim                    publish                 take                  retire
 //   free ─────► filling (turn t) ─────────► ready (turn t) ────► resident ───────────► free
@@ -32,19 +32,18 @@ namespace forebay {
 //  R5  A slot is retired when it is neither resident nor leased (the consumer loads `leases` with acquire). Its
 //      number goes into free_ before head_ is stored with release; the issuer loads head_ with acquire before it
 //      reads free_. So all reads of the old batch happen before the first write of the new one.
-//  R6  With capacity + pool + max_leases - 1 slots there is a free one whenever R1 lets the issuer claim: at most
-//      capacity - 1 are filling or ready, `pool` are resident, max_leases - 1 are leased but no longer resident, for
-//      a batch is taken only while fewer than max_leases leases are held. (A lease beyond those is given on a slot
-//      that is leased already.) Turn t therefore always takes the t-th number ever put into free_, and needs no
-//      check.
+//  R6  With capacity + pool + max_leases - 1 slots one is free whenever R1 lets the issuer claim: at most capacity - 1
+//      are filling or ready, `pool` are resident, and max_leases - 1 are leased but no longer resident, because a
+//      batch is taken only while fewer than max_leases leases are held. (A lease beyond those is given on a slot that
+//      is already leased.) Turn t therefore always takes the t-th number put into free_, and needs no check.
 //  R7  What the consumer noted of a turn happens before its claim: planned_ is stored with release after the note, and
 //      the issuer loads it with acquire before it claims.
-//  R8  The issuer sleeps beside turns that it might claim only while they are fewer than patience_ (a quarter of the
+//  R8  The issuer sleeps although it could claim turns only while they are fewer than patience_ (a quarter of the
 //      capacity, at least 1), a batch is known to be ready, the consumer does not wait, and it has made fewer than
-//      `capacity` steps that took nothing since the first of them could be claimed. The consumer alone sees to that:
-//      announced_ is what the issuer might claim when it was woken last, and R8 is restored in settle(), pass() and
-//      wait(). Publishers wake the issuer for any turn, so that production does not run dry; nothing rests on it.
-class SlotRing {  // NOLINT(clang-analyzer-optin.performance.Padding): each role has cache lines of its own
+//      `capacity` steps that took nothing since the first of them could be claimed. The consumer alone ensures that:
+//      announced_ is what the issuer could claim when it was last woken, and R8 is restored in settle(), pass() and
+//      wait(). Publishers wake the issuer for any turn, so that production does not run dry; nothing depends on it.
+class SlotRing {  // NOLINT(clang-analyzer-optin.performance.Padding): each role has its own cache lines
  public:
   using Clock = WaitPoint::Clock;
 
@@ -75,22 +74,22 @@ class SlotRing {  // NOLINT(clang-analyzer-optin.performance.Padding): each role
   void publish(std::uint64_t turn) noexcept;
 
   // --- consumer thread ---
-  // Turns 0 ... turns-1 are planned (R7); never fewer than before. The issuer sees it with the next settle().
+  // Turns 0 ... turns-1 are planned (R7); never fewer than before. The issuer sees them after the next settle().
   void plan(std::uint64_t turns) noexcept { planned_.store(turns, std::memory_order_release); }
   [[nodiscard]] std::uint64_t planned() const noexcept { return planned_.load(std::memory_order_relaxed); }
-  // Turns taken so far: the number of the next one.
+  // Turns taken so far, which is the number of the next one.
   [[nodiscard]] std::uint64_t taken() const noexcept { return taken_; }
   [[nodiscard]] State state() noexcept;
-  // Batches that are ready, without a gap, from the next turn on.
+  // Batches ready from the next turn on, without a gap.
   [[nodiscard]] std::uint32_t depth() noexcept;
   // The slot of the next turn. REQUIRES: state() == ready. Retire what leaves before this, or call settle() after.
   [[nodiscard]] std::uint32_t take() noexcept;
-  // Gives a slot back (R5). It reaches the issuer with the next take().
+  // Gives a slot back (R5). The issuer gets it with the next take().
   void retire(std::uint32_t slot) noexcept;
-  // Lets the issuer see what was taken, retired and planned, and wakes it when it is time (R8). Call once after take()
-  // and the retirements it caused.
+  // Shows the issuer what was taken, retired and planned, and wakes it when it is time (R8). Call once after take() and
+  // the retirements it caused.
   void settle() noexcept;
-  // A step that takes nothing: wakes the issuer when it has been left asleep for long enough (R8).
+  // Call for a step that takes nothing: wakes the issuer once it has slept for long enough (R8).
   void pass() noexcept;
   // Waits until ready, ended, `broken()`, or the deadline; returns the state then.
   template <typename Broken>
@@ -106,13 +105,13 @@ class SlotRing {  // NOLINT(clang-analyzer-optin.performance.Padding): each role
   [[nodiscard]] std::uint32_t capacity() const noexcept { return capacity_; }
 
   // --- any thread ---
-  // Batches published so far, in any order; and, from it, about how many are ready. For reports.
+  // Batches published so far, in any order, and roughly how many of them are ready. For reports.
   [[nodiscard]] std::uint64_t published() const noexcept { return published_count_.load(std::memory_order_relaxed); }
   [[nodiscard]] std::uint32_t depth_guess() const noexcept;
-  // Wakes whoever waits, so that they look at their stop conditions. Async-signal-safe.
+  // Wakes all waiting threads, so that they check their stop conditions. Async-signal-safe.
   void wake() noexcept;
   // Time up to `now` in which every claimed batch was complete and none could be claimed: the producer was blocked by a
-  // full ring (or had nothing left to do). Never less than it has returned before, to whatever thread.
+  // full ring (or had nothing left to do). Never less than it has returned before, to any thread.
   [[nodiscard]] std::chrono::nanoseconds blocked(Clock::time_point now = Clock::now()) const noexcept;
 
  private:
@@ -124,7 +123,7 @@ class SlotRing {  // NOLINT(clang-analyzer-optin.performance.Padding): each role
   void advance_tail() noexcept;
   // Turns below this may be claimed.
   [[nodiscard]] std::uint64_t limit() const noexcept { return std::min(taken_ + capacity_, planned()); }
-  // Turns that the issuer might claim and was not woken for.
+  // Turns that the issuer could claim and was not woken for.
   [[nodiscard]] std::uint64_t unannounced() noexcept;
   void announce() noexcept;
   void announce_if_due() noexcept;
@@ -139,7 +138,7 @@ class SlotRing {  // NOLINT(clang-analyzer-optin.performance.Padding): each role
   // Consumer.
   alignas(64) std::uint64_t taken_ = 0;                // next turn to take
   std::uint64_t tail_ = 0;                             // first turn not known to be published
-  std::uint64_t retired_;                              // numbers ever put into free_
+  std::uint64_t retired_;                              // numbers put into free_ so far
   std::uint64_t announced_ = 0;                        // turns that the issuer was woken for, or has claimed (R8)
   std::uint32_t passed_ = 0;                           // steps that took nothing since then
   mutable std::atomic<std::int64_t> blocked_told_{0};  // the most that blocked() has returned

@@ -15,7 +15,7 @@ std::size_t rounded_up(std::size_t bytes) { return (bytes + kSlotAlignment - 1) 
 SlotMemory SlotStore::memory_of(const SlotFormat& format, const SlotCounts& counts, bool on_host) noexcept {
   const std::size_t slot = rounded_up(format.resident_bytes());
   return {.slots = slot * counts.slots,
-          .landings = format.canvas ? rounded_up(format.tensor_bytes()) * counts.max_leases : 0,
+          .outputs = format.canvas ? rounded_up(format.tensor_bytes()) * counts.max_leases : 0,
           .staging = on_host ? 0 : slot * counts.capacity};
 }
 
@@ -45,7 +45,7 @@ void SlotStore::begin(std::uint32_t slot_number, std::uint64_t turn, const Batch
   slot.filled = staging_ ? staging_->place(turn) : images(slot_number);
   slot.uses = 0;
   slot.left_out = 0;
-  // Relaxed: the decoders get the slot through the queues, which order it.
+  // Relaxed: the decoders get the slot through queues, which order this before their use.
   slot.missing.store(batch.size, std::memory_order_relaxed);
 }
 
@@ -69,7 +69,7 @@ void SlotStore::close_gaps(std::uint32_t slot_number) noexcept {
 }
 
 bool SlotStore::keep_pace(std::uint64_t step) {
-  // Acquire: failure_ was written before.
+  // Acquire: failure_ was written before failed_.
   if (failed_.load(std::memory_order_acquire)) std::rethrow_exception(failure_);
   return run_ahead_ && run_ahead_->wait(step);
 }

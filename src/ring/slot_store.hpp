@@ -24,7 +24,7 @@
 
 namespace forebay {
 
-// Shape of every batch, as the trainer gets it, and how it lies in a slot.
+// The shape of every batch, as the trainer gets it, and its layout in a slot.
 struct SlotFormat {
   std::uint32_t batch_size = 1;
   std::int64_t height = 0;
@@ -33,7 +33,7 @@ struct SlotFormat {
   Layout layout = Layout::nchw;
   std::optional<CanvasFormat> canvas = std::nullopt;  // transform.when = "dequeue": slots hold these instead
 
-  // Of a sample as the trainer gets it.
+  // Of one sample, as the trainer gets it.
   [[nodiscard]] std::size_t sample_bytes() const noexcept {
     return 3 * static_cast<std::size_t>(height) * static_cast<std::size_t>(width) * size_of(dtype);
   }
@@ -42,29 +42,29 @@ struct SlotFormat {
   [[nodiscard]] std::size_t resident_bytes() const noexcept { return canvas ? canvas->batch_bytes() : tensor_bytes(); }
 };
 
-// How many there are of what.
+// How many of each a store has.
 struct SlotCounts {
   std::uint32_t slots = 1;
-  std::uint32_t capacity = 1;    // batches that fill or are ready at one time
+  std::uint32_t capacity = 1;    // batches that are filling or ready at one time
   std::uint32_t max_leases = 1;  // at one time
   std::uint32_t run_ahead = 2;   // steps that the trainer's thread may be ahead of a device
 };
 
-// Bytes of a store, for messages and checks that come before it is made.
+// Bytes of a store, for messages, and for checks before it is made.
 struct SlotMemory {
-  std::size_t slots = 0;     // on the device
-  std::size_t landings = 0;  // on the device
-  std::size_t staging = 0;   // on the host
+  std::size_t slots = 0;    // on the device
+  std::size_t outputs = 0;  // on the device
+  std::size_t staging = 0;  // on the host
 };
 
 // The memory of all slots and what is known of the batch in each. It is shared with the leases, so that batches
-// outlive the feeder. Who may touch what is decided by the ring (SlotRing's invariants), not here; what streams of a
-// device may touch, by Staging's.
+// outlive the feeder. The ring decides which thread may touch what (SlotRing's invariants), and Staging's invariants
+// which streams of a device may.
 class SlotStore {
  public:
   static constexpr std::uint32_t kNoOutput = UINT32_MAX;
 
-  // Consumer-side and producer-side facts of one slot, on cache lines of its own.
+  // What the consumer and the producers know of one slot, on its own cache lines.
   struct alignas(64) Slot {
     BatchRef batch;                           // set by the issuer at the claim
     std::uint64_t turn = 0;                   // set by the issuer at the claim
@@ -78,14 +78,14 @@ class SlotStore {
 
   SlotStore(std::shared_ptr<Device> device, const SlotFormat& format, const SlotCounts& counts);
 
-  // What such a store takes. `on_host`: the device is the host.
+  // The memory that such a store takes. `on_host`: the device is the host.
   [[nodiscard]] static SlotMemory memory_of(const SlotFormat& format, const SlotCounts& counts, bool on_host) noexcept;
 
   [[nodiscard]] Device& device() noexcept { return *device_; }
   [[nodiscard]] const SlotFormat& format() const noexcept { return format_; }
   [[nodiscard]] std::uint32_t size() const noexcept { return static_cast<std::uint32_t>(slots_.size()); }
   [[nodiscard]] const SlotMemory& memory() const noexcept { return memory_; }
-  // Where the memory is and how it is mapped, for the start-up line.
+  // Where the memory is and how it is mapped, for the line at start-up.
   [[nodiscard]] const std::string& describe() const noexcept { return description_; }
   // None on the host, where batches are assembled in their slots.
   [[nodiscard]] Staging* staging() noexcept { return staging_ ? &*staging_ : nullptr; }
@@ -113,31 +113,31 @@ class SlotStore {
     return batch.subspan(index * format_.sample_bytes(), format_.sample_bytes());
   }
 
-  // Evaluation: the batch does without the sample at this place. REQUIRES: as for sample(); nobody else writes it.
+  // Evaluation: leaves out the sample at this place. REQUIRES: as for sample(); no other thread writes it.
   void leave_out(std::uint32_t slot, std::uint32_t index) noexcept { ids(slot)[index] = kLeftOut; }
-  // Moves what follows the places that were left out into them; the batch is that much smaller. REQUIRES: every place
-  // of the slot was written or left out, which the caller has acquired, and the slot is not published yet (R3).
+  // Closes the gaps where samples were left out; the batch becomes that much smaller. REQUIRES: every place of the slot
+  // was written or left out, which the caller has acquired, and the slot is not published yet (R3).
   void close_gaps(std::uint32_t slot) noexcept;
 
   // --- consumer thread ---
-  // Before a step, counted by this process: waits until the device is at most run_ahead steps behind; returns whether
-  // it had to wait. Throws what went wrong on the device when leases ended.
+  // Call before a step, counted by this process: waits until the device is at most run_ahead steps behind; returns
+  // whether it had to wait. Throws what went wrong on the device when leases ended.
   bool keep_pace(std::uint64_t step);
-  // Makes the tensor of a batch of canvases for a lease; returns the number of that tensor, kNoOutput where slots hold
-  // tensors. When the device refuses, `refused` says why, and the tensor shows what it showed before; so it does,
-  // without a word, for leases beyond `max_leases`.
+  // Renders a batch of canvases into a tensor for a lease; returns the tensor's number, or kNoOutput if slots hold
+  // tensors. If the device refuses, `refused` says why, and the tensor keeps what it showed before. For leases beyond
+  // `max_leases` it does so silently.
   [[nodiscard]] std::uint32_t render(std::uint32_t slot, std::uint64_t use_index, StreamView stream,
                                      std::exception_ptr& refused) noexcept;
 
-  // What render() uses. Before the first of them.
+  // The renderer of render(). Call before the first one.
   void set_renderer(std::unique_ptr<CanvasRenderer> renderer) { renderer_ = std::move(renderer); }
 
-  // Leases held at this moment, over all slots. Acquire pairs with Lease::release(): whoever sees a lease gone here
-  // sees it gone from its slot too, so leases that are counted on slots never outnumber this.
+  // Leases held at this moment, over all slots. Acquire pairs with Lease::release(): a thread that sees a lease gone
+  // here sees it gone from its slot too, so the leases counted on slots never exceed this number.
   [[nodiscard]] std::uint32_t held() const noexcept { return held_.load(std::memory_order_acquire); }
 
-  // Gives the memory of all batches back before its time, for another store to have it. REQUIRES: no lease is held, the
-  // threads that write have ended, and nobody will ask for a batch any more.
+  // Frees the memory of all batches early, so that another store can have it. REQUIRES: no lease is held, the writing
+  // threads have ended, and no batch will be asked for any more.
   void give_back_memory() noexcept;
 
  private:
@@ -145,7 +145,7 @@ class SlotStore {
 
   static constexpr std::uint64_t kLeftOut = UINT64_MAX;  // no dataset has this id
 
-  // The first element of what a lease shows.
+  // The first element that a lease shows.
   [[nodiscard]] std::byte* shown(std::uint32_t slot, std::uint32_t output) noexcept {
     return output == kNoOutput ? images(slot) : outputs_->at(output);
   }
@@ -172,10 +172,10 @@ class SlotStore {
   std::exception_ptr failure_;  // written once, before failed_ is released
 };
 
-// Makes leases; the composition root's only way to do so.
+// Makes leases: the only way to do so outside this room.
 class LeaseMaker {
  public:
-  // Stands for a batch without samples (evaluation, on a rank that has none left).
+  // A batch without samples (evaluation, on a rank that has none left).
   static constexpr std::uint32_t kEmpty = UINT32_MAX;
 
   using Serving = Lease::Serving;

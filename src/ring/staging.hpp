@@ -10,16 +10,16 @@
 
 namespace forebay {
 
-// Host memory in which batches are assembled that a device then copies into their slots.
+// Host memory in which batches are assembled before a device copies them into their slots.
 //
 // Invariants
-//  S1  Turn t is assembled in place t mod size, size = the ring's capacity. Turn t + size is claimed only after turn t
-//      was taken (ring invariant R1), so after it was published, and it is published only once it is copied: nobody
-//      writes to a place from which a copy is still to be made.
-//  S2  A batch is published once the host has seen its copy complete. What a stream is told to do with the slot after
-//      that happens after the copy, without waiting for its event.
-//  S3  The copy into a slot waits, on its stream, for all uses of the batch that was there before: their ends were put
-//      on their streams before the slot was given back (Lease::release(), ring invariant R5).
+//  S1  Turn t is assembled in place t mod size, where size is the ring's capacity. Turn t + size is claimed only after
+//      turn t was taken (ring invariant R1), so after it was published, which is after it was copied: no thread writes
+//      to a place that is still to be copied.
+//  S2  A batch is published once the host has seen its copy complete. Whatever a stream is later told to do with the
+//      slot happens after the copy, without waiting for the copy's event.
+//  S3  The copy into a slot waits, on its stream, for all uses of the previous batch: their ends were recorded on their
+//      streams before the slot was given back (Lease::release(), ring invariant R5).
 class Staging {
  public:
   // Throws Error when there is no memory.
@@ -29,7 +29,7 @@ class Staging {
   [[nodiscard]] std::byte* place(std::uint64_t turn) noexcept { return base_ + index(turn) * batch_bytes_; }
 
   // --- the thread that copies ---
-  // Puts the copy of a turn on `stream`, after the uses of the memory it goes to. Throws Error.
+  // Queues the copy of a turn on `stream`, after the uses of its destination. Throws Error.
   void copy(std::uint64_t turn, std::byte* to, StreamUses& uses, StreamView stream);
   [[nodiscard]] bool is_copied(std::uint64_t turn) { return device_.is_complete(copied_[index(turn)]); }
   void wait_copied(std::uint64_t turn) { device_.synchronize(copied_[index(turn)]); }

@@ -3,11 +3,11 @@
 namespace forebay {
 namespace {
 
-// Held for two calls of the device's driver; only leases of one batch that end on two threads at once ever meet here.
+// Held for two calls of the device's driver. Threads meet here only when leases of one batch end on two at once.
 class Turn {
  public:
   explicit Turn(std::atomic_flag& busy) noexcept : busy_(busy) {
-    // Acquire pairs with the release below: used_ and the event are those that the thread before left.
+    // Acquire pairs with the release below: used_ and the event are as the previous thread left them.
     while (busy_.test_and_set(std::memory_order_acquire)) busy_.wait(true, std::memory_order_relaxed);
   }
   ~Turn() {

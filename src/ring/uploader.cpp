@@ -15,7 +15,7 @@ Uploader::Uploader(std::shared_ptr<SlotStore> store, SlotRing& ring, Failed fail
 
 void Uploader::stop() {
   if (!thread_.joinable()) return;
-  while (!complete_.enqueue(kStop)) std::this_thread::yield();  // no memory, until others have given some back
+  while (!complete_.enqueue(kStop)) std::this_thread::yield();  // out of memory, until others have freed some
   thread_.join();
 }
 
@@ -42,7 +42,7 @@ void Uploader::work() {
       continue;
     }
     if (slot == kStop) break;
-    status_.set(WorkerStatus::Activity::copying);  // until the next one is started, or all are there
+    status_.set(WorkerStatus::Activity::copying);  // until the next one is started, or all are complete
     copies_.start(slot);
     copies_.publish_complete();
   }

@@ -16,24 +16,24 @@
 
 namespace forebay {
 
-// Copies batches that are complete in staging memory into their slots on the device. A thread of its own, so that
-// decoders do not wait for the device, and what CUDA minds while another thread captures a graph is done here.
+// Copies complete batches from staging memory into their slots on the device. It has its own thread, so that decoders
+// do not wait for the device, and calls that CUDA forbids while another thread captures a graph are made in one place.
 class Uploader {
  public:
   // Called from the thread when the device fails; must not throw.
   using Failed = std::function<void(std::exception_ptr error)>;
 
-  // Starts the thread. Throws Error when it cannot be had. REQUIRES: store->staging().
+  // Starts the thread. Throws Error if the system refuses it. REQUIRES: store->staging().
   Uploader(std::shared_ptr<SlotStore> store, SlotRing& ring, Failed failed);
   ~Uploader() { stop(); }
   Uploader(const Uploader&) = delete;
   Uploader& operator=(const Uploader&) = delete;
 
-  // The batch of a slot is complete. Any thread; what it wrote is handed over. Throws std::bad_alloc.
+  // The batch of a slot is complete. Any thread; its writes become visible to the copying one. Throws std::bad_alloc.
   void push(std::uint32_t slot) {
     if (!complete_.enqueue(slot)) throw std::bad_alloc();
   }
-  // Publishes what is on its way to the device, then joins the thread. Idempotent; the thread that constructed it.
+  // Publishes what is on its way to the device, then joins the thread. Idempotent. The constructing thread only.
   void stop();
 
   [[nodiscard]] WorkerStatus& status() noexcept { return status_; }

@@ -15,7 +15,7 @@ constexpr double kImpossible = std::numeric_limits<double>::infinity();
 struct Window {
   std::uint64_t first = 0;
   std::uint64_t last = 0;
-  bool pressed = false;  // it must be served: a later batch needs its room
+  bool pressed = false;  // must be served: a later batch needs its room
 
   [[nodiscard]] std::size_t size() const noexcept { return last - first + 1; }
 };
@@ -29,23 +29,23 @@ std::vector<Window> windows_of(std::span<const std::uint64_t> arrived, std::uint
   }
   std::vector<Window> windows;
   for (std::size_t batch = 0; batch < earliest.size(); ++batch) {
-    // Batch j + capacity finds room only if batch j was served before the step at which it arrives.
+    // Batch j + capacity has room only if batch j was served before the step at which it arrives.
     const std::size_t pressing = batch + capacity;
     Window window{.first = earliest[batch], .last = steps - 1, .pressed = pressing < earliest.size()};
     if (window.pressed) window.last = earliest[pressing] - 1;
     if (!windows.empty()) window.first = std::max(window.first, windows.back().first + 1);
-    if (batch == 0) window.last = 0;  // there is nothing to serve before it
+    if (batch == 0) window.last = 0;  // nothing can be served before it
     if (window.first >= steps) break;
     windows.push_back(window);
   }
-  // One batch per step: a batch must leave room for those that follow it in time.
+  // One batch per step: a batch must be early enough for those that follow.
   for (std::size_t batch = windows.size(); batch-- > 1;) {
     if (windows[batch].pressed) windows[batch - 1].last = std::min(windows[batch - 1].last, windows[batch].last - 1);
   }
   return windows;
 }
 
-// Least costs of serving a batch first at each step of its window, from those of the batch before it.
+// The least cost of first serving a batch at each step of its window, from the costs of the batch before it.
 class Stage {
  public:
   Stage(const Window& before, std::span<const double> costs, const Window& window)
@@ -54,7 +54,7 @@ class Stage {
   }
 
   [[nodiscard]] const std::vector<double>& best() const noexcept { return best_; }
-  // Index into the window before.
+  // Index into the previous batch's window.
   [[nodiscard]] const std::vector<std::uint32_t>& from() const noexcept { return from_; }
 
  private:

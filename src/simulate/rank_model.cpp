@@ -45,7 +45,7 @@ Signals RankModel::observe(double now, double waited) {
 }
 
 double RankModel::end_of_wait(double asked, double now) const {
-  // Past the bound of max_wait_ms only a policy's own rule still waits: for the next batch.
+  // Past max_wait_ms only the policy's own rule still waits, for the next batch.
   const double bound = asked + max_wait_s_;
   const double end = now < bound ? std::min(bound, finished_) : finished_;
   if (end == kNever) throw Error("simulation: the policy waits although the queue is full");
@@ -56,7 +56,7 @@ RankModel::Served RankModel::step(Policy& policy, double asked) {
   double now = asked;
   const std::uint32_t depth = observe(now).depth;
   for (;;) {
-    // Adding up doubles must not end the wait a rounding error short of max_wait_ms.
+    // Rounding must not end the wait just short of max_wait_ms.
     const double waited = now < asked + max_wait_s_ ? now - asked : std::max(now - asked, max_wait_s_);
     const Signals signals = observe(now, waited);
     const Decision decision = policy.decide(signals);

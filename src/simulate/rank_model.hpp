@@ -14,9 +14,9 @@
 
 namespace forebay {
 
-// One rank's producer, queue and pool in virtual time, by the rules of the real feeder: a batch in the making counts
+// One rank's producer, queue and pool in virtual time, by the rules of the real feeder: a batch being made counts
 // against the capacity, so work on the next one begins when fewer than `capacity` are ready; the pool holds the last
-// `pool` fresh batches. Calls must not go back in time.
+// `pool` fresh batches. Times must not decrease from call to call.
 class RankModel {
  public:
   // How a step was served.
@@ -31,16 +31,16 @@ class RankModel {
 
   // When the first batch is ready.
   [[nodiscard]] double first_batch_s() const noexcept { return finished_; }
-  // Serves one step that is asked for at `now`, as `policy` says. Throws what the policy throws, and Error when it
-  // waits for a batch that cannot come.
+  // Serves a step requested at `now`, as `policy` decides. Throws what the policy throws, and Error if it waits for a
+  // batch that cannot come.
   Served step(Policy& policy, double now);
 
-  // What a policy is told at `now`, `waited` seconds into its step.
+  // What a policy sees at `now`, `waited` seconds into its step.
   [[nodiscard]] Signals observe(double now, double waited = 0);
-  // Serves a fresh batch, waiting for it, or a resident one. REQUIRES: a reuse has a batch to serve.
+  // Serves a fresh batch, waiting for it if need be, or a resident one. REQUIRES: a reuse has a batch to serve.
   Served serve(Decision decision, double asked, double now);
 
-  // Ends the run: what is resident is tallied.
+  // Ends the run: tallies the resident batches.
   void finish();
 
   [[nodiscard]] std::uint64_t produced() const noexcept { return produced_; }
@@ -60,7 +60,7 @@ class RankModel {
   std::vector<Resident> pool_;  // oldest first, the last is current
   double max_wait_s_;
   double start_s_ = -1;  // of the first step
-  double finished_;      // when the batch in the making is ready; never: the queue is full
+  double finished_;      // when the batch being made is ready; kNever: the queue is full
   double full_since_ = 0;
   double blocked_s_ = 0;  // since the first step
   std::uint64_t produced_ = 0;

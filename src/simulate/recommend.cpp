@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::array<std::int64_t, 6> kCapacities{4, 8, 16, 32, 64, 128};
 constexpr std::array<std::int64_t, 5> kPools{1, 2, 4, 8, 16};
-// In the order in which they are preferred when they do equally well.
+// In order of preference when they do equally well.
 constexpr std::array<const char*, 4> kPolicies{"adaptive", "proportional", "greedy", "watermark"};
 constexpr double kMostStall = 0.001;
 constexpr double kEnoughFresh = 0.995;
@@ -52,7 +52,7 @@ bool stalls(const Prediction& prediction) {
 Prediction choose(std::vector<Prediction> predictions) {
   // Policies that do not wait never stall.
   std::erase_if(predictions, stalls);
-  // What is ready at the end is not lost: a short recording must not count a reserve as waste.
+  // Batches ready at the end are not lost: a short recording must not count a reserve as waste.
   const auto fresh = [](const Prediction& prediction) {
     return static_cast<double>(prediction.outcome.fresh + prediction.outcome.left);
   };

@@ -30,7 +30,7 @@ Source source_of(const Scenario& scenario, std::uint64_t rank) {
   return {scenario.sources[rank % scenario.sources.size()], key64(scenario.seed, rank)};
 }
 
-// All ranks and what they add up to.
+// All ranks and their totals.
 class Job {
  public:
   explicit Job(const Scenario& scenario) : scenario_(scenario) {
@@ -44,7 +44,7 @@ class Job {
   }
 
   [[nodiscard]] std::vector<RankModel>& ranks() noexcept { return ranks_; }
-  // When the step that comes is asked for, on all ranks.
+  // When the next step is requested, on all ranks.
   [[nodiscard]] double now() const noexcept { return now_; }
 
   void served(const RankModel::Served& served) noexcept {
@@ -55,7 +55,7 @@ class Job {
     wait_ = std::max(wait_, served.wait_s);
   }
 
-  // The all-reduce: everybody waits for the last.
+  // The all-reduce: all ranks wait for the last.
   void end_step() noexcept {
     outcome_.stall_s += wait_;
     now_ += wait_ + scenario_.step_s[outcome_.steps % scenario_.step_s.size()];
@@ -109,14 +109,14 @@ Outcome simulate_local(const Scenario& scenario, const PolicyRegistry& registry)
   return job.finish();
 }
 
-// What the ranks said before one step, the fewest and the least of each.
+// What the ranks reported before one step: the minimum of each figure.
 struct Census {
   Signals signals;
   std::uint64_t fresh_before = 0;  // fresh decisions of all steps before that one
 };
 
-// Every rank decides by census k at step k + lag, so one policy decides for all. One that is fresh only when the rank
-// that had the fewest still has a batch makes nobody wait.
+// Every rank decides by census k at step k + lag, so one policy decides for all. If it serves fresh only while the rank
+// with the fewest batches still has one, no rank waits.
 Outcome simulate_lockstep(const Scenario& scenario, const PolicyRegistry& registry) {
   Job job(scenario);
   const auto policy = with_rules(registry.make(scenario.policy), scenario.policy);
@@ -132,7 +132,7 @@ Outcome simulate_lockstep(const Scenario& scenario, const PolicyRegistry& regist
       census.signals.blocked_s = std::min(census.signals.blocked_s, said.blocked_s);
     }
     censuses.push_back(census);
-    // Of the first steps nothing is known, but for the very first, whose batch every rank has.
+    // Nothing is known of the first steps, except of the very first, whose batch every rank has.
     Signals known{.step = step, .depth = step == 0 ? 1U : 0U, .capacity = census.signals.capacity, .produced = 1};
     if (step > 0 && step >= lag) {
       known = censuses.front().signals;

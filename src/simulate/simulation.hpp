@@ -11,7 +11,7 @@
 
 namespace forebay {
 
-// What is simulated: a job of ranks that make every step together, because each step ends with an all-reduce.
+// What is simulated: a job whose ranks make every step at the same time, because each step ends with an all-reduce.
 struct Scenario {
   QueueOptions queue;
   PolicyOptions policy;
@@ -19,13 +19,13 @@ struct Scenario {
   std::uint64_t ranks = 1;
   std::uint64_t steps = 10'000;
   std::uint64_t seed = 1;
-  // What produces for rank r: sources[r mod size]. Not empty.
+  // The source of rank r is sources[r mod size]. Not empty.
   std::vector<std::shared_ptr<const SourceSpec>> sources;
-  // Seconds of compute of step k: step_s[k mod size]. Not empty, all > 0.
+  // The compute time of step k is step_s[k mod size] seconds. Not empty, all > 0.
   std::vector<double> step_s{1.0};
 };
 
-// What came of it. Counts are sums over ranks, times those of the job.
+// The result. Counts are sums over ranks, times are those of the job.
 struct Outcome {
   std::uint64_t steps = 0;  // of each rank
   std::uint64_t fresh = 0;
@@ -34,23 +34,23 @@ struct Outcome {
   std::uint64_t produced = 0;
   std::uint64_t left = 0;  // batches ready at the end
   double fresh_fraction = 0;
-  double stall_s = 0;  // after the first batch: time in which a rank waited and with it all others
+  double stall_s = 0;  // after the first batch: time in which a rank waited, and all others with it
   double wall_s = 0;
-  double mean_depth = 0;  // when a batch was asked for
+  double mean_depth = 0;  // when a batch was requested
   double evenness = 0;    // sum over batches of uses^2 / steps
   std::uint64_t uses_p50 = 0;
   std::uint64_t uses_p99 = 0;
   std::uint64_t uses_max = 0;
   std::uint64_t longest_run = 0;        // steps in a row from one batch
-  std::vector<std::uint64_t> fresh_of;  // [rank]: its part of `fresh`
+  std::vector<std::uint64_t> fresh_of;  // [rank]: its share of `fresh`
 };
 
 // Runs the scenario with policies of `registry`, in virtual time: no thread, no clock, the same result every time.
-// Throws ConfigError for a scenario that makes no sense, and what policies throw.
+// Throws ConfigError for an invalid scenario, and what policies throw.
 [[nodiscard]] Outcome simulate(const Scenario& scenario, const PolicyRegistry& registry);
 
-// Batches that a rank's source has delivered when each step is served, if every batch is taken at once: what
-// best_schedule() wants. Steps are those of `scenario` without any stall.
+// Batches that a rank's source has delivered when each step is served, if every batch is taken at once: the input of
+// best_schedule(). The steps are those of `scenario` without stalls.
 [[nodiscard]] std::vector<std::uint64_t> arrivals(const Scenario& scenario, std::uint64_t rank = 0);
 
 }  // namespace forebay

@@ -47,7 +47,7 @@ std::string_view to_string(SourceKind kind) noexcept {
 Source::Source(std::shared_ptr<const SourceSpec> spec, std::uint64_t seed)
     : spec_(std::move(spec)), random_(key64(seed)), phases_(key64(seed, kPhaseKey)) {
   check(*spec_);
-  // Ranks and seeds begin anywhere in a period.
+  // Each rank and seed begins at a random point of a period.
   if (spec_->kind == SourceKind::contention) phase_end_ = -phases_.uniform() * (spec_->on_s + spec_->off_s);
   if (spec_->kind == SourceKind::trace && spec_->anywhere) recorded_ = phases_.below(spec_->work.size());
 }
@@ -98,7 +98,7 @@ double Source::through_phases(double start, double work, double off_pace) {
 double Source::exponential(double mean) { return -mean * std::log1p(-random_.uniform()); }
 
 double Source::standard_normal() {
-  // Box and Muller 1958; the second of the pair is not kept, so that a source stays small.
+  // Box and Muller, 1958; the second of the pair is dropped, so that a source stays small.
   const double radius = std::sqrt(-2 * std::log1p(-random_.uniform()));
   return radius * std::cos(2 * std::numbers::pi * random_.uniform());
 }
@@ -106,7 +106,7 @@ double Source::standard_normal() {
 // Marsaglia and Tsang, "A simple method for generating gamma variables", 2000; shape 1 / cv^2, scale 1.
 double Source::standard_gamma() {
   const double shape = 1 / (spec_->cv * spec_->cv);
-  // For shapes below 1: that of shape + 1 times a power of a uniform number.
+  // For shapes below 1: draw with shape + 1, times a power of a uniform number.
   const double boost = shape < 1 ? std::pow(1 - random_.uniform(), 1 / shape) : 1;
   const double d = (shape < 1 ? shape + 1 : shape) - 1.0 / 3;
   const double c = 1 / std::sqrt(9 * d);

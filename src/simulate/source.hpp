@@ -33,15 +33,15 @@ struct SourceSpec {
   double off_s = 100;        // outages: mean length of an outage, contention: second part of a period
   double slowdown = 4;       // contention
   std::vector<double> work;  // trace: seconds of work per batch; not empty, sum > 0
-  bool anywhere = false;     // trace: begin at a batch that depends on the seed, not at the first
+  bool anywhere = false;     // trace: begin at a batch chosen by the seed, not at the first
 };
 
-// One rank's producer: says when batches are finished. The n-th batch of a (spec, seed) takes the same work whenever
-// it is begun, so policies can be compared over the same source. Outages and contention happen at times of their own,
-// whatever is being worked on.
+// One rank's producer: says when batches are finished. The n-th batch of a (spec, seed) takes the same work whenever it
+// is begun, so policies can be compared on the same source. Outages and contention follow their own clock, whatever is
+// being worked on.
 class Source {
  public:
-  // Throws ConfigError naming the field that makes no sense.
+  // Throws ConfigError naming the invalid field.
   Source(std::shared_ptr<const SourceSpec> spec, std::uint64_t seed);
 
   // When the next batch is finished if its work begins at `start`. REQUIRES: starts do not decrease.
@@ -51,7 +51,7 @@ class Source {
   [[nodiscard]] double standard_gamma();
   [[nodiscard]] double standard_normal();
   [[nodiscard]] double exponential(double mean);
-  // The time at which `work` is done when it is slowed down by `off_pace` (0 = stopped) in every second phase.
+  // The time at which `work` is done if every second phase runs at `off_pace` (0 = stopped).
   [[nodiscard]] double through_phases(double start, double work, double off_pace);
   void next_phase();
 

@@ -38,8 +38,8 @@ struct Line {
 // A step's line is a few hundred bytes and no list.
 constexpr std::size_t kLongestLine = std::size_t{1} << 20;
 constexpr std::size_t kDeepest = 8;
-// Batches that a file of so many lines may tell of: those that were ready before the first line, and many for each.
-// More is damage, and would take the memory to believe it.
+// The most batches that a file may claim: those ready before the first line, and a generous number per line. More is
+// damage, and believing it would exhaust the memory.
 constexpr std::uint64_t kMostBefore = std::uint64_t{1} << 20;
 constexpr std::uint64_t kMostOfLine = 4096;
 
@@ -75,8 +75,8 @@ class Reader {
     }
   }
 
-  // The lines of the last run: one that resumes from a saved state adds to the file of the one before, and begins its
-  // clock and its counts anew. What it had ready, and when it was made, is known from there on only.
+  // The lines since the last resume. A run that resumes from a saved state appends to the file of the previous one and
+  // restarts the clock and the counts, so earlier lines say nothing about its production.
   std::vector<Line> read() {
     std::string text;
     while (next(text)) {
@@ -88,7 +88,7 @@ class Reader {
       lines_.push_back(*line);
       const std::uint64_t most = kMostBefore + kMostOfLine * lines_.size();
       if (line->produced > most) {
-        refuse("produced is " + std::to_string(line->produced) + ", and a run of so few steps has not made " +
+        refuse("produced is " + std::to_string(line->produced) + ", and a run of so few steps cannot have made " +
                std::to_string(most) + " batches");
       }
     }
@@ -108,7 +108,7 @@ class Reader {
     return line.produced < before.produced || line.t_s < before.t_s;
   }
 
-  // Nothing for a last line that has no end: the run was killed while it wrote it.
+  // Nothing for a last line without a newline: the run was killed while writing it.
   [[nodiscard]] std::optional<Line> line_in(const std::string& text) const {
     std::string cause;
     try {
@@ -132,11 +132,11 @@ class Reader {
   std::optional<std::uint64_t> last_step_;
 };
 
-// Work is counted on the producer's own clock, which stands still while the queue is full.
+// Work is measured on the producer's own clock, which stops while the queue is full.
 double own_time(const Line& line) { return line.t_s - line.blocked_s; }
 
 std::vector<double> work_of(const std::vector<Line>& lines) {
-  // What was ready before the first step was made at no known time: it is there at once.
+  // When the batches ready before the first step were made is unknown: they are there from the start.
   std::vector<double> work(lines.front().produced, 0.0);
   double last = own_time(lines.front());
   for (std::size_t i = 1; i < lines.size(); ++i) {
@@ -152,15 +152,15 @@ std::vector<double> work_of(const std::vector<Line>& lines) {
   return work;
 }
 
-// Seconds of the producer's own time, and the batches made in it, from the first step to the last that found new ones.
+// The producer's own time in seconds, and the batches made in it, from the first step to the last that found new ones.
 std::pair<double, std::uint64_t> production_of(const std::vector<Line>& lines) {
   if (lines.empty()) return {0, 0};
   const auto last = std::ranges::find(lines, lines.back().produced, &Line::produced);
   return {own_time(*last) - own_time(lines.front()), last->produced - lines.front().produced};
 }
 
-// The compute of a step is written with the step after it. What next() took although a batch was ready is the cost of
-// a step, too: with short steps, or on a machine that has more to do than it can, it is time in which batches come.
+// A step's compute time is recorded with the next step. What next() took although a batch was ready counts as step
+// time, too: with short steps, or on an overloaded machine, batches arrive in that time.
 std::vector<double> steps_of(const std::vector<Line>& lines) {
   std::vector<double> steps;
   steps.reserve(lines.size());
@@ -199,7 +199,7 @@ Trace trace_of(const fs::path& file, std::uint64_t rank) {
   }
   const auto [own, made] = production_of(lines);
   if (made == 0 || own <= 0 || trace.step_s.empty()) {
-    throw Error(file.string() + " has too little in it: a trace needs steps during which batches were made ready" +
+    throw Error(file.string() + " has too little in it: a trace needs steps during which batches became ready" +
                 " (a longer run, with telemetry.per_step = true)");
   }
   trace.mean_work_s = own / static_cast<double>(made);
@@ -221,7 +221,7 @@ std::optional<std::uint64_t> rank_of(const fs::path& file) {
   return static_cast<std::size_t>(read) == name.size() ? std::optional<std::uint64_t>(rank) : std::nullopt;
 }
 
-// By rank. What is no folder, or cannot be looked at, is taken for a file: opening it tells why it cannot be read.
+// By rank. Anything but a readable folder is taken for a file: opening it tells why it cannot be read.
 std::map<std::uint64_t, fs::path> files_at(const fs::path& path) {
   std::error_code error;
   if (!fs::is_directory(path, error)) return {{rank_of(path).value_or(0), path}};

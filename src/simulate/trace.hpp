@@ -8,7 +8,7 @@
 
 namespace forebay {
 
-// What one rank of a real run did, out of its telemetry.
+// What one rank of a real run did, from its telemetry.
 struct Trace {
   std::uint64_t rank = 0;
   std::shared_ptr<const SourceSpec> source;  // the work of each batch, in time in which the queue was not full
@@ -25,11 +25,10 @@ struct Trace {
   double wall_s = 0;
 };
 
-// Reads steps.RANK.jsonl: one file, or all of a folder (telemetry.dir of a run with telemetry.per_step = true), in
-// the order of ranks. A batch is placed where it must have been finished: between two steps, evenly with those that
-// came between the same steps. Lines that telemetry dropped are bridged; a last line that was cut off is left out. Of a
-// run that resumed from a saved state only the steps after the last resume count.
-// Throws Error naming file, line and what to do.
+// Reads steps.RANK.jsonl: one file, or all of a folder (telemetry.dir of a run with telemetry.per_step = true), in the
+// order of ranks. Batches that were finished between the same two steps are spread evenly over that time. Gaps where
+// telemetry dropped lines are bridged; a truncated last line is ignored. Of a run that was resumed, only the steps
+// after the last resume count. Throws Error naming file, line and what to do.
 [[nodiscard]] std::vector<Trace> read_traces(const std::filesystem::path& path);
 
 }  // namespace forebay

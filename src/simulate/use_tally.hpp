@@ -7,7 +7,7 @@
 
 namespace forebay {
 
-// How often batches were served, and for how long at a stretch.
+// How often batches were served, and how many times in a row.
 class UseTally {
  public:
   // A batch left the pool after `uses` serves.
@@ -20,8 +20,8 @@ class UseTally {
   // The same batch was served `steps` times in a row.
   void run(std::uint64_t steps) noexcept { longest_run_ = std::max(longest_run_, steps); }
 
-  // The nearest-rank percentile over batches: the smallest u such that at least `share` of them were served at most
-  // u times; 0 when there are none.
+  // The nearest-rank percentile over batches: the smallest u such that at least `share` of them were served at most u
+  // times; 0 if there are none.
   [[nodiscard]] std::uint64_t percentile(double share) const noexcept {
     std::uint64_t below = 0;
     for (std::size_t uses = 0; uses < counts_.size(); ++uses) {

@@ -1,8 +1,11 @@
-#include "summary_table.hpp"
+#include "run_report.hpp"
 
 #include <spdlog/fmt/fmt.h>
 
+#include <cstddef>
 #include <iterator>
+
+#include <nlohmann/json.hpp>
 
 #include "measure/figures.hpp"
 
@@ -31,6 +34,17 @@ std::string summary_table(std::string_view policy, const Summary& job, std::span
          share(one.stall_s, one.wall_s), one.produce_rate, one.images_per_s);
   }
   return text;
+}
+
+std::string with_profiles(const std::string& summary, std::span<const Profile> ranks) {
+  using Json = nlohmann::ordered_json;
+  Json job = Json::parse(summary);
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+    job["ranks"].at(rank)["profile"] = Json::parse(to_json(ranks[rank]));
+  }
+  job["profile"] = Json::parse(to_json(combine(ranks)));
+  job["profile"]["slowest_rank"] = slowest_rank(ranks);
+  return job.dump(2);
 }
 
 }  // namespace forebay
