@@ -12,7 +12,7 @@
 #include <forebay/feeder.hpp>
 
 #include "device/device_choice.hpp"
-#include "device/nvjpeg/gpu_decoding.hpp"
+#include "device/gpu_decoding.hpp"
 #include "fake_cuda.hpp"
 #include "jpeg_dataset.hpp"
 #include "jpeg_support.hpp"

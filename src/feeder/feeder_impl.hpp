@@ -16,7 +16,7 @@
 #include "base/failure.hpp"
 #include "base/running_time.hpp"
 #include "device/device_choice.hpp"
-#include "device/nvjpeg/gpu_decoding.hpp"
+#include "device/gpu_decoding.hpp"
 #include "measure/console_log.hpp"
 #include "measure/directory_lock.hpp"
 #include "measure/quarantine_log.hpp"

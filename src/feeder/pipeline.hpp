@@ -18,7 +18,7 @@
 #include "bad_samples.hpp"
 #include "base/failure.hpp"
 #include "base/worker_status.hpp"
-#include "device/nvjpeg/gpu_decoding.hpp"
+#include "device/gpu_decoding.hpp"
 #include "make/decoder_pool.hpp"
 #include "make/sample_maker.hpp"
 #include "observation.hpp"

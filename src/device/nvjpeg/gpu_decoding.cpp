@@ -1,11 +1,14 @@
-#include "gpu_decoding.hpp"
+#include "device/gpu_decoding.hpp"
 
 #include <exception>
 #include <utility>
+#include <vector>
 
 #include <forebay/error.hpp>
 
 #include "base/thread.hpp"
+#include "nvjpeg_decoder.hpp"
+#include "nvjpeg_library.hpp"
 
 namespace forebay {
 namespace {
@@ -26,9 +29,35 @@ void beside(Device& device, const Work& work) {
   if (thrown) std::rethrow_exception(thrown);
 }
 
-}  // namespace
+class NvjpegDecoding final : public GpuDecoding {
+ public:
+  // Throws Error when nvJPEG cannot be used on this device.
+  NvjpegDecoding(std::shared_ptr<Device> device, const JpegOptions& options, unsigned threads);
+  ~NvjpegDecoding() override;
+  NvjpegDecoding(const NvjpegDecoding&) = delete;
+  NvjpegDecoding& operator=(const NvjpegDecoding&) = delete;
 
-GpuDecoding::GpuDecoding(std::shared_ptr<Device> device, const JpegOptions& options, unsigned threads)
+  void begin(std::span<const EncodedSample> samples, const Dataset& dataset, unsigned thread) override;
+  [[nodiscard]] const StoredPicture* picture(const EncodedSample& sample, unsigned thread) override;
+
+  // nvJPEG's version and what it decodes with.
+  [[nodiscard]] std::string describe() const { return library_->describe(); }
+
+ private:
+  struct PerThread {
+    std::unique_ptr<NvjpegDecoder> decoder;
+    const EncodedSample* first = nullptr;
+    std::vector<std::span<const std::byte>> files;
+  };
+
+  std::shared_ptr<Device> device_;
+  std::shared_ptr<const NvjpegLibrary> library_;
+  std::vector<PerThread> threads_;  // by thread
+};
+
+static_assert(GpuDecoding::kMost <= NvjpegDecoder::kMost);
+
+NvjpegDecoding::NvjpegDecoding(std::shared_ptr<Device> device, const JpegOptions& options, unsigned threads)
     : device_(std::move(device)), threads_(threads) {
   beside(*device_, [&] {
     library_ = std::make_shared<const NvjpegLibrary>();
@@ -39,7 +68,7 @@ GpuDecoding::GpuDecoding(std::shared_ptr<Device> device, const JpegOptions& opti
   });
 }
 
-GpuDecoding::~GpuDecoding() {
+NvjpegDecoding::~NvjpegDecoding() {
   const auto end_all = [this] {
     threads_.clear();
     library_.reset();
@@ -51,7 +80,7 @@ GpuDecoding::~GpuDecoding() {
   }
 }
 
-void GpuDecoding::begin(std::span<const EncodedSample> samples, const Dataset& dataset, unsigned thread) {
+void NvjpegDecoding::begin(std::span<const EncodedSample> samples, const Dataset& dataset, unsigned thread) {
   PerThread& own = threads_[thread];
   own.first = samples.data();
   own.files.clear();
@@ -62,10 +91,12 @@ void GpuDecoding::begin(std::span<const EncodedSample> samples, const Dataset& d
   own.decoder->begin(own.files);
 }
 
-const StoredPicture* GpuDecoding::picture(const EncodedSample& sample, unsigned thread) {
+const StoredPicture* NvjpegDecoding::picture(const EncodedSample& sample, unsigned thread) {
   PerThread& own = threads_[thread];
   return own.decoder->picture(static_cast<std::size_t>(&sample - own.first));
 }
+
+}  // namespace
 
 GpuDecodingChoice make_gpu_decoding(const TransformOptions& options, std::shared_ptr<Device> device, unsigned threads) {
   const std::string instead = "; libjpeg-turbo decodes instead";
@@ -75,7 +106,7 @@ GpuDecodingChoice make_gpu_decoding(const TransformOptions& options, std::shared
   }
   try {
     const JpegOptions jpeg{.exif = options.exif, .max_pixels = options.max_pixels};
-    auto decoding = std::make_unique<GpuDecoding>(std::move(device), jpeg, threads);
+    auto decoding = std::make_unique<NvjpegDecoding>(std::move(device), jpeg, threads);
     std::string notice = "JPEG files are decoded by " + decoding->describe();
     return {.decoding = std::move(decoding), .notice = std::move(notice)};
   } catch (const Error& error) {

@@ -4,50 +4,33 @@
 #include <memory>
 #include <span>
 #include <string>
-#include <vector>
 
 #include <forebay/dataset.hpp>
 #include <forebay/options.hpp>
 
-#include "device/device.hpp"
+#include "device.hpp"
 #include "make/stored_picture.hpp"
-#include "nvjpeg_decoder.hpp"
-#include "nvjpeg_library.hpp"
 #include "read/read_request.hpp"
 
+// JPEG files decoded by a GPU. Defined in nvjpeg/gpu_decoding.cpp or, in a build without nvJPEG, in no_nvjpeg.cpp.
 namespace forebay {
 
-// nvJPEG for the decoder threads of a pipeline: a decoder for each, made at the start. Each thread calls with its own
-// number, from 0.
+// For the decoder threads of a pipeline: a decoder for each, made at the start. Each thread calls with its own number,
+// from 0.
 class GpuDecoding {
  public:
-  static constexpr std::size_t kMost = NvjpegDecoder::kMost;  // samples that a thread begins together
+  static constexpr std::size_t kMost = 32;  // samples that a thread begins together
 
-  // Throws Error when nvJPEG cannot be used on this device.
-  GpuDecoding(std::shared_ptr<Device> device, const JpegOptions& options, unsigned threads);
-  ~GpuDecoding();
+  GpuDecoding() = default;
+  virtual ~GpuDecoding() = default;
   GpuDecoding(const GpuDecoding&) = delete;
   GpuDecoding& operator=(const GpuDecoding&) = delete;
 
   // What a thread decodes next. REQUIRES: at most kMost; they stay where they are until the thread's next begin().
-  void begin(std::span<const EncodedSample> samples, const Dataset& dataset, unsigned thread);
+  virtual void begin(std::span<const EncodedSample> samples, const Dataset& dataset, unsigned thread) = 0;
   // The picture of one of them, null when libjpeg-turbo has to decode it. Valid until the thread's next call. Throws
   // Error when the GPU fails. REQUIRES: asked for in the order of begin().
-  [[nodiscard]] const StoredPicture* picture(const EncodedSample& sample, unsigned thread);
-
-  // nvJPEG's version and what it decodes with.
-  [[nodiscard]] std::string describe() const { return library_->describe(); }
-
- private:
-  struct PerThread {
-    std::unique_ptr<NvjpegDecoder> decoder;
-    const EncodedSample* first = nullptr;
-    std::vector<std::span<const std::byte>> files;
-  };
-
-  std::shared_ptr<Device> device_;
-  std::shared_ptr<const NvjpegLibrary> library_;
-  std::vector<PerThread> threads_;  // by thread
+  [[nodiscard]] virtual const StoredPicture* picture(const EncodedSample& sample, unsigned thread) = 0;
 };
 
 struct GpuDecodingChoice {
