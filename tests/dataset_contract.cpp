@@ -75,8 +75,16 @@ Made make_idx(const TemporaryDirectory& folder) {
   return {"idx", options_for(folder.path(), "idx"), 7};
 }
 
+Made make_cifar(const TemporaryDirectory& folder) {
+  std::string records;
+  for (int i = 0; i < 3; ++i) records += static_cast<char>(i) + std::string(3072, static_cast<char>('a' + i));
+  write_file(folder / "data_batch_1.bin", records);
+  write_file(folder / "data_batch_2.bin", records.substr(0, 3073));
+  return {"cifar", options_for(folder.path(), "cifar"), 4};
+}
+
 using Make = std::function<Made(const TemporaryDirectory&)>;
-const std::vector<Make> kFormats{make_voc, make_filelist, make_folder, make_idx};
+const std::vector<Make> kFormats{make_voc, make_filelist, make_folder, make_idx, make_cifar};
 
 void for_each_format(const std::function<void(const TemporaryDirectory&, const Made&)>& check) {
   for (const auto& make : kFormats) {

@@ -16,10 +16,10 @@ using namespace forebay;
 using namespace forebay::testing;
 
 TEST_CASE("every format is complete, and found by its name") {
-  for (const auto& [name, format] : kFormats) {
+  for (const auto& [name, help, format] : kFormats) {
     CAPTURE(name);
     CHECK(find_format(name) == format);
-    CHECK_FALSE(format->help.empty());
+    CHECK_FALSE(help.empty());
     CHECK_FALSE(format->needs.empty());
     const bool has_functions = format->detect != nullptr && format->build != nullptr;
     CHECK(has_functions);
@@ -42,7 +42,7 @@ TEST_CASE("a configuration may name each format, and nothing else") {
 
 TEST_CASE("docs/configuration.md says of each format what the registry says") {
   const std::string page = read_text(source_dir() / "docs" / "configuration.md");
-  for (const auto& [name, format] : kFormats) {
-    CHECK(contains(page, "`" + std::string(name) + "`: " + std::string(format->help)));
+  for (const auto& [name, help, format] : kFormats) {
+    CHECK(contains(page, "`" + std::string(name) + "`: " + std::string(help) + ". "));
   }
 }

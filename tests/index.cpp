@@ -38,12 +38,19 @@ DatasetOptions make_idx(const TemporaryDirectory& folder) {
   return options_for(folder / "train-images-idx3-ubyte", "idx");
 }
 
+DatasetOptions make_cifar(const TemporaryDirectory& folder) {
+  write_file(folder / "data_batch_1.bin", std::string(2 * 3073, '\1'));
+  write_file(folder / "data_batch_2.bin", std::string(3073, '\2'));
+  return options_for(folder.path(), "cifar");
+}
+
 std::vector<std::vector<std::byte>> sound_indexes() {
   const TemporaryDirectory a;
   const TemporaryDirectory b;
   const TemporaryDirectory c;
+  const TemporaryDirectory d;
   return {build_dataset(make_voc(a))->serialize(), build_dataset(make_list(b))->serialize(),
-          build_dataset(make_idx(c))->serialize()};
+          build_dataset(make_idx(c))->serialize(), build_dataset(make_cifar(d))->serialize()};
 }
 
 // Uses whatever was restored the way a run would, so that a sanitizer sees any access out of range.

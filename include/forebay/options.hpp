@@ -37,8 +37,8 @@ struct RunOptions {
 };
 
 struct DatasetOptions {
-  std::string format = "auto";       // auto | voc | filelist | folder | idx
-  std::string path;                  // folder, list file (entries relative to its folder) or idx images file
+  std::string format = "auto";       // auto | voc | filelist | folder | idx | cifar
+  std::string path;                  // folder, list file (entries relative to its folder) or file of records
   std::string labels;                // filelist: a file of labels; idx: the labels file (default: found by name)
   std::vector<std::string> classes;  // given class list; empty: discovered and sorted
   bool difficult = true;             // voc: keep objects marked difficult

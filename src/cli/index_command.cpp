@@ -118,8 +118,8 @@ void add_index_command(CLI::App& app, Invocation& invocation) {
   command->add_flag("--json", arguments->json, "print one JSON object instead");
   add_set_option(*command, arguments->overrides);
   std::string known;
-  for (const auto& [name, format] : kFormats) {
-    known.append("  ").append(name).append(12 - name.size(), ' ').append(format->help).append("\n");
+  for (const auto& [name, help, format] : kFormats) {
+    known.append("  ").append(name).append(12 - name.size(), ' ').append(help).append("\n");
   }
   command->footer(
       "Formats (auto finds out which):\n" + known +

@@ -117,13 +117,12 @@ constexpr std::array kKeys{
         "counted, so their batches are short too."},
 
     Key{"dataset", "format", Text{field<&O::dataset, &Data::format>(), kFormatChoices}, kFormatChoicesText,
-        "`voc`: images with Pascal VOC or ILSVRC XML, one sample per object. `filelist`: a text file with a path and "
-        "optionally a label per line ([below](#list-files)). `folder`: a folder of images per class. `idx`: MNIST "
-        "files, plain or `.gz`. `auto` looks at the path; see [below](#what-auto-makes-of-a-folder)."},
+        kFormatsOnPage},
     Key{"dataset", "path", Text{field<&O::dataset, &Data::path>(), {}},
-        "folder, list file (its entries are relative to its folder), or idx images file",
-        "Required: the folder, the list file, or the idx images file. The entries of a list file are relative to the "
-        "folder that the list is in."},
+        "folder, list file (its entries are relative to its folder), or file of records",
+        "Required: the folder, the list file, or the file of records (idx images, a CIFAR batch). The entries of a "
+        "list "
+        "file are relative to the folder that the list is in."},
     Key{"dataset", "labels", Text{field<&O::dataset, &Data::labels>(), {}},
         "filelist: a file of labels; idx: the labels file (else found by name)",
         "For `filelist` a file of labels, for `idx` the labels file. Empty: located by name."},

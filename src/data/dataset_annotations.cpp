@@ -252,19 +252,18 @@ std::size_t AnnotationLookup::find(std::string_view image) const {
   }
 }
 
-void add_annotated_files(const BuildContext& context, const AnnotatedFiles& files, RecordTable& table,
-                         IndexCounts& counts, SkipLog& skipped) {
+void add_annotated_files(const BuildContext& context, const AnnotatedFiles& files, IndexDraft& draft) {
   std::vector<ParsedChunk> chunks = parse_all(context, files);
   const ClassList classes = list_classes(context, chunks);
-  Selection selection(context, files, classes, skipped);
+  Selection selection(context, files, classes, draft.skipped);
   for (std::size_t i = 0; i < chunks.size(); ++i) {
     selection.apply(i * kChunk, chunks[i]);
-    counts.annotations += chunks[i].counts.annotations;
-    counts.objects += chunks[i].counts.objects;
+    draft.counts.annotations += chunks[i].counts.annotations;
+    draft.counts.objects += chunks[i].counts.objects;
   }
-  counts.images = files.images.size();
-  table.classes = classes.names();
-  add_samples(chunks, files, table, skipped);
+  draft.counts.images = files.images.size();
+  draft.table.classes = classes.names();
+  add_samples(chunks, files, draft.table, draft.skipped);
 }
 
 }  // namespace forebay

@@ -59,8 +59,7 @@ struct AnnotatedFiles {
 };
 
 // Parses the wanted annotations in parallel and adds a sample for each usable object of each image, in order of images
-// and, within, of objects. Sets table.classes and the counts; logs objects and annotations that cannot be used.
-void add_annotated_files(const BuildContext& context, const AnnotatedFiles& files, RecordTable& table,
-                         IndexCounts& counts, SkipLog& skipped);
+// and, within, of objects. Sets the classes and the counts; logs objects and annotations that cannot be used.
+void add_annotated_files(const BuildContext& context, const AnnotatedFiles& files, IndexDraft& draft);
 
 }  // namespace forebay

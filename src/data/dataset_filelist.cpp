@@ -214,8 +214,8 @@ PathList places_of(const std::string& root, const Entries& entries) {
 }
 
 // False when no image has an annotation.
-bool add_annotated(const BuildContext& context, const std::string& root, const Entries& entries, RecordTable& table,
-                   IndexCounts& counts, SkipLog& skipped) {
+bool add_annotated(const BuildContext& context, const Entries& entries, IndexDraft& draft) {
+  const std::string& root = draft.root;
   std::vector<std::string_view> paths;
   paths.reserve(entries.size());
   for (const auto& entry : entries) paths.push_back(entry.first);
@@ -239,7 +239,7 @@ bool add_annotated(const BuildContext& context, const std::string& root, const E
     files.wanted[found] = true;
     any = true;
   }
-  if (any) add_annotated_files(context, files, table, counts, skipped);
+  if (any) add_annotated_files(context, files, draft);
   return any;
 }
 
@@ -255,21 +255,18 @@ std::uint64_t hash_lists(const DatasetOptions& options) {
   return options.labels.empty() ? hash : hash_file(options.labels, "dataset.labels", hash);
 }
 
-std::unique_ptr<Dataset> build_filelist(PathContents& contents) {
+IndexDraft build_filelist(PathContents& contents) {
   const BuildContext& context = contents.context();
   const DatasetOptions& options = context.options;
-  IndexRecord record;
-  record.origin = origin_of(options, "filelist");
-  record.root = fs::path(absolute_path(options.path)).parent_path().string();
+  IndexDraft draft;
+  auto& [root, table, counts, skipped] = draft;
+  root = fs::path(absolute_path(options.path)).parent_path().string();
 
-  SkipLog skipped;
-  RecordTable table;
   Lists lists = load_lists(options, skipped);
   const Entries& entries = lists.images.records;
-  record.counts.images = entries.size();
+  counts.images = entries.size();
   refuse_labels_of_other_kinds(entries, options.classes, options.labels.empty() ? options.path : options.labels);
-  const bool annotated =
-      !has_labels(entries) && add_annotated(context, record.root, entries, table, record.counts, skipped);
+  const bool annotated = !has_labels(entries) && add_annotated(context, entries, draft);
   if (!annotated && are_numbers(entries, options.classes)) {
     add_numbered(context, entries, table, skipped);
   } else if (!annotated) {
@@ -280,15 +277,12 @@ std::unique_ptr<Dataset> build_filelist(PathContents& contents) {
                                   skipped.first_bad() +
                                   "; a list has one path[,label] per line, relative to the folder of the list");
   }
-  record.skipped = skipped.take(options.path);
-  lists = {};  // its room is wanted for the index
-  return make_dataset(record, std::move(table));
+  return draft;
 }
 
 }  // namespace
 
-const Format formats::filelist{.help = "a text file with a path and optionally a label per line",
-                               .needs = "a text file with one path[,label] per line",
+const Format formats::filelist{.needs = "a text file with one path[,label] per line",
                                .path = Format::Path::file,
                                .detect = is_list,
                                .build = build_filelist,

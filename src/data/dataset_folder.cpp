@@ -51,15 +51,15 @@ bool is_class_tree(PathContents& contents) {
   return contents.is_folder() && contents.kind_of_tree() == PathContents::Tree::classes;
 }
 
-std::unique_ptr<Dataset> build_folder(PathContents& contents) {
+IndexDraft build_folder(PathContents& contents) {
   const BuildContext& context = contents.context();
-  const std::string& root = contents.root();
-  Scan scan = std::move(contents.tree());
+  const Scan& scan = contents.tree();
   const std::vector<std::string> folders = class_folders(scan);
   const ClassList classes(context.options.classes, folders);
 
-  SkipLog skipped;
-  RecordTable table;
+  IndexDraft draft;
+  auto& [root, table, counts, skipped] = draft;
+  root = contents.root();
   Tally tally;
   for (const auto& image : scan.images) {
     if (is_top_level(image)) {
@@ -81,22 +81,14 @@ std::unique_ptr<Dataset> build_folder(PathContents& contents) {
                                           " folders, but no image in a class folder" + skipped.first_bad() +
                                           "; the folder format needs CLASS/x.jpg below this path");
   }
-  IndexRecord record;
-  record.origin = origin_of(context.options, "folder");
-  record.root = root;
-  record.counts.images = scan.images.size();
-  record.skipped = skipped.take(root);
+  counts.images = scan.images.size();
   table.classes = classes.names();
-  scan = {};  // its room is wanted for the index
-  return make_dataset(record, std::move(table));
+  return draft;
 }
 
 }  // namespace
 
-const Format formats::folder{.help = "a folder of images per class",
-                             .needs = "a folder of class folders",
-                             .path = Format::Path::folder,
-                             .detect = is_class_tree,
-                             .build = build_folder};
+const Format formats::folder{
+    .needs = "a folder of class folders", .path = Format::Path::folder, .detect = is_class_tree, .build = build_folder};
 
 }  // namespace forebay

@@ -194,11 +194,12 @@ std::uint64_t hash_idx(const DatasetOptions& options) {
   return is_held ? hash_file(images, "dataset.path", hash) : hash;
 }
 
-std::unique_ptr<Dataset> build_idx(PathContents& contents) {
+IndexDraft build_idx(PathContents& contents) {
   const DatasetOptions& options = contents.options();
   const std::string images = images_of(contents);
-  SkipLog skipped;
-  RecordTable table;
+  IndexDraft draft;
+  auto& [root, table, counts, skipped] = draft;
+  root = fs::path(absolute_path(images)).parent_path().string();
   const Shape shape = naming(options, images, [&] { return add_images(images, table, skipped); });
   std::vector<std::uint8_t> labels;
   const std::string labels_file = find_labels(options, images, skipped);
@@ -208,19 +209,13 @@ std::unique_ptr<Dataset> build_idx(PathContents& contents) {
   }
   if (const auto& progress = contents.context().progress) progress(shape.records, shape.records);
   table.classes = list_classes(options, labels, labels_file);
-
-  IndexRecord record;
-  record.origin = origin_of(options, "idx");
-  record.root = fs::path(absolute_path(images)).parent_path().string();
-  record.counts.images = shape.records;
-  record.skipped = skipped.take(images);
-  return make_dataset(record, std::move(table));
+  counts.images = shape.records;
+  return draft;
 }
 
 }  // namespace
 
-const Format formats::idx{.help = "MNIST files, plain or `.gz`",
-                          .needs = "an idx file of images",
+const Format formats::idx{.needs = "an idx file of images",
                           .detect = is_idx,
                           .build = build_idx,
                           .hash = hash_idx,

@@ -71,16 +71,16 @@ Scan scan_beside(const BuildContext& context, const PlaceInParent& place, const 
   return scan;
 }
 
-[[noreturn]] void nothing_usable(const BuildContext& context, const IndexCounts& counts, const SkipLog& skipped) {
+[[noreturn]] void nothing_usable(const BuildContext& context, const IndexDraft& draft) {
+  const IndexCounts& counts = draft.counts;
   throw path_error(context.options,
                    "found " + std::to_string(counts.images) + " images (.jpg, .jpeg, .jpe), " +
                        std::to_string(counts.annotations) + " readable annotations (.xml) and " +
-                       std::to_string(counts.objects) + " objects in them, none usable" + skipped.first_bad() +
+                       std::to_string(counts.objects) + " objects in them, none usable" + draft.skipped.first_bad() +
                        "; the voc format needs x.xml for x.jpg, beside it or in a folder such as Annotations");
 }
 
-std::unique_ptr<Dataset> build_from(const BuildContext& context, const std::string& root, const Scan& scan,
-                                    const Pairing& pairing) {
+IndexDraft build_from(const BuildContext& context, const std::string& root, const Scan& scan, const Pairing& pairing) {
   AnnotatedFiles files;
   files.root = root;
   files.annotations = scan.annotations.view();
@@ -89,24 +89,20 @@ std::unique_ptr<Dataset> build_from(const BuildContext& context, const std::stri
   files.annotation_of = pairing.annotation_of;
   files.wanted.assign(scan.annotations.size(), true);
 
-  SkipLog skipped;
-  RecordTable table;
-  IndexRecord record;
-  record.origin = origin_of(context.options, "voc");
-  record.root = root;
-  report_orphans(root, scan, pairing, skipped);
-  report_others(root, scan, skipped);
-  add_annotated_files(context, files, table, record.counts, skipped);
-  if (table.source.empty()) nothing_usable(context, record.counts, skipped);
-  record.skipped = skipped.take(root);
-  return make_dataset(record, std::move(table));
+  IndexDraft draft;
+  draft.root = root;
+  report_orphans(root, scan, pairing, draft.skipped);
+  report_others(root, scan, draft.skipped);
+  add_annotated_files(context, files, draft);
+  if (draft.table.source.empty()) nothing_usable(context, draft);
+  return draft;
 }
 
 bool is_voc_tree(PathContents& contents) {
   return contents.is_folder() && contents.kind_of_tree() == PathContents::Tree::voc;
 }
 
-std::unique_ptr<Dataset> build_voc(PathContents& contents) {
+IndexDraft build_voc(PathContents& contents) {
   const Pairing& pairing = contents.pairing();
   const Scan& scan = contents.tree();
   if (scan.annotations.empty()) {
@@ -121,8 +117,7 @@ std::unique_ptr<Dataset> build_voc(PathContents& contents) {
 
 }  // namespace
 
-const Format formats::voc{.help = "images with Pascal VOC or ILSVRC XML, one sample per object",
-                          .needs = "a folder of images and XML files",
+const Format formats::voc{.needs = "a folder of images and XML files",
                           .path = Format::Path::folder,
                           .detect = is_voc_tree,
                           .build = build_voc};

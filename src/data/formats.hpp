@@ -3,33 +3,33 @@
 #include <array>
 #include <cstdint>
 #include <forebay/dataset.hpp>
-#include <memory>
 #include <string_view>
 
-// The formats that dataset.format may name, a line for each; the name is also that of the Format, which stands in the
-// file that indexes it. `auto` asks them from the last to the first, so that a file made for one purpose is recognised
-// before folders and text are.
-#define FOREBAY_FORMATS(FORMAT) \
-  FORMAT(voc)                   \
-  FORMAT(filelist)              \
-  FORMAT(folder)                \
-  FORMAT(idx)
+// The formats that dataset.format may name, a line for each: its name and what it is. The name is also that of the
+// Format, which stands in the file that indexes it. `auto` asks them from the last to the first, so that a file made
+// for one purpose is recognised before folders and text are.
+#define FOREBAY_FORMATS(FORMAT)                                               \
+  FORMAT(voc, "images with Pascal VOC or ILSVRC XML, one sample per object")  \
+  FORMAT(filelist, "a text file with a path and optionally a label per line") \
+  FORMAT(folder, "a folder of images per class")                              \
+  FORMAT(idx, "MNIST files, plain or `.gz`")                                  \
+  FORMAT(cifar, "CIFAR-10 or CIFAR-100, the binary version")
 
 namespace forebay {
 
 class PathContents;
+struct IndexDraft;
 
 // A kind of data set: how it is recognised, and how it becomes an index.
 struct Format {
   enum class Path : std::uint8_t { folder, file, either };
 
-  std::string_view help;   // what it is; docs/configuration.md says it in the same words
   std::string_view needs;  // what dataset.path must name, for errors: "a folder of class folders"
   Path path = Path::either;
   // Whether `auto` takes the path for this format. Throws ConfigError where it could also be read in another way.
   bool (*detect)(PathContents& contents) = nullptr;
   // Throws ConfigError naming dataset.path, what was found there and what to do when no sample comes out.
-  std::unique_ptr<Dataset> (*build)(PathContents& contents) = nullptr;
+  IndexDraft (*build)(PathContents& contents) = nullptr;
 
   // For a format whose index holds what stands in files and is stale once they change: their hash, and what they are.
   // The hash throws ConfigError when one cannot be read.
@@ -40,27 +40,32 @@ struct Format {
 };
 
 namespace formats {
-#define FOREBAY_DECLARE_FORMAT(NAME) extern const Format NAME;
+#define FOREBAY_DECLARE_FORMAT(NAME, HELP) extern const Format NAME;
 FOREBAY_FORMATS(FOREBAY_DECLARE_FORMAT)
 #undef FOREBAY_DECLARE_FORMAT
 }  // namespace formats
 
 struct NamedFormat {
   std::string_view name;
+  std::string_view help;
   const Format* format = nullptr;
 };
 
-#define FOREBAY_NAMED_FORMAT(NAME) NamedFormat{#NAME, &formats::NAME},
+#define FOREBAY_NAMED_FORMAT(NAME, HELP) NamedFormat{#NAME, HELP, &formats::NAME},
 inline constexpr std::array kFormats{FOREBAY_FORMATS(FOREBAY_NAMED_FORMAT)};
 #undef FOREBAY_NAMED_FORMAT
 
-// What dataset.format may be, and the same as one text: "auto | voc | ...".
-#define FOREBAY_FORMAT_NAME(NAME) , std::string_view(#NAME)
+// What dataset.format may be; the same as one text, "auto | voc | ..."; and what docs/configuration.md says of each.
+#define FOREBAY_FORMAT_NAME(NAME, HELP) , std::string_view(#NAME)
 inline constexpr std::array kFormatChoices{std::string_view("auto") FOREBAY_FORMATS(FOREBAY_FORMAT_NAME)};
 #undef FOREBAY_FORMAT_NAME
-#define FOREBAY_OR_FORMAT(NAME) " | " #NAME
-inline constexpr std::string_view kFormatChoicesText = "auto" FOREBAY_FORMATS(FOREBAY_OR_FORMAT);
-#undef FOREBAY_OR_FORMAT
+#define FOREBAY_FORMAT_CHOICE(NAME, HELP) " | " #NAME
+inline constexpr std::string_view kFormatChoicesText = "auto" FOREBAY_FORMATS(FOREBAY_FORMAT_CHOICE);
+#undef FOREBAY_FORMAT_CHOICE
+#define FOREBAY_FORMAT_ON_PAGE(NAME, HELP) "`" #NAME "`: " HELP ". "
+inline constexpr std::string_view kFormatsOnPage = FOREBAY_FORMATS(FOREBAY_FORMAT_ON_PAGE)
+    "`auto` looks at the path ([how](#what-auto-makes-of-a-folder)). See also [list files](#list-files).";
+#undef FOREBAY_FORMAT_ON_PAGE
 
 // Null when there is none of this name.
 [[nodiscard]] const Format* find_format(std::string_view name) noexcept;

@@ -23,7 +23,7 @@ std::string list_choices() {
 ConfigError unrecognised_file(PathContents& contents) {
   if (contents.head().empty()) return path_error(contents.options(), "the file is empty");
   std::string wanted;
-  for (const auto& [name, format] : kFormats) {
+  for (const auto& [name, help, format] : kFormats) {
     if (format->path != Format::Path::folder)
       wanted.append(wanted.empty() ? "neither " : " nor ").append(format->needs);
   }
@@ -33,7 +33,7 @@ ConfigError unrecognised_file(PathContents& contents) {
 ConfigError unrecognised_folder(PathContents& contents) {
   const Scan& tree = contents.tree();
   std::string files;
-  for (const auto& [name, format] : kFormats) {
+  for (const auto& [name, help, format] : kFormats) {
     if (format->path == Format::Path::either) files.append(files.empty() ? " and no " : " or ").append(name);
   }
   return path_error(contents.options(), "found " + std::to_string(tree.others.size()) + " files and " +
@@ -41,24 +41,24 @@ ConfigError unrecognised_folder(PathContents& contents) {
                                             " XML files, but no image (.jpg, .jpeg, .jpe)" + files + " file");
 }
 
-const Format& detect_format(PathContents& contents) {
-  for (const auto& [name, format] : std::ranges::reverse_view(kFormats)) {
-    if (format->detect(contents)) return *format;
+const NamedFormat& detect_format(PathContents& contents) {
+  for (const NamedFormat& known : std::ranges::reverse_view(kFormats)) {
+    if (known.format->detect(contents)) return known;
   }
   throw contents.is_folder() ? unrecognised_folder(contents) : unrecognised_file(contents);
 }
 
-const Format& format_of(PathContents& contents) {
+const NamedFormat& format_of(PathContents& contents) {
   const DatasetOptions& options = contents.options();
   if (options.format == "auto") return detect_format(contents);
-  const Format* format = find_format(options.format);
-  if (format == nullptr) {
+  const auto known = std::ranges::find(kFormats, options.format, &NamedFormat::name);
+  if (known == kFormats.end()) {
     throw ConfigError("dataset.format = \"" + options.format + "\": known are " + list_choices());
   }
   const auto wanted = contents.is_folder() ? Format::Path::folder : Format::Path::file;
-  if (format->path == Format::Path::either || format->path == wanted) return *format;
+  if (known->format->path == Format::Path::either || known->format->path == wanted) return *known;
   throw path_error(options, std::string(contents.is_folder() ? "is a folder" : "is a file") + ", but format = \"" +
-                                options.format + "\" needs " + std::string(format->needs));
+                                options.format + "\" needs " + std::string(known->format->needs));
 }
 
 }  // namespace
@@ -70,7 +70,14 @@ const Format* find_format(std::string_view name) noexcept {
 
 std::unique_ptr<Dataset> build_dataset_with(const BuildContext& context) {
   PathContents contents(context);
-  return format_of(contents).build(contents);
+  const auto& [name, help, format] = format_of(contents);
+  IndexDraft draft = format->build(contents);
+  IndexRecord record;
+  record.origin = origin_of(context.options, std::string(name));
+  record.root = std::move(draft.root);
+  record.skipped = draft.skipped.take(contents.root());
+  record.counts = draft.counts;
+  return make_dataset(record, std::move(draft.table));
 }
 
 std::unique_ptr<Dataset> build_dataset(const DatasetOptions& options, const IndexProgress& progress) {

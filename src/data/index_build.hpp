@@ -74,4 +74,12 @@ class SkipLog {
   std::map<std::string, std::uint64_t> more_;  // by extension
 };
 
+// What a builder makes of a path.
+struct IndexDraft {
+  std::string root;  // absolute; what relative paths of the table are below
+  RecordTable table;
+  IndexCounts counts;
+  SkipLog skipped;
+};
+
 }  // namespace forebay

@@ -10,7 +10,8 @@ namespace forebay {
 
 PathContents::PathContents(const BuildContext& context) : context_(context), root_(absolute_path(options().path)) {
   if (options().path.empty()) {
-    throw ConfigError("dataset.path is not set; it names a folder of images, a file list or an idx file of images");
+    throw ConfigError(
+        "dataset.path is not set; it names a folder of images, a file list or a file of records, such as idx");
   }
   struct stat status {};
   if (::stat(options().path.c_str(), &status) != 0) {
@@ -18,6 +19,7 @@ PathContents::PathContents(const BuildContext& context) : context_(context), roo
                                                 : system_failure("cannot look at it", errno).what());
   }
   is_folder_ = S_ISDIR(status.st_mode);
+  size_ = static_cast<std::uint64_t>(status.st_size);
   if (!is_folder_ && !S_ISREG(status.st_mode)) {
     throw path_error(options(), describe_special(status.st_mode) + ", neither a folder nor a file");
   }

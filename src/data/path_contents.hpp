@@ -25,9 +25,11 @@ class PathContents {
   // The path, absolute.
   [[nodiscard]] const std::string& root() const noexcept { return root_; }
   [[nodiscard]] bool is_folder() const noexcept { return is_folder_; }
+  // Bytes of the file. REQUIRES: !is_folder().
+  [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
   // The first bytes of the file. Throws ConfigError when it cannot be read. REQUIRES: !is_folder().
   [[nodiscard]] std::span<const std::byte> head();
-  // What the folder itself holds, and all below it too; a builder may take the tree. REQUIRES: is_folder().
+  // What the folder itself holds, and all below it too. REQUIRES: is_folder().
   [[nodiscard]] const Scan& listing();
   [[nodiscard]] Scan& tree();
   // Which annotation belongs to which image of the tree. REQUIRES: is_folder().
@@ -40,6 +42,7 @@ class PathContents {
   const BuildContext& context_;
   std::string root_;
   bool is_folder_ = false;
+  std::uint64_t size_ = 0;
   std::optional<std::vector<std::byte>> head_;
   std::optional<Scan> listing_;
   std::optional<Scan> tree_;

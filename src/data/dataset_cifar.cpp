@@ -1,0 +1,117 @@
+#include <algorithm>
+#include <forebay/error.hpp>
+
+#include "base/file_io.hpp"
+#include "formats.hpp"
+#include "list_shape.hpp"
+#include "path_contents.hpp"
+
+// The binary versions of CIFAR-10 and CIFAR-100: files of records, each of one label byte, or a coarse and a fine one,
+// and 32 x 32 pixels, first all red values, then green, then blue.
+namespace forebay {
+namespace {
+
+struct CifarFiles {
+  static constexpr std::uint32_t kPixelBytes = 32 * 32 * 3;
+  static constexpr std::string_view kFineNames = "fine_label_names.txt";
+
+  std::string folder;
+  std::vector<std::string> names = {};  // in the folder
+  bool is_hundred = false;
+
+  [[nodiscard]] std::uint32_t label_bytes() const noexcept { return is_hundred ? 2 : 1; }  // the last is served
+  [[nodiscard]] std::uint32_t record_bytes() const noexcept { return label_bytes() + kPixelBytes; }
+  [[nodiscard]] std::string class_list() const {
+    return join_path(folder, is_hundred ? kFineNames : "batches.meta.txt");
+  }
+};
+
+// A folder's training set, or its test set where that is all there is; no names when there is neither.
+CifarFiles cifar_folder(PathContents& contents) {
+  const auto& others = contents.listing().others;
+  const auto has = [&](std::string_view name) { return std::ranges::find(others, name) != others.end(); };
+  CifarFiles files{.folder = contents.root(), .is_hundred = has(CifarFiles::kFineNames)};
+  for (const auto name : others) {
+    const bool is_batch = name.starts_with("data_batch_") && name.ends_with(".bin");
+    if (files.is_hundred ? name == "train.bin" : is_batch) files.names.emplace_back(name);
+  }
+  const std::string_view test = files.is_hundred ? "test.bin" : "test_batch.bin";
+  if (files.names.empty() && has(test)) files.names.emplace_back(test);
+  return files;
+}
+
+// A file alone: of CIFAR-100 when its class list is beside it, or when only that makes whole records of it.
+CifarFiles cifar_file(PathContents& contents) {
+  const auto [folder, name] = place_in_parent(contents.root());
+  const CifarFiles ten{.folder = folder, .names = {name}};
+  const CifarFiles hundred{.folder = folder, .names = {name}, .is_hundred = true};
+  const bool has_names = problem_of_file(hundred.class_list()).empty();
+  const bool fits_no_other = contents.size() % hundred.record_bytes() == 0 && contents.size() % ten.record_bytes() != 0;
+  return has_names || fits_no_other ? hundred : ten;
+}
+
+bool is_cifar(PathContents& contents) {
+  if (contents.is_folder()) return !cifar_folder(contents).names.empty();
+  if (!contents.root().ends_with(".bin") || contents.size() == 0) return false;
+  return contents.size() % cifar_file(contents).record_bytes() == 0;
+}
+
+std::vector<std::string> cifar_classes(const DatasetOptions& options, const CifarFiles& files) {
+  if (!options.classes.empty()) return ClassList(options.classes, {}).names();
+  std::vector<std::string> names;
+  if (problem_of_file(files.class_list()).empty()) {
+    LineFile lines(files.class_list(), 4096);
+    for (std::string line; lines.next(line);) {
+      if (const auto name = without_blanks(line); !name.empty()) names.emplace_back(name);
+    }
+  }
+  while (names.size() < (files.is_hundred ? 100 : 10)) names.push_back(std::to_string(names.size()));
+  return names;
+}
+
+void add_cifar_file(const CifarFiles& files, const std::string& name, RecordTable& table, SkipLog& skipped) {
+  const std::string path = join_path(files.folder, name);
+  const OpenFile file = open_regular(path);
+  const std::uint32_t source = table.add_source(name, file);
+  const std::uint64_t length = files.record_bytes();
+  for (std::uint64_t i = 0; i < file.size / length; ++i) {
+    std::uint8_t label = 0;
+    const std::uint64_t pixels = i * length + files.label_bytes();
+    read_at(file.descriptor, pixels - 1, std::as_writable_bytes(std::span(&label, 1)));
+    if (label >= table.classes.size()) {
+      skipped.add_bad(path + "[record " + std::to_string(i) + "]",
+                      "label " + std::to_string(label) + " of " + std::to_string(table.classes.size()) + " classes");
+      continue;
+    }
+    table.add(source, label);
+    table.record.push_back({pixels, CifarFiles::kPixelBytes, static_cast<std::uint32_t>(i)});
+  }
+  if (file.size % length != 0) skipped.add_bad(path, "byte " + std::to_string(file.size) + ": it ends within a record");
+}
+
+IndexDraft build_cifar(PathContents& contents) {
+  const CifarFiles files = contents.is_folder() ? cifar_folder(contents) : cifar_file(contents);
+  IndexDraft draft;
+  auto& [root, table, counts, skipped] = draft;
+  root = files.folder;
+  table.classes = cifar_classes(contents.options(), files);
+  table.kinds = {{.encoding = Encoding::raw, .width = 32, .height = 32, .channels = 3, .planar = true}};
+  for (const std::string& name : files.names) {
+    try {
+      add_cifar_file(files, name, table, skipped);
+    } catch (const SampleError& error) {
+      throw path_error(contents.options(), name + ": " + error.what());
+    }
+  }
+  counts.images = table.source.size();
+  if (const auto& progress = contents.context().progress) progress(counts.images, counts.images);
+  if (counts.images > 0) return draft;
+  throw path_error(contents.options(),
+                   "no record of CIFAR in data_batch_1.bin, train.bin or the like" + skipped.first_bad());
+}
+
+}  // namespace
+
+const Format formats::cifar{.needs = "a .bin file of CIFAR", .detect = is_cifar, .build = build_cifar};
+
+}  // namespace forebay
