@@ -49,7 +49,7 @@ Bytes by_kernels(const RenderPlan& plan, const RenderBatch& batch, std::uint64_t
     REQUIRE(deal.shared_bytes() <= 48U << 10U);
     BlockOnHost block(kWarps * kLanes, deal.shared_bytes(), seed);
     for (std::uint32_t i = 0; i < deal.blocks(batch.size); ++i) {
-      block.run(i, [&] { render_views<typename Kernel::Element, Kernel::kOutput, Kernel::kFew>(launch); });
+      block.run(i, [&] { render_views<typename Kernel::Element, Kernel::kOutput, Kernel::kFew, Kernel::kChanged>(launch); });
     }
   });
   return {out.bytes().begin(), out.bytes().end()};
@@ -112,6 +112,24 @@ TEST_CASE("the kernels' bytes are the twin's: sizes drawn, canvases up to 8 time
     options.layout = static_cast<Layout>(random.below(2));
     const std::string text = "round " + std::to_string(round);
     CHECK_MESSAGE(same(options, false, random), text);
+  }
+}
+
+TEST_CASE("the kernels' bytes are the twin's with operations: every dtype and layout, sizes drawn") {
+  const std::uint64_t seed = std::random_device{}();
+  MESSAGE("seed " << seed);
+  Random random(seed);
+  for (int round = 0; round < 24; ++round) {
+    TransformOptions options;
+    options.size = {1 + static_cast<std::int64_t>(random.below(40)), 1 + static_cast<std::int64_t>(random.below(160))};
+    if (round % 2 == 0) options.size[1] = options.size[1] / 4 * 4 + 4;  // lanes that fill rows
+    if (round % 4 == 0) options.canvas = {3 * options.size[0], 3 * options.size[1]};
+    options.dtype = static_cast<DType>(round / 2 % 4);
+    options.layout = static_cast<Layout>(round % 3 == 0);
+    options.operations = {"colour", "erase"};
+    if (round % 5 == 0) options.operations.erase(options.operations.begin() + round / 5 % 2);
+    options.erase.probability = 0.9;
+    CHECK_MESSAGE(same(options, false, random), "round " << round);
   }
 }
 

@@ -64,10 +64,13 @@ TEST_CASE("every member of the options has a key") {
   const auto keys_of = [](std::string_view section) {
     return static_cast<std::size_t>(std::ranges::count(config::keys(), section, &config::Key::section));
   };
-  CHECK(members<Options>() == keys_of("") + config::sections().size());
+  // Two sections are members of transform.
+  CHECK(members<Options>() + 2 == keys_of("") + config::sections().size());
   CHECK(members<RunOptions>() == keys_of("run"));
   CHECK(members<DatasetOptions>() == keys_of("dataset"));
-  CHECK(members<TransformOptions>() == keys_of("transform"));
+  CHECK(members<TransformOptions>() == keys_of("transform") + 2);
+  CHECK(members<ColourOptions>() == keys_of("colour"));
+  CHECK(members<EraseOptions>() == keys_of("erase"));
   CHECK(members<WorkerOptions>() == keys_of("workers"));
   CHECK(members<QueueOptions>() == keys_of("queue"));
   CHECK(members<PolicyOptions>() == keys_of("policy"));
@@ -221,6 +224,10 @@ TEST_CASE("values out of range name line, key and range") {
                            "transform.std=[1,0,1]",
                            "transform.mirror=1.1",
                            "transform.scale=[0,1]",
+                           "transform.operations=colour",
+                           "colour.hue=0.6",
+                           "erase.probability=-0.1",
+                           "erase.area=[0,1]",
                            "transform.ratio=[0,1]",
                            "policy.beta=0",
                            "policy.interval=0",
@@ -249,6 +256,7 @@ TEST_CASE("combinations are refused where they were written") {
         "feed.toml:2:7: policy.low = 0.9 is above policy.high = 0.2: reuse must start below where it stops");
   CHECK(contains(refusal("[transform]\nscale = [0.5, 0.1]"), "feed.toml:2:9: transform.scale = [0.5, 0.1]"));
   CHECK(contains(refusal("[transform]\nratio = [2, 1]"), "the smallest must come first"));
+  CHECK(contains(refusal("[erase]\narea = [0.5, 0.1]"), "feed.toml:2:8: erase.area = [0.5, 0.1]"));
   CHECK(contains(refusal("[transform]\nsize = [16384, 16384]\n[dataset]\nbatch_size = 1048576"), "TiB of memory"));
 }
 

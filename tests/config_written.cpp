@@ -34,6 +34,7 @@ class AnyOptions {
     if (options.policy.low > options.policy.high) std::swap(options.policy.low, options.policy.high);
     std::ranges::sort(options.transform.scale);
     std::ranges::sort(options.transform.ratio);
+    std::ranges::sort(options.transform.erase.area);
     options.transform.size = {1 + static_cast<std::int64_t>(random_.below(512)), 224};
     return options;
   }

@@ -36,6 +36,9 @@ void add(const TransformOptions& options, std::uint32_t batch_size, std::uint32_
       KernelCase one{.options = options, .batch_size = batch_size, .size = size, .compared = first(size)};
       one.options.dtype = dtype;
       one.options.layout = layout;
+      cases.push_back(one);
+      if (options.crop != Crop::random_resized) continue;
+      one.options.operations = {"colour", "erase"};
       cases.push_back(std::move(one));
     }
   }
@@ -82,7 +85,7 @@ std::string kernel_of(const RenderPlan& plan) {
   const std::size_t element = size_of(plan.dtype);
   const bool few = plan.canvas.width <= 2 * std::int64_t{plan.view.width} &&
                    plan.canvas.height <= 2 * std::int64_t{plan.view.height};
-  const std::string bytes = std::to_string(element) + "-byte elements, ";
+  const std::string bytes = std::to_string(element) + "-byte elements, " + (plan.pixels.any() ? "operations, " : "");
   if (plan.view.width % (element == 4 ? 2 : 4) != 0) return bytes + "single";
   return bytes + (plan.layout == Layout::nchw ? "planes" : "pixels") +
          (few ? ", few coefficients" : ", any number of coefficients");

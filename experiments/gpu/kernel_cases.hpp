@@ -24,8 +24,8 @@ struct KernelCase {
 [[nodiscard]] std::vector<KernelCase> kernel_cases(bool quick);
 
 // How many kernels there are: three sizes of elements by planes, pixels and single elements, the first two for few
-// coefficients and for any number (device/cuda/render_device.cuh).
-constexpr std::size_t kRenderKernels = 15;
+// coefficients and for any number; each with operations and without (device/cuda/render_device.cuh).
+constexpr std::size_t kRenderKernels = 30;
 
 // The one that renders a plan, in words. Says again what with_kernel() decides, which only a CUDA compiler can read;
 // tests/canvas_kernel.cpp holds the two together.

@@ -15,6 +15,7 @@
 #include <forebay/error.hpp>
 #include <forebay/lease.hpp>
 #include <forebay/log.hpp>
+#include <forebay/operation.hpp>
 #include <forebay/options.hpp>
 #include <forebay/policy.hpp>
 #include <forebay/profile.hpp>
@@ -29,6 +30,8 @@ class StopRequest;
 struct Parts {
   std::shared_ptr<const Dataset> dataset = nullptr;  // must be equal on all ranks; docs/custom-dataset.md
   PolicyRegistry policies = PolicyRegistry::builtin();
+  OperationRegistry operations =
+      OperationRegistry::builtin();  // what transform.operations may name; equal on all ranks
   // A flag of the program's own, true = stop as by request_stop(); for signal handlers that may run before the feeder
   // exists. Must outlive the feeder.
   const std::atomic<bool>* stop = nullptr;

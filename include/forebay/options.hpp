@@ -48,6 +48,21 @@ struct DatasetOptions {
   bool drop_last = true;  // drop the last N mod batch_size positions of an epoch
 };
 
+// transform.operations = "colour": each factor is drawn uniformly around its neutral value, for each sample and use.
+struct ColourOptions {
+  double brightness = 0.4;  // factor in [1 - brightness, 1 + brightness]
+  double contrast = 0.4;    // likewise, about middle grey
+  double saturation = 0.4;  // likewise
+  double hue = 0.1;         // turns of the colour circle, in [-hue, hue]
+  double grey = 0;          // probability that no colour is left
+};
+
+// transform.operations = "erase": a rectangle is filled with the mean colour, transform.mean.
+struct EraseOptions {
+  double probability = 0.5;
+  std::array<double, 2> area{0.02, 0.33};  // share of the view, uniform
+};
+
 struct TransformOptions {
   Crop crop = Crop::random_resized;
   std::array<std::int64_t, 2> size{224, 224};         // height, width in pixels
@@ -67,6 +82,10 @@ struct TransformOptions {
   When when = When::enqueue;
   // dequeue: height, width of the place a sample has in a batch; 0 = 8/7 of size, rounded up to a multiple of 8.
   std::array<std::int64_t, 2> canvas{0, 0};
+  // What is done to a view before it is stored, by name and in this order (forebay/operation.hpp); none in evaluation.
+  std::vector<std::string> operations = {};
+  ColourOptions colour = {};  // section [colour]
+  EraseOptions erase = {};    // section [erase]
 };
 
 struct WorkerOptions {

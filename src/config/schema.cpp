@@ -69,6 +69,8 @@ using O = Options;
 using Run = RunOptions;
 using Data = DatasetOptions;
 using Shape = TransformOptions;
+using Colour = ColourOptions;
+using Erase = EraseOptions;
 using Work = WorkerOptions;
 using Queue = QueueOptions;
 using Rule = PolicyOptions;
@@ -81,6 +83,8 @@ constexpr std::array kSections{
     Section{"run", "how long; a trainer of your own may decide this itself"},
     Section{"dataset", "what is served"},
     Section{"transform", "how an image becomes a place in a batch"},
+    Section{"colour", "the operation \"colour\": how far its random factors reach"},
+    Section{"erase", "the operation \"erase\": a rectangle of the mean colour"},
     Section{"workers", "threads and memory of each rank"},
     Section{"queue", "batches, not samples"},
     Section{"policy", "fresh batch or reuse, decided at each step"},
@@ -190,6 +194,26 @@ constexpr std::array kKeys{
         "dequeue: height, width of the place of a sample; 0 = 8/7 of size",
         "For `dequeue`: height and width of the space that a sample has in a batch, up to 8 times those of `size`. 0: "
         "8/7 of `size`, rounded up to a multiple of 8 (256 for 224)."},
+    Key{"transform", "operations", TextList{field<&O::transform, &Shape::operations>()},
+        "in this order: colour | erase | what the program adds",
+        "What is done to the pixels of a view before they are normalised, in this order: `colour`, `erase`, and what "
+        "the program adds. See [operations.md](operations.md). Not applied in evaluation, unless an operation says so."},
+
+    Key{"colour", "brightness", Real{field<&O::transform, &Shape::colour, &Colour::brightness>(), kShare},
+        "factor from 1 - this to 1 + this", "A factor is drawn from 1 - `brightness` to 1 + `brightness`."},
+    Key{"colour", "contrast", Real{field<&O::transform, &Shape::colour, &Colour::contrast>(), kShare},
+        "likewise, about middle grey", "Likewise, about middle grey."},
+    Key{"colour", "saturation", Real{field<&O::transform, &Shape::colour, &Colour::saturation>(), kShare},
+        "likewise, about grey of the same luma", "Likewise, about grey of the same luma."},
+    Key{"colour", "hue", Real{field<&O::transform, &Shape::colour, &Colour::hue>(), {0.0, 0.5}},
+        "turns of the colour circle, either way", "Hue turns by up to this share of the colour circle, either way."},
+    Key{"colour", "grey", Real{field<&O::transform, &Shape::colour, &Colour::grey>(), kShare},
+        "probability that no colour is left", "Probability that no colour is left."},
+
+    Key{"erase", "probability", Real{field<&O::transform, &Shape::erase, &Erase::probability>(), kShare},
+        "of a rectangle in a view", "Probability that a view has a rectangle erased."},
+    Key{"erase", "area", Tuple<double, 2>{field<&O::transform, &Shape::erase, &Erase::area>(), kPositiveShare},
+        "smallest and largest share of the view", "Smallest and largest share of the view that is erased."},
 
     Key{"workers", "io", Threads{field<&O::workers, &Work::io>(), {0, 4096}}, "reader threads, or \"auto\"",
         "Threads that read files. They mostly wait for storage, so there are usually more of them than cores. `auto`: "

@@ -135,6 +135,7 @@ std::optional<Problem> find_problem(const Options& options) {
   if (auto problem = device_problem(options.device)) return problem;
   if (auto problem = disordered("transform.scale", options.transform.scale)) return problem;
   if (auto problem = disordered("transform.ratio", options.transform.ratio)) return problem;
+  if (auto problem = disordered("erase.area", options.transform.erase.area)) return problem;
   if (auto problem = crossed_marks(options.policy)) return problem;
   if (auto problem = missing_recording(options.policy)) return problem;
   if (auto problem = out_of_step(options)) return problem;

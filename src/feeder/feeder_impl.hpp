@@ -103,6 +103,7 @@ class Feeder::Impl {
   void take_over(std::optional<Predecessor> before);
   void refuse_in_evaluation(const std::string& source) const;
   void agree_on_policy();
+  void agree_on_operations();
   void open_dataset_and_order();
   void make_schedule();
   void agree_on_recording();
@@ -236,6 +237,8 @@ class Feeder::Impl {
   TimelineTrack* trainer_track_ = nullptr;
   TimelineTrack* queues_track_ = nullptr;
   std::unique_ptr<GpuDecoding> gpu_decoding_;  // none = libjpeg-turbo decodes all
+  OperationChain operations_;
+  std::string operations_notice_;  // they changed transform.when
   std::unique_ptr<Pipeline> pipeline_;
   std::optional<StopRequest::Listener> stop_listener_;
   std::unique_ptr<RuledPolicy> policy_;  // until the server has it

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <exception>
 #include <string>
+#include <vector>
 
 #include "available_memory.hpp"
 #include "base/text.hpp"
@@ -13,6 +14,12 @@ namespace {
 
 std::int64_t ns_of(SlotRing::Clock::time_point time) {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count();
+}
+
+std::string operations_text(const std::vector<std::string>& operations) {
+  std::string text;
+  for (const std::string& name : operations) text += (text.empty() ? "; operations " : ", ") + printable(name);
+  return text;
 }
 
 }  // namespace
@@ -87,7 +94,8 @@ std::string Feeder::Impl::describe() const {
   text += "; memory up to " + mebibytes(on_host + encoded + index_bytes_) + ": " +
           (device_->is_host() ? "ring " : "staging ") + mebibytes(on_host) + ", encoded bytes " + mebibytes(encoded);
   if (index_bytes_ > 0) text += ", index " + mebibytes(index_bytes_);
-  return text + ", and for each decoder 3 bytes per pixel of the largest image; policy " + options_.policy.name;
+  return text + ", and for each decoder 3 bytes per pixel of the largest image" +
+         operations_text(options_.transform.operations) + "; policy " + options_.policy.name;
 }
 
 }  // namespace forebay

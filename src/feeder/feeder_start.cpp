@@ -40,6 +40,7 @@ Feeder::Impl::Impl(Options options, std::unique_ptr<Communicator> communicator, 
       stop_(std::move(stop)),
       constructed_(Clock::now()) {
   agree_on_options();
+  agree_on_operations();
   take_over(std::move(before));
   agree_on_policy();
   open_dataset_and_order();
@@ -71,6 +72,17 @@ void Feeder::Impl::agree_on_policy() {
     if (is_replay(options_)) replayed_.emplace(options_, rank, communicator_->size(), first_step());
     const PolicyOptions rule = policy_options(options_, rank, first_step());
     policy_ = with_rules(parts_.policies.make(rule), rule);
+  });
+}
+
+void Feeder::Impl::agree_on_operations() {
+  collectively(*communicator_, [this] {
+    operations_ = OperationChain(parts_.operations, options_.transform, options_.run.eval);
+    if (options_.transform.when == When::enqueue || operations_.has_twin()) return;
+    options_.transform.when = When::enqueue;
+    operations_notice_ = R"(transform.when = "enqueue" in place of "dequeue": the operation ")" +
+                         operations_.first_call() +
+                         R"(" needs the whole view, and only "colour" and then "erase", as the last, do not)";
   });
 }
 
@@ -115,6 +127,7 @@ void Feeder::Impl::open_logs() {
   quarantine_ = std::make_unique<QuarantineLog>(dir, rank, *console_);
   if (rank == 0) {
     for (const std::string& warning : start_warnings(options_, workers_)) console_->warn(warning);
+    if (!operations_notice_.empty()) console_->warn(operations_notice_);
     for (const Skipped& skipped : dataset_->skipped()) {
       if (skipped.bad) quarantine_->add({.path = skipped.path, .reason = skipped.reason});
     }
@@ -164,10 +177,11 @@ void Feeder::Impl::make_store() {
 
 std::unique_ptr<CanvasRenderer> Feeder::Impl::make_renderer(std::uint32_t batch_size) const {
   const TransformOptions& transform = options_.transform;
+  const RenderPlan plan = make_render_plan(transform, options_.seed, options_.run.eval, batch_size, operations_);
   if (device_->is_host()) {
-    return std::make_unique<HostRenderer>(transform, options_.seed, options_.run.eval, batch_size);
+    return std::make_unique<HostRenderer>(transform, plan);
   }
-  return device_->make_renderer(make_render_plan(transform, options_.seed, options_.run.eval, batch_size));
+  return device_->make_renderer(plan);
 }
 
 void Feeder::Impl::choose_decoder() {
@@ -192,6 +206,7 @@ void Feeder::Impl::start_production() {
       PipelineLinks{.options = options_,
                     .dataset = *safe_dataset_,
                     .order = *order_,
+                    .operations = operations_,
                     .quarantine = *quarantine_,
                     .console = *console_,
                     .failure = failure_,

@@ -20,7 +20,7 @@ Pipeline::Pipeline(const PipelineLinks& links, std::shared_ptr<SlotStore> store,
       plan_(std::bit_ceil(ahead_ + 1)),
       ring_(static_cast<std::uint32_t>(links.options.queue.capacity), store_->size(), 0),
       maker_(links.options.transform, links.options.seed, links.options.run.eval,
-             Transform::stores_for(links.options.transform, links.order.options().batch_size)),
+             Transform::stores_for(links.options.transform, links.order.options().batch_size), links.operations),
       throttle_(links.options.storage, links.options.seed, links.node_bandwidth),
       encoded_(static_cast<std::uint32_t>(links.options.queue.capacity)),
       budget_(static_cast<std::size_t>(links.options.workers.bytes)),
@@ -150,8 +150,12 @@ std::uint32_t Pipeline::handle(const EncodedSample& encoded, unsigned thread) {
 void Pipeline::make_one(std::span<const std::byte> bytes, const StoredPicture* decoded, const ReadRequest& request,
                         SampleMaker::Workspace& workspace) {
   const Sample sample = links_.dataset.sample(request.sample);
-  maker_.make(bytes, sample, request.epoch, request.position, store_->sample(request.slot, request.index), workspace,
-              decoded);
+  try {
+    maker_.make(bytes, sample, request.epoch, request.position, store_->sample(request.slot, request.index), workspace,
+                decoded);
+  } catch (const OperationError& error) {
+    throw Error(links_.dataset.name(request.sample) + ": " + error.what());
+  }
   store_->labels(request.slot)[request.index] = sample.label;
   store_->ids(request.slot)[request.index] = request.sample;
   if (const std::uint64_t shrinkable = std::exchange(workspace.shrinkable, 0); shrinkable > 0) {

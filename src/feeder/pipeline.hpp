@@ -20,6 +20,7 @@
 #include "base/worker_status.hpp"
 #include "device/gpu_decoding.hpp"
 #include "make/decoder_pool.hpp"
+#include "make/operation_chain.hpp"
 #include "make/sample_maker.hpp"
 #include "observation.hpp"
 #include "read/byte_budget.hpp"
@@ -45,6 +46,7 @@ struct PipelineLinks {
   const Options& options;
   const Dataset& dataset;
   const Order& order;
+  const OperationChain& operations;
   QuarantineLog& quarantine;
   ConsoleLog& console;
   Failure& failure;

@@ -28,7 +28,9 @@ void add_settings(std::map<std::string, std::string>& settings, const Options& o
 
 std::map<std::string, std::string> batch_settings(const Options& options) {
   std::map<std::string, std::string> settings;
-  add_if(settings, options, [](const config::Key& key) { return key.section == "transform"; });
+  add_if(settings, options, [](const config::Key& key) {
+    return key.section == "transform" || key.section == "colour" || key.section == "erase";
+  });
   add_settings(settings, options, kBatches);
   return settings;
 }

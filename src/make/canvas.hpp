@@ -7,6 +7,7 @@
 
 #include <forebay/tensor.hpp>
 
+#include "pixel_math.hpp"
 #include "views.hpp"
 
 // With transform.when = "dequeue" a slot holds canvases: of each sample the whole image, or its box of it, as bytes
@@ -77,7 +78,8 @@ struct CanvasFormat {
 // (assemble/render_plan.hpp) from the options.
 struct RenderPlan {
   CanvasFormat canvas;
-  ViewRule view;  // and the size of a sample of the result
+  ViewRule view;     // and the size of a sample of the result
+  PixelRule pixels;  // operations
   DType dtype = DType::float32;
   Layout layout = Layout::nchw;
   std::uint64_t seed = 0;

@@ -57,6 +57,14 @@ namespace forebay {
   return {region_on_canvas(view.region, info), view.mirror};
 }
 
+// What its operations make of the pixels of a serving.
+[[nodiscard]] FOREBAY_HOST_DEVICE inline PixelChange canvas_change(const RenderPlan& plan, std::uint64_t epoch,
+                                                                   std::uint64_t position,
+                                                                   std::uint64_t use_index) noexcept {
+  return draw_change(plan.pixels, plan.view.width, plan.view.height,
+                     operations_key(plan.seed, epoch, position, use_index));
+}
+
 // Coefficients of one pixel along one axis, two 16-bit numbers in a word, the first in the lower half.
 struct PixelTaps {
   static constexpr std::int32_t kMostPairs = kMostShrink;  // a window is twice as wide as the scale

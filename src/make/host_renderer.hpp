@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include <forebay/options.hpp>
 
@@ -19,16 +20,25 @@ class HostRenderer final : public CanvasRenderer {
   // bytes. Throws ConfigError naming the key for options that cannot be honoured.
   HostRenderer(const TransformOptions& options, std::uint64_t seed, bool eval, std::uint32_t batch_size,
                const Kernels& kernels = best_kernels());
+  // By a plan of the same options.
+  HostRenderer(const TransformOptions& options, const RenderPlan& plan, const Kernels& kernels = best_kernels());
 
   void render(const RenderBatch& batch, std::byte* out, StreamView stream) override;
 
  private:
   void render_one(const RenderBatch& batch, std::uint32_t index, std::byte* out);
+  void render_changed(const RenderBatch& batch, std::uint32_t index, std::byte* out);
+  // Prepares the resizer for a sample.
+  void begin(const RenderBatch& batch, std::uint32_t index);
+  template <class RowAt>
+  void write(std::byte* out, const RowAt& row_at) const;
 
   RenderPlan plan_;
   Conversion conversion_;
   decltype(Kernels::convert) convert_;
+  decltype(Kernels::recolour) recolour_;
   Resizer resizer_;
+  std::vector<std::uint8_t> changed_row_;
 };
 
 }  // namespace forebay

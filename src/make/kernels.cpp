@@ -6,6 +6,7 @@
 #include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
+#include "pixel_math.hpp"
 #include "simd.hpp"
 
 namespace forebay {
@@ -60,7 +61,17 @@ void convert_scalar(const std::uint8_t* row, const Conversion& conversion, std::
   }
 }
 
-constexpr Kernels kScalar{"scalar", resample_scalar, blend_scalar, convert_scalar};
+void recolour_scalar(const std::uint8_t* row, const ColourMatrix& matrix, std::size_t width,
+                     std::uint8_t* out) noexcept {
+  for (std::size_t at = 0; at < width * kPixelBytes; at += kPixelBytes) {
+    std::uint32_t pixel = 0;
+    std::memcpy(&pixel, row + at, kPixelBytes);
+    pixel = recoloured(matrix, pixel);
+    std::memcpy(out + at, &pixel, kPixelBytes);
+  }
+}
+
+constexpr Kernels kScalar{"scalar", resample_scalar, blend_scalar, convert_scalar, recolour_scalar};
 
 std::vector<Kernels> make_supported() {
   std::vector<Kernels> all;

@@ -11,6 +11,8 @@
 
 namespace forebay {
 
+struct ColourMatrix;
+
 // Bytes of a pixel in rows that were resampled: red, green, blue and a zero, so that a pixel is one lane of 32 bits.
 constexpr std::size_t kPixelBytes = 4;
 
@@ -37,7 +39,7 @@ struct Conversion {
   Table table{};
 };
 
-// The three steps from a decoded row to a slot, for one kind of processor. All of them give the same bytes.
+// The steps from a decoded row to a slot, for one kind of processor. All of them give the same bytes.
 struct Kernels {
   const char* name;
 
@@ -51,6 +53,9 @@ struct Kernels {
   // Writes a row of `width` pixels of kPixelBytes to where its first element belongs in the sample, at any alignment;
   // writes nothing beside its elements. Stores that went past the caches are ordered by finish_streaming() only.
   void (*convert)(const std::uint8_t* row, const Conversion& conversion, std::byte* out) noexcept;
+
+  // Changes the colours of `width` pixels of kPixelBytes, as recoloured() says. `out` is the row itself or beside it.
+  void (*recolour)(const std::uint8_t* row, const ColourMatrix& matrix, std::size_t width, std::uint8_t* out) noexcept;
 };
 
 // Plain loops, which say what the others have to give. Any thread may call.

@@ -28,9 +28,11 @@ CanvasFormat canvas_format(const TransformOptions& options, std::uint32_t batch_
           .width = checked_side(options.canvas[1], size[1])};
 }
 
-RenderPlan make_render_plan(const TransformOptions& options, std::uint64_t seed, bool eval, std::uint32_t batch_size) {
+RenderPlan make_render_plan(const TransformOptions& options, std::uint64_t seed, bool eval, std::uint32_t batch_size,
+                            const OperationChain& operations) {
   return {.canvas = canvas_format(options, batch_size),
           .view = view_rule(options, eval),
+          .pixels = operations.pixels(),
           .dtype = options.dtype,
           .layout = options.layout,
           .seed = seed,

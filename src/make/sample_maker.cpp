@@ -1,6 +1,7 @@
 #include "sample_maker.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include <forebay/error.hpp>
 
@@ -9,41 +10,63 @@
 namespace forebay {
 namespace {
 
-std::variant<Transform, CanvasMaker> work_of(const TransformOptions& options, std::uint64_t seed, bool eval,
-                                             Transform::Stores stores) {
-  if (options.when == When::dequeue) return CanvasMaker(options);
-  return Transform(options, seed, eval, stores);
+// Canvases get their operations at each serving.
+std::variant<Transform, CanvasMaker, OperatedTransform> work_of(const TransformOptions& options, std::uint64_t seed,
+                                                                bool eval, Transform::Stores stores,
+                                                                const OperationChain& operations) {
+  if (options.when == When::dequeue && operations.has_twin()) return CanvasMaker(options);
+  Transform transform(options, seed, eval, stores);
+  if (operations.empty()) return transform;
+  return OperatedTransform(std::move(transform), operations, seed);
 }
 
 Box around(const Box& a, const Box& b) noexcept {
   return {std::min(a.left, b.left), std::min(a.top, b.top), std::max(a.right, b.right), std::max(a.bottom, b.bottom)};
 }
 
-// Both kinds of work by the same names.
+// All kinds of work by the same names.
 Transform::View view_of(const Transform& work, ImageSize size, const SampleMaker::Member& member) {
   return work.view(size.width, size.height, member.sample.box, member.epoch, member.position);
+}
+Transform::View view_of(const OperatedTransform& work, ImageSize size, const SampleMaker::Member& member) {
+  return view_of(work.transform(), size, member);
 }
 CanvasMaker::View view_of(const CanvasMaker& work, ImageSize size, const SampleMaker::Member& member) {
   return work.view(size.width, size.height, member.sample.box);
 }
-void render(const Transform& work, const Transform::View& view, const SamplePlace& out,
+void render(const Transform& work, const Transform::View& view, const SampleMaker::Member& member,
             SampleMaker::Workspace& workspace) {
-  work.render(workspace.image, view, out.pixels, workspace.scratch);
+  work.render(workspace.image, view, member.out.pixels, workspace.scratch);
 }
-void render(const CanvasMaker& work, const CanvasMaker::View& view, const SamplePlace& out,
+void render(const OperatedTransform& work, const Transform::View& view, const SampleMaker::Member& member,
             SampleMaker::Workspace& workspace) {
-  work.render(workspace.image, view, out, workspace.scratch);
+  work.render(workspace.image, view, member.epoch, member.position, member.out.pixels, workspace.scratch,
+              workspace.operated);
 }
+void render(const CanvasMaker& work, const CanvasMaker::View& view, const SampleMaker::Member& member,
+            SampleMaker::Workspace& workspace) {
+  work.render(workspace.image, view, member.out, workspace.scratch);
+}
+std::int32_t shrink_of(const Transform& work, const Transform::View& view) { return work.shrink_of(view); }
+std::int32_t shrink_of(const OperatedTransform& work, const Transform::View& view) {
+  return work.transform().shrink_of(view);
+}
+std::int32_t shrink_of(const CanvasMaker& work, const CanvasMaker::View& view) { return work.shrink_of(view); }
 
 }  // namespace
 
 SampleMaker::SampleMaker(const TransformOptions& options, std::uint64_t seed, bool eval, Transform::Stores stores)
-    : work_(work_of(options, seed, eval, stores)),
+    : SampleMaker(options, seed, eval, stores, builtin_operations(options, eval)) {}
+
+SampleMaker::SampleMaker(const TransformOptions& options, std::uint64_t seed, bool eval, Transform::Stores stores,
+                         const OperationChain& operations)
+    : work_(work_of(options, seed, eval, stores, operations)),
       jpeg_{.exif = options.exif, .max_pixels = options.max_pixels},
       decode_(options.decode) {}
 
 std::size_t SampleMaker::sample_bytes() const noexcept {
   if (const auto* canvases = std::get_if<CanvasMaker>(&work_)) return canvases->place_bytes();
+  if (const auto* operated = std::get_if<OperatedTransform>(&work_)) return operated->transform().sample_bytes();
   return std::get_if<Transform>(&work_)->sample_bytes();
 }
 
@@ -71,17 +94,17 @@ void SampleMaker::make_with(const Work& work, const Source& source, const Member
   const Sample& sample = member.sample;
   if (sample.encoding == Encoding::raw) {
     decode_raw(source.bytes, sample, workspace.image);
-    render(work, view_of(work, {workspace.image.width, workspace.image.height}, member), member.out, workspace);
+    render(work, view_of(work, {workspace.image.width, workspace.image.height}, member), member, workspace);
     return;
   }
   const ImageSize size = open(source, workspace);
   const auto view = view_of(work, size, member);
   const Box whole{0, 0, size.width, size.height};
-  const std::int32_t shrink = work.shrink_of(view);
+  const std::int32_t shrink = shrink_of(work, view);
   const bool scales = decode_ == Decode::scaled;
   if (!scales && shrink > 1 && source.decoded == nullptr) ++workspace.shrinkable;
   decode(source, decode_ == Decode::full ? whole : view.region, scales ? shrink : 1, workspace);
-  render(work, view, member.out, workspace);
+  render(work, view, member, workspace);
 }
 
 bool SampleMaker::make_together(std::span<const std::byte> bytes, std::span<const Member> members, Workspace& workspace,
@@ -94,6 +117,8 @@ bool SampleMaker::make_together(std::span<const std::byte> bytes, std::span<cons
     return true;
   } catch (const SampleError&) {
     return false;
+  } catch (const OperationError&) {
+    return false;
   }
 }
 
@@ -104,7 +129,7 @@ void SampleMaker::make_all_with(const Work& work, const Source& source, std::spa
   Box region = view_of(work, size, members.front()).region;
   for (const Member& member : members) region = around(region, view_of(work, size, member).region);
   decode(source, decode_ == Decode::full ? Box{0, 0, size.width, size.height} : region, 1, workspace);
-  for (const Member& member : members) render(work, view_of(work, size, member), member.out, workspace);
+  for (const Member& member : members) render(work, view_of(work, size, member), member, workspace);
 }
 
 }  // namespace forebay

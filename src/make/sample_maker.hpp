@@ -12,12 +12,14 @@
 #include "canvas_maker.hpp"
 #include "image.hpp"
 #include "jpeg_decoder.hpp"
+#include "operated_transform.hpp"
+#include "operation_chain.hpp"
 #include "stored_picture.hpp"
 #include "transform.hpp"
 
 namespace forebay {
 
-// From encoded bytes to a sample's place in a batch: header, view, pixels of the view, transform; or, with
+// From encoded bytes to a sample's place in a batch: header, view, pixels of the view, operations, store; or, with
 // transform.when = "dequeue", a canvas. What the pipeline does with each sample and nothing besides, so that a loop
 // around it is the limit of what any pipeline can reach.
 // Immutable: any thread may call at the same time, each with a Workspace of its own.
@@ -28,6 +30,7 @@ class SampleMaker {
     JpegDecoder decoder;
     Image image;
     Transform::Scratch scratch;
+    OperatedTransform::Scratch operated;
     // JPEG samples made alone and at full size that decode = "scaled" would have decoded smaller.
     std::uint64_t shrinkable = 0;
   };
@@ -36,11 +39,15 @@ class SampleMaker {
   // options that cannot be honoured.
   SampleMaker(const TransformOptions& options, std::uint64_t seed, bool eval,
               Transform::Stores stores = Transform::Stores::normal);
+  // With these operations in place of the built-in ones that the options name.
+  SampleMaker(const TransformOptions& options, std::uint64_t seed, bool eval, Transform::Stores stores,
+              const OperationChain& operations);
 
   // Bytes of one sample in a batch, or of the place of its canvas.
   [[nodiscard]] std::size_t sample_bytes() const noexcept;
 
-  // Makes the sample at `position` of `epoch`. Throws SampleError when its bytes or its box are bad.
+  // Makes the sample at `position` of `epoch`. Throws SampleError when its bytes or its box are bad, and OperationError
+  // when an operation failed.
   // `decoded`: the pixels of a JPEG file that have been decoded elsewhere already; null where they have not.
   // REQUIRES: out.pixels.size() == sample_bytes(); out.info has room for a CanvasInfo where canvases are made.
   void make(std::span<const std::byte> bytes, const Sample& sample, std::uint64_t epoch, std::uint64_t position,
@@ -54,7 +61,7 @@ class SampleMaker {
     SamplePlace out;
   };
   // Makes them all with one decode, the same bytes as by make(). False, with nothing promised of any `out`, when that
-  // cannot be done because one of them is bad; then make() tells which, and makes the others.
+  // cannot be done because one of them is bad or an operation failed; then make() tells which, and makes the others.
   [[nodiscard]] bool make_together(std::span<const std::byte> bytes, std::span<const Member> members,
                                    Workspace& workspace, const StoredPicture* decoded = nullptr) const;
 
@@ -73,7 +80,7 @@ class SampleMaker {
   [[nodiscard]] ImageSize open(const Source& source, Workspace& workspace) const;
   static void decode(const Source& source, const Box& region, std::int32_t shrink, Workspace& workspace);
 
-  std::variant<Transform, CanvasMaker> work_;
+  std::variant<Transform, CanvasMaker, OperatedTransform> work_;
   JpegOptions jpeg_;
   Decode decode_;
 };

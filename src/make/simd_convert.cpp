@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "pixel_math.hpp"
 #include "simd.hpp"
 
 // This file is compiled once for each kind of processor.
@@ -218,7 +219,39 @@ void convert(const std::uint8_t* row, const Conversion& conversion, std::byte* o
   }
 }
 
-void set_convert(Kernels& kernels) { kernels.convert = convert; }
+using Sums = hn::Rebind<std::int32_t, Pixels>;
+using SumLanes = hn::Vec<Sums>;
+
+// One channel of new pixels, clamped to a byte.
+HWY_INLINE SumLanes mixed_lanes(const std::array<std::int32_t, 4>& row, SumLanes red, SumLanes green, SumLanes blue) {
+  const Sums d;
+  const auto coloured = hn::Add(hn::Mul(red, hn::Set(d, row[0])), hn::Mul(green, hn::Set(d, row[1])));
+  const auto sum = hn::Add(coloured, hn::Add(hn::Mul(blue, hn::Set(d, row[2])), hn::Set(d, row[3])));
+  return hn::Min(hn::Max(hn::ShiftRight<ColourMatrix::kPrecision>(sum), hn::Zero(d)), hn::Set(d, 255));
+}
+
+void recolour(const std::uint8_t* row, const ColourMatrix& matrix, std::size_t width, std::uint8_t* out) noexcept {
+  const Sums d;
+  std::size_t x = 0;
+  for (; x + kLanes <= width; x += kLanes) {
+    const auto pixels = pixels_at(row, x);
+    const auto red = hn::BitCast(d, channel_of<0>(pixels));
+    const auto green = hn::BitCast(d, channel_of<1>(pixels));
+    const auto blue = hn::BitCast(d, channel_of<2>(pixels));
+    const auto changed = hn::Or(mixed_lanes(matrix.rows[0], red, green, blue),
+                                hn::Or(hn::ShiftLeft<8>(mixed_lanes(matrix.rows[1], red, green, blue)),
+                                       hn::ShiftLeft<16>(mixed_lanes(matrix.rows[2], red, green, blue))));
+    hn::StoreU(hn::BitCast(hn::Repartition<std::uint8_t, Sums>(), changed), hn::Repartition<std::uint8_t, Sums>(),
+               out + x * kPixelBytes);
+  }
+  // The row may be overwritten where it stands: no pixel is changed twice.
+  scalar_kernels().recolour(row + x * kPixelBytes, matrix, width - x, out + x * kPixelBytes);
+}
+
+void set_convert(Kernels& kernels) {
+  kernels.convert = convert;
+  kernels.recolour = recolour;
+}
 
 #endif
 }  // namespace forebay::HWY_NAMESPACE

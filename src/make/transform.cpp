@@ -45,21 +45,13 @@ std::int32_t Transform::shrink_of(const View& view) const noexcept {
 }
 
 void Transform::render(const Image& image, const View& view, std::span<std::byte> out, Scratch& scratch) const {
-  scratch.begin(image, image.place_of(view.region), rule_.width, rule_.height, view.mirror);
-  write(scratch, out);
+  begin(image, view, scratch);
+  write(out, [&](std::int32_t y) { return scratch.row(y); });
 }
 
 void Transform::apply(const Image& image, const std::optional<Box>& box, std::uint64_t epoch, std::uint64_t position,
                       std::span<std::byte> out, Scratch& scratch) const {
   render(image, view(image.width, image.height, box, epoch, position), out, scratch);
-}
-
-void Transform::write(Scratch& scratch, std::span<std::byte> out) const {
-  const std::size_t step =
-      conversion_.width * (conversion_.layout == Layout::nchw ? 1 : 3) * size_of(conversion_.dtype);
-  std::byte* to = out.data();
-  for (std::int32_t y = 0; y < rule_.height; ++y, to += step) convert_(scratch.row(y), conversion_, to);
-  if (conversion_.stream) finish_streaming();
 }
 
 }  // namespace forebay

@@ -62,17 +62,37 @@ class Transform {
   // REQUIRES: view.region within image.area; out.size() == sample_bytes(); no alignment is needed.
   void render(const Image& image, const View& view, std::span<std::byte> out, Scratch& scratch) const;
 
+  // The two steps of render(), for what comes between them. begin() has the rows of the view made by scratch.row(), in
+  // pixels of kPixelBytes; write() stores those that row_at(y) gives for y = 0, 1, ... Those are readable for
+  // width() pixels, until the next call.
+  void begin(const Image& image, const View& view, Scratch& scratch) const {
+    scratch.begin(image, image.place_of(view.region), rule_.width, rule_.height, view.mirror);
+  }
+  template <class RowAt>
+  void write(std::span<std::byte> out, const RowAt& row_at) const;
+
+  // Of the result.
+  [[nodiscard]] std::int32_t width() const noexcept { return rule_.width; }
+  [[nodiscard]] std::int32_t height() const noexcept { return rule_.height; }
+
   // view() and render() of a whole image.
   void apply(const Image& image, const std::optional<Box>& box, std::uint64_t epoch, std::uint64_t position,
              std::span<std::byte> out, Scratch& scratch) const;
 
  private:
-  void write(Scratch& scratch, std::span<std::byte> out) const;
-
   ViewRule rule_;
   std::uint64_t seed_;
   Conversion conversion_;
   decltype(Kernels::convert) convert_;
 };
+
+template <class RowAt>
+void Transform::write(std::span<std::byte> out, const RowAt& row_at) const {
+  const std::size_t step =
+      conversion_.width * (conversion_.layout == Layout::nchw ? 1 : 3) * size_of(conversion_.dtype);
+  std::byte* to = out.data();
+  for (std::int32_t y = 0; y < rule_.height; ++y, to += step) convert_(row_at(y), conversion_, to);
+  if (conversion_.stream) finish_streaming();
+}
 
 }  // namespace forebay

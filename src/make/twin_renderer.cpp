@@ -31,6 +31,7 @@ void TwinRenderer::render_one(const RenderBatch& batch, std::uint32_t index, std
   const auto* const region = reinterpret_cast<const std::uint8_t*>(batch.canvases) + format.place_bytes() * index +
                              static_cast<std::size_t>(view.region.top) * format.row_bytes() +
                              3 * static_cast<std::size_t>(view.region.left);
+  const PixelChange change = canvas_change(plan_, batch.epoch, batch.first_position + index, batch.use_index);
   const ResamplingAxis across = resampling_axis(view.region.width(), plan_.view.width);
   const ResamplingAxis down = resampling_axis(view.region.height(), plan_.view.height);
   const auto columns = taps_of(across);
@@ -40,7 +41,7 @@ void TwinRenderer::render_one(const RenderBatch& batch, std::uint32_t index, std
       const auto column = static_cast<std::size_t>(view.mirror ? across.out - 1 - x : x);
       const auto pixel = view_pixel<PlainWords>(region, format.row_bytes(), columns[column],
                                                 rows[static_cast<std::size_t>(y)], mixes_first(down));
-      store(pixel, x, y, out);
+      store(changed_pixel(change, x, y, pixel), x, y, out);
     }
   }
 }

@@ -17,6 +17,7 @@ struct alignas(16) DrawnView {
   std::int32_t width;
   std::int32_t height;
   std::int32_t mirror;
+  PixelChange change;  // where there are operations
 };
 static_assert(sizeof(DrawnView) <= kViewHeader);
 
@@ -59,7 +60,14 @@ __global__ void __launch_bounds__(kDrawThreads)
     const CanvasInfo info = info_of(plan->canvas, batch.canvases, sample);
     const ImageView view = canvas_view(*plan, info, batch.epoch, batch.first_position + sample, batch.use_index);
     const Box& region = view.region;
-    drawn = {region.left, region.top, region.width(), region.height(), view.mirror ? 1 : 0};
+    drawn.left = region.left;
+    drawn.top = region.top;
+    drawn.width = region.width();
+    drawn.height = region.height();
+    drawn.mirror = view.mirror ? 1 : 0;
+    if (plan->pixels.any()) {
+      drawn.change = canvas_change(*plan, batch.epoch, batch.first_position + sample, batch.use_index);
+    }
     *tables.view = drawn;
   }
   __syncthreads();

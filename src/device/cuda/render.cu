@@ -46,7 +46,7 @@ int forebay_render_views(const forebay::cuda::RenderLaunch& launch, void* stream
     using Kernel = decltype(kernel);
     const Deal<typename Kernel::Element> deal(*launch.plan);
     return put(stream, deal.blocks(launch.batch.size), kWarps * kLanes, deal.shared_bytes(),
-               render_views<typename Kernel::Element, Kernel::kOutput, Kernel::kFew>, launch);
+               render_views<typename Kernel::Element, Kernel::kOutput, Kernel::kFew, Kernel::kChanged>, launch);
   });
 }
 

@@ -20,8 +20,9 @@ namespace forebay::cuda {
 __device__ std::byte* shared_memory() noexcept;
 
 // A warp for each strip; those of a sample follow each other. kFew: no pixel has more than four coefficients
-// along either axis, as with canvases up to twice as large as the result.
-template <typename Element, Output kOutput, bool kFew>
+// along either axis, as with canvases up to twice as large as the result. kChanged: operations change the pixels;
+// kernels of their own, so that the others keep their registers.
+template <typename Element, Output kOutput, bool kFew, bool kChanged>
 __global__ void __launch_bounds__(kWarps* kLanes, 3) render_views(RenderLaunch launch) {
   const RenderPlan& plan = *launch.device_plan;
   const Deal<Element> deal(plan);
@@ -38,7 +39,7 @@ __global__ void __launch_bounds__(kWarps* kLanes, 3) render_views(RenderLaunch l
   const auto place = static_cast<std::int32_t>(strip % deal.strips());
   std::byte* const mixed = memory + deal.table_bytes + deal.warp_bytes() * warp;
   const auto render = [&](auto pairs) {
-    StripRenderer<Element, kOutput, decltype(pairs)::value>(
+    StripRenderer<Element, kOutput, decltype(pairs)::value, kChanged>(
         plan, launch, sample, place % deal.strips_across * LanePixels<Element>::kWidth,
         place / deal.strips_across * kStripRows, table, reinterpret_cast<std::uint8_t*>(mixed),
         reinterpret_cast<std::uint32_t*>(mixed + deal.mixed_bytes))
@@ -57,32 +58,40 @@ __global__ void __launch_bounds__(kWarps* kLanes, 3) render_views(RenderLaunch l
 }
 
 // A kernel of those above, by the types that are its arguments.
-template <typename E, Output kTo, bool kIsFew>
+template <typename E, Output kTo, bool kIsFew, bool kIsChanged>
 struct RenderKernel {
   using Element = E;
   static constexpr Output kOutput = kTo;
   static constexpr bool kFew = kIsFew;
+  static constexpr bool kChanged = kIsChanged;
 };
 
 // Calls `use` with the RenderKernel that a plan takes.
-template <typename Element, class Use>
+template <typename Element, bool kChanged, class Use>
 auto with_kernel_of(const RenderPlan& plan, const Use& use) {
   const bool few = plan.canvas.width <= 2 * std::int64_t{plan.view.width} &&
                    plan.canvas.height <= 2 * std::int64_t{plan.view.height};
-  if (plan.view.width % LanePixels<Element>::kPixels != 0) return use(RenderKernel<Element, Output::single, false>());
-  if (plan.layout == Layout::nchw) {
-    return few ? use(RenderKernel<Element, Output::planes, true>())
-               : use(RenderKernel<Element, Output::planes, false>());
+  if (plan.view.width % LanePixels<Element>::kPixels != 0) {
+    return use(RenderKernel<Element, Output::single, false, kChanged>());
   }
-  return few ? use(RenderKernel<Element, Output::pixels, true>()) : use(RenderKernel<Element, Output::pixels, false>());
+  if (plan.layout == Layout::nchw) {
+    return few ? use(RenderKernel<Element, Output::planes, true, kChanged>())
+               : use(RenderKernel<Element, Output::planes, false, kChanged>());
+  }
+  return few ? use(RenderKernel<Element, Output::pixels, true, kChanged>())
+             : use(RenderKernel<Element, Output::pixels, false, kChanged>());
+}
+template <bool kChanged, class Use>
+auto with_kernel_that(const RenderPlan& plan, const Use& use) {
+  switch (size_of(plan.dtype)) {
+    case 4: return with_kernel_of<std::uint32_t, kChanged>(plan, use);
+    case 2: return with_kernel_of<std::uint16_t, kChanged>(plan, use);
+    default: return with_kernel_of<std::uint8_t, kChanged>(plan, use);
+  }
 }
 template <class Use>
 auto with_kernel(const RenderPlan& plan, const Use& use) {
-  switch (size_of(plan.dtype)) {
-    case 4: return with_kernel_of<std::uint32_t>(plan, use);
-    case 2: return with_kernel_of<std::uint16_t>(plan, use);
-    default: return with_kernel_of<std::uint8_t>(plan, use);
-  }
+  return plan.pixels.any() ? with_kernel_that<true>(plan, use) : with_kernel_that<false>(plan, use);
 }
 
 }  // namespace forebay::cuda

@@ -11,7 +11,7 @@
 // would draw other views than the host.
 namespace forebay::cuda {
 
-constexpr std::size_t kViewHeader = 64;
+constexpr std::size_t kViewHeader = 128;
 
 // Words that the table of one axis takes: for each pixel of the result where its input pixels begin, and its
 // coefficients in twos, two of them or more.

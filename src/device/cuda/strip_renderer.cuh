@@ -97,8 +97,8 @@ struct Deal {
 };
 
 // One warp's work on one strip, with kPairs pairs of coefficients for each pixel along a row, at most two down a
-// column; or any number with 0.
-template <typename Element, Output kOutput, std::int32_t kPairs>
+// column; or any number with 0. kChanged: operations change the pixels.
+template <typename Element, Output kOutput, std::int32_t kPairs, bool kChanged>
 class StripRenderer {
   using Lane = LanePixels<Element>;
   static constexpr std::int32_t kPixels = Lane::kPixels;
@@ -187,7 +187,7 @@ class StripRenderer {
         resample_row(row, lower);
       }
       // Enlarging has the base precision.
-      write(out, [&](std::int32_t i) {
+      write(out, y, [&](std::int32_t i) {
         WordMix<DeviceWords> mix(kBasePrecision);
         mix.add(upper[i], lower[i], present);
         return mix;
@@ -206,7 +206,7 @@ class StripRenderer {
     for (std::int32_t y = 0; y < height_; ++y, out += writer_.row_step()) {
       mix_rows(first_row_ + y, from, parts(end - from, kWord));
       __syncwarp();
-      write(out, [&](std::int32_t i) { return resampled_mix<RowWords>(mixed_, offsets_[i] - from, columns_[i]); });
+      write(out, y, [&](std::int32_t i) { return resampled_mix<RowWords>(mixed_, offsets_[i] - from, columns_[i]); });
       __syncwarp();
     }
   }
@@ -225,16 +225,19 @@ class StripRenderer {
     }
   }
 
-  // mix_of(i) is the mean that pixel i of the lane is, not yet rounded.
+  // mix_of(i) is the mean that pixel i of the lane is in row y of the strip, not yet rounded.
   template <class MixOf>
-  __device__ __forceinline__ void write(Element* row, const MixOf& mix_of) const noexcept {
+  __device__ __forceinline__ void write(Element* row, std::int32_t y, const MixOf& mix_of) const noexcept {
     std::uint32_t elements[3][kPixels];
 #pragma unroll
     for (std::int32_t i = 0; i < kPixels; ++i) {
       const auto mix = mix_of(i);
+      std::uint32_t changed = 0;
+      if constexpr (kChanged) changed = changed_pixel(tables_.view->change, column() + i, first_row_ + y, mix.pixel());
 #pragma unroll
       for (std::int32_t channel = 0; channel < 3; ++channel) {
-        elements[channel][i] = table_[256 * channel + static_cast<std::int32_t>(mix.rounded(channel))];
+        const std::uint32_t value = kChanged ? changed >> (8 * channel) & 0xffU : mix.rounded(channel);
+        elements[channel][i] = table_[256 * channel + static_cast<std::int32_t>(value)];
       }
     }
     writer_.write(row, elements);

@@ -1,0 +1,58 @@
+// An operation from outside Forebay: some views are solarised, as in RandAugment: what is brighter than a threshold is
+// inverted. It stands before the built-in ones.
+//
+//   custom_operation feed.toml [section.key=value ...]
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <forebay/feeder.hpp>
+
+namespace {
+
+class Solarise final : public forebay::Operation {
+ public:
+  explicit Solarise(double probability) : probability_(probability) {}
+
+  // On any decoder thread; the generator is this sample's, so that every run and every rank draws the same.
+  void apply(const forebay::PixelView& view, forebay::Random& random) const override {
+    if (random.uniform() >= probability_) return;
+    const auto threshold = static_cast<std::uint8_t>(random.below(256));
+    const auto solarised = [&](std::uint8_t value) {
+      return value < threshold ? value : static_cast<std::uint8_t>(255 - value);
+    };
+    for (forebay::Pixel& pixel : view.pixels) {
+      pixel.red = solarised(pixel.red);
+      pixel.green = solarised(pixel.green);
+      pixel.blue = solarised(pixel.blue);
+    }
+  }
+
+ private:
+  double probability_;
+};
+
+}  // namespace
+
+int main(int argc, char** argv) try {
+  std::vector<std::string> settings(argv + std::min(argc, 2), argv + argc);
+  settings.emplace_back(R"(transform.operations=["solarise", "colour", "erase"])");
+  forebay::Parts parts;
+  parts.operations.add("solarise", [](const auto& /*options*/) { return std::make_unique<Solarise>(0.5); });
+  forebay::Feeder feeder(forebay::load_options(argc > 1 ? argv[1] : "feed.toml", settings), std::move(parts));
+  std::printf("%s\n", feeder.describe().c_str());
+  while (feeder.next()) {
+  }
+  const forebay::Summary summary = feeder.summary();
+  std::printf("%llu steps fresh, %llu reused\n", static_cast<unsigned long long>(summary.fresh),
+              static_cast<unsigned long long>(summary.reused));
+  return summary.fresh > 0 ? 0 : 1;
+} catch (const forebay::Error& error) {
+  std::fprintf(stderr, "%s\n", error.what());
+  return 1;
+}

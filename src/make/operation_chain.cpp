@@ -1,0 +1,76 @@
+#include "operation_chain.hpp"
+
+#include <exception>
+#include <utility>
+
+#include "row_changer.hpp"
+
+namespace forebay {
+
+void PixelOperation::apply(const PixelView& view, Random& random) const {
+  PixelChange change;
+  change.recolours = rule_.has_colour;
+  change.fill = rule_.erase.fill;
+  if (rule_.has_colour) change.colours = colour_matrix(draw_factors(rule_.colour, random));
+  if (rule_.has_erase) change.erased = draw_erased(rule_.erase, view.width, view.height, random);
+  const RowChanger changer(change, kernels_->recolour, static_cast<std::size_t>(view.width));
+  for (std::int32_t y = 0; y < view.height; ++y) {
+    auto* const row = reinterpret_cast<std::uint8_t*>(view.row(y).data());
+    if (changer.changes(y)) changer.change(y, row, row);
+  }
+}
+
+OperationChain::OperationChain(const OperationRegistry& registry, const TransformOptions& options, bool eval) {
+  for (std::size_t i = 0; i < options.operations.size(); ++i) {
+    Call call{.name = options.operations[i],
+              .place = static_cast<std::uint32_t>(i),
+              .operation = registry.make(options.operations[i], options)};
+    if (call.operation == nullptr) {
+      throw ConfigError("transform.operations: the factory of \"" + call.name + "\" made nothing");
+    }
+    if (!eval || call.operation->in_evaluation()) calls_.push_back(std::move(call));
+  }
+  take_pixel_operations();
+}
+
+// From the end: an erase, then a colour before it.
+void OperationChain::take_pixel_operations() {
+  while (!calls_.empty()) {
+    const Call& last = calls_.back();
+    const auto* const operation = dynamic_cast<const PixelOperation*>(last.operation.get());
+    if (operation == nullptr || pixels_.has_colour || (operation->rule().has_erase && pixels_.has_erase)) return;
+    if (operation->rule().has_erase) {
+      pixels_.has_erase = true;
+      pixels_.erase = operation->rule().erase;
+      pixels_.erase_place = last.place;
+    } else {
+      pixels_.has_colour = true;
+      pixels_.colour = operation->rule().colour;
+      pixels_.colour_place = last.place;
+    }
+    calls_.pop_back();
+  }
+}
+
+void OperationChain::call(const PixelView& view, std::uint64_t key) const {
+  for (const Call& call : calls_) {
+    const auto failed = [&](const std::string& why) {
+      return OperationError("the operation \"" + call.name + "\" of transform.operations failed: " + why);
+    };
+    Random random = operation_random(key, call.place);
+    try {
+      call.operation->apply(view, random);
+    } catch (const std::exception& error) {
+      throw failed(error.what());
+    } catch (...) {
+      throw failed("it threw something that is no std::exception");
+    }
+  }
+}
+
+OperationChain builtin_operations(const TransformOptions& options, bool eval) {
+  if (options.operations.empty()) return {};
+  return {OperationRegistry::builtin(), options, eval};
+}
+
+}  // namespace forebay

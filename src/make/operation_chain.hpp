@@ -1,0 +1,75 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <forebay/error.hpp>
+#include <forebay/operation.hpp>
+#include <forebay/options.hpp>
+
+#include "kernels.hpp"
+#include "pixel_math.hpp"
+
+namespace forebay {
+
+// What an operation of a program threw, with the operation's name.
+class OperationError : public Error {
+ public:
+  using Error::Error;
+};
+
+// An operation that is made of each pixel by itself, by the definition in pixel_math.hpp. At the end of
+// transform.operations it costs no pass of its own, and devices can do it too.
+class PixelOperation final : public Operation {
+ public:
+  // REQUIRES: rule has colour or erase, not both.
+  explicit PixelOperation(const PixelRule& rule, const Kernels& kernels = best_kernels()) noexcept
+      : rule_(rule), kernels_(&kernels) {}
+
+  void apply(const PixelView& view, Random& random) const override;
+  [[nodiscard]] const PixelRule& rule() const noexcept { return rule_; }
+
+ private:
+  PixelRule rule_;
+  const Kernels* kernels_;
+};
+
+// The operations of transform.operations that a run applies, in two parts: `calls` need the whole view in memory; the
+// last ones, at most "colour" and then "erase", are made of each pixel on its way to the slot. The result is as if all
+// were called one after the other. Immutable: any thread.
+class OperationChain {
+ public:
+  OperationChain() = default;
+  // `eval` leaves out those that are not for evaluation. Throws ConfigError naming transform.operations.
+  OperationChain(const OperationRegistry& registry, const TransformOptions& options, bool eval);
+
+  [[nodiscard]] bool empty() const noexcept { return calls_.empty() && !pixels_.any(); }
+  // Devices can do all of them: there are no calls.
+  [[nodiscard]] bool has_twin() const noexcept { return calls_.empty(); }
+  // The first that devices cannot do. REQUIRES: !has_twin().
+  [[nodiscard]] const std::string& first_call() const noexcept { return calls_.front().name; }
+  // Those that are made of each pixel by itself.
+  [[nodiscard]] const PixelRule& pixels() const noexcept { return pixels_; }
+
+  // Makes the calls; `key`: operations_key(). Throws OperationError.
+  void call(const PixelView& view, std::uint64_t key) const;
+
+ private:
+  struct Call {
+    std::string name;
+    std::uint32_t place;  // in transform.operations
+    std::shared_ptr<const Operation> operation;
+  };
+
+  void take_pixel_operations();
+
+  std::vector<Call> calls_;
+  PixelRule pixels_;
+};
+
+// Those of the options that come with Forebay. Throws ConfigError where there are others.
+[[nodiscard]] OperationChain builtin_operations(const TransformOptions& options, bool eval);
+
+}  // namespace forebay
