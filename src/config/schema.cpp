@@ -197,7 +197,8 @@ constexpr std::array kKeys{
     Key{"transform", "operations", TextList{field<&O::transform, &Shape::operations>()},
         "in this order: colour | erase | what the program adds",
         "What is done to the pixels of a view before they are normalised, in this order: `colour`, `erase`, and what "
-        "the program adds. See [operations.md](operations.md). Not applied in evaluation, unless an operation says so."},
+        "the program adds. See [operations.md](operations.md). Not applied in evaluation, unless an operation says "
+        "so."},
 
     Key{"colour", "brightness", Real{field<&O::transform, &Shape::colour, &Colour::brightness>(), kShare},
         "factor from 1 - this to 1 + this", "A factor is drawn from 1 - `brightness` to 1 + `brightness`."},
