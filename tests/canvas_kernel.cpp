@@ -49,7 +49,8 @@ Bytes by_kernels(const RenderPlan& plan, const RenderBatch& batch, std::uint64_t
     REQUIRE(deal.shared_bytes() <= 48U << 10U);
     BlockOnHost block(kWarps * kLanes, deal.shared_bytes(), seed);
     for (std::uint32_t i = 0; i < deal.blocks(batch.size); ++i) {
-      block.run(i, [&] { render_views<typename Kernel::Element, Kernel::kOutput, Kernel::kFew, Kernel::kChanged>(launch); });
+      block.run(
+          i, [&] { render_views<typename Kernel::Element, Kernel::kOutput, Kernel::kFew, Kernel::kChanged>(launch); });
     }
   });
   return {out.bytes().begin(), out.bytes().end()};
