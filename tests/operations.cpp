@@ -3,12 +3,14 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -284,6 +286,49 @@ TEST_CASE("operations follow each other as they are listed") {
   last.operations = {"invert", "nothing", "invert"};
   first.operations = {};
   CHECK(made(last, 0) == made(first, 0));
+}
+
+// What every operation that comes with Forebay has to keep.
+TEST_CASE(
+    "every operation that comes with Forebay changes pixels by them and its random numbers alone, on any thread") {
+  const TransformOptions options = options_with({});
+  const OperationRegistry all = OperationRegistry::builtin();
+  const Image image = noise_image(37, 19);
+  std::vector<Pixel> original(std::size_t{37} * 19);
+  for (std::size_t i = 0; i < original.size(); ++i) {
+    original[i] = {image.pixels[3 * i], image.pixels[3 * i + 1], image.pixels[3 * i + 2], 0};
+  }
+  for (const std::string& name : all.names()) {
+    CAPTURE(name);
+    const std::shared_ptr<const Operation> operation = all.make(name, options);
+    const std::unique_ptr<const Operation> another = all.make(name, options);
+    const auto applied = [&](const Operation& one, std::uint64_t key) {
+      std::vector<Pixel> pixels = original;
+      Random random(key);
+      one.apply({.pixels = pixels, .width = 37, .height = 19}, random);
+      return pixels;
+    };
+    constexpr std::uint64_t kKeys = 20;
+    std::array<std::vector<Pixel>, kKeys> expected;
+    bool changes = false;
+    for (std::uint64_t key = 0; key < kKeys; ++key) {
+      expected[key] = applied(*another, key);
+      changes = changes || expected[key] != original;
+    }
+    CHECK(changes);
+    std::atomic<int> wrong{0};
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 4; ++i) {
+      threads.emplace_back([&] {
+        for (std::uint64_t key = kKeys; key-- > 0;) wrong += applied(*operation, key) == expected[key] ? 0 : 1;
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    CHECK(wrong == 0);
+    Pixel pixel;
+    Random random(1);
+    CHECK_NOTHROW(operation->apply({.pixels = {&pixel, 1}, .width = 1, .height = 1}, random));
+  }
 }
 
 TEST_CASE("an erased rectangle has the mean colour, whatever the type") {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "data/formats.hpp"
+#include "make/builtin_operations.hpp"
 
 namespace forebay::config {
 namespace {
@@ -194,11 +195,8 @@ constexpr std::array kKeys{
         "dequeue: height, width of the place of a sample; 0 = 8/7 of size",
         "For `dequeue`: height and width of the space that a sample has in a batch, up to 8 times those of `size`. 0: "
         "8/7 of `size`, rounded up to a multiple of 8 (256 for 224)."},
-    Key{"transform", "operations", TextList{field<&O::transform, &Shape::operations>()},
-        "in this order: colour | erase | what the program adds",
-        "What is done to the pixels of a view before they are normalised, in this order: `colour`, `erase`, and what "
-        "the program adds. See [operations.md](operations.md). Not applied in evaluation, unless an operation says "
-        "so."},
+    Key{"transform", "operations", TextList{field<&O::transform, &Shape::operations>()}, kOperationChoicesText,
+        kOperationsOnPage},
 
     Key{"colour", "brightness", Real{field<&O::transform, &Shape::colour, &Colour::brightness>(), kShare},
         "factor from 1 - this to 1 + this", "A factor is drawn from 1 - `brightness` to 1 + `brightness`."},

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <memory>
+#include <string_view>
+
+#include <forebay/operation.hpp>
+#include <forebay/options.hpp>
+
+// The operations that come with Forebay, a line for each: its name, which is also that of its factory in
+// operation_NAME.cpp, and what it does.
+#define FOREBAY_OPERATIONS(OPERATION)                                     \
+  OPERATION(colour, "random brightness, contrast, saturation, hue, grey") \
+  OPERATION(erase, "a random rectangle gets the mean colour")
+
+namespace forebay {
+
+// Factories; each throws ConfigError for options it cannot honour. Any thread.
+namespace operations {
+#define FOREBAY_DECLARE_OPERATION(NAME, HELP) std::unique_ptr<const Operation> NAME(const TransformOptions& options);
+FOREBAY_OPERATIONS(FOREBAY_DECLARE_OPERATION)
+#undef FOREBAY_DECLARE_OPERATION
+}  // namespace operations
+
+// As one text, "colour | erase | ..."; and what docs/configuration.md says of each.
+#define FOREBAY_OPERATION_CHOICE(NAME, HELP) #NAME " | "
+inline constexpr std::string_view kOperationChoicesText =
+    "in this order: " FOREBAY_OPERATIONS(FOREBAY_OPERATION_CHOICE) "what the program adds";
+#undef FOREBAY_OPERATION_CHOICE
+#define FOREBAY_OPERATION_ON_PAGE(NAME, HELP) "`" #NAME "`: " HELP ". "
+inline constexpr std::string_view kOperationsOnPage =
+    "What is done to the pixels of a view before they are normalised, in this order. " FOREBAY_OPERATIONS(
+        FOREBAY_OPERATION_ON_PAGE) "Neither is applied in evaluation. "
+        "Others are what the program adds; see [operations.md](operations.md).";
+#undef FOREBAY_OPERATION_ON_PAGE
+
+}  // namespace forebay
