@@ -192,7 +192,7 @@ TEST_CASE("adaptive settles within 3 x capacity batches of a step change of R, w
   CHECK(std::all_of(slow + kSlow + kSettled, uses.end() - 1, [](std::uint64_t use) { return use == 1; }));
 }
 
-TEST_CASE("adaptive follows the ratio of the rates, in whatever unit time is told") {
+TEST_CASE("adaptive follows the ratio of the rates, whatever the unit of time") {
   for (const double scale : {1e-3, 1.0, 20.0}) {
     Scenario scenario = scenario_of(SourceKind::exponential, 3 * scale, 1);
     scenario.step_s = {scale};

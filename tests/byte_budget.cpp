@@ -31,7 +31,7 @@ bool takes_stopped(ByteBudget& budget, std::uint64_t order, std::size_t bytes) {
 
 }  // namespace
 
-TEST_CASE("among those that wait the lowest order goes first") {
+TEST_CASE("among waiting requests the lowest order goes first") {
   ByteBudget budget(10);
   auto first = budget.take(0, 10);
   std::mutex mutex;
@@ -54,7 +54,7 @@ TEST_CASE("among those that wait the lowest order goes first") {
   CHECK(budget.in_flight() == 0);
 }
 
-TEST_CASE("the most that was in flight stays within the limit, but for a sample that is alone") {
+TEST_CASE("the most in flight stays within the limit, except for a sample that is alone") {
   ByteBudget budget(100);
   std::vector<std::jthread> threads;
   for (std::uint64_t thread = 0; thread < 4; ++thread) {
@@ -89,7 +89,7 @@ TEST_CASE("a later request passes while the earlier one has not asked, not while
     budget.give_back(std::move(buffer));
   });
   REQUIRE(eventually([&] { return budget.waiting() == 2; }));
-  auto earliest = budget.take(0, 2);  // fits and is needed before all that wait
+  auto earliest = budget.take(0, 2);  // fits, and is needed before all that wait
   CHECK(budget.in_flight() == 10);
   budget.give_back(std::move(earliest));
   CHECK_FALSE(early_granted);
@@ -100,7 +100,7 @@ TEST_CASE("a later request passes while the earlier one has not asked, not while
   CHECK(late_was_after_early);
 }
 
-TEST_CASE("a sample larger than all of it is admitted alone") {
+TEST_CASE("a sample larger than the whole budget is admitted alone") {
   ByteBudget budget(10);
   auto small = budget.take(0, 1);
   std::atomic<bool> admitted{false};
@@ -122,7 +122,7 @@ TEST_CASE("a sample larger than all of it is admitted alone") {
   CHECK(budget.in_flight() == 0);
 }
 
-TEST_CASE("buffers are used again, but a large one never for a small sample") {
+TEST_CASE("buffers are reused, but never a large one for a small sample") {
   ByteBudget budget(1 << 20);
   auto buffer = budget.take(0, 5000);
   const std::byte* const address = buffer.data();
@@ -137,7 +137,7 @@ TEST_CASE("buffers are used again, but a large one never for a small sample") {
   budget.give_back(std::move(similar));
 }
 
-TEST_CASE("no memory is an error that takes nothing") {
+TEST_CASE("running out of memory is an error that takes nothing from the budget") {
   ByteBudget budget(100);
   CHECK_THROWS_AS(static_cast<void>(budget.take(0, std::numeric_limits<std::size_t>::max())), std::length_error);
   CHECK(budget.in_flight() == 0);

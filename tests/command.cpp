@@ -1,4 +1,4 @@
-// The command's manners: help, usage errors, exit codes. What the commands do is tested elsewhere.
+// The command line itself: help, usage errors, exit codes. What the commands do is tested elsewhere.
 #include <doctest/doctest.h>
 
 #include <filesystem>
@@ -73,7 +73,7 @@ TEST_CASE("index says which files of a list are missing, and fails above the bud
   CHECK(run({"index", list, "--set", "on_bad=fail"}).code == 1);
   CHECK(run({"index", list, "--set", "max_bad=0.5"}).code == 0);
 
-  // A saved index is looked at only when that is asked for.
+  // The files of a saved index are checked only on request.
   const std::string saved = (dir / "saved").string();
   CHECK(run({"index", list, "--save", saved}).code == 0);
   CHECK(run({"index", saved, "--set", "max_bad=0"}).code == 0);

@@ -15,7 +15,7 @@
 #include "base/text_file.hpp"
 #include "support.hpp"
 
-// Configurations that are made to harm, or are no files at all.
+// Configurations that are meant to do harm, or are not files.
 namespace forebay {
 namespace {
 
@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 
 bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
-TEST_CASE("deep nesting is refused where it stands, and never reaches the parser") {
+TEST_CASE("deep nesting is refused with its place, and never reaches the parser") {
   const auto refusal = [](const std::string& toml) {
     try {
       static_cast<void>(parse_options(toml, "f"));
@@ -51,13 +51,13 @@ TEST_CASE("deep nesting is refused where it stands, and never reaches the parser
     CHECK_THROWS_AS(static_cast<void>(parse_options("", "f", overrides)), ConfigError);
   }
   CHECK(contains(refusal(dotted(16) + " = 1\n"), "unknown"));
-  // Dots that are no key's.
+  // Dots outside keys.
   const std::string dots(100, '.');
   CHECK(refusal("# " + dots + "\n[dataset]\npath = \"a\\\"" + dots + "\"\nlabels = \'" + dots + "\'\nindex = \"\"\"\n" +
                 dots + "\"\"\"\n[transform]\nmean = [0.1, 0.2,\n0.3]\n") == "");
 }
 
-TEST_CASE("a long string that ends in quotes of its own hides nothing that follows on its line") {
+TEST_CASE("a long string whose text ends in quotes does not hide the rest of its line") {
   std::string key = "a";
   for (int i = 1; i < 40'000; ++i) key += ".a";
   for (const char quote : {'"', '\''}) {
@@ -77,7 +77,7 @@ TEST_CASE("a long string that ends in quotes of its own hides nothing that follo
   }
 }
 
-TEST_CASE("a configuration may come from a pipe that ends; what never ends, or never begins, is refused") {
+TEST_CASE("a configuration may come from a pipe that ends; one that never ends, or never begins, is refused") {
   const testing::TemporaryDirectory dir;
   const auto refusal = [](const fs::path& file) {
     try {

@@ -37,7 +37,7 @@ void check_both(const std::string& error, const std::filesystem::path& voc_path,
   CHECK(contains(error, "forebay index \"" + path.string() + "\" --format folder"));
 }
 
-// Root may list every folder, so the process is somebody else meanwhile. False where it may not be.
+// Root may list every folder, so the process becomes another user for a while. False if it is still root.
 class AsNobody {
  public:
   AsNobody() : is_root_(::geteuid() == 0) {
@@ -180,7 +180,7 @@ TEST_CASE("class folders beside annotations of the same names are not taken for 
   CHECK(build_dataset(options_for(folder / "images", "folder"))->classes().size() == 2);
 }
 
-TEST_CASE("a folder beside class folders that cannot be listed says nothing") {
+TEST_CASE("a folder that cannot be listed, beside class folders, is ignored") {
   const TemporaryDirectory folder;
   make(folder, {{"images/cat/1.jpg", "jpeg"}, {"images/dog/2.jpg", "jpeg"}, {"labels/1.xml", kDog}});
   REQUIRE(::chmod((folder / "labels").c_str(), 0) == 0);

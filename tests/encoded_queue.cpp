@@ -27,11 +27,11 @@ EncodedSample sample(std::uint64_t turn, std::uint32_t index) {
 
 }  // namespace
 
-TEST_CASE("samples of earlier batches come first, whoever pushed them and when") {
+TEST_CASE("samples of earlier batches come first, whichever thread pushed them, and when") {
   for (const std::uint32_t capacity : {1U, 2U, 7U, 16U, 33U, 200U}) {
     CAPTURE(capacity);
     EncodedQueue queue(capacity);
-    // Turns share a bucket where there may be many; between those any order will do.
+    // If there may be many turns, several share a bucket, and their samples may come in any order.
     const std::uint64_t group = (capacity + 31) / 32;
     Random random(kSeed);
     for (std::uint64_t newest : {std::uint64_t{capacity} - 1, std::uint64_t{capacity} + 12345}) {
@@ -58,7 +58,7 @@ TEST_CASE("samples of earlier batches come first, whoever pushed them and when")
   }
 }
 
-TEST_CASE("every sample is taken exactly once by one of many threads, and none waits for ever") {
+TEST_CASE("every sample is taken exactly once by one of many threads, and no thread waits for ever") {
   constexpr std::uint32_t kCapacity = 4;
   constexpr std::uint64_t kTurns = 3000;
   constexpr std::uint32_t kBatch = 6;
@@ -94,7 +94,7 @@ TEST_CASE("every sample is taken exactly once by one of many threads, and none w
   CHECK(std::ranges::all_of(taken, [](const auto& bits) { return bits == 0x2108421U; }));
 }
 
-TEST_CASE("a queue that is closed wakes all who wait, and gives nothing more") {
+TEST_CASE("a closed queue wakes all waiting threads and gives nothing more") {
   EncodedQueue queue(2);
   std::vector<std::thread> threads;
   std::atomic<int> ended{0};

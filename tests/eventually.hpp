@@ -10,7 +10,7 @@ namespace forebay::testing {
 // The bound of every wait of a test: far beyond what the slowest machine needs.
 inline WaitPoint::Clock::time_point limit() { return WaitPoint::Clock::now() + std::chrono::seconds(60); }
 
-// For states that nobody announces: true once the condition holds, false at the limit.
+// For states that are not announced: true once the condition holds, false at the limit.
 template <typename Condition>
 bool eventually(Condition&& condition) {
   const auto deadline = limit();

@@ -41,8 +41,8 @@ struct Rest {
   std::vector<Piece> left;
 };
 
-// One rank as its feeder makes it, without anything that produces: each step it serves a batch with its own
-// probability, or every so many steps.
+// One rank as its feeder drives it, without production: at each step it serves a batch with its own probability, or at
+// regular intervals.
 struct Rank {
   Rank(const Order& order, Ledger ledger, std::uint32_t number, FakeJob& job, const Shape& shape)
       : schedule(order, std::move(ledger), number, shape.keep_epoch_order),
@@ -86,7 +86,7 @@ class Drive {
   [[nodiscard]] bool is_done() const { return completed_ >= shape_.epochs; }
   [[nodiscard]] std::uint64_t completed() const { return completed_; }
 
-  // `serve(rank, batch)` is told of each batch that is served fresh.
+  // Calls serve(rank, batch) for each batch that is served fresh.
   template <typename Serve>
   void step(Random& random, Serve&& serve) {
     const std::uint64_t now = said_.size();
@@ -256,7 +256,7 @@ TEST_CASE("one slow rank costs the others nothing: an epoch takes the time of al
   CHECK(idle <= 2 * 19 * 20);
 }
 
-// Steps of each epoch of a job of four ranks, one of which takes so many steps for a batch; of the first, what is left.
+// Steps of each epoch of a job of four ranks, one of which takes several steps per batch; of the first, what is left.
 std::vector<std::uint64_t> steps_of_epochs(const Shape& shape, const Order& order, std::uint64_t period,
                                            const Rest* rest = nullptr, std::uint32_t ranks_before = 4) {
   Drive drive(shape, order, 4, rest, ranks_before);

@@ -163,7 +163,7 @@ std::vector<std::string> break_files(const fs::path& data) {
   return names;
 }
 
-TEST_CASE("slow reads are begun twice where a list names files elsewhere, and not where all lie on a local disk") {
+TEST_CASE("slow reads are begun twice if a list names files elsewhere, and not if all are on a local disk") {
   Workplace place;
   std::string entries;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(place.dir / "data")) {
@@ -277,7 +277,7 @@ TEST_CASE("SIGTERM to one rank, SIGINT and SIGTERM to all: every rank ends, with
   }
 }
 
-TEST_CASE("what cannot run is told with exit code 2, once") {
+TEST_CASE("a run that cannot start says so once, with exit code 2") {
   Workplace place;
   for (const int ranks : rank_counts()) {
     CAPTURE(ranks);
@@ -292,7 +292,7 @@ TEST_CASE("what cannot run is told with exit code 2, once") {
   }
 }
 
-TEST_CASE("a result that has nowhere to go is told before the first step") {
+TEST_CASE("a result that cannot be written is reported before the first step") {
   Workplace place;
   const std::string folder = place.dir.path().string();
   const std::string ids = (place.dir / "ids").string();

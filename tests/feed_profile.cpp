@@ -123,7 +123,7 @@ TEST_CASE("two steps are too short to say") {
   CHECK(run.profile.at("bound") == "too short to say");
 }
 
-TEST_CASE("encoded bytes in flight never exceed workers.bytes, but for a sample that alone is larger") {
+TEST_CASE("encoded bytes in flight never exceed workers.bytes, except for a single sample that is larger") {
   Workplace place;
   std::uintmax_t largest = 0;
   for (const auto& file : std::filesystem::directory_iterator(place.dir / "data" / "JPEGImages")) {

@@ -94,7 +94,7 @@ void check_each_sample_once(const StateJob& job, int ranks) {
   CHECK_MESSAGE(over.code == 0, over.output);
 }
 
-TEST_CASE("a signal stops all ranks at one step with the chosen code, and the job goes on from its state") {
+TEST_CASE("a signal stops all ranks at one step with the chosen code, and the job resumes from its state") {
   const std::vector<int> counts = rank_counts();
   for (std::size_t i = 0; i < counts.size(); ++i) {
     const int ranks = counts[i];
@@ -196,7 +196,7 @@ TEST_CASE("a state that only some of the ranks are to keep is refused on all of 
   CHECK_FALSE(std::filesystem::exists(job.state));
 }
 
-TEST_CASE("what cannot go on is refused with 2, once, and the state stays as it was") {
+TEST_CASE("a job that cannot resume is refused once, with exit code 2, and the state stays as it was") {
   const StateJob job;
   REQUIRE(job.run(1, {"--steps", "7"}).code == 0);
   const std::string good = read_text(job.state);

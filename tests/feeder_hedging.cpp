@@ -1,5 +1,5 @@
-// A feeder whose store hangs now and then: with a second read of what hangs it serves on, the same batches in the same
-// order, and says so.
+// A feeder whose store hangs now and then: with second reads it keeps serving the same batches in the same order, and
+// says that it hedges.
 #include <doctest/doctest.h>
 
 #include <atomic>
@@ -29,7 +29,7 @@ Options hedging_options() {
   return options;
 }
 
-// The first reads of some samples hang at a gate, a few of the others fail.
+// The first reads of some samples hang at a gate; a few others fail.
 struct Store {
   explicit Store(std::uint64_t hangs_every) : every(hangs_every), reads(kSamples) {}
   [[nodiscard]] std::shared_ptr<MemoryDataset> dataset() {
@@ -46,14 +46,14 @@ struct Store {
 
   std::uint64_t every;
   std::vector<std::atomic<int>> reads;
-  std::atomic<bool> started{false};  // before, too few reads were seen to tell a slow one
+  std::atomic<bool> started{false};  // earlier, too few reads were seen to identify a slow one
   std::atomic<int> hanging{0};
   Gate gate;
 };
 
 using Batches = std::vector<std::vector<std::uint64_t>>;
 
-// Opens the gate once all is served.
+// Opens the gate once everything is served.
 Batches run(const Options& options, Store& store, Summary& summary) {
   Feeder feeder(options, Parts{.dataset = store.dataset()});
   Batches batches;
@@ -61,7 +61,7 @@ Batches run(const Options& options, Store& store, Summary& summary) {
     batches.emplace_back(batch->ids().begin(), batch->ids().end());
     if (batches.size() == 50) store.started = true;
     if (batches.size() == kSamples / 4) {
-      CHECK((store.every == 0 || store.hanging > 0));  // nobody waited for them
+      CHECK((store.every == 0 || store.hanging > 0));  // they were not waited for
       store.gate.open();
     }
   }
@@ -70,7 +70,7 @@ Batches run(const Options& options, Store& store, Summary& summary) {
   return batches;
 }
 
-TEST_CASE("reads that hang hold up nothing, and what is served and quarantined stays the same") {
+TEST_CASE("reads that hang hold up nothing, and the same samples are served and quarantined") {
   const Options options = hedging_options();
   Summary summary;
   Store calm(0);
@@ -100,12 +100,12 @@ TEST_CASE("hedge = off waits, and the description says what is in effect") {
   CHECK(feeder.summary().hedged_reads == 0);
 }
 
-TEST_CASE("the watchdog's report shows a second read that hangs as well") {
+TEST_CASE("the watchdog's report also shows a second read that hangs") {
   Options options = hedging_options();
   options.policy.watchdog_s = 2;
   Gate gate;
   std::atomic<int> reads{0};
-  std::atomic<std::uint64_t> hangs{kSamples};  // whoever reads it
+  std::atomic<std::uint64_t> hangs{kSamples};  // in both reads
   Parts parts{.dataset = std::make_shared<MemoryDataset>(kSamples, [&](std::uint64_t id) {
                 if (++reads == 400) hangs = id;
                 if (id == hangs) gate.pass();

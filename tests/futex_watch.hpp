@@ -7,7 +7,7 @@
 namespace forebay::testing {
 
 // Counts how often threads are about to sleep on a futex, and to wake those that sleep, by way of syscall(): WaitPoint
-// does it so. A program that links futex_watch.cpp has a syscall() of its own.
+// does it so. A program that links futex_watch.cpp has its own syscall().
 class FutexWatch {
  public:
   // `at_first_wait` is called before the first sleep, by its thread.

@@ -1,4 +1,4 @@
-// What second reads of slow ones are made of: which reads are slow, how many second ones there may be, and who wins.
+// The parts of hedging: which reads are slow, how many second reads there may be, and which read wins.
 #include <doctest/doctest.h>
 
 #include <array>
@@ -56,7 +56,7 @@ TEST_CASE("read times: a quantile is right within a step, and old reads are forg
   CHECK(odd.quantile(1) > 60s);
 }
 
-TEST_CASE("the rule: slow is three times what nineteen of twenty take, and not less than a floor") {
+TEST_CASE("the rule: slow is three times the 95th percentile, and at least a floor") {
   HedgeRule rule;
   rule.update();
   CHECK(rule.slow_after() == HedgeRule::kUnknown);
@@ -67,16 +67,16 @@ TEST_CASE("the rule: slow is three times what nineteen of twenty take, and not l
   HedgeRule far;
   for (int i = 0; i < 1000; ++i) far.add(i % 400 == 0 ? 1s : 40ms);
   far.update();
-  CHECK(far.slow_after() >= 120ms);  // what is constant is not slow
+  CHECK(far.slow_after() >= 120ms);  // constant latency is not slow
   CHECK(far.slow_after() <= 160ms);
 
-  HedgeRule often;  // every tenth read is slow: that is its kind
+  HedgeRule often;  // every tenth read is slow, which is normal here
   for (int i = 0; i < 1000; ++i) often.add(i % 10 == 0 ? 1s : 40ms);
   often.update();
   CHECK(often.slow_after() >= 3s);
 }
 
-TEST_CASE("the rule: no more than a twentieth more reads, second reads not counted, and no hoard") {
+TEST_CASE("the rule: at most a twentieth more reads, earned by first reads only, and not saved up without limit") {
   HedgeRule rule;
   std::uint64_t seconds = 0;
   constexpr std::uint64_t kReads = 10'000;
@@ -132,7 +132,7 @@ TEST_CASE("a race is won once, or lost by both with the first side's reason") {
 TEST_CASE("a desk: slow at the second look only, hedged once, and relieved of what waits") {
   Desk desk(true);
   const std::array<ReadRequest, 3> requests{ReadRequest{.order = 5, .sample = 50}, {.order = 6}, {.order = 7}};
-  CHECK_FALSE(desk.watch(Clock::now() + 1h, 10ms).is_slow);  // nothing is read
+  CHECK_FALSE(desk.watch(Clock::now() + 1h, 10ms).is_slow);  // no read is under way
   desk.lay(requests);
   CHECK(desk.next()->order == 5);
   const auto now = Clock::now();
@@ -159,7 +159,7 @@ TEST_CASE("a desk: slow at the second look only, hedged once, and relieved of wh
   EncodedSample sample{.request = requests[0], .bytes = std::vector<std::byte>(3)};
   const auto race = desk.end(sample);
   REQUIRE(race);
-  CHECK(sample.bytes.size() == 3);  // it is the race that decides
+  CHECK(sample.bytes.size() == 3);  // the race decides
   desk.relieve(left, read);
   CHECK(read.empty());
   CHECK_FALSE(desk.next());
@@ -182,7 +182,7 @@ TEST_CASE("a desk: slow at the second look only, hedged once, and relieved of wh
   CHECK_FALSE(desk.watch(later, 10ms).may_hedge);  // it is a second read itself
 }
 
-TEST_CASE("samples on a local disk are not slow, and those that a list or a link on it leads to elsewhere may be") {
+TEST_CASE("samples on a local disk are not slow; samples elsewhere, named by a list or a link there, may be") {
   const testing::TemporaryDirectory folder;
   if (!is_on_local_disk(folder.path().string())) {
     MESSAGE("skipped: temporary files are on no local disk");
@@ -201,7 +201,7 @@ TEST_CASE("samples on a local disk are not slow, and those that a list or a link
   for (int i = 0; i < 100; ++i) entries += "cat/1.jpg,cat\n";
   testing::write_file(list, entries);
   CHECK_FALSE(is_slow(list));
-  testing::write_file(list, entries + "dog/none.jpg,dog\n");  // what is missing says nothing
+  testing::write_file(list, entries + "dog/none.jpg,dog\n");  // a missing file does not count
   CHECK_FALSE(is_slow(list));
   std::string others;
   for (int i = 0; i < 100; ++i) others += elsewhere + ",dog\n";

@@ -1,4 +1,4 @@
-// Second reads of slow ones in a pool of readers: each sample comes exactly once, whoever wins.
+// Second reads of slow samples in a pool of readers: each sample comes exactly once, whichever read wins.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -46,8 +46,8 @@ class Barrier {
   WaitPoint changed_;
 };
 
-// Readers and decoders over a fake store; `first` is read when enough others were for a tail to be told, and enough to
-// pay for some second reads.
+// Readers and decoders over a fake store. The first kBefore samples show what a normal read is and earn some second
+// reads.
 struct Hedged {
   static constexpr std::uint64_t kBefore = 400;
   static constexpr std::uint64_t kSamples = 500;
@@ -61,7 +61,7 @@ struct Hedged {
     for (std::uint64_t id = 0; id < kBefore; ++id) stage.request(id);
     REQUIRE(tally.wait_for(kBefore));
   }
-  // All is over: nothing is read, nothing has taken memory.
+  // Everything has ended: no read is under way, no memory is taken.
   [[nodiscard]] bool is_quiet() {
     return eventually([&] {
       const auto idle = [](const WorkerStatus& status) { return status.activity == WorkerStatus::Activity::idle; };
@@ -88,7 +88,7 @@ TEST_CASE("a read that hangs is read a second time, and its sample comes once") 
     hedged.stage.dataset.after = [&](std::uint64_t id, int read) {
       if (id != kSlow || read != 1) return;
       hedged.barrier.hold();
-      if (fails_late) throw SampleError("torn");  // the sample has come: nobody is to hear of it
+      if (fails_late) throw SampleError("torn");  // the sample has come: this must not be reported
     };
     hedged.start();
     hedged.stage.request(kSlow);
@@ -126,7 +126,7 @@ TEST_CASE("a first read that comes before the second one wins, and the second is
   CHECK(hedged.stage.totals.reads == kSlow + 1);
 }
 
-TEST_CASE("an error of one of the two waits for the other") {
+TEST_CASE("when one of the two reads fails, the other decides") {
   for (const bool first_fails_last : {false, true}) {
     for (const bool other_fails : {false, true}) {
       CAPTURE(first_fails_last);
@@ -147,7 +147,7 @@ TEST_CASE("an error of one of the two waits for the other") {
       Barrier& later = first_fails_last ? hedged.barrier : second;
       earlier.open();
       REQUIRE(eventually([&] { return earlier.held() == 0; }));
-      CHECK(hedged.stage.reports.count() == 0);  // one is out, nothing is decided
+      CHECK(hedged.stage.reports.count() == 0);  // one has failed, nothing is decided
       CHECK(hedged.tally.handled == kSlow);
       later.open();
       if (other_fails) {
@@ -164,7 +164,7 @@ TEST_CASE("an error of one of the two waits for the other") {
   }
 }
 
-TEST_CASE("a second read waits for no memory: where there is none it gives up, and the first one brings the sample") {
+TEST_CASE("a second read does not wait for memory: if there is none it gives up, and the first one brings the sample") {
   Hedged hedged(1000);  // one sample of this size at a time
   hedged.stage.dataset.size_of_sample = [](std::uint64_t id) { return id == kSlow ? 900 : testing::size_of(id); };
   hedged.stage.dataset.after = [&](std::uint64_t id, int read) {
@@ -230,7 +230,7 @@ TEST_CASE("samples come exactly once under hanging, failing and healthy reads at
       DecoderPool decoders(stage.decoder_links(tally), 2);
       ReaderPool readers(stage.reader_links(), {.threads = 24, .attempts = 2, .backoff = 1us, .hedge = true});
       for (std::uint64_t id = 0; id < kSamples; ++id) stage.request(id);
-      // Some hang for good until here: the others need not wait for them.
+      // Some hang until here: the others need not wait for them.
       REQUIRE(eventually(
           [&] { return static_cast<std::uint64_t>(tally.handled) + stage.reports.count() + 24 >= kSamples; }));
       barrier.open();
@@ -247,7 +247,7 @@ TEST_CASE("samples come exactly once under hanging, failing and healthy reads at
   }
 }
 
-TEST_CASE("stopping does not wait for a race: only for reads inside the store") {
+TEST_CASE("stopping waits only for reads inside the store, not for a race to be decided") {
   Barrier second;
   Hedged hedged;
   hedged.stage.dataset.before = [&](std::uint64_t id, int read) {

@@ -45,7 +45,7 @@ struct LargeIndex {
 // The index in a file, none of it kept in memory.
 std::unique_ptr<Dataset> open_on_disk(const std::string& file) { return restore_index(open_index_file(file, 0)); }
 
-// Reads that fail before the next one that does not, and how.
+// How many of the next reads fail, and with which errno.
 std::atomic<int> failing{0};  // NOLINT
 std::atomic<int> failure{EIO};
 
@@ -68,7 +68,7 @@ void overwrite(const std::string& file, const std::string& bytes, bool truncate)
 
 }  // namespace
 
-// In the place of the C library's.
+// Replaces the C library's.
 extern "C" ssize_t pread(int file, void* bytes, std::size_t count, off_t offset) {
   if (failing.load() > 0 && failing.fetch_sub(1) > 0) {
     errno = failure;
@@ -168,7 +168,7 @@ TEST_CASE("an index on disk that is overwritten by another index, or shortened, 
   }
 }
 
-TEST_CASE("a read of an index that fails for a moment is tried again, and one that keeps failing ends in an error") {
+TEST_CASE("a failed read of an index is retried, and one that keeps failing ends in an error") {
   const LargeIndex large(6'000);
   const std::string place = "index " + large.file() + ": cannot read: Input/output error";
   for (const bool on_disk : {false, true}) {
@@ -180,7 +180,7 @@ TEST_CASE("a read of an index that fails for a moment is tried again, and one th
     failing = 4;
     CHECK(error_of([&] { (void)open(); }) == place + " (read 4 times)");
     if (!on_disk) continue;
-    for (int round = 0; round < 3; ++round) {  // of pages that were never read, and of some that were
+    for (int round = 0; round < 3; ++round) {  // for pages read before, and not
       failing = 3;
       look_up_all(*dataset);
       CHECK(failing == 0);
@@ -194,7 +194,7 @@ TEST_CASE("a read of an index that fails for a moment is tried again, and one th
     } catch (const Error& error) {
       CHECK(error.what() == place + " (read 4 times)");
     }
-    failure = EINVAL;  // will not pass
+    failure = EINVAL;  // permanent
     failing = 1;
     CHECK(error_of([&] { (void)dataset->sample(0); }) == "index " + large.file() + ": cannot read: Invalid argument");
     failure = EIO;

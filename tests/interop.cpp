@@ -98,7 +98,7 @@ TEST_CASE("a batch without samples has no data") {
   CHECK(tensor->dl_tensor.strides[0] == 30);
 }
 
-TEST_CASE("tensors keep the lease, the last of them ends it, on whatever thread") {
+TEST_CASE("tensors keep the lease, and the last of them ends it, on any thread") {
   const auto store = make_store(kTiny, 4);
   auto lease = lend(store);
   auto* const versioned = to_dlpack(lease).release();
@@ -129,7 +129,7 @@ TEST_CASE("tensors that end at the same time end the lease once") {
   }
 }
 
-TEST_CASE("a tensor that nobody takes ends the lease too") {
+TEST_CASE("a tensor that is never taken also ends the lease") {
   const auto store = make_store(kTiny, 4);
   static_cast<void>(to_dlpack(lend(store)));
   CHECK(store->held() == 0);

@@ -99,7 +99,7 @@ TEST_CASE("the text is JSON that says what it says") {
   CHECK(sealed(json) == text);
 }
 
-TEST_CASE("the example of docs/state.md is a state, and what is said of it is true") {
+TEST_CASE("the example in docs/state.md is a state, and what the page says about it is true") {
   std::ifstream page(forebay::testing::source_dir() / "docs" / "state.md");
   std::string line;
   while (std::getline(page, line) && !line.starts_with("{\"forebay_state\"")) {
@@ -280,7 +280,7 @@ TEST_CASE("a large text with changed, lost, doubled or exchanged parts is refuse
   }
 }
 
-TEST_CASE("what is no state is refused with the cause") {
+TEST_CASE("anything but a state is refused with the cause") {
   for (const std::string other :
        {"{}", "[]", "null", "17\n", "\"text\"", "{\"forebay\":\"decisions\",\"version\":1}\n",
         "{\"forebay_state\":\"1\"}\n", "{\"forebay_state\":-1}\n", "{\"forebay_state\":1.0}"}) {
@@ -377,7 +377,7 @@ TEST_CASE("numbers and pieces that cannot be are refused with which and why") {
   CHECK(contains(with("cut", Json::parse("[[4,5,3,1,0]]")), "are left twice in part"));
 }
 
-TEST_CASE("what is deep, long or promises too much is refused, and needs no more memory than it has bytes") {
+TEST_CASE("a state that is deep, long or claims too much is refused, in memory proportional to its size") {
   for (const std::size_t depth : {10U, 1000U, 1'000'000U}) {
     CAPTURE(depth);
     CHECK(contains(refusal(std::string(depth, '[')), "nested that deep"));

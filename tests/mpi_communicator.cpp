@@ -71,7 +71,7 @@ std::string describe(const Outcome& outcome) {
          std::to_string(outcome.epochs) + " bad " + std::to_string(outcome.bad) + " " + outcome.cause;
 }
 
-// Drives a run on a communicator of its own, with ranks out of step, and checks that all ended alike.
+// Drives a run on its own communicator, with ranks out of step, and checks that all ended alike.
 template <typename Serve>
 Outcome drive_alike(const RunPlan& plan, const BadLimit& limit, Serve&& serve) {
   const auto communicator = world().duplicate();
@@ -221,7 +221,7 @@ TEST_CASE("words reach every other rank of their communicator, in order, and no 
   CHECK(bystander->close(kPatience));
 }
 
-TEST_CASE("close receives words that nobody asked for and ends open sums") {
+TEST_CASE("close receives words that were not listened for, and completes open sums") {
   for (int round = 0; round < 20; ++round) {
     const auto copy = world().duplicate();
     std::vector<std::array<std::int64_t, 2>> values(Communicator::kChannels, {1, 2});
@@ -232,7 +232,7 @@ TEST_CASE("close receives words that nobody asked for and ends open sums") {
   }
 }
 
-TEST_CASE("close gives up when another rank never comes, and the rest of MPI goes on working") {
+TEST_CASE("close gives up when another rank never comes, and the rest of MPI keeps working") {
   auto copy = world().duplicate();
   auto values = std::make_unique<std::array<std::int64_t, 2>>();
   copy->start_reduction(0, *values);
@@ -250,7 +250,7 @@ TEST_CASE("close gives up when another rank never comes, and the rest of MPI goe
   CHECK(next->close(kPatience));
 }
 
-TEST_CASE("close does not wait for a sum that can never be complete") {
+TEST_CASE("close does not wait for a sum that can never complete") {
   const auto copy = world().duplicate();
   std::array<std::int64_t, 1> value{1};
   if (copy->rank() == 0) copy->start_reduction(0, value);

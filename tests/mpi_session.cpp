@@ -274,7 +274,7 @@ TEST_CASE("a noted failure is printed as the cause") {
   CHECK(contains(ended, "forebay: rank 1: disk gone"));
 }
 
-TEST_CASE("an exception that nobody catches ends all ranks with code 1 and its text") {
+TEST_CASE("an uncaught exception ends all ranks with code 1 and its text") {
   for (const char* scenario : {"uncaught", "thread"}) {
     const Ended ended = run_ranks(scenario);
     CAPTURE(ended.output);
@@ -284,7 +284,7 @@ TEST_CASE("an exception that nobody catches ends all ranks with code 1 and its t
   }
 }
 
-TEST_CASE("an exception handled inside the session is nobody's business") { CHECK(run_ranks("handled").code == 0); }
+TEST_CASE("an exception handled inside the session changes nothing") { CHECK(run_ranks("handled").code == 0); }
 
 TEST_CASE("MPI initialised with too low a thread level is refused with the call to make") {
   const Ended ended = run_ranks("single");
@@ -331,7 +331,7 @@ TEST_CASE("a rank that leaves while another waits for it in the trainer's own co
   CHECK(contains(ended, "rank 0 has left after step 5"));
 }
 
-TEST_CASE("a rank that never comes again is named, and nobody waits for it in MPI_Finalize") {
+TEST_CASE("a rank that never comes back is named, and no rank waits for it in MPI_Finalize") {
   const Ended ended = run_ranks("stays-away");
   CAPTURE(ended.output);
   CHECK(ended.code == 1);

@@ -78,7 +78,7 @@ TEST_CASE("watermark: marks are whole batches, rounded up, never out of reach") 
   CHECK(decisions({.name = "watermark", .low = 0.9, .high = 0.5}, 8, {5, 4, 3, 4}) == "FFRF");
 }
 
-TEST_CASE("watermark: serves what is ready once the source stands still, down to the last batch") {
+TEST_CASE("watermark: serves what is ready once the source stops, down to the last batch") {
   const auto policy = make({.name = "watermark", .low = 0.25, .high = 0.75});
   CHECK(decisions(*policy, 16, {3}) == "R");
   CHECK(decisions(*policy, 16, std::vector<std::uint32_t>(64, 3)) == std::string(64, 'R'));
@@ -119,7 +119,7 @@ TEST_CASE("proportional: credit of fresh batches that were denied is kept, but b
   const auto policy = make({.name = "proportional", .beta = 1});
   const Signals full{.depth = 4, .capacity = 4, .uses = 1};
   for (int i = 0; i < 100; ++i) policy->served(Decision::reuse, full);
-  CHECK(decisions(*policy, 4, {0}) == "R");  // nothing ready: never a wait
+  CHECK(decisions(*policy, 4, {0}) == "R");  // nothing is ready, and it must not wait
   CHECK(decisions(*policy, 4, {1, 1, 1, 1, 1, 1, 1}) == "FFFFFRR");
 }
 
@@ -129,7 +129,7 @@ TEST_CASE("proportional: a fresh batch ahead of its time leaves no debt") {
   CHECK(decisions(*policy, 4, {4}) == "F");
 }
 
-// Decides as it is told.
+// Decides as set.
 class Scripted final : public Policy {
  public:
   explicit Scripted(Decision decision) : decision_(decision) {}
@@ -152,7 +152,7 @@ TEST_CASE("rules: without a resident batch the step is fresh") {
   CHECK(ruled(Decision::reuse, {.max_wait_ms = 10})->decide({.depth = 0, .uses = 0}) == Decision::fresh);
 }
 
-TEST_CASE("rules: without caps the policy's own decision stands") {
+TEST_CASE("rules: without caps the policy's own decision holds") {
   for (const Decision decision : {Decision::fresh, Decision::reuse, Decision::wait}) {
     CHECK(ruled(decision, {})->decide({.depth = 0, .uses = 1'000'000}) == decision);
   }
@@ -226,7 +226,7 @@ TEST_CASE("pick_resident") {
   CHECK(pick_resident(Pick::current, std::span(residents).first(1)) == 0);
 }
 
-TEST_CASE("replay: does what was recorded of each step, and never waits beyond the recording") {
+TEST_CASE("replay: does what was recorded for each step, and never waits beyond the recording") {
   const testing::TemporaryDirectory dir;
   const std::vector<std::uint64_t> runs{1, 2, 2};
   std::ofstream(recording_file(dir.path(), 0)) << header_line({}) << decisions_line(0, runs);
@@ -239,7 +239,7 @@ TEST_CASE("replay: does what was recorded of each step, and never waits beyond t
   CHECK_THROWS_WITH_AS(make({.name = "replay"}), doctest::Contains("needs policy.recording"), ConfigError);
 }
 
-TEST_CASE("registry: knows the policies of this folder and says so when asked for another") {
+TEST_CASE("registry: knows the policies of this folder, and lists them when asked for another") {
   const PolicyRegistry registry = PolicyRegistry::builtin();
   for (const std::string name : {"block", "interval", "greedy", "watermark", "proportional"}) {
     CHECK(registry.make({.name = name}) != nullptr);

@@ -63,7 +63,7 @@ std::shared_ptr<SourceSpec> source_of(Shape shape, double ratio) {
   return source;
 }
 
-// A source that ends after so many batches.
+// A source that ends after a number of batches.
 std::shared_ptr<SourceSpec> ending(const SourceSpec& spec, std::uint64_t seed, std::uint64_t batches) {
   auto source = std::make_shared<SourceSpec>();
   source->kind = SourceKind::trace;
@@ -272,7 +272,7 @@ TEST_CASE("every policy: batches that stay ready are served, at any depth") {
   }
 }
 
-TEST_CASE("reusing policies serve the last batch of a source that ends, and then go on without waiting") {
+TEST_CASE("reusing policies serve the last batch of a source that ends, and then continue without waiting") {
   for (const std::string& name : reusing_policies()) {
     CAPTURE(name);
     over_grid([&](const Cell& cell) {

@@ -20,13 +20,13 @@
 #include "read/read_queue.hpp"
 #include "read/reader_pool.hpp"
 
-// What stands around readers and decoders in their tests: a dataset, a sink and a handler that keep account.
+// The surroundings of readers and decoders in their tests: a dataset, a sink and a handler that keep count.
 namespace forebay::testing {
 
 inline std::size_t size_of(std::uint64_t id) { return 1 + id * 37 % 1000; }
 inline std::byte byte_of(std::uint64_t id) { return static_cast<std::byte>(id * 7 + 1); }
 
-// Sample i is size_of(i) bytes of byte_of(i); `before` and `after` stand around its reserve() and may throw.
+// Sample i is size_of(i) bytes of byte_of(i); `before` and `after` are called around its reserve() and may throw.
 class FakeDataset : public Dataset {
  public:
   explicit FakeDataset(std::uint64_t size) : size_(size), reads_(size) {}
@@ -138,7 +138,7 @@ class Tally final : public SampleHandler {
   WaitPoint changed;
 };
 
-// All that a pair of pools works with.
+// Everything that a pair of pools works with.
 struct Stage {
   explicit Stage(std::uint64_t samples, std::size_t bytes = 1 << 20) : dataset(samples), budget(bytes) {}
 

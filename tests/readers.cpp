@@ -38,7 +38,7 @@ bool all_are(std::span<const WorkerStatus> statuses, Activity activity) {
   return std::ranges::all_of(statuses, [&](const WorkerStatus& status) { return status.activity == activity; });
 }
 
-// A program's dataset with a read() of its own.
+// A program's dataset with its own read().
 class OwnRead final : public testing::FakeDataset {
  public:
   explicit OwnRead(std::function<void(ReadTarget&)> read) : FakeDataset(1), read_(std::move(read)) {}
@@ -48,7 +48,7 @@ class OwnRead final : public testing::FakeDataset {
   std::function<void(ReadTarget&)> read_;
 };
 
-// As a reader's: what it throws for more than 100 bytes is no std::exception and none of the dataset's business.
+// Like a reader's target: what it throws for more than 100 bytes is not a std::exception, nor the dataset's business.
 struct Refusal {};
 class SmallTarget final : public ReadTarget {
  public:
@@ -121,7 +121,7 @@ TEST_CASE("every request is delivered exactly once, whatever the number of threa
   }
 }
 
-TEST_CASE("a sample that is larger than the budget gets through among others") {
+TEST_CASE("a sample that is larger than the budget gets through between others") {
   Stage stage(50, 100);  // most samples are larger
   Tally tally(50);
   DecoderPool decoders(stage.decoder_links(tally), 2);
@@ -131,7 +131,7 @@ TEST_CASE("a sample that is larger than the budget gets through among others") {
   CHECK_FALSE(tally.wrong);
 }
 
-TEST_CASE("transient errors are read again and leave nothing in the budget") {
+TEST_CASE("reads with transient errors are retried and leave nothing in the budget") {
   Stage stage(10, 2000);
   Tally tally(10);
   const auto fail_twice = [](std::uint64_t id, int read) {
@@ -151,7 +151,7 @@ TEST_CASE("transient errors are read again and leave nothing in the budget") {
   CHECK(eventually([&] { return stage.budget.in_flight() == 0; }));
 }
 
-TEST_CASE("a transient error that stays is a bad sample after the last attempt") {
+TEST_CASE("a transient error that persists makes a bad sample after the last attempt") {
   Stage stage(1);
   stage.dataset.before = [](std::uint64_t, int) { throw SampleError("stale handle", SampleError::Kind::transient); };
   ReaderPool readers(stage.reader_links(), kOneReader);
@@ -182,7 +182,7 @@ TEST_CASE("a permanent error is reported at once and read once") {
   CHECK(eventually([&] { return stage.budget.in_flight() == 0; }));
 }
 
-TEST_CASE("a size that no memory can hold is a bad sample, not the end") {
+TEST_CASE("a size that no memory can hold makes a bad sample and does not end the run") {
   Stage stage(2);
   stage.dataset.size_of_sample = [](std::uint64_t id) {
     return id == 0 ? std::numeric_limits<std::size_t>::max() : size_of(id);
@@ -279,12 +279,12 @@ TEST_CASE("any other exception of a read ends the run with it") {
   CHECK(stage.reports.bad.empty());
 }
 
-TEST_CASE("requests behind a read that takes long go to other readers") {
+TEST_CASE("requests behind a slow read go to other readers") {
   constexpr std::uint64_t kSamples = 200;
   Stage stage(kSamples);
   std::atomic<bool> go{false};
   WaitPoint gate;
-  // The first samples teach the readers to take many at a time; then one read hangs.
+  // The first samples are quick, so that the readers take many at a time; then one read hangs.
   stage.dataset.before = [&](std::uint64_t id, int) {
     if (id == 150) gate.wait_until(limit(), [&] { return go.load(); });
   };
@@ -292,7 +292,7 @@ TEST_CASE("requests behind a read that takes long go to other readers") {
   DecoderPool decoders(stage.decoder_links(tally), 1);
   ReaderPool readers(stage.reader_links(), {.threads = 2});
   for (std::uint64_t id = 0; id < kSamples; ++id) stage.request(id);
-  // What the hanging reader took along waits for it: less than a piece of work for one thread.
+  // What the hanging reader had taken waits for it: less than one thread takes at a time.
   CHECK(tally.wait_for(kSamples - Pace::kMost));
   go = true;
   gate.notify_all();
@@ -300,7 +300,7 @@ TEST_CASE("requests behind a read that takes long go to other readers") {
   CHECK_FALSE(tally.wrong);
 }
 
-TEST_CASE("readers stop from every state") {
+TEST_CASE("readers stop in every state") {
   Stage stage(8, 10);
   stage.dataset.size_of_sample = [](std::uint64_t) { return std::size_t{10}; };
   const auto all_reach = [](ReaderPool& readers, Activity activity) {
@@ -361,7 +361,7 @@ TEST_CASE("the emulated store fails reads, and the retries get them all through"
   CHECK(stage.totals.retries == static_cast<std::uint64_t>(expected_retries));
 }
 
-TEST_CASE("decoders report bad samples, return their bytes and know their number") {
+TEST_CASE("decoders report bad samples, return their bytes and know their own numbers") {
   Stage stage(100, 2000);
   Tally tally(100);
   std::atomic<bool> number_too_large{false};

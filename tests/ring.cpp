@@ -66,7 +66,7 @@ TEST_CASE("batches leave in the order of their turns, whatever order they are co
   CHECK(ring.state() == SlotRing::State::ended);
 }
 
-TEST_CASE("no turn is claimed before it is planned, and a later plan goes on where the earlier one ended") {
+TEST_CASE("no turn is claimed before it is planned, and a later plan continues where the earlier one ended") {
   SlotRing ring(4, 6, 1);
   std::atomic<bool> stopped{false};
   SlotRing::Claim claim{};
@@ -102,7 +102,7 @@ TEST_CASE("time with nothing to fill counts as blocked, time with a slot being f
   CHECK(ring.blocked() > full);
 }
 
-TEST_CASE("blocked time never goes back, whoever asks while slots are claimed and published") {
+TEST_CASE("blocked time never decreases, whichever thread asks while slots are claimed and published") {
   constexpr int kTurns = 20000;
   SlotRing ring(1, 2, UINT64_MAX);
   std::atomic<bool> done{false};
@@ -145,7 +145,7 @@ TEST_CASE("slots suffice with a lease on every batch that may have left the pool
       while (ring.depth() < ring.capacity()) {
         SlotRing::Claim claim{};
         REQUIRE(ring.claim(stopped, claim));
-        CHECK(in_use.insert(claim.slot).second);  // else a batch would be overwritten that somebody may read
+        CHECK(in_use.insert(claim.slot).second);  // otherwise a batch would be overwritten that may be read
         ring.publish(claim.turn);
       }
     };

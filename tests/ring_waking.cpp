@@ -56,7 +56,7 @@ class Waking {
     SlotRing::Claim claim{};
     while (ring.claim(stopped_, claim)) ring.publish(claim.turn);
   }
-  // It has announced itself when it is about to sleep (W1), so from then on whoever notifies it wakes it.
+  // It announces itself before it sleeps (W1), so from then on any notifier wakes it.
   void settle_down() {
     const bool sleeps = testing::eventually([this] { return asleep_.waits > slept_; });
     CHECK(sleeps);

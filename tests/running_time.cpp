@@ -64,7 +64,7 @@ TEST_CASE("time that a process ran is counted, less a few ticks; time that it st
   CHECK(clock.time.since(mark) <= 10s + 100s + 10s);
 }
 
-TEST_CASE("a clock that goes back or a tick that is late counts nothing that did not pass") {
+TEST_CASE("a clock that goes back, or a late tick, never counts too much") {
   FakeClock clock;
   const auto mark = clock.time.now();
   clock.time.tick(clock.now - 1h);
@@ -102,7 +102,7 @@ TEST_CASE("the watchdog barks after its limit of running, whatever pauses there 
 struct Shared {
   std::atomic<std::uint64_t> reads{0};   // that were begun
   std::atomic<std::uint64_t> steps{0};   // that were made
-  std::atomic<bool> in_step{false};      // the trainer is in a step of its own
+  std::atomic<bool> in_step{false};      // the trainer is in its own step
   std::atomic<bool> store_opens{false};  // reads may end
   std::atomic<bool> step_ends{false};    // the trainer's step may end
 };
@@ -120,7 +120,7 @@ bool await(const std::atomic<bool>& flag) {
   return eventually([&] { return flag.load(); });
 }
 
-// 0 = ran to its end, 3 = the watchdog ended it, 4 = the test did not go on.
+// 0 = ran to its end, 3 = the watchdog ended it, 4 = the test got stuck.
 int train(const Scene& scene, Shared& shared) {
   auto options = testing::memory_options(2);
   options.policy.name = scene.policy;
@@ -211,7 +211,7 @@ class Child {
   bool ended_ = false;
 };
 
-TEST_CASE("a suspended process goes on where it was; a store that is dead is found out all the same") {
+TEST_CASE("a suspended process continues where it was; a dead store is still noticed") {
   std::vector<std::unique_ptr<Child>> children;
   for (const Scene& scene :
        {Scene{"block waits", "block"}, Scene{"adaptive reuses", "adaptive"},

@@ -159,7 +159,7 @@ TEST_CASE("what was left of a job is dealt out to fewer and to more ranks, oldes
   }
 }
 
-TEST_CASE("epochs after the saved ones are dealt out as ever") {
+TEST_CASE("epochs after the saved ones are dealt out as usual") {
   const Order order = order_of(6);
   const Deal deal{.batches = 6, .shards = 6, .ranks = 1, .epochs = 4};
   Schedule schedule(order, Ledger(deal, 1, 2, {{.epoch = 1, .begin = 0, .end = 1, .shard = 4, .owner = 0}}, 1), 0);
@@ -170,7 +170,7 @@ TEST_CASE("epochs after the saved ones are dealt out as ever") {
   CHECK(batches.back() == BatchRef{.epoch = 3, .batch = 5, .size = 1});
 }
 
-TEST_CASE("nothing is handed over between ranks that keep pace, nor before anybody has served") {
+TEST_CASE("nothing is handed over between ranks that keep pace, nor before a rank has served something") {
   std::vector<Piece> pieces;
   for (std::uint32_t shard = 0; shard < 16; ++shard) pieces.push_back({0, 10 + shard % 3, 40, shard, shard % 4});
   const std::vector<Piece> before = pieces;
@@ -204,7 +204,7 @@ TEST_CASE("a slow rank keeps its share, the others take the rest evenly, and not
   }
 }
 
-TEST_CASE("a rank that stands still gives all that it has not planned, the last batches first") {
+TEST_CASE("a stalled rank gives away all that it has not planned, the last batches first") {
   std::vector<Piece> pieces{{0, 2, 30, 0, 0}, {0, 3, 30, 1, 1}};
   std::vector<RankWork> ranks{{.backlog = 5, .pace = 0, .frontier = 0}, {.backlog = 5, .pace = 7, .frontier = 0}};
   hand_over(pieces, ranks, false);

@@ -1,4 +1,4 @@
-// The simulator against what can be known without it: distributions, hand-made schedules, exhaustive search.
+// The simulator compared with what is known without it: distributions, hand-made schedules, exhaustive search.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -45,7 +45,7 @@ Scenario scenario_of(std::shared_ptr<const SourceSpec> source, std::string polic
 
 Outcome outcome_of(const Scenario& scenario) { return simulate(scenario, PolicyRegistry::builtin()); }
 
-TEST_CASE("sources have the mean and the spread they are asked for") {
+TEST_CASE("sources have the mean and the spread that were asked for") {
   constexpr int kBatches = 200'000;
   struct Expected {
     SourceKind kind;
@@ -72,7 +72,7 @@ TEST_CASE("sources have the mean and the spread they are asked for") {
   }
 }
 
-TEST_CASE("outages and contention keep the mean in the long run, and happen whatever is being worked on") {
+TEST_CASE("outages and contention keep the mean in the long run, and do not depend on the work") {
   for (const SourceKind kind : {SourceKind::outages, SourceKind::contention}) {
     CAPTURE(to_string(kind));
     auto spec = std::make_shared<SourceSpec>(*source_of(kind, 3));
@@ -89,14 +89,14 @@ TEST_CASE("outages and contention keep the mean in the long run, and happen what
     }
     CHECK(now / kBatches == doctest::Approx(3).epsilon(0.03));
     CHECK(longest > (kind == SourceKind::outages ? 20 : 6));
-    // The same outages for a producer that begins its work late.
+    // A producer that starts late meets the same outages.
     Source twin(spec, 11);
     Source lazy(spec, 11);
     for (int i = 0; i < 100; ++i) CHECK(twin.finish(10.0 * i) == lazy.finish(10.0 * i));
   }
 }
 
-TEST_CASE("sources that make no sense are refused by name") {
+TEST_CASE("impossible sources are refused by name") {
   auto spec = std::make_shared<SourceSpec>();
   spec->mean_s = 0;
   CHECK_THROWS_WITH_AS(Source(spec, 1), doctest::Contains("seconds per batch"), ConfigError);
@@ -164,7 +164,7 @@ TEST_CASE("local: a slow rank reuses, and the others do not notice") {
   CHECK(std::reduce(outcome.fresh_of.begin(), outcome.fresh_of.end()) == outcome.fresh);
 }
 
-TEST_CASE("a simulation is the same every time, another with another seed") {
+TEST_CASE("a simulation is the same every time, and different with another seed") {
   Scenario scenario = scenario_of(source_of(SourceKind::lognormal, 3), "adaptive", 5000);
   scenario.ranks = 3;
   const Outcome first = outcome_of(scenario);
@@ -193,7 +193,7 @@ TEST_CASE("lockstep: ranks decide alike, never wait, and reach the rate of the s
   CHECK_THROWS_WITH_AS(outcome_of(shallow), doctest::Contains("queue.capacity > mpi.lag"), ConfigError);
 }
 
-// All sequences of fresh and reuse that the conditions of best_schedule() allow, tried one by one.
+// Tries all sequences of fresh and reuse steps that the conditions of best_schedule() allow.
 double exhaustive(const std::vector<std::uint64_t>& arrived, std::uint64_t capacity) {
   const std::size_t steps = arrived.size();
   double best = std::numeric_limits<double>::infinity();
@@ -237,7 +237,7 @@ TEST_CASE("the best schedule is what exhaustive search finds") {
     ++solved;
     const BestSchedule schedule = best_schedule(arrived, capacity);
     CHECK(schedule.squares == expected);
-    // The schedule it returns is worth what it says.
+    // The returned schedule has the returned cost.
     double squares = 0;
     for (std::size_t i = 0; i < schedule.fresh_steps.size(); ++i) {
       const std::uint64_t end = i + 1 < schedule.fresh_steps.size() ? schedule.fresh_steps[i + 1] : steps;
@@ -265,7 +265,7 @@ TEST_CASE("no policy with one resident batch beats the best schedule without a s
   }
 }
 
-TEST_CASE("arrivals: what a consumer sees that takes every batch at once") {
+TEST_CASE("arrivals: what a consumer that takes every batch at once sees") {
   Scenario scenario = scenario_of(recorded({1, 0, 0, 0, 0, 0, 10, 1, 1, 1}), "greedy", 8);
   scenario.queue.capacity = 3;
   // Three come at once and fill the queue; each batch taken makes room for one more, until the sixth.

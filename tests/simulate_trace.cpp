@@ -1,4 +1,4 @@
-// The simulator against the real feeder: a run with threads, files and time, replayed without any of them.
+// The simulator compared with the real feeder: a run with threads, files and time, replayed without any of them.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -24,7 +24,7 @@ Json replayed(Workplace& place, const std::string& name, const std::string& poli
   return Json::parse(outcome.output).at(0);
 }
 
-// The recording holds what the run met, a busy machine included: that does not make them differ.
+// The recording includes whatever the run met, even a busy machine, so that does not make the two differ.
 TEST_CASE("a recorded run replayed in the simulator serves as many fresh batches, as evenly") {
   const std::string steady = "latency_ms = 10.0\n";
   const std::string bursty =
@@ -41,7 +41,7 @@ TEST_CASE("a recorded run replayed in the simulator serves as many fresh batches
     const Json simulated = replayed(place, "real", policy);
     CAPTURE(real.dump());
     CAPTURE(simulated.dump());
-    CHECK(real.at("fresh_fraction") < 0.9);  // else it would prove little
+    CHECK(real.at("fresh_fraction") < 0.9);  // otherwise it would prove little
     CHECK(std::abs(real.at("fresh_fraction").get<double>() - simulated.at("fresh_fraction").get<double>()) <= 0.02);
     CHECK(std::abs(real.at("uses_p99").get<int>() - simulated.at("uses_p99").get<int>()) <= 2);
     CHECK(simulated.at("steps") == 500);

@@ -190,7 +190,7 @@ TEST_CASE("a save that fails says why and leaves everything as it was") {
   CHECK(count_files(dir.path()) == 2);
 }
 
-TEST_CASE("what is no regular file is not replaced, whichever name leads to it") {
+TEST_CASE("only a regular file is replaced, whichever name leads to it") {
   const TemporaryDirectory dir;
   REQUIRE(::mkfifo((dir / "fifo").c_str(), 0600) == 0);
   fs::create_symlink("fifo", dir / "link");
@@ -262,7 +262,7 @@ TEST_CASE("a file that cannot be written to its end does not replace the state")
   CHECK(count_files(dir.path()) == 1);
 }
 
-TEST_CASE("what is there and cannot be a state is an error, never nothing") {
+TEST_CASE("a path that exists but cannot be a state is an error, never an absent state") {
   const TemporaryDirectory dir;
   const auto error = [](const fs::path& file, const std::string& why) {
     return "cannot read the state " + file.string() + ": " + why;

@@ -147,7 +147,7 @@ TEST_CASE("a signal to the process ends a wait inside next(), whichever thread i
       CHECK(testing::eventually([&] { return reads == 3; }));  // it hangs in the store
       CHECK(::kill(::getpid(), SIGUSR1) == 0);
     });
-    // The broken wait still serves what is resident: the stop is the next step's.
+    // The broken wait still serves a resident batch: the stop takes effect at the next step.
     const auto last = feeder.next();
     CHECK((!last || !last->is_fresh()));
     CHECK_FALSE(feeder.next().has_value());
@@ -178,7 +178,7 @@ TEST_CASE("a wait that request_stop() has broken does not sleep again") {
   gate.open();
 }
 
-TEST_CASE("a stop that is asked for while another feeder takes this one's place is heard by the other at once") {
+TEST_CASE("a stop requested while another feeder takes this one's place reaches the other at once") {
   const auto state = [] {
     Feeder saved(memory_options(2), {.dataset = std::make_shared<MemoryDataset>(40)});
     CHECK(saved.next());
@@ -219,7 +219,7 @@ TEST_CASE("a stop that was asked for before a restore holds after it") {
   CHECK(feeder.state() == state);
 }
 
-TEST_CASE("signals by the hundred, while batches are served: one stop, and a state that goes on from there") {
+TEST_CASE("hundreds of signals while batches are served: one stop, and a state that resumes there") {
   Options options = memory_options(2);
   options.run.epochs = 1'000'000;
   Feeder feeder(options, {.dataset = std::make_shared<MemoryDataset>(40)});

@@ -11,7 +11,7 @@ namespace forebay::testing {
 
 // While it lives, the process is refused threads as a system at its limit does (EAGAIN). Programs that use it define
 // pthread_create() themselves (thread_limit.cpp). One at a time; it also ends the program when it lives longer than a
-// minute, or ten under a sanitizer: what waits for a thread that never was would wait for ever.
+// minute, or ten under a sanitizer: a wait for a thread that never started would last for ever.
 class ThreadLimit {
  public:
   enum class Refuses { one, all };  // the call after those allowed, or that and all that follow
@@ -31,7 +31,7 @@ class ThreadLimit {
 // Nothing is left of what failed: neither threads nor files.
 void check_nothing_is_left(std::size_t threads, std::size_t files);
 
-// The Error is what somebody needs whose limit was reached.
+// Checks that the Error tells a user who has reached the limit what to do.
 void check_refusal(const std::string& what);
 
 // Runs it with the n-th thread refused, n = 1, 2, ... until it starts no more than n - 1. A run in which one was

@@ -72,7 +72,7 @@ TEST_CASE("without options the throttle is inactive, with any of them it is not"
   CHECK_FALSE(StorageThrottle({.slow_ms = 1}, 1).is_active());
 }
 
-TEST_CASE("latency has the mean and the coefficient of variation that were asked for") {
+TEST_CASE("latency has the configured mean and coefficient of variation") {
   for (const double jitter : {0.1, 0.5, 1.0, 2.0}) {
     CAPTURE(jitter);
     const Moments moments = latency_ms({.latency_ms = 5, .jitter = jitter}, 100'000);
@@ -115,7 +115,7 @@ TEST_CASE("a draw depends on seed, epoch, position, attempt and retry, and on no
   CHECK(StorageThrottle(options, 18).draw(request, 0).latency != latency);
 }
 
-TEST_CASE("reads fail at the rate that was asked for, and a retry draws anew") {
+TEST_CASE("reads fail at the configured rate, and a retry draws again") {
   const StorageThrottle throttle({.fail_rate = 0.2}, 17);
   int failed = 0;
   int failed_twice = 0;
@@ -195,17 +195,17 @@ TEST_CASE("bandwidth: transfers queue up behind each other") {
   CHECK(bucket.claim(5'000'000, 100) == 5'100'000);  // idle time is not saved up
 }
 
-TEST_CASE("bandwidth: a burst passes at once after idle time, and no more than it") {
+TEST_CASE("bandwidth: after idle time a burst passes at once, and no more") {
   std::int64_t finish = 0;
   const BandwidthBucket bucket(1e6, 1000, finish);
   const std::int64_t now = 10'000'000;
   CHECK(bucket.claim(now, 600) <= now);
   CHECK(bucket.claim(now, 400) == now);
   CHECK(bucket.claim(now, 100) == now + 100'000);
-  CHECK(bucket.claim(now + 600'000, 600) == now + 700'000);  // 500 bytes' worth of time had come back
+  CHECK(bucket.claim(now + 600'000, 600) == now + 700'000);  // time for 500 bytes has accrued
 }
 
-TEST_CASE("bandwidth shared by ranks adds up whoever claims") {
+TEST_CASE("bandwidth shared by ranks adds up, whichever rank claims") {
   std::int64_t finish = 0;
   constexpr int kThreads = 4;
   constexpr int kClaims = 5'000;

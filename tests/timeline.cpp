@@ -70,7 +70,7 @@ TEST_CASE("the file is a JSON array of events, one thread per track that has som
   }
 }
 
-TEST_CASE("what was cut off is said; each of several ranks has a file; a file that cannot be is an error") {
+TEST_CASE("truncation is reported; each of several ranks has a file; an impossible file is an error") {
   const TemporaryDirectory dir;
   Timeline timeline(dir / "trace.json", 1e-9, 3, 4);
   TimelineTrack& track = timeline.track("decoder 0");

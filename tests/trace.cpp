@@ -79,7 +79,7 @@ TEST_CASE("rates, and what was served") {
   CHECK(trace.uses_p99 == 3);
   CHECK(trace.uses_max == 3);
   CHECK(trace.most_depth == 1);
-  CHECK(trace.stall_s == 0);  // the wait for the first batch is none
+  CHECK(trace.stall_s == 0);  // the wait for the first batch does not count
   CHECK(trace.wall_s == doctest::Approx(2.99));
   CHECK(trace.mean_step_s == doctest::Approx(0.01));
   CHECK(trace.mean_work_s == doctest::Approx(0.03));
@@ -90,7 +90,7 @@ TEST_CASE("rates, and what was served") {
   CHECK(trace.source->work[50] == doctest::Approx(0.030));
 }
 
-TEST_CASE("batches that came between the same two steps are spread evenly; a blocked producer's clock stands still") {
+TEST_CASE("batches that came between the same two steps are spread evenly; a blocked producer's clock stops") {
   std::vector<Step> lines = steady(2);
   lines.push_back({.step = 2, .produced = 5, .t_s = 0.05, .step_s = 0.04});
   lines.push_back({.step = 3, .produced = 5, .t_s = 1.05, .step_s = 1, .blocked_s = 0.96});
@@ -98,12 +98,12 @@ TEST_CASE("batches that came between the same two steps are spread evenly; a blo
   const std::vector<double> work = trace_of(lines).source->work;
   REQUIRE(work.size() == 6);
   CHECK(work[0] == 0);
-  CHECK(work[1] == doctest::Approx(0.015));  // 0.01 and half of a fourth of the 0.04 s
+  CHECK(work[1] == doctest::Approx(0.015));  // 0.01 s and half of a quarter of the 0.04 s
   for (int i = 2; i < 5; ++i) CHECK(work[i] == doctest::Approx(0.01));
   CHECK(work[5] == doctest::Approx(0.005 + 0.04 + 0.01));
 }
 
-TEST_CASE("what next() takes with a batch at hand is part of the step; a wait for a batch is not") {
+TEST_CASE("what next() takes with a batch ready is part of the step; a wait for a batch is not") {
   std::vector<Step> lines = steady(4);
   lines[1].depth = 1;
   lines[1].wait_s = 0.002;
@@ -115,7 +115,7 @@ TEST_CASE("what next() takes with a batch at hand is part of the step; a wait fo
   CHECK(trace.stall_s == doctest::Approx(0.502));
 }
 
-TEST_CASE("a last line that was cut off is left out, wherever it was cut") {
+TEST_CASE("a truncated last line is ignored, wherever it was cut") {
   const std::vector<Step> lines = steady(30);
   const std::string next = text_of({.step = 30, .batch = 10, .produced = 11, .t_s = 0.3, .step_s = 0.01});
   for (std::size_t length = 0; length < next.size(); ++length) {
@@ -125,7 +125,7 @@ TEST_CASE("a last line that was cut off is left out, wherever it was cut") {
   CHECK(trace_of(lines, next).steps == 31);
 }
 
-TEST_CASE("lines that telemetry dropped change no rate") {
+TEST_CASE("lines that telemetry dropped do not change the rates") {
   std::vector<Step> lines;
   for (const Step& line : steady(3000)) {
     if (line.step % 100 < 60 || line.step == 2999) lines.push_back(line);
@@ -137,8 +137,8 @@ TEST_CASE("lines that telemetry dropped change no rate") {
   CHECK(trace.source->work.size() == 1000);
 }
 
-TEST_CASE("of a run that resumed, the steps after the last resume count") {
-  // Batches every 30 ms at first, every 50 ms after the resume: its clock and its counts begin anew.
+TEST_CASE("of a resumed run, only the steps after the last resume count") {
+  // Batches every 30 ms at first, every 50 ms after the resume, which restarts the clock and the counts.
   const auto resumed = [](int from, int produced) {
     std::vector<Step> lines;
     for (int i = 0; i < 200; ++i) {
@@ -195,7 +195,7 @@ TEST_CASE("a folder is read rank by rank, and nothing else in it; one file is on
   CHECK(read_traces(dir / "kept").front().steps == 32);
 }
 
-TEST_CASE("what is no trace is refused with its file, its line and a way out") {
+TEST_CASE("anything but a trace is refused with its file, its line and what to do") {
   const TemporaryDirectory dir;
   const std::string line = text_of({}) + "\n";
   const std::string later = text_of({.step = 1, .produced = 1, .t_s = 1, .step_s = 1}) + "\n";
@@ -236,7 +236,7 @@ TEST_CASE("what is no trace is refused with its file, its line and a way out") {
   CHECK_THROWS_WITH_AS((void)read_traces(dir / "folder"), doctest::Contains("steps.1.jsonl has too little"), Error);
 }
 
-TEST_CASE("a trace that says more than it can hold is refused with its line") {
+TEST_CASE("a trace that claims more than its size allows is refused with its line") {
   const TemporaryDirectory dir;
   const fs::path file = dir / "steps.0.jsonl";
   const auto refusal = [&](const std::string& more) {

@@ -59,7 +59,7 @@ TEST_CASE("a notification between any check and what follows it is not lost") {
   for (int moment = 0; moment < 80; ++moment) {
     CAPTURE(moment);
     WaitPoint point;
-    // Half of them where spinning has been in vain, so that the first checks are already those around parking.
+    // For half of them spinning has been in vain, so that the first checks are already those around parking.
     for (int i = 0; i < 5 * (moment % 2); ++i) {
       CHECK_FALSE(point.wait_until(WaitPoint::Clock::now(), [] { return false; }));
     }
@@ -69,7 +69,7 @@ TEST_CASE("a notification between any check and what follows it is not lost") {
     CHECK(point.wait_until(deadline, [&] {
       if (open) return true;
       open = checks++ == moment;
-      point.notify_all();  // at every check: parking for one of those that are not the moment would last for ever
+      point.notify_all();  // at every check: parking after any other one would last for ever
       return false;
     }));
     REQUIRE(WaitPoint::Clock::now() < deadline);
