@@ -12,22 +12,22 @@
 
 namespace forebay {
 
-// Memory that the ranks of one node share; zero at first.
+// Memory shared by the ranks of one node; zero at first.
 class SharedMemory {
  public:
   virtual ~SharedMemory() = default;
   [[nodiscard]] virtual std::span<std::byte> bytes() noexcept = 0;
 };
 
-// What one rank said to all the others.
+// A message that one rank sent to all others.
 struct Word {
   std::uint32_t rank = 0;
   std::string text;
 };
 
-// What Forebay needs from the ranks of a job. Without MPI one rank is made by solo_communicator(); with MPI
-// forebay/mpi.hpp makes one out of an MPI_Comm. Every member is called by one thread only, the one that calls
-// Feeder::next() (MPI_THREAD_FUNNELED). Calls marked collective must be made by all ranks in the same order.
+// What Forebay needs from the ranks of a job. solo_communicator() makes one for a single rank without MPI,
+// forebay/mpi.hpp one from an MPI_Comm. One thread calls every member, the one that calls Feeder::next()
+// (MPI_THREAD_FUNNELED). All ranks must make the calls marked collective in the same order.
 class Communicator {
  public:
   virtual ~Communicator() = default;
@@ -38,9 +38,9 @@ class Communicator {
   // Collective: a communicator of the same ranks whose traffic cannot meet this one's.
   [[nodiscard]] virtual std::unique_ptr<Communicator> duplicate() const = 0;
 
-  // Starts a non-blocking reduction over all ranks, element by element, in place: the last `minima` values take the
-  // least that any rank gave, those before them are added up. `values` must stay valid and untouched until test() said
-  // true or the communicator was closed. Channels are independent places for one operation each.
+  // Starts a non-blocking reduction over all ranks, element by element, in place: the last `minima` values become the
+  // minimum over the ranks, those before them the sum. `values` must stay valid and untouched until test() has returned
+  // true or the communicator is closed. Channels are independent, with one operation each.
   // Collective in posting order, with the same sizes on all ranks. Never blocks.
   // REQUIRES: channel < kChannels and no operation open in it; minima <= values.size().
   virtual void start_reduction(std::size_t channel, std::span<std::int64_t> values, std::size_t minima = 0) = 0;
@@ -52,39 +52,39 @@ class Communicator {
   // Every rank's text, by rank, on every rank. Collective and blocking; used at the start, for states and at an agreed
   // end.
   [[nodiscard]] virtual std::vector<std::string> all_gather(std::string_view text) = 0;
-  // Calls of all_gather() that this rank has completed.
+  // How many calls of all_gather() this rank has completed.
   [[nodiscard]] virtual std::uint64_t gathers() const noexcept = 0;
-  // `hook` is called again and again while all_gather() or close() waits for other ranks. That of all_gather() it may
-  // end by throwing; no later one can then be made. Empty = none.
+  // `hook` is called repeatedly while all_gather() or close() waits for other ranks. It may end an all_gather() by
+  // throwing; no later one is then possible. Empty = none.
   virtual void while_waiting(std::function<void()> hook) = 0;
   // Memory shared by the ranks of this node.
   [[nodiscard]] virtual std::unique_ptr<SharedMemory> share_on_node(std::size_t bytes) = 0;
 
-  // Says a few words to every other rank, without waiting for them: what must reach a rank that is not where it could
-  // agree. A rank's words arrive in the order in which it said them.
+  // Sends a short message to every other rank, without waiting: for what must reach ranks that are not in a collective
+  // call. The messages of a rank arrive in the order in which it sent them.
   virtual void tell(std::string_view text) = 0;
-  // The next word of another rank that has arrived, or nothing. Never blocks; also lets pending operations progress.
+  // The next message of another rank that has arrived, or nothing. Never blocks; also lets pending operations progress.
   [[nodiscard]] virtual std::optional<Word> listen() = 0;
 
   // Keeps the cause of a failure (the first one), so that it can be printed before the job is aborted. The text names
   // the failing rank itself.
   virtual void note_failure(std::string_view cause) = 0;
-  // The last resort where other ranks wait for this one and cannot be told: ends the job with this cause, if the
-  // program left that to Forebay (MpiSession), and else returns.
+  // The last resort when other ranks wait for this one and cannot be told: ends the job with this cause if the program
+  // leaves that to Forebay (MpiSession), otherwise returns.
   virtual void abort(std::string_view cause) = 0;
-  // The same at the end of the program, which must not wait there for ranks that do not come.
+  // The same, but at the end of the program, which must not wait there for ranks that never come.
   virtual void abort_at_end(std::string_view cause) = 0;
 
-  // Collective: ends all open operations and receives outstanding words. Bounded: returns false when the other ranks
-  // did not come within `timeout_s`, and may then be called again. Nothing else of the communicator may be used
-  // afterwards, but listen() in the hook of while_waiting().
+  // Collective: ends all open operations and receives outstanding messages. Bounded: returns false if the other ranks
+  // did not come within `timeout_s`, and may then be called again. Afterwards no other member may be used, except
+  // listen() in the hook of while_waiting().
   virtual bool close(double timeout_s) = 0;
 
   static constexpr std::size_t kChannels = 17;
 };
 
-// One rank on its own: sums are complete at once, nothing blocks. Given to a feeder it says that this process is a job
-// of its own, whoever started it; then each needs a telemetry.dir of its own.
+// A single rank: sums are complete at once, nothing blocks. Passed to a feeder it means that this process is a separate
+// job, even if a launcher started several; each then needs its own telemetry.dir.
 [[nodiscard]] std::unique_ptr<Communicator> solo_communicator();
 
 }  // namespace forebay

@@ -13,27 +13,27 @@ class Communicator;
 
 // Reads a TOML configuration file; `overrides` are "section.key=value" strings applied on top, in order.
 // Relative paths in the file are relative to the working directory, as on a command line. The file may be a pipe that
-// somebody writes to and closes (`<(...)`, /dev/stdin); a FIFO without a writer, a terminal and more than 4 MiB are
-// refused, and so is a pipe from which nothing comes for a minute: this never waits for ever.
-// A key that neither names has its value in `defaults`.
+// is written to and closed (`<(...)`, /dev/stdin). A FIFO without a writer, a terminal, more than 4 MiB, and a pipe
+// that gives nothing for a minute are refused: this never waits for ever. Keys that neither names have their values in
+// `defaults`.
 // Throws ConfigError naming file, line and key: unknown keys (with the nearest known key), wrong types
 // (with what was expected), and values out of range.
 [[nodiscard]] Options load_options(const std::filesystem::path& file, std::span<const std::string> overrides = {},
                                    const Options& defaults = {});
 
-// The same for the ranks of a job: each reads the file, and when one of them cannot, all throw its ConfigError, which
-// names the rank. A rank that threw alone would leave the others waiting for it in their next collective call.
-// Collective and blocking.
+// The same for the ranks of a job: each reads the file, and if one of them cannot, all throw its ConfigError, which
+// names the rank. (A rank that threw alone would leave the others waiting in their next collective call.) Collective
+// and blocking.
 [[nodiscard]] Options load_options(const std::filesystem::path& file, const Communicator& communicator,
                                    std::span<const std::string> overrides = {}, const Options& defaults = {});
 
-// The same as the first for text in memory; `origin` stands in messages where the file name would.
+// The same as the first for text in memory; messages have `origin` in place of the file name.
 [[nodiscard]] Options parse_options(std::string_view toml, std::string_view origin = "config",
                                     std::span<const std::string> overrides = {}, const Options& defaults = {});
 
 // Checks every value and every combination of values that does not need the file system.
-// Throws ConfigError naming the key. load_options and parse_options end with it; code that fills Options
-// by hand gets it from the Feeder.
+// Throws ConfigError naming the key. load_options and parse_options call it at the end; the Feeder does for Options
+// that code has filled in.
 void validate(const Options& options);
 
 // The resolved configuration, every key with its value, as TOML that parse_options reads back to the same Options.

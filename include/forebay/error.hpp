@@ -18,11 +18,11 @@ class ConfigError : public Error {
 };
 
 // One sample that cannot be served: missing, unreadable, corrupt, or refused by a limit.
-// Under `on_bad = "replace"` it is quarantined and its position gets another sample, in evaluation none.
+// Under `on_bad = "replace"` it is quarantined and its position gets another sample; in evaluation it is left out.
 class SampleError : public Error {
  public:
   enum class Kind {
-    permanent,  // the bytes are bad: trying again cannot help
+    permanent,  // the bytes are bad: a retry cannot help
     transient,  // the store failed: the same read may succeed later and is retried with backoff
   };
 
@@ -34,8 +34,8 @@ class SampleError : public Error {
   Kind kind_;
 };
 
-// No fresh batch arrived for `policy.watchdog_s`, and what() names what each worker was doing; or another rank did not
-// come for so long, and what() names it.
+// No fresh batch arrived for `policy.watchdog_s`, and what() says what each worker was doing; or another rank did not
+// come for that long, and what() names it.
 class WatchdogError : public Error {
  public:
   using Error::Error;

@@ -8,13 +8,13 @@
 
 #include <forebay/lease.hpp>
 
-// A lease's images for other libraries, without a copy: DLPack, which PyTorch, JAX, CuPy, NumPy and many others take,
-// and __cuda_array_interface__ for those that ask for that (Numba). docs/integration.md shows both in use.
+// A lease's images for other libraries, without a copy: DLPack, which PyTorch, JAX, CuPy, NumPy and many others accept,
+// and __cuda_array_interface__ for those that need that (Numba). docs/integration.md shows both in use.
 namespace forebay {
 
-// DLPack's own structures, by its own names and with its layout, so that a pointer to one of these is a pointer to one
-// of dlpack.h's: reinterpret_cast or void* is all that is between them. Declared here because users need not have that
-// header, and older ones lack the versioned structure.
+// DLPack's structures with its names and layout, so that a pointer to one of these is a pointer to one of dlpack.h's,
+// by reinterpret_cast or void*. Declared here because users need not have that header, and older versions of it lack
+// the versioned structure.
 namespace dlpack {
 
 constexpr std::int32_t kDLCPU = 1;
@@ -52,7 +52,7 @@ struct DLPackVersion {
   std::uint32_t minor;
 };
 
-// As DLPack has it since 1.0; in Python a capsule called "dltensor_versioned".
+// DLPack's form since 1.0; in Python a capsule called "dltensor_versioned".
 struct DLManagedTensorVersioned {
   DLPackVersion version;
   void* manager_ctx;
@@ -61,8 +61,8 @@ struct DLManagedTensorVersioned {
   DLTensor dl_tensor;
 };
 
-// As DLPack had it before, for consumers that know no other; in Python a capsule called "dltensor". It cannot say that
-// its memory is read-only.
+// The earlier form, for consumers that know no other; in Python a capsule called "dltensor". It cannot mark its memory
+// as read-only.
 struct DLManagedTensor {
   DLTensor dl_tensor;
   void* manager_ctx;
@@ -80,7 +80,7 @@ static_assert(offsetof(DLManagedTensorVersioned, dl_tensor) == 32);
 static_assert(sizeof(DLManagedTensor) == 64 && offsetof(DLManagedTensor, manager_ctx) == 48);
 static_assert(offsetof(DLManagedTensor, deleter) == 56);
 
-// Ends a managed tensor that no consumer took.
+// Ends a managed tensor that no consumer has taken.
 struct CallDeleter {
   template <typename Managed>
   void operator()(Managed* tensor) const noexcept {
@@ -88,42 +88,41 @@ struct CallDeleter {
   }
 };
 
-// release() gives it to a consumer, which then calls its deleter, on any thread.
+// release() hands it to a consumer, which then calls its deleter, on any thread.
 using ManagedTensorVersioned = std::unique_ptr<DLManagedTensorVersioned, CallDeleter>;
 using ManagedTensor = std::unique_ptr<DLManagedTensor, CallDeleter>;
 
 }  // namespace dlpack
 
-// The lease's images as a tensor that shares the lease: nothing is copied, and it is marked read-only, since a reuse
-// serves the same bytes. A lease may be shared by several tensors.
+// The lease's images as a tensor that shares the lease: nothing is copied, and it is marked read-only, because a reuse
+// serves the same bytes. Several tensors may share a lease.
 //
 // The lease ends with its last holder, on that thread. A consumer lets go when nothing on the host refers to the tensor
-// any more, not when its kernels are done: that is right as long as all kernels are on the stream given to next(),
-// which the end of a lease is ordered on. For kernels on another stream keep `lease` and end it by lease->release(that
-// stream), when the last of them was put there; the tensor's memory then stays valid, but another batch may come into
-// it.
+// any more, not when its kernels are done. That is right as long as all kernels are on the stream given to next(), on
+// which the end of the lease is ordered. For kernels on another stream keep `lease` and end it with lease->release(that
+// stream) once the last of them is queued; the tensor's memory then stays valid, but may receive another batch.
 //
-// Throws Error when the lease has ended.
+// Throws Error if the lease has ended.
 [[nodiscard]] dlpack::ManagedTensorVersioned to_dlpack(std::shared_ptr<Lease> lease);
 // The same in the form before DLPack 1.0.
 [[nodiscard]] dlpack::ManagedTensor to_dlpack_unversioned(std::shared_ptr<Lease> lease);
 
-// The entries of a __cuda_array_interface__ dictionary, version 3, by their names there. `data` is the pair of the
+// The entries of a __cuda_array_interface__ dictionary, version 3, under their names there. `data` is the pair of the
 // first two; `strides` is None (rows follow each other in C order), and so are `mask` and `descr`.
 struct CudaArrayInterface {
   std::uintptr_t data = 0;  // address; 0 when there are no elements
   bool read_only = true;
   std::array<std::int64_t, 4> shape{};
   std::string_view typestr;  // "<f4", "<f2" or "|u1"
-  // The stream given to next(), after which the consumer puts its work: a cudaStream_t as a number, 1 for CUDA's
-  // default stream. It orders the beginning; the end of the lease is the owner's to order, as with to_dlpack().
+  // The stream given to next(), after which the consumer must order its work: a cudaStream_t as a number, 1 for CUDA's
+  // default stream. It orders the beginning; the owner orders the end of the lease, as with to_dlpack().
   std::uintptr_t stream = 0;
   int version = 3;
 };
 
-// Describes the lease's images. The object that has it as its attribute must hold the lease for as long as it lives.
-// Throws Error when the lease has ended, when the batch is in memory of the host, and for bfloat16, which the interface
-// has no typestr for: hand those over by to_dlpack().
+// Describes the lease's images. The object with this attribute must hold the lease for as long as it lives. Throws
+// Error if the lease has ended, if the batch is in host memory, and for bfloat16, for which the interface has no
+// typestr: use to_dlpack() for those.
 [[nodiscard]] CudaArrayInterface cuda_array_interface(const Lease& lease);
 
 }  // namespace forebay

@@ -17,9 +17,9 @@ enum class LogLevel : std::uint8_t { info, warning, error };
   return "?";
 }
 
-// Takes the feeder's lines for people in place of standard error: one line of UTF-8 without its newline and without a
-// prefix. Called on any thread, the trainer's included, one call at a time; must not call the feeder. Should it throw,
-// the line goes to standard error.
+// Receives the feeder's log lines in place of standard error: one line of UTF-8, without newline and prefix. Called on
+// any thread, including the trainer's, one call at a time; must not call the feeder. If it throws, the line goes to
+// standard error.
 using Logger = std::function<void(LogLevel level, std::string_view text)>;
 
 }  // namespace forebay

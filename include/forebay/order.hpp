@@ -4,9 +4,9 @@
 
 namespace forebay {
 
-// A keyed bijection of [0, size) in O(1) memory: a generalized Feistel network over rows and columns, as many of each
-// as make up `size` and hardly more, with cycle walking (Black and Rogaway, "Ciphers with Arbitrary Finite Domains",
-// 2002). What it gives depends on integers only, so it is the same on every machine and compiler. Immutable; any thread
+// A keyed bijection of [0, size) in O(1) memory: a generalized Feistel network over rows and columns, whose product is
+// `size` or slightly more, with cycle walking (Black and Rogaway, "Ciphers with Arbitrary Finite Domains",
+// 2002). The result depends on integers only, so it is the same on every machine and compiler. Immutable; any thread
 // may call.
 class Permutation {
  public:
@@ -20,7 +20,7 @@ class Permutation {
 
   std::uint64_t size_;
   std::uint64_t rows_;     // at most 2^32, as columns_
-  std::uint64_t columns_;  // rows_ * columns_ is less than size_ + rows_
+  std::uint64_t columns_;  // rows_ * columns_ < size_ + rows_
   std::uint64_t keys_[kRounds] = {};
 };
 
@@ -29,8 +29,8 @@ struct BatchRef {
   std::uint64_t epoch = 0;
   std::uint64_t batch = 0;  // number within the epoch
   std::uint32_t size = 0;   // samples; less than batch_size only for the last batch of an epoch
-  // The rank owns no batch of this dataset (fewer batches than ranks): the batch belongs to another rank and may
-  // only be served as padding, never as fresh.
+  // The rank owns no batch of this dataset (fewer batches than ranks): this one belongs to another rank and may only be
+  // served as padding, never as fresh.
   bool padding = false;
 
   friend bool operator==(const BatchRef&, const BatchRef&) = default;
@@ -44,11 +44,11 @@ struct OrderOptions {
   bool drop_last = true;
 };
 
-// Maps (epoch, position) to sample ids: the same on any number of ranks. O(1) memory and time. Immutable; any thread
+// Maps (epoch, position) to sample ids, the same for any number of ranks. O(1) memory and time. Immutable; any thread
 // may call.
 class Order {
  public:
-  // Throws ConfigError when there are no samples, or no batch (drop_last with fewer samples than one batch).
+  // Throws ConfigError if there are no samples, or no batch (drop_last with fewer samples than one batch).
   explicit Order(const OrderOptions& options);
 
   [[nodiscard]] const OrderOptions& options() const noexcept { return options_; }
@@ -58,8 +58,8 @@ class Order {
   [[nodiscard]] BatchRef batch(std::uint64_t epoch, std::uint64_t number) const noexcept;
   // The sample at a position of an epoch. REQUIRES: position < samples.
   [[nodiscard]] std::uint64_t sample(std::uint64_t epoch, std::uint64_t position) const noexcept;
-  // The sample that stands in at (epoch, position) after `attempt` (from 1) bad ones: a function of seed, epoch,
-  // position and attempt only.
+  // The replacement at (epoch, position) after `attempt` bad samples, from 1: a function of seed, epoch, position and
+  // attempt alone.
   [[nodiscard]] std::uint64_t replacement(std::uint64_t epoch, std::uint64_t position,
                                           std::uint32_t attempt) const noexcept;
 

@@ -19,7 +19,7 @@ namespace forebay {
 enum class Decision : std::uint8_t {
   fresh,  // serve the next batch, waiting for it if the queue is exhausted
   reuse,  // serve a resident batch again
-  wait,   // wait a little for a batch, then ask again with Signals::waited_s grown
+  wait,   // wait briefly for a batch, then ask again with a larger Signals::waited_s
 };
 
 [[nodiscard]] constexpr std::string_view to_string(Decision decision) noexcept {
@@ -31,30 +31,31 @@ enum class Decision : std::uint8_t {
   return "?";
 }
 
-// Everything a policy may know when it decides a step. Numbers only: the same object can be driven by the real
-// feeder or by a simulator.
+// Everything that a policy may know when it decides a step. Numbers only: both the real feeder and a simulator can
+// drive it.
 struct Signals {
   std::uint64_t step = 0;  // steps served so far
-  // Batches ready now. The capacity once the run's last batch is ready: nothing is gained by saving what is left.
+  // Batches ready now. Equal to the capacity once the last batch of the run is ready: saving the rest would gain
+  // nothing.
   std::uint32_t depth = 0;
   std::uint32_t capacity = 1;  // batches that may be ready
-  std::uint64_t uses = 0;      // times the batch that a reuse would serve has been served; 0 = no resident batch
+  std::uint64_t uses = 0;      // how often the batch that a reuse would serve was served; 0 = no resident batch
   std::uint64_t produced = 0;  // batches published since the start
   double now_s = 0;            // time since the first step
-  double blocked_s = 0;        // of it, time in which the producer was blocked by a full ring
-  double waited_s = 0;         // time already waited within this step
+  double blocked_s = 0;        // part of it in which a full ring blocked the producer
+  double waited_s = 0;         // time already spent waiting in this step
 };
 
-// Decides each step from the signals alone: no clock, no slot, no thread, no randomness of its own.
-// One object belongs to one feeder (or one simulated rank) and is called from one thread.
+// Decides each step from the signals alone: without a clock, slots, threads, or random numbers. An object belongs to
+// one feeder (or one simulated rank) and is called from one thread.
 class Policy {
  public:
   virtual ~Policy() = default;
 
-  // The decision for this step. May be asked again within a step after `wait`; must not change what `served`
-  // has not confirmed.
+  // The decision for this step. After `wait` it is asked for again within the step. Must not assume that a decision was
+  // carried out: served() says what was.
   [[nodiscard]] virtual Decision decide(const Signals& signals) = 0;
-  // What was served in the end (fresh or reuse), with the signals of the last decide(). Called once per step.
+  // What was finally served (fresh or reuse), with the signals of the last decide(). Called once per step.
   virtual void served(Decision decision, const Signals& signals) = 0;
 };
 
@@ -69,28 +70,28 @@ class PolicyRegistry {
   // Adds a policy, replacing one of the same name.
   void add(std::string name, PolicyFactory factory);
   [[nodiscard]] std::vector<std::string> names() const;
-  // Throws ConfigError naming policy.name and the known names when there is no such policy.
+  // Throws ConfigError naming policy.name and the known names if there is no such policy.
   [[nodiscard]] std::unique_ptr<Policy> make(const PolicyOptions& options) const;
 
  private:
   std::map<std::string, PolicyFactory> factories_;
 };
 
-// A policy wrapped in the rules that compose with every policy.
+// A policy together with the rules that apply to every policy.
 //  - The first batch is fresh: there is nothing to reuse.
-//  - `max_wait_ms`: a reuse while the queue is exhausted becomes `wait` until waited_s reaches it; a batch that comes
+//  - `max_wait_ms`: a reuse while the queue is exhausted becomes `wait` until waited_s reaches it; a batch that arrives
 //    meanwhile is served fresh, so that no step waits for a batch and then reuses another.
 //  - `max_uses`: a reuse of a batch that was served max_uses times becomes fresh (on_max_uses = wait), is allowed and
 //    counted (warn), or makes decide() throw Error (error).
 class RuledPolicy final : public Policy {
  public:
-  // REQUIRES: policy is not null.
+  // REQUIRES: policy != nullptr.
   RuledPolicy(std::unique_ptr<Policy> policy, const PolicyOptions& options);
 
   [[nodiscard]] Decision decide(const Signals& signals) override;
   void served(Decision decision, const Signals& signals) override;
 
-  // Reuses served beyond max_uses; who owns the policy warns when it has grown. Same thread as decide().
+  // Reuses served beyond max_uses; the owner of the policy warns when it grows. Same thread as decide().
   [[nodiscard]] std::uint64_t capped_reuses() const noexcept { return capped_reuses_; }
 
  private:
@@ -112,7 +113,7 @@ struct Resident {
   std::uint64_t turn = 0;  // its place in the order of fresh batches: lower is older
 };
 
-// Index of the resident batch to reuse. REQUIRES: residents is not empty; the last one is the current batch.
+// Index of the resident batch to reuse. REQUIRES: !residents.empty(); the last one is the current batch.
 // current: the last; least_used: the fewest uses, then the oldest.
 [[nodiscard]] std::size_t pick_resident(Pick pick, std::span<const Resident> residents) noexcept;
 

@@ -13,7 +13,7 @@ __extension__ using Wide = unsigned __int128;  // 64 x 64 bit products
   return x ^ (x >> 31);
 }
 
-// One key out of several numbers; order matters.
+// One key from several numbers; their order matters.
 template <typename... Rest>
 [[nodiscard]] constexpr std::uint64_t key64(std::uint64_t first, Rest... rest) noexcept {
   std::uint64_t key = mix64(first + 0x9e3779b97f4a7c15ULL);

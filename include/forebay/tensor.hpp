@@ -52,8 +52,8 @@ struct TensorView {
   }
   [[nodiscard]] std::size_t bytes() const noexcept { return elements() * size_of(dtype); }
 
-  // The elements as values of T, or as bytes with a T of one byte. Throws Error when T has another size than the
-  // elements: what is float16 cannot be read as float.
+  // The elements as values of T, or as bytes if T has one byte. Throws Error if the size of T differs from that of the
+  // elements: float16 cannot be read as float.
   template <typename T>
   [[nodiscard]] const T* as() const {
     if (sizeof(T) != size_of(dtype) && sizeof(T) != 1) {
@@ -65,9 +65,9 @@ struct TensorView {
   }
 };
 
-// The stream a lease is ordered on. On the host device there are none and the view stays empty;
-// with CUDA it wraps a cudaStream_t that the trainer keeps, and an empty view is the default stream of the GPU that the
-// batches are on. cudaStreamPerThread is the calling thread's, so next() refuses it; release() takes it for that.
+// The stream on which a lease is ordered. On the host there are none and the view stays empty. With CUDA it wraps a
+// cudaStream_t that the trainer owns; an empty view is the default stream of the GPU that holds the batches.
+// cudaStreamPerThread depends on the calling thread, so next() refuses it; release() takes it as the caller's.
 struct StreamView {
   void* handle = nullptr;
 };
