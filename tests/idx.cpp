@@ -196,6 +196,29 @@ TEST_CASE("a file that changed after its index was saved is noticed") {
   CHECK(read_sample(*restored, 0) == values(8));
 }
 
+TEST_CASE("images of a compressed file are in the index, and a file whose contents are there may not change") {
+  const TemporaryDirectory folder;
+  write_file(folder / "x-images-idx3-ubyte.gz", gzip(kImages));
+  write_file(folder / "x-labels-idx1-ubyte", kLabels);
+  DatasetOptions options = options_for(folder / "x-images-idx3-ubyte.gz");
+  options.index = (folder / "saved.index").string();
+  CHECK(read_sample(*open_dataset(options), 1) == values(24).substr(8, 8));
+  const auto refusal_with = [&](const char* name, const std::string& bytes, const std::string& before) {
+    write_file(folder / name, bytes);
+    const std::string message = error_of([&] { (void)open_dataset(options); });
+    write_file(folder / name, before);
+    return message;
+  };
+  const char* const expected = "was built for other contents of the idx files; delete it";
+  CHECK(
+      contains(refusal_with("x-images-idx3-ubyte.gz", gzip(header(8, {3, 2, 4}) + std::string(24, 'x')), gzip(kImages)),
+               expected));
+  CHECK(contains(refusal_with("x-labels-idx1-ubyte", header(8, {3}) + std::string("\1\0\1", 3), kLabels), expected));
+  CHECK(open_dataset(options)->size() == 3);
+  std::filesystem::remove(folder / "x-images-idx3-ubyte.gz");
+  CHECK(read_sample(*load_index(options.index), 2) == values(24).substr(16));
+}
+
 TEST_CASE("MNIST and Fashion-MNIST") {
   const auto data = real_data();
   if (!data) {
