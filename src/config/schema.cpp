@@ -126,8 +126,7 @@ constexpr std::array kKeys{
     Key{"dataset", "path", Text{field<&O::dataset, &Data::path>(), {}},
         "folder, list file (its entries are relative to its folder), or file of records",
         "Required: the folder, the list file, or the file of records (idx images, a CIFAR batch). The entries of a "
-        "list "
-        "file are relative to the folder that the list is in."},
+        "list file are relative to the folder that the list is in."},
     Key{"dataset", "labels", Text{field<&O::dataset, &Data::labels>(), {}},
         "filelist: a file of labels; idx: the labels file (else found by name)",
         "For `filelist` a file of labels, for `idx` the labels file. Empty: located by name."},

@@ -55,6 +55,13 @@ decltype(auto) visit_value(const Figure<std::remove_const_t<Record>>& figure, Re
   return std::visit([&](auto place) -> decltype(auto) { return visit(record.*place); }, figure.place);
 }
 
+// Calls visit(place) where the figure is a double or a count of 64 bits, as all of summaries and profiles are.
+template <typename Record, typename Visit>
+void visit_place(const Figure<Record>& figure, Visit&& visit) {
+  if (const auto* const place = std::get_if<double Record::*>(&figure.place)) visit(*place);
+  if (const auto* const place = std::get_if<std::uint64_t Record::*>(&figure.place)) visit(*place);
+}
+
 // Sets what follows from other figures, in the order of the table.
 template <typename Record>
 void apply_formulas(std::type_identity_t<Figures<Record>> figures, Record& record) {
@@ -68,12 +75,7 @@ void apply_formulas(std::type_identity_t<Figures<Record>> figures, Record& recor
 template <typename Record>
 void add_figures(std::type_identity_t<Figures<Record>> figures, Record& to, const Record& from) {
   for (const Figure<Record>& figure : figures) {
-    std::visit(
-        [&](auto place) {
-          using Value = std::remove_cvref_t<decltype(to.*place)>;
-          if constexpr (std::is_same_v<Value, double> || std::is_same_v<Value, std::uint64_t>) to.*place += from.*place;
-        },
-        figure.place);
+    visit_place(figure, [&](auto place) { to.*place += from.*place; });
   }
 }
 
@@ -115,15 +117,11 @@ void combine_figures(Figures<Record> figures, std::span<const Whole> ranks, Whol
   for (const Figure<Record>& figure : figures) {
     const auto* const rule = std::get_if<OfRanks>(&figure.job);
     if (rule == nullptr) continue;
-    std::visit(
-        [&](auto place) {
-          using Value = std::remove_cvref_t<decltype(part(job).*place)>;
-          if constexpr (std::is_same_v<Value, double> || std::is_same_v<Value, std::uint64_t>) {
-            part(job).*place = combined<Value>(
-                *rule, ranks.size(), [&](auto i) { return part(ranks[i]).*place; }, steps);
-          }
-        },
-        figure.place);
+    visit_place(figure, [&](auto place) {
+      using Value = std::remove_cvref_t<decltype(part(job).*place)>;
+      part(job).*place = combined<Value>(
+          *rule, ranks.size(), [&](std::size_t i) { return part(ranks[i]).*place; }, steps);
+    });
   }
   apply_formulas(figures, part(job));
 }

@@ -17,9 +17,7 @@ using FigureJson = nlohmann::ordered_json;
 template <typename Record>
 void put_figures(FigureJson& object, Figures<Record> figures, const Record& record) {
   for (const Figure<Record>& figure : figures) {
-    visit_value(figure, record, [&](const auto& value) {
-      if constexpr (std::is_arithmetic_v<std::remove_cvref_t<decltype(value)>>) object[std::string(figure.key)] = value;
-    });
+    visit_place(figure, [&](auto place) { object[std::string(figure.key)] = record.*place; });
   }
 }
 
@@ -27,17 +25,15 @@ void put_figures(FigureJson& object, Figures<Record> figures, const Record& reco
 template <typename Record>
 void get_figures(const FigureJson& object, Figures<Record> figures, Record& record, const std::string& what) {
   for (const Figure<Record>& figure : figures) {
-    const std::string key(figure.key);
-    const FigureJson& number = object.at(key);
-    visit_value(figure, record, [&](auto& value) {
-      using Value = std::remove_reference_t<decltype(value)>;
-      if constexpr (std::is_same_v<Value, double>) {
-        if (!number.is_number()) throw Error(what + ": \"" + key + "\" is not a number: " + number.dump());
-        value = number.get<double>();
-      } else if constexpr (std::is_same_v<Value, std::uint64_t>) {
-        if (!number.is_number_unsigned()) throw Error(what + ": \"" + key + "\" is not a count: " + number.dump());
-        value = number.get<std::uint64_t>();
+    const FigureJson& number = object.at(std::string(figure.key));
+    visit_place(figure, [&](auto place) {
+      using Value = std::remove_reference_t<decltype(record.*place)>;
+      constexpr bool is_count = std::is_same_v<Value, std::uint64_t>;
+      if (is_count ? !number.is_number_unsigned() : !number.is_number()) {
+        throw Error(what + ": \"" + std::string(figure.key) +
+                    (is_count ? "\" is not a count: " : "\" is not a number: ") + number.dump());
       }
+      record.*place = number.get<Value>();
     });
   }
 }

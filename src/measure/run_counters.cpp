@@ -42,8 +42,6 @@ void RunCounters::step(const StepRecord& record) noexcept {
   if (record.served == Decision::fresh) {
     ++counted_.fresh;
     fresh_samples_ += record.size;
-  } else {
-    ++counted_.reused;
   }
   if (record.exhausted) ++counted_.exhausted_steps;
   if (record.adjacent) ++adjacent_;
@@ -68,6 +66,7 @@ Summary RunCounters::summary(const RunFacts& facts, std::span<const std::uint64_
 
   Summary out = facts;
   add_figures(summary_figures(), out, counted_);
+  out.reused = out.steps - out.fresh;
   out.wall_s = out.compute_s + out.stall_s;
   out.images_per_s = ratio(as_double(fresh_samples_), out.wall_s);
   out.produce_rate = produce_rate(facts.startup_s);
