@@ -244,6 +244,24 @@ Bytes made(const TransformOptions& options, std::uint64_t position) {
   return made(options, OperationChain(registry(), options, false), position);
 }
 
+TEST_CASE("random numbers depend on seed, epoch, position, use and the operation's place, and on nothing else") {
+  const auto first = [](std::uint64_t seed, std::uint64_t epoch, std::uint64_t position, std::uint64_t use,
+                        std::uint32_t place) {
+    return operation_random(operations_key(seed, epoch, position, use), place).bits();
+  };
+  const std::uint64_t one = first(1, 2, 3, 4, 0);
+  CHECK(first(1, 2, 3, 4, 0) == one);
+  CHECK(first(2, 2, 3, 4, 0) != one);
+  CHECK(first(1, 3, 3, 4, 0) != one);
+  CHECK(first(1, 2, 4, 4, 0) != one);
+  CHECK(first(1, 2, 3, 5, 0) != one);
+  CHECK(first(1, 2, 3, 4, 1) != one);
+  // Nor are they those that the view was drawn with.
+  CHECK(first(1, 2, 3, 4, 0) != Random(key64(1, kAugmentation, 2, 3, 4)).bits());
+  const auto recoloured_as = [](std::vector<std::string> names) { return made(options_with(std::move(names)), 2); };
+  CHECK(recoloured_as({"nothing", "colour"}) != recoloured_as({"colour", "nothing"}));
+}
+
 TEST_CASE("operations made of each pixel on its way to the slot give what calls one after the other give") {
   for (const auto dtype : {DType::float32, DType::float16, DType::bfloat16, DType::uint8}) {
     for (const auto layout : {Layout::nchw, Layout::nhwc}) {
