@@ -375,7 +375,7 @@ TEST_CASE("what an operation throws names the operation; unknown names, factorie
                        doctest::Contains(R"(the operation "fails" of transform.operations failed: no such luck)"),
                        OperationError);
   CHECK_THROWS_WITH_AS(OperationChain(registry(), options_with({"colur"}), false),
-                       doctest::Contains("colour, erase, fails, invert, nothing"), ConfigError);
+                       doctest::Contains(R"(no operation "colur"; known operations: )"), ConfigError);
   OperationRegistry empty;
   empty.add("none", [](const TransformOptions&) { return nullptr; });
   CHECK_THROWS_WITH_AS(OperationChain(empty, options_with({"none"}), false), doctest::Contains("\"none\""),
