@@ -7,9 +7,9 @@
 
 namespace forebay {
 
-OperatedTransform::OperatedTransform(Transform transform, OperationChain operations, std::uint64_t seed,
+OperatedTransform::OperatedTransform(const Transform& transform, OperationChain operations, std::uint64_t seed,
                                      const Kernels& kernels)
-    : transform_(std::move(transform)), operations_(std::move(operations)), seed_(seed), recolour_(kernels.recolour) {}
+    : transform_(transform), operations_(std::move(operations)), seed_(seed), recolour_(kernels.recolour) {}
 
 void OperatedTransform::render(const Image& image, const ImageView& view, std::uint64_t epoch, std::uint64_t position,
                                std::span<std::byte> out, Transform::Scratch& resizer, Scratch& scratch) const {

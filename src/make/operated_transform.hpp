@@ -24,7 +24,7 @@ class OperatedTransform {
   };
 
   // `kernels` must stay; all of them give the same bytes.
-  OperatedTransform(Transform transform, OperationChain operations, std::uint64_t seed,
+  OperatedTransform(const Transform& transform, OperationChain operations, std::uint64_t seed,
                     const Kernels& kernels = best_kernels());
 
   [[nodiscard]] const Transform& transform() const noexcept { return transform_; }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 
@@ -94,16 +95,14 @@ struct Direction {
 
 // Of an angle from half a turn back to half a turn on, to about 13 digits, by Taylor's series within an eighth of a
 // turn: the last digit of the library's functions depends on the library.
-[[nodiscard]] FOREBAY_HOST_DEVICE constexpr Direction direction(double turns) noexcept {
+[[nodiscard]] FOREBAY_HOST_DEVICE inline Direction direction(double turns) noexcept {
   constexpr double kTurn = 6.283185307179586;
-  std::int32_t quarters = 0;
-  for (; turns > 0.125; turns -= 0.25) ++quarters;
-  for (; turns < -0.125; turns += 0.25) --quarters;
-  const double x = kTurn * turns;
+  const double quarters = std::floor(4 * turns + 0.5);
+  const double x = kTurn * (turns - 0.25 * quarters);
   const double y = x * x;
   const double sine = x * (1 - y / 6 * (1 - y / 20 * (1 - y / 42 * (1 - y / 72 * (1 - y / 110 * (1 - y / 156))))));
   const double cosine = 1 - y / 2 * (1 - y / 12 * (1 - y / 30 * (1 - y / 56 * (1 - y / 90 * (1 - y / 132)))));
-  switch (quarters & 3) {
+  switch (static_cast<std::int32_t>(quarters) & 3) {
     case 1: return {-sine, cosine};
     case 2: return {-cosine, -sine};
     case 3: return {sine, -cosine};

@@ -1,7 +1,6 @@
 #include "sample_maker.hpp"
 
 #include <algorithm>
-#include <utility>
 
 #include <forebay/error.hpp>
 
@@ -15,9 +14,9 @@ std::variant<Transform, CanvasMaker, OperatedTransform> work_of(const TransformO
                                                                 bool eval, Transform::Stores stores,
                                                                 const OperationChain& operations) {
   if (options.when == When::dequeue && operations.has_twin()) return CanvasMaker(options);
-  Transform transform(options, seed, eval, stores);
+  const Transform transform(options, seed, eval, stores);
   if (operations.empty()) return transform;
-  return OperatedTransform(std::move(transform), operations, seed);
+  return OperatedTransform(transform, operations, seed);
 }
 
 Box around(const Box& a, const Box& b) noexcept {
