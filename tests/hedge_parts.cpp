@@ -12,18 +12,18 @@
 
 #include "base/file_io.hpp"
 #include "dataset_support.hpp"
-#include "read/desk.hpp"
 #include "read/hedge_rule.hpp"
 #include "read/hedging.hpp"
 #include "read/race.hpp"
 #include "read/read_times.hpp"
+#include "read/workload.hpp"
 #include "support.hpp"
 
 namespace {
 
 using namespace forebay;
 using namespace std::chrono_literals;
-using Clock = Desk::Clock;
+using Clock = Workload::Clock;
 
 }  // namespace
 
@@ -129,57 +129,57 @@ TEST_CASE("a race is won once, or lost by both with the first side's reason") {
   }
 }
 
-TEST_CASE("a desk: slow at the second look only, hedged once, and relieved of what waits") {
-  Desk desk(true);
+TEST_CASE("a workload: slow at the second look only, hedged once, and relieved of what waits") {
+  Workload workload(true);
   const std::array<ReadRequest, 3> requests{ReadRequest{.order = 5, .sample = 50}, {.order = 6}, {.order = 7}};
-  CHECK_FALSE(desk.watch(Clock::now() + 1h, 10ms).is_slow);  // no read is under way
-  desk.lay(requests);
-  CHECK(desk.next()->order == 5);
+  CHECK_FALSE(workload.watch(Clock::now() + 1h, 10ms).is_slow);  // no read is under way
+  workload.assign(requests);
+  CHECK(workload.next()->order == 5);
   const auto now = Clock::now();
-  CHECK_FALSE(desk.watch(now, 1h).is_slow);
-  CHECK(desk.watch(now, 1h).look_again > now);
-  CHECK_FALSE(desk.hedge());
+  CHECK_FALSE(workload.watch(now, 1h).is_slow);
+  CHECK(workload.watch(now, 1h).look_again > now);
+  CHECK_FALSE(workload.hedge());
   const auto later = now + 1h;
-  CHECK_FALSE(desk.watch(later, 10ms).is_slow);
-  const Desk::Watch seen = desk.watch(later, 10ms);
+  CHECK_FALSE(workload.watch(later, 10ms).is_slow);
+  const Workload::Watch seen = workload.watch(later, 10ms);
   CHECK(seen.is_slow);
   CHECK(seen.may_hedge);
   CHECK(seen.order == 5);
 
   std::vector<ReadRequest> left;
   std::vector<EncodedSample> read;
-  desk.relieve(left, read);
+  workload.take_waiting(left, read);
   REQUIRE(left.size() == 2);
   CHECK(left[0].order == 6);
-  CHECK_FALSE(desk.hedge()->race->is_won());
-  CHECK_FALSE(desk.hedge());
-  CHECK_FALSE(desk.watch(later, 10ms).may_hedge);
-  CHECK(desk.watch(later, 10ms).is_slow);
+  CHECK_FALSE(workload.hedge()->race->is_won());
+  CHECK_FALSE(workload.hedge());
+  CHECK_FALSE(workload.watch(later, 10ms).may_hedge);
+  CHECK(workload.watch(later, 10ms).is_slow);
 
   EncodedSample sample{.request = requests[0], .bytes = std::vector<std::byte>(3)};
-  const auto race = desk.end(sample);
+  const auto race = workload.end(sample);
   REQUIRE(race);
   CHECK(sample.bytes.size() == 3);  // the race decides
-  desk.relieve(left, read);
+  workload.take_waiting(left, read);
   CHECK(read.empty());
-  CHECK_FALSE(desk.next());
+  CHECK_FALSE(workload.next());
 
   const std::array<ReadRequest, 2> more{ReadRequest{.order = 8}, {.order = 9, .hedge = 3}};
-  desk.lay(more);
-  CHECK(desk.next()->order == 8);
-  CHECK_FALSE(desk.watch(later, 10ms).is_slow);
-  desk.pause();  // it waits for memory, not for the store
-  CHECK_FALSE(desk.watch(later, 10ms).is_slow);
-  CHECK_FALSE(desk.hedge());
-  desk.resume(1);
-  CHECK_FALSE(desk.watch(later, 10ms).is_slow);
-  CHECK(desk.watch(later, 10ms).is_slow);
-  CHECK(desk.hedge()->race->retry() == 1);
-  CHECK(desk.end());
-  CHECK(desk.next()->order == 9);
-  CHECK_FALSE(desk.watch(later, 10ms).is_slow);
-  CHECK(desk.watch(later, 10ms).is_slow);
-  CHECK_FALSE(desk.watch(later, 10ms).may_hedge);  // it is a second read itself
+  workload.assign(more);
+  CHECK(workload.next()->order == 8);
+  CHECK_FALSE(workload.watch(later, 10ms).is_slow);
+  workload.pause();  // it waits for memory, not for the store
+  CHECK_FALSE(workload.watch(later, 10ms).is_slow);
+  CHECK_FALSE(workload.hedge());
+  workload.resume(1);
+  CHECK_FALSE(workload.watch(later, 10ms).is_slow);
+  CHECK(workload.watch(later, 10ms).is_slow);
+  CHECK(workload.hedge()->race->retry() == 1);
+  CHECK(workload.end());
+  CHECK(workload.next()->order == 9);
+  CHECK_FALSE(workload.watch(later, 10ms).is_slow);
+  CHECK(workload.watch(later, 10ms).is_slow);
+  CHECK_FALSE(workload.watch(later, 10ms).may_hedge);  // it is a second read itself
 }
 
 TEST_CASE("samples on a local disk are not slow; samples elsewhere, named by a list or a link there, may be") {

@@ -34,8 +34,8 @@ bool may_be_slow(const std::string& path, const Dataset& dataset) {
   return false;
 }
 
-Hedging::Hedging(std::deque<Desk>& desks, ReadQueue& requests, EncodedQueue& encoded, BadSampleSink& sink)
-    : desks_(desks),
+Hedging::Hedging(std::deque<Workload>& workloads, ReadQueue& requests, EncodedQueue& encoded, BadSampleSink& sink)
+    : workloads_(workloads),
       requests_(requests),
       encoded_(encoded),
       sink_(sink),
@@ -70,29 +70,29 @@ WaitPoint::Clock::time_point Hedging::look() {
   // A read that begins after this look cannot be slow before.
   auto again = now + std::min<std::chrono::nanoseconds>(slow_after, kLongestRest);
   slow_.clear();
-  for (Desk& desk : desks_) {
-    const Desk::Watch seen = desk.watch(now, slow_after);
+  for (Workload& workload : workloads_) {
+    const Workload::Watch seen = workload.watch(now, slow_after);
     again = std::min(again, seen.look_again);
-    if (seen.is_slow) relieve(desk);
-    if (seen.may_hedge) slow_.push_back({seen.order, &desk});
+    if (seen.is_slow) relieve(workload);
+    if (seen.may_hedge) slow_.push_back({seen.order, &workload});
   }
   std::ranges::sort(slow_, {}, &Slow::order);
   for (const Slow& slow : slow_) {
-    if (rule_.may_hedge()) hedge(*slow.desk);
+    if (rule_.may_hedge()) hedge(*slow.workload);
   }
   return again;
 }
 
-void Hedging::relieve(Desk& desk) {
+void Hedging::relieve(Workload& workload) {
   left_.clear();
   read_.clear();
-  desk.relieve(left_, read_);
+  workload.take_waiting(left_, read_);
   requests_.push_urgent(left_);
   encoded_.push(read_);
 }
 
-void Hedging::hedge(Desk& desk) {
-  std::optional<Desk::Hedge> hedge = desk.hedge();
+void Hedging::hedge(Workload& workload) {
+  std::optional<Workload::Hedge> hedge = workload.hedge();
   if (!hedge) return;
   rule_.hedge();
   {

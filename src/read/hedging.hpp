@@ -13,12 +13,12 @@
 #include <vector>
 
 #include "base/wait.hpp"
-#include "desk.hpp"
 #include "encoded_queue.hpp"
 #include "hedge_rule.hpp"
 #include "race.hpp"
 #include "read_queue.hpp"
 #include "read_request.hpp"
+#include "workload.hpp"
 
 namespace forebay {
 
@@ -27,13 +27,13 @@ namespace forebay {
 // what dataset.name() throws.
 [[nodiscard]] bool may_be_slow(const std::string& path, const Dataset& dataset);
 
-// Batches leave in order, so one slow read holds up all batches behind it. This thread watches the readers' desks and
-// issues a read that is far slower than the others a second time, ahead of all other requests. Everything under way is
-// needed within queue.capacity batches, so every slow read counts, the earliest first.
+// Batches leave in order, so one slow read holds up all batches behind it. This thread watches the readers' workloads
+// and issues a read that is far slower than the others a second time, ahead of all other requests. Everything under way
+// is needed within queue.capacity batches, so every slow read counts, the earliest first.
 class Hedging {
  public:
   // Starts the thread; throws Error if the system refuses it. All references must outlive it.
-  Hedging(std::deque<Desk>& desks, ReadQueue& requests, EncodedQueue& encoded, BadSampleSink& sink);
+  Hedging(std::deque<Workload>& workloads, ReadQueue& requests, EncodedQueue& encoded, BadSampleSink& sink);
   ~Hedging() { stop(); }
   Hedging(const Hedging&) = delete;
   Hedging& operator=(const Hedging&) = delete;
@@ -51,16 +51,16 @@ class Hedging {
   void run() noexcept;
   // Returns when to look again.
   [[nodiscard]] WaitPoint::Clock::time_point look();
-  void relieve(Desk& desk);
-  void hedge(Desk& desk);
+  void relieve(Workload& workload);
+  void hedge(Workload& workload);
 
   struct Slow {
     std::uint64_t order;
-    Desk* desk;
+    Workload* workload;
   };
 
   WaitPoint wake_;
-  std::deque<Desk>& desks_;
+  std::deque<Workload>& workloads_;
   ReadQueue& requests_;
   EncodedQueue& encoded_;
   BadSampleSink& sink_;

@@ -65,11 +65,11 @@ class Reader::Target final : public ReadTarget {
     // The first read may hold the room that this one wants: waiting would hold up all later samples until it has ended.
     if (request_.hedge != 0) throw NoRoom();
     reader_.hand_over();
-    reader_.desk_.pause();
+    reader_.workload_.pause();
     read_before_ += reader_.status_.set(Activity::waiting_budget, request_.sample);
     buffer_ = reader_.links_.budget.take(request_.order, bytes);
     reader_.status_.set(Activity::reading, request_.sample);
-    reader_.desk_.resume(retry_);
+    reader_.workload_.resume(retry_);
   }
   void give_back() noexcept {
     if (buffer_.capacity() != 0) reader_.links_.budget.give_back(std::exchange(buffer_, {}));
@@ -82,25 +82,25 @@ class Reader::Target final : public ReadTarget {
   std::int64_t read_before_ = 0;
 };
 
-Reader::Reader(const ReaderLinks& links, const ReaderOptions& options, StopSignal& stop, Desk& desk, Hedging* hedging,
-               WorkerStatus& status)
-    : links_(links), options_(options), stop_(stop), desk_(desk), hedging_(hedging), status_(status) {
+Reader::Reader(const ReaderLinks& links, const ReaderOptions& options, StopSignal& stop, Workload& workload,
+               Hedging* hedging, WorkerStatus& status)
+    : links_(links), options_(options), stop_(stop), workload_(workload), hedging_(hedging), status_(status) {
   if (links_.throttle != nullptr && !links_.throttle->is_active()) links_.throttle = nullptr;
   handed_over_.reserve(Pace::kMost);
 }
 
 bool Reader::work() {
   const std::size_t taken = links_.requests.take(std::span(requests_).first(pace_.at_once()));
-  desk_.lay(std::span(requests_).first(taken));
+  workload_.assign(std::span(requests_).first(taken));
   const auto begin = Clock::now();
-  while (const auto request = desk_.next()) {
+  while (const auto request = workload_.next()) {
     if (request->hedge == 0) {
       serve(*request);
     } else {
       serve_second(*request);
     }
     if (Clock::now() - begin < kPatience) continue;
-    links_.requests.push_urgent(std::span(requests_).first(desk_.leave(requests_)));
+    links_.requests.push_urgent(std::span(requests_).first(workload_.take_rest(requests_)));
     break;
   }
   hand_over();
@@ -121,23 +121,23 @@ void Reader::serve(const ReadRequest& request) {
       links_.sink.will_retry(request, error.what());
     }
     links_.totals.retries.fetch_add(1, std::memory_order_relaxed);
-    desk_.pause();
+    workload_.pause();
     hand_over();
     status_.set(Activity::retrying, request.sample);
     stop_.sleep_until(Clock::now() + backoff);
-    if (desk_.is_lost()) {
-      static_cast<void>(desk_.end());
+    if (workload_.is_lost()) {
+      static_cast<void>(workload_.end());
       return;
     }
-    desk_.resume(retry + 1);
+    workload_.resume(retry + 1);
   }
 }
 
 void Reader::serve_second(const ReadRequest& request) {
   const std::shared_ptr<Race> race = hedging_->race(request.hedge);
-  desk_.join(race);
+  workload_.join(race);
   if (race->is_won()) {
-    static_cast<void>(desk_.end());
+    static_cast<void>(workload_.end());
     return;
   }
   links_.totals.hedged_reads.fetch_add(1, std::memory_order_relaxed);
@@ -151,7 +151,7 @@ void Reader::serve_second(const ReadRequest& request) {
 }
 
 void Reader::give_up(const ReadRequest& request, std::string_view reason) {
-  const std::shared_ptr<Race> race = desk_.end();
+  const std::shared_ptr<Race> race = workload_.end();
   if (!race) return links_.sink.bad_sample(request, reason);
   const auto verdict = race->give_up(side_of(request), std::string(reason));
   if (verdict) links_.sink.bad_sample(plain(request), *verdict);
@@ -169,17 +169,17 @@ void Reader::read(const ReadRequest& request, std::uint32_t retry) {
   links_.totals.read_ns.fetch_add(static_cast<std::uint64_t>(ns), std::memory_order_relaxed);
   links_.totals.bytes_read.fetch_add(target.size(), std::memory_order_relaxed);
   EncodedSample sample{.request = plain(request), .bytes = target.release()};
-  const std::shared_ptr<Race> race = desk_.end(sample);
+  const std::shared_ptr<Race> race = workload_.end(sample);
   if (race) {
     if (!race->win()) return links_.budget.give_back(std::move(sample.bytes));
-    desk_.keep(std::move(sample));
+    workload_.keep(std::move(sample));
     if (request.hedge != 0) links_.totals.hedges_won.fetch_add(1, std::memory_order_relaxed);
   }
   links_.totals.reads.fetch_add(1, std::memory_order_relaxed);
 }
 
 void Reader::hand_over() {
-  desk_.clear(handed_over_);
+  workload_.take_read(handed_over_);
   links_.encoded.push(handed_over_);
   handed_over_.clear();
 }

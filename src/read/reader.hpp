@@ -10,11 +10,11 @@
 
 #include "base/stop_signal.hpp"
 #include "base/worker_status.hpp"
-#include "desk.hpp"
 #include "hedging.hpp"
 #include "pace.hpp"
 #include "read_request.hpp"
 #include "reader_pool.hpp"
+#include "workload.hpp"
 
 namespace forebay {
 
@@ -23,7 +23,7 @@ namespace forebay {
 class Reader {
  public:
   // All references must outlive it; `hedging` may be null.
-  Reader(const ReaderLinks& links, const ReaderOptions& options, StopSignal& stop, Desk& desk, Hedging* hedging,
+  Reader(const ReaderLinks& links, const ReaderOptions& options, StopSignal& stop, Workload& workload, Hedging* hedging,
          WorkerStatus& status);
   Reader(const Reader&) = delete;
   Reader& operator=(const Reader&) = delete;
@@ -45,7 +45,7 @@ class Reader {
   ReaderLinks links_;
   ReaderOptions options_;
   StopSignal& stop_;
-  Desk& desk_;
+  Workload& workload_;
   Hedging* hedging_;
   WorkerStatus& status_;
   Pace pace_;

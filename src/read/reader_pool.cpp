@@ -8,10 +8,10 @@
 namespace forebay {
 namespace {
 
-std::deque<Desk> make_desks(unsigned readers, bool watched) {
-  std::deque<Desk> desks;
-  while (desks.size() < readers) desks.emplace_back(watched);
-  return desks;
+std::deque<Workload> make_workloads(unsigned readers, bool watched) {
+  std::deque<Workload> workloads;
+  while (workloads.size() < readers) workloads.emplace_back(watched);
+  return workloads;
 }
 
 }  // namespace
@@ -19,8 +19,9 @@ std::deque<Desk> make_desks(unsigned readers, bool watched) {
 ReaderPool::ReaderPool(const ReaderLinks& links, const ReaderOptions& options)
     : links_(links),
       options_(options),
-      desks_(make_desks(std::max({1U, options.threads, options.most}), options.hedge)),
-      hedging_(options.hedge ? std::make_unique<Hedging>(desks_, links.requests, links.encoded, links.sink) : nullptr),
+      workloads_(make_workloads(std::max({1U, options.threads, options.most}), options.hedge)),
+      hedging_(options.hedge ? std::make_unique<Hedging>(workloads_, links.requests, links.encoded, links.sink)
+                             : nullptr),
       workers_(
           "forebay-io",
           {.body = [this](unsigned thread, WorkerStatus& status) { run(thread, status); }, .end = [this] { end(); }},
@@ -35,7 +36,7 @@ void ReaderPool::end() noexcept {
 
 void ReaderPool::run(unsigned thread, WorkerStatus& status) noexcept {
   try {
-    Reader reader(links_, options_, stop_, desks_[thread], hedging_.get(), status);
+    Reader reader(links_, options_, stop_, workloads_[thread], hedging_.get(), status);
     while (workers_.may_work(thread) && reader.work()) {
     }
   } catch (const Stopped&) {  // NOLINT(bugprone-empty-catch): the thread was asked to end

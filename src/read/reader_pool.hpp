@@ -10,7 +10,6 @@
 #include "base/worker_pool.hpp"
 #include "base/worker_status.hpp"
 #include "byte_budget.hpp"
-#include "desk.hpp"
 #include "encoded_queue.hpp"
 #include "hedging.hpp"
 #include "read_queue.hpp"
@@ -18,6 +17,7 @@
 #include "stages.hpp"
 #include "throttle.hpp"
 #include "worker_totals.hpp"
+#include "workload.hpp"
 
 namespace forebay {
 
@@ -66,7 +66,7 @@ class ReaderPool {
   StopSignal stop_;
   ReaderLinks links_;
   ReaderOptions options_;
-  std::deque<Desk> desks_;            // by thread
+  std::deque<Workload> workloads_;    // by thread
   std::unique_ptr<Hedging> hedging_;  // none = slow reads are waited for
   WorkerPool workers_;
 };

@@ -1,4 +1,4 @@
-#include "desk.hpp"
+#include "workload.hpp"
 
 #include <algorithm>
 #include <iterator>
@@ -12,14 +12,14 @@ constexpr std::chrono::milliseconds kSecondLook{1};
 
 }  // namespace
 
-void Desk::lay(std::span<const ReadRequest> requests) {
+void Workload::assign(std::span<const ReadRequest> requests) {
   const auto guard = lock();
   std::ranges::copy(requests, requests_.begin());
   first_ = 0;
   last_ = requests.size();
 }
 
-std::optional<ReadRequest> Desk::next() {
+std::optional<ReadRequest> Workload::next() {
   const auto guard = lock();
   if (first_ == last_) return std::nullopt;
   request_ = requests_[first_++];
@@ -27,7 +27,7 @@ std::optional<ReadRequest> Desk::next() {
   return request_;
 }
 
-std::size_t Desk::leave(std::span<ReadRequest> out) {
+std::size_t Workload::take_rest(std::span<ReadRequest> out) {
   const auto guard = lock();
   const auto left = std::span(requests_).subspan(first_, last_ - first_);
   std::ranges::copy(left, out.begin());
@@ -35,61 +35,61 @@ std::size_t Desk::leave(std::span<ReadRequest> out) {
   return left.size();
 }
 
-void Desk::begin(std::uint32_t retry) {
+void Workload::begin(std::uint32_t retry) {
   retry_ = retry;
   suspected_ = false;
   in_store_ = true;
   if (watched_) since_ = Clock::now();
 }
 
-void Desk::pause() {
+void Workload::pause() {
   const auto guard = lock();
   in_store_ = false;
 }
 
-void Desk::resume(std::uint32_t retry) {
+void Workload::resume(std::uint32_t retry) {
   const auto guard = lock();
   begin(retry);
 }
 
-void Desk::join(std::shared_ptr<Race> race) {
+void Workload::join(std::shared_ptr<Race> race) {
   const auto guard = lock();
   race_ = std::move(race);
 }
 
-bool Desk::is_lost() const {
+bool Workload::is_lost() const {
   const auto guard = lock();
   return race_ && race_->is_won();
 }
 
-std::shared_ptr<Race> Desk::finish() noexcept {
+std::shared_ptr<Race> Workload::finish() noexcept {
   in_store_ = false;
   return std::exchange(race_, nullptr);
 }
 
-std::shared_ptr<Race> Desk::end(EncodedSample& sample) {
+std::shared_ptr<Race> Workload::end(EncodedSample& sample) {
   const auto guard = lock();
   std::shared_ptr<Race> race = finish();
   if (!race) read_.push_back(std::move(sample));
   return race;
 }
 
-std::shared_ptr<Race> Desk::end() {
+std::shared_ptr<Race> Workload::end() {
   const auto guard = lock();
   return finish();
 }
 
-void Desk::keep(EncodedSample sample) {
+void Workload::keep(EncodedSample sample) {
   const auto guard = lock();
   read_.push_back(std::move(sample));
 }
 
-void Desk::clear(std::vector<EncodedSample>& out) {
+void Workload::take_read(std::vector<EncodedSample>& out) {
   const auto guard = lock();
   read_.swap(out);
 }
 
-Desk::Watch Desk::watch(Clock::time_point now, std::chrono::nanoseconds slow_after) {
+Workload::Watch Workload::watch(Clock::time_point now, std::chrono::nanoseconds slow_after) {
   const auto guard = lock();
   if (!in_store_) return {};
   if (now < since_ + slow_after) return {.look_again = since_ + slow_after};
@@ -97,7 +97,7 @@ Desk::Watch Desk::watch(Clock::time_point now, std::chrono::nanoseconds slow_aft
   return {.is_slow = true, .may_hedge = !race_ && request_.hedge == 0, .order = request_.order};
 }
 
-void Desk::relieve(std::vector<ReadRequest>& requests, std::vector<EncodedSample>& samples) {
+void Workload::take_waiting(std::vector<ReadRequest>& requests, std::vector<EncodedSample>& samples) {
   const auto guard = lock();
   const auto left = std::span(requests_).subspan(first_, last_ - first_);
   requests.insert(requests.end(), left.begin(), left.end());
@@ -106,7 +106,7 @@ void Desk::relieve(std::vector<ReadRequest>& requests, std::vector<EncodedSample
   read_.clear();
 }
 
-std::optional<Desk::Hedge> Desk::hedge() {
+std::optional<Workload::Hedge> Workload::hedge() {
   const auto guard = lock();
   if (!in_store_ || !suspected_ || race_ || request_.hedge != 0) return std::nullopt;
   race_ = std::make_shared<Race>(retry_);

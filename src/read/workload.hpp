@@ -19,20 +19,20 @@ namespace forebay {
 // What one reader holds: requests that it has taken, the read under way, and samples that it has read but not handed
 // over yet. If slow reads are hedged, another thread watches it: when the read under way is slow, the rest is taken
 // away, so that nothing else waits for it, and its sample is read a second time.
-class Desk {
+class Workload {
  public:
   using Clock = std::chrono::steady_clock;
 
   // `watched`: other threads call the members meant for them; otherwise no lock is taken.
-  explicit Desk(bool watched) : watched_(watched) { read_.reserve(Pace::kMost); }
+  explicit Workload(bool watched) : watched_(watched) { read_.reserve(Pace::kMost); }
 
   // --- its reader ---
   // Puts requests here, at most Pace::kMost. REQUIRES: none is left here.
-  void lay(std::span<const ReadRequest> requests);
+  void assign(std::span<const ReadRequest> requests);
   // Takes the next request and begins its read; nothing when none is left.
   [[nodiscard]] std::optional<ReadRequest> next();
   // Takes the requests that are left; returns their number. REQUIRES: room for Pace::kMost.
-  std::size_t leave(std::span<ReadRequest> out);
+  std::size_t take_rest(std::span<ReadRequest> out);
   // The read waits for something other than the store; it asks the store again, after `retry` failures.
   void pause();
   void resume(std::uint32_t retry);
@@ -46,7 +46,7 @@ class Desk {
   [[nodiscard]] std::shared_ptr<Race> end();
   void keep(EncodedSample sample);
   // Puts what was read into `out`. REQUIRES: out.empty().
-  void clear(std::vector<EncodedSample>& out);
+  void take_read(std::vector<EncodedSample>& out);
 
   // --- one thread that watches ---
   struct Watch {
@@ -59,7 +59,7 @@ class Desk {
   // reader, because the cores are busy.
   [[nodiscard]] Watch watch(Clock::time_point now, std::chrono::nanoseconds slow_after);
   // Moves what waits for the read under way to `requests` and `samples`.
-  void relieve(std::vector<ReadRequest>& requests, std::vector<EncodedSample>& samples);
+  void take_waiting(std::vector<ReadRequest>& requests, std::vector<EncodedSample>& samples);
   struct Hedge {
     ReadRequest request;
     std::shared_ptr<Race> race;
