@@ -160,12 +160,15 @@ Work work_of(const std::string& name, const std::string& data) {
   TransformOptions bytes;
   bytes.dtype = DType::uint8;
   bytes.layout = Layout::nhwc;
+  TransformOptions operated;
+  operated.operations = {"colour", "erase"};
   TransformOptions full;
   full.decode = Decode::full;
   const std::map<std::string, std::function<Work()>> cases{
       {"photograph", [&] { return samples(data + "/photographs", {}); }},
       {"photograph_full_decode", [&] { return samples(data + "/photographs", full); }},
       {"photograph_uint8_nhwc", [&] { return samples(data + "/photographs", bytes); }},
+      {"photograph_operations", [&] { return samples(data + "/photographs", operated); }},
       {"small_image", [&] { return samples(data + "/small", small); }},
       {"object_alone", [&] { return samples(data + "/objects", small); }},
       {"object_with_others", [&] { return objects(data + "/objects", small); }},

@@ -22,8 +22,12 @@ HostRenderer::HostRenderer(const TransformOptions& options, const RenderPlan& pl
       changed_row_(static_cast<std::size_t>(plan.view.width) * kPixelBytes) {}
 
 void HostRenderer::render(const RenderBatch& batch, std::byte* out, StreamView /*stream*/) {
-  const auto render_sample = plan_.pixels.any() ? &HostRenderer::render_changed : &HostRenderer::render_one;
-  for (std::uint32_t i = 0; i < batch.size; ++i, out += plan_.sample_bytes()) (this->*render_sample)(batch, i, out);
+  const std::size_t step = plan_.sample_bytes();
+  if (plan_.pixels.any()) {
+    for (std::uint32_t i = 0; i < batch.size; ++i) render_changed(batch, i, out + i * step);
+  } else {
+    for (std::uint32_t i = 0; i < batch.size; ++i) render_one(batch, i, out + i * step);
+  }
   if (conversion_.stream) finish_streaming();
 }
 
