@@ -28,7 +28,7 @@ std::string pixels(unsigned seed) {
 std::string ten(const std::vector<int>& labels, unsigned seed = 0) {
   std::string bytes;
   for (std::size_t i = 0; i < labels.size(); ++i) {
-    bytes += static_cast<char>(labels[i]) + pixels(seed + static_cast<unsigned>(i));
+    bytes.append(1, static_cast<char>(labels[i])).append(pixels(seed + static_cast<unsigned>(i)));
   }
   return bytes;
 }
@@ -36,8 +36,7 @@ std::string ten(const std::vector<int>& labels, unsigned seed = 0) {
 std::string hundred(const std::vector<int>& fine) {
   std::string bytes;
   for (std::size_t i = 0; i < fine.size(); ++i) {
-    bytes += '\x13';
-    bytes += static_cast<char>(fine[i]) + pixels(static_cast<unsigned>(i));
+    bytes.append(1, '\x13').append(1, static_cast<char>(fine[i])).append(pixels(static_cast<unsigned>(i)));
   }
   return bytes;
 }

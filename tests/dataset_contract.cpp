@@ -77,7 +77,7 @@ Made make_idx(const TemporaryDirectory& folder) {
 
 Made make_cifar(const TemporaryDirectory& folder) {
   std::string records;
-  for (int i = 0; i < 3; ++i) records += static_cast<char>(i) + std::string(3072, static_cast<char>('a' + i));
+  for (int i = 0; i < 3; ++i) records.append(1, static_cast<char>(i)).append(3072, static_cast<char>('a' + i));
   write_file(folder / "data_batch_1.bin", records);
   write_file(folder / "data_batch_2.bin", records.substr(0, 3073));
   return {"cifar", options_for(folder.path(), "cifar"), 4};

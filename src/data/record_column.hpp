@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <limits>
 
@@ -19,15 +20,22 @@ struct RecordColumn {
 
   [[nodiscard]] bool is_computed() const noexcept { return width == 0; }
   [[nodiscard]] std::uint64_t bytes() const noexcept { return rows * width; }
-  // Throws Error where the index is damaged. REQUIRES: row < rows.
-  [[nodiscard]] std::int64_t number(const IndexImage& image, std::uint64_t row) const {
+  // Those of N rows, by one look-up. Throws Error where the index is damaged. REQUIRES: row + N <= rows.
+  template <std::size_t N>
+  [[nodiscard]] std::array<std::int64_t, N> numbers(const IndexImage& image, std::uint64_t row) const {
+    std::array<std::int64_t, N> numbers;
+    const auto read = [&]<typename T>(T) {
+      std::ranges::copy(image.value<std::array<T, N>>(at + row * sizeof(T)), numbers.begin());
+    };
     switch (width) {
-      case 1: return image.value<std::int8_t>(at + row);
-      case 2: return image.value<std::int16_t>(at + row * 2);
-      case 4: return image.value<std::int32_t>(at + row * 4);
-      case 8: return image.value<std::int64_t>(at + row * 8);
-      default: return first + step * static_cast<std::int64_t>(row);
+      case 1: read(std::int8_t{}); break;
+      case 2: read(std::int16_t{}); break;
+      case 4: read(std::int32_t{}); break;
+      case 8: read(std::int64_t{}); break;
+      default:
+        for (std::size_t i = 0; i < N; ++i) numbers[i] = first + step * static_cast<std::int64_t>(row + i);
     }
+    return numbers;
   }
 };
 

@@ -69,8 +69,8 @@ class RecordDataset final : public IndexedDataset {
   }
   // REQUIRES: file < files().
   [[nodiscard]] std::string file_path(std::uint64_t file) const {
-    const std::int64_t begin = file == 0 ? 0 : number(Layout::path_end, file - 1);
-    const std::int64_t end = number(Layout::path_end, file);
+    using Ends = std::array<std::int64_t, 2>;  // of the path before this one, and of this one
+    const auto [begin, end] = file == 0 ? Ends{0, number(Layout::path_end, 0)} : numbers<2>(Layout::path_end, file - 1);
     image().require(begin <= end, "its paths are out of order");
     const auto from = static_cast<std::uint64_t>(begin);
     std::string text = image().text(layout_.paths + from, static_cast<std::uint64_t>(end) - from);
@@ -105,12 +105,16 @@ class RecordDataset final : public IndexedDataset {
       default: return {0, kAny, "a number is negative"};
     }
   }
-  [[nodiscard]] std::int64_t number(std::size_t column, std::uint64_t row) const {
-    const std::int64_t number = layout_.columns[column].number(image(), row);
+  template <std::size_t N>
+  [[nodiscard]] std::array<std::int64_t, N> numbers(std::size_t column, std::uint64_t row) const {
+    const auto numbers = layout_.columns[column].numbers<N>(image(), row);
     const Limits limits = limits_of(column);
-    image().require(number >= limits.least && number <= limits.most, limits.problem);
-    return number;
+    for (const std::int64_t number : numbers) {
+      image().require(number >= limits.least && number <= limits.most, limits.problem);
+    }
+    return numbers;
   }
+  [[nodiscard]] std::int64_t number(std::size_t column, std::uint64_t row) const { return numbers<1>(column, row)[0]; }
 
   [[nodiscard]] Box box_of(std::uint64_t id) const {
     const Box box = image().value<Box>(layout_.boxes + id * sizeof(Box));
