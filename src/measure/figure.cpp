@@ -30,12 +30,20 @@ void append_value(std::string& out, std::string_view /*unit*/, int /*digits*/, c
 }
 
 void append_value(std::string& out, std::string_view /*unit*/, int /*digits*/, Decision value) {
-  fmt::format_to(std::back_inserter(out), "\"{}\"", to_string(value));
+  out.append("\"").append(to_string(value)).append("\"");
 }
 
-template <typename Value>
-void append_value(std::string& out, std::string_view /*unit*/, int /*digits*/, Value value) {
-  fmt::format_to(std::back_inserter(out), "{}", value);
+void append_value(std::string& out, std::string_view /*unit*/, int /*digits*/, bool value) {
+  out += value ? "true" : "false";
+}
+
+void append_value(std::string& out, std::string_view /*unit*/, int /*digits*/, std::uint64_t value) {
+  const fmt::format_int text(value);
+  out.append(text.data(), text.size());
+}
+
+void append_value(std::string& out, std::string_view unit, int digits, std::uint32_t value) {
+  append_value(out, unit, digits, std::uint64_t{value});
 }
 
 // " sample[s]" as " sample" of one and " samples" of others.
@@ -58,7 +66,7 @@ template <typename Record>
 void append_json_line(std::string& out, Figures<Record> figures, const Record& record, int digits_of_seconds) {
   char separator = '{';
   for (const Figure<Record>& figure : figures) {
-    fmt::format_to(std::back_inserter(out), "{}\"{}\":", separator, figure.key);
+    out.append(1, separator).append(1, '"').append(figure.key).append("\":");
     visit_value(figure, record, [&](const auto& value) { append_value(out, figure.unit, digits_of_seconds, value); });
     separator = ',';
   }
