@@ -27,13 +27,6 @@ StreamView Feeder::Impl::checked(StreamView stream) {
   }
 }
 
-// As soon as this thread knows: the others need not wait for their watchdogs.
-void Feeder::Impl::report_failure() {
-  if (!failure_.happened() || failure_reported_) return;
-  failure_reported_ = true;
-  coordinator_->report_error(failure_.text());
-}
-
 // Other ranks hear of it at their next step and all end at one; until then this one serves on, whatever the tensor
 // shows, since the trainer's own collectives wait for every rank.
 void Feeder::Impl::end_if_device_refused() {
@@ -51,9 +44,9 @@ void Feeder::Impl::end_alone(const char* what) {
   ended_ = true;
   ended_alone_ = true;
   cause_ = what;
-  if (!coordinator_->attendance().is_over()) {
+  if (!ranks_->attendance().is_over()) {
     cause_ = "rank " + std::to_string(communicator_->rank()) + ": " + what;
-    coordinator_->leave(cause_, true);
+    ranks_->leave(cause_, true);
   }
   communicator_->note_failure(cause_);
 }
@@ -65,16 +58,16 @@ void Feeder::Impl::leave_mid_run() {
                       (std::uncaught_exceptions() > 0 ? " by an exception" : "") +
                       ", and other ranks have not: call next() on every rank until it returns nothing, and "
                       "request_stop() to end early";
-  coordinator_->leave(cause_of_leaving_, step_is_agreed_);
+  ranks_->leave(cause_of_leaving_);
 }
 
 void Feeder::Impl::close() {
   if (closed_) return;
   closed_ = true;
   // First of all: the others may be about to make a step that this rank will not make.
-  if (!ended_ && coordinator_ && communicator_->size() > 1) {
+  if (!ended_ && communicator_->size() > 1) {
     // What state(), save() or next_epoch() threw: it is over for this rank although no next() said so.
-    if (const Attendance& attendance = coordinator_->attendance(); attendance.is_over()) {
+    if (const Attendance& attendance = ranks_->attendance(); attendance.is_over()) {
       end_alone(attendance.cause().c_str());
     } else {
       leave_mid_run();
@@ -95,7 +88,7 @@ void Feeder::Impl::part() {
   // Long enough for ranks that are a step behind, short enough not to look like a hang when one is gone.
   constexpr double kTimeout = 5;
   bool others_went_on = false;
-  communicator_->while_waiting([&] { others_went_on = others_went_on || coordinator_->others_went_on(); });
+  communicator_->while_waiting([&] { others_went_on = others_went_on || ranks_->others_went_on(); });
   bool came = communicator_->close(kTimeout);
   // They got a batch for a step that this rank has left, and did not come back: they wait for it in calls of their own,
   // where nothing can reach them.

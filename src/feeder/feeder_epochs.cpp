@@ -12,7 +12,7 @@ namespace forebay {
 
 bool Feeder::Impl::next_epoch() {
   if (!cause_.empty()) throw Error(cause_);
-  if (loop_ == Loop::batches) {
+  if (ranks_->loop() == Loop::batches) {
     throw Error(
         "next_epoch() comes before the first next(): without it a rank goes on to the next epoch as soon as it "
         "has served its part of this one");
@@ -23,47 +23,19 @@ bool Feeder::Impl::next_epoch() {
 }
 
 std::unique_ptr<Feeder::Impl> Feeder::Impl::begun_by_epochs() {
-  if (loop_ != Loop::unknown || closed_) return nullptr;
+  if (ranks_->loop() != Loop::unknown || closed_) return nullptr;
   // A rank that went on where it has nothing left of the epoch, and planned for a loop that begins with the next one,
   // has no batch to pad with.
-  const bool is_ahead = !ended_ && !ends_epochs_together() && pipeline_->ring().planned() > 0 &&
+  const bool is_ahead = !ended_ && !ranks_->end_epochs_together() && pipeline_->ring().planned() > 0 &&
                         pipeline_->planned(0).epoch > epochs_completed();
-  const bool begins_anew = agree_on_loop(Loop::epochs, is_ahead && !options_.run.eval);
+  const bool begins_anew = ranks_->agree_on_loop(Loop::epochs, is_ahead && !options_.run.eval);
   if (begins_anew) return resumed(resumed_from_);
-  end_each_epoch();
+  ranks_->end_each_epoch();
   return nullptr;
-}
-
-bool Feeder::Impl::agree_on_loop(Loop loop, bool begins_anew) {
-  constexpr const char* kBatches = "batches";
-  constexpr const char* kEpochs = "epochs";
-  constexpr const char* kAnew = "epochs, from the state anew";
-  const char* const mine = loop == Loop::batches ? kBatches : begins_anew ? kAnew : kEpochs;
-  const auto loops = communicator_->all_gather(mine);
-  const auto of_batches = std::ranges::find(loops, kBatches);
-  const auto of_epochs = std::ranges::find_if(loops, [&](const std::string& one) { return one != kBatches; });
-  if (of_batches != loops.end() && of_epochs != loops.end()) {
-    throw Error("rank " + std::to_string(of_epochs - loops.begin()) + " calls next_epoch() and rank " +
-                std::to_string(of_batches - loops.begin()) +
-                " does not: all ranks must ask for batches in the same kind of loop");
-  }
-  loop_ = loop;
-  return std::ranges::find(loops, kAnew) != loops.end();
-}
-
-void Feeder::Impl::end_each_epoch() noexcept {
-  if (options_.run.eval) return;  // one epoch, of as many steps as are known beforehand
-  coordinator_->end_each_epoch();
-  if (exchange_) exchange_->keep_epoch_order();
-}
-
-bool Feeder::Impl::ends_epochs_together() const noexcept {
-  return loop_ == Loop::epochs || options_.mpi.epoch_end == EpochEnd::reuse;
 }
 
 void Feeder::Impl::leave_epoch(Clock::time_point entered) noexcept {
   is_in_epoch_ = false;
-  step_is_agreed_ = true;
   left_in_ = Clock::now() - entered;
 }
 

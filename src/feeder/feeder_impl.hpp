@@ -28,9 +28,7 @@
 #include "order/state_writer.hpp"
 #include "pipeline.hpp"
 #include "profiler.hpp"
-#include "ranks/coordinator.hpp"
-#include "ranks/exchange.hpp"
-#include "ranks/lockstep.hpp"
+#include "ranks/ranks.hpp"
 #include "replay.hpp"
 #include "serve/server.hpp"
 #include "stop_request.hpp"
@@ -42,9 +40,6 @@ struct SavedState {
   std::string text;
   std::string source;
 };
-
-// How a program asks for batches: one loop over all, or a loop over epochs with one over each epoch's batches in it.
-enum class Loop : std::uint8_t { unknown, batches, epochs };
 
 // What a feeder takes over from the one in whose place it comes: trainers hold on to the stream.
 struct Predecessor {
@@ -93,7 +88,7 @@ class Feeder::Impl {
   [[nodiscard]] const Order& order() const noexcept { return *order_; }
   [[nodiscard]] std::uint64_t steps() const noexcept { return first_step() + steps_made(); }
   [[nodiscard]] bool was_stopped() const noexcept { return was_stopped_; }
-  [[nodiscard]] std::uint64_t epochs_completed() const noexcept { return coordinator_->epochs_completed(); }
+  [[nodiscard]] std::uint64_t epochs_completed() const noexcept { return ranks_->epochs_completed(); }
 
  private:
   using Clock = SlotRing::Clock;
@@ -117,7 +112,7 @@ class Feeder::Impl {
   void begin_plan();
   void wait_for_first_batch();
   void end_if_stopped_at_start();
-  [[nodiscard]] bool hands_over() const noexcept;
+  void meet_ranks();
   // A resumed run that had ended already.
   [[nodiscard]] bool was_complete() const noexcept;
   [[nodiscard]] RunPlan run_plan() const;
@@ -159,13 +154,9 @@ class Feeder::Impl {
   [[nodiscard]] Outlook outlook() noexcept;
   [[nodiscard]] std::uint32_t render(const Served& served, StreamView stream);
   void end_if_device_refused();
-  [[nodiscard]] StepReport report(Clock::time_point now) noexcept;
+  // What this rank tells the others before a step.
+  [[nodiscard]] Ranks::Standing standing(Clock::time_point now) noexcept;
   [[nodiscard]] Progress progress(Clock::time_point now) noexcept;
-  // Time that this step has spent waiting for other ranks.
-  [[nodiscard]] std::chrono::nanoseconds waited_for_others() const noexcept {
-    return coordinator_->last_wait() + (exchange_ ? exchange_->last_wait() : Clock::duration::zero());
-  }
-  void share_work();
   // `fresh`: batches that this rank has served fresh.
   void plan_ahead(std::uint64_t fresh);
   // After a batch was taken.
@@ -174,24 +165,14 @@ class Feeder::Impl {
   void say_where_the_recording_ends();
   void say_what_was_left_out();
 
-  // Collective: all ranks ask for batches in the same way; true when any of them `begins_anew`. Throws Error on all.
-  bool agree_on_loop(Loop loop, bool begins_anew);
-  void end_each_epoch() noexcept;
-  // No rank serves a batch of the next epoch before this one is complete.
-  [[nodiscard]] bool ends_epochs_together() const noexcept;
-  [[nodiscard]] bool is_between_epochs() const noexcept { return loop_ == Loop::epochs && !is_in_epoch_; }
+  [[nodiscard]] bool is_between_epochs() const noexcept { return ranks_->loop() == Loop::epochs && !is_in_epoch_; }
   // The others' last step of this epoch is agreed on, and this one's; next() is about to say so.
   void leave_epoch(Clock::time_point entered) noexcept;
 
-  // A rank that may plan few batches ahead, or none before the epoch ends, has all it can have once they are produced.
-  [[nodiscard]] bool is_all_planned() const noexcept;
-  // With mpi.epoch_end = "reuse": the others wait for what this rank has ready.
+  // The others wait for what this rank has ready.
   [[nodiscard]] bool is_waited_for() const noexcept;
-  // It may plan fewer batches than the queue can hold: as Exchange says where epochs are served one after the other.
-  [[nodiscard]] bool may_be_short_of_plan() const noexcept;
   // True when this rank has nothing fresh to serve until the others have caught up.
   [[nodiscard]] bool must_pad() noexcept;
-  void report_failure();
   void warn_of_capped_reuses();
 
   // A rank that ends without the others.
@@ -214,6 +195,7 @@ class Feeder::Impl {
   std::optional<JobState> resumed_;  // its `left` has moved to the schedule
   SavedState resumed_from_;
   std::optional<JobState> job_;
+  Loop loop_at_start_ = Loop::unknown;  // of the feeder in whose place this one comes
   std::optional<ReplayedRun> replayed_;
   std::uint64_t recorded_steps_ = 0;        // of the run that this one repeats, on all its ranks; 0 = it repeats none
   std::shared_ptr<const Dataset> dataset_;  // as the program sees it
@@ -230,6 +212,7 @@ class Feeder::Impl {
   std::unique_ptr<QuarantineLog> quarantine_;
   Failure failure_;
   std::unique_ptr<RunningClock> running_;
+  std::optional<Ranks> ranks_;
   std::shared_ptr<Device> device_;
   std::shared_ptr<SlotStore> store_;
   StreamView stream_;                   // the device's, for trainers that have none
@@ -248,24 +231,18 @@ class Feeder::Impl {
   std::string failed_save_;               // before close(), or before this feeder came in another's place
   std::unique_ptr<Telemetry> telemetry_;  // from the first next() on
   std::unique_ptr<Profiler> profiler_;    // the same
-  std::unique_ptr<Coordinator> coordinator_;
-  std::optional<Lockstep> lockstep_;    // mpi.mode = "lockstep", except for evaluation
-  std::unique_ptr<Exchange> exchange_;  // mpi.mode = "local" with several ranks, except for evaluation
 
   bool ended_ = false;
   bool was_stopped_ = false;
   bool closed_ = false;
-  bool failure_reported_ = false;
-  bool ended_alone_ = false;     // the others may not know
-  Loop loop_ = Loop::unknown;    // until the first next() or next_epoch()
-  bool is_in_epoch_ = false;     // in a loop over epochs
-  bool step_is_agreed_ = false;  // its census said that the epoch before has ended
-  Clock::duration left_in_{0};   // what next() took to say so; the next step's wait counts it
-  std::string cause_;            // of the failure that ended the run
+  bool ended_alone_ = false;    // the others may not know
+  bool is_in_epoch_ = false;    // in a loop over epochs
+  Clock::duration left_in_{0};  // what next() took to say so; the next step's wait counts it
+  std::string cause_;           // of the failure that ended the run
   std::string cause_of_leaving_;
   std::exception_ptr refused_;  // by the device, when a batch that was taken was to be handed out
 
-  std::uint64_t turns_left_ = 0;  // that may still be planned
+  std::uint64_t completed_ = 0;  // epochs whose batches need not be counted any more
   bool has_warned_of_capped_ = false;
   std::uint32_t last_slot_ = LeaseMaker::kEmpty;
   std::uint64_t last_batch_ = 0;  // of the last step; kept for a trace only

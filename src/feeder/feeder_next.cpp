@@ -40,9 +40,9 @@ std::optional<Lease> Feeder::Impl::step(StreamView wanted, Clock::time_point cal
   if (!agree_to_go_on(entered)) return std::nullopt;
   const std::uint64_t taken = pipeline_->ring().taken();
   const std::uint64_t fresh = server_->counts().fresh;
-  const Served served = lockstep_ ? serve_in_lockstep() : serve(entered);
+  const Served served = ranks_->are_in_lockstep() ? serve_in_lockstep() : serve(entered);
   if (pipeline_->ring().taken() != taken) plan_further(fresh);
-  report_failure();
+  ranks_->report_failure();
   warn_of_capped_reuses();
   std::optional<Lease> lease(LeaseMaker::make(store_, served.slot,
                                               {.step = steps(),
@@ -74,19 +74,15 @@ std::uint32_t Feeder::Impl::render(const Served& served, StreamView stream) {
 }
 
 bool Feeder::Impl::agree_to_go_on(Clock::time_point entered) {
-  if (std::exchange(step_is_agreed_, false)) {
-    coordinator_->resume_step(stop_requested());
-    return true;
+  pipeline_->bad_samples().collect([this](std::uint64_t id) { ranks_->report_bad(id); });
+  const auto [verdict, has_work] = ranks_->agree(standing(entered));
+  for (; completed_ < epochs_completed(); ++completed_) server_->forget(completed_);
+  if (has_work) {
+    plan_ahead(server_->counts().fresh);
+    pipeline_->ring().settle();
   }
-  report_failure();
-  pipeline_->bad_samples().collect([this](std::uint64_t id) { coordinator_->report_bad(id); });
-  const Verdict verdict = coordinator_->step(report(entered));
-  if (verdict == Verdict::proceed) {
-    share_work();
-    return true;
-  }
+  if (verdict == Verdict::proceed) return true;
   if (verdict == Verdict::epoch_ended) {
-    share_work();
     leave_epoch(entered);
     return false;
   }
@@ -96,45 +92,36 @@ bool Feeder::Impl::agree_to_go_on(Clock::time_point entered) {
   if (verdict == Verdict::finished) say_where_the_recording_ends();
   say_what_was_left_out();
   if (verdict != Verdict::failed) return false;
-  cause_ = coordinator_->cause();
+  cause_ = ranks_->cause();
   communicator_->note_failure(cause_);
   if (communicator_->size() == 1 && failure_.happened()) failure_.rethrow();
   throw Error(cause_);
 }
 
-StepReport Feeder::Impl::report(Clock::time_point now) noexcept {
-  const std::uint64_t epoch = coordinator_->epochs_completed();
-  StepReport report{.stop = stop_requested(),
-                    .idle = exchange_ && schedule_->is_idle(),
-                    .served = server_->served_of(epoch),
-                    .to_serve = schedule_->ledger().to_serve(epoch),
-                    .samples = server_->counts().fresh_samples,
-                    .uses = server_->counts().uses};
-  if (lockstep_) {
-    report.fresh = lockstep_->fresh();
-    report.progress = progress(now);
-  }
-  return report;
+Ranks::Standing Feeder::Impl::standing(Clock::time_point now) noexcept {
+  const SlotRing& ring = pipeline_->ring();
+  const Server::Counts& counts = server_->counts();
+  Ranks::Standing mine{.served = server_->served_of(epochs_completed()),
+                       .fresh = counts.fresh,
+                       .samples = counts.fresh_samples,
+                       .offered = counts.offered,
+                       .uses = counts.uses,
+                       .backlog = ring.planned() - ring.taken()};
+  if (ranks_->are_in_lockstep()) mine.progress = progress(now);
+  return mine;
 }
 
 Served Feeder::Impl::serve(Clock::time_point entered) {
-  const bool has_waited = waited_for_others() > std::chrono::nanoseconds::zero();
+  const bool has_waited = ranks_->waited() > std::chrono::nanoseconds::zero();
   return server_->serve(outlook(), has_waited ? Clock::now() : entered);
 }
 
 Served Feeder::Impl::serve_in_lockstep() {
-  std::optional<Signals> shared;
-  try {
-    shared = lockstep_->signals(coordinator_->heard());
-  } catch (...) {
-    failure_.raise(std::current_exception());
-  }
-  const Server::Alike step = server_->serve_alike(outlook(), shared);
-  if (step.decision) lockstep_->served(*step.decision);
+  const Server::Alike step = server_->serve_alike(outlook(), ranks_->shared_signals());
+  if (step.decision) ranks_->decided(*step.decision);
   return step.served;
 }
 
-// What this rank tells the others before it serves.
 Progress Feeder::Impl::progress(Clock::time_point now) noexcept {
   SlotRing& ring = pipeline_->ring();
   Progress progress;
@@ -142,7 +129,8 @@ Progress Feeder::Impl::progress(Clock::time_point now) noexcept {
     progress.now_ns = std::chrono::nanoseconds(now - server_->first_return()).count();
     progress.blocked_ns = (ring.blocked(now) - server_->blocked_before()).count();
   }
-  if ((is_all_planned() && ring.is_complete()) || batches_of(schedule_->ledger().deal(), communicator_->rank()) == 0)
+  if ((ranks_->is_all_planned() && ring.is_complete()) ||
+      batches_of(schedule_->ledger().deal(), communicator_->rank()) == 0)
     return progress;
   progress.ready = ring.depth();
   progress.produced = static_cast<std::int64_t>(ring.produced());
@@ -161,7 +149,7 @@ void Feeder::Impl::record(const Served& served, Clock::time_point entered, Clock
   const std::uint64_t step = steps();
   const bool is_first = steps_made() == 0;
   server_->returned(served, now);
-  const Tally* const heard = coordinator_->heard();
+  const Tally* const heard = ranks_->heard();
   const SlotStore::Slot* const slot = served.slot == LeaseMaker::kEmpty ? nullptr : &store_->slot(served.slot);
   const StepRecord record{
       .step = step,
@@ -171,7 +159,7 @@ void Feeder::Impl::record(const Served& served, Clock::time_point entered, Clock
       .t_s = seconds(now - server_->first_return()),
       .wait_s = seconds(now - entered + left_in_),
       .step_s = is_first ? 0 : seconds(entered - last_return_ - left_in_),
-      .census_wait_s = seconds(waited_for_others()),
+      .census_wait_s = seconds(ranks_->waited()),
       .ahead_s = is_first ? 0 : seconds(ahead),
       .produced = pipeline_->ring().produced(),
       .blocked_s = seconds(pipeline_->ring().blocked(now)),

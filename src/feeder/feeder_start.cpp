@@ -47,19 +47,16 @@ Feeder::Impl::Impl(Options options, std::unique_ptr<Communicator> communicator, 
   make_schedule();
   agree_on_recording();
   meet_the_node();
-  collectively(*communicator_, [this] { open_logs(); });
+  collectively(*communicator_, [this] {
+    open_logs();
+    running_ = std::make_unique<RunningClock>(options_.policy.watchdog_s);
+  });
+  meet_ranks();
   choose_device();
   collectively(*communicator_, [this] { start_production(); });
-  coordinator_ = std::make_unique<Coordinator>(
-      *communicator_, run_plan(), bad_limit(), [this] { return stop_requested() || failure_.happened(); },
-      Patience{&running_->time(), options_.policy.watchdog_s});
-  if (options_.mpi.mode == MpiMode::lockstep && !options_.run.eval) {
-    lockstep_.emplace(communicator_->size(), coordinator_->lag(), options_.queue, options_.policy.pick);
-  }
-  if (loop_ == Loop::epochs) end_each_epoch();
   collectively(*communicator_, [this] { wait_for_first_batch(); });
   end_if_stopped_at_start();
-  coordinator_->attendance().watch_gathers();
+  ranks_->attendance().watch_gathers();
 }
 
 void Feeder::Impl::agree_on_options() {
@@ -198,7 +195,6 @@ void Feeder::Impl::choose_decoder() {
 
 void Feeder::Impl::start_production() {
   const QueueOptions& queue = options_.queue;
-  running_ = std::make_unique<RunningClock>(options_.policy.watchdog_s);
   make_store();
   choose_decoder();
   counters_ = std::make_unique<RunCounters>();
@@ -225,7 +221,7 @@ void Feeder::Impl::start_production() {
                               .failure = failure_,
                               .retired = [this](std::uint64_t uses) { counters_->batch_retired(uses); },
                               .stop_requested = [this] { return stop_requested(); },
-                              .interrupted = [this] { return coordinator_->interrupted(stop_requested()); },
+                              .interrupted = [this] { return ranks_->interrupted(); },
                               .workers = [this] { return pipeline_->report(); },
                               .open_epochs = Ledger::kEpochs + 1},
                   options_, std::move(policy_));
@@ -234,12 +230,9 @@ void Feeder::Impl::start_production() {
 }
 
 void Feeder::Impl::begin_plan() {
-  // Ranks that hand batches over plan alike however long the run is, so that a shorter one repeats the same.
-  const auto steps = static_cast<std::uint64_t>(options_.run.steps);
-  turns_left_ = steps == 0 || hands_over() ? UINT64_MAX : steps - std::min(steps, first_step());
   // A rank that went on where it has nothing left of the epoch in which the others are, and waits for them, gets a
   // batch to pad with: it has no resident one yet.
-  if (ends_epochs_together() && schedule_->upcoming() > schedule_->ledger().completed()) {
+  if (ranks_->end_epochs_together() && schedule_->upcoming() > schedule_->ledger().completed()) {
     pipeline_->plan(schedule_->padding());
   }
   plan_ahead(0);
@@ -248,8 +241,21 @@ void Feeder::Impl::begin_plan() {
   pipeline_->ring().settle();
 }
 
-bool Feeder::Impl::hands_over() const noexcept {
-  return communicator_->size() > 1 && options_.mpi.mode == MpiMode::local && !options_.run.eval;
+void Feeder::Impl::meet_ranks() {
+  // Ranks that hand batches over plan alike however long the run is, so that a shorter one repeats the same.
+  const auto steps = static_cast<std::uint64_t>(options_.run.steps);
+  const bool is_open = steps == 0 || Ranks::hand_over(options_, communicator_->size());
+  ranks_.emplace(Ranks::Setup{.communicator = *communicator_,
+                              .schedule = *schedule_,
+                              .failure = failure_,
+                              .options = options_,
+                              .time = running_->time(),
+                              .plan = run_plan(),
+                              .limit = bad_limit(),
+                              .turns = is_open ? UINT64_MAX : steps - std::min(steps, first_step()),
+                              .loop = loop_at_start_,
+                              .stop_requested = [this] { return stop_requested(); }});
+  completed_ = epochs_completed();
 }
 
 RunPlan Feeder::Impl::run_plan() const {
@@ -275,7 +281,7 @@ BadLimit Feeder::Impl::bad_limit() const {
 void Feeder::Impl::wait_for_first_batch() {
   if (was_complete()) return;
   if (server_->wait_for_first_batch() || stop_requested()) return;
-  report_failure();  // the others need not wait for their batches
+  ranks_->report_failure();  // the others need not wait for their batches
   if (failure_.happened()) failure_.rethrow();
   // Another rank wants to end: which, and why, is settled by what the ranks do together next.
 }
@@ -290,12 +296,12 @@ void Feeder::Impl::end_if_stopped_at_start() {
 // Not in the constructor: until the first next() the run may still go on from a saved state, and its files with it.
 void Feeder::Impl::begin() {
   try {
-    if (loop_ == Loop::unknown) (void)agree_on_loop(Loop::batches, false);
+    if (ranks_->loop() == Loop::unknown) (void)ranks_->agree_on_loop(Loop::batches, false);
     collectively(*communicator_, [this] { open_telemetry(); });
   } catch (const std::exception& error) {
     telemetry_.reset();
     // All ranks have it.
-    if (communicator_->size() > 1 && !coordinator_->attendance().is_over()) {
+    if (communicator_->size() > 1 && !ranks_->attendance().is_over()) {
       ended_ = true;
       cause_ = error.what();
     }
@@ -320,9 +326,9 @@ void Feeder::Impl::open_telemetry() {
                            .goes_on = goes_on};
   if (is_recorded(options_)) {
     telemetry.recording = recording_header(options_, *safe_dataset_, rank, communicator_->size(), first_step());
-    note_loop(*telemetry.recording, loop_ == Loop::epochs);
+    note_loop(*telemetry.recording, ranks_->loop() == Loop::epochs);
   }
-  if (replayed_) replayed_->require_loop(loop_ == Loop::epochs);
+  if (replayed_) replayed_->require_loop(ranks_->loop() == Loop::epochs);
   telemetry_ = std::make_unique<Telemetry>(
       telemetry, pipeline_->totals(), [this] { return gauges(); }, *console_);
   start_profiler();
@@ -340,9 +346,9 @@ Summary Feeder::Impl::summary() const {
   const WorkerTotals& totals = pipeline_->totals();
   const RunFacts facts{.startup_s = startup_s_,
                        .blocked_s = gauges().blocked_s,
-                       .bad_samples = coordinator_->bad_samples(),
+                       .bad_samples = ranks_->bad_samples(),
                        .left_out = server_->counts().left_out,
-                       .epochs = coordinator_->epochs_completed(),
+                       .epochs = epochs_completed(),
                        .bytes_read = totals.bytes_read.load(std::memory_order_relaxed),
                        .hedged_reads = totals.hedged_reads.load(std::memory_order_relaxed),
                        .hedges_won = totals.hedges_won.load(std::memory_order_relaxed),

@@ -18,7 +18,7 @@ void Feeder::Impl::take_over(std::optional<Predecessor> before) {
     saved = std::move(before->saved);
     device_ = std::move(before->device);
     stream_ = before->stream;
-    loop_ = before->loop;
+    loop_at_start_ = before->loop;
   } else {
     saved = saved_in(parts_.resume);
   }
@@ -42,18 +42,14 @@ void Feeder::Impl::make_schedule() {
                   .epochs = options_.run.eval        ? 1
                             : options_.run.steps > 0 ? UINT64_MAX
                                                      : static_cast<std::uint64_t>(options_.run.epochs)};
-  const bool keep_epoch_order = hands_over() && ends_epochs_together();
+  const bool in_turn = loop_at_start_ == Loop::epochs || options_.mpi.epoch_end == EpochEnd::reuse;
+  const bool keep_epoch_order = in_turn && Ranks::hand_over(options_, ranks);
   if (!resumed_) {
     schedule_ = std::make_unique<Schedule>(*order_, Ledger(deal), communicator_->rank(), keep_epoch_order);
   } else {
     require_same_job(*resumed_, job(), resumed_from_.source);
     Ledger ledger(deal, resumed_->epochs, resumed_->opened, std::move(resumed_->left), resumed_->ranks);
     schedule_ = std::make_unique<Schedule>(*order_, std::move(ledger), communicator_->rank(), keep_epoch_order);
-  }
-  if (hands_over()) {
-    exchange_ = std::make_unique<Exchange>(*communicator_, *schedule_, Communicator::kChannels - 1,
-                                           static_cast<std::size_t>(options_.mpi.lag), keep_epoch_order,
-                                           [this] { coordinator_->attendance().wait_for_ballots(); });
   }
 }
 
@@ -69,7 +65,7 @@ bool Feeder::Impl::was_complete() const noexcept {
 }
 
 std::uint64_t Feeder::Impl::job_fresh_samples() const noexcept {
-  const Tally* const heard = coordinator_->heard();
+  const Tally* const heard = ranks_->heard();
   const std::uint64_t before = resumed_ ? resumed_->fresh_samples : 0;
   return before + (heard != nullptr ? static_cast<std::uint64_t>(heard->samples) : 0);
 }
@@ -147,7 +143,7 @@ void Feeder::Impl::finish_saves() {
 
 void Feeder::Impl::write_together(const std::function<void()>& work) {
   std::string failure;
-  const Attendance::NoLimit as_long_as_the_disk_takes(coordinator_->attendance());
+  const Attendance::NoLimit as_long_as_the_disk_takes(ranks_->attendance());
   if (communicator_->rank() == 0) {
     try {
       work();
@@ -203,7 +199,7 @@ std::unique_ptr<Feeder::Impl> Feeder::Impl::resumed(SavedState saved) {
   gpu_decoding_.reset();
   store_->give_back_memory();
   auto other = std::make_unique<Impl>(options_, std::move(again), std::move(parts), stop_,
-                                      Predecessor{std::move(saved), device_, stream_, loop_});
+                                      Predecessor{std::move(saved), device_, stream_, ranks_->loop()});
   other->failed_save_ = take_failed_save();
   return other;
 }

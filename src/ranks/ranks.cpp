@@ -1,0 +1,135 @@
+#include "ranks.hpp"
+
+#include <algorithm>
+#include <exception>
+#include <string>
+#include <utility>
+
+#include <forebay/error.hpp>
+
+namespace forebay {
+
+Ranks::Ranks(Setup setup)
+    : communicator_(setup.communicator),
+      schedule_(setup.schedule),
+      failure_(setup.failure),
+      options_(setup.options),
+      stop_requested_(std::move(setup.stop_requested)),
+      loop_(setup.loop),
+      turns_left_(setup.turns),
+      coordinator_(
+          communicator_, setup.plan, std::move(setup.limit),
+          [this] { return stop_requested_() || failure_.happened(); },
+          Patience{&setup.time, options_.policy.watchdog_s}) {
+  if (options_.mpi.mode == MpiMode::lockstep && !options_.run.eval) {
+    lockstep_.emplace(communicator_.size(), coordinator_.lag(), options_.queue, options_.policy.pick);
+  }
+  if (hand_over(options_, communicator_.size())) {
+    exchange_ = std::make_unique<Exchange>(communicator_, schedule_, Communicator::kChannels - 1,
+                                           static_cast<std::size_t>(options_.mpi.lag), end_epochs_together(),
+                                           [this] { attendance().wait_for_ballots(); });
+  }
+  if (loop_ == Loop::epochs) end_each_epoch();
+}
+
+bool Ranks::hand_over(const Options& options, std::uint32_t ranks) noexcept {
+  return ranks > 1 && options.mpi.mode == MpiMode::local && !options.run.eval;
+}
+
+bool Ranks::agree_on_loop(Loop loop, bool begins_anew) {
+  constexpr const char* kBatches = "batches";
+  constexpr const char* kEpochs = "epochs";
+  constexpr const char* kAnew = "epochs, from the state anew";
+  const char* const mine = loop == Loop::batches ? kBatches : begins_anew ? kAnew : kEpochs;
+  const auto loops = communicator_.all_gather(mine);
+  const auto of_batches = std::ranges::find(loops, kBatches);
+  const auto of_epochs = std::ranges::find_if(loops, [&](const std::string& one) { return one != kBatches; });
+  if (of_batches != loops.end() && of_epochs != loops.end()) {
+    throw Error("rank " + std::to_string(of_epochs - loops.begin()) + " calls next_epoch() and rank " +
+                std::to_string(of_batches - loops.begin()) +
+                " does not: all ranks must ask for batches in the same kind of loop");
+  }
+  loop_ = loop;
+  return std::ranges::find(loops, kAnew) != loops.end();
+}
+
+void Ranks::end_each_epoch() noexcept {
+  if (options_.run.eval) return;  // one epoch, of as many steps as are known beforehand
+  coordinator_.end_each_epoch();
+  if (exchange_) exchange_->keep_epoch_order();
+}
+
+Ranks::Agreement Ranks::agree(const Standing& mine) {
+  if (std::exchange(step_is_agreed_, false)) {
+    coordinator_.resume_step(stop_requested_());
+    return {};
+  }
+  report_failure();
+  const Verdict verdict = coordinator_.step(report(mine));
+  if (verdict != Verdict::proceed && verdict != Verdict::epoch_ended) return {.verdict = verdict};
+  const bool has_work = share_work(mine);
+  step_is_agreed_ = verdict == Verdict::epoch_ended;
+  return {.verdict = verdict, .has_work = has_work};
+}
+
+StepReport Ranks::report(const Standing& mine) const noexcept {
+  StepReport report{.stop = stop_requested_(),
+                    .idle = exchange_ && schedule_.is_idle(),
+                    .served = mine.served,
+                    .to_serve = schedule_.ledger().to_serve(epochs_completed()),
+                    .samples = mine.samples,
+                    .uses = mine.uses};
+  if (lockstep_) {
+    report.fresh = lockstep_->fresh();
+    report.progress = mine.progress;
+  }
+  return report;
+}
+
+// Epochs that are complete, and batches that change hands.
+bool Ranks::share_work(const Standing& mine) {
+  const std::uint64_t completed = epochs_completed();
+  if (exchange_) {
+    return exchange_->step(heard(), completed, {.fresh = mine.fresh, .offered = mine.offered, .backlog = mine.backlog});
+  }
+  const bool is_new = completed != schedule_.ledger().completed();
+  schedule_.complete(completed);
+  return is_new;
+}
+
+std::optional<Signals> Ranks::shared_signals() {
+  try {
+    return lockstep_->signals(heard());
+  } catch (...) {
+    failure_.raise(std::current_exception());
+    return std::nullopt;
+  }
+}
+
+std::optional<BatchRef> Ranks::next_batch(std::uint64_t backlog, std::uint64_t fresh) {
+  if (turns_left_ == 0 || (exchange_ && !exchange_->may_plan(backlog, fresh))) return std::nullopt;
+  std::optional<BatchRef> batch = schedule_.next();
+  if (batch) --turns_left_;
+  return batch;
+}
+
+bool Ranks::may_be_waited_for() const noexcept {
+  const std::uint64_t epoch = epochs_completed();
+  const Tally* const said = heard();
+  return is_held_back() && said != nullptr && said->epoch == epoch && schedule_.upcoming() != epoch;
+}
+
+// Half of what is left of the epoch, or more, is this rank's and planned: the others have no use for its reserve.
+bool Ranks::is_waited_for(std::uint64_t planned) const noexcept {
+  return may_be_waited_for() &&
+         2 * planned >= schedule_.ledger().to_serve(epochs_completed()) - static_cast<std::uint64_t>(heard()->served);
+}
+
+// As soon as this thread knows: the others need not wait for their watchdogs.
+void Ranks::report_failure() {
+  if (failure_reported_ || !failure_.happened()) return;
+  failure_reported_ = true;
+  coordinator_.report_error(failure_.text());
+}
+
+}  // namespace forebay

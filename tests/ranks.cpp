@@ -1,0 +1,263 @@
+// What the ranks of a job agree on, without anything that they would serve: batches are numbers here.
+
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <forebay/error.hpp>
+
+#include "fake_job.hpp"
+#include "ranks/ranks.hpp"
+
+namespace forebay {
+namespace {
+
+using testing::FakeJob;
+using Batch = std::pair<std::uint64_t, std::uint64_t>;  // epoch, number
+
+constexpr std::uint64_t kBatches = 100;
+constexpr std::uint64_t kTooMany = 10'000;
+
+Options job_options(std::int64_t epochs) {
+  Options options;
+  options.run.epochs = epochs;
+  options.queue.capacity = 4;
+  options.policy.watchdog_s = 0;  // nobody is given up
+  return options;
+}
+
+// One rank: plans, serves a batch in each step when it has one, and counts.
+struct Rank {
+  Rank(Communicator& communicator, const Options& with, Loop loop)
+      : options(with),
+        order({.samples = kBatches, .batch_size = 1}),
+        schedule(order,
+                 Ledger({.batches = kBatches,
+                         .shards = 16,
+                         .ranks = communicator.size(),
+                         .epochs = static_cast<std::uint64_t>(with.run.epochs)}),
+                 communicator.rank()),
+        ranks({.communicator = communicator,
+               .schedule = schedule,
+               .failure = failure,
+               .options = options,
+               .time = time,
+               .plan = {.epochs = static_cast<std::uint64_t>(with.run.epochs),
+                        .lag = static_cast<std::size_t>(with.mpi.lag)},
+               .limit = {.allowed = UINT64_MAX, .skipped = 0, .samples = kBatches, .quarantine = ""},
+               .turns = UINT64_MAX,
+               .loop = loop,
+               .stop_requested = [this] { return stop; }}) {
+    plan_ahead();
+  }
+
+  void plan_ahead() {
+    while (plan.size() < 6) {
+      const auto batch = ranks.next_batch(plan.size(), mine.fresh);
+      if (!batch) return;
+      plan.push_back(*batch);
+    }
+  }
+  // The verdict on the next step.
+  Verdict agree() {
+    mine.served = served[ranks.epochs_completed()];
+    mine.backlog = plan.size();
+    const auto [verdict, has_work] = ranks.agree(mine);
+    if (has_work) plan_ahead();
+    return verdict;
+  }
+  // The batch that is served fresh in the step, nothing when it is padded.
+  std::optional<Batch> serve() {
+    ++steps;
+    if (plan.empty() || ranks.is_ahead(plan.front().epoch)) return std::nullopt;
+    ++mine.offered;
+    const BatchRef batch = plan.front();
+    plan.pop_front();
+    ++mine.fresh;
+    ++mine.samples;
+    ++served[batch.epoch];
+    plan_ahead();
+    return Batch(batch.epoch, batch.batch);
+  }
+
+  Options options;
+  Order order;
+  Schedule schedule;
+  Failure failure;
+  RunningTime time{std::chrono::seconds(1), {}};
+  bool stop = false;
+  Ranks ranks;
+  std::deque<BatchRef> plan;
+  Ranks::Standing mine;
+  std::map<std::uint64_t, std::uint64_t> served;  // by epoch
+  std::uint64_t steps = 0;
+};
+
+// Runs `body` as each of so many ranks.
+void run(std::uint32_t ranks, const Options& options, Loop loop,
+         const std::function<void(Rank&, std::uint32_t)>& body) {
+  FakeJob job(ranks, 3);
+  job.run([&](Communicator& communicator) {
+    Rank rank(communicator, options, loop);
+    body(rank, communicator.rank());
+  });
+}
+
+// What the ranks of a job have in common, from threads of their own.
+template <typename Value>
+class Common {
+ public:
+  void add(Value value) {
+    const std::lock_guard lock(mutex_);
+    values_.push_back(std::move(value));
+  }
+  [[nodiscard]] const std::vector<Value>& all() const { return values_; }
+  [[nodiscard]] bool is_one() const { return std::set<Value>(values_.begin(), values_.end()).size() == 1; }
+
+ private:
+  std::mutex mutex_;
+  std::vector<Value> values_;
+};
+
+TEST_CASE("a job serves each batch of each epoch once and ends on all ranks at one step, whoever is slow") {
+  for (const EpochEnd epoch_end : {EpochEnd::next, EpochEnd::reuse}) {
+    Options options = job_options(3);
+    options.mpi.epoch_end = epoch_end;
+    Common<Batch> served;
+    Common<std::uint64_t> steps;
+    run(4, options, Loop::batches, [&](Rank& rank, std::uint32_t number) {
+      Verdict verdict = Verdict::proceed;
+      while ((verdict = rank.agree()) == Verdict::proceed && rank.steps < kTooMany) {
+        const bool is_slow = number == 3 && rank.steps % 10 != 0;
+        if (is_slow) {
+          ++rank.steps;
+        } else if (const auto batch = rank.serve()) {
+          served.add(*batch);
+        }
+      }
+      CHECK(verdict == Verdict::finished);
+      CHECK(rank.ranks.epochs_completed() == 3);
+      steps.add(rank.steps);
+    });
+    CHECK(served.all().size() == 3 * kBatches);
+    CHECK(std::set<Batch>(served.all().begin(), served.all().end()).size() == 3 * kBatches);
+    CHECK(steps.is_one());
+  }
+}
+
+TEST_CASE("in a loop over epochs each ends on all ranks at one step, and that step is made in the next") {
+  Common<std::vector<std::uint64_t>> ends;
+  run(3, job_options(3), Loop::epochs, [&](Rank& rank, std::uint32_t) {
+    std::vector<std::uint64_t> mine;
+    Verdict verdict = Verdict::proceed;
+    while (verdict != Verdict::finished && rank.steps < kTooMany) {
+      verdict = rank.agree();
+      if (verdict == Verdict::proceed) {
+        const auto batch = rank.serve();
+        if (batch) CHECK(batch->first == mine.size());
+      } else {
+        mine.push_back(rank.steps);
+        CHECK(rank.ranks.epochs_completed() == mine.size());
+      }
+    }
+    CHECK(verdict == Verdict::finished);
+    CHECK(mine.size() == 3);
+    ends.add(mine);
+  });
+  CHECK(ends.is_one());
+}
+
+TEST_CASE("the failure of one rank ends all with its text, and a stop ends all") {
+  Common<std::string> causes;
+  run(3, job_options(1000), Loop::batches, [&](Rank& rank, std::uint32_t number) {
+    Verdict verdict = Verdict::proceed;
+    while ((verdict = rank.agree()) == Verdict::proceed && rank.steps < kTooMany) {
+      (void)rank.serve();
+      if (number == 1 && rank.steps == 20) rank.failure.raise(std::make_exception_ptr(Error("the disk is gone")));
+    }
+    CHECK(verdict == Verdict::failed);
+    causes.add(rank.ranks.cause());
+  });
+  CHECK(causes.is_one());
+  CHECK(causes.all().front() == "rank 1: the disk is gone");
+
+  Common<std::uint64_t> steps;
+  run(3, job_options(1000), Loop::batches, [&](Rank& rank, std::uint32_t number) {
+    Verdict verdict = Verdict::proceed;
+    while ((verdict = rank.agree()) == Verdict::proceed && rank.steps < kTooMany) {
+      (void)rank.serve();
+      rank.stop = number == 2 && rank.steps >= 20;
+    }
+    CHECK(verdict == Verdict::stopped);
+    steps.add(rank.steps);
+  });
+  CHECK(steps.is_one());
+}
+
+TEST_CASE("ranks that ask for batches in different kinds of loops are told so") {
+  run(2, job_options(1), Loop::unknown, [&](Rank& rank, std::uint32_t number) {
+    const Loop loop = number == 0 ? Loop::batches : Loop::epochs;
+    CHECK_THROWS_WITH_AS((void)rank.ranks.agree_on_loop(loop, false),
+                         doctest::Contains("rank 1 calls next_epoch() and rank 0 does not"), Error);
+    CHECK(rank.ranks.loop() == Loop::unknown);
+    CHECK(rank.ranks.agree_on_loop(Loop::epochs, number == 1));
+    CHECK(rank.ranks.loop() == Loop::epochs);
+  });
+}
+
+TEST_CASE("in lockstep all are shown the same, and a rank that decides otherwise is a failure of all") {
+  constexpr std::uint64_t kOdd = 30;
+  Options options = job_options(1000);
+  options.mpi.mode = MpiMode::lockstep;
+  Common<std::vector<std::uint32_t>> shown;
+  run(3, options, Loop::batches, [&](Rank& rank, std::uint32_t number) {
+    CHECK(rank.ranks.are_in_lockstep());
+    std::vector<std::uint32_t> depths;
+    Verdict verdict = Verdict::proceed;
+    while ((verdict = rank.agree()) == Verdict::proceed && rank.steps < kTooMany) {
+      const auto shared = rank.ranks.shared_signals();
+      rank.mine.progress = {.ready = 2 + number, .produced = 10, .now_ns = 1, .blocked_ns = 0};
+      if (!shared) {
+        (void)rank.serve();
+        continue;
+      }
+      if (rank.steps <= kOdd) depths.push_back(shared->depth);
+      const bool is_odd = number == 1 && rank.steps == kOdd;
+      rank.ranks.decided(is_odd ? Decision::reuse : Decision::fresh);
+      (void)rank.serve();
+    }
+    CHECK(verdict == Verdict::failed);
+    CHECK(rank.ranks.cause().find("the ranks have not decided alike before step") != std::string::npos);
+    shown.add(depths);
+  });
+  CHECK(shown.is_one());
+}
+
+TEST_CASE("a rank that leaves is named to the others when they come to its step") {
+  run(3, job_options(1000), Loop::batches, [&](Rank& rank, std::uint32_t number) {
+    const auto step_on = [&] {
+      while (rank.agree() == Verdict::proceed && rank.steps < kTooMany) {
+        (void)rank.serve();
+        if (number == 0 && rank.steps == 25) return rank.ranks.leave("rank 0 has left after step 24");
+      }
+    };
+    if (number == 0) return step_on();
+    CHECK_THROWS_WITH_AS(step_on(), "rank 0 has left after step 24", Error);
+    CHECK(rank.steps >= 25);
+    CHECK(rank.steps <= 25 + 3);
+    CHECK(rank.ranks.attendance().is_over());
+  });
+}
+
+}  // namespace
+}  // namespace forebay
