@@ -81,7 +81,7 @@ void Feeder::Impl::close() {
   directory_.release();
   write_trace();
   if (communicator_) part();
-  end_saves();
+  saves_->end();
 }
 
 void Feeder::Impl::part() {
@@ -97,7 +97,7 @@ void Feeder::Impl::part() {
     console_->warn(cause_of_leaving_);
     came = communicator_->close(std::max(0.0, patience - kTimeout));
     if (!came) {
-      end_saves();  // what was saved is to outlive the job
+      saves_->end();  // what was saved is to outlive the job
       communicator_->abort(cause_of_leaving_);
     }
   }

@@ -25,10 +25,10 @@
 #include "measure/timeline_file.hpp"
 #include "order/job_state.hpp"
 #include "order/schedule.hpp"
-#include "order/state_writer.hpp"
 #include "pipeline.hpp"
 #include "profiler.hpp"
 #include "ranks/ranks.hpp"
+#include "ranks/saves.hpp"
 #include "replay.hpp"
 #include "serve/server.hpp"
 #include "stop_request.hpp"
@@ -131,13 +131,6 @@ class Feeder::Impl {
   [[nodiscard]] const JobState& job();
   // What this rank has not delivered of what is its own.
   [[nodiscard]] std::vector<Piece> left() const;
-  // close()'s part: what was saved is durable, or has failed.
-  void end_saves();
-  // What a save met that nobody was told of, "" when nothing; it is told now.
-  [[nodiscard]] std::string take_failed_save();
-  // Runs what writes states on rank 0, which may take as long as the disk does; all ranks throw what failed, then or
-  // earlier. REQUIRES: all ranks are known to be there.
-  void write_together(const std::function<void()>& work);
 
   // next(), in order.
   [[nodiscard]] std::optional<Lease> step(StreamView wanted, Clock::time_point called);
@@ -227,8 +220,7 @@ class Feeder::Impl {
   std::unique_ptr<RuledPolicy> policy_;  // until the server has it
   std::unique_ptr<RunCounters> counters_;
   std::optional<Server> server_;
-  std::unique_ptr<StateWriter> writer_;   // rank 0's, from the first save() on
-  std::string failed_save_;               // before close(), or before this feeder came in another's place
+  std::optional<Saves> saves_;
   std::unique_ptr<Telemetry> telemetry_;  // from the first next() on
   std::unique_ptr<Profiler> profiler_;    // the same
 

@@ -256,6 +256,7 @@ void Feeder::Impl::meet_ranks() {
                               .loop = loop_at_start_,
                               .stop_requested = [this] { return stop_requested(); }});
   completed_ = epochs_completed();
+  saves_.emplace(*communicator_, ranks_->attendance(), [this](const char* what) { console_->warn(what); });
 }
 
 RunPlan Feeder::Impl::run_plan() const {

@@ -6,7 +6,6 @@
 #include <forebay/config.hpp>
 
 #include "feeder_impl.hpp"
-#include "order/state_file.hpp"
 #include "ranks/collectively.hpp"
 #include "resume.hpp"
 
@@ -115,60 +114,16 @@ std::string Feeder::Impl::state() {
 
 void Feeder::Impl::save(const std::filesystem::path& file) {
   std::string text = state();
-  write_together([&] {
-    if (!writer_) {
-      writer_ = std::make_unique<StateWriter>([this](const std::filesystem::path& target, const std::string& saved) {
-        try {
-          write_state(target, saved);
-        } catch (const Error& error) {
-          console_->warn(error.what());  // who saves hears of it at the next call, which may come late
-          throw;
-        }
-      });
-    }
-    // As it is now, should the program go to another folder.
-    writer_->save(std::filesystem::absolute(file), std::move(text));
-    // Nothing is held up any more, and the program may end.
-    if (ended_) writer_->finish();
-  });
+  // Once the run has ended nothing is held up any more, and the program may end.
+  saves_->save(file, std::move(text), ended_);
 }
 
 void Feeder::Impl::finish_saves() {
-  if (closed_) return;                  // close() has
-  (void)communicator_->all_gather("");  // all are here, and only the disk is waited for
-  write_together([this] {
-    if (writer_) writer_->finish();
-  });
-}
-
-void Feeder::Impl::write_together(const std::function<void()>& work) {
-  std::string failure;
-  const Attendance::NoLimit as_long_as_the_disk_takes(ranks_->attendance());
-  if (communicator_->rank() == 0) {
-    try {
-      work();
-      failure = take_failed_save();
-    } catch (const std::exception& error) {
-      failure = error.what();
-    }
-  }
-  if (const auto cause = agreed_failure(*communicator_, failure)) throw Error(*cause);
-}
-
-void Feeder::Impl::end_saves() {
-  if (!writer_) return;
-  writer_->finish();
-  failed_save_ = take_failed_save();
-  writer_.reset();
-}
-
-std::string Feeder::Impl::take_failed_save() {
-  if (failed_save_.empty() && writer_) failed_save_ = writer_->take_error();
-  return std::exchange(failed_save_, {});
+  if (!closed_) saves_->finish();  // close() has
 }
 
 void Feeder::Impl::throw_failed_save() {
-  if (const std::string failure = take_failed_save(); !failure.empty()) throw Error(failure);
+  if (const std::string failure = saves_->take_failure(); !failure.empty()) throw Error(failure);
 }
 
 void Feeder::Impl::require_not_begun() const {
@@ -200,12 +155,12 @@ std::unique_ptr<Feeder::Impl> Feeder::Impl::resumed(SavedState saved) {
   store_->give_back_memory();
   auto other = std::make_unique<Impl>(options_, std::move(again), std::move(parts), stop_,
                                       Predecessor{std::move(saved), device_, stream_, ranks_->loop()});
-  other->failed_save_ = take_failed_save();
+  other->saves_->take_over(saves_->take_failure());
   return other;
 }
 
 std::optional<SavedState> Feeder::Impl::saved_in(const std::filesystem::path& file) {
-  if (writer_) writer_->finish();  // it may be writing this very file
+  if (saves_) saves_->wait();  // it may be writing this very file
   auto text = share_state(file, *communicator_);
   if (!text) return std::nullopt;
   return SavedState{std::move(*text), file.string()};
