@@ -42,8 +42,8 @@ std::optional<Lease> Feeder::Impl::step(StreamView wanted, Clock::time_point cal
   const std::uint64_t fresh = server_->counts().fresh;
   const Served served = ranks_->are_in_lockstep() ? serve_in_lockstep() : serve(entered);
   if (pipeline_->ring().taken() != taken) plan_further(fresh);
-  ranks_->report_failure();
-  warn_of_capped_reuses();
+  if (failure_.happened()) ranks_->report_failure();
+  if (server_->capped_reuses() > 0) warn_of_capped_reuses();
   std::optional<Lease> lease(LeaseMaker::make(store_, served.slot,
                                               {.step = steps(),
                                                .use_index = served.use_index,
@@ -138,7 +138,7 @@ Progress Feeder::Impl::progress(Clock::time_point now) noexcept {
 }
 
 void Feeder::Impl::warn_of_capped_reuses() {
-  if (has_warned_of_capped_ || server_->capped_reuses() == 0) return;
+  if (has_warned_of_capped_) return;
   has_warned_of_capped_ = true;
   console_->warn("a batch was served more than policy.max_uses = " + std::to_string(options_.policy.max_uses) +
                  " times (on_max_uses = \"warn\"; this is said once)");

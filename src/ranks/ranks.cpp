@@ -64,7 +64,7 @@ Ranks::Agreement Ranks::agree(const Standing& mine) {
     coordinator_.resume_step(stop_requested_());
     return {};
   }
-  report_failure();
+  if (failure_.happened()) report_failure();
   const Verdict verdict = coordinator_.step(report(mine));
   if (verdict != Verdict::proceed && verdict != Verdict::epoch_ended) return {.verdict = verdict};
   const bool has_work = share_work(mine);
