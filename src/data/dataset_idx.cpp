@@ -198,18 +198,17 @@ IndexDraft build_idx(PathContents& contents) {
   const DatasetOptions& options = contents.options();
   const std::string images = images_of(contents);
   IndexDraft draft;
-  auto& [root, table, counts, skipped] = draft;
-  root = fs::path(absolute_path(images)).parent_path().string();
-  const Shape shape = naming(options, images, [&] { return add_images(images, table, skipped); });
+  draft.root = fs::path(absolute_path(images)).parent_path().string();
+  const Shape shape = naming(options, images, [&] { return add_images(images, draft.table, draft.skipped); });
   std::vector<std::uint8_t> labels;
-  const std::string labels_file = find_labels(options, images, skipped);
+  const std::string labels_file = find_labels(options, images, draft.skipped);
   if (!labels_file.empty()) {
-    labels = naming(options, labels_file, [&] { return load_labels(labels_file, shape.records, skipped); });
-    table.label.assign(labels.begin(), labels.end());
+    labels = naming(options, labels_file, [&] { return load_labels(labels_file, shape.records, draft.skipped); });
+    draft.table.label.assign(labels.begin(), labels.end());
   }
   if (const auto& progress = contents.context().progress) progress(shape.records, shape.records);
-  table.classes = list_classes(options, labels, labels_file);
-  counts.images = shape.records;
+  draft.table.classes = list_classes(options, labels, labels_file);
+  draft.counts.images = shape.records;
   return draft;
 }
 

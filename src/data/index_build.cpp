@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <forebay/error.hpp>
-#include <ranges>
 
 #include "formats.hpp"
 #include "index_parallel.hpp"
@@ -42,9 +41,9 @@ ConfigError unrecognised_folder(PathContents& contents) {
 }
 
 const NamedFormat& detect_format(PathContents& contents) {
-  for (const NamedFormat& known : std::ranges::reverse_view(kFormats)) {
-    if (known.format->detect(contents)) return known;
-  }
+  const auto takes_it = [&](const NamedFormat& known) { return known.format->detect(contents); };
+  const auto found = std::find_if(kFormats.rbegin(), kFormats.rend(), takes_it);
+  if (found != kFormats.rend()) return *found;
   throw contents.is_folder() ? unrecognised_folder(contents) : unrecognised_file(contents);
 }
 

@@ -46,7 +46,7 @@ class RecordDataset final : public IndexedDataset {
   [[nodiscard]] std::uint64_t source(std::uint64_t id) const override { return layout_.has_records ? id : file_of(id); }
 
   [[nodiscard]] std::string name(std::uint64_t id) const override {
-    const std::string path = file_path(file_of(id));
+    std::string path = file_path(file_of(id));
     if (layout_.has_regions) return path + "#object " + std::to_string(number(Layout::number, id));
     if (layout_.has_records) return path + "[record " + std::to_string(number(Layout::number, id)) + "]";
     return path;
