@@ -1,11 +1,11 @@
 #pragma once
 
-#include <unistd.h>
-#include <atomic>
+#include <cerrno>
 #include <cstdlib>
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <system_error>
 
 namespace forebay::testing {
 
@@ -20,11 +20,11 @@ inline constexpr bool kSanitized = false;
 // A directory of its own, removed with everything in it at the end of the scope.
 class TemporaryDirectory {
  public:
+  // A name that nobody has, not even a process that was killed before it could remove its own.
   TemporaryDirectory() {
-    static std::atomic<int> count{0};
-    path_ = std::filesystem::temp_directory_path() /
-            ("forebay-test-" + std::to_string(::getpid()) + "-" + std::to_string(count++));
-    std::filesystem::create_directories(path_);
+    std::string name = (std::filesystem::temp_directory_path() / "forebay-test-XXXXXX").string();
+    if (::mkdtemp(name.data()) == nullptr) throw std::system_error(errno, std::generic_category(), name);
+    path_ = name;
   }
   ~TemporaryDirectory() {
     std::error_code ignored;
