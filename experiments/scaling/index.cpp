@@ -61,8 +61,8 @@ int synthesize(std::uint64_t samples, const std::string& file) {
   for (std::uint64_t i = 0; i < samples; ++i) {
     const int length = std::snprintf(path, sizeof path, "class%03d/image_%09llu.jpg", static_cast<int>(i % 1000),
                                      static_cast<unsigned long long>(i));
-    const std::uint32_t file = table.add_source({path, static_cast<std::size_t>(length)});
-    table.add(file, static_cast<std::int32_t>(i % 1000));
+    const std::uint32_t source = table.add_source({path, static_cast<std::size_t>(length)});
+    table.add(source, static_cast<std::int32_t>(i % 1000));
   }
   forebay::save_index(*forebay::make_dataset(record, std::move(table)), file);
   std::printf("{\"peak_mb\": %.1f}\n", process_memory().peak);
