@@ -35,14 +35,14 @@ void check_contains(const Outcome& outcome, const std::string& part) {
   CHECK(outcome.output.find(part) != std::string::npos);
 }
 
-// The job goes on from what was saved, and makes a few steps more.
+// The job resumes from what was saved, and makes a few steps more.
 void check_goes_on(const StateJob& job, int ranks, const std::vector<std::string>& more = {}) {
   const JobState saved = job.saved();
   std::vector<std::string> arguments{"--steps", std::to_string(saved.steps + 3)};
   arguments.insert(arguments.end(), more.begin(), more.end());
   const Outcome outcome = job.run(ranks, arguments);
   REQUIRE_MESSAGE(outcome.code == 0, outcome.output);
-  check_contains(outcome, "goes on from " + job.state.string() + ": step " + std::to_string(saved.steps) + ",");
+  check_contains(outcome, "resumes from " + job.state.string() + ": step " + std::to_string(saved.steps) + ",");
   CHECK(job.saved().steps == saved.steps + 3);
 }
 

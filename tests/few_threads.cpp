@@ -83,7 +83,7 @@ TEST_CASE("a pool that is to grow grows as far as there are threads") {
   CHECK(pool.wanted() == 5);
 }
 
-TEST_CASE("a save whose thread is refused is an error, and the run goes on") {
+TEST_CASE("a save whose thread is refused is an error, and the run continues") {
   start_the_first();
   const TemporaryDirectory folder;
   Feeder feeder(memory_options(4), Parts{.dataset = std::make_shared<MemoryDataset>(24)});

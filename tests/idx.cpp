@@ -137,7 +137,7 @@ TEST_CASE("damage is named with its byte") {
   CHECK(contains(refusal(folder, header(8, {0, 2, 4})), "0 images"));
   CHECK(contains(refusal(folder, header(8, {3, 0, 4})), "byte 8"));
   CHECK(contains(refusal(folder, kImages.substr(0, 30)), "byte 30: it ends here"));
-  CHECK(contains(refusal(folder, kImages + "xx"), "byte 40: it goes on here"));
+  CHECK(contains(refusal(folder, kImages + "xx"), "byte 40: it continues here"));
 }
 
 TEST_CASE("damage inside a compressed file is found when the index is built") {
@@ -191,7 +191,7 @@ TEST_CASE("a file that changed after its index was saved is noticed") {
   write_file(folder / "images", header(8, {2, 2, 4}) + values(16));
   const auto restored = restore_dataset(bytes, "memory");
   CHECK(contains(error_of([&] { (void)read_sample(*restored, 0); }), "not the file that its index was made from"));
-  // Once the file is right again, reading goes on.
+  // Once the file is right again, reading continues.
   write_file(folder / "images", kImages);
   CHECK(read_sample(*restored, 0) == values(8));
 }

@@ -137,7 +137,7 @@ TEST_CASE("a feeder waits for another process's lock, which may be dying") {
   CHECK(cause.empty());
 }
 
-TEST_CASE("a feeder that goes on from a state keeps its folder") {
+TEST_CASE("a feeder that resumes from a state keeps its folder") {
   const TemporaryDirectory dir;
   Options options = memory_options(4);
   options.run.epochs = 2;

@@ -174,7 +174,7 @@ TEST_CASE("a save that failed is an error of the next one, on all ranks alike, o
   CHECK(said.find("cannot save the state to " + bad.string() + ": it is a directory") != std::string::npos);
   // One of these three says it, and the good one is written.
   std::string later = error_of([&] { feeder.save(bad); });
-  REQUIRE(feeder.next());  // the run goes on
+  REQUIRE(feeder.next());  // the run continues
   later += error_of([&] { feeder.save(good); });
   later += error_of([&] { feeder.finish_saves(); });
   CHECK(later.find("it is a directory") != std::string::npos);

@@ -6,7 +6,7 @@
 
 #include <forebay/options.hpp>
 
-// Random jobs for the exactly-once test: what a job is and how it is stopped and goes on, as a function of a seed.
+// Random jobs for the exactly-once test: what a job is and how it is stopped and resumed, as a function of a seed.
 // Used by tests/mpi_resume.cpp and experiments/exactly_once.
 namespace forebay::testing {
 
@@ -25,7 +25,7 @@ struct Part {
   bool without_mpi = false;           // one rank that has no communicator
   bool by_epochs = false;             // the trainer's loop is one over epochs
   bool holds_last = false;            // the trainer keeps each lease until it has the next
-  ResumeBy resume = ResumeBy::parts;  // how it goes on from the part before
+  ResumeBy resume = ResumeBy::parts;  // how it resumes from the part before
   StopBy stop = StopBy::end;
   std::uint64_t steps = 0;           // made before the stop
   std::uint64_t lost_steps = 0;      // checkpoint: made after the save

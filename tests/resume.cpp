@@ -1,4 +1,4 @@
-// A job that stops and goes on: over all its parts it serves what one run without a stop serves.
+// A job that stops and resumes: over all its parts it serves what one run without a stop serves.
 
 #include <doctest/doctest.h>
 
@@ -205,7 +205,7 @@ TEST_CASE("run.steps and run.epochs are totals over all parts of a run") {
   CHECK(second.steps() == 23);
   CHECK(second.epochs_completed() == 2);
 
-  // A run of fewer steps than were made already is over, and one of more goes on.
+  // A run of fewer steps than were made already is over, and one of more continues.
   const std::string state = second.state();
   options.run.steps = 5;
   Feeder over(options, parts());
@@ -218,7 +218,7 @@ TEST_CASE("run.steps and run.epochs are totals over all parts of a run") {
   CHECK(serve(longer).size() == 2);
 }
 
-TEST_CASE("a run that was complete ends at once when it is resumed; with more epochs it goes on") {
+TEST_CASE("a run that was complete ends at once when it is resumed; with more epochs it continues") {
   Feeder complete(three_epochs(), parts());
   const std::vector<Batch> all = serve(complete);
   const std::string state = complete.state();  // after the end, before close()
@@ -300,7 +300,7 @@ TEST_CASE("what comes at the wrong time is an error, and changes nothing") {
   CHECK(serve(held_out).size() == kBatches);
 }
 
-TEST_CASE("a save that fails names the file, and the run goes on") {
+TEST_CASE("a save that fails names the file, and the run continues") {
   const TemporaryDirectory dir;
   std::ofstream(dir / "file") << "no folder";
   const auto file = dir / "file" / "feed.state";

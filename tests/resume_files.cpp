@@ -1,4 +1,4 @@
-// What a job that goes on does with the files of its earlier parts: telemetry, quarantine, recordings.
+// What a job that resumes does with the files of its earlier parts: telemetry, quarantine, recordings.
 
 #include <doctest/doctest.h>
 
@@ -141,7 +141,7 @@ TEST_CASE("a complete run that is resumed leaves the files as they are") {
 }
 
 // A job stopped by a signal while it started has made no step: there is nothing of its own to add to.
-TEST_CASE("a run that goes on from before its first step is a new one for its files") {
+TEST_CASE("a run that resumes from before its first step is a new one for its files") {
   const TemporaryDirectory dir;
   const Options options = recorded_options(dir / "run");
   {

@@ -101,7 +101,7 @@ class Trainer {
     if (!feeder_state) return;
     feeder_.restore_state(*feeder_state);  // Forebay: before the first next(), on all ranks
     epochs_ = feeder_.epochs_completed();
-    say("goes on after step %llu\n", static_cast<unsigned long long>(feeder_.steps()));
+    say("resumes after step %llu\n", static_cast<unsigned long long>(feeder_.steps()));
   }
 
   void save() {

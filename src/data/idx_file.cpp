@@ -120,7 +120,7 @@ void IdxFile::check_size() const {
   if (file_.size == expected) return;
   const bool is_short = file_.size < expected;
   throw SampleError("byte " + std::to_string(is_short ? file_.size : expected) + ": it " +
-                    (is_short ? "ends" : "goes on") + " here, but its header (" + in_words(header_) + ") makes it " +
+                    (is_short ? "ends" : "continues") + " here, but its header (" + in_words(header_) + ") makes it " +
                     std::to_string(expected) + " bytes long");
 }
 

@@ -14,7 +14,7 @@ bool Feeder::Impl::next_epoch() {
   if (!cause_.empty()) throw Error(cause_);
   if (ranks_->loop() == Loop::batches) {
     throw Error(
-        "next_epoch() comes before the first next(): without it a rank goes on to the next epoch as soon as it "
+        "next_epoch() comes before the first next(): without it a rank continues with the next epoch as soon as it "
         "has served its part of this one");
   }
   if (ended_ || closed_) return false;

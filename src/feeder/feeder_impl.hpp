@@ -53,7 +53,7 @@ struct Predecessor {
 // order of their dependence; each may use those above it.
 class Feeder::Impl {
  public:
-  // Collective. `before`: the job goes on from what that was told; else from parts.resume, when there is such a file.
+  // Collective. `before`: the job resumes from what that was told; else from parts.resume, when there is such a file.
   Impl(Options options, std::unique_ptr<Communicator> communicator, Parts parts, std::shared_ptr<StopRequest> stop,
        std::optional<Predecessor> before = std::nullopt);
   ~Impl() { close(); }
@@ -77,7 +77,7 @@ class Feeder::Impl {
   [[nodiscard]] std::optional<SavedState> saved_in(const std::filesystem::path& file);
   // Throws Error once a step was made or the feeder was closed: from then on nothing can be restored.
   void require_not_begun() const;
-  // A feeder in this one's place that goes on from there; this one is closed.
+  // A feeder in this one's place that resumes from there; this one is closed.
   [[nodiscard]] std::unique_ptr<Impl> resumed(SavedState saved);
 
   [[nodiscard]] Summary summary() const;

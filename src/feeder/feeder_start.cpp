@@ -309,7 +309,7 @@ void Feeder::Impl::begin() {
     throw;
   }
   if (!resumed_ || communicator_->rank() != 0) return;
-  console_->info("goes on from " + printable(resumed_from_.source) + ": step " + std::to_string(first_step()) +
+  console_->info("resumes from " + printable(resumed_from_.source) + ": step " + std::to_string(first_step()) +
                  ", epoch " + std::to_string(resumed_->epochs) + ", " + std::to_string(resumed_->fresh_samples) +
                  " samples served fresh, saved by " + std::to_string(resumed_->ranks) +
                  (resumed_->ranks == 1 ? " rank" : " ranks"));

@@ -15,7 +15,7 @@ namespace forebay {
 [[nodiscard]] bool is_recorded(const Options& options) noexcept;
 [[nodiscard]] bool is_replay(const Options& options) noexcept;
 
-// What a recording of this run begins with. `first_step`: of the run, above 0 when it goes on from a saved state.
+// What a recording of this run begins with. `first_step`: of the run, above 0 when it resumes from a saved state.
 [[nodiscard]] RecordingHeader recording_header(const Options& options, const Dataset& dataset, std::uint32_t rank,
                                                std::uint32_t ranks, std::uint64_t first_step);
 

@@ -36,7 +36,7 @@ struct JsonLinesFile::Impl {
     sound = false;
     if (reported) return;
     reported = true;
-    console.warn(printable(cause) + "; lines may be missing from it, the run goes on");
+    console.warn(printable(cause) + "; lines may be missing from it, the run continues");
   }
 
   const std::filesystem::path path;

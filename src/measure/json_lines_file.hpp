@@ -14,7 +14,7 @@ namespace forebay {
 void end_last_line(const std::filesystem::path& file) noexcept;
 
 // A file of JSON lines. Trouble while writing (no space, I/O error, file removed) never throws: it is told to the
-// console once, and the lines it may have cost are counted. Writing goes on, so a disk that recovers is used again;
+// console once, and the lines it may have cost are counted. Writing continues, so a disk that recovers is used again;
 // the line at which it failed may then be cut short. One thread at a time, lost() aside.
 class JsonLinesFile {
  public:

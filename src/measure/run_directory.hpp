@@ -15,7 +15,7 @@ void make_run_directory(const std::string& dir);
 
 // Removes what an earlier run left in `dir`: this rank's files, and on rank 0 those of ranks that this job does not
 // have, so that "steps.*.jsonl" is always one run. To be called before anything else is put there, by a run that begins
-// and not by one that goes on.
+// and not by one that resumes.
 void clear_run_directory(const std::string& dir, std::uint32_t rank, std::uint32_t ranks);
 
 }  // namespace forebay

@@ -64,10 +64,10 @@ void Telemetry::take_decisions() {
   if (full) reporter_.end_decisions("the disk of telemetry.dir is too slow");
 }
 
-// Telemetry must not end a run: what it cannot handle is told once, and the ring goes on being emptied.
+// Telemetry must not end a run: what it cannot handle is told once, and the ring is still emptied.
 void Telemetry::report_once(const char* cause) {
   if (std::exchange(troubled_, true)) return;
-  console_.warn("telemetry: " + printable(cause) + "; its files may be incomplete, the run goes on");
+  console_.warn("telemetry: " + printable(cause) + "; its files may be incomplete, the run continues");
 }
 
 }  // namespace forebay

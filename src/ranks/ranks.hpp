@@ -24,9 +24,9 @@ namespace forebay {
 // How a program asks for batches: one loop over all, or a loop over epochs with one over each epoch's batches in it.
 enum class Loop : std::uint8_t { unknown, batches, epochs };
 
-// The other ranks, as one rank sees them: whether and how the run goes on at each step, which batches it may plan, what
-// it must wait for, in lockstep what all have decided, and who has left. Knows of batches only what the schedule does.
-// Used by the thread that calls next().
+// The other ranks, as one rank sees them: whether and how the run continues at each step, which batches it may plan,
+// what it must wait for, in lockstep what all have decided, and who has left. Knows of batches only what the schedule
+// does. Used by the thread that calls next().
 class Ranks {
  public:
   struct Setup {
