@@ -25,6 +25,8 @@ class TemporaryDirectory {
     std::string name = (std::filesystem::temp_directory_path() / "forebay-test-XXXXXX").string();
     if (::mkdtemp(name.data()) == nullptr) throw std::system_error(errno, std::generic_category(), name);
     path_ = name;
+    // As any folder: some tests look at it as another user.
+    std::filesystem::permissions(path_, std::filesystem::perms(0755));
   }
   ~TemporaryDirectory() {
     std::error_code ignored;

@@ -59,7 +59,7 @@ def ranks_of(process, ranks):
 
 
 def read_state(path):
-    """The state, or nothing when it is no whole line of JSON. Forebay itself checks the checksum when it goes on."""
+    """The state, or nothing when it is no whole line of JSON. Forebay itself checks the checksum when it resumes."""
     try:
         with open(path, encoding="utf-8") as text:
             line = text.read()
