@@ -210,16 +210,16 @@ TEST_CASE("counters add up steps") {
   counters.step(exhausted);
   counters.finished(2.0, 1.0);
 
-  const RunFacts facts{.startup_s = 99.5,
-                       .blocked_s = 3.5,
-                       .bad_samples = 2,
-                       .epochs = 1,
-                       .bytes_read = 77,
-                       .hedged_reads = 5,
-                       .hedges_won = 4,
-                       .nvjpeg_samples = 8,
-                       .nvjpeg_fallbacks = 1,
-                       .dropped_records = 4};
+  const Summary facts{.startup_s = 99.5,
+                      .blocked_s = 3.5,
+                      .bad_samples = 2,
+                      .epochs = 1,
+                      .bytes_read = 77,
+                      .hedged_reads = 5,
+                      .hedges_won = 4,
+                      .nvjpeg_samples = 8,
+                      .nvjpeg_fallbacks = 1,
+                      .dropped_records = 4};
   const Summary summary = counters.summary(facts, {});
   CHECK(summary.steps == 4);
   CHECK(summary.fresh == 2);

@@ -11,4 +11,8 @@ namespace forebay {
 }
 [[nodiscard]] inline std::int64_t steady_ns() noexcept { return steady_ns(std::chrono::steady_clock::now()); }
 
+[[nodiscard]] inline double seconds(std::chrono::nanoseconds time) noexcept {
+  return std::chrono::duration<double>(time).count();
+}
+
 }  // namespace forebay

@@ -3,16 +3,13 @@
 #include <string>
 #include <utility>
 
+#include "base/clock.hpp"
 #include "base/nvtx.hpp"
 #include "base/text.hpp"
 #include "feeder_impl.hpp"
 
 namespace forebay {
-namespace {
-
-double seconds(std::chrono::nanoseconds time) { return std::chrono::duration<double>(time).count(); }
-
-}  // namespace
+namespace {}  // namespace
 
 std::optional<Lease> Feeder::Impl::next(StreamView stream) {
   const NvtxRange range("next");

@@ -345,17 +345,17 @@ Gauges Feeder::Impl::gauges() const {
 
 Summary Feeder::Impl::summary() const {
   const WorkerTotals& totals = pipeline_->totals();
-  const RunFacts facts{.startup_s = startup_s_,
-                       .blocked_s = gauges().blocked_s,
-                       .bad_samples = ranks_->bad_samples(),
-                       .left_out = server_->counts().left_out,
-                       .epochs = epochs_completed(),
-                       .bytes_read = totals.bytes_read.load(std::memory_order_relaxed),
-                       .hedged_reads = totals.hedged_reads.load(std::memory_order_relaxed),
-                       .hedges_won = totals.hedges_won.load(std::memory_order_relaxed),
-                       .nvjpeg_samples = totals.nvjpeg_samples.load(std::memory_order_relaxed),
-                       .nvjpeg_fallbacks = totals.nvjpeg_fallbacks.load(std::memory_order_relaxed),
-                       .dropped_records = telemetry_ ? telemetry_->dropped() : 0};
+  const Summary facts{.startup_s = startup_s_,
+                      .blocked_s = gauges().blocked_s,
+                      .bad_samples = ranks_->bad_samples(),
+                      .left_out = server_->counts().left_out,
+                      .epochs = epochs_completed(),
+                      .bytes_read = totals.bytes_read.load(std::memory_order_relaxed),
+                      .hedged_reads = totals.hedged_reads.load(std::memory_order_relaxed),
+                      .hedges_won = totals.hedges_won.load(std::memory_order_relaxed),
+                      .nvjpeg_samples = totals.nvjpeg_samples.load(std::memory_order_relaxed),
+                      .nvjpeg_fallbacks = totals.nvjpeg_fallbacks.load(std::memory_order_relaxed),
+                      .dropped_records = telemetry_ ? telemetry_->dropped() : 0};
   std::vector<std::uint64_t> resident;
   for (const std::uint32_t slot : server_->residents()) resident.push_back(store_->slot(slot).uses);
   return counters_->summary(facts, resident);

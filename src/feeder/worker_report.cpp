@@ -1,9 +1,10 @@
 #include "worker_report.hpp"
 
 #include <array>
-#include <chrono>
 #include <cstddef>
 #include <cstdio>
+
+#include "base/clock.hpp"
 
 namespace forebay {
 namespace {
@@ -36,8 +37,7 @@ std::string in_seconds(std::int64_t ns) {
 }  // namespace
 
 void WorkerReport::add(std::string_view kind, std::span<const WorkerStatus> statuses) {
-  const std::int64_t now =
-      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  const std::int64_t now = steady_ns();
   for (std::size_t activity = 0; activity < kWords.size(); ++activity) {
     std::size_t count = 0;
     std::int64_t longest_ns = -1;

@@ -60,7 +60,7 @@ double RunCounters::produce_rate(double startup_s) const noexcept {
   return ratio(as_double(first_.batches), startup_s - first_.blocked_s);
 }
 
-Summary RunCounters::summary(const RunFacts& facts, std::span<const std::uint64_t> resident_uses) const {
+Summary RunCounters::summary(const Summary& facts, std::span<const std::uint64_t> resident_uses) const {
   UsesHistogram uses = uses_;
   for (const std::uint64_t count : resident_uses) uses.add(count);
 

@@ -33,9 +33,6 @@ class UsesHistogram {
   std::uint64_t max_ = 0;
 };
 
-// The figures that are counted elsewhere: startup_s, blocked_s, bytes_read, ... The others are 0.
-using RunFacts = Summary;
-
 // Adds up a run for its Summary. One thread, the trainer's; step(), finished() and batch_retired() neither allocate
 // nor enter the kernel.
 //
@@ -58,8 +55,9 @@ class RunCounters {
   // A batch left the ring after `uses` serves.
   void batch_retired(std::uint64_t uses) noexcept { uses_.add(uses); }
 
-  // The figures so far. `resident_uses`: serves of each batch that was served and has not retired.
-  [[nodiscard]] Summary summary(const RunFacts& facts, std::span<const std::uint64_t> resident_uses) const;
+  // The figures so far. `facts`: those that are counted elsewhere (startup_s, blocked_s, bytes_read, ...), the others
+  // 0. `resident_uses`: serves of each batch that was served and has not retired.
+  [[nodiscard]] Summary summary(const Summary& facts, std::span<const std::uint64_t> resident_uses) const;
 
  private:
   // What the producer had done when the trainer was served.

@@ -7,6 +7,8 @@
 #include <forebay/random.hpp>
 #include <numbers>
 
+#include "base/clock.hpp"
+
 namespace forebay {
 namespace {
 
@@ -51,10 +53,6 @@ double gamma(Random& random, double shape) noexcept {
 // At most days, so that sums of it cannot overflow.
 std::int64_t transfer_ns(double bytes, double bytes_per_s) noexcept {
   return static_cast<std::int64_t>(std::min(bytes / bytes_per_s * 1e9, 1e15));
-}
-
-std::int64_t since_epoch_ns(StorageThrottle::Clock::time_point time) noexcept {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count();
 }
 
 }  // namespace
@@ -123,7 +121,7 @@ void StorageThrottle::before_read(const ReadRequest& request, std::uint32_t retr
 
 void StorageThrottle::after_read(std::size_t bytes, StopSignal& stop) const {
   if (options_.bandwidth_mb_s > 0) {
-    const std::int64_t now_ns = since_epoch_ns(Clock::now());
+    const std::int64_t now_ns = steady_ns();
     const std::int64_t passed_ns = bandwidth_.claim(now_ns, bytes);
     if (passed_ns > now_ns) stop.sleep_until(Clock::time_point(std::chrono::nanoseconds(passed_ns)));
   }

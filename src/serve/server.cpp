@@ -6,6 +6,7 @@
 
 #include <forebay/error.hpp>
 
+#include "base/clock.hpp"
 #include "base/nvtx.hpp"
 
 namespace forebay {
@@ -15,8 +16,6 @@ using namespace std::chrono_literals;
 
 // A wait looks at the other ranks, at signals and at the watchdog this often.
 constexpr auto kSlice = 5ms;
-
-double seconds(std::chrono::nanoseconds time) { return std::chrono::duration<double>(time).count(); }
 
 }  // namespace
 
