@@ -52,7 +52,7 @@ function(forebay_room NAME)
   target_link_libraries(forebay_${NAME} PRIVATE forebay_flags ${ROOM_LIBRARIES})
   # One translation unit for a room: its headers are compiled once.
   set_target_properties(forebay_${NAME} PROPERTIES UNITY_BUILD ${FOREBAY_UNITY} UNITY_BUILD_BATCH_SIZE 0)
-  if(NAME MATCHES "^(base|config|data|order|read|measure|serve|ranks|feeder)$")
+  if(NAME MATCHES "^(base|config|data|order|read|measure|serve|ranks|produce|job|feeder)$")
     forebay_spare_optimising(forebay_${NAME})
   endif()
   if(ROOM_APART)

@@ -6,7 +6,7 @@
 
 #include <forebay/error.hpp>
 
-#include "feeder/available_memory.hpp"
+#include "job/available_memory.hpp"
 #include "support.hpp"
 
 namespace forebay {

@@ -16,7 +16,7 @@
 
 #include "data/index_image.hpp"
 #include "dataset_support.hpp"
-#include "feeder/startup.hpp"
+#include "job/agreed_start.hpp"
 #include "memory_dataset.hpp"
 #include "mpi_world.hpp"
 #include "support.hpp"

@@ -10,7 +10,7 @@
 #include <forebay/error.hpp>
 #include <forebay/profile.hpp>
 
-#include "feeder/profiler.hpp"
+#include "measure/profiler.hpp"
 
 namespace forebay {
 namespace {

@@ -13,8 +13,8 @@
 #include <forebay/feeder.hpp>
 #include <forebay/random.hpp>
 
-#include "feeder/shared_read.hpp"
 #include "memory_dataset.hpp"
+#include "produce/shared_read.hpp"
 
 // Objects of one image that stand side by side in the order are read and decoded once.
 namespace forebay {

@@ -5,7 +5,7 @@
 #include <forebay/random.hpp>
 #include <string>
 
-#include "feeder/tuner.hpp"
+#include "produce/tuner.hpp"
 
 namespace {
 

@@ -31,7 +31,7 @@ MOST_GROWTH = 10
 TABLES = ["order", "build", "open", "start", "steps", "paper"]
 XML = ("<annotation><object><name>class{}</name><bndbox><xmin>1</xmin><ymin>2</ymin><xmax>30</xmax><ymax>40</ymax>"
        "</bndbox></object></annotation>")
-# Sizes of messages, 8-byte numbers; src/feeder/census.cpp, exchange.cpp.
+# Sizes of messages, 8-byte numbers; src/ranks/census.cpp, exchange.cpp.
 BALLOT_BYTES = 8 * 13
 EXCHANGE_STEPS = 256
 

@@ -17,8 +17,8 @@
 #include <forebay/mpi.hpp>
 #include <forebay/order.hpp>
 
-#include "feeder/startup.hpp"
 #include "hot_path/measure.hpp"
+#include "job/agreed_start.hpp"
 #include "memory_dataset.hpp"
 #include "process_memory.hpp"
 

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "available_memory.hpp"
 #include "base/text.hpp"
 #include "feeder_impl.hpp"
+#include "job/available_memory.hpp"
 
 namespace forebay {
 namespace {

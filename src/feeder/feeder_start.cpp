@@ -7,18 +7,18 @@
 
 #include <forebay/config.hpp>
 
-#include "available_memory.hpp"
 #include "base/text.hpp"
 #include "data/guarded_dataset.hpp"
 #include "feeder_impl.hpp"
+#include "job/agreed_start.hpp"
+#include "job/available_memory.hpp"
+#include "job/start_warnings.hpp"
 #include "make/host_renderer.hpp"
 #include "make/render_plan.hpp"
 #include "measure/run_directory.hpp"
 #include "ranks/collectively.hpp"
 #include "read/hedging.hpp"
 #include "ring/queue_slots.hpp"
-#include "start_warnings.hpp"
-#include "startup.hpp"
 
 namespace forebay {
 namespace {

@@ -6,8 +6,8 @@
 #include <forebay/config.hpp>
 
 #include "feeder_impl.hpp"
+#include "job/resume.hpp"
 #include "ranks/collectively.hpp"
-#include "resume.hpp"
 
 namespace forebay {
 

@@ -22,7 +22,7 @@
 #include "make/decoder_pool.hpp"
 #include "make/operation_chain.hpp"
 #include "make/sample_maker.hpp"
-#include "observation.hpp"
+#include "measure/observation.hpp"
 #include "read/byte_budget.hpp"
 #include "read/encoded_queue.hpp"
 #include "read/read_queue.hpp"

@@ -1,4 +1,4 @@
-#include "observation.hpp"
+#include "measure/observation.hpp"
 
 #include <algorithm>
 

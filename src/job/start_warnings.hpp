@@ -5,7 +5,7 @@
 
 #include <forebay/options.hpp>
 
-#include "worker_plan.hpp"
+#include "produce/worker_plan.hpp"
 
 namespace forebay {
 

@@ -1,4 +1,4 @@
-#include "startup.hpp"
+#include "agreed_start.hpp"
 
 #include <algorithm>
 #include <atomic>
