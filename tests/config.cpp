@@ -15,7 +15,7 @@
 #include <forebay/error.hpp>
 
 #include "aggregate.hpp"
-#include "config/writer.hpp"
+#include "config/values.hpp"
 #include "config_support.hpp"
 #include "support.hpp"
 

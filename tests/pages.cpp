@@ -13,7 +13,7 @@
 #include <forebay/options.hpp>
 
 #include "config/schema.hpp"
-#include "config/writer.hpp"
+#include "config/values.hpp"
 #include "measure/figures.hpp"
 #include "support.hpp"
 

@@ -1,29 +1,136 @@
+#include <algorithm>
+#include <charconv>
 #include <cstddef>
-#include <filesystem>
 #include <map>
 #include <optional>
 #include <sstream>
+#include <type_traits>
 #include <utility>
 
 #include <forebay/config.hpp>
 #include <forebay/error.hpp>
 
-#include <toml++/toml.h>
-
-#include "assign.hpp"
-#include "base/text_file.hpp"
-#include "nesting.hpp"
+#include "document.hpp"
 #include "schema.hpp"
-#include "suggest.hpp"
-#include "validate.hpp"
+#include "values.hpp"
 
 namespace forebay {
 namespace config {
 namespace {
 
-std::string place(std::string_view origin, const toml::source_position& position) {
+std::optional<double> real(const toml::node& node) {
+  if (const auto* integer = node.as_integer()) return static_cast<double>(integer->get());
+  if (const auto* number = node.as_floating_point()) return number->get();
+  return std::nullopt;
+}
+
+std::optional<std::int64_t> whole(const toml::node& node) { return node.value_exact<std::int64_t>(); }
+
+template <typename T>
+std::optional<T> element(const toml::node& node) {
+  if constexpr (std::is_same_v<T, std::string>) return node.value_exact<std::string>();
+  if constexpr (std::is_same_v<T, std::int64_t>) return whole(node);
+  if constexpr (std::is_same_v<T, double>) return real(node);
+}
+
+// Puts a TOML value into the options; false, changing nothing, when it is not of that kind. Ranges are not checked
+// here: find_problem() does that for every source of options alike.
+class Assign {
+ public:
+  Assign(const toml::node& node, Options& options) : node_(node), options_(options) {}
+
+  bool operator()(const Flag& flag) const { return put(flag.field, node_.value_exact<bool>()); }
+  bool operator()(const Integer& integer) const { return put(integer.field, whole(node_)); }
+  bool operator()(const Real& number) const { return put(number.field, real(node_)); }
+  bool operator()(const Text& text) const { return put(text.field, node_.value_exact<std::string>()); }
+
+  bool operator()(const Seed& seed) const {
+    if (const auto number = whole(node_); number && *number >= 0) {
+      seed.field.in(options_) = static_cast<std::uint64_t>(*number);
+      return true;
+    }
+    const auto digits = node_.value_exact<std::string>();
+    if (!digits || digits->empty()) return false;
+    std::uint64_t number = 0;
+    const char* const end = digits->data() + digits->size();
+    const auto result = std::from_chars(digits->data(), end, number);
+    if (result.ec != std::errc{} || result.ptr != end) return false;
+    seed.field.in(options_) = number;
+    return true;
+  }
+
+  bool operator()(const Bytes& bytes) const {
+    if (const auto text = node_.value_exact<std::string>()) return put(bytes.field, parse_size(*text));
+    return put(bytes.field, whole(node_));
+  }
+
+  bool operator()(const Threads& threads) const {
+    if (node_.value_exact<std::string>() == "auto") return put(threads.field, std::optional<std::int64_t>(0));
+    return put(threads.field, whole(node_));
+  }
+
+  template <typename T, std::size_t N>
+  bool operator()(const Tuple<T, N>& tuple) const {
+    const auto* array = node_.as_array();
+    if (array == nullptr || array->size() != N) return false;
+    std::array<T, N> values{};
+    return elements(*array, values.begin()) && put(tuple.field, std::optional(values));
+  }
+
+  bool operator()(const TextList& list) const {
+    const auto* array = node_.as_array();
+    if (array == nullptr) return false;
+    std::vector<std::string> values(array->size());
+    return elements(*array, values.begin()) && put(list.field, std::optional(std::move(values)));
+  }
+
+  bool operator()(const Choice& choice) const {
+    const auto name = node_.value_exact<std::string>();
+    if (!name) return false;
+    const auto at = std::ranges::find(choice.names, *name);
+    if (at == choice.names.end()) return false;
+    choice.set(options_, static_cast<std::size_t>(at - choice.names.begin()));
+    return true;
+  }
+
+  bool operator()(const Budget& budget) const {
+    if (const auto count = whole(node_)) return put(budget.field, std::optional<BadBudget>(*count));
+    if (const auto share = real(node_)) return put(budget.field, std::optional<BadBudget>(*share));
+    return false;
+  }
+
+ private:
+  template <typename T>
+  [[nodiscard]] bool put(const Field<T>& field, std::optional<T> value) const {
+    if (value) field.in(options_) = std::move(*value);
+    return value.has_value();
+  }
+
+  template <typename Iterator>
+  static bool elements(const toml::array& array, Iterator out) {
+    for (const toml::node& node : array) {
+      auto value = element<std::iter_value_t<Iterator>>(node);
+      if (!value) return false;
+      *out++ = std::move(*value);
+    }
+    return true;
+  }
+
+  const toml::node& node_;
+  Options& options_;
+};
+
+// What stands in the file where something else was expected: `"four" (string)`.
+std::string description(const toml::node& node) {
+  constexpr std::size_t kMostShown = 60;
+  if (node.is_table()) return "a section";
   std::ostringstream text;
-  text << origin << ':' << position.line << ':' << position.column;
+  text << toml::toml_formatter(node, toml::format_flags::none);
+  if (!node.is_array()) {
+    text << " (" << node.type() << ")";
+  } else if (text.str().size() > kMostShown) {
+    return "an array of " + std::to_string(node.as_array()->size()) + " values";
+  }
   return text.str();
 }
 
@@ -34,7 +141,7 @@ class Reader {
 
   void read_document(std::string_view toml, std::string_view origin) {
     origin_ = origin;
-    const toml::table document = parse(toml);
+    const toml::table document = parse_document(toml, origin);
     for (const auto& [name, node] : document) {
       if (find_section(name.str()) != nullptr) {
         read_section(name, node);
@@ -66,20 +173,6 @@ class Reader {
   }
 
  private:
-  [[nodiscard]] toml::table parse(std::string_view toml) const {
-    if (const auto deep = find_deep_nesting(toml)) {
-      throw ConfigError(origin_ + ":" + std::to_string(deep->line) + ":" + std::to_string(deep->column) +
-                        ": nested too deep: a key is section.key, and a list holds values");
-    }
-    try {
-      return toml::parse(toml);
-    } catch (const toml::parse_error& error) {
-      const std::string cause(error.description());
-      const bool is_bare = cause.find("could not determine value type") != std::string::npos;
-      throw ConfigError(place(origin_, error.source().begin) + ": " + cause + (is_bare ? " (text needs quotes)" : ""));
-    }
-  }
-
   // The key that "section.key" names.
   [[nodiscard]] static const Key& key_at(std::string_view path, const std::string& where) {
     const std::size_t dot = path.find('.');
@@ -98,7 +191,7 @@ class Reader {
   // A value on a command line has lost its quotes to the shell: what is no TOML value is taken as text, and so is
   // everything for a key that wants text (a folder may be called 2024).
   [[nodiscard]] static toml::table parse_override(const Key& key, const std::string& value) {
-    if (find_deep_nesting(value)) return toml::table{{"value", value}};
+    if (is_nested_too_deep(value)) return toml::table{{"value", value}};
     try {
       toml::table parsed = toml::parse("value = " + value);
       const bool is_single = parsed.size() == 1;
@@ -132,7 +225,7 @@ class Reader {
   }
 
   void assign(const Key& key, const toml::node& node, const std::string& where) {
-    if (!config::assign(key.kind, node, options_)) {
+    if (!std::visit(Assign(node, options_), key.kind)) {
       throw ConfigError(where + ": " + full_name(key) + ": expected " + expectation(key.kind) + ", found " +
                         description(node));
     }
@@ -143,17 +236,6 @@ class Reader {
   std::string origin_;
   std::map<std::string, std::string> places_;  // full name of a key -> where its value was written
 };
-
-// A list of classes may be long; nothing else in a configuration is.
-constexpr std::size_t kLargestFile = std::size_t{4} << 20U;
-
-std::string read_file(const std::filesystem::path& file) {
-  try {
-    return read_text_file(file, kLargestFile);
-  } catch (const Error& error) {
-    throw ConfigError("the configuration " + file.string() + " " + error.what());
-  }
-}
 
 }  // namespace
 }  // namespace config

@@ -107,8 +107,11 @@ struct Section {
 [[nodiscard]] std::string full_name(std::string_view section, std::string_view name);
 [[nodiscard]] inline std::string full_name(const Key& key) { return full_name(key.section, key.name); }
 
-// What a value of this kind must be, to follow the word "expected": "a whole number from 1 to 4096".
-[[nodiscard]] std::string expectation(const Kind& kind);
+// Sentences for names that there are not: what was probably meant, else what there is. In suggest.cpp.
+// "unknown key policy.beto: did you mean policy.beta?"; a key of a known section ("" = top of the file).
+[[nodiscard]] std::string unknown_key(std::string_view section, std::string_view name);
+// "unknown section [polcy]: did you mean [policy]?"
+[[nodiscard]] std::string unknown_section(std::string_view name);
 
 // Helps to tell the kinds apart: std::visit(Overloaded{...}, key.kind).
 template <typename... Fs>

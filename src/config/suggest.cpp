@@ -1,4 +1,4 @@
-#include "suggest.hpp"
+#include "schema.hpp"
 
 #include <algorithm>
 #include <array>
@@ -6,8 +6,6 @@
 #include <optional>
 #include <utility>
 #include <vector>
-
-#include "schema.hpp"
 
 namespace forebay::config {
 namespace {

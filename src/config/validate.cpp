@@ -1,4 +1,4 @@
-#include "validate.hpp"
+#include "values.hpp"
 
 #include <algorithm>
 #include <array>
@@ -12,8 +12,6 @@
 #include "device/device_choice.hpp"
 #include "make/canvas.hpp"
 #include "ring/queue_slots.hpp"
-#include "schema.hpp"
-#include "writer.hpp"
 
 namespace forebay::config {
 namespace {

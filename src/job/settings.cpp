@@ -2,8 +2,7 @@
 
 #include <algorithm>
 
-#include "config/schema.hpp"
-#include "config/writer.hpp"
+#include "config/values.hpp"
 
 namespace forebay {
 namespace {

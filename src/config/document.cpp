@@ -1,14 +1,30 @@
-#include "nesting.hpp"
+#include "document.hpp"
+
+#include <cstddef>
+#include <optional>
+#include <sstream>
+
+#include <forebay/error.hpp>
+
+#include "base/text_file.hpp"
 
 namespace forebay::config {
 namespace {
+
+// A list of classes may be long; nothing else in a configuration is.
+constexpr std::size_t kLargestFile = std::size_t{4} << 20U;
+
+// In a configuration keys have two parts and lists contain values.
+constexpr int kMostParts = 16;     // of a dotted key
+constexpr int kMostBrackets = 16;  // nested in each other
 
 // Scans a text just closely enough to tell keys and brackets from strings and comments.
 class Scan {
  public:
   explicit Scan(std::string_view text) noexcept : text_(text) {}
 
-  std::optional<DeepPlace> run() noexcept {
+  // The first place with more parts or brackets, if there is one.
+  std::optional<toml::source_position> run() noexcept {
     while (at_ < text_.size()) {
       const char c = text_[at_];
       if (c == '"' || c == '\'') {
@@ -69,8 +85,8 @@ class Scan {
     while (at_ < text_.size() && text_[at_] != '\n') ++at_;
   }
 
-  [[nodiscard]] DeepPlace place() const noexcept {
-    DeepPlace place;
+  [[nodiscard]] toml::source_position place() const noexcept {
+    toml::source_position place{1, 1};
     for (const char c : text_.substr(0, at_)) {
       if (c == '\n') {
         ++place.line;
@@ -89,6 +105,33 @@ class Scan {
 
 }  // namespace
 
-std::optional<DeepPlace> find_deep_nesting(std::string_view toml) noexcept { return Scan(toml).run(); }
+std::string place(std::string_view origin, const toml::source_position& position) {
+  std::ostringstream text;
+  text << origin << ':' << position.line << ':' << position.column;
+  return text.str();
+}
+
+std::string read_file(const std::filesystem::path& file) {
+  try {
+    return read_text_file(file, kLargestFile);
+  } catch (const Error& error) {
+    throw ConfigError("the configuration " + file.string() + " " + error.what());
+  }
+}
+
+toml::table parse_document(std::string_view text, std::string_view origin) {
+  if (const auto deep = Scan(text).run()) {
+    throw ConfigError(place(origin, *deep) + ": nested too deep: a key is section.key, and a list holds values");
+  }
+  try {
+    return toml::parse(text);
+  } catch (const toml::parse_error& error) {
+    const std::string cause(error.description());
+    const bool is_bare = cause.find("could not determine value type") != std::string::npos;
+    throw ConfigError(place(origin, error.source().begin) + ": " + cause + (is_bare ? " (text needs quotes)" : ""));
+  }
+}
+
+bool is_nested_too_deep(std::string_view text) noexcept { return Scan(text).run().has_value(); }
 
 }  // namespace forebay::config

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "schema.hpp"
+
+// What the values of keys may be, and values as text.
+namespace forebay::config {
+
+// What a value of this kind must be, to follow the word "expected": "a whole number from 1 to 4096".
+[[nodiscard]] std::string expectation(const Kind& kind);
+
+// The shortest text that reads back to the same double, always with a point, an exponent, or inf/nan: a TOML float.
+[[nodiscard]] std::string to_text(double value);
+
+// A key's value as TOML: 16, "256MiB", [0.08, 1.0].
+[[nodiscard]] std::string value_text(const Key& key, const Options& options);
+
+// Bytes from "4096", "64 MB" (10^6) or "256MiB" (2^20); units up to T. Nothing when it is not a size or does not fit.
+[[nodiscard]] std::optional<std::int64_t> parse_size(std::string_view text);
+
+struct Problem {
+  std::string key;      // full name of the key to change
+  std::string message;  // names the key itself
+};
+
+// The first value, or combination of values, that cannot be honoured; nothing when all is well.
+[[nodiscard]] std::optional<Problem> find_problem(const Options& options);
+
+}  // namespace forebay::config
