@@ -7,7 +7,7 @@
 
 #include <forebay/error.hpp>
 
-#include "data/index_build.hpp"
+#include "data/build.hpp"
 #include "dataset_support.hpp"
 #include "support.hpp"
 

@@ -12,7 +12,7 @@
 #include <forebay/error.hpp>
 
 #include "base/file_io.hpp"
-#include "data/index_build.hpp"
+#include "data/build.hpp"
 #include "dataset_support.hpp"
 #include "support.hpp"
 

@@ -10,7 +10,7 @@
 #include <forebay/random.hpp>
 
 #include "eventually.hpp"
-#include "read/encoded_queue.hpp"
+#include "read/queues.hpp"
 
 namespace {
 

@@ -11,7 +11,7 @@
 #include <forebay/feeder.hpp>
 
 #include "base/worker_pool.hpp"
-#include "data/index_parallel.hpp"
+#include "data/parallel.hpp"
 #include "dataset_support.hpp"
 #include "memory_dataset.hpp"
 #include "reader_stage.hpp"

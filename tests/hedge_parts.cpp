@@ -12,10 +12,7 @@
 
 #include "base/file_io.hpp"
 #include "dataset_support.hpp"
-#include "read/hedge_rule.hpp"
 #include "read/hedging.hpp"
-#include "read/race.hpp"
-#include "read/read_times.hpp"
 #include "read/workload.hpp"
 #include "support.hpp"
 

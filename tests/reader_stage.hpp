@@ -17,7 +17,7 @@
 #include "eventually.hpp"
 #include "make/decoder_pool.hpp"
 #include "read/byte_budget.hpp"
-#include "read/read_queue.hpp"
+#include "read/queues.hpp"
 #include "read/reader_pool.hpp"
 
 // The surroundings of readers and decoders in their tests: a dataset, a sink and a handler that keep count.

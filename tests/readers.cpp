@@ -18,7 +18,7 @@
 
 #include "base/wait.hpp"
 #include "data/guarded_dataset.hpp"
-#include "read/pace.hpp"
+#include "read/workload.hpp"
 #include "reader_stage.hpp"
 
 namespace {

@@ -19,8 +19,7 @@
 
 #include "make/sample_maker.hpp"
 #include "read/byte_budget.hpp"
-#include "read/encoded_queue.hpp"
-#include "read/read_queue.hpp"
+#include "read/queues.hpp"
 
 namespace {
 

@@ -24,7 +24,7 @@
 
 #include "base/file_io.hpp"
 #include "read/byte_budget.hpp"
-#include "read/read_queue.hpp"
+#include "read/queues.hpp"
 #include "read/reader_pool.hpp"
 
 namespace {

@@ -15,7 +15,7 @@
 #include <forebay/error.hpp>
 #include <forebay/random.hpp>
 
-#include "data/index_parallel.hpp"
+#include "data/parallel.hpp"
 #include "scene.hpp"
 
 namespace forebay {

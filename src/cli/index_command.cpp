@@ -16,7 +16,7 @@
 #include "commands.hpp"
 #include "data/formats.hpp"
 #include "data/index_image.hpp"
-#include "data/index_parallel.hpp"
+#include "data/parallel.hpp"
 #include "index_report.hpp"
 #include "output.hpp"
 #include "ranks/coordinator.hpp"

@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <forebay/error.hpp>
 
+#include "build.hpp"
 #include "formats.hpp"
-#include "path_contents.hpp"
 
 namespace forebay {
 namespace {

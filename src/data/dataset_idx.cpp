@@ -2,9 +2,9 @@
 #include <filesystem>
 #include <forebay/error.hpp>
 
+#include "build.hpp"
 #include "formats.hpp"
 #include "idx_file.hpp"
-#include "path_contents.hpp"
 
 namespace forebay {
 namespace {

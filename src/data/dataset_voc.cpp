@@ -1,12 +1,185 @@
 #include <algorithm>
 #include <forebay/error.hpp>
 
-#include "dataset_annotations.hpp"
+#include "annotation.hpp"
+#include "base/file_io.hpp"
+#include "build.hpp"
 #include "formats.hpp"
-#include "path_contents.hpp"
+#include "pairing.hpp"
+#include "parallel.hpp"
 
 namespace forebay {
 namespace {
+
+// What came of a run of annotation files, parsed by one thread. Kept compact: a set has millions of objects.
+struct ParsedChunk {
+  struct Object {
+    std::uint32_t annotation = 0;  // within the chunk
+    std::int32_t name = 0;         // into names; later the label, or kUnknownClass or kDropped
+    RecordTable::Region region;
+  };
+  struct Problem {
+    std::uint32_t annotation = 0;
+    std::uint32_t object = 0;  // 0: the whole file
+    std::string reason;
+  };
+  std::vector<Object> objects;
+  std::vector<Problem> problems;
+  std::vector<std::string> names;
+  IndexCounts counts;
+};
+
+constexpr std::size_t kChunk = 64;
+constexpr std::int32_t kUnknownClass = -1;
+constexpr std::int32_t kDropped = -2;
+
+std::int32_t intern(std::vector<std::string>& names, const std::string& name) {
+  // Few names per chunk: a search is faster than a map.
+  const auto found = std::find(names.begin(), names.end(), name);
+  if (found != names.end()) return static_cast<std::int32_t>(found - names.begin());
+  names.push_back(name);
+  return static_cast<std::int32_t>(names.size() - 1);
+}
+
+void keep(const Annotation& annotation, std::uint32_t index, ParsedChunk& chunk) {
+  ++chunk.counts.annotations;
+  chunk.counts.objects += annotation.objects.size();
+  std::uint32_t number = 0;
+  for (const auto& object : annotation.objects) {
+    ++number;
+    if (!object.problem.empty()) {
+      chunk.problems.push_back({index, number, object.problem});
+      continue;
+    }
+    const std::uint32_t flags =
+        (object.difficult ? RecordTable::kDifficult : 0U) | (object.truncated ? RecordTable::kTruncated : 0U);
+    chunk.objects.push_back({index, intern(chunk.names, object.name), {object.box, number, flags}});
+  }
+}
+
+void parse_chunk(const AnnotatedFiles& files, std::size_t begin, ParsedChunk& chunk) {
+  const std::size_t end = std::min(begin + kChunk, files.annotations.size());
+  for (std::size_t i = begin; i < end; ++i) {
+    if (!files.wanted[i]) continue;
+    const auto index = static_cast<std::uint32_t>(i - begin);
+    try {
+      const auto xml = load_file(join_path(files.root, files.annotations[i]), kLargestAnnotationFile);
+      keep(parse_annotation(xml), index, chunk);
+    } catch (const SampleError& error) {
+      chunk.problems.push_back({index, 0, error.what()});
+    }
+  }
+}
+
+std::vector<ParsedChunk> parse_all(const BuildContext& context, const AnnotatedFiles& files) {
+  std::vector<ParsedChunk> chunks((files.annotations.size() + kChunk - 1) / kChunk);
+  ParallelTask task;
+  task.count = chunks.size();
+  task.body = [&](std::size_t i) { parse_chunk(files, i * kChunk, chunks[i]); };
+  task.scale = kChunk;
+  task.total = files.annotations.size();
+  run_parallel(task, context.threads, context.progress);
+  return chunks;
+}
+
+ClassList list_classes(const BuildContext& context, const std::vector<ParsedChunk>& chunks) {
+  std::vector<std::string> found;
+  for (const auto& chunk : chunks) {
+    found.insert(found.end(), chunk.names.begin(), chunk.names.end());
+    std::sort(found.begin(), found.end());
+    found.erase(std::unique(found.begin(), found.end()), found.end());
+  }
+  return {context.options.classes, std::move(found)};
+}
+
+// Turns names into labels, drops what the options leave out, and logs all that is not used.
+class Selection {
+ public:
+  Selection(const BuildContext& context, const AnnotatedFiles& files, const ClassList& classes, SkipLog& skipped)
+      : context_(context), files_(files), classes_(classes), skipped_(skipped) {}
+
+  void apply(std::size_t begin, ParsedChunk& chunk) {
+    auto problem = chunk.problems.begin();
+    const auto log_problems_before = [&](std::uint64_t place) {
+      for (; problem != chunk.problems.end() && place_key(problem->annotation, problem->object) < place; ++problem) {
+        skipped_.add_bad(entry(begin + problem->annotation, problem->object), problem->reason);
+      }
+    };
+    for (auto& object : chunk.objects) {
+      log_problems_before(place_key(object.annotation, object.region.object));
+      label(begin, chunk, object);
+    }
+    log_problems_before(UINT64_MAX);
+  }
+
+ private:
+  static std::uint64_t place_key(std::uint32_t annotation, std::uint32_t object) {
+    return (std::uint64_t{annotation} << 32U) | object;
+  }
+
+  void label(std::size_t begin, const ParsedChunk& chunk, ParsedChunk::Object& object) {
+    const std::string& name = chunk.names[static_cast<std::size_t>(object.name)];
+    object.name = classes_.number_of(name);
+    if (object.name == kUnknownClass) {
+      skipped_.add_bad(entry(begin + object.annotation, object.region.object),
+                       "class \"" + name + "\" is not in dataset.classes");
+    } else if (!context_.options.difficult && (object.region.flags & RecordTable::kDifficult) != 0) {
+      object.name = kDropped;
+      skipped_.add_note(entry(begin + object.annotation, object.region.object),
+                        "difficult, and dataset.difficult = false");
+    }
+  }
+
+  [[nodiscard]] std::string entry(std::size_t annotation, std::uint32_t object) const {
+    std::string path = join_path(files_.root, files_.annotations[annotation]);
+    return object == 0 ? path : path + "#object " + std::to_string(object);
+  }
+
+  const BuildContext& context_;
+  const AnnotatedFiles& files_;
+  const ClassList& classes_;
+  SkipLog& skipped_;
+};
+
+// The objects of one annotation; they follow each other in their chunk.
+std::span<const ParsedChunk::Object> objects_of(const std::vector<ParsedChunk>& chunks, std::size_t annotation) {
+  const auto& objects = chunks[annotation / kChunk].objects;
+  const auto by_annotation = [](const ParsedChunk::Object& a, const ParsedChunk::Object& b) {
+    return a.annotation < b.annotation;
+  };
+  ParsedChunk::Object wanted;
+  wanted.annotation = static_cast<std::uint32_t>(annotation % kChunk);
+  const auto [first, last] = std::equal_range(objects.begin(), objects.end(), wanted, by_annotation);
+  return {first, last};
+}
+
+bool has_problem(const std::vector<ParsedChunk>& chunks, std::size_t annotation) {
+  const auto& problems = chunks[annotation / kChunk].problems;
+  return std::any_of(problems.begin(), problems.end(),
+                     [&](const auto& problem) { return problem.annotation == annotation % kChunk; });
+}
+
+void add_samples(const std::vector<ParsedChunk>& chunks, const AnnotatedFiles& files, RecordTable& table,
+                 SkipLog& skipped) {
+  for (std::size_t i = 0; i < files.images.size(); ++i) {
+    const std::size_t annotation = files.annotation_of[i];
+    if (annotation == AnnotationLookup::kNone) {
+      skipped.add_note(join_path(files.image_root, files.images[i]), "no annotation file");
+      continue;
+    }
+    const auto objects = objects_of(chunks, annotation);
+    if (objects.empty() && !has_problem(chunks, annotation)) {
+      skipped.add_note(join_path(files.image_root, files.images[i]), "its annotation has no <object>");
+    }
+    if (std::none_of(objects.begin(), objects.end(), [](const auto& object) { return object.name >= 0; })) continue;
+    const std::uint32_t file = table.add_source(files.images[i]);
+    for (const auto& object : objects) {
+      if (object.name < 0) continue;
+      table.add(file, object.name);
+      table.region.push_back(object.region);
+    }
+  }
+}
 
 // Annotations that no image uses, each with the image that is missing.
 void report_orphans(const std::string& root, const Scan& scan, const Pairing& pairing, SkipLog& skipped) {
@@ -116,6 +289,20 @@ IndexDraft build_voc(PathContents& contents) {
 }
 
 }  // namespace
+
+void add_annotated_files(const BuildContext& context, const AnnotatedFiles& files, IndexDraft& draft) {
+  std::vector<ParsedChunk> chunks = parse_all(context, files);
+  const ClassList classes = list_classes(context, chunks);
+  Selection selection(context, files, classes, draft.skipped);
+  for (std::size_t i = 0; i < chunks.size(); ++i) {
+    selection.apply(i * kChunk, chunks[i]);
+    draft.counts.annotations += chunks[i].counts.annotations;
+    draft.counts.objects += chunks[i].counts.objects;
+  }
+  draft.counts.images = files.images.size();
+  draft.table.classes = classes.names();
+  add_samples(chunks, files, draft.table, draft.skipped);
+}
 
 const Format formats::voc{.needs = "a folder of images and XML files",
                           .path = Format::Path::folder,

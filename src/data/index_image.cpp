@@ -1,11 +1,240 @@
 #include "index_image.hpp"
 
+#include <sys/stat.h>
+#include <algorithm>
 #include <array>
+#include <atomic>
+#include <chrono>
+#include <cstring>
 #include <forebay/error.hpp>
+#include <thread>
+#include <utility>
 
 #include "base/file_io.hpp"
 
 namespace forebay {
+namespace {
+
+class IndexInMemory final : public IndexContent {
+ public:
+  IndexInMemory(IndexBytes bytes, const IndexLayout& layout, IndexRecord record, std::string origin)
+      : IndexContent(layout, std::move(record), std::move(origin)),
+        bytes_(std::move(bytes)),
+        content_(bytes_.bytes.subspan(layout.content_at)),
+        checked_(std::make_unique<std::atomic<bool>[]>(chunks())) {}
+
+  void copy(std::uint64_t offset, std::span<std::byte> to) const override {
+    if (to.empty()) return;
+    for (std::size_t chunk = offset / kIndexChunk; chunk <= (offset + to.size() - 1) / kIndexChunk; ++chunk) {
+      // Relaxed: the bytes never change, the flag only saves work.
+      if (!checked_[chunk].load(std::memory_order_relaxed)) check_chunk(chunk);
+    }
+    std::memcpy(to.data(), content_.data() + offset, to.size());
+  }
+  void copy_unchecked(std::uint64_t at, std::span<std::byte> to) const override {
+    std::ranges::copy(bytes_.bytes.subspan(at, to.size()), to.begin());
+  }
+  void check() const override {
+    for (std::size_t chunk = 0; chunk < chunks(); ++chunk) check_chunk(chunk);
+  }
+  [[nodiscard]] bool is_on_disk() const noexcept override { return false; }
+
+ private:
+  void check_chunk(std::size_t chunk) const {
+    const std::size_t begin = chunk * kIndexChunk;
+    const auto bytes = content_.subspan(begin, chunk_size(chunk));
+    std::uint64_t expected = 0;
+    std::memcpy(&expected, bytes_.bytes.data() + layout().sums_at + chunk * sizeof(expected), sizeof(expected));
+    if (chunk_sum(bytes) != expected) {
+      throw damaged_index(origin(), "the checksum of " + place(begin, bytes.size()) + " does not match");
+    }
+    checked_[chunk].store(true, std::memory_order_relaxed);
+  }
+
+  IndexBytes bytes_;
+  std::span<const std::byte> content_;
+  std::unique_ptr<std::atomic<bool>[]> checked_;  // by chunk
+};
+
+// The unit that is read and checked for a look-up.
+constexpr std::size_t kPiece = std::size_t{4} << 10U;
+constexpr std::size_t kPieces = kIndexChunk / kPiece;
+
+// Checksums of the pieces of a chunk whose own checksum was right.
+using PieceSums = std::array<std::uint64_t, kPieces>;
+
+// To read one part: a store that fails for a moment must not end a job that has run for days.
+constexpr int kAttempts = 4;
+constexpr std::chrono::milliseconds kFirstBackoff{10};
+
+// An open file, and its state when it was opened.
+class WatchedFile {
+ public:
+  WatchedFile(OpenFile file, std::string origin) : file_(std::move(file)), origin_(std::move(origin)) {
+    if (::fstat(file_.descriptor.get(), &opened_) != 0) opened_ = {};
+  }
+
+  [[nodiscard]] std::size_t size() const noexcept { return file_.size; }
+
+  void read(std::uint64_t at, std::span<std::byte> to) const {
+    auto backoff = kFirstBackoff;
+    for (int attempt = 1;; ++attempt, backoff *= 2) {
+      try {
+        return read_at(file_.descriptor, at, to);
+      } catch (const SampleError& error) {
+        if (was_changed()) throw changed();
+        if (!error.is_transient()) throw Error(origin_ + ": " + error.what());
+        if (attempt == kAttempts) {
+          throw Error(origin_ + ": " + error.what() + " (read " + std::to_string(kAttempts) + " times)");
+        }
+      }
+      std::this_thread::sleep_for(backoff);
+    }
+  }
+
+  // Its size or modification time has changed. Only different bytes prove a change; this chooses the error.
+  [[nodiscard]] bool was_changed() const noexcept {
+    struct stat now {};
+    if (::fstat(file_.descriptor.get(), &now) != 0) return false;
+    return now.st_size != opened_.st_size || now.st_mtim.tv_sec != opened_.st_mtim.tv_sec ||
+           now.st_mtim.tv_nsec != opened_.st_mtim.tv_nsec;
+  }
+
+  [[nodiscard]] Error changed() const {
+    struct stat now {};
+    const bool is_known = ::fstat(file_.descriptor.get(), &now) == 0 && now.st_size != opened_.st_size;
+    const std::string sizes =
+        is_known ? " (it had " + std::to_string(opened_.st_size) + " bytes and has " + std::to_string(now.st_size) + ")"
+                 : "";
+    Error error(origin_ + ": was written into or shortened while it was in use" + sizes +
+                "; check it with --check of forebay index, or delete it to have it built again, and start again. " +
+                "Under a running job an index can be replaced: write a new file and rename it");
+    return error;
+  }
+
+ private:
+  OpenFile file_;
+  std::string origin_;
+  struct stat opened_ {};
+};
+
+// Keeps nothing of the content, because the file could change or shrink at any time. Each look-up reads a piece and
+// checks it. The checksums of pieces are computed when a chunk is first used, from bytes that match the chunk's
+// checksum.
+class IndexOnDisk final : public IndexContent {
+ public:
+  IndexOnDisk(WatchedFile file, const IndexLayout& layout, std::vector<std::byte> sums, IndexRecord record,
+              std::string origin)
+      : IndexContent(layout, std::move(record), std::move(origin)),
+        file_(std::move(file)),
+        sums_(std::move(sums)),
+        pieces_(std::make_unique<std::atomic<const PieceSums*>[]>(chunks())) {}
+  ~IndexOnDisk() override {
+    for (std::size_t chunk = 0; chunk < chunks(); ++chunk) delete pieces_[chunk].load(std::memory_order_relaxed);
+  }
+  IndexOnDisk(const IndexOnDisk&) = delete;
+  IndexOnDisk& operator=(const IndexOnDisk&) = delete;
+
+  void copy(std::uint64_t offset, std::span<std::byte> to) const override {
+    while (!to.empty()) {
+      const std::size_t chunk = offset / kIndexChunk;
+      const std::size_t piece = offset % kIndexChunk / kPiece;
+      const std::uint64_t begin = chunk * kIndexChunk + piece * kPiece;
+      std::array<std::byte, kPiece> buffer;
+      const auto bytes = std::span(buffer).first(std::min<std::size_t>(kPiece, layout().content_bytes - begin));
+      const std::uint64_t expected = sums_of(chunk)[piece];
+      file_.read(layout().content_at + begin, bytes);
+      if (chunk_sum(bytes) != expected) throw file_.changed();
+      const auto wanted =
+          bytes.subspan(offset - begin, std::min<std::size_t>(to.size(), begin + bytes.size() - offset));
+      std::ranges::copy(wanted, to.begin());
+      to = to.subspan(wanted.size());
+      offset += wanted.size();
+    }
+  }
+  void copy_unchecked(std::uint64_t at, std::span<std::byte> to) const override { file_.read(at, to); }
+  void check() const override {
+    for (std::size_t chunk = 0; chunk < chunks(); ++chunk) (void)read_chunk(chunk);
+  }
+  [[nodiscard]] bool is_on_disk() const noexcept override { return true; }
+
+ private:
+  // Acquire and release: a visible pointer leads to complete sums. Two threads may both compute them; one result is
+  // kept.
+  [[nodiscard]] const PieceSums& sums_of(std::size_t chunk) const {
+    if (const PieceSums* sums = pieces_[chunk].load(std::memory_order_acquire)) return *sums;
+    const std::vector<std::byte> bytes = read_chunk(chunk);
+    auto made = std::make_unique<PieceSums>();
+    for (std::size_t at = 0; at < bytes.size(); at += kPiece) {
+      (*made)[at / kPiece] = chunk_sum(std::span(bytes).subspan(at, std::min(kPiece, bytes.size() - at)));
+    }
+    const PieceSums* first = nullptr;
+    if (!pieces_[chunk].compare_exchange_strong(first, made.get(), std::memory_order_acq_rel)) return *first;
+    return *made.release();
+  }
+
+  [[nodiscard]] std::vector<std::byte> read_chunk(std::size_t chunk) const {
+    std::vector<std::byte> bytes(chunk_size(chunk));
+    file_.read(layout().content_at + chunk * kIndexChunk, bytes);
+    std::uint64_t expected = 0;
+    std::memcpy(&expected, sums_.data() + chunk * sizeof(expected), sizeof(expected));
+    if (chunk_sum(bytes) == expected) return bytes;
+    if (file_.was_changed()) throw file_.changed();
+    throw damaged_index(origin(), "the checksum of " + place(chunk * kIndexChunk, bytes.size()) + " does not match");
+  }
+
+  WatchedFile file_;
+  std::vector<std::byte> sums_;
+  std::unique_ptr<std::atomic<const PieceSums*>[]> pieces_;  // by chunk; null until it is used
+};
+
+std::vector<std::byte> read_part(const WatchedFile& file, std::uint64_t at, std::size_t bytes) {
+  std::vector<std::byte> part(bytes);
+  file.read(at, part);
+  return part;
+}
+
+}  // namespace
+
+IndexBytes owned_bytes(std::vector<std::byte> bytes) {
+  auto owner = std::make_shared<const std::vector<std::byte>>(std::move(bytes));
+  return {.bytes = *owner, .owner = owner};
+}
+
+std::size_t IndexContent::chunk_size(std::size_t chunk) const noexcept {
+  return std::min(kIndexChunk, layout_.content_bytes - chunk * kIndexChunk);
+}
+
+std::string IndexContent::place(std::uint64_t offset, std::size_t bytes) const {
+  const std::size_t at = layout_.content_at + offset;
+  return "bytes " + std::to_string(at) + " to " + std::to_string(at + bytes - 1);
+}
+
+std::unique_ptr<IndexContent> index_in_memory(IndexBytes bytes, std::string origin) {
+  const auto all = bytes.bytes;
+  const IndexLayout layout = read_index_layout(all.first(std::min(all.size(), kIndexHeader)), all.size(), origin);
+  IndexRecord record = read_index_record(layout, all.subspan(layout.sums_at, layout.sums_bytes),
+                                         all.subspan(layout.record_at, layout.record_bytes), origin);
+  return std::make_unique<IndexInMemory>(std::move(bytes), layout, std::move(record), std::move(origin));
+}
+
+std::unique_ptr<IndexContent> open_index_file(const std::string& file, std::size_t most_in_memory) {
+  const std::string origin = "index " + file;
+  try {
+    WatchedFile watched(open_regular(file), origin);
+    if (watched.size() <= most_in_memory) {
+      return index_in_memory(owned_bytes(read_part(watched, 0, watched.size())), origin);
+    }
+    const auto header = read_part(watched, 0, std::min(watched.size(), kIndexHeader));
+    const IndexLayout layout = read_index_layout(header, watched.size(), origin);
+    auto sums = read_part(watched, layout.sums_at, layout.sums_bytes);
+    const auto record = read_part(watched, layout.record_at, layout.record_bytes);
+    IndexRecord read = read_index_record(layout, sums, record, origin);
+    return std::make_unique<IndexOnDisk>(std::move(watched), layout, std::move(sums), std::move(read), origin);
+  } catch (const SampleError& error) {
+    throw Error(origin + ": " + error.what());
+  }
+}
 
 bool is_saved_index(const std::string& file) {
   try {

@@ -1,18 +1,57 @@
 #include <algorithm>
 #include <array>
+#include <atomic>
+#include <cstdint>
 #include <forebay/error.hpp>
 #include <limits>
+#include <memory>
 
 #include "base/file_io.hpp"
-#include "index_parallel.hpp"
-#include "index_scan.hpp"
-#include "open_sources.hpp"
+#include "parallel.hpp"
 #include "record_layout.hpp"
+#include "scan.hpp"
 
 namespace forebay {
 namespace {
 
 using Layout = RecordLayout;
+
+// The source files that records have been read from stay open, so that a record costs one read. There are at most
+// kMostOpen of them, so that a data set of many shards leaves descriptors for the rest of the program; what is not
+// among them is opened for each read. Any thread may call.
+class OpenSources {
+ public:
+  static constexpr std::uint32_t kMostOpen = 256;
+
+  explicit OpenSources(std::uint64_t sources)
+      : sources_(sources), files_(std::make_unique<std::atomic<const OpenFile*>[]>(sources)) {}
+  ~OpenSources() {
+    for (std::uint64_t i = 0; i < sources_; ++i) delete files_[i].load(std::memory_order_relaxed);
+  }
+  OpenSources(const OpenSources&) = delete;
+  OpenSources& operator=(const OpenSources&) = delete;
+
+  // Calls use(file) with the source, which open() opens when it is not open; the next call opens it anew when that
+  // throws. REQUIRES: source < sources.
+  template <typename Open, typename Use>
+  void with(std::uint64_t source, Open&& open, Use&& use) {
+    auto& place = files_[source];
+    // Acquire and release: the file is complete when the pointer is seen. Two threads may both open it; one is kept.
+    if (const OpenFile* file = place.load(std::memory_order_acquire)) return use(*file);
+    auto opened = std::make_unique<const OpenFile>(open());
+    if (kept_.fetch_add(1, std::memory_order_relaxed) < kMostOpen) {
+      const OpenFile* first = nullptr;
+      if (place.compare_exchange_strong(first, opened.get(), std::memory_order_acq_rel)) return use(*opened.release());
+    }
+    kept_.fetch_sub(1, std::memory_order_relaxed);
+    use(*opened);
+  }
+
+ private:
+  std::uint64_t sources_;
+  std::unique_ptr<std::atomic<const OpenFile*>[]> files_;  // null until it is open
+  std::atomic<std::uint32_t> kept_{0};
+};
 
 // The dataset of every index, whatever format it was built from.
 class RecordDataset final : public IndexedDataset {
@@ -142,8 +181,8 @@ class RecordDataset final : public IndexedDataset {
     return opened;
   }
 
-  // Numbers that are computed are checked at once, because no byte of the index bounds how many there are: it is enough
-  // to look at both ends.
+  // Numbers that are computed are checked at once, because no byte of the index bounds how many there are: it is
+  // enough to look at both ends.
   void check_computed() const {
     for (std::size_t i = 0; i < Layout::kColumns; ++i) {
       const RecordColumn& column = layout_.columns[i];

@@ -1,14 +1,89 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
-#include "record_column.hpp"
+#include "index_image.hpp"
 #include "record_table.hpp"
 
 namespace forebay {
+
+// A column of whole numbers in as few bytes as they need: none where number(row) = first + step * row for all rows,
+// else 1, 2, 4 or 8 bytes each in two's complement.
+struct RecordColumn {
+  std::uint64_t rows = 0;
+  std::uint64_t at = 0;  // where it begins in the content
+  std::int64_t first = 0;
+  std::int64_t step = 0;
+  std::uint8_t width = 0;
+
+  [[nodiscard]] bool is_computed() const noexcept { return width == 0; }
+  [[nodiscard]] std::uint64_t bytes() const noexcept { return rows * width; }
+  // Those of N rows, by one look-up. Throws Error where the index is damaged. REQUIRES: row + N <= rows.
+  template <std::size_t N>
+  [[nodiscard]] std::array<std::int64_t, N> numbers(const IndexImage& image, std::uint64_t row) const {
+    std::array<std::int64_t, N> numbers;
+    const auto read = [&]<typename T>(T) {
+      std::ranges::copy(image.value<std::array<T, N>>(at + row * sizeof(T)), numbers.begin());
+    };
+    switch (width) {
+      case 1: read(std::int8_t{}); break;
+      case 2: read(std::int16_t{}); break;
+      case 4: read(std::int32_t{}); break;
+      case 8: read(std::int64_t{}); break;
+      default:
+        for (std::size_t i = 0; i < N; ++i) numbers[i] = first + step * static_cast<std::int64_t>(row + i);
+    }
+    return numbers;
+  }
+};
+
+// The column for number(row) of each row; of an unbroken run of numbers only if it `may_compute`.
+template <typename Number>
+[[nodiscard]] RecordColumn column_of(std::uint64_t rows, Number&& number, bool may_compute = true) {
+  RecordColumn column;
+  column.rows = rows;
+  std::int64_t least = std::numeric_limits<std::int64_t>::max();
+  std::int64_t most = std::numeric_limits<std::int64_t>::min();
+  std::int64_t before = 0;
+  bool is_regular = may_compute;
+  for (std::uint64_t row = 0; row < rows; ++row) {
+    const auto value = static_cast<std::int64_t>(number(row));
+    least = std::min(least, value);
+    most = std::max(most, value);
+    std::int64_t step = 0;
+    const bool overflows = __builtin_sub_overflow(value, before, &step);
+    if (row == 0) column.first = value;
+    if (row == 1) column.step = step;
+    if (row > 0 && (overflows || step != column.step)) is_regular = false;
+    before = value;
+  }
+  if (is_regular || rows == 0) return column;
+  column.first = column.step = 0;
+  const auto holds = [&]<typename T>(T) {
+    return least >= std::numeric_limits<T>::min() && most <= std::numeric_limits<T>::max();
+  };
+  column.width = holds(std::int8_t{}) ? 1 : holds(std::int16_t{}) ? 2 : holds(std::int32_t{}) ? 4 : 8;
+  return column;
+}
+
+// Appends the numbers of such a column.
+template <typename Number>
+void write_column(IndexWriter& writer, const RecordColumn& column, Number&& number) {
+  for (std::uint64_t row = 0; row < column.rows; ++row) {
+    switch (column.width) {
+      case 1: writer.value(static_cast<std::int8_t>(number(row))); break;
+      case 2: writer.value(static_cast<std::int16_t>(number(row))); break;
+      case 4: writer.value(static_cast<std::int32_t>(number(row))); break;
+      case 8: writer.value(static_cast<std::int64_t>(number(row))); break;
+      default: return;
+    }
+  }
+}
 
 // The content of an index: the head; the columns, those by source first; the boxes; the labels; the bytes of all paths;
 // the bytes that the index holds itself.

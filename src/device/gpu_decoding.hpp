@@ -10,7 +10,7 @@
 
 #include "device.hpp"
 #include "make/stored_picture.hpp"
-#include "read/read_request.hpp"
+#include "read/requests.hpp"
 
 // JPEG files decoded by a GPU. Defined in nvjpeg/gpu_decoding.cpp or, in a build without nvJPEG, in no_nvjpeg.cpp.
 namespace forebay {

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "read/pace.hpp"
+#include "read/workload.hpp"
 
 namespace forebay {
 

@@ -5,10 +5,8 @@
 
 #include "base/worker_pool.hpp"
 #include "base/worker_status.hpp"
-#include "read/encoded_queue.hpp"
-#include "read/read_request.hpp"
-#include "read/stages.hpp"
-#include "read/worker_totals.hpp"
+#include "read/queues.hpp"
+#include "read/requests.hpp"
 
 namespace forebay {
 

@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "read/worker_totals.hpp"
+#include "read/requests.hpp"
 #include "step_record.hpp"
 
 namespace forebay {

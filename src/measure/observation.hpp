@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "base/worker_status.hpp"
-#include "read/worker_totals.hpp"
+#include "read/requests.hpp"
 
 namespace forebay {
 

@@ -14,7 +14,7 @@
 #include "decision_log.hpp"
 #include "interval.hpp"
 #include "json_lines_file.hpp"
-#include "read/worker_totals.hpp"
+#include "read/requests.hpp"
 #include "recording.hpp"
 #include "step_record.hpp"
 

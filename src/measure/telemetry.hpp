@@ -9,7 +9,7 @@
 #include "base/wait.hpp"
 #include "console_log.hpp"
 #include "decision_ring.hpp"
-#include "read/worker_totals.hpp"
+#include "read/requests.hpp"
 #include "record_ring.hpp"
 #include "reporter.hpp"
 #include "step_record.hpp"

@@ -18,8 +18,8 @@
 #include "base/failure.hpp"
 #include "measure/console_log.hpp"
 #include "measure/quarantine_log.hpp"
-#include "read/read_queue.hpp"
-#include "read/read_request.hpp"
+#include "read/queues.hpp"
+#include "read/requests.hpp"
 
 namespace forebay {
 

@@ -6,7 +6,7 @@
 #include <forebay/dataset.hpp>
 #include <forebay/order.hpp>
 
-#include "read/read_request.hpp"
+#include "read/requests.hpp"
 
 namespace forebay {
 

@@ -9,7 +9,7 @@
 #include "base/wait.hpp"
 #include "base/worker_pool.hpp"
 #include "base/worker_status.hpp"
-#include "read/worker_totals.hpp"
+#include "read/requests.hpp"
 #include "tuner.hpp"
 
 namespace forebay {

@@ -8,7 +8,7 @@
 #include <optional>
 #include <vector>
 
-#include "stages.hpp"
+#include "requests.hpp"
 
 namespace forebay {
 

@@ -1,7 +1,10 @@
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <forebay/dataset.hpp>
@@ -13,14 +16,79 @@
 #include <vector>
 
 #include "base/wait.hpp"
-#include "encoded_queue.hpp"
-#include "hedge_rule.hpp"
-#include "race.hpp"
-#include "read_queue.hpp"
-#include "read_request.hpp"
+#include "queues.hpp"
+#include "requests.hpp"
 #include "workload.hpp"
 
 namespace forebay {
+
+// How long reads take: a histogram whose steps are at most a fifth of a value wide. Recent reads weigh most, so that it
+// follows a store that changes.
+class ReadTimes {
+ public:
+  // A read took `time`. Any thread.
+  void add(std::chrono::nanoseconds time) noexcept;
+
+  // --- one thread ---
+  // Takes in the reads that were added since the last call; returns their number.
+  std::uint64_t gather() noexcept;
+  // The number of reads that the figures rest on; older ones count for less than one.
+  [[nodiscard]] double weight() const noexcept { return weight_; }
+  // The time that this share of the reads did not exceed, rounded up to the end of a step; 0 if there are none.
+  [[nodiscard]] std::chrono::nanoseconds quantile(double share) const noexcept;
+
+ private:
+  // Four steps to each doubling, from a microsecond to minutes.
+  static constexpr std::size_t kSteps = 112;
+  // Beyond this weight all reads are scaled down to half of it.
+  static constexpr double kMemory = 2048;
+
+  [[nodiscard]] static std::size_t step_of(std::uint64_t ns) noexcept;
+  [[nodiscard]] static std::uint64_t end_of(std::size_t step) noexcept;
+
+  std::array<std::atomic<std::uint64_t>, kSteps> added_{};
+  std::array<std::uint64_t, kSteps> gathered_{};
+  std::array<double, kSteps> weights_{};
+  double weight_ = 0;
+};
+
+// When a read counts as far slower than the others, and how many second reads there may be. No threads, no clocks.
+//
+//  - A read is slow when it takes three times the 95th percentile, and at least ten milliseconds: a store with constant
+//    latency has no slow reads, nor has one whose every tenth read is slow.
+//  - Every read earns a twentieth of a second read, so there are never more than 5 % of those.
+class HedgeRule {
+ public:
+  static constexpr std::chrono::nanoseconds kUnknown = std::chrono::nanoseconds::max();
+  static constexpr std::chrono::milliseconds kFloor{10};
+
+  // A read took `time`. Any thread.
+  void add(std::chrono::nanoseconds time) noexcept { times_.add(time); }
+
+  // --- one thread ---
+  // Takes in the reads that were added.
+  void update() noexcept {
+    earned_ = std::min(earned_ + kShare * static_cast<double>(times_.gather()), kMostEarned);
+    if (times_.weight() < kFewestReads) return;
+    slow_after_ = std::max<std::chrono::nanoseconds>(kFloor, kTimes * times_.quantile(1 - kShare));
+  }
+  // kUnknown until enough reads were seen.
+  [[nodiscard]] std::chrono::nanoseconds slow_after() const noexcept { return slow_after_; }
+  [[nodiscard]] bool may_hedge() const noexcept { return earned_ >= kPrice; }
+  // REQUIRES: may_hedge().
+  void hedge() noexcept { earned_ -= kPrice; }
+
+ private:
+  static constexpr double kShare = 0.05;
+  static constexpr double kPrice = 1 + kShare;  // a second read is added like any other, and must earn nothing
+  static constexpr double kMostEarned = 16;     // however long no read was slow
+  static constexpr double kFewestReads = 64;    // that show a tail
+  static constexpr int kTimes = 3;
+
+  ReadTimes times_;
+  double earned_ = 0;
+  std::chrono::nanoseconds slow_after_ = kUnknown;
+};
 
 // Whether a second read of these samples may come before the first: false where a local disk holds the dataset's path
 // and the files of a few samples spread over it. A list may name files anywhere, and a folder may link there. Throws

@@ -1,12 +1,47 @@
 #include "reader_pool.hpp"
 
 #include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <exception>
+#include <forebay/error.hpp>
+#include <memory>
+#include <new>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
-#include "reader.hpp"
+#include "base/stop_signal.hpp"
+#include "base/worker_status.hpp"
+#include "hedging.hpp"
+#include "requests.hpp"
+#include "workload.hpp"
 
 namespace forebay {
 namespace {
+
+using Activity = WorkerStatus::Activity;
+using Clock = std::chrono::steady_clock;
+
+// After a read that took longer than that, other readers get the requests behind it.
+constexpr auto kPatience = std::chrono::milliseconds(1);
+
+// There is no room in the byte budget for a second read. Not a std::exception: it says nothing about the sample.
+struct NoRoom {};
+
+Activity reading(const ReadRequest& request) { return request.hedge == 0 ? Activity::reading : Activity::hedging; }
+Race::Side side_of(const ReadRequest& request) { return request.hedge == 0 ? Race::Side::first : Race::Side::second; }
+
+// As everything downstream of the readers knows it.
+ReadRequest plain(ReadRequest request) {
+  request.hedge = 0;
+  return request;
+}
 
 std::deque<Workload> make_workloads(unsigned readers, bool watched) {
   std::deque<Workload> workloads;
@@ -15,6 +50,195 @@ std::deque<Workload> make_workloads(unsigned readers, bool watched) {
 }
 
 }  // namespace
+
+// What one reader thread does. When reads are quick it takes several requests at a time, and hands their bytes over at
+// once. It holds nothing back while it waits, nor, if slow reads are hedged, while it reads.
+class Reader {
+ public:
+  // All references must outlive it; `hedging` may be null.
+  Reader(const ReaderLinks& links, const ReaderOptions& options, StopSignal& stop, Workload& workload, Hedging* hedging,
+         WorkerStatus& status);
+  Reader(const Reader&) = delete;
+  Reader& operator=(const Reader&) = delete;
+
+  // Waits for requests and serves some. False when there will be none. Throws Stopped, and errors that end the run.
+  [[nodiscard]] bool work();
+
+ private:
+  class Target;
+
+  void serve(const ReadRequest& request);
+  // As the second side of a race: tries once.
+  void serve_second(const ReadRequest& request);
+  void read(const ReadRequest& request, std::uint32_t retry);
+  // The sample cannot be read, or the budget has no room for this second read: then there is no reason.
+  void give_up(const ReadRequest& request, std::string_view reason);
+  void hand_over();
+
+  ReaderLinks links_;
+  ReaderOptions options_;
+  StopSignal& stop_;
+  Workload& workload_;
+  Hedging* hedging_;
+  WorkerStatus& status_;
+  Pace pace_;
+  std::array<ReadRequest, Pace::kMost> requests_{};
+  std::vector<EncodedSample> handed_over_;  // empty between uses, to keep its memory
+};
+
+// Takes the sample's memory from the budget, and gives it back unless the sample is handed on.
+class Reader::Target final : public ReadTarget {
+ public:
+  Target(Reader& reader, const ReadRequest& request, std::uint32_t retry)
+      : reader_(reader), request_(request), retry_(retry) {}
+  ~Target() override { give_back(); }
+  Target(const Target&) = delete;
+  Target& operator=(const Target&) = delete;
+
+  std::span<std::byte> reserve(std::size_t bytes) override {
+    give_back();  // a waiting thread must hold nothing
+    try {
+      if (auto buffer = reader_.links_.budget.try_take(request_.order, bytes)) {
+        buffer_ = *std::move(buffer);
+      } else {
+        wait_for(bytes);
+      }
+    } catch (const std::bad_alloc&) {
+      throw SampleError("there is no memory for its " + std::to_string(bytes) + " bytes");
+    } catch (const std::length_error&) {
+      throw SampleError("its " + std::to_string(bytes) + " bytes are more than any memory holds");
+    }
+    return buffer_;
+  }
+
+  [[nodiscard]] std::size_t size() const noexcept { return buffer_.size(); }
+  // Nanoseconds spent reading before the last wait.
+  [[nodiscard]] std::int64_t read_before() const noexcept { return read_before_; }
+  [[nodiscard]] std::vector<std::byte> release() noexcept { return std::exchange(buffer_, {}); }
+
+ private:
+  void wait_for(std::size_t bytes) {
+    // The first read may hold the room that this one wants: waiting would hold up all later samples until it has ended.
+    if (request_.hedge != 0) throw NoRoom();
+    reader_.hand_over();
+    reader_.workload_.pause();
+    read_before_ += reader_.status_.set(Activity::waiting_budget, request_.sample);
+    buffer_ = reader_.links_.budget.take(request_.order, bytes);
+    reader_.status_.set(Activity::reading, request_.sample);
+    reader_.workload_.resume(retry_);
+  }
+  void give_back() noexcept {
+    if (buffer_.capacity() != 0) reader_.links_.budget.give_back(std::exchange(buffer_, {}));
+  }
+
+  Reader& reader_;
+  const ReadRequest& request_;
+  std::uint32_t retry_;
+  std::vector<std::byte> buffer_;
+  std::int64_t read_before_ = 0;
+};
+
+Reader::Reader(const ReaderLinks& links, const ReaderOptions& options, StopSignal& stop, Workload& workload,
+               Hedging* hedging, WorkerStatus& status)
+    : links_(links), options_(options), stop_(stop), workload_(workload), hedging_(hedging), status_(status) {
+  if (links_.throttle != nullptr && !links_.throttle->is_active()) links_.throttle = nullptr;
+  handed_over_.reserve(Pace::kMost);
+}
+
+bool Reader::work() {
+  const std::size_t taken = links_.requests.take(std::span(requests_).first(pace_.at_once()));
+  workload_.assign(std::span(requests_).first(taken));
+  const auto begin = Clock::now();
+  while (const auto request = workload_.next()) {
+    if (request->hedge == 0) {
+      serve(*request);
+    } else {
+      serve_second(*request);
+    }
+    if (Clock::now() - begin < kPatience) continue;
+    links_.requests.push_urgent(std::span(requests_).first(workload_.take_rest(requests_)));
+    break;
+  }
+  hand_over();
+  status_.set(Activity::idle);
+  return taken > 0;
+}
+
+void Reader::serve(const ReadRequest& request) {
+  auto backoff = options_.backoff;
+  for (std::uint32_t retry = 0;; ++retry, backoff *= 2) {
+    try {
+      return read(request, retry);
+    } catch (const SampleError& error) {
+      if (!error.is_transient()) return give_up(request, error.what());
+      if (retry + 1 >= options_.attempts) {
+        return give_up(request, error.what() + (" (read " + std::to_string(retry + 1) + " times)"));
+      }
+      links_.sink.will_retry(request, error.what());
+    }
+    links_.totals.retries.fetch_add(1, std::memory_order_relaxed);
+    workload_.pause();
+    hand_over();
+    status_.set(Activity::retrying, request.sample);
+    stop_.sleep_until(Clock::now() + backoff);
+    if (workload_.is_lost()) {
+      static_cast<void>(workload_.end());
+      return;
+    }
+    workload_.resume(retry + 1);
+  }
+}
+
+void Reader::serve_second(const ReadRequest& request) {
+  const std::shared_ptr<Race> race = hedging_->race(request.hedge);
+  workload_.join(race);
+  if (race->is_won()) {
+    static_cast<void>(workload_.end());
+    return;
+  }
+  links_.totals.hedged_reads.fetch_add(1, std::memory_order_relaxed);
+  try {
+    read(request, race->retry());
+  } catch (const SampleError& error) {
+    give_up(request, error.what());
+  } catch (const NoRoom&) {
+    give_up(request, "");
+  }
+}
+
+void Reader::give_up(const ReadRequest& request, std::string_view reason) {
+  const std::shared_ptr<Race> race = workload_.end();
+  if (!race) return links_.sink.bad_sample(request, reason);
+  const auto verdict = race->give_up(side_of(request), std::string(reason));
+  if (verdict) links_.sink.bad_sample(plain(request), *verdict);
+}
+
+void Reader::read(const ReadRequest& request, std::uint32_t retry) {
+  status_.set(reading(request), request.sample);
+  Target target(*this, request, retry);
+  if (links_.throttle != nullptr) links_.throttle->before_read(request, retry, stop_);
+  links_.dataset.read(request.sample, target);
+  if (links_.throttle != nullptr) links_.throttle->after_read(target.size(), stop_);
+  const std::int64_t ns = target.read_before() + status_.set(reading(request), request.sample);
+  pace_.add(ns);
+  if (hedging_ != nullptr) hedging_->read_took(std::chrono::nanoseconds(ns));
+  links_.totals.read_ns.fetch_add(static_cast<std::uint64_t>(ns), std::memory_order_relaxed);
+  links_.totals.bytes_read.fetch_add(target.size(), std::memory_order_relaxed);
+  EncodedSample sample{.request = plain(request), .bytes = target.release()};
+  const std::shared_ptr<Race> race = workload_.end(sample);
+  if (race) {
+    if (!race->win()) return links_.budget.give_back(std::move(sample.bytes));
+    workload_.keep(std::move(sample));
+    if (request.hedge != 0) links_.totals.hedges_won.fetch_add(1, std::memory_order_relaxed);
+  }
+  links_.totals.reads.fetch_add(1, std::memory_order_relaxed);
+}
+
+void Reader::hand_over() {
+  workload_.take_read(handed_over_);
+  links_.encoded.push(handed_over_);
+  handed_over_.clear();
+}
 
 ReaderPool::ReaderPool(const ReaderLinks& links, const ReaderOptions& options)
     : links_(links),

@@ -10,13 +10,10 @@
 #include "base/worker_pool.hpp"
 #include "base/worker_status.hpp"
 #include "byte_budget.hpp"
-#include "encoded_queue.hpp"
 #include "hedging.hpp"
-#include "read_queue.hpp"
-#include "read_request.hpp"
-#include "stages.hpp"
+#include "queues.hpp"
+#include "requests.hpp"
 #include "throttle.hpp"
-#include "worker_totals.hpp"
 #include "workload.hpp"
 
 namespace forebay {

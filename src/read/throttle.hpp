@@ -7,7 +7,7 @@
 #include <span>
 
 #include "base/stop_signal.hpp"
-#include "read_request.hpp"
+#include "requests.hpp"
 
 namespace forebay {
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstddef>
@@ -8,13 +9,73 @@
 #include <mutex>
 #include <optional>
 #include <span>
+#include <string>
+#include <utility>
 #include <vector>
 
-#include "pace.hpp"
-#include "race.hpp"
-#include "read_request.hpp"
+#include "requests.hpp"
 
 namespace forebay {
+
+// How many pieces of work a thread takes from a queue at once: as many as take about 100 microseconds, so that taking
+// and handing over, including a wake-up, costs little compared with the work; and one if a piece takes longer, so that
+// other threads find some too. Used by one thread.
+class Pace {
+ public:
+  static constexpr std::size_t kMost = 16;
+
+  // Pieces to take now; one while nothing is known.
+  [[nodiscard]] std::size_t at_once() const noexcept {
+    constexpr std::int64_t kGoalNs = 100'000;
+    return static_cast<std::size_t>(std::clamp<std::int64_t>(kGoalNs / (mean_ns_ + 1), 1, kMost));
+  }
+  // A piece took `ns`.
+  void add(std::int64_t ns) noexcept { mean_ns_ += (ns - mean_ns_) / kMemory; }
+
+ private:
+  static constexpr std::int64_t kMemory = 8;  // the number of pieces that the mean covers
+
+  std::int64_t mean_ns_ = 1'000'000;
+};
+
+// Two reads of one sample under way at the same time. Either exactly one of them hands bytes on, the first to have
+// them, or exactly one reports the sample as bad, the last to give up. Any thread may call any member.
+class Race {
+ public:
+  enum class Side : std::uint8_t { first, second };
+
+  // `retry`: reads of the first side that failed before the one under way. From an emulated store the second side draws
+  // the same failures, so that which samples are bad does not depend on which side is quicker.
+  explicit Race(std::uint32_t retry) noexcept : retry_(retry) {}
+  [[nodiscard]] std::uint32_t retry() const noexcept { return retry_; }
+
+  [[nodiscard]] bool is_won() const {
+    const std::lock_guard lock(mutex_);
+    return won_;
+  }
+
+  // A side has its bytes. True for the first, which hands them on; the other drops its own.
+  [[nodiscard]] bool win() {
+    const std::lock_guard lock(mutex_);
+    return !std::exchange(won_, true);
+  }
+
+  // A side gives up, for this reason. Returns the first side's reason once both have given up; nothing if the other has
+  // won or may still win. Call once for each side.
+  [[nodiscard]] std::optional<std::string> give_up(Side side, std::string reason) {
+    const std::lock_guard lock(mutex_);
+    if (side == Side::first) reason_ = std::move(reason);
+    if (std::exchange(one_gave_up_, true) && !won_) return reason_;
+    return std::nullopt;
+  }
+
+ private:
+  const std::uint32_t retry_;
+  mutable std::mutex mutex_;
+  bool won_ = false;
+  bool one_gave_up_ = false;
+  std::string reason_;
+};
 
 // What one reader holds: requests that it has taken, the read under way, and samples that it has read but not handed
 // over yet. If slow reads are hedged, another thread watches it: when the read under way is slow, the rest is taken

@@ -1,18 +1,21 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <forebay/dataset.hpp>
 #include <forebay/error.hpp>
 #include <map>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "dataset_pairing.hpp"
 #include "index_format.hpp"
-#include "index_scan.hpp"
+#include "pairing.hpp"
 #include "record_table.hpp"
+#include "scan.hpp"
 
 namespace forebay {
 
@@ -81,5 +84,58 @@ struct IndexDraft {
   IndexCounts counts;
   SkipLog skipped;
 };
+
+// What is at dataset.path. Each look is taken once, whether it is for detecting the format or for building its index.
+class PathContents {
+ public:
+  // What the files of a folder and of those below it are.
+  enum class Tree : std::uint8_t { neither, voc, classes };
+
+  // Throws ConfigError naming dataset.path when that is neither a folder nor a file.
+  explicit PathContents(const BuildContext& context);
+
+  [[nodiscard]] const BuildContext& context() const noexcept { return context_; }
+  [[nodiscard]] const DatasetOptions& options() const noexcept { return context_.options; }
+  // The path, absolute.
+  [[nodiscard]] const std::string& root() const noexcept { return root_; }
+  [[nodiscard]] bool is_folder() const noexcept { return is_folder_; }
+  // Bytes of the file. REQUIRES: !is_folder().
+  [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
+  // The first bytes of the file. Throws ConfigError when it cannot be read. REQUIRES: !is_folder().
+  [[nodiscard]] std::span<const std::byte> head();
+  // What the folder itself holds, and all below it too. REQUIRES: is_folder().
+  [[nodiscard]] const Scan& listing();
+  [[nodiscard]] Scan& tree();
+  // Which annotation belongs to which image of the tree. REQUIRES: is_folder().
+  [[nodiscard]] const Pairing& pairing();
+  // VOC where any XML in the tree is VOC's and the images that it belongs to are clear, else class folders. Throws
+  // ConfigError that shows both readings where both are possible. REQUIRES: is_folder().
+  [[nodiscard]] Tree kind_of_tree();
+
+ private:
+  const BuildContext& context_;
+  std::string root_;
+  bool is_folder_ = false;
+  std::uint64_t size_ = 0;
+  std::optional<std::vector<std::byte>> head_;
+  std::optional<Scan> listing_;
+  std::optional<Scan> tree_;
+  std::optional<Pairing> pairing_;
+  std::optional<Tree> kind_;
+};
+
+// Annotation files with the images they belong to.
+struct AnnotatedFiles {
+  std::string root;                               // stands before the annotations' paths
+  std::span<const std::string_view> annotations;  // sorted
+  std::string image_root;                         // stands before the images' paths
+  std::span<const std::string_view> images;       // as the table shall name them
+  std::vector<std::size_t> annotation_of;         // by image; AnnotationLookup::kNone without
+  std::vector<bool> wanted;                       // by annotation: to be parsed
+};
+
+// Parses the wanted annotations in parallel and adds a sample for each usable object of each image, in order of images
+// and, within, of objects. Sets the classes and the counts; logs objects and annotations that cannot be used.
+void add_annotated_files(const BuildContext& context, const AnnotatedFiles& files, IndexDraft& draft);
 
 }  // namespace forebay

@@ -8,7 +8,7 @@
 #include <unordered_set>
 #include <vector>
 
-#include "index_build.hpp"
+#include "scan.hpp"
 
 namespace forebay {
 
@@ -48,18 +48,30 @@ class AnnotationLookup {
   bool has_folders_ = false;  // whether any lies in a folder named Annotations
 };
 
-// Annotation files with the images they belong to.
-struct AnnotatedFiles {
-  std::string root;                               // stands before the annotations' paths
-  std::span<const std::string_view> annotations;  // sorted
-  std::string image_root;                         // stands before the images' paths
-  std::span<const std::string_view> images;       // as the table shall name them
-  std::vector<std::size_t> annotation_of;         // by image; AnnotationLookup::kNone without
-  std::vector<bool> wanted;                       // by annotation: to be parsed
+// Which annotation belongs to which image, by names alone.
+struct Pairing {
+  // An annotation that fits several images, or one of several that fit an image.
+  struct Doubt {
+    std::size_t annotation = 0;
+    std::string reason;  // "it could belong to train/1.jpg and to test/1.jpg"
+  };
+  std::vector<std::size_t> annotation_of;  // by image; AnnotationLookup::kNone without
+  std::vector<Doubt> doubts;
+  std::size_t paired = 0;  // images with an annotation
 };
 
-// Parses the wanted annotations in parallel and adds a sample for each usable object of each image, in order of images
-// and, within, of objects. Sets the classes and the counts; logs objects and annotations that cannot be used.
-void add_annotated_files(const BuildContext& context, const AnnotatedFiles& files, IndexDraft& draft);
+// Pairs the scan's annotations with its images: where AnnotationLookup looks, and if it finds none at all, by stem,
+// whatever the folders are called. x.xml then belongs to x.jpg if their folders differ in one component, replaced
+// (train/images/x.jpg, train/annots/x.xml) or added (train/x.jpg, xml/train/x.xml). If that finds none either, it is
+// enough that each stem occurs once. What two could claim goes to neither and is a doubt.
+[[nodiscard]] Pairing pair_annotations(const Scan& scan);
+
+// Whether a file looks like a VOC annotation: its root is <annotation>, and it contains an <object>. Damage further
+// down does not matter. False if the file cannot be read.
+[[nodiscard]] bool is_voc_annotation(const std::string& path);
+
+// Stanford Dogs and similar sets name their annotations x, not x.xml. If a scan has no .xml at all, files without an
+// extension that are named like an image become its annotations, provided that one of them is in VOC's format.
+void adopt_bare_annotations(const std::string& root, Scan& scan);
 
 }  // namespace forebay

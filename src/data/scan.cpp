@@ -1,4 +1,4 @@
-#include "index_scan.hpp"
+#include "scan.hpp"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -17,7 +17,7 @@
 #include <utility>
 
 #include "base/file_io.hpp"
-#include "index_parallel.hpp"
+#include "parallel.hpp"
 
 namespace forebay {
 namespace {

@@ -1,15 +1,33 @@
-#include "dataset_pairing.hpp"
+#include "pairing.hpp"
 
 #include <algorithm>
 #include <forebay/error.hpp>
 #include <unordered_map>
 #include <unordered_set>
 
+#include "annotation.hpp"
 #include "base/file_io.hpp"
-#include "dataset_annotations.hpp"
 
 namespace forebay {
 namespace {
+
+constexpr std::string_view kFolder = "Annotations";
+
+std::string_view without_extension(std::string_view path) {
+  return path.substr(0, path.size() - base_name(path).size() + stem_of(path).size());
+}
+
+// A path without its extension, folders named like Annotations spelt alike.
+std::string place_of(std::string_view path) {
+  std::string place;
+  std::string_view rest = without_extension(path);
+  for (auto slash = rest.find('/'); slash != std::string_view::npos; slash = rest.find('/')) {
+    const auto folder = rest.substr(0, slash);
+    place.append(is_annotations_folder(folder) ? kFolder : folder).append("/");
+    rest.remove_prefix(slash + 1);
+  }
+  return place.append(rest);
+}
 
 constexpr std::size_t kNone = AnnotationLookup::kNone;
 
@@ -114,6 +132,58 @@ std::size_t first_element(std::string_view text) {
 }
 
 }  // namespace
+
+std::size_t AnnotationLookup::Place::operator()(std::string_view place) const noexcept {
+  return std::hash<std::string_view>{}(place);
+}
+
+std::size_t AnnotationLookup::Place::operator()(std::size_t annotation) const {
+  return (*this)(std::string_view(place_of(annotations[annotation])));
+}
+
+bool AnnotationLookup::Place::operator()(std::size_t a, std::size_t b) const {
+  return place_of(annotations[a]) == place_of(annotations[b]);
+}
+
+bool AnnotationLookup::Place::operator()(std::string_view place, std::size_t annotation) const {
+  return place_of(annotations[annotation]) == place;
+}
+
+bool AnnotationLookup::Place::operator()(std::size_t annotation, std::string_view place) const {
+  return (*this)(place, annotation);
+}
+
+AnnotationLookup::AnnotationLookup(std::span<const std::string_view> annotations)
+    : places_(0, Place{annotations}, Place{annotations}) {
+  places_.reserve(annotations.size());
+  for (std::size_t i = 0; i < annotations.size(); ++i) {
+    has_folders_ = has_folders_ || ("/" + place_of(annotations[i])).find("/Annotations/") != std::string::npos;
+    places_.insert(i);
+  }
+}
+
+std::size_t AnnotationLookup::at(std::string_view place) const {
+  const auto found = places_.find(place);
+  return found == places_.end() ? kNone : *found;
+}
+
+std::size_t AnnotationLookup::representative(std::string_view annotation) const { return at(place_of(annotation)); }
+
+std::size_t AnnotationLookup::find(std::string_view image) const {
+  const std::string place = place_of(image);
+  if (const auto found = at(place); found != kNone || !has_folders_) return found;
+  // `above` ends with '/' or is empty; `below` is what follows it.
+  std::string_view above = std::string_view(place).substr(0, place.rfind('/') + 1);
+  for (;;) {
+    const std::string folder = std::string(above).append(kFolder).append("/");
+    if (const auto found = at(folder + place.substr(above.size())); found != kNone) return found;
+    if (above.empty()) return kNone;
+    const std::size_t below = above.size();
+    above = above.substr(0, above.substr(0, below - 1).rfind('/') + 1);
+    const std::string sibling = std::string(above).append(kFolder).append("/");
+    if (const auto found = at(sibling + place.substr(below)); found != kNone) return found;
+  }
+}
 
 Pairing pair_annotations(const Scan& scan) {
   Pairing pairing = pair_by_place(scan);

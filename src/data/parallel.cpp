@@ -1,4 +1,4 @@
-#include "index_parallel.hpp"
+#include "parallel.hpp"
 
 #include <sched.h>
 #include <algorithm>

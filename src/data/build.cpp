@@ -1,0 +1,315 @@
+#include "build.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <filesystem>
+#include <forebay/error.hpp>
+#include <set>
+#include <system_error>
+
+#include "base/file_io.hpp"
+#include "base/text.hpp"
+#include "formats.hpp"
+#include "pairing.hpp"
+#include "parallel.hpp"
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+namespace forebay {
+namespace {
+
+constexpr std::size_t kNotes = 1000;
+constexpr std::size_t kExtensionsNamed = 8;
+constexpr std::size_t kLongestExtension = 12;
+
+std::string extension_of(std::string_view path) {
+  const auto name = base_name(path);
+  const auto dot = name.rfind('.');
+  const auto extension = dot == std::string_view::npos ? std::string_view{} : name.substr(dot);
+  return extension.empty() || extension.size() > kLongestExtension ? "other names" : std::string(extension);
+}
+
+std::string comparable(const std::string& path) {
+  if (path.empty()) return path;
+  std::string normal = std::filesystem::path(absolute_path(path)).lexically_normal().string();
+  while (normal.size() > 1 && normal.ends_with('/')) normal.pop_back();
+  return normal;
+}
+
+bool lies_in_folder(std::string_view path) { return path.find('/') != std::string_view::npos; }
+
+bool has_folder_annotations(const Scan& scan) {
+  return std::any_of(scan.folders.begin(), scan.folders.end(),
+                     [](std::string_view folder) { return is_annotations_folder(base_name(folder)); });
+}
+
+// Whether any annotation of the scan is in VOC's format. The first one usually is.
+bool holds_voc(const BuildContext& context, const std::string& root, const Scan& scan) {
+  std::atomic<bool> found{false};
+  ParallelTask task;
+  task.count = scan.annotations.size();
+  task.body = [&](std::size_t i) {
+    if (!found && is_voc_annotation(join_path(root, scan.annotations[i]))) found = true;
+  };
+  task.total = task.count;
+  run_parallel(task, context.threads, {});
+  return found;
+}
+
+// Top folders that contain images: the classes of the folder format.
+std::set<std::string_view> class_names(const Scan& scan) {
+  std::set<std::string_view> names;
+  for (const auto image : scan.images) {
+    if (lies_in_folder(image)) names.insert(first_component(image));
+  }
+  return names;
+}
+
+std::string list_names(const std::set<std::string_view>& names) {
+  constexpr std::size_t kNamed = 3;
+  std::string text;
+  std::size_t named = 0;
+  for (const auto name : names) {
+    if (named++ == kNamed) return text + ", ...";
+    text += (text.empty() ? "\"" : ", \"") + printable(name) + "\"";
+  }
+  return text;
+}
+
+// The error that shows both readings of a folder. `annotations` describes what VOC would use.
+ConfigError two_readings(const BuildContext& context, const Scan& scan, const std::string& voc_path,
+                         const std::string& annotations) {
+  const std::string& path = context.options.path;
+  const auto names = class_names(scan);
+  const auto choice = [](const std::string& format, const std::string& at, const std::string& meaning) {
+    return "\n  format = \"" + format + "\": " + meaning + "\n      forebay index \"" + at + "\" --format " + format;
+  };
+  return path_error(context.options, "can be read in two ways; set dataset.format (and path) to the one you mean:" +
+                                         choice("voc", voc_path, "one sample per object, " + annotations) +
+                                         choice("folder", path,
+                                                "one sample per image, of the " + std::to_string(names.size()) +
+                                                    (names.size() == 1 ? " class " : " classes ") + list_names(names)));
+}
+
+std::string how_many(const Pairing& pairing, const Scan& scan) {
+  return std::to_string(pairing.paired) + " of the " + std::to_string(scan.images.size()) +
+         " images have an annotation (" + printable(scan.annotations[0]) + ", ...)";
+}
+
+// VOC must be the clear reading if the folder could also be one of classes.
+void refuse_unclear_voc(const BuildContext& context, const Scan& scan, const Pairing& pairing) {
+  const std::string& path = context.options.path;
+  if (!pairing.doubts.empty()) {
+    const Pairing::Doubt& doubt = pairing.doubts.front();
+    throw two_readings(context, scan, path,
+                       how_many(pairing, scan) + ", the others are left out: " +
+                           std::string(scan.annotations[doubt.annotation]) + ": " + doubt.reason);
+  }
+  if (pairing.paired == 0) {
+    throw two_readings(
+        context, scan, path,
+        how_many(pairing, scan) + ": give an image and its annotation the same name, apart from the extension");
+  }
+  const bool most_are_annotated = pairing.paired * 2 >= scan.images.size();
+  if (most_are_annotated || has_folder_annotations(scan) || class_names(scan).size() < 2) return;
+  throw two_readings(context, scan, path, how_many(pairing, scan) + ", the others are left out");
+}
+
+bool can_be_listed(const std::string& folder) {
+  std::error_code error;
+  (void)std::filesystem::directory_iterator(folder, error);
+  return !error;
+}
+
+// Class folders may be part of a VOC tree: images/train/x.jpg, with annots/train/x.xml beside the path. A folder beside
+// it that cannot be listed may have nothing to do with the data, and is skipped.
+void refuse_if_annotated_beside(const BuildContext& context, const std::string& root, const Scan& images) {
+  const PlaceInParent place = place_in_parent(root);
+  const Scan beside_it = scan_folder(place.parent, "");
+  for (const auto name : beside_it.folders) {
+    if (!may_hold_annotations(name) || name == place.name) continue;
+    const std::string folder = join_path(place.parent, name);
+    if (!can_be_listed(folder)) continue;
+    const Scan beside = scan_tree(folder, context.threads, context.progress);
+    Scan both;
+    add_below(both.images, place.name, images.images);
+    add_below(both.annotations, name, beside.annotations);
+    add_below(both.others, name, beside.others);
+    adopt_bare_annotations(place.parent, both);
+    const Pairing pairing = pair_annotations(both);
+    if (pairing.paired > 0 && holds_voc(context, place.parent, both)) {
+      throw two_readings(context, images, place.parent, how_many(pairing, both));
+    }
+  }
+}
+
+}  // namespace
+
+std::string absolute_path(const std::string& path) {
+  // Not normalized: with links, "a/../b" need not be "b".
+  return path.starts_with('/') ? path : (std::filesystem::current_path() / path).string();
+}
+
+PlaceInParent place_in_parent(const std::string& path) {
+  namespace fs = std::filesystem;
+  fs::path folder = fs::path(path).lexically_normal();
+  if (!folder.has_filename()) folder = folder.parent_path();
+  return {folder.parent_path().string(), folder.filename().string()};
+}
+
+void add_below(PathList& paths, std::string_view folder, const PathList& from) {
+  for (const auto path : from) paths.add(join_path(folder, path));
+}
+
+ConfigError path_error(const DatasetOptions& options, const std::string& problem) {
+  ConfigError error("dataset.path = \"" + options.path + "\": " + problem);
+  return error;
+}
+
+IndexOrigin origin_of(const DatasetOptions& options, std::string format) {
+  IndexOrigin origin;
+  origin.path = comparable(options.path);
+  origin.labels = comparable(options.labels);
+  origin.classes = options.classes;
+  origin.difficult = options.difficult;
+  const Format* known = find_format(format);
+  if (known != nullptr && known->hash != nullptr) origin.source_hash = known->hash(options);
+  origin.format = std::move(format);
+  return origin;
+}
+
+// In pieces: a list of gigabytes is hashed at every start.
+std::uint64_t hash_file(const std::string& path, const char* key, std::uint64_t seed) {
+  try {
+    const OpenFile file = open_regular(path);
+    std::vector<std::byte> piece(std::min(file.size, std::size_t{1} << 20U));
+    XXH3_state_t state;
+    XXH3_64bits_reset_withSeed(&state, seed);
+    for (std::size_t at = 0; at < file.size; at += piece.size()) {
+      const auto next = std::span(piece).first(std::min(piece.size(), file.size - at));
+      read_at(file.descriptor, at, next);
+      XXH3_64bits_update(&state, next.data(), next.size());
+    }
+    return XXH3_64bits_digest(&state);
+  } catch (const SampleError& error) {
+    throw ConfigError(std::string(key) + " = \"" + path + "\": " + error.what());
+  }
+}
+
+ClassList::ClassList(std::vector<std::string> given, std::vector<std::string> found) : names_(std::move(given)) {
+  if (names_.empty()) {
+    names_ = std::move(found);
+    std::sort(names_.begin(), names_.end());
+    names_.erase(std::unique(names_.begin(), names_.end()), names_.end());
+  }
+  for (const auto& name : names_) {
+    if (name.empty()) throw ConfigError("dataset.classes: a class without a name");
+    const bool is_new = numbers_.emplace(name, static_cast<std::int32_t>(numbers_.size())).second;
+    if (!is_new) throw ConfigError("dataset.classes: \"" + name + "\" stands there twice");
+  }
+}
+
+std::int32_t ClassList::number_of(std::string_view name) const {
+  const auto found = numbers_.find(name);
+  return found == numbers_.end() ? -1 : found->second;
+}
+
+void SkipLog::add_bad(std::string path, std::string reason) {
+  bad_.push_back({.path = std::move(path), .reason = std::move(reason), .bad = true});
+}
+
+void SkipLog::add_note(std::string path, std::string reason) {
+  if (notes_.size() < kNotes) {
+    notes_.push_back({.path = std::move(path), .reason = std::move(reason), .bad = false});
+  } else {
+    ++more_[extension_of(path)];
+  }
+}
+
+std::vector<Skipped> SkipLog::take(const std::string& root) {
+  if (!more_.empty()) {
+    std::vector<std::pair<std::string, std::uint64_t>> counts(more_.begin(), more_.end());
+    std::stable_sort(counts.begin(), counts.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
+    std::uint64_t all = 0;
+    std::string named;
+    for (std::size_t i = 0; i < counts.size(); ++i) {
+      all += counts[i].second;
+      if (i < kExtensionsNamed)
+        named += (i == 0 ? "" : ", ") + std::to_string(counts[i].second) + " x " + counts[i].first;
+    }
+    if (counts.size() > kExtensionsNamed) named += ", ...";
+    notes_.push_back({.path = root, .reason = "and " + std::to_string(all) + " more: " + named, .bad = false});
+  }
+  std::vector<Skipped> entries = std::move(bad_);
+  std::move(notes_.begin(), notes_.end(), std::back_inserter(entries));
+  return entries;
+}
+
+std::string SkipLog::first_bad() const {
+  return bad_.empty() ? "" : ", the first problem: " + bad_.front().path + ": " + bad_.front().reason;
+}
+
+PathContents::PathContents(const BuildContext& context) : context_(context), root_(absolute_path(options().path)) {
+  if (options().path.empty()) {
+    throw ConfigError(
+        "dataset.path is not set; it names a folder of images, a file list or a file of records, such as idx");
+  }
+  struct stat status {};
+  if (::stat(options().path.c_str(), &status) != 0) {
+    throw path_error(options(), errno == ENOENT ? "there is no such file or folder"
+                                                : system_failure("cannot look at it", errno).what());
+  }
+  is_folder_ = S_ISDIR(status.st_mode);
+  size_ = static_cast<std::uint64_t>(status.st_size);
+  if (!is_folder_ && !S_ISREG(status.st_mode)) {
+    throw path_error(options(), describe_special(status.st_mode) + ", neither a folder nor a file");
+  }
+}
+
+std::span<const std::byte> PathContents::head() {
+  constexpr std::size_t kHead = 4096;  // enough to tell text from what is not
+  if (head_) return *head_;
+  try {
+    const OpenFile file = open_regular(options().path);
+    std::vector<std::byte> head(std::min(file.size, kHead));
+    read_at(file.descriptor, 0, head);
+    return head_.emplace(std::move(head));
+  } catch (const SampleError& error) {
+    throw path_error(options(), error.what());
+  }
+}
+
+const Scan& PathContents::listing() {
+  if (!listing_) listing_ = scan_folder(root_, "");
+  return *listing_;
+}
+
+Scan& PathContents::tree() {
+  if (!tree_) tree_ = scan_tree(root_, context_.threads, context_.progress);
+  return *tree_;
+}
+
+const Pairing& PathContents::pairing() {
+  if (!pairing_) {
+    adopt_bare_annotations(root_, tree());
+    pairing_ = pair_annotations(*tree_);
+  }
+  return *pairing_;
+}
+
+PathContents::Tree PathContents::kind_of_tree() {
+  if (kind_) return *kind_;
+  Scan& scan = tree();
+  adopt_bare_annotations(root_, scan);
+  const bool has_classes = std::any_of(scan.images.begin(), scan.images.end(), lies_in_folder);
+  const bool has_voc = !scan.annotations.empty() && (has_folder_annotations(scan) || holds_voc(context_, root_, scan));
+  if (has_voc && has_classes) refuse_unclear_voc(context_, scan, pairing());
+  if (!has_voc && has_classes) refuse_if_annotated_beside(context_, root_, scan);
+  // Images alone may have their annotations beside the path.
+  const Tree otherwise = has_classes ? Tree::classes : scan.images.empty() ? Tree::neither : Tree::voc;
+  return kind_.emplace(has_voc ? Tree::voc : otherwise);
+}
+
+}  // namespace forebay

@@ -1,0 +1,90 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <span>
+#include <string_view>
+#include <vector>
+
+// The interfaces between the reader threads and the decoder threads.
+namespace forebay {
+
+// A sample to fetch for a place of a slot, or several that share their bytes. The slot was claimed before the request
+// was made, so a sample that is read can always be decoded and nothing downstream waits for anything upstream.
+struct ReadRequest {
+  std::uint64_t order = 0;  // place in this rank's stream of samples; lower is needed sooner
+  std::uint64_t turn = 0;   // place of the batch in this rank's stream of batches
+  std::uint64_t epoch = 0;
+  std::uint64_t position = 0;  // within the epoch
+  std::uint64_t sample = 0;    // dataset id, already replaced when attempt > 0
+  std::uint32_t attempt = 0;   // bad samples met at this position so far
+  std::uint32_t slot = 0;
+  std::uint32_t index = 0;  // place in the slot
+  // Samples with the same bytes that are wanted at once, at consecutive positions and places; `sample` is the first,
+  // the others follow from the order. Above 1 only at the first attempt.
+  std::uint32_t count = 1;
+  // Not 0: a second read of a sample that another reader is slow with; the number of their race (Hedging).
+  std::uint32_t hedge = 0;
+};
+
+// Encoded bytes of one sample on their way from a reader to a decoder.
+struct EncodedSample {
+  ReadRequest request;
+  std::vector<std::byte> bytes;
+};
+
+// Where readers and decoders report samples that they cannot serve. Called on their threads; must not throw.
+class BadSampleSink {
+ public:
+  virtual ~BadSampleSink() = default;
+  // A permanent failure of this request's sample. The sink arranges for a replacement or ends the run.
+  virtual void bad_sample(const ReadRequest& request, std::string_view reason) noexcept = 0;
+  // A transient failure; the read is about to be retried. For the log.
+  virtual void will_retry(const ReadRequest& /*request*/, std::string_view /*reason*/) noexcept {}
+  // Anything else a worker could not handle; ends the run with this error.
+  virtual void worker_failed(std::exception_ptr error) noexcept = 0;
+};
+
+// Where the bytes of a sample go once they are decoded.
+class BufferReturn {
+ public:
+  virtual ~BufferReturn() = default;
+  // Gives the buffer back for reuse, and buffer.size() bytes to the budget: the size must be as received. Any thread.
+  virtual void give_back(std::vector<std::byte> buffer) noexcept = 0;
+};
+
+// What decoder threads do with a sample: decode it and put it into its place.
+class SampleHandler {
+ public:
+  virtual ~SampleHandler() = default;
+  // For work on several samples at once; called only if DecoderLinks::at_once asks for it. `samples` are all that a
+  // thread took from the queue; it then calls handle() for each, in this order, and they stay in place until then. Any
+  // exception ends the run.
+  virtual void prepare(std::span<const EncodedSample> /*samples*/, unsigned /*thread*/) {}
+  // Threads call this concurrently; `thread` is the number of the calling one, from 0, to select its scratch memory.
+  // Must not wait for other samples. Returns how many of the requested samples were put into their places. Throws
+  // SampleError if none of them can be served; any other exception ends the run.
+  virtual std::uint32_t handle(const EncodedSample& sample, unsigned thread) = 0;
+};
+
+// Totals that worker threads keep for telemetry: relaxed counters, exact once the threads are joined.
+struct WorkerTotals {
+  std::atomic<std::uint64_t> bytes_read{0};
+  std::atomic<std::uint64_t> read_ns{0};  // in the store, with emulated delays, without waits for the budget
+  std::atomic<std::uint64_t> reads{0};    // that delivered their sample
+  std::atomic<std::uint64_t> retries{0};  // of a read after a transient error
+  // Second reads of slow samples, not among `reads`; and those of them that were quicker.
+  std::atomic<std::uint64_t> hedged_reads{0};
+  std::atomic<std::uint64_t> hedges_won{0};
+  std::atomic<std::uint64_t> decode_ns{0};
+  std::atomic<std::uint64_t> samples{0};
+  // Of the samples: decoded at full size and alone, where transform.decode = "scaled" would have decoded them smaller.
+  std::atomic<std::uint64_t> shrinkable{0};
+  // With workers.jpeg = "nvjpeg", of JPEG files: decoded by nvJPEG, and left to libjpeg-turbo, bad ones included.
+  std::atomic<std::uint64_t> nvjpeg_samples{0};
+  std::atomic<std::uint64_t> nvjpeg_fallbacks{0};
+};
+
+}  // namespace forebay
