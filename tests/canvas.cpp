@@ -17,9 +17,8 @@
 #include "allocation_counter.hpp"
 #include "canvas_support.hpp"
 #include "make/canvas_math.hpp"
-#include "make/host_renderer.hpp"
+#include "make/renderers.hpp"
 #include "make/transform.hpp"
-#include "make/twin_renderer.hpp"
 
 namespace forebay {
 namespace {

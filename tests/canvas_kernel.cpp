@@ -18,7 +18,7 @@
 #include "device/cuda/render_device.cuh"
 #include "gpu/kernel_cases.hpp"
 #include "make/canvas_math.hpp"
-#include "make/twin_renderer.hpp"
+#include "make/renderers.hpp"
 
 namespace forebay::cuda {
 

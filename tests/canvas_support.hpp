@@ -12,7 +12,7 @@
 
 #include "make/canvas.hpp"
 #include "make/canvas_maker.hpp"
-#include "make/render_plan.hpp"
+#include "make/renderers.hpp"
 
 namespace forebay::testing {
 

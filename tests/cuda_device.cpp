@@ -5,7 +5,7 @@
 #include <fstream>
 
 #include "device/cuda/cuda_device.hpp"
-#include "device/cuda/numa.hpp"
+#include "device/cuda/memory.hpp"
 #include "device_contract.hpp"
 #include "fake_cuda.hpp"
 #include "support.hpp"

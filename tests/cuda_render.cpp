@@ -16,8 +16,7 @@
 #include "device/cuda/cuda_device.hpp"
 #include "fake_cuda.hpp"
 #include "make/canvas.hpp"
-#include "make/render_plan.hpp"
-#include "make/twin_renderer.hpp"
+#include "make/renderers.hpp"
 
 namespace forebay::testing {
 namespace {

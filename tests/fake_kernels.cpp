@@ -4,7 +4,7 @@
 
 #include "device/cuda/render_kernels.hpp"
 #include "fake_cuda.hpp"
-#include "make/twin_renderer.hpp"
+#include "make/renderers.hpp"
 
 namespace {
 

@@ -11,8 +11,7 @@
 
 #include <forebay/feeder.hpp>
 
-#include "make/render_plan.hpp"
-#include "make/twin_renderer.hpp"
+#include "make/renderers.hpp"
 #include "memory_dataset.hpp"
 
 // transform.when = "dequeue", from files to leases.

@@ -18,11 +18,10 @@
 #include <forebay/operation.hpp>
 
 #include "canvas_support.hpp"
-#include "make/host_renderer.hpp"
 #include "make/operation_chain.hpp"
 #include "make/pixel_math.hpp"
+#include "make/renderers.hpp"
 #include "make/sample_maker.hpp"
-#include "make/twin_renderer.hpp"
 
 namespace forebay {
 namespace {

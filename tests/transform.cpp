@@ -14,7 +14,7 @@
 #include <forebay/error.hpp>
 
 #include "allocation_counter.hpp"
-#include "make/number_format.hpp"
+#include "make/conversion.hpp"
 #include "make/transform.hpp"
 
 namespace {

@@ -1,4 +1,4 @@
-#include "device/cuda/numa.hpp"
+#include "device/cuda/memory.hpp"
 #include "gpu.hpp"
 #include "pages.hpp"
 

@@ -7,8 +7,7 @@
 
 #include "canvases.hpp"
 #include "kernel_cases.hpp"
-#include "make/render_plan.hpp"
-#include "make/twin_renderer.hpp"
+#include "make/renderers.hpp"
 
 namespace forebay::gpu_check {
 namespace {

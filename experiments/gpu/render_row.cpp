@@ -6,7 +6,7 @@
 
 #include "canvases.hpp"
 #include "make/canvas_math.hpp"
-#include "make/render_plan.hpp"
+#include "make/renderers.hpp"
 #include "timing.hpp"
 
 namespace forebay::gpu_check {

@@ -19,10 +19,8 @@
 #include "hot_path/measure.hpp"
 #include "make/canvas_maker.hpp"
 #include "make/canvas_math.hpp"
-#include "make/host_renderer.hpp"
-#include "make/render_plan.hpp"
+#include "make/renderers.hpp"
 #include "make/transform.hpp"
-#include "make/twin_renderer.hpp"
 
 namespace {
 

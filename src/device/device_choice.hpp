@@ -47,4 +47,22 @@ struct DeviceChoice {
 // of all ranks of the job, by rank. Counting ranks and GPUs would not do: a launcher may show each rank one of its own.
 [[nodiscard]] std::string shared_gpu_notice(std::span<const std::string> gpus, std::size_t rank);
 
+// What CUDA has for this process; with the functions below defined by the backend (cuda/gpus.cpp) or, in a build
+// without CUDA, by no_gpus.cpp.
+struct Gpus {
+  unsigned count = 0;   // that this process may use
+  std::string why_not;  // when there are none: why, and what to do about it
+  bool built = true;    // this build can use GPUs at all
+};
+
+// Never throws because of CUDA: a machine without a driver has no GPUs.
+[[nodiscard]] Gpus find_gpus();
+
+// Names a GPU, or the part of one that MIG gives to this process, everywhere in the same way.
+// REQUIRES: number < find_gpus().count.
+[[nodiscard]] std::string gpu_identity(unsigned number);
+
+// REQUIRES: number < find_gpus().count. Throws Error when the GPU cannot be used.
+[[nodiscard]] std::unique_ptr<Device> make_cuda_device(unsigned number);
+
 }  // namespace forebay

@@ -9,7 +9,7 @@
 #include <forebay/options.hpp>
 
 #include "device.hpp"
-#include "make/stored_picture.hpp"
+#include "make/image.hpp"
 #include "read/requests.hpp"
 
 // JPEG files decoded by a GPU. Defined in nvjpeg/gpu_decoding.cpp or, in a build without nvJPEG, in no_nvjpeg.cpp.

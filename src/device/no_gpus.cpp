@@ -1,6 +1,6 @@
 #include <forebay/error.hpp>
 
-#include "gpus.hpp"
+#include "device_choice.hpp"
 
 namespace forebay {
 

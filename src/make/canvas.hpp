@@ -74,8 +74,8 @@ struct CanvasFormat {
   }
 };
 
-// All that rendering needs to know, in plain numbers, so that it can be copied to a device. Made by assembly
-// (assemble/render_plan.hpp) from the options.
+// All that rendering needs to know, in plain numbers, so that it can be copied to a device. Made by
+// make_render_plan() (renderers.hpp) from the options.
 struct RenderPlan {
   CanvasFormat canvas;
   ViewRule view;     // and the size of a sample of the result

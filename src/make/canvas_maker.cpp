@@ -5,8 +5,8 @@
 #include <cstring>
 
 #include "conversion.hpp"
-#include "region.hpp"
-#include "render_plan.hpp"
+#include "image.hpp"
+#include "renderers.hpp"
 
 namespace forebay {
 namespace {

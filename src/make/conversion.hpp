@@ -1,6 +1,9 @@
 #pragma once
 
+#include <cstdint>
+
 #include <forebay/options.hpp>
+#include <forebay/tensor.hpp>
 
 #include "kernels.hpp"
 #include "views.hpp"
@@ -20,5 +23,10 @@ namespace forebay {
 // These kernels' convert(), or the scalar ones' where it does not compute what the table holds, as on a processor
 // without fused multiply-add.
 [[nodiscard]] decltype(Kernels::convert) trusted_convert(const Kernels& kernels, const Conversion& conversion) noexcept;
+
+// The bits of `value` rounded once to the nearest number of `dtype`, ties to even (IEEE 754), subnormals and overflow
+// to infinity included; in the low size_of(dtype) bytes. Rounding straight from double matters: by way of float a
+// 16-bit result can be off by one. For uint8: the nearest integer in 0 to 255. Any thread may call.
+[[nodiscard]] std::uint32_t encode(double value, DType dtype) noexcept;
 
 }  // namespace forebay

@@ -2,11 +2,18 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <vector>
 
 #include <forebay/dataset.hpp>
 
 namespace forebay {
+
+struct ImageSize {
+  std::int32_t width = 0;
+  std::int32_t height = 0;
+};
 
 // Decoded RGB pixels, 8 bits, interleaved, rows from the top without padding: a whole image or a part of one. Reused
 // from sample to sample; belongs to one thread.
@@ -53,6 +60,43 @@ struct Image {
   [[nodiscard]] std::uint8_t* row(std::int32_t y) noexcept {
     return pixels.data() + static_cast<std::size_t>(y) * static_cast<std::size_t>(width) * 3;
   }
+};
+
+// EXIF orientations 5 to 8 exchange rows and columns: the displayed image is as wide as the stored one is high.
+[[nodiscard]] constexpr bool swaps_axes(int orientation) noexcept { return orientation >= 5; }
+
+// The part of the stored image, of `stored_width` x `stored_height` pixels, that EXIF orientation 1 to 8 displays in
+// `displayed`, and the other way round. The boxes may reach past the image. Any thread may call.
+[[nodiscard]] Box stored_box(const Box& displayed, std::int32_t stored_width, std::int32_t stored_height,
+                             int orientation) noexcept;
+[[nodiscard]] Box displayed_box(const Box& stored, std::int32_t stored_width, std::int32_t stored_height,
+                                int orientation) noexcept;
+
+// Copies stored rows [first, first + count) of an image stored with `stored_width` x `stored_height` pixels to where
+// EXIF orientation 1 to 8 displays them in `out`, whose size is the displayed one. A part of an image turns as an image
+// of its own does. `rows` holds count rows of RGB
+// without padding. Several rows at once make the axis-swapping orientations kind to the cache.
+// Not thread safe on one `out`; never throws.
+void place_rows(std::span<const std::uint8_t> rows, std::int32_t first, std::int32_t count, std::int32_t stored_width,
+                std::int32_t stored_height, int orientation, Image& out) noexcept;
+
+// The part of `box` that lies in a width x height image; the whole image without a box. Throws SampleError for a box
+// that lies outside of it or has no area, and for an image with a side above Resampling::kMaxSide. Any thread may call.
+[[nodiscard]] Box clamp_to_image(const std::optional<Box>& box, std::int32_t width, std::int32_t height);
+
+// All pixels of an image that something else than JpegDecoder has decoded, as they are stored: RGB, interleaved, rows
+// without padding. A view: the memory is its decoder's.
+struct StoredPicture {
+  std::span<const std::uint8_t> pixels;
+  std::int32_t width = 0;
+  std::int32_t height = 0;
+  int orientation = 1;  // EXIF, 1 to 8
+
+  // As displayed.
+  [[nodiscard]] ImageSize size() const noexcept;
+  // Copies at least `region` of the picture as displayed to `out`, which says in out.area what it got, like
+  // JpegDecoder::decode() does. REQUIRES: region within the picture and not empty. Any thread, each with its own `out`.
+  void show(const Box& region, Image& out) const;
 };
 
 }  // namespace forebay

@@ -15,8 +15,8 @@
 #include <forebay/error.hpp>
 
 #include "exif.hpp"
+#include "image.hpp"
 #include "jpeg_memory.hpp"
-#include "orientation.hpp"
 #include "signature.hpp"
 
 namespace forebay {

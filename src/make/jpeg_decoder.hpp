@@ -14,11 +14,6 @@ struct JpegOptions {
   std::int64_t max_pixels = 178'956'970;  // width * height; larger images are refused
 };
 
-struct ImageSize {
-  std::int32_t width = 0;
-  std::int32_t height = 0;
-};
-
 // What another decoder has to know of a JPEG file, as libjpeg read its header.
 struct JpegHeader {
   std::int32_t width = 0;  // as stored, before the EXIF orientation is honoured

@@ -7,7 +7,6 @@
 #include <hwy/highway.h>
 
 #include "pixel_math.hpp"
-#include "simd.hpp"
 
 namespace forebay {
 namespace {

@@ -7,7 +7,7 @@
 
 #include <forebay/tensor.hpp>
 
-#include "columns.hpp"
+#include "resample.hpp"
 
 namespace forebay {
 
@@ -72,5 +72,9 @@ struct Kernels {
 // neither by release nor by locked operations, so a thread calls this before it says that its sample is there (ring
 // invariant R3).
 void finish_streaming() noexcept;
+
+// Fill in what is compiled for `target`, one of Highway's. Any thread may call.
+void set_resize_kernels(std::int64_t target, Kernels& kernels);
+void set_convert_kernel(std::int64_t target, Kernels& kernels);
 
 }  // namespace forebay

@@ -1,6 +1,8 @@
 #include "resample.hpp"
 
 #include <algorithm>
+#include <array>
+#include <cstring>
 
 namespace forebay {
 
@@ -21,6 +23,39 @@ void Resampling::mirror(std::int32_t from, std::int32_t to) {
   std::reverse_copy(coefficients(from), coefficients(from) + taps(),
                     coefficients_.data() + static_cast<std::size_t>(to) * taps());
   first_[static_cast<std::size_t>(to)] = axis_.in - first(from) - axis_.taps;
+}
+
+void Columns::set(std::int32_t in, std::int32_t out, bool mirror) {
+  if (in == table_.in() && out == table_.out() && mirror == mirror_) return;
+  table_.set(in, out);
+  mirror_ = mirror;
+  const auto width = static_cast<std::size_t>(out);
+  const std::size_t pairs = (table_.taps() + 1) / 2;
+  padded_width_ = (width + kGroup - 1) / kGroup * kGroup;
+  if (offsets_.size() < padded_width_) offsets_.resize(padded_width_);
+  if (coefficients_.size() < pairs * padded_width_ * 8) coefficients_.resize(pairs * padded_width_ * 8);
+  for (std::int32_t x = 0; x < out; ++x) {
+    offsets_[static_cast<std::size_t>(x)] =
+        table_.first(mirror ? out - 1 - x : x) * static_cast<std::int32_t>(kInputPixelBytes);
+  }
+  std::fill(offsets_.begin() + out, offsets_.begin() + static_cast<std::ptrdiff_t>(padded_width_), offsets_[width - 1]);
+  for (std::size_t pair = 0; pair < pairs; ++pair) lay_out(pair);
+}
+
+void Columns::lay_out(std::size_t pair) {
+  const auto width = static_cast<std::size_t>(table_.out());
+  const auto taps = static_cast<std::ptrdiff_t>(table_.taps());
+  const bool has_second = 2 * pair + 1 < table_.taps();
+  const std::int16_t* from = table_.coefficients(mirror_ ? table_.out() - 1 : 0) + 2 * pair;
+  const std::ptrdiff_t step = mirror_ ? -taps : taps;
+  std::int16_t* to = coefficients_.data() + pair * padded_width_ * 8;
+  for (std::size_t x = 0; x < width; ++x, from += step, to += 8) {
+    const std::int16_t first = from[0];
+    const std::int16_t second = has_second ? from[1] : std::int16_t{0};
+    const std::array<std::int16_t, 8> four{first, second, first, second, first, second, first, second};
+    std::memcpy(to, four.data(), sizeof four);
+  }
+  std::fill_n(to, (padded_width_ - width) * 8, std::int16_t{0});
 }
 
 }  // namespace forebay

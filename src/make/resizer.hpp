@@ -6,7 +6,6 @@
 
 #include <forebay/dataset.hpp>
 
-#include "columns.hpp"
 #include "image.hpp"
 #include "kernels.hpp"
 #include "resample.hpp"

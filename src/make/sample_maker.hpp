@@ -12,9 +12,7 @@
 #include "canvas_maker.hpp"
 #include "image.hpp"
 #include "jpeg_decoder.hpp"
-#include "operated_transform.hpp"
 #include "operation_chain.hpp"
-#include "stored_picture.hpp"
 #include "transform.hpp"
 
 namespace forebay {

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "kernels.hpp"
 #include "pixel_math.hpp"
-#include "simd.hpp"
 
 // This file is compiled once for each kind of processor.
 #undef HWY_TARGET_INCLUDE

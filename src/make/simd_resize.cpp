@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "simd.hpp"
+#include "kernels.hpp"
 
 // This file is compiled once for each kind of processor.
 #undef HWY_TARGET_INCLUDE

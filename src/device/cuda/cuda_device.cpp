@@ -6,10 +6,9 @@
 #include <forebay/error.hpp>
 
 #include "cuda_error.hpp"
+#include "gpu_context.hpp"
 #include "make/canvas.hpp"
 #include "memory.hpp"
-#include "numa.hpp"
-#include "own_thread.hpp"
 #include "renderer.hpp"
 
 namespace forebay::cuda {

@@ -2,10 +2,12 @@
 
 #include <cuda_runtime_api.h>
 
+#include <exception>
 #include <string>
 
 #include <forebay/error.hpp>
 
+#include "base/thread.hpp"
 #include "cuda_error.hpp"
 
 namespace forebay::cuda {
@@ -61,6 +63,37 @@ GpuContext::OnTop::OnTop(const GpuContext& context) : context_(context) {
 GpuContext::OnTop::~OnTop() {
   CUcontext taken_off = nullptr;
   static_cast<void>(context_.pop_(&taken_off));
+}
+
+void on_own_thread(int gpu, const std::function<void()>& work) {
+  std::exception_ptr thrown;
+  start_thread("forebay-gpu", [&] {
+    try {
+      enter_gpu(gpu);
+      work();
+    } catch (...) {
+      thrown = std::current_exception();
+    }
+  }).join();
+  if (thrown) std::rethrow_exception(thrown);
+}
+
+void enter_gpu(int gpu) {
+  require(cudaSetDevice(gpu), "cudaSetDevice");
+  cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+  require(cudaThreadExchangeStreamCaptureMode(&mode), "cudaThreadExchangeStreamCaptureMode");
+}
+
+// The exchange fails only where CUDA works no more, and then the call inside says so.
+RelaxedCapture::RelaxedCapture() noexcept {
+  cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+  static_cast<void>(cudaThreadExchangeStreamCaptureMode(&mode));
+  before_ = mode;
+}
+
+RelaxedCapture::~RelaxedCapture() {
+  auto mode = static_cast<cudaStreamCaptureMode>(before_);
+  static_cast<void>(cudaThreadExchangeStreamCaptureMode(&mode));
 }
 
 }  // namespace forebay::cuda

@@ -3,6 +3,8 @@
 #include <cuda.h>
 #include <driver_types.h>
 
+#include <functional>
+
 namespace forebay::cuda {
 
 // The context that the runtime has on a GPU, for threads that did not choose that GPU. There a call of the runtime
@@ -40,6 +42,28 @@ class GpuContext {
   CUresult (*pop_)(CUcontext*);
   CUresult (*query_)(CUevent);
   CUcontext context_ = nullptr;
+};
+
+// Runs `work` on a thread of its own that has the GPU current and allows what a graph capture elsewhere would forbid,
+// waits for it, and throws what it threw. So nothing of the caller changes: not its current GPU (restoring that would
+// start CUDA on GPU 0 in a thread that never chose one), not its memory policy, not a capture of its own. Takes tens of
+// microseconds: for the start and the end of a run. Throws Error when the system has no more threads.
+void on_own_thread(int gpu, const std::function<void()>& work);
+
+// Makes the GPU current on the calling thread and lets it call CUDA while another thread captures a graph. Throws
+// Error.
+void enter_gpu(int gpu);
+
+// Lets the calling thread ask for events while a graph is captured, as long as it lives.
+class RelaxedCapture {
+ public:
+  RelaxedCapture() noexcept;
+  ~RelaxedCapture();
+  RelaxedCapture(const RelaxedCapture&) = delete;
+  RelaxedCapture& operator=(const RelaxedCapture&) = delete;
+
+ private:
+  int before_;  // a cudaStreamCaptureMode
 };
 
 }  // namespace forebay::cuda

@@ -1,4 +1,4 @@
-#include "device/gpus.hpp"
+#include "device/device_choice.hpp"
 
 #include <cuda_runtime_api.h>
 

@@ -7,7 +7,7 @@
 #include <type_traits>
 
 #include "cuda_error.hpp"
-#include "own_thread.hpp"
+#include "gpu_context.hpp"
 #include "render_kernels.hpp"
 
 namespace forebay::cuda {

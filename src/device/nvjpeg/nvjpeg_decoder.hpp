@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "device/device.hpp"
+#include "make/image.hpp"
 #include "make/jpeg_decoder.hpp"
-#include "make/stored_picture.hpp"
 #include "nvjpeg_library.hpp"
 
 namespace forebay {

@@ -8,9 +8,23 @@
 
 #include "canvas.hpp"
 #include "kernels.hpp"
+#include "operation_chain.hpp"
 #include "resizer.hpp"
 
 namespace forebay {
+
+// How canvases of these options lie in a slot of `batch_size` samples. Throws ConfigError for options that cannot be
+// honoured. Any thread may call.
+[[nodiscard]] CanvasFormat canvas_format(const TransformOptions& options, std::uint32_t batch_size);
+
+// What a renderer has to know. `eval` turns mirroring off and random views into central ones. Throws likewise.
+// `operations`: in place of the built-in ones that the options name; they have twins.
+[[nodiscard]] RenderPlan make_render_plan(const TransformOptions& options, std::uint64_t seed, bool eval,
+                                          std::uint32_t batch_size, const OperationChain& operations);
+[[nodiscard]] inline RenderPlan make_render_plan(const TransformOptions& options, std::uint64_t seed, bool eval,
+                                                 std::uint32_t batch_size) {
+  return make_render_plan(options, seed, eval, batch_size, builtin_operations(options, eval));
+}
 
 // Renders canvases on the thread that asks, row by row with the vector kernels, into memory of the host; the stream is
 // not looked at. Allocates nothing once it has met its largest views.
@@ -39,6 +53,21 @@ class HostRenderer final : public CanvasRenderer {
   decltype(Kernels::recolour) recolour_;
   Resizer resizer_;
   std::vector<std::uint8_t> changed_row_;
+};
+
+// What a serving is, said plainly: the pixel function that devices are compiled from, called for one pixel after the
+// other. For tests, of other renderers and of what a device made; slow.
+class TwinRenderer final : public CanvasRenderer {
+ public:
+  explicit TwinRenderer(const RenderPlan& plan) noexcept : plan_(plan) {}
+
+  void render(const RenderBatch& batch, std::byte* out, StreamView stream) override;
+
+ private:
+  void render_one(const RenderBatch& batch, std::uint32_t index, std::byte* out) const;
+  void store(std::uint32_t pixel, std::int32_t x, std::int32_t y, std::byte* sample) const noexcept;
+
+  RenderPlan plan_;
 };
 
 }  // namespace forebay

@@ -6,7 +6,6 @@
 #include <forebay/error.hpp>
 
 #include "device_choice.hpp"
-#include "gpus.hpp"
 #include "host_device.hpp"
 
 namespace forebay {

@@ -1,6 +1,12 @@
-#include "orientation.hpp"
+#include "image.hpp"
 
+#include <algorithm>
 #include <cstddef>
+#include <string>
+
+#include <forebay/error.hpp>
+
+#include "resample.hpp"
 
 namespace forebay {
 namespace {
@@ -29,6 +35,9 @@ Box flipped(Box box, std::int32_t width, std::int32_t height, int orientation) n
 }
 
 Box transposed(const Box& box) noexcept { return {box.top, box.left, box.bottom, box.right}; }
+
+// Turned at a time: as many as stay in the first cache where rows become columns.
+constexpr std::int32_t kRowsAtOnce = 16;
 
 }  // namespace
 
@@ -65,6 +74,52 @@ void place_rows(std::span<const std::uint8_t> rows, std::int32_t first, std::int
       const std::int32_t column = flip_y ? stored_height - 1 - (first + y) : first + y;
       copy_pixel(pixel_at(x, y), to + static_cast<std::size_t>(column) * kPixel);
     }
+  }
+}
+
+Box clamp_to_image(const std::optional<Box>& box, std::int32_t width, std::int32_t height) {
+  if (width > Resampling::kMaxSide || height > Resampling::kMaxSide) {
+    throw SampleError("image of " + std::to_string(width) + "x" + std::to_string(height) + " pixels: a side may have " +
+                      std::to_string(Resampling::kMaxSide) + " at most");
+  }
+  if (!box) return {0, 0, width, height};
+  const auto text = [&] {
+    return "box (" + std::to_string(box->left) + "," + std::to_string(box->top) + "," + std::to_string(box->right) +
+           "," + std::to_string(box->bottom) + ")";
+  };
+  if (box->left >= box->right || box->top >= box->bottom) throw SampleError(text() + " has no area");
+  const Box inside{std::max(box->left, 0), std::max(box->top, 0), std::min(box->right, width),
+                   std::min(box->bottom, height)};
+  if (inside.left >= inside.right || inside.top >= inside.bottom) {
+    throw SampleError(text() + " lies outside the image " + std::to_string(width) + "x" + std::to_string(height));
+  }
+  return inside;
+}
+
+ImageSize StoredPicture::size() const noexcept {
+  return swaps_axes(orientation) ? ImageSize{height, width} : ImageSize{width, height};
+}
+
+void StoredPicture::show(const Box& region, Image& out) const {
+  Box part = stored_box(region, width, height, orientation);
+  // Only whole rows can be turned in place.
+  if (orientation != 1) part = {0, part.top, width, part.bottom};
+  const Box area = displayed_box(part, width, height, orientation);
+  out.resize(area.width(), area.height());
+  out.area = area;
+  const auto row_bytes = static_cast<std::size_t>(width) * 3;
+  const auto rows_from = [&](std::int32_t y) { return pixels.subspan(static_cast<std::size_t>(y) * row_bytes); };
+  if (orientation == 1) {
+    const auto left = static_cast<std::size_t>(part.left) * 3;
+    const auto wanted = static_cast<std::size_t>(part.width()) * 3;
+    for (std::int32_t y = 0; y < part.height(); ++y) {
+      std::ranges::copy(rows_from(part.top + y).subspan(left, wanted), out.row(y));
+    }
+    return;
+  }
+  for (std::int32_t y = 0; y < part.height(); y += kRowsAtOnce) {
+    const std::int32_t rows = std::min(kRowsAtOnce, part.height() - y);
+    place_rows(rows_from(part.top + y), y, rows, width, part.height(), orientation, out);
   }
 }
 

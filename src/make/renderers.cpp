@@ -1,0 +1,153 @@
+#include "renderers.hpp"
+
+#include <bit>
+#include <cstddef>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include <forebay/error.hpp>
+
+#include "canvas_math.hpp"
+#include "conversion.hpp"
+#include "operation_chain.hpp"
+#include "transform.hpp"
+
+namespace forebay {
+namespace {
+
+std::int64_t checked_side(std::int64_t given, std::int64_t size) {
+  const std::int64_t side = canvas_side(given, size);
+  if (given < 0 || side > kMostShrink * size) {
+    throw ConfigError("transform.canvas: a side of " + std::to_string(given) + " does not go with one of " +
+                      std::to_string(size) + " in transform.size; it must be 1 to 8 times that many, or 0");
+  }
+  return side;
+}
+
+static_assert(std::endian::native == std::endian::little, "elements are stored by their low bytes");
+
+std::vector<PixelTaps> taps_of(const ResamplingAxis& axis) {
+  std::vector<PixelTaps> all;
+  all.reserve(static_cast<std::size_t>(axis.out));
+  for (std::int32_t i = 0; i < axis.out; ++i) all.push_back(pixel_taps(axis, i));
+  return all;
+}
+
+}  // namespace
+
+CanvasFormat canvas_format(const TransformOptions& options, std::uint32_t batch_size) {
+  const auto& size = checked(options).size;
+  return {.batch_size = batch_size,
+          .height = checked_side(options.canvas[0], size[0]),
+          .width = checked_side(options.canvas[1], size[1])};
+}
+
+RenderPlan make_render_plan(const TransformOptions& options, std::uint64_t seed, bool eval, std::uint32_t batch_size,
+                            const OperationChain& operations) {
+  return {.canvas = canvas_format(options, batch_size),
+          .view = view_rule(options, eval),
+          .pixels = operations.pixels(),
+          .dtype = options.dtype,
+          .layout = options.layout,
+          .seed = seed,
+          .table = conversion_of(options, false).table};
+}
+
+HostRenderer::HostRenderer(const TransformOptions& options, std::uint64_t seed, bool eval, std::uint32_t batch_size,
+                           const Kernels& kernels)
+    : HostRenderer(options, make_render_plan(options, seed, eval, batch_size), kernels) {}
+
+HostRenderer::HostRenderer(const TransformOptions& options, const RenderPlan& plan, const Kernels& kernels)
+    : plan_(plan),
+      conversion_(conversion_of(
+          options, Transform::stores_for(options, plan.canvas.batch_size) == Transform::Stores::streaming)),
+      convert_(trusted_convert(kernels, conversion_)),
+      recolour_(kernels.recolour),
+      resizer_(kernels),
+      changed_row_(static_cast<std::size_t>(plan.view.width) * kPixelBytes) {}
+
+void HostRenderer::render(const RenderBatch& batch, std::byte* out, StreamView /*stream*/) {
+  const std::size_t step = plan_.sample_bytes();
+  if (plan_.pixels.any()) {
+    for (std::uint32_t i = 0; i < batch.size; ++i) render_changed(batch, i, out + i * step);
+  } else {
+    for (std::uint32_t i = 0; i < batch.size; ++i) render_one(batch, i, out + i * step);
+  }
+  if (conversion_.stream) finish_streaming();
+}
+
+void HostRenderer::begin(const RenderBatch& batch, std::uint32_t index) {
+  const CanvasFormat& format = plan_.canvas;
+  const CanvasInfo info = info_of(format, batch.canvases, index);
+  const ImageView view = canvas_view(plan_, info, batch.epoch, batch.first_position + index, batch.use_index);
+  const auto* const slot = reinterpret_cast<const std::uint8_t*>(batch.canvases);
+  resizer_.begin(PixelRows{.first = slot + format.place_bytes() * index,
+                           .row_bytes = format.row_bytes(),
+                           .end = slot + format.batch_bytes()},
+                 view.region, plan_.view.width, plan_.view.height, view.mirror);
+}
+
+template <class RowAt>
+void HostRenderer::write(std::byte* out, const RowAt& row_at) const {
+  const std::size_t step =
+      conversion_.width * (conversion_.layout == Layout::nchw ? 1 : 3) * size_of(conversion_.dtype);
+  for (std::int32_t y = 0; y < plan_.view.height; ++y, out += step) convert_(row_at(y), conversion_, out);
+}
+
+void HostRenderer::render_one(const RenderBatch& batch, std::uint32_t index, std::byte* out) {
+  begin(batch, index);
+  write(out, [this](std::int32_t y) { return resizer_.row(y); });
+}
+
+void HostRenderer::render_changed(const RenderBatch& batch, std::uint32_t index, std::byte* out) {
+  begin(batch, index);
+  const PixelChange change = canvas_change(plan_, batch.epoch, batch.first_position + index, batch.use_index);
+  const RowChanger changer(change, recolour_, static_cast<std::size_t>(plan_.view.width));
+  write(out, [&](std::int32_t y) {
+    const std::uint8_t* const row = resizer_.row(y);
+    if (!changer.changes(y)) return row;
+    changer.change(y, row, changed_row_.data());
+    return static_cast<const std::uint8_t*>(changed_row_.data());
+  });
+}
+
+void TwinRenderer::render(const RenderBatch& batch, std::byte* out, StreamView /*stream*/) {
+  for (std::uint32_t i = 0; i < batch.size; ++i) render_one(batch, i, out + i * plan_.sample_bytes());
+}
+
+void TwinRenderer::render_one(const RenderBatch& batch, std::uint32_t index, std::byte* out) const {
+  const CanvasFormat& format = plan_.canvas;
+  const CanvasInfo info = info_of(format, batch.canvases, index);
+  const ImageView view = canvas_view(plan_, info, batch.epoch, batch.first_position + index, batch.use_index);
+  const auto* const region = reinterpret_cast<const std::uint8_t*>(batch.canvases) + format.place_bytes() * index +
+                             static_cast<std::size_t>(view.region.top) * format.row_bytes() +
+                             3 * static_cast<std::size_t>(view.region.left);
+  const PixelChange change = canvas_change(plan_, batch.epoch, batch.first_position + index, batch.use_index);
+  const ResamplingAxis across = resampling_axis(view.region.width(), plan_.view.width);
+  const ResamplingAxis down = resampling_axis(view.region.height(), plan_.view.height);
+  const auto columns = taps_of(across);
+  const auto rows = taps_of(down);
+  for (std::int32_t y = 0; y < down.out; ++y) {
+    for (std::int32_t x = 0; x < across.out; ++x) {
+      const auto column = static_cast<std::size_t>(view.mirror ? across.out - 1 - x : x);
+      const auto pixel = view_pixel<PlainWords>(region, format.row_bytes(), columns[column],
+                                                rows[static_cast<std::size_t>(y)], mixes_first(down));
+      store(changed_pixel(change, x, y, pixel), x, y, out);
+    }
+  }
+}
+
+void TwinRenderer::store(std::uint32_t pixel, std::int32_t x, std::int32_t y, std::byte* sample) const noexcept {
+  const auto width = static_cast<std::size_t>(plan_.view.width);
+  const auto plane = width * static_cast<std::size_t>(plan_.view.height);
+  const std::size_t at = static_cast<std::size_t>(y) * width + static_cast<std::size_t>(x);
+  for (std::size_t channel = 0; channel < 3; ++channel) {
+    const std::uint32_t element = plan_.table[channel][pixel >> (8 * channel) & 0xffU];
+    const std::size_t place = plan_.layout == Layout::nchw ? channel * plane + at : 3 * at + channel;
+    const std::size_t bytes = size_of(plan_.dtype);
+    std::memcpy(sample + place * bytes, &element, bytes);
+  }
+}
+
+}  // namespace forebay
