@@ -6,6 +6,8 @@ if(FOREBAY_WERROR)
 endif()
 # GCC 12 reports overlaps in std::string's operator+ that cannot happen (its bug 105651).
 list(APPEND own_flags $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>)
+# A step goes through many small functions: the compiler may inline them, although another library could define them too.
+list(APPEND own_flags $<$<NOT:$<CONFIG:Debug>>:-fno-semantic-interposition>)
 # Pixels and coefficients must not depend on whether the compiler fuses multiply and add.
 list(APPEND own_flags -ffp-contract=off)
 target_compile_options(forebay_flags INTERFACE "$<$<COMPILE_LANGUAGE:C,CXX>:${own_flags}>")
