@@ -14,10 +14,12 @@
 #include <vector>
 
 #include <forebay/dataset.hpp>
+#include <forebay/feeder.hpp>
 #include <forebay/order.hpp>
 #include <forebay/policy.hpp>
 
 #include "make/sample_maker.hpp"
+#include "memory_dataset.hpp"
 #include "read/byte_budget.hpp"
 #include "read/queues.hpp"
 
@@ -153,6 +155,23 @@ Work policy(const std::string& name) {
   };
 }
 
+// Steps of a single rank that serve a resident batch again: next() and the end of the lease.
+Work reuses() {
+  Options options = testing::memory_options(4);
+  options.queue.capacity = 16;
+  options.policy.name = "interval";
+  options.policy.interval = INT32_MAX;
+  options.run.steps = INT32_MAX;
+  Parts parts;
+  parts.dataset = std::make_shared<testing::MemoryDataset>(4096);
+  const auto feeder = std::make_shared<Feeder>(options, std::move(parts));
+  return [feeder] {
+    constexpr int kSteps = 2000;
+    for (int step = 0; step < kSteps; ++step) (void)feeder->next();
+    return kSteps;
+  };
+}
+
 Work work_of(const std::string& name, const std::string& data) {
   TransformOptions small;
   small.size = {32, 32};
@@ -172,6 +191,7 @@ Work work_of(const std::string& name, const std::string& data) {
       {"object_alone", [&] { return samples(data + "/objects", small); }},
       {"object_with_others", [&] { return objects(data + "/objects", small); }},
       {"hand_over", [] { return hand_over(); }},
+      {"reuse", [] { return reuses(); }},
       {"policy_adaptive", [] { return policy("adaptive"); }},
   };
   return cases.at(name)();
@@ -188,6 +208,7 @@ int main(int argc, char** argv) {
     const Work work = work_of(argv[1], argv[2]);
     work();  // what is allocated once, and code that is bound at its first call
     CALLGRIND_START_INSTRUMENTATION;
+    CALLGRIND_TOGGLE_COLLECT;  // for this thread alone
     const int units = work();
     CALLGRIND_STOP_INSTRUMENTATION;
     std::printf("%d\n", units);
