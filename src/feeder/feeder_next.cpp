@@ -96,14 +96,13 @@ bool Feeder::Impl::agree_to_go_on(Clock::time_point entered) {
 }
 
 Ranks::Standing Feeder::Impl::standing(Clock::time_point now) noexcept {
-  const SlotRing& ring = pipeline_->ring();
   const Server::Counts& counts = server_->counts();
   Ranks::Standing mine{.served = server_->served_of(epochs_completed()),
                        .fresh = counts.fresh,
                        .samples = counts.fresh_samples,
                        .offered = counts.offered,
                        .uses = counts.uses,
-                       .backlog = ring.planned() - ring.taken()};
+                       .backlog = pipeline_->backlog()};
   if (ranks_->are_in_lockstep()) mine.progress = progress(now);
   return mine;
 }

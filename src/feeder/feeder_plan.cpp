@@ -8,12 +8,7 @@
 namespace forebay {
 
 void Feeder::Impl::plan_ahead(std::uint64_t fresh) {
-  const SlotRing& ring = pipeline_->ring();
-  while (pipeline_->has_room_to_plan()) {
-    const std::optional<BatchRef> batch = ranks_->next_batch(ring.planned() - ring.taken(), fresh);
-    if (!batch) return;
-    pipeline_->plan(*batch);
-  }
+  pipeline_->plan_ahead([&](std::uint64_t backlog) { return ranks_->next_batch(backlog, fresh); });
 }
 
 // Mostly the issuer cannot claim what is planned here before the next batch is taken, because as many turns as it may
@@ -30,13 +25,7 @@ Outlook Feeder::Impl::outlook() noexcept {
 }
 
 bool Feeder::Impl::is_waited_for() const noexcept {
-  if (!ranks_->may_be_waited_for()) return false;
-  const SlotRing& ring = pipeline_->ring();
-  std::uint64_t planned = 0;
-  for (std::uint64_t turn = ring.taken(); turn < ring.planned(); ++turn) {
-    planned += pipeline_->planned(turn).epoch == epochs_completed() ? 1 : 0;
-  }
-  return ranks_->is_waited_for(planned);
+  return ranks_->may_be_waited_for() && ranks_->is_waited_for(pipeline_->planned_of(epochs_completed()));
 }
 
 bool Feeder::Impl::must_pad() noexcept {

@@ -73,6 +73,13 @@ void Pipeline::plan(const BatchRef& batch) noexcept {
   ring_.plan(turn + 1);
 }
 
+std::uint64_t Pipeline::planned_of(std::uint64_t epoch) const noexcept {
+  std::uint64_t batches = 0;
+  for (std::uint64_t turn = ring_.taken(); turn < ring_.planned(); ++turn)
+    batches += planned(turn).epoch == epoch ? 1 : 0;
+  return batches;
+}
+
 void Pipeline::issue() {
   try {
     SlotRing::Claim claim{};

@@ -69,13 +69,24 @@ class Pipeline final : private SampleHandler {
   void stop();
 
   // --- consumer thread ---
-  // Another batch may be planned.
-  [[nodiscard]] bool has_room_to_plan() const noexcept { return ring_.planned() - ring_.taken() < ahead_; }
+  // Batches that are planned and not taken.
+  [[nodiscard]] std::uint64_t backlog() const noexcept { return ring_.planned() - ring_.taken(); }
   // The batch of the next turn that has none. The issuer sees it with the next ring().settle().
-  // REQUIRES: has_room_to_plan().
+  // REQUIRES: backlog() is less than `ahead`.
   void plan(const BatchRef& batch) noexcept;
+  // Plans what next(backlog()) returns, a std::optional<BatchRef>, for as long as it returns one and there is room.
+  template <typename Next>
+  void plan_ahead(Next&& next) {
+    while (backlog() < ahead_) {
+      const std::optional<BatchRef> batch = next(backlog());
+      if (!batch) return;
+      plan(*batch);
+    }
+  }
   // The batch of a turn. REQUIRES: ring().taken() <= turn < ring().planned().
   [[nodiscard]] const BatchRef& planned(std::uint64_t turn) const noexcept { return plan_[turn & (plan_.size() - 1)]; }
+  // Of the backlog(), the batches of an epoch.
+  [[nodiscard]] std::uint64_t planned_of(std::uint64_t epoch) const noexcept;
 
   [[nodiscard]] SlotRing& ring() noexcept { return ring_; }
   [[nodiscard]] const SlotRing& ring() const noexcept { return ring_; }
