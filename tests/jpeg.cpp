@@ -357,6 +357,12 @@ TEST_CASE("raw samples become RGB") {
   planes.planar = true;
   forebay::decode_raw(grey, planes, image);
   CHECK(pixels_of(image) == std::vector<std::uint8_t>{1, 250, 5, 2, 4, 6});
+  planes.bgr = true;
+  forebay::decode_raw(grey, planes, image);
+  CHECK(pixels_of(image) == std::vector<std::uint8_t>{5, 250, 1, 6, 4, 2});
+  planes.planar = false;
+  forebay::decode_raw(grey, planes, image);
+  CHECK(pixels_of(image) == std::vector<std::uint8_t>{250, 2, 1, 6, 5, 4});
   CHECK_THROWS_WITH_AS(forebay::decode_raw(grey, raw(3, 3, 1), image),
                        doctest::Contains("need 9 bytes, but there are 6"), forebay::SampleError);
   CHECK_THROWS_AS(forebay::decode_raw(grey, raw(1, 2, 2), image), forebay::SampleError);

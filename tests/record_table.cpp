@@ -9,6 +9,7 @@
 
 #include <forebay/error.hpp>
 
+#include "base/crc32c.hpp"
 #include "data/index_image.hpp"
 #include "data/record_table.hpp"
 #include "dataset_support.hpp"
@@ -55,7 +56,7 @@ TEST_CASE("records of several files, offsets and kinds come out as they went in"
   const std::uint32_t small = table.add_source("small", open_regular((folder / "small").string()));
   const std::uint32_t sparse =
       table.add_source((folder / "sparse").string(), open_regular((folder / "sparse").string()));
-  const auto add = [&](std::uint32_t source, std::int32_t label, RecordTable::Record record, std::uint8_t kind) {
+  const auto add = [&](std::uint32_t source, std::int32_t label, RecordTable::Record record, std::uint16_t kind) {
     table.add(source, label);
     table.record.push_back(record);
     table.kind.push_back(kind);
@@ -116,6 +117,91 @@ TEST_CASE("a record that reaches past its file is refused before it is read") {
     const auto use = [&] { (void)read_sample(*make_dataset(below(folder), std::move(table)), 0); };
     CHECK(contains(error_of(use), "a record reaches past the end of its file"));
   }
+}
+
+TEST_CASE("a CRC-32C is that of its definition, in one go or in pieces, with the processor's instruction or without") {
+  CHECK(crc32c(bytes_of("123456789")) == 0xE3069283U);
+  CHECK(crc32c_by_tables(bytes_of("123456789")) == 0xE3069283U);
+  CHECK(crc32c({}) == 0);
+  std::string text;
+  for (int i = 0; i < 100; ++i) text += static_cast<char>(i * 37);
+  const auto bytes = bytes_of(text);
+  for (std::size_t cut = 0; cut <= bytes.size(); ++cut) {
+    CHECK(crc32c(bytes.subspan(cut), crc32c_by_tables(bytes.first(cut))) == crc32c(bytes));
+    CHECK(crc32c_by_tables(bytes.subspan(cut), crc32c(bytes.first(cut))) == crc32c(bytes));
+  }
+}
+
+TEST_CASE("a record with a checksum is read only if all that this covers is as it was") {
+  const TemporaryDirectory folder;
+  const std::string covered = "before|the image|after";
+  const std::uint32_t sum = masked_crc32c(crc32c(bytes_of(covered)));
+  std::string file = "head" + covered;
+  file.append(reinterpret_cast<const char*>(&sum), sizeof sum).append("next");
+  write_file(folder / "records", file);
+  RecordTable table;
+  table.kinds = {{.checked = true}};
+  (void)table.add_source("records", open_regular((folder / "records").string()));
+  table.add(0, -1);
+  table.record.push_back({.offset = 11, .length = 9, .number = 0, .before = 7, .after = 6});
+  const auto bytes = make_dataset(below(folder), std::move(table))->serialize();
+  CHECK(read_sample(*restore_dataset(bytes, "memory"), 0) == "the image");
+
+  for (std::size_t at = 4; at < file.size() - 4; ++at) {
+    // The stamp covers so small a file whole; a saved index of a large one has to notice by the checksum.
+    std::string damaged = file;
+    damaged[at] = static_cast<char>(damaged[at] ^ 4);
+    write_file(folder / "records", damaged);
+    RecordTable other;
+    other.kinds = {{.checked = true}};
+    (void)other.add_source("records", open_regular((folder / "records").string()));
+    other.add(0, -1);
+    other.record.push_back({.offset = 11, .length = 9, .number = 0, .before = 7, .after = 6});
+    const auto dataset = make_dataset(below(folder), std::move(other));
+    CHECK(
+        contains(error_of([&] { (void)read_sample(*dataset, 0); }), "byte 4: the 22 bytes of the record are damaged"));
+  }
+}
+
+TEST_CASE("what a checksum covers must lie within the file") {
+  const TemporaryDirectory folder;
+  write_file(folder / "small", "0123456789");
+  for (const RecordTable::Record record : {RecordTable::Record{.offset = 2, .length = 2, .before = 3},
+                                           RecordTable::Record{.offset = 2, .length = 2, .after = 3},
+                                           RecordTable::Record{.offset = 2, .length = 2, .after = 0x40000000}}) {
+    RecordTable table;
+    table.kinds = {{.checked = true}};
+    (void)table.add_source("small", open_regular((folder / "small").string()));
+    table.add(0, -1);
+    table.record.push_back(record);
+    const auto use = [&] { (void)read_sample(*make_dataset(below(folder), std::move(table)), 0); };
+    CHECK(contains(error_of(use), "a record reaches past the end of its file"));
+  }
+}
+
+TEST_CASE("some files' records may be held and others not, and keys are part of names") {
+  const TemporaryDirectory folder;
+  write_file(folder / "plain", "0123456789");
+  RecordTable table;
+  table.kinds = {{}, {.encoding = Encoding::raw, .width = 1, .height = 1, .channels = 3, .bgr = true}};
+  (void)table.add_source("packed.gz", RecordTable::Stamp{});
+  (void)table.add_source("plain", open_regular((folder / "plain").string()));
+  for (const char c : std::string("abcdef")) table.held.push_back(static_cast<std::byte>(c));
+  for (std::uint32_t i = 0; i < 4; ++i) {
+    table.add(i % 2, -1);
+    table.record.push_back({.offset = i, .length = 3, .number = i});
+    table.kind.push_back(static_cast<std::uint16_t>(i / 2));
+    table.keys.add(i == 3 ? "" : "key " + std::to_string(i));
+  }
+  const auto dataset = restore_dataset(make_dataset(below(folder), std::move(table))->serialize(), "memory");
+  CHECK(read_sample(*dataset, 0) == "abc");
+  CHECK(read_sample(*dataset, 1) == "123");
+  CHECK(read_sample(*dataset, 2) == "cde");
+  CHECK(dataset->name(1) == (folder / "plain").string() + "[record 1, key 1]");
+  CHECK(dataset->name(2) == (folder / "packed.gz").string() + "[record 2, key 2]");
+  CHECK(dataset->name(3) == (folder / "plain").string() + "[record 3]");
+  CHECK_FALSE(dataset->sample(0).bgr);
+  CHECK(dataset->sample(3).bgr);
 }
 
 TEST_CASE("numbers take as few bytes as they need, and none where they are regular") {

@@ -42,6 +42,7 @@ struct Sample {
   std::int32_t height = 0;    // raw only
   std::int32_t channels = 0;  // raw only: 1 or 3
   bool planar = false;        // raw only: all of the first channel, then all of the next
+  bool bgr = false;           // raw only: the first of the three channels is blue
 };
 
 // An entry that the index left out.

@@ -1,6 +1,7 @@
 #include "file_io.hpp"
 
 #include <fcntl.h>
+#include <sys/uio.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 #include <algorithm>
@@ -21,6 +22,12 @@ bool may_pass(int error) noexcept {
 }
 
 std::string in_bytes(std::size_t bytes) { return std::to_string(bytes) + (bytes == 1 ? " byte" : " bytes"); }
+
+// Transient: its size promised more, so it is being written or the store is confused.
+SampleError ended_early(std::size_t at, std::size_t expected) {
+  return SampleError("ended at byte " + std::to_string(at) + " where " + in_bytes(expected) + " were expected",
+                     SampleError::Kind::transient);
+}
 
 }  // namespace
 
@@ -71,12 +78,31 @@ void read_at(const FileDescriptor& file, std::size_t offset, std::span<std::byte
       return ::pread(file.get(), bytes.data() + done, bytes.size() - done, static_cast<off_t>(offset + done));
     });
     if (got < 0) throw system_failure("cannot read", errno);
-    if (got == 0) {
-      throw SampleError("ended at byte " + std::to_string(offset + done) + " where " + in_bytes(offset + bytes.size()) +
-                            " were expected",
-                        SampleError::Kind::transient);
-    }
+    if (got == 0) throw ended_early(offset + done, offset + bytes.size());
     done += static_cast<std::size_t>(got);
+  }
+}
+
+void read_at(const FileDescriptor& file, std::size_t offset, std::span<const std::span<std::byte>> pieces) {
+  std::array<iovec, 4> places{};
+  int count = 0;
+  std::size_t length = 0;
+  for (const std::span<std::byte> piece : pieces) {
+    places.at(static_cast<std::size_t>(count++)) = {.iov_base = piece.data(), .iov_len = piece.size()};
+    length += piece.size();
+  }
+  const auto got =
+      retry_interrupted([&] { return ::preadv(file.get(), places.data(), count, static_cast<off_t>(offset)); });
+  if (got < 0) throw system_failure("cannot read", errno);
+  auto filled = static_cast<std::size_t>(got);
+  if (filled == length) return;
+  if (filled == 0) throw ended_early(offset, offset + length);
+  // The rest piece by piece: rare.
+  for (const std::span<std::byte> piece : pieces) {
+    const std::size_t there = std::min(filled, piece.size());
+    read_at(file, offset + there, piece.subspan(there));
+    filled -= there;
+    offset += piece.size();
   }
 }
 

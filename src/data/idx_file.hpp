@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/file_io.hpp"
+#include "gzip.hpp"
 
 namespace forebay {
 
@@ -21,16 +22,6 @@ struct IdxHeader {
   // Bytes before the values.
   [[nodiscard]] std::size_t size() const noexcept { return 4 + 4 * dimensions.size(); }
   friend bool operator==(const IdxHeader&, const IdxHeader&) = default;
-};
-
-// Bytes in order, from a plain file or from inside a gzip file.
-class ByteSource {
- public:
-  virtual ~ByteSource() = default;
-  // Fills as much of `bytes` as there is; fewer only at the end. Throws SampleError.
-  virtual std::size_t read(std::span<std::byte> bytes) = 0;
-  // Bytes after the end of the gzip data, which belong to nothing.
-  [[nodiscard]] virtual std::size_t trailing() const noexcept { return 0; }
 };
 
 // An open idx file. Whether it is compressed is told by its first bytes, not by its name. Not for several threads.
@@ -59,8 +50,5 @@ class IdxFile {
   std::unique_ptr<ByteSource> source_;
   IdxHeader header_;
 };
-
-// True for bytes that begin a gzip file (RFC 1952, section 2.3.1).
-[[nodiscard]] bool starts_as_gzip(std::span<const std::byte> head) noexcept;
 
 }  // namespace forebay

@@ -5,7 +5,9 @@
 #include <forebay/error.hpp>
 #include <limits>
 #include <memory>
+#include <new>
 
+#include "base/crc32c.hpp"
 #include "base/file_io.hpp"
 #include "parallel.hpp"
 #include "record_layout.hpp"
@@ -58,6 +60,7 @@ class RecordDataset final : public IndexedDataset {
  public:
   RecordDataset(std::shared_ptr<const IndexImage> image, Layout layout)
       : IndexedDataset(std::move(image)), layout_(std::move(layout)), open_(holds_files() ? layout_.sources : 0) {
+    is_checked_ = std::ranges::any_of(layout_.kinds, &RecordTable::Kind::checked);
     check_computed();
   }
 
@@ -65,7 +68,7 @@ class RecordDataset final : public IndexedDataset {
   [[nodiscard]] const std::vector<std::string>& classes() const noexcept override { return layout_.classes; }
 
   [[nodiscard]] Sample sample(std::uint64_t id) const override {
-    const RecordTable::Kind& kind = layout_.kinds[static_cast<std::size_t>(number(Layout::kind, id))];
+    const RecordTable::Kind& kind = kind_of(id);
     Sample sample;
     sample.label = number(Layout::label, id);
     sample.encoding = kind.encoding;
@@ -73,6 +76,7 @@ class RecordDataset final : public IndexedDataset {
     sample.height = kind.height;
     sample.channels = kind.channels;
     sample.planar = kind.planar;
+    sample.bgr = kind.bgr;
     if (layout_.has_regions) {
       const std::int64_t flags = number(Layout::flags, id);
       sample.box = box_of(id);
@@ -87,18 +91,19 @@ class RecordDataset final : public IndexedDataset {
   [[nodiscard]] std::string name(std::uint64_t id) const override {
     std::string path = file_path(file_of(id));
     if (layout_.has_regions) return path + "#object " + std::to_string(number(Layout::number, id));
-    if (layout_.has_records) return path + "[record " + std::to_string(number(Layout::number, id)) + "]";
-    return path;
+    if (!layout_.has_records) return path;
+    return record_name(path, static_cast<std::uint64_t>(number(Layout::number, id)), key_of(id));
   }
 
   void read(std::uint64_t id, ReadTarget& target) const override {
     const std::uint64_t file = file_of(id);
     if (!layout_.has_records) return read_sample_file(file_path(file), target);
-    const auto [offset, length] = extent_of(id);
-    if (layout_.held_bytes > 0) return image().read(layout_.held + offset, target.reserve(length));
+    const Extent extent = extent_of(id);
+    if (is_held(file)) return image().read(layout_.held + extent.offset, target.reserve(extent.length));
     const auto open = [&] { return open_source(file); };
-    open_.with(file, open, [&, at = offset, bytes = length](const OpenFile& source) {
-      read_at(source.descriptor, at, target.reserve(bytes));
+    open_.with(file, open, [&](const OpenFile& source) {
+      if (is_checked_ && kind_of(id).checked) return read_checked(id, source, extent, target);
+      read_at(source.descriptor, extent.offset, target.reserve(extent.length));
     });
   }
 
@@ -108,11 +113,7 @@ class RecordDataset final : public IndexedDataset {
   }
   // REQUIRES: file < files().
   [[nodiscard]] std::string file_path(std::uint64_t file) const {
-    using Ends = std::array<std::int64_t, 2>;  // of the path before this one, and of this one
-    const auto [begin, end] = file == 0 ? Ends{0, number(Layout::path_end, 0)} : numbers<2>(Layout::path_end, file - 1);
-    image().require(begin <= end, "its paths are out of order");
-    const auto from = static_cast<std::uint64_t>(begin);
-    std::string text = image().text(layout_.paths + from, static_cast<std::uint64_t>(end) - from);
+    const std::string text = text_of(Layout::path_end, layout_.paths, file);
     return text.starts_with('/') ? text : join_path(image().record().root, text);
   }
 
@@ -123,7 +124,51 @@ class RecordDataset final : public IndexedDataset {
   };
 
   // Whether there are files to be kept open.
-  [[nodiscard]] bool holds_files() const noexcept { return layout_.has_records && layout_.held_bytes == 0; }
+  [[nodiscard]] bool holds_files() const noexcept { return layout_.has_records; }
+  // Whether the records of a file are in the index.
+  [[nodiscard]] bool is_held(std::uint64_t file) const {
+    return layout_.held_bytes > 0 && number(Layout::file_bytes, file) == 0;
+  }
+  [[nodiscard]] const RecordTable::Kind& kind_of(std::uint64_t id) const {
+    return layout_.kinds[static_cast<std::size_t>(number(Layout::kind, id))];
+  }
+  [[nodiscard]] std::string key_of(std::uint64_t id) const {
+    return layout_.key_bytes == 0 ? "" : text_of(Layout::key_end, layout_.keys, id);
+  }
+  // One of many texts, whose ends are in a column.
+  [[nodiscard]] std::string text_of(Layout::Column ends, std::uint64_t texts, std::uint64_t row) const {
+    using Ends = std::array<std::int64_t, 2>;  // of the text before this one, and of this one
+    const auto [begin, end] = row == 0 ? Ends{0, number(ends, 0)} : numbers<2>(ends, row - 1);
+    image().require(begin <= end, "its texts are out of order");
+    const auto from = static_cast<std::uint64_t>(begin);
+    return image().text(texts + from, static_cast<std::uint64_t>(end) - from);
+  }
+
+  // Reads a record with all that its checksum covers, by one request. The rest goes no further.
+  void read_checked(std::uint64_t id, const OpenFile& source, const Extent& extent, ReadTarget& target) const {
+    constexpr std::size_t kSum = 4;
+    const auto before = static_cast<std::size_t>(number(Layout::before, id));
+    const auto after = static_cast<std::size_t>(number(Layout::after, id));
+    image().require(before <= extent.offset && after + kSum <= source.size - extent.offset - extent.length,
+                    "a record reaches past the end of its file");
+    std::vector<std::byte> around;
+    try {
+      around.resize(before + after + kSum);
+    } catch (const std::bad_alloc&) {
+      throw SampleError("there is no memory for the " + std::to_string(before + after) + " bytes around it");
+    }
+    const std::span head = std::span(around).first(before);
+    const std::span tail = std::span(around).subspan(before);
+    const std::span bytes = target.reserve(extent.length);
+    read_at(source.descriptor, extent.offset - before, std::array<std::span<std::byte>, 3>{head, bytes, tail});
+    const std::uint32_t sum = masked_crc32c(crc32c(tail.first(after), crc32c(bytes, crc32c(head))));
+    std::uint32_t expected = 0;
+    std::memcpy(&expected, tail.last(kSum).data(), kSum);
+    if (sum == expected) return;
+    throw SampleError("byte " + std::to_string(extent.offset - before) + ": the " +
+                      std::to_string(before + extent.length + after) +
+                      " bytes of the record are damaged: they do not have the CRC-32C that stands behind them");
+  }
 
   // What the numbers of a column may be, and what is wrong with others.
   struct Limits {
@@ -135,7 +180,10 @@ class RecordDataset final : public IndexedDataset {
     const auto below = [](std::uint64_t count) { return static_cast<std::int64_t>(count) - 1; };
     constexpr std::int64_t kAny = std::numeric_limits<std::int64_t>::max();
     switch (column) {
-      case Layout::path_end: return {0, below(layout_.path_bytes + 1), "its paths are out of order"};
+      case Layout::path_end: return {0, below(layout_.path_bytes + 1), "its texts are out of order"};
+      case Layout::key_end: return {0, below(layout_.key_bytes + 1), "its texts are out of order"};
+      case Layout::before:
+      case Layout::after:
       case Layout::file_sum: return {std::numeric_limits<std::int64_t>::min(), kAny, {}};
       case Layout::source: return {0, below(layout_.sources), "a sample names a file that it does not have"};
       case Layout::length: return {0, below(kLargestSampleFile + 1), "a record is larger than a sample may be"};
@@ -164,9 +212,9 @@ class RecordDataset final : public IndexedDataset {
   [[nodiscard]] Extent extent_of(std::uint64_t id) const {
     const auto offset = static_cast<std::uint64_t>(number(Layout::offset, id));
     const auto length = static_cast<std::uint64_t>(number(Layout::length, id));
-    const std::uint64_t all = layout_.held_bytes > 0
-                                  ? layout_.held_bytes
-                                  : static_cast<std::uint64_t>(number(Layout::file_bytes, file_of(id)));
+    const std::uint64_t file = file_of(id);
+    const std::uint64_t all =
+        is_held(file) ? layout_.held_bytes : static_cast<std::uint64_t>(number(Layout::file_bytes, file));
     image().require(offset <= all && length <= all - offset, "a record reaches past the end of its file");
     return {.offset = offset, .length = length};
   }
@@ -175,7 +223,7 @@ class RecordDataset final : public IndexedDataset {
     const RecordTable::Stamp expected{.bytes = static_cast<std::uint64_t>(number(Layout::file_bytes, file)),
                                       .sum = static_cast<std::uint64_t>(number(Layout::file_sum, file))};
     OpenFile opened = open_regular(file_path(file));
-    if (stamp_of(opened) != expected) {
+    if (RecordTable::stamp_of(opened) != expected) {
       throw SampleError("is not the file that its index was made from; index the data again");
     }
     return opened;
@@ -196,6 +244,7 @@ class RecordDataset final : public IndexedDataset {
   }
 
   Layout layout_;
+  bool is_checked_ = false;  // some kind is
   mutable OpenSources open_;
 };
 

@@ -16,6 +16,8 @@ void write_kind(IndexWriter& writer, const RecordTable::Kind& kind) {
   writer.value(kind.height);
   writer.value(kind.channels);
   writer.value<std::uint8_t>(kind.planar ? 1 : 0);
+  writer.value<std::uint8_t>(kind.bgr ? 1 : 0);
+  writer.value<std::uint8_t>(kind.checked ? 1 : 0);
 }
 
 RecordTable::Kind read_kind(IndexReader& reader, const IndexImage& image) {
@@ -27,6 +29,8 @@ RecordTable::Kind read_kind(IndexReader& reader, const IndexImage& image) {
   kind.height = reader.value<std::int32_t>();
   kind.channels = reader.value<std::int32_t>();
   kind.planar = reader.flag();
+  kind.bgr = reader.flag();
+  kind.checked = reader.flag();
   if (kind.encoding != Encoding::raw) return kind;
   const auto largest = static_cast<std::int64_t>(kLargestSampleFile);
   image.require(kind.width > 0 && kind.height > 0 && (kind.channels == 1 || kind.channels == 3) &&
@@ -58,17 +62,18 @@ RecordLayout read_head(const IndexImage& image, std::uint64_t bytes) {
   IndexReader reader(head, image.origin());
   RecordLayout layout;
   layout.classes = reader.texts();
-  for (auto left = reader.value<std::uint8_t>(); left > 0; --left) layout.kinds.push_back(read_kind(reader, image));
+  for (auto left = reader.value<std::uint32_t>(); left > 0; --left) layout.kinds.push_back(read_kind(reader, image));
   image.require(!layout.kinds.empty(), "it does not say what its samples are");
   layout.sources = reader.value<std::uint64_t>();
   layout.samples = reader.value<std::uint64_t>();
   layout.path_bytes = reader.value<std::uint64_t>();
+  layout.key_bytes = reader.value<std::uint64_t>();
   layout.held_bytes = reader.value<std::uint64_t>();
   layout.has_regions = reader.flag();
   layout.has_records = reader.flag();
   const std::uint64_t content = image.content_bytes();
   image.require(content <= kMost && layout.sources <= content && layout.samples <= kMost &&
-                    layout.path_bytes <= content && layout.held_bytes <= content &&
+                    layout.path_bytes <= content && layout.key_bytes <= content && layout.held_bytes <= content &&
                     (!layout.has_regions || layout.samples <= content),
                 "a count is larger than what follows");
   for (std::size_t i = 0; i < RecordLayout::kColumns; ++i) {
@@ -92,6 +97,9 @@ std::int64_t number_in(const RecordTable& table, std::size_t column, std::uint64
     case RecordLayout::flags: return table.region.empty() ? 0 : table.region[row].flags;
     case RecordLayout::offset: return table.record.empty() ? 0 : whole(table.record[row].offset);
     case RecordLayout::length: return table.record.empty() ? 0 : table.record[row].length;
+    case RecordLayout::before: return table.record.empty() ? 0 : table.record[row].before;
+    case RecordLayout::after: return table.record.empty() ? 0 : table.record[row].after;
+    case RecordLayout::key_end: return table.keys.size() == 0 ? 0 : whole(table.keys.ends()[row]);
     case RecordLayout::kind: return table.kind.empty() ? 0 : table.kind[row];
     default: return table.label[row];
   }
@@ -104,6 +112,7 @@ RecordLayout layout_of(const RecordTable& table) {
   layout.sources = table.sources.size();
   layout.samples = table.source.size();
   layout.path_bytes = table.sources.bytes().size();
+  layout.key_bytes = table.keys.bytes().size();
   layout.held_bytes = table.held.size();
   layout.has_regions = !table.region.empty();
   layout.has_records = !table.record.empty();
@@ -130,6 +139,7 @@ void write_table(IndexWriter& writer, const RecordLayout& layout, RecordTable& t
     write_column(writer, layout.columns[i], [&](std::uint64_t row) { return number_in(table, i, row); });
   }
   writer.column(table.sources.bytes());
+  writer.column(table.keys.bytes());
   writer.column(table.held);
   table = {};
 }
@@ -139,11 +149,12 @@ void write_table(IndexWriter& writer, const RecordLayout& layout, RecordTable& t
 std::vector<std::byte> RecordLayout::head() const {
   IndexWriter writer;
   writer.texts(classes);
-  writer.value(static_cast<std::uint8_t>(kinds.size()));
+  writer.value(static_cast<std::uint32_t>(kinds.size()));
   for (const auto& each : kinds) write_kind(writer, each);
   writer.value(sources);
   writer.value(samples);
   writer.value(path_bytes);
+  writer.value(key_bytes);
   writer.value(held_bytes);
   writer.value<std::uint8_t>(has_regions ? 1 : 0);
   writer.value<std::uint8_t>(has_records ? 1 : 0);
@@ -166,7 +177,8 @@ void RecordLayout::place(std::uint64_t head_bytes) noexcept {
     at += columns[i].bytes();
   }
   paths = at;
-  held = paths + path_bytes;
+  keys = paths + path_bytes;
+  held = keys + key_bytes;
   end = held + held_bytes;
 }
 
@@ -199,16 +211,24 @@ std::uint32_t RecordTable::add_source(std::string_view path) {
   return static_cast<std::uint32_t>(sources.size() - 1);
 }
 
-std::uint32_t RecordTable::add_source(std::string_view path, const OpenFile& file) {
-  stamps.push_back(stamp_of(file));
+std::uint32_t RecordTable::add_source(std::string_view path, const Stamp& stamp) {
+  stamps.push_back(stamp);
   return add_source(path);
 }
 
-RecordTable::Stamp stamp_of(const OpenFile& file) {
-  std::array<std::byte, 4096> buffer;
+// Of an LMDB environment these are both pages of which one changes with every transaction.
+RecordTable::Stamp RecordTable::stamp_of(const OpenFile& file) {
+  std::array<std::byte, 8192> buffer;
   const auto head = std::span(buffer).first(std::min(buffer.size(), file.size));
   read_at(file.descriptor, 0, head);
   return {.bytes = file.size, .sum = chunk_sum(head)};
+}
+
+std::string record_name(std::string_view path, std::uint64_t number, std::string_view key) {
+  std::string name(path);
+  name.append("[record ").append(std::to_string(number));
+  if (!key.empty()) name.append(", ").append(key);
+  return name.append("]");
 }
 
 std::unique_ptr<Dataset> make_dataset(const IndexRecord& record, RecordTable table) {

@@ -86,9 +86,23 @@ void write_column(IndexWriter& writer, const RecordColumn& column, Number&& numb
 }
 
 // The content of an index: the head; the columns, those by source first; the boxes; the labels; the bytes of all paths;
-// the bytes that the index holds itself.
+// those of all keys; the bytes that the index holds itself.
 struct RecordLayout {
-  enum Column : std::size_t { path_end, file_bytes, file_sum, source, number, flags, offset, length, kind, label };
+  enum Column : std::size_t {
+    path_end,
+    file_bytes,
+    file_sum,
+    source,
+    number,
+    flags,
+    offset,
+    length,
+    before,
+    after,
+    key_end,
+    kind,
+    label,
+  };
   static constexpr std::size_t kColumns = label + 1;
   [[nodiscard]] static constexpr bool is_by_source(std::size_t column) noexcept { return column <= file_sum; }
 
@@ -97,6 +111,7 @@ struct RecordLayout {
   std::uint64_t sources = 0;
   std::uint64_t samples = 0;
   std::uint64_t path_bytes = 0;
+  std::uint64_t key_bytes = 0;
   std::uint64_t held_bytes = 0;
   bool has_regions = false;
   bool has_records = false;  // else samples are whole files, or regions of them
@@ -104,6 +119,7 @@ struct RecordLayout {
   // Where they begin in the content.
   std::uint64_t boxes = 0;
   std::uint64_t paths = 0;
+  std::uint64_t keys = 0;
   std::uint64_t held = 0;
   std::uint64_t end = 0;
 

@@ -45,6 +45,9 @@ struct RecordTable {
     std::uint64_t offset = 0;  // in its source, or in `held`
     std::uint32_t length = 0;  // at most kLargestSampleFile
     std::uint32_t number = 0;  // in its source, from 0; for names
+    // Of a kind that is checked: bytes before and after it that the checksum covers too. At most kLargestSampleFile.
+    std::uint32_t before = 0;
+    std::uint32_t after = 0;
   };
   // How the bytes of a sample are to be read. The members mean what they mean in Sample.
   struct Kind {
@@ -53,31 +56,42 @@ struct RecordTable {
     std::int32_t height = 0;
     std::int32_t channels = 0;
     bool planar = false;
+    bool bgr = false;
+    // The masked CRC-32C of the record and what is around it stands right behind them.
+    bool checked = false;
+    friend auto operator<=>(const Kind&, const Kind&) = default;
   };
+  static constexpr std::size_t kMostKinds = 65536;
   // By which a source of records is recognised when it is opened.
   struct Stamp {
     std::uint64_t bytes = 0;  // its size
-    std::uint64_t sum = 0;    // checksum of its first 4 KiB
+    std::uint64_t sum = 0;    // checksum of its first 8 KiB
     friend bool operator==(const Stamp&, const Stamp&) = default;
   };
+
+  // What the file is recognised by. Throws SampleError when it cannot be read.
+  [[nodiscard]] static Stamp stamp_of(const OpenFile& file);
 
   std::vector<std::string> classes;
   std::vector<Kind> kinds{Kind{}};
   StringTable sources;        // paths, below the index's root or absolute
-  std::vector<Stamp> stamps;  // by source; none unless samples are records
+  std::vector<Stamp> stamps;  // by source; none unless samples are records; empty where they are held
   // Columns, one entry per sample.
   std::vector<std::uint32_t> source;  // into `sources`
   std::vector<std::int32_t> label;    // into `classes`, or -1
-  std::vector<std::uint8_t> kind;     // into `kinds`; empty: all are the first
+  std::vector<std::uint16_t> kind;    // into `kinds`; empty: all are the first
   std::vector<Region> region;         // empty unless samples are regions
   std::vector<Record> record;         // empty unless samples are records
+  StringTable keys;                   // what a container calls its records; none where it does not
   // The bytes that records lie in where no file has them as they are, because it is compressed.
   std::vector<std::byte> held;
 
   // Adds a file and returns its number. Throws Error at the 2^32nd.
   std::uint32_t add_source(std::string_view path);
-  // The same for a file of records. Throws SampleError when it cannot be read.
-  std::uint32_t add_source(std::string_view path, const OpenFile& file);
+  // The same for a file of records; without a stamp, one whose records are held.
+  std::uint32_t add_source(std::string_view path, const Stamp& stamp);
+  // The same. Throws SampleError when it cannot be read.
+  std::uint32_t add_source(std::string_view path, const OpenFile& file) { return add_source(path, stamp_of(file)); }
   // Adds a sample, or what a sample is beside its region or record.
   void add(std::uint32_t from, std::int32_t class_number) {
     source.push_back(from);
@@ -85,8 +99,8 @@ struct RecordTable {
   }
 };
 
-// What the file is recognised by. Throws SampleError when it cannot be read.
-[[nodiscard]] RecordTable::Stamp stamp_of(const OpenFile& file);
+// What people know a record by: "x.tar[record 5]", with its key, where it has one, "x.tar[record 5, n01/a]".
+[[nodiscard]] std::string record_name(std::string_view path, std::uint64_t number, std::string_view key);
 
 // The dataset over a table. A sample of a folder tree takes 5 or 6 bytes beside its path, one of an idx file or another
 // file of equal records 1 or 2.

@@ -23,14 +23,18 @@ void decode_raw(std::span<const std::byte> bytes, const Sample& sample, Image& o
   }
   out.resize(width, height);
   std::uint8_t* to = out.pixels.data();
-  if (channels == 3 && !sample.planar) {
+  if (channels == 3 && !sample.planar && !sample.bgr) {
     std::memcpy(to, bytes.data(), bytes.size());
     return;
   }
   if (channels == 3) {
+    // From one pixel of a channel to the next, and from one channel to the next.
+    const std::size_t step = sample.planar ? 1 : 3;
+    const std::size_t plane = sample.planar ? pixels : 1;
     for (std::size_t i = 0; i < pixels; ++i) {
       for (std::size_t channel = 0; channel < 3; ++channel) {
-        *to++ = std::to_integer<std::uint8_t>(bytes[channel * pixels + i]);
+        const std::size_t from = sample.bgr ? 2 - channel : channel;
+        *to++ = std::to_integer<std::uint8_t>(bytes[from * plane + i * step]);
       }
     }
     return;
