@@ -13,7 +13,7 @@
 
 // One table of every key of the configuration. Reading, checking, writing, suggesting and the tables of
 // docs/configuration.md all work from it: a new key is a member in options.hpp, which has its default, and an entry in
-// schema.cpp.
+// schema.cpp. What else there is to say about a key stands in that page.
 namespace forebay::config {
 
 // Where a key's value lives in Options.
@@ -86,8 +86,7 @@ struct Key {
   std::string_view section;  // "" = top of the file
   std::string_view name;
   Kind kind;
-  std::string_view help;       // one line, the comment in a written configuration
-  std::string_view page = {};  // its meaning in docs/configuration.md, as Markdown; empty: `help` says it all
+  std::string_view help;  // one line, the comment in a written configuration
 };
 
 struct Section {
