@@ -16,9 +16,8 @@
 #include <forebay/error.hpp>
 #include <forebay/random.hpp>
 
-#include "measure/decision_log.hpp"
-#include "measure/decision_ring.hpp"
 #include "measure/recording.hpp"
+#include "measure/rings.hpp"
 #include "measure/telemetry.hpp"
 #include "screen.hpp"
 #include "support.hpp"

@@ -14,7 +14,7 @@
 #include <nlohmann/json.hpp>
 
 #include "allocation_counter.hpp"
-#include "measure/run_counters.hpp"
+#include "measure/counters.hpp"
 
 namespace {
 

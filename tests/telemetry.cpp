@@ -14,9 +14,8 @@
 #include <nlohmann/json.hpp>
 
 #include "allocation_counter.hpp"
-#include "measure/record_ring.hpp"
-#include "measure/reporter.hpp"
-#include "measure/run_directory.hpp"
+#include "measure/rings.hpp"
+#include "measure/run_files.hpp"
 #include "measure/telemetry.hpp"
 #include "screen.hpp"
 #include "support.hpp"

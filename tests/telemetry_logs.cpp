@@ -11,9 +11,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/text.hpp"
-#include "measure/json_lines_file.hpp"
 #include "measure/quarantine_log.hpp"
-#include "measure/run_directory.hpp"
+#include "measure/run_files.hpp"
 #include "screen.hpp"
 #include "support.hpp"
 

@@ -14,7 +14,7 @@
 
 #include <forebay/error.hpp>
 
-#include "measure/json_lines_file.hpp"
+#include "measure/run_files.hpp"
 
 namespace forebay {
 

@@ -14,7 +14,7 @@
 #include "job/available_memory.hpp"
 #include "job/start_warnings.hpp"
 #include "make/renderers.hpp"
-#include "measure/run_directory.hpp"
+#include "measure/run_files.hpp"
 #include "ranks/collectively.hpp"
 #include "read/hedging.hpp"
 #include "ring/queue_slots.hpp"

@@ -1,19 +1,152 @@
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
+#include <variant>
 
+#include <forebay/policy.hpp>
 #include <forebay/profile.hpp>
 #include <forebay/summary.hpp>
 
-#include "figure.hpp"
-#include "interval.hpp"
-#include "step_record.hpp"
+#include "counters.hpp"
 
-// Every figure that Forebay writes, in the order of the JSON. A new one is a member of its record, an entry in
-// figures.cpp, and the line that counts it.
+// What a figure of a record is. Its JSON, its text for people, a job's value out of its ranks' and the tables of
+// docs/telemetry.md come from this one description; figures.cpp has them all, in the order of the JSON. A new one is a
+// member of its record, an entry there, and the line that counts it.
 namespace forebay {
+
+// How a job's value comes out of its ranks'. none: the record is of one rank only.
+enum class OfRanks : std::uint8_t { none, sum, mean, mean_over_steps, least, most };
+
+// What people read, with the number in {}, as fmt has it. Letters in brackets are left out where the number is 1:
+// "{:.0f} sample[s]".
+struct Phrase {
+  std::string_view line = {};    // that it stands in; "" = the figure is not shown to people
+  std::string_view format = {};  // of a double
+  double scale = 1;              // what is shown is the number times this
+  bool if_any = false;           // left out where it would read like 0
+};
+
+template <typename Record>
+struct Figure {
+  // A value that follows from the other figures of the same record, a rank's or a job's.
+  using Formula = double (*)(const Record&);
+
+  std::string_view key;
+  std::variant<std::uint64_t Record::*, std::uint32_t Record::*, double Record::*, std::optional<double> Record::*,
+               bool Record::*, Decision Record::*>
+      place;
+  std::string_view unit;
+  std::string_view meaning;  // one line of Markdown
+  std::variant<OfRanks, Formula> job = OfRanks::none;
+  Phrase text = {};
+};
+
+template <typename Record>
+using Figures = std::span<const Figure<Record>>;
+
+// Calls visit(value) with what the figure is in a record; a reference.
+template <typename Record, typename Visit>
+decltype(auto) visit_value(const Figure<std::remove_const_t<Record>>& figure, Record& record, Visit&& visit) {
+  return std::visit([&](auto place) -> decltype(auto) { return visit(record.*place); }, figure.place);
+}
+
+// Calls visit(place) where the figure is a double or a count of 64 bits, as all of summaries and profiles are.
+template <typename Record, typename Visit>
+void visit_place(const Figure<Record>& figure, Visit&& visit) {
+  if (const auto* const place = std::get_if<double Record::*>(&figure.place)) visit(*place);
+  if (const auto* const place = std::get_if<std::uint64_t Record::*>(&figure.place)) visit(*place);
+}
+
+// Sets what follows from other figures, in the order of the table.
+template <typename Record>
+void apply_formulas(std::type_identity_t<Figures<Record>> figures, Record& record) {
+  for (const Figure<Record>& figure : figures) {
+    const auto* const formula = std::get_if<typename Figure<Record>::Formula>(&figure.job);
+    if (formula != nullptr) record.*std::get<double Record::*>(figure.place) = (*formula)(record);
+  }
+}
+
+// Adds each figure of one record to another's.
+template <typename Record>
+void add_figures(std::type_identity_t<Figures<Record>> figures, Record& to, const Record& from) {
+  for (const Figure<Record>& figure : figures) {
+    visit_place(figure, [&](auto place) { to.*place += from.*place; });
+  }
+}
+
+// Of values of ranks; steps(i) weighs the i-th.
+template <typename Value, typename Of, typename Steps>
+Value combined(OfRanks rule, std::size_t ranks, const Of& of, const Steps& steps) {
+  if (ranks == 0) return 0;
+  Value sum = 0;
+  Value least = of(0);
+  Value most = of(0);
+  double weighted = 0;
+  double weights = 0;
+  for (std::size_t i = 0; i < ranks; ++i) {
+    const Value value = of(i);
+    sum += value;
+    least = std::min(least, value);
+    most = std::max(most, value);
+    weighted += static_cast<double>(value) * steps(i);
+    weights += steps(i);
+  }
+  switch (rule) {
+    case OfRanks::none: return 0;
+    case OfRanks::sum: return sum;
+    case OfRanks::mean: return static_cast<Value>(static_cast<double>(sum) / static_cast<double>(ranks));
+    case OfRanks::mean_over_steps: return static_cast<Value>(ratio(weighted, weights));
+    case OfRanks::least: return least;
+    case OfRanks::most: break;
+  }
+  return most;
+}
+
+// Sets the figures of a job's record: part(job), out of part(rank) for each of its ranks. 0 where there are none.
+template <typename Record, typename Whole, typename Part = std::identity>
+void combine_figures(Figures<Record> figures, std::span<const Whole> ranks, Whole& job, const Part& part = {}) {
+  const auto steps = [&](std::size_t i) {
+    if constexpr (requires(const Whole& whole) { whole.steps; }) return static_cast<double>(ranks[i].steps);
+    return 1.0;
+  };
+  for (const Figure<Record>& figure : figures) {
+    const auto* const rule = std::get_if<OfRanks>(&figure.job);
+    if (rule == nullptr) continue;
+    visit_place(figure, [&](auto place) {
+      using Value = std::remove_cvref_t<decltype(part(job).*place)>;
+      part(job).*place = combined<Value>(
+          *rule, ranks.size(), [&](std::size_t i) { return part(ranks[i]).*place; }, steps);
+    });
+  }
+  apply_formulas(figures, part(job));
+}
+
+// Appends one line of JSON, newline included. Numbers of unit "s" have so many digits after the point, others six that
+// count; what JSON cannot hold is 0, and null where it may be missing.
+template <typename Record>
+void append_json_line(std::string& out, Figures<Record> figures, const Record& record, int digits_of_seconds);
+
+// Appends the phrase of a number; one that is missing is a "-" without its unit.
+void append_phrase(std::string& out, const Phrase& phrase, std::optional<double> number);
+
+// The figure as a number; nothing where it is missing or none.
+template <typename Record>
+std::optional<double> number_of(const Figure<Record>& figure, const Record& record) {
+  return visit_value(figure, record, [](const auto& value) -> std::optional<double> {
+    using Value = std::remove_cvref_t<decltype(value)>;
+    if constexpr (std::is_arithmetic_v<Value>) return static_cast<double>(value);
+    if constexpr (std::is_same_v<Value, std::optional<double>>) return value;
+    return std::nullopt;
+  });
+}
 
 [[nodiscard]] Figures<StepRecord> step_figures() noexcept;     // steps.RANK.jsonl
 [[nodiscard]] Figures<Interval> interval_figures() noexcept;   // intervals.RANK.jsonl, and the lines for people

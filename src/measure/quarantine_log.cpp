@@ -11,8 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/text.hpp"
-#include "json_lines_file.hpp"
-#include "run_directory.hpp"
+#include "run_files.hpp"
 
 namespace forebay {
 namespace {

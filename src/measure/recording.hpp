@@ -1,15 +1,68 @@
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <limits>
 #include <map>
 #include <span>
 #include <string>
+#include <string_view>
+#include <vector>
 
-#include "decision_runs.hpp"
+#include "console_log.hpp"
+#include "run_files.hpp"
 
 // The recorded decisions of one rank: what its file holds, written and read. docs/telemetry.md describes the format.
 namespace forebay {
+
+// Which steps were fresh, as lengths of runs: a recording says of a billion steps in a few bytes that they are alike,
+// and takes no more memory than that. Not for several threads.
+class DecisionRuns {
+ public:
+  // `steps` more, all fresh or all reused.
+  void append(std::uint64_t steps, bool fresh) {
+    size_ += steps;
+    while (steps > 0) {
+      // Runs are fresh and reused in turn, the first one fresh.
+      const bool is_same = !lengths_.empty() && (lengths_.size() % 2 == 1) == fresh;
+      if (!is_same) {
+        if (lengths_.size() % 2 == (fresh ? 1U : 0U)) lengths_.push_back(0);
+        lengths_.push_back(0);
+      }
+      const std::uint64_t part = std::min(steps, kLongest - lengths_.back());
+      lengths_.back() += static_cast<std::uint32_t>(part);
+      steps -= part;
+      if (steps > 0) lengths_.push_back(0);
+    }
+  }
+
+  [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
+  [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
+  friend bool operator==(const DecisionRuns& a, const DecisionRuns& b) { return a.lengths_ == b.lengths_; }
+
+  // Looks steps up; quick as long as they ascend.
+  class Cursor {
+   public:
+    // REQUIRES: step < runs.size(), and `runs` is the same, unchanged, at every call.
+    [[nodiscard]] bool is_fresh(const DecisionRuns& runs, std::uint64_t step) noexcept {
+      if (step < begin_) run_ = begin_ = 0;
+      for (; step - begin_ >= runs.lengths_[run_]; ++run_) begin_ += runs.lengths_[run_];
+      return run_ % 2 == 0;
+    }
+
+   private:
+    std::size_t run_ = 0;
+    std::uint64_t begin_ = 0;  // step that the run begins with
+  };
+
+ private:
+  static constexpr std::uint64_t kLongest = std::numeric_limits<std::uint32_t>::max();
+
+  std::vector<std::uint32_t> lengths_;
+  std::uint64_t size_ = 0;
+};
 
 // The first line: what a run must have in common with the recorded one to repeat it.
 struct RecordingHeader {
@@ -42,5 +95,36 @@ struct Recording {
 // file and the line: not there, not a regular file, not a recording, of another version, no steps, or steps missing in
 // between. Takes no more memory than a few times the file.
 [[nodiscard]] Recording read_recording(const std::filesystem::path& file);
+
+// Writes a recording of decisions. It never has a hole: where anything is lost, the recording ends, and the console
+// says so. One thread at a time, lost() aside.
+class DecisionLog {
+ public:
+  // Creates or truncates the file and writes its head. Throws ConfigError naming telemetry.dir.
+  DecisionLog(const std::filesystem::path& file, const RecordingHeader& header, ConsoleLog& console);
+  ~DecisionLog() { sync(); }
+  DecisionLog(const DecisionLog&) = delete;
+  DecisionLog& operator=(const DecisionLog&) = delete;
+
+  // The next step's decision.
+  void add(bool fresh) noexcept;
+  // Writes what was added and hands it to the operating system.
+  void sync() noexcept;
+  // Ends the recording with the steps that were added so far. Only the first cause is told.
+  void end(std::string_view cause) noexcept;
+  // Lines that were written but may not be in the file. Any thread.
+  [[nodiscard]] std::uint64_t lost() const noexcept { return file_.lost(); }
+
+ private:
+  void write();
+
+  const std::string name_;
+  ConsoleLog& console_;
+  JsonLinesFile file_;
+  bool ended_ = false;
+  std::uint64_t written_ = 0;        // steps
+  std::uint64_t next_ = 0;           // the step that is added next
+  std::vector<std::uint64_t> runs_;  // of steps written_ to next_, as in decisions_line()
+};
 
 }  // namespace forebay

@@ -3,13 +3,23 @@
 #include <chrono>
 #include <exception>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "base/text.hpp"
 #include "base/thread.hpp"
+#include "run_files.hpp"
 
 namespace forebay {
 namespace {
+
+constexpr double kRedraw_s = 0.2;
+// The stretch that the status line's figures are taken over.
+constexpr double kLive_s = 1.0;
+// How long a line may stay in this process's buffers.
+constexpr double kSync_s = 1.0;
+// Written in pieces of about this size, so that a burst of records does not grow the buffer for good.
+constexpr std::size_t kPiece = std::size_t{64} * 1024;
 
 // Nobody wakes the thread per record: it looks this often. Well below what the eye sees in the status line, and far
 // from filling the ring at any step rate of a real trainer.
@@ -20,6 +30,124 @@ double seconds_of(WaitPoint::Clock::time_point time) {
 }
 
 }  // namespace
+
+Reporter::Reporter(TelemetrySetup setup, const WorkerTotals& totals, std::function<Gauges()> gauges,
+                   ConsoleLog& console)
+    : setup_(std::move(setup)), totals_(totals), gauges_(std::move(gauges)), console_(console) {
+  const TelemetryOptions& options = setup_.options;
+  begin_at_zero();
+  interval_due_s_ = options.interval_s;
+  live_due_s_ = kLive_s;
+  if (options.dir.empty()) return;
+  const auto mode = setup_.goes_on ? JsonLinesFile::Mode::append : JsonLinesFile::Mode::truncate;
+  const auto open = [&](std::string_view kind) {
+    return std::make_unique<JsonLinesFile>(rank_file(options.dir, kind, setup_.rank), console_, mode);
+  };
+  if (options.per_step) steps_ = open("steps");
+  if (options.interval_s > 0) intervals_ = open("intervals");
+  if (setup_.recording) {
+    const auto file = recording_file(options.dir, setup_.rank, setup_.recording->first_step);
+    decisions_ = std::make_unique<DecisionLog>(file, *setup_.recording, console_);
+  }
+}
+
+bool Reporter::has_audience() const noexcept {
+  const bool people = setup_.rank == 0 && (setup_.options.interval_s > 0 || console_.is_live());
+  return steps_ || intervals_ || decisions_ || people;
+}
+
+void Reporter::add(const StepRecord& record) {
+  last_record_s_ = record.t_s;
+  interval_.add(record);
+  live_.add(record);
+  if (!steps_) return;
+  append_json(step_lines_, record);
+  ++step_line_count_;
+  if (step_lines_.size() >= kPiece) write_steps();
+}
+
+void Reporter::tick(double now_s, std::uint64_t dropped) {
+  write_steps();
+  if (!origin_s_) {
+    if (interval_.steps() == 0) return begin_at_zero();
+    origin_s_ = now_s - last_record_s_;
+  }
+  const double t_s = now_s - *origin_s_;
+  if (setup_.options.interval_s > 0 && t_s >= interval_due_s_) end_interval(snapshot(t_s), dropped);
+  if (console_.is_live() && t_s >= redraw_due_s_) draw_status(snapshot(t_s), dropped);
+  if (t_s >= sync_due_s_) {
+    sync_due_s_ = t_s + kSync_s;
+    sync();
+  }
+}
+
+void Reporter::finish(double now_s, std::uint64_t dropped) {
+  tick(now_s, dropped);
+  if (intervals_ && interval_.steps() > 0) {
+    std::string line;
+    append_json(line, figures(interval_, snapshot(now_s - *origin_s_), dropped));
+    intervals_->write(line, 1);
+  }
+  sync();
+  console_.end_status();
+}
+
+std::uint64_t Reporter::lost() const noexcept {
+  return (steps_ ? steps_->lost() : 0) + (intervals_ ? intervals_->lost() : 0) + (decisions_ ? decisions_->lost() : 0);
+}
+
+Snapshot Reporter::snapshot(double t_s) const { return {t_s, gauges_(), totals_}; }
+
+Interval Reporter::figures(const IntervalWindow& window, const Snapshot& now, std::uint64_t dropped) const {
+  Interval out = window.figures(now);
+  out.capacity = setup_.capacity;
+  out.dropped_records = dropped + lost();
+  return out;
+}
+
+void Reporter::begin_at_zero() {
+  const Snapshot start = snapshot(0);
+  interval_.begin(start);
+  live_.begin(start);
+}
+
+void Reporter::write_steps() {
+  if (step_line_count_ == 0) return;
+  steps_->write(step_lines_, step_line_count_);
+  step_lines_.clear();
+  step_line_count_ = 0;
+}
+
+void Reporter::end_interval(const Snapshot& now, std::uint64_t dropped) {
+  const Interval done = figures(interval_, now, dropped);
+  interval_.begin(now);
+  // A late tick (a slow disk) makes one long interval, not several empty ones.
+  interval_due_s_ = now.t_s + setup_.options.interval_s;
+  if (intervals_) {
+    std::string line;
+    append_json(line, done);
+    intervals_->write(line, 1);
+  }
+  if (setup_.rank == 0) console_.info(interval_line(done));
+}
+
+void Reporter::draw_status(const Snapshot& now, std::uint64_t dropped) {
+  redraw_due_s_ = now.t_s + kRedraw_s;
+  if (now.t_s >= live_due_s_ || live_figures_.steps == 0) live_figures_ = figures(live_, now, dropped);
+  if (now.t_s >= live_due_s_) {
+    live_due_s_ = now.t_s + kLive_s;
+    live_.begin(now);
+  }
+  Interval shown = live_figures_;
+  shown.queue_size = now.gauges.depth;
+  console_.status(status_line(shown));
+}
+
+void Reporter::sync() {
+  if (steps_) steps_->sync();
+  if (intervals_) intervals_->sync();
+  if (decisions_) decisions_->sync();
+}
 
 Telemetry::Telemetry(const TelemetrySetup& setup, const WorkerTotals& totals, std::function<Gauges()> gauges,
                      ConsoleLog& console)

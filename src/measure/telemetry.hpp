@@ -1,20 +1,95 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <stop_token>
+#include <string>
+#include <string_view>
 #include <thread>
+
+#include <forebay/options.hpp>
 
 #include "base/wait.hpp"
 #include "console_log.hpp"
-#include "decision_ring.hpp"
+#include "counters.hpp"
 #include "read/requests.hpp"
-#include "record_ring.hpp"
-#include "reporter.hpp"
-#include "step_record.hpp"
+#include "recording.hpp"
+#include "rings.hpp"
+#include "run_files.hpp"
 
 namespace forebay {
+
+struct TelemetrySetup {
+  TelemetryOptions options;
+  std::uint32_t rank = 0;
+  std::uint32_t capacity = 1;                               // queue.capacity, for "depth 7/16"
+  std::size_t records = std::size_t{16} * 1024;             // step records that may wait for the disk
+  std::optional<RecordingHeader> recording = std::nullopt;  // of the decisions; nothing = they are not recorded
+  bool goes_on = false;                                     // an earlier run: its files are appended to
+};
+
+// Turns step records into files and lines for people. Knows the time only from its caller; one thread, lost() aside.
+class Reporter {
+ public:
+  // Opens the files under options.dir; throws ConfigError naming telemetry.dir.
+  // `gauges` is called from now until finish() returns; `totals` and `console` must outlive the reporter.
+  Reporter(TelemetrySetup setup, const WorkerTotals& totals, std::function<Gauges()> gauges, ConsoleLog& console);
+
+  // Whether anybody would see what is reported here.
+  [[nodiscard]] bool has_audience() const noexcept;
+
+  void add(const StepRecord& record);
+  // The next step's decision, of every step: a recording with a hole is of no use.
+  void add_decision(bool fresh) noexcept {
+    if (decisions_) decisions_->add(fresh);
+  }
+  // Decisions were lost: ends their recording.
+  void end_decisions(std::string_view cause) noexcept {
+    if (decisions_) decisions_->end(cause);
+  }
+  // After adding what there is; `now_s` on any clock that keeps running. `dropped`: records lost before they came
+  // here. The reporter's own time begins at the run's first step.
+  void tick(double now_s, std::uint64_t dropped);
+  // The last tick: writes the interval that is under way, flushes and leaves the status line.
+  void finish(double now_s, std::uint64_t dropped);
+
+  // Records that reached the reporter but perhaps not the disk. Any thread.
+  [[nodiscard]] std::uint64_t lost() const noexcept;
+
+ private:
+  [[nodiscard]] Snapshot snapshot(double t_s) const;
+  [[nodiscard]] Interval figures(const IntervalWindow& window, const Snapshot& now, std::uint64_t dropped) const;
+  // Until the first step: what happened before it belongs to no interval.
+  void begin_at_zero();
+  void write_steps();
+  void end_interval(const Snapshot& now, std::uint64_t dropped);
+  void draw_status(const Snapshot& now, std::uint64_t dropped);
+  void sync();
+
+  const TelemetrySetup setup_;
+  const WorkerTotals& totals_;
+  const std::function<Gauges()> gauges_;
+  ConsoleLog& console_;
+  std::unique_ptr<JsonLinesFile> steps_;
+  std::unique_ptr<JsonLinesFile> intervals_;
+  std::unique_ptr<DecisionLog> decisions_;
+
+  std::optional<double> origin_s_;  // when the first step was served, on the caller's clock
+  double last_record_s_ = 0;        // t_s of the latest record
+  std::string step_lines_;          // not yet written
+  std::uint64_t step_line_count_ = 0;
+
+  IntervalWindow interval_;
+  double interval_due_s_ = 0;
+  IntervalWindow live_;  // the status line's own, shorter stretch
+  Interval live_figures_;
+  double live_due_s_ = 0;
+  double redraw_due_s_ = 0;
+  double sync_due_s_ = 0;
+};
 
 // The telemetry of one rank: takes a record per step from the trainer's thread and reports from a thread of its own,
 // so that no disk, terminal or formatting is ever felt by the trainer. A disk that is too slow costs records, which

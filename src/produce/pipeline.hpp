@@ -22,7 +22,7 @@
 #include "make/decoder_pool.hpp"
 #include "make/operation_chain.hpp"
 #include "make/sample_maker.hpp"
-#include "measure/observation.hpp"
+#include "measure/profiler.hpp"
 #include "read/byte_budget.hpp"
 #include "read/queues.hpp"
 #include "read/reader_pool.hpp"

@@ -1,4 +1,4 @@
-#include "measure/observation.hpp"
+#include "measure/profiler.hpp"
 
 #include <algorithm>
 

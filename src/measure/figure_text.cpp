@@ -1,11 +1,9 @@
-#include "figure.hpp"
+#include "figures.hpp"
 
 #include <cmath>
 #include <iterator>
 
 #include <spdlog/fmt/fmt.h>
-
-#include "figures.hpp"
 
 namespace forebay {
 namespace {

@@ -1,0 +1,126 @@
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <type_traits>
+
+#include <forebay/error.hpp>
+#include <forebay/profile.hpp>
+#include <forebay/summary.hpp>
+
+#include <nlohmann/json.hpp>
+
+#include "figures.hpp"
+
+namespace forebay {
+namespace {
+
+// Figures are members of a JSON object, numbers in full.
+using FigureJson = nlohmann::ordered_json;
+
+template <typename Record>
+void put_figures(FigureJson& object, Figures<Record> figures, const Record& record) {
+  for (const Figure<Record>& figure : figures) {
+    visit_place(figure, [&](auto place) { object[std::string(figure.key)] = record.*place; });
+  }
+}
+
+// Undoes put_figures(). Throws Error naming `what` and the key, and the library's exception where one is missing.
+template <typename Record>
+void get_figures(const FigureJson& object, Figures<Record> figures, Record& record, const std::string& what) {
+  for (const Figure<Record>& figure : figures) {
+    const FigureJson& number = object.at(std::string(figure.key));
+    visit_place(figure, [&](auto place) {
+      using Value = std::remove_reference_t<decltype(record.*place)>;
+      constexpr bool is_count = std::is_same_v<Value, std::uint64_t>;
+      if (is_count ? !number.is_number_unsigned() : !number.is_number()) {
+        throw Error(what + ": \"" + std::string(figure.key) +
+                    (is_count ? "\" is not a count: " : "\" is not a number: ") + number.dump());
+      }
+      record.*place = number.get<Value>();
+    });
+  }
+}
+
+FigureJson object_of(const Summary& summary) {
+  FigureJson out = FigureJson::object();
+  put_figures(out, summary_figures(), summary);
+  return out;
+}
+
+// Calls visit(part, figures of its record) for each stage and each queue.
+template <typename Visit>
+void for_each_part(Visit&& visit) {
+  for (const auto& stage : profile_stages()) visit(stage, stage_figures());
+  for (const auto& queue : profile_queues()) visit(queue, queue_figures());
+}
+
+}  // namespace
+
+Summary combine(std::span<const Summary> ranks) {
+  Summary job;
+  combine_figures(summary_figures(), ranks, job);
+  return job;
+}
+
+std::string to_json(const Summary& summary) { return object_of(summary).dump(2); }
+
+std::string to_json(const Summary& job, std::span<const Summary> ranks) {
+  FigureJson out = object_of(job);
+  out["ranks"] = FigureJson::array();
+  for (const Summary& rank : ranks) out["ranks"].push_back(object_of(rank));
+  return out.dump(2);
+}
+
+Summary summary_from_json(const std::string& json) {
+  try {
+    Summary out;
+    get_figures(FigureJson::parse(json), summary_figures(), out, "summary");
+    return out;
+  } catch (const nlohmann::json::exception& e) {
+    throw Error("summary: not the JSON of a summary: " + std::string(e.what()));
+  }
+}
+
+Profile combine(std::span<const Profile> ranks) {
+  Profile job;
+  combine_figures(profile_figures(), ranks, job);
+  for_each_part([&](const auto& part, auto figures) {
+    combine_figures(
+        figures, ranks, job, [&](auto& profile) -> auto& { return profile.*part.place; });
+  });
+  return job;
+}
+
+std::size_t slowest_rank(std::span<const Profile> ranks) noexcept {
+  const auto slowest =
+      std::ranges::min_element(ranks, {}, [](const Profile& rank) { return rank.trainer.images_per_s; });
+  return static_cast<std::size_t>(slowest - ranks.begin());
+}
+
+std::string to_json(const Profile& profile) {
+  const Finding finding = judge(profile);
+  FigureJson out;
+  out["bound"] = name_of(finding.bound);
+  out["sentence"] = finding.sentence;
+  put_figures(out, profile_figures(), profile);
+  for_each_part([&](const auto& part, auto figures) {
+    put_figures(out[std::string(part.group)][std::string(part.name)], figures, profile.*part.place);
+  });
+  return out.dump(2);
+}
+
+Profile profile_from_json(const std::string& json) {
+  try {
+    const FigureJson object = FigureJson::parse(json);
+    Profile out;
+    get_figures(object, profile_figures(), out, "profile");
+    for_each_part([&](const auto& part, auto figures) {
+      get_figures(object.at(std::string(part.group)).at(std::string(part.name)), figures, out.*part.place, "profile");
+    });
+    return out;
+  } catch (const nlohmann::json::exception& e) {
+    throw Error("profile: not the JSON of a profile: " + std::string(e.what()));
+  }
+}
+
+}  // namespace forebay

@@ -1,0 +1,228 @@
+#include "run_files.hpp"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <charconv>
+#include <chrono>
+#include <fstream>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <forebay/error.hpp>
+
+#include <spdlog/logger.h>
+#include <spdlog/sinks/basic_file_sink.h>
+
+#include "base/text.hpp"
+
+namespace forebay {
+namespace {
+
+constexpr std::array<std::string_view, 4> kKinds{"steps", "intervals", "quarantine", "decisions"};
+
+// The rank in "KIND.RANK.jsonl" and in "KIND.RANK.from-STEP.jsonl", nothing for any other name.
+std::optional<std::uint32_t> rank_in(std::string_view name) {
+  static constexpr std::string_view kExtension = ".jsonl";
+  if (!name.ends_with(kExtension)) return std::nullopt;
+  name.remove_suffix(kExtension.size());
+  for (const std::string_view kind : kKinds) {
+    if (!name.starts_with(kind) || name.substr(kind.size(), 1) != ".") continue;
+    const std::string_view digits = name.substr(kind.size() + 1);
+    std::uint32_t rank = 0;
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), rank);
+    const std::string_view rest(end, static_cast<std::size_t>(digits.data() + digits.size() - end));
+    if (error == std::errc() && (rest.empty() || rest.starts_with(".from-"))) return rank;
+  }
+  return std::nullopt;
+}
+
+// Files that cannot be removed are not worth a word: those of this rank are reported when they are opened.
+template <typename IsStale>
+void remove_files_of(const std::string& dir, IsStale&& is_stale) {
+  std::vector<std::filesystem::path> stale;
+  std::error_code error;
+  for (std::filesystem::directory_iterator it(dir, error), end; !error && it != end; it.increment(error)) {
+    const std::optional<std::uint32_t> rank = rank_in(it->path().filename().native());
+    if (rank && is_stale(*rank)) stale.push_back(it->path());
+  }
+  for (const auto& path : stale) std::filesystem::remove(path, error);
+}
+
+// A job that is begun again right after the one before was killed: a dying process has its locks until the system has
+// taken back its memory, and the ranks of a killed mpirun outlive it.
+constexpr std::chrono::seconds kPatience{2};
+
+// The one who had the lock before removes the file; a lock on a file that is not in the folder any more keeps nobody
+// out.
+bool is_in_place(int descriptor, const std::filesystem::path& file) {
+  struct stat mine {};
+  struct stat there {};
+  return ::fstat(descriptor, &mine) == 0 && ::stat(file.c_str(), &there) == 0 && mine.st_dev == there.st_dev &&
+         mine.st_ino == there.st_ino;
+}
+
+std::string who_am_i() {
+  std::array<char, 256> host{};
+  if (::gethostname(host.data(), host.size() - 1) != 0) host[0] = '\0';
+  return "process " + std::to_string(::getpid()) + (host[0] == '\0' ? "" : " on " + std::string(host.data()));
+}
+
+std::string text_of(int descriptor) {
+  std::array<char, 512> text{};
+  const ssize_t length = ::pread(descriptor, text.data(), text.size(), 0);
+  return length > 0 ? std::string(text.data(), static_cast<std::size_t>(length)) : "another process";
+}
+
+// What is written is for a message only.
+void put_text(int descriptor, const std::string& text) {
+  if (::ftruncate(descriptor, 0) != 0) return;
+  [[maybe_unused]] const ssize_t written = ::pwrite(descriptor, text.data(), text.size(), 0);
+}
+
+}  // namespace
+
+std::filesystem::path rank_file(const std::string& dir, std::string_view kind, std::uint32_t rank) {
+  return std::filesystem::path(dir) / (std::string(kind) + "." + std::to_string(rank) + ".jsonl");
+}
+
+void make_run_directory(const std::string& dir) {
+  if (dir.empty()) return;
+  std::error_code error;
+  std::filesystem::create_directories(dir, error);
+  if (!error && !std::filesystem::is_directory(dir, error) && !error) {
+    error = std::make_error_code(std::errc::not_a_directory);
+  }
+  if (error) {
+    throw ConfigError("telemetry.dir: cannot create directory \"" + printable(dir) + "\": " + error.message() +
+                      "; name a writable place, or \"\" to write no files");
+  }
+}
+
+void clear_run_directory(const std::string& dir, std::uint32_t rank, std::uint32_t ranks) {
+  if (dir.empty()) return;
+  remove_files_of(dir, [&](std::uint32_t of) { return of == rank || (rank == 0 && of >= ranks); });
+}
+
+DirectoryLock::DirectoryLock(const std::string& dir, std::uint32_t rank) {
+  using Clock = std::chrono::steady_clock;
+  if (dir.empty()) return;
+  const std::filesystem::path file = std::filesystem::path(dir) / (".writer." + std::to_string(rank));
+  const std::string me = who_am_i();
+  const Clock::time_point patience = Clock::now() + kPatience;
+  for (;;) {
+    FileDescriptor descriptor(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644));
+    if (!descriptor.is_open()) return;
+    if (::flock(descriptor.get(), LOCK_EX | LOCK_NB) == 0) {
+      if (!is_in_place(descriptor.get(), file)) continue;
+      put_text(descriptor.get(), me);
+      descriptor_ = std::move(descriptor);
+      file_ = file;
+      return;
+    }
+    if (errno != EWOULDBLOCK) return;
+    const std::string owner = text_of(descriptor.get());
+    if (owner == me || Clock::now() >= patience) {
+      throw ConfigError("telemetry.dir: \"" + printable(dir) + "\" is being written by " + printable(owner) +
+                        (rank == 0 ? "" : " as rank " + std::to_string(rank)) +
+                        ": give each feeder a folder of its own, or \"\" to write no files");
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+}
+
+DirectoryLock& DirectoryLock::operator=(DirectoryLock&& other) noexcept {
+  if (this == &other) return *this;
+  release();
+  file_ = std::move(other.file_);
+  descriptor_ = std::move(other.descriptor_);
+  return *this;
+}
+
+void DirectoryLock::release() noexcept {
+  if (!descriptor_.is_open()) return;
+  ::unlink(file_.c_str());
+  // A child that was forked meanwhile has the descriptor too, and with it the lock.
+  ::flock(descriptor_.get(), LOCK_UN);
+  descriptor_.reset();
+}
+
+void end_last_line(const std::filesystem::path& file) noexcept {
+  try {
+    std::fstream in_out(file, std::ios::in | std::ios::out | std::ios::binary);
+    if (!in_out.seekg(-1, std::ios::end) || in_out.peek() == '\n') return;
+    in_out.seekp(0, std::ios::end);
+    in_out.put('\n');
+  } catch (...) {  // NOLINT(bugprone-empty-catch): opening the file is what tells of trouble
+  }
+}
+
+struct JsonLinesFile::Impl {
+  Impl(std::filesystem::path file, ConsoleLog& to, Mode mode)
+      : path(std::move(file)),
+        console(to),
+        logger("jsonl", std::make_shared<spdlog::sinks::basic_file_sink_st>(path.string(), mode == Mode::truncate)) {
+    logger.set_pattern("%v");
+    logger.set_error_handler([this](const std::string& cause) { failed(cause); });
+  }
+
+  void failed(const std::string& cause) {
+    sound = false;
+    if (reported) return;
+    reported = true;
+    console.warn(printable(cause) + "; lines may be missing from it, the run continues");
+  }
+
+  const std::filesystem::path path;
+  ConsoleLog& console;
+  spdlog::logger logger;
+  std::uint64_t unsynced = 0;  // lines written since the last sync()
+  bool sound = true;           // nothing failed since then
+  bool reported = false;
+  std::atomic<std::uint64_t> lost{0};
+};
+
+JsonLinesFile::JsonLinesFile(const std::filesystem::path& path, ConsoleLog& console, Mode mode) {
+  if (mode == Mode::append) end_last_line(path);
+  try {
+    impl_ = std::make_unique<Impl>(path, console, mode);
+  } catch (const spdlog::spdlog_ex& e) {
+    throw ConfigError("telemetry.dir: " + printable(e.what()) +
+                      "; name a writable directory, or \"\" to write no files");
+  }
+}
+
+JsonLinesFile::~JsonLinesFile() { sync(); }
+
+void JsonLinesFile::write(std::string_view lines, std::uint64_t count) {
+  if (count == 0) return;
+  lines.remove_suffix(1);  // the pattern ends the line
+  impl_->unsynced += count;
+  impl_->logger.log(spdlog::level::info, spdlog::string_view_t(lines.data(), lines.size()));
+}
+
+void JsonLinesFile::sync() {
+  if (impl_->unsynced == 0) return;
+  impl_->logger.flush();
+  // A removed file swallows what is written to it without an error.
+  std::error_code error;
+  if (!std::filesystem::exists(impl_->path, error)) {
+    impl_->failed(impl_->path.string() + " is gone" + (error ? ": " + error.message() : ""));
+  }
+  if (!impl_->sound) impl_->lost.fetch_add(impl_->unsynced, std::memory_order_relaxed);
+  impl_->sound = true;
+  impl_->unsynced = 0;
+}
+
+std::uint64_t JsonLinesFile::lost() const noexcept { return impl_->lost.load(std::memory_order_relaxed); }
+
+}  // namespace forebay

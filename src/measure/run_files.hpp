@@ -1,0 +1,78 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/file_descriptor.hpp"
+#include "console_log.hpp"
+
+namespace forebay {
+
+// "DIR/KIND.RANK.jsonl".
+[[nodiscard]] std::filesystem::path rank_file(const std::string& dir, std::string_view kind, std::uint32_t rank);
+
+// Creates `dir` (telemetry.dir). No effect when dir is "". Throws ConfigError naming telemetry.dir.
+void make_run_directory(const std::string& dir);
+
+// Removes what an earlier run left in `dir`: this rank's files, and on rank 0 those of ranks that this job does not
+// have, so that "steps.*.jsonl" is always one run. To be called before anything else is put there, by a run that begins
+// and not by one that resumes.
+void clear_run_directory(const std::string& dir, std::uint32_t rank, std::uint32_t ranks);
+
+// The right to write one rank's files in telemetry.dir: of all feeders on this machine, and on others where the file
+// system has locks, one at a time. A file ".writer.RANK" in the folder, locked while it is there; the system ends the
+// lock of a process that dies, however it dies.
+class DirectoryLock {
+ public:
+  // Nobody's, as for telemetry.dir = "".
+  DirectoryLock() = default;
+  // Waits 2 s for another process that has the lock, which may be dying. Throws ConfigError naming telemetry.dir and
+  // the process that has the lock. On a file system without locks, and in a folder that cannot be written to, it takes
+  // none.
+  DirectoryLock(const std::string& dir, std::uint32_t rank);
+  ~DirectoryLock() { release(); }
+  DirectoryLock(const DirectoryLock&) = delete;
+  DirectoryLock& operator=(const DirectoryLock&) = delete;
+  DirectoryLock(DirectoryLock&& other) noexcept = default;
+  DirectoryLock& operator=(DirectoryLock&& other) noexcept;
+
+  void release() noexcept;
+
+ private:
+  std::filesystem::path file_;
+  FileDescriptor descriptor_;
+};
+
+// Ends the last line of a file that is to be added to, where a killed process left it without its end: what is added
+// then begins a line of its own. Does nothing when there is no such file, or when it cannot be written.
+void end_last_line(const std::filesystem::path& file) noexcept;
+
+// A file of JSON lines. Trouble while writing (no space, I/O error, file removed) never throws: it is told to the
+// console once, and the lines it may have cost are counted. Writing continues, so a disk that recovers is used again;
+// the line at which it failed may then be cut short. One thread at a time, lost() aside.
+class JsonLinesFile {
+ public:
+  enum class Mode : std::uint8_t { truncate, append };
+
+  // Creates the file where there is none. Throws ConfigError naming telemetry.dir.
+  JsonLinesFile(const std::filesystem::path& path, ConsoleLog& console, Mode mode = Mode::truncate);
+  ~JsonLinesFile();  // sync()
+  JsonLinesFile(const JsonLinesFile&) = delete;
+  JsonLinesFile& operator=(const JsonLinesFile&) = delete;
+
+  // Appends `count` lines, each ending with a newline. Buffered until sync().
+  void write(std::string_view lines, std::uint64_t count);
+  // Hands what was written to the operating system and finds out what became of it.
+  void sync();
+  // Lines that were written but may not be in the file. Any thread.
+  [[nodiscard]] std::uint64_t lost() const noexcept;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace forebay
