@@ -90,6 +90,7 @@ TEST_CASE("no two keys are one member") {
             [&](const config::Flag& flag) { flag.field.in(changed) ^= true; },
             [&](const config::Text& text) { text.field.in(changed) = "another"; },
             [&](const config::TextList& list) { list.field.in(changed) = {"another"}; },
+            [&](const config::RealList& list) { list.field.in(changed) = {0.5}; },
             [&](const config::Budget& budget) { budget.field.in(changed) = std::int64_t{9}; },
             [&]<typename T, std::size_t N>(const config::Tuple<T, N>& tuple) { tuple.field.in(changed).fill(T{7}); },
             [&](const auto& number) { number.field.in(changed) += 1; }},

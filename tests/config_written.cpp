@@ -35,6 +35,8 @@ class AnyOptions {
     std::ranges::sort(options.transform.scale);
     std::ranges::sort(options.transform.ratio);
     std::ranges::sort(options.transform.erase.area);
+    for (double& share : options.dataset.split) share /= static_cast<double>(options.dataset.split.size());
+    options.dataset.part %= std::max<std::int64_t>(1, std::ssize(options.dataset.split));
     options.transform.size = {1 + static_cast<std::int64_t>(random_.below(512)), 224};
     return options;
   }
@@ -68,6 +70,9 @@ class AnyOptions {
   }
   void fill(const config::TextList& list, Options& options) {
     for (std::uint64_t left = random_.below(4); left > 0; --left) list.field.in(options).push_back(text());
+  }
+  void fill(const config::RealList& list, Options& options) {
+    for (std::uint64_t left = random_.below(4); left > 0; --left) list.field.in(options).push_back(number(list.range));
   }
   void fill(const config::Choice& choice, Options& options) { choice.set(options, random_.below(choice.names.size())); }
   void fill(const config::Budget& budget, Options& options) {

@@ -45,7 +45,11 @@ struct DatasetOptions {
   std::string index;                 // saved index: loaded when present and current, else built and saved there
   std::int64_t batch_size = 64;      // samples per batch per rank
   bool shuffle = true;
-  bool drop_last = true;  // drop the last N mod batch_size positions of an epoch
+  bool drop_last = true;      // drop the last N mod batch_size positions of an epoch
+  std::vector<double> split;  // shares by which the samples are divided, by a hash of their names; empty: not at all
+  std::int64_t part = 0;      // which of the split is served, from 0
+  double fraction = 1;        // share of its samples that is served, by a hash of their names too
+  std::string weights;        // how often samples are served: "balanced", a file of weights, or "": all alike
 };
 
 // transform.operations = "colour": each factor is drawn uniformly around its neutral value, for each sample and use.

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 
 namespace forebay {
 
@@ -36,16 +37,20 @@ struct BatchRef {
   friend bool operator==(const BatchRef&, const BatchRef&) = default;
 };
 
+class Selection;
+
 struct OrderOptions {
-  std::uint64_t samples = 0;
+  std::uint64_t samples = 0;  // of an epoch
   std::uint32_t batch_size = 1;
   std::uint64_t seed = 0;
   bool shuffle = true;
   bool drop_last = true;
+  // What dataset.split, fraction and weights leave of the dataset; it has `samples` places. Null: every sample once.
+  std::shared_ptr<const Selection> selection = nullptr;
 };
 
-// Maps (epoch, position) to sample ids, the same for any number of ranks. O(1) memory and time. Immutable; any thread
-// may call.
+// Maps (epoch, position) to sample ids, the same for any number of ranks. O(1) memory and time, unless samples are
+// selected. Immutable; any thread may call.
 class Order {
  public:
   // Throws ConfigError if there are no samples, or no batch (drop_last with fewer samples than one batch).
@@ -64,6 +69,9 @@ class Order {
                                           std::uint32_t attempt) const noexcept;
 
  private:
+  // The sample at a position, as a number within the selection.
+  [[nodiscard]] std::uint64_t number_at(std::uint64_t epoch, std::uint64_t position) const noexcept;
+
   OrderOptions options_;
   std::uint64_t batches_ = 0;
 };

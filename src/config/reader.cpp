@@ -77,12 +77,8 @@ class Assign {
     return elements(*array, values.begin()) && put(tuple.field, std::optional(values));
   }
 
-  bool operator()(const TextList& list) const {
-    const auto* array = node_.as_array();
-    if (array == nullptr) return false;
-    std::vector<std::string> values(array->size());
-    return elements(*array, values.begin()) && put(list.field, std::optional(std::move(values)));
-  }
+  bool operator()(const RealList& list) const { return put_list(list.field); }
+  bool operator()(const TextList& list) const { return put_list(list.field); }
 
   bool operator()(const Choice& choice) const {
     const auto name = node_.value_exact<std::string>();
@@ -100,6 +96,13 @@ class Assign {
   }
 
  private:
+  template <typename T>
+  [[nodiscard]] bool put_list(const Field<std::vector<T>>& field) const {
+    const auto* array = node_.as_array();
+    if (array == nullptr) return false;
+    std::vector<T> values(array->size());
+    return elements(*array, values.begin()) && put(field, std::optional(std::move(values)));
+  }
   template <typename T>
   [[nodiscard]] bool put(const Field<T>& field, std::optional<T> value) const {
     if (value) field.in(options_) = std::move(*value);

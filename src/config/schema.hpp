@@ -63,6 +63,10 @@ struct Tuple {
   Field<std::array<T, N>> field;
   Range<T> range;
 };
+struct RealList {
+  Field<std::vector<double>> field;
+  Range<double> range;
+};
 struct Text {
   Field<std::string> field;
   std::span<const std::string_view> choices;  // empty: any text
@@ -80,7 +84,7 @@ struct Budget {  // an integer counts, a float is a share
 };
 
 using Kind = std::variant<Flag, Seed, Integer, Bytes, Threads, Real, Tuple<std::int64_t, 2>, Tuple<double, 2>,
-                          Tuple<double, 3>, Text, TextList, Choice, Budget>;
+                          Tuple<double, 3>, RealList, Text, TextList, Choice, Budget>;
 
 struct Key {
   std::string_view section;  // "" = top of the file

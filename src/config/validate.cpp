@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <numeric>
 #include <string>
 #include <string_view>
 
@@ -21,6 +22,10 @@ bool is_within(const Kind& kind, const Options& options) {
                         [](const Flag&) { return true; },
                         [](const Seed&) { return true; },
                         [](const TextList&) { return true; },
+                        [&](const RealList& list) {
+                          return std::ranges::all_of(list.field.get(options),
+                                                     [&](double value) { return list.range.contains(value); });
+                        },
                         [&](const Text& text) {
                           return text.choices.empty() ||
                                  std::ranges::find(text.choices, text.field.get(options)) != text.choices.end();
@@ -81,6 +86,18 @@ std::optional<Problem> disordered(const std::string& key, const std::array<doubl
                           "]: the smallest must come first, then the largest"};
 }
 
+std::optional<Problem> impossible_part(const DatasetOptions& dataset) {
+  const auto parts = static_cast<std::int64_t>(dataset.split.size());
+  if (dataset.part > 0 && dataset.part >= parts) {
+    return Problem{"dataset.part", "dataset.part = " + std::to_string(dataset.part) + ": dataset.split has " +
+                                       std::to_string(parts) + " parts, counted from 0"};
+  }
+  const double sum = std::accumulate(dataset.split.begin(), dataset.split.end(), 0.0);
+  constexpr double kRounding = 1e-9;
+  if (sum <= 1 + kRounding) return std::nullopt;
+  return Problem{"dataset.split", "dataset.split: the shares add up to " + to_text(sum) + ", which is more than 1"};
+}
+
 std::optional<Problem> crossed_marks(const PolicyOptions& policy) {
   if (policy.low <= policy.high) return std::nullopt;
   return Problem{"policy.low", "policy.low = " + to_text(policy.low) + " is above policy.high = " +
@@ -134,6 +151,7 @@ std::optional<Problem> find_problem(const Options& options) {
   if (auto problem = disordered("transform.scale", options.transform.scale)) return problem;
   if (auto problem = disordered("transform.ratio", options.transform.ratio)) return problem;
   if (auto problem = disordered("erase.area", options.transform.erase.area)) return problem;
+  if (auto problem = impossible_part(options.dataset)) return problem;
   if (auto problem = crossed_marks(options.policy)) return problem;
   if (auto problem = missing_recording(options.policy)) return problem;
   if (auto problem = out_of_step(options)) return problem;

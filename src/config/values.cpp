@@ -145,6 +145,7 @@ std::string expectation(const Kind& kind) {
           [](const Tuple<std::int64_t, 2>& pair) { return tuple_of<2>("whole numbers", bounds(pair.range)); },
           [](const Tuple<double, 2>& pair) { return tuple_of<2>("numbers", bounds(pair.range)); },
           [](const Tuple<double, 3>& triple) { return tuple_of<3>("numbers", bounds(triple.range)); },
+          [](const RealList& list) { return "an array of numbers " + bounds(list.range) + ", such as [0.9, 0.1]"; },
           [](const Text& text) { return text.choices.empty() ? std::string("a string") : one_of(text.choices); },
           [](const TextList&) { return std::string(R"(an array of strings such as ["cat", "dog"])"); },
           [](const Choice& options) { return one_of(options.names); },
@@ -194,6 +195,7 @@ std::string value_text(const Key& key, const Options& options) {
           [&]<typename T, std::size_t N>(const Tuple<T, N>& tuple) { return array_text(tuple.field.get(options)); },
           [&](const Text& text) { return in_quotes(text.field.get(options)); },
           [&](const TextList& list) { return array_text(list.field.get(options)); },
+          [&](const RealList& list) { return array_text(list.field.get(options)); },
           [&](const Choice& choice) {
             const std::size_t place = choice.get(options);
             return place < choice.names.size() ? in_quotes(choice.names[place]) : std::to_string(place);

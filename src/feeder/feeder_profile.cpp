@@ -16,6 +16,12 @@ std::int64_t ns_of(SlotRing::Clock::time_point time) {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count();
 }
 
+// "900 of 1000 samples"
+std::string samples_text(std::uint64_t of_dataset, const OrderOptions& order) {
+  const std::string all = std::to_string(of_dataset) + " samples";
+  return order.selection ? std::to_string(order.samples) + " of " + all : all;
+}
+
 std::string operations_text(const std::vector<std::string>& operations) {
   std::string text;
   for (const std::string& name : operations) text += (text.empty() ? "; operations " : ", ") + printable(name);
@@ -82,7 +88,7 @@ void Feeder::Impl::write_trace() noexcept {
 std::string Feeder::Impl::describe() const {
   const QueueOptions& queue = options_.queue;
   const auto encoded = static_cast<std::uint64_t>(options_.workers.bytes);
-  std::string text = std::to_string(dataset_->size()) + " samples, " + std::to_string(order_->batches()) +
+  std::string text = samples_text(dataset_->size(), order_->options()) + ", " + std::to_string(order_->batches()) +
                      " batches per epoch; ring of " + std::to_string(store_->size()) + " slots (" +
                      std::to_string(queue.capacity) + " ready, " + std::to_string(queue.pool) + " resident, " +
                      std::to_string(queue.max_leases - 1) + " leased) in " + store_->describe() + "; " +

@@ -15,6 +15,7 @@
 #include "job/start_warnings.hpp"
 #include "make/renderers.hpp"
 #include "measure/run_files.hpp"
+#include "order/selection.hpp"
 #include "ranks/collectively.hpp"
 #include "read/hedging.hpp"
 #include "ring/queue_slots.hpp"
@@ -90,11 +91,13 @@ void Feeder::Impl::open_dataset_and_order() {
   if (safe_dataset_ != dataset_) collectively(*communicator_, [this] { try_out(*safe_dataset_); });
   require_same_run(options_, *safe_dataset_, *communicator_);
   const bool in_order = options_.run.eval;
-  order_.emplace(OrderOptions{.samples = dataset_->size(),
+  const auto selection = share_selection(options_, *safe_dataset_, *communicator_);
+  order_.emplace(OrderOptions{.samples = selection ? selection->size() : dataset_->size(),
                               .batch_size = static_cast<std::uint32_t>(options_.dataset.batch_size),
                               .seed = options_.seed,
                               .shuffle = options_.dataset.shuffle && !in_order,
-                              .drop_last = options_.dataset.drop_last && !in_order});
+                              .drop_last = options_.dataset.drop_last && !in_order,
+                              .selection = selection});
 }
 
 // A rank that was killed may have recorded less than the others: all end where the shortest recording does.
@@ -271,7 +274,7 @@ RunPlan Feeder::Impl::run_plan() const {
 
 BadLimit Feeder::Impl::bad_limit() const {
   const auto skipped = static_cast<std::uint64_t>(std::ranges::count_if(dataset_->skipped(), &Skipped::bad));
-  const std::uint64_t entries = dataset_->size() + skipped;
+  const std::uint64_t entries = order_->options().samples + skipped;
   return {.allowed = allowed_bad(options_.max_bad, entries),
           .skipped = skipped,
           .samples = entries,

@@ -53,7 +53,7 @@ void Feeder::Impl::make_schedule() {
 }
 
 const JobState& Feeder::Impl::job() {
-  if (!job_) job_ = state_of(options_, *safe_dataset_, order_->batches(), communicator_->size());
+  if (!job_) job_ = state_of(options_, *safe_dataset_, *order_, communicator_->size());
   return *job_;
 }
 

@@ -16,6 +16,7 @@
 #include <forebay/config.hpp>
 #include <forebay/error.hpp>
 
+#include "base/text.hpp"
 #include "data/index_image.hpp"
 #include "ranks/collectively.hpp"
 
@@ -194,6 +195,19 @@ std::shared_ptr<const Dataset> share_dataset(const DatasetOptions& options, Comm
   const bool keeps_own = opened && image_of(*opened)->is_on_disk();
   if (keeps_own) return opened;
   return restore_index(index_in_memory(std::move(shared), "the index that rank 0 sent"));
+}
+
+std::shared_ptr<const Selection> share_selection(const Options& options, const Dataset& dataset,
+                                                 Communicator& communicator) {
+  std::shared_ptr<const Selection> selection;
+  collectively(communicator,
+               [&] { selection = Selection::make(dataset, options.dataset, options.seed, options.run.eval); });
+  if (!selection || communicator.size() == 1) return selection;
+  const std::vector<std::string> all = communicator.all_gather(hex(selection->fingerprint(), 16));
+  const auto other = std::ranges::find_if(all, [&](const std::string& one) { return one != all.front(); });
+  if (other == all.end()) return selection;
+  throw ConfigError("dataset.weights = \"" + options.dataset.weights + "\" says other weights on rank " +
+                    std::to_string(other - all.begin()) + " than on rank 0; give all ranks the same file");
 }
 
 void require_same_run(const Options& options, const Dataset& dataset, Communicator& communicator) {

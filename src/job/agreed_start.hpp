@@ -8,6 +8,7 @@
 #include <forebay/options.hpp>
 
 #include "device/device_choice.hpp"
+#include "order/selection.hpp"
 
 // What the ranks settle among themselves before the first batch. All collective; the thread that calls next().
 namespace forebay {
@@ -20,6 +21,11 @@ namespace forebay {
 // Throws Error on all ranks when a rank runs with other options or another dataset: the sections that only concern
 // one rank (telemetry, workers, storage, trainer) may differ.
 void require_same_run(const Options& options, const Dataset& dataset, Communicator& communicator);
+
+// What dataset.split, fraction and weights leave; null when every sample is served once. Throws ConfigError on all
+// ranks when one cannot select, or when ranks have different files of weights.
+[[nodiscard]] std::shared_ptr<const Selection> share_selection(const Options& options, const Dataset& dataset,
+                                                               Communicator& communicator);
 
 // Where this rank stands among those that share its node. `counter` and `first` lie in memory that they share and are 0
 // at first.

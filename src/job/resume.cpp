@@ -1,5 +1,6 @@
 #include "resume.hpp"
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -11,6 +12,7 @@
 #include <forebay/error.hpp>
 
 #include "base/text.hpp"
+#include "order/selection.hpp"
 #include "order/state_file.hpp"
 #include "settings.hpp"
 
@@ -83,15 +85,21 @@ std::optional<std::string> share_state(const std::filesystem::path& file, Commun
   return text;
 }
 
-JobState state_of(const Options& options, const Dataset& dataset, std::uint64_t batches, std::uint32_t ranks) {
+JobState state_of(const Options& options, const Dataset& dataset, const Order& order, std::uint32_t ranks) {
   JobState state;
   state.ranks = ranks;
-  state.batches = batches;
+  state.batches = order.batches();
   state.virtual_shards = static_cast<std::uint32_t>(options.mpi.virtual_shards);
   state.samples = dataset.size();
   state.dataset = hex(fingerprint(dataset), 16);
   state.policy = options.policy.name;
   state.settings = batch_settings(options);
+  if (const auto& selection = order.options().selection) {
+    constexpr std::array<std::string_view, 4> kKeys{"dataset.split", "dataset.part", "dataset.fraction",
+                                                    "dataset.weights"};
+    add_settings(state.settings, options, kKeys);
+    state.settings.emplace("the contents of dataset.weights", hex(selection->fingerprint(), 16));
+  }
   return state;
 }
 
@@ -103,6 +111,10 @@ void require_same_job(const JobState& saved, const JobState& ours, std::string_v
         found == saved.settings.end() ? "had no " + key : "had " + key + " = " + printable(found->second);
     what.append(" and this one has ").append(key).append(" = ").append(value);
     refuse(source, what, "set it as it was");
+  }
+  for (const auto& [key, value] : saved.settings) {
+    if (ours.settings.contains(key)) continue;
+    refuse(source, "had " + printable(key) + " = " + printable(value) + " and this one has none", "set it as it was");
   }
   if (saved.dataset != ours.dataset || saved.samples != ours.samples || saved.batches != ours.batches) {
     refuse(source,

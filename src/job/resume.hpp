@@ -10,6 +10,7 @@
 #include <forebay/communicator.hpp>
 #include <forebay/dataset.hpp>
 #include <forebay/options.hpp>
+#include <forebay/order.hpp>
 
 #include "order/job_state.hpp"
 
@@ -32,7 +33,7 @@ struct RankPart {
 [[nodiscard]] std::optional<std::string> share_state(const std::filesystem::path& file, Communicator& communicator);
 
 // What a state begins with: all but what changes from step to step.
-[[nodiscard]] JobState state_of(const Options& options, const Dataset& dataset, std::uint64_t batches,
+[[nodiscard]] JobState state_of(const Options& options, const Dataset& dataset, const Order& order,
                                 std::uint32_t ranks);
 
 // Throws ConfigError naming `source` and the first thing in which the saved job differs from this one, both as

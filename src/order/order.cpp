@@ -3,6 +3,8 @@
 #include <forebay/random.hpp>
 #include <string>
 
+#include "selection.hpp"
+
 namespace forebay {
 namespace {
 
@@ -41,18 +43,26 @@ BatchRef Order::batch(std::uint64_t epoch, std::uint64_t number) const noexcept 
 }
 
 std::uint64_t Order::sample(std::uint64_t epoch, std::uint64_t position) const noexcept {
-  if (!options_.shuffle) return position;
-  return Permutation(options_.samples, options_.seed, epoch)(position);
+  const std::uint64_t number = number_at(epoch, position);
+  return options_.selection ? options_.selection->id(number) : number;
+}
+
+std::uint64_t Order::number_at(std::uint64_t epoch, std::uint64_t position) const noexcept {
+  const std::uint64_t place =
+      options_.shuffle ? Permutation(options_.samples, options_.seed, epoch)(position) : position;
+  return options_.selection ? options_.selection->at(epoch, place) : place;
 }
 
 // Visits all other samples in an order that depends on the position: never the bad sample again, and every sample once
 // before any is tried twice.
 std::uint64_t Order::replacement(std::uint64_t epoch, std::uint64_t position, std::uint32_t attempt) const noexcept {
-  const std::uint64_t bad = sample(epoch, position);
   const std::uint64_t others = options_.samples - 1;
-  if (others == 0 || attempt == 0) return bad;
-  const Permutation walk(others, key64(options_.seed, epoch, kReplacementKey), position);
-  return (bad + 1 + walk((attempt - 1) % others)) % options_.samples;
+  std::uint64_t number = number_at(epoch, position);
+  if (others > 0 && attempt > 0) {
+    const Permutation walk(others, key64(options_.seed, epoch, kReplacementKey), position);
+    number = (number + 1 + walk((attempt - 1) % others)) % options_.samples;
+  }
+  return options_.selection ? options_.selection->id(number) : number;
 }
 
 }  // namespace forebay

@@ -1,0 +1,135 @@
+#include "sample_weights.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cmath>
+#include <fstream>
+#include <optional>
+#include <string_view>
+#include <system_error>
+#include <unordered_map>
+
+#include <forebay/error.hpp>
+
+#include "base/text.hpp"
+#include "data/index_image.hpp"
+
+namespace forebay {
+namespace {
+
+// Sums of weights stay exact enough, and finite.
+constexpr double kLargestWeight = 1e9;
+
+struct Weight {
+  double value = 1;
+  std::size_t line = 0;
+  bool is_used = false;
+};
+using Weights = std::unordered_map<std::string, Weight>;
+
+[[noreturn]] void refuse(const std::string& file, std::size_t line, const std::string& what) {
+  throw ConfigError("dataset.weights: " + printable(file) + ":" + std::to_string(line) + ": " + what);
+}
+
+std::optional<double> weight_in(std::string_view text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  return value >= 0 && value <= kLargestWeight ? std::optional(value) : std::nullopt;
+}
+
+// "cat/0001.jpg 0.5" or "cat,2": the number is the last word.
+void add_line(Weights& weights, std::string_view text, const std::string& file, std::size_t line) {
+  constexpr std::string_view kBlank = " \t\r";
+  const auto trim = [&](std::string_view part) {
+    part.remove_prefix(std::min(part.find_first_not_of(kBlank), part.size()));
+    return part.substr(0, part.find_last_not_of(kBlank) + 1);
+  };
+  text = trim(text);
+  if (text.empty() || text.starts_with('#')) return;
+  const auto before = text.find_last_of(" \t,");
+  const auto value = before == std::string_view::npos ? std::nullopt : weight_in(text.substr(before + 1));
+  if (!value) {
+    refuse(file, line,
+           "\"" + printable(text) + "\" is not a name and a weight from 0 to 10^9, as in \"cat/0001.jpg 0.5\"");
+  }
+  std::string_view name = trim(text.substr(0, before));
+  if (name.ends_with(',')) name = trim(name.substr(0, name.size() - 1));
+  const auto [known, is_new] = weights.try_emplace(std::string(name), Weight{.value = *value, .line = line});
+  if (is_new) return;
+  refuse(file, line,
+         "\"" + printable(name) + "\" is listed twice, first in line " + std::to_string(known->second.line));
+}
+
+Weights parse(const std::string& file) {
+  std::ifstream in(file);
+  Weights weights;
+  std::string text;
+  for (std::size_t line = 1; std::getline(in, text); ++line) add_line(weights, text, file, line);
+  if (in.eof()) return weights;
+  throw ConfigError("dataset.weights: cannot read " + printable(file) + ": " + std::system_category().message(errno));
+}
+
+// Null when the file does not name it.
+const Weight* use(Weights& weights, const std::string& name) {
+  const auto found = weights.find(name);
+  if (found == weights.end()) return nullptr;
+  found->second.is_used = true;
+  return &found->second;
+}
+
+// A name of the file that no sample has; null when there is none.
+const Weights::value_type* first_unused(const Weights& weights) {
+  const Weights::value_type* first = nullptr;
+  for (const auto& entry : weights) {
+    if (!entry.second.is_used && (first == nullptr || entry.second.line < first->second.line)) first = &entry;
+  }
+  return first;
+}
+
+}  // namespace
+
+SampleNames::SampleNames(const Dataset& dataset) : dataset_(dataset) {
+  if (const IndexImage* image = image_of(dataset)) below_ = image->record().root + "/";
+}
+
+std::string SampleNames::of(std::uint64_t id) const {
+  std::string name = dataset_.name(id);
+  if (!below_.empty() && name.starts_with(below_)) name.erase(0, below_.size());
+  return name;
+}
+
+std::string SampleNames::of_source(std::uint64_t id) const {
+  std::string name = of(id);
+  if (dataset_.sample(id).box) name.erase(std::min(name.rfind("#object "), name.size()));
+  return name;
+}
+
+std::vector<double> read_weights(const std::string& file, const Dataset& dataset, std::span<const std::uint32_t> ids) {
+  Weights known = parse(file);
+  const SampleNames names(dataset);
+  // All samples, not only those of `ids`: the file may serve every part of a split.
+  std::vector<double> of_all(dataset.size(), 1.0);
+  for (std::uint64_t id = 0; id < dataset.size(); ++id) {
+    const std::int64_t label = dataset.sample(id).label;
+    const bool has_class = label >= 0 && label < static_cast<std::int64_t>(dataset.classes().size());
+    const Weight* const by_class = has_class ? use(known, dataset.classes()[static_cast<std::size_t>(label)]) : nullptr;
+    const Weight* const by_source = use(known, names.of_source(id));
+    const Weight* weight = use(known, names.of(id));
+    if (weight == nullptr) weight = by_source != nullptr ? by_source : by_class;
+    if (weight != nullptr) of_all[id] = weight->value;
+  }
+  for (const std::string& name : dataset.classes()) (void)use(known, name);
+  if (const auto* unused = first_unused(known)) {
+    refuse(file, unused->second.line,
+           "no sample and no class is called \"" + printable(unused->first) + "\"; a sample is called like \"" +
+               printable(names.of(0)) + "\"");
+  }
+  std::vector<double> weights;
+  weights.reserve(ids.size());
+  for (const std::uint32_t id : ids) weights.push_back(of_all[id]);
+  return weights;
+}
+
+}  // namespace forebay

@@ -1,0 +1,152 @@
+#include "selection.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <forebay/error.hpp>
+#include <forebay/random.hpp>
+
+#include "sample_weights.hpp"
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+namespace forebay {
+namespace {
+
+// Sets the random numbers of selections apart from others of the same seed.
+constexpr std::uint64_t kOffsetOfPlaces = 0x77656967687473;
+// The split does not depend on run.seed, or another seed would train on what the last one held out.
+constexpr std::uint64_t kSplit = 0x73706c6974;
+constexpr std::uint64_t kFraction = 0x6672616374696f6e;
+
+// In [0, 1), the same for equal names.
+double place_of(std::string_view name, std::uint64_t purpose) {
+  return static_cast<double>(XXH3_64bits_withSeed(name.data(), name.size(), purpose) >> 11) * 0x1p-53;
+}
+
+// What of [0, 1) belongs to the part.
+struct Interval {
+  double begin = 0;
+  double end = 1;
+
+  [[nodiscard]] bool contains(double place) const noexcept { return place >= begin && place < end; }
+};
+
+Interval part_of(const DatasetOptions& options) {
+  if (options.split.empty()) return {};
+  Interval part{0, 0};
+  for (std::size_t i = 0; i <= static_cast<std::size_t>(options.part); ++i) {
+    part = {part.end, part.end + options.split[i]};
+  }
+  // Shares such as 0.7 + 0.2 + 0.1 add up to a little less than 1: nothing falls between the last part and the end.
+  constexpr double kRounding = 1e-9;
+  if (part.end > 1 - kRounding) part.end = 1;
+  return part;
+}
+
+std::vector<std::uint32_t> choose(const Dataset& dataset, const DatasetOptions& options) {
+  const bool is_whole = options.split.empty() && options.fraction >= 1;
+  const Interval part = part_of(options);
+  const SampleNames names(dataset);
+  std::vector<std::uint32_t> ids;
+  for (std::uint64_t id = 0; id < dataset.size(); ++id) {
+    if (!is_whole) {
+      const std::string name = names.of_source(id);
+      if (!part.contains(place_of(name, kSplit))) continue;
+      if (options.fraction < 1 && place_of(name, kFraction) >= options.fraction) continue;
+    }
+    ids.push_back(static_cast<std::uint32_t>(id));
+  }
+  return ids;
+}
+
+// So that every class has the same share of an epoch, and its samples equal shares of that.
+std::vector<double> balanced(const Dataset& dataset, const std::vector<std::uint32_t>& ids) {
+  std::vector<double> count(dataset.classes().size());
+  std::vector<std::int64_t> labels;
+  labels.reserve(ids.size());
+  for (const std::uint32_t id : ids) {
+    const std::int64_t label = labels.emplace_back(dataset.sample(id).label);
+    if (label < 0 || label >= static_cast<std::int64_t>(count.size())) {
+      throw ConfigError(R"(dataset.weights = "balanced": )" + dataset.name(id) +
+                        " has no class; label all samples, or give a file of weights");
+    }
+    ++count[static_cast<std::size_t>(label)];
+  }
+  std::vector<double> weights;
+  weights.reserve(ids.size());
+  for (const std::int64_t label : labels) weights.push_back(1 / count[static_cast<std::size_t>(label)]);
+  return weights;
+}
+
+std::vector<double> weights_of(const Dataset& dataset, const DatasetOptions& options, std::vector<std::uint32_t>& ids) {
+  if (options.weights == "balanced") return balanced(dataset, ids);
+  std::vector<double> weights = read_weights(options.weights, dataset, ids);
+  // A weight of 0 leaves a sample out, so it replaces no bad one either.
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    if (weights[i] <= 0) continue;
+    ids[kept] = ids[i];
+    weights[kept++] = weights[i];
+  }
+  ids.resize(kept);
+  weights.resize(kept);
+  return weights;
+}
+
+void require_some(const std::vector<std::uint32_t>& ids, const Dataset& dataset, const std::string& keys) {
+  if (!ids.empty()) return;
+  throw ConfigError(keys + ": none of the " + std::to_string(dataset.size()) + " samples is left");
+}
+
+}  // namespace
+
+std::shared_ptr<const Selection> Selection::make(const Dataset& dataset, const DatasetOptions& options,
+                                                 std::uint64_t seed, bool eval) {
+  const bool is_weighted = !options.weights.empty() && !eval;
+  if (options.split.empty() && options.fraction >= 1 && !is_weighted) return nullptr;
+  if (dataset.size() > std::numeric_limits<std::uint32_t>::max()) {
+    throw ConfigError("dataset.split, fraction and weights need a dataset of at most 2^32 - 1 samples, this one has " +
+                      std::to_string(dataset.size()));
+  }
+  std::vector<std::uint32_t> ids = choose(dataset, options);
+  require_some(ids, dataset, "dataset.split, part and fraction");
+  std::vector<double> weights;
+  if (is_weighted) weights = weights_of(dataset, options, ids);
+  require_some(ids, dataset, "dataset.weights");
+  return std::shared_ptr<const Selection>(new Selection(std::move(ids), weights, seed));
+}
+
+Selection::Selection(std::vector<std::uint32_t> ids, const std::vector<double>& weights, std::uint64_t seed)
+    : seed_(seed), ids_(std::move(ids)) {
+  if (weights.empty()) return;
+  double sum = 0;
+  for (const double weight : weights) sum += weight;
+  const double all = std::ldexp(static_cast<double>(ids_.size()), kPlaceBits);
+  ends_.reserve(weights.size());
+  double reached = 0;
+  for (const double weight : weights) {
+    reached += weight;
+    ends_.push_back(static_cast<std::uint64_t>(std::min(reached / sum, 1.0) * all));
+  }
+  ends_.back() = std::uint64_t{ids_.size()} << kPlaceBits;
+}
+
+std::uint64_t Selection::at(std::uint64_t epoch, std::uint64_t place) const noexcept {
+  if (ends_.empty()) return place;
+  const std::uint64_t offset = key64(seed_, epoch, kOffsetOfPlaces) >> (64 - kPlaceBits);
+  const auto end = std::ranges::upper_bound(ends_, (place << kPlaceBits) + offset);
+  return static_cast<std::uint64_t>(end - ends_.begin());
+}
+
+std::uint64_t Selection::fingerprint() const noexcept {
+  const std::uint64_t ids = XXH3_64bits(ids_.data(), ids_.size() * sizeof(ids_[0]));
+  return XXH3_64bits_withSeed(ends_.data(), ends_.size() * sizeof(ends_[0]), ids);
+}
+
+}  // namespace forebay
