@@ -7,6 +7,7 @@
 
 #include <forebay/error.hpp>
 
+#include "container_files.hpp"
 #include "data/build.hpp"
 #include "dataset_support.hpp"
 #include "support.hpp"
@@ -83,8 +84,18 @@ Made make_cifar(const TemporaryDirectory& folder) {
   return {"cifar", options_for(folder.path(), "cifar"), 4};
 }
 
+Made make_tfrecord(const TemporaryDirectory& folder) {
+  for (int shard = 0; shard < 3; ++shard) {
+    std::string records;
+    for (int i = 0; i <= shard; ++i)
+      records += tf_record(image_example("\xFF\xD8\xFF" + std::to_string(10 * shard + i), i));
+    write_file(folder / ("train-0000" + std::to_string(shard) + "-of-00003"), records);
+  }
+  return {"tfrecord", options_for(folder.path(), "tfrecord"), 6};
+}
+
 using Make = std::function<Made(const TemporaryDirectory&)>;
-const std::vector<Make> kFormats{make_voc, make_filelist, make_folder, make_idx, make_cifar};
+const std::vector<Make> kFormats{make_voc, make_filelist, make_folder, make_idx, make_cifar, make_tfrecord};
 
 void for_each_format(const std::function<void(const TemporaryDirectory&, const Made&)>& check) {
   for (const auto& make : kFormats) {

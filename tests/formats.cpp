@@ -36,7 +36,7 @@ TEST_CASE("a configuration may name each format, and nothing else") {
     const std::string text = "[dataset]\nformat = \"" + std::string(name) + "\"\n";
     CHECK(parse_options(text, "test", {}).dataset.format == name);
   }
-  const std::string message = error_of([] { (void)parse_options("[dataset]\nformat = \"tfrecord\"\n", "test", {}); });
+  const std::string message = error_of([] { (void)parse_options("[dataset]\nformat = \"parquet\"\n", "test", {}); });
   for (const auto name : kFormatChoices) CHECK(contains(message, "\"" + std::string(name) + "\""));
 }
 

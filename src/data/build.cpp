@@ -11,8 +11,10 @@
 #include "base/file_io.hpp"
 #include "base/text.hpp"
 #include "formats.hpp"
+#include "gzip.hpp"
 #include "pairing.hpp"
 #include "parallel.hpp"
+#include "path_pattern.hpp"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -145,6 +147,16 @@ void refuse_if_annotated_beside(const BuildContext& context, const std::string& 
   }
 }
 
+std::vector<std::string> files_of_pattern(const DatasetOptions& options, const std::string& pattern) {
+  try {
+    std::vector<std::string> files = expand_path_pattern(pattern);
+    if (!files.empty()) return files;
+  } catch (const ConfigError& error) {
+    throw path_error(options, error.what());
+  }
+  throw path_error(options, "no file matches it");
+}
+
 }  // namespace
 
 std::string absolute_path(const std::string& path) {
@@ -247,6 +259,12 @@ std::vector<Skipped> SkipLog::take(const std::string& root) {
   return entries;
 }
 
+void SkipLog::append(SkipLog&& other) {
+  std::ranges::move(other.bad_, std::back_inserter(bad_));
+  for (Skipped& note : other.notes_) add_note(std::move(note.path), std::move(note.reason));
+  for (const auto& [extension, count] : other.more_) more_[extension] += count;
+}
+
 std::string SkipLog::first_bad() const {
   return bad_.empty() ? "" : ", the first problem: " + bad_.front().path + ": " + bad_.front().reason;
 }
@@ -258,8 +276,17 @@ PathContents::PathContents(const BuildContext& context) : context_(context), roo
   }
   struct stat status {};
   if (::stat(options().path.c_str(), &status) != 0) {
-    throw path_error(options(), errno == ENOENT ? "there is no such file or folder"
-                                                : system_failure("cannot look at it", errno).what());
+    if (errno != ENOENT) throw path_error(options(), system_failure("cannot look at it", errno).what());
+    if (!is_path_pattern(root_)) throw path_error(options(), "there is no such file or folder");
+    is_pattern_ = true;
+    files_ = files_of_pattern(options(), root_);
+    for (std::size_t i = files_.size(); i-- > 0;) {
+      if (::stat(files_[i].c_str(), &status) != 0 || !S_ISREG(status.st_mode)) {
+        throw path_error(options(), "there is no file " + files_[i]);
+      }
+    }
+  } else {
+    files_ = {root_};
   }
   is_folder_ = S_ISDIR(status.st_mode);
   size_ = static_cast<std::uint64_t>(status.st_size);
@@ -272,13 +299,26 @@ std::span<const std::byte> PathContents::head() {
   constexpr std::size_t kHead = 4096;  // enough to tell text from what is not
   if (head_) return *head_;
   try {
-    const OpenFile file = open_regular(options().path);
+    const OpenFile file = open_regular(files_.front());
     std::vector<std::byte> head(std::min(file.size, kHead));
     read_at(file.descriptor, 0, head);
     return head_.emplace(std::move(head));
   } catch (const SampleError& error) {
     throw path_error(options(), error.what());
   }
+}
+
+std::span<const std::byte> PathContents::contents_head() {
+  if (!starts_as_gzip(head())) return head();
+  if (contents_head_) return *contents_head_;
+  std::vector<std::byte> inflated(head().size());
+  try {
+    const OpenFile file = open_regular(files_.front());
+    inflated.resize(open_gzip(file)->read(inflated));
+  } catch (const SampleError&) {
+    inflated.clear();
+  }
+  return contents_head_.emplace(std::move(inflated));
 }
 
 const Scan& PathContents::listing() {

@@ -68,6 +68,8 @@ class SkipLog {
   void add_note(std::string path, std::string reason);
   // The entries, bad ones first, each in the order in which they came. `root` is named by the entry of counts.
   [[nodiscard]] std::vector<Skipped> take(const std::string& root);
+  // All that another log has, behind what this one has.
+  void append(SkipLog&& other);
   // For error messages: ", the first: PATH: REASON" of the bad entries; "" when there is none.
   [[nodiscard]] std::string first_bad() const;
 
@@ -91,7 +93,7 @@ class PathContents {
   // What the files of a folder and of those below it are.
   enum class Tree : std::uint8_t { neither, voc, classes };
 
-  // Throws ConfigError naming dataset.path when that is neither a folder nor a file.
+  // Throws ConfigError naming dataset.path when that is neither a folder nor a file nor a pattern of files.
   explicit PathContents(const BuildContext& context);
 
   [[nodiscard]] const BuildContext& context() const noexcept { return context_; }
@@ -99,10 +101,16 @@ class PathContents {
   // The path, absolute.
   [[nodiscard]] const std::string& root() const noexcept { return root_; }
   [[nodiscard]] bool is_folder() const noexcept { return is_folder_; }
-  // Bytes of the file. REQUIRES: !is_folder().
+  // Whether the path stands for several files, as a shell would write them: "train-{000..146}.tar".
+  [[nodiscard]] bool is_pattern() const noexcept { return is_pattern_; }
+  // The file, or those that the pattern stands for, absolute; one at least. REQUIRES: !is_folder().
+  [[nodiscard]] const std::vector<std::string>& files() const noexcept { return files_; }
+  // Bytes of the file, or of the first one. REQUIRES: !is_folder().
   [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
-  // The first bytes of the file. Throws ConfigError when it cannot be read. REQUIRES: !is_folder().
+  // The first bytes of the file, or of the first one; and of what it decompresses to where it is compressed, "" where
+  // that is damaged. Throws ConfigError when it cannot be read. REQUIRES: !is_folder().
   [[nodiscard]] std::span<const std::byte> head();
+  [[nodiscard]] std::span<const std::byte> contents_head();
   // What the folder itself holds, and all below it too. REQUIRES: is_folder().
   [[nodiscard]] const Scan& listing();
   [[nodiscard]] Scan& tree();
@@ -116,8 +124,11 @@ class PathContents {
   const BuildContext& context_;
   std::string root_;
   bool is_folder_ = false;
+  bool is_pattern_ = false;
+  std::vector<std::string> files_;
   std::uint64_t size_ = 0;
   std::optional<std::vector<std::byte>> head_;
+  std::optional<std::vector<std::byte>> contents_head_;
   std::optional<Scan> listing_;
   std::optional<Scan> tree_;
   std::optional<Pairing> pairing_;

@@ -46,7 +46,9 @@ ConfigError unrecognised_folder(PathContents& contents) {
 }
 
 const NamedFormat& detect_format(PathContents& contents) {
-  const auto takes_it = [&](const NamedFormat& known) { return known.format->detect(contents); };
+  const auto takes_it = [&](const NamedFormat& known) {
+    return (known.format->takes_patterns || !contents.is_pattern()) && known.format->detect(contents);
+  };
   const auto found = std::find_if(kFormats.rbegin(), kFormats.rend(), takes_it);
   if (found != kFormats.rend()) return *found;
   throw contents.is_folder() ? unrecognised_folder(contents) : unrecognised_file(contents);
@@ -58,6 +60,10 @@ const NamedFormat& format_of(PathContents& contents) {
   const auto known = std::ranges::find(kFormats, options.format, &NamedFormat::name);
   if (known == kFormats.end()) {
     throw ConfigError("dataset.format = \"" + options.format + "\": known are " + list_choices());
+  }
+  if (contents.is_pattern() && !known->format->takes_patterns) {
+    throw path_error(options, "stands for " + std::to_string(contents.files().size()) + " files, but format = \"" +
+                                  options.format + "\" reads one");
   }
   const auto wanted = contents.is_folder() ? Format::Path::folder : Format::Path::file;
   if (known->format->path == Format::Path::either || known->format->path == wanted) return *known;

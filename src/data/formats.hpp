@@ -13,7 +13,8 @@
   FORMAT(filelist, "a text file with a path and optionally a label per line") \
   FORMAT(folder, "a folder of images per class")                              \
   FORMAT(idx, "MNIST files, plain or `.gz`")                                  \
-  FORMAT(cifar, "CIFAR-10 or CIFAR-100, the binary version")
+  FORMAT(cifar, "CIFAR-10 or CIFAR-100, the binary version")                  \
+  FORMAT(tfrecord, "TFRecord files of tf.train.Example, plain or `.gz`")
 
 namespace forebay {
 
@@ -35,6 +36,8 @@ struct Format {
   // The hash throws ConfigError when one cannot be read.
   std::uint64_t (*hash)(const DatasetOptions& options) = nullptr;
   std::string_view hashed = {};  // "the list"
+  // Whether the path may be a pattern that several files match.
+  bool takes_patterns = false;
   // False: the index names files that nobody has looked for yet.
   bool finds_files = true;
 };

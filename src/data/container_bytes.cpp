@@ -1,0 +1,86 @@
+#include "container_bytes.hpp"
+
+#include <algorithm>
+#include <new>
+
+#include "gzip.hpp"
+
+namespace forebay {
+
+std::span<const std::byte> ContainerBytes::at(std::uint64_t offset, std::size_t length) {
+  constexpr std::size_t kWindow = 4096;
+  if (!has(offset, length)) {
+    throw at_byte(size_, "it ends here, where " + std::to_string(length) + " bytes from byte " +
+                             std::to_string(offset) + " are needed");
+  }
+  if (is_in_memory()) return memory_.subspan(static_cast<std::size_t>(offset), length);
+  const bool is_there = offset >= window_begins_ && offset - window_begins_ <= window_.size() &&
+                        length <= window_.size() - (offset - window_begins_);
+  if (!is_there) {
+    window_.resize(static_cast<std::size_t>(std::min<std::uint64_t>(std::max(kWindow, length), size_ - offset)));
+    window_begins_ = offset;
+    try {
+      read_at(file_->descriptor, static_cast<std::size_t>(offset), window_);
+    } catch (...) {
+      window_.clear();
+      throw;
+    }
+  }
+  return std::span(window_).subspan(static_cast<std::size_t>(offset - window_begins_), length);
+}
+
+std::string_view ContainerBytes::text(const Extent& extent) {
+  const auto bytes = at(extent);
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+SampleError at_byte(std::uint64_t offset, std::string_view problem) {
+  return SampleError("byte " + std::to_string(offset) + ": " + std::string(problem));
+}
+
+bool is_gzip(const OpenFile& file) {
+  std::array<std::byte, 2> head{};
+  if (file.size < head.size()) return false;
+  read_at(file.descriptor, 0, head);
+  return starts_as_gzip(head);
+}
+
+Inflated inflate(const OpenFile& file) {
+  constexpr std::size_t kPiece = std::size_t{64} << 10U;
+  const std::uint64_t most = largest_inflated(file.size);
+  const auto source = open_gzip(file);
+  Inflated inflated;
+  std::size_t filled = 0;
+  try {
+    for (std::size_t got = kPiece; got > 0; filled += got) {
+      if (filled > most) {
+        throw SampleError("it inflates to more than the " + std::to_string(most) +
+                          " bytes that an index may hold of it; decompress it");
+      }
+      if (inflated.bytes.size() < filled + kPiece) inflated.bytes.resize(2 * filled + kPiece);
+      try {
+        got = source->read(std::span(inflated.bytes).subspan(filled, kPiece));
+      } catch (const SampleError& error) {
+        if (error.is_transient()) throw;
+        inflated.problem = error.what();
+        break;
+      }
+    }
+  } catch (const std::bad_alloc&) {
+    throw SampleError("there is no memory for what it inflates to; decompress it");
+  }
+  inflated.bytes.resize(filled);
+  return inflated;
+}
+
+bool starts_as_picture(std::span<const std::byte> head) noexcept {
+  const auto starts_with = [&](std::string_view magic, std::size_t from = 0) {
+    return head.size() >= from + magic.size() && std::memcmp(head.data() + from, magic.data(), magic.size()) == 0;
+  };
+  using namespace std::string_view_literals;
+  return starts_with("\xFF\xD8\xFF"sv) || starts_with("\x89PNG\r\n\x1A\n"sv) ||
+         (starts_with("RIFF"sv) && starts_with("WEBP"sv, 8)) || starts_with("II*\0"sv) || starts_with("MM\0*"sv) ||
+         starts_with("GIF8"sv);
+}
+
+}  // namespace forebay

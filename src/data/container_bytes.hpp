@@ -1,0 +1,79 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <forebay/error.hpp>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/file_io.hpp"
+
+namespace forebay {
+
+// Where some bytes of a container lie.
+struct Extent {
+  std::uint64_t offset = 0;
+  std::uint64_t length = 0;
+
+  [[nodiscard]] std::uint64_t end() const noexcept { return offset + length; }
+};
+
+// The bytes of a container, of which a builder looks at few: headers and labels, hardly any image. A plain file is read
+// a window at a time, so that headers and what is small between them cost one read. What is compressed is in memory,
+// decompressed. Numbers are little endian. Not for several threads.
+class ContainerBytes {
+ public:
+  // REQUIRES: the file outlives this.
+  explicit ContainerBytes(const OpenFile& file) : file_(&file), size_(file.size) {}
+  // REQUIRES: the bytes outlive this.
+  explicit ContainerBytes(std::span<const std::byte> bytes) : memory_(bytes), size_(bytes.size()) {}
+
+  [[nodiscard]] bool is_in_memory() const noexcept { return file_ == nullptr; }
+  [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
+  // Whether that many bytes are there, whatever the numbers are.
+  [[nodiscard]] bool has(std::uint64_t offset, std::uint64_t length) const noexcept {
+    return offset <= size_ && length <= size_ - offset;
+  }
+  // Valid until the next call. Throws SampleError when they are not there or cannot be read.
+  [[nodiscard]] std::span<const std::byte> at(std::uint64_t offset, std::size_t length);
+  [[nodiscard]] std::span<const std::byte> at(const Extent& extent) {
+    return at(extent.offset, static_cast<std::size_t>(extent.length));
+  }
+  // The same as text.
+  [[nodiscard]] std::string_view text(const Extent& extent);
+
+  template <typename Number>
+  [[nodiscard]] Number number(std::uint64_t offset) {
+    Number number;
+    std::memcpy(&number, at(offset, sizeof number).data(), sizeof number);
+    return number;
+  }
+
+ private:
+  const OpenFile* file_ = nullptr;
+  std::span<const std::byte> memory_;
+  std::uint64_t size_ = 0;
+  std::vector<std::byte> window_;
+  std::uint64_t window_begins_ = 0;
+};
+
+// SampleError("byte 123: " + problem).
+[[nodiscard]] SampleError at_byte(std::uint64_t offset, std::string_view problem);
+
+// Whether the file begins as a gzip file. Throws SampleError.
+[[nodiscard]] bool is_gzip(const OpenFile& file);
+// The contents of a gzip file as far as they are sound. Throws SampleError when they are more than an index may hold.
+struct Inflated {
+  std::vector<std::byte> bytes;
+  std::string problem;  // "" when all is sound
+};
+[[nodiscard]] Inflated inflate(const OpenFile& file);
+
+// Whether the bytes begin a picture of a kind that people put into containers: JPEG, PNG, WebP, TIFF, GIF.
+[[nodiscard]] bool starts_as_picture(std::span<const std::byte> head) noexcept;
+
+}  // namespace forebay

@@ -1,0 +1,177 @@
+#include <algorithm>
+#include <forebay/error.hpp>
+
+#include "base/crc32c.hpp"
+#include "formats.hpp"
+#include "shards.hpp"
+#include "tf_example.hpp"
+
+// TFRecord files: records of a length, its checksum, the data, their checksum. The data are tf.train.Examples, of which
+// one feature is the image and one may be its class.
+namespace forebay {
+namespace {
+
+constexpr std::size_t kRecordHeader = 12;  // the length and its checksum
+constexpr std::size_t kRecordFooter = 4;
+
+// What the features are called in practice, the likeliest first.
+constexpr std::array<std::string_view, 12> kImageFeatures{"image/encoded", "image_raw", "image", "image/image_raw",
+                                                          "image/raw",     "jpeg",      "png",   "image_encoded",
+                                                          "image_bytes",   "encoded",   "img",   "jpg"};
+constexpr std::array<std::string_view, 8> kLabelFeatures{"image/class/label", "label",       "image/label", "class",
+                                                         "class_id",          "class_label", "labels",      "target"};
+constexpr std::array<std::string_view, 3> kHeightFeatures{"image/height", "height", "rows"};
+constexpr std::array<std::string_view, 3> kWidthFeatures{"image/width", "width", "cols"};
+constexpr std::array<std::string_view, 3> kDepthFeatures{"image/channels", "channels", "depth"};
+
+bool is_tfrecord_name(std::string_view name) {
+  if (name.ends_with(".gz")) name.remove_suffix(3);
+  const auto has_shard_number = [&] {
+    const auto of = name.rfind("-of-");
+    const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+    return of != std::string_view::npos && of > 0 && of + 4 < name.size() &&
+           std::ranges::all_of(name.substr(of + 4), is_digit) && is_digit(name[of - 1]);
+  };
+  const std::array<std::string_view, 4> endings{".tfrecord", ".tfrecords", ".tfrec", ".record"};
+  return has_shard_number() || std::ranges::any_of(endings, [&](auto ending) { return name.ends_with(ending); });
+}
+
+// The first of these features that the example has and that is of the type.
+template <std::size_t N>
+const TfFeature* feature_of(const TfExample& example, const std::array<std::string_view, N>& names,
+                            std::optional<TfFeature::Type> type = std::nullopt) {
+  for (const auto name : names) {
+    const TfFeature* feature = example.find(name);
+    if (feature != nullptr && (!type || feature->type == *type)) return feature;
+  }
+  return nullptr;
+}
+
+bool is_encoded(ContainerBytes& bytes, const Extent& image) {
+  constexpr std::uint64_t kMagic = 16;
+  return starts_as_picture(bytes.at(image.offset, static_cast<std::size_t>(std::min(image.length, kMagic))));
+}
+
+// The image: the feature that is called like one, else the only one that holds a picture.
+Extent image_of_example(ContainerBytes& bytes, const TfExample& example) {
+  if (const TfFeature* named = feature_of(example, kImageFeatures, TfFeature::Type::bytes)) {
+    const auto values = example.byte_strings(*named, 1);
+    if (!values.empty()) return values.front();
+  }
+  std::vector<Extent> pictures;
+  std::string names;
+  for (const TfFeature& feature : example.features()) {
+    names += (names.empty() ? "" : ", ") + feature.name;
+    const auto values = example.byte_strings(feature, 1);
+    if (!values.empty() && is_encoded(bytes, values.front())) pictures.push_back(values.front());
+  }
+  if (pictures.size() == 1) return pictures.front();
+  throw SampleError(names.empty() ? "an Example without features" : "no image among its features (" + names + ")");
+}
+
+FoundLabel label_of_example(ContainerBytes& bytes, const TfExample& example) {
+  const TfFeature* feature = feature_of(example, kLabelFeatures);
+  if (feature == nullptr) return {};
+  switch (feature->type) {
+    case TfFeature::Type::integers: {
+      const auto numbers = example.integers(*feature, 2);
+      return numbers.size() == 1 ? FoundLabel::of(numbers.front()) : FoundLabel::none();
+    }
+    case TfFeature::Type::bytes: {
+      const auto texts = example.byte_strings(*feature, 2);
+      return texts.size() == 1 ? label_of_text(bytes.text(texts.front())) : FoundLabel::none();
+    }
+    case TfFeature::Type::floats: {
+      const auto numbers = example.floats(*feature, 2);
+      return numbers.size() == 1 ? label_of_float(numbers.front()) : FoundLabel::none();
+    }
+    case TfFeature::Type::none: break;
+  }
+  return {};
+}
+
+// The kind of an image that is not encoded and has as many bytes as its height, width and channels say.
+RecordTable::Kind kind_of_example(ContainerBytes& bytes, const TfExample& example, const Extent& image) {
+  if (is_encoded(bytes, image)) return {};
+  const auto number = [&](const auto& names, std::int64_t otherwise) {
+    const TfFeature* feature = feature_of(example, names, TfFeature::Type::integers);
+    const auto numbers = feature == nullptr ? std::vector<std::int64_t>{} : example.integers(*feature, 1);
+    return numbers.empty() ? otherwise : numbers.front();
+  };
+  return raw_kind(number(kHeightFeatures, 0), number(kWidthFeatures, 0), number(kDepthFeatures, 1), image.length)
+      .value_or(RecordTable::Kind{});
+}
+
+void add_example(ContainerBytes& bytes, const Extent& data, ShardDraft& draft) {
+  const TfExample example(bytes, data);
+  FoundSample sample{.checked = data};
+  sample.image = image_of_example(bytes, example);
+  sample.label = label_of_example(bytes, example);
+  sample.kind = kind_of_example(bytes, example, sample.image);
+  std::string class_name;
+  if (const TfFeature* text = example.find("image/class/text")) {
+    const auto texts = example.byte_strings(*text, 1);
+    if (!texts.empty() && texts.front().length <= kLongestClassName) class_name = bytes.text(texts.front());
+  }
+  sample.class_name = class_name;
+  draft.add(bytes, sample);
+}
+
+// The data of the record at `offset`. Throws SampleError when its length cannot be relied on.
+Extent record_data(ContainerBytes& bytes, std::uint64_t offset) {
+  if (!bytes.has(offset, kRecordHeader)) throw at_byte(offset, "it ends within the header of a record");
+  const auto header = bytes.at(offset, kRecordHeader);
+  std::uint64_t length = 0;
+  std::uint32_t sum = 0;
+  std::memcpy(&length, header.data(), sizeof length);
+  std::memcpy(&sum, header.data() + sizeof length, sizeof sum);
+  if (masked_crc32c(crc32c(header.first(sizeof length))) != sum) {
+    throw at_byte(offset, "the checksum of a record's length is wrong");
+  }
+  const Extent data{.offset = offset + kRecordHeader, .length = length};
+  const std::uint64_t left = bytes.size() - data.offset;
+  if (left >= kRecordFooter && length <= left - kRecordFooter) return data;
+  throw at_byte(offset, "it ends within a record of " + std::to_string(length) + " bytes");
+}
+
+void read_tfrecords(ContainerBytes& bytes, ShardDraft& draft) {
+  for (std::uint64_t offset = 0; offset < bytes.size();) {
+    const Extent data = record_data(bytes, offset);
+    draft.begin(offset);
+    try {
+      add_example(bytes, data, draft);
+    } catch (const SampleError& error) {
+      if (error.is_transient()) throw;
+      draft.add_bad(error.what());
+    }
+    offset = data.end() + kRecordFooter;
+  }
+}
+
+bool is_tfrecord(PathContents& contents) {
+  if (contents.is_folder()) return std::ranges::any_of(contents.listing().others, is_tfrecord_name);
+  if (is_tfrecord_name(contents.files().front())) return true;
+  const auto head = contents.contents_head();
+  if (head.size() < kRecordHeader) return false;
+  ContainerBytes bytes(head);
+  return masked_crc32c(crc32c(head.first(8))) == bytes.number<std::uint32_t>(8);
+}
+
+IndexDraft build_tfrecord(PathContents& contents) {
+  return build_from_shards(contents, {.is_name = is_tfrecord_name,
+                                      .read = read_tfrecords,
+                                      .missing = "no record of a tf.train.Example with an image"});
+}
+
+std::uint64_t hash_tfrecord(const DatasetOptions& options) { return hash_compressed_shards(options, is_tfrecord_name); }
+
+}  // namespace
+
+const Format formats::tfrecord{.needs = "a TFRecord file",
+                               .detect = is_tfrecord,
+                               .build = build_tfrecord,
+                               .hash = hash_tfrecord,
+                               .hashed = "the compressed files",
+                               .takes_patterns = true};
+
+}  // namespace forebay

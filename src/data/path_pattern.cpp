@@ -1,0 +1,100 @@
+#include "path_pattern.hpp"
+
+#include <glob.h>
+#include <algorithm>
+#include <charconv>
+#include <cstdint>
+#include <forebay/error.hpp>
+#include <optional>
+
+namespace forebay {
+namespace {
+
+constexpr std::size_t kMostNames = 1'000'000;
+
+bool has_wildcard(std::string_view text) noexcept { return text.find_first_of("*?[") != std::string_view::npos; }
+
+struct PatternNumber {
+  std::uint64_t value = 0;
+  std::size_t digits = 0;
+};
+
+std::optional<PatternNumber> pattern_number(std::string_view text) {
+  PatternNumber number{.digits = text.size()};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number.value);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
+// "0000..0009": as many digits as the wider of the two has, where one begins with a zero.
+std::vector<std::string> expand_range(std::string_view inside, std::size_t dots) {
+  const auto first = pattern_number(inside.substr(0, dots));
+  const auto last = pattern_number(inside.substr(dots + 2));
+  if (!first || !last || first->value > last->value || last->value - first->value >= kMostNames) {
+    throw ConfigError("{" + std::string(inside) + "} is no range of numbers that rises by less than a million");
+  }
+  const bool is_padded = (inside.front() == '0' && first->digits > 1) || (inside[dots + 2] == '0' && last->digits > 1);
+  const std::size_t digits = is_padded ? std::max(first->digits, last->digits) : 0;
+  std::vector<std::string> names;
+  for (std::uint64_t number = first->value; number <= last->value; ++number) {
+    const std::string text = std::to_string(number);
+    names.push_back(std::string(digits - std::min(digits, text.size()), '0') + text);
+  }
+  return names;
+}
+
+// What stands between braces.
+std::vector<std::string> expand_braces(std::string_view inside) {
+  const auto dots = inside.find("..");
+  if (inside.find(',') == std::string_view::npos && dots != std::string_view::npos) return expand_range(inside, dots);
+  std::vector<std::string> names;
+  for (std::size_t begin = 0; begin <= inside.size();) {
+    const std::size_t end = std::min(inside.find(',', begin), inside.size());
+    names.emplace_back(inside.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return names;
+}
+
+// Files that there are, sorted by their names.
+void add_matches(const std::string& pattern, std::vector<std::string>& names) {
+  glob_t found{};
+  const int result = ::glob(pattern.c_str(), GLOB_ERR, nullptr, &found);
+  for (std::size_t i = 0; result == 0 && i < found.gl_pathc; ++i) names.emplace_back(found.gl_pathv[i]);
+  ::globfree(&found);
+  if (result == GLOB_NOSPACE) throw ConfigError("there is no memory for the files that match " + pattern);
+  if (result == GLOB_ABORTED) throw ConfigError("a folder of " + pattern + " cannot be listed");
+}
+
+}  // namespace
+
+bool is_path_pattern(std::string_view path) noexcept {
+  return has_wildcard(path) || path.find('{') != std::string_view::npos;
+}
+
+std::vector<std::string> expand_path_pattern(const std::string& pattern) {
+  std::vector<std::string> heads{""};
+  std::string_view rest = pattern;
+  for (;;) {
+    const auto open = rest.find('{');
+    const auto close = rest.find('}', open);
+    if (open == std::string_view::npos) break;
+    if (close == std::string_view::npos) throw ConfigError("a { is not closed");
+    const auto choices = expand_braces(rest.substr(open + 1, close - open - 1));
+    if (choices.size() > kMostNames / heads.size()) throw ConfigError("it stands for more than a million names");
+    std::vector<std::string> longer;
+    for (const auto& head : heads) {
+      for (const auto& choice : choices) longer.push_back(head + std::string(rest.substr(0, open)) + choice);
+    }
+    heads = std::move(longer);
+    rest = rest.substr(close + 1);
+  }
+  std::vector<std::string> names;
+  for (const auto& head : heads) {
+    const std::string name = head + std::string(rest);
+    has_wildcard(name) ? add_matches(name, names) : names.push_back(name);
+  }
+  return names;
+}
+
+}  // namespace forebay

@@ -1,0 +1,411 @@
+#include "shards.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <filesystem>
+#include <limits>
+
+#include "base/crc32c.hpp"
+#include "base/text.hpp"
+#include "gzip.hpp"
+#include "list.hpp"
+#include "parallel.hpp"
+#include "path_pattern.hpp"
+
+namespace forebay {
+namespace {
+
+// What all compressed files of a data set may put into its index together.
+constexpr std::uint64_t kMostHeld = std::uint64_t{16} << 30U;
+
+// Throws SampleError unless the checksum behind the bytes is theirs.
+void check_sum(ContainerBytes& bytes, const Extent& checked) {
+  const auto expected = bytes.number<std::uint32_t>(checked.end());
+  if (masked_crc32c(crc32c(bytes.at(checked))) == expected) return;
+  throw at_byte(checked.offset, "the " + std::to_string(checked.length) +
+                                    " bytes of the record are damaged: they do not have the CRC-32C that stands behind "
+                                    "them");
+}
+
+ConfigError shard_error(PathContents& contents, const std::string& path, std::string_view problem) {
+  const bool is_the_path = path == contents.root();
+  return path_error(contents.options(), (is_the_path ? "" : path + ": ") + std::string(problem));
+}
+
+// What the draft holds as far as the file could be read. Where the store failed it is an error: the file may be whole.
+void read_contents(PathContents& contents, const std::string& path, ContainerBytes& bytes, const ShardFormat& format,
+                   ShardDraft& draft) {
+  try {
+    format.read(bytes, draft);
+  } catch (const SampleError& error) {
+    if (error.is_transient()) throw shard_error(contents, path, error.what());
+    draft.add_bad_file(std::string(error.what()) + "; what follows cannot be read");
+  }
+}
+
+ShardDraft read_shard(PathContents& contents, const std::string& path, const ShardFormat& format,
+                      ShardDraft::Progress& progress) {
+  OpenFile file;
+  Inflated inflated;
+  RecordTable::Stamp stamp;
+  bool is_compressed = false;
+  try {
+    file = open_regular(path);
+    stamp = RecordTable::stamp_of(file);
+    is_compressed = is_gzip(file);
+    if (is_compressed) inflated = inflate(file);
+  } catch (const SampleError& error) {
+    throw shard_error(contents, path, error.what());
+  }
+  ShardDraft draft(path, stamp, progress);
+  if (is_compressed) {
+    ContainerBytes bytes{std::span<const std::byte>(inflated.bytes)};
+    read_contents(contents, path, bytes, format, draft);
+    if (!inflated.problem.empty()) draft.add_bad_file(inflated.problem);
+  } else {
+    ContainerBytes bytes(file);
+    read_contents(contents, path, bytes, format, draft);
+  }
+  return draft;
+}
+
+// The folder that all of them are in.
+std::string common_folder(std::span<const std::string> paths) {
+  std::string folder(parent_folder(paths.front()));
+  for (const std::string& path : paths) {
+    while (!folder.empty() && !path.starts_with(folder + "/")) folder = std::string(parent_folder(folder));
+  }
+  return folder.empty() ? "/" : folder;
+}
+
+std::string below(const std::string& root, const std::string& path) {
+  const std::string folder = root.ends_with('/') ? root : root + "/";
+  return path.starts_with(folder) ? path.substr(folder.size()) : path;
+}
+
+}  // namespace
+
+FoundLabel label_of_text(std::string_view text) {
+  const std::string_view trimmed = without_blanks(text);
+  if (trimmed.empty()) throw SampleError("its class is an empty text");
+  if (trimmed.size() > kLongestClassName)
+    throw SampleError("its class is a text of " + std::to_string(trimmed.size()) + " bytes");
+  const std::string_view digits = trimmed.substr(trimmed.front() == '+' ? 1 : 0);
+  std::int64_t number = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  if (end != digits.data() + digits.size() || digits.empty()) return FoundLabel::named(std::string(trimmed));
+  if (error != std::errc()) throw SampleError("its class number is " + std::string(trimmed));
+  return FoundLabel::of(number);
+}
+
+FoundLabel label_of_float(float number) {
+  constexpr float kLargest = 1e9F;
+  const bool is_whole = std::isfinite(number) && std::fabs(number) <= kLargest && std::trunc(number) == number;
+  return is_whole ? FoundLabel::of(static_cast<std::int64_t>(number)) : FoundLabel::none();
+}
+
+std::optional<RecordTable::Kind> raw_kind(std::int64_t height, std::int64_t width, std::int64_t channels,
+                                          std::uint64_t bytes) {
+  constexpr std::int64_t kLargestSide = std::int64_t{1} << 24U;
+  const bool is_shape = height > 0 && width > 0 && height <= kLargestSide && width <= kLargestSide &&
+                        (channels == 1 || channels == 3) && bytes <= kLargestSampleFile;
+  if (!is_shape || static_cast<std::uint64_t>(height * width * channels) != bytes) return std::nullopt;
+  return RecordTable::Kind{.encoding = Encoding::raw,
+                           .width = static_cast<std::int32_t>(width),
+                           .height = static_cast<std::int32_t>(height),
+                           .channels = static_cast<std::int32_t>(channels)};
+}
+
+void ShardDraft::begin(std::uint64_t offset, std::string_view key) {
+  if (next_ == std::numeric_limits<std::uint32_t>::max()) throw SampleError("it has more than 2^32 - 1 records");
+  if (offset > begun_at_) progress_->bytes.fetch_add(offset - begun_at_, std::memory_order_relaxed);
+  progress_->records.fetch_add(1, std::memory_order_relaxed);
+  begun_at_ = std::max(begun_at_, offset);
+  key_ = key;
+  ++next_;
+}
+
+void ShardDraft::add_bad(std::string reason) {
+  skipped_.add_bad(record_name(path_, number(), key_), std::move(reason));
+}
+
+std::uint16_t ShardDraft::kind_number(const RecordTable::Kind& kind) {
+  if (!kind_list_.empty() && kind == kind_list_.back()) return static_cast<std::uint16_t>(kind_list_.size() - 1);
+  const auto known = kind_numbers_.find(kind);
+  if (known != kind_numbers_.end()) return known->second;
+  if (kind_list_.size() >= RecordTable::kMostKinds) throw SampleError("its raw pixels have too rare a shape");
+  kind_list_.push_back(kind);
+  return kind_numbers_[kind] = static_cast<std::uint16_t>(kind_list_.size() - 1);
+}
+
+std::int64_t ShardDraft::label_number(const FoundLabel& label) {
+  constexpr std::int64_t kMostClasses = std::int64_t{1} << 22U;
+  switch (label.kind) {
+    case FoundLabel::Kind::absent: return kAbsent;
+    case FoundLabel::Kind::unlabelled: return kUnlabelled;
+    case FoundLabel::Kind::number:
+      if (label.number < kMostClasses) return label.number;
+      throw SampleError("its class number is " + std::to_string(label.number) + ", where " +
+                        std::to_string(kMostClasses - 1) + " is the largest");
+    case FoundLabel::Kind::text: break;
+  }
+  const auto [place, is_new] = text_numbers_.try_emplace(label.text, static_cast<std::int64_t>(texts_.size()));
+  if (is_new) texts_.push_back(label.text);
+  return kTexts - place->second;
+}
+
+void ShardDraft::add(ContainerBytes& bytes, const FoundSample& sample) {
+  const Extent& image = sample.image;
+  if (image.length == 0) throw SampleError("its image has no bytes");
+  if (image.length > kLargestSampleFile || sample.checked.length > kLargestSampleFile) {
+    throw SampleError("it has more than the 1 GiB that a sample may have");
+  }
+  RecordTable::Kind kind = sample.kind;
+  RecordTable::Record record{
+      .offset = image.offset, .length = static_cast<std::uint32_t>(image.length), .number = number()};
+  const std::int64_t label = label_number(sample.label);
+  if (bytes.is_in_memory()) {
+    if (sample.checked.length > 0) check_sum(bytes, sample.checked);
+    record.offset = held_.size();
+  } else if (sample.checked.length > 0) {
+    kind.checked = true;
+    record.before = static_cast<std::uint32_t>(image.offset - sample.checked.offset);
+    record.after = static_cast<std::uint32_t>(sample.checked.end() - image.end());
+  }
+  kinds_.push_back(kind_number(kind));
+  records_.push_back(record);
+  labels_.push_back(label);
+  keys_.add(key_);
+  are_held_.push_back(bytes.is_in_memory());
+  if (bytes.is_in_memory()) {
+    const auto pixels = bytes.at(image);
+    held_.insert(held_.end(), pixels.begin(), pixels.end());
+  }
+  if (label < 0 || sample.class_name.empty() || sample.class_name.size() > kLongestClassName) return;
+  const auto [known, is_new] = class_names_.try_emplace(label, sample.class_name);
+  if (!is_new && known->second != sample.class_name) known->second.clear();
+}
+
+// Puts drafts together: decides what the classes are, and numbers samples by them.
+class ShardMerger {
+ public:
+  ShardMerger(PathContents& contents, std::vector<ShardDraft>& drafts) : contents_(contents), drafts_(drafts) {
+    find_classes();
+  }
+
+  IndexDraft merge() {
+    IndexDraft draft;
+    std::vector<std::string> paths;
+    for (const ShardDraft& each : drafts_) paths.push_back(each.path_);
+    draft.root = contents_.is_folder() ? contents_.root() : common_folder(paths);
+    draft.table.classes = std::move(classes_);
+    draft.table.kinds.clear();
+    const bool has_keys = std::ranges::any_of(drafts_, [](const auto& each) { return !each.keys_.bytes().empty(); });
+    for (std::size_t i = 0; i < drafts_.size(); ++i) {
+      if (i == 0 || paths[i] != paths[i - 1]) sources_ = {};
+      append(drafts_[i], has_keys, draft);
+    }
+    if (draft.table.kinds.empty()) draft.table.kinds = {{}};
+    draft.counts.images = draft.table.source.size();
+    return draft;
+  }
+
+ private:
+  // The first class decides whether classes are numbers or names.
+  void find_classes() {
+    std::int64_t largest = -1;
+    bool knows = false;
+    for (const ShardDraft& draft : drafts_) {
+      for (const std::int64_t label : draft.labels_) {
+        if (label != ShardDraft::kAbsent) has_labels_ = true;
+        if (!knows && (label >= 0 || label <= ShardDraft::kTexts)) {
+          knows = true;
+          is_by_name_ = label < 0;
+        }
+        largest = std::max(largest, label);
+      }
+    }
+    const auto& given = contents_.options().classes;
+    if (!given.empty()) {
+      list_.emplace(given, std::vector<std::string>());
+      classes_ = list_->names();
+    } else if (is_by_name_) {
+      std::vector<std::string> names;
+      for (const ShardDraft& draft : drafts_) {
+        names.insert(names.end(), draft.texts_.begin(), draft.texts_.end());
+        for (const std::int64_t label : draft.labels_) {
+          if (label >= 0) names.push_back(std::to_string(label));
+        }
+      }
+      list_.emplace(std::vector<std::string>(), std::move(names));
+      classes_ = list_->names();
+    } else {
+      for (std::int64_t i = 0; i <= largest; ++i) classes_.push_back(std::to_string(i));
+      name_classes();
+    }
+    count_ = static_cast<std::int64_t>(classes_.size());
+  }
+
+  // As the container calls them, where it calls each by one name and no two by the same.
+  void name_classes() {
+    std::map<std::int64_t, std::string> names;
+    for (const ShardDraft& draft : drafts_) {
+      for (const auto& [number, name] : draft.class_names_) {
+        if (names.try_emplace(number, name).first->second != name) return;
+      }
+    }
+    std::vector<std::string> named = classes_;
+    for (const auto& [number, name] : names) {
+      if (name.empty()) return;
+      named[static_cast<std::size_t>(number)] = name;
+    }
+    std::vector<std::string> sorted = named;
+    std::ranges::sort(sorted);
+    if (std::ranges::adjacent_find(sorted) == sorted.end()) classes_ = std::move(named);
+  }
+
+  // The label of a sample. Throws SampleError when it has none that can be used.
+  [[nodiscard]] std::int32_t label_of(const ShardDraft& draft, std::int64_t label) const {
+    if (label == ShardDraft::kUnlabelled) return -1;
+    if (label == ShardDraft::kAbsent) {
+      if (has_labels_) throw SampleError("has no class, where others have one");
+      return -1;
+    }
+    const bool is_text = label < 0;
+    const std::string text =
+        is_text ? draft.texts_[static_cast<std::size_t>(ShardDraft::kTexts - label)] : std::to_string(label);
+    if (is_text || is_by_name_) {
+      const std::int32_t number = list_ ? list_->number_of(text) : -1;
+      if (number >= 0) return number;
+      throw SampleError("class \"" + printable(text) + "\" " +
+                        (list_ ? "is not in dataset.classes" : "is no number, as those of others are"));
+    }
+    if (label < count_) return static_cast<std::int32_t>(label);
+    throw SampleError("label " + text + " of " + std::to_string(count_) + " classes");
+  }
+
+  // Frees what it takes.
+  void append(ShardDraft& from, bool has_keys, IndexDraft& draft) {
+    RecordTable& table = draft.table;
+    const std::vector<std::uint16_t> kinds = kinds_in(table, from.kind_list_);
+    for (std::size_t i = 0; i < from.records_.size(); ++i) {
+      try {
+        const std::int32_t label = label_of(from, from.labels_[i]);
+        table.add(source_of(from, from.are_held_[i], draft), label);
+      } catch (const SampleError& error) {
+        from.skipped_.add_bad(record_name(from.path_, from.records_[i].number, from.keys_[i]), error.what());
+        continue;
+      }
+      RecordTable::Record record = from.records_[i];
+      if (from.are_held_[i]) record.offset += table.held.size();
+      table.record.push_back(record);
+      table.kind.push_back(kinds[from.kinds_[i]]);
+      if (has_keys) table.keys.add(from.keys_[i]);
+    }
+    if (from.held_.size() > kMostHeld - table.held.size()) {
+      throw shard_error(contents_, from.path_,
+                        "what is compressed inflates to more than an index holds; decompress it");
+    }
+    table.held.insert(table.held.end(), from.held_.begin(), from.held_.end());
+    draft.skipped.append(std::move(from.skipped_));
+    from = ShardDraft({}, {}, *from.progress_);
+  }
+
+  // The draft's file in the table: as a source of its own where its records are held.
+  [[nodiscard]] std::uint32_t source_of(const ShardDraft& from, bool is_held, IndexDraft& draft) {
+    auto& source = sources_[is_held ? 1 : 0];
+    if (!source) {
+      const RecordTable::Stamp stamp = is_held ? RecordTable::Stamp{} : from.stamp_;
+      source = draft.table.add_source(below(draft.root, from.path_), stamp);
+    }
+    return *source;
+  }
+
+  // The numbers in the table of these kinds, which are added where they are new.
+  std::vector<std::uint16_t> kinds_in(RecordTable& table, std::span<const RecordTable::Kind> kinds) {
+    std::vector<std::uint16_t> numbers;
+    for (const RecordTable::Kind& kind : kinds) {
+      const auto [place, is_new] = kind_numbers_.try_emplace(kind, static_cast<std::uint16_t>(table.kinds.size()));
+      if (is_new && table.kinds.size() >= RecordTable::kMostKinds) {
+        throw path_error(contents_.options(),
+                         "raw pixels have more than " + std::to_string(RecordTable::kMostKinds) + " shapes");
+      }
+      if (is_new) table.kinds.push_back(kind);
+      numbers.push_back(place->second);
+    }
+    return numbers;
+  }
+
+  PathContents& contents_;
+  std::vector<ShardDraft>& drafts_;
+  bool has_labels_ = false;
+  bool is_by_name_ = false;
+  std::optional<ClassList> list_;  // where classes have names that samples are looked up by
+  std::vector<std::string> classes_;
+  std::int64_t count_ = 0;  // of them
+  std::map<RecordTable::Kind, std::uint16_t> kind_numbers_;
+  std::array<std::optional<std::uint32_t>, 2> sources_;  // of the file at hand: in the file, held
+};
+
+IndexDraft merge_shards(PathContents& contents, std::vector<ShardDraft>& drafts, std::string_view missing) {
+  IndexDraft draft = ShardMerger(contents, drafts).merge();
+  if (draft.counts.images > 0) return draft;
+  throw path_error(contents.options(), std::string(missing) + draft.skipped.first_bad());
+}
+
+std::vector<std::string> shards_of(PathContents& contents, bool (*is_name)(std::string_view)) {
+  if (!contents.is_folder()) return contents.files();
+  std::vector<std::string> files;
+  std::vector<std::string> training;
+  for (const auto name : contents.listing().others) {
+    if (!is_name(name)) continue;
+    files.push_back(join_path(contents.root(), name));
+    if (name.find("train") != std::string_view::npos) training.push_back(files.back());
+  }
+  return training.empty() ? files : training;
+}
+
+std::uint64_t hash_compressed_shards(const DatasetOptions& options, bool (*is_name)(std::string_view)) {
+  const BuildContext context{.options = options, .progress = {}, .threads = 1};
+  PathContents contents(context);
+  std::uint64_t hash = 0;
+  for (const std::string& path : shards_of(contents, is_name)) {
+    if (path.ends_with(".gz") || path.ends_with(".tgz")) hash = hash_file(path, "dataset.path", hash);
+  }
+  return hash;
+}
+
+IndexDraft build_from_shards(PathContents& contents, const ShardFormat& format) {
+  const std::vector<std::string> paths = shards_of(contents, format.is_name);
+  if (paths.empty()) throw path_error(contents.options(), std::string(format.missing));
+  std::uint64_t all_bytes = 0;
+  std::error_code unknown;
+  for (const std::string& path : paths) all_bytes += std::filesystem::file_size(path, unknown);
+  ShardDraft::Progress progress;
+  std::vector<std::optional<ShardDraft>> read(paths.size());
+  std::atomic<std::size_t> next{0};
+  const auto work = [&] {
+    for (std::size_t i = next++; i < paths.size(); i = next++)
+      read[i] = read_shard(contents, paths[i], format, progress);
+  };
+  // How many records there will be is an estimate until all bytes have been looked at.
+  const auto report = [&](bool is_done) {
+    const std::uint64_t records = progress.records.load(std::memory_order_relaxed);
+    const double share = static_cast<double>(progress.bytes.load(std::memory_order_relaxed)) /
+                         static_cast<double>(std::max<std::uint64_t>(all_bytes, 1));
+    const double expected = is_done || share <= 0 ? 0 : static_cast<double>(records) / share;
+    if (const auto& tell = contents.context().progress) {
+      tell(records, std::max(records, static_cast<std::uint64_t>(expected)));
+    }
+  };
+  const auto threads = static_cast<unsigned>(std::min<std::size_t>(contents.context().threads, paths.size()));
+  run_workers(
+      threads, work, [&] { next = paths.size(); }, [&] { report(false); });
+  report(true);
+  std::vector<ShardDraft> drafts;
+  for (auto& draft : read) drafts.push_back(*std::move(draft));
+  return merge_shards(contents, drafts, format.missing);
+}
+
+}  // namespace forebay

@@ -1,0 +1,138 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "build.hpp"
+#include "container_bytes.hpp"
+#include "record_table.hpp"
+
+namespace forebay {
+
+// What a container says of a sample's class.
+struct FoundLabel {
+  enum class Kind : std::uint8_t {
+    absent,      // nothing, which is an error where other samples have a class
+    unlabelled,  // that it has none, or not one: a negative number, an empty list, several numbers
+    number,
+    text,
+  };
+
+  Kind kind = Kind::absent;
+  std::int64_t number = 0;
+  std::string text = {};
+
+  // A negative number means none.
+  [[nodiscard]] static FoundLabel of(std::int64_t number) {
+    return {.kind = number < 0 ? Kind::unlabelled : Kind::number, .number = number};
+  }
+  [[nodiscard]] static FoundLabel none() { return {.kind = Kind::unlabelled}; }
+  [[nodiscard]] static FoundLabel named(std::string text) { return {.kind = Kind::text, .text = std::move(text)}; }
+};
+// A class as text files and JSON give it: a whole number, else a name. Throws SampleError for neither.
+[[nodiscard]] FoundLabel label_of_text(std::string_view text);
+// A class as a floating-point number, which must be whole to be one.
+[[nodiscard]] FoundLabel label_of_float(float number);
+
+// Names of classes that are longer are none.
+inline constexpr std::size_t kLongestClassName = 256;
+
+// The kind of raw pixels of this shape, channels interleaved; nothing when the shape is none or has not so many bytes.
+[[nodiscard]] std::optional<RecordTable::Kind> raw_kind(std::int64_t height, std::int64_t width, std::int64_t channels,
+                                                        std::uint64_t bytes);
+
+// A sample that a container holds.
+struct FoundSample {
+  Extent image = {};
+  RecordTable::Kind kind = {};
+  FoundLabel label = {};
+  std::string_view class_name = {};  // of its class number, where the container says
+  // The bytes whose masked CRC-32C stands right behind them, the image among them; none where there is no checksum.
+  Extent checked = {};
+};
+
+// What is found in one file of a container, or in a part of it, in order. Not for several threads.
+class ShardDraft {
+ public:
+  // What all threads have looked at together.
+  struct Progress {
+    std::atomic<std::uint64_t> bytes{0};
+    std::atomic<std::uint64_t> records{0};
+  };
+
+  // Its records are numbered from `first`.
+  ShardDraft(std::string path, const RecordTable::Stamp& stamp, Progress& progress, std::uint32_t first = 0)
+      : path_(std::move(path)), stamp_(stamp), progress_(&progress), next_(first) {}
+
+  // The next record begins at this place. It has a number, whether it can be used or not.
+  void begin(std::uint64_t offset, std::string_view key = {});
+  // The sample of the record. What lies in memory only is kept for the index. Throws SampleError when its image has no
+  // bytes or too many, or lies in memory and fails its checksum.
+  void add(ContainerBytes& bytes, const FoundSample& sample);
+  // The record cannot be used.
+  void add_bad(std::string reason);
+  // Something is wrong with the file itself, or worth saying.
+  void add_bad_file(std::string reason) { skipped_.add_bad(path_, std::move(reason)); }
+  void add_note(std::string reason) { skipped_.add_note(path_, std::move(reason)); }
+
+ private:
+  friend class ShardMerger;
+
+  // Of a record without a class number: what there is instead. A text is kTexts less its place among `texts_`.
+  static constexpr std::int64_t kUnlabelled = -1;
+  static constexpr std::int64_t kAbsent = -2;
+  static constexpr std::int64_t kTexts = -3;
+
+  [[nodiscard]] std::uint32_t number() const noexcept { return next_ - 1; }
+  [[nodiscard]] std::uint16_t kind_number(const RecordTable::Kind& kind);
+  [[nodiscard]] std::int64_t label_number(const FoundLabel& label);
+
+  std::string path_;
+  RecordTable::Stamp stamp_;
+  Progress* progress_;
+  std::uint32_t next_;
+  std::uint64_t begun_at_ = 0;
+  std::string key_;
+  // By sample.
+  std::vector<RecordTable::Record> records_;
+  std::vector<std::uint16_t> kinds_;
+  std::vector<std::int64_t> labels_;
+  std::vector<bool> are_held_;
+  StringTable keys_;
+
+  std::vector<RecordTable::Kind> kind_list_;
+  std::map<RecordTable::Kind, std::uint16_t> kind_numbers_;
+  std::vector<std::string> texts_;
+  std::map<std::string, std::int64_t, std::less<>> text_numbers_;
+  std::map<std::int64_t, std::string> class_names_;
+  std::vector<std::byte> held_;
+  SkipLog skipped_;
+};
+
+// A format whose files can be read independently of each other.
+struct ShardFormat {
+  bool (*is_name)(std::string_view name) = nullptr;  // of its files in a folder
+  // Adds what a file holds. A SampleError ends the file: what came before it stays.
+  void (*read)(ContainerBytes& bytes, ShardDraft& draft) = nullptr;
+  std::string_view missing;  // what was not found when no sample comes out: "no record with an image"
+};
+
+// The files of the format at the path, absolute: those of a folder, sorted, those that a pattern stands for, or the one
+// file. Where some names in a folder have "train" in them, only those are its files.
+[[nodiscard]] std::vector<std::string> shards_of(PathContents& contents, bool (*is_name)(std::string_view));
+
+// What the drafts hold, as one. Those of one file follow each other.
+[[nodiscard]] IndexDraft merge_shards(PathContents& contents, std::vector<ShardDraft>& drafts,
+                                      std::string_view missing);
+
+// Of the compressed ones among the format's files, whose records the index holds; for Format::hash.
+[[nodiscard]] std::uint64_t hash_compressed_shards(const DatasetOptions& options, bool (*is_name)(std::string_view));
+
+// Reads the files in parallel, plain or compressed, and puts them together in their order.
+[[nodiscard]] IndexDraft build_from_shards(PathContents& contents, const ShardFormat& format);
+
+}  // namespace forebay

@@ -1,0 +1,298 @@
+#include <doctest/doctest.h>
+#include <zlib.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <forebay/error.hpp>
+
+#include "container_files.hpp"
+#include "dataset_support.hpp"
+#include "hostile_files.hpp"
+#include "support.hpp"
+
+// TFRecord files: what they hold, and what becomes of broken ones.
+
+using namespace forebay;
+using namespace forebay::testing;
+
+namespace {
+
+const std::string kJpeg = "\xFF\xD8\xFF\xE0 some picture";
+
+std::string records(const std::vector<std::string>& examples) {
+  std::string file;
+  for (const auto& each : examples) file += tf_record(each);
+  return file;
+}
+
+std::vector<std::int64_t> labels_of(const Dataset& dataset) {
+  std::vector<std::int64_t> labels;
+  for (std::uint64_t id = 0; id < dataset.size(); ++id) labels.push_back(dataset.sample(id).label);
+  return labels;
+}
+
+// The dataset of a file with these examples.
+std::unique_ptr<Dataset> dataset_of(const TemporaryDirectory& folder, const std::vector<std::string>& examples) {
+  write_file(folder / "x.tfrecord", records(examples));
+  return build_dataset(options_for(folder / "x.tfrecord"));
+}
+
+}  // namespace
+
+TEST_CASE("shards of a folder, of a pattern and alone; plain and compressed ones side by side") {
+  const TemporaryDirectory folder;
+  std::vector<std::string> examples;
+  for (int i = 0; i < 6; ++i) examples.push_back(image_example(kJpeg + std::to_string(i), i % 3));
+  write_file(folder / "train-00000-of-00002", records({examples[0], examples[1]}));
+  write_gzip(folder / "train-00001-of-00002.gz", records({examples[2], examples[3], examples[4]}));
+  write_file(folder / "validation-00000-of-00001", records({examples[5]}));
+
+  const auto train = build_dataset(options_for(folder.path()));
+  CHECK(train->format() == "tfrecord");
+  CHECK(labels_of(*train) == std::vector<std::int64_t>{0, 1, 2, 0, 1});
+  CHECK(train->classes() == std::vector<std::string>{"0", "1", "2"});
+  for (std::uint64_t id = 0; id < train->size(); ++id) CHECK(read_sample(*train, id) == kJpeg + std::to_string(id));
+  CHECK(train->name(1) == (folder / "train-00000-of-00002").string() + "[record 1]");
+  CHECK(train->name(4) == (folder / "train-00001-of-00002.gz").string() + "[record 2]");
+  CHECK(train->skipped().empty());
+
+  const auto one = build_dataset(options_for(folder / "validation-00000-of-00001"));
+  CHECK(read_sample(*one, 0) == kJpeg + "5");
+  CHECK(build_dataset(options_for(folder / "*-of-*"))->size() == 6);
+}
+
+TEST_CASE("a folder of shards that are all for training or none is taken whole") {
+  const TemporaryDirectory folder;
+  write_file(folder / "a.tfrecord", records({image_example(kJpeg, 0)}));
+  write_file(folder / "b.record", records({image_example(kJpeg, 1)}));
+  write_file(folder / "notes.txt", "text");
+  CHECK(labels_of(*build_dataset(options_for(folder.path()))) == std::vector<std::int64_t>{0, 1});
+}
+
+TEST_CASE("what the image and the class are called is known, else the one picture is the image") {
+  const TemporaryDirectory folder;
+  const auto image = bytes_feature({kJpeg});
+  for (const char* name : {"image/encoded", "image", "image_raw", "jpeg", "encoded"}) {
+    CHECK(read_sample(*dataset_of(folder, {example({{"id", bytes_feature({"7"})}, {name, image}})}), 0) == kJpeg);
+  }
+  for (const char* name : {"image/class/label", "label", "class", "target"}) {
+    CHECK(labels_of(*dataset_of(folder, {example({{name, int64_feature({3})}, {"image", image}})})) ==
+          std::vector<std::int64_t>{3});
+  }
+  CHECK(read_sample(*dataset_of(folder, {example({{"note", bytes_feature({"x"})}, {"my picture", image}})}), 0) ==
+        kJpeg);
+  const auto two = [&] { (void)dataset_of(folder, {example({{"left", image}, {"right", image}})}); };
+  CHECK(contains(error_of(two), "no image among its features (left, right)"));
+  const auto sequence = [&] { (void)dataset_of(folder, {wire_bytes(1, "") + wire_bytes(2, "")}); };
+  CHECK(contains(error_of(sequence), "a tf.train.SequenceExample, where a tf.train.Example is expected"));
+}
+
+TEST_CASE("raw pixels have the shape that height, width and channels say, where that is as many bytes") {
+  const TemporaryDirectory folder;
+  const auto raw = [](std::int64_t height, std::int64_t width, std::int64_t depth) {
+    return example({{"image_raw", bytes_feature({"0123456789AB"})},
+                    {"height", int64_feature({height})},
+                    {"width", int64_feature({width})},
+                    {"depth", int64_feature({depth})}});
+  };
+  const auto dataset = dataset_of(folder, {raw(2, 2, 3), raw(3, 4, 1), raw(3, 3, 1), raw(-3, -4, 1)});
+  REQUIRE(dataset->size() == 4);
+  CHECK(describe_samples(*dataset)[0].ends_with("raw 2x2x3"));
+  CHECK(describe_samples(*dataset)[1].ends_with("raw 4x3x1"));
+  CHECK(dataset->sample(2).encoding == Encoding::jpeg);
+  CHECK(dataset->sample(3).encoding == Encoding::jpeg);
+}
+
+TEST_CASE("classes are numbers with the names that records give them, or names alone") {
+  const TemporaryDirectory folder;
+  const auto named = [](std::int64_t number, const std::string& name) {
+    return example({{"image/encoded", bytes_feature({kJpeg})},
+                    {"image/class/label", int64_feature({number})},
+                    {"image/class/text", bytes_feature({name})}});
+  };
+  CHECK(dataset_of(folder, {named(2, "cat"), named(0, "dog"), named(2, "cat")})->classes() ==
+        std::vector<std::string>{"dog", "1", "cat"});
+  CHECK(dataset_of(folder, {named(1, "cat"), named(1, "lion")})->classes() == std::vector<std::string>{"0", "1"});
+  CHECK(dataset_of(folder, {named(0, "cat"), named(1, "cat")})->classes() == std::vector<std::string>{"0", "1"});
+
+  const auto by_name = [](const std::string& name) {
+    return example({{"image", bytes_feature({kJpeg})}, {"label", bytes_feature({name})}});
+  };
+  const auto dataset = dataset_of(folder, {by_name("dog"), by_name("cat"), by_name("dog")});
+  CHECK(dataset->classes() == std::vector<std::string>{"cat", "dog"});
+  CHECK(labels_of(*dataset) == std::vector<std::int64_t>{1, 0, 1});
+  DatasetOptions options = options_for(folder / "x.tfrecord");
+  options.classes = {"dog"};
+  const auto given = build_dataset(options);
+  CHECK(labels_of(*given) == std::vector<std::int64_t>{0, 0});
+  CHECK(find_skipped(*given, "[record 1]")->reason == "class \"cat\" is not in dataset.classes");
+}
+
+TEST_CASE("a class that is no number, too large, missing or not the only one") {
+  const TemporaryDirectory folder;
+  const auto with = [](const std::string& label) {
+    return example({{"image", bytes_feature({kJpeg})}, {"label", label}});
+  };
+  const auto dataset =
+      dataset_of(folder, {with(int64_feature({4})), with(int64_feature({-1})), with(int64_feature({})),
+                          with(int64_feature({1, 2})), with(float_feature({2.0F})), with(float_feature({2.5F})),
+                          with(int64_feature({std::int64_t{1} << 40})), with(bytes_feature({"cat"})),
+                          example({{"image", bytes_feature({kJpeg})}}), with("")});
+  CHECK(labels_of(*dataset) == std::vector<std::int64_t>{4, -1, -1, -1, 2, -1});
+  CHECK(count_bad(*dataset) == 4);
+  CHECK(contains(find_skipped(*dataset, "[record 6]")->reason, "its class number is 1099511627776"));
+  CHECK(find_skipped(*dataset, "[record 7]")->reason == "class \"cat\" is no number, as those of others are");
+  CHECK(find_skipped(*dataset, "[record 8]")->reason == "has no class, where others have one");
+  CHECK(find_skipped(*dataset, "[record 9]")->reason == "has no class, where others have one");
+}
+
+TEST_CASE("a changed bit of a record is noticed when it is read, wherever it is") {
+  const TemporaryDirectory folder;
+  const std::string first = tf_record(image_example(kJpeg + std::string(8192, 'x'), 0));
+  const std::string record = tf_record(image_example(kJpeg, 1));
+  const std::string saved = [&] {
+    write_file(folder / "x.tfrecord", first + record);
+    const auto bytes = build_dataset(options_for(folder / "x.tfrecord"))->serialize();
+    return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  }();
+  for (std::size_t at = 12; at < record.size(); ++at) {
+    std::string damaged = first + record;
+    damaged[first.size() + at] = static_cast<char>(damaged[first.size() + at] ^ 1);
+    write_file(folder / "x.tfrecord", damaged);
+    const auto restored = restore_dataset(bytes_of(saved), "memory");
+    CHECK(read_sample(*restored, 0).size() == 8192 + kJpeg.size());
+    const std::string error = error_of([&] { (void)read_sample(*restored, 1); });
+    CHECK(contains(error, "byte " + std::to_string(first.size() + 12) + ": the "));
+    CHECK(contains(error, "do not have the CRC-32C that stands behind them"));
+  }
+  // Of a compressed file when it is indexed.
+  std::string damaged = first + record;
+  damaged[first.size() + 12 + 30] = 'X';
+  write_gzip(folder / "y.tfrecord.gz", damaged);
+  const auto dataset = build_dataset(options_for(folder / "y.tfrecord.gz"));
+  CHECK(dataset->size() == 1);
+  CHECK(contains(find_skipped(*dataset, "[record 1]")->reason, "are damaged"));
+}
+
+TEST_CASE("a file that ends early, or whose lengths are damaged, keeps what stands before that") {
+  const TemporaryDirectory folder;
+  const std::string good = tf_record(image_example(kJpeg, 0));
+  const std::string length = little_endian(std::uint64_t{1} << 60U);
+  for (const auto& [tail, reason] : std::vector<std::pair<std::string, std::string>>{
+           {good.substr(0, 5), "it ends within the header of a record"},
+           {good.substr(0, good.size() - 1), "it ends within a record of"},
+           {length + masked_sum(length), "it ends within a record of 1152921504606846976 bytes"},
+           {little_endian(~std::uint64_t{7}) + masked_sum(little_endian(~std::uint64_t{7})), "it ends within a record"},
+           {length + "sums" + good, "the checksum of a record's length is wrong"},
+           {"abc", "it ends within the header of a record"}}) {
+    write_file(folder / "x.tfrecord", good + good + tail);
+    const auto dataset = build_dataset(options_for(folder / "x.tfrecord"));
+    CHECK(dataset->size() == 2);
+    REQUIRE(count_bad(*dataset) == 1);
+    CHECK(contains(dataset->skipped()[0].reason, "byte " + std::to_string(2 * good.size()) + ": " + reason));
+    CHECK(dataset->skipped()[0].path == (folder / "x.tfrecord").string());
+  }
+}
+
+TEST_CASE("a compressed file that is damaged keeps what was decompressed before; a changed one is noticed") {
+  const TemporaryDirectory folder;
+  std::string noise;
+  for (std::uint32_t i = 0; i < 300'000; ++i) noise += static_cast<char>((i * 2654435761U) >> 13U);
+  write_gzip(folder / "x.tfrecord.gz", records({image_example(kJpeg, 0), image_example(kJpeg + noise, 1)}));
+  DatasetOptions options = options_for(folder / "x.tfrecord.gz");
+  options.index = (folder / "saved.index").string();
+  CHECK(open_dataset(options)->size() == 2);
+  CHECK(open_dataset(options)->size() == 2);
+
+  const std::string whole = read_file(folder / "x.tfrecord.gz");
+  write_file(folder / "x.tfrecord.gz", whole.substr(0, whole.size() - 100));
+  const auto cut = build_dataset(options_for(folder / "x.tfrecord.gz"));
+  CHECK(cut->size() == 1);
+  CHECK(contains(cut->skipped()[0].reason, "it ends within a record"));
+  CHECK(contains(cut->skipped()[1].reason, "the compressed data is cut off"));
+  CHECK(contains(error_of([&] { (void)open_dataset(options); }), "other contents of the compressed files"));
+}
+
+TEST_CASE("a file without one usable record is an error that says why") {
+  const TemporaryDirectory folder;
+  const auto error = [&](const std::vector<std::string>& examples) {
+    return error_of([&] { (void)dataset_of(folder, examples); });
+  };
+  CHECK(contains(error({}), "no record of a tf.train.Example with an image"));
+  CHECK(contains(error({""}), "[record 0]: an Example without features"));
+  CHECK(contains(error({example({{"x", int64_feature({1})}})}), "no image among its features (x)"));
+  CHECK(contains(error({image_example("", 1)}), "[record 0]: its image has no bytes"));
+  CHECK(contains(error({wire_bytes(1, varint(10) + varint(1000))}), "[record 0]: byte "));
+  std::filesystem::create_directory(folder / "empty");
+  const auto empty = [&] { (void)build_dataset(options_for(folder / "empty", "tfrecord")); };
+  CHECK(contains(error_of(empty), "no record of a tf.train.Example with an image"));
+}
+
+TEST_CASE("Protocol Buffers as their definition allows them") {
+  const TemporaryDirectory folder;
+  const std::string image = wire_bytes(1, "image/encoded");
+  const std::string value = wire_bytes(2, bytes_feature({kJpeg}));
+  const auto map = [](const std::string& entry) { return wire_bytes(1, wire_bytes(1, entry)); };
+  const std::string label = wire_bytes(1, wire_bytes(1, wire_bytes(1, "label") + wire_bytes(2, int64_feature({5}))));
+  const std::string group = varint((9U << 3U) | 3U) + wire_number(1, 7) + varint((9U << 3U) | 4U);
+  for (const std::string& text : {map(value + image) + label, label + map(image + value),
+                                  wire_number(9, 5) + map(image + value) + label + wire_bytes(15, "zz"),
+                                  group + map(image + group + value) + label}) {
+    const auto dataset = dataset_of(folder, {text});
+    CHECK(read_sample(*dataset, 0) == kJpeg);
+    CHECK(labels_of(*dataset) == std::vector<std::int64_t>{5});
+  }
+  const std::string unpacked = wire_bytes(3, wire_number(1, 6));
+  CHECK(labels_of(*dataset_of(folder, {example({{"image", bytes_feature({kJpeg})}, {"label", unpacked}})})) ==
+        std::vector<std::int64_t>{6});
+  CHECK(labels_of(*dataset_of(folder, {example({{"image", bytes_feature({kJpeg})},
+                                                {"label", int64_feature({1})},
+                                                {"label", int64_feature({2})}})})) == std::vector<std::int64_t>{2});
+}
+
+TEST_CASE("whatever is in a TFRecord file ends in samples or in errors") {
+  const TemporaryDirectory folder;
+  const std::string content = records({image_example(kJpeg, 0), image_example(kJpeg + "more", 1)});
+  use_broken_files(folder, "x.tfrecord", content, "tfrecord");
+  // With sums that are right, so that what is behind them is looked at.
+  const std::string good = image_example(kJpeg, 3);
+  for (std::size_t at = 0; at < good.size(); ++at) {
+    for (const char byte : {'\0', '\x7F', '\xFF', static_cast<char>(good[at] + 1)}) {
+      std::string broken = good;
+      broken[at] = byte;
+      write_file(folder / "x.tfrecord", records({broken}));
+      use_file(folder / "x.tfrecord", "tfrecord");
+    }
+  }
+}
+
+TEST_CASE("a pattern of the path stands for files, as in a shell") {
+  const TemporaryDirectory folder;
+  for (int i = 8; i < 12; ++i) {
+    const std::string name = "part-" + std::string(i < 10 ? "0" : "") + std::to_string(i) + ".tfrecord";
+    write_file(folder / name, records({image_example(kJpeg, i)}));
+  }
+  const auto labels = [&](const std::string& pattern) {
+    return labels_of(*build_dataset(options_for(folder / pattern)));
+  };
+  CHECK(labels("part-{08..11}.tfrecord") == std::vector<std::int64_t>{8, 9, 10, 11});
+  CHECK(labels("part-{10,08}.tfrecord") == std::vector<std::int64_t>{10, 8});
+  CHECK(labels("part-{0..0}{8,9}.tfrecord") == std::vector<std::int64_t>{8, 9});
+  CHECK(labels("*-1?.tfrecord") == std::vector<std::int64_t>{10, 11});
+
+  const auto error = [&](const std::string& pattern, const std::string& format = "auto") {
+    return error_of([&] { (void)build_dataset(options_for(folder / pattern, format)); });
+  };
+  CHECK(contains(error("part-{08..12}.tfrecord"), "there is no file " + (folder / "part-12.tfrecord").string()));
+  CHECK(contains(error("part-{11..08}.tfrecord"), "{11..08} is no range of numbers that rises"));
+  CHECK(contains(error("part-{00..99999999999}.tfrecord"), "is no range of numbers"));
+  CHECK(contains(error("{0..999}{0..999}{0..999}"), "it stands for more than a million names"));
+  CHECK(contains(error("part-{08.tfrecord"), "a { is not closed"));
+  CHECK(contains(error("none-*"), "no file matches it"));
+  CHECK(contains(error("part-*", "cifar"), "stands for 4 files, but format = \"cifar\" reads one"));
+  // A file whose name looks like a pattern is that file.
+  write_file(folder / "odd{1,2}.tfrecord", records({image_example(kJpeg, 5)}));
+  CHECK(labels("odd{1,2}.tfrecord") == std::vector<std::int64_t>{5});
+}
