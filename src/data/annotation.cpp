@@ -112,11 +112,11 @@ std::size_t skip_reference(std::string_view text, std::size_t at) {
   constexpr std::array<std::string_view, 5> kPredefined{"amp", "lt", "gt", "quot", "apos"};
   const bool known = std::find(kPredefined.begin(), kPredefined.end(), name) != kPredefined.end() ||
                      (name.starts_with('#') && is_character_reference(name));
-  if (!known) refuse(text, at, "'&' does not begin a reference that XML knows; write &amp;");
+  if (!known) refuse(text, at, "'&' does not begin a known XML reference; write &amp;");
   return at + semicolon + 1;
 }
 
-// tinyxml2 compares each attribute of an element with all others, which a made-up file could turn into hours.
+// tinyxml2 compares each attribute of an element with all others: a hostile file could make that take hours.
 void check_attributes(std::string_view text, std::size_t at) {
   constexpr std::size_t kMost = 256;
   std::size_t attributes = 0;
@@ -172,10 +172,10 @@ std::string annotation_text(std::span<const std::byte> xml) {
   return utf8;
 }
 
-// Refuses what tinyxml2 lets pass and an annotation has no use for: any DOCTYPE, ENTITY or other declaration, an XML
+// Rejects what tinyxml2 accepts and no annotation needs: any DOCTYPE, ENTITY or other declaration, an XML
 // declaration that is not at the start, hundreds of attributes, and references to anything but a character or one of
 // the five entities that every document has. Overwrites processing instructions with blanks, because tinyxml2 does not
-// know them. REQUIRES: the result of annotation_text. Throws SampleError with the line.
+// support them. REQUIRES: the result of annotation_text. Throws SampleError with the line.
 void clean_markup(std::string& document) {
   const std::string_view text = document;
   for (std::size_t at = text.find_first_of("<&"); at != npos; at = text.find_first_of("<&", at)) {
@@ -202,7 +202,7 @@ using tinyxml2::XMLDocument;
 using tinyxml2::XMLElement;
 using tinyxml2::XMLNode;
 
-// More than any class of a real set has, and little enough that a list of classes stays small.
+// Longer than any class name of a real data set, and short enough that a list of classes stays small.
 constexpr std::size_t kLongestClass = 256;
 // Far beyond any image, far within std::int32_t.
 constexpr double kLargestCoordinate = 1e9;
@@ -214,7 +214,7 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(first, text.find_last_not_of(kBlank) - first + 1);
 }
 
-// For messages: a value of the file, cut where it gets long.
+// A value of the file for a message, shortened if it is long.
 std::string shown(std::string_view value) {
   constexpr std::size_t kLongest = 40;
   return value.size() <= kLongest ? std::string(value) : std::string(value.substr(0, kLongest)) + "...";
@@ -247,7 +247,7 @@ std::optional<double> number_in(std::string_view text) {
   return value;
 }
 
-// The four numbers of a <bndbox>, as they stand in the file.
+// The four numbers of a <bndbox>, as in the file.
 struct Corners {
   double xmin = 0;
   double ymin = 0;
@@ -333,7 +333,7 @@ std::string describe(const XMLDocument& document) {
   throw SampleError("line " + std::to_string(std::max(line, 1)) + ": " + reason);
 }
 
-// tinyxml2 accepts text and further elements beside the root, and documents without any.
+// tinyxml2 accepts text and further elements outside the root, and documents without a root.
 const XMLElement& only_root(const XMLDocument& document) {
   const XMLElement* root = document.RootElement();
   if (root == nullptr) refuse(1, "the document has no element");

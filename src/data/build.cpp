@@ -217,9 +217,9 @@ ClassList::ClassList(std::vector<std::string> given, std::vector<std::string> fo
     names_.erase(std::unique(names_.begin(), names_.end()), names_.end());
   }
   for (const auto& name : names_) {
-    if (name.empty()) throw ConfigError("dataset.classes: a class without a name");
+    if (name.empty()) throw ConfigError("dataset.classes: a class name is empty");
     const bool is_new = numbers_.emplace(name, static_cast<std::int32_t>(numbers_.size())).second;
-    if (!is_new) throw ConfigError("dataset.classes: \"" + name + "\" stands there twice");
+    if (!is_new) throw ConfigError("dataset.classes: \"" + name + "\" is listed twice");
   }
 }
 
@@ -276,7 +276,7 @@ PathContents::PathContents(const BuildContext& context) : context_(context), roo
   }
   struct stat status {};
   if (::stat(options().path.c_str(), &status) != 0) {
-    if (errno != ENOENT) throw path_error(options(), system_failure("cannot look at it", errno).what());
+    if (errno != ENOENT) throw path_error(options(), system_failure("cannot inspect it", errno).what());
     if (!is_path_pattern(root_)) throw path_error(options(), "there is no such file or folder");
     is_pattern_ = true;
     files_ = files_of_pattern(options(), root_);
@@ -347,7 +347,7 @@ PathContents::Tree PathContents::kind_of_tree() {
   const bool has_voc = !scan.annotations.empty() && (has_folder_annotations(scan) || holds_voc(context_, root_, scan));
   if (has_voc && has_classes) refuse_unclear_voc(context_, scan, pairing());
   if (!has_voc && has_classes) refuse_if_annotated_beside(context_, root_, scan);
-  // Images alone may have their annotations beside the path.
+  // Where there are only images, their annotations may lie beside the path.
   const Tree otherwise = has_classes ? Tree::classes : scan.images.empty() ? Tree::neither : Tree::voc;
   return kind_.emplace(has_voc ? Tree::voc : otherwise);
 }

@@ -19,11 +19,11 @@
 
 namespace forebay {
 
-// What every index builder is given.
+// What every index builder receives.
 struct BuildContext {
   const DatasetOptions& options;
   const IndexProgress& progress;  // may be empty
-  unsigned threads = 1;           // changes how long it takes, never what comes out
+  unsigned threads = 1;           // affects the time it takes, never the result
 };
 
 // build_dataset with the number of threads given; the seam for tests.
@@ -60,8 +60,8 @@ class ClassList {
   std::map<std::string, std::int32_t, std::less<>> numbers_;
 };
 
-// What was left out, without letting a million stray files fill the memory: every bad entry is kept, of the others the
-// first thousand, the rest as one entry of counts.
+// What was left out. A million stray files must not fill the memory: it keeps every bad entry, the first thousand of
+// the others, and counts the rest in a single entry.
 class SkipLog {
  public:
   void add_bad(std::string path, std::string reason);
@@ -79,18 +79,18 @@ class SkipLog {
   std::map<std::string, std::uint64_t> more_;  // by extension
 };
 
-// What a builder makes of a path.
+// What a builder produces.
 struct IndexDraft {
-  std::string root;  // absolute; what relative paths of the table are below
+  std::string root;  // absolute; relative paths of the table begin here
   RecordTable table;
   IndexCounts counts;
   SkipLog skipped;
 };
 
-// What is at dataset.path. Each look is taken once, whether it is for detecting the format or for building its index.
+// What is at dataset.path. It looks at everything once, whether to detect the format or to build the index.
 class PathContents {
  public:
-  // What the files of a folder and of those below it are.
+  // What the files in and below a folder are.
   enum class Tree : std::uint8_t { neither, voc, classes };
 
   // Throws ConfigError naming dataset.path when that is neither a folder nor a file nor a pattern of files.
@@ -137,10 +137,10 @@ class PathContents {
 
 // Annotation files with the images they belong to.
 struct AnnotatedFiles {
-  std::string root;                               // stands before the annotations' paths
+  std::string root;                               // prefix of the annotations' paths
   std::span<const std::string_view> annotations;  // sorted
-  std::string image_root;                         // stands before the images' paths
-  std::span<const std::string_view> images;       // as the table shall name them
+  std::string image_root;                         // prefix of the images' paths
+  std::span<const std::string_view> images;       // as the table will name them
   std::vector<std::size_t> annotation_of;         // by image; AnnotationLookup::kNone without
   std::vector<bool> wanted;                       // by annotation: to be parsed
 };

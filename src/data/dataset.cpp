@@ -71,7 +71,7 @@ const NamedFormat& format_of(PathContents& contents) {
                                 options.format + "\" needs " + std::string(known->format->needs));
 }
 
-// What was asked for differs from what the index was built from; "" when it does not.
+// How the index differs from what was asked for; "" if it does not.
 std::string difference(const IndexOrigin& built, const DatasetOptions& options) {
   if (options.format != "auto" && options.format != built.format) {
     return "format " + built.format + ", not " + options.format;
@@ -137,8 +137,8 @@ std::unique_ptr<Dataset> load_index(const std::string& file) { return restore_in
 std::unique_ptr<Dataset> open_dataset(const DatasetOptions& options, const IndexProgress& progress) {
   const std::string& file = options.index;
   if (file.empty()) return build_dataset(options, progress);
-  // What was just saved is used from the file too: a large one is there once for all ranks of a node.
-  // A file that cannot be looked at is not missing: opening it says why.
+  // An index that was just saved is read back from its file too: all ranks of a node then share a large one.
+  // A file that cannot be inspected is not missing: opening it will say why.
   std::error_code unknown;
   if (!std::filesystem::exists(file, unknown) && !unknown) save_index(*build_dataset(options, progress), file);
   auto dataset = load_index(file);

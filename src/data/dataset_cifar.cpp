@@ -26,7 +26,7 @@ struct CifarFiles {
   }
 };
 
-// A folder's training set, or its test set where that is all there is; no names when there is neither.
+// A folder's training set, or its test set if that is all there is; no names if there is neither.
 CifarFiles cifar_folder(PathContents& contents) {
   const auto& others = contents.listing().others;
   const auto has = [&](std::string_view name) { return std::ranges::find(others, name) != others.end(); };
@@ -40,7 +40,7 @@ CifarFiles cifar_folder(PathContents& contents) {
   return files;
 }
 
-// A file alone: of CIFAR-100 when its class list is beside it, or when only that makes whole records of it.
+// A single file: CIFAR-100 if its class list is beside it, or if its size is a multiple of no other record.
 CifarFiles cifar_file(PathContents& contents) {
   const auto [folder, name] = place_in_parent(contents.root());
   const CifarFiles ten{.folder = folder, .names = {name}};

@@ -18,12 +18,12 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t kLargestList = std::size_t{4} << 30U;
-// Class numbers up to here; beyond, a column was taken for labels that holds something else.
+// Class numbers are smaller; a larger one shows that the column is not one of labels.
 constexpr std::int64_t kMostClasses = 1'000'000;
-// How far above an image its folder Annotations is looked for.
+// How many levels above an image to look for a folder Annotations.
 constexpr int kLevelsUp = 4;
 
-// Images with what their labels say: second is the label, "" when it says nothing.
+// Images with their labels: second is the label, "" if there is none.
 using Entries = std::vector<ListRecord>;
 
 bool is_number(std::string_view text) {
@@ -56,7 +56,7 @@ std::optional<std::int64_t> integer_in(std::string_view text) {
   return value;
 }
 
-// Labels are class numbers when all of them are integers, unless the given classes are called like that.
+// Labels are class numbers when all of them are integers, unless the given classes have such names.
 bool are_numbers(const Entries& entries, const std::vector<std::string>& given) {
   return std::all_of(entries.begin(), entries.end(), [&](const ListRecord& entry) {
     return entry.second.empty() ||
@@ -64,8 +64,8 @@ bool are_numbers(const Entries& entries, const std::vector<std::string>& given) 
   });
 }
 
-// A label that is no class: a number to be learned (0.73) or a set of labels ("cat|dog", "1 0 1"). Throws ConfigError
-// that names `file`, the image and what is supported; `given` classes may be called like that.
+// Rejects labels that are not classes: a regression target (0.73) or a set of labels ("cat|dog", "1 0 1"). Throws
+// ConfigError with `file`, the image and what is supported; `given` classes may have such names.
 void refuse_labels_of_other_kinds(const Entries& entries, const std::vector<std::string>& given,
                                   const std::string& file) {
   const auto refuse = [&](const ListRecord& entry, const std::string& what) {
@@ -95,7 +95,7 @@ std::vector<std::byte> load_text(const std::string& path, const char* key) {
   }
 }
 
-// A list file with what its records are views of.
+// A list file: its records are views of its text and of the quoted fields.
 struct List {
   std::vector<std::byte> text;
   std::deque<std::string> quoted;
@@ -186,7 +186,7 @@ void add_numbered(const BuildContext& context, const Entries& entries, RecordTab
       const std::string where = at_line(context.options.path, line);
       if (given.empty()) {
         throw ConfigError(std::string(where).append(": ").append(problem).append(
-            "; a label is a class number, not a number to be learned"));
+            "; a label is a class number, not a regression target"));
       }
       skipped.add_bad(where, problem.append(", the last of dataset.classes"));
       continue;

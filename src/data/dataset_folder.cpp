@@ -9,7 +9,7 @@ namespace {
 
 bool is_top_level(std::string_view path) { return path.find('/') == std::string_view::npos; }
 
-// Without link loops and without what is taken for a mistake, such as an empty folder "x.jpg".
+// Without link loops, and without what looks like a mistake, such as an empty folder "x.jpg".
 std::vector<std::string> class_folders(const Scan& scan) {
   std::vector<std::string> folders;
   for (const auto& folder : scan.folders) {

@@ -22,7 +22,7 @@ struct Shape {
 };
 
 bool is_sound(const Shape& shape) {
-  // So that a record is at most 1 GiB and a width fits where it goes.
+  // A record is at most 1 GiB, and its sides fit into 32 bits.
   constexpr std::uint32_t kLargestSide = 1U << 24U;
   const bool sides = shape.height > 0 && shape.width > 0 && shape.height <= kLargestSide && shape.width <= kLargestSide;
   return sides && (shape.channels == 1 || shape.channels == 3) && shape.record_bytes() <= kLargestSampleFile;
@@ -60,7 +60,7 @@ std::string find_labels(const DatasetOptions& options, const std::string& images
   const fs::path path(images);
   const std::string name = labels_name(path.filename().string());
   if (name.empty()) {
-    skipped.add_note(images, "no labels: its name does not say what its labels are called; set dataset.labels");
+    skipped.add_note(images, "no labels: its name does not tell the name of its labels; set dataset.labels");
     return {};
   }
   for (const auto& candidate : {name, name + ".gz"}) {
@@ -153,7 +153,7 @@ bool starts_as_idx(std::span<const std::byte> head) {
 
 // The images file of a folder of idx files, the training set's where there is one; "" when there is none.
 std::string find_images(PathContents& contents) {
-  // By name without ".gz", so that a plain file is preferred to its compressed twin.
+  // By name without ".gz": a plain file is preferred to its compressed twin.
   std::map<std::string, std::string> found;
   for (const auto path : contents.listing().others) {
     const std::string name(path);
@@ -181,8 +181,8 @@ std::string images_of(PathContents& contents) {
   throw path_error(contents.options(), "no idx file of images there (such as train-images-idx3-ubyte or its .gz)");
 }
 
-// Of what the index holds of the files: the labels, and the images of a compressed file. Those of a plain one are
-// checked where they are read.
+// Covers what the index holds of the files: the labels, and the images of a compressed file. A plain file is checked
+// when it is opened for reading.
 std::uint64_t hash_idx(const DatasetOptions& options) {
   const BuildContext context{.options = options, .progress = {}, .threads = 1};
   PathContents contents(context);

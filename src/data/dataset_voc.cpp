@@ -11,27 +11,21 @@
 namespace forebay {
 namespace {
 
-// What came of a run of annotation files, parsed by one thread. Kept compact: a set has millions of objects.
+// The result of a run of annotation files, parsed by one thread. Compact, since a data set has millions of objects.
 struct ParsedChunk {
   struct Object {
     std::uint32_t annotation = 0;  // within the chunk
-    std::int32_t name = 0;         // into names; later the label, or kUnknownClass or kDropped
-    RecordTable::Region region;
+    std::int32_t name = 0;         // into names; later the label, or kUnused
+    RecordTable::Region region;    // object 0: a file that cannot be used
   };
-  struct Problem {
-    std::uint32_t annotation = 0;
-    std::uint32_t object = 0;  // 0: the whole file
-    std::string reason;
-  };
-  std::vector<Object> objects;
-  std::vector<Problem> problems;
+  std::vector<Object> objects;        // in order; those with a problem are kUnused
+  std::vector<std::string> problems;  // theirs, in order
   std::vector<std::string> names;
   IndexCounts counts;
 };
 
 constexpr std::size_t kChunk = 64;
-constexpr std::int32_t kUnknownClass = -1;
-constexpr std::int32_t kDropped = -2;
+constexpr std::int32_t kUnused = -1;
 
 std::int32_t intern(std::vector<std::string>& names, const std::string& name) {
   // Few names per chunk: a search is faster than a map.
@@ -46,14 +40,12 @@ void keep(const Annotation& annotation, std::uint32_t index, ParsedChunk& chunk)
   chunk.counts.objects += annotation.objects.size();
   std::uint32_t number = 0;
   for (const auto& object : annotation.objects) {
-    ++number;
-    if (!object.problem.empty()) {
-      chunk.problems.push_back({index, number, object.problem});
-      continue;
-    }
     const std::uint32_t flags =
         (object.difficult ? RecordTable::kDifficult : 0U) | (object.truncated ? RecordTable::kTruncated : 0U);
-    chunk.objects.push_back({index, intern(chunk.names, object.name), {object.box, number, flags}});
+    const bool is_usable = object.problem.empty();
+    chunk.objects.push_back(
+        {index, is_usable ? intern(chunk.names, object.name) : kUnused, {object.box, ++number, flags}});
+    if (!is_usable) chunk.problems.push_back(object.problem);
   }
 }
 
@@ -66,7 +58,8 @@ void parse_chunk(const AnnotatedFiles& files, std::size_t begin, ParsedChunk& ch
       const auto xml = load_file(join_path(files.root, files.annotations[i]), kLargestAnnotationFile);
       keep(parse_annotation(xml), index, chunk);
     } catch (const SampleError& error) {
-      chunk.problems.push_back({index, 0, error.what()});
+      chunk.objects.push_back({index, kUnused, {}});
+      chunk.problems.emplace_back(error.what());
     }
   }
 }
@@ -92,54 +85,30 @@ ClassList list_classes(const BuildContext& context, const std::vector<ParsedChun
   return {context.options.classes, std::move(found)};
 }
 
-// Turns names into labels, drops what the options leave out, and logs all that is not used.
-class Selection {
- public:
-  Selection(const BuildContext& context, const AnnotatedFiles& files, const ClassList& classes, SkipLog& skipped)
-      : context_(context), files_(files), classes_(classes), skipped_(skipped) {}
-
-  void apply(std::size_t begin, ParsedChunk& chunk) {
-    auto problem = chunk.problems.begin();
-    const auto log_problems_before = [&](std::uint64_t place) {
-      for (; problem != chunk.problems.end() && place_key(problem->annotation, problem->object) < place; ++problem) {
-        skipped_.add_bad(entry(begin + problem->annotation, problem->object), problem->reason);
-      }
+// Turns the names of a chunk that begins with the annotation `begin` into labels, drops what the options leave out, and
+// logs all that is not used.
+void label_objects(const BuildContext& context, const AnnotatedFiles& files, const ClassList& classes,
+                   std::size_t begin, ParsedChunk& chunk, SkipLog& skipped) {
+  auto problem = chunk.problems.begin();
+  for (auto& [annotation, name, region] : chunk.objects) {
+    const auto where = [&files, at = begin + annotation, object = region.object] {
+      const std::string path = join_path(files.root, files.annotations[at]);
+      return object == 0 ? path : path + "#object " + std::to_string(object);
     };
-    for (auto& object : chunk.objects) {
-      log_problems_before(place_key(object.annotation, object.region.object));
-      label(begin, chunk, object);
+    if (name == kUnused) {
+      skipped.add_bad(where(), std::move(*problem++));
+      continue;
     }
-    log_problems_before(UINT64_MAX);
-  }
-
- private:
-  static std::uint64_t place_key(std::uint32_t annotation, std::uint32_t object) {
-    return (std::uint64_t{annotation} << 32U) | object;
-  }
-
-  void label(std::size_t begin, const ParsedChunk& chunk, ParsedChunk::Object& object) {
-    const std::string& name = chunk.names[static_cast<std::size_t>(object.name)];
-    object.name = classes_.number_of(name);
-    if (object.name == kUnknownClass) {
-      skipped_.add_bad(entry(begin + object.annotation, object.region.object),
-                       "class \"" + name + "\" is not in dataset.classes");
-    } else if (!context_.options.difficult && (object.region.flags & RecordTable::kDifficult) != 0) {
-      object.name = kDropped;
-      skipped_.add_note(entry(begin + object.annotation, object.region.object),
-                        "difficult, and dataset.difficult = false");
+    const std::string& text = chunk.names[static_cast<std::size_t>(name)];
+    name = classes.number_of(text);
+    if (name < 0) {
+      skipped.add_bad(where(), "class \"" + text + "\" is not in dataset.classes");
+    } else if (!context.options.difficult && (region.flags & RecordTable::kDifficult) != 0) {
+      name = kUnused;
+      skipped.add_note(where(), "difficult, and dataset.difficult = false");
     }
   }
-
-  [[nodiscard]] std::string entry(std::size_t annotation, std::uint32_t object) const {
-    std::string path = join_path(files_.root, files_.annotations[annotation]);
-    return object == 0 ? path : path + "#object " + std::to_string(object);
-  }
-
-  const BuildContext& context_;
-  const AnnotatedFiles& files_;
-  const ClassList& classes_;
-  SkipLog& skipped_;
-};
+}
 
 // The objects of one annotation; they follow each other in their chunk.
 std::span<const ParsedChunk::Object> objects_of(const std::vector<ParsedChunk>& chunks, std::size_t annotation) {
@@ -153,12 +122,6 @@ std::span<const ParsedChunk::Object> objects_of(const std::vector<ParsedChunk>& 
   return {first, last};
 }
 
-bool has_problem(const std::vector<ParsedChunk>& chunks, std::size_t annotation) {
-  const auto& problems = chunks[annotation / kChunk].problems;
-  return std::any_of(problems.begin(), problems.end(),
-                     [&](const auto& problem) { return problem.annotation == annotation % kChunk; });
-}
-
 void add_samples(const std::vector<ParsedChunk>& chunks, const AnnotatedFiles& files, RecordTable& table,
                  SkipLog& skipped) {
   for (std::size_t i = 0; i < files.images.size(); ++i) {
@@ -168,7 +131,7 @@ void add_samples(const std::vector<ParsedChunk>& chunks, const AnnotatedFiles& f
       continue;
     }
     const auto objects = objects_of(chunks, annotation);
-    if (objects.empty() && !has_problem(chunks, annotation)) {
+    if (objects.empty()) {
       skipped.add_note(join_path(files.image_root, files.images[i]), "its annotation has no <object>");
     }
     if (std::none_of(objects.begin(), objects.end(), [](const auto& object) { return object.name >= 0; })) continue;
@@ -194,7 +157,7 @@ void report_orphans(const std::string& root, const Scan& scan, const Pairing& pa
   }
   if (std::find(used.begin(), used.end(), false) == used.end()) return;
   const AnnotationLookup lookup(scan.annotations.view());
-  // A FIFO or folder in the image's place is reported once, as what it is.
+  // A FIFO or folder in place of the image is reported once, as what it is.
   for (const auto& entry : scan.unusable) {
     if (is_image_name(entry.path)) use(lookup.find(entry.path));
   }
@@ -293,9 +256,8 @@ IndexDraft build_voc(PathContents& contents) {
 void add_annotated_files(const BuildContext& context, const AnnotatedFiles& files, IndexDraft& draft) {
   std::vector<ParsedChunk> chunks = parse_all(context, files);
   const ClassList classes = list_classes(context, chunks);
-  Selection selection(context, files, classes, draft.skipped);
   for (std::size_t i = 0; i < chunks.size(); ++i) {
-    selection.apply(i * kChunk, chunks[i]);
+    label_objects(context, files, classes, i * kChunk, chunks[i], draft.skipped);
     draft.counts.annotations += chunks[i].counts.annotations;
     draft.counts.objects += chunks[i].counts.objects;
   }

@@ -6,8 +6,8 @@
 #include <string_view>
 
 // The formats that dataset.format may name, a line for each: its name and what it is. The name is also that of the
-// Format, which stands in the file that indexes it. `auto` asks them from the last to the first, so that a file made
-// for one purpose is recognised before folders and text are.
+// Format, which is in the file that indexes it. `auto` asks them from the last to the first, so that a file of one
+// specific kind is recognised before folders and text.
 #define FOREBAY_FORMATS(FORMAT)                                               \
   FORMAT(voc, "images with Pascal VOC or ILSVRC XML, one sample per object")  \
   FORMAT(filelist, "a text file with a path and optionally a label per line") \
@@ -27,13 +27,13 @@ struct Format {
 
   std::string_view needs;  // what dataset.path must name, for errors: "a folder of class folders"
   Path path = Path::either;
-  // Whether `auto` takes the path for this format. Throws ConfigError where it could also be read in another way.
+  // Whether `auto` takes the path for this format. Throws ConfigError if it could also be read in another way.
   bool (*detect)(PathContents& contents) = nullptr;
-  // Throws ConfigError naming dataset.path, what was found there and what to do when no sample comes out.
+  // Throws ConfigError naming dataset.path, what was found there and what to do, if there is no usable sample.
   IndexDraft (*build)(PathContents& contents) = nullptr;
 
-  // For a format whose index holds what stands in files and is stale once they change: their hash, and what they are.
-  // The hash throws ConfigError when one cannot be read.
+  // For a format whose index holds the contents of files, and is stale once they change: the hash of these files, and
+  // what they are. The hash throws ConfigError if one cannot be read.
   std::uint64_t (*hash)(const DatasetOptions& options) = nullptr;
   std::string_view hashed = {};  // "the list"
   // Whether the path may be a pattern that several files match.

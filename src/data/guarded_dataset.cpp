@@ -21,7 +21,7 @@ std::string what_was_thrown() {
   } catch (const std::exception& error) {
     return error.what();
   } catch (...) {
-    return "an object that is no std::exception";
+    return "an object that is not a std::exception";
   }
 }
 
@@ -41,7 +41,7 @@ auto guard(const Dataset& dataset, const std::string& function, Call&& function_
   }
 }
 
-// Keeps what reserve() threw: that ends the read, whatever the dataset makes of it. A dataset that catches everything
+// Keeps what reserve() threw: that ends the read, whatever the dataset does with it. A dataset that catches everything
 // must not turn the reader's own signals into errors of the sample.
 class WatchedTarget final : public ReadTarget {
  public:
@@ -112,7 +112,7 @@ class GuardedDataset final : public Dataset {
     }
     watched.rethrow_own_failure();
     if (!watched.was_asked()) {
-      throw SampleError("read() of sample " + std::to_string(id) + " returned without a call of reserve()");
+      throw SampleError("read() of sample " + std::to_string(id) + " returned without calling reserve()");
     }
   }
 

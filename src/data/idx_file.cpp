@@ -35,7 +35,7 @@ std::string type_name(std::byte type) {
     case 0x0C: return "32-bit integers";
     case 0x0D: return "32-bit floats";
     case 0x0E: return "64-bit floats";
-    default: return "no idx type";
+    default: return "not an idx type";
   }
 }
 

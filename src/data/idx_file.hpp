@@ -24,7 +24,7 @@ struct IdxHeader {
   friend bool operator==(const IdxHeader&, const IdxHeader&) = default;
 };
 
-// An open idx file. Whether it is compressed is told by its first bytes, not by its name. Not for several threads.
+// An open idx file. Its first bytes, not its name, tell whether it is compressed. One thread at a time.
 class IdxFile {
  public:
   // Opens the file and reads its header. Throws SampleError with byte offsets, without the name.
@@ -35,8 +35,8 @@ class IdxFile {
   [[nodiscard]] bool is_compressed() const noexcept { return is_compressed_; }
   [[nodiscard]] std::size_t trailing() const noexcept { return source_->trailing(); }
 
-  // All values. Takes memory only as they come, so that a header that lies costs nothing. Throws SampleError when there
-  // are fewer or more than the header says or a checksum of the compression fails. At most once.
+  // All values. Takes memory only as they arrive, so that a false header costs nothing. Throws SampleError if there are
+  // fewer or more than the header says, or if a checksum of the compression fails. At most once.
   [[nodiscard]] std::vector<std::byte> load();
   // REQUIRES: not compressed. Throws SampleError unless the file has exactly the size that its header says.
   void check_size() const;

@@ -38,94 +38,38 @@ std::size_t chunks_of(std::size_t content_bytes) {
   return content_bytes / kIndexChunk + (content_bytes % kIndexChunk != 0 ? 1 : 0);
 }
 
-void write_record(IndexWriter& writer, const IndexRecord& record) {
-  writer.text(record.origin.format);
-  writer.text(record.origin.path);
-  writer.text(record.origin.labels);
-  writer.texts(record.origin.classes);
-  writer.value<std::uint8_t>(record.origin.difficult ? 1 : 0);
-  writer.value(record.origin.source_hash);
-  writer.text(record.root);
-  writer.value<std::uint64_t>(record.skipped.size());
-  for (const auto& [path, reason, bad] : record.skipped) {
-    writer.text(path);
-    writer.text(reason);
-    writer.value<std::uint8_t>(bad ? 1 : 0);
-  }
-  writer.value(record.counts.images);
-  writer.value(record.counts.annotations);
-  writer.value(record.counts.objects);
-}
-
-IndexRecord read_record(IndexReader reader) {
-  IndexRecord record;
-  record.origin.format = reader.text();
-  record.origin.path = reader.text();
-  record.origin.labels = reader.text();
-  record.origin.classes = reader.texts();
-  record.origin.difficult = reader.flag();
-  record.origin.source_hash = reader.value<std::uint64_t>();
-  record.root = reader.text();
-  // Grows as entries are found, because a damaged count must not decide how much is allocated.
-  for (auto left = reader.value<std::uint64_t>(); left > 0; --left) {
-    std::string path = reader.text();
-    std::string reason = reader.text();
-    record.skipped.push_back({.path = std::move(path), .reason = std::move(reason), .bad = reader.flag()});
-  }
-  record.counts.images = reader.value<std::uint64_t>();
-  record.counts.annotations = reader.value<std::uint64_t>();
-  record.counts.objects = reader.value<std::uint64_t>();
-  reader.expect_end();
-  return record;
+template <typename Codec, typename Record>
+void code_record(Codec& codec, Record& record) {
+  auto& [origin, root, skipped, counts] = record;
+  codec(origin.format, origin.path, origin.labels, origin.classes, origin.difficult, origin.source_hash);
+  codec(root, skipped, counts.images, counts.annotations, counts.objects);
 }
 
 }  // namespace
 
-void IndexWriter::text(std::string_view text) {
-  value<std::uint64_t>(text.size());
-  const auto bytes = std::as_bytes(std::span(text));
-  bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
-}
-
-void IndexWriter::texts(const std::vector<std::string>& texts) {
-  value<std::uint64_t>(texts.size());
-  for (const auto& each : texts) text(each);
-}
-
-std::span<const std::byte> IndexReader::take(std::size_t bytes) {
+std::span<const std::byte> IndexReader::take(std::uint64_t bytes) {
   if (bytes > bytes_.size()) throw damaged_index(origin_, "it ends too early");
   const auto taken = bytes_.first(bytes);
   bytes_ = bytes_.subspan(bytes);
   return taken;
 }
 
-std::size_t IndexReader::counted(std::size_t size) {
-  const auto count = value<std::uint64_t>();
-  if (count > bytes_.size() / size) throw damaged_index(origin_, "a count is larger than what follows");
-  return count;
+void IndexReader::get(bool& flag) {
+  std::uint8_t value = 0;
+  get(value);
+  if (value > 1) throw damaged_index(origin_, "a flag is neither 0 nor 1");
+  flag = value == 1;
 }
 
-bool IndexReader::flag() {
-  const auto flag = value<std::uint8_t>();
-  if (flag > 1) throw damaged_index(origin_, "a flag is neither 0 nor 1");
-  return flag == 1;
-}
-
-std::string IndexReader::text() {
-  const auto bytes = take(counted(1));
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-
-std::vector<std::string> IndexReader::texts() {
-  const auto count = counted(sizeof(std::uint64_t));
-  std::vector<std::string> texts;
-  texts.reserve(count);
-  for (std::size_t i = 0; i < count; ++i) texts.push_back(text());
-  return texts;
+void IndexReader::get(std::string& text) {
+  std::uint64_t size = 0;
+  get(size);
+  const auto bytes = take(size);
+  text.assign(reinterpret_cast<const char*>(bytes.data()), bytes.size());
 }
 
 void IndexReader::expect_end() const {
-  if (!bytes_.empty()) throw damaged_index(origin_, "more follows than it should");
+  if (!bytes_.empty()) throw damaged_index(origin_, "bytes are left over");
 }
 
 Error damaged_index(std::string_view origin, std::string_view what) {
@@ -138,7 +82,7 @@ std::uint64_t chunk_sum(std::span<const std::byte> chunk) noexcept { return XXH3
 std::vector<std::byte> seal_index(const IndexRecord& record, std::size_t content_bytes,
                                   const std::function<void(IndexWriter&)>& write) {
   IndexWriter record_writer;
-  write_record(record_writer, record);
+  code_record(record_writer, record);
   const std::vector<std::byte> record_bytes = record_writer.take();
   Header header;
   header.record_bytes = record_bytes.size();
@@ -176,7 +120,7 @@ bool begins_as_index(std::span<const std::byte> bytes) noexcept {
 IndexLayout read_index_layout(std::span<const std::byte> begin, std::size_t size, std::string_view origin) {
   if (!begins_as_index(begin)) throw Error(std::string(origin) + ": not an index of Forebay");
   Header header;
-  if (begin.size() < sizeof(header)) throw damaged_index(origin, "it ends within its header");
+  if (begin.size() < sizeof(header)) throw damaged_index(origin, "it ends inside its header");
   std::memcpy(&header, begin.data(), sizeof(header));
   if (header.version != kVersion) {
     throw Error(std::string(origin) + ": an index of version " + std::to_string(header.version) +
@@ -213,7 +157,11 @@ IndexRecord read_index_record(const IndexLayout& layout, std::span<const std::by
     throw damaged_index(origin, "between bytes " + std::to_string(layout.sums_at) + " and " +
                                     std::to_string(layout.content_at - 1) + " its checksum does not match");
   }
-  return read_record(IndexReader(record, origin));
+  IndexReader reader(record, origin);
+  IndexRecord read;
+  code_record(reader, read);
+  reader.expect_end();
+  return read;
 }
 
 }  // namespace forebay

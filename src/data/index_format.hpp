@@ -14,16 +14,15 @@
 #include <utility>
 #include <vector>
 
-// A serialized index: header, sums, then two parts. The *record* tells what the index was built from and what was left
-// out; the *content* is all that decides which bytes and which label a sample id stands for, and is what fingerprint()
-// hashes. The content is cut into chunks, and the sums are the checksums of its chunks: so an index can be opened
-// without reading all of it, and each chunk is checked when it is first used (index_image.hpp). Numbers are little
-// endian.
+// A serialized index: header, sums, then two parts. The *record* says what the index was built from and what was left
+// out; the *content* determines which bytes and which label each sample id has, and is what fingerprint() hashes. The
+// content is cut into chunks, and the sums are the checksums of its chunks: so an index can be opened without reading
+// all of it, and each chunk is checked when it is first used (index_image.hpp). Numbers are little endian.
 namespace forebay {
 
 static_assert(std::endian::native == std::endian::little, "indexes are written in the machine's byte order");
 
-// What an index was built from, to tell whether a saved one is the one that is wanted.
+// What an index was built from, to decide whether a saved one is the right one.
 struct IndexOrigin {
   std::string format;                // resolved, never "auto"
   std::string path;                  // absolute
@@ -35,80 +34,91 @@ struct IndexOrigin {
   friend bool operator==(const IndexOrigin&, const IndexOrigin&) = default;
 };
 
-// The parts that every format has.
+// What every index has.
 struct IndexRecord {
   IndexOrigin origin;
-  std::string root;  // absolute; stands before every relative path
+  std::string root;  // absolute; prefix of every relative path
   std::vector<Skipped> skipped;
   IndexCounts counts;
 };
 
-// Appends values to a byte string.
+// Appends values to a byte string. The members of a record are listed once for both directions, in a function that
+// calls codec(value, ...) with an IndexWriter or an IndexReader.
 class IndexWriter {
  public:
   IndexWriter() = default;
   explicit IndexWriter(std::vector<std::byte> bytes) : bytes_(std::move(bytes)) {}
 
-  template <typename T>
-  requires std::is_trivially_copyable_v<T>
-  void value(const T& value) {
-    const std::size_t at = bytes_.size();
-    bytes_.resize(at + sizeof(T));
-    std::memcpy(bytes_.data() + at, &value, sizeof(T));
+  template <typename... Values>
+  void operator()(const Values&... values) {
+    (put(values), ...);
   }
+  void bytes(std::span<const std::byte> bytes) { bytes_.insert(bytes_.end(), bytes.begin(), bytes.end()); }
   // The values alone; their number is written elsewhere.
   template <typename T>
-  requires std::is_trivially_copyable_v<T>
   void column(const std::vector<T>& values) {
-    const auto bytes = std::as_bytes(std::span(values));
-    bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
+    bytes(std::as_bytes(std::span(values)));
   }
-  void text(std::string_view text);
-  void texts(const std::vector<std::string>& texts);
-
-  [[nodiscard]] std::size_t size() const noexcept { return bytes_.size(); }
   [[nodiscard]] std::vector<std::byte> take() { return std::move(bytes_); }
 
  private:
+  template <typename T>
+  requires std::is_trivially_copyable_v<T>
+  void put(const T& value) { bytes(std::as_bytes(std::span(&value, 1))); }
+  void put(std::string_view text) {
+    put<std::uint64_t>(text.size());
+    bytes(std::as_bytes(std::span(text)));
+  }
+  void put(const std::string& text) { put(std::string_view(text)); }
+  void put(const Skipped& entry) { (*this)(entry.path, entry.reason, entry.bad); }
+  template <typename T>
+  void put(const std::vector<T>& values) {
+    put<std::uint64_t>(values.size());
+    for (const T& value : values) put(value);
+  }
+
   std::vector<std::byte> bytes_;
 };
 
-// Reads them back. Never reads outside its bytes and never allocates more than they could fill: every member throws
-// Error when what it is asked for is not there. `origin` names the index in errors.
+// Reads them back. Never reads outside its bytes and never allocates more than they could fill: throws Error when what
+// it is asked for is not there. `origin` names the index in errors.
 class IndexReader {
  public:
   IndexReader(std::span<const std::byte> bytes, std::string_view origin) : bytes_(bytes), origin_(origin) {}
 
-  template <typename T>
-  requires std::is_trivially_copyable_v<T>
-  [[nodiscard]] T value() {
-    T value{};
-    const auto from = take(sizeof(T));
-    std::memcpy(&value, from.data(), sizeof(T));
-    return value;
+  template <typename... Values>
+  void operator()(Values&... values) {
+    (get(values), ...);
   }
-  [[nodiscard]] bool flag();
-  [[nodiscard]] std::string text();
-  [[nodiscard]] std::vector<std::string> texts();
   // Throws Error when bytes are left over.
   void expect_end() const;
 
  private:
-  [[nodiscard]] std::span<const std::byte> take(std::size_t bytes);
-  // A number of elements of at least `size` bytes each that the remaining bytes can hold.
-  [[nodiscard]] std::size_t counted(std::size_t size);
+  template <typename T>
+  requires std::is_trivially_copyable_v<T>
+  void get(T& value) { std::memcpy(&value, take(sizeof(T)).data(), sizeof(T)); }
+  void get(bool& flag);
+  void get(std::string& text);
+  void get(Skipped& entry) { (*this)(entry.path, entry.reason, entry.bad); }
+  // Grows as values are found, because a damaged count must not decide how much is allocated.
+  template <typename T>
+  void get(std::vector<T>& values) {
+    std::uint64_t left = 0;
+    for (get(left); left > 0; --left) get(values.emplace_back());
+  }
+  [[nodiscard]] std::span<const std::byte> take(std::uint64_t bytes);
 
   std::span<const std::byte> bytes_;
   std::string_view origin_;
 };
 
-// The error of an index whose bytes do not make sense: "ORIGIN: a damaged index: WHAT; delete it to ...".
+// The error for an index whose bytes make no sense: "ORIGIN: a damaged index: WHAT; delete it to ...".
 [[nodiscard]] Error damaged_index(std::string_view origin, std::string_view what);
 
 // Bytes of content that one checksum covers; the last chunk may be shorter.
 inline constexpr std::size_t kIndexChunk = std::size_t{64} << 10U;
 
-// Where the parts of a serialized index lie, and what its header promises.
+// Where the parts of a serialized index are, and what its header promises.
 struct IndexLayout {
   std::size_t sums_at = 0;  // one checksum of 8 bytes for each chunk
   std::size_t sums_bytes = 0;
@@ -136,8 +146,8 @@ inline constexpr std::size_t kIndexHeader = 56;
 // The checksum that a chunk of these bytes has.
 [[nodiscard]] std::uint64_t chunk_sum(std::span<const std::byte> chunk) noexcept;
 
-// Makes a serialized index. `write` appends exactly `content_bytes`, so that an index of gigabytes is put where it
-// stays.
+// Makes a serialized index. `write` appends exactly `content_bytes`, so that an index of gigabytes is written in
+// place.
 [[nodiscard]] std::vector<std::byte> seal_index(const IndexRecord& record, std::size_t content_bytes,
                                                 const std::function<void(IndexWriter&)>& write);
 

@@ -15,23 +15,16 @@
 namespace forebay {
 namespace {
 
-class IndexInMemory final : public IndexContent {
+class IndexInMemory final : public IndexImage {
  public:
   IndexInMemory(IndexBytes bytes, const IndexLayout& layout, IndexRecord record, std::string origin)
-      : IndexContent(layout, std::move(record), std::move(origin)),
+      : IndexImage(layout, std::move(record), std::move(origin)),
         bytes_(std::move(bytes)),
+        sums_(bytes_.bytes.subspan(layout.sums_at, layout.sums_bytes)),
         content_(bytes_.bytes.subspan(layout.content_at)),
         checked_(std::make_unique<std::atomic<bool>[]>(chunks())) {}
 
-  void copy(std::uint64_t offset, std::span<std::byte> to) const override {
-    if (to.empty()) return;
-    for (std::size_t chunk = offset / kIndexChunk; chunk <= (offset + to.size() - 1) / kIndexChunk; ++chunk) {
-      // Relaxed: the bytes never change, the flag only saves work.
-      if (!checked_[chunk].load(std::memory_order_relaxed)) check_chunk(chunk);
-    }
-    std::memcpy(to.data(), content_.data() + offset, to.size());
-  }
-  void copy_unchecked(std::uint64_t at, std::span<std::byte> to) const override {
+  void read_unchecked(std::uint64_t at, std::span<std::byte> to) const override {
     std::ranges::copy(bytes_.bytes.subspan(at, to.size()), to.begin());
   }
   void check() const override {
@@ -40,18 +33,21 @@ class IndexInMemory final : public IndexContent {
   [[nodiscard]] bool is_on_disk() const noexcept override { return false; }
 
  private:
-  void check_chunk(std::size_t chunk) const {
-    const std::size_t begin = chunk * kIndexChunk;
-    const auto bytes = content_.subspan(begin, chunk_size(chunk));
-    std::uint64_t expected = 0;
-    std::memcpy(&expected, bytes_.bytes.data() + layout().sums_at + chunk * sizeof(expected), sizeof(expected));
-    if (chunk_sum(bytes) != expected) {
-      throw damaged_index(origin(), "the checksum of " + place(begin, bytes.size()) + " does not match");
+  void copy(std::uint64_t offset, std::span<std::byte> to) const override {
+    if (to.empty()) return;
+    for (std::size_t chunk = offset / kIndexChunk; chunk <= (offset + to.size() - 1) / kIndexChunk; ++chunk) {
+      // Relaxed: the bytes never change, the flag only saves work.
+      if (!checked_[chunk].load(std::memory_order_relaxed)) check_chunk(chunk);
     }
+    std::memcpy(to.data(), content_.data() + offset, to.size());
+  }
+  void check_chunk(std::size_t chunk) const {
+    if (!is_sound(chunk, content_.subspan(chunk * kIndexChunk, chunk_size(chunk)), sums_)) throw damaged_chunk(chunk);
     checked_[chunk].store(true, std::memory_order_relaxed);
   }
 
   IndexBytes bytes_;
+  std::span<const std::byte> sums_;
   std::span<const std::byte> content_;
   std::unique_ptr<std::atomic<bool>[]> checked_;  // by chunk
 };
@@ -63,7 +59,7 @@ constexpr std::size_t kPieces = kIndexChunk / kPiece;
 // Checksums of the pieces of a chunk whose own checksum was right.
 using PieceSums = std::array<std::uint64_t, kPieces>;
 
-// To read one part: a store that fails for a moment must not end a job that has run for days.
+// Attempts to read one part: a store that fails for a moment must not end a job that has run for days.
 constexpr int kAttempts = 4;
 constexpr std::chrono::milliseconds kFirstBackoff{10};
 
@@ -92,7 +88,7 @@ class WatchedFile {
     }
   }
 
-  // Its size or modification time has changed. Only different bytes prove a change; this chooses the error.
+  // Whether its size or modification time has changed. Only different bytes prove a change; this selects the error.
   [[nodiscard]] bool was_changed() const noexcept {
     struct stat now {};
     if (::fstat(file_.descriptor.get(), &now) != 0) return false;
@@ -121,11 +117,11 @@ class WatchedFile {
 // Keeps nothing of the content, because the file could change or shrink at any time. Each look-up reads a piece and
 // checks it. The checksums of pieces are computed when a chunk is first used, from bytes that match the chunk's
 // checksum.
-class IndexOnDisk final : public IndexContent {
+class IndexOnDisk final : public IndexImage {
  public:
   IndexOnDisk(WatchedFile file, const IndexLayout& layout, std::vector<std::byte> sums, IndexRecord record,
               std::string origin)
-      : IndexContent(layout, std::move(record), std::move(origin)),
+      : IndexImage(layout, std::move(record), std::move(origin)),
         file_(std::move(file)),
         sums_(std::move(sums)),
         pieces_(std::make_unique<std::atomic<const PieceSums*>[]>(chunks())) {}
@@ -135,15 +131,22 @@ class IndexOnDisk final : public IndexContent {
   IndexOnDisk(const IndexOnDisk&) = delete;
   IndexOnDisk& operator=(const IndexOnDisk&) = delete;
 
+  void read_unchecked(std::uint64_t at, std::span<std::byte> to) const override { file_.read(at, to); }
+  void check() const override {
+    for (std::size_t chunk = 0; chunk < chunks(); ++chunk) (void)read_chunk(chunk);
+  }
+  [[nodiscard]] bool is_on_disk() const noexcept override { return true; }
+
+ private:
   void copy(std::uint64_t offset, std::span<std::byte> to) const override {
     while (!to.empty()) {
       const std::size_t chunk = offset / kIndexChunk;
       const std::size_t piece = offset % kIndexChunk / kPiece;
       const std::uint64_t begin = chunk * kIndexChunk + piece * kPiece;
       std::array<std::byte, kPiece> buffer;
-      const auto bytes = std::span(buffer).first(std::min<std::size_t>(kPiece, layout().content_bytes - begin));
+      const auto bytes = std::span(buffer).first(std::min<std::size_t>(kPiece, content_bytes() - begin));
       const std::uint64_t expected = sums_of(chunk)[piece];
-      file_.read(layout().content_at + begin, bytes);
+      file_.read(content_at() + begin, bytes);
       if (chunk_sum(bytes) != expected) throw file_.changed();
       const auto wanted =
           bytes.subspan(offset - begin, std::min<std::size_t>(to.size(), begin + bytes.size() - offset));
@@ -152,13 +155,6 @@ class IndexOnDisk final : public IndexContent {
       offset += wanted.size();
     }
   }
-  void copy_unchecked(std::uint64_t at, std::span<std::byte> to) const override { file_.read(at, to); }
-  void check() const override {
-    for (std::size_t chunk = 0; chunk < chunks(); ++chunk) (void)read_chunk(chunk);
-  }
-  [[nodiscard]] bool is_on_disk() const noexcept override { return true; }
-
- private:
   // Acquire and release: a visible pointer leads to complete sums. Two threads may both compute them; one result is
   // kept.
   [[nodiscard]] const PieceSums& sums_of(std::size_t chunk) const {
@@ -175,12 +171,9 @@ class IndexOnDisk final : public IndexContent {
 
   [[nodiscard]] std::vector<std::byte> read_chunk(std::size_t chunk) const {
     std::vector<std::byte> bytes(chunk_size(chunk));
-    file_.read(layout().content_at + chunk * kIndexChunk, bytes);
-    std::uint64_t expected = 0;
-    std::memcpy(&expected, sums_.data() + chunk * sizeof(expected), sizeof(expected));
-    if (chunk_sum(bytes) == expected) return bytes;
-    if (file_.was_changed()) throw file_.changed();
-    throw damaged_index(origin(), "the checksum of " + place(chunk * kIndexChunk, bytes.size()) + " does not match");
+    file_.read(content_at() + chunk * kIndexChunk, bytes);
+    if (is_sound(chunk, bytes, sums_)) return bytes;
+    throw file_.was_changed() ? file_.changed() : damaged_chunk(chunk);
   }
 
   WatchedFile file_;
@@ -201,16 +194,24 @@ IndexBytes owned_bytes(std::vector<std::byte> bytes) {
   return {.bytes = *owner, .owner = owner};
 }
 
-std::size_t IndexContent::chunk_size(std::size_t chunk) const noexcept {
+std::size_t IndexImage::chunk_size(std::size_t chunk) const noexcept {
   return std::min(kIndexChunk, layout_.content_bytes - chunk * kIndexChunk);
 }
 
-std::string IndexContent::place(std::uint64_t offset, std::size_t bytes) const {
-  const std::size_t at = layout_.content_at + offset;
-  return "bytes " + std::to_string(at) + " to " + std::to_string(at + bytes - 1);
+bool IndexImage::is_sound(std::size_t chunk, std::span<const std::byte> bytes,
+                          std::span<const std::byte> sums) noexcept {
+  std::uint64_t expected = 0;
+  std::memcpy(&expected, sums.data() + chunk * sizeof(expected), sizeof(expected));
+  return chunk_sum(bytes) == expected;
 }
 
-std::unique_ptr<IndexContent> index_in_memory(IndexBytes bytes, std::string origin) {
+Error IndexImage::damaged_chunk(std::size_t chunk) const {
+  const std::size_t at = layout_.content_at + chunk * kIndexChunk;
+  return damaged_index(origin_, "the checksum of bytes " + std::to_string(at) + " to " +
+                                    std::to_string(at + chunk_size(chunk) - 1) + " does not match");
+}
+
+std::unique_ptr<IndexImage> index_in_memory(IndexBytes bytes, std::string origin) {
   const auto all = bytes.bytes;
   const IndexLayout layout = read_index_layout(all.first(std::min(all.size(), kIndexHeader)), all.size(), origin);
   IndexRecord record = read_index_record(layout, all.subspan(layout.sums_at, layout.sums_bytes),
@@ -218,7 +219,7 @@ std::unique_ptr<IndexContent> index_in_memory(IndexBytes bytes, std::string orig
   return std::make_unique<IndexInMemory>(std::move(bytes), layout, std::move(record), std::move(origin));
 }
 
-std::unique_ptr<IndexContent> open_index_file(const std::string& file, std::size_t most_in_memory) {
+std::unique_ptr<IndexImage> open_index_file(const std::string& file, std::size_t most_in_memory) {
   const std::string origin = "index " + file;
   try {
     WatchedFile watched(open_regular(file), origin);
@@ -250,20 +251,20 @@ bool is_saved_index(const std::string& file) {
 
 void IndexImage::read(std::uint64_t offset, std::span<std::byte> to) const {
   require_within(offset, to.size());
-  content_->copy(offset, to);
+  copy(offset, to);
 }
 
 std::vector<std::byte> IndexImage::content(std::uint64_t offset, std::uint64_t bytes) const {
   require_within(offset, bytes);
   std::vector<std::byte> part(bytes);
-  content_->copy(offset, part);
+  copy(offset, part);
   return part;
 }
 
 std::string IndexImage::text(std::uint64_t offset, std::uint64_t bytes) const {
   require_within(offset, bytes);
   std::string text(bytes, '\0');
-  content_->copy(offset, std::as_writable_bytes(std::span(text)));
+  copy(offset, std::as_writable_bytes(std::span(text)));
   return text;
 }
 
@@ -273,17 +274,6 @@ void IndexImage::require(bool holds, std::string_view what) const {
 
 void IndexImage::require_within(std::uint64_t offset, std::uint64_t bytes) const {
   require(offset <= content_bytes() && bytes <= content_bytes() - offset, "a part of it reaches past its end");
-}
-
-std::vector<std::byte> IndexedDataset::serialize() const {
-  std::vector<std::byte> bytes(image_->bytes());
-  image_->read_unchecked(0, bytes);
-  return bytes;
-}
-
-const IndexImage* image_of(const Dataset& dataset) noexcept {
-  const auto* const indexed = dynamic_cast<const IndexedDataset*>(&dataset);
-  return indexed == nullptr ? nullptr : &indexed->image();
 }
 
 }  // namespace forebay

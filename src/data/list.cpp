@@ -51,7 +51,7 @@ bool is_integer(std::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789") == kNowhere;
 }
 
-// Calls on_line(line) for each line that is no comment; quoted line breaks do not end one.
+// Calls on_line(line) for each line that is not a comment; quoted line breaks do not end one.
 template <typename OnLine>
 void for_each_line(std::string_view text, OnLine&& on_line) {
   while (!text.empty()) {
@@ -132,7 +132,7 @@ class ListParser {
   }
 
  private:
-  // The fields of the next line that is no comment; false at the end.
+  // The fields of the next line that is not a comment; false at the end.
   bool read_record() {
     fields_.clear();
     while (!rest_.empty()) {
@@ -312,7 +312,8 @@ std::optional<HeaderFound> find_header(std::span<const std::string_view> fields,
     found.problem = "boxes of objects; lists have whole images only: give boxes as VOC XML files";
   } else if (fields.size() > 2 && !names_both) {
     found.problem =
-        "which column is the label is not clear; keep a column of paths (\"path\") and one of labels (\"label\"). Sets "
+        "which column is the label? Keep a column of paths (\"path\") and one of labels (\"label\"). "
+        "Sets "
         "of "
         "labels are not supported: one class per image";
   }

@@ -20,13 +20,13 @@ struct ListRecord {
 };
 
 // Reads a list. Lines end with LF or CRLF; empty lines and lines that begin with '#' are comments; a UTF-8 byte order
-// mark is ignored. All lines are divided alike: at tabs where each line has one, else at commas where any line has one,
-// else at tabs where any line has one, else at the blanks behind the path ("a.jpg 0", as Caffe and ImageNet write it),
-// which begins the label where the path has an image's extension or where each line is one word and an integer.
-// Unquoted fields lose surrounding blanks and tabs. A field in double quotes is taken as it stands, separators and line
-// breaks included, with "" for a quote (RFC 4180, section 2). A first line of column names is recognised; with more
-// than two columns it must name one path and one label. The fields are views of `text`; quoted ones of what is added to
-// `quoted`. Throws ConfigError naming `file` and the line.
+// mark is ignored. All lines are divided in the same way: at tabs where each line has one, else at commas where any
+// line has one, else at tabs where any line has one, else at the blanks behind the path ("a.jpg 0", as Caffe and
+// ImageNet write it), which begins the label where the path has an image's extension or where each line is one word and
+// an integer. Unquoted fields lose surrounding blanks and tabs. A field in double quotes is taken verbatim, separators
+// and line breaks included, with "" for a quote (RFC 4180, section 2). A first line of column names is recognised; with
+// more than two columns it must name one path and one label. The fields are views of `text`; quoted ones of what is
+// added to `quoted`. Throws ConfigError naming `file` and the line.
 [[nodiscard]] std::vector<ListRecord> parse_list(std::string_view text, const std::string& file,
                                                  std::deque<std::string>& quoted);
 
@@ -35,7 +35,7 @@ inline constexpr auto kNowhere = std::string_view::npos;
 // Without surrounding blanks, tabs and carriage returns.
 [[nodiscard]] std::string_view without_blanks(std::string_view text) noexcept;
 
-// Names of images in lists: those of is_image_name() and the formats that a list may name by mistake.
+// Whether a list may mean an image: is_image_name(), or an extension of a format that is not supported.
 [[nodiscard]] bool is_picture_name(std::string_view name) noexcept;
 
 // What divides the lines of a list: ',' or '\t' or, behind the path only, ' '.
@@ -50,7 +50,7 @@ struct ListColumns {
   std::size_t label = 1;
 };
 
-// The columns that a header names, or nothing when `fields` are no header. `next` is the first field of the record
+// The columns that a header names, or nothing if `fields` are not a header. `next` is the first field of the record
 // below it, "" when there is none.
 struct HeaderFound {
   ListColumns columns;

@@ -17,7 +17,7 @@ std::string_view without_extension(std::string_view path) {
   return path.substr(0, path.size() - base_name(path).size() + stem_of(path).size());
 }
 
-// A path without its extension, folders named like Annotations spelt alike.
+// A path without its extension, with folders named like Annotations spelled the same.
 std::string place_of(std::string_view path) {
   std::string place;
   std::string_view rest = without_extension(path);

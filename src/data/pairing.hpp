@@ -24,13 +24,13 @@ class AnnotationLookup {
   explicit AnnotationLookup(std::span<const std::string_view> annotations);
   // Index of the image's annotation, or kNone.
   [[nodiscard]] std::size_t find(std::string_view image) const;
-  // Index of the annotation that stands for this one's name; another when two differ in the case of a folder or of
-  // their extension only.
+  // Index of the annotation that find() returns for this one's name: another one if the two differ only in the case of
+  // a folder or of their extension.
   [[nodiscard]] std::size_t representative(std::string_view annotation) const;
 
  private:
-  // An annotation stands in the set by its number; its place is derived from its path whenever it is compared, which
-  // takes a third of the memory of keeping the places.
+  // The set holds an annotation's number; its place is derived from its path at each comparison, which takes a third of
+  // the memory of storing places.
   struct Place {
     using is_transparent = void;
     std::span<const std::string_view> annotations;
@@ -63,7 +63,7 @@ struct Pairing {
 // Pairs the scan's annotations with its images: where AnnotationLookup looks, and if it finds none at all, by stem,
 // whatever the folders are called. x.xml then belongs to x.jpg if their folders differ in one component, replaced
 // (train/images/x.jpg, train/annots/x.xml) or added (train/x.jpg, xml/train/x.xml). If that finds none either, it is
-// enough that each stem occurs once. What two could claim goes to neither and is a doubt.
+// enough that each stem occurs once. An annotation that two images could claim goes to neither, and is a doubt.
 [[nodiscard]] Pairing pair_annotations(const Scan& scan);
 
 // Whether a file looks like a VOC annotation: its root is <annotation>, and it contains an <object>. Damage further

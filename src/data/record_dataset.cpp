@@ -18,9 +18,9 @@ namespace {
 
 using Layout = RecordLayout;
 
-// The source files that records have been read from stay open, so that a record costs one read. There are at most
-// kMostOpen of them, so that a data set of many shards leaves descriptors for the rest of the program; what is not
-// among them is opened for each read. Any thread may call.
+// Source files of records stay open once they have been read from, so that a record costs one read. At most kMostOpen
+// do, so that a data set of many shards leaves descriptors for the rest of the program; others are opened for each
+// read. Any thread may call.
 class OpenSources {
  public:
   static constexpr std::uint32_t kMostOpen = 256;
@@ -33,8 +33,8 @@ class OpenSources {
   OpenSources(const OpenSources&) = delete;
   OpenSources& operator=(const OpenSources&) = delete;
 
-  // Calls use(file) with the source, which open() opens when it is not open; the next call opens it anew when that
-  // throws. REQUIRES: source < sources.
+  // Calls use(file) with the source, which open() opens if it is not open; if that throws, the next call opens it
+  // again. REQUIRES: source < sources.
   template <typename Open, typename Use>
   void with(std::uint64_t source, Open&& open, Use&& use) {
     auto& place = files_[source];
@@ -56,13 +56,25 @@ class OpenSources {
 };
 
 // The dataset of every index, whatever format it was built from.
-class RecordDataset final : public IndexedDataset {
+class RecordDataset final : public Dataset {
  public:
-  RecordDataset(std::shared_ptr<const IndexImage> image, Layout layout)
-      : IndexedDataset(std::move(image)), layout_(std::move(layout)), open_(holds_files() ? layout_.sources : 0) {
-    is_checked_ = std::ranges::any_of(layout_.kinds, &RecordTable::Kind::checked);
+  explicit RecordDataset(std::unique_ptr<const IndexImage> image)
+      : image_(std::move(image)),
+        layout_(read_record_layout(*image_)),
+        is_checked_(std::ranges::any_of(layout_.kinds, &RecordTable::Kind::checked)),
+        open_(layout_.has_records ? layout_.sources : 0) {
     check_computed();
   }
+
+  [[nodiscard]] std::string_view format() const noexcept override { return image_->record().origin.format; }
+  [[nodiscard]] const std::vector<Skipped>& skipped() const noexcept override { return image_->record().skipped; }
+  [[nodiscard]] IndexCounts counts() const noexcept override { return image_->record().counts; }
+  [[nodiscard]] std::vector<std::byte> serialize() const override {
+    std::vector<std::byte> bytes(image_->bytes());
+    image_->read_unchecked(0, bytes);
+    return bytes;
+  }
+  [[nodiscard]] const IndexImage& image() const noexcept { return *image_; }
 
   [[nodiscard]] std::uint64_t size() const noexcept override { return layout_.samples; }
   [[nodiscard]] const std::vector<std::string>& classes() const noexcept override { return layout_.classes; }
@@ -123,8 +135,6 @@ class RecordDataset final : public IndexedDataset {
     std::size_t length = 0;
   };
 
-  // Whether there are files to be kept open.
-  [[nodiscard]] bool holds_files() const noexcept { return layout_.has_records; }
   // Whether the records of a file are in the index.
   [[nodiscard]] bool is_held(std::uint64_t file) const {
     return layout_.held_bytes > 0 && number(Layout::file_bytes, file) == 0;
@@ -167,10 +177,10 @@ class RecordDataset final : public IndexedDataset {
     if (sum == expected) return;
     throw SampleError("byte " + std::to_string(extent.offset - before) + ": the " +
                       std::to_string(before + extent.length + after) +
-                      " bytes of the record are damaged: they do not have the CRC-32C that stands behind them");
+                      " bytes of the record are damaged: they do not match the CRC-32C that follows them");
   }
 
-  // What the numbers of a column may be, and what is wrong with others.
+  // The range of a column's numbers, and what is wrong with any others.
   struct Limits {
     std::int64_t least = 0;
     std::int64_t most = 0;
@@ -185,10 +195,10 @@ class RecordDataset final : public IndexedDataset {
       case Layout::before:
       case Layout::after:
       case Layout::file_sum: return {std::numeric_limits<std::int64_t>::min(), kAny, {}};
-      case Layout::source: return {0, below(layout_.sources), "a sample names a file that it does not have"};
+      case Layout::source: return {0, below(layout_.sources), "a sample names a file that is not listed"};
       case Layout::length: return {0, below(kLargestSampleFile + 1), "a record is larger than a sample may be"};
-      case Layout::kind: return {0, below(layout_.kinds.size()), "a sample is of a kind that there is not"};
-      case Layout::label: return {-1, below(layout_.classes.size()), "a sample names a class that it does not have"};
+      case Layout::kind: return {0, below(layout_.kinds.size()), "a sample has an unknown kind"};
+      case Layout::label: return {-1, below(layout_.classes.size()), "a sample names a class that is not listed"};
       default: return {0, kAny, "a number is negative"};
     }
   }
@@ -243,17 +253,21 @@ class RecordDataset final : public IndexedDataset {
     if (has_extents && is_computed(Layout::offset) && is_computed(Layout::length)) (void)extent_of(layout_.samples - 1);
   }
 
+  std::unique_ptr<const IndexImage> image_;
   Layout layout_;
-  bool is_checked_ = false;  // some kind is
+  bool is_checked_;  // some kind is
   mutable OpenSources open_;
 };
 
 }  // namespace
 
-std::unique_ptr<Dataset> restore_index(std::unique_ptr<const IndexContent> content) {
-  auto image = std::make_shared<const IndexImage>(std::move(content));
-  RecordLayout layout = read_record_layout(*image);
-  return std::make_unique<RecordDataset>(std::move(image), std::move(layout));
+std::unique_ptr<Dataset> restore_index(std::unique_ptr<const IndexImage> image) {
+  return std::make_unique<RecordDataset>(std::move(image));
+}
+
+const IndexImage* image_of(const Dataset& dataset) noexcept {
+  const auto* const records = dynamic_cast<const RecordDataset*>(&dataset);
+  return records == nullptr ? nullptr : &records->image();
 }
 
 MissingFiles find_missing_files(const Dataset& dataset, unsigned threads, const IndexProgress& progress) {

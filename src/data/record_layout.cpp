@@ -10,50 +10,41 @@
 namespace forebay {
 namespace {
 
-void write_kind(IndexWriter& writer, const RecordTable::Kind& kind) {
-  writer.value(kind.encoding);
-  writer.value(kind.width);
-  writer.value(kind.height);
-  writer.value(kind.channels);
-  writer.value<std::uint8_t>(kind.planar ? 1 : 0);
-  writer.value<std::uint8_t>(kind.bgr ? 1 : 0);
-  writer.value<std::uint8_t>(kind.checked ? 1 : 0);
+// All that the head has, in its order.
+template <typename Codec, typename Layout>
+void code_head(Codec& codec, Layout& layout) {
+  auto kinds = static_cast<std::uint32_t>(layout.kinds.size());
+  codec(layout.classes, kinds);
+  for (std::uint32_t i = 0; i < kinds; ++i) {
+    // One at a time, because a damaged count must not decide how much is allocated.
+    if constexpr (!std::is_const_v<Layout>) layout.kinds.emplace_back();
+    auto& kind = layout.kinds[i];
+    codec(kind.encoding, kind.width, kind.height, kind.channels, kind.planar, kind.bgr, kind.checked);
+  }
+  codec(layout.sources, layout.samples, layout.path_bytes, layout.key_bytes, layout.held_bytes);
+  codec(layout.has_regions, layout.has_records);
+  for (auto& column : layout.columns) codec(column.width, column.first, column.step);
 }
 
-RecordTable::Kind read_kind(IndexReader& reader, const IndexImage& image) {
-  RecordTable::Kind kind;
-  const auto encoding = reader.value<std::uint8_t>();
-  image.require(encoding <= static_cast<std::uint8_t>(Encoding::raw), "it names an encoding that there is not");
-  kind.encoding = static_cast<Encoding>(encoding);
-  kind.width = reader.value<std::int32_t>();
-  kind.height = reader.value<std::int32_t>();
-  kind.channels = reader.value<std::int32_t>();
-  kind.planar = reader.flag();
-  kind.bgr = reader.flag();
-  kind.checked = reader.flag();
-  if (kind.encoding != Encoding::raw) return kind;
+void check_kind(const RecordTable::Kind& kind, const IndexImage& image) {
+  image.require(kind.encoding <= Encoding::raw, "it names an unknown encoding");
+  if (kind.encoding != Encoding::raw) return;
   const auto largest = static_cast<std::int64_t>(kLargestSampleFile);
   image.require(kind.width > 0 && kind.height > 0 && (kind.channels == 1 || kind.channels == 3) &&
                     kind.width <= largest / kind.height / kind.channels,
-                "its images have no shape");
-  return kind;
+                "its images have an impossible shape");
 }
 
-RecordColumn read_column(IndexReader& reader, const IndexImage& image, std::uint64_t rows) {
-  RecordColumn column;
-  column.rows = rows;
-  column.width = reader.value<std::uint8_t>();
-  column.first = reader.value<std::int64_t>();
-  column.step = reader.value<std::int64_t>();
-  const bool is_width = column.width <= 2 || column.width == 4 || column.width == 8;
+void check_column(const RecordColumn& column, const IndexImage& image) {
+  const auto [rows, at, first, step, width] = column;
+  const bool is_width = width <= 2 || width == 4 || width == 8;
   image.require(is_width && (column.is_computed() || rows <= image.content_bytes()),
                 "a column has more rows than there are bytes");
-  // So that no number of it is out of what 64 bits hold: they only rise or only fall.
+  // The last number fits into 64 bits, and so do all others: they only rise or only fall.
   std::int64_t last = 0;
-  const bool overflows = rows > 0 && (__builtin_mul_overflow(column.step, static_cast<std::int64_t>(rows - 1), &last) ||
-                                      __builtin_add_overflow(column.first, last, &last));
+  const bool overflows = rows > 0 && (__builtin_mul_overflow(step, static_cast<std::int64_t>(rows - 1), &last) ||
+                                      __builtin_add_overflow(first, last, &last));
   image.require(!overflows, "a column runs out of range");
-  return column;
 }
 
 RecordLayout read_head(const IndexImage& image, std::uint64_t bytes) {
@@ -61,29 +52,23 @@ RecordLayout read_head(const IndexImage& image, std::uint64_t bytes) {
   const std::vector<std::byte> head = image.content(sizeof(bytes), bytes);
   IndexReader reader(head, image.origin());
   RecordLayout layout;
-  layout.classes = reader.texts();
-  for (auto left = reader.value<std::uint32_t>(); left > 0; --left) layout.kinds.push_back(read_kind(reader, image));
+  code_head(reader, layout);
+  reader.expect_end();
   image.require(!layout.kinds.empty(), "it does not say what its samples are");
-  layout.sources = reader.value<std::uint64_t>();
-  layout.samples = reader.value<std::uint64_t>();
-  layout.path_bytes = reader.value<std::uint64_t>();
-  layout.key_bytes = reader.value<std::uint64_t>();
-  layout.held_bytes = reader.value<std::uint64_t>();
-  layout.has_regions = reader.flag();
-  layout.has_records = reader.flag();
+  for (const RecordTable::Kind& kind : layout.kinds) check_kind(kind, image);
   const std::uint64_t content = image.content_bytes();
   image.require(content <= kMost && layout.sources <= content && layout.samples <= kMost &&
                     layout.path_bytes <= content && layout.key_bytes <= content && layout.held_bytes <= content &&
                     (!layout.has_regions || layout.samples <= content),
                 "a count is larger than what follows");
   for (std::size_t i = 0; i < RecordLayout::kColumns; ++i) {
-    layout.columns[i] = read_column(reader, image, RecordLayout::is_by_source(i) ? layout.sources : layout.samples);
+    layout.columns[i].rows = RecordLayout::is_by_source(i) ? layout.sources : layout.samples;
+    check_column(layout.columns[i], image);
   }
-  reader.expect_end();
   return layout;
 }
 
-// A row of a column, as the table has it.
+// A number of a column, from the table.
 std::int64_t number_in(const RecordTable& table, std::size_t column, std::uint64_t row) {
   const auto whole = [](auto number) { return static_cast<std::int64_t>(number); };
   switch (column) {
@@ -119,7 +104,7 @@ RecordLayout layout_of(const RecordTable& table) {
   const bool has_labels = std::ranges::any_of(table.label, [](std::int32_t label) { return label >= 0; });
   for (std::size_t i = 0; i < RecordLayout::kColumns; ++i) {
     const std::uint64_t rows = RecordLayout::is_by_source(i) ? layout.sources : layout.samples;
-    // Labels that happen to be regular stand there all the same: what they are is not a matter of their arrangement.
+    // Labels are stored even if they happen to be regular: the layout must not depend on the order of samples.
     const bool may_compute = i != RecordLayout::label || !has_labels;
     layout.columns[i] = column_of(
         rows, [&](std::uint64_t row) { return number_in(table, i, row); }, may_compute);
@@ -127,11 +112,11 @@ RecordLayout layout_of(const RecordTable& table) {
   return layout;
 }
 
-// Frees what is written: what is being built and what it was built from are never both there whole.
+// Frees what it has written, so that the table and the index are never both in memory whole.
 void write_table(IndexWriter& writer, const RecordLayout& layout, RecordTable& table) {
   for (std::size_t i = 0; i < RecordLayout::kColumns; ++i) {
     if (i == RecordLayout::label) {
-      for (const RecordTable::Region& region : table.region) writer.value(region.box);
+      for (const RecordTable::Region& region : table.region) writer(region.box);
       table.source = {};
       table.region = {};
       table.record = {};
@@ -148,21 +133,7 @@ void write_table(IndexWriter& writer, const RecordLayout& layout, RecordTable& t
 
 std::vector<std::byte> RecordLayout::head() const {
   IndexWriter writer;
-  writer.texts(classes);
-  writer.value(static_cast<std::uint32_t>(kinds.size()));
-  for (const auto& each : kinds) write_kind(writer, each);
-  writer.value(sources);
-  writer.value(samples);
-  writer.value(path_bytes);
-  writer.value(key_bytes);
-  writer.value(held_bytes);
-  writer.value<std::uint8_t>(has_regions ? 1 : 0);
-  writer.value<std::uint8_t>(has_records ? 1 : 0);
-  for (const RecordColumn& column : columns) {
-    writer.value(column.width);
-    writer.value(column.first);
-    writer.value(column.step);
-  }
+  code_head(writer, *this);
   return writer.take();
 }
 
@@ -236,7 +207,7 @@ std::unique_ptr<Dataset> make_dataset(const IndexRecord& record, RecordTable tab
   const std::vector<std::byte> head = layout.head();
   layout.place(head.size());
   auto bytes = seal_index(record, layout.end, [&](IndexWriter& writer) {
-    writer.value<std::uint64_t>(head.size());
+    writer(std::uint64_t{head.size()});
     writer.column(head);
     write_table(writer, layout, table);
   });

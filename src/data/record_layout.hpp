@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <cstring>
 #include <limits>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -23,20 +25,18 @@ struct RecordColumn {
 
   [[nodiscard]] bool is_computed() const noexcept { return width == 0; }
   [[nodiscard]] std::uint64_t bytes() const noexcept { return rows * width; }
-  // Those of N rows, by one look-up. Throws Error where the index is damaged. REQUIRES: row + N <= rows.
+  // The numbers of N rows, by one look-up. Throws Error if the index is damaged. REQUIRES: row + N <= rows.
   template <std::size_t N>
   [[nodiscard]] std::array<std::int64_t, N> numbers(const IndexImage& image, std::uint64_t row) const {
     std::array<std::int64_t, N> numbers;
-    const auto read = [&]<typename T>(T) {
-      std::ranges::copy(image.value<std::array<T, N>>(at + row * sizeof(T)), numbers.begin());
-    };
-    switch (width) {
-      case 1: read(std::int8_t{}); break;
-      case 2: read(std::int16_t{}); break;
-      case 4: read(std::int32_t{}); break;
-      case 8: read(std::int64_t{}); break;
-      default:
-        for (std::size_t i = 0; i < N; ++i) numbers[i] = first + step * static_cast<std::int64_t>(row + i);
+    std::array<std::byte, N * sizeof(std::int64_t)> bytes;
+    if (!is_computed()) image.read(at + row * width, std::span(bytes).first(N * width));
+    for (std::size_t i = 0; i < N; ++i) {
+      std::uint64_t number = 0;
+      std::memcpy(&number, bytes.data() + i * width, width);
+      const unsigned above = 64 - 8 * width;  // bits of the number that are copies of its sign
+      numbers[i] = is_computed() ? first + step * static_cast<std::int64_t>(row + i)
+                                 : static_cast<std::int64_t>(number << above) >> above;
     }
     return numbers;
   }
@@ -74,14 +74,9 @@ template <typename Number>
 // Appends the numbers of such a column.
 template <typename Number>
 void write_column(IndexWriter& writer, const RecordColumn& column, Number&& number) {
-  for (std::uint64_t row = 0; row < column.rows; ++row) {
-    switch (column.width) {
-      case 1: writer.value(static_cast<std::int8_t>(number(row))); break;
-      case 2: writer.value(static_cast<std::int16_t>(number(row))); break;
-      case 4: writer.value(static_cast<std::int32_t>(number(row))); break;
-      case 8: writer.value(static_cast<std::int64_t>(number(row))); break;
-      default: return;
-    }
+  for (std::uint64_t row = 0; row < column.rows && !column.is_computed(); ++row) {
+    const std::int64_t value = number(row);
+    writer.bytes(std::as_bytes(std::span(&value, 1)).first(column.width));
   }
 }
 
@@ -129,8 +124,8 @@ struct RecordLayout {
   void place(std::uint64_t head_bytes) noexcept;
 };
 
-// The layout that the content's head describes. Throws Error when that is none of make_dataset()'s, as far as it shows
-// without reading the columns; their numbers are checked when they are used.
+// The layout that the content's head describes. Throws Error if make_dataset() cannot have written it, as far as that
+// shows without reading the columns; their numbers are checked when they are used.
 [[nodiscard]] RecordLayout read_record_layout(const IndexImage& image);
 
 }  // namespace forebay

@@ -31,8 +31,8 @@ class StringTable {
   std::vector<char> bytes_;
 };
 
-// What an index is built in, whatever the format: where the bytes of each sample are, what they are, and what is known
-// of it without reading them. A sample is a source file, a region of one, or a record: a run of bytes in one.
+// What every format fills to build its index: where the bytes of each sample are, what they are, and what is known
+// about it without reading them. A sample is a source file, a region of one, or a record: a run of bytes in one.
 struct RecordTable {
   struct Region {
     Box box;
@@ -49,7 +49,7 @@ struct RecordTable {
     std::uint32_t before = 0;
     std::uint32_t after = 0;
   };
-  // How the bytes of a sample are to be read. The members mean what they mean in Sample.
+  // How the bytes of a sample are to be read. The members have the same meaning as in Sample.
   struct Kind {
     Encoding encoding = Encoding::jpeg;
     std::int32_t width = 0;
@@ -57,19 +57,19 @@ struct RecordTable {
     std::int32_t channels = 0;
     bool planar = false;
     bool bgr = false;
-    // The masked CRC-32C of the record and what is around it stands right behind them.
+    // The masked CRC-32C of the record and what is around it follows them.
     bool checked = false;
     friend auto operator<=>(const Kind&, const Kind&) = default;
   };
   static constexpr std::size_t kMostKinds = 65536;
-  // By which a source of records is recognised when it is opened.
+  // Identifies a source of records when it is opened.
   struct Stamp {
     std::uint64_t bytes = 0;  // its size
     std::uint64_t sum = 0;    // checksum of its first 8 KiB
     friend bool operator==(const Stamp&, const Stamp&) = default;
   };
 
-  // What the file is recognised by. Throws SampleError when it cannot be read.
+  // What identifies the file. Throws SampleError if it cannot be read.
   [[nodiscard]] static Stamp stamp_of(const OpenFile& file);
 
   std::vector<std::string> classes;
@@ -82,34 +82,34 @@ struct RecordTable {
   std::vector<std::uint16_t> kind;    // into `kinds`; empty: all are the first
   std::vector<Region> region;         // empty unless samples are regions
   std::vector<Record> record;         // empty unless samples are records
-  StringTable keys;                   // what a container calls its records; none where it does not
-  // The bytes that records lie in where no file has them as they are, because it is compressed.
+  StringTable keys;                   // names of the records in their container; none if it does not name them
+  // The bytes of records whose file is compressed.
   std::vector<std::byte> held;
 
   // Adds a file and returns its number. Throws Error at the 2^32nd.
   std::uint32_t add_source(std::string_view path);
   // The same for a file of records; without a stamp, one whose records are held.
   std::uint32_t add_source(std::string_view path, const Stamp& stamp);
-  // The same. Throws SampleError when it cannot be read.
+  // The same. Throws SampleError if it cannot be read.
   std::uint32_t add_source(std::string_view path, const OpenFile& file) { return add_source(path, stamp_of(file)); }
-  // Adds a sample, or what a sample is beside its region or record.
+  // Adds a sample; its region or record, if it has one, is added separately.
   void add(std::uint32_t from, std::int32_t class_number) {
     source.push_back(from);
     label.push_back(class_number);
   }
 };
 
-// What people know a record by: "x.tar[record 5]", with its key, where it has one, "x.tar[record 5, n01/a]".
+// What a record is called in messages: "x.tar[record 5]", or "x.tar[record 5, n01/a]" if it has a key.
 [[nodiscard]] std::string record_name(std::string_view path, std::uint64_t number, std::string_view key);
 
-// The dataset over a table. A sample of a folder tree takes 5 or 6 bytes beside its path, one of an idx file or another
-// file of equal records 1 or 2.
+// The dataset over a table. A sample of a folder tree takes 5 or 6 bytes besides its path, one of an idx file or
+// another file of equal records 1 or 2.
 [[nodiscard]] std::unique_ptr<Dataset> make_dataset(const IndexRecord& record, RecordTable table);
 
-// Source files that are not there or are no files.
+// Source files that are missing or not regular files.
 struct MissingFiles {
   std::vector<Skipped> files;  // in order
-  std::uint64_t samples = 0;   // that are in them
+  std::uint64_t samples = 0;   // in them
 };
 // Nothing for a dataset of the program's own. Asks the file system about each file, with several threads.
 [[nodiscard]] MissingFiles find_missing_files(const Dataset& dataset, unsigned threads, const IndexProgress& progress);

@@ -7,12 +7,11 @@
 #include <atomic>
 #include <cctype>
 #include <cerrno>
-#include <condition_variable>
 #include <iterator>
 #include <map>
 #include <memory>
 #include <mutex>
-#include <optional>
+#include <span>
 #include <system_error>
 #include <utility>
 
@@ -22,13 +21,13 @@
 namespace forebay {
 namespace {
 
-// Deeper trees exist by accident only.
+// Deeper trees exist only by accident.
 constexpr unsigned kDeepest = 64;
-// Links to one folder that are followed. Links to folders of links would otherwise give a file more names than there
+// Links to one folder that are followed. Otherwise links to folders of links could give a file more names than there
 // are bytes on the disk: twice as many at each level.
 constexpr unsigned kMostLinks = 64;
 
-// A folder and the folders that it was reached through, to notice a link that leads back.
+// A folder and the folders through which it was reached, to detect a link that leads back.
 struct Trail {
   dev_t device = 0;
   ino_t inode = 0;
@@ -64,14 +63,14 @@ bool ends_with_ignoring_case(std::string_view text, std::string_view lower_case)
 
 // What a listing says of a name.
 struct Entry {
-  mode_t type = 0;  // the type bits of st_mode, of what a link leads to; 0 for a link to nothing
+  mode_t type = 0;  // the type bits of st_mode, of what a link leads to; 0 for a broken link
   bool is_link = false;
   dev_t device = 0;  // of a folder behind a link
   ino_t inode = 0;
 };
 
-// A link named like an image or an annotation is not looked up, that would cost a system call for each sample of a set
-// made of links.
+// A link named like an image or an annotation is not followed: that would cost a system call for each sample of a data
+// set made of links.
 Entry look_at(const dirent& entry, int folder) {
   struct stat status {};
   Entry found;
@@ -95,7 +94,7 @@ Entry look_at(const dirent& entry, int folder) {
 
 void add_file(Scan& scan, std::string path, mode_t type) {
   if (is_image_name(path)) {
-    auto special = type == 0 ? "is a link to nothing" : describe_special(type);
+    auto special = type == 0 ? "is a broken link" : describe_special(type);
     if (special.empty()) {
       scan.images.add(path);
     } else {
@@ -136,71 +135,60 @@ bool list(DIR& directory, const std::string& folder, Scan& scan, OnFolder&& on_f
   }
 }
 
-// Folders yet to be listed, shared by the walking threads. The walk ends when none is left and none is being listed.
-class Frontier {
+class Walk {
  public:
-  void add(std::vector<Folder> folders) {
-    {
-      const std::lock_guard lock(mutex_);
-      std::move(folders.begin(), folders.end(), std::back_inserter(waiting_));
+  Walk(const std::string& root, unsigned threads, const IndexProgress& progress)
+      : root_(root), threads_(std::max(threads, 1U)), progress_(progress) {}
+
+  Scan run() {
+    for (std::vector<Folder> folders{Folder{}}; !folders.empty();) {
+      folders = list_all(folders);
+      if (folders.empty()) folders = behind_links();
     }
-    changed_.notify_all();
-  }
-  // Waits for a folder; nothing at the end of the walk. REQUIRES: done() follows each folder.
-  std::optional<Folder> take() {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [this] { return stopped_ || !waiting_.empty() || busy_ == 0; });
-    if (stopped_ || waiting_.empty()) return std::nullopt;
-    Folder folder = std::move(waiting_.back());
-    waiting_.pop_back();
-    ++busy_;
-    return folder;
-  }
-  void done() {
-    {
-      const std::lock_guard lock(mutex_);
-      --busy_;
-    }
-    changed_.notify_all();
-  }
-  void stop() {
-    {
-      const std::lock_guard lock(mutex_);
-      stopped_ = true;
-    }
-    changed_.notify_all();
+    return std::move(scan_);
   }
 
  private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::vector<Folder> waiting_;
-  std::size_t busy_ = 0;
-  bool stopped_ = false;
-};
+  // The result of listing a few folders.
+  struct Found {
+    Scan scan;
+    std::vector<Folder> folders;
+    std::vector<FolderLink> links;
+  };
 
-class Walk {
- public:
-  explicit Walk(std::string root) : root_(std::move(root)) { frontier_.add({Folder{}}); }
-
-  void work() {
-    Scan found;
-    while (auto folder = frontier_.take()) {
-      frontier_.add(visit(*folder, found));
-      frontier_.done();
-    }
-    merge(std::move(found));
+  // Lists the folders; returns those in them.
+  std::vector<Folder> list_all(const std::vector<Folder>& folders) {
+    constexpr std::size_t kMostAtOnce = 64;
+    const std::size_t at_once = std::clamp<std::size_t>(folders.size() / (8 * threads_), 1, kMostAtOnce);
+    std::vector<Folder> next;
+    ParallelTask task;
+    task.count = (folders.size() + at_once - 1) / at_once;
+    task.body = [&](std::size_t turn) {
+      Found found;
+      for (const Folder& folder :
+           std::span(folders).subspan(turn * at_once).first(std::min(at_once, folders.size() - turn * at_once))) {
+        visit(folder, found);
+      }
+      const std::lock_guard lock(mutex_);
+      merge(std::move(found.scan));
+      std::ranges::move(found.folders, std::back_inserter(next));
+      std::ranges::move(found.links, std::back_inserter(links_));
+    };
+    run_parallel(task, threads_, [this](std::uint64_t, std::uint64_t) {
+      if (progress_) progress_(files_, files_);
+    });
+    return next;
   }
-  // Lets the walk go on behind the links to folders that it came to, in the order of their names, so that the result
-  // does not depend on threads. False when there are none. REQUIRES: every work() has returned.
-  [[nodiscard]] bool follow_links() {
+
+  // The folders behind the links that the walk came to, in the order of their names, so that the result does not depend
+  // on threads.
+  std::vector<Folder> behind_links() {
     std::vector<FolderLink> links = std::exchange(links_, {});
-    std::sort(links.begin(), links.end(),
-              [](const FolderLink& a, const FolderLink& b) { return a.folder.path < b.folder.path; });
+    std::ranges::sort(links, {}, [](const FolderLink& link) -> const std::string& { return link.folder.path; });
     std::vector<Folder> folders;
     for (auto& [folder, device, inode] : links) {
       if (folder.parents->passes(device, inode)) {
-        scan_.unusable.push_back({folder.path, "links back to a folder that it is in", false});
+        scan_.unusable.push_back({folder.path, kLinksBack, false});
       } else if (++followed_[{device, inode}] > kMostLinks) {
         scan_.unusable.push_back(
             {folder.path,
@@ -210,70 +198,59 @@ class Walk {
         folders.push_back(std::move(folder));
       }
     }
-    const bool any = !folders.empty();
-    frontier_.add(std::move(folders));
-    return any;
+    return folders;
   }
-  void stop() { frontier_.stop(); }
-  [[nodiscard]] std::uint64_t files() const noexcept { return files_; }
-  // REQUIRES: every work() has returned.
-  [[nodiscard]] Scan take() { return std::move(scan_); }
 
- private:
-  std::vector<Folder> visit(const Folder& folder, Scan& found) {
+  void visit(const Folder& folder, Found& found) {
+    auto& [scan, folders, links] = found;
     const Directory directory = open_directory(folder.path.empty() ? root_ : join_path(root_, folder.path));
     struct stat status {};
-    if (!directory || ::fstat(::dirfd(directory.get()), &status) != 0) return cannot_list(folder, found, errno);
+    if (!directory || ::fstat(::dirfd(directory.get()), &status) != 0) return cannot_list(folder, scan, errno);
     if (folder.parents && folder.parents->passes(status.st_dev, status.st_ino)) {
-      found.unusable.push_back({folder.path, "links back to a folder that it is in", false});
-      return {};
+      scan.unusable.push_back({folder.path, kLinksBack, false});
+      return;
     }
     const unsigned depth = folder.parents ? folder.parents->depth + 1 : 0;
     if (depth > kDeepest) {
-      found.unusable.push_back({folder.path, "nested deeper than " + std::to_string(kDeepest) + " folders", true});
-      return {};
+      scan.unusable.push_back({folder.path, "nested deeper than " + std::to_string(kDeepest) + " folders", true});
+      return;
     }
     const auto trail = std::make_shared<const Trail>(Trail{status.st_dev, status.st_ino, depth, folder.parents});
-    std::vector<Folder> folders;
-    const std::size_t before = found.images.size() + found.annotations.size();
-    std::vector<FolderLink> links;
-    const bool complete = list(*directory, folder.path, found, [&](const std::string& path, const Entry& entry) {
+    const std::size_t before = scan.images.size() + scan.annotations.size();
+    const bool complete = list(*directory, folder.path, scan, [&](const std::string& path, const Entry& entry) {
       if (entry.is_link) {
         links.push_back({{path, trail}, entry.device, entry.inode});
       } else {
         folders.push_back({path, trail});
       }
     });
-    if (!links.empty()) {
-      const std::lock_guard lock(mutex_);
-      std::move(links.begin(), links.end(), std::back_inserter(links_));
-    }
-    if (!complete) cannot_list(folder, found, errno);
-    files_ += found.images.size() + found.annotations.size() - before;
-    return folders;
+    if (!complete) cannot_list(folder, scan, errno);
+    files_ += scan.images.size() + scan.annotations.size() - before;
   }
 
-  std::vector<Folder> cannot_list(const Folder& folder, Scan& found, int error) const {
-    const std::string reason = std::generic_category().message(error);
-    if (folder.path.empty()) throw ConfigError("dataset.path = \"" + root_ + "\": cannot list the folder: " + reason);
-    found.unusable.push_back({folder.path, "cannot list the folder: " + reason, true});
-    return {};
+  void cannot_list(const Folder& folder, Scan& scan, int error) const {
+    const std::string reason = "cannot list the folder: " + std::generic_category().message(error);
+    if (folder.path.empty()) throw ConfigError("dataset.path = \"" + root_ + "\": " + reason);
+    scan.unusable.push_back({folder.path, reason, true});
   }
 
+  // REQUIRES: mutex_ held.
   void merge(Scan found) {
-    const std::lock_guard lock(mutex_);
     scan_.images.append(std::move(found.images));
     scan_.annotations.append(std::move(found.annotations));
     scan_.others.append(std::move(found.others));
     scan_.folders.append(std::move(found.folders));
-    std::move(found.unusable.begin(), found.unusable.end(), std::back_inserter(scan_.unusable));
+    std::ranges::move(found.unusable, std::back_inserter(scan_.unusable));
   }
 
-  std::string root_;
-  Frontier frontier_;
+  static constexpr const char* kLinksBack = "links back to a folder that it is in";
+
+  const std::string& root_;
+  const unsigned threads_;
+  const IndexProgress& progress_;
   std::atomic<std::uint64_t> files_{0};
   std::map<std::pair<dev_t, ino_t>, unsigned> followed_;  // links to each folder
-  std::mutex mutex_;
+  std::mutex mutex_;                                      // of what follows, while threads list
   Scan scan_;
   std::vector<FolderLink> links_;  // not followed yet
 };
@@ -289,7 +266,7 @@ void sort_unusable(Scan& scan) {
             [](const Skipped& a, const Skipped& b) { return a.path < b.path; });
 }
 
-// A folder may well be called "x.jpg"; without an image in it, it is taken for a mistake. REQUIRES: sort_files.
+// A folder may well be called "x.jpg"; without an image in it, it is reported as a mistake. REQUIRES: sort_files.
 void report_folders_named_like_images(Scan& scan) {
   for (const auto& folder : scan.folders) {
     if (!is_image_name(folder)) continue;
@@ -344,15 +321,7 @@ std::string join_path(std::string_view folder, std::string_view name) {
 }
 
 Scan scan_tree(const std::string& root, unsigned threads, const IndexProgress& progress) {
-  Walk walk(root);
-  do {
-    run_workers(
-        threads, [&] { walk.work(); }, [&] { walk.stop(); },
-        [&] {
-          if (progress) progress(walk.files(), walk.files());
-        });
-  } while (walk.follow_links());
-  Scan scan = walk.take();
+  Scan scan = Walk(root, threads, progress).run();
   sort_files(scan);
   report_folders_named_like_images(scan);
   sort_unusable(scan);

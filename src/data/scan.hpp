@@ -13,42 +13,28 @@
 
 namespace forebay {
 
-// Many paths in few allocations: 16 bytes each beside their own, where a std::string takes 32 and often an allocation.
-// Views of them stay valid as long as the list they are in, also when it is moved or appended to another.
+// Many paths in few allocations: each takes 16 bytes besides its own, where a std::string takes 32 and often an
+// allocation.
+// Views of them stay valid as long as the list they are in, even if it is moved or appended to another.
 class PathList {
  public:
-  PathList() = default;
-  PathList(PathList&& other) noexcept
-      : paths_(std::move(other.paths_)),
-        blocks_(std::move(other.blocks_)),
-        at_(other.at_),
-        room_(std::exchange(other.room_, 0)) {}
-  PathList& operator=(PathList&& other) noexcept {
-    paths_ = std::move(other.paths_);
-    blocks_ = std::move(other.blocks_);
-    at_ = other.at_;
-    room_ = std::exchange(other.room_, 0);
-    return *this;
-  }
-  PathList(const PathList&) = delete;
-  PathList& operator=(const PathList&) = delete;
-  ~PathList() = default;
-
   void add(std::string_view path) {
-    if (path.size() > room_) {
-      room_ = std::max(kBlock, path.size());
-      at_ = blocks_.emplace_back(std::make_unique_for_overwrite<char[]>(room_)).get();
+    if (blocks_.empty() || blocks_.back().size - blocks_.back().used < path.size()) {
+      const std::size_t usual = kLargestBlock >> (blocks_.size() < 6 ? 6 - blocks_.size() : 0);
+      const std::size_t size = std::max(usual, path.size());
+      blocks_.push_back({std::make_unique_for_overwrite<char[]>(size), size, 0});
     }
-    std::copy(path.begin(), path.end(), at_);
-    paths_.emplace_back(at_, path.size());
-    at_ += path.size();
-    room_ -= path.size();
+    Block& block = blocks_.back();
+    char* const at = block.bytes.get() + block.used;
+    std::copy(path.begin(), path.end(), at);
+    paths_.emplace_back(at, path.size());
+    block.used += path.size();
   }
   // All of another list, which is empty afterwards.
   void append(PathList&& other) {
     paths_.insert(paths_.end(), other.paths_.begin(), other.paths_.end());
-    std::move(other.blocks_.begin(), other.blocks_.end(), std::back_inserter(blocks_));
-    other = PathList();
+    std::ranges::move(other.blocks_, std::back_inserter(blocks_));
+    other = {};
   }
   // Bytewise.
   void sort() { std::sort(paths_.begin(), paths_.end()); }
@@ -62,19 +48,23 @@ class PathList {
   [[nodiscard]] std::span<const std::string_view> view() const noexcept { return paths_; }
 
  private:
-  static constexpr std::size_t kBlock = std::size_t{256} << 10U;
+  struct Block {
+    std::unique_ptr<char[]> bytes;
+    std::size_t size = 0;
+    std::size_t used = 0;
+  };
+  // The first has 4 KiB, for the few names of a folder, and each next one twice as much up to this.
+  static constexpr std::size_t kLargestBlock = std::size_t{256} << 10U;
 
   std::vector<std::string_view> paths_;
-  std::vector<std::unique_ptr<char[]>> blocks_;
-  char* at_ = nullptr;    // free room in the newest own block
-  std::size_t room_ = 0;  // bytes from there
+  std::vector<Block> blocks_;  // the last one has room left
 };
 
-// What lies below a folder. Paths are relative to it, without "./", each list sorted bytewise, so that it does not
+// The contents of a folder. Paths are relative to it, without "./", each list sorted bytewise, so that it does not
 // depend on threads or on the order in which the file system lists names. Hidden files and folders (names with a
 // leading dot) are left out.
 struct Scan {
-  PathList images;                // .jpg .jpeg .jpe in any case; a link is believed to lead to a file
+  PathList images;                // .jpg .jpeg .jpe in any case; a link is assumed to lead to a file
   PathList annotations;           // .xml in any case
   PathList others;                // files with other names
   PathList folders;               // all of them, links to folders included

@@ -35,20 +35,14 @@ struct Announcement {
 
 std::vector<std::byte> to_bytes(const Announcement& announcement) {
   IndexWriter writer;
-  writer.value(announcement.kind);
-  writer.value(announcement.identity);
-  writer.value(announcement.bytes);
-  writer.text(announcement.problem);
+  writer(announcement.kind, announcement.identity, announcement.bytes, announcement.problem);
   return writer.take();
 }
 
 Announcement to_announcement(std::span<const std::byte> bytes) {
   IndexReader reader(bytes, "what rank 0 said of the index");
   Announcement announcement;
-  announcement.kind = reader.value<Announcement::Kind>();
-  announcement.identity = reader.value<std::uint64_t>();
-  announcement.bytes = reader.value<std::uint64_t>();
-  announcement.problem = reader.text();
+  reader(announcement.kind, announcement.identity, announcement.bytes, announcement.problem);
   return announcement;
 }
 

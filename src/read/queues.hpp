@@ -19,6 +19,32 @@ struct WorkerQueueTraits : moodycamel::ConcurrentQueueDefaultTraits {
   static constexpr int MAX_SEMA_SPINS = 64;
 };
 
+// A semaphore with a permit for each element of a queue, or of several that share it, and an end.
+class QueueGate {
+ public:
+  void add(std::size_t elements) { permits_.signal(static_cast<std::ptrdiff_t>(elements)); }
+
+  // Waits for a permit, then takes as many as there are, at most `most`. 0 once the gate is closed, even if permits are
+  // left. A permit means that a queue holds an element for this thread, though a try_dequeue may miss it at first.
+  [[nodiscard]] std::size_t take(std::size_t most) {
+    std::ptrdiff_t permits = 0;
+    while (permits <= 0) permits = permits_.waitMany(static_cast<std::ptrdiff_t>(most));  // a signal may interrupt it
+    if (!closed_.load(std::memory_order_acquire)) return static_cast<std::size_t>(permits);
+    permits_.signal();  // passes the wake-up on to the next waiting thread
+    return 0;
+  }
+  // Wakes every present and future take(). May be called again.
+  void close() noexcept {
+    closed_.store(true, std::memory_order_release);
+    permits_.signal();
+  }
+  [[nodiscard]] std::size_t size_guess() const noexcept { return permits_.availableApprox(); }
+
+ private:
+  moodycamel::LightweightSemaphore permits_{0, WorkerQueueTraits::MAX_SEMA_SPINS};
+  std::atomic<bool> closed_{false};
+};
+
 // Encoded samples from readers to decoders, those of earlier batches first. A moodycamel queue keeps the order of each
 // producer only: with readers ahead of the decoders, later batches would be decoded before earlier ones and arrive in
 // bursts. So there is one queue for each batch under way (or for a few, if there may be many), and the queues share one
@@ -53,27 +79,17 @@ class EncodedQueue {
   // Waits for a sample, then takes as many as there are and as fit. Returns their number: 0 once the queue is closed,
   // even if samples are left; `out` is then unspecified. REQUIRES: !out.empty().
   [[nodiscard]] std::size_t take(std::span<EncodedSample> out) {
-    std::ptrdiff_t permits = 0;
-    while (permits <= 0) permits = available_.waitMany(std::ssize(out));  // a signal may interrupt it
-    if (closed_.load(std::memory_order_acquire)) {
-      available_.signal();  // passes the wake-up on to the next waiting thread
-      return 0;
-    }
-    // A permit means that a bucket holds a sample for this thread, though try_dequeue may miss it at first.
+    const std::size_t permits = gate_.take(out.size());
     std::size_t taken = 0;
-    while (taken < static_cast<std::size_t>(permits))
-      taken += try_take(out.subspan(taken, static_cast<std::size_t>(permits) - taken));
+    while (taken < permits) taken += try_take(out.subspan(taken, permits - taken));
     return taken;
   }
 
   // Samples that have not been taken yet, roughly.
-  [[nodiscard]] std::size_t size_guess() const noexcept { return available_.availableApprox(); }
+  [[nodiscard]] std::size_t size_guess() const noexcept { return gate_.size_guess(); }
 
   // Wakes every present and future take(). May be called again.
-  void close() noexcept {
-    closed_.store(true, std::memory_order_release);
-    available_.signal();
-  }
+  void close() noexcept { gate_.close(); }
 
  private:
   // Each bucket costs memory per reader and a check per sample.
@@ -91,7 +107,7 @@ class EncodedQueue {
   void push_to(Bucket& bucket, std::span<EncodedSample> samples) {
     bucket.samples.fetch_add(std::ssize(samples), std::memory_order_relaxed);
     if (!bucket.queue.enqueue_bulk(std::make_move_iterator(samples.begin()), samples.size())) throw std::bad_alloc();
-    available_.signal(std::ssize(samples));
+    gate_.add(samples.size());
   }
 
   // Takes from the buckets in the order of their turns, as many samples as fit.
@@ -112,8 +128,7 @@ class EncodedQueue {
   const std::uint32_t most_turns_;
   std::deque<Bucket> buckets_;
   std::atomic<std::uint64_t> first_turn_{0};
-  moodycamel::LightweightSemaphore available_{0, WorkerQueueTraits::MAX_SEMA_SPINS};
-  std::atomic<bool> closed_{false};
+  QueueGate gate_;
 };
 
 // Requests to the reader threads: in the order in which one thread pushed them, urgent ones before all others. This is
@@ -131,14 +146,7 @@ class ReadQueue {
   // Waits for a request, then takes as many as there are and as fit. Returns their number: 0 once the queue is closed,
   // even if requests are left. REQUIRES: !out.empty().
   [[nodiscard]] std::size_t take(std::span<ReadRequest> out) {
-    std::ptrdiff_t permits = 0;
-    while (permits <= 0) permits = available_.waitMany(std::ssize(out));  // a signal may interrupt it
-    if (closed_.load(std::memory_order_acquire)) {
-      available_.signal();  // passes the wake-up on to the next waiting thread
-      return 0;
-    }
-    // A permit means that one of the queues holds a request for this thread, though try_dequeue may miss it at first.
-    const auto wanted = static_cast<std::size_t>(permits);
+    const std::size_t wanted = gate_.take(out.size());
     std::size_t taken = 0;
     while (taken < wanted) {
       taken += urgent_.try_dequeue_bulk(&out[taken], wanted - taken);
@@ -148,10 +156,7 @@ class ReadQueue {
   }
 
   // Wakes every present and future take(). May be called again.
-  void close() noexcept {
-    closed_.store(true, std::memory_order_release);
-    available_.signal();
-  }
+  void close() noexcept { gate_.close(); }
 
  private:
   using Queue = moodycamel::ConcurrentQueue<ReadRequest, WorkerQueueTraits>;
@@ -159,13 +164,12 @@ class ReadQueue {
   void push_to(Queue& queue, std::span<const ReadRequest> requests) {
     if (requests.empty()) return;
     if (!queue.enqueue_bulk(requests.data(), requests.size())) throw std::bad_alloc();
-    available_.signal(std::ssize(requests));
+    gate_.add(requests.size());
   }
 
   Queue urgent_;
   Queue requests_;
-  moodycamel::LightweightSemaphore available_{0, WorkerQueueTraits::MAX_SEMA_SPINS};
-  std::atomic<bool> closed_{false};
+  QueueGate gate_;
 };
 
 }  // namespace forebay
