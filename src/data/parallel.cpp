@@ -47,9 +47,7 @@ void run_parallel(const ParallelTask& task, unsigned threads, const IndexProgres
     if (progress) progress(std::min(done * task.scale, task.total), task.total);
   };
   {
-    // A single turn needs no thread.
-    std::vector<std::jthread> workers(task.count < 2 ? 0 : std::min<std::size_t>(task.count, std::max(threads, 1U)));
-    if (workers.empty()) guarded(work);
+    std::vector<std::jthread> workers(std::clamp<std::size_t>(task.count, 1, std::max(threads, 1U)));
     for (std::jthread& worker : workers) {
       ++running;
       try {

@@ -174,9 +174,15 @@ class Walk {
       std::ranges::move(found.folders, std::back_inserter(next));
       std::ranges::move(found.links, std::back_inserter(links_));
     };
-    run_parallel(task, threads_, [this](std::uint64_t, std::uint64_t) {
+    const auto report = [this](std::uint64_t, std::uint64_t) {
       if (progress_) progress_(files_, files_);
-    });
+    };
+    if (task.count > 1) {
+      run_parallel(task, threads_, report);
+    } else {
+      task.body(0);  // the root needs no thread
+      report(0, 0);
+    }
     return next;
   }
 

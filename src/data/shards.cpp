@@ -384,25 +384,20 @@ IndexDraft build_from_shards(PathContents& contents, const ShardFormat& format) 
   for (const std::string& path : paths) all_bytes += std::filesystem::file_size(path, unknown);
   ShardDraft::Progress progress;
   std::vector<std::optional<ShardDraft>> read(paths.size());
-  std::atomic<std::size_t> next{0};
-  const auto work = [&] {
-    for (std::size_t i = next++; i < paths.size(); i = next++)
-      read[i] = read_shard(contents, paths[i], format, progress);
-  };
+  ParallelTask task;
+  task.count = task.total = paths.size();
+  task.body = [&](std::size_t i) { read[i] = read_shard(contents, paths[i], format, progress); };
   // How many records there will be is an estimate until all bytes have been looked at.
-  const auto report = [&](bool is_done) {
+  const auto report = [&](std::uint64_t done, std::uint64_t files) {
     const std::uint64_t records = progress.records.load(std::memory_order_relaxed);
     const double share = static_cast<double>(progress.bytes.load(std::memory_order_relaxed)) /
                          static_cast<double>(std::max<std::uint64_t>(all_bytes, 1));
-    const double expected = is_done || share <= 0 ? 0 : static_cast<double>(records) / share;
+    const double expected = done == files || share <= 0 ? 0 : static_cast<double>(records) / share;
     if (const auto& tell = contents.context().progress) {
       tell(records, std::max(records, static_cast<std::uint64_t>(expected)));
     }
   };
-  const auto threads = static_cast<unsigned>(std::min<std::size_t>(contents.context().threads, paths.size()));
-  run_workers(
-      threads, work, [&] { next = paths.size(); }, [&] { report(false); });
-  report(true);
+  run_parallel(task, contents.context().threads, report);
   std::vector<ShardDraft> drafts;
   for (auto& draft : read) drafts.push_back(*std::move(draft));
   return merge_shards(contents, drafts, format.missing);
