@@ -165,7 +165,7 @@ TEST_CASE("a changed bit of a record is noticed when it is read, wherever it is"
     CHECK(read_sample(*restored, 0).size() == 8192 + kJpeg.size());
     const std::string error = error_of([&] { (void)read_sample(*restored, 1); });
     CHECK(contains(error, "byte " + std::to_string(first.size() + 12) + ": the "));
-    CHECK(contains(error, "do not have the CRC-32C that stands behind them"));
+    CHECK(contains(error, "do not match the CRC-32C that follows them"));
   }
   // Of a compressed file when it is indexed.
   std::string damaged = first + record;
