@@ -1,8 +1,10 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -61,6 +63,35 @@ inline std::string masked_sum(std::string_view bytes) { return little_endian(mas
 inline std::string tf_record(const std::string& data) {
   const std::string length = little_endian(std::uint64_t{data.size()});
   return length + masked_sum(length) + data + masked_sum(data);
+}
+
+// A member of a tar archive with a header as V7 has it, or with what `change` makes of that. Its checksum is right.
+using TarHeader = std::array<char, 512>;
+inline std::string tar_member(const std::string& name, const std::string& content, char type = '0',
+                              const std::function<void(TarHeader&)>& change = {}) {
+  TarHeader header{};
+  name.copy(header.data(), 100);
+  std::snprintf(header.data() + 100, 8, "%07o", 0644U);
+  std::snprintf(header.data() + 124, 12, "%011zo", content.size());
+  header[156] = type;
+  if (change) change(header);
+  std::memset(header.data() + 148, ' ', 8);
+  unsigned sum = 0;
+  for (const char c : header) sum += static_cast<unsigned char>(c);
+  std::snprintf(header.data() + 148, 8, "%06o", sum);
+  const std::string padding((512 - content.size() % 512) % 512, '\0');
+  return std::string(header.data(), header.size()) + content + padding;
+}
+inline std::string tar_end() { return std::string(1024, '\0'); }
+// A line of a pax header.
+inline std::string pax_line(const std::string& key, const std::string& value) {
+  const std::string rest = " " + key + "=" + value + "\n";
+  std::size_t length = rest.size() + 1;
+  while (std::to_string(length).size() + rest.size() != length) length = std::to_string(length).size() + rest.size();
+  return std::to_string(length) + rest;
+}
+inline std::string tar_sample(const std::string& key, const std::string& image, const std::string& label) {
+  return tar_member(key + ".jpg", image) + tar_member(key + ".cls", label);
 }
 
 }  // namespace forebay::testing

@@ -94,8 +94,19 @@ Made make_tfrecord(const TemporaryDirectory& folder) {
   return {"tfrecord", options_for(folder.path(), "tfrecord"), 6};
 }
 
+Made make_webdataset(const TemporaryDirectory& folder) {
+  std::string archives[2];
+  for (int i = 0; i < 5; ++i) {
+    archives[i % 2] += tar_sample("n" + std::to_string(i), "\xFF\xD8\xFF" + std::to_string(i), std::to_string(i % 3));
+  }
+  write_file(folder / "shard-0.tar", archives[0] + tar_end());
+  write_file(folder / "shard-1.tar", archives[1] + tar_end());
+  return {"webdataset", options_for(folder.path(), "webdataset"), 5};
+}
+
 using Make = std::function<Made(const TemporaryDirectory&)>;
-const std::vector<Make> kFormats{make_voc, make_filelist, make_folder, make_idx, make_cifar, make_tfrecord};
+const std::vector<Make> kFormats{make_voc,   make_filelist, make_folder,    make_idx,
+                                 make_cifar, make_tfrecord, make_webdataset};
 
 void for_each_format(const std::function<void(const TemporaryDirectory&, const Made&)>& check) {
   for (const auto& make : kFormats) {

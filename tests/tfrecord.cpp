@@ -127,7 +127,7 @@ TEST_CASE("classes are numbers with the names that records give them, or names a
   options.classes = {"dog"};
   const auto given = build_dataset(options);
   CHECK(labels_of(*given) == std::vector<std::int64_t>{0, 0});
-  CHECK(find_skipped(*given, "[record 1]")->reason == "class \"cat\" is not in dataset.classes");
+  CHECK(contains(find_skipped(*given, "[record 1]")->reason, "class \"cat\" is not in dataset.classes"));
 }
 
 TEST_CASE("a class that is no number, too large, missing or not the only one") {
@@ -143,9 +143,9 @@ TEST_CASE("a class that is no number, too large, missing or not the only one") {
   CHECK(labels_of(*dataset) == std::vector<std::int64_t>{4, -1, -1, -1, 2, -1});
   CHECK(count_bad(*dataset) == 4);
   CHECK(contains(find_skipped(*dataset, "[record 6]")->reason, "its class number is 1099511627776"));
-  CHECK(find_skipped(*dataset, "[record 7]")->reason == "class \"cat\" is no number, as those of others are");
-  CHECK(find_skipped(*dataset, "[record 8]")->reason == "has no class, where others have one");
-  CHECK(find_skipped(*dataset, "[record 9]")->reason == "has no class, where others have one");
+  CHECK(contains(find_skipped(*dataset, "[record 7]")->reason, "class \"cat\" is no number, as those of others are"));
+  CHECK(contains(find_skipped(*dataset, "[record 8]")->reason, "has no class, where others have one"));
+  CHECK(contains(find_skipped(*dataset, "[record 9]")->reason, "has no class, where others have one"));
 }
 
 TEST_CASE("a changed bit of a record is noticed when it is read, wherever it is") {

@@ -14,7 +14,8 @@
   FORMAT(folder, "a folder of images per class")                              \
   FORMAT(idx, "MNIST files, plain or `.gz`")                                  \
   FORMAT(cifar, "CIFAR-10 or CIFAR-100, the binary version")                  \
-  FORMAT(tfrecord, "TFRecord files of tf.train.Example, plain or `.gz`")
+  FORMAT(tfrecord, "TFRecord files of tf.train.Example, plain or `.gz`")      \
+  FORMAT(webdataset, "WebDataset tar archives, plain or `.gz`")
 
 namespace forebay {
 

@@ -9,7 +9,6 @@
 #include "base/crc32c.hpp"
 #include "base/text.hpp"
 #include "gzip.hpp"
-#include "list.hpp"
 #include "parallel.hpp"
 #include "path_pattern.hpp"
 
@@ -87,7 +86,10 @@ std::string below(const std::string& root, const std::string& path) {
 }  // namespace
 
 FoundLabel label_of_text(std::string_view text) {
-  const std::string_view trimmed = without_blanks(text);
+  const auto is_blank = [](char c) { return c == ' ' || (c >= '\t' && c <= '\r'); };
+  std::string_view trimmed = text;
+  while (!trimmed.empty() && is_blank(trimmed.front())) trimmed.remove_prefix(1);
+  while (!trimmed.empty() && is_blank(trimmed.back())) trimmed.remove_suffix(1);
   if (trimmed.empty()) throw SampleError("its class is an empty text");
   if (trimmed.size() > kLongestClassName)
     throw SampleError("its class is a text of " + std::to_string(trimmed.size()) + " bytes");
@@ -119,11 +121,16 @@ std::optional<RecordTable::Kind> raw_kind(std::int64_t height, std::int64_t widt
 
 void ShardDraft::begin(std::uint64_t offset, std::string_view key) {
   if (next_ == std::numeric_limits<std::uint32_t>::max()) throw SampleError("it has more than 2^32 - 1 records");
-  if (offset > begun_at_) progress_->bytes.fetch_add(offset - begun_at_, std::memory_order_relaxed);
+  reach(offset);
   progress_->records.fetch_add(1, std::memory_order_relaxed);
-  begun_at_ = std::max(begun_at_, offset);
   key_ = key;
   ++next_;
+}
+
+void ShardDraft::reach(std::uint64_t offset) {
+  if (offset <= reached_) return;
+  progress_->bytes.fetch_add(offset - reached_, std::memory_order_relaxed);
+  reached_ = offset;
 }
 
 void ShardDraft::add_bad(std::string reason) {
@@ -294,7 +301,9 @@ class ShardMerger {
         const std::int32_t label = label_of(from, from.labels_[i]);
         table.add(source_of(from, from.are_held_[i], draft), label);
       } catch (const SampleError& error) {
-        from.skipped_.add_bad(record_name(from.path_, from.records_[i].number, from.keys_[i]), error.what());
+        const RecordTable::Record& record = from.records_[i];
+        const std::string place = from.are_held_[i] ? "" : "byte " + std::to_string(record.offset) + ": ";
+        from.skipped_.add_bad(record_name(from.path_, record.number, from.keys_[i]), place + error.what());
         continue;
       }
       RecordTable::Record record = from.records_[i];

@@ -70,6 +70,8 @@ class ShardDraft {
 
   // The next record begins at this place. It has a number, whether it can be used or not.
   void begin(std::uint64_t offset, std::string_view key = {});
+  // The file has been looked at up to there.
+  void reach(std::uint64_t offset);
   // The sample of the record. What lies in memory only is kept for the index. Throws SampleError when its image has no
   // bytes or too many, or lies in memory and fails its checksum.
   void add(ContainerBytes& bytes, const FoundSample& sample);
@@ -95,7 +97,7 @@ class ShardDraft {
   RecordTable::Stamp stamp_;
   Progress* progress_;
   std::uint32_t next_;
-  std::uint64_t begun_at_ = 0;
+  std::uint64_t reached_ = 0;
   std::string key_;
   // By sample.
   std::vector<RecordTable::Record> records_;

@@ -1,0 +1,201 @@
+#include <algorithm>
+#include <forebay/error.hpp>
+#include <nlohmann/json.hpp>
+#include <unordered_map>
+
+#include "base/text_file.hpp"
+#include "formats.hpp"
+#include "shards.hpp"
+#include "tar_file.hpp"
+
+// WebDataset: tar archives whose members belong together where their names are equal up to the first dot of the last
+// part: "n01/0001.jpg" and "n01/0001.cls". What stands behind the dot says what a member is.
+namespace forebay {
+namespace {
+
+// The image, the likeliest first.
+constexpr std::array<std::string_view, 8> kImageMembers{"jpg", "jpeg", "jpe", "png", "webp", "tif", "tiff", "npy"};
+constexpr std::array<std::string_view, 4> kImagePrefixes{"image.", "img.", "input.", "rgb."};
+// Its class as a text, or as a member of a JSON object.
+constexpr std::array<std::string_view, 3> kClassMembers{"cls", "class", "label"};
+constexpr std::array<std::string_view, 5> kClassKeys{"label", "cls", "class", "class_id", "category_id"};
+
+bool is_tar_name(std::string_view name) {
+  return name.ends_with(".tar") || name.ends_with(".tgz") || name.ends_with(".tar.gz");
+}
+
+// What stands before and behind the first dot of a name's last part; no key when the member belongs to no sample.
+struct MemberName {
+  std::string_view key;
+  std::string kind;  // in lower case
+};
+MemberName split_member_name(std::string_view name) {
+  const std::string_view last = base_name(name);
+  const auto dot = last.find('.');
+  // As the webdataset library: what begins and ends with two underscores says something about the archive.
+  const std::string underscores(2, '_');
+  const bool is_meta = last.starts_with(underscores) && last.ends_with(underscores);
+  const bool is_none = dot == std::string_view::npos || dot == 0 || is_meta;
+  if (is_none) return {};
+  std::string kind(last.substr(dot + 1));
+  std::ranges::transform(kind, kind.begin(),
+                         [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
+  return {.key = name.substr(0, name.size() - last.size() + dot), .kind = std::move(kind)};
+}
+
+// The members of a shard, by sample.
+class TarSamples {
+ public:
+  struct Member {
+    std::uint32_t kind = 0;  // into kinds_
+    Extent contents;
+  };
+  struct Group {
+    std::string_view key;      // in numbers_
+    std::uint64_t offset = 0;  // of its first member
+    std::vector<Member> members;
+  };
+
+  void add(const TarMember& member, const MemberName& name) {
+    const auto [place, is_new] = numbers_.try_emplace(std::string(name.key), groups_.size());
+    if (is_new) groups_.push_back({.key = place->first, .offset = member.header, .members = {}});
+    const auto [kind, is_new_kind] = kind_numbers_.try_emplace(name.kind, static_cast<std::uint32_t>(kinds_.size()));
+    if (is_new_kind) kinds_.push_back(name.kind);
+    groups_[place->second].members.push_back({.kind = kind->second, .contents = member.contents});
+  }
+
+  [[nodiscard]] const std::vector<Group>& groups() const noexcept { return groups_; }
+
+  // The member of this kind: null when there is none. Throws SampleError when there are two.
+  [[nodiscard]] const Extent* find(const Group& group, std::string_view kind) const {
+    const Extent* found = nullptr;
+    for (const Member& member : group.members) {
+      if (kinds_[member.kind] != kind) continue;
+      if (found != nullptr) throw SampleError("has two members ." + std::string(kind));
+      found = &member.contents;
+    }
+    return found;
+  }
+  // ".cls, .txt"
+  [[nodiscard]] std::string list(const Group& group) const {
+    std::string text;
+    for (const Member& member : group.members) text += (text.empty() ? "." : ", .") + kinds_[member.kind];
+    return text;
+  }
+
+ private:
+  std::vector<Group> groups_;
+  std::unordered_map<std::string, std::size_t> numbers_;
+  std::vector<std::string> kinds_;
+  std::map<std::string, std::uint32_t, std::less<>> kind_numbers_;
+};
+
+const Extent& image_of_group(const TarSamples& samples, const TarSamples::Group& group) {
+  for (const auto kind : kImageMembers) {
+    if (const Extent* found = samples.find(group, kind)) return *found;
+  }
+  for (const auto prefix : kImagePrefixes) {
+    for (const auto kind : kImageMembers) {
+      if (const Extent* found = samples.find(group, std::string(prefix) + std::string(kind))) return *found;
+    }
+  }
+  throw SampleError("has no image (.jpg, .png and the like), only " + samples.list(group));
+}
+
+FoundLabel label_of_json(std::string_view text) {
+  constexpr std::size_t kDeepest = 64;
+  if (json_depth(text) > kDeepest) throw SampleError("its .json is nested too deeply");
+  const auto json = nlohmann::json::parse(text, nullptr, false);
+  if (json.is_discarded()) throw SampleError("its .json is no JSON");
+  if (!json.is_object()) return {};
+  for (const auto key : kClassKeys) {
+    const auto found = json.find(key);
+    if (found == json.end()) continue;
+    if (found->is_number_unsigned() && found->get<std::uint64_t>() > std::uint64_t{1} << 62U) break;
+    if (found->is_number_integer()) return FoundLabel::of(found->get<std::int64_t>());
+    if (found->is_number()) return label_of_float(found->get<float>());
+    if (found->is_string()) return label_of_text(found->get<std::string>());
+    return FoundLabel::none();
+  }
+  return {};
+}
+
+FoundLabel label_of_group(ContainerBytes& bytes, const TarSamples& samples, const TarSamples::Group& group) {
+  for (const auto kind : kClassMembers) {
+    const Extent* found = samples.find(group, kind);
+    if (found == nullptr) continue;
+    if (found->length > kLongestClassName) {
+      throw SampleError("its ." + std::string(kind) + " has " + std::to_string(found->length) +
+                        " bytes, too many for a class");
+    }
+    return label_of_text(bytes.text(*found));
+  }
+  const Extent* json = samples.find(group, "json");
+  if (json == nullptr) return {};
+  if (json->length > kLargestAnnotationFile) throw SampleError("its .json has more than 16 MiB");
+  return label_of_json(bytes.text(*json));
+}
+
+void add_groups(ContainerBytes& bytes, const TarSamples& samples, ShardDraft& draft) {
+  for (const TarSamples::Group& group : samples.groups()) {
+    draft.begin(group.offset, group.key);
+    try {
+      FoundSample sample{.image = image_of_group(samples, group)};
+      sample.label = label_of_group(bytes, samples, group);
+      draft.add(bytes, sample);
+    } catch (const SampleError& error) {
+      if (error.is_transient()) throw;
+      draft.add_bad("byte " + std::to_string(group.offset) + ": " + error.what());
+    }
+  }
+}
+
+void read_tar(ContainerBytes& bytes, ShardDraft& draft) {
+  TarSamples samples;
+  std::uint64_t left_out = 0;
+  TarReader reader(bytes);
+  try {
+    for (TarMember member; reader.next(member);) {
+      draft.reach(member.header);
+      if (member.kind == TarMember::Kind::other) continue;
+      const MemberName name = split_member_name(member.name);
+      if (name.key.empty() || member.kind == TarMember::Kind::sparse) {
+        ++left_out;
+      } else {
+        samples.add(member, name);
+      }
+    }
+  } catch (const SampleError& error) {
+    if (!error.is_transient()) add_groups(bytes, samples, draft);
+    throw;
+  }
+  add_groups(bytes, samples, draft);
+  if (left_out > 0) draft.add_note(std::to_string(left_out) + " members that belong to no sample");
+}
+
+// A folder with images or other folders in it is something else, and its archives are beside the point.
+bool is_webdataset(PathContents& contents) {
+  if (contents.is_folder()) {
+    const Scan& listing = contents.listing();
+    return listing.images.empty() && listing.folders.empty() && std::ranges::any_of(listing.others, is_tar_name);
+  }
+  return is_tar_name(contents.files().front()) || starts_as_tar(contents.contents_head());
+}
+
+IndexDraft build_webdataset(PathContents& contents) {
+  return build_from_shards(
+      contents, {.is_name = is_tar_name, .read = read_tar, .missing = "no sample with an image in a tar archive"});
+}
+
+std::uint64_t hash_webdataset(const DatasetOptions& options) { return hash_compressed_shards(options, is_tar_name); }
+
+}  // namespace
+
+const Format formats::webdataset{.needs = "a tar archive",
+                                 .detect = is_webdataset,
+                                 .build = build_webdataset,
+                                 .hash = hash_webdataset,
+                                 .hashed = "the compressed files",
+                                 .takes_patterns = true};
+
+}  // namespace forebay

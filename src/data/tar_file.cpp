@@ -1,0 +1,182 @@
+#include "tar_file.hpp"
+
+#include <algorithm>
+#include <charconv>
+
+namespace forebay {
+namespace {
+
+constexpr std::size_t kTarBlock = 512;
+
+// Where the fields of a header are.
+constexpr std::size_t kTarSize = 124;
+constexpr std::size_t kTarSum = 148;
+constexpr std::size_t kTarType = 156;
+constexpr std::size_t kTarMagic = 257;
+constexpr std::size_t kTarPrefix = 345;
+
+bool is_zero(std::span<const char> block) noexcept {
+  return std::ranges::all_of(block, [](char c) { return c == 0; });
+}
+
+// The checksum that a header has, its own field counted as blanks. Some programs sum signed bytes.
+bool has_sum(std::span<const char> block) noexcept {
+  std::int64_t of_unsigned = 0;
+  std::int64_t of_signed = 0;
+  for (std::size_t i = 0; i < kTarBlock; ++i) {
+    const char c = i >= kTarSum && i < kTarSum + 8 ? ' ' : block[i];
+    of_unsigned += static_cast<unsigned char>(c);
+    of_signed += static_cast<signed char>(c);
+  }
+  std::int64_t sum = 0;
+  std::size_t at = kTarSum;
+  while (at < kTarSum + 8 && block[at] == ' ') ++at;
+  const auto [end, error] = std::from_chars(block.data() + at, block.data() + kTarSum + 8, sum, 8);
+  return error == std::errc() && (sum == of_unsigned || sum == of_signed);
+}
+
+}  // namespace
+
+bool starts_as_tar(std::span<const std::byte> head) noexcept {
+  if (head.size() < kTarBlock) return false;
+  const std::span block(reinterpret_cast<const char*>(head.data()), kTarBlock);
+  return !is_zero(block) && has_sum(block);
+}
+
+std::string TarReader::field(std::size_t at, std::size_t length) const {
+  const std::string_view text(block_.data() + at, length);
+  return std::string(text.substr(0, text.find('\0')));
+}
+
+// Octal digits among blanks or, with the highest bit set, a number in base 256, as GNU tar writes large ones.
+std::uint64_t TarReader::number(std::size_t at, std::size_t length) const {
+  const auto fail = [&] { return at_byte(begins_ + at, "the size of a tar member is no number"); };
+  if ((static_cast<unsigned char>(block_[at]) & 0x80U) != 0) {
+    std::uint64_t value = static_cast<unsigned char>(block_[at]) & 0x7FU;
+    for (std::size_t i = 1; i < length; ++i) {
+      if (value >> 55U != 0) throw fail();  // negative ones too
+      value = (value << 8U) | static_cast<unsigned char>(block_[at + i]);
+    }
+    return value;
+  }
+  const std::string text = field(at, length);
+  const auto first = std::min(text.find_first_not_of(' '), text.size());
+  const auto last = std::min(text.find(' ', first), text.size());
+  std::uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data() + first, text.data() + last, value, 8);
+  const bool is_empty = first == text.size();
+  if (!is_empty && (error != std::errc() || end != text.data() + last)) throw fail();
+  return value;
+}
+
+std::string TarReader::name() const {
+  using namespace std::string_view_literals;
+  if (!long_name_.empty()) return long_name_;
+  if (const std::string* path = header("path")) return *path;
+  const std::string name = field(0, 100);
+  const bool is_ustar = std::string_view(block_.data() + kTarMagic, 6) == "ustar\0"sv;
+  const std::string prefix = is_ustar ? field(kTarPrefix, 155) : "";
+  return prefix.empty() ? name : prefix + "/" + name;
+}
+
+bool TarReader::read_header() {
+  begins_ = position_;
+  if (position_ >= bytes_.size()) return false;
+  if (!bytes_.has(position_, kTarBlock)) throw at_byte(position_, "it ends within the header of a tar member");
+  const std::string_view block = bytes_.text({.offset = position_, .length = kTarBlock});
+  std::ranges::copy(block, block_.begin());
+  if (is_zero(block_)) return false;
+  if (!has_sum(block_)) throw at_byte(position_, "no header of a tar member: its checksum is wrong");
+  position_ += kTarBlock;
+  return true;
+}
+
+Extent TarReader::take(std::uint64_t length) {
+  const Extent contents{.offset = position_, .length = length};
+  if (!bytes_.has(position_, length)) {
+    throw at_byte(begins_, "it ends within a tar member of " + std::to_string(length) + " bytes");
+  }
+  position_ += (length + kTarBlock - 1) / kTarBlock * kTarBlock;
+  return contents;
+}
+
+// Old GNU headers of sparse files are followed by blocks that say where the holes are.
+void TarReader::skip_sparse_maps() {
+  constexpr std::size_t kIsContinued = 482;
+  constexpr std::size_t kMapIsContinued = 504;
+  for (bool is_continued = block_[kIsContinued] != 0; is_continued; position_ += kTarBlock) {
+    is_continued = bytes_.at(position_ + kMapIsContinued, 1)[0] != std::byte{0};
+  }
+}
+
+// Lines of "LENGTH KEY=VALUE", the length being that of the line.
+TarReader::Headers TarReader::parse(std::string_view text, std::uint64_t at) {
+  Headers headers;
+  while (!text.empty()) {
+    std::size_t length = 0;
+    const auto [blank, error] = std::from_chars(text.data(), text.data() + text.size(), length);
+    const auto begin = static_cast<std::size_t>(blank - text.data()) + 1;
+    const std::size_t equals = text.find('=');
+    if (error != std::errc() || length > text.size() || begin >= length || *blank != ' ' || equals < begin ||
+        equals >= length || text[length - 1] != '\n') {
+      throw at_byte(at, "a pax header that is none");
+    }
+    headers[std::string(text.substr(begin, equals - begin))] = text.substr(equals + 1, length - equals - 2);
+    text = text.substr(length);
+  }
+  return headers;
+}
+
+const std::string* TarReader::header(std::string_view key) const {
+  for (const Headers* headers : {&headers_, &global_headers_}) {
+    const auto found = headers->find(key);
+    if (found != headers->end()) return &found->second;
+  }
+  return nullptr;
+}
+
+bool TarReader::next(TarMember& member) {
+  constexpr std::uint64_t kLongestHeader = std::uint64_t{1} << 20U;
+  long_name_.clear();
+  headers_.clear();
+  while (read_header()) {
+    const char type = block_[kTarType];
+    const auto text = [&] {
+      const Extent extent = take(number(kTarSize, 12));
+      if (extent.length > kLongestHeader) throw at_byte(begins_, "a header of a tar member has more than 1 MiB");
+      return bytes_.text(extent);
+    };
+    if (type == 'L') {
+      const std::string_view name = text();
+      long_name_ = name.substr(0, name.find('\0'));
+    } else if (type == 'K') {
+      (void)text();
+    } else if (type == 'x' || type == 'X') {
+      headers_ = parse(text(), begins_);
+    } else if (type == 'g') {
+      for (auto& [key, value] : parse(text(), begins_)) global_headers_[key] = value;
+    } else {
+      std::uint64_t size = number(kTarSize, 12);
+      if (const std::string* given = header("size")) {
+        const auto [end, error] = std::from_chars(given->data(), given->data() + given->size(), size);
+        if (error != std::errc() || end != given->data() + given->size()) {
+          throw at_byte(begins_, "the size of a tar member is no number");
+        }
+      }
+      const bool has_no_contents = type >= '1' && type <= '6';
+      const bool is_file = type == '0' || type == '\0' || type == '7';
+      member.name = name();
+      member.header = begins_;
+      member.kind = is_file && !member.name.ends_with('/') ? TarMember::Kind::file : TarMember::Kind::other;
+      if (type == 'S') skip_sparse_maps();
+      if (type == 'S' || header("GNU.sparse.major") != nullptr || header("GNU.sparse.map") != nullptr) {
+        member.kind = TarMember::Kind::sparse;
+      }
+      member.contents = take(has_no_contents ? 0 : size);
+      return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace forebay

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "container_bytes.hpp"
+
+namespace forebay {
+
+// A member of a tar archive.
+struct TarMember {
+  enum class Kind : std::uint8_t { file, sparse, other };  // other: a folder, a link, a device
+
+  std::string name;
+  Kind kind = Kind::other;
+  std::uint64_t header = 0;  // where it begins
+  Extent contents;
+};
+
+// The members of a tar archive in order: of V7, ustar, GNU and pax archives, with long names by either's means. It ends
+// at the first block of zeros, as tar itself does, or where the file ends. No number of a header is trusted.
+class TarReader {
+ public:
+  explicit TarReader(ContainerBytes& bytes) : bytes_(bytes) {}
+
+  // False at the end. Throws SampleError with the byte where the archive is damaged; there is no way on from there.
+  [[nodiscard]] bool next(TarMember& member);
+
+ private:
+  using Headers = std::map<std::string, std::string, std::less<>>;  // of pax
+
+  // The header at the position. False for one of zeros.
+  [[nodiscard]] bool read_header();
+  [[nodiscard]] std::string field(std::size_t at, std::size_t length) const;
+  [[nodiscard]] std::uint64_t number(std::size_t at, std::size_t length) const;
+  [[nodiscard]] std::string name() const;
+  // The contents behind the header, of this many bytes. Moves the position behind them.
+  [[nodiscard]] Extent take(std::uint64_t length);
+  void skip_sparse_maps();
+  [[nodiscard]] static Headers parse(std::string_view text, std::uint64_t at);
+  [[nodiscard]] const std::string* header(std::string_view key) const;
+
+  ContainerBytes& bytes_;
+  std::uint64_t position_ = 0;
+  std::uint64_t begins_ = 0;  // the header at hand
+  std::array<char, 512> block_{};
+  // What precedes a member's header.
+  std::string long_name_;
+  Headers headers_;
+  Headers global_headers_;
+};
+
+// Whether the bytes begin a tar archive.
+[[nodiscard]] bool starts_as_tar(std::span<const std::byte> head) noexcept;
+
+}  // namespace forebay

@@ -1,0 +1,261 @@
+#include <doctest/doctest.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <forebay/error.hpp>
+
+#include "container_files.hpp"
+#include "dataset_support.hpp"
+#include "hostile_files.hpp"
+#include "support.hpp"
+
+// WebDataset's tar archives: which members are a sample, and what becomes of broken archives.
+
+using namespace forebay;
+using namespace forebay::testing;
+
+namespace {
+
+const std::string kJpeg = "\xFF\xD8\xFF\xE0 some picture";
+
+std::vector<std::int64_t> labels_of(const Dataset& dataset) {
+  std::vector<std::int64_t> labels;
+  for (std::uint64_t id = 0; id < dataset.size(); ++id) labels.push_back(dataset.sample(id).label);
+  return labels;
+}
+
+std::unique_ptr<Dataset> dataset_of(const TemporaryDirectory& folder, const std::string& archive) {
+  write_file(folder / "x.tar", archive);
+  return build_dataset(options_for(folder / "x.tar"));
+}
+
+// What stands in a name behind the file: "[record 0, key]".
+std::string key_of(const Dataset& dataset, std::uint64_t id) {
+  const std::string name = dataset.name(id);
+  return name.substr(name.find('['));
+}
+
+}  // namespace
+
+TEST_CASE("samples are members of one stem; shards of a folder, of a pattern and alone, plain and compressed") {
+  const TemporaryDirectory folder;
+  write_file(folder / "train-000.tar",
+             tar_sample("n01/a", kJpeg + "a", "3") + tar_sample("n02/a.b/c", kJpeg + "c", "0\n") + tar_end());
+  write_gzip(folder / "train-001.tar.gz", tar_sample("d", kJpeg + "d", " 2 ") + tar_end());
+  write_gzip(folder / "val-000.tgz", tar_sample("e", kJpeg + "e", "1") + tar_end());
+  const auto train = build_dataset(options_for(folder.path()));
+  CHECK(train->format() == "webdataset");
+  CHECK(labels_of(*train) == std::vector<std::int64_t>{3, 0, 2});
+  CHECK(train->classes() == std::vector<std::string>{"0", "1", "2", "3"});
+  CHECK(train->name(1) == (folder / "train-000.tar").string() + "[record 1, n02/a.b/c]");
+  CHECK(train->name(2) == (folder / "train-001.tar.gz").string() + "[record 0, d]");
+  CHECK(read_sample(*train, 0) == kJpeg + "a");
+  CHECK(read_sample(*train, 1) == kJpeg + "c");
+  CHECK(read_sample(*train, 2) == kJpeg + "d");
+  CHECK(train->skipped().empty());
+  CHECK(labels_of(*build_dataset(options_for(folder / "val-000.tgz"))) == std::vector<std::int64_t>{1});
+  CHECK(build_dataset(options_for(folder / "{val-000.tgz,train-000.tar}"))->size() == 3);
+  write_file(folder / "without-ending", tar_sample("f", kJpeg, "1"));
+  CHECK(build_dataset(options_for(folder / "without-ending"))->format() == "webdataset");
+}
+
+TEST_CASE("a folder with images or folders is no WebDataset because an archive lies in it") {
+  const TemporaryDirectory folder;
+  write_file(folder / "downloaded.tar", tar_sample("a", kJpeg, "0") + tar_end());
+  write_file(folder / "cat/a.jpg", kJpeg);
+  CHECK(build_dataset(options_for(folder.path()))->format() == "folder");
+}
+
+TEST_CASE("the image is the member that is called like one") {
+  const TemporaryDirectory folder;
+  const auto image_among = [&](const std::string& others) {
+    return read_sample(*dataset_of(folder, others + tar_member("a.cls", "1")), 0);
+  };
+  CHECK(image_among(tar_member("a.seg.png", "mask") + tar_member("a.JPG", kJpeg)) == kJpeg);
+  CHECK(image_among(tar_member("a.png", "png") + tar_member("a.txt", "text")) == "png");
+  CHECK(image_among(tar_member("a.webp", "webp") + tar_member("a.npy", "npy")) == "webp");
+  CHECK(image_among(tar_member("a.npy", "npy")) == "npy");
+  CHECK(image_among(tar_member("a.image.png", "png") + tar_member("a.mask.png", "mask")) == "png");
+  const auto error = error_of([&] { (void)image_among(tar_member("a.seg.png", "mask")); });
+  CHECK(contains(error, "[record 0, a]: byte 0: has no image (.jpg, .png and the like), only .seg.png, .cls"));
+}
+
+TEST_CASE("members that belong to no sample are left out, whatever they are") {
+  const TemporaryDirectory folder;
+  const auto dataset =
+      dataset_of(folder, tar_member("./", "", '5') + tar_member("a.jpg", kJpeg) + tar_member("/etc/b.jpg", "", '2') +
+                             tar_member("c.jpg", "", '1') + tar_member("pipe.jpg", "", '6') +
+                             tar_member(".hidden.jpg", "h") + tar_member("noext", "x") +
+                             tar_member("__meta__.jpg__", "x") + tar_member("../../up.jpg", kJpeg + "up") +
+                             tar_member("folder.jpg/", "") + tar_member("old", kJpeg, '\0') + tar_end() + "rubbish");
+  REQUIRE(dataset->size() == 2);
+  CHECK(key_of(*dataset, 0) == "[record 0, a]");
+  CHECK(key_of(*dataset, 1) == "[record 1, ../../up]");
+  CHECK(read_sample(*dataset, 1) == kJpeg + "up");
+  CHECK(count_bad(*dataset) == 0);
+  CHECK(find_skipped(*dataset, "x.tar")->reason == "4 members that belong to no sample");
+}
+
+TEST_CASE("members of one sample need not stand together, and none may be there twice") {
+  const TemporaryDirectory folder;
+  const auto dataset =
+      dataset_of(folder, tar_member("a.jpg", kJpeg + "a") + tar_member("b.jpg", kJpeg + "b") +
+                             tar_member("b.cls", "1") + tar_member("a.cls", "0") + tar_member("c.jpg", kJpeg) +
+                             tar_member("c.cls", "1") + tar_member("c.jpg", kJpeg) + tar_end());
+  CHECK(labels_of(*dataset) == std::vector<std::int64_t>{0, 1});
+  CHECK(read_sample(*dataset, 1) == kJpeg + "b");
+  REQUIRE(count_bad(*dataset) == 1);
+  CHECK(dataset->skipped()[0].path.ends_with("[record 2, c]"));
+  CHECK(contains(dataset->skipped()[0].reason, "has two members .jpg"));
+}
+
+TEST_CASE("classes as texts, and as members of JSON objects") {
+  const TemporaryDirectory folder;
+  std::string archive;
+  const std::vector<std::string> texts{"3",
+                                       "3\n",
+                                       " 3 ",
+                                       "+3",
+                                       "-1",
+                                       "3.0",
+                                       "",
+                                       "abc",
+                                       "99999999999999999999",
+                                       "\xEF\xBB\xBF"
+                                       "3"};
+  for (std::size_t i = 0; i < texts.size(); ++i) archive += tar_sample(std::to_string(i), kJpeg, texts[i]);
+  const auto by_text = dataset_of(folder, archive);
+  CHECK(labels_of(*by_text) == std::vector<std::int64_t>{3, 3, 3, 3, -1});
+  CHECK(count_bad(*by_text) == 5);
+
+  archive.clear();
+  const std::vector<std::string> objects{R"({"label": 2, "name": "x"})",
+                                         R"({"class": "1"})",
+                                         R"({"label": 0.0})",
+                                         R"({"label": [1, 2]})",
+                                         R"({"cls": -1})",
+                                         R"({"other": 1})",
+                                         R"({"label": )",
+                                         R"([1])",
+                                         R"({"label": 1e300})",
+                                         R"({"label": 18446744073709551615})",
+                                         std::string(100, '[')};
+  for (std::size_t i = 0; i < objects.size(); ++i) {
+    archive += tar_member(std::to_string(i) + ".jpg", kJpeg) + tar_member(std::to_string(i) + ".json", objects[i]);
+  }
+  const auto by_json = dataset_of(folder, archive);
+  CHECK(labels_of(*by_json) == std::vector<std::int64_t>{2, 1, 0, -1, -1, -1});
+  CHECK(count_bad(*by_json) == 5);
+  CHECK(contains(find_skipped(*by_json, "[record 6, 6]")->reason, "its .json is no JSON"));
+  CHECK(contains(find_skipped(*by_json, "[record 10, 10]")->reason, "its .json is nested too deeply"));
+  CHECK(contains(find_skipped(*by_json, "[record 5, 5]")->reason, "has no class, where others have one"));
+
+  const auto names =
+      dataset_of(folder, tar_sample("0", kJpeg, "dog") + tar_sample("1", kJpeg, "cat\n") + tar_sample("2", kJpeg, "7"));
+  CHECK(names->classes() == std::vector<std::string>{"7", "cat", "dog"});
+  CHECK(labels_of(*names) == std::vector<std::int64_t>{2, 1, 0});
+  const auto without = dataset_of(folder, tar_member("a.jpg", kJpeg) + tar_member("a.txt", "a caption"));
+  CHECK(labels_of(*without) == std::vector<std::int64_t>{-1});
+}
+
+TEST_CASE("long names by GNU's, pax's and ustar's means, and sizes in base 256") {
+  const TemporaryDirectory folder;
+  const std::string deep = std::string(120, 'd') + "/" + std::string(90, 'e');
+  const auto prefix = [&](TarHeader& header) {
+    std::memcpy(header.data() + 257,
+                "ustar\0"
+                "00",
+                8);
+    std::string(100, 'p').copy(header.data() + 345, 155);
+  };
+  const auto base256 = [](TarHeader& header) {
+    std::memset(header.data() + 124, 0, 12);
+    header[124] = static_cast<char>(0x80);
+    header[135] = static_cast<char>(kJpeg.size());
+  };
+  const auto wrong_size = [](TarHeader& header) { std::snprintf(header.data() + 124, 12, "%011o", 1U); };
+  const std::string sized = tar_member("d.jpg", std::string(1, 'd'));
+  const auto dataset = dataset_of(
+      folder, tar_member("././@LongLink", deep + "/a.jpg" + std::string(1, '\0'), 'L') +
+                  tar_member("short", kJpeg + "a") +
+                  tar_member("PaxHeader/b", pax_line("mtime", "1.5") + pax_line("path", deep + "/b.jpg"), 'x') +
+                  tar_member("short", kJpeg + "b") + tar_member("c.jpg", kJpeg + "c", '0', prefix) +
+                  tar_member("g", pax_line("comment", "for all"), 'g') + tar_member("d.jpg", kJpeg, '0', base256) +
+                  tar_member("PaxHeader/e", pax_line("size", std::to_string(kJpeg.size())), 'x') +
+                  tar_member("e.jpg", kJpeg, '0', wrong_size) + tar_member("f.jpg", kJpeg + "f") + tar_end());
+  REQUIRE(dataset->size() == 6);
+  CHECK(key_of(*dataset, 0) == "[record 0, " + deep + "/a]");
+  CHECK(key_of(*dataset, 1) == "[record 1, " + deep + "/b]");
+  CHECK(key_of(*dataset, 2) == "[record 2, " + std::string(100, 'p') + "/c]");
+  CHECK(read_sample(*dataset, 1) == kJpeg + "b");
+  CHECK(read_sample(*dataset, 3) == kJpeg);
+  CHECK(read_sample(*dataset, 4) == kJpeg);
+  CHECK(read_sample(*dataset, 5) == kJpeg + "f");
+}
+
+TEST_CASE("sparse members are left out, and what follows them is found") {
+  const TemporaryDirectory folder;
+  const auto continued = [](TarHeader& header) { header[482] = 1; };
+  const std::string gnu = tar_member("a.jpg", "data", 'S', continued);
+  const std::string pax = tar_member("p", pax_line("GNU.sparse.major", "1") + pax_line("GNU.sparse.minor", "0"), 'x') +
+                          tar_member("GNUSparseFile.0/b.jpg", "map and data");
+  const auto dataset = dataset_of(folder, gnu.substr(0, 512) + std::string(512, '\0') + gnu.substr(512) + pax +
+                                              tar_member("c.jpg", kJpeg) + tar_end());
+  REQUIRE(dataset->size() == 1);
+  CHECK(read_sample(*dataset, 0) == kJpeg);
+  CHECK(dataset->skipped()[0].reason == "2 members that belong to no sample");
+}
+
+TEST_CASE("an archive that is damaged keeps what stands before that") {
+  const TemporaryDirectory folder;
+  const std::string good = tar_sample("a", kJpeg, "0") + tar_sample("b", kJpeg, "1");
+  std::string bad_sum = tar_member("c.jpg", kJpeg);
+  bad_sum[0] = 'x';
+  const auto size = [](const std::string& text) {
+    return tar_member("c.jpg", "", '0', [=](TarHeader& header) { text.copy(header.data() + 124, 12); });
+  };
+  std::string negative(12, '\xFF');
+  std::string huge = std::string("\x80\0\0\0", 4) + std::string(8, '\x10');
+  for (const auto& [tail, at, reason] : std::vector<std::tuple<std::string, std::size_t, std::string>>{
+           {bad_sum, 0, "no header of a tar member: its checksum is wrong"},
+           {std::string("abc"), 0, "it ends within the header of a tar member"},
+           {tar_member("c.jpg", kJpeg).substr(0, 520), 0,
+            "it ends within a tar member of " + std::to_string(kJpeg.size()) + " bytes"},
+           {size("77777777777"), 0, "it ends within a tar member of 8589934591 bytes"},
+           {size("12x"), 124, "the size of a tar member is no number"},
+           {size(negative), 124, "the size of a tar member is no number"},
+           {size(huge), 0, "it ends within a tar member of"},
+           {tar_member("p", "99 path=x\n", 'x'), 0, "a pax header that is none"},
+           {tar_member("p", "xyz", 'x'), 0, "a pax header that is none"},
+           {tar_member("p", pax_line("size", "-5"), 'x') + tar_member("c.jpg", kJpeg), 1024,
+            "the size of a tar member"},
+           {tar_member("L", std::string((1U << 20U) + 1, 'n'), 'L'), 0,
+            "a header of a tar member has more than 1 MiB"}}) {
+    CAPTURE(reason);
+    const auto dataset = dataset_of(folder, good + tail);
+    CHECK(dataset->size() == 2);
+    REQUIRE(count_bad(*dataset) == 1);
+    CHECK(contains(dataset->skipped()[0].reason, "byte " + std::to_string(good.size() + at) + ": " + reason));
+  }
+}
+
+TEST_CASE("whatever is in a tar archive ends in samples or in errors") {
+  const TemporaryDirectory folder;
+  const std::string content = tar_sample("a", kJpeg, "0") + tar_member("p", pax_line("path", "long/b.jpg"), 'x') +
+                              tar_member("b", kJpeg) + tar_member("long/b.json", R"({"label": 1})") + tar_end();
+  use_broken_files(folder, "x.tar", content, "webdataset");
+  // With checksums that are right, so that what is behind them is looked at.
+  for (std::size_t at = 0; at < 512; ++at) {
+    for (const char byte : {'\0', '\x7F', '\xFF', '9'}) {
+      const auto change = [&](TarHeader& header) { header[at] = byte; };
+      for (const char type : {'0', 'x', 'S', 'L'}) {
+        write_file(folder / "x.tar",
+                   tar_member("a.jpg", pax_line("path", "b.jpg"), type, change) + tar_sample("c", kJpeg, "1"));
+        use_file(folder / "x.tar", "webdataset");
+      }
+    }
+    if (kSanitized) at += 3;
+  }
+}
