@@ -35,7 +35,7 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/forebay DESTINATION ${CMAKE_INST
 set(PKGCONFIG_REQUIRES "")
 set(PKGCONFIG_LIBS "")
 if(NOT BUILD_SHARED_LIBS)
-  set(PKGCONFIG_REQUIRES "libjpeg, zlib, tinyxml2, spdlog, tomlplusplus, libhwy")
+  set(PKGCONFIG_REQUIRES "libjpeg, libpng, zlib, tinyxml2, spdlog, tomlplusplus, libhwy")
   set(PKGCONFIG_LIBS "-pthread")
   if(FOREBAY_HAS_CUDA)
     string(APPEND PKGCONFIG_LIBS " -L${CUDAToolkit_LIBRARY_DIR} -lcudart_static -ldl -lrt")

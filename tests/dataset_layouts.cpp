@@ -205,6 +205,42 @@ TEST_CASE("the path may be the folder of images, with annotations beside it in a
   CHECK(dataset->size() == 1);
 }
 
+TEST_CASE("masks beside annotated images are not images of their own") {
+  const auto names = [](const std::filesystem::path& path) {
+    const auto dataset = build_dataset(options_for(path));
+    CHECK(dataset->format() == "voc");
+    std::string all;
+    for (std::uint64_t id = 0; id < dataset->size(); ++id) {
+      all += (all.empty() ? "" : " ") + std::filesystem::relative(dataset->name(id), path).string();
+    }
+    return all;
+  };
+  SUBCASE("Pascal VOC's own") {
+    const TemporaryDirectory folder;
+    make(folder, {{"JPEGImages/1.jpg", ""},
+                  {"JPEGImages/2.jpg", ""},
+                  {"Annotations/1.xml", kDog},
+                  {"Annotations/2.xml", kDog},
+                  {"SegmentationClass/1.png", ""},
+                  {"SegmentationObject/1.png", ""}});
+    CHECK(names(folder.path()) == "JPEGImages/1.jpg#object 1 JPEGImages/2.jpg#object 1");
+    const auto dataset = build_dataset(options_for(folder.path()));
+    REQUIRE(find_skipped(*dataset, "SegmentationClass/1.png") != nullptr);
+    CHECK(find_skipped(*dataset, "SegmentationClass/1.png")->reason == "taken for a mask of another image");
+    CHECK_FALSE(find_skipped(*dataset, "SegmentationClass/1.png")->bad);
+  }
+  SUBCASE("PNG images, their masks in a folder that says so") {
+    const TemporaryDirectory folder;
+    make(folder, {{"images/1.png", ""}, {"annots/1.xml", kDog}, {"Masks/1.png", ""}});
+    CHECK(names(folder.path()) == "images/1.png#object 1");
+  }
+  SUBCASE("a PNG with an annotation of its own is an image") {
+    const TemporaryDirectory folder;
+    make(folder, {{"a/1.jpg", ""}, {"a/1.xml", kDog}, {"b/1.png", ""}, {"b/1.xml", kDog}});
+    CHECK(names(folder.path()) == "a/1.jpg#object 1 b/1.png#object 1");
+  }
+}
+
 TEST_CASE("XML that is not VOC's leaves class folders what they are") {
   const TemporaryDirectory folder;
   make(folder, {{"cat/1.jpg", "jpeg"},

@@ -19,8 +19,8 @@
 namespace {
 
 using forebay::Image;
+using forebay::ImageOptions;
 using forebay::JpegDecoder;
-using forebay::JpegOptions;
 using forebay::testing::exif_segment;
 using forebay::testing::make_jpeg;
 using forebay::testing::plain_decode;
@@ -37,14 +37,14 @@ std::vector<std::uint8_t> pixels_of(const Image& image) {
   return {image.pixels.begin(), image.pixels.begin() + size};
 }
 
-std::vector<std::uint8_t> decode(JpegDecoder& decoder, const Bytes& file, const JpegOptions& options = {}) {
+std::vector<std::uint8_t> decode(JpegDecoder& decoder, const Bytes& file, const ImageOptions& options = {}) {
   Image image;
   decoder.decode(file, options, image);
   return pixels_of(image);
 }
 
 // Why the file is refused; empty when it is not.
-std::string refusal(JpegDecoder& decoder, const Bytes& file, const JpegOptions& options = {}) {
+std::string refusal(JpegDecoder& decoder, const Bytes& file, const ImageOptions& options = {}) {
   try {
     decode(decoder, file, options);
   } catch (const forebay::SampleError& error) {
@@ -53,7 +53,7 @@ std::string refusal(JpegDecoder& decoder, const Bytes& file, const JpegOptions& 
   }
   return {};
 }
-std::string refusal(const Bytes& file, const JpegOptions& options = {}) {
+std::string refusal(const Bytes& file, const ImageOptions& options = {}) {
   JpegDecoder decoder;
   return refusal(decoder, file, options);
 }
@@ -305,7 +305,7 @@ TEST_CASE("after any damage the decoder decodes as a new one does") {
       file[2 + random.below(file.size() - 2)] = static_cast<std::byte>(random.bits() & 0xffU);
     }
     // A forged size may be large: bounded, so that the test is quick.
-    const JpegOptions options{.exif = true, .max_pixels = 4'000'000};
+    const ImageOptions options{.exif = true, .max_pixels = 4'000'000};
     std::optional<std::vector<std::uint8_t>> pixels;
     try {
       pixels = decode(decoder, file, options);

@@ -20,9 +20,9 @@ namespace {
 namespace fs = std::filesystem;
 using forebay::Box;
 using forebay::Image;
+using forebay::ImageOptions;
 using forebay::ImageSize;
 using forebay::JpegDecoder;
-using forebay::JpegOptions;
 using forebay::Random;
 using forebay::testing::below;
 using forebay::testing::exif_segment;
@@ -33,13 +33,13 @@ using forebay::testing::Recipe;
 using forebay::testing::text_of;
 using Bytes = std::vector<std::byte>;
 
-constexpr JpegOptions kBounded{.exif = true, .max_pixels = 4'000'000};
+constexpr ImageOptions kBounded{.exif = true, .max_pixels = 4'000'000};
 
 Box whole(ImageSize size) { return {0, 0, size.width, size.height}; }
 
 // Decodes a part and gives back what is wrong; empty when nothing is.
 std::string refusal(JpegDecoder& decoder, const Bytes& file, const std::optional<Box>& region, std::int32_t shrink,
-                    Image& image, const JpegOptions& options = kBounded) {
+                    Image& image, const ImageOptions& options = kBounded) {
   try {
     const auto size = decoder.open(file, options);
     decoder.decode(region.value_or(whole(size)), shrink, image);

@@ -43,7 +43,7 @@ struct Workspace {
     if (!decoder) {
       std::shared_ptr<Device> device = make_device("cuda").device;
       device->enter_thread();
-      decoder = std::make_unique<NvjpegDecoder>(std::make_shared<NvjpegLibrary>(), device, JpegOptions{});
+      decoder = std::make_unique<NvjpegDecoder>(std::make_shared<NvjpegLibrary>(), device, ImageOptions{});
     }
     decoder->begin(std::vector<std::span<const std::byte>>(files.begin(), files.end()));
   }

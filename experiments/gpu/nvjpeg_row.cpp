@@ -146,7 +146,7 @@ Row nvjpeg_row(const Setup& setup) {
   const Files files = files_of(setup);
   Decoders decoders;
   for (std::size_t i = 0; i < kThreads; ++i) {
-    decoders.push_back(std::make_unique<NvjpegDecoder>(library, device, JpegOptions{.exif = false}));
+    decoders.push_back(std::make_unique<NvjpegDecoder>(library, device, ImageOptions{.exif = false}));
   }
   const Difference difference = difference_of(*decoders.front(), files);
   const double rate = images_per_s(*device, decoders, files, setup.quick ? 0 : 3);

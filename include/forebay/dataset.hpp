@@ -27,8 +27,9 @@ struct Box {
 };
 
 enum class Encoding : std::uint8_t {
-  jpeg,  // a JPEG file
-  raw,   // width * height * channels bytes, rows from the top, channels interleaved or one after the other
+  image,         // an image file: a JPEG, a PNG or any other kind in docs/data.md, told by its first bytes
+  raw,           // width * height * channels bytes, rows from the top, channels interleaved or one after the other
+  jpeg = image,  // its name in earlier versions
 };
 
 // What is known of a sample without reading its bytes.
@@ -37,7 +38,7 @@ struct Sample {
   std::optional<Box> box;   // serve this region only; may reach past the image, then it is clamped
   bool difficult = false;
   bool truncated = false;
-  Encoding encoding = Encoding::jpeg;
+  Encoding encoding = Encoding::image;
   std::int32_t width = 0;     // raw only
   std::int32_t height = 0;    // raw only
   std::int32_t channels = 0;  // raw only: 1 or 3

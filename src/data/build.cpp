@@ -334,6 +334,7 @@ Scan& PathContents::tree() {
 const Pairing& PathContents::pairing() {
   if (!pairing_) {
     adopt_bare_annotations(root_, tree());
+    leave_out_masks(*tree_);
     pairing_ = pair_annotations(*tree_);
   }
   return *pairing_;
@@ -343,6 +344,7 @@ PathContents::Tree PathContents::kind_of_tree() {
   if (kind_) return *kind_;
   Scan& scan = tree();
   adopt_bare_annotations(root_, scan);
+  leave_out_masks(scan);
   const bool has_classes = std::any_of(scan.images.begin(), scan.images.end(), lies_in_folder);
   const bool has_voc = !scan.annotations.empty() && (has_folder_annotations(scan) || holds_voc(context_, root_, scan));
   if (has_voc && has_classes) refuse_unclear_voc(context_, scan, pairing());

@@ -41,8 +41,8 @@ ConfigError unrecognised_folder(PathContents& contents) {
     if (format->path == Format::Path::either) files.append(files.empty() ? " and no " : " or ").append(name);
   }
   return path_error(contents.options(), "found " + std::to_string(tree.others.size()) + " files and " +
-                                            std::to_string(tree.annotations.size()) +
-                                            " XML files, but no image (.jpg, .jpeg, .jpe)" + files + " file");
+                                            std::to_string(tree.annotations.size()) + " XML files, but no image (" +
+                                            std::string(kImageEndings) + ")" + files + " file");
 }
 
 const NamedFormat& detect_format(PathContents& contents) {

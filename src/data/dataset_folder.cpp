@@ -43,7 +43,8 @@ void report_strays(const std::string& root, const Scan& scan, SkipLog& skipped) 
     bad ? skipped.add_bad(join_path(root, path), reason) : skipped.add_note(join_path(root, path), reason);
   }
   for (const auto* others : {&scan.others, &scan.annotations}) {
-    for (const auto& path : *others) skipped.add_note(join_path(root, path), "neither .jpg, .jpeg nor .jpe");
+    for (const auto& path : *others)
+      skipped.add_note(join_path(root, path), "not an image (" + std::string(kImageEndings) + ")");
   }
 }
 
@@ -76,8 +77,8 @@ IndexDraft build_folder(PathContents& contents) {
   report_folders(root, folders, tally, classes, skipped);
   report_strays(root, scan, skipped);
   if (table.source.empty()) {
-    throw path_error(context.options, "found " + std::to_string(scan.images.size()) +
-                                          " images (.jpg, .jpeg, .jpe) and " + std::to_string(folders.size()) +
+    throw path_error(context.options, "found " + std::to_string(scan.images.size()) + " images (" +
+                                          std::string(kImageEndings) + ") and " + std::to_string(folders.size()) +
                                           " folders, but no image in a class folder" + skipped.first_bad() +
                                           "; the folder format needs CLASS/x.jpg below this path");
   }

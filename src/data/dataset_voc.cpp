@@ -169,8 +169,9 @@ void report_orphans(const std::string& root, const Scan& scan, const Pairing& pa
       skipped.add_bad(join_path(root, path),
                       "another annotation has this name: " + std::string(scan.annotations[other]));
     } else {
-      skipped.add_bad(join_path(root, path), "the image is missing: no " + std::string(stem_of(path)) +
-                                                 ".jpg (.jpeg, .jpe) beside it or beside a folder Annotations");
+      skipped.add_bad(join_path(root, path), "the image is missing: no " + std::string(stem_of(path)) + ".jpg (" +
+                                                 std::string(kImageEndings) +
+                                                 ") beside it or beside a folder Annotations");
     }
   }
 }
@@ -179,7 +180,8 @@ void report_others(const std::string& root, const Scan& scan, SkipLog& skipped) 
   for (const auto& [path, reason, bad] : scan.unusable) {
     bad ? skipped.add_bad(join_path(root, path), reason) : skipped.add_note(join_path(root, path), reason);
   }
-  for (const auto& path : scan.others) skipped.add_note(join_path(root, path), "neither .jpg, .jpeg, .jpe nor .xml");
+  for (const auto& path : scan.others)
+    skipped.add_note(join_path(root, path), "neither an image (" + std::string(kImageEndings) + ") nor .xml");
 }
 
 // The images of the folder `place.name` with the annotations of the folders beside it, seen from the parent: of those
@@ -204,13 +206,14 @@ Scan scan_beside(const BuildContext& context, const PlaceInParent& place, const 
     scan.annotations.append(std::move(scan_folder(place.parent, std::string(folder)).annotations));
   }
   scan.annotations.sort();
+  leave_out_masks(scan);
   return scan;
 }
 
 [[noreturn]] void nothing_usable(const BuildContext& context, const IndexDraft& draft) {
   const IndexCounts& counts = draft.counts;
   throw path_error(context.options,
-                   "found " + std::to_string(counts.images) + " images (.jpg, .jpeg, .jpe), " +
+                   "found " + std::to_string(counts.images) + " images (" + std::string(kImageEndings) + "), " +
                        std::to_string(counts.annotations) + " readable annotations (.xml) and " +
                        std::to_string(counts.objects) + " objects in them, none usable" + draft.skipped.first_bad() +
                        "; the voc format needs x.xml for x.jpg, beside it or in a folder such as Annotations");

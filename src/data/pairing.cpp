@@ -1,6 +1,7 @@
 #include "pairing.hpp"
 
 #include <algorithm>
+#include <cctype>
 #include <forebay/error.hpp>
 #include <unordered_map>
 #include <unordered_set>
@@ -30,6 +31,12 @@ std::string place_of(std::string_view path) {
 }
 
 constexpr std::size_t kNone = AnnotationLookup::kNone;
+
+bool lies_in_mask_folder(std::string_view path) {
+  std::string folders(parent_folder(path));
+  std::ranges::transform(folders, folders.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return folders.find("mask") != std::string::npos || folders.find("segmentation") != std::string::npos;
+}
 
 Pairing pair_by_place(const Scan& scan) {
   const AnnotationLookup lookup(scan.annotations.view());
@@ -205,6 +212,30 @@ bool is_voc_annotation(const std::string& path) {
   } catch (const SampleError&) {
     return false;
   }
+}
+
+void leave_out_masks(Scan& scan) {
+  if (scan.annotations.empty() || std::ranges::all_of(scan.images, is_jpeg_name)) return;
+  std::unordered_set<std::string_view> jpeg_stems;
+  for (const auto image : scan.images) {
+    if (is_jpeg_name(image)) jpeg_stems.insert(stem_of(image));
+  }
+  std::unordered_set<std::string_view> annotated;
+  for (const auto annotation : scan.annotations) annotated.insert(without_extension(annotation));
+  const auto is_mask = [&](std::string_view image) {
+    if (is_jpeg_name(image) || annotated.contains(without_extension(image))) return false;
+    return jpeg_stems.contains(stem_of(image)) || lies_in_mask_folder(image);
+  };
+  PathList images;
+  for (const auto image : scan.images) {
+    if (is_mask(image)) {
+      scan.unusable.push_back(
+          {.path = std::string(image), .reason = "taken for a mask of another image", .bad = false});
+    } else {
+      images.add(image);
+    }
+  }
+  scan.images = std::move(images);
 }
 
 void adopt_bare_annotations(const std::string& root, Scan& scan) {

@@ -70,6 +70,12 @@ struct Pairing {
 // down does not matter. False if the file cannot be read.
 [[nodiscard]] bool is_voc_annotation(const std::string& path);
 
+// Moves images that are masks of others to scan.unusable, as notes. In a tree with annotations those are PNG files and
+// the like (no JPEG) that have no annotation beside them and either the stem of a JPEG elsewhere in the tree
+// (SegmentationClass/x.png of JPEGImages/x.jpg) or a folder above them whose name says so: "mask" or "segmentation" in
+// it. Their annotation would otherwise have two images.
+void leave_out_masks(Scan& scan);
+
 // Stanford Dogs and similar sets name their annotations x, not x.xml. If a scan has no .xml at all, files without an
 // extension that are named like an image become its annotations, provided that one of them is in VOC's format.
 void adopt_bare_annotations(const std::string& root, Scan& scan);

@@ -51,7 +51,7 @@ struct RecordTable {
   };
   // How the bytes of a sample are to be read. The members have the same meaning as in Sample.
   struct Kind {
-    Encoding encoding = Encoding::jpeg;
+    Encoding encoding = Encoding::image;
     std::int32_t width = 0;
     std::int32_t height = 0;
     std::int32_t channels = 0;

@@ -61,6 +61,20 @@ bool ends_with_ignoring_case(std::string_view text, std::string_view lower_case)
          });
 }
 
+// The endings of kOtherImageEndings one by one.
+consteval auto other_image_endings() {
+  constexpr std::string_view kSeparator = ", ";
+  constexpr auto kCount = static_cast<std::size_t>(std::ranges::count(kOtherImageEndings, ',')) + 1;
+  std::array<std::string_view, kCount> endings;
+  std::string_view rest = kOtherImageEndings;
+  for (auto& ending : endings) {
+    const auto end = std::min(rest.find(kSeparator), rest.size());
+    ending = rest.substr(0, end);
+    rest.remove_prefix(std::min(end + kSeparator.size(), rest.size()));
+  }
+  return endings;
+}
+
 // What a listing says of a name.
 struct Entry {
   mode_t type = 0;  // the type bits of st_mode, of what a link leads to; 0 for a broken link
@@ -285,10 +299,16 @@ void report_folders_named_like_images(Scan& scan) {
 
 }  // namespace
 
+bool is_jpeg_name(std::string_view name) noexcept {
+  return ends_with_ignoring_case(name, ".jpg") || ends_with_ignoring_case(name, ".jpeg") ||
+         ends_with_ignoring_case(name, ".jpe");
+}
+
 bool is_image_name(std::string_view name) noexcept {
-  constexpr std::array<std::string_view, 3> kEndings{".jpg", ".jpeg", ".jpe"};
-  return std::any_of(kEndings.begin(), kEndings.end(),
-                     [&](std::string_view ending) { return ends_with_ignoring_case(name, ending); });
+  static constexpr auto kEndings = other_image_endings();
+  return is_jpeg_name(name) || std::any_of(kEndings.begin(), kEndings.end(), [&](std::string_view ending) {
+           return ends_with_ignoring_case(name, ending);
+         });
 }
 
 bool is_annotation_name(std::string_view name) noexcept { return ends_with_ignoring_case(name, ".xml"); }

@@ -11,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "image_kinds.hpp"
+
 namespace forebay {
 
 // Many paths in few allocations: each takes 16 bytes besides its own, where a std::string takes 32 and often an
@@ -64,13 +66,15 @@ class PathList {
 // depend on threads or on the order in which the file system lists names. Hidden files and folders (names with a
 // leading dot) are left out.
 struct Scan {
-  PathList images;                // .jpg .jpeg .jpe in any case; a link is assumed to lead to a file
+  PathList images;                // kImageEndings in any case; a link is assumed to lead to a file
   PathList annotations;           // .xml in any case
   PathList others;                // files with other names
   PathList folders;               // all of them, links to folders included
   std::vector<Skipped> unusable;  // image names that are no files, folders that cannot be listed, link loops
 };
 
+[[nodiscard]] bool is_jpeg_name(std::string_view name) noexcept;
+// By kImageEndings.
 [[nodiscard]] bool is_image_name(std::string_view name) noexcept;
 [[nodiscard]] bool is_annotation_name(std::string_view name) noexcept;
 // "Annotations" in any case, as Pascal VOC, ILSVRC and their imitators call the folder.

@@ -13,6 +13,7 @@ constexpr std::array<std::byte, 6> kExifHeader{std::byte{'E'}, std::byte{'x'}, s
 constexpr std::uint16_t kOrientationTag = 0x0112;
 constexpr std::uint16_t kShort = 3;
 constexpr std::size_t kEntryBytes = 12;
+constexpr int kAsStored = 1;
 
 // A TIFF structure in either byte order; a read that would leave it gives nothing.
 class Tiff {
@@ -51,9 +52,11 @@ bool is_exif(std::span<const std::byte> segment) noexcept {
 }
 
 int exif_orientation(std::span<const std::byte> segment) noexcept {
-  constexpr int kAsStored = 1;
-  if (!is_exif(segment)) return kAsStored;
-  Tiff tiff(segment.subspan(kExifHeader.size()));
+  return is_exif(segment) ? tiff_orientation(segment.subspan(kExifHeader.size())) : kAsStored;
+}
+
+int tiff_orientation(std::span<const std::byte> structure) noexcept {
+  Tiff tiff(structure);
   if (!tiff.find_byte_order() || tiff.u16(2) != 42) return kAsStored;
   const auto directory = tiff.u32(4);
   if (!directory) return kAsStored;

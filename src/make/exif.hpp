@@ -11,6 +11,9 @@ namespace forebay {
 // Layout: CIPA DC-008 (Exif 2.32), sections 4.6.2 and 4.6.4, tag 0x0112.
 [[nodiscard]] int exif_orientation(std::span<const std::byte> segment) noexcept;
 
+// The same of EXIF data without those six bytes, as other files have it: a TIFF structure.
+[[nodiscard]] int tiff_orientation(std::span<const std::byte> structure) noexcept;
+
 // Whether `segment` is an EXIF one at all; APP1 also carries XMP.
 [[nodiscard]] bool is_exif(std::span<const std::byte> segment) noexcept;
 

@@ -41,6 +41,15 @@ constexpr std::int32_t kRowsAtOnce = 16;
 
 }  // namespace
 
+void require_permitted_size(std::string_view kind, std::int64_t width, std::int64_t height,
+                            const ImageOptions& options) {
+  const std::int64_t pixels = width * height;
+  if (pixels <= options.max_pixels) return;
+  throw SampleError(std::string(kind) + " of " + std::to_string(width) + " x " + std::to_string(height) + " = " +
+                    std::to_string(pixels) + " pixels: transform.max_pixels allows " +
+                    std::to_string(options.max_pixels));
+}
+
 Box stored_box(const Box& displayed, std::int32_t stored_width, std::int32_t stored_height, int orientation) noexcept {
   const Box box = swaps_axes(orientation) ? transposed(displayed) : displayed;
   return flipped(box, stored_width, stored_height, orientation);

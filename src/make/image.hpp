@@ -4,11 +4,18 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include <forebay/dataset.hpp>
 
 namespace forebay {
+
+// What is asked of every image file.
+struct ImageOptions {
+  bool exif = true;                       // turn the image to display orientation
+  std::int64_t max_pixels = 178'956'970;  // width * height; larger images are refused
+};
 
 struct ImageSize {
   std::int32_t width = 0;
@@ -61,6 +68,17 @@ struct Image {
     return pixels.data() + static_cast<std::size_t>(y) * static_cast<std::size_t>(width) * 3;
   }
 };
+
+// One byte for each pixel of an image, rows from the top without padding.
+struct Mask {
+  std::int32_t width = 0;
+  std::int32_t height = 0;
+  std::vector<std::uint8_t> values;
+};
+
+// Throws SampleError when an image of this size, a `kind` ("JPEG"), has more pixels than the options permit.
+void require_permitted_size(std::string_view kind, std::int64_t width, std::int64_t height,
+                            const ImageOptions& options);
 
 // EXIF orientations 5 to 8 exchange rows and columns: the displayed image is as wide as the stored one is high.
 [[nodiscard]] constexpr bool swaps_axes(int orientation) noexcept { return orientation >= 5; }

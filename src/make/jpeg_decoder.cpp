@@ -62,7 +62,7 @@ class JpegDecoder::Impl {
 
   ~Impl() { close(); }
 
-  ImageSize open(std::span<const std::byte> bytes, const JpegOptions& options) {
+  ImageSize open(std::span<const std::byte> bytes, const ImageOptions& options) {
     close();
     if (!starts_as_jpeg(bytes)) throw SampleError("not a JPEG: " + describe_content(bytes));
     bytes_ = bytes;
@@ -134,7 +134,7 @@ class JpegDecoder::Impl {
   [[nodiscard]] std::int32_t stored_height() const noexcept { return static_cast<std::int32_t>(info_.image_height); }
   [[nodiscard]] std::int32_t output_height() const noexcept { return static_cast<std::int32_t>(info_.output_height); }
 
-  void read_header(const JpegOptions& options) {
+  void read_header(const ImageOptions& options) {
     jpeg_create_decompress(&info_);
     memory_.serve(info_);
     info_.progress = &progress_;
@@ -144,13 +144,8 @@ class JpegDecoder::Impl {
     jpeg_read_header(&info_, TRUE);
   }
 
-  void check_header(const JpegOptions& options) {
-    const auto pixels = std::int64_t{info_.image_width} * std::int64_t{info_.image_height};
-    if (pixels > options.max_pixels) {
-      throw SampleError("JPEG of " + std::to_string(info_.image_width) + " x " + std::to_string(info_.image_height) +
-                        " = " + std::to_string(pixels) + " pixels: transform.max_pixels allows " +
-                        std::to_string(options.max_pixels));
-    }
+  void check_header(const ImageOptions& options) {
+    require_permitted_size("JPEG", std::int64_t{info_.image_width}, std::int64_t{info_.image_height}, options);
     switch (info_.jpeg_color_space) {
       case JCS_GRAYSCALE:
       case JCS_YCbCr:
@@ -324,7 +319,7 @@ JpegDecoder::~JpegDecoder() = default;
 JpegDecoder::JpegDecoder(JpegDecoder&&) noexcept = default;
 JpegDecoder& JpegDecoder::operator=(JpegDecoder&&) noexcept = default;
 
-ImageSize JpegDecoder::open(std::span<const std::byte> bytes, const JpegOptions& options) {
+ImageSize JpegDecoder::open(std::span<const std::byte> bytes, const ImageOptions& options) {
   return impl_->open(bytes, options);
 }
 
@@ -332,7 +327,7 @@ JpegHeader JpegDecoder::header() const { return impl_->header(); }
 
 void JpegDecoder::decode(const Box& region, std::int32_t shrink, Image& out) { impl_->decode(region, shrink, out); }
 
-void JpegDecoder::decode(std::span<const std::byte> bytes, const JpegOptions& options, Image& out) {
+void JpegDecoder::decode(std::span<const std::byte> bytes, const ImageOptions& options, Image& out) {
   const ImageSize size = open(bytes, options);
   decode({0, 0, size.width, size.height}, 1, out);
 }

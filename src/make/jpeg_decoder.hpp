@@ -9,16 +9,11 @@
 
 namespace forebay {
 
-struct JpegOptions {
-  bool exif = true;                       // turn the image to display orientation
-  std::int64_t max_pixels = 178'956'970;  // width * height; larger images are refused
-};
-
 // What another decoder has to know of a JPEG file, as libjpeg read its header.
 struct JpegHeader {
   std::int32_t width = 0;  // as stored, before the EXIF orientation is honoured
   std::int32_t height = 0;
-  int orientation = 1;  // 1 to 8; 1 also where JpegOptions::exif is off
+  int orientation = 1;  // 1 to 8; 1 also where ImageOptions::exif is off
   // Huffman-coded, not progressive, 8 bits, one scan; grey, or YCbCr in 4:4:4, 4:2:2, 4:2:0 or 4:4:0; with an
   // end-of-image marker behind the header. What hardware decoders take.
   bool is_plain = false;
@@ -50,7 +45,7 @@ class JpegDecoder {
   //  - more than options.max_pixels pixels;
   //  - colour spaces other than grey, YCbCr, RGB, CMYK and YCCK;
   //  - a header that libjpeg refuses or warns of.
-  ImageSize open(std::span<const std::byte> bytes, const JpegOptions& options);
+  ImageSize open(std::span<const std::byte> bytes, const ImageOptions& options);
 
   // The header of the image that was opened. REQUIRES: open() succeeded, and no decode() since.
   [[nodiscard]] JpegHeader header() const;
@@ -69,7 +64,7 @@ class JpegDecoder {
   void decode(const Box& region, std::int32_t shrink, Image& out);
 
   // All of an image: both steps.
-  void decode(std::span<const std::byte> bytes, const JpegOptions& options, Image& out);
+  void decode(std::span<const std::byte> bytes, const ImageOptions& options, Image& out);
 
  private:
   class Impl;

@@ -60,7 +60,7 @@ SampleMaker::SampleMaker(const TransformOptions& options, std::uint64_t seed, bo
 SampleMaker::SampleMaker(const TransformOptions& options, std::uint64_t seed, bool eval, Transform::Stores stores,
                          const OperationChain& operations)
     : work_(work_of(options, seed, eval, stores, operations)),
-      jpeg_{.exif = options.exif, .max_pixels = options.max_pixels},
+      image_{.exif = options.exif, .max_pixels = options.max_pixels},
       decode_(options.decode) {}
 
 std::size_t SampleMaker::sample_bytes() const noexcept {
@@ -77,7 +77,7 @@ void SampleMaker::make(std::span<const std::byte> bytes, const Sample& sample, s
 }
 
 ImageSize SampleMaker::open(const Source& source, Workspace& workspace) const {
-  return source.decoded != nullptr ? source.decoded->size() : workspace.decoder.open(source.bytes, jpeg_);
+  return source.decoded != nullptr ? source.decoded->size() : workspace.decoder.open(source.bytes, image_);
 }
 
 void SampleMaker::decode(const Source& source, const Box& region, std::int32_t shrink, Workspace& workspace) {
@@ -101,7 +101,7 @@ void SampleMaker::make_with(const Work& work, const Source& source, const Member
   const Box whole{0, 0, size.width, size.height};
   const std::int32_t shrink = shrink_of(work, view);
   const bool scales = decode_ == Decode::scaled;
-  if (!scales && shrink > 1 && source.decoded == nullptr) ++workspace.shrinkable;
+  if (!scales && shrink > 1 && source.decoded == nullptr && workspace.decoder.can_shrink()) ++workspace.shrinkable;
   decode(source, decode_ == Decode::full ? whole : view.region, scales ? shrink : 1, workspace);
   render(work, view, member, workspace);
 }

@@ -11,7 +11,7 @@
 #include "canvas.hpp"
 #include "canvas_maker.hpp"
 #include "image.hpp"
-#include "jpeg_decoder.hpp"
+#include "image_decoder.hpp"
 #include "operation_chain.hpp"
 #include "transform.hpp"
 
@@ -25,7 +25,7 @@ class SampleMaker {
  public:
   // A thread's tools, so that making a sample allocates nothing.
   struct Workspace {
-    JpegDecoder decoder;
+    ImageDecoder decoder;
     Image image;
     Transform::Scratch scratch;
     OperatedTransform::Scratch operated;
@@ -74,12 +74,12 @@ class SampleMaker {
   template <class Work>
   void make_all_with(const Work& work, const Source& source, std::span<const Member> members,
                      Workspace& workspace) const;
-  // A JPEG file's size, then the pixels of a region of it.
+  // An image file's size, then the pixels of a region of it.
   [[nodiscard]] ImageSize open(const Source& source, Workspace& workspace) const;
   static void decode(const Source& source, const Box& region, std::int32_t shrink, Workspace& workspace);
 
   std::variant<Transform, CanvasMaker, OperatedTransform> work_;
-  JpegOptions jpeg_;
+  ImageOptions image_;
   Decode decode_;
 };
 

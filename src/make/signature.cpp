@@ -66,10 +66,6 @@ std::string describe_text(std::string_view head) {
 
 }  // namespace
 
-bool starts_as_jpeg(std::span<const std::byte> bytes) noexcept {
-  return bytes.size() >= 2 && bytes[0] == std::byte{0xff} && bytes[1] == std::byte{0xd8};
-}
-
 std::string describe_content(std::span<const std::byte> bytes) {
   if (bytes.empty()) return "empty";
   const std::string_view content(reinterpret_cast<const char*>(bytes.data()), bytes.size());

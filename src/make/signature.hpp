@@ -7,7 +7,9 @@
 namespace forebay {
 
 // Whether the bytes begin as every JPEG file does (SOI, then a marker's FF).
-[[nodiscard]] bool starts_as_jpeg(std::span<const std::byte> bytes) noexcept;
+[[nodiscard]] inline bool starts_as_jpeg(std::span<const std::byte> bytes) noexcept {
+  return bytes.size() >= 2 && bytes[0] == std::byte{0xff} && bytes[1] == std::byte{0xd8};
+}
 
 // What bytes that are not a JPEG look like, for people: "a PNG image", "HTML", "empty", ... Any thread may call.
 [[nodiscard]] std::string describe_content(std::span<const std::byte> bytes);

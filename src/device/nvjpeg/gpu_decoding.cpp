@@ -32,7 +32,7 @@ void beside(Device& device, const Work& work) {
 class NvjpegDecoding final : public GpuDecoding {
  public:
   // Throws Error when nvJPEG cannot be used on this device.
-  NvjpegDecoding(std::shared_ptr<Device> device, const JpegOptions& options, unsigned threads);
+  NvjpegDecoding(std::shared_ptr<Device> device, const ImageOptions& options, unsigned threads);
   ~NvjpegDecoding() override;
   NvjpegDecoding(const NvjpegDecoding&) = delete;
   NvjpegDecoding& operator=(const NvjpegDecoding&) = delete;
@@ -57,7 +57,7 @@ class NvjpegDecoding final : public GpuDecoding {
 
 static_assert(GpuDecoding::kMost <= NvjpegDecoder::kMost);
 
-NvjpegDecoding::NvjpegDecoding(std::shared_ptr<Device> device, const JpegOptions& options, unsigned threads)
+NvjpegDecoding::NvjpegDecoding(std::shared_ptr<Device> device, const ImageOptions& options, unsigned threads)
     : device_(std::move(device)), threads_(threads) {
   beside(*device_, [&] {
     library_ = std::make_shared<const NvjpegLibrary>();
@@ -85,7 +85,7 @@ void NvjpegDecoding::begin(std::span<const EncodedSample> samples, const Dataset
   own.first = samples.data();
   own.files.clear();
   for (const EncodedSample& sample : samples) {
-    const bool is_jpeg = dataset.sample(sample.request.sample).encoding == Encoding::jpeg;
+    const bool is_jpeg = dataset.sample(sample.request.sample).encoding == Encoding::image;
     own.files.push_back(is_jpeg ? std::span<const std::byte>(sample.bytes) : std::span<const std::byte>());
   }
   own.decoder->begin(own.files);
@@ -105,7 +105,7 @@ GpuDecodingChoice make_gpu_decoding(const TransformOptions& options, std::shared
             .notice = R"(workers.jpeg = "nvjpeg" needs batches on a GPU, and they are on the host)" + instead};
   }
   try {
-    const JpegOptions jpeg{.exif = options.exif, .max_pixels = options.max_pixels};
+    const ImageOptions jpeg{.exif = options.exif, .max_pixels = options.max_pixels};
     auto decoding = std::make_unique<NvjpegDecoding>(std::move(device), jpeg, threads);
     std::string notice = "JPEG files are decoded by " + decoding->describe();
     return {.decoding = std::move(decoding), .notice = std::move(notice)};

@@ -38,7 +38,7 @@ void NvjpegDecoder::EndState::operator()(nvjpeg::ParsedStream* stream) const noe
 }
 
 NvjpegDecoder::NvjpegDecoder(std::shared_ptr<const NvjpegLibrary> library, std::shared_ptr<Device> device,
-                             const JpegOptions& options)
+                             const ImageOptions& options)
     : library_(std::move(library)),
       device_(std::move(device)),
       options_(options),

@@ -29,7 +29,7 @@ class NvjpegDecoder {
   // May wait for the GPU. Throws Error when there is no memory or nvJPEG fails.
   // REQUIRES: the device's GPU is current on the calling thread, and the library was started on it.
   NvjpegDecoder(std::shared_ptr<const NvjpegLibrary> library, std::shared_ptr<Device> device,
-                const JpegOptions& options);
+                const ImageOptions& options);
   ~NvjpegDecoder();
   NvjpegDecoder(const NvjpegDecoder&) = delete;
   NvjpegDecoder& operator=(const NvjpegDecoder&) = delete;
@@ -73,7 +73,7 @@ class NvjpegDecoder {
 
   std::shared_ptr<const NvjpegLibrary> library_;
   std::shared_ptr<Device> device_;
-  JpegOptions options_;
+  ImageOptions options_;
   JpegDecoder header_;
   std::unique_ptr<Arena> on_gpu_;
   std::unique_ptr<Arena> on_host_;

@@ -1,0 +1,186 @@
+#include <array>
+#include <csetjmp>
+#include <cstdio>
+#include <cstring>
+#include <string>
+
+#include <png.h>
+
+#include <forebay/error.hpp>
+
+#include "codecs.hpp"
+#include "exif.hpp"
+
+namespace forebay {
+namespace {
+
+constexpr std::size_t kPngSignatureBytes = 8;
+// Deflate makes of a byte 1032 at most.
+constexpr std::uint64_t kMostInflation = 1032;
+
+bool is_png(std::span<const std::byte> bytes) noexcept {
+  return bytes.size() >= kPngSignatureBytes &&
+         png_sig_cmp(reinterpret_cast<png_const_bytep>(bytes.data()), 0, kPngSignatureBytes) == 0;
+}
+
+// libpng reports failure by a callback that must not return. It jumps back to require(), so between require() and
+// libpng no frame may hold anything with a destructor.
+class PngCodec final : public Codec {
+ public:
+  PngCodec() = default;
+  PngCodec(const PngCodec&) = delete;
+  PngCodec& operator=(const PngCodec&) = delete;
+  ~PngCodec() override { close(); }
+
+  CodecHeader open(std::span<const std::byte> bytes) override {
+    close();
+    rest_ = bytes;
+    total_ = bytes.size();
+    png_ = png_create_read_struct(PNG_LIBPNG_VER_STRING, this, on_error, on_warning);
+    info_ = png_ == nullptr ? nullptr : png_create_info_struct(png_);
+    if (info_ == nullptr)
+      throw SampleError("PNG: libpng has no memory, or is another version than Forebay was built for");
+    require([this] { read_header(); });
+    const auto width = static_cast<std::int32_t>(png_get_image_width(png_, info_));
+    const auto height = static_cast<std::int32_t>(png_get_image_height(png_, info_));
+    require_enough_bytes(height);
+    return {.width = width, .height = height, .orientation = orientation_};
+  }
+
+  void decode(std::span<std::uint8_t> rgb) override {
+    const CloseAtEnd close_at_end{*this};
+    if (png_get_color_type(png_, info_) == PNG_COLOR_TYPE_PALETTE) return decode_palette(rgb);
+    require([this] { convert_to_rgb(); });
+    read_rows(rgb.data(), rgb.size());
+  }
+
+  void decode_indices(std::span<std::uint8_t> indices) override {
+    const CloseAtEnd close_at_end{*this};
+    const auto colours = png_get_color_type(png_, info_);
+    const auto bits = static_cast<int>(png_get_bit_depth(png_, info_));
+    if ((colours != PNG_COLOR_TYPE_GRAY && colours != PNG_COLOR_TYPE_PALETTE) || bits > 8) {
+      throw SampleError("a mask must have one channel of at most 8 bits; this PNG has " +
+                        std::to_string(png_get_channels(png_, info_)) + " of " + std::to_string(bits));
+    }
+    require([this] { png_set_packing(png_); });
+    read_rows(indices.data(), indices.size());
+  }
+
+ private:
+  struct CloseAtEnd {
+    PngCodec& codec;
+    ~CloseAtEnd() { codec.close(); }
+  };
+
+  static PngCodec& of(void* pointer) noexcept { return *static_cast<PngCodec*>(pointer); }
+
+  [[noreturn]] void escape(const char* message) noexcept {
+    std::snprintf(message_.data(), message_.size(), "PNG: damaged (libpng: %s)", message);
+    // NOLINTNEXTLINE(modernize-avoid-setjmp-longjmp,cert-err52-cpp): the way out of a C library's callback
+    std::longjmp(escape_, 1);
+  }
+  static void on_error(png_structp png, png_const_charp message) { of(png_get_error_ptr(png)).escape(message); }
+  // What libpng only warns of leaves the pixels right.
+  static void on_warning(png_structp /*png*/, png_const_charp /*message*/) {}
+  static void on_read(png_structp png, png_bytep to, std::size_t count) {
+    PngCodec& codec = of(png_get_io_ptr(png));
+    if (count > codec.rest_.size()) codec.escape("the file ends early, probably cut short");
+    std::memcpy(to, codec.rest_.data(), count);
+    codec.rest_ = codec.rest_.subspan(count);
+  }
+
+  // Runs a step made of libpng calls and throws SampleError when libpng escaped from it.
+  template <typename Step>
+  void require(const Step& step) {
+    // NOLINTNEXTLINE(modernize-avoid-setjmp-longjmp,cert-err52-cpp): the way out of a C library's callback
+    if (setjmp(escape_) != 0) throw SampleError(message_.data());
+    step();
+  }
+
+  void close() noexcept { png_destroy_read_struct(&png_, &info_, nullptr); }
+
+  // Up to the first IDAT. Of what is no pixel only the orientation is of interest; texts and profiles, which may be
+  // compressed bombs, are not even inflated.
+  void read_header() noexcept {
+    png_set_read_fn(png_, this, on_read);
+    png_set_keep_unknown_chunks(png_, PNG_HANDLE_CHUNK_NEVER, nullptr, -1);
+    static constexpr std::array<png_byte, 5> kExif{'e', 'X', 'I', 'f', 0};
+    png_set_keep_unknown_chunks(png_, PNG_HANDLE_CHUNK_AS_DEFAULT, kExif.data(), 1);
+    png_read_info(png_, info_);
+    png_uint_32 count = 0;
+    png_bytep exif = nullptr;
+    const bool has_exif = png_get_eXIf_1(png_, info_, &count, &exif) != 0;
+    orientation_ = has_exif ? tiff_orientation(std::as_bytes(std::span(exif, count))) : 1;
+  }
+
+  // A header may claim gigabytes with a few bytes behind it.
+  void require_enough_bytes(std::int32_t height) const {
+    const std::uint64_t rows = std::uint64_t{png_get_rowbytes(png_, info_)} * static_cast<std::uint64_t>(height);
+    if (rows / kMostInflation > total_) {
+      throw SampleError("PNG: damaged: " + std::to_string(total_) + " bytes cannot hold the " + std::to_string(rows) +
+                        " bytes of pixels that its header claims");
+    }
+  }
+
+  // As Pillow's convert("RGB"): alpha and transparent colours are dropped, not blended.
+  void convert_to_rgb() noexcept {
+    png_set_strip_16(png_);
+    png_set_expand_gray_1_2_4_to_8(png_);
+    png_set_gray_to_rgb(png_);
+    png_set_strip_alpha(png_);
+  }
+
+  // libpng shows indices behind the end of the palette as black; here they are damage.
+  void decode_palette(std::span<std::uint8_t> rgb) {
+    png_colorp colours = nullptr;
+    int count = 0;
+    require([&] {
+      png_get_PLTE(png_, info_, &colours, &count);
+      png_set_packing(png_);
+    });
+    // The indices stand at the end: where a pixel is written, its index was read and no other is yet to be.
+    const auto indices = rgb.last(rgb.size() / 3);
+    read_rows(indices.data(), indices.size());
+    std::uint8_t* to = rgb.data();
+    for (const std::uint8_t index : indices) {
+      if (index >= count) {
+        throw SampleError("PNG: damaged: palette index " + std::to_string(index) + ", but the palette has " +
+                          std::to_string(count) + " colours");
+      }
+      const png_color colour = colours[index];
+      *to++ = colour.red;
+      *to++ = colour.green;
+      *to++ = colour.blue;
+    }
+  }
+
+  // Behind the last row libpng reads to the end of the compressed data and checks its sums. What follows, the end
+  // marker included, has nothing to say about the pixels.
+  void read_rows(std::uint8_t* to, std::size_t bytes) {
+    require([&] {
+      const int passes = png_set_interlace_handling(png_);
+      png_read_update_info(png_, info_);
+      const std::size_t row_bytes = png_get_rowbytes(png_, info_);
+      const std::size_t height = png_get_image_height(png_, info_);
+      if (row_bytes * height != bytes) escape("its rows are not what its header says");
+      for (int pass = 0; pass < passes; ++pass) {
+        for (std::size_t y = 0; y < height; ++y) png_read_row(png_, to + y * row_bytes, nullptr);
+      }
+    });
+  }
+
+  png_structp png_ = nullptr;
+  png_infop info_ = nullptr;
+  std::jmp_buf escape_{};
+  std::array<char, 256> message_{};
+  std::span<const std::byte> rest_;  // not read yet
+  std::size_t total_ = 0;
+  int orientation_ = 1;
+};
+
+}  // namespace
+
+const CodecKind codecs::png{
+    .matches = is_png, .make = [] { return std::unique_ptr<Codec>(new PngCodec); }, .library = "libpng"};
+
+}  // namespace forebay

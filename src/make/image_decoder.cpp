@@ -1,0 +1,59 @@
+#include "image_decoder.hpp"
+
+#include <string>
+
+#include <forebay/error.hpp>
+
+namespace forebay {
+namespace {
+
+std::size_t pixels_of(const CodecHeader& header) noexcept {
+  return static_cast<std::size_t>(header.width) * static_cast<std::size_t>(header.height);
+}
+
+}  // namespace
+
+Codec& ImageDecoder::open_codec(std::span<const std::byte> bytes, const ImageOptions& options) {
+  for (std::size_t i = 0; i < kCodecs.size(); ++i) {
+    const auto& [title, kind] = kCodecs[i];
+    if (!kind->matches(bytes)) continue;
+    if (kind->make == nullptr) {
+      throw SampleError("a " + std::string(title) + " image, and this build of Forebay was made without " +
+                        std::string(kind->library));
+    }
+    if (codecs_[i] == nullptr) codecs_[i] = kind->make();
+    header_ = codecs_[i]->open(bytes);
+    require_permitted_size(title, header_.width, header_.height, options);
+    if (!options.exif) header_.orientation = 1;
+    return *codecs_[i];
+  }
+  throw SampleError("not an image (" + std::string(kImageKinds) + "): " + describe_content(bytes));
+}
+
+ImageSize ImageDecoder::open_other(std::span<const std::byte> bytes, const ImageOptions& options) {
+  codec_ = &open_codec(bytes, options);
+  return swaps_axes(header_.orientation) ? ImageSize{header_.height, header_.width}
+                                         : ImageSize{header_.width, header_.height};
+}
+
+void ImageDecoder::decode_other(const Box& region, Image& out) {
+  const bool turned = header_.orientation != 1;
+  Image& whole = turned ? stored_ : out;
+  whole.resize(header_.width, header_.height);
+  codec_->decode(std::span(whole.pixels).first(3 * pixels_of(header_)));
+  if (!turned) return;
+  const StoredPicture picture{
+      .pixels = whole.pixels, .width = header_.width, .height = header_.height, .orientation = header_.orientation};
+  picture.show(region, out);
+}
+
+void ImageDecoder::decode_mask(std::span<const std::byte> bytes, const ImageOptions& options, Mask& out) {
+  if (starts_as_jpeg(bytes)) throw SampleError("a JPEG cannot be a mask: its values are not exact");
+  Codec& codec = open_codec(bytes, options);
+  out.width = header_.width;
+  out.height = header_.height;
+  out.values.resize(pixels_of(header_));
+  codec.decode_indices(out.values);
+}
+
+}  // namespace forebay

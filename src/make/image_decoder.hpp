@@ -1,0 +1,56 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "codecs.hpp"
+#include "image.hpp"
+#include "jpeg_decoder.hpp"
+#include "signature.hpp"
+
+namespace forebay {
+
+// Decodes image files of every kind that Forebay reads to RGB, told apart by their first bytes: a JPEG by JpegDecoder,
+// with all that it promises, others by their Codec. Those are decoded whole whatever region is wanted, so that damage
+// anywhere in the pixels is found.
+// One belongs to one thread and is reused from image to image.
+class ImageDecoder {
+ public:
+  // Reads the header; the size is that of the image as displayed. The bytes must stay until decode() returns or the
+  // next open(). Throws SampleError for bytes that are no such image (the reason says what they are instead), for more
+  // than options.max_pixels pixels, and as JpegDecoder::open() and Codec::open() do.
+  ImageSize open(std::span<const std::byte> bytes, const ImageOptions& options) {
+    if (!starts_as_jpeg(bytes)) return open_other(bytes, options);
+    codec_ = nullptr;
+    return jpeg_.open(bytes, options);
+  }
+
+  // Whether the image that was opened can be decoded smaller than it is.
+  [[nodiscard]] bool can_shrink() const noexcept { return codec_ == nullptr; }
+
+  // As JpegDecoder::decode(); where !can_shrink(), `shrink` is not looked at.
+  void decode(const Box& region, std::int32_t shrink, Image& out) {
+    if (codec_ != nullptr) return decode_other(region, out);
+    jpeg_.decode(region, shrink, out);
+  }
+
+  // A mask: an image with one channel of at most 8 bits, as it is stored (Codec::decode_indices()). Throws SampleError
+  // like open(), and for images of any other kind, JPEG files among them.
+  void decode_mask(std::span<const std::byte> bytes, const ImageOptions& options, Mask& out);
+
+ private:
+  [[nodiscard]] Codec& open_codec(std::span<const std::byte> bytes, const ImageOptions& options);
+  ImageSize open_other(std::span<const std::byte> bytes, const ImageOptions& options);
+  void decode_other(const Box& region, Image& out);
+
+  JpegDecoder jpeg_;
+  std::array<std::unique_ptr<Codec>, kCodecs.size()> codecs_;  // made when first needed
+  Codec* codec_ = nullptr;                                     // of the image that is open; null for a JPEG
+  CodecHeader header_;
+  Image stored_;  // before it is turned
+};
+
+}  // namespace forebay

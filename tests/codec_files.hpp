@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+// Image files of every codec, written by the libraries that others write them with, and what must come of them.
+namespace forebay::testing {
+
+struct CodecFile {
+  std::string what;  // "PNG, 4-bit palette"
+  std::vector<std::byte> bytes;
+  std::int32_t width = 0;  // as stored
+  std::int32_t height = 0;
+  int orientation = 1;
+  std::vector<std::uint8_t> rgb;                    // as stored
+  std::optional<std::vector<std::uint8_t>> values;  // as a mask; none where it cannot be one
+};
+
+// A number for each sample of an image, from 0 to `most`.
+using SampleAt = std::function<unsigned(std::int32_t x, std::int32_t y, int channel, unsigned most)>;
+// Smooth enough to compress, different in every pixel and channel.
+[[nodiscard]] unsigned pattern(std::int32_t x, std::int32_t y, int channel, unsigned most);
+
+[[nodiscard]] std::vector<CodecFile> png_files();
+
+// The files of all codecs.
+[[nodiscard]] inline std::vector<CodecFile> codec_files() { return png_files(); }
+
+// EXIF data that state an orientation: a TIFF structure.
+[[nodiscard]] std::vector<std::uint8_t> exif_of(int orientation);
+
+// R = G = B.
+[[nodiscard]] std::vector<std::uint8_t> grey_to_rgb(const std::vector<std::uint8_t>& grey);
+
+}  // namespace forebay::testing

@@ -1,0 +1,232 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <forebay/error.hpp>
+#include <forebay/random.hpp>
+
+#include "codec_files.hpp"
+#include "make/image_decoder.hpp"
+
+// What every codec promises, over files of all of them.
+namespace {
+
+using forebay::Box;
+using forebay::Image;
+using forebay::ImageDecoder;
+using forebay::ImageOptions;
+using forebay::ImageSize;
+using forebay::Mask;
+using forebay::Random;
+using forebay::SampleError;
+using forebay::testing::codec_files;
+using forebay::testing::CodecFile;
+
+// Damaged headers may ask for large images; a test need not make them.
+constexpr ImageOptions kBounded{.exif = false, .max_pixels = 1'000'000};
+
+std::vector<std::uint8_t> pixels_of(const Image& image) {
+  const auto count = static_cast<std::ptrdiff_t>(image.width) * image.height * 3;
+  return {image.pixels.begin(), image.pixels.begin() + count};
+}
+
+void decode_whole(ImageDecoder& decoder, std::span<const std::byte> bytes, const ImageOptions& options, Image& image) {
+  const ImageSize size = decoder.open(bytes, options);
+  decoder.decode({0, 0, size.width, size.height}, 1, image);
+}
+
+// Why it is refused; none when it is decoded.
+std::optional<std::string> refusal(ImageDecoder& decoder, std::span<const std::byte> bytes, const ImageOptions& options,
+                                   Image& image) {
+  try {
+    decode_whole(decoder, bytes, options, image);
+    return std::nullopt;
+  } catch (const SampleError& error) {
+    return error.what();
+  }
+}
+
+std::vector<std::uint8_t> pixel(const std::vector<std::uint8_t>& rgb, std::int32_t width, std::int32_t x,
+                                std::int32_t y) {
+  const auto at = rgb.begin() + 3 * (static_cast<std::ptrdiff_t>(y) * width + x);
+  return {at, at + 3};
+}
+
+}  // namespace
+
+TEST_CASE("every codec decodes what its library wrote") {
+  ImageDecoder decoder;
+  Image image;
+  for (const CodecFile& file : codec_files()) {
+    CAPTURE(file.what);
+    const ImageSize size = decoder.open(file.bytes, {.exif = false});
+    REQUIRE(size.width == file.width);
+    REQUIRE(size.height == file.height);
+    decoder.decode({0, 0, size.width, size.height}, 1, image);
+    REQUIRE(image.width == file.width);
+    REQUIRE(image.height == file.height);
+    CHECK(pixels_of(image) == file.rgb);
+  }
+}
+
+TEST_CASE("every codec gives the region that is asked for") {
+  ImageDecoder decoder;
+  Image whole;
+  Image part;
+  for (const CodecFile& file : codec_files()) {
+    CAPTURE(file.what);
+    decode_whole(decoder, file.bytes, {}, whole);
+    const auto pixels = pixels_of(whole);
+    const Box region{whole.width / 3, whole.height / 4, whole.width / 3 + (whole.width + 1) / 2,
+                     whole.height / 4 + (whole.height + 1) / 2};
+    (void)decoder.open(file.bytes, {});
+    decoder.decode(region, 1, part);
+    const Box place = part.place_of(region);
+    REQUIRE(place.width() == region.width());
+    REQUIRE(place.height() == region.height());
+    for (std::int32_t y = 0; y < region.height(); ++y) {
+      const auto row = static_cast<std::ptrdiff_t>(region.top + y) * whole.width + region.left;
+      const auto* const given = part.row(place.top + y) + 3 * static_cast<std::ptrdiff_t>(place.left);
+      REQUIRE(std::equal(given, given + 3 * region.width(), pixels.begin() + 3 * row));
+    }
+  }
+}
+
+TEST_CASE("every codec honours the orientation that EXIF data state, where transform.exif says so") {
+  ImageDecoder decoder;
+  Image image;
+  int turned = 0;
+  for (const CodecFile& file : codec_files()) {
+    if (file.orientation == 1) continue;
+    ++turned;
+    CAPTURE(file.what);
+    decode_whole(decoder, file.bytes, {.exif = true}, image);
+    const bool swaps = file.orientation >= 5;
+    REQUIRE(image.width == (swaps ? file.height : file.width));
+    REQUIRE(image.height == (swaps ? file.width : file.height));
+    const auto pixels = pixels_of(image);
+    const std::int32_t right = file.width - 1;
+    const std::int32_t bottom = file.height - 1;
+    for (std::int32_t y = 0; y < image.height; ++y) {
+      for (std::int32_t x = 0; x < image.width; ++x) {
+        switch (file.orientation) {
+          case 2: REQUIRE(pixel(pixels, image.width, x, y) == pixel(file.rgb, file.width, right - x, y)); break;
+          case 3:
+            REQUIRE(pixel(pixels, image.width, x, y) == pixel(file.rgb, file.width, right - x, bottom - y));
+            break;
+          case 6: REQUIRE(pixel(pixels, image.width, x, y) == pixel(file.rgb, file.width, y, bottom - x)); break;
+          case 8: REQUIRE(pixel(pixels, image.width, x, y) == pixel(file.rgb, file.width, right - y, x)); break;
+          default: FAIL("there is no formula for orientation " << file.orientation);
+        }
+      }
+    }
+  }
+  CHECK(turned > 0);
+}
+
+TEST_CASE("a file that is cut short is refused, or has all its pixels already") {
+  ImageDecoder decoder;
+  Image image;
+  for (const CodecFile& file : codec_files()) {
+    CAPTURE(file.what);
+    const std::size_t step = std::max<std::size_t>(1, file.bytes.size() / 150);
+    std::size_t refused = 0;
+    for (std::size_t size = 0; size < file.bytes.size(); size += step) {
+      CAPTURE(size);
+      // In memory of its own, so that sanitizers see what is read behind its end.
+      const std::vector<std::byte> head(file.bytes.begin(), file.bytes.begin() + static_cast<std::ptrdiff_t>(size));
+      const auto reason = refusal(decoder, head, kBounded, image);
+      refused += reason ? 1 : 0;
+      if (!reason) REQUIRE(pixels_of(image) == file.rgb);
+    }
+    CHECK(refused > 0);
+    CHECK_FALSE(refusal(decoder, file.bytes, kBounded, image));
+  }
+}
+
+TEST_CASE("damaged bytes end in an image or in SampleError, and in nothing that the next image sees") {
+  constexpr std::uint64_t kSeed = 20261122;
+  constexpr int kDamagedPerFile = 60;
+  CAPTURE(kSeed);
+  Random random(kSeed);
+  ImageDecoder decoder;
+  Image image;
+  Mask mask;
+  for (const CodecFile& file : codec_files()) {
+    CAPTURE(file.what);
+    for (int i = 0; i < kDamagedPerFile; ++i) {
+      std::vector<std::byte> bytes = file.bytes;
+      const std::uint64_t changes = 1 + random.below(4);
+      for (std::uint64_t change = 0; change < changes; ++change) {
+        // Headers are where lengths are.
+        const std::uint64_t within = random.below(2) == 0 ? std::min<std::uint64_t>(bytes.size(), 64) : bytes.size();
+        bytes[random.below(within)] = static_cast<std::byte>(random.below(256));
+      }
+      (void)refusal(decoder, bytes, kBounded, image);
+      try {
+        decoder.decode_mask(bytes, kBounded, mask);
+      } catch (const SampleError&) {  // as it should
+      }
+    }
+    REQUIRE_FALSE(refusal(decoder, file.bytes, kBounded, image));
+    CHECK(pixels_of(image) == file.rgb);
+  }
+}
+
+TEST_CASE("larger images than transform.max_pixels are refused by their header") {
+  ImageDecoder decoder;
+  Image image;
+  for (const CodecFile& file : codec_files()) {
+    CAPTURE(file.what);
+    const std::int64_t pixels = std::int64_t{file.width} * file.height;
+    CHECK_FALSE(refusal(decoder, file.bytes, {.exif = false, .max_pixels = pixels}, image));
+    const auto reason = refusal(decoder, file.bytes, {.exif = false, .max_pixels = pixels - 1}, image);
+    REQUIRE(reason);
+    CHECK(reason->find(std::to_string(file.width) + " x " + std::to_string(file.height)) != std::string::npos);
+    CHECK(reason->find("transform.max_pixels allows " + std::to_string(pixels - 1)) != std::string::npos);
+  }
+}
+
+TEST_CASE("a mask has the values that are stored") {
+  ImageDecoder decoder;
+  Mask mask;
+  for (const CodecFile& file : codec_files()) {
+    CAPTURE(file.what);
+    if (!file.values) {
+      CHECK_THROWS_AS(decoder.decode_mask(file.bytes, {}, mask), SampleError);
+      continue;
+    }
+    decoder.decode_mask(file.bytes, {}, mask);
+    CHECK(mask.width == file.width);
+    CHECK(mask.height == file.height);
+    CHECK(mask.values == *file.values);
+  }
+}
+
+TEST_CASE("what is no image is named") {
+  ImageDecoder decoder;
+  Image image;
+  const auto reason = [&](std::string_view text) {
+    return refusal(decoder, std::as_bytes(std::span(text)), {}, image).value_or("decoded");
+  };
+  CHECK(reason("") == "not an image (" + std::string(forebay::kImageKinds) + "): empty");
+  CHECK(reason("GIF89a").ends_with("): a GIF image"));
+  CHECK(reason("hello").ends_with("): text"));
+}
+
+TEST_CASE("a PNG that claims more pixels than its bytes can hold is refused before memory is taken") {
+  ImageDecoder decoder;
+  Image image;
+  auto bytes = forebay::testing::png_files().front().bytes;
+  // 12,000 x 12,000 grey pixels of one bit; the sum of the header is not right any more, so libpng is the one to say.
+  bytes[18] = bytes[22] = std::byte{0x2e};
+  const auto reason = refusal(decoder, bytes, {}, image);
+  REQUIRE(reason);
+  CHECK(reason->starts_with("PNG: damaged"));
+}
