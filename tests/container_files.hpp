@@ -94,4 +94,21 @@ inline std::string tar_sample(const std::string& key, const std::string& image, 
   return tar_member(key + ".jpg", image) + tar_member(key + ".cls", label);
 }
 
+// A part of a RecordIO file, with its padding. Flag 0: a whole record; 1, 2, 3: the first, a middle, the last part.
+inline std::string record_part(const std::string& data, std::uint32_t flag = 0) {
+  const auto flags = (flag << 29U) | static_cast<std::uint32_t>(data.size());
+  return little_endian(std::uint32_t{0xCED7230A}) + little_endian(flags) + data +
+         std::string((4 - data.size() % 4) % 4, '\0');
+}
+// The data of an image record with one label in its header, or with several behind it.
+inline std::string image_record(const std::string& image, float label, std::uint64_t id = 0) {
+  return little_endian(std::uint32_t{0}) + little_endian(label) + little_endian(id) + little_endian(std::uint64_t{0}) +
+         image;
+}
+inline std::string image_record(const std::string& image, const std::vector<float>& labels) {
+  std::string header = little_endian(static_cast<std::uint32_t>(labels.size())) + std::string(20, '\0');
+  for (const float label : labels) header += little_endian(label);
+  return header + image;
+}
+
 }  // namespace forebay::testing

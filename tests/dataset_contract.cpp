@@ -104,9 +104,19 @@ Made make_webdataset(const TemporaryDirectory& folder) {
   return {"webdataset", options_for(folder.path(), "webdataset"), 5};
 }
 
+Made make_recordio(const TemporaryDirectory& folder) {
+  std::string records;
+  for (int i = 0; i < 4; ++i)
+    records += record_part(image_record("\xFF\xD8\xFF" + std::to_string(i), static_cast<float>(i % 3)));
+  write_file(folder / "train.rec", records);
+  write_file(folder / "train.idx", "0\t0\n");
+  write_file(folder / "val.rec", record_part(image_record("\xFF\xD8\xFF", 0.0F)));
+  return {"recordio", options_for(folder.path(), "recordio"), 4};
+}
+
 using Make = std::function<Made(const TemporaryDirectory&)>;
-const std::vector<Make> kFormats{make_voc,   make_filelist, make_folder,    make_idx,
-                                 make_cifar, make_tfrecord, make_webdataset};
+const std::vector<Make> kFormats{make_voc,   make_filelist, make_folder,     make_idx,
+                                 make_cifar, make_tfrecord, make_webdataset, make_recordio};
 
 void for_each_format(const std::function<void(const TemporaryDirectory&, const Made&)>& check) {
   for (const auto& make : kFormats) {

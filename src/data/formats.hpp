@@ -15,7 +15,8 @@
   FORMAT(idx, "MNIST files, plain or `.gz`")                                  \
   FORMAT(cifar, "CIFAR-10 or CIFAR-100, the binary version")                  \
   FORMAT(tfrecord, "TFRecord files of tf.train.Example, plain or `.gz`")      \
-  FORMAT(webdataset, "WebDataset tar archives, plain or `.gz`")
+  FORMAT(webdataset, "WebDataset tar archives, plain or `.gz`")               \
+  FORMAT(recordio, "MXNet RecordIO files (`.rec`)")
 
 namespace forebay {
 

@@ -1,0 +1,152 @@
+#include <algorithm>
+#include <forebay/error.hpp>
+
+#include "formats.hpp"
+#include "shards.hpp"
+
+// MXNet's RecordIO: parts of a magic number, a length with a flag, data, padding to four bytes. Data with the magic
+// number in them at a multiple of four bytes are cut there into several parts. Each record begins with a header, which
+// has the class or the number of labels that follow it. An .idx file beside it says nothing that the parts do not say.
+namespace forebay {
+namespace {
+
+constexpr std::uint32_t kRecordMagic = 0xCED7230A;
+constexpr std::size_t kPartHeader = 8;
+constexpr std::size_t kImageHeader = 24;
+
+enum class PartKind : std::uint8_t { whole, first, middle, last };
+
+struct RecordPart {
+  PartKind kind = PartKind::whole;
+  Extent data;
+
+  [[nodiscard]] std::uint64_t next() const noexcept { return data.offset + (data.length + 3) / 4 * 4; }
+};
+
+bool is_recordio_name(std::string_view name) { return name.ends_with(".rec"); }
+
+// The part at `offset`. Throws SampleError where there is none, or where it is not whole: then the next cannot be
+// found.
+RecordPart part_at(ContainerBytes& bytes, std::uint64_t offset) {
+  constexpr std::uint32_t kLengthBits = 29;
+  if (!bytes.has(offset, kPartHeader)) throw at_byte(offset, "it ends within the header of a record");
+  const auto magic = bytes.number<std::uint32_t>(offset);
+  const auto flags = bytes.number<std::uint32_t>(offset + 4);
+  if (magic != kRecordMagic) throw at_byte(offset, "no record: it does not begin with RecordIO's magic number");
+  const Extent data{.offset = offset + kPartHeader, .length = flags & ((1U << kLengthBits) - 1)};
+  if (flags >> kLengthBits > 3) throw at_byte(offset, "a record of a kind that there is not");
+  if (!bytes.has(data.offset, data.length)) {
+    throw at_byte(offset, "it ends within a record of " + std::to_string(data.length) + " bytes");
+  }
+  return {.kind = static_cast<PartKind>(flags >> kLengthBits), .data = data};
+}
+
+void add_image_record(ContainerBytes& bytes, const Extent& data, ShardDraft& draft) {
+  if (data.length < kImageHeader) {
+    throw SampleError("has " + std::to_string(data.length) + " bytes, less than the header of an image record");
+  }
+  const auto labels = bytes.number<std::uint32_t>(data.offset);
+  const std::uint64_t labels_bytes = std::uint64_t{labels} * sizeof(float);
+  if (labels_bytes > data.length - kImageHeader) {
+    throw SampleError("has not the " + std::to_string(labels) + " labels that its header announces");
+  }
+  const std::uint64_t image = data.offset + kImageHeader + labels_bytes;
+  FoundSample sample{.image = {.offset = image, .length = data.end() - image}};
+  if (labels == 0) sample.label = label_of_float(bytes.number<float>(data.offset + 4));
+  if (labels == 1) sample.label = label_of_float(bytes.number<float>(data.offset + kImageHeader));
+  if (labels > 1) sample.label = FoundLabel::none();
+  draft.add(bytes, sample);
+}
+
+// Puts a record that was cut at magic numbers together again.
+std::vector<std::byte> join_parts(ContainerBytes& bytes, std::span<const Extent> parts) {
+  std::vector<std::byte> joined;
+  for (const Extent& part : parts) {
+    if (joined.size() + part.length > kLargestSampleFile)
+      throw SampleError("has more than the 1 GiB that a sample may have");
+    if (&part != parts.data()) {
+      const auto magic = std::as_bytes(std::span(&kRecordMagic, 1));
+      joined.insert(joined.end(), magic.begin(), magic.end());
+    }
+    const auto data = bytes.at(part);
+    joined.insert(joined.end(), data.begin(), data.end());
+  }
+  return joined;
+}
+
+// The parts of a file, as records.
+class RecordParts {
+ public:
+  RecordParts(ContainerBytes& bytes, ShardDraft& draft) : bytes_(bytes), draft_(draft) {}
+
+  void read() {
+    for (std::uint64_t offset = 0; offset < bytes_.size();) {
+      const RecordPart part = part_at(bytes_, offset);
+      const bool begins = part.kind == PartKind::whole || part.kind == PartKind::first;
+      if (begins) end_unfinished();
+      if (begins || parts_.empty()) draft_.begin(offset);
+      if (part.kind == PartKind::whole) {
+        use([&] { add_image_record(bytes_, part.data, draft_); });
+      } else if (part.kind != PartKind::first && parts_.empty()) {
+        draft_.add_bad(at_byte(offset, "the continuation of a record that does not begin").what());
+      } else {
+        parts_.push_back(part.data);
+        if (part.kind == PartKind::last) end_record();
+      }
+      offset = part.next();
+    }
+    end_unfinished();
+  }
+
+ private:
+  void end_unfinished() {
+    if (parts_.empty()) return;
+    draft_.add_bad(at_byte(parts_.front().offset - kPartHeader, "the beginning of a record that does not end").what());
+    parts_.clear();
+  }
+
+  void end_record() {
+    use([&] {
+      const std::vector<std::byte> joined = join_parts(bytes_, parts_);
+      ContainerBytes record{std::span<const std::byte>(joined)};
+      add_image_record(record, {.offset = 0, .length = joined.size()}, draft_);
+    });
+    parts_.clear();
+  }
+
+  template <typename Use>
+  void use(Use&& add) {
+    try {
+      add();
+    } catch (const SampleError& error) {
+      if (error.is_transient()) throw;
+      draft_.add_bad(error.what());
+    }
+  }
+
+  ContainerBytes& bytes_;
+  ShardDraft& draft_;
+  std::vector<Extent> parts_;  // of a record that is being read
+};
+
+void read_recordio(ContainerBytes& bytes, ShardDraft& draft) { RecordParts(bytes, draft).read(); }
+
+bool is_recordio(PathContents& contents) {
+  if (contents.is_folder()) return std::ranges::any_of(contents.listing().others, is_recordio_name);
+  const auto head = contents.head();
+  std::uint32_t magic = 0;
+  if (head.size() >= sizeof magic) std::memcpy(&magic, head.data(), sizeof magic);
+  return magic == kRecordMagic || is_recordio_name(contents.files().front());
+}
+
+IndexDraft build_recordio(PathContents& contents) {
+  return build_from_shards(
+      contents, {.is_name = is_recordio_name, .read = read_recordio, .missing = "no image record of RecordIO"});
+}
+
+}  // namespace
+
+const Format formats::recordio{
+    .needs = "a RecordIO file", .detect = is_recordio, .build = build_recordio, .takes_patterns = true};
+
+}  // namespace forebay
