@@ -1,4 +1,4 @@
-// The command end to end: real processes, real files, mpirun where there are several ranks.
+// The command end to end: real processes, real files, mpirun where there are several ranks. How runs end: feed_end.cpp.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -10,6 +10,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "at_once.hpp"
 #include "process.hpp"
 #include "workplace.hpp"
 
@@ -17,9 +18,8 @@ namespace forebay {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::forebay_command;
+using testing::at_once;
 using testing::Outcome;
-using testing::Process;
 using testing::rank_counts;
 using testing::read_text;
 using testing::Workplace;
@@ -39,7 +39,7 @@ TEST_CASE("the same batches, bit for bit, for any number of ranks and threads an
   CHECK(*ids.rbegin() == samples - 1);
   CHECK(one.size() == static_cast<std::size_t>((samples + 3) / 4));
 
-  for (const int ranks : rank_counts()) {
+  at_once(rank_counts(), [&](int ranks) {
     for (const std::string threads : {"1", "8"}) {
       CAPTURE(ranks);
       CAPTURE(threads);
@@ -49,41 +49,9 @@ TEST_CASE("the same batches, bit for bit, for any number of ranks and threads an
       CHECK(place.hashes(name) == one);
       CHECK(place.summary(name).at("ranks").size() == static_cast<std::size_t>(ranks));
     }
-  }
+  });
   REQUIRE(place.feed(1, "other", {"--set", "seed=6"}).code == 0);
   CHECK(place.hashes("other") != one);
-}
-
-TEST_CASE("one of several processes that cannot find each other is refused") {
-  Workplace place;
-  // Of a launcher that no MPI here belongs to.
-  REQUIRE(::setenv("MV2_COMM_WORLD_SIZE", "2", 1) == 0);
-  REQUIRE(::setenv("MV2_COMM_WORLD_RANK", "0", 1) == 0);
-  const Outcome outcome = place.feed(1, "alone");
-  ::unsetenv("MV2_COMM_WORLD_SIZE");
-  ::unsetenv("MV2_COMM_WORLD_RANK");
-  CHECK(outcome.code != 0);
-  CHECK(outcome.output.find("one of") != std::string::npos);
-  CHECK(outcome.output.find("MV2_COMM_WORLD_SIZE") != std::string::npos);
-  CHECK_FALSE(fs::exists(place.dir / "alone.run"));
-}
-
-TEST_CASE("two jobs never write one telemetry folder") {
-  Workplace place;
-  const std::string dir = "telemetry.dir=\"" + (place.dir / "shared.run").string() + "\"";
-  for (const int ranks : rank_counts()) {
-    CAPTURE(ranks);
-    Process first(forebay_command(ranks, {"feed", place.config.string(), "--set", dir, "--set", "run.epochs=1000000",
-                                          "--set", "trainer.step_ms=5"}),
-                  place.dir / "first");
-    REQUIRE(testing::eventually([&] { return fs::exists(place.dir / "shared.run" / ".writer.0"); }));
-    const Outcome second = testing::run(place.dir.path(), ranks, {"feed", place.config.string(), "--set", dir});
-    CHECK(second.code == 2);
-    CHECK(second.output.find("is being written by process") != std::string::npos);
-    ::kill(first.pid(), SIGTERM);
-    (void)first.wait();
-    fs::remove_all(place.dir / "shared.run");
-  }
 }
 
 TEST_CASE("the summary tells a wait for other ranks from a wait for data") {
@@ -193,9 +161,7 @@ TEST_CASE("broken files are replaced and named, the same way for any number of r
   const auto names = break_files(place.dir / "data");
   REQUIRE(place.feed(1, "one", {"--epochs", "2"}).code == 0);
   const auto one = place.hashes("one");
-  for (const int ranks : rank_counts()) {
-    CAPTURE(ranks);
-    const std::string name = "ranks" + std::to_string(ranks);
+  const auto check_replaced = [&](int ranks, const std::string& name) {
     const auto outcome = place.feed(ranks, name, {"--epochs", "2"});
     REQUIRE_MESSAGE(outcome.code == 0, outcome.output);
     CHECK(place.hashes(name) == one);
@@ -208,103 +174,18 @@ TEST_CASE("broken files are replaced and named, the same way for any number of r
       CHECK(log.find(broken) != std::string::npos);
     }
     CHECK(place.summary(name).at("bad_samples") == names.size());
-
-    const auto failed = place.feed(ranks, name + "fail", {"--set", "on_bad=\"fail\""});
-    CHECK(failed.code == 1);
-    CHECK(failed.output.find("on_bad = \"fail\"") != std::string::npos);
-    const auto budget = place.feed(ranks, name + "budget", {"--set", "max_bad=0.05"});
-    CHECK(budget.code == 1);
-    CHECK(budget.output.find("max_bad") != std::string::npos);
-  }
-}
-
-TEST_CASE("a store that never answers again ends in the watchdog's error on all ranks") {
-  Workplace place("[storage]\nlatency_ms = 1.0\noutage_every_s = 0.5\noutage_s = inf\n[policy]\nwatchdog_s = 1.0\n");
-  for (const int ranks : rank_counts()) {
-    for (const std::string policy : {"block", "proportional"}) {
-      CAPTURE(ranks);
-      CAPTURE(policy);
-      const auto outcome =
-          place.feed(ranks, "r" + std::to_string(ranks) + policy,
-                     {"--steps", "100000000", "--set", "policy.name=\"" + policy + "\"", "--set", "trainer.step_ms=2"});
-      CHECK(outcome.code == 1);
-      CHECK(outcome.output.find("no fresh batch for") != std::string::npos);
-      CHECK(outcome.output.find("reading from the store") != std::string::npos);
-    }
-  }
-}
-
-// Gone, or a zombie that an init process has yet to collect.
-bool has_ended(pid_t pid) {
-  const std::string stat = read_text("/proc/" + std::to_string(pid) + "/stat");
-  return stat.empty() || stat.find(") Z ") != std::string::npos;
-}
-
-// Starts a long run, signals it once it serves, and returns what became of it.
-Outcome interrupt(Workplace& place, int ranks, const std::string& name, int signal, bool one_rank) {
-  const fs::path log = place.dir / name;
-  Process process(forebay_command(ranks, {"feed", place.config.string(), "--steps", "100000000", "--log-ids",
-                                          log.string(), "--summary", (place.dir / (name + ".json")).string(), "--set",
-                                          "telemetry.dir=\"\"", "--set", "trainer.step_ms=5"}),
-                  place.dir / (name + ".output"));
-  const fs::path last = log / ("ids." + std::to_string(ranks - 1) + ".jsonl");
-  REQUIRE(testing::eventually([&] { return read_text(last).size() > 1000; }));
-  const auto children = ranks > 1 ? process.children() : std::vector<pid_t>{process.pid()};
-  REQUIRE(children.size() == static_cast<std::size_t>(ranks));
-  ::kill(one_rank ? children.back() : process.pid(), signal);
-  const int code = process.wait();
-  for (const pid_t child : children) CHECK(testing::eventually([&] { return has_ended(child); }));
-  return {code, process.output()};
-}
-
-TEST_CASE("SIGTERM to one rank, SIGINT and SIGTERM to all: every rank ends, with a summary") {
-  Workplace place;
-  for (const int ranks : rank_counts()) {
-    for (const int signal : {SIGTERM, SIGINT}) {
-      for (const bool one_rank : {true, false}) {
-        CAPTURE(ranks);
-        CAPTURE(signal);
-        CAPTURE(one_rank);
-        const std::string name = "s" + std::to_string(ranks) + std::to_string(signal) + (one_rank ? "one" : "all");
-        const auto outcome = interrupt(place, ranks, name, signal, one_rank);
-        // mpirun itself ends with an error when it was signalled.
-        CHECK_MESSAGE(outcome.code == (ranks > 1 && !one_rank ? 1 : 0), outcome.output);
-        const Json summary = place.summary(name);
-        CHECK(summary.at("ranks").size() == static_cast<std::size_t>(ranks));
-        CHECK(summary.at("steps").get<int>() > 0);
-      }
-    }
-  }
-}
-
-TEST_CASE("a run that cannot start says so once, with exit code 2") {
-  Workplace place;
-  for (const int ranks : rank_counts()) {
+  };
+  at_once(testing::all_tries<std::string>({"", "on_bad=\"fail\"", "max_bad=0.05"}), [&](const auto& one_try) {
+    const auto& [ranks, setting] = one_try;
     CAPTURE(ranks);
-    const auto missing = place.feed(ranks, "m", {"--set", "dataset.path=\"/no/such/folder\""});
-    CHECK(missing.code == 2);
-    CHECK(missing.output.find("dataset.path") != std::string::npos);
-    CHECK(missing.output.find("/no/such/folder") != std::string::npos);
-    const std::size_t first = missing.output.find("forebay: error:");
-    CHECK(first != std::string::npos);
-    CHECK(missing.output.find("forebay: error:", first + 1) == std::string::npos);
-    CHECK(place.feed(ranks, "p", {"--set", "policy.name=\"gredy\""}).code == 2);
-  }
-}
-
-TEST_CASE("a result that cannot be written is reported before the first step") {
-  Workplace place;
-  const std::string folder = place.dir.path().string();
-  const std::string ids = (place.dir / "ids").string();
-  for (const std::string flag : {"--summary", "--state"}) {
-    CAPTURE(flag);
-    const Outcome refused = testing::run(place.dir.path(), rank_counts().back(),
-                                         {"feed", place.config.string(), "--log-ids", ids, flag, folder});
-    CHECK(refused.code == 2);
-    CHECK(refused.output.find(flag + ": cannot write " + folder + ": it is a folder; name a file") !=
-          std::string::npos);
-    CHECK_FALSE(fs::exists(ids));
-  }
+    CAPTURE(setting);
+    const std::string key = setting.substr(0, setting.find('='));
+    const std::string name = "ranks" + std::to_string(ranks) + key;
+    if (key.empty()) return check_replaced(ranks, name);
+    const auto failed = place.feed(ranks, name, {"--set", setting});
+    CHECK(failed.code == 1);
+    CHECK(failed.output.find(key == "on_bad" ? "on_bad = \"fail\"" : key) != std::string::npos);
+  });
 }
 
 TEST_CASE("--summary - is JSON on standard output and nothing else there") {

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "at_once.hpp"
 #include "process.hpp"
 #include "state_job.hpp"
 
@@ -18,6 +19,7 @@ namespace forebay {
 namespace {
 
 namespace fs = std::filesystem;
+using testing::at_once;
 using testing::Outcome;
 using testing::Part;
 using testing::rank_counts;
@@ -37,7 +39,7 @@ Outcome stop_by(const StateJob& job, int ranks, int signal, To to, std::vector<s
   for (int rank = 0; rank < ranks; ++rank) before.push_back(job.size_of_log(rank));
   const bool saves = std::ranges::find(more, "--save-every") != more.end();
   more.insert(more.end(), {"--epochs", "1000000", "--set", "trainer.step_ms=2"});
-  Part part(job, ranks, more);
+  Part part(job, ranks, more, to == To::mpirun ? testing::kPatient_s : 1);
   const auto serves = [&](int rank) {
     // A run that begins clears the log of an earlier one.
     const auto size = job.size_of_log(rank);
@@ -95,9 +97,7 @@ void check_each_sample_once(const StateJob& job, int ranks) {
 }
 
 TEST_CASE("a signal stops all ranks at one step with the chosen code, and the job resumes from its state") {
-  const std::vector<int> counts = rank_counts();
-  for (std::size_t i = 0; i < counts.size(); ++i) {
-    const int ranks = counts[i];
+  at_once(rank_counts(), [](int ranks) {
     CAPTURE(ranks);
     const StateJob job;
     std::uint64_t first = 0;
@@ -111,12 +111,12 @@ TEST_CASE("a signal stops all ranks at one step with the chosen code, and the jo
       CHECK(job.saved().ranks == static_cast<std::uint32_t>(ranks));
     }
     // What remains is for another number of ranks.
-    check_each_sample_once(job, counts[(i + 1) % counts.size()]);
-  }
+    check_each_sample_once(job, ranks == rank_counts().back() ? 1 : 2 * ranks);
+  });
 }
 
 TEST_CASE("without --stop-exit-code a stop is 0, however the signal reaches the ranks") {
-  for (const int ranks : rank_counts()) {
+  at_once(rank_counts(), [](int ranks) {
     CAPTURE(ranks);
     const StateJob job;
     const auto all = stop_by(job, ranks, SIGTERM, To::every_rank);
@@ -132,12 +132,12 @@ TEST_CASE("without --stop-exit-code a stop is 0, however the signal reaches the 
     CHECK_MESSAGE(term.code == (ranks == 1 ? 0 : 1), term.output);
     check_same_steps(job, ranks, second);
     check_each_sample_once(job, ranks);
-  }
+  });
 }
 
 TEST_CASE("without --stop-on-signal SIGUSR1 ends a process as it always does; what was saved before stays whole") {
-  for (const int ranks : rank_counts()) {
-    if (ranks > 2) continue;
+  at_once(rank_counts(), [](int ranks) {
+    if (ranks > 2) return;
     CAPTURE(ranks);
     const StateJob job;
     const auto died = stop_by(job, ranks, SIGUSR1, To::one_rank, {"--save-every", "1"});
@@ -148,14 +148,13 @@ TEST_CASE("without --stop-on-signal SIGUSR1 ends a process as it always does; wh
     const auto last = job.run(ranks, {"--steps", std::to_string(saved.steps + 3)});
     CHECK_MESSAGE(last.code == 0, last.output);
     CHECK(job.saved().steps == saved.steps + 3);
-  }
+  });
 }
 
 TEST_CASE("--save-every saves on the way, and the end is always saved") {
-  const StateJob job;
-  for (const int ranks : rank_counts()) {
+  at_once(rank_counts(), [](int ranks) {
     CAPTURE(ranks);
-    fs::remove(job.state);
+    const StateJob job;
     REQUIRE(job.run(ranks, {"--steps", "7"}).code == 0);
     CHECK(job.saved().steps == 7);
     // The watched run saves at steps 10, 20, ...: never elsewhere while it lasts.
@@ -170,12 +169,12 @@ TEST_CASE("--save-every saves on the way, and the end is always saved") {
     ::kill(pids.front(), SIGTERM);
     const auto ended = part.end(pids, kLimit);
     CHECK_MESSAGE(ended.code == 0, ended.output);
-  }
+  });
 }
 
 TEST_CASE("a run that cannot save ends with 1 and names the file") {
   const StateJob job;
-  for (const int ranks : rank_counts()) {
+  at_once(rank_counts(), [&](int ranks) {
     CAPTURE(ranks);
     const auto outcome = run(job.place.dir.path(), ranks,
                              {"feed", job.place.config.string(), "--steps", "5", "--set", "telemetry.dir=\"\"",
@@ -183,7 +182,7 @@ TEST_CASE("a run that cannot save ends with 1 and names the file") {
     CAPTURE(outcome.output);
     CHECK(outcome.code == 1);
     CHECK(outcome.output.find("cannot save the state to /proc/forebay/feed.state: ") != std::string::npos);
-  }
+  });
 }
 
 TEST_CASE("a state that only some of the ranks are to keep is refused on all of them") {
@@ -197,45 +196,38 @@ TEST_CASE("a state that only some of the ranks are to keep is refused on all of 
 }
 
 TEST_CASE("a job that cannot resume is refused once, with exit code 2, and the state stays as it was") {
-  const StateJob job;
-  REQUIRE(job.run(1, {"--steps", "7"}).code == 0);
-  const std::string good = read_text(job.state);
-  const auto refused = [&](int ranks, const std::vector<std::string>& more, const std::string& what) {
-    const std::string before = read_text(job.state);
-    const Outcome outcome = job.run(ranks, more);
+  at_once(rank_counts(), [](int ranks) {
     CAPTURE(ranks);
-    CAPTURE(outcome.output);
-    CAPTURE(what);
-    CHECK(outcome.code == 2);
-    const std::size_t said = outcome.output.find("forebay: error:");
-    REQUIRE(said != std::string::npos);
-    CHECK(outcome.output.find("forebay: error:", said + 1) == std::string::npos);
-    CHECK(outcome.output.find(what) != std::string::npos);
-    CHECK(read_text(job.state) == before);
-  };
-  const auto put = [&](const std::string& text) {
-    std::ofstream(job.state, std::ios::trunc | std::ios::binary) << text;
-  };
-  for (const int ranks : rank_counts()) {
-    put(good);
-    refused(ranks, {"--set", "seed=6"},
-            job.state.string() +
+    const StateJob job;
+    REQUIRE(job.run(1, {"--steps", "7"}).code == 0);
+    const std::string good = read_text(job.state);
+    const std::string name = job.state.string();
+    const auto refused = [&](const std::string& text, const std::vector<std::string>& more, const std::string& what) {
+      CAPTURE(what);
+      std::ofstream(job.state, std::ios::trunc | std::ios::binary) << text;
+      const Outcome outcome = job.run(ranks, more);
+      CAPTURE(outcome.output);
+      CHECK(outcome.code == 2);
+      const std::size_t said = outcome.output.find("forebay: error:");
+      REQUIRE(said != std::string::npos);
+      CHECK(outcome.output.find("forebay: error:", said + 1) == std::string::npos);
+      CHECK(outcome.output.find(what) != std::string::npos);
+      CHECK(read_text(job.state) == text);
+    };
+    refused(good, {"--set", "seed=6"},
+            name +
                 ": the saved job had seed = 5 and this one has seed = 6: set it as it was, or move the "
                 "file away to begin anew");
-    put(good.substr(0, good.size() / 2));
-    refused(ranks, {}, job.state.string() + " is cut off after ");
-    if (ranks > 1) continue;
-    put(good);
-    refused(ranks, {"--set", "dataset.batch_size=5"}, "dataset.batch_size = 4");
-    refused(ranks, {"--eval"}, "--state");
-    put("");
-    refused(ranks, {}, job.state.string() + " is empty");
-    put(std::string(good).replace(good.find("\"steps\":7"), 9, "\"steps\":8"));
-    refused(ranks, {}, "has the checksum");
-  }
-  put(good);
-  CHECK(job.run(1, {"--steps", "9"}).code == 0);
-  CHECK(job.saved().steps == 9);
+    refused(good.substr(0, good.size() / 2), {}, name + " is cut off after ");
+    if (ranks > 1) return;
+    refused(good, {"--set", "dataset.batch_size=5"}, "dataset.batch_size = 4");
+    refused(good, {"--eval"}, "--state");
+    refused("", {}, name + " is empty");
+    refused(std::string(good).replace(good.find("\"steps\":7"), 9, "\"steps\":8"), {}, "has the checksum");
+    std::ofstream(job.state, std::ios::trunc | std::ios::binary) << good;
+    CHECK(job.run(1, {"--steps", "9"}).code == 0);
+    CHECK(job.saved().steps == 9);
+  });
 }
 
 TEST_CASE("flags that make no sense are bad usage") {

@@ -37,6 +37,12 @@ bool eventually(Condition&& condition, std::chrono::seconds limit = std::chrono:
   return true;
 }
 
+// Gone, or a zombie that an init process has yet to collect.
+inline bool has_ended(pid_t pid) {
+  const std::string stat = read_text("/proc/" + std::to_string(pid) + "/stat");
+  return stat.empty() || stat.find(") Z ") != std::string::npos;
+}
+
 // A program started with its output in a file; ended at the latest by the destructor.
 class Process {
  public:

@@ -23,12 +23,6 @@
 
 namespace forebay::testing {
 
-// Gone, or a zombie that an init process has yet to collect.
-inline bool has_ended(pid_t pid) {
-  const std::string stat = read_text("/proc/" + std::to_string(pid) + "/stat");
-  return stat.empty() || stat.find(") Z ") != std::string::npos;
-}
-
 // A job that keeps its state, with its logs and telemetry, in one folder over all its parts.
 struct StateJob {
   Workplace place;
@@ -83,8 +77,9 @@ struct StateJob {
 // A part of a job under way, on one rank or on several under mpirun.
 class Part {
  public:
-  Part(const StateJob& job, int ranks, const std::vector<std::string>& more)
-      : ranks_(ranks), process_(forebay_command(ranks, job.arguments(more)), job.place.dir / "part.output") {}
+  Part(const StateJob& job, int ranks, const std::vector<std::string>& more, int patience_s = 1)
+      : ranks_(ranks),
+        process_(forebay_command(ranks, job.arguments(more), patience_s), job.place.dir / "part.output") {}
 
   // The ranks' processes, in the order in which they were started; empty while they are not all there.
   std::vector<pid_t> pids() const {

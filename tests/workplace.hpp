@@ -3,6 +3,7 @@
 // For tests that start the command as a user does, on one rank or several.
 #include <doctest/doctest.h>
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -22,20 +23,25 @@ struct Outcome {
   std::string output;
 };
 
-inline std::vector<std::string> forebay_command([[maybe_unused]] int ranks, const std::vector<std::string>& arguments) {
+// Once a rank has failed, mpirun sends the others SIGTERM after `patience_s`, and SIGKILL after as long again; once it
+// was signalled itself, it sends all of them both.
+inline std::vector<std::string> forebay_command([[maybe_unused]] int ranks, const std::vector<std::string>& arguments,
+                                                [[maybe_unused]] int patience_s = 1) {
   std::vector<std::string> command;
 #ifdef FOREBAY_MPIEXEC
   if (ranks > 1) {
     command = {FOREBAY_MPIEXEC, "-n",  std::to_string(ranks), "--oversubscribe", "--bind-to", "none",
                "--mca",         "btl", "self,vader"};
-    // A signalled mpirun kills what has not ended after a second; on a busy machine ranks may need longer.
-    command.insert(command.end(), {"--mca", "odls_base_sigkill_timeout", "2"});
+    command.insert(command.end(), {"--mca", "odls_base_sigkill_timeout", std::to_string(patience_s)});
   }
 #endif
   command.emplace_back(FOREBAY_COMMAND);
   command.insert(command.end(), arguments.begin(), arguments.end());
   return command;
 }
+
+// For an mpirun that is to be signalled: on a busy machine ranks may need more than a second to end.
+constexpr int kPatient_s = 2;
 
 inline std::vector<int> rank_counts() {
 #ifdef FOREBAY_MPIEXEC
@@ -47,7 +53,7 @@ inline std::vector<int> rank_counts() {
 }
 
 inline Outcome run(const std::filesystem::path& dir, int ranks, const std::vector<std::string>& arguments) {
-  static int count = 0;
+  static std::atomic<int> count{0};
   Process process(forebay_command(ranks, arguments), dir / ("output." + std::to_string(count++)));
   const int code = process.wait();
   return {code, process.output()};

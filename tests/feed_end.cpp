@@ -1,0 +1,152 @@
+// How runs of the command end: refused at the start, by a signal, or with an error; on one rank and under mpirun.
+#include <doctest/doctest.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "at_once.hpp"
+#include "process.hpp"
+#include "workplace.hpp"
+
+namespace forebay {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::at_once;
+using testing::forebay_command;
+using testing::Outcome;
+using testing::Process;
+using testing::rank_counts;
+using testing::read_text;
+using testing::Workplace;
+using Json = nlohmann::json;
+
+TEST_CASE("one of several processes that cannot find each other is refused") {
+  Workplace place;
+  // Of a launcher that no MPI here belongs to.
+  REQUIRE(::setenv("MV2_COMM_WORLD_SIZE", "2", 1) == 0);
+  REQUIRE(::setenv("MV2_COMM_WORLD_RANK", "0", 1) == 0);
+  const Outcome outcome = place.feed(1, "alone");
+  ::unsetenv("MV2_COMM_WORLD_SIZE");
+  ::unsetenv("MV2_COMM_WORLD_RANK");
+  CHECK(outcome.code != 0);
+  CHECK(outcome.output.find("one of") != std::string::npos);
+  CHECK(outcome.output.find("MV2_COMM_WORLD_SIZE") != std::string::npos);
+  CHECK_FALSE(fs::exists(place.dir / "alone.run"));
+}
+
+TEST_CASE("two jobs never write one telemetry folder") {
+  Workplace place;
+  at_once(rank_counts(), [&](int ranks) {
+    CAPTURE(ranks);
+    const fs::path shared = place.dir / ("shared" + std::to_string(ranks));
+    const std::string dir = "telemetry.dir=\"" + shared.string() + "\"";
+    Process first(forebay_command(ranks, {"feed", place.config.string(), "--set", dir, "--set", "run.epochs=1000000",
+                                          "--set", "trainer.step_ms=5"}),
+                  place.dir / ("first" + std::to_string(ranks)));
+    REQUIRE(testing::eventually([&] { return fs::exists(shared / ".writer.0"); }));
+    const Outcome second = testing::run(place.dir.path(), ranks, {"feed", place.config.string(), "--set", dir});
+    CHECK(second.code == 2);
+    CHECK(second.output.find("is being written by process") != std::string::npos);
+    ::kill(first.pid(), SIGTERM);
+    (void)first.wait();
+  });
+}
+
+TEST_CASE("a store that never answers again ends in the watchdog's error on all ranks") {
+  Workplace place("[storage]\nlatency_ms = 1.0\noutage_every_s = 0.5\noutage_s = inf\n[policy]\nwatchdog_s = 1.0\n");
+  at_once(testing::all_tries<std::string>({"block", "proportional"}), [&](const auto& one) {
+    const auto& [ranks, policy] = one;
+    CAPTURE(ranks);
+    CAPTURE(policy);
+    const auto outcome =
+        place.feed(ranks, "r" + std::to_string(ranks) + policy,
+                   {"--steps", "100000000", "--set", "policy.name=\"" + policy + "\"", "--set", "trainer.step_ms=20"});
+    CHECK(outcome.code == 1);
+    CHECK(outcome.output.find("no fresh batch for") != std::string::npos);
+    CHECK(outcome.output.find("reading from the store") != std::string::npos);
+  });
+}
+
+// Starts a long run, signals it once it serves, and returns what became of it.
+Outcome interrupt(Workplace& place, int ranks, const std::string& name, int signal, bool one_rank) {
+  const fs::path log = place.dir / name;
+  Process process(forebay_command(ranks,
+                                  {"feed", place.config.string(), "--steps", "100000000", "--log-ids", log.string(),
+                                   "--summary", (place.dir / (name + ".json")).string(), "--set", "telemetry.dir=\"\"",
+                                   "--set", "trainer.step_ms=20"},
+                                  testing::kPatient_s),
+                  place.dir / (name + ".output"));
+  const fs::path last = log / ("ids." + std::to_string(ranks - 1) + ".jsonl");
+  REQUIRE(testing::eventually([&] { return read_text(last).size() > 1000; }));
+  const auto children = ranks > 1 ? process.children() : std::vector<pid_t>{process.pid()};
+  REQUIRE(children.size() == static_cast<std::size_t>(ranks));
+  ::kill(one_rank ? children.back() : process.pid(), signal);
+  const int code = process.wait();
+  for (const pid_t child : children) CHECK(testing::eventually([&] { return testing::has_ended(child); }));
+  return {code, process.output()};
+}
+
+TEST_CASE("SIGTERM to one rank, SIGINT and SIGTERM to all: every rank ends, with a summary") {
+  struct Way {
+    int signal;
+    bool one_rank;
+  };
+  Workplace place;
+  at_once(testing::all_tries<Way>({{SIGTERM, true}, {SIGTERM, false}, {SIGINT, true}, {SIGINT, false}}),
+          [&](const auto& one) {
+            const int ranks = one.ranks;
+            const auto [signal, one_rank] = one.way;
+            CAPTURE(ranks);
+            CAPTURE(signal);
+            CAPTURE(one_rank);
+            const std::string name = "s" + std::to_string(ranks) + std::to_string(signal) + (one_rank ? "one" : "all");
+            const auto outcome = interrupt(place, ranks, name, signal, one_rank);
+            // mpirun itself ends with an error when it was signalled.
+            CHECK_MESSAGE(outcome.code == (ranks > 1 && !one_rank ? 1 : 0), outcome.output);
+            const Json summary = place.summary(name);
+            CHECK(summary.at("ranks").size() == static_cast<std::size_t>(ranks));
+            CHECK(summary.at("steps").get<int>() > 0);
+          });
+}
+
+TEST_CASE("a run that cannot start says so once, with exit code 2") {
+  Workplace place;
+  at_once(testing::all_tries<std::string>({"dataset.path=\"/no/such/folder\"", "policy.name=\"gredy\""}),
+          [&](const auto& one) {
+            const auto& [ranks, setting] = one;
+            CAPTURE(ranks);
+            CAPTURE(setting);
+            const std::string key = setting.substr(0, setting.find('='));
+            const auto refused = place.feed(ranks, key + std::to_string(ranks), {"--set", setting});
+            CHECK(refused.code == 2);
+            CHECK(refused.output.find(key) != std::string::npos);
+            CHECK(refused.output.find(key == "dataset.path" ? "/no/such/folder" : "gredy") != std::string::npos);
+            const std::size_t first = refused.output.find("forebay: error:");
+            CHECK(first != std::string::npos);
+            CHECK(refused.output.find("forebay: error:", first + 1) == std::string::npos);
+          });
+}
+
+TEST_CASE("a result that cannot be written is reported before the first step") {
+  Workplace place;
+  const std::string folder = place.dir.path().string();
+  at_once(std::vector<std::string>{"--summary", "--state"}, [&](const std::string& flag) {
+    CAPTURE(flag);
+    const fs::path ids = place.dir / ("ids" + flag);
+    const Outcome refused = testing::run(place.dir.path(), rank_counts().back(),
+                                         {"feed", place.config.string(), "--log-ids", ids.string(), flag, folder});
+    CHECK(refused.code == 2);
+    CHECK(refused.output.find(flag + ": cannot write " + folder + ": it is a folder; name a file") !=
+          std::string::npos);
+    CHECK_FALSE(fs::exists(ids));
+  });
+}
+
+}  // namespace
+}  // namespace forebay
