@@ -255,7 +255,7 @@ TEST_CASE("a batch that the GPU refused to show is in no state") {
     refusal = e.what();
   }
   CAPTURE(refusal);
-  CHECK(refusal.find("go on from the last state") != std::string::npos);
+  CHECK(refusal.find("resume from the last state") != std::string::npos);
 }
 
 TEST_CASE("a batch that one rank's GPU refuses to show ends the run on all ranks, at one step") {

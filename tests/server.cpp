@@ -74,12 +74,14 @@ struct Bench {
                            .stop_requested = [this] { return stop; },
                            .interrupted = [this] { return interrupted(); },
                            .workers = [] { return std::string("2 readers asleep"); },
+                           .warn = [this](const std::string& line) { warnings.push_back(line); },
                            .open_epochs = 2},
                options, with_rules(std::make_unique<Scripted>(script), rules(options))) {}
 
   static PolicyOptions rules(const Options& options) {
     PolicyOptions rules;
     rules.max_uses = options.policy.max_uses;
+    rules.on_max_uses = options.policy.on_max_uses;
     rules.max_wait_ms = options.policy.max_wait_ms;
     return rules;
   }
@@ -107,6 +109,7 @@ struct Bench {
   Failure failure;
   Script script;
   std::vector<std::uint64_t> retired;
+  std::vector<std::string> warnings;
   bool stop = false;
   std::function<bool()> interrupted = [] { return false; };
   Server server;
@@ -116,6 +119,32 @@ void check_padding(const Served& served) {
   CHECK(served.padding);
   CHECK(served.decision == Decision::reuse);
   CHECK(served.use_index > 0);
+}
+
+TEST_CASE(
+    "a cap on uses that only warns is told once, and every reuse says whether it serves the batch of the step before") {
+  Options options = small_queue();
+  options.policy.max_uses = 2;
+  options.policy.on_max_uses = OnMaxUses::warn;
+  options.policy.pick = Pick::least_used;
+  Bench bench(options);
+  bench.script.decide = [](const Signals& signals) { return signals.step < 2 ? Decision::fresh : Decision::reuse; };
+  bench.publish(2);
+  CHECK_FALSE(bench.step().adjacent);
+  CHECK_FALSE(bench.step().adjacent);
+  CHECK_FALSE(bench.step().adjacent);  // the older of two with one use each
+  CHECK_FALSE(bench.step().adjacent);
+  CHECK(bench.warnings.empty());
+  for (int capped = 0; capped < 3; ++capped) CHECK_FALSE(bench.step().adjacent);
+  REQUIRE(bench.warnings.size() == 1);
+  CHECK(bench.warnings.front().find("policy.max_uses = 2") != std::string::npos);
+
+  Bench alone;
+  alone.script.decide = [](const Signals& signals) { return signals.step == 0 ? Decision::fresh : Decision::reuse; };
+  alone.publish();
+  CHECK_FALSE(alone.step().adjacent);
+  CHECK(alone.step().adjacent);
+  CHECK(alone.step().adjacent);
 }
 
 TEST_CASE("the first batch is fresh, and then the policy decides") {

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <filesystem>
 #include <span>
 #include <string>
 #include <string_view>
@@ -18,13 +17,13 @@ class Communicator;
 // `defaults`.
 // Throws ConfigError naming file, line and key: unknown keys (with the nearest known key), wrong types
 // (with what was expected), and values out of range.
-[[nodiscard]] Options load_options(const std::filesystem::path& file, std::span<const std::string> overrides = {},
+[[nodiscard]] Options load_options(const std::string& file, std::span<const std::string> overrides = {},
                                    const Options& defaults = {});
 
 // The same for the ranks of a job: each reads the file, and if one of them cannot, all throw its ConfigError, which
 // names the rank. (A rank that threw alone would leave the others waiting in their next collective call.) Collective
 // and blocking.
-[[nodiscard]] Options load_options(const std::filesystem::path& file, const Communicator& communicator,
+[[nodiscard]] Options load_options(const std::string& file, const Communicator& communicator,
                                    std::span<const std::string> overrides = {}, const Options& defaults = {});
 
 // The same as the first for text in memory; messages have `origin` in place of the file name.

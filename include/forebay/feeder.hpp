@@ -2,7 +2,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <filesystem>
 #include <memory>
 #include <optional>
 #include <span>
@@ -36,10 +35,10 @@ struct Parts {
   // exists. Must outlive the feeder.
   const std::atomic<bool>* stop = nullptr;
   // A file of Feeder::save(): if rank 0 finds it, the job resumes from there; otherwise it starts at the beginning.
-  std::filesystem::path resume = {};
+  std::string resume = {};
   // Where close() writes a Chrome trace of what the threads did in the first `trace_s` seconds (docs/telemetry.md);
   // empty = none. With several ranks each writes one, its number before the extension.
-  std::filesystem::path trace = {};
+  std::string trace = {};
   double trace_s = 10;
   // Where lines for people go: warnings, errors, and progress every telemetry.interval_s. Empty: standard error.
   Logger log = {};
@@ -110,7 +109,7 @@ class Feeder {
   // takes the place of the waiting one, while one for another file makes save() wait. Collective. Throws Error with
   // path and cause on all ranks if it failed, or if an earlier save failed and that was not reported yet (this one is
   // then written all the same). The file of a failed save is as it was.
-  void save(const std::filesystem::path& file);
+  void save(const std::string& file);
   // Waits until all saves are durable, for programs that then rely on them, for example to publish a checkpoint.
   // Collective. Throws like save(). No effect after close().
   void finish_saves();
@@ -122,9 +121,9 @@ class Feeder {
   // ConfigError on all ranks if the file is not a state, or the state of another dataset or configuration: the feeder
   // can then be used as it is. Any other error (no memory, a failing store or device) leaves it closed. Throws Error
   // after the first next() and after close(), whether or not the file exists.
-  void restore(const std::filesystem::path& file);
+  void restore(const std::string& file);
   // The same, but false when there is no such file.
-  bool restore_if_present(const std::filesystem::path& file);
+  bool restore_if_present(const std::string& file);
   // The same from the text of state(), equal on all ranks.
   void restore_state(std::string_view state);
 

@@ -251,9 +251,9 @@ Options parse_options(std::string_view toml, std::string_view origin, std::span<
   return std::move(reader).finish();
 }
 
-Options load_options(const std::filesystem::path& file, std::span<const std::string> overrides,
+Options load_options(const std::string& file, std::span<const std::string> overrides,
                      const Options& defaults) {
-  return parse_options(config::read_file(file), file.string(), overrides, defaults);
+  return parse_options(config::read_file(file), file, overrides, defaults);
 }
 
 }  // namespace forebay

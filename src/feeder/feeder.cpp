@@ -43,17 +43,17 @@ bool Feeder::next_epoch() {
   return impl_->next_epoch();
 }
 
-StreamView Feeder::stream() const noexcept { return impl_->stream(); }
+StreamView Feeder::stream() const noexcept { return impl_->run().stream; }
 void Feeder::request_stop() noexcept { stop_->make(); }
 std::string Feeder::state() { return impl_->state(); }
-void Feeder::save(const std::filesystem::path& file) { impl_->save(file); }
+void Feeder::save(const std::string& file) { impl_->save(file); }
 void Feeder::finish_saves() { impl_->finish_saves(); }
 
-void Feeder::restore(const std::filesystem::path& file) {
-  if (!restore_if_present(file)) throw ConfigError(file.string() + ": there is no such file to go on from");
+void Feeder::restore(const std::string& file) {
+  if (!restore_if_present(file)) throw ConfigError(file + ": there is no such file to resume from");
 }
 
-bool Feeder::restore_if_present(const std::filesystem::path& file) {
+bool Feeder::restore_if_present(const std::string& file) {
   impl_->require_not_begun();  // before the ranks talk of the file: after close() they cannot
   auto saved = impl_->saved_in(file);
   if (!saved) return false;
@@ -65,16 +65,16 @@ void Feeder::restore_state(std::string_view state) {
   impl_ = impl_->resumed({std::string(state), "the state given to restore_state()"});
 }
 
-std::uint64_t Feeder::steps() const noexcept { return impl_->steps(); }
+std::uint64_t Feeder::steps() const noexcept { return impl_->run().steps(); }
 bool Feeder::was_stopped() const noexcept { return impl_->was_stopped(); }
 std::uint64_t Feeder::epochs_completed() const noexcept { return impl_->epochs_completed(); }
-std::uint64_t Feeder::batches_per_epoch() const noexcept { return impl_->order().batches(); }
-const Dataset& Feeder::dataset() const noexcept { return *impl_->dataset(); }
-std::shared_ptr<const Dataset> Feeder::shared_dataset() const noexcept { return impl_->dataset(); }
-const Options& Feeder::options() const noexcept { return impl_->options(); }
-std::string Feeder::describe() const { return impl_->describe(); }
-Summary Feeder::summary() const { return impl_->summary(); }
-Profile Feeder::profile() const { return impl_->profile(); }
+std::uint64_t Feeder::batches_per_epoch() const noexcept { return impl_->run().order->batches(); }
+const Dataset& Feeder::dataset() const noexcept { return *impl_->run().dataset; }
+std::shared_ptr<const Dataset> Feeder::shared_dataset() const noexcept { return impl_->run().dataset; }
+const Options& Feeder::options() const noexcept { return impl_->run().options; }
+std::string Feeder::describe() const { return impl_->run().describe(); }
+Summary Feeder::summary() const { return impl_->run().summary(); }
+Profile Feeder::profile() const { return impl_->run().journal->profile(summary()); }
 void Feeder::close() {
   impl_->close();
   impl_->throw_failed_save();

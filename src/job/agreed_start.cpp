@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
-#include <filesystem>
 #include <memory>
 #include <span>
 #include <string>
@@ -149,7 +148,7 @@ std::string first_difference(std::string_view a, std::string_view b) {
 
 }  // namespace
 
-Options load_options(const std::filesystem::path& file, const Communicator& communicator,
+Options load_options(const std::string& file, const Communicator& communicator,
                      std::span<const std::string> overrides, const Options& defaults) {
   if (communicator.size() == 1) return load_options(file, overrides, defaults);
   constexpr double kTimeout = 5;

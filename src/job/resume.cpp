@@ -53,8 +53,7 @@ std::vector<std::byte> message(char kind, std::string_view text) {
                     ", or move the file away to begin anew");
 }
 
-}  // namespace
-
+// By rank. Throws Error on all ranks alike when they are not at the same step.
 std::vector<RankPart> gather_parts(Communicator& communicator, const RankPart& mine) {
   std::vector<RankPart> parts;
   for (const std::string& bytes : communicator.all_gather(to_bytes(mine))) parts.push_back(from_bytes(bytes));
@@ -67,7 +66,9 @@ std::vector<RankPart> gather_parts(Communicator& communicator, const RankPart& m
   return parts;
 }
 
-std::optional<std::string> share_state(const std::filesystem::path& file, Communicator& communicator) {
+}  // namespace
+
+std::optional<SavedState> share_state(const std::filesystem::path& file, Communicator& communicator) {
   std::vector<std::byte> bytes;
   if (communicator.rank() == 0) {
     try {
@@ -82,10 +83,56 @@ std::optional<std::string> share_state(const std::filesystem::path& file, Commun
   if (kind == 'n') return std::nullopt;
   std::string text(reinterpret_cast<const char*>(bytes.data()) + 1, bytes.size() - 1);
   if (kind == 'e') throw ConfigError(text);
-  return text;
+  return SavedState{std::move(text), file.string()};
 }
 
-JobState state_of(const Options& options, const Dataset& dataset, const Order& order, std::uint32_t ranks) {
+Origin::Origin(SavedState saved, const Options& options) : saved_(std::move(saved)) {
+  if (options.run.eval) {
+    throw ConfigError(saved_.source +
+                      ": an evaluation begins at the beginning (run.eval = true); it cannot resume from a saved state");
+  }
+  job_ = parse_state(saved_.text, saved_.source);
+}
+
+bool Origin::is_end_of(const RunOptions& run) const noexcept {
+  if (!is_saved()) return false;
+  return run.steps > 0 ? job_.steps >= static_cast<std::uint64_t>(run.steps)
+                       : job_.epochs >= static_cast<std::uint64_t>(run.epochs);
+}
+
+void Origin::require_same_job(const JobState& ours) const {
+  for (const auto& [key, value] : ours.settings) {
+    const auto found = job_.settings.find(key);
+    if (found != job_.settings.end() && found->second == value) continue;
+    std::string what = found == job_.settings.end() ? "had no " + key : "had " + key + " = " + printable(found->second);
+    what.append(" and this one has ").append(key).append(" = ").append(value);
+    refuse(saved_.source, what, "set it as it was");
+  }
+  for (const auto& [key, value] : job_.settings) {
+    if (ours.settings.contains(key)) continue;
+    refuse(saved_.source, "had " + printable(key) + " = " + printable(value) + " and this one has none",
+           "set it as it was");
+  }
+  if (job_.dataset != ours.dataset || job_.samples != ours.samples || job_.batches != ours.batches) {
+    refuse(saved_.source,
+           "had another dataset (" + std::to_string(job_.samples) + " samples, fingerprint " + printable(job_.dataset) +
+               ") than this one (" + std::to_string(ours.samples) + " samples, " + ours.dataset + ")",
+           "check dataset.path, dataset.classes and dataset.index");
+  }
+}
+
+Ledger Origin::take_ledger(const Deal& deal) {
+  if (!is_saved()) return Ledger(deal);
+  return {deal, job_.epochs, job_.opened, std::move(job_.left), job_.ranks};
+}
+
+std::string Origin::describe() const {
+  return "resumes from " + printable(saved_.source) + ": step " + std::to_string(job_.steps) + ", epoch " +
+         std::to_string(job_.epochs) + ", " + std::to_string(job_.fresh_samples) + " samples served fresh, saved by " +
+         std::to_string(job_.ranks) + (job_.ranks == 1 ? " rank" : " ranks");
+}
+
+JobState begin_state(const Options& options, const Dataset& dataset, const Order& order, std::uint32_t ranks) {
   JobState state;
   state.ranks = ranks;
   state.batches = order.batches();
@@ -103,26 +150,15 @@ JobState state_of(const Options& options, const Dataset& dataset, const Order& o
   return state;
 }
 
-void require_same_job(const JobState& saved, const JobState& ours, std::string_view source) {
-  for (const auto& [key, value] : ours.settings) {
-    const auto found = saved.settings.find(key);
-    if (found != saved.settings.end() && found->second == value) continue;
-    std::string what =
-        found == saved.settings.end() ? "had no " + key : "had " + key + " = " + printable(found->second);
-    what.append(" and this one has ").append(key).append(" = ").append(value);
-    refuse(source, what, "set it as it was");
+JobState gather_state(JobState state, const RankPart& mine, Communicator& communicator) {
+  state.steps = mine.steps;
+  for (const RankPart& part : gather_parts(communicator, mine)) {
+    state.fresh_samples += part.fresh_samples;
+    state.left.insert(state.left.end(), part.left.begin(), part.left.end());
   }
-  for (const auto& [key, value] : saved.settings) {
-    if (ours.settings.contains(key)) continue;
-    refuse(source, "had " + printable(key) + " = " + printable(value) + " and this one has none", "set it as it was");
-  }
-  if (saved.dataset != ours.dataset || saved.samples != ours.samples || saved.batches != ours.batches) {
-    refuse(source,
-           "had another dataset (" + std::to_string(saved.samples) + " samples, fingerprint " +
-               printable(saved.dataset) + ") than this one (" + std::to_string(ours.samples) + " samples, " +
-               ours.dataset + ")",
-           "check dataset.path, dataset.classes and dataset.index");
-  }
+  tidy(state.left);
+  state.epochs = state.left.empty() ? state.opened : state.left.front().epoch;
+  return state;
 }
 
 }  // namespace forebay

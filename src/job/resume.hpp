@@ -13,9 +13,47 @@
 #include <forebay/order.hpp>
 
 #include "order/job_state.hpp"
+#include "order/ledger.hpp"
 
-// Going on from a saved state: reading it, and whether it belongs to this run.
+// Resuming from a saved state: reading and making one, and whether it belongs to this run.
 namespace forebay {
+
+// A job's state as it was saved, and where it came from, for messages.
+struct SavedState {
+  std::string text;
+  std::string source;
+};
+
+// The state in `file`, which rank 0 reads, on every rank; nothing when there is no such file, or "" on rank 0. The
+// other ranks' `file` is not looked at. Collective and blocking. Throws ConfigError on all ranks alike.
+[[nodiscard]] std::optional<SavedState> share_state(const std::filesystem::path& file, Communicator& communicator);
+
+// Where a run begins: at its beginning, or where a saved job was.
+class Origin {
+ public:
+  Origin() = default;
+  // Throws ConfigError as parse_state(), and in an evaluation, which begins at the beginning.
+  Origin(SavedState saved, const Options& options);
+
+  [[nodiscard]] bool is_saved() const noexcept { return !saved_.source.empty(); }
+  [[nodiscard]] const SavedState& saved() const noexcept { return saved_; }
+  // Steps that each rank had made, and samples that the job had served fresh; 0 at the beginning.
+  [[nodiscard]] std::uint64_t steps() const noexcept { return job_.steps; }
+  [[nodiscard]] std::uint64_t fresh_samples() const noexcept { return job_.fresh_samples; }
+  // The run was over by then.
+  [[nodiscard]] bool is_end_of(const RunOptions& run) const noexcept;
+  // Throws ConfigError naming the source and the first thing in which the saved job differs from `ours`, which
+  // begin_state() made.
+  void require_same_job(const JobState& ours) const;
+  // What is left to serve. Once: the pieces move.
+  [[nodiscard]] Ledger take_ledger(const Deal& deal);
+  // "resumes from FILE: step 40, ...".
+  [[nodiscard]] std::string describe() const;
+
+ private:
+  SavedState saved_;
+  JobState job_;
+};
 
 // What one rank adds to the state of its job.
 struct RankPart {
@@ -24,20 +62,13 @@ struct RankPart {
   std::vector<Piece> left;          // not served
 };
 
-// Every rank's part, by rank, on every rank. Collective and blocking. Throws Error on all ranks alike when they are not
-// at the same step.
-[[nodiscard]] std::vector<RankPart> gather_parts(Communicator& communicator, const RankPart& mine);
+// What a state begins with: all but what changes from step to step. Goes through the whole index.
+[[nodiscard]] JobState begin_state(const Options& options, const Dataset& dataset, const Order& order,
+                                   std::uint32_t ranks);
 
-// The text in `file`, which rank 0 reads, on every rank; nothing when there is no such file, or "" on rank 0. The other
-// ranks' `file` is not looked at. Collective and blocking. Throws ConfigError on all ranks alike.
-[[nodiscard]] std::optional<std::string> share_state(const std::filesystem::path& file, Communicator& communicator);
-
-// What a state begins with: all but what changes from step to step.
-[[nodiscard]] JobState state_of(const Options& options, const Dataset& dataset, const Order& order,
-                                std::uint32_t ranks);
-
-// Throws ConfigError naming `source` and the first thing in which the saved job differs from this one, both as
-// state_of() makes them.
-void require_same_job(const JobState& saved, const JobState& ours, std::string_view source);
+// The state of the job with every rank's part, on every rank. `state`: from begin_state(), with `opened` as it is and
+// `fresh_samples` as of the origin. Collective and blocking. Throws Error on all ranks alike when they are not at the
+// same step.
+[[nodiscard]] JobState gather_state(JobState state, const RankPart& mine, Communicator& communicator);
 
 }  // namespace forebay

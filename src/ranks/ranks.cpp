@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <iterator>
 #include <string>
 #include <utility>
 
@@ -111,6 +112,25 @@ std::optional<BatchRef> Ranks::next_batch(std::uint64_t backlog, std::uint64_t f
   std::optional<BatchRef> batch = schedule_.next();
   if (batch) --turns_left_;
   return batch;
+}
+
+std::vector<Piece> Ranks::left(std::span<const BatchRef> planned) const {
+  const std::uint32_t rank = communicator_.rank();
+  const std::uint32_t shards = schedule_.ledger().deal().shards;
+  std::vector<Piece> left;
+  std::ranges::copy_if(schedule_.ledger().pieces(), std::back_inserter(left),
+                       [rank](const Piece& piece) { return piece.owner == rank; });
+  for (const BatchRef& batch : planned) {
+    if (batch.padding) continue;
+    const std::uint64_t block = batch.batch / shards;
+    left.push_back({.epoch = batch.epoch,
+                    .begin = block,
+                    .end = block + 1,
+                    .shard = static_cast<std::uint32_t>(batch.batch % shards),
+                    .owner = rank});
+  }
+  tidy(left);
+  return left;
 }
 
 bool Ranks::may_be_waited_for() const noexcept {

@@ -5,7 +5,9 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string_view>
+#include <vector>
 
 #include <forebay/communicator.hpp>
 #include <forebay/options.hpp>
@@ -106,6 +108,12 @@ class Ranks {
   [[nodiscard]] bool is_ahead(std::uint64_t epoch) const noexcept {
     return !options_.run.eval && end_epochs_together() && epoch > epochs_completed();
   }
+  // It has no batch of its own in any epoch.
+  [[nodiscard]] bool has_no_batches() const noexcept {
+    return batches_of(schedule_.ledger().deal(), communicator_.rank()) == 0;
+  }
+  // What it has not delivered of what is its own: what is not planned, and `planned`, which was not served.
+  [[nodiscard]] std::vector<Piece> left(std::span<const BatchRef> planned) const;
   // The others may come to wait for what this rank has planned of the epoch epochs_completed(); and they do, so many
   // batches being planned.
   [[nodiscard]] bool may_be_waited_for() const noexcept;

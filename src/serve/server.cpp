@@ -26,6 +26,7 @@ Server::Server(ServerLinks links, const Options& options, std::unique_ptr<RuledP
       watchdog_(links_.time, options.policy.watchdog_s),
       max_leases_(static_cast<std::uint32_t>(options.queue.max_leases)),
       is_eval_(options.run.eval),
+      max_uses_(options.policy.max_uses),
       most_wait_(std::chrono::duration_cast<Clock::duration>(
           std::chrono::duration<double, std::milli>(options.policy.max_wait_ms))),
       served_(links_.open_epochs) {}
@@ -110,7 +111,7 @@ std::optional<Decision> Server::decide(const Signals& now) {
 std::optional<Decision> Server::decide_alike(const Signals& shared) {
   try {
     const Decision decision = policy_->decide(shared) == Decision::fresh ? Decision::fresh : Decision::reuse;
-    policy_->served(decision, shared);
+    served(decision, shared);
     return decision;
   } catch (...) {
     links_.failure.raise(std::current_exception());
@@ -120,10 +121,18 @@ std::optional<Decision> Server::decide_alike(const Signals& shared) {
 
 void Server::tell_policy(Decision decision, const Signals& now) {
   try {
-    policy_->served(decision, now);
+    served(decision, now);
   } catch (...) {
     links_.failure.raise(std::current_exception());
   }
+}
+
+void Server::served(Decision decision, const Signals& now) {
+  policy_->served(decision, now);
+  if (policy_->capped_reuses() == 0 || has_warned_of_capped_) return;
+  has_warned_of_capped_ = true;
+  links_.warn("a batch was served more than policy.max_uses = " + std::to_string(max_uses_) +
+              " times (on_max_uses = \"warn\"; this is said once)");
 }
 
 Signals Server::signals(const Outlook& outlook, std::uint32_t depth, std::uint64_t uses, Clock::time_point now,
@@ -158,7 +167,12 @@ Served Server::serve_fresh(std::uint32_t depth) {
 
 Served Server::serve_again(std::uint32_t slot, bool padding, std::uint32_t depth) noexcept {
   links_.ring.pass();
-  return {slot, links_.store.slot(slot).uses++, Decision::reuse, padding, depth};
+  return {.slot = slot,
+          .use_index = links_.store.slot(slot).uses++,
+          .decision = Decision::reuse,
+          .padding = padding,
+          .depth = depth,
+          .adjacent = slot == last_slot_};
 }
 
 // A batch for a step that a rank must make without a lease to spare. It is not for training: the run is over.
@@ -213,6 +227,7 @@ void Server::returned(const Served& served, Clock::time_point now) noexcept {
     blocked_before_ = links_.ring.blocked(now);
   }
   counts_.uses = served.use_index + 1;
+  last_slot_ = served.slot;
   ++counts_.steps;
 }
 

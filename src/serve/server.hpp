@@ -30,6 +30,7 @@ struct Served {
   bool padding = false;
   std::uint32_t depth = 0;     // on entry
   bool decided_fresh = false;  // by the policy, although padding is served; ranks in lockstep must decide alike again
+  bool adjacent = false;       // the same batch as the step before
 };
 
 // What is known of a step before it is served: what the ranks have agreed on, and what is planned.
@@ -49,8 +50,9 @@ struct ServerLinks {
   std::function<bool()> stop_requested;  // this rank is to stop; also asked before the ring wakes it
   // Asked every few milliseconds of a wait: a rank wants to end, this one or another. May end the wait by throwing.
   std::function<bool()> interrupted;
-  std::function<std::string()> workers;  // what each is doing, for the watchdog
-  std::size_t open_epochs = 1;           // whose batches may be served by turns
+  std::function<std::string()> workers;               // what each is doing, for the watchdog
+  std::function<void(const std::string& line)> warn;  // for people
+  std::size_t open_epochs = 1;                        // whose batches may be served by turns
 };
 
 // Decides each step and serves it: asks the policy, takes a batch from the ring or one of the residents again, waits
@@ -106,8 +108,6 @@ class Server {
   [[nodiscard]] bool is_out_of_leases() const noexcept { return links_.store.held() >= max_leases_; }
   // Throws Error when no lease is to be had.
   void require_free_lease() const;
-  // Reuses served beyond policy.max_uses.
-  [[nodiscard]] std::uint64_t capped_reuses() const noexcept { return policy_->capped_reuses(); }
   // Slots of the batches that may be served again, oldest first.
   [[nodiscard]] std::span<const std::uint32_t> residents() const noexcept { return residents_.slots(); }
 
@@ -115,6 +115,7 @@ class Server {
   [[nodiscard]] std::optional<Decision> decide(const Signals& now);
   [[nodiscard]] std::optional<Decision> decide_alike(const Signals& shared);
   void tell_policy(Decision decision, const Signals& now);
+  void served(Decision decision, const Signals& now);
   [[nodiscard]] Signals signals(const Outlook& outlook, std::uint32_t depth, std::uint64_t uses, Clock::time_point now,
                                 Clock::duration waited) noexcept;
   [[nodiscard]] Served serve_decided(Decision decision, const Outlook& outlook, std::uint32_t depth);
@@ -136,8 +137,11 @@ class Server {
   Watchdog watchdog_;
   std::uint32_t max_leases_;
   bool is_eval_;
+  std::int64_t max_uses_;
+  bool has_warned_of_capped_ = false;
   Clock::duration most_wait_;  // policy.max_wait_ms
   Counts counts_;
+  std::uint32_t last_slot_ = LeaseMaker::kEmpty;
   std::vector<std::uint64_t> served_;  // by epoch, modulo the size
   Clock::time_point first_return_;
   std::chrono::nanoseconds blocked_before_{0};

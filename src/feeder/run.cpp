@@ -1,0 +1,218 @@
+#include "run.hpp"
+
+#include <chrono>
+#include <exception>
+#include <utility>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "base/text.hpp"
+#include "job/available_memory.hpp"
+#include "measure/run_files.hpp"
+
+namespace forebay {
+namespace {
+
+std::string operations_text(const std::vector<std::string>& operations) {
+  std::string text;
+  for (const std::string& name : operations) text += (text.empty() ? "; operations " : ", ") + printable(name);
+  return text;
+}
+
+// "900 of 1000 samples"
+std::string samples_text(std::uint64_t of_dataset, const OrderOptions& order) {
+  const std::string all = std::to_string(of_dataset) + " samples";
+  return order.selection ? std::to_string(order.samples) + " of " + all : all;
+}
+
+}  // namespace
+
+std::uint64_t Run::job_fresh_samples() const noexcept {
+  const Tally* const heard = ranks->heard();
+  return origin.fresh_samples() + (heard != nullptr ? static_cast<std::uint64_t>(heard->samples) : 0);
+}
+
+const JobState& Run::job() {
+  if (!job_) job_ = begin_state(options, *safe_dataset, *order, communicator->size());
+  return *job_;
+}
+
+void Run::open_journal() {
+  const std::uint32_t rank = communicator->rank();
+  const bool by_epochs = ranks->loop() == Loop::epochs;
+  // A job that was stopped before its first step has put nothing here.
+  const bool resumes = origin.steps() > 0;
+  if (!resumes) clear_run_directory(options.telemetry.dir, rank, communicator->size());
+  quarantine->begin();
+  TelemetrySetup telemetry{.options = options.telemetry,
+                           .rank = rank,
+                           .capacity = static_cast<std::uint32_t>(options.queue.capacity),
+                           .goes_on = resumes};
+  if (is_recorded(options)) {
+    telemetry.recording = recording_header(options, *safe_dataset, rank, communicator->size(), origin.steps());
+    note_loop(*telemetry.recording, by_epochs);
+  }
+  if (replayed) replayed->require_loop(by_epochs);
+  journal->begin(telemetry,
+                 {.batch_size = static_cast<double>(options.dataset.batch_size),
+                  .batch_bytes = static_cast<double>(store->format().resident_bytes()),
+                  .queue_capacity = static_cast<double>(options.queue.capacity),
+                  .workers_bytes = static_cast<double>(options.workers.bytes),
+                  .cores = static_cast<double>(workers.cores),
+                  .decode_fixed = options.workers.decode != 0},
+                 {.totals = pipeline->totals(),
+                  .gauges = [this] { return gauges(); },
+                  .production = [this] { return pipeline->observe(); },
+                  .console = *console});
+}
+
+void Run::close() {
+  journal->stop_profile();
+  pipeline->stop();
+  clock->stop();
+  journal->close();
+  quarantine->begin();  // a feeder that made no step has written nothing yet
+  directory.release();
+  write_trace();
+  early_end->part([this] { saves->end(); });  // what was saved is to outlive the job
+  saves->end();
+}
+
+void Run::write_trace() noexcept {
+  if (!timeline) return;
+  try {
+    console->info(timeline->write());
+  } catch (const std::exception& error) {
+    console->warn(printable(error.what()));
+  }
+}
+
+Ranks::Standing Run::standing(Clock::time_point now) noexcept {
+  const Server::Counts& counts = server->counts();
+  Ranks::Standing mine{.served = server->served_of(ranks->epochs_completed()),
+                       .fresh = counts.fresh,
+                       .samples = counts.fresh_samples,
+                       .offered = counts.offered,
+                       .uses = counts.uses,
+                       .backlog = pipeline->backlog()};
+  if (ranks->are_in_lockstep()) mine.progress = progress(now);
+  return mine;
+}
+
+Progress Run::progress(Clock::time_point now) noexcept {
+  SlotRing& ring = pipeline->ring();
+  Progress progress;
+  if (server->counts().steps > 0) {
+    progress.now_ns = std::chrono::nanoseconds(now - server->first_return()).count();
+    progress.blocked_ns = (ring.blocked(now) - server->blocked_before()).count();
+  }
+  if (ranks->has_no_batches() || (ranks->is_all_planned() && ring.is_complete())) return progress;
+  progress.ready = ring.depth();
+  progress.produced = static_cast<std::int64_t>(ring.produced());
+  return progress;
+}
+
+Outlook Run::outlook() noexcept {
+  SlotRing& ring = pipeline->ring();
+  const bool is_over = ring.state() == SlotRing::State::ended;
+  return {.must_pad = is_over || ranks->is_ahead(pipeline->planned(ring.taken()).epoch),
+          .is_all_planned = ranks->is_all_planned(),
+          .is_waited_for =
+              ranks->may_be_waited_for() && ranks->is_waited_for(pipeline->planned_of(ranks->epochs_completed()))};
+}
+
+StepRecord Run::record_of(const Served& served, Clock::time_point now) noexcept {
+  SlotRing& ring = pipeline->ring();
+  const Tally* const heard = ranks->heard();
+  const BatchRef batch = served.slot == LeaseMaker::kEmpty ? BatchRef{} : store->slot(served.slot).batch;
+  return {.step = steps(),
+          .epoch = batch.epoch,
+          .batch = batch.batch,
+          .use_index = served.use_index,
+          .census_wait_s = seconds(ranks->waited()),
+          .produced = ring.produced(),
+          .blocked_s = seconds(ring.blocked(now)),
+          .job_fresh_samples = job_fresh_samples(),
+          .job_uses = heard != nullptr ? static_cast<std::uint64_t>(heard->uses) : 0,
+          .size = batch.size,
+          .depth = served.depth,
+          .served = served.decision,
+          .padding = served.padding,
+          .decided_fresh = served.decided_fresh || (served.decision == Decision::fresh && !served.padding),
+          .adjacent = served.adjacent,
+          .exhausted = served.depth == 0};
+}
+
+std::vector<Piece> Run::left() const {
+  std::vector<BatchRef> planned;
+  const SlotRing& ring = pipeline->ring();
+  for (std::uint64_t turn = ring.taken(); turn < ring.planned(); ++turn) planned.push_back(pipeline->planned(turn));
+  return ranks->left(planned);
+}
+
+Gauges Run::gauges() const {
+  const SlotRing& ring = pipeline->ring();
+  return {.depth = ring.depth_guess(),
+          .produced = ring.published(),
+          .blocked_s = seconds(ring.blocked()),
+          .bad_samples = quarantine->count()};
+}
+
+Summary Run::summary() const {
+  const WorkerTotals& totals = pipeline->totals();
+  std::vector<std::uint64_t> resident;
+  for (const std::uint32_t slot : server->residents()) resident.push_back(store->slot(slot).uses);
+  return journal->summary({.startup_s = startup_s,
+                           .blocked_s = gauges().blocked_s,
+                           .bad_samples = ranks->bad_samples(),
+                           .left_out = server->counts().left_out,
+                           .epochs = ranks->epochs_completed(),
+                           .bytes_read = totals.bytes_read.load(std::memory_order_relaxed),
+                           .hedged_reads = totals.hedged_reads.load(std::memory_order_relaxed),
+                           .hedges_won = totals.hedges_won.load(std::memory_order_relaxed),
+                           .nvjpeg_samples = totals.nvjpeg_samples.load(std::memory_order_relaxed),
+                           .nvjpeg_fallbacks = totals.nvjpeg_fallbacks.load(std::memory_order_relaxed)},
+                          resident);
+}
+
+std::string Run::describe() const {
+  const QueueOptions& queue = options.queue;
+  const auto encoded = static_cast<std::uint64_t>(options.workers.bytes);
+  std::string text = samples_text(dataset->size(), order->options()) + ", " + std::to_string(order->batches()) +
+                     " batches per epoch; ring of " + std::to_string(store->size()) + " slots (" +
+                     std::to_string(queue.capacity) + " ready, " + std::to_string(queue.pool) + " resident, " +
+                     std::to_string(queue.max_leases - 1) + " leased) in " + store->describe() + "; " +
+                     forebay::describe(workers) + (pipeline->hedges() ? ", slow reads begun twice" : "");
+  const SlotMemory& memory = store->memory();
+  const std::uint64_t batches = memory.slots + memory.outputs;
+  if (!device->is_host()) text += "; " + mebibytes(batches) + " on " + device->describe();
+  const std::uint64_t on_host = device->is_host() ? batches : memory.staging;
+  text += "; memory up to " + mebibytes(on_host + encoded + index_bytes) + ": " +
+          (device->is_host() ? "ring " : "staging ") + mebibytes(on_host) + ", encoded bytes " + mebibytes(encoded);
+  if (index_bytes > 0) text += ", index " + mebibytes(index_bytes);
+  return text + ", and for each decoder 3 bytes per pixel of the largest image" +
+         operations_text(options.transform.operations) + "; policy " + options.policy.name;
+}
+
+void Run::say_what_was_left_out() {
+  const auto [samples, left_out] = std::pair(server->counts().fresh_samples, server->counts().left_out);
+  if (left_out == 0) return;
+  const bool is_alone = communicator->size() == 1;
+  console->warn((is_alone ? "evaluated " : "this rank evaluated ") + std::to_string(samples) + " of " +
+                std::to_string(samples + left_out) + " samples; " + std::to_string(left_out) + " left out because " +
+                (left_out == 1 ? "it is bad" : "they are bad") +
+                (is_alone ? "" : "; the summary has the figures of all ranks"));
+}
+
+void Run::say_where_the_recording_ends() {
+  const std::uint64_t made = server->counts().steps;
+  if (recorded_steps == 0 || made < recorded_steps || communicator->rank() != 0) return;
+  const bool is_complete = options.run.steps > 0
+                               ? steps() >= static_cast<std::uint64_t>(options.run.steps)
+                               : ranks->epochs_completed() >= static_cast<std::uint64_t>(options.run.epochs);
+  if (is_complete) return;
+  console->info("the recording in " + printable(options.policy.recording) + " ends after " + std::to_string(made) +
+                " steps, and with it this run");
+}
+
+}  // namespace forebay

@@ -1,0 +1,120 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <forebay/communicator.hpp>
+#include <forebay/feeder.hpp>
+#include <forebay/order.hpp>
+
+#include "base/failure.hpp"
+#include "base/running_time.hpp"
+#include "device/device_choice.hpp"
+#include "device/gpu_decoding.hpp"
+#include "job/replay.hpp"
+#include "job/resume.hpp"
+#include "make/operation_chain.hpp"
+#include "measure/console_log.hpp"
+#include "measure/journal.hpp"
+#include "measure/quarantine_log.hpp"
+#include "measure/run_files.hpp"
+#include "measure/timeline_file.hpp"
+#include "order/schedule.hpp"
+#include "produce/pipeline.hpp"
+#include "produce/worker_plan.hpp"
+#include "ranks/early_end.hpp"
+#include "ranks/ranks.hpp"
+#include "ranks/saves.hpp"
+#include "serve/server.hpp"
+#include "stop_request.hpp"
+
+namespace forebay {
+
+// The parts of a run, in the order of their dependence, and what they say together. Each may use those above it.
+struct Run {
+  using Clock = SlotRing::Clock;
+
+  Options options;
+  std::unique_ptr<Communicator> communicator;
+  Parts given;                        // by the program
+  std::shared_ptr<StopRequest> stop;  // the feeder's, and of whoever comes in this one's place
+  Origin origin;
+  std::optional<ReplayedRun> replayed;
+  std::uint64_t recorded_steps = 0;        // of the run that this one repeats, on all its ranks; 0 = it repeats none
+  std::shared_ptr<const Dataset> dataset;  // as the program sees it
+  std::shared_ptr<const Dataset> safe_dataset;  // the same behind its contract
+  std::uint64_t index_bytes = 0;  // that the process grew by when it was opened; 0 = not known, or hardly any
+  std::optional<Order> order;
+  std::optional<Schedule> schedule;
+  std::unique_ptr<SharedMemory> node_memory;
+  NodePlace node;
+  WorkerPlan workers;
+
+  std::optional<ConsoleLog> console;
+  DirectoryLock directory;
+  std::optional<QuarantineLog> quarantine;
+  Failure failure;
+  std::optional<RunningClock> clock;
+  std::optional<Ranks> ranks;
+  std::optional<EarlyEnd> early_end;
+  std::optional<Saves> saves;
+  std::shared_ptr<Device> device;
+  StreamView stream;  // the device's, for trainers that have none
+  std::shared_ptr<SlotStore> store;
+  std::unique_ptr<GpuDecoding> gpu_decoding;  // none = libjpeg-turbo decodes all
+  OperationChain operations;
+  std::optional<Timeline> timeline;  // none = no trace is asked for
+  std::optional<Pipeline> pipeline;
+  std::optional<StopRequest::Listener> stop_listener;
+  std::optional<Journal> journal;
+  std::optional<Server> server;
+
+  bool has_ended = false;  // before its first step: the saved run was over, or somebody asked to stop
+  bool was_stopped = false;
+  double startup_s = 0;
+
+  [[nodiscard]] bool stop_requested() const noexcept {
+    return stop->is_made() || (given.stop != nullptr && given.stop->load(std::memory_order_relaxed));
+  }
+  // Steps since the run began; the server counts those of this process.
+  [[nodiscard]] std::uint64_t steps() const noexcept { return origin.steps() + server->counts().steps; }
+  // Samples that the job is known to have served fresh since the run began.
+  [[nodiscard]] std::uint64_t job_fresh_samples() const noexcept;
+  // What every state of this job has in common.
+  [[nodiscard]] const JobState& job();
+  // What this rank has not delivered of what is its own.
+  [[nodiscard]] std::vector<Piece> left() const;
+
+  // Collective, before the first step.
+  void open_journal();
+  // Ends all threads, writes what is to be written, and parts from the other ranks, which is bounded.
+  void close();
+
+  // --- a step
+  // What this rank tells the others before it.
+  [[nodiscard]] Ranks::Standing standing(Clock::time_point now) noexcept;
+  // What is known of it before it is served.
+  [[nodiscard]] Outlook outlook() noexcept;
+  // It returns now. Its times are the journal's.
+  [[nodiscard]] StepRecord record_of(const Served& served, Clock::time_point now) noexcept;
+
+  // --- what it tells of itself
+  [[nodiscard]] Gauges gauges() const;  // any thread
+  [[nodiscard]] Summary summary() const;
+  // The line at start-up.
+  [[nodiscard]] std::string describe() const;
+  void say_what_was_left_out();
+  void say_where_the_recording_ends();
+
+ private:
+  void write_trace() noexcept;
+  [[nodiscard]] Progress progress(Clock::time_point now) noexcept;
+
+  std::optional<JobState> job_;  // once it was asked for
+};
+
+}  // namespace forebay

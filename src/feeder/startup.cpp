@@ -1,0 +1,381 @@
+#include "startup.hpp"
+
+#include <algorithm>
+#include <exception>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <forebay/config.hpp>
+
+#include "data/guarded_dataset.hpp"
+#include "job/agreed_start.hpp"
+#include "job/available_memory.hpp"
+#include "job/start_warnings.hpp"
+#include "make/renderers.hpp"
+#include "measure/run_files.hpp"
+#include "order/selection.hpp"
+#include "ranks/collectively.hpp"
+#include "read/hedging.hpp"
+#include "ring/queue_slots.hpp"
+
+namespace forebay {
+namespace {
+
+// Memory that the ranks of a node share.
+struct NodeBoard {
+  std::int64_t bandwidth;
+  std::int64_t ranks;
+  std::int64_t first_rank;  // plus one
+};
+
+// The steps of start_run(), in order. What concerns one rank alone is done collectively().
+class Startup {
+ public:
+  Startup(Run& run, Loop loop) noexcept : run_(run), loop_(loop), began_(Run::Clock::now()) {}
+
+  void agree_on_options();
+  void resume_from(std::optional<SavedState> saved);
+  void agree_on_policy();
+  void open_dataset();
+  void make_schedule();
+  void agree_on_recording();
+  void meet_the_node();
+  void open_logs();
+  void meet_ranks();
+  void choose_device();
+  void start_production();
+  void wait_for_first_batch();
+
+ private:
+  void agree_on_operations();
+  [[nodiscard]] RunPlan run_plan() const;
+  [[nodiscard]] BadLimit bad_limit() const;
+  void make_store();
+  void choose_decoder();
+  void start_pipeline();
+  void start_server();
+  void plan_first_batches();
+
+  [[nodiscard]] std::uint32_t rank() const noexcept { return run_.communicator->rank(); }
+  [[nodiscard]] std::uint32_t ranks() const noexcept { return run_.communicator->size(); }
+  [[nodiscard]] bool was_complete() const noexcept { return run_.origin.is_end_of(run_.options.run); }
+  [[nodiscard]] std::uint64_t run_steps() const noexcept { return static_cast<std::uint64_t>(run_.options.run.steps); }
+  template <typename Work>
+  void collectively(Work&& work) {
+    forebay::collectively(*run_.communicator, std::forward<Work>(work));
+  }
+
+  Run& run_;
+  Loop loop_;  // of the feeder in whose place this one comes
+  Run::Clock::time_point began_;
+  std::unique_ptr<RuledPolicy> policy_;  // until the server has it
+  std::string operations_notice_;        // they changed transform.when
+};
+
+void Startup::agree_on_options() {
+  collectively([this] { validate(run_.options); });
+  collectively([this] { agree_on_operations(); });
+}
+
+void Startup::agree_on_operations() {
+  TransformOptions& transform = run_.options.transform;
+  run_.operations = OperationChain(run_.given.operations, transform, run_.options.run.eval);
+  if (transform.when == When::enqueue || run_.operations.has_twin()) return;
+  transform.when = When::enqueue;
+  operations_notice_ = R"(transform.when = "enqueue" in place of "dequeue": the operation ")" +
+                       run_.operations.first_call() +
+                       R"(" needs the whole view, and only "colour" and then "erase", as the last, do not)";
+}
+
+void Startup::resume_from(std::optional<SavedState> saved) {
+  if (saved) run_.origin = Origin(*std::move(saved), run_.options);
+}
+
+void Startup::agree_on_policy() {
+  collectively([this] {
+    const std::uint64_t first_step = run_.origin.steps();
+    if (is_replay(run_.options)) run_.replayed.emplace(run_.options, rank(), ranks(), first_step);
+    const PolicyOptions rule = policy_options(run_.options, rank(), first_step);
+    policy_ = with_rules(run_.given.policies.make(rule), rule);
+  });
+}
+
+void Startup::open_dataset() {
+  const Options& options = run_.options;
+  const std::uint64_t before = resident_bytes();
+  run_.dataset = run_.given.dataset ? run_.given.dataset : share_dataset(options.dataset, *run_.communicator);
+  const std::uint64_t after = resident_bytes();
+  if (!run_.given.dataset && after > before) run_.index_bytes = after - before;
+  run_.safe_dataset = guarded(run_.dataset);
+  if (run_.safe_dataset != run_.dataset) collectively([this] { try_out(*run_.safe_dataset); });
+  require_same_run(options, *run_.safe_dataset, *run_.communicator);
+  const auto selection = share_selection(options, *run_.safe_dataset, *run_.communicator);
+  const bool in_order = options.run.eval;
+  run_.order.emplace(OrderOptions{.samples = selection ? selection->size() : run_.dataset->size(),
+                                  .batch_size = static_cast<std::uint32_t>(options.dataset.batch_size),
+                                  .seed = options.seed,
+                                  .shuffle = options.dataset.shuffle && !in_order,
+                                  .drop_last = options.dataset.drop_last && !in_order,
+                                  .selection = selection});
+}
+
+void Startup::make_schedule() {
+  const Options& options = run_.options;
+  if (run_.origin.is_saved()) run_.origin.require_same_job(run_.job());
+  const Deal deal{.batches = run_.order->batches(),
+                  .shards = static_cast<std::uint32_t>(options.mpi.virtual_shards),
+                  .ranks = ranks(),
+                  .epochs = options.run.eval  ? 1
+                            : run_steps() > 0 ? UINT64_MAX
+                                              : static_cast<std::uint64_t>(options.run.epochs)};
+  const bool in_turn = loop_ == Loop::epochs || options.mpi.epoch_end == EpochEnd::reuse;
+  run_.schedule.emplace(*run_.order, run_.origin.take_ledger(deal), rank(),
+                        in_turn && Ranks::hand_over(options, ranks()));
+}
+
+// A rank that was killed may have recorded less than the others: all end where the shortest recording does.
+void Startup::agree_on_recording() {
+  if (!run_.replayed) return;
+  collectively([this] { run_.replayed->require_dataset(*run_.safe_dataset); });
+  run_.recorded_steps = run_.replayed->steps();
+  for (const std::string& steps : run_.communicator->all_gather(std::to_string(run_.recorded_steps))) {
+    run_.recorded_steps = std::min<std::uint64_t>(run_.recorded_steps, std::stoull(steps));
+  }
+}
+
+void Startup::meet_the_node() {
+  run_.node_memory = run_.communicator->share_on_node(sizeof(NodeBoard));
+  auto* const board = reinterpret_cast<NodeBoard*>(run_.node_memory->bytes().data());
+  run_.node = place_on_node(board->ranks, board->first_rank, *run_.communicator);
+  run_.workers = plan_workers(run_.options.workers, run_.node.local_ranks);
+}
+
+void Startup::open_logs() {
+  const Options& options = run_.options;
+  const std::vector<Skipped>& skipped = run_.dataset->skipped();
+  collectively([&] {
+    run_.console.emplace(rank(), options.telemetry.live, stderr, run_.given.log);
+    make_run_directory(options.telemetry.dir);
+    run_.directory = DirectoryLock(options.telemetry.dir, rank());
+    run_.quarantine.emplace(options.telemetry.dir, rank(), *run_.console);
+    if (rank() == 0) {
+      for (const std::string& warning : start_warnings(options, run_.workers)) run_.console->warn(warning);
+      if (!operations_notice_.empty()) run_.console->warn(operations_notice_);
+      for (const Skipped& entry : skipped) {
+        if (entry.bad) run_.quarantine->add({.path = entry.path, .reason = entry.reason});
+      }
+    }
+    const auto bad = std::ranges::find_if(skipped, &Skipped::bad);
+    if (options.on_bad == OnBad::fail && bad != skipped.end()) {
+      throw Error(bad->path + ": " + bad->reason + R"( (on_bad = "fail"; "replace" would leave it out and continue))");
+    }
+    run_.clock.emplace(options.policy.watchdog_s);
+  });
+}
+
+void Startup::meet_ranks() {
+  // Ranks that hand batches over plan alike however long the run is, so that a shorter one repeats the same.
+  const bool is_open = run_steps() == 0 || Ranks::hand_over(run_.options, ranks());
+  run_.ranks.emplace(
+      Ranks::Setup{.communicator = *run_.communicator,
+                   .schedule = *run_.schedule,
+                   .failure = run_.failure,
+                   .options = run_.options,
+                   .time = run_.clock->time(),
+                   .plan = run_plan(),
+                   .limit = bad_limit(),
+                   .turns = is_open ? UINT64_MAX : run_steps() - std::min(run_steps(), run_.origin.steps()),
+                   .loop = loop_,
+                   .stop_requested = [&run = run_] { return run.stop_requested(); }});
+  const auto warn = [&console = *run_.console](const std::string& line) { console.warn(line); };
+  run_.early_end.emplace(*run_.communicator, *run_.ranks, run_.options.policy.watchdog_s, warn);
+  run_.saves.emplace(*run_.communicator, run_.ranks->attendance(), warn);
+}
+
+RunPlan Startup::run_plan() const {
+  const Ledger& ledger = run_.schedule->ledger();
+  RunPlan plan{.epochs = static_cast<std::uint64_t>(run_.options.run.epochs),
+               .steps = run_steps(),
+               .most_steps = run_.recorded_steps,
+               .completed = ledger.completed(),
+               .lag = static_cast<std::size_t>(run_.options.mpi.lag)};
+  if (run_.options.run.eval) plan.steps = batches_of(ledger.deal(), 0);  // no rank has more
+  if (plan.steps > 0 && !was_complete()) plan.steps -= run_.origin.steps();
+  return plan;
+}
+
+BadLimit Startup::bad_limit() const {
+  const std::string& dir = run_.options.telemetry.dir;
+  const auto skipped = static_cast<std::uint64_t>(std::ranges::count_if(run_.dataset->skipped(), &Skipped::bad));
+  const std::uint64_t entries = run_.order->options().samples + skipped;
+  return {.allowed = allowed_bad(run_.options.max_bad, entries),
+          .skipped = skipped,
+          .samples = entries,
+          .quarantine = dir.empty() ? "" : dir + "/quarantine.*.jsonl"};
+}
+
+void Startup::choose_device() {
+  if (run_.device) return;  // the predecessor's
+  DeviceChoice choice;
+  collectively([&] {
+    choice = make_device(run_.options.device, run_.node);
+    run_.stream = choice.device->make_stream();
+  });
+  if (!choice.notice.empty() && run_.node.local_rank == 0) run_.console->info(choice.notice);
+  const std::vector<std::string> gpus = run_.communicator->all_gather(choice.gpu);
+  const bool is_first = std::ranges::find(gpus, choice.gpu) - gpus.begin() == rank();
+  if (const std::string notice = shared_gpu_notice(gpus, rank()); is_first && !notice.empty()) {
+    run_.console->warn(notice);
+  }
+  run_.device = std::move(choice.device);
+}
+
+void Startup::start_production() {
+  collectively([this] {
+    make_store();
+    choose_decoder();
+    start_pipeline();
+    start_server();
+    plan_first_batches();
+  });
+}
+
+void Startup::make_store() {
+  const Options& options = run_.options;
+  const TransformOptions& transform = options.transform;
+  const bool on_host = run_.device->is_host();
+  SlotFormat format{.batch_size = static_cast<std::uint32_t>(options.dataset.batch_size),
+                    .height = transform.size[0],
+                    .width = transform.size[1],
+                    .dtype = transform.dtype,
+                    .layout = transform.layout};
+  if (transform.when == When::dequeue) format.canvas = canvas_format(transform, format.batch_size);
+  const SlotCounts counts{.slots = static_cast<std::uint32_t>(slots_of(options.queue)),
+                          .capacity = static_cast<std::uint32_t>(options.queue.capacity),
+                          .max_leases = static_cast<std::uint32_t>(options.queue.max_leases),
+                          .run_ahead = static_cast<std::uint32_t>(options.queue.run_ahead)};
+  const SlotMemory memory = SlotStore::memory_of(format, counts, on_host);
+  const RingNeed need{.slots = on_host ? counts.slots : counts.capacity,
+                      .bytes = on_host ? memory.slots + memory.outputs : memory.staging,
+                      .ranks_on_node = run_.node.local_ranks,
+                      .on_host = on_host};
+  if (const std::string warning = require_memory(need, available_memory()); !warning.empty()) {
+    run_.console->warn(warning);
+  }
+  run_.store = std::make_shared<SlotStore>(run_.device, format, counts);
+  if (!format.canvas) return;
+  const RenderPlan plan =
+      make_render_plan(transform, options.seed, options.run.eval, format.batch_size, run_.operations);
+  run_.store->set_renderer(on_host ? std::make_unique<HostRenderer>(transform, plan)
+                                   : run_.device->make_renderer(plan));
+}
+
+void Startup::choose_decoder() {
+  if (run_.options.workers.jpeg != JpegLibrary::nvjpeg) return;
+  GpuDecodingChoice choice = make_gpu_decoding(run_.options.transform, run_.device, run_.workers.most.decode);
+  run_.gpu_decoding = std::move(choice.decoding);
+  if (run_.node.local_rank != 0) return;
+  if (run_.gpu_decoding) {
+    run_.console->info(choice.notice);
+  } else {
+    run_.console->warn(choice.notice);
+  }
+}
+
+void Startup::start_pipeline() {
+  const Options& options = run_.options;
+  if (!run_.given.trace.empty()) run_.timeline.emplace(run_.given.trace, run_.given.trace_s, rank(), ranks());
+  run_.journal.emplace(run_.timeline ? &*run_.timeline : nullptr);
+  run_.pipeline.emplace(
+      PipelineLinks{.options = options,
+                    .dataset = *run_.safe_dataset,
+                    .order = *run_.order,
+                    .operations = run_.operations,
+                    .quarantine = *run_.quarantine,
+                    .console = *run_.console,
+                    .failure = run_.failure,
+                    .node_bandwidth = run_.node_memory->bytes().first(sizeof(NodeBoard::bandwidth)),
+                    .tell =
+                        [&run = run_](std::string_view line) {
+                          if (run.communicator->rank() == 0) run.console->info(line);
+                        },
+                    .may_be_slow = run_.given.dataset != nullptr || may_be_slow(options.dataset.path, *run_.dataset),
+                    .gpu_decoding = run_.gpu_decoding.get()},
+      run_.store, run_.workers, static_cast<std::uint32_t>(options.queue.capacity + options.mpi.lag + 1));
+  run_.stop_listener.emplace(*run_.stop, run_.pipeline->ring());
+  if (run_.timeline) run_.pipeline->note_in(*run_.timeline);
+}
+
+void Startup::start_server() {
+  run_.server.emplace(ServerLinks{.store = *run_.store,
+                                  .ring = run_.pipeline->ring(),
+                                  .time = run_.clock->time(),
+                                  .failure = run_.failure,
+                                  .retired = [&run = run_](std::uint64_t uses) { run.journal->batch_retired(uses); },
+                                  .stop_requested = [&run = run_] { return run.stop_requested(); },
+                                  .interrupted = [&run = run_] { return run.ranks->interrupted(); },
+                                  .workers = [&run = run_] { return run.pipeline->report(); },
+                                  .warn = [&run = run_](const std::string& line) { run.console->warn(line); },
+                                  .open_epochs = Ledger::kEpochs + 1},
+                      run_.options, std::move(policy_));
+}
+
+void Startup::plan_first_batches() {
+  // A rank that resumes where it has nothing left of the epoch in which the others are, and waits for them, gets a
+  // batch to pad with: it has no resident one yet.
+  if (run_.ranks->end_epochs_together() && run_.schedule->upcoming() > run_.schedule->ledger().completed()) {
+    run_.pipeline->plan(run_.schedule->padding());
+  }
+  run_.pipeline->plan_ahead([this](std::uint64_t backlog) { return run_.ranks->next_batch(backlog, 0); });
+  // So does a rank without a batch of its own.
+  if (run_.pipeline->backlog() == 0 && !run_.options.run.eval) run_.pipeline->plan(run_.schedule->padding());
+  run_.pipeline->ring().settle();
+}
+
+void Startup::wait_for_first_batch() {
+  collectively([this] {
+    if (was_complete() || run_.server->wait_for_first_batch() || run_.stop_requested()) return;
+    run_.ranks->report_failure();  // the others need not wait for their batches
+    if (run_.failure.happened()) run_.failure.rethrow();
+    // Another rank wants to end: which, and why, is settled by what the ranks do together next.
+  });
+  const auto stops = run_.communicator->all_gather(run_.stop_requested() ? "stop" : "");
+  run_.startup_s = std::chrono::duration<double>(Run::Clock::now() - began_).count();
+  run_.was_stopped = !was_complete() && std::ranges::any_of(stops, [](const auto& stop) { return !stop.empty(); });
+  run_.has_ended = was_complete() || run_.was_stopped;
+  run_.ranks->attendance().watch_gathers();
+}
+
+}  // namespace
+
+std::unique_ptr<Run> start_run(Options options, std::unique_ptr<Communicator> communicator, Parts parts,
+                               std::shared_ptr<StopRequest> stop, std::optional<Predecessor> before) {
+  auto run = std::make_unique<Run>();
+  run->options = std::move(options);
+  run->communicator = std::move(communicator);
+  run->given = std::move(parts);
+  run->stop = std::move(stop);
+  Startup startup(*run, before ? before->loop : Loop::unknown);
+  startup.agree_on_options();
+  if (before) {
+    run->device = std::move(before->device);
+    run->stream = before->stream;
+    startup.resume_from(std::move(before->saved));
+  } else {
+    startup.resume_from(share_state(run->given.resume, *run->communicator));
+  }
+  startup.agree_on_policy();
+  startup.open_dataset();
+  startup.make_schedule();
+  startup.agree_on_recording();
+  startup.meet_the_node();
+  startup.open_logs();
+  startup.meet_ranks();
+  startup.choose_device();
+  startup.start_production();
+  startup.wait_for_first_batch();
+  return run;
+}
+
+}  // namespace forebay

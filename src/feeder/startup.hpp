@@ -1,0 +1,25 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "run.hpp"
+
+namespace forebay {
+
+// What a feeder takes over from the one in whose place it comes: trainers hold on to the stream.
+struct Predecessor {
+  SavedState saved;
+  std::shared_ptr<Device> device;
+  StreamView stream;
+  Loop loop = Loop::unknown;
+};
+
+// Makes the parts of a run from the options, and waits for its first batch. `before`: the job resumes from what that
+// was told; else from parts.resume, when there is such a file. Collective; throws ConfigError and Error on all ranks
+// alike.
+[[nodiscard]] std::unique_ptr<Run> start_run(Options options, std::unique_ptr<Communicator> communicator, Parts parts,
+                                             std::shared_ptr<StopRequest> stop,
+                                             std::optional<Predecessor> before = std::nullopt);
+
+}  // namespace forebay

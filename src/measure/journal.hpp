@@ -1,0 +1,81 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+
+#include <forebay/profile.hpp>
+#include <forebay/summary.hpp>
+
+#include "counters.hpp"
+#include "profiler.hpp"
+#include "telemetry.hpp"
+#include "timeline_file.hpp"
+
+namespace forebay {
+
+// What one rank keeps and tells of its run: the figures of its summary, telemetry, the profile, the trainer's part of a
+// trace. It also keeps the times of the steps: what lies inside next() is a wait, what lies between two calls is the
+// trainer's compute.
+// Used by the thread that calls next().
+class Journal {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  // What it looks at from begin() to close(), on threads of its own.
+  struct Sources {
+    const WorkerTotals& totals;
+    std::function<Gauges()> gauges;
+    std::function<Observation()> production;
+    ConsoleLog& console;
+  };
+
+  // `timeline` must outlive it; null = no trace.
+  explicit Journal(Timeline* timeline);
+
+  // Opens files and starts threads, before the first step. Throws as Telemetry and Profiler.
+  void begin(const TelemetrySetup& telemetry, const ProfileFrame& frame, const Sources& sources);
+  // It has not begun after all, because this rank or another could not.
+  void abandon() noexcept;
+  [[nodiscard]] bool has_begun() const noexcept { return telemetry_.has_value(); }
+
+  // A step is about to return. `entered`: when next() was called, or when the device had come near enough, `ahead`
+  // later; the record's times are filled in here, but for census_wait_s.
+  void step(StepRecord record, Clock::time_point entered, Clock::duration ahead, Clock::time_point now) noexcept;
+  // A call of next() that ended an epoch instead of serving returns; the next step's wait counts it.
+  void left_epoch(Clock::time_point entered) noexcept { left_in_ = Clock::now() - entered; }
+  // A call of next() that ended the run instead of serving returns.
+  void finished(Clock::time_point entered) noexcept;
+  // A batch left the pool after `uses` serves.
+  void batch_retired(std::uint64_t uses) noexcept { counters_.batch_retired(uses); }
+
+  // The last look at the production side, while it still runs.
+  void stop_profile();
+  // Reports everything that happened before, flushes, and ends its threads.
+  void close();
+
+  // `facts`: those of the run that are counted elsewhere. `resident_uses`: serves of each batch that was served and has
+  // not retired.
+  [[nodiscard]] Summary summary(Summary facts, std::span<const std::uint64_t> resident_uses) const;
+  // `run`: summary().
+  [[nodiscard]] Profile profile(const Summary& run) const;
+
+ private:
+  void trace(const StepRecord& record, Clock::time_point entered, Clock::time_point now) noexcept;
+
+  RunCounters counters_;
+  TimelineTrack* trainer_ = nullptr;  // none = no trace is asked for
+  TimelineTrack* queues_ = nullptr;
+  std::optional<Telemetry> telemetry_;
+  std::optional<Profiler> profiler_;
+  Clock::time_point first_return_;
+  Clock::time_point last_return_;
+  Clock::duration left_in_{0};
+  bool has_step_ = false;
+  std::uint64_t last_batch_ = 0;  // of the last step, as its use
+  std::uint64_t last_use_ = 0;
+};
+
+}  // namespace forebay

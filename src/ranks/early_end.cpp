@@ -1,0 +1,48 @@
+#include "early_end.hpp"
+
+#include <algorithm>
+#include <exception>
+
+namespace forebay {
+
+const std::string& EarlyEnd::fail(const char* what) {
+  has_failed_ = true;
+  cause_ = what;
+  if (!ranks_.attendance().is_over()) {
+    cause_ = "rank " + std::to_string(communicator_.rank()) + ": " + what;
+    ranks_.leave(cause_, true);
+  }
+  communicator_.note_failure(cause_);
+  return cause_;
+}
+
+void EarlyEnd::leave(std::uint64_t steps) {
+  cause_ = "rank " + std::to_string(communicator_.rank()) + " has left " +
+           (steps == 0 ? "before the first step" : "after step " + std::to_string(steps - 1)) +
+           (std::uncaught_exceptions() > 0 ? " by an exception" : "") +
+           ", and other ranks have not: call next() on every rank until it returns nothing, and request_stop() to end "
+           "early";
+  ranks_.leave(cause_);
+}
+
+void EarlyEnd::part(const std::function<void()>& before_abort) {
+  // Long enough for ranks that are a step behind, short enough not to look like a hang when one is gone.
+  constexpr double kTimeout = 5;
+  bool others_went_on = false;
+  communicator_.while_waiting([&] { others_went_on = others_went_on || ranks_.others_went_on(); });
+  bool came = communicator_.close(kTimeout);
+  // They got a batch for a step that this rank has left, and did not come back.
+  if (!came && others_went_on && watchdog_s_ > 0) {
+    warn_(cause_);
+    came = communicator_.close(std::max(0.0, watchdog_s_ - kTimeout));
+    if (!came) {
+      before_abort();
+      communicator_.abort(cause_);
+    }
+  }
+  // Whoever has not come by now cannot be waited for at the program's end either.
+  if (!came && has_failed_) communicator_.abort_at_end(cause_);
+  communicator_.while_waiting({});
+}
+
+}  // namespace forebay
