@@ -251,8 +251,7 @@ Options parse_options(std::string_view toml, std::string_view origin, std::span<
   return std::move(reader).finish();
 }
 
-Options load_options(const std::string& file, std::span<const std::string> overrides,
-                     const Options& defaults) {
+Options load_options(const std::string& file, std::span<const std::string> overrides, const Options& defaults) {
   return parse_options(config::read_file(file), file, overrides, defaults);
 }
 

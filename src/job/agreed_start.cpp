@@ -148,8 +148,8 @@ std::string first_difference(std::string_view a, std::string_view b) {
 
 }  // namespace
 
-Options load_options(const std::string& file, const Communicator& communicator,
-                     std::span<const std::string> overrides, const Options& defaults) {
+Options load_options(const std::string& file, const Communicator& communicator, std::span<const std::string> overrides,
+                     const Options& defaults) {
   if (communicator.size() == 1) return load_options(file, overrides, defaults);
   constexpr double kTimeout = 5;
   const std::unique_ptr<Communicator> own = communicator.duplicate();
