@@ -114,7 +114,9 @@ StreamWorld::StreamWorld(const WorldSetup& setup, std::uint64_t seed)
       copies_(*store_, ring_),
       residents_(*store_, ring_, {.capacity = sizes_.capacity, .pool = sizes_.pool, .max_leases = kLeases},
                  Pick::least_used, [](std::uint64_t /*uses*/) {}) {
-  if (setup.canvases) store_->set_renderer(std::make_unique<SimulatedRenderer>(*device_, store_->format()));
+  if (setup.canvases) {
+    store_->set_renderer(std::make_unique<SimulatedRenderer>(*device_, store_->format()), {}, 0);
+  }
 }
 
 std::string StreamWorld::run(std::uint64_t steps) {

@@ -11,7 +11,8 @@ namespace train_cnn {
 // must not be written to, since a reuse serves the same bytes.
 inline torch::Tensor images_of(const forebay::Lease& batch) {
   const auto view = batch.images();
-  return torch::from_blob(const_cast<float*>(view.as<float>()), view.shape, torch::kFloat32);
+  const at::IntArrayRef shape(view.shape.data(), view.shape.size());
+  return torch::from_blob(const_cast<float*>(view.as<float>()), shape, torch::kFloat32);
 }
 
 inline torch::Tensor labels_of(const forebay::Lease& batch) {

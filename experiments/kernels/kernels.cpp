@@ -127,15 +127,7 @@ std::uint64_t read(std::span<const std::byte> place) {
   return sum;
 }
 
-const char* name_of(DType dtype) {
-  switch (dtype) {
-    case DType::float32: return "float32";
-    case DType::float16: return "float16";
-    case DType::bfloat16: return "bfloat16";
-    case DType::uint8: return "uint8";
-  }
-  return "";
-}
+std::string_view name_of(DType dtype) { return forebay::to_string(dtype); }
 
 forebay::TransformOptions options_of(std::int64_t side, DType dtype, Layout layout) {
   forebay::TransformOptions options;

@@ -10,21 +10,12 @@
 #include <string_view>
 #include <vector>
 
+#include <forebay/error.hpp>
+#include <forebay/field.hpp>
 #include <forebay/options.hpp>
+#include <forebay/view.hpp>
 
 namespace forebay {
-
-// A region of an image in pixels: left and top inside it, right and bottom just past it.
-struct Box {
-  std::int32_t left = 0;
-  std::int32_t top = 0;
-  std::int32_t right = 0;
-  std::int32_t bottom = 0;
-
-  [[nodiscard]] constexpr std::int32_t width() const noexcept { return right - left; }
-  [[nodiscard]] constexpr std::int32_t height() const noexcept { return bottom - top; }
-  friend bool operator==(const Box&, const Box&) = default;
-};
 
 enum class Encoding : std::uint8_t {
   image,         // an image file: a JPEG, a PNG or any other kind in docs/data.md, told by its first bytes
@@ -91,6 +82,16 @@ class Dataset {
   // Reads the sample's encoded bytes: calls target.reserve(n) once and fills all n bytes.
   // Throws SampleError; I/O errors that may pass are marked transient.
   virtual void read(std::uint64_t id, ReadTarget& target) const = 0;
+  // The fields of a sample beside image and label; by default there are none. The same at every call.
+  [[nodiscard]] virtual std::span<const Field> fields() const noexcept { return {}; }
+  // Where a field of a sample comes from, for logs and errors: its file, or "" where it is none of its own.
+  [[nodiscard]] virtual std::string field_name(std::uint64_t /*id*/, std::size_t /*field*/) const { return {}; }
+  // Reads one of them, `field` as counted in fields(), as read() reads the image. The bytes are: of a mask an encoded
+  // picture, PNG for one, of one channel or a palette; of an array an npy file, or the elements alone; of boxes
+  // LabelledBox, one after the other; of bytes what they are; of others the elements of one sample, as fields() says.
+  virtual void read_field(std::uint64_t /*id*/, std::size_t /*field*/, ReadTarget& /*target*/) const {
+    throw SampleError("its data set names a field and does not read it: read_field() is missing");
+  }
   [[nodiscard]] virtual const std::vector<Skipped>& skipped() const noexcept = 0;
   [[nodiscard]] virtual IndexCounts counts() const noexcept = 0;
   // The index as bytes that restore_dataset() turns into an equal dataset without touching the data's directories.

@@ -7,11 +7,13 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <forebay/communicator.hpp>
 #include <forebay/config.hpp>
 #include <forebay/dataset.hpp>
 #include <forebay/error.hpp>
+#include <forebay/field.hpp>
 #include <forebay/lease.hpp>
 #include <forebay/log.hpp>
 #include <forebay/operation.hpp>
@@ -138,6 +140,12 @@ class Feeder {
   [[nodiscard]] const Dataset& dataset() const noexcept;
   // The dataset, to pass to a second feeder of the same data without indexing again.
   [[nodiscard]] std::shared_ptr<const Dataset> shared_dataset() const noexcept;
+  // What every batch has: "image", "label", then the fields of the dataset in its order (forebay/field.hpp). Boxes are
+  // followed by their classes, named NAME.class. Shapes are those of one sample.
+  [[nodiscard]] const std::vector<Field>& fields() const noexcept;
+  // The number of a field, for Lease::field(). Throws ConfigError that lists the names where there is none of this
+  // name.
+  [[nodiscard]] std::size_t field_number(std::string_view name) const;
   [[nodiscard]] const Options& options() const noexcept;
   // The sizes of the worker pools and the ring, for a line at start-up.
   [[nodiscard]] std::string describe() const;

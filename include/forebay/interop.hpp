@@ -1,6 +1,5 @@
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -19,6 +18,7 @@ namespace dlpack {
 
 constexpr std::int32_t kDLCPU = 1;
 constexpr std::int32_t kDLCUDA = 2;
+constexpr std::uint8_t kDLInt = 0;
 constexpr std::uint8_t kDLUInt = 1;
 constexpr std::uint8_t kDLFloat = 2;
 constexpr std::uint8_t kDLBfloat = 4;
@@ -32,7 +32,7 @@ struct DLDevice {
 };
 
 struct DLDataType {
-  std::uint8_t code;  // kDLUInt, kDLFloat or kDLBfloat
+  std::uint8_t code;  // kDLInt, kDLUInt, kDLFloat or kDLBfloat
   std::uint8_t bits;
   std::uint16_t lanes;  // 1
 };
@@ -104,7 +104,9 @@ using ManagedTensor = std::unique_ptr<DLManagedTensor, CallDeleter>;
 //
 // Throws Error if the lease has ended.
 [[nodiscard]] dlpack::ManagedTensorVersioned to_dlpack(std::shared_ptr<Lease> lease);
-// The same in the form before DLPack 1.0.
+// A field by its number (Lease::field()) in place of the images. Throws Error if there is no such field.
+[[nodiscard]] dlpack::ManagedTensorVersioned to_dlpack(std::shared_ptr<Lease> lease, std::size_t field);
+// The same as the first in the form before DLPack 1.0.
 [[nodiscard]] dlpack::ManagedTensor to_dlpack_unversioned(std::shared_ptr<Lease> lease);
 
 // The entries of a __cuda_array_interface__ dictionary, version 3, under their names there. `data` is the pair of the
@@ -112,8 +114,8 @@ using ManagedTensor = std::unique_ptr<DLManagedTensor, CallDeleter>;
 struct CudaArrayInterface {
   std::uintptr_t data = 0;  // address; 0 when there are no elements
   bool read_only = true;
-  std::array<std::int64_t, 4> shape{};
-  std::string_view typestr;  // "<f4", "<f2" or "|u1"
+  Shape shape;
+  std::string_view typestr;  // "<f4", "<f2", "|u1", "<i4", "<i8" or "<f8"
   // The stream given to next(), after which the consumer must order its work: a cudaStream_t as a number, 1 for CUDA's
   // default stream. It orders the beginning; the owner orders the end of the lease, as with to_dlpack().
   std::uintptr_t stream = 0;

@@ -4,8 +4,11 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string_view>
+#include <vector>
 
 #include <forebay/tensor.hpp>
+#include <forebay/view.hpp>
 
 namespace forebay {
 
@@ -29,6 +32,16 @@ class Lease {
   [[nodiscard]] TensorView images() const noexcept;
   // Class indices, one per sample; -1 = unlabelled.
   [[nodiscard]] std::span<const std::int64_t> labels() const noexcept;
+  // A field by its number in Feeder::fields(): [size, ...]. 0 is "image" and 1 is "label", which is in memory of the
+  // host; all others are where the images are. Throws Error when there is no such field.
+  [[nodiscard]] TensorView field(std::size_t number) const;
+  // The same by its name, which is looked up.
+  [[nodiscard]] TensorView field(std::string_view name) const;
+  // Of a field that is_ragged(): how many rows of each sample are filled, as [size] of int32 beside the field. The
+  // other rows are 0, and -1 in the field of classes that goes with boxes. Throws Error for another field.
+  [[nodiscard]] TensorView counts(std::size_t number) const;
+  // What the samples show of their images, one for each: for targets of the program's own. Allocates.
+  [[nodiscard]] std::vector<SampleView> views() const;
   // Dataset ids of the samples in the batch (for a replaced bad sample, that of its replacement).
   [[nodiscard]] std::span<const std::uint64_t> ids() const noexcept;
   // Samples in the batch: fewer than the batch size for a short last batch and, in evaluation, if bad samples were left
@@ -50,6 +63,8 @@ class Lease {
   // Copies the images to the host, in order on the stream given to next(), and waits for that: for logs and tests.
   // Throws Error if out.size() is not images().bytes(), and if the device fails.
   void copy_to_host(std::span<std::byte> out) const;
+  // The same for any of this lease's tensors.
+  void copy_to_host(const TensorView& tensor, std::span<std::byte> out) const;
 
   // Keeps the memory behind images() valid for as long as it is held, whatever happens to the lease and the feeder. Its
   // contents may change once the lease has ended. Null if the lease has ended already.
@@ -79,6 +94,8 @@ class Lease {
   };
 
   Lease(std::shared_ptr<SlotStore> store, std::uint32_t slot, const Serving& serving) noexcept;
+  // [size], at this distance from the slot's first byte.
+  [[nodiscard]] TensorView beside_images(std::size_t at) const noexcept;
 
   std::shared_ptr<SlotStore> store_;
   std::uint32_t slot_;

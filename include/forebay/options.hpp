@@ -3,10 +3,12 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
 
+#include <forebay/field.hpp>
 #include <forebay/tensor.hpp>
 
 // One struct per section of the configuration file; field names are the file's keys. docs/configuration.md
@@ -36,6 +38,23 @@ struct RunOptions {
   bool eval = false;        // in order, once, never reuses; the last batch may be short
 };
 
+// Section [fields.NAME]: a field of every batch beside image and label, and where the data set has it. The names
+// "image" and "label" say with `from` alone where those two are.
+struct FieldOptions {
+  std::string name;
+  // Where a sample has it: a column of a table, a member of a tar, a feature of an Example; with {stem} or {folder} in
+  // it a file beside each image. Empty: what is called like the field.
+  std::string from = {};
+  std::optional<FieldKind> kind = {};    // must be given, but for "image" and "label"
+  std::optional<DType> dtype = {};       // of the batch; none: int64 for class, uint8 for mask and bytes, else float32
+  std::vector<std::int64_t> shape = {};  // array, numbers: extents of one sample; none: a single number
+  std::int64_t most = 0;                 // boxes, bytes: how many of them a sample has at most
+  double min_visible = 0.25;             // boxes: one that shows a smaller share of its area is left out
+  std::vector<std::string> classes;      // class, multilabel, boxes: given names; empty: discovered and sorted
+
+  friend bool operator==(const FieldOptions&, const FieldOptions&) = default;
+};
+
 struct DatasetOptions {
   std::string format = "auto";       // auto | voc | filelist | folder | idx | cifar
   std::string path;                  // folder, list file (entries relative to its folder) or file of records
@@ -50,6 +69,7 @@ struct DatasetOptions {
   std::int64_t part = 0;      // which of the split is served, from 0
   double fraction = 1;        // share of its samples that is served, by a hash of their names too
   std::string weights;        // how often samples are served: "balanced", a file of weights, or "": all alike
+  std::vector<FieldOptions> fields = {};  // sections [fields.NAME]
 };
 
 // transform.operations = "colour": each factor is drawn uniformly around its neutral value, for each sample and use.

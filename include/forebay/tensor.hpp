@@ -1,8 +1,10 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 
@@ -10,14 +12,18 @@
 
 namespace forebay {
 
-enum class DType : std::uint8_t { float32, float16, bfloat16, uint8 };
+// transform.dtype is one of the first four; a field (forebay/field.hpp) may be any.
+enum class DType : std::uint8_t { float32, float16, bfloat16, uint8, int32, int64, float64 };
 enum class Layout : std::uint8_t { nchw, nhwc };
 enum class DeviceKind : std::uint8_t { host, cuda };
 
 // Bytes of one element.
 [[nodiscard]] constexpr std::size_t size_of(DType dtype) noexcept {
   switch (dtype) {
-    case DType::float32: return 4;
+    case DType::float64:
+    case DType::int64: return 8;
+    case DType::float32:
+    case DType::int32: return 4;
     case DType::float16:
     case DType::bfloat16: return 2;
     case DType::uint8: return 1;
@@ -31,25 +37,70 @@ enum class DeviceKind : std::uint8_t { host, cuda };
     case DType::float16: return "float16";
     case DType::bfloat16: return "bfloat16";
     case DType::uint8: return "uint8";
+    case DType::int32: return "int32";
+    case DType::int64: return "int64";
+    case DType::float64: return "float64";
   }
   return "?";
 }
 
-// A dense, contiguous batch of images. A view: it owns nothing and is valid while its lease is held. Read-only, because
-// a reuse serves the same bytes.
+// The extents of a tensor, the outermost first; none for a single number. A value that allocates nothing.
+class Shape {
+ public:
+  static constexpr std::size_t kMost = 8;
+
+  constexpr Shape() noexcept = default;
+  // Throws Error for more than kMost.
+  constexpr Shape(std::initializer_list<std::int64_t> extents) {  // NOLINT(google-explicit-constructor)
+    for (const std::int64_t extent : extents) push_back(extent);
+  }
+
+  // Adds an inner dimension. Throws Error for more than kMost.
+  constexpr void push_back(std::int64_t extent) {
+    if (size_ == kMost) throw Error("a tensor has at most 8 dimensions");
+    extents_[size_++] = extent;
+  }
+
+  [[nodiscard]] constexpr std::size_t size() const noexcept { return size_; }
+  [[nodiscard]] constexpr bool empty() const noexcept { return size_ == 0; }
+  // REQUIRES: i < size().
+  [[nodiscard]] constexpr std::int64_t operator[](std::size_t i) const noexcept { return extents_[i]; }
+  [[nodiscard]] constexpr std::int64_t& operator[](std::size_t i) noexcept { return extents_[i]; }
+  [[nodiscard]] constexpr const std::int64_t* data() const noexcept { return extents_.data(); }
+  [[nodiscard]] constexpr std::int64_t* data() noexcept { return extents_.data(); }
+  [[nodiscard]] constexpr const std::int64_t* begin() const noexcept { return extents_.data(); }
+  [[nodiscard]] constexpr const std::int64_t* end() const noexcept { return extents_.data() + size_; }
+  // The product of all extents: 1 where there are none. REQUIRES: it is less than 2^64.
+  [[nodiscard]] constexpr std::size_t elements() const noexcept {
+    std::size_t product = 1;
+    for (const std::int64_t extent : *this) product *= static_cast<std::size_t>(extent);
+    return product;
+  }
+
+  friend constexpr bool operator==(const Shape& a, const Shape& b) noexcept {
+    return std::equal(a.begin(), a.end(), b.begin(), b.end());
+  }
+  template <std::size_t N>
+  friend constexpr bool operator==(const Shape& a, const std::array<std::int64_t, N>& b) noexcept {
+    return std::equal(a.begin(), a.end(), b.begin(), b.end());
+  }
+
+ private:
+  std::array<std::int64_t, kMost> extents_{};
+  std::size_t size_ = 0;
+};
+
+// A dense, contiguous part of a batch: its images, or another field. A view: it owns nothing and is valid while its
+// lease is held. Read-only, because a reuse serves the same bytes.
 struct TensorView {
-  const void* data = nullptr;           // first element; fixed for the life of the feeder
-  std::array<std::int64_t, 4> shape{};  // [N, 3, H, W] or [N, H, W, 3], as `layout` says; N = lease.size()
+  const void* data = nullptr;  // first element; fixed for the life of the feeder
+  Shape shape;                 // images: [N, 3, H, W] or [N, H, W, 3], as `layout` says; N = lease.size()
   DType dtype = DType::float32;
-  Layout layout = Layout::nchw;
+  Layout layout = Layout::nchw;  // of images
   DeviceKind device = DeviceKind::host;
   std::int32_t device_index = 0;  // N of cuda:N, as this process counts its GPUs; 0 on the host
 
-  [[nodiscard]] std::size_t elements() const noexcept {
-    std::size_t n = 1;
-    for (const auto extent : shape) n *= static_cast<std::size_t>(extent);
-    return n;
-  }
+  [[nodiscard]] std::size_t elements() const noexcept { return shape.elements(); }
   [[nodiscard]] std::size_t bytes() const noexcept { return elements() * size_of(dtype); }
 
   // The elements as values of T, or as bytes if T has one byte. Throws Error if the size of T differs from that of the

@@ -107,7 +107,7 @@ class Writer {
         make_directories(root / "Annotations");
         continue;
       }
-      for (const Shape& shape : shapes().first(plan_.classes)) make_directories(root / shape.name);
+      for (const DrawnShape& shape : shapes().first(plan_.classes)) make_directories(root / shape.name);
     }
   }
 

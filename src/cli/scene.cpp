@@ -21,7 +21,7 @@ struct Placement {
   double cosine;
   double sine;
 
-  [[nodiscard]] bool covers(const Shape& shape, double x, double y) const {
+  [[nodiscard]] bool covers(const DrawnShape& shape, double x, double y) const {
     const double dx = x - centre_x;
     const double dy = y - centre_y;
     return shape.contains((dx * cosine + dy * sine) / half_width, (dy * cosine - dx * sine) / half_height);
@@ -73,7 +73,7 @@ struct Mask {
   std::vector<float> share;  // rows of box
 };
 
-Mask cover(const Shape& shape, const Placement& placement, const Box& region) {
+Mask cover(const DrawnShape& shape, const Placement& placement, const Box& region) {
   constexpr int kPoints = 4;
   Mask mask{region, {}};
   mask.share.reserve(static_cast<std::size_t>(region.width()) * static_cast<std::size_t>(region.height()));
@@ -199,7 +199,7 @@ Scene paint_scene(int width, int height, std::span<const std::size_t> chosen, bo
   const double most = chosen.size() > 1 || close_up ? 0.96 : 0.75;
   std::vector<PaintedObject> objects;
   for (std::size_t i = 0; i < chosen.size(); ++i) {
-    const Shape& shape = shapes()[chosen[i]];
+    const DrawnShape& shape = shapes()[chosen[i]];
     const Mask mask = cover(shape, place(regions[i], least, most, random), regions[i]);
     fill(drawing, mask, random);
     objects.push_back({chosen[i], bounds(mask)});

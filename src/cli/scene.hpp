@@ -13,13 +13,13 @@ namespace forebay {
 
 // A class of the generated dataset. Every shape is still recognisable when it is mirrored, stretched to its own
 // bounding box, or turned by up to about 17 degrees.
-struct Shape {
+struct DrawnShape {
   std::string_view name;
   bool (*contains)(double x, double y);  // a point of the square [-1, 1]^2, y downwards
 };
 
 // In the order in which `--classes K` takes them.
-[[nodiscard]] std::span<const Shape> shapes() noexcept;
+[[nodiscard]] std::span<const DrawnShape> shapes() noexcept;
 
 // A painted shape and the smallest box around the pixels that are mostly covered by it.
 struct PaintedObject {

@@ -98,25 +98,25 @@ bool hexagon(double x, double y) {
   return std::abs(x) <= kSin60 && kSin60 * std::abs(y) + 0.5 * std::abs(x) <= kSin60;
 }
 
-constexpr std::array<Shape, 16> kShapes{{{"circle", circle},
-                                         {"square", square},
-                                         {"triangle", triangle},
-                                         {"cross", cross},
-                                         {"ring", ring},
-                                         {"star", star},
-                                         {"diamond", diamond},
-                                         {"bar", bar},
-                                         {"arrow", arrow},
-                                         {"crescent", crescent},
-                                         {"heart", heart},
-                                         {"hourglass", hourglass},
-                                         {"frame", frame},
-                                         {"elbow", elbow},
-                                         {"tee", tee},
-                                         {"hexagon", hexagon}}};
+constexpr std::array<DrawnShape, 16> kShapes{{{"circle", circle},
+                                              {"square", square},
+                                              {"triangle", triangle},
+                                              {"cross", cross},
+                                              {"ring", ring},
+                                              {"star", star},
+                                              {"diamond", diamond},
+                                              {"bar", bar},
+                                              {"arrow", arrow},
+                                              {"crescent", crescent},
+                                              {"heart", heart},
+                                              {"hourglass", hourglass},
+                                              {"frame", frame},
+                                              {"elbow", elbow},
+                                              {"tee", tee},
+                                              {"hexagon", hexagon}}};
 
 }  // namespace
 
-std::span<const Shape> shapes() noexcept { return kShapes; }
+std::span<const DrawnShape> shapes() noexcept { return kShapes; }
 
 }  // namespace forebay

@@ -97,14 +97,14 @@ class Assign {
 
  private:
   template <typename T>
-  [[nodiscard]] bool put_list(const Field<std::vector<T>>& field) const {
+  [[nodiscard]] bool put_list(const Place<std::vector<T>>& field) const {
     const auto* array = node_.as_array();
     if (array == nullptr) return false;
     std::vector<T> values(array->size());
     return elements(*array, values.begin()) && put(field, std::optional(std::move(values)));
   }
   template <typename T>
-  [[nodiscard]] bool put(const Field<T>& field, std::optional<T> value) const {
+  [[nodiscard]] bool put(const Place<T>& field, std::optional<T> value) const {
     if (value) field.in(options_) = std::move(*value);
     return value.has_value();
   }

@@ -25,7 +25,7 @@ template <auto... Path>
 using Value = std::remove_cvref_t<decltype(at<Path...>(std::declval<const Options&>()))>;
 
 template <auto... Path>
-constexpr Field<Value<Path...>> field() {
+constexpr Place<Value<Path...>> field() {
   return {at<Path...>, in<Path...>};
 }
 

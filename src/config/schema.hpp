@@ -18,7 +18,7 @@ namespace forebay::config {
 
 // Where a key's value lives in Options.
 template <typename T>
-struct Field {
+struct Place {
   const T& (*get)(const Options&);
   T& (*in)(Options&);
 };
@@ -37,42 +37,42 @@ struct Range {
 
 // The kinds of value a key can have.
 struct Flag {
-  Field<bool> field;
+  Place<bool> field;
 };
 struct Seed {  // an integer, or its digits as a string: TOML integers end at 2^63 - 1
-  Field<std::uint64_t> field;
+  Place<std::uint64_t> field;
 };
 struct Integer {
-  Field<std::int64_t> field;
+  Place<std::int64_t> field;
   Range<std::int64_t> range;
 };
 struct Bytes {  // an integer, or text such as "256MiB"
-  Field<std::int64_t> field;
+  Place<std::int64_t> field;
   Range<std::int64_t> range;
 };
 struct Threads {  // an integer, or "auto" for 0
-  Field<std::int64_t> field;
+  Place<std::int64_t> field;
   Range<std::int64_t> range;
 };
 struct Real {  // integers are accepted too
-  Field<double> field;
+  Place<double> field;
   Range<double> range;
 };
 template <typename T, std::size_t N>
 struct Tuple {
-  Field<std::array<T, N>> field;
+  Place<std::array<T, N>> field;
   Range<T> range;
 };
 struct RealList {
-  Field<std::vector<double>> field;
+  Place<std::vector<double>> field;
   Range<double> range;
 };
 struct Text {
-  Field<std::string> field;
+  Place<std::string> field;
   std::span<const std::string_view> choices;  // empty: any text
 };
 struct TextList {
-  Field<std::vector<std::string>> field;
+  Place<std::vector<std::string>> field;
 };
 struct Choice {  // an enum whose enumerators are the places of their names
   std::span<const std::string_view> names;
@@ -80,7 +80,7 @@ struct Choice {  // an enum whose enumerators are the places of their names
   void (*set)(Options&, std::size_t);
 };
 struct Budget {  // an integer counts, a float is a share
-  Field<BadBudget> field;
+  Place<BadBudget> field;
 };
 
 using Kind = std::variant<Flag, Seed, Integer, Bytes, Threads, Real, Tuple<std::int64_t, 2>, Tuple<double, 2>,

@@ -10,6 +10,7 @@
 
 #include "base/file_io.hpp"
 #include "base/text.hpp"
+#include "fields.hpp"
 #include "formats.hpp"
 #include "gzip.hpp"
 #include "pairing.hpp"
@@ -186,6 +187,7 @@ IndexOrigin origin_of(const DatasetOptions& options, std::string format) {
   origin.labels = comparable(options.labels);
   origin.classes = options.classes;
   origin.difficult = options.difficult;
+  origin.fields = describe_fields(options.fields);
   const Format* known = find_format(format);
   if (known != nullptr && known->hash != nullptr) origin.source_hash = known->hash(options);
   origin.format = std::move(format);

@@ -5,6 +5,7 @@
 
 #include "base/replace_file.hpp"
 #include "build.hpp"
+#include "fields.hpp"
 #include "formats.hpp"
 #include "index_image.hpp"
 #include "parallel.hpp"
@@ -81,6 +82,7 @@ std::string difference(const IndexOrigin& built, const DatasetOptions& options) 
   if (wanted.labels != built.labels) return built.labels.empty() ? "no labels file" : "labels " + built.labels;
   if (wanted.classes != built.classes) return "other classes";
   if (wanted.difficult != built.difficult) return std::string("difficult = ") + (built.difficult ? "true" : "false");
+  if (wanted.fields != built.fields) return "other sections [fields.NAME]";
   if (wanted.source_hash != built.source_hash) {
     return "other contents of " + std::string(find_format(built.format)->hashed);
   }
@@ -98,6 +100,7 @@ std::unique_ptr<Dataset> build_dataset_with(const BuildContext& context) {
   PathContents contents(context);
   const auto& [name, help, format] = format_of(contents);
   IndexDraft draft = format->build(contents);
+  complete_fields(context.options, name, draft);
   IndexRecord record;
   record.origin = origin_of(context.options, std::string(name));
   record.root = std::move(draft.root);

@@ -40,6 +40,8 @@ struct Format {
   std::string_view hashed = {};  // "the list"
   // Whether the path may be a pattern that several files match.
   bool takes_patterns = false;
+  // Samples may have several images and labels: `from` of [fields.image] and [fields.label] says which.
+  bool chooses_image = false;
   // False: the index names files that nobody has looked for yet.
   bool finds_files = true;
 };

@@ -100,23 +100,38 @@ class GuardedDataset final : public Dataset {
   }
 
   void read(std::uint64_t id, ReadTarget& target) const override {
+    read_part("read()", id, target, [&](ReadTarget& watched) { dataset_->read(id, watched); });
+  }
+  [[nodiscard]] std::span<const Field> fields() const noexcept override { return dataset_->fields(); }
+  [[nodiscard]] std::string field_name(std::uint64_t id, std::size_t field) const override {
+    try {
+      return dataset_->field_name(id, field);
+    } catch (...) {
+      return "its field_name(): " + what_was_thrown();
+    }
+  }
+  void read_field(std::uint64_t id, std::size_t field, ReadTarget& target) const override {
+    read_part("read_field()", id, target, [&](ReadTarget& watched) { dataset_->read_field(id, field, watched); });
+  }
+
+ private:
+  template <typename Read>
+  static void read_part(const char* function, std::uint64_t id, ReadTarget& target, Read&& read) {
+    const auto call = [&] { return std::string(function) + " of sample " + std::to_string(id); };
     WatchedTarget watched(target);
     try {
-      dataset_->read(id, watched);
+      read(watched);
     } catch (const SampleError&) {
       watched.rethrow_own_failure();
       throw;
     } catch (...) {
       watched.rethrow_own_failure();
-      throw SampleError("read() of sample " + std::to_string(id) + " threw: " + what_was_thrown());
+      throw SampleError(call() + " threw: " + what_was_thrown());
     }
     watched.rethrow_own_failure();
-    if (!watched.was_asked()) {
-      throw SampleError("read() of sample " + std::to_string(id) + " returned without calling reserve()");
-    }
+    if (!watched.was_asked()) throw SampleError(call() + " returned without calling reserve()");
   }
 
- private:
   std::shared_ptr<const Dataset> dataset_;
 };
 

@@ -41,7 +41,7 @@ std::size_t chunks_of(std::size_t content_bytes) {
 template <typename Codec, typename Record>
 void code_record(Codec& codec, Record& record) {
   auto& [origin, root, skipped, counts] = record;
-  codec(origin.format, origin.path, origin.labels, origin.classes, origin.difficult, origin.source_hash);
+  codec(origin.format, origin.path, origin.labels, origin.classes, origin.difficult, origin.fields, origin.source_hash);
   codec(root, skipped, counts.images, counts.annotations, counts.objects);
 }
 

@@ -62,7 +62,8 @@ class RecordDataset final : public Dataset {
       : image_(std::move(image)),
         layout_(read_record_layout(*image_)),
         is_checked_(std::ranges::any_of(layout_.kinds, &RecordTable::Kind::checked)),
-        open_(layout_.has_records ? layout_.sources : 0) {
+        open_(holds_files() ? layout_.sources : 0) {
+    for (const StoredField& stored : layout_.fields) fields_.push_back(stored.field);
     check_computed();
   }
 
@@ -119,6 +120,40 @@ class RecordDataset final : public Dataset {
     });
   }
 
+  [[nodiscard]] std::span<const Field> fields() const noexcept override { return fields_; }
+
+  [[nodiscard]] std::string field_name(std::uint64_t id, std::size_t field) const override {
+    const StoredField& stored = layout_.fields[field];
+    const std::int64_t source = stored.has_values ? -1 : field_number(stored, StoredField::source, id);
+    if (source < 0) return {};
+    std::string path = file_path(static_cast<std::uint64_t>(source));
+    if (!stored.has_records) return path;
+    return path + "[record " + std::to_string(field_number(stored, StoredField::number, id)) + "]";
+  }
+
+  void read_field(std::uint64_t id, std::size_t field, ReadTarget& target) const override {
+    const StoredField& stored = layout_.fields[field];
+    if (stored.has_values) {
+      const std::int64_t begin = id == 0 ? 0 : field_number(stored, StoredField::end, id - 1);
+      const std::int64_t end = field_number(stored, StoredField::end, id);
+      image().require(begin <= end, "the values of a field are out of order");
+      const auto from = static_cast<std::uint64_t>(begin);
+      return image().read(stored.values + from, target.reserve(static_cast<std::uint64_t>(end) - from));
+    }
+    const std::int64_t source = field_number(stored, StoredField::source, id);
+    if (source < 0) throw SampleError("is missing");
+    const auto file = static_cast<std::uint64_t>(source);
+    if (!stored.has_records) return read_sample_file(file_path(file), target);
+    const auto offset = static_cast<std::uint64_t>(field_number(stored, StoredField::offset, id));
+    const auto length = static_cast<std::uint64_t>(field_number(stored, StoredField::length, id));
+    const Extent extent = checked_extent(file, offset, length);
+    if (is_held(file)) return image().read(layout_.held + extent.offset, target.reserve(extent.length));
+    const auto open = [&] { return open_source(file); };
+    open_.with(file, open, [&](const OpenFile& opened) {
+      read_at(opened.descriptor, extent.offset, target.reserve(extent.length));
+    });
+  }
+
   [[nodiscard]] std::uint64_t files() const noexcept { return layout_.sources; }
   [[nodiscard]] std::uint64_t file_of(std::uint64_t id) const {
     return static_cast<std::uint64_t>(number(Layout::source, id));
@@ -135,6 +170,10 @@ class RecordDataset final : public Dataset {
     std::size_t length = 0;
   };
 
+  // Whether there are files to be kept open.
+  [[nodiscard]] bool holds_files() const noexcept {
+    return layout_.has_records || std::ranges::any_of(layout_.fields, &StoredField::has_records);
+  }
   // Whether the records of a file are in the index.
   [[nodiscard]] bool is_held(std::uint64_t file) const {
     return layout_.held_bytes > 0 && number(Layout::file_bytes, file) == 0;
@@ -222,11 +261,26 @@ class RecordDataset final : public Dataset {
   [[nodiscard]] Extent extent_of(std::uint64_t id) const {
     const auto offset = static_cast<std::uint64_t>(number(Layout::offset, id));
     const auto length = static_cast<std::uint64_t>(number(Layout::length, id));
-    const std::uint64_t file = file_of(id);
+    return checked_extent(file_of(id), offset, length);
+  }
+  [[nodiscard]] Extent checked_extent(std::uint64_t file, std::uint64_t offset, std::uint64_t length) const {
     const std::uint64_t all =
         is_held(file) ? layout_.held_bytes : static_cast<std::uint64_t>(number(Layout::file_bytes, file));
     image().require(offset <= all && length <= all - offset, "a record reaches past the end of its file");
     return {.offset = offset, .length = length};
+  }
+
+  // A number of a field's column, checked as those of samples are.
+  [[nodiscard]] std::int64_t field_number(const StoredField& stored, std::size_t column, std::uint64_t id) const {
+    const std::int64_t number = stored.columns[column].numbers<1>(image(), id)[0];
+    const bool is_source = column == StoredField::source;
+    const auto below = [](std::uint64_t count) { return static_cast<std::int64_t>(count); };
+    const std::int64_t most = is_source                       ? below(layout_.sources) - 1
+                              : column == StoredField::end    ? below(stored.value_bytes)
+                              : column == StoredField::length ? below(kLargestSampleFile)
+                                                              : std::numeric_limits<std::int64_t>::max();
+    image().require(number >= (is_source ? -1 : 0) && number <= most, "a field has a number that is out of range");
+    return number;
   }
 
   [[nodiscard]] OpenFile open_source(std::uint64_t file) const {
@@ -256,6 +310,7 @@ class RecordDataset final : public Dataset {
   std::unique_ptr<const IndexImage> image_;
   Layout layout_;
   bool is_checked_;  // some kind is
+  std::vector<Field> fields_;
   mutable OpenSources open_;
 };
 

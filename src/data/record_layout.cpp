@@ -24,6 +24,16 @@ void code_head(Codec& codec, Layout& layout) {
   codec(layout.sources, layout.samples, layout.path_bytes, layout.key_bytes, layout.held_bytes);
   codec(layout.has_regions, layout.has_records);
   for (auto& column : layout.columns) codec(column.width, column.first, column.step);
+  auto fields = static_cast<std::uint32_t>(layout.fields.size());
+  codec(fields);
+  for (std::uint32_t i = 0; i < fields; ++i) {
+    if constexpr (!std::is_const_v<Layout>) layout.fields.emplace_back();
+    auto& stored = layout.fields[i];
+    auto& field = stored.field;
+    codec(field.name, field.kind, field.dtype, field.shape, field.classes, field.min_visible);
+    codec(stored.has_values, stored.has_records, stored.value_bytes);
+    for (auto& column : stored.columns) codec(column.width, column.first, column.step);
+  }
 }
 
 void check_kind(const RecordTable::Kind& kind, const IndexImage& image) {
@@ -47,6 +57,28 @@ void check_column(const RecordColumn& column, const IndexImage& image) {
   image.require(!overflows, "a column runs out of range");
 }
 
+// Rows that a field has in a column, of as many samples.
+std::uint64_t field_rows(const StoredField& stored, std::size_t column, std::uint64_t samples) {
+  switch (column) {
+    case StoredField::end: return stored.has_values ? samples : 0;
+    case StoredField::source: return stored.has_values ? 0 : samples;
+    default: return stored.has_records ? samples : 0;
+  }
+}
+
+void check_field(StoredField& stored, std::uint64_t samples, const IndexImage& image) {
+  const Field& field = stored.field;
+  image.require(
+      field.kind <= FieldKind::bytes && field.dtype <= DType::float64 && field.shape.size() <= forebay::Shape::kMost,
+      "a field is of an unknown kind");
+  image.require(stored.value_bytes <= image.content_bytes() && !(stored.has_values && stored.has_records),
+                "the values of a field are larger than what follows");
+  for (std::size_t i = 0; i < StoredField::kColumns; ++i) {
+    stored.columns[i].rows = field_rows(stored, i, samples);
+    check_column(stored.columns[i], image);
+  }
+}
+
 RecordLayout read_head(const IndexImage& image, std::uint64_t bytes) {
   constexpr std::uint64_t kMost = std::uint64_t{1} << 48U;  // more samples than any run counts
   const std::vector<std::byte> head = image.content(sizeof(bytes), bytes);
@@ -65,6 +97,7 @@ RecordLayout read_head(const IndexImage& image, std::uint64_t bytes) {
     layout.columns[i].rows = RecordLayout::is_by_source(i) ? layout.sources : layout.samples;
     check_column(layout.columns[i], image);
   }
+  for (StoredField& stored : layout.fields) check_field(stored, layout.samples, image);
   return layout;
 }
 
@@ -73,8 +106,8 @@ std::int64_t number_in(const RecordTable& table, std::size_t column, std::uint64
   const auto whole = [](auto number) { return static_cast<std::int64_t>(number); };
   switch (column) {
     case RecordLayout::path_end: return whole(table.sources.ends()[row]);
-    case RecordLayout::file_bytes: return table.stamps.empty() ? 0 : whole(table.stamps[row].bytes);
-    case RecordLayout::file_sum: return table.stamps.empty() ? 0 : whole(table.stamps[row].sum);
+    case RecordLayout::file_bytes: return row < table.stamps.size() ? whole(table.stamps[row].bytes) : 0;
+    case RecordLayout::file_sum: return row < table.stamps.size() ? whole(table.stamps[row].sum) : 0;
     case RecordLayout::source: return table.source[row];
     case RecordLayout::number:
       if (!table.region.empty()) return table.region[row].object;
@@ -88,6 +121,35 @@ std::int64_t number_in(const RecordTable& table, std::size_t column, std::uint64
     case RecordLayout::kind: return table.kind.empty() ? 0 : table.kind[row];
     default: return table.label[row];
   }
+}
+
+std::int64_t number_in(const RecordTable::FieldColumn& field, std::size_t column, std::uint64_t row) {
+  switch (column) {
+    case StoredField::end: return static_cast<std::int64_t>(field.ends[row]);
+    case StoredField::source:
+      return field.source[row] == RecordTable::FieldColumn::kMissing ? -1 : std::int64_t{field.source[row]};
+    case StoredField::offset: return static_cast<std::int64_t>(field.record[row].offset);
+    case StoredField::length: return field.record[row].length;
+    default: return field.record[row].number;
+  }
+}
+
+StoredField stored_field(const RecordTable::FieldColumn& field, std::uint64_t samples) {
+  StoredField stored;
+  stored.field = field.field;
+  stored.has_values = field.has_values();
+  stored.has_records = !field.record.empty();
+  stored.value_bytes = field.values.size();
+  const std::size_t rows = stored.has_values ? field.ends.size() : field.source.size();
+  if (rows != samples || (stored.has_records && field.record.size() != samples)) {
+    throw Error("field \"" + field.field.name + "\": a builder gave it " + std::to_string(rows) + " rows for " +
+                std::to_string(samples) + " samples");
+  }
+  for (std::size_t i = 0; i < StoredField::kColumns; ++i) {
+    stored.columns[i] =
+        column_of(field_rows(stored, i, samples), [&](std::uint64_t row) { return number_in(field, i, row); });
+  }
+  return stored;
 }
 
 RecordLayout layout_of(const RecordTable& table) {
@@ -109,6 +171,7 @@ RecordLayout layout_of(const RecordTable& table) {
     layout.columns[i] = column_of(
         rows, [&](std::uint64_t row) { return number_in(table, i, row); }, may_compute);
   }
+  for (const auto& field : table.fields) layout.fields.push_back(stored_field(field, layout.samples));
   return layout;
 }
 
@@ -126,6 +189,14 @@ void write_table(IndexWriter& writer, const RecordLayout& layout, RecordTable& t
   writer.column(table.sources.bytes());
   writer.column(table.keys.bytes());
   writer.column(table.held);
+  for (std::size_t i = 0; i < layout.fields.size(); ++i) {
+    for (std::size_t column = 0; column < StoredField::kColumns; ++column) {
+      write_column(writer, layout.fields[i].columns[column],
+                   [&](std::uint64_t row) { return number_in(table.fields[i], column, row); });
+    }
+    writer.column(table.fields[i].values);
+    table.fields[i] = {};
+  }
   table = {};
 }
 
@@ -150,7 +221,16 @@ void RecordLayout::place(std::uint64_t head_bytes) noexcept {
   paths = at;
   keys = paths + path_bytes;
   held = keys + key_bytes;
-  end = held + held_bytes;
+  at = held + held_bytes;
+  for (StoredField& field : fields) {
+    for (RecordColumn& column : field.columns) {
+      column.at = at;
+      at += column.bytes();
+    }
+    field.values = at;
+    at += field.value_bytes;
+  }
+  end = at;
 }
 
 RecordLayout read_record_layout(const IndexImage& image) {
@@ -183,6 +263,7 @@ std::uint32_t RecordTable::add_source(std::string_view path) {
 }
 
 std::uint32_t RecordTable::add_source(std::string_view path, const Stamp& stamp) {
+  stamps.resize(sources.size());  // those before are whole files
   stamps.push_back(stamp);
   return add_source(path);
 }

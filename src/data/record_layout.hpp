@@ -80,8 +80,21 @@ void write_column(IndexWriter& writer, const RecordColumn& column, Number&& numb
   }
 }
 
+// A field of all samples: either values in the index, or a source for each sample and perhaps a record in it.
+struct StoredField {
+  enum Column : std::size_t { end, source, offset, length, number };
+  static constexpr std::size_t kColumns = number + 1;
+
+  Field field;
+  bool has_values = false;
+  bool has_records = false;
+  std::uint64_t value_bytes = 0;
+  std::array<RecordColumn, kColumns> columns;  // those that it does not have are without rows
+  std::uint64_t values = 0;                    // where they begin in the content
+};
+
 // The content of an index: the head; the columns, those by source first; the boxes; the labels; the bytes of all paths;
-// those of all keys; the bytes that the index holds itself.
+// those of all keys; the bytes that the index holds itself; the columns and values of each field.
 struct RecordLayout {
   enum Column : std::size_t {
     path_end,
@@ -111,6 +124,7 @@ struct RecordLayout {
   bool has_regions = false;
   bool has_records = false;  // else samples are whole files, or regions of them
   std::array<RecordColumn, kColumns> columns;
+  std::vector<StoredField> fields;
   // Where they begin in the content.
   std::uint64_t boxes = 0;
   std::uint64_t paths = 0;

@@ -72,10 +72,30 @@ struct RecordTable {
   // What identifies the file. Throws SampleError if it cannot be read.
   [[nodiscard]] static Stamp stamp_of(const OpenFile& file);
 
+  // What all samples have of one field. Either values, which the index holds itself: the bytes that
+  // Dataset::read_field() gives (elements in field.dtype, LabelledBox for boxes), one sample behind the other by
+  // add_values(). Or bytes that lie in a file, for masks, arrays, bytes and whatever else a container has: a source for
+  // each sample, and a record in it unless it is the whole file. `field` is field_of() of the options.
+  struct FieldColumn {
+    static constexpr std::uint32_t kMissing = UINT32_MAX;  // as source: this sample has none, so it is a bad one
+
+    Field field;
+    std::vector<std::byte> values = {};
+    std::vector<std::uint64_t> ends = {};    // by sample: where its values end
+    std::vector<std::uint32_t> source = {};  // by sample: into `sources`, or kMissing
+    std::vector<Record> record = {};         // by sample; empty: the field is the whole file
+
+    [[nodiscard]] bool has_values() const noexcept { return source.empty(); }
+    void add_values(std::span<const std::byte> sample) {
+      values.insert(values.end(), sample.begin(), sample.end());
+      ends.push_back(values.size());
+    }
+  };
+
   std::vector<std::string> classes;
   std::vector<Kind> kinds{Kind{}};
   StringTable sources;        // paths, below the index's root or absolute
-  std::vector<Stamp> stamps;  // by source; none unless samples are records; empty where they are held
+  std::vector<Stamp> stamps;  // by source, of those that hold records; empty where they are held
   // Columns, one entry per sample.
   std::vector<std::uint32_t> source;  // into `sources`
   std::vector<std::int32_t> label;    // into `classes`, or -1
@@ -83,6 +103,10 @@ struct RecordTable {
   std::vector<Region> region;         // empty unless samples are regions
   std::vector<Record> record;         // empty unless samples are records
   StringTable keys;                   // names of the records in their container; none if it does not name them
+  std::vector<FieldColumn> fields;    // beside image and label, in any order
+  // Where samples may have a field: columns of a table, features of an Example. For messages; empty where a format has
+  // none of its own.
+  std::vector<std::string> field_names;
   // The bytes of records whose file is compressed.
   std::vector<std::byte> held;
 

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <forebay/feeder.hpp>
 
 #include <string>
@@ -71,6 +72,15 @@ std::uint64_t Feeder::epochs_completed() const noexcept { return impl_->epochs_c
 std::uint64_t Feeder::batches_per_epoch() const noexcept { return impl_->run().order->batches(); }
 const Dataset& Feeder::dataset() const noexcept { return *impl_->run().dataset; }
 std::shared_ptr<const Dataset> Feeder::shared_dataset() const noexcept { return impl_->run().dataset; }
+const std::vector<Field>& Feeder::fields() const noexcept { return impl_->run().fields; }
+std::size_t Feeder::field_number(std::string_view name) const {
+  const std::vector<Field>& all = fields();
+  const auto found = std::ranges::find(all, name, &Field::name);
+  if (found != all.end()) return static_cast<std::size_t>(found - all.begin());
+  std::string known;
+  for (const Field& field : all) known += (known.empty() ? "\"" : ", \"") + field.name + "\"";
+  throw ConfigError("a batch has no field \"" + std::string(name) + "\"; it has " + known);
+}
 const Options& Feeder::options() const noexcept { return impl_->run().options; }
 std::string Feeder::describe() const { return impl_->run().describe(); }
 Summary Feeder::summary() const { return impl_->run().summary(); }

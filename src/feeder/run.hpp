@@ -65,6 +65,7 @@ struct Run {
   std::shared_ptr<Device> device;
   StreamView stream;  // the device's, for trainers that have none
   std::shared_ptr<SlotStore> store;
+  std::vector<Field> fields;                  // of every batch
   std::unique_ptr<GpuDecoding> gpu_decoding;  // none = libjpeg-turbo decodes all
   OperationChain operations;
   std::optional<Timeline> timeline;  // none = no trace is asked for

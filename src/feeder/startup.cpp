@@ -251,6 +251,11 @@ void Startup::make_store() {
                     .dtype = transform.dtype,
                     .layout = transform.layout};
   if (transform.when == When::dequeue) format.canvas = canvas_format(transform, format.batch_size);
+  FieldLayout fields;
+  if (!run_.safe_dataset->fields().empty()) {
+    fields = field_layout(run_.safe_dataset->fields(), transform, format.batch_size, format.image_bytes());
+    format.fields = &fields;
+  }
   const SlotCounts counts{.slots = static_cast<std::uint32_t>(slots_of(options.queue)),
                           .capacity = static_cast<std::uint32_t>(options.queue.capacity),
                           .max_leases = static_cast<std::uint32_t>(options.queue.max_leases),
@@ -263,12 +268,13 @@ void Startup::make_store() {
   if (const std::string warning = require_memory(need, available_memory()); !warning.empty()) {
     run_.console->warn(warning);
   }
+  run_.fields = format.all_fields();
   run_.store = std::make_shared<SlotStore>(run_.device, format, counts);
   if (!format.canvas) return;
   const RenderPlan plan =
       make_render_plan(transform, options.seed, options.run.eval, format.batch_size, run_.operations);
-  run_.store->set_renderer(on_host ? std::make_unique<HostRenderer>(transform, plan)
-                                   : run_.device->make_renderer(plan));
+  run_.store->set_renderer(on_host ? std::make_unique<HostRenderer>(transform, plan) : run_.device->make_renderer(plan),
+                           plan.view, options.seed);
 }
 
 void Startup::choose_decoder() {

@@ -6,6 +6,7 @@
 #include <span>
 
 #include <forebay/tensor.hpp>
+#include <forebay/view.hpp>
 
 #include "pixel_math.hpp"
 #include "views.hpp"
@@ -27,11 +28,13 @@ static_assert(sizeof(CanvasInfo) == 16);
 struct SamplePlace {
   std::span<std::byte> pixels;  // of the sample, or the place of its canvas
   std::span<std::byte> info;    // of its canvas: a CanvasInfo; empty without canvases
+  SampleView* view = nullptr;   // what it shows, or, of a canvas, what that holds of its image; null: nobody asks
 
   SamplePlace() = default;
   // NOLINTNEXTLINE(google-explicit-constructor): without canvases the bytes are the place
-  SamplePlace(std::span<std::byte> all_pixels, std::span<std::byte> canvas_info = {}) noexcept
-      : pixels(all_pixels), info(canvas_info) {}
+  SamplePlace(std::span<std::byte> all_pixels, std::span<std::byte> canvas_info = {},
+              SampleView* shown = nullptr) noexcept
+      : pixels(all_pixels), info(canvas_info), view(shown) {}
 };
 
 // A canvas is at most so many times as large as the result, each way, so that few pixels make one.

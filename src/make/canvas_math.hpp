@@ -52,8 +52,8 @@ namespace forebay {
 [[nodiscard]] FOREBAY_HOST_DEVICE inline ImageView canvas_view(const RenderPlan& plan, const CanvasInfo& info,
                                                                std::uint64_t epoch, std::uint64_t position,
                                                                std::uint64_t use_index) noexcept {
-  const std::uint64_t key = key64(plan.seed, kAugmentation, epoch, position, use_index);
-  const ImageView view = choose_view(plan.view, {0, 0, info.width, info.height}, key);
+  const ImageView view =
+      serving_view(plan.view, plan.seed, {0, 0, info.width, info.height}, epoch, position, use_index);
   return {region_on_canvas(view.region, info), view.mirror};
 }
 

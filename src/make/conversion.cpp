@@ -96,6 +96,7 @@ const TransformOptions& checked(const TransformOptions& options) {
   for (const auto side : options.size) {
     require(side >= 1 && side <= Resampling::kMaxSide, "transform.size: height and width must be 1 to 262144");
   }
+  require(options.dtype <= DType::uint8, "transform.dtype: images are float32, float16, bfloat16 or uint8");
   require(is_positive_range(options.scale) && options.scale[1] <= 1,
           "transform.scale must be [low, high] with 0 < low <= high <= 1");
   require(is_positive_range(options.ratio), "transform.ratio must be [low, high] with 0 < low <= high");
@@ -158,6 +159,9 @@ std::uint32_t encode(double value, DType dtype) noexcept {
     case DType::float16: return encode16(value, 5);
     case DType::bfloat16: return encode16(value, 8);
     case DType::uint8: return static_cast<std::uint32_t>(std::nearbyint(std::fmin(std::fmax(value, 0.0), 255.0)));
+    case DType::int32:
+    case DType::int64:
+    case DType::float64: break;
   }
   return 0;
 }

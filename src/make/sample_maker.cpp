@@ -46,6 +46,13 @@ void render(const CanvasMaker& work, const CanvasMaker::View& view, const Sample
             SampleMaker::Workspace& workspace) {
   work.render(workspace.image, view, member.out, workspace.scratch);
 }
+
+void note_view(ImageSize size, const ImageView& view, const SamplePlace& out) {
+  if (out.view != nullptr) *out.view = {view.region, size.width, size.height, view.mirror};
+}
+void note_view(ImageSize size, const CanvasMaker::View& view, const SamplePlace& out) {
+  if (out.view != nullptr) *out.view = {view.region, size.width, size.height, false};
+}
 std::int32_t shrink_of(const Transform& work, const Transform::View& view) { return work.shrink_of(view); }
 std::int32_t shrink_of(const OperatedTransform& work, const Transform::View& view) {
   return work.transform().shrink_of(view);
@@ -93,11 +100,15 @@ void SampleMaker::make_with(const Work& work, const Source& source, const Member
   const Sample& sample = member.sample;
   if (sample.encoding == Encoding::raw) {
     decode_raw(source.bytes, sample, workspace.image);
-    render(work, view_of(work, {workspace.image.width, workspace.image.height}, member), member, workspace);
+    const ImageSize size{workspace.image.width, workspace.image.height};
+    const auto view = view_of(work, size, member);
+    note_view(size, view, member.out);
+    render(work, view, member, workspace);
     return;
   }
   const ImageSize size = open(source, workspace);
   const auto view = view_of(work, size, member);
+  note_view(size, view, member.out);
   const Box whole{0, 0, size.width, size.height};
   const std::int32_t shrink = shrink_of(work, view);
   const bool scales = decode_ == Decode::scaled;
@@ -128,7 +139,11 @@ void SampleMaker::make_all_with(const Work& work, const Source& source, std::spa
   Box region = view_of(work, size, members.front()).region;
   for (const Member& member : members) region = around(region, view_of(work, size, member).region);
   decode(source, decode_ == Decode::full ? Box{0, 0, size.width, size.height} : region, 1, workspace);
-  for (const Member& member : members) render(work, view_of(work, size, member), member, workspace);
+  for (const Member& member : members) {
+    const auto view = view_of(work, size, member);
+    note_view(size, view, member.out);
+    render(work, view, member, workspace);
+  }
 }
 
 }  // namespace forebay

@@ -216,6 +216,9 @@ void convert(const std::uint8_t* row, const Conversion& conversion, std::byte* o
     case DType::uint8:
       return conversion.layout == Layout::nchw ? convert_with<ToByte>(row, conversion, out)
                                                : copy_pixels(row, conversion, out);
+    case DType::int32:
+    case DType::int64:
+    case DType::float64: return;  // no image is
   }
 }
 

@@ -141,4 +141,12 @@ struct ViewRule {
   return {box, mirror};
 }
 
+// The view of one serving of a sample that is kept as a canvas of `box`.
+[[nodiscard]] FOREBAY_HOST_DEVICE inline ImageView serving_view(const ViewRule& rule, std::uint64_t seed,
+                                                                const Box& box, std::uint64_t epoch,
+                                                                std::uint64_t position,
+                                                                std::uint64_t use_index) noexcept {
+  return choose_view(rule, box, key64(seed, kAugmentation, epoch, position, use_index));
+}
+
 }  // namespace forebay

@@ -7,6 +7,7 @@
 #include <forebay/error.hpp>
 
 #include "base/thread.hpp"
+#include "read/field_error.hpp"
 #include "shared_read.hpp"
 #include "worker_report.hpp"
 
@@ -21,6 +22,8 @@ Pipeline::Pipeline(const PipelineLinks& links, std::shared_ptr<SlotStore> store,
       ring_(static_cast<std::uint32_t>(links.options.queue.capacity), store_->size(), 0),
       maker_(links.options.transform, links.options.seed, links.options.run.eval,
              Transform::stores_for(links.options.transform, links.order.options().batch_size), links.operations),
+      field_maker_(store_->format().fields == nullptr ? std::nullopt
+                                                      : std::optional(FieldMaker(*store_->format().fields))),
       throttle_(links.options.storage, links.options.seed, links.node_bandwidth),
       encoded_(static_cast<std::uint32_t>(links.options.queue.capacity)),
       budget_(static_cast<std::size_t>(links.options.workers.bytes)),
@@ -112,7 +115,11 @@ void Pipeline::request_batch(const SlotRing::Claim& claim) {
                               .attempt = 0,
                               .slot = claim.slot,
                               .index = index};
-    add_request(issued_, request, links_.dataset);
+    if (field_maker_) {
+      issued_.push_back(request);  // samples that share their image's bytes may have fields of their own
+    } else {
+      add_request(issued_, request, links_.dataset);
+    }
   }
   requests_.push(issued_);
 }
@@ -138,7 +145,7 @@ std::uint32_t Pipeline::handle(const EncodedSample& encoded, unsigned thread) {
   SampleMaker::Workspace& workspace = workspaces_[thread];
   const ReadRequest& request = encoded.request;
   if (request.count == 1) {
-    make_one(encoded.bytes, decoded, request, workspace);
+    make_one(encoded, decoded, request, workspace);
     return 1;
   }
   if (make_together(encoded, decoded, workspace)) return request.count;
@@ -146,7 +153,7 @@ std::uint32_t Pipeline::handle(const EncodedSample& encoded, unsigned thread) {
   for (std::uint32_t i = 0; i < request.count; ++i) {
     const ReadRequest member = member_of(request, i, links_.order);
     try {
-      make_one(encoded.bytes, decoded, member, workspace);
+      make_one(encoded, decoded, member, workspace);
       ++made;
     } catch (const SampleError& error) {
       bad_.bad_sample(member, error.what());
@@ -155,21 +162,34 @@ std::uint32_t Pipeline::handle(const EncodedSample& encoded, unsigned thread) {
   return made;
 }
 
-void Pipeline::make_one(std::span<const std::byte> bytes, const StoredPicture* decoded, const ReadRequest& request,
+void Pipeline::make_one(const EncodedSample& encoded, const StoredPicture* decoded, const ReadRequest& request,
                         SampleMaker::Workspace& workspace) {
   const Sample sample = links_.dataset.sample(request.sample);
+  const SamplePlace place = store_->sample(request.slot, request.index);
   try {
-    maker_.make(bytes, sample, request.epoch, request.position, store_->sample(request.slot, request.index), workspace,
-                decoded);
+    maker_.make(encoded.image(), sample, request.epoch, request.position, place, workspace, decoded);
   } catch (const OperationError& error) {
     throw Error(links_.dataset.name(request.sample) + ": " + error.what());
   }
+  if (field_maker_) make_fields(encoded, request, *place.view);
   store_->labels(request.slot)[request.index] = sample.label;
   store_->ids(request.slot)[request.index] = request.sample;
   if (const std::uint64_t shrinkable = std::exchange(workspace.shrinkable, 0); shrinkable > 0) {
     totals_.shrinkable.fetch_add(shrinkable, std::memory_order_relaxed);
   }
   finish(request.slot, 1);
+}
+
+void Pipeline::make_fields(const EncodedSample& encoded, const ReadRequest& request, const SampleView& view) {
+  const std::size_t fields = links_.dataset.fields().size();
+  std::byte* const slot = store_->slot(request.slot).filled;
+  for (std::size_t field = 0; field < fields; ++field) {
+    try {
+      field_maker_->make(field, encoded.field(field, fields), view, slot, request.index);
+    } catch (const SampleError& error) {
+      throw field_error(links_.dataset, request.sample, field, error);
+    }
+  }
 }
 
 bool Pipeline::make_together(const EncodedSample& encoded, const StoredPicture* decoded,
@@ -185,7 +205,7 @@ bool Pipeline::make_together(const EncodedSample& encoded, const StoredPicture* 
     store_->labels(member.slot)[member.index] = members[i].sample.label;
     store_->ids(member.slot)[member.index] = member.sample;
   }
-  if (!maker_.make_together(encoded.bytes, std::span(members).first(request.count), workspace, decoded)) return false;
+  if (!maker_.make_together(encoded.image(), std::span(members).first(request.count), workspace, decoded)) return false;
   finish(request.slot, request.count);
   return true;
 }

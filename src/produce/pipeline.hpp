@@ -20,6 +20,7 @@
 #include "base/worker_status.hpp"
 #include "device/gpu_decoding.hpp"
 #include "make/decoder_pool.hpp"
+#include "make/field_maker.hpp"
 #include "make/operation_chain.hpp"
 #include "make/sample_maker.hpp"
 #include "measure/profiler.hpp"
@@ -108,8 +109,10 @@ class Pipeline final : private SampleHandler {
   std::uint32_t handle(const EncodedSample& encoded, unsigned thread) override;
   // The pixels that nvJPEG made of it; null where libjpeg-turbo has to. REQUIRES: there is a links_.gpu_decoding.
   [[nodiscard]] const StoredPicture* decoded_on_gpu(const EncodedSample& encoded, unsigned thread);
-  void make_one(std::span<const std::byte> bytes, const StoredPicture* decoded, const ReadRequest& request,
+  void make_one(const EncodedSample& encoded, const StoredPicture* decoded, const ReadRequest& request,
                 SampleMaker::Workspace& workspace);
+  // Those beside image and label, once it is known what the sample shows. REQUIRES: the slots have fields.
+  void make_fields(const EncodedSample& encoded, const ReadRequest& request, const SampleView& view);
   // All samples of a request at once; false, and nothing counts as made, when they have to be made one by one.
   bool make_together(const EncodedSample& encoded, const StoredPicture* decoded, SampleMaker::Workspace& workspace);
   // Counts samples of a slot as written; the last publish it.
@@ -126,6 +129,7 @@ class Pipeline final : private SampleHandler {
   std::vector<BatchRef> plan_;
   SlotRing ring_;
   SampleMaker maker_;
+  std::optional<FieldMaker> field_maker_;  // none: batches have images and labels only
   StorageThrottle throttle_;
   WorkerTotals totals_;
   ReadQueue requests_;

@@ -22,8 +22,66 @@ std::size_t size_class_of(std::size_t capacity) { return static_cast<std::size_t
 }  // namespace
 
 std::vector<std::byte> ByteBudget::take(std::uint64_t order, std::size_t bytes) {
-  wait_for_room(order, bytes);
-  return buffer_of(bytes);
+  wait_for_room(order, bytes, false, [&] { return may_pass(order, bytes); });
+  std::vector<std::byte> buffer = buffer_of(bytes);
+  if (bytes > limit_) {  // it is alone, so nobody has asked yet
+    const std::lock_guard lock(mutex_);
+    past_limit_ = buffer.data();
+  }
+  return buffer;
+}
+
+void ByteBudget::grow(std::uint64_t order, std::vector<std::byte>& buffer, std::size_t bytes) {
+  const std::byte* const whose = buffer.data();
+  wait_for_room(order, bytes, true, [&] {
+    if (fits(bytes)) return true;
+    if (!may_grow(order, whose)) return false;
+    past_limit_ = whose;
+    return true;
+  });
+  enlarge(buffer, bytes);
+}
+
+bool ByteBudget::try_grow(std::vector<std::byte>& buffer, std::size_t bytes) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (closed_ || !fits(bytes)) return false;
+    admit(bytes);
+  }
+  enlarge(buffer, bytes);
+  return true;
+}
+
+void ByteBudget::enlarge(std::vector<std::byte>& buffer, std::size_t bytes) {
+  const std::size_t size = buffer.size() + bytes;
+  if (size <= buffer.capacity()) return buffer.resize(size);
+  // Its room is in the books already, so the larger buffer takes over all of it.
+  std::vector<std::byte> larger;
+  try {
+    const std::size_t capacity = capacity_for(size);
+    larger = recycled(size_class_of(capacity));
+    larger.reserve(capacity);
+  } catch (...) {
+    release(bytes);
+    throw;
+  }
+  larger.assign(buffer.begin(), buffer.end());
+  larger.resize(size);
+  buffer.swap(larger);
+  {
+    const std::lock_guard lock(mutex_);
+    if (past_limit_ == larger.data()) past_limit_ = buffer.data();
+  }
+  try {
+    recycle(std::move(larger));
+  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): as in give_back()
+  }
+}
+
+void ByteBudget::shrink(std::vector<std::byte>& buffer, std::size_t bytes) noexcept {
+  const std::size_t less = buffer.size() - bytes;
+  buffer.resize(bytes);
+  release(less);
 }
 
 std::optional<std::vector<std::byte>> ByteBudget::try_take(std::uint64_t order, std::size_t bytes) {
@@ -49,7 +107,7 @@ std::vector<std::byte> ByteBudget::buffer_of(std::size_t bytes) {
 }
 
 void ByteBudget::give_back(std::vector<std::byte> buffer) noexcept {
-  release(buffer.size());
+  release(buffer.size(), buffer.data());
   try {
     recycle(std::move(buffer));
   } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): no memory to remember it, so it is freed instead
@@ -77,9 +135,19 @@ std::size_t ByteBudget::waiting() const {
   return waiting_.size();
 }
 
+bool ByteBudget::fits(std::size_t bytes) const noexcept { return in_flight_ <= limit_ && bytes <= limit_ - in_flight_; }
+
+bool ByteBudget::is_first(std::uint64_t order, bool grows) const {
+  return std::ranges::none_of(
+      waiting_, [&](const Waiter* other) { return other->grows == grows ? other->order < order : other->grows; });
+}
+
 bool ByteBudget::may_pass(std::uint64_t order, std::size_t bytes) const {
-  const bool first = std::ranges::none_of(waiting_, [order](const Waiter* other) { return other->order < order; });
-  return first && (in_flight_ == 0 || (in_flight_ <= limit_ && bytes <= limit_ - in_flight_));
+  return is_first(order, false) && (in_flight_ == 0 || fits(bytes));
+}
+
+bool ByteBudget::may_grow(std::uint64_t order, const std::byte* buffer) const {
+  return past_limit_ == nullptr ? is_first(order, true) : past_limit_ == buffer;
 }
 
 void ByteBudget::admit(std::size_t bytes) noexcept {
@@ -87,12 +155,13 @@ void ByteBudget::admit(std::size_t bytes) noexcept {
   most_in_flight_ = std::max(most_in_flight_, in_flight_);
 }
 
-void ByteBudget::wait_for_room(std::uint64_t order, std::size_t bytes) {
+template <typename MayPass>
+void ByteBudget::wait_for_room(std::uint64_t order, std::size_t bytes, bool grows, MayPass&& may_pass) {
   std::unique_lock lock(mutex_);
-  if (!closed_ && !may_pass(order, bytes)) {
-    Waiter waiter{.order = order, .turn = {}};
+  if (!closed_ && !may_pass()) {
+    Waiter waiter{.order = order, .grows = grows, .turn = {}};
     waiting_.push_back(&waiter);
-    waiter.turn.wait(lock, [&] { return closed_ || may_pass(order, bytes); });
+    waiter.turn.wait(lock, [&] { return closed_ || may_pass(); });
     waiting_.erase(std::ranges::find(waiting_, &waiter));
   }
   if (closed_) throw Stopped();
@@ -101,13 +170,15 @@ void ByteBudget::wait_for_room(std::uint64_t order, std::size_t bytes) {
 }
 
 void ByteBudget::wake_first() noexcept {
-  const auto first = std::ranges::min_element(waiting_, {}, [](const Waiter* waiter) { return waiter->order; });
+  const auto turn_of = [](const Waiter* waiter) { return std::pair(!waiter->grows, waiter->order); };
+  const auto first = std::ranges::min_element(waiting_, {}, turn_of);
   if (first != waiting_.end()) (*first)->turn.notify_one();
 }
 
-void ByteBudget::release(std::size_t bytes) noexcept {
+void ByteBudget::release(std::size_t bytes, const std::byte* whole_buffer) noexcept {
   const std::lock_guard lock(mutex_);
   in_flight_ -= bytes;
+  if (whole_buffer != nullptr && whole_buffer == past_limit_) past_limit_ = nullptr;
   wake_first();
 }
 

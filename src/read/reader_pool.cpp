@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <exception>
 #include <forebay/error.hpp>
 #include <memory>
@@ -18,6 +19,7 @@
 
 #include "base/stop_signal.hpp"
 #include "base/worker_status.hpp"
+#include "field_error.hpp"
 #include "hedging.hpp"
 #include "requests.hpp"
 #include "workload.hpp"
@@ -66,17 +68,20 @@ class Reader {
 
  private:
   class Target;
+  class FieldTarget;
 
   void serve(const ReadRequest& request);
   // As the second side of a race: tries once.
   void serve_second(const ReadRequest& request);
   void read(const ReadRequest& request, std::uint32_t retry);
+  void read_fields(const ReadRequest& request, Target& target);
   // The sample cannot be read, or the budget has no room for this second read: then there is no reason.
   void give_up(const ReadRequest& request, std::string_view reason);
   void hand_over();
 
   ReaderLinks links_;
   ReaderOptions options_;
+  std::size_t fields_;  // that the dataset has
   StopSignal& stop_;
   Workload& workload_;
   Hedging* hedging_;
@@ -86,7 +91,8 @@ class Reader {
   std::vector<EncodedSample> handed_over_;  // empty between uses, to keep its memory
 };
 
-// Takes the sample's memory from the budget, and gives it back unless the sample is handed on.
+// Takes the sample's memory from the budget, and gives it back unless the sample is handed on. It lays out the buffer
+// as EncodedSample says.
 class Reader::Target final : public ReadTarget {
  public:
   Target(Reader& reader, const ReadRequest& request, std::uint32_t retry)
@@ -97,33 +103,59 @@ class Reader::Target final : public ReadTarget {
 
   std::span<std::byte> reserve(std::size_t bytes) override {
     give_back();  // a waiting thread must hold nothing
-    try {
-      if (auto buffer = reader_.links_.budget.try_take(request_.order, bytes)) {
+    guard_memory(bytes, [&] {
+      const std::size_t all = bytes + reader_.fields_ * sizeof(std::uint64_t);
+      if (auto buffer = reader_.links_.budget.try_take(request_.order, all)) {
         buffer_ = *std::move(buffer);
       } else {
-        wait_for(bytes);
+        wait([&] { buffer_ = reader_.links_.budget.take(request_.order, all); });
       }
-    } catch (const std::bad_alloc&) {
-      throw SampleError("there is no memory for its " + std::to_string(bytes) + " bytes");
-    } catch (const std::length_error&) {
-      throw SampleError("its " + std::to_string(bytes) + " bytes are more than any memory holds");
-    }
-    return buffer_;
+    });
+    image_bytes_ = bytes;
+    return std::span(buffer_).first(bytes);
+  }
+
+  // Room for a field behind `begin`, which is where the last one ends. What others wait for is in this thread's hands
+  // until it has read the rest, so the budget lets it pass its limit rather than wait for them.
+  [[nodiscard]] std::span<std::byte> reserve_field(std::size_t begin, std::size_t bytes) {
+    ByteBudget& budget = reader_.links_.budget;
+    budget.shrink(buffer_, begin);
+    guard_memory(bytes, [&] {
+      if (!budget.try_grow(buffer_, bytes)) wait([&] { budget.grow(request_.order, buffer_, bytes); });
+    });
+    return std::span(buffer_).subspan(begin);
+  }
+  void note_end(std::size_t field) noexcept {
+    const std::uint64_t end = buffer_.size();
+    std::memcpy(buffer_.data() + image_bytes_ + field * sizeof end, &end, sizeof end);
   }
 
   [[nodiscard]] std::size_t size() const noexcept { return buffer_.size(); }
+  [[nodiscard]] std::size_t image_bytes() const noexcept { return reader_.fields_ == 0 ? SIZE_MAX : image_bytes_; }
   // Nanoseconds spent reading before the last wait.
   [[nodiscard]] std::int64_t read_before() const noexcept { return read_before_; }
   [[nodiscard]] std::vector<std::byte> release() noexcept { return std::exchange(buffer_, {}); }
 
  private:
-  void wait_for(std::size_t bytes) {
+  template <typename Take>
+  static void guard_memory(std::size_t bytes, Take&& take) {
+    try {
+      if (bytes > SIZE_MAX / 4) throw std::length_error("");  // so that no sum overflows
+      take();
+    } catch (const std::bad_alloc&) {
+      throw SampleError("there is no memory for its " + std::to_string(bytes) + " bytes");
+    } catch (const std::length_error&) {
+      throw SampleError("its " + std::to_string(bytes) + " bytes are more than any memory holds");
+    }
+  }
+  template <typename Take>
+  void wait(Take&& take) {
     // The first read may hold the room that this one wants: waiting would hold up all later samples until it has ended.
     if (request_.hedge != 0) throw NoRoom();
     reader_.hand_over();
     reader_.workload_.pause();
     read_before_ += reader_.status_.set(Activity::waiting_budget, request_.sample);
-    buffer_ = reader_.links_.budget.take(request_.order, bytes);
+    take();
     reader_.status_.set(Activity::reading, request_.sample);
     reader_.workload_.resume(retry_);
   }
@@ -135,12 +167,30 @@ class Reader::Target final : public ReadTarget {
   const ReadRequest& request_;
   std::uint32_t retry_;
   std::vector<std::byte> buffer_;
+  std::size_t image_bytes_ = 0;
   std::int64_t read_before_ = 0;
+};
+
+// Puts a field behind what has been read of the sample.
+class Reader::FieldTarget final : public ReadTarget {
+ public:
+  explicit FieldTarget(Target& target) : target_(target), begin_(target.size()) {}
+  std::span<std::byte> reserve(std::size_t bytes) override { return target_.reserve_field(begin_, bytes); }
+
+ private:
+  Target& target_;
+  std::size_t begin_;
 };
 
 Reader::Reader(const ReaderLinks& links, const ReaderOptions& options, StopSignal& stop, Workload& workload,
                Hedging* hedging, WorkerStatus& status)
-    : links_(links), options_(options), stop_(stop), workload_(workload), hedging_(hedging), status_(status) {
+    : links_(links),
+      options_(options),
+      fields_(links.dataset.fields().size()),
+      stop_(stop),
+      workload_(workload),
+      hedging_(hedging),
+      status_(status) {
   if (links_.throttle != nullptr && !links_.throttle->is_active()) links_.throttle = nullptr;
   handed_over_.reserve(Pace::kMost);
 }
@@ -218,13 +268,14 @@ void Reader::read(const ReadRequest& request, std::uint32_t retry) {
   Target target(*this, request, retry);
   if (links_.throttle != nullptr) links_.throttle->before_read(request, retry, stop_);
   links_.dataset.read(request.sample, target);
+  if (fields_ > 0) read_fields(request, target);
   if (links_.throttle != nullptr) links_.throttle->after_read(target.size(), stop_);
   const std::int64_t ns = target.read_before() + status_.set(reading(request), request.sample);
   pace_.add(ns);
   if (hedging_ != nullptr) hedging_->read_took(std::chrono::nanoseconds(ns));
   links_.totals.read_ns.fetch_add(static_cast<std::uint64_t>(ns), std::memory_order_relaxed);
   links_.totals.bytes_read.fetch_add(target.size(), std::memory_order_relaxed);
-  EncodedSample sample{.request = plain(request), .bytes = target.release()};
+  EncodedSample sample{.request = plain(request), .bytes = target.release(), .image_bytes = target.image_bytes()};
   const std::shared_ptr<Race> race = workload_.end(sample);
   if (race) {
     if (!race->win()) return links_.budget.give_back(std::move(sample.bytes));
@@ -232,6 +283,18 @@ void Reader::read(const ReadRequest& request, std::uint32_t retry) {
     if (request.hedge != 0) links_.totals.hedges_won.fetch_add(1, std::memory_order_relaxed);
   }
   links_.totals.reads.fetch_add(1, std::memory_order_relaxed);
+}
+
+void Reader::read_fields(const ReadRequest& request, Target& target) {
+  for (std::size_t field = 0; field < fields_; ++field) {
+    FieldTarget place(target);
+    try {
+      links_.dataset.read_field(request.sample, field, place);
+    } catch (const SampleError& error) {
+      throw field_error(links_.dataset, request.sample, field, error);
+    }
+    target.note_end(field);
+  }
 }
 
 void Reader::hand_over() {

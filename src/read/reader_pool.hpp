@@ -26,7 +26,7 @@ struct ReaderLinks {
   EncodedQueue& encoded;
   BadSampleSink& sink;
   WorkerTotals& totals;
-  const StorageThrottle* throttle = nullptr;  // null = no emulated store
+  const StorageThrottle* throttle = nullptr;  // null = no emulated store; else a sample is one request with its fields
 };
 
 struct ReaderOptions {

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <exception>
 #include <span>
 #include <string_view>
@@ -29,10 +30,26 @@ struct ReadRequest {
   std::uint32_t hedge = 0;
 };
 
-// Encoded bytes of one sample on their way from a reader to a decoder.
+// Encoded bytes of one sample on their way from a reader to a decoder: those of its image, and, where it has fields, a
+// table of where each field ends, as 64-bit numbers counted from the buffer's first byte, then the fields.
 struct EncodedSample {
   ReadRequest request;
   std::vector<std::byte> bytes;
+  std::size_t image_bytes = SIZE_MAX;  // at most these are the image's: all without fields
+
+  [[nodiscard]] std::span<const std::byte> image() const noexcept {
+    return std::span(bytes).first(bytes.size() < image_bytes ? bytes.size() : image_bytes);
+  }
+  // REQUIRES: it has `fields` of them, and field is less.
+  [[nodiscard]] std::span<const std::byte> field(std::size_t field, std::size_t fields) const noexcept {
+    const auto end_of = [this](std::size_t i) {
+      std::uint64_t end = 0;
+      std::memcpy(&end, bytes.data() + image_bytes + i * sizeof end, sizeof end);
+      return end;
+    };
+    const std::size_t begin = field == 0 ? image_bytes + fields * sizeof(std::uint64_t) : end_of(field - 1);
+    return std::span(bytes).subspan(begin, end_of(field) - begin);
+  }
 };
 
 // Where readers and decoders report samples that they cannot serve. Called on their threads; must not throw.

@@ -17,8 +17,11 @@ DLDataType dlpack_type(DType dtype) noexcept {
   switch (dtype) {
     case DType::uint8: return {dlpack::kDLUInt, bits, 1};
     case DType::bfloat16: return {dlpack::kDLBfloat, bits, 1};
+    case DType::int32:
+    case DType::int64: return {dlpack::kDLInt, bits, 1};
     case DType::float16:
-    case DType::float32: break;
+    case DType::float32:
+    case DType::float64: break;
   }
   return {dlpack::kDLFloat, bits, 1};
 }
@@ -33,14 +36,14 @@ void must_be_held(const Lease& lease, const char* caller) {
 template <typename Managed>
 struct Export {
   Managed managed{};
-  std::array<std::int64_t, 4> shape{};
-  std::array<std::int64_t, 4> strides{};
+  Shape shape;
+  Shape strides;
   std::shared_ptr<const void> memory;  // keeps the consumer's address valid after the lease is released
   std::shared_ptr<Lease> lease;
 
-  explicit Export(std::shared_ptr<Lease> shared) : memory(shared->memory()), lease(std::move(shared)) {
-    const TensorView images = lease->images();
-    shape = images.shape;
+  Export(std::shared_ptr<Lease> shared, std::size_t field) : memory(shared->memory()), lease(std::move(shared)) {
+    const TensorView images = lease->field(field);
+    shape = strides = images.shape;
     std::int64_t stride = 1;
     for (std::size_t i = shape.size(); i-- > 0; stride *= shape[i]) strides[i] = stride;
     managed.dl_tensor = {
@@ -58,17 +61,20 @@ struct Export {
 };
 
 template <typename Managed>
-std::unique_ptr<Managed, dlpack::CallDeleter> exported(std::shared_ptr<Lease> lease, const char* caller) {
+std::unique_ptr<Managed, dlpack::CallDeleter> exported(std::shared_ptr<Lease> lease, const char* caller,
+                                                       std::size_t field = 0) {
   if (!lease) throw Error(std::string(caller) + ": there is no lease; next() has returned none");
   must_be_held(*lease, caller);
   // Its own deleter frees the export, so one pointer owns both.
-  return std::unique_ptr<Managed, dlpack::CallDeleter>(&(new Export<Managed>(std::move(lease)))->managed);
+  return std::unique_ptr<Managed, dlpack::CallDeleter>(&(new Export<Managed>(std::move(lease), field))->managed);
 }
 
 }  // namespace
 
-dlpack::ManagedTensorVersioned to_dlpack(std::shared_ptr<Lease> lease) {
-  auto tensor = exported<DLManagedTensorVersioned>(std::move(lease), "to_dlpack()");
+dlpack::ManagedTensorVersioned to_dlpack(std::shared_ptr<Lease> lease) { return to_dlpack(std::move(lease), 0); }
+
+dlpack::ManagedTensorVersioned to_dlpack(std::shared_ptr<Lease> lease, std::size_t field) {
+  auto tensor = exported<DLManagedTensorVersioned>(std::move(lease), "to_dlpack()", field);
   tensor->version = {dlpack::kMajorVersion, dlpack::kMinorVersion};
   tensor->flags = dlpack::kReadOnly;
   return tensor;
@@ -91,6 +97,9 @@ CudaArrayInterface cuda_array_interface(const Lease& lease) {
     case DType::float32: described.typestr = "<f4"; break;
     case DType::float16: described.typestr = "<f2"; break;
     case DType::uint8: described.typestr = "|u1"; break;
+    case DType::int32: described.typestr = "<i4"; break;
+    case DType::int64: described.typestr = "<i8"; break;
+    case DType::float64: described.typestr = "<f8"; break;
     case DType::bfloat16:
       throw Error(
           "cuda_array_interface(): the interface has no type string for bfloat16; set transform.dtype = \"float16\" "

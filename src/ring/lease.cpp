@@ -1,5 +1,6 @@
 #include <forebay/lease.hpp>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -8,6 +9,27 @@
 #include "slot_store.hpp"
 
 namespace forebay {
+
+std::size_t LeaseMaker::number_of(const SlotStore& store, std::string_view name) {
+  if (name == "image") return 0;
+  if (name == "label") return 1;
+  std::string known = "\"image\", \"label\"";
+  if (const FieldLayout* layout = store.format().fields) {
+    for (std::size_t i = 0; i < layout->entries.size(); ++i) {
+      if (layout->entries[i].field.name == name) return kFirstField + i;
+      known += ", \"" + layout->entries[i].field.name + "\"";
+    }
+  }
+  throw Error("a batch has no field \"" + std::string(name) + "\"; it has " + known);
+}
+
+const FieldLayout::Entry& LeaseMaker::entry_of(const SlotStore& store, std::size_t number) {
+  const FieldLayout* const layout = store.format().fields;
+  const std::size_t fields = kFirstField + (layout != nullptr ? layout->entries.size() : 0);
+  if (number >= kFirstField && number < fields) return layout->entries[number - kFirstField];
+  throw Error("a batch has no field " + std::to_string(number) + "; it has " + std::to_string(fields) +
+              ", counted from 0 (Feeder::fields())");
+}
 
 Lease::Lease(std::shared_ptr<SlotStore> store, std::uint32_t slot, const Serving& serving) noexcept
     : store_(std::move(store)), slot_(slot), serving_(serving) {
@@ -44,13 +66,18 @@ void Lease::release(StreamView stream) noexcept {
   store_.reset();
 }
 
-void Lease::copy_to_host(std::span<std::byte> out) const {
-  const TensorView from = images();
-  if (out.size() != from.bytes()) {
-    throw Error("Lease::copy_to_host(): the batch has " + std::to_string(from.bytes()) + " bytes, the destination " +
+void Lease::copy_to_host(std::span<std::byte> out) const { copy_to_host(images(), out); }
+
+void Lease::copy_to_host(const TensorView& tensor, std::span<std::byte> out) const {
+  if (out.size() != tensor.bytes()) {
+    throw Error("Lease::copy_to_host(): the batch has " + std::to_string(tensor.bytes()) + " bytes, the destination " +
                 std::to_string(out.size()));
   }
-  store_->device().copy_out(out.data(), from.as<std::byte>(), out.size(), serving_.stream);
+  if (tensor.device == DeviceKind::host) {
+    std::copy_n(tensor.as<std::byte>(), out.size(), out.begin());
+  } else {
+    store_->device().copy_out(out.data(), tensor.as<std::byte>(), out.size(), serving_.stream);
+  }
 }
 
 TensorView Lease::images() const noexcept {
@@ -62,9 +89,50 @@ TensorView Lease::images() const noexcept {
   view.device_index = store_->device().index();
   view.dtype = format.dtype;
   view.layout = format.layout;
-  view.shape = format.layout == Layout::nchw ? std::array<std::int64_t, 4>{n, 3, format.height, format.width}
-                                             : std::array<std::int64_t, 4>{n, format.height, format.width, 3};
+  view.shape = format.layout == Layout::nchw ? Shape{n, 3, format.height, format.width}
+                                             : Shape{n, format.height, format.width, 3};
   return view;
+}
+
+TensorView Lease::field(std::size_t number) const {
+  if (number == 0) return images();
+  if (number == 1) {
+    const auto all = labels();
+    return {.data = all.data(), .shape = {static_cast<std::int64_t>(all.size())}, .dtype = DType::int64};
+  }
+  const FieldLayout::Entry& entry = LeaseMaker::entry_of(*store_, number);
+  TensorView view = beside_images(entry.at);
+  view.dtype = entry.field.dtype;
+  for (const std::int64_t extent : entry.field.shape) view.shape.push_back(extent);
+  return view;
+}
+
+TensorView Lease::field(std::string_view name) const { return field(LeaseMaker::number_of(*store_, name)); }
+
+TensorView Lease::counts(std::size_t number) const {
+  const auto* const entry = number < 2 ? nullptr : &LeaseMaker::entry_of(*store_, number);
+  if (entry == nullptr || !entry->counts_at) {
+    throw Error("Lease::counts(): field " + std::to_string(number) +
+                " has the same shape in every sample; boxes and bytes have counts");
+  }
+  TensorView view = beside_images(*entry->counts_at);
+  view.dtype = DType::int32;
+  return view;
+}
+
+TensorView Lease::beside_images(std::size_t at) const noexcept {
+  TensorView view;
+  view.data = store_->images(slot_ == LeaseMaker::kEmpty ? 0 : slot_) + at;
+  view.shape = {static_cast<std::int64_t>(size())};
+  view.device = store_->device().kind();
+  view.device_index = store_->device().index();
+  return view;
+}
+
+std::vector<SampleView> Lease::views() const {
+  std::vector<SampleView> views(size());
+  for (std::uint32_t i = 0; i < views.size(); ++i) views[i] = store_->served_view(slot_, i, serving_.use_index);
+  return views;
 }
 
 std::shared_ptr<const void> Lease::memory() const noexcept { return store_; }

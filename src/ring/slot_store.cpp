@@ -10,7 +10,27 @@ constexpr std::size_t kSlotAlignment = 4096;
 
 std::size_t rounded_up(std::size_t bytes) { return (bytes + kSlotAlignment - 1) / kSlotAlignment * kSlotAlignment; }
 
+void move_fields(const FieldLayout& layout, std::byte* slot, std::uint32_t from, std::uint32_t to) {
+  for (const FieldLayout::Entry& entry : layout.entries) {
+    std::ranges::copy(FieldLayout::values(entry, slot, from), FieldLayout::values(entry, slot, to).begin());
+    if (entry.counts_at) FieldLayout::count(entry, slot, to) = FieldLayout::count(entry, slot, from);
+  }
+}
+
 }  // namespace
+
+std::vector<Field> SlotFormat::all_fields() const {
+  const bool planes = layout == Layout::nchw;
+  std::vector<Field> all{{.name = "image",
+                          .kind = FieldKind::image,
+                          .dtype = dtype,
+                          .shape = planes ? Shape{3, height, width} : Shape{height, width, 3}},
+                         {.name = "label", .kind = FieldKind::class_number, .dtype = DType::int64}};
+  if (fields != nullptr) {
+    for (const FieldLayout::Entry& entry : fields->entries) all.push_back(entry.field);
+  }
+  return all;
+}
 
 SlotMemory SlotStore::memory_of(const SlotFormat& format, const SlotCounts& counts, bool on_host) noexcept {
   const std::size_t slot = rounded_up(format.resident_bytes());
@@ -28,8 +48,13 @@ SlotStore::SlotStore(std::shared_ptr<Device> device, const SlotFormat& format, c
       base_(arena_->bytes().data()),
       slots_(counts.slots),
       labels_(static_cast<std::size_t>(counts.slots) * format.batch_size, -1),
-      ids_(static_cast<std::size_t>(counts.slots) * format.batch_size, 0) {
+      ids_(static_cast<std::size_t>(counts.slots) * format.batch_size, 0),
+      views_(static_cast<std::size_t>(counts.slots) * format.batch_size) {
   description_ = arena_->describe();
+  if (format.fields != nullptr) {
+    fields_ = *format.fields;
+    format_.fields = &fields_;
+  }
   if (format.canvas) outputs_.emplace(*device_, rounded_up(format.tensor_bytes()), counts.max_leases);
   if (device_->is_host()) return;
   staging_.emplace(*device_, slot_bytes_, counts.capacity);
@@ -61,11 +86,26 @@ void SlotStore::close_gaps(std::uint32_t slot_number) noexcept {
       std::copy(from.info.begin(), from.info.end(), to.info.begin());
       labels(slot_number)[kept] = labels(slot_number)[i];
       ids(slot_number)[kept] = ids(slot_number)[i];
+      views(slot_number)[kept] = views(slot_number)[i];
+      if (format_.fields != nullptr) move_fields(*format_.fields, slot.filled, i, kept);
     }
     ++kept;
   }
   slot.left_out = slot.batch.size - kept;
   slot.batch.size = kept;
+}
+
+SampleView SlotStore::served_view(std::uint32_t slot_number, std::uint32_t index, std::uint64_t use_index) noexcept {
+  SampleView view = views(slot_number)[index];
+  if (!format_.canvas) return view;
+  const BatchRef& batch = slots_[slot_number].batch;
+  const Box held = view.region;
+  const ImageView shown = serving_view(rule_, seed_, {0, 0, held.width(), held.height()}, batch.epoch,
+                                       batch.batch * format_.batch_size + index, use_index);
+  view.region = {held.left + shown.region.left, held.top + shown.region.top, held.left + shown.region.right,
+                 held.top + shown.region.bottom};
+  view.mirror = shown.mirror;
+  return view;
 }
 
 bool SlotStore::keep_pace(std::uint64_t step) {

@@ -9,6 +9,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <forebay/lease.hpp>
@@ -17,6 +18,7 @@
 
 #include "device/device.hpp"
 #include "make/canvas.hpp"
+#include "make/field_layout.hpp"
 #include "output_tensors.hpp"
 #include "run_ahead.hpp"
 #include "staging.hpp"
@@ -32,14 +34,18 @@ struct SlotFormat {
   DType dtype = DType::float32;
   Layout layout = Layout::nchw;
   std::optional<CanvasFormat> canvas = std::nullopt;  // transform.when = "dequeue": slots hold these instead
+  const FieldLayout* fields = nullptr;                // null: none but image and label; a store keeps its own copy
 
   // Of one sample, as the trainer gets it.
   [[nodiscard]] std::size_t sample_bytes() const noexcept {
     return 3 * static_cast<std::size_t>(height) * static_cast<std::size_t>(width) * size_of(dtype);
   }
   [[nodiscard]] std::size_t tensor_bytes() const noexcept { return sample_bytes() * batch_size; }
-  // Of a slot.
-  [[nodiscard]] std::size_t resident_bytes() const noexcept { return canvas ? canvas->batch_bytes() : tensor_bytes(); }
+  // Of the images or canvases of a slot, which come first in it, and of all of the slot.
+  [[nodiscard]] std::size_t image_bytes() const noexcept { return canvas ? canvas->batch_bytes() : tensor_bytes(); }
+  [[nodiscard]] std::size_t resident_bytes() const noexcept { return fields ? fields->bytes : image_bytes(); }
+  // Every field: image, label, then the others.
+  [[nodiscard]] std::vector<Field> all_fields() const;
 };
 
 // How many of each a store has.
@@ -97,6 +103,10 @@ class SlotStore {
   [[nodiscard]] std::int64_t* labels(std::uint32_t slot) noexcept {
     return labels_.data() + static_cast<std::size_t>(slot) * format_.batch_size;
   }
+  // What each sample shows of its image, or, with canvases, what its canvas holds of it.
+  [[nodiscard]] SampleView* views(std::uint32_t slot) noexcept {
+    return views_.data() + static_cast<std::size_t>(slot) * format_.batch_size;
+  }
   [[nodiscard]] std::uint64_t* ids(std::uint32_t slot) noexcept {
     return ids_.data() + static_cast<std::size_t>(slot) * format_.batch_size;
   }
@@ -108,9 +118,14 @@ class SlotStore {
   // --- decoder threads ---
   // The place of one sample, in memory of the host. REQUIRES: index < batch_size, begun.
   [[nodiscard]] SamplePlace sample(std::uint32_t slot, std::uint32_t index) noexcept {
-    const std::span<std::byte> batch{slots_[slot].filled, format_.resident_bytes()};
-    if (format_.canvas) return format_.canvas->place(batch, index);
-    return batch.subspan(index * format_.sample_bytes(), format_.sample_bytes());
+    const std::span<std::byte> batch{slots_[slot].filled, format_.image_bytes()};
+    SampleView& view = views(slot)[index];
+    if (format_.canvas) {
+      SamplePlace place = format_.canvas->place(batch, index);
+      place.view = &view;
+      return place;
+    }
+    return {batch.subspan(index * format_.sample_bytes(), format_.sample_bytes()), {}, &view};
   }
 
   // Evaluation: leaves out the sample at this place. REQUIRES: as for sample(); no other thread writes it.
@@ -129,8 +144,12 @@ class SlotStore {
   [[nodiscard]] std::uint32_t render(std::uint32_t slot, std::uint64_t use_index, StreamView stream,
                                      std::exception_ptr& refused) noexcept;
 
-  // The renderer of render(). Call before the first one.
-  void set_renderer(std::unique_ptr<CanvasRenderer> renderer) { renderer_ = std::move(renderer); }
+  // The renderer of render(), and how it chooses views. Call before the first one.
+  void set_renderer(std::unique_ptr<CanvasRenderer> renderer, const ViewRule& rule, std::uint64_t seed) {
+    renderer_ = std::move(renderer);
+    rule_ = rule;
+    seed_ = seed;
+  }
 
   // Leases held at this moment, over all slots. Acquire pairs with Lease::release(): a thread that sees a lease gone
   // here sees it gone from its slot too, so the leases counted on slots never exceed this number.
@@ -145,6 +164,8 @@ class SlotStore {
 
   static constexpr std::uint64_t kLeftOut = UINT64_MAX;  // no dataset has this id
 
+  // What the sample at a place shows in this serving.
+  [[nodiscard]] SampleView served_view(std::uint32_t slot, std::uint32_t index, std::uint64_t use_index) noexcept;
   // The first element that a lease shows.
   [[nodiscard]] std::byte* shown(std::uint32_t slot, std::uint32_t output) noexcept {
     return output == kNoOutput ? images(slot) : outputs_->at(output);
@@ -154,6 +175,7 @@ class SlotStore {
 
   std::shared_ptr<Device> device_;
   SlotFormat format_;
+  FieldLayout fields_;  // what format_.fields points to
   SlotMemory memory_;
   std::string description_;
   std::size_t slot_bytes_;
@@ -162,10 +184,13 @@ class SlotStore {
   std::vector<Slot> slots_;
   std::vector<std::int64_t> labels_;
   std::vector<std::uint64_t> ids_;
+  std::vector<SampleView> views_;
   std::optional<Staging> staging_;
   std::optional<OutputTensors> outputs_;
   std::optional<RunAhead> run_ahead_;  // none on the host
   std::unique_ptr<CanvasRenderer> renderer_;
+  ViewRule rule_;  // with canvases
+  std::uint64_t seed_ = 0;
   alignas(64) std::atomic<std::uint32_t> held_{0};
   std::atomic<bool> failed_{false};
   std::mutex first_failure_;
@@ -179,6 +204,13 @@ class LeaseMaker {
   static constexpr std::uint32_t kEmpty = UINT32_MAX;
 
   using Serving = Lease::Serving;
+
+  // Number of the first field beside image and label.
+  static constexpr std::size_t kFirstField = 2;
+  // Throws Error that lists the names.
+  [[nodiscard]] static std::size_t number_of(const SlotStore& store, std::string_view name);
+  // Throws Error. REQUIRES: number is not that of image or label.
+  [[nodiscard]] static const FieldLayout::Entry& entry_of(const SlotStore& store, std::size_t number);
 
   // Consumer thread only.
   [[nodiscard]] static Lease make(const std::shared_ptr<SlotStore>& store, std::uint32_t slot,

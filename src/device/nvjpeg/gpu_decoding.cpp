@@ -86,7 +86,7 @@ void NvjpegDecoding::begin(std::span<const EncodedSample> samples, const Dataset
   own.files.clear();
   for (const EncodedSample& sample : samples) {
     const bool is_jpeg = dataset.sample(sample.request.sample).encoding == Encoding::image;
-    own.files.push_back(is_jpeg ? std::span<const std::byte>(sample.bytes) : std::span<const std::byte>());
+    own.files.push_back(is_jpeg ? sample.image() : std::span<const std::byte>());
   }
   own.decoder->begin(own.files);
 }

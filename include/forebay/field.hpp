@@ -1,0 +1,78 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <forebay/tensor.hpp>
+
+// A batch is a set of named fields. The first two are "image" and "label", which every batch has: Lease::images() and
+// Lease::labels(). docs/data.md shows how the others come from files.
+namespace forebay {
+
+// What a field is, and so how a view (crop, mirror) changes it: an image is resampled, a mask takes the nearest pixel,
+// boxes are moved and clipped; all others stay as they are.
+enum class FieldKind : std::uint8_t {
+  image,         // the image of the sample; there is one, and it is the field "image"
+  mask,          // [H, W] class numbers of pixels, with the size of the image in the batch
+  class_number,  // "class": [] an index into Field::classes, or -1
+  multilabel,    // [classes] 1 for each class that applies, else 0
+  numbers,       // any shape, as the data set has them; all are finite
+  boxes,         // [most, 4] left, top, right, bottom in pixels of the image in the batch; ragged
+  array,         // any shape, as the data set has it
+  bytes,         // [most] bytes as they are; ragged
+};
+
+// "class" for class_number; else the name of the enumerator.
+[[nodiscard]] constexpr std::string_view to_string(FieldKind kind) noexcept {
+  switch (kind) {
+    case FieldKind::image: return "image";
+    case FieldKind::mask: return "mask";
+    case FieldKind::class_number: return "class";
+    case FieldKind::multilabel: return "multilabel";
+    case FieldKind::numbers: return "numbers";
+    case FieldKind::boxes: return "boxes";
+    case FieldKind::array: return "array";
+    case FieldKind::bytes: return "bytes";
+  }
+  return "?";
+}
+
+// A field that has another number of rows in each sample: Lease::counts() says how many.
+[[nodiscard]] constexpr bool is_ragged(FieldKind kind) noexcept {
+  return kind == FieldKind::boxes || kind == FieldKind::bytes;
+}
+// A field that a view changes, which can be done when a batch is assembled only: transform.when = "enqueue".
+[[nodiscard]] constexpr bool follows_view(FieldKind kind) noexcept {
+  return kind == FieldKind::mask || kind == FieldKind::boxes;
+}
+
+// One field of every batch.
+struct Field {
+  std::string name;  // letters, digits, '_' and '-'
+  FieldKind kind = FieldKind::numbers;
+  DType dtype = DType::float32;
+  // Of one sample. Of a mask, a data set leaves it empty: it is transform.size. Ragged fields have [most, ...].
+  Shape shape = {};
+  std::vector<std::string> classes = {};  // class, multilabel, boxes, mask: their names, where they are known
+  double min_visible = 0;                 // boxes: one that shows a smaller share of its area is left out
+
+  [[nodiscard]] std::size_t sample_bytes() const noexcept { return shape.elements() * size_of(dtype); }
+};
+
+// One row of a field of boxes, as a data set gives it: in pixels of the whole image as displayed, which may be
+// fractions; left and top inside the box, right and bottom just past it.
+struct LabelledBox {
+  float left = 0;
+  float top = 0;
+  float right = 0;
+  float bottom = 0;
+  std::int32_t label = -1;  // index into Field::classes; -1 = unlabelled
+
+  friend bool operator==(const LabelledBox&, const LabelledBox&) = default;
+};
+static_assert(sizeof(LabelledBox) == 20);
+
+}  // namespace forebay

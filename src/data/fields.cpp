@@ -1,0 +1,192 @@
+#include "fields.hpp"
+
+#include <algorithm>
+#include <forebay/error.hpp>
+
+#include "base/file_io.hpp"
+#include "formats.hpp"
+
+namespace forebay {
+namespace {
+
+constexpr std::uint32_t kNotYet = UINT32_MAX;
+// Of the files that a pattern names, so many are looked for when an index is built.
+constexpr std::uint64_t kLookedAt = 8;
+
+[[noreturn]] void refuse(const FieldOptions& field, std::string_view key, const std::string& problem) {
+  throw ConfigError("fields." + field.name + (key.empty() ? "" : ".") + std::string(key) + ": " + problem);
+}
+
+DType usual_type(FieldKind kind) {
+  switch (kind) {
+    case FieldKind::mask:
+    case FieldKind::bytes: return DType::uint8;
+    case FieldKind::class_number: return DType::int64;
+    case FieldKind::image:
+    case FieldKind::multilabel:
+    case FieldKind::numbers:
+    case FieldKind::boxes:
+    case FieldKind::array: break;
+  }
+  return DType::float32;
+}
+
+bool is_pattern(std::string_view from) {
+  return from.find("{stem}") != std::string_view::npos || from.find("{folder}") != std::string_view::npos;
+}
+
+// "masks/{stem}.png" for "train/a.jpg" is "masks/a.png".
+std::string applied(std::string_view pattern, std::string_view image) {
+  std::string path;
+  while (!pattern.empty()) {
+    if (pattern.starts_with("{stem}")) {
+      path += stem_of(image);
+      pattern.remove_prefix(6);
+    } else if (pattern.starts_with("{folder}")) {
+      path += parent_folder(image);
+      pattern.remove_prefix(8);
+    } else {
+      path += pattern.front();
+      pattern.remove_prefix(1);
+    }
+  }
+  return path;
+}
+
+// A pattern that is wrong would make every sample a bad one, so some of its files must be there.
+void look_for_files(const FieldOptions& options, const IndexDraft& draft, const RecordTable::FieldColumn& column) {
+  std::string first;
+  const std::uint64_t samples = column.source.size();
+  for (std::uint64_t look = 0; look < std::min(kLookedAt, samples); ++look) {
+    const std::uint64_t sample = look * (samples / std::min(kLookedAt, samples));
+    const std::string_view path = draft.table.sources[column.source[sample]];
+    const std::string file = path.starts_with('/') ? std::string(path) : join_path(draft.root, path);
+    const std::string problem = problem_of_file(file);
+    if (problem.empty()) return;
+    if (first.empty()) first = file + ": " + problem;
+  }
+  if (!first.empty())
+    refuse(options, "from", "\"" + options.from + "\" names no file that is there; the first is " + first);
+}
+
+RecordTable::FieldColumn files_beside(const FieldOptions& options, IndexDraft& draft) {
+  RecordTable& table = draft.table;
+  RecordTable::FieldColumn column{.field = field_of(options)};
+  if (column.field.kind != FieldKind::mask && column.field.kind != FieldKind::array &&
+      column.field.kind != FieldKind::bytes) {
+    refuse(options, "from",
+           "a file beside each image is a mask, an array or bytes, not a field of kind \"" +
+               std::string(to_string(column.field.kind)) + "\"");
+  }
+  std::vector<std::uint32_t> file_of(table.sources.size(), kNotYet);  // by the image's
+  column.source.reserve(table.source.size());
+  for (const std::uint32_t image : table.source) {
+    if (file_of[image] == kNotYet) {
+      file_of[image] = table.add_source(applied(options.from, std::string(table.sources[image])));
+    }
+    column.source.push_back(file_of[image]);
+  }
+  look_for_files(options, draft, column);
+  return column;
+}
+
+std::string names_of(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "\"" : ", \"") + name + "\"";
+  return text;
+}
+
+}  // namespace
+
+Field field_of(const FieldOptions& options) {
+  if (!options.kind) {
+    refuse(options, "kind", "say what it is: mask, class, multilabel, numbers, boxes, array or bytes");
+  }
+  Field field{.name = options.name,
+              .kind = *options.kind,
+              .dtype = options.dtype.value_or(usual_type(*options.kind)),
+              .classes = options.classes};
+  const auto refuse_shape = [&] {
+    if (!options.shape.empty()) refuse(options, "shape", "only arrays and numbers have one");
+  };
+  const bool has_most = is_ragged(field.kind);
+  if (has_most != (options.most > 0)) {
+    refuse(options, "most", has_most ? "say how many a sample has at most" : "only boxes and bytes have it");
+  }
+  switch (field.kind) {
+    case FieldKind::image: refuse(options, "kind", "a batch has one image, the field \"image\"");
+    case FieldKind::boxes:
+      field.shape = {options.most, 4};
+      field.min_visible = options.min_visible;
+      break;
+    case FieldKind::bytes: field.shape = {options.most}; break;
+    case FieldKind::multilabel:
+      if (!options.classes.empty()) field.shape = {static_cast<std::int64_t>(options.classes.size())};
+      break;
+    case FieldKind::array:
+      if (options.shape.empty()) refuse(options, "shape", "say the extents of one sample");
+      [[fallthrough]];
+    case FieldKind::numbers:
+      for (const std::int64_t extent : options.shape) field.shape.push_back(extent);
+      return field;
+    case FieldKind::mask:
+    case FieldKind::class_number: break;
+  }
+  refuse_shape();
+  return field;
+}
+
+bool is_image_or_label(std::string_view name) noexcept { return name == "image" || name == "label"; }
+
+const std::string& place_of(const FieldOptions& options) noexcept {
+  return options.from.empty() ? options.name : options.from;
+}
+
+const FieldOptions* find_field(const DatasetOptions& options, std::string_view name) noexcept {
+  const auto found = std::ranges::find(options.fields, name, &FieldOptions::name);
+  return found == options.fields.end() ? nullptr : &*found;
+}
+
+void complete_fields(const DatasetOptions& options, std::string_view format, IndexDraft& draft) {
+  std::vector<RecordTable::FieldColumn> built = std::move(draft.table.fields);
+  draft.table.fields.clear();
+  const auto choices = [&] {
+    return draft.table.field_names.empty() ? std::string(
+                                                 "; give a pattern of files beside the images, such as "
+                                                 "from = \"masks/{stem}.png\"")
+                                           : "; it has " + names_of(draft.table.field_names);
+  };
+  for (const FieldOptions& wanted : options.fields) {
+    const auto filled = std::ranges::find(built, wanted.name, [](const auto& column) { return column.field.name; });
+    if (is_image_or_label(wanted.name)) {
+      if (!find_format(format)->chooses_image) {
+        refuse(wanted, "",
+               "the format \"" + std::string(format) + "\" has one " + wanted.name +
+                   " for each sample; leave this section out");
+      }
+    } else if (filled != built.end()) {
+      draft.table.fields.push_back(std::move(*filled));
+    } else if (is_pattern(wanted.from) && draft.table.record.empty()) {
+      draft.table.fields.push_back(files_beside(wanted, draft));
+    } else {
+      refuse(wanted, "from",
+             "the format \"" + std::string(format) + "\" has no \"" + place_of(wanted) + "\"" + choices());
+    }
+  }
+}
+
+std::vector<std::string> describe_fields(const std::vector<FieldOptions>& fields) {
+  std::vector<std::string> lines;
+  for (const FieldOptions& field : fields) {
+    std::string line = field.name + " from " + place_of(field);
+    if (field.kind) line.append(", ").append(to_string(*field.kind));
+    if (field.dtype) line.append(" of ").append(to_string(*field.dtype));
+    for (const std::int64_t extent : field.shape) line += ", " + std::to_string(extent);
+    line += "; most " + std::to_string(field.most) + ", visible " + std::to_string(field.min_visible);
+    for (const std::string& name : field.classes) line += ", " + name;
+    lines.push_back(std::move(line));
+  }
+  return lines;
+}
+
+}  // namespace forebay

@@ -1,0 +1,137 @@
+#include "field_layout.hpp"
+
+#include <algorithm>
+#include <string_view>
+
+#include <forebay/error.hpp>
+
+namespace forebay {
+namespace {
+
+// Of all fields in a slot together, so that no size overflows; whether there is memory is found out when it is taken.
+constexpr std::size_t kMostBytes = std::size_t{1} << 40U;
+
+[[noreturn]] void refuse(const Field& field, const std::string& problem) {
+  throw ConfigError("field \"" + field.name + "\": " + problem);
+}
+
+bool is_name(std::string_view name) {
+  const auto is_part = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
+  };
+  return !name.empty() && std::ranges::all_of(name, is_part);
+}
+
+void check_name(const Field& field, std::span<const Field> all) {
+  if (!is_name(field.name)) refuse(field, "a name has letters, digits, '_' and '-' only");
+  if (field.name == "image" || field.name == "label") refuse(field, "every batch has a field of that name already");
+  if (std::ranges::count(all, field.name, &Field::name) > 1) refuse(field, "there are two of that name");
+}
+
+bool is_whole(DType dtype) { return dtype == DType::uint8 || dtype == DType::int32 || dtype == DType::int64; }
+
+void check_type(const Field& field) {
+  const auto require = [&](bool holds, const std::string& types) {
+    if (!holds) refuse(field, "a field of kind " + std::string(to_string(field.kind)) + " is " + types);
+  };
+  switch (field.kind) {
+    case FieldKind::image: refuse(field, "a batch has one image, the field \"image\"");
+    case FieldKind::mask: return require(is_whole(field.dtype), "uint8, int32 or int64");
+    case FieldKind::class_number:
+      return require(is_whole(field.dtype) && field.dtype != DType::uint8, "int32 or int64");
+    case FieldKind::boxes: return require(field.dtype == DType::float32, "float32");
+    case FieldKind::bytes: return require(field.dtype == DType::uint8, "uint8");
+    case FieldKind::multilabel:
+    case FieldKind::numbers:
+    case FieldKind::array: return;
+  }
+}
+
+// Of one sample in a batch.
+Shape shape_of(const Field& field, const TransformOptions& options) {
+  const auto require = [&](bool holds, const std::string& what) {
+    if (!holds) refuse(field, what);
+  };
+  const Shape& given = field.shape;
+  // A batch adds a dimension.
+  require(given.size() < Shape::kMost, "a sample has at most 7 dimensions");
+  require(std::ranges::all_of(given, [](std::int64_t extent) { return extent >= 1; }), "its extents must be 1 or more");
+  double elements = 1;
+  for (const std::int64_t extent : given) elements *= static_cast<double>(extent);
+  require(elements <= static_cast<double>(kMostBytes), "it is larger than any memory");
+  switch (field.kind) {
+    case FieldKind::mask: {
+      const Shape size{options.size[0], options.size[1]};
+      require(given.empty() || given == size, "a mask has the size of its image, transform.size");
+      return size;
+    }
+    case FieldKind::boxes: require(!given.empty(), "say how many boxes a sample has at most"); return {given[0], 4};
+    case FieldKind::bytes: require(given.size() == 1, "say how many bytes a sample has at most"); return given;
+    case FieldKind::multilabel: require(given.size() == 1, "its shape is the number of its classes"); return given;
+    case FieldKind::class_number: require(given.empty(), "a class is a single number"); return given;
+    case FieldKind::image:
+    case FieldKind::numbers:
+    case FieldKind::array: break;
+  }
+  return given;
+}
+
+void check_view(const Field& field, const TransformOptions& options) {
+  if (!follows_view(field.kind) || options.when == When::enqueue) return;
+  refuse(field, "transform.when = \"dequeue\" cuts a new view out of the images at every use, which " +
+                    std::string(field.kind == FieldKind::mask ? "masks" : "boxes") +
+                    " in memory cannot follow; set transform.when = \"enqueue\"");
+}
+
+class Placing {
+ public:
+  Placing(std::uint32_t batch_size, std::size_t begin) : batch_size_(batch_size) { layout_.bytes = begin; }
+
+  void add(Field field, std::size_t source, bool has_counts) {
+    FieldLayout::Entry entry{.field = std::move(field), .source = source};
+    entry.sample_bytes = entry.field.sample_bytes();
+    entry.at = take(entry.sample_bytes * batch_size_);
+    if (has_counts) entry.counts_at = take(sizeof(std::int32_t) * batch_size_);
+    if (layout_.bytes > kMostBytes) refuse(entry.field, "a batch of it is larger than any memory");
+    layout_.entries.push_back(std::move(entry));
+  }
+  [[nodiscard]] FieldLayout take_layout() { return std::move(layout_); }
+
+ private:
+  std::size_t take(std::size_t bytes) {
+    constexpr std::size_t kAlignment = FieldLayout::kAlignment;
+    const std::size_t at = (layout_.bytes + kAlignment - 1) / kAlignment * kAlignment;
+    layout_.bytes = at + bytes;
+    return at;
+  }
+
+  std::uint32_t batch_size_;
+  FieldLayout layout_;
+};
+
+}  // namespace
+
+FieldLayout field_layout(std::span<const Field> fields, const TransformOptions& options, std::uint32_t batch_size,
+                         std::size_t begin) {
+  Placing placing(batch_size, begin);
+  for (std::size_t source = 0; source < fields.size(); ++source) {
+    Field field = fields[source];
+    check_name(field, fields);
+    check_type(field);
+    check_view(field, options);
+    field.shape = shape_of(field, options);
+    const bool is_boxes = field.kind == FieldKind::boxes;
+    Field classes{.name = field.name + ".class", .kind = FieldKind::class_number, .dtype = DType::int64};
+    classes.classes = field.classes;
+    classes.shape = {is_boxes ? field.shape[0] : 1};
+    const bool has_counts = is_ragged(field.kind);
+    placing.add(std::move(field), source, has_counts);
+    if (is_boxes) placing.add(std::move(classes), source, false);
+  }
+  FieldLayout layout = placing.take_layout();
+  layout.height = options.size[0];
+  layout.width = options.size[1];
+  return layout;
+}
+
+}  // namespace forebay

@@ -1,0 +1,205 @@
+#include "field_maker.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <string>
+
+#include <forebay/error.hpp>
+
+namespace forebay {
+namespace {
+
+std::string counted(std::size_t bytes) { return std::to_string(bytes) + (bytes == 1 ? " byte" : " bytes"); }
+
+std::string shape_text(const Shape& shape) {
+  std::string text = "[";
+  for (const std::int64_t extent : shape) text += (text.size() > 1 ? ", " : "") + std::to_string(extent);
+  return text + "]";
+}
+
+// Elements need not be aligned among a sample's bytes.
+template <typename T>
+T element(std::span<const std::byte> bytes, std::size_t i) noexcept {
+  T value{};
+  std::memcpy(&value, bytes.data() + i * sizeof(T), sizeof(T));
+  return value;
+}
+
+template <typename Bits>
+bool is_finite(Bits bits, Bits exponent) noexcept {
+  return (bits & exponent) != exponent;
+}
+
+bool is_finite(std::span<const std::byte> bytes, std::size_t i, DType dtype) noexcept {
+  switch (dtype) {
+    case DType::float32: return std::isfinite(element<float>(bytes, i));
+    case DType::float64: return std::isfinite(element<double>(bytes, i));
+    case DType::float16: return is_finite<std::uint16_t>(element<std::uint16_t>(bytes, i), 0x7c00);
+    case DType::bfloat16: return is_finite<std::uint16_t>(element<std::uint16_t>(bytes, i), 0x7f80);
+    case DType::uint8:
+    case DType::int32:
+    case DType::int64: break;
+  }
+  return true;
+}
+
+void require_size(const Field& field, std::span<const std::byte> bytes, std::size_t wanted) {
+  if (bytes.size() == wanted) return;
+  throw SampleError(counted(bytes.size()) + ", but " + shape_text(field.shape) + " of " +
+                    std::string(to_string(field.dtype)) + " are " + counted(wanted));
+}
+
+void require_finite(const Field& field, std::span<const std::byte> bytes) {
+  const std::size_t elements = field.shape.elements();
+  for (std::size_t i = 0; i < elements; ++i) {
+    if (is_finite(bytes, i, field.dtype)) continue;
+    throw SampleError("number " + std::to_string(i) + " of " + std::to_string(elements) + " is not finite");
+  }
+}
+
+void require_class(const Field& field, std::int64_t number) {
+  const auto classes = static_cast<std::int64_t>(field.classes.size());
+  if (number >= -1 && (classes == 0 || number < classes)) return;
+  throw SampleError("class " + std::to_string(number) + " is not between -1 and " +
+                    (classes == 0 ? "the largest there is" : std::to_string(classes - 1)));
+}
+
+// What a view makes of places in an image.
+class ViewedPlaces {
+ public:
+  // `shape`: of the result, [height, width].
+  ViewedPlaces(const SampleView& view, std::int64_t height, std::int64_t width) noexcept
+      : view_(view), height_(static_cast<double>(height)), width_(static_cast<double>(width)) {}
+
+  [[nodiscard]] double x(double image) const noexcept {
+    const double x = (image - view_.region.left) * width_ / view_.region.width();
+    return view_.mirror ? width_ - x : x;
+  }
+  [[nodiscard]] double y(double image) const noexcept {
+    return (image - view_.region.top) * height_ / view_.region.height();
+  }
+
+ private:
+  const SampleView& view_;
+  double height_;
+  double width_;
+};
+
+struct Extent {
+  double left = 0;
+  double top = 0;
+  double right = 0;
+  double bottom = 0;
+
+  [[nodiscard]] double area() const noexcept {
+    return right > left && bottom > top ? (right - left) * (bottom - top) : 0;
+  }
+  [[nodiscard]] Extent within(const Box& box) const noexcept {
+    return {std::max<double>(left, box.left), std::max<double>(top, box.top), std::min<double>(right, box.right),
+            std::min<double>(bottom, box.bottom)};
+  }
+};
+
+// The box's part of its image.
+Extent checked_box(const LabelledBox& box, const SampleView& view, std::size_t number) {
+  const auto refuse = [&](const std::string& problem) {
+    throw SampleError("box " + std::to_string(number) + " (" + std::to_string(box.left) + ", " +
+                      std::to_string(box.top) + ", " + std::to_string(box.right) + ", " + std::to_string(box.bottom) +
+                      ") " + problem);
+  };
+  const Extent extent{box.left, box.top, box.right, box.bottom};
+  const bool is_finite =
+      std::isfinite(box.left) && std::isfinite(box.top) && std::isfinite(box.right) && std::isfinite(box.bottom);
+  if (!is_finite) refuse("is not finite");
+  if (extent.area() <= 0) refuse("has no area");
+  const Extent inside = extent.within({0, 0, view.width, view.height});
+  if (inside.area() <= 0) {
+    refuse("lies outside the image " + std::to_string(view.width) + "x" + std::to_string(view.height));
+  }
+  return inside;
+}
+
+class BoxesInPlace {
+ public:
+  BoxesInPlace(const FieldLayout::Entry& boxes, const FieldLayout::Entry& classes, std::byte* slot, std::uint32_t index)
+      : field_(boxes.field),
+        boxes_(reinterpret_cast<float*>(FieldLayout::values(boxes, slot, index).data())),
+        classes_(reinterpret_cast<std::int64_t*>(FieldLayout::values(classes, slot, index).data())),
+        count_(FieldLayout::count(boxes, slot, index)) {}
+
+  void make(std::span<const std::byte> bytes, const SampleView& view, std::int64_t height, std::int64_t width) {
+    const auto most = static_cast<std::size_t>(field_.shape[0]);
+    const std::size_t given = bytes.size() / sizeof(LabelledBox);
+    if (bytes.size() % sizeof(LabelledBox) != 0) {
+      throw SampleError(counted(bytes.size()) + " are no whole number of boxes of " + counted(sizeof(LabelledBox)));
+    }
+    if (given > most) {
+      throw SampleError(std::to_string(given) + " boxes, but a batch has room for " + std::to_string(most) +
+                        " of each sample (most)");
+    }
+    const ViewedPlaces places(view, height, width);
+    std::int32_t kept = 0;
+    for (std::size_t i = 0; i < given; ++i) {
+      const auto box = element<LabelledBox>(bytes, i);
+      require_class(field_, box.label);
+      const Extent whole = checked_box(box, view, i);
+      const Extent visible = whole.within(view.region);
+      if (visible.area() <= 0 || visible.area() < field_.min_visible * whole.area()) continue;
+      const double left = places.x(view.mirror ? visible.right : visible.left);
+      const double right = places.x(view.mirror ? visible.left : visible.right);
+      float* const to = boxes_ + 4 * kept;
+      to[0] = static_cast<float>(left);
+      to[1] = static_cast<float>(places.y(visible.top));
+      to[2] = static_cast<float>(right);
+      to[3] = static_cast<float>(places.y(visible.bottom));
+      classes_[kept++] = box.label;
+    }
+    count_ = kept;
+    std::fill(boxes_ + 4 * kept, boxes_ + 4 * most, 0.0F);
+    std::fill(classes_ + kept, classes_ + most, -1);
+  }
+
+ private:
+  const Field& field_;
+  float* boxes_;
+  std::int64_t* classes_;
+  std::int32_t& count_;
+};
+
+void make_bytes(const FieldLayout::Entry& entry, std::span<const std::byte> bytes, std::byte* slot,
+                std::uint32_t index) {
+  const std::span<std::byte> place = FieldLayout::values(entry, slot, index);
+  if (bytes.size() > place.size()) {
+    throw SampleError(counted(bytes.size()) + ", but a batch has room for " + counted(place.size()) +
+                      " of each sample (most)");
+  }
+  std::ranges::copy(bytes, place.begin());
+  std::ranges::fill(place.subspan(bytes.size()), std::byte{0});
+  FieldLayout::count(entry, slot, index) = static_cast<std::int32_t>(bytes.size());
+}
+
+void check_values(const Field& field, std::span<const std::byte> bytes) {
+  require_size(field, bytes, field.sample_bytes());
+  if (field.kind == FieldKind::numbers || field.kind == FieldKind::multilabel) require_finite(field, bytes);
+  if (field.kind != FieldKind::class_number) return;
+  require_class(field, field.dtype == DType::int32 ? element<std::int32_t>(bytes, 0) : element<std::int64_t>(bytes, 0));
+}
+
+}  // namespace
+
+void FieldMaker::make(std::size_t source, std::span<const std::byte> bytes, const SampleView& view, std::byte* slot,
+                      std::uint32_t index) const {
+  const auto entry = std::ranges::find(layout_->entries, source, &FieldLayout::Entry::source);
+  switch (entry->field.kind) {
+    case FieldKind::boxes:
+      return BoxesInPlace(*entry, *(entry + 1), slot, index).make(bytes, view, layout_->height, layout_->width);
+    case FieldKind::bytes: return make_bytes(*entry, bytes, slot, index);
+    default: break;
+  }
+  check_values(entry->field, bytes);
+  std::ranges::copy(bytes, FieldLayout::values(*entry, slot, index).begin());
+}
+
+}  // namespace forebay

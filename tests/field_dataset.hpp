@@ -1,0 +1,142 @@
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <forebay/dataset.hpp>
+#include <forebay/error.hpp>
+
+#include "memory_dataset.hpp"
+
+namespace forebay::testing {
+
+// MemoryDataset with fields that tell their sample's id. `replace_field` may give other bytes for a field,
+// `before_field` is called in the reader's thread and may throw or wait.
+class FieldDataset final : public Dataset {
+ public:
+  using Bytes = std::vector<std::byte>;
+  // Whether it has put other bytes in place of those of the field.
+  using Replace = std::function<bool(std::uint64_t id, const Field& field, Bytes& bytes)>;
+  using Hook = std::function<void(std::uint64_t id, const Field& field)>;
+
+  explicit FieldDataset(std::uint64_t size, std::vector<Field> fields = every_plain_field())
+      : inner_(size), fields_(std::move(fields)) {}
+
+  // One of each kind that views leave alone.
+  static std::vector<Field> every_plain_field() {
+    return {{.name = "species", .kind = FieldKind::class_number, .dtype = DType::int64, .classes = {"a", "b", "c"}},
+            {.name = "findings", .kind = FieldKind::multilabel, .dtype = DType::float32, .shape = {3}},
+            {.name = "age", .kind = FieldKind::numbers, .dtype = DType::float64},
+            {.name = "grid", .kind = FieldKind::array, .dtype = DType::int32, .shape = {2, 3}},
+            {.name = "note", .kind = FieldKind::bytes, .dtype = DType::uint8, .shape = {12}}};
+  }
+  static Field boxes(std::int64_t most) {
+    return {.name = "boxes",
+            .kind = FieldKind::boxes,
+            .dtype = DType::float32,
+            .shape = {most, 4},
+            .classes = {"x", "y"},
+            .min_visible = 0.25};
+  }
+
+  template <typename T>
+  static void add(Bytes& bytes, const T& value) {
+    const auto* const from = reinterpret_cast<const std::byte*>(&value);
+    bytes.insert(bytes.end(), from, from + sizeof(T));
+  }
+  static std::string note(std::uint64_t id) { return std::string(id % 13, static_cast<char>('a' + id % 26)); }
+
+  // What read_field() gives of a sample that is as it should be.
+  static Bytes field_bytes(std::uint64_t id, const Field& field) {
+    Bytes bytes;
+    switch (field.kind) {
+      case FieldKind::class_number: add(bytes, static_cast<std::int64_t>(id % 4) - 1); break;
+      case FieldKind::multilabel:
+        for (std::uint64_t i = 0; i < 3; ++i) add(bytes, (id >> i & 1U) != 0 ? 1.0F : 0.0F);
+        break;
+      case FieldKind::numbers: add(bytes, 0.5 * static_cast<double>(id)); break;
+      case FieldKind::array:
+        for (std::int32_t i = 0; i < 6; ++i) add(bytes, static_cast<std::int32_t>(id) * 10 + i);
+        break;
+      case FieldKind::bytes:
+        for (const char c : note(id)) add(bytes, c);
+        break;
+      case FieldKind::boxes:
+        for (std::uint64_t i = 0; i < id % 3; ++i) add(bytes, LabelledBox{0, 1, 4, 3, static_cast<std::int32_t>(i)});
+        break;
+      case FieldKind::image:
+      case FieldKind::mask: break;
+    }
+    return bytes;
+  }
+
+  [[nodiscard]] std::string_view format() const noexcept override { return "fields"; }
+  [[nodiscard]] std::uint64_t size() const noexcept override { return inner_.size(); }
+  [[nodiscard]] const std::vector<std::string>& classes() const noexcept override { return inner_.classes(); }
+  [[nodiscard]] Sample sample(std::uint64_t id) const override { return inner_.sample(id); }
+  [[nodiscard]] std::string name(std::uint64_t id) const override { return inner_.name(id); }
+  void read(std::uint64_t id, ReadTarget& target) const override {
+    if (before_read) before_read(id);
+    inner_.read(id, target);
+  }
+  [[nodiscard]] std::span<const Field> fields() const noexcept override { return fields_; }
+  [[nodiscard]] std::string field_name(std::uint64_t id, std::size_t field) const override {
+    return "memory/" + std::to_string(id) + "." + fields_[field].name;
+  }
+  void read_field(std::uint64_t id, std::size_t number, ReadTarget& target) const override {
+    const Field& field = fields_[number];
+    if (before_field) before_field(id, field);
+    Bytes bytes;
+    if (!replace_field || !replace_field(id, field, bytes)) bytes = field_bytes(id, field);
+    std::ranges::copy(bytes, target.reserve(bytes.size()).begin());
+  }
+  [[nodiscard]] const std::vector<Skipped>& skipped() const noexcept override { return inner_.skipped(); }
+  [[nodiscard]] IndexCounts counts() const noexcept override { return inner_.counts(); }
+  [[nodiscard]] std::vector<std::byte> serialize() const override { return inner_.serialize(); }
+
+  Replace replace_field;
+  Hook before_field;
+  MemoryDataset::Hook before_read;
+
+ private:
+  MemoryDataset inner_;
+  std::vector<Field> fields_;
+};
+
+// Whether a batch's plain fields are those of its samples.
+inline bool are_right(const Lease& batch) {
+  const TensorView species = batch.field("species");
+  const TensorView findings = batch.field("findings");
+  const TensorView age = batch.field("age");
+  const TensorView grid = batch.field("grid");
+  const TensorView note = batch.field("note");
+  const auto counts = batch.counts(6);
+  const std::int64_t n = batch.size();
+  bool right = species.shape == Shape{n} && findings.shape == Shape{n, 3} && age.shape == Shape{n} &&
+               grid.shape == Shape{n, 2, 3} && note.shape == Shape{n, 12} && counts.shape == Shape{n};
+  for (std::size_t i = 0; i < batch.size(); ++i) {
+    const std::uint64_t id = batch.ids()[i];
+    right = right && species.as<std::int64_t>()[i] == static_cast<std::int64_t>(id % 4) - 1;
+    right = right && age.as<double>()[i] == 0.5 * static_cast<double>(id);
+    for (std::size_t j = 0; j < 3; ++j) {
+      right = right && findings.as<float>()[3 * i + j] == ((id >> j & 1U) != 0 ? 1.0F : 0.0F);
+    }
+    for (std::size_t j = 0; j < 6; ++j) {
+      right = right && grid.as<std::int32_t>()[6 * i + j] == static_cast<std::int32_t>(id * 10 + j);
+    }
+    const std::string text = FieldDataset::note(id) + std::string(12, '\0');
+    right = right && counts.as<std::int32_t>()[i] == static_cast<std::int32_t>(id % 13);
+    right = right && std::memcmp(note.as<char>() + 12 * i, text.data(), 12) == 0;
+  }
+  return right;
+}
+
+}  // namespace forebay::testing
