@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <cstdio>
@@ -109,6 +110,92 @@ inline std::string image_record(const std::string& image, const std::vector<floa
   std::string header = little_endian(static_cast<std::uint32_t>(labels.size())) + std::string(20, '\0');
   for (const float label : labels) header += little_endian(label);
   return header + image;
+}
+
+// The data file of an LMDB environment as transaction 1 leaves it: leaf pages of at most `most` entries, below one
+// branch page where there are several, values that would not fit on pages of their own. Keys must be sorted.
+struct LmdbFile {
+  static constexpr std::size_t kPage = 4096;
+  using Entries = std::vector<std::pair<std::string, std::string>>;
+
+  static std::string page_header(std::size_t number, std::uint16_t flags, std::uint32_t room) {
+    return little_endian(std::uint64_t{number}) + little_endian(std::uint16_t{0}) + little_endian(flags) +
+           little_endian(room);
+  }
+  // A branch or leaf page of nodes, which lie at its end, the first one last.
+  static std::string node_page(std::size_t number, std::uint16_t flags, const std::vector<std::string>& nodes) {
+    std::string places;
+    std::string content;
+    for (const auto& node : nodes) {
+      content = node + std::string(node.size() % 2, '\0') + content;
+      places += little_endian(static_cast<std::uint16_t>(kPage - content.size()));
+    }
+    const auto lower = static_cast<std::uint32_t>(16 + places.size());
+    const auto upper = static_cast<std::uint32_t>(kPage - content.size());
+    const std::string page = page_header(number, flags, lower | (upper << 16U)) + places;
+    return page + std::string(kPage - page.size() - content.size(), '\0') + content;
+  }
+  static std::string node(std::uint32_t low, std::uint16_t flags, const std::string& key, const std::string& content) {
+    return little_endian(low) + little_endian(flags) + little_endian(static_cast<std::uint16_t>(key.size())) + key +
+           content;
+  }
+  static std::string database(std::uint64_t root, std::uint16_t flags = 0) {
+    return little_endian(static_cast<std::uint32_t>(kPage)) + little_endian(flags) + std::string(34, '\0') +
+           little_endian(root);
+  }
+  static std::string meta(std::size_t number, std::uint64_t root, std::uint64_t transaction, std::uint16_t flags = 0) {
+    const std::string text = page_header(number, 8, 0) + little_endian(std::uint32_t{0xBEEFC0DE}) +
+                             little_endian(std::uint32_t{1}) + std::string(16, '\0') + database(~std::uint64_t{0}) +
+                             database(root, flags) + std::string(8, '\0') + little_endian(transaction);
+    return text + std::string(kPage - text.size(), '\0');
+  }
+
+  // Appends the pages of a database and returns its root.
+  std::uint64_t add(const Entries& entries, std::size_t most, std::uint16_t flags = 0) {
+    std::vector<std::string> below;
+    for (std::size_t begin = 0; begin < entries.size(); begin += most) {
+      std::vector<std::string> nodes;
+      for (std::size_t i = begin; i < std::min(begin + most, entries.size()); ++i) {
+        const auto& [key, value] = entries[i];
+        const auto length = static_cast<std::uint32_t>(value.size());
+        if (value.size() <= 1000) {
+          nodes.push_back(node(length, flags, key, value));
+          continue;
+        }
+        const std::size_t first = pages.size() / kPage;
+        const auto count = static_cast<std::uint32_t>((16 + value.size() + kPage - 1) / kPage);
+        pages += page_header(first, 4, count) + value + std::string(count * kPage - 16 - value.size(), '\0');
+        nodes.push_back(node(length, 1, key, little_endian(std::uint64_t{first})));
+      }
+      const std::size_t leaf = pages.size() / kPage;
+      pages += node_page(leaf, 2, nodes);
+      below.push_back(node(static_cast<std::uint32_t>(leaf), 0, begin == 0 ? "" : entries[begin].first, ""));
+    }
+    const std::size_t root = pages.size() / kPage;
+    if (below.size() == 1) return root - 1;
+    pages += node_page(root, 1, below);
+    return root;
+  }
+  // Ends the environment with this database as its main one.
+  std::string with_root(std::uint64_t root, std::uint16_t flags = 0) {
+    return pages.replace(0, 2 * kPage, meta(0, ~std::uint64_t{0}, 0) + meta(1, root, 1, flags));
+  }
+  static std::string of(const Entries& entries, std::size_t most = 3) {
+    LmdbFile file;
+    return file.with_root(file.add(entries, most));
+  }
+
+  std::string pages = std::string(2 * kPage, '\0');
+};
+
+// caffe.Datum.
+inline std::string datum(std::uint64_t channels, std::uint64_t height, std::uint64_t width, const std::string& data,
+                         std::int64_t label) {
+  return wire_number(1, channels) + wire_number(2, height) + wire_number(3, width) + wire_bytes(4, data) +
+         wire_number(5, static_cast<std::uint64_t>(label));
+}
+inline std::string encoded_datum(const std::string& image, std::int64_t label) {
+  return wire_bytes(4, image) + wire_number(5, static_cast<std::uint64_t>(label)) + wire_number(7, 1);
 }
 
 }  // namespace forebay::testing

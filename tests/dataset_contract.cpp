@@ -114,9 +114,19 @@ Made make_recordio(const TemporaryDirectory& folder) {
   return {"recordio", options_for(folder.path(), "recordio"), 4};
 }
 
+Made make_lmdb(const TemporaryDirectory& folder) {
+  LmdbFile::Entries entries;
+  for (int i = 0; i < 7; ++i) {
+    const std::string image = "\xFF\xD8\xFF" + std::string(i % 2 == 0 ? 10 : 3000, static_cast<char>('a' + i));
+    entries.emplace_back("key " + std::to_string(i), encoded_datum(image, i % 3));
+  }
+  write_file(folder / "data.mdb", LmdbFile::of(entries));
+  return {"lmdb", options_for(folder.path(), "lmdb"), 7};
+}
+
 using Make = std::function<Made(const TemporaryDirectory&)>;
-const std::vector<Make> kFormats{make_voc,   make_filelist, make_folder,     make_idx,
-                                 make_cifar, make_tfrecord, make_webdataset, make_recordio};
+const std::vector<Make> kFormats{make_voc,      make_filelist,   make_folder,   make_idx, make_cifar,
+                                 make_tfrecord, make_webdataset, make_recordio, make_lmdb};
 
 void for_each_format(const std::function<void(const TemporaryDirectory&, const Made&)>& check) {
   for (const auto& make : kFormats) {

@@ -16,7 +16,8 @@
   FORMAT(cifar, "CIFAR-10 or CIFAR-100, the binary version")                  \
   FORMAT(tfrecord, "TFRecord files of tf.train.Example, plain or `.gz`")      \
   FORMAT(webdataset, "WebDataset tar archives, plain or `.gz`")               \
-  FORMAT(recordio, "MXNet RecordIO files (`.rec`)")
+  FORMAT(recordio, "MXNet RecordIO files (`.rec`)")                           \
+  FORMAT(lmdb, "LMDB environments of Caffe, Caffe2 or image files")
 
 namespace forebay {
 

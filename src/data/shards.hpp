@@ -70,6 +70,8 @@ class ShardDraft {
 
   // The next record begins at this place. It has a number, whether it can be used or not.
   void begin(std::uint64_t offset, std::string_view key = {});
+  // What the container calls the record.
+  void call(std::string_view key) { key_ = key; }
   // The file has been looked at up to there.
   void reach(std::uint64_t offset);
   // The sample of the record. What lies in memory only is kept for the index. Throws SampleError when its image has no

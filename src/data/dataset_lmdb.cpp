@@ -1,0 +1,233 @@
+#include <algorithm>
+#include <filesystem>
+#include <forebay/error.hpp>
+
+#include "formats.hpp"
+#include "lmdb_tree.hpp"
+#include "parallel.hpp"
+#include "shards.hpp"
+#include "wire_format.hpp"
+
+// LMDB environments: Caffe's, whose values are Datums, Caffe2's, whose values are TensorProtos, and others, whose
+// values are image files. All are messages of Protocol Buffers but the last.
+namespace forebay {
+namespace {
+
+using ValueWire = WireField::Type;
+
+constexpr std::string_view kLmdbData = "data.mdb";
+
+// Entries that say something about the others: "__len__", "__keys__" and the like, and the counts and texts of those
+// who read scenes: "num-samples", "label-000000001".
+bool is_about_others(std::string_view key) {
+  return key.starts_with('_') || key.starts_with("num-samples") || key.starts_with("label-");
+}
+
+// caffe.Datum: raw pixels, all blue ones first, or an encoded image.
+struct Datum {
+  std::int64_t channels = 0;
+  std::int64_t height = 0;
+  std::int64_t width = 0;
+  std::optional<Extent> data;
+  FoundLabel label;
+  bool has_floats = false;
+  bool is_encoded = false;
+};
+
+Datum read_datum(ContainerBytes& bytes, const Extent& value) {
+  Datum datum;
+  WireReader reader(bytes, value);
+  for (WireField field; reader.next(field);) {
+    const auto number = static_cast<std::int64_t>(field.value);
+    if (field.is(1, ValueWire::varint)) datum.channels = number;
+    if (field.is(2, ValueWire::varint)) datum.height = number;
+    if (field.is(3, ValueWire::varint)) datum.width = number;
+    if (field.is(4, ValueWire::bytes)) datum.data = field.extent;
+    if (field.is(5, ValueWire::varint)) datum.label = FoundLabel::of(number);
+    if (field.number == 6) datum.has_floats = true;
+    if (field.is(7, ValueWire::varint)) datum.is_encoded = field.value != 0;
+  }
+  return datum;
+}
+
+bool is_picture(ContainerBytes& bytes, const Extent& value) {
+  constexpr std::uint64_t kMagic = 16;
+  return starts_as_picture(bytes.at(value.offset, static_cast<std::size_t>(std::min(value.length, kMagic))));
+}
+
+FoundSample sample_of_datum(ContainerBytes& bytes, const Datum& datum) {
+  FoundSample sample{.image = *datum.data};
+  sample.label = datum.label;
+  if (datum.is_encoded || is_picture(bytes, *datum.data)) return sample;
+  const auto kind = raw_kind(datum.height, datum.width, datum.channels, datum.data->length);
+  if (!kind) {
+    throw SampleError("has " + std::to_string(datum.data->length) + " bytes for " + std::to_string(datum.channels) +
+                      " channels of " + std::to_string(datum.height) + " x " + std::to_string(datum.width) + " pixels");
+  }
+  sample.kind = *kind;
+  sample.kind.planar = kind->channels == 3;
+  sample.kind.bgr = kind->channels == 3;
+  return sample;
+}
+
+// caffe2.TensorProtos: an image in string_data (6) or byte_data (5), a class in int32_data (4; 5 in some) or int64_data
+// (10), packed or not.
+FoundSample sample_of_tensors(ContainerBytes& bytes, const Extent& value) {
+  FoundSample sample;
+  WireReader reader(bytes, value);
+  for (WireField tensor; reader.next(tensor);) {
+    if (!tensor.is(1, ValueWire::bytes)) continue;
+    WireReader fields(bytes, tensor.extent);
+    for (WireField field; fields.next(field);) {
+      const bool is_text = field.is(6, ValueWire::bytes) || field.is(5, ValueWire::bytes);
+      if (is_text && sample.image.length == 0) sample.image = field.extent;
+      const bool is_number = field.number == 4 || field.number == 5 || field.number == 10;
+      if (is_number && field.type == ValueWire::varint) {
+        sample.label = FoundLabel::of(static_cast<std::int64_t>(field.value));
+      }
+      if (field.number == 5 || !is_number || field.type != ValueWire::bytes) continue;
+      WireReader packed(bytes, field.extent);
+      std::uint64_t first = 0;
+      std::uint64_t second = 0;
+      if (!packed.next_varint(first)) continue;
+      sample.label = packed.next_varint(second) ? FoundLabel::none() : FoundLabel::of(static_cast<std::int64_t>(first));
+    }
+  }
+  if (sample.image.length == 0 || !is_picture(bytes, sample.image)) throw SampleError("no image");
+  return sample;
+}
+
+FoundSample sample_of_value(ContainerBytes& bytes, const Extent& value) {
+  if (value.length == 0) throw SampleError("has no bytes");
+  if (is_picture(bytes, value)) return {.image = value};
+  std::optional<Datum> datum;
+  try {
+    datum = read_datum(bytes, value);
+    if (!datum->data && !datum->has_floats) return sample_of_tensors(bytes, value);
+  } catch (const SampleError& error) {
+    if (error.is_transient()) throw;
+    throw SampleError("is neither an image file nor a Datum of Caffe");
+  }
+  if (datum->data && datum->data->length > 0) return sample_of_datum(bytes, *datum);
+  throw SampleError(datum->has_floats ? "a Datum of floating-point numbers, where bytes are read"
+                                      : "a Datum without data");
+}
+
+// A data file, and its leaf pages.
+struct LmdbFile {
+  std::string path;
+  RecordTable::Stamp stamp;
+  OpenFile file;
+  std::vector<std::uint64_t> leaves;
+  std::vector<std::uint32_t> first_entries;  // of each leaf: its number
+  std::uint64_t entries = 0;
+  std::vector<std::string> problems;
+};
+
+LmdbFile open_lmdb(PathContents& contents, const std::string& path) {
+  LmdbFile lmdb{.path = path, .stamp = {}, .file = {}, .leaves = {}, .first_entries = {}, .entries = 0, .problems = {}};
+  try {
+    lmdb.file = open_regular(path);
+    lmdb.stamp = RecordTable::stamp_of(lmdb.file);
+    ContainerBytes bytes(lmdb.file);
+    LmdbTree tree(bytes);
+    tree.enter_database();
+    const auto leaves = tree.leaves([&](const SampleError& error) { lmdb.problems.emplace_back(error.what()); });
+    for (const std::uint64_t leaf : leaves) {
+      lmdb.leaves.push_back(leaf);
+      lmdb.first_entries.push_back(static_cast<std::uint32_t>(lmdb.entries));
+      lmdb.entries += tree.entries(leaf);
+      if (lmdb.entries > std::numeric_limits<std::int32_t>::max()) throw SampleError("has more than 2^31 entries");
+    }
+  } catch (const SampleError& error) {
+    const bool is_the_path = path == contents.root();
+    throw path_error(contents.options(), (is_the_path ? "" : path + ": ") + error.what());
+  }
+  return lmdb;
+}
+
+// Leaf pages that are read by one thread at a time.
+struct LmdbPart {
+  const LmdbFile* lmdb = nullptr;
+  std::size_t begin = 0;
+  std::size_t end = 0;
+};
+constexpr std::size_t kLeavesAtOnce = 64;
+
+ShardDraft read_lmdb_part(PathContents& contents, const LmdbPart& part, ShardDraft::Progress& progress) {
+  const LmdbFile& lmdb = *part.lmdb;
+  ShardDraft draft(lmdb.path, lmdb.stamp, progress, lmdb.leaves.empty() ? 0 : lmdb.first_entries[part.begin]);
+  if (part.begin == 0) {
+    for (const std::string& problem : lmdb.problems) draft.add_bad_file(problem + "; the entries behind it are lost");
+  }
+  ContainerBytes tree_bytes(lmdb.file);
+  ContainerBytes value_bytes(lmdb.file);
+  LmdbTree tree(tree_bytes);
+  std::uint64_t about_others = 0;
+  for (std::size_t leaf = part.begin; leaf < part.end; ++leaf) {
+    const std::size_t entries = tree.entries(lmdb.leaves[leaf]);
+    for (std::size_t i = 0; i < entries; ++i) {
+      draft.begin(0);
+      try {
+        const std::string key = tree.key(lmdb.leaves[leaf], i);
+        draft.call(key);
+        const LmdbEntry entry = tree.entry(lmdb.leaves[leaf], i);
+        if (entry.is_database || is_about_others(key)) {
+          ++about_others;
+          continue;
+        }
+        draft.add(value_bytes, sample_of_value(value_bytes, entry.value));
+      } catch (const SampleError& error) {
+        if (error.is_transient()) throw path_error(contents.options(), lmdb.path + ": " + error.what());
+        draft.add_bad(error.what());
+      }
+    }
+  }
+  if (about_others > 0) draft.add_note(std::to_string(about_others) + " entries that are about others");
+  return draft;
+}
+
+std::vector<std::string> lmdb_files(PathContents& contents) {
+  if (!contents.is_folder()) return contents.files();
+  return {join_path(contents.root(), kLmdbData)};
+}
+
+bool is_lmdb(PathContents& contents) {
+  if (!contents.is_folder()) return starts_as_lmdb(contents.head()) || base_name(contents.files().front()) == kLmdbData;
+  return std::ranges::find(contents.listing().others, kLmdbData) != contents.listing().others.end();
+}
+
+IndexDraft build_lmdb(PathContents& contents) {
+  std::vector<LmdbFile> files;
+  std::uint64_t entries = 0;
+  for (const std::string& path : lmdb_files(contents)) {
+    files.push_back(open_lmdb(contents, path));
+    entries += files.back().entries;
+  }
+  std::vector<LmdbPart> parts;
+  for (const LmdbFile& lmdb : files) {
+    for (std::size_t begin = 0; begin == 0 || begin < lmdb.leaves.size(); begin += kLeavesAtOnce) {
+      parts.push_back({.lmdb = &lmdb, .begin = begin, .end = std::min(begin + kLeavesAtOnce, lmdb.leaves.size())});
+    }
+  }
+  ShardDraft::Progress progress;
+  std::vector<std::optional<ShardDraft>> read(parts.size());
+  ParallelTask task;
+  task.count = task.total = parts.size();
+  task.body = [&](std::size_t i) { read[i] = read_lmdb_part(contents, parts[i], progress); };
+  const auto report = [&](std::uint64_t, std::uint64_t) {
+    if (const auto& tell = contents.context().progress)
+      tell(progress.records, std::max(entries, progress.records.load()));
+  };
+  run_parallel(task, contents.context().threads, report);
+  std::vector<ShardDraft> drafts;
+  for (auto& draft : read) drafts.push_back(*std::move(draft));
+  return merge_shards(contents, drafts, "no entry with an image in an LMDB environment");
+}
+
+}  // namespace
+
+const Format formats::lmdb{
+    .needs = "an LMDB environment", .detect = is_lmdb, .build = build_lmdb, .takes_patterns = true};
+
+}  // namespace forebay
