@@ -6,7 +6,7 @@
 
 #include <forebay/error.hpp>
 
-#include "job/available_memory.hpp"
+#include "job/start_checks.hpp"
 #include "support.hpp"
 
 namespace forebay {

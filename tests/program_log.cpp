@@ -12,7 +12,7 @@
 
 #include <forebay/feeder.hpp>
 
-#include "job/start_warnings.hpp"
+#include "job/start_checks.hpp"
 #include "memory_dataset.hpp"
 #include "screen.hpp"
 #include "support.hpp"

@@ -7,7 +7,7 @@
 
 #include "base/clock.hpp"
 #include "base/text.hpp"
-#include "job/available_memory.hpp"
+#include "job/start_checks.hpp"
 #include "measure/run_files.hpp"
 
 namespace forebay {

@@ -25,7 +25,7 @@
 #include "measure/timeline_file.hpp"
 #include "order/schedule.hpp"
 #include "produce/pipeline.hpp"
-#include "produce/worker_plan.hpp"
+#include "produce/tuner.hpp"
 #include "ranks/early_end.hpp"
 #include "ranks/ranks.hpp"
 #include "ranks/saves.hpp"

@@ -10,8 +10,7 @@
 
 #include "data/guarded_dataset.hpp"
 #include "job/agreed_start.hpp"
-#include "job/available_memory.hpp"
-#include "job/start_warnings.hpp"
+#include "job/start_checks.hpp"
 #include "make/renderers.hpp"
 #include "measure/run_files.hpp"
 #include "order/selection.hpp"

@@ -10,7 +10,7 @@
 #include <forebay/error.hpp>
 
 #include "base/text.hpp"
-#include "settings.hpp"
+#include "resume.hpp"
 
 namespace forebay {
 namespace {

@@ -2,7 +2,9 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,6 +19,14 @@
 
 // Resuming from a saved state: reading and making one, and whether it belongs to this run.
 namespace forebay {
+
+// The settings that decide which batches there are, pixels included, by full name of the key, as TOML: two runs must
+// have them in common.
+[[nodiscard]] std::map<std::string, std::string> batch_settings(const Options& options);
+
+// Adds the keys of these full names.
+void add_settings(std::map<std::string, std::string>& settings, const Options& options,
+                  std::span<const std::string_view> names);
 
 // A job's state as it was saved, and where it came from, for messages.
 struct SavedState {

@@ -51,7 +51,7 @@ void BadSamples::settle(const ReadRequest& request, std::string_view reason) {
   const std::string path = dataset_.name(request.sample);
   if (on_bad_ == OnBad::fail) {
     throw Error(path + ": " + std::string(reason) +
-                R"( (on_bad = "fail"; "replace" would quarantine the sample and go on))");
+                R"( (on_bad = "fail"; "replace" would quarantine the sample and continue))");
   }
   if (leave_out_) {
     quarantine(request, path, reason, std::nullopt);

@@ -9,7 +9,6 @@
 #include "base/thread.hpp"
 #include "read/field_error.hpp"
 #include "shared_read.hpp"
-#include "worker_report.hpp"
 
 namespace forebay {
 
@@ -227,15 +226,6 @@ void Pipeline::finish(std::uint32_t slot_number, std::uint32_t samples) {
   } else {
     ring_.publish(turn);
   }
-}
-
-std::string Pipeline::report() const {
-  WorkerReport report(links_.dataset);
-  report.add("issuer", {&issuer_status_, 1});
-  report.add("reader", readers_.workers().statuses());
-  report.add("decoder", decoders_.workers().statuses());
-  if (uploader_) report.add("uploader", {&uploader_->status(), 1});
-  return report.text();
 }
 
 }  // namespace forebay

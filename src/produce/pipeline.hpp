@@ -32,7 +32,6 @@
 #include "ring/slot_ring.hpp"
 #include "ring/slot_store.hpp"
 #include "ring/uploader.hpp"
-#include "worker_plan.hpp"
 #include "worker_tuning.hpp"
 
 namespace forebay {

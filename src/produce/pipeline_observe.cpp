@@ -1,11 +1,81 @@
-#include "measure/profiler.hpp"
+#include <array>
+#include <cstddef>
+#include <cstdio>
+#include <string>
 
-#include <algorithm>
-
+#include "base/clock.hpp"
 #include "measure/timeline_file.hpp"
 #include "pipeline.hpp"
 
 namespace forebay {
+namespace {
+
+using Activity = WorkerStatus::Activity;
+
+constexpr std::array<std::string_view, WorkerStatus::kActivities> kWords{"waiting for work",
+                                                                         "waiting for room in workers.bytes",
+                                                                         "reading from the store",
+                                                                         "reading what another is slow with",
+                                                                         "waiting to read again",
+                                                                         "decoding a sample",
+                                                                         "asking for samples",
+                                                                         "waiting for room in the ring",
+                                                                         "waiting for the device to copy a batch",
+                                                                         "not needed now",
+                                                                         "stopped"};
+
+bool has_sample(Activity activity) {
+  return activity == Activity::reading || activity == Activity::hedging || activity == Activity::retrying ||
+         activity == Activity::decoding || activity == Activity::waiting_budget;
+}
+
+std::string in_seconds(std::int64_t ns) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.1f s", static_cast<double>(ns) * 1e-9);
+  return text.data();
+}
+
+// Puts into words what worker threads are doing: threads of one kind that do the same are counted together, with
+// the one that has done it longest as the example.
+class WorkerReport {
+ public:
+  explicit WorkerReport(const Dataset& dataset) : dataset_(dataset) {}
+
+  void add(std::string_view kind, std::span<const WorkerStatus> statuses);
+  // "8 readers in the store (longest 4.2 s: data/a.jpg); 1 decoder waiting for work".
+  [[nodiscard]] const std::string& text() const noexcept { return text_; }
+
+ private:
+  const Dataset& dataset_;
+  std::string text_;
+};
+
+void WorkerReport::add(std::string_view kind, std::span<const WorkerStatus> statuses) {
+  const std::int64_t now = steady_ns();
+  for (std::size_t activity = 0; activity < kWords.size(); ++activity) {
+    std::size_t count = 0;
+    std::int64_t longest_ns = -1;
+    std::uint64_t sample = 0;
+    for (const WorkerStatus& status : statuses) {
+      if (status.activity.load(std::memory_order_relaxed) != static_cast<Activity>(activity)) continue;
+      const std::int64_t since = status.since_ns.load(std::memory_order_relaxed);
+      if (since == 0) continue;  // never started
+      ++count;
+      const std::int64_t ns = now - since;
+      if (ns <= longest_ns) continue;
+      longest_ns = ns;
+      sample = status.sample.load(std::memory_order_relaxed);
+    }
+    if (count == 0) continue;
+    if (!text_.empty()) text_ += "; ";
+    text_ += std::to_string(count) + " " + std::string(kind) + (count > 1 ? "s " : " ") +
+             std::string(kWords[activity]) + " (longest " + in_seconds(longest_ns);
+    if (has_sample(static_cast<Activity>(activity)) && sample < dataset_.size()) text_ += ": " + dataset_.name(sample);
+    text_ += ")";
+  }
+}
+
+}  // namespace
 
 Observation Pipeline::observe() const {
   Observation now;
@@ -43,6 +113,15 @@ void Pipeline::note_in(Timeline& timeline) {
   note_all(readers_.workers(), "reader");
   note_all(decoders_.workers(), "decoder");
   if (uploader_) note(uploader_->status(), "uploader");
+}
+
+std::string Pipeline::report() const {
+  WorkerReport report(links_.dataset);
+  report.add("issuer", {&issuer_status_, 1});
+  report.add("reader", readers_.workers().statuses());
+  report.add("decoder", decoders_.workers().statuses());
+  if (uploader_) report.add("uploader", {&uploader_->status(), 1});
+  return report.text();
 }
 
 }  // namespace forebay

@@ -62,7 +62,7 @@ void WorkerTuning::steer() {
   tuner_.refused(there);
   if (std::exchange(told_of_refusal_, true)) return;
   links_.tell("workers: the system allows no more threads (ulimit -u, or pids.max of the cgroup); " + describe(there) +
-              " go on instead of " + describe(wanted));
+              " work instead of " + describe(wanted));
 }
 
 WorkerTuning::Reading WorkerTuning::read() const {

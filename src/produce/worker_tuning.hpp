@@ -32,7 +32,7 @@ class WorkerTuning {
   WorkerTuning(const WorkerTuning&) = delete;
   WorkerTuning& operator=(const WorkerTuning&) = delete;
 
-  // Joins the thread: the numbers stay as they are. To be called before the crews are stopped; may be called again.
+  // Joins the thread: the numbers stay as they are. Call before the pools are stopped; idempotent.
   void stop();
 
  private:
@@ -50,7 +50,7 @@ class WorkerTuning {
   };
 
   void run();
-  // Has the crews work as the tuner wants it, as far as there are threads.
+  // Has as many work as the tuner wants, as far as there are threads.
   void steer();
   [[nodiscard]] Reading read() const;
   [[nodiscard]] static WorkerWindow between(const Reading& begin, const Reading& end);

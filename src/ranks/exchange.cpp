@@ -4,8 +4,6 @@
 #include <span>
 #include <utility>
 
-#include "reduction_wait.hpp"
-
 namespace forebay {
 
 Exchange::Exchange(Communicator& communicator, Schedule& schedule, std::size_t channel, std::size_t lag,

@@ -5,15 +5,21 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <vector>
 
-// Whether a run fits into memory, found out before it is touched: a process that is killed for its memory says nothing.
+#include <forebay/options.hpp>
+
+#include "produce/tuner.hpp"
+
+// What is checked before a run starts: whether it fits into memory (a process that is killed for its memory says
+// nothing), and whether its options are meant.
 namespace forebay {
 
 // Bytes that this process may still take without swapping. Page cache counts as free: the kernel gives it up.
 struct AvailableMemory {
   std::optional<std::uint64_t> node = std::nullopt;  // MemAvailable of /proc/meminfo
-  std::optional<std::uint64_t> group =
-      std::nullopt;  // of the memory cgroups that it is in, the least of limit - used + page cache
+  // Of the memory cgroups that it is in, the least of limit - used + page cache.
+  std::optional<std::uint64_t> group = std::nullopt;
 };
 
 // Looks into `root`/proc and `root`/sys/fs/cgroup (versions 1 and 2, every level). What cannot be read is left empty.
@@ -37,5 +43,9 @@ struct RingNeed {
 
 // "154 MiB", rounded; "0.3 MiB" below ten.
 [[nodiscard]] std::string mebibytes(std::uint64_t bytes);
+
+// What is allowed and hardly ever meant, each with what to do about it: normalising 8-bit pixels as if they were 0 to
+// 1, and far more threads than this rank has cores for (WorkerPlan::cores).
+[[nodiscard]] std::vector<std::string> start_warnings(const Options& options, const WorkerPlan& plan);
 
 }  // namespace forebay
