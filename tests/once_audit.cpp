@@ -1,6 +1,7 @@
 #include "once_audit.hpp"
 
 #include <algorithm>
+#include <array>
 #include <exception>
 #include <optional>
 #include <stdexcept>
@@ -8,19 +9,12 @@
 
 #include <nlohmann/json.hpp>
 
+#include "state_text.hpp"
+
 namespace forebay::testing {
 namespace {
 
 constexpr std::size_t kMostBytes = std::size_t{64} * 1024;  // of a state with 1,024 virtual shards
-
-// As docs/state.md has it: in each epoch the shards of rank 0 ascending, then those of rank 1, ...
-std::vector<std::uint64_t> order_of_the_deal(std::uint64_t used, std::uint32_t ranks) {
-  std::vector<std::uint64_t> shards;
-  for (std::uint32_t rank = 0; rank < ranks; ++rank) {
-    for (std::uint64_t shard = rank; shard < used; shard += ranks) shards.push_back(shard);
-  }
-  return shards;
-}
 
 std::string name(std::uint64_t epoch, std::uint64_t batch) {
   return "epoch " + std::to_string(epoch) + ", batch " + std::to_string(batch);
@@ -38,7 +32,6 @@ ReadState read_state_text(std::string_view text) {
                   .left = {}};
   const std::uint64_t batches = json.at("batches");
   const std::uint64_t shards = json.at("virtual_shards");
-  const auto dealt = order_of_the_deal(std::min(batches, shards), state.ranks);
   const auto blocks = [&](std::uint64_t shard) { return (batches - shard + shards - 1) / shards; };
   const auto add = [&](std::uint64_t epoch, std::uint64_t shard, std::uint64_t begin, std::uint64_t end,
                        std::uint32_t rank) {
@@ -46,29 +39,13 @@ ReadState read_state_text(std::string_view text) {
       throw std::runtime_error("a piece is outside its shard");
     for (std::uint64_t block = begin; block < end; ++block) state.left.push_back({epoch, block * shards + shard, rank});
   };
-  std::uint64_t place = 0;
-  const auto next = [&](std::uint64_t begin, std::optional<std::uint32_t> rank = std::nullopt) {
-    const std::uint64_t shard = dealt.at(place % dealt.size());
-    add(state.epochs + place / dealt.size(), shard, begin, blocks(shard),
-        rank.value_or(static_cast<std::uint32_t>(shard % state.ranks)));
-    ++place;
-  };
-  for (const auto& item : json.at("left")) {
-    if (item.is_array()) {
-      const auto rank = item.size() == 3 ? std::optional<std::uint32_t>(item.at(2)) : std::nullopt;
-      for (std::uint64_t n = item.at(0); n > 0; --n) next(item.at(1), rank);
-    } else if (const std::int64_t number = item; number < 0) {
-      place += static_cast<std::uint64_t>(-number);
-    } else {
-      next(static_cast<std::uint64_t>(number));
+  const auto columns = unpacked(json.at("left"));
+  std::array<std::uint64_t, 5> piece{};
+  for (std::size_t i = 0; i < columns.at("epoch").size(); ++i) {
+    for (std::size_t k = 0; const char* const column : {"epoch", "shard", "begin", "end", "owner"}) {
+      piece[k++] += columns.at(column).at(i).get<std::uint64_t>();
     }
-  }
-  if (place != dealt.size() * (state.opened - state.epochs)) throw std::runtime_error("left has not all shards");
-  for (const auto& of_epoch : json.at("cut")) {
-    for (std::size_t i = 1; i < of_epoch.size(); i += 4) {
-      const std::uint64_t begin = of_epoch.at(i + 1);
-      add(of_epoch.at(0), of_epoch.at(i), begin, begin + of_epoch.at(i + 2).get<std::uint64_t>(), of_epoch.at(i + 3));
-    }
+    add(piece[0], piece[1], piece[2], piece[3], static_cast<std::uint32_t>(piece[4]));
   }
   return state;
 }

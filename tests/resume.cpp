@@ -383,8 +383,10 @@ TEST_CASE("another job's state is refused with its file, the key and what to do,
   };
   text.replace(text.find("\"steps\":12"), 10, "\"steps\":13");
   damaged("has the checksum");
-  text.replace(text.find("\"forebay_state\":1"), 17, "\"forebay_state\":2");
-  damaged("is a state of version 2, written by a newer Forebay");
+  text.replace(text.find("\"forebay_state\":2"), 17, "\"forebay_state\":3");
+  damaged("is a state of version 3, written by a newer Forebay");
+  text.replace(text.find("\"forebay_state\":2"), 17, "\"forebay_state\":1");
+  damaged("is a state of version 1, written by an older Forebay");
   text.resize(text.size() / 2);
   damaged("is cut off after");
   text.clear();

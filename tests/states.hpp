@@ -10,6 +10,7 @@
 #include <forebay/random.hpp>
 
 #include "order/job_state.hpp"
+#include "order/ledger.hpp"
 
 namespace forebay::testing {
 
@@ -82,7 +83,7 @@ void leave(JobState& state, Served&& served) {
   put_in_order(state);
 }
 
-// Any pieces at all, in some shards none, in some several, of any rank.
+// Any pieces at all that a ledger can hold, in some shards none, in some several, of any rank.
 inline JobState random_state(Random& random) {
   const auto shards = static_cast<std::uint32_t>(1 + random.below(random.below(2) == 0 ? 8 : 1024));
   const auto ranks = static_cast<std::uint32_t>(1 + random.below(random.below(2) == 0 ? shards : std::min(shards, 8U)));
@@ -107,6 +108,8 @@ inline JobState random_state(Random& random) {
       }
     }
   }
+  state.left.resize(
+      std::min(state.left.size(), Ledger::most_pieces({.batches = batches, .shards = shards, .ranks = ranks})));
   return state;
 }
 

@@ -8,6 +8,8 @@
 namespace forebay {
 namespace {
 
+constexpr std::string_view kBase64 = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
 bool is_control(std::uint32_t code) noexcept { return code < 0x20 || (code >= 0x7F && code < 0xA0); }
 
 void append_escaped(std::string& out, std::string_view bytes) {
@@ -86,6 +88,34 @@ std::string hex(std::uint64_t value, std::size_t digits) {
   const char* const end = std::to_chars(text.data(), text.data() + text.size(), value, 16).ptr;
   const auto length = static_cast<std::size_t>(end - text.data());
   return std::string(digits > length ? digits - length : 0, '0') + std::string(text.data(), length);
+}
+
+std::string base64(std::string_view bytes) {
+  std::string text;
+  std::uint32_t bits = 0;
+  unsigned have = 0;  // bits that are not written yet
+  for (const char byte : bytes) {
+    bits = bits << 8U | static_cast<std::uint8_t>(byte);
+    for (have += 8; have >= 6;) text += kBase64[bits >> (have -= 6) & 63U];
+  }
+  if (have > 0) text += kBase64[bits << (6 - have) & 63U];
+  return text.append((4 - text.size() % 4) % 4, '=');
+}
+
+std::optional<std::string> from_base64(std::string_view text) {
+  if (text.size() % 4 != 0) return std::nullopt;
+  for (int i = 0; i < 2 && text.ends_with('='); ++i) text.remove_suffix(1);
+  std::string bytes;
+  std::uint32_t bits = 0;
+  unsigned have = 0;
+  for (const char digit : text) {
+    const auto value = kBase64.find(digit);
+    if (value == std::string_view::npos) return std::nullopt;
+    bits = bits << 6U | static_cast<std::uint32_t>(value);
+    have += 6;
+    if (have >= 8) bytes += static_cast<char>(bits >> (have -= 8) & 0xFFU);
+  }
+  return bytes;
 }
 
 std::string_view clip(std::string_view text, std::size_t columns) noexcept {

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -27,6 +28,10 @@ struct Character {
 
 // The number in lower-case hexadecimal, with at least `digits` digits: hex(10, 2) is "0a".
 [[nodiscard]] std::string hex(std::uint64_t value, std::size_t digits);
+
+// The bytes in base64 (RFC 4648, section 4), and back; nothing if the text is not base64.
+[[nodiscard]] std::string base64(std::string_view bytes);
+[[nodiscard]] std::optional<std::string> from_base64(std::string_view text);
 
 // `text` (well-formed UTF-8) cut to at most `columns` characters, each counted as one column.
 [[nodiscard]] std::string_view clip(std::string_view text, std::size_t columns) noexcept;
