@@ -52,25 +52,8 @@ class FakeJob {
     for (auto& thread : threads) thread.join();
   }
 
- private:
-  struct Sum {
-    std::vector<std::int64_t> total;
-    std::uint32_t arrived = 0;
-  };
-
-  struct Gather {
-    std::vector<std::string> texts;
-    std::uint32_t arrived = 0;
-  };
-
-  struct Open {
-    bool open = false;
-    std::size_t sum = 0;
-    std::span<std::int64_t> values;
-    std::uint32_t hidden_for = 0;
-  };
-
-  struct SameRank final : Communicator {
+  // The same rank by another name. A test may override what is to go differently.
+  struct SameRank : Communicator {
     explicit SameRank(Communicator& named) : rank_(named) {}
 
     [[nodiscard]] std::uint32_t rank() const noexcept override { return rank_.rank(); }
@@ -97,6 +80,24 @@ class FakeJob {
     bool close(double timeout_s) override { return rank_.close(timeout_s); }
 
     Communicator& rank_;
+  };
+
+ private:
+  struct Sum {
+    std::vector<std::int64_t> total;
+    std::uint32_t arrived = 0;
+  };
+
+  struct Gather {
+    std::vector<std::string> texts;
+    std::uint32_t arrived = 0;
+  };
+
+  struct Open {
+    bool open = false;
+    std::size_t sum = 0;
+    std::span<std::int64_t> values;
+    std::uint32_t hidden_for = 0;
   };
 
   struct Rank final : Communicator {

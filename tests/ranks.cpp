@@ -17,6 +17,7 @@
 #include <forebay/error.hpp>
 
 #include "fake_job.hpp"
+#include "ranks/early_end.hpp"
 #include "ranks/ranks.hpp"
 
 namespace forebay {
@@ -257,6 +258,55 @@ TEST_CASE("a rank that leaves is named to the others when they come to its step"
     CHECK(rank.steps <= 25 + 3);
     CHECK(rank.ranks.attendance().is_over());
   });
+}
+
+// A rank whose others never come to the end.
+struct Deserted final : FakeJob::SameRank {
+  using SameRank::SameRank;
+  void while_waiting(std::function<void()> hook) override { hook_ = std::move(hook); }
+  bool close(double /*timeout_s*/) override {
+    hook_();
+    return false;
+  }
+  void abort(std::string_view cause) override { aborted.emplace_back(cause); }
+  void abort_at_end(std::string_view cause) override { aborted_at_end.emplace_back(cause); }
+
+  std::function<void()> hook_;
+  std::vector<std::string> aborted;
+  std::vector<std::string> aborted_at_end;
+};
+
+TEST_CASE("a rank that ends early aborts the job only when others wait for it, and says why") {
+  for (const bool has_failed : {true, false}) {
+    for (const bool others_go_on : {true, false}) {
+      CAPTURE(has_failed);
+      CAPTURE(others_go_on);
+      FakeJob job(2);
+      Deserted deserted(job.rank(0));
+      Rank mine(deserted, job_options(1), Loop::epochs);
+      Rank other(job.rank(1), job_options(1), Loop::epochs);
+      std::vector<std::string> warnings;
+      EarlyEnd early_end(deserted, mine.ranks, 30, [&](const std::string& line) { warnings.push_back(line); });
+      std::string cause = "rank 0: no such disk";
+      if (has_failed) {
+        CHECK(early_end.fail("no such disk") == cause);
+      } else {
+        early_end.leave(0);
+        cause = mine.ranks.attendance().cause();
+        CHECK(cause.find("rank 0 has left before the first step") == 0);
+      }
+      if (others_go_on) other.ranks.attendance().go_on();
+      int befores = 0;
+      early_end.part([&] { ++befores; });
+      const std::vector<std::string> said{cause};
+      const std::vector<std::string> nothing;
+      CHECK(befores == (others_go_on ? 1 : 0));
+      CHECK(warnings == (others_go_on ? said : nothing));
+      CHECK(deserted.aborted == (others_go_on ? said : nothing));
+      CHECK(deserted.aborted_at_end == (has_failed ? said : nothing));
+      CHECK_FALSE(deserted.hook_);
+    }
+  }
 }
 
 }  // namespace
