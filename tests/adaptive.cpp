@@ -11,7 +11,6 @@
 
 #include <forebay/policy.hpp>
 
-#include "simulate/optimum.hpp"
 #include "simulate/rank_model.hpp"
 #include "simulate/simulation.hpp"
 #include "support.hpp"

@@ -1,8 +1,9 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
-#include <cstdio>
+#include <cstdint>
 #include <cstdlib>
 #include <exception>
 #include <filesystem>
@@ -13,15 +14,17 @@
 #include <string>
 #include <string_view>
 #include <thread>
-
-#include <sys/wait.h>
+#include <vector>
 
 #include <forebay/communicator.hpp>
 #include <forebay/error.hpp>
 #include <forebay/feeder.hpp>
 #include <forebay/mpi.hpp>
 
+#include "at_once.hpp"
 #include "memory_dataset.hpp"
+#include "process.hpp"
+#include "support.hpp"
 
 // What ends a job cannot be tested inside it: this program runs itself under mpirun with a scenario's name and looks
 // at the exit code and at what was printed.
@@ -29,33 +32,8 @@ namespace {
 
 using forebay::Error;
 using forebay::MpiSession;
-
-struct Ended {
-  int code = -1;
-  std::string output;  // both streams
-};
-
-Ended run(const std::string& command) {
-  std::FILE* pipe = ::popen((command + " 2>&1").c_str(), "r");
-  REQUIRE(pipe != nullptr);
-  Ended ended;
-  std::array<char, 4096> buffer{};
-  while (const std::size_t n = std::fread(buffer.data(), 1, buffer.size(), pipe)) ended.output.append(buffer.data(), n);
-  const int status = ::pclose(pipe);
-  ended.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-  return ended;
-}
-
-std::string self() { return std::filesystem::read_symlink("/proc/self/exe").string(); }
-
-Ended run_alone(const std::string& scenario) { return run("timeout 60 " + self() + " scenario " + scenario); }
-
-Ended run_ranks(const std::string& scenario) {
-  return run("timeout 60 " FOREBAY_MPIEXEC " -n 2 --oversubscribe --bind-to none --mca btl self,vader " + self() +
-             " scenario " + scenario);
-}
-
-bool contains(const Ended& ended, std::string_view text) { return ended.output.find(text) != std::string::npos; }
+using forebay::testing::at_once;
+using forebay::testing::MemoryDataset;
 
 // Rank 1 fails while rank 0 is in a collective call that it would never leave alone.
 void fail_on_rank_1(const MpiSession& session, const char* noted) {
@@ -131,17 +109,28 @@ int outlive_mpi(int argc, char** argv) {
   return 0;
 }
 
+// The job that scenarios with a feeder are about: two samples per batch and rank.
+struct Served {
+  forebay::Options options = forebay::testing::memory_options(2);
+  std::uint64_t samples = 4000;
+
+  explicit Served(double watchdog_s) {
+    options.run.steps = 1000;
+    options.policy.watchdog_s = forebay::testing::kSanitized ? 2 * watchdog_s : watchdog_s;
+  }
+  [[nodiscard]] forebay::Feeder feeder(const MpiSession& session) const {
+    return {options, session.world(), forebay::Parts{.dataset = std::make_shared<MemoryDataset>(samples)}};
+  }
+};
+
 int feeder_outlives_mpi(int argc, char** argv) {
-  std::unique_ptr<forebay::Feeder> feeder;
+  std::optional<forebay::Feeder> feeder;
   std::optional<forebay::Feeder> destroyed_late;
   {
     const MpiSession session(argc, argv);
-    forebay::Options options = forebay::testing::memory_options(2);
-    options.run.steps = 1000;
-    forebay::Parts parts;
-    parts.dataset = std::make_shared<forebay::testing::MemoryDataset>(4000);
-    feeder = std::make_unique<forebay::Feeder>(options, session.world(), parts);
-    destroyed_late.emplace(options, session.world(), parts);
+    const Served job(30);
+    feeder.emplace(job.feeder(session));
+    destroyed_late.emplace(job.feeder(session));
     for (int step = 0; step < 5; ++step) {
       if (!feeder->next() || !destroyed_late->next()) return 3;
     }
@@ -162,13 +151,8 @@ int feeder_outlives_mpi(int argc, char** argv) {
 // Rank 0 breaks after the sixth step; rank 1 waits for it in its own all-reduce, or does not ask for a step any more.
 int break_alone(int argc, char** argv, bool waits_outside) {
   const MpiSession session(argc, argv);
-  forebay::Options options = forebay::testing::memory_options(2);
-  options.run.steps = 1000;
-  options.policy.watchdog_s = 6;
-  forebay::Parts parts;
-  parts.dataset = std::make_shared<forebay::testing::MemoryDataset>(4000);
   try {
-    forebay::Feeder feeder(options, session.world(), parts);
+    forebay::Feeder feeder = Served(3).feeder(session);
     while (auto batch = feeder.next()) {
       int one = 1;
       const bool is_last = batch->step() == 5;
@@ -186,12 +170,11 @@ int break_alone(int argc, char** argv, bool waits_outside) {
 // Rank 1 leaves between two epochs, when rank 0 has the first batch of the next and waits for it in its own all-reduce.
 int break_between_epochs(int argc, char** argv) {
   const MpiSession session(argc, argv);
-  forebay::Options options = forebay::testing::memory_options(2);
-  options.run.epochs = 3;
-  options.policy.watchdog_s = 6;
-  forebay::Parts parts;
-  parts.dataset = std::make_shared<forebay::testing::MemoryDataset>(40);
-  forebay::Feeder feeder(options, session.world(), parts);
+  Served job(3);
+  job.options.run.steps = 0;
+  job.options.run.epochs = 3;
+  job.samples = 40;
+  forebay::Feeder feeder = job.feeder(session);
   int one = 1;
   while (feeder.next_epoch()) {
     if (feeder.epochs_completed() == 1 && session.rank() == 1) {
@@ -210,13 +193,8 @@ int break_between_epochs(int argc, char** argv) {
 // Rank 1 does not come, and rank 0's program catches what its save says of that.
 int save_alone(int argc, char** argv) {
   const MpiSession session(argc, argv);
-  forebay::Options options = forebay::testing::memory_options(2);
-  options.run.steps = 1000;
-  options.policy.watchdog_s = 3;
-  forebay::Parts parts;
-  parts.dataset = std::make_shared<forebay::testing::MemoryDataset>(4000);
   try {
-    forebay::Feeder feeder(options, session.world(), parts);
+    forebay::Feeder feeder = Served(3).feeder(session);
     for (int step = 0; step < 3; ++step) {
       if (!feeder.next()) return 3;
     }
@@ -236,111 +214,123 @@ int say_how_launched(int argc, char** argv) {
   return 0;
 }
 
-int play(const std::string& scenario, int argc, char** argv) {
-  if (scenario == "leaves") return leave_by_exception(argc, argv, nullptr);
-  if (scenario == "leaves-noted") return leave_by_exception(argc, argv, "rank 1: disk gone");
-  if (scenario == "uncaught") {
-    const MpiSession session(argc, argv);
-    fail_on_rank_1(session, nullptr);
-  }
-  if (scenario == "thread") return throw_from_a_thread(argc, argv);
-  if (scenario == "handled") return handle_inside(argc, argv);
-  if (scenario == "single") return initialised_single(argc, argv);
-  if (scenario == "trainer") return initialised_by_trainer(argc, argv);
-  if (scenario == "outlive") return outlive_mpi(argc, argv);
-  if (scenario == "breaks") return break_alone(argc, argv, false);
-  if (scenario == "stays-away") return break_alone(argc, argv, true);
-  if (scenario == "outlive-feeder") return feeder_outlives_mpi(argc, argv);
-  if (scenario == "breaks-between") return break_between_epochs(argc, argv);
-  if (scenario == "saves-alone") return save_alone(argc, argv);
-  if (scenario == "launch") return say_how_launched(argc, argv);
+int uncaught(int argc, char** argv) {
+  const MpiSession session(argc, argv);
+  fail_on_rank_1(session, nullptr);
   return 4;
+}
+
+struct Scenario {
+  const char* name;
+  const char* shows;
+  int (*play)(int argc, char** argv);
+  std::vector<int> codes;         // what mpirun may end with
+  std::vector<const char*> says;  // in what is printed
+  const char* never_says = "no such text";
+};
+
+const std::vector<Scenario> kScenarios{
+    {"leaves",
+     "an exception that leaves the session ends all ranks with code 1",
+     [](int argc, char** argv) { return leave_by_exception(argc, argv, nullptr); },
+     {1},
+     {"rank 1: an exception is leaving"},
+     "reached the handler outside"},
+    {"leaves-noted",
+     "a noted failure is printed as the cause",
+     [](int argc, char** argv) { return leave_by_exception(argc, argv, "rank 1: disk gone"); },
+     {1},
+     {"forebay: rank 1: disk gone"}},
+    {"uncaught",
+     "an uncaught exception ends all ranks with code 1 and its text",
+     uncaught,
+     {1},
+     {"uncaught exception: the trainer's own error"}},
+    {"thread", "so does one of another thread", throw_from_a_thread, {1}, {"uncaught exception: a worker's error"}},
+    {"handled", "an exception handled inside the session changes nothing", handle_inside, {0}, {}},
+    {"single",
+     "MPI initialised with too low a thread level is refused with the call to make",
+     initialised_single,
+     {0},
+     {"MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED"}},
+    {"trainer",
+     "a session in a program that initialised MPI itself leaves it running",
+     initialised_by_trainer,
+     {0},
+     {}},
+    {"outlive", "communicators that outlive MPI touch it no more", outlive_mpi, {0}, {}},
+    {"outlive-feeder",
+     "a feeder that outlives MPI touches it no more, and says so when it is used",
+     feeder_outlives_mpi,
+     {0},
+     {}},
+    {"breaks-between",
+     "a rank that leaves between epochs while another trains on the next ends the job by name",
+     break_between_epochs,
+     {1},
+     {"rank 1 has left after step "}},
+    {"saves-alone",
+     "a save that a rank never joins ends the job with the error that the program caught",
+     save_alone,
+     {1},
+     {"caught", "for rank 1, not heard of"}},
+    {"breaks",
+     "a rank that leaves while another waits for it in the trainer's own collective ends the job by name",
+     [](int argc, char** argv) { return break_alone(argc, argv, false); },
+     {1, 5},
+     {"rank 0 has left after step 5"}},
+    {"stays-away",
+     "a rank that never comes back is named, and no rank waits for it in MPI_Finalize",
+     [](int argc, char** argv) { return break_alone(argc, argv, true); },
+     {1},
+     {"for rank 1, not heard of"}},
+    {"launch", "a process knows that mpirun started it", say_how_launched, {0}, {"launched ranks 2"}},
+};
+
+int play(std::string_view name, int argc, char** argv) {
+  const auto found = std::ranges::find(kScenarios, name, &Scenario::name);
+  return found == kScenarios.end() ? 4 : found->play(argc, argv);
+}
+
+struct Ended {
+  int code = -1;
+  std::string output;  // both streams
+
+  [[nodiscard]] bool says(const char* text) const { return output.find(text) != std::string::npos; }
+};
+
+Ended run(int ranks, const std::string& scenario) {
+  const forebay::testing::TemporaryDirectory dir;
+  std::vector<std::string> command;
+  if (ranks > 1) {
+    command = {FOREBAY_MPIEXEC, "-n",  std::to_string(ranks), "--oversubscribe", "--bind-to", "none",
+               "--mca",         "btl", "self,vader"};
+  }
+  for (const std::string& word :
+       {std::filesystem::read_symlink("/proc/self/exe").string(), std::string("scenario"), scenario}) {
+    command.push_back(word);
+  }
+  forebay::testing::Process process(command, dir / "output");
+  const int code = process.wait(std::chrono::seconds(60));
+  return {code, process.output()};
 }
 
 }  // namespace
 
-TEST_CASE("an exception that leaves the session ends all ranks with code 1") {
-  const Ended ended = run_ranks("leaves");
-  CAPTURE(ended.output);
-  CHECK(ended.code == 1);
-  CHECK(contains(ended, "rank 1: an exception is leaving"));
-  CHECK_FALSE(contains(ended, "reached the handler outside"));
-}
-
-TEST_CASE("a noted failure is printed as the cause") {
-  const Ended ended = run_ranks("leaves-noted");
-  CAPTURE(ended.output);
-  CHECK(ended.code == 1);
-  CHECK(contains(ended, "forebay: rank 1: disk gone"));
-}
-
-TEST_CASE("an uncaught exception ends all ranks with code 1 and its text") {
-  for (const char* scenario : {"uncaught", "thread"}) {
-    const Ended ended = run_ranks(scenario);
+TEST_CASE("what ends a job ends it on all ranks and says why; what does not, does not") {
+  at_once(kScenarios, [](const Scenario& scenario) {
+    CAPTURE(scenario.name);
+    CAPTURE(scenario.shows);
+    const Ended ended = run(2, scenario.name);
     CAPTURE(ended.output);
-    CHECK(ended.code == 1);
-    CHECK(contains(ended, scenario == std::string("thread") ? "uncaught exception: a worker's error"
-                                                            : "uncaught exception: the trainer's own error"));
-  }
+    CHECK(std::ranges::count(scenario.codes, ended.code) == 1);
+    for (const char* text : scenario.says) CHECK(ended.says(text));
+    CHECK_FALSE(ended.says(scenario.never_says));
+  });
 }
 
-TEST_CASE("an exception handled inside the session changes nothing") { CHECK(run_ranks("handled").code == 0); }
-
-TEST_CASE("MPI initialised with too low a thread level is refused with the call to make") {
-  const Ended ended = run_ranks("single");
-  CAPTURE(ended.output);
-  CHECK(ended.code == 0);
-  CHECK(contains(ended, "MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED"));
-}
-
-TEST_CASE("a session in a program that initialised MPI itself leaves it running") {
-  CHECK(run_ranks("trainer").code == 0);
-}
-
-TEST_CASE("communicators that outlive MPI touch it no more") {
-  const Ended ended = run_ranks("outlive");
-  CAPTURE(ended.output);
-  CHECK(ended.code == 0);
-}
-
-TEST_CASE("a feeder that outlives MPI touches it no more, and says so when it is used") {
-  const Ended ended = run_ranks("outlive-feeder");
-  CAPTURE(ended.output);
-  CHECK(ended.code == 0);
-}
-
-TEST_CASE("a rank that leaves between epochs while another trains on the next ends the job by name") {
-  const Ended ended = run_ranks("breaks-between");
-  CAPTURE(ended.output);
-  CHECK(ended.code == 1);
-  CHECK(contains(ended, "rank 1 has left after step "));
-}
-
-TEST_CASE("a save that a rank never joins ends the job with the error that the program caught") {
-  const Ended ended = run_ranks("saves-alone");
-  CAPTURE(ended.output);
-  CHECK(ended.code == 1);
-  CHECK(contains(ended, "caught"));
-  CHECK(contains(ended, "for rank 1, not heard of"));
-}
-
-TEST_CASE("a rank that leaves while another waits for it in the trainer's own collective ends the job by name") {
-  const Ended ended = run_ranks("breaks");
-  CAPTURE(ended.output);
-  CHECK((ended.code == 1 || ended.code == 5));
-  CHECK(contains(ended, "rank 0 has left after step 5"));
-}
-
-TEST_CASE("a rank that never comes back is named, and no rank waits for it in MPI_Finalize") {
-  const Ended ended = run_ranks("stays-away");
-  CAPTURE(ended.output);
-  CHECK(ended.code == 1);
-  CHECK(contains(ended, "for rank 1, not heard of"));
-}
-
-TEST_CASE("a process knows whether mpirun started it, and works as one rank if not") {
-  CHECK(contains(run_ranks("launch"), "launched ranks 2"));
-  if (!forebay::launched_by_mpi()) CHECK(contains(run_alone("launch"), "alone ranks 1"));
+TEST_CASE("a process that mpirun did not start works as one rank") {
+  if (!forebay::launched_by_mpi()) CHECK(run(1, "launch").says("alone ranks 1"));
 }
 
 // NOLINTNEXTLINE(bugprone-exception-escape): that is one of the scenarios

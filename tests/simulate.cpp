@@ -14,7 +14,6 @@
 #include <forebay/policy.hpp>
 #include <forebay/random.hpp>
 
-#include "simulate/optimum.hpp"
 #include "simulate/rank_model.hpp"
 #include "simulate/simulation.hpp"
 

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <filesystem>
 #include <fstream>
+#include <initializer_list>
 #include <map>
 #include <string>
 #include <utility>
@@ -50,6 +51,23 @@ inline std::vector<int> rank_counts() {
 #else
   return {1};
 #endif
+}
+
+// What a command is tried with: on so many ranks, in this way.
+template <typename Way>
+struct Try {
+  int ranks;
+  Way way;
+};
+
+// Every number of ranks with every way.
+template <typename Way>
+std::vector<Try<Way>> all_tries(std::initializer_list<Way> ways) {
+  std::vector<Try<Way>> tries;
+  for (const int ranks : rank_counts()) {
+    for (const Way& way : ways) tries.push_back({ranks, way});
+  }
+  return tries;
 }
 
 inline Outcome run(const std::filesystem::path& dir, int ranks, const std::vector<std::string>& arguments) {
