@@ -1,14 +1,189 @@
+#include <array>
+#include <chrono>
+#include <csignal>
 #include <cstdint>
+#include <cstdio>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
+#include <utility>
+#include <vector>
+
+#include <forebay/config.hpp>
+#include <forebay/feeder.hpp>
+#include <forebay/profile.hpp>
+#include <forebay/summary.hpp>
 
 #include <CLI/CLI.hpp>
 
+#include "base/text.hpp"
 #include "commands.hpp"
-#include "feed.hpp"
+#include "feed_parts.hpp"
+#include "job.hpp"
+#include "output.hpp"
+#include "ranks/coordinator.hpp"
 
 namespace forebay {
 namespace {
+
+// The arguments of `forebay feed`.
+struct FeedArguments {
+  std::string config;
+  std::vector<std::string> overrides;  // --set, and what the shortcut flags set
+  std::string summary;                 // --summary FILE
+  std::string log_ids;                 // --log-ids DIR
+  std::string state;                   // --state FILE
+  std::int64_t save_every = 0;         // --save-every N, 0 = at the end only
+  bool stop_on_signal = false;         // --stop-on-signal
+  int stop_exit_code = 0;              // --stop-exit-code C
+  bool quiet = false;
+  bool profile = false;  // --profile
+  std::string trace;     // --trace FILE
+  double trace_s = 10;   // --trace-seconds S
+};
+
+// What every rank has, on every rank. Collective.
+template <typename Report>
+std::vector<Report> gather(Communicator& communicator, const Report& mine, Report (*from_json)(const std::string&)) {
+  std::vector<Report> ranks;
+  for (const std::string& json : communicator.all_gather(to_json(mine))) ranks.push_back(from_json(json));
+  return ranks;
+}
+
+void report(const FeedArguments& arguments, const Feeder& feeder, Communicator& communicator) {
+  const std::vector<Summary> ranks = gather(communicator, feeder.summary(), summary_from_json);
+  const std::vector<Profile> profiles = gather(communicator, feeder.profile(), profile_from_json);
+  if (communicator.rank() != 0) return;
+  const Summary job = combine(ranks);
+  const bool for_people = arguments.summary != "-";
+  if (for_people && !arguments.quiet) {
+    std::fputs(summary_table(feeder.options().policy.name, job, ranks).c_str(), stdout);
+  }
+  if (for_people && arguments.profile) std::printf("\n%s", profile_table(profiles).c_str());
+  std::fflush(stdout);
+  if (!arguments.summary.empty()) {
+    write_output("--summary", arguments.summary, with_profiles(to_json(job, ranks), profiles));
+  }
+}
+
+// Serves until the end and saves the state. Returns the failure that ended the run, if one did: all ranks have it, at
+// the same step.
+std::optional<std::string> run_to_the_end(const FeedArguments& arguments, Feeder& feeder, EmulatedTrainer& trainer,
+                                          IdLog* ids) {
+  std::optional<std::string> failure;
+  // Anything else that is thrown here concerns one rank alone.
+  const auto alike = [&failure](auto&& collective) {
+    try {
+      collective();
+    } catch (const Error& error) {
+      failure = error.what();
+    }
+  };
+  const auto save = [&] { feeder.save(arguments.state); };
+  std::optional<Lease> batch;
+  for (;;) {
+    alike([&] { batch = feeder.next(); });
+    if (failure) return failure;
+    if (!batch) break;
+    if (ids != nullptr) ids->write(*batch);
+    trainer.step();
+    const std::uint64_t steps = batch->step() + 1;
+    if (arguments.save_every > 0 && steps % static_cast<std::uint64_t>(arguments.save_every) == 0) alike(save);
+    batch.reset();
+    if (failure) return failure;
+  }
+  if (!arguments.state.empty()) alike(save);
+  return failure;
+}
+
+int say_failure(const Communicator& communicator, const std::string& failure, int exit_code) {
+  if (communicator.rank() == 0) {
+    std::fprintf(stderr, "forebay: error: %s\n", printable_lines(failure).c_str());
+  }
+  return exit_code;
+}
+
+// Something that each rank does on its own: it succeeds on all of them, or all have the failure of one.
+template <typename Preparation>
+std::optional<std::string> prepare(Communicator& communicator, Preparation&& preparation) {
+  std::string failure;
+  try {
+    preparation();
+  } catch (const std::exception& error) {
+    failure = error.what();
+  }
+  return agreed_failure(communicator, failure);
+}
+
+Options options_of(const FeedArguments& arguments) {
+  Options options = load_options(arguments.config, arguments.overrides, command_defaults());
+  if (options.run.eval && !arguments.state.empty()) {
+    throw ConfigError(
+        "--state: an evaluation (run.eval = true) starts from the beginning each time; leave out --state");
+  }
+  return options;
+}
+
+// What rank 0 writes for the job.
+void require_writable_results(const FeedArguments& arguments) {
+  require_writable("--summary", arguments.summary);
+  require_writable("--state", arguments.state, true);
+}
+
+// Saving is collective, so all ranks must have been told the same.
+void require_same_saves(const FeedArguments& arguments, Communicator& communicator) {
+  const std::string saves =
+      arguments.state.empty() ? "no --state"
+                              : "--state " + arguments.state + " --save-every " + std::to_string(arguments.save_every);
+  const std::vector<std::string> ranks = communicator.all_gather(saves);
+  for (std::size_t rank = 1; rank < ranks.size(); ++rank) {
+    if (ranks[rank] == ranks[0]) continue;
+    throw ConfigError("rank " + std::to_string(rank) + " was started with " + ranks[rank] + " and rank 0 with " +
+                      ranks[0] + ": give all ranks the same");
+  }
+}
+
+int feed_as(Job& job, Communicator& communicator, const FeedArguments& arguments, const std::atomic<bool>& stop) {
+  Options options;
+  const auto refused = prepare(communicator, [&] {
+    options = options_of(arguments);
+    if (communicator.rank() == 0) require_writable_results(arguments);
+  });
+  if (refused) return say_failure(communicator, *refused, 2);
+  std::optional<Feeder> feeder;
+  try {
+    require_same_saves(arguments, communicator);
+    Parts parts;
+    parts.stop = &stop;
+    parts.resume = arguments.state;
+    parts.trace = arguments.trace;
+    parts.trace_s = arguments.trace_s;
+    feeder.emplace(options, job.world(), std::move(parts));
+  } catch (const ConfigError& error) {
+    return say_failure(communicator, error.what(), 2);
+  } catch (const Error& error) {
+    return say_failure(communicator, error.what(), 1);
+  }
+  if (communicator.rank() == 0 && !arguments.quiet) std::fprintf(stderr, "[forebay] %s\n", feeder->describe().c_str());
+  std::optional<IdLog> ids;
+  const auto unwritable = prepare(communicator, [&] {
+    if (!arguments.log_ids.empty()) ids.emplace(arguments.log_ids, communicator.rank(), feeder->steps() > 0);
+  });
+  if (unwritable) return say_failure(communicator, *unwritable, 2);
+  EmulatedTrainer trainer(options.trainer, options.seed, job, stop);
+
+  auto failure = run_to_the_end(arguments, *feeder, trainer, ids ? &*ids : nullptr);
+  try {
+    feeder->close();
+  } catch (const Error& error) {
+    // A save failed, on rank 0 alone. The run has failed already, or its last save would have reported it.
+    if (!failure) failure = error.what();
+  }
+  report(arguments, *feeder, communicator);
+  if (failure) return say_failure(communicator, *failure, 1);
+  return feeder->was_stopped() ? arguments.stop_exit_code : 0;
+}
 
 // The shortcut flags as given; each sets a key of [run].
 struct Shortcuts {
@@ -24,6 +199,32 @@ void apply(const Shortcuts& shortcuts, FeedArguments& arguments) {
     arguments.overrides.push_back("run.epochs=" + std::to_string(shortcuts.epochs));
   }
   if (shortcuts.eval) arguments.overrides.emplace_back("run.eval=true");
+}
+
+// Runs the feeder against an emulated trainer, as one rank or as one of an MPI job, and prints a summary on rank 0.
+// SIGTERM and SIGINT (and SIGUSR1 with --stop-on-signal) end the run on all ranks at the same step, with its state
+// saved and its summary printed. Returns the exit code; throws ConfigError and Error.
+int feed(const FeedArguments& arguments, int& argc, char**& argv) {
+  constexpr std::array kSignals{SIGTERM, SIGINT, SIGUSR1};
+  // An mpirun that is ending its job no longer answers MPI_Finalize and kills the ranks a second later. Otherwise
+  // mpirun takes a rank that leaves without MPI_Finalize for a failed one, so finalising must be given time.
+  constexpr auto kWayOut = std::chrono::milliseconds(200);
+  constexpr auto kWayOutOfFinalize = std::chrono::seconds(30);
+  const auto job = Job::start(argc, argv);
+  const StopOnSignal signals{std::span{kSignals}.first(arguments.stop_on_signal ? 3 : 2)};
+  const auto communicator = job->world().duplicate();
+  // A failure that all ranks share becomes an exit code. One that a single rank meets (its id log's disk is full, say)
+  // must end the others too: it leaves through the session, which aborts the job.
+  try {
+    const int exit_code = feed_as(*job, *communicator, arguments, StopOnSignal::flag());
+    if (StopOnSignal::flag() && communicator->size() > 1) {
+      exit_at_the_latest(StopOnSignal::launcher_ends_the_job() ? kWayOut : kWayOutOfFinalize, exit_code);
+    }
+    return exit_code;
+  } catch (const std::exception& error) {
+    communicator->note_failure("rank " + std::to_string(communicator->rank()) + ": " + error.what());
+    throw;
+  }
 }
 
 }  // namespace

@@ -1,6 +1,10 @@
+#include <algorithm>
 #include <cstdio>
 #include <memory>
+#include <span>
+#include <sstream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <forebay/error.hpp>
@@ -8,10 +12,250 @@
 #include <CLI/CLI.hpp>
 
 #include "commands.hpp"
-#include "usage.hpp"
 
 namespace forebay {
 namespace {
+
+// The command line as its parser knows it. Completion scripts and the manual page are made from this, so that each
+// option is described once.
+struct FlagUsage {
+  std::vector<std::string> names;    // "--steps", "-R"
+  std::string value;                 // "N", "FILE", "local|lockstep"; empty = the flag takes none
+  std::vector<std::string> choices;  // of the value, if there are few
+  std::string text;
+};
+
+struct CommandUsage {
+  std::string name;
+  std::string text;
+  std::vector<FlagUsage> flags;
+  std::vector<FlagUsage> operands;  // one name each
+  std::string notes;                // with the examples
+};
+
+std::vector<std::string> split(const std::string& text, char separator) {
+  std::vector<std::string> parts(1);
+  for (const char c : text) {
+    if (c == separator) {
+      parts.emplace_back();
+    } else {
+      parts.back() += c;
+    }
+  }
+  return parts;
+}
+
+// The name of the value lists the choices: "local|lockstep", or "{voc,folder}" for a set.
+std::vector<std::string> choices_of(const std::string& value) {
+  if (value.find('|') != std::string::npos) return split(value, '|');
+  const std::size_t open = value.find('{');
+  if (open == std::string::npos || value.back() != '}') return {};
+  return split(value.substr(open + 1, value.size() - open - 2), ',');
+}
+
+FlagUsage usage_of(const CLI::Option& option) {
+  FlagUsage usage;
+  for (const std::string& name : option.get_lnames()) usage.names.push_back("--" + name);
+  for (const std::string& name : option.get_snames()) usage.names.push_back("-" + name);
+  if (usage.names.empty()) usage.names.push_back(option.get_name(true));
+  if (option.get_items_expected_max() > 0) usage.value = option.get_type_name();
+  usage.choices = choices_of(usage.value);
+  // A colon is followed by the range that the value is checked against.
+  usage.value.resize(std::min(usage.value.size(), usage.value.find(':')));
+  usage.text = option.get_description();
+  return usage;
+}
+
+// Every command that help lists.
+std::vector<CommandUsage> usage_of(const CLI::App& app) {
+  std::vector<CommandUsage> commands;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    if (command->get_group().empty()) continue;
+    CommandUsage usage{.name = command->get_name(),
+                       .text = command->get_description(),
+                       .flags = {},
+                       .operands = {},
+                       .notes = command->get_footer()};
+    for (const CLI::Option* option : command->get_options()) {
+      (option->nonpositional() ? usage.flags : usage.operands).push_back(usage_of(*option));
+    }
+    commands.push_back(std::move(usage));
+  }
+  return commands;
+}
+
+std::string joined(std::span<const std::string> words, std::string_view separator) {
+  std::string text;
+  for (const std::string& word : words) {
+    if (!text.empty()) text += separator;
+    text += word;
+  }
+  return text;
+}
+
+std::string names_of(std::span<const CommandUsage> commands) {
+  std::string names;
+  for (const CommandUsage& command : commands) names += (names.empty() ? "" : " ") + command.name;
+  return names;
+}
+
+// For text between single quotes of a shell, read by _arguments, for which colons and brackets are separators.
+std::string quoted_for_zsh(const std::string& text) {
+  std::string quoted;
+  for (const char c : text) {
+    if (c == '\'') {
+      quoted += "'\\''";
+      continue;
+    }
+    if (c == ':' || c == '[' || c == ']' || c == '\\') quoted += '\\';
+    quoted += c;
+  }
+  return quoted;
+}
+
+bool takes_path(const FlagUsage& usage) {
+  return usage.value == "FILE" || usage.value == "DIR" || usage.value == "PATH";
+}
+
+std::string zsh_value(const FlagUsage& usage) {
+  if (usage.value.empty()) return "";
+  const std::string name = ":" + quoted_for_zsh(usage.names.front());
+  if (!usage.choices.empty()) return name + ":(" + joined(usage.choices, " ") + ")";
+  if (usage.value == "DIR") return name + ":_files -/";
+  return name + ":" + (takes_path(usage) ? "_files" : " ");
+}
+
+// Scripts that bash and zsh read to complete commands, flags, choices and files.
+std::string bash_completion(std::span<const CommandUsage> commands) {
+  std::string flags;
+  std::string choices;
+  std::string plain;  // patterns of flags whose value cannot be completed
+  for (const CommandUsage& command : commands) {
+    std::string names;
+    for (const FlagUsage& flag : command.flags) {
+      names += (names.empty() ? "" : " ") + joined(flag.names, " ");
+      if (flag.value.empty() || takes_path(flag)) continue;
+      std::string pattern;
+      for (const std::string& name : flag.names) pattern += (pattern.empty() ? "" : "|") + command.name + name;
+      if (flag.choices.empty()) {
+        plain += (plain.empty() ? "" : "|") + pattern;
+      } else {
+        choices += "    " + pattern + ") mapfile -t COMPREPLY < <(compgen -W '" + joined(flag.choices, " ") +
+                   "' -- \"$word\"); return ;;\n";
+      }
+    }
+    flags += "    " + command.name + ") flags='" + names + "' ;;\n";
+  }
+  return "# Completion of forebay for bash.\n"
+         "_forebay() {\n"
+         "  local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} command=${COMP_WORDS[1]} flags=\n"
+         "  if [ \"$COMP_CWORD\" = 1 ]; then\n"
+         "    mapfile -t COMPREPLY < <(compgen -W '" +
+         names_of(commands) +
+         " --help --version' -- \"$word\")\n"
+         "    return\n"
+         "  fi\n"
+         "  case $command$before in\n" +
+         choices + "    " + plain +
+         ") COMPREPLY=(); return ;;\n"
+         "  esac\n"
+         "  case $command in\n" +
+         flags +
+         "  esac\n"
+         "  if [[ $word == -* ]]; then\n"
+         "    mapfile -t COMPREPLY < <(compgen -W \"$flags\" -- \"$word\")\n"
+         "  elif [ \"$command\" = help ]; then\n"
+         "    mapfile -t COMPREPLY < <(compgen -W '" +
+         names_of(commands) +
+         "' -- \"$word\")\n"
+         "  else\n"
+         "    mapfile -t COMPREPLY < <(compgen -f -- \"$word\")\n"
+         "  fi\n"
+         "}\n"
+         "complete -o filenames -F _forebay forebay\n";
+}
+
+std::string zsh_completion(std::span<const CommandUsage> commands) {
+  std::string listed;
+  std::string cases;
+  for (const CommandUsage& command : commands) {
+    listed += "    '" + command.name + ":" + quoted_for_zsh(command.text) + "'\n";
+    cases += "    " + command.name + ")\n      _arguments";
+    for (const FlagUsage& flag : command.flags) {
+      for (const std::string& name : flag.names) {
+        cases += " \\\n        '*" + name + "[" + quoted_for_zsh(flag.text) + "]" + zsh_value(flag) + "'";
+      }
+    }
+    cases += command.name == "help" ? " \\\n        '1:command:(" + names_of(commands) + ")'"
+                                    : " \\\n        '*:file:_files'";
+    cases += "\n      ;;\n";
+  }
+  return "#compdef forebay\n"
+         "# Completion of forebay for zsh.\n"
+         "_forebay() {\n"
+         "  local -a commands=(\n" +
+         listed +
+         "  )\n"
+         "  if (( CURRENT == 2 )); then\n"
+         "    _describe command commands\n"
+         "    return\n"
+         "  fi\n"
+         "  local command=$words[2]\n"
+         "  shift words\n"
+         "  (( CURRENT-- ))\n"
+         "  case $command in\n" +
+         cases +
+         "  esac\n"
+         "}\n"
+         "if [ \"$funcstack[1]\" = _forebay ]; then _forebay \"$@\"; else compdef _forebay forebay; fi\n";
+}
+
+// Escaped for roff: no line may begin with a control character, and a hyphen must be a minus.
+std::string roff(const std::string& text) {
+  std::string out;
+  bool at_start = true;
+  for (const char c : text) {
+    if (at_start && (c == '.' || c == '\'')) out += "\\&";
+    if (c == '\\') {
+      out += "\\e";
+    } else if (c == '-') {
+      out += "\\-";
+    } else {
+      out += c;
+    }
+    at_start = c == '\n';
+  }
+  return out;
+}
+
+std::string heading(const FlagUsage& usage) {
+  std::string text;
+  for (const std::string& name : usage.names) text += (text.empty() ? "\\fB" : ", \\fB") + roff(name) + "\\fR";
+  if (!usage.value.empty() && usage.names.front().front() == '-') text += " \\fI" + roff(usage.value) + "\\fR";
+  return text;
+}
+
+void describe(std::ostream& out, const CommandUsage& command) {
+  out << ".SS forebay " << roff(command.name);
+  for (const FlagUsage& operand : command.operands) out << " " << roff(operand.names.front());
+  out << "\n" << roff(command.text) << ".\n";
+  for (const auto* const usages : {&command.operands, &command.flags}) {
+    for (const FlagUsage& usage : *usages) out << ".TP\n" << heading(usage) << "\n" << roff(usage.text) << "\n";
+  }
+  if (!command.notes.empty()) out << ".PP\n.nf\n" << roff(command.notes) << "\n.fi\n";
+}
+
+// forebay(1), for man.
+std::string man_page(const CLI::App& app) {
+  std::ostringstream out;
+  out << ".TH FOREBAY 1 \"\" \"forebay " FOREBAY_VERSION "\" \"User Commands\"\n"
+      << ".SH NAME\nforebay \\- " << roff(app.get_description()) << "\n"
+      << ".SH SYNOPSIS\n.B forebay\n\\fICOMMAND\\fR [\\fIOPTION\\fR]...\n"
+      << ".SH COMMANDS\n";
+  for (const CommandUsage& command : usage_of(app)) describe(out, command);
+  out << ".SH EXIT STATUS\n.nf\n" << roff(app.get_footer()) << "\n.fi\n";
+  return out.str();
+}
 
 int print_help(const CLI::App& app, const std::string& about) {
   if (about.empty()) {

@@ -1,7 +1,14 @@
 #pragma once
 
+#include <chrono>
+#include <cstdint>
 #include <filesystem>
+#include <span>
 #include <string>
+#include <string_view>
+
+#include <forebay/profile.hpp>
+#include <forebay/summary.hpp>
 
 namespace forebay {
 
@@ -14,5 +21,41 @@ void require_writable(const std::string& flag, const std::filesystem::path& file
 
 // Writes `text` and a newline. Throws Error naming `flag` and the path.
 void write_output(const std::string& flag, const std::filesystem::path& file, const std::string& text);
+
+// 1234567 -> "1,234,567".
+[[nodiscard]] std::string grouped(std::uint64_t number);
+// 831488 -> "812 KiB"; three digits or so, binary units.
+[[nodiscard]] std::string size_text(std::uint64_t bytes);
+
+// A progress line on standard error, if that is a terminal; otherwise nothing. Used by one thread. The destructor
+// removes the line.
+class ProgressBar {
+ public:
+  explicit ProgressBar(std::string what);
+  ~ProgressBar();
+  ProgressBar(const ProgressBar&) = delete;
+  ProgressBar& operator=(const ProgressBar&) = delete;
+
+  // `total` may grow from call to call. Draws at most ten times a second.
+  void update(std::uint64_t done, std::uint64_t total);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  void draw(std::uint64_t done, std::uint64_t total, double elapsed_s) const;
+
+  std::string what_;
+  bool is_terminal_;
+  bool is_drawn_ = false;
+  Clock::time_point start_ = Clock::now();
+  Clock::time_point next_ = start_ + std::chrono::milliseconds(200);  // quick work needs no bar
+};
+
+// A run's summary for people: several lines, with a row for each rank if there are several.
+[[nodiscard]] std::string summary_table(std::string_view policy, const Summary& job, std::span<const Summary> ranks);
+
+// The JSON of a job's summary with a "profile" for the job, whose "slowest_rank" is a number, and for each of its
+// ranks.
+[[nodiscard]] std::string with_profiles(const std::string& summary, std::span<const Profile> ranks);
 
 }  // namespace forebay

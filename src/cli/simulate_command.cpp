@@ -16,7 +16,6 @@
 
 #include "commands.hpp"
 #include "output.hpp"
-#include "simulate/optimum.hpp"
 #include "simulate/simulation.hpp"
 #include "simulate/trace.hpp"
 #include "simulate_report.hpp"

@@ -4,7 +4,6 @@
 #include <string>
 #include <vector>
 
-#include "simulate/recommend.hpp"
 #include "simulate/simulation.hpp"
 #include "simulate/trace.hpp"
 

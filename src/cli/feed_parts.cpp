@@ -1,0 +1,145 @@
+#include "feed_parts.hpp"
+
+#include <sys/time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <numbers>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include <forebay/error.hpp>
+
+#include <spdlog/fmt/fmt.h>
+#include <spdlog/fmt/ranges.h>
+
+#include "measure/run_files.hpp"
+
+namespace forebay {
+namespace {
+
+// A signal handler can only reach static storage.
+std::atomic<bool> stop_flag{false};
+std::atomic<bool> launcher_flag{false};
+static_assert(std::atomic<bool>::is_always_lock_free);
+
+std::atomic<int> late_exit_code{0};
+static_assert(std::atomic<int>::is_always_lock_free);
+
+extern "C" void exit_late(int /*signal*/) { ::_exit(late_exit_code.load(std::memory_order_relaxed)); }
+
+extern "C" void set_stop_flag(int signal, siginfo_t* info, void* /*context*/) {
+  if (signal == SIGTERM && info->si_pid == ::getppid()) launcher_flag.store(true, std::memory_order_relaxed);
+  stop_flag.store(true, std::memory_order_relaxed);
+}
+
+}  // namespace
+
+using Clock = std::chrono::steady_clock;
+
+EmulatedTrainer::EmulatedTrainer(const TrainerOptions& options, std::uint64_t seed, Job& job,
+                                 const std::atomic<bool>& stop)
+    : options_(options), random_(key64(seed, 0x7472616eU, job.world().rank())), job_(job), stop_(stop) {}
+
+double EmulatedTrainer::draw_ms() noexcept {
+  switch (options_.step_distribution) {
+    case StepDistribution::constant: break;
+    case StepDistribution::normal: {
+      // Box and Muller; 1 - u keeps the logarithm finite.
+      const double radius = std::sqrt(-2 * std::log(1 - random_.uniform()));
+      const double normal = radius * std::cos(2 * std::numbers::pi * random_.uniform());
+      return std::max(0.0, options_.step_ms * (1 + 0.1 * normal));
+    }
+    case StepDistribution::exponential: return -options_.step_ms * std::log(1 - random_.uniform());
+  }
+  return options_.step_ms;
+}
+
+void EmulatedTrainer::step() {
+  // Short, so that a signal ends the step soon, whichever thread it interrupts.
+  constexpr auto kSlice = std::chrono::milliseconds(50);
+  const auto length = std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double, std::milli>(draw_ms()));
+  const auto end = Clock::now() + length;
+  while (!stop_.load(std::memory_order_relaxed)) {
+    const auto left = end - Clock::now();
+    if (left <= Clock::duration::zero()) break;
+    std::this_thread::sleep_for(std::min<Clock::duration>(left, kSlice));
+  }
+  if (options_.allreduce_bytes > 0) job_.all_reduce(static_cast<std::size_t>(options_.allreduce_bytes));
+}
+
+std::uint64_t batch_hash(const Lease& batch) {
+  XXH3_state_t state;
+  XXH3_64bits_reset(&state);
+  const TensorView images = batch.images();
+  if (images.device == DeviceKind::host) {
+    XXH3_64bits_update(&state, images.data, images.bytes());
+  } else {
+    std::vector<std::byte> copy(images.bytes());
+    batch.copy_to_host(copy);
+    XXH3_64bits_update(&state, copy.data(), copy.size());
+  }
+  XXH3_64bits_update(&state, batch.labels().data(), batch.labels().size_bytes());
+  return XXH3_64bits_digest(&state);
+}
+
+IdLog::IdLog(const std::filesystem::path& dir, std::uint32_t rank, bool resumes)
+    : file_(dir / ("ids." + std::to_string(rank) + ".jsonl")) {
+  std::error_code error;
+  std::filesystem::create_directories(dir, error);
+  if (resumes) end_last_line(file_);
+  out_.open(file_, resumes ? std::ios::app : std::ios::trunc);
+  if (!out_) throw ConfigError("--log-ids: cannot write " + file_.string() + ": " + std::strerror(errno));
+}
+
+void IdLog::write(const Lease& batch) {
+  out_ << fmt::format(R"({{"step":{},"epoch":{},"use_index":{},"batch":{},"ids":[{}],"hash":"{:016x}"}})"
+                      "\n",
+                      batch.step(), batch.epoch(), batch.use_index(), batch.batch(), fmt::join(batch.ids(), ","),
+                      batch_hash(batch));
+  out_.flush();
+  if (!out_) throw Error("--log-ids: cannot write " + file_.string() + ": " + std::strerror(errno));
+}
+
+StopOnSignal::StopOnSignal(std::span<const int> signals) {
+  stop_flag = false;
+  launcher_flag = false;
+  struct sigaction action {};
+  action.sa_sigaction = set_stop_flag;
+  action.sa_flags = SA_RESTART | SA_SIGINFO;
+  for (const int signal : signals.first(std::min(signals.size(), kMost))) {
+    signals_[count_] = signal;
+    ::sigaction(signal, &action, &previous_[count_]);
+    ++count_;
+  }
+}
+
+StopOnSignal::~StopOnSignal() {
+  for (std::size_t i = 0; i < count_; ++i) ::sigaction(signals_[i], &previous_[i], nullptr);
+}
+
+void exit_at_the_latest(std::chrono::milliseconds after, int exit_code) {
+  late_exit_code = exit_code;
+  struct sigaction action {};
+  action.sa_handler = exit_late;
+  ::sigaction(SIGALRM, &action, nullptr);
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(after);
+  itimerval timer{};
+  timer.it_value.tv_sec = seconds.count();
+  timer.it_value.tv_usec = std::chrono::microseconds(after - seconds).count();
+  ::setitimer(ITIMER_REAL, &timer, nullptr);
+}
+
+const std::atomic<bool>& StopOnSignal::flag() noexcept { return stop_flag; }
+bool StopOnSignal::launcher_ends_the_job() noexcept { return launcher_flag.load(std::memory_order_relaxed); }
+
+}  // namespace forebay
