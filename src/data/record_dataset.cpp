@@ -231,10 +231,10 @@ class RecordDataset final : public Dataset {
     switch (column) {
       case Layout::path_end: return {0, below(layout_.path_bytes + 1), "its texts are out of order"};
       case Layout::key_end: return {0, below(layout_.key_bytes + 1), "its texts are out of order"};
-      case Layout::before:
-      case Layout::after:
       case Layout::file_sum: return {std::numeric_limits<std::int64_t>::min(), kAny, {}};
       case Layout::source: return {0, below(layout_.sources), "a sample names a file that is not listed"};
+      case Layout::before:
+      case Layout::after:
       case Layout::length: return {0, below(kLargestSampleFile + 1), "a record is larger than a sample may be"};
       case Layout::kind: return {0, below(layout_.kinds.size()), "a sample has an unknown kind"};
       case Layout::label: return {-1, below(layout_.classes.size()), "a sample names a class that is not listed"};
