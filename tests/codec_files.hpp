@@ -26,9 +26,12 @@ using SampleAt = std::function<unsigned(std::int32_t x, std::int32_t y, int chan
 [[nodiscard]] unsigned pattern(std::int32_t x, std::int32_t y, int channel, unsigned most);
 
 [[nodiscard]] std::vector<CodecFile> png_files();
+[[nodiscard]] std::vector<CodecFile> webp_files();
+[[nodiscard]] std::vector<CodecFile> tiff_files();
+[[nodiscard]] std::vector<CodecFile> npy_files();
 
-// The files of all codecs.
-[[nodiscard]] inline std::vector<CodecFile> codec_files() { return png_files(); }
+// The files of all codecs that this build has.
+[[nodiscard]] std::vector<CodecFile> codec_files();
 
 // EXIF data that state an orientation: a TIFF structure.
 [[nodiscard]] std::vector<std::uint8_t> exif_of(int orientation);

@@ -234,6 +234,17 @@ TEST_CASE("masks beside annotated images are not images of their own") {
     make(folder, {{"images/1.png", ""}, {"annots/1.xml", kDog}, {"Masks/1.png", ""}});
     CHECK(names(folder.path()) == "images/1.png#object 1");
   }
+  SUBCASE("beside a JPEG of the same name") {
+    const TemporaryDirectory folder;
+    make(folder, {{"a/1.jpg", ""}, {"a/1.xml", kDog}, {"a/1.png", ""}});
+    CHECK(names(folder.path()) == "a/1.jpg#object 1");
+    const TemporaryDirectory classes;
+    make(classes, {{"cat/1.jpg", ""}, {"cat/1.png", ""}, {"cat/2.png", ""}, {"dog/1.png", ""}});
+    const auto dataset = build_dataset(options_for(classes.path()));
+    CHECK(dataset->size() == 3);
+    REQUIRE(find_skipped(*dataset, "cat/1.png") != nullptr);
+    CHECK_FALSE(find_skipped(*dataset, "cat/1.png")->bad);
+  }
   SUBCASE("a PNG with an annotation of its own is an image") {
     const TemporaryDirectory folder;
     make(folder, {{"a/1.jpg", ""}, {"a/1.xml", kDog}, {"b/1.png", ""}, {"b/1.xml", kDog}});

@@ -329,7 +329,10 @@ const Scan& PathContents::listing() {
 }
 
 Scan& PathContents::tree() {
-  if (!tree_) tree_ = scan_tree(root_, context_.threads, context_.progress);
+  if (!tree_) {
+    tree_ = scan_tree(root_, context_.threads, context_.progress);
+    leave_out_masks(*tree_);
+  }
   return *tree_;
 }
 

@@ -5,7 +5,11 @@
 // The image files beside JPEG that Forebay reads, a line for each: its name, which is that of its codec in src/make
 // (codec_NAME.cpp), what people call it, and how names of such files end. Endings decide which files of a folder are
 // images; what a file is decoded as is decided by its first bytes alone.
-#define FOREBAY_IMAGE_KINDS(KIND) KIND(png, "PNG", ".png")
+#define FOREBAY_IMAGE_KINDS(KIND)   \
+  KIND(png, "PNG", ".png")          \
+  KIND(webp, "WebP", ".webp")       \
+  KIND(tiff, "TIFF", ".tif, .tiff") \
+  KIND(npy, "npy", ".npy")
 
 namespace forebay {
 

@@ -260,7 +260,7 @@ std::string_view without_blanks(std::string_view text) noexcept {
 }
 
 bool is_picture_name(std::string_view name) noexcept {
-  constexpr std::array<std::string_view, 8> kOther{"png", "bmp", "gif", "webp", "tif", "tiff", "ppm", "jp2"};
+  constexpr std::array<std::string_view, 4> kOther{"bmp", "gif", "ppm", "jp2"};
   if (is_image_name(name)) return true;
   const auto dot = name.rfind('.');
   if (dot == kNowhere) return false;

@@ -215,25 +215,30 @@ bool is_voc_annotation(const std::string& path) {
 }
 
 void leave_out_masks(Scan& scan) {
-  if (scan.annotations.empty() || std::ranges::all_of(scan.images, is_jpeg_name)) return;
+  if (std::ranges::all_of(scan.images, is_jpeg_name)) return;
+  std::unordered_set<std::string_view> jpegs;
   std::unordered_set<std::string_view> jpeg_stems;
   for (const auto image : scan.images) {
-    if (is_jpeg_name(image)) jpeg_stems.insert(stem_of(image));
+    if (!is_jpeg_name(image)) continue;
+    jpegs.insert(without_extension(image));
+    if (!scan.annotations.empty()) jpeg_stems.insert(stem_of(image));
   }
   std::unordered_set<std::string_view> annotated;
   for (const auto annotation : scan.annotations) annotated.insert(without_extension(annotation));
   const auto is_mask = [&](std::string_view image) {
-    if (is_jpeg_name(image) || annotated.contains(without_extension(image))) return false;
+    if (is_jpeg_name(image)) return false;
+    const std::string_view place = without_extension(image);
+    if (jpegs.contains(place)) return true;
+    if (scan.annotations.empty() || annotated.contains(place)) return false;
     return jpeg_stems.contains(stem_of(image)) || lies_in_mask_folder(image);
   };
   PathList images;
   for (const auto image : scan.images) {
-    if (is_mask(image)) {
-      scan.unusable.push_back(
-          {.path = std::string(image), .reason = "taken for a mask of another image", .bad = false});
-    } else {
+    if (!is_mask(image)) {
       images.add(image);
+      continue;
     }
+    scan.unusable.push_back({.path = std::string(image), .reason = "taken for a mask of another image", .bad = false});
   }
   scan.images = std::move(images);
 }

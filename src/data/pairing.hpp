@@ -70,10 +70,11 @@ struct Pairing {
 // down does not matter. False if the file cannot be read.
 [[nodiscard]] bool is_voc_annotation(const std::string& path);
 
-// Moves images that are masks of others to scan.unusable, as notes. In a tree with annotations those are PNG files and
-// the like (no JPEG) that have no annotation beside them and either the stem of a JPEG elsewhere in the tree
-// (SegmentationClass/x.png of JPEGImages/x.jpg) or a folder above them whose name says so: "mask" or "segmentation" in
-// it. Their annotation would otherwise have two images.
+// Moves images that belong to others, most of them masks, to scan.unusable, as notes. None is a JPEG. They are those
+//  - beside a JPEG of the same name (x.png beside x.jpg);
+//  - in a tree with annotations, without one beside them, with the stem of a JPEG elsewhere in the tree
+//    (SegmentationClass/x.png of JPEGImages/x.jpg) or below a folder with "mask" or "segmentation" in its name. Their
+//    annotation would otherwise have two images.
 void leave_out_masks(Scan& scan);
 
 // Stanford Dogs and similar sets name their annotations x, not x.xml. If a scan has no .xml at all, files without an

@@ -36,6 +36,10 @@ constexpr std::array kSignatures{
     Signature{0, "\x1f\x8b"sv, "gzip data"},
 };
 
+std::string_view view_of(std::span<const std::byte> bytes) noexcept {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
 // Enough to tell text from data.
 constexpr std::size_t kTextProbe = 512;
 
@@ -66,9 +70,18 @@ std::string describe_text(std::string_view head) {
 
 }  // namespace
 
+bool starts_as_webp(std::span<const std::byte> bytes) noexcept {
+  return bytes.size() >= 12 && view_of(bytes).starts_with("RIFF") && view_of(bytes).substr(8).starts_with("WEBP");
+}
+
+bool starts_as_tiff(std::span<const std::byte> bytes) noexcept {
+  const auto head = view_of(bytes).substr(0, 4);
+  return head == "II*\0"sv || head == "MM\0*"sv || head == "II+\0"sv || head == "MM\0+"sv;
+}
+
 std::string describe_content(std::span<const std::byte> bytes) {
   if (bytes.empty()) return "empty";
-  const std::string_view content(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  const std::string_view content = view_of(bytes);
   const auto head = content.substr(0, kTextProbe);
   for (const auto& signature : kSignatures) {
     if (content.size() <= signature.offset || !content.substr(signature.offset).starts_with(signature.bytes)) continue;

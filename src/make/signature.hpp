@@ -11,6 +11,10 @@ namespace forebay {
   return bytes.size() >= 2 && bytes[0] == std::byte{0xff} && bytes[1] == std::byte{0xd8};
 }
 
+// Likewise of kinds that a build may lack the library for.
+[[nodiscard]] bool starts_as_webp(std::span<const std::byte> bytes) noexcept;
+[[nodiscard]] bool starts_as_tiff(std::span<const std::byte> bytes) noexcept;  // BigTIFF too
+
 // What bytes that are not a JPEG look like, for people: "a PNG image", "HTML", "empty", ... Any thread may call.
 [[nodiscard]] std::string describe_content(std::span<const std::byte> bytes);
 

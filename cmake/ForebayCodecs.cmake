@@ -1,0 +1,55 @@
+# Image files beside JPEG and PNG, whose libraries a build may do without. Where one is missing, its sibling no_NAME.cpp
+# takes the codec's place, which names the library when it meets such a file. Sets for the room `make`:
+# forebay_codec_libraries, forebay_codecs_without (sources that are not compiled), forebay_codec_packages (pkg-config names).
+set(forebay_codec_libraries "")
+set(forebay_codecs_without "")
+set(forebay_codec_packages "")
+
+foreach(codec IN ITEMS WEBP TIFF)
+  set(FOREBAY_${codec} AUTO CACHE STRING "Read ${codec} images: AUTO (where the library is found), ON or OFF")
+  set_property(CACHE FOREBAY_${codec} PROPERTY STRINGS AUTO ON OFF)
+endforeach()
+
+# forebay_codec(NAME library FOUND...): what was found out about a codec's library.
+function(forebay_codec NAME LIBRARY FOUND)
+  string(TOLOWER ${NAME} name)
+  if(FOREBAY_${NAME} AND FOUND)
+    message(STATUS "${NAME} images: read with ${LIBRARY}")
+    list(APPEND forebay_codecs_without no_${name}.cpp)
+    set(FOREBAY_HAS_${NAME} TRUE PARENT_SCOPE)
+  elseif(FOREBAY_${NAME} STREQUAL "ON")
+    message(FATAL_ERROR "FOREBAY_${NAME} is ON, but ${LIBRARY} was not found. Install its headers, or leave "
+                        "FOREBAY_${NAME} at AUTO.")
+  else()
+    message(STATUS "${NAME} images: left out, ${LIBRARY} was not found or FOREBAY_${NAME} is OFF")
+    list(APPEND forebay_codecs_without codec_${name}.cpp)
+    set(FOREBAY_HAS_${NAME} FALSE PARENT_SCOPE)
+  endif()
+  set(forebay_codecs_without ${forebay_codecs_without} PARENT_SCOPE)
+endfunction()
+
+find_path(FOREBAY_WEBP_DIR webp/demux.h)
+find_library(FOREBAY_WEBP_LIBRARY webp)
+find_library(FOREBAY_WEBPDEMUX_LIBRARY webpdemux)
+mark_as_advanced(FOREBAY_WEBP_DIR FOREBAY_WEBP_LIBRARY FOREBAY_WEBPDEMUX_LIBRARY)
+set(found_webp FALSE)
+if(FOREBAY_WEBP_DIR AND FOREBAY_WEBP_LIBRARY AND FOREBAY_WEBPDEMUX_LIBRARY)
+  set(found_webp TRUE)
+endif()
+forebay_codec(WEBP "libwebp and libwebpdemux" ${found_webp})
+if(FOREBAY_HAS_WEBP)
+  list(APPEND forebay_codec_libraries ${FOREBAY_WEBPDEMUX_LIBRARY} ${FOREBAY_WEBP_LIBRARY})
+  list(APPEND forebay_codec_packages libwebpdemux libwebp)
+endif()
+
+# Handlers of errors and limits of memory for each file, without anything global, came with 4.5.
+find_package(TIFF 4.5 QUIET)
+set(found_tiff FALSE)
+if(TIFF_FOUND)
+  set(found_tiff TRUE)
+endif()
+forebay_codec(TIFF "libtiff 4.5 or later" ${found_tiff})
+if(FOREBAY_HAS_TIFF)
+  list(APPEND forebay_codec_libraries TIFF::TIFF)
+  list(APPEND forebay_codec_packages libtiff-4)
+endif()

@@ -1,0 +1,228 @@
+#include "npy.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <charconv>
+#include <cstring>
+#include <forebay/error.hpp>
+#include <limits>
+#include <string_view>
+
+namespace forebay {
+namespace {
+
+using namespace std::string_view_literals;
+
+constexpr auto kNpyMagic = "\x93NUMPY"sv;
+static_assert(std::endian::native == std::endian::little, "elements are copied by their low bytes");
+
+SampleError npy_refusal(const std::string& what) { return SampleError("npy: " + what); }
+
+// The header is a dictionary as Python writes it. What else Python could write is damage.
+class NpyHeaderReader {
+ public:
+  explicit NpyHeaderReader(std::string_view text) : rest_(text) {}
+
+  void read(NpyArray& array) {
+    expect('{');
+    unsigned seen = 0;
+    while (!accept('}')) {
+      const std::string_view key = quoted();
+      expect(':');
+      if (key == "descr") {
+        seen += 1;
+        read_type(array);
+      } else if (key == "fortran_order") {
+        seen += 16;
+        array.fortran_order = truth();
+      } else if (key == "shape") {
+        seen += 256;
+        read_shape(array);
+      } else {
+        throw damaged("an unknown key");
+      }
+      if (!accept(',')) {
+        expect('}');
+        break;
+      }
+    }
+    skip_blanks();
+    if (!rest_.empty()) throw damaged("text behind the dictionary");
+    if (seen != 1 + 16 + 256) throw damaged("descr, fortran_order and shape must be there once each");
+  }
+
+ private:
+  [[nodiscard]] static SampleError damaged(const std::string& what) { return npy_refusal("damaged header: " + what); }
+
+  void skip_blanks() noexcept { rest_.remove_prefix(std::min(rest_.find_first_not_of(" \t\r\n"), rest_.size())); }
+  [[nodiscard]] bool accept(char c) noexcept {
+    skip_blanks();
+    if (!rest_.starts_with(c)) return false;
+    rest_.remove_prefix(1);
+    return true;
+  }
+  void expect(char c) {
+    if (!accept(c)) throw damaged(std::string("no '") + c + "' where one must be");
+  }
+  [[nodiscard]] std::string_view quoted() {
+    skip_blanks();
+    const char quote = rest_.empty() ? '\0' : rest_.front();
+    const auto end = quote == '\'' || quote == '"' ? rest_.find(quote, 1) : std::string_view::npos;
+    if (end == std::string_view::npos) throw damaged("no text in quotes where one must be");
+    const std::string_view text = rest_.substr(1, end - 1);
+    rest_.remove_prefix(end + 1);
+    return text;
+  }
+  [[nodiscard]] bool truth() {
+    skip_blanks();
+    for (const auto& [word, value] : {std::pair{"True"sv, true}, std::pair{"False"sv, false}}) {
+      if (!rest_.starts_with(word)) continue;
+      rest_.remove_prefix(word.size());
+      return value;
+    }
+    throw damaged("fortran_order is neither True nor False");
+  }
+
+  // "<u2": byte order, kind, bytes.
+  void read_type(NpyArray& array) {
+    skip_blanks();
+    if (rest_.starts_with('[')) throw npy_refusal("an array of records; only plain numbers are read");
+    const std::string_view text = quoted();
+    const bool has_order = !text.empty() && "<>|="sv.find(text.front()) != std::string_view::npos;
+    const std::string_view type = text.substr(has_order ? 1 : 0);
+    if (type.starts_with('O'))
+      throw npy_refusal("pickled Python objects, which are never loaded; save an array of numbers");
+    std::size_t bytes = 0;
+    const char* const end = type.data() + type.size();
+    const bool has_size = type.size() > 1 && std::from_chars(type.data() + 1, end, bytes).ptr == end;
+    const auto is_one_of = [&](std::initializer_list<std::size_t> sizes) {
+      return std::ranges::find(sizes, bytes) != sizes.end();
+    };
+    const char kind = type.empty() ? '\0' : type.front();
+    const bool is_known =
+        has_size && ((kind == 'b' && bytes == 1) || ((kind == 'u' || kind == 'i') && is_one_of({1, 2, 4, 8})) ||
+                     (kind == 'f' && is_one_of({2, 4, 8})));
+    if (!is_known)
+      throw npy_refusal("elements of type \"" + std::string(text.substr(0, 40)) + "\"; only plain numbers are read");
+    array.kind = kind;
+    array.element_bytes = bytes;
+    array.big_endian = text.front() == '>';
+  }
+
+  void read_shape(NpyArray& array) {
+    expect('(');
+    array.dimensions = 0;
+    while (!accept(')')) {
+      if (array.dimensions == NpyArray::kMostDimensions) throw npy_refusal("more than 8 dimensions");
+      array.shape[array.dimensions++] = extent();
+      if (!accept(',')) {
+        expect(')');
+        break;
+      }
+    }
+  }
+  [[nodiscard]] std::int64_t extent() {
+    skip_blanks();
+    std::int64_t value = -1;
+    const auto [stop, error] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), value);
+    if (error != std::errc() || value < 0)
+      throw damaged("the shape is not made of whole numbers of 64 bits, 0 or more");
+    rest_.remove_prefix(static_cast<std::size_t>(stop - rest_.data()));
+    if (rest_.starts_with('L')) rest_.remove_prefix(1);  // Python 2
+    return value;
+  }
+
+  std::string_view rest_;
+};
+
+// Bytes of all elements. Throws where they overflow.
+std::uint64_t bytes_of(const NpyArray& array) {
+  std::uint64_t bytes = array.element_bytes;
+  const auto extents = std::span(array.shape).first(array.dimensions);
+  if (std::ranges::find(extents, 0) != extents.end()) return 0;
+  for (const std::int64_t extent : extents) {
+    if (bytes > std::numeric_limits<std::uint64_t>::max() / static_cast<std::uint64_t>(extent)) {
+      throw npy_refusal("damaged header: shape " + array.shape_text() + " is larger than any file");
+    }
+    bytes *= static_cast<std::uint64_t>(extent);
+  }
+  return bytes;
+}
+
+}  // namespace
+
+std::array<std::int64_t, NpyArray::kMostDimensions> NpyArray::steps() const noexcept {
+  std::array<std::int64_t, kMostDimensions> steps{};
+  std::int64_t step = 1;
+  for (std::size_t i = 0; i < dimensions; ++i) {
+    const std::size_t at = fortran_order ? i : dimensions - 1 - i;
+    steps[at] = step;
+    step *= shape[at];
+  }
+  return steps;
+}
+
+std::string NpyArray::dtype() const {
+  const std::string bits = std::to_string(8 * element_bytes);
+  switch (kind) {
+    case 'b': return "bool";
+    case 'u': return "uint" + bits;
+    case 'i': return "int" + bits;
+    default: return "float" + bits;
+  }
+}
+
+std::string NpyArray::shape_text() const {
+  std::string text = "(";
+  for (std::size_t i = 0; i < dimensions; ++i) text += (i > 0 ? ", " : "") + std::to_string(shape[i]);
+  return text + (dimensions == 1 ? ",)" : ")");
+}
+
+bool starts_as_npy(std::span<const std::byte> bytes) noexcept {
+  return bytes.size() >= kNpyMagic.size() && std::memcmp(bytes.data(), kNpyMagic.data(), kNpyMagic.size()) == 0;
+}
+
+NpyArray parse_npy(std::span<const std::byte> bytes) {
+  if (!starts_as_npy(bytes)) throw npy_refusal("it does not begin as an array of NumPy's");
+  const auto byte = [&](std::size_t at) { return at < bytes.size() ? std::to_integer<std::uint32_t>(bytes[at]) : 0U; };
+  const std::uint32_t version = byte(6);
+  if (version < 1 || version > 3) throw npy_refusal("version " + std::to_string(version) + "; 1, 2 and 3 are read");
+  const std::size_t begin = version == 1 ? 10 : 12;
+  const std::uint64_t length = byte(8) | byte(9) << 8U | (version == 1 ? 0U : byte(10) << 16U | byte(11) << 24U);
+  if (bytes.size() < begin || bytes.size() - begin < length)
+    throw npy_refusal("damaged, or the file ends in its header");
+  NpyArray array;
+  NpyHeaderReader({reinterpret_cast<const char*>(bytes.data()) + begin, length}).read(array);
+  const std::uint64_t wanted = bytes_of(array);
+  const auto rest = bytes.subspan(begin + length);
+  if (rest.size() < wanted) {
+    throw npy_refusal("the file ends early: " + std::to_string(rest.size()) + " of the " + std::to_string(wanted) +
+                      " bytes of its elements are there");
+  }
+  array.elements = rest.first(wanted);
+  return array;
+}
+
+void copy_in_c_order(const NpyArray& array, std::span<std::byte> to) noexcept {
+  const std::size_t bytes = array.element_bytes;
+  const bool swaps = array.big_endian && bytes > 1;
+  if (!swaps && (!array.fortran_order || array.dimensions < 2)) {
+    std::ranges::copy(array.elements, to.begin());
+    return;
+  }
+  const auto steps = array.steps();
+  std::array<std::int64_t, NpyArray::kMostDimensions> index{};
+  for (std::size_t at = 0; at < array.count(); ++at) {
+    std::int64_t from = 0;
+    for (std::size_t i = 0; i < array.dimensions; ++i) from += index[i] * steps[i];
+    const auto element = array.elements.subspan(static_cast<std::size_t>(from) * bytes, bytes);
+    const auto place = to.subspan(at * bytes, bytes);
+    swaps ? std::ranges::reverse_copy(element, place.begin()).out : std::ranges::copy(element, place.begin()).out;
+    for (std::size_t i = array.dimensions; i-- > 0;) {
+      if (++index[i] < array.shape[i]) break;
+      index[i] = 0;
+    }
+  }
+}
+
+}  // namespace forebay

@@ -1,0 +1,87 @@
+#include <array>
+#include <limits>
+#include <string>
+
+#include <forebay/error.hpp>
+
+#include "codecs.hpp"
+#include "data/npy.hpp"
+
+namespace forebay {
+namespace {
+
+// Arrays as images: height x width, height x width x channels or channels x height x width, of 1 or 3 channels. Where
+// both could be meant, channels are last.
+class NpyCodec final : public Codec {
+ public:
+  CodecHeader open(std::span<const std::byte> bytes) override {
+    array_ = parse_npy(bytes);
+    const auto& shape = array_.shape;
+    const auto is_channels = [](std::int64_t extent) { return extent == 1 || extent == 3; };
+    if (array_.dimensions == 2) {
+      rows_ = 0, columns_ = 1, channels_ = kNone;
+    } else if (array_.dimensions == 3 && is_channels(shape[2])) {
+      rows_ = 0, columns_ = 1, channels_ = 2;
+    } else if (array_.dimensions == 3 && is_channels(shape[0])) {
+      rows_ = 1, columns_ = 2, channels_ = 0;
+    } else {
+      throw refusal("as an image it must be (height, width), (height, width, 1 or 3) or (1 or 3, height, width)");
+    }
+    constexpr std::int64_t kMostSide = std::numeric_limits<std::int32_t>::max();
+    for (const std::int64_t side : {shape[rows_], shape[columns_]}) {
+      if (side < 1 || side > kMostSide) throw refusal("as an image its sides must be 1 or more, and fit 32 bits");
+    }
+    return {.width = static_cast<std::int32_t>(shape[columns_]), .height = static_cast<std::int32_t>(shape[rows_])};
+  }
+
+  void decode(std::span<std::uint8_t> rgb) override {
+    if (array_.kind != 'u' || array_.element_bytes > 2) throw refusal("images are uint8 or uint16");
+    const bool is_single = channels_ == kNone || array_.shape[channels_] == 1;
+    const auto steps = array_.steps();
+    const std::int64_t step = is_single ? 0 : steps[channels_];
+    std::uint8_t* to = rgb.data();
+    for_each_pixel([&](std::int64_t at) {
+      for (std::int64_t channel = 0; channel < 3; ++channel) *to++ = upper_byte(at + channel * step);
+    });
+  }
+
+  void decode_indices(std::span<std::uint8_t> indices) override {
+    const bool is_single = channels_ == kNone || array_.shape[channels_] == 1;
+    if (!is_single || array_.element_bytes != 1 || array_.kind == 'i')
+      throw refusal("a mask is uint8 or bool, with one channel");
+    std::uint8_t* to = indices.data();
+    for_each_pixel([&](std::int64_t at) { *to++ = upper_byte(at); });
+  }
+
+ private:
+  static constexpr std::size_t kNone = NpyArray::kMostDimensions;
+
+  [[nodiscard]] SampleError refusal(const std::string& what) const {
+    return SampleError("npy array of " + array_.dtype() + " " + array_.shape_text() + ": " + what);
+  }
+
+  // visit(number of its first element), row by row.
+  template <class Visit>
+  void for_each_pixel(const Visit& visit) const {
+    const auto steps = array_.steps();
+    for (std::int64_t y = 0; y < array_.shape[rows_]; ++y) {
+      for (std::int64_t x = 0; x < array_.shape[columns_]; ++x) visit(y * steps[rows_] + x * steps[columns_]);
+    }
+  }
+  [[nodiscard]] std::uint8_t upper_byte(std::int64_t at) const noexcept {
+    const std::size_t last = array_.big_endian ? 0 : array_.element_bytes - 1;
+    return std::to_integer<std::uint8_t>(array_.elements[static_cast<std::size_t>(at) * array_.element_bytes + last]);
+  }
+
+  NpyArray array_;
+  std::size_t rows_ = 0;  // which dimension
+  std::size_t columns_ = 1;
+  std::size_t channels_ = kNone;
+};
+
+}  // namespace
+
+const CodecKind codecs::npy{
+    .matches = starts_as_npy, .make = [] { return std::unique_ptr<Codec>(new NpyCodec); }, .library = {}};
+
+}  // namespace forebay

@@ -1,0 +1,8 @@
+#include "codecs.hpp"
+#include "signature.hpp"
+
+namespace forebay {
+
+const CodecKind codecs::tiff{.matches = starts_as_tiff, .make = nullptr, .library = "libtiff"};
+
+}  // namespace forebay

@@ -1,0 +1,307 @@
+#include <tiffio.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <functional>
+#include <stdexcept>
+#include <string>
+
+#include "codec_files.hpp"
+
+namespace forebay::testing {
+namespace {
+
+struct TiffRecipe {
+  std::string what;
+  std::int32_t width = 31;
+  std::int32_t height = 17;
+  int photometric = PHOTOMETRIC_RGB;
+  int bits = 8;
+  int samples = 3;
+  int compression = COMPRESSION_NONE;
+  bool separate = false;
+  bool tiled = false;
+  int alpha = -1;  // EXTRASAMPLE_...; -1 = none
+  int orientation = 1;
+  const char* mode = "w";  // "wb": big-endian, "w8": BigTIFF
+  bool flat = false;       // one colour, which a lossy compression keeps
+  int predictor = 1;
+};
+
+struct Memory {
+  std::vector<std::byte> bytes;
+  std::size_t at = 0;
+};
+
+TIFF* open_in(Memory& memory, const char* mode) {
+  const auto of = [](thandle_t handle) -> Memory& { return *static_cast<Memory*>(handle); };
+  static const auto memory_of = of;
+  return TIFFClientOpen(
+      "memory", mode, &memory,
+      [](thandle_t handle, void* to, tmsize_t count) -> tmsize_t {
+        Memory& self = memory_of(handle);
+        const std::size_t rest = self.at < self.bytes.size() ? self.bytes.size() - self.at : 0;
+        const std::size_t some = std::min(rest, static_cast<std::size_t>(count));
+        std::memcpy(to, self.bytes.data() + self.at, some);
+        self.at += some;
+        return static_cast<tmsize_t>(some);
+      },
+      [](thandle_t handle, void* from, tmsize_t count) -> tmsize_t {
+        Memory& self = memory_of(handle);
+        self.bytes.resize(std::max(self.bytes.size(), self.at + static_cast<std::size_t>(count)));
+        std::memcpy(self.bytes.data() + self.at, from, static_cast<std::size_t>(count));
+        self.at += static_cast<std::size_t>(count);
+        return count;
+      },
+      [](thandle_t handle, toff_t offset, int from) -> toff_t {
+        Memory& self = memory_of(handle);
+        self.at = from == SEEK_CUR ? self.at + offset : from == SEEK_END ? self.bytes.size() + offset : offset;
+        return self.at;
+      },
+      [](thandle_t) { return 0; }, [](thandle_t handle) -> toff_t { return memory_of(handle).bytes.size(); }, nullptr,
+      nullptr);
+}
+
+unsigned most_of(const TiffRecipe& recipe) { return (1U << static_cast<unsigned>(recipe.bits)) - 1; }
+
+unsigned value_at(const TiffRecipe& recipe, std::int32_t x, std::int32_t y, int channel) {
+  return recipe.flat ? 100U : pattern(x, y, channel, most_of(recipe));
+}
+
+std::uint16_t palette_entry(unsigned index, int channel) {
+  return static_cast<std::uint16_t>(index * 257 + static_cast<unsigned>(channel) * 20011 + index * index * 7);
+}
+
+// Samples of one row from `left` on, packed as TIFF has them; those of one plane, or of all.
+std::vector<std::uint8_t> packed(const TiffRecipe& recipe, std::int32_t left, std::int32_t count, std::int32_t y,
+                                 int plane) {
+  const int first = recipe.separate ? plane : 0;
+  const int channels = recipe.separate ? 1 : recipe.samples;
+  const auto bits = static_cast<unsigned>(recipe.bits);
+  std::vector<std::uint8_t> row((static_cast<std::size_t>(count * channels) * bits + 7) / 8);
+  std::size_t at = 0;  // bit
+  for (std::int32_t x = left; x < left + count; ++x) {
+    for (int channel = first; channel < first + channels; ++channel, at += bits) {
+      const bool inside = x < recipe.width && y < recipe.height;
+      const auto value = inside ? static_cast<std::uint16_t>(value_at(recipe, x, y, channel)) : std::uint16_t{0};
+      if (bits == 16) {
+        std::memcpy(row.data() + at / 8, &value, 2);
+      } else {
+        row[at / 8] = static_cast<std::uint8_t>(row[at / 8] | unsigned{value} << (8 - bits - at % 8));
+      }
+    }
+  }
+  return row;
+}
+
+void require(bool holds, const TiffRecipe& recipe) {
+  if (!holds) throw std::runtime_error("libtiff does not write: " + recipe.what);
+}
+
+void set_fields(TIFF* tiff, const TiffRecipe& recipe) {
+  TIFFSetField(tiff, TIFFTAG_IMAGEWIDTH, recipe.width);
+  TIFFSetField(tiff, TIFFTAG_IMAGELENGTH, recipe.height);
+  TIFFSetField(tiff, TIFFTAG_BITSPERSAMPLE, recipe.bits);
+  TIFFSetField(tiff, TIFFTAG_SAMPLESPERPIXEL, recipe.samples);
+  TIFFSetField(tiff, TIFFTAG_PHOTOMETRIC, recipe.photometric);
+  TIFFSetField(tiff, TIFFTAG_COMPRESSION, recipe.compression);
+  TIFFSetField(tiff, TIFFTAG_PLANARCONFIG, recipe.separate ? PLANARCONFIG_SEPARATE : PLANARCONFIG_CONTIG);
+  TIFFSetField(tiff, TIFFTAG_ORIENTATION, recipe.orientation);
+  if (recipe.predictor != 1) TIFFSetField(tiff, TIFFTAG_PREDICTOR, recipe.predictor);
+  if (recipe.alpha >= 0) {
+    const auto kind = static_cast<std::uint16_t>(recipe.alpha);
+    TIFFSetField(tiff, TIFFTAG_EXTRASAMPLES, 1, &kind);
+  }
+  if (recipe.photometric == PHOTOMETRIC_PALETTE) {
+    std::array<std::vector<std::uint16_t>, 3> maps;
+    for (int channel = 0; channel < 3; ++channel) {
+      for (unsigned i = 0; i <= most_of(recipe); ++i)
+        maps[static_cast<std::size_t>(channel)].push_back(palette_entry(i, channel));
+    }
+    TIFFSetField(tiff, TIFFTAG_COLORMAP, maps[0].data(), maps[1].data(), maps[2].data());
+  }
+  if (recipe.compression == COMPRESSION_JPEG) {
+    TIFFSetField(tiff, TIFFTAG_JPEGQUALITY, 100);
+    TIFFSetField(tiff, TIFFTAG_JPEGCOLORMODE, JPEGCOLORMODE_RGB);
+  }
+  if (recipe.tiled) {
+    TIFFSetField(tiff, TIFFTAG_TILEWIDTH, 16);
+    TIFFSetField(tiff, TIFFTAG_TILELENGTH, 16);
+  } else {
+    TIFFSetField(tiff, TIFFTAG_ROWSPERSTRIP, 16);
+  }
+}
+
+void write_planes(TIFF* tiff, const TiffRecipe& recipe) {
+  for (int plane = 0; plane < (recipe.separate ? recipe.samples : 1); ++plane) {
+    const auto number = static_cast<std::uint16_t>(plane);
+    if (!recipe.tiled) {
+      for (std::int32_t y = 0; y < recipe.height; ++y) {
+        auto row = packed(recipe, 0, recipe.width, y, plane);
+        require(TIFFWriteScanline(tiff, row.data(), static_cast<std::uint32_t>(y), number) == 1, recipe);
+      }
+      continue;
+    }
+    for (std::int32_t top = 0; top < recipe.height; top += 16) {
+      for (std::int32_t left = 0; left < recipe.width; left += 16) {
+        std::vector<std::uint8_t> tile;
+        for (std::int32_t y = top; y < top + 16; ++y) {
+          const auto row = packed(recipe, left, 16, y, plane);
+          tile.insert(tile.end(), row.begin(), row.end());
+        }
+        require(TIFFWriteTile(tiff, tile.data(), static_cast<std::uint32_t>(left), static_cast<std::uint32_t>(top), 0,
+                              number) > 0,
+                recipe);
+      }
+    }
+  }
+}
+
+std::array<std::uint8_t, 3> expected_pixel(const TiffRecipe& recipe, std::int32_t x, std::int32_t y) {
+  const unsigned most = most_of(recipe);
+  const auto value = [&](int channel) {
+    const unsigned stored = value_at(recipe, x, y, channel);
+    return recipe.bits == 16 ? stored >> 8U : stored;
+  };
+  std::array<std::uint8_t, 3> pixel{};
+  for (int channel = 0; channel < 3; ++channel) {
+    unsigned colour = 0;
+    switch (recipe.photometric) {
+      case PHOTOMETRIC_MINISWHITE: colour = recipe.bits == 16 ? 255 - value(0) : 255 - value(0) * 255 / most; break;
+      case PHOTOMETRIC_MINISBLACK: colour = recipe.bits == 16 ? value(0) : value(0) * 255 / most; break;
+      case PHOTOMETRIC_PALETTE: colour = palette_entry(value(0), channel) >> 8U; break;
+      case PHOTOMETRIC_SEPARATED: {
+        const unsigned light = 255 - value(3);
+        colour = light - (value(channel) * light + 127) / 255;  // to nearest
+        break;
+      }
+      default:
+        colour = value(channel);
+        if (recipe.alpha == EXTRASAMPLE_ASSOCALPHA)
+          colour = value(3) == 0 ? 0 : std::min(255U, colour * 255 / value(3));
+        break;
+    }
+    pixel[static_cast<std::size_t>(channel)] = static_cast<std::uint8_t>(colour);
+  }
+  return pixel;
+}
+
+CodecFile tiff_file(const TiffRecipe& recipe) {
+  Memory memory;
+  TIFF* const tiff = open_in(memory, recipe.mode);
+  require(tiff != nullptr, recipe);
+  set_fields(tiff, recipe);
+  write_planes(tiff, recipe);
+  TIFFClose(tiff);
+  CodecFile file{.what = "TIFF, " + recipe.what,
+                 .bytes = std::move(memory.bytes),
+                 .width = recipe.width,
+                 .height = recipe.height,
+                 .orientation = recipe.orientation,
+                 .rgb = {},
+                 .values = {}};
+  std::vector<std::uint8_t> values;
+  for (std::int32_t y = 0; y < recipe.height; ++y) {
+    for (std::int32_t x = 0; x < recipe.width; ++x) {
+      const auto pixel = expected_pixel(recipe, x, y);
+      file.rgb.insert(file.rgb.end(), pixel.begin(), pixel.end());
+      values.push_back(static_cast<std::uint8_t>(value_at(recipe, x, y, 0)));
+    }
+  }
+  if (recipe.samples == 1 && recipe.bits <= 8) file.values = std::move(values);
+  return file;
+}
+
+}  // namespace
+
+std::vector<CodecFile> tiff_files() {
+  std::vector<TiffRecipe> recipes;
+  for (const bool tiled : {false, true}) {
+    const std::string where = tiled ? ", tiles" : ", strips";
+    for (const int bits : {1, 2, 4, 8, 16}) {
+      const std::string name = std::to_string(bits) + "-bit ";
+      recipes.push_back({.what = name + "grey" + where,
+                         .photometric = PHOTOMETRIC_MINISBLACK,
+                         .bits = bits,
+                         .samples = 1,
+                         .tiled = tiled});
+      recipes.push_back({.what = name + "grey, white is 0" + where,
+                         .photometric = PHOTOMETRIC_MINISWHITE,
+                         .bits = bits,
+                         .samples = 1,
+                         .tiled = tiled});
+      if (bits <= 8) {
+        recipes.push_back({.what = name + "palette" + where,
+                           .photometric = PHOTOMETRIC_PALETTE,
+                           .bits = bits,
+                           .samples = 1,
+                           .tiled = tiled});
+      }
+      if (bits < 8) continue;
+      for (const bool separate : {false, true}) {
+        const std::string kind = where + (separate ? ", planes" : "");
+        recipes.push_back({.what = name + "RGB" + kind, .bits = bits, .separate = separate, .tiled = tiled});
+        recipes.push_back({.what = name + "RGBA" + kind,
+                           .bits = bits,
+                           .samples = 4,
+                           .separate = separate,
+                           .tiled = tiled,
+                           .alpha = EXTRASAMPLE_UNASSALPHA});
+        recipes.push_back({.what = name + "RGBA, premultiplied" + kind,
+                           .bits = bits,
+                           .samples = 4,
+                           .separate = separate,
+                           .tiled = tiled,
+                           .alpha = EXTRASAMPLE_ASSOCALPHA});
+        recipes.push_back({.what = name + "CMYK" + kind,
+                           .photometric = PHOTOMETRIC_SEPARATED,
+                           .bits = bits,
+                           .samples = 4,
+                           .separate = separate,
+                           .tiled = tiled});
+      }
+    }
+  }
+  recipes.push_back({.what = "grey with alpha",
+                     .photometric = PHOTOMETRIC_MINISBLACK,
+                     .samples = 2,
+                     .alpha = EXTRASAMPLE_UNASSALPHA});
+  recipes.push_back({.what = "LZW with predictor", .compression = COMPRESSION_LZW, .predictor = 2});
+  recipes.push_back({.what = "16-bit LZW with predictor, big-endian",
+                     .bits = 16,
+                     .compression = COMPRESSION_LZW,
+                     .mode = "wb",
+                     .predictor = 2});
+  recipes.push_back({.what = "Deflate", .compression = COMPRESSION_ADOBE_DEFLATE});
+  recipes.push_back({.what = "PackBits", .compression = COMPRESSION_PACKBITS});
+  recipes.push_back({.what = "fax",
+                     .photometric = PHOTOMETRIC_MINISWHITE,
+                     .bits = 1,
+                     .samples = 1,
+                     .compression = COMPRESSION_CCITTFAX4});
+  recipes.push_back({.what = "JPEG",
+                     .width = 32,
+                     .height = 16,
+                     .photometric = PHOTOMETRIC_YCBCR,
+                     .compression = COMPRESSION_JPEG,
+                     .flat = true});
+  recipes.push_back({.what = "grey JPEG",
+                     .width = 32,
+                     .height = 16,
+                     .photometric = PHOTOMETRIC_MINISBLACK,
+                     .samples = 1,
+                     .compression = COMPRESSION_JPEG,
+                     .flat = true});
+  recipes.push_back({.what = "big-endian 16-bit RGB", .bits = 16, .mode = "wb"});
+  recipes.push_back({.what = "BigTIFF", .mode = "w8"});
+  recipes.push_back({.what = "one pixel", .width = 1, .height = 1});
+  for (const int orientation : {2, 3, 6, 8}) {
+    recipes.push_back({.what = "orientation " + std::to_string(orientation), .orientation = orientation});
+  }
+  std::vector<CodecFile> files;
+  for (const TiffRecipe& recipe : recipes) files.push_back(tiff_file(recipe));
+  return files;
+}
+
+}  // namespace forebay::testing
