@@ -17,7 +17,7 @@
 
 #include <forebay/error.hpp>
 
-#include "base/file_descriptor.hpp"
+#include "base/file_io.hpp"
 #include "mpi_error.hpp"
 
 namespace forebay {

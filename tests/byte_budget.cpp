@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/stop_signal.hpp"
+#include "base/wait.hpp"
 #include "eventually.hpp"
 #include "read/byte_budget.hpp"
 

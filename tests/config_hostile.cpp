@@ -12,7 +12,7 @@
 #include <forebay/config.hpp>
 #include <forebay/error.hpp>
 
-#include "base/text_file.hpp"
+#include "base/file_io.hpp"
 #include "support.hpp"
 
 // Configurations that are meant to do harm, or are not files.

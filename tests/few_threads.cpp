@@ -10,7 +10,7 @@
 #include <forebay/dataset.hpp>
 #include <forebay/feeder.hpp>
 
-#include "base/worker_pool.hpp"
+#include "base/thread.hpp"
 #include "data/parallel.hpp"
 #include "dataset_support.hpp"
 #include "memory_dataset.hpp"

@@ -22,7 +22,7 @@
 #include <forebay/error.hpp>
 #include <forebay/feeder.hpp>
 
-#include "base/running_time.hpp"
+#include "base/clock.hpp"
 #include "memory_dataset.hpp"
 #include "process.hpp"
 #include "serve/watchdog.hpp"

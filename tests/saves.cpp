@@ -14,7 +14,7 @@
 #include <forebay/error.hpp>
 
 #include "memory_dataset.hpp"
-#include "order/state_writer.hpp"
+#include "order/state_file.hpp"
 #include "process.hpp"
 
 namespace forebay {

@@ -3,8 +3,8 @@
 #include <array>
 #include <atomic>
 
+#include "base/thread.hpp"
 #include "base/wait.hpp"
-#include "base/worker_pool.hpp"
 #include "eventually.hpp"
 
 namespace {

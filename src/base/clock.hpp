@@ -1,7 +1,11 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <thread>
+
+#include "wait.hpp"
 
 namespace forebay {
 
@@ -14,5 +18,59 @@ namespace forebay {
 [[nodiscard]] inline double seconds(std::chrono::nanoseconds time) noexcept {
   return std::chrono::duration<double>(time).count();
 }
+
+// How long this process has run. Time in which it was suspended does not count: stopped by SIGSTOP, frozen in its
+// cgroup, or on a suspended or paused machine. A thread of the process counts ticks. A late tick counts for two periods
+// at most, because the thread was not running when the earlier ones were due. So a limit measured here does not expire
+// because of a pause, nor because the machine is too busy to let the process run.
+class RunningTime {
+ public:
+  using Clock = std::chrono::steady_clock;
+  using Duration = std::chrono::nanoseconds;
+
+  // Ticks are due every `period`, the first one `period` after `start`.
+  RunningTime(Duration period, Clock::time_point start) noexcept : most_(2 * period), last_(start) {}
+  RunningTime(const RunningTime&) = delete;
+  RunningTime& operator=(const RunningTime&) = delete;
+
+  // One thread.
+  void tick(Clock::time_point now) noexcept;
+
+  // A mark for since(). Reads no clock and makes no system call. Any thread.
+  [[nodiscard]] Duration now() const noexcept { return Duration(elapsed_.load(std::memory_order_relaxed)); }
+  // A lower bound of the time that the process has run since `mark`, three periods short when ticks are punctual, so
+  // that no limit expires early. Any thread.
+  [[nodiscard]] Duration since(Duration mark) const noexcept;
+
+ private:
+  Duration most_;
+  Clock::time_point last_;
+  // Relaxed: nothing else is read on account of this number.
+  std::atomic<Duration::rep> elapsed_{0};
+};
+
+// A running time and the thread that ticks it.
+class RunningClock {
+ public:
+  // For limits of `limit_s` or more, which expire at most a tenth late. 0 = there are none, and no thread is started.
+  // Throws Error when the thread cannot be started.
+  explicit RunningClock(double limit_s);
+  ~RunningClock() { stop(); }
+  RunningClock(const RunningClock&) = delete;
+  RunningClock& operator=(const RunningClock&) = delete;
+
+  [[nodiscard]] const RunningTime& time() const noexcept { return time_; }
+  // Stops the clock. Idempotent.
+  void stop();
+
+ private:
+  void run();
+
+  WaitPoint wake_;
+  RunningTime::Duration period_;
+  RunningTime time_;
+  std::atomic<bool> stopped_{false};
+  std::thread thread_;
+};
 
 }  // namespace forebay

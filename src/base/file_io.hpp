@@ -1,7 +1,12 @@
 #pragma once
 
 #include <sys/stat.h>
+#include <sys/types.h>
+#include <unistd.h>
+#include <cerrno>
 #include <cstddef>
+#include <cstdint>
+#include <filesystem>
 #include <forebay/dataset.hpp>
 #include <forebay/error.hpp>
 #include <span>
@@ -10,10 +15,79 @@
 #include <utility>
 #include <vector>
 
-#include "file_descriptor.hpp"
-#include "text_file.hpp"
-
+// Text files that a user names, read within bounds: whatever the name leads to, opening it never blocks and reading it
+// never takes more memory than stated. Errors do not name the file: the caller knows the name that people recognise.
 namespace forebay {
+
+// Owns an open file descriptor; below 0 it owns none.
+class FileDescriptor {
+ public:
+  FileDescriptor() = default;
+  explicit FileDescriptor(int descriptor) noexcept : descriptor_(descriptor) {}
+  FileDescriptor(FileDescriptor&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
+  FileDescriptor& operator=(FileDescriptor&& other) noexcept {
+    std::swap(descriptor_, other.descriptor_);
+    return *this;
+  }
+  FileDescriptor(const FileDescriptor&) = delete;
+  FileDescriptor& operator=(const FileDescriptor&) = delete;
+  ~FileDescriptor() { reset(); }
+
+  [[nodiscard]] int get() const noexcept { return descriptor_; }
+  [[nodiscard]] bool is_open() const noexcept { return descriptor_ >= 0; }
+  void reset() noexcept {
+    if (is_open()) ::close(std::exchange(descriptor_, -1));
+  }
+
+ private:
+  int descriptor_ = -1;
+};
+
+// Repeats a system call until no signal interrupts it. `call` returns below 0 and sets errno when it fails.
+template <typename Call>
+auto retry_interrupted(Call&& call) {
+  auto result = call();
+  while (result < 0 && errno == EINTR) result = call();
+  return result;
+}
+
+// What a file that is not regular is: "is a directory", "is a FIFO"; empty for a regular file. `mode` as in stat.
+[[nodiscard]] std::string describe_special(mode_t mode);
+
+// The lines of a regular file. One thread at a time.
+class LineFile {
+ public:
+  // Throws Error with the reason: missing, not readable, not a regular file.
+  LineFile(const std::filesystem::path& file, std::size_t longest);
+
+  // The next line, without its newline; false at the end of the file. Throws Error with the reason: a line longer than
+  // `longest` bytes, a failed read.
+  bool next(std::string& line);
+  // The number of the last line that next() returned, from 1.
+  [[nodiscard]] std::uint64_t number() const noexcept { return number_; }
+  // The last line had no newline: its writer was killed, or is still writing.
+  [[nodiscard]] bool is_cut() const noexcept { return is_cut_; }
+
+ private:
+  bool fill();
+
+  FileDescriptor descriptor_;
+  std::size_t longest_;
+  std::vector<char> buffer_;
+  std::size_t begin_ = 0;  // of what is left in the buffer
+  std::size_t end_ = 0;
+  std::uint64_t number_ = 0;
+  bool is_cut_ = false;
+};
+
+// The whole text of a file, or of a pipe (`<(...)`, /dev/stdin). Throws Error with the reason: missing, not readable, a
+// directory, a socket, a terminal, a block device; a FIFO without a writer; a pipe that gave nothing for `patience_s`;
+// more than `limit` bytes.
+[[nodiscard]] std::string read_text_file(const std::filesystem::path& file, std::size_t limit, int patience_s = 60);
+
+// How deeply lists and objects of a JSON text are nested; strings are skipped. Some JSON code recurses once per level,
+// so a reader checks this first.
+[[nodiscard]] std::size_t json_depth(std::string_view json) noexcept;
 
 // A regular file, open for reading, and its size.
 struct OpenFile {
@@ -54,5 +128,20 @@ void read_sample_file(const std::string& path, ReadTarget& target);
 
 // The whole file. Throws SampleError, also if it is larger than `limit`.
 [[nodiscard]] std::vector<std::byte> load_file(const std::string& path, std::size_t limit);
+
+// Atomically replaces the file by one that holds `bytes`: if the process or the machine dies at any moment, the file is
+// as it was or has all of the bytes. Once the function has returned it has them. Until then there is a temporary file
+// beside it: the file's name, `suffix`, and six letters or digits. Any thread. Throws Error with the step that failed
+// and the system's reason, without the file's name. The file is then as it was, unless only the last step failed, which
+// makes the folder's new entry survive a crash of the machine.
+void replace_file(const std::filesystem::path& file, std::span<const std::byte> bytes, std::string_view suffix);
+
+// The file that a save to `path` replaces: the target of links, which need not exist yet. Throws Error, without the
+// path's name, for a link that cannot be followed and for anything but a regular file: a rename would replace even a
+// device or a FIFO.
+[[nodiscard]] std::filesystem::path replaceable(const std::filesystem::path& path);
+
+// The folder that the file is in; "." for a bare name.
+[[nodiscard]] std::filesystem::path folder_of(const std::filesystem::path& file);
 
 }  // namespace forebay

@@ -1,5 +1,15 @@
 #pragma once
 
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <ctime>
+#include <exception>
+#include <functional>
+#include <mutex>
+#include <span>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -7,10 +17,82 @@
 #include <thread>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
-#include "worker_status.hpp"
+#include "wait.hpp"
 
 namespace forebay {
+
+// The first thing that went wrong on this rank, kept until the ranks have agreed to stop. Any thread may raise;
+// later failures are usually consequences of the first and are dropped.
+class Failure {
+ public:
+  // Returns true when this was the first.
+  bool raise(std::exception_ptr error) noexcept;
+
+  [[nodiscard]] bool happened() const noexcept { return happened_.load(std::memory_order_acquire); }
+  // REQUIRES: happened(). what() of the error.
+  [[nodiscard]] std::string text() const;
+  // REQUIRES: happened().
+  [[noreturn]] void rethrow() const { std::rethrow_exception(error_); }
+
+ private:
+  std::mutex first_;
+  std::exception_ptr error_;  // written once, before happened_ is released
+  std::atomic<bool> happened_{false};
+};
+
+class TimelineTrack;
+
+// What a worker thread is doing, for the watchdog's report. Written by its thread, read by any.
+struct alignas(64) WorkerStatus {
+  enum class Activity : std::uint8_t {
+    idle,            // waiting for work
+    waiting_budget,  // waiting for room in the byte budget
+    reading,         // in the store
+    hedging,         // in the store, for a sample that another reader is slow with
+    retrying,        // waiting to read again after a transient error
+    decoding,
+    requesting,    // asking readers for the samples of a batch
+    waiting_slot,  // waiting for room in the ring
+    copying,       // starting copies of batches to the device and waiting for them
+    parked,        // not wanted at present
+    stopped,       // ended, or not started
+  };
+  static constexpr std::size_t kActivities = 11;
+
+  std::atomic<Activity> activity{Activity::stopped};
+  std::atomic<std::uint64_t> sample{0};   // meaningful while reading, hedging, retrying, waiting_budget or decoding
+  std::atomic<std::int64_t> since_ns{0};  // steady clock, when the activity began
+  // Time spent in each activity, excluding the current one.
+  std::array<std::atomic<std::int64_t>, kActivities> spent_ns{};
+  std::atomic<clockid_t> cpu_clock{0};            // of the thread while it runs, else 0
+  std::atomic<TimelineTrack*> timeline{nullptr};  // where activities are recorded once they end; null = nowhere
+
+  // Ends the current activity and begins another; returns the nanoseconds that the ended one lasted.
+  // Relaxed: a report may mix neighbouring moments, which does no harm in a message for people or in a mean.
+  std::int64_t set(Activity now, std::uint64_t id = 0) noexcept;
+
+  // Called by the status's thread at its start and end: its processor time is available in between.
+  void thread_begins() noexcept;
+  void thread_ends() noexcept { cpu_clock.store(0, std::memory_order_relaxed); }
+};
+
+// The calling thread's name, of which debuggers and profilers show the first 15 bytes: "forebay-dec 3".
+void name_this_thread(const char* name) noexcept;
+
+// One word or two for a trace: "reading", "waiting for room". Lives as long as the program.
+[[nodiscard]] const char* activity_name(WorkerStatus::Activity activity) noexcept;
+
+// Time that all of these threads have spent in each activity so far, including the current one. Any thread.
+using ActivityTimes = std::array<std::chrono::nanoseconds, WorkerStatus::kActivities>;
+[[nodiscard]] ActivityTimes times_spent(std::span<const WorkerStatus> statuses) noexcept;
+
+// Processor time of the threads among these that are running. Any thread; a system call per thread.
+[[nodiscard]] std::chrono::nanoseconds cpu_spent(std::span<const WorkerStatus> statuses) noexcept;
+
+// Processor time of all threads of this process, including those that have ended. Any thread.
+[[nodiscard]] std::chrono::nanoseconds process_cpu_spent() noexcept;
 
 // Throws an Error that says which thread the system refused, why, which limits there are, and what to do. Any thread.
 [[noreturn]] void refuse_thread(std::string_view name, const std::system_error& cause);
@@ -36,5 +118,61 @@ template <typename Thread = std::thread, typename Body>
     refuse_thread(name, error);
   }
 }
+
+// Threads that do one kind of work, as many at a time as are wanted: the others are parked between two pieces of work,
+// or not started yet.
+class WorkerPool {
+ public:
+  // What each thread runs, with its number from 0 and its status; it must ask may_work() before each piece of work and
+  // end when that is false, or when there is no work any more. Must not throw.
+  using Body = std::function<void(unsigned thread, WorkerStatus& status)>;
+
+  // What the threads do, and how they are ended.
+  struct Work {
+    Body body;
+    // Closes the threads' queues, so that none finds work or waits for any. Called by stop(), so perhaps more than
+    // once. Must not throw.
+    std::function<void()> end;
+  };
+
+  // Starts `wanted` threads, named `name` and their number; there may be `most` in all. The body may run before the
+  // constructor returns. Throws Error when the system allows no more threads, after ending those that were started.
+  // REQUIRES: 1 <= wanted <= most.
+  WorkerPool(std::string name, Work work, unsigned wanted, unsigned most);
+  ~WorkerPool() { stop(); }
+  WorkerPool(const WorkerPool&) = delete;
+  WorkerPool& operator=(const WorkerPool&) = delete;
+
+  // Sets how many threads work from now on, clamped to 1 ... `most`: starts those that are missing, and parks the
+  // others after their current piece of work. When the system allows no more threads there are fewer, and wanted() says
+  // how many. One thread at a time, and not during stop().
+  void want(unsigned threads) noexcept;
+
+  // Called by a thread of the pool between two pieces of work: parks it while it is not wanted. False when stopped.
+  [[nodiscard]] bool may_work(unsigned thread);
+
+  // Ends the work and joins all threads. May be called again, by the same thread.
+  void stop();
+
+  [[nodiscard]] unsigned wanted() const noexcept { return wanted_.load(std::memory_order_relaxed); }
+  [[nodiscard]] unsigned most() const noexcept { return static_cast<unsigned>(statuses_.size()); }
+  // One per possible thread; any thread may read them while the pool exists.
+  [[nodiscard]] std::span<const WorkerStatus> statuses() const noexcept { return statuses_; }
+  // The same, for attaching timelines (WorkerStatus::timeline).
+  [[nodiscard]] std::span<WorkerStatus> statuses() noexcept { return statuses_; }
+  // Processor time that the threads have used; none once they are stopped. Any thread.
+  [[nodiscard]] std::chrono::nanoseconds cpu_time() const noexcept { return cpu_spent(statuses_); }
+
+ private:
+  void start_one();
+
+  WaitPoint gate_;
+  std::string name_;
+  std::vector<WorkerStatus> statuses_;
+  std::vector<std::thread> threads_;
+  Work work_;
+  std::atomic<unsigned> wanted_;
+  std::atomic<bool> stopped_{false};
+};
 
 }  // namespace forebay

@@ -21,6 +21,8 @@
 
 #include "measure/figures.hpp"
 
+#include "base/file_io.hpp"
+
 namespace forebay {
 namespace {
 
@@ -29,8 +31,6 @@ namespace fs = std::filesystem;
 std::string cannot_write(const std::string& flag, const fs::path& file) {
   return flag + ": cannot write " + file.string() + ": ";
 }
-
-fs::path folder_of(const fs::path& file) { return file.has_parent_path() ? file.parent_path() : fs::path("."); }
 
 // The nearest existing folder, in which the others would be created.
 fs::path existing(fs::path folder) {

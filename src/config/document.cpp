@@ -6,7 +6,7 @@
 
 #include <forebay/error.hpp>
 
-#include "base/text_file.hpp"
+#include "base/file_io.hpp"
 
 namespace forebay::config {
 namespace {

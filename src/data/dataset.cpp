@@ -3,7 +3,7 @@
 #include <forebay/error.hpp>
 #include <system_error>
 
-#include "base/replace_file.hpp"
+#include "base/file_io.hpp"
 #include "build.hpp"
 #include "fields.hpp"
 #include "formats.hpp"

@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <unordered_map>
 
-#include "base/text_file.hpp"
+#include "base/file_io.hpp"
 #include "formats.hpp"
 #include "shards.hpp"
 #include "tar_file.hpp"

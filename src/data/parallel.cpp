@@ -7,7 +7,6 @@
 #include <thread>
 #include <vector>
 
-#include "base/failure.hpp"
 #include "base/thread.hpp"
 #include "base/wait.hpp"
 

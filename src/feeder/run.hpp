@@ -11,8 +11,8 @@
 #include <forebay/feeder.hpp>
 #include <forebay/order.hpp>
 
-#include "base/failure.hpp"
-#include "base/running_time.hpp"
+#include "base/clock.hpp"
+#include "base/thread.hpp"
 #include "device/device_choice.hpp"
 #include "device/gpu_decoding.hpp"
 #include "job/replay.hpp"

@@ -3,8 +3,7 @@
 #include <cstddef>
 #include <span>
 
-#include "base/worker_pool.hpp"
-#include "base/worker_status.hpp"
+#include "base/thread.hpp"
 #include "read/queues.hpp"
 #include "read/requests.hpp"
 

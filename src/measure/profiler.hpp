@@ -11,9 +11,9 @@
 
 #include <forebay/profile.hpp>
 
+#include "base/thread.hpp"
 #include "base/timeline.hpp"
 #include "base/wait.hpp"
-#include "base/worker_status.hpp"
 #include "read/requests.hpp"
 
 namespace forebay {

@@ -12,8 +12,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/file_io.hpp"
 #include "base/text.hpp"
-#include "base/text_file.hpp"
 #include "run_files.hpp"
 
 namespace forebay {

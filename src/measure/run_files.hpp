@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "base/file_descriptor.hpp"
+#include "base/file_io.hpp"
 #include "console_log.hpp"
 
 namespace forebay {

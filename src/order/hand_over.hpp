@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "piece.hpp"
+#include "ledger.hpp"
 
 namespace forebay {
 

@@ -11,8 +11,8 @@
 #include <tuple>
 #include <utility>
 
+#include "base/file_io.hpp"
 #include "base/text.hpp"
-#include "base/text_file.hpp"
 #include "ledger.hpp"
 
 #define XXH_INLINE_ALL

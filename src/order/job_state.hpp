@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "piece.hpp"
+#include "ledger.hpp"
 
 namespace forebay {
 

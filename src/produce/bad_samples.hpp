@@ -15,7 +15,7 @@
 #include <forebay/options.hpp>
 #include <forebay/order.hpp>
 
-#include "base/failure.hpp"
+#include "base/thread.hpp"
 #include "measure/console_log.hpp"
 #include "measure/quarantine_log.hpp"
 #include "read/queues.hpp"

@@ -16,8 +16,7 @@
 #include <forebay/order.hpp>
 
 #include "bad_samples.hpp"
-#include "base/failure.hpp"
-#include "base/worker_status.hpp"
+#include "base/thread.hpp"
 #include "device/gpu_decoding.hpp"
 #include "make/decoder_pool.hpp"
 #include "make/field_maker.hpp"

@@ -6,9 +6,8 @@
 #include <string_view>
 #include <thread>
 
+#include "base/thread.hpp"
 #include "base/wait.hpp"
-#include "base/worker_pool.hpp"
-#include "base/worker_status.hpp"
 #include "read/requests.hpp"
 #include "tuner.hpp"
 

@@ -8,7 +8,7 @@
 
 #include <forebay/communicator.hpp>
 
-#include "base/running_time.hpp"
+#include "base/clock.hpp"
 
 namespace forebay {
 

@@ -14,8 +14,8 @@
 #include <forebay/order.hpp>
 #include <forebay/policy.hpp>
 
-#include "base/failure.hpp"
-#include "base/running_time.hpp"
+#include "base/clock.hpp"
+#include "base/thread.hpp"
 #include "coordinator.hpp"
 #include "exchange.hpp"
 #include "lockstep.hpp"

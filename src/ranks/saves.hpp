@@ -9,7 +9,7 @@
 #include <forebay/communicator.hpp>
 
 #include "attendance.hpp"
-#include "order/state_writer.hpp"
+#include "order/state_file.hpp"
 
 namespace forebay {
 

@@ -5,7 +5,7 @@
 #include <exception>
 #include <utility>
 
-#include "base/stop_signal.hpp"
+#include "base/wait.hpp"
 
 namespace forebay {
 namespace {

@@ -17,8 +17,8 @@
 #include <utility>
 #include <vector>
 
-#include "base/stop_signal.hpp"
-#include "base/worker_status.hpp"
+#include "base/thread.hpp"
+#include "base/wait.hpp"
 #include "field_error.hpp"
 #include "hedging.hpp"
 #include "requests.hpp"

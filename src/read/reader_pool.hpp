@@ -6,9 +6,8 @@
 #include <forebay/dataset.hpp>
 #include <memory>
 
-#include "base/stop_signal.hpp"
-#include "base/worker_pool.hpp"
-#include "base/worker_status.hpp"
+#include "base/thread.hpp"
+#include "base/wait.hpp"
 #include "byte_budget.hpp"
 #include "hedging.hpp"
 #include "queues.hpp"

@@ -6,7 +6,7 @@
 #include <forebay/options.hpp>
 #include <span>
 
-#include "base/stop_signal.hpp"
+#include "base/wait.hpp"
 #include "requests.hpp"
 
 namespace forebay {

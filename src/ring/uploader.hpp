@@ -9,7 +9,7 @@
 #include <new>
 #include <thread>
 
-#include "base/worker_status.hpp"
+#include "base/thread.hpp"
 #include "copies.hpp"
 #include "slot_ring.hpp"
 #include "slot_store.hpp"

@@ -13,8 +13,8 @@
 #include <forebay/options.hpp>
 #include <forebay/policy.hpp>
 
-#include "base/failure.hpp"
-#include "base/running_time.hpp"
+#include "base/clock.hpp"
+#include "base/thread.hpp"
 #include "residents.hpp"
 #include "ring/slot_ring.hpp"
 #include "ring/slot_store.hpp"

@@ -3,7 +3,7 @@
 #include <chrono>
 #include <optional>
 
-#include "base/running_time.hpp"
+#include "base/clock.hpp"
 
 namespace forebay {
 

@@ -16,7 +16,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/text_file.hpp"
+#include "base/file_io.hpp"
 #include "rank_model.hpp"
 
 namespace forebay {

@@ -1,4 +1,4 @@
-#include "running_time.hpp"
+#include "clock.hpp"
 
 #include <algorithm>
 
