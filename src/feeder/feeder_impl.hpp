@@ -13,7 +13,7 @@
 
 namespace forebay {
 
-// Drives the parts of a run: what each call of the trainer's thread has them do, and what has come of it.
+// Drives the parts of a run: what each call of the trainer's thread has them do, and what came of it.
 class Feeder::Impl {
  public:
   // Collective; see start_run().
@@ -25,11 +25,11 @@ class Feeder::Impl {
 
   [[nodiscard]] std::optional<Lease> next(StreamView stream);
   [[nodiscard]] bool next_epoch();
-  // Collective, and where the loop is known already a look at it. A feeder in this one's place that can begin with a
+  // Collective while the kind of loop is not known yet. A feeder in this one's place that can begin with a
   // loop over epochs, where this one cannot, or null; this one is then closed.
   [[nodiscard]] std::unique_ptr<Impl> begun_by_epochs();
   void close();
-  // After close(), on rank 0: throws the error of a save that nobody was told of.
+  // After close(), on rank 0: throws the error of a save that was not reported yet.
   void throw_failed_save();
 
   // Collective.

@@ -46,13 +46,14 @@ std::optional<Lease> Feeder::Impl::step(StreamView wanted, Clock::time_point cal
                                                .output = render(served, stream)}));
   end_if_device_refused();
   const Clock::time_point now = Clock::now();
-  run.journal->step(run.record_of(served, now), entered, entered - called, now);
+  StepRecord record = run.record_of(served, now);
+  run.journal->step(record, entered, entered - called, now);
   run.server->returned(served, now);
   return lease;
 }
 
-// What this rank's trainer does wrong. One rank on its own is told at once, and no step is made. Of several, the others
-// make the step and its collectives: so this one serves until all end on the error, at one step.
+// A mistake of this rank's trainer. A single rank throws at once and makes no step. With several ranks the others make
+// the step and its collectives, so this one keeps serving until all end with the error, at the same step.
 StreamView Feeder::Impl::checked(StreamView stream) {
   try {
     run_->server->require_free_lease();

@@ -41,7 +41,7 @@ struct Run {
   Options options;
   std::unique_ptr<Communicator> communicator;
   Parts given;                        // by the program
-  std::shared_ptr<StopRequest> stop;  // the feeder's, and of whoever comes in this one's place
+  std::shared_ptr<StopRequest> stop;  // shared with the run that may replace this one
   Origin origin;
   std::optional<ReplayedRun> replayed;
   std::uint64_t recorded_steps = 0;        // of the run that this one repeats, on all its ranks; 0 = it repeats none

@@ -8,9 +8,9 @@
 
 namespace forebay {
 
-// A program's wish to stop. It outlives the parts of a feeder that others replace when it resumes or begins anew, so a
-// program may ask at any time of the feeder's life. All atomics are sequentially consistent: asking is rare, and
-// is_made() is a plain load on the machines that matter.
+// A program's wish to stop. It outlives the run that a feeder replaces when it resumes, so a program may ask at any
+// time of the feeder's life. All atomics are sequentially consistent: asking is rare, and is_made() is a plain load on
+// the machines that matter.
 class StopRequest {
  public:
   // Any thread; async-signal-safe. Breaks the wait of whoever listens.

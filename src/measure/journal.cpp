@@ -23,7 +23,7 @@ void Journal::abandon() noexcept {
   telemetry_.reset();
 }
 
-void Journal::step(StepRecord record, Clock::time_point entered, Clock::duration ahead,
+void Journal::step(StepRecord& record, Clock::time_point entered, Clock::duration ahead,
                    Clock::time_point now) noexcept {
   record.wait_s = seconds(now - entered + left_in_);
   if (has_step_) {

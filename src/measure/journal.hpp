@@ -43,7 +43,7 @@ class Journal {
 
   // A step is about to return. `entered`: when next() was called, or when the device had come near enough, `ahead`
   // later; the record's times are filled in here, but for census_wait_s.
-  void step(StepRecord record, Clock::time_point entered, Clock::duration ahead, Clock::time_point now) noexcept;
+  void step(StepRecord& record, Clock::time_point entered, Clock::duration ahead, Clock::time_point now) noexcept;
   // A call of next() that ended an epoch instead of serving returns; the next step's wait counts it.
   void left_epoch(Clock::time_point entered) noexcept { left_in_ = Clock::now() - entered; }
   // A call of next() that ended the run instead of serving returns.
