@@ -16,8 +16,8 @@
 #include <forebay/error.hpp>
 #include <forebay/random.hpp>
 
+#include "measure/record_ring.hpp"
 #include "measure/recording.hpp"
-#include "measure/rings.hpp"
 #include "measure/telemetry.hpp"
 #include "screen.hpp"
 #include "support.hpp"
@@ -151,57 +151,52 @@ TEST_CASE("every decision is recorded, however many step records are dropped") {
   CHECK_FALSE(fs::exists(dir / "steps.0.jsonl"));
 }
 
-TEST_CASE("the decision ring hands over every step in order, also across its end") {
+TEST_CASE("a recording that the disk cannot follow ends with what came before the first lost decision, and says so") {
+  const std::string decisions = random_decisions(200'000, 6);
+  for (const std::size_t waiting : {2U, 128U, 4096U, 1U << 20U}) {
+    CAPTURE(waiting);
+    const TemporaryDirectory dir;
+    Screen screen;
+    const WorkerTotals totals;
+    TelemetrySetup setup;
+    setup.options.dir = dir.path().string();
+    setup.options.live = Live::never;
+    setup.options.interval_s = 0;
+    setup.options.per_step = false;
+    setup.recording = header_of();
+    setup.decisions = waiting;
+    Telemetry telemetry(
+        setup, totals, [] { return Gauges{}; }, screen.log);
+    for (std::size_t step = 0; step < decisions.size(); ++step) {
+      if (step % 256 == 0) std::this_thread::yield();
+      telemetry.record({.step = step, .decided_fresh = decisions[step] == 'F'});
+    }
+    telemetry.close();
+    const std::string read = letters(read_recording(recording_file(dir.path(), 0)).fresh);
+    const bool is_cut = read.size() < decisions.size();
+    CHECK(read == decisions.substr(0, read.size()));
+    CHECK(read.size() >= std::min<std::size_t>(waiting, decisions.size()));
+    if (waiting == 2) CHECK(is_cut);
+    CHECK(screen.count("ends before step " + std::to_string(read.size()) +
+                       " (the disk of telemetry.dir is too slow)") == (is_cut ? 1 : 0));
+  }
+}
+
+TEST_CASE("a ring of decisions hands over every one in order, also across its end") {
   const std::string decisions = random_decisions(100'000, 3);
-  DecisionRing ring(128);
+  RecordRing<bool> ring(128);
   std::string taken;
   Random random(4);
   std::size_t pushed = 0;
   while (taken.size() < decisions.size()) {
     const std::size_t waiting = pushed - taken.size();
-    const std::size_t until = std::min(decisions.size(), pushed + random.below(64 - waiting + 1));
-    for (; pushed < until; ++pushed) ring.push(decisions[pushed] == 'F');
-    ring.drain([&](bool fresh) { taken += fresh ? 'F' : 'R'; });
+    const std::size_t until = std::min(decisions.size(), pushed + random.below(128 - waiting + 1));
+    for (; pushed < until; ++pushed) REQUIRE(ring.push(decisions[pushed] == 'F'));
+    std::uint64_t most = random.below(128);
+    for (bool fresh = false; most > 0 && ring.pop(fresh); --most) taken += fresh ? 'F' : 'R';
   }
-  CHECK_FALSE(ring.is_full());
+  CHECK(ring.dropped() == 0);
   CHECK(taken == decisions);
-}
-
-TEST_CASE("under two threads the decision ring loses nothing, or ends with what came before it was full") {
-  const std::string decisions = random_decisions(200'000, 6);
-  for (const std::size_t steps : {128U, 4096U, 1U << 20U}) {
-    CAPTURE(steps);
-    DecisionRing ring(steps);
-    std::atomic<bool> done{false};
-    std::thread producer([&] {
-      for (std::size_t step = 0; step < decisions.size(); ++step) {
-        if (step % 256 == 0) std::this_thread::yield();
-        ring.push(decisions[step] == 'F');
-      }
-      done = true;
-    });
-    std::string taken;
-    for (bool last = false; !last;) {
-      last = done;
-      ring.drain([&](bool fresh) { taken += fresh ? 'F' : 'R'; });
-      std::this_thread::yield();
-    }
-    producer.join();
-    CHECK(taken == decisions.substr(0, taken.size()));
-    CHECK(ring.is_full() == (taken.size() < decisions.size()));
-  }
-}
-
-TEST_CASE("a full decision ring takes no more, even when there is room again") {
-  DecisionRing ring(128);
-  for (int step = 0; step < 100; ++step) ring.push(true);
-  CHECK(ring.is_full());
-  std::size_t taken = 0;
-  ring.drain([&](bool) { ++taken; });
-  CHECK(taken == 64);
-  ring.push(true);
-  ring.drain([&](bool) { ++taken; });
-  CHECK(taken == 64);
 }
 
 TEST_CASE("a recording that must end early says so once, and is used up to there") {

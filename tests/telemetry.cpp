@@ -14,7 +14,7 @@
 #include <nlohmann/json.hpp>
 
 #include "allocation_counter.hpp"
-#include "measure/rings.hpp"
+#include "measure/record_ring.hpp"
 #include "measure/run_files.hpp"
 #include "measure/telemetry.hpp"
 #include "screen.hpp"
@@ -87,7 +87,7 @@ Gauges no_gauges() { return {}; }
 }  // namespace
 
 TEST_CASE("the record ring keeps order, and when full drops what is new and counts it") {
-  RecordRing ring(3);
+  RecordRing<StepRecord> ring(3);
   REQUIRE(ring.capacity() == 4);
   StepRecord out;
   CHECK_FALSE(ring.pop(out));
@@ -109,7 +109,7 @@ TEST_CASE("under two threads every record arrives whole and in order, or is coun
   for (const std::size_t capacity : {2U, 64U, 4096U}) {
     CAPTURE(capacity);
     constexpr std::uint64_t kRecords = 200'000;
-    RecordRing ring(capacity);
+    RecordRing<StepRecord> ring(capacity);
     std::atomic<bool> done{false};
     std::uint64_t pushed = 0;
     std::thread producer([&] {

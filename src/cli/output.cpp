@@ -45,8 +45,6 @@ std::size_t terminal_width() {
   return ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : kUsual;
 }
 
-double share(double part, double whole) { return whole > 0 ? 100 * part / whole : 0; }
-
 }  // namespace
 
 void require_writable(const std::string& flag, const fs::path& file, bool makes_folder) {
@@ -148,7 +146,7 @@ std::string summary_table(std::string_view policy, const Summary& job, std::span
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
     const Summary& one = ranks[rank];
     line("{:>6} {:>8} {:>8} {:>9.1f} {:>9.2f} {:>9.2f} {:>10.0f}", rank, one.steps, one.fresh, 100 * one.au,
-         share(one.stall_s, one.wall_s), one.produce_rate, one.images_per_s);
+         100 * ratio(one.stall_s, one.wall_s), one.produce_rate, one.images_per_s);
   }
   return text;
 }

@@ -123,7 +123,7 @@ class Assign {
   Options& options_;
 };
 
-// What stands in the file where something else was expected: `"four" (string)`.
+// What was found where something else was expected: `"four" (string)`.
 std::string description(const toml::node& node) {
   constexpr std::size_t kMostShown = 60;
   if (node.is_table()) return "a section";

@@ -13,7 +13,7 @@
 
 // One table of every key of the configuration. Reading, checking, writing, suggesting and the tables of
 // docs/configuration.md all work from it: a new key is a member in options.hpp, which has its default, and an entry in
-// schema.cpp. What else there is to say about a key stands in that page.
+// schema.cpp. The rest of what there is to say about a key is in that page.
 namespace forebay::config {
 
 // Where a key's value lives in Options.
@@ -98,7 +98,7 @@ struct Section {
   std::string_view help;  // may be empty
 };
 
-// In the order of the file; keys of one section stand together.
+// In the order of the file; keys of one section follow each other.
 [[nodiscard]] std::span<const Key> keys() noexcept;
 [[nodiscard]] std::span<const Section> sections() noexcept;
 
@@ -110,7 +110,7 @@ struct Section {
 [[nodiscard]] std::string full_name(std::string_view section, std::string_view name);
 [[nodiscard]] inline std::string full_name(const Key& key) { return full_name(key.section, key.name); }
 
-// Sentences for names that there are not: what was probably meant, else what there is. In suggest.cpp.
+// Sentences for names that do not exist: what was probably meant, or else what there is. In suggest.cpp.
 // "unknown key policy.beto: did you mean policy.beta?"; a key of a known section ("" = top of the file).
 [[nodiscard]] std::string unknown_key(std::string_view section, std::string_view name);
 // "unknown section [polcy]: did you mean [policy]?"

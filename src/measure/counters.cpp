@@ -60,27 +60,32 @@ Snapshot::Snapshot(double now_s, const Gauges& gauges_now, const WorkerTotals& t
 
 void IntervalWindow::begin(const Snapshot& now) noexcept {
   start_ = now;
-  steps_ = timed_steps_ = fresh_ = fresh_samples_ = exhausted_ = job_uses_max_ = census_waits_ = 0;
-  wait_s_ = compute_s_ = census_wait_s_ = 0;
+  Interval next;
+  next.step_num = counted_.step_num;
+  next.epoch = counted_.epoch;
+  next.job_fresh_samples = counted_.job_fresh_samples;
+  counted_ = next;
+  timed_steps_ = fresh_samples_ = 0;
+  wait_s_ = compute_s_ = 0;
 }
 
 void IntervalWindow::add(const StepRecord& record) noexcept {
-  step_num_ = record.step;
-  epoch_ = record.epoch;
-  job_fresh_samples_ = record.job_fresh_samples;
-  job_uses_max_ = std::max(job_uses_max_, record.job_uses);
-  ++steps_;
-  if (record.exhausted) ++exhausted_;
+  counted_.step_num = record.step;
+  counted_.epoch = record.epoch;
+  counted_.job_fresh_samples = record.job_fresh_samples;
+  counted_.job_uses_max = std::max(counted_.job_uses_max, record.job_uses);
+  ++counted_.steps;
+  if (record.exhausted) ++counted_.exhausted_steps;
   if (record.served == Decision::fresh) {
-    ++fresh_;
+    ++counted_.fresh;
     fresh_samples_ += record.size;
   }
   if (started_) {
     ++timed_steps_;
     wait_s_ += record.wait_s;
     compute_s_ += record.step_s;
-    census_waits_ += record.census_wait_s > 0 ? 1 : 0;
-    census_wait_s_ += record.census_wait_s;
+    counted_.census_waits += record.census_wait_s > 0 ? 1 : 0;
+    counted_.census_wait_s += record.census_wait_s;
   }
   started_ = true;
 }
@@ -90,29 +95,20 @@ Interval IntervalWindow::figures(const Snapshot& now) const noexcept {
   const double produced = as_double(now.gauges.produced - start_.gauges.produced);
   const double blocked = std::clamp(now.gauges.blocked_s - start_.gauges.blocked_s, 0.0, length);
   const double free = length - blocked;
-  Interval out;
+  Interval out = counted_;
   out.t_s = now.t_s;
   out.interval_s = length;
-  out.step_num = step_num_;
-  out.epoch = epoch_;
   out.queue_size = now.gauges.depth;
-  out.mean_enqueue_rate = rate(produced, length).value_or(0);
-  out.mean_dequeue_rate = rate(as_double(fresh_), length).value_or(0);
+  out.mean_enqueue_rate = ratio(produced, length);
+  out.mean_dequeue_rate = ratio(as_double(out.fresh), length);
   out.mean_running_time = rate(wait_s_ + compute_s_, as_double(timed_steps_));
-  out.steps = steps_;
-  out.fresh = fresh_;
-  out.reused = steps_ - fresh_;
-  out.exhausted_steps = exhausted_;
-  out.job_fresh_samples = job_fresh_samples_;
-  out.job_uses_max = job_uses_max_;
-  out.census_waits = census_waits_;
-  out.census_wait_s = census_wait_s_;
-  out.fresh_fraction = rate(as_double(fresh_), as_double(steps_));
+  out.reused = out.steps - out.fresh;
+  out.fresh_fraction = rate(as_double(out.fresh), as_double(out.steps));
   if (free >= kShortestFree_s) out.lambda = produced / free;
   out.mu = rate(as_double(timed_steps_), compute_s_);
   if (out.mu && out.lambda) out.r = rate(*out.mu, *out.lambda);
   out.stall = rate(wait_s_, wait_s_ + compute_s_);
-  out.images_per_s = rate(as_double(fresh_samples_), length).value_or(0);
+  out.images_per_s = ratio(as_double(fresh_samples_), length);
   out.blocked_producer_s = blocked;
   out.bytes_read = now.bytes_read - start_.bytes_read;
   out.retries = now.retries - start_.retries;

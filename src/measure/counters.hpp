@@ -68,7 +68,7 @@ struct Snapshot {
   double decode_s = 0;
 };
 
-// Figures of a stretch of time. A rate is missing when nothing in the stretch tells it.
+// Figures of a stretch of time. A rate is missing when the stretch does not show it.
 struct Interval {
   double t_s = 0;                           // its end
   double interval_s = 0;                    // its length
@@ -97,7 +97,7 @@ struct Interval {
   double blocked_producer_s = 0;
   std::uint64_t bytes_read = 0;
   std::uint64_t retries = 0;          // reads tried again after a transient error
-  std::uint64_t hedged_reads = 0;     // slow reads that were begun a second time
+  std::uint64_t hedged_reads = 0;     // slow reads that were issued a second time
   double read_s = 0;                  // summed over reader threads
   double decode_s = 0;                // summed over decoder threads
   std::uint64_t bad_samples = 0;      // since the start of the run
@@ -109,28 +109,20 @@ class IntervalWindow {
  public:
   // Begins the next stretch.
   void begin(const Snapshot& now) noexcept;
-  // The run's first record gives neither wait nor compute: its wait is the start-up.
+  // The run's first record counts neither as wait nor as compute: its wait is the start-up.
   void add(const StepRecord& record) noexcept;
   // The stretch so far, as it ends at `now`.
   [[nodiscard]] Interval figures(const Snapshot& now) const noexcept;
-  [[nodiscard]] std::uint64_t steps() const noexcept { return steps_; }
+  [[nodiscard]] std::uint64_t steps() const noexcept { return counted_.steps; }
 
  private:
   Snapshot start_;
-  std::uint64_t step_num_ = 0;
-  std::uint64_t epoch_ = 0;
+  Interval counted_;  // what add() counts; the rest as begin() left it
   bool started_ = false;
-  std::uint64_t steps_ = 0;
   std::uint64_t timed_steps_ = 0;  // those with a compute time
-  std::uint64_t fresh_ = 0;
   std::uint64_t fresh_samples_ = 0;
-  std::uint64_t exhausted_ = 0;
   double wait_s_ = 0;
   double compute_s_ = 0;
-  std::uint64_t job_fresh_samples_ = 0;
-  std::uint64_t job_uses_max_ = 0;
-  std::uint64_t census_waits_ = 0;
-  double census_wait_s_ = 0;
 };
 
 // Append one line of JSON, newline included: the figures of figures.hpp.

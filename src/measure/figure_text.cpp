@@ -8,7 +8,7 @@
 namespace forebay {
 namespace {
 
-// A clock never gives infinities, so this only keeps a broken figure from breaking the file.
+// Clocks give no infinities: this only keeps a broken figure from breaking the file.
 double finite(double value) noexcept { return std::isfinite(value) ? value : 0; }
 
 void append_value(std::string& out, std::string_view unit, int digits_of_seconds, double value) {

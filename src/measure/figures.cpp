@@ -89,7 +89,8 @@ constexpr auto kInterval = std::to_array<Figure<Interval>>({
      OfRanks::none, if_any("interval", "  dropped {:.0f}")},
 });
 
-// Phrases of one line stand together: the order is that of the JSON and of the text. Formulas follow what they use.
+// Phrases of one line are next to each other: the order is that of the JSON and of the text. Formulas follow what they
+// use.
 constexpr auto kSummary = std::to_array<Figure<Summary>>({
     {"steps", &Summary::steps, "steps", "served", OfRanks::sum, text("steps", "{:.0f}")},
     {"fresh", &Summary::fresh, "steps", "that took a new batch out of the queue", OfRanks::sum,

@@ -28,7 +28,7 @@ enum class OfRanks : std::uint8_t { none, sum, mean, mean_over_steps, least, mos
 // What people read, with the number in {}, as fmt has it. Letters in brackets are left out where the number is 1:
 // "{:.0f} sample[s]".
 struct Phrase {
-  std::string_view line = {};    // that it stands in; "" = the figure is not shown to people
+  std::string_view line = {};    // where it appears; "" = the figure is not shown to people
   std::string_view format = {};  // of a double
   double scale = 1;              // what is shown is the number times this
   bool if_any = false;           // left out where it would read like 0
@@ -167,7 +167,7 @@ struct ProfilePart {
 [[nodiscard]] std::span<const ProfilePart<StageProfile>> profile_stages() noexcept;
 [[nodiscard]] std::span<const ProfilePart<QueueProfile>> profile_queues() noexcept;
 
-// The lines of a summary for people: "time      AU 98.1 %, ...", one for each name that phrases stand in.
+// The lines of a summary for people: "time      AU 98.1 %, ...", one for each name that phrases have.
 [[nodiscard]] std::string summary_text(const Summary& summary);
 
 }  // namespace forebay

@@ -14,7 +14,7 @@ namespace {
 // Below these nothing can be said.
 constexpr double kShortestWindow_s = 0.5;
 constexpr std::uint64_t kFewestBatches = 4;
-// Once it has been looked at so long, a ring that never fills says enough.
+// After this long, a ring that never filled says enough.
 constexpr double kLongWindow_s = 5;
 
 constexpr double kBusy = 0.85;         // of a stage that has hardly anything to wait for
@@ -55,7 +55,7 @@ double decoder_cores(const Profile& p) { return p.decode.threads * p.decode.busy
 double trainer_cores(const Profile& p) { return std::max(0.0, p.process_cores - p.reader_cores - decoder_cores(p)); }
 bool trainer_computes(const Profile& p) { return p.process_cores <= 0 || trainer_cores(p) >= kComputes; }
 
-// Where the cores went that decoders had to wait for: this process's own readers are nobody else's load.
+// Who had the cores that decoders waited for: this process's own readers are not somebody else's load.
 std::string who_had_the_cores(const Profile& p) {
   if (p.process_cores <= 0) return "";
   if (p.process_cores >= kBusy * p.cores) {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/thread.hpp"
+#include "counters.hpp"
 
 namespace forebay {
 namespace {
@@ -13,7 +14,6 @@ using Activity = WorkerStatus::Activity;
 constexpr std::chrono::milliseconds kObserveEvery{20};
 
 double in_s(std::chrono::nanoseconds time) { return std::chrono::duration<double>(time).count(); }
-double share_of(double part, double whole) { return whole > 0 ? part / whole : 0; }
 
 // Time between two observations in an activity.
 class Spent {
@@ -40,12 +40,12 @@ class Spent {
 
 StageProfile stage_of(double window_s, double total_s, double busy_s, double out_s, std::uint64_t images) {
   StageProfile stage;
-  stage.threads = share_of(total_s, window_s);
-  stage.busy = share_of(busy_s, total_s);
-  stage.blocked_out = share_of(out_s, total_s);
+  stage.threads = ratio(total_s, window_s);
+  stage.busy = ratio(busy_s, total_s);
+  stage.blocked_out = ratio(out_s, total_s);
   stage.blocked_in = total_s > 0 ? std::max(0.0, 1 - stage.busy - stage.blocked_out) : 0;
-  stage.images_per_s = share_of(static_cast<double>(images), window_s);
-  stage.images_per_s_alone = share_of(stage.images_per_s, stage.busy);
+  stage.images_per_s = ratio(static_cast<double>(images), window_s);
+  stage.images_per_s_alone = ratio(stage.images_per_s, stage.busy);
   return stage;
 }
 
@@ -62,11 +62,11 @@ void TimeMean::add(double s, double value, double full) noexcept {
 }
 
 QueueProfile TimeMean::figures() const noexcept {
-  return {.mean = share_of(sum_, s_),
+  return {.mean = ratio(sum_, s_),
           .most = most_,
           .least = least_.value_or(0),
-          .empty = share_of(empty_s_, s_),
-          .full = share_of(full_s_, s_)};
+          .empty = ratio(empty_s_, s_),
+          .full = ratio(full_s_, s_)};
 }
 
 void ProfileWindow::add(const Observation& now) noexcept {
@@ -99,14 +99,14 @@ Profile ProfileWindow::figures() const {
   out.bytes = bytes_.figures();
   out.bytes.most = static_cast<double>(last_.most_bytes_in_flight);
   out.ring = ring_.figures();
-  out.producer_blocked = share_of(in_s(last_.blocked - first_.blocked), s);
-  out.read_ms = 1e3 * share_of(reading_s, static_cast<double>(reads));
-  out.decode_ms = 1e3 * share_of(decoding_s, static_cast<double>(samples));
-  out.read_mb_s = 1e-6 * share_of(static_cast<double>(last_.bytes_read - first_.bytes_read), s);
-  out.decoder_cpu = share_of(in_s(last_.decoder_cpu - first_.decoder_cpu), decoding_s);
-  out.reader_cores = share_of(in_s(last_.reader_cpu - first_.reader_cpu), s);
-  out.process_cores = share_of(in_s(last_.process_cpu - first_.process_cpu), s);
-  out.shrinkable = share_of(static_cast<double>(last_.shrinkable - first_.shrinkable), static_cast<double>(samples));
+  out.producer_blocked = ratio(in_s(last_.blocked - first_.blocked), s);
+  out.read_ms = 1e3 * ratio(reading_s, static_cast<double>(reads));
+  out.decode_ms = 1e3 * ratio(decoding_s, static_cast<double>(samples));
+  out.read_mb_s = 1e-6 * ratio(static_cast<double>(last_.bytes_read - first_.bytes_read), s);
+  out.decoder_cpu = ratio(in_s(last_.decoder_cpu - first_.decoder_cpu), decoding_s);
+  out.reader_cores = ratio(in_s(last_.reader_cpu - first_.reader_cpu), s);
+  out.process_cores = ratio(in_s(last_.process_cpu - first_.process_cpu), s);
+  out.shrinkable = ratio(static_cast<double>(last_.shrinkable - first_.shrinkable), static_cast<double>(samples));
   out.cores = frame_.cores;
   out.decode_fixed = frame_.decode_fixed ? 1 : 0;
   out.batch_size = frame_.batch_size;

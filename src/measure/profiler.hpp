@@ -75,7 +75,7 @@ class ProfileWindow {
   ProfileWindow(const ProfileFrame& frame, const Observation& first) : frame_(frame), first_(first), last_(first) {}
 
   void add(const Observation& now) noexcept;
-  // Without what the trainer knows.
+  // Without the trainer's part.
   [[nodiscard]] Profile figures() const;
 
  private:

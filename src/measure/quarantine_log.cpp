@@ -115,7 +115,7 @@ void QuarantineLog::add(const QuarantineEntry& entry) noexcept {
     impl_->waiting += json_line(entry);
     ++impl_->lines;
     impl_->write_or_warn();
-  } catch (...) {  // NOLINT(bugprone-empty-catch): out of memory while telling of it; there is nobody left to tell
+  } catch (...) {  // NOLINT(bugprone-empty-catch): out of memory while reporting it: there is nowhere left to report to
   }
 }
 

@@ -18,7 +18,7 @@ struct QuarantineEntry {
   std::optional<std::uint64_t> epoch{};
   std::optional<std::uint64_t> position{};     // within the epoch
   std::optional<std::uint32_t> attempt{};      // bad samples met at this position before it
-  std::optional<std::uint64_t> replacement{};  // id of the sample that stands in; none: nothing does
+  std::optional<std::uint64_t> replacement{};  // id of the sample that takes its place; none: nothing does
 };
 
 // The bad samples of one rank: each as a line of DIR/quarantine.RANK.jsonl, the first few as warnings on the console
@@ -38,7 +38,7 @@ class QuarantineLog {
   // whose folder is to be cleared first. Any thread.
   void begin() noexcept;
 
-  // A failure to write is told once and never thrown: the entry still counts.
+  // A failure to write is reported once and never thrown: the entry still counts.
   void add(const QuarantineEntry& entry) noexcept;
 
   // Entries so far. Any thread, without a lock.

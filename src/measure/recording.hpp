@@ -68,7 +68,7 @@ class DecisionRuns {
 struct RecordingHeader {
   std::uint32_t rank = 0;
   std::uint32_t ranks = 1;
-  std::uint64_t first_step = 0;  // of the run: above 0 when it went on from a saved state
+  std::uint64_t first_step = 0;  // of the run: above 0 when it resumed from a saved state
   std::string dataset;           // fingerprint, 16 hexadecimal digits
   // By full name of the key, as TOML: what decides which batches there are and which of them a reuse serves.
   std::map<std::string, std::string> settings;
@@ -82,7 +82,7 @@ struct Recording {
   DecisionRuns fresh;  // by step; a step that is not fresh reused the batch that the pick chose
 };
 
-// "DIR/decisions.RANK.jsonl", or "DIR/decisions.RANK.from-STEP.jsonl" of a run that went on at a step above 0.
+// "DIR/decisions.RANK.jsonl", or "DIR/decisions.RANK.from-STEP.jsonl" of a run that resumed at a step above 0.
 [[nodiscard]] std::filesystem::path recording_file(const std::filesystem::path& dir, std::uint32_t rank,
                                                    std::uint64_t first_step = 0);
 
@@ -110,7 +110,7 @@ class DecisionLog {
   void add(bool fresh) noexcept;
   // Writes what was added and hands it to the operating system.
   void sync() noexcept;
-  // Ends the recording with the steps that were added so far. Only the first cause is told.
+  // Ends the recording with the steps that were added so far. Only the first cause is reported.
   void end(std::string_view cause) noexcept;
   // Lines that were written but may not be in the file. Any thread.
   [[nodiscard]] std::uint64_t lost() const noexcept { return file_.lost(); }

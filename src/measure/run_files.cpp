@@ -46,7 +46,7 @@ std::optional<std::uint32_t> rank_in(std::string_view name) {
   return std::nullopt;
 }
 
-// Files that cannot be removed are not worth a word: those of this rank are reported when they are opened.
+// Files that cannot be removed are ignored here: those of this rank are reported when they are opened.
 template <typename IsStale>
 void remove_files_of(const std::string& dir, IsStale&& is_stale) {
   std::vector<std::filesystem::path> stale;
@@ -58,11 +58,11 @@ void remove_files_of(const std::string& dir, IsStale&& is_stale) {
   for (const auto& path : stale) std::filesystem::remove(path, error);
 }
 
-// A job that is begun again right after the one before was killed: a dying process has its locks until the system has
-// taken back its memory, and the ranks of a killed mpirun outlive it.
+// For a job that is restarted right after its predecessor was killed: a dying process keeps its locks until the system
+// has reclaimed its memory, and the ranks of a killed mpirun outlive it.
 constexpr std::chrono::seconds kPatience{2};
 
-// The one who had the lock before removes the file; a lock on a file that is not in the folder any more keeps nobody
+// The previous owner of the lock removes the file, and a lock on a file that is no longer in the folder keeps nobody
 // out.
 bool is_in_place(int descriptor, const std::filesystem::path& file) {
   struct stat mine {};
@@ -162,7 +162,7 @@ void end_last_line(const std::filesystem::path& file) noexcept {
     if (!in_out.seekg(-1, std::ios::end) || in_out.peek() == '\n') return;
     in_out.seekp(0, std::ios::end);
     in_out.put('\n');
-  } catch (...) {  // NOLINT(bugprone-empty-catch): opening the file is what tells of trouble
+  } catch (...) {  // NOLINT(bugprone-empty-catch): opening the file reports any trouble
   }
 }
 

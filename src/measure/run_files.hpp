@@ -46,13 +46,13 @@ class DirectoryLock {
   FileDescriptor descriptor_;
 };
 
-// Ends the last line of a file that is to be added to, where a killed process left it without its end: what is added
-// then begins a line of its own. Does nothing when there is no such file, or when it cannot be written.
+// Ends the last line of a file that will be appended to, if a killed process left it unfinished: what is appended then
+// begins a line of its own. Does nothing when there is no such file, or when it cannot be written.
 void end_last_line(const std::filesystem::path& file) noexcept;
 
-// A file of JSON lines. Trouble while writing (no space, I/O error, file removed) never throws: it is told to the
-// console once, and the lines it may have cost are counted. Writing continues, so a disk that recovers is used again;
-// the line at which it failed may then be cut short. One thread at a time, lost() aside.
+// A file of JSON lines. Trouble while writing (no space, I/O error, file removed) never throws: it is
+// reported on the console once, and the lines it may have cost are counted. Writing continues, so a disk that recovers
+// is used again; the line at which it failed may then be cut short. One thread at a time, lost() aside.
 class JsonLinesFile {
  public:
   enum class Mode : std::uint8_t { truncate, append };

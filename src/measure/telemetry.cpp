@@ -152,7 +152,7 @@ void Reporter::sync() {
 Telemetry::Telemetry(const TelemetrySetup& setup, const WorkerTotals& totals, std::function<Gauges()> gauges,
                      ConsoleLog& console)
     : ring_(setup.records),
-      decisions_(setup.recording ? std::make_unique<DecisionRing>() : nullptr),
+      decisions_(setup.recording ? std::make_unique<RecordRing<bool>>(setup.decisions) : nullptr),
       console_(console),
       reporter_(setup, totals, std::move(gauges), console),
       active_(reporter_.has_audience()) {
@@ -186,13 +186,13 @@ void Telemetry::run(const std::stop_token& stop) {
 }
 
 void Telemetry::take_decisions() {
-  // Asked before draining: only then has every step before the first one that was refused been taken.
-  const bool full = decisions_->is_full();
-  decisions_->drain([this](bool fresh) { reporter_.add_decision(fresh); });
-  if (full) reporter_.end_decisions("the disk of telemetry.dir is too slow");
+  // Asked before draining: only then has every step before the first one that was lost been taken.
+  const bool is_full = decisions_->dropped() > 0;
+  for (bool fresh = false; decisions_->pop(fresh);) reporter_.add_decision(fresh);
+  if (is_full) reporter_.end_decisions("the disk of telemetry.dir is too slow");
 }
 
-// Telemetry must not end a run: what it cannot handle is told once, and the ring is still emptied.
+// Telemetry must not end a run: what it cannot handle is reported once, and the ring is still emptied.
 void Telemetry::report_once(const char* cause) {
   if (std::exchange(troubled_, true)) return;
   console_.warn("telemetry: " + printable(cause) + "; its files may be incomplete, the run continues");

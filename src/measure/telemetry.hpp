@@ -16,8 +16,8 @@
 #include "console_log.hpp"
 #include "counters.hpp"
 #include "read/requests.hpp"
+#include "record_ring.hpp"
 #include "recording.hpp"
-#include "rings.hpp"
 #include "run_files.hpp"
 
 namespace forebay {
@@ -25,8 +25,9 @@ namespace forebay {
 struct TelemetrySetup {
   TelemetryOptions options;
   std::uint32_t rank = 0;
-  std::uint32_t capacity = 1;                               // queue.capacity, for "depth 7/16"
-  std::size_t records = std::size_t{16} * 1024;             // step records that may wait for the disk
+  std::uint32_t capacity = 1;                    // queue.capacity, for "depth 7/16"
+  std::size_t records = std::size_t{16} * 1024;  // step records that may wait for the disk
+  std::size_t decisions = std::size_t{1} << 20;  // decisions that may: a recording outlasts a disk that stalls
   std::optional<RecordingHeader> recording = std::nullopt;  // of the decisions; nothing = they are not recorded
   bool goes_on = false;                                     // an earlier run: its files are appended to
 };
@@ -107,7 +108,8 @@ class Telemetry {
   // The trainer's thread, not after close(). Wait-free: no lock, no allocation, no system call.
   void record(const StepRecord& step) noexcept {
     if (!active_) return;
-    if (decisions_) decisions_->push(step.decided_fresh);
+    // Once one was lost the recording ends: what comes after a hole is of no use.
+    if (decisions_ && decisions_->dropped() == 0) decisions_->push(step.decided_fresh);
     ring_.push(step);
   }
 
@@ -123,8 +125,8 @@ class Telemetry {
   void report_once(const char* cause);
 
   WaitPoint stopping_;
-  RecordRing ring_;
-  std::unique_ptr<DecisionRing> decisions_;  // none = they are not recorded
+  RecordRing<StepRecord> ring_;
+  std::unique_ptr<RecordRing<bool>> decisions_;  // none = they are not recorded
   ConsoleLog& console_;
   Reporter reporter_;
   const bool active_;
