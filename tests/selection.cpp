@@ -213,7 +213,7 @@ TEST_CASE("weights of classes hold for their samples unless a sample has its own
   const testing::TemporaryDirectory dir;
   DatasetOptions options = uneven_folders(dir.path());
   options.weights = (dir.path() / "weights.txt").string();
-  write_file(options.weights, "usual 0\nusual/3.jpg 1\n");
+  write_file(options.weights, "\xEF\xBB\xBFusual 0\nusual/3.jpg 1\n");
   const auto dataset = build_dataset(options);
   CHECK(ids_of(*dataset, options).size() == 2);
 }

@@ -1,6 +1,7 @@
 #include "sample_weights.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <charconv>
 #include <cmath>
@@ -14,6 +15,7 @@
 
 #include "base/text.hpp"
 #include "data/index_image.hpp"
+#include "data/parallel.hpp"
 
 namespace forebay {
 namespace {
@@ -22,9 +24,11 @@ namespace {
 constexpr double kLargestWeight = 1e9;
 
 struct Weight {
-  double value = 1;
-  std::size_t line = 0;
-  bool is_used = false;
+  Weight(double of, std::size_t in_line) : value(of), line(in_line) {}
+
+  double value;
+  std::size_t line;
+  std::atomic<bool> is_used{false};  // relaxed: read once all threads have ended
 };
 using Weights = std::unordered_map<std::string, Weight>;
 
@@ -56,7 +60,7 @@ void add_line(Weights& weights, std::string_view text, const std::string& file, 
   }
   std::string_view name = trim(text.substr(0, before));
   if (name.ends_with(',')) name = trim(name.substr(0, name.size() - 1));
-  const auto [known, is_new] = weights.try_emplace(std::string(name), Weight{.value = *value, .line = line});
+  const auto [known, is_new] = weights.try_emplace(std::string(name), *value, line);
   if (is_new) return;
   refuse(file, line,
          "\"" + printable(name) + "\" is listed twice, first in line " + std::to_string(known->second.line));
@@ -66,7 +70,10 @@ Weights parse(const std::string& file) {
   std::ifstream in(file);
   Weights weights;
   std::string text;
-  for (std::size_t line = 1; std::getline(in, text); ++line) add_line(weights, text, file, line);
+  for (std::size_t line = 1; std::getline(in, text); ++line) {
+    if (line == 1 && text.starts_with("\xEF\xBB\xBF")) text.erase(0, 3);  // a byte order mark
+    add_line(weights, text, file, line);
+  }
   if (in.eof()) return weights;
   throw ConfigError("dataset.weights: cannot read " + printable(file) + ": " + std::system_category().message(errno));
 }
@@ -75,7 +82,7 @@ Weights parse(const std::string& file) {
 const Weight* use(Weights& weights, const std::string& name) {
   const auto found = weights.find(name);
   if (found == weights.end()) return nullptr;
-  found->second.is_used = true;
+  found->second.is_used.store(true, std::memory_order_relaxed);
   return &found->second;
 }
 
@@ -91,7 +98,8 @@ const Weights::value_type* first_unused(const Weights& weights) {
 }  // namespace
 
 SampleNames::SampleNames(const Dataset& dataset) : dataset_(dataset) {
-  if (const IndexImage* image = image_of(dataset)) below_ = image->record().root + "/";
+  if (const IndexImage* image = image_of(dataset)) below_ = image->record().root;
+  if (!below_.empty() && !below_.ends_with('/')) below_ += '/';
 }
 
 std::string SampleNames::of(std::uint64_t id) const {
@@ -106,12 +114,23 @@ std::string SampleNames::of_source(std::uint64_t id) const {
   return name;
 }
 
+void for_each_sample(const Dataset& dataset, const std::function<void(std::uint64_t id)>& call) {
+  constexpr std::uint64_t kAtOnce = 4096;
+  ParallelTask task;
+  task.count = (dataset.size() + kAtOnce - 1) / kAtOnce;
+  task.body = [&](std::size_t chunk) {
+    const std::uint64_t end = std::min<std::uint64_t>((chunk + 1) * kAtOnce, dataset.size());
+    for (std::uint64_t id = chunk * kAtOnce; id < end; ++id) call(id);
+  };
+  run_parallel(task, index_threads(), {});
+}
+
 std::vector<double> read_weights(const std::string& file, const Dataset& dataset, std::span<const std::uint32_t> ids) {
   Weights known = parse(file);
   const SampleNames names(dataset);
   // All samples, not only those of `ids`: the file may serve every part of a split.
   std::vector<double> of_all(dataset.size(), 1.0);
-  for (std::uint64_t id = 0; id < dataset.size(); ++id) {
+  for_each_sample(dataset, [&](std::uint64_t id) {
     const std::int64_t label = dataset.sample(id).label;
     const bool has_class = label >= 0 && label < static_cast<std::int64_t>(dataset.classes().size());
     const Weight* const by_class = has_class ? use(known, dataset.classes()[static_cast<std::size_t>(label)]) : nullptr;
@@ -119,7 +138,7 @@ std::vector<double> read_weights(const std::string& file, const Dataset& dataset
     const Weight* weight = use(known, names.of(id));
     if (weight == nullptr) weight = by_source != nullptr ? by_source : by_class;
     if (weight != nullptr) of_all[id] = weight->value;
-  }
+  });
   for (const std::string& name : dataset.classes()) (void)use(known, name);
   if (const auto* unused = first_unused(known)) {
     refuse(file, unused->second.line,

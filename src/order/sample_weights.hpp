@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -24,6 +25,10 @@ class SampleNames {
   const Dataset& dataset_;
   std::string below_;  // "/data/train/"; empty for a program's own dataset
 };
+
+// Calls the function for every sample, on several threads and in no order: names and labels of a large index lie in its
+// file. Throws what the function throws.
+void for_each_sample(const Dataset& dataset, const std::function<void(std::uint64_t id)>& call);
 
 // The weight of each sample that `ids` names, from a file with a name and a number of 0 or more per line: a sample's
 // name, an image's (for all of its objects), or a class's. The first of these that the file has counts, else 1. Throws

@@ -53,34 +53,36 @@ std::vector<std::uint32_t> choose(const Dataset& dataset, const DatasetOptions& 
   const bool is_whole = options.split.empty() && options.fraction >= 1;
   const Interval part = part_of(options);
   const SampleNames names(dataset);
+  std::vector<std::uint8_t> is_chosen(dataset.size(), 1);
+  if (!is_whole) {
+    for_each_sample(dataset, [&](std::uint64_t id) {
+      const std::string name = names.of_source(id);
+      is_chosen[id] = part.contains(place_of(name, kSplit)) &&
+                      (options.fraction >= 1 || place_of(name, kFraction) < options.fraction);
+    });
+  }
   std::vector<std::uint32_t> ids;
   for (std::uint64_t id = 0; id < dataset.size(); ++id) {
-    if (!is_whole) {
-      const std::string name = names.of_source(id);
-      if (!part.contains(place_of(name, kSplit))) continue;
-      if (options.fraction < 1 && place_of(name, kFraction) >= options.fraction) continue;
-    }
-    ids.push_back(static_cast<std::uint32_t>(id));
+    if (is_chosen[id] != 0) ids.push_back(static_cast<std::uint32_t>(id));
   }
   return ids;
 }
 
 // So that every class has the same share of an epoch, and its samples equal shares of that.
 std::vector<double> balanced(const Dataset& dataset, const std::vector<std::uint32_t>& ids) {
+  std::vector<std::int64_t> labels(dataset.size());
+  for_each_sample(dataset, [&](std::uint64_t id) { labels[id] = dataset.sample(id).label; });
   std::vector<double> count(dataset.classes().size());
-  std::vector<std::int64_t> labels;
-  labels.reserve(ids.size());
   for (const std::uint32_t id : ids) {
-    const std::int64_t label = labels.emplace_back(dataset.sample(id).label);
-    if (label < 0 || label >= static_cast<std::int64_t>(count.size())) {
+    if (labels[id] < 0 || labels[id] >= static_cast<std::int64_t>(count.size())) {
       throw ConfigError(R"(dataset.weights = "balanced": )" + dataset.name(id) +
                         " has no class; label all samples, or give a file of weights");
     }
-    ++count[static_cast<std::size_t>(label)];
+    ++count[static_cast<std::size_t>(labels[id])];
   }
   std::vector<double> weights;
   weights.reserve(ids.size());
-  for (const std::int64_t label : labels) weights.push_back(1 / count[static_cast<std::size_t>(label)]);
+  for (const std::uint32_t id : ids) weights.push_back(1 / count[static_cast<std::size_t>(labels[id])]);
   return weights;
 }
 
