@@ -18,6 +18,8 @@ struct CodecFile {
   int orientation = 1;
   std::vector<std::uint8_t> rgb;                    // as stored
   std::optional<std::vector<std::uint8_t>> values;  // as a mask; none where it cannot be one
+  // Makes checksums right again after damage, so that it reaches what lies behind them; null where there are none.
+  void (*repair)(std::vector<std::byte>& bytes) = nullptr;
 };
 
 // A number for each sample of an image, from 0 to `most`.

@@ -1,4 +1,5 @@
 #include <png.h>
+#include <zlib.h>
 
 #include <array>
 #include <stdexcept>
@@ -121,6 +122,26 @@ std::vector<std::byte> write_png(const PngRecipe& recipe) {
   return bytes;
 }
 
+std::uint32_t big_endian_at(const std::vector<std::byte>& bytes, std::size_t at) {
+  std::uint32_t number = 0;
+  for (std::size_t i = 0; i < 4; ++i) number = number << 8U | std::to_integer<std::uint32_t>(bytes[at + i]);
+  return number;
+}
+
+// The checksums of all chunks.
+void repair_png(std::vector<std::byte>& bytes) {
+  constexpr std::size_t kSignature = 8;
+  constexpr std::size_t kAround = 12;  // length, name, checksum
+  for (std::size_t at = kSignature; bytes.size() - at >= kAround;) {
+    const std::size_t length = big_endian_at(bytes, at);
+    if (length > bytes.size() - at - kAround) return;
+    const auto* const name = reinterpret_cast<const Bytef*>(bytes.data() + at + 4);
+    const auto sum = crc32(0, name, static_cast<uInt>(length + 4));
+    for (std::size_t i = 0; i < 4; ++i) bytes[at + 8 + length + i] = static_cast<std::byte>(sum >> (24 - 8 * i));
+    at += kAround + length;
+  }
+}
+
 CodecFile png_file(const PngRecipe& recipe) {
   CodecFile file{.what = "PNG, " + recipe.what,
                  .bytes = write_png(recipe),
@@ -128,7 +149,8 @@ CodecFile png_file(const PngRecipe& recipe) {
                  .height = recipe.height,
                  .orientation = recipe.orientation,
                  .rgb = {},
-                 .values = {}};
+                 .values = {},
+                 .repair = repair_png};
   const auto bits = static_cast<unsigned>(recipe.bits);
   const unsigned most = (1U << bits) - 1;
   const auto to_8_bits = [&](unsigned value) {
