@@ -217,7 +217,11 @@ void copy_in_c_order(const NpyArray& array, std::span<std::byte> to) noexcept {
     for (std::size_t i = 0; i < array.dimensions; ++i) from += index[i] * steps[i];
     const auto element = array.elements.subspan(static_cast<std::size_t>(from) * bytes, bytes);
     const auto place = to.subspan(at * bytes, bytes);
-    swaps ? std::ranges::reverse_copy(element, place.begin()).out : std::ranges::copy(element, place.begin()).out;
+    if (swaps) {
+      std::ranges::reverse_copy(element, place.begin());
+    } else {
+      std::ranges::copy(element, place.begin());
+    }
     for (std::size_t i = array.dimensions; i-- > 0;) {
       if (++index[i] < array.shape[i]) break;
       index[i] = 0;

@@ -274,13 +274,15 @@ class TiffCodec final : public Codec {
       }
       return table;
     }
-    std::array<std::uint16_t*, 3> maps{};
-    if (TIFFGetField(&tiff, TIFFTAG_COLORMAP, &maps[0], &maps[1], &maps[2]) != 1) {
+    std::uint16_t* red = nullptr;
+    std::uint16_t* green = nullptr;
+    std::uint16_t* blue = nullptr;
+    if (TIFFGetField(&tiff, TIFFTAG_COLORMAP, &red, &green, &blue) != 1) {
       throw refusal("damaged: it has palette indices and no palette");
     }
     for (unsigned value = 0; value <= most; ++value) {
       for (std::size_t channel = 0; channel < 3; ++channel) {
-        table[value][channel] = static_cast<std::uint8_t>(maps[channel][value] >> 8U);
+        table[value][channel] = static_cast<std::uint8_t>(std::array{red, green, blue}[channel][value] >> 8U);
       }
     }
     return table;
