@@ -17,7 +17,6 @@
 #include "eventually.hpp"
 #include "memory_dataset.hpp"
 #include "mpi_world.hpp"
-#include "support.hpp"
 
 // The loop over epochs, on one rank and on several. experiments/exactly_once and its part in mpi_resume.cpp run it too,
 // stopped and resumed at random.
@@ -359,54 +358,6 @@ TEST_CASE("an error ends the loops of all ranks at the same step") {
   CHECK(is_alike(std::to_string(feeder.steps())));
   CHECK(error_of([&] { (void)feeder.next_epoch(); }) == error);
   feeder.close();
-}
-
-// Epoch, batch and use of every step, and where the epochs ended.
-std::string course(const Options& options, std::uint64_t samples, bool by_epochs, std::atomic<int>& read_us) {
-  Feeder feeder(options, world(), parts(samples, [&](std::uint64_t) {
-                  std::this_thread::sleep_for(std::chrono::microseconds(read_us));
-                }));
-  std::string course;
-  for (bool is_first = true; by_epochs ? feeder.next_epoch() : is_first; is_first = false) {
-    while (auto batch = feeder.next()) {
-      course += std::to_string(batch->epoch()) + "/" + std::to_string(batch->batch()) + "/" +
-                std::to_string(batch->use_index()) + " ";
-    }
-    course += "| ";
-  }
-  feeder.close();
-  return course;
-}
-
-TEST_CASE("a recorded run of epochs is repeated exactly, and only in a loop of its kind") {
-  for (const MpiMode mode : {MpiMode::local, MpiMode::lockstep}) {
-    for (const bool by_epochs : {true, false}) {
-      CAPTURE(static_cast<int>(mode));
-      CAPTURE(by_epochs);
-      const TemporaryDirectory mine;
-      const std::string dir = gather(mine.path().string())[0];
-      Options options = memory_options(2);
-      options.mpi.mode = mode;
-      options.mpi.epoch_end = EpochEnd::reuse;  // pads at the end of every epoch too
-      options.policy.name = "greedy";
-      options.run.epochs = 3;
-      options.telemetry.dir = dir + "/recorded";
-      std::atomic<int> read_us{world().rank() == 0 ? 300 : 0};
-      const std::uint64_t samples = 15 * world().size() + 1;
-      const std::string recorded = course(options, samples, by_epochs, read_us);
-      (void)gather("");
-      options.policy.name = "replay";
-      options.policy.recording = dir + "/recorded";
-      options.telemetry.dir = "";
-      read_us = 0;
-      CHECK(course(options, samples, by_epochs, read_us) == recorded);
-      if (world().size() > 1) {
-        const std::string error = error_of([&] { (void)course(options, samples, !by_epochs, read_us); });
-        CHECK(error.find("a loop over epochs (next_epoch())") != std::string::npos);
-      }
-      (void)gather("");
-    }
-  }
 }
 
 }  // namespace
