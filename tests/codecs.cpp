@@ -7,6 +7,8 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include <forebay/error.hpp>
@@ -28,6 +30,7 @@ using forebay::Random;
 using forebay::SampleError;
 using forebay::testing::codec_files;
 using forebay::testing::CodecFile;
+using namespace std::string_view_literals;
 
 // Damaged headers may ask for large images; a test need not make them.
 constexpr ImageOptions kBounded{.exif = false, .max_pixels = 1'000'000};
@@ -227,6 +230,24 @@ TEST_CASE("what is no image is named") {
   CHECK(reason("") == "not an image (" + std::string(forebay::kImageKinds) + "): empty");
   CHECK(reason("GIF89a").ends_with("): a GIF image"));
   CHECK(reason("hello").ends_with("): text"));
+}
+
+TEST_CASE("a file whose library this build lacks is told from a damaged one") {
+  ImageDecoder decoder;
+  Image image;
+  for (const auto& [start, title] :
+       {std::pair{"RIFF\x0c\0\0\0WEBPVP8 "sv, "WebP"sv}, std::pair{"II*\0\x08\0\0\0"sv, "TIFF"sv}}) {
+    const auto* const codec = std::ranges::find(forebay::kCodecs, title, &forebay::NamedCodec::title);
+    REQUIRE(codec != forebay::kCodecs.end());
+    const auto reason = refusal(decoder, std::as_bytes(std::span(start)), {}, image).value_or("decoded");
+    CAPTURE(reason);
+    if (codec->kind->make == nullptr) {
+      CHECK(reason == "a " + std::string(title) + " image, and this build of Forebay was made without " +
+                          std::string(codec->kind->library));
+    } else {
+      CHECK(reason.starts_with(std::string(title) + ": damaged"));
+    }
+  }
 }
 
 TEST_CASE("a PNG that claims more pixels than its bytes can hold is refused before memory is taken") {

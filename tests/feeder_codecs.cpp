@@ -11,6 +11,7 @@
 
 #include "codec_files.hpp"
 #include "dataset_support.hpp"
+#include "make/sample_maker.hpp"
 #include "support.hpp"
 
 // Image files of all kinds, from a folder to batches.
@@ -73,6 +74,29 @@ TEST_CASE("a folder of images of all kinds is served pixel by pixel, whatever ea
     CHECK(std::equal(file.rgb.begin(), file.rgb.end(), batch->images().as<std::uint8_t>()));
   }
   CHECK(served == files.size());
+}
+
+TEST_CASE("views of one file that are made together are those that are made alone") {
+  TransformOptions options;
+  options.size = {16, 16};
+  options.mirror = 0.5;
+  const SampleMaker maker(options, 5, false);
+  SampleMaker::Workspace workspace;
+  for (const CodecFile& file : testing::codec_files()) {
+    CAPTURE(file.what);
+    constexpr std::uint64_t kMembers = 3;
+    std::vector<std::vector<std::byte>> together(kMembers, std::vector<std::byte>(maker.sample_bytes()));
+    std::vector<SampleMaker::Member> members;
+    for (std::uint64_t i = 0; i < kMembers; ++i) {
+      members.push_back({.sample = {}, .epoch = 1, .position = i, .out = SamplePlace(together[i])});
+    }
+    REQUIRE(maker.make_together(file.bytes, members, workspace));
+    for (std::uint64_t i = 0; i < kMembers; ++i) {
+      std::vector<std::byte> alone(maker.sample_bytes());
+      maker.make(file.bytes, {}, 1, i, SamplePlace(alone), workspace);
+      CHECK(alone == together[i]);
+    }
+  }
 }
 
 }  // namespace forebay
