@@ -222,7 +222,7 @@ IndexDraft build_lmdb(PathContents& contents) {
   run_parallel(task, contents.context().threads, report);
   std::vector<ShardDraft> drafts;
   for (auto& draft : read) drafts.push_back(*std::move(draft));
-  return merge_shards(contents, drafts, "no entry with an image in an LMDB environment");
+  return merge_shards(contents, drafts, {}, "no entry with an image in an LMDB environment");
 }
 
 }  // namespace

@@ -55,6 +55,13 @@ void add_image_record(ContainerBytes& bytes, const Extent& data, ShardDraft& dra
   if (labels == 0) sample.label = label_of_float(bytes.number<float>(data.offset + 4));
   if (labels == 1) sample.label = label_of_float(bytes.number<float>(data.offset + kImageHeader));
   if (labels > 1) sample.label = FoundLabel::none();
+  sample.fields = fields_of_sample(draft.wanted(), [&](const auto& wanted) {
+    FieldValue value;
+    const std::uint64_t first = labels == 0 ? data.offset + 4 : data.offset + kImageHeader;
+    const auto count = std::min<std::size_t>(labels == 0 ? 1 : labels, wanted.most());
+    for (std::size_t i = 0; i < count; ++i) value.floats.push_back(bytes.number<float>(first + i * sizeof(float)));
+    return value;
+  });
   draft.add(bytes, sample);
 }
 
@@ -131,6 +138,11 @@ class RecordParts {
 
 void read_recordio(ContainerBytes& bytes, ShardDraft& draft) { RecordParts(bytes, draft).read(); }
 
+// The labels are all that a record has beside its image.
+bool may_have_labels(const WantedFields::Wanted& wanted) {
+  return wanted.from == "label" && !wanted.is_bytes() && wanted.field.kind != FieldKind::boxes;
+}
+
 bool is_recordio(PathContents& contents) {
   if (contents.is_folder()) return std::ranges::any_of(contents.listing().others, is_recordio_name);
   const auto head = contents.head();
@@ -140,8 +152,12 @@ bool is_recordio(PathContents& contents) {
 }
 
 IndexDraft build_recordio(PathContents& contents) {
-  return build_from_shards(
-      contents, {.is_name = is_recordio_name, .read = read_recordio, .missing = "no image record of RecordIO"});
+  IndexDraft draft = build_from_shards(contents, {.is_name = is_recordio_name,
+                                                  .read = read_recordio,
+                                                  .may_have = may_have_labels,
+                                                  .missing = "no image record of RecordIO"});
+  draft.table.field_names = {"label"};
+  return draft;
 }
 
 }  // namespace

@@ -52,8 +52,22 @@ bool is_encoded(ContainerBytes& bytes, const Extent& image) {
   return starts_as_picture(bytes.at(image.offset, static_cast<std::size_t>(std::min(image.length, kMagic))));
 }
 
-// The image: the feature that is called like one, else the only one that holds a picture.
-Extent image_of_example(ContainerBytes& bytes, const TfExample& example) {
+// The feature of this name. Throws SampleError with the names that there are.
+const TfFeature& named_feature(const TfExample& example, std::string_view name) {
+  if (const TfFeature* found = example.find(name)) return *found;
+  std::string names;
+  for (const TfFeature& feature : example.features()) names += (names.empty() ? "" : ", ") + feature.name;
+  throw SampleError("is no feature \"" + std::string(name) + "\" of the Example (it has " + names + ")");
+}
+
+// The image: the feature that the configuration names, that is called like one, or that is the only one to hold a
+// picture.
+Extent image_of_example(ContainerBytes& bytes, const TfExample& example, const std::string& wanted) {
+  if (!wanted.empty()) {
+    const auto values = example.byte_strings(named_feature(example, wanted), 1);
+    if (!values.empty()) return values.front();
+    throw SampleError("the feature \"" + wanted + "\" holds no bytes");
+  }
   if (const TfFeature* named = feature_of(example, kImageFeatures, TfFeature::Type::bytes)) {
     const auto values = example.byte_strings(*named, 1);
     if (!values.empty()) return values.front();
@@ -69,8 +83,8 @@ Extent image_of_example(ContainerBytes& bytes, const TfExample& example) {
   throw SampleError(names.empty() ? "an Example without features" : "no image among its features (" + names + ")");
 }
 
-FoundLabel label_of_example(ContainerBytes& bytes, const TfExample& example) {
-  const TfFeature* feature = feature_of(example, kLabelFeatures);
+FoundLabel label_of_example(ContainerBytes& bytes, const TfExample& example, const std::string& wanted) {
+  const TfFeature* feature = wanted.empty() ? feature_of(example, kLabelFeatures) : example.find(wanted);
   if (feature == nullptr) return {};
   switch (feature->type) {
     case TfFeature::Type::integers: {
@@ -102,11 +116,77 @@ RecordTable::Kind kind_of_example(ContainerBytes& bytes, const TfExample& exampl
       .value_or(RecordTable::Kind{});
 }
 
+// The boxes of the Object Detection API: PREFIX/xmin and so on, as shares of the image, and classes beside them.
+std::vector<LabelledBox> boxes_of_example(ContainerBytes& bytes, const TfExample& example,
+                                          const WantedFields::Wanted& wanted) {
+  const std::string prefix = wanted.from + "/";
+  std::array<std::vector<float>, 4> sides;
+  constexpr std::array<std::string_view, 4> kSides{"xmin", "ymin", "xmax", "ymax"};
+  for (std::size_t i = 0; i < sides.size(); ++i) {
+    sides[i] = example.floats(named_feature(example, prefix + std::string(kSides[i])), wanted.most());
+    if (sides[i].size() != sides[0].size()) throw SampleError("has lists of different lengths");
+  }
+  std::array<double, 2> size{};
+  for (std::size_t i = 0; i < size.size(); ++i) {
+    const TfFeature* side = feature_of(example, i == 0 ? kWidthFeatures : kHeightFeatures, TfFeature::Type::integers);
+    const auto numbers = side == nullptr ? std::vector<std::int64_t>{} : example.integers(*side, 1);
+    size[i] = numbers.empty() ? 0 : static_cast<double>(numbers.front());
+  }
+  if (!sides[0].empty() && !(size[0] > 0 && size[1] > 0)) throw SampleError("needs image/width and image/height");
+  const std::string object = wanted.from.ends_with("/bbox") ? wanted.from.substr(0, wanted.from.size() - 4) : prefix;
+  const TfFeature* label = example.find(object + "class/label");
+  const TfFeature* text = example.find(object + "class/text");
+  const bool by_name = text != nullptr && !wanted.field.classes.empty();
+  const auto numbers = label == nullptr ? std::vector<std::int64_t>{} : example.integers(*label, wanted.most());
+  const auto texts = by_name ? example.byte_strings(*text, wanted.most()) : std::vector<Extent>{};
+  if ((by_name && texts.size() != sides[0].size()) ||
+      (!by_name && label != nullptr && numbers.size() != sides[0].size())) {
+    throw SampleError("has not a class for each box");
+  }
+  std::vector<LabelledBox> boxes;
+  for (std::size_t i = 0; i < sides[0].size(); ++i) {
+    LabelledBox box{.left = static_cast<float>(sides[0][i] * size[0]),
+                    .top = static_cast<float>(sides[1][i] * size[1]),
+                    .right = static_cast<float>(sides[2][i] * size[0]),
+                    .bottom = static_cast<float>(sides[3][i] * size[1])};
+    if (by_name) {
+      const auto found = std::ranges::find(wanted.field.classes, bytes.text(texts[i]));
+      if (found == wanted.field.classes.end()) throw SampleError("has a class that is not listed");
+      box.label = static_cast<std::int32_t>(found - wanted.field.classes.begin());
+    } else if (label != nullptr) {
+      if (numbers[i] < -1 || numbers[i] > std::numeric_limits<std::int32_t>::max()) {
+        throw SampleError("has class " + std::to_string(numbers[i]));
+      }
+      box.label = static_cast<std::int32_t>(numbers[i]);
+    }
+    boxes.push_back(box);
+  }
+  return boxes;
+}
+
+// What an Example has of a field: feature by name, value.
+FieldValue value_of_feature(ContainerBytes& bytes, const TfExample& example, const WantedFields::Wanted& wanted) {
+  if (wanted.field.kind == FieldKind::boxes) return {.boxes = boxes_of_example(bytes, example, wanted)};
+  const TfFeature& feature = named_feature(example, wanted.from);
+  FieldValue value{.integers = example.integers(feature, wanted.most())};
+  const auto floats = example.floats(feature, wanted.most());
+  value.floats.assign(floats.begin(), floats.end());
+  for (const Extent& each : example.byte_strings(feature, wanted.is_bytes() ? 1 : wanted.most())) {
+    if (!value.bytes) value.bytes = each;
+    if (!wanted.is_bytes() && each.length <= kLongestClassName) value.texts.emplace_back(bytes.text(each));
+  }
+  return value;
+}
+
+bool may_have_feature(const WantedFields::Wanted& /*wanted*/) { return true; }
+
 void add_example(ContainerBytes& bytes, const Extent& data, ShardDraft& draft) {
   const TfExample example(bytes, data);
   FoundSample sample{.checked = data};
-  sample.image = image_of_example(bytes, example);
-  sample.label = label_of_example(bytes, example);
+  const WantedFields& wanted = draft.wanted();
+  sample.image = image_of_example(bytes, example, wanted.image);
+  sample.label = label_of_example(bytes, example, wanted.label);
+  sample.fields = fields_of_sample(wanted, [&](const auto& each) { return value_of_feature(bytes, example, each); });
   sample.kind = kind_of_example(bytes, example, sample.image);
   std::string class_name;
   if (const TfFeature* text = example.find("image/class/text")) {
@@ -160,6 +240,7 @@ bool is_tfrecord(PathContents& contents) {
 IndexDraft build_tfrecord(PathContents& contents) {
   return build_from_shards(contents, {.is_name = is_tfrecord_name,
                                       .read = read_tfrecords,
+                                      .may_have = may_have_feature,
                                       .missing = "no record of a tf.train.Example with an image"});
 }
 
@@ -172,6 +253,7 @@ const Format formats::tfrecord{.needs = "a TFRecord file",
                                .build = build_tfrecord,
                                .hash = hash_tfrecord,
                                .hashed = "the compressed files",
-                               .takes_patterns = true};
+                               .takes_patterns = true,
+                               .chooses_image = true};
 
 }  // namespace forebay

@@ -90,7 +90,11 @@ class TarSamples {
   std::map<std::string, std::uint32_t, std::less<>> kind_numbers_;
 };
 
-const Extent& image_of_group(const TarSamples& samples, const TarSamples::Group& group) {
+const Extent& image_of_group(const TarSamples& samples, const TarSamples::Group& group, const std::string& wanted) {
+  if (!wanted.empty()) {
+    if (const Extent* found = samples.find(group, wanted)) return *found;
+    throw SampleError("has no image ." + wanted + ", only " + samples.list(group));
+  }
   for (const auto kind : kImageMembers) {
     if (const Extent* found = samples.find(group, kind)) return *found;
   }
@@ -102,13 +106,22 @@ const Extent& image_of_group(const TarSamples& samples, const TarSamples::Group&
   throw SampleError("has no image (.jpg, .png and the like), only " + samples.list(group));
 }
 
-FoundLabel label_of_json(std::string_view text) {
+// The JSON of a sample; null where it has none.
+nlohmann::json json_of_group(ContainerBytes& bytes, const TarSamples& samples, const TarSamples::Group& group) {
   constexpr std::size_t kDeepest = 64;
+  const Extent* member = samples.find(group, "json");
+  if (member == nullptr) return {};
+  if (member->length > kLargestAnnotationFile) throw SampleError("its .json has more than 16 MiB");
+  const std::string_view text = bytes.text(*member);
   if (json_depth(text) > kDeepest) throw SampleError("its .json is nested too deeply");
-  const auto json = nlohmann::json::parse(text, nullptr, false);
+  auto json = nlohmann::json::parse(text, nullptr, false);
   if (json.is_discarded()) throw SampleError("its .json is no JSON");
+  return json;
+}
+
+FoundLabel label_of_json(const nlohmann::json& json, std::span<const std::string_view> keys) {
   if (!json.is_object()) return {};
-  for (const auto key : kClassKeys) {
+  for (const auto key : keys) {
     const auto found = json.find(key);
     if (found == json.end()) continue;
     if (found->is_number_unsigned() && found->get<std::uint64_t>() > std::uint64_t{1} << 62U) break;
@@ -120,8 +133,15 @@ FoundLabel label_of_json(std::string_view text) {
   return {};
 }
 
-FoundLabel label_of_group(ContainerBytes& bytes, const TarSamples& samples, const TarSamples::Group& group) {
-  for (const auto kind : kClassMembers) {
+// A member of a sample's JSON that a section names: "json.age" is "age"; "" for another member.
+std::string_view json_key(std::string_view from) { return from.starts_with("json.") ? from.substr(5) : ""; }
+
+FoundLabel label_of_group(ContainerBytes& bytes, const TarSamples& samples, const TarSamples::Group& group,
+                          const std::string& wanted) {
+  const std::array<std::string_view, 1> given{json_key(wanted)};
+  if (!given[0].empty()) return label_of_json(json_of_group(bytes, samples, group), given);
+  const std::array<std::string_view, 1> only{wanted};
+  for (const auto kind : wanted.empty() ? std::span<const std::string_view>(kClassMembers) : std::span(only)) {
     const Extent* found = samples.find(group, kind);
     if (found == nullptr) continue;
     if (found->length > kLongestClassName) {
@@ -130,18 +150,82 @@ FoundLabel label_of_group(ContainerBytes& bytes, const TarSamples& samples, cons
     }
     return label_of_text(bytes.text(*found));
   }
-  const Extent* json = samples.find(group, "json");
-  if (json == nullptr) return {};
-  if (json->length > kLargestAnnotationFile) throw SampleError("its .json has more than 16 MiB");
-  return label_of_json(bytes.text(*json));
+  return wanted.empty() ? label_of_json(json_of_group(bytes, samples, group), kClassKeys) : FoundLabel{};
+}
+
+// Numbers and texts of a JSON value, those of arrays within it too.
+void add_json(const nlohmann::json& json, FieldValue& value) {
+  if (json.is_array()) {
+    for (const auto& each : json) add_json(each, value);
+  } else if (json.is_number_integer() && value.floats.empty()) {
+    value.integers.push_back(json.get<std::int64_t>());
+  } else if (json.is_number() || json.is_boolean()) {
+    // All are floats where one is.
+    value.floats.insert(value.floats.end(), value.integers.begin(), value.integers.end());
+    value.integers.clear();
+    value.floats.push_back(json.is_boolean() ? (json.get<bool>() ? 1 : 0) : json.get<double>());
+  } else if (json.is_string()) {
+    value.texts.push_back(json.get<std::string>());
+  } else {
+    throw SampleError("is neither a number, a text nor a list of them");
+  }
+}
+
+// Rows of left, top, right, bottom, in pixels, and perhaps a class.
+std::vector<LabelledBox> boxes_of_json(const nlohmann::json& json) {
+  std::vector<LabelledBox> boxes;
+  for (const auto& row : json) {
+    FieldValue value;
+    add_json(row, value);
+    value.floats.insert(value.floats.begin(), value.integers.begin(), value.integers.end());
+    const auto& numbers = value.floats;
+    if (numbers.size() < 4 || numbers.size() > 5)
+      throw SampleError("has a row that is no left, top, right, bottom, class");
+    const double label = numbers.size() == 5 ? numbers[4] : -1;
+    if (!(label >= -1 && label < 2147483648.0)) throw SampleError("has a class that is none");
+    boxes.push_back({.left = static_cast<float>(numbers[0]),
+                     .top = static_cast<float>(numbers[1]),
+                     .right = static_cast<float>(numbers[2]),
+                     .bottom = static_cast<float>(numbers[3]),
+                     .label = static_cast<std::int32_t>(label)});
+  }
+  return boxes;
+}
+
+// What a sample has of a field: member by name, value.
+FieldValue value_of_member(ContainerBytes& bytes, const TarSamples& samples, const TarSamples::Group& group,
+                           const WantedFields::Wanted& wanted) {
+  const Extent* member = samples.find(group, wanted.from);
+  if (member != nullptr && wanted.is_bytes()) return {.bytes = *member};
+  if (member != nullptr && wanted.field.kind != FieldKind::boxes) {
+    if (member->length > kLargestAnnotationFile) throw SampleError("has more than 16 MiB");
+    return value_of_text(bytes.text(*member), wanted.field.kind);
+  }
+  const std::string_view key = json_key(wanted.from);
+  const nlohmann::json json = key.empty() ? nlohmann::json() : json_of_group(bytes, samples, group);
+  const auto found = json.is_object() ? json.find(key) : json.end();
+  if (key.empty() || !json.is_object() || found == json.end()) {
+    throw SampleError("is no member ." + wanted.from + " of the sample (it has " + samples.list(group) + ")");
+  }
+  if (wanted.field.kind == FieldKind::boxes) return {.boxes = boxes_of_json(*found)};
+  FieldValue value;
+  add_json(*found, value);
+  return value;
+}
+
+bool may_have_member(const WantedFields::Wanted& wanted) {
+  return wanted.field.kind != FieldKind::boxes || !json_key(wanted.from).empty();
 }
 
 void add_groups(ContainerBytes& bytes, const TarSamples& samples, ShardDraft& draft) {
   for (const TarSamples::Group& group : samples.groups()) {
     draft.begin(group.offset, group.key);
     try {
-      FoundSample sample{.image = image_of_group(samples, group)};
-      sample.label = label_of_group(bytes, samples, group);
+      const WantedFields& wanted = draft.wanted();
+      FoundSample sample{.image = image_of_group(samples, group, wanted.image)};
+      sample.label = label_of_group(bytes, samples, group, wanted.label);
+      sample.fields =
+          fields_of_sample(wanted, [&](const auto& each) { return value_of_member(bytes, samples, group, each); });
       draft.add(bytes, sample);
     } catch (const SampleError& error) {
       if (error.is_transient()) throw;
@@ -183,8 +267,10 @@ bool is_webdataset(PathContents& contents) {
 }
 
 IndexDraft build_webdataset(PathContents& contents) {
-  return build_from_shards(
-      contents, {.is_name = is_tar_name, .read = read_tar, .missing = "no sample with an image in a tar archive"});
+  return build_from_shards(contents, {.is_name = is_tar_name,
+                                      .read = read_tar,
+                                      .may_have = may_have_member,
+                                      .missing = "no sample with an image in a tar archive"});
 }
 
 std::uint64_t hash_webdataset(const DatasetOptions& options) { return hash_compressed_shards(options, is_tar_name); }
@@ -196,6 +282,7 @@ const Format formats::webdataset{.needs = "a tar archive",
                                  .build = build_webdataset,
                                  .hash = hash_webdataset,
                                  .hashed = "the compressed files",
-                                 .takes_patterns = true};
+                                 .takes_patterns = true,
+                                 .chooses_image = true};
 
 }  // namespace forebay

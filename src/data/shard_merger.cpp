@@ -30,7 +30,8 @@ std::string below(const std::string& root, const std::string& path) {
 // Puts drafts together: decides what the classes are, and numbers samples by them.
 class ShardMerger {
  public:
-  ShardMerger(PathContents& contents, std::vector<ShardDraft>& drafts) : contents_(contents), drafts_(drafts) {
+  ShardMerger(PathContents& contents, std::vector<ShardDraft>& drafts, const WantedFields& wanted)
+      : contents_(contents), drafts_(drafts), wanted_(wanted) {
     find_classes();
   }
 
@@ -41,6 +42,7 @@ class ShardMerger {
     draft.root = contents_.is_folder() ? contents_.root() : common_folder(paths);
     draft.table.classes = std::move(classes_);
     draft.table.kinds.clear();
+    for (const auto& wanted : wanted_.fields) draft.table.fields.push_back({.field = wanted.field});
     const bool has_keys = std::ranges::any_of(drafts_, [](const auto& each) { return !each.keys_.bytes().empty(); });
     for (std::size_t i = 0; i < drafts_.size(); ++i) {
       if (i == 0 || paths[i] != paths[i - 1]) sources_ = {};
@@ -144,6 +146,7 @@ class ShardMerger {
       table.record.push_back(record);
       table.kind.push_back(kinds[from.kinds_[i]]);
       if (has_keys) table.keys.add(from.keys_[i]);
+      append_fields(from, i, table);
     }
     if (from.held_.size() > kMostHeld - table.held.size()) {
       throw path_error(contents_.options(),
@@ -152,6 +155,21 @@ class ShardMerger {
     table.held.insert(table.held.end(), from.held_.begin(), from.held_.end());
     draft.skipped.append(std::move(from.skipped_));
     from = ShardDraft({}, {}, *from.progress_);
+  }
+
+  static void append_fields(const ShardDraft& from, std::size_t sample, RecordTable& table) {
+    for (std::size_t i = 0; i < from.fields_.size(); ++i) {
+      const ShardDraft::InFields& found = from.fields_[i];
+      RecordTable::FieldColumn& column = table.fields[i];
+      if (from.wanted().fields[i].is_bytes()) {
+        column.source.push_back(table.source.back());
+        column.record.push_back(found.records[sample]);
+        if (from.are_held_[sample]) column.record.back().offset += table.held.size();
+      } else {
+        const std::uint64_t begin = sample == 0 ? 0 : found.ends[sample - 1];
+        column.add_values(std::span(found.values).subspan(begin, found.ends[sample] - begin));
+      }
+    }
   }
 
   // The draft's file in the table: as a source of its own where its records are held.
@@ -181,6 +199,7 @@ class ShardMerger {
 
   PathContents& contents_;
   std::vector<ShardDraft>& drafts_;
+  const WantedFields& wanted_;
   bool has_labels_ = false;
   bool is_by_name_ = false;
   std::optional<ClassList> list_;  // where classes have names that samples are looked up by
@@ -190,8 +209,9 @@ class ShardMerger {
   std::array<std::optional<std::uint32_t>, 2> sources_;  // of the file at hand: in the file, held
 };
 
-IndexDraft merge_shards(PathContents& contents, std::vector<ShardDraft>& drafts, std::string_view missing) {
-  IndexDraft draft = ShardMerger(contents, drafts).merge();
+IndexDraft merge_shards(PathContents& contents, std::vector<ShardDraft>& drafts, const WantedFields& wanted,
+                        std::string_view missing) {
+  IndexDraft draft = ShardMerger(contents, drafts, wanted).merge();
   if (draft.counts.images > 0) return draft;
   throw path_error(contents.options(), std::string(missing) + draft.skipped.first_bad());
 }

@@ -41,7 +41,7 @@ void read_contents(PathContents& contents, const std::string& path, ContainerByt
 }
 
 ShardDraft read_shard(PathContents& contents, const std::string& path, const ShardFormat& format,
-                      ShardDraft::Progress& progress) {
+                      const WantedFields& wanted, ShardDraft::Progress& progress) {
   OpenFile file;
   Inflated inflated;
   RecordTable::Stamp stamp;
@@ -55,6 +55,7 @@ ShardDraft read_shard(PathContents& contents, const std::string& path, const Sha
     throw shard_error(contents, path, error.what());
   }
   ShardDraft draft(path, stamp, progress);
+  draft.want(wanted);
   if (is_compressed) {
     ContainerBytes bytes{std::span<const std::byte>(inflated.bytes)};
     read_contents(contents, path, bytes, format, draft);
@@ -168,9 +169,20 @@ void ShardDraft::add(ContainerBytes& bytes, const FoundSample& sample) {
   labels_.push_back(label);
   keys_.add(key_);
   are_held_.push_back(bytes.is_in_memory());
-  if (bytes.is_in_memory()) {
-    const auto pixels = bytes.at(image);
+  const auto hold = [&](const Extent& extent) {
+    const auto pixels = bytes.at(extent);
     held_.insert(held_.end(), pixels.begin(), pixels.end());
+  };
+  if (bytes.is_in_memory()) hold(image);
+  for (std::size_t i = 0; i < fields_.size(); ++i) {
+    const auto& [elements, place] = sample.fields[i];
+    InFields& field = fields_[i];
+    field.values.insert(field.values.end(), elements.begin(), elements.end());
+    field.ends.push_back(field.values.size());
+    field.records.push_back({.offset = bytes.is_in_memory() ? held_.size() : place.offset,
+                             .length = static_cast<std::uint32_t>(place.length),
+                             .number = number()});
+    if (bytes.is_in_memory()) hold(place);
   }
   if (label < 0 || sample.class_name.empty() || sample.class_name.size() > kLongestClassName) return;
   const auto [known, is_new] = class_names_.try_emplace(label, sample.class_name);
@@ -200,6 +212,8 @@ std::uint64_t hash_compressed_shards(const DatasetOptions& options, bool (*is_na
 }
 
 IndexDraft build_from_shards(PathContents& contents, const ShardFormat& format) {
+  WantedFields wanted(contents.options());
+  std::erase_if(wanted.fields, [&](const auto& each) { return format.may_have == nullptr || !format.may_have(each); });
   const std::vector<std::string> paths = shards_of(contents, format.is_name);
   if (paths.empty()) throw path_error(contents.options(), std::string(format.missing));
   std::uint64_t all_bytes = 0;
@@ -209,7 +223,7 @@ IndexDraft build_from_shards(PathContents& contents, const ShardFormat& format) 
   std::vector<std::optional<ShardDraft>> read(paths.size());
   ParallelTask task;
   task.count = task.total = paths.size();
-  task.body = [&](std::size_t i) { read[i] = read_shard(contents, paths[i], format, progress); };
+  task.body = [&](std::size_t i) { read[i] = read_shard(contents, paths[i], format, wanted, progress); };
   // How many records there will be is an estimate until all bytes have been looked at.
   const auto report = [&](std::uint64_t done, std::uint64_t files) {
     const std::uint64_t records = progress.records.load(std::memory_order_relaxed);
@@ -223,7 +237,7 @@ IndexDraft build_from_shards(PathContents& contents, const ShardFormat& format) 
   run_parallel(task, contents.context().threads, report);
   std::vector<ShardDraft> drafts;
   for (auto& draft : read) drafts.push_back(*std::move(draft));
-  return merge_shards(contents, drafts, format.missing);
+  return merge_shards(contents, drafts, wanted, format.missing);
 }
 
 }  // namespace forebay

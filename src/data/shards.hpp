@@ -10,6 +10,7 @@
 #include "build.hpp"
 #include "container_bytes.hpp"
 #include "record_table.hpp"
+#include "sample_fields.hpp"
 
 namespace forebay {
 
@@ -53,7 +54,35 @@ struct FoundSample {
   std::string_view class_name = {};  // of its class number, where the container says
   // The bytes whose masked CRC-32C stands right behind them, the image among them; none where there is no checksum.
   Extent checked = {};
+  // By wanted field: its elements, or where its bytes are.
+  struct InField {
+    std::vector<std::byte> elements = {};
+    Extent bytes = {};
+  };
+  std::vector<InField> fields = {};
 };
+// The fields of a sample, of what value_of(wanted) says of each. Throws SampleError that names the field.
+template <typename ValueOf>
+[[nodiscard]] std::vector<FoundSample::InField> fields_of_sample(const WantedFields& wanted, ValueOf&& value_of) {
+  std::vector<FoundSample::InField> fields;
+  for (const WantedFields::Wanted& each : wanted.fields) {
+    try {
+      const FieldValue value = value_of(each);
+      FoundSample::InField& field = fields.emplace_back();
+      if (!each.is_bytes()) {
+        field.elements = elements_of(each, value);
+      } else if (value.bytes && value.bytes->length <= kLargestSampleFile) {
+        field.bytes = *value.bytes;
+      } else {
+        throw SampleError(value.bytes ? "has more than the 1 GiB that it may have" : "has numbers, no bytes");
+      }
+    } catch (const SampleError& error) {
+      if (error.is_transient()) throw;
+      throw SampleError("field \"" + each.field.name + "\" " + error.what());
+    }
+  }
+  return fields;
+}
 
 // What is found in one file of a container, or in a part of it, in order. Not for several threads.
 class ShardDraft {
@@ -67,6 +96,14 @@ class ShardDraft {
   // Its records are numbered from `first`.
   ShardDraft(std::string path, const RecordTable::Stamp& stamp, Progress& progress, std::uint32_t first = 0)
       : path_(std::move(path)), stamp_(stamp), progress_(&progress), next_(first) {}
+
+  // What samples must have beside image and label; before the first of them.
+  void want(const WantedFields& wanted) {
+    wanted_ = &wanted;
+    fields_.resize(wanted.fields.size());
+  }
+  // REQUIRES: want() has been called.
+  [[nodiscard]] const WantedFields& wanted() const noexcept { return *wanted_; }
 
   // The next record begins at this place. It has a number, whether it can be used or not.
   void begin(std::uint64_t offset, std::string_view key = {});
@@ -108,6 +145,15 @@ class ShardDraft {
   std::vector<bool> are_held_;
   StringTable keys_;
 
+  // The same for each field: elements, or places.
+  struct InFields {
+    std::vector<std::byte> values;
+    std::vector<std::uint64_t> ends;
+    std::vector<RecordTable::Record> records;
+  };
+  const WantedFields* wanted_ = nullptr;
+  std::vector<InFields> fields_;
+
   std::vector<RecordTable::Kind> kind_list_;
   std::map<RecordTable::Kind, std::uint16_t> kind_numbers_;
   std::vector<std::string> texts_;
@@ -122,6 +168,8 @@ struct ShardFormat {
   bool (*is_name)(std::string_view name) = nullptr;  // of its files in a folder
   // Adds what a file holds. A SampleError ends the file: what came before it stays.
   void (*read)(ContainerBytes& bytes, ShardDraft& draft) = nullptr;
+  // Whether samples may have a field; null: they have none but image and label.
+  bool (*may_have)(const WantedFields::Wanted& wanted) = nullptr;
   std::string_view missing;  // what was not found when no sample comes out: "no record with an image"
 };
 
@@ -129,9 +177,9 @@ struct ShardFormat {
 // file. Where some names in a folder have "train" in them, only those are its files.
 [[nodiscard]] std::vector<std::string> shards_of(PathContents& contents, bool (*is_name)(std::string_view));
 
-// What the drafts hold, as one. Those of one file follow each other.
+// What the drafts hold, as one, with these fields. Those of one file follow each other.
 [[nodiscard]] IndexDraft merge_shards(PathContents& contents, std::vector<ShardDraft>& drafts,
-                                      std::string_view missing);
+                                      const WantedFields& wanted, std::string_view missing);
 
 // Of the compressed ones among the format's files, whose records the index holds; for Format::hash.
 [[nodiscard]] std::uint64_t hash_compressed_shards(const DatasetOptions& options, bool (*is_name)(std::string_view));

@@ -1,0 +1,163 @@
+#include "sample_fields.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <forebay/error.hpp>
+#include <limits>
+
+#include "base/text.hpp"
+
+namespace forebay {
+namespace {
+
+template <typename Element, typename Number>
+void append_element(std::vector<std::byte>& bytes, Number number) {
+  if constexpr (std::is_integral_v<Element>) {
+    constexpr auto kLeast = static_cast<double>(std::numeric_limits<Element>::min());
+    const double most = std::ldexp(1.0, std::numeric_limits<Element>::digits);
+    const auto value = static_cast<double>(number);
+    if (!(value >= kLeast && value < most) || std::trunc(value) != value) {
+      throw SampleError("has a number that its type does not hold: " + std::to_string(number));
+    }
+  }
+  const auto element = static_cast<Element>(number);
+  const auto raw = std::as_bytes(std::span(&element, 1));
+  bytes.insert(bytes.end(), raw.begin(), raw.end());
+}
+
+template <typename Number>
+void append_number(std::vector<std::byte>& bytes, DType type, Number number) {
+  switch (type) {
+    case DType::uint8: return append_element<std::uint8_t>(bytes, number);
+    case DType::int32: return append_element<std::int32_t>(bytes, number);
+    case DType::int64: return append_element<std::int64_t>(bytes, number);
+    case DType::float64: return append_element<double>(bytes, number);
+    case DType::float32: return append_element<float>(bytes, number);
+    case DType::float16:
+    case DType::bfloat16: break;  // refused by WantedFields
+  }
+}
+
+std::int64_t class_of_name(const Field& field, const std::string& name) {
+  const auto found = std::ranges::find(field.classes, name);
+  if (found == field.classes.end()) throw SampleError("has the class \"" + printable(name) + "\", which is not listed");
+  return found - field.classes.begin();
+}
+
+// The class numbers of a value, by whatever it is.
+std::vector<std::int64_t> class_numbers(const Field& field, const FieldValue& value) {
+  std::vector<std::int64_t> numbers = value.integers;
+  for (const double number : value.floats) {
+    if (std::trunc(number) != number || std::fabs(number) > 1e15)
+      throw SampleError("has a class that is no whole number");
+    numbers.push_back(static_cast<std::int64_t>(number));
+  }
+  for (const std::string& text : value.texts) {
+    std::int64_t number = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    const bool is_number = error == std::errc() && end == text.data() + text.size();
+    numbers.push_back(is_number && std::ranges::find(field.classes, text) == field.classes.end()
+                          ? number
+                          : class_of_name(field, text));
+  }
+  for (const std::int64_t number : numbers) {
+    const auto count = static_cast<std::int64_t>(field.classes.size());
+    if (number < -1 || (count > 0 && number >= count)) {
+      throw SampleError("has class " + std::to_string(number) + " of " + std::to_string(count));
+    }
+  }
+  return numbers;
+}
+
+// As many zeros and ones as there are classes are those; other numbers are the classes that apply.
+std::vector<std::int64_t> multi_hot(const Field& field, const FieldValue& value) {
+  const auto is_bit = [](auto number) { return number == 0 || number == 1; };
+  const std::size_t count = field.classes.size();
+  if (value.integers.size() == count && std::ranges::all_of(value.integers, is_bit)) return value.integers;
+  if (value.floats.size() == count && std::ranges::all_of(value.floats, is_bit)) {
+    return {value.floats.begin(), value.floats.end()};
+  }
+  std::vector<std::int64_t> bits(count, 0);
+  for (const std::int64_t number : class_numbers(field, value)) {
+    if (number >= 0) bits[static_cast<std::size_t>(number)] = 1;
+  }
+  return bits;
+}
+
+}  // namespace
+
+std::size_t WantedFields::Wanted::most() const noexcept {
+  constexpr std::size_t kMany = std::size_t{1} << 20U;
+  return std::min(kMany, std::max(field.shape.elements(), field.classes.size()) + 1);
+}
+
+WantedFields::WantedFields(const DatasetOptions& options) {
+  for (const FieldOptions& each : options.fields) {
+    if (each.name == "image") image = each.from;
+    if (each.name == "label") label = each.from;
+    if (is_image_or_label(each.name)) continue;
+    Wanted wanted{.field = field_of(each), .from = place_of(each)};
+    const std::string key = "fields." + each.name;
+    if (wanted.field.kind == FieldKind::multilabel && wanted.field.classes.empty()) {
+      throw ConfigError(key + ".classes: name the classes, one for each number of the field");
+    }
+    const bool is_half = wanted.field.dtype == DType::float16 || wanted.field.dtype == DType::bfloat16;
+    if (is_half && !wanted.is_bytes())
+      throw ConfigError(key + ".dtype: use float32; a container's numbers are kept so");
+    fields.push_back(std::move(wanted));
+  }
+}
+
+std::vector<std::byte> elements_of(const WantedFields::Wanted& wanted, const FieldValue& value) {
+  const Field& field = wanted.field;
+  std::vector<std::byte> bytes;
+  if (field.kind == FieldKind::boxes) {
+    const auto raw = std::as_bytes(std::span(value.boxes));
+    return {raw.begin(), raw.end()};
+  }
+  if (field.kind == FieldKind::class_number) {
+    const auto numbers = class_numbers(field, value);
+    if (numbers.size() > 1)
+      throw SampleError("has " + std::to_string(numbers.size()) + " classes where one is expected");
+    append_number(bytes, field.dtype, numbers.empty() ? std::int64_t{-1} : numbers.front());
+    return bytes;
+  }
+  if (field.kind == FieldKind::multilabel) {
+    for (const std::int64_t bit : multi_hot(field, value)) append_number(bytes, field.dtype, bit);
+    return bytes;
+  }
+  for (const std::int64_t number : value.integers) append_number(bytes, field.dtype, number);
+  for (const double number : value.floats) append_number(bytes, field.dtype, number);
+  const std::size_t count = value.integers.size() + value.floats.size();
+  if (count == field.shape.elements()) return bytes;
+  throw SampleError("has " + std::to_string(count) + (count >= wanted.most() ? " or more" : "") + " numbers where " +
+                    std::to_string(field.shape.elements()) + " are expected");
+}
+
+FieldValue value_of_text(std::string_view text, FieldKind kind) {
+  const bool is_numbers = kind == FieldKind::numbers;
+  const std::string_view dividers = is_numbers ? " ,;\t\r\n" : "|\r\n";
+  FieldValue value;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find_first_of(dividers, begin), text.size());
+    std::string_view part = text.substr(begin, end - begin);
+    while (part.starts_with(' ')) part.remove_prefix(1);
+    while (part.ends_with(' ')) part.remove_suffix(1);
+    begin = end + 1;
+    if (part.empty()) continue;
+    if (!is_numbers) {
+      value.texts.emplace_back(part);
+      continue;
+    }
+    double number = 0;
+    const auto [stop, error] = std::from_chars(part.data(), part.data() + part.size(), number);
+    if (error != std::errc() || stop != part.data() + part.size()) {
+      throw SampleError("has \"" + printable(part.substr(0, 40)) + "\" where a number is expected");
+    }
+    value.floats.push_back(number);
+  }
+  return value;
+}
+
+}  // namespace forebay

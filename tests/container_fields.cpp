@@ -1,0 +1,204 @@
+#include <doctest/doctest.h>
+
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include <forebay/error.hpp>
+#include <forebay/field.hpp>
+
+#include "container_files.hpp"
+#include "dataset_support.hpp"
+#include "support.hpp"
+
+// Features, members and labels of containers as fields of a batch.
+
+using namespace forebay;
+using namespace forebay::testing;
+
+namespace {
+
+const std::string kJpeg = "\xFF\xD8\xFF\xE0 some picture";
+
+FieldOptions field(const std::string& name, FieldKind kind, const std::string& from = "") {
+  FieldOptions options;
+  options.name = name;
+  options.from = from;
+  options.kind = kind;
+  return options;
+}
+
+std::string read_field(const Dataset& dataset, std::uint64_t id, std::size_t number) {
+  Reading reading;
+  dataset.read_field(id, number, reading);
+  return reading.text();
+}
+
+// A section that only says where the image or the label is.
+FieldOptions place(const std::string& name, const std::string& from) {
+  FieldOptions options;
+  options.name = name;
+  options.from = from;
+  return options;
+}
+
+template <typename Element>
+std::vector<Element> elements(const Dataset& dataset, std::uint64_t id, std::size_t number) {
+  const std::string bytes = read_field(dataset, id, number);
+  std::vector<Element> values(bytes.size() / sizeof(Element));
+  std::memcpy(values.data(), bytes.data(), bytes.size());
+  return values;
+}
+
+struct Made {
+  TemporaryDirectory folder;
+  DatasetOptions options;
+
+  Made(const std::string& name, const std::string& content, std::vector<FieldOptions> fields) {
+    write_file(folder / name, content);
+    options = options_for(folder / name);
+    options.fields = std::move(fields);
+  }
+  [[nodiscard]] std::unique_ptr<Dataset> build() const {
+    return restore_dataset(build_dataset(options)->serialize(), "memory");
+  }
+};
+
+}  // namespace
+
+TEST_CASE("features of an Example are fields by name") {
+  const std::string one = example({{"image/encoded", bytes_feature({kJpeg})},
+                                   {"image/class/label", int64_feature({1})},
+                                   {"image/height", int64_feature({100})},
+                                   {"image/width", int64_feature({200})},
+                                   {"age", float_feature({7.5F})},
+                                   {"scores", float_feature({1, 2, 3})},
+                                   {"kind", bytes_feature({"cat"})},
+                                   {"tags", bytes_feature({"cat", "dog"})},
+                                   {"hot", int64_feature({0, 1, 1})},
+                                   {"mask.png", bytes_feature({"a mask"})},
+                                   {"image/object/bbox/xmin", float_feature({0.1F, 0})},
+                                   {"image/object/bbox/ymin", float_feature({0.2F, 0})},
+                                   {"image/object/bbox/xmax", float_feature({0.5F, 1})},
+                                   {"image/object/bbox/ymax", float_feature({0.5F, 1})},
+                                   {"image/object/class/label", int64_feature({3, 1})}});
+  FieldOptions scores = field("scores", FieldKind::numbers);
+  scores.shape = {3};
+  scores.dtype = DType::float64;
+  FieldOptions kind = field("kind", FieldKind::class_number);
+  kind.classes = {"dog", "cat"};
+  FieldOptions tags = field("tags", FieldKind::multilabel);
+  FieldOptions hot = field("hot", FieldKind::multilabel);
+  tags.classes = hot.classes = {"dog", "bird", "cat"};
+  FieldOptions boxes = field("boxes", FieldKind::boxes, "image/object/bbox");
+  boxes.most = 8;
+  const Made made(
+      "x.tfrecord", tf_record(one) + tf_record(image_example(kJpeg, 0)),
+      {field("age", FieldKind::numbers), scores, kind, tags, hot, field("mask", FieldKind::mask, "mask.png"), boxes});
+  const auto dataset = made.build();
+  REQUIRE(dataset->size() == 1);
+  CHECK(contains(find_skipped(*dataset, "[record 1]")->reason, "field \"age\" is no feature \"age\" of the Example"));
+  CHECK(dataset->fields().size() == 7);
+  CHECK(elements<float>(*dataset, 0, 0) == std::vector<float>{7.5F});
+  CHECK(elements<double>(*dataset, 0, 1) == std::vector<double>{1, 2, 3});
+  CHECK(elements<std::int64_t>(*dataset, 0, 2) == std::vector<std::int64_t>{1});
+  CHECK(elements<float>(*dataset, 0, 3) == std::vector<float>{1, 0, 1});
+  CHECK(elements<float>(*dataset, 0, 4) == std::vector<float>{0, 1, 1});
+  CHECK(read_field(*dataset, 0, 5) == "a mask");
+  const auto found = elements<LabelledBox>(*dataset, 0, 6);
+  REQUIRE(found.size() == 2);
+  CHECK(found[0].left == doctest::Approx(20));
+  CHECK(found[0].bottom == doctest::Approx(50));
+  CHECK(found[0].label == 3);
+  CHECK(found[1] == LabelledBox{.left = 0, .top = 0, .right = 200, .bottom = 100, .label = 1});
+}
+
+TEST_CASE("a configuration says which feature or member is the image and which the label") {
+  const std::string images = example({{"image/encoded", bytes_feature({kJpeg})},
+                                      {"right", bytes_feature({kJpeg + "right"})},
+                                      {"label", int64_feature({1})},
+                                      {"coarse", int64_feature({2})}});
+  const Made record("x.tfrecord", tf_record(images), {place("image", "right"), place("label", "coarse")});
+  CHECK(read_sample(*record.build(), 0) == kJpeg + "right");
+  CHECK(record.build()->sample(0).label == 2);
+  const Made archive(
+      "x.tar", tar_member("a.jpg", kJpeg) + tar_member("a.depth.png", "depth") + tar_member("a.json", R"({"age": 4})"),
+      {place("image", "depth.png"), place("label", "json.age")});
+  CHECK(read_sample(*archive.build(), 0) == "depth");
+  CHECK(archive.build()->sample(0).label == 4);
+}
+
+TEST_CASE("members of a tar's samples are fields by what stands behind the dot") {
+  const std::string json = R"({"age": 3, "size": [1, 2.5], "boxes": [[0, 1, 10, 11, 2], [5, 5, 6, 6]], "tag": "cat"})";
+  FieldOptions size = field("size", FieldKind::numbers, "json.size");
+  size.shape = {2};
+  FieldOptions boxes = field("boxes", FieldKind::boxes, "json.boxes");
+  boxes.most = 4;
+  FieldOptions tag = field("tag", FieldKind::class_number, "json.tag");
+  tag.classes = {"dog", "cat"};
+  FieldOptions words = field("words", FieldKind::bytes, "txt");
+  words.most = 100;
+  FieldOptions findings = field("findings", FieldKind::multilabel, "findings");
+  findings.classes = {"a", "b", "c"};
+  FieldOptions gaze = field("gaze", FieldKind::numbers, "gaze.txt");
+  gaze.shape = {3};
+  const Made made("x.tar",
+                  tar_member("s.jpg", kJpeg) + tar_member("s.json", json) + tar_member("s.seg.png", "mask") +
+                      tar_member("s.txt", "a caption") + tar_member("s.findings", "c|a\n") +
+                      tar_member("s.gaze.txt", "1 2.5,3\n") + tar_member("t.jpg", kJpeg) + tar_member("t.json", json),
+                  {field("mask", FieldKind::mask, "seg.png"), field("age", FieldKind::numbers, "json.age"), size, boxes,
+                   tag, words, findings, gaze});
+  const auto dataset = made.build();
+  REQUIRE(dataset->size() == 1);
+  CHECK(contains(find_skipped(*dataset, "[record 1, t]")->reason,
+                 "field \"mask\" is no member .seg.png of the sample (it has .jpg, .json)"));
+  CHECK(read_field(*dataset, 0, 0) == "mask");
+  CHECK(elements<float>(*dataset, 0, 1) == std::vector<float>{3});
+  CHECK(elements<float>(*dataset, 0, 2) == std::vector<float>{1, 2.5F});
+  CHECK(elements<LabelledBox>(*dataset, 0, 3) == std::vector<LabelledBox>{{0, 1, 10, 11, 2}, {5, 5, 6, 6, -1}});
+  CHECK(elements<std::int64_t>(*dataset, 0, 4) == std::vector<std::int64_t>{1});
+  CHECK(read_field(*dataset, 0, 5) == "a caption");
+  CHECK(elements<float>(*dataset, 0, 6) == std::vector<float>{1, 0, 1});
+  CHECK(elements<float>(*dataset, 0, 7) == std::vector<float>{1, 2.5F, 3});
+}
+
+TEST_CASE("labels of a RecordIO record are numbers; other fields are refused with the name that there is") {
+  FieldOptions labels = field("angles", FieldKind::numbers, "label");
+  labels.shape = {3};
+  const std::string records =
+      record_part(image_record(kJpeg, std::vector<float>{1, 2.5F, -1})) + record_part(image_record(kJpeg, 4.0F));
+  const Made made("x.rec", records, {labels});
+  const auto dataset = made.build();
+  REQUIRE(dataset->size() == 1);
+  CHECK(elements<float>(*dataset, 0, 0) == std::vector<float>{1, 2.5F, -1});
+  CHECK(contains(find_skipped(*dataset, "[record 1]")->reason, "field \"angles\" has 1 numbers where 3 are expected"));
+  const Made other("x.rec", records, {field("mask", FieldKind::mask, "mask.png")});
+  CHECK(contains(error_of([&] { (void)other.build(); }),
+                 "the format \"recordio\" has no \"mask.png\"; it has \"label\""));
+  const Made lmdb("data.mdb", LmdbFile::of({{"a", encoded_datum(kJpeg, 0)}}), {field("age", FieldKind::numbers)});
+  CHECK(contains(error_of([&] { (void)lmdb.build(); }), "fields.age.from: the format \"lmdb\" has no \"age\""));
+}
+
+TEST_CASE("values that a field cannot take leave the sample out, and say why") {
+  const auto reason = [](const std::string& feature, const FieldOptions& options) {
+    const std::string good = example({{"image", bytes_feature({kJpeg})}, {"x", int64_feature({0})}});
+    const std::string bad = example({{"image", bytes_feature({kJpeg})}, {"x", feature}});
+    const Made made("x.tfrecord", tf_record(bad) + tf_record(good), {options});
+    const auto dataset = made.build();
+    const Skipped* found = find_skipped(*dataset, "[record 0]");
+    return found == nullptr ? "" : found->reason;
+  };
+  FieldOptions small = field("x", FieldKind::numbers);
+  small.dtype = DType::uint8;
+  CHECK(contains(reason(int64_feature({256}), small), "field \"x\" has a number that its type does not hold: 256"));
+  CHECK(contains(reason(int64_feature({-1}), small), "has a number that its type does not hold: -1"));
+  CHECK(contains(reason(float_feature({0.5F}), small), "has a number that its type does not hold"));
+  CHECK(contains(reason(int64_feature({1, 2}), small), "has 2 or more numbers where 1 are expected"));
+  CHECK(contains(reason(bytes_feature({"text"}), small), "has 0 numbers where 1 are expected"));
+  FieldOptions named = field("x", FieldKind::class_number);
+  named.classes = {"a", "b"};
+  CHECK(contains(reason(int64_feature({2}), named), "has class 2 of 2"));
+  CHECK(contains(reason(bytes_feature({"c"}), named), "has the class \"c\", which is not listed"));
+  CHECK(contains(reason(int64_feature({0, 1}), named), "has 2 classes where one is expected"));
+}
