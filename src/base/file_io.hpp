@@ -15,8 +15,8 @@
 #include <utility>
 #include <vector>
 
-// Text files that a user names, read within bounds: whatever the name leads to, opening it never blocks and reading it
-// never takes more memory than stated. Errors do not name the file: the caller knows the name that people recognise.
+// Files. Whatever a name leads to, opening it never blocks and reading it never takes more memory than stated. Errors
+// do not name the file: the caller knows the name that people recognise.
 namespace forebay {
 
 // Owns an open file descriptor; below 0 it owns none.
@@ -99,8 +99,7 @@ struct OpenFile {
 inline constexpr std::size_t kLargestSampleFile = std::size_t{1} << 30U;
 inline constexpr std::size_t kLargestAnnotationFile = std::size_t{16} << 20U;
 
-// Any thread may call the functions below. Their errors do not name the file: the caller knows the name that people
-// recognise.
+// Any thread may call the functions below.
 
 // The error for a failed system call, transient if the call may succeed later: "cannot open: Input/output error".
 [[nodiscard]] SampleError system_failure(std::string_view what, int error);
