@@ -149,7 +149,7 @@ constexpr auto kSummary = std::to_array<Figure<Summary>>({
     {"nvjpeg_samples", &Summary::nvjpeg_samples, "samples", "decoded by nvJPEG (`workers.jpeg = \"nvjpeg\"`)",
      OfRanks::sum, if_any("decoding", "{:.0f} sample[s] by nvJPEG")},
     {"nvjpeg_fallbacks", &Summary::nvjpeg_fallbacks, "samples",
-     "left to libjpeg-turbo because nvJPEG does not support such files or failed, including bad samples", OfRanks::sum,
+     "left to the CPU because nvJPEG does not support such files or failed, including bad samples", OfRanks::sum,
      if_any("decoding", ", {:.0f} by libjpeg-turbo instead")},
     {"dropped_records", &Summary::dropped_records, "records", "lost by telemetry itself", OfRanks::sum,
      if_any("telemetry", "{:.0f} record[s] dropped")},

@@ -131,8 +131,7 @@ void Pipeline::prepare(std::span<const EncodedSample> samples, unsigned thread) 
 const StoredPicture* Pipeline::decoded_on_gpu(const EncodedSample& encoded, unsigned thread) {
   const StoredPicture* const decoded = links_.gpu_decoding->picture(encoded, thread);
   const ReadRequest& request = encoded.request;
-  const bool is_image = links_.dataset.sample(request.sample).encoding == Encoding::image;
-  if (is_image && starts_as_jpeg(encoded.bytes)) {
+  if (links_.dataset.sample(request.sample).encoding == Encoding::image) {
     auto& count = decoded != nullptr ? totals_.nvjpeg_samples : totals_.nvjpeg_fallbacks;
     count.fetch_add(request.count, std::memory_order_relaxed);
   }
