@@ -16,6 +16,14 @@ namespace {
 
 constexpr std::size_t kMostBytes = std::size_t{64} * 1024;  // of a state with 1,024 virtual shards
 
+// What docs/state.md says of a contiguous state: shard v of `used` begins with this batch, and belongs to this rank.
+std::uint64_t first_of(std::uint64_t v, std::uint64_t batches, std::uint64_t used) { return v * batches / used; }
+std::uint64_t rank_of(std::uint64_t v, std::uint64_t used, std::uint64_t ranks) {
+  std::uint64_t rank = 0;
+  while ((rank + 1) * used / ranks <= v) ++rank;
+  return rank;
+}
+
 std::string name(std::uint64_t epoch, std::uint64_t batch) {
   return "epoch " + std::to_string(epoch) + ", batch " + std::to_string(batch);
 }
@@ -32,12 +40,22 @@ ReadState read_state_text(std::string_view text) {
                   .left = {}};
   const std::uint64_t batches = json.at("batches");
   const std::uint64_t shards = json.at("virtual_shards");
-  const auto blocks = [&](std::uint64_t shard) { return (batches - shard + shards - 1) / shards; };
+  const bool contiguous = json.contains("contiguous");
+  const std::uint64_t used = std::min(batches, shards);
+  const auto blocks = [&](std::uint64_t shard) {
+    if (contiguous) return first_of(shard + 1, batches, used) - first_of(shard, batches, used);
+    return (batches - shard + shards - 1) / shards;
+  };
+  const auto batch_at = [&](std::uint64_t shard, std::uint64_t block) {
+    return contiguous ? first_of(shard, batches, used) + block : block * shards + shard;
+  };
   const auto add = [&](std::uint64_t epoch, std::uint64_t shard, std::uint64_t begin, std::uint64_t end,
                        std::uint32_t rank) {
     if (shard >= batches || end > blocks(shard) || begin >= end)
       throw std::runtime_error("a piece is outside its shard");
-    for (std::uint64_t block = begin; block < end; ++block) state.left.push_back({epoch, block * shards + shard, rank});
+    for (std::uint64_t block = begin; block < end; ++block) {
+      state.left.push_back({epoch, batch_at(shard, block), rank});
+    }
   };
   const auto columns = unpacked(json.at("left"));
   std::array<std::uint64_t, 5> piece{};
@@ -96,7 +114,9 @@ void OnceAudit::add(std::span<const Seen> ranks) {
     ++totals_.resumes;
     if (part.ranks != ranks_before_) ++totals_.rank_changes;
   }
-  if (part.ranks != ranks_before_) is_as_dealt_ = true;
+  const bool in_windows = part.options.dataset.order == SampleOrder::shards && part.options.dataset.shuffle;
+  // There, what is left is dealt out in equal shares, whatever shard it is in.
+  if (part.ranks != ranks_before_) is_as_dealt_ = !in_windows || ranks_before_ == 0;
   for (const Seen& seen : ranks) {
     for (const std::string& complaint : seen.complaints) violate(complaint);
   }
@@ -287,12 +307,18 @@ void OnceAudit::check_end(std::span<const Seen> ranks, std::uint64_t kept) {
 void OnceAudit::check_owners(std::span<const Seen> ranks) {
   const Part& part = job_.parts[part_];
   const auto shards = static_cast<std::uint64_t>(part.options.mpi.virtual_shards);
+  const bool in_windows = part.options.dataset.order == SampleOrder::shards && part.options.dataset.shuffle;
   std::uint64_t handed_over = 0;
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
     const std::vector<FreshSeen>& fresh = ranks[rank].fresh;
     totals_.fresh += fresh.size();
     for (std::size_t i = 0; i < fresh.size(); ++i) {
-      if (fresh[i].batch % shards % ranks.size() != rank) ++handed_over;
+      const std::uint64_t used = std::min(batches_, shards);
+      std::uint64_t shard = fresh[i].batch % shards;
+      if (in_windows) {
+        for (shard = 0; first_of(shard + 1, batches_, used) <= fresh[i].batch;) ++shard;
+      }
+      if ((in_windows ? rank_of(shard, used, ranks.size()) : shard % ranks.size()) != rank) ++handed_over;
       const bool is_in_order =
           i == 0 || std::pair(fresh[i - 1].epoch, fresh[i - 1].batch) < std::pair(fresh[i].epoch, fresh[i].batch);
       if (!part.hands_over() && !is_in_order) {

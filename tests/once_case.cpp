@@ -203,6 +203,18 @@ OnceCase draw_case(std::uint64_t seed, std::uint64_t number, const OnceLimits& l
   return job;
 }
 
+OnceCase in_windows(OnceCase job) {
+  Dice dice(job.number, job.samples);
+  const auto window = static_cast<std::int64_t>(dice.magnitude(1, 2 * job.samples));
+  const auto run = static_cast<std::int64_t>(dice.magnitude(1, 64));
+  for (Part& part : job.parts) {
+    part.options.dataset.order = SampleOrder::shards;
+    part.options.dataset.window = window;
+    part.options.dataset.run = run;
+  }
+  return job;
+}
+
 OnceCase large_state_case(std::uint64_t number, const OnceLimits& limits) {
   OnceCase job{.number = number, .samples = 40'960, .bad = {}, .parts = {}};
   Part part;
@@ -229,8 +241,11 @@ std::string describe(const OnceCase& job) {
   std::ostringstream out;
   const Options& all = job.parts.front().options;
   out << "samples " << job.samples << ", batch " << all.dataset.batch_size
-      << (all.dataset.drop_last ? ", drop_last" : "") << (all.dataset.shuffle ? "" : ", in order") << ", shards "
-      << all.mpi.virtual_shards << ", seed " << all.seed << ", bad " << job.bad.size();
+      << (all.dataset.drop_last ? ", drop_last" : "") << (all.dataset.shuffle ? "" : ", in order");
+  if (all.dataset.order == SampleOrder::shards) {
+    out << ", windows of " << all.dataset.window << " in runs of " << all.dataset.run;
+  }
+  out << ", shards " << all.mpi.virtual_shards << ", seed " << all.seed << ", bad " << job.bad.size();
   for (const Part& part : job.parts) {
     const Options& options = part.options;
     out << "; ";

@@ -57,6 +57,9 @@ struct OnceLimits {
 // A function of its arguments.
 [[nodiscard]] OnceCase draw_case(std::uint64_t seed, std::uint64_t number, const OnceLimits& limits);
 
+// The same job with dataset.order = "shards".
+[[nodiscard]] OnceCase in_windows(OnceCase job);
+
 // A job of one kind that random ones seldom are: 1,024 shards of which three slow ranks give most away over several
 // epochs, so that its state is as large as any. REQUIRES: limits.world >= 2.
 [[nodiscard]] OnceCase large_state_case(std::uint64_t number, const OnceLimits& limits);

@@ -74,7 +74,11 @@ class PartRun {
                 .batch_size = static_cast<std::uint32_t>(part_.options.dataset.batch_size),
                 .seed = part_.options.seed,
                 .shuffle = part_.options.dataset.shuffle,
-                .drop_last = part_.options.dataset.drop_last}),
+                .drop_last = part_.options.dataset.drop_last,
+                .window = part_.options.dataset.order == SampleOrder::shards
+                              ? static_cast<std::uint64_t>(part_.options.dataset.window)
+                              : 0,
+                .run = static_cast<std::uint64_t>(part_.options.dataset.run)}),
         reads_(part_.read_us[place.rank]) {}
 
   Seen run() {

@@ -15,6 +15,7 @@
 // explains each for users; this header is the reference for defaults and units.
 namespace forebay {
 
+enum class SampleOrder : std::uint8_t { global, shards };
 enum class OnBad : std::uint8_t { replace, fail };
 enum class Crop : std::uint8_t { none, center, random_resized };
 enum class Decode : std::uint8_t { region, full, scaled };
@@ -64,11 +65,16 @@ struct DatasetOptions {
   std::string index;                 // saved index: loaded when present and current, else built and saved there
   std::int64_t batch_size = 64;      // samples per batch per rank
   bool shuffle = true;
-  bool drop_last = true;      // drop the last N mod batch_size positions of an epoch
-  std::vector<double> split;  // shares by which the samples are divided, by a hash of their names; empty: not at all
-  std::int64_t part = 0;      // which of the split is served, from 0
-  double fraction = 1;        // share of its samples that is served, by a hash of their names too
-  std::string weights;        // how often samples are served: "balanced", a file of weights, or "": all alike
+  // How samples are shuffled. global: all at once. shards: so that what is stored side by side is read in long pieces:
+  // runs of samples, and then the samples of a window among themselves.
+  SampleOrder order = SampleOrder::global;
+  std::int64_t window = 1024;  // shards: samples that are shuffled among themselves, about
+  std::int64_t run = 32;       // shards: samples side by side that stay together until then
+  bool drop_last = true;       // drop the last N mod batch_size positions of an epoch
+  std::vector<double> split;   // shares by which the samples are divided, by a hash of their names; empty: not at all
+  std::int64_t part = 0;       // which of the split is served, from 0
+  double fraction = 1;         // share of its samples that is served, by a hash of their names too
+  std::string weights;         // how often samples are served: "balanced", a file of weights, or "": all alike
   std::vector<FieldOptions> fields = {};  // sections [fields.NAME]
 };
 

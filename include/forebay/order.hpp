@@ -39,6 +39,16 @@ struct BatchRef {
 
 class Selection;
 
+// Positions begin ... end-1 of an epoch.
+struct PositionRange {
+  std::uint64_t begin = 0;
+  std::uint64_t end = 0;
+
+  [[nodiscard]] std::uint64_t size() const noexcept { return end - begin; }
+  [[nodiscard]] bool contains(std::uint64_t position) const noexcept { return position >= begin && position < end; }
+  friend bool operator==(const PositionRange&, const PositionRange&) = default;
+};
+
 struct OrderOptions {
   std::uint64_t samples = 0;  // of an epoch
   std::uint32_t batch_size = 1;
@@ -47,6 +57,10 @@ struct OrderOptions {
   bool drop_last = true;
   // What dataset.split, fraction and weights leave of the dataset; it has `samples` places. Null: every sample once.
   std::shared_ptr<const Selection> selection = nullptr;
+  // Above 0: the order is one that storage can be read in. Runs of `run` samples side by side are shuffled, and then
+  // the samples of each window, of about `window` of them. 0: all samples are shuffled at once.
+  std::uint64_t window = 0;
+  std::uint64_t run = 32;
 };
 
 // Maps (epoch, position) to sample ids, the same for any number of ranks. O(1) memory and time, unless samples are
@@ -63,12 +77,17 @@ class Order {
   [[nodiscard]] BatchRef batch(std::uint64_t epoch, std::uint64_t number) const noexcept;
   // The sample at a position of an epoch. REQUIRES: position < samples.
   [[nodiscard]] std::uint64_t sample(std::uint64_t epoch, std::uint64_t position) const noexcept;
+  // Samples that are stored side by side are served near each other: shuffled in windows.
+  [[nodiscard]] bool is_windowed() const noexcept { return options_.window > 0 && options_.shuffle; }
+  // The window that a position lies in; without windows, all positions. REQUIRES: position < samples.
+  [[nodiscard]] PositionRange window(std::uint64_t position) const noexcept;
   // The replacement at (epoch, position) after `attempt` bad samples, from 1: a function of seed, epoch, position and
   // attempt alone.
   [[nodiscard]] std::uint64_t replacement(std::uint64_t epoch, std::uint64_t position,
                                           std::uint32_t attempt) const noexcept;
 
  private:
+  [[nodiscard]] std::uint64_t place_at(std::uint64_t epoch, std::uint64_t position) const noexcept;
   // The sample at a position, as a number within the selection.
   [[nodiscard]] std::uint64_t number_at(std::uint64_t epoch, std::uint64_t position) const noexcept;
 

@@ -172,15 +172,21 @@ void read_at(const FileDescriptor& file, std::size_t offset, std::span<std::byte
 }
 
 void read_at(const FileDescriptor& file, std::size_t offset, std::span<const std::span<std::byte>> pieces) {
-  std::array<iovec, 4> places{};
-  int count = 0;
+  std::array<iovec, 4> few{};
+  std::vector<iovec> many;
+  std::span<iovec> places = few;
+  if (pieces.size() > few.size()) {
+    many.resize(pieces.size());
+    places = many;
+  }
+  std::size_t count = 0;
   std::size_t length = 0;
   for (const std::span<std::byte> piece : pieces) {
-    places.at(static_cast<std::size_t>(count++)) = {.iov_base = piece.data(), .iov_len = piece.size()};
+    places[count++] = {.iov_base = piece.data(), .iov_len = piece.size()};
     length += piece.size();
   }
-  const auto got =
-      retry_interrupted([&] { return ::preadv(file.get(), places.data(), count, static_cast<off_t>(offset)); });
+  const auto got = retry_interrupted(
+      [&] { return ::preadv(file.get(), places.data(), static_cast<int>(count), static_cast<off_t>(offset)); });
   if (got < 0) throw system_failure("cannot read", errno);
   auto filled = static_cast<std::size_t>(got);
   if (filled == length) return;

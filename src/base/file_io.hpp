@@ -118,7 +118,9 @@ inline constexpr std::size_t kLargestAnnotationFile = std::size_t{16} << 20U;
 // more, so it is being written or the store is confused).
 void read_at(const FileDescriptor& file, std::size_t offset, std::span<std::byte> bytes);
 
-// The same for pieces of memory that are filled one after the other, by one request. REQUIRES: at most 4 pieces.
+inline constexpr std::size_t kMostPieces = 1024;
+// The same for pieces of memory that are filled one after the other, by one request. REQUIRES: at most kMostPieces
+// pieces.
 void read_at(const FileDescriptor& file, std::size_t offset, std::span<const std::span<std::byte>> pieces);
 
 // Reads the whole file into the target, with one reserve(). Throws SampleError, also for an empty file and one larger

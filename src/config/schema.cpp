@@ -39,6 +39,7 @@ template <std::size_t N>
 using Names = std::array<std::string_view, N>;
 
 constexpr Names<2> kOnBad{"replace", "fail"};
+constexpr Names<2> kOrder{"global", "shards"};
 constexpr Names<3> kCrop{"none", "center", "random_resized"};
 constexpr Names<2> kLayout{"NCHW", "NHWC"};
 constexpr Names<4> kDType{"float32", "float16", "bfloat16", "uint8"};
@@ -119,6 +120,12 @@ constexpr std::array kKeys{
     Key{"dataset", "batch_size", Integer{field<&O::dataset, &Data::batch_size>(), {1, 1 << 20}},
         "samples per batch and rank"},
     Key{"dataset", "shuffle", Flag{field<&O::dataset, &Data::shuffle>()}, "another order in every epoch"},
+    Key{"dataset", "order", choice<&O::dataset, &Data::order>(kOrder),
+        "global = any sample anywhere | shards = read in long pieces, shuffled in windows"},
+    Key{"dataset", "window", Integer{field<&O::dataset, &Data::window>(), {1, 1 << 24}},
+        "shards: samples that are shuffled among themselves, about"},
+    Key{"dataset", "run", Integer{field<&O::dataset, &Data::run>(), {1, 1 << 24}},
+        "shards: samples side by side that are read as one piece"},
     Key{"dataset", "drop_last", Flag{field<&O::dataset, &Data::drop_last>()},
         "drop what does not fill a batch at the end of an epoch"},
     Key{"dataset", "split", RealList{field<&O::dataset, &Data::split>(), kPositiveShare},

@@ -9,7 +9,9 @@
 
 #include "base/crc32c.hpp"
 #include "base/file_io.hpp"
+#include "open_sources.hpp"
 #include "parallel.hpp"
+#include "placed_samples.hpp"
 #include "record_layout.hpp"
 #include "scan.hpp"
 
@@ -18,45 +20,8 @@ namespace {
 
 using Layout = RecordLayout;
 
-// Source files of records stay open once they have been read from, so that a record costs one read. At most kMostOpen
-// do, so that a data set of many shards leaves descriptors for the rest of the program; others are opened for each
-// read. Any thread may call.
-class OpenSources {
- public:
-  static constexpr std::uint32_t kMostOpen = 256;
-
-  explicit OpenSources(std::uint64_t sources)
-      : sources_(sources), files_(std::make_unique<std::atomic<const OpenFile*>[]>(sources)) {}
-  ~OpenSources() {
-    for (std::uint64_t i = 0; i < sources_; ++i) delete files_[i].load(std::memory_order_relaxed);
-  }
-  OpenSources(const OpenSources&) = delete;
-  OpenSources& operator=(const OpenSources&) = delete;
-
-  // Calls use(file) with the source, which open() opens if it is not open; if that throws, the next call opens it
-  // again. REQUIRES: source < sources.
-  template <typename Open, typename Use>
-  void with(std::uint64_t source, Open&& open, Use&& use) {
-    auto& place = files_[source];
-    // Acquire and release: the file is complete when the pointer is seen. Two threads may both open it; one is kept.
-    if (const OpenFile* file = place.load(std::memory_order_acquire)) return use(*file);
-    auto opened = std::make_unique<const OpenFile>(open());
-    if (kept_.fetch_add(1, std::memory_order_relaxed) < kMostOpen) {
-      const OpenFile* first = nullptr;
-      if (place.compare_exchange_strong(first, opened.get(), std::memory_order_acq_rel)) return use(*opened.release());
-    }
-    kept_.fetch_sub(1, std::memory_order_relaxed);
-    use(*opened);
-  }
-
- private:
-  std::uint64_t sources_;
-  std::unique_ptr<std::atomic<const OpenFile*>[]> files_;  // null until it is open
-  std::atomic<std::uint32_t> kept_{0};
-};
-
 // The dataset of every index, whatever format it was built from.
-class RecordDataset final : public Dataset {
+class RecordDataset final : public Dataset, public PlacedSamples {
  public:
   explicit RecordDataset(std::unique_ptr<const IndexImage> image)
       : image_(std::move(image)),
@@ -154,6 +119,27 @@ class RecordDataset final : public Dataset {
     });
   }
 
+  [[nodiscard]] bool has_records() const noexcept { return layout_.has_records; }
+
+  [[nodiscard]] std::optional<Placement> placement(std::uint64_t id) const override {
+    const std::uint64_t file = file_of(id);
+    if (!layout_.has_records || is_held(file)) return std::nullopt;
+    const Extent extent = extent_of(id);
+    Placement placement{.source = file, .offset = extent.offset, .length = extent.length};
+    if (is_checked_ && kind_of(id).checked) {
+      const Around around = around_of(id, extent, static_cast<std::uint64_t>(number(Layout::file_bytes, file)));
+      placement.before = around.before;
+      placement.after = around.after + kSum;
+    }
+    return placement;
+  }
+
+  void read_together(std::span<const std::uint64_t> ids, std::span<const std::span<std::byte>> bytes) const override {
+    const std::uint64_t file = file_of(ids.front());
+    const auto open = [&] { return open_source(file); };
+    open_.with(file, open, [&](const OpenFile& source) { read_stretch(ids, bytes, source); });
+  }
+
   [[nodiscard]] std::uint64_t files() const noexcept { return layout_.sources; }
   [[nodiscard]] std::uint64_t file_of(std::uint64_t id) const {
     return static_cast<std::uint64_t>(number(Layout::source, id));
@@ -193,30 +179,83 @@ class RecordDataset final : public Dataset {
     return image().text(texts + from, static_cast<std::uint64_t>(end) - from);
   }
 
-  // Reads a record with all that its checksum covers, by one request. The rest goes no further.
-  void read_checked(std::uint64_t id, const OpenFile& source, const Extent& extent, ReadTarget& target) const {
-    constexpr std::size_t kSum = 4;
-    const auto before = static_cast<std::size_t>(number(Layout::before, id));
-    const auto after = static_cast<std::size_t>(number(Layout::after, id));
-    image().require(before <= extent.offset && after + kSum <= source.size - extent.offset - extent.length,
+  static constexpr std::size_t kSum = 4;  // bytes of a checksum
+
+  // Bytes that the checksum of a record covers beside it.
+  struct Around {
+    std::size_t before = 0;
+    std::size_t after = 0;
+  };
+  [[nodiscard]] Around around_of(std::uint64_t id, const Extent& extent, std::uint64_t file_bytes) const {
+    const Around around{.before = static_cast<std::size_t>(number(Layout::before, id)),
+                        .after = static_cast<std::size_t>(number(Layout::after, id))};
+    image().require(around.before <= extent.offset && around.after + kSum <= file_bytes - extent.offset - extent.length,
                     "a record reaches past the end of its file");
-    std::vector<std::byte> around;
+    return around;
+  }
+
+  [[nodiscard]] static std::vector<std::byte> memory_around(std::size_t bytes) {
     try {
-      around.resize(before + after + kSum);
+      return std::vector<std::byte>(bytes);
     } catch (const std::bad_alloc&) {
-      throw SampleError("there is no memory for the " + std::to_string(before + after) + " bytes around it");
+      throw SampleError("there is no memory for the " + std::to_string(bytes) + " bytes around it");
     }
-    const std::span head = std::span(around).first(before);
-    const std::span tail = std::span(around).subspan(before);
-    const std::span bytes = target.reserve(extent.length);
-    read_at(source.descriptor, extent.offset - before, std::array<std::span<std::byte>, 3>{head, bytes, tail});
+  }
+
+  // `tail` ends with the checksum.
+  static void require_sum(std::span<const std::byte> head, std::span<const std::byte> bytes,
+                          std::span<const std::byte> tail, std::uint64_t offset) {
+    const std::size_t after = tail.size() - kSum;
     const std::uint32_t sum = masked_crc32c(crc32c(tail.first(after), crc32c(bytes, crc32c(head))));
     std::uint32_t expected = 0;
     std::memcpy(&expected, tail.last(kSum).data(), kSum);
     if (sum == expected) return;
-    throw SampleError("byte " + std::to_string(extent.offset - before) + ": the " +
-                      std::to_string(before + extent.length + after) +
+    throw SampleError("byte " + std::to_string(offset - head.size()) + ": the " +
+                      std::to_string(head.size() + bytes.size() + after) +
                       " bytes of the record are damaged: they do not match the CRC-32C that follows them");
+  }
+
+  // Between the samples' own bytes lie those that their checksums cover, and others that nobody wants.
+  void read_stretch(std::span<const std::uint64_t> ids, std::span<const std::span<std::byte>> bytes,
+                    const OpenFile& source) const {
+    std::vector<Placement> placements;
+    placements.reserve(ids.size());
+    for (const std::uint64_t id : ids) placements.push_back(placement(id).value());
+    const std::uint64_t begin = placements.front().begin();
+    std::size_t wanted = 0;
+    for (const Placement& each : placements) wanted += static_cast<std::size_t>(each.length);
+    std::vector<std::byte> between = memory_around(static_cast<std::size_t>(placements.back().end() - begin) - wanted);
+    std::vector<std::span<std::byte>> pieces;
+    pieces.reserve(2 * ids.size() + 1);
+    std::uint64_t at = begin;
+    std::span<std::byte> rest = between;
+    const auto skip_to = [&](std::uint64_t offset) {
+      pieces.push_back(rest.first(static_cast<std::size_t>(offset - at)));
+      rest = rest.subspan(pieces.back().size());
+    };
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+      skip_to(placements[i].offset);
+      pieces.push_back(bytes[i]);
+      at = placements[i].offset + placements[i].length;
+    }
+    skip_to(placements.back().end());
+    read_at(source.descriptor, begin, pieces);
+    for (std::size_t i = 0; is_checked_ && i < ids.size(); ++i) {
+      const Placement& each = placements[i];
+      if (each.after == 0) continue;
+      require_sum(pieces[2 * i].last(each.before), bytes[i], pieces[2 * i + 2].first(each.after), each.offset);
+    }
+  }
+
+  // Reads a record with all that its checksum covers, by one request. The rest goes no further.
+  void read_checked(std::uint64_t id, const OpenFile& source, const Extent& extent, ReadTarget& target) const {
+    const Around covered = around_of(id, extent, source.size);
+    std::vector<std::byte> around = memory_around(covered.before + covered.after + kSum);
+    const std::span head = std::span(around).first(covered.before);
+    const std::span tail = std::span(around).subspan(covered.before);
+    const std::span bytes = target.reserve(extent.length);
+    read_at(source.descriptor, extent.offset - covered.before, std::array<std::span<std::byte>, 3>{head, bytes, tail});
+    require_sum(head, bytes, tail, extent.offset);
   }
 
   // The range of a column's numbers, and what is wrong with any others.
@@ -323,6 +362,11 @@ std::unique_ptr<Dataset> restore_index(std::unique_ptr<const IndexImage> image) 
 const IndexImage* image_of(const Dataset& dataset) noexcept {
   const auto* const records = dynamic_cast<const RecordDataset*>(&dataset);
   return records == nullptr ? nullptr : &records->image();
+}
+
+const PlacedSamples* placed_samples(const Dataset& dataset) noexcept {
+  const auto* const records = dynamic_cast<const RecordDataset*>(&dataset);
+  return records != nullptr && records->has_records() ? records : nullptr;
 }
 
 MissingFiles find_missing_files(const Dataset& dataset, unsigned threads, const IndexProgress& progress) {

@@ -28,6 +28,14 @@ struct NodeBoard {
   std::int64_t first_rank;  // plus one
 };
 
+// So many are planned ahead that a window is known as a whole when its first batch is requested.
+std::uint32_t batches_of_window(const Order& order) {
+  constexpr std::uint64_t kMost = 1024;
+  if (!order.is_windowed()) return 0;
+  const std::uint64_t batches = order.options().window / order.options().batch_size + 1;
+  return static_cast<std::uint32_t>(std::min({batches, order.batches(), kMost}));
+}
+
 // The steps of start_run(), in order. What concerns one rank alone is done collectively().
 class Startup {
  public:
@@ -111,12 +119,15 @@ void Startup::open_dataset() {
   require_same_run(options, *run_.safe_dataset, *run_.communicator);
   const auto selection = share_selection(options, *run_.safe_dataset, *run_.communicator);
   const bool in_order = options.run.eval;
-  run_.order.emplace(OrderOptions{.samples = selection ? selection->size() : run_.dataset->size(),
-                                  .batch_size = static_cast<std::uint32_t>(options.dataset.batch_size),
-                                  .seed = options.seed,
-                                  .shuffle = options.dataset.shuffle && !in_order,
-                                  .drop_last = options.dataset.drop_last && !in_order,
-                                  .selection = selection});
+  run_.order.emplace(OrderOptions{
+      .samples = selection ? selection->size() : run_.dataset->size(),
+      .batch_size = static_cast<std::uint32_t>(options.dataset.batch_size),
+      .seed = options.seed,
+      .shuffle = options.dataset.shuffle && !in_order,
+      .drop_last = options.dataset.drop_last && !in_order,
+      .selection = selection,
+      .window = options.dataset.order == SampleOrder::shards ? static_cast<std::uint64_t>(options.dataset.window) : 0,
+      .run = static_cast<std::uint64_t>(options.dataset.run)});
 }
 
 void Startup::make_schedule() {
@@ -127,7 +138,8 @@ void Startup::make_schedule() {
                   .ranks = ranks(),
                   .epochs = options.run.eval  ? 1
                             : run_steps() > 0 ? UINT64_MAX
-                                              : static_cast<std::uint64_t>(options.run.epochs)};
+                                              : static_cast<std::uint64_t>(options.run.epochs),
+                  .contiguous = run_.order->is_windowed()};
   const bool in_turn = loop_ == Loop::epochs || options.mpi.epoch_end == EpochEnd::reuse;
   run_.schedule.emplace(*run_.order, run_.origin.take_ledger(deal), rank(),
                         in_turn && Ranks::hand_over(options, ranks()));
@@ -307,7 +319,8 @@ void Startup::start_pipeline() {
                         },
                     .may_be_slow = run_.given.dataset != nullptr || may_be_slow(options.dataset.path, *run_.dataset),
                     .gpu_decoding = run_.gpu_decoding.get()},
-      run_.store, run_.workers, static_cast<std::uint32_t>(options.queue.capacity + options.mpi.lag + 1));
+      run_.store, run_.workers,
+      static_cast<std::uint32_t>(options.queue.capacity + options.mpi.lag + 1) + batches_of_window(*run_.order));
   run_.stop_listener.emplace(*run_.stop, run_.pipeline->ring());
   if (run_.timeline) run_.pipeline->note_in(*run_.timeline);
 }

@@ -69,6 +69,7 @@ std::vector<RankPart> gather_parts(Communicator& communicator, const RankPart& m
 
 constexpr std::array<std::string_view, 5> kBatches{"seed", "dataset.batch_size", "dataset.shuffle", "dataset.drop_last",
                                                    "mpi.virtual_shards"};
+constexpr std::array<std::string_view, 3> kWindows{"dataset.order", "dataset.window", "dataset.run"};
 
 template <typename IsWanted>
 void add_if(std::map<std::string, std::string>& settings, const Options& options, IsWanted&& is_wanted) {
@@ -91,6 +92,7 @@ std::map<std::string, std::string> batch_settings(const Options& options) {
     return key.section == "transform" || key.section == "colour" || key.section == "erase";
   });
   add_settings(settings, options, kBatches);
+  if (options.dataset.order == SampleOrder::shards) add_settings(settings, options, kWindows);
   return settings;
 }
 
@@ -163,6 +165,7 @@ JobState begin_state(const Options& options, const Dataset& dataset, const Order
   state.ranks = ranks;
   state.batches = order.batches();
   state.virtual_shards = static_cast<std::uint32_t>(options.mpi.virtual_shards);
+  state.contiguous = order.is_windowed();
   state.samples = dataset.size();
   state.dataset = hex(fingerprint(dataset), 16);
   state.policy = options.policy.name;

@@ -25,10 +25,11 @@ std::uint64_t share(std::uint64_t total, std::uint64_t pace, std::uint64_t paces
 
 class Dealer {
  public:
-  Dealer(std::vector<Piece>& pieces, std::span<const RankWork> ranks, bool keep_epoch_order)
+  Dealer(std::vector<Piece>& pieces, std::span<const RankWork> ranks, bool keep_epoch_order, bool contiguous)
       : pieces_(pieces),
         ranks_(ranks),
         keep_epoch_order_(keep_epoch_order),
+        contiguous_(contiguous),
         work_(ranks.size()),
         movable_(ranks.size()) {
     for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
@@ -75,7 +76,10 @@ class Dealer {
     for (std::size_t i = first; i < end; ++i) {
       if (pieces_[i].owner == giver && size_of(pieces_[i]) > 0) own.push_back(i);
     }
-    std::ranges::sort(own, {}, [&](std::size_t i) { return std::tuple(pieces_[i].end, pieces_[i].shard); });
+    std::ranges::sort(own, {}, [&](std::size_t i) {
+      const std::uint64_t shard = pieces_[i].shard;
+      return contiguous_ ? std::tuple(shard, pieces_[i].end) : std::tuple(pieces_[i].end, shard);
+    });
     // One rank gets all that it lacks before the next gets any: adjacent pieces then go to one rank, which keeps saved
     // states small.
     while (surplus > 0 && !own.empty()) {
@@ -128,6 +132,7 @@ class Dealer {
   std::vector<Piece>& pieces_;
   std::span<const RankWork> ranks_;
   bool keep_epoch_order_;
+  bool contiguous_;
   std::uint64_t paces_ = 0;
   std::uint64_t fastest_ = 0;
   std::vector<std::uint64_t> work_;     // by rank: all that it has to serve up to the epoch being dealt
@@ -137,8 +142,9 @@ class Dealer {
 
 }  // namespace
 
-void hand_over(std::vector<Piece>& pieces, std::span<const RankWork> ranks, bool keep_epoch_order, std::uint64_t last) {
-  Dealer(pieces, ranks, keep_epoch_order).deal(last);
+void hand_over(std::vector<Piece>& pieces, std::span<const RankWork> ranks, bool keep_epoch_order, std::uint64_t last,
+               bool contiguous) {
+  Dealer(pieces, ranks, keep_epoch_order, contiguous).deal(last);
 }
 
 }  // namespace forebay

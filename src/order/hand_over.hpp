@@ -25,10 +25,11 @@ struct RankWork {
 // epochs dealt are those up to `last`, or up to the one after the latest that has a planned batch. A function of its
 // arguments alone, in integers: every rank computes the same. `pieces`: ascending by epoch; `begin` is the first block
 // that is not planned; owners change and pieces are cut in place. Pieces are not cut once there are Ledger::kMostPieces
-// of them. `keep_epoch_order`: a rank whose frontier is past an epoch gets nothing of that epoch, because it will serve
-// what it has planned of the later one only after the earlier one is complete; and "a few batches" means those of a few
-// steps, because the others wait for the end of the epoch. Nothing moves until a rank has served something.
+// of them. `contiguous`: ranks serve one shard after the other (Deal). `keep_epoch_order`: a rank whose frontier is
+// past an epoch gets nothing of that epoch, because it will serve what it has planned of the later one only after the
+// earlier one is complete; and "a few batches" means those of a few steps, because the others wait for the end of the
+// epoch. Nothing moves until a rank has served something.
 void hand_over(std::vector<Piece>& pieces, std::span<const RankWork> ranks, bool keep_epoch_order,
-               std::uint64_t last = 0);
+               std::uint64_t last = 0, bool contiguous = false);
 
 }  // namespace forebay

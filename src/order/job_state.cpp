@@ -25,6 +25,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr const char* kVersionMember = "forebay_state";
 constexpr std::uint64_t kVersion = 2;
+constexpr const char* kContiguousMember = "contiguous";
 // Levels of nested lists and objects. Some JSON code recurses once per level.
 constexpr std::size_t kDeepest = 8;
 // The end of the text; the checksum of everything before it stands between the two parts.
@@ -41,7 +42,8 @@ static_assert(kMostEpochs >= Ledger::kEpochs);
 std::string checksum(std::string_view text) { return hex(XXH3_64bits(text.data(), text.size()), kChecksumDigits); }
 
 std::uint64_t blocks_of(const JobState& state, std::uint32_t shard) noexcept {
-  return forebay::blocks_of({.batches = state.batches, .shards = state.virtual_shards}, shard);
+  return forebay::blocks_of({.batches = state.batches, .shards = state.virtual_shards, .contiguous = state.contiguous},
+                            shard);
 }
 
 auto order_of(const Piece& piece) noexcept { return std::tuple(piece.epoch, piece.shard, piece.begin); }
@@ -281,6 +283,10 @@ class StateReader {
       if (!value.is_string()) refuse_contents("settings: \"" + key + "\" is not text");
       state.settings.emplace(key, value.get<std::string>());
     }
+    if (const auto contiguous = json_.find(kContiguousMember); contiguous != json_.end()) {
+      if (*contiguous != true) refuse_contents(std::string(kContiguousMember) + " is not true");
+      state.contiguous = true;
+    }
     return state;
   }
 
@@ -326,19 +332,20 @@ std::string to_text(const JobState& state) {
 
   Json settings = Json::object();
   for (const auto& [key, value] : state.settings) settings.emplace(key, value);
-  const Json json{{kVersionMember, kVersion},
-                  {"steps", state.steps},
-                  {"epochs", state.epochs},
-                  {"opened", state.opened},
-                  {"fresh_samples", state.fresh_samples},
-                  {"ranks", state.ranks},
-                  {"batches", state.batches},
-                  {"virtual_shards", state.virtual_shards},
-                  {"samples", state.samples},
-                  {"dataset", state.dataset},
-                  {"policy", state.policy},
-                  {"settings", std::move(settings)},
-                  {"left", pack(state.left)}};
+  Json json{{kVersionMember, kVersion},
+            {"steps", state.steps},
+            {"epochs", state.epochs},
+            {"opened", state.opened},
+            {"fresh_samples", state.fresh_samples},
+            {"ranks", state.ranks},
+            {"batches", state.batches},
+            {"virtual_shards", state.virtual_shards},
+            {"samples", state.samples},
+            {"dataset", state.dataset},
+            {"policy", state.policy},
+            {"settings", std::move(settings)},
+            {"left", pack(state.left)}};
+  if (state.contiguous) json.emplace(kContiguousMember, true);
   std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace);
   text.pop_back();  // the closing brace, which comes after the checksum
   const std::string sum = checksum(text);

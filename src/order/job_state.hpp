@@ -20,6 +20,7 @@ struct JobState {
   std::uint32_t ranks = 1;          // that the job had
   std::uint64_t batches = 0;        // of an epoch
   std::uint32_t virtual_shards = 0;
+  bool contiguous = false;    // how the batches are dealt out (Deal)
   std::uint64_t samples = 0;  // of the dataset
   std::string dataset;        // fingerprint, 16 hexadecimal digits
   std::string policy;         // for people: the job may resume with another policy

@@ -7,8 +7,8 @@
 
 namespace forebay {
 
-// Batches of one virtual shard in one epoch that one rank has yet to plan or to serve: blocks begin ... end-1. Block k
-// of shard v is batch k * V + v, where V is mpi.virtual_shards.
+// Batches of one virtual shard in one epoch that one rank has yet to plan or to serve: blocks begin ... end-1. Which
+// batch a block is says batch_of().
 struct Piece {
   std::uint64_t epoch = 0;
   std::uint64_t begin = 0;
@@ -19,18 +19,31 @@ struct Piece {
   friend bool operator==(const Piece&, const Piece&) = default;
 };
 
-// How an epoch is dealt out: batch b belongs to virtual shard b mod V, and shard v at first to rank v mod P.
+// How an epoch is dealt out. Usually batch b belongs to virtual shard b mod V, and shard v at first to rank v mod P.
+// Contiguous: each shard is a run of batches one after the other, as long as the others or one longer, and each rank at
+// first has shards one after the other, so that it reads what lies side by side.
 struct Deal {
   std::uint64_t batches = 1;          // of an epoch, over all ranks
   std::uint32_t shards = 1;           // V
   std::uint32_t ranks = 1;            // P
   std::uint64_t epochs = UINT64_MAX;  // of the run; UINT64_MAX = no end
+  bool contiguous = false;
 };
 
 // Shards that have a batch at all.
 [[nodiscard]] std::uint64_t used_shards(const Deal& deal) noexcept;
 // Batches of one shard in an epoch.
 [[nodiscard]] std::uint64_t blocks_of(const Deal& deal, std::uint32_t shard) noexcept;
+// The batch that a block of a shard is. REQUIRES: block < blocks_of(deal, shard).
+[[nodiscard]] std::uint64_t batch_of(const Deal& deal, std::uint32_t shard, std::uint64_t block) noexcept;
+// The shard that a batch belongs to, and its block there. REQUIRES: batch < deal.batches.
+struct Block {
+  std::uint32_t shard = 0;
+  std::uint64_t block = 0;
+};
+[[nodiscard]] Block block_of(const Deal& deal, std::uint64_t batch) noexcept;
+// The rank that a shard belongs to at first. REQUIRES: shard < used_shards(deal).
+[[nodiscard]] std::uint32_t owner_of(const Deal& deal, std::uint32_t shard) noexcept;
 // Batches of an epoch that a rank owns at first; may be 0.
 [[nodiscard]] std::uint64_t batches_of(const Deal& deal, std::uint32_t rank) noexcept;
 
@@ -59,7 +72,8 @@ class Ledger {
   explicit Ledger(const Deal& deal);
   // A run that resumes: `completed` epochs are done; of those before `opened` the pieces in `left` are still to be
   // served. `ranks_before`: with the same number of ranks as now each keeps its pieces; otherwise they are dealt out
-  // anew. Throws ConfigError as above. REQUIRES: left is ascending by epoch, shard and begin, within the deal's shards.
+  // anew, by the shard, or, where the deal is contiguous, in equal shares one after the other. Throws ConfigError as
+  // above. REQUIRES: left is ascending by epoch, shard and begin, within the deal's shards.
   Ledger(const Deal& deal, std::uint64_t completed, std::uint64_t opened, std::vector<Piece> left,
          std::uint32_t ranks_before);
 

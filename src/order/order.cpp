@@ -6,6 +6,7 @@
 #include <string>
 
 #include "selection.hpp"
+#include "window_shuffle.hpp"
 
 namespace forebay {
 namespace {
@@ -42,11 +43,16 @@ std::uint64_t count_batches(const OrderOptions& options) {
 void check(const OrderOptions& options) {
   if (options.samples == 0) throw ConfigError("dataset.path: the dataset has no samples");
   if (options.batch_size == 0) throw ConfigError("dataset.batch_size must be at least 1");
+  if (options.window > 0 && options.run == 0) throw ConfigError("dataset.run must be at least 1");
   if (options.drop_last && options.samples < options.batch_size)
     throw ConfigError("dataset.batch_size = " + std::to_string(options.batch_size) + " is more than the " +
                       std::to_string(options.samples) +
                       " samples of the dataset, and dataset.drop_last leaves no batch: lower the batch size or set "
                       "dataset.drop_last = false");
+}
+
+WindowShuffle windows(const OrderOptions& options) noexcept {
+  return {options.samples, options.window, options.run, options.seed};
 }
 
 }  // namespace
@@ -90,10 +96,19 @@ std::uint64_t Order::sample(std::uint64_t epoch, std::uint64_t position) const n
   return options_.selection ? options_.selection->id(number) : number;
 }
 
+std::uint64_t Order::place_at(std::uint64_t epoch, std::uint64_t position) const noexcept {
+  if (!options_.shuffle) return position;
+  if (options_.window > 0) return windows(options_)(epoch, position);
+  return Permutation(options_.samples, options_.seed, epoch)(position);
+}
+
 std::uint64_t Order::number_at(std::uint64_t epoch, std::uint64_t position) const noexcept {
-  const std::uint64_t place =
-      options_.shuffle ? Permutation(options_.samples, options_.seed, epoch)(position) : position;
+  const std::uint64_t place = place_at(epoch, position);
   return options_.selection ? options_.selection->at(epoch, place) : place;
+}
+
+PositionRange Order::window(std::uint64_t position) const noexcept {
+  return is_windowed() ? windows(options_).window(position) : PositionRange{.begin = 0, .end = options_.samples};
 }
 
 // Visits all other samples in an order that depends on the position: never the bad sample again, and every sample once

@@ -28,7 +28,13 @@ std::optional<BatchRef> Schedule::next() {
   ledger_.plan(piece);
   const Piece& planned = pieces[piece];
   frontier_ = std::max(frontier_, planned.epoch);
-  const BatchRef batch = order_.batch(planned.epoch, block_ * ledger_.deal().shards + planned.shard);
+  const BatchRef batch = order_.batch(planned.epoch, batch_of(ledger_.deal(), planned.shard, block_));
+  if (ledger_.deal().contiguous && planned.begin < planned.end) {
+    --at_;
+    ++block_;
+    return batch;
+  }
+  if (ledger_.deal().contiguous) at_ = row_.size();
   while (at_ < row_.size() && pieces[row_[at_]].begin != block_) ++at_;
   if (at_ == row_.size()) begin_row();
   return batch;
@@ -74,7 +80,7 @@ void Schedule::post(std::span<std::int64_t> planned) const {
 void Schedule::apply(std::span<const std::int64_t> planned, std::span<const RankWork> ranks) {
   std::vector<Piece> pieces(ledger_.pieces().begin(), ledger_.pieces().end());
   for (std::size_t i = 0; i < pieces.size(); ++i) pieces[i].begin = static_cast<std::uint64_t>(planned[i]);
-  hand_over(pieces, ranks, keep_epoch_order_, holds_back() ? allowed_ + 1 : 0);
+  hand_over(pieces, ranks, keep_epoch_order_, holds_back() ? allowed_ + 1 : 0, ledger_.deal().contiguous);
   ledger_.replace(std::move(pieces));
   allowed_ = ledger_.completed();
   for (std::size_t rank = 0; rank < left_.size(); ++rank) {
@@ -129,6 +135,10 @@ void Schedule::begin_row() {
   if (row_.empty()) fill_row();
   at_ = 0;
   block_ = UINT64_MAX;
+  if (ledger_.deal().contiguous && !row_.empty()) {
+    block_ = pieces[row_.front()].begin;
+    return;
+  }
   for (const std::size_t piece : row_) block_ = std::min(block_, pieces[piece].begin);
 }
 

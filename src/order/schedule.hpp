@@ -87,7 +87,8 @@ class Schedule {
   std::uint64_t allowed_;   // the latest epoch that may be planned
   std::vector<Left> left_;  // by rank
   // This rank's pieces of the oldest epoch that has any left, by shard. Blocks are planned one after the other, each
-  // for all pieces that begin with it, which gives the batches in ascending order.
+  // for all pieces that begin with it; where the deal is contiguous, one piece after the other. Both give the batches
+  // in ascending order.
   std::vector<std::size_t> row_;
   std::size_t at_ = 0;       // in row_
   std::uint64_t block_ = 0;  // the one being planned

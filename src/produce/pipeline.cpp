@@ -11,6 +11,20 @@
 #include "shared_read.hpp"
 
 namespace forebay {
+namespace {
+
+std::unique_ptr<Stretches> make_stretches(const PipelineLinks& links, ByteBudget& budget, ReadQueue& requests,
+                                          EncodedQueue& encoded) {
+  const PlacedSamples* const samples = placed_samples(links.dataset);
+  // Fields lie elsewhere than the images.
+  if (samples == nullptr || !links.dataset.fields().empty() ||
+      (links.order.options().shuffle && !links.order.is_windowed()))
+    return nullptr;
+  return std::make_unique<Stretches>(*samples, budget, requests, encoded,
+                                     static_cast<std::size_t>(links.options.workers.bytes));
+}
+
+}  // namespace
 
 Pipeline::Pipeline(const PipelineLinks& links, std::shared_ptr<SlotStore> store, const WorkerPlan& plan,
                    std::uint32_t ahead)
@@ -26,6 +40,7 @@ Pipeline::Pipeline(const PipelineLinks& links, std::shared_ptr<SlotStore> store,
       throttle_(links.options.storage, links.options.seed, links.node_bandwidth),
       encoded_(static_cast<std::uint32_t>(links.options.queue.capacity)),
       budget_(static_cast<std::size_t>(links.options.workers.bytes)),
+      stretches_(make_stretches(links, budget_, requests_, encoded_)),
       bad_(links.dataset, links.order, links.options.on_bad, requests_, links.quarantine, links.console, links.failure,
            links.options.run.eval ? BadSamples::LeaveOut([this](const ReadRequest& request) { leave_out(request); })
                                   : BadSamples::LeaveOut(),
@@ -44,7 +59,8 @@ Pipeline::Pipeline(const PipelineLinks& links, std::shared_ptr<SlotStore> store,
                 .encoded = encoded_,
                 .sink = bad_,
                 .totals = totals_,
-                .throttle = throttle_.is_active() ? &throttle_ : nullptr},
+                .throttle = throttle_.is_active() ? &throttle_ : nullptr,
+                .stretches = stretches_.get()},
                {.threads = plan.first.io, .most = plan.most.io, .hedge = hedges()}),
       tuning_({.readers = readers_.workers(),
                .decoders = decoders_.workers(),
@@ -97,30 +113,67 @@ void Pipeline::issue() {
   }
 }
 
+ReadRequest Pipeline::request_for(std::uint64_t turn, std::uint32_t index, std::uint32_t slot) const noexcept {
+  const BatchRef& batch = planned(turn);
+  const std::uint64_t batch_size = links_.order.options().batch_size;
+  const std::uint64_t position = batch.batch * batch_size + index;
+  return {.order = turn * batch_size + index,
+          .turn = turn,
+          .epoch = batch.epoch,
+          .position = position,
+          .sample = links_.order.sample(batch.epoch, position),
+          .attempt = 0,
+          .slot = slot,
+          .index = index};
+}
+
 void Pipeline::request_batch(const SlotRing::Claim& claim) {
-  const Order& order = links_.order;
-  const std::uint64_t batch_size = order.options().batch_size;
   const BatchRef& batch = planned(claim.turn);
   store_->begin(claim.slot, claim.turn, batch);
   encoded_.begin_turn(claim.turn);
   issued_.clear();
   for (std::uint32_t index = 0; index < batch.size; ++index) {
-    const std::uint64_t position = batch.batch * batch_size + index;
-    const ReadRequest request{.order = claim.turn * batch_size + index,
-                              .turn = claim.turn,
-                              .epoch = batch.epoch,
-                              .position = position,
-                              .sample = order.sample(batch.epoch, position),
-                              .attempt = 0,
-                              .slot = claim.slot,
-                              .index = index};
-    if (field_maker_) {
-      issued_.push_back(request);  // samples that share their image's bytes may have fields of their own
+    const ReadRequest request = request_for(claim.turn, index, claim.slot);
+    // Samples that share their image's bytes may have fields of their own.
+    if (stretches_ || field_maker_) {
+      issued_.push_back(request);
     } else {
       add_request(issued_, request, links_.dataset);
     }
   }
+  if (stretches_) {
+    plan_stretches(claim.turn);
+    stretches_->request(issued_);
+  }
   requests_.push(issued_);
+}
+
+void Pipeline::plan_stretches(std::uint64_t turn) {
+  const BatchRef& batch = planned(turn);
+  const std::uint64_t batch_size = links_.order.options().batch_size;
+  const std::uint64_t end = batch.batch * batch_size + batch.size;
+  for (std::uint64_t position = batch.batch * batch_size; position < end;) {
+    const PositionRange window = links_.order.window(position);
+    if (!stretches_->is_planned(batch.epoch, position)) {
+      collect(turn, batch.epoch, window);
+      stretches_->plan(planned_);
+    }
+    position = window.end;
+  }
+}
+
+// Ring invariant R7 holds for all turns from the claimed one to the last that is planned.
+void Pipeline::collect(std::uint64_t turn, std::uint64_t epoch, const PositionRange& window) {
+  planned_.clear();
+  for (const std::uint64_t last = ring_.planned(); turn < last; ++turn) {
+    const BatchRef& batch = planned(turn);
+    const std::size_t before = planned_.size();
+    for (std::uint32_t index = 0; index < batch.size && batch.epoch == epoch; ++index) {
+      const std::uint64_t position = batch.batch * links_.order.options().batch_size + index;
+      if (window.contains(position)) planned_.push_back(request_for(turn, index, 0));
+    }
+    if (planned_.size() == before) return;
+  }
 }
 
 void Pipeline::prepare(std::span<const EncodedSample> samples, unsigned thread) {

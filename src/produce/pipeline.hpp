@@ -27,6 +27,7 @@
 #include "read/queues.hpp"
 #include "read/reader_pool.hpp"
 #include "read/requests.hpp"
+#include "read/stretches.hpp"
 #include "read/throttle.hpp"
 #include "ring/slot_ring.hpp"
 #include "ring/slot_store.hpp"
@@ -118,6 +119,11 @@ class Pipeline final : private SampleHandler {
   void finish(std::uint32_t slot, std::uint32_t samples);
   void issue();
   void request_batch(const SlotRing::Claim& claim);
+  // Tells the stretches what this rank will serve of the windows in which the batch's samples are.
+  void plan_stretches(std::uint64_t turn);
+  // Puts what is planned of a window, from a turn on, into planned_.
+  void collect(std::uint64_t turn, std::uint64_t epoch, const PositionRange& window);
+  [[nodiscard]] ReadRequest request_for(std::uint64_t turn, std::uint32_t index, std::uint32_t slot) const noexcept;
 
   PipelineLinks links_;
   std::shared_ptr<SlotStore> store_;
@@ -133,11 +139,13 @@ class Pipeline final : private SampleHandler {
   ReadQueue requests_;
   EncodedQueue encoded_;
   ByteBudget budget_;
+  std::unique_ptr<Stretches> stretches_;  // none where neighbours in storage are not near each other in the order
   BadSamples bad_;
   std::vector<SampleMaker::Workspace> workspaces_;
   std::atomic<bool> stopped_{false};
   WorkerStatus issuer_status_;
-  std::vector<ReadRequest> issued_;  // those of one batch
+  std::vector<ReadRequest> issued_;   // those of one batch
+  std::vector<ReadRequest> planned_;  // those of one window
   DecoderPool decoders_;
   ReaderPool readers_;
   std::optional<Uploader> uploader_;  // none where batches are assembled in their slots

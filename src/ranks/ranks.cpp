@@ -116,18 +116,13 @@ std::optional<BatchRef> Ranks::next_batch(std::uint64_t backlog, std::uint64_t f
 
 std::vector<Piece> Ranks::left(std::span<const BatchRef> planned) const {
   const std::uint32_t rank = communicator_.rank();
-  const std::uint32_t shards = schedule_.ledger().deal().shards;
   std::vector<Piece> left;
   std::ranges::copy_if(schedule_.ledger().pieces(), std::back_inserter(left),
                        [rank](const Piece& piece) { return piece.owner == rank; });
   for (const BatchRef& batch : planned) {
     if (batch.padding) continue;
-    const std::uint64_t block = batch.batch / shards;
-    left.push_back({.epoch = batch.epoch,
-                    .begin = block,
-                    .end = block + 1,
-                    .shard = static_cast<std::uint32_t>(batch.batch % shards),
-                    .owner = rank});
+    const Block at = block_of(schedule_.ledger().deal(), batch.batch);
+    left.push_back({.epoch = batch.epoch, .begin = at.block, .end = at.block + 1, .shard = at.shard, .owner = rank});
   }
   tidy(left);
   return left;

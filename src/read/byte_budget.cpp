@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <exception>
+#include <numeric>
 #include <utility>
 
 #include "base/wait.hpp"
@@ -93,6 +94,29 @@ std::optional<std::vector<std::byte>> ByteBudget::try_take(std::uint64_t order, 
   return buffer_of(bytes);
 }
 
+std::optional<std::vector<std::vector<std::byte>>> ByteBudget::try_take(std::uint64_t order,
+                                                                        std::span<const std::size_t> sizes) {
+  std::size_t rest = std::accumulate(sizes.begin(), sizes.end(), std::size_t{0});
+  {
+    const std::lock_guard lock(mutex_);
+    if (closed_ || !may_pass(order, rest)) return std::nullopt;
+    admit(rest);
+  }
+  std::vector<std::vector<std::byte>> buffers;
+  try {
+    buffers.reserve(sizes.size());
+    for (const std::size_t size : sizes) {
+      rest -= size;  // buffer_of() releases its own
+      buffers.push_back(buffer_of(size));
+    }
+  } catch (const std::exception&) {
+    release(rest);
+    for (auto& buffer : buffers) give_back(std::move(buffer));
+    return std::nullopt;
+  }
+  return buffers;
+}
+
 std::vector<std::byte> ByteBudget::buffer_of(std::size_t bytes) {
   try {
     const std::size_t capacity = capacity_for(bytes);
@@ -161,6 +185,11 @@ void ByteBudget::wait_for_room(std::uint64_t order, std::size_t bytes, bool grow
   if (!closed_ && !may_pass()) {
     Waiter waiter{.order = order, .grows = grows, .turn = {}};
     waiting_.push_back(&waiter);
+    if (shortage_) {
+      lock.unlock();
+      shortage_();
+      lock.lock();
+    }
     waiter.turn.wait(lock, [&] { return closed_ || may_pass(); });
     waiting_.erase(std::ranges::find(waiting_, &waiter));
   }

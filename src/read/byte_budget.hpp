@@ -4,8 +4,11 @@
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <mutex>
 #include <optional>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include "requests.hpp"
@@ -43,6 +46,14 @@ class ByteBudget final : public BufferReturn {
   [[nodiscard]] bool try_grow(std::vector<std::byte>& buffer, std::size_t bytes);
   // Makes it smaller, to its first `bytes`. REQUIRES: bytes <= buffer.size().
   void shrink(std::vector<std::byte>& buffer, std::size_t bytes) noexcept;
+
+  // The same for several buffers, all or none. Nothing also when there is no memory.
+  [[nodiscard]] std::optional<std::vector<std::vector<std::byte>>> try_take(std::uint64_t order,
+                                                                            std::span<const std::size_t> sizes);
+
+  // Called by a thread that has to wait in take(), once it counts as waiting(): may give buffers back. Set it while
+  // nobody takes.
+  void on_shortage(std::function<void()> hook) { shortage_ = std::move(hook); }
 
   void give_back(std::vector<std::byte> buffer) noexcept override;
 
@@ -87,6 +98,7 @@ class ByteBudget final : public BufferReturn {
   bool closed_ = false;
   // The buffer because of which more than the limit is in flight, or may have been; it alone grows past it.
   const std::byte* past_limit_ = nullptr;
+  std::function<void()> shortage_;
 
   // Idle buffers by the power of two that is their capacity, so that a small sample never occupies a large buffer.
   std::array<std::vector<std::vector<std::byte>>, 64> idle_;

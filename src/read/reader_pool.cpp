@@ -73,9 +73,13 @@ class Reader {
   void serve(const ReadRequest& request);
   // As the second side of a race: tries once.
   void serve_second(const ReadRequest& request);
+  void try_once(const ReadRequest& request, std::uint32_t retry);
   void read(const ReadRequest& request, std::uint32_t retry);
   void read_fields(const ReadRequest& request, Target& target);
-  // The sample cannot be read, or the budget has no room for this second read: then there is no reason.
+  // Throws NoRoom when there is no memory for all of it now.
+  void read_stretch(const ReadRequest& request, std::uint32_t retry);
+  void count_read(std::int64_t ns, std::size_t bytes);
+  // The sample cannot be read, or the budget has no room for this second read or this stretch: then there is no reason.
   void give_up(const ReadRequest& request, std::string_view reason);
   void hand_over();
 
@@ -215,6 +219,7 @@ bool Reader::work() {
 }
 
 void Reader::serve(const ReadRequest& request) {
+  if (request.stretch != 0) return try_once(request, 0);
   auto backoff = options_.backoff;
   for (std::uint32_t retry = 0;; ++retry, backoff *= 2) {
     try {
@@ -247,8 +252,16 @@ void Reader::serve_second(const ReadRequest& request) {
     return;
   }
   links_.totals.hedged_reads.fetch_add(1, std::memory_order_relaxed);
+  try_once(request, race->retry());
+}
+
+void Reader::try_once(const ReadRequest& request, std::uint32_t retry) {
   try {
-    read(request, race->retry());
+    if (request.stretch == 0) {
+      read(request, retry);
+    } else {
+      read_stretch(request, retry);
+    }
   } catch (const SampleError& error) {
     give_up(request, error.what());
   } catch (const NoRoom&) {
@@ -257,10 +270,14 @@ void Reader::serve_second(const ReadRequest& request) {
 }
 
 void Reader::give_up(const ReadRequest& request, std::string_view reason) {
-  const std::shared_ptr<Race> race = workload_.end();
-  if (!race) return links_.sink.bad_sample(request, reason);
-  const auto verdict = race->give_up(side_of(request), std::string(reason));
-  if (verdict) links_.sink.bad_sample(plain(request), *verdict);
+  std::string verdict(reason);
+  if (const std::shared_ptr<Race> race = workload_.end()) {
+    auto last = race->give_up(side_of(request), std::move(verdict));
+    if (!last) return;
+    verdict = *std::move(last);
+  }
+  if (request.stretch != 0) return links_.stretches->give_up(request.stretch);
+  links_.sink.bad_sample(plain(request), verdict);
 }
 
 void Reader::read(const ReadRequest& request, std::uint32_t retry) {
@@ -271,10 +288,7 @@ void Reader::read(const ReadRequest& request, std::uint32_t retry) {
   if (fields_ > 0) read_fields(request, target);
   if (links_.throttle != nullptr) links_.throttle->after_read(target.size(), stop_);
   const std::int64_t ns = target.read_before() + status_.set(reading(request), request.sample);
-  pace_.add(ns);
-  if (hedging_ != nullptr) hedging_->read_took(std::chrono::nanoseconds(ns));
-  links_.totals.read_ns.fetch_add(static_cast<std::uint64_t>(ns), std::memory_order_relaxed);
-  links_.totals.bytes_read.fetch_add(target.size(), std::memory_order_relaxed);
+  count_read(ns, target.size());
   EncodedSample sample{.request = plain(request), .bytes = target.release(), .image_bytes = target.image_bytes()};
   const std::shared_ptr<Race> race = workload_.end(sample);
   if (race) {
@@ -295,6 +309,41 @@ void Reader::read_fields(const ReadRequest& request, Target& target) {
     }
     target.note_end(field);
   }
+}
+
+void Reader::count_read(std::int64_t ns, std::size_t bytes) {
+  pace_.add(ns);
+  if (hedging_ != nullptr) hedging_->read_took(std::chrono::nanoseconds(ns));
+  links_.totals.read_ns.fetch_add(static_cast<std::uint64_t>(ns), std::memory_order_relaxed);
+  links_.totals.bytes_read.fetch_add(bytes, std::memory_order_relaxed);
+}
+
+void Reader::read_stretch(const ReadRequest& request, std::uint32_t retry) {
+  Stretches& stretches = *links_.stretches;
+  const std::shared_ptr<Stretches::Stretch> stretch = stretches.find(request.stretch);
+  if (!stretch) {  // the other side of a race was quicker, or nobody needs it any more
+    static_cast<void>(workload_.end());
+    return;
+  }
+  status_.set(reading(request), request.sample);
+  auto memory = stretches.take_memory(*stretch, request.order);
+  if (!memory) throw NoRoom();
+  struct Guard {
+    Stretches& stretches;
+    Stretches::Buffers buffers;
+    ~Guard() { stretches.give_back(std::move(buffers)); }
+  } held{stretches, *std::move(memory)};
+  if (links_.throttle != nullptr) links_.throttle->before_read(request, retry, stop_);
+  const std::size_t bytes = stretches.read(*stretch, held.buffers);
+  if (links_.throttle != nullptr) links_.throttle->after_read(bytes, stop_);
+  count_read(status_.set(reading(request), request.sample), bytes);
+  const std::shared_ptr<Race> race = workload_.end();
+  if (race) {
+    if (!race->win()) return;
+    if (request.hedge != 0) links_.totals.hedges_won.fetch_add(1, std::memory_order_relaxed);
+  }
+  stretches.deliver(*stretch, std::exchange(held.buffers, {}));
+  links_.totals.reads.fetch_add(1, std::memory_order_relaxed);
 }
 
 void Reader::hand_over() {

@@ -12,6 +12,7 @@
 #include "hedging.hpp"
 #include "queues.hpp"
 #include "requests.hpp"
+#include "stretches.hpp"
 #include "throttle.hpp"
 #include "workload.hpp"
 
@@ -26,6 +27,7 @@ struct ReaderLinks {
   BadSampleSink& sink;
   WorkerTotals& totals;
   const StorageThrottle* throttle = nullptr;  // null = no emulated store; else a sample is one request with its fields
+  Stretches* stretches = nullptr;             // null = each sample is read by itself
 };
 
 struct ReaderOptions {

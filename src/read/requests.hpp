@@ -28,6 +28,8 @@ struct ReadRequest {
   std::uint32_t count = 1;
   // Not 0: a second read of a sample that another reader is slow with; the number of their race (Hedging).
   std::uint32_t hedge = 0;
+  // Not 0: for all samples of this stretch, of which this is the one that is needed first (Stretches).
+  std::uint32_t stretch = 0;
 };
 
 // Encoded bytes of one sample on their way from a reader to a decoder: those of its image, and, where it has fields, a

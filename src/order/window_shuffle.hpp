@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstdint>
+
+#include <forebay/order.hpp>
+
+namespace forebay {
+
+// A bijection of [0, size) that keeps neighbours near each other: `size` places are cut into runs of `run` places side
+// by side, from a point that is drawn for each epoch; the runs are shuffled; and the places of each window, of about
+// `window` of them from as many runs as that makes, are shuffled among themselves. A function of its arguments and the
+// epoch, in O(1) time and memory, by two Permutations. Immutable; any thread may call.
+class WindowShuffle {
+ public:
+  // REQUIRES: size, window and run are at least 1.
+  WindowShuffle(std::uint64_t size, std::uint64_t window, std::uint64_t run, std::uint64_t seed) noexcept;
+
+  // The place that stands at a position of an epoch. REQUIRES: position < size.
+  [[nodiscard]] std::uint64_t operator()(std::uint64_t epoch, std::uint64_t position) const noexcept;
+  // The positions of the window that a position lies in, in every epoch.
+  [[nodiscard]] PositionRange window(std::uint64_t position) const noexcept;
+
+ private:
+  [[nodiscard]] std::uint64_t window_of(std::uint64_t position) const noexcept;
+  [[nodiscard]] PositionRange window_at(std::uint64_t number) const noexcept;
+
+  std::uint64_t size_;
+  std::uint64_t seed_;
+  std::uint64_t run_;
+  std::uint64_t runs_;     // the last may be short, and is then in the last window
+  std::uint64_t windows_;  // at most runs_
+};
+
+}  // namespace forebay

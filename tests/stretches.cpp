@@ -1,0 +1,270 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <numeric>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <forebay/error.hpp>
+#include <forebay/random.hpp>
+
+#include "container_files.hpp"
+#include "data/placed_samples.hpp"
+#include "dataset_support.hpp"
+#include "make/decoder_pool.hpp"
+#include "read/stretches.hpp"
+#include "reader_stage.hpp"
+#include "support.hpp"
+
+// Samples that lie side by side are read by one request.
+namespace forebay {
+namespace {
+
+using testing::byte_of;
+using testing::eventually;
+using testing::size_of;
+using testing::Stage;
+
+std::optional<Placement> at(std::uint64_t source, std::uint64_t offset, std::uint64_t length) {
+  return Placement{.source = source, .offset = offset, .length = length};
+}
+
+using Cut = std::vector<std::vector<std::size_t>>;
+
+TEST_CASE("neighbours in a source are one stretch; what is alone is in none") {
+  const StretchLimits limits{.gap = 10, .bytes = 1000, .samples = 4};
+  using Placements = std::vector<std::optional<Placement>>;
+  CHECK(cut_into_stretches({}, limits).empty());
+  CHECK(cut_into_stretches(Placements{at(0, 0, 50)}, limits).empty());
+  CHECK(cut_into_stretches(Placements{at(0, 50, 50), at(0, 0, 50)}, limits) == Cut{{1, 0}});
+  CHECK(cut_into_stretches(Placements{at(0, 0, 50), std::nullopt, at(0, 60, 50)}, limits) == Cut{{0, 2}});
+  CHECK(cut_into_stretches(Placements{at(0, 0, 50), at(0, 61, 50)}, limits).empty());
+  CHECK(cut_into_stretches(Placements{at(0, 0, 50), at(1, 50, 50)}, limits).empty());
+  // At most so many samples, and so many bytes.
+  CHECK(cut_into_stretches(Placements{at(0, 0, 9), at(0, 9, 9), at(0, 18, 9), at(0, 27, 9), at(0, 36, 9), at(0, 45, 9)},
+                           limits) == Cut{{0, 1, 2, 3}, {4, 5}});
+  CHECK(cut_into_stretches(Placements{at(0, 0, 500), at(0, 500, 500), at(0, 1000, 500), at(0, 1500, 500)}, limits) ==
+        Cut{{0, 1}, {2, 3}});
+  CHECK(cut_into_stretches(Placements{at(0, 0, 50), at(0, 50, 1001), at(0, 1051, 50)}, limits).empty());
+  // The same sample twice, and bytes that two have in common.
+  CHECK(cut_into_stretches(Placements{at(0, 0, 50), at(0, 0, 50), at(0, 50, 50)}, limits) == Cut{{0, 2}});
+  CHECK(cut_into_stretches(Placements{at(0, 0, 50), at(0, 40, 50), at(0, 50, 50)}, limits) == Cut{{0, 2}});
+  // A checksum's bytes belong to the sample.
+  const Placement checked{.source = 0, .offset = 65, .length = 10, .before = 5, .after = 4};
+  CHECK(cut_into_stretches(Placements{at(0, 0, 50), checked, at(0, 89, 5)}, limits) == Cut{{0, 1, 2}});
+}
+
+TEST_CASE("several records are read as each by itself is, damage is found, and a file that ends early") {
+  const testing::TemporaryDirectory folder;
+  std::string file;
+  std::vector<std::size_t> ends;
+  for (int i = 0; i < 12; ++i) {
+    const std::string image =
+        "\xFF\xD8\xFF\xE0" + std::string(static_cast<std::size_t>(100 + 37 * i), static_cast<char>('a' + i));
+    file += testing::tf_record(testing::image_example(image, i % 3));
+    ends.push_back(file.size());
+  }
+  testing::write_file(folder / "x.tfrecord", file);
+  const auto dataset = build_dataset(testing::options_for(folder / "x.tfrecord"));
+  const PlacedSamples* const placed = placed_samples(*dataset);
+  REQUIRE(placed != nullptr);
+  const auto read = [&](const std::vector<std::uint64_t>& ids) {
+    std::vector<std::vector<std::byte>> bytes;
+    for (const std::uint64_t id : ids) bytes.emplace_back(placed->placement(id).value().length);
+    const std::vector<std::span<std::byte>> spans(bytes.begin(), bytes.end());
+    placed->read_together(ids, spans);
+    std::vector<std::string> texts;
+    for (const auto& each : bytes) texts.emplace_back(reinterpret_cast<const char*>(each.data()), each.size());
+    return texts;
+  };
+  for (const auto& ids : {std::vector<std::uint64_t>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}, {3}, {2, 5, 11}}) {
+    const auto texts = read(ids);
+    for (std::size_t i = 0; i < ids.size(); ++i) CHECK(texts[i] == testing::read_sample(*dataset, ids[i]));
+  }
+  // One byte of record 5: each reading that it is part of fails, others do not. Beyond the first 8 KiB it could not be
+  // told from the size and the stamp, so the dataset keeps the file open that it knows.
+  std::string broken = file;
+  broken[ends[4] + 60] = static_cast<char>(broken[ends[4] + 60] ^ 1);
+  {
+    std::fstream out(folder / "x.tfrecord", std::ios::in | std::ios::out | std::ios::binary);
+    out.write(broken.data(), static_cast<std::streamsize>(broken.size()));
+  }
+  CHECK_THROWS_AS(read({4, 5, 6}), SampleError);
+  CHECK_THROWS_WITH_AS(testing::read_sample(*dataset, 5), doctest::Contains("damaged"), SampleError);
+  CHECK(read({6, 7})[1] == testing::read_sample(*dataset, 7));
+  std::filesystem::resize_file(folder / "x.tfrecord", ends[8] + 20);
+  CHECK_THROWS_AS(read({8, 9}), SampleError);
+  CHECK(read({7, 8}).size() == 2);
+}
+
+TEST_CASE("whole files and what the index holds have no place") {
+  const testing::TemporaryDirectory folder;
+  CHECK(placed_samples(testing::FakeDataset(3)) == nullptr);
+}
+
+// Samples one after the other in one source; how many requests there were for how many.
+class Tape final : public PlacedSamples {
+ public:
+  explicit Tape(std::uint64_t count) {
+    for (std::uint64_t id = 0; id < count; ++id) ends_.push_back((id == 0 ? 0 : ends_.back()) + size_of(id));
+  }
+  std::function<void(std::span<const std::uint64_t>)> before = [](std::span<const std::uint64_t>) {};
+  mutable std::atomic<int> requests{0};
+  mutable std::atomic<int> samples{0};
+
+  [[nodiscard]] std::optional<Placement> placement(std::uint64_t id) const override {
+    return Placement{.source = 0, .offset = ends_[id] - size_of(id), .length = size_of(id)};
+  }
+  void read_together(std::span<const std::uint64_t> ids, std::span<const std::span<std::byte>> bytes) const override {
+    ++requests;
+    samples += static_cast<int>(ids.size());
+    before(ids);
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+      if (i > 0) CHECK(ids[i] > ids[i - 1]);
+      std::ranges::fill(bytes[i], byte_of(ids[i]));
+    }
+  }
+
+ private:
+  std::vector<std::uint64_t> ends_;
+};
+
+// Batches of a shuffled window, planned as a whole and asked for one after the other, with readers and decoders.
+struct Run {
+  Run(std::uint64_t count, std::uint64_t batch_size, std::size_t budget_bytes)
+      : samples(count), batch(batch_size), stage(count, budget_bytes), tape(count) {
+    ids.resize(count);
+    std::iota(ids.begin(), ids.end(), 0U);
+    Random random(17);
+    for (std::size_t i = count - 1; i > 0; --i) std::swap(ids[i], ids[random.below(i + 1)]);
+    stretches.emplace(tape, stage.budget, stage.requests, stage.encoded, budget_bytes);
+  }
+
+  [[nodiscard]] ReadRequest request(std::uint64_t position) const {
+    return {.order = position, .turn = position / batch, .position = position, .sample = ids[position]};
+  }
+  void plan(std::uint64_t begin, std::uint64_t end) {
+    std::vector<ReadRequest> requests;
+    for (std::uint64_t position = begin; position < end; ++position) requests.push_back(request(position));
+    stretches->plan(requests);
+  }
+  void ask(std::uint64_t turn) {
+    std::vector<ReadRequest> requests;
+    for (std::uint64_t i = 0; i < batch && turn * batch + i < samples; ++i)
+      requests.push_back(request(turn * batch + i));
+    stretches->request(requests);
+    stage.requests.push(requests);
+  }
+  // All of them, at most `ahead` batches before they were decoded, as the ring would.
+  void drive(unsigned readers, std::uint64_t ahead = 4) {
+    testing::Tally tally(samples);
+    DecoderPool decoders(stage.decoder_links(tally), 2);
+    ReaderLinks links = stage.reader_links();
+    links.stretches = &*stretches;
+    ReaderPool pool(links, {.threads = readers, .backoff = std::chrono::nanoseconds(1), .hedge = hedge});
+    const std::uint64_t turns = (samples + batch - 1) / batch;
+    for (std::uint64_t turn = 0; turn < turns; ++turn) {
+      if (turn >= ahead) {
+        const auto done = static_cast<int>((turn - ahead + 1) * batch);
+        REQUIRE(tally.wait_for(done - static_cast<int>(stage.reports.count())));
+      }
+      if (!stretches->is_planned(0, turn * batch)) plan(turn * batch, samples);
+      ask(turn);
+    }
+    REQUIRE(eventually(
+        [&] { return tally.handled + static_cast<int>(stage.reports.count()) == static_cast<int>(samples); }));
+    CHECK_FALSE(tally.wrong);
+    for (std::uint64_t position = 0; position < samples; ++position) {
+      const bool is_bad = std::ranges::find(stage.reports.bad, ids[position]) != stage.reports.bad.end();
+      CHECK(tally.seen[position] == (is_bad ? 0 : 1));
+    }
+    pool.stop();
+    decoders.stop();
+    CHECK(stage.reports.failures.empty());
+    stretches.reset();
+    CHECK(stage.budget.in_flight() == 0);
+  }
+
+  std::uint64_t samples;
+  std::uint64_t batch;
+  bool hedge = false;
+  Stage stage;
+  Tape tape;
+  std::vector<std::uint64_t> ids;
+  std::optional<Stretches> stretches;
+};
+
+TEST_CASE("each sample is decoded once, by few requests") {
+  for (const unsigned readers : {1U, 2U, 5U}) {
+    CAPTURE(readers);
+    Run run(600, 16, 1 << 22);
+    run.drive(readers);
+    CHECK(run.tape.samples == 600);
+    CHECK(run.tape.requests <= 3);
+    for (std::uint64_t id = 0; id < 600; ++id) CHECK(run.stage.dataset.reads(id) == 0);
+  }
+}
+
+TEST_CASE("a stretch that cannot be read is read sample by sample, and the bad one is named") {
+  for (const auto kind : {SampleError::Kind::permanent, SampleError::Kind::transient}) {
+    Run run(300, 16, 1 << 22);
+    run.tape.before = [&](std::span<const std::uint64_t> ids) {
+      if (std::ranges::find(ids, 123U) != ids.end()) throw SampleError("is broken on purpose", kind);
+    };
+    run.stage.dataset.before = [&](std::uint64_t id, int) {
+      if (id == 123) throw SampleError("is broken on purpose", kind);
+    };
+    run.drive(2);
+    CHECK(run.stage.reports.bad == std::vector<std::uint64_t>{123});
+    CHECK(run.stage.dataset.reads(123) == (kind == SampleError::Kind::transient ? 4 : 1));
+  }
+}
+
+TEST_CASE(
+    "a budget that is smaller than a window, a batch or a sample ends in single reads and never in a standstill") {
+  for (const std::size_t budget : {1UL, 500UL, 5'000UL, 50'000UL, 150'000UL}) {
+    CAPTURE(budget);
+    for (const unsigned readers : {1U, 4U}) {
+      Run run(600, 16, budget);
+      run.drive(readers);
+      CHECK(run.stage.budget.most_in_flight() <= std::max<std::size_t>(budget, 1000));
+    }
+  }
+}
+
+TEST_CASE("samples that nobody asked for yet give way when a reader has to wait for memory") {
+  Run run(64, 16, 1 << 16);
+  run.stage.dataset.size_of_sample = [](std::uint64_t id) { return id == 1000 ? std::size_t{60'000} : size_of(id); };
+  testing::Tally tally(64);
+  ReaderLinks links = run.stage.reader_links();
+  links.stretches = &*run.stretches;
+  run.plan(0, 64);
+  ReaderPool pool(links, {.threads = 2});
+  // All are read and kept, as far as the budget lets them.
+  REQUIRE(eventually([&] { return run.tape.samples >= 48; }));
+  REQUIRE(eventually([&] { return run.stage.budget.in_flight() > 20'000; }));
+  auto room = run.stage.budget.take(0, (1 << 16) - 1000);
+  CHECK(run.stage.budget.in_flight() <= 1 << 16);
+  run.stage.budget.give_back(std::move(room));
+  pool.stop();
+}
+
+TEST_CASE("what was planned and is not asked for is dropped in the end") {
+  Run run(400, 16, 1 << 22);
+  ReaderLinks links = run.stage.reader_links();
+  links.stretches = &*run.stretches;
+  ReaderPool pool(links, {.threads = 2});
+  for (std::uint64_t i = 0; i < 5; ++i) run.plan(i * 80, (i + 1) * 80);
+  REQUIRE(eventually([&] { return run.tape.samples > 300; }));
+  pool.stop();
+  run.stretches.reset();
+  CHECK(run.stage.budget.in_flight() == 0);
+}
+
+}  // namespace
+}  // namespace forebay

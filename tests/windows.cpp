@@ -1,0 +1,229 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstdlib>
+#include <map>
+#include <numeric>
+#include <set>
+#include <vector>
+
+#include <forebay/error.hpp>
+#include <forebay/order.hpp>
+#include <forebay/random.hpp>
+
+#include "order/ledger.hpp"
+#include "order/schedule.hpp"
+
+// dataset.order = "shards": shuffled in windows of runs, and dealt out so that a rank has windows for itself.
+namespace forebay {
+namespace {
+
+Order windowed(std::uint64_t samples, std::uint64_t window, std::uint64_t run, std::uint32_t batch_size = 1,
+               bool drop_last = false) {
+  return Order(
+      {.samples = samples, .batch_size = batch_size, .seed = 17, .drop_last = drop_last, .window = window, .run = run});
+}
+
+std::vector<std::uint64_t> epoch_of(const Order& order, std::uint64_t epoch) {
+  std::vector<std::uint64_t> samples(order.options().samples);
+  for (std::uint64_t position = 0; position < samples.size(); ++position) {
+    samples[position] = order.sample(epoch, position);
+  }
+  return samples;
+}
+
+TEST_CASE("an epoch in windows has every sample once, whatever the sizes") {
+  for (const std::uint64_t samples : {1ULL, 2ULL, 3ULL, 31ULL, 32ULL, 33ULL, 1000ULL, 1023ULL, 4099ULL})
+    for (const std::uint64_t window : {1ULL, 7ULL, 64ULL, 1000ULL, 100'000ULL})
+      for (const std::uint64_t run : {1ULL, 2ULL, 32ULL, 333ULL, 100'000ULL})
+        for (const std::uint64_t epoch : {0ULL, 1ULL, 77ULL}) {
+          CAPTURE(samples);
+          CAPTURE(window);
+          CAPTURE(run);
+          CAPTURE(epoch);
+          std::vector<std::uint64_t> served = epoch_of(windowed(samples, window, run), epoch);
+          std::ranges::sort(served);
+          bool is_each_once = true;
+          for (std::uint64_t id = 0; id < samples; ++id) is_each_once &= served[id] == id;
+          CHECK(is_each_once);
+        }
+}
+
+TEST_CASE("windows cover the positions without gap, are about as large as asked for, and hold whole runs") {
+  for (const std::uint64_t samples : {1ULL, 100ULL, 1000ULL, 4099ULL, 100'003ULL})
+    for (const std::uint64_t window : {1ULL, 64ULL, 512ULL, 1000ULL})
+      for (const std::uint64_t run : {1ULL, 16ULL, 48ULL}) {
+        CAPTURE(samples);
+        CAPTURE(window);
+        CAPTURE(run);
+        const Order order = windowed(samples, window, run);
+        const std::uint64_t run_in_effect = std::min({run, window, samples});
+        for (std::uint64_t begin = 0; begin < samples;) {
+          const PositionRange range = order.window(begin);
+          REQUIRE(range.begin == begin);
+          REQUIRE(range.end > begin);
+          REQUIRE(range.end <= samples);
+          CHECK(range.begin % run_in_effect == 0);
+          CHECK(order.window(range.end - 1) == range);
+          CHECK(order.window(begin + range.size() / 2) == range);
+          CHECK(range.size() < 2 * window + 2 * run_in_effect);
+          if (samples >= window) CHECK(range.size() + 2 * run_in_effect > window / 2);
+          begin = range.end;
+        }
+      }
+}
+
+TEST_CASE("what a window holds is runs of neighbours, from all over the dataset") {
+  const Order order = windowed(10'000, 512, 32);
+  const std::vector<std::uint64_t> served = epoch_of(order, 3);
+  for (std::uint64_t begin = 0; begin < 10'000;) {
+    const PositionRange window = order.window(begin);
+    std::vector<std::uint64_t> ids(served.begin() + static_cast<std::ptrdiff_t>(window.begin),
+                                   served.begin() + static_cast<std::ptrdiff_t>(window.end));
+    CHECK(!std::ranges::is_sorted(ids));
+    std::ranges::sort(ids);
+    std::uint64_t runs = 1;
+    for (std::size_t i = 1; i < ids.size(); ++i) runs += ids[i] != ids[i - 1] + 1 ? 1 : 0;
+    // One more for the end of the dataset, which may be within a run.
+    CHECK(runs <= window.size() / 32 + 2);
+    CHECK(ids.back() - ids.front() > 5000);
+    begin = window.end;
+  }
+}
+
+TEST_CASE("epochs and seeds differ, and which samples are together") {
+  const Order order = windowed(4096, 256, 16);
+  const std::vector<std::uint64_t> first = epoch_of(order, 0);
+  const std::vector<std::uint64_t> second = epoch_of(order, 1);
+  Order other({.samples = 4096, .seed = 18, .window = 256, .run = 16});
+  const std::vector<std::uint64_t> seeded = epoch_of(other, 0);
+  std::size_t same = 0;
+  for (std::size_t i = 0; i < 4096; ++i) same += (first[i] == second[i] ? 1 : 0) + (first[i] == seeded[i] ? 1 : 0);
+  CHECK(same < 40);
+  // Samples are together when they are in one window. After two epochs hardly any but neighbours are so twice.
+  const auto window_of = [&](const std::vector<std::uint64_t>& served) {
+    std::vector<std::uint64_t> window(4096);
+    for (std::uint64_t position = 0; position < 4096; ++position) {
+      window[served[position]] = order.window(position).begin;
+    }
+    return window;
+  };
+  const auto in_first = window_of(first);
+  const auto in_second = window_of(second);
+  std::uint64_t together = 0;
+  for (std::uint64_t id = 0; id + 512 < 4096; ++id) {
+    together += in_first[id] == in_first[id + 512] && in_second[id] == in_second[id + 512] ? 1 : 0;
+  }
+  CHECK(together < 100);
+}
+
+TEST_CASE("the order never changes") {
+  const Order order = windowed(100'000, 1024, 32);
+  CHECK(order.sample(0, 0) == 41'485);
+  CHECK(order.sample(2, 12'345) == 10'056);
+  CHECK(order.sample(5, 99'999) == 22'987);
+}
+
+TEST_CASE("in order, or with an impossible run") {
+  OrderOptions options{.samples = 100, .shuffle = false, .window = 16, .run = 4};
+  CHECK_FALSE(Order(options).is_windowed());
+  for (std::uint64_t i = 0; i < 100; ++i) CHECK(Order(options).sample(1, i) == i);
+  options.run = 0;
+  CHECK_THROWS_WITH_AS(Order{options}, doctest::Contains("dataset.run"), ConfigError);
+}
+
+// --- how batches are dealt out ---
+
+Deal deal_of(std::uint64_t batches, std::uint32_t shards, std::uint32_t ranks) {
+  return {.batches = batches, .shards = shards, .ranks = ranks, .epochs = 1, .contiguous = true};
+}
+
+std::vector<std::uint64_t> planned(Schedule& schedule, std::uint64_t most = UINT64_MAX) {
+  std::vector<std::uint64_t> batches;
+  while (batches.size() < most) {
+    const auto batch = schedule.next();
+    if (!batch) break;
+    batches.push_back(batch->batch);
+  }
+  return batches;
+}
+
+TEST_CASE("each rank has batches one after the other, as many as the others or a shard more") {
+  for (const std::uint32_t shards : {7U, 8U, 64U, 1024U})
+    for (const std::uint64_t batches : {1ULL, 13ULL, 333ULL, 1000ULL, 2999ULL})
+      for (std::uint32_t ranks = 1; ranks <= 7; ++ranks) {
+        CAPTURE(shards);
+        CAPTURE(batches);
+        CAPTURE(ranks);
+        const Deal deal = deal_of(batches, shards, ranks);
+        const Order order = windowed(batches, 64, 8);
+        std::uint64_t next = 0;
+        std::uint64_t least = batches;
+        std::uint64_t most = 0;
+        for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+          Schedule schedule(order, Ledger(deal), rank);
+          const std::vector<std::uint64_t> own = planned(schedule);
+          CHECK(own.size() == batches_of(deal, rank));
+          CHECK(schedule.is_exhausted());
+          bool is_next = true;
+          for (const std::uint64_t batch : own) is_next &= batch == next++;
+          CHECK(is_next);
+          least = std::min<std::uint64_t>(least, own.size());
+          most = std::max<std::uint64_t>(most, own.size());
+        }
+        CHECK(next == batches);
+        CHECK(most - least <= batches / shards + 2);
+        std::uint64_t in_shards = 0;
+        for (std::uint32_t shard = 0; shard < shards; ++shard) {
+          for (std::uint64_t block = 0; block < blocks_of(deal, shard); ++block, ++in_shards) {
+            const Block back = block_of(deal, batch_of(deal, shard, block));
+            REQUIRE(back.shard == shard);
+            REQUIRE(back.block == block);
+          }
+        }
+        CHECK(in_shards == batches);
+      }
+}
+
+TEST_CASE("what is left is dealt out in equal shares to another number of ranks, each batch once") {
+  const std::uint64_t seed = 17;
+  Random random(seed);
+  for (int round = 0; round < 50; ++round) {
+    const std::uint64_t batches = 1 + random.below(3000);
+    const auto shards = static_cast<std::uint32_t>(8 + random.below(200));
+    const auto before = static_cast<std::uint32_t>(1 + random.below(8));
+    const auto after = static_cast<std::uint32_t>(1 + random.below(8));
+    CAPTURE(round);
+    CAPTURE(batches);
+    CAPTURE(shards);
+    CAPTURE(before);
+    CAPTURE(after);
+    const Order order = windowed(batches, 64, 8);
+    std::set<std::uint64_t> served;
+    std::vector<Piece> left;
+    for (std::uint32_t rank = 0; rank < before; ++rank) {
+      Schedule schedule(order, Ledger(deal_of(batches, shards, before)), rank);
+      for (const std::uint64_t batch : planned(schedule, random.below(batches))) CHECK(served.insert(batch).second);
+      for (const Piece& piece : schedule.ledger().pieces()) {
+        if (piece.owner == rank && piece.begin < piece.end) left.push_back(piece);
+      }
+    }
+    tidy(left);
+    const std::uint64_t to_serve = batches - served.size();
+    std::uint64_t most = 0;
+    for (std::uint32_t rank = 0; rank < after; ++rank) {
+      Schedule schedule(order, Ledger(deal_of(batches, shards, after), 0, 1, left, before), rank);
+      const std::vector<std::uint64_t> own = planned(schedule);
+      CHECK(std::ranges::is_sorted(own));
+      for (const std::uint64_t batch : own) CHECK(served.insert(batch).second);
+      most = std::max<std::uint64_t>(most, own.size());
+    }
+    CHECK(served.size() == batches);
+    if (before != after) CHECK(most <= to_serve / after + 1);
+  }
+}
+
+}  // namespace
+}  // namespace forebay
