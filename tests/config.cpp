@@ -80,6 +80,60 @@ TEST_CASE("every member of the options has a key") {
   CHECK(members<TrainerOptions>() == keys_of("trainer"));
 }
 
+TEST_CASE("a section [fields.NAME] is a field, and reads back as it is written") {
+  CHECK(members<FieldOptions>() == config::field_keys().size() + 1);  // and its name
+  const Options options = parse(R"(
+[fields.mask]
+from = "masks/{stem}.png"
+kind = "mask"
+[fields.boxes]
+kind = "boxes"
+most = 64
+min_visible = 0.5
+classes = ["cat", "dog"]
+[fields.depth]
+kind = "array"
+dtype = "float16"
+shape = [3, 64]
+[fields.image]
+from = "photo"
+)");
+  const auto& fields = options.dataset.fields;
+  REQUIRE(fields.size() == 4);  // by name
+  CHECK(fields[0].name == "boxes");
+  CHECK(fields[0].kind == FieldKind::boxes);
+  CHECK(fields[0].most == 64);
+  CHECK(fields[0].min_visible == 0.5);
+  CHECK(fields[0].classes == std::vector<std::string>{"cat", "dog"});
+  CHECK(fields[1].dtype == DType::float16);
+  CHECK(fields[1].shape == std::vector<std::int64_t>{3, 64});
+  CHECK_FALSE(fields[2].kind.has_value());
+  CHECK(fields[3].from == "masks/{stem}.png");
+  CHECK_FALSE(fields[3].dtype.has_value());
+  CHECK(parse(to_toml(options)).dataset.fields == fields);
+  const std::vector<std::string> overrides{"fields.boxes.most=8", "fields.age.kind=numbers"};
+  const Options more = parse_options(to_toml(options), "config", overrides);
+  CHECK(more.dataset.fields[0].name == "age");
+  CHECK(more.dataset.fields[1].most == 8);
+}
+
+TEST_CASE("a field that cannot be is refused with its key") {
+  CHECK(contains(refusal("[fields.mask]\nfrom = \"m\""), "fields.mask.kind: say what it is: mask, class"));
+  CHECK(contains(refusal("[fields.mask]\nkind = \"masc\""), "fields.mask.kind: expected one of \"image\", \"mask\""));
+  CHECK(contains(refusal("[fields.mask]\nkynd = \"mask\""), "unknown key fields.mask.kynd: the keys of [fields.NAME]"));
+  CHECK(contains(refusal("[fields.b]\nkind = \"boxes\""), "fields.b.most: say how many"));
+  CHECK(contains(refusal("[fields.m]\nkind = \"mask\"\nmost = 3"), "fields.m.most: only boxes and bytes"));
+  CHECK(contains(refusal("[fields.m]\nkind = \"mask\"\nshape = [3]"), "fields.m.shape: only arrays and numbers"));
+  CHECK(contains(refusal("[fields.a]\nkind = \"array\""), "fields.a.shape: say the extents"));
+  CHECK(contains(refusal("[fields.a]\nkind = \"array\"\nshape = [0]"), "whole numbers from 1 to"));
+  CHECK(contains(refusal("[fields.i]\nkind = \"image\""), "a batch has one image"));
+  CHECK(contains(refusal("fields = 3"), "a field has a section of its own"));
+  CHECK(contains(refusal("[fields]\nmask = 3"), "a field has a section of its own"));
+  CHECK(contains(refusal("[transform]\nwhen = \"dequeue\"\n[fields.m]\nkind = \"mask\""),
+                 "in memory cannot follow; set transform.when = \"enqueue\""));
+  CHECK(contains(refusal_of("fields.m=3"), "unknown key"));
+}
+
 TEST_CASE("no two keys are one member") {
   for (const config::Key& key : config::keys()) {
     // A value of its own in this key alone: the others keep their defaults.
@@ -91,6 +145,7 @@ TEST_CASE("no two keys are one member") {
             [&](const config::Text& text) { text.field.in(changed) = "another"; },
             [&](const config::TextList& list) { list.field.in(changed) = {"another"}; },
             [&](const config::RealList& list) { list.field.in(changed) = {0.5}; },
+            [&](const config::WholeList& list) { list.field.in(changed) = {9}; },
             [&](const config::Budget& budget) { budget.field.in(changed) = std::int64_t{9}; },
             [&]<typename T, std::size_t N>(const config::Tuple<T, N>& tuple) { tuple.field.in(changed).fill(T{7}); },
             [&](const auto& number) { number.field.in(changed) += 1; }},

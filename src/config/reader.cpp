@@ -78,6 +78,7 @@ class Assign {
   }
 
   bool operator()(const RealList& list) const { return put_list(list.field); }
+  bool operator()(const WholeList& list) const { return put_list(list.field); }
   bool operator()(const TextList& list) const { return put_list(list.field); }
 
   bool operator()(const Choice& choice) const {
@@ -146,7 +147,9 @@ class Reader {
     origin_ = origin;
     const toml::table document = parse_document(toml, origin);
     for (const auto& [name, node] : document) {
-      if (find_section(name.str()) != nullptr) {
+      if (name.str() == kFields) {
+        read_fields(name, node);
+      } else if (find_section(name.str()) != nullptr) {
         read_section(name, node);
       } else if (node.is_table() && find_key("", name.str()) == nullptr) {
         throw ConfigError(place(origin_, name.source().begin) + ": " + unknown_section(name.str()));
@@ -160,14 +163,19 @@ class Reader {
     const std::string where = "--set " + text;
     const std::size_t equals = text.find('=');
     if (equals == std::string::npos) throw ConfigError(where + ": expected section.key=value");
-    const Key& key = key_at(trimmed(std::string_view(text).substr(0, equals)), where);
+    const std::string_view path = trimmed(std::string_view(text).substr(0, equals));
     const std::string value(trimmed(std::string_view(text).substr(equals + 1)));
+    const bool is_field = path.starts_with(kFields) && path.substr(kFields.size()).starts_with('.');
+    const std::size_t dot = path.rfind('.');
+    const Key key = is_field ? field_key(path.substr(0, dot), path.substr(dot + 1), where) : key_at(path, where);
     const toml::table parsed = parse_override(key, value);
     assign(key, *parsed.get("value"), where);
   }
 
   // The options, checked; a problem is reported where its value was written.
   [[nodiscard]] Options finish() && {
+    // In an order that does not depend on where each was written.
+    std::ranges::sort(options_.dataset.fields, {}, &FieldOptions::name);
     if (const auto problem = find_problem(options_)) {
       const auto written = places_.find(problem->key);
       throw ConfigError((written == places_.end() ? origin_ : written->second) + ": " + problem->message);
@@ -176,6 +184,41 @@ class Reader {
   }
 
  private:
+  static constexpr std::string_view kFields = "fields";
+
+  // Every [fields.NAME].
+  void read_fields(const toml::key& fields, const toml::node& node) {
+    const auto wrong = [&](const toml::key& at) {
+      return ConfigError(place(origin_, at.source().begin) +
+                         ": a field has a section of its own, written [fields.NAME], with its keys on the lines below");
+    };
+    if (!node.is_table()) throw wrong(fields);
+    for (const auto& [name, section] : *node.as_table()) {
+      if (!section.is_table()) throw wrong(name);
+      const std::string full = full_name(kFields, name.str());
+      select_field(options_, name.str());
+      for (const auto& [key, value] : *section.as_table()) {
+        const std::string where = place(origin_, value.source().begin);
+        assign(field_key(full, key.str(), where), value, where);
+      }
+    }
+  }
+
+  // A key of "fields.mask", which is then the last field.
+  [[nodiscard]] Key field_key(std::string_view section, std::string_view name, const std::string& where) {
+    const Key* const found = find_field_key(name);
+    if (found == nullptr || section.size() <= kFields.size() + 1) {
+      std::string known;
+      for (const Key& key : field_keys()) known += (known.empty() ? "" : ", ") + std::string(key.name);
+      throw ConfigError(where + ": unknown key " + full_name(section, name) + ": the keys of [fields.NAME] are " +
+                        known);
+    }
+    select_field(options_, section.substr(kFields.size() + 1));
+    Key key = *found;
+    key.section = section;
+    return key;
+  }
+
   // The key that "section.key" names.
   [[nodiscard]] static const Key& key_at(std::string_view path, const std::string& where) {
     const std::size_t dot = path.find('.');

@@ -71,6 +71,10 @@ struct Text {
   Place<std::string> field;
   std::span<const std::string_view> choices;  // empty: any text
 };
+struct WholeList {
+  Place<std::vector<std::int64_t>> field;
+  Range<std::int64_t> range;
+};
 struct TextList {
   Place<std::vector<std::string>> field;
 };
@@ -84,7 +88,7 @@ struct Budget {  // an integer counts, a float is a share
 };
 
 using Kind = std::variant<Flag, Seed, Integer, Bytes, Threads, Real, Tuple<std::int64_t, 2>, Tuple<double, 2>,
-                          Tuple<double, 3>, RealList, Text, TextList, Choice, Budget>;
+                          Tuple<double, 3>, RealList, WholeList, Text, TextList, Choice, Budget>;
 
 struct Key {
   std::string_view section;  // "" = top of the file
@@ -105,6 +109,14 @@ struct Section {
 // Null when there is none.
 [[nodiscard]] const Key* find_key(std::string_view section, std::string_view name) noexcept;
 [[nodiscard]] const Section* find_section(std::string_view name) noexcept;
+
+// The keys of every section [fields.NAME]. They are about the last of options.dataset.fields, which REQUIRES that there
+// is one.
+[[nodiscard]] std::span<const Key> field_keys() noexcept;
+// Null when there is none.
+[[nodiscard]] const Key* find_field_key(std::string_view name) noexcept;
+// Makes the field of this name the last one; adds it where there is none.
+void select_field(Options& options, std::string_view name);
 
 // "policy.low"; "seed" for a key at the top.
 [[nodiscard]] std::string full_name(std::string_view section, std::string_view name);

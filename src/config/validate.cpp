@@ -10,6 +10,7 @@
 #include <forebay/config.hpp>
 #include <forebay/error.hpp>
 
+#include "data/fields.hpp"
 #include "device/device_choice.hpp"
 #include "make/canvas.hpp"
 #include "ring/queue_slots.hpp"
@@ -25,6 +26,10 @@ bool is_within(const Kind& kind, const Options& options) {
                         [&](const RealList& list) {
                           return std::ranges::all_of(list.field.get(options),
                                                      [&](double value) { return list.range.contains(value); });
+                        },
+                        [&](const WholeList& list) {
+                          return std::ranges::all_of(list.field.get(options),
+                                                     [&](std::int64_t value) { return list.range.contains(value); });
                         },
                         [&](const Text& text) {
                           return text.choices.empty() ||
@@ -50,6 +55,37 @@ std::optional<Problem> value_problem(const Options& options) {
     if (is_within(key.kind, options)) continue;
     return Problem{full_name(key),
                    full_name(key) + ": expected " + expectation(key.kind) + ", found " + value_text(key, options)};
+  }
+  return std::nullopt;
+}
+
+std::optional<Problem> field_problem(const FieldOptions& field, const TransformOptions& transform) {
+  const std::string section = "fields." + field.name;
+  Options alone;
+  alone.dataset.fields = {field};
+  for (const Key& key : field_keys()) {
+    const auto* const choice = std::get_if<Choice>(&key.kind);
+    const bool is_left_out = choice != nullptr && choice->get(alone) == SIZE_MAX;
+    if (is_left_out || is_within(key.kind, alone)) continue;
+    const std::string name = full_name(section, key.name);
+    return Problem{name, name + ": expected " + expectation(key.kind) + ", found " + value_text(key, alone)};
+  }
+  if (is_image_or_label(field.name)) return std::nullopt;
+  try {
+    const Field made = field_of(field);
+    if (!follows_view(made.kind) || transform.when == When::enqueue) return std::nullopt;
+  } catch (const ConfigError& error) {
+    const std::string message = error.what();
+    return Problem{message.substr(0, message.find(": ")), message};
+  }
+  return Problem{section + ".kind", section + ": transform.when = \"dequeue\" cuts a new view at every use, which " +
+                                        std::string(*field.kind == FieldKind::mask ? "a mask" : "boxes") +
+                                        " in memory cannot follow; set transform.when = \"enqueue\""};
+}
+
+std::optional<Problem> fields_problem(const Options& options) {
+  for (const FieldOptions& field : options.dataset.fields) {
+    if (auto problem = field_problem(field, options.transform)) return problem;
   }
   return std::nullopt;
 }
@@ -146,6 +182,7 @@ std::optional<Problem> oversized(const Options& options) {
 
 std::optional<Problem> find_problem(const Options& options) {
   if (auto problem = value_problem(options)) return problem;
+  if (auto problem = fields_problem(options)) return problem;
   if (auto problem = oversized_canvas(options.transform)) return problem;
   if (auto problem = device_problem(options.device)) return problem;
   if (auto problem = disordered("transform.scale", options.transform.scale)) return problem;

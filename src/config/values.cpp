@@ -147,6 +147,7 @@ std::string expectation(const Kind& kind) {
           [](const Tuple<double, 3>& triple) { return tuple_of<3>("numbers", bounds(triple.range)); },
           [](const RealList& list) { return "an array of numbers " + bounds(list.range) + ", such as [0.9, 0.1]"; },
           [](const Text& text) { return text.choices.empty() ? std::string("a string") : one_of(text.choices); },
+          [](const WholeList& list) { return "an array of whole numbers " + bounds(list.range); },
           [](const TextList&) { return std::string(R"(an array of strings such as ["cat", "dog"])"); },
           [](const Choice& options) { return one_of(options.names); },
           [](const Budget&) {
@@ -180,6 +181,19 @@ std::string to_text(double value) {
   return text.find_first_of(".e") == std::string::npos ? text + ".0" : text;
 }
 
+// What differs from a field of which nothing is said: most keys are about other kinds.
+void append_field(std::string& out, const FieldOptions& field) {
+  Options written;
+  Options plain;
+  written.dataset.fields = {field};
+  plain.dataset.fields = {FieldOptions{.name = field.name}};
+  append_line(out, "\n[fields." + field.name + "]", "");
+  for (const Key& key : field_keys()) {
+    const std::string value = value_text(key, written);
+    if (value != value_text(key, plain)) append_line(out, std::string(key.name) + " = " + value, key.help);
+  }
+}
+
 std::string value_text(const Key& key, const Options& options) {
   return std::visit(
       Overloaded{
@@ -195,6 +209,7 @@ std::string value_text(const Key& key, const Options& options) {
           [&]<typename T, std::size_t N>(const Tuple<T, N>& tuple) { return array_text(tuple.field.get(options)); },
           [&](const Text& text) { return in_quotes(text.field.get(options)); },
           [&](const TextList& list) { return array_text(list.field.get(options)); },
+          [&](const WholeList& list) { return array_text(list.field.get(options)); },
           [&](const RealList& list) { return array_text(list.field.get(options)); },
           [&](const Choice& choice) {
             const std::size_t place = choice.get(options);
@@ -222,6 +237,7 @@ std::string to_toml(const Options& options) {
     }
     config::append_line(out, std::string(key.name) + " = " + config::value_text(key, options), key.help);
   }
+  for (const FieldOptions& field : options.dataset.fields) config::append_field(out, field);
   return out;
 }
 

@@ -19,6 +19,9 @@ namespace forebay::config {
 // A key's value as TOML: 16, "256MiB", [0.08, 1.0].
 [[nodiscard]] std::string value_text(const Key& key, const Options& options);
 
+// The section of a field, as TOML, behind `out`.
+void append_field(std::string& out, const FieldOptions& field);
+
 // Bytes from "4096", "64 MB" (10^6) or "256MiB" (2^20); units up to T. Nothing when it is not a size or does not fit.
 [[nodiscard]] std::optional<std::int64_t> parse_size(std::string_view text);
 
