@@ -46,12 +46,12 @@ struct FieldOptions {
   // Where a sample has it: a column of a table, a member of a tar, a feature of an Example; with {stem} or {folder} in
   // it a file beside each image. Empty: what is called like the field.
   std::string from = {};
-  std::optional<FieldKind> kind = {};    // must be given, but for "image" and "label"
-  std::optional<DType> dtype = {};       // of the batch; none: int64 for class, uint8 for mask and bytes, else float32
-  std::vector<std::int64_t> shape = {};  // array, numbers: extents of one sample; none: a single number
-  std::int64_t most = 0;                 // boxes, bytes: how many of them a sample has at most
-  double min_visible = 0.25;             // boxes: one that shows a smaller share of its area is left out
-  std::vector<std::string> classes;      // class, multilabel, boxes: given names; empty: discovered and sorted
+  std::optional<FieldKind> kind = {};     // must be given, but for "image" and "label"
+  std::optional<DType> dtype = {};        // of the batch; none: int64 for class, uint8 for mask and bytes, else float32
+  std::vector<std::int64_t> shape = {};   // array, numbers: extents of one sample; none: a single number
+  std::int64_t most = 0;                  // boxes, bytes: how many of them a sample has at most
+  double min_visible = 0.25;              // boxes: one that shows a smaller share of its area is left out
+  std::vector<std::string> classes = {};  // class, multilabel, boxes: given names; empty: discovered and sorted
 
   friend bool operator==(const FieldOptions&, const FieldOptions&) = default;
 };

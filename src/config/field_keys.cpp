@@ -38,7 +38,7 @@ static_assert(to_string(FieldKind::class_number) == kKinds[static_cast<std::size
 static_assert(to_string(FieldKind::bytes) == kKinds[static_cast<std::size_t>(FieldKind::bytes)]);
 static_assert(to_string(DType::float64) == kTypes[static_cast<std::size_t>(DType::float64)]);
 
-constexpr std::int64_t kMany = std::int64_t{1} << 40;
+constexpr std::int64_t kMostRows = std::int64_t{1} << 40;
 constexpr std::string_view kSection = "fields.NAME";
 
 using F = FieldOptions;
@@ -48,8 +48,8 @@ constexpr std::array kFieldKeys{
     Key{kSection, "kind", optional_choice<&F::kind>(kKinds),
         "mask | class | multilabel | numbers | boxes | array | bytes"},
     Key{kSection, "dtype", optional_choice<&F::dtype>(kTypes), "of the batch; left out: the usual one of its kind"},
-    Key{kSection, "shape", WholeList{member<&F::shape>(), {1, kMany}}, "array, numbers: extents of one sample"},
-    Key{kSection, "most", Integer{member<&F::most>(), {0, kMany}}, "boxes, bytes: how many a sample has at most"},
+    Key{kSection, "shape", WholeList{member<&F::shape>(), {1, kMostRows}}, "array, numbers: extents of one sample"},
+    Key{kSection, "most", Integer{member<&F::most>(), {0, kMostRows}}, "boxes, bytes: how many a sample has at most"},
     Key{kSection, "min_visible", Real{member<&F::min_visible>(), {0.0, 1.0}},
         "boxes: one that shows a smaller share of its area is left out"},
     Key{kSection, "classes", TextList{member<&F::classes>()}, "class, multilabel, boxes: [] = found and sorted"},

@@ -11,6 +11,7 @@
 #define FOREBAY_FORMATS(FORMAT)                                               \
   FORMAT(voc, "images with Pascal VOC or ILSVRC XML, one sample per object")  \
   FORMAT(filelist, "a text file with a path and optionally a label per line") \
+  FORMAT(table, "a table with a header (`.csv`, `.tsv`), a row per sample")   \
   FORMAT(folder, "a folder of images per class")                              \
   FORMAT(idx, "MNIST files, plain or `.gz`")                                  \
   FORMAT(cifar, "CIFAR-10 or CIFAR-100, the binary version")                  \

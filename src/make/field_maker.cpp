@@ -187,12 +187,57 @@ void check_values(const Field& field, std::span<const std::byte> bytes) {
   require_class(field, field.dtype == DType::int32 ? element<std::int32_t>(bytes, 0) : element<std::int64_t>(bytes, 0));
 }
 
+// Of a result of `size` pixels that shows `shown` pixels from `first` on, the pixel that covers the middle of the i-th.
+std::size_t nearest(std::int64_t i, std::int64_t size, std::int32_t first, std::int32_t shown) noexcept {
+  return static_cast<std::size_t>(first + (2 * i + 1) * shown / (2 * size));
+}
+
+// Writes the part of a mask that the view shows; `columns` has the mask's column for each of the result.
+template <typename T>
+void show_mask(const Mask& mask, const Box& region, std::span<const std::size_t> columns, std::int64_t height,
+               std::byte* out) {
+  for (std::int64_t y = 0; y < height; ++y) {
+    const std::size_t row = nearest(y, height, region.top, region.height());
+    const std::uint8_t* const from = mask.values.data() + row * static_cast<std::size_t>(mask.width);
+    for (const std::size_t column : columns) {
+      const T value = from[column];
+      std::memcpy(out, &value, sizeof value);
+      out += sizeof value;
+    }
+  }
+}
+
 }  // namespace
 
-void FieldMaker::make(std::size_t source, std::span<const std::byte> bytes, const SampleView& view, std::byte* slot,
-                      std::uint32_t index) const {
+void FieldMaker::make_mask(const FieldLayout::Entry& entry, std::span<const std::byte> bytes, const Target& target,
+                           ImageDecoder& decoder, Workspace& workspace) const {
+  const SampleView& view = target.view;
+  Mask& mask = workspace.mask;
+  decoder.decode_mask(bytes, images_, mask);
+  if (mask.width != view.width || mask.height != view.height) {
+    throw SampleError("a mask of " + std::to_string(mask.width) + "x" + std::to_string(mask.height) +
+                      " pixels for an image of " + std::to_string(view.width) + "x" + std::to_string(view.height));
+  }
+  const std::int64_t width = layout_->width;
+  workspace.columns.resize(static_cast<std::size_t>(width));
+  for (std::int64_t x = 0; x < width; ++x) {
+    const std::int64_t shown = view.mirror ? width - 1 - x : x;
+    workspace.columns[static_cast<std::size_t>(x)] = nearest(shown, width, view.region.left, view.region.width());
+  }
+  std::byte* const out = FieldLayout::values(entry, target.slot, target.index).data();
+  switch (size_of(entry.field.dtype)) {
+    case 1: return show_mask<std::uint8_t>(mask, view.region, workspace.columns, layout_->height, out);
+    case 4: return show_mask<std::int32_t>(mask, view.region, workspace.columns, layout_->height, out);
+    default: return show_mask<std::int64_t>(mask, view.region, workspace.columns, layout_->height, out);
+  }
+}
+
+void FieldMaker::make(std::size_t source, std::span<const std::byte> bytes, const Target& target, ImageDecoder& decoder,
+                      Workspace& workspace) const {
   const auto entry = std::ranges::find(layout_->entries, source, &FieldLayout::Entry::source);
+  const auto& [slot, index, view] = target;
   switch (entry->field.kind) {
+    case FieldKind::mask: return make_mask(*entry, bytes, target, decoder, workspace);
     case FieldKind::boxes:
       return BoxesInPlace(*entry, *(entry + 1), slot, index).make(bytes, view, layout_->height, layout_->width);
     case FieldKind::bytes: return make_bytes(*entry, bytes, slot, index);

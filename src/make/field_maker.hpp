@@ -3,11 +3,15 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include <forebay/field.hpp>
+#include <forebay/options.hpp>
 #include <forebay/view.hpp>
 
 #include "field_layout.hpp"
+#include "image.hpp"
+#include "image_decoder.hpp"
 
 namespace forebay {
 
@@ -15,16 +19,32 @@ namespace forebay {
 // is trusted. Immutable: any thread may call.
 class FieldMaker {
  public:
-  // `layout`: of the slots; it must stay.
-  explicit FieldMaker(const FieldLayout& layout) noexcept : layout_(&layout) {}
+  // A thread's tools beside its ImageDecoder.
+  struct Workspace {
+    Mask mask;
+    std::vector<std::size_t> columns;  // of the mask, by those of the result
+  };
+  // Where a field goes, and what its sample shows of the image.
+  struct Target {
+    std::byte* slot = nullptr;  // its first byte
+    std::uint32_t index = 0;    // place of the sample
+    const SampleView& view;
+  };
 
-  // The field of the dataset with the number `source`, of the sample at `index` that shows `view`. `slot`: the first
-  // byte of one. Throws SampleError that says what is wrong with the bytes.
-  void make(std::size_t source, std::span<const std::byte> bytes, const SampleView& view, std::byte* slot,
-            std::uint32_t index) const;
+  // `layout`: of the slots; it must stay.
+  FieldMaker(const FieldLayout& layout, const TransformOptions& options) noexcept
+      : layout_(&layout), images_{.exif = options.exif, .max_pixels = options.max_pixels} {}
+
+  // Makes the field of the dataset with the number `source`. Throws SampleError that says what is wrong with the bytes.
+  void make(std::size_t source, std::span<const std::byte> bytes, const Target& target, ImageDecoder& decoder,
+            Workspace& workspace) const;
 
  private:
+  void make_mask(const FieldLayout::Entry& entry, std::span<const std::byte> bytes, const Target& target,
+                 ImageDecoder& decoder, Workspace& workspace) const;
+
   const FieldLayout* layout_;
+  ImageOptions images_;
 };
 
 }  // namespace forebay

@@ -10,6 +10,7 @@
 
 #include "canvas.hpp"
 #include "canvas_maker.hpp"
+#include "field_maker.hpp"
 #include "image.hpp"
 #include "image_decoder.hpp"
 #include "operation_chain.hpp"
@@ -29,6 +30,7 @@ class SampleMaker {
     Image image;
     Transform::Scratch scratch;
     OperatedTransform::Scratch operated;
+    FieldMaker::Workspace fields;
     // JPEG samples made alone and at full size that decode = "scaled" would have decoded smaller.
     std::uint64_t shrinkable = 0;
   };

@@ -35,8 +35,9 @@ Pipeline::Pipeline(const PipelineLinks& links, std::shared_ptr<SlotStore> store,
       ring_(static_cast<std::uint32_t>(links.options.queue.capacity), store_->size(), 0),
       maker_(links.options.transform, links.options.seed, links.options.run.eval,
              Transform::stores_for(links.options.transform, links.order.options().batch_size), links.operations),
-      field_maker_(store_->format().fields == nullptr ? std::nullopt
-                                                      : std::optional(FieldMaker(*store_->format().fields))),
+      field_maker_(store_->format().fields == nullptr
+                       ? std::nullopt
+                       : std::optional(FieldMaker(*store_->format().fields, links.options.transform))),
       throttle_(links.options.storage, links.options.seed, links.node_bandwidth),
       encoded_(static_cast<std::uint32_t>(links.options.queue.capacity)),
       budget_(static_cast<std::size_t>(links.options.workers.bytes)),
@@ -222,7 +223,7 @@ void Pipeline::make_one(const EncodedSample& encoded, const StoredPicture* decod
   } catch (const OperationError& error) {
     throw Error(links_.dataset.name(request.sample) + ": " + error.what());
   }
-  if (field_maker_) make_fields(encoded, request, *place.view);
+  if (field_maker_) make_fields(encoded, request, *place.view, workspace);
   store_->labels(request.slot)[request.index] = sample.label;
   store_->ids(request.slot)[request.index] = request.sample;
   if (const std::uint64_t shrinkable = std::exchange(workspace.shrinkable, 0); shrinkable > 0) {
@@ -231,12 +232,13 @@ void Pipeline::make_one(const EncodedSample& encoded, const StoredPicture* decod
   finish(request.slot, 1);
 }
 
-void Pipeline::make_fields(const EncodedSample& encoded, const ReadRequest& request, const SampleView& view) {
+void Pipeline::make_fields(const EncodedSample& encoded, const ReadRequest& request, const SampleView& view,
+                           SampleMaker::Workspace& workspace) {
   const std::size_t fields = links_.dataset.fields().size();
-  std::byte* const slot = store_->slot(request.slot).filled;
+  const FieldMaker::Target target{store_->slot(request.slot).filled, request.index, view};
   for (std::size_t field = 0; field < fields; ++field) {
     try {
-      field_maker_->make(field, encoded.field(field, fields), view, slot, request.index);
+      field_maker_->make(field, encoded.field(field, fields), target, workspace.decoder, workspace.fields);
     } catch (const SampleError& error) {
       throw field_error(links_.dataset, request.sample, field, error);
     }

@@ -111,7 +111,8 @@ class Pipeline final : private SampleHandler {
   void make_one(const EncodedSample& encoded, const StoredPicture* decoded, const ReadRequest& request,
                 SampleMaker::Workspace& workspace);
   // Those beside image and label, once it is known what the sample shows. REQUIRES: the slots have fields.
-  void make_fields(const EncodedSample& encoded, const ReadRequest& request, const SampleView& view);
+  void make_fields(const EncodedSample& encoded, const ReadRequest& request, const SampleView& view,
+                   SampleMaker::Workspace& workspace);
   // All samples of a request at once; false, and nothing counts as made, when they have to be made one by one.
   bool make_together(const EncodedSample& encoded, const StoredPicture* decoded, SampleMaker::Workspace& workspace);
   // Counts samples of a slot as written; the last publish it.

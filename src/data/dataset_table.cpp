@@ -1,0 +1,132 @@
+#include <filesystem>
+#include <forebay/error.hpp>
+#include <optional>
+
+#include "base/file_io.hpp"
+#include "build.hpp"
+#include "csv.hpp"
+#include "fields.hpp"
+#include "formats.hpp"
+#include "list.hpp"
+#include "table_fields.hpp"
+
+// A table of text with a header (CSV, TSV): a row for each sample, one column of paths, and others for label and
+// fields.
+namespace forebay {
+namespace {
+
+constexpr std::size_t kLargestTable = std::size_t{4} << 30U;
+
+class TableBuilder {
+ public:
+  TableBuilder(const DatasetOptions& options, const Cells& names)
+      : options_(options), header_(names, options.path), classes_(options.classes) {
+    const FieldOptions* const image = find_field(options, "image");
+    const FieldOptions* const label = find_field(options, "label");
+    image_ = image != nullptr ? header_.at(place_of(*image), "fields.image.from")
+                              : header_.first_of({"image", "path", "file", "filename", "file_name"}).value_or(0);
+    if (label != nullptr) {
+      label_ = header_.at(place_of(*label), "fields.label.from");
+    } else {
+      label_ = header_.first_of({"label", "class"});
+    }
+    for (const FieldOptions& field : options.fields) {
+      const bool is_beside =
+          field.from.find("{stem}") != std::string::npos || field.from.find("{folder}") != std::string::npos;
+      if (!is_image_or_label(field.name) && !is_beside) fields_.push_back(table_field(field, header_));
+    }
+  }
+
+  void add(const Cells& cells, std::size_t line, IndexDraft& draft) {
+    ++draft.counts.images;
+    try {
+      read(cells);
+    } catch (const BadRow& bad) {
+      draft.skipped.add_bad(options_.path + ":" + std::to_string(line), bad.reason);
+      return;
+    }
+    draft.table.add(draft.table.add_source(cells[image_]), label_number_);
+    for (const auto& field : fields_) field->keep(draft.table);
+  }
+
+  void finish(RecordTable& table) {
+    table.classes = classes_.finish(options_.path);
+    for (std::int32_t& label : table.label) label = classes_.number_of(label);
+    for (const auto& field : fields_) table.fields.push_back(field->finish(options_.path));
+    table.field_names = header_.names();
+  }
+
+ private:
+  void read(const Cells& cells) {
+    if (cells.size() != header_.names().size()) {
+      throw BadRow{std::to_string(cells.size()) + " fields, but the header has " +
+                   std::to_string(header_.names().size())};
+    }
+    if (cells[image_].empty()) throw BadRow{"the path is empty"};
+    const std::string_view label = label_ ? without_blanks(cells[*label_]) : "";
+    label_number_ = label.empty() ? -1 : classes_.intern(label);
+    for (const auto& field : fields_) {
+      try {
+        field->read(cells);
+      } catch (const BadRow& bad) {
+        throw BadRow{"field \"" + field->name() + "\": " + bad.reason};
+      }
+    }
+  }
+
+  const DatasetOptions& options_;
+  TableHeader header_;
+  std::size_t image_ = 0;
+  std::optional<std::size_t> label_;
+  ClassesOfColumn classes_;
+  std::int32_t label_number_ = -1;
+  std::vector<std::unique_ptr<TableField>> fields_;
+};
+
+bool is_table_name(std::string_view name) {
+  return name.ends_with(".csv") || name.ends_with(".tsv") || name.ends_with(".tab");
+}
+
+// A list of paths and labels is one too; only what it has no room for makes a table of it.
+bool is_table(PathContents& contents) {
+  return !contents.is_folder() && !contents.options().fields.empty() && is_table_name(contents.root());
+}
+
+std::uint64_t hash_table(const DatasetOptions& options) { return hash_file(options.path, "dataset.path", 0); }
+
+IndexDraft build_table(PathContents& contents) {
+  const DatasetOptions& options = contents.options();
+  std::vector<std::byte> text;
+  try {
+    text = load_file(contents.root(), kLargestTable);
+  } catch (const SampleError& error) {
+    throw path_error(options, error.what());
+  }
+  const char separator = options.path.ends_with(".tsv") || options.path.ends_with(".tab") ? '\t' : ',';
+  CsvRows rows({reinterpret_cast<const char*>(text.data()), text.size()}, options.path, separator);
+  Cells cells;
+  if (!rows.next(cells)) throw path_error(options, "the table is empty; its first row names the columns");
+  IndexDraft draft;
+  draft.root = std::filesystem::path(contents.root()).parent_path().string();
+  TableBuilder builder(options, cells);
+  while (rows.next(cells)) builder.add(cells, rows.line(), draft);
+  if (draft.table.source.empty()) {
+    throw path_error(options, "the table has " + std::to_string(draft.counts.images) +
+                                  " rows below its header, none usable" + draft.skipped.first_bad());
+  }
+  builder.finish(draft.table);
+  return draft;
+}
+
+}  // namespace
+
+const Format formats::table{.needs = "a table of text (.csv, .tsv) with a header",
+                            .path = Format::Path::file,
+                            .detect = is_table,
+                            .build = build_table,
+                            .hash = hash_table,
+                            .hashed = "the table",
+                            .chooses_image = true,
+                            .finds_files = false};
+
+}  // namespace forebay

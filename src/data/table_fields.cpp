@@ -1,0 +1,326 @@
+#include "table_fields.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <forebay/error.hpp>
+#include <limits>
+#include <span>
+#include <utility>
+
+#include "fields.hpp"
+#include "list.hpp"
+
+namespace forebay {
+namespace {
+
+constexpr std::int64_t kMostNumberedClasses = 1'000'000;
+
+std::optional<std::int64_t> class_number_in(std::string_view text) {
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size() || value < -1) return std::nullopt;
+  return value;
+}
+
+double number_in_cell(std::string_view cell) {
+  std::string_view text = without_blanks(cell);
+  if (text.starts_with('+')) text.remove_prefix(1);
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (text.empty() || error != std::errc{} || end != text.data() + text.size() || !std::isfinite(value)) {
+    throw BadRow{"\"" + std::string(cell) + "\" is no finite number"};
+  }
+  return value;
+}
+
+template <typename T>
+void append_value(std::vector<std::byte>& bytes, T value) {
+  const auto from = std::as_bytes(std::span(&value, 1));
+  bytes.insert(bytes.end(), from.begin(), from.end());
+}
+
+template <typename T>
+void append_whole(std::vector<std::byte>& bytes, double value) {
+  // The largest 64-bit number is no double; 2^63 is the first that does not fit.
+  const bool fits = value >= static_cast<double>(std::numeric_limits<T>::min()) &&
+                    value < std::ldexp(1.0, std::numeric_limits<T>::digits);
+  if (!fits || value != std::floor(value)) throw BadRow{std::to_string(value) + " is no number of the field's type"};
+  append_value(bytes, static_cast<T>(value));
+}
+
+void append_number(std::vector<std::byte>& bytes, double value, DType dtype) {
+  switch (dtype) {
+    case DType::float32:
+      if (!std::isfinite(static_cast<float>(value))) throw BadRow{std::to_string(value) + " is no float32"};
+      return append_value(bytes, static_cast<float>(value));
+    case DType::float64: return append_value(bytes, value);
+    case DType::uint8: return append_whole<std::uint8_t>(bytes, value);
+    case DType::int32: return append_whole<std::int32_t>(bytes, value);
+    case DType::int64: return append_whole<std::int64_t>(bytes, value);
+    case DType::float16:
+    case DType::bfloat16: break;
+  }
+}
+
+class NumbersOfTable final : public TableField {
+ public:
+  NumbersOfTable(const FieldOptions& options, const TableHeader& header) : TableField(options) {
+    require_plain_type();
+    const std::string key = key_ + ".from";
+    const std::string& from = place_of(options);
+    if (const auto column = header.find(from)) {
+      columns_.push_back(*column);
+    } else {
+      for (std::string_view rest = from;;) {
+        const auto comma = std::min(rest.find(','), rest.size());
+        columns_.push_back(header.at(without_blanks(rest.substr(0, comma)), key));
+        if (comma == rest.size()) break;
+        rest.remove_prefix(comma + 1);
+      }
+    }
+    const std::size_t elements = column_.field.shape.elements();
+    if (columns_.size() > 1 && columns_.size() != elements) {
+      throw ConfigError(key + " names " + std::to_string(columns_.size()) + " columns, but " + key_ + ".shape has " +
+                        std::to_string(elements) + (elements == 1 ? " number" : " numbers"));
+    }
+  }
+  void read(const Cells& cells) override {
+    bytes_.clear();
+    std::size_t found = 0;
+    for (const std::size_t column : columns_) {
+      // One column may hold all numbers, with blanks between them.
+      for (std::string_view rest = without_blanks(cells[column]);;) {
+        const auto blank = columns_.size() > 1 ? rest.size() : std::min(rest.find_first_of(" \t"), rest.size());
+        append_number(bytes_, number_in_cell(rest.substr(0, blank)), column_.field.dtype);
+        ++found;
+        rest = without_blanks(rest.substr(blank));
+        if (rest.empty()) break;
+      }
+    }
+    const std::size_t wanted = column_.field.shape.elements();
+    if (found != wanted)
+      throw BadRow{std::to_string(found) + " numbers where " + std::to_string(wanted) + " are wanted"};
+  }
+
+ private:
+  std::vector<std::size_t> columns_;
+};
+
+class ClassOfTable final : public TableField {
+ public:
+  ClassOfTable(const FieldOptions& options, const TableHeader& header)
+      : TableField(options), cell_(header.at(place_of(options), key_ + ".from")), classes_(options.classes) {}
+  void read(const Cells& cells) override {
+    const std::string_view name = without_blanks(cells[cell_]);
+    row_ = name.empty() ? -1 : classes_.intern(name);
+  }
+  void keep(RecordTable& /*table*/) override { rows_.push_back(row_); }
+  RecordTable::FieldColumn finish(const std::string& file) override {
+    column_.field.classes = classes_.finish(file);
+    for (const std::int32_t row : rows_) {
+      bytes_.clear();
+      append_number(bytes_, classes_.number_of(row), column_.field.dtype);
+      column_.add_values(bytes_);
+    }
+    return TableField::finish(file);
+  }
+
+ private:
+  std::size_t cell_;
+  ClassesOfColumn classes_;
+  std::int32_t row_ = -1;
+  std::vector<std::int32_t> rows_;
+};
+
+// "a|b" in one column, or 0 and 1 in a column for each class.
+class MultilabelOfTable final : public TableField {
+ public:
+  MultilabelOfTable(const FieldOptions& options, const TableHeader& header)
+      : TableField(options), classes_(options.classes) {
+    require_plain_type();
+    set_ = header.find(place_of(options));
+    if (set_) return;
+    if (options.classes.empty()) set_ = header.at(place_of(options), key_ + ".from");
+    for (const std::string& name : options.classes) columns_.push_back(header.at(name, key_ + ".classes"));
+  }
+  void read(const Cells& cells) override {
+    row_.clear();
+    for (std::size_t i = 0; i < columns_.size(); ++i) {
+      const std::string_view cell = without_blanks(cells[columns_[i]]);
+      const double value = cell.empty() ? 0 : number_in_cell(cell);
+      if (value != 0 && value != 1) throw BadRow{"\"" + std::string(cell) + "\" is neither 0 nor 1"};
+      if (value == 1) row_.push_back(static_cast<std::int32_t>(i));
+    }
+    if (!set_) return;
+    for (std::string_view rest = cells[*set_];;) {
+      const auto bar = std::min(rest.find('|'), rest.size());
+      const std::string_view name = without_blanks(rest.substr(0, bar));
+      if (!name.empty()) row_.push_back(classes_.intern(name));
+      if (bar == rest.size()) break;
+      rest.remove_prefix(bar + 1);
+    }
+  }
+  void keep(RecordTable& /*table*/) override {
+    members_.insert(members_.end(), row_.begin(), row_.end());
+    ends_.push_back(members_.size());
+  }
+  RecordTable::FieldColumn finish(const std::string& file) override {
+    Field& field = column_.field;
+    field.classes = classes_.finish(file);
+    if (field.classes.empty()) throw ConfigError(key_ + ": no row of " + file + " has a class");
+    field.shape = {static_cast<std::int64_t>(field.classes.size())};
+    std::vector<double> hot(field.classes.size());
+    std::size_t at = 0;
+    for (const std::size_t end : ends_) {
+      std::ranges::fill(hot, 0);
+      for (; at < end; ++at) {
+        const std::int32_t number = classes_.number_of(members_[at]);
+        if (number >= 0) hot[static_cast<std::size_t>(number)] = 1;
+      }
+      bytes_.clear();
+      for (const double value : hot) append_number(bytes_, value, field.dtype);
+      column_.add_values(bytes_);
+    }
+    return TableField::finish(file);
+  }
+
+ private:
+  std::optional<std::size_t> set_;
+  std::vector<std::size_t> columns_;
+  ClassesOfColumn classes_;
+  std::vector<std::int32_t> row_;
+  std::vector<std::int32_t> members_;  // of all rows
+  std::vector<std::size_t> ends_;
+};
+
+// A text of the table itself.
+class BytesOfTable final : public TableField {
+ public:
+  BytesOfTable(const FieldOptions& options, const TableHeader& header)
+      : TableField(options), cell_(header.at(place_of(options), key_ + ".from")) {}
+  void read(const Cells& cells) override {
+    const auto bytes = std::as_bytes(std::span(cells[cell_]));
+    if (bytes.size() > static_cast<std::size_t>(column_.field.shape[0])) {
+      throw BadRow{std::to_string(bytes.size()) + " bytes, more than its `most`"};
+    }
+    bytes_.assign(bytes.begin(), bytes.end());
+  }
+
+ private:
+  std::size_t cell_;
+};
+
+// A path of a file that holds a mask or an array.
+class FileOfTable final : public TableField {
+ public:
+  FileOfTable(const FieldOptions& options, const TableHeader& header)
+      : TableField(options), cell_(header.at(place_of(options), key_ + ".from")) {}
+  void read(const Cells& cells) override {
+    path_ = cells[cell_];
+    if (path_.empty()) throw BadRow{"it names no file"};
+  }
+  void keep(RecordTable& table) override { column_.source.push_back(table.add_source(path_)); }
+
+ private:
+  std::size_t cell_;
+  std::string path_;
+};
+
+}  // namespace
+
+std::optional<std::size_t> TableHeader::find(std::string_view name) const {
+  const auto found = std::ranges::find(names_, name);
+  if (found == names_.end()) return std::nullopt;
+  if (std::find(found + 1, names_.end(), name) != names_.end()) {
+    throw ConfigError(file_ + ": two columns are called \"" + std::string(name) + "\"");
+  }
+  return static_cast<std::size_t>(found - names_.begin());
+}
+
+std::size_t TableHeader::at(std::string_view name, const std::string& key) const {
+  if (const auto column = find(name)) return *column;
+  std::string known;
+  for (const std::string& each : names_) known += (known.empty() ? "\"" : ", \"") + each + "\"";
+  throw ConfigError(key + " = \"" + std::string(name) + "\": the table " + file_ + " has no such column; it has " +
+                    known);
+}
+
+std::optional<std::size_t> TableHeader::first_of(std::initializer_list<std::string_view> names) const {
+  for (const auto name : names) {
+    if (const auto column = find(name)) return column;
+  }
+  return std::nullopt;
+}
+
+ClassesOfColumn::ClassesOfColumn(std::vector<std::string> given) : given_(std::move(given)) {
+  for (const std::string& name : given_) (void)intern(name);
+}
+
+std::int32_t ClassesOfColumn::intern(std::string_view name) {
+  const auto known = numbers_.find(std::string(name));
+  if (known != numbers_.end()) return known->second;
+  if (!given_.empty() && names_.size() >= given_.size()) {
+    throw BadRow{"class \"" + std::string(name) + "\" is not in the given classes"};
+  }
+  const auto number = static_cast<std::int32_t>(names_.size());
+  numbers_.emplace(name, number);
+  names_.emplace_back(name);
+  return number;
+}
+
+std::vector<std::string> ClassesOfColumn::finish(const std::string& file) {
+  if (!given_.empty()) return given_;
+  final_.resize(names_.size());
+  std::int64_t most = -1;
+  bool are_numbers = !names_.empty();
+  for (std::size_t i = 0; i < names_.size(); ++i) {
+    const auto number = class_number_in(names_[i]);
+    are_numbers = are_numbers && number.has_value() && *number < kMostNumberedClasses;
+    final_[i] = static_cast<std::int32_t>(are_numbers ? *number : -1);
+    most = std::max<std::int64_t>(most, final_[i]);
+  }
+  std::vector<std::string> classes;
+  if (are_numbers) {
+    for (std::int64_t i = 0; i <= most; ++i) classes.push_back(std::to_string(i));
+    return classes;
+  }
+  if (names_.size() > static_cast<std::size_t>(kMostNumberedClasses)) {
+    throw ConfigError(file + ": " + std::to_string(names_.size()) + " different classes; a number to be learned is a " +
+                      "field of kind \"numbers\"");
+  }
+  classes = names_;
+  std::ranges::sort(classes);
+  for (std::size_t i = 0; i < names_.size(); ++i) {
+    final_[i] = static_cast<std::int32_t>(std::ranges::lower_bound(classes, names_[i]) - classes.begin());
+  }
+  return classes;
+}
+
+std::int32_t ClassesOfColumn::number_of(std::int32_t interned) const noexcept {
+  return interned < 0 || final_.empty() ? interned : final_[static_cast<std::size_t>(interned)];
+}
+
+TableField::TableField(const FieldOptions& options)
+    : column_{.field = field_of(options)}, key_("fields." + options.name) {}
+
+void TableField::require_plain_type() const {
+  if (column_.field.dtype != DType::float16 && column_.field.dtype != DType::bfloat16) return;
+  throw ConfigError(key_ + ".dtype: a table gives float32, float64, uint8, int32 or int64");
+}
+
+std::unique_ptr<TableField> table_field(const FieldOptions& options, const TableHeader& header) {
+  switch (field_of(options).kind) {
+    case FieldKind::numbers: return std::make_unique<NumbersOfTable>(options, header);
+    case FieldKind::class_number: return std::make_unique<ClassOfTable>(options, header);
+    case FieldKind::multilabel: return std::make_unique<MultilabelOfTable>(options, header);
+    case FieldKind::bytes: return std::make_unique<BytesOfTable>(options, header);
+    case FieldKind::mask:
+    case FieldKind::array: return std::make_unique<FileOfTable>(options, header);
+    case FieldKind::image:
+    case FieldKind::boxes: break;
+  }
+  throw ConfigError("fields." + options.name + ".kind: a table has no boxes");
+}
+
+}  // namespace forebay

@@ -1,0 +1,90 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include <forebay/options.hpp>
+
+#include "record_table.hpp"
+
+// What the rows of a table of text become: class numbers and fields.
+namespace forebay {
+
+// Why a row cannot be a sample.
+struct BadRow {
+  std::string reason;
+};
+
+using Cells = std::vector<std::string_view>;
+
+// What the columns of a table are called.
+class TableHeader {
+ public:
+  TableHeader(const Cells& names, std::string file) : names_(names.begin(), names.end()), file_(std::move(file)) {}
+
+  // Throws ConfigError when two columns have this name.
+  [[nodiscard]] std::optional<std::size_t> find(std::string_view name) const;
+  // Throws ConfigError that names the key and lists the columns when there is none.
+  [[nodiscard]] std::size_t at(std::string_view name, const std::string& key) const;
+  [[nodiscard]] std::optional<std::size_t> first_of(std::initializer_list<std::string_view> names) const;
+  [[nodiscard]] const std::vector<std::string>& names() const noexcept { return names_; }
+
+ private:
+  std::vector<std::string> names_;
+  std::string file_;
+};
+
+// Names of classes as rows come, and their numbers once all are known: those given, else those found, sorted; whole
+// numbers alone are class numbers.
+class ClassesOfColumn {
+ public:
+  explicit ClassesOfColumn(std::vector<std::string> given);
+  // A number for the name, until number_of(). Throws BadRow for one that is not among the given ones.
+  [[nodiscard]] std::int32_t intern(std::string_view name);
+  // The classes. REQUIRES: no more names come. Throws ConfigError for class numbers that are none.
+  [[nodiscard]] std::vector<std::string> finish(const std::string& file);
+  // REQUIRES: after finish(). -1 stays.
+  [[nodiscard]] std::int32_t number_of(std::int32_t interned) const noexcept;
+
+ private:
+  std::vector<std::string> given_;
+  std::vector<std::string> names_;
+  std::unordered_map<std::string, std::int32_t> numbers_;
+  std::vector<std::int32_t> final_;
+};
+
+// A field of a table. read() looks at a row and throws BadRow for one that cannot be a sample; keep() takes what was
+// read once all of the row has been; finish() makes the column. One thread.
+class TableField {
+ public:
+  // `options` of a field that field_of() accepts.
+  explicit TableField(const FieldOptions& options);
+  virtual ~TableField() = default;
+  TableField(const TableField&) = delete;
+  TableField& operator=(const TableField&) = delete;
+
+  virtual void read(const Cells& cells) = 0;
+  virtual void keep(RecordTable& /*table*/) { column_.add_values(bytes_); }
+  [[nodiscard]] virtual RecordTable::FieldColumn finish(const std::string& /*file*/) { return std::move(column_); }
+  [[nodiscard]] const std::string& name() const noexcept { return column_.field.name; }
+
+ protected:
+  // Throws ConfigError for 16-bit floating point.
+  void require_plain_type() const;
+
+  RecordTable::FieldColumn column_;
+  std::vector<std::byte> bytes_;  // of the row
+  std::string key_;
+};
+
+// Throws ConfigError that names the key for what a table cannot have.
+[[nodiscard]] std::unique_ptr<TableField> table_field(const FieldOptions& options, const TableHeader& header);
+
+}  // namespace forebay
