@@ -1,16 +1,165 @@
-// Fields of a batch beside image and label, from a data set of the program's own to the lease.
+// Fields of a batch beside image and label: what views make of them, what is refused, and that a sample whose field is
+// bad is a bad sample. mpi_fields.cpp has the kinds that no view changes, on several ranks.
 #include <doctest/doctest.h>
 
+#include <png.h>
+
 #include <array>
+#include <atomic>
+#include <cmath>
 #include <cstdint>
+#include <cstring>
+#include <filesystem>
+#include <limits>
+#include <memory>
+#include <set>
+#include <string>
 #include <vector>
 
 #include <forebay/error.hpp>
-#include <forebay/field.hpp>
-#include <forebay/tensor.hpp>
+#include <forebay/feeder.hpp>
+#include <forebay/interop.hpp>
+
+#include "dataset_support.hpp"
+#include "field_dataset.hpp"
+#include "support.hpp"
 
 namespace forebay {
 namespace {
+
+using testing::are_right;
+using testing::contains;
+using testing::error_of;
+using testing::FieldDataset;
+using testing::Gate;
+using testing::memory_options;
+using testing::MemoryDataset;
+using testing::TemporaryDirectory;
+
+using Bytes = FieldDataset::Bytes;
+
+// A PNG file of 8 bits, one channel or three.
+Bytes png_of(std::int32_t width, std::int32_t height, const std::vector<std::uint8_t>& pixels, bool is_grey) {
+  png_image image{};
+  image.version = PNG_IMAGE_VERSION;
+  image.width = static_cast<png_uint_32>(width);
+  image.height = static_cast<png_uint_32>(height);
+  image.format = is_grey ? PNG_FORMAT_GRAY : PNG_FORMAT_RGB;
+  png_alloc_size_t size = 0;
+  REQUIRE(png_image_write_to_memory(&image, nullptr, &size, 0, pixels.data(), 0, nullptr) != 0);
+  Bytes bytes(size);
+  REQUIRE(png_image_write_to_memory(&image, bytes.data(), &size, 0, pixels.data(), 0, nullptr) != 0);
+  bytes.resize(size);
+  return bytes;
+}
+
+constexpr std::int32_t kWidth = 96;
+constexpr std::int32_t kHeight = 64;
+
+// Where a pixel is tells its value: twice x in red, twice y in green.
+std::vector<std::uint8_t> ramp() {
+  std::vector<std::uint8_t> pixels;
+  for (std::int32_t y = 0; y < kHeight; ++y) {
+    for (std::int32_t x = 0; x < kWidth; ++x) {
+      pixels.push_back(static_cast<std::uint8_t>(2 * x));
+      pixels.push_back(static_cast<std::uint8_t>(2 * y));
+      pixels.push_back(0);
+    }
+  }
+  return pixels;
+}
+std::uint8_t mask_value(std::int32_t x, std::int32_t y) { return static_cast<std::uint8_t>((x * 7 + y * 13) % 251); }
+Bytes mask_png() {
+  std::vector<std::uint8_t> values;
+  for (std::int32_t y = 0; y < kHeight; ++y) {
+    for (std::int32_t x = 0; x < kWidth; ++x) values.push_back(mask_value(x, y));
+  }
+  return png_of(kWidth, kHeight, values, true);
+}
+
+// Images of that ramp, with fields that views change.
+class ViewedDataset final : public Dataset {
+ public:
+  static constexpr std::uint64_t kSamples = 24;
+
+  explicit ViewedDataset(std::vector<Field> fields) : fields_(std::move(fields)) {}
+  static Field mask(DType dtype = DType::uint8) { return {.name = "mask", .kind = FieldKind::mask, .dtype = dtype}; }
+
+  [[nodiscard]] std::string_view format() const noexcept override { return "viewed"; }
+  [[nodiscard]] std::uint64_t size() const noexcept override { return kSamples; }
+  [[nodiscard]] const std::vector<std::string>& classes() const noexcept override { return classes_; }
+  [[nodiscard]] Sample sample(std::uint64_t /*id*/) const override {
+    Sample sample;
+    sample.encoding = Encoding::raw;
+    sample.width = kWidth;
+    sample.height = kHeight;
+    sample.channels = 3;
+    sample.box = box;
+    return sample;
+  }
+  [[nodiscard]] std::string name(std::uint64_t id) const override { return "viewed/" + std::to_string(id); }
+  void read(std::uint64_t /*id*/, ReadTarget& target) const override { copy(std::as_bytes(std::span(image_)), target); }
+  [[nodiscard]] std::span<const Field> fields() const noexcept override { return fields_; }
+  void read_field(std::uint64_t /*id*/, std::size_t field, ReadTarget& target) const override {
+    copy(fields_[field].kind == FieldKind::mask ? std::span<const std::byte>(mask_) : std::as_bytes(std::span(boxes)),
+         target);
+  }
+  [[nodiscard]] const std::vector<Skipped>& skipped() const noexcept override { return skipped_; }
+  [[nodiscard]] IndexCounts counts() const noexcept override { return {.images = kSamples}; }
+  [[nodiscard]] std::vector<std::byte> serialize() const override { return Bytes(8); }
+
+  std::vector<LabelledBox> boxes;
+  std::optional<Box> box;
+
+ private:
+  static void copy(std::span<const std::byte> bytes, ReadTarget& target) {
+    std::ranges::copy(bytes, target.reserve(bytes.size()).begin());
+  }
+
+  std::vector<Field> fields_;
+  std::vector<std::uint8_t> image_ = ramp();
+  Bytes mask_ = mask_png();
+  std::vector<std::string> classes_;
+  std::vector<Skipped> skipped_;
+};
+
+Options viewed_options() {
+  Options options = memory_options(6);
+  options.transform.crop = Crop::random_resized;
+  options.transform.scale = {0.2, 1.0};
+  options.transform.mirror = 0.5;
+  options.transform.size = {20, 28};
+  options.run.epochs = 2;
+  return options;
+}
+
+Feeder feeder_of(const Options& options, std::shared_ptr<const Dataset> dataset) {
+  return Feeder(options, Parts{.dataset = std::move(dataset)});
+}
+
+// Red or green of a sample's pixel.
+int channel(const Lease& batch, std::size_t sample, std::int64_t y, std::int64_t x, std::size_t c) {
+  const TensorView images = batch.images();
+  const auto at = ((static_cast<std::int64_t>(sample) * images.shape[1] + y) * images.shape[2] + x) * 3;
+  return images.as<std::uint8_t>()[static_cast<std::size_t>(at) + c];
+}
+
+// Whether the view is what the sample's pixels show, to about a pixel.
+bool shows(const Lease& batch, std::size_t sample, const SampleView& view) {
+  const Box& region = view.region;
+  const std::int64_t height = batch.images().shape[1];
+  const std::int64_t width = batch.images().shape[2];
+  bool same = view.width == kWidth && view.height == kHeight;
+  for (const std::int64_t x : {width / 4, width / 2, width - width / 4}) {
+    const double across = (static_cast<double>(view.mirror ? width - 1 - x : x) + 0.5) / static_cast<double>(width);
+    const double red = 2 * (region.left + across * region.width() - 0.5);
+    same = same && std::abs(channel(batch, sample, height / 2, x, 0) - red) <= 3;
+  }
+  const double green = 2 * (region.top + 0.5 * region.height() - 0.5);
+  return same && std::abs(channel(batch, sample, height / 2, width / 2, 1) - green) <= 5;
+}
+
+}  // namespace
 
 TEST_CASE("a shape has up to eight extents, and a number has none") {
   CHECK(Shape{}.empty());
@@ -42,15 +191,361 @@ TEST_CASE("every type has a size and a name") {
   CHECK(sizes == std::vector<std::size_t>{4, 2, 2, 1, 4, 8, 8});
 }
 
-TEST_CASE("a field takes what its shape and type take") {
-  CHECK(Field{.name = "age"}.sample_bytes() == 4);
-  CHECK(Field{.name = "depth", .kind = FieldKind::array, .dtype = DType::float16, .shape = {6, 5}}.sample_bytes() ==
-        60);
-  CHECK(to_string(FieldKind::class_number) == "class");
-  CHECK(is_ragged(FieldKind::bytes));
-  CHECK(follows_view(FieldKind::mask));
-  CHECK_FALSE(follows_view(FieldKind::array));
+TEST_CASE("lease.views() is what the pixels show, as tensors and as canvases, at every use") {
+  Options options = viewed_options();
+  options.transform.exif = false;
+  bool dequeue = false;
+  SUBCASE("assembled") {}
+  SUBCASE("canvases") { dequeue = true; }
+  auto dataset = std::make_shared<ViewedDataset>(std::vector<Field>{});
+  if (dequeue) options.transform.canvas = {96, 128};
+  options.transform.when = dequeue ? When::dequeue : When::enqueue;
+  options.policy.name = "interval";
+  options.policy.interval = 2;
+  Feeder feeder = feeder_of(options, dataset);
+  std::set<std::pair<std::int32_t, bool>> seen;
+  while (const auto batch = feeder.next()) {
+    const std::vector<SampleView> views = batch->views();
+    REQUIRE(views.size() == batch->size());
+    for (std::size_t i = 0; i < views.size(); ++i) {
+      CHECK(shows(*batch, i, views[i]));
+      seen.emplace(views[i].region.left, views[i].mirror);
+    }
+  }
+  CHECK(seen.size() > 10);
 }
 
-}  // namespace
+TEST_CASE("a view of a box is within it, and says so in pixels of the whole image") {
+  Options options = viewed_options();
+  SUBCASE("assembled") {}
+  SUBCASE("canvases") { options.transform.when = When::dequeue; }
+  auto dataset = std::make_shared<ViewedDataset>(std::vector<Field>{});
+  dataset->box = Box{30, 10, 90, 60};
+  Feeder feeder = feeder_of(options, dataset);
+  while (const auto batch = feeder.next()) {
+    const std::vector<SampleView> views = batch->views();
+    for (std::size_t i = 0; i < views.size(); ++i) {
+      const Box& region = views[i].region;
+      CHECK(region.left >= 30);
+      CHECK(region.top >= 10);
+      CHECK(region.right <= 90);
+      CHECK(region.bottom <= 60);
+      CHECK(shows(*batch, i, views[i]));
+    }
+  }
+}
+
+TEST_CASE("a mask shows the nearest pixels of its image's view") {
+  DType dtype = DType::uint8;
+  SUBCASE("bytes") {}
+  SUBCASE("64 bits") { dtype = DType::int64; }
+  const Options options = viewed_options();
+  Feeder feeder = feeder_of(options, std::make_shared<ViewedDataset>(std::vector{ViewedDataset::mask(dtype)}));
+  const std::size_t number = feeder.field_number("mask");
+  CHECK(number == 2);
+  CHECK(feeder.fields()[number].shape == Shape{20, 28});
+  std::size_t wrong = 0;
+  while (const auto batch = feeder.next()) {
+    const TensorView masks = batch->field(number);
+    REQUIRE(masks.shape == Shape{batch->size(), 20, 28});
+    CHECK(masks.dtype == dtype);
+    CHECK(reinterpret_cast<std::uintptr_t>(masks.data) % 256 == 0);
+    const std::vector<SampleView> views = batch->views();
+    for (std::size_t i = 0; i < views.size(); ++i) {
+      const Box& region = views[i].region;
+      for (std::size_t y = 0; y < 20; ++y) {
+        for (std::size_t x = 0; x < 28; ++x) {
+          const std::size_t across = views[i].mirror ? 27 - x : x;
+          const auto from_x = region.left + static_cast<std::int32_t>(
+                                                std::floor((static_cast<double>(across) + 0.5) * region.width() / 28));
+          const auto from_y =
+              region.top + static_cast<std::int32_t>(std::floor((static_cast<double>(y) + 0.5) * region.height() / 20));
+          const std::size_t at = (i * 20 + y) * 28 + x;
+          const std::int64_t value =
+              dtype == DType::uint8 ? masks.as<std::uint8_t>()[at] : masks.as<std::int64_t>()[at];
+          wrong += value == mask_value(from_x, from_y) ? 0 : 1;
+        }
+      }
+    }
+  }
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("boxes are moved, clipped and left out like what they show") {
+  const Options options = viewed_options();
+  auto dataset = std::make_shared<ViewedDataset>(std::vector{FieldDataset::boxes(4)});
+  dataset->boxes = {{10, 10, 40, 50, 0}, {60.5F, 20, 95, 40.25F, 1}, {-20, 30, 20, 90, -1}};
+  Feeder feeder = feeder_of(options, dataset);
+  const std::size_t number = feeder.field_number("boxes");
+  CHECK(feeder.field_number("boxes.class") == number + 1);
+  std::set<std::int32_t> numbers_seen;
+  while (const auto batch = feeder.next()) {
+    const TensorView boxes = batch->field("boxes");
+    const TensorView classes = batch->field(number + 1);
+    const TensorView counts = batch->counts(number);
+    REQUIRE(boxes.shape == Shape{batch->size(), 4, 4});
+    REQUIRE(classes.shape == Shape{batch->size(), 4});
+    REQUIRE(counts.shape == Shape{batch->size()});
+    const std::vector<SampleView> views = batch->views();
+    for (std::size_t i = 0; i < views.size(); ++i) {
+      const Box& region = views[i].region;
+      std::vector<std::array<double, 5>> expected;
+      for (const LabelledBox& box : dataset->boxes) {
+        // Its part of the image, and of that what the view shows.
+        const double left = std::max<double>(box.left, 0);
+        const double bottom = std::min<double>(box.bottom, kHeight);
+        const double l = std::max<double>(left, region.left);
+        const double t = std::max<double>(box.top, region.top);
+        const double r = std::min<double>(box.right, region.right);
+        const double b = std::min<double>(bottom, region.bottom);
+        if (l >= r || t >= b || (r - l) * (b - t) < 0.25 * (box.right - left) * (bottom - box.top)) continue;
+        const double sx = 28.0 / region.width();
+        const double sy = 20.0 / region.height();
+        double x0 = (l - region.left) * sx;
+        double x1 = (r - region.left) * sx;
+        if (views[i].mirror) x0 = 28 - std::exchange(x1, 28 - x0);
+        expected.push_back({x0, (t - region.top) * sy, x1, (b - region.top) * sy, static_cast<double>(box.label)});
+      }
+      const auto count = static_cast<std::size_t>(counts.as<std::int32_t>()[i]);
+      numbers_seen.insert(static_cast<std::int32_t>(count));
+      REQUIRE(count == expected.size());
+      for (std::size_t j = 0; j < 4; ++j) {
+        const float* const box = boxes.as<float>() + (i * 4 + j) * 4;
+        for (std::size_t k = 0; k < 4; ++k) {
+          CHECK(box[k] == doctest::Approx(j < count ? expected[j][k] : 0.0).epsilon(1e-5));
+        }
+        CHECK(classes.as<std::int64_t>()[i * 4 + j] == (j < count ? static_cast<std::int64_t>(expected[j][4]) : -1));
+      }
+    }
+  }
+  CHECK(numbers_seen.size() > 2);
+}
+
+TEST_CASE("in evaluation the fields of the samples that are left stay with them") {
+  Options options = memory_options(5);
+  options.run.eval = true;
+  auto dataset = std::make_shared<FieldDataset>(23);
+  dataset->replace_field = [](std::uint64_t id, const Field& field, Bytes& bytes) {
+    if (field.name != "grid" || id % 4 != 1) return false;
+    bytes.resize(23);
+    return true;
+  };
+  Feeder feeder = feeder_of(options, dataset);
+  std::set<std::uint64_t> ids;
+  while (const auto batch = feeder.next()) {
+    CHECK(are_right(*batch));
+    ids.insert(batch->ids().begin(), batch->ids().end());
+  }
+  CHECK(ids.size() == 17);
+}
+
+TEST_CASE("a bad field makes a bad sample, which names the field and its file") {
+  struct Case {
+    Field field;
+    Bytes bytes;
+    std::string problem;
+  };
+  const auto bytes = [](const auto&... values) {
+    Bytes all;
+    (FieldDataset::add(all, values), ...);
+    return all;
+  };
+  const Field age{.name = "age", .kind = FieldKind::numbers, .dtype = DType::float32, .shape = {2}};
+  const Field half{.name = "half", .kind = FieldKind::numbers, .dtype = DType::bfloat16};
+  const Field kind{.name = "kind", .kind = FieldKind::class_number, .dtype = DType::int32, .classes = {"a", "b"}};
+  const Field note{.name = "note", .kind = FieldKind::bytes, .dtype = DType::uint8, .shape = {2}};
+  const Field mask{.name = "mask", .kind = FieldKind::mask, .dtype = DType::uint8};
+  const Field boxes = FieldDataset::boxes(1);
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const std::vector<Case> cases{
+      {age, bytes(1.0F, nan), "number 1 of 2 is not finite"},
+      {age, bytes(std::numeric_limits<float>::infinity(), 1.0F), "number 0 of 2 is not finite"},
+      {age, bytes(1.0F), "4 bytes, but [2] of float32 are 8 bytes"},
+      {age, {}, "0 bytes, but [2] of float32 are 8 bytes"},
+      {half, bytes(std::uint16_t{0x7f80}), "number 0 of 1 is not finite"},
+      {kind, bytes(std::int32_t{2}), "class 2 is not between -1 and 1"},
+      {kind, bytes(std::int32_t{-2}), "class -2 is not between -1 and 1"},
+      {note, bytes('a', 'b', 'c'), "3 bytes, but a batch has room for 2 bytes"},
+      {mask, bytes(1.0F), "not an image"},
+      {mask, png_of(2, 2, {1, 2, 3, 4}, true), "a mask of 2x2 pixels for an image of 4x4"},
+      {boxes, bytes(1.0F), "4 bytes are no whole number of boxes"},
+      {boxes, bytes(LabelledBox{0, 0, nan, 1, 0}), "is not finite"},
+      {boxes, bytes(LabelledBox{2, 0, 2, 1, 0}), "has no area"},
+      {boxes, bytes(LabelledBox{5, 5, 6, 6, 0}), "lies outside the image 4x4"},
+      {boxes, bytes(LabelledBox{0, 0, 1, 1, 7}), "class 7 is not between -1 and 1"},
+      {boxes, bytes(LabelledBox{0, 0, 1, 1, 0}, LabelledBox{0, 0, 1, 1, 0}), "2 boxes, but a batch has room for 1"},
+  };
+  for (const Case& bad : cases) {
+    CAPTURE(bad.problem);
+    auto dataset = std::make_shared<FieldDataset>(8, std::vector{bad.field});
+    dataset->replace_field = [&](std::uint64_t /*id*/, const Field& /*field*/, Bytes& given) {
+      given = bad.bytes;
+      return true;
+    };
+    Options options = memory_options(4);
+    options.on_bad = OnBad::fail;
+    const std::string error = error_of([&] { Feeder feeder = feeder_of(options, dataset); });
+    CAPTURE(error);
+    CHECK(contains(error, "field \"" + bad.field.name + "\" (memory/"));
+    CHECK(contains(error, bad.problem));
+  }
+}
+
+TEST_CASE("what read_field() throws or asks for is the sample's fault") {
+  auto dataset = std::make_shared<FieldDataset>(40);
+  std::atomic<int> transient{0};
+  dataset->before_field = [&](std::uint64_t id, const Field& field) {
+    if (field.name != "age") return;
+    if (id == 3) throw std::runtime_error("no such member");
+    if (id == 4) throw SampleError("is torn");
+    if (id == 5 && transient++ == 0) throw SampleError("try again", SampleError::Kind::transient);
+  };
+  Options options = memory_options(4);
+  Feeder feeder = feeder_of(options, dataset);
+  std::set<std::uint64_t> ids;
+  while (const auto batch = feeder.next()) {
+    CHECK(are_right(*batch));
+    ids.insert(batch->ids().begin(), batch->ids().end());
+  }
+  CHECK_FALSE(ids.contains(3));
+  CHECK_FALSE(ids.contains(4));
+  CHECK(ids.contains(5));
+  CHECK(feeder.summary().bad_samples == 2);
+}
+
+TEST_CASE("many readers with room for next to nothing come through") {
+  Options options = memory_options(4);
+  options.workers.io = 6;
+  options.run.epochs = 3;
+  SUBCASE("one byte") { options.workers.bytes = 1; }
+  SUBCASE("an image") { options.workers.bytes = 60; }
+  SUBCASE("a sample or two") { options.workers.bytes = 300; }
+  Feeder feeder = feeder_of(options, std::make_shared<FieldDataset>(60));
+  std::size_t samples = 0;
+  while (const auto batch = feeder.next()) {
+    CHECK(are_right(*batch));
+    samples += batch->size();
+  }
+  CHECK(samples == 180);
+}
+
+TEST_CASE("a read whose field hangs is read a second time, and the sample comes once") {
+  Options options = memory_options(4);
+  options.workers.io = 8;
+  options.workers.hedge = Hedge::automatic;
+  options.policy.watchdog_s = 120;
+  Gate gate;
+  std::atomic<int> notes{0};  // earlier, too few reads were seen to tell a slow one
+  std::atomic<bool> hung{false};
+  auto dataset = std::make_shared<FieldDataset>(1200);
+  dataset->before_field = [&](std::uint64_t /*id*/, const Field& field) {
+    if (field.name == "note" && ++notes > 800 && !hung.exchange(true)) gate.pass();
+  };
+  Feeder feeder = feeder_of(options, dataset);
+  std::size_t samples = 0;
+  std::set<std::uint64_t> ids;
+  while (samples < 1200) {
+    const auto batch = feeder.next();
+    REQUIRE(batch.has_value());
+    CHECK(are_right(*batch));
+    samples += batch->size();
+    ids.insert(batch->ids().begin(), batch->ids().end());
+  }
+  CHECK(hung);
+  CHECK(ids.size() == 1200);
+  CHECK(feeder.summary().hedges_won >= 1);
+  gate.open();
+}
+
+TEST_CASE("fields that cannot be served are refused when the feeder is made") {
+  const auto refusal = [](const std::vector<Field>& fields, When when = When::enqueue) {
+    Options options = memory_options(4);
+    options.transform.when = when;
+    return error_of([&] { Feeder feeder = feeder_of(options, std::make_shared<FieldDataset>(8, fields)); });
+  };
+  const Field plain{.name = "a", .kind = FieldKind::numbers};
+  const auto named = [&](std::string name) {
+    Field field = plain;
+    field.name = std::move(name);
+    return field;
+  };
+  CHECK(contains(refusal({FieldDataset::boxes(3)}, When::dequeue), "set transform.when = \"enqueue\""));
+  CHECK(contains(refusal({ViewedDataset::mask()}, When::dequeue), "masks in memory cannot follow"));
+  CHECK(contains(refusal({named("image")}), "every batch has a field of that name"));
+  CHECK(contains(refusal({named("a.b")}), "a name has letters"));
+  CHECK(contains(refusal({plain, plain}), "there are two of that name"));
+  CHECK(contains(refusal({{.name = "i", .kind = FieldKind::image}}), "a batch has one image"));
+  CHECK(contains(refusal({{.name = "b", .kind = FieldKind::boxes}}), "how many boxes"));
+  CHECK(contains(refusal({{.name = "m", .kind = FieldKind::mask}}), "kind mask is uint8, int32 or int64"));
+  CHECK(contains(refusal({{.name = "n", .kind = FieldKind::numbers, .shape = {3, 0}}}), "must be 1 or more"));
+  CHECK(contains(refusal({{.name = "n", .kind = FieldKind::array, .shape = {1 << 20, 1 << 20, 1 << 20}}}),
+                 "larger than any memory"));
+}
+
+TEST_CASE("fields are found by name and by number, and errors list them") {
+  Feeder feeder = feeder_of(memory_options(4), std::make_shared<FieldDataset>(8));
+  REQUIRE(feeder.fields().size() == 7);
+  CHECK(feeder.fields()[0].name == "image");
+  CHECK(feeder.fields()[1].name == "label");
+  CHECK(feeder.fields()[2].classes == std::vector<std::string>{"a", "b", "c"});
+  CHECK(contains(error_of([&] { (void)feeder.field_number("depth"); }), "it has \"image\", \"label\", \"species\""));
+  const auto batch = feeder.next();
+  REQUIRE(batch);
+  CHECK(batch->field(0).data == batch->images().data);
+  CHECK(batch->field("label").as<std::int64_t>() == batch->labels().data());
+  CHECK(contains(error_of([&] { (void)batch->field("depth"); }), "no field \"depth\"; it has \"image\""));
+  CHECK(contains(error_of([&] { (void)batch->field(7); }), "no field 7; it has 7"));
+  CHECK(contains(error_of([&] { (void)batch->counts(2); }), "the same shape in every sample"));
+  CHECK(contains(error_of([&] { (void)batch->counts(0); }), "the same shape in every sample"));
+  Bytes host(batch->field("grid").bytes());
+  batch->copy_to_host(batch->field("grid"), host);
+  CHECK(std::memcmp(host.data(), batch->field("grid").data, host.size()) == 0);
+}
+
+TEST_CASE("masks and notes that lie beside images are served with them, from a saved index too") {
+  const TemporaryDirectory folder;
+  const auto save = [&](const std::string& name, const Bytes& bytes) {
+    testing::write_file(folder / name, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  };
+  for (const std::string name : {"cat/a", "cat/b", "dog/a", "dog/c"}) {
+    save("photos/" + name + ".png", png_of(kWidth, kHeight, ramp(), false));
+    save("masks/" + name + ".png", mask_png());
+    if (name != "dog/c") testing::write_file(folder / ("notes/" + name + ".txt"), name);
+  }
+  Options options = viewed_options();
+  options.dataset.path = (folder / "photos").string();
+  options.dataset.index = (folder / "index").string();
+  options.dataset.batch_size = 2;
+  options.dataset.fields = {
+      {.name = "mask", .from = "../masks/{folder}/{stem}.png", .kind = FieldKind::mask},
+      {.name = "note", .from = "../notes/{folder}/{stem}.txt", .kind = FieldKind::bytes, .most = 8}};
+  for (int time = 0; time < 2; ++time) {
+    Feeder feeder(options);
+    std::set<std::string> notes;
+    while (const auto batch = feeder.next()) {
+      const std::size_t note = feeder.field_number("note");
+      for (std::size_t i = 0; i < batch->size(); ++i) {
+        const auto bytes = static_cast<std::size_t>(batch->counts(note).as<std::int32_t>()[i]);
+        const std::string text(batch->field(note).as<char>() + i * 8, bytes);
+        CHECK(contains(feeder.dataset().name(batch->ids()[i]), text));
+        notes.insert(text);
+      }
+    }
+    CHECK(notes == std::set<std::string>{"cat/a", "cat/b", "dog/a"});
+    CHECK(feeder.summary().bad_samples == 1);  // dog/c has none
+  }
+  const auto refusal = [&](FieldOptions field) {
+    Options changed = options;
+    changed.dataset.index.clear();
+    changed.dataset.fields = {std::move(field)};
+    return error_of([&] { Feeder feeder(changed); });
+  };
+  CHECK(contains(refusal({.name = "mask", .from = "../maks/{stem}.png", .kind = FieldKind::mask}),
+                 "fields.mask.from: \"../maks/{stem}.png\" names no file that is there; the first is"));
+  CHECK(contains(refusal({.name = "mask", .kind = FieldKind::mask}), "give a pattern of files beside the images"));
+  CHECK(contains(refusal({.name = "label", .from = "x"}), "leave this section out"));
+  options.dataset.fields.pop_back();
+  CHECK(contains(error_of([&] { Feeder feeder(options); }), "was built for other sections [fields.NAME]"));
+}
+
 }  // namespace forebay

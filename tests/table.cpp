@@ -1,0 +1,204 @@
+// Tables of text with a header (CSV, TSV): what their columns become, and which rows are left out.
+#include <doctest/doctest.h>
+
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <forebay/dataset.hpp>
+#include <forebay/error.hpp>
+
+#include "data/csv.hpp"
+#include "dataset_support.hpp"
+#include "support.hpp"
+
+using namespace forebay;
+using namespace forebay::testing;
+
+namespace {
+
+using Rows = std::vector<std::vector<std::string>>;
+
+Rows rows_of(std::string_view text, char separator = ',') {
+  Rows rows;
+  CsvRows csv(text, "t.csv", separator);
+  for (std::vector<std::string_view> fields; csv.next(fields);) rows.emplace_back(fields.begin(), fields.end());
+  return rows;
+}
+
+// The bytes of a field.
+std::vector<std::byte> field_of_sample(const Dataset& dataset, std::uint64_t id, std::size_t field) {
+  struct Target final : ReadTarget {
+    std::vector<std::byte> bytes;
+    std::span<std::byte> reserve(std::size_t size) override {
+      bytes.resize(size);
+      return bytes;
+    }
+  } target;
+  dataset.read_field(id, field, target);
+  return std::move(target.bytes);
+}
+
+template <typename T>
+std::vector<T> numbers_of_sample(const Dataset& dataset, std::uint64_t id, std::size_t field) {
+  const std::vector<std::byte> bytes = field_of_sample(dataset, id, field);
+  std::vector<T> numbers(bytes.size() / sizeof(T));
+  std::memcpy(numbers.data(), bytes.data(), bytes.size());
+  return numbers;
+}
+
+constexpr std::string_view kTable =
+    "file,species,findings,age,x,y,z,note,extra\r\n"
+    "a.jpg,cat,Mass|Edema,30,1,2,3,\"a, \"\"b\"\"\",0.5 1.5\r\n"
+    "\"b,c.jpg\",dog,,41.5,4,5,6,,2 3\n"
+    "\n"
+    "c.jpg,,Edema,+7,7,8,9,two\twords,4  5\n"
+    "d.jpg,dog,Mass,nan,1,1,1,,1 1\n"
+    "e.jpg,dog,Mass,1,1,1\n"
+    ",dog,Mass,1,1,1,1,,1 1\n"
+    "f.jpg,dog,Mass,1,1,one,1,,1 1\n"
+    "g.jpg,dog,Mass,1,1,1,1,,1\n";
+
+DatasetOptions table_options(const TemporaryDirectory& folder, std::string_view text = kTable,
+                             const std::string& name = "t.csv") {
+  write_file(folder / name, text);
+  DatasetOptions options;
+  options.format = "table";
+  options.path = (folder / name).string();
+  return options;
+}
+
+FieldOptions field(std::string name, FieldKind kind, std::string from = "") {
+  FieldOptions options{.name = std::move(name)};
+  options.kind = kind;
+  options.from = std::move(from);
+  return options;
+}
+
+}  // namespace
+
+TEST_CASE("rows are divided as Python's csv module divides them") {
+  CHECK(rows_of("a,b\nc,d") == Rows{{"a", "b"}, {"c", "d"}});
+  CHECK(rows_of("a,b\r\nc,\r") == Rows{{"a", "b"}, {"c", ""}});
+  CHECK(rows_of("a\rb\r\n\r\n\nc") == Rows{{"a"}, {"b"}, {"c"}});
+  CHECK(rows_of("\"a,b\",\"c\"\"d\",\"e\nf\"\n") == Rows{{"a,b", "c\"d", "e\nf"}});
+  CHECK(rows_of("a \"b\" c, d\n") == Rows{{"a \"b\" c", " d"}});
+  CHECK(rows_of("\"a\"b,c") == Rows{{"ab", "c"}});
+  CHECK(rows_of("\"\",") == Rows{{"", ""}});
+  CHECK(rows_of("a,b\tc,d\n", '\t') == Rows{{"a,b", "c,d"}});
+  CHECK(rows_of("\xEF\xBB\xBFx,y") == Rows{{"x", "y"}});
+  CHECK(rows_of("").empty());
+  CHECK(rows_of("\n\r\n").empty());
+  CHECK(contains(error_of([] { (void)rows_of("a\nb,\"c\nd\n"); }), "t.csv:2: a double quote is opened"));
+  CHECK(contains(error_of([] { (void)rows_of("\xFF\xFE"); }), "UTF-16"));
+  CHECK(contains(error_of([] { (void)rows_of(std::string_view("a\0b", 3)); }), "a NUL byte"));
+}
+
+TEST_CASE("columns become label and fields, and rows that cannot be samples are named") {
+  const TemporaryDirectory folder;
+  DatasetOptions options = table_options(folder);
+  options.fields = {field("label", FieldKind::class_number, "species"),
+                    field("findings", FieldKind::multilabel),
+                    field("age", FieldKind::numbers),
+                    field("at", FieldKind::numbers, "x, y,z"),
+                    field("two", FieldKind::numbers, "extra"),
+                    field("note", FieldKind::bytes)};
+  options.fields[0].kind.reset();
+  options.fields[2].dtype = DType::float64;
+  options.fields[3].dtype = DType::int32;
+  options.fields[3].shape = {3};
+  options.fields[4].shape = {2, 1};
+  options.fields[5].most = 9;
+  const auto built = build_dataset(options);
+  const auto restored = restore_dataset(built->serialize(), "memory");
+  CHECK(fingerprint(*built) == fingerprint(*restored));
+  for (const Dataset* dataset : {built.get(), restored.get()}) {
+    REQUIRE(dataset->size() == 3);
+    CHECK(dataset->name(1) == (folder / "b,c.jpg").string());
+    CHECK(dataset->classes() == std::vector<std::string>{"cat", "dog"});
+    CHECK(dataset->sample(0).label == 0);
+    CHECK(dataset->sample(1).label == 1);
+    CHECK(dataset->sample(2).label == -1);
+    REQUIRE(dataset->fields().size() == 5);
+    CHECK(dataset->fields()[0].name == "findings");
+    CHECK(dataset->fields()[0].classes == std::vector<std::string>{"Edema", "Mass"});
+    CHECK(dataset->fields()[0].shape == Shape{2});
+    CHECK(dataset->fields()[3].shape == Shape{2, 1});
+    CHECK(numbers_of_sample<float>(*dataset, 0, 0) == std::vector<float>{1, 1});
+    CHECK(numbers_of_sample<float>(*dataset, 1, 0) == std::vector<float>{0, 0});
+    CHECK(numbers_of_sample<float>(*dataset, 2, 0) == std::vector<float>{1, 0});
+    CHECK(numbers_of_sample<double>(*dataset, 1, 1) == std::vector<double>{41.5});
+    CHECK(numbers_of_sample<double>(*dataset, 2, 1) == std::vector<double>{7});
+    CHECK(numbers_of_sample<std::int32_t>(*dataset, 1, 2) == std::vector<std::int32_t>{4, 5, 6});
+    CHECK(numbers_of_sample<float>(*dataset, 2, 3) == std::vector<float>{4, 5});
+    const auto note = field_of_sample(*dataset, 0, 4);
+    CHECK(std::string(reinterpret_cast<const char*>(note.data()), note.size()) == "a, \"b\"");
+    std::string skipped;
+    for (const Skipped& entry : dataset->skipped()) skipped += entry.path + ": " + entry.reason + "\n";
+    CHECK(contains(skipped, "t.csv:6: field \"age\": \"nan\" is no finite number"));
+    CHECK(contains(skipped, "t.csv:7: 6 fields, but the header has 9"));
+    CHECK(contains(skipped, "t.csv:8: the path is empty"));
+    CHECK(contains(skipped, "t.csv:9: field \"at\": \"one\" is no finite number"));
+    CHECK(contains(skipped, "t.csv:10: field \"two\": 1 numbers where 2 are wanted"));
+  }
+}
+
+TEST_CASE("a column for each class, whole numbers as classes, and columns of paths") {
+  const TemporaryDirectory folder;
+  DatasetOptions options = table_options(folder,
+                                         "image\tclass\tmass\tedema\tmask\n"
+                                         "a.png\t2\t1\t0\tm/a.png\n"
+                                         "b.png\t10\t0\t\tm/b.png\n"
+                                         "c.png\t-1\t1\t2\tm/c.png\n",
+                                         "t.tsv");
+  options.fields = {field("findings", FieldKind::multilabel), field("grade", FieldKind::class_number, "class"),
+                    field("mask", FieldKind::mask)};
+  options.fields[0].classes = {"edema", "mass"};
+  options.format = "auto";
+  const auto dataset = build_dataset(options);
+  CHECK(dataset->format() == "table");
+  REQUIRE(dataset->size() == 2);
+  CHECK(dataset->classes().size() == 11);
+  CHECK(dataset->sample(1).label == 10);
+  CHECK(numbers_of_sample<float>(*dataset, 0, 0) == std::vector<float>{0, 1});
+  CHECK(numbers_of_sample<float>(*dataset, 1, 0) == std::vector<float>{0, 0});
+  CHECK(numbers_of_sample<std::int64_t>(*dataset, 0, 1) == std::vector<std::int64_t>{2});
+  CHECK(dataset->field_name(1, 2) == (folder / "m/b.png").string());
+  CHECK(contains(dataset->skipped()[0].reason, "\"2\" is neither 0 nor 1"));
+  CHECK(contains(error_of([&] { (void)field_of_sample(*dataset, 1, 2); }), "no such file"));
+}
+
+TEST_CASE("what a table does not have is refused with its columns") {
+  const TemporaryDirectory folder;
+  const auto refusal = [&](FieldOptions wanted, std::string_view text = "image,label,x,x\na.png,0,1,2\n") {
+    DatasetOptions options = table_options(folder, text);
+    options.fields = {std::move(wanted)};
+    return error_of([&] { (void)build_dataset(options); });
+  };
+  CHECK(contains(refusal(field("age", FieldKind::numbers)),
+                 "fields.age.from = \"age\": the table " + (folder / "t.csv").string() +
+                     " has no such column; it has \"image\", \"label\", \"x\", \"x\""));
+  CHECK(contains(refusal(field("x", FieldKind::numbers)), "two columns are called \"x\""));
+  CHECK(contains(refusal({.name = "image", .from = "photo"}), "fields.image.from = \"photo\""));
+  CHECK(contains(refusal(field("b", FieldKind::multilabel)), "fields.b.from = \"b\""));
+  FieldOptions boxes = field("label2", FieldKind::boxes, "label");
+  boxes.most = 3;
+  CHECK(contains(refusal(boxes), "a table has no boxes"));
+  FieldOptions half = field("y", FieldKind::numbers, "label");
+  half.dtype = DType::float16;
+  CHECK(contains(refusal(half), "fields.y.dtype: a table gives float32"));
+  CHECK(contains(refusal(field("y", FieldKind::numbers, "label"), "image,label\n"), "0 rows below its header"));
+  CHECK(contains(refusal(field("y", FieldKind::numbers, "label"), ""), "the table is empty"));
+}
+
+TEST_CASE("a table that has changed makes its saved index stale") {
+  const TemporaryDirectory folder;
+  DatasetOptions options = table_options(folder, "image,age\na.png,1\n");
+  options.fields = {field("age", FieldKind::numbers)};
+  options.index = (folder / "index").string();
+  CHECK(open_dataset(options)->size() == 1);
+  CHECK(open_dataset(options)->size() == 1);
+  write_file(folder / "t.csv", "image,age\na.png,2\n");
+  CHECK(contains(error_of([&] { (void)open_dataset(options); }), "other contents of the table"));
+}
