@@ -2,8 +2,6 @@
 // bad is a bad sample. mpi_fields.cpp has the kinds that no view changes, on several ranks.
 #include <doctest/doctest.h>
 
-#include <png.h>
-
 #include <array>
 #include <atomic>
 #include <cmath>
@@ -23,6 +21,7 @@
 #include "dataset_support.hpp"
 #include "field_dataset.hpp"
 #include "support.hpp"
+#include "viewed_dataset.hpp"
 
 namespace forebay {
 namespace {
@@ -33,130 +32,25 @@ using testing::error_of;
 using testing::FieldDataset;
 using testing::Gate;
 using testing::memory_options;
-using testing::MemoryDataset;
-using testing::TemporaryDirectory;
+using testing::png_of;
+using testing::ViewedDataset;
 
 using Bytes = FieldDataset::Bytes;
 
-// A PNG file of 8 bits, one channel or three.
-Bytes png_of(std::int32_t width, std::int32_t height, const std::vector<std::uint8_t>& pixels, bool is_grey) {
-  png_image image{};
-  image.version = PNG_IMAGE_VERSION;
-  image.width = static_cast<png_uint_32>(width);
-  image.height = static_cast<png_uint_32>(height);
-  image.format = is_grey ? PNG_FORMAT_GRAY : PNG_FORMAT_RGB;
-  png_alloc_size_t size = 0;
-  REQUIRE(png_image_write_to_memory(&image, nullptr, &size, 0, pixels.data(), 0, nullptr) != 0);
-  Bytes bytes(size);
-  REQUIRE(png_image_write_to_memory(&image, bytes.data(), &size, 0, pixels.data(), 0, nullptr) != 0);
-  bytes.resize(size);
+// An npy file, version 1.
+Bytes npy_of(const std::string& descr, const std::string& shape, const Bytes& elements) {
+  std::string header = "{'descr': '" + descr + "', 'fortran_order': False, 'shape': " + shape + ", }";
+  header.resize(117, ' ');
+  header += '\n';
+  const std::string text = std::string("\x93NUMPY\x01\x00", 8) + static_cast<char>(header.size()) + '\0' + header;
+  const auto from = std::as_bytes(std::span(text));
+  Bytes bytes(from.begin(), from.end());
+  bytes.insert(bytes.end(), elements.begin(), elements.end());
   return bytes;
-}
-
-constexpr std::int32_t kWidth = 96;
-constexpr std::int32_t kHeight = 64;
-
-// Where a pixel is tells its value: twice x in red, twice y in green.
-std::vector<std::uint8_t> ramp() {
-  std::vector<std::uint8_t> pixels;
-  for (std::int32_t y = 0; y < kHeight; ++y) {
-    for (std::int32_t x = 0; x < kWidth; ++x) {
-      pixels.push_back(static_cast<std::uint8_t>(2 * x));
-      pixels.push_back(static_cast<std::uint8_t>(2 * y));
-      pixels.push_back(0);
-    }
-  }
-  return pixels;
-}
-std::uint8_t mask_value(std::int32_t x, std::int32_t y) { return static_cast<std::uint8_t>((x * 7 + y * 13) % 251); }
-Bytes mask_png() {
-  std::vector<std::uint8_t> values;
-  for (std::int32_t y = 0; y < kHeight; ++y) {
-    for (std::int32_t x = 0; x < kWidth; ++x) values.push_back(mask_value(x, y));
-  }
-  return png_of(kWidth, kHeight, values, true);
-}
-
-// Images of that ramp, with fields that views change.
-class ViewedDataset final : public Dataset {
- public:
-  static constexpr std::uint64_t kSamples = 24;
-
-  explicit ViewedDataset(std::vector<Field> fields) : fields_(std::move(fields)) {}
-  static Field mask(DType dtype = DType::uint8) { return {.name = "mask", .kind = FieldKind::mask, .dtype = dtype}; }
-
-  [[nodiscard]] std::string_view format() const noexcept override { return "viewed"; }
-  [[nodiscard]] std::uint64_t size() const noexcept override { return kSamples; }
-  [[nodiscard]] const std::vector<std::string>& classes() const noexcept override { return classes_; }
-  [[nodiscard]] Sample sample(std::uint64_t /*id*/) const override {
-    Sample sample;
-    sample.encoding = Encoding::raw;
-    sample.width = kWidth;
-    sample.height = kHeight;
-    sample.channels = 3;
-    sample.box = box;
-    return sample;
-  }
-  [[nodiscard]] std::string name(std::uint64_t id) const override { return "viewed/" + std::to_string(id); }
-  void read(std::uint64_t /*id*/, ReadTarget& target) const override { copy(std::as_bytes(std::span(image_)), target); }
-  [[nodiscard]] std::span<const Field> fields() const noexcept override { return fields_; }
-  void read_field(std::uint64_t /*id*/, std::size_t field, ReadTarget& target) const override {
-    copy(fields_[field].kind == FieldKind::mask ? std::span<const std::byte>(mask_) : std::as_bytes(std::span(boxes)),
-         target);
-  }
-  [[nodiscard]] const std::vector<Skipped>& skipped() const noexcept override { return skipped_; }
-  [[nodiscard]] IndexCounts counts() const noexcept override { return {.images = kSamples}; }
-  [[nodiscard]] std::vector<std::byte> serialize() const override { return Bytes(8); }
-
-  std::vector<LabelledBox> boxes;
-  std::optional<Box> box;
-
- private:
-  static void copy(std::span<const std::byte> bytes, ReadTarget& target) {
-    std::ranges::copy(bytes, target.reserve(bytes.size()).begin());
-  }
-
-  std::vector<Field> fields_;
-  std::vector<std::uint8_t> image_ = ramp();
-  Bytes mask_ = mask_png();
-  std::vector<std::string> classes_;
-  std::vector<Skipped> skipped_;
-};
-
-Options viewed_options() {
-  Options options = memory_options(6);
-  options.transform.crop = Crop::random_resized;
-  options.transform.scale = {0.2, 1.0};
-  options.transform.mirror = 0.5;
-  options.transform.size = {20, 28};
-  options.run.epochs = 2;
-  return options;
 }
 
 Feeder feeder_of(const Options& options, std::shared_ptr<const Dataset> dataset) {
   return Feeder(options, Parts{.dataset = std::move(dataset)});
-}
-
-// Red or green of a sample's pixel.
-int channel(const Lease& batch, std::size_t sample, std::int64_t y, std::int64_t x, std::size_t c) {
-  const TensorView images = batch.images();
-  const auto at = ((static_cast<std::int64_t>(sample) * images.shape[1] + y) * images.shape[2] + x) * 3;
-  return images.as<std::uint8_t>()[static_cast<std::size_t>(at) + c];
-}
-
-// Whether the view is what the sample's pixels show, to about a pixel.
-bool shows(const Lease& batch, std::size_t sample, const SampleView& view) {
-  const Box& region = view.region;
-  const std::int64_t height = batch.images().shape[1];
-  const std::int64_t width = batch.images().shape[2];
-  bool same = view.width == kWidth && view.height == kHeight;
-  for (const std::int64_t x : {width / 4, width / 2, width - width / 4}) {
-    const double across = (static_cast<double>(view.mirror ? width - 1 - x : x) + 0.5) / static_cast<double>(width);
-    const double red = 2 * (region.left + across * region.width() - 0.5);
-    same = same && std::abs(channel(batch, sample, height / 2, x, 0) - red) <= 3;
-  }
-  const double green = 2 * (region.top + 0.5 * region.height() - 0.5);
-  return same && std::abs(channel(batch, sample, height / 2, width / 2, 1) - green) <= 5;
 }
 
 }  // namespace
@@ -189,136 +83,6 @@ TEST_CASE("every type has a size and a name") {
     CHECK(to_string(type) != "?");
   }
   CHECK(sizes == std::vector<std::size_t>{4, 2, 2, 1, 4, 8, 8});
-}
-
-TEST_CASE("lease.views() is what the pixels show, as tensors and as canvases, at every use") {
-  Options options = viewed_options();
-  options.transform.exif = false;
-  bool dequeue = false;
-  SUBCASE("assembled") {}
-  SUBCASE("canvases") { dequeue = true; }
-  auto dataset = std::make_shared<ViewedDataset>(std::vector<Field>{});
-  if (dequeue) options.transform.canvas = {96, 128};
-  options.transform.when = dequeue ? When::dequeue : When::enqueue;
-  options.policy.name = "interval";
-  options.policy.interval = 2;
-  Feeder feeder = feeder_of(options, dataset);
-  std::set<std::pair<std::int32_t, bool>> seen;
-  while (const auto batch = feeder.next()) {
-    const std::vector<SampleView> views = batch->views();
-    REQUIRE(views.size() == batch->size());
-    for (std::size_t i = 0; i < views.size(); ++i) {
-      CHECK(shows(*batch, i, views[i]));
-      seen.emplace(views[i].region.left, views[i].mirror);
-    }
-  }
-  CHECK(seen.size() > 10);
-}
-
-TEST_CASE("a view of a box is within it, and says so in pixels of the whole image") {
-  Options options = viewed_options();
-  SUBCASE("assembled") {}
-  SUBCASE("canvases") { options.transform.when = When::dequeue; }
-  auto dataset = std::make_shared<ViewedDataset>(std::vector<Field>{});
-  dataset->box = Box{30, 10, 90, 60};
-  Feeder feeder = feeder_of(options, dataset);
-  while (const auto batch = feeder.next()) {
-    const std::vector<SampleView> views = batch->views();
-    for (std::size_t i = 0; i < views.size(); ++i) {
-      const Box& region = views[i].region;
-      CHECK(region.left >= 30);
-      CHECK(region.top >= 10);
-      CHECK(region.right <= 90);
-      CHECK(region.bottom <= 60);
-      CHECK(shows(*batch, i, views[i]));
-    }
-  }
-}
-
-TEST_CASE("a mask shows the nearest pixels of its image's view") {
-  DType dtype = DType::uint8;
-  SUBCASE("bytes") {}
-  SUBCASE("64 bits") { dtype = DType::int64; }
-  const Options options = viewed_options();
-  Feeder feeder = feeder_of(options, std::make_shared<ViewedDataset>(std::vector{ViewedDataset::mask(dtype)}));
-  const std::size_t number = feeder.field_number("mask");
-  CHECK(number == 2);
-  CHECK(feeder.fields()[number].shape == Shape{20, 28});
-  std::size_t wrong = 0;
-  while (const auto batch = feeder.next()) {
-    const TensorView masks = batch->field(number);
-    REQUIRE(masks.shape == Shape{batch->size(), 20, 28});
-    CHECK(masks.dtype == dtype);
-    CHECK(reinterpret_cast<std::uintptr_t>(masks.data) % 256 == 0);
-    const std::vector<SampleView> views = batch->views();
-    for (std::size_t i = 0; i < views.size(); ++i) {
-      const Box& region = views[i].region;
-      for (std::size_t y = 0; y < 20; ++y) {
-        for (std::size_t x = 0; x < 28; ++x) {
-          const std::size_t across = views[i].mirror ? 27 - x : x;
-          const auto from_x = region.left + static_cast<std::int32_t>(
-                                                std::floor((static_cast<double>(across) + 0.5) * region.width() / 28));
-          const auto from_y =
-              region.top + static_cast<std::int32_t>(std::floor((static_cast<double>(y) + 0.5) * region.height() / 20));
-          const std::size_t at = (i * 20 + y) * 28 + x;
-          const std::int64_t value =
-              dtype == DType::uint8 ? masks.as<std::uint8_t>()[at] : masks.as<std::int64_t>()[at];
-          wrong += value == mask_value(from_x, from_y) ? 0 : 1;
-        }
-      }
-    }
-  }
-  CHECK(wrong == 0);
-}
-
-TEST_CASE("boxes are moved, clipped and left out like what they show") {
-  const Options options = viewed_options();
-  auto dataset = std::make_shared<ViewedDataset>(std::vector{FieldDataset::boxes(4)});
-  dataset->boxes = {{10, 10, 40, 50, 0}, {60.5F, 20, 95, 40.25F, 1}, {-20, 30, 20, 90, -1}};
-  Feeder feeder = feeder_of(options, dataset);
-  const std::size_t number = feeder.field_number("boxes");
-  CHECK(feeder.field_number("boxes.class") == number + 1);
-  std::set<std::int32_t> numbers_seen;
-  while (const auto batch = feeder.next()) {
-    const TensorView boxes = batch->field("boxes");
-    const TensorView classes = batch->field(number + 1);
-    const TensorView counts = batch->counts(number);
-    REQUIRE(boxes.shape == Shape{batch->size(), 4, 4});
-    REQUIRE(classes.shape == Shape{batch->size(), 4});
-    REQUIRE(counts.shape == Shape{batch->size()});
-    const std::vector<SampleView> views = batch->views();
-    for (std::size_t i = 0; i < views.size(); ++i) {
-      const Box& region = views[i].region;
-      std::vector<std::array<double, 5>> expected;
-      for (const LabelledBox& box : dataset->boxes) {
-        // Its part of the image, and of that what the view shows.
-        const double left = std::max<double>(box.left, 0);
-        const double bottom = std::min<double>(box.bottom, kHeight);
-        const double l = std::max<double>(left, region.left);
-        const double t = std::max<double>(box.top, region.top);
-        const double r = std::min<double>(box.right, region.right);
-        const double b = std::min<double>(bottom, region.bottom);
-        if (l >= r || t >= b || (r - l) * (b - t) < 0.25 * (box.right - left) * (bottom - box.top)) continue;
-        const double sx = 28.0 / region.width();
-        const double sy = 20.0 / region.height();
-        double x0 = (l - region.left) * sx;
-        double x1 = (r - region.left) * sx;
-        if (views[i].mirror) x0 = 28 - std::exchange(x1, 28 - x0);
-        expected.push_back({x0, (t - region.top) * sy, x1, (b - region.top) * sy, static_cast<double>(box.label)});
-      }
-      const auto count = static_cast<std::size_t>(counts.as<std::int32_t>()[i]);
-      numbers_seen.insert(static_cast<std::int32_t>(count));
-      REQUIRE(count == expected.size());
-      for (std::size_t j = 0; j < 4; ++j) {
-        const float* const box = boxes.as<float>() + (i * 4 + j) * 4;
-        for (std::size_t k = 0; k < 4; ++k) {
-          CHECK(box[k] == doctest::Approx(j < count ? expected[j][k] : 0.0).epsilon(1e-5));
-        }
-        CHECK(classes.as<std::int64_t>()[i * 4 + j] == (j < count ? static_cast<std::int64_t>(expected[j][4]) : -1));
-      }
-    }
-  }
-  CHECK(numbers_seen.size() > 2);
 }
 
 TEST_CASE("in evaluation the fields of the samples that are left stay with them") {
@@ -354,6 +118,7 @@ TEST_CASE("a bad field makes a bad sample, which names the field and its file") 
   const Field half{.name = "half", .kind = FieldKind::numbers, .dtype = DType::bfloat16};
   const Field kind{.name = "kind", .kind = FieldKind::class_number, .dtype = DType::int32, .classes = {"a", "b"}};
   const Field note{.name = "note", .kind = FieldKind::bytes, .dtype = DType::uint8, .shape = {2}};
+  const Field grid{.name = "grid", .kind = FieldKind::array, .dtype = DType::int32, .shape = {2}};
   const Field mask{.name = "mask", .kind = FieldKind::mask, .dtype = DType::uint8};
   const Field boxes = FieldDataset::boxes(1);
   const float nan = std::numeric_limits<float>::quiet_NaN();
@@ -363,6 +128,11 @@ TEST_CASE("a bad field makes a bad sample, which names the field and its file") 
       {age, bytes(1.0F), "4 bytes, but [2] of float32 are 8 bytes"},
       {age, {}, "0 bytes, but [2] of float32 are 8 bytes"},
       {half, bytes(std::uint16_t{0x7f80}), "number 0 of 1 is not finite"},
+      {grid, bytes(1.0F), "4 bytes, neither an npy file nor the 8 of its elements"},
+      {grid, npy_of("<f4", "(3,)", bytes(1.0F, 2.0F, 3.0F)), "an array of shape (3,) where another one is wanted"},
+      {grid, npy_of("<f4", "(2,)", bytes(1.0F, 2.0F)), "an array of float32, which int32 does not hold"},
+      {grid, npy_of("<i8", "(2,)", bytes(std::int64_t{1}, std::int64_t{1} << 40)), "which int32 does not hold"},
+      {grid, npy_of("<i4", "(2,)", bytes(std::int32_t{1})), ""},
       {kind, bytes(std::int32_t{2}), "class 2 is not between -1 and 1"},
       {kind, bytes(std::int32_t{-2}), "class -2 is not between -1 and 1"},
       {note, bytes('a', 'b', 'c'), "3 bytes, but a batch has room for 2 bytes"},
@@ -388,6 +158,27 @@ TEST_CASE("a bad field makes a bad sample, which names the field and its file") 
     CAPTURE(error);
     CHECK(contains(error, "field \"" + bad.field.name + "\" (memory/"));
     CHECK(contains(error, bad.problem));
+  }
+}
+
+TEST_CASE("an array may be an npy file, of another type that fits") {
+  const Field depth{.name = "depth", .kind = FieldKind::array, .dtype = DType::float32, .shape = {2, 1}};
+  auto dataset = std::make_shared<FieldDataset>(4, std::vector{depth});
+  dataset->replace_field = [](std::uint64_t id, const Field& /*field*/, Bytes& bytes) {
+    Bytes elements;
+    const auto number = static_cast<std::int16_t>(id);
+    FieldDataset::add(elements, number);
+    FieldDataset::add(elements, static_cast<std::int16_t>(-number));
+    bytes = npy_of("<i2", "(2, 1)", elements);
+    return true;
+  };
+  Feeder feeder = feeder_of(memory_options(4), dataset);
+  const auto batch = feeder.next();
+  REQUIRE(batch);
+  for (std::size_t i = 0; i < batch->size(); ++i) {
+    const auto number = static_cast<float>(batch->ids()[i]);
+    CHECK(batch->field("depth").as<float>()[2 * i] == number);
+    CHECK(batch->field("depth").as<float>()[2 * i + 1] == -number);
   }
 }
 
@@ -500,52 +291,6 @@ TEST_CASE("fields are found by name and by number, and errors list them") {
   Bytes host(batch->field("grid").bytes());
   batch->copy_to_host(batch->field("grid"), host);
   CHECK(std::memcmp(host.data(), batch->field("grid").data, host.size()) == 0);
-}
-
-TEST_CASE("masks and notes that lie beside images are served with them, from a saved index too") {
-  const TemporaryDirectory folder;
-  const auto save = [&](const std::string& name, const Bytes& bytes) {
-    testing::write_file(folder / name, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
-  };
-  for (const std::string name : {"cat/a", "cat/b", "dog/a", "dog/c"}) {
-    save("photos/" + name + ".png", png_of(kWidth, kHeight, ramp(), false));
-    save("masks/" + name + ".png", mask_png());
-    if (name != "dog/c") testing::write_file(folder / ("notes/" + name + ".txt"), name);
-  }
-  Options options = viewed_options();
-  options.dataset.path = (folder / "photos").string();
-  options.dataset.index = (folder / "index").string();
-  options.dataset.batch_size = 2;
-  options.dataset.fields = {
-      {.name = "mask", .from = "../masks/{folder}/{stem}.png", .kind = FieldKind::mask},
-      {.name = "note", .from = "../notes/{folder}/{stem}.txt", .kind = FieldKind::bytes, .most = 8}};
-  for (int time = 0; time < 2; ++time) {
-    Feeder feeder(options);
-    std::set<std::string> notes;
-    while (const auto batch = feeder.next()) {
-      const std::size_t note = feeder.field_number("note");
-      for (std::size_t i = 0; i < batch->size(); ++i) {
-        const auto bytes = static_cast<std::size_t>(batch->counts(note).as<std::int32_t>()[i]);
-        const std::string text(batch->field(note).as<char>() + i * 8, bytes);
-        CHECK(contains(feeder.dataset().name(batch->ids()[i]), text));
-        notes.insert(text);
-      }
-    }
-    CHECK(notes == std::set<std::string>{"cat/a", "cat/b", "dog/a"});
-    CHECK(feeder.summary().bad_samples == 1);  // dog/c has none
-  }
-  const auto refusal = [&](FieldOptions field) {
-    Options changed = options;
-    changed.dataset.index.clear();
-    changed.dataset.fields = {std::move(field)};
-    return error_of([&] { Feeder feeder(changed); });
-  };
-  CHECK(contains(refusal({.name = "mask", .from = "../maks/{stem}.png", .kind = FieldKind::mask}),
-                 "fields.mask.from: \"../maks/{stem}.png\" names no file that is there; the first is"));
-  CHECK(contains(refusal({.name = "mask", .kind = FieldKind::mask}), "give a pattern of files beside the images"));
-  CHECK(contains(refusal({.name = "label", .from = "x"}), "leave this section out"));
-  options.dataset.fields.pop_back();
-  CHECK(contains(error_of([&] { Feeder feeder(options); }), "was built for other sections [fields.NAME]"));
 }
 
 }  // namespace forebay

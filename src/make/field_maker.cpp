@@ -8,6 +8,8 @@
 
 #include <forebay/error.hpp>
 
+#include "array_elements.hpp"
+
 namespace forebay {
 namespace {
 
@@ -241,6 +243,7 @@ void FieldMaker::make(std::size_t source, std::span<const std::byte> bytes, cons
     case FieldKind::boxes:
       return BoxesInPlace(*entry, *(entry + 1), slot, index).make(bytes, view, layout_->height, layout_->width);
     case FieldKind::bytes: return make_bytes(*entry, bytes, slot, index);
+    case FieldKind::array: return write_array(entry->field, bytes, FieldLayout::values(*entry, slot, index));
     default: break;
   }
   check_values(entry->field, bytes);
