@@ -203,6 +203,26 @@ TEST_CASE("boxes are moved, clipped and left out like what they show") {
   CHECK(numbers_seen.size() > 2);
 }
 
+TEST_CASE("an operation that may move pixels is refused where a field would have to follow") {
+  struct Own final : Operation {
+    explicit Own(bool keeps) : keeps_(keeps) {}
+    void apply(const PixelView& /*view*/, Random& /*random*/) const override {}
+    [[nodiscard]] bool keeps_places() const noexcept override { return keeps_; }
+    bool keeps_;
+  };
+  const auto refusal = [](bool keeps, const std::vector<Field>& fields) {
+    Options options = viewed_options();
+    options.transform.operations = {"colour", "own"};
+    Parts parts{.dataset = std::make_shared<ViewedDataset>(fields)};
+    parts.operations = OperationRegistry::builtin();
+    parts.operations.add("own", [keeps](const TransformOptions&) { return std::make_unique<Own>(keeps); });
+    return error_of([&] { Feeder feeder(options, std::move(parts)); });
+  };
+  CHECK(contains(refusal(false, {ViewedDataset::mask()}), "\"own\" may move pixels, which the field \"mask\""));
+  CHECK(refusal(true, {ViewedDataset::mask()}).empty());
+  CHECK(refusal(false, {}).empty());
+}
+
 TEST_CASE("masks and notes that lie beside images are served with them, from a saved index too") {
   const TemporaryDirectory folder;
   const auto save = [&](const std::string& name, const Bytes& bytes) {

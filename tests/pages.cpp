@@ -162,12 +162,29 @@ void check_keys_of(std::string_view section, const std::string& table, Page& pag
   page.check_table(table, out);
 }
 
+// The defaults are those of a field of which nothing is said.
+void check_field_keys(Page& page) {
+  const std::string table = "keys of fields.NAME";
+  Options plain;
+  plain.dataset.fields.emplace_back();
+  std::string out = "| key | default | value | meaning |\n|---|---|---|---|\n";
+  for (const config::Key& key : config::field_keys()) {
+    const auto* const choice = std::get_if<config::Choice>(&key.kind);
+    const bool is_left_out = choice != nullptr && choice->get(plain) >= choice->names.size();
+    out += "| `" + std::string(key.name) + "` | " +
+           (is_left_out ? "" : "`" + cell(config::value_text(key, plain)) + "` ") + "| " +
+           cell(config::expectation(key.kind)) + " | " + meaning_of(key, page.last_cell(table, key.name)) + " |\n";
+  }
+  page.check_table(table, out);
+}
+
 TEST_CASE("docs/configuration.md has every key with its default, values and meaning") {
   Page page("configuration.md");
   check_keys_of("", "keys", page);
   for (const config::Section& section : config::sections()) {
     check_keys_of(section.name, "keys of " + std::string(section.name), page);
   }
+  check_field_keys(page);
   page.check_complete();
 }
 

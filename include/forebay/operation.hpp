@@ -54,6 +54,10 @@ class Operation {
   // error that names the sample and the operation.
   virtual void apply(const PixelView& view, Random& random) const = 0;
 
+  // Whether every pixel stays where it is, and only its colour changes. Masks and boxes cannot follow an operation that
+  // does not say so: a feeder that has both is refused.
+  [[nodiscard]] virtual bool keeps_places() const noexcept { return false; }
+
   // Whether it is applied in evaluation (run.eval) too. Preparation of images is; augmentation is not.
   [[nodiscard]] virtual bool in_evaluation() const noexcept { return false; }
 };

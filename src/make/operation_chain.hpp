@@ -32,6 +32,7 @@ class PixelOperation final : public Operation {
       : rule_(rule), kernels_(&kernels) {}
 
   void apply(const PixelView& view, Random& random) const override;
+  [[nodiscard]] bool keeps_places() const noexcept override { return true; }
   [[nodiscard]] const PixelRule& rule() const noexcept { return rule_; }
 
  private:
@@ -53,6 +54,12 @@ class OperationChain {
   [[nodiscard]] bool has_twin() const noexcept { return calls_.empty(); }
   // The first that devices cannot do. REQUIRES: !has_twin().
   [[nodiscard]] const std::string& first_call() const noexcept { return calls_.front().name; }
+  // The first that may move pixels; null when none does.
+  [[nodiscard]] const std::string* first_mover() const noexcept {
+    const auto moves = [](const Call& call) { return !call.operation->keeps_places(); };
+    const auto found = std::ranges::find_if(calls_, moves);
+    return found == calls_.end() ? nullptr : &found->name;
+  }
   // Those that are made of each pixel by itself.
   [[nodiscard]] const PixelRule& pixels() const noexcept { return pixels_; }
 
