@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -156,5 +157,92 @@ TEST_CASE("closing stops present and future takers") {
   CHECK(stopped == 3);
   CHECK(takes_stopped(budget, 9, 0));
   budget.give_back(std::move(buffer));
+  CHECK(budget.in_flight() == 0);
+}
+
+TEST_CASE("a buffer grows within the limit without waiting, and keeps what is in it") {
+  ByteBudget budget(100'000);
+  auto buffer = budget.take(0, 5000);
+  std::ranges::fill(buffer, std::byte{7});
+  CHECK(budget.try_grow(buffer, 20'000));
+  CHECK(buffer.size() == 25'000);
+  CHECK(std::all_of(buffer.begin(), buffer.begin() + 5000, [](std::byte b) { return b == std::byte{7}; }));
+  CHECK(budget.in_flight() == 25'000);
+  CHECK_FALSE(budget.try_grow(buffer, 75'001));
+  budget.shrink(buffer, 6000);
+  CHECK(buffer.size() == 6000);
+  CHECK(budget.in_flight() == 6000);
+  budget.give_back(std::move(buffer));
+  CHECK(budget.in_flight() == 0);
+}
+
+TEST_CASE("one buffer at a time grows past the limit, the earliest first, and taking waits for those that grow") {
+  ByteBudget budget(10);
+  auto first = budget.take(1, 4);
+  auto second = budget.take(2, 4);
+  // 2 bytes are left, and both want 4 more. The earlier order may pass the limit as soon as it asks.
+  budget.grow(1, first, 4);
+  CHECK(budget.in_flight() == 12);
+  std::atomic<bool> grew{false};
+  std::atomic<bool> took{false};
+  std::jthread grower([&] {
+    budget.grow(2, second, 4);
+    grew = true;
+  });
+  CHECK(eventually([&] { return budget.waiting() == 1; }));
+  std::jthread taker([&] {
+    auto buffer = budget.take(0, 1);
+    took = true;
+    budget.give_back(std::move(buffer));
+  });
+  CHECK(eventually([&] { return budget.waiting() == 2; }));
+  CHECK_FALSE(grew);
+  CHECK_FALSE(took);
+  // Who is past the limit may grow on: others wait for it to come to an end.
+  budget.grow(1, first, 100);
+  CHECK(first.size() == 108);
+  CHECK_FALSE(grew);
+  budget.give_back(std::move(first));
+  CHECK(eventually([&] { return grew.load(); }));
+  CHECK(eventually([&] { return took.load(); }));
+  grower.join();
+  taker.join();
+  budget.give_back(std::move(second));
+  CHECK(budget.in_flight() == 0);
+}
+
+TEST_CASE("a sample that was alone because it is larger than the budget can grow") {
+  ByteBudget budget(10);
+  auto large = budget.take(3, 50);
+  budget.grow(3, large, 50);
+  CHECK(budget.in_flight() == 100);
+  budget.give_back(std::move(large));
+  auto next = budget.take(4, 10);
+  CHECK_FALSE(budget.try_grow(next, 1));
+  budget.grow(4, next, 1);
+  budget.give_back(std::move(next));
+  CHECK(budget.in_flight() == 0);
+}
+
+TEST_CASE("closing stops who waits to grow, whose buffer stays as it was") {
+  ByteBudget budget(10);
+  auto first = budget.take(0, 5);
+  auto second = budget.take(1, 5);
+  budget.grow(0, first, 1);
+  std::atomic<bool> stopped{false};
+  std::jthread grower([&] {
+    try {
+      budget.grow(1, second, 1);
+    } catch (const Stopped&) {
+      stopped = true;
+    }
+  });
+  CHECK(eventually([&] { return budget.waiting() == 1; }));
+  budget.close();
+  CHECK(eventually([&] { return stopped.load(); }));
+  grower.join();
+  CHECK(second.size() == 5);
+  budget.give_back(std::move(first));
+  budget.give_back(std::move(second));
   CHECK(budget.in_flight() == 0);
 }
