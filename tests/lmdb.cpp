@@ -73,11 +73,13 @@ TEST_CASE("values that are image files, and entries that are about others") {
                                                         {"image-000000001", kJpeg},
                                                         {"image-000000002", big},
                                                         {"label-000000001", "text"},
+                                                        {"label-a", kJpeg},
                                                         {"num-samples", "2"}}));
-  REQUIRE(dataset->size() == 2);
+  REQUIRE(dataset->size() == 3);
   CHECK(read_sample(*dataset, 0) == kJpeg);
   CHECK(read_sample(*dataset, 1) == big);
-  CHECK(labels_of(*dataset) == std::vector<std::int64_t>{-1, -1});
+  CHECK(dataset->name(2).ends_with("[record 5, label-a]"));
+  CHECK(labels_of(*dataset) == std::vector<std::int64_t>{-1, -1, -1});
   CHECK(count_bad(*dataset) == 0);
   CHECK(dataset->name(0).ends_with("[record 2, image-000000001]"));
 }
@@ -129,13 +131,13 @@ TEST_CASE("values that are no images are left out by key") {
                                                         {"i", wire_bytes(4, kJpeg)},
                                                         {"j", encoded_datum(kJpeg, std::int64_t{1} << 40)}}));
   CHECK(dataset->size() == 1);
-  CHECK(reason(*dataset, "[record 1, b]") == "is neither an image file nor a Datum of Caffe");
-  CHECK(reason(*dataset, "[record 2, c]") == "has 3 bytes for 3 channels of 32 x 32 pixels");
-  CHECK(reason(*dataset, "[record 3, d]") == "has 3 bytes for -3 channels of 32 x 32 pixels");
-  CHECK(reason(*dataset, "[record 4, e]") == "a Datum of floating-point numbers, where bytes are read");
-  CHECK(reason(*dataset, "[record 5, f]") == "has no bytes");
+  CHECK(reason(*dataset, "[record 1, b]") == "byte 8192: is neither an image file nor a Datum of Caffe");
+  CHECK(reason(*dataset, "[record 2, c]") == "byte 8192: has 3 bytes for 3 channels of 32 x 32 pixels");
+  CHECK(reason(*dataset, "[record 3, d]") == "byte 12288: has 3 bytes for -3 channels of 32 x 32 pixels");
+  CHECK(reason(*dataset, "[record 4, e]") == "byte 12288: a Datum of floating-point numbers, where bytes are read");
+  CHECK(reason(*dataset, "[record 5, f]") == "byte 12288: has no bytes");
   CHECK(contains(reason(*dataset, "[record 6, g]"), "2 channels"));
-  CHECK(reason(*dataset, "[record 7, h]") == "a Datum without data");
+  CHECK(reason(*dataset, "[record 7, h]") == "byte 16384: a Datum without data");
   CHECK(contains(reason(*dataset, "[record 8, i]"), "has no class, where others have one"));
   CHECK(contains(reason(*dataset, "[record 9, j]"), "its class number is"));
 }

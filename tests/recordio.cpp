@@ -90,9 +90,11 @@ TEST_CASE("parts without their others, and records that are none, are left out b
   };
   CHECK(reason(0) == "byte 0: the continuation of a record that does not begin");
   CHECK(reason(2) == "byte " + std::to_string(16 + good.size()) + ": the beginning of a record that does not end");
-  CHECK(reason(4) == "has 5 bytes, less than the header of an image record");
-  CHECK(reason(5) == "has not the 2147483648 labels that its header announces");
-  CHECK(reason(6) == "its image has no bytes");
+  const std::size_t third = 16 + good.size() + 16 + good.size();  // where the short record begins
+  CHECK(reason(4) == "byte " + std::to_string(third) + ": has 5 bytes, less than the header of an image record");
+  CHECK(reason(5) ==
+        "byte " + std::to_string(third + 16) + ": has not the 2147483648 labels that its header announces");
+  CHECK(reason(6) == "byte " + std::to_string(third + 16 + 52) + ": its image has no bytes");
   CHECK(contains(reason(7), "the beginning of a record that does not end"));
   CHECK(contains(reason(8), "the beginning of a record that does not end"));
 }

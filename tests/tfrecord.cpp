@@ -56,7 +56,9 @@ TEST_CASE("shards of a folder, of a pattern and alone; plain and compressed ones
   for (std::uint64_t id = 0; id < train->size(); ++id) CHECK(read_sample(*train, id) == kJpeg + std::to_string(id));
   CHECK(train->name(1) == (folder / "train-00000-of-00002").string() + "[record 1]");
   CHECK(train->name(4) == (folder / "train-00001-of-00002.gz").string() + "[record 2]");
-  CHECK(train->skipped().empty());
+  REQUIRE(train->skipped().size() == 1);
+  CHECK_FALSE(train->skipped()[0].bad);
+  CHECK(contains(train->skipped()[0].reason, "not read: names of others in the folder say \"train\""));
 
   const auto one = build_dataset(options_for(folder / "validation-00000-of-00001"));
   CHECK(read_sample(*one, 0) == kJpeg + "5");
@@ -221,9 +223,9 @@ TEST_CASE("a file without one usable record is an error that says why") {
     return error_of([&] { (void)dataset_of(folder, examples); });
   };
   CHECK(contains(error({}), "no record of a tf.train.Example with an image"));
-  CHECK(contains(error({""}), "[record 0]: an Example without features"));
+  CHECK(contains(error({""}), "[record 0]: byte 0: an Example without features"));
   CHECK(contains(error({example({{"x", int64_feature({1})}})}), "no image among its features (x)"));
-  CHECK(contains(error({image_example("", 1)}), "[record 0]: its image has no bytes"));
+  CHECK(contains(error({image_example("", 1)}), "[record 0]: byte 0: its image has no bytes"));
   CHECK(contains(error({wire_bytes(1, varint(10) + varint(1000))}), "[record 0]: byte "));
   std::filesystem::create_directory(folder / "empty");
   const auto empty = [&] { (void)build_dataset(options_for(folder / "empty", "tfrecord")); };

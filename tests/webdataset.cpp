@@ -54,7 +54,9 @@ TEST_CASE("samples are members of one stem; shards of a folder, of a pattern and
   CHECK(read_sample(*train, 0) == kJpeg + "a");
   CHECK(read_sample(*train, 1) == kJpeg + "c");
   CHECK(read_sample(*train, 2) == kJpeg + "d");
-  CHECK(train->skipped().empty());
+  REQUIRE(train->skipped().size() == 1);
+  CHECK_FALSE(train->skipped()[0].bad);
+  CHECK(contains(train->skipped()[0].reason, "not read: names of others in the folder say \"train\""));
   CHECK(labels_of(*build_dataset(options_for(folder / "val-000.tgz"))) == std::vector<std::int64_t>{1});
   CHECK(build_dataset(options_for(folder / "{val-000.tgz,train-000.tar}"))->size() == 3);
   write_file(folder / "without-ending", tar_sample("f", kJpeg, "1"));

@@ -20,7 +20,13 @@ constexpr std::string_view kLmdbData = "data.mdb";
 // Entries that say something about the others: "__len__", "__keys__" and the like, and the counts and texts of those
 // who read scenes: "num-samples", "label-000000001".
 bool is_about_others(std::string_view key) {
-  return key.starts_with('_') || key.starts_with("num-samples") || key.starts_with("label-");
+  constexpr std::string_view kLabel = "label-";
+  const std::string underscores(2, '_');
+  const bool is_meta = key.size() > 4 && key.starts_with(underscores) && key.ends_with(underscores);
+  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+  const bool is_label = key.starts_with(kLabel) && key.size() == kLabel.size() + 9 &&
+                        std::ranges::all_of(key.substr(kLabel.size()), is_digit);
+  return is_meta || key == "num-samples" || is_label;
 }
 
 // caffe.Datum: raw pixels, all blue ones first, or an encoded image.
@@ -167,7 +173,7 @@ ShardDraft read_lmdb_part(PathContents& contents, const LmdbPart& part, ShardDra
   for (std::size_t leaf = part.begin; leaf < part.end; ++leaf) {
     const std::size_t entries = tree.entries(lmdb.leaves[leaf]);
     for (std::size_t i = 0; i < entries; ++i) {
-      draft.begin(0);
+      draft.begin(tree.place(lmdb.leaves[leaf]));
       try {
         const std::string key = tree.key(lmdb.leaves[leaf], i);
         draft.call(key);
@@ -194,7 +200,7 @@ std::vector<std::string> lmdb_files(PathContents& contents) {
 
 bool is_lmdb(PathContents& contents) {
   if (!contents.is_folder()) return starts_as_lmdb(contents.head()) || base_name(contents.files().front()) == kLmdbData;
-  return std::ranges::find(contents.listing().others, kLmdbData) != contents.listing().others.end();
+  return is_folder_of_shards(contents, [](std::string_view name) { return name == kLmdbData; });
 }
 
 IndexDraft build_lmdb(PathContents& contents) {

@@ -23,7 +23,7 @@ struct RecordPart {
   [[nodiscard]] std::uint64_t next() const noexcept { return data.offset + (data.length + 3) / 4 * 4; }
 };
 
-bool is_recordio_name(std::string_view name) { return name.ends_with(".rec"); }
+bool is_recordio_name(std::string_view name) { return name.ends_with(".rec") || name.ends_with(".rec.gz"); }
 
 // The part at `offset`. Throws SampleError where there is none, or where it is not whole: then the next cannot be
 // found.
@@ -144,8 +144,8 @@ bool may_have_labels(const WantedFields::Wanted& wanted) {
 }
 
 bool is_recordio(PathContents& contents) {
-  if (contents.is_folder()) return std::ranges::any_of(contents.listing().others, is_recordio_name);
-  const auto head = contents.head();
+  if (contents.is_folder()) return is_folder_of_shards(contents, is_recordio_name);
+  const auto head = contents.contents_head();
   std::uint32_t magic = 0;
   if (head.size() >= sizeof magic) std::memcpy(&magic, head.data(), sizeof magic);
   return magic == kRecordMagic || is_recordio_name(contents.files().front());
@@ -160,9 +160,15 @@ IndexDraft build_recordio(PathContents& contents) {
   return draft;
 }
 
+std::uint64_t hash_recordio(const DatasetOptions& options) { return hash_shards(options, is_recordio_name); }
+
 }  // namespace
 
-const Format formats::recordio{
-    .needs = "a RecordIO file", .detect = is_recordio, .build = build_recordio, .takes_patterns = true};
+const Format formats::recordio{.needs = "a RecordIO file",
+                               .detect = is_recordio,
+                               .build = build_recordio,
+                               .hash = hash_recordio,
+                               .hashed = "the compressed files, or other files",
+                               .takes_patterns = true};
 
 }  // namespace forebay

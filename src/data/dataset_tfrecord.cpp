@@ -229,7 +229,7 @@ void read_tfrecords(ContainerBytes& bytes, ShardDraft& draft) {
 }
 
 bool is_tfrecord(PathContents& contents) {
-  if (contents.is_folder()) return std::ranges::any_of(contents.listing().others, is_tfrecord_name);
+  if (contents.is_folder()) return is_folder_of_shards(contents, is_tfrecord_name);
   if (is_tfrecord_name(contents.files().front())) return true;
   const auto head = contents.contents_head();
   if (head.size() < kRecordHeader) return false;
@@ -244,7 +244,7 @@ IndexDraft build_tfrecord(PathContents& contents) {
                                       .missing = "no record of a tf.train.Example with an image"});
 }
 
-std::uint64_t hash_tfrecord(const DatasetOptions& options) { return hash_compressed_shards(options, is_tfrecord_name); }
+std::uint64_t hash_tfrecord(const DatasetOptions& options) { return hash_shards(options, is_tfrecord_name); }
 
 }  // namespace
 
@@ -252,7 +252,7 @@ const Format formats::tfrecord{.needs = "a TFRecord file",
                                .detect = is_tfrecord,
                                .build = build_tfrecord,
                                .hash = hash_tfrecord,
-                               .hashed = "the compressed files",
+                               .hashed = "the compressed files, or other files",
                                .takes_patterns = true,
                                .chooses_image = true};
 

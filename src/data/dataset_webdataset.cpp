@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <forebay/error.hpp>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <unordered_map>
 
 #include "base/file_io.hpp"
@@ -32,10 +33,14 @@ struct MemberName {
 MemberName split_member_name(std::string_view name) {
   const std::string_view last = base_name(name);
   const auto dot = last.find('.');
-  // As the webdataset library: what begins and ends with two underscores says something about the archive.
+  // As the webdataset library: what begins and ends with two underscores says something about the archive, be it a
+  // member or a folder.
   const std::string underscores(2, '_');
-  const bool is_meta = last.starts_with(underscores) && last.ends_with(underscores);
-  const bool is_none = dot == std::string_view::npos || dot == 0 || is_meta;
+  const auto is_meta = [&](std::string_view part) {
+    return part.size() >= 2 * underscores.size() && part.starts_with(underscores) && part.ends_with(underscores);
+  };
+  const std::string_view first = name.substr(0, name.find('/'));
+  const bool is_none = dot == std::string_view::npos || dot == 0 || is_meta(first) || is_meta(last);
   if (is_none) return {};
   std::string kind(last.substr(dot + 1));
   std::ranges::transform(kind, kind.begin(),
@@ -56,11 +61,17 @@ class TarSamples {
     std::vector<Member> members;
   };
 
+  // A name that comes again after others, with a kind that its sample has already, is that of another sample, as where
+  // archives were joined.
   void add(const TarMember& member, const MemberName& name) {
-    const auto [place, is_new] = numbers_.try_emplace(std::string(name.key), groups_.size());
-    if (is_new) groups_.push_back({.key = place->first, .offset = member.header, .members = {}});
     const auto [kind, is_new_kind] = kind_numbers_.try_emplace(name.kind, static_cast<std::uint32_t>(kinds_.size()));
     if (is_new_kind) kinds_.push_back(name.kind);
+    const auto [place, is_new] = numbers_.try_emplace(std::string(name.key), groups_.size());
+    const bool is_earlier = !is_new && place->second + 1 != groups_.size();
+    if (is_earlier && seen_.contains({place->second, kind->second})) place->second = groups_.size();
+    if (place->second == groups_.size())
+      groups_.push_back({.key = place->first, .offset = member.header, .members = {}});
+    seen_.emplace(place->second, kind->second);
     groups_[place->second].members.push_back({.kind = kind->second, .contents = member.contents});
   }
 
@@ -79,7 +90,11 @@ class TarSamples {
   // ".cls, .txt"
   [[nodiscard]] std::string list(const Group& group) const {
     std::string text;
-    for (const Member& member : group.members) text += (text.empty() ? "." : ", .") + kinds_[member.kind];
+    constexpr std::size_t kNamed = 8;
+    for (const Member& member : std::span(group.members).first(std::min(kNamed, group.members.size()))) {
+      text += (text.empty() ? "." : ", .") + kinds_[member.kind];
+    }
+    if (group.members.size() > kNamed) text += ", ... (" + std::to_string(group.members.size()) + " members)";
     return text;
   }
 
@@ -88,6 +103,7 @@ class TarSamples {
   std::unordered_map<std::string, std::size_t> numbers_;
   std::vector<std::string> kinds_;
   std::map<std::string, std::uint32_t, std::less<>> kind_numbers_;
+  std::set<std::pair<std::size_t, std::uint32_t>> seen_;  // kinds of each group
 };
 
 const Extent& image_of_group(const TarSamples& samples, const TarSamples::Group& group, const std::string& wanted) {
@@ -237,11 +253,15 @@ void add_groups(ContainerBytes& bytes, const TarSamples& samples, ShardDraft& dr
 void read_tar(ContainerBytes& bytes, ShardDraft& draft) {
   TarSamples samples;
   std::uint64_t left_out = 0;
+  std::uint64_t links = 0;
   TarReader reader(bytes);
   try {
     for (TarMember member; reader.next(member);) {
       draft.reach(member.header);
-      if (member.kind == TarMember::Kind::other) continue;
+      if (!member.problem.empty()) draft.add_bad_file(member.problem + "; the member behind it is left out");
+      if (member.kind == TarMember::Kind::link) ++links;
+      const bool is_file = member.kind == TarMember::Kind::file || member.kind == TarMember::Kind::sparse;
+      if (!is_file || !member.problem.empty()) continue;
       const MemberName name = split_member_name(member.name);
       if (name.key.empty() || member.kind == TarMember::Kind::sparse) {
         ++left_out;
@@ -255,14 +275,11 @@ void read_tar(ContainerBytes& bytes, ShardDraft& draft) {
   }
   add_groups(bytes, samples, draft);
   if (left_out > 0) draft.add_note(std::to_string(left_out) + " members that belong to no sample");
+  if (links > 0) draft.add_note(std::to_string(links) + " links, which are not followed");
 }
 
-// A folder with images or other folders in it is something else, and its archives are beside the point.
 bool is_webdataset(PathContents& contents) {
-  if (contents.is_folder()) {
-    const Scan& listing = contents.listing();
-    return listing.images.empty() && listing.folders.empty() && std::ranges::any_of(listing.others, is_tar_name);
-  }
+  if (contents.is_folder()) return is_folder_of_shards(contents, is_tar_name);
   return is_tar_name(contents.files().front()) || starts_as_tar(contents.contents_head());
 }
 
@@ -273,7 +290,7 @@ IndexDraft build_webdataset(PathContents& contents) {
                                       .missing = "no sample with an image in a tar archive"});
 }
 
-std::uint64_t hash_webdataset(const DatasetOptions& options) { return hash_compressed_shards(options, is_tar_name); }
+std::uint64_t hash_webdataset(const DatasetOptions& options) { return hash_shards(options, is_tar_name); }
 
 }  // namespace
 
@@ -281,7 +298,7 @@ const Format formats::webdataset{.needs = "a tar archive",
                                  .detect = is_webdataset,
                                  .build = build_webdataset,
                                  .hash = hash_webdataset,
-                                 .hashed = "the compressed files",
+                                 .hashed = "the compressed files, or other files",
                                  .takes_patterns = true,
                                  .chooses_image = true};
 

@@ -41,6 +41,8 @@ struct IndexRecord {
   std::string root;  // absolute; prefix of every relative path
   std::vector<Skipped> skipped;
   IndexCounts counts;
+  // When each file of records was modified; make_dataset() sets it. Not part of the content: a copy has other times.
+  std::vector<std::int64_t> modified = {};
 };
 
 // Appends values to a byte string. The members of a record are listed once for both directions, in a function that

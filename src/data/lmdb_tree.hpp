@@ -27,6 +27,8 @@ class LmdbTree {
 
   // The leaf pages of the database in the order of their keys. `damaged` is told of each page that is none.
   [[nodiscard]] std::vector<std::uint64_t> leaves(const std::function<void(const SampleError&)>& damaged);
+  // The byte where a page begins.
+  [[nodiscard]] std::uint64_t place(std::uint64_t page) const noexcept { return page * page_bytes_; }
   // Entries of a leaf page. Throws SampleError when that is damaged.
   [[nodiscard]] std::size_t entries(std::uint64_t page);
   // The key of entry i of a leaf page, and the entry. Throws SampleError when that is damaged.
@@ -47,7 +49,6 @@ class LmdbTree {
 
   bool read_meta(std::uint64_t offset);
   void use_database(std::uint64_t offset);
-  [[nodiscard]] std::uint64_t place(std::uint64_t page) const noexcept { return page * page_bytes_; }
   [[nodiscard]] Page read_page(std::uint64_t page);
   [[nodiscard]] Node read_node(std::uint64_t page, std::size_t i);
 

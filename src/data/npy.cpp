@@ -157,7 +157,8 @@ std::array<std::int64_t, NpyArray::kMostDimensions> NpyArray::steps() const noex
   for (std::size_t i = 0; i < dimensions; ++i) {
     const std::size_t at = fortran_order ? i : dimensions - 1 - i;
     steps[at] = step;
-    step *= shape[at];
+    // An array without elements may have any shape, and no step of it is used.
+    if (__builtin_mul_overflow(step, shape[at], &step)) step = 0;
   }
   return steps;
 }

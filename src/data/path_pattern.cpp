@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <forebay/error.hpp>
 #include <optional>
+#include <unordered_set>
 
 namespace forebay {
 namespace {
@@ -56,12 +57,14 @@ std::vector<std::string> expand_braces(std::string_view inside) {
   return names;
 }
 
-// Files that there are, sorted by their names.
+// Files that there are, sorted bytewise: glob() itself sorts as the locale says.
 void add_matches(const std::string& pattern, std::vector<std::string>& names) {
   glob_t found{};
-  const int result = ::glob(pattern.c_str(), GLOB_ERR, nullptr, &found);
+  const int result = ::glob(pattern.c_str(), GLOB_ERR | GLOB_NOSORT, nullptr, &found);
+  const auto first = static_cast<std::ptrdiff_t>(names.size());
   for (std::size_t i = 0; result == 0 && i < found.gl_pathc; ++i) names.emplace_back(found.gl_pathv[i]);
   ::globfree(&found);
+  std::sort(names.begin() + first, names.end());
   if (result == GLOB_NOSPACE) throw ConfigError("there is no memory for the files that match " + pattern);
   if (result == GLOB_ABORTED) throw ConfigError("a folder of " + pattern + " cannot be listed");
 }
@@ -94,7 +97,12 @@ std::vector<std::string> expand_path_pattern(const std::string& pattern) {
     const std::string name = head + std::string(rest);
     has_wildcard(name) ? add_matches(name, names) : names.push_back(name);
   }
-  return names;
+  std::unordered_set<std::string_view> seen;
+  std::vector<std::string> distinct;
+  for (const auto& name : names) {
+    if (seen.insert(name).second) distinct.push_back(name);
+  }
+  return distinct;
 }
 
 }  // namespace forebay

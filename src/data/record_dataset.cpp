@@ -27,7 +27,12 @@ class RecordDataset final : public Dataset, public PlacedSamples {
       : image_(std::move(image)),
         layout_(read_record_layout(*image_)),
         is_checked_(std::ranges::any_of(layout_.kinds, &RecordTable::Kind::checked)),
-        open_(holds_files() ? layout_.sources : 0) {
+        open_(holds_files() ? layout_.sources : 0),
+        known_(std::make_unique<KnownSource[]>(holds_files() ? layout_.sources : 0)) {
+    const auto& modified = image_->record().modified;
+    for (std::uint64_t i = 0; holds_files() && i < std::min<std::uint64_t>(layout_.sources, modified.size()); ++i) {
+      known_[i].modified.store(modified[i], std::memory_order_relaxed);
+    }
     for (const StoredField& stored : layout_.fields) fields_.push_back(stored.field);
     check_computed();
   }
@@ -77,7 +82,7 @@ class RecordDataset final : public Dataset, public PlacedSamples {
     const std::uint64_t file = file_of(id);
     if (!layout_.has_records) return read_sample_file(file_path(file), target);
     const Extent extent = extent_of(id);
-    if (is_held(file)) return image().read(layout_.held + extent.offset, target.reserve(extent.length));
+    if (is_held(file)) return read_held(file, extent, target);
     const auto open = [&] { return open_source(file); };
     open_.with(file, open, [&](const OpenFile& source) {
       if (is_checked_ && kind_of(id).checked) return read_checked(id, source, extent, target);
@@ -112,7 +117,7 @@ class RecordDataset final : public Dataset, public PlacedSamples {
     const auto offset = static_cast<std::uint64_t>(field_number(stored, StoredField::offset, id));
     const auto length = static_cast<std::uint64_t>(field_number(stored, StoredField::length, id));
     const Extent extent = checked_extent(file, offset, length);
-    if (is_held(file)) return image().read(layout_.held + extent.offset, target.reserve(extent.length));
+    if (is_held(file)) return read_held(file, extent, target);
     const auto open = [&] { return open_source(file); };
     open_.with(file, open, [&](const OpenFile& opened) {
       read_at(opened.descriptor, extent.offset, target.reserve(extent.length));
@@ -162,7 +167,15 @@ class RecordDataset final : public Dataset, public PlacedSamples {
   }
   // Whether the records of a file are in the index.
   [[nodiscard]] bool is_held(std::uint64_t file) const {
-    return layout_.held_bytes > 0 && number(Layout::file_bytes, file) == 0;
+    return layout_.held_bytes > 0 && number(Layout::file_bytes, file) <= 0;
+  }
+  // Where the index knows the file that the records come from, it is compared before the first of them is used.
+  void read_held(std::uint64_t file, const Extent& extent, ReadTarget& target) const {
+    if (number(Layout::file_bytes, file) < 0 && !known_[file].is_checked.load(std::memory_order_relaxed)) {
+      (void)open_source(file);
+      known_[file].is_checked.store(true, std::memory_order_relaxed);
+    }
+    image().read(layout_.held + extent.offset, target.reserve(extent.length));
   }
   [[nodiscard]] const RecordTable::Kind& kind_of(std::uint64_t id) const {
     return layout_.kinds[static_cast<std::size_t>(number(Layout::kind, id))];
@@ -270,6 +283,8 @@ class RecordDataset final : public Dataset, public PlacedSamples {
     switch (column) {
       case Layout::path_end: return {0, below(layout_.path_bytes + 1), "its texts are out of order"};
       case Layout::key_end: return {0, below(layout_.key_bytes + 1), "its texts are out of order"};
+      case Layout::file_bytes:
+      case Layout::file_spread:
       case Layout::file_sum: return {std::numeric_limits<std::int64_t>::min(), kAny, {}};
       case Layout::source: return {0, below(layout_.sources), "a sample names a file that is not listed"};
       case Layout::before:
@@ -323,12 +338,16 @@ class RecordDataset final : public Dataset, public PlacedSamples {
   }
 
   [[nodiscard]] OpenFile open_source(std::uint64_t file) const {
-    const RecordTable::Stamp expected{.bytes = static_cast<std::uint64_t>(number(Layout::file_bytes, file)),
-                                      .sum = static_cast<std::uint64_t>(number(Layout::file_sum, file))};
+    const std::int64_t bytes = number(Layout::file_bytes, file);
+    const RecordTable::Stamp expected{.bytes = static_cast<std::uint64_t>(bytes < 0 ? ~bytes : bytes),
+                                      .sum = static_cast<std::uint64_t>(number(Layout::file_sum, file)),
+                                      .spread = static_cast<std::uint64_t>(number(Layout::file_spread, file)),
+                                      .modified = known_[file].modified.load(std::memory_order_relaxed)};
     OpenFile opened = open_regular(file_path(file));
-    if (RecordTable::stamp_of(opened) != expected) {
+    if (!RecordTable::is_still(opened, expected)) {
       throw SampleError("is not the file that its index was made from; index the data again");
     }
+    known_[file].modified.store(RecordTable::modified_of(opened), std::memory_order_relaxed);
     return opened;
   }
 
@@ -351,6 +370,12 @@ class RecordDataset final : public Dataset, public PlacedSamples {
   bool is_checked_;  // some kind is
   std::vector<Field> fields_;
   mutable OpenSources open_;
+  // By source. Relaxed: they guard nothing, and a thread that does not see them compares the file once more.
+  struct KnownSource {
+    std::atomic<std::int64_t> modified{0};  // when it was, as last compared
+    std::atomic<bool> is_checked{false};    // of one whose records are held
+  };
+  std::unique_ptr<KnownSource[]> known_;
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <forebay/error.hpp>
 #include <limits>
 
@@ -106,8 +107,13 @@ std::int64_t number_in(const RecordTable& table, std::size_t column, std::uint64
   const auto whole = [](auto number) { return static_cast<std::int64_t>(number); };
   switch (column) {
     case RecordLayout::path_end: return whole(table.sources.ends()[row]);
-    case RecordLayout::file_bytes: return row < table.stamps.size() ? whole(table.stamps[row].bytes) : 0;
+    case RecordLayout::file_bytes: {
+      if (row >= table.stamps.size()) return 0;
+      const auto bytes = whole(table.stamps[row].bytes);
+      return table.stamps[row].is_held ? ~bytes : bytes;
+    }
     case RecordLayout::file_sum: return row < table.stamps.size() ? whole(table.stamps[row].sum) : 0;
+    case RecordLayout::file_spread: return row < table.stamps.size() ? whole(table.stamps[row].spread) : 0;
     case RecordLayout::source: return table.source[row];
     case RecordLayout::number:
       if (!table.region.empty()) return table.region[row].object;
@@ -200,6 +206,35 @@ void write_table(IndexWriter& writer, const RecordLayout& layout, RecordTable& t
   table = {};
 }
 
+std::uint64_t sum_of_head(const OpenFile& file) {
+  std::array<std::byte, 8192> buffer;
+  const auto head = std::span(buffer).first(std::min(buffer.size(), file.size));
+  read_at(file.descriptor, 0, head);
+  return chunk_sum(head);
+}
+
+// All of a file up to 1 MiB. Of a larger one its first 256 KiB, where an LMDB environment has both pages of which one
+// changes with every transaction, and 64 blocks of 4 KiB, the last one at its end, where gzip has its checksum.
+std::uint64_t sum_of_blocks(const OpenFile& file) {
+  constexpr std::size_t kWhole = std::size_t{1} << 20U;
+  constexpr std::size_t kBegin = std::size_t{256} << 10U;
+  constexpr std::size_t kBlock = 4096;
+  constexpr std::size_t kBlocks = 64;
+  std::vector<std::byte> bytes(file.size <= kWhole ? file.size : kBegin + kBlocks * kBlock);
+  const std::span all(bytes);
+  if (file.size <= kWhole) {
+    read_at(file.descriptor, 0, all);
+    return chunk_sum(all);
+  }
+  read_at(file.descriptor, 0, all.first(kBegin));
+  const std::size_t step = (file.size - kBegin - kBlock) / (kBlocks - 1);
+  for (std::size_t i = 0; i < kBlocks; ++i) {
+    const std::size_t at = i + 1 == kBlocks ? file.size - kBlock : kBegin + i * step;
+    read_at(file.descriptor, at, all.subspan(kBegin + i * kBlock, kBlock));
+  }
+  return chunk_sum(all);
+}
+
 }  // namespace
 
 std::vector<std::byte> RecordLayout::head() const {
@@ -268,12 +303,24 @@ std::uint32_t RecordTable::add_source(std::string_view path, const Stamp& stamp)
   return add_source(path);
 }
 
-// Of an LMDB environment these are both pages of which one changes with every transaction.
+std::int64_t RecordTable::modified_of(const OpenFile& file) {
+  // A file that is written twice within a tick of the file system's clock has the same time twice.
+  constexpr std::int64_t kSecond = 1'000'000'000;
+  struct stat status {};
+  if (::fstat(file.descriptor.get(), &status) != 0) throw system_failure("cannot inspect it", errno);
+  const std::int64_t modified = status.st_mtim.tv_sec * kSecond + status.st_mtim.tv_nsec;
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return modified < std::chrono::nanoseconds(now).count() - 2 * kSecond ? modified : 0;
+}
+
 RecordTable::Stamp RecordTable::stamp_of(const OpenFile& file) {
-  std::array<std::byte, 8192> buffer;
-  const auto head = std::span(buffer).first(std::min(buffer.size(), file.size));
-  read_at(file.descriptor, 0, head);
-  return {.bytes = file.size, .sum = chunk_sum(head)};
+  return {.bytes = file.size, .sum = sum_of_head(file), .spread = sum_of_blocks(file), .modified = modified_of(file)};
+}
+
+bool RecordTable::is_still(const OpenFile& file, const Stamp& stamp) {
+  if (file.size != stamp.bytes || sum_of_head(file) != stamp.sum) return false;
+  const bool is_unmodified = stamp.modified != 0 && modified_of(file) == stamp.modified;
+  return is_unmodified || stamp.spread == 0 || sum_of_blocks(file) == stamp.spread;
 }
 
 std::string record_name(std::string_view path, std::uint64_t number, std::string_view key) {
@@ -283,7 +330,8 @@ std::string record_name(std::string_view path, std::uint64_t number, std::string
   return name.append("]");
 }
 
-std::unique_ptr<Dataset> make_dataset(const IndexRecord& record, RecordTable table) {
+std::unique_ptr<Dataset> make_dataset(IndexRecord record, RecordTable table) {
+  for (const RecordTable::Stamp& stamp : table.stamps) record.modified.push_back(stamp.modified);
   RecordLayout layout = layout_of(table);
   const std::vector<std::byte> head = layout.head();
   layout.place(head.size());

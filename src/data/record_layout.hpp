@@ -98,8 +98,9 @@ struct StoredField {
 struct RecordLayout {
   enum Column : std::size_t {
     path_end,
-    file_bytes,
+    file_bytes,  // of one whose records are held: ~bytes, below 0
     file_sum,
+    file_spread,
     source,
     number,
     flags,
@@ -112,7 +113,7 @@ struct RecordLayout {
     label,
   };
   static constexpr std::size_t kColumns = label + 1;
-  [[nodiscard]] static constexpr bool is_by_source(std::size_t column) noexcept { return column <= file_sum; }
+  [[nodiscard]] static constexpr bool is_by_source(std::size_t column) noexcept { return column <= file_spread; }
 
   std::vector<std::string> classes;
   std::vector<RecordTable::Kind> kinds;

@@ -64,13 +64,20 @@ struct RecordTable {
   static constexpr std::size_t kMostKinds = 65536;
   // Identifies a source of records when it is opened.
   struct Stamp {
-    std::uint64_t bytes = 0;  // its size
-    std::uint64_t sum = 0;    // checksum of its first 8 KiB
-    friend bool operator==(const Stamp&, const Stamp&) = default;
+    std::uint64_t bytes = 0;    // its size
+    std::uint64_t sum = 0;      // checksum of its first 8 KiB
+    std::uint64_t spread = 0;   // checksum of blocks all over it, or of all of a small one; 0: not compared
+    std::int64_t modified = 0;  // when, in nanoseconds; 0 where that is unknown or too recent to tell writes apart
+    bool is_held = false;       // its records are in `held`: it is compared, not read
   };
 
   // What identifies the file. Throws SampleError if it cannot be read.
   [[nodiscard]] static Stamp stamp_of(const OpenFile& file);
+  // When it was modified, as in a stamp. Throws SampleError.
+  [[nodiscard]] static std::int64_t modified_of(const OpenFile& file);
+  // Whether the file is the one that the stamp was taken of. Its blocks are read only if it was modified at another
+  // time: a copy of a data set is as good as the original. Throws SampleError if it cannot be read.
+  [[nodiscard]] static bool is_still(const OpenFile& file, const Stamp& stamp);
 
   // What all samples have of one field. Either values, which the index holds itself: the bytes that
   // Dataset::read_field() gives (elements in field.dtype, LabelledBox for boxes), one sample behind the other by
@@ -95,7 +102,7 @@ struct RecordTable {
   std::vector<std::string> classes;
   std::vector<Kind> kinds{Kind{}};
   StringTable sources;        // paths, below the index's root or absolute
-  std::vector<Stamp> stamps;  // by source, of those that hold records; empty where they are held
+  std::vector<Stamp> stamps;  // by source, of those that hold records; without bytes: held and never compared
   // Columns, one entry per sample.
   std::vector<std::uint32_t> source;  // into `sources`
   std::vector<std::int32_t> label;    // into `classes`, or -1
@@ -128,7 +135,7 @@ struct RecordTable {
 
 // The dataset over a table. A sample of a folder tree takes 5 or 6 bytes besides its path, one of an idx file or
 // another file of equal records 1 or 2.
-[[nodiscard]] std::unique_ptr<Dataset> make_dataset(const IndexRecord& record, RecordTable table);
+[[nodiscard]] std::unique_ptr<Dataset> make_dataset(IndexRecord record, RecordTable table);
 
 // Source files that are missing or not regular files.
 struct MissingFiles {

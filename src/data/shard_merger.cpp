@@ -11,6 +11,13 @@ namespace {
 // What all compressed files of a data set may put into its index together.
 constexpr std::uint64_t kMostHeld = std::uint64_t{16} << 30U;
 
+// The folder that all files of a pattern are in, whichever there are: samples keep their names, and so their part of a
+// split, when files are added.
+std::string folder_of_pattern(std::string_view pattern) {
+  const std::string folder(parent_folder(pattern.substr(0, pattern.find_first_of("*?[{"))));
+  return folder.empty() ? "/" : folder;
+}
+
 // The folder that all of them are in.
 std::string common_folder(std::span<const std::string> paths) {
   std::string folder(parent_folder(paths.front()));
@@ -39,7 +46,9 @@ class ShardMerger {
     IndexDraft draft;
     std::vector<std::string> paths;
     for (const ShardDraft& each : drafts_) paths.push_back(each.path_);
-    draft.root = contents_.is_folder() ? contents_.root() : common_folder(paths);
+    draft.root = contents_.is_folder()    ? contents_.root()
+                 : contents_.is_pattern() ? folder_of_pattern(contents_.root())
+                                          : common_folder(paths);
     draft.table.classes = std::move(classes_);
     draft.table.kinds.clear();
     for (const auto& wanted : wanted_.fields) draft.table.fields.push_back({.field = wanted.field});
@@ -54,8 +63,13 @@ class ShardMerger {
   }
 
  private:
-  // The first class decides whether classes are numbers or names.
+  // The first class decides whether classes are numbers or names. A number far beyond the count of samples is damage,
+  // not a class: one byte must not make a million classes.
   void find_classes() {
+    constexpr std::int64_t kPlausible = 65536;
+    std::size_t samples = 0;
+    for (const ShardDraft& draft : drafts_) samples += draft.labels_.size();
+    const std::int64_t most = std::max(kPlausible, 16 * static_cast<std::int64_t>(samples));
     std::int64_t largest = -1;
     bool knows = false;
     for (const ShardDraft& draft : drafts_) {
@@ -65,7 +79,7 @@ class ShardMerger {
           knows = true;
           is_by_name_ = label < 0;
         }
-        largest = std::max(largest, label);
+        if (label < most) largest = std::max(largest, label);
       }
     }
     const auto& given = contents_.options().classes;
@@ -100,6 +114,7 @@ class ShardMerger {
     std::vector<std::string> named = classes_;
     for (const auto& [number, name] : names) {
       if (name.empty()) return;
+      if (number >= static_cast<std::int64_t>(named.size())) continue;
       named[static_cast<std::size_t>(number)] = name;
     }
     std::vector<std::string> sorted = named;
@@ -124,7 +139,8 @@ class ShardMerger {
                         (list_ ? "is not in dataset.classes" : "is no number, as those of others are"));
     }
     if (label < count_) return static_cast<std::int32_t>(label);
-    throw SampleError("label " + text + " of " + std::to_string(count_) + " classes");
+    throw SampleError("label " + text + " of " + std::to_string(count_) + " classes" +
+                      (list_ ? "" : ", too large for so few samples; name all in dataset.classes if it is right"));
   }
 
   // Frees what it takes.
@@ -153,6 +169,7 @@ class ShardMerger {
                        from.path_ + ": " + "what is compressed inflates to more than an index holds; decompress it");
     }
     table.held.insert(table.held.end(), from.held_.begin(), from.held_.end());
+    from.add_uncounted();
     draft.skipped.append(std::move(from.skipped_));
     from = ShardDraft({}, {}, *from.progress_);
   }
@@ -176,7 +193,10 @@ class ShardMerger {
   [[nodiscard]] std::uint32_t source_of(const ShardDraft& from, bool is_held, IndexDraft& draft) {
     auto& source = sources_[is_held ? 1 : 0];
     if (!source) {
-      const RecordTable::Stamp stamp = is_held ? RecordTable::Stamp{} : from.stamp_;
+      RecordTable::Stamp stamp = from.stamp_;
+      stamp.is_held = is_held;
+      // A damaged record that has a checksum is found by that, and the others are good.
+      if (!is_held && std::ranges::any_of(from.kind_list_, &RecordTable::Kind::checked)) stamp.spread = 0;
       source = draft.table.add_source(below(draft.root, from.path_), stamp);
     }
     return *source;

@@ -9,11 +9,14 @@
 #include "base/crc32c.hpp"
 #include "base/text.hpp"
 #include "gzip.hpp"
+#include "index_format.hpp"
 #include "parallel.hpp"
 #include "path_pattern.hpp"
 
 namespace forebay {
 namespace {
+
+constexpr std::uint64_t kBadNamed = 10'000;
 
 // Throws SampleError unless the checksum behind the bytes is theirs.
 void check_sum(ContainerBytes& bytes, const Extent& checked) {
@@ -67,6 +70,14 @@ ShardDraft read_shard(PathContents& contents, const std::string& path, const Sha
   return draft;
 }
 
+// Whether a word of the name begins with "train"; "constrained" is another.
+bool is_for_training(std::string_view name) noexcept {
+  for (auto at = name.find("train"); at != std::string_view::npos; at = name.find("train", at + 1)) {
+    if (at == 0 || name[at - 1] < 'a' || name[at - 1] > 'z') return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 FoundLabel label_of_text(std::string_view text) {
@@ -105,6 +116,7 @@ std::optional<RecordTable::Kind> raw_kind(std::int64_t height, std::int64_t widt
 
 void ShardDraft::begin(std::uint64_t offset, std::string_view key) {
   if (next_ == std::numeric_limits<std::uint32_t>::max()) throw SampleError("it has more than 2^32 - 1 records");
+  begins_ = offset;
   reach(offset);
   progress_->records.fetch_add(1, std::memory_order_relaxed);
   key_ = key;
@@ -118,7 +130,13 @@ void ShardDraft::reach(std::uint64_t offset) {
 }
 
 void ShardDraft::add_bad(std::string reason) {
+  if (++bad_ > kBadNamed) return;
+  if (!reason.starts_with("byte ")) reason.insert(0, "byte " + std::to_string(begins_) + ": ");
   skipped_.add_bad(record_name(path_, number(), key_), std::move(reason));
+}
+
+void ShardDraft::add_uncounted() {
+  if (bad_ > kBadNamed) add_bad_file("and " + std::to_string(bad_ - kBadNamed) + " more records that cannot be used");
 }
 
 std::uint16_t ShardDraft::kind_number(const RecordTable::Kind& kind) {
@@ -156,8 +174,10 @@ void ShardDraft::add(ContainerBytes& bytes, const FoundSample& sample) {
   RecordTable::Record record{
       .offset = image.offset, .length = static_cast<std::uint32_t>(image.length), .number = number()};
   const std::int64_t label = label_number(sample.label);
+  // A large class number decides how many classes there are, and is rare: it is worth reading the record for.
+  constexpr std::int64_t kRare = 32768;
+  if (sample.checked.length > 0 && (bytes.is_in_memory() || label >= kRare)) check_sum(bytes, sample.checked);
   if (bytes.is_in_memory()) {
-    if (sample.checked.length > 0) check_sum(bytes, sample.checked);
     record.offset = held_.size();
   } else if (sample.checked.length > 0) {
     kind.checked = true;
@@ -189,23 +209,35 @@ void ShardDraft::add(ContainerBytes& bytes, const FoundSample& sample) {
   if (!is_new && known->second != sample.class_name) known->second.clear();
 }
 
-std::vector<std::string> shards_of(PathContents& contents, bool (*is_name)(std::string_view)) {
+bool is_folder_of_shards(PathContents& contents, bool (*is_name)(std::string_view)) {
+  if (!std::ranges::any_of(contents.listing().others, is_name)) return false;
+  if (!contents.listing().images.empty()) return false;
+  return contents.listing().folders.empty() || (contents.tree().images.empty() && contents.tree().annotations.empty());
+}
+
+std::vector<std::string> shards_of(PathContents& contents, bool (*is_name)(std::string_view),
+                                   std::vector<std::string>* others) {
   if (!contents.is_folder()) return contents.files();
   std::vector<std::string> files;
   std::vector<std::string> training;
   for (const auto name : contents.listing().others) {
     if (!is_name(name)) continue;
     files.push_back(join_path(contents.root(), name));
-    if (name.find("train") != std::string_view::npos) training.push_back(files.back());
+    if (is_for_training(name)) training.push_back(files.back());
+  }
+  if (others != nullptr && !training.empty()) {
+    std::ranges::set_difference(files, training, std::back_inserter(*others));
   }
   return training.empty() ? files : training;
 }
 
-std::uint64_t hash_compressed_shards(const DatasetOptions& options, bool (*is_name)(std::string_view)) {
+std::uint64_t hash_shards(const DatasetOptions& options, bool (*is_name)(std::string_view)) {
   const BuildContext context{.options = options, .progress = {}, .threads = 1};
   PathContents contents(context);
   std::uint64_t hash = 0;
   for (const std::string& path : shards_of(contents, is_name)) {
+    const std::string_view name = base_name(path);
+    hash = (hash ^ chunk_sum(std::as_bytes(std::span(name)))) * 0x9E3779B97F4A7C15U;
     if (path.ends_with(".gz") || path.ends_with(".tgz")) hash = hash_file(path, "dataset.path", hash);
   }
   return hash;
@@ -214,7 +246,8 @@ std::uint64_t hash_compressed_shards(const DatasetOptions& options, bool (*is_na
 IndexDraft build_from_shards(PathContents& contents, const ShardFormat& format) {
   WantedFields wanted(contents.options());
   std::erase_if(wanted.fields, [&](const auto& each) { return format.may_have == nullptr || !format.may_have(each); });
-  const std::vector<std::string> paths = shards_of(contents, format.is_name);
+  std::vector<std::string> others;
+  const std::vector<std::string> paths = shards_of(contents, format.is_name, &others);
   if (paths.empty()) throw path_error(contents.options(), std::string(format.missing));
   std::uint64_t all_bytes = 0;
   std::error_code unknown;
@@ -237,7 +270,11 @@ IndexDraft build_from_shards(PathContents& contents, const ShardFormat& format) 
   run_parallel(task, contents.context().threads, report);
   std::vector<ShardDraft> drafts;
   for (auto& draft : read) drafts.push_back(*std::move(draft));
-  return merge_shards(contents, drafts, wanted, format.missing);
+  IndexDraft draft = merge_shards(contents, drafts, wanted, format.missing);
+  for (std::string& path : others) {
+    draft.skipped.add_note(std::move(path), "not read: names of others in the folder say \"train\"");
+  }
+  return draft;
 }
 
 }  // namespace forebay

@@ -114,7 +114,8 @@ class ShardDraft {
   // The sample of the record. What lies in memory only is kept for the index. Throws SampleError when its image has no
   // bytes or too many, or lies in memory and fails its checksum.
   void add(ContainerBytes& bytes, const FoundSample& sample);
-  // The record cannot be used.
+  // The record cannot be used. The reason begins with the byte where that stands, at least that of the record. Of the
+  // first ten thousand each is kept, others are counted.
   void add_bad(std::string reason);
   // Something is wrong with the file itself, or worth saying.
   void add_bad_file(std::string reason) { skipped_.add_bad(path_, std::move(reason)); }
@@ -128,6 +129,8 @@ class ShardDraft {
   static constexpr std::int64_t kAbsent = -2;
   static constexpr std::int64_t kTexts = -3;
 
+  // Says how many more records are bad than were kept.
+  void add_uncounted();
   [[nodiscard]] std::uint32_t number() const noexcept { return next_ - 1; }
   [[nodiscard]] std::uint16_t kind_number(const RecordTable::Kind& kind);
   [[nodiscard]] std::int64_t label_number(const FoundLabel& label);
@@ -136,6 +139,8 @@ class ShardDraft {
   RecordTable::Stamp stamp_;
   Progress* progress_;
   std::uint32_t next_;
+  std::uint64_t begins_ = 0;  // the record at hand
+  std::uint64_t bad_ = 0;
   std::uint64_t reached_ = 0;
   std::string key_;
   // By sample.
@@ -173,16 +178,22 @@ struct ShardFormat {
   std::string_view missing;  // what was not found when no sample comes out: "no record with an image"
 };
 
+// Whether a folder is one of the format's files: it has some, and neither images nor annotations in it or below it, of
+// which such a file would only stand beside. REQUIRES: contents.is_folder().
+[[nodiscard]] bool is_folder_of_shards(PathContents& contents, bool (*is_name)(std::string_view));
+
 // The files of the format at the path, absolute: those of a folder, sorted, those that a pattern stands for, or the one
-// file. Where some names in a folder have "train" in them, only those are its files.
-[[nodiscard]] std::vector<std::string> shards_of(PathContents& contents, bool (*is_name)(std::string_view));
+// file. Where some names in a folder have a part that begins with "train", only those are its files, and `others` tells
+// which it leaves out.
+[[nodiscard]] std::vector<std::string> shards_of(PathContents& contents, bool (*is_name)(std::string_view),
+                                                 std::vector<std::string>* others = nullptr);
 
 // What the drafts hold, as one, with these fields. Those of one file follow each other.
 [[nodiscard]] IndexDraft merge_shards(PathContents& contents, std::vector<ShardDraft>& drafts,
                                       const WantedFields& wanted, std::string_view missing);
 
-// Of the compressed ones among the format's files, whose records the index holds; for Format::hash.
-[[nodiscard]] std::uint64_t hash_compressed_shards(const DatasetOptions& options, bool (*is_name)(std::string_view));
+// Of the names of the format's files, and of the contents of those that are named as compressed ones; for Format::hash.
+[[nodiscard]] std::uint64_t hash_shards(const DatasetOptions& options, bool (*is_name)(std::string_view));
 
 // Reads the files in parallel, plain or compressed, and puts them together in their order.
 [[nodiscard]] IndexDraft build_from_shards(PathContents& contents, const ShardFormat& format);

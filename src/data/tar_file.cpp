@@ -109,10 +109,10 @@ void TarReader::skip_sparse_maps() {
   }
 }
 
-// Lines of "LENGTH KEY=VALUE", the length being that of the line.
+// Lines of "LENGTH KEY=VALUE", the length being that of the line. Zeros may follow them.
 TarReader::Headers TarReader::parse(std::string_view text, std::uint64_t at) {
   Headers headers;
-  while (!text.empty()) {
+  while (!text.empty() && text.front() != '\0') {
     std::size_t length = 0;
     const auto [blank, error] = std::from_chars(text.data(), text.data() + text.size(), length);
     const auto begin = static_cast<std::size_t>(blank - text.data()) + 1;
@@ -135,10 +135,21 @@ const std::string* TarReader::header(std::string_view key) const {
   return nullptr;
 }
 
+// By GNU tar's means or those of pax, of which there are three versions.
+bool TarReader::is_sparse(char type) const {
+  constexpr std::string_view kSparse = "GNU.sparse.";
+  const auto has_one = [&](const Headers& headers) {
+    const auto found = headers.lower_bound(kSparse);
+    return found != headers.end() && found->first.starts_with(kSparse);
+  };
+  return type == 'S' || has_one(headers_) || has_one(global_headers_);
+}
+
 bool TarReader::next(TarMember& member) {
   constexpr std::uint64_t kLongestHeader = std::uint64_t{1} << 20U;
   long_name_.clear();
   headers_.clear();
+  problem_.clear();
   while (read_header()) {
     const char type = block_[kTarType];
     const auto text = [&] {
@@ -152,7 +163,12 @@ bool TarReader::next(TarMember& member) {
     } else if (type == 'K') {
       (void)text();
     } else if (type == 'x' || type == 'X') {
-      headers_ = parse(text(), begins_);
+      const std::string_view lines = text();
+      try {
+        headers_ = parse(lines, begins_);
+      } catch (const SampleError& error) {
+        problem_ = error.what();
+      }
     } else if (type == 'g') {
       for (auto& [key, value] : parse(text(), begins_)) global_headers_[key] = value;
     } else {
@@ -164,18 +180,21 @@ bool TarReader::next(TarMember& member) {
         }
       }
       const bool has_no_contents = type >= '1' && type <= '6';
+      const bool is_link = type == '1' || type == '2';
       const bool is_file = type == '0' || type == '\0' || type == '7';
       member.name = name();
       member.header = begins_;
-      member.kind = is_file && !member.name.ends_with('/') ? TarMember::Kind::file : TarMember::Kind::other;
+      member.problem = problem_;
+      member.kind = is_file && !member.name.ends_with('/') ? TarMember::Kind::file
+                    : is_link                              ? TarMember::Kind::link
+                                                           : TarMember::Kind::other;
       if (type == 'S') skip_sparse_maps();
-      if (type == 'S' || header("GNU.sparse.major") != nullptr || header("GNU.sparse.map") != nullptr) {
-        member.kind = TarMember::Kind::sparse;
-      }
+      if (is_sparse(type)) member.kind = TarMember::Kind::sparse;
       member.contents = take(has_no_contents ? 0 : size);
       return true;
     }
   }
+  if (!problem_.empty()) throw SampleError(problem_);
   return false;
 }
 

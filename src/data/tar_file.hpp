@@ -10,11 +10,12 @@ namespace forebay {
 
 // A member of a tar archive.
 struct TarMember {
-  enum class Kind : std::uint8_t { file, sparse, other };  // other: a folder, a link, a device
+  enum class Kind : std::uint8_t { file, sparse, link, other };  // other: a folder, a device
 
   std::string name;
   Kind kind = Kind::other;
   std::uint64_t header = 0;  // where it begins
+  std::string problem;       // what is wrong with its pax header: then its name and its size may be wrong
   Extent contents;
 };
 
@@ -40,6 +41,7 @@ class TarReader {
   void skip_sparse_maps();
   [[nodiscard]] static Headers parse(std::string_view text, std::uint64_t at);
   [[nodiscard]] const std::string* header(std::string_view key) const;
+  [[nodiscard]] bool is_sparse(char type) const;
 
   ContainerBytes& bytes_;
   std::uint64_t position_ = 0;
@@ -48,6 +50,7 @@ class TarReader {
   // What precedes a member's header.
   std::string long_name_;
   Headers headers_;
+  std::string problem_;
   Headers global_headers_;
 };
 

@@ -50,13 +50,14 @@ void TfExample::read_feature(const Extent& entry) {
     feature.type = static_cast<TfFeature::Type>(field.number);
     feature.list = field.extent;
   }
+  // Repeats count, so that one record cannot ask for more than so many comparisons with so many names.
+  if (++entries_ > kMostFeatures)
+    throw at_byte(entry.offset, "more than " + std::to_string(kMostFeatures) + " features");
   const auto same = std::ranges::find(features_, feature.name, &TfFeature::name);
   if (same != features_.end()) {
     *same = std::move(feature);
-  } else if (features_.size() < kMostFeatures) {
-    features_.push_back(std::move(feature));
   } else {
-    throw at_byte(entry.offset, "more than " + std::to_string(kMostFeatures) + " features");
+    features_.push_back(std::move(feature));
   }
 }
 

@@ -1,0 +1,232 @@
+#include <doctest/doctest.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <forebay/error.hpp>
+
+#include "container_files.hpp"
+#include "dataset_support.hpp"
+#include "hostile_files.hpp"
+#include "support.hpp"
+
+// What all containers have in common: which folders are theirs, files that change after they were indexed, class
+// numbers that cannot be right, names, and how much a file can ask for.
+
+using namespace forebay;
+using namespace forebay::testing;
+
+namespace {
+
+const std::string kJpeg = "\xFF\xD8\xFF\xE0 some picture";
+const std::string kLong = kJpeg + std::string(20'000, 'x');
+const std::string kChanged = "not the file that its index was made from";
+
+std::vector<std::int64_t> labels_of(const Dataset& dataset) {
+  std::vector<std::int64_t> labels;
+  for (std::uint64_t id = 0; id < dataset.size(); ++id) labels.push_back(dataset.sample(id).label);
+  return labels;
+}
+
+// What reading the last sample of an index says once `change` was made to its data.
+std::string error_after(const std::filesystem::path& path, const std::function<void()>& change) {
+  const auto bytes = build_dataset(options_for(path))->serialize();
+  change();
+  const auto restored = restore_dataset(bytes, "memory");
+  return error_of([&] { (void)read_sample(*restored, restored->size() - 1); });
+}
+
+void set_time(const std::filesystem::path& path, int hours_ago) {
+  std::filesystem::last_write_time(path, std::filesystem::file_time_type::clock::now() - std::chrono::hours(hours_ago));
+}
+
+}  // namespace
+
+TEST_CASE("folders of images and of annotations are not taken for containers by what lies beside them") {
+  for (const std::string name : {"model.ckpt.data-00000-of-00001", "voice.record", "x.rec", "data.mdb", "x.tar"}) {
+    CAPTURE(name);
+    const TemporaryDirectory folder;
+    write_file(folder / "cat/1.jpg", kJpeg);
+    write_file(folder / "dog/1.jpg", kJpeg);
+    write_file(folder / name, "anything");
+    const auto dataset = build_dataset(options_for(folder.path()));
+    CHECK(dataset->format() == "folder");
+    CHECK(dataset->size() == 2);
+    const TemporaryDirectory voc;
+    write_file(voc / "JPEGImages/x.jpg", kJpeg);
+    write_file(voc / "Annotations/x.xml", annotation(object("cat")));
+    write_file(voc / name, "anything");
+    CHECK(build_dataset(options_for(voc.path()))->format() == "voc");
+  }
+  // Folders without images change nothing.
+  const TemporaryDirectory shards;
+  write_file(shards / "x.rec", record_part(image_record(kJpeg, 0.0F)));
+  write_file(shards / "logs/run.txt", "text");
+  CHECK(build_dataset(options_for(shards.path()))->format() == "recordio");
+}
+
+TEST_CASE("a container that changed behind its first bytes is noticed, and one that was only copied is not") {
+  const TemporaryDirectory folder;
+  const auto archive = [&](const std::string& label) {
+    return tar_sample("a", kLong, "0") + tar_sample("b", kLong, label) + tar_end();
+  };
+  write_file(folder / "x.tar", archive("1"));
+  set_time(folder / "x.tar", 5);
+  CHECK(contains(error_after(folder / "x.tar", [&] { write_file(folder / "x.tar", archive("0")); }), kChanged));
+  CHECK(error_after(folder / "x.tar", [&] {
+          write_file(folder / "x.tar", archive("0"));
+          set_time(folder / "x.tar", 3);
+        }).empty());
+  const auto first = build_dataset(options_for(folder / "x.tar"));
+  set_time(folder / "x.tar", 2);
+  CHECK(fingerprint(*first) == fingerprint(*build_dataset(options_for(folder / "x.tar"))));
+
+  // Of a large file the end is looked at, whatever is not between.
+  const std::string large = archive("1") + std::string(3U << 20U, '\0');
+  write_file(folder / "large.tar", large);
+  CHECK(contains(error_after(folder / "large.tar",
+                             [&] { write_file(folder / "large.tar", large.substr(0, large.size() - 1) + "x"); }),
+                 kChanged));
+}
+
+TEST_CASE("compressed containers that changed are noticed, whatever they are called, and so are joined records") {
+  const TemporaryDirectory folder;
+  const auto gzipped = [&](const std::string& name, const std::string& content, const std::string& changed) {
+    write_gzip(folder / name, content);
+    CHECK(error_after(folder / name, [] {}).empty());
+    CHECK(contains(error_after(folder / name, [&] { write_gzip(folder / name, changed); }), kChanged));
+  };
+  gzipped("x.tar", tar_sample("a", kJpeg + "1", "0"), tar_sample("a", kJpeg + "2", "0"));
+  gzipped("x.rec", record_part(image_record(kJpeg + "1", 0.0F)), record_part(image_record(kJpeg + "2", 0.0F)));
+  const auto parts = [](const std::string& end) {
+    return record_part(image_record(kLong, 0.0F)) + record_part(image_record(kLong, 1.0F), 1) + record_part(end, 3);
+  };
+  write_file(folder / "parts.rec", parts("end"));
+  CHECK(contains(error_after(folder / "parts.rec", [&] { write_file(folder / "parts.rec", parts("dne")); }), kChanged));
+}
+
+TEST_CASE("a saved index is refused when its folder has other shards") {
+  const TemporaryDirectory folder;
+  for (const std::string ending : {".rec", ".tfrecord", ".tar"}) {
+    const std::filesystem::path shards = folder / ending.substr(1);
+    const std::string content = ending == ".rec"   ? record_part(image_record(kJpeg, 0.0F))
+                                : ending == ".tar" ? tar_sample("a", kJpeg, "0")
+                                                   : tf_record(image_example(kJpeg, 0));
+    write_file(shards / ("a" + ending), content);
+    DatasetOptions options = options_for(shards);
+    options.index = (folder / (ending + ".index")).string();
+    CHECK(open_dataset(options)->size() == 1);
+    CHECK(open_dataset(options)->size() == 1);
+    write_file(shards / ("b" + ending), content);
+    CHECK(contains(error_of([&] { (void)open_dataset(options); }), "or other files"));
+  }
+}
+
+TEST_CASE("one damaged class number does not decide how many classes there are") {
+  const TemporaryDirectory folder;
+  std::string records;
+  for (int i = 0; i < 50; ++i) records += tf_record(image_example(kJpeg, i % 4));
+  std::string damaged = tf_record(image_example(kJpeg, 3'000'000));
+  damaged.back() = static_cast<char>(damaged.back() + 1);
+  write_file(folder / "x.tfrecord", records + damaged);
+  const auto by_sum = build_dataset(options_for(folder / "x.tfrecord"));
+  CHECK(by_sum->classes().size() == 4);
+  CHECK(by_sum->size() == 50);
+  CHECK(contains(find_skipped(*by_sum, "[record 50]")->reason, "damaged"));
+
+  write_file(folder / "x.rec", record_part(image_record(kJpeg, 2.0F)) + record_part(image_record(kJpeg, 3e6F)));
+  const auto by_count = build_dataset(options_for(folder / "x.rec"));
+  CHECK(by_count->classes().size() == 3);
+  CHECK(contains(find_skipped(*by_count, "[record 1]")->reason, "label 3000000 of 3 classes, too large for so few"));
+}
+
+TEST_CASE("names repeat where archives were joined, and those of one sample do not") {
+  const TemporaryDirectory folder;
+  write_file(folder / "x.tar",
+             tar_sample("a", kJpeg + "1", "0") + tar_sample("b", kJpeg + "2", "1") + tar_sample("a", kJpeg + "3", "2"));
+  const auto dataset = build_dataset(options_for(folder / "x.tar"));
+  CHECK(labels_of(*dataset) == std::vector<std::int64_t>{0, 1, 2});
+  CHECK(read_sample(*dataset, 2) == kJpeg + "3");
+  CHECK(count_bad(*dataset) == 0);
+}
+
+TEST_CASE("a file that a pattern stands for twice comes once, and patterns give names that do not depend on others") {
+  const TemporaryDirectory folder;
+  write_file(folder / "pr/train/x10.tar", tar_sample("a", kJpeg, "0"));
+  write_file(folder / "pr/train/x1.tar", tar_sample("b", kJpeg, "0"));
+  CHECK(build_dataset(options_for(folder / "pr/train/x{1,10}*.tar"))->size() == 2);
+  const auto below_root = [&](const std::string& pattern) {
+    DatasetOptions options = options_for(folder / pattern);
+    options.index = (folder / "saved").string();
+    std::filesystem::remove(folder / "saved");
+    (void)open_dataset(options);
+    return contains(read_file(folder / "saved"), "train/x1.tar");
+  };
+  CHECK(below_root("pr/*/x1.tar"));
+  write_file(folder / "pr/val/x1.tar", tar_sample("c", kJpeg, "0"));
+  CHECK(below_root("pr/*/x1.tar"));
+}
+
+TEST_CASE("what a file can ask for is bounded") {
+  const TemporaryDirectory folder;
+  std::string empty;
+  for (int i = 0; i < 30'000; ++i) empty += tf_record("");
+  write_file(folder / "x.tfrecord", empty + tf_record(image_example(kJpeg, 0)));
+  const auto dataset = build_dataset(options_for(folder / "x.tfrecord"));
+  CHECK(dataset->size() == 1);
+  CHECK(count_bad(*dataset) == 10'001);
+  CHECK(contains(find_skipped(*dataset, "x.tfrecord")->reason, "20000 more records that cannot be used"));
+
+  std::string members;
+  for (int i = 0; i < 100; ++i) members += tar_member("a." + std::to_string(i), "x");
+  write_file(folder / "x.tar", members + tar_sample("b", kJpeg, "0"));
+  const auto archive = build_dataset(options_for(folder / "x.tar"));
+  CHECK(contains(archive->skipped()[0].reason, "only .0, .1, .2, .3, .4, .5, .6, .7, ... (100 members)"));
+
+  std::vector<std::pair<std::string, std::string>> features;
+  for (int i = 0; i < 5000; ++i) features.emplace_back("same", int64_feature({1}));
+  write_file(folder / "y.tfrecord", tf_record(example(features)) + tf_record(image_example(kJpeg, 0)));
+  CHECK(contains(build_dataset(options_for(folder / "y.tfrecord"))->skipped()[0].reason, "more than 4096 features"));
+}
+
+TEST_CASE("members that are no images are left out or said to be: zeros behind a header, sparse files, links, meta") {
+  const TemporaryDirectory folder;
+  const std::string zeros("\0\0\0\0", 4);
+  const std::string sparse = tar_member("p", pax_line("GNU.sparse.size", "100000"), 'x') + tar_member("s.jpg", "data");
+  write_file(folder / "x.tar", tar_member("p", pax_line("path", "a.jpg") + zeros, 'x') + tar_member("short", kJpeg) +
+                                   tar_member("a.cls", "0") + sparse + tar_member("l.jpg", "", '2') +
+                                   tar_member("h.jpg", "", '1') + tar_sample("__m__/a", kJpeg, "0") +
+                                   tar_member("p", "xyz", 'x') + tar_member("lost.jpg", kJpeg) +
+                                   tar_sample("b", kJpeg, "1") + tar_end());
+  const auto dataset = build_dataset(options_for(folder / "x.tar"));
+  CHECK(labels_of(*dataset) == std::vector<std::int64_t>{0, 1});
+  REQUIRE(count_bad(*dataset) == 1);
+  CHECK(contains(dataset->skipped()[0].reason, "a pax header that is none; the member behind it is left out"));
+  REQUIRE(dataset->skipped().size() == 3);
+  CHECK(dataset->skipped()[1].reason == "3 members that belong to no sample");
+  CHECK(dataset->skipped()[2].reason == "2 links, which are not followed");
+}
+
+TEST_CASE("shards that are not read because others are for training are named") {
+  const TemporaryDirectory folder;
+  write_file(folder / "train-0.tar", tar_sample("a", kJpeg, "0"));
+  write_file(folder / "extra-0.tar", tar_sample("b", kJpeg, "0"));
+  const auto dataset = build_dataset(options_for(folder.path()));
+  CHECK(dataset->size() == 1);
+  REQUIRE(find_skipped(*dataset, "extra-0.tar") != nullptr);
+  CHECK(contains(find_skipped(*dataset, "extra-0.tar")->reason, "not read: names of others in the folder say"));
+  const TemporaryDirectory other;
+  write_file(other / "constrained.tar", tar_sample("a", kJpeg, "0"));
+  write_file(other / "free.tar", tar_sample("b", kJpeg, "0"));
+  CHECK(build_dataset(options_for(other.path()))->size() == 2);
+}
+
+TEST_CASE("a compressed RecordIO file is told by what it holds") {
+  const TemporaryDirectory folder;
+  write_gzip(folder / "z2.rec.gz", record_part(image_record(kJpeg, 0.0F)));
+  write_gzip(folder / "without-ending", record_part(image_record(kJpeg, 0.0F)));
+  CHECK(build_dataset(options_for(folder / "z2.rec.gz"))->format() == "recordio");
+  CHECK(build_dataset(options_for(folder / "without-ending"))->format() == "recordio");
+}
