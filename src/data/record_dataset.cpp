@@ -319,7 +319,8 @@ class RecordDataset final : public Dataset, public PlacedSamples {
   }
   [[nodiscard]] Extent checked_extent(std::uint64_t file, std::uint64_t offset, std::uint64_t length) const {
     const std::uint64_t all =
-        is_held(file) ? layout_.held_bytes : static_cast<std::uint64_t>(number(Layout::file_bytes, file));
+        is_held(file) ? layout_.held_bytes
+                      : static_cast<std::uint64_t>(std::max<std::int64_t>(number(Layout::file_bytes, file), 0));
     image().require(offset <= all && length <= all - offset, "a record reaches past the end of its file");
     return {.offset = offset, .length = length};
   }
