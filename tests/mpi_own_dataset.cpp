@@ -134,7 +134,7 @@ TEST_CASE("bad samples of an own dataset count against the budget, and fail wher
   options.on_bad = OnBad::fail;
   const Outcome failed = run(std::make_shared<OwnDataset>(throw_int), options);
   check_error(failed, "3: read() of sample ");
-  check_error(failed, "3 threw: an object that is no std::exception");
+  check_error(failed, "3 threw: an object that is not a std::exception");
 
   Throws nameless;
   nameless.name = [] { throw std::runtime_error("no names here"); };
@@ -151,7 +151,7 @@ TEST_CASE("what one rank's sample(), source() or serialize() throws at construct
   SUBCASE("sample()") {
     throws.sample = throw_int;
     check_error(run(std::make_shared<OwnDataset>(MemoryDataset::Hook{}, throws)),
-                "the program's dataset \"own\": sample(0) threw: an object that is no std::exception");
+                "the program's dataset \"own\": sample(0) threw: an object that is not a std::exception");
   }
   SUBCASE("source()") {
     throws.source = throw_int;
