@@ -74,6 +74,9 @@ class AnyOptions {
   void fill(const config::RealList& list, Options& options) {
     for (std::uint64_t left = random_.below(4); left > 0; --left) list.field.in(options).push_back(number(list.range));
   }
+  void fill(const config::WholeList& list, Options& options) {
+    for (std::uint64_t left = random_.below(4); left > 0; --left) list.field.in(options).push_back(number(list.range));
+  }
   void fill(const config::Choice& choice, Options& options) { choice.set(options, random_.below(choice.names.size())); }
   void fill(const config::Budget& budget, Options& options) {
     BadBudget& value = budget.field.in(options);
