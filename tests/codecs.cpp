@@ -210,7 +210,7 @@ TEST_CASE("a mask has the values that are stored") {
   Mask mask;
   for (const CodecFile& file : codec_files()) {
     CAPTURE(file.what);
-    if (!file.values) {
+    if (!file.values || file.orientation != 1) {
       CHECK_THROWS_AS(decoder.decode_mask(file.bytes, {}, mask), SampleError);
       continue;
     }

@@ -255,6 +255,15 @@ TEST_CASE("masks and notes that lie beside images are served with them, from a s
     CHECK(notes == std::set<std::string>{"cat/a", "cat/b", "dog/a"});
     CHECK(feeder.summary().bad_samples == 1);  // dog/c has none
   }
+  // Of images in the root {folder} is nothing, and its slash with it.
+  options.dataset.path = (folder / "photos/cat/list.txt").string();
+  testing::write_file(options.dataset.path, "a.png\nb.png\n");
+  options.dataset.index.clear();
+  options.dataset.fields = {{.name = "mask", .from = "../../masks/cat/{folder}/{stem}.png", .kind = FieldKind::mask}};
+  Feeder flat(options);
+  CHECK(flat.next()->size() == 2);
+  CHECK(flat.summary().bad_samples == 0);
+
   const auto refusal = [&](FieldOptions field) {
     Options changed = options;
     changed.dataset.index.clear();

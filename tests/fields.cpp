@@ -119,6 +119,7 @@ TEST_CASE("a bad field makes a bad sample, which names the field and its file") 
   const Field kind{.name = "kind", .kind = FieldKind::class_number, .dtype = DType::int32, .classes = {"a", "b"}};
   const Field note{.name = "note", .kind = FieldKind::bytes, .dtype = DType::uint8, .shape = {2}};
   const Field grid{.name = "grid", .kind = FieldKind::array, .dtype = DType::int32, .shape = {2}};
+  const Field real{.name = "real", .kind = FieldKind::array, .dtype = DType::float32, .shape = {2}};
   const Field mask{.name = "mask", .kind = FieldKind::mask, .dtype = DType::uint8};
   const Field boxes = FieldDataset::boxes(1);
   const float nan = std::numeric_limits<float>::quiet_NaN();
@@ -133,6 +134,7 @@ TEST_CASE("a bad field makes a bad sample, which names the field and its file") 
       {grid, npy_of("<f4", "(2,)", bytes(1.0F, 2.0F)), "an array of float32, which int32 does not hold"},
       {grid, npy_of("<i8", "(2,)", bytes(std::int64_t{1}, std::int64_t{1} << 40)), "which int32 does not hold"},
       {grid, npy_of("<i4", "(2,)", bytes(std::int32_t{1})), ""},
+      {real, npy_of("<f8", "(2,)", bytes(1.0, 1e300)), "an array of float64, which float32 does not hold"},
       {kind, bytes(std::int32_t{2}), "class 2 is not between -1 and 1"},
       {kind, bytes(std::int32_t{-2}), "class -2 is not between -1 and 1"},
       {note, bytes('a', 'b', 'c'), "3 bytes, but a batch has room for 2 bytes"},

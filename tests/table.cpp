@@ -188,6 +188,9 @@ TEST_CASE("what a table does not have is refused with its columns") {
   FieldOptions half = field("y", FieldKind::numbers, "label");
   half.dtype = DType::float16;
   CHECK(contains(refusal(half), "fields.y.dtype: a table gives float32"));
+  FieldOptions narrow = field("y", FieldKind::class_number, "label");
+  narrow.dtype = DType::uint8;
+  CHECK(contains(refusal(narrow), "a class is int32 or int64"));
   CHECK(contains(refusal(field("y", FieldKind::numbers, "label"), "image,label\n"), "0 rows below its header"));
   CHECK(contains(refusal(field("y", FieldKind::numbers, "label"), ""), "the table is empty"));
 }

@@ -225,5 +225,28 @@ TEST_CASE("what is left is dealt out in equal shares to another number of ranks,
   }
 }
 
+TEST_CASE("epochs that nobody has begun are dealt out to another number of ranks without a cut") {
+  constexpr std::uint64_t kEpochs = 192;
+  Deal deal = deal_of(100, 16, 2);
+  deal.epochs = UINT64_MAX;
+  std::vector<Piece> left;
+  for (std::uint64_t epoch = 0; epoch < kEpochs; ++epoch) {
+    for (std::uint32_t shard = 0; shard < deal.shards; ++shard) {
+      left.push_back({.epoch = epoch, .begin = 0, .end = blocks_of(deal, shard), .shard = shard, .owner = shard % 2});
+    }
+  }
+  left.front().begin = 1;  // the first has been begun
+  deal.ranks = 7;
+  const Ledger ledger(deal, 0, kEpochs, left, 2);
+  CHECK(ledger.pieces().size() <= left.size() + deal.ranks);
+  CHECK(ledger.pieces().size() <= Ledger::most_pieces(deal));
+  std::uint64_t batches = 0;
+  for (const Piece& piece : ledger.pieces()) {
+    batches += piece.end - piece.begin;
+    if (piece.epoch > 0) REQUIRE(piece.owner == owner_of(deal, piece.shard));
+  }
+  CHECK(batches == kEpochs * deal.batches - 1);
+}
+
 }  // namespace
 }  // namespace forebay

@@ -43,8 +43,11 @@ std::string applied(std::string_view pattern, std::string_view image) {
       path += stem_of(image);
       pattern.remove_prefix(6);
     } else if (pattern.starts_with("{folder}")) {
-      path += parent_folder(image);
+      const std::string_view folder = parent_folder(image);
+      path += folder;
       pattern.remove_prefix(8);
+      // "{folder}/x" for an image in the root is "x", not "/x".
+      if (folder.empty() && !image.starts_with('/') && pattern.starts_with('/')) pattern.remove_prefix(1);
     } else {
       path += pattern.front();
       pattern.remove_prefix(1);
@@ -129,8 +132,12 @@ Field field_of(const FieldOptions& options) {
     case FieldKind::numbers:
       for (const std::int64_t extent : options.shape) field.shape.push_back(extent);
       return field;
-    case FieldKind::mask:
-    case FieldKind::class_number: break;
+    case FieldKind::class_number:
+      if (field.dtype != DType::int32 && field.dtype != DType::int64) {
+        refuse(options, "dtype", "a class is int32 or int64");
+      }
+      break;
+    case FieldKind::mask: break;
   }
   refuse_shape();
   return field;

@@ -45,6 +45,9 @@ void convert_all(const Field& field, const NpyArray& array, std::span<const std:
       if (!std::in_range<To>(value)) refuse_type(field, array);
     }
     const auto converted = static_cast<To>(value);
+    if constexpr (std::is_floating_point_v<From> && std::is_floating_point_v<To>) {
+      if (std::isfinite(value) && !std::isfinite(converted)) refuse_type(field, array);
+    }
     std::memcpy(to + i * sizeof converted, &converted, sizeof converted);
   }
 }

@@ -26,8 +26,9 @@ std::uint64_t share_of(std::uint64_t count, std::uint64_t number, std::uint64_t 
   return static_cast<std::uint64_t>((static_cast<Wide>(number + 1) * parts - 1) / count);
 }
 
-// Deals the pieces of each epoch to the ranks in equal shares, in their order. Cuts those at the shares' ends.
-std::vector<Piece> dealt_in_order(const std::vector<Piece>& pieces, std::uint32_t ranks) {
+// Deals the pieces of each epoch to the ranks in equal shares, in their order. Cuts those at the shares' ends. Epochs
+// that nobody has begun are dealt as those of a new job, without a cut: many may be open.
+std::vector<Piece> dealt_in_order(const std::vector<Piece>& pieces, const Deal& deal) {
   std::vector<Piece> dealt;
   for (std::size_t first = 0; first < pieces.size();) {
     std::size_t end = first;
@@ -35,11 +36,17 @@ std::vector<Piece> dealt_in_order(const std::vector<Piece>& pieces, std::uint32_
     for (; end < pieces.size() && pieces[end].epoch == pieces[first].epoch; ++end) {
       total += pieces[end].end - pieces[end].begin;
     }
+    if (total == deal.batches) {
+      for (; first < end; ++first) {
+        dealt.push_back(pieces[first]);
+        dealt.back().owner = owner_of(deal, pieces[first].shard);
+      }
+    }
     std::uint64_t before = 0;
     for (; first < end; ++first) {
       for (Piece rest = pieces[first]; rest.begin < rest.end;) {
-        const std::uint64_t rank = share_of(total, before, ranks);
-        const std::uint64_t room = share_begin(total, rank + 1, ranks) - before;
+        const std::uint64_t rank = share_of(total, before, deal.ranks);
+        const std::uint64_t room = share_begin(total, rank + 1, deal.ranks) - before;
         Piece part = rest;
         part.owner = static_cast<std::uint32_t>(rank);
         part.end = std::min(part.begin + room, part.end);
@@ -138,7 +145,7 @@ Ledger::Ledger(const Deal& deal, std::uint64_t completed, std::uint64_t opened, 
   pieces_.reserve(most_pieces(deal_));
   for (const Piece& piece : left) restored_[piece.epoch - completed_] += piece.end - piece.begin;
   if (ranks_before != deal_.ranks) {
-    if (deal_.contiguous) left = dealt_in_order(left, deal_.ranks);
+    if (deal_.contiguous) left = dealt_in_order(left, deal_);
     for (Piece& piece : left) {
       if (!deal_.contiguous) piece.owner = owner_of(deal_, piece.shard);
     }

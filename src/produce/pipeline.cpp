@@ -166,7 +166,7 @@ void Pipeline::plan_stretches(std::uint64_t turn) {
 // Ring invariant R7 holds for all turns from the claimed one to the last that is planned.
 void Pipeline::collect(std::uint64_t turn, std::uint64_t epoch, const PositionRange& window) {
   planned_.clear();
-  for (const std::uint64_t last = ring_.planned(); turn < last; ++turn) {
+  for (const std::uint64_t last = ring_.seen_planned(); turn < last; ++turn) {
     const BatchRef& batch = planned(turn);
     const std::size_t before = planned_.size();
     for (std::uint32_t index = 0; index < batch.size && batch.epoch == epoch; ++index) {

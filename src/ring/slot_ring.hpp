@@ -68,6 +68,8 @@ class SlotRing {  // NOLINT(clang-analyzer-optin.performance.Padding): each role
   // --- issuer thread ---
   // Waits for a planned turn and for room, and claims it; false when `stopped` is set.
   [[nodiscard]] bool claim(const std::atomic<bool>& stopped, Claim& out);
+  // Turns that are planned; what the consumer wrote of them may be read. Acquire pairs with plan() (R7).
+  [[nodiscard]] std::uint64_t seen_planned() const noexcept { return planned_.load(std::memory_order_acquire); }
 
   // --- decoder threads ---
   // REQUIRES: the slot of this turn is completely written (R3); called once per turn.

@@ -137,11 +137,11 @@ std::uint32_t SlotStore::render(std::uint32_t slot_number, std::uint64_t use_ind
 
 void SlotStore::end_use(std::uint32_t slot, std::uint32_t output, std::uint64_t step, StreamView stream) noexcept {
   try {
-    if (output != kNoOutput) {
-      outputs_->end(output, stream);
-    } else if (slots_[slot].stream_uses) {
-      slots_[slot].stream_uses->end(stream);
-    }
+    if (output != kNoOutput) outputs_->end(output, stream);
+    // With canvases the trainer's work reads the slot only where a batch has fields beside the image: render() has
+    // ended the image's use.
+    const bool reads_slot = output == kNoOutput || format_.fields != nullptr;
+    if (reads_slot && slots_[slot].stream_uses) slots_[slot].stream_uses->end(stream);
     if (run_ahead_) run_ahead_->end(step, stream);
   } catch (...) {
     const std::lock_guard lock(first_failure_);
