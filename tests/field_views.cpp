@@ -256,13 +256,14 @@ TEST_CASE("masks and notes that lie beside images are served with them, from a s
     CHECK(feeder.summary().bad_samples == 1);  // dog/c has none
   }
   // Of images in the root {folder} is nothing, and its slash with it.
-  options.dataset.path = (folder / "photos/cat/list.txt").string();
-  testing::write_file(options.dataset.path, "a.png\nb.png\n");
-  options.dataset.index.clear();
-  options.dataset.fields = {{.name = "mask", .from = "../../masks/cat/{folder}/{stem}.png", .kind = FieldKind::mask}};
-  Feeder flat(options);
-  CHECK(flat.next()->size() == 2);
-  CHECK(flat.summary().bad_samples == 0);
+  Options flat = options;
+  flat.dataset.path = (folder / "photos/cat/list.txt").string();
+  testing::write_file(flat.dataset.path, "a.png\nb.png\n");
+  flat.dataset.index.clear();
+  flat.dataset.fields = {{.name = "mask", .from = "../../masks/cat/{folder}/{stem}.png", .kind = FieldKind::mask}};
+  Feeder feeder(flat);
+  CHECK(feeder.next()->size() == 2);
+  CHECK(feeder.summary().bad_samples == 0);
 
   const auto refusal = [&](FieldOptions field) {
     Options changed = options;
