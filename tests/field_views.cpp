@@ -261,9 +261,9 @@ TEST_CASE("masks and notes that lie beside images are served with them, from a s
   testing::write_file(flat.dataset.path, "a.png\nb.png\n");
   flat.dataset.index.clear();
   flat.dataset.fields = {{.name = "mask", .from = "../../masks/cat/{folder}/{stem}.png", .kind = FieldKind::mask}};
-  Feeder feeder(flat);
-  CHECK(feeder.next()->size() == 2);
-  CHECK(feeder.summary().bad_samples == 0);
+  Feeder in_root(flat);
+  CHECK(in_root.next()->size() == 2);
+  CHECK(in_root.summary().bad_samples == 0);
 
   const auto refusal = [&](FieldOptions field) {
     Options changed = options;
