@@ -5,13 +5,12 @@
 #include <forebay/error.hpp>
 #include <limits>
 #include <memory>
-#include <new>
 
-#include "base/crc32c.hpp"
 #include "base/file_io.hpp"
 #include "open_sources.hpp"
 #include "parallel.hpp"
 #include "placed_samples.hpp"
+#include "record_checksum.hpp"
 #include "record_layout.hpp"
 #include "scan.hpp"
 
@@ -134,7 +133,7 @@ class RecordDataset final : public Dataset, public PlacedSamples {
     if (is_checked_ && kind_of(id).checked) {
       const Around around = around_of(id, extent, static_cast<std::uint64_t>(number(Layout::file_bytes, file)));
       placement.before = around.before;
-      placement.after = around.after + kSum;
+      placement.after = around.after + kRecordSum;
     }
     return placement;
   }
@@ -192,8 +191,6 @@ class RecordDataset final : public Dataset, public PlacedSamples {
     return image().text(texts + from, static_cast<std::uint64_t>(end) - from);
   }
 
-  static constexpr std::size_t kSum = 4;  // bytes of a checksum
-
   // Bytes that the checksum of a record covers beside it.
   struct Around {
     std::size_t before = 0;
@@ -202,30 +199,10 @@ class RecordDataset final : public Dataset, public PlacedSamples {
   [[nodiscard]] Around around_of(std::uint64_t id, const Extent& extent, std::uint64_t file_bytes) const {
     const Around around{.before = static_cast<std::size_t>(number(Layout::before, id)),
                         .after = static_cast<std::size_t>(number(Layout::after, id))};
-    image().require(around.before <= extent.offset && around.after + kSum <= file_bytes - extent.offset - extent.length,
-                    "a record reaches past the end of its file");
+    image().require(
+        around.before <= extent.offset && around.after + kRecordSum <= file_bytes - extent.offset - extent.length,
+        "a record reaches past the end of its file");
     return around;
-  }
-
-  [[nodiscard]] static std::vector<std::byte> memory_around(std::size_t bytes) {
-    try {
-      return std::vector<std::byte>(bytes);
-    } catch (const std::bad_alloc&) {
-      throw SampleError("there is no memory for the " + std::to_string(bytes) + " bytes around it");
-    }
-  }
-
-  // `tail` ends with the checksum.
-  static void require_sum(std::span<const std::byte> head, std::span<const std::byte> bytes,
-                          std::span<const std::byte> tail, std::uint64_t offset) {
-    const std::size_t after = tail.size() - kSum;
-    const std::uint32_t sum = masked_crc32c(crc32c(tail.first(after), crc32c(bytes, crc32c(head))));
-    std::uint32_t expected = 0;
-    std::memcpy(&expected, tail.last(kSum).data(), kSum);
-    if (sum == expected) return;
-    throw SampleError("byte " + std::to_string(offset - head.size()) + ": the " +
-                      std::to_string(head.size() + bytes.size() + after) +
-                      " bytes of the record are damaged: they do not match the CRC-32C that follows them");
   }
 
   // Between the samples' own bytes lie those that their checksums cover, and others that nobody wants.
@@ -237,7 +214,8 @@ class RecordDataset final : public Dataset, public PlacedSamples {
     const std::uint64_t begin = placements.front().begin();
     std::size_t wanted = 0;
     for (const Placement& each : placements) wanted += static_cast<std::size_t>(each.length);
-    std::vector<std::byte> between = memory_around(static_cast<std::size_t>(placements.back().end() - begin) - wanted);
+    std::vector<std::byte> between =
+        memory_around_record(static_cast<std::size_t>(placements.back().end() - begin) - wanted);
     std::vector<std::span<std::byte>> pieces;
     pieces.reserve(2 * ids.size() + 1);
     std::uint64_t at = begin;
@@ -256,19 +234,19 @@ class RecordDataset final : public Dataset, public PlacedSamples {
     for (std::size_t i = 0; is_checked_ && i < ids.size(); ++i) {
       const Placement& each = placements[i];
       if (each.after == 0) continue;
-      require_sum(pieces[2 * i].last(each.before), bytes[i], pieces[2 * i + 2].first(each.after), each.offset);
+      require_record_sum(pieces[2 * i].last(each.before), bytes[i], pieces[2 * i + 2].first(each.after), each.offset);
     }
   }
 
   // Reads a record with all that its checksum covers, by one request. The rest goes no further.
   void read_checked(std::uint64_t id, const OpenFile& source, const Extent& extent, ReadTarget& target) const {
     const Around covered = around_of(id, extent, source.size);
-    std::vector<std::byte> around = memory_around(covered.before + covered.after + kSum);
+    std::vector<std::byte> around = memory_around_record(covered.before + covered.after + kRecordSum);
     const std::span head = std::span(around).first(covered.before);
     const std::span tail = std::span(around).subspan(covered.before);
     const std::span bytes = target.reserve(extent.length);
     read_at(source.descriptor, extent.offset - covered.before, std::array<std::span<std::byte>, 3>{head, bytes, tail});
-    require_sum(head, bytes, tail, extent.offset);
+    require_record_sum(head, bytes, tail, extent.offset);
   }
 
   // The range of a column's numbers, and what is wrong with any others.

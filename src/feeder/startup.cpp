@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <exception>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -35,14 +34,6 @@ std::uint32_t batches_of_window(const Order& order) {
   if (!order.is_windowed()) return 0;
   const std::uint64_t batches = order.options().window / order.options().batch_size + 1;
   return static_cast<std::uint32_t>(std::min({batches, order.batches(), kMost}));
-}
-
-void refuse_moved_fields(std::span<const Field> fields, const OperationChain& operations) {
-  const std::string* const mover = operations.first_mover();
-  const auto field = std::ranges::find_if(fields, [](const Field& each) { return follows_view(each.kind); });
-  if (mover == nullptr || field == fields.end()) return;
-  throw ConfigError("transform.operations: \"" + *mover + "\" may move pixels, which the field \"" + field->name +
-                    "\" cannot follow; leave one of them out, or have Operation::keeps_places() say that it does not");
 }
 
 // The steps of start_run(), in order. What concerns one rank alone is done collectively().

@@ -179,4 +179,12 @@ std::vector<std::string> start_warnings(const Options& options, const WorkerPlan
   return warnings;
 }
 
+void refuse_moved_fields(std::span<const Field> fields, const OperationChain& operations) {
+  const std::string* const mover = operations.first_mover();
+  const auto field = std::ranges::find_if(fields, [](const Field& each) { return follows_view(each.kind); });
+  if (mover == nullptr || field == fields.end()) return;
+  throw ConfigError("transform.operations: \"" + *mover + "\" may move pixels, which the field \"" + field->name +
+                    "\" cannot follow; leave one of them out, or have Operation::keeps_places() say that it does not");
+}
+
 }  // namespace forebay

@@ -4,11 +4,14 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
+#include <forebay/field.hpp>
 #include <forebay/options.hpp>
 
+#include "make/operation_chain.hpp"
 #include "produce/tuner.hpp"
 
 // What is checked before a run starts: whether it fits into memory (a process that is killed for its memory says
@@ -47,5 +50,8 @@ struct RingNeed {
 // What is allowed and hardly ever meant, each with what to do about it: normalising 8-bit pixels as if they were 0 to
 // 1, and far more threads than this rank has cores for (WorkerPlan::cores).
 [[nodiscard]] std::vector<std::string> start_warnings(const Options& options, const WorkerPlan& plan);
+
+// Throws ConfigError when an operation may move pixels and a field would have to follow.
+void refuse_moved_fields(std::span<const Field> fields, const OperationChain& operations);
 
 }  // namespace forebay

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <new>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <forebay/error.hpp>
+
+#include "base/crc32c.hpp"
+
+// The checksum of a record in a TFRecord file: a masked CRC-32C that follows what it covers, which is more than the
+// sample's own bytes.
+namespace forebay {
+
+inline constexpr std::size_t kRecordSum = 4;  // bytes of a checksum
+
+// Memory for what stands around a sample's bytes. Throws SampleError where there is none.
+[[nodiscard]] inline std::vector<std::byte> memory_around_record(std::size_t bytes) {
+  try {
+    return std::vector<std::byte>(bytes);
+  } catch (const std::bad_alloc&) {
+    throw SampleError("there is no memory for the " + std::to_string(bytes) + " bytes around it");
+  }
+}
+
+// Throws SampleError when the three, one after the other, do not have the checksum that `tail` ends with. `offset` is
+// that of `bytes` in the file, for the message. REQUIRES: tail.size() >= kRecordSum.
+inline void require_record_sum(std::span<const std::byte> head, std::span<const std::byte> bytes,
+                               std::span<const std::byte> tail, std::uint64_t offset) {
+  const std::size_t after = tail.size() - kRecordSum;
+  const std::uint32_t sum = masked_crc32c(crc32c(tail.first(after), crc32c(bytes, crc32c(head))));
+  std::uint32_t expected = 0;
+  std::memcpy(&expected, tail.last(kRecordSum).data(), kRecordSum);
+  if (sum == expected) return;
+  throw SampleError("byte " + std::to_string(offset - head.size()) + ": the " +
+                    std::to_string(head.size() + bytes.size() + after) +
+                    " bytes of the record are damaged: they do not match the CRC-32C that follows them");
+}
+
+}  // namespace forebay
