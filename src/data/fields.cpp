@@ -66,7 +66,7 @@ void look_for_files(const FieldOptions& options, const IndexDraft& draft, const 
     const std::string file = path.starts_with('/') ? std::string(path) : join_path(draft.root, path);
     const std::string problem = problem_of_file(file);
     if (problem.empty()) return;
-    if (first.empty()) first = file + ": " + problem;
+    if (first.empty()) first.append(file).append(": ").append(problem);
   }
   if (!first.empty())
     refuse(options, "from", "\"" + options.from + "\" names no file that is there; the first is " + first);

@@ -87,7 +87,7 @@ std::vector<std::string> expand_path_pattern(const std::string& pattern) {
     if (choices.size() > kMostNames / heads.size()) throw ConfigError("it stands for more than a million names");
     std::vector<std::string> longer;
     for (const auto& head : heads) {
-      for (const auto& choice : choices) longer.push_back(head + std::string(rest.substr(0, open)) + choice);
+      for (const auto& choice : choices) longer.emplace_back(head).append(rest.substr(0, open)).append(choice);
     }
     heads = std::move(longer);
     rest = rest.substr(close + 1);

@@ -59,6 +59,7 @@ struct RecordTable {
     bool bgr = false;
     // The masked CRC-32C of the record and what is around it follows them.
     bool checked = false;
+    // NOLINTNEXTLINE(modernize-use-nullptr): what the compiler makes of it compares with 0
     friend auto operator<=>(const Kind&, const Kind&) = default;
   };
   static constexpr std::size_t kMostKinds = 65536;

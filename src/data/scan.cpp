@@ -173,7 +173,7 @@ class Walk {
   // Lists the folders; returns those in them.
   std::vector<Folder> list_all(const std::vector<Folder>& folders) {
     constexpr std::size_t kMostAtOnce = 64;
-    const std::size_t at_once = std::clamp<std::size_t>(folders.size() / (8 * threads_), 1, kMostAtOnce);
+    const std::size_t at_once = std::clamp<std::size_t>(folders.size() / (std::size_t{8} * threads_), 1, kMostAtOnce);
     std::vector<Folder> next;
     ParallelTask task;
     task.count = (folders.size() + at_once - 1) / at_once;
@@ -222,7 +222,7 @@ class Walk {
   }
 
   void visit(const Folder& folder, Found& found) {
-    auto& [scan, folders, links] = found;
+    Scan& scan = found.scan;
     const Directory directory = open_directory(folder.path.empty() ? root_ : join_path(root_, folder.path));
     struct stat status {};
     if (!directory || ::fstat(::dirfd(directory.get()), &status) != 0) return cannot_list(folder, scan, errno);
@@ -239,9 +239,9 @@ class Walk {
     const std::size_t before = scan.images.size() + scan.annotations.size();
     const bool complete = list(*directory, folder.path, scan, [&](const std::string& path, const Entry& entry) {
       if (entry.is_link) {
-        links.push_back({{path, trail}, entry.device, entry.inode});
+        found.links.push_back({{path, trail}, entry.device, entry.inode});
       } else {
-        folders.push_back({path, trail});
+        found.folders.push_back({path, trail});
       }
     });
     if (!complete) cannot_list(folder, scan, errno);

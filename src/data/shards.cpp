@@ -149,14 +149,14 @@ std::uint16_t ShardDraft::kind_number(const RecordTable::Kind& kind) {
 }
 
 std::int64_t ShardDraft::label_number(const FoundLabel& label) {
-  constexpr std::int64_t kMostClasses = std::int64_t{1} << 22U;
+  constexpr std::int64_t kMostNumbers = std::int64_t{1} << 22U;
   switch (label.kind) {
     case FoundLabel::Kind::absent: return kAbsent;
     case FoundLabel::Kind::unlabelled: return kUnlabelled;
     case FoundLabel::Kind::number:
-      if (label.number < kMostClasses) return label.number;
+      if (label.number < kMostNumbers) return label.number;
       throw SampleError("its class number is " + std::to_string(label.number) + ", where " +
-                        std::to_string(kMostClasses - 1) + " is the largest");
+                        std::to_string(kMostNumbers - 1) + " is the largest");
     case FoundLabel::Kind::text: break;
   }
   const auto [place, is_new] = text_numbers_.try_emplace(label.text, static_cast<std::int64_t>(texts_.size()));

@@ -65,7 +65,7 @@ bool WireReader::read_value(std::uint64_t tag, WireField& field) {
 
 // A loop, not a recursion: how deeply groups are nested is up to the file.
 void WireReader::skip_group(std::uint64_t number) {
-  constexpr std::size_t kDeepest = 100;
+  constexpr std::size_t kDeepestGroup = 100;
   std::vector<std::uint64_t> open{number};
   while (!open.empty()) {
     if (position_ >= end_) throw at_byte(position_, "a protobuf message ends within a group");
@@ -73,7 +73,7 @@ void WireReader::skip_group(std::uint64_t number) {
     WireField unused;
     if ((tag & 7U) == group_begins) {
       open.push_back(tag >> 3U);
-      if (open.size() > kDeepest) throw at_byte(position_, "groups of a protobuf message are nested too deeply");
+      if (open.size() > kDeepestGroup) throw at_byte(position_, "groups of a protobuf message are nested too deeply");
     } else if ((tag & 7U) == group_ends) {
       if (tag >> 3U != open.back()) throw at_byte(position_, "a group of a protobuf message ends as another");
       open.pop_back();

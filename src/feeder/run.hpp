@@ -35,7 +35,7 @@
 namespace forebay {
 
 // The parts of a run, in the order of their dependence, and what they say together. Each may use those above it.
-struct Run {
+struct Run {  // NOLINT(clang-analyzer-optin.performance.Padding): the order is that of their dependence
   using Clock = SlotRing::Clock;
 
   Options options;

@@ -44,7 +44,7 @@ void convert_all(const Field& field, const NpyArray& array, std::span<const std:
     if constexpr (std::is_integral_v<To>) {
       if (!std::in_range<To>(value)) refuse_type(field, array);
     }
-    const auto converted = static_cast<To>(value);
+    const auto converted = static_cast<To>(value);  // NOLINT(bugprone-signed-char-misuse): int8 is a number here
     if constexpr (std::is_floating_point_v<From> && std::is_floating_point_v<To>) {
       if (std::isfinite(value) && !std::isfinite(converted)) refuse_type(field, array);
     }

@@ -47,7 +47,8 @@ class WebpCodec final : public Codec {
     const Frame frame(*demux);
     const WebPIterator& place = frame.iterator;
     const auto row_bytes = std::size_t{width_} * 3;
-    const bool fills_canvas = place.width == static_cast<int>(width_) && place.height * row_bytes == rgb.size();
+    const bool fills_canvas =
+        place.width == static_cast<int>(width_) && static_cast<std::size_t>(place.height) * row_bytes == rgb.size();
     if (!fills_canvas) std::ranges::fill(rgb, std::uint8_t{0});
     const std::size_t first =
         static_cast<std::size_t>(place.y_offset) * row_bytes + 3 * static_cast<std::size_t>(place.x_offset);

@@ -142,7 +142,7 @@ class BoxesInPlace {
                         " of each sample (most)");
     }
     const ViewedPlaces places(view, height, width);
-    std::int32_t kept = 0;
+    std::ptrdiff_t kept = 0;
     for (std::size_t i = 0; i < given; ++i) {
       const auto box = element<LabelledBox>(bytes, i);
       require_class(field_, box.label);
@@ -158,7 +158,7 @@ class BoxesInPlace {
       to[3] = static_cast<float>(places.y(visible.bottom));
       classes_[kept++] = box.label;
     }
-    count_ = kept;
+    count_ = static_cast<std::int32_t>(kept);
     std::fill(boxes_ + 4 * kept, boxes_ + 4 * most, 0.0F);
     std::fill(classes_ + kept, classes_ + most, -1);
   }

@@ -24,8 +24,8 @@ namespace forebay {
 //      gives up.
 //  R6  dropped_ is stored with release and read with acquire: whoever sees a record dropped can pop all those before
 //  it.
-// NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding): the padding keeps the two sides off each other's lines
 template <typename Record>
+// NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding): the padding keeps the two sides off each other's lines
 class RecordRing {
  public:
   // Holds at least `capacity` records. All memory is allocated and touched here.

@@ -154,7 +154,7 @@ std::string unpacked_text(const Json& left, std::uint64_t most) {
   const auto bytes = left.find("bytes");    // there is none unless it is an object
   const auto zlib = left.find("zlib");
   if (bytes == left.end() || zlib == left.end() || !bytes->is_number_unsigned() || !zlib->is_string()) {
-    throw Error("left is not an object with the number \"bytes\" and the text \"zlib\"");
+    throw Error(R"(left is not an object with the number "bytes" and the text "zlib")");
   }
   const auto packed = from_base64(zlib->get_ref<const std::string&>());
   if (!packed) throw Error("left: \"zlib\" is not base64");
@@ -165,7 +165,7 @@ std::string unpacked_text(const Json& left, std::uint64_t most) {
   std::string text(size, '\0');
   const int result = ::uncompress(reinterpret_cast<Bytef*>(text.data()), &size,
                                   reinterpret_cast<const Bytef*>(packed->data()), packed->size());
-  if (result != Z_OK || size != text.size()) throw Error("left: \"zlib\" does not hold what \"bytes\" says");
+  if (result != Z_OK || size != text.size()) throw Error(R"(left: "zlib" does not hold what "bytes" says)");
   return text;
 }
 

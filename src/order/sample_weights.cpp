@@ -56,7 +56,7 @@ void add_line(Weights& weights, std::string_view text, const std::string& file, 
   const auto value = before == std::string_view::npos ? std::nullopt : weight_in(text.substr(before + 1));
   if (!value) {
     refuse(file, line,
-           "\"" + printable(text) + "\" is not a name and a weight from 0 to 10^9, as in \"cat/0001.jpg 0.5\"");
+           "\"" + printable(text) + R"(" is not a name and a weight from 0 to 10^9, as in "cat/0001.jpg 0.5")");
   }
   std::string_view name = trim(text.substr(0, before));
   if (name.ends_with(',')) name = trim(name.substr(0, name.size() - 1));

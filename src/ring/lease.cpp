@@ -13,7 +13,7 @@ namespace forebay {
 std::size_t LeaseMaker::number_of(const SlotStore& store, std::string_view name) {
   if (name == "image") return 0;
   if (name == "label") return 1;
-  std::string known = "\"image\", \"label\"";
+  std::string known = R"("image", "label")";
   if (const FieldLayout* layout = store.format().fields) {
     for (std::size_t i = 0; i < layout->entries.size(); ++i) {
       if (layout->entries[i].field.name == name) return kFirstField + i;
