@@ -227,6 +227,7 @@ IndexDraft build_lmdb(PathContents& contents) {
   };
   run_parallel(task, contents.context().threads, report);
   std::vector<ShardDraft> drafts;
+  drafts.reserve(read.size());
   for (auto& draft : read) drafts.push_back(*std::move(draft));
   return merge_shards(contents, drafts, {}, "no entry with an image in an LMDB environment");
 }

@@ -269,6 +269,7 @@ IndexDraft build_from_shards(PathContents& contents, const ShardFormat& format) 
   };
   run_parallel(task, contents.context().threads, report);
   std::vector<ShardDraft> drafts;
+  drafts.reserve(read.size());
   for (auto& draft : read) drafts.push_back(*std::move(draft));
   IndexDraft draft = merge_shards(contents, drafts, wanted, format.missing);
   for (std::string& path : others) {
