@@ -15,6 +15,7 @@
 
 #include "base/text.hpp"
 #include "data/index_image.hpp"
+#include "data/list.hpp"
 #include "data/parallel.hpp"
 
 namespace forebay {
@@ -45,12 +46,7 @@ std::optional<double> weight_in(std::string_view text) {
 
 // "cat/0001.jpg 0.5" or "cat,2": the number is the last word.
 void add_line(Weights& weights, std::string_view text, const std::string& file, std::size_t line) {
-  constexpr std::string_view kBlank = " \t\r";
-  const auto trim = [&](std::string_view part) {
-    part.remove_prefix(std::min(part.find_first_not_of(kBlank), part.size()));
-    return part.substr(0, part.find_last_not_of(kBlank) + 1);
-  };
-  text = trim(text);
+  text = without_blanks(text);
   if (text.empty() || text.starts_with('#')) return;
   const auto before = text.find_last_of(" \t,");
   const auto value = before == std::string_view::npos ? std::nullopt : weight_in(text.substr(before + 1));
@@ -58,8 +54,8 @@ void add_line(Weights& weights, std::string_view text, const std::string& file, 
     refuse(file, line,
            "\"" + printable(text) + R"(" is not a name and a weight from 0 to 10^9, as in "cat/0001.jpg 0.5")");
   }
-  std::string_view name = trim(text.substr(0, before));
-  if (name.ends_with(',')) name = trim(name.substr(0, name.size() - 1));
+  std::string_view name = without_blanks(text.substr(0, before));
+  if (name.ends_with(',')) name = without_blanks(name.substr(0, name.size() - 1));
   const auto [known, is_new] = weights.try_emplace(std::string(name), *value, line);
   if (is_new) return;
   refuse(file, line,
