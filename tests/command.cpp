@@ -213,6 +213,31 @@ TEST_CASE("index says the same to people and to programs") {
   CHECK(text.says("circle"));
 }
 
+TEST_CASE("index counts the boxes of whole images, and the images that have more than there is room for") {
+  const TemporaryDirectory dir;
+  const std::string data = made_set(dir);
+  const std::vector<std::string> images{
+      "index", data, "--set", "dataset.samples=images", "--set", "fields.objects.kind=boxes"};
+  const auto with = [&](const std::string& most, const std::string& last) {
+    std::vector<std::string> arguments = images;
+    arguments.insert(arguments.end(), {"--set", "fields.objects.most=" + most, last});
+    return run(arguments);
+  };
+  const auto json = nlohmann::json::parse(with("100", "--json").output);
+  CHECK(json.at("samples") == 12);
+  const auto& boxes = json.at("boxes").at("objects");
+  CHECK(boxes.at("boxes") == json.at("objects"));
+  CHECK(boxes.at("too_many") == 0);
+  std::uint64_t in_classes = 0;
+  for (const auto& count : boxes.at("classes")) in_classes += count.get<std::uint64_t>();
+  CHECK(in_classes == boxes.at("boxes"));
+  CHECK(boxes.at("largest") > 1);
+  const Outcome text = with("1", "--set=on_bad=fail");
+  CHECK(text.code == 1);
+  CHECK(text.says(" boxes, " + boxes.at("largest").dump() + " in one sample at most"));
+  CHECK(text.says(" are bad: they have more than fields.objects.most = 1"));
+}
+
 TEST_CASE("index takes a configuration, saves, and finds what was saved") {
   const TemporaryDirectory dir;
   const std::string data = made_set(dir);

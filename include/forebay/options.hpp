@@ -16,6 +16,7 @@
 namespace forebay {
 
 enum class SampleOrder : std::uint8_t { global, shards };
+enum class SampleUnit : std::uint8_t { objects, images };
 enum class OnBad : std::uint8_t { replace, fail };
 enum class Crop : std::uint8_t { none, center, random_resized };
 enum class Decode : std::uint8_t { region, full, scaled };
@@ -61,6 +62,9 @@ struct DatasetOptions {
   std::string path;                  // folder, list file (entries relative to its folder) or file of records
   std::string labels;                // filelist: a file of labels; idx: the labels file (default: found by name)
   std::vector<std::string> classes;  // given class list; empty: discovered and sorted
+  // What a sample is where images have objects. objects: one of them, cut out. images: an image with all of them, which
+  // are fields of kind boxes.
+  SampleUnit samples = SampleUnit::objects;
   bool difficult = true;             // voc: keep objects marked difficult
   std::string index;                 // saved index: loaded when present and current, else built and saved there
   std::int64_t batch_size = 64;      // samples per batch per rank

@@ -2,6 +2,7 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -14,6 +15,7 @@
 #include <forebay/config.hpp>
 #include <forebay/dataset.hpp>
 #include <forebay/error.hpp>
+#include <forebay/field.hpp>
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
@@ -30,6 +32,21 @@
 namespace forebay {
 namespace {
 
+using Count = std::pair<std::string, std::uint64_t>;
+
+// The boxes of a field, counted.
+struct BoxCounts {
+  // Reads those of every sample.
+  BoxCounts(const Dataset& dataset, std::size_t field);
+
+  std::string field;
+  std::vector<Count> per_class;  // in the order of their numbers
+  std::uint64_t boxes = 0;
+  std::uint64_t largest = 0;   // in one sample
+  std::uint64_t too_many = 0;  // samples with more than a batch has room for
+  std::int64_t room = 0;       // for so many: `most`
+};
+
 // What `forebay index` says of a dataset.
 struct IndexReport {
   // Reads every sample's label.
@@ -38,10 +55,11 @@ struct IndexReport {
   const Dataset& dataset;
   std::vector<std::uint64_t> per_class;  // samples, in the order of dataset.classes()
   std::uint64_t unlabelled = 0;
-  std::uint64_t bad = 0;    // skipped for damage
-  std::string fingerprint;  // 16 hexadecimal digits
-  std::uint64_t bytes = 0;  // of the serialized index
-  MissingFiles missing;     // empty unless looked for
+  std::vector<BoxCounts> boxes;  // by field
+  std::uint64_t bad = 0;         // skipped for damage
+  std::string fingerprint;       // 16 hexadecimal digits
+  std::uint64_t bytes = 0;       // of the serialized index
+  MissingFiles missing;          // empty unless looked for
 };
 
 constexpr std::size_t kMostLines = 20;  // of classes, and of reasons
@@ -51,8 +69,6 @@ std::string row(std::string name, const std::string& value) {
   name.resize(std::max(name.size() + 1, kColumn), ' ');
   return name + value + "\n";
 }
-
-using Count = std::pair<std::string, std::uint64_t>;
 
 // Names and counts in two columns, the most frequent first.
 std::string counts_text(std::vector<Count> counts) {
@@ -107,12 +123,57 @@ std::string missing_text(const IndexReport& report, std::uint64_t most) {
   return text;
 }
 
+std::string boxes_text(const IndexReport& report) {
+  std::string text;
+  for (const BoxCounts& counts : report.boxes) {
+    text += row(counts.field, grouped(counts.boxes) + " boxes, " + grouped(counts.largest) + " in one sample at most");
+    text += counts_text(counts.per_class);
+    if (counts.too_many == 0) continue;
+    text += "             " + grouped(counts.too_many) + " samples are bad: they have more than fields." +
+            counts.field + ".most = " + std::to_string(counts.room) + "\n";
+  }
+  return text;
+}
+
+BoxCounts::BoxCounts(const Dataset& dataset, std::size_t number) {
+  struct Target final : ReadTarget {
+    std::span<std::byte> reserve(std::size_t size) override {
+      bytes.resize(size);
+      return bytes;
+    }
+    std::vector<std::byte> bytes;
+  } target;
+  const Field& counted = dataset.fields()[number];
+  field = counted.name;
+  room = counted.shape[0];
+  std::map<std::int32_t, std::uint64_t> by_label;
+  for (std::uint64_t id = 0; id < dataset.size(); ++id) {
+    dataset.read_field(id, number, target);
+    const std::uint64_t here = target.bytes.size() / sizeof(LabelledBox);
+    for (std::uint64_t i = 0; i < here; ++i) {
+      LabelledBox box;
+      std::memcpy(&box, target.bytes.data() + i * sizeof box, sizeof box);
+      ++by_label[box.label];
+    }
+    boxes += here;
+    largest = std::max(largest, here);
+    too_many += here > static_cast<std::uint64_t>(room) ? 1 : 0;
+  }
+  for (const auto& [label, count] : by_label) {
+    const bool is_named = label >= 0 && static_cast<std::size_t>(label) < counted.classes.size();
+    per_class.emplace_back(is_named ? counted.classes[static_cast<std::size_t>(label)] : std::to_string(label), count);
+  }
+}
+
 IndexReport::IndexReport(const Dataset& reported)
     : dataset(reported), per_class(reported.classes().size()), fingerprint(hex(forebay::fingerprint(reported), 16)) {
   for (std::uint64_t id = 0; id < dataset.size(); ++id) {
     const std::int64_t label = dataset.sample(id).label;
     const bool is_named = label >= 0 && static_cast<std::uint64_t>(label) < per_class.size();
     ++(is_named ? per_class[static_cast<std::size_t>(label)] : unlabelled);
+  }
+  for (std::size_t i = 0; i < dataset.fields().size(); ++i) {
+    if (dataset.fields()[i].kind == FieldKind::boxes) boxes.emplace_back(dataset, i);
   }
   bad = static_cast<std::uint64_t>(std::ranges::count(dataset.skipped(), true, &Skipped::bad));
   const IndexImage* image = image_of(dataset);
@@ -124,9 +185,9 @@ std::string to_text(const IndexReport& report, std::uint64_t most_skipped) {
   const IndexCounts counts = report.dataset.counts();
   return row("format", std::string(report.dataset.format())) + row("images", grouped(counts.images)) +
          row("annotations", grouped(counts.annotations)) + row("objects", grouped(counts.objects)) +
-         row("samples", grouped(report.dataset.size())) + classes_text(report) + skipped_text(report, most_skipped) +
-         missing_text(report, most_skipped) + row("fingerprint", report.fingerprint) +
-         row("index", size_text(report.bytes));
+         row("samples", grouped(report.dataset.size())) + classes_text(report) + boxes_text(report) +
+         skipped_text(report, most_skipped) + missing_text(report, most_skipped) +
+         row("fingerprint", report.fingerprint) + row("index", size_text(report.bytes));
 }
 
 // One JSON object with everything.
@@ -137,16 +198,23 @@ std::string to_json(const IndexReport& report) {
   for (std::size_t i = 0; i < report.per_class.size(); ++i) {
     classes[report.dataset.classes()[i]] = report.per_class[i];
   }
+  Json boxes = Json::object();
+  for (const BoxCounts& of : report.boxes) {
+    Json entry{{"boxes", of.boxes}, {"largest", of.largest}, {"too_many", of.too_many}};
+    for (const auto& [name, count] : of.per_class) entry["classes"][name] = count;
+    boxes[of.field] = std::move(entry);
+  }
   Json skipped = Json::array();
   for (const Skipped& entry : report.dataset.skipped()) {
     skipped.push_back({{"path", entry.path}, {"reason", entry.reason}, {"bad", entry.bad}});
   }
   Json missing = Json::array();
   for (const Skipped& entry : report.missing.files) missing.push_back({{"path", entry.path}, {"reason", entry.reason}});
-  const Json json{
-      {"format", report.dataset.format()}, {"images", counts.images},          {"annotations", counts.annotations},
-      {"objects", counts.objects},         {"samples", report.dataset.size()}, {"classes", std::move(classes)},
-      {"skipped", std::move(skipped)},     {"missing", std::move(missing)},    {"fingerprint", report.fingerprint}};
+  const Json json{{"format", report.dataset.format()}, {"images", counts.images},
+                  {"annotations", counts.annotations}, {"objects", counts.objects},
+                  {"samples", report.dataset.size()},  {"classes", std::move(classes)},
+                  {"boxes", std::move(boxes)},         {"skipped", std::move(skipped)},
+                  {"missing", std::move(missing)},     {"fingerprint", report.fingerprint}};
   // Paths are bytes: those that are not UTF-8 must not end the report.
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
@@ -189,7 +257,8 @@ MissingFiles look_for_files(const IndexArguments& arguments, const Dataset& data
 // As a run would, once it has met all bad samples.
 void require_within_budget(const Options& options, const IndexReport& report) {
   const std::uint64_t entries = report.dataset.size() + report.bad;
-  const std::uint64_t bad = report.bad + report.missing.samples;
+  std::uint64_t bad = report.bad + report.missing.samples;
+  for (const BoxCounts& counts : report.boxes) bad += counts.too_many;
   const std::uint64_t allowed = options.on_bad == OnBad::fail ? 0 : allowed_bad(options.max_bad, entries);
   const bool none_left = report.missing.samples > 0 && report.missing.samples == report.dataset.size();
   if (bad <= allowed && !none_left) return;

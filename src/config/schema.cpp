@@ -40,6 +40,7 @@ using Names = std::array<std::string_view, N>;
 
 constexpr Names<2> kOnBad{"replace", "fail"};
 constexpr Names<2> kOrder{"global", "shards"};
+constexpr Names<2> kSamples{"objects", "images"};
 constexpr Names<3> kCrop{"none", "center", "random_resized"};
 constexpr Names<2> kLayout{"NCHW", "NHWC"};
 constexpr Names<4> kDType{"float32", "float16", "bfloat16", "uint8"};
@@ -114,6 +115,8 @@ constexpr std::array kKeys{
     Key{"dataset", "labels", Text{field<&O::dataset, &Data::labels>(), {}},
         "filelist: a file of labels; idx: the labels file (else found by name)"},
     Key{"dataset", "classes", TextList{field<&O::dataset, &Data::classes>()}, "class list; empty = found and sorted"},
+    Key{"dataset", "samples", choice<&O::dataset, &Data::samples>(kSamples),
+        "of images with objects: objects = a sample of each object | images = of each image, with its boxes"},
     Key{"dataset", "difficult", Flag{field<&O::dataset, &Data::difficult>()}, "voc: keep objects marked difficult"},
     Key{"dataset", "index", Text{field<&O::dataset, &Data::index>(), {}},
         "saved index: loaded when present, else built and saved there"},

@@ -187,6 +187,7 @@ IndexOrigin origin_of(const DatasetOptions& options, std::string format) {
   origin.labels = comparable(options.labels);
   origin.classes = options.classes;
   origin.difficult = options.difficult;
+  origin.samples = options.samples;
   origin.fields = describe_fields(options.fields);
   const Format* known = find_format(format);
   if (known != nullptr && known->hash != nullptr) origin.source_hash = known->hash(options);

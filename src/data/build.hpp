@@ -145,8 +145,9 @@ struct AnnotatedFiles {
   std::vector<bool> wanted;                       // by annotation: to be parsed
 };
 
-// Parses the wanted annotations in parallel and adds a sample for each usable object of each image, in order of images
-// and, within, of objects. Sets the classes and the counts; logs objects and annotations that cannot be used.
+// Parses the wanted annotations in parallel and adds the samples that dataset.samples asks for: of each image, or of
+// each usable object, in order of images and, within, of objects. Sets classes, counts and fields; logs objects and
+// annotations that cannot be used.
 void add_annotated_files(const BuildContext& context, const AnnotatedFiles& files, IndexDraft& draft);
 
 }  // namespace forebay

@@ -72,6 +72,16 @@ const NamedFormat& format_of(PathContents& contents) {
                                 options.format + "\" needs " + std::string(known->format->needs));
 }
 
+ConfigError no_objects(std::string_view format) {
+  std::string others;
+  for (const NamedFormat& known : kFormats) {
+    if (known.format->has_objects) others.append(others.empty() ? "" : ", ").append(known.name);
+  }
+  return ConfigError("dataset.samples = \"images\": the format \"" + std::string(format) +
+                     "\" has no objects of images, and its samples are what they are; leave the key out (it is for " +
+                     others + ")");
+}
+
 // How the index differs from what was asked for; "" if it does not.
 std::string difference(const IndexOrigin& built, const DatasetOptions& options) {
   if (options.format != "auto" && options.format != built.format) {
@@ -82,6 +92,9 @@ std::string difference(const IndexOrigin& built, const DatasetOptions& options) 
   if (wanted.labels != built.labels) return built.labels.empty() ? "no labels file" : "labels " + built.labels;
   if (wanted.classes != built.classes) return "other classes";
   if (wanted.difficult != built.difficult) return std::string("difficult = ") + (built.difficult ? "true" : "false");
+  if (wanted.samples != built.samples) {
+    return built.samples == SampleUnit::images ? "samples = \"images\"" : "samples = \"objects\"";
+  }
   if (wanted.fields != built.fields) return "other sections [fields.NAME]";
   if (wanted.source_hash != built.source_hash) {
     return "other contents of " + std::string(find_format(built.format)->hashed);
@@ -99,6 +112,7 @@ const Format* find_format(std::string_view name) noexcept {
 std::unique_ptr<Dataset> build_dataset_with(const BuildContext& context) {
   PathContents contents(context);
   const auto& [name, help, format] = format_of(contents);
+  if (context.options.samples == SampleUnit::images && !format->has_objects) throw no_objects(name);
   IndexDraft draft = format->build(contents);
   complete_fields(context.options, name, draft);
   IndexRecord record;

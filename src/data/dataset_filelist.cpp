@@ -332,6 +332,12 @@ IndexDraft build_filelist(PathContents& contents) {
   counts.images = entries.size();
   refuse_labels_of_other_kinds(entries, options.classes, options.labels.empty() ? options.path : options.labels);
   const bool annotated = !has_labels(entries) && add_annotated(context, entries, draft);
+  if (!annotated && options.samples == SampleUnit::images) {
+    throw ConfigError(
+        "dataset.samples = \"images\": the list \"" + options.path + "\" " +
+        (has_labels(entries) ? "has labels, a class for each image" : "names no image with a VOC annotation") +
+        ", so each of its samples is an image as it is; leave the key out");
+  }
   if (!annotated && are_numbers(entries, options.classes)) {
     add_numbered(context, entries, table, skipped);
   } else if (!annotated) {
@@ -353,6 +359,7 @@ const Format formats::filelist{.needs = "a text file with one path[,label] per l
                                .build = build_filelist,
                                .hash = hash_lists,
                                .hashed = "the list",
+                               .has_objects = true,
                                .finds_files = false};
 
 }  // namespace forebay

@@ -5,6 +5,7 @@
 #include "base/file_io.hpp"
 #include "build.hpp"
 #include "formats.hpp"
+#include "object_samples.hpp"
 #include "pairing.hpp"
 #include "parallel.hpp"
 
@@ -122,26 +123,41 @@ std::span<const ParsedChunk::Object> objects_of(const std::vector<ParsedChunk>& 
   return {first, last};
 }
 
-void add_samples(const std::vector<ParsedChunk>& chunks, const AnnotatedFiles& files, RecordTable& table,
-                 SkipLog& skipped) {
+// Replaces `found` by those of the objects that are used.
+void take_usable(std::span<const ParsedChunk::Object> objects, std::vector<FoundObject>& found) {
+  found.clear();
+  for (const auto& [annotation, name, region] : objects) {
+    if (name < 0) continue;
+    const Box& box = region.box;
+    found.push_back({region,
+                     {.left = static_cast<float>(box.left),
+                      .top = static_cast<float>(box.top),
+                      .right = static_cast<float>(box.right),
+                      .bottom = static_cast<float>(box.bottom),
+                      .label = name}});
+  }
+}
+
+// An image whose annotation could not be read is not served: what it shows is not known.
+void add_samples(const std::vector<ParsedChunk>& chunks, const AnnotatedFiles& files, ObjectSamples samples,
+                 IndexDraft& draft) {
+  std::vector<FoundObject> found;
   for (std::size_t i = 0; i < files.images.size(); ++i) {
     const std::size_t annotation = files.annotation_of[i];
+    const auto note = [&](const char* reason) {
+      draft.skipped.add_note(join_path(files.image_root, files.images[i]), reason);
+    };
     if (annotation == AnnotationLookup::kNone) {
-      skipped.add_note(join_path(files.image_root, files.images[i]), "no annotation file");
+      note("no annotation file");
       continue;
     }
     const auto objects = objects_of(chunks, annotation);
-    if (objects.empty()) {
-      skipped.add_note(join_path(files.image_root, files.images[i]), "its annotation has no <object>");
-    }
-    if (std::none_of(objects.begin(), objects.end(), [](const auto& object) { return object.name >= 0; })) continue;
-    const std::uint32_t file = table.add_source(files.images[i]);
-    for (const auto& object : objects) {
-      if (object.name < 0) continue;
-      table.add(file, object.name);
-      table.region.push_back(object.region);
-    }
+    if (!objects.empty() && objects.front().region.object == 0) continue;
+    if (objects.empty() && !samples.are_images()) note("its annotation has no <object>");
+    take_usable(objects, found);
+    samples.add(files.images[i], found, draft.table);
   }
+  samples.finish(draft.table);
 }
 
 // Annotations that no image uses, each with the image that is missing.
@@ -265,13 +281,13 @@ void add_annotated_files(const BuildContext& context, const AnnotatedFiles& file
     draft.counts.objects += chunks[i].counts.objects;
   }
   draft.counts.images = files.images.size();
-  draft.table.classes = classes.names();
-  add_samples(chunks, files, draft.table, draft.skipped);
+  add_samples(chunks, files, ObjectSamples(context.options, classes.names()), draft);
 }
 
 const Format formats::voc{.needs = "a folder of images and XML files",
                           .path = Format::Path::folder,
                           .detect = is_voc_tree,
-                          .build = build_voc};
+                          .build = build_voc,
+                          .has_objects = true};
 
 }  // namespace forebay

@@ -8,16 +8,16 @@
 // The formats that dataset.format may name, a line for each: its name and what it is. The name is also that of the
 // Format, which is in the file that indexes it. `auto` asks them from the last to the first, so that a file of one
 // specific kind is recognised before folders and text.
-#define FOREBAY_FORMATS(FORMAT)                                               \
-  FORMAT(voc, "images with Pascal VOC or ILSVRC XML, one sample per object")  \
-  FORMAT(filelist, "a text file with a path and optionally a label per line") \
-  FORMAT(table, "a table with a header (`.csv`, `.tsv`), a row per sample")   \
-  FORMAT(folder, "a folder of images per class")                              \
-  FORMAT(idx, "MNIST files, plain or `.gz`")                                  \
-  FORMAT(cifar, "CIFAR-10 or CIFAR-100, the binary version")                  \
-  FORMAT(tfrecord, "TFRecord files of tf.train.Example, plain or `.gz`")      \
-  FORMAT(webdataset, "WebDataset tar archives, plain or `.gz`")               \
-  FORMAT(recordio, "MXNet RecordIO files (`.rec`)")                           \
+#define FOREBAY_FORMATS(FORMAT)                                                         \
+  FORMAT(voc, "images with Pascal VOC or ILSVRC XML, a sample of each object or image") \
+  FORMAT(filelist, "a text file with a path and optionally a label per line")           \
+  FORMAT(table, "a table with a header (`.csv`, `.tsv`), a row per sample")             \
+  FORMAT(folder, "a folder of images per class")                                        \
+  FORMAT(idx, "MNIST files, plain or `.gz`")                                            \
+  FORMAT(cifar, "CIFAR-10 or CIFAR-100, the binary version")                            \
+  FORMAT(tfrecord, "TFRecord files of tf.train.Example, plain or `.gz`")                \
+  FORMAT(webdataset, "WebDataset tar archives, plain or `.gz`")                         \
+  FORMAT(recordio, "MXNet RecordIO files (`.rec`)")                                     \
   FORMAT(lmdb, "LMDB environments of Caffe, Caffe2 or image files")
 
 namespace forebay {
@@ -44,6 +44,8 @@ struct Format {
   bool takes_patterns = false;
   // Samples may have several images and labels: `from` of [fields.image] and [fields.label] says which.
   bool chooses_image = false;
+  // Whether dataset.samples may be "images".
+  bool has_objects = false;
   // False: the index names files that nobody has looked for yet.
   bool finds_files = true;
 };

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::array<char, 8> kMagic{'F', 'o', 'r', 'e', 'b', 'a', 'y', 'I'};
 // Raised whenever the meaning of the bytes changes.
-constexpr std::uint32_t kVersion = 5;
+constexpr std::uint32_t kVersion = 6;
 
 struct Header {
   std::array<char, 8> magic = kMagic;
@@ -41,7 +41,8 @@ std::size_t chunks_of(std::size_t content_bytes) {
 template <typename Codec, typename Record>
 void code_record(Codec& codec, Record& record) {
   auto& [origin, root, skipped, counts, modified] = record;
-  codec(origin.format, origin.path, origin.labels, origin.classes, origin.difficult, origin.fields, origin.source_hash);
+  codec(origin.format, origin.path, origin.labels, origin.classes, origin.difficult, origin.samples, origin.fields,
+        origin.source_hash);
   codec(root, skipped, counts.images, counts.annotations, counts.objects, modified);
 }
 

@@ -29,6 +29,7 @@ struct IndexOrigin {
   std::string labels;                // absolute, or empty
   std::vector<std::string> classes;  // as given in the options
   bool difficult = true;
+  SampleUnit samples = SampleUnit::objects;
   std::vector<std::string> fields = {};  // describe_fields()
   std::uint64_t source_hash = 0;         // of the list and labels files of a file list; 0 for other formats
 

@@ -1,0 +1,111 @@
+#include "object_samples.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <forebay/error.hpp>
+#include <utility>
+
+#include "sample_fields.hpp"
+
+namespace forebay {
+namespace {
+
+// Whether the section asks for the objects of an image. Throws ConfigError where they cannot be had so.
+bool wants_objects(const FieldOptions& wanted, bool are_images) {
+  const bool is_from_objects = wanted.from.empty() || wanted.from == kObjects;
+  const std::string key = "fields." + wanted.name;
+  if (is_image_or_label(wanted.name) || !is_from_objects) return false;
+  if (wanted.kind != FieldKind::boxes && wanted.kind != FieldKind::multilabel) return false;
+  if (!are_images) {
+    throw ConfigError(key + ".kind: each sample is one object here, and its class the label; dataset.samples = " +
+                      "\"images\" serves images with all of their objects");
+  }
+  if (!wanted.classes.empty()) {
+    throw ConfigError(key + ".classes: the objects have the classes of the data set; name them in dataset.classes");
+  }
+  const DType dtype = field_of(wanted).dtype;
+  if (dtype == DType::float16 || dtype == DType::bfloat16) {
+    throw ConfigError(key + ".dtype: use float32; an index keeps numbers so");
+  }
+  return true;
+}
+
+}  // namespace
+
+std::string problem_of_box(const BoxSides& sides) {
+  // Far beyond any image, far within std::int32_t.
+  constexpr double kFarthest = 1e9;
+  const auto is_far = [](double side) { return !(std::fabs(side) <= kFarthest); };
+  if (std::ranges::any_of(sides, is_far)) return "is beyond any image";
+  const LabelledBox box = labelled_box(sides, -1);
+  if (!(box.left < box.right && box.top < box.bottom)) return "has no area";
+  return box.right > 0 && box.bottom > 0 ? "" : "lies outside its image";
+}
+
+LabelledBox labelled_box(const BoxSides& sides, std::int32_t label) noexcept {
+  const auto [left, top, right, bottom] = sides;
+  return {.left = static_cast<float>(left),
+          .top = static_cast<float>(top),
+          .right = static_cast<float>(right),
+          .bottom = static_cast<float>(bottom),
+          .label = label};
+}
+
+Box pixels_of(const BoxSides& sides) noexcept {
+  const auto low = [](double side) { return static_cast<std::int32_t>(std::max(std::floor(side), 0.0)); };
+  const auto high = [](double side) { return static_cast<std::int32_t>(std::ceil(side)); };
+  return {.left = low(sides[0]), .top = low(sides[1]), .right = high(sides[2]), .bottom = high(sides[3])};
+}
+
+std::int32_t common_class(std::span<const FoundObject> objects) noexcept {
+  if (objects.empty()) return -1;
+  const std::int32_t first = objects.front().box.label;
+  const bool is_common = std::ranges::all_of(objects, [&](const auto& object) { return object.box.label == first; });
+  return is_common ? first : -1;
+}
+
+ObjectSamples::ObjectSamples(const DatasetOptions& options, std::vector<std::string> classes)
+    : are_images_(options.samples == SampleUnit::images), classes_(std::move(classes)) {
+  for (const FieldOptions& wanted : options.fields) {
+    if (!wants_objects(wanted, are_images_)) continue;
+    Field field = field_of(wanted);
+    field.classes = classes_;
+    if (field.kind == FieldKind::multilabel) field.shape = {static_cast<std::int64_t>(classes_.size())};
+    fields_.push_back({.field = std::move(field)});
+  }
+}
+
+void ObjectSamples::add(std::string_view image, std::span<const FoundObject> objects, RecordTable& table) {
+  if (objects.empty() && !are_images_) return;
+  const std::uint32_t file = table.add_source(image);
+  if (are_images_) {
+    table.add(file, common_class(objects));
+    for (auto& column : fields_) add_values(column, objects);
+    return;
+  }
+  for (const FoundObject& object : objects) {
+    table.add(file, object.box.label);
+    table.region.push_back(object.region);
+  }
+}
+
+void ObjectSamples::add_values(RecordTable::FieldColumn& column, std::span<const FoundObject> objects) const {
+  FieldValue value;
+  if (column.field.kind == FieldKind::boxes) {
+    for (const FoundObject& object : objects) value.boxes.push_back(object.box);
+  } else {
+    value.integers.resize(classes_.size());
+    for (const FoundObject& object : objects) {
+      if (object.box.label >= 0) value.integers[static_cast<std::size_t>(object.box.label)] = 1;
+    }
+  }
+  column.add_values(elements_of({.field = column.field, .from = {}}, value));
+}
+
+void ObjectSamples::finish(RecordTable& table) {
+  table.classes = std::move(classes_);
+  table.fields = std::move(fields_);
+  if (are_images_) table.field_names = {std::string(kObjects)};
+}
+
+}  // namespace forebay

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <forebay/dataset.hpp>
+
+#include "fields.hpp"
+#include "record_table.hpp"
+
+namespace forebay {
+
+// What objects of images are called in [fields.NAME]: their boxes and classes.
+inline constexpr std::string_view kObjects = "objects";
+
+// An object of an image, as a format found it.
+struct FoundObject {
+  RecordTable::Region region;  // its box in whole pixels
+  LabelledBox box;             // the same, perhaps in fractions, with its class
+};
+
+// Makes samples of images and their objects, as dataset.samples says: a sample of each object, or of each image, with
+// its objects in fields of kind "boxes" or "multilabel". One thread.
+class ObjectSamples {
+ public:
+  // `classes`: of the objects. Throws ConfigError that names the section of a field that objects do not have.
+  ObjectSamples(const DatasetOptions& options, std::vector<std::string> classes);
+
+  [[nodiscard]] bool are_images() const noexcept { return are_images_; }
+  // Adds an image with the objects that are to be served; a sample of an image may have none. The class of such a
+  // sample is that of its objects, or -1 where they have several or there are none.
+  void add(std::string_view image, std::span<const FoundObject> objects, RecordTable& table);
+  // Hands classes and fields over. REQUIRES: nothing is added any more.
+  void finish(RecordTable& table);
+
+ private:
+  void add_values(RecordTable::FieldColumn& column, std::span<const FoundObject> objects) const;
+
+  bool are_images_;
+  std::vector<std::string> classes_;
+  std::vector<RecordTable::FieldColumn> fields_;
+};
+
+// Left, top, right and bottom of a box, as a file has them.
+using BoxSides = std::array<double, 4>;
+// Why they cannot be an object: "has no area"; "" if they can. What reaches past the image is clamped to it later.
+[[nodiscard]] std::string problem_of_box(const BoxSides& sides);
+// REQUIRES: they have no problem.
+[[nodiscard]] LabelledBox labelled_box(const BoxSides& sides, std::int32_t label) noexcept;
+// The whole pixels that it touches.
+[[nodiscard]] Box pixels_of(const BoxSides& sides) noexcept;
+
+// The class that all of these have; -1 where they differ or there are none.
+[[nodiscard]] std::int32_t common_class(std::span<const FoundObject> objects) noexcept;
+
+}  // namespace forebay

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include <forebay/dataset.hpp>
+#include <forebay/field.hpp>
+
+#include "dataset_support.hpp"
+
+// Images with objects: files to make them of, and what a data set has of them.
+namespace forebay::testing {
+
+// A .npy of grey pixels: an image file that needs no library.
+inline std::string grey_npy(int width, int height, int grey) {
+  std::string header = "{'descr': '|u1', 'fortran_order': False, 'shape': (" + std::to_string(height) + ", " +
+                       std::to_string(width) + "), }";
+  header.resize(117, ' ');
+  header += '\n';
+  return std::string("\x93NUMPY\x01\x00", 8) + static_cast<char>(header.size()) + '\0' + header +
+         std::string(static_cast<std::size_t>(width * height), static_cast<char>(grey));
+}
+
+inline FieldOptions field_options(std::string name, FieldKind kind, std::string from = "") {
+  FieldOptions field{.name = std::move(name)};
+  field.kind = kind;
+  field.from = std::move(from);
+  return field;
+}
+
+inline FieldOptions boxes_field(std::int64_t most = 8, std::string from = "") {
+  FieldOptions field = field_options("boxes", FieldKind::boxes, std::move(from));
+  field.most = most;
+  return field;
+}
+
+// Options for whole images with all their boxes, as the first field.
+inline DatasetOptions images_options(const std::filesystem::path& path, const std::string& format = "auto") {
+  DatasetOptions options = options_for(path, format);
+  options.samples = SampleUnit::images;
+  options.fields = {boxes_field()};
+  return options;
+}
+
+template <typename Element>
+std::vector<Element> field_elements(const Dataset& dataset, std::uint64_t id, std::size_t number = 0) {
+  Reading reading;
+  dataset.read_field(id, number, reading);
+  std::vector<Element> elements(reading.bytes.size() / sizeof(Element));
+  if (!elements.empty()) std::memcpy(elements.data(), reading.bytes.data(), reading.bytes.size());
+  return elements;
+}
+
+// "NAME CLASS: CLASS LEFT TOP RIGHT BOTTOM; ..." of each sample, the name without folders.
+inline std::vector<std::string> describe_boxes(const Dataset& dataset, std::size_t number = 0) {
+  std::vector<std::string> lines;
+  for (std::uint64_t id = 0; id < dataset.size(); ++id) {
+    const std::string name = dataset.name(id);
+    std::ostringstream line;
+    line << name.substr(name.rfind('/') + 1) << ' ' << dataset.sample(id).label << ':';
+    for (const auto& box : field_elements<LabelledBox>(dataset, id, number)) {
+      line << ' ' << box.label << ' ' << box.left << ' ' << box.top << ' ' << box.right << ' ' << box.bottom << ';';
+    }
+    lines.push_back(line.str());
+  }
+  return lines;
+}
+
+}  // namespace forebay::testing
