@@ -184,7 +184,7 @@ TEST_CASE("what a table does not have is refused with its columns") {
   CHECK(contains(refusal(field("b", FieldKind::multilabel)), "fields.b.from = \"b\""));
   FieldOptions boxes = field("label2", FieldKind::boxes, "label");
   boxes.most = 3;
-  CHECK(contains(refusal(boxes), "a table has no boxes"));
+  CHECK(contains(refusal(boxes), "fields.label2.kind: each row has one box and is a sample of its own here"));
   FieldOptions half = field("y", FieldKind::numbers, "label");
   half.dtype = DType::float16;
   CHECK(contains(refusal(half), "fields.y.dtype: a table gives float32"));

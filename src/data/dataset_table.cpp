@@ -1,6 +1,7 @@
 #include <filesystem>
 #include <forebay/error.hpp>
 #include <optional>
+#include <unordered_map>
 
 #include "base/file_io.hpp"
 #include "build.hpp"
@@ -20,7 +21,10 @@ constexpr std::size_t kLargestTable = std::size_t{4} << 30U;
 class TableBuilder {
  public:
   TableBuilder(const DatasetOptions& options, const Cells& names)
-      : options_(options), header_(names, options.path), classes_(options.classes) {
+      : options_(options),
+        are_images_(options.samples == SampleUnit::images),
+        header_(without_empty_end(names), options.path),
+        classes_(options.classes) {
     const FieldOptions* const image = find_field(options, "image");
     const FieldOptions* const label = find_field(options, "label");
     image_ = image != nullptr ? header_.at(place_of(*image), "fields.image.from")
@@ -33,23 +37,37 @@ class TableBuilder {
     for (const FieldOptions& field : options.fields) {
       const bool is_beside =
           field.from.find("{stem}") != std::string::npos || field.from.find("{folder}") != std::string::npos;
-      if (!is_image_or_label(field.name) && !is_beside) fields_.push_back(table_field(field, header_));
+      if (!is_image_or_label(field.name) && !is_beside) fields_.push_back(column_of(field));
     }
   }
 
   void add(const Cells& cells, std::size_t line, IndexDraft& draft) {
-    ++draft.counts.images;
+    const auto bad = [&](std::string reason) {
+      draft.skipped.add_bad(options_.path + ":" + std::to_string(line), std::move(reason));
+    };
+    ++rows_;
     try {
-      read(cells);
-    } catch (const BadRow& bad) {
-      draft.skipped.add_bad(options_.path + ":" + std::to_string(line), bad.reason);
+      read(cells, bad);
+    } catch (const BadRow& row) {
+      bad(row.reason);
+      return;
+    }
+    const std::size_t sample = are_images_ ? sample_of(cells[image_], draft.table.source.size()) : kNewSample;
+    if (sample < draft.table.source.size()) {
+      if (draft.table.label[sample] != label_number_) draft.table.label[sample] = -1;
+      for (const auto& field : fields_) field->join(sample);
       return;
     }
     draft.table.add(draft.table.add_source(cells[image_]), label_number_);
     for (const auto& field : fields_) field->keep(draft.table);
   }
 
-  void finish(RecordTable& table) {
+  [[nodiscard]] std::uint64_t rows() const noexcept { return rows_; }
+
+  void finish(IndexDraft& draft) {
+    RecordTable& table = draft.table;
+    draft.counts.images = are_images_ ? table.source.size() : rows_;
+    draft.counts.objects = are_images_ ? rows_ : 0;
     table.classes = classes_.finish(options_.path);
     for (std::int32_t& label : table.label) label = classes_.number_of(label);
     for (const auto& field : fields_) table.fields.push_back(field->finish(options_.path));
@@ -57,8 +75,34 @@ class TableBuilder {
   }
 
  private:
-  void read(const Cells& cells) {
-    if (cells.size() != header_.names().size()) {
+  static constexpr std::size_t kNewSample = SIZE_MAX;
+
+  // A spreadsheet's empty columns.
+  static Cells without_empty_end(Cells cells) {
+    while (!cells.empty() && without_blanks(cells.back()).empty()) cells.pop_back();
+    return cells;
+  }
+
+  std::unique_ptr<TableField> column_of(FieldOptions field) {
+    if (field.kind != FieldKind::boxes) return table_field(field, header_);
+    if (!are_images_) {
+      throw ConfigError("fields." + field.name + ".kind: each row has one box and is a sample of its own here; " +
+                        "dataset.samples = \"images\" makes the rows of an image one sample");
+    }
+    if (field.classes.empty()) field.classes = options_.classes;
+    return table_field(field, header_);
+  }
+
+  // The sample that earlier rows of the image began, or the next one, of this number.
+  std::size_t sample_of(std::string_view image, std::size_t next) {
+    return samples_.try_emplace(std::string(image), next).first->second;
+  }
+
+  template <typename Bad>
+  void read(const Cells& cells, const Bad& left_out) {
+    const auto behind = std::span(cells).subspan(std::min(cells.size(), header_.names().size()));
+    const bool has_more = std::ranges::any_of(behind, [](auto cell) { return !without_blanks(cell).empty(); });
+    if (cells.size() < header_.names().size() || has_more) {
       throw BadRow{std::to_string(cells.size()) + " fields, but the header has " +
                    std::to_string(header_.names().size())};
     }
@@ -69,18 +113,23 @@ class TableBuilder {
       try {
         field->read(cells);
       } catch (const BadRow& bad) {
-        throw BadRow{"field \"" + field->name() + "\": " + bad.reason};
+        std::string reason = "field \"" + field->name() + "\": " + bad.reason;
+        if (!field->is_optional()) throw BadRow{std::move(reason)};
+        left_out(std::move(reason));
       }
     }
   }
 
   const DatasetOptions& options_;
+  bool are_images_;
   TableHeader header_;
   std::size_t image_ = 0;
   std::optional<std::size_t> label_;
   ClassesOfColumn classes_;
   std::int32_t label_number_ = -1;
   std::vector<std::unique_ptr<TableField>> fields_;
+  std::unordered_map<std::string, std::size_t> samples_;  // by image, where rows of an image are one
+  std::uint64_t rows_ = 0;
 };
 
 bool is_table_name(std::string_view name) {
@@ -111,10 +160,10 @@ IndexDraft build_table(PathContents& contents) {
   TableBuilder builder(options, cells);
   while (rows.next(cells)) builder.add(cells, rows.line(), draft);
   if (draft.table.source.empty()) {
-    throw path_error(options, "the table has " + std::to_string(draft.counts.images) +
+    throw path_error(options, "the table has " + std::to_string(builder.rows()) +
                                   " rows below its header, none usable" + draft.skipped.first_bad());
   }
-  builder.finish(draft.table);
+  builder.finish(draft);
   return draft;
 }
 
@@ -127,6 +176,7 @@ const Format formats::table{.needs = "a table of text (.csv, .tsv) with a header
                             .hash = hash_table,
                             .hashed = "the table",
                             .chooses_image = true,
+                            .has_objects = true,
                             .finds_files = false};
 
 }  // namespace forebay

@@ -23,17 +23,6 @@ std::optional<std::int64_t> class_number_in(std::string_view text) {
   return value;
 }
 
-double number_in_cell(std::string_view cell) {
-  std::string_view text = without_blanks(cell);
-  if (text.starts_with('+')) text.remove_prefix(1);
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (text.empty() || error != std::errc{} || end != text.data() + text.size() || !std::isfinite(value)) {
-    throw BadRow{"\"" + std::string(cell) + "\" is no finite number"};
-  }
-  return value;
-}
-
 template <typename T>
 void append_value(std::vector<std::byte>& bytes, T value) {
   const auto from = std::as_bytes(std::span(&value, 1));
@@ -229,6 +218,17 @@ class FileOfTable final : public TableField {
 
 }  // namespace
 
+double number_in_cell(std::string_view cell) {
+  std::string_view text = without_blanks(cell);
+  if (text.starts_with('+')) text.remove_prefix(1);
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (text.empty() || error != std::errc{} || end != text.data() + text.size() || !std::isfinite(value)) {
+    throw BadRow{"\"" + std::string(cell) + "\" is no finite number"};
+  }
+  return value;
+}
+
 std::optional<std::size_t> TableHeader::find(std::string_view name) const {
   const auto found = std::ranges::find(names_, name);
   if (found == names_.end()) return std::nullopt;
@@ -317,10 +317,10 @@ std::unique_ptr<TableField> table_field(const FieldOptions& options, const Table
     case FieldKind::bytes: return std::make_unique<BytesOfTable>(options, header);
     case FieldKind::mask:
     case FieldKind::array: return std::make_unique<FileOfTable>(options, header);
-    case FieldKind::image:
-    case FieldKind::boxes: break;
+    case FieldKind::boxes: return boxes_of_table(options, header);
+    case FieldKind::image: break;
   }
-  throw ConfigError("fields." + options.name + ".kind: a table has no boxes");
+  throw ConfigError("fields." + options.name + ".kind: a batch has one image, the field \"image\"");
 }
 
 }  // namespace forebay

@@ -24,6 +24,9 @@ struct BadRow {
 
 using Cells = std::vector<std::string_view>;
 
+// Throws BadRow for a cell that holds no finite number.
+[[nodiscard]] double number_in_cell(std::string_view cell);
+
 // What the columns of a table are called.
 class TableHeader {
  public:
@@ -60,8 +63,9 @@ class ClassesOfColumn {
   std::vector<std::int32_t> final_;
 };
 
-// A field of a table. read() looks at a row and throws BadRow for one that cannot be a sample; keep() takes what was
-// read once all of the row has been; finish() makes the column. One thread.
+// A field of a table. read() looks at a row and throws BadRow for one that cannot be a sample; once all of the row has
+// been read, keep() takes what was read for a new sample, or join() for one that earlier rows began; finish() makes the
+// column. One thread.
 class TableField {
  public:
   // `options` of a field that field_of() accepts.
@@ -70,8 +74,12 @@ class TableField {
   TableField(const TableField&) = delete;
   TableField& operator=(const TableField&) = delete;
 
+  // Whether a row that it refuses is left without it, and not refused.
+  [[nodiscard]] virtual bool is_optional() const noexcept { return false; }
   virtual void read(const Cells& cells) = 0;
   virtual void keep(RecordTable& /*table*/) { column_.add_values(bytes_); }
+  // By default the first row of a sample decides.
+  virtual void join(std::size_t /*sample*/) {}
   [[nodiscard]] virtual RecordTable::FieldColumn finish(const std::string& /*file*/) { return std::move(column_); }
   [[nodiscard]] const std::string& name() const noexcept { return column_.field.name; }
 
@@ -86,5 +94,7 @@ class TableField {
 
 // Throws ConfigError that names the key for what a table cannot have.
 [[nodiscard]] std::unique_ptr<TableField> table_field(const FieldOptions& options, const TableHeader& header);
+// The same for kind boxes.
+[[nodiscard]] std::unique_ptr<TableField> boxes_of_table(const FieldOptions& options, const TableHeader& header);
 
 }  // namespace forebay
