@@ -124,9 +124,26 @@ Made make_lmdb(const TemporaryDirectory& folder) {
   return {"lmdb", options_for(folder.path(), "lmdb"), 7};
 }
 
+Made make_coco(const TemporaryDirectory& folder) {
+  std::string images;
+  std::string objects;
+  for (int i = 0; i < 3; ++i) {
+    const std::string id = std::to_string(i);
+    write_file(folder / ("images/" + id + ".jpg"), "bytes of " + id);
+    images += (i == 0 ? "" : ",") + (R"({"id":)" + id + R"(,"file_name":")" + id + ".jpg\"}");
+    for (const char* category : {"4", "9"}) {
+      objects += (objects.empty() ? "" : ",") + (R"({"image_id":)" + id + R"(,"category_id":)") + category +
+                 R"(,"bbox":[1,2,3.5,4]})";
+    }
+  }
+  write_file(folder / "instances.json", R"({"images":[)" + images + R"(],"annotations":[)" + objects +
+                                            R"(],"categories":[{"id":4,"name":"cat"},{"id":9,"name":"ant"}]})");
+  return {"coco", options_for(folder / "instances.json", "coco"), 6};
+}
+
 using Make = std::function<Made(const TemporaryDirectory&)>;
-const std::vector<Make> kFormats{make_voc,      make_filelist,   make_folder,   make_idx, make_cifar,
-                                 make_tfrecord, make_webdataset, make_recordio, make_lmdb};
+const std::vector<Make> kFormats{make_voc,   make_filelist, make_folder,     make_coco,     make_idx,
+                                 make_cifar, make_tfrecord, make_webdataset, make_recordio, make_lmdb};
 
 void for_each_format(const std::function<void(const TemporaryDirectory&, const Made&)>& check) {
   for (const auto& make : kFormats) {

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -16,7 +15,7 @@
 #include "dataset_support.hpp"
 #include "memory_dataset.hpp"
 #include "mpi_world.hpp"
-#include "support.hpp"
+#include "shared_folder.hpp"
 
 // Each container under mpirun: every record fresh exactly once per epoch with its own label, over resumed runs too, and
 // broken records replaced or fatal, as the run asks for.
@@ -86,45 +85,6 @@ const std::vector<Container>& containers() {
        [](int i, const std::string& image) { return encoded_datum(image, i); }}};
   return all;
 }
-
-// The folder that all ranks see; rank 0 removes it when all are done.
-class SharedFolder {
- public:
-  SharedFolder() : communicator_(world().duplicate()) {
-    if (world().rank() == 0) folder_ = std::make_unique<TemporaryDirectory>();
-    path_ = communicator_->all_gather(folder_ ? folder_->path().string() : "").front();
-  }
-  ~SharedFolder() {
-    meet();
-    communicator_->close(30);
-  }
-  SharedFolder(const SharedFolder&) = delete;
-  SharedFolder& operator=(const SharedFolder&) = delete;
-
-  void write(const std::string& name, const std::string& content) {
-    if (folder_) write_file(path_ / name, content);
-    meet();
-  }
-  [[nodiscard]] std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
-  // What all ranks have counted.
-  std::map<int, int> sum(const std::map<int, int>& mine) {
-    std::string text;
-    for (const auto& [label, times] : mine)
-      text += std::string(static_cast<std::size_t>(times), static_cast<char>(label + 1));
-    std::map<int, int> all;
-    for (const std::string& part : communicator_->all_gather(text)) {
-      for (const char label : part) ++all[label - 1];
-    }
-    return all;
-  }
-
- private:
-  void meet() { (void)communicator_->all_gather(""); }
-
-  std::unique_ptr<Communicator> communicator_;
-  std::unique_ptr<TemporaryDirectory> folder_;
-  std::filesystem::path path_;
-};
 
 Options options_of(const SharedFolder& folder, const Container& container) {
   Options options = memory_options(4);

@@ -12,6 +12,7 @@
   FORMAT(voc, "images with Pascal VOC or ILSVRC XML, a sample of each object or image") \
   FORMAT(filelist, "a text file with a path and optionally a label per line")           \
   FORMAT(table, "a table with a header (`.csv`, `.tsv`), a row per sample")             \
+  FORMAT(coco, "a COCO file of instances (`.json`), a sample of each object or image")  \
   FORMAT(folder, "a folder of images per class")                                        \
   FORMAT(idx, "MNIST files, plain or `.gz`")                                            \
   FORMAT(cifar, "CIFAR-10 or CIFAR-100, the binary version")                            \

@@ -1,0 +1,328 @@
+#include "coco_file.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <forebay/error.hpp>
+#include <iterator>
+#include <limits>
+#include <span>
+#include <string_view>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "base/text.hpp"
+
+namespace forebay {
+namespace {
+
+constexpr unsigned kDeepestJson = 64;
+constexpr std::size_t kPieceOfJson = std::size_t{1} << 20U;
+// Longer than any path that a system opens.
+constexpr std::size_t kLongestName = 4096;
+
+// The bytes of a file, one after the other.
+class PiecewiseBytes {
+ public:
+  PiecewiseBytes(const OpenFile& file, std::function<void(double share)> progress)
+      : file_(file), progress_(std::move(progress)) {
+    next_piece();
+  }
+  [[nodiscard]] bool is_at_end() const noexcept { return at_ == piece_.size(); }
+  [[nodiscard]] char byte() const noexcept { return static_cast<char>(piece_[at_]); }
+  void pass() {
+    if (++at_ == piece_.size()) next_piece();
+  }
+  [[nodiscard]] std::size_t passed() const noexcept { return begin_ + at_; }
+
+ private:
+  void next_piece() {
+    begin_ += piece_.size();
+    at_ = 0;
+    piece_.resize(std::min(kPieceOfJson, file_.size - begin_));
+    if (piece_.empty()) return;
+    read_at(file_.descriptor, begin_, piece_);
+    progress_(static_cast<double>(begin_) / static_cast<double>(file_.size));
+  }
+
+  const OpenFile& file_;
+  std::function<void(double share)> progress_;
+  std::vector<std::byte> piece_;
+  std::size_t begin_ = 0;  // of the piece
+  std::size_t at_ = 0;     // in it
+};
+
+// The same as the parser wants it.
+struct ByteIterator {
+  using iterator_category = std::input_iterator_tag;
+  using value_type = char;
+  using difference_type = std::ptrdiff_t;
+  using pointer = const char*;
+  using reference = char;
+
+  PiecewiseBytes* bytes = nullptr;  // null: the end
+
+  char operator*() const noexcept { return bytes->byte(); }
+  ByteIterator& operator++() {
+    bytes->pass();
+    return *this;
+  }
+  ByteIterator operator++(int) {
+    const ByteIterator before = *this;
+    bytes->pass();
+    return before;
+  }
+  // REQUIRES: one of them is the end.
+  friend bool operator==(const ByteIterator& a, const ByteIterator& b) noexcept {
+    return (a.bytes == nullptr || a.bytes->is_at_end()) && (b.bytes == nullptr || b.bytes->is_at_end());
+  }
+  friend bool operator!=(const ByteIterator& a, const ByteIterator& b) noexcept { return !(a == b); }
+};
+
+// A value that stands in an element of a list.
+struct CocoValue {
+  enum class Kind : std::uint8_t { absent, whole, real, text, other };
+
+  Kind kind = Kind::absent;
+  std::int64_t whole = 0;
+  double real = 0;
+  std::string text;
+};
+
+// Follows the events of the parser. The three lists are at the second level, their elements at the third, and a box at
+// the fourth; whatever else there is passes by.
+class CocoReader {
+ public:
+  CocoReader(CocoFile& file, const PiecewiseBytes& bytes) : file_(file), bytes_(bytes) {}
+
+  bool null() {
+    if (depth_ == 2 && is_list_) bad_element();
+    return set(CocoValue::Kind::other);
+  }
+  bool boolean(bool value) { return set(CocoValue::Kind::whole, value ? 1 : 0, value ? 1 : 0); }
+  bool number_integer(std::int64_t value) { return set(CocoValue::Kind::whole, value, static_cast<double>(value)); }
+  bool number_unsigned(std::uint64_t value) {
+    constexpr auto kMost = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+    const auto real = static_cast<double>(value);
+    if (value > kMost) return set(CocoValue::Kind::real, 0, real);
+    return set(CocoValue::Kind::whole, static_cast<std::int64_t>(value), real);
+  }
+  bool number_float(double value, const std::string& /*text*/) {
+    constexpr double kWhole = 1e15;
+    const bool is_whole = std::trunc(value) == value && std::fabs(value) < kWhole;
+    return set(is_whole ? CocoValue::Kind::whole : CocoValue::Kind::real,
+               is_whole ? static_cast<std::int64_t>(value) : 0, value);
+  }
+  bool string(std::string& text) {
+    set(CocoValue::Kind::text);
+    if (is_in_element(3) && is_text(member_)) values_[member_].text = text.substr(0, kLongestName + 1);
+    return true;
+  }
+  bool binary(std::vector<std::uint8_t>& /*bytes*/) { return true; }
+
+  bool start_object(std::size_t /*size*/) {
+    set(CocoValue::Kind::other);
+    open();
+    if (depth_ != 3 || list_ == List::none || !is_list_) return true;
+    is_element_ = true;
+    std::ranges::fill(values_, CocoValue{});
+    box_count_ = 0;
+    return true;
+  }
+  bool end_object() {
+    if (depth_ == 3 && is_element_) end_element();
+    --depth_;
+    return true;
+  }
+  bool start_array(std::size_t /*size*/) {
+    if (depth_ == 0) {
+      throw SampleError(
+          "it is a list, such as a file of results is; a COCO file of instances is an object with "
+          "\"images\", \"annotations\" and \"categories\"");
+    }
+    if (depth_ == 2 && is_list_) bad_element();
+    set(CocoValue::Kind::other);
+    open();
+    if (depth_ == 2) is_list_ = true;
+    is_box_ = is_in_element(4) && member_ == box;
+    if (is_box_) box_count_ = 0;
+    return true;
+  }
+  bool end_array() {
+    is_box_ = false;
+    if (depth_ == 2) is_list_ = false;
+    --depth_;
+    return true;
+  }
+  bool key(std::string& text) {
+    if (depth_ == 1) {
+      list_ = text == "images"        ? List::images
+              : text == "annotations" ? List::annotations
+              : text == "categories"  ? List::categories
+                                      : List::none;
+      number_ = 0;
+      file_.has_images = file_.has_images || list_ == List::images;
+    } else if (is_in_element(3)) {
+      const auto known = std::ranges::find(kMembers, std::string_view(text));
+      member_ = static_cast<std::size_t>(known - kMembers.begin());
+    }
+    return true;
+  }
+  bool parse_error(std::size_t position, const std::string& /*token*/, const nlohmann::json::exception& error) {
+    constexpr std::size_t kLongest = 200;
+    std::string_view what = error.what();
+    what.remove_prefix(std::min(what.find("] ") + 2, what.size()));
+    throw SampleError("byte " + std::to_string(position) + ": damaged JSON" +
+                      (is_element_ ? ", in " + here() : std::string()) + ": " + printable(what.substr(0, kLongest)));
+  }
+
+  [[nodiscard]] std::uint64_t elements() const noexcept { return file_.all_images + file_.all_objects; }
+
+ private:
+  enum class List : std::uint8_t { none, images, annotations, categories };
+  enum Member : std::size_t { id, image_id, category_id, iscrowd, file_name, name, box, kOthers };
+  static constexpr std::array<std::string_view, kOthers> kMembers{"id",        "image_id", "category_id", "iscrowd",
+                                                                  "file_name", "name",     "bbox"};
+
+  [[nodiscard]] static bool is_text(std::size_t member) noexcept { return member == file_name || member == name; }
+  [[nodiscard]] bool is_in_element(unsigned depth) const noexcept { return is_element_ && depth_ == depth; }
+
+  void open() {
+    if (++depth_ <= kDeepestJson) return;
+    throw SampleError("byte " + std::to_string(bytes_.passed()) + ": lists and objects are nested more than " +
+                      std::to_string(kDeepestJson) + " deep");
+  }
+
+  bool set(CocoValue::Kind kind, std::int64_t whole = 0, double real = 0) {
+    if (is_box_ && depth_ == 4) {
+      const bool is_number = kind == CocoValue::Kind::whole || kind == CocoValue::Kind::real;
+      // A fifth number, or what is none, makes a box that is none.
+      if (is_number && box_count_ < box_.size()) box_[box_count_] = real;
+      box_count_ += is_number ? 1 : box_.size() + 1;
+    } else if (is_in_element(3)) {
+      CocoValue& value = values_[std::min<std::size_t>(member_, kOthers)];
+      value.kind = kind;
+      value.whole = whole;
+      value.real = real;
+    } else if (depth_ == 2 && is_list_ && kind != CocoValue::Kind::other) {
+      bad_element();
+    }
+    return true;
+  }
+
+  // A number or a text where an element should be.
+  void bad_element() {
+    if (list_ == List::none) return;
+    count_element();
+    file_.add_bad(CocoFile::name_of(kind(), {.number = number_++}), "it is no object");
+  }
+  void count_element() {
+    if (number_ == std::numeric_limits<std::uint32_t>::max()) throw SampleError("it has more than 2^32 - 1 elements");
+    file_.all_images += list_ == List::images ? 1 : 0;
+    file_.all_objects += list_ == List::annotations ? 1 : 0;
+  }
+
+  [[nodiscard]] const char* kind() const noexcept {
+    return list_ == List::images ? "image" : list_ == List::annotations ? "annotation" : "category";
+  }
+  [[nodiscard]] CocoFile::Place place() const noexcept {
+    return {.id = values_[id].whole, .number = number_, .has_id = values_[id].kind == CocoValue::Kind::whole};
+  }
+  [[nodiscard]] std::string here() const { return CocoFile::name_of(kind(), place()); }
+
+  void end_element() {
+    is_element_ = false;
+    count_element();
+    std::string problem = list_ == List::images        ? add_image()
+                          : list_ == List::annotations ? add_object()
+                                                       : add_category();
+    if (!problem.empty()) file_.add_bad(here(), std::move(problem));
+    ++number_;
+  }
+
+  // What is wrong with a member that must be a whole number or a text; "" if nothing is.
+  [[nodiscard]] std::string problem_of(Member member, CocoValue::Kind wanted) const {
+    const CocoValue& value = values_[member];
+    const std::string member_name(kMembers[member]);
+    if (value.kind == wanted) return {};
+    if (value.kind == CocoValue::Kind::absent) return "it has no " + member_name;
+    return member_name + (wanted == CocoValue::Kind::whole ? " is no whole number" : " is no text");
+  }
+
+  // They return what is wrong with the element, or "".
+  std::string add_image() {
+    if (auto problem = problem_of(id, CocoValue::Kind::whole); !problem.empty()) return problem;
+    if (auto problem = problem_of(file_name, CocoValue::Kind::text); !problem.empty()) return problem;
+    const std::string& path = values_[file_name].text;
+    if (path.empty()) return "file_name is empty";
+    if (path.size() > kLongestName) return "file_name is longer than any path";
+    if (path.find('\0') != std::string::npos) return "file_name holds a NUL";
+    file_.images.push_back({.place = place(), .path = static_cast<std::uint32_t>(file_.paths.size())});
+    file_.paths.add(path);
+    return {};
+  }
+  std::string add_object() {
+    for (const Member member : {image_id, category_id}) {
+      if (auto problem = problem_of(member, CocoValue::Kind::whole); !problem.empty()) return problem;
+    }
+    if (values_[box].kind == CocoValue::Kind::absent) return "it has no bbox";
+    if (box_count_ != box_.size()) return "bbox is no list of four numbers";
+    file_.objects.push_back({.place = place(),
+                             .is_crowd = values_[iscrowd].real != 0,
+                             .image = values_[image_id].whole,
+                             .category = values_[category_id].whole,
+                             .box = box_});
+    return {};
+  }
+  std::string add_category() {
+    if (auto problem = problem_of(id, CocoValue::Kind::whole); !problem.empty()) return problem;
+    if (auto problem = problem_of(name, CocoValue::Kind::text); !problem.empty()) return problem;
+    if (values_[name].text.empty()) return "name is empty";
+    file_.categories.push_back({.place = place(), .name = values_[name].text});
+    return {};
+  }
+
+  CocoFile& file_;
+  const PiecewiseBytes& bytes_;
+  unsigned depth_ = 0;
+  List list_ = List::none;
+  bool is_list_ = false;     // whether that is a list, and open
+  bool is_element_ = false;  // within one of it
+  bool is_box_ = false;      // within its bbox
+  std::uint32_t number_ = 0;
+  std::size_t member_ = kOthers;                 // the last key
+  std::array<CocoValue, kOthers + 1> values_{};  // by member; the last is that of all others
+  std::array<double, 4> box_{};
+  std::size_t box_count_ = 0;
+};
+
+}  // namespace
+
+void CocoFile::add_bad(std::string where, std::string reason) {
+  if (bad.size() < kBadNamed) {
+    bad.push_back({.where = std::move(where), .reason = std::move(reason)});
+  } else {
+    ++more_bad;
+  }
+}
+
+std::string CocoFile::name_of(const char* kind, const Place& place) {
+  if (place.has_id) return std::string(kind) + " " + std::to_string(place.id);
+  const std::string_view list = std::string_view(kind) == "category" ? "categories" : kind;
+  return std::string(list) + (list == "categories" ? "[" : "s[") + std::to_string(place.number) + "]";
+}
+
+CocoFile read_coco(const OpenFile& file, const std::function<void(std::uint64_t elements, double share)>& progress) {
+  CocoFile coco;
+  PiecewiseBytes bytes(file, [&](double share) { progress(coco.all_images + coco.all_objects, share); });
+  CocoReader reader(coco, bytes);
+  (void)nlohmann::json::sax_parse(ByteIterator{&bytes}, ByteIterator{}, &reader);
+  if (!coco.has_images) {
+    throw SampleError(
+        "it has no \"images\"; a COCO file of instances has \"images\", \"annotations\" and \"categories\"");
+  }
+  progress(coco.all_images + coco.all_objects, 1);
+  return coco;
+}
+
+}  // namespace forebay

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/file_io.hpp"
+#include "scan.hpp"
+
+namespace forebay {
+
+// What a COCO file of instances says. Of the lists in it, what has no number, no name or no box is in `bad`; nothing
+// else has been checked.
+struct CocoFile {
+  // Where an element stands in its list, and its id if it has one.
+  struct Place {
+    std::int64_t id = 0;
+    std::uint32_t number = 0;  // in its list, from 0
+    bool has_id = false;
+  };
+  struct Image {
+    Place place;
+    std::uint32_t path = 0;  // into `paths`
+  };
+  struct Object {
+    Place place;
+    bool is_crowd = false;
+    std::int64_t image = 0;  // ids
+    std::int64_t category = 0;
+    std::array<double, 4> box{};  // x, y, width, height; finite
+  };
+  struct Category {
+    Place place;
+    std::string name;
+  };
+  struct Bad {
+    std::string where;  // "annotation 17" by its id, "annotations[3]" without one
+    std::string reason;
+  };
+
+  bool has_images = false;  // whether there is such a list at all
+  PathList paths;
+  std::vector<Image> images;
+  std::vector<Object> objects;
+  std::vector<Category> categories;
+  // How long each list is, what is bad included.
+  std::uint64_t all_images = 0;
+  std::uint64_t all_objects = 0;
+  std::vector<Bad> bad;
+  std::uint64_t more_bad = 0;  // beyond the first kBadNamed
+  static constexpr std::size_t kBadNamed = 10'000;
+
+  void add_bad(std::string where, std::string reason);
+  // What an element is called in messages; `kind` is "image", "annotation" or "category".
+  [[nodiscard]] static std::string name_of(const char* kind, const Place& place);
+};
+
+// Reads one in pieces: besides what it returns it takes no more memory than the longest text in it. `progress` hears of
+// the elements read so far and the share of the bytes. Throws SampleError, with the byte, for what is no JSON, nested
+// deeper than any COCO file, or no such file. One thread.
+[[nodiscard]] CocoFile read_coco(const OpenFile& file,
+                                 const std::function<void(std::uint64_t elements, double share)>& progress);
+
+}  // namespace forebay

@@ -1,0 +1,365 @@
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <forebay/error.hpp>
+#include <map>
+#include <numeric>
+#include <utility>
+
+#include "base/file_io.hpp"
+#include "build.hpp"
+#include "coco_file.hpp"
+#include "formats.hpp"
+#include "object_samples.hpp"
+
+// COCO's files of instances: one JSON text with lists of images, of their objects and of the classes of those.
+namespace forebay {
+namespace {
+
+// Of the images so many are looked for, to find the folder that they are in.
+constexpr std::size_t kImagesTried = 8;
+constexpr std::uint32_t kNoElement = UINT32_MAX;
+
+// Elements of a list by their ids.
+class CocoIds {
+ public:
+  template <typename Element>
+  explicit CocoIds(const std::vector<Element>& elements) {
+    for (std::size_t i = 0; i < elements.size(); ++i) {
+      if (elements[i].place.has_id) ids_.emplace_back(elements[i].place.id, static_cast<std::uint32_t>(i));
+    }
+    std::ranges::sort(ids_);
+  }
+  // The first element with this id, or kNoElement.
+  [[nodiscard]] std::uint32_t find(std::int64_t id) const noexcept {
+    const auto found = std::ranges::lower_bound(ids_, std::pair{id, std::uint32_t{0}});
+    return found == ids_.end() || found->first != id ? kNoElement : found->second;
+  }
+
+ private:
+  std::vector<std::pair<std::int64_t, std::uint32_t>> ids_;
+};
+
+// Classes of the objects, and which of them a category is.
+class CocoClasses {
+ public:
+  // Throws SampleError where an id or a name comes twice: then it is not clear what objects are.
+  CocoClasses(const CocoFile& coco, const std::vector<std::string>& given) : ids_(coco.categories) {
+    std::vector<std::uint32_t> by_id(coco.categories.size());
+    std::iota(by_id.begin(), by_id.end(), 0U);
+    std::ranges::sort(by_id, {}, [&](std::uint32_t i) { return coco.categories[i].place.id; });
+    std::map<std::string_view, std::int64_t> named;
+    for (const std::uint32_t i : by_id) {
+      const auto& [place, name] = coco.categories[i];
+      if (ids_.find(place.id) != i) throw SampleError("two categories have the id " + std::to_string(place.id));
+      const auto [same, is_new] = named.emplace(name, place.id);
+      if (!is_new) {
+        throw SampleError("the categories " + std::to_string(same->second) + " and " + std::to_string(place.id) +
+                          " are both called \"" + name + "\"");
+      }
+      if (given.empty()) names_.push_back(name);
+    }
+    const ClassList classes(given, names_);
+    if (!given.empty()) names_ = given;
+    for (const CocoFile::Category& category : coco.categories) {
+      const auto number =
+          given.empty() ? std::ranges::find(names_, category.name) - names_.begin() : classes.number_of(category.name);
+      numbers_.push_back(static_cast<std::int32_t>(number));
+    }
+  }
+
+  // Into the list of categories; kNoElement where none has the id.
+  [[nodiscard]] std::uint32_t category(std::int64_t id) const noexcept { return ids_.find(id); }
+  // The class of a category, or -1: dataset.classes leaves it out.
+  [[nodiscard]] std::int32_t number_of(std::uint32_t category) const noexcept { return numbers_[category]; }
+  [[nodiscard]] const std::vector<std::string>& names() const noexcept { return names_; }
+
+ private:
+  CocoIds ids_;
+  std::vector<std::string> names_;
+  std::vector<std::int32_t> numbers_;  // by category
+};
+
+BoxSides sides_of(const CocoFile::Object& object) {
+  const auto [x, y, width, height] = object.box;
+  return {x, y, x + width, y + height};
+}
+
+// What is wrong with its box; "" if nothing is.
+std::string problem_of_object(const CocoFile::Object& object) {
+  const std::string problem = problem_of_box(sides_of(object));
+  if (problem.empty()) return {};
+  std::string shown = "bbox [";
+  for (const double number : object.box) {
+    std::array<char, 32> digits{};
+    const auto [end, error] = std::to_chars(digits.data(), digits.data() + digits.size(), number);
+    shown.append(shown.ends_with('[') ? "" : ", ").append(digits.data(), end);
+  }
+  return shown + "] " + problem;
+}
+
+FoundObject found_object(const CocoFile::Object& object, std::int32_t label, std::uint32_t number) {
+  const BoxSides sides = sides_of(object);
+  return {{.box = pixels_of(sides), .object = number}, labelled_box(sides, label)};
+}
+
+// Builds the index of one file.
+class CocoBuilder {
+ public:
+  CocoBuilder(PathContents& contents, CocoFile coco)
+      : contents_(contents),
+        coco_(std::move(coco)),
+        image_ids_(coco_.images),
+        object_ids_(coco_.objects),
+        classes_(coco_, contents.options().classes),
+        samples_(contents.options(), classes_.names()) {}
+
+  IndexDraft build(std::string root) {
+    draft_.root = std::move(root);
+    draft_.counts = {.images = coco_.all_images, .annotations = 1, .objects = coco_.all_objects};
+    for (auto& [where, reason] : coco_.bad) draft_.skipped.add_bad(entry(where), std::move(reason));
+    leave_out_images();
+    sort_objects();
+    add_samples();
+    report();
+    if (draft_.table.source.empty() || (wanted_objects_ == 0 && coco_.all_objects > 0)) {
+      throw path_error(contents_.options(), "found " + std::to_string(coco_.all_images) + " images and " +
+                                                std::to_string(coco_.all_objects) + " annotations, none usable" +
+                                                draft_.skipped.first_bad());
+    }
+    return std::move(draft_);
+  }
+
+ private:
+  [[nodiscard]] std::string entry(const std::string& where) const { return contents_.root() + "#" + where; }
+  void bad(const char* kind, const CocoFile::Place& place, std::string reason) {
+    if (named_bad_++ < CocoFile::kBadNamed) {
+      draft_.skipped.add_bad(entry(CocoFile::name_of(kind, place)), std::move(reason));
+    } else {
+      ++coco_.more_bad;
+    }
+  }
+
+  // Those whose id or file another image has already: which of them an object belongs to would not be clear.
+  void leave_out_images() {
+    is_used_.assign(coco_.images.size(), true);
+    std::vector<std::uint32_t> by_path(coco_.images.size());
+    std::iota(by_path.begin(), by_path.end(), 0U);
+    std::ranges::stable_sort(by_path, {}, [&](std::uint32_t i) { return coco_.paths[coco_.images[i].path]; });
+    for (std::size_t i = 1; i < by_path.size(); ++i) {
+      const auto path = [&](std::size_t at) { return coco_.paths[coco_.images[by_path[at]].path]; };
+      if (path(i) == path(i - 1)) is_used_[by_path[i]] = false;
+    }
+    for (std::size_t i = 0; i < coco_.images.size(); ++i) {
+      const CocoFile::Place& place = coco_.images[i].place;
+      const bool has_own_id = image_ids_.find(place.id) == i;
+      if (has_own_id && is_used_[i]) continue;
+      const std::string file(coco_.paths[coco_.images[i].path]);
+      bad("image", place,
+          has_own_id ? "another image has its file_name: " + file : "another image has this id: " + file);
+      is_used_[i] = false;
+    }
+  }
+
+  // The class of an object that is to be served; below 0 one that is not.
+  std::int32_t label_of(std::size_t i) {
+    const CocoFile::Object& object = coco_.objects[i];
+    const std::uint32_t image = image_ids_.find(object.image);
+    const std::uint32_t category = classes_.category(object.category);
+    std::string problem;
+    if (object.place.has_id && object_ids_.find(object.place.id) != i) {
+      problem = "another annotation has this id";
+    } else if (image == kNoElement) {
+      problem = "no image has the id " + std::to_string(object.image);
+    } else if (category == kNoElement) {
+      problem = "no category has the id " + std::to_string(object.category);
+    } else if (!object.is_crowd) {
+      problem = problem_of_object(object);
+    }
+    if (!problem.empty()) {
+      bad("annotation", object.place, std::move(problem));
+      return -1;
+    }
+    ++wanted_objects_;
+    const std::int32_t label = classes_.number_of(category);
+    if (label < 0) ++left_out_[category];
+    if (object.is_crowd) ++crowds_;
+    return object.is_crowd || !is_used_[image] ? -1 : label;
+  }
+
+  // Objects by their images, in the order of the file.
+  void sort_objects() {
+    left_out_.assign(coco_.categories.size(), 0);
+    ends_.assign(coco_.images.size() + 1, 0);
+    for (const CocoFile::Object& object : coco_.objects) {
+      const std::uint32_t image = image_ids_.find(object.image);
+      if (image != kNoElement) ++ends_[image + 1];
+    }
+    std::partial_sum(ends_.begin(), ends_.end(), ends_.begin());
+    by_image_.resize(ends_.back());
+    std::vector<std::uint32_t> next(ends_.begin(), ends_.end() - 1);
+    for (std::size_t i = 0; i < coco_.objects.size(); ++i) {
+      const std::uint32_t image = image_ids_.find(coco_.objects[i].image);
+      if (image == kNoElement) {
+        (void)label_of(i);  // which says so
+      } else {
+        by_image_[next[image]++] = static_cast<std::uint32_t>(i);
+      }
+    }
+  }
+
+  void add_samples() {
+    std::vector<FoundObject> found;
+    for (std::size_t i = 0; i < coco_.images.size(); ++i) {
+      found.clear();
+      for (std::uint32_t at = ends_[i]; at < ends_[i + 1]; ++at) {
+        const std::int32_t label = label_of(by_image_[at]);
+        if (label >= 0) found.push_back(found_object(coco_.objects[by_image_[at]], label, at - ends_[i] + 1));
+      }
+      if (!is_used_[i]) continue;
+      without_ += found.empty() ? 1 : 0;
+      samples_.add(coco_.paths[coco_.images[i].path], found, draft_.table);
+    }
+    samples_.finish(draft_.table);
+  }
+
+  void report() {
+    const auto note = [&](const std::string& text) { draft_.skipped.add_note(contents_.root(), text); };
+    if (coco_.more_bad > 0) {
+      draft_.skipped.add_bad(contents_.root(), "and " + std::to_string(coco_.more_bad) + " more elements that are bad");
+    }
+    if (crowds_ > 0) note(std::to_string(crowds_) + " annotations of crowds (iscrowd), which are not single objects");
+    for (std::size_t i = 0; i < left_out_.size(); ++i) {
+      if (left_out_[i] == 0) continue;
+      note(std::to_string(left_out_[i]) + " annotations of the category \"" + coco_.categories[i].name +
+           "\", which is not in dataset.classes");
+    }
+    if (without_ > 0 && !samples_.are_images()) note(std::to_string(without_) + " images without objects");
+  }
+
+  PathContents& contents_;
+  CocoFile coco_;
+  CocoIds image_ids_;
+  CocoIds object_ids_;
+  CocoClasses classes_;
+  ObjectSamples samples_;
+  IndexDraft draft_;
+  std::vector<bool> is_used_;        // by image
+  std::vector<std::uint32_t> ends_;  // by image: where its objects end in by_image_, behind a 0
+  std::vector<std::uint32_t> by_image_;
+  std::vector<std::uint64_t> left_out_;  // by category
+  std::uint64_t crowds_ = 0;
+  std::uint64_t without_ = 0;
+  std::uint64_t wanted_objects_ = 0;  // those with nothing wrong
+  std::uint64_t named_bad_ = 0;
+};
+
+// Where the images may be, seen from "annotations/instances_train2017.json", the likeliest first: "train2017" and
+// "images/train2017", "images" and the file's own folder, and all of these in the folder above.
+std::vector<std::string> likely_folders(const std::string& file) {
+  const std::string here(parent_folder(file));
+  const std::string above(parent_folder(here));
+  const std::string_view stem = stem_of(file);
+  const std::string_view word = stem.substr(stem.rfind('_') + 1);
+  std::vector<std::string> folders;
+  for (const std::string& folder : {here, above}) {
+    if (!word.empty()) folders.push_back(join_path(folder, word));
+    if (!word.empty()) folders.push_back(join_path(join_path(folder, "images"), word));
+  }
+  for (const std::string& folder : {here, above}) {
+    folders.push_back(folder);
+    folders.push_back(join_path(folder, "images"));
+  }
+  return folders;
+}
+
+// How many of a few of the images are there.
+std::size_t images_in(const std::string& folder, const CocoFile& coco) {
+  const std::size_t tried = std::min(kImagesTried, coco.paths.size());
+  std::size_t found = 0;
+  for (std::size_t i = 0; i < tried; ++i) {
+    const std::string_view path = coco.paths[i * (coco.paths.size() / tried)];
+    found += problem_of_file(path.starts_with('/') ? std::string(path) : join_path(folder, path)).empty() ? 1 : 0;
+  }
+  return found;
+}
+
+// The folder that the images' paths begin in: the one that is named, or that has most of them.
+std::string folder_of_images(const DatasetOptions& options, const std::string& file, const CocoFile& coco) {
+  const FieldOptions* const image = find_field(options, "image");
+  std::vector<std::string> folders = likely_folders(file);
+  if (image != nullptr && !image->from.empty()) {
+    folders = {image->from.starts_with('/') ? image->from : join_path(parent_folder(file), image->from)};
+  }
+  if (coco.paths.empty()) return folders.front();
+  std::size_t most = 0;
+  const std::string* best = nullptr;
+  for (const std::string& folder : folders) {
+    const std::size_t found = images_in(folder, coco);
+    if (found > most) best = &folder;
+    most = std::max(most, found);
+  }
+  if (best != nullptr) return *best;
+  std::string looked;
+  for (const std::string& folder : folders) looked += (looked.empty() ? "" : ", ") + folder;
+  throw path_error(options, "its images, such as " + std::string(coco.paths[0]) + ", are not in " + looked +
+                                "; name their folder, relative to the file: [fields.image] from = \"../images\"");
+}
+
+// Throws ConfigError for what COCO has and Forebay does not read.
+void refuse_fields(const DatasetOptions& options) {
+  for (const FieldOptions& field : options.fields) {
+    if (field.name == "label") {
+      throw ConfigError("fields.label: the class of a sample is that of its objects; leave this section out");
+    }
+    const bool is_pattern = field.from.find('{') != std::string::npos;
+    if (is_pattern || (field.kind != FieldKind::mask && place_of(field) != "segmentation")) continue;
+    throw ConfigError("fields." + field.name +
+                      ": the polygons and RLE masks of COCO (\"segmentation\") are not read; " +
+                      "masks are files beside the images, from = \"../masks/{stem}.png\"");
+  }
+}
+
+bool is_coco(PathContents& contents) {
+  if (contents.is_folder()) return false;
+  const auto head = contents.head();
+  const std::string_view text(reinterpret_cast<const char*>(head.data()), head.size());
+  const std::string_view rest = text.substr(std::min(text.find_first_not_of("\xEF\xBB\xBF \t\r\n"), text.size()));
+  const bool is_json = contents.root().ends_with(".json");
+  if (!rest.starts_with('{')) return is_json && rest.starts_with('[');  // to say what it should be
+  const auto names = [&](std::string_view list) { return rest.find(list) != std::string_view::npos; };
+  return is_json || names("\"images\"") || names("\"annotations\"") || names("\"categories\"");
+}
+
+IndexDraft build_coco(PathContents& contents) {
+  const BuildContext& context = contents.context();
+  refuse_fields(context.options);
+  const auto progress = [&](std::uint64_t elements, double share) {
+    if (!context.progress) return;
+    const double expected = share > 0 ? static_cast<double>(elements) / share : 0;
+    context.progress(elements, std::max(elements, static_cast<std::uint64_t>(expected)));
+  };
+  try {
+    CocoFile coco = read_coco(open_regular(contents.root()), progress);
+    std::string folder = folder_of_images(context.options, contents.root(), coco);
+    return CocoBuilder(contents, std::move(coco)).build(std::move(folder));
+  } catch (const SampleError& error) {
+    throw path_error(context.options, error.what());
+  }
+}
+
+std::uint64_t hash_coco(const DatasetOptions& options) { return hash_file(options.path, "dataset.path", 0); }
+
+}  // namespace
+
+const Format formats::coco{.needs = "a COCO file of instances (.json)",
+                           .path = Format::Path::file,
+                           .detect = is_coco,
+                           .build = build_coco,
+                           .hash = hash_coco,
+                           .hashed = "the file",
+                           .chooses_image = true,
+                           .has_objects = true,
+                           .finds_files = false};
+
+}  // namespace forebay

@@ -1,0 +1,254 @@
+// COCO files of instances: what becomes of their lists, where their images are, and files that are damaged or hostile.
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+#include <forebay/error.hpp>
+
+#include "detection_support.hpp"
+#include "support.hpp"
+
+using namespace forebay;
+using namespace forebay::testing;
+
+namespace {
+
+using Lines = std::vector<std::string>;
+
+const std::string kCategories =
+    R"("categories": [{"id": 90, "name": "zebra"}, {"supercategory": "animal", "id": 3, "name": "ant"}])";
+
+// An annotation of category 3; `rest` replaces or adds members.
+std::string annotation_json(int id, int image, const std::string& box, const std::string& rest = "") {
+  return R"({"segmentation": [[1, 2.5, [3]]], "area": 5.0, "id": )" + std::to_string(id) + R"(, "image_id": )" +
+         std::to_string(image) + R"(, "category_id": 3, "bbox": )" + box + rest + "}";
+}
+
+std::string coco_json(const std::string& images, const std::string& annotations,
+                      const std::string& categories = kCategories) {
+  return R"({"info": {"year": 2017, "images": [1]}, "annotations": [)" + annotations + R"(], "images": [)" + images +
+         "], " + categories + "}";
+}
+
+const std::string kImages =
+    R"({"id": 7, "width": 60, "height": 40, "file_name": "b.jpg"}, {"file_name": "a.jpg", "id": 2},
+  {"id": -9000000000000000000, "file_name": "sub/c.jpg"})";
+const std::string kObjects = annotation_json(1, 7, "[0.5, 1, 10.25, 20]") + "," +
+                             annotation_json(2, 2, "[-3, 4, 5, 6]", R"(, "category_id": 90)") + "," +
+                             annotation_json(3, 7, "[5, 5, 1e1, 10]", R"(, "iscrowd": 0, "category_id": 90.0)");
+
+struct Coco {
+  TemporaryDirectory folder;
+  std::string path = (folder / "annotations/instances_train.json").string();
+
+  explicit Coco(const std::string& json) {
+    write_file(path, json);
+    for (const char* name : {"b.jpg", "a.jpg", "sub/c.jpg"}) write_file(folder / ("train/" + std::string(name)), name);
+  }
+  [[nodiscard]] std::unique_ptr<Dataset> build() const { return build_dataset(images_options(path)); }
+  [[nodiscard]] std::string error() const {
+    return error_of([&] { (void)build(); });
+  }
+};
+
+// Why an annotation beside a sound one was left out.
+std::string reason_of(const std::string& bad, const std::string& where) {
+  const Coco coco(coco_json(kImages, kObjects + "," + bad));
+  const auto dataset = coco.build();
+  CHECK(dataset->size() == 3);
+  const Skipped* entry = find_skipped(*dataset, coco.path + "#" + where);
+  REQUIRE(entry != nullptr);
+  CHECK(entry->bad);
+  return entry->reason;
+}
+
+}  // namespace
+
+TEST_CASE("coco: images with their boxes, classes dense in the order of their ids") {
+  const Coco coco(coco_json(kImages, kObjects));
+  const auto built = coco.build();
+  const auto restored = restore_dataset(built->serialize(), "memory");
+  for (const Dataset* dataset : {built.get(), restored.get()}) {
+    CHECK(dataset->format() == "coco");
+    CHECK(dataset->classes() == Lines{"ant", "zebra"});
+    CHECK(dataset->fields()[0].classes == dataset->classes());
+    CHECK(describe_boxes(*dataset) ==
+          Lines{"b.jpg -1: 0 0.5 1 10.75 21; 1 5 5 15 15;", "a.jpg 1: 1 -3 4 2 10;", "c.jpg -1:"});
+    CHECK(dataset->name(2) == (coco.folder / "train/sub/c.jpg").string());
+    CHECK(read_sample(*dataset, 1) == "a.jpg");
+    CHECK(dataset->skipped().empty());
+    CHECK(dataset->counts().images == 3);
+    CHECK(dataset->counts().annotations == 1);
+    CHECK(dataset->counts().objects == 3);
+  }
+}
+
+TEST_CASE("coco: a sample of each object is cut out, with the number of it in its image") {
+  const Coco coco(coco_json(kImages, kObjects));
+  const auto dataset = build_dataset(options_for(coco.path));
+  const std::string folder = (coco.folder / "train").string();
+  CHECK(describe_samples(*dataset) == Lines{folder + "/b.jpg#object 1 label 0 box 0 1 11 21",
+                                            folder + "/b.jpg#object 2 label 1 box 5 5 15 15",
+                                            folder + "/a.jpg#object 1 label 1 box 0 4 2 10"});
+  CHECK(dataset->source(0) == dataset->source(1));
+  CHECK(contains(find_skipped(*dataset, ".json")->reason, "1 images without objects"));
+}
+
+TEST_CASE("coco: crowds and classes that are not wanted are left out by choice") {
+  const std::string crowds = annotation_json(4, 7, "[0, 0, 50, 40]", R"(, "iscrowd": 1)") + "," +
+                             annotation_json(5, 2, "[0, 0, 50, 40]", R"(, "iscrowd": true)");
+  const Coco coco(coco_json(kImages, kObjects + "," + crowds));
+  DatasetOptions options = images_options(coco.path);
+  options.classes = {"fly", "zebra"};
+  const auto dataset = build_dataset(options);
+  CHECK(dataset->classes() == options.classes);
+  CHECK(describe_boxes(*dataset) == Lines{"b.jpg 1: 1 5 5 15 15;", "a.jpg 1: 1 -3 4 2 10;", "c.jpg -1:"});
+  CHECK(count_bad(*dataset) == 0);
+  REQUIRE(dataset->skipped().size() == 2);
+  CHECK(contains(dataset->skipped()[0].reason, "2 annotations of crowds (iscrowd)"));
+  CHECK(contains(dataset->skipped()[1].reason, "annotations of the category \"ant\", which is not in dataset.classes"));
+  options.classes = {"fly"};
+  CHECK(describe_boxes(*build_dataset(options)) == Lines{"b.jpg -1:", "a.jpg -1:", "c.jpg -1:"});
+}
+
+TEST_CASE("coco: the images' folder is found, or named") {
+  for (const char* place :
+       {"annotations/", "annotations/images/", "annotations/train/", "train/", "images/train/", "images/", ""}) {
+    CAPTURE(place);
+    const TemporaryDirectory folder;
+    const std::string path = (folder / "annotations/instances_train.json").string();
+    write_file(path, coco_json(kImages, kObjects));
+    write_file(folder / (std::string(place) + "a.jpg"), "a");
+    CHECK(build_dataset(images_options(path))->name(1) == (folder / (std::string(place) + "a.jpg")).string());
+  }
+  const Coco coco(coco_json(kImages, kObjects));
+  DatasetOptions options = images_options(coco.path);
+  write_file(coco.folder / "elsewhere/a.jpg", "a");
+  options.fields.push_back({.name = "image", .from = "../elsewhere"});
+  CHECK(contains(build_dataset(options)->name(1), "/annotations/../elsewhere/a.jpg"));
+  options.fields.back().from = (coco.folder / "elsewhere").string();
+  CHECK(build_dataset(options)->name(1) == (coco.folder / "elsewhere/a.jpg").string());
+  options.fields.back().from = "nowhere";
+  const std::string error = error_of([&] { (void)build_dataset(options); });
+  CHECK(contains(error, "its images, such as b.jpg, are not in " + (coco.folder / "annotations/nowhere").string()));
+  CHECK(contains(error, "[fields.image] from"));
+  std::filesystem::remove_all(coco.folder / "train");
+  CHECK(contains(coco.error(), "are not in " + (coco.folder / "annotations/train").string() + ", "));
+}
+
+TEST_CASE("coco: paths are taken as they stand, as those of a list") {
+  const Coco coco(coco_json(R"({"id": 1, "file_name": "../out.jpg"}, {"id": 2, "file_name": "/etc/passwd"},
+                               {"id": 3, "file_name": "a.jpg"})",
+                            annotation_json(1, 3, "[0, 0, 1, 1]")));
+  const auto dataset = coco.build();
+  CHECK(dataset->name(0) == (coco.folder / "train/../out.jpg").string());
+  CHECK(dataset->name(1) == "/etc/passwd");
+}
+
+TEST_CASE("coco: annotations that are no objects are named by id or place, and the others stay") {
+  CHECK(reason_of(annotation_json(1, 7, "[0, 0, 1, 1]"), "annotation 1") == "another annotation has this id");
+  CHECK(reason_of(annotation_json(9, 99, "[0, 0, 1, 1]"), "annotation 9") == "no image has the id 99");
+  CHECK(reason_of(annotation_json(9, 7, "[0, 0, 1, 1]", R"(, "category_id": 4)"), "annotation 9") ==
+        "no category has the id 4");
+  CHECK(reason_of(annotation_json(9, 7, "[1, 2, -3, 4.5]"), "annotation 9") == "bbox [1, 2, -3, 4.5] has no area");
+  CHECK(contains(reason_of(annotation_json(9, 7, "[1, 2, 3, 0]"), "annotation 9"), "has no area"));
+  CHECK(contains(reason_of(annotation_json(9, 7, "[1e300, 2, 3, 4]"), "annotation 9"), "is beyond any image"));
+  CHECK(contains(reason_of(annotation_json(9, 7, "[16777216, 2, 0.01, 4]"), "annotation 9"), "has no area"));
+  CHECK(contains(reason_of(annotation_json(9, 7, "[-9, 2, 9, 4]"), "annotation 9"), "lies outside its image"));
+  for (const char* box : {"[1, 2, 3]", "[1, 2, 3, 4, 5]", "[1, 2, 3, \"4\"]", "[1, 2, 3, null]", "[[1, 2, 3, 4]]",
+                          "{\"x\": 1}", "\"1 2 3 4\"", "7", "[]"}) {
+    CAPTURE(box);
+    CHECK(reason_of(annotation_json(9, 7, box), "annotation 9") == "bbox is no list of four numbers");
+  }
+  CHECK(reason_of(R"({"id": 9, "image_id": 7, "category_id": 3})", "annotation 9") == "it has no bbox");
+  CHECK(reason_of(R"({"id": 9, "category_id": 3})", "annotation 9") == "it has no image_id");
+  CHECK(reason_of(R"({"id": "x", "image_id": "7"})", "annotations[3]") == "image_id is no whole number");
+  CHECK(reason_of(R"({"id": 9, "image_id": [7]})", "annotation 9") == "image_id is no whole number");
+  CHECK(reason_of(R"({"id": 9, "image_id": 1e300})", "annotation 9") == "image_id is no whole number");
+  for (const char* none : {"5", "\"x\"", "[[1]]", "null", "true"})
+    CHECK(reason_of(none, "annotations[3]") == "it is no object");
+}
+
+TEST_CASE("coco: images without a name, or with one or an id that another has") {
+  const std::string more = R"({"id": 7, "file_name": "d.jpg"}, {"id": 8, "file_name": "a.jpg"}, {"id": 9},
+    {"file_name": "x.jpg"}, {"id": 10, "file_name": ""}, {"id": 11, "file_name": "a\u0000b"}, 12,
+    {"id": 13, "file_name": ["x"]})";
+  const Coco coco(coco_json(kImages + "," + more, kObjects + "," + annotation_json(4, 8, "[0, 0, 1, 1]")));
+  const auto dataset = coco.build();
+  CHECK(dataset->size() == 3);
+  CHECK(dataset->counts().images == 11);
+  const auto reason = [&](const std::string& where) { return find_skipped(*dataset, "#" + where)->reason; };
+  CHECK(reason("image 7") == "another image has this id: d.jpg");
+  CHECK(reason("image 8") == "another image has its file_name: a.jpg");
+  CHECK(reason("image 9") == "it has no file_name");
+  CHECK(reason("images[6]") == "it has no id");
+  CHECK(reason("image 10") == "file_name is empty");
+  CHECK(reason("image 11") == "file_name holds a NUL");
+  CHECK(reason("images[9]") == "it is no object");
+  CHECK(reason("image 13") == "file_name is no text");
+}
+
+TEST_CASE("coco: a file that is damaged, hostile or something else is refused with the place") {
+  const std::string sound = coco_json(kImages, kObjects);
+  for (std::size_t cut = 0; cut < sound.size(); cut += 7) {
+    const Coco coco(sound.substr(0, cut));
+    CHECK(contains(coco.error(), "dataset.path = "));
+  }
+  const auto refusal = [](const std::string& json) { return Coco(json).error(); };
+  CHECK(contains(refusal(coco_json(kImages, annotation_json(5, 7, "[NaN, 1, 2, 3]"))), "byte "));
+  CHECK(contains(refusal(coco_json(kImages, annotation_json(5, 7, "[NaN, 1, 2, 3]"))),
+                 "damaged JSON, in annotation 5: "));
+  CHECK(contains(refusal(coco_json(kImages, annotation_json(5, 7, "[1e999, 1, 2, 3]"))), "in annotation 5"));
+  CHECK(contains(refusal(sound + "x"), "damaged JSON"));
+  CHECK(
+      contains(refusal(coco_json(kImages, annotation_json(5, 7, std::string(100, '[')))), "nested more than 64 deep"));
+  CHECK(contains(refusal("{\"a\": " + std::string(1'000'000, '[')), "nested more than 64 deep"));
+  CHECK(contains(refusal("[{\"image_id\": 1}]"), "a file of results"));
+  CHECK(contains(refusal("{\"shapes\": []}"), "it has no \"images\""));
+  CHECK(contains(refusal("{\"images\": []}"), "found 0 images"));
+  CHECK(contains(refusal("{\"images\": 5}"), "found 0 images"));
+  CHECK(contains(
+      refusal(coco_json(kImages, kObjects, R"("categories": [{"id": 1, "name": "a"}, {"id": 1, "name": "b"}])")),
+      "two categories have the id 1"));
+  CHECK(contains(
+      refusal(coco_json(kImages, kObjects, R"("categories": [{"id": 1, "name": "a"}, {"id": 2, "name": "a"}])")),
+      "the categories 1 and 2 are both called \"a\""));
+  CHECK(contains(refusal(coco_json(kImages, kObjects, R"("categories": [])")),
+                 "3 annotations, none usable, the first problem: "));
+}
+
+TEST_CASE("coco: a file of nothing but bad elements is counted, not listed") {
+  std::string objects = "{}";
+  for (int i = 1; i < 25'000; ++i) objects += ",{}";
+  const Coco coco(coco_json(kImages, objects + "," + kObjects));
+  const auto dataset = coco.build();
+  CHECK(dataset->skipped().size() == 10'001);
+  CHECK(contains(find_skipped(*dataset, ".json")->reason, "and 15000 more elements that are bad"));
+}
+
+TEST_CASE("coco: masks and other members are refused by name") {
+  const Coco coco(coco_json(kImages, kObjects));
+  const auto refusal = [&](FieldOptions field) {
+    DatasetOptions options = images_options(coco.path);
+    options.fields = {std::move(field)};
+    return error_of([&] { (void)build_dataset(options); });
+  };
+  const char* const masks = "the polygons and RLE masks of COCO (\"segmentation\") are not read";
+  CHECK(contains(refusal(field_options("mask", FieldKind::mask)), std::string("fields.mask: ") + masks));
+  CHECK(contains(refusal(field_options("shape", FieldKind::numbers, "segmentation")), masks));
+  CHECK(contains(refusal(field_options("keypoints", FieldKind::numbers)), "has no \"keypoints\"; it has \"objects\""));
+  CHECK(contains(refusal({.name = "label", .from = "category_id"}), "fields.label: the class of a sample is that"));
+  for (const char* name : {"b", "a", "sub/c"}) write_file(coco.folder / ("masks/" + std::string(name) + ".png"), "m");
+  CHECK(refusal(field_options("mask", FieldKind::mask, "../masks/{stem}.png")).empty());
+}
+
+TEST_CASE("coco: a file that has changed makes its saved index stale") {
+  const Coco coco(coco_json(kImages, kObjects));
+  DatasetOptions options = images_options(coco.path);
+  options.index = (coco.folder / "index").string();
+  CHECK(open_dataset(options)->size() == 3);
+  CHECK(open_dataset(options)->size() == 3);
+  write_file(coco.path, coco_json(kImages, annotation_json(1, 7, "[0, 0, 1, 1]")));
+  CHECK(contains(error_of([&] { (void)open_dataset(options); }), "other contents of the file"));
+}

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "dataset_support.hpp"
+#include "mpi_world.hpp"
+#include "support.hpp"
+
+namespace forebay::testing {
+
+// The folder that all ranks see; rank 0 removes it when all are done.
+class SharedFolder {
+ public:
+  SharedFolder() : communicator_(world().duplicate()) {
+    if (world().rank() == 0) folder_ = std::make_unique<TemporaryDirectory>();
+    path_ = communicator_->all_gather(folder_ ? folder_->path().string() : "").front();
+  }
+  ~SharedFolder() {
+    meet();
+    communicator_->close(30);
+  }
+  SharedFolder(const SharedFolder&) = delete;
+  SharedFolder& operator=(const SharedFolder&) = delete;
+
+  void write(const std::string& name, const std::string& content) {
+    if (folder_) write_file(path_ / name, content);
+    meet();
+  }
+  [[nodiscard]] std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
+  // What all ranks have counted.
+  std::map<int, int> sum(const std::map<int, int>& mine) {
+    std::string text;
+    for (const auto& [label, times] : mine)
+      text += std::string(static_cast<std::size_t>(times), static_cast<char>(label + 1));
+    std::map<int, int> all;
+    for (const std::string& part : communicator_->all_gather(text)) {
+      for (const char label : part) ++all[label - 1];
+    }
+    return all;
+  }
+
+ private:
+  void meet() { (void)communicator_->all_gather(""); }
+
+  std::unique_ptr<Communicator> communicator_;
+  std::unique_ptr<TemporaryDirectory> folder_;
+  std::filesystem::path path_;
+};
+
+}  // namespace forebay::testing
