@@ -65,9 +65,9 @@ struct DatasetOptions {
   // What a sample is where images have objects. objects: one of them, cut out. images: an image with all of them, which
   // are fields of kind boxes.
   SampleUnit samples = SampleUnit::objects;
-  bool difficult = true;             // voc: keep objects marked difficult
-  std::string index;                 // saved index: loaded when present and current, else built and saved there
-  std::int64_t batch_size = 64;      // samples per batch per rank
+  bool difficult = true;         // voc: keep objects marked difficult
+  std::string index;             // saved index: loaded when present and current, else built and saved there
+  std::int64_t batch_size = 64;  // samples per batch per rank
   bool shuffle = true;
   // How samples are shuffled. global: all at once. shards: so that what is stored side by side is read in long pieces:
   // runs of samples, and then the samples of a window among themselves.
