@@ -10,6 +10,7 @@
 
 #include "codecs.hpp"
 #include "exif.hpp"
+#include "png_inflater.hpp"
 
 namespace forebay {
 namespace {
@@ -34,8 +35,7 @@ class PngCodec final : public Codec {
 
   CodecHeader open(std::span<const std::byte> bytes) override {
     close();
-    rest_ = bytes;
-    total_ = bytes.size();
+    file_ = rest_ = bytes;
     png_ = png_create_read_struct(PNG_LIBPNG_VER_STRING, this, on_error, on_warning);
     info_ = png_ == nullptr ? nullptr : png_create_info_struct(png_);
     if (info_ == nullptr)
@@ -50,6 +50,7 @@ class PngCodec final : public Codec {
   void decode(std::span<std::uint8_t> rgb) override {
     const CloseAtEnd close_at_end{*this};
     if (png_get_color_type(png_, info_) == PNG_COLOR_TYPE_PALETTE) return decode_palette(rgb);
+    if (inflate(rgb)) return;
     require([this] { convert_to_rgb(); });
     read_rows(rgb.data(), rgb.size());
   }
@@ -62,8 +63,7 @@ class PngCodec final : public Codec {
       throw SampleError("a mask must have one channel of at most 8 bits; this PNG has " +
                         std::to_string(png_get_channels(png_, info_)) + " of " + std::to_string(bits));
     }
-    require([this] { png_set_packing(png_); });
-    read_rows(indices.data(), indices.size());
+    read_indices(indices);
   }
 
  private:
@@ -116,9 +116,9 @@ class PngCodec final : public Codec {
   // A header may claim gigabytes with a few bytes behind it.
   void require_enough_bytes(std::int32_t height) const {
     const std::uint64_t rows = std::uint64_t{png_get_rowbytes(png_, info_)} * static_cast<std::uint64_t>(height);
-    if (rows / kMostInflation > total_) {
-      throw SampleError("PNG: damaged: " + std::to_string(total_) + " bytes cannot hold the " + std::to_string(rows) +
-                        " bytes of pixels that its header claims");
+    if (rows / kMostInflation > file_.size()) {
+      throw SampleError("PNG: damaged: " + std::to_string(file_.size()) + " bytes cannot hold the " +
+                        std::to_string(rows) + " bytes of pixels that its header claims");
     }
   }
 
@@ -134,13 +134,10 @@ class PngCodec final : public Codec {
   void decode_palette(std::span<std::uint8_t> rgb) {
     png_colorp colours = nullptr;
     int count = 0;
-    require([&] {
-      png_get_PLTE(png_, info_, &colours, &count);
-      png_set_packing(png_);
-    });
+    require([&] { png_get_PLTE(png_, info_, &colours, &count); });
     // The indices stand at the end: where a pixel is written, its index was read and no other is yet to be.
     const auto indices = rgb.last(rgb.size() / 3);
-    read_rows(indices.data(), indices.size());
+    read_indices(indices);
     std::uint8_t* to = rgb.data();
     for (const std::uint8_t index : indices) {
       if (index >= count) {
@@ -152,6 +149,22 @@ class PngCodec final : public Codec {
       *to++ = colour.green;
       *to++ = colour.blue;
     }
+  }
+
+  // Of one channel, a byte for each pixel.
+  void read_indices(std::span<std::uint8_t> indices) {
+    if (inflate(indices)) return;
+    require([this] { png_set_packing(png_); });
+    read_rows(indices.data(), indices.size());
+  }
+
+  // The quick way for the commonest images; false where libpng has to decode it.
+  bool inflate(std::span<std::uint8_t> out) {
+    if (png_get_bit_depth(png_, info_) != 8 || png_get_interlace_type(png_, info_) != PNG_INTERLACE_NONE) return false;
+    const PngShape shape{.width = png_get_image_width(png_, info_),
+                         .height = png_get_image_height(png_, info_),
+                         .channels = png_get_channels(png_, info_)};
+    return inflater_.decode(file_, shape, out);
   }
 
   // Behind the last row libpng reads to the end of the compressed data and checks its sums. What follows, the end
@@ -173,8 +186,9 @@ class PngCodec final : public Codec {
   png_infop info_ = nullptr;
   std::jmp_buf escape_{};
   std::array<char, 256> message_{};
+  std::span<const std::byte> file_;
   std::span<const std::byte> rest_;  // not read yet
-  std::size_t total_ = 0;
+  PngInflater inflater_;
   int orientation_ = 1;
 };
 
