@@ -1,11 +1,14 @@
 // COCO files of instances: what becomes of their lists, where their images are, and files that are damaged or hostile.
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <string>
 #include <vector>
 
 #include <forebay/error.hpp>
 
+#include "base/file_io.hpp"
+#include "data/coco_file.hpp"
 #include "detection_support.hpp"
 #include "support.hpp"
 
@@ -107,7 +110,8 @@ TEST_CASE("coco: crowds and classes that are not wanted are left out by choice")
   CHECK(count_bad(*dataset) == 0);
   REQUIRE(dataset->skipped().size() == 2);
   CHECK(contains(dataset->skipped()[0].reason, "2 annotations of crowds (iscrowd)"));
-  CHECK(contains(dataset->skipped()[1].reason, "annotations of the category \"ant\", which is not in dataset.classes"));
+  CHECK(
+      contains(dataset->skipped()[1].reason, "1 annotations of the category \"ant\", which is not in dataset.classes"));
   options.classes = {"fly"};
   CHECK(describe_boxes(*build_dataset(options)) == Lines{"b.jpg -1:", "a.jpg -1:", "c.jpg -1:"});
 }
@@ -216,6 +220,28 @@ TEST_CASE("coco: a file that is damaged, hostile or something else is refused wi
       "the categories 1 and 2 are both called \"a\""));
   CHECK(contains(refusal(coco_json(kImages, kObjects, R"("categories": [])")),
                  "3 annotations, none usable, the first problem: "));
+}
+
+TEST_CASE("coco: any changed byte ends in an error or in elements that are what they seem") {
+  const TemporaryDirectory folder;
+  const std::string path = (folder / "x.json").string();
+  const std::string sound = coco_json(kImages, kObjects);
+  const std::string bytes("\"[]{},:0-e\\\0\xFF", 13);
+  for (std::size_t i = 0; i < sound.size(); ++i) {
+    std::string changed = sound;
+    changed[i] = bytes[i * 7 % bytes.size()];
+    write_file(path, changed);
+    try {
+      const CocoFile coco = read_coco(open_regular(path), [](auto, auto) {});
+      for (const auto& image : coco.images) CHECK(image.path < coco.paths.size());
+      for (const auto& object : coco.objects) {
+        for (const double side : object.box) CHECK(std::isfinite(side));
+      }
+      CHECK(coco.images.size() + coco.objects.size() <= coco.all_images + coco.all_objects);
+    } catch (const SampleError& error) {
+      CHECK(std::string(error.what()) != "");
+    }
+  }
 }
 
 TEST_CASE("coco: a file of nothing but bad elements is counted, not listed") {

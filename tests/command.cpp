@@ -64,7 +64,7 @@ TEST_CASE("index says which files of a list are missing, and fails above the bud
   const std::string list = (dir / "list.txt").string();
   const Outcome within = run({"index", list});
   CHECK(within.code == 0);
-  CHECK(within.says("missing      1 of the 2 files; the list's folder is " + dir.path().string()));
+  CHECK(within.says("missing      1 of the 2 files; relative paths begin in " + dir.path().string()));
   CHECK(within.says("gone.jpg: cannot open: no such file"));
   const Outcome above = run({"index", list, "--set", "max_bad=0", "--json"});
   CHECK(above.code == 1);

@@ -207,6 +207,20 @@ TEST_CASE("real VOC sets: every box of expat's is there, and the bad ones are na
   CHECK(blood->counts().objects == 4888);
   CHECK(count_bad(*blood) == 2);
   CHECK(blood->classes() == Lines{"Platelets", "RBC", "WBC"});
+  const auto cells = build_dataset(options_for(*data / "voc/bccd"));
+  std::uint64_t cell = 0;
+  for (std::uint64_t id = 0; id < blood->size(); ++id) {
+    for (const auto& box : field_elements<LabelledBox>(*blood, id)) {
+      const Sample object = cells->sample(cell);
+      CHECK(cells->name(cell++).starts_with(blood->name(id) + "#object "));
+      CHECK(object.label == box.label);
+      CHECK(object.box == Box{.left = static_cast<std::int32_t>(box.left),
+                              .top = static_cast<std::int32_t>(box.top),
+                              .right = static_cast<std::int32_t>(box.right),
+                              .bottom = static_cast<std::int32_t>(box.bottom)});
+    }
+  }
+  CHECK(cell == cells->size());
   const auto raccoons = build_dataset(images_options(*data / "voc/raccoon"));
   CHECK(raccoons->size() == 200);
   CHECK(count(*raccoons) == 217);

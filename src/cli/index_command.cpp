@@ -114,7 +114,7 @@ std::string missing_text(const IndexReport& report, std::uint64_t most) {
   if (files.empty()) return "";
   std::string text =
       row("missing", grouped(files.size()) + " of the " + grouped(report.dataset.counts().images) +
-                         " files; the list's folder is " + printable(image_of(report.dataset)->record().root));
+                         " files; relative paths begin in " + printable(image_of(report.dataset)->record().root));
   const auto shown = static_cast<std::size_t>(std::min<std::uint64_t>(most, files.size()));
   for (const Skipped& entry : std::span(files).first(shown)) {
     text += "  " + printable(entry.path) + ": " + printable(entry.reason) + "\n";

@@ -181,10 +181,9 @@ class CocoBuilder {
       return -1;
     }
     ++wanted_objects_;
-    const std::int32_t label = classes_.number_of(category);
-    if (label < 0) ++left_out_[category];
-    if (object.is_crowd) ++crowds_;
-    return object.is_crowd || !is_used_[image] ? -1 : label;
+    const std::int32_t label = object.is_crowd ? -1 : classes_.number_of(category);
+    if (label < 0) ++(object.is_crowd ? crowds_ : left_out_[category]);
+    return is_used_[image] ? label : -1;
   }
 
   // Objects by their images, in the order of the file.
