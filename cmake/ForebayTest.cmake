@@ -7,19 +7,16 @@ target_include_directories(forebay_test_main PRIVATE ${PROJECT_SOURCE_DIR}/inclu
 set_target_properties(forebay_test_main PROPERTIES UNITY_BUILD OFF)
 target_link_libraries(forebay_test_main PUBLIC doctest::doctest PRIVATE forebay_flags)
 target_compile_options(forebay_test_main PRIVATE ${test_flags})
-# Half of the time that a test takes to compile goes into these headers. Not for every build: a test that forgets one of
-# them must be found out.
-option(FOREBAY_TEST_PCH "Precompile the headers that most tests include" OFF)
-if(FOREBAY_TEST_PCH)
-  add_library(forebay_test_headers OBJECT doctest_headers.cpp)
-  # As programs are compiled, or they could not use it.
-  set_target_properties(forebay_test_headers PROPERTIES POSITION_INDEPENDENT_CODE OFF UNITY_BUILD OFF)
-  target_compile_options(forebay_test_headers PRIVATE -fPIE ${test_flags})
-  target_link_libraries(forebay_test_headers PRIVATE forebay forebay_flags doctest::doctest)
-  target_precompile_headers(forebay_test_headers PRIVATE
-    <doctest/doctest.h> <algorithm> <array> <atomic> <chrono> <cstdint> <filesystem> <fstream> <functional> <memory>
-    <optional> <span> <string> <thread> <vector> <forebay/feeder.hpp>)
-endif()
+# Half of the time that a test takes to compile would go into these headers. CMAKE_DISABLE_PRECOMPILE_HEADERS compiles
+# without.
+add_library(forebay_test_headers OBJECT doctest_headers.cpp)
+# As programs are compiled, or they could not use it.
+set_target_properties(forebay_test_headers PROPERTIES POSITION_INDEPENDENT_CODE OFF UNITY_BUILD OFF)
+target_compile_options(forebay_test_headers PRIVATE -fPIE ${test_flags})
+target_link_libraries(forebay_test_headers PRIVATE forebay forebay_flags doctest::doctest)
+target_precompile_headers(forebay_test_headers PRIVATE
+  <doctest/doctest.h> <algorithm> <array> <atomic> <chrono> <cstdint> <filesystem> <fstream> <functional> <memory>
+  <optional> <span> <string> <thread> <vector> <forebay/feeder.hpp>)
 if(FOREBAY_MPI)
   add_library(forebay_test_mpi_main STATIC mpi_main.cpp)
   target_link_libraries(forebay_test_mpi_main PUBLIC forebay_test_main forebay::mpi PRIVATE forebay_flags)
@@ -47,9 +44,7 @@ function(forebay_test NAME)
   add_executable(test_${NAME} ${TEST_SOURCES})
   set_target_properties(test_${NAME} PROPERTIES UNITY_BUILD OFF)
   target_compile_options(test_${NAME} PRIVATE ${test_flags})
-  if(FOREBAY_TEST_PCH)
-    target_precompile_headers(test_${NAME} REUSE_FROM forebay_test_headers)
-  endif()
+  target_precompile_headers(test_${NAME} REUSE_FROM forebay_test_headers)
   target_include_directories(test_${NAME} PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/tests)
   target_include_directories(test_${NAME} SYSTEM PRIVATE ${FOREBAY_CONCURRENTQUEUE_DIR} ${FOREBAY_XXHASH_DIR})
   if(FOREBAY_SANITIZE)

@@ -22,6 +22,8 @@ use_ccache() {
     export CMAKE_C_COMPILER_LAUNCHER=ccache CMAKE_CXX_COMPILER_LAUNCHER=ccache
     # Else what includes precompiled headers is compiled every time.
     export CCACHE_SLOPPINESS=${CCACHE_SLOPPINESS:-pch_defines,time_macros}
+    # What two build folders compile alike is compiled once.
+    export CCACHE_BASEDIR=${CCACHE_BASEDIR:-$PWD}
   fi
 }
 

@@ -19,6 +19,7 @@
 #include "gpu/kernel_cases.hpp"
 #include "make/canvas_math.hpp"
 #include "make/renderers.hpp"
+#include "support.hpp"
 
 namespace forebay::cuda {
 
@@ -104,7 +105,7 @@ TEST_CASE("the kernels' bytes are the twin's: sizes drawn, canvases up to 8 time
   const auto side = [&](std::int64_t most) {
     return 1 + static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(most)));
   };
-  for (int round = 0; round < 40; ++round) {
+  for (int round = 0; round < (testing::kSanitized ? 12 : 40); ++round) {
     TransformOptions options;
     options.size = {side(40), side(160)};
     options.canvas = {side(8 * options.size[0]), side(8 * options.size[1])};
@@ -120,7 +121,7 @@ TEST_CASE("the kernels' bytes are the twin's with operations: every dtype and la
   const std::uint64_t seed = std::random_device{}();
   MESSAGE("seed " << seed);
   Random random(seed);
-  for (int round = 0; round < 24; ++round) {
+  for (int round = 0; round < (testing::kSanitized ? 12 : 24); ++round) {
     TransformOptions options;
     options.size = {1 + static_cast<std::int64_t>(random.below(40)), 1 + static_cast<std::int64_t>(random.below(160))};
     if (round % 2 == 0) options.size[1] = options.size[1] / 4 * 4 + 4;  // lanes that fill rows

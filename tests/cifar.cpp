@@ -41,12 +41,6 @@ std::string hundred(const std::vector<int>& fine) {
   return bytes;
 }
 
-std::vector<std::int64_t> labels_of(const Dataset& dataset) {
-  std::vector<std::int64_t> labels;
-  for (std::uint64_t id = 0; id < dataset.size(); ++id) labels.push_back(dataset.sample(id).label);
-  return labels;
-}
-
 }  // namespace
 
 TEST_CASE("a folder is its training batches, in the order of their names; a file is what it holds") {

@@ -16,6 +16,7 @@
 
 #include "codec_files.hpp"
 #include "make/image_decoder.hpp"
+#include "support.hpp"
 
 // What every codec promises, over files of all of them.
 namespace {
@@ -139,7 +140,7 @@ TEST_CASE("a file that is cut short is refused, or has all its pixels already") 
   Image image;
   for (const CodecFile& file : codec_files()) {
     CAPTURE(file.what);
-    const std::size_t step = std::max<std::size_t>(1, file.bytes.size() / 150);
+    const std::size_t step = std::max<std::size_t>(1, file.bytes.size() / (forebay::testing::kSanitized ? 50 : 150));
     std::size_t refused = 0;
     for (std::size_t size = 0; size < file.bytes.size(); size += step) {
       CAPTURE(size);
@@ -156,7 +157,7 @@ TEST_CASE("a file that is cut short is refused, or has all its pixels already") 
 
 TEST_CASE("damaged bytes end in an image or in SampleError, and in nothing that the next image sees") {
   constexpr std::uint64_t kSeed = 20261122;
-  constexpr int kDamagedPerFile = 200;
+  constexpr int kDamagedPerFile = forebay::testing::kSanitized ? 50 : 200;
   CAPTURE(kSeed);
   Random random(kSeed);
   ImageDecoder decoder;

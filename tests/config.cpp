@@ -1,4 +1,4 @@
-// The configuration file: what is read, what is refused and in which words.
+// The configuration: what is read.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -6,13 +6,10 @@
 #include <cmath>
 #include <cstdint>
 #include <filesystem>
-#include <fstream>
-#include <limits>
 #include <string>
 #include <vector>
 
 #include <forebay/config.hpp>
-#include <forebay/error.hpp>
 
 #include "aggregate.hpp"
 #include "config/values.hpp"
@@ -27,20 +24,8 @@ using testing::check_same;
 using testing::contains;
 using testing::members;
 using testing::parse;
-
-Options with(const std::vector<std::string>& overrides) { return parse("", overrides); }
-
-// The message that the text is refused with; "" when it is accepted.
-std::string refusal(const std::string& toml, const std::vector<std::string>& overrides = {}) {
-  try {
-    static_cast<void>(parse(toml, overrides));
-  } catch (const ConfigError& error) {
-    return error.what();
-  }
-  return "";
-}
-
-std::string refusal_of(const std::string& override_text) { return refusal("", {override_text}); }
+using testing::refusal_of;
+using testing::with;
 
 TEST_CASE("an empty file is the defaults") {
   check_same(parse(""), Options{});
@@ -115,23 +100,6 @@ from = "photo"
   const Options more = parse_options(to_toml(options), "config", overrides);
   CHECK(more.dataset.fields[0].name == "age");
   CHECK(more.dataset.fields[1].most == 8);
-}
-
-TEST_CASE("a field that cannot be is refused with its key") {
-  CHECK(contains(refusal("[fields.mask]\nfrom = \"m\""), "fields.mask.kind: say what it is: mask, class"));
-  CHECK(contains(refusal("[fields.mask]\nkind = \"masc\""), "fields.mask.kind: expected one of \"image\", \"mask\""));
-  CHECK(contains(refusal("[fields.mask]\nkynd = \"mask\""), "unknown key fields.mask.kynd: the keys of [fields.NAME]"));
-  CHECK(contains(refusal("[fields.b]\nkind = \"boxes\""), "fields.b.most: say how many"));
-  CHECK(contains(refusal("[fields.m]\nkind = \"mask\"\nmost = 3"), "fields.m.most: only boxes and bytes"));
-  CHECK(contains(refusal("[fields.m]\nkind = \"mask\"\nshape = [3]"), "fields.m.shape: only arrays and numbers"));
-  CHECK(contains(refusal("[fields.a]\nkind = \"array\""), "fields.a.shape: say the extents"));
-  CHECK(contains(refusal("[fields.a]\nkind = \"array\"\nshape = [0]"), "whole numbers from 1 to"));
-  CHECK(contains(refusal("[fields.i]\nkind = \"image\""), "a batch has one image"));
-  CHECK(contains(refusal("fields = 3"), "a field has a section of its own"));
-  CHECK(contains(refusal("[fields]\nmask = 3"), "a field has a section of its own"));
-  CHECK(contains(refusal("[transform]\nwhen = \"dequeue\"\n[fields.m]\nkind = \"mask\""),
-                 "in memory cannot follow; set transform.when = \"enqueue\""));
-  CHECK(contains(refusal_of("fields.m=3"), "unknown key"));
 }
 
 TEST_CASE("no two keys are one member") {
@@ -225,137 +193,6 @@ TEST_CASE("sizes") {
   }
 }
 
-TEST_CASE("unknown keys name what was meant, or where it belongs, or what there is") {
-  CHECK(refusal("[queue]\ncapactiy = 3") == "feed.toml:2:1: unknown key queue.capactiy: did you mean queue.capacity?");
-  CHECK(refusal("batch_size = 3") == "feed.toml:1:1: unknown key batch_size: `batch_size` belongs in [dataset]");
-  CHECK(refusal("[queue]\nbatch_size = 3") ==
-        "feed.toml:2:1: unknown key queue.batch_size: `batch_size` belongs in [dataset]");
-  CHECK(refusal("[policy]\nseed = 3") ==
-        "feed.toml:2:1: unknown key policy.seed: `seed` belongs at the top of the file, before the first [section]");
-  CHECK(refusal("[queue]\ndepth_of_it = 3") ==
-        "feed.toml:2:1: unknown key queue.depth_of_it: the keys of [queue] are capacity, pool, max_leases, run_ahead");
-  CHECK(refusal("[polcy]\nlow = 0.1") == "feed.toml:1:2: unknown section [polcy]: did you mean [policy]?");
-  CHECK(contains(refusal("[something_else]\nlow = 0.1"), "the sections are run, dataset, transform"));
-}
-
-TEST_CASE("wrong types name line, key, what was expected and what was found") {
-  CHECK(refusal("[queue]\ncapacity = \"four\"") ==
-        "feed.toml:2:12: queue.capacity: expected a whole number from 1 to 4096, found \"four\" (string)");
-  CHECK(refusal("[queue]\ncapacity = 4.0") ==
-        "feed.toml:2:12: queue.capacity: expected a whole number from 1 to 4096, found 4.0 (floating-point)");
-  CHECK(refusal("[dataset]\nshuffle = 1") ==
-        "feed.toml:2:11: dataset.shuffle: expected true or false, found 1 (integer)");
-  CHECK(refusal("[dataset]\nclasses = \"cat\"") ==
-        "feed.toml:2:11: dataset.classes: expected an array of strings such as [\"cat\", \"dog\"], found \"cat\" "
-        "(string)");
-  CHECK(refusal("[transform]\nsize = [224]") ==
-        "feed.toml:2:8: transform.size: expected an array of 2 whole numbers from 1 to 16384, found [ 224 ]");
-  CHECK(refusal("[mpi]\nmode = \"lockstp\"") ==
-        "feed.toml:2:8: mpi.mode: expected one of \"local\", \"lockstep\", found \"lockstp\" (string)");
-  CHECK(refusal("[policy]\nlow = 2020-01-01") ==
-        "feed.toml:2:7: policy.low: expected a number above 0 and up to 1, found 2020-01-01 (date)");
-  CHECK(contains(refusal("[workers]\nio = \"many\""), "expected \"auto\" or a whole number from 1 to 4096"));
-  CHECK(contains(refusal("[transform]\nsize = [1.5, 2]"), "found [ 1.5, 2 ]"));
-  CHECK(contains(refusal("[seed]\na = 1"), "seed: expected a whole number"));
-  CHECK(contains(refusal("policy = 3"), "feed.toml:1:1: policy is a section, written [policy] once"));
-  CHECK(contains(refusal("[[policy]]\nlow = 0.1"), "policy is a section, written [policy] once"));
-}
-
-TEST_CASE("values out of range name line, key and range") {
-  CHECK(refusal("[policy]\nlow = 2") == "feed.toml:2:7: policy.low: expected a number above 0 and up to 1, found 2.0");
-  CHECK(contains(refusal("[policy]\nlow = nan"), "found nan"));
-  CHECK(contains(refusal("[policy]\nwatchdog_s = inf"), "found inf"));
-  CHECK(contains(refusal("seed = -1"), "found -1"));
-  CHECK(contains(refusal("max_bad = 1.5"), "max_bad: expected a share from 0.0 to 1.0, or a count"));
-  CHECK(contains(refusal("max_bad = -1"), "found -1"));
-  for (const char* text : {"dataset.batch_size=0",
-                           "dataset.batch_size=1048577",
-                           "queue.capacity=0",
-                           "queue.capacity=4097",
-                           "queue.pool=0",
-                           "queue.max_leases=0",
-                           "queue.run_ahead=0",
-                           "transform.size=[0,1]",
-                           "transform.size=[1,16385]",
-                           "transform.std=[1,0,1]",
-                           "transform.mirror=1.1",
-                           "transform.scale=[0,1]",
-                           "transform.operations=colour",
-                           "colour.hue=0.6",
-                           "erase.probability=-0.1",
-                           "erase.area=[0,1]",
-                           "transform.ratio=[0,1]",
-                           "policy.beta=0",
-                           "policy.interval=0",
-                           "policy.max_uses=-1",
-                           "policy.high=1.5",
-                           "mpi.lag=0",
-                           "mpi.lag=16",
-                           "mpi.virtual_shards=0",
-                           "storage.latency_ms=-1",
-                           "storage.jitter=-0.1",
-                           "storage.fail_rate=2",
-                           "storage.slow_rate=2",
-                           "workers.hedge=on",
-                           "workers.io=-1",
-                           "run.epochs=0",
-                           "trainer.allreduce_bytes=-1",
-                           "telemetry.interval_s=-1",
-                           "dataset.format=vox"}) {
-    CAPTURE(text);
-    CHECK(contains(refusal_of(text), ": expected "));
-  }
-}
-
-TEST_CASE("combinations are refused where they were written") {
-  CHECK(refusal("[policy]\nlow = 0.9\nhigh = 0.2") ==
-        "feed.toml:2:7: policy.low = 0.9 is above policy.high = 0.2: reuse must start below where it stops");
-  CHECK(contains(refusal("[transform]\nscale = [0.5, 0.1]"), "feed.toml:2:9: transform.scale = [0.5, 0.1]"));
-  CHECK(contains(refusal("[transform]\nratio = [2, 1]"), "the smallest must come first"));
-  CHECK(contains(refusal("[erase]\narea = [0.5, 0.1]"), "feed.toml:2:8: erase.area = [0.5, 0.1]"));
-  CHECK(contains(refusal("[transform]\nsize = [16384, 16384]\n[dataset]\nbatch_size = 1048576"), "TiB of memory"));
-}
-
-TEST_CASE("replay needs a recording") {
-  CHECK(contains(refusal("[policy]\nname = \"replay\""), "feed.toml:2:8: policy.name = \"replay\" needs policy.rec"));
-  CHECK(with({"policy.name=replay", "policy.recording=run"}).policy.recording == "run");
-}
-
-TEST_CASE("lockstep needs a queue deeper than its lag, and ranks that do not wait on their own") {
-  CHECK(with({"mpi.mode=lockstep"}).mpi.mode == MpiMode::lockstep);
-  const std::string lockstep = "[mpi]\nmode = \"lockstep\"\n";
-  CHECK(contains(refusal(lockstep + "[queue]\ncapacity = 2"), "feed.toml:4:12: queue.capacity = 2 is too small"));
-  CHECK(contains(refusal(lockstep + "[policy]\nmax_wait_ms = 5"), "feed.toml:4:15: policy.max_wait_ms = 5.0 does not"));
-}
-
-TEST_CASE("a canvas is at most 8 times as large as the result") {
-  CHECK(with({"transform.canvas=[300, 0]"}).transform.canvas == std::array<std::int64_t, 2>{300, 0});
-  const std::string small = "[transform]\nwhen = \"dequeue\"\nsize = [10, 20]\n";
-  CHECK(
-      contains(refusal(small + "canvas = [81, 0]"), "feed.toml:4:10: transform.canvas: a height of 81 is more than 8"));
-  CHECK(contains(refusal(small + "canvas = [80, 161]"), "transform.canvas: a width of 161 is more than 8 times that"));
-  CHECK(contains(refusal(small + "canvas = [-1, 0]"), "transform.canvas: expected an array of 2"));
-  // Without canvases their size does not matter.
-  CHECK(with({"transform.size=[10, 20]", "transform.canvas=[81, 0]"}).transform.canvas[0] == 81);
-}
-
-TEST_CASE("a device is named auto, host, cuda or cuda:N; whether it is there is found out by the run") {
-  for (const char* device : {"auto", "host", "cuda", "cuda:0", "cuda:11"}) {
-    CHECK(with({std::string("device=\"") + device + "\""}).device == device);
-  }
-  for (const char* device : {"gpu", "CUDA", "cuda:", "cuda:x", "cuda:-1", "cuda:1 ", "cuda:99999999999"}) {
-    CHECK(contains(refusal(std::string("device = \"") + device + "\""), "there is no such device"));
-  }
-}
-
-TEST_CASE("what is not TOML names file, line and column") {
-  CHECK(contains(refusal("seed = 1\nseed = 2"), "feed.toml:2:"));
-  CHECK(contains(refusal("seed = 1\nseed = 2"), "cannot redefine"));
-  CHECK(contains(refusal("\n[queue"), "feed.toml:2:"));
-  CHECK(contains(refusal("on_bad = skip"), "(text needs quotes)"));
-  CHECK(contains(refusal("seed = 99999999999999999999"), "feed.toml:1:"));
-}
-
 TEST_CASE("overrides: TOML values, bare words, in order, on top of the file") {
   const Options options = parse("seed = 1\n[queue]\ncapacity = 4",
                                 {"seed=3", "policy.name=greedy", " transform.size = [32, 32] ", "on_bad=fail",
@@ -375,57 +212,6 @@ TEST_CASE("overrides: TOML values, bare words, in order, on top of the file") {
 
 TEST_CASE("an override repairs what the file has wrong") {
   CHECK(parse("[queue]\ncapacity = 0", {"queue.capacity=2"}).queue.capacity == 2);
-}
-
-TEST_CASE("refused overrides name the text that was given") {
-  CHECK(refusal_of("policy.lo=1") == "--set policy.lo=1: unknown key policy.lo: did you mean policy.low?");
-  CHECK(refusal_of("polcy.low=1") == "--set polcy.low=1: unknown section [polcy]: did you mean [policy]?");
-  CHECK(refusal_of("policy.low=x") ==
-        "--set policy.low=x: policy.low: expected a number above 0 and up to 1, found \"x\" (string)");
-  CHECK(refusal_of("queue.capacity=9999") ==
-        "--set queue.capacity=9999: queue.capacity: expected a whole number from 1 to 4096, found 9999");
-  CHECK(refusal_of("seed") == "--set seed: expected section.key=value");
-  CHECK(contains(refusal_of("policy=3"), "policy is a section"));
-  CHECK(contains(refusal_of("queue.capacity=1\nqueue.pool=2"), "queue.capacity: expected a whole number"));
-  CHECK(contains(refusal_of("=3"), "--set =3: unknown key"));
-}
-
-TEST_CASE("validate speaks of options filled by hand") {
-  Options options;
-  options.transform.std[1] = std::numeric_limits<double>::quiet_NaN();
-  CHECK_THROWS_WITH_AS(validate(options),
-                       "transform.std: expected an array of 3 numbers above 0 and up to 1000000, found [58.395, nan, "
-                       "57.375]",
-                       ConfigError);
-  options = {};
-  options.policy.pick = static_cast<Pick>(7);
-  CHECK_THROWS_WITH_AS(validate(options), "policy.pick: expected one of \"current\", \"least_used\", found 7",
-                       ConfigError);
-  options = {};
-  options.seed = std::numeric_limits<std::uint64_t>::max();
-  CHECK_NOTHROW(validate(options));
-}
-
-TEST_CASE("files that cannot be read") {
-  const testing::TemporaryDirectory dir;
-  const std::string missing = (dir / "nope.toml").string();
-  CHECK_THROWS_WITH_AS(static_cast<void>(load_options(missing)),
-                       ("the configuration " + missing + " cannot be read: No such file or directory").c_str(),
-                       ConfigError);
-  CHECK_THROWS_WITH_AS(static_cast<void>(load_options(dir.path())),
-                       ("the configuration " + dir.path().string() + " is a directory, not a file").c_str(),
-                       ConfigError);
-}
-
-TEST_CASE("errors of a file name the file") {
-  const testing::TemporaryDirectory dir;
-  const fs::path file = dir / "x.toml";
-  std::ofstream(file) << "seed = true\n";
-  CHECK_THROWS_WITH_AS(static_cast<void>(load_options(file)),
-                       (file.string() + ":1:8: seed: expected a whole number from 0 to 2^64 - 1 (as a string from "
-                                        "2^63 on), found true (boolean)")
-                           .c_str(),
-                       ConfigError);
 }
 
 TEST_CASE("the presets of the policies are configurations") {

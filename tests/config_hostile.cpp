@@ -20,8 +20,7 @@ namespace forebay {
 namespace {
 
 namespace fs = std::filesystem;
-
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+using testing::contains;
 
 TEST_CASE("deep nesting is refused with its place, and never reaches the parser") {
   const auto refusal = [](const std::string& toml) {

@@ -10,8 +10,10 @@
 #include <vector>
 
 #include <forebay/config.hpp>
+#include <forebay/error.hpp>
 
 #include "config/schema.hpp"
+#include "support.hpp"
 
 // What the tests of the configuration share.
 namespace forebay::testing {
@@ -20,7 +22,19 @@ inline Options parse(const std::string& toml, const std::vector<std::string>& ov
   return parse_options(toml, "feed.toml", overrides);
 }
 
-inline bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+inline Options with(const std::vector<std::string>& overrides) { return parse("", overrides); }
+
+// The message that the text is refused with; "" when it is accepted.
+inline std::string refusal(const std::string& toml, const std::vector<std::string>& overrides = {}) {
+  try {
+    static_cast<void>(parse(toml, overrides));
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+inline std::string refusal_of(const std::string& override_text) { return refusal("", {override_text}); }
 
 // Equal as values; doubles by their bits.
 template <typename T>

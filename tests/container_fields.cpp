@@ -19,8 +19,6 @@ using namespace forebay::testing;
 
 namespace {
 
-const std::string kJpeg = "\xFF\xD8\xFF\xE0 some picture";
-
 FieldOptions field(const std::string& name, FieldKind kind, const std::string& from = "") {
   FieldOptions options;
   options.name = name;

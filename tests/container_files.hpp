@@ -17,6 +17,9 @@
 // Containers as other programs write them, byte for byte.
 namespace forebay::testing {
 
+// What is taken for a JPEG by its first bytes.
+inline const std::string kJpeg = "\xFF\xD8\xFF\xE0 some picture";
+
 template <typename Number>
 std::string little_endian(Number number) {
   return {reinterpret_cast<const char*>(&number), sizeof number};

@@ -20,15 +20,8 @@ using namespace forebay::testing;
 
 namespace {
 
-const std::string kJpeg = "\xFF\xD8\xFF\xE0 some picture";
 const std::string kLong = kJpeg + std::string(20'000, 'x');
 const std::string kChanged = "not the file that its index was made from";
-
-std::vector<std::int64_t> labels_of(const Dataset& dataset) {
-  std::vector<std::int64_t> labels;
-  for (std::uint64_t id = 0; id < dataset.size(); ++id) labels.push_back(dataset.sample(id).label);
-  return labels;
-}
 
 // What reading the last sample of an index says once `change` was made to its data.
 std::string error_after(const std::filesystem::path& path, const std::function<void()>& change) {

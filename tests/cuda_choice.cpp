@@ -10,11 +10,10 @@
 
 #include "device/device_choice.hpp"
 #include "fake_cuda.hpp"
+#include "support.hpp"
 
 namespace forebay::testing {
 namespace {
-
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 std::string refusal(const std::string& name) {
   try {

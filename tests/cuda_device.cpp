@@ -28,8 +28,6 @@ struct FakeCudaBench {
 
 FOREBAY_DEVICE_CONTRACT(FakeCudaBench);
 
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
 template <typename Call>
 std::string error_of(Call&& call) {
   try {

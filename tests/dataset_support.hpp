@@ -14,6 +14,8 @@
 
 #include <forebay/dataset.hpp>
 
+#include "support.hpp"
+
 // What the tests of datasets share: tiny data sets, and reading them.
 namespace forebay::testing {
 
@@ -89,8 +91,6 @@ inline std::string error_of(const std::function<void()>& call) {
   return {};
 }
 
-inline bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
-
 // The first entry whose path ends like this, or nothing.
 inline const Skipped* find_skipped(const Dataset& dataset, std::string_view path_end) {
   for (const auto& entry : dataset.skipped()) {
@@ -103,6 +103,12 @@ inline std::size_t count_bad(const Dataset& dataset) {
   std::size_t bad = 0;
   for (const auto& entry : dataset.skipped()) bad += entry.bad ? 1 : 0;
   return bad;
+}
+
+inline std::vector<std::int64_t> labels_of(const Dataset& dataset) {
+  std::vector<std::int64_t> labels;
+  for (std::uint64_t id = 0; id < dataset.size(); ++id) labels.push_back(dataset.sample(id).label);
+  return labels;
 }
 
 // Every sample's name, with its class and box.

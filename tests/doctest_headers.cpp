@@ -1,2 +1,2 @@
-// The headers that most tests include, to be precompiled (FOREBAY_TEST_PCH).
+// The headers that most tests include, precompiled.
 #include <doctest/doctest.h>

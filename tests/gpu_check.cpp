@@ -69,8 +69,6 @@ struct Data {
   TemporaryDirectory dir;
 };
 
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
 TEST_CASE("on a GPU that does what it should, nothing is wrong") {
   const Data data;
   const FakeCuda machine({.memory = std::size_t{1} << 30});

@@ -21,6 +21,7 @@ namespace {
 using forebay::Image;
 using forebay::ImageOptions;
 using forebay::JpegDecoder;
+using forebay::testing::contains;
 using forebay::testing::exif_segment;
 using forebay::testing::make_jpeg;
 using forebay::testing::plain_decode;
@@ -57,8 +58,6 @@ std::string refusal(const Bytes& file, const ImageOptions& options = {}) {
   JpegDecoder decoder;
   return refusal(decoder, file, options);
 }
-
-bool contains(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
 
 // Removes every segment with this marker that stands before the first scan.
 Bytes without_segments(const Bytes& file, unsigned marker) {

@@ -18,14 +18,6 @@ using namespace forebay::testing;
 
 namespace {
 
-const std::string kJpeg = "\xFF\xD8\xFF\xE0 some picture";
-
-std::vector<std::int64_t> labels_of(const Dataset& dataset) {
-  std::vector<std::int64_t> labels;
-  for (std::uint64_t id = 0; id < dataset.size(); ++id) labels.push_back(dataset.sample(id).label);
-  return labels;
-}
-
 std::unique_ptr<Dataset> dataset_of(const TemporaryDirectory& folder, const std::string& file) {
   write_file(folder / "data.mdb", file);
   return build_dataset(options_for(folder.path()));

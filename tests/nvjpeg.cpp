@@ -17,6 +17,7 @@
 #include "fake_cuda.hpp"
 #include "jpeg_support.hpp"
 #include "nvjpeg_support.hpp"
+#include "support.hpp"
 
 namespace forebay::testing {
 namespace {
@@ -221,8 +222,6 @@ std::string description() {
   const NvjpegLibrary library;
   return library.describe();
 }
-
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 TEST_CASE("the library says what it decodes with") {
   const FakeCuda machine(kMachine);

@@ -17,6 +17,7 @@
 #include "jpeg_dataset.hpp"
 #include "jpeg_support.hpp"
 #include "nvjpeg_support.hpp"
+#include "support.hpp"
 
 namespace forebay::testing {
 namespace {
@@ -164,8 +165,6 @@ std::string notice_on(const std::string& device) {
   const GpuDecodingChoice choice = make_gpu_decoding({}, make_device(device).device, 1);
   return (choice.decoding ? "" : "none: ") + choice.notice;
 }
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
 TEST_CASE("where nvJPEG cannot be, one line says why, and libjpeg-turbo decodes") {
   const FakeCuda machine(kMachine);
   const UseFakeNvjpeg nvjpeg;

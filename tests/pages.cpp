@@ -145,9 +145,8 @@ class Page {
   std::size_t checked_ = 0;
 };
 
-// Of formats and operations what their own tables say; of a new key the words of its help, until the page has better.
+// Of operations what their own table says; of a new key the words of its help, until the page has better.
 std::string meaning_of(const config::Key& key, const std::string& in_page) {
-  if (full_name(key) == "dataset.format") return std::string(kFormatsOnPage);
   if (full_name(key) == "transform.operations") return std::string(kOperationsOnPage);
   return in_page.empty() ? cell(sentence(key.help)) : in_page;
 }
@@ -160,6 +159,14 @@ void check_keys_of(std::string_view section, const std::string& table, Page& pag
            cell(config::expectation(key.kind)) + " | " + meaning_of(key, page.last_cell(table, key.name)) + " |\n";
   }
   page.check_table(table, out);
+}
+
+void check_formats(Page& page) {
+  std::string out = "| format | what it reads |\n|---|---|\n";
+  for (const NamedFormat& format : kFormats) {
+    out += "| " + in_code(format.name) + " | " + cell(format.help) + " |\n";
+  }
+  page.check_table("formats", out);
 }
 
 // The defaults are those of a field of which nothing is said.
@@ -184,6 +191,7 @@ TEST_CASE("docs/configuration.md has every key with its default, values and mean
   for (const config::Section& section : config::sections()) {
     check_keys_of(section.name, "keys of " + std::string(section.name), page);
   }
+  check_formats(page);
   check_field_keys(page);
   page.check_complete();
 }

@@ -26,6 +26,7 @@ namespace forebay {
 namespace {
 
 namespace fs = std::filesystem;
+using testing::contains;
 using testing::read_lines;
 using testing::Screen;
 using testing::TemporaryDirectory;
@@ -80,8 +81,6 @@ std::string read_text_as_recording(const std::string& text) {
   std::ofstream(dir / "file") << text;
   return letters(read_recording(dir / "file").fresh);
 }
-
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 TEST_CASE("what is recorded reads back, head and decisions") {
   const TemporaryDirectory dir;

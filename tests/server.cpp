@@ -2,124 +2,22 @@
 
 #include <doctest/doctest.h>
 
-#include <atomic>
-#include <chrono>
 #include <cstdint>
-#include <functional>
-#include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include <forebay/error.hpp>
 
-#include "device/host_device.hpp"
-#include "ring/queue_slots.hpp"
-#include "serve/server.hpp"
+#include "server_bench.hpp"
 
 namespace forebay {
 namespace {
 
-using namespace std::chrono_literals;
-
-constexpr SlotFormat kTiny{.batch_size = 4, .height = 2, .width = 2, .dtype = DType::uint8, .layout = Layout::nhwc};
-constexpr std::uint64_t kEndless = UINT64_MAX;
-
-// Decides what the test says, and keeps what it is told.
-struct Script {
-  std::function<Decision(const Signals&)> decide = [](const Signals&) { return Decision::fresh; };
-  std::function<void(Decision)> serve = [](Decision) {};
-  std::vector<Signals> asked;
-  std::vector<Decision> told;
-};
-
-class Scripted final : public Policy {
- public:
-  explicit Scripted(Script& script) : script_(script) {}
-  [[nodiscard]] Decision decide(const Signals& signals) override {
-    script_.asked.push_back(signals);
-    return script_.decide(signals);
-  }
-  void served(Decision decision, const Signals&) override {
-    script_.serve(decision);
-    script_.told.push_back(decision);
-  }
-
- private:
-  Script& script_;
-};
-
-Options small_queue() {
-  Options options;
-  options.queue.capacity = 4;
-  options.queue.pool = 2;
-  options.queue.max_leases = 2;
-  options.policy.watchdog_s = 10;
-  return options;
-}
-
-// A server, its ring and its store; the test is the producer too.
-struct Bench {
-  explicit Bench(const Options& options = small_queue(), std::uint64_t planned = kEndless)
-      : store(std::make_shared<SlotStore>(std::make_shared<HostDevice>(), kTiny,
-                                          SlotCounts{.slots = static_cast<std::uint32_t>(slots_of(options.queue))})),
-        ring(static_cast<std::uint32_t>(options.queue.capacity), store->size(), planned),
-        server(ServerLinks{.store = *store,
-                           .ring = ring,
-                           .time = time,
-                           .failure = failure,
-                           .retired = [this](std::uint64_t uses) { retired.push_back(uses); },
-                           .stop_requested = [this] { return stop; },
-                           .interrupted = [this] { return interrupted(); },
-                           .workers = [] { return std::string("2 readers asleep"); },
-                           .warn = [this](const std::string& line) { warnings.push_back(line); },
-                           .open_epochs = 2},
-               options, with_rules(std::make_unique<Scripted>(script), rules(options))) {}
-
-  static PolicyOptions rules(const Options& options) {
-    PolicyOptions rules;
-    rules.max_uses = options.policy.max_uses;
-    rules.on_max_uses = options.policy.on_max_uses;
-    rules.max_wait_ms = options.policy.max_wait_ms;
-    return rules;
-  }
-
-  void publish(int batches = 1, bool padding = false, std::uint64_t epoch = 0) {
-    const std::atomic<bool> stopped{false};
-    for (int i = 0; i < batches; ++i) {
-      SlotRing::Claim claim{};
-      REQUIRE(ring.claim(stopped, claim));
-      store->begin(claim.slot, claim.turn, {.epoch = epoch, .batch = claim.turn, .size = 4, .padding = padding});
-      ring.publish(claim.turn);
-    }
-  }
-  // One step to its end.
-  Served step(const Outlook& outlook = {}) {
-    const Served served = server.serve(outlook, Server::Clock::now());
-    server.returned(served, Server::Clock::now());
-    return served;
-  }
-  Lease lease(const Served& served) { return LeaseMaker::make(store, served.slot, {}); }
-
-  std::shared_ptr<SlotStore> store;
-  SlotRing ring;
-  RunningTime time{1s, RunningTime::Clock::time_point{}};
-  Failure failure;
-  Script script;
-  std::vector<std::uint64_t> retired;
-  std::vector<std::string> warnings;
-  bool stop = false;
-  std::function<bool()> interrupted = [] { return false; };
-  Server server;
-};
-
-void check_padding(const Served& served) {
-  CHECK(served.padding);
-  CHECK(served.decision == Decision::reuse);
-  CHECK(served.use_index > 0);
-}
+using testing::Bench;
+using testing::check_padding;
+using testing::small_queue;
 
 TEST_CASE(
     "a cap on uses that only warns is told once, and every reuse says whether it serves the batch of the step before") {
@@ -238,92 +136,6 @@ TEST_CASE("a reserve that nobody has use for is shown to the policy as a full qu
   bench.publish();
   CHECK(depth({}) == 2);
   CHECK(depth({.is_all_planned = true}) == 4);
-}
-
-TEST_CASE("a fresh decision waits for the batch") {
-  Bench bench;
-  bench.publish();
-  (void)bench.step();
-  int polls = 0;
-  bench.interrupted = [&] {
-    if (++polls == 3) bench.publish();
-    return false;
-  };
-  const Served served = bench.step();
-  CHECK(served.decision == Decision::fresh);
-  CHECK(served.depth == 0);  // on entry
-  CHECK(polls >= 3);
-}
-
-TEST_CASE("a wait within policy.max_wait_ms ends with the batch that comes, or with a reuse") {
-  Options options = small_queue();
-  options.policy.max_wait_ms = 60'000;
-  Bench bench(options);
-  bench.publish();
-  (void)bench.step();
-  bench.script.decide = [](const Signals&) { return Decision::reuse; };
-  bench.interrupted = [&] {
-    bench.publish();
-    return false;
-  };
-  CHECK(bench.step().decision == Decision::fresh);
-
-  options.policy.max_wait_ms = 1;
-  Bench brief(options);
-  brief.publish();
-  (void)brief.step();
-  brief.script.decide = [](const Signals&) { return Decision::reuse; };
-  const Served again = brief.step();
-  CHECK(again.decision == Decision::reuse);
-  CHECK_FALSE(again.padding);
-  CHECK(brief.script.asked.back().waited_s >= 0.001);
-}
-
-TEST_CASE("a wait that is broken ends with padding") {
-  Bench bench;
-  bench.publish();
-  CHECK(bench.server.wait_for_first_batch());
-  (void)bench.step();
-  bench.interrupted = [] { return true; };
-  check_padding(bench.step());
-  CHECK_FALSE(bench.failure.happened());
-
-  Bench failing;
-  failing.publish();
-  (void)failing.step();
-  failing.interrupted = [&] {
-    failing.failure.raise(std::make_exception_ptr(Error("the store is gone")));
-    return false;
-  };
-  check_padding(failing.step());
-
-  Bench empty;
-  empty.interrupted = [] { return true; };
-  CHECK_FALSE(empty.server.wait_for_first_batch());
-  CHECK(empty.step().slot == LeaseMaker::kEmpty);
-}
-
-TEST_CASE("a queue that stays empty for policy.watchdog_s of the process's time is an error, whatever is served") {
-  for (const Decision decision : {Decision::fresh, Decision::reuse}) {
-    Bench bench;
-    bench.publish();
-    (void)bench.step();
-    bench.script.decide = [decision](const Signals&) { return decision; };
-    auto now = RunningTime::Clock::time_point{};
-    const auto pass = [&] {
-      bench.time.tick(now += 1s);
-      return false;
-    };
-    bench.interrupted = pass;
-    for (int step = 0; step < 20 && !bench.failure.happened(); ++step) {
-      (void)bench.step();
-      if (decision == Decision::reuse) (void)pass();
-    }
-    REQUIRE(bench.failure.happened());
-    CHECK(bench.failure.text().starts_with("no fresh batch for 1"));
-    CHECK(bench.failure.text().ends_with("(policy.watchdog_s): 2 readers asleep"));
-    CHECK_THROWS_AS(bench.failure.rethrow(), WatchdogError);
-  }
 }
 
 TEST_CASE("what a policy throws is kept, and the step is padded or served") {

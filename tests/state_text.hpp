@@ -3,12 +3,16 @@
 // The pieces in the text of a state, as docs/state.md describes them.
 
 #include <zlib.h>
+#include <cstdio>
 #include <stdexcept>
 #include <string>
 
 #include <nlohmann/json.hpp>
 
 #include "base/text.hpp"
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
 
 namespace forebay::testing {
 
@@ -32,6 +36,17 @@ inline nlohmann::ordered_json packed(const std::string& text) {
   }
   packed.resize(size);
   return {{"bytes", text.size()}, {"zlib", base64(packed)}};
+}
+
+// The document with the checksum that it should have.
+inline std::string sealed(nlohmann::ordered_json json) {
+  json.erase("checksum");
+  std::string text = json.dump();
+  text.pop_back();
+  char digits[17];
+  std::snprintf(digits, sizeof digits, "%016llx",
+                static_cast<unsigned long long>(XXH3_64bits(text.data(), text.size())));
+  return text + ",\"checksum\":\"" + digits + "\"}\n";
 }
 
 }  // namespace forebay::testing

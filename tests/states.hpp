@@ -83,6 +83,16 @@ void leave(JobState& state, Served&& served) {
   put_in_order(state);
 }
 
+// Small, with an item of every kind in its lists.
+inline JobState small_state() {
+  JobState state = job(8, 2, 43, 3, 2);
+  state.settings = {{"seed", "17"}, {"dataset.batch_size", "64"}};
+  leave(state, [](std::uint32_t rank) { return 9 + 3 * rank; });
+  state.left.erase(state.left.begin() + 2);
+  state.left[4].owner = 1 - state.left[4].owner;
+  return state;
+}
+
 // Any pieces at all that a ledger can hold, in some shards none, in some several, of any rank.
 inline JobState random_state(Random& random) {
   const auto shards = static_cast<std::uint32_t>(1 + random.below(random.below(2) == 0 ? 8 : 1024));

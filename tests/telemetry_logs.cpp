@@ -10,7 +10,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/text.hpp"
 #include "measure/quarantine_log.hpp"
 #include "measure/run_files.hpp"
 #include "screen.hpp"
@@ -149,22 +148,4 @@ TEST_CASE("a quarantine log that cannot be written counts on and says so once") 
   for (std::uint64_t i = 0; i < 10; ++i) log.add({.sample = i, .path = "p", .reason = "r"});
   CHECK(log.count() == 10);
   CHECK(screen.count("the quarantine log is incomplete") == 1);
-}
-
-TEST_CASE("text for JSON and terminals") {
-  CHECK(valid_utf8("plain \xe2\x82\xac \xf0\x9f\x98\x80") == "plain \xe2\x82\xac \xf0\x9f\x98\x80");
-  CHECK(valid_utf8("\xc0\x80") == "\\xc0\\x80");                    // overlong
-  CHECK(valid_utf8("\xed\xa0\x80") == "\\xed\\xa0\\x80");           // surrogate
-  CHECK(valid_utf8("\xf4\x90\x80\x80") == "\\xf4\\x90\\x80\\x80");  // past the last code point
-  CHECK(valid_utf8("a\xe2\x82") == "a\\xe2\\x82");                  // cut short
-  CHECK(valid_utf8("\n") == "\n");
-  CHECK(printable_lines("a\nb\r\x1b[2J\xff") == "a\nb\\x0d\\x1b[2J\\xff");
-  CHECK(printable("a\nb\x7f\xc2\x9b") == "a\\x0ab\\x7f\\xc2\\x9b");
-  CHECK(clip("\xe2\x82\xac"
-             "abc",
-             2) ==
-        "\xe2\x82\xac"
-        "a");
-  CHECK(clip("abc", 3) == "abc");
-  CHECK(clip("abc", 0).empty());
 }

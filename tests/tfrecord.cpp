@@ -19,18 +19,10 @@ using namespace forebay::testing;
 
 namespace {
 
-const std::string kJpeg = "\xFF\xD8\xFF\xE0 some picture";
-
 std::string records(const std::vector<std::string>& examples) {
   std::string file;
   for (const auto& each : examples) file += tf_record(each);
   return file;
-}
-
-std::vector<std::int64_t> labels_of(const Dataset& dataset) {
-  std::vector<std::int64_t> labels;
-  for (std::uint64_t id = 0; id < dataset.size(); ++id) labels.push_back(dataset.sample(id).label);
-  return labels;
 }
 
 // The dataset of a file with these examples.

@@ -118,6 +118,13 @@ std::optional<std::string> from_base64(std::string_view text) {
   return bytes;
 }
 
+std::string_view without_blanks(std::string_view text) noexcept {
+  constexpr std::string_view kBlanks = " \t\r\n\v\f";
+  const auto first = text.find_first_not_of(kBlanks);
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
+}
+
 std::string_view clip(std::string_view text, std::size_t columns) noexcept {
   std::size_t seen = 0;
   for (std::size_t i = 0; i < text.size(); ++i) {

@@ -33,6 +33,9 @@ struct Character {
 [[nodiscard]] std::string base64(std::string_view bytes);
 [[nodiscard]] std::optional<std::string> from_base64(std::string_view text);
 
+// `text` without the blanks at both ends: spaces, tabs, line ends, \v and \f.
+[[nodiscard]] std::string_view without_blanks(std::string_view text) noexcept;
+
 // `text` (well-formed UTF-8) cut to at most `columns` characters, each counted as one column.
 [[nodiscard]] std::string_view clip(std::string_view text, std::size_t columns) noexcept;
 

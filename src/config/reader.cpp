@@ -10,6 +10,7 @@
 #include <forebay/config.hpp>
 #include <forebay/error.hpp>
 
+#include "base/text.hpp"
 #include "document.hpp"
 #include "schema.hpp"
 #include "values.hpp"
@@ -163,8 +164,8 @@ class Reader {
     const std::string where = "--set " + text;
     const std::size_t equals = text.find('=');
     if (equals == std::string::npos) throw ConfigError(where + ": expected section.key=value");
-    const std::string_view path = trimmed(std::string_view(text).substr(0, equals));
-    const std::string value(trimmed(std::string_view(text).substr(equals + 1)));
+    const std::string_view path = without_blanks(std::string_view(text).substr(0, equals));
+    const std::string value(without_blanks(std::string_view(text).substr(equals + 1)));
     const bool is_field = path.starts_with(kFields) && path.substr(kFields.size()).starts_with('.');
     const std::size_t dot = path.rfind('.');
     const Key key = is_field ? field_key(path.substr(0, dot), path.substr(dot + 1), where) : key_at(path, where);
@@ -245,11 +246,6 @@ class Reader {
     } catch (const toml::parse_error&) {  // NOLINT(bugprone-empty-catch): see above
     }
     return toml::table{{"value", value}};
-  }
-
-  [[nodiscard]] static std::string_view trimmed(std::string_view text) {
-    const std::size_t first = text.find_first_not_of(' ');
-    return first == std::string_view::npos ? "" : text.substr(first, text.find_last_not_of(' ') + 1 - first);
   }
 
   void read_section(const toml::key& section, const toml::node& node) {

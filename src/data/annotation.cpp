@@ -207,13 +207,6 @@ constexpr std::size_t kLongestClass = 256;
 // Far beyond any image, far within std::int32_t.
 constexpr double kLargestCoordinate = 1e9;
 
-std::string_view trimmed(std::string_view text) {
-  constexpr std::string_view kBlank = " \t\r\n";
-  const auto first = text.find_first_not_of(kBlank);
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(kBlank) - first + 1);
-}
-
 // A value of the file for a message, shortened if it is long.
 std::string shown(std::string_view value) {
   constexpr std::size_t kLongest = 40;
@@ -226,7 +219,7 @@ std::string text_of(const XMLElement& element) {
   for (const XMLNode* node = element.FirstChild(); node != nullptr; node = node->NextSibling()) {
     if (node->ToText() != nullptr) text += node->Value();
   }
-  return std::string(trimmed(text));
+  return std::string(without_blanks(text));
 }
 
 std::string text_of_child(const XMLElement& parent, const char* name) {
@@ -352,7 +345,7 @@ const XMLElement& only_root(const XMLDocument& document) {
 
 Annotation parse_annotation(std::span<const std::byte> xml) {
   std::string text = annotation_text(xml);
-  if (trimmed(text).empty()) throw SampleError("line 1: the document is empty");
+  if (without_blanks(text).empty()) throw SampleError("line 1: the document is empty");
   clean_markup(text);
 
   XMLDocument document;

@@ -2,9 +2,9 @@
 #include <forebay/error.hpp>
 
 #include "base/file_io.hpp"
+#include "base/text.hpp"
 #include "build.hpp"
 #include "formats.hpp"
-#include "list.hpp"
 
 // The binary versions of CIFAR-10 and CIFAR-100: files of records, each of one label byte, or a coarse and a fine one,
 // and 32 x 32 pixels, first all red values, then green, then blue.

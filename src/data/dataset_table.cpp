@@ -4,11 +4,11 @@
 #include <unordered_map>
 
 #include "base/file_io.hpp"
+#include "base/text.hpp"
 #include "build.hpp"
 #include "csv.hpp"
 #include "fields.hpp"
 #include "formats.hpp"
-#include "list.hpp"
 #include "table_fields.hpp"
 
 // A table of text with a header (CSV, TSV): a row for each sample, one column of paths, and others for label and

@@ -67,17 +67,13 @@ struct NamedFormat {
 inline constexpr std::array kFormats{FOREBAY_FORMATS(FOREBAY_NAMED_FORMAT)};
 #undef FOREBAY_NAMED_FORMAT
 
-// What dataset.format may be; the same as one text, "auto | voc | ..."; and what docs/configuration.md says of each.
+// What dataset.format may be; and the same as one text, "auto | voc | ...".
 #define FOREBAY_FORMAT_NAME(NAME, HELP) , std::string_view(#NAME)
 inline constexpr std::array kFormatChoices{std::string_view("auto") FOREBAY_FORMATS(FOREBAY_FORMAT_NAME)};
 #undef FOREBAY_FORMAT_NAME
 #define FOREBAY_FORMAT_CHOICE(NAME, HELP) " | " #NAME
 inline constexpr std::string_view kFormatChoicesText = "auto" FOREBAY_FORMATS(FOREBAY_FORMAT_CHOICE);
 #undef FOREBAY_FORMAT_CHOICE
-#define FOREBAY_FORMAT_ON_PAGE(NAME, HELP) "`" #NAME "`: " HELP ". "
-inline constexpr std::string_view kFormatsOnPage = FOREBAY_FORMATS(FOREBAY_FORMAT_ON_PAGE)
-    "`auto` looks at the path ([how](#what-auto-makes-of-a-folder)). See also [list files](#list-files).";
-#undef FOREBAY_FORMAT_ON_PAGE
 
 // Null when there is none of this name.
 [[nodiscard]] const Format* find_format(std::string_view name) noexcept;

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/text.hpp"
 #include "scan.hpp"
 
 namespace forebay {
@@ -253,11 +254,6 @@ class ListParser {
 };
 
 }  // namespace
-
-std::string_view without_blanks(std::string_view text) noexcept {
-  const auto first = text.find_first_not_of(" \t\r");
-  return first == kNowhere ? std::string_view{} : text.substr(first, text.find_last_not_of(" \t\r") - first + 1);
-}
 
 bool is_picture_name(std::string_view name) noexcept {
   constexpr std::array<std::string_view, 4> kOther{"bmp", "gif", "ppm", "jp2"};

@@ -32,9 +32,6 @@ struct ListRecord {
 
 inline constexpr auto kNowhere = std::string_view::npos;
 
-// Without surrounding blanks, tabs and carriage returns.
-[[nodiscard]] std::string_view without_blanks(std::string_view text) noexcept;
-
 // Whether a list may mean an image: is_image_name(), or an extension of a format that is not supported.
 [[nodiscard]] bool is_picture_name(std::string_view name) noexcept;
 

@@ -81,18 +81,15 @@ bool is_for_training(std::string_view name) noexcept {
 }  // namespace
 
 FoundLabel label_of_text(std::string_view text) {
-  const auto is_blank = [](char c) { return c == ' ' || (c >= '\t' && c <= '\r'); };
-  std::string_view trimmed = text;
-  while (!trimmed.empty() && is_blank(trimmed.front())) trimmed.remove_prefix(1);
-  while (!trimmed.empty() && is_blank(trimmed.back())) trimmed.remove_suffix(1);
-  if (trimmed.empty()) throw SampleError("its class is an empty text");
-  if (trimmed.size() > kLongestClassName)
-    throw SampleError("its class is a text of " + std::to_string(trimmed.size()) + " bytes");
-  const std::string_view digits = trimmed.substr(trimmed.front() == '+' ? 1 : 0);
+  text = without_blanks(text);
+  if (text.empty()) throw SampleError("its class is an empty text");
+  if (text.size() > kLongestClassName)
+    throw SampleError("its class is a text of " + std::to_string(text.size()) + " bytes");
+  const std::string_view digits = text.substr(text.front() == '+' ? 1 : 0);
   std::int64_t number = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
-  if (end != digits.data() + digits.size() || digits.empty()) return FoundLabel::named(std::string(trimmed));
-  if (error != std::errc()) throw SampleError("its class number is " + std::string(trimmed));
+  if (end != digits.data() + digits.size() || digits.empty()) return FoundLabel::named(std::string(text));
+  if (error != std::errc()) throw SampleError("its class number is " + std::string(text));
   return FoundLabel::of(number);
 }
 

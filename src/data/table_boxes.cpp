@@ -4,8 +4,8 @@
 #include <span>
 #include <utility>
 
+#include "base/text.hpp"
 #include "fields.hpp"
-#include "list.hpp"
 #include "object_samples.hpp"
 #include "table_fields.hpp"
 

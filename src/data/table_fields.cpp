@@ -8,8 +8,8 @@
 #include <span>
 #include <utility>
 
+#include "base/text.hpp"
 #include "fields.hpp"
-#include "list.hpp"
 
 namespace forebay {
 namespace {

@@ -15,7 +15,6 @@
 
 #include "base/text.hpp"
 #include "data/index_image.hpp"
-#include "data/list.hpp"
 #include "data/parallel.hpp"
 
 namespace forebay {

@@ -1,0 +1,119 @@
+#pragma once
+
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "device/host_device.hpp"
+#include "ring/queue_slots.hpp"
+#include "serve/server.hpp"
+
+// A server on its own: no other thread and no other rank takes part.
+namespace forebay::testing {
+
+inline constexpr SlotFormat kTiny{
+    .batch_size = 4, .height = 2, .width = 2, .dtype = DType::uint8, .layout = Layout::nhwc};
+inline constexpr std::uint64_t kEndless = UINT64_MAX;
+
+// Decides what the test says, and keeps what it is told.
+struct Script {
+  std::function<Decision(const Signals&)> decide = [](const Signals&) { return Decision::fresh; };
+  std::function<void(Decision)> serve = [](Decision) {};
+  std::vector<Signals> asked;
+  std::vector<Decision> told;
+};
+
+class Scripted final : public Policy {
+ public:
+  explicit Scripted(Script& script) : script_(script) {}
+  [[nodiscard]] Decision decide(const Signals& signals) override {
+    script_.asked.push_back(signals);
+    return script_.decide(signals);
+  }
+  void served(Decision decision, const Signals&) override {
+    script_.serve(decision);
+    script_.told.push_back(decision);
+  }
+
+ private:
+  Script& script_;
+};
+
+inline Options small_queue() {
+  Options options;
+  options.queue.capacity = 4;
+  options.queue.pool = 2;
+  options.queue.max_leases = 2;
+  options.policy.watchdog_s = 10;
+  return options;
+}
+
+// A server, its ring and its store; the test is the producer too.
+struct Bench {
+  explicit Bench(const Options& options = small_queue(), std::uint64_t planned = kEndless)
+      : store(std::make_shared<SlotStore>(std::make_shared<HostDevice>(), kTiny,
+                                          SlotCounts{.slots = static_cast<std::uint32_t>(slots_of(options.queue))})),
+        ring(static_cast<std::uint32_t>(options.queue.capacity), store->size(), planned),
+        server(ServerLinks{.store = *store,
+                           .ring = ring,
+                           .time = time,
+                           .failure = failure,
+                           .retired = [this](std::uint64_t uses) { retired.push_back(uses); },
+                           .stop_requested = [this] { return stop; },
+                           .interrupted = [this] { return interrupted(); },
+                           .workers = [] { return std::string("2 readers asleep"); },
+                           .warn = [this](const std::string& line) { warnings.push_back(line); },
+                           .open_epochs = 2},
+               options, with_rules(std::make_unique<Scripted>(script), rules(options))) {}
+
+  static PolicyOptions rules(const Options& options) {
+    PolicyOptions rules;
+    rules.max_uses = options.policy.max_uses;
+    rules.on_max_uses = options.policy.on_max_uses;
+    rules.max_wait_ms = options.policy.max_wait_ms;
+    return rules;
+  }
+
+  void publish(int batches = 1, bool padding = false, std::uint64_t epoch = 0) {
+    const std::atomic<bool> stopped{false};
+    for (int i = 0; i < batches; ++i) {
+      SlotRing::Claim claim{};
+      REQUIRE(ring.claim(stopped, claim));
+      store->begin(claim.slot, claim.turn, {.epoch = epoch, .batch = claim.turn, .size = 4, .padding = padding});
+      ring.publish(claim.turn);
+    }
+  }
+  // One step to its end.
+  Served step(const Outlook& outlook = {}) {
+    const Served served = server.serve(outlook, Server::Clock::now());
+    server.returned(served, Server::Clock::now());
+    return served;
+  }
+  Lease lease(const Served& served) { return LeaseMaker::make(store, served.slot, {}); }
+
+  std::shared_ptr<SlotStore> store;
+  SlotRing ring;
+  RunningTime time{std::chrono::seconds(1), RunningTime::Clock::time_point{}};
+  Failure failure;
+  Script script;
+  std::vector<std::uint64_t> retired;
+  std::vector<std::string> warnings;
+  bool stop = false;
+  std::function<bool()> interrupted = [] { return false; };
+  Server server;
+};
+
+inline void check_padding(const Served& served) {
+  CHECK(served.padding);
+  CHECK(served.decision == Decision::reuse);
+  CHECK(served.use_index > 0);
+}
+
+}  // namespace forebay::testing

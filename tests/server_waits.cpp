@@ -1,0 +1,109 @@
+// A step that waits: for a fresh batch, for a limited time, until it is broken, and too long. No other thread takes
+// part.
+
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <exception>
+
+#include <forebay/error.hpp>
+
+#include "server_bench.hpp"
+
+namespace forebay {
+namespace {
+
+using testing::Bench;
+using testing::check_padding;
+using testing::small_queue;
+
+using namespace std::chrono_literals;
+
+TEST_CASE("a fresh decision waits for the batch") {
+  Bench bench;
+  bench.publish();
+  (void)bench.step();
+  int polls = 0;
+  bench.interrupted = [&] {
+    if (++polls == 3) bench.publish();
+    return false;
+  };
+  const Served served = bench.step();
+  CHECK(served.decision == Decision::fresh);
+  CHECK(served.depth == 0);  // on entry
+  CHECK(polls >= 3);
+}
+
+TEST_CASE("a wait within policy.max_wait_ms ends with the batch that comes, or with a reuse") {
+  Options options = small_queue();
+  options.policy.max_wait_ms = 60'000;
+  Bench bench(options);
+  bench.publish();
+  (void)bench.step();
+  bench.script.decide = [](const Signals&) { return Decision::reuse; };
+  bench.interrupted = [&] {
+    bench.publish();
+    return false;
+  };
+  CHECK(bench.step().decision == Decision::fresh);
+
+  options.policy.max_wait_ms = 1;
+  Bench brief(options);
+  brief.publish();
+  (void)brief.step();
+  brief.script.decide = [](const Signals&) { return Decision::reuse; };
+  const Served again = brief.step();
+  CHECK(again.decision == Decision::reuse);
+  CHECK_FALSE(again.padding);
+  CHECK(brief.script.asked.back().waited_s >= 0.001);
+}
+
+TEST_CASE("a wait that is broken ends with padding") {
+  Bench bench;
+  bench.publish();
+  CHECK(bench.server.wait_for_first_batch());
+  (void)bench.step();
+  bench.interrupted = [] { return true; };
+  check_padding(bench.step());
+  CHECK_FALSE(bench.failure.happened());
+
+  Bench failing;
+  failing.publish();
+  (void)failing.step();
+  failing.interrupted = [&] {
+    failing.failure.raise(std::make_exception_ptr(Error("the store is gone")));
+    return false;
+  };
+  check_padding(failing.step());
+
+  Bench empty;
+  empty.interrupted = [] { return true; };
+  CHECK_FALSE(empty.server.wait_for_first_batch());
+  CHECK(empty.step().slot == LeaseMaker::kEmpty);
+}
+
+TEST_CASE("a queue that stays empty for policy.watchdog_s of the process's time is an error, whatever is served") {
+  for (const Decision decision : {Decision::fresh, Decision::reuse}) {
+    Bench bench;
+    bench.publish();
+    (void)bench.step();
+    bench.script.decide = [decision](const Signals&) { return decision; };
+    auto now = RunningTime::Clock::time_point{};
+    const auto pass = [&] {
+      bench.time.tick(now += 1s);
+      return false;
+    };
+    bench.interrupted = pass;
+    for (int step = 0; step < 20 && !bench.failure.happened(); ++step) {
+      (void)bench.step();
+      if (decision == Decision::reuse) (void)pass();
+    }
+    REQUIRE(bench.failure.happened());
+    CHECK(bench.failure.text().starts_with("no fresh batch for 1"));
+    CHECK(bench.failure.text().ends_with("(policy.watchdog_s): 2 readers asleep"));
+    CHECK_THROWS_AS(bench.failure.rethrow(), WatchdogError);
+  }
+}
+
+}  // namespace
+}  // namespace forebay
