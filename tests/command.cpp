@@ -238,6 +238,31 @@ TEST_CASE("index counts the boxes of whole images, and the images that have more
   CHECK(text.says(" are bad: they have more than fields.objects.most = 1"));
 }
 
+TEST_CASE("index says how well windows mix the samples, and a global order where it is asked to") {
+  const TemporaryDirectory dir;
+  const std::string data = made_set(dir);
+  const auto mixing = [&](std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), {"index", data, "--json"});
+    const Outcome outcome = run(arguments);
+    REQUIRE_MESSAGE(outcome.code == 0, outcome.output);
+    const auto json = nlohmann::json::parse(outcome.output);
+    return json.contains("mixing") ? json.at("mixing") : nlohmann::json();
+  };
+  CHECK(mixing({}).is_null());
+  const auto global = mixing({"--mixing"});
+  CHECK(global.at("order") == global.at("shuffle"));
+  const auto stored = mixing({"--mixing", "--set", "dataset.shuffle=false"});
+  CHECK(stored.at("order").at("displacement") == 0);
+  const auto windows = mixing({"--set", "dataset.order=shards", "--set", "dataset.window=4", "--set", "dataset.run=4",
+                               "--set", "dataset.batch_size=4"});
+  CHECK(windows.at("order").at("together") > windows.at("shuffle").at("together"));
+
+  const Outcome text = run({"index", data, "--set", "dataset.order=shards", "--set", "dataset.window=2048"});
+  CHECK(text.says("mixed        in windows of 2,048, runs of 32: of a batch of "));
+  CHECK(text.says(" samples lie within 32 of each other in storage (a true shuffle: "));
+  CHECK_FALSE(run({"index", data}).says("mixed"));
+}
+
 TEST_CASE("index takes a configuration, saves, and finds what was saved") {
   const TemporaryDirectory dir;
   const std::string data = made_set(dir);

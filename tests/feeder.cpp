@@ -13,6 +13,7 @@
 #include <forebay/feeder.hpp>
 
 #include "memory_dataset.hpp"
+#include "memory_parts.hpp"
 
 namespace forebay {
 namespace {
@@ -20,12 +21,7 @@ namespace {
 using testing::Gate;
 using testing::memory_options;
 using testing::MemoryDataset;
-
-Parts parts(std::uint64_t size, MemoryDataset::Hook hook = {}) {
-  Parts made;
-  made.dataset = std::make_shared<MemoryDataset>(size, std::move(hook));
-  return made;
-}
+using testing::parts;
 
 // The batch holds what its ids say.
 bool genuine(const Lease& batch) {

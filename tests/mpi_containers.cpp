@@ -1,189 +1,340 @@
 #include <doctest/doctest.h>
-#include <zlib.h>
 
 #include <array>
 #include <cstdint>
+#include <filesystem>
+#include <fstream>
 #include <functional>
 #include <map>
+#include <set>
+#include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <forebay/error.hpp>
 #include <forebay/feeder.hpp>
+#include <forebay/order.hpp>
 
 #include "container_files.hpp"
 #include "dataset_support.hpp"
+#include "every_container.hpp"
 #include "memory_dataset.hpp"
 #include "mpi_world.hpp"
 #include "shared_folder.hpp"
 
-// Each container under mpirun: every record fresh exactly once per epoch with its own label, over resumed runs too, and
-// broken records replaced or fatal, as the run asks for.
+// Each container under mpirun: every record fresh exactly once per epoch with its own pixels, label and fields, in the
+// batches that the order says for any number of ranks, over resumed runs too; and broken records replaced and named, or
+// fatal, as the run asks for. mpi_resume.cpp resumes on other numbers of ranks.
 
 using namespace forebay;
 using namespace forebay::testing;
 
 namespace {
 
-constexpr int kSamples = 45;
+constexpr std::uint64_t kSamples = 45;
+constexpr std::uint64_t kEpochs = 2;
 
-std::string big_endian(std::uint32_t value) {
-  std::string bytes;
-  for (int shift = 24; shift >= 0; shift -= 8) bytes += static_cast<char>(value >> static_cast<unsigned>(shift));
-  return bytes;
+void write(SharedFolder& folder, const ContainerKind::Files& files) {
+  for (const auto& [name, content] : files) folder.write(name, content);
 }
 
-std::string chunk(const std::string& type, const std::string& content) {
-  const std::string covered = type + content;
-  const auto crc = ::crc32(0, reinterpret_cast<const Bytef*>(covered.data()), static_cast<uInt>(covered.size()));
-  return big_endian(static_cast<std::uint32_t>(content.size())) + covered + big_endian(static_cast<std::uint32_t>(crc));
-}
-
-// A PNG of one grey pixel.
-std::string picture(int grey) {
-  std::array<Bytef, 64> packed{};
-  const std::array<Bytef, 2> row{0, static_cast<Bytef>(grey)};
-  uLongf length = packed.size();
-  CHECK(::compress(packed.data(), &length, row.data(), row.size()) == Z_OK);
-  return std::string("\x89PNG\r\n\x1A\n") +
-         chunk("IHDR", big_endian(1) + big_endian(1) + std::string("\x08\0\0\0\0", 5)) +
-         chunk("IDAT", std::string(reinterpret_cast<const char*>(packed.data()), length)) + chunk("IEND", "");
-}
-int grey_of(int sample) { return sample * 5; }
-
-// A container's file, of which sample i has grey_of(i) and class i; each sample is a line of these.
-struct Container {
-  std::string name;
-  std::string file;  // in the folder
-  std::function<std::string(const std::vector<std::string>&)> join;
-  std::function<std::string(int, const std::string&)> record;
-};
-
-std::string concatenated(const std::vector<std::string>& records) {
-  std::string all;
-  for (const auto& record : records) all += record;
-  return all;
-}
-
-const std::vector<Container>& containers() {
-  static const std::vector<Container> all{
-      {"tfrecord", "x.tfrecord", concatenated,
-       [](int i, const std::string& image) { return tf_record(image_example(image, i)); }},
-      {"webdataset", "x.tar", concatenated,
-       [](int i, const std::string& image) {
-         return tar_member(std::to_string(i) + ".png", image) +
-                tar_member(std::to_string(i) + ".cls", std::to_string(i));
-       }},
-      {"recordio", "x.rec", concatenated,
-       [](int i, const std::string& image) { return record_part(image_record(image, static_cast<float>(i))); }},
-      {"lmdb", "data.mdb",
-       [](const std::vector<std::string>& values) {
-         LmdbFile::Entries entries;
-         for (std::size_t i = 0; i < values.size(); ++i) entries.emplace_back(std::to_string(1000 + i), values[i]);
-         return LmdbFile::of(entries, 7);
-       },
-       [](int i, const std::string& image) { return encoded_datum(image, i); }}};
-  return all;
-}
-
-Options options_of(const SharedFolder& folder, const Container& container) {
+Options options_of(const SharedFolder& folder, const ContainerKind& kind) {
   Options options = memory_options(4);
-  options.dataset.path = (folder / container.file).string();
+  options.dataset.path = (folder / kind.path).string();
+  options.dataset.window = 16;
+  options.dataset.run = 4;
   options.transform.size = {1, 1};
+  options.run.epochs = kEpochs;
+  add_fields(options, kind);
   return options;
 }
 
-std::string file_of(const Container& container) {
-  std::vector<std::string> records;
-  for (int i = 0; i < kSamples; ++i) records.push_back(container.record(i, picture(grey_of(i))));
-  return container.join(records);
-}
+// By epoch and batch, the samples of each serving.
+using Served = std::multimap<std::pair<std::uint64_t, std::uint64_t>, std::vector<std::uint64_t>>;
 
-// Serves until the end or `steps`; counts the fresh samples by their class, each of which must have its own picture.
-std::map<int, int> serve(Feeder& feeder, int steps = -1) {
-  std::map<int, int> times;
+// Serves until the end or `steps`; what came fresh, each sample with all that is its own.
+void serve(Feeder& feeder, const ContainerKind& kind, Served& served, int steps = -1) {
   for (; steps != 0; --steps) {
     const auto batch = feeder.next();
-    if (!batch) break;
-    if (!batch->is_fresh()) continue;
-    const auto labels = batch->labels();
-    const auto* pixels = static_cast<const std::uint8_t*>(batch->images().data);
-    for (std::size_t i = 0; i < labels.size(); ++i) {
-      CHECK(pixels[3 * i] == grey_of(static_cast<int>(labels[i])));
-      ++times[static_cast<int>(labels[i])];
+    if (!batch) return;
+    std::vector<std::uint64_t> samples;
+    for (std::size_t i = 0; i < batch->ids().size(); ++i) {
+      samples.push_back(sample_at(*batch, i));
+      CHECK(is_sample(*batch, i, samples.back(), kind));
+    }
+    if (batch->is_fresh()) served.emplace(std::pair(batch->epoch(), batch->batch()), std::move(samples));
+  }
+}
+
+// What all ranks have served.
+Served of_all(SharedFolder& folder, const Served& mine) {
+  std::ostringstream text;
+  for (const auto& [key, samples] : mine) {
+    text << key.first << ' ' << key.second << ' ' << samples.size();
+    for (const std::uint64_t sample : samples) text << ' ' << sample;
+    text << '\n';
+  }
+  Served all;
+  for (const std::string& part : folder.gather(text.str())) {
+    std::istringstream in(part);
+    std::pair<std::uint64_t, std::uint64_t> key;
+    for (std::size_t size = 0; in >> key.first >> key.second >> size;) {
+      std::vector<std::uint64_t> samples(size);
+      for (std::uint64_t& sample : samples) in >> sample;
+      all.emplace(key, std::move(samples));
     }
   }
-  return times;
+  return all;
+}
+
+// The batches that the order says, which does not know of ranks.
+Served expected_batches(const Options& options) {
+  const Order order({.samples = kSamples,
+                     .batch_size = static_cast<std::uint32_t>(options.dataset.batch_size),
+                     .seed = options.seed,
+                     .shuffle = options.dataset.shuffle,
+                     .drop_last = options.dataset.drop_last,
+                     .window = options.dataset.order == SampleOrder::shards ? 16ULL : 0ULL,
+                     .run = 4});
+  Served batches;
+  for (std::uint64_t epoch = 0; epoch < kEpochs; ++epoch) {
+    for (std::uint64_t batch = 0; batch < order.batches(); ++batch) {
+      std::vector<std::uint64_t> samples;
+      for (std::uint32_t i = 0; i < order.batch(epoch, batch).size; ++i) {
+        samples.push_back(order.sample(epoch, batch * order.options().batch_size + i));
+      }
+      batches.emplace(std::pair(epoch, batch), std::move(samples));
+    }
+  }
+  return batches;
+}
+
+// In both orders, and as stored.
+template <typename Check>
+void for_each_order(const ContainerKind& kind, Check&& check) {
+  SharedFolder folder;
+  write(folder, kind.files_of(kSamples));
+  Options options = options_of(folder, kind);
+  for (const auto& [order, shuffle] :
+       {std::pair(SampleOrder::global, true), {SampleOrder::shards, true}, {SampleOrder::global, false}}) {
+    CAPTURE(kind.name);
+    CAPTURE(shuffle);
+    CAPTURE(order == SampleOrder::shards);
+    options.dataset.order = order;
+    options.dataset.shuffle = shuffle;
+    check(folder, options);
+    folder.meet();
+  }
+}
+
+// A way in which a container can be broken.
+struct Damage {
+  std::string kind;
+  std::string what;
+  std::function<void(std::vector<std::string>& records)> of_records;
+  std::function<void(std::string& file)> of_file;
+  std::set<std::uint64_t> lost;
+  std::string said;   // of the first that is lost: where
+  std::string cause;  // and why
+};
+
+void flip(std::string& text, std::size_t at) { text[at] = static_cast<char>(text[at] ^ 1); }
+
+std::vector<Damage> damages() {
+  const auto no_file = [](std::string&) {};
+  const auto no_records = [](std::vector<std::string>&) {};
+  const auto cut = [](std::size_t bytes) { return [=](std::string& file) { file.resize(file.size() - bytes); }; };
+  std::vector<Damage> all{
+      {"tfrecord",
+       "a flipped byte",
+       [](auto& records) { flip(records[13], records[13].size() / 2); },
+       no_file,
+       {13},
+       "x.tfrecord[record 13]",
+       "damaged"},
+      {"tfrecord",
+       "a flipped checksum",
+       [](auto& records) { flip(records[13], records[13].size() - 1); },
+       no_file,
+       {13},
+       "x.tfrecord[record 13]",
+       "damaged"},
+      {"tfrecord", "no tail", no_records, cut(5), {44}, "x.tfrecord", "ends within a record of"},
+      {"tfrecord",
+       "an absurd length",
+       [](auto& records) {
+         const std::string length = little_endian(std::uint64_t{1} << 60U);
+         records[44].replace(0, 12, length + masked_sum(length));
+       },
+       no_file,
+       {44},
+       "x.tfrecord",
+       "ends within a record of 1152921504606846976 bytes"},
+      {"webdataset",
+       "a missing member",
+       [](auto& records) { records[13] = tar_member("13.cls", "3"); },
+       no_file,
+       {13},
+       "x.tar[record 13",
+       "has no image"},
+      {"webdataset", "no tail", no_records, cut(512 + 512 + 400), {44}, "x.tar", ""},
+      {"webdataset",
+       "an absurd length",
+       [](auto& records) {
+         records[44] = tar_member("44.png", tiny_png(grey_of(44)), '0',
+                                  [](TarHeader& header) { std::snprintf(header.data() + 124, 12, "77777777777"); });
+       },
+       no_file,
+       {44},
+       "x.tar",
+       ""},
+      {"webdataset with fields",
+       "a missing member",
+       [](auto& records) {
+         const std::size_t mask = records[13].find("13.mask");
+         records[13].resize(mask);
+       },
+       no_file,
+       {13},
+       "x.tar[record 13",
+       "field \"mask\" is no member .mask of the sample"},
+      {"recordio", "no tail", no_records, cut(5), {44}, "x.rec", ""},
+      {"recordio",
+       "an absurd length",
+       [](auto& records) { records[44].replace(4, 4, little_endian(std::uint32_t{(1U << 29U) - 1})); },
+       no_file,
+       {44},
+       "x.rec",
+       ""},
+      {"recordio",
+       "a header that announces more labels than there are",
+       [](auto& records) { records[13].replace(8, 4, little_endian(std::uint32_t{1'000'000})); },
+       no_file,
+       {13},
+       "x.rec[record 13]",
+       "labels that its header announces"},
+      {"lmdb",
+       "a value cut short",
+       [](auto& records) { records[13].resize(records[13].size() / 2); },
+       no_file,
+       {13},
+       "data.mdb[record 13",
+       ""},
+      {"lmdb",
+       "an absurd length",
+       [](auto& records) { records[13] = wire_number(1, 3) + varint(4U << 3U | 2U) + varint(1ULL << 60U); },
+       no_file,
+       {13},
+       "data.mdb[record 13",
+       ""},
+      {"cifar", "no tail", no_records, cut(5), {44}, "data_batch_1.bin", "ends within a record"}};
+  for (const char* const kind : {"tfrecord", "webdataset", "recordio", "lmdb"}) {
+    all.push_back(
+        {kind,
+         "a picture cut short",
+         [kind](auto& records) { records[11] = container_of(kind).record(11, tiny_png(grey_of(11)).substr(0, 40)); },
+         no_file,
+         {11},
+         "[record 11",
+         ""});
+  }
+  return all;
 }
 
 }  // namespace
 
-TEST_CASE("every record of a container comes fresh exactly once, with its own label") {
-  for (const Container& container : containers()) {
-    CAPTURE(container.name);
-    SharedFolder folder;
-    folder.write(container.file, file_of(container));
-    Feeder feeder(options_of(folder, container), world());
-    const auto times = folder.sum(serve(feeder));
-    CHECK(times.size() == kSamples);
-    for (const auto& [label, count] : times) CHECK(count == 1);
-    feeder.close();
+TEST_CASE("every record of a container comes fresh exactly once per epoch, in the batches of any number of ranks") {
+  for (const ContainerKind& kind : every_container()) {
+    for_each_order(kind, [&](SharedFolder& folder, const Options& options) {
+      Feeder feeder(options, world());
+      Served served;
+      serve(feeder, kind, served);
+      feeder.close();
+      CHECK(of_all(folder, served) == expected_batches(options));
+    });
   }
 }
 
 TEST_CASE("a run that is stopped and resumed serves every record of a container exactly once") {
-  for (const Container& container : containers()) {
-    CAPTURE(container.name);
-    SharedFolder folder;
-    folder.write(container.file, file_of(container));
-    std::map<int, int> mine;
-    const std::string state = (folder / "feed.state").string();
-    {
-      Feeder feeder(options_of(folder, container), world());
-      mine = serve(feeder, 2);
-      feeder.save(state);
-      feeder.close();
-    }
-    Feeder feeder(options_of(folder, container), world());
-    CHECK(feeder.restore_if_present(state));
-    for (const auto& [label, count] : serve(feeder)) mine[label] += count;
-    const auto times = folder.sum(mine);
-    CHECK(times.size() == kSamples);
-    for (const auto& [label, count] : times) CHECK(count == 1);
-    feeder.close();
+  for (const ContainerKind& kind : every_container()) {
+    for_each_order(kind, [&](SharedFolder& folder, const Options& options) {
+      Served served;
+      const std::string state = (folder / "feed.state").string();
+      for (const int steps : {2, 3, -1}) {
+        Feeder feeder(options, world());
+        CHECK(feeder.restore_if_present(state) == (steps != 2));
+        serve(feeder, kind, served, steps);
+        feeder.save(state);
+        feeder.close();
+      }
+      CHECK(of_all(folder, served) == expected_batches(options));
+      if (world().rank() == 0) std::filesystem::remove(state);
+    });
   }
 }
 
-TEST_CASE("broken records are left out or replaced, and end the run where they must not be") {
-  for (const Container& container : containers()) {
-    CAPTURE(container.name);
+TEST_CASE("broken records are left out or replaced and named, and end the run where they must not be") {
+  SampleOrder order = SampleOrder::global;
+  for (const Damage& damage : damages()) {
+    const ContainerKind& kind = container_of(damage.kind);
+    CAPTURE(damage.kind);
+    CAPTURE(damage.what);
     SharedFolder folder;
     std::vector<std::string> records;
-    for (int i = 0; i < kSamples; ++i) {
-      // What can be seen when it is indexed, and what only when it is read.
-      const std::string image = i == 7 ? "" : i == 11 ? picture(grey_of(i)).substr(0, 20) : picture(grey_of(i));
-      records.push_back(container.record(i, image));
-    }
-    if (container.name == "tfrecord") records[13][40] = static_cast<char>(records[13][40] ^ 1);
-    folder.write(container.file, container.join(records));
-    Options options = options_of(folder, container);
-    options.dataset.shuffle = false;
+    for (std::uint64_t i = 0; i < kSamples; ++i) records.push_back(kind.record_of(i));
+    damage.of_records(records);
+    auto files = kind.files(records);
+    damage.of_file(files.begin()->second);
+    write(folder, files);
+    Options options = options_of(folder, kind);
+    options.run.epochs = 1;
     options.max_bad = std::int64_t{5};
+    if (kind.name == "cifar") options.dataset.format = kind.name;  // told by its size, which is wrong
+    order = order == SampleOrder::global ? SampleOrder::shards : SampleOrder::global;
+    options.on_bad = OnBad::replace;
+    options.dataset.order = order;
+    options.telemetry.dir = (folder / "telemetry").string();
+    Served served;
     {
       Feeder feeder(options, world());
-      const auto times = folder.sum(serve(feeder));
-      const std::size_t bad = container.name == "tfrecord" ? 3 : 2;
-      CHECK(times.size() == kSamples - bad);
-      CHECK_FALSE(times.contains(7));
-      CHECK_FALSE(times.contains(11));
+      serve(feeder, kind, served);
       feeder.close();
     }
+    std::set<std::uint64_t> seen;
+    for (const auto& [key, samples] : of_all(folder, served)) seen.insert(samples.begin(), samples.end());
+    for (std::uint64_t i = 0; i < kSamples; ++i) CHECK(seen.contains(i) != damage.lost.contains(i));
+    std::string quarantine;
+    for (std::uint32_t rank = 0; rank < world().size(); ++rank) {
+      quarantine += read_file(options.telemetry.dir + "/quarantine." + std::to_string(rank) + ".jsonl");
+    }
+    CHECK(contains(quarantine, damage.said));
+    CHECK(contains(quarantine, damage.cause.substr(0, damage.cause.find('"'))));
+    folder.meet();
+
     options.on_bad = OnBad::fail;
     const std::string error = error_of([&] {
       Feeder feeder(options, world());
-      (void)serve(feeder);
+      Served until_then;
+      serve(feeder, kind, until_then);
     });
-    CHECK(contains(error, container.file));
-    CHECK(contains(error, "[record 7"));
+    CHECK(contains(error, damage.said));
+    CHECK(contains(error, damage.cause));
+    folder.meet();
+  }
+}
+
+TEST_CASE("a file of raw images that is shorter than its header says is refused on all ranks") {
+  for (const OnBad on_bad : {OnBad::replace, OnBad::fail}) {
+    const ContainerKind& kind = container_of("idx");
+    SharedFolder folder;
+    auto files = kind.files_of(kSamples);
+    files.begin()->second.pop_back();
+    write(folder, files);
+    Options options = options_of(folder, kind);
+    options.on_bad = on_bad;
+    const std::string error = error_of([&] { Feeder feeder(options, world()); });
+    CHECK(contains(error, kind.path));
+    CHECK(contains(error, "byte " + std::to_string(16 + kSamples - 1)));
   }
 }

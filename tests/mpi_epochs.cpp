@@ -16,6 +16,7 @@
 
 #include "eventually.hpp"
 #include "memory_dataset.hpp"
+#include "memory_parts.hpp"
 #include "mpi_world.hpp"
 
 // The loop over epochs, on one rank and on several. experiments/exactly_once and its part in mpi_resume.cpp run it too,
@@ -23,22 +24,8 @@
 namespace forebay::testing {
 namespace {
 
-Parts parts(std::uint64_t samples, MemoryDataset::Hook hook = {}) {
-  Parts made;
-  made.dataset = std::make_shared<MemoryDataset>(samples, std::move(hook));
-  return made;
-}
-
-// All ranks' texts, by rank.
-std::vector<std::string> gather(const std::string& mine) {
-  const auto communicator = world().duplicate();
-  auto texts = communicator->all_gather(mine);
-  CHECK(communicator->close(10));
-  return texts;
-}
-
 bool is_alike(const std::string& mine) {
-  const auto texts = gather(mine);
+  const auto texts = gather_texts(mine);
   return std::set<std::string>(texts.begin(), texts.end()).size() == 1;
 }
 
@@ -76,7 +63,7 @@ std::string text(const EpochSeen& seen) {
 // Every batch of the epoch, over all ranks; each rank gives its own.
 std::size_t served_by_all(const EpochSeen& seen) {
   std::size_t batches = 0;
-  for (const std::string& of_rank : gather(text(seen))) batches += std::ranges::count(of_rank, ' ');
+  for (const std::string& of_rank : gather_texts(text(seen))) batches += std::ranges::count(of_rank, ' ');
   return batches;
 }
 
@@ -301,7 +288,7 @@ TEST_CASE("an evaluation is one epoch") {
   CHECK_FALSE(feeder.next_epoch());
   feeder.close();
   std::uint64_t all = 0;
-  for (const std::string& of_rank : gather(std::to_string(samples))) all += std::stoull(of_rank);
+  for (const std::string& of_rank : gather_texts(std::to_string(samples))) all += std::stoull(of_rank);
   CHECK(all == 61);
 }
 

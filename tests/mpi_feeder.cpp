@@ -17,6 +17,7 @@
 
 #include "measure/recording.hpp"
 #include "memory_dataset.hpp"
+#include "memory_parts.hpp"
 #include "mpi_world.hpp"
 #include "support.hpp"
 
@@ -25,13 +26,8 @@ namespace {
 
 using testing::memory_options;
 using testing::MemoryDataset;
+using testing::parts;
 using testing::world;
-
-Parts parts(std::uint64_t size, MemoryDataset::Hook hook = {}) {
-  Parts made;
-  made.dataset = std::make_shared<MemoryDataset>(size, std::move(hook));
-  return made;
-}
 
 // Fresh batches by (epoch, number), and how many steps the rank made.
 struct Served {

@@ -4,7 +4,6 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 #include <thread>
@@ -14,35 +13,14 @@
 #include <forebay/error.hpp>
 #include <forebay/feeder.hpp>
 
+#include "dataset_support.hpp"
 #include "memory_dataset.hpp"
+#include "memory_parts.hpp"
 #include "mpi_world.hpp"
 #include "support.hpp"
 
 namespace forebay::testing {
 namespace {
-
-Parts parts(std::uint64_t samples, MemoryDataset::Hook hook = {}) {
-  Parts made;
-  made.dataset = std::make_shared<MemoryDataset>(samples, std::move(hook));
-  return made;
-}
-
-// All ranks' texts, by rank.
-std::vector<std::string> gather(const std::string& mine) {
-  const auto communicator = world().duplicate();
-  auto texts = communicator->all_gather(mine);
-  CHECK(communicator->close(10));
-  return texts;
-}
-
-std::string error_of(const std::function<void()>& what) {
-  try {
-    what();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return {};
-}
 
 // Epoch, batch and use of every step, and where the epochs ended.
 std::string course(const Options& options, std::uint64_t samples, bool by_epochs, std::atomic<int>& read_us) {
@@ -67,7 +45,7 @@ TEST_CASE("a recorded run of epochs is repeated exactly, and only in a loop of i
       CAPTURE(static_cast<int>(mode));
       CAPTURE(by_epochs);
       const TemporaryDirectory mine;
-      const std::string dir = gather(mine.path().string())[0];
+      const std::string dir = gather_texts(mine.path().string())[0];
       Options options = memory_options(2);
       options.mpi.mode = mode;
       options.mpi.epoch_end = EpochEnd::reuse;  // pads at the end of every epoch too
@@ -77,7 +55,7 @@ TEST_CASE("a recorded run of epochs is repeated exactly, and only in a loop of i
       std::atomic<int> read_us{world().rank() == 0 ? 300 : 0};
       const std::uint64_t samples = 15 * world().size() + 1;
       const std::string recorded = course(options, samples, by_epochs, read_us);
-      (void)gather("");
+      (void)gather_texts("");
       options.policy.name = "replay";
       options.policy.recording = dir + "/recorded";
       options.telemetry.dir = "";
@@ -87,7 +65,7 @@ TEST_CASE("a recorded run of epochs is repeated exactly, and only in a loop of i
         const std::string error = error_of([&] { (void)course(options, samples, !by_epochs, read_us); });
         CHECK(error.find("a loop over epochs (next_epoch())") != std::string::npos);
       }
-      (void)gather("");
+      (void)gather_texts("");
     }
   }
 }

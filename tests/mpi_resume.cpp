@@ -52,6 +52,13 @@ TEST_CASE("every batch is served exactly once, however the job is stopped and go
 
 TEST_CASE("so it is in windows of shards") { check_jobs(101, in_windows); }
 
+TEST_CASE("so it is on containers, in either order") {
+  check_jobs(201, [](OnceCase job) {
+    job = in_container(std::move(job));
+    return job.number % 2 == 0 ? in_windows(std::move(job)) : job;
+  });
+}
+
 TEST_CASE("a job that goes on serves bit for bit what one that never stopped does") {
   Stage stage(MPI_COMM_WORLD);
   for (const IdentityRow& row : check_identity(stage.size(), stage)) {

@@ -1,10 +1,23 @@
 #pragma once
 
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
 #include <forebay/communicator.hpp>
 
 namespace forebay::testing {
 
 // The ranks that mpirun started; for programs that run under it (tests/mpi_main.cpp).
 [[nodiscard]] const Communicator& world();
+
+// All ranks' texts, by rank. Collective.
+inline std::vector<std::string> gather_texts(const std::string& mine) {
+  const auto communicator = world().duplicate();
+  auto texts = communicator->all_gather(mine);
+  CHECK(communicator->close(10));
+  return texts;
+}
 
 }  // namespace forebay::testing

@@ -71,6 +71,12 @@ ReadState read_state_text(std::string_view text) {
 OnceTotals& OnceTotals::operator+=(const OnceTotals& other) {
   parts += other.parts;
   steps += other.steps;
+  jobs += other.jobs;
+  in_windows += other.in_windows;
+  in_container += other.in_container;
+  epochs += other.epochs;
+  records += other.records;
+  kills += other.kills;
   fresh += other.fresh;
   handed_over += other.handed_over;
   resumes += other.resumes;
@@ -84,6 +90,9 @@ OnceTotals& OnceTotals::operator+=(const OnceTotals& other) {
 OnceAudit::OnceAudit(const OnceCase& job) : job_(job) {
   const DatasetOptions& dataset = job.parts.front().options.dataset;
   const auto batch_size = static_cast<std::uint64_t>(dataset.batch_size);
+  totals_.jobs = 1;
+  totals_.in_windows = dataset.order == SampleOrder::shards ? 1 : 0;
+  totals_.in_container = job.container.empty() ? 0 : 1;
   batches_ = (job.samples + (dataset.drop_last ? 0 : batch_size - 1)) / batch_size;
 }
 
@@ -140,6 +149,9 @@ void OnceAudit::add(std::span<const Seen> ranks) {
   for (const auto& [epoch, batches] : served_) {
     for (std::uint64_t batch = 0; batch < batches_; ++batch) samples_ += batches[batch] * samples_of(batch);
   }
+  totals_.epochs = first_incomplete(served_);
+  totals_.records = samples_;
+  if (part.stop == StopBy::checkpoint && part.lost_steps > 0 && ranks[0].has_ended == 0) ++totals_.kills;
   ranks_before_ = part.ranks;
   ++part_;
 }
@@ -335,6 +347,17 @@ void OnceAudit::check_owners(std::span<const Seen> ranks) {
 OnceResult run_case(const OnceCase& job, Stage& stage, const std::filesystem::path& directory) {
   OnceAudit audit(job);
   std::optional<std::string> state;
+  const std::filesystem::path data = directory / ("data." + std::to_string(job.number));
+  if (!job.container.empty() && stage.rank() == 0) write_container(job, data);
+  (void)stage.gather("");  // it is there
+  struct Removal {
+    const std::filesystem::path& folder;
+    bool is_ours;
+    ~Removal() {
+      std::error_code ignored;
+      if (is_ours) std::filesystem::remove_all(folder, ignored);
+    }
+  } removal{data, stage.rank() == 0};
   const auto file = [&](std::size_t part) {
     return directory / (std::to_string(job.number) + "." + std::to_string(part));
   };
@@ -350,6 +373,7 @@ OnceResult run_case(const OnceCase& job, Stage& stage, const std::filesystem::pa
                         .rank = static_cast<std::uint32_t>(rank),
                         .ranks = part.without_mpi ? MPI_COMM_NULL : ranks,
                         .state = state,
+                        .data = data,
                         .saved = file(i),
                         .to_save = file(i + 1)};
       mine = run_part(place).to_bytes();

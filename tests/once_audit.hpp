@@ -36,8 +36,14 @@ struct ReadState {
 struct OnceTotals {
   std::uint64_t parts = 0;
   std::uint64_t steps = 0;
-  std::uint64_t fresh = 0;        // batches served for the first time
-  std::uint64_t handed_over = 0;  // of them, by another rank than shard mod ranks
+  std::uint64_t jobs = 0;
+  std::uint64_t in_windows = 0;    // of the jobs
+  std::uint64_t in_container = 0;  // of the jobs
+  std::uint64_t epochs = 0;        // completed
+  std::uint64_t records = 0;       // served fresh and kept
+  std::uint64_t kills = 0;         // what was served after the last save was lost
+  std::uint64_t fresh = 0;         // batches served for the first time
+  std::uint64_t handed_over = 0;   // of them, by another rank than shard mod ranks
   std::uint64_t resumes = 0;
   std::uint64_t rank_changes = 0;  // resumes on another number of ranks
   std::uint64_t states = 0;

@@ -5,7 +5,10 @@
 #include <cmath>
 #include <random>
 #include <sstream>
+#include <utility>
+#include <vector>
 
+#include "every_container.hpp"
 #include "memory_dataset.hpp"
 
 namespace forebay::testing {
@@ -215,6 +218,29 @@ OnceCase in_windows(OnceCase job) {
   return job;
 }
 
+OnceCase in_container(OnceCase job) {
+  if (job.samples > kMostInContainer) return job;
+  Dice dice(job.number, job.samples + 1);
+  const std::vector<ContainerKind>& kinds = every_container();
+  const ContainerKind& kind = kinds[dice.between(0, kinds.size() - 1)];
+  job.container = kind.name;
+  if (!kind.has_encoded_images) job.bad.clear();  // raw pixels cannot be bad
+  constexpr std::array<std::int64_t, 4> kBytes{1, 5'000, 100'000, std::int64_t{64} << 20U};
+  for (Part& part : job.parts) {
+    part.options.transform.size = {1, 1};
+    part.options.workers.bytes = dice.pick(kBytes);
+    if (dice.chance(0.2)) part.options.workers.hedge = Hedge::automatic;
+    add_fields(part.options, kind);
+  }
+  return job;
+}
+
+OnceCase in_some_way(OnceCase job) {
+  Dice dice(job.number, 17);
+  if (dice.chance(0.5)) job = in_windows(std::move(job));
+  return dice.chance(0.5) ? in_container(std::move(job)) : job;
+}
+
 OnceCase large_state_case(std::uint64_t number, const OnceLimits& limits) {
   OnceCase job{.number = number, .samples = 40'960, .bad = {}, .parts = {}};
   Part part;
@@ -245,6 +271,7 @@ std::string describe(const OnceCase& job) {
   if (all.dataset.order == SampleOrder::shards) {
     out << ", windows of " << all.dataset.window << " in runs of " << all.dataset.run;
   }
+  if (!job.container.empty()) out << ", " << job.container;
   out << ", shards " << all.mpi.virtual_shards << ", seed " << all.seed << ", bad " << job.bad.size();
   for (const Part& part : job.parts) {
     const Options& options = part.options;
@@ -264,7 +291,8 @@ std::string describe(const OnceCase& job) {
       out << options.run.epochs << " epochs";
     }
     out << ", capacity " << options.queue.capacity << ", pool " << options.queue.pool << ", lag " << options.mpi.lag
-        << ", io " << options.workers.io << ", decode " << options.workers.decode << ", read us ";
+        << ", bytes " << options.workers.bytes << ", io " << options.workers.io << ", decode " << options.workers.decode
+        << ", read us ";
     describe(out, part.read_us);
     out << ", step us ";
     describe(out, part.step_us);

@@ -42,6 +42,7 @@ struct Part {
 struct OnceCase {
   std::uint64_t number = 0;
   std::uint64_t samples = 1;
+  std::string container = {};      // the samples lie in this kind of every_container(); "" = in memory
   std::vector<std::uint64_t> bad;  // ids of samples that cannot be read, ascending
   std::vector<Part> parts;
 };
@@ -59,6 +60,14 @@ struct OnceLimits {
 
 // The same job with dataset.order = "shards".
 [[nodiscard]] OnceCase in_windows(OnceCase job);
+
+// The same job on a container with as many samples, of a kind that is drawn, with or without fields, and sometimes with
+// room for few of its bytes. As it is where there are more than `kMostInContainer` samples.
+inline constexpr std::uint64_t kMostInContainer = 2500;
+[[nodiscard]] OnceCase in_container(OnceCase job);
+
+// A job of any of these ways, a function of its number.
+[[nodiscard]] OnceCase in_some_way(OnceCase job);
 
 // A job of one kind that random ones seldom are: 1,024 shards of which three slow ranks give most away over several
 // epochs, so that its state is as large as any. REQUIRES: limits.world >= 2.

@@ -14,6 +14,8 @@
 #include <forebay/feeder.hpp>
 #include <forebay/order.hpp>
 
+#include "dataset_support.hpp"
+#include "every_container.hpp"
 #include "memory_dataset.hpp"
 
 namespace forebay::testing {
@@ -70,6 +72,7 @@ class PartRun {
       : place_(place),
         job_(*place.job),
         part_(job_.parts[place.part]),
+        kind_(job_.container.empty() ? nullptr : &container_of(job_.container)),
         order_({.samples = job_.samples,
                 .batch_size = static_cast<std::uint32_t>(part_.options.dataset.batch_size),
                 .seed = part_.options.seed,
@@ -105,15 +108,21 @@ class PartRun {
 
   Feeder open(const Communicator* communicator) {
     Parts parts;
-    parts.dataset = std::make_shared<MemoryDataset>(job_.samples, [this](std::uint64_t id) {
-      reads_.pass();
-      if (is_bad(id)) throw SampleError("is broken on purpose");
-    });
+    Options options = part_.options;
+    if (kind_ != nullptr) {
+      options.dataset.path = (place_.data / kind_->path).string();
+      options.storage.latency_ms = part_.read_us[place_.rank] / 1000;
+    } else {
+      parts.dataset = std::make_shared<MemoryDataset>(job_.samples, [this](std::uint64_t id) {
+        reads_.pass();
+        if (is_bad(id)) throw SampleError("is broken on purpose");
+      });
+    }
     const bool goes_on = place_.state.has_value();
     // Without a state there is no such file, and the job begins at its beginning.
     if (part_.resume == ResumeBy::parts) parts.resume = place_.saved;
-    Feeder feeder = communicator == nullptr ? Feeder(part_.options, *solo_communicator(), std::move(parts))
-                                            : Feeder(part_.options, *communicator, std::move(parts));
+    Feeder feeder = communicator == nullptr ? Feeder(options, *solo_communicator(), std::move(parts))
+                                            : Feeder(options, *communicator, std::move(parts));
     if (goes_on && part_.resume == ResumeBy::restore) feeder.restore(place_.saved);
     if (part_.resume == ResumeBy::restore_if_present && feeder.restore_if_present(place_.saved) != goes_on) {
       complain("restore_if_present() is wrong about whether there is a state");
@@ -209,7 +218,8 @@ class PartRun {
     bool is_right = size > 0 && batch.size() == size;
     for (std::uint32_t i = 0; is_right && i < size; ++i) {
       const std::uint64_t id = expected(batch.epoch(), batch.batch() * order_.options().batch_size + i);
-      is_right = batch.ids()[i] == id && batch.labels()[i] == static_cast<std::int64_t>(id % 10);
+      is_right = batch.ids()[i] == id && batch.labels()[i] == static_cast<std::int64_t>(id % 10) &&
+                 (kind_ == nullptr || is_sample(batch, i, id, *kind_));
     }
     if (is_right) return;
     complain("step " + std::to_string(step) + ": epoch " + std::to_string(batch.epoch()) + ", batch " +
@@ -226,6 +236,7 @@ class PartRun {
   const Place& place_;
   const OnceCase& job_;
   const Part& part_;
+  const ContainerKind* kind_;  // null: the samples are in memory
   Order order_;
   SlowReads reads_;
   std::uint64_t first_step_ = 0;
@@ -299,6 +310,16 @@ Seen Seen::from_bytes(std::string_view bytes) {
   }
   for (std::uint64_t i = 0; i < numbers[5]; ++i) seen.complaints.push_back(text(take<char>(bytes)));
   return seen;
+}
+
+void write_container(const OnceCase& job, const std::filesystem::path& folder) {
+  const ContainerKind& kind = container_of(job.container);
+  std::vector<std::string> records;
+  for (std::uint64_t id = 0; id < job.samples; ++id) {
+    const bool is_bad = std::ranges::binary_search(job.bad, id);
+    records.push_back(is_bad ? kind.record(id, tiny_png(grey_of(id)).substr(0, 40)) : kind.record_of(id));
+  }
+  for (const auto& [name, content] : kind.files(records)) write_file(folder / name, content);
 }
 
 Seen run_part(const Place& place) { return PartRun(place).run(); }

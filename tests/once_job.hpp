@@ -78,10 +78,15 @@ struct Place {
   std::uint32_t rank = 0;
   MPI_Comm ranks = MPI_COMM_NULL;    // MPI_COMM_NULL: one rank without MPI
   std::optional<std::string> state;  // to go on from
+  std::filesystem::path data;        // of a job on a container
   // Of the state that the part before saved, and of the one that this part saves.
   std::filesystem::path saved;
   std::filesystem::path to_save;
 };
+
+// Writes the container of a job on one, to `folder`. Bad samples are pictures that end early: they are indexed, and
+// found when they are decoded.
+void write_container(const OnceCase& job, const std::filesystem::path& folder);
 
 // Collective over `ranks`. Throws nothing: what goes wrong is a complaint.
 [[nodiscard]] Seen run_part(const Place& place);

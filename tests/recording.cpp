@@ -127,57 +127,60 @@ TEST_CASE("a line is a step and runs that begin with fresh") {
   CHECK(lines[3] == nlohmann::json{{"step", 6}, {"runs", {0, 3}}});
 }
 
-TEST_CASE("every decision is recorded, however many step records are dropped") {
-  const TemporaryDirectory dir;
+// A run that records its decisions and no steps, in a folder of its own.
+struct Recorded {
+  TemporaryDirectory dir;
   Screen screen;
-  const WorkerTotals totals;
+  WorkerTotals totals;
   TelemetrySetup setup;
-  setup.options.dir = dir.path().string();
-  setup.options.live = Live::never;
-  setup.options.interval_s = 0;
-  setup.options.per_step = false;
-  setup.records = 2;
-  setup.recording = header_of();
-  const std::string decisions = random_decisions(300'000, 8);
-  Telemetry telemetry(
-      setup, totals, [] { return Gauges{}; }, screen.log);
-  for (std::uint64_t step = 0; step < decisions.size(); ++step) {
-    telemetry.record({.step = step, .decided_fresh = decisions[step] == 'F'});
+
+  Recorded() {
+    setup.options.dir = dir.path().string();
+    setup.options.live = Live::never;
+    setup.options.interval_s = 0;
+    setup.options.per_step = false;
+    setup.recording = header_of();
   }
-  telemetry.close();
-  CHECK(telemetry.dropped() > 0);
-  CHECK(letters(read_recording(recording_file(dir.path(), 0)).fresh) == decisions);
-  CHECK_FALSE(fs::exists(dir / "steps.0.jsonl"));
+  // Makes one step for each decision; `between` is called before each. Returns how many step records were dropped.
+  template <typename Between>
+  std::uint64_t run(const std::string& decisions, Between&& between) {
+    Telemetry telemetry(
+        setup, totals, [] { return Gauges{}; }, screen.log);
+    for (std::uint64_t step = 0; step < decisions.size(); ++step) {
+      between(step);
+      telemetry.record({.step = step, .decided_fresh = decisions[step] == 'F'});
+    }
+    telemetry.close();
+    return telemetry.dropped();
+  }
+  [[nodiscard]] std::string read() const { return letters(read_recording(recording_file(dir.path(), 0)).fresh); }
+};
+
+TEST_CASE("every decision is recorded, however many step records are dropped") {
+  Recorded recorded;
+  recorded.setup.records = 2;
+  const std::string decisions = random_decisions(300'000, 8);
+  CHECK(recorded.run(decisions, [](std::uint64_t) {}) > 0);
+  CHECK(recorded.read() == decisions);
+  CHECK_FALSE(fs::exists(recorded.dir / "steps.0.jsonl"));
 }
 
 TEST_CASE("a recording that the disk cannot follow ends with what came before the first lost decision, and says so") {
   const std::string decisions = random_decisions(200'000, 6);
   for (const std::size_t waiting : {2U, 128U, 4096U, 1U << 20U}) {
     CAPTURE(waiting);
-    const TemporaryDirectory dir;
-    Screen screen;
-    const WorkerTotals totals;
-    TelemetrySetup setup;
-    setup.options.dir = dir.path().string();
-    setup.options.live = Live::never;
-    setup.options.interval_s = 0;
-    setup.options.per_step = false;
-    setup.recording = header_of();
-    setup.decisions = waiting;
-    Telemetry telemetry(
-        setup, totals, [] { return Gauges{}; }, screen.log);
-    for (std::size_t step = 0; step < decisions.size(); ++step) {
+    Recorded recorded;
+    recorded.setup.decisions = waiting;
+    (void)recorded.run(decisions, [](std::uint64_t step) {
       if (step % 256 == 0) std::this_thread::yield();
-      telemetry.record({.step = step, .decided_fresh = decisions[step] == 'F'});
-    }
-    telemetry.close();
-    const std::string read = letters(read_recording(recording_file(dir.path(), 0)).fresh);
+    });
+    const std::string read = recorded.read();
     const bool is_cut = read.size() < decisions.size();
     CHECK(read == decisions.substr(0, read.size()));
     CHECK(read.size() >= std::min<std::size_t>(waiting, decisions.size()));
     if (waiting == 2) CHECK(is_cut);
-    CHECK(screen.count("ends before step " + std::to_string(read.size()) +
-                       " (the disk of telemetry.dir is too slow)") == (is_cut ? 1 : 0));
+    CHECK(recorded.screen.count("ends before step " + std::to_string(read.size()) +
+                                " (the disk of telemetry.dir is too slow)") == (is_cut ? 1 : 0));
   }
 }
 

@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "dataset_support.hpp"
 #include "mpi_world.hpp"
@@ -42,9 +43,12 @@ class SharedFolder {
     return all;
   }
 
- private:
+  // All ranks are here.
   void meet() { (void)communicator_->all_gather(""); }
+  // All ranks' texts, by rank.
+  [[nodiscard]] std::vector<std::string> gather(const std::string& mine) { return communicator_->all_gather(mine); }
 
+ private:
   std::unique_ptr<Communicator> communicator_;
   std::unique_ptr<TemporaryDirectory> folder_;
   std::filesystem::path path_;

@@ -254,6 +254,94 @@ TEST_CASE("samples that nobody asked for yet give way when a reader has to wait 
   pool.stop();
 }
 
+TEST_CASE("of what is kept, that which is needed last gives way, and only as much as is needed") {
+  Run run(640, 16, 1 << 22);
+  testing::Tally tally(640);
+  ReaderLinks links = run.stage.reader_links();
+  links.stretches = &*run.stretches;
+  run.plan(0, 640);
+  ReaderPool pool(links, {.threads = 1});
+  DecoderPool decoders(run.stage.decoder_links(tally), 1);
+  std::size_t all = 0;
+  for (std::uint64_t id = 0; id < 640; ++id) all += size_of(id);
+  // All are read and kept: a read is counted at its end.
+  REQUIRE(eventually([&] {
+    return run.tape.samples == 640 && run.stage.totals.reads == static_cast<std::uint64_t>(run.tape.requests.load());
+  }));
+  REQUIRE(run.stage.budget.in_flight() == all);
+  const std::size_t half = (1 << 22) - all / 2;
+  run.stage.budget.give_back(run.stage.budget.take(0, half));
+  CHECK(run.stage.budget.in_flight() <= all - all / 2);
+  CHECK(run.stage.budget.in_flight() > all - all / 2 - 1000);
+  for (std::uint64_t turn = 0; turn < 40; ++turn) run.ask(turn);
+  REQUIRE(tally.wait_for(640));
+  std::uint64_t alone = 0;
+  for (std::uint64_t position = 0; position < 640; ++position) {
+    const int reads = run.stage.dataset.reads(run.ids[position]);
+    if (alone > 0) CHECK(reads == 1);
+    alone += static_cast<std::uint64_t>(reads);
+  }
+  CHECK(alone > 250);
+  CHECK(alone < 390);
+  pool.stop();
+  decoders.stop();
+  CHECK_FALSE(tally.wrong);
+}
+
+TEST_CASE("a batch of many windows is read in long pieces") {
+  Run run(600, 300, 1 << 22);
+  testing::Tally tally(600);
+  ReaderLinks links = run.stage.reader_links();
+  links.stretches = &*run.stretches;
+  ReaderPool pool(links, {.threads = 2});
+  DecoderPool decoders(run.stage.decoder_links(tally), 2);
+  for (std::uint64_t turn = 0; turn < 2; ++turn) {
+    for (std::uint64_t window = 0; window < 10; ++window) {
+      const std::uint64_t begin = turn * 300 + window * 30;
+      CHECK_FALSE(run.stretches->is_planned(0, begin));
+      run.plan(begin, begin + 30);
+    }
+    CHECK(run.stretches->is_planned(0, turn * 300));
+    run.ask(turn);
+  }
+  REQUIRE(tally.wait_for(600));
+  pool.stop();
+  decoders.stop();
+  CHECK_FALSE(tally.wrong);
+  std::uint64_t alone = 0;
+  for (std::uint64_t id = 0; id < 600; ++id) alone += static_cast<std::uint64_t>(run.stage.dataset.reads(id));
+  CHECK(alone < 100);  // those without a neighbour in their window
+}
+
+TEST_CASE("what is planned may be far apart, and batches may be planned twice") {
+  Run run(64, 16, 1 << 22);
+  testing::Tally tally(64);
+  ReaderLinks links = run.stage.reader_links();
+  links.stretches = &*run.stretches;
+  std::vector<ReadRequest> requests;
+  for (std::uint64_t i = 0; i < 64; ++i) {
+    ReadRequest request = run.request(i);
+    request.position = i < 32 ? i : (std::uint64_t{1} << 60U) + i;
+    requests.push_back(request);
+  }
+  requests[31].position = requests[30].position;
+  requests[31].sample = requests[30].sample;
+  run.stretches->plan(requests);
+  CHECK(run.stretches->is_planned(0, (std::uint64_t{1} << 60U) + 40));
+  CHECK_FALSE(run.stretches->is_planned(0, 1000));
+  ReaderPool pool(links, {.threads = 2});
+  DecoderPool decoders(run.stage.decoder_links(tally), 2);
+  run.stretches->request(requests);
+  run.stage.requests.push(requests);
+  REQUIRE(tally.wait_for(64));
+  pool.stop();
+  decoders.stop();
+  CHECK_FALSE(tally.wrong);
+  CHECK_FALSE(run.stretches->is_planned(0, 0));
+  run.stretches.reset();
+  CHECK(run.stage.budget.in_flight() == 0);
+}
+
 TEST_CASE("what was planned and is not asked for is dropped in the end") {
   Run run(400, 16, 1 << 22);
   ReaderLinks links = run.stage.reader_links();

@@ -14,6 +14,7 @@
 #include <forebay/random.hpp>
 
 #include "order/ledger.hpp"
+#include "order/mixing.hpp"
 #include "order/schedule.hpp"
 
 // dataset.order = "shards": shuffled in windows of runs, and dealt out so that a rank has windows for itself.
@@ -148,6 +149,33 @@ std::vector<std::uint64_t> planned(Schedule& schedule, std::uint64_t most = UINT
     batches.push_back(batch->batch);
   }
   return batches;
+}
+
+TEST_CASE("mixing: nothing in order, all in a shuffle, windows in between; at once for 10^8 samples") {
+  for (const std::uint64_t samples : {10'000ULL, 100'000'000ULL}) {
+    CAPTURE(samples);
+    OrderOptions options{.samples = samples, .batch_size = 64, .seed = 17};
+    const Mixing shuffle = mixing_of(Order(options), 0, 32);
+    CHECK(shuffle.displacement == doctest::Approx(1).epsilon(0.05));
+    CHECK(std::abs(shuffle.neighbours) < 0.05);
+    CHECK(shuffle.together >= 1);
+    CHECK(shuffle.together < 3);
+    options.window = 1024;
+    options.run = 32;
+    const Mixing windows = mixing_of(Order(options), 0, 32);
+    CHECK(windows.displacement > 0.9);
+    CHECK(windows.together > shuffle.together + 1);
+    CHECK(windows.together < 16);
+    options.window = 64;
+    CHECK(mixing_of(Order(options), 0, 32).together > 2 * windows.together);
+    options.shuffle = false;
+    const Mixing stored = mixing_of(Order(options), 0, 32);
+    CHECK(stored.displacement == doctest::Approx(0));
+    CHECK(stored.neighbours == doctest::Approx(1));
+    CHECK(stored.together == 32);
+  }
+  // Of one batch, and of fewer samples than that.
+  CHECK(mixing_of(Order({.samples = 5, .batch_size = 64, .seed = 1, .drop_last = false}), 0, 32).together == 5);
 }
 
 TEST_CASE("each rank has batches one after the other, as many as the others or a shard more") {

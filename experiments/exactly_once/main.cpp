@@ -87,7 +87,8 @@ int check_cases(const Arguments& arguments, Stage& stage, const std::filesystem:
   double longest = 0;
   for (std::uint64_t number = first; number <= last; ++number) {
     // Case 0 is of a kind of its own.
-    const OnceCase job = number == 0 ? large_state_case(number, limits) : draw_case(arguments.seed, number, limits);
+    const OnceCase job =
+        number == 0 ? large_state_case(number, limits) : in_some_way(draw_case(arguments.seed, number, limits));
     const std::string title = "case " + std::to_string(number) + ": " + describe(job);
     expect_within(60, "VIOLATION " + title + "\n  rank " + std::to_string(stage.rank()) + " hangs or crashed\n");
     const auto case_started = std::chrono::steady_clock::now();
@@ -116,17 +117,23 @@ int check_cases(const Arguments& arguments, Stage& stage, const std::filesystem:
       std::printf("%-42s %10llu\n", what, static_cast<unsigned long long>(value));
     };
     print("seed", arguments.seed);
-    print("cases", cases);
+    print("jobs", cases);
+    print("of them in windows", totals.in_windows);
+    print("of them on a container", totals.in_container);
+    print("processes of jobs, one after the other", totals.parts);
     print("jobs that ran to their end", totals.ended);
+    print("kills after the last save", totals.kills);
     print("stops and resumes", totals.resumes);
     print("resumes on another number of ranks", totals.rank_changes);
     print("steps", totals.steps);
+    print("epochs completed", totals.epochs);
+    print("records served fresh", totals.records);
     print("batches served fresh", totals.fresh);
     print("of them handed over from rank to rank", totals.handed_over);
     print("states checked", totals.states);
     print("largest state, bytes (limit 65535)", totals.largest_state);
     std::printf("%-42s %10.1f\n%-42s %10.1f\n", "longest case, s", longest, "all cases, s", seconds_since(started));
-    print("cases with violations", violated);
+    print("jobs with violations", violated);
   }
   return violated > 0 ? 1 : 0;
 }

@@ -22,8 +22,10 @@ using namespace forebay;
 using Clock = std::chrono::steady_clock;
 namespace fs = std::filesystem;
 
-constexpr double kSeconds = 5;
+constexpr double kSeconds = 4;
 constexpr std::int64_t kBatch = 64;
+constexpr double kLatencyMs = 5;
+constexpr double kBandwidth = 200;  // MB/s
 
 void put_number(std::string& out, std::uint32_t number) {
   for (int shift = 24; shift >= 0; shift -= 8) out += static_cast<char>(number >> shift & 0xffU);
@@ -64,8 +66,8 @@ Options options_for(const fs::path& folder, std::int64_t side, std::int64_t read
   options.workers.decode = 1;
   options.policy.name = "block";
   options.run.epochs = 1'000'000;
-  options.storage.latency_ms = 5;
-  options.storage.bandwidth_mb_s = 200;
+  options.storage.latency_ms = kLatencyMs;
+  options.storage.bandwidth_mb_s = kBandwidth;
   options.telemetry.interval_s = 0;
   options.telemetry.live = Live::never;
   return options;
@@ -85,10 +87,26 @@ double samples_per_second(const Options& options) {
   return static_cast<double>(samples) / seconds;
 }
 
+// What the emulated store can deliver at most, in samples per second.
+struct Limits {
+  double by_requests = 0;  // each sample a request of its own
+  double by_bandwidth = 0;
+  [[nodiscard]] double global() const noexcept { return std::min(by_requests, by_bandwidth); }
+};
+
+Limits limits_of(std::int64_t readers, double bytes) {
+  return {.by_requests = static_cast<double>(readers) * 1000 / kLatencyMs, .by_bandwidth = kBandwidth * 1e6 / bytes};
+}
+
 void compare_rates(const fs::path& folder) {
-  std::printf("emulated store: 5 ms per request, 200 MB/s; batches of %lld, windows of 1024 in runs of 32; samples/s\n",
-              static_cast<long long>(kBatch));
-  std::printf("sample    readers    global    shards    ratio    the bandwidth's limit\n");
+  std::printf(
+      "Samples per second from an emulated store of %.0f ms per request and %.0f MB/s; batches of %lld, windows of\n"
+      "1024 in runs of 32; [most that this store can deliver]. \"global\" makes a request for each sample: the\n"
+      "store allows readers / %.0f ms of them, and no more than its bandwidth. \"shards\" makes one for up to 32\n"
+      "samples, so the bandwidth is its only limit. Where \"global\" reaches the bandwidth, no order can do "
+      "better.\n\n",
+      kLatencyMs, kBandwidth, static_cast<long long>(kBatch), kLatencyMs);
+  std::printf("  sample  readers      global   [most]      shards   [most]     ratio   [most]  limit of global\n");
   for (const std::uint32_t side : {28U, 55U, 100U, 330U}) {
     const std::uint32_t samples = std::min(60'000U, 300'000'000U / (side * side));
     const fs::path data = folder / std::to_string(side);
@@ -96,8 +114,11 @@ void compare_rates(const fs::path& folder) {
     for (const std::int64_t readers : {1, 4, 16}) {
       const double global = samples_per_second(options_for(data, side, readers, SampleOrder::global));
       const double shards = samples_per_second(options_for(data, side, readers, SampleOrder::shards));
-      std::printf("%5.1f kB  %7lld  %8.0f  %8.0f   %5.1f x  %8.0f\n", side * side / 1000.0,
-                  static_cast<long long>(readers), global, shards, shards / global, 200e6 / (side * side));
+      const Limits limits = limits_of(readers, side * side);
+      std::printf("%5.1f kB  %7lld  %10.0f %8.0f  %10.0f %8.0f  %6.1f x  %5.1f x  %s\n", side * side / 1000.0,
+                  static_cast<long long>(readers), global, limits.global(), shards, limits.by_bandwidth,
+                  shards / global, limits.by_bandwidth / limits.global(),
+                  limits.by_requests < limits.by_bandwidth ? "requests" : "bandwidth");
       std::fflush(stdout);
     }
   }
@@ -110,9 +131,12 @@ void print_mixing(const char* name, const OrderOptions& options, std::uint64_t r
 
 void compare_mixing() {
   constexpr std::uint64_t kSamples = 1'281'167;
-  std::printf("\nmixing, %llu samples, batches of %lld\n", static_cast<unsigned long long>(kSamples),
-              static_cast<long long>(kBatch));
-  std::printf("order                             displacement  neighbours  of 32 together\n");
+  std::printf(
+      "\nHow well an epoch of %llu samples is mixed. Displacement: mean distance of a sample from its place in\n"
+      "storage, over that of a true shuffle. Neighbours: correlation of the places of samples that are served one\n"
+      "after the other. Together: most samples of a batch of %lld within 32 places in storage, on average.\n\n",
+      static_cast<unsigned long long>(kSamples), static_cast<long long>(kBatch));
+  std::printf("order                             displacement  neighbours        together\n");
   OrderOptions options{.samples = kSamples, .batch_size = kBatch, .seed = 17};
   print_mixing("global", options, 32);
   for (const auto& [window, run] : {std::array{1024, 8}, {1024, 32}, {1024, 128}, {4096, 32}, {4096, 128}, {256, 32}}) {

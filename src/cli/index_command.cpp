@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -26,6 +27,7 @@
 #include "data/index_image.hpp"
 #include "data/parallel.hpp"
 #include "data/record_table.hpp"
+#include "mixing_report.hpp"
 #include "output.hpp"
 #include "ranks/coordinator.hpp"
 
@@ -60,12 +62,13 @@ struct IndexReport {
   std::string fingerprint;       // 16 hexadecimal digits
   std::uint64_t bytes = 0;       // of the serialized index
   MissingFiles missing;          // empty unless looked for
+  std::optional<MixingReport> mixing;
 };
 
 constexpr std::size_t kMostLines = 20;  // of classes, and of reasons
+constexpr std::size_t kColumn = 13;     // where values begin
 
 std::string row(std::string name, const std::string& value) {
-  constexpr std::size_t kColumn = 13;
   name.resize(std::max(name.size() + 1, kColumn), ' ');
   return name + value + "\n";
 }
@@ -187,7 +190,8 @@ std::string to_text(const IndexReport& report, std::uint64_t most_skipped) {
          row("annotations", grouped(counts.annotations)) + row("objects", grouped(counts.objects)) +
          row("samples", grouped(report.dataset.size())) + classes_text(report) + boxes_text(report) +
          skipped_text(report, most_skipped) + missing_text(report, most_skipped) +
-         row("fingerprint", report.fingerprint) + row("index", size_text(report.bytes));
+         row("fingerprint", report.fingerprint) + row("index", size_text(report.bytes)) +
+         (report.mixing ? row("mixed", to_text(*report.mixing, kColumn)) : "");
 }
 
 // One JSON object with everything.
@@ -210,11 +214,18 @@ std::string to_json(const IndexReport& report) {
   }
   Json missing = Json::array();
   for (const Skipped& entry : report.missing.files) missing.push_back({{"path", entry.path}, {"reason", entry.reason}});
-  const Json json{{"format", report.dataset.format()}, {"images", counts.images},
-                  {"annotations", counts.annotations}, {"objects", counts.objects},
-                  {"samples", report.dataset.size()},  {"classes", std::move(classes)},
-                  {"boxes", std::move(boxes)},         {"skipped", std::move(skipped)},
-                  {"missing", std::move(missing)},     {"fingerprint", report.fingerprint}};
+  Json json{{"format", report.dataset.format()}, {"images", counts.images},
+            {"annotations", counts.annotations}, {"objects", counts.objects},
+            {"samples", report.dataset.size()},  {"classes", std::move(classes)},
+            {"boxes", std::move(boxes)},         {"skipped", std::move(skipped)},
+            {"missing", std::move(missing)},     {"fingerprint", report.fingerprint}};
+  if (report.mixing) {
+    const auto figures = [](const Mixing& mixing) {
+      return Json{
+          {"displacement", mixing.displacement}, {"neighbours", mixing.neighbours}, {"together", mixing.together}};
+    };
+    json["mixing"] = {{"order", figures(report.mixing->mixing)}, {"shuffle", figures(report.mixing->shuffle)}};
+  }
   // Paths are bytes: those that are not UTF-8 must not end the report.
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
@@ -226,6 +237,7 @@ struct IndexArguments {
   std::string save;
   std::int64_t skipped = 20;
   bool check = false;
+  bool mixing = false;
   bool json = false;
 };
 
@@ -276,6 +288,9 @@ int print_index(const IndexArguments& arguments) {
   if (arguments.check) image_of(*dataset)->check();
   IndexReport report(*dataset);
   report.missing = look_for_files(arguments, *dataset);
+  if ((arguments.mixing || options.dataset.order == SampleOrder::shards) && dataset->size() > 0) {
+    report.mixing.emplace(options.dataset, options.seed, dataset->size());
+  }
   const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
   if (!arguments.save.empty()) save_index(*dataset, arguments.save);
 
@@ -310,6 +325,8 @@ void add_index_command(CLI::App& app, Invocation& invocation) {
       "--check", arguments->check,
       "read a saved index whole and check it, and look for the files of a list; otherwise that happens where "
       "they are used");
+  command->add_flag("--mixing", arguments->mixing,
+                    "say how well the configured order mixes the samples; dataset.order = \"shards\" always does");
   command->add_flag("--json", arguments->json, "print one JSON object instead");
   add_set_option(*command, arguments->overrides);
   std::string known;
@@ -324,6 +341,7 @@ void add_index_command(CLI::App& app, Invocation& invocation) {
       "  forebay index feed.toml --json\n"
       "  forebay index train.txt --format filelist --save train.index\n"
       "  forebay index train.index --check\n"
+      "  forebay index data/shards --set dataset.order=shards --set dataset.window=4096\n"
       "\n"
       "Exits with 1 when more entries are bad, files that a list names and that are not there included, than\n"
       "on_bad and max_bad allow (--set max_bad=0: none).");

@@ -27,6 +27,12 @@ inline constexpr std::size_t kRecordSum = 4;  // bytes of a checksum
   }
 }
 
+// For so many bytes of a file, from byte `begin` on, that do not have their checksum.
+[[nodiscard]] inline SampleError damaged_record(std::uint64_t begin, std::uint64_t bytes) {
+  return SampleError("byte " + std::to_string(begin) + ": the " + std::to_string(bytes) +
+                     " bytes of the record are damaged: they do not match the CRC-32C that follows them");
+}
+
 // Throws SampleError when the three, one after the other, do not have the checksum that `tail` ends with. `offset` is
 // that of `bytes` in the file, for the message. REQUIRES: tail.size() >= kRecordSum.
 inline void require_record_sum(std::span<const std::byte> head, std::span<const std::byte> bytes,
@@ -36,9 +42,7 @@ inline void require_record_sum(std::span<const std::byte> head, std::span<const 
   std::uint32_t expected = 0;
   std::memcpy(&expected, tail.last(kRecordSum).data(), kRecordSum);
   if (sum == expected) return;
-  throw SampleError("byte " + std::to_string(offset - head.size()) + ": the " +
-                    std::to_string(head.size() + bytes.size() + after) +
-                    " bytes of the record are damaged: they do not match the CRC-32C that follows them");
+  throw damaged_record(offset - head.size(), head.size() + bytes.size() + after);
 }
 
 }  // namespace forebay

@@ -9,6 +9,7 @@
 #include "base/file_io.hpp"
 #include "open_sources.hpp"
 #include "parallel.hpp"
+#include "piecewise_read.hpp"
 #include "placed_samples.hpp"
 #include "record_checksum.hpp"
 #include "record_layout.hpp"
@@ -103,19 +104,14 @@ class RecordDataset final : public Dataset, public PlacedSamples {
   void read_field(std::uint64_t id, std::size_t field, ReadTarget& target) const override {
     const StoredField& stored = layout_.fields[field];
     if (stored.has_values) {
-      const std::int64_t begin = id == 0 ? 0 : field_number(stored, StoredField::end, id - 1);
-      const std::int64_t end = field_number(stored, StoredField::end, id);
-      image().require(begin <= end, "the values of a field are out of order");
-      const auto from = static_cast<std::uint64_t>(begin);
-      return image().read(stored.values + from, target.reserve(static_cast<std::uint64_t>(end) - from));
+      const Extent values = values_of(stored, id);
+      return image().read(stored.values + values.offset, target.reserve(values.length));
     }
     const std::int64_t source = field_number(stored, StoredField::source, id);
     if (source < 0) throw SampleError("is missing");
     const auto file = static_cast<std::uint64_t>(source);
     if (!stored.has_records) return read_sample_file(file_path(file), target);
-    const auto offset = static_cast<std::uint64_t>(field_number(stored, StoredField::offset, id));
-    const auto length = static_cast<std::uint64_t>(field_number(stored, StoredField::length, id));
-    const Extent extent = checked_extent(file, offset, length);
+    const Extent extent = extent_of_field(stored, id, file);
     if (is_held(file)) return read_held(file, extent, target);
     const auto open = [&] { return open_source(file); };
     open_.with(file, open, [&](const OpenFile& opened) {
@@ -126,22 +122,24 @@ class RecordDataset final : public Dataset, public PlacedSamples {
   [[nodiscard]] bool has_records() const noexcept { return layout_.has_records; }
 
   [[nodiscard]] std::optional<Placement> placement(std::uint64_t id) const override {
-    const std::uint64_t file = file_of(id);
-    if (!layout_.has_records || is_held(file)) return std::nullopt;
-    const Extent extent = extent_of(id);
-    Placement placement{.source = file, .offset = extent.offset, .length = extent.length};
-    if (is_checked_ && kind_of(id).checked) {
-      const Around around = around_of(id, extent, static_cast<std::uint64_t>(number(Layout::file_bytes, file)));
-      placement.before = around.before;
-      placement.after = around.after + kRecordSum;
-    }
-    return placement;
+    if (!layout_.has_records || is_held(file_of(id))) return std::nullopt;
+    Placement placement = image_placement(id);
+    return layout_.fields.empty() || place_fields(id, placement) ? std::optional(std::move(placement)) : std::nullopt;
   }
 
-  void read_together(std::span<const std::uint64_t> ids, std::span<const std::span<std::byte>> bytes) const override {
+  void read_together(std::span<const std::uint64_t> ids, std::span<const std::span<std::byte>> parts) const override {
+    PiecewiseRead pieces;
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+      const Placement image = image_placement(ids[i]);
+      if (image.after > 0) pieces.add_checked(image.begin(), image.end());
+      const std::size_t each = 1 + layout_.fields.size();
+      add_pieces(ids[i], image, parts.subspan(i * each, each), pieces);
+    }
     const std::uint64_t file = file_of(ids.front());
     const auto open = [&] { return open_source(file); };
-    open_.with(file, open, [&](const OpenFile& source) { read_stretch(ids, bytes, source); });
+    open_.with(file, open, [&](const OpenFile& source) {
+      pieces.read([&](std::uint64_t at, auto places) { read_at(source.descriptor, at, places); });
+    });
   }
 
   [[nodiscard]] std::uint64_t files() const noexcept { return layout_.sources; }
@@ -205,37 +203,59 @@ class RecordDataset final : public Dataset, public PlacedSamples {
     return around;
   }
 
-  // Between the samples' own bytes lie those that their checksums cover, and others that nobody wants.
-  void read_stretch(std::span<const std::uint64_t> ids, std::span<const std::span<std::byte>> bytes,
-                    const OpenFile& source) const {
-    std::vector<Placement> placements;
-    placements.reserve(ids.size());
-    for (const std::uint64_t id : ids) placements.push_back(placement(id).value());
-    const std::uint64_t begin = placements.front().begin();
-    std::size_t wanted = 0;
-    for (const Placement& each : placements) wanted += static_cast<std::size_t>(each.length);
-    std::vector<std::byte> between =
-        memory_around_record(static_cast<std::size_t>(placements.back().end() - begin) - wanted);
-    std::vector<std::span<std::byte>> pieces;
-    pieces.reserve(2 * ids.size() + 1);
-    std::uint64_t at = begin;
-    std::span<std::byte> rest = between;
-    const auto skip_to = [&](std::uint64_t offset) {
-      pieces.push_back(rest.first(static_cast<std::size_t>(offset - at)));
-      rest = rest.subspan(pieces.back().size());
-    };
-    for (std::size_t i = 0; i < ids.size(); ++i) {
-      skip_to(placements[i].offset);
-      pieces.push_back(bytes[i]);
-      at = placements[i].offset + placements[i].length;
+  // Of the image alone; `after` is 0 unless it is checked.
+  [[nodiscard]] Placement image_placement(std::uint64_t id) const {
+    const Extent extent = extent_of(id);
+    Placement placement{.source = file_of(id), .offset = extent.offset, .length = extent.length};
+    if (is_checked_ && kind_of(id).checked) {
+      const auto file_bytes = static_cast<std::uint64_t>(number(Layout::file_bytes, placement.source));
+      const Around around = around_of(id, extent, file_bytes);
+      placement.before = around.before;
+      placement.after = around.after + kRecordSum;
     }
-    skip_to(placements.back().end());
-    read_at(source.descriptor, begin, pieces);
-    for (std::size_t i = 0; is_checked_ && i < ids.size(); ++i) {
-      const Placement& each = placements[i];
-      if (each.after == 0) continue;
-      require_record_sum(pieces[2 * i].last(each.before), bytes[i], pieces[2 * i + 2].first(each.after), each.offset);
+    return placement;
+  }
+
+  // In the file that its column names. REQUIRES: stored.has_records.
+  [[nodiscard]] Extent extent_of_field(const StoredField& stored, std::uint64_t id, std::uint64_t file) const {
+    const auto offset = static_cast<std::uint64_t>(field_number(stored, StoredField::offset, id));
+    const auto length = static_cast<std::uint64_t>(field_number(stored, StoredField::length, id));
+    return checked_extent(file, offset, length);
+  }
+
+  // Adds the fields; false when they cannot be read together with the image.
+  [[nodiscard]] bool place_fields(std::uint64_t id, Placement& placement) const {
+    std::vector<std::pair<std::uint64_t, std::uint64_t>> ranges{
+        {placement.offset, placement.offset + placement.length}};
+    for (const StoredField& stored : layout_.fields) {
+      if (stored.has_values) {
+        placement.fields.push_back(values_of(stored, id).length);
+        continue;
+      }
+      const std::int64_t source = field_number(stored, StoredField::source, id);
+      if (!stored.has_records || source != static_cast<std::int64_t>(placement.source)) return false;
+      const Extent extent = extent_of_field(stored, id, placement.source);
+      if (!fits_batch(stored.field, extent.length)) return false;
+      placement.fields.push_back(extent.length);
+      if (extent.length > 0) ranges.emplace_back(extent.offset, extent.offset + extent.length);
     }
+    return enclose(std::move(ranges), placement);
+  }
+
+  void add_pieces(std::uint64_t id, const Placement& image, std::span<const std::span<std::byte>> parts,
+                  PiecewiseRead& pieces) const {
+    if (layout_.fields.empty()) return pieces.add(image.offset, parts.front());
+    std::vector<std::pair<std::uint64_t, std::span<std::byte>>> places{{image.offset, parts.front()}};
+    for (std::size_t i = 0; i < layout_.fields.size(); ++i) {
+      const StoredField& stored = layout_.fields[i];
+      if (stored.has_values) {
+        this->image().read(stored.values + values_of(stored, id).offset, parts[1 + i]);
+      } else {
+        places.emplace_back(extent_of_field(stored, id, image.source).offset, parts[1 + i]);
+      }
+    }
+    std::ranges::sort(places, {}, &std::pair<std::uint64_t, std::span<std::byte>>::first);
+    for (const auto& [offset, place] : places) pieces.add(offset, place);
   }
 
   // Reads a record with all that its checksum covers, by one request. The rest goes no further.
@@ -249,34 +269,10 @@ class RecordDataset final : public Dataset, public PlacedSamples {
     require_record_sum(head, bytes, tail, extent.offset);
   }
 
-  // The range of a column's numbers, and what is wrong with any others.
-  struct Limits {
-    std::int64_t least = 0;
-    std::int64_t most = 0;
-    std::string_view problem;
-  };
-  [[nodiscard]] Limits limits_of(std::size_t column) const noexcept {
-    const auto below = [](std::uint64_t count) { return static_cast<std::int64_t>(count) - 1; };
-    constexpr std::int64_t kAny = std::numeric_limits<std::int64_t>::max();
-    switch (column) {
-      case Layout::path_end: return {0, below(layout_.path_bytes + 1), "its texts are out of order"};
-      case Layout::key_end: return {0, below(layout_.key_bytes + 1), "its texts are out of order"};
-      case Layout::file_bytes:
-      case Layout::file_spread:
-      case Layout::file_sum: return {std::numeric_limits<std::int64_t>::min(), kAny, {}};
-      case Layout::source: return {0, below(layout_.sources), "a sample names a file that is not listed"};
-      case Layout::before:
-      case Layout::after:
-      case Layout::length: return {0, below(kLargestSampleFile + 1), "a record is larger than a sample may be"};
-      case Layout::kind: return {0, below(layout_.kinds.size()), "a sample has an unknown kind"};
-      case Layout::label: return {-1, below(layout_.classes.size()), "a sample names a class that is not listed"};
-      default: return {0, kAny, "a number is negative"};
-    }
-  }
   template <std::size_t N>
   [[nodiscard]] std::array<std::int64_t, N> numbers(std::size_t column, std::uint64_t row) const {
     const auto numbers = layout_.columns[column].numbers<N>(image(), row);
-    const Limits limits = limits_of(column);
+    const Layout::Limits limits = layout_.limits_of(column);
     for (const std::int64_t number : numbers) {
       image().require(number >= limits.least && number <= limits.most, limits.problem);
     }
@@ -303,16 +299,20 @@ class RecordDataset final : public Dataset, public PlacedSamples {
     return {.offset = offset, .length = length};
   }
 
+  // Among the values of the field.
+  [[nodiscard]] Extent values_of(const StoredField& stored, std::uint64_t id) const {
+    const std::int64_t begin = id == 0 ? 0 : field_number(stored, StoredField::end, id - 1);
+    const std::int64_t end = field_number(stored, StoredField::end, id);
+    image().require(begin <= end, "the values of a field are out of order");
+    return {.offset = static_cast<std::uint64_t>(begin), .length = static_cast<std::size_t>(end - begin)};
+  }
+
   // A number of a field's column, checked as those of samples are.
   [[nodiscard]] std::int64_t field_number(const StoredField& stored, std::size_t column, std::uint64_t id) const {
     const std::int64_t number = stored.columns[column].numbers<1>(image(), id)[0];
-    const bool is_source = column == StoredField::source;
-    const auto below = [](std::uint64_t count) { return static_cast<std::int64_t>(count); };
-    const std::int64_t most = is_source                       ? below(layout_.sources) - 1
-                              : column == StoredField::end    ? below(stored.value_bytes)
-                              : column == StoredField::length ? below(kLargestSampleFile)
-                                                              : std::numeric_limits<std::int64_t>::max();
-    image().require(number >= (is_source ? -1 : 0) && number <= most, "a field has a number that is out of range");
+    const std::int64_t least = column == StoredField::source ? -1 : 0;
+    image().require(number >= least && number <= stored.most_of(column, layout_.sources),
+                    "a field has a number that is out of range");
     return number;
   }
 

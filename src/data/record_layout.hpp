@@ -7,8 +7,10 @@
 #include <limits>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "base/file_io.hpp"
 #include "index_image.hpp"
 #include "record_table.hpp"
 
@@ -91,6 +93,16 @@ struct StoredField {
   std::uint64_t value_bytes = 0;
   std::array<RecordColumn, kColumns> columns;  // those that it does not have are without rows
   std::uint64_t values = 0;                    // where they begin in the content
+
+  // The largest number that a column may have.
+  [[nodiscard]] std::int64_t most_of(std::size_t column, std::uint64_t sources) const noexcept {
+    switch (column) {
+      case source: return static_cast<std::int64_t>(sources) - 1;
+      case end: return static_cast<std::int64_t>(value_bytes);
+      case length: return static_cast<std::int64_t>(kLargestSampleFile);
+      default: return std::numeric_limits<std::int64_t>::max();
+    }
+  }
 };
 
 // The content of an index: the head; the columns, those by source first; the boxes; the labels; the bytes of all paths;
@@ -132,6 +144,31 @@ struct RecordLayout {
   std::uint64_t keys = 0;
   std::uint64_t held = 0;
   std::uint64_t end = 0;
+
+  // The range of a column's numbers, and what is wrong with any others.
+  struct Limits {
+    std::int64_t least = 0;
+    std::int64_t most = 0;
+    std::string_view problem;
+  };
+  [[nodiscard]] Limits limits_of(std::size_t column) const noexcept {
+    const auto below = [](std::uint64_t count) { return static_cast<std::int64_t>(count) - 1; };
+    constexpr std::int64_t kAny = std::numeric_limits<std::int64_t>::max();
+    switch (column) {
+      case path_end: return {0, below(path_bytes + 1), "its texts are out of order"};
+      case key_end: return {0, below(key_bytes + 1), "its texts are out of order"};
+      case file_bytes:
+      case file_spread:
+      case file_sum: return {std::numeric_limits<std::int64_t>::min(), kAny, {}};
+      case source: return {0, below(sources), "a sample names a file that is not listed"};
+      case before:
+      case after:
+      case length: return {0, below(kLargestSampleFile + 1), "a record is larger than a sample may be"};
+      case kind: return {0, below(kinds.size()), "a sample has an unknown kind"};
+      case label: return {-1, below(classes.size()), "a sample names a class that is not listed"};
+      default: return {0, kAny, "a number is negative"};
+    }
+  }
 
   // The head as bytes, without their number, which comes first.
   [[nodiscard]] std::vector<std::byte> head() const;

@@ -19,6 +19,9 @@
 #include "data/index_image.hpp"
 #include "ranks/collectively.hpp"
 
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
 namespace forebay {
 namespace {
 
@@ -125,6 +128,22 @@ IndexBytes broadcast_index(const IndexImage* own, std::size_t bytes, Communicato
   return {.bytes = destination.bytes, .owner = destination.memory};
 }
 
+// A line for each field, so that a difference shows what it is; long lists of classes as their hash.
+std::string described(const Field& field) {
+  std::string line = "field \"" + field.name + "\": " + std::string(to_string(field.kind)) + ", " +
+                     std::string(to_string(field.dtype)) + ", shape [";
+  for (const std::int64_t extent : field.shape) line += std::to_string(extent) + " ";
+  if (line.ends_with(' ')) line.pop_back();
+  std::string classes;
+  for (const std::string& name : field.classes) classes += std::to_string(name.size()) + ":" + name;
+  line += "], " + std::to_string(field.classes.size()) + " classes";
+  if (!classes.empty()) line += " (hash " + hex(XXH3_64bits(classes.data(), classes.size()), 16) + ")";
+  return line + ", min_visible " + std::to_string(field.min_visible);
+}
+
+// Lines about the dataset begin with this.
+constexpr std::string_view kOfDataset = "the dataset's ";
+
 std::string run_key(const Options& options, const Dataset& dataset) {
   Options common = options;
   common.telemetry = {};
@@ -132,7 +151,11 @@ std::string run_key(const Options& options, const Dataset& dataset) {
   common.storage = {};
   common.trainer = {};
   common.dataset.index.clear();
-  return to_toml(common) + "# dataset fingerprint " + std::to_string(fingerprint(dataset)) + "\n";
+  std::string key = to_toml(common) + std::string(kOfDataset) + "fingerprint " + std::to_string(fingerprint(dataset)) +
+                    "\n" + std::string(kOfDataset) + "number of fields " + std::to_string(dataset.fields().size()) +
+                    "\n";
+  for (const Field& field : dataset.fields()) key += std::string(kOfDataset) + described(field) + "\n";
+  return key;
 }
 
 std::string first_difference(std::string_view a, std::string_view b) {
@@ -214,8 +237,10 @@ void require_same_run(const Options& options, const Dataset& dataset, Communicat
   const std::vector<std::string> differences = communicator.all_gather(difference);
   for (std::size_t rank = 1; rank < differences.size(); ++rank) {
     if (differences[rank].empty()) continue;
+    const bool is_of_dataset = differences[rank].find(kOfDataset) == 1;  // behind a quotation mark
     throw ConfigError("rank " + std::to_string(rank) + " runs with another configuration or dataset than rank 0 (" +
-                      differences[rank] + "); give all ranks the same file and overrides");
+                      differences[rank] + "); give all ranks the same " +
+                      (is_of_dataset ? "data set" : "file and overrides"));
   }
 }
 

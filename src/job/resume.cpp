@@ -141,6 +141,14 @@ void Origin::require_same_job(const JobState& ours) const {
     refuse(saved_.source, "had " + printable(key) + " = " + printable(value) + " and this one has none",
            "set it as it was");
   }
+  // They follow from the settings, unless somebody has changed the state.
+  if (job_.contiguous != ours.contiguous || job_.virtual_shards != ours.virtual_shards) {
+    const auto dealt = [](const JobState& job) {
+      return std::to_string(job.virtual_shards) + (job.contiguous ? " shards of batches in a row" : " shards in turn");
+    };
+    refuse(saved_.source, "dealt its batches out to " + dealt(job_) + " and this one deals them out to " + dealt(ours),
+           "the state is not as it was saved");
+  }
   if (job_.dataset != ours.dataset || job_.samples != ours.samples || job_.batches != ours.batches) {
     refuse(saved_.source,
            "had another dataset (" + std::to_string(job_.samples) + " samples, fingerprint " + printable(job_.dataset) +

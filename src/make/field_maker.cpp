@@ -9,6 +9,7 @@
 #include <forebay/error.hpp>
 
 #include "array_elements.hpp"
+#include "data/placed_samples.hpp"
 
 namespace forebay {
 namespace {
@@ -173,10 +174,7 @@ class BoxesInPlace {
 void make_bytes(const FieldLayout::Entry& entry, std::span<const std::byte> bytes, std::byte* slot,
                 std::uint32_t index) {
   const std::span<std::byte> place = FieldLayout::values(entry, slot, index);
-  if (bytes.size() > place.size()) {
-    throw SampleError(counted(bytes.size()) + ", but a batch has room for " + counted(place.size()) +
-                      " of each sample (most)");
-  }
+  if (bytes.size() > place.size()) throw too_large_for_batch(entry.field, bytes.size());
   std::ranges::copy(bytes, place.begin());
   std::ranges::fill(place.subspan(bytes.size()), std::byte{0});
   FieldLayout::count(entry, slot, index) = static_cast<std::int32_t>(bytes.size());

@@ -16,10 +16,7 @@ namespace {
 std::unique_ptr<Stretches> make_stretches(const PipelineLinks& links, ByteBudget& budget, ReadQueue& requests,
                                           EncodedQueue& encoded) {
   const PlacedSamples* const samples = placed_samples(links.dataset);
-  // Fields lie elsewhere than the images.
-  if (samples == nullptr || !links.dataset.fields().empty() ||
-      (links.order.options().shuffle && !links.order.is_windowed()))
-    return nullptr;
+  if (samples == nullptr || (links.order.options().shuffle && !links.order.is_windowed())) return nullptr;
   return std::make_unique<Stretches>(*samples, budget, requests, encoded,
                                      static_cast<std::size_t>(links.options.workers.bytes));
 }

@@ -159,6 +159,16 @@ std::size_t ByteBudget::waiting() const {
   return waiting_.size();
 }
 
+bool ByteBudget::is_short() const {
+  const std::lock_guard lock(mutex_);
+  std::size_t room = limit_ - std::min(limit_, in_flight_);
+  return std::ranges::any_of(waiting_, [&](const Waiter* waiter) {
+    if (waiter->bytes > room) return true;
+    room -= waiter->bytes;
+    return false;
+  });
+}
+
 bool ByteBudget::fits(std::size_t bytes) const noexcept { return in_flight_ <= limit_ && bytes <= limit_ - in_flight_; }
 
 bool ByteBudget::is_first(std::uint64_t order, bool grows) const {
@@ -183,7 +193,7 @@ template <typename MayPass>
 void ByteBudget::wait_for_room(std::uint64_t order, std::size_t bytes, bool grows, MayPass&& may_pass) {
   std::unique_lock lock(mutex_);
   if (!closed_ && !may_pass()) {
-    Waiter waiter{.order = order, .grows = grows, .turn = {}};
+    Waiter waiter{.order = order, .bytes = bytes, .grows = grows, .turn = {}};
     waiting_.push_back(&waiter);
     if (shortage_) {
       lock.unlock();

@@ -65,11 +65,14 @@ class ByteBudget final : public BufferReturn {
   [[nodiscard]] std::size_t most_in_flight() const;
   // Requests that wait now.
   [[nodiscard]] std::size_t waiting() const;
+  // Whether they do not all fit beside what is in flight.
+  [[nodiscard]] bool is_short() const;
 
  private:
   // A thread in take(). Each has its own condition variable, so that only the thread whose turn it is wakes up.
   struct Waiter {
     std::uint64_t order;
+    std::size_t bytes;
     bool grows;
     std::condition_variable turn;
   };

@@ -1,24 +1,21 @@
 #include "stretches.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <numeric>
 #include <tuple>
 #include <utility>
 
+#include "encoded_parts.hpp"
+
 namespace forebay {
-namespace {
-
-// Plans that may have samples which nobody has asked for yet: mostly those of this window and of the next.
-constexpr std::size_t kMostPlans = 4;
-
-}  // namespace
-
 struct Stretches::Stretch {
   enum class State : std::uint8_t { wanted, kept, gone };
   struct Member {
     State state = State::wanted;
     std::uint64_t sample = 0;
-    std::uint64_t bytes = 0;
+    std::uint64_t order = 0;  // when it will be needed (ReadRequest)
+    Placement placement;
     std::optional<ReadRequest> request;  // once it was asked for
     std::vector<std::byte> kept;
   };
@@ -26,25 +23,24 @@ struct Stretches::Stretch {
   std::uint32_t number = 0;
   std::uint64_t length = 0;  // of the request
   std::vector<Member> members;
-  bool is_retired = false;  // nobody asks for more of them
 };
 
-// Samples of one epoch; by position, in which stretch they are.
+// Samples of one epoch, by position: few of them may be far apart.
 struct Stretches::Plan {
   struct Place {
-    std::shared_ptr<Stretch> stretch;  // null: it is read alone
+    std::uint64_t position = 0;
+    std::shared_ptr<Stretch> stretch = {};  // null: it is read alone
     std::uint32_t member = 0;
-    bool is_planned = false;
   };
 
   std::uint64_t epoch = 0;
-  std::uint64_t first = 0;  // position of the first place
-  std::vector<Place> places;
+  std::vector<Place> places;  // ascending
+  std::size_t left = 0;       // of them that nobody has asked for yet
 
   [[nodiscard]] const Place* find(std::uint64_t at_epoch, std::uint64_t position) const noexcept {
-    if (at_epoch != epoch || position < first || position - first >= places.size()) return nullptr;
-    const Place& place = places[position - first];
-    return place.is_planned ? &place : nullptr;
+    if (at_epoch != epoch || position < places.front().position || position > places.back().position) return nullptr;
+    const auto place = std::ranges::lower_bound(places, position, {}, &Place::position);
+    return place->position == position ? &*place : nullptr;
   }
 };
 
@@ -52,7 +48,8 @@ std::vector<std::vector<std::size_t>> cut_into_stretches(std::span<const std::op
                                                          const StretchLimits& limits) {
   std::vector<std::size_t> order;
   for (std::size_t i = 0; i < placements.size(); ++i) {
-    if (placements[i] && placements[i]->end() - placements[i]->begin() <= limits.bytes) order.push_back(i);
+    const auto& each = placements[i];
+    if (each && each->end() - each->begin() <= limits.bytes && each->idle <= limits.gap) order.push_back(i);
   }
   std::ranges::sort(order, {}, [&](std::size_t i) {
     return std::tuple(placements[i]->source, placements[i]->begin(), placements[i]->end(), i);
@@ -86,12 +83,13 @@ Stretches::Stretches(const PlacedSamples& samples, ByteBudget& budget, ReadQueue
       // Two plans are under way at one time: one is read while the other is decoded.
       most_planned_(budget_bytes / 2) {
   limits_.bytes = std::min<std::uint64_t>(limits_.bytes, budget_bytes / 8);
-  budget_.on_shortage([this] { drop_kept(); });
+  budget_.on_shortage([this] { make_room(); });
 }
 
 Stretches::~Stretches() {
   budget_.on_shortage({});
-  drop_kept();
+  while (drop_last()) {
+  }
 }
 
 bool Stretches::is_planned(std::uint64_t epoch, std::uint64_t position) const noexcept {
@@ -105,7 +103,7 @@ void Stretches::plan(std::span<const ReadRequest> requests) {
   std::uint64_t bytes = 0;
   for (const ReadRequest& request : requests) {
     placements.push_back(samples_.placement(request.sample));
-    bytes += placements.back() ? placements.back()->length : 0;
+    bytes += placements.back() ? encoded_bytes(*placements.back()) : 0;
     // A batch is planned as a whole, and the first one always.
     if (bytes > most_planned_ && request.turn != requests.front().turn) {
       const auto is_before = [&](const ReadRequest& other) { return other.turn != request.turn; };
@@ -115,10 +113,9 @@ void Stretches::plan(std::span<const ReadRequest> requests) {
       break;
     }
   }
-  const auto [first, last] = std::ranges::minmax(requests, {}, &ReadRequest::position);
-  Plan plan{.epoch = requests.front().epoch, .first = first.position, .places = {}};
-  plan.places.resize(last.position - first.position + 1);
-  for (const ReadRequest& request : requests) plan.places[request.position - plan.first].is_planned = true;
+  Plan plan{.epoch = requests.front().epoch, .places = {}, .left = requests.size()};
+  plan.places.reserve(requests.size());
+  for (const ReadRequest& request : requests) plan.places.push_back({.position = request.position});
 
   std::vector<ReadRequest> reads;
   const std::lock_guard lock(mutex_);
@@ -129,23 +126,23 @@ void Stretches::plan(std::span<const ReadRequest> requests) {
     stretch->length = placements[cut.back()]->end() - placements[cut.front()]->begin();
     std::size_t earliest = cut.front();
     for (const std::size_t i : cut) {
-      Plan::Place& place = plan.places[requests[i].position - plan.first];
+      Plan::Place& place = plan.places[i];
       place.stretch = stretch;
       place.member = static_cast<std::uint32_t>(stretch->members.size());
       Stretch::Member& member = stretch->members.emplace_back();
       member.sample = requests[i].sample;
-      member.bytes = placements[i]->length;
+      member.order = requests[i].order;
+      member.placement = std::move(*placements[i]);
       if (requests[i].order < requests[earliest].order) earliest = i;
     }
     reads.push_back(requests[earliest]);
     reads.back().stretch = stretch->number;
     stretches_.emplace(stretch->number, std::move(stretch));
   }
+  // Where a batch is planned twice, as padding too, the one in a stretch is found.
+  std::ranges::sort(plan.places, {},
+                    [](const Plan::Place& place) { return std::pair(place.position, !place.stretch); });
   plans_.push_back(std::move(plan));
-  if (plans_.size() > kMostPlans) {
-    retire(plans_.front());
-    plans_.pop_front();
-  }
   std::ranges::sort(reads, {}, &ReadRequest::order);
   requests_.push(reads);
 }
@@ -157,21 +154,29 @@ void Stretches::request(std::vector<ReadRequest>& requests) {
     const std::lock_guard lock(mutex_);
     for (const ReadRequest& request : requests) {
       const Plan::Place* place = nullptr;
-      for (const Plan& plan : plans_) {
-        if (place == nullptr) place = plan.find(request.epoch, request.position);
+      for (Plan& plan : plans_) {
+        place = plan.find(request.epoch, request.position);
+        if (place == nullptr) continue;
+        --plan.left;
+        break;
       }
       Stretch::Member* const member =
           place == nullptr || !place->stretch ? nullptr : &place->stretch->members[place->member];
-      if (member == nullptr || member->state == Stretch::State::gone) {
+      // A sample that is asked for twice is read alone the second time.
+      if (member == nullptr || member->state == Stretch::State::gone || member->request) {
         asked_.push_back(request);
       } else if (member->state == Stretch::State::kept) {
-        there_.push_back({.request = request, .bytes = std::exchange(member->kept, {})});
+        there_.push_back({.request = request,
+                          .bytes = std::exchange(member->kept, {}),
+                          .image_bytes = image_bytes_of(member->placement)});
         member->state = Stretch::State::gone;
+        kept_.erase({.order = member->order, .stretch = place->stretch->number});
       } else {
         member->request = request;
       }
     }
   }
+  std::erase_if(plans_, [](const Plan& plan) { return plan.left == 0; });
   requests.swap(asked_);
   encoded_.push(there_);
 }
@@ -179,16 +184,12 @@ void Stretches::request(std::vector<ReadRequest>& requests) {
 std::shared_ptr<Stretches::Stretch> Stretches::find(std::uint32_t number) {
   const std::lock_guard lock(mutex_);
   const auto found = stretches_.find(number);
-  if (found == stretches_.end()) return nullptr;
-  const auto is_asked_for = [](const Stretch::Member& member) { return member.request.has_value(); };
-  if (!found->second->is_retired || std::ranges::any_of(found->second->members, is_asked_for)) return found->second;
-  stretches_.erase(found);
-  return nullptr;
+  return found == stretches_.end() ? nullptr : found->second;
 }
 
 std::optional<Stretches::Buffers> Stretches::take_memory(const Stretch& stretch, std::uint64_t order) {
   std::vector<std::size_t> sizes;
-  for (const Stretch::Member& member : stretch.members) sizes.push_back(static_cast<std::size_t>(member.bytes));
+  for (const Stretch::Member& member : stretch.members) sizes.push_back(encoded_bytes(member.placement));
   return budget_.try_take(order, sizes);
 }
 
@@ -198,40 +199,38 @@ void Stretches::give_back(Buffers buffers) noexcept {
 
 std::size_t Stretches::read(const Stretch& stretch, std::span<std::vector<std::byte>> buffers) const {
   std::vector<std::uint64_t> ids;
-  for (const Stretch::Member& member : stretch.members) ids.push_back(member.sample);
-  const std::vector<std::span<std::byte>> bytes(buffers.begin(), buffers.end());
-  samples_.read_together(ids, bytes);
+  std::vector<std::span<std::byte>> parts;
+  for (std::size_t i = 0; i < buffers.size(); ++i) {
+    ids.push_back(stretch.members[i].sample);
+    lay_out(buffers[i], stretch.members[i].placement, parts);
+  }
+  samples_.read_together(ids, parts);
   return static_cast<std::size_t>(stretch.length);
 }
 
-void Stretches::deliver(Stretch& stretch, Buffers buffers) {
+void Stretches::deliver(const std::shared_ptr<Stretch>& stretch, Buffers buffers) {
   std::vector<EncodedSample> wanted;
-  Buffers unwanted;
   bool keeps = false;
   {
     const std::lock_guard lock(mutex_);
-    for (std::size_t i = 0; i < buffers.size(); ++i) {
-      Stretch::Member& member = stretch.members[i];
+    for (std::uint32_t i = 0; i < buffers.size(); ++i) {
+      Stretch::Member& member = stretch->members[i];
       if (member.request) {
-        wanted.push_back({.request = *member.request, .bytes = std::move(buffers[i])});
-        member.state = Stretch::State::gone;
-      } else if (stretch.is_retired) {
-        unwanted.push_back(std::move(buffers[i]));
+        wanted.push_back({.request = *member.request,
+                          .bytes = std::move(buffers[i]),
+                          .image_bytes = image_bytes_of(member.placement)});
         member.state = Stretch::State::gone;
       } else {
+        kept_.insert({{.order = member.order, .stretch = stretch->number}, {.stretch = stretch, .member = i}});
         member.kept = std::move(buffers[i]);
         member.state = Stretch::State::kept;
         keeps = true;
       }
     }
-    if (const auto found = stretches_.find(stretch.number); found != stretches_.end()) {
-      if (keeps) kept_.emplace(stretch.number, std::move(found->second));
-      stretches_.erase(found);
-    }
+    stretches_.erase(stretch->number);
   }
   encoded_.push(wanted);
-  give_back(std::move(unwanted));
-  if (keeps && budget_.waiting() > 0) drop_kept();
+  if (keeps) make_room();
 }
 
 void Stretches::give_up(std::uint32_t number) {
@@ -249,27 +248,20 @@ void Stretches::give_up(std::uint32_t number) {
   requests_.push_urgent(alone);
 }
 
-void Stretches::drop_kept() noexcept {
+void Stretches::make_room() noexcept {
+  while (budget_.is_short() && drop_last()) {
+  }
+}
+
+bool Stretches::drop_last() noexcept {
   const std::lock_guard lock(mutex_);
-  for (const auto& [number, stretch] : kept_) drop_kept_of(*stretch);
-  kept_.clear();
-}
-
-void Stretches::drop_kept_of(Stretch& stretch) noexcept {
-  for (Stretch::Member& member : stretch.members) {
-    if (member.state != Stretch::State::kept) continue;
-    budget_.give_back(std::exchange(member.kept, {}));
-    member.state = Stretch::State::gone;
-  }
-}
-
-void Stretches::retire(Plan& plan) noexcept {
-  for (const Plan::Place& place : plan.places) {
-    if (!place.stretch || place.stretch->is_retired) continue;
-    place.stretch->is_retired = true;
-    kept_.erase(place.stretch->number);
-    drop_kept_of(*place.stretch);
-  }
+  if (kept_.empty()) return false;
+  const auto last = std::prev(kept_.end());
+  Stretch::Member& member = last->second.stretch->members[last->second.member];
+  budget_.give_back(std::exchange(member.kept, {}));
+  member.state = Stretch::State::gone;
+  kept_.erase(last);
+  return true;
 }
 
 }  // namespace forebay

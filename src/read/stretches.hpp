@@ -1,8 +1,10 @@
 #pragma once
 
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -19,8 +21,8 @@ namespace forebay {
 
 // What may be read by one request.
 struct StretchLimits {
-  // Bytes between two samples that are read rather than left out: what a store delivers in the time that another
-  // request takes it.
+  // Bytes between two samples, or within one, that are read rather than left out: what a store delivers in the time
+  // that another request takes it.
   std::uint64_t gap = std::uint64_t{128} << 10U;
   std::uint64_t bytes = std::uint64_t{8} << 20U;
   std::size_t samples = 256;
@@ -35,12 +37,14 @@ struct StretchLimits {
 //
 // The issuer tells what is planned, and then asks for the samples of one batch after the other. A reader reads a
 // stretch when the first of its samples is needed, and takes its memory only where there is some. Samples that were
-// asked for by then go to the decoders; the others are kept, and go there when the issuer asks for them. So that
-// nothing waits for them, they are dropped when a reader has to wait for memory, and are then read one by one. So are
-// those of a stretch that cannot be read: the reader of a sample by itself retries, and names the one that is bad.
+// asked for by then go to the decoders; the others are kept, and go there when the issuer asks for them. Where a reader
+// has to wait for memory, those of them that will be needed last are dropped until there is room, and are then read one
+// by one. So are those of a stretch that cannot be read: the reader of a sample by itself retries, and names the one
+// that is bad.
 //
-// What is kept can never hold up what is needed now: a waiting reader first stands in the budget's line, then drops
-// what is kept; whoever keeps something looks at that line afterwards.
+// What is kept can never hold up what is needed now: while anything is kept, there is room beside it for all that
+// readers wait for. A waiting reader first stands in the budget's line and then has samples dropped until that holds;
+// whoever keeps something looks at that line afterwards.
 class Stretches {
  public:
   // References must outlive it. Sets the budget's shortage hook.
@@ -61,7 +65,7 @@ class Stretches {
   void request(std::vector<ReadRequest>& requests);
 
   // --- readers ---
-  // What ReadRequest::stretch names; null when nobody needs it any more. Its samples do not change.
+  // What ReadRequest::stretch names; null once it was handed on or given up. Its samples do not change.
   struct Stretch;
   [[nodiscard]] std::shared_ptr<Stretch> find(std::uint32_t number);
   // Memory for all of its samples, in their order; nothing where there is not enough. Must be handed on, or given back.
@@ -71,17 +75,27 @@ class Stretches {
   // Reads them. Throws SampleError. Returns the bytes of the request.
   std::size_t read(const Stretch& stretch, std::span<std::vector<std::byte>> buffers) const;
   // Hands the samples on, or keeps them. Call once for a stretch, or give_up().
-  void deliver(Stretch& stretch, Buffers buffers);
+  void deliver(const std::shared_ptr<Stretch>& stretch, Buffers buffers);
   // Has its samples read one by one.
   void give_up(std::uint32_t number);
 
  private:
   struct Plan;
 
-  void drop_kept() noexcept;
-  // REQUIRES: mutex_ held.
-  void drop_kept_of(Stretch& stretch) noexcept;
-  void retire(Plan& plan) noexcept;
+  // A sample that is kept, by when it will be needed.
+  struct Kept {
+    std::uint64_t order = 0;
+    std::uint32_t stretch = 0;
+    friend auto operator<=>(const Kept&, const Kept&) = default;
+  };
+  struct KeptAt {
+    std::shared_ptr<Stretch> stretch;
+    std::uint32_t member = 0;
+  };
+
+  // Drops what is kept, the samples that are needed last first, until there is room for all that readers wait for.
+  void make_room() noexcept;
+  [[nodiscard]] bool drop_last() noexcept;  // false: nothing is kept
 
   const PlacedSamples& samples_;
   ByteBudget& budget_;
@@ -89,13 +103,13 @@ class Stretches {
   EncodedQueue& encoded_;
   StretchLimits limits_;
   std::size_t most_planned_;  // encoded bytes that one plan may be for
-  std::deque<Plan> plans_;    // the issuer's
+  std::deque<Plan> plans_;    // the issuer's: those of which not all was asked for
   std::vector<ReadRequest> asked_;
   std::vector<EncodedSample> there_;
 
   mutable std::mutex mutex_;  // of what follows and of what changes in stretches
   std::unordered_map<std::uint32_t, std::shared_ptr<Stretch>> stretches_;  // neither handed on nor given up
-  std::unordered_map<std::uint32_t, std::shared_ptr<Stretch>> kept_;       // of which samples may be kept
+  std::map<Kept, KeptAt> kept_;
   std::uint32_t last_number_ = 0;
 };
 

@@ -1,0 +1,56 @@
+#include "mixing_report.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+
+#include <forebay/order.hpp>
+
+#include "output.hpp"
+
+namespace forebay {
+namespace {
+
+constexpr std::uint64_t kLookedAt = 65'536;  // samples; a batch at least
+
+template <typename... Values>
+std::string formatted(const char* format, Values... values) {
+  std::array<char, 256> text{};
+  std::snprintf(text.data(), text.size(), format, values...);
+  return text.data();
+}
+
+std::string order_in_words(const DatasetOptions& options) {
+  if (!options.shuffle) return "as stored";
+  if (options.order == SampleOrder::global) return "all at once";
+  return "in windows of " + grouped(static_cast<std::uint64_t>(options.window)) + ", runs of " +
+         grouped(static_cast<std::uint64_t>(options.run));
+}
+
+}  // namespace
+
+MixingReport::MixingReport(const DatasetOptions& options, std::uint64_t seed, std::uint64_t samples)
+    : order(order_in_words(options)),
+      batch_size(std::min(static_cast<std::uint64_t>(options.batch_size), samples)),
+      run(static_cast<std::uint64_t>(options.run)) {
+  OrderOptions how{.samples = samples, .batch_size = static_cast<std::uint32_t>(batch_size), .seed = seed};
+  const std::uint64_t batches = std::clamp<std::uint64_t>(kLookedAt / batch_size, 1, 256);
+  shuffle = mixing_of(Order(how), 0, run, batches);
+  how.shuffle = options.shuffle;
+  how.window = options.order == SampleOrder::shards ? static_cast<std::uint64_t>(options.window) : 0;
+  how.run = run;
+  mixing = mixing_of(Order(how), 0, run, batches);
+}
+
+std::string to_text(const MixingReport& report, std::size_t column) {
+  return report.order +
+         formatted(
+             ": of a batch of %llu, %.1f samples lie within %llu of each other in storage (a true shuffle: %.1f);\n",
+             static_cast<unsigned long long>(report.batch_size), report.mixing.together,
+             static_cast<unsigned long long>(report.run), report.shuffle.together) +
+         std::string(column, ' ') +
+         formatted("a sample is %.0f %% as far from its place in storage as in a true shuffle",
+                   100 * report.mixing.displacement / std::max(report.shuffle.displacement, 1e-9));
+}
+
+}  // namespace forebay

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include <forebay/options.hpp>
+
+#include "order/mixing.hpp"
+
+namespace forebay {
+
+// How well the order of a run mixes so many samples, beside a shuffle of all of them. Looks at a part of an epoch:
+// takes a fraction of a second, however many samples there are.
+struct MixingReport {
+  // REQUIRES: samples is at least 1.
+  MixingReport(const DatasetOptions& options, std::uint64_t seed, std::uint64_t samples);
+
+  Mixing mixing;
+  Mixing shuffle;                // of all samples
+  std::string order;             // in words
+  std::uint64_t batch_size = 1;  // at most `samples`
+  std::uint64_t run = 1;         // samples side by side that count as neighbours
+};
+
+// Two lines for people, the second one indented by `column`.
+[[nodiscard]] std::string to_text(const MixingReport& report, std::size_t column);
+
+}  // namespace forebay

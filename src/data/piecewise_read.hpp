@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace forebay {
+
+// Pieces of a file that lie near each other, read by one request together with what lies between them. Not for several
+// threads.
+class PiecewiseRead {
+ public:
+  // The bytes from `offset` on go to `place`. REQUIRES: the piece begins where the last one ends or later, or is the
+  // same one again.
+  void add(std::uint64_t offset, std::span<std::byte> place);
+  // Of the bytes [begin, end) the last four are the masked CRC-32C of the others; they are read too. REQUIRES: ranges
+  // ascend and do not overlap.
+  void add_checked(std::uint64_t begin, std::uint64_t end) { checked_.push_back({begin, end}); }
+
+  // Reads them: `read` fills memory piece by piece from an offset on, by one request. Throws what it throws, and
+  // SampleError when a checksum is wrong. REQUIRES: there are pieces.
+  using Read = std::function<void(std::uint64_t offset, std::span<const std::span<std::byte>> pieces)>;
+  void read(const Read& read) const;
+
+ private:
+  struct Piece {
+    std::uint64_t offset = 0;
+    std::span<std::byte> place;
+    [[nodiscard]] std::uint64_t end() const noexcept { return offset + place.size(); }
+  };
+  struct Range {
+    std::uint64_t begin = 0;
+    std::uint64_t end = 0;
+  };
+
+  [[nodiscard]] Range hull() const noexcept;
+  static void check(std::span<const Piece> pieces, const Range& range);
+
+  std::vector<Piece> pieces_;
+  std::vector<Range> checked_;
+  std::vector<std::pair<std::span<const std::byte>, std::span<std::byte>>> copies_;  // of pieces that are wanted twice
+};
+
+}  // namespace forebay

@@ -1,0 +1,331 @@
+#include "reader.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <memory>
+#include <new>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include <forebay/error.hpp>
+
+#include "encoded_parts.hpp"
+#include "field_error.hpp"
+
+namespace forebay {
+namespace {
+
+using Activity = WorkerStatus::Activity;
+using Clock = std::chrono::steady_clock;
+
+// After a read that took longer than that, other readers get the requests behind it.
+constexpr auto kPatience = std::chrono::milliseconds(1);
+
+// There is no room in the byte budget for a second read. Not a std::exception: it says nothing about the sample.
+struct NoRoom {};
+
+Activity reading(const ReadRequest& request) { return request.hedge == 0 ? Activity::reading : Activity::hedging; }
+Race::Side side_of(const ReadRequest& request) { return request.hedge == 0 ? Race::Side::first : Race::Side::second; }
+
+// As everything downstream of the readers knows it.
+ReadRequest plain(ReadRequest request) {
+  request.hedge = 0;
+  return request;
+}
+
+}  // namespace
+
+// Takes the sample's memory from the budget, and gives it back unless the sample is handed on. It lays out the buffer
+// as EncodedSample says.
+class Reader::Target final : public ReadTarget {
+ public:
+  Target(Reader& reader, const ReadRequest& request, std::uint32_t retry)
+      : reader_(reader), request_(request), retry_(retry) {}
+  ~Target() override { give_back(); }
+  Target(const Target&) = delete;
+  Target& operator=(const Target&) = delete;
+
+  std::span<std::byte> reserve(std::size_t bytes) override {
+    take(bytes, bytes + reader_.fields_ * sizeof(std::uint64_t));
+    image_bytes_ = bytes;
+    return std::span(buffer_).first(bytes);
+  }
+  // Room for all of the sample; `parts` are the places of its image and fields.
+  void reserve_all(const Placement& placement, std::vector<std::span<std::byte>>& parts) {
+    take(static_cast<std::size_t>(placement.length), encoded_bytes(placement));
+    image_bytes_ = static_cast<std::size_t>(placement.length);
+    lay_out(buffer_, placement, parts);
+  }
+
+  // Room for a field behind `begin`, which is where the last one ends. What others wait for is in this thread's hands
+  // until it has read the rest, so the budget lets it pass its limit rather than wait for them.
+  [[nodiscard]] std::span<std::byte> reserve_field(std::size_t begin, std::size_t bytes) {
+    ByteBudget& budget = reader_.links_.budget;
+    budget.shrink(buffer_, begin);
+    guard_memory(bytes, [&] {
+      if (!budget.try_grow(buffer_, bytes)) wait([&] { budget.grow(request_.order, buffer_, bytes); });
+    });
+    return std::span(buffer_).subspan(begin);
+  }
+  void note_end(std::size_t field) noexcept {
+    const std::uint64_t end = buffer_.size();
+    std::memcpy(buffer_.data() + image_bytes_ + field * sizeof end, &end, sizeof end);
+  }
+
+  [[nodiscard]] std::size_t size() const noexcept { return buffer_.size(); }
+  [[nodiscard]] std::size_t image_bytes() const noexcept { return reader_.fields_ == 0 ? SIZE_MAX : image_bytes_; }
+  // Nanoseconds spent reading before the last wait.
+  [[nodiscard]] std::int64_t read_before() const noexcept { return read_before_; }
+  [[nodiscard]] std::vector<std::byte> release() noexcept { return std::exchange(buffer_, {}); }
+
+ private:
+  // REQUIRES: bytes <= all, unless no memory holds so many.
+  void take(std::size_t bytes, std::size_t all) {
+    give_back();  // a waiting thread must hold nothing
+    guard_memory(bytes, [&] {
+      if (auto buffer = reader_.links_.budget.try_take(request_.order, all)) {
+        buffer_ = *std::move(buffer);
+      } else {
+        wait([&] { buffer_ = reader_.links_.budget.take(request_.order, all); });
+      }
+    });
+  }
+  template <typename Take>
+  static void guard_memory(std::size_t bytes, Take&& take) {
+    try {
+      if (bytes > SIZE_MAX / 4) throw std::length_error("");  // so that no sum overflows
+      take();
+    } catch (const std::bad_alloc&) {
+      throw SampleError("there is no memory for its " + std::to_string(bytes) + " bytes");
+    } catch (const std::length_error&) {
+      throw SampleError("its " + std::to_string(bytes) + " bytes are more than any memory holds");
+    }
+  }
+  template <typename Take>
+  void wait(Take&& take) {
+    // The first read may hold the room that this one wants: waiting would hold up all later samples until it has ended.
+    if (request_.hedge != 0) throw NoRoom();
+    reader_.hand_over();
+    reader_.workload_.pause();
+    read_before_ += reader_.status_.set(Activity::waiting_budget, request_.sample);
+    take();
+    reader_.status_.set(Activity::reading, request_.sample);
+    reader_.workload_.resume(retry_);
+  }
+  void give_back() noexcept {
+    if (buffer_.capacity() != 0) reader_.links_.budget.give_back(std::exchange(buffer_, {}));
+  }
+
+  Reader& reader_;
+  const ReadRequest& request_;
+  std::uint32_t retry_;
+  std::vector<std::byte> buffer_;
+  std::size_t image_bytes_ = 0;
+  std::int64_t read_before_ = 0;
+};
+
+// Puts a field behind what has been read of the sample.
+class Reader::FieldTarget final : public ReadTarget {
+ public:
+  FieldTarget(Target& target, const Field& field) : target_(target), field_(field), begin_(target.size()) {}
+  // What no batch has room for is refused before it is read.
+  std::span<std::byte> reserve(std::size_t bytes) override {
+    if (!fits_batch(field_, bytes)) throw too_large_for_batch(field_, bytes);
+    return target_.reserve_field(begin_, bytes);
+  }
+
+ private:
+  Target& target_;
+  const Field& field_;
+  std::size_t begin_;
+};
+
+Reader::Reader(const ReaderLinks& links, const ReaderOptions& options, StopSignal& stop, Workload& workload,
+               Hedging* hedging, WorkerStatus& status)
+    : links_(links),
+      options_(options),
+      fields_(links.dataset.fields().size()),
+      placed_(fields_ > 0 ? placed_samples(links.dataset) : nullptr),
+      stop_(stop),
+      workload_(workload),
+      hedging_(hedging),
+      status_(status) {
+  if (links_.throttle != nullptr && !links_.throttle->is_active()) links_.throttle = nullptr;
+  handed_over_.reserve(Pace::kMost);
+}
+
+bool Reader::work() {
+  const std::size_t taken = links_.requests.take(std::span(requests_).first(pace_.at_once()));
+  workload_.assign(std::span(requests_).first(taken));
+  const auto begin = Clock::now();
+  while (const auto request = workload_.next()) {
+    if (request->hedge == 0) {
+      serve(*request);
+    } else {
+      serve_second(*request);
+    }
+    if (Clock::now() - begin < kPatience) continue;
+    links_.requests.push_urgent(std::span(requests_).first(workload_.take_rest(requests_)));
+    break;
+  }
+  hand_over();
+  status_.set(Activity::idle);
+  return taken > 0;
+}
+
+void Reader::serve(const ReadRequest& request) {
+  if (request.stretch != 0) return try_once(request, 0);
+  auto backoff = options_.backoff;
+  for (std::uint32_t retry = 0;; ++retry, backoff *= 2) {
+    try {
+      return read(request, retry);
+    } catch (const SampleError& error) {
+      if (!error.is_transient()) return give_up(request, error.what());
+      if (retry + 1 >= options_.attempts) {
+        return give_up(request, error.what() + (" (read " + std::to_string(retry + 1) + " times)"));
+      }
+      links_.sink.will_retry(request, error.what());
+    }
+    links_.totals.retries.fetch_add(1, std::memory_order_relaxed);
+    workload_.pause();
+    hand_over();
+    status_.set(Activity::retrying, request.sample);
+    stop_.sleep_until(Clock::now() + backoff);
+    if (workload_.is_lost()) {
+      static_cast<void>(workload_.end());
+      return;
+    }
+    workload_.resume(retry + 1);
+  }
+}
+
+void Reader::serve_second(const ReadRequest& request) {
+  const std::shared_ptr<Race> race = hedging_->race(request.hedge);
+  workload_.join(race);
+  if (race->is_won()) {
+    static_cast<void>(workload_.end());
+    return;
+  }
+  links_.totals.hedged_reads.fetch_add(1, std::memory_order_relaxed);
+  try_once(request, race->retry());
+}
+
+void Reader::try_once(const ReadRequest& request, std::uint32_t retry) {
+  try {
+    if (request.stretch == 0) {
+      read(request, retry);
+    } else {
+      read_stretch(request, retry);
+    }
+  } catch (const SampleError& error) {
+    give_up(request, error.what());
+  } catch (const NoRoom&) {
+    give_up(request, "");
+  }
+}
+
+void Reader::give_up(const ReadRequest& request, std::string_view reason) {
+  std::string verdict(reason);
+  if (const std::shared_ptr<Race> race = workload_.end()) {
+    auto last = race->give_up(side_of(request), std::move(verdict));
+    if (!last) return;
+    verdict = *std::move(last);
+  }
+  if (request.stretch != 0) return links_.stretches->give_up(request.stretch);
+  links_.sink.bad_sample(plain(request), verdict);
+}
+
+void Reader::read(const ReadRequest& request, std::uint32_t retry) {
+  status_.set(reading(request), request.sample);
+  Target target(*this, request, retry);
+  if (links_.throttle != nullptr) links_.throttle->before_read(request, retry, stop_);
+  if (fields_ == 0 || !read_parts(request, target)) {
+    links_.dataset.read(request.sample, target);
+    if (fields_ > 0) read_fields(request, target);
+  }
+  if (links_.throttle != nullptr) links_.throttle->after_read(target.size(), stop_);
+  const std::int64_t ns = target.read_before() + status_.set(reading(request), request.sample);
+  count_read(ns, target.size());
+  EncodedSample sample{.request = plain(request), .bytes = target.release(), .image_bytes = target.image_bytes()};
+  const std::shared_ptr<Race> race = workload_.end(sample);
+  if (race) {
+    if (!race->win()) return links_.budget.give_back(std::move(sample.bytes));
+    workload_.keep(std::move(sample));
+    if (request.hedge != 0) links_.totals.hedges_won.fetch_add(1, std::memory_order_relaxed);
+  }
+  links_.totals.reads.fetch_add(1, std::memory_order_relaxed);
+}
+
+void Reader::read_fields(const ReadRequest& request, Target& target) {
+  for (std::size_t field = 0; field < fields_; ++field) {
+    FieldTarget place(target, links_.dataset.fields()[field]);
+    try {
+      links_.dataset.read_field(request.sample, field, place);
+    } catch (const SampleError& error) {
+      throw field_error(links_.dataset, request.sample, field, error);
+    }
+    target.note_end(field);
+  }
+}
+
+// An error is that of whatever part is read first by itself: only then is it known which one is bad.
+bool Reader::read_parts(const ReadRequest& request, Target& target) {
+  if (placed_ == nullptr) return false;
+  const std::optional<Placement> placement = placed_->placement(request.sample);
+  if (!placement || placement->idle > StretchLimits().gap) return false;
+  try {
+    std::vector<std::span<std::byte>> parts;
+    target.reserve_all(*placement, parts);
+    placed_->read_together(std::span(&request.sample, 1), parts);
+    return true;
+  } catch (const SampleError&) {
+    return false;
+  }
+}
+
+void Reader::count_read(std::int64_t ns, std::size_t bytes) {
+  pace_.add(ns);
+  if (hedging_ != nullptr) hedging_->read_took(std::chrono::nanoseconds(ns));
+  links_.totals.read_ns.fetch_add(static_cast<std::uint64_t>(ns), std::memory_order_relaxed);
+  links_.totals.bytes_read.fetch_add(bytes, std::memory_order_relaxed);
+}
+
+void Reader::read_stretch(const ReadRequest& request, std::uint32_t retry) {
+  Stretches& stretches = *links_.stretches;
+  const std::shared_ptr<Stretches::Stretch> stretch = stretches.find(request.stretch);
+  if (!stretch) {  // the other side of a race was quicker, or nobody needs it any more
+    static_cast<void>(workload_.end());
+    return;
+  }
+  status_.set(reading(request), request.sample);
+  auto memory = stretches.take_memory(*stretch, request.order);
+  if (!memory) throw NoRoom();
+  struct Guard {
+    Stretches& stretches;
+    Stretches::Buffers buffers;
+    ~Guard() { stretches.give_back(std::move(buffers)); }
+  } held{stretches, *std::move(memory)};
+  if (links_.throttle != nullptr) links_.throttle->before_read(request, retry, stop_);
+  const std::size_t bytes = stretches.read(*stretch, held.buffers);
+  if (links_.throttle != nullptr) links_.throttle->after_read(bytes, stop_);
+  count_read(status_.set(reading(request), request.sample), bytes);
+  const std::shared_ptr<Race> race = workload_.end();
+  if (race) {
+    if (!race->win()) return;
+    if (request.hedge != 0) links_.totals.hedges_won.fetch_add(1, std::memory_order_relaxed);
+  }
+  stretches.deliver(stretch, std::exchange(held.buffers, {}));
+  links_.totals.reads.fetch_add(1, std::memory_order_relaxed);
+}
+
+void Reader::hand_over() {
+  workload_.take_read(handed_over_);
+  links_.encoded.push(handed_over_);
+  handed_over_.clear();
+}
+
+}  // namespace forebay

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "base/thread.hpp"
+#include "base/wait.hpp"
+#include "data/placed_samples.hpp"
+#include "hedging.hpp"
+#include "reader_pool.hpp"
+#include "requests.hpp"
+#include "workload.hpp"
+
+namespace forebay {
+
+// What one reader thread does. When reads are quick it takes several requests at a time, and hands their bytes over at
+// once. It holds nothing back while it waits, nor, if slow reads are hedged, while it reads.
+class Reader {
+ public:
+  // All references must outlive it; `hedging` may be null.
+  Reader(const ReaderLinks& links, const ReaderOptions& options, StopSignal& stop, Workload& workload, Hedging* hedging,
+         WorkerStatus& status);
+  Reader(const Reader&) = delete;
+  Reader& operator=(const Reader&) = delete;
+
+  // Waits for requests and serves some. False when there will be none. Throws Stopped, and errors that end the run.
+  [[nodiscard]] bool work();
+
+ private:
+  class Target;
+  class FieldTarget;
+
+  void serve(const ReadRequest& request);
+  // As the second side of a race: tries once.
+  void serve_second(const ReadRequest& request);
+  void try_once(const ReadRequest& request, std::uint32_t retry);
+  void read(const ReadRequest& request, std::uint32_t retry);
+  void read_fields(const ReadRequest& request, Target& target);
+  // Image and fields by one request; false when they have to be read one by one.
+  [[nodiscard]] bool read_parts(const ReadRequest& request, Target& target);
+  // Throws NoRoom when there is no memory for all of it now.
+  void read_stretch(const ReadRequest& request, std::uint32_t retry);
+  void count_read(std::int64_t ns, std::size_t bytes);
+  // The sample cannot be read, or the budget has no room for this second read or this stretch: then there is no reason.
+  void give_up(const ReadRequest& request, std::string_view reason);
+  void hand_over();
+
+  ReaderLinks links_;
+  ReaderOptions options_;
+  std::size_t fields_;           // that the dataset has
+  const PlacedSamples* placed_;  // null = it has no fields, or does not say where they lie
+  StopSignal& stop_;
+  Workload& workload_;
+  Hedging* hedging_;
+  WorkerStatus& status_;
+  Pace pace_;
+  std::array<ReadRequest, Pace::kMost> requests_{};
+  std::vector<EncodedSample> handed_over_;  // empty between uses, to keep its memory
+};
+
+}  // namespace forebay
