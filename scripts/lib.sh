@@ -20,6 +20,8 @@ jobs() { nproc; }
 use_ccache() {
   if command -v ccache > /dev/null; then
     export CMAKE_C_COMPILER_LAUNCHER=ccache CMAKE_CXX_COMPILER_LAUNCHER=ccache
+    # A preprocessed file leaves out what a kernel has for the device alone: only the sources decide.
+    export CMAKE_CUDA_COMPILER_LAUNCHER="env;CCACHE_DEPEND=1;ccache"
     # Else what includes precompiled headers is compiled every time.
     export CCACHE_SLOPPINESS=${CCACHE_SLOPPINESS:-pch_defines,time_macros}
     # What two build folders compile alike is compiled once.
