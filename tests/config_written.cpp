@@ -123,5 +123,20 @@ TEST_CASE("sizes are written exactly, in the largest unit that divides them") {
   CHECK(contains(written(12345), "bytes = 12345 "));
 }
 
+TEST_CASE("programs are told every key, with a value that may be written") {
+  const auto all = config_keys();
+  REQUIRE(all.size() == config::keys().size());
+  std::string toml;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    CHECK(all[i].section == config::keys()[i].section);
+    CHECK(all[i].name == config::keys()[i].name);
+    CHECK_FALSE(all[i].expected.empty());
+    CHECK(contains(to_toml(Options()), all[i].help));
+    const std::string section = all[i].section.empty() ? "" : all[i].section + ".";
+    toml += section + all[i].name + " = " + all[i].default_value + "\n";
+  }
+  CHECK(to_toml(parse(toml)) == to_toml(Options()));
+}
+
 }  // namespace
 }  // namespace forebay

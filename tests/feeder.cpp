@@ -6,6 +6,7 @@
 #include <memory>
 #include <ranges>
 #include <set>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -244,6 +245,49 @@ TEST_CASE("request_stop ends the run, also while next() would wait") {
   CHECK_FALSE(feeder.next().has_value());
   CHECK_FALSE(feeder.next().has_value());
   gate.open();
+}
+
+TEST_CASE("a program may end a wait by throwing, and the next call makes the same step") {
+  struct Interrupted {};
+  for (const MpiMode mode : {MpiMode::local, MpiMode::lockstep}) {
+    Options options = memory_options(2);
+    options.workers.io = 1;
+    options.mpi.mode = mode;
+    options.run.steps = 3;
+    Gate gate;
+    gate.open(2);
+    bool interrupts = false;
+    Parts made = parts(100, [&](std::uint64_t) { gate.pass(); });
+    made.while_waiting = [&] {
+      if (interrupts) throw Interrupted();
+    };
+    Feeder feeder(options, std::move(made));
+    REQUIRE(feeder.next());
+    interrupts = true;
+    for (int i = 0; i < 3; ++i) CHECK_THROWS_AS((void)feeder.next(), Interrupted);
+    CHECK(feeder.steps() == 1);
+    gate.open();
+    interrupts = false;
+    for (const std::uint64_t step : {1U, 2U}) {
+      const auto batch = feeder.next();
+      REQUIRE(batch);
+      CHECK(batch->step() == step);
+      CHECK(batch->is_fresh());
+      CHECK(batch->batch() == step);
+    }
+    CHECK_FALSE(feeder.next().has_value());
+    CHECK(feeder.summary().steps == 3);
+  }
+}
+
+TEST_CASE("a program may end the constructor's wait by throwing") {
+  Gate gate;
+  Parts made = parts(100, [&](std::uint64_t) { gate.pass(); });
+  made.while_waiting = [&] {
+    gate.open();  // the readers must be able to end
+    throw std::logic_error("enough");
+  };
+  CHECK_THROWS_WITH_AS(Feeder(memory_options(2), std::move(made)), "enough", std::logic_error);
 }
 
 TEST_CASE("a stop flag that is set before the first batch ends the run at once") {

@@ -150,6 +150,20 @@ TEST_CASE("a tensor's memory outlives store, feeder and lease") {
   CHECK(gone.expired());
 }
 
+TEST_CASE("labels are a tensor too, in both forms") {
+  const auto store = make_store(kTiny, 3);
+  const auto lease = lend(store);
+  const auto tensor = to_dlpack(lease, 1);
+  const auto older = to_dlpack_unversioned(lease, 1);
+  for (const dlpack::DLTensor& labels : {tensor->dl_tensor, older->dl_tensor}) {
+    CHECK(labels.data == lease->labels().data());
+    CHECK(labels.ndim == 1);
+    CHECK(labels.shape[0] == 3);
+    CHECK(labels.dtype.bits == 64);
+  }
+  CHECK_THROWS_AS((void)to_dlpack_unversioned(lease, 2), Error);
+}
+
 TEST_CASE("a lease that has ended cannot be handed over") {
   const auto store = make_store(kTiny, 4);
   const auto lease = lend(store);

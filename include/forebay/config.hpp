@@ -3,6 +3,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <forebay/options.hpp>
 
@@ -37,5 +38,17 @@ void validate(const Options& options);
 
 // The resolved configuration, every key with its value, as TOML that parse_options reads back to the same Options.
 [[nodiscard]] std::string to_toml(const Options& options);
+
+// A key of the configuration, for programs that offer each under a name of their own.
+struct ConfigKey {
+  std::string section;  // "" = at the top of the file
+  std::string name;
+  std::string expected;       // what its value must be: "a whole number from 1 to 4096"
+  std::string default_value;  // as TOML
+  std::string help;           // one line
+};
+
+// Every key, in the order of a written file; without those of [fields.NAME].
+[[nodiscard]] std::vector<ConfigKey> config_keys();
 
 }  // namespace forebay

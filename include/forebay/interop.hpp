@@ -108,6 +108,7 @@ using ManagedTensor = std::unique_ptr<DLManagedTensor, CallDeleter>;
 [[nodiscard]] dlpack::ManagedTensorVersioned to_dlpack(std::shared_ptr<Lease> lease, std::size_t field);
 // The same as the first in the form before DLPack 1.0.
 [[nodiscard]] dlpack::ManagedTensor to_dlpack_unversioned(std::shared_ptr<Lease> lease);
+[[nodiscard]] dlpack::ManagedTensor to_dlpack_unversioned(std::shared_ptr<Lease> lease, std::size_t field);
 
 // The entries of a __cuda_array_interface__ dictionary, version 3, under their names there. `data` is the pair of the
 // first two; `strides` is None (rows follow each other in C order), and so are `mask` and `descr`.

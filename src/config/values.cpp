@@ -226,6 +226,19 @@ std::string value_text(const Key& key, const Options& options) {
 
 namespace forebay {
 
+std::vector<ConfigKey> config_keys() {
+  const Options defaults;
+  std::vector<ConfigKey> all;
+  for (const config::Key& key : config::keys()) {
+    all.push_back({.section = std::string(key.section),
+                   .name = std::string(key.name),
+                   .expected = config::expectation(key.kind),
+                   .default_value = config::value_text(key, defaults),
+                   .help = std::string(key.help)});
+  }
+  return all;
+}
+
 std::string to_toml(const Options& options) {
   std::string out;
   std::string_view section;

@@ -74,6 +74,7 @@ class Feeder::Impl {
   bool was_stopped_;
   bool closed_ = false;
   bool is_in_epoch_ = false;    // in a loop over epochs
+  bool is_agreed_ = false;      // on a step that is not served yet: its wait ended with an exception of the program's
   std::string cause_;           // of the failure that ended the run
   std::exception_ptr refused_;  // by the device, when a batch that was taken was to be handed out
   std::uint64_t completed_;     // epochs whose batches need not be counted any more

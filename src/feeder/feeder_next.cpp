@@ -34,7 +34,9 @@ std::optional<Lease> Feeder::Impl::step(StreamView wanted, Clock::time_point cal
   if (!agree_to_continue(entered)) return std::nullopt;
   const std::uint64_t taken = run.pipeline->ring().taken();
   const std::uint64_t fresh = run.server->counts().fresh;
+  is_agreed_ = true;
   const Served served = serve(entered);
+  is_agreed_ = false;
   if (run.pipeline->ring().taken() != taken) plan_further(fresh);
   if (run.failure.happened()) run.ranks->report_failure();
   std::optional<Lease> lease(LeaseMaker::make(run.store, served.slot,
@@ -100,6 +102,7 @@ Feeder::Impl::Clock::time_point Feeder::Impl::keep_pace(Clock::time_point called
 }
 
 bool Feeder::Impl::agree_to_continue(Clock::time_point entered) {
+  if (is_agreed_) return true;
   Run& run = *run_;
   run.pipeline->bad_samples().collect([&run](std::uint64_t id) { run.ranks->report_bad(id); });
   const auto [verdict, has_work] = run.ranks->agree(run.standing(entered));

@@ -111,7 +111,9 @@ void Startup::agree_on_policy() {
 void Startup::open_dataset() {
   const Options& options = run_.options;
   const std::uint64_t before = resident_bytes();
-  run_.dataset = run_.given.dataset ? run_.given.dataset : share_dataset(options.dataset, *run_.communicator);
+  IndexProgress progress;
+  if (run_.given.while_waiting) progress = [this](std::uint64_t, std::uint64_t) { run_.given.while_waiting(); };
+  run_.dataset = run_.given.dataset ? run_.given.dataset : share_dataset(options.dataset, *run_.communicator, progress);
   const std::uint64_t after = resident_bytes();
   if (!run_.given.dataset && after > before) run_.index_bytes = after - before;
   run_.safe_dataset = guarded(run_.dataset);
@@ -333,7 +335,11 @@ void Startup::start_server() {
                                   .failure = run_.failure,
                                   .retired = [&run = run_](std::uint64_t uses) { run.journal->batch_retired(uses); },
                                   .stop_requested = [&run = run_] { return run.stop_requested(); },
-                                  .interrupted = [&run = run_] { return run.ranks->interrupted(); },
+                                  .interrupted =
+                                      [&run = run_] {
+                                        if (run.given.while_waiting) run.given.while_waiting();
+                                        return run.ranks->interrupted();
+                                      },
                                   .workers = [&run = run_] { return run.pipeline->report(); },
                                   .warn = [&run = run_](const std::string& line) { run.console->warn(line); },
                                   .open_epochs = Ledger::kEpochs + 1},

@@ -48,10 +48,10 @@ Announcement to_announcement(std::span<const std::byte> bytes) {
   return announcement;
 }
 
-Announcement announce(const DatasetOptions& options, std::unique_ptr<Dataset>& opened) {
+Announcement announce(const DatasetOptions& options, const IndexProgress& progress, std::unique_ptr<Dataset>& opened) {
   Announcement announcement;
   try {
-    opened = open_dataset(options);
+    opened = open_dataset(options, progress);
     const IndexImage& image = *image_of(*opened);
     announcement.identity = image.identity();
     announcement.bytes = image.bytes();
@@ -190,12 +190,13 @@ Options load_options(const std::string& file, const Communicator& communicator, 
   throw ConfigError(*failure);
 }
 
-std::shared_ptr<const Dataset> share_dataset(const DatasetOptions& options, Communicator& communicator) {
-  if (communicator.size() == 1) return open_dataset(options);
+std::shared_ptr<const Dataset> share_dataset(const DatasetOptions& options, Communicator& communicator,
+                                             const IndexProgress& progress) {
+  if (communicator.size() == 1) return open_dataset(options, progress);
   const bool is_first = communicator.rank() == 0;
   std::unique_ptr<Dataset> opened;
   std::vector<std::byte> message;
-  if (is_first) message = to_bytes(announce(options, opened));
+  if (is_first) message = to_bytes(announce(options, progress, opened));
   const Announcement announcement = to_announcement(communicator.broadcast(std::move(message), 0));
   if (announcement.kind == Announcement::Kind::config_error) throw ConfigError(announcement.problem);
   if (announcement.kind == Announcement::Kind::error) throw Error(announcement.problem);

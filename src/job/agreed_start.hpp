@@ -16,7 +16,9 @@ namespace forebay {
 // Rank 0 loads or builds the index; the others never walk the directories. A rank that finds rank 0's index under
 // options.index maps that file, so that all ranks of a node share its pages. Where one does not, rank 0 sends the
 // index, and the ranks of a node keep one copy in memory that they share. Throws rank 0's error on all ranks.
-[[nodiscard]] std::shared_ptr<const Dataset> share_dataset(const DatasetOptions& options, Communicator& communicator);
+// `progress` is rank 0's, and may end the build by throwing.
+[[nodiscard]] std::shared_ptr<const Dataset> share_dataset(const DatasetOptions& options, Communicator& communicator,
+                                                           const IndexProgress& progress = {});
 
 // Throws Error on all ranks when a rank runs with other options or another dataset: the sections that only concern
 // one rank (telemetry, workers, storage, trainer) may differ.

@@ -62,7 +62,7 @@ struct Export {
 
 template <typename Managed>
 std::unique_ptr<Managed, dlpack::CallDeleter> exported(std::shared_ptr<Lease> lease, const char* caller,
-                                                       std::size_t field = 0) {
+                                                       std::size_t field) {
   if (!lease) throw Error(std::string(caller) + ": there is no lease; next() has returned none");
   must_be_held(*lease, caller);
   // Its own deleter frees the export, so one pointer owns both.
@@ -81,7 +81,11 @@ dlpack::ManagedTensorVersioned to_dlpack(std::shared_ptr<Lease> lease, std::size
 }
 
 dlpack::ManagedTensor to_dlpack_unversioned(std::shared_ptr<Lease> lease) {
-  return exported<DLManagedTensor>(std::move(lease), "to_dlpack_unversioned()");
+  return to_dlpack_unversioned(std::move(lease), 0);
+}
+
+dlpack::ManagedTensor to_dlpack_unversioned(std::shared_ptr<Lease> lease, std::size_t field) {
+  return exported<DLManagedTensor>(std::move(lease), "to_dlpack_unversioned()", field);
 }
 
 CudaArrayInterface cuda_array_interface(const Lease& lease) {

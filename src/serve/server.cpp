@@ -77,9 +77,10 @@ Server::Alike Server::serve_alike(const Outlook& outlook, const std::optional<Si
   watch(depth);
   const std::optional<Decision> decision = shared ? decide_alike(*shared) : std::nullopt;
   if (!decision) return {pad(depth), std::nullopt};
-  if (!is_out) return {serve_decided(*decision, outlook, depth), decision};
-  Served served = serve_leased(depth);
-  served.decided_fresh = decision == Decision::fresh;
+  // Told once the step is served: a wait that ends by an exception is made again.
+  Served served = is_out ? serve_leased(depth) : serve_decided(*decision, outlook, depth);
+  if (is_out) served.decided_fresh = decision == Decision::fresh;
+  tell_policy(*decision, *shared);
   return {served, decision};
 }
 
@@ -110,9 +111,7 @@ std::optional<Decision> Server::decide(const Signals& now) {
 
 std::optional<Decision> Server::decide_alike(const Signals& shared) {
   try {
-    const Decision decision = policy_->decide(shared) == Decision::fresh ? Decision::fresh : Decision::reuse;
-    served(decision, shared);
-    return decision;
+    return policy_->decide(shared) == Decision::fresh ? Decision::fresh : Decision::reuse;
   } catch (...) {
     links_.failure.raise(std::current_exception());
     return std::nullopt;
@@ -234,7 +233,7 @@ void Server::returned(const Served& served, Clock::time_point now) noexcept {
 void Server::require_free_lease() const {
   if (!is_out_of_leases()) return;
   throw Error("next() while " + std::to_string(links_.store.held()) +
-              " leases are held: end one first, or raise queue.max_leases");
+              " leases are held: end one first, copy what you keep of a batch, or raise queue.max_leases");
 }
 
 }  // namespace forebay

@@ -1,0 +1,77 @@
+"""What a batch leaves behind: copies, and what samples show of their images."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+
+class SampleView(NamedTuple):
+    """The region of its image that a sample shows, in pixels, mirrored or not, resized to transform.size."""
+
+    left: int
+    top: int
+    right: int
+    bottom: int
+    width: int  # of the whole image
+    height: int
+    mirror: bool
+
+
+@dataclass(eq=False)
+class BatchCopy:
+    """A batch in memory of its own, on the host. It can be kept, changed, pickled and sent to other processes."""
+
+    fields: dict[str, Any]  # arrays of NumPy by name
+    ids: Any  # numbers of the samples in the dataset
+    epoch: int
+    number: int  # in the epoch, over all ranks
+    step: int
+    use_index: int  # how often it was served before; 0 = fresh
+    job_fresh_samples: int
+    rows: dict[str, Any] = field(default_factory=dict)  # of ragged fields: how many rows are filled
+
+    @property
+    def images(self) -> Any:
+        return self.fields["image"]
+
+    @property
+    def labels(self) -> Any:
+        return self.fields["label"]
+
+    @property
+    def is_fresh(self) -> bool:
+        return self.use_index == 0
+
+    @property
+    def size(self) -> int:
+        return len(self.ids)
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def __getitem__(self, name: str) -> Any:
+        return self.fields[name]
+
+    def keys(self) -> list[str]:
+        """The names of the fields."""
+        return list(self.fields)
+
+    def counts(self, name: str) -> Any:
+        """Of a ragged field: how many rows of each sample are filled."""
+        return self.rows[name]
+
+    def numpy(self, *names: str) -> Any:
+        """The fields of these names, "image" and "label" by default: one, or a tuple."""
+        wanted = [self.fields[name] for name in names or ("image", "label")]
+        return wanted[0] if len(names) == 1 else tuple(wanted)
+
+    def torch(self, *names: str) -> Any:
+        """The same as tensors of PyTorch that share the copy's memory."""
+        import torch
+
+        wanted = [torch.from_numpy(self.fields[name]) for name in names or ("image", "label")]
+        return wanted[0] if len(names) == 1 else tuple(wanted)
+
+    def __repr__(self) -> str:
+        return f"<forebay.BatchCopy: step {self.step}, epoch {self.epoch}, {self.size} samples>"

@@ -1,0 +1,137 @@
+"""Keyword options: one for every configuration key, made from the library's own table of keys."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from . import _core
+from .errors import ConfigError, NotFoundError
+
+
+class Key(NamedTuple):
+    """A key of the configuration (docs/configuration.md)."""
+
+    section: str
+    name: str
+    expected: str
+    default: str
+    help: str
+
+    @property
+    def full_name(self) -> str:
+        return f"{self.section}.{self.name}" if self.section else self.name
+
+
+def config_keys() -> list[Key]:
+    """Every key of the configuration, in the order of a written file."""
+    return [Key(*key) for key in _core.config_keys()]
+
+
+_KEYS = config_keys()
+_SECTIONS = list(dict.fromkeys(key.section for key in _KEYS if key.section))
+# What a section's own name stands for where it is given a plain value: dataset="data/train", policy="greedy".
+_MAIN_KEYS = {"dataset": "path", "policy": "name"}
+
+
+def _names() -> dict[str, list[Key]]:
+    """Keywords and the keys they may mean: section_key always one, a key's bare name all that are called so."""
+    names: dict[str, list[Key]] = {}
+    for key in _KEYS:
+        if key.name not in _SECTIONS:
+            names.setdefault(key.name, []).append(key)
+        if key.section:
+            names[f"{key.section}_{key.name}"] = [key]
+    for section, main in _MAIN_KEYS.items():
+        names[section] = [key for key in _KEYS if (key.section, key.name) == (section, main)]
+    return names
+
+
+_NAMES = _names()
+
+
+def _toml(value: Any, keyword: str) -> str:
+    """A value as TOML."""
+    if hasattr(value, "item") and not hasattr(value, "__len__"):
+        value = value.item()  # a scalar of NumPy or PyTorch
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        return str(value) if -(2**63) <= value < 2**63 else f'"{value}"'
+    if isinstance(value, float):
+        text = repr(value)
+        return text if re.search(r"[.einf]", text) else text + ".0"
+    if isinstance(value, os.PathLike):
+        value = os.fspath(value)
+    if isinstance(value, str):
+        escaped = "".join(
+            f"\\u{ord(c):04x}" if ord(c) < 0x20 or ord(c) == 0x7F else "\\" + c if c in '"\\' else c for c in value
+        )
+        return f'"{escaped}"'
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(_toml(item, keyword) for item in value) + "]"
+    if hasattr(value, "tolist"):
+        return _toml(value.tolist(), keyword)
+    raise ConfigError(
+        f"{keyword}={value!r}: a configuration value is a number, a string, a path, True, False, or a list of these"
+    )
+
+
+def _key_of(keyword: str) -> str:
+    keys = _NAMES.get(keyword)
+    if not keys:
+        close = difflib.get_close_matches(keyword, _NAMES, 1)
+        hint = f"; did you mean {close[0]}?" if close else ""
+        raise ConfigError(
+            f"there is no option {keyword!r}{hint} (forebay.config_keys() lists all, as key or section_key)"
+        )
+    if len(keys) > 1:
+        choices = " or ".join(f"{key.section}_{key.name}" for key in keys)
+        raise ConfigError(f"the option {keyword!r} may mean several keys: write {choices}")
+    return keys[0].full_name
+
+
+def _lines(options: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """A line of TOML for each value, and the keyword that it came from."""
+    lines = []
+    for keyword, value in options.items():
+        if keyword == "fields" or (keyword in _SECTIONS and isinstance(value, Mapping)):
+            if not isinstance(value, Mapping):
+                raise ConfigError("fields is a dictionary of fields: fields={'mask': {'kind': 'mask'}}")
+            for name, inner in value.items():
+                if keyword == "fields":
+                    if not isinstance(inner, Mapping):
+                        raise ConfigError(f"fields[{name!r}] is a dictionary of its keys, such as {{'kind': 'mask'}}")
+                    for key, item in inner.items():
+                        where = f"fields[{name!r}][{key!r}]"
+                        lines.append((f"fields.{_toml(name, where)}.{key} = {_toml(item, where)}", where))
+                else:
+                    where = f"{keyword}[{name!r}]"
+                    lines.append((f"{keyword}.{name} = {_toml(inner, where)}", where))
+        else:
+            lines.append((f"{_key_of(keyword)} = {_toml(value, keyword)}", f"{keyword}={value!r}"))
+    return lines
+
+
+def load(config: str | None, options: Mapping[str, Any]) -> _core.Options:
+    """The checked configuration of a file and of keywords on top of it."""
+    try:
+        base = _core.load_options(config) if config is not None else _core.default_options()
+    except ConfigError as error:
+        if config is not None and not os.path.exists(config):
+            raise NotFoundError(str(error)) from None
+        raise
+    lines = _lines(options)
+    if not lines:
+        return base
+    try:
+        return _core.parse_options("\n".join(line for line, _ in lines), "options", base)
+    except ConfigError as error:
+        text = str(error)
+        place = re.match(r"options:(\d+):\d+: ", text)
+        if place:
+            text = f"{lines[int(place[1]) - 1][1]}: {text[place.end() :]}"
+        raise ConfigError(text) from None

@@ -1,0 +1,93 @@
+"""What Forebay needs from the ranks of a job. forebay.mpi has it for MPI; another transport is a subclass."""
+
+from __future__ import annotations
+
+import abc
+import mmap
+import os
+import tempfile
+from typing import Any
+
+
+class Communicator(abc.ABC):
+    """Carries the talk between the ranks of a job.
+
+    One thread calls every member: the one that calls the feeder. All ranks make the calls marked collective in the
+    same order. Nothing may block but what says so: the library does the waiting, without the GIL.
+    """
+
+    rank: int
+    size: int
+
+    @abc.abstractmethod
+    def duplicate(self) -> Communicator:
+        """Collective, blocking: the same ranks, with traffic that cannot meet this one's."""
+
+    @abc.abstractmethod
+    def start_reduction(self, channel: int, values: memoryview, minima: int) -> None:
+        """Starts a reduction of 64-bit integers over all ranks, in place: the last `minima` become the minimum, those
+        before them the sum. `values` are bytes that may be written once test() finds the operation complete. Channels
+        (0 to 16) are independent, with one operation each. Collective in posting order; never blocks."""
+
+    @abc.abstractmethod
+    def test(self, channel: int) -> bool:
+        """True when the channel's operation is complete, or none is open. Never blocks."""
+
+    @abc.abstractmethod
+    def broadcast(self, data: bytes, root: int) -> bytes:
+        """Collective, blocking: the root's bytes."""
+
+    @abc.abstractmethod
+    def start_gather(self, data: bytes) -> None:
+        """Collective: starts to collect every rank's bytes on every rank."""
+
+    @abc.abstractmethod
+    def gathered(self) -> list[bytes] | None:
+        """What start_gather() collected, by rank, once it is complete; None before. Never blocks."""
+
+    @abc.abstractmethod
+    def share_on_node(self, size: int) -> Any:
+        """Collective, blocking: a writable buffer of so many bytes, at first 0, that the ranks of this node share."""
+
+    @abc.abstractmethod
+    def tell(self, data: bytes) -> None:
+        """Sends a short message to every other rank, in the order of the calls. Never blocks."""
+
+    @abc.abstractmethod
+    def listen(self) -> tuple[int, bytes] | None:
+        """A message of another rank that has arrived: its rank and its bytes; None if there is none. Never blocks."""
+
+    @abc.abstractmethod
+    def start_close(self) -> None:
+        """Starts to part from the other ranks. No other member is called afterwards but listen() and closed()."""
+
+    @abc.abstractmethod
+    def closed(self) -> bool:
+        """True once no operation and no message of this rank is under way any more, or cannot end. Never blocks."""
+
+    def abort(self, cause: str) -> None:  # noqa: B027 - most have nothing to do here
+        """Other ranks wait for this one and cannot be told: a launcher may end the job here. Returns otherwise."""
+
+
+def map_shared_file(path: str, size: int) -> mmap.mmap:
+    """Maps a file that several processes share."""
+    number = os.open(path, os.O_RDWR)
+    try:
+        return mmap.mmap(number, size)
+    finally:
+        os.close(number)
+
+
+def make_shared_file(size: int) -> str:
+    """A file of zeros in memory for map_shared_file(); whoever made it removes it once all have mapped it."""
+    folder = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+    number, path = tempfile.mkstemp(prefix="forebay-", dir=folder)
+    try:
+        # Now, not at the first write, where a lack of room would be a bus error.
+        os.posix_fallocate(number, 0, size)
+    except OSError:
+        os.unlink(path)
+        raise
+    finally:
+        os.close(number)
+    return path

@@ -1,0 +1,256 @@
+"""The feeder: batches for a trainer, from worker threads of C++."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import json
+import logging
+import os
+import time
+import weakref
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from . import _core, _options
+from .communicator import Communicator
+from .dataset import Dataset, dataset_of
+from .errors import ConfigError, Error, NotFoundError
+
+_LEVELS = {"info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
+
+
+class Solo:
+    """``comm=forebay.SOLO``: this process is a job of its own, although a launcher started several."""
+
+    def __repr__(self) -> str:
+        return "forebay.SOLO"
+
+
+SOLO = Solo()
+
+
+class Field(NamedTuple):
+    """What every batch has under a name: the shape is that of one sample."""
+
+    name: str
+    kind: str
+    dtype: str
+    shape: tuple[int, ...]
+    classes: list[str]
+
+
+class Epoch:
+    """The batches of one epoch, once. A loop over it releases each batch when it asks for the next one."""
+
+    def __init__(self, feeder: Feeder) -> None:
+        self._feeder = feeder
+        self.number = feeder.epochs_completed
+        self._batches = feeder._batches()
+
+    def __iter__(self) -> _core.Batches:
+        return self._batches
+
+    def __next__(self) -> _core.Batch:
+        return next(self._batches)
+
+    def __repr__(self) -> str:
+        return f"<forebay.Epoch {self.number}>"
+
+
+_PATIENCE_S = 10
+
+# Their threads must end while there is an interpreter to log to.
+_open: weakref.WeakSet[Feeder] = weakref.WeakSet()
+
+
+@atexit.register
+def _close_all() -> None:
+    deadline = time.monotonic() + _PATIENCE_S
+    for feeder in list(_open):
+        # A daemon thread may be inside; it must be out before the interpreter ends.
+        while feeder._is_occupied and time.monotonic() < deadline:
+            feeder.request_stop()
+            time.sleep(0.001)
+        # In a process that was forked there is nothing to close. An error that matters has been raised by then.
+        with contextlib.suppress(Error):
+            feeder.close()
+
+
+def _logger_of(logger: logging.Logger | str | None) -> Any:
+    target = logger if isinstance(logger, logging.Logger) else logging.getLogger(logger or "forebay")
+    return lambda level, text: target.log(_LEVELS.get(level, logging.INFO), "%s", text)
+
+
+def _ranks(comm: Any) -> Communicator | None:
+    if comm is None or isinstance(comm, Solo):
+        return None
+    if isinstance(comm, Communicator):
+        return comm
+    if hasattr(comm, "Iallreduce"):
+        from .mpi import MpiCommunicator
+
+        return MpiCommunicator(comm)
+    raise ConfigError(
+        f"comm={comm!r} is no communicator: give one of mpi4py (MPI.COMM_WORLD), a subclass of forebay.Communicator, "
+        "forebay.SOLO, or nothing for a single process"
+    )
+
+
+class Feeder(_core.FeederBase):
+    """Feeds a trainer with batches.
+
+    ``config`` is a configuration file; every key of it is also a keyword, under its own name (``batch_size=64``) or
+    with its section (``transform_size=(224, 224)``), or as ``transform={"size": (224, 224)}``. Keywords overrule the
+    file. docs/python.md shows the rest.
+
+    comm: the ranks of a job: ``MPI.COMM_WORLD`` of mpi4py, or another forebay.Communicator. Collective.
+    dataset: the path of a data set (the key dataset.path), or forebay.Files, a forebay.Dataset of your own.
+    resume: a file of save(); where there is one, the job resumes from there.
+    trace, trace_s: where close() writes a Chrome trace of the first seconds.
+    logger: a logging.Logger or its name; "forebay" by default.
+
+    One thread makes a feeder and calls it; request_stop() alone may be called from any. Raises ConfigError
+    (a ValueError) for what cannot be honoured, NotFoundError (a FileNotFoundError) where nothing is, and Error.
+    """
+
+    def __init__(
+        self,
+        config: str | os.PathLike[str] | None = None,
+        *,
+        comm: Any = None,
+        dataset: Any = None,
+        resume: str | os.PathLike[str] | None = None,
+        trace: str | os.PathLike[str] | None = None,
+        trace_s: float = 10.0,
+        logger: logging.Logger | str | None = None,
+        **options: Any,
+    ) -> None:
+        ranks = _ranks(comm)
+        problem: BaseException | None = None
+        given: _core.DatasetBase | None = None
+        settings = _core.default_options()
+        try:
+            if isinstance(dataset, (str, os.PathLike, Mapping)):
+                options["dataset"] = dataset
+            elif dataset is not None:
+                given = dataset_of(dataset)
+            settings = _options.load(os.fspath(config) if config is not None else None, options)
+        except Exception as error:
+            if ranks is None:
+                raise
+            problem = error
+        if ranks is not None:
+            # A rank that left alone would leave the others waiting in their next collective call.
+            first = _core.first_error(ranks, f"{problem}" if problem else "")
+            if problem:
+                raise problem
+            if first:
+                raise ConfigError(first)
+        try:
+            super().__init__(
+                settings,
+                ranks,
+                isinstance(comm, Solo),
+                given,
+                os.fspath(resume) if resume is not None else "",
+                os.fspath(trace) if trace is not None else "",
+                trace_s,
+                _logger_of(logger),
+            )
+        except ConfigError as error:
+            advice = str(error).find("Give the feeder its ranks:")
+            if advice >= 0:  # what follows is C++
+                raise ConfigError(
+                    str(error)[:advice]
+                    + "Give the feeder its ranks: comm=MPI.COMM_WORLD, with mpi4py. If each process "
+                    "is to be a job of its own, say so: comm=forebay.SOLO"
+                ) from None
+            path = options.get("dataset") or options.get("dataset_path") or options.get("path")
+            if isinstance(path, (str, os.PathLike)) and not os.path.exists(path):
+                raise NotFoundError(str(error)) from None
+            raise
+        _open.add(self)
+
+    def epochs(self) -> Iterator[Epoch]:
+        """The epochs of the run: each is a loop over its batches, fresh or reused. A resumed run begins in the middle
+        of one; after a ``break`` the next one continues where the loop was left."""
+        while self.next_epoch():
+            yield Epoch(self)
+
+    def __iter__(self) -> _core.Batches:
+        """All batches of the run, over the ends of epochs."""
+        return self._batches()
+
+    @property
+    def fields(self) -> list[Field]:
+        """What every batch has, by name."""
+        return [Field(**field) for field in self._fields()]
+
+    def summary(self) -> dict[str, Any]:
+        """The figures of this rank so far (docs/telemetry.md)."""
+        figures: dict[str, Any] = json.loads(self._summary())
+        return figures
+
+    def profile(self) -> dict[str, Any]:
+        """Where the time of this rank went so far, and what limits it (docs/telemetry.md). Not for every step."""
+        figures: dict[str, Any] = json.loads(self._profile())
+        return figures
+
+    def state_dict(self) -> dict[str, Any]:
+        """Where the job is after the steps made so far: for torch.save, json and pickle. Collective with several
+        ranks, and equal on all of them. It resumes on any number of ranks."""
+        return {"format": "forebay", "version": 1, "state": self._state()}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Resumes from what state_dict() returned: before the first batch. Collective."""
+        if not isinstance(state, Mapping) or state.get("format") != "forebay" or "state" not in state:
+            raise ConfigError("load_state_dict() takes what Feeder.state_dict() returned; this is something else")
+        self._restore_state(state["state"])
+
+    def save(self, file: str | os.PathLike[str]) -> None:
+        """Saves the state to a file, whole or not at all, while the run continues. Collective. The file is on disk once
+        finish_saves() or close() has returned. Raises Error where an earlier save failed."""
+        self._save(os.fspath(file))
+
+    def restore(self, file: str | os.PathLike[str]) -> None:
+        """Resumes from a file of save(): before the first batch. Collective. Raises NotFoundError without the file."""
+        if not self.restore_if_present(file):
+            raise NotFoundError(f"{os.fspath(file)}: there is no such file to resume from")
+
+    def restore_if_present(self, file: str | os.PathLike[str]) -> bool:
+        """The same, but False where there is no such file."""
+        return self._restore_if_present(os.fspath(file))
+
+    def __enter__(self) -> Feeder:
+        return self
+
+    def __exit__(self, *args: object) -> None:
+        self.close()
+
+    def __reduce__(self) -> Any:
+        raise TypeError(
+            "a feeder cannot be pickled: it is threads and memory of this process. Make one in each process that "
+            "needs it; state_dict() says where it is, and can be pickled"
+        )
+
+    def __repr__(self) -> str:
+        return f"<forebay.Feeder: {self.describe()}>"
+
+    def _repr_html_(self) -> str:
+        """Configuration and figures, for notebooks."""
+        from html import escape
+
+        rows = "".join(
+            f"<tr><td>{escape(name)}</td><td>{value:.6g}</td></tr>"
+            for name, value in self.summary().items()
+            if isinstance(value, (int, float)) and value
+        )
+        finding = escape(str(self.profile().get("finding", "")))
+        return (
+            f"<p>{escape(self.describe())}</p><p>{finding}</p><table>{rows}</table>"
+            f"<details><summary>configuration</summary><pre>{escape(self.to_toml())}</pre></details>"
+        )
+
+
+__all__ = ["SOLO", "Dataset", "Epoch", "Feeder", "Field", "Solo"]

@@ -1,0 +1,202 @@
+"""The ranks of an MPI job, through mpi4py: whatever MPI that was built for, Open MPI and MPICH alike.
+
+``forebay.Feeder(..., comm=MPI.COMM_WORLD)`` is all that a program needs. MPI is loaded when this module is imported.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import time
+from typing import Any
+
+from mpi4py import MPI
+
+from .communicator import Communicator, make_shared_file, map_shared_file
+from .errors import Error
+
+_WORD = 1  # the tag of messages
+_WAIT_S = 50e-6  # between two looks at an operation that is not complete
+
+# What MPI may still write to after its communicator was given up.
+_abandoned: list[Any] = []
+
+
+def _complete(request: Any) -> None:
+    """Waits without holding the GIL, so that signals are heard."""
+    while not request.Test():
+        time.sleep(_WAIT_S)
+
+
+class _Channel:
+    """One reduction: a buffer that stays where it is as long as its size does, and the requests under way."""
+
+    def __init__(self, size: int, minima: int) -> None:
+        self.buffer = memoryview(bytearray(size))
+        self.minima = minima
+        values = self.buffer.cast("q")
+        sums = len(values) - minima
+        self.parts = [
+            ([part, MPI.INT64_T], operation)
+            for part, operation in ((values[:sums], MPI.SUM), (values[sums:], MPI.MIN))
+            if len(part)
+        ]
+        self.requests: list[Any] = []
+        self.result: memoryview | None = None
+
+
+class MpiCommunicator(Communicator):
+    """The ranks of an intracommunicator of mpi4py. It uses that only to duplicate it, which is collective."""
+
+    def __init__(self, comm: Any) -> None:
+        if not isinstance(comm, MPI.Intracomm):
+            raise Error(f"comm is {comm!r}; it must be an intracommunicator of mpi4py, such as MPI.COMM_WORLD")
+        if MPI.Query_thread() < MPI.THREAD_FUNNELED:
+            raise Error("MPI was initialised with MPI_THREAD_SINGLE; Forebay needs MPI_THREAD_FUNNELED or more")
+        self._control = comm.Dup()
+        self._sums = self._control.Dup()
+        self._partings = self._control.Dup()
+        self.rank = self._control.Get_rank()
+        self.size = self._control.Get_size()
+        self._channels: dict[int, _Channel] = {}
+        self._words: list[tuple[bytes, list[Any]]] = []
+        self._gather: dict[str, Any] = {}
+        self._started_sums = self._sent = self._received = 0
+        self._farewell: Any = None
+        self._farewells = memoryview(bytearray(16 * self.size)).cast("q")
+
+    def duplicate(self) -> MpiCommunicator:
+        return MpiCommunicator(self._control)
+
+    def start_reduction(self, channel: int, values: memoryview, minima: int) -> None:
+        place = self._channels.get(channel)
+        if place is None or len(place.buffer) != len(values) or place.minima != minima:
+            place = self._channels[channel] = _Channel(len(values), minima)
+        place.buffer[:] = values
+        place.result = values
+        start = self._sums.Iallreduce
+        place.requests = [start(MPI.IN_PLACE, part, operation) for part, operation in place.parts]
+        self._started_sums += 1
+
+    def test(self, channel: int) -> bool:
+        place = self._channels.get(channel)
+        if place is None or not place.requests:
+            return True
+        if not MPI.Request.Testall(place.requests):
+            return False
+        place.requests = []
+        if place.result is not None:
+            place.result[:] = place.buffer
+            place.result = None
+        return True
+
+    def broadcast(self, data: bytes, root: int) -> bytes:
+        length = memoryview(bytearray(8)).cast("q")
+        length[0] = len(data)
+        _complete(self._control.Ibcast([length, MPI.INT64_T], root))
+        buffer = bytearray(data) if self.rank == root else bytearray(length[0])
+        _complete(self._control.Ibcast([buffer, MPI.BYTE], root))
+        return bytes(buffer)
+
+    def start_gather(self, data: bytes) -> None:
+        lengths = memoryview(bytearray(8 * self.size)).cast("q")
+        mine = memoryview(bytearray(8)).cast("q")
+        mine[0] = len(data)
+        request = self._control.Iallgather([mine, MPI.INT64_T], [lengths, MPI.INT64_T])
+        self._gather = {"data": data, "mine": mine, "lengths": lengths, "request": request}
+
+    def gathered(self) -> list[bytes] | None:
+        state = self._gather
+        if not state["request"].Test():
+            return None
+        counts = list(state["lengths"])
+        starts = [sum(counts[:rank]) for rank in range(self.size)]
+        if "all" not in state:
+            if sum(counts) >= 2**31:
+                raise Error("the texts of all ranks add up to more than 2 GiB, which MPI_Allgatherv cannot take")
+            state["all"] = bytearray(sum(counts))
+            state["request"] = self._control.Iallgatherv(
+                [state["data"], MPI.BYTE], [state["all"], counts, starts, MPI.BYTE]
+            )
+            return None
+        self._gather = {}
+        return [bytes(state["all"][start : start + count]) for start, count in zip(starts, counts, strict=True)]
+
+    def share_on_node(self, size: int) -> mmap.mmap:
+        node = self._control.Split_type(MPI.COMM_TYPE_SHARED)
+        path, problem = "", ""
+        if node.Get_rank() == 0:
+            try:
+                path = make_shared_file(size)
+            except OSError as error:
+                problem = str(error)
+        path, problem = node.bcast((path, problem))
+        memory = None
+        if not problem:
+            try:
+                memory = map_shared_file(path, size)
+            except OSError as error:
+                problem = str(error)
+        problems = [text for text in self._control.allgather(problem) if text]
+        if path and node.Get_rank() == 0:
+            os.unlink(path)
+        node.Free()
+        if problems or memory is None:
+            raise Error(f"the ranks of a node cannot share {size} bytes of memory: {problems[0]}")
+        return memory
+
+    def tell(self, data: bytes) -> None:
+        self._forget_sent_words()
+        requests = [
+            self._control.Isend([data, MPI.BYTE], rank, _WORD) for rank in range(self.size) if rank != self.rank
+        ]
+        self._words.append((data, requests))
+        self._sent += 1
+
+    def listen(self) -> tuple[int, bytes] | None:
+        if not self._control.Iprobe(MPI.ANY_SOURCE, _WORD):
+            return None
+        status = MPI.Status()
+        self._control.Probe(MPI.ANY_SOURCE, _WORD, status)
+        rank, data = status.Get_source(), bytearray(status.Get_count(MPI.BYTE))
+        self._control.Recv([data, MPI.BYTE], rank, _WORD)
+        self._received += 1
+        return rank, bytes(data)
+
+    def start_close(self) -> None:
+        for place in self._channels.values():
+            place.result = None  # nobody wants it any more, and its memory may go
+        mine = memoryview(bytearray(16)).cast("q")
+        mine[0], mine[1] = self._started_sums, self._sent
+        request = self._partings.Iallgather([mine, MPI.INT64_T], [self._farewells, MPI.INT64_T])
+        self._farewell = (request, mine)
+
+    def closed(self) -> bool:
+        request, mine = self._farewell
+        if not request.Test():
+            return False
+        others = [(self._farewells[2 * rank], self._farewells[2 * rank + 1]) for rank in range(self.size)]
+        # A sum that one rank has not started never completes on the others.
+        if self._gather or any(sums != mine[0] for sums, _ in others):
+            self._abandon()
+            return True
+        while self.listen():
+            pass
+        self._forget_sent_words()
+        expected = sum(words for _, words in others) - mine[1]
+        if self._received != expected or self._words or not all(self.test(channel) for channel in self._channels):
+            return False
+        for comm in (self._sums, self._partings, self._control):
+            comm.Free()
+        return True
+
+    def _forget_sent_words(self) -> None:
+        self._words = [word for word in self._words if not MPI.Request.Testall(word[1])]
+
+    def _abandon(self) -> None:
+        _abandoned.append((self._channels, self._words, self._gather, self._farewell, self._farewells))
+
+    def __del__(self) -> None:
+        open_channels = any(place.requests for place in getattr(self, "_channels", {}).values())
+        if open_channels or getattr(self, "_words", None) or getattr(self, "_gather", None):
+            self._abandon()

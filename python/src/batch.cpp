@@ -1,0 +1,209 @@
+#include "batch.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <span>
+#include <utility>
+
+#include <forebay/error.hpp>
+#include <forebay/interop.hpp>
+
+#include <nanobind/ndarray.h>
+
+namespace forebay::python {
+namespace {
+
+using Array = nb::ndarray<nb::numpy>;
+using ReadOnlyArray = nb::ndarray<nb::numpy, nb::ro>;
+
+nb::dlpack::dtype numpy_type(DType dtype) {
+  const auto type = [](nb::dlpack::dtype_code code, std::size_t bytes) {
+    return nb::dlpack::dtype{static_cast<std::uint8_t>(code), static_cast<std::uint8_t>(8 * bytes), 1};
+  };
+  switch (dtype) {
+    case DType::uint8: return type(nb::dlpack::dtype_code::UInt, 1);
+    case DType::int32:
+    case DType::int64: return type(nb::dlpack::dtype_code::Int, size_of(dtype));
+    case DType::bfloat16:
+      throw Error(
+          "NumPy has no bfloat16: take the batch as batch.torch() or batch.jax(), or set transform.dtype to "
+          "\"float16\" or \"float32\"");
+    case DType::float16:
+    case DType::float32:
+    case DType::float64: break;
+  }
+  return type(nb::dlpack::dtype_code::Float, size_of(dtype));
+}
+
+std::array<std::size_t, Shape::kMost> extents(const Shape& shape) {
+  std::array<std::size_t, Shape::kMost> all{};
+  std::ranges::transform(shape, all.begin(), [](std::int64_t extent) { return static_cast<std::size_t>(extent); });
+  return all;
+}
+
+// An array of NumPy that owns its memory, filled by fill(span of its bytes).
+template <typename Fill>
+nb::object own_array(const Shape& shape, DType dtype, Fill&& fill) {
+  const nb::dlpack::dtype type = numpy_type(dtype);
+  const std::size_t bytes = shape.elements() * size_of(dtype);
+  auto memory = std::make_unique<std::byte[]>(std::max<std::size_t>(bytes, 1));
+  fill(std::span(memory.get(), bytes));
+  auto* const data = memory.get();
+  const nb::capsule owner(memory.release(), [](void* held) noexcept { delete[] static_cast<std::byte*>(held); });
+  const auto sides = extents(shape);
+  return nb::cast(Array(data, shape.size(), sides.data(), owner, nullptr, type));
+}
+
+nb::object own_copy(const void* from, const Shape& shape, DType dtype) {
+  return own_array(shape, dtype, [from](std::span<std::byte> into) {
+    if (!into.empty()) std::memcpy(into.data(), from, into.size());
+  });
+}
+
+// A capsule that frees the tensor unless a consumer has taken it, which renames the capsule.
+template <typename Owner>
+nb::object capsule_of(Owner tensor, const char* name) {
+  using Managed = typename Owner::element_type;
+  PyObject* const capsule = PyCapsule_New(tensor.get(), name, [](PyObject* self) {
+    const char* const called = PyCapsule_GetName(self);
+    if (called == nullptr || std::string_view(called).starts_with("used_")) return;
+    auto* const held = static_cast<Managed*>(PyCapsule_GetPointer(self, called));
+    held->deleter(held);
+  });
+  if (capsule == nullptr) throw nb::python_error();
+  static_cast<void>(tensor.release());
+  return nb::steal(capsule);
+}
+
+}  // namespace
+
+nb::object Tensor::capsule(bool is_versioned) const {
+  if (is_versioned) return capsule_of(to_dlpack(lease_, field_), "dltensor_versioned");
+  return capsule_of(to_dlpack_unversioned(lease_, field_), "dltensor");
+}
+
+nb::object Tensor::dlpack(nb::handle max_version, nb::handle device_wanted, nb::handle copy) const {
+  if (!copy.is_none() && nb::cast<bool>(copy)) {
+    throw nb::buffer_error("a batch is handed over without a copy; batch.copy() makes one");
+  }
+  if (!device_wanted.is_none() && !nb::tuple(device_wanted).equal(device())) {
+    throw nb::buffer_error("a batch is handed over on the device it is on: see __dlpack_device__()");
+  }
+  return capsule(!max_version.is_none() && nb::cast<int>(max_version[0]) >= 1);
+}
+
+nb::tuple Tensor::device() const {
+  const TensorView seen = view();
+  return nb::make_tuple(seen.device == DeviceKind::cuda ? dlpack::kDLCUDA : dlpack::kDLCPU, seen.device_index);
+}
+
+nb::tuple Tensor::shape() const {
+  nb::list all;
+  const TensorView seen = view();
+  for (const std::int64_t extent : seen.shape) all.append(extent);
+  return nb::tuple(all);
+}
+
+nb::object Tensor::numpy() const {
+  const TensorView seen = view();
+  if (seen.device != DeviceKind::host) {
+    throw Error(
+        "this tensor is on a GPU, where NumPy cannot read it: use batch.torch(), .cupy() or .jax(), or "
+        "batch.copy(), which copies it to the host");
+  }
+  const auto sides = extents(seen.shape);
+  const nb::capsule owner(new std::shared_ptr<Lease>(lease_),
+                          [](void* held) noexcept { delete static_cast<std::shared_ptr<Lease>*>(held); });
+  return nb::cast(ReadOnlyArray(seen.data, seen.shape.size(), sides.data(), owner, nullptr, numpy_type(seen.dtype)));
+}
+
+nb::dict Tensor::cuda_array_interface() const {
+  if (field_ != 0) throw nb::attribute_error("only the images have __cuda_array_interface__; use DLPack");
+  if (view().device != DeviceKind::cuda) throw nb::attribute_error("this tensor is in memory of the host");
+  const CudaArrayInterface described = forebay::cuda_array_interface(*lease_);
+  nb::dict all;
+  all["data"] = nb::make_tuple(described.data, described.read_only);
+  all["shape"] = shape();
+  all["typestr"] = nb::str(described.typestr.data(), described.typestr.size());
+  all["stream"] = described.stream;
+  all["strides"] = nb::none();
+  all["version"] = described.version;
+  return all;
+}
+
+Batch::Batch(Lease&& lease, std::shared_ptr<const Fields> fields)
+    : epoch(lease.epoch()),
+      number(lease.batch()),
+      step(lease.step()),
+      use_index(lease.use_index()),
+      job_fresh_samples(lease.job_fresh_samples()),
+      size(lease.size()),
+      lease_(std::make_shared<Lease>(std::move(lease))),
+      fields_(std::move(fields)) {}
+
+const std::shared_ptr<Lease>& Batch::lease() const {
+  if (lease_) return lease_;
+  throw Error("the batch of step " + std::to_string(step) +
+              " has been released, by release(), at the end of its with block, or because the loop asked for the next "
+              "one: use a batch inside the loop's body, or keep batch.copy()");
+}
+
+std::optional<std::size_t> Batch::find(std::string_view name) const noexcept {
+  const auto found = std::ranges::find(*fields_, name, &Field::name);
+  if (found == fields_->end()) return std::nullopt;
+  return static_cast<std::size_t>(found - fields_->begin());
+}
+
+std::size_t Batch::number_of(std::string_view name) const {
+  if (const auto found = find(name)) return *found;
+  std::string known;
+  for (const Field& field : *fields_) known += (known.empty() ? "\"" : ", \"") + field.name + "\"";
+  throw nb::key_error(("a batch has no field \"" + std::string(name) + "\"; it has " + known).c_str());
+}
+
+nb::object Batch::field(std::size_t which) const {
+  const TensorView seen = lease()->field(which);
+  if (which == 1) return own_copy(seen.data, seen.shape, seen.dtype);
+  if (seen.device != DeviceKind::host) return nb::cast(tensor(which));
+  return tensor(which).numpy();
+}
+
+nb::object Batch::ids() const {
+  const auto all = lease()->ids();
+  const std::size_t count = all.size();
+  auto* const copy = new std::uint64_t[std::max<std::size_t>(count, 1)];
+  std::ranges::copy(all, copy);
+  const nb::capsule owner(copy, [](void* held) noexcept { delete[] static_cast<std::uint64_t*>(held); });
+  return nb::cast(nb::ndarray<nb::numpy, std::uint64_t>(copy, {count}, owner));
+}
+
+nb::object Batch::counts(std::size_t which) const {
+  const TensorView seen = lease()->counts(which);
+  return own_array(seen.shape, seen.dtype, [&](std::span<std::byte> into) { lease()->copy_to_host(seen, into); });
+}
+
+nb::object Batch::copy_of(std::size_t which) const {
+  const TensorView seen = lease()->field(which);
+  if (which == 1) return own_copy(seen.data, seen.shape, seen.dtype);
+  return own_array(seen.shape, seen.dtype, [&](std::span<std::byte> into) {
+    const nb::gil_scoped_release others_may_run;
+    lease()->copy_to_host(seen, into);
+  });
+}
+
+nb::object Batch::copy() const {
+  nb::dict arrays;
+  nb::dict rows;
+  for (std::size_t i = 0; i < fields_->size(); ++i) {
+    const Field& field = (*fields_)[i];
+    arrays[field.name.c_str()] = copy_of(i);
+    if (i > 1 && is_ragged(field.kind)) rows[field.name.c_str()] = counts(i);
+  }
+  using namespace nb::literals;
+  return nb::module_::import_("forebay._batch")
+      .attr("BatchCopy")("fields"_a = arrays, "rows"_a = rows, "ids"_a = ids(), "epoch"_a = epoch, "number"_a = number,
+                         "step"_a = step, "use_index"_a = use_index, "job_fresh_samples"_a = job_fresh_samples);
+}
+
+}  // namespace forebay::python

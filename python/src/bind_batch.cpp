@@ -1,0 +1,223 @@
+#include <utility>
+
+#include <forebay/error.hpp>
+
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
+#include <nanobind/stl/vector.h>
+
+#include "batch.hpp"
+
+// What Python sees of a batch: names, signatures and their explanations.
+namespace forebay::python {
+namespace {
+
+using namespace nb::literals;
+
+[[noreturn]] void refuse_pickling(const char* why) { throw nb::type_error(why); }
+
+// The fields of these names, "image" and "label" if there are none, each made by take(number): one alone as it is,
+// several as a tuple.
+template <typename Take>
+nb::object each(const Batch& batch, const nb::args& names, Take&& take) {
+  if (names.size() == 0) return nb::make_tuple(take(std::size_t{0}), take(std::size_t{1}));
+  nb::list all;
+  for (const nb::handle name : names) all.append(take(batch.number_of(nb::cast<std::string>(name))));
+  if (all.size() == 1) return nb::object(all[0]);
+  return nb::tuple(all);
+}
+
+nb::object to_torch(const Batch& batch, const nb::args& names) {
+  const nb::module_ torch = nb::module_::import_("torch");
+  return each(batch, names, [&](std::size_t number) -> nb::object {
+    if (number == 1) return torch.attr("from_numpy")(batch.field(1));
+    // The form without flags: PyTorch has no tensors that are read-only.
+    return torch.attr("from_dlpack")(batch.tensor(number).capsule(false));
+  });
+}
+
+// By a library that takes objects with __dlpack__, and has `asarray` for labels, which are on the host.
+nb::object through_dlpack(const Batch& batch, const nb::args& names, const nb::object& from_dlpack,
+                          const nb::object& asarray) {
+  return each(batch, names, [&](std::size_t number) -> nb::object {
+    if (number == 1) return asarray(batch.field(1));
+    return from_dlpack(batch.tensor(number));
+  });
+}
+
+nb::list views_of(const Batch& batch) {
+  const nb::object type = nb::module_::import_("forebay._batch").attr("SampleView");
+  nb::list all;
+  for (const SampleView& view : batch.lease()->views()) {
+    const Box& region = view.region;
+    all.append(type(region.left, region.top, region.right, region.bottom, view.width, view.height, view.mirror));
+  }
+  return all;
+}
+
+void bind_tensor(nb::module_& module) {
+  nb::class_<Tensor>(module, "Tensor",
+                     "A field of a batch, where it lies: for any library that takes DLPack. Read-only, and it keeps "
+                     "the batch's place in memory for as long as it lives.")
+      .def_prop_ro("shape", &Tensor::shape, nb::sig("def shape(self) -> tuple[int, ...]"))
+      .def_prop_ro("dtype", [](const Tensor& self) { return to_string(self.view().dtype); })
+      .def_prop_ro(
+          "device", [](const Tensor& self) { return self.view().device == DeviceKind::host ? "host" : "cuda"; },
+          "\"host\" or \"cuda\".")
+      .def("numpy", &Tensor::numpy, nb::sig("def numpy(self) -> typing.Any"),
+           "A read-only array of NumPy, without a copy. Raises Error for a tensor on a GPU.")
+      .def(
+          "__dlpack__",
+          [](const Tensor& self, nb::handle /*stream*/, nb::handle max_version, nb::handle device, nb::handle copy) {
+            return self.dlpack(max_version, device, copy);
+          },
+          nb::kw_only(), "stream"_a = nb::none(), "max_version"_a = nb::none(), "dl_device"_a = nb::none(),
+          "copy"_a = nb::none())
+      .def("__dlpack_device__", &Tensor::device, nb::sig("def __dlpack_device__(self) -> tuple[int, int]"))
+      .def_prop_ro("__cuda_array_interface__", &Tensor::cuda_array_interface,
+                   nb::sig("def __cuda_array_interface__(self) -> dict[str, typing.Any]"));
+}
+
+void bind_facts(nb::class_<Batch>& batch) {
+  batch
+      .def_prop_ro(
+          "size", [](const Batch& self) { return self.size; },
+          "Samples in the batch: fewer than dataset.batch_size in a short last batch and in evaluation.")
+      .def("__len__", [](const Batch& self) { return self.size; })
+      .def_prop_ro(
+          "epoch", [](const Batch& self) { return self.epoch; }, "The epoch that the batch belongs to, from 0.")
+      .def_prop_ro(
+          "number", [](const Batch& self) { return self.number; }, "Its number in the epoch, over all ranks.")
+      .def_prop_ro(
+          "step", [](const Batch& self) { return self.step; },
+          "The number of this step, from 0; a resumed run continues counting.")
+      .def_prop_ro(
+          "use_index", [](const Batch& self) { return self.use_index; },
+          "How often the batch was served before: 0 = it is fresh.")
+      .def_prop_ro("is_fresh", [](const Batch& self) { return self.use_index == 0; })
+      .def_prop_ro(
+          "job_fresh_samples", [](const Batch& self) { return self.job_fresh_samples; },
+          "Samples that all ranks had served fresh, equal on all ranks at the same step.")
+      .def_prop_ro("is_released", &Batch::is_released);
+}
+
+void bind_fields(nb::class_<Batch>& batch) {
+  batch
+      .def_prop_ro(
+          "images", [](const Batch& self) { return self.field(0); }, nb::sig("def images(self) -> typing.Any"),
+          "[size, 3, height, width], or [size, height, width, 3] with transform.layout = \"NHWC\": a "
+          "read-only array of NumPy without a copy, or a Tensor where the batch is on a GPU.")
+      .def_prop_ro(
+          "labels", [](const Batch& self) { return self.field(1); }, nb::sig("def labels(self) -> typing.Any"),
+          "Class numbers, [size] of int64, -1 = unlabelled: a copy.")
+      .def_prop_ro("ids", &Batch::ids, nb::sig("def ids(self) -> typing.Any"),
+                   "Numbers of the samples in the dataset, [size] of uint64: a copy.")
+      .def(
+          "__getitem__", [](const Batch& self, std::string_view name) { return self.field(self.number_of(name)); },
+          "name"_a, nb::sig("def __getitem__(self, name: str) -> typing.Any"),
+          "A field by its name: \"image\", \"label\", or what the dataset has.")
+      .def(
+          "__getattr__",
+          [](const Batch& self, std::string_view name) {
+            const auto number = self.find(name);
+            if (!number) throw nb::attribute_error(("a batch has no field \"" + std::string(name) + "\"").c_str());
+            return self.field(*number);
+          },
+          nb::sig("def __getattr__(self, name: str) -> typing.Any"))
+      .def(
+          "keys",
+          [](const Batch& self) {
+            nb::list names;
+            for (const Field& field : self.fields()) names.append(nb::str(field.name.c_str(), field.name.size()));
+            return names;
+          },
+          nb::sig("def keys(self) -> list[str]"), "The names of the fields.")
+      .def(
+          "counts", [](const Batch& self, std::string_view name) { return self.counts(self.number_of(name)); },
+          "name"_a, nb::sig("def counts(self, name: str) -> typing.Any"),
+          "Of a ragged field (boxes, bytes): how many rows of each sample are filled, [size] of int32.")
+      .def("views", &views_of, nb::sig("def views(self) -> list[typing.Any]"),
+           "What each sample shows of its image, for targets of your own: a list of SampleView.");
+}
+
+void bind_hand_over(nb::class_<Batch>& batch) {
+  batch
+      .def(
+          "tensor", [](const Batch& self, std::string_view name) { return self.tensor(self.number_of(name)); },
+          "name"_a = "image", "A field as an object with __dlpack__, on whatever device it is.")
+      .def(
+          "numpy",
+          [](const Batch& self, const nb::args& names) {
+            return each(self, names, [&](std::size_t number) -> nb::object {
+              return number == 1 ? self.field(1) : self.tensor(number).numpy();
+            });
+          },
+          nb::sig("def numpy(self, *names: str) -> typing.Any"),
+          "The fields of these names, \"image\" and \"label\" by default, as arrays of NumPy: one, or a tuple.")
+      .def(
+          "torch", &to_torch, nb::sig("def torch(self, *names: str) -> typing.Any"),
+          "The fields of these names, \"image\" and \"label\" by default, as tensors of PyTorch on the device they are "
+          "on: one, or a tuple. Nothing is copied but labels. Do not write to them: a reuse serves the same bytes.")
+      .def(
+          "jax",
+          [](const Batch& self, const nb::args& names) {
+            return through_dlpack(self, names, nb::module_::import_("jax.dlpack").attr("from_dlpack"),
+                                  nb::module_::import_("jax.numpy").attr("asarray"));
+          },
+          nb::sig("def jax(self, *names: str) -> typing.Any"), "The same as arrays of JAX.")
+      .def(
+          "cupy",
+          [](const Batch& self, const nb::args& names) {
+            const nb::module_ cupy = nb::module_::import_("cupy");
+            return through_dlpack(self, names, cupy.attr("from_dlpack"), cupy.attr("asarray"));
+          },
+          nb::sig("def cupy(self, *names: str) -> typing.Any"), "The same as arrays of CuPy, for batches on a GPU.")
+      .def(
+          "__dlpack__",
+          [](const Batch& self, nb::handle /*stream*/, nb::handle max_version, nb::handle device, nb::handle copy) {
+            return self.tensor(0).dlpack(max_version, device, copy);
+          },
+          nb::kw_only(), "stream"_a = nb::none(), "max_version"_a = nb::none(), "dl_device"_a = nb::none(),
+          "copy"_a = nb::none(), "The images.")
+      .def(
+          "__dlpack_device__", [](const Batch& self) { return self.tensor(0).device(); },
+          nb::sig("def __dlpack_device__(self) -> tuple[int, int]"))
+      .def("copy", &Batch::copy, nb::sig("def copy(self) -> typing.Any"),
+           "A BatchCopy: all fields in memory of their own on the host, to keep as long as you like.");
+}
+
+}  // namespace
+
+void bind_batch(nb::module_& module) {
+  bind_tensor(module);
+  nb::class_<Batch> batch(module, "Batch",
+                          "One step's batch: the right to use one place of the queue. A loop releases it when it asks "
+                          "for the next one; feeder.next() hands it to you until release() or the end of its `with` "
+                          "block. Arrays and tensors that were taken from it keep the place for as long as they live.");
+  bind_facts(batch);
+  bind_fields(batch);
+  bind_hand_over(batch);
+  batch.def("release", &Batch::release, "Ends the batch. What was taken from it stays valid for as long as it lives.")
+      .def(
+          "__enter__", [](nb::handle self) { return nb::borrow(self); }, nb::sig("def __enter__(self) -> Batch"))
+      .def(
+          "__exit__", [](Batch& self, const nb::args&) { self.release(); },
+          nb::sig("def __exit__(self, *args: object) -> None"))
+      .def(
+          "__reduce__",
+          [](const Batch&) {
+            refuse_pickling(
+                "a batch cannot be pickled: it is a place in the feeder's memory. Pickle batch.copy(), or give each "
+                "process a feeder of its own");
+          },
+          nb::sig("def __reduce__(self) -> typing.Any"))
+      .def("__repr__", [](const Batch& self) {
+        return "<forebay.Batch: step " + std::to_string(self.step) + ", epoch " + std::to_string(self.epoch) + ", " +
+               std::to_string(self.size) + " samples, " +
+               (self.use_index == 0 ? std::string("fresh") : "reuse " + std::to_string(self.use_index)) +
+               (self.is_released() ? ", released>" : ">");
+      });
+}
+
+}  // namespace forebay::python

@@ -1,0 +1,198 @@
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include <forebay/config.hpp>
+
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
+#include <nanobind/stl/vector.h>
+
+#include "communicator.hpp"
+#include "feeder.hpp"
+
+// What Python sees of a feeder; forebay/feeder.py adds what is plain Python.
+namespace forebay::python {
+namespace {
+
+using namespace nb::literals;
+
+// A stream of CUDA: its number, or an object with it, as PyTorch's, CuPy's and Numba's have it.
+StreamView stream_of(nb::handle stream) {
+  if (stream.is_none()) return {};
+  for (const char* const name : {"cuda_stream", "ptr", "handle"}) {
+    if (nb::hasattr(stream, name)) return {reinterpret_cast<void*>(nb::cast<std::uintptr_t>(stream.attr(name)))};
+  }
+  return {reinterpret_cast<void*>(nb::cast<std::uintptr_t>(stream))};
+}
+
+// Batches of a feeder, one after the other. The one before ends when the next is asked for.
+class Batches {
+ public:
+  explicit Batches(nb::object feeder) : object_(std::move(feeder)), feeder_(nb::cast<PythonFeeder*>(object_)) {}
+
+  nb::object next() {
+    if (last_.is_valid()) nb::cast<Batch*>(last_)->release();
+    last_.reset();
+    std::optional<Batch> batch = feeder_->next({});
+    if (!batch) throw nb::stop_iteration();
+    last_ = nb::cast(*std::move(batch));
+    return last_;
+  }
+
+ private:
+  nb::object object_;
+  PythonFeeder* feeder_;
+  nb::object last_;
+};
+
+nb::dict described(const Field& field) {
+  nb::dict all;
+  all["name"] = field.name;
+  all["kind"] = to_string(field.kind);
+  all["dtype"] = to_string(field.dtype);
+  nb::list shape;
+  for (const std::int64_t extent : field.shape) shape.append(extent);
+  all["shape"] = nb::tuple(shape);
+  all["classes"] = field.classes;
+  return all;
+}
+
+void bind_options(nb::module_& module) {
+  nb::class_<Options>(module, "Options", "A checked configuration.")
+      .def(
+          "to_toml", [](const Options& self) { return to_toml(self); }, "Every key with its value.");
+  module.def(
+      "load_options", [](const std::string& file) { return load_options(file); }, "file"_a,
+      nb::call_guard<nb::gil_scoped_release>());
+  module.def(
+      "parse_options",
+      [](const std::string& toml, const std::string& origin, const Options& defaults) {
+        return parse_options(toml, origin, {}, defaults);
+      },
+      "toml"_a, "origin"_a, "defaults"_a);
+  module.def("default_options", [] { return Options(); });
+  module.def(
+      "config_keys",
+      [] {
+        nb::list all;
+        for (const ConfigKey& key : config_keys()) {
+          all.append(nb::make_tuple(key.section, key.name, key.expected, key.default_value, key.help));
+        }
+        return all;
+      },
+      nb::sig("def config_keys() -> list[tuple[str, str, str, str, str]]"),
+      "Section, name, permitted values, default and explanation of every configuration key.");
+  module.def(
+      "first_error",
+      [](nb::object communicator, const std::string& mine) {
+        const auto raised = std::make_shared<Raised>();
+        const PythonCommunicator ranks(std::move(communicator), raised);
+        try {
+          const nb::gil_scoped_release others_may_run;
+          return first_error(ranks, mine);
+        } catch (...) {
+          if (raised->first) std::rethrow_exception(raised->first);
+          throw;
+        }
+      },
+      "communicator"_a, "mine"_a);
+}
+
+void bind_running(nb::class_<PythonFeeder>& feeder) {
+  feeder
+      .def(
+          "next", [](PythonFeeder& self, nb::handle stream) { return self.next(stream_of(stream)); },
+          "stream"_a = nb::none(), nb::sig("def next(self, stream: typing.Any = None) -> Batch | None"),
+          "The next step's batch, or None at the end. It is yours until release(), the end of its `with` block, or "
+          "until nothing refers to it. `stream`: a CUDA stream on which the batch is used, as a number or an object.")
+      .def(
+          "next_epoch", [](PythonFeeder& self) { return self.call([](Feeder& f) { return f.next_epoch(); }); },
+          "Begins the next epoch, or continues an unfinished one; False when the run has ended.")
+      .def(
+          "_batches", [](nb::handle self) { return Batches(nb::borrow(self)); },
+          nb::sig("def _batches(self) -> Batches"))
+      .def_prop_ro("_is_occupied", &PythonFeeder::is_occupied)
+      .def("request_stop", &PythonFeeder::request_stop,
+           "Asks all ranks to stop at the same step, soon. Any thread, and signal handlers.")
+      .def(
+          "close", [](PythonFeeder& self) { self.call([](Feeder& f) { f.close(); }); },
+          "Stops the threads and writes what is to be written. Collective with several ranks. Batches stay valid.");
+}
+
+void bind_state(nb::class_<PythonFeeder>& feeder) {
+  feeder.def("_state", [](PythonFeeder& self) { return self.call([](Feeder& f) { return f.state(); }); })
+      .def("_restore_state",
+           [](PythonFeeder& self, const std::string& text) { self.call([&](Feeder& f) { f.restore_state(text); }); })
+      .def("_save", [](PythonFeeder& self, const std::string& file) { self.call([&](Feeder& f) { f.save(file); }); })
+      .def(
+          "finish_saves", [](PythonFeeder& self) { self.call([](Feeder& f) { f.finish_saves(); }); },
+          "Waits until all saves are on disk. Collective.")
+      .def("_restore_if_present", [](PythonFeeder& self, const std::string& file) {
+        return self.call([&](Feeder& f) { return f.restore_if_present(file); });
+      });
+}
+
+void bind_knowledge(nb::class_<PythonFeeder>& feeder) {
+  const auto ask = [](auto member) {
+    return [member](PythonFeeder& self) { return self.ask([member](Feeder& f) { return (f.*member)(); }); };
+  };
+  feeder.def_prop_ro("steps", ask(&Feeder::steps), "Steps since the run began, those before it was resumed included.")
+      .def_prop_ro("was_stopped", ask(&Feeder::was_stopped), "It ended because a stop was requested.")
+      .def_prop_ro("epochs_completed", ask(&Feeder::epochs_completed), "Epochs of which every batch was served.")
+      .def_prop_ro("batches_per_epoch", ask(&Feeder::batches_per_epoch), "Batches in an epoch over all ranks.")
+      .def_prop_ro(
+          "classes", [](PythonFeeder& self) { return self.ask([](Feeder& f) { return f.dataset().classes(); }); },
+          "Names of the class numbers.")
+      .def_prop_ro(
+          "dataset_size", [](PythonFeeder& self) { return self.ask([](Feeder& f) { return f.dataset().size(); }); },
+          "Samples in the dataset.")
+      .def("describe", ask(&Feeder::describe), "The sizes of the worker pools and of the queue, in a line.")
+      .def(
+          "to_toml", [](PythonFeeder& self) { return self.ask([](Feeder& f) { return to_toml(f.options()); }); },
+          "The configuration in effect, every key with its value.")
+      .def(
+          "_fields",
+          [](PythonFeeder& self) {
+            nb::list all;
+            for (const Field& field : *self.fields()) all.append(described(field));
+            return all;
+          },
+          nb::sig("def _fields(self) -> list[dict[str, typing.Any]]"))
+      .def("_summary", [](PythonFeeder& self) { return self.call([](Feeder& f) { return to_json(f.summary()); }); })
+      .def("_profile", [](PythonFeeder& self) { return self.call([](Feeder& f) { return to_json(f.profile()); }); });
+}
+
+}  // namespace
+
+void bind_feeder(nb::module_& module) {
+  bind_options(module);
+  nb::class_<Batches>(module, "Batches", "An iterator over a feeder's batches.")
+      .def(
+          "__iter__", [](nb::handle self) { return nb::borrow(self); }, nb::sig("def __iter__(self) -> Batches"))
+      .def("__next__", &Batches::next, nb::sig("def __next__(self) -> Batch"));
+  nb::class_<PythonFeeder> feeder(module, "FeederBase", nb::is_weak_referenceable(), nb::dynamic_attr());
+  feeder.def(
+      "__init__",
+      [](PythonFeeder* self, const Options& options, nb::object communicator, bool is_solo,
+         std::shared_ptr<Dataset> dataset, std::string resume, std::string trace, double trace_s, nb::object log) {
+        new (self) PythonFeeder({.options = options,
+                                 .communicator = std::move(communicator),
+                                 .is_solo = is_solo,
+                                 .dataset = std::move(dataset),
+                                 .resume = std::move(resume),
+                                 .trace = std::move(trace),
+                                 .trace_s = trace_s,
+                                 .log = std::move(log)});
+      },
+      "options"_a, "communicator"_a.none(), "is_solo"_a, "dataset"_a.none(), "resume"_a, "trace"_a, "trace_s"_a,
+      "log"_a.none());
+  bind_running(feeder);
+  bind_state(feeder);
+  bind_knowledge(feeder);
+}
+
+}  // namespace forebay::python

@@ -1,0 +1,186 @@
+#include "communicator.hpp"
+
+#include <chrono>
+#include <cstring>
+#include <thread>
+#include <utility>
+
+#include <nanobind/stl/string.h>
+
+namespace forebay::python {
+namespace {
+
+nb::bytes to_bytes(std::string_view text) { return nb::bytes(text.data(), text.size()); }
+
+// The bytes of anything with the buffer protocol. REQUIRES: the GIL.
+class Buffer {
+ public:
+  Buffer(nb::handle object, int flags) {
+    if (PyObject_GetBuffer(object.ptr(), &view_, flags) != 0) throw nb::python_error();
+  }
+  ~Buffer() { PyBuffer_Release(&view_); }
+  Buffer(const Buffer&) = delete;
+  Buffer& operator=(const Buffer&) = delete;
+
+  [[nodiscard]] std::span<std::byte> bytes() const noexcept {
+    return {static_cast<std::byte*>(view_.buf), static_cast<std::size_t>(view_.len)};
+  }
+
+ private:
+  Py_buffer view_{};
+};
+
+std::string to_string(nb::handle bytes) {
+  const Buffer buffer(bytes, PyBUF_SIMPLE);
+  return {reinterpret_cast<const char*>(buffer.bytes().data()), buffer.bytes().size()};
+}
+
+// Memory of the node's ranks that a Python object maps.
+class PythonMemory final : public SharedMemory {
+ public:
+  explicit PythonMemory(nb::object mapped) : buffer_(new Buffer(mapped, PyBUF_WRITABLE)) {}
+  ~PythonMemory() override {
+    if (!is_running()) {
+      static_cast<void>(buffer_.release());  // NOLINT(bugprone-unused-return-value): the interpreter is gone
+      return;
+    }
+    const nb::gil_scoped_acquire gil;
+    buffer_.reset();
+  }
+  PythonMemory(const PythonMemory&) = delete;
+  PythonMemory& operator=(const PythonMemory&) = delete;
+
+  [[nodiscard]] std::span<std::byte> bytes() noexcept override { return buffer_->bytes(); }
+
+ private:
+  std::unique_ptr<Buffer> buffer_;
+};
+
+// At first the other rank is probably there, and later decoders make better use of the core.
+void pause(int looks) {
+  constexpr int kYields = 64;
+  constexpr std::chrono::microseconds kSleep{50};
+  if (looks < kYields) {
+    std::this_thread::yield();
+  } else {
+    std::this_thread::sleep_for(kSleep);
+  }
+}
+
+}  // namespace
+
+PythonCommunicator::PythonCommunicator(nb::object python, std::shared_ptr<Raised> raised)
+    : raised_(std::move(raised)),
+      object_(python),
+      start_reduction_(python.attr("start_reduction")),
+      test_(python.attr("test")),
+      listen_(python.attr("listen")),
+      rank_(nb::cast<std::uint32_t>(python.attr("rank"))),
+      size_(nb::cast<std::uint32_t>(python.attr("size"))) {}
+
+std::unique_ptr<Communicator> PythonCommunicator::duplicate() const {
+  return python([&]() -> std::unique_ptr<Communicator> {
+    return std::make_unique<PythonCommunicator>(object_.get().attr("duplicate")(), raised_);
+  });
+}
+
+void PythonCommunicator::start_reduction(std::size_t channel, std::span<std::int64_t> values, std::size_t minima) {
+  python([&] {
+    PyObject* const view = PyMemoryView_FromMemory(reinterpret_cast<char*>(values.data()),
+                                                   static_cast<Py_ssize_t>(values.size_bytes()), PyBUF_WRITE);
+    if (view == nullptr) throw nb::python_error();
+    start_reduction_.get()(channel, nb::steal(view), minima);
+  });
+}
+
+bool PythonCommunicator::test(std::size_t channel) {
+  return python([&] { return nb::cast<bool>(test_.get()(channel)); });
+}
+
+std::vector<std::byte> PythonCommunicator::broadcast(std::vector<std::byte> bytes, std::uint32_t root) {
+  return python([&] {
+    const std::string_view mine(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    const nb::object got = object_.get().attr("broadcast")(to_bytes(mine), root);
+    const Buffer buffer(got, PyBUF_SIMPLE);
+    return std::vector<std::byte>(buffer.bytes().begin(), buffer.bytes().end());
+  });
+}
+
+std::vector<std::string> PythonCommunicator::all_gather(std::string_view text) {
+  if (is_gathering_) {
+    throw Error("the ranks cannot communicate any more: an earlier exchange between them did not end");
+  }
+  is_gathering_ = true;
+  python([&] { object_.get().attr("start_gather")(to_bytes(text)); });
+  for (int looks = 0;; ++looks) {
+    std::optional<std::vector<std::string>> all = python([&]() -> std::optional<std::vector<std::string>> {
+      const nb::object gathered = object_.get().attr("gathered")();
+      if (gathered.is_none()) return std::nullopt;
+      std::vector<std::string> texts;
+      for (const nb::handle theirs : gathered) texts.push_back(to_string(theirs));
+      return texts;
+    });
+    if (all) {
+      is_gathering_ = false;
+      ++gathers_;
+      return *std::move(all);
+    }
+    if (hook_) hook_();
+    pause(looks);
+  }
+}
+
+std::unique_ptr<SharedMemory> PythonCommunicator::share_on_node(std::size_t bytes) {
+  return python([&]() -> std::unique_ptr<SharedMemory> {
+    return std::make_unique<PythonMemory>(object_.get().attr("share_on_node")(bytes));
+  });
+}
+
+void PythonCommunicator::tell(std::string_view text) {
+  if (size_ == 1) return;
+  python([&] { object_.get().attr("tell")(to_bytes(text)); });
+}
+
+std::optional<Word> PythonCommunicator::listen() {
+  if (size_ == 1) return std::nullopt;
+  return python([&]() -> std::optional<Word> {
+    const nb::object word = listen_.get()();
+    if (word.is_none()) return std::nullopt;
+    return Word{.rank = nb::cast<std::uint32_t>(word[0]), .text = to_string(word[1])};
+  });
+}
+
+void PythonCommunicator::abort(std::string_view cause) {
+  python([&] { object_.get().attr("abort")(nb::str(cause.data(), cause.size())); });
+}
+
+bool PythonCommunicator::close(double timeout_s) {
+  if (is_closed_) return true;
+  if (!is_running()) return false;
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::duration<double>(timeout_s);
+  if (!is_closing_) {
+    is_closing_ = true;
+    python([&] { object_.get().attr("start_close")(); });
+  }
+  for (int looks = 0;; ++looks) {
+    is_closed_ = python([&] { return nb::cast<bool>(object_.get().attr("closed")()); });
+    if (is_closed_) return true;
+    if (std::chrono::steady_clock::now() >= deadline) return false;
+    if (hook_) hook_();
+    pause(looks);
+  }
+}
+
+std::optional<std::string> first_error(const Communicator& communicator, const std::string& mine) {
+  constexpr double kTimeout = 5;
+  const std::unique_ptr<Communicator> own = communicator.duplicate();
+  const std::vector<std::string> all = own->all_gather(mine);
+  own->close(kTimeout);
+  for (std::size_t rank = 0; rank < all.size(); ++rank) {
+    if (all[rank].empty()) continue;
+    return all.size() == 1 ? all[rank] : "rank " + std::to_string(rank) + ": " + all[rank];
+  }
+  return std::nullopt;
+}
+
+}  // namespace forebay::python

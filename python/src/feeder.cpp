@@ -1,0 +1,106 @@
+#include "feeder.hpp"
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include <forebay/error.hpp>
+
+#include <nanobind/stl/string.h>
+
+#include "communicator.hpp"
+
+namespace forebay::python {
+namespace {
+
+std::atomic<std::uint64_t>& fork_count() noexcept {
+  static std::atomic<std::uint64_t> count{0};
+  return count;
+}
+
+Logger logger_of(const nb::object& log) {
+  if (log.is_none()) return {};
+  return [held = Held(log)](LogLevel level, std::string_view text) {
+    if (!is_running()) throw Error("the interpreter has ended");
+    const nb::gil_scoped_acquire gil;
+    const std::string_view name = to_string(level);
+    held.get()(nb::str(name.data(), name.size()),
+               nb::steal(PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "replace")));
+  };
+}
+
+// Runs the handlers of signals that have arrived, on the main thread; what they raise ends the wait.
+std::function<void()> signal_hearing(const std::shared_ptr<Raised>& raised) {
+  return [raised] {
+    with_python(*raised, [] {
+      if (PyErr_CheckSignals() != 0) throw nb::python_error();
+    });
+  };
+}
+
+std::unique_ptr<Feeder> make(Ingredients given, const std::shared_ptr<Raised>& raised) {
+  Parts parts;
+  parts.dataset = std::move(given.dataset);
+  parts.resume = std::move(given.resume);
+  parts.trace = std::move(given.trace);
+  parts.trace_s = given.trace_s;
+  parts.log = logger_of(given.log);
+  parts.while_waiting = signal_hearing(raised);
+  std::unique_ptr<Communicator> ranks;
+  if (!given.communicator.is_none()) {
+    ranks = std::make_unique<PythonCommunicator>(given.communicator, raised);
+  } else if (given.is_solo) {
+    ranks = solo_communicator();
+  }
+  try {
+    const nb::gil_scoped_release others_may_run;
+    if (!ranks) return std::make_unique<Feeder>(std::move(given.options), std::move(parts));
+    return std::make_unique<Feeder>(std::move(given.options), *ranks, std::move(parts));
+  } catch (...) {
+    if (raised->first) std::rethrow_exception(std::exchange(raised->first, nullptr));
+    throw;
+  }
+}
+
+}  // namespace
+
+std::uint64_t forks() noexcept {
+  // A child has none of the threads that a feeder lives by.
+  static const int registered =
+      ::pthread_atfork(nullptr, nullptr, [] { fork_count().fetch_add(1, std::memory_order_relaxed); });
+  static_cast<void>(registered);
+  return fork_count().load(std::memory_order_relaxed);
+}
+
+PythonFeeder::PythonFeeder(Ingredients ingredients)
+    : process_(::getpid()),
+      feeder_(make(std::move(ingredients), raised_)),
+      fields_(std::make_shared<const Fields>(feeder_->fields())) {}
+
+PythonFeeder::~PythonFeeder() {
+  if (forks() != forks_) {
+    static_cast<void>(feeder_.release());  // NOLINT(bugprone-unused-return-value): its threads are the parent's
+    return;
+  }
+  const nb::gil_scoped_release others_may_run;  // its threads may want to log before they end
+  feeder_.reset();
+}
+
+std::optional<Batch> PythonFeeder::next(StreamView stream) {
+  std::optional<Lease> lease = call([stream](Feeder& feeder) { return feeder.next(stream); });
+  if (!lease) return std::nullopt;
+  return Batch(*std::move(lease), fields_);
+}
+
+void PythonFeeder::require_own_process() const {
+  if (forks() == forks_) return;
+  throw Error("this feeder was made in process " + std::to_string(process_) +
+              ", of which this one is a fork: threads do not survive a fork. Make the feeder in the process that uses "
+              "it, after the fork, or start processes by \"spawn\"");
+}
+
+void PythonFeeder::refuse() const {
+  throw Error(
+      "the feeder is in use: one thread makes it and calls it, and a signal handler may call request_stop() alone");
+}
+
+}  // namespace forebay::python

@@ -1,0 +1,51 @@
+#include <exception>
+#include <string>
+
+#include <forebay/error.hpp>
+
+#include <nanobind/nanobind.h>
+
+#include "batch.hpp"
+#include "dataset.hpp"
+#include "feeder.hpp"
+
+namespace {
+
+namespace nb = nanobind;
+
+// forebay/errors.py has the types, because they are ValueError and TimeoutError as well.
+void raise_as(const char* type, const std::exception& error) {
+  const nb::object raised = nb::module_::import_("forebay.errors").attr(type);
+  PyObject* const text = PyUnicode_DecodeUTF8(
+      error.what(), static_cast<Py_ssize_t>(std::char_traits<char>::length(error.what())), "replace");
+  PyErr_SetObject(raised.ptr(), text);
+  Py_XDECREF(text);
+}
+
+void translate(const std::exception_ptr& thrown, void* /*payload*/) {
+  try {
+    std::rethrow_exception(thrown);
+  } catch (const forebay::ConfigError& error) {
+    raise_as("ConfigError", error);
+  } catch (const forebay::WatchdogError& error) {
+    raise_as("WatchdogError", error);
+  } catch (const forebay::SampleError& error) {
+    raise_as("SampleError", error);
+  } catch (const forebay::Error& error) {
+    raise_as("Error", error);
+  }
+}
+
+}  // namespace
+
+NB_MODULE(_core, module) {
+  module.doc() = "Forebay's library, as forebay/*.py use it.";
+  // A feeder that is kept by a cycle at exit was closed by then; there is nothing to warn of.
+  nb::set_leak_warnings(false);
+  nb::register_exception_translator(translate);
+  static_cast<void>(forebay::python::forks());
+  module.attr("version") = FOREBAY_VERSION;
+  forebay::python::bind_datasets(module);
+  forebay::python::bind_batch(module);
+  forebay::python::bind_feeder(module);
+}

@@ -1,0 +1,87 @@
+"""Small data sets whose pixels tell their number, and programs of their own."""
+
+from __future__ import annotations
+
+import os
+import struct
+import subprocess
+import sys
+import zlib
+from pathlib import Path
+from typing import Any
+
+import forebay
+import pytest
+
+SIDE = 8
+COUNT = 40
+
+# What keeps a run small, on the host, and free of chance.
+SMALL: dict[str, Any] = {
+    "size": (SIDE, SIDE),
+    "crop": "none",
+    "mirror": 0,
+    "dtype": "uint8",
+    "batch_size": 4,
+    "workers_io": 1,
+    "workers_decode": 1,
+    "capacity": 4,
+    "policy": "block",
+    "device": "host",
+    "epochs": 1,
+}
+
+
+def png(value: int) -> bytes:
+    """A picture of one grey."""
+    rows = b"".join(b"\0" + bytes([value]) * SIDE for _ in range(SIDE))
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    header = struct.pack(">IIBBBBB", SIDE, SIDE, 8, 0, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Forty pictures in two classes: number n has the grey 5 n, and comes n-th in the index."""
+    root = tmp_path_factory.mktemp("pictures")
+    for number in range(COUNT):
+        place = root / ("cat" if number < COUNT // 2 else "dog")
+        place.mkdir(exist_ok=True)
+        (place / f"{number:03}.png").write_bytes(png(5 * number))
+    return root
+
+
+@pytest.fixture
+def make(folder: Path) -> Any:
+    """Makes small feeders and closes them."""
+    made = []
+
+    def one(**options: Any) -> forebay.Feeder:
+        made.append(forebay.Feeder(**{"dataset": folder, **SMALL, **options}))
+        return made[-1]
+
+    yield one
+    for feeder in made:
+        feeder.close()
+
+
+def ids_of(feeder: forebay.Feeder) -> list[int]:
+    """The samples of a run, as they were served fresh."""
+    return [int(i) for epoch in feeder.epochs() for batch in epoch if batch.is_fresh for i in batch.ids]
+
+
+def run_program(text: str, *arguments: str, command: tuple[str, ...] = (), timeout: float = 120) -> str:
+    """Runs a program of its own with Python; its standard output. The program must end well."""
+    done = subprocess.run(
+        [*command, sys.executable, "-c", text, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path])},
+    )
+    assert done.returncode == 0, f"it ended with {done.returncode}\n{done.stdout}\n{done.stderr}"
+    assert "Fatal" not in done.stderr, done.stderr
+    return done.stdout

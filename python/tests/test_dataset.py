@@ -1,0 +1,117 @@
+"""Data of Python's own."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import forebay
+import numpy as np
+import pytest
+from conftest import COUNT, SIDE, ids_of, png
+
+
+def paths_of(folder: Path) -> list[Path]:
+    return sorted(folder.glob("*/*.png"), key=lambda path: path.name)
+
+
+@pytest.mark.parametrize("labels", [[7] * COUNT, np.full(COUNT, 7), ["seven"] * COUNT, None])
+def test_files_from_lists(make: Any, folder: Path, labels: Any) -> None:
+    files = forebay.Files(paths_of(folder), labels)
+    expected = {True: -1, False: 0 if isinstance(labels, list) and labels[0] == "seven" else 7}[labels is None]
+    seen = []
+    for batch in make(dataset=files):
+        assert (batch.images[:, 0, 0, 0] == 5 * batch.ids).all() and (batch.labels == expected).all()
+        seen.extend(batch.ids)
+    assert sorted(seen) == list(range(COUNT)) and len(files) == COUNT
+
+
+def test_an_image_folder_is_taken_as_it_is(make: Any, folder: Path) -> None:
+    samples = [(str(path), int(path.parent.name == "dog")) for path in paths_of(folder)]
+    feeder = make(dataset=SimpleNamespace(samples=samples, classes=["cat", "dog"]))
+    assert feeder.classes == ["cat", "dog"]
+    assert all((batch.labels == (batch.ids >= COUNT // 2)).all() for batch in feeder)
+
+
+def test_files_say_what_does_not_fit(folder: Path) -> None:
+    paths = paths_of(folder)
+    for arguments, message in (
+        ((paths, [1]), "40 samples and 1 labels"),
+        (([],), "no samples"),
+        ((str(folder),), "takes a list"),
+        ((paths, ["cat", 1] * (COUNT // 2)), "not both"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            forebay.Files(*arguments)
+    with pytest.raises(ValueError, match="label 3, but there are 2 classes"):
+        forebay.Files(paths, [3] * COUNT, classes=["a", "b"])
+    with pytest.raises(ValueError, match="none of the classes"):
+        forebay.Files(paths, ["c"] * COUNT, classes=["a", "b"])
+
+
+def test_a_missing_file_is_a_bad_sample(make: Any, folder: Path, tmp_path: Path) -> None:
+    paths = [*paths_of(folder), tmp_path / "gone.png"]
+    feeder = make(dataset=forebay.Files(paths), batch_size=1)
+    assert COUNT not in ids_of(feeder) and feeder.summary()["bad_samples"] == 1
+    with pytest.raises(forebay.Error, match=r"gone\.png"):
+        ids_of(make(dataset=forebay.Files(paths), batch_size=1, on_bad="fail"))
+
+
+class Pictures(forebay.Dataset):
+    def __init__(self, folder: Path, kind: str) -> None:
+        self.paths = paths_of(folder)
+        self.kind = kind
+        self.labels = [number % 3 for number in range(len(self.paths))]
+        self.classes = ["a", "b", "c"]
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+    def __getitem__(self, index: int) -> Any:
+        if self.kind == "bytes":
+            return self.paths[index].read_bytes()
+        if self.kind == "path":
+            return self.paths[index]
+        return np.full((SIDE, SIDE, 3) if self.kind == "colour" else (SIDE, SIDE), 5 * index, np.uint8)
+
+
+@pytest.mark.parametrize("kind", ["bytes", "path", "colour", "grey"])
+def test_a_class_of_its_own(make: Any, folder: Path, kind: str) -> None:
+    seen = []
+    for batch in make(dataset=Pictures(folder, kind), workers_io=3):
+        assert (batch.images[:, 0, 0, 0] == 5 * batch.ids).all() and (batch.labels == batch.ids % 3).all()
+        seen.extend(batch.ids)
+    assert sorted(seen) == list(range(COUNT))
+
+
+def test_what_a_class_raises_makes_a_bad_sample(make: Any, folder: Path) -> None:
+    class Failing(Pictures):
+        def __getitem__(self, index: int) -> Any:
+            if index == 3:
+                raise KeyError("no number three")
+            return np.zeros((2, 2)) if index == 4 else super().__getitem__(index)
+
+    assert {3, 4}.isdisjoint(ids_of(make(dataset=Failing(folder, "grey"))))
+    with pytest.raises(forebay.Error, match="no number three|float64"):
+        ids_of(make(dataset=Failing(folder, "grey"), on_bad="fail"))
+
+
+def test_a_class_may_use_locks_of_python(make: Any, folder: Path) -> None:
+    class Locked(Pictures):
+        lock = threading.Lock()
+
+        def __getitem__(self, index: int) -> Any:
+            with self.lock:
+                return png(5 * index)
+
+    assert sorted(ids_of(make(dataset=Locked(folder, "bytes"), workers_io=4, bytes=4096))) == list(range(COUNT))
+
+
+def test_a_state_belongs_to_its_data(make: Any, folder: Path) -> None:
+    files = paths_of(folder)
+    state = make(dataset=forebay.Files(files)).state_dict()
+    make(dataset=forebay.Files(files)).load_state_dict(state)
+    with pytest.raises(ValueError, match="data"):
+        make(dataset=forebay.Files(files[::-1])).load_state_dict(state)

@@ -1,0 +1,196 @@
+"""The loop, and what a batch is."""
+
+from __future__ import annotations
+
+import gc
+import pickle
+from typing import Any
+
+import forebay
+import numpy as np
+import pytest
+from conftest import COUNT, SIDE, ids_of
+
+
+def test_each_epoch_serves_every_sample_fresh_once(make: Any) -> None:
+    feeder = make(epochs=3)
+    numbers = []
+    for epoch in feeder.epochs():
+        numbers.append(epoch.number)
+        assert sorted(int(i) for batch in epoch if batch.is_fresh for i in batch.ids) == list(range(COUNT))
+    assert numbers == [0, 1, 2]
+    assert feeder.epochs_completed == 3 and feeder.steps == 3 * feeder.batches_per_epoch
+
+
+def test_reuse_leaves_every_sample_fresh_once(make: Any) -> None:
+    feeder = make(epochs=2, policy="interval", interval=3)
+    fresh = [0] * COUNT
+    uses = 0
+    for batch in feeder:
+        uses += not batch.is_fresh
+        for i in batch.ids if batch.is_fresh else []:
+            fresh[i] += 1
+    assert fresh == [2] * COUNT and uses > 0
+
+
+def test_pixels_and_labels_are_those_of_the_ids(make: Any) -> None:
+    for batch in make():
+        assert batch.images.shape == (4, 3, SIDE, SIDE) and batch.images.dtype == np.uint8
+        assert (batch.images == (5 * batch.ids).astype(np.uint8)[:, None, None, None]).all()
+        assert (batch.labels == (batch.ids >= COUNT // 2)).all()
+        assert batch["image"].ctypes.data == batch.image.ctypes.data == batch.images.ctypes.data
+        assert len(batch) == batch.size == 4 and batch.keys() == ["image", "label"]
+
+
+def test_views_are_read_only_and_share_the_memory(make: Any) -> None:
+    batch = make().next()
+    assert not batch.images.flags.writeable and not batch.images.flags.owndata
+    with pytest.raises(ValueError):
+        batch.images[0] = 0
+    through_dlpack = np.from_dlpack(batch)
+    assert through_dlpack.ctypes.data == batch.images.ctypes.data == batch.tensor().numpy().ctypes.data
+    assert not through_dlpack.flags.writeable
+    images, labels = batch.numpy()
+    assert images.ctypes.data == through_dlpack.ctypes.data and (labels == batch.labels).all()
+
+
+def test_views_keep_their_bytes_while_the_loop_continues(make: Any) -> None:
+    feeder = make(max_leases=4)
+    kept = []
+    for batch in feeder:
+        if batch.step < 2:
+            kept.append((batch.images, batch.ids))
+    feeder.close()
+    del feeder, batch
+    gc.collect()
+    for images, ids in kept:
+        assert (images == (5 * ids).astype(np.uint8)[:, None, None, None]).all()
+
+
+def test_a_kept_batch_is_refused_with_what_to_do(make: Any) -> None:
+    kept = list(make())
+    assert len(kept) == COUNT // 4 and all(batch.is_released for batch in kept[:-1])
+    assert [batch.step for batch in kept] == list(range(len(kept)))
+    for use in (lambda: kept[0].images, lambda: kept[0].ids, lambda: kept[0].copy(), kept[0].numpy):
+        with pytest.raises(forebay.Error, match=r"step 0 has been released.*batch\.copy\(\)"):
+            use()
+
+
+def test_too_many_views_are_refused_with_what_to_do(make: Any) -> None:
+    kept = []
+    with pytest.raises(forebay.Error, match=r"2 leases are held.*copy what you keep.*queue\.max_leases"):
+        for batch in make():
+            kept.append(batch.images)
+    assert len(kept) == 2
+
+
+def test_labels_and_ids_hold_nothing(make: Any) -> None:
+    kept = [(batch.labels, batch.ids) for batch in make()]
+    assert sorted(int(i) for _, ids in kept for i in ids) == list(range(COUNT))
+    assert all((labels == (ids >= COUNT // 2)).all() for labels, ids in kept)
+
+
+def test_copies_are_for_keeping_changing_and_pickling(make: Any) -> None:
+    kept = [batch.copy() for batch in make()]
+    assert sorted(int(i) for copy in kept for i in copy.ids) == list(range(COUNT))
+    for copy in kept:
+        again = pickle.loads(pickle.dumps(copy))
+        assert (again.images == (5 * again.ids).astype(np.uint8)[:, None, None, None]).all()
+        copy.images[:] = 0
+
+
+def test_next_hands_the_batch_over(make: Any) -> None:
+    feeder = make()
+    one, two = feeder.next(), feeder.next()
+    assert not one.is_released and (one.ids != two.ids).any()
+    with one, two:
+        assert one.images.any() or two.images.any()
+    assert one.is_released and two.is_released
+    one.release()
+    assert feeder.next() is not None
+
+
+def test_a_batch_that_nobody_refers_to_is_released(make: Any) -> None:
+    feeder = make()
+    count = 0
+    while feeder.next() is not None:
+        count += 1
+    assert count == COUNT // 4
+
+
+def test_a_break_resumes_in_the_same_epoch(make: Any) -> None:
+    feeder = make()
+    seen: list[int] = []
+    for epoch in feeder.epochs():
+        for batch in epoch:
+            seen.extend(batch.ids)
+            if batch.step == 2:
+                break
+    assert sorted(seen) == list(range(COUNT))
+
+
+def test_stop_ends_the_loop(make: Any) -> None:
+    feeder = make(epochs=1000)
+    for batch in feeder:
+        if batch.step == 5:
+            feeder.request_stop()
+        assert batch.step < 50
+    assert feeder.was_stopped
+
+
+def test_names_of_what_is_not_there(make: Any) -> None:
+    batch = make().next()
+    with pytest.raises(KeyError, match='"image", "label"'):
+        batch["mask"]
+    with pytest.raises(AttributeError, match="mask"):
+        batch.mask  # noqa: B018
+
+
+def test_summary_and_profile_are_dictionaries(make: Any) -> None:
+    feeder = make()
+    ids_of(feeder)
+    summary, profile = feeder.summary(), feeder.profile()
+    assert summary["steps"] == summary["fresh"] == COUNT // 4 and summary["epochs"] == 1
+    assert profile["ranks"] == 1
+    assert "<table>" in feeder._repr_html_() and "batch_size = 4" in feeder.to_toml()
+    assert feeder.classes == ["cat", "dog"] and feeder.dataset_size == COUNT
+    assert [field.name for field in feeder.fields] == ["image", "label"]
+
+
+def test_views_tell_the_region(make: Any) -> None:
+    view = make().next().views()[0]
+    assert (view.left, view.top, view.right, view.bottom) == (0, 0, SIDE, SIDE) and not view.mirror
+
+
+def test_no_pickling(make: Any) -> None:
+    feeder = make()
+    with pytest.raises(TypeError, match="state_dict"):
+        pickle.dumps(feeder)
+    with pytest.raises(TypeError, match=r"batch\.copy\(\)"):
+        pickle.dumps(feeder.next())
+
+
+def test_torch_shares_the_memory(make: Any) -> None:
+    torch = pytest.importorskip("torch")
+    feeder = make(dtype="float32")
+    for epoch in feeder.epochs():
+        for batch in epoch:
+            images, labels = batch.torch()
+            assert images.data_ptr() == batch.images.ctypes.data
+            assert images.shape == (4, 3, SIDE, SIDE) and labels.dtype == torch.int64
+            weight = torch.zeros(1, requires_grad=True)
+            ((images * weight).sum() + 0 * labels.sum()).backward()
+            assert batch.torch("image").data_ptr() == images.data_ptr()
+
+
+def test_autograd_keeps_the_pixels(make: Any) -> None:
+    torch = pytest.importorskip("torch")
+    feeder = make(dtype="float32", max_leases=3)
+    graphs = []
+    for batch in feeder:
+        if batch.step < 2:
+            weight = torch.ones(1, requires_grad=True)
+            graphs.append(((batch.torch("image") * weight).sum(), weight, batch.images.copy()))
+    for loss, weight, pixels in graphs:
+        loss.backward()
+        assert weight.grad.item() == pytest.approx(float(pixels.sum(dtype=np.float64)), rel=1e-4)

@@ -1,0 +1,99 @@
+"""Keyword options, errors and the log."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import forebay
+import numpy as np
+import pytest
+from conftest import COUNT, SMALL, ids_of
+from forebay import _options
+
+
+def test_every_key_has_a_keyword_that_takes_its_default() -> None:
+    import ast
+
+    for key in forebay.config_keys():
+        keyword = f"{key.section}_{key.name}" if key.section else key.name
+        value = {"true": True, "false": False}.get(key.default)
+        if value is None:
+            value = float(key.default) if key.default in ("inf", "nan") else ast.literal_eval(key.default)
+        assert _options.load(None, {keyword: value}).to_toml() == _options.load(None, {}).to_toml(), keyword
+
+
+def test_ways_to_say_a_key(make: Any) -> None:
+    for way in ({"capacity": 5}, {"queue_capacity": 5}, {"queue": {"capacity": 5}}, {"capacity": np.int64(5)}):
+        options = {name: value for name, value in SMALL.items() if name != "capacity"}
+        assert "capacity = 5 " in _options.load(None, {**options, **way}).to_toml()
+
+
+def test_keywords_overrule_the_file(tmp_path: Path, folder: Path) -> None:
+    file = tmp_path / "feed.toml"
+    file.write_text(f'[dataset]\npath = "{folder}"\nbatch_size = 8\n[transform]\nsize = [8, 8]\n')
+    with forebay.Feeder(
+        file, batch_size=2, telemetry_dir="", **{k: v for k, v in SMALL.items() if k != "batch_size"}
+    ) as f:
+        assert "batch_size = 2 " in f.to_toml()
+        assert sorted(ids_of(f)) == list(range(COUNT))
+
+
+def test_values_that_toml_would_misread() -> None:
+    for path in ('a "quoted" \\ name', "2024", "true", "line\nbreak", "ünï"):
+        text = _options.load(None, {"dataset": path}).to_toml()
+        assert _options._toml(path, "") in text
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"batch_size": 0}, r"batch_size=0: dataset\.batch_size: .*1 "),
+        ({"batch_size": "four"}, r"batch_size='four': dataset\.batch_size: expected a whole number"),
+        ({"policy": "gredy"}, "policy.name"),
+        ({"batchsize": 3}, "no option 'batchsize'; did you mean batch_size"),
+        ({"decode": 2}, "transform_decode or workers_decode"),
+        ({"queue": {"capcity": 3}}, r"queue\['capcity'\].*queue\.capacity"),
+        ({"batch_size": object()}, "batch_size=<object"),
+        ({"dataset": 7}, "dataset=int"),
+        ({"comm": 7}, "comm=7 is no communicator"),
+        ({"fields": {"mask": 1}}, r"fields\['mask'\]"),
+    ],
+)
+def test_wrong_options_are_value_errors(make: Any, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message) as caught:
+        make(**options)
+    assert isinstance(caught.value, forebay.ConfigError)
+
+
+def test_what_is_not_there_is_a_file_not_found_error(make: Any, tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="nowhere.toml"):
+        forebay.Feeder(tmp_path / "nowhere.toml")
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        make(dataset=tmp_path / "nowhere")
+    with pytest.raises(FileNotFoundError, match="nowhere.state"):
+        make().restore(tmp_path / "nowhere.state")
+
+
+def test_a_store_that_stops_is_a_timeout_error(make: Any) -> None:
+    with pytest.raises(TimeoutError, match="watchdog_s"):
+        for _ in make(storage_latency_ms=100_000, watchdog_s=0.5):
+            pass
+
+
+def test_errors_have_one_base() -> None:
+    for error in (forebay.ConfigError, forebay.NotFoundError, forebay.SampleError, forebay.WatchdogError):
+        assert issubclass(error, forebay.Error)
+
+
+def test_lines_for_people_go_to_logging(make: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "a").mkdir()
+    from conftest import png
+
+    for number in range(8):
+        (tmp_path / "a" / f"{number}.png").write_bytes(png(number))
+    (tmp_path / "a" / "bad.png").write_bytes(b"not a picture")
+    with caplog.at_level(logging.INFO, "forebay"):
+        ids_of(make(dataset=tmp_path, batch_size=3))
+    assert any("bad.png" in record.getMessage() for record in caplog.records), caplog.text

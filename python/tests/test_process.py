@@ -1,0 +1,204 @@
+"""Signals, forks, threads and the end of the interpreter."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import forebay
+import pytest
+from conftest import COUNT, run_program
+
+HEAD = """
+import gc, sys, forebay
+from conftest import SMALL
+feeder = forebay.Feeder(dataset=sys.argv[1], **SMALL)
+"""
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [
+        "batch = feeder.next()",
+        "batch = feeder.next(); view = batch.images; del feeder; gc.collect(); print(view.sum()); del batch",
+        "view = feeder.next().images; feeder.close()",
+        "epoch = next(feeder.epochs()); batch = next(epoch); del feeder, batch; next(epoch)",
+        "feeder.me = feeder; feeder.batch = feeder.next(); del feeder",
+        "import builtins; builtins.kept = [feeder, feeder.next(), iter(feeder)]",
+        "sys.kept = feeder.next().tensor()\nfor batch in feeder: sys.exit(0)",
+        "import threading; threading.Thread(target=lambda: list(feeder), daemon=True).start()",
+        "import atexit; atexit.register(lambda: print(feeder.steps))",
+        "import logging; logging.basicConfig(level=0, stream=sys.stderr); feeder.next()",
+        "def f():\n  yield from feeder\ng = f(); next(g)",
+    ],
+)
+def test_the_interpreter_ends_in_any_order(folder: Path, rest: str) -> None:
+    run_program(HEAD + rest, str(folder))
+
+
+def start_waiting(folder: Path, body: str) -> subprocess.Popen[str]:
+    """A program that prints a line and then waits in the library for what never comes."""
+    process = subprocess.Popen(
+        [
+            sys.executable,
+            "-c",
+            "import sys, forebay\nfrom conftest import SMALL\nprint('begins', flush=True)\n" + body,
+            str(folder),
+        ],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path])},
+    )
+    assert process.stdout is not None and process.stdout.readline() == "begins\n"
+    return process
+
+
+@pytest.mark.parametrize(
+    "where", ["forebay.Feeder(storage_latency_ms=1e8, **o)", "list(forebay.Feeder(storage_latency_ms=300, **o))"]
+)
+@pytest.mark.parametrize("after", [0.05, 0.8])
+def test_control_c_is_heard_in_every_wait(folder: Path, where: str, after: float) -> None:
+    process = start_waiting(folder, f"o = {{'dataset': sys.argv[1], **SMALL}}\n{where}")
+    time.sleep(after)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=30)
+    assert process.returncode != 0 and "KeyboardInterrupt" in errors, errors
+
+
+def test_a_wait_that_was_interrupted_is_made_again(make: Any) -> None:
+    class Interrupted(Exception):
+        pass
+
+    def interrupt(*_: object) -> None:
+        raise Interrupted
+
+    seed = random.randrange(1 << 30)
+    print("seed", seed)
+    chance = random.Random(seed)
+    feeder = make(epochs=2, storage_latency_ms=4, max_leases=2)
+    before = signal.signal(signal.SIGALRM, interrupt)
+    seen: list[int] = []
+    interruptions = lost = 0
+    try:
+        while True:
+            try:
+                signal.setitimer(signal.ITIMER_REAL, chance.uniform(1e-4, 1e-2))
+                batch = feeder.next()
+                signal.setitimer(signal.ITIMER_REAL, 0)
+            except Interrupted:
+                interruptions += 1
+                # Python may raise when next() has returned and nobody has its batch yet.
+                lost += feeder.steps - lost - len(seen) // 4
+                continue
+            if batch is None:
+                break
+            assert batch.step == len(seen) // 4 + lost
+            seen.extend(int(i) for i in batch.ids)
+            batch.release()
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    print(interruptions, "interruptions", lost, "lost")
+    assert interruptions > lost and len(seen) + 4 * lost == 2 * COUNT
+    assert all(seen.count(number) <= 2 for number in range(COUNT))
+
+
+def test_a_handler_may_ask_for_a_stop(make: Any) -> None:
+    feeder = make(epochs=1000, storage_latency_ms=20)
+    before = signal.signal(signal.SIGALRM, lambda *_: feeder.request_stop())
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.2)
+        for _ in feeder:
+            pass
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    assert feeder.was_stopped
+
+
+def test_a_fork_is_refused_and_leaves_the_parent_alone(make: Any) -> None:
+    feeder = make()
+    batch = feeder.next()
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        text = "no error"
+        try:
+            feeder.next()
+        except forebay.Error as error:
+            text = str(error)
+        try:
+            batch.release()
+            feeder.close()
+        except forebay.Error:
+            text += "; refused again"
+        del feeder
+        os.write(writing, text.encode())
+        os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading) as pipe:
+        text = pipe.read()
+    assert os.waitpid(child, 0)[1] == 0
+    assert "fork" in text and "spawn" in text and text.endswith("refused again")
+    assert sum(1 for _ in feeder) == COUNT // 4 - 1
+
+
+def test_a_second_thread_is_refused(make: Any) -> None:
+    feeder = make(storage_latency_ms=400)
+    caught: list[BaseException] = []
+    batches: list[Any] = []
+
+    def other() -> None:
+        try:
+            while feeder.next() is not None:
+                batches.append(1)
+        except forebay.Error as error:
+            caught.append(error)
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    deadline = time.monotonic() + 60
+    while not caught and thread.is_alive() and time.monotonic() < deadline:
+        try:
+            feeder.summary()
+        except forebay.Error as error:
+            caught.append(error)
+    feeder.request_stop()
+    thread.join(60)
+    assert "in use" in str(caught[0]) and not thread.is_alive()
+
+
+def test_others_of_python_run_while_a_batch_is_waited_for(make: Any) -> None:
+    feeder = make(storage_latency_ms=300)
+    beats = 0
+    ended = threading.Event()
+
+    def beat() -> None:
+        nonlocal beats
+        while not ended.is_set():
+            beats += 1
+            time.sleep(0.001)
+
+    thread = threading.Thread(target=beat)
+    thread.start()
+    before = beats
+    for batch in feeder:
+        if batch.step == 2:
+            break
+    ended.set()
+    thread.join()
+    assert beats > before + 5
+
+
+def test_the_command(folder: Path) -> None:
+    done = subprocess.run([sys.executable, "-m", "forebay", "--version"], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0 and done.stdout.strip() == f"forebay {forebay.__version__}"
+    done = subprocess.run([sys.executable, "-m", "forebay", "nonsense"], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2 and "nonsense" in done.stderr
