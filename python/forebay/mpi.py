@@ -64,6 +64,7 @@ class MpiCommunicator(Communicator):
         self._started_sums = self._sent = self._received = 0
         self._farewell: Any = None
         self._farewells = memoryview(bytearray(16 * self.size)).cast("q")
+        self._is_open = True
 
     def duplicate(self) -> MpiCommunicator:
         return MpiCommunicator(self._control)
@@ -186,17 +187,27 @@ class MpiCommunicator(Communicator):
         expected = sum(words for _, words in others) - mine[1]
         if self._received != expected or self._words or not all(self.test(channel) for channel in self._channels):
             return False
+        self._free()
+        return True
+
+    def _free(self) -> None:
+        """MPI calls this collective, but Open MPI and MPICH free locally."""
+        self._is_open = False
         for comm in (self._sums, self._partings, self._control):
             comm.Free()
-        return True
 
     def _forget_sent_words(self) -> None:
         self._words = [word for word in self._words if not MPI.Request.Testall(word[1])]
 
     def _abandon(self) -> None:
+        """Waiting for open operations could hang, and MPI still uses their buffers."""
+        self._is_open = False
         _abandoned.append((self._channels, self._words, self._gather, self._farewell, self._farewells))
 
     def __del__(self) -> None:
-        open_channels = any(place.requests for place in getattr(self, "_channels", {}).values())
-        if open_channels or getattr(self, "_words", None) or getattr(self, "_gather", None):
+        if not getattr(self, "_is_open", False) or MPI.Is_finalized():
+            return
+        if self._words or self._gather or self._farewell or any(c.requests for c in self._channels.values()):
             self._abandon()
+        else:
+            self._free()

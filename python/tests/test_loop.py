@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 import pickle
+import resource
+from pathlib import Path
 from typing import Any
 
 import forebay
@@ -155,6 +157,24 @@ def test_summary_and_profile_are_dictionaries(make: Any) -> None:
     assert "<table>" in feeder._repr_html_() and "batch_size = 4" in feeder.to_toml()
     assert feeder.classes == ["cat", "dog"] and feeder.dataset_size == COUNT
     assert [field.name for field in feeder.fields] == ["image", "label"]
+
+
+def resident_bytes() -> int:
+    pages = Path("/proc/self/statm").read_text().split()[1]
+    return int(pages) * resource.getpagesize()
+
+
+def test_memory_stays_flat(make: Any) -> None:
+    feeder = make(epochs=1 << 30, policy="interval", interval=50)
+    sums = 0
+    for steps, batch in enumerate(feeder):
+        if steps % 100 == 0:
+            sums += int(batch.images.sum()) + int(batch.copy().ids.sum()) + int(np.from_dlpack(batch).sum())
+        if steps == 20_000:
+            before = resident_bytes()
+        if steps == 200_000:
+            break
+    assert sums and resident_bytes() < before + (8 << 20)
 
 
 def test_views_tell_the_region(make: Any) -> None:

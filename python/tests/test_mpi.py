@@ -162,6 +162,21 @@ say((text, count))
         assert "comm=MPI.COMM_WORLD" in text and count == COUNT // 4
 
 
+def test_many_feeders_leave_nothing_of_mpi_behind(folder: Path) -> None:
+    body = """
+def free_contexts():
+    made = [world.Dup() for _ in range(4)]
+    for comm in made: comm.Free()
+for _ in range(5):
+    with forebay.Feeder(dataset=sys.argv[1], comm=world, **SMALL) as feeder:
+        feeder.next().release()
+free_contexts()
+from forebay import mpi
+say(len(mpi._abandoned))
+"""
+    assert ranks(2, body, str(folder)) == [0, 0]
+
+
 def test_ranks_end_without_closing(folder: Path) -> None:
     body = """
 feeder = forebay.Feeder(dataset=sys.argv[1], comm=world, **SMALL)

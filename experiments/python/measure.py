@@ -1,0 +1,145 @@
+"""What Python costs a trainer: next() of a ready batch, a step of several ranks, and images per second.
+
+  measure.py [--data FOLDER] [--rounds N]        one process, and `forebay feed` at the same settings in turn
+  mpirun -n 2 measure.py --step                  a step of two ranks, through mpi4py
+
+Needs the installed package; --step needs mpi4py.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+import forebay
+
+TINY = {
+    "size": (8, 8),
+    "crop": "none",
+    "mirror": 0,
+    "dtype": "uint8",
+    "batch_size": 4,
+    "workers_io": 1,
+    "workers_decode": 1,
+    "device": "host",
+    "capacity": 16,
+}
+
+
+class Grey(forebay.Dataset):
+    """Pictures that cost nothing."""
+
+    def __len__(self) -> int:
+        return 4096
+
+    def __getitem__(self, index: int) -> np.ndarray:
+        return np.full((8, 8), index % 256, np.uint8)
+
+
+def spread(values: list[float]) -> str:
+    return f"{statistics.median(values):.2f} [{min(values):.2f} .. {max(values):.2f}]"
+
+
+def quantiles(nanoseconds: list[int]) -> tuple[float, float]:
+    ordered = sorted(nanoseconds)
+    return ordered[len(ordered) // 2] / 1e3, ordered[len(ordered) * 99 // 100] / 1e3
+
+
+def next_of_ready_batches(policy: dict[str, object], steps: int) -> list[int]:
+    """Nanoseconds of each call, with a full queue at the first of every ten."""
+    taken = []
+    clock = time.perf_counter_ns
+    with forebay.Feeder(dataset=Grey(), steps=steps + 10, policy=policy, **TINY) as feeder:
+        for step in range(steps):
+            if step % 10 == 0:
+                time.sleep(0.02)
+            before = clock()
+            batch = feeder.next()
+            taken.append(clock() - before)
+            batch.release()
+    return taken
+
+
+def latency(rounds: int) -> None:
+    clocks = [(lambda a, b: b - a)(time.perf_counter_ns(), time.perf_counter_ns()) for _ in range(1000)]
+    print(f"the clock itself: {quantiles(clocks)[0]:.2f} us")
+    for name, policy in (("fresh", {"name": "block"}), ("reuse", {"name": "interval", "interval": 1 << 40})):
+        found = [quantiles(next_of_ready_batches(policy, 2000)) for _ in range(rounds)]
+        print(f"next(), {name}: median {spread([m for m, _ in found])} us, p99 {spread([p for _, p in found])} us")
+
+
+def throughput(data: str, rounds: int) -> None:
+    options = {"dataset_path": data, "policy_name": "block", "steps": 60, "device": "host", "telemetry_live": "never"}
+    command = ["--set=dataset.path=" + data, "--set=policy.name=block", "--set=run.steps=60", "--set=device=host"]
+    python, program = [], []
+    with tempfile.TemporaryDirectory() as folder:
+        config = Path(folder) / "feed.toml"
+        config.write_text("")
+        for number in range(rounds):
+            with forebay.Feeder(**options) as feeder:
+                for batch in feeder:
+                    batch.images  # noqa: B018 - as a trainer does
+                python.append(feeder.summary()["images_per_s"])
+            out = Path(folder) / str(number)
+            subprocess.run(
+                [
+                    sys.executable,
+                    "-m",
+                    "forebay",
+                    "feed",
+                    str(config),
+                    *command,
+                    "--set=trainer.step_ms=0",
+                    f"--set=telemetry.dir={out}",
+                ],
+                check=True,
+                capture_output=True,
+            )
+            program.append(json.loads((out / "summary.json").read_text())["images_per_s"])
+    ratios = [ours / theirs for ours, theirs in zip(python, program, strict=True)]
+    print(f"images/s: Python {spread(python)}, forebay feed {spread(program)}, ratio {spread(ratios)}")
+
+
+def step_of_ranks() -> None:
+    from mpi4py import MPI
+
+    world = MPI.COMM_WORLD
+    clock = time.perf_counter_ns
+    policy = {"name": "interval", "interval": 1 << 40}
+    taken = []
+    with forebay.Feeder(dataset=Grey(), comm=world, steps=5000, policy=policy, **TINY) as feeder:
+        world.Barrier()
+        for _ in range(5000):
+            before = clock()
+            batch = feeder.next()
+            taken.append(clock() - before)
+            batch.release()
+    found = world.gather(quantiles(taken[100:]))
+    if world.rank == 0:
+        print(f"next() of {world.size} ranks, reuse: median and p99 of each, us:", found)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", help="folder of photographs, for images per second")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--step", action="store_true", help="a step of the ranks that mpirun started")
+    arguments = parser.parse_args()
+    if arguments.step:
+        step_of_ranks()
+        return
+    latency(arguments.rounds)
+    if arguments.data:
+        throughput(arguments.data, arguments.rounds)
+
+
+if __name__ == "__main__":
+    main()
