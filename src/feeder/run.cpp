@@ -27,6 +27,11 @@ std::string samples_text(std::uint64_t of_dataset, const OrderOptions& order) {
 
 }  // namespace
 
+bool Run::interrupted() {
+  if (given.while_waiting) given.while_waiting();
+  return ranks->interrupted();
+}
+
 std::uint64_t Run::job_fresh_samples() const noexcept {
   const Tally* const heard = ranks->heard();
   return origin.fresh_samples() + (heard != nullptr ? static_cast<std::uint64_t>(heard->samples) : 0);

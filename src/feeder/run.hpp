@@ -81,6 +81,8 @@ struct Run {  // NOLINT(clang-analyzer-optin.performance.Padding): the order is 
   [[nodiscard]] bool stop_requested() const noexcept {
     return stop->is_made() || (given.stop != nullptr && given.stop->load(std::memory_order_relaxed));
   }
+  // In a wait, every few milliseconds: a rank wants to end. Throws what the program's hook does.
+  [[nodiscard]] bool interrupted();
   // Steps since the run began; the server counts those of this process.
   [[nodiscard]] std::uint64_t steps() const noexcept { return origin.steps() + server->counts().steps; }
   // Samples that the job is known to have served fresh since the run began.

@@ -335,11 +335,7 @@ void Startup::start_server() {
                                   .failure = run_.failure,
                                   .retired = [&run = run_](std::uint64_t uses) { run.journal->batch_retired(uses); },
                                   .stop_requested = [&run = run_] { return run.stop_requested(); },
-                                  .interrupted =
-                                      [&run = run_] {
-                                        if (run.given.while_waiting) run.given.while_waiting();
-                                        return run.ranks->interrupted();
-                                      },
+                                  .interrupted = [&run = run_] { return run.interrupted(); },
                                   .workers = [&run = run_] { return run.pipeline->report(); },
                                   .warn = [&run = run_](const std::string& line) { run.console->warn(line); },
                                   .open_epochs = Ledger::kEpochs + 1},
