@@ -20,6 +20,7 @@ struct CodecFile {
   std::optional<std::vector<std::uint8_t>> values;  // as a mask; none where it cannot be one
   // Makes checksums right again after damage, so that it reaches what lies behind them; null where there are none.
   void (*repair)(std::vector<std::byte>& bytes) = nullptr;
+  std::vector<float> wide = {};  // as stored, one channel or three; empty for numbers of at most 8 bits
 };
 
 // A number for each sample of an image, from 0 to `most`.

@@ -87,6 +87,7 @@ CodecFile npy_file(const NpyRecipe& recipe) {
         const int given = recipe.channels == 1 ? 0 : channel;
         const bool is_wide = recipe.type.ends_with('2');
         const unsigned value = pattern(x, y, given, is_wide ? 65535 : 255);
+        if (is_wide && channel < recipe.channels) file.wide.push_back(static_cast<float>(value));
         file.rgb.push_back(static_cast<std::uint8_t>(is_wide ? value >> 8U : value));
       }
       values.push_back(static_cast<std::uint8_t>(pattern(x, y, 0, 255)));

@@ -164,6 +164,9 @@ CodecFile png_file(const PngRecipe& recipe) {
       const unsigned first = pattern(x, y, 0, most);
       values.push_back(static_cast<std::uint8_t>(first));
       for (int channel = 0; channel < 3; ++channel) {
+        if (bits == 16 && (channel == 0 || !is_grey)) {
+          file.wide.push_back(static_cast<float>(pattern(x, y, channel, most)));
+        }
         file.rgb.push_back(is_palette ? palette_colour(first)[static_cast<std::size_t>(channel)]
                                       : to_8_bits(pattern(x, y, is_grey ? 0 : channel, most)));
       }

@@ -207,6 +207,12 @@ CodecFile tiff_file(const TiffRecipe& recipe) {
       const auto pixel = expected_pixel(recipe, x, y);
       file.rgb.insert(file.rgb.end(), pixel.begin(), pixel.end());
       values.push_back(static_cast<std::uint8_t>(value_at(recipe, x, y, 0)));
+      const bool is_wide =
+          recipe.bits == 16 && recipe.photometric != PHOTOMETRIC_SEPARATED && recipe.alpha != EXTRASAMPLE_ASSOCALPHA;
+      for (int channel = 0; is_wide && channel < (recipe.photometric == PHOTOMETRIC_RGB ? 3 : 1); ++channel) {
+        const unsigned value = value_at(recipe, x, y, channel);
+        file.wide.push_back(static_cast<float>(recipe.photometric == PHOTOMETRIC_MINISWHITE ? 65535 - value : value));
+      }
     }
   }
   if (recipe.samples == 1 && recipe.bits <= 8) file.values = std::move(values);

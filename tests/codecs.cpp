@@ -163,6 +163,7 @@ TEST_CASE("damaged bytes end in an image or in SampleError, and in nothing that 
   ImageDecoder decoder;
   Image image;
   Mask mask;
+  forebay::WideImage wide;
   for (const CodecFile& file : codec_files()) {
     CAPTURE(file.what);
     for (int i = 0; i < kDamagedPerFile; ++i) {
@@ -182,6 +183,11 @@ TEST_CASE("damaged bytes end in an image or in SampleError, and in nothing that 
       }
       if (file.repair != nullptr && i % 4 != 0) file.repair(bytes);
       (void)refusal(decoder, bytes, kBounded, image);
+      try {
+        (void)decoder.open(bytes, kBounded);
+        if (decoder.wide_channels() != 0) decoder.decode_wide(wide);
+      } catch (const SampleError&) {  // as it should
+      }
       try {
         decoder.decode_mask(bytes, kBounded, mask);
       } catch (const SampleError&) {  // as it should
@@ -219,6 +225,41 @@ TEST_CASE("a mask has the values that are stored") {
     CHECK(mask.width == file.width);
     CHECK(mask.height == file.height);
     CHECK(mask.values == *file.values);
+  }
+}
+
+TEST_CASE("numbers of more than 8 bits keep all of them where they are asked for") {
+  ImageDecoder decoder;
+  forebay::WideImage image;
+  std::size_t wide = 0;
+  for (const CodecFile& file : codec_files()) {
+    CAPTURE(file.what);
+    (void)decoder.open(file.bytes, {});
+    CHECK((decoder.wide_channels() != 0) == !file.wide.empty());
+    if (file.wide.empty() || file.orientation != 1) continue;
+    ++wide;
+    REQUIRE(file.wide.size() == static_cast<std::size_t>(file.width * file.height * decoder.wide_channels()));
+    decoder.decode_wide(image);
+    CHECK(image.width == file.width);
+    CHECK(image.height == file.height);
+    image.values.resize(file.wide.size());
+    CHECK(image.values == file.wide);
+  }
+  CHECK(wide >= 20);
+}
+
+TEST_CASE("grey of a file is what its colours weigh, rounded once") {
+  ImageDecoder decoder;
+  Image image;
+  for (const CodecFile& file : codec_files()) {
+    CAPTURE(file.what);
+    decode_whole(decoder, file.bytes, {.exif = false, .grey = true}, image);
+    std::vector<std::uint8_t> expected;
+    for (std::size_t i = 0; i < file.rgb.size(); i += 3) {
+      const double grey = (19595.0 * file.rgb[i] + 38470.0 * file.rgb[i + 1] + 7471.0 * file.rgb[i + 2]) / 65536;
+      expected.insert(expected.end(), 3, static_cast<std::uint8_t>(grey + 0.5));
+    }
+    CHECK(pixels_of(image) == expected);
   }
 }
 

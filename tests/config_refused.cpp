@@ -24,7 +24,7 @@ using testing::refusal_of;
 using testing::with;
 
 TEST_CASE("a field that cannot be is refused with its key") {
-  CHECK(contains(refusal("[fields.mask]\nfrom = \"m\""), "fields.mask.kind: say what it is: mask, class"));
+  CHECK(contains(refusal("[fields.mask]\nfrom = \"m\""), "fields.mask.kind: say what it is: image, mask, class"));
   CHECK(contains(refusal("[fields.mask]\nkind = \"masc\""), "fields.mask.kind: expected one of \"image\", \"mask\""));
   CHECK(contains(refusal("[fields.mask]\nkynd = \"mask\""), "unknown key fields.mask.kynd: the keys of [fields.NAME]"));
   CHECK(contains(refusal("[fields.b]\nkind = \"boxes\""), "fields.b.most: say how many"));
@@ -32,7 +32,16 @@ TEST_CASE("a field that cannot be is refused with its key") {
   CHECK(contains(refusal("[fields.m]\nkind = \"mask\"\nshape = [3]"), "fields.m.shape: only arrays and numbers"));
   CHECK(contains(refusal("[fields.a]\nkind = \"array\""), "fields.a.shape: say the extents"));
   CHECK(contains(refusal("[fields.a]\nkind = \"array\"\nshape = [0]"), "whole numbers from 1 to"));
-  CHECK(contains(refusal("[fields.i]\nkind = \"image\""), "a batch has one image"));
+  CHECK(contains(refusal("[fields.i]\nkind = \"image\"\nchannels = 2"), "fields.i.channels: a picture has 1 or 3"));
+  CHECK(contains(refusal("[fields.i]\nkind = \"image\"\ndtype = \"int32\""), "fields.i.dtype: a picture is"));
+  CHECK(contains(refusal("[fields.i]\nkind = \"image\"\nshape = [3]"), "fields.i.shape: only arrays and numbers"));
+  CHECK(contains(refusal("[fields.m]\nkind = \"mask\"\nchannels = 1"), "fields.m.channels: only images have it"));
+  CHECK(contains(refusal("[fields.m]\nkind = \"mask\"\nmean = [1, 1, 1]"), "fields.m.mean: only images have mean"));
+  CHECK(contains(refusal("[transform]\nwhen = \"dequeue\"\n[fields.i]\nkind = \"image\""),
+                 "a second picture in memory cannot follow"));
+  CHECK(contains(refusal_of("transform.channels=2"), "transform.channels: expected 1 or 3, found 2"));
+  CHECK(contains(refusal("", {"transform.channels=1", "transform.when=dequeue"}), "canvases have three channels"));
+  CHECK(contains(refusal("", {"transform.channels=1", "workers.jpeg=nvjpeg"}), "workers.jpeg = \"turbo\""));
   CHECK(contains(refusal("fields = 3"), "a field has a section of its own"));
   CHECK(contains(refusal("[fields]\nmask = 3"), "a field has a section of its own"));
   CHECK(contains(refusal("[transform]\nwhen = \"dequeue\"\n[fields.m]\nkind = \"mask\""),

@@ -141,9 +141,19 @@ Made make_coco(const TemporaryDirectory& folder) {
   return {"coco", options_for(folder / "instances.json", "coco"), 6};
 }
 
+Made make_npy(const TemporaryDirectory& folder) {
+  const auto file = [](const std::string& type, const std::string& shape, const std::string& elements) {
+    const std::string text = "{'descr': '" + type + "', 'fortran_order': False, 'shape': " + shape + ", }\n";
+    return std::string("\x93NUMPY\1\0", 8) + static_cast<char>(text.size()) + '\0' + text + elements;
+  };
+  write_file(folder / "images.npy", file("|u1", "(5, 2, 3)", "abcdefghijklmnopqrstuvwxyzABCD"));
+  write_file(folder / "labels.npy", file("|u1", "(5,)", std::string("\0\1\2\1\0", 5)));
+  return {"npy", options_for(folder / "images.npy", "npy"), 5};
+}
+
 using Make = std::function<Made(const TemporaryDirectory&)>;
-const std::vector<Make> kFormats{make_voc,   make_filelist, make_folder,     make_coco,     make_idx,
-                                 make_cifar, make_tfrecord, make_webdataset, make_recordio, make_lmdb};
+const std::vector<Make> kFormats{make_voc,      make_filelist,   make_folder,   make_coco, make_idx, make_cifar,
+                                 make_tfrecord, make_webdataset, make_recordio, make_lmdb, make_npy};
 
 void for_each_format(const std::function<void(const TemporaryDirectory&, const Made&)>& check) {
   for (const auto& make : kFormats) {

@@ -141,6 +141,30 @@ TEST_CASE("grey, YCbCr, RGB, CMYK and YCCK, baseline and progressive, equal libj
   }
 }
 
+TEST_CASE("grey is the luma that is stored, of any region; of CMYK what its colours weigh") {
+  JpegDecoder decoder;
+  for (const auto& recipe : every_kind()) {
+    CAPTURE(recipe.width);
+    CAPTURE(recipe.stored);
+    CAPTURE(recipe.progressive);
+    const auto file = make_jpeg(recipe);
+    auto expected = plain_decode(file, true);
+    if (recipe.components == 4) forebay::make_grey(expected);
+    Image image;
+    decoder.decode(file, {.grey = true}, image);
+    REQUIRE(pixels_of(image) == expected);
+    const forebay::Box region{recipe.width / 3, recipe.height / 4, recipe.width, (recipe.height + 1) / 2};
+    (void)decoder.open(file, {.grey = true});
+    decoder.decode(region, 1, image);
+    const forebay::Box place = image.place_of(region);
+    for (std::int32_t y = 0; y < region.height(); ++y) {
+      const auto* const row = image.row(place.top + y) + 3 * place.left;
+      const auto at = 3 * (static_cast<std::ptrdiff_t>(region.top + y) * recipe.width + region.left);
+      REQUIRE(std::equal(row, row + 3 * region.width(), expected.begin() + at));
+    }
+  }
+}
+
 TEST_CASE("EXIF orientation turns the image to how it is displayed") {
   Recipe recipe;
   recipe.width = 45;

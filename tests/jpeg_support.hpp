@@ -148,13 +148,15 @@ inline std::vector<std::byte> exif_segment(int orientation) {
 }
 
 // What djpeg would show of a valid file, as RGB: libjpeg's default output, grey replicated, CMYK as djpeg converts it.
-inline std::vector<std::uint8_t> plain_decode(std::span<const std::byte> file) {
+// With `luma` its luma in place of colours, where it has one.
+inline std::vector<std::uint8_t> plain_decode(std::span<const std::byte> file, bool luma = false) {
   jpeg_decompress_struct info{};
   jpeg_error_mgr errors{};
   info.err = jpeg_std_error(&errors);
   jpeg_create_decompress(&info);
   jpeg_mem_src(&info, reinterpret_cast<const unsigned char*>(file.data()), static_cast<unsigned long>(file.size()));
   jpeg_read_header(&info, TRUE);
+  if (luma && info.num_components < 4) info.out_color_space = JCS_GRAYSCALE;
   jpeg_start_decompress(&info);
   std::vector<std::uint8_t> row(std::size_t{info.output_width} * static_cast<std::size_t>(info.output_components));
   std::vector<std::uint8_t> rgb;

@@ -189,6 +189,7 @@ TEST_CASE("whole samples are the same bytes with every kind of kernels, dtype, l
                       random.below(2) == 0 ? 64 * (1 + static_cast<std::int64_t>(random.below(2))) : side(random, 130)};
       options.dtype = std::array{DType::float32, DType::float16, DType::bfloat16, DType::uint8}[random.below(4)];
       options.layout = random.below(2) == 0 ? Layout::nchw : Layout::nhwc;
+      if (random.below(4) == 0) options.channels = 1;
       if (random.below(4) == 0) options.crop = forebay::Crop::none;
       if (random.below(3) == 0) {
         options.mean = {random.uniform(0, 255), random.uniform(-9, 9), 0};

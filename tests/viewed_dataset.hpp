@@ -51,13 +51,14 @@ inline std::vector<std::uint8_t> ramp() {
 inline std::uint8_t mask_value(std::int32_t x, std::int32_t y) {
   return static_cast<std::uint8_t>((x * 7 + y * 13) % 251);
 }
-inline Bytes mask_png() {
+inline std::vector<std::uint8_t> mask_values() {
   std::vector<std::uint8_t> values;
   for (std::int32_t y = 0; y < kHeight; ++y) {
     for (std::int32_t x = 0; x < kWidth; ++x) values.push_back(mask_value(x, y));
   }
-  return png_of(kWidth, kHeight, values, true);
+  return values;
 }
+inline Bytes mask_png() { return png_of(kWidth, kHeight, mask_values(), true); }
 
 // Images of that ramp, with fields that views change.
 class ViewedDataset final : public Dataset {

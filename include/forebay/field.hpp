@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -15,7 +16,7 @@ namespace forebay {
 // What a field is, and so how a view (crop, mirror) changes it: an image is resampled, a mask takes the nearest pixel,
 // boxes are moved and clipped; all others stay as they are.
 enum class FieldKind : std::uint8_t {
-  image,         // the image of the sample; there is one, and it is the field "image"
+  image,         // a picture: the sample's own, the field "image", or another with its size, such as a depth map
   mask,          // [H, W] class numbers of pixels, with the size of the image in the batch
   class_number,  // "class": [] an index into Field::classes, or -1
   multilabel,    // [classes] 1 for each class that applies, else 0
@@ -44,9 +45,10 @@ enum class FieldKind : std::uint8_t {
 [[nodiscard]] constexpr bool is_ragged(FieldKind kind) noexcept {
   return kind == FieldKind::boxes || kind == FieldKind::bytes;
 }
-// A field that a view changes, which can be done when a batch is assembled only: transform.when = "enqueue".
+// A field that a view changes. Beside the image itself that can be done when a batch is assembled only: transform.when
+// = "enqueue".
 [[nodiscard]] constexpr bool follows_view(FieldKind kind) noexcept {
-  return kind == FieldKind::mask || kind == FieldKind::boxes;
+  return kind == FieldKind::image || kind == FieldKind::mask || kind == FieldKind::boxes;
 }
 
 // One field of every batch.
@@ -54,10 +56,15 @@ struct Field {
   std::string name;  // letters, digits, '_' and '-'
   FieldKind kind = FieldKind::numbers;
   DType dtype = DType::float32;
-  // Of one sample. Of a mask, a data set leaves it empty: it is transform.size. Ragged fields have [most, ...].
+  // Of one sample. Of a mask, a data set leaves it empty: it is transform.size. Of an image it is [1] or [3], the
+  // channels; in a batch [channels, H, W] or [H, W, channels], as transform.layout says. Ragged fields have [most,
+  // ...].
   Shape shape = {};
   std::vector<std::string> classes = {};  // class, multilabel, boxes, mask: their names, where they are known
   double min_visible = 0;                 // boxes: one that shows a smaller share of its area is left out
+  // Images: (value - mean) / std by channel, unless they are uint8. With one channel the first number is used.
+  std::array<double, 3> mean{0, 0, 0};
+  std::array<double, 3> std{1, 1, 1};
 
   [[nodiscard]] std::size_t sample_bytes() const noexcept { return shape.elements() * size_of(dtype); }
 };

@@ -53,6 +53,9 @@ struct FieldOptions {
   std::int64_t most = 0;                  // boxes, bytes: how many of them a sample has at most
   double min_visible = 0.25;              // boxes: one that shows a smaller share of its area is left out
   std::vector<std::string> classes = {};  // class, multilabel, boxes: given names; empty: discovered and sorted
+  std::int64_t channels = 0;              // image: 1 or 3; 0: 3
+  std::array<double, 3> mean{0, 0, 0};    // image: (value - mean) / std; unused for uint8
+  std::array<double, 3> std{1, 1, 1};
 
   friend bool operator==(const FieldOptions&, const FieldOptions&) = default;
 };
@@ -108,6 +111,7 @@ struct TransformOptions {
   std::array<double, 3> std{58.395, 57.12, 57.375};  // (value - mean) / std; unused for uint8
   Layout layout = Layout::nchw;
   DType dtype = DType::float32;
+  std::int64_t channels = 3;              // 3: red, green, blue; 1: grey, with the first of mean and std
   bool exif = true;                       // honour EXIF orientation
   std::int64_t max_pixels = 178'956'970;  // larger images are bad samples
   // How much of a JPEG is decoded. region: what the crop shows, the same bytes as of the full decode. full: all of it,

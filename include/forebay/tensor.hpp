@@ -94,9 +94,9 @@ class Shape {
 // lease is held. Read-only, because a reuse serves the same bytes.
 struct TensorView {
   const void* data = nullptr;  // first element; fixed for the life of the feeder
-  Shape shape;                 // images: [N, 3, H, W] or [N, H, W, 3], as `layout` says; N = lease.size()
+  Shape shape;                 // images: [N, C, H, W] or [N, H, W, C], as `layout` says; N = lease.size()
   DType dtype = DType::float32;
-  Layout layout = Layout::nchw;  // of images
+  Layout layout = Layout::nchw;  // of images, and of fields of kind "image"
   DeviceKind device = DeviceKind::host;
   std::int32_t device_index = 0;  // N of cuda:N, as this process counts its GPUs; 0 on the host
 

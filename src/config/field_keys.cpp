@@ -46,13 +46,16 @@ using F = FieldOptions;
 constexpr std::array kFieldKeys{
     Key{kSection, "from", Text{member<&F::from>(), {}}, "where a sample has it; \"\" = under its own name"},
     Key{kSection, "kind", optional_choice<&F::kind>(kKinds),
-        "mask | class | multilabel | numbers | boxes | array | bytes"},
+        "image | mask | class | multilabel | numbers | boxes | array | bytes"},
     Key{kSection, "dtype", optional_choice<&F::dtype>(kTypes), "of the batch; left out: the usual one of its kind"},
     Key{kSection, "shape", WholeList{member<&F::shape>(), {1, kMostRows}}, "array, numbers: extents of one sample"},
     Key{kSection, "most", Integer{member<&F::most>(), {0, kMostRows}}, "boxes, bytes: how many a sample has at most"},
     Key{kSection, "min_visible", Real{member<&F::min_visible>(), {0.0, 1.0}},
         "boxes: one that shows a smaller share of its area is left out"},
     Key{kSection, "classes", TextList{member<&F::classes>()}, "class, multilabel, boxes: [] = found and sorted"},
+    Key{kSection, "channels", Integer{member<&F::channels>(), {0, 3}}, "image: 1 or 3; 0 = 3"},
+    Key{kSection, "mean", Tuple<double, 3>{member<&F::mean>(), {-1e6, 1e6}}, "image: (value - mean) / std by channel"},
+    Key{kSection, "std", Tuple<double, 3>{member<&F::std>(), {0.0, 1e6, true}}, "image: unused for uint8, as is mean"},
 };
 
 }  // namespace

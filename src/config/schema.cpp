@@ -157,6 +157,8 @@ constexpr std::array kKeys{
         "unused for uint8, as is mean"},
     Key{"transform", "layout", choice<&O::transform, &Shape::layout>(kLayout), "NCHW | NHWC"},
     Key{"transform", "dtype", choice<&O::transform, &Shape::dtype>(kDType), "float32 | float16 | bfloat16 | uint8"},
+    Key{"transform", "channels", Integer{field<&O::transform, &Shape::channels>(), {1, 3}},
+        "3 (red, green, blue) | 1 (grey, with the first of mean and std)"},
     Key{"transform", "exif", Flag{field<&O::transform, &Shape::exif>()}, "honour EXIF orientation"},
     Key{"transform", "max_pixels", Integer{field<&O::transform, &Shape::max_pixels>(), {1, kMostPixels}},
         "larger images are bad samples"},

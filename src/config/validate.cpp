@@ -78,8 +78,11 @@ std::optional<Problem> field_problem(const FieldOptions& field, const TransformO
     const std::string message = error.what();
     return Problem{message.substr(0, message.find(": ")), message};
   }
+  const std::string_view what = *field.kind == FieldKind::boxes  ? "boxes"
+                                : *field.kind == FieldKind::mask ? "a mask"
+                                                                 : "a second picture";
   return Problem{section + ".kind", section + ": transform.when = \"dequeue\" cuts a new view at every use, which " +
-                                        std::string(*field.kind == FieldKind::mask ? "a mask" : "boxes") +
+                                        std::string(what) +
                                         " in memory cannot follow; set transform.when = \"enqueue\""};
 }
 
@@ -161,15 +164,28 @@ std::optional<Problem> out_of_step(const Options& options) {
                      "batches; set it to 0"};
 }
 
+std::optional<Problem> channels_problem(const Options& options) {
+  const std::int64_t channels = options.transform.channels;
+  const std::string key = "transform.channels";
+  if (channels == 3) return std::nullopt;
+  if (channels != 1) return Problem{key, key + ": expected 1 or 3, found " + std::to_string(channels)};
+  if (options.transform.when == When::dequeue) {
+    return Problem{key, key + " = 1 does not go with transform.when = \"dequeue\": canvases have three channels; set " +
+                            "transform.when = \"enqueue\""};
+  }
+  if (options.workers.jpeg == JpegLibrary::turbo) return std::nullopt;
+  return Problem{key, key + " = 1 does not go with workers.jpeg = \"nvjpeg\"; set workers.jpeg = \"turbo\""};
+}
+
 // Guards the sizes computed later against overflow; whether the memory is there is found out when it is taken.
 std::optional<Problem> oversized(const Options& options) {
   constexpr double kMostBytes = 0x1p45;
-  constexpr double kChannels = 3;
   const bool canvases = options.transform.when == When::dequeue;
   const auto [height, width] = canvases ? canvas_of(options.transform) : options.transform.size;
   const auto element = static_cast<double>(canvases ? 1 : size_of(options.transform.dtype));
   const double batch = static_cast<double>(options.dataset.batch_size) * static_cast<double>(height) *
-                       static_cast<double>(width) * kChannels * element;
+                       static_cast<double>(width) * static_cast<double>(canvases ? 3 : options.transform.channels) *
+                       element;
   const auto& queue = options.queue;
   const auto slots = static_cast<double>(slots_of(queue));
   if (batch * slots <= kMostBytes) return std::nullopt;
@@ -184,6 +200,7 @@ std::optional<Problem> find_problem(const Options& options) {
   if (auto problem = value_problem(options)) return problem;
   if (auto problem = fields_problem(options)) return problem;
   if (auto problem = oversized_canvas(options.transform)) return problem;
+  if (auto problem = channels_problem(options)) return problem;
   if (auto problem = device_problem(options.device)) return problem;
   if (auto problem = disordered("transform.scale", options.transform.scale)) return problem;
   if (auto problem = disordered("transform.ratio", options.transform.ratio)) return problem;

@@ -5,6 +5,7 @@
 
 #include "base/file_io.hpp"
 #include "formats.hpp"
+#include "npz.hpp"
 
 namespace forebay {
 namespace {
@@ -64,7 +65,7 @@ void look_for_files(const FieldOptions& options, const IndexDraft& draft, const 
     const std::uint64_t sample = look * (samples / std::min(kLookedAt, samples));
     const std::string_view path = draft.table.sources[column.source[sample]];
     const std::string file = path.starts_with('/') ? std::string(path) : join_path(draft.root, path);
-    const std::string problem = problem_of_file(file);
+    const std::string problem = problem_of_source(file);
     if (problem.empty()) return;
     if (first.empty()) first.append(file).append(": ").append(problem);
   }
@@ -75,10 +76,9 @@ void look_for_files(const FieldOptions& options, const IndexDraft& draft, const 
 RecordTable::FieldColumn files_beside(const FieldOptions& options, IndexDraft& draft) {
   RecordTable& table = draft.table;
   RecordTable::FieldColumn column{.field = field_of(options)};
-  if (column.field.kind != FieldKind::mask && column.field.kind != FieldKind::array &&
-      column.field.kind != FieldKind::bytes) {
+  if (!is_of_bytes(column.field.kind)) {
     refuse(options, "from",
-           "a file beside each image is a mask, an array or bytes, not a field of kind \"" +
+           "a file beside each image is an image, a mask, an array or bytes, not a field of kind \"" +
                std::string(to_string(column.field.kind)) + "\"");
   }
   std::vector<std::uint32_t> file_of(table.sources.size(), kNotYet);  // by the image's
@@ -103,7 +103,7 @@ std::string names_of(const std::vector<std::string>& names) {
 
 Field field_of(const FieldOptions& options) {
   if (!options.kind) {
-    refuse(options, "kind", "say what it is: mask, class, multilabel, numbers, boxes, array or bytes");
+    refuse(options, "kind", "say what it is: image, mask, class, multilabel, numbers, boxes, array or bytes");
   }
   Field field{.name = options.name,
               .kind = *options.kind,
@@ -112,12 +112,25 @@ Field field_of(const FieldOptions& options) {
   const auto refuse_shape = [&] {
     if (!options.shape.empty()) refuse(options, "shape", "only arrays and numbers have one");
   };
+  if (field.kind != FieldKind::image) {
+    const FieldOptions plain;
+    if (options.channels != 0) refuse(options, "channels", "only images have it");
+    if (options.mean != plain.mean || options.std != plain.std)
+      refuse(options, "mean", "only images have mean and std");
+  }
   const bool has_most = is_ragged(field.kind);
   if (has_most != (options.most > 0)) {
     refuse(options, "most", has_most ? "say how many a sample has at most" : "only boxes and bytes have it");
   }
   switch (field.kind) {
-    case FieldKind::image: refuse(options, "kind", "a batch has one image, the field \"image\"");
+    case FieldKind::image:
+      refuse_shape();
+      if (options.channels == 2) refuse(options, "channels", "a picture has 1 or 3");
+      if (field.dtype > DType::uint8) refuse(options, "dtype", "a picture is float32, float16, bfloat16 or uint8");
+      field.shape = {options.channels == 0 ? 3 : options.channels};
+      field.mean = options.mean;
+      field.std = options.std;
+      return field;
     case FieldKind::boxes:
       field.shape = {options.most, 4};
       field.min_visible = options.min_visible;
@@ -141,6 +154,10 @@ Field field_of(const FieldOptions& options) {
   }
   refuse_shape();
   return field;
+}
+
+bool is_of_bytes(FieldKind kind) noexcept {
+  return kind == FieldKind::image || kind == FieldKind::mask || kind == FieldKind::array || kind == FieldKind::bytes;
 }
 
 bool is_image_or_label(std::string_view name) noexcept { return name == "image" || name == "label"; }
@@ -191,6 +208,11 @@ std::vector<std::string> describe_fields(const std::vector<FieldOptions>& fields
     for (const std::int64_t extent : field.shape) line += ", " + std::to_string(extent);
     line += "; most " + std::to_string(field.most) + ", visible " + std::to_string(field.min_visible);
     for (const std::string& name : field.classes) line += ", " + name;
+    if (field.kind == FieldKind::image) {
+      line += "; channels " + std::to_string(field.channels);
+      for (std::size_t i = 0; i < 3; ++i)
+        line += ", " + std::to_string(field.mean[i]) + ", " + std::to_string(field.std[i]);
+    }
     lines.push_back(std::move(line));
   }
   return lines;

@@ -20,6 +20,9 @@ namespace forebay {
 // that names the key for what does not go together.
 [[nodiscard]] Field field_of(const FieldOptions& options);
 
+// Whether a field is bytes in a file, not elements in the index.
+[[nodiscard]] bool is_of_bytes(FieldKind kind) noexcept;
+
 // Whether the section only says where the image or the label is.
 [[nodiscard]] bool is_image_or_label(std::string_view name) noexcept;
 

@@ -19,7 +19,8 @@
   FORMAT(tfrecord, "TFRecord files of tf.train.Example, plain or `.gz`")                \
   FORMAT(webdataset, "WebDataset tar archives, plain or `.gz`")                         \
   FORMAT(recordio, "MXNet RecordIO files (`.rec`)")                                     \
-  FORMAT(lmdb, "LMDB environments of Caffe, Caffe2 or image files")
+  FORMAT(lmdb, "LMDB environments of Caffe, Caffe2 or image files")                     \
+  FORMAT(npy, "NumPy arrays of images and labels (`.npy`, `.npz`)")
 
 namespace forebay {
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <charconv>
+#include <cmath>
 #include <cstring>
 #include <forebay/error.hpp>
 #include <limits>
@@ -135,8 +136,20 @@ class NpyHeaderReader {
   std::string_view rest_;
 };
 
-// Bytes of all elements. Throws where they overflow.
-std::uint64_t bytes_of(const NpyArray& array) {
+float float_of_half(std::uint16_t bits) noexcept {
+  const int exponent = bits >> 10 & 31;
+  const int fraction = bits & 1023;
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  const float special = fraction == 0 ? kInfinity : std::numeric_limits<float>::quiet_NaN();
+  const float magnitude = exponent == 31  ? special
+                          : exponent == 0 ? std::ldexp(static_cast<float>(fraction), -24)
+                                          : std::ldexp(static_cast<float>(1024 + fraction), exponent - 25);
+  return (bits & 0x8000) != 0 ? -magnitude : magnitude;
+}
+
+}  // namespace
+
+std::uint64_t element_bytes_of(const NpyArray& array) {
   std::uint64_t bytes = array.element_bytes;
   const auto extents = std::span(array.shape).first(array.dimensions);
   if (std::ranges::find(extents, 0) != extents.end()) return 0;
@@ -149,8 +162,6 @@ std::uint64_t bytes_of(const NpyArray& array) {
   return bytes;
 }
 
-}  // namespace
-
 std::array<std::int64_t, NpyArray::kMostDimensions> NpyArray::steps() const noexcept {
   std::array<std::int64_t, kMostDimensions> steps{};
   std::int64_t step = 1;
@@ -161,6 +172,27 @@ std::array<std::int64_t, NpyArray::kMostDimensions> NpyArray::steps() const noex
     if (__builtin_mul_overflow(step, shape[at], &step)) step = 0;
   }
   return steps;
+}
+
+std::int64_t NpyArray::whole(std::size_t i) const noexcept {
+  std::uint64_t bits = 0;
+  for (std::size_t k = 0; k < element_bytes; ++k) {
+    const auto byte = std::to_integer<std::uint64_t>(elements[i * element_bytes + k]);
+    bits |= byte << 8 * (big_endian ? element_bytes - 1 - k : k);
+  }
+  const auto above = static_cast<unsigned>(64 - 8 * element_bytes);
+  return kind == 'i' ? static_cast<std::int64_t>(bits << above) >> above : static_cast<std::int64_t>(bits);
+}
+
+double NpyArray::real(std::size_t i) const noexcept {
+  const std::int64_t bits = whole(i);
+  if (kind == 'i') return static_cast<double>(bits);
+  if (kind != 'f') return static_cast<double>(static_cast<std::uint64_t>(bits));
+  switch (element_bytes) {
+    case 2: return float_of_half(static_cast<std::uint16_t>(bits));
+    case 4: return std::bit_cast<float>(static_cast<std::uint32_t>(bits));
+    default: return std::bit_cast<double>(bits);
+  }
 }
 
 std::string NpyArray::dtype() const {
@@ -183,25 +215,43 @@ bool starts_as_npy(std::span<const std::byte> bytes) noexcept {
   return bytes.size() >= kNpyMagic.size() && std::memcmp(bytes.data(), kNpyMagic.data(), kNpyMagic.size()) == 0;
 }
 
-NpyArray parse_npy(std::span<const std::byte> bytes) {
+NpyArray parse_npy_header(std::span<const std::byte> bytes, std::size_t& begin) {
   if (!starts_as_npy(bytes)) throw npy_refusal("it does not begin as an array of NumPy's");
   const auto byte = [&](std::size_t at) { return at < bytes.size() ? std::to_integer<std::uint32_t>(bytes[at]) : 0U; };
   const std::uint32_t version = byte(6);
   if (version < 1 || version > 3) throw npy_refusal("version " + std::to_string(version) + "; 1, 2 and 3 are read");
-  const std::size_t begin = version == 1 ? 10 : 12;
+  begin = version == 1 ? 10 : 12;
   const std::uint64_t length = byte(8) | byte(9) << 8U | (version == 1 ? 0U : byte(10) << 16U | byte(11) << 24U);
   if (bytes.size() < begin || bytes.size() - begin < length)
     throw npy_refusal("damaged, or the file ends in its header");
   NpyArray array;
   NpyHeaderReader({reinterpret_cast<const char*>(bytes.data()) + begin, length}).read(array);
-  const std::uint64_t wanted = bytes_of(array);
-  const auto rest = bytes.subspan(begin + length);
+  begin += length;
+  return array;
+}
+
+NpyArray parse_npy(std::span<const std::byte> bytes) {
+  std::size_t begin = 0;
+  NpyArray array = parse_npy_header(bytes, begin);
+  const std::uint64_t wanted = element_bytes_of(array);
+  const auto rest = bytes.subspan(begin);
   if (rest.size() < wanted) {
     throw npy_refusal("the file ends early: " + std::to_string(rest.size()) + " of the " + std::to_string(wanted) +
                       " bytes of its elements are there");
   }
   array.elements = rest.first(wanted);
   return array;
+}
+
+std::string header_of_entry(const NpyArray& array) {
+  NpyArray entry = array;
+  entry.dimensions = array.dimensions - 1;
+  std::copy_n(array.shape.begin() + 1, entry.dimensions, entry.shape.begin());
+  const std::string type = std::string(array.big_endian ? ">" : "<") + array.kind + std::to_string(array.element_bytes);
+  const std::string text = "{'descr': '" + type + "', 'fortran_order': False, 'shape': " + entry.shape_text() + ", }\n";
+  std::string header(kNpyMagic);
+  header += {'\1', '\0', static_cast<char>(text.size()), static_cast<char>(text.size() >> 8U)};
+  return header + text;
 }
 
 void copy_in_c_order(const NpyArray& array, std::span<std::byte> to) noexcept {

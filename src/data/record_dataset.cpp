@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "base/file_io.hpp"
+#include "npz.hpp"
 #include "open_sources.hpp"
 #include "parallel.hpp"
 #include "piecewise_read.hpp"
@@ -80,7 +81,7 @@ class RecordDataset final : public Dataset, public PlacedSamples {
 
   void read(std::uint64_t id, ReadTarget& target) const override {
     const std::uint64_t file = file_of(id);
-    if (!layout_.has_records) return read_sample_file(file_path(file), target);
+    if (!layout_.has_records) return read_sample_source(file_path(file), target);
     const Extent extent = extent_of(id);
     if (is_held(file)) return read_held(file, extent, target);
     const auto open = [&] { return open_source(file); };
@@ -110,7 +111,7 @@ class RecordDataset final : public Dataset, public PlacedSamples {
     const std::int64_t source = field_number(stored, StoredField::source, id);
     if (source < 0) throw SampleError("is missing");
     const auto file = static_cast<std::uint64_t>(source);
-    if (!stored.has_records) return read_sample_file(file_path(file), target);
+    if (!stored.has_records) return read_sample_source(file_path(file), target);
     const Extent extent = extent_of_field(stored, id, file);
     if (is_held(file)) return read_held(file, extent, target);
     const auto open = [&] { return open_source(file); };
@@ -384,7 +385,7 @@ MissingFiles find_missing_files(const Dataset& dataset, unsigned threads, const 
   task.total = problems.size();
   task.body = [&](std::size_t chunk) {
     const std::uint64_t end = std::min<std::uint64_t>((chunk + 1) * kFilesAtOnce, problems.size());
-    for (std::uint64_t i = chunk * kFilesAtOnce; i < end; ++i) problems[i] = problem_of_file(table->file_path(i));
+    for (std::uint64_t i = chunk * kFilesAtOnce; i < end; ++i) problems[i] = problem_of_source(table->file_path(i));
   };
   run_parallel(task, threads, progress);
   MissingFiles missing;

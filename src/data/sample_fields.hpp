@@ -24,9 +24,7 @@ struct WantedFields {
     Field field;
     std::string from;
     // Whether it is bytes in a file, not elements in the index.
-    [[nodiscard]] bool is_bytes() const noexcept {
-      return field.kind == FieldKind::mask || field.kind == FieldKind::array || field.kind == FieldKind::bytes;
-    }
+    [[nodiscard]] bool is_bytes() const noexcept { return is_of_bytes(field.kind); }
     // So many values are looked at; more are too many anyway.
     [[nodiscard]] std::size_t most() const noexcept;
   };

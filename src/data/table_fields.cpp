@@ -315,12 +315,12 @@ std::unique_ptr<TableField> table_field(const FieldOptions& options, const Table
     case FieldKind::class_number: return std::make_unique<ClassOfTable>(options, header);
     case FieldKind::multilabel: return std::make_unique<MultilabelOfTable>(options, header);
     case FieldKind::bytes: return std::make_unique<BytesOfTable>(options, header);
+    case FieldKind::image:
     case FieldKind::mask:
     case FieldKind::array: return std::make_unique<FileOfTable>(options, header);
     case FieldKind::boxes: return boxes_of_table(options, header);
-    case FieldKind::image: break;
   }
-  throw ConfigError("fields." + options.name + ".kind: a batch has one image, the field \"image\"");
+  throw ConfigError("fields." + options.name + ".kind: a table has none");
 }
 
 }  // namespace forebay

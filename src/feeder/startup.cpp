@@ -262,7 +262,8 @@ void Startup::make_store() {
                     .height = transform.size[0],
                     .width = transform.size[1],
                     .dtype = transform.dtype,
-                    .layout = transform.layout};
+                    .layout = transform.layout,
+                    .channels = transform.channels};
   if (transform.when == When::dequeue) format.canvas = canvas_format(transform, format.batch_size);
   FieldLayout fields;
   if (!run_.safe_dataset->fields().empty()) {

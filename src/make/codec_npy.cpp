@@ -31,14 +31,16 @@ class NpyCodec final : public Codec {
     for (const std::int64_t side : {shape[rows_], shape[columns_]}) {
       if (side < 1 || side > kMostSide) throw refusal("as an image its sides must be 1 or more, and fit 32 bits");
     }
-    return {.width = static_cast<std::int32_t>(shape[columns_]), .height = static_cast<std::int32_t>(shape[rows_])};
+    return {.width = static_cast<std::int32_t>(shape[columns_]),
+            .height = static_cast<std::int32_t>(shape[rows_]),
+            .wide_channels = array_.element_bytes == 1 && array_.kind != 'i' ? 0
+                             : is_single()                                   ? 1
+                                                                             : 3};
   }
 
   void decode(std::span<std::uint8_t> rgb) override {
     if (array_.kind != 'u' || array_.element_bytes > 2) throw refusal("images are uint8 or uint16");
-    const bool is_single = channels_ == kNone || array_.shape[channels_] == 1;
-    const auto steps = array_.steps();
-    const std::int64_t step = is_single ? 0 : steps[channels_];
+    const std::int64_t step = is_single() ? 0 : array_.steps()[channels_];
     std::uint8_t* to = rgb.data();
     for_each_pixel([&](std::int64_t at) {
       for (std::int64_t channel = 0; channel < 3; ++channel) *to++ = upper_byte(at + channel * step);
@@ -46,14 +48,25 @@ class NpyCodec final : public Codec {
   }
 
   void decode_indices(std::span<std::uint8_t> indices) override {
-    const bool is_single = channels_ == kNone || array_.shape[channels_] == 1;
-    if (!is_single || array_.element_bytes != 1 || array_.kind == 'i')
+    if (!is_single() || array_.element_bytes != 1 || array_.kind == 'i')
       throw refusal("a mask is uint8 or bool, with one channel");
     std::uint8_t* to = indices.data();
     for_each_pixel([&](std::int64_t at) { *to++ = upper_byte(at); });
   }
 
+  void decode_wide(std::span<float> values) override {
+    const int channels = is_single() ? 1 : 3;
+    const std::int64_t step = is_single() ? 0 : array_.steps()[channels_];
+    float* to = values.data();
+    for_each_pixel([&](std::int64_t at) {
+      for (int channel = 0; channel < channels; ++channel)
+        *to++ = static_cast<float>(array_.real(static_cast<std::size_t>(at + channel * step)));
+    });
+  }
+
  private:
+  [[nodiscard]] bool is_single() const noexcept { return channels_ == kNone || array_.shape[channels_] == 1; }
+
   static constexpr std::size_t kNone = NpyArray::kMostDimensions;
 
   [[nodiscard]] SampleError refusal(const std::string& what) const {

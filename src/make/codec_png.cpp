@@ -1,8 +1,11 @@
+#include <algorithm>
 #include <array>
+#include <bit>
 #include <csetjmp>
 #include <cstdio>
 #include <cstring>
 #include <string>
+#include <vector>
 
 #include <png.h>
 
@@ -44,7 +47,7 @@ class PngCodec final : public Codec {
     const auto width = static_cast<std::int32_t>(png_get_image_width(png_, info_));
     const auto height = static_cast<std::int32_t>(png_get_image_height(png_, info_));
     require_enough_bytes(height);
-    return {.width = width, .height = height, .orientation = orientation_};
+    return {.width = width, .height = height, .orientation = orientation_, .wide_channels = wide_channels()};
   }
 
   void decode(std::span<std::uint8_t> rgb) override {
@@ -64,6 +67,17 @@ class PngCodec final : public Codec {
                         std::to_string(png_get_channels(png_, info_)) + " of " + std::to_string(bits));
     }
     read_indices(indices);
+  }
+
+  void decode_wide(std::span<float> values) override {
+    const CloseAtEnd close_at_end{*this};
+    words_.resize(values.size());
+    require([this] {
+      png_set_strip_alpha(png_);
+      if constexpr (std::endian::native == std::endian::little) png_set_swap(png_);
+    });
+    read_rows(reinterpret_cast<std::uint8_t*>(words_.data()), words_.size() * sizeof(std::uint16_t));
+    std::ranges::copy(words_, values.begin());
   }
 
  private:
@@ -111,6 +125,11 @@ class PngCodec final : public Codec {
     png_bytep exif = nullptr;
     const bool has_exif = png_get_eXIf_1(png_, info_, &count, &exif) != 0;
     orientation_ = has_exif ? tiff_orientation(std::as_bytes(std::span(exif, count))) : 1;
+  }
+
+  [[nodiscard]] int wide_channels() const noexcept {
+    if (png_get_bit_depth(png_, info_) != 16) return 0;
+    return (png_get_color_type(png_, info_) & PNG_COLOR_MASK_COLOR) != 0 ? 3 : 1;
   }
 
   // A header may claim gigabytes with a few bytes behind it.
@@ -189,6 +208,7 @@ class PngCodec final : public Codec {
   std::span<const std::byte> file_;
   std::span<const std::byte> rest_;  // not read yet
   PngInflater inflater_;
+  std::vector<std::uint16_t> words_;  // of an image of 16 bits
   int orientation_ = 1;
 };
 

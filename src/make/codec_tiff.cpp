@@ -33,19 +33,20 @@ struct TiffRun {
   int bits;     // of a sample
 };
 
-// Sample `number` of the run in 8 bits; fewer bits stay as they are, of 16 the upper ones are taken.
-std::uint8_t sample_of(const TiffRun& run, std::size_t number) noexcept {
+// Sample `number` of the run; fewer bits stay as they are, of 16 the upper ones are taken where T has 8.
+template <typename T>
+T sample_of(const TiffRun& run, std::size_t number) noexcept {
   switch (run.bits) {
     case 8: return run.bytes[number];
     case 16: {
       std::uint16_t value = 0;
       std::memcpy(&value, run.bytes + 2 * number, sizeof value);
-      return static_cast<std::uint8_t>(value >> 8U);
+      return static_cast<T>(value >> (16U - 8U * sizeof(T)));
     }
     default: {
       const std::size_t bit = number * static_cast<std::size_t>(run.bits);
       const unsigned above = 8U - static_cast<unsigned>(run.bits) - static_cast<unsigned>(bit % 8);
-      return static_cast<std::uint8_t>(run.bytes[bit / 8] >> above & ((1U << static_cast<unsigned>(run.bits)) - 1));
+      return static_cast<T>(run.bytes[bit / 8] >> above & ((1U << static_cast<unsigned>(run.bits)) - 1));
     }
   }
 }
@@ -54,12 +55,13 @@ std::size_t bytes_of_run(std::int64_t pixels, int samples, int bits) noexcept {
   return static_cast<std::size_t>((pixels * samples * bits + 7) / 8);
 }
 
-// Puts the first `channels` samples of each pixel where pixels are `stride` bytes apart.
-void unpack(const TiffRun& run, int channels, std::size_t stride, std::uint8_t* to) noexcept {
+// Puts the first `channels` samples of each pixel where pixels are `stride` elements apart.
+template <typename T>
+void unpack(const TiffRun& run, int channels, std::size_t stride, T* to) noexcept {
   for (std::int32_t x = 0; x < run.pixels; ++x, to += stride) {
     const auto first = static_cast<std::size_t>(x) * static_cast<std::size_t>(run.samples);
     for (int channel = 0; channel < channels; ++channel)
-      to[channel] = sample_of(run, first + static_cast<std::size_t>(channel));
+      to[channel] = sample_of<T>(run, first + static_cast<std::size_t>(channel));
   }
 }
 
@@ -79,24 +81,24 @@ class TiffCodec final : public Codec {
     tiff_.reset();
     tiff_.reset(source_.open(bytes));
     read_header();
-    return {.width = width_, .height = height_, .orientation = orientation_};
+    return {.width = width_, .height = height_, .orientation = orientation_, .wide_channels = wide_channels()};
   }
 
   void decode(std::span<std::uint8_t> rgb) override {
     const Tiff tiff = std::move(tiff_);
     const std::size_t pixels = rgb.size() / 3;
     switch (colours_) {
-      case TiffColours::rgb: return read_samples(*tiff, 3, rgb);
+      case TiffColours::rgb: return read_samples<std::uint8_t>(*tiff, 3, rgb);
       case TiffColours::premultiplied_rgb:
       case TiffColours::cmyk:
         four_.resize(4 * pixels);
-        read_samples(*tiff, 4, four_);
+        read_samples<std::uint8_t>(*tiff, 4, four_);
         return convert_four(rgb);
       default: break;
     }
     // The values stand at the end: where a pixel is written, its value was read and no other is yet to be.
     const auto values = rgb.last(pixels);
-    read_samples(*tiff, 1, values);
+    read_samples<std::uint8_t>(*tiff, 1, values);
     std::uint8_t* to = rgb.data();
     const auto table = colour_table(*tiff);
     for (const std::uint8_t value : values) to = std::ranges::copy(table[value], to).out;
@@ -110,7 +112,17 @@ class TiffCodec final : public Codec {
       throw SampleError("a mask must have one channel of at most 8 bits; this TIFF has " + std::to_string(samples_) +
                         " of " + std::to_string(bits_));
     }
-    read_samples(*tiff, 1, indices);
+    read_samples<std::uint8_t>(*tiff, 1, indices);
+  }
+
+  void decode_wide(std::span<float> values) override {
+    const Tiff tiff = std::move(tiff_);
+    words_.resize(values.size());
+    read_samples<std::uint16_t>(*tiff, colours_ == TiffColours::rgb ? 3 : 1, words_);
+    constexpr unsigned kMost = std::numeric_limits<std::uint16_t>::max();
+    const bool inverts = colours_ == TiffColours::inverted_grey;
+    std::ranges::transform(words_, values.begin(),
+                           [&](unsigned word) { return static_cast<float>(inverts ? kMost - word : word); });
   }
 
  private:
@@ -188,6 +200,17 @@ class TiffCodec final : public Codec {
                   " samples of " + std::to_string(bits_) + " bits are not read");
   }
 
+  // Colours that alpha or ink has to be taken out of stay at 8 bits.
+  [[nodiscard]] int wide_channels() const noexcept {
+    if (bits_ != 16) return 0;
+    switch (colours_) {
+      case TiffColours::grey:
+      case TiffColours::inverted_grey: return 1;
+      case TiffColours::rgb: return 3;
+      default: return 0;
+    }
+  }
+
   [[nodiscard]] bool is_premultiplied() const noexcept {
     std::uint16_t count = 0;
     std::uint16_t* kinds = nullptr;
@@ -195,15 +218,16 @@ class TiffCodec final : public Codec {
            kinds[0] == EXTRASAMPLE_ASSOCALPHA;
   }
 
-  // The first `channels` samples of all pixels in 8 bits. REQUIRES: channels <= samples_.
-  void read_samples(TIFF& tiff, int channels, std::span<std::uint8_t> to) {
+  // The first `channels` samples of all pixels as sample_of() gives them. REQUIRES: channels <= samples_.
+  template <typename T>
+  void read_samples(TIFF& tiff, int channels, std::span<T> to) {
     source_.begin_decoding();
     const int planes = is_separate_ ? channels : 1;
     for (int plane = 0; plane < planes; ++plane) {
-      const Target target{.first = to.data() + plane,
-                          .stride = static_cast<std::size_t>(channels),
-                          .channels = is_separate_ ? 1 : channels,
-                          .plane = static_cast<std::uint16_t>(plane)};
+      const Target<T> target{.first = to.data() + plane,
+                             .stride = static_cast<std::size_t>(channels),
+                             .channels = is_separate_ ? 1 : channels,
+                             .plane = static_cast<std::uint16_t>(plane)};
       TIFFIsTiled(&tiff) != 0 ? read_tiles(tiff, target) : read_strips(tiff, target);
     }
     // Some damage is only warned of.
@@ -211,18 +235,20 @@ class TiffCodec final : public Codec {
   }
 
   // Where the samples of a plane go.
+  template <typename T>
   struct Target {
-    std::uint8_t* first;  // of the image
-    std::size_t stride;   // from a pixel to the next
+    T* first;            // of the image
+    std::size_t stride;  // from a pixel to the next
     int channels;
     std::uint16_t plane;
 
-    [[nodiscard]] std::uint8_t* at(std::size_t pixel) const noexcept { return first + pixel * stride; }
+    [[nodiscard]] T* at(std::size_t pixel) const noexcept { return first + pixel * stride; }
   };
 
   [[nodiscard]] int samples_together() const noexcept { return is_separate_ ? 1 : samples_; }
 
-  void read_strips(TIFF& tiff, const Target& target) {
+  template <typename T>
+  void read_strips(TIFF& tiff, const Target<T>& target) {
     const auto row_bytes = static_cast<std::size_t>(std::max<tmsize_t>(TIFFScanlineSize(&tiff), 0));
     if (row_bytes < bytes_of_run(width_, samples_together(), bits_) || row_bytes > kMostTiffBytes)
       throw source_.failure();
@@ -236,7 +262,8 @@ class TiffCodec final : public Codec {
     }
   }
 
-  void read_tiles(TIFF& tiff, const Target& target) {
+  template <typename T>
+  void read_tiles(TIFF& tiff, const Target<T>& target) {
     std::uint32_t across = 0;
     std::uint32_t down = 0;
     TIFFGetField(&tiff, TIFFTAG_TILEWIDTH, &across);
@@ -308,6 +335,7 @@ class TiffCodec final : public Codec {
   int orientation_ = 1;
   TiffColours colours_ = TiffColours::grey;
   std::vector<std::uint8_t> buffer_;  // a row or a tile
+  std::vector<std::uint16_t> words_;  // samples of all pixels, where they have 16 bits
   std::vector<std::uint8_t> four_;    // samples of all pixels, where there are four
 };
 

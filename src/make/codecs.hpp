@@ -7,6 +7,8 @@
 #include <span>
 #include <string_view>
 
+#include <forebay/error.hpp>
+
 #include "data/image_kinds.hpp"
 
 // Images that are not JPEG files. Each kind has one file here, codec_NAME.cpp, and one line in data/image_kinds.hpp.
@@ -18,6 +20,8 @@ struct CodecHeader {
   std::int32_t width = 0;
   std::int32_t height = 0;
   int orientation = 1;  // EXIF, 1 to 8
+  // 1 or 3 where decode_wide() gives numbers that decode() cannot: of more than 8 bits. Else 0.
+  int wide_channels = 0;
 };
 
 // Decodes one image after the other; belongs to one thread. All members throw SampleError for bytes that are no such
@@ -39,6 +43,11 @@ class Codec {
   // file, neither scaled nor looked up, one byte each. Throws SampleError for an image of another kind.
   // REQUIRES: likewise; indices.size() == width * height.
   virtual void decode_indices(std::span<std::uint8_t> indices) = 0;
+
+  // The same of an image whose numbers have more than 8 bits: each as it stands in the file, as many for a pixel as the
+  // header's wide_channels say, interleaved. Alpha is dropped; grey is 0 for black.
+  // REQUIRES: likewise; wide_channels is not 0; values.size() == wide_channels * width * height.
+  virtual void decode_wide(std::span<float> /*values*/) { throw SampleError("it has no numbers of more than 8 bits"); }
 };
 
 // How a kind of file is told and decoded. Any thread.

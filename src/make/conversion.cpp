@@ -38,8 +38,12 @@ std::array<float, 3> offsets(const TransformOptions& options) {
   return values;
 }
 
+decltype(Kernels::convert) convert_of(const Kernels& kernels, const Conversion& conversion) noexcept {
+  return conversion.channels == 1 ? kernels.convert_grey : kernels.convert;
+}
+
 // Whether the kernels compute what the table holds: every value of every channel is tried.
-bool reproduces_table(const Kernels& kernels, Conversion conversion) {
+bool reproduces_table(decltype(Kernels::convert) convert, Conversion conversion) {
   constexpr std::size_t kValues = 256;
   std::array<std::uint8_t, kValues * kPixelBytes> row{};
   for (std::size_t value = 0; value < kValues; ++value) {
@@ -49,8 +53,8 @@ bool reproduces_table(const Kernels& kernels, Conversion conversion) {
   conversion.stream = false;
   std::array<std::byte, 3 * kValues * 4> given{};
   std::array<std::byte, 3 * kValues * 4> expected{};
-  kernels.convert(row.data(), conversion, given.data());
-  scalar_kernels().convert(row.data(), conversion, expected.data());
+  convert(row.data(), conversion, given.data());
+  convert_of(scalar_kernels(), conversion)(row.data(), conversion, expected.data());
   return given == expected;
 }
 
@@ -96,6 +100,9 @@ const TransformOptions& checked(const TransformOptions& options) {
   for (const auto side : options.size) {
     require(side >= 1 && side <= Resampling::kMaxSide, "transform.size: height and width must be 1 to 262144");
   }
+  require(options.channels == 1 || options.channels == 3, "transform.channels: images have 3 channels or 1");
+  require(options.channels == 3 || options.when == When::enqueue,
+          "transform.channels = 1 does not go with transform.when = \"dequeue\"");
   require(options.dtype <= DType::uint8, "transform.dtype: images are float32, float16, bfloat16 or uint8");
   require(is_positive_range(options.scale) && options.scale[1] <= 1,
           "transform.scale must be [low, high] with 0 < low <= high <= 1");
@@ -133,6 +140,7 @@ Conversion conversion_of(const TransformOptions& options, bool stream) noexcept 
   Conversion conversion;
   conversion.dtype = options.dtype;
   conversion.layout = options.layout;
+  conversion.channels = static_cast<std::size_t>(options.channels);
   conversion.width = static_cast<std::size_t>(options.size[1]);
   conversion.plane = static_cast<std::size_t>(options.size[0]) * conversion.width;
   conversion.stream = stream;
@@ -150,7 +158,8 @@ Conversion conversion_of(const TransformOptions& options, bool stream) noexcept 
 }
 
 decltype(Kernels::convert) trusted_convert(const Kernels& kernels, const Conversion& conversion) noexcept {
-  return reproduces_table(kernels, conversion) ? kernels.convert : scalar_kernels().convert;
+  const auto convert = convert_of(kernels, conversion);
+  return reproduces_table(convert, conversion) ? convert : convert_of(scalar_kernels(), conversion);
 }
 
 std::uint32_t encode(double value, DType dtype) noexcept {

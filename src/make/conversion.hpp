@@ -20,8 +20,8 @@ namespace forebay {
 // double and rounded to float; the result is rounded once to float and then to the type. REQUIRES: checked().
 [[nodiscard]] Conversion conversion_of(const TransformOptions& options, bool stream) noexcept;
 
-// These kernels' convert(), or the scalar ones' where it does not compute what the table holds, as on a processor
-// without fused multiply-add.
+// These kernels' convert() or, for one channel, convert_grey(); or the scalar ones' where it does not compute what the
+// table holds, as on a processor without fused multiply-add.
 [[nodiscard]] decltype(Kernels::convert) trusted_convert(const Kernels& kernels, const Conversion& conversion) noexcept;
 
 // The bits of `value` rounded once to the nearest number of `dtype`, ties to even (IEEE 754), subnormals and overflow

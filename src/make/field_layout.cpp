@@ -1,6 +1,7 @@
 #include "field_layout.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <string_view>
 
 #include <forebay/error.hpp>
@@ -30,12 +31,23 @@ void check_name(const Field& field, std::span<const Field> all) {
 
 bool is_whole(DType dtype) { return dtype == DType::uint8 || dtype == DType::int32 || dtype == DType::int64; }
 
+void check_numbers(const Field& field) {
+  for (std::size_t channel = 0; channel < 3; ++channel) {
+    // As for transform.mean and std, floats are made of them.
+    const double scale = 1 / field.std[channel];
+    const bool holds = field.std[channel] > 0 && std::isfinite(field.mean[channel]) &&
+                       std::isfinite(static_cast<float>(scale)) &&
+                       std::isfinite(static_cast<float>(field.mean[channel] * scale));
+    if (!holds) refuse(field, "its mean must be finite, and its std more than 0 and not tiny");
+  }
+}
+
 void check_type(const Field& field) {
   const auto require = [&](bool holds, const std::string& types) {
     if (!holds) refuse(field, "a field of kind " + std::string(to_string(field.kind)) + " is " + types);
   };
   switch (field.kind) {
-    case FieldKind::image: refuse(field, "a batch has one image, the field \"image\"");
+    case FieldKind::image: return require(field.dtype <= DType::uint8, "float32, float16, bfloat16 or uint8");
     case FieldKind::mask: return require(is_whole(field.dtype), "uint8, int32 or int64");
     case FieldKind::class_number:
       return require(is_whole(field.dtype) && field.dtype != DType::uint8, "int32 or int64");
@@ -69,7 +81,13 @@ Shape shape_of(const Field& field, const TransformOptions& options) {
     case FieldKind::bytes: require(given.size() == 1, "say how many bytes a sample has at most"); return given;
     case FieldKind::multilabel: require(given.size() == 1, "its shape is the number of its classes"); return given;
     case FieldKind::class_number: require(given.empty(), "a class is a single number"); return given;
-    case FieldKind::image:
+    case FieldKind::image: {
+      require(given == Shape{1} || given == Shape{3},
+              "a batch has one image of its own; of another its shape is [1] or [3], the channels");
+      const bool planes = options.layout == Layout::nchw;
+      return planes ? Shape{given[0], options.size[0], options.size[1]}
+                    : Shape{options.size[0], options.size[1], given[0]};
+    }
     case FieldKind::numbers:
     case FieldKind::array: break;
   }
@@ -78,9 +96,11 @@ Shape shape_of(const Field& field, const TransformOptions& options) {
 
 void check_view(const Field& field, const TransformOptions& options) {
   if (!follows_view(field.kind) || options.when == When::enqueue) return;
+  const std::string_view what = field.kind == FieldKind::boxes  ? "boxes"
+                                : field.kind == FieldKind::mask ? "masks"
+                                                                : "further images";
   refuse(field, "transform.when = \"dequeue\" cuts a new view out of the images at every use, which " +
-                    std::string(field.kind == FieldKind::mask ? "masks" : "boxes") +
-                    " in memory cannot follow; set transform.when = \"enqueue\"");
+                    std::string(what) + " in memory cannot follow; set transform.when = \"enqueue\"");
 }
 
 class Placing {
@@ -118,6 +138,7 @@ FieldLayout field_layout(std::span<const Field> fields, const TransformOptions& 
     Field field = fields[source];
     check_name(field, fields);
     check_type(field);
+    check_numbers(field);
     check_view(field, options);
     field.shape = shape_of(field, options);
     const bool is_boxes = field.kind == FieldKind::boxes;

@@ -192,30 +192,62 @@ std::size_t nearest(std::int64_t i, std::int64_t size, std::int32_t first, std::
   return static_cast<std::size_t>(first + (2 * i + 1) * shown / (2 * size));
 }
 
+// The values of a mask: rows of `width`.
+template <typename Value>
+struct MaskValues {
+  const Value* first;
+  std::int32_t width;
+};
+
 // Writes the part of a mask that the view shows; `columns` has the mask's column for each of the result.
-template <typename T>
-void show_mask(const Mask& mask, const Box& region, std::span<const std::size_t> columns, std::int64_t height,
-               std::byte* out) {
+template <typename T, typename Value>
+void show_mask(const MaskValues<Value>& mask, const Box& region, std::span<const std::size_t> columns,
+               std::int64_t height, std::byte* out) {
   for (std::int64_t y = 0; y < height; ++y) {
     const std::size_t row = nearest(y, height, region.top, region.height());
-    const std::uint8_t* const from = mask.values.data() + row * static_cast<std::size_t>(mask.width);
+    const Value* const from = mask.first + row * static_cast<std::size_t>(mask.width);
     for (const std::size_t column : columns) {
-      const T value = from[column];
+      const T value = static_cast<T>(from[column]);
       std::memcpy(out, &value, sizeof value);
       out += sizeof value;
     }
   }
 }
 
+// Where more numbers fit than 8 bits have, a mask may have them.
+void require_whole(const WideImage& mask) {
+  constexpr float kMost = 1 << 24;  // up to here every whole number is a float
+  const std::size_t pixels = static_cast<std::size_t>(mask.width) * static_cast<std::size_t>(mask.height);
+  for (const float value : std::span(mask.values).first(pixels)) {
+    if (value == std::floor(value) && std::fabs(value) <= kMost) continue;
+    throw SampleError("a mask has whole numbers up to 16777216, and this one has " + std::to_string(value));
+  }
+}
+
 }  // namespace
+
+FieldMaker::FieldMaker(const FieldLayout& layout, const TransformOptions& options)
+    : layout_(&layout), images_{.exif = options.exif, .max_pixels = options.max_pixels} {
+  for (const FieldLayout::Entry& entry : layout.entries) {
+    const bool is_picture = entry.field.kind == FieldKind::image;
+    pictures_.push_back(is_picture ? std::optional(PictureField(entry.field, options)) : std::nullopt);
+  }
+}
 
 void FieldMaker::make_mask(const FieldLayout::Entry& entry, std::span<const std::byte> bytes, const Target& target,
                            ImageDecoder& decoder, Workspace& workspace) const {
   const SampleView& view = target.view;
   Mask& mask = workspace.mask;
-  decoder.decode_mask(bytes, images_, mask);
-  if (mask.width != view.width || mask.height != view.height) {
-    throw SampleError("a mask of " + std::to_string(mask.width) + "x" + std::to_string(mask.height) +
+  WideImage& wide = workspace.picture.wide;
+  bool is_wide = false;
+  if (entry.field.dtype != DType::uint8) {
+    (void)decoder.open(bytes, images_);
+    is_wide = decoder.wide_channels() == 1;
+  }
+  is_wide ? decoder.decode_wide(wide) : decoder.decode_mask(bytes, images_, mask);
+  const ImageSize size = is_wide ? ImageSize{wide.width, wide.height} : ImageSize{mask.width, mask.height};
+  if (size.width != view.width || size.height != view.height) {
+    throw SampleError("a mask of " + std::to_string(size.width) + "x" + std::to_string(size.height) +
                       " pixels for an image of " + std::to_string(view.width) + "x" + std::to_string(view.height));
   }
   const std::int64_t width = layout_->width;
@@ -225,11 +257,17 @@ void FieldMaker::make_mask(const FieldLayout::Entry& entry, std::span<const std:
     workspace.columns[static_cast<std::size_t>(x)] = nearest(shown, width, view.region.left, view.region.width());
   }
   std::byte* const out = FieldLayout::values(entry, target.slot, target.index).data();
-  switch (size_of(entry.field.dtype)) {
-    case 1: return show_mask<std::uint8_t>(mask, view.region, workspace.columns, layout_->height, out);
-    case 4: return show_mask<std::int32_t>(mask, view.region, workspace.columns, layout_->height, out);
-    default: return show_mask<std::int64_t>(mask, view.region, workspace.columns, layout_->height, out);
-  }
+  const auto show = [&](const auto& values) {
+    const std::int64_t height = layout_->height;
+    switch (size_of(entry.field.dtype)) {
+      case 1: return show_mask<std::uint8_t>(values, view.region, workspace.columns, height, out);
+      case 4: return show_mask<std::int32_t>(values, view.region, workspace.columns, height, out);
+      default: return show_mask<std::int64_t>(values, view.region, workspace.columns, height, out);
+    }
+  };
+  if (!is_wide) return show(MaskValues<std::uint8_t>{mask.values.data(), mask.width});
+  require_whole(wide);
+  show(MaskValues<float>{wide.values.data(), wide.width});
 }
 
 void FieldMaker::make(std::size_t source, std::span<const std::byte> bytes, const Target& target, ImageDecoder& decoder,
@@ -238,6 +276,9 @@ void FieldMaker::make(std::size_t source, std::span<const std::byte> bytes, cons
   const auto& [slot, index, view] = target;
   switch (entry->field.kind) {
     case FieldKind::mask: return make_mask(*entry, bytes, target, decoder, workspace);
+    case FieldKind::image:
+      return pictures_[static_cast<std::size_t>(entry - layout_->entries.begin())]->make(
+          bytes, view, decoder, workspace.picture, FieldLayout::values(*entry, slot, index));
     case FieldKind::boxes:
       return BoxesInPlace(*entry, *(entry + 1), slot, index).make(bytes, view, layout_->height, layout_->width);
     case FieldKind::bytes: return make_bytes(*entry, bytes, slot, index);

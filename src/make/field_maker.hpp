@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "field_layout.hpp"
 #include "image.hpp"
 #include "image_decoder.hpp"
+#include "picture_field.hpp"
 
 namespace forebay {
 
@@ -23,6 +25,7 @@ class FieldMaker {
   struct Workspace {
     Mask mask;
     std::vector<std::size_t> columns;  // of the mask, by those of the result
+    PictureField::Workspace picture;
   };
   // Where a field goes, and what its sample shows of the image.
   struct Target {
@@ -31,9 +34,8 @@ class FieldMaker {
     const SampleView& view;
   };
 
-  // `layout`: of the slots; it must stay.
-  FieldMaker(const FieldLayout& layout, const TransformOptions& options) noexcept
-      : layout_(&layout), images_{.exif = options.exif, .max_pixels = options.max_pixels} {}
+  // `layout`: of the slots, made for these options; it must stay.
+  FieldMaker(const FieldLayout& layout, const TransformOptions& options);
 
   // Makes the field of the dataset with the number `source`. Throws SampleError that says what is wrong with the bytes.
   void make(std::size_t source, std::span<const std::byte> bytes, const Target& target, ImageDecoder& decoder,
@@ -45,6 +47,7 @@ class FieldMaker {
 
   const FieldLayout* layout_;
   ImageOptions images_;
+  std::vector<std::optional<PictureField>> pictures_;  // by entry
 };
 
 }  // namespace forebay

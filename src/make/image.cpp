@@ -86,6 +86,18 @@ void place_rows(std::span<const std::uint8_t> rows, std::int32_t first, std::int
   }
 }
 
+void make_grey(std::span<std::uint8_t> rgb) noexcept {
+  for (std::size_t i = 0; i + 2 < rgb.size(); i += kPixel) {
+    const std::uint32_t sum = kRedOfGrey * rgb[i] + kGreenOfGrey * rgb[i + 1] + kBlueOfGrey * rgb[i + 2];
+    rgb[i] = rgb[i + 1] = rgb[i + 2] = static_cast<std::uint8_t>((sum + kAllOfGrey / 2) / kAllOfGrey);
+  }
+}
+
+void make_grey(Image& image) noexcept {
+  const auto pixels = static_cast<std::size_t>(image.width) * static_cast<std::size_t>(image.height);
+  make_grey(std::span(image.pixels).first(kPixel * pixels));
+}
+
 Box clamp_to_image(const std::optional<Box>& box, std::int32_t width, std::int32_t height) {
   if (width > Resampling::kMaxSide || height > Resampling::kMaxSide) {
     throw SampleError("image of " + std::to_string(width) + "x" + std::to_string(height) + " pixels: a side may have " +

@@ -15,6 +15,7 @@ namespace forebay {
 struct ImageOptions {
   bool exif = true;                       // turn the image to display orientation
   std::int64_t max_pixels = 178'956'970;  // width * height; larger images are refused
+  bool grey = false;                      // R = G = B: a JPEG's own luma, of others make_grey()
 };
 
 struct ImageSize {
@@ -101,6 +102,18 @@ void place_rows(std::span<const std::uint8_t> rows, std::int32_t first, std::int
 // The part of `box` that lies in a width x height image; the whole image without a box. Throws SampleError for a box
 // that lies outside of it or has no area, and for an image with a side above Resampling::kMaxSide. Any thread may call.
 [[nodiscard]] Box clamp_to_image(const std::optional<Box>& box, std::int32_t width, std::int32_t height);
+
+// Grey is (kRedOfGrey * red + kGreenOfGrey * green + kBlueOfGrey * blue) / kAllOfGrey to nearest: BT.601's luma, as
+// Pillow's convert("L") and libjpeg compute it.
+inline constexpr std::uint32_t kRedOfGrey = 19595;
+inline constexpr std::uint32_t kGreenOfGrey = 38470;
+inline constexpr std::uint32_t kBlueOfGrey = 7471;
+inline constexpr std::uint32_t kAllOfGrey = 65536;
+static_assert(kRedOfGrey + kGreenOfGrey + kBlueOfGrey == kAllOfGrey);
+
+// Makes R = G = B of all pixels, RGB, in place. What is grey stays as it is.
+void make_grey(std::span<std::uint8_t> rgb) noexcept;
+void make_grey(Image& image) noexcept;
 
 // All pixels of an image that something else than JpegDecoder has decoded, as they are stored: RGB, interleaved, rows
 // without padding. A view: the memory is its decoder's.

@@ -1,5 +1,7 @@
 #include "image_decoder.hpp"
 
+#include <algorithm>
+#include <cmath>
 #include <string>
 
 #include <forebay/error.hpp>
@@ -32,6 +34,7 @@ Codec& ImageDecoder::open_codec(std::span<const std::byte> bytes, const ImageOpt
 
 ImageSize ImageDecoder::open_other(std::span<const std::byte> bytes, const ImageOptions& options) {
   codec_ = &open_codec(bytes, options);
+  grey_ = options.grey;
   return swaps_axes(header_.orientation) ? ImageSize{header_.height, header_.width}
                                          : ImageSize{header_.width, header_.height};
 }
@@ -40,11 +43,26 @@ void ImageDecoder::decode_other(const Box& region, Image& out) {
   const bool turned = header_.orientation != 1;
   Image& whole = turned ? stored_ : out;
   whole.resize(header_.width, header_.height);
-  codec_->decode(std::span(whole.pixels).first(3 * pixels_of(header_)));
+  const auto rgb = std::span(whole.pixels).first(3 * pixels_of(header_));
+  codec_->decode(rgb);
+  if (grey_) make_grey(rgb);
   if (!turned) return;
   const StoredPicture picture{
       .pixels = whole.pixels, .width = header_.width, .height = header_.height, .orientation = header_.orientation};
   picture.show(region, out);
+}
+
+void ImageDecoder::decode_wide(WideImage& out) {
+  const bool turned = header_.orientation != 1;
+  WideImage& whole = turned ? stored_wide_ : out;
+  whole.resize(header_.width, header_.height, header_.wide_channels);
+  const auto values =
+      std::span(whole.values).first(static_cast<std::size_t>(header_.wide_channels) * pixels_of(header_));
+  codec_->decode_wide(values);
+  if (!std::ranges::all_of(values, [](float value) { return std::isfinite(value); })) {
+    throw SampleError("it has a number that is not finite, or that float32 does not hold");
+  }
+  if (turned) turn(whole, header_.orientation, out);
 }
 
 void ImageDecoder::decode_mask(std::span<const std::byte> bytes, const ImageOptions& options, Mask& out) {

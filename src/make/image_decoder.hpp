@@ -10,6 +10,7 @@
 #include "image.hpp"
 #include "jpeg_decoder.hpp"
 #include "signature.hpp"
+#include "wide_image.hpp"
 
 namespace forebay {
 
@@ -37,6 +38,13 @@ class ImageDecoder {
     jpeg_.decode(region, shrink, out);
   }
 
+  // The channels, 1 or 3, of an image whose numbers have more than 8 bits; 0 where decode() gives all that there is.
+  [[nodiscard]] int wide_channels() const noexcept { return codec_ == nullptr ? 0 : header_.wide_channels; }
+
+  // All of such an image as it is displayed. Throws SampleError like decode(), and for numbers that are not finite.
+  // REQUIRES: as decode(); wide_channels() != 0.
+  void decode_wide(WideImage& out);
+
   // A mask: an image with one channel of at most 8 bits, as it is stored (Codec::decode_indices()). Throws SampleError
   // like open(), and for images of any other kind, JPEG files among them.
   void decode_mask(std::span<const std::byte> bytes, const ImageOptions& options, Mask& out);
@@ -50,7 +58,9 @@ class ImageDecoder {
   std::array<std::unique_ptr<Codec>, kCodecs.size()> codecs_;  // made when first needed
   Codec* codec_ = nullptr;                                     // of the image that is open; null for a JPEG
   CodecHeader header_;
+  bool grey_ = false;
   Image stored_;  // before it is turned
+  WideImage stored_wide_;
 };
 
 }  // namespace forebay

@@ -70,6 +70,7 @@ class JpegDecoder::Impl {
     check_header(options);
     scan_begin_ = bytes.size() - info_.src->bytes_in_buffer;
     orientation_ = options.exif ? stored_orientation() : 1;
+    grey_ = options.grey;
     return swaps_axes(orientation_) ? ImageSize{stored_height(), stored_width()}
                                     : ImageSize{stored_width(), stored_height()};
   }
@@ -149,7 +150,7 @@ class JpegDecoder::Impl {
     switch (info_.jpeg_color_space) {
       case JCS_GRAYSCALE:
       case JCS_YCbCr:
-      case JCS_RGB: info_.out_color_space = JCS_RGB; break;
+      case JCS_RGB: info_.out_color_space = options.grey ? JCS_GRAYSCALE : JCS_RGB; break;
       case JCS_CMYK:
       case JCS_YCCK: info_.out_color_space = JCS_CMYK; break;
       default:
@@ -275,9 +276,18 @@ class JpegDecoder::Impl {
       jpeg_read_scanlines(&info_, &to, 1);
       return;
     }
+    const std::size_t width = info_.output_width;
+    if (info_.out_color_space == JCS_GRAYSCALE) {
+      // The values stand at the end: where a pixel is written, its value was read and no other is yet to be.
+      JSAMPROW line = to + 2 * width;
+      jpeg_read_scanlines(&info_, &line, 1);
+      for (std::size_t i = 0; i < width; ++i) std::fill_n(to + 3 * i, 3, std::uint8_t{line[i]});
+      return;
+    }
     JSAMPROW line = cmyk_.data();
     jpeg_read_scanlines(&info_, &line, 1);
-    cmyk_to_rgb(cmyk_.data(), to, info_.output_width);
+    cmyk_to_rgb(cmyk_.data(), to, width);
+    if (grey_) make_grey({to, 3 * width});
   }
 
   void read_part(const Box& part, Image& out) noexcept {
@@ -310,6 +320,7 @@ class JpegDecoder::Impl {
   std::span<const std::byte> bytes_;  // of the image that is open
   std::size_t scan_begin_ = 0;        // where its header ends
   int orientation_ = 1;
+  bool grey_ = false;
   std::vector<std::uint8_t> cmyk_;   // one line
   std::vector<std::uint8_t> strip_;  // kStripRows lines of RGB
 };

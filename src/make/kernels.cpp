@@ -60,6 +60,22 @@ void convert_scalar(const std::uint8_t* row, const Conversion& conversion, std::
   }
 }
 
+template <typename Element>
+void convert_first(const std::uint8_t* row, const Conversion& conversion, std::byte* out) noexcept {
+  for (std::size_t x = 0; x < conversion.width; ++x, out += sizeof(Element)) {
+    const auto element = static_cast<Element>(conversion.table[0][row[x * kPixelBytes]]);
+    std::memcpy(out, &element, sizeof element);
+  }
+}
+
+void convert_grey_scalar(const std::uint8_t* row, const Conversion& conversion, std::byte* out) noexcept {
+  switch (size_of(conversion.dtype)) {
+    case 4: return convert_first<std::uint32_t>(row, conversion, out);
+    case 2: return convert_first<std::uint16_t>(row, conversion, out);
+    default: return convert_first<std::uint8_t>(row, conversion, out);
+  }
+}
+
 void recolour_scalar(const std::uint8_t* row, const ColourMatrix& matrix, std::size_t width,
                      std::uint8_t* out) noexcept {
   for (std::size_t at = 0; at < width * kPixelBytes; at += kPixelBytes) {
@@ -70,7 +86,8 @@ void recolour_scalar(const std::uint8_t* row, const ColourMatrix& matrix, std::s
   }
 }
 
-constexpr Kernels kScalar{"scalar", resample_scalar, blend_scalar, convert_scalar, recolour_scalar};
+constexpr Kernels kScalar{"scalar",       resample_scalar,     blend_scalar,
+                          convert_scalar, convert_grey_scalar, recolour_scalar};
 
 std::vector<Kernels> make_supported() {
   std::vector<Kernels> all;

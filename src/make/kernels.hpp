@@ -31,9 +31,10 @@ struct Conversion {
 
   DType dtype = DType::float32;
   Layout layout = Layout::nchw;
-  std::size_t width = 0;  // pixels of a row
-  std::size_t plane = 0;  // elements between two channels of a pixel, for Layout::nchw
-  bool stream = false;    // write past the caches where rows fill whole lines of them
+  std::size_t channels = 3;  // 1: the first of each pixel alone, by convert_grey()
+  std::size_t width = 0;     // pixels of a row
+  std::size_t plane = 0;     // elements between two channels of a pixel, for Layout::nchw
+  bool stream = false;       // write past the caches where rows fill whole lines of them
   std::array<float, 3> scale{};
   std::array<float, 3> offset{};
   Table table{};
@@ -53,6 +54,8 @@ struct Kernels {
   // Writes a row of `width` pixels of kPixelBytes to where its first element belongs in the sample, at any alignment;
   // writes nothing beside its elements. Stores that went past the caches are ordered by finish_streaming() only.
   void (*convert)(const std::uint8_t* row, const Conversion& conversion, std::byte* out) noexcept;
+  // The same of the first channel alone; the layout makes no difference then.
+  void (*convert_grey)(const std::uint8_t* row, const Conversion& conversion, std::byte* out) noexcept;
 
   // Changes the colours of `width` pixels of kPixelBytes, as recoloured() says. `out` is the row itself or beside it.
   void (*recolour)(const std::uint8_t* row, const ColourMatrix& matrix, std::size_t width, std::uint8_t* out) noexcept;

@@ -67,7 +67,7 @@ SampleMaker::SampleMaker(const TransformOptions& options, std::uint64_t seed, bo
 SampleMaker::SampleMaker(const TransformOptions& options, std::uint64_t seed, bool eval, Transform::Stores stores,
                          const OperationChain& operations)
     : work_(work_of(options, seed, eval, stores, operations)),
-      image_{.exif = options.exif, .max_pixels = options.max_pixels},
+      image_{.exif = options.exif, .max_pixels = options.max_pixels, .grey = options.channels == 1},
       decode_(options.decode) {}
 
 std::size_t SampleMaker::sample_bytes() const noexcept {
@@ -100,6 +100,7 @@ void SampleMaker::make_with(const Work& work, const Source& source, const Member
   const Sample& sample = member.sample;
   if (sample.encoding == Encoding::raw) {
     decode_raw(source.bytes, sample, workspace.image);
+    if (image_.grey && sample.channels == 3) make_grey(workspace.image);
     const ImageSize size{workspace.image.width, workspace.image.height};
     const auto view = view_of(work, size, member);
     note_view(size, view, member.out);

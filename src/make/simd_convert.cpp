@@ -222,6 +222,29 @@ void convert(const std::uint8_t* row, const Conversion& conversion, std::byte* o
   }
 }
 
+template <class To>
+HWY_INLINE void convert_grey_with(const std::uint8_t* row, const Conversion& conversion, std::byte* out) {
+  const std::size_t width = conversion.width;
+  if (width < kLanes) return scalar_kernels().convert_grey(row, conversion, out);
+  const To to(conversion);
+  auto* const elements = reinterpret_cast<typename To::Element*>(out);
+  std::size_t x = 0;
+  for (; x + kLanes <= width; x += kLanes) convert_channel<0, 1, false>(to, row, x, elements);
+  if (x < width) convert_channel<0, 1, false>(to, row, width - kLanes, elements);
+}
+
+void convert_grey(const std::uint8_t* row, const Conversion& conversion, std::byte* out) noexcept {
+  switch (conversion.dtype) {
+    case DType::float32: return convert_grey_with<ToFloat>(row, conversion, out);
+    case DType::float16: return convert_grey_with<ToHalf>(row, conversion, out);
+    case DType::bfloat16: return convert_grey_with<ToBfloat>(row, conversion, out);
+    case DType::uint8: return convert_grey_with<ToByte>(row, conversion, out);
+    case DType::int32:
+    case DType::int64:
+    case DType::float64: return;  // no image is
+  }
+}
+
 using Sums = hn::Rebind<std::int32_t, Pixels>;
 using SumLanes = hn::Vec<Sums>;
 
@@ -253,6 +276,7 @@ void recolour(const std::uint8_t* row, const ColourMatrix& matrix, std::size_t w
 
 void set_convert(Kernels& kernels) {
   kernels.convert = convert;
+  kernels.convert_grey = convert_grey;
   kernels.recolour = recolour;
 }
 

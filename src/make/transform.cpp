@@ -20,13 +20,14 @@ Transform::Transform(const TransformOptions& options, std::uint64_t seed, bool d
 Transform::Stores Transform::stores_for(const TransformOptions& options, std::uint64_t batch_size) noexcept {
   constexpr double kFrom = 16e6;
   // In floating point nothing overflows, whatever the options.
-  const double bytes = 3.0 * static_cast<double>(options.size[0]) * static_cast<double>(options.size[1]) *
-                       static_cast<double>(size_of(options.dtype)) * static_cast<double>(batch_size);
+  const double bytes = static_cast<double>(options.channels) * static_cast<double>(options.size[0]) *
+                       static_cast<double>(options.size[1]) * static_cast<double>(size_of(options.dtype)) *
+                       static_cast<double>(batch_size);
   return bytes >= kFrom ? Stores::streaming : Stores::normal;
 }
 
 std::size_t Transform::sample_bytes() const noexcept {
-  return 3 * static_cast<std::size_t>(rule_.height) * static_cast<std::size_t>(rule_.width) *
+  return conversion_.channels * static_cast<std::size_t>(rule_.height) * static_cast<std::size_t>(rule_.width) *
          size_of(conversion_.dtype);
 }
 

@@ -44,7 +44,7 @@ class Transform {
   Transform(const TransformOptions& options, std::uint64_t seed, bool deterministic, Stores stores = Stores::normal,
             const Kernels& kernels = best_kernels());
 
-  // Bytes of one sample: 3 * height * width elements.
+  // Bytes of one sample: channels * height * width elements.
   [[nodiscard]] std::size_t sample_bytes() const noexcept;
 
   using View = ImageView;
@@ -92,7 +92,7 @@ class Transform {
 template <class RowAt>
 void Transform::write(std::span<std::byte> out, const RowAt& row_at) const {
   const std::size_t step =
-      conversion_.width * (conversion_.layout == Layout::nchw ? 1 : 3) * size_of(conversion_.dtype);
+      conversion_.width * (conversion_.layout == Layout::nchw ? 1 : conversion_.channels) * size_of(conversion_.dtype);
   std::byte* to = out.data();
   for (std::int32_t y = 0; y < rule_.height; ++y, to += step) convert_(row_at(y), conversion_, to);
   if (conversion_.stream) finish_streaming();

@@ -89,8 +89,8 @@ TensorView Lease::images() const noexcept {
   view.device_index = store_->device().index();
   view.dtype = format.dtype;
   view.layout = format.layout;
-  view.shape = format.layout == Layout::nchw ? Shape{n, 3, format.height, format.width}
-                                             : Shape{n, format.height, format.width, 3};
+  view.shape = format.layout == Layout::nchw ? Shape{n, format.channels, format.height, format.width}
+                                             : Shape{n, format.height, format.width, format.channels};
   return view;
 }
 
@@ -103,6 +103,7 @@ TensorView Lease::field(std::size_t number) const {
   const FieldLayout::Entry& entry = LeaseMaker::entry_of(*store_, number);
   TensorView view = beside_images(entry.at);
   view.dtype = entry.field.dtype;
+  if (entry.field.kind == FieldKind::image) view.layout = store_->format().layout;
   for (const std::int64_t extent : entry.field.shape) view.shape.push_back(extent);
   return view;
 }

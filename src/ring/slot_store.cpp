@@ -24,7 +24,7 @@ std::vector<Field> SlotFormat::all_fields() const {
   std::vector<Field> all{{.name = "image",
                           .kind = FieldKind::image,
                           .dtype = dtype,
-                          .shape = planes ? Shape{3, height, width} : Shape{height, width, 3}},
+                          .shape = planes ? Shape{channels, height, width} : Shape{height, width, channels}},
                          {.name = "label", .kind = FieldKind::class_number, .dtype = DType::int64}};
   if (fields != nullptr) {
     for (const FieldLayout::Entry& entry : fields->entries) all.push_back(entry.field);

@@ -33,12 +33,14 @@ struct SlotFormat {
   std::int64_t width = 0;
   DType dtype = DType::float32;
   Layout layout = Layout::nchw;
+  std::int64_t channels = 3;
   std::optional<CanvasFormat> canvas = std::nullopt;  // transform.when = "dequeue": slots hold these instead
   const FieldLayout* fields = nullptr;                // null: none but image and label; a store keeps its own copy
 
   // Of one sample, as the trainer gets it.
   [[nodiscard]] std::size_t sample_bytes() const noexcept {
-    return 3 * static_cast<std::size_t>(height) * static_cast<std::size_t>(width) * size_of(dtype);
+    return static_cast<std::size_t>(channels) * static_cast<std::size_t>(height) * static_cast<std::size_t>(width) *
+           size_of(dtype);
   }
   [[nodiscard]] std::size_t tensor_bytes() const noexcept { return sample_bytes() * batch_size; }
   // Of the images or canvases of a slot, which come first in it, and of all of the slot.

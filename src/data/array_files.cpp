@@ -1,0 +1,125 @@
+#include "array_files.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <forebay/error.hpp>
+
+#include "gzip.hpp"
+#include "npz.hpp"
+
+namespace forebay {
+namespace {
+
+constexpr std::string_view kNpyEnding = ".npy";
+// Headers are far smaller, whatever their format permits.
+constexpr std::size_t kLongestNpyHeader = std::size_t{1} << 16U;
+
+std::string without_npy(std::string name) {
+  if (name.ends_with(kNpyEnding)) name.resize(name.size() - kNpyEnding.size());
+  return name;
+}
+
+template <typename Work>
+auto naming_array(const std::string& name, Work&& work) {
+  try {
+    return work();
+  } catch (const SampleError& error) {
+    throw SampleError("array \"" + name + "\": " + error.what());
+  }
+}
+
+}  // namespace
+
+std::size_t ArrayFiles::Loaded::entry_bytes() const noexcept {
+  return elements.size() / static_cast<std::size_t>(std::max<std::int64_t>(array.shape[0], 1));
+}
+
+std::span<const std::byte> ArrayFiles::Loaded::entry(std::uint64_t i) const noexcept {
+  return std::span(elements).subspan(static_cast<std::size_t>(i) * entry_bytes(), entry_bytes());
+}
+
+ArrayFiles::ArrayFiles(const std::string& path) : folder_(std::filesystem::path(path).parent_path().string()) {
+  const auto& file = *files_.emplace("", std::make_unique<OpenFile>(open_regular(path))).first->second;
+  std::vector<std::byte> head(std::min<std::size_t>(file.size, 8));
+  read_at(file.descriptor, 0, head);
+  if (starts_as_npy(head)) {
+    own_name_ = without_npy(std::filesystem::path(path).filename().string());
+  } else {
+    archive_.emplace(file);
+  }
+}
+
+std::vector<std::string> ArrayFiles::names() const {
+  std::vector<std::string> names;
+  if (!archive_) return names;
+  for (const ZipMember& member : archive_->members()) names.push_back(without_npy(member.name));
+  return names;
+}
+
+bool ArrayFiles::has(const std::string& name) const {
+  if (archive_) return std::ranges::count(names(), without_npy(name)) > 0;
+  return name == own_name_ || problem_of_file(path_of(name)).empty();
+}
+
+std::string ArrayFiles::path_of(const std::string& name) const {
+  return (std::filesystem::path(folder_) / (without_npy(name) + std::string(kNpyEnding))).string();
+}
+
+const OpenFile& ArrayFiles::open(const std::string& name) {
+  if (archive_ || name == own_name_) return file();
+  const std::string path = path_of(name);
+  auto& file = files_[path];
+  if (file == nullptr) file = std::make_unique<OpenFile>(open_regular(path));
+  return *file;
+}
+
+ArrayFiles::Found ArrayFiles::find(const std::string& name) {
+  return naming_array(name, [&] {
+    Found found{.name = name, .file = &open(name), .member = nullptr, .array = {}};
+    if (archive_) found.member = &find_array(*archive_, without_npy(name));
+    const std::uint64_t all = archive_ ? found.member->bytes : found.file->size;
+    std::vector<std::byte> head(static_cast<std::size_t>(std::min<std::uint64_t>(all, kLongestNpyHeader)));
+    if (archive_) {
+      archive_->read(*found.member, head);
+    } else {
+      read_at(found.file->descriptor, 0, head);
+    }
+    found.array = parse_npy_header(head, found.begin);
+    const std::uint64_t wanted = element_bytes_of(found.array);
+    if (all - found.begin < wanted) {
+      throw SampleError("byte " + std::to_string(all) + ": it ends early: " + std::to_string(all - found.begin) +
+                        " of the " + std::to_string(wanted) + " bytes of its elements are there");
+    }
+    return found;
+  });
+}
+
+ArrayFiles::Loaded ArrayFiles::load(const Found& found) const {
+  return naming_array(found.name, [&] {
+    const std::uint64_t elements = element_bytes_of(found.array);
+    if (elements > largest_inflated(found.file->size)) {
+      throw SampleError(std::to_string(elements) + " bytes are more than an index holds");
+    }
+    std::vector<std::byte> bytes;
+    if (found.member != nullptr) {
+      bytes.resize(static_cast<std::size_t>(found.member->bytes));
+      archive_->read(*found.member, bytes);
+    } else {
+      bytes.resize(found.begin + static_cast<std::size_t>(elements));
+      read_at(found.file->descriptor, 0, bytes);
+    }
+    const NpyArray array = parse_npy(bytes);
+    Loaded loaded{.array = array, .elements = std::vector<std::byte>(array.elements.size())};
+    copy_in_c_order(array, loaded.elements);
+    loaded.array.elements = loaded.elements;
+    loaded.array.big_endian = loaded.array.fortran_order = false;
+    return loaded;
+  });
+}
+
+std::uint64_t ArrayFiles::offset_of(const Found& found) const {
+  return naming_array(found.name,
+                      [&] { return found.begin + (found.member == nullptr ? 0 : archive_->stored_at(*found.member)); });
+}
+
+}  // namespace forebay

@@ -1,0 +1,282 @@
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <filesystem>
+#include <forebay/error.hpp>
+#include <limits>
+#include <span>
+
+#include "array_files.hpp"
+#include "build.hpp"
+#include "fields.hpp"
+#include "formats.hpp"
+#include "index_image.hpp"
+#include "npz.hpp"
+#include "sample_fields.hpp"
+
+namespace forebay {
+namespace {
+
+// Names that arrays of images usually have, the likeliest first.
+constexpr std::array<std::string_view, 12> kImageArrays{
+    "x_train", "X_train", "train_images", "train_x", "images", "image", "x", "X", "imgs", "data", "train", "arr_0"};
+// What stands for labels where the other stands for images.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 10> kLabelNames{std::pair{"images", "labels"},
+                                                                                    {"image", "label"},
+                                                                                    {"imgs", "labels"},
+                                                                                    {"data", "labels"},
+                                                                                    {"data", "label"},
+                                                                                    {"x", "y"},
+                                                                                    {"X", "y"},
+                                                                                    {"X", "Y"},
+                                                                                    {"arr_0", "arr_1"},
+                                                                                    {"train", "labels"}};
+
+std::string image_array(ArrayFiles& arrays, const WantedFields& wanted) {
+  if (!wanted.image.empty()) return wanted.image;
+  if (!arrays.own_name().empty()) return arrays.own_name();
+  const std::vector<std::string> names = arrays.names();
+  for (const std::string_view usual : kImageArrays) {
+    if (std::ranges::find(names, usual) != names.end()) return std::string(usual);
+  }
+  if (names.size() == 1) return names.front();
+  std::string list;
+  for (const std::string& name : names) list += (list.empty() ? "" : ", ") + name;
+  throw SampleError("which of its arrays has the images? Say from = \"NAME\" in [fields.image]; it has " +
+                    (list.empty() ? "none" : list));
+}
+
+// The array of labels that goes with one of images; "" when there is none.
+std::string label_array(const ArrayFiles& arrays, const WantedFields& wanted, const std::string& images) {
+  if (!wanted.label.empty()) return wanted.label;
+  for (const auto& [image, label] : kLabelNames) {
+    const std::size_t at = images.rfind(image);
+    if (at == std::string::npos) continue;
+    std::string name = images;
+    name.replace(at, image.size(), label);
+    if (name != images && arrays.has(name)) return name;
+  }
+  return {};
+}
+
+// How the images of an array lie in it.
+struct ImageEntries {
+  RecordTable::Kind kind;
+  std::uint32_t count = 0;
+  std::uint32_t bytes = 0;  // of one
+};
+
+ImageEntries entries_of(const ArrayFiles::Found& found) {
+  const NpyArray& array = found.array;
+  const auto refuse = [&](const std::string& what) {
+    throw SampleError("array \"" + found.name + "\" of " + array.dtype() + " " + array.shape_text() + ": " + what);
+  };
+  if (array.kind != 'u' || array.element_bytes != 1) {
+    refuse("images are uint8. Scale them to that, save one file for each, or serve them as a field of kind \"array\"");
+  }
+  const auto& shape = array.shape;
+  const auto is_channels = [](std::int64_t extent) { return extent == 1 || extent == 3; };
+  const bool is_last = array.dimensions == 4 && is_channels(shape[3]);
+  const bool is_first = array.dimensions == 4 && !is_last && is_channels(shape[1]);
+  if (array.dimensions != 3 && !is_last && !is_first) {
+    refuse("images are (number, height, width), (number, height, width, 1 or 3) or (number, 1 or 3, height, width)");
+  }
+  if (array.fortran_order) refuse("its images do not lie side by side; save it in C order (numpy.ascontiguousarray)");
+  const std::int64_t height = shape[is_first ? 2 : 1];
+  const std::int64_t width = shape[is_first ? 3 : 2];
+  const std::int64_t channels = is_last ? shape[3] : is_first ? shape[1] : 1;
+  constexpr std::int64_t kMostSide = 1 << 24;
+  const bool fits = height >= 1 && width >= 1 && height <= kMostSide && width <= kMostSide &&
+                    height * width <= static_cast<std::int64_t>(kLargestSampleFile) / channels;
+  if (!fits) refuse("an image has sides of 1 or more, and 1 GiB at most");
+  if (shape[0] < 1 || shape[0] > std::numeric_limits<std::uint32_t>::max())
+    refuse("1 to 2^32 - 1 images can be served");
+  return {.kind = {.encoding = Encoding::raw,
+                   .width = static_cast<std::int32_t>(width),
+                   .height = static_cast<std::int32_t>(height),
+                   .channels = static_cast<std::int32_t>(channels),
+                   .planar = is_first && channels == 3},
+          .count = static_cast<std::uint32_t>(shape[0]),
+          .bytes = static_cast<std::uint32_t>(height * width * channels)};
+}
+
+void add_entries(ArrayFiles& arrays, const ArrayFiles::Found& found, const std::string& path, RecordTable& table) {
+  const ImageEntries entries = entries_of(found);
+  std::uint64_t offset = 0;
+  RecordTable::Stamp stamp = RecordTable::stamp_of(*found.file);
+  if (found.is_compressed()) {
+    table.held = arrays.load(found).elements;
+    stamp.is_held = true;
+  } else {
+    offset = arrays.offset_of(found);
+  }
+  const std::uint32_t source = table.add_source(path, stamp);
+  table.kinds = {entries.kind};
+  for (std::uint32_t i = 0; i < entries.count; ++i) {
+    table.add(source, -1);
+    table.record.push_back({.offset = offset + std::uint64_t{i} * entries.bytes, .length = entries.bytes, .number = i});
+  }
+}
+
+// The numbers of one entry.
+FieldValue value_of_entry(const ArrayFiles::Loaded& loaded, std::uint64_t i) {
+  const NpyArray& array = loaded.array;
+  const std::size_t count = loaded.entry_bytes() / array.element_bytes;
+  FieldValue value;
+  for (std::size_t k = 0; k < count; ++k) {
+    const std::size_t at = static_cast<std::size_t>(i) * count + k;
+    if (array.kind == 'f') {
+      value.floats.push_back(array.real(at));
+    } else {
+      value.integers.push_back(array.whole(at));
+    }
+  }
+  return value;
+}
+
+void require_entries(const ArrayFiles::Found& found, std::size_t samples) {
+  if (found.array.dimensions >= 1 && std::cmp_equal(found.array.shape[0], samples)) return;
+  throw SampleError("array \"" + found.name + "\" of shape " + found.array.shape_text() + " for " +
+                    std::to_string(samples) + " images");
+}
+
+void add_labels(const DatasetOptions& options, ArrayFiles& arrays, const std::string& name, RecordTable& table) {
+  const ArrayFiles::Found found = arrays.find(name);
+  const std::size_t samples = table.label.size();
+  require_entries(found, samples);
+  const auto refuse = [&](const std::string& what) { throw SampleError("array \"" + name + "\": " + what); };
+  const bool is_single = found.array.dimensions == 1 || (found.array.dimensions == 2 && found.array.shape[1] == 1);
+  if (!is_single) {
+    refuse("shape " + found.array.shape_text() +
+           ", where labels are one number for each image; serve more of them as " +
+           "a field of kind \"multilabel\" or \"numbers\"");
+  }
+  const ArrayFiles::Loaded loaded = arrays.load(found);
+  // A larger number is taken for damage unless it is named.
+  const auto most = options.classes.empty() ? static_cast<double>(std::max<std::size_t>(65535, 16 * samples))
+                                            : static_cast<double>(options.classes.size()) - 1;
+  std::int32_t last = -1;
+  for (std::size_t i = 0; i < samples; ++i) {
+    const double label = loaded.array.real(i);
+    if (!(label >= -1 && label <= most) || label != std::floor(label)) {
+      refuse("label " + std::to_string(label) + " of image " + std::to_string(i) + " is no class from 0 to " +
+             std::to_string(static_cast<std::int64_t>(most)));
+    }
+    table.label[i] = static_cast<std::int32_t>(label);
+    last = std::max(last, table.label[i]);
+  }
+  for (std::int32_t i = 0; options.classes.empty() && i <= last; ++i) table.classes.push_back(std::to_string(i));
+  if (!options.classes.empty()) table.classes = ClassList(options.classes, {}).names();
+}
+
+// What is made of bytes is an npy file of each entry; bytes themselves are the entry's.
+RecordTable::FieldColumn column_of_array(ArrayFiles& arrays, const WantedFields::Wanted& wanted, std::size_t samples) {
+  const ArrayFiles::Found found = arrays.find(wanted.from);
+  require_entries(found, samples);
+  const ArrayFiles::Loaded loaded = arrays.load(found);
+  RecordTable::FieldColumn column{.field = wanted.field};
+  const std::string header = wanted.field.kind == FieldKind::bytes ? std::string() : header_of_entry(loaded.array);
+  for (std::uint64_t i = 0; i < samples; ++i) {
+    if (!wanted.is_bytes()) {
+      column.add_values(elements_of(wanted, value_of_entry(loaded, i)));
+      continue;
+    }
+    const auto start = std::as_bytes(std::span(header));
+    const auto entry = loaded.entry(i);
+    std::vector<std::byte> file(start.begin(), start.end());
+    file.insert(file.end(), entry.begin(), entry.end());
+    column.add_values(file);
+  }
+  return column;
+}
+
+bool is_array_file(PathContents& contents) {
+  if (contents.is_folder()) return false;
+  const auto head = contents.head();
+  if (starts_as_npy(head)) return true;
+  constexpr std::size_t kNameAt = 30;
+  if (!starts_as_zip(head) || head.size() < kNameAt) return false;
+  const auto length = std::to_integer<std::size_t>(head[26]) | std::to_integer<std::size_t>(head[27]) << 8U;
+  const std::string_view text(reinterpret_cast<const char*>(head.data()), head.size());
+  return text.substr(kNameAt, length).ends_with(".npy");
+}
+
+std::string label_file(const DatasetOptions& options) {
+  return options.labels.empty() ? std::string() : absolute_path(options.labels);
+}
+
+// The labels of dataset.labels, which may stand anywhere.
+void add_labels_of_file(const DatasetOptions& options, RecordTable& table) {
+  const std::string path = label_file(options);
+  const auto place = array_place(path);
+  ArrayFiles arrays(place ? place->archive : path);
+  add_labels(options, arrays, place ? place->array : arrays.own_name(), table);
+}
+
+template <typename Work>
+auto naming_path(const DatasetOptions& options, Work&& work) {
+  try {
+    return work();
+  } catch (const SampleError& error) {
+    throw path_error(options, error.what());
+  }
+}
+
+// The index holds labels, fields and what was compressed. An archive's directory has the checksums of them all.
+std::uint64_t hash_npy(const DatasetOptions& options) {
+  return naming_path(options, [&] {
+    ArrayFiles arrays(options.path);
+    const WantedFields wanted(options);
+    std::uint64_t hash = arrays.archive() ? chunk_sum(arrays.archive()->directory()) : 0;
+    const auto place = array_place(options.labels);
+    if (!options.labels.empty()) hash = hash_file(place ? place->archive : options.labels, "dataset.labels", hash);
+    if (arrays.archive()) return hash;
+    const std::string labels = label_array(arrays, wanted, image_array(arrays, wanted));
+    if (options.labels.empty() && !labels.empty()) hash = hash_file(arrays.path_of(labels), "dataset.path", hash);
+    for (const auto& field : wanted.fields) hash = hash_file(arrays.path_of(field.from), "fields", hash);
+    return hash;
+  });
+}
+
+IndexDraft build_npy(PathContents& contents) {
+  const DatasetOptions& options = contents.options();
+  const std::string path = contents.root();
+  IndexDraft draft;
+  draft.root = std::filesystem::path(path).parent_path().string();
+  naming_path(options, [&] {
+    const WantedFields wanted(options);
+    ArrayFiles arrays(path);
+    const std::string images = image_array(arrays, wanted);
+    const ArrayFiles::Found found = arrays.find(images);
+    add_entries(arrays, found, std::filesystem::path(path).filename().string(), draft.table);
+    const std::size_t samples = draft.table.label.size();
+    const std::string labels = label_array(arrays, wanted, images);
+    if (!options.labels.empty()) {
+      add_labels_of_file(options, draft.table);
+    } else if (!labels.empty()) {
+      add_labels(options, arrays, labels, draft.table);
+    } else {
+      draft.skipped.add_note(path, "no labels: no array has the name that goes with \"" + images +
+                                       "\"; set dataset.labels, or from in [fields.label]");
+    }
+    for (const auto& field : wanted.fields) {
+      if (arrays.has(field.from)) draft.table.fields.push_back(column_of_array(arrays, field, samples));
+    }
+    draft.table.field_names = arrays.names();
+  });
+  draft.counts.images = draft.table.label.size();
+  if (const auto& progress = contents.context().progress) progress(draft.counts.images, draft.counts.images);
+  return draft;
+}
+
+}  // namespace
+
+const Format formats::npy{.needs = "NumPy arrays",
+                          .path = Format::Path::file,
+                          .detect = is_array_file,
+                          .build = build_npy,
+                          .hash = hash_npy,
+                          .hashed = "the arrays",
+                          .chooses_image = true};
+
+}  // namespace forebay

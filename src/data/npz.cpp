@@ -1,0 +1,65 @@
+#include "npz.hpp"
+
+#include <algorithm>
+#include <forebay/error.hpp>
+
+#include "base/file_io.hpp"
+#include "base/text.hpp"
+
+namespace forebay {
+namespace {
+
+constexpr std::string_view kArrayMark = ".npz:";
+constexpr std::string_view kArrayEnding = ".npy";
+
+std::string_view array_name(const ZipMember& member) {
+  std::string_view name = member.name;
+  if (name.ends_with(kArrayEnding)) name.remove_suffix(kArrayEnding.size());
+  return name;
+}
+
+}  // namespace
+
+std::optional<ArrayPlace> array_place(std::string_view path) {
+  const std::size_t mark = path.rfind(kArrayMark);
+  if (mark == std::string_view::npos) return std::nullopt;
+  const std::size_t end = mark + kArrayMark.size();
+  return ArrayPlace{.archive = std::string(path.substr(0, end - 1)), .array = std::string(path.substr(end))};
+}
+
+const ZipMember& find_array(const ZipFile& archive, std::string_view array) {
+  const auto& members = archive.members();
+  if (array.empty() && members.size() == 1) return members.front();
+  const auto found = std::ranges::find(members, array, array_name);
+  if (!array.empty() && found != members.end()) return *found;
+  constexpr std::size_t kListed = 10;
+  std::string names;
+  for (const ZipMember& member : std::span(members).first(std::min(kListed, members.size()))) {
+    names += (names.empty() ? "" : ", ") + printable(array_name(member));
+  }
+  if (members.size() > kListed) names += ", ...";
+  throw SampleError("npz: " +
+                    (array.empty() ? "say which of its arrays is meant, as FILE.npz:NAME"
+                                   : "no array \"" + printable(array) + "\" in it") +
+                    "; it has " + (names.empty() ? "none" : names));
+}
+
+std::string problem_of_source(const std::string& path) {
+  const auto place = array_place(path);
+  return problem_of_file(place ? place->archive : path);
+}
+
+void read_sample_source(const std::string& path, ReadTarget& target) {
+  const auto place = array_place(path);
+  if (!place) return read_sample_file(path, target);
+  const OpenFile file = open_regular(place->archive);
+  const ZipFile archive(file);
+  const ZipMember& member = find_array(archive, place->array);
+  if (member.bytes > kLargestSampleFile) {
+    throw SampleError("npz: an array of " + std::to_string(member.bytes) + " bytes; a sample may have " +
+                      std::to_string(kLargestSampleFile));
+  }
+  archive.read(member, target.reserve(static_cast<std::size_t>(member.bytes)));
+}
+
+}  // namespace forebay

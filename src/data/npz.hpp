@@ -1,0 +1,29 @@
+#pragma once
+
+#include <forebay/dataset.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "npy.hpp"
+#include "zip_file.hpp"
+
+// Arrays in .npz archives. A path of a sample or a field may name one: "depth/a.npz:depth" is the array "depth" (the
+// member "depth.npy") of the archive "depth/a.npz", and "a.npz:" the only one in it. Any thread may call.
+namespace forebay {
+
+struct ArrayPlace {
+  std::string archive;
+  std::string array;  // "": the only one
+};
+// Nothing where the path names a file.
+[[nodiscard]] std::optional<ArrayPlace> array_place(std::string_view path);
+
+// The member that holds this array. Throws SampleError that lists what there is.
+[[nodiscard]] const ZipMember& find_array(const ZipFile& archive, std::string_view array);
+
+// problem_of_file() and read_sample_file() for paths that may name an array; of an array the bytes are an npy file.
+[[nodiscard]] std::string problem_of_source(const std::string& path);
+void read_sample_source(const std::string& path, ReadTarget& target);
+
+}  // namespace forebay

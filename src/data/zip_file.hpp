@@ -1,0 +1,65 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/file_io.hpp"
+
+namespace forebay {
+
+// A member of a zip archive, as the archive's directory describes it.
+struct ZipMember {
+  std::string name;
+  std::uint64_t header = 0;  // where its own header is in the archive
+  std::uint64_t packed = 0;  // bytes in the archive
+  std::uint64_t bytes = 0;   // of its contents
+  std::uint32_t sum = 0;     // CRC-32 of its contents
+  std::uint16_t method = 0;  // 0: stored as they are, 8: deflated
+  std::uint16_t flags = 0;
+};
+
+// A zip archive, Zip64 included, as NumPy writes its .npz. Nothing in it is trusted: each of these throws SampleError
+// that names the member and the byte, and no memory is taken beyond the size of the archive and of what is asked for.
+// Any thread may call the const members. REQUIRES: the file outlives it.
+class ZipFile {
+ public:
+  // Reads the directory. Refuses archives in several parts, directories that do not add up, and members that overlap.
+  explicit ZipFile(const OpenFile& file);
+
+  // In the order of the directory.
+  [[nodiscard]] const std::vector<ZipMember>& members() const noexcept { return members_; }
+  // Where the contents of a stored member begin in the archive. Throws SampleError also for members that are deflated.
+  [[nodiscard]] std::uint64_t stored_at(const ZipMember& member) const;
+  // Fills `to` with the first bytes of the contents; all of them if it is as large, and then their checksum is
+  // compared. Throws SampleError also for encrypted members, and those compressed by another method than deflate.
+  // REQUIRES: `to` is no larger than the contents.
+  void read(const ZipMember& member, std::span<std::byte> to) const;
+  // What tells other contents: the directory, which has the checksums of all members.
+  [[nodiscard]] std::span<const std::byte> directory() const noexcept { return directory_; }
+
+ private:
+  struct Directory {
+    std::uint64_t begin = 0;
+    std::uint64_t bytes = 0;
+    std::uint64_t members = 0;
+  };
+  [[nodiscard]] Directory find_directory() const;
+  [[nodiscard]] Directory wide_directory(std::uint64_t end) const;
+  void read_members(const Directory& place);
+  [[nodiscard]] std::uint64_t contents_at(const ZipMember& member) const;
+  void inflate(const ZipMember& member, std::uint64_t at, std::span<std::byte> to) const;
+
+  const OpenFile& file_;
+  std::uint64_t begin_of_directory_ = 0;
+  std::vector<std::byte> directory_;
+  std::vector<ZipMember> members_;
+};
+
+// True for bytes that begin a zip archive with a member in it.
+[[nodiscard]] bool starts_as_zip(std::span<const std::byte> head) noexcept;
+
+}  // namespace forebay

@@ -1,0 +1,73 @@
+#include "picture_field.hpp"
+
+#include <cstdint>
+#include <cstring>
+#include <string>
+
+#include <forebay/error.hpp>
+
+namespace forebay {
+namespace {
+
+TransformOptions options_of_picture(const Field& field, TransformOptions options) {
+  // [channels, H, W] or [H, W, channels] in a batch, [channels] before.
+  const bool is_last = field.shape.size() == 3 && options.layout == Layout::nhwc;
+  options.channels = field.shape[is_last ? 2 : 0];
+  options.dtype = field.dtype;
+  options.mean = field.mean;
+  options.std = field.std;
+  return options;
+}
+
+}  // namespace
+
+PictureField::PictureField(const Field& field, const TransformOptions& options)
+    : image_{.exif = options.exif, .max_pixels = options.max_pixels},
+      width_(static_cast<std::int32_t>(options.size[1])),
+      height_(static_cast<std::int32_t>(options.size[0])),
+      mean_(field.mean),
+      std_(field.std),
+      conversion_(conversion_of(options_of_picture(field, options), false)),
+      convert_(trusted_convert(best_kernels(), conversion_)) {
+  image_.grey = conversion_.channels == 1;
+}
+
+void PictureField::make(std::span<const std::byte> bytes, const SampleView& view, ImageDecoder& decoder,
+                        Workspace& workspace, std::span<std::byte> out) const {
+  const ImageSize size = decoder.open(bytes, image_);
+  if (size.width != view.width || size.height != view.height) {
+    throw SampleError("a picture of " + std::to_string(size.width) + "x" + std::to_string(size.height) +
+                      " pixels for an image of " + std::to_string(view.width) + "x" + std::to_string(view.height));
+  }
+  if (decoder.wide_channels() != 0 && conversion_.dtype != DType::uint8) {
+    decoder.decode_wide(workspace.wide);
+    return store_wide(workspace, view, out);
+  }
+  decoder.decode(view.region, 1, workspace.image);
+  Resizer& resizer = workspace.resizer;
+  resizer.begin(workspace.image, workspace.image.place_of(view.region), width_, height_, view.mirror);
+  const std::size_t step =
+      out.size() / static_cast<std::size_t>(height_) / (conversion_.layout == Layout::nchw ? conversion_.channels : 1);
+  std::byte* to = out.data();
+  for (std::int32_t y = 0; y < height_; ++y, to += step) convert_(resizer.row(y), conversion_, to);
+}
+
+void PictureField::store_wide(Workspace& workspace, const SampleView& view, std::span<std::byte> out) const {
+  const std::size_t channels = conversion_.channels;
+  set_channels(static_cast<int>(channels), workspace.wide);
+  const std::vector<double>& values =
+      workspace.wide_resizer.resize(workspace.wide, view.region, width_, height_, view.mirror);
+  const std::size_t element = size_of(conversion_.dtype);
+  const std::size_t pixels = static_cast<std::size_t>(width_) * static_cast<std::size_t>(height_);
+  const bool planar = conversion_.layout == Layout::nchw;
+  for (std::size_t i = 0; i < pixels; ++i) {
+    for (std::size_t channel = 0; channel < channels; ++channel) {
+      const double value = (values[i * channels + channel] - mean_[channel]) / std_[channel];
+      const std::uint32_t bits = encode(value, conversion_.dtype);
+      const std::size_t place = planar ? channel * pixels + i : i * channels + channel;
+      std::memcpy(out.data() + place * element, &bits, element);
+    }
+  }
+}
+
+}  // namespace forebay

@@ -1,0 +1,132 @@
+#include "wide_image.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+
+#include "image.hpp"
+
+namespace forebay {
+namespace {
+
+std::size_t wide_count(std::int32_t width, std::int32_t height, int channels) noexcept {
+  return static_cast<std::size_t>(width) * static_cast<std::size_t>(height) * static_cast<std::size_t>(channels);
+}
+
+template <typename T>
+void grow_to(std::vector<T>& values, std::size_t size) {
+  if (values.size() < size) values.resize(size);
+}
+
+}  // namespace
+
+void WideImage::resize(std::int32_t new_width, std::int32_t new_height, int new_channels) {
+  width = new_width;
+  height = new_height;
+  channels = new_channels;
+  grow_to(values, wide_count(width, height, channels));
+}
+
+void turn(const WideImage& from, int orientation, WideImage& to) {
+  const bool swaps = swaps_axes(orientation);
+  to.resize(swaps ? from.height : from.width, swaps ? from.width : from.height, from.channels);
+  const auto channels = static_cast<std::size_t>(from.channels);
+  float* out = to.values.data();
+  for (std::int32_t y = 0; y < to.height; ++y) {
+    for (std::int32_t x = 0; x < to.width; ++x, out += channels) {
+      const Box pixel = stored_box({x, y, x + 1, y + 1}, from.width, from.height, orientation);
+      std::copy_n(from.values.data() + wide_count(from.width, pixel.top, from.channels) +
+                      static_cast<std::size_t>(pixel.left) * channels,
+                  channels, out);
+    }
+  }
+}
+
+void set_channels(int channels, WideImage& image) {
+  if (channels == image.channels) return;
+  const std::size_t pixels = wide_count(image.width, image.height, 1);
+  grow_to(image.values, wide_count(image.width, image.height, channels));
+  float* const values = image.values.data();
+  if (channels == 1) {
+    for (std::size_t i = 0; i < pixels; ++i) {
+      const double sum = kRedOfGrey * double{values[3 * i]} + kGreenOfGrey * double{values[3 * i + 1]} +
+                         kBlueOfGrey * double{values[3 * i + 2]};
+      values[i] = static_cast<float>(sum / kAllOfGrey);
+    }
+  } else {
+    for (std::size_t i = pixels; i-- > 0;) std::fill_n(values + 3 * i, 3, float{values[i]});
+  }
+  image.channels = channels;
+}
+
+void WideResizer::Axis::set(std::int32_t in, std::int32_t out, bool mirror) {
+  const ResamplingAxis axis = resampling_axis(in, out);
+  windows.clear();
+  weights.clear();
+  for (std::int32_t i = 0; i < out; ++i) {
+    const TriangleWindow window(axis, i);
+    std::int64_t sum = 0;
+    for (std::int32_t t = 0; t < window.count(); ++t) sum += window.weight(t);
+    windows.push_back({.first = window.first(), .count = window.count(), .weights = weights.size()});
+    for (std::int32_t t = 0; t < window.count(); ++t) {
+      weights.push_back(static_cast<double>(window.weight(t)) / static_cast<double>(sum));
+    }
+  }
+  if (mirror) std::ranges::reverse(windows);
+}
+
+void WideResizer::mix_rows(const double* from, std::size_t row, double* to) const {
+  for (const Axis::Window& window : down_.windows) {
+    std::fill_n(to, row, 0.0);
+    for (std::int32_t t = 0; t < window.count; ++t) {
+      const double weight = down_.weights[window.weights + static_cast<std::size_t>(t)];
+      const double* const in = from + static_cast<std::size_t>(window.first + t) * row;
+      for (std::size_t i = 0; i < row; ++i) to[i] += weight * in[i];
+    }
+    to += row;
+  }
+}
+
+void WideResizer::mix_columns(const double* from, std::int32_t rows, std::size_t from_row, std::size_t channels,
+                              double* to) const {
+  for (std::int32_t y = 0; y < rows; ++y, from += from_row) {
+    for (const Axis::Window& window : across_.windows) {
+      const double* const weights = across_.weights.data() + window.weights;
+      const double* const in = from + static_cast<std::size_t>(window.first) * channels;
+      for (std::size_t channel = 0; channel < channels; ++channel) {
+        double sum = 0;
+        for (std::int32_t t = 0; t < window.count; ++t)
+          sum += weights[t] * in[static_cast<std::size_t>(t) * channels + channel];
+        *to++ = sum;
+      }
+    }
+  }
+}
+
+const std::vector<double>& WideResizer::resize(const WideImage& image, const Box& region, std::int32_t out_width,
+                                               std::int32_t out_height, bool mirror) {
+  across_.set(region.width(), out_width, mirror);
+  down_.set(region.height(), out_height, false);
+  const auto channels = static_cast<std::size_t>(image.channels);
+  const std::size_t in_row = wide_count(region.width(), 1, image.channels);
+  const std::size_t out_row = wide_count(out_width, 1, image.channels);
+  grow_to(region_, in_row * static_cast<std::size_t>(region.height()));
+  grow_to(out_, out_row * static_cast<std::size_t>(out_height));
+  for (std::int32_t y = 0; y < region.height(); ++y) {
+    const float* const row = image.values.data() + wide_count(image.width, region.top + y, image.channels) +
+                             static_cast<std::size_t>(region.left) * channels;
+    std::copy_n(row, in_row, region_.data() + static_cast<std::size_t>(y) * in_row);
+  }
+  if (region.height() > out_height) {
+    grow_to(between_, in_row * static_cast<std::size_t>(out_height));
+    mix_rows(region_.data(), in_row, between_.data());
+    mix_columns(between_.data(), out_height, in_row, channels, out_.data());
+  } else {
+    grow_to(between_, out_row * static_cast<std::size_t>(region.height()));
+    mix_columns(region_.data(), region.height(), in_row, channels, between_.data());
+    mix_rows(between_.data(), out_row, out_.data());
+  }
+  return out_;
+}
+
+}  // namespace forebay

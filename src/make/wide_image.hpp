@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include <forebay/view.hpp>
+
+#include "resample_math.hpp"
+
+// Pictures whose numbers have more than 8 bits, such as depth maps and X-rays. They come as fields beside the image.
+namespace forebay {
+
+// Rows from the top, channels interleaved, without padding. Reused from sample to sample; one thread's.
+struct WideImage {
+  std::int32_t width = 0;
+  std::int32_t height = 0;
+  int channels = 1;           // 1 or 3
+  std::vector<float> values;  // at least width * height * channels
+
+  void resize(std::int32_t new_width, std::int32_t new_height, int new_channels);
+};
+
+// Makes `to` what EXIF orientation 1 to 8 displays of `from`.
+void turn(const WideImage& from, int orientation, WideImage& to);
+
+// Makes three channels of one by repeating it, and one of three by the weights of make_grey(), without rounding.
+void set_channels(int channels, WideImage& image);
+
+// Resizes a region of a picture as Resizer does, by the same windows and weights, but in double precision: the weights
+// are quotients of whole numbers, rounded once, and no intermediate result is rounded further. One thread's; memory is
+// kept and only grows.
+class WideResizer {
+ public:
+  // The region in out_width x out_height pixels, channels interleaved; valid until the next call.
+  // REQUIRES: `region` lies within the picture and is not empty.
+  const std::vector<double>& resize(const WideImage& image, const Box& region, std::int32_t out_width,
+                                    std::int32_t out_height, bool mirror);
+
+ private:
+  // Which pixels make each pixel of a row or column, and their shares.
+  struct Axis {
+    struct Window {
+      std::int32_t first = 0;
+      std::int32_t count = 0;
+      std::size_t weights = 0;  // where they begin
+    };
+    std::vector<Window> windows;
+    std::vector<double> weights;
+
+    void set(std::int32_t in, std::int32_t out, bool mirror);
+  };
+
+  void mix_rows(const double* from, std::size_t row, double* to) const;
+  void mix_columns(const double* from, std::int32_t rows, std::size_t from_row, std::size_t channels, double* to) const;
+
+  Axis across_;
+  Axis down_;
+  std::vector<double> region_;
+  std::vector<double> between_;
+  std::vector<double> out_;
+};
+
+}  // namespace forebay

@@ -1,0 +1,360 @@
+// Data sets of NumPy arrays, and arrays of .npz archives as files of samples and fields.
+#include <doctest/doctest.h>
+
+#include <zlib.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <forebay/error.hpp>
+#include <forebay/feeder.hpp>
+
+#include "dataset_support.hpp"
+#include "hostile_files.hpp"
+#include "support.hpp"
+
+namespace forebay {
+namespace {
+
+using namespace testing;
+
+std::string little(std::uint64_t value, int bytes) {
+  std::string text;
+  for (int i = 0; i < bytes; ++i) text += static_cast<char>(value >> (8 * i));
+  return text;
+}
+
+std::string npy_file(const std::string& type, const std::string& shape, const std::string& elements,
+                     bool fortran = false) {
+  const std::string text =
+      "{'descr': '" + type + "', 'fortran_order': " + (fortran ? "True" : "False") + ", 'shape': " + shape + ", }\n";
+  return std::string("\x93NUMPY\1\0", 8) + little(text.size(), 2) + text + elements;
+}
+
+std::string deflated(const std::string& bytes) {
+  z_stream stream{};
+  REQUIRE(deflateInit2(&stream, 6, Z_DEFLATED, -MAX_WBITS, 8, Z_DEFAULT_STRATEGY) == Z_OK);
+  std::string out(deflateBound(&stream, bytes.size()), '\0');
+  std::string in = bytes;
+  stream.next_in = reinterpret_cast<Bytef*>(in.data());
+  stream.avail_in = static_cast<uInt>(in.size());
+  stream.next_out = reinterpret_cast<Bytef*>(out.data());
+  stream.avail_out = static_cast<uInt>(out.size());
+  REQUIRE(deflate(&stream, Z_FINISH) == Z_STREAM_END);
+  out.resize(stream.total_out);
+  deflateEnd(&stream);
+  return out;
+}
+
+struct Member {
+  std::string name;
+  std::string contents;
+};
+struct ZipRecipe {
+  bool deflate = false;
+  bool wide = false;  // Zip64 fields for sizes, as numpy.savez writes them, and for the directory
+  std::uint16_t flags = 0;
+  std::uint16_t method = 0;  // 0: as `deflate` says
+  std::int64_t claims = -1;  // contents of the first member as the directory has them
+  bool overlap = false;      // the second member is the first's
+  std::string comment = {};
+};
+
+std::string extra_of(const ZipRecipe& recipe, std::uint64_t bytes, std::uint64_t packed) {
+  return recipe.wide ? little(1, 2) + little(16, 2) + little(bytes, 8) + little(packed, 8) : "";
+}
+
+std::string zip_of(const std::vector<Member>& members, const ZipRecipe& recipe = {}) {
+  std::string file;
+  std::string directory;
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    const auto& [name, contents] = members[i];
+    const std::string packed = recipe.deflate ? deflated(contents) : contents;
+    const std::uint64_t bytes =
+        i == 0 && recipe.claims >= 0 ? static_cast<std::uint64_t>(recipe.claims) : contents.size();
+    const std::uint64_t at = i == 1 && recipe.overlap ? 0 : file.size();
+    const auto sum = crc32(0, reinterpret_cast<const Bytef*>(contents.data()), static_cast<uInt>(contents.size()));
+    const unsigned method = recipe.method != 0 ? recipe.method : recipe.deflate ? 8 : 0;
+    const std::string extra = extra_of(recipe, bytes, packed.size());
+    const std::uint64_t in_32 = recipe.wide ? 0xffffffff : bytes;
+    const std::string common = little(20, 2) + little(recipe.flags, 2) + little(method, 2) + little(0, 4) +
+                               little(sum, 4) + little(recipe.wide ? 0xffffffff : packed.size(), 4) + little(in_32, 4) +
+                               little(name.size(), 2) + little(extra.size(), 2);
+    directory += "PK\1\2" + little(45, 2) + common + little(0, 2) + little(0, 2) + little(0, 2) + little(0, 4) +
+                 little(at, 4) + name + extra;
+    file += "PK\3\4" + common + name + extra + packed;
+  }
+  const std::uint64_t begin = file.size();
+  file += directory;
+  if (recipe.wide) {
+    const std::uint64_t at = file.size();
+    file += "PK\6\6" + little(44, 8) + little(45, 2) + little(45, 2) + little(0, 8) + little(members.size(), 8) +
+            little(members.size(), 8) + little(directory.size(), 8) + little(begin, 8);
+    file += "PK\6\7" + little(0, 4) + little(at, 8) + little(1, 4);
+  }
+  const std::uint64_t count = recipe.wide ? 0xffff : members.size();
+  file += "PK\5\6" + little(0, 4) + little(count, 2) + little(count, 2) +
+          little(recipe.wide ? 0xffffffff : directory.size(), 4) + little(recipe.wide ? 0xffffffff : begin, 4) +
+          little(recipe.comment.size(), 2) + recipe.comment;
+  return file;
+}
+
+std::string values(std::size_t count) {
+  std::string bytes(count, '\0');
+  for (std::size_t i = 0; i < count; ++i) bytes[i] = static_cast<char>(i * 7);
+  return bytes;
+}
+
+// Three images of 2 x 4, with labels 2, 0 and 1.
+const std::string kImages = npy_file("|u1", "(3, 2, 4)", values(24));
+const std::string kLabels = npy_file("<i8", "(3,)", little(2, 8) + little(0, 8) + little(1, 8));
+
+void check_is_sound(const std::filesystem::path& path, const DatasetOptions& more = {}) {
+  DatasetOptions options = more;
+  options.path = path.string();
+  const auto dataset = build_dataset(options);
+  CHECK(dataset->format() == "npy");
+  REQUIRE(dataset->size() == 3);
+  CHECK(dataset->classes() == std::vector<std::string>{"0", "1", "2"});
+  for (std::uint64_t id = 0; id < 3; ++id) {
+    CHECK(read_sample(*dataset, id) == values(24).substr(id * 8, 8));
+    CHECK(dataset->sample(id).label == std::array{2, 0, 1}[id]);
+  }
+  const Sample sample = dataset->sample(0);
+  CHECK(sample.height == 2);
+  CHECK(sample.width == 4);
+  CHECK(sample.channels == 1);
+  const auto restored = restore_dataset(dataset->serialize(), "test");
+  CHECK(read_sample(*restored, 2) == values(24).substr(16, 8));
+}
+
+std::string refusal(const TemporaryDirectory& folder, const std::string& content, const DatasetOptions& more = {}) {
+  write_file(folder / "refused.npz", content);
+  DatasetOptions options = more;
+  options.path = (folder / "refused.npz").string();
+  options.format = "npy";
+  return error_of([&] { (void)build_dataset(options); });
+}
+
+FieldOptions place(const std::string& name, const std::string& from) { return {.name = name, .from = from}; }
+
+}  // namespace
+
+TEST_CASE("an archive or a file of images is a data set, with the labels that go with it") {
+  const TemporaryDirectory folder;
+  const std::vector<Member> members{{"x_train.npy", kImages}, {"y_train.npy", kLabels}};
+  for (const bool deflate : {false, true}) {
+    for (const bool wide : {false, true}) {
+      CAPTURE(deflate);
+      CAPTURE(wide);
+      write_file(folder / "data.npz", zip_of(members, {.deflate = deflate, .wide = wide, .comment = "PK\5\6 hello"}));
+      check_is_sound(folder / "data.npz");
+    }
+  }
+  write_file(folder / "images.npy", kImages);
+  write_file(folder / "labels.npy", kLabels);
+  check_is_sound(folder / "images.npy");
+  write_file(folder / "pixels.npy", kImages);
+  DatasetOptions options;
+  options.labels = (folder / "labels.npy").string();
+  check_is_sound(folder / "pixels.npy", options);
+  options.labels = (folder / "data.npz:y_train").string();
+  check_is_sound(folder / "pixels.npy", options);
+  options.labels.clear();
+  options.fields = {place("image", "b"), place("label", "c")};
+  write_file(folder / "odd.npz", zip_of({{"a.npy", kLabels}, {"b.npy", kImages}, {"c.npy", kLabels}}));
+  check_is_sound(folder / "odd.npz", options);
+}
+
+TEST_CASE("images may have channels last or first, and labels any whole numbers") {
+  const TemporaryDirectory folder;
+  const auto sample_of = [&](const std::string& shape) {
+    write_file(folder / "x.npy", npy_file("|u1", shape, values(24)));
+    write_file(folder / "y.npy", npy_file(">f4", "(2, 1)", std::string("\x3f\x80\0\0\xbf\x80\0\0", 8)));
+    const auto dataset = build_dataset(options_for(folder / "x.npy"));
+    CHECK(dataset->sample(0).label == 1);
+    CHECK(dataset->sample(1).label == -1);
+    CHECK(read_sample(*dataset, 1) == values(24).substr(12));
+    return dataset->sample(1);
+  };
+  const Sample last = sample_of("(2, 2, 2, 3)");
+  CHECK(last.channels == 3);
+  CHECK_FALSE(last.planar);
+  const Sample first = sample_of("(2, 3, 1, 4)");
+  CHECK(first.channels == 3);
+  CHECK(first.planar);
+  CHECK(first.width == 4);
+  CHECK(sample_of("(2, 1, 3, 4)").channels == 1);
+  CHECK(sample_of("(2, 4, 3)").width == 3);
+}
+
+TEST_CASE("other arrays are fields") {
+  const TemporaryDirectory folder;
+  std::string masks;
+  for (int i = 0; i < 24; ++i) masks += static_cast<char>(i % 5);
+  const std::string ages =
+      npy_file("<f8", "(3,)",
+               std::string("\0\0\0\0\0\0\xf0\x3f", 8) + std::string(8, '\0') + std::string("\0\0\0\0\0\0\0\x40", 8));
+  const std::vector<Member> members{
+      {"x.npy", kImages},
+      {"y.npy", kLabels},
+      {"age.npy", ages},
+      {"mask.npy", npy_file("|u1", "(3, 2, 4)", masks)},
+      {"hot.npy", npy_file("|b1", "(3, 2)", std::string("\1\0\0\1\1\1", 6))},
+      {"grid.npy", npy_file(">i2", "(3, 2)", std::string("\0\1\0\2\0\3\0\4\0\5\0\6", 12))},
+      {"far.npy", npy_file("<f4", "(2,)", values(8))}};
+  write_file(folder / "data.npz", zip_of(members, {.deflate = true}));
+  Options options;
+  options.device = "host";
+  options.dataset.path = (folder / "data.npz").string();
+  options.dataset.index = (folder / "index").string();
+  options.dataset.batch_size = 3;
+  options.dataset.shuffle = false;
+  options.dataset.fields = {
+      {.name = "age", .kind = FieldKind::numbers},
+      {.name = "mask", .kind = FieldKind::mask},
+      {.name = "hot", .kind = FieldKind::multilabel, .classes = {"a", "b"}},
+      {.name = "cells", .from = "grid", .kind = FieldKind::array, .dtype = DType::int32, .shape = {2}},
+      {.name = "again", .from = "x", .kind = FieldKind::image, .dtype = DType::uint8, .channels = 1},
+      {.name = "site", .from = "y", .kind = FieldKind::class_number}};
+  options.transform.crop = Crop::none;
+  options.transform.mirror = 0;
+  options.transform.size = {2, 4};
+  options.transform.dtype = DType::uint8;
+  options.transform.channels = 1;
+  options.telemetry.dir = "";
+  for (int time = 0; time < 2; ++time) {
+    Feeder feeder(options);
+    const auto batch = feeder.next();
+    REQUIRE(batch);
+    REQUIRE(batch->images().shape == Shape{3, 1, 2, 4});
+    for (std::size_t i = 0; i < 3; ++i) {
+      const std::size_t id = batch->ids()[i];
+      const auto is = [&](const char* name, std::size_t bytes, const std::string& expected) {
+        return std::string(batch->field(name).as<char>() + i * bytes, bytes) == expected;
+      };
+      CHECK(is("image", 8, values(24).substr(8 * id, 8)));
+      CHECK(is("again", 8, values(24).substr(8 * id, 8)));
+      CHECK(is("mask", 8, masks.substr(8 * id, 8)));
+      CHECK(batch->field("age").as<float>()[i] == std::array{1.0F, 0.0F, 2.0F}[id]);
+      CHECK(batch->field("hot").as<float>()[2 * i] == std::array{1.0F, 0.0F, 1.0F}[id]);
+      CHECK(batch->field("cells").as<std::int32_t>()[2 * i] == static_cast<std::int32_t>(2 * id + 1));
+      CHECK(batch->field("site").as<std::int64_t>()[i] == batch->labels()[i]);
+    }
+    CHECK_FALSE(feeder.next());
+  }
+  // A changed label is another archive.
+  std::vector<Member> changed = members;
+  changed[1].contents.back() = '\0';
+  changed[1].contents[changed[1].contents.size() - 8] = '\2';
+  write_file(folder / "data.npz", zip_of(changed, {.deflate = true}));
+  CHECK(contains(error_of([&] { Feeder feeder(options); }), "other contents of the arrays"));
+  options.dataset.index.clear();
+  options.dataset.fields = {{.name = "far", .kind = FieldKind::array, .shape = {1}}};
+  CHECK(contains(error_of([&] { Feeder feeder(options); }), "array \"far\" of shape (2,) for 3 images"));
+  options.dataset.fields = {{.name = "near", .kind = FieldKind::mask}};
+  CHECK(contains(error_of([&] { Feeder feeder(options); }), "has no \"near\"; it has \"x\", \"y\""));
+}
+
+TEST_CASE("an array of an archive may be the file of a field, or an image") {
+  const TemporaryDirectory folder;
+  for (const std::string name : {"a", "b"}) {
+    const bool deflate = name == "a";
+    write_file(folder / (name + ".npz"), zip_of({{"rgb.npy", npy_file("|u1", "(2, 4)", values(8))},
+                                                 {"depth.npy", npy_file("<f4", "(2, 4)", values(32))}},
+                                                {.deflate = deflate}));
+    write_file(folder / (name + "1.npz"), zip_of({{"only.npy", npy_file("<i4", "(1,)", little(7, 4))}}));
+  }
+  write_file(folder / "list.txt", "a.npz:rgb 0\nb.npz:rgb 1\n");
+  DatasetOptions options = options_for(folder / "list.txt", "filelist");
+  options.fields = {
+      {.name = "depth", .from = "{stem}.npz:depth", .kind = FieldKind::array, .shape = {2, 4}},
+      {.name = "one", .from = "{stem}1.npz:", .kind = FieldKind::array, .dtype = DType::int32, .shape = {1}}};
+  const auto dataset = build_dataset(options);
+  REQUIRE(dataset->size() == 2);
+  for (std::uint64_t id = 0; id < 2; ++id) {
+    CHECK(read_sample(*dataset, id) == npy_file("|u1", "(2, 4)", values(8)));
+    Reading field;
+    dataset->read_field(id, 0, field);
+    CHECK(field.text() == npy_file("<f4", "(2, 4)", values(32)));
+    dataset->read_field(id, 1, field);
+    CHECK(field.text() == npy_file("<i4", "(1,)", little(7, 4)));
+  }
+  options.fields = {{.name = "depth", .from = "{stem}.npz:", .kind = FieldKind::array, .shape = {2, 4}}};
+  const auto unclear = build_dataset(options);
+  Reading field;
+  CHECK(contains(error_of([&] { unclear->read_field(0, 0, field); }), "say which of its arrays is meant"));
+  options.fields[0].from = "{stem}.npz:deep";
+  const auto missing = build_dataset(options);
+  CHECK(contains(error_of([&] { missing->read_field(0, 0, field); }), "no array \"deep\" in it; it has rgb, depth"));
+}
+
+TEST_CASE("an archive that is not sound is refused, with the member and the byte") {
+  const TemporaryDirectory folder;
+  const std::vector<Member> members{{"x.npy", kImages}, {"y.npy", kLabels}};
+  CHECK(contains(refusal(folder, zip_of(members, {.flags = 1})), "member \"x.npy\" at byte 0: it is encrypted"));
+  CHECK(contains(refusal(folder, zip_of(members, {.method = 14})), "compressed by method 14"));
+  CHECK(contains(refusal(folder, zip_of(members, {.overlap = true})), "overlap another member"));
+  CHECK(contains(refusal(folder, zip_of(members, {.claims = 1000})), "stored bytes are to be 1000"));
+  CHECK(contains(refusal(folder, zip_of(members, {.deflate = true, .wide = true, .claims = 1'000'000'000'000})),
+                 "cannot be 1000000000000"));
+  CHECK(contains(refusal(folder, zip_of(members, {.deflate = true, .claims = 60})), "damaged: it is longer than"));
+  CHECK(contains(refusal(folder, zip_of(members, {.deflate = true, .claims = 5000})), "can be inflated"));
+  const std::string whole = zip_of(members);
+  CHECK(contains(refusal(folder, whole.substr(0, whole.size() - 1)), "ends without its directory"));
+  std::string flipped = zip_of(members, {.deflate = false});
+  flipped[flipped.find("PK\1\2") - 1] ^= 1;  // the last label's last byte
+  CHECK(contains(refusal(folder, flipped), "its checksum is wrong"));
+  CHECK(contains(refusal(folder, zip_of({{"x.npy", npy_file("|O", "(1,)", "x")}})), "pickled Python objects"));
+  CHECK(contains(refusal(folder, zip_of({{"p.npy", kImages}, {"q.npy", kLabels}})),
+                 "which of its arrays has the images"));
+  CHECK(contains(refusal(folder, zip_of({{"x.npy", npy_file("<f4", "(1, 2, 2)", values(16))}})), "images are uint8"));
+  CHECK(contains(refusal(folder, zip_of({{"x.npy", npy_file("|u1", "(2, 2, 2)", values(8), true)}})),
+                 "save it in C order"));
+  CHECK(contains(refusal(folder, zip_of({{"x.npy", npy_file("|u1", "(2, 2)", values(4))}})),
+                 "images are (number, height"));
+  CHECK(contains(refusal(folder, zip_of({{"x.npy", npy_file("|u1", "(0, 2, 2)", "")}})), "1 to 2^32 - 1 images"));
+  CHECK(contains(refusal(folder, zip_of({{"x.npy", npy_file("|u1", "(9, 2, 2)", values(4))}})),
+                 "it ends early: 4 of the 36"));
+  const auto with_labels = [&](const std::string& labels) { return zip_of({{"x.npy", kImages}, {"y.npy", labels}}); };
+  CHECK(contains(refusal(folder, with_labels(npy_file("|u1", "(2,)", values(2)))), "of shape (2,) for 3 images"));
+  CHECK(contains(refusal(folder, with_labels(npy_file("|u1", "(3, 2)", values(6)))), "of kind \"multilabel\""));
+  CHECK(contains(refusal(folder, with_labels(npy_file("<i4", "(3,)", values(12)))), "is no class from 0 to 65535"));
+  DatasetOptions named;
+  named.classes = {"a", "b"};
+  CHECK(contains(refusal(folder, with_labels(kLabels), named), "label 2.000000 of image 0 is no class from 0 to 1"));
+}
+
+TEST_CASE("whatever is in an archive, it ends in samples or in errors") {
+  const TemporaryDirectory folder;
+  const std::vector<Member> members{{"x.npy", kImages}, {"y.npy", kLabels}};
+  use_broken_files(folder, "stored.npz", zip_of(members), "npy");
+  use_broken_files(folder, "wide.npz", zip_of(members, {.deflate = true, .wide = true}), "npy");
+}
+
+TEST_CASE("archives that other programs wrote are read") {
+  const auto data = real_data();
+  if (!data) {
+    MESSAGE("skipped: no real data (FOREBAY_DATA)");
+    return;
+  }
+  const TemporaryDirectory folder;
+  for (const std::string name : {"stored", "deflated"}) {
+    CAPTURE(name);
+    DatasetOptions options = options_for(folder / (name + ".txt"), "filelist");
+    write_file(options.path, (*data / "made/npy" / (name + ".npz:x")).string() + "\n" +
+                                 (*data / "made/npy" / (name + ".npz:y")).string() + "\n");
+    const auto dataset = build_dataset(options);
+    REQUIRE(dataset->size() == 2);
+    CHECK(read_sample(*dataset, 0).starts_with("\x93NUMPY"));
+    CHECK(read_sample(*dataset, 0).size() == 296);
+    CHECK(read_sample(*dataset, 1).size() == 168);
+  }
+}
+
+}  // namespace forebay
