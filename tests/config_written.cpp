@@ -31,6 +31,8 @@ class AnyOptions {
     options.device = random_.below(2) == 0 ? "auto" : "host";
     options.mpi.mode = MpiMode::local;
     options.transform.when = When::enqueue;
+    options.transform.channels = options.transform.channels == 1 ? 1 : 3;
+    if (options.transform.channels == 1) options.workers.jpeg = JpegLibrary::turbo;
     if (options.policy.low > options.policy.high) std::swap(options.policy.low, options.policy.high);
     std::ranges::sort(options.transform.scale);
     std::ranges::sort(options.transform.ratio);
