@@ -136,9 +136,8 @@ class RecordDataset final : public Dataset, public PlacedSamples {
       const std::size_t each = 1 + layout_.fields.size();
       add_pieces(ids[i], image, parts.subspan(i * each, each), pieces);
     }
-    const std::uint64_t file = file_of(ids.front());
-    const auto open = [&] { return open_source(file); };
-    open_.with(file, open, [&](const OpenFile& source) {
+    const auto open = [&] { return open_source(file_of(ids.front())); };
+    open_.with(file_of(ids.front()), open, [&](const OpenFile& source) {
       pieces.read([&](std::uint64_t at, auto places) { read_at(source.descriptor, at, places); });
     });
   }
