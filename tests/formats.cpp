@@ -43,6 +43,6 @@ TEST_CASE("a configuration may name each format, and nothing else") {
 TEST_CASE("docs/configuration.md says of each format what the registry says") {
   const std::string page = read_text(source_dir() / "docs" / "configuration.md");
   for (const auto& [name, help, format] : kFormats) {
-    CHECK(contains(page, "`" + std::string(name) + "`: " + std::string(help) + ". "));
+    CHECK(contains(page, "| `" + std::string(name) + "` | " + std::string(help) + " |"));
   }
 }
