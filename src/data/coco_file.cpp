@@ -318,8 +318,7 @@ CocoFile read_coco(const OpenFile& file, const std::function<void(std::uint64_t 
   CocoReader reader(coco, bytes);
   (void)nlohmann::json::sax_parse(ByteIterator{&bytes}, ByteIterator{}, &reader);
   if (!coco.has_images) {
-    throw SampleError(
-        "it has no \"images\"; a COCO file of instances has \"images\", \"annotations\" and \"categories\"");
+    throw SampleError(R"(it has no "images"; a COCO file of instances has "images", "annotations" and "categories")");
   }
   progress(coco.all_images + coco.all_objects, 1);
   return coco;

@@ -63,8 +63,8 @@ class BoxesOfTable final : public TableField {
     }
     if (parts.size() != 4 && parts.size() != 5) {
       throw ConfigError(key + " = \"" + from +
-                        "\": name the columns of left, top, right, bottom and, if there is one, " +
-                        "class: \"xmin, ymin, xmax, ymax, class\", or \"x, y, x + width, y + height\"");
+                        "\": name the columns of left, top, right, bottom and, if there is one, class: " +
+                        R"("xmin, ymin, xmax, ymax, class", or "x, y, x + width, y + height")");
     }
     for (std::size_t i = 0; i < 4; ++i) sides_.emplace_back(parts[i], header, key);
     if (parts.size() == 5) class_ = header.at(parts[4], key);
