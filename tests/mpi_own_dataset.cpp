@@ -1,15 +1,19 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <functional>
 #include <memory>
 #include <new>
 #include <set>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include <forebay/error.hpp>
 #include <forebay/feeder.hpp>
 
+#include "dataset_support.hpp"
+#include "field_dataset.hpp"
 #include "memory_dataset.hpp"
 #include "mpi_world.hpp"
 
@@ -164,6 +168,29 @@ TEST_CASE("what one rank's sample(), source() or serialize() throws at construct
     check_error(run(std::make_shared<OwnDataset>(MemoryDataset::Hook{}, throws)),
                 "serialize() threw: there is no memory (std::bad_alloc)");
   }
+}
+
+TEST_CASE("ranks whose own data sets have other fields say so, each with both fields") {
+  const std::uint32_t last = world().size() - 1;
+  const auto error_with = [&](const std::function<void(std::vector<Field>&)>& change) {
+    std::vector<Field> fields = FieldDataset::every_plain_field();
+    if (world().rank() == last) change(fields);
+    return error_of([&] {
+      Feeder feeder(memory_options(4), world(), Parts{.dataset = std::make_shared<FieldDataset>(24, fields)});
+    });
+  };
+  CHECK(error_with([](std::vector<Field>&) {}).empty());
+  if (last == 0) return;
+  const std::string who = "rank " + std::to_string(last) + " runs with another configuration or dataset than rank 0 (";
+  const std::string other_name = error_with([](std::vector<Field>& fields) { fields[2].name = "weight"; });
+  CHECK(contains(other_name, who + "\"the dataset's field \"weight\": numbers, float64"));
+  CHECK(contains(other_name, "\"the dataset's field \"age\": numbers, float64"));
+  CHECK(contains(other_name, "give all ranks the same data set"));
+  const std::string other_shape = error_with([](std::vector<Field>& fields) { fields[3].shape = {3, 2}; });
+  CHECK(contains(other_shape, "shape [3 2]"));
+  CHECK(contains(other_shape, "shape [2 3]"));
+  CHECK(contains(error_with([](std::vector<Field>& fields) { fields[0].classes[1] = "other"; }), "3 classes (hash "));
+  CHECK(contains(error_with([](std::vector<Field>& fields) { fields.pop_back(); }), "number of fields 4\" there"));
 }
 
 TEST_CASE("what sample() throws later is every rank's error at one step") {

@@ -198,6 +198,55 @@ TEST_CASE("a size that no memory can hold makes a bad sample and does not end th
   CHECK(stage.reports.failures.empty());
 }
 
+// A FakeDataset with a field of at most 16 bytes.
+class NotedDataset final : public Dataset {
+ public:
+  explicit NotedDataset(const testing::FakeDataset& images) : images_(images) {}
+  [[nodiscard]] std::string_view format() const noexcept override { return "noted"; }
+  [[nodiscard]] std::uint64_t size() const noexcept override { return images_.size(); }
+  [[nodiscard]] const std::vector<std::string>& classes() const noexcept override { return images_.classes(); }
+  [[nodiscard]] Sample sample(std::uint64_t id) const override { return images_.sample(id); }
+  [[nodiscard]] std::string name(std::uint64_t id) const override { return images_.name(id); }
+  void read(std::uint64_t id, ReadTarget& target) const override { images_.read(id, target); }
+  [[nodiscard]] std::span<const Field> fields() const noexcept override { return fields_; }
+  void read_field(std::uint64_t id, std::size_t /*field*/, ReadTarget& target) const override {
+    (void)target.reserve(id == 1 ? std::size_t{1} << 30U : 16);
+    ++read_fields;
+  }
+  [[nodiscard]] const std::vector<Skipped>& skipped() const noexcept override { return images_.skipped(); }
+  [[nodiscard]] IndexCounts counts() const noexcept override { return {}; }
+  [[nodiscard]] std::vector<std::byte> serialize() const override { return {}; }
+
+  mutable std::atomic<int> read_fields{0};
+
+ private:
+  const testing::FakeDataset& images_;
+  std::vector<Field> fields_{{.name = "note", .kind = FieldKind::bytes, .dtype = DType::uint8, .shape = {16}}};
+};
+
+TEST_CASE("bytes that no batch has room for are refused before there is memory for them") {
+  Stage stage(2);
+  const NotedDataset dataset(stage.dataset);
+  const ReaderLinks of_stage = stage.reader_links();
+  const ReaderLinks links{.dataset = dataset,
+                          .requests = of_stage.requests,
+                          .budget = of_stage.budget,
+                          .encoded = of_stage.encoded,
+                          .sink = of_stage.sink,
+                          .totals = of_stage.totals};
+  ReaderPool readers(links, kOneReader);
+  stage.request(0);
+  stage.request(1);
+  REQUIRE(stage.reports.wait_for(1));
+  readers.stop();
+  CHECK(stage.reports.bad == std::vector<std::uint64_t>{1});
+  CHECK(stage.reports.reasons ==
+        std::vector<std::string>{
+            "field \"note\": 1073741824 bytes, but a batch has room for 16 bytes of each sample (most)"});
+  CHECK(dataset.read_fields == 1);
+  CHECK(stage.budget.most_in_flight() < 2000);
+}
+
 TEST_CASE("what the reader's memory throws ends the read, whatever a program's dataset makes of it") {
   SmallTarget target;
   const auto read = [&](const std::function<void(ReadTarget&)>& own) {

@@ -326,6 +326,25 @@ TEST_CASE("a file that is not there begins a run anew or is an error, as the cal
   CHECK(serve(feeder) == without_a_stop(three_epochs()));
 }
 
+TEST_CASE("a state that deals its batches out in another way than its settings is refused, and says how") {
+  Feeder saved(three_epochs(), parts());
+  (void)serve(saved, 3);
+  const JobState whole = parse_state(saved.state(), "here");
+  const auto error_with = [&](const std::function<void(JobState&)>& change) {
+    JobState state = whole;
+    change(state);
+    Feeder feeder(three_epochs(), parts());
+    return error_of([&] { feeder.restore_state(to_text(state)); });
+  };
+  CHECK(error_with([](JobState&) {}).empty());
+  check_contains(
+      error_with([](JobState& state) { state.contiguous = true; }),
+      "the saved job dealt its batches out to 1024 shards of batches in a row and this one deals them out to "
+      "1024 shards in turn: the state is not as it was saved");
+  check_contains(error_with([](JobState& state) { state.virtual_shards = 512; }),
+                 "to 512 shards in turn and this one deals them out to 1024 shards in turn");
+}
+
 TEST_CASE("another job's state is refused with its file, the key and what to do, and the feeder serves on as it was") {
   const TemporaryDirectory dir;
   const auto file = dir / "feed.state";
