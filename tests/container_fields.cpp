@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -159,6 +160,29 @@ TEST_CASE("members of a tar's samples are fields by what stands behind the dot")
   CHECK(read_field(*dataset, 0, 5) == "a caption");
   CHECK(elements<float>(*dataset, 0, 6) == std::vector<float>{1, 0, 1});
   CHECK(elements<float>(*dataset, 0, 7) == std::vector<float>{1, 2.5F, 3});
+}
+
+TEST_CASE("a second picture is a feature of an Example, a member of a tar, or a column of a table") {
+  FieldOptions right = field("right", FieldKind::image, "right.png");
+  right.channels = 1;
+  right.std = {9, 9, 9};
+  const auto check = [](const Dataset& dataset) {
+    REQUIRE(dataset.size() == 1);
+    CHECK(read_field(dataset, 0, 0) == "another");
+    CHECK(dataset.fields()[0].kind == FieldKind::image);
+    CHECK(dataset.fields()[0].shape == Shape{1});
+    CHECK(dataset.fields()[0].std[0] == 9);
+  };
+  const std::string one = example({{"image/encoded", bytes_feature({kJpeg})},
+                                   {"image/class/label", int64_feature({1})},
+                                   {"right.png", bytes_feature({"another"})}});
+  check(*Made("x.tfrecord", tf_record(one), {right}).build());
+  check(*Made("x.tar", tar_member("s.jpg", kJpeg) + tar_member("s.right.png", "another"), {right}).build());
+  const Made table("x.csv", "image,right.png\na.jpg,b.png\n", {right});
+  const std::filesystem::path folder = std::filesystem::path(table.options.path).parent_path();
+  write_file(folder / "a.jpg", kJpeg);
+  write_file(folder / "b.png", "another");
+  check(*table.build());
 }
 
 TEST_CASE("labels of a RecordIO record are numbers; other fields are refused with the name that there is") {

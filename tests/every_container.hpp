@@ -53,6 +53,12 @@ inline std::string idx_header(std::uint8_t dimensions, const std::vector<std::ui
   return header;
 }
 
+// An array of bytes in NumPy's format.
+inline std::string npy_of_bytes(const std::string& shape, const std::string& elements) {
+  const std::string text = "{'descr': '|u1', 'fortran_order': False, 'shape': " + shape + ", }\n";
+  return std::string("\x93NUMPY\1\0", 8) + static_cast<char>(text.size()) + '\0' + text + elements;
+}
+
 inline const std::vector<ContainerKind>& every_container() {
   using Files = ContainerKind::Files;
   using Records = std::vector<std::string>;
@@ -113,6 +119,25 @@ inline const std::vector<ContainerKind>& every_container() {
                labels += record[1];
              }
              return Files{{"train-images-idx3-ubyte", pixels}, {"train-labels-idx1-ubyte", labels}};
+           }},
+      {.name = "npy",
+       .path = "images.npy",
+       .has_encoded_images = false,
+       .record =
+           [](auto i, const auto&) {
+             return std::string{static_cast<char>(grey_of(i)), static_cast<char>(label_of(i))};
+           },
+       .files =
+           [](const Records& records) {
+             const std::string count = std::to_string(records.size());
+             std::string pixels;
+             std::string labels;
+             for (const std::string& record : records) {
+               pixels += record[0];
+               labels += record[1];
+             }
+             return Files{{"images.npy", npy_of_bytes("(" + count + ", 1, 1)", pixels)},
+                          {"labels.npy", npy_of_bytes("(" + count + ",)", labels)}};
            }},
       {.name = "tfrecord with fields",
        .path = "x.tfrecord",
