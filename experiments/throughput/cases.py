@@ -64,6 +64,8 @@ class Check:
 
 
 class Case:
+    reference = None  # a row that the others are compared with
+
     def __init__(self, name, title, rows, checks, base=None, grid=None):
         self.name, self.title, self.rows, self._checks, self.base, self.grid = name, title, rows, checks, base, grid
 

@@ -8,9 +8,12 @@ import random
 import subprocess
 import tarfile
 
+import png
+
 EPOCH_IMAGES = 6400  # a list has at least so many entries
 GENERATED = 400
 CLASSES = 10
+CIFAR_IMAGES = 50000
 
 
 class Data:
@@ -26,6 +29,12 @@ class Data:
 
     def small(self):
         return self._listed("small", self._unpacked_cifar() or self._generated("small", "32x32"))
+
+    def small_png(self):
+        """CIFAR-10 as PNG, as often as CIFAR-10 has training images: some loaders start anew at every epoch."""
+        folder = self.given and os.path.join(self.given, "cifar10", "png")
+        found = images_below(folder, (".png",)) if folder and os.path.isdir(folder) else self._generated_png()
+        return self._listed("png", found, CIFAR_IMAGES)
 
     def objects(self):
         """Folders of Pascal VOC by name."""
@@ -52,6 +61,16 @@ class Data:
             open(os.path.join(folder, "complete"), "w", encoding="utf-8").close()
         return images_below(folder)
 
+    def _generated_png(self):
+        folder = os.path.join(self.folder, "small-png")
+        if not os.path.exists(os.path.join(folder, "complete")):
+            os.makedirs(folder, exist_ok=True)
+            for number in range(GENERATED):
+                with open(os.path.join(folder, f"{number:04}.png"), "wb") as file:
+                    file.write(png.random_picture(32, 32, number))
+            open(os.path.join(folder, "complete"), "w", encoding="utf-8").close()
+        return images_below(folder, (".png",))
+
     def _unpacked_cifar(self):
         packed = self.given and os.path.join(self.given, "cifar10")
         archives = [name for name in sorted(os.listdir(packed)) if name.endswith(".tar")] if packed and \
@@ -67,11 +86,11 @@ class Data:
             os.rename(part, folder)
         return images_below(folder)
 
-    def _listed(self, name, images):
+    def _listed(self, name, images, least=EPOCH_IMAGES):
         if not images:
             raise SystemExit(f"There are no images for the case '{name}'.")
         path = os.path.join(self.folder, f"{name}.list")
-        copies = -(-EPOCH_IMAGES // len(images))
+        copies = -(-least // len(images))
         # Some loaders shuffle within a buffer only: the list is not to begin with all images of one class.
         entries = [(image, number % CLASSES) for number, image in enumerate(images)] * copies
         random.Random(17).shuffle(entries)
@@ -83,8 +102,8 @@ class Data:
         return path, about + (f", each {copies} times" if copies > 1 else "")
 
 
-def images_below(folder):
+def images_below(folder, endings=(".jpg", ".jpeg")):
     found = []
     for place, _, names in os.walk(os.path.abspath(folder)):
-        found += [os.path.join(place, name) for name in names if name.lower().endswith((".jpg", ".jpeg"))]
+        found += [os.path.join(place, name) for name in names if name.lower().endswith(endings)]
     return sorted(found)

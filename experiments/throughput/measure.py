@@ -8,6 +8,7 @@ Figures are medians over the rounds with the range; a ratio is the median of the
 import argparse
 import json
 import os
+import statistics
 import subprocess
 import sys
 import time
@@ -15,26 +16,31 @@ import time
 import data
 from bench import PEERS, Bench, machine, tidy
 from cases import CASES
+from container_cases import CONTAINER_CASES
 
 LOADERS = ("bare", "forebay", *PEERS)
+ALL_CASES = (*CASES, *CONTAINER_CASES)
 
 
 def parse():
     parser = argparse.ArgumentParser(prog="run", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--case", help=f"some of {','.join(CASES)}; default: all", default=",".join(CASES))
+    parser.add_argument("--case", help=f"some of {','.join(ALL_CASES)}; default: all",
+                        default=",".join(ALL_CASES))
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--only", metavar="LOADERS", default=",".join(LOADERS), help=f"some of {','.join(LOADERS)}")
     parser.add_argument("--cores", help="core numbers, as 0,1; default: the first two that this process may use")
     parser.add_argument("--seconds", type=float, default=5, help="measured in each run")
     parser.add_argument("--warm", type=float, default=3, help="seconds before it")
+    parser.add_argument("--variants", choices=("best", "all"), default="best", help="how peers that read containers "
+                        "are set up: as was fastest before, or in every way that was tried")
     parser.add_argument("--data", help="a folder with photos/, cifar10/, voc/; default: data, else $FOREBAY_DATA, else "
                                        "../shared/data; what is not there is generated")
     parser.add_argument("--build", default="build/release")
     parser.add_argument("--peers", default="build/peers", help="where peers/setup has installed them")
     parser.add_argument("--out", default="build/throughput", help="results.json, throughput.png and generated data")
     options = parser.parse_args()
-    for name, known in (("case", CASES), ("only", LOADERS)):
+    for name, known in (("case", ALL_CASES), ("only", LOADERS)):
         chosen = getattr(options, name).split(",")
         unknown = [item for item in chosen if item not in known]
         if unknown:
@@ -62,8 +68,8 @@ def say(text):
 def print_rows(case):
     print(f"\n{case.title}")
     width = max(len(row.name) for row in case.rows)
-    print(f"{'':<{width}}  {'images/s':>8}  {'range':<20}  {'CPU us/image':>12}" +
-          ("  of the bare loop" if case.base else ""))
+    columns = ("  of the bare loop" if case.base else "") + ("  forebay relative to it" if case.reference else "")
+    print(f"{'':<{width}}  {'images/s':>8}  {'range':<20}  {'CPU us/image':>12}{columns}")
     for row in case.rows:
         if not row.rates:
             print(f"{row.name:<{width}}  missing: {row.failure}")
@@ -71,7 +77,12 @@ def print_rows(case):
         line = (f"{row.name:<{width}}  {row.median:8.0f}  {f'[{min(row.rates):.0f} .. {max(row.rates):.0f}]':<20}  "
                 f"{row.cpu_us:12.1f}")
         share = row.ratio_to(case.base) if case.base else None
-        print((line + (f"  {share:.2f}" if share else "")).rstrip())
+        if case.base:
+            line += f"  {f'{share:.2f}' if share else '':<16}"
+        if case.reference and row is not case.reference and case.reference.rates:
+            ratios = [ours / theirs for ours, theirs in zip(case.reference.rates, row.rates)]
+            line += f"{statistics.median(ratios):5.2f} [{min(ratios):.2f} .. {max(ratios):.2f}]"
+        print(line.rstrip())
 
 
 def print_gaps(case):
@@ -118,8 +129,13 @@ def main():
     images = data.Data(bench.forebay_command, options.out, data_folder(options.data))
     print(f"{about['cpu']}, {about['cores']} cores of which {options.cores} are used, load {about['load']:.2f}, "
           f"{about['date']}; {options.rounds} rounds of {options.seconds:g} s")
-    cases = [case for case in (CASES[name](bench, images, options.only) for name in options.case) if case]
-    for case in cases:
+    cases = []
+    for name in options.case:
+        case = (CASES[name](bench, images, options.only) if name in CASES else
+                CONTAINER_CASES[name](bench, images, options.only, options.variants))
+        if not case:
+            continue
+        cases.append(case)
         say(case.title)
         case.run(options.rounds, say)
         (print_grid if case.grid else print_rows)(case)

@@ -1,7 +1,6 @@
 """SPDL: a Pipeline whose threads decode single images with FFmpeg, one decoder thread each as its documentation has it;
 crop, mirror, resize and colour conversion are FFmpeg filters. PyTorch normalises whole batches in another stage."""
 
-import math
 import random
 
 import spdl.io
@@ -11,21 +10,10 @@ from spdl.pipeline import PipelineBuilder
 import common
 
 
-def random_part(width, height):
-    """Left, top, width and height, of the distribution of torchvision's RandomResizedCrop."""
-    for _ in range(10):
-        area = width * height * random.uniform(*common.SCALE)
-        ratio = math.exp(random.uniform(*(math.log(bound) for bound in common.RATIO)))
-        w, h = round(math.sqrt(area * ratio)), round(math.sqrt(area / ratio))
-        if 0 < w <= width and 0 < h <= height:
-            return random.randint(0, width - w), random.randint(0, height - h), w, h
-    return 0, 0, width, height
-
-
 def decoder(size):
     def decode(path):
         packets = spdl.io.demux_image(path)
-        left, top, width, height = random_part(packets.width, packets.height)
+        left, top, width, height = common.random_part(packets.width, packets.height)
         mirror = "hflip," if random.random() < common.MIRROR else ""
         part = f"crop={width}:{height}:{left}:{top},{mirror}scale={size}:{size}:flags=bilinear,format=pix_fmts=rgb24"
         return spdl.io.decode_packets(packets, filter_desc=part)

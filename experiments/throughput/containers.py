@@ -1,0 +1,165 @@
+#!/usr/bin/env python3
+"""Writes the images of a list into containers that the loaders read, in the list's order, with their own bytes.
+
+    containers.py LIST FOLDER KIND...      KIND: tfrecord, webdataset, recordio, lmdb (which needs py-lmdb)
+
+tfrecord: FOLDER/tfrecord/train-NNNNN-of-00008, records of tf.train.Example with `image/encoded` and
+    `image/class/label`; DALI's index of each in FOLDER/tfrecord-index.
+webdataset: FOLDER/webdataset/shard-NN.tar with NNNNNNNN.jpg (or .png) and NNNNNNNN.cls.
+recordio: FOLDER/recordio/train.rec, as MXNet's im2rec writes it.
+lmdb: FOLDER/lmdb, keys NNNNNNNN, values are encoded Datum messages as Caffe's convert_imageset writes them."""
+
+import csv
+import functools
+import os
+import shutil
+import struct
+import sys
+import tarfile
+
+SHARDS = 8
+MASK_DELTA = 0xA282EAD8  # of TFRecord's checksums
+CASTAGNOLI = 0x82F63B78
+RECORDIO_MAGIC = 0xCED7230A
+LMDB_ROOM = 1 << 40  # address space, not disk
+
+
+def crc_table():
+    table = []
+    for value in range(256):
+        for _ in range(8):
+            value = value >> 1 ^ (CASTAGNOLI if value & 1 else 0)
+        table.append(value)
+    return table
+
+
+TABLE = crc_table()
+
+
+def masked_crc(data):
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc = TABLE[(crc ^ byte) & 0xFF] ^ crc >> 8
+    crc ^= 0xFFFFFFFF
+    return ((crc >> 15 | crc << 17) + MASK_DELTA) & 0xFFFFFFFF
+
+
+def varint(value):
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes(out + bytes([value]))
+
+
+def message(number, data):
+    """Field `number` of a protobuf message that holds bytes or a message."""
+    return varint(number << 3 | 2) + varint(len(data)) + data
+
+
+def number_field(number, value):
+    return varint(number << 3) + varint(value)
+
+
+def feature(name, kind, values):
+    """An entry of tf.train.Features; `kind` 1: bytes, 3: int64."""
+    return message(1, message(1, name) + message(2, message(kind, values)))
+
+
+@functools.lru_cache(maxsize=None)
+def bytes_of(path):
+    with open(path, "rb") as file:
+        return file.read()
+
+
+@functools.lru_cache(maxsize=None)
+def tfrecord(path, label):
+    """A whole record: length, its checksum, the Example, its checksum."""
+    image = feature(b"image/encoded", 1, message(1, bytes_of(path)))
+    example = message(1, image + feature(b"image/class/label", 3, message(1, varint(label))))
+    length = struct.pack("<Q", len(example))
+    return b"".join((length, struct.pack("<I", masked_crc(length)), example, struct.pack("<I", masked_crc(example))))
+
+
+def write_tfrecord(folder, rows):
+    os.makedirs(folder + "-index", exist_ok=True)
+    for number in range(SHARDS):
+        name = f"train-{number:05}-of-{SHARDS:05}"
+        with open(os.path.join(folder, name), "wb") as shard, \
+                open(os.path.join(folder + "-index", name), "w", encoding="ascii") as index:
+            for row in rows[number::SHARDS]:
+                record = tfrecord(*row)
+                index.write(f"{shard.tell()} {len(record)}\n")
+                shard.write(record)
+
+
+def member(name, data):
+    """A file of a tar archive."""
+    header = tarfile.TarInfo(name)
+    header.size = len(data)
+    return header.tobuf(tarfile.USTAR_FORMAT) + data + bytes(-len(data) % tarfile.BLOCKSIZE)
+
+
+def write_webdataset(folder, rows):
+    for number in range(SHARDS):
+        with open(os.path.join(folder, f"shard-{number:02}.tar"), "wb") as shard:
+            for index in range(number, len(rows), SHARDS):
+                path, label = rows[index]
+                ending = "png" if path.lower().endswith(".png") else "jpg"
+                shard.write(member(f"{index:08}.{ending}", bytes_of(path)))
+                shard.write(member(f"{index:08}.cls", str(label).encode()))
+            shard.write(bytes(2 * tarfile.BLOCKSIZE))
+
+
+def write_recordio(folder, rows):
+    magic = struct.pack("<I", RECORDIO_MAGIC)
+    with open(os.path.join(folder, "train.rec"), "wb") as file:
+        for index, (path, label) in enumerate(rows):
+            image = bytes_of(path)
+            if magic in image:
+                raise SystemExit(f"{path} holds RecordIO's magic number, which would make it a record of several parts")
+            record = struct.pack("<IfQQ", 0, label, index, 0) + image
+            file.write(magic + struct.pack("<I", len(record)) + record + bytes(-len(record) % 4))
+
+
+def datum(path, label):
+    return message(4, bytes_of(path)) + number_field(5, label) + number_field(7, 1)  # data, label, encoded
+
+
+def write_lmdb(folder, rows):
+    import lmdb
+
+    with lmdb.open(folder, map_size=LMDB_ROOM) as environment, environment.begin(write=True) as transaction:
+        for index, row in enumerate(rows):
+            transaction.put(f"{index:08}".encode(), datum(*row), append=True)
+
+
+WRITERS = {"tfrecord": write_tfrecord, "webdataset": write_webdataset, "recordio": write_recordio,
+           "lmdb": write_lmdb}
+
+
+def write(kind, folder, rows):
+    """Under another name until it is complete."""
+    target = os.path.join(folder, kind)
+    part = target + ".part"
+    for left in (part, part + "-index"):
+        shutil.rmtree(left, ignore_errors=True)
+    os.makedirs(part)
+    WRITERS[kind](part, rows)
+    if os.path.isdir(part + "-index"):
+        shutil.rmtree(target + "-index", ignore_errors=True)
+        os.rename(part + "-index", target + "-index")
+    shutil.rmtree(target, ignore_errors=True)
+    os.rename(part, target)
+
+
+def main():
+    images, folder, *kinds = sys.argv[1:]
+    with open(images, newline="", encoding="utf-8") as lines:
+        rows = [(row[0], int(row[1])) for row in csv.reader(lines) if row]
+    for kind in kinds:
+        write(kind, folder, rows)
+
+
+if __name__ == "__main__":
+    main()
