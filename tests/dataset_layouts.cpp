@@ -279,6 +279,26 @@ TEST_CASE("VOC's XML is known behind a byte order mark, a declaration and commen
   }
 }
 
+TEST_CASE("images beside each other are a data set without classes where fields say what is to be learned of them") {
+  const TemporaryDirectory folder;
+  make(folder, {{"images/x.jpg", "jpeg"}, {"images/y.png", "png"}, {"masks/x.png", "png"}, {"masks/y.png", "png"}});
+  DatasetOptions options = options_for(folder / "images", "folder");
+  CHECK(contains(error_of([&] { (void)build_dataset(options); }), "no image in a class folder"));
+  options.fields = {{.name = "mask", .from = "../masks/{stem}.png", .kind = FieldKind::mask}};
+  const auto dataset = build_dataset(options);
+  CHECK(describe_samples(*dataset).size() == 2);
+  CHECK(dataset->classes().empty());
+  CHECK(dataset->counts().images == 2);
+  CHECK(dataset->sample(0).label == -1);
+  CHECK(dataset->name(1) == (folder / "images/y.png").string());
+  CHECK(dataset->skipped().empty());
+  // One in a folder has a class, and those beside it have none.
+  make(folder, {{"images/cat/z.jpg", "jpeg"}, {"masks/z.png", "png"}});
+  const auto classes = build_dataset(options);
+  CHECK(classes->size() == 1);
+  CHECK(classes->skipped().size() == 2);
+}
+
 TEST_CASE("real sets are read alike when their folder of annotations has another name") {
   const auto data = real_data();
   if (!data) {

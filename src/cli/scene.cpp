@@ -177,15 +177,16 @@ Placement place(const Box& region, double least, double most, Random& random) {
 }
 
 // The share of each pixel of a region that a shape covers, by 4 x 4 points.
-struct Mask {
+struct Coverage {
   Box box;
   std::vector<float> share;  // rows of box
 };
+constexpr float kMostly = 0.5F;
 
-Mask cover(const DrawnShape& shape, const Placement& placement, const Box& region) {
+Coverage cover(const DrawnShape& shape, const Placement& placement, const Box& region) {
   constexpr int kPoints = 4;
-  Mask mask{region, {}};
-  mask.share.reserve(static_cast<std::size_t>(region.width()) * static_cast<std::size_t>(region.height()));
+  Coverage coverage{region, {}};
+  coverage.share.reserve(static_cast<std::size_t>(region.width()) * static_cast<std::size_t>(region.height()));
   for (int y = region.top; y < region.bottom; ++y) {
     for (int x = region.left; x < region.right; ++x) {
       int covered = 0;
@@ -194,31 +195,40 @@ Mask cover(const DrawnShape& shape, const Placement& placement, const Box& regio
         const double dy = (point / kPoints + 0.5) / kPoints;  // NOLINT(bugprone-integer-division): a row of points
         covered += placement.covers(shape, x + dx, y + dy) ? 1 : 0;
       }
-      mask.share.push_back(static_cast<float>(covered) / (kPoints * kPoints));
+      coverage.share.push_back(static_cast<float>(covered) / (kPoints * kPoints));
     }
   }
-  return mask;
+  return coverage;
 }
 
 // Calls visit(x, y, share) for every pixel that is touched.
 template <typename Visit>
-void for_covered(const Mask& mask, Visit visit) {
+void for_covered(const Coverage& coverage, Visit visit) {
   std::size_t i = 0;
-  for (int y = mask.box.top; y < mask.box.bottom; ++y) {
-    for (int x = mask.box.left; x < mask.box.right; ++x, ++i) {
-      if (mask.share[i] > 0) visit(x, y, mask.share[i]);
+  for (int y = coverage.box.top; y < coverage.box.bottom; ++y) {
+    for (int x = coverage.box.left; x < coverage.box.right; ++x, ++i) {
+      if (coverage.share[i] > 0) visit(x, y, coverage.share[i]);
     }
   }
 }
 
-Box bounds(const Mask& mask) {
+Box bounds(const Coverage& coverage) {
   constexpr int kFar = std::numeric_limits<int>::max();
   Box box{kFar, kFar, 0, 0};
-  for_covered(mask, [&](int x, int y, float share) {
-    if (share < 0.5F) return;
+  for_covered(coverage, [&](int x, int y, float share) {
+    if (share < kMostly) return;
     box = {std::min(box.left, x), std::min(box.top, y), std::max(box.right, x + 1), std::max(box.bottom, y + 1)};
   });
   return box;
+}
+
+// Writes the shape's number, from 1, into a plane of that width.
+void mark(std::vector<std::uint8_t>& plane, int width, const Coverage& coverage, std::size_t shape) {
+  for_covered(coverage, [&](int x, int y, float share) {
+    if (share < kMostly) return;
+    plane[static_cast<std::size_t>(y) * static_cast<std::size_t>(width) + static_cast<std::size_t>(x)] =
+        static_cast<std::uint8_t>(shape + 1);
+  });
 }
 
 float distance(const Colour& a, const Colour& b) {
@@ -230,10 +240,10 @@ float distance(const Colour& a, const Colour& b) {
   return std::abs(luminance) + 0.15F * (std::abs(red) + std::abs(green) + std::abs(blue));
 }
 
-Colour mean_below(Drawing& drawing, const Mask& mask) {
+Colour mean_below(Drawing& drawing, const Coverage& coverage) {
   Colour sum{};
   float weight = 0;
-  for_covered(mask, [&](int x, int y, float share) {
+  for_covered(coverage, [&](int x, int y, float share) {
     for (std::size_t c = 0; c < sum.size(); ++c) sum[c] += drawing.at(x, y)[c] * share;
     weight += share;
   });
@@ -258,19 +268,24 @@ Colour contrasting(const Colour& below, Random& random) {
   return best;
 }
 
-// Fills the mask with one colour, lit from a side and a little uneven.
-void fill(Drawing& drawing, const Mask& mask, Random& random) {
+Colour close_to(Colour colour, Random& random) {
+  constexpr double kMostOff = 20;
+  for (float& channel : colour) channel += static_cast<float>(random.uniform(-kMostOff, kMostOff));
+  return colour;
+}
+
+// Fills what is covered with one colour, lit from a side and a little uneven.
+void fill(Drawing& drawing, const Coverage& coverage, const Colour& colour, Random& random) {
   constexpr int kGrainCell = 6;
-  const Colour colour = contrasting(mean_below(drawing, mask), random);
-  std::vector<float> texture(mask.share.size());
-  add_noise(texture, mask.box.width(), mask.box.height(), kGrainCell, static_cast<float>(random.uniform(2, 10)),
+  std::vector<float> texture(coverage.share.size());
+  add_noise(texture, coverage.box.width(), coverage.box.height(), kGrainCell, static_cast<float>(random.uniform(2, 10)),
             random);
-  const auto light_x = static_cast<float>(random.uniform(-30, 30)) / static_cast<float>(mask.box.width());
-  const auto light_y = static_cast<float>(random.uniform(-30, 30)) / static_cast<float>(mask.box.height());
-  const float middle_x = 0.5F * static_cast<float>(mask.box.left + mask.box.right);
-  const float middle_y = 0.5F * static_cast<float>(mask.box.top + mask.box.bottom);
-  for_covered(mask, [&](int x, int y, float share) {
-    const auto place = static_cast<std::size_t>((y - mask.box.top) * mask.box.width() + x - mask.box.left);
+  const auto light_x = static_cast<float>(random.uniform(-30, 30)) / static_cast<float>(coverage.box.width());
+  const auto light_y = static_cast<float>(random.uniform(-30, 30)) / static_cast<float>(coverage.box.height());
+  const float middle_x = 0.5F * static_cast<float>(coverage.box.left + coverage.box.right);
+  const float middle_y = 0.5F * static_cast<float>(coverage.box.top + coverage.box.bottom);
+  for_covered(coverage, [&](int x, int y, float share) {
+    const auto place = static_cast<std::size_t>((y - coverage.box.top) * coverage.box.width() + x - coverage.box.left);
     const float light =
         texture[place] + light_x * (static_cast<float>(x) - middle_x) + light_y * (static_cast<float>(y) - middle_y);
     Colour lit = colour;
@@ -301,22 +316,42 @@ std::size_t most_objects(int width, int height) noexcept {
   return static_cast<std::size_t>(std::max<std::int64_t>(1, std::int64_t{width} * height / kArea));
 }
 
-Scene paint_scene(int width, int height, std::span<const std::size_t> chosen, bool close_up, std::uint64_t key) {
+Colour colour_of(std::size_t shape) noexcept {
+  // Hues a golden section of the circle apart, so that the first few differ most.
+  constexpr double kGoldenSection = 0.6180339887498949;
+  constexpr float kDarkest = 30;
+  constexpr float kRange = 200;
+  const double turns = static_cast<double>(shape) * kGoldenSection;
+  const double hue = 6 * (turns - std::floor(turns));
+  const auto channel = [&](double peak) {
+    const double off = std::abs(hue - peak);
+    const double near = std::clamp(2 - std::min(off, 6 - off), 0.0, 1.0);
+    return kDarkest + kRange * static_cast<float>(near);
+  };
+  return {channel(0), channel(2), channel(4)};
+}
+
+Scene paint_scene(const ScenePlan& plan, std::span<const std::size_t> chosen, std::uint64_t key) {
   Random random(key);
-  Drawing drawing(width, height);
+  Drawing drawing(plan.width, plan.height);
   paint_background(drawing, random);
-  const std::vector<Box> regions = cut(width, height, chosen.size(), random);
-  const double least = close_up ? 0.75 : 0.55;
-  const double most = chosen.size() > 1 || close_up ? 0.96 : 0.75;
-  std::vector<PaintedObject> objects;
+  const std::vector<Box> regions = cut(plan.width, plan.height, chosen.size(), random);
+  const double least = plan.close_up ? 0.75 : 0.55;
+  const double most = chosen.size() > 1 || plan.close_up ? 0.96 : 0.75;
+  Scene scene;
+  scene.mask.resize(drawing.pixels().size());
   for (std::size_t i = 0; i < chosen.size(); ++i) {
     const DrawnShape& shape = shapes()[chosen[i]];
-    const Mask mask = cover(shape, place(regions[i], least, most, random), regions[i]);
-    fill(drawing, mask, random);
-    objects.push_back({chosen[i], bounds(mask)});
+    const Coverage coverage = cover(shape, place(regions[i], least, most, random), regions[i]);
+    const Colour colour = plan.colours == Colours::any ? contrasting(mean_below(drawing, coverage), random)
+                                                       : close_to(colour_of(chosen[i]), random);
+    fill(drawing, coverage, colour, random);
+    mark(scene.mask, plan.width, coverage, chosen[i]);
+    scene.objects.push_back({chosen[i], bounds(coverage)});
   }
   add_grain(drawing, random);
-  return {quantised(drawing), std::move(objects)};
+  scene.image = quantised(drawing);
+  return scene;
 }
 
 }  // namespace forebay

@@ -21,6 +21,10 @@ struct DrawnShape {
 // In the order in which `--classes K` takes them.
 [[nodiscard]] std::span<const DrawnShape> shapes() noexcept;
 
+// The colour that objects of a shape have under Colours::by_class; apart for the first few shapes, near its neighbours'
+// for all of them.
+[[nodiscard]] Colour colour_of(std::size_t shape) noexcept;
+
 // A painted shape and the smallest box around the pixels that are mostly covered by it.
 struct PaintedObject {
   std::size_t shape = 0;  // index into shapes()
@@ -30,6 +34,20 @@ struct PaintedObject {
 struct Scene {
   RgbImage image;
   std::vector<PaintedObject> objects;
+  std::vector<std::uint8_t> mask;  // of each pixel: 1 + the shape that mostly covers it, or 0
+};
+
+enum class Colours : std::uint8_t {
+  any,       // whatever contrasts with what is below: only its form tells a shape
+  by_class,  // close to colour_of(shape), so that a model of a few hundred numbers can learn
+};
+
+// What all pictures of a dataset have in common.
+struct ScenePlan {
+  int width = 0;
+  int height = 0;
+  bool close_up = false;  // the objects nearly fill their share of the picture
+  Colours colours = Colours::any;
 };
 
 // The smallest side of a picture, in pixels, in which a shape can still be recognised.
@@ -39,9 +57,7 @@ constexpr int kSmallestSide = 24;
 [[nodiscard]] std::size_t most_objects(int width, int height) noexcept;
 
 // Paints one object of each given shape on a background, with separate boxes; the same picture for the same arguments
-// on every machine. `close_up`: the objects nearly fill their share of the picture. REQUIRES: 1 <= chosen.size() <=
-// most_objects(width, height).
-[[nodiscard]] Scene paint_scene(int width, int height, std::span<const std::size_t> chosen, bool close_up,
-                                std::uint64_t key);
+// on every machine. REQUIRES: 1 <= chosen.size() <= most_objects(plan.width, plan.height).
+[[nodiscard]] Scene paint_scene(const ScenePlan& plan, std::span<const std::size_t> chosen, std::uint64_t key);
 
 }  // namespace forebay

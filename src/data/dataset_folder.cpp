@@ -52,6 +52,16 @@ bool is_class_tree(PathContents& contents) {
   return contents.is_folder() && contents.kind_of_tree() == PathContents::Tree::classes;
 }
 
+// Images beside each other, whose targets are fields.
+bool is_without_classes(const Scan& scan, const DatasetOptions& options) {
+  return !options.fields.empty() && std::all_of(scan.images.begin(), scan.images.end(), is_top_level);
+}
+
+void add_without_classes(const Scan& scan, IndexDraft& draft) {
+  for (const auto& image : scan.images) draft.table.add(draft.table.add_source(image), -1);
+  draft.counts.images = scan.images.size();
+}
+
 IndexDraft build_folder(PathContents& contents) {
   const BuildContext& context = contents.context();
   const Scan& scan = contents.tree();
@@ -61,6 +71,11 @@ IndexDraft build_folder(PathContents& contents) {
   IndexDraft draft;
   auto& [root, table, counts, skipped] = draft;
   root = contents.root();
+  if (!scan.images.empty() && is_without_classes(scan, context.options)) {
+    add_without_classes(scan, draft);
+    report_strays(root, scan, skipped);
+    return draft;
+  }
   Tally tally;
   for (const auto& image : scan.images) {
     if (is_top_level(image)) {

@@ -1,0 +1,237 @@
+#include "made_dataset.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <fstream>
+#include <numeric>
+#include <span>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <forebay/error.hpp>
+#include <forebay/random.hpp>
+
+#include "data/parallel.hpp"
+#include "palette_png.hpp"
+
+namespace forebay {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Keys of the independent random streams of a dataset.
+enum class Stream : std::uint8_t { counts, classes, pictures };
+
+void write_file(const fs::path& file, std::span<const char> bytes) {
+  errno = 0;
+  std::ofstream out(file, std::ios::binary | std::ios::trunc);
+  out.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  out.close();
+  if (!out) throw Error("cannot write " + file.string() + ": " + std::strerror(errno));
+}
+
+void write_bytes(const fs::path& file, std::span<const std::byte> bytes) {
+  write_file(file, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+}
+
+void make_directories(const fs::path& directory) {
+  std::error_code error;
+  fs::create_directories(directory, error);
+  if (error) throw Error("cannot make the folder " + directory.string() + ": " + error.message());
+}
+
+// Pascal VOC counts pixels from 1 and includes the last one.
+std::string annotation(const std::string& file, const Scene& scene) {
+  const auto element = [](const char* name, const std::string& value) {
+    return std::string("<") + name + ">" + value + "</" + name + ">";
+  };
+  const auto number = [&](const char* name, int value) { return element(name, std::to_string(value)); };
+  std::string xml = "<annotation>\n  " + element("folder", "JPEGImages") + "\n  " + element("filename", file) + "\n";
+  xml += "  <size>" + number("width", scene.image.width) + number("height", scene.image.height) + number("depth", 3) +
+         "</size>\n  " + number("segmented", 0) + "\n";
+  for (const PaintedObject& object : scene.objects) {
+    const Box& box = object.box;
+    xml += "  <object>\n    " + element("name", std::string(shapes()[object.shape].name)) + "\n    " +
+           element("pose", "Unspecified") + number("truncated", 0) + number("difficult", 0) + "\n    <bndbox>" +
+           number("xmin", box.left + 1) + number("ymin", box.top + 1) + number("xmax", box.right) +
+           number("ymax", box.bottom) + "</bndbox>\n  </object>\n";
+  }
+  return xml + "</annotation>\n";
+}
+
+// Decides what is in each image, without painting any.
+class Contents {
+ public:
+  explicit Contents(const DatasetPlan& plan) : plan_(plan), first_(plan.images + 1) {
+    for (std::uint64_t image = 0; image < plan.images; ++image) {
+      Random random(key64(plan.seed, Stream::counts, image));
+      first_[image + 1] = first_[image] + 1 + random.below(plan.most_objects);
+    }
+  }
+
+  [[nodiscard]] std::uint64_t objects() const noexcept { return first_.back(); }
+
+  // Shapes of the image's objects.
+  [[nodiscard]] std::vector<std::size_t> of(std::uint64_t image) const {
+    std::vector<std::size_t> chosen;
+    for (std::uint64_t object = first_[image]; object < first_[image + 1]; ++object) {
+      chosen.push_back(shape_of(object));
+    }
+    return chosen;
+  }
+
+ private:
+  // Every group of `classes` objects contains each class once, in random order, which keeps the classes even.
+  [[nodiscard]] std::size_t shape_of(std::uint64_t object) const {
+    std::vector<std::size_t> order(plan_.classes);
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    Random random(key64(plan_.seed, Stream::classes, object / plan_.classes));
+    for (std::size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[random.below(i)]);
+    return order[object % plan_.classes];
+  }
+
+  const DatasetPlan& plan_;
+  std::vector<std::uint64_t> first_;  // number of an image's first object among all objects
+};
+
+// Writes the files of a dataset.
+class Writer {
+ public:
+  Writer(const DatasetPlan& plan, const Contents& contents, std::uint64_t training)
+      : plan_(plan), contents_(contents), training_(training) {
+    picture_ = {.width = plan.width,
+                .height = plan.height,
+                .close_up = plan.layout == DatasetPlan::Layout::folder,
+                .colours = plan.colours};
+    for (std::size_t shape = 0; shape < plan.classes; ++shape) palette_.push_back(colour_of(shape));
+  }
+
+  void make_folders() const {
+    for (const fs::path& root : roots()) {
+      switch (plan_.layout) {
+        case DatasetPlan::Layout::voc:
+          make_directories(root / "JPEGImages");
+          make_directories(root / "Annotations");
+          break;
+        case DatasetPlan::Layout::folder:
+          for (const DrawnShape& shape : shapes().first(plan_.classes)) make_directories(root / shape.name);
+          break;
+        case DatasetPlan::Layout::masks: make_directories(root / "masks"); [[fallthrough]];
+        case DatasetPlan::Layout::table: make_directories(root / "images");
+      }
+    }
+  }
+
+  // An image and what belongs to it alone; any thread. Returns the bytes of the JPEG file.
+  [[nodiscard]] std::uint64_t write(std::uint64_t image) const {
+    const std::vector<std::size_t> chosen = contents_.of(image);
+    const Scene scene = paint_scene(picture_, chosen, key64(plan_.seed, Stream::pictures, image));
+    const std::vector<std::byte> jpeg = encode_jpeg(scene.image, plan_.quality);
+    const fs::path root = root_of(image);
+    const std::string name = number_of(image);
+    write_bytes(root / folder_of_images(chosen.front()) / (name + ".jpg"), jpeg);
+    if (plan_.layout == DatasetPlan::Layout::voc) {
+      write_file(root / "Annotations" / (name + ".xml"), annotation(name + ".jpg", scene));
+    } else if (plan_.layout == DatasetPlan::Layout::masks) {
+      write_bytes(root / "masks" / (name + ".png"), encode_palette_png(plan_.width, scene.mask, palette_));
+    }
+    return jpeg.size();
+  }
+
+  // What lists the images.
+  void write_tables() const {
+    if (plan_.layout != DatasetPlan::Layout::table) return;
+    std::uint64_t image = 0;
+    for (const fs::path& root : roots()) {
+      std::string table = "image,labels\n";
+      for (; image < plan_.images && root_of(image) == root; ++image) {
+        table += "images/" + number_of(image) + ".jpg," + names_of(contents_.of(image)) + "\n";
+      }
+      write_file(root / "labels.csv", table);
+    }
+  }
+
+ private:
+  [[nodiscard]] std::vector<fs::path> roots() const {
+    if (plan_.split <= 0) return {plan_.directory};
+    return {plan_.directory / "train", plan_.directory / "val"};
+  }
+  [[nodiscard]] fs::path root_of(std::uint64_t image) const { return roots()[image < training_ ? 0 : 1]; }
+
+  [[nodiscard]] std::string_view folder_of_images(std::size_t first_shape) const {
+    if (plan_.layout == DatasetPlan::Layout::folder) return shapes()[first_shape].name;
+    return plan_.layout == DatasetPlan::Layout::voc ? "JPEGImages" : "images";
+  }
+
+  // From 1, with leading zeros, so that names sort like numbers.
+  [[nodiscard]] std::string number_of(std::uint64_t image) const {
+    const std::size_t digits = std::max<std::size_t>(6, std::to_string(plan_.images).size());
+    const std::string number = std::to_string(image + 1);
+    return std::string(digits - number.size(), '0') + number;
+  }
+
+  // "circle|star": each once, in the order of the classes.
+  static std::string names_of(std::vector<std::size_t> chosen) {
+    std::ranges::sort(chosen);
+    const auto repeated = std::ranges::unique(chosen);
+    chosen.erase(repeated.begin(), repeated.end());
+    std::string names;
+    for (const std::size_t shape : chosen) {
+      if (!names.empty()) names += '|';
+      names += shapes()[shape].name;
+    }
+    return names;
+  }
+
+  const DatasetPlan& plan_;
+  const Contents& contents_;
+  std::uint64_t training_;
+  ScenePlan picture_;
+  std::vector<Colour> palette_{Colour{}};  // of masks; black is background
+};
+
+void check(const DatasetPlan& plan) {
+  if (plan.classes < 1 || plan.classes > shapes().size()) {
+    throw ConfigError("--classes " + std::to_string(plan.classes) + ": there are shapes for 1 to " +
+                      std::to_string(shapes().size()) + " classes");
+  }
+  const std::size_t room = most_objects(plan.width, plan.height);
+  if (plan.most_objects > room) {
+    throw ConfigError("--objects " + std::to_string(plan.most_objects) + ": a picture of " +
+                      std::to_string(plan.width) + "x" + std::to_string(plan.height) + " has room for " +
+                      std::to_string(room) + "; make --size larger or --objects smaller");
+  }
+}
+
+// Images that go to the training part.
+std::uint64_t training_images(const DatasetPlan& plan) {
+  if (plan.split <= 0) return plan.images;
+  const auto held_out = static_cast<std::uint64_t>(std::llround(static_cast<double>(plan.images) * plan.split));
+  if (held_out == 0 || held_out >= plan.images) {
+    throw ConfigError("--split leaves one part without images: " + std::to_string(held_out) + " of " +
+                      std::to_string(plan.images) + " would be held out");
+  }
+  return plan.images - held_out;
+}
+
+}  // namespace
+
+MadeDataset make_dataset(const DatasetPlan& plan, const std::function<void(std::uint64_t, std::uint64_t)>& progress) {
+  check(plan);
+  const Contents contents(plan);
+  const std::uint64_t training = training_images(plan);
+  const Writer writer(plan, contents, training);
+  writer.make_folders();
+  std::atomic<std::uint64_t> bytes{0};
+  const ParallelTask paint{
+      .count = plan.images, .body = [&](std::size_t image) { bytes += writer.write(image); }, .total = plan.images};
+  run_parallel(paint, std::max(1U, plan.threads), progress);
+  writer.write_tables();
+  return {training, plan.images - training, contents.objects(), bytes};
+}
+
+}  // namespace forebay

@@ -1,0 +1,210 @@
+// Every configuration of docs/recipes.md feeds the data that stands above it there, with the fields that its lines of
+// C++ ask for.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <forebay/error.hpp>
+#include <forebay/feeder.hpp>
+
+#include "container_files.hpp"
+#include "dataset_support.hpp"
+#include "support.hpp"
+#include "viewed_dataset.hpp"
+
+namespace forebay {
+namespace {
+
+using namespace testing;
+
+// A block of TOML, and those of C++ between it and the next.
+struct Recipe {
+  std::string heading;
+  std::string toml;
+  std::string cpp;
+};
+
+std::vector<Recipe> recipes() {
+  std::istringstream page(read_text(source_dir() / "docs" / "recipes.md"));
+  std::vector<Recipe> found;
+  std::string heading;
+  std::string* block = nullptr;
+  for (std::string line; std::getline(page, line);) {
+    if (line.starts_with("```")) {
+      const std::string_view kind = std::string_view(line).substr(3);
+      if (kind == "toml") {
+        block = &found.emplace_back(Recipe{.heading = heading, .toml = {}, .cpp = {}}).toml;
+      } else {
+        block = kind == "cpp" && !found.empty() && found.back().heading == heading ? &found.back().cpp : nullptr;
+      }
+    } else if (block != nullptr) {
+      *block += line + "\n";
+    } else if (line.starts_with("##")) {
+      heading = line;
+    }
+  }
+  return found;
+}
+
+std::string text_of(const Bytes& bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
+
+// Zeros of a shape such as "(2, 8, 8)", `bytes` of them.
+std::string npy(const std::string& type, const std::string& shape, std::size_t bytes) {
+  std::string header = "{'descr': '" + type + "', 'fortran_order': False, 'shape': " + shape + ", }";
+  header += std::string(63 - (10 + header.size()) % 64, ' ') + "\n";
+  return "\x93NUMPY" + std::string("\1\0", 2) + little_endian(static_cast<std::uint16_t>(header.size())) + header +
+         std::string(bytes, '\0');
+}
+
+// The data that the page speaks of, in the current folder. An image may be called .jpg and be a PNG.
+class Workplace {
+ public:
+  Workplace() : before_(std::filesystem::current_path()) { std::filesystem::current_path(folder_.path()); }
+  ~Workplace() { std::filesystem::current_path(before_); }
+  Workplace(const Workplace&) = delete;
+  Workplace& operator=(const Workplace&) = delete;
+
+  void fill() {
+    write_trees();
+    write_tables();
+    write_records();
+    write_containers();
+  }
+
+ private:
+  void write(const std::string& name, const std::string& content) { write_file(folder_ / name, content); }
+
+  void write_trees() {
+    for (int i = 1; i <= 40; ++i) {
+      const std::string name = (i <= 20 ? "cat/" : "dog/") + std::to_string(i);
+      write("photos/" + name + ".jpg", image_);
+      write("photos/" + name + ".npy", npy("<f4", "(2, 8, 8)", 512));
+      write("photos/" + name + ".txt", "a caption");
+      write("masks/" + name + ".png", mask_);
+      write("arrays/" + name + ".npy", npy("|u1", "(8, 9, 3)", 216));
+    }
+    write("weights.txt", "cat 5\n");
+    for (const std::string name : {"1", "2", "3"}) {
+      write("street/images/" + name + ".jpg", image_);
+      write("street/masks/" + name + ".png", mask_);
+      write("VOC2012/JPEGImages/" + name + ".jpg", image_);
+      write("VOC2012/SegmentationClass/" + name + ".png", mask_);
+      write("VOC2012/Annotations/" + name + ".xml", annotation(object("dog") + object("cat")));
+    }
+    write("VOC2012/segmentation.txt", "JPEGImages/1.jpg 0\nJPEGImages/3.jpg 0\n");
+  }
+
+  void write_tables() {
+    const auto table = [&](const std::string& name, const std::string& header, const std::string& cells) {
+      std::string rows = header + "\n";
+      for (const std::string image : {"cat/1", "cat/2", "dog/30"}) rows += "photos/" + image + ".jpg," + cells + "\n";
+      write(name, rows);
+    };
+    write("train.txt", "photos/cat/1.jpg 0\nphotos/dog/30.jpg 1\n");
+    table("species.csv", "photo,species", "cat");
+    table("findings.csv", "image,findings", "Mass|Edema");
+    table("findings01.csv", "image,Mass,Edema", "1,0");
+    table("ages.csv", "image,age,x,y", "31,0.5,0.25");
+  }
+
+  void write_records() {
+    const std::string shape = std::string("\0\0\x08\x03\0\0\0\4\0\0\0\2\0\0\0\3", 16);
+    write("mnist/train-images-idx3-ubyte", shape + std::string(24, 'x'));
+    write("mnist/train-labels-idx1-ubyte", std::string("\0\0\x08\x01\0\0\0\4\0\1\2\0", 12));
+  }
+
+  void write_containers() {
+    const std::string example = tf_record(image_example(image_, 1));
+    write("imagenet/train-00000-of-00002", example + example);
+    write("imagenet/train-00001-of-00002", example);
+    const auto side = [](float at) { return float_feature({at, at}); };
+    write("detection/train.record", tf_record(testing::example({{"image/encoded", bytes_feature({image_})},
+                                                                {"image/width", int64_feature({kWidth})},
+                                                                {"image/height", int64_feature({kHeight})},
+                                                                {"image/object/bbox/xmin", side(0.1F)},
+                                                                {"image/object/bbox/ymin", side(0.1F)},
+                                                                {"image/object/bbox/xmax", side(0.9F)},
+                                                                {"image/object/bbox/ymax", side(0.9F)},
+                                                                {"image/object/class/label", int64_feature({1, 2})}})));
+    for (const std::string number : {"0000", "0001", "0002"}) {
+      write("shards/train-" + number + ".tar", tar_sample(number, image_, "1") + tar_end());
+      write("fields/train-" + number + ".tar",
+            tar_member(number + ".jpg", image_) + tar_member(number + ".seg.png", mask_) +
+                tar_member(number + ".json", R"({"age": 30, "boxes": [[0, 0, 8, 8, 1]]})") + tar_end());
+    }
+    write("recordio/train.rec", record_part(image_record(image_, 1)) + record_part(image_record(image_, 2)));
+    write("ilsvrc12_train_lmdb/data.mdb",
+          LmdbFile::of({{"00000000", encoded_datum(image_, 1)}, {"00000001", encoded_datum(image_, 2)}}));
+  }
+
+  std::filesystem::path before_;
+  TemporaryDirectory folder_;
+  std::string image_ = text_of(png_of(kWidth, kHeight, ramp(), false));
+  std::string mask_ = text_of(mask_png());
+};
+
+// The names in field_number("...").
+std::vector<std::string> fields_asked_for(const std::string& cpp) {
+  constexpr std::string_view kCall = "field_number(\"";
+  std::vector<std::string> names;
+  for (std::size_t at = cpp.find(kCall); at != std::string::npos; at = cpp.find(kCall, at + 1)) {
+    const std::size_t begin = at + kCall.size();
+    names.push_back(cpp.substr(begin, cpp.find('"', begin) - begin));
+  }
+  return names;
+}
+
+void check_feeds(const Recipe& recipe) {
+  Options options = parse_options(recipe.toml, "docs/recipes.md");
+  options.device = "host";
+  options.dataset.batch_size = 1;
+  options.queue.capacity = 2;
+  options.telemetry.interval_s = 0;
+  options.max_bad = std::int64_t{0};
+  Feeder feeder(options);
+  for (const std::string& name : fields_asked_for(recipe.cpp)) (void)feeder.field_number(name);
+  std::size_t samples = 0;
+  while (const auto batch = feeder.next()) samples += batch->size();
+  CHECK(samples > 0);
+  CHECK(feeder.dataset().counts().images > 0);
+  for (const FieldOptions& field : options.dataset.fields) {
+    if (field.name != "image" && field.name != "label") CHECK(feeder.field_number(field.name) >= 2);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("every recipe feeds what it is about") {
+  Workplace place;
+  place.fill();
+  const auto all = recipes();
+  CHECK(all.size() > 20);
+  for (const Recipe& recipe : all) {
+    CAPTURE(recipe.heading);
+    CAPTURE(recipe.toml);
+    CHECK_NOTHROW(check_feeds(recipe));
+  }
+}
+
+TEST_CASE("the page's table leads to every recipe") {
+  const std::string page = read_text(source_dir() / "docs" / "recipes.md");
+  for (const Recipe& recipe : recipes()) {
+    std::string anchor;
+    for (const char c : recipe.heading) {
+      if (c == ' ' || c == '-') anchor += '-';
+      if (std::isalnum(static_cast<unsigned char>(c)) != 0) anchor += static_cast<char>(std::tolower(c));
+    }
+    anchor.erase(0, 1);  // the blank behind the marks
+    CHECK_MESSAGE(contains(page, "](#" + anchor + ")"), "no link to ", recipe.heading);
+  }
+}
+
+}  // namespace forebay
