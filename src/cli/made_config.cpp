@@ -36,7 +36,6 @@ std::string remarks(const DatasetPlan& plan) {
 
 void append_keys(std::string& out, const Options& options, std::string_view section,
                  std::initializer_list<std::string_view> names) {
-  out += "\n[" + std::string(section) + "]\n";
   for (const std::string_view name : names) {
     out += std::string(name) + " = " + config::value_text(*config::find_key(section, name), options) + "\n";
   }
@@ -60,10 +59,10 @@ Options options_of(const DatasetPlan& plan) {
       break;
     case Task::detection:
       dataset.format = "voc";
-      dataset.fields.push_back({.name = "boxes",
-                                .kind = FieldKind::boxes,
-                                .most = static_cast<std::int64_t>(plan.most_objects),
-                                .classes = class_names(plan)});
+      dataset.samples = SampleUnit::images;
+      dataset.classes = class_names(plan);
+      dataset.fields.push_back(
+          {.name = "boxes", .kind = FieldKind::boxes, .most = static_cast<std::int64_t>(plan.most_objects)});
       break;
     case Task::multilabel:
       dataset.format = "table";
@@ -78,8 +77,11 @@ Options options_of(const DatasetPlan& plan) {
 
 std::string feeding_config(const DatasetPlan& plan) {
   const Options options = options_of(plan);
-  std::string out = remarks(plan) + "\n";
-  append_keys(out, options, "dataset", {"format", "path", "batch_size", "split"});
+  std::string out = remarks(plan) + "\n\n[dataset]\n";
+  append_keys(out, options, "dataset", {"format", "path", "batch_size"});
+  if (plan.task == Task::detection) append_keys(out, options, "dataset", {"samples", "classes"});
+  if (plan.split <= 0) append_keys(out, options, "dataset", {"split"});
+  out += "\n[transform]\n";
   append_keys(out, options, "transform", {"size", "scale"});
   for (const FieldOptions& field : options.dataset.fields) config::append_field(out, field);
   out.pop_back();  // the last line feed is up to who writes it

@@ -111,7 +111,7 @@ int make(const MakeDatasetArguments& arguments) {
   std::printf("%s: %s images%s of %dx%d, %s objects of %zu classes, %s\n", arguments.directory.c_str(),
               grouped(plan.images).c_str(), parts.c_str(), plan.width, plan.height, grouped(made.objects).c_str(),
               plan.classes, size_text(made.bytes).c_str());
-  if (plan.task == Task::classification || plan.task == Task::detection) return 0;  // its path is all there is to say
+  if (plan.task == Task::classification) return 0;  // its path is all there is to say
   const std::string config = (plan.directory / "feed.toml").string();
   write_output("feed.toml", config, feeding_config(plan));
   std::printf("%s feeds it: forebay feed %s\n", config.c_str(), config.c_str());
