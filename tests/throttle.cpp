@@ -1,16 +1,20 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <cstdint>
 #include <forebay/error.hpp>
 #include <limits>
 #include <span>
+#include <string>
 #include <thread>
 #include <vector>
 
 #include "read/throttle.hpp"
+#include "reader_stage.hpp"
 
 namespace {
 
@@ -41,6 +45,34 @@ Moments latency_ms(const StorageOptions& options, int draws) {
   const double mean = sum / draws;
   return {.mean = mean, .deviation = std::sqrt(squares / draws - mean * mean)};
 }
+
+// Samples with a field that has a file of its own, and one that has none.
+class TwoFields final : public forebay::testing::FakeDataset {
+ public:
+  using FakeDataset::FakeDataset;
+  [[nodiscard]] std::span<const forebay::Field> fields() const noexcept override { return fields_; }
+  [[nodiscard]] std::string field_name(std::uint64_t id, std::size_t field) const override {
+    return field == 0 ? std::to_string(id) + ".mask" : "";
+  }
+  void read_field(std::uint64_t /*id*/, std::size_t /*field*/, forebay::ReadTarget& target) const override {
+    std::ranges::fill(target.reserve(10), std::byte{1});
+  }
+
+ private:
+  std::vector<forebay::Field> fields_{{.name = "mask", .kind = forebay::FieldKind::bytes, .shape = {10}},
+                                      {.name = "age", .kind = forebay::FieldKind::bytes, .shape = {10}}};
+};
+
+class Count final : public forebay::SampleHandler {
+ public:
+  std::uint32_t handle(const forebay::EncodedSample& /*sample*/, unsigned /*thread*/) override {
+    ++handled;
+    changed.notify_all();
+    return 1;
+  }
+  std::atomic<int> handled{0};
+  forebay::WaitPoint changed;
+};
 
 template <typename Wait>
 void check_interrupted(Wait&& wait) {
@@ -113,6 +145,9 @@ TEST_CASE("a draw depends on seed, epoch, position, attempt and retry, and on no
   CHECK(throttle.draw({.epoch = 2, .position = 100}, 0).latency != latency);
   CHECK(throttle.draw({.epoch = 1, .position = 100, .attempt = 1}, 0).latency != latency);
   CHECK(StorageThrottle(options, 18).draw(request, 0).latency != latency);
+  CHECK(throttle.draw(request, 0, 0).latency == latency);
+  CHECK(throttle.draw(request, 0, 1).latency != latency);
+  CHECK(throttle.draw(request, 0, 1).latency != throttle.draw(request, 0, 2).latency);
 }
 
 TEST_CASE("reads fail at the configured rate, and a retry draws again") {
@@ -242,6 +277,37 @@ TEST_CASE("shared memory that cannot hold the finish time is refused") {
   const StorageOptions options{.bandwidth_mb_s = 1, .scope = forebay::StorageScope::node};
   CHECK_THROWS_AS(StorageThrottle(options, 1, std::span(memory).first(4)), forebay::Error);
   CHECK_THROWS_AS(StorageThrottle(options, 1, std::span(memory).subspan(1)), forebay::Error);
+}
+
+TEST_CASE("a field with a file of its own is a request of its own, which may fail by itself") {
+  constexpr int kSamples = 200;
+  const StorageThrottle throttle({.fail_rate = 0.3}, 17);
+  std::uint64_t retries = 0;
+  std::uint64_t retries_for_images = 0;
+  for (std::uint64_t id = 0; id < kSamples; ++id) {
+    const auto fails = [&](std::uint32_t retry, std::size_t part) {
+      return throttle.draw({.position = id}, retry, part).fails;
+    };
+    for (std::uint32_t retry = 0; fails(retry, 0) || fails(retry, 1); ++retry) ++retries;
+    for (std::uint32_t retry = 0; fails(retry, 0); ++retry) ++retries_for_images;
+  }
+  CHECK(retries > retries_for_images);
+  const TwoFields dataset(kSamples);
+  forebay::testing::Stage stage(kSamples);
+  Count handler;
+  forebay::DecoderPool decoders(stage.decoder_links(handler), 1);
+  const forebay::ReaderLinks links{.dataset = dataset,
+                                   .requests = stage.requests,
+                                   .budget = stage.budget,
+                                   .encoded = stage.encoded,
+                                   .sink = stage.reports,
+                                   .totals = stage.totals,
+                                   .throttle = &throttle};
+  forebay::ReaderPool readers(links, {.threads = 4, .attempts = 100, .backoff = 1ns});
+  for (std::uint64_t id = 0; id < kSamples; ++id) stage.request(id);
+  CHECK(handler.changed.wait_until(forebay::testing::limit(), [&] { return handler.handled == kSamples; }));
+  CHECK(stage.totals.retries == retries);
+  CHECK(stage.reports.count() == 0);
 }
 
 TEST_CASE("a stop ends every wait of the throttle") {

@@ -136,6 +136,9 @@ struct WorkerOptions {
   // Whether a read that is far slower than its kind is begun a second time; the sample is whose bytes come first. auto:
   // unless the data lie on a local disk, whose second read would wait for the first. At most 5 % more reads.
   Hedge hedge = Hedge::automatic;
+  // Whether data files are read past the page cache (O_DIRECT), where their file system can do that: a data set that is
+  // larger than memory then displaces nothing else from it, and costs less processor time to read.
+  bool direct = false;
 };
 
 struct QueueOptions {

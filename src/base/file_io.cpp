@@ -28,12 +28,6 @@ bool may_pass(int error) noexcept {
 
 std::string in_bytes(std::size_t bytes) { return std::to_string(bytes) + (bytes == 1 ? " byte" : " bytes"); }
 
-// Transient: its size promised more, so it is being written or the store is confused.
-SampleError ended_early(std::size_t at, std::size_t expected) {
-  return SampleError("ended at byte " + std::to_string(at) + " where " + in_bytes(expected) + " were expected",
-                     SampleError::Kind::transient);
-}
-
 constexpr std::size_t kBuffer = std::size_t{64} << 10U;
 
 [[noreturn]] void cannot_read(int error) { throw Error("cannot be read: " + std::generic_category().message(error)); }
@@ -143,6 +137,11 @@ bool is_on_local_disk(const std::string& path) noexcept {
   return std::ranges::find(kLocal, static_cast<std::uint32_t>(found.f_type)) != kLocal.end();
 }
 
+SampleError ended_early(std::size_t at, std::size_t expected) {
+  return SampleError("ended at byte " + std::to_string(at) + " where " + in_bytes(expected) + " were expected",
+                     SampleError::Kind::transient);
+}
+
 OpenFile open_regular(const std::string& path) {
   // The system would cut the name at the NUL and open another file.
   if (path.find('\0') != std::string::npos) throw SampleError("cannot open: the name contains a NUL byte");
@@ -200,13 +199,13 @@ void read_at(const FileDescriptor& file, std::size_t offset, std::span<const std
   }
 }
 
-void read_sample_file(const std::string& path, ReadTarget& target) {
-  const OpenFile file = open_regular(path);
+OpenFile open_sample_file(const std::string& path) {
+  OpenFile file = open_regular(path);
   if (file.size == 0) throw SampleError("is empty");
   if (file.size > kLargestSampleFile) {
     throw SampleError("has " + in_bytes(file.size) + ", more than the 1 GiB that a sample may have");
   }
-  read_at(file.descriptor, 0, target.reserve(file.size));
+  return file;
 }
 
 std::vector<std::byte> load_file(const std::string& path, std::size_t limit) {

@@ -93,6 +93,9 @@ class LineFile {
 struct OpenFile {
   FileDescriptor descriptor;
   std::size_t size = 0;
+  // Not 0: reads bypass the page cache and must be of whole blocks of this size, into memory that is aligned to it, as
+  // DirectReads makes them; read_at() fails.
+  std::size_t block = 0;
 };
 
 // No sample and no annotation is larger; a larger one is refused before memory is taken for it.
@@ -111,6 +114,10 @@ inline constexpr std::size_t kLargestAnnotationFile = std::size_t{16} << 20U;
 // for the same device and the same pages. False if that cannot be determined.
 [[nodiscard]] bool is_on_local_disk(const std::string& path) noexcept;
 
+// Of reading up to the byte `expected` of a file that ended at the byte `at`. Transient: its size promised more, so it
+// is being written or the store is confused.
+[[nodiscard]] SampleError ended_early(std::size_t at, std::size_t expected);
+
 // Opens a regular file. Never blocks, whatever the path is (a FIFO without a writer would). Throws SampleError.
 [[nodiscard]] OpenFile open_regular(const std::string& path);
 
@@ -123,9 +130,9 @@ inline constexpr std::size_t kMostPieces = 1024;
 // pieces.
 void read_at(const FileDescriptor& file, std::size_t offset, std::span<const std::span<std::byte>> pieces);
 
-// Reads the whole file into the target, with one reserve(). Throws SampleError, also for an empty file and one larger
-// than kLargestSampleFile.
-void read_sample_file(const std::string& path, ReadTarget& target);
+// Opens a file that is a sample as a whole. Throws SampleError, also for an empty one and one larger than
+// kLargestSampleFile.
+[[nodiscard]] OpenFile open_sample_file(const std::string& path);
 
 // The whole file. Throws SampleError, also if it is larger than `limit`.
 [[nodiscard]] std::vector<std::byte> load_file(const std::string& path, std::size_t limit);

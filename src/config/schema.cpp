@@ -192,6 +192,8 @@ constexpr std::array kKeys{
     Key{"workers", "bytes", Bytes{field<&O::workers, &Work::bytes>(), {1, kMany}}, "encoded bytes in flight"},
     Key{"workers", "hedge", choice<&O::workers, &Work::hedge>(kHedge),
         "auto: a second read of one that is far slower than its kind | off"},
+    Key{"workers", "direct", Flag{field<&O::workers, &Work::direct>()},
+        "read data files past the page cache (O_DIRECT): for sets larger than memory"},
     Key{"workers", "jpeg", choice<&O::workers, &Work::jpeg>(kJpegLibrary),
         "what decodes JPEG files: turbo (libjpeg-turbo) | nvjpeg (the GPU; lossy)"},
 

@@ -49,12 +49,10 @@ std::string problem_of_source(const std::string& path) {
   return problem_of_file(place ? place->archive : path);
 }
 
-void read_sample_source(const std::string& path, ReadTarget& target) {
-  const auto place = array_place(path);
-  if (!place) return read_sample_file(path, target);
-  const OpenFile file = open_regular(place->archive);
+void read_array(const ArrayPlace& place, ReadTarget& target) {
+  const OpenFile file = open_regular(place.archive);
   const ZipFile archive(file);
-  const ZipMember& member = find_array(archive, place->array);
+  const ZipMember& member = find_array(archive, place.array);
   if (member.bytes > kLargestSampleFile) {
     throw SampleError("npz: an array of " + std::to_string(member.bytes) + " bytes; a sample may have " +
                       std::to_string(kLargestSampleFile));

@@ -22,8 +22,10 @@ struct ArrayPlace {
 // The member that holds this array. Throws SampleError that lists what there is.
 [[nodiscard]] const ZipMember& find_array(const ZipFile& archive, std::string_view array);
 
-// problem_of_file() and read_sample_file() for paths that may name an array; of an array the bytes are an npy file.
+// Reads it into the target, as an npy file. Throws SampleError.
+void read_array(const ArrayPlace& place, ReadTarget& target);
+
+// problem_of_file() for paths that may name an array.
 [[nodiscard]] std::string problem_of_source(const std::string& path);
-void read_sample_source(const std::string& path, ReadTarget& target);
 
 }  // namespace forebay

@@ -8,13 +8,13 @@
 
 #include "base/file_io.hpp"
 #include "npz.hpp"
-#include "open_sources.hpp"
 #include "parallel.hpp"
 #include "piecewise_read.hpp"
 #include "placed_samples.hpp"
 #include "record_checksum.hpp"
 #include "record_layout.hpp"
 #include "scan.hpp"
+#include "source_files.hpp"
 
 namespace forebay {
 namespace {
@@ -28,12 +28,8 @@ class RecordDataset final : public Dataset, public PlacedSamples {
       : image_(std::move(image)),
         layout_(read_record_layout(*image_)),
         is_checked_(std::ranges::any_of(layout_.kinds, &RecordTable::Kind::checked)),
-        open_(holds_files() ? layout_.sources : 0),
-        known_(std::make_unique<KnownSource[]>(holds_files() ? layout_.sources : 0)) {
-    const auto& modified = image_->record().modified;
-    for (std::uint64_t i = 0; holds_files() && i < std::min<std::uint64_t>(layout_.sources, modified.size()); ++i) {
-      known_[i].modified.store(modified[i], std::memory_order_relaxed);
-    }
+        files_(holds_files() ? layout_.sources : 0, image_->record().modified,
+               [this](std::uint64_t file) { return known(file); }) {
     for (const StoredField& stored : layout_.fields) fields_.push_back(stored.field);
     check_computed();
   }
@@ -81,13 +77,12 @@ class RecordDataset final : public Dataset, public PlacedSamples {
 
   void read(std::uint64_t id, ReadTarget& target) const override {
     const std::uint64_t file = file_of(id);
-    if (!layout_.has_records) return read_sample_source(file_path(file), target);
+    if (!layout_.has_records) return files_.read_whole(file_path(file), target);
     const Extent extent = extent_of(id);
     if (is_held(file)) return read_held(file, extent, target);
-    const auto open = [&] { return open_source(file); };
-    open_.with(file, open, [&](const OpenFile& source) {
+    files_.with(file, [&](const OpenFile& source) {
       if (is_checked_ && kind_of(id).checked) return read_checked(id, source, extent, target);
-      read_at(source.descriptor, extent.offset, target.reserve(extent.length));
+      files_.read(source, extent.offset, target.reserve(extent.length));
     });
   }
 
@@ -111,13 +106,11 @@ class RecordDataset final : public Dataset, public PlacedSamples {
     const std::int64_t source = field_number(stored, StoredField::source, id);
     if (source < 0) throw SampleError("is missing");
     const auto file = static_cast<std::uint64_t>(source);
-    if (!stored.has_records) return read_sample_source(file_path(file), target);
+    if (!stored.has_records) return files_.read_whole(file_path(file), target);
     const Extent extent = extent_of_field(stored, id, file);
     if (is_held(file)) return read_held(file, extent, target);
-    const auto open = [&] { return open_source(file); };
-    open_.with(file, open, [&](const OpenFile& opened) {
-      read_at(opened.descriptor, extent.offset, target.reserve(extent.length));
-    });
+    files_.with(file,
+                [&](const OpenFile& opened) { files_.read(opened, extent.offset, target.reserve(extent.length)); });
   }
 
   [[nodiscard]] bool has_records() const noexcept { return layout_.has_records; }
@@ -136,10 +129,15 @@ class RecordDataset final : public Dataset, public PlacedSamples {
       const std::size_t each = 1 + layout_.fields.size();
       add_pieces(ids[i], image, parts.subspan(i * each, each), pieces);
     }
-    const auto open = [&] { return open_source(file_of(ids.front())); };
-    open_.with(file_of(ids.front()), open, [&](const OpenFile& source) {
-      pieces.read([&](std::uint64_t at, auto places) { read_at(source.descriptor, at, places); });
+    files_.with(file_of(ids.front()), [&](const OpenFile& source) {
+      pieces.read([&](std::uint64_t at, auto places) { files_.read(source, at, places); });
     });
+  }
+
+  [[nodiscard]] std::string bypass_page_cache() const {
+    files_.bypass_page_cache();
+    if (size() == 0 || is_held(file_of(0))) return {};
+    return SourceFiles::problem_of_bypass(file_path(file_of(0)));
   }
 
   [[nodiscard]] std::uint64_t files() const noexcept { return layout_.sources; }
@@ -168,10 +166,7 @@ class RecordDataset final : public Dataset, public PlacedSamples {
   }
   // Where the index knows the file that the records come from, it is compared before the first of them is used.
   void read_held(std::uint64_t file, const Extent& extent, ReadTarget& target) const {
-    if (number(Layout::file_bytes, file) < 0 && !known_[file].is_checked.load(std::memory_order_relaxed)) {
-      (void)open_source(file);
-      known_[file].is_checked.store(true, std::memory_order_relaxed);
-    }
+    if (number(Layout::file_bytes, file) < 0) files_.check(file);
     image().read(layout_.held + extent.offset, target.reserve(extent.length));
   }
   [[nodiscard]] const RecordTable::Kind& kind_of(std::uint64_t id) const {
@@ -265,7 +260,7 @@ class RecordDataset final : public Dataset, public PlacedSamples {
     const std::span head = std::span(around).first(covered.before);
     const std::span tail = std::span(around).subspan(covered.before);
     const std::span bytes = target.reserve(extent.length);
-    read_at(source.descriptor, extent.offset - covered.before, std::array<std::span<std::byte>, 3>{head, bytes, tail});
+    files_.read(source, extent.offset - covered.before, std::array<std::span<std::byte>, 3>{head, bytes, tail});
     require_record_sum(head, bytes, tail, extent.offset);
   }
 
@@ -316,18 +311,12 @@ class RecordDataset final : public Dataset, public PlacedSamples {
     return number;
   }
 
-  [[nodiscard]] OpenFile open_source(std::uint64_t file) const {
+  [[nodiscard]] SourceFiles::Known known(std::uint64_t file) const {
     const std::int64_t bytes = number(Layout::file_bytes, file);
-    const RecordTable::Stamp expected{.bytes = static_cast<std::uint64_t>(bytes < 0 ? ~bytes : bytes),
-                                      .sum = static_cast<std::uint64_t>(number(Layout::file_sum, file)),
-                                      .spread = static_cast<std::uint64_t>(number(Layout::file_spread, file)),
-                                      .modified = known_[file].modified.load(std::memory_order_relaxed)};
-    OpenFile opened = open_regular(file_path(file));
-    if (!RecordTable::is_still(opened, expected)) {
-      throw SampleError("is not the file that its index was made from; index the data again");
-    }
-    known_[file].modified.store(RecordTable::modified_of(opened), std::memory_order_relaxed);
-    return opened;
+    return {.path = file_path(file),
+            .stamp = {.bytes = static_cast<std::uint64_t>(bytes < 0 ? ~bytes : bytes),
+                      .sum = static_cast<std::uint64_t>(number(Layout::file_sum, file)),
+                      .spread = static_cast<std::uint64_t>(number(Layout::file_spread, file))}};
   }
 
   // Numbers that are computed are checked at once, because no byte of the index bounds how many there are: it is
@@ -348,13 +337,7 @@ class RecordDataset final : public Dataset, public PlacedSamples {
   Layout layout_;
   bool is_checked_;  // some kind is
   std::vector<Field> fields_;
-  mutable OpenSources open_;
-  // By source. Relaxed: they guard nothing, and a thread that does not see them compares the file once more.
-  struct KnownSource {
-    std::atomic<std::int64_t> modified{0};  // when it was, as last compared
-    std::atomic<bool> is_checked{false};    // of one whose records are held
-  };
-  std::unique_ptr<KnownSource[]> known_;
+  mutable SourceFiles files_;
 };
 
 }  // namespace
@@ -371,6 +354,11 @@ const IndexImage* image_of(const Dataset& dataset) noexcept {
 const PlacedSamples* placed_samples(const Dataset& dataset) noexcept {
   const auto* const records = dynamic_cast<const RecordDataset*>(&dataset);
   return records != nullptr && records->has_records() ? records : nullptr;
+}
+
+std::string bypass_page_cache(const Dataset& dataset) {
+  const auto* const records = dynamic_cast<const RecordDataset*>(&dataset);
+  return records == nullptr ? "the program reads this data set itself" : records->bypass_page_cache();
 }
 
 MissingFiles find_missing_files(const Dataset& dataset, unsigned threads, const IndexProgress& progress) {

@@ -7,6 +7,7 @@
 #include <forebay/error.hpp>
 
 #include "base/thread.hpp"
+#include "data/source_files.hpp"
 #include "read/field_error.hpp"
 #include "shared_read.hpp"
 
@@ -68,6 +69,10 @@ Pipeline::Pipeline(const PipelineLinks& links, std::shared_ptr<SlotStore> store,
               plan) {
   if (store_->staging() != nullptr) {
     uploader_.emplace(store_, ring_, [this](const std::exception_ptr& error) { bad_.worker_failed(error); });
+  }
+  if (links.options.workers.direct) {  // before anything is read
+    const std::string problem = bypass_page_cache(links.dataset);
+    if (!problem.empty()) links.tell("workers.direct has no effect: " + problem);
   }
   issuer_ = start_thread("forebay-issue", [this] { issue(); });
 }

@@ -243,11 +243,13 @@ void Reader::read(const ReadRequest& request, std::uint32_t retry) {
   status_.set(reading(request), request.sample);
   Target target(*this, request, retry);
   if (links_.throttle != nullptr) links_.throttle->before_read(request, retry, stop_);
-  if (fields_ == 0 || !read_parts(request, target)) {
+  if (fields_ > 0 && read_parts(request, target)) {
+    if (links_.throttle != nullptr) links_.throttle->after_read(target.size(), stop_);
+  } else {
     links_.dataset.read(request.sample, target);
-    if (fields_ > 0) read_fields(request, target);
+    if (links_.throttle != nullptr) links_.throttle->after_read(std::min(target.image_bytes(), target.size()), stop_);
+    if (fields_ > 0) read_fields(request, retry, target);
   }
-  if (links_.throttle != nullptr) links_.throttle->after_read(target.size(), stop_);
   const std::int64_t ns = target.read_before() + status_.set(reading(request), request.sample);
   count_read(ns, target.size());
   EncodedSample sample{.request = plain(request), .bytes = target.release(), .image_bytes = target.image_bytes()};
@@ -260,11 +262,18 @@ void Reader::read(const ReadRequest& request, std::uint32_t retry) {
   links_.totals.reads.fetch_add(1, std::memory_order_relaxed);
 }
 
-void Reader::read_fields(const ReadRequest& request, Target& target) {
+// In the emulated store, too, a field with a file or a record of its own is a request of its own.
+void Reader::read_fields(const ReadRequest& request, std::uint32_t retry, Target& target) {
+  const StorageThrottle* const throttle = links_.throttle;
   for (std::size_t field = 0; field < fields_; ++field) {
+    const std::size_t before = target.size();
     FieldTarget place(target, links_.dataset.fields()[field]);
     try {
+      if (throttle != nullptr && !links_.dataset.field_name(request.sample, field).empty()) {
+        throttle->before_read(request, retry, stop_, field + 1);
+      }
       links_.dataset.read_field(request.sample, field, place);
+      if (throttle != nullptr) throttle->after_read(target.size() - before, stop_);
     } catch (const SampleError& error) {
       throw field_error(links_.dataset, request.sample, field, error);
     }

@@ -38,7 +38,7 @@ class Reader {
   void serve_second(const ReadRequest& request);
   void try_once(const ReadRequest& request, std::uint32_t retry);
   void read(const ReadRequest& request, std::uint32_t retry);
-  void read_fields(const ReadRequest& request, Target& target);
+  void read_fields(const ReadRequest& request, std::uint32_t retry, Target& target);
   // Image and fields by one request; false when they have to be read one by one.
   [[nodiscard]] bool read_parts(const ReadRequest& request, Target& target);
   // Throws NoRoom when there is no memory for all of it now.

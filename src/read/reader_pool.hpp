@@ -26,7 +26,7 @@ struct ReaderLinks {
   EncodedQueue& encoded;
   BadSampleSink& sink;
   WorkerTotals& totals;
-  const StorageThrottle* throttle = nullptr;  // null = no emulated store; else a sample is one request with its fields
+  const StorageThrottle* throttle = nullptr;  // null = no emulated store
   Stretches* stretches = nullptr;             // null = each sample is read by itself
 };
 

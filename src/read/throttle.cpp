@@ -17,6 +17,7 @@ static_assert(std::atomic_ref<std::int64_t>::is_always_lock_free, "processes sha
 constexpr std::uint64_t kThrottleKey = 0x7468726f74746c65ULL;
 constexpr std::uint64_t kSlowKey = 0x736c6f77ULL;
 constexpr std::uint64_t kSecondKey = 0x7365636f6e64ULL;
+constexpr std::uint64_t kPartKey = 0x70617274ULL;
 constexpr double kForEverSeconds = 1e9;
 
 std::int64_t* finish_time(const StorageOptions& options, std::span<std::byte> shared, std::int64_t& own) {
@@ -81,8 +82,10 @@ bool StorageThrottle::is_active() const noexcept {
          options_.fail_rate > 0 || (options_.slow_rate > 0 && options_.slow_ms > 0);
 }
 
-StorageThrottle::Draw StorageThrottle::draw(const ReadRequest& request, std::uint32_t retry) const noexcept {
-  const std::uint64_t key = key64(seed_, request.epoch, request.position, request.attempt, retry);
+StorageThrottle::Draw StorageThrottle::draw(const ReadRequest& request, std::uint32_t retry,
+                                            std::size_t part) const noexcept {
+  std::uint64_t key = key64(seed_, request.epoch, request.position, request.attempt, retry);
+  if (part > 0) key = key64(key, kPartKey, part);
   Random random(key);
   Draw draw;
   draw.fails = random.uniform() < options_.fail_rate;
@@ -110,8 +113,9 @@ StorageThrottle::Clock::time_point StorageThrottle::outage_end(Clock::time_point
   return now + std::chrono::ceil<Clock::duration>(std::chrono::duration<double>(left_s));
 }
 
-void StorageThrottle::before_read(const ReadRequest& request, std::uint32_t retry, StopSignal& stop) const {
-  const Draw drawn = draw(request, retry);
+void StorageThrottle::before_read(const ReadRequest& request, std::uint32_t retry, StopSignal& stop,
+                                  std::size_t part) const {
+  const Draw drawn = draw(request, retry, part);
   if (drawn.latency.count() > 0) stop.sleep_until(Clock::now() + drawn.latency);
   const auto now = Clock::now();
   if (const auto end = outage_end(now); end > now) stop.sleep_until(end);

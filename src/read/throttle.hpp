@@ -55,16 +55,17 @@ class StorageThrottle {
   // False if every option is zero: then nothing else need be called.
   [[nodiscard]] bool is_active() const noexcept;
 
-  // A function of the seed, the request's epoch, position and attempt, and `retry` (earlier failed reads of this
-  // request) alone, whatever the timing and the rank. The latency is gamma-distributed, plus slow_ms for slow reads. A
-  // second read of a sample draws another latency and the same failure.
-  [[nodiscard]] Draw draw(const ReadRequest& request, std::uint32_t retry) const noexcept;
+  // A function of the seed, the request's epoch, position and attempt, `retry` (earlier failed reads of this request),
+  // and `part` (which of its reads: 0 is the image, a field follows it by its number) alone, whatever the timing and
+  // the rank. The latency is gamma-distributed, plus slow_ms for slow reads. A second read of a sample draws another
+  // latency and the same failure.
+  [[nodiscard]] Draw draw(const ReadRequest& request, std::uint32_t retry, std::size_t part = 0) const noexcept;
 
   // The end of the outage at `now`; `now` itself if there is none, max() if it never ends.
   [[nodiscard]] Clock::time_point outage_end(Clock::time_point now) const noexcept;
 
   // Call before a read: waits for latency and outages. Throws the transient SampleError if one was drawn, or Stopped.
-  void before_read(const ReadRequest& request, std::uint32_t retry, StopSignal& stop) const;
+  void before_read(const ReadRequest& request, std::uint32_t retry, StopSignal& stop, std::size_t part = 0) const;
 
   // Call after reading `bytes`: waits until the bandwidth lets them pass and no outage holds them. Throws Stopped.
   void after_read(std::size_t bytes, StopSignal& stop) const;

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdlib>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "file_io.hpp"
+
+namespace forebay {
+
+// Has reads of the file bypass the page cache from now on (O_DIRECT), and sets file.block. Returns "", or why its file
+// system refuses; then the file is as it was. Any thread.
+[[nodiscard]] std::string bypass_page_cache(OpenFile& file);
+
+// Reads of any bytes of files that bypass the page cache. The system reads whole blocks into aligned memory, a piece of
+// at most kPiece at a time, from where the bytes are copied: which costs less than the page cache does. A file system
+// that refuses only when it is read from has that file read through the page cache. Memory is kept for as many reads as
+// there were at one time. Any thread may call.
+class DirectReads {
+ public:
+  static constexpr std::size_t kPiece = std::size_t{8} << 20U;
+
+  // As read_at() with pieces, but for any number of them. REQUIRES: file.block != 0.
+  void read(const OpenFile& file, std::size_t offset, std::span<const std::span<std::byte>> pieces);
+
+ private:
+  struct Free {
+    void operator()(std::byte* memory) const noexcept { std::free(memory); }
+  };
+  struct Blocks {
+    std::unique_ptr<std::byte, Free> memory;
+    std::size_t size = 0;
+  };
+  // Takes memory while it lives.
+  class Loan;
+
+  std::mutex mutex_;
+  std::vector<Blocks> idle_;
+};
+
+}  // namespace forebay

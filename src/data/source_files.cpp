@@ -1,0 +1,76 @@
+#include "source_files.hpp"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include <forebay/error.hpp>
+
+#include "npz.hpp"
+
+namespace forebay {
+
+SourceFiles::SourceFiles(std::uint64_t sources, std::span<const std::int64_t> modified,
+                         std::function<Known(std::uint64_t source)> known)
+    : count_(sources), sources_(std::make_unique<Source[]>(sources)), known_(std::move(known)) {
+  for (std::uint64_t i = 0; i < std::min<std::uint64_t>(sources, modified.size()); ++i) {
+    sources_[i].modified.store(modified[i], std::memory_order_relaxed);
+  }
+}
+
+SourceFiles::~SourceFiles() {
+  for (std::uint64_t i = 0; i < count_; ++i) delete sources_[i].open.load(std::memory_order_relaxed);
+}
+
+std::string SourceFiles::problem_of_bypass(const std::string& path) {
+  try {
+    OpenFile file = open_regular(path);
+    const std::string problem = forebay::bypass_page_cache(file);
+    return problem.empty() ? "" : path + ": " + problem;
+  } catch (const SampleError&) {  // whoever reads it will say what is wrong
+    return {};
+  }
+}
+
+OpenFile SourceFiles::open(std::uint64_t source) {
+  const Known known = known_(source);
+  RecordTable::Stamp expected = known.stamp;
+  expected.modified = sources_[source].modified.load(std::memory_order_relaxed);
+  OpenFile opened = open_regular(known.path);
+  if (!RecordTable::is_still(opened, expected)) {
+    throw SampleError("is not the file that its index was made from; index the data again");
+  }
+  sources_[source].modified.store(RecordTable::modified_of(opened), std::memory_order_relaxed);
+  prepare(opened);
+  return opened;
+}
+
+void SourceFiles::check(std::uint64_t source) {
+  if (sources_[source].is_checked.load(std::memory_order_relaxed)) return;
+  (void)open(source);
+  sources_[source].is_checked.store(true, std::memory_order_relaxed);
+}
+
+// What a file system refuses was said when the run began.
+void SourceFiles::prepare(OpenFile& file) const {
+  if (is_direct_.load(std::memory_order_relaxed)) (void)forebay::bypass_page_cache(file);
+}
+
+void SourceFiles::read(const OpenFile& file, std::size_t offset, std::span<std::byte> bytes) {
+  if (file.block == 0) return read_at(file.descriptor, offset, bytes);
+  direct_.read(file, offset, std::array{bytes});
+}
+
+void SourceFiles::read(const OpenFile& file, std::size_t offset, std::span<const std::span<std::byte>> pieces) {
+  if (file.block == 0) return read_at(file.descriptor, offset, pieces);
+  direct_.read(file, offset, pieces);
+}
+
+void SourceFiles::read_whole(const std::string& path, ReadTarget& target) {
+  if (const auto place = array_place(path)) return read_array(*place, target);
+  OpenFile file = open_sample_file(path);
+  prepare(file);
+  read(file, 0, target.reserve(file.size));
+}
+
+}  // namespace forebay

@@ -1,0 +1,93 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+
+#include <forebay/dataset.hpp>
+
+#include "base/direct_reads.hpp"
+#include "base/file_io.hpp"
+#include "record_table.hpp"
+
+namespace forebay {
+
+// The files that samples are read from. Those of records stay open once they have been read from, so that a record
+// costs one read. At most kMostOpen do, so that a data set of many shards leaves descriptors for the rest of the
+// program; others are opened for each read. Any thread may call.
+class SourceFiles {
+ public:
+  static constexpr std::uint32_t kMostOpen = 256;
+
+  // A file of records, and what the index knows of it.
+  struct Known {
+    std::string path;
+    RecordTable::Stamp stamp;  // but for `modified`
+  };
+
+  // `sources` of them hold records; `modified` has when the first of them were, as in a stamp; `known` tells about
+  // each, on any thread, and may throw.
+  SourceFiles(std::uint64_t sources, std::span<const std::int64_t> modified,
+              std::function<Known(std::uint64_t source)> known);
+  ~SourceFiles();
+  SourceFiles(const SourceFiles&) = delete;
+  SourceFiles& operator=(const SourceFiles&) = delete;
+
+  // Files that are opened from now on are read past the page cache, where their file system can do that.
+  void bypass_page_cache() noexcept { is_direct_.store(true, std::memory_order_relaxed); }
+  // "", or why the file cannot be, with its name.
+  [[nodiscard]] static std::string problem_of_bypass(const std::string& path);
+
+  // Calls use(file) with the source. Throws SampleError if it cannot be opened or is not what the index knows; the next
+  // call tries again. REQUIRES: source < sources.
+  template <typename Use>
+  void with(std::uint64_t source, Use&& use) {
+    auto& place = sources_[source].open;
+    // Acquire and release: the file is complete when the pointer is seen. Two threads may both open it; one is kept.
+    if (const OpenFile* file = place.load(std::memory_order_acquire)) return use(*file);
+    auto opened = std::make_unique<const OpenFile>(open(source));
+    if (kept_.fetch_add(1, std::memory_order_relaxed) < kMostOpen) {
+      const OpenFile* first = nullptr;
+      if (place.compare_exchange_strong(first, opened.get(), std::memory_order_acq_rel)) return use(*opened.release());
+    }
+    kept_.fetch_sub(1, std::memory_order_relaxed);
+    use(*opened);
+  }
+  // Throws as with() does, until it has not once.
+  void check(std::uint64_t source);
+
+  // Fills bytes, or pieces of memory one after the other, from a file of with(), by one request. Throw SampleError.
+  void read(const OpenFile& file, std::size_t offset, std::span<std::byte> bytes);
+  void read(const OpenFile& file, std::size_t offset, std::span<const std::span<std::byte>> pieces);
+  // All of a file that is a sample, or of an array in an archive, which is not read past the page cache. Throws
+  // SampleError.
+  void read_whole(const std::string& path, ReadTarget& target);
+
+ private:
+  struct Source {
+    std::atomic<const OpenFile*> open{nullptr};  // null until it is
+    // Relaxed, as the next: they guard nothing, and a thread that does not see them compares the file once more.
+    std::atomic<std::int64_t> modified{0};  // when it was, as last compared
+    std::atomic<bool> is_checked{false};
+  };
+
+  [[nodiscard]] OpenFile open(std::uint64_t source);
+  void prepare(OpenFile& file) const;
+
+  std::uint64_t count_;
+  std::unique_ptr<Source[]> sources_;
+  std::function<Known(std::uint64_t)> known_;
+  std::atomic<std::uint32_t> kept_{0};
+  std::atomic<bool> is_direct_{false};  // relaxed: either way of reading gives the same bytes
+  DirectReads direct_;
+};
+
+// Has the files of an index's dataset read past the page cache from now on, those that are not open yet. Returns "", or
+// why that is impossible, as it shows with the first of them. Any thread.
+[[nodiscard]] std::string bypass_page_cache(const Dataset& dataset);
+
+}  // namespace forebay
