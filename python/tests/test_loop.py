@@ -11,7 +11,7 @@ from typing import Any
 import forebay
 import numpy as np
 import pytest
-from conftest import COUNT, SIDE, ids_of
+from conftest import COUNT, SIDE, ids_of, png
 
 
 def test_each_epoch_serves_every_sample_fresh_once(make: Any) -> None:
@@ -157,6 +157,23 @@ def test_summary_and_profile_are_dictionaries(make: Any) -> None:
     assert "<table>" in feeder._repr_html_() and "batch_size = 4" in feeder.to_toml()
     assert feeder.classes == ["cat", "dog"] and feeder.dataset_size == COUNT
     assert [field.name for field in feeder.fields] == ["image", "label"]
+
+
+def test_fields_have_names_types_and_counts(make: Any, tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    for number in range(8):
+        (tmp_path / "a" / f"{number}.png").write_bytes(png(number))
+        (tmp_path / "a" / f"{number}.txt").write_bytes(b"x" * number)
+    fields = {"note": {"from": "{folder}/{stem}.txt", "kind": "bytes", "most": 8}}
+    feeder = make(dataset={"path": tmp_path}, fields=fields)
+    assert feeder.fields[2] == ("note", "bytes", "uint8", (8,), [])
+    for batch in feeder:
+        assert batch.note.shape == (4, 8) and batch["note"].ctypes.data == batch.numpy("note").ctypes.data
+        assert (batch.counts("note") == batch.ids).all() and ((batch.note == ord("x")).sum(1) == batch.ids).all()
+        copy = batch.copy()
+        assert (copy["note"] == batch.note).all() and (copy.counts("note") == batch.ids).all()
+        with pytest.raises(forebay.Error, match="counts"):
+            batch.counts("image")
 
 
 def resident_bytes() -> int:
