@@ -106,7 +106,7 @@ void bind_fields(nb::class_<Batch>& batch) {
   batch
       .def_prop_ro(
           "images", [](const Batch& self) { return self.field(0); }, nb::sig("def images(self) -> typing.Any"),
-          "[size, 3, height, width], or [size, height, width, 3] with transform.layout = \"NHWC\": a "
+          "[size, channels, height, width], or [size, height, width, channels] with transform.layout = \"NHWC\": a "
           "read-only array of NumPy without a copy, or a Tensor where the batch is on a GPU.")
       .def_prop_ro(
           "labels", [](const Batch& self) { return self.field(1); }, nb::sig("def labels(self) -> typing.Any"),
