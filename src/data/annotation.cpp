@@ -204,7 +204,7 @@ using tinyxml2::XMLNode;
 
 // Longer than any class name of a real data set, and short enough that a list of classes stays small.
 constexpr std::size_t kLongestClass = 256;
-// Far beyond any image, far within std::int32_t.
+// Far larger than any image, far below the limit of std::int32_t.
 constexpr double kLargestCoordinate = 1e9;
 
 // A value of the file for a message, shortened if it is long.

@@ -11,7 +11,7 @@ namespace forebay {
 namespace {
 
 constexpr std::string_view kNpyEnding = ".npy";
-// Headers are far smaller, whatever their format permits.
+// Real headers are far smaller, whatever the format permits.
 constexpr std::size_t kLongestNpyHeader = std::size_t{1} << 16U;
 
 std::string without_npy(std::string name) {

@@ -24,37 +24,37 @@ class ArrayFiles {
     const OpenFile* file = nullptr;
     const ZipMember* member = nullptr;  // of an archive
     NpyArray array;                     // without elements
-    std::size_t begin = 0;              // of its elements, behind the npy file's first byte
+    std::size_t begin = 0;              // of its elements, from the npy file's first byte
 
     [[nodiscard]] bool is_compressed() const noexcept { return member != nullptr && member->method != 0; }
   };
-  // One of them whole, in C order and this machine's byte order.
+  // A whole array, in C order and this machine's byte order.
   struct Loaded {
     NpyArray array;
     std::vector<std::byte> elements;
 
-    // Of one entry along the first dimension.
+    // The size of one entry along the first dimension.
     [[nodiscard]] std::size_t entry_bytes() const noexcept;
     [[nodiscard]] std::span<const std::byte> entry(std::uint64_t i) const noexcept;
   };
 
-  // Throws SampleError when the file cannot be read or is an archive that is damaged.
+  // Throws SampleError if the file cannot be read or is a damaged archive.
   explicit ArrayFiles(const std::string& path);
 
   [[nodiscard]] const OpenFile& file() const noexcept { return *files_.begin()->second; }
   [[nodiscard]] const std::optional<ZipFile>& archive() const noexcept { return archive_; }
   // The name of the array that the path itself is; "" for an archive.
   [[nodiscard]] const std::string& own_name() const noexcept { return own_name_; }
-  // What an archive has.
+  // The arrays of an archive.
   [[nodiscard]] std::vector<std::string> names() const;
   [[nodiscard]] bool has(const std::string& name) const;
   // Where the array "labels" is when it is a file of its own.
   [[nodiscard]] std::string path_of(const std::string& name) const;
 
-  // Both throw SampleError that names the array: where there is none, or it is not sound.
+  // Both throw SampleError naming the array if it does not exist or is damaged.
   [[nodiscard]] Found find(const std::string& name);
   [[nodiscard]] Loaded load(const Found& found) const;
-  // Where the first element of an array stands in its file. REQUIRES: it is not compressed. Throws SampleError.
+  // The offset of an array's first element in its file. REQUIRES: it is not compressed. Throws SampleError.
   [[nodiscard]] std::uint64_t offset_of(const Found& found) const;
 
  private:
@@ -62,7 +62,7 @@ class ArrayFiles {
 
   std::string folder_;
   std::string own_name_;
-  std::map<std::string, std::unique_ptr<OpenFile>> files_;  // by path; the first is the data set's
+  std::map<std::string, std::unique_ptr<OpenFile>> files_;  // by path; the first is the dataset's
   std::optional<ZipFile> archive_;
 };
 

@@ -19,7 +19,7 @@
 
 namespace forebay {
 
-// What every index builder receives.
+// The input of every index builder.
 struct BuildContext {
   const DatasetOptions& options;
   const IndexProgress& progress;  // may be empty
@@ -68,7 +68,7 @@ class SkipLog {
   void add_note(std::string path, std::string reason);
   // The entries, bad ones first, each in the order in which they came. `root` is named by the entry of counts.
   [[nodiscard]] std::vector<Skipped> take(const std::string& root);
-  // All that another log has, behind what this one has.
+  // Appends everything in another log.
   void append(SkipLog&& other);
   // For error messages: ", the first: PATH: REASON" of the bad entries; "" when there is none.
   [[nodiscard]] std::string first_bad() const;
@@ -103,12 +103,12 @@ class PathContents {
   [[nodiscard]] bool is_folder() const noexcept { return is_folder_; }
   // Whether the path stands for several files, as a shell would write them: "train-{000..146}.tar".
   [[nodiscard]] bool is_pattern() const noexcept { return is_pattern_; }
-  // The file, or those that the pattern stands for, absolute; one at least. REQUIRES: !is_folder().
+  // The file, or those that the pattern matches, absolute; at least one. REQUIRES: !is_folder().
   [[nodiscard]] const std::vector<std::string>& files() const noexcept { return files_; }
   // Bytes of the file, or of the first one. REQUIRES: !is_folder().
   [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
-  // The first bytes of the file, or of the first one; and of what it decompresses to where it is compressed, "" where
-  // that is damaged. Throws ConfigError when it cannot be read. REQUIRES: !is_folder().
+  // The first bytes of the (first) file; and, if it is compressed, of its decompressed contents, "" if those are
+  // damaged. Throws ConfigError when it cannot be read. REQUIRES: !is_folder().
   [[nodiscard]] std::span<const std::byte> head();
   [[nodiscard]] std::span<const std::byte> contents_head();
   // What the folder itself holds, and all below it too. REQUIRES: is_folder().
@@ -116,8 +116,8 @@ class PathContents {
   [[nodiscard]] Scan& tree();
   // Which annotation belongs to which image of the tree. REQUIRES: is_folder().
   [[nodiscard]] const Pairing& pairing();
-  // VOC where any XML in the tree is VOC's and the images that it belongs to are clear, else class folders. Throws
-  // ConfigError that shows both readings where both are possible. REQUIRES: is_folder().
+  // VOC if any XML in the tree is VOC's and it is clear which images it belongs to, else class folders. Throws
+  // ConfigError showing both readings if both are possible. REQUIRES: is_folder().
   [[nodiscard]] Tree kind_of_tree();
 
  private:
@@ -145,9 +145,9 @@ struct AnnotatedFiles {
   std::vector<bool> wanted;                       // by annotation: to be parsed
 };
 
-// Parses the wanted annotations in parallel and adds the samples that dataset.samples asks for: of each image, or of
-// each usable object, in order of images and, within, of objects. Sets classes, counts and fields; logs objects and
-// annotations that cannot be used.
+// Parses the wanted annotations in parallel and adds the samples that dataset.samples asks for, one per image or one
+// per usable object, in the order of images and, within them, of objects. Sets classes, counts and fields; logs objects
+// and annotations that cannot be used.
 void add_annotated_files(const BuildContext& context, const AnnotatedFiles& files, IndexDraft& draft);
 
 }  // namespace forebay

@@ -21,7 +21,7 @@ constexpr std::size_t kPieceOfJson = std::size_t{1} << 20U;
 // Longer than any path that a system opens.
 constexpr std::size_t kLongestName = 4096;
 
-// The bytes of a file, one after the other.
+// The bytes of a file in sequence, read piece by piece.
 class PiecewiseBytes {
  public:
   PiecewiseBytes(const OpenFile& file, std::function<void(double share)> progress)
@@ -52,7 +52,7 @@ class PiecewiseBytes {
   std::size_t at_ = 0;     // in it
 };
 
-// The same as the parser wants it.
+// The same as the iterator that the parser needs.
 struct ByteIterator {
   using iterator_category = std::input_iterator_tag;
   using value_type = char;
@@ -79,7 +79,7 @@ struct ByteIterator {
   friend bool operator!=(const ByteIterator& a, const ByteIterator& b) noexcept { return !(a == b); }
 };
 
-// A value that stands in an element of a list.
+// The value of a member of a list's element.
 struct CocoValue {
   enum class Kind : std::uint8_t { absent, whole, real, text, other };
 
@@ -89,8 +89,8 @@ struct CocoValue {
   std::string text;
 };
 
-// Follows the events of the parser. The three lists are at the second level, their elements at the third, and a box at
-// the fourth; whatever else there is passes by.
+// Handles the events of the parser. The three lists are at the second level, their elements at the third, and a box at
+// the fourth; everything else is ignored.
 class CocoReader {
  public:
   CocoReader(CocoFile& file, const PiecewiseBytes& bytes) : file_(file), bytes_(bytes) {}
@@ -196,7 +196,7 @@ class CocoReader {
   bool set(CocoValue::Kind kind, std::int64_t whole = 0, double real = 0) {
     if (is_box_ && depth_ == 4) {
       const bool is_number = kind == CocoValue::Kind::whole || kind == CocoValue::Kind::real;
-      // A fifth number, or what is none, makes a box that is none.
+      // A fifth element, or one that is not a number, makes the box invalid.
       if (is_number && box_count_ < box_.size()) box_[box_count_] = real;
       box_count_ += is_number ? 1 : box_.size() + 1;
     } else if (is_in_element(3)) {
@@ -210,7 +210,7 @@ class CocoReader {
     return true;
   }
 
-  // A number or a text where an element should be.
+  // A number or a text where an object should be.
   void bad_element() {
     if (list_ == List::none) return;
     count_element();
@@ -286,12 +286,12 @@ class CocoReader {
   const PiecewiseBytes& bytes_;
   unsigned depth_ = 0;
   List list_ = List::none;
-  bool is_list_ = false;     // whether that is a list, and open
-  bool is_element_ = false;  // within one of it
+  bool is_list_ = false;     // whether that is a list, still open
+  bool is_element_ = false;  // within one of its elements
   bool is_box_ = false;      // within its bbox
   std::uint32_t number_ = 0;
   std::size_t member_ = kOthers;                 // the last key
-  std::array<CocoValue, kOthers + 1> values_{};  // by member; the last is that of all others
+  std::array<CocoValue, kOthers + 1> values_{};  // by member; the last one stands for all others
   std::array<double, 4> box_{};
   std::size_t box_count_ = 0;
 };

@@ -11,10 +11,10 @@
 
 namespace forebay {
 
-// What a COCO file of instances says. Of the lists in it, what has no number, no name or no box is in `bad`; nothing
-// else has been checked.
+// The contents of a COCO instances file. List elements without an id, a name or a box are in `bad`; nothing else has
+// been checked.
 struct CocoFile {
-  // Where an element stands in its list, and its id if it has one.
+  // An element's index in its list, and its id if it has one.
   struct Place {
     std::int64_t id = 0;
     std::uint32_t number = 0;  // in its list, from 0
@@ -45,7 +45,7 @@ struct CocoFile {
   std::vector<Image> images;
   std::vector<Object> objects;
   std::vector<Category> categories;
-  // How long each list is, what is bad included.
+  // The length of each list, bad elements included.
   std::uint64_t all_images = 0;
   std::uint64_t all_objects = 0;
   std::vector<Bad> bad;
@@ -57,9 +57,9 @@ struct CocoFile {
   [[nodiscard]] static std::string name_of(const char* kind, const Place& place);
 };
 
-// Reads one in pieces: besides what it returns it takes no more memory than the longest text in it. `progress` hears of
-// the elements read so far and the share of the bytes. Throws SampleError, with the byte, for what is no JSON, nested
-// deeper than any COCO file, or no such file. One thread.
+// Parses the file as a stream: besides the result it needs no more memory than the longest text in the file. `progress`
+// gets the elements read so far and the share of the bytes. Throws SampleError, with the byte, for a file that is not
+// JSON, not COCO, or nested deeper than any COCO file. One thread.
 [[nodiscard]] CocoFile read_coco(const OpenFile& file,
                                  const std::function<void(std::uint64_t elements, double share)>& progress);
 

@@ -22,9 +22,9 @@ struct Extent {
   [[nodiscard]] std::uint64_t end() const noexcept { return offset + length; }
 };
 
-// The bytes of a container, of which a builder looks at few: headers and labels, hardly any image. A plain file is read
-// a window at a time, so that headers and what is small between them cost one read. What is compressed is in memory,
-// decompressed. Numbers are little endian. Not for several threads.
+// The bytes of a container, of which a builder reads few: headers and labels, hardly any image. A plain file is read a
+// window at a time, so that headers with little between them cost one read. Compressed contents are in memory,
+// decompressed. Numbers are little-endian. One thread at a time.
 class ContainerBytes {
  public:
   // REQUIRES: the file outlives this.
@@ -34,11 +34,11 @@ class ContainerBytes {
 
   [[nodiscard]] bool is_in_memory() const noexcept { return file_ == nullptr; }
   [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
-  // Whether that many bytes are there, whatever the numbers are.
+  // Whether these bytes exist; safe for any numbers.
   [[nodiscard]] bool has(std::uint64_t offset, std::uint64_t length) const noexcept {
     return offset <= size_ && length <= size_ - offset;
   }
-  // Valid until the next call. Throws SampleError when they are not there or cannot be read.
+  // Valid until the next call. Throws SampleError if they do not exist or cannot be read.
   [[nodiscard]] std::span<const std::byte> at(std::uint64_t offset, std::size_t length);
   [[nodiscard]] std::span<const std::byte> at(const Extent& extent) {
     return at(extent.offset, static_cast<std::size_t>(extent.length));
@@ -66,14 +66,14 @@ class ContainerBytes {
 
 // Whether the file begins as a gzip file. Throws SampleError.
 [[nodiscard]] bool is_gzip(const OpenFile& file);
-// The contents of a gzip file as far as they are sound. Throws SampleError when they are more than an index may hold.
+// The contents of a gzip file up to any damage. Throws SampleError if they are more than an index may hold.
 struct Inflated {
   std::vector<std::byte> bytes;
   std::string problem;  // "" when all is sound
 };
 [[nodiscard]] Inflated inflate(const OpenFile& file);
 
-// Whether the bytes begin a picture of a kind that people put into containers: JPEG, PNG, WebP, TIFF, GIF.
+// Whether the bytes begin a picture of a kind that is common in containers: JPEG, PNG, WebP, TIFF, GIF.
 [[nodiscard]] bool starts_as_picture(std::span<const std::byte> head) noexcept;
 
 }  // namespace forebay

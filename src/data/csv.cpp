@@ -37,7 +37,7 @@ std::string_view CsvRows::field() {
   return text;
 }
 
-// What follows the closing quote, up to the separator, belongs to the field, as in Python.
+// Anything between the closing quote and the separator belongs to the field, as in Python.
 std::string_view CsvRows::quoted_field() {
   const std::size_t opened = line_;
   std::string text;

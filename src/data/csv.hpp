@@ -8,24 +8,24 @@
 
 namespace forebay {
 
-// Reads a table of text, row by row: RFC 4180 as Python's csv module reads it. A field that begins with a double quote
-// is quoted: it may hold separators and line breaks, and "" is a quote. Rows end with LF, CRLF or CR; empty ones are
-// passed over. Blanks belong to their fields. One thread.
+// Reads a text table row by row: RFC 4180 as Python's csv module reads it. A field that begins with a double quote is
+// quoted: it may hold separators and line breaks, and "" is a quote. Rows end with LF, CRLF or CR; empty ones are
+// skipped. Blanks belong to their fields. One thread.
 class CsvRows {
  public:
-  // `text` must stay. `file` names it in errors. Throws ConfigError for UTF-16 and for bytes that are no text.
+  // `text` must stay. `file` names it in errors. Throws ConfigError for UTF-16 and for bytes that are not text.
   CsvRows(std::string_view text, std::string file, char separator);
 
   // The fields of the next row; false at the end. They are valid until the next call. Throws
   // ConfigError naming file and line for a quote that is opened and never closed, which Python takes as it comes.
   bool next(std::vector<std::string_view>& fields);
-  // Where the last row began, from 1.
+  // The line on which the last row began, from 1.
   [[nodiscard]] std::size_t line() const noexcept { return row_line_; }
 
  private:
   [[nodiscard]] std::string_view field();
   [[nodiscard]] std::string_view quoted_field();
-  // Passes over the end of a row.
+  // Skips the end of a row.
   void end_row();
 
   std::string_view rest_;

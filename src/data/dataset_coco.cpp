@@ -12,15 +12,15 @@
 #include "formats.hpp"
 #include "object_samples.hpp"
 
-// COCO's files of instances: one JSON text with lists of images, of their objects and of the classes of those.
+// COCO's instances files: one JSON text with lists of images, of their objects and of the objects' classes.
 namespace forebay {
 namespace {
 
-// Of the images so many are looked for, to find the folder that they are in.
+// How many images are looked for to find their folder.
 constexpr std::size_t kImagesTried = 8;
 constexpr std::uint32_t kNoElement = UINT32_MAX;
 
-// Elements of a list by their ids.
+// The elements of a list by id.
 class CocoIds {
  public:
   template <typename Element>
@@ -40,10 +40,10 @@ class CocoIds {
   std::vector<std::pair<std::int64_t, std::uint32_t>> ids_;
 };
 
-// Classes of the objects, and which of them a category is.
+// The classes of the objects, and which class each category is.
 class CocoClasses {
  public:
-  // Throws SampleError where an id or a name comes twice: then it is not clear what objects are.
+  // Throws SampleError if an id or a name occurs twice: the classes of objects would be ambiguous.
   CocoClasses(const CocoFile& coco, const std::vector<std::string>& given) : ids_(coco.categories) {
     std::vector<std::uint32_t> by_id(coco.categories.size());
     std::iota(by_id.begin(), by_id.end(), 0U);
@@ -70,7 +70,7 @@ class CocoClasses {
 
   // Into the list of categories; kNoElement where none has the id.
   [[nodiscard]] std::uint32_t category(std::int64_t id) const noexcept { return ids_.find(id); }
-  // The class of a category, or -1: dataset.classes leaves it out.
+  // The class of a category, or -1 if dataset.classes leaves it out.
   [[nodiscard]] std::int32_t number_of(std::uint32_t category) const noexcept { return numbers_[category]; }
   [[nodiscard]] const std::vector<std::string>& names() const noexcept { return names_; }
 
@@ -140,7 +140,7 @@ class CocoBuilder {
     }
   }
 
-  // Those whose id or file another image has already: which of them an object belongs to would not be clear.
+  // Leaves out images whose id or file another image already has: it would be unclear which one an object belongs to.
   void leave_out_images() {
     is_used_.assign(coco_.images.size(), true);
     std::vector<std::uint32_t> by_path(coco_.images.size());
@@ -161,7 +161,7 @@ class CocoBuilder {
     }
   }
 
-  // The class of an object that is to be served; below 0 one that is not.
+  // The class of an object to serve; below 0 if it is not served.
   std::int32_t label_of(std::size_t i) {
     const CocoFile::Object& object = coco_.objects[i];
     const std::uint32_t image = image_ids_.find(object.image);
@@ -186,7 +186,7 @@ class CocoBuilder {
     return is_used_[image] ? label : -1;
   }
 
-  // Objects by their images, in the order of the file.
+  // Groups the objects by image, in file order.
   void sort_objects() {
     left_out_.assign(coco_.categories.size(), 0);
     ends_.assign(coco_.images.size() + 1, 0);
@@ -200,7 +200,7 @@ class CocoBuilder {
     for (std::size_t i = 0; i < coco_.objects.size(); ++i) {
       const std::uint32_t image = image_ids_.find(coco_.objects[i].image);
       if (image == kNoElement) {
-        (void)label_of(i);  // which says so
+        (void)label_of(i);  // logs the reason
       } else {
         by_image_[next[image]++] = static_cast<std::uint32_t>(i);
       }
@@ -244,16 +244,16 @@ class CocoBuilder {
   ObjectSamples samples_;
   IndexDraft draft_;
   std::vector<bool> is_used_;        // by image
-  std::vector<std::uint32_t> ends_;  // by image: where its objects end in by_image_, behind a 0
+  std::vector<std::uint32_t> ends_;  // where each image's objects end in by_image_, after a leading 0
   std::vector<std::uint32_t> by_image_;
   std::vector<std::uint64_t> left_out_;  // by category
   std::uint64_t crowds_ = 0;
   std::uint64_t without_ = 0;
-  std::uint64_t wanted_objects_ = 0;  // those with nothing wrong
+  std::uint64_t wanted_objects_ = 0;  // those with no problem
   std::uint64_t named_bad_ = 0;
 };
 
-// Where the images may be, seen from "annotations/instances_train2017.json", the likeliest first: "train2017" and
+// Where the images of "annotations/instances_train2017.json" may be, the likeliest first: "train2017" and
 // "images/train2017", "images" and the file's own folder, and all of these in the folder above.
 std::vector<std::string> likely_folders(const std::string& file) {
   const std::string here(parent_folder(file));
@@ -272,7 +272,7 @@ std::vector<std::string> likely_folders(const std::string& file) {
   return folders;
 }
 
-// How many of a few of the images are there.
+// How many of the first few images exist in the folder.
 std::size_t images_in(const std::string& folder, const CocoFile& coco) {
   const std::size_t tried = std::min(kImagesTried, coco.paths.size());
   std::size_t found = 0;
@@ -283,7 +283,7 @@ std::size_t images_in(const std::string& folder, const CocoFile& coco) {
   return found;
 }
 
-// The folder that the images' paths begin in: the one that is named, or that has most of them.
+// The folder that the images' paths are relative to: the one that is named, else the one with most of the images.
 std::string folder_of_images(const DatasetOptions& options, const std::string& file, const CocoFile& coco) {
   const FieldOptions* const image = find_field(options, "image");
   std::vector<std::string> folders = likely_folders(file);
@@ -325,7 +325,7 @@ bool is_coco(PathContents& contents) {
   const std::string_view text(reinterpret_cast<const char*>(head.data()), head.size());
   const std::string_view rest = text.substr(std::min(text.find_first_not_of("\xEF\xBB\xBF \t\r\n"), text.size()));
   const bool is_json = contents.root().ends_with(".json");
-  if (!rest.starts_with('{')) return is_json && rest.starts_with('[');  // to say what it should be
+  if (!rest.starts_with('{')) return is_json && rest.starts_with('[');  // so that the error says what it should be
   const auto names = [&](std::string_view list) { return rest.find(list) != std::string_view::npos; };
   return is_json || names("\"images\"") || names("\"annotations\"") || names("\"categories\"");
 }

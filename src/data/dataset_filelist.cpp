@@ -111,7 +111,7 @@ List load_list(const std::string& path, const char* key) {
 
 std::string at_line(const std::string& file, std::size_t line) { return file + ":" + std::to_string(line); }
 
-// Labels of a file of their own: by path when its lines have two fields, else line by line.
+// Labels from a separate file: by path if its lines have two fields, else line by line.
 void join_labels(Entries& entries, const Entries& records, const DatasetOptions& options, SkipLog& skipped) {
   const std::string& file = options.labels;
   const auto pairs =
@@ -151,7 +151,7 @@ bool has_labels(const Entries& entries) {
   return std::any_of(entries.begin(), entries.end(), [](const auto& entry) { return !entry.second.empty(); });
 }
 
-// The images, and the file of labels where there is one.
+// The images, and the file of labels if there is one.
 struct Lists {
   List images;
   List labels;

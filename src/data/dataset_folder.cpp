@@ -52,7 +52,7 @@ bool is_class_tree(PathContents& contents) {
   return contents.is_folder() && contents.kind_of_tree() == PathContents::Tree::classes;
 }
 
-// Images beside each other, whose targets are fields.
+// Images in one folder, whose targets are fields.
 bool is_without_classes(const Scan& scan, const DatasetOptions& options) {
   return !options.fields.empty() && std::all_of(scan.images.begin(), scan.images.end(), is_top_level);
 }

@@ -44,8 +44,8 @@ Shape shape_of(const IdxHeader& header) {
   return shape;
 }
 
-// The name of the labels that go with an images file, without ".gz"; "" when the name says nothing.
-// train-images-idx3-ubyte -> train-labels-idx1-ubyte
+// The name of the labels file for an images file, without ".gz"; "" if the name does not tell. train-images-idx3-ubyte
+// -> train-labels-idx1-ubyte
 std::string labels_name(std::string name) {
   if (name.ends_with(".gz")) name.resize(name.size() - 3);
   const auto images = name.rfind("images");

@@ -9,7 +9,7 @@
 #include "wire_format.hpp"
 
 // LMDB environments: Caffe's, whose values are Datums, Caffe2's, whose values are TensorProtos, and others, whose
-// values are image files. All are messages of Protocol Buffers but the last.
+// values are image files. Datums and TensorProtos are Protocol Buffers messages.
 namespace forebay {
 namespace {
 
@@ -17,8 +17,8 @@ using ValueWire = WireField::Type;
 
 constexpr std::string_view kLmdbData = "data.mdb";
 
-// Entries that say something about the others: "__len__", "__keys__" and the like, and the counts and texts of those
-// who read scenes: "num-samples", "label-000000001".
+// Metadata entries: "__len__", "__keys__" and the like, and the counts and texts of scene text datasets: "num-samples",
+// "label-000000001".
 bool is_about_others(std::string_view key) {
   constexpr std::string_view kLabel = "label-";
   const std::string underscores(2, '_');
@@ -125,7 +125,7 @@ struct LmdbFile {
   RecordTable::Stamp stamp;
   OpenFile file;
   std::vector<std::uint64_t> leaves;
-  std::vector<std::uint32_t> first_entries;  // of each leaf: its number
+  std::vector<std::uint32_t> first_entries;  // by leaf: the number of its first entry
   std::uint64_t entries = 0;
   std::vector<std::string> problems;
 };
@@ -152,7 +152,7 @@ LmdbFile open_lmdb(PathContents& contents, const std::string& path) {
   return lmdb;
 }
 
-// Leaf pages that are read by one thread at a time.
+// A group of leaf pages, read by one thread.
 struct LmdbPart {
   const LmdbFile* lmdb = nullptr;
   std::size_t begin = 0;

@@ -17,10 +17,10 @@
 namespace forebay {
 namespace {
 
-// Names that arrays of images usually have, the likeliest first.
+// Common names for arrays of images, the likeliest first.
 constexpr std::array<std::string_view, 12> kImageArrays{
     "x_train", "X_train", "train_images", "train_x", "images", "image", "x", "X", "imgs", "data", "train", "arr_0"};
-// What stands for labels where the other stands for images.
+// The part of a name that means images, and its counterpart for labels.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 10> kLabelNames{std::pair{"images", "labels"},
                                                                                     {"image", "label"},
                                                                                     {"imgs", "labels"},
@@ -46,7 +46,7 @@ std::string image_array(ArrayFiles& arrays, const WantedFields& wanted) {
                     (list.empty() ? "none" : list));
 }
 
-// The array of labels that goes with one of images; "" when there is none.
+// The array of labels that belongs to an array of images; "" if there is none.
 std::string label_array(const ArrayFiles& arrays, const WantedFields& wanted, const std::string& images) {
   if (!wanted.label.empty()) return wanted.label;
   for (const auto& [image, label] : kLabelNames) {
@@ -59,7 +59,7 @@ std::string label_array(const ArrayFiles& arrays, const WantedFields& wanted, co
   return {};
 }
 
-// How the images of an array lie in it.
+// The layout of the images in an array.
 struct ImageEntries {
   RecordTable::Kind kind;
   std::uint32_t count = 0;
@@ -152,7 +152,7 @@ void add_labels(const DatasetOptions& options, ArrayFiles& arrays, const std::st
            "a field of kind \"multilabel\" or \"numbers\"");
   }
   const ArrayFiles::Loaded loaded = arrays.load(found);
-  // A larger number is taken for damage unless it is named.
+  // A larger number is taken for damage unless its class is named.
   const auto most = options.classes.empty() ? static_cast<double>(std::max<std::size_t>(65535, 16 * samples))
                                             : static_cast<double>(options.classes.size()) - 1;
   std::int32_t last = -1;
@@ -169,7 +169,7 @@ void add_labels(const DatasetOptions& options, ArrayFiles& arrays, const std::st
   if (!options.classes.empty()) table.classes = ClassList(options.classes, {}).names();
 }
 
-// What is made of bytes is an npy file of each entry; bytes themselves are the entry's.
+// For fields that are read as bytes, each entry becomes an npy file; for kind bytes it is the entry itself.
 RecordTable::FieldColumn column_of_array(ArrayFiles& arrays, const WantedFields::Wanted& wanted, std::size_t samples) {
   const ArrayFiles::Found found = arrays.find(wanted.from);
   require_entries(found, samples);
@@ -205,7 +205,7 @@ std::string label_file(const DatasetOptions& options) {
   return options.labels.empty() ? std::string() : absolute_path(options.labels);
 }
 
-// The labels of dataset.labels, which may stand anywhere.
+// The labels of dataset.labels, which may be anywhere.
 void add_labels_of_file(const DatasetOptions& options, RecordTable& table) {
   const std::string path = label_file(options);
   const auto place = array_place(path);
@@ -222,7 +222,7 @@ auto naming_path(const DatasetOptions& options, Work&& work) {
   }
 }
 
-// The index holds labels, fields and what was compressed. An archive's directory has the checksums of them all.
+// The index holds labels, fields and compressed images. An archive's directory has the checksums of all of them.
 std::uint64_t hash_npy(const DatasetOptions& options) {
   return naming_path(options, [&] {
     ArrayFiles arrays(options.path);

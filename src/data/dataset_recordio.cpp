@@ -4,9 +4,9 @@
 #include "formats.hpp"
 #include "shards.hpp"
 
-// MXNet's RecordIO: parts of a magic number, a length with a flag, data, padding to four bytes. Data with the magic
-// number in them at a multiple of four bytes are cut there into several parts. Each record begins with a header, which
-// has the class or the number of labels that follow it. An .idx file beside it says nothing that the parts do not say.
+// MXNet's RecordIO: parts of a magic number, a length with a flag, data, padding to four bytes. Data that contain the
+// magic number at a multiple of four bytes are split there into several parts. Each record begins with a header, which
+// has the class or the number of labels that follow it. An .idx file beside it adds nothing to what the parts say.
 namespace forebay {
 namespace {
 
@@ -25,8 +25,7 @@ struct RecordPart {
 
 bool is_recordio_name(std::string_view name) { return name.ends_with(".rec") || name.ends_with(".rec.gz"); }
 
-// The part at `offset`. Throws SampleError where there is none, or where it is not whole: then the next cannot be
-// found.
+// The part at `offset`. Throws SampleError if there is none or it is truncated: then the next cannot be found.
 RecordPart part_at(ContainerBytes& bytes, std::uint64_t offset) {
   constexpr std::uint32_t kLengthBits = 29;
   if (!bytes.has(offset, kPartHeader)) throw at_byte(offset, "it ends within the header of a record");
@@ -65,7 +64,7 @@ void add_image_record(ContainerBytes& bytes, const Extent& data, ShardDraft& dra
   draft.add(bytes, sample);
 }
 
-// Puts a record that was cut at magic numbers together again.
+// Joins the parts of a record that was split at magic numbers.
 std::vector<std::byte> join_parts(ContainerBytes& bytes, std::span<const Extent> parts) {
   std::vector<std::byte> joined;
   for (const Extent& part : parts) {
@@ -138,7 +137,7 @@ class RecordParts {
 
 void read_recordio(ContainerBytes& bytes, ShardDraft& draft) { RecordParts(bytes, draft).read(); }
 
-// The labels are all that a record has beside its image.
+// Besides its image a record has only labels.
 bool may_have_labels(const WantedFields::Wanted& wanted) {
   return wanted.from == "label" && !wanted.is_bytes() && wanted.field.kind != FieldKind::boxes;
 }

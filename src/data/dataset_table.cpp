@@ -11,8 +11,7 @@
 #include "formats.hpp"
 #include "table_fields.hpp"
 
-// A table of text with a header (CSV, TSV): a row for each sample, one column of paths, and others for label and
-// fields.
+// A text table with a header (CSV, TSV): a row per sample, one column of paths, and others for label and fields.
 namespace forebay {
 namespace {
 
@@ -93,7 +92,7 @@ class TableBuilder {
     return table_field(field, header_);
   }
 
-  // The sample that earlier rows of the image began, or the next one, of this number.
+  // The sample that an earlier row of the image began, else `next`.
   std::size_t sample_of(std::string_view image, std::size_t next) {
     return samples_.try_emplace(std::string(image), next).first->second;
   }
@@ -128,7 +127,7 @@ class TableBuilder {
   ClassesOfColumn classes_;
   std::int32_t label_number_ = -1;
   std::vector<std::unique_ptr<TableField>> fields_;
-  std::unordered_map<std::string, std::size_t> samples_;  // by image, where rows of an image are one
+  std::unordered_map<std::string, std::size_t> samples_;  // by image, if the rows of an image form one sample
   std::uint64_t rows_ = 0;
 };
 
@@ -136,7 +135,7 @@ bool is_table_name(std::string_view name) {
   return name.ends_with(".csv") || name.ends_with(".tsv") || name.ends_with(".tab");
 }
 
-// A list of paths and labels is one too; only what it has no room for makes a table of it.
+// A list of paths and labels looks the same; only what a list cannot express makes it a table.
 bool is_table(PathContents& contents) {
   return !contents.is_folder() && !contents.options().fields.empty() && is_table_name(contents.root());
 }

@@ -14,7 +14,7 @@ namespace {
 constexpr std::size_t kRecordHeader = 12;  // the length and its checksum
 constexpr std::size_t kRecordFooter = 4;
 
-// What the features are called in practice, the likeliest first.
+// Feature names used in practice, the likeliest first.
 constexpr std::array<std::string_view, 12> kImageFeatures{"image/encoded", "image_raw", "image", "image/image_raw",
                                                           "image/raw",     "jpeg",      "png",   "image_encoded",
                                                           "image_bytes",   "encoded",   "img",   "jpg"};
@@ -36,7 +36,7 @@ bool is_tfrecord_name(std::string_view name) {
   return has_shard_number() || std::ranges::any_of(endings, [&](auto ending) { return name.ends_with(ending); });
 }
 
-// The first of these features that the example has and that is of the type.
+// The first of these features that the example has with this type.
 template <std::size_t N>
 const TfFeature* feature_of(const TfExample& example, const std::array<std::string_view, N>& names,
                             std::optional<TfFeature::Type> type = std::nullopt) {
@@ -52,7 +52,7 @@ bool is_encoded(ContainerBytes& bytes, const Extent& image) {
   return starts_as_picture(bytes.at(image.offset, static_cast<std::size_t>(std::min(image.length, kMagic))));
 }
 
-// The feature of this name. Throws SampleError with the names that there are.
+// The feature of this name. Throws SampleError listing the existing names.
 const TfFeature& named_feature(const TfExample& example, std::string_view name) {
   if (const TfFeature* found = example.find(name)) return *found;
   std::string names;
@@ -60,7 +60,7 @@ const TfFeature& named_feature(const TfExample& example, std::string_view name) 
   throw SampleError("is no feature \"" + std::string(name) + "\" of the Example (it has " + names + ")");
 }
 
-// The image: the feature that the configuration names, that is called like one, or that is the only one to hold a
+// The image: the feature that the configuration names, else one with a usual name, else the only one that holds a
 // picture.
 Extent image_of_example(ContainerBytes& bytes, const TfExample& example, const std::string& wanted) {
   if (!wanted.empty()) {
@@ -104,7 +104,7 @@ FoundLabel label_of_example(ContainerBytes& bytes, const TfExample& example, con
   return {};
 }
 
-// The kind of an image that is not encoded and has as many bytes as its height, width and channels say.
+// The kind of an unencoded image whose size matches its height, width and channels.
 RecordTable::Kind kind_of_example(ContainerBytes& bytes, const TfExample& example, const Extent& image) {
   if (is_encoded(bytes, image)) return {};
   const auto number = [&](const auto& names, std::int64_t otherwise) {
@@ -116,7 +116,7 @@ RecordTable::Kind kind_of_example(ContainerBytes& bytes, const TfExample& exampl
       .value_or(RecordTable::Kind{});
 }
 
-// The boxes of the Object Detection API: PREFIX/xmin and so on, as shares of the image, and classes beside them.
+// The boxes of the Object Detection API: PREFIX/xmin and so on, relative to the image size, and their classes.
 std::vector<LabelledBox> boxes_of_example(ContainerBytes& bytes, const TfExample& example,
                                           const WantedFields::Wanted& wanted) {
   const std::string prefix = wanted.from + "/";
@@ -164,7 +164,7 @@ std::vector<LabelledBox> boxes_of_example(ContainerBytes& bytes, const TfExample
   return boxes;
 }
 
-// What an Example has of a field: feature by name, value.
+// A field's value in an Example: the feature of that name.
 FieldValue value_of_feature(ContainerBytes& bytes, const TfExample& example, const WantedFields::Wanted& wanted) {
   if (wanted.field.kind == FieldKind::boxes) return {.boxes = boxes_of_example(bytes, example, wanted)};
   const TfFeature& feature = named_feature(example, wanted.from);
@@ -197,7 +197,7 @@ void add_example(ContainerBytes& bytes, const Extent& data, ShardDraft& draft) {
   draft.add(bytes, sample);
 }
 
-// The data of the record at `offset`. Throws SampleError when its length cannot be relied on.
+// The data of the record at `offset`. Throws SampleError if its length is not reliable.
 Extent record_data(ContainerBytes& bytes, std::uint64_t offset) {
   if (!bytes.has(offset, kRecordHeader)) throw at_byte(offset, "it ends within the header of a record");
   const auto header = bytes.at(offset, kRecordHeader);

@@ -17,7 +17,7 @@ struct ParsedChunk {
   struct Object {
     std::uint32_t annotation = 0;  // within the chunk
     std::int32_t name = 0;         // into names; later the label, or kUnused
-    RecordTable::Region region;    // object 0: a file that cannot be used
+    RecordTable::Region region;    // object 0: the whole file cannot be used
   };
   std::vector<Object> objects;        // in order; those with a problem are kUnused
   std::vector<std::string> problems;  // theirs, in order
@@ -86,8 +86,8 @@ ClassList list_classes(const BuildContext& context, const std::vector<ParsedChun
   return {context.options.classes, std::move(found)};
 }
 
-// Turns the names of a chunk that begins with the annotation `begin` into labels, drops what the options leave out, and
-// logs all that is not used.
+// Turns the names in a chunk that begins with the annotation `begin` into labels, drops what the options exclude, and
+// logs everything unusable.
 void label_objects(const BuildContext& context, const AnnotatedFiles& files, const ClassList& classes,
                    std::size_t begin, ParsedChunk& chunk, SkipLog& skipped) {
   auto problem = chunk.problems.begin();
@@ -111,7 +111,7 @@ void label_objects(const BuildContext& context, const AnnotatedFiles& files, con
   }
 }
 
-// The objects of one annotation; they follow each other in their chunk.
+// The objects of one annotation, which are adjacent in their chunk.
 std::span<const ParsedChunk::Object> objects_of(const std::vector<ParsedChunk>& chunks, std::size_t annotation) {
   const auto& objects = chunks[annotation / kChunk].objects;
   const auto by_annotation = [](const ParsedChunk::Object& a, const ParsedChunk::Object& b) {
@@ -123,7 +123,7 @@ std::span<const ParsedChunk::Object> objects_of(const std::vector<ParsedChunk>& 
   return {first, last};
 }
 
-// Replaces `found` by those of the objects that are used.
+// Replaces the contents of `found` by the usable objects.
 void take_usable(std::span<const ParsedChunk::Object> objects, std::vector<FoundObject>& found) {
   found.clear();
   for (const auto& [annotation, name, region] : objects) {

@@ -9,15 +9,15 @@
 #include "shards.hpp"
 #include "tar_file.hpp"
 
-// WebDataset: tar archives whose members belong together where their names are equal up to the first dot of the last
-// part: "n01/0001.jpg" and "n01/0001.cls". What stands behind the dot says what a member is.
+// WebDataset: tar archives. Members whose paths are equal up to the first dot of the file name belong together:
+// "n01/0001.jpg" and "n01/0001.cls". The part after the dot says what a member is.
 namespace forebay {
 namespace {
 
-// The image, the likeliest first.
+// Members that may be the image, the likeliest first.
 constexpr std::array<std::string_view, 8> kImageMembers{"jpg", "jpeg", "jpe", "png", "webp", "tif", "tiff", "npy"};
 constexpr std::array<std::string_view, 4> kImagePrefixes{"image.", "img.", "input.", "rgb."};
-// Its class as a text, or as a member of a JSON object.
+// Names of the class, as a member with a text or a key in the JSON.
 constexpr std::array<std::string_view, 3> kClassMembers{"cls", "class", "label"};
 constexpr std::array<std::string_view, 5> kClassKeys{"label", "cls", "class", "class_id", "category_id"};
 
@@ -25,7 +25,7 @@ bool is_tar_name(std::string_view name) {
   return name.ends_with(".tar") || name.ends_with(".tgz") || name.ends_with(".tar.gz");
 }
 
-// What stands before and behind the first dot of a name's last part; no key when the member belongs to no sample.
+// The parts before and after the first dot of the file name; no key if the member belongs to no sample.
 struct MemberName {
   std::string_view key;
   std::string kind;  // in lower case
@@ -33,8 +33,7 @@ struct MemberName {
 MemberName split_member_name(std::string_view name) {
   const std::string_view last = base_name(name);
   const auto dot = last.find('.');
-  // As the webdataset library: what begins and ends with two underscores says something about the archive, be it a
-  // member or a folder.
+  // As in the webdataset library, a member or folder whose name begins and ends with two underscores is metadata.
   const std::string underscores(2, '_');
   const auto is_meta = [&](std::string_view part) {
     return part.size() >= 2 * underscores.size() && part.starts_with(underscores) && part.ends_with(underscores);
@@ -61,8 +60,8 @@ class TarSamples {
     std::vector<Member> members;
   };
 
-  // A name that comes again after others, with a kind that its sample has already, is that of another sample, as where
-  // archives were joined.
+  // A name that reappears after others with a kind that its sample already has begins another sample, as in joined
+  // archives.
   void add(const TarMember& member, const MemberName& name) {
     const auto [kind, is_new_kind] = kind_numbers_.try_emplace(name.kind, static_cast<std::uint32_t>(kinds_.size()));
     if (is_new_kind) kinds_.push_back(name.kind);
@@ -77,7 +76,7 @@ class TarSamples {
 
   [[nodiscard]] const std::vector<Group>& groups() const noexcept { return groups_; }
 
-  // The member of this kind: null when there is none. Throws SampleError when there are two.
+  // The member of this kind; null if there is none. Throws SampleError if there are two.
   [[nodiscard]] const Extent* find(const Group& group, std::string_view kind) const {
     const Extent* found = nullptr;
     for (const Member& member : group.members) {
@@ -122,7 +121,7 @@ const Extent& image_of_group(const TarSamples& samples, const TarSamples::Group&
   throw SampleError("has no image (.jpg, .png and the like), only " + samples.list(group));
 }
 
-// The JSON of a sample; null where it has none.
+// The JSON of a sample; null if it has none.
 nlohmann::json json_of_group(ContainerBytes& bytes, const TarSamples& samples, const TarSamples::Group& group) {
   constexpr std::size_t kDeepest = 64;
   const Extent* member = samples.find(group, "json");
@@ -169,14 +168,14 @@ FoundLabel label_of_group(ContainerBytes& bytes, const TarSamples& samples, cons
   return wanted.empty() ? label_of_json(json_of_group(bytes, samples, group), kClassKeys) : FoundLabel{};
 }
 
-// Numbers and texts of a JSON value, those of arrays within it too.
+// The numbers and texts in a JSON value, nested arrays included.
 void add_json(const nlohmann::json& json, FieldValue& value) {
   if (json.is_array()) {
     for (const auto& each : json) add_json(each, value);
   } else if (json.is_number_integer() && value.floats.empty()) {
     value.integers.push_back(json.get<std::int64_t>());
   } else if (json.is_number() || json.is_boolean()) {
-    // All are floats where one is.
+    // If one is a float, all become floats.
     value.floats.insert(value.floats.end(), value.integers.begin(), value.integers.end());
     value.integers.clear();
     value.floats.push_back(json.is_boolean() ? (json.get<bool>() ? 1 : 0) : json.get<double>());
@@ -187,7 +186,7 @@ void add_json(const nlohmann::json& json, FieldValue& value) {
   }
 }
 
-// Rows of left, top, right, bottom, in pixels, and perhaps a class.
+// Rows of left, top, right, bottom in pixels, and optionally a class.
 std::vector<LabelledBox> boxes_of_json(const nlohmann::json& json) {
   std::vector<LabelledBox> boxes;
   for (const auto& row : json) {
@@ -208,7 +207,7 @@ std::vector<LabelledBox> boxes_of_json(const nlohmann::json& json) {
   return boxes;
 }
 
-// What a sample has of a field: member by name, value.
+// A field's value in a sample: the member of that name.
 FieldValue value_of_member(ContainerBytes& bytes, const TarSamples& samples, const TarSamples::Group& group,
                            const WantedFields::Wanted& wanted) {
   const Extent* member = samples.find(group, wanted.from);

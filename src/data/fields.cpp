@@ -11,7 +11,7 @@ namespace forebay {
 namespace {
 
 constexpr std::uint32_t kNotYet = UINT32_MAX;
-// Of the files that a pattern names, so many are looked for when an index is built.
+// How many of a pattern's files are looked for when an index is built.
 constexpr std::uint64_t kLookedAt = 8;
 
 [[noreturn]] void refuse(const FieldOptions& field, std::string_view key, const std::string& problem) {
@@ -57,7 +57,7 @@ std::string applied(std::string_view pattern, std::string_view image) {
   return path;
 }
 
-// A pattern that is wrong would make every sample a bad one, so some of its files must be there.
+// A wrong pattern would make every sample bad, so at least some of its files must exist.
 void look_for_files(const FieldOptions& options, const IndexDraft& draft, const RecordTable::FieldColumn& column) {
   std::string first;
   const std::uint64_t samples = column.source.size();

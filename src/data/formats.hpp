@@ -5,8 +5,8 @@
 #include <forebay/dataset.hpp>
 #include <string_view>
 
-// The formats that dataset.format may name, a line for each: its name and what it is. The name is also that of the
-// Format, which is in the file that indexes it. `auto` asks them from the last to the first, so that a file of one
+// The formats that dataset.format may name, one line each: name and description. The name is also that of the Format,
+// which is defined in the file that indexes it. `auto` asks them from the last to the first, so that a file of one
 // specific kind is recognised before folders and text.
 #define FOREBAY_FORMATS(FORMAT)                                                         \
   FORMAT(voc, "images with Pascal VOC or ILSVRC XML, a sample of each object or image") \
@@ -44,11 +44,11 @@ struct Format {
   std::string_view hashed = {};  // "the list"
   // Whether the path may be a pattern that several files match.
   bool takes_patterns = false;
-  // Samples may have several images and labels: `from` of [fields.image] and [fields.label] says which.
+  // Samples may have several images and labels: `from` in [fields.image] and [fields.label] selects one.
   bool chooses_image = false;
   // Whether dataset.samples may be "images".
   bool has_objects = false;
-  // False: the index names files that nobody has looked for yet.
+  // False: the index may name files that do not exist; the builder did not check.
   bool finds_files = true;
 };
 
@@ -68,7 +68,7 @@ struct NamedFormat {
 inline constexpr std::array kFormats{FOREBAY_FORMATS(FOREBAY_NAMED_FORMAT)};
 #undef FOREBAY_NAMED_FORMAT
 
-// What dataset.format may be; and the same as one text, "auto | voc | ...".
+// The values of dataset.format; and the same as one text, "auto | voc | ...".
 #define FOREBAY_FORMAT_NAME(NAME, HELP) , std::string_view(#NAME)
 inline constexpr std::array kFormatChoices{std::string_view("auto") FOREBAY_FORMATS(FOREBAY_FORMAT_NAME)};
 #undef FOREBAY_FORMAT_NAME
@@ -76,7 +76,7 @@ inline constexpr std::array kFormatChoices{std::string_view("auto") FOREBAY_FORM
 inline constexpr std::string_view kFormatChoicesText = "auto" FOREBAY_FORMATS(FOREBAY_FORMAT_CHOICE);
 #undef FOREBAY_FORMAT_CHOICE
 
-// Null when there is none of this name.
+// Null if there is none of this name.
 [[nodiscard]] const Format* find_format(std::string_view name) noexcept;
 
 }  // namespace forebay

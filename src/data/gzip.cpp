@@ -77,7 +77,7 @@ class GzipSource final : public ByteSource {
   bool ended_ = false;
 };
 
-// Images shrink to a fourth or a tenth, and only what is made to harm to less than a hundredth.
+// Images shrink to a fourth or a tenth; only malicious files shrink to less than a hundredth.
 constexpr std::uint64_t kLargestInflated = std::uint64_t{16} << 30U;
 constexpr std::uint64_t kInflatedAnyhow = std::uint64_t{256} << 20U;
 constexpr std::uint64_t kMostInflated = 64;

@@ -84,8 +84,8 @@ class IndexWriter {
   std::vector<std::byte> bytes_;
 };
 
-// Reads them back. Never reads outside its bytes and never allocates more than they could fill: throws Error when what
-// it is asked for is not there. `origin` names the index in errors.
+// Reads them back. Never reads outside its bytes, and never allocates more than they could fill: throws Error if the
+// requested values are not there. `origin` names the index in errors.
 class IndexReader {
  public:
   IndexReader(std::span<const std::byte> bytes, std::string_view origin) : bytes_(bytes), origin_(origin) {}
@@ -135,7 +135,7 @@ struct IndexLayout {
   std::uint64_t identity = 0;     // equal for two indexes when all their bytes are
 };
 
-// Bytes of the header: what read_index_layout() wants.
+// Bytes of the header, as read_index_layout() needs them.
 inline constexpr std::size_t kIndexHeader = 56;
 
 // True for bytes that begin as an index of any version.

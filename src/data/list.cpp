@@ -185,7 +185,7 @@ class ListParser {
     return text;
   }
 
-  // "a.jpg 0": the field is a whole line, unless its path was in quotes.
+  // "a.jpg 0": the field is the whole line, unless its path is in quotes.
   void add_label_behind_path() {
     const auto end = std::min(rest_.find('\n'), rest_.size());
     if (const auto behind = without_blanks(rest_.substr(0, end)); !behind.empty()) {
@@ -249,7 +249,7 @@ class ListParser {
   std::size_t record_line_ = 1;
   ListColumns columns_;
   std::size_t most_ = 2;                  // fields that a line may have
-  std::vector<std::string_view> fields_;  // of the record that was read last
+  std::vector<std::string_view> fields_;  // of the last record read
   bool was_quoted_ = false;               // the first field of the record
 };
 

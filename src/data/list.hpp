@@ -35,13 +35,13 @@ inline constexpr auto kNowhere = std::string_view::npos;
 // Whether a list may mean an image: is_image_name(), or an extension of a format that is not supported.
 [[nodiscard]] bool is_picture_name(std::string_view name) noexcept;
 
-// What divides the lines of a list: ',' or '\t' or, behind the path only, ' '.
+// The separator of a list's lines: ',' or '\t' or, after the path only, ' '.
 [[nodiscard]] char separator_of(std::string_view text);
 
-// Where the label of "a.jpg 0" begins: behind the blanks that follow the path; kNowhere when there is none.
+// Where the label of "a.jpg 0" begins: after the blanks that follow the path; kNowhere if there is none.
 [[nodiscard]] std::size_t label_after_path(std::string_view line) noexcept;
 
-// Which fields of a record are path and label.
+// Which fields of a record are the path and the label.
 struct ListColumns {
   std::size_t path = 0;
   std::size_t label = 1;

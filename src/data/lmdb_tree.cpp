@@ -5,7 +5,7 @@
 namespace forebay {
 namespace {
 
-// What stands where: mdb.c of LMDB 0.9, format version 1.
+// The layout follows mdb.c of LMDB 0.9, format version 1.
 constexpr std::uint32_t kLmdbMagic = 0xBEEFC0DE;
 constexpr std::size_t kLmdbPageHeader = 16;
 constexpr std::size_t kLmdbNodeHeader = 8;
@@ -33,7 +33,7 @@ LmdbTree::LmdbTree(ContainerBytes& bytes) : bytes_(bytes) {
   use_database(meta_ + 88);
 }
 
-// The description of the environment as of a transaction. False when there is none.
+// Reads the meta page of one transaction. False if there is none.
 bool LmdbTree::read_meta(std::uint64_t offset) {
   if (!bytes_.has(offset, kLmdbMetaBytes) || bytes_.number<std::uint32_t>(offset + 16) != kLmdbMagic) return false;
   const auto version = bytes_.number<std::uint32_t>(offset + 20);
@@ -49,7 +49,7 @@ bool LmdbTree::read_meta(std::uint64_t offset) {
   return true;
 }
 
-// What is said of a database: flags, depth, counts, root.
+// Reads a database's record: flags, depth, counts, root.
 void LmdbTree::use_database(std::uint64_t offset) {
   const auto flags = bytes_.number<std::uint16_t>(offset + 4);
   root_ = bytes_.number<std::uint64_t>(offset + 40);
@@ -110,9 +110,9 @@ LmdbTree::Node LmdbTree::read_node(std::uint64_t page, std::size_t i) {
 
 std::vector<std::uint64_t> LmdbTree::leaves(const std::function<void(const SampleError&)>& damaged) {
   std::vector<std::uint64_t> found;
-  std::vector<std::uint64_t> open;  // pages to be looked at, the next one last
+  std::vector<std::uint64_t> open;  // pages still to visit, the next one last
   if (root_ != kLmdbNoPage) open.push_back(root_);
-  // No page is reached twice, so that a tree with more of them than the file has is none.
+  // No page is reached twice in a sound tree, so one with more pages than the file has is damaged.
   const std::uint64_t most = bytes_.size() / page_bytes_;
   std::uint64_t reached = open.size();
   while (!open.empty()) {

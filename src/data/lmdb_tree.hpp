@@ -14,24 +14,25 @@ struct LmdbEntry {
   bool is_database = false;  // the value describes a named database
 };
 
-// The pages of an LMDB environment, read from its data file: no lock file, no mapping. The library maps the file and
-// follows whatever page numbers stand in it, so that a damaged or shortened file ends the process; here each page
-// number and length is checked. The file must not be written meanwhile. Of 64-bit machines with little endian numbers.
+// The pages of an LMDB environment, read from its data file without a lock file or a mapping. LMDB's own library maps
+// the file and follows whatever page numbers it contains, so a damaged or truncated file crashes the process; here each
+// page number and length is checked. The file must not be written meanwhile. Only files of 64-bit little-endian
+// machines.
 class LmdbTree {
  public:
-  // Finds the newest root. Throws SampleError when the file is no LMDB environment. REQUIRES: `bytes` outlives it.
+  // Finds the newest root. Throws SampleError if the file is not an LMDB environment. REQUIRES: `bytes` outlives it.
   explicit LmdbTree(ContainerBytes& bytes);
-  // Goes on to the named database where the environment has no other entries but that. Throws SampleError with the
-  // names where it has several.
+  // Switches to the named database if it is the environment's only entry. Throws SampleError with the names if there
+  // are several.
   void enter_database();
 
-  // The leaf pages of the database in the order of their keys. `damaged` is told of each page that is none.
+  // The leaf pages of the database in key order. Calls `damaged` for each page that is not valid.
   [[nodiscard]] std::vector<std::uint64_t> leaves(const std::function<void(const SampleError&)>& damaged);
   // The byte where a page begins.
   [[nodiscard]] std::uint64_t place(std::uint64_t page) const noexcept { return page * page_bytes_; }
-  // Entries of a leaf page. Throws SampleError when that is damaged.
+  // The number of entries of a leaf page. Throws SampleError if the page is damaged.
   [[nodiscard]] std::size_t entries(std::uint64_t page);
-  // The key of entry i of a leaf page, and the entry. Throws SampleError when that is damaged.
+  // The key of entry i of a leaf page, and the entry. Throws SampleError if it is damaged.
   [[nodiscard]] std::string key(std::uint64_t page, std::size_t i);
   [[nodiscard]] LmdbEntry entry(std::uint64_t page, std::size_t i);
 
@@ -42,7 +43,7 @@ class LmdbTree {
   };
   struct Node {
     std::uint64_t offset = 0;
-    std::uint32_t low = 0;  // of a leaf: bytes of the value; of a branch: part of a page number
+    std::uint32_t low = 0;  // leaf: bytes of the value; branch: part of a page number
     std::uint16_t flags = 0;
     std::uint16_t key_bytes = 0;
   };

@@ -19,7 +19,7 @@ static_assert(std::endian::native == std::endian::little, "elements are copied b
 
 SampleError npy_refusal(const std::string& what) { return SampleError("npy: " + what); }
 
-// The header is a dictionary as Python writes it. What else Python could write is damage.
+// The header is a dictionary in the form that NumPy writes. Any other form that Python would accept is damage.
 class NpyHeaderReader {
  public:
   explicit NpyHeaderReader(std::string_view text) : rest_(text) {}
@@ -168,7 +168,7 @@ std::array<std::int64_t, NpyArray::kMostDimensions> NpyArray::steps() const noex
   for (std::size_t i = 0; i < dimensions; ++i) {
     const std::size_t at = fortran_order ? i : dimensions - 1 - i;
     steps[at] = step;
-    // An array without elements may have any shape, and no step of it is used.
+    // An array without elements may have any shape, and its steps are never used.
     if (__builtin_mul_overflow(step, shape[at], &step)) step = 0;
   }
   return steps;

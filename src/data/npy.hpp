@@ -8,8 +8,7 @@
 
 namespace forebay {
 
-// An array of numbers in NumPy's file format (versions 1 to 3), as it stands in the file's bytes. A view: the bytes
-// must stay.
+// An array of numbers in NumPy's file format (versions 1 to 3). A view of the file's bytes, which must stay.
 struct NpyArray {
   static constexpr std::size_t kMostDimensions = 8;
 
@@ -22,10 +21,10 @@ struct NpyArray {
   std::span<const std::byte> elements;
 
   [[nodiscard]] std::size_t count() const noexcept { return elements.size() / element_bytes; }
-  // How far the next element along each dimension is, in elements.
+  // The stride of each dimension, in elements.
   [[nodiscard]] std::array<std::int64_t, kMostDimensions> steps() const noexcept;
-  // The i-th element as it is stored, to the nearest double; and of whole numbers exactly, those from 2^63 on as
-  // negative ones. REQUIRES: i < count().
+  // The i-th element in storage order, to the nearest double; and whole numbers exactly, those from 2^63 on as
+  // negative. REQUIRES: i < count().
   [[nodiscard]] double real(std::size_t i) const noexcept;
   [[nodiscard]] std::int64_t whole(std::size_t i) const noexcept;
   // As NumPy writes them: "uint8", "(3, 224, 224)".
@@ -35,19 +34,19 @@ struct NpyArray {
 
 [[nodiscard]] bool starts_as_npy(std::span<const std::byte> bytes) noexcept;
 
-// Throws SampleError for bytes that are no such array, that end early, or whose header is damaged; for pickled objects,
-// which are never loaded; and for elements that are no plain numbers. Bytes behind the last element are ignored. Any
+// Throws SampleError for bytes that are not such an array, end early, or have a damaged header; for pickled objects,
+// which are never loaded; and for elements that are not plain numbers. Bytes after the last element are ignored. Any
 // thread may call.
 [[nodiscard]] NpyArray parse_npy(std::span<const std::byte> bytes);
 
-// The same of an array whose elements stand elsewhere: `head` has the header and perhaps some of them. `begin` becomes
-// the place of the first, behind the header, and array.elements stays empty. Throws SampleError likewise, and for a
-// header that the head does not hold whole.
+// The same for the header alone: `head` has the header and perhaps some elements. Sets `begin` to the offset of the
+// first element, and leaves array.elements empty. Throws SampleError likewise, and if `head` does not hold the whole
+// header.
 [[nodiscard]] NpyArray parse_npy_header(std::span<const std::byte> head, std::size_t& begin);
-// Bytes of all elements. Throws SampleError where no file holds so many.
+// The size of all elements in bytes. Throws SampleError if no file can be that large.
 [[nodiscard]] std::uint64_t element_bytes_of(const NpyArray& array);
-// An npy header (version 1) for such an array without the first of its dimensions: with the elements of one entry
-// behind it, it makes an npy file of that entry.
+// An npy header (version 1) for one entry of the array, without its first dimension: followed by the entry's elements
+// it is an npy file.
 [[nodiscard]] std::string header_of_entry(const NpyArray& array);
 
 // Copies the elements in C order (the last index runs fastest) and this machine's byte order.

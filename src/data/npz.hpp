@@ -16,13 +16,13 @@ struct ArrayPlace {
   std::string archive;
   std::string array;  // "": the only one
 };
-// Nothing where the path names a file.
+// Nothing if the path names a file.
 [[nodiscard]] std::optional<ArrayPlace> array_place(std::string_view path);
 
-// The member that holds this array. Throws SampleError that lists what there is.
+// The member that holds this array. Throws SampleError listing the existing arrays.
 [[nodiscard]] const ZipMember& find_array(const ZipFile& archive, std::string_view array);
 
-// Reads it into the target, as an npy file. Throws SampleError.
+// Reads the array into the target, as an npy file. Throws SampleError.
 void read_array(const ArrayPlace& place, ReadTarget& target);
 
 // problem_of_file() for paths that may name an array.

@@ -10,7 +10,7 @@
 namespace forebay {
 namespace {
 
-// Whether the section asks for the objects of an image. Throws ConfigError where they cannot be had so.
+// Whether the section asks for the objects of an image. Throws ConfigError if objects cannot be served that way.
 bool wants_objects(const FieldOptions& wanted, bool are_images) {
   const bool is_from_objects = wanted.from.empty() || wanted.from == kObjects;
   const std::string key = "fields." + wanted.name;
@@ -33,7 +33,7 @@ bool wants_objects(const FieldOptions& wanted, bool are_images) {
 }  // namespace
 
 std::string problem_of_box(const BoxSides& sides) {
-  // Far beyond any image, far within std::int32_t.
+  // Far larger than any image, far below the limit of std::int32_t.
   constexpr double kFarthest = 1e9;
   const auto is_far = [](double side) { return !(std::fabs(side) <= kFarthest); };
   if (std::ranges::any_of(sides, is_far)) return "is beyond any image";

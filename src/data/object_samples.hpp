@@ -14,7 +14,7 @@
 
 namespace forebay {
 
-// What objects of images are called in [fields.NAME]: their boxes and classes.
+// The name for the objects of images in [fields.NAME]: their boxes and classes.
 inline constexpr std::string_view kObjects = "objects";
 
 // An object of an image, as a format found it.
@@ -23,18 +23,18 @@ struct FoundObject {
   LabelledBox box;             // the same, perhaps in fractions, with its class
 };
 
-// Makes samples of images and their objects, as dataset.samples says: a sample of each object, or of each image, with
-// its objects in fields of kind "boxes" or "multilabel". One thread.
+// Makes samples from images and their objects, as dataset.samples says: one per object, or one per image with its
+// objects in fields of kind "boxes" or "multilabel". One thread.
 class ObjectSamples {
  public:
-  // `classes`: of the objects. Throws ConfigError that names the section of a field that objects do not have.
+  // `classes`: of the objects. Throws ConfigError naming the section of a field that objects do not have.
   ObjectSamples(const DatasetOptions& options, std::vector<std::string> classes);
 
   [[nodiscard]] bool are_images() const noexcept { return are_images_; }
-  // Adds an image with the objects that are to be served; a sample of an image may have none. The class of such a
-  // sample is that of its objects, or -1 where they have several or there are none.
+  // Adds an image with those of its objects that are to be served, perhaps none. The label of an image sample is the
+  // class of its objects, or -1 if they differ or there are none.
   void add(std::string_view image, std::span<const FoundObject> objects, RecordTable& table);
-  // Hands classes and fields over. REQUIRES: nothing is added any more.
+  // Hands over classes and fields. REQUIRES: add() is not called afterwards.
   void finish(RecordTable& table);
 
  private:
@@ -47,14 +47,14 @@ class ObjectSamples {
 
 // Left, top, right and bottom of a box, as a file has them.
 using BoxSides = std::array<double, 4>;
-// Why they cannot be an object: "has no area"; "" if they can. What reaches past the image is clamped to it later.
+// Why they cannot be an object: "has no area"; "" if they can. Boxes that extend past the image are clamped later.
 [[nodiscard]] std::string problem_of_box(const BoxSides& sides);
 // REQUIRES: they have no problem.
 [[nodiscard]] LabelledBox labelled_box(const BoxSides& sides, std::int32_t label) noexcept;
 // The whole pixels that it touches.
 [[nodiscard]] Box pixels_of(const BoxSides& sides) noexcept;
 
-// The class that all of these have; -1 where they differ or there are none.
+// The common class of all objects; -1 if they differ or there are none.
 [[nodiscard]] std::int32_t common_class(std::span<const FoundObject> objects) noexcept;
 
 }  // namespace forebay

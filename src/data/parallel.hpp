@@ -10,16 +10,16 @@ namespace forebay {
 // store. At least 1.
 [[nodiscard]] unsigned index_threads() noexcept;
 
-// A loop whose turns may run in any order and at the same time.
+// A loop whose iterations may run in any order and concurrently.
 struct ParallelTask {
-  std::size_t count = 0;                  // turns
-  std::function<void(std::size_t)> body;  // called once for each turn below `count`
-  std::size_t scale = 1;                  // units of progress that a turn stands for
-  std::size_t total = 0;                  // units of progress in all
+  std::size_t count = 0;                  // iterations
+  std::function<void(std::size_t)> body;  // called once for each iteration below `count`
+  std::size_t scale = 1;                  // units of progress per iteration
+  std::size_t total = 0;                  // units of progress in total
 };
-// Runs it in several threads, while the calling thread calls `progress`, unless that is empty, about ten times a second
-// and once at the end. The first exception of either ends the loop and is rethrown once all threads have ended. There
-// are fewer threads when the system has no more of them; throws Error when it has none.
+// Runs the loop on several threads while the calling thread calls `progress`, unless that is empty, about ten times a
+// second and once at the end. The first exception of either ends the loop and is rethrown once all threads have ended.
+// Uses fewer threads if the system refuses some; throws Error if it refuses all.
 void run_parallel(const ParallelTask& task, unsigned threads, const IndexProgress& progress);
 
 }  // namespace forebay

@@ -27,7 +27,7 @@ std::optional<PatternNumber> pattern_number(std::string_view text) {
   return number;
 }
 
-// "0000..0009": as many digits as the wider of the two has, where one begins with a zero.
+// "0000..0009": padded to the width of the wider number if either begins with a zero.
 std::vector<std::string> expand_range(std::string_view inside, std::size_t dots) {
   const auto first = pattern_number(inside.substr(0, dots));
   const auto last = pattern_number(inside.substr(dots + 2));
@@ -57,7 +57,7 @@ std::vector<std::string> expand_braces(std::string_view inside) {
   return names;
 }
 
-// Files that there are, sorted bytewise: glob() itself sorts as the locale says.
+// Existing files, sorted bytewise: glob() itself sorts by locale.
 void add_matches(const std::string& pattern, std::vector<std::string>& names) {
   glob_t found{};
   const int result = ::glob(pattern.c_str(), GLOB_ERR | GLOB_NOSORT, nullptr, &found);

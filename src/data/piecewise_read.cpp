@@ -37,7 +37,7 @@ void PiecewiseRead::read(const Read& read) const {
   std::size_t between = all.end - all.begin;
   for (const Piece& piece : pieces_) between -= piece.place.size();
   std::vector<std::byte> unwanted = memory_around_record(between);
-  std::vector<Piece> pieces;  // with what lies between
+  std::vector<Piece> pieces;  // including what lies between
   pieces.reserve(2 * pieces_.size() + 1);
   std::uint64_t at = all.begin;
   std::span<std::byte> rest = unwanted;

@@ -9,19 +9,19 @@
 
 namespace forebay {
 
-// Pieces of a file that lie near each other, read by one request together with what lies between them. Not for several
-// threads.
+// Pieces of a file that lie near each other, read by one request together with what lies between them. One thread at a
+// time.
 class PiecewiseRead {
  public:
-  // The bytes from `offset` on go to `place`. REQUIRES: the piece begins where the last one ends or later, or is the
-  // same one again.
+  // Reads the bytes from `offset` on into `place`. REQUIRES: the piece begins at or after the end of the last one, or
+  // is the same again.
   void add(std::uint64_t offset, std::span<std::byte> place);
-  // Of the bytes [begin, end) the last four are the masked CRC-32C of the others; they are read too. REQUIRES: ranges
+  // Also reads the bytes [begin, end), the last four of which are the masked CRC-32C of the others. REQUIRES: ranges
   // ascend and do not overlap.
   void add_checked(std::uint64_t begin, std::uint64_t end) { checked_.push_back({begin, end}); }
 
-  // Reads them: `read` fills memory piece by piece from an offset on, by one request. Throws what it throws, and
-  // SampleError when a checksum is wrong. REQUIRES: there are pieces.
+  // Reads the pieces: `read` fills memory piece by piece from an offset on, by one request. Throws what `read` throws,
+  // and SampleError if a checksum is wrong. REQUIRES: there are pieces.
   using Read = std::function<void(std::uint64_t offset, std::span<const std::span<std::byte>> pieces)>;
   void read(const Read& read) const;
 
@@ -41,7 +41,7 @@ class PiecewiseRead {
 
   std::vector<Piece> pieces_;
   std::vector<Range> checked_;
-  std::vector<std::pair<std::span<const std::byte>, std::span<std::byte>>> copies_;  // of pieces that are wanted twice
+  std::vector<std::pair<std::span<const std::byte>, std::span<std::byte>>> copies_;  // of pieces that were added twice
 };
 
 }  // namespace forebay

@@ -11,7 +11,7 @@
 
 namespace forebay {
 
-// Where the bytes of a sample lie: of its image, and of all its fields.
+// Where the bytes of a sample's image and fields lie.
 struct Placement {
   std::uint64_t source = 0;  // number of the file
   std::uint64_t offset = 0;  // of the image
@@ -19,7 +19,7 @@ struct Placement {
   // Bytes around the image that are read too: fields lie there, or a checksum covers them.
   std::uint64_t before = 0;
   std::uint64_t after = 0;
-  std::uint64_t idle = 0;                  // of those, bytes that are neither
+  std::uint64_t idle = 0;                  // bytes in between that are neither
   std::vector<std::uint64_t> fields = {};  // bytes of each field, also of those that the index holds
 
   [[nodiscard]] std::uint64_t begin() const noexcept { return offset - before; }
@@ -31,26 +31,25 @@ struct Placement {
 class PlacedSamples {
  public:
   virtual ~PlacedSamples() = default;
-  // Nothing for a sample that is a whole file, that the index holds itself, or that has a field elsewhere, none where
-  // it should have one, or one that is too large for a batch. REQUIRES: id < size().
+  // Nothing for a sample that is a whole file, that the index holds itself, or one of whose fields is elsewhere,
+  // missing, or too large for a batch. REQUIRES: id < size().
   [[nodiscard]] virtual std::optional<Placement> placement(std::uint64_t id) const = 0;
   // Fills `parts` with the samples of `ids`, by one request: for each its image, of Placement::length bytes, then its
-  // fields. Throws SampleError when that fails or any of them is damaged; it does not say which. REQUIRES: all have
-  // placements in one source, ascending, none beginning before the end of the last.
+  // fields. Throws SampleError if that fails or any of them is damaged, without saying which. REQUIRES: all have
+  // placements in one source, ascending, without overlap.
   virtual void read_together(std::span<const std::uint64_t> ids, std::span<const std::span<std::byte>> parts) const = 0;
 };
 
-// Has the placement of an image enclose these ranges of its file, from the first byte of each to past its last: the
-// image's own and its fields'. False when that cannot be: they overlap without being the same, or a checksum covers the
-// image and not all of them.
+// Extends the placement of an image to enclose these half-open ranges of its file: the image's own and its fields'.
+// False if that is impossible: some overlap without being equal, or a checksum covers the image but not all of them.
 [[nodiscard]] bool enclose(std::vector<std::pair<std::uint64_t, std::uint64_t>> ranges, Placement& placement);
 
-// Whether a field of so many bytes can be served at all.
+// Whether a field of this size can be served at all.
 [[nodiscard]] bool fits_batch(const Field& field, std::uint64_t bytes) noexcept;
-// The error of one that cannot.
+// The error for one that cannot.
 [[nodiscard]] SampleError too_large_for_batch(const Field& field, std::uint64_t bytes);
 
-// The dataset as such a one; null for a dataset of the program's own, and where samples are whole files.
+// The dataset's PlacedSamples; null for a program's own dataset, and if samples are whole files.
 [[nodiscard]] const PlacedSamples* placed_samples(const Dataset& dataset) noexcept;
 
 }  // namespace forebay

@@ -18,7 +18,7 @@ namespace forebay {
 
 inline constexpr std::size_t kRecordSum = 4;  // bytes of a checksum
 
-// Memory for what stands around a sample's bytes. Throws SampleError where there is none.
+// Memory for the bytes around a sample's own. Throws SampleError if there is none.
 [[nodiscard]] inline std::vector<std::byte> memory_around_record(std::size_t bytes) {
   try {
     return std::vector<std::byte>(bytes);
@@ -27,14 +27,14 @@ inline constexpr std::size_t kRecordSum = 4;  // bytes of a checksum
   }
 }
 
-// For so many bytes of a file, from byte `begin` on, that do not have their checksum.
+// The error for `bytes` bytes of a file, from byte `begin` on, that fail their checksum.
 [[nodiscard]] inline SampleError damaged_record(std::uint64_t begin, std::uint64_t bytes) {
   return SampleError("byte " + std::to_string(begin) + ": the " + std::to_string(bytes) +
                      " bytes of the record are damaged: they do not match the CRC-32C that follows them");
 }
 
-// Throws SampleError when the three, one after the other, do not have the checksum that `tail` ends with. `offset` is
-// that of `bytes` in the file, for the message. REQUIRES: tail.size() >= kRecordSum.
+// Throws SampleError if the concatenation of the three fails the checksum at the end of `tail`. `offset` is that of
+// `bytes` in the file, for the message. REQUIRES: tail.size() >= kRecordSum.
 inline void require_record_sum(std::span<const std::byte> head, std::span<const std::byte> bytes,
                                std::span<const std::byte> tail, std::uint64_t offset) {
   const std::size_t after = tail.size() - kRecordSum;

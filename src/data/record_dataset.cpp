@@ -156,7 +156,7 @@ class RecordDataset final : public Dataset, public PlacedSamples {
     std::size_t length = 0;
   };
 
-  // Whether there are files to be kept open.
+  // Whether there are files to keep open.
   [[nodiscard]] bool holds_files() const noexcept {
     return layout_.has_records || std::ranges::any_of(layout_.fields, &StoredField::has_records);
   }
@@ -164,7 +164,7 @@ class RecordDataset final : public Dataset, public PlacedSamples {
   [[nodiscard]] bool is_held(std::uint64_t file) const {
     return layout_.held_bytes > 0 && number(Layout::file_bytes, file) <= 0;
   }
-  // Where the index knows the file that the records come from, it is compared before the first of them is used.
+  // If the index knows the file that the records come from, it is compared before the first of them is used.
   void read_held(std::uint64_t file, const Extent& extent, ReadTarget& target) const {
     if (number(Layout::file_bytes, file) < 0) files_.check(file);
     image().read(layout_.held + extent.offset, target.reserve(extent.length));
@@ -177,14 +177,14 @@ class RecordDataset final : public Dataset, public PlacedSamples {
   }
   // One of many texts, whose ends are in a column.
   [[nodiscard]] std::string text_of(Layout::Column ends, std::uint64_t texts, std::uint64_t row) const {
-    using Ends = std::array<std::int64_t, 2>;  // of the text before this one, and of this one
+    using Ends = std::array<std::int64_t, 2>;  // of the text before this one and of this one
     const auto [begin, end] = row == 0 ? Ends{0, number(ends, 0)} : numbers<2>(ends, row - 1);
     image().require(begin <= end, "its texts are out of order");
     const auto from = static_cast<std::uint64_t>(begin);
     return image().text(texts + from, static_cast<std::uint64_t>(end) - from);
   }
 
-  // Bytes that the checksum of a record covers beside it.
+  // Bytes around a record that its checksum also covers.
   struct Around {
     std::size_t before = 0;
     std::size_t after = 0;
@@ -253,7 +253,7 @@ class RecordDataset final : public Dataset, public PlacedSamples {
     for (const auto& [offset, place] : places) pieces.add(offset, place);
   }
 
-  // Reads a record with all that its checksum covers, by one request. The rest goes no further.
+  // Reads a record with all that its checksum covers, by one request, and discards the rest.
   void read_checked(std::uint64_t id, const OpenFile& source, const Extent& extent, ReadTarget& target) const {
     const Around covered = around_of(id, extent, source.size);
     std::vector<std::byte> around = memory_around_record(covered.before + covered.after + kRecordSum);
@@ -294,7 +294,7 @@ class RecordDataset final : public Dataset, public PlacedSamples {
     return {.offset = offset, .length = length};
   }
 
-  // Among the values of the field.
+  // The sample's extent among the values of the field.
   [[nodiscard]] Extent values_of(const StoredField& stored, std::uint64_t id) const {
     const std::int64_t begin = id == 0 ? 0 : field_number(stored, StoredField::end, id - 1);
     const std::int64_t end = field_number(stored, StoredField::end, id);
@@ -302,7 +302,7 @@ class RecordDataset final : public Dataset, public PlacedSamples {
     return {.offset = static_cast<std::uint64_t>(begin), .length = static_cast<std::size_t>(end - begin)};
   }
 
-  // A number of a field's column, checked as those of samples are.
+  // A number from a field's column, checked like those of samples.
   [[nodiscard]] std::int64_t field_number(const StoredField& stored, std::size_t column, std::uint64_t id) const {
     const std::int64_t number = stored.columns[column].numbers<1>(image(), id)[0];
     const std::int64_t least = column == StoredField::source ? -1 : 0;
@@ -319,8 +319,8 @@ class RecordDataset final : public Dataset, public PlacedSamples {
                       .spread = static_cast<std::uint64_t>(number(Layout::file_spread, file))}};
   }
 
-  // Numbers that are computed are checked at once, because no byte of the index bounds how many there are: it is
-  // enough to look at both ends.
+  // Computed numbers are checked up front, because no byte of the index bounds how many there are: checking both ends
+  // is enough.
   void check_computed() const {
     for (std::size_t i = 0; i < Layout::kColumns; ++i) {
       const RecordColumn& column = layout_.columns[i];
@@ -335,7 +335,7 @@ class RecordDataset final : public Dataset, public PlacedSamples {
 
   std::unique_ptr<const IndexImage> image_;
   Layout layout_;
-  bool is_checked_;  // some kind is
+  bool is_checked_;  // any kind is
   std::vector<Field> fields_;
   mutable SourceFiles files_;
 };

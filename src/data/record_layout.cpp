@@ -58,7 +58,7 @@ void check_column(const RecordColumn& column, const IndexImage& image) {
   image.require(!overflows, "a column runs out of range");
 }
 
-// Rows that a field has in a column, of as many samples.
+// The rows of a field's column for this many samples.
 std::uint64_t field_rows(const StoredField& stored, std::size_t column, std::uint64_t samples) {
   switch (column) {
     case StoredField::end: return stored.has_values ? samples : 0;
@@ -298,7 +298,7 @@ std::uint32_t RecordTable::add_source(std::string_view path) {
 }
 
 std::uint32_t RecordTable::add_source(std::string_view path, const Stamp& stamp) {
-  stamps.resize(sources.size());  // those before are whole files
+  stamps.resize(sources.size());  // earlier ones are whole files
   stamps.push_back(stamp);
   return add_source(path);
 }

@@ -82,7 +82,7 @@ void write_column(IndexWriter& writer, const RecordColumn& column, Number&& numb
   }
 }
 
-// A field of all samples: either values in the index, or a source for each sample and perhaps a record in it.
+// A field of all samples: either values in the index, or a source per sample and perhaps a record in it.
 struct StoredField {
   enum Column : std::size_t { end, source, offset, length, number };
   static constexpr std::size_t kColumns = number + 1;
@@ -91,10 +91,10 @@ struct StoredField {
   bool has_values = false;
   bool has_records = false;
   std::uint64_t value_bytes = 0;
-  std::array<RecordColumn, kColumns> columns;  // those that it does not have are without rows
+  std::array<RecordColumn, kColumns> columns;  // unused ones have no rows
   std::uint64_t values = 0;                    // where they begin in the content
 
-  // The largest number that a column may have.
+  // The largest number allowed in a column.
   [[nodiscard]] std::int64_t most_of(std::size_t column, std::uint64_t sources) const noexcept {
     switch (column) {
       case source: return static_cast<std::int64_t>(sources) - 1;
@@ -110,7 +110,7 @@ struct StoredField {
 struct RecordLayout {
   enum Column : std::size_t {
     path_end,
-    file_bytes,  // of one whose records are held: ~bytes, below 0
+    file_bytes,  // if its records are held: ~bytes, below 0
     file_sum,
     file_spread,
     source,

@@ -68,24 +68,24 @@ struct RecordTable {
     std::uint64_t bytes = 0;    // its size
     std::uint64_t sum = 0;      // checksum of its first 8 KiB
     std::uint64_t spread = 0;   // checksum of blocks all over it, or of all of a small one; 0: not compared
-    std::int64_t modified = 0;  // when, in nanoseconds; 0 where that is unknown or too recent to tell writes apart
-    bool is_held = false;       // its records are in `held`: it is compared, not read
+    std::int64_t modified = 0;  // in nanoseconds; 0 if unknown or too recent to tell writes apart
+    bool is_held = false;       // its records are in `held`: the file is compared, not read
   };
 
   // What identifies the file. Throws SampleError if it cannot be read.
   [[nodiscard]] static Stamp stamp_of(const OpenFile& file);
   // When it was modified, as in a stamp. Throws SampleError.
   [[nodiscard]] static std::int64_t modified_of(const OpenFile& file);
-  // Whether the file is the one that the stamp was taken of. Its blocks are read only if it was modified at another
-  // time: a copy of a data set is as good as the original. Throws SampleError if it cannot be read.
+  // Whether the file is still the one that the stamp was taken from. Its blocks are read only if its modification time
+  // differs: a copy of a dataset is as good as the original. Throws SampleError if it cannot be read.
   [[nodiscard]] static bool is_still(const OpenFile& file, const Stamp& stamp);
 
-  // What all samples have of one field. Either values, which the index holds itself: the bytes that
-  // Dataset::read_field() gives (elements in field.dtype, LabelledBox for boxes), one sample behind the other by
-  // add_values(). Or bytes that lie in a file, for masks, arrays, bytes and whatever else a container has: a source for
-  // each sample, and a record in it unless it is the whole file. `field` is field_of() of the options.
+  // One field of all samples. Either values, which the index holds itself: the bytes that Dataset::read_field() gives
+  // (elements in field.dtype, LabelledBox for boxes), appended sample by sample with add_values(). Or bytes in a file,
+  // for masks, arrays, bytes and whatever else a container has: a source per sample, and a record in it unless it is
+  // the whole file. `field` is field_of() of the options.
   struct FieldColumn {
-    static constexpr std::uint32_t kMissing = UINT32_MAX;  // as source: this sample has none, so it is a bad one
+    static constexpr std::uint32_t kMissing = UINT32_MAX;  // as source: the field is missing, so the sample is bad
 
     Field field;
     std::vector<std::byte> values = {};
@@ -112,8 +112,8 @@ struct RecordTable {
   std::vector<Record> record;         // empty unless samples are records
   StringTable keys;                   // names of the records in their container; none if it does not name them
   std::vector<FieldColumn> fields;    // beside image and label, in any order
-  // Where samples may have a field: columns of a table, features of an Example. For messages; empty where a format has
-  // none of its own.
+  // Names that a field could come from, for messages: columns of a table, features of an Example. Empty if the format
+  // has no fields of its own.
   std::vector<std::string> field_names;
   // The bytes of records whose file is compressed.
   std::vector<std::byte> held;

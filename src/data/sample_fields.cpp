@@ -45,7 +45,7 @@ std::int64_t class_of_name(const Field& field, const std::string& name) {
   return found - field.classes.begin();
 }
 
-// The class numbers of a value, by whatever it is.
+// The class numbers of a value, which may be numbers or names.
 std::vector<std::int64_t> class_numbers(const Field& field, const FieldValue& value) {
   std::vector<std::int64_t> numbers = value.integers;
   for (const double number : value.floats) {
@@ -70,7 +70,7 @@ std::vector<std::int64_t> class_numbers(const Field& field, const FieldValue& va
   return numbers;
 }
 
-// As many zeros and ones as there are classes are those; other numbers are the classes that apply.
+// One zero or one per class is the result itself; any other numbers are the classes that apply.
 std::vector<std::int64_t> multi_hot(const Field& field, const FieldValue& value) {
   const auto is_bit = [](auto number) { return number == 0 || number == 1; };
   const std::size_t count = field.classes.size();

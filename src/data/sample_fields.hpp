@@ -9,7 +9,7 @@
 
 namespace forebay {
 
-// What a container has of a field in one sample: what of these there is depends on the container.
+// What a container holds for a field of one sample; the container decides which members are set.
 struct FieldValue {
   std::vector<std::int64_t> integers = {};
   std::vector<double> floats = {};
@@ -18,19 +18,19 @@ struct FieldValue {
   std::optional<Extent> bytes = {};
 };
 
-// The sections [fields.NAME] of a configuration, as a container is asked for them.
+// The sections [fields.NAME] of a configuration, in the form that containers use.
 struct WantedFields {
   struct Wanted {
     Field field;
     std::string from;
-    // Whether it is bytes in a file, not elements in the index.
+    // Whether it consists of bytes in a file, rather than elements in the index.
     [[nodiscard]] bool is_bytes() const noexcept { return is_of_bytes(field.kind); }
-    // So many values are looked at; more are too many anyway.
+    // The number of values worth reading: with more of them the sample is bad anyway.
     [[nodiscard]] std::size_t most() const noexcept;
   };
 
   std::vector<Wanted> fields;  // beside image and label
-  std::string image;           // where those are; "" leaves it to the format
+  std::string image;           // where to find those two; "" leaves it to the format
   std::string label;
 
   WantedFields() = default;
@@ -38,8 +38,8 @@ struct WantedFields {
   explicit WantedFields(const DatasetOptions& options);
 };
 
-// The elements of a field that the index holds. Throws SampleError when the value cannot be made into them: another
-// number of values, a class that there is not, a number that the type does not hold.
+// The elements of a field that the index holds. Throws SampleError if the value cannot be converted: a wrong number of
+// values, an unknown class, a number that does not fit the type.
 [[nodiscard]] std::vector<std::byte> elements_of(const WantedFields::Wanted& wanted, const FieldValue& value);
 
 // Values in a text: one name, or numbers between blanks or commas; names between '|'.

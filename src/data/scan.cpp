@@ -75,7 +75,7 @@ consteval auto other_image_endings() {
   return endings;
 }
 
-// What a listing says of a name.
+// What a listing says about a name.
 struct Entry {
   mode_t type = 0;  // the type bits of st_mode, of what a link leads to; 0 for a broken link
   bool is_link = false;

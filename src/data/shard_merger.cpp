@@ -8,17 +8,17 @@
 namespace forebay {
 namespace {
 
-// What all compressed files of a data set may put into its index together.
+// The most bytes that all compressed files of a dataset together may put into its index.
 constexpr std::uint64_t kMostHeld = std::uint64_t{16} << 30U;
 
-// The folder that all files of a pattern are in, whichever there are: samples keep their names, and so their part of a
-// split, when files are added.
+// The folder of all files that a pattern could match: samples keep their names, and thus their part of a split, when
+// files are added.
 std::string folder_of_pattern(std::string_view pattern) {
   const std::string folder(parent_folder(pattern.substr(0, pattern.find_first_of("*?[{"))));
   return folder.empty() ? "/" : folder;
 }
 
-// The folder that all of them are in.
+// The deepest folder that contains all of them.
 std::string common_folder(std::span<const std::string> paths) {
   std::string folder(parent_folder(paths.front()));
   for (const std::string& path : paths) {
@@ -34,7 +34,7 @@ std::string below(const std::string& root, const std::string& path) {
 
 }  // namespace
 
-// Puts drafts together: decides what the classes are, and numbers samples by them.
+// Merges drafts: decides what the classes are, and labels the samples.
 class ShardMerger {
  public:
   ShardMerger(PathContents& contents, std::vector<ShardDraft>& drafts, const WantedFields& wanted)
@@ -103,7 +103,7 @@ class ShardMerger {
     count_ = static_cast<std::int64_t>(classes_.size());
   }
 
-  // As the container calls them, where it calls each by one name and no two by the same.
+  // Uses the container's names for them, if each has one name and no two have the same.
   void name_classes() {
     std::map<std::int64_t, std::string> names;
     for (const ShardDraft& draft : drafts_) {
@@ -122,7 +122,7 @@ class ShardMerger {
     if (std::ranges::adjacent_find(sorted) == sorted.end()) classes_ = std::move(named);
   }
 
-  // The label of a sample. Throws SampleError when it has none that can be used.
+  // The label of a sample. Throws SampleError if it has no usable label.
   [[nodiscard]] std::int32_t label_of(const ShardDraft& draft, std::int64_t label) const {
     if (label == ShardDraft::kUnlabelled) return -1;
     if (label == ShardDraft::kAbsent) {
@@ -143,7 +143,7 @@ class ShardMerger {
                       (list_ ? "" : ", too large for so few samples; name all in dataset.classes if it is right"));
   }
 
-  // Frees what it takes.
+  // Frees each part of `from` as it is taken over.
   void append(ShardDraft& from, bool has_keys, IndexDraft& draft) {
     RecordTable& table = draft.table;
     const std::vector<std::uint16_t> kinds = kinds_in(table, from.kind_list_);
@@ -189,20 +189,20 @@ class ShardMerger {
     }
   }
 
-  // The draft's file in the table: as a source of its own where its records are held.
+  // The draft's file as a source in the table; a separate source if its records are held.
   [[nodiscard]] std::uint32_t source_of(const ShardDraft& from, bool is_held, IndexDraft& draft) {
     auto& source = sources_[is_held ? 1 : 0];
     if (!source) {
       RecordTable::Stamp stamp = from.stamp_;
       stamp.is_held = is_held;
-      // A damaged record that has a checksum is found by that, and the others are good.
+      // Records with checksums reveal their own damage, and the others stay usable.
       if (!is_held && std::ranges::any_of(from.kind_list_, &RecordTable::Kind::checked)) stamp.spread = 0;
       source = draft.table.add_source(below(draft.root, from.path_), stamp);
     }
     return *source;
   }
 
-  // The numbers in the table of these kinds, which are added where they are new.
+  // The table's numbers for these kinds; new ones are added.
   std::vector<std::uint16_t> kinds_in(RecordTable& table, std::span<const RecordTable::Kind> kinds) {
     std::vector<std::uint16_t> numbers;
     for (const RecordTable::Kind& kind : kinds) {
@@ -222,11 +222,11 @@ class ShardMerger {
   const WantedFields& wanted_;
   bool has_labels_ = false;
   bool is_by_name_ = false;
-  std::optional<ClassList> list_;  // where classes have names that samples are looked up by
+  std::optional<ClassList> list_;  // if samples name their classes
   std::vector<std::string> classes_;
   std::int64_t count_ = 0;  // of them
   std::map<RecordTable::Kind, std::uint16_t> kind_numbers_;
-  std::array<std::optional<std::uint32_t>, 2> sources_;  // of the file at hand: in the file, held
+  std::array<std::optional<std::uint32_t>, 2> sources_;  // of the current file: in the file, held
 };
 
 IndexDraft merge_shards(PathContents& contents, std::vector<ShardDraft>& drafts, const WantedFields& wanted,

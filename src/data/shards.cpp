@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::uint64_t kBadNamed = 10'000;
 
-// Throws SampleError unless the checksum behind the bytes is theirs.
+// Throws SampleError unless the checksum after the bytes matches.
 void check_sum(ContainerBytes& bytes, const Extent& checked) {
   const auto expected = bytes.number<std::uint32_t>(checked.end());
   if (masked_crc32c(crc32c(bytes.at(checked))) == expected) return;
@@ -32,7 +32,7 @@ ConfigError shard_error(PathContents& contents, const std::string& path, std::st
   return path_error(contents.options(), (is_the_path ? "" : path + ": ") + std::string(problem));
 }
 
-// What the draft holds as far as the file could be read. Where the store failed it is an error: the file may be whole.
+// Reads as much of the file as is sound. A failing store is an error instead: the file may be undamaged.
 void read_contents(PathContents& contents, const std::string& path, ContainerBytes& bytes, const ShardFormat& format,
                    ShardDraft& draft) {
   try {
@@ -171,7 +171,7 @@ void ShardDraft::add(ContainerBytes& bytes, const FoundSample& sample) {
   RecordTable::Record record{
       .offset = image.offset, .length = static_cast<std::uint32_t>(image.length), .number = number()};
   const std::int64_t label = label_number(sample.label);
-  // A large class number decides how many classes there are, and is rare: it is worth reading the record for.
+  // A large class number decides how many classes there are, and is rare, so its record's checksum is worth verifying.
   constexpr std::int64_t kRare = 32768;
   if (sample.checked.length > 0 && (bytes.is_in_memory() || label >= kRare)) check_sum(bytes, sample.checked);
   if (bytes.is_in_memory()) {
@@ -254,7 +254,7 @@ IndexDraft build_from_shards(PathContents& contents, const ShardFormat& format) 
   ParallelTask task;
   task.count = task.total = paths.size();
   task.body = [&](std::size_t i) { read[i] = read_shard(contents, paths[i], format, wanted, progress); };
-  // How many records there will be is an estimate until all bytes have been looked at.
+  // The total number of records is an estimate until all bytes have been read.
   const auto report = [&](std::uint64_t done, std::uint64_t files) {
     const std::uint64_t records = progress.records.load(std::memory_order_relaxed);
     const double share = static_cast<double>(progress.bytes.load(std::memory_order_relaxed)) /

@@ -14,11 +14,11 @@
 
 namespace forebay {
 
-// What a container says of a sample's class.
+// What a container says about a sample's class.
 struct FoundLabel {
   enum class Kind : std::uint8_t {
-    absent,      // nothing, which is an error where other samples have a class
-    unlabelled,  // that it has none, or not one: a negative number, an empty list, several numbers
+    absent,      // nothing, which is an error if other samples have a class
+    unlabelled,  // that there is none or not exactly one: a negative number, an empty list, several numbers
     number,
     text,
   };
@@ -34,15 +34,16 @@ struct FoundLabel {
   [[nodiscard]] static FoundLabel none() { return {.kind = Kind::unlabelled}; }
   [[nodiscard]] static FoundLabel named(std::string text) { return {.kind = Kind::text, .text = std::move(text)}; }
 };
-// A class as text files and JSON give it: a whole number, else a name. Throws SampleError for neither.
+// A class as written in text files and JSON: a whole number, else a name. Throws SampleError if it is neither.
 [[nodiscard]] FoundLabel label_of_text(std::string_view text);
-// A class as a floating-point number, which must be whole to be one.
+// A class as a floating-point number, which must be whole.
 [[nodiscard]] FoundLabel label_of_float(float number);
 
-// Names of classes that are longer are none.
+// A longer text is not a class name.
 inline constexpr std::size_t kLongestClassName = 256;
 
-// The kind of raw pixels of this shape, channels interleaved; nothing when the shape is none or has not so many bytes.
+// The kind of raw pixels of this shape, channels interleaved; nothing if the shape is invalid or does not match the
+// number of bytes.
 [[nodiscard]] std::optional<RecordTable::Kind> raw_kind(std::int64_t height, std::int64_t width, std::int64_t channels,
                                                         std::uint64_t bytes);
 
@@ -51,17 +52,17 @@ struct FoundSample {
   Extent image = {};
   RecordTable::Kind kind = {};
   FoundLabel label = {};
-  std::string_view class_name = {};  // of its class number, where the container says
-  // The bytes whose masked CRC-32C stands right behind them, the image among them; none where there is no checksum.
+  std::string_view class_name = {};  // of its class number, if the container has it
+  // The bytes, including the image, that are followed by their masked CRC-32C; empty if there is no checksum.
   Extent checked = {};
-  // By wanted field: its elements, or where its bytes are.
+  // Per wanted field: its elements, or where its bytes are.
   struct InField {
     std::vector<std::byte> elements = {};
     Extent bytes = {};
   };
   std::vector<InField> fields = {};
 };
-// The fields of a sample, of what value_of(wanted) says of each. Throws SampleError that names the field.
+// Makes the fields of a sample from value_of(wanted) for each. Throws SampleError naming the field.
 template <typename ValueOf>
 [[nodiscard]] std::vector<FoundSample::InField> fields_of_sample(const WantedFields& wanted, ValueOf&& value_of) {
   std::vector<FoundSample::InField> fields;
@@ -84,20 +85,20 @@ template <typename ValueOf>
   return fields;
 }
 
-// What is found in one file of a container, or in a part of it, in order. Not for several threads.
+// What is found in one file of a container, or in a part of it, in order. One thread at a time.
 class ShardDraft {
  public:
-  // What all threads have looked at together.
+  // What all threads together have looked at.
   struct Progress {
     std::atomic<std::uint64_t> bytes{0};
     std::atomic<std::uint64_t> records{0};
   };
 
-  // Its records are numbered from `first`.
+  // Record numbers begin with `first`.
   ShardDraft(std::string path, const RecordTable::Stamp& stamp, Progress& progress, std::uint32_t first = 0)
       : path_(std::move(path)), stamp_(stamp), progress_(&progress), next_(first) {}
 
-  // What samples must have beside image and label; before the first of them.
+  // The fields that samples must have beside image and label. Call before adding samples.
   void want(const WantedFields& wanted) {
     wanted_ = &wanted;
     fields_.resize(wanted.fields.size());
@@ -105,31 +106,31 @@ class ShardDraft {
   // REQUIRES: want() has been called.
   [[nodiscard]] const WantedFields& wanted() const noexcept { return *wanted_; }
 
-  // The next record begins at this place. It has a number, whether it can be used or not.
+  // The next record begins at this offset. It takes a number, whether it is usable or not.
   void begin(std::uint64_t offset, std::string_view key = {});
-  // What the container calls the record.
+  // The container's name for the record.
   void call(std::string_view key) { key_ = key; }
-  // The file has been looked at up to there.
+  // The file has been read up to there.
   void reach(std::uint64_t offset);
-  // The sample of the record. What lies in memory only is kept for the index. Throws SampleError when its image has no
-  // bytes or too many, or lies in memory and fails its checksum.
+  // Adds the record's sample. Bytes that are only in memory are kept for the index. Throws SampleError if its image has
+  // no bytes or too many, or is in memory and fails its checksum.
   void add(ContainerBytes& bytes, const FoundSample& sample);
-  // The record cannot be used. The reason begins with the byte where that stands, at least that of the record. Of the
-  // first ten thousand each is kept, others are counted.
+  // The record cannot be used. The reason begins with the byte of the damage, or at least of the record. The first ten
+  // thousand are kept, others only counted.
   void add_bad(std::string reason);
-  // Something is wrong with the file itself, or worth saying.
+  // Something about the file itself is wrong or worth reporting.
   void add_bad_file(std::string reason) { skipped_.add_bad(path_, std::move(reason)); }
   void add_note(std::string reason) { skipped_.add_note(path_, std::move(reason)); }
 
  private:
   friend class ShardMerger;
 
-  // Of a record without a class number: what there is instead. A text is kTexts less its place among `texts_`.
+  // Labels of records without a class number. A text is kTexts minus its index in `texts_`.
   static constexpr std::int64_t kUnlabelled = -1;
   static constexpr std::int64_t kAbsent = -2;
   static constexpr std::int64_t kTexts = -3;
 
-  // Says how many more records are bad than were kept.
+  // Adds an entry that counts the bad records beyond those kept.
   void add_uncounted();
   [[nodiscard]] std::uint32_t number() const noexcept { return next_ - 1; }
   [[nodiscard]] std::uint16_t kind_number(const RecordTable::Kind& kind);
@@ -139,7 +140,7 @@ class ShardDraft {
   RecordTable::Stamp stamp_;
   Progress* progress_;
   std::uint32_t next_;
-  std::uint64_t begins_ = 0;  // the record at hand
+  std::uint64_t begins_ = 0;  // the current record
   std::uint64_t bad_ = 0;
   std::uint64_t reached_ = 0;
   std::string key_;
@@ -150,7 +151,7 @@ class ShardDraft {
   std::vector<bool> are_held_;
   StringTable keys_;
 
-  // The same for each field: elements, or places.
+  // For each field: elements, or extents.
   struct InFields {
     std::vector<std::byte> values;
     std::vector<std::uint64_t> ends;
@@ -171,31 +172,32 @@ class ShardDraft {
 // A format whose files can be read independently of each other.
 struct ShardFormat {
   bool (*is_name)(std::string_view name) = nullptr;  // of its files in a folder
-  // Adds what a file holds. A SampleError ends the file: what came before it stays.
+  // Adds what a file holds. A SampleError ends the file; what came before it stays.
   void (*read)(ContainerBytes& bytes, ShardDraft& draft) = nullptr;
-  // Whether samples may have a field; null: they have none but image and label.
+  // Whether samples may have a field; null: only image and label.
   bool (*may_have)(const WantedFields::Wanted& wanted) = nullptr;
-  std::string_view missing;  // what was not found when no sample comes out: "no record with an image"
+  std::string_view missing;  // what to report as missing if there is no sample: "no record with an image"
 };
 
-// Whether a folder is one of the format's files: it has some, and neither images nor annotations in it or below it, of
-// which such a file would only stand beside. REQUIRES: contents.is_folder().
+// Whether a folder is one of the format's files: it has some, and no images or annotations in it or below it. REQUIRES:
+// contents.is_folder().
 [[nodiscard]] bool is_folder_of_shards(PathContents& contents, bool (*is_name)(std::string_view));
 
-// The files of the format at the path, absolute: those of a folder, sorted, those that a pattern stands for, or the one
-// file. Where some names in a folder have a part that begins with "train", only those are its files, and `others` tells
-// which it leaves out.
+// The files of the format at the path, absolute: those of a folder, sorted, those that a pattern matches, or the one
+// file. If some names in a folder have a word that begins with "train", only those are used, and `others` receives the
+// rest.
 [[nodiscard]] std::vector<std::string> shards_of(PathContents& contents, bool (*is_name)(std::string_view),
                                                  std::vector<std::string>* others = nullptr);
 
-// What the drafts hold, as one, with these fields. Those of one file follow each other.
+// Merges the drafts into one, with these fields. Drafts of one file are adjacent.
 [[nodiscard]] IndexDraft merge_shards(PathContents& contents, std::vector<ShardDraft>& drafts,
                                       const WantedFields& wanted, std::string_view missing);
 
-// Of the names of the format's files, and of the contents of those that are named as compressed ones; for Format::hash.
+// Hashes the names of the format's files, and the contents of those with the name of a compressed file; for
+// Format::hash.
 [[nodiscard]] std::uint64_t hash_shards(const DatasetOptions& options, bool (*is_name)(std::string_view));
 
-// Reads the files in parallel, plain or compressed, and puts them together in their order.
+// Reads the files in parallel, plain or compressed, and merges them in order.
 [[nodiscard]] IndexDraft build_from_shards(PathContents& contents, const ShardFormat& format);
 
 }  // namespace forebay

@@ -27,7 +27,7 @@ std::string SourceFiles::problem_of_bypass(const std::string& path) {
     OpenFile file = open_regular(path);
     const std::string problem = forebay::bypass_page_cache(file);
     return problem.empty() ? "" : path + ": " + problem;
-  } catch (const SampleError&) {  // whoever reads it will say what is wrong
+  } catch (const SampleError&) {  // the read will report what is wrong
     return {};
   }
 }
@@ -51,7 +51,7 @@ void SourceFiles::check(std::uint64_t source) {
   sources_[source].is_checked.store(true, std::memory_order_relaxed);
 }
 
-// What a file system refuses was said when the run began.
+// A file system's refusal was reported when the run began.
 void SourceFiles::prepare(OpenFile& file) const {
   if (is_direct_.load(std::memory_order_relaxed)) (void)forebay::bypass_page_cache(file);
 }

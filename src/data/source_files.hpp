@@ -23,26 +23,26 @@ class SourceFiles {
  public:
   static constexpr std::uint32_t kMostOpen = 256;
 
-  // A file of records, and what the index knows of it.
+  // A file of records, and what the index knows about it.
   struct Known {
     std::string path;
-    RecordTable::Stamp stamp;  // but for `modified`
+    RecordTable::Stamp stamp;  // except `modified`
   };
 
-  // `sources` of them hold records; `modified` has when the first of them were, as in a stamp; `known` tells about
-  // each, on any thread, and may throw.
+  // `sources`: the number of files that hold records. `modified`: modification times of the first of them, as in a
+  // stamp. `known` describes each; it is called on any thread and may throw.
   SourceFiles(std::uint64_t sources, std::span<const std::int64_t> modified,
               std::function<Known(std::uint64_t source)> known);
   ~SourceFiles();
   SourceFiles(const SourceFiles&) = delete;
   SourceFiles& operator=(const SourceFiles&) = delete;
 
-  // Files that are opened from now on are read past the page cache, where their file system can do that.
+  // Files opened from now on are read past the page cache, if their file system supports that.
   void bypass_page_cache() noexcept { is_direct_.store(true, std::memory_order_relaxed); }
-  // "", or why the file cannot be, with its name.
+  // "", or why the file cannot be read past the page cache, with its name.
   [[nodiscard]] static std::string problem_of_bypass(const std::string& path);
 
-  // Calls use(file) with the source. Throws SampleError if it cannot be opened or is not what the index knows; the next
+  // Calls use(file) with the source. Throws SampleError if it cannot be opened or does not match the index; the next
   // call tries again. REQUIRES: source < sources.
   template <typename Use>
   void with(std::uint64_t source, Use&& use) {
@@ -57,20 +57,19 @@ class SourceFiles {
     kept_.fetch_sub(1, std::memory_order_relaxed);
     use(*opened);
   }
-  // Throws as with() does, until it has not once.
+  // Opens and compares the source once; throws as with() does until that succeeds.
   void check(std::uint64_t source);
 
-  // Fills bytes, or pieces of memory one after the other, from a file of with(), by one request. Throw SampleError.
+  // Fill `bytes`, or pieces of memory in order, from a file passed by with(), by one request. Throw SampleError.
   void read(const OpenFile& file, std::size_t offset, std::span<std::byte> bytes);
   void read(const OpenFile& file, std::size_t offset, std::span<const std::span<std::byte>> pieces);
-  // All of a file that is a sample, or of an array in an archive, which is not read past the page cache. Throws
-  // SampleError.
+  // Reads a whole file, or an array in an archive; the latter always through the page cache. Throws SampleError.
   void read_whole(const std::string& path, ReadTarget& target);
 
  private:
   struct Source {
     std::atomic<const OpenFile*> open{nullptr};  // null until it is
-    // Relaxed, as the next: they guard nothing, and a thread that does not see them compares the file once more.
+    // Relaxed, like the next: they guard nothing, and a thread that does not see them compares the file once more.
     std::atomic<std::int64_t> modified{0};  // when it was, as last compared
     std::atomic<bool> is_checked{false};
   };
@@ -86,8 +85,8 @@ class SourceFiles {
   DirectReads direct_;
 };
 
-// Has the files of an index's dataset read past the page cache from now on, those that are not open yet. Returns "", or
-// why that is impossible, as it shows with the first of them. Any thread.
+// Has those files of an index's dataset that are not open yet read past the page cache. Returns "", or why that is
+// impossible, judging by the first file. Any thread.
 [[nodiscard]] std::string bypass_page_cache(const Dataset& dataset);
 
 }  // namespace forebay

@@ -9,7 +9,7 @@
 #include "object_samples.hpp"
 #include "table_fields.hpp"
 
-// Boxes of a table: a row for each, and any number of rows for an image.
+// Boxes of a table: one row per box, any number of rows per image.
 namespace forebay {
 namespace {
 
@@ -39,7 +39,7 @@ class SideOfBox {
   std::vector<std::size_t> cells_;
 };
 
-// What `from` means when it is left out.
+// The value of `from` if it is left out.
 std::string usual_columns(const TableHeader& header) {
   std::string columns = "xmin, ymin, xmax, ymax";
   for (const char* name : {"class", "label"}) {

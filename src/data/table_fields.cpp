@@ -31,7 +31,7 @@ void append_value(std::vector<std::byte>& bytes, T value) {
 
 template <typename T>
 void append_whole(std::vector<std::byte>& bytes, double value) {
-  // The largest 64-bit number is no double; 2^63 is the first that does not fit.
+  // The largest 64-bit number is not a double; 2^63 is the first double that does not fit.
   const bool fits = value >= static_cast<double>(std::numeric_limits<T>::min()) &&
                     value < std::ldexp(1.0, std::numeric_limits<T>::digits);
   if (!fits || value != std::floor(value)) throw BadRow{std::to_string(value) + " is no number of the field's type"};

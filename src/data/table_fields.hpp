@@ -14,7 +14,7 @@
 
 #include "record_table.hpp"
 
-// What the rows of a table of text become: class numbers and fields.
+// Turns the rows of a text table into class numbers and fields.
 namespace forebay {
 
 // Why a row cannot be a sample.
@@ -24,10 +24,10 @@ struct BadRow {
 
 using Cells = std::vector<std::string_view>;
 
-// Throws BadRow for a cell that holds no finite number.
+// Throws BadRow for a cell that does not hold a finite number.
 [[nodiscard]] double number_in_cell(std::string_view cell);
 
-// What the columns of a table are called.
+// The column names of a table.
 class TableHeader {
  public:
   TableHeader(const Cells& names, std::string file) : names_(names.begin(), names.end()), file_(std::move(file)) {}
@@ -44,16 +44,16 @@ class TableHeader {
   std::string file_;
 };
 
-// Names of classes as rows come, and their numbers once all are known: those given, else those found, sorted; whole
-// numbers alone are class numbers.
+// Collects class names row by row, and numbers them once all are known: the given ones, else those found, sorted; if
+// all are whole numbers, those are the class numbers.
 class ClassesOfColumn {
  public:
   explicit ClassesOfColumn(std::vector<std::string> given);
   // A number for the name, until number_of(). Throws BadRow for one that is not among the given ones.
   [[nodiscard]] std::int32_t intern(std::string_view name);
-  // The classes. REQUIRES: no more names come. Throws ConfigError for class numbers that are none.
+  // The classes. REQUIRES: no more names follow. Throws ConfigError for invalid class numbers.
   [[nodiscard]] std::vector<std::string> finish(const std::string& file);
-  // REQUIRES: after finish(). -1 stays.
+  // REQUIRES: finish() was called. -1 stays -1.
   [[nodiscard]] std::int32_t number_of(std::int32_t interned) const noexcept;
 
  private:
@@ -63,9 +63,9 @@ class ClassesOfColumn {
   std::vector<std::int32_t> final_;
 };
 
-// A field of a table. read() looks at a row and throws BadRow for one that cannot be a sample; once all of the row has
-// been read, keep() takes what was read for a new sample, or join() for one that earlier rows began; finish() makes the
-// column. One thread.
+// A field of a table. read() parses a row and throws BadRow if it cannot be a sample; once the whole row has been read,
+// keep() stores the result for a new sample, or join() adds it to a sample that an earlier row began; finish() makes
+// the column. One thread.
 class TableField {
  public:
   // `options` of a field that field_of() accepts.
@@ -74,7 +74,7 @@ class TableField {
   TableField(const TableField&) = delete;
   TableField& operator=(const TableField&) = delete;
 
-  // Whether a row that it refuses is left without it, and not refused.
+  // Whether a row that read() refuses is kept without this field, rather than refused.
   [[nodiscard]] virtual bool is_optional() const noexcept { return false; }
   virtual void read(const Cells& cells) = 0;
   virtual void keep(RecordTable& /*table*/) { column_.add_values(bytes_); }
@@ -92,7 +92,7 @@ class TableField {
   std::string key_;
 };
 
-// Throws ConfigError that names the key for what a table cannot have.
+// Throws ConfigError naming the key for what a table cannot provide.
 [[nodiscard]] std::unique_ptr<TableField> table_field(const FieldOptions& options, const TableHeader& header);
 // The same for kind boxes.
 [[nodiscard]] std::unique_ptr<TableField> boxes_of_table(const FieldOptions& options, const TableHeader& header);

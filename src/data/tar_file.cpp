@@ -19,7 +19,7 @@ bool is_zero(std::span<const char> block) noexcept {
   return std::ranges::all_of(block, [](char c) { return c == 0; });
 }
 
-// The checksum that a header has, its own field counted as blanks. Some programs sum signed bytes.
+// Whether a header has the right checksum, its own field counted as blanks. Some programs sum signed bytes.
 bool has_sum(std::span<const char> block) noexcept {
   std::int64_t of_unsigned = 0;
   std::int64_t of_signed = 0;
@@ -135,7 +135,7 @@ const std::string* TarReader::header(std::string_view key) const {
   return nullptr;
 }
 
-// By GNU tar's means or those of pax, of which there are three versions.
+// Sparse in GNU tar's format, or in one of the three versions of pax.
 bool TarReader::is_sparse(char type) const {
   constexpr std::string_view kSparse = "GNU.sparse.";
   const auto has_one = [&](const Headers& headers) {

@@ -15,28 +15,29 @@ struct TarMember {
   std::string name;
   Kind kind = Kind::other;
   std::uint64_t header = 0;  // where it begins
-  std::string problem;       // what is wrong with its pax header: then its name and its size may be wrong
+  std::string problem;       // what is wrong with its pax header; then its name and size may be wrong
   Extent contents;
 };
 
-// The members of a tar archive in order: of V7, ustar, GNU and pax archives, with long names by either's means. It ends
-// at the first block of zeros, as tar itself does, or where the file ends. No number of a header is trusted.
+// The members of a tar archive in order. Reads V7, ustar, GNU and pax archives, with the long names of each. Ends at
+// the first block of zeros, as tar itself does, or at the end of the file. No number in a header is trusted.
 class TarReader {
  public:
   explicit TarReader(ContainerBytes& bytes) : bytes_(bytes) {}
 
-  // False at the end. Throws SampleError with the byte where the archive is damaged; there is no way on from there.
+  // False at the end. Throws SampleError with the byte where the archive is damaged; reading cannot continue after
+  // that.
   [[nodiscard]] bool next(TarMember& member);
 
  private:
   using Headers = std::map<std::string, std::string, std::less<>>;  // of pax
 
-  // The header at the position. False for one of zeros.
+  // The header at the current position. False for a block of zeros.
   [[nodiscard]] bool read_header();
   [[nodiscard]] std::string field(std::size_t at, std::size_t length) const;
   [[nodiscard]] std::uint64_t number(std::size_t at, std::size_t length) const;
   [[nodiscard]] std::string name() const;
-  // The contents behind the header, of this many bytes. Moves the position behind them.
+  // The contents after the header, `length` bytes. Moves the position past them.
   [[nodiscard]] Extent take(std::uint64_t length);
   void skip_sparse_maps();
   [[nodiscard]] static Headers parse(std::string_view text, std::uint64_t at);
@@ -45,9 +46,9 @@ class TarReader {
 
   ContainerBytes& bytes_;
   std::uint64_t position_ = 0;
-  std::uint64_t begins_ = 0;  // the header at hand
+  std::uint64_t begins_ = 0;  // the current header
   std::array<char, 512> block_{};
-  // What precedes a member's header.
+  // From the headers that precede a member's own.
   std::string long_name_;
   Headers headers_;
   std::string problem_;

@@ -32,7 +32,7 @@ void TfExample::read_features(const Extent& message) {
   }
 }
 
-// An entry of the map from names to features. The last one of a name counts, as everywhere in Protocol Buffers.
+// An entry of the map from names to features. The last entry of a name counts, as always in Protocol Buffers.
 void TfExample::read_feature(const Extent& entry) {
   TfFeature feature;
   Extent value;
@@ -50,7 +50,7 @@ void TfExample::read_feature(const Extent& entry) {
     feature.type = static_cast<TfFeature::Type>(field.number);
     feature.list = field.extent;
   }
-  // Repeats count, so that one record cannot ask for more than so many comparisons with so many names.
+  // Repeated names count too, so that one record cannot cause unlimited comparisons.
   if (++entries_ > kMostFeatures)
     throw at_byte(entry.offset, "more than " + std::to_string(kMostFeatures) + " features");
   const auto same = std::ranges::find(features_, feature.name, &TfFeature::name);

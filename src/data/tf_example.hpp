@@ -17,19 +17,19 @@ struct TfFeature {
   Extent list;  // the message that holds the values
 };
 
-// The features of a tf.train.Example. Reads their names and places, none of their values: those are read when they are
-// asked for. REQUIRES: `bytes` outlives it.
+// The features of a tf.train.Example. Reads only their names and places; values are read on request. REQUIRES: `bytes`
+// outlives it.
 class TfExample {
  public:
   // Throws SampleError with the byte where the message is damaged or is not an Example.
   TfExample(ContainerBytes& bytes, const Extent& message);
 
   [[nodiscard]] const std::vector<TfFeature>& features() const noexcept { return features_; }
-  // Null when there is none of this name.
+  // Null if there is none of this name.
   [[nodiscard]] const TfFeature* find(std::string_view name) const noexcept;
 
-  // The first values of a feature, at most `most` of them; none where the feature is of another type. They throw
-  // SampleError where the list is damaged.
+  // The first values of a feature, at most `most`; none if the feature is of another type. Throw SampleError if the
+  // list is damaged.
   [[nodiscard]] std::vector<Extent> byte_strings(const TfFeature& feature, std::size_t most) const;
   [[nodiscard]] std::vector<std::int64_t> integers(const TfFeature& feature, std::size_t most) const;
   [[nodiscard]] std::vector<float> floats(const TfFeature& feature, std::size_t most) const;

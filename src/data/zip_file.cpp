@@ -9,7 +9,7 @@
 
 #include "base/text.hpp"
 
-// Names of fields and their places are those of PKWARE's APPNOTE 6.3, sections 4.3 and 4.5.
+// Field names and offsets follow PKWARE's APPNOTE 6.3, sections 4.3 and 4.5.
 namespace forebay {
 namespace {
 
@@ -27,7 +27,7 @@ constexpr std::size_t kLongestComment = 65535;
 constexpr std::uint16_t kWideExtra = 1;
 constexpr std::uint16_t kEncrypted = 1 | 1U << 6U | 1U << 13U;
 constexpr std::uint32_t kElsewhere = 0xffffffff;  // the number is in a Zip64 field
-// Directories of more bytes than this are damage, or no data set's.
+// A larger directory is damage, or not that of a dataset.
 constexpr std::uint64_t kLargestDirectory = std::uint64_t{64} << 20U;
 constexpr std::uint64_t kMostInflation = 1032;  // of deflate
 
@@ -45,7 +45,7 @@ SampleError member_refusal(const ZipMember& member, const std::string& what) {
                      what);
 }
 
-// Takes from the extra field of an entry what its 32 bits did not hold.
+// Reads from the extra field of an entry what did not fit into 32 bits.
 void widen(std::span<const std::byte> extra, bool has_offset, ZipMember& member) {
   while (extra.size() >= 4) {
     const auto size = static_cast<std::size_t>(number_at(extra, 2, 2));
@@ -87,7 +87,7 @@ bool starts_as_zip(std::span<const std::byte> head) noexcept {
 
 ZipFile::ZipFile(const OpenFile& file) : file_(file) { read_members(find_directory()); }
 
-// The record at the end is looked for from the back: it is where its comment fills the rest of the file.
+// The end record is searched for backwards: it is where its comment fills the rest of the file.
 ZipFile::Directory ZipFile::find_directory() const {
   const std::size_t bytes = std::min(file_.size, kEndBytes + kLongestComment);
   const std::uint64_t begin = file_.size - bytes;
@@ -152,7 +152,7 @@ void ZipFile::read_members(const Directory& place) {
     members_.push_back(std::move(member));
     rest = rest.subspan(all);
   }
-  // Members that share bytes are what bombs are made of.
+  // Zip bombs are made of members that share bytes.
   std::vector<const ZipMember*> by_place;
   for (const ZipMember& member : members_) by_place.push_back(&member);
   std::ranges::sort(by_place, {}, &ZipMember::header);
@@ -215,7 +215,7 @@ void ZipFile::inflate(const ZipMember& member, std::uint64_t at, std::span<std::
   std::uint64_t left = member.packed;
   std::size_t filled = 0;
   const bool is_all = to.size() == member.bytes;
-  std::array<std::byte, 1> beyond{};  // contents that are longer than the directory says would go here
+  std::array<std::byte, 1> beyond{};  // receives any contents beyond what the directory says
   int result = Z_OK;
   while (result == Z_OK && (filled < to.size() || is_all)) {
     if (stream.avail_in == 0 && left > 0) {

@@ -22,9 +22,9 @@ struct ZipMember {
   std::uint16_t flags = 0;
 };
 
-// A zip archive, Zip64 included, as NumPy writes its .npz. Nothing in it is trusted: each of these throws SampleError
-// that names the member and the byte, and no memory is taken beyond the size of the archive and of what is asked for.
-// Any thread may call the const members. REQUIRES: the file outlives it.
+// A zip archive, Zip64 included, as NumPy writes .npz. Nothing in it is trusted: all members throw SampleError naming
+// the archive's member and the byte, and take no more memory than the size of the archive and of what is requested. Any
+// thread may call the const members. REQUIRES: the file outlives it.
 class ZipFile {
  public:
   // Reads the directory. Refuses archives in several parts, directories that do not add up, and members that overlap.
@@ -32,13 +32,13 @@ class ZipFile {
 
   // In the order of the directory.
   [[nodiscard]] const std::vector<ZipMember>& members() const noexcept { return members_; }
-  // Where the contents of a stored member begin in the archive. Throws SampleError also for members that are deflated.
+  // Where the contents of a stored member begin in the archive. Also throws SampleError for deflated members.
   [[nodiscard]] std::uint64_t stored_at(const ZipMember& member) const;
-  // Fills `to` with the first bytes of the contents; all of them if it is as large, and then their checksum is
-  // compared. Throws SampleError also for encrypted members, and those compressed by another method than deflate.
-  // REQUIRES: `to` is no larger than the contents.
+  // Fills `to` with the first bytes of the contents. If it takes all of them, their checksum is verified. Also throws
+  // SampleError for encrypted members, and for compression methods other than deflate. REQUIRES: `to` is no larger than
+  // the contents.
   void read(const ZipMember& member, std::span<std::byte> to) const;
-  // What tells other contents: the directory, which has the checksums of all members.
+  // The directory, which has the checksums of all members and so identifies the contents.
   [[nodiscard]] std::span<const std::byte> directory() const noexcept { return directory_; }
 
  private:
