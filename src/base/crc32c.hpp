@@ -10,9 +10,9 @@ namespace forebay {
 // processor's instruction where it has one, about 8 GB/s. Any thread may call.
 [[nodiscard]] std::uint32_t crc32c(std::span<const std::byte> bytes, std::uint32_t before = 0) noexcept;
 
-// The same by tables, as without such an instruction.
+// The same by tables, for processors without the instruction.
 [[nodiscard]] std::uint32_t crc32c_by_tables(std::span<const std::byte> bytes, std::uint32_t before = 0) noexcept;
-// A CRC-32C as TFRecord files hold it, so that the CRC of bytes with CRCs among them stays a good one.
+// A CRC-32C as stored in TFRecord files: masked, because a CRC over data that contain CRCs is weak.
 [[nodiscard]] constexpr std::uint32_t masked_crc32c(std::uint32_t crc) noexcept {
   constexpr std::uint32_t kMask = 0xA282EAD8;
   return ((crc >> 15U) | (crc << 17U)) + kMask;

@@ -13,7 +13,7 @@
 namespace forebay {
 namespace {
 
-// Every file system that can do it at all takes these, but for those whose own blocks are larger.
+// Every file system that supports direct reads accepts these, except those with larger blocks.
 constexpr std::size_t kUsualBlock = 4096;
 constexpr std::size_t kLargestBlock = std::size_t{1} << 20U;
 
@@ -25,7 +25,7 @@ int set_direct(int file, bool is_direct) {
   return ::fcntl(file, F_SETFL, is_direct ? flags | O_DIRECT : flags & ~O_DIRECT) == 0 ? 0 : errno;
 }
 
-// 0 where the file system says that it reads this file through the page cache all the same.
+// 0 if the file system says that it would read this file through the page cache anyway.
 std::size_t block_of(int file) {
 #ifdef STATX_DIOALIGN
   struct statx status {};
@@ -40,7 +40,7 @@ std::size_t block_of(int file) {
 std::size_t round_down(std::size_t bytes, std::size_t block) noexcept { return bytes / block * block; }
 std::size_t round_up(std::size_t bytes, std::size_t block) noexcept { return round_down(bytes + block - 1, block); }
 
-// Fills `to` with the file's blocks from `begin` on, as far as the file reaches, but `needed` bytes at least.
+// Fills `to` with the file's blocks from `begin` on, up to the end of the file, but at least `needed` bytes.
 void read_blocks(const OpenFile& file, std::size_t begin, std::span<std::byte> to, std::size_t needed) {
   std::size_t filled = 0;
   while (filled < needed) {
@@ -58,7 +58,7 @@ void read_blocks(const OpenFile& file, std::size_t begin, std::span<std::byte> t
     }
     const std::size_t end = filled + static_cast<std::size_t>(got);
     if (end >= needed) return;
-    // Part of a block is the file's end, unless a second read says otherwise.
+    // A partial block is the end of the file, unless a second read says otherwise.
     const std::size_t whole = round_down(end, file.block);
     if (whole <= filled) throw ended_early(begin + end, begin + needed);
     filled = whole;
@@ -79,7 +79,7 @@ std::string bypass_page_cache(OpenFile& file) {
 
 class DirectReads::Loan {
  public:
-  // Throws SampleError when there is no memory.
+  // Throws SampleError if there is no memory.
   Loan(DirectReads& owner, std::size_t size, std::size_t block) : owner_(owner) {
     {
       const std::lock_guard lock(owner.mutex_);
@@ -101,7 +101,7 @@ class DirectReads::Loan {
     const std::lock_guard lock(owner_.mutex_);
     try {
       owner_.idle_.push_back(std::move(blocks_));
-    } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): then it is freed
+    } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): then the memory is freed
     }
   }
   Loan(const Loan&) = delete;

@@ -12,14 +12,14 @@
 
 namespace forebay {
 
-// Has reads of the file bypass the page cache from now on (O_DIRECT), and sets file.block. Returns "", or why its file
-// system refuses; then the file is as it was. Any thread.
+// Makes reads of the file bypass the page cache from now on (O_DIRECT), and sets file.block. Returns "", or why its
+// file system refuses; then the file is unchanged. Any thread.
 [[nodiscard]] std::string bypass_page_cache(OpenFile& file);
 
-// Reads of any bytes of files that bypass the page cache. The system reads whole blocks into aligned memory, a piece of
-// at most kPiece at a time, from where the bytes are copied: which costs less than the page cache does. A file system
-// that refuses only when it is read from has that file read through the page cache. Memory is kept for as many reads as
-// there were at one time. Any thread may call.
+// Reads any bytes of files that bypass the page cache. The system reads whole blocks into aligned memory, at most
+// kPiece at a time, and the bytes are copied from there, which costs less than the page cache does. If a file system
+// refuses only on the read itself, the file is read through the page cache. Keeps memory for as many reads as were ever
+// concurrent. Any thread may call.
 class DirectReads {
  public:
   static constexpr std::size_t kPiece = std::size_t{8} << 20U;
@@ -35,7 +35,7 @@ class DirectReads {
     std::unique_ptr<std::byte, Free> memory;
     std::size_t size = 0;
   };
-  // Takes memory while it lives.
+  // Holds memory while it lives.
   class Loan;
 
   std::mutex mutex_;

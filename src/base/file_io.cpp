@@ -48,8 +48,7 @@ mode_t mode_of(int descriptor) {
   return status.st_mode;
 }
 
-// Bytes read; 0 at the end. Waits for a pipe in slices of a second, so that a slow writer is given time, but not for
-// ever.
+// Bytes read; 0 at the end. Waits for a pipe in slices of a second, so that a slow writer has time, but not forever.
 std::size_t read_some(int descriptor, std::span<char> to, int patience_s) {
   for (int waited = 0;;) {
     const auto got = ::read(descriptor, to.data(), to.size());
@@ -148,7 +147,7 @@ OpenFile open_regular(const std::string& path) {
   FileDescriptor file(
       retry_interrupted([&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY); }));
   if (file.get() < 0) {
-    // "No such device or address", the system's text for a socket, would help nobody.
+    // "No such device or address", the system's text for a socket, would not help.
     if (errno == ENXIO) throw SampleError("is a socket or a device without a driver");
     throw system_failure("cannot open", errno);
   }

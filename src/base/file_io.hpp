@@ -93,8 +93,8 @@ class LineFile {
 struct OpenFile {
   FileDescriptor descriptor;
   std::size_t size = 0;
-  // Not 0: reads bypass the page cache and must be of whole blocks of this size, into memory that is aligned to it, as
-  // DirectReads makes them; read_at() fails.
+  // Not 0: reads bypass the page cache and must cover whole blocks of this size, into memory aligned to it, as
+  // DirectReads does; read_at() fails.
   std::size_t block = 0;
 };
 
@@ -114,8 +114,8 @@ inline constexpr std::size_t kLargestAnnotationFile = std::size_t{16} << 20U;
 // for the same device and the same pages. False if that cannot be determined.
 [[nodiscard]] bool is_on_local_disk(const std::string& path) noexcept;
 
-// Of reading up to the byte `expected` of a file that ended at the byte `at`. Transient: its size promised more, so it
-// is being written or the store is confused.
+// The error for reading up to byte `expected` of a file that ended at byte `at`. Transient: its size promised more, so
+// it is being written or the store is confused.
 [[nodiscard]] SampleError ended_early(std::size_t at, std::size_t expected);
 
 // Opens a regular file. Never blocks, whatever the path is (a FIFO without a writer would). Throws SampleError.
@@ -126,8 +126,7 @@ inline constexpr std::size_t kLargestAnnotationFile = std::size_t{16} << 20U;
 void read_at(const FileDescriptor& file, std::size_t offset, std::span<std::byte> bytes);
 
 inline constexpr std::size_t kMostPieces = 1024;
-// The same for pieces of memory that are filled one after the other, by one request. REQUIRES: at most kMostPieces
-// pieces.
+// The same for pieces of memory that are filled in order, by one request. REQUIRES: at most kMostPieces pieces.
 void read_at(const FileDescriptor& file, std::size_t offset, std::span<const std::span<std::byte>> pieces);
 
 // Opens a file that is a sample as a whole. Throws SampleError, also for an empty one and one larger than

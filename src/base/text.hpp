@@ -19,7 +19,7 @@ namespace forebay {
 // The same, but line feeds stay: for whole messages, which may have several lines.
 [[nodiscard]] std::string printable_lines(std::string_view text);
 
-// The character that well-formed UTF-8 has at the start of `text`, which must not be empty.
+// The character at the start of `text`, if it is well-formed UTF-8. REQUIRES: text is not empty.
 struct Character {
   std::size_t length = 0;  // bytes; 0: not well-formed here
   std::uint32_t code = 0;

@@ -50,7 +50,7 @@ struct alignas(64) WorkerStatus {
     idle,            // waiting for work
     waiting_budget,  // waiting for room in the byte budget
     reading,         // in the store
-    hedging,         // in the store, for a sample that another reader is slow with
+    hedging,         // in the store, for a sample whose first read is slow
     retrying,        // waiting to read again after a transient error
     decoding,
     requesting,    // asking readers for the samples of a batch
@@ -123,8 +123,8 @@ template <typename Thread = std::thread, typename Body>
 // or not started yet.
 class WorkerPool {
  public:
-  // What each thread runs, with its number from 0 and its status; it must ask may_work() before each piece of work and
-  // end when that is false, or when there is no work any more. Must not throw.
+  // What each thread runs, with its number from 0 and its status; it must call may_work() before each piece of work,
+  // and return when that is false or there is no more work. Must not throw.
   using Body = std::function<void(unsigned thread, WorkerStatus& status)>;
 
   // What the threads do, and how they are ended.

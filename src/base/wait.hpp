@@ -8,10 +8,10 @@ namespace forebay {
 
 // Where threads wait for a condition that other threads make true without locks. They spin for a few microseconds,
 // which pays while the other thread runs on another core; they yield a few times, which pays while it waits for this
-// core; then they park on a futex. Each point learns what has paid lately and skips the rest: on busy cores spinning is
-// in vain, and a yield gives every other thread a slice of time, while a parked thread is scheduled first when it is
-// woken. The notifier pays one read-modify-write; it enters the kernel only when a thread may be parked, and once for
-// all that are.
+// core; then they park on a futex. Each point learns what has paid off lately and skips the rest: on busy cores
+// spinning is useless, and a yield gives every other thread a time slice, while a parked thread is scheduled first when
+// it is woken. The notifier pays one read-modify-write; it enters the kernel only when a thread may be parked, and once
+// for all that are.
 //
 // Invariants
 //  W1  A waiter sets kParked in word_, and remembers the resulting word, before it re-checks its condition. It falls
@@ -56,10 +56,10 @@ class WaitPoint {
   static constexpr std::uint32_t kParked = 1;
   static constexpr std::uint32_t kGeneration = 2;
 
-  // About what parking costs both sides, so that a wait costs at most twice the cheaper of the two.
+  // About what parking costs both sides, so that a wait costs at most twice the cheaper choice.
   static constexpr std::chrono::microseconds kLongestSpin{5};
   static constexpr int kChecks = 16;  // between two readings of the clock
-  // After kPatience useless spins in a row, kRest waits do without. Then one tries again.
+  // After kPatience useless spins in a row, the next kRest waits do not spin. Then one tries again.
   static constexpr std::int32_t kPatience = 4;
   static constexpr std::int32_t kRest = 64;
   static constexpr int kYields = 4;

@@ -18,7 +18,7 @@ namespace forebay::config {
 // Throws ConfigError with the place in `origin` for text that is not TOML or is nested too deep.
 [[nodiscard]] toml::table parse_document(std::string_view text, std::string_view origin);
 
-// Whether keys have more parts or brackets are nested deeper than in any configuration. The parser makes a table of
+// Whether a key has more parts, or brackets are nested deeper, than in any configuration. The parser makes a table of
 // each part of a key, and parsing, freeing and printing recurse: such text must not reach it. Accepts text that is not
 // TOML.
 [[nodiscard]] bool is_nested_too_deep(std::string_view text) noexcept;

@@ -7,7 +7,7 @@
 namespace forebay::config {
 namespace {
 
-// The field that is being read, written or checked stands last.
+// The field that is being read, written or checked is the last one.
 const FieldOptions& last(const Options& options) { return options.dataset.fields.back(); }
 FieldOptions& last(Options& options) { return options.dataset.fields.back(); }
 
@@ -18,7 +18,7 @@ constexpr auto member() {
                       [](Options& options) -> Value& { return last(options).*Member; }};
 }
 
-// A choice that may be left out; then its place is behind the last name.
+// A choice that may be left out; then its index is one past the last name.
 template <auto Member>
 constexpr Choice optional_choice(std::span<const std::string_view> names) {
   using Value = typename std::remove_cvref_t<decltype(std::declval<FieldOptions>().*Member)>::value_type;

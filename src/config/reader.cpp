@@ -34,8 +34,8 @@ std::optional<T> element(const toml::node& node) {
   if constexpr (std::is_same_v<T, double>) return real(node);
 }
 
-// Puts a TOML value into the options; false, changing nothing, when it is not of that kind. Ranges are not checked
-// here: find_problem() does that for every source of options alike.
+// Puts a TOML value into the options; false, changing nothing, if it is not of that kind. Ranges are not checked here:
+// find_problem() does that for every source of options.
 class Assign {
  public:
   Assign(const toml::node& node, Options& options) : node_(node), options_(options) {}
@@ -175,7 +175,7 @@ class Reader {
 
   // The options, checked; a problem is reported where its value was written.
   [[nodiscard]] Options finish() && {
-    // In an order that does not depend on where each was written.
+    // Sorted, so that the order does not depend on where each was written.
     std::ranges::sort(options_.dataset.fields, {}, &FieldOptions::name);
     if (const auto problem = find_problem(options_)) {
       const auto written = places_.find(problem->key);
@@ -235,8 +235,8 @@ class Reader {
     return *key;
   }
 
-  // A value on a command line has lost its quotes to the shell: what is no TOML value is taken as text, and so is
-  // everything for a key that wants text (a folder may be called 2024).
+  // A value on a command line has lost its quotes to the shell: what is not a TOML value is taken as text, and so is
+  // everything for a key that expects text (a folder may be called 2024).
   [[nodiscard]] static toml::table parse_override(const Key& key, const std::string& value) {
     if (is_nested_too_deep(value)) return toml::table{{"value", value}};
     try {

@@ -13,17 +13,17 @@
 
 // One table of every key of the configuration. Reading, checking, writing, suggesting and the tables of
 // docs/configuration.md all work from it: a new key is a member in options.hpp, which has its default, and an entry in
-// schema.cpp. The rest of what there is to say about a key is in that page.
+// schema.cpp. That page also has the rest of the documentation of a key.
 namespace forebay::config {
 
-// Where a key's value lives in Options.
+// The member of Options that holds a key's value.
 template <typename T>
 struct Place {
   const T& (*get)(const Options&);
   T& (*in)(Options&);
 };
 
-// Permitted values, both ends included unless `above_low`. NaN is in no range.
+// Permitted values, both ends included unless `above_low`. No range contains NaN.
 template <typename T>
 struct Range {
   T low;
@@ -110,25 +110,24 @@ struct Section {
 [[nodiscard]] const Key* find_key(std::string_view section, std::string_view name) noexcept;
 [[nodiscard]] const Section* find_section(std::string_view name) noexcept;
 
-// The keys of every section [fields.NAME]. They are about the last of options.dataset.fields, which REQUIRES that there
-// is one.
+// The keys of every section [fields.NAME]. They apply to the last of options.dataset.fields. REQUIRES: there is one.
 [[nodiscard]] std::span<const Key> field_keys() noexcept;
 // Null when there is none.
 [[nodiscard]] const Key* find_field_key(std::string_view name) noexcept;
-// Makes the field of this name the last one; adds it where there is none.
+// Makes the field of this name the last one; adds it if there is none.
 void select_field(Options& options, std::string_view name);
 
 // "policy.low"; "seed" for a key at the top.
 [[nodiscard]] std::string full_name(std::string_view section, std::string_view name);
 [[nodiscard]] inline std::string full_name(const Key& key) { return full_name(key.section, key.name); }
 
-// Sentences for names that do not exist: what was probably meant, or else what there is. In suggest.cpp.
-// "unknown key policy.beto: did you mean policy.beta?"; a key of a known section ("" = top of the file).
+// Messages for names that do not exist: what was probably meant, or else what exists. In suggest.cpp. "unknown key
+// policy.beto: did you mean policy.beta?"; a key of a known section ("" = top of the file).
 [[nodiscard]] std::string unknown_key(std::string_view section, std::string_view name);
 // "unknown section [polcy]: did you mean [policy]?"
 [[nodiscard]] std::string unknown_section(std::string_view name);
 
-// Helps to tell the kinds apart: std::visit(Overloaded{...}, key.kind).
+// Distinguishes the kinds: std::visit(Overloaded{...}, key.kind).
 template <typename... Fs>
 struct Overloaded : Fs... {
   using Fs::operator()...;

@@ -93,7 +93,7 @@ std::optional<Problem> fields_problem(const Options& options) {
   return std::nullopt;
 }
 
-// Whether this machine has it is found out when a run begins: a file may be checked elsewhere.
+// Whether this machine has the device is checked when a run begins: a file may be checked elsewhere.
 std::optional<Problem> device_problem(const std::string& device) {
   if (parse_device_name(device)) return std::nullopt;
   return Problem{"device", "device = \"" + device +
@@ -177,7 +177,7 @@ std::optional<Problem> channels_problem(const Options& options) {
   return Problem{key, key + " = 1 does not go with workers.jpeg = \"nvjpeg\"; set workers.jpeg = \"turbo\""};
 }
 
-// Guards the sizes computed later against overflow; whether the memory is there is found out when it is taken.
+// Guards the sizes computed later against overflow; whether the memory exists shows when it is allocated.
 std::optional<Problem> oversized(const Options& options) {
   constexpr double kMostBytes = 0x1p45;
   const bool canvases = options.transform.when == When::dequeue;

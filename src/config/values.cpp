@@ -31,7 +31,7 @@ constexpr std::array<Unit, 11> kUnits{{{"TiB", std::int64_t{1} << 40},
                                        {"B", 1},
                                        {"", 1}}};
 
-// Exactly so many bytes in the largest unit that divides them: "256MiB", "64MB"; "" when none above the byte does.
+// The bytes in the largest unit that divides them exactly: "256MiB", "64MB"; "" if only the byte does.
 std::string exact_size(std::int64_t bytes) {
   if (bytes <= 0) return "";
   for (const Unit& unit : kUnits) {
@@ -89,7 +89,7 @@ void append_line(std::string& out, const std::string& text, std::string_view com
   out += '\n';
 }
 
-// Powers of 2 and of 10 as such where one would have to count their digits.
+// Writes long numbers as powers of 2 or 10, to spare the reader counting digits.
 std::string number(std::int64_t value) {
   constexpr std::int64_t kLongPowerOf2 = 100'000;
   constexpr std::int64_t kLongPowerOf10 = 10'000'000;
@@ -181,7 +181,7 @@ std::string to_text(double value) {
   return text.find_first_of(".e") == std::string::npos ? text + ".0" : text;
 }
 
-// What differs from a field of which nothing is said: most keys are about other kinds.
+// Writes only what differs from the defaults: most keys are for other kinds.
 void append_field(std::string& out, const FieldOptions& field) {
   Options written;
   Options plain;

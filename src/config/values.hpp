@@ -7,7 +7,7 @@
 
 #include "schema.hpp"
 
-// What the values of keys may be, and values as text.
+// The permitted values of keys, and values as text.
 namespace forebay::config {
 
 // What a value of this kind must be, to follow the word "expected": "a whole number from 1 to 4096".
@@ -19,15 +19,15 @@ namespace forebay::config {
 // A key's value as TOML: 16, "256MiB", [0.08, 1.0].
 [[nodiscard]] std::string value_text(const Key& key, const Options& options);
 
-// The section of a field, as TOML, behind `out`.
+// Appends the section of a field, as TOML.
 void append_field(std::string& out, const FieldOptions& field);
 
-// Bytes from "4096", "64 MB" (10^6) or "256MiB" (2^20); units up to T. Nothing when it is not a size or does not fit.
+// Bytes from "4096", "64 MB" (10^6) or "256MiB" (2^20); units up to T. Nothing if it is not a size or does not fit.
 [[nodiscard]] std::optional<std::int64_t> parse_size(std::string_view text);
 
 struct Problem {
   std::string key;      // full name of the key to change
-  std::string message;  // names the key itself
+  std::string message;  // includes the name of the key
 };
 
 // The first value, or combination of values, that cannot be honoured; nothing when all is well.

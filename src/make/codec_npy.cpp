@@ -10,8 +10,8 @@
 namespace forebay {
 namespace {
 
-// Arrays as images: height x width, height x width x channels or channels x height x width, of 1 or 3 channels. Where
-// both could be meant, channels are last.
+// Arrays as images: height x width, height x width x channels or channels x height x width, with 1 or 3 channels. If
+// the shape is ambiguous, channels are last.
 class NpyCodec final : public Codec {
  public:
   CodecHeader open(std::span<const std::byte> bytes) override {
@@ -73,7 +73,7 @@ class NpyCodec final : public Codec {
     return SampleError("npy array of " + array_.dtype() + " " + array_.shape_text() + ": " + what);
   }
 
-  // visit(number of its first element), row by row.
+  // Calls visit(number of the row's first element) for each row.
   template <class Visit>
   void for_each_pixel(const Visit& visit) const {
     const auto steps = array_.steps();

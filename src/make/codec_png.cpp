@@ -19,7 +19,7 @@ namespace forebay {
 namespace {
 
 constexpr std::size_t kPngSignatureBytes = 8;
-// Deflate makes of a byte 1032 at most.
+// One byte of deflated data expands to at most 1032.
 constexpr std::uint64_t kMostInflation = 1032;
 
 bool is_png(std::span<const std::byte> bytes) noexcept {
@@ -94,7 +94,7 @@ class PngCodec final : public Codec {
     std::longjmp(escape_, 1);
   }
   static void on_error(png_structp png, png_const_charp message) { of(png_get_error_ptr(png)).escape(message); }
-  // What libpng only warns of leaves the pixels right.
+  // libpng's warnings do not affect the pixels.
   static void on_warning(png_structp /*png*/, png_const_charp /*message*/) {}
   static void on_read(png_structp png, png_bytep to, std::size_t count) {
     PngCodec& codec = of(png_get_io_ptr(png));
@@ -103,7 +103,7 @@ class PngCodec final : public Codec {
     codec.rest_ = codec.rest_.subspan(count);
   }
 
-  // Runs a step made of libpng calls and throws SampleError when libpng escaped from it.
+  // Runs a step made of libpng calls and throws SampleError if libpng escaped from it.
   template <typename Step>
   void require(const Step& step) {
     // NOLINTNEXTLINE(modernize-avoid-setjmp-longjmp,cert-err52-cpp): the way out of a C library's callback
@@ -113,7 +113,7 @@ class PngCodec final : public Codec {
 
   void close() noexcept { png_destroy_read_struct(&png_, &info_, nullptr); }
 
-  // Up to the first IDAT. Of what is no pixel only the orientation is of interest; texts and profiles, which may be
+  // Reads up to the first IDAT. Of the metadata only the orientation matters; texts and profiles, which may be
   // compressed bombs, are not even inflated.
   void read_header() noexcept {
     png_set_read_fn(png_, this, on_read);
@@ -132,7 +132,7 @@ class PngCodec final : public Codec {
     return (png_get_color_type(png_, info_) & PNG_COLOR_MASK_COLOR) != 0 ? 3 : 1;
   }
 
-  // A header may claim gigabytes with a few bytes behind it.
+  // A header may claim gigabytes although only a few bytes follow it.
   void require_enough_bytes(std::int32_t height) const {
     const std::uint64_t rows = std::uint64_t{png_get_rowbytes(png_, info_)} * static_cast<std::uint64_t>(height);
     if (rows / kMostInflation > file_.size()) {
@@ -149,12 +149,12 @@ class PngCodec final : public Codec {
     png_set_strip_alpha(png_);
   }
 
-  // libpng shows indices behind the end of the palette as black; here they are damage.
+  // libpng shows indices past the end of the palette as black; here they are damage.
   void decode_palette(std::span<std::uint8_t> rgb) {
     png_colorp colours = nullptr;
     int count = 0;
     require([&] { png_get_PLTE(png_, info_, &colours, &count); });
-    // The indices stand at the end: where a pixel is written, its index was read and no other is yet to be.
+    // The indices are at the end of the buffer, so a pixel overwrites only indices that have been read.
     const auto indices = rgb.last(rgb.size() / 3);
     read_indices(indices);
     std::uint8_t* to = rgb.data();
@@ -170,14 +170,14 @@ class PngCodec final : public Codec {
     }
   }
 
-  // Of one channel, a byte for each pixel.
+  // One channel, one byte per pixel.
   void read_indices(std::span<std::uint8_t> indices) {
     if (inflate(indices)) return;
     require([this] { png_set_packing(png_); });
     read_rows(indices.data(), indices.size());
   }
 
-  // The quick way for the commonest images; false where libpng has to decode it.
+  // The fast path for the commonest images; false if libpng has to decode it.
   bool inflate(std::span<std::uint8_t> out) {
     if (png_get_bit_depth(png_, info_) != 8 || png_get_interlace_type(png_, info_) != PNG_INTERLACE_NONE) return false;
     const PngShape shape{.width = png_get_image_width(png_, info_),
@@ -186,8 +186,8 @@ class PngCodec final : public Codec {
     return inflater_.decode(file_, shape, out);
   }
 
-  // Behind the last row libpng reads to the end of the compressed data and checks its sums. What follows, the end
-  // marker included, has nothing to say about the pixels.
+  // After the last row libpng reads to the end of the compressed data and verifies its checksums. What follows,
+  // including the end marker, does not affect the pixels.
   void read_rows(std::uint8_t* to, std::size_t bytes) {
     require([&] {
       const int passes = png_set_interlace_handling(png_);

@@ -25,7 +25,7 @@ struct CloseTiff {
 // How the numbers of a pixel become red, green and blue.
 enum class TiffColours : std::uint8_t { grey, inverted_grey, palette, rgb, premultiplied_rgb, cmyk };
 
-// The samples of one pixel after the other, in the bytes of a row or a tile of it.
+// The samples of consecutive pixels, in the bytes of a row or of a tile's part of it.
 struct TiffRun {
   const std::uint8_t* bytes;
   std::int32_t pixels;
@@ -33,7 +33,7 @@ struct TiffRun {
   int bits;     // of a sample
 };
 
-// Sample `number` of the run; fewer bits stay as they are, of 16 the upper ones are taken where T has 8.
+// Sample `number` of the run; fewer than 8 bits stay unscaled, and of 16 bits an 8-bit T takes the upper ones.
 template <typename T>
 T sample_of(const TiffRun& run, std::size_t number) noexcept {
   switch (run.bits) {
@@ -55,7 +55,7 @@ std::size_t bytes_of_run(std::int64_t pixels, int samples, int bits) noexcept {
   return static_cast<std::size_t>((pixels * samples * bits + 7) / 8);
 }
 
-// Puts the first `channels` samples of each pixel where pixels are `stride` elements apart.
+// Writes the first `channels` samples of each pixel, `stride` elements apart.
 template <typename T>
 void unpack(const TiffRun& run, int channels, std::size_t stride, T* to) noexcept {
   for (std::int32_t x = 0; x < run.pixels; ++x, to += stride) {
@@ -65,7 +65,7 @@ void unpack(const TiffRun& run, int channels, std::size_t stride, T* to) noexcep
   }
 }
 
-// As Pillow does it.
+// Same formula as Pillow.
 std::uint8_t unpremultiplied(unsigned value, unsigned alpha) noexcept {
   return alpha == 0 ? std::uint8_t{0} : static_cast<std::uint8_t>(std::min(255U, value * 255 / alpha));
 }
@@ -96,7 +96,7 @@ class TiffCodec final : public Codec {
         return convert_four(rgb);
       default: break;
     }
-    // The values stand at the end: where a pixel is written, its value was read and no other is yet to be.
+    // The values are at the end of the buffer, so a pixel overwrites only values that have been read.
     const auto values = rgb.last(pixels);
     read_samples<std::uint8_t>(*tiff, 1, values);
     std::uint8_t* to = rgb.data();
@@ -186,7 +186,7 @@ class TiffCodec final : public Codec {
         return;
       case PHOTOMETRIC_YCBCR:
         if (bits_ != 8 || samples_ != 3 || field<std::uint16_t>(TIFFTAG_COMPRESSION, 0) != COMPRESSION_JPEG) break;
-        // libjpeg converts.
+        // libjpeg converts to RGB.
         TIFFSetField(tiff_.get(), TIFFTAG_JPEGCOLORMODE, JPEGCOLORMODE_RGB);
         colours_ = TiffColours::rgb;
         return;
@@ -200,7 +200,7 @@ class TiffCodec final : public Codec {
                   " samples of " + std::to_string(bits_) + " bits are not read");
   }
 
-  // Colours that alpha or ink has to be taken out of stay at 8 bits.
+  // Colours with premultiplied alpha or ink are read at 8 bits only.
   [[nodiscard]] int wide_channels() const noexcept {
     if (bits_ != 16) return 0;
     switch (colours_) {
@@ -230,7 +230,7 @@ class TiffCodec final : public Codec {
                              .plane = static_cast<std::uint16_t>(plane)};
       TIFFIsTiled(&tiff) != 0 ? read_tiles(tiff, target) : read_strips(tiff, target);
     }
-    // Some damage is only warned of.
+    // libtiff only warns about some damage.
     if (source_.has_complaint()) throw source_.failure();
   }
 

@@ -23,7 +23,7 @@ bool is_positive_range(const std::array<double, 2>& range) {
   return range[0] > 0 && range[0] <= range[1] && std::isfinite(range[1]);
 }
 
-// The float numbers that a pixel value is multiplied with and that is then added.
+// The floats that a pixel value is multiplied by, and those that are then added.
 std::array<float, 3> scales(const TransformOptions& options) {
   std::array<float, 3> values{};
   for (std::size_t channel = 0; channel < 3; ++channel) values[channel] = static_cast<float>(1 / options.std[channel]);
@@ -42,7 +42,7 @@ decltype(Kernels::convert) convert_of(const Kernels& kernels, const Conversion& 
   return conversion.channels == 1 ? kernels.convert_grey : kernels.convert;
 }
 
-// Whether the kernels compute what the table holds: every value of every channel is tried.
+// Whether the kernels reproduce the table; tries every value of every channel.
 bool reproduces_table(decltype(Kernels::convert) convert, Conversion conversion) {
   constexpr std::size_t kValues = 256;
   std::array<std::uint8_t, kValues * kPixelBytes> row{};

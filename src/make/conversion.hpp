@@ -10,7 +10,8 @@
 
 namespace forebay {
 
-// The same options. Throws ConfigError naming the key when they cannot be honoured. Any thread may call all of these.
+// Returns the same options. Throws ConfigError naming the key if they cannot be honoured. Any thread may call all of
+// these.
 [[nodiscard]] const TransformOptions& checked(const TransformOptions& options);
 
 // `deterministic` (evaluation) turns mirroring off and a random crop into the central one. REQUIRES: checked().
@@ -20,8 +21,8 @@ namespace forebay {
 // double and rounded to float; the result is rounded once to float and then to the type. REQUIRES: checked().
 [[nodiscard]] Conversion conversion_of(const TransformOptions& options, bool stream) noexcept;
 
-// These kernels' convert() or, for one channel, convert_grey(); or the scalar ones' where it does not compute what the
-// table holds, as on a processor without fused multiply-add.
+// These kernels' convert() or, for one channel, convert_grey(); the scalar one if that does not reproduce the table, as
+// on a processor without fused multiply-add.
 [[nodiscard]] decltype(Kernels::convert) trusted_convert(const Kernels& kernels, const Conversion& conversion) noexcept;
 
 // The bits of `value` rounded once to the nearest number of `dtype`, ties to even (IEEE 754), subnormals and overflow

@@ -9,7 +9,8 @@
 namespace forebay {
 namespace {
 
-// Of all fields in a slot together, so that no size overflows; whether there is memory is found out when it is taken.
+// Limit for all fields of a slot together, so that no size overflows; whether the memory exists shows when it is
+// allocated.
 constexpr std::size_t kMostBytes = std::size_t{1} << 40U;
 
 [[noreturn]] void refuse(const Field& field, const std::string& problem) {
@@ -33,7 +34,7 @@ bool is_whole(DType dtype) { return dtype == DType::uint8 || dtype == DType::int
 
 void check_numbers(const Field& field) {
   for (std::size_t channel = 0; channel < 3; ++channel) {
-    // As for transform.mean and std, floats are made of them.
+    // They become floats, like transform.mean and std.
     const double scale = 1 / field.std[channel];
     const bool holds = field.std[channel] > 0 && std::isfinite(field.mean[channel]) &&
                        std::isfinite(static_cast<float>(scale)) &&
@@ -59,7 +60,7 @@ void check_type(const Field& field) {
   }
 }
 
-// Of one sample in a batch.
+// The shape of one sample in a batch.
 Shape shape_of(const Field& field, const TransformOptions& options) {
   const auto require = [&](bool holds, const std::string& what) {
     if (!holds) refuse(field, what);

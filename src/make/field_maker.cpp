@@ -22,7 +22,7 @@ std::string shape_text(const Shape& shape) {
   return text + "]";
 }
 
-// Elements need not be aligned among a sample's bytes.
+// Elements may be unaligned within a sample's bytes.
 template <typename T>
 T element(std::span<const std::byte> bytes, std::size_t i) noexcept {
   T value{};
@@ -69,7 +69,7 @@ void require_class(const Field& field, std::int64_t number) {
                     (classes == 0 ? "the largest there is" : std::to_string(classes - 1)));
 }
 
-// What a view makes of places in an image.
+// Maps coordinates in an image to those in the view.
 class ViewedPlaces {
  public:
   // `shape`: of the result, [height, width].
@@ -187,7 +187,7 @@ void check_values(const Field& field, std::span<const std::byte> bytes) {
   require_class(field, field.dtype == DType::int32 ? element<std::int32_t>(bytes, 0) : element<std::int64_t>(bytes, 0));
 }
 
-// Of a result of `size` pixels that shows `shown` pixels from `first` on, the pixel that covers the middle of the i-th.
+// The source pixel under the centre of result pixel i, if `size` result pixels show `shown` pixels from `first` on.
 std::size_t nearest(std::int64_t i, std::int64_t size, std::int32_t first, std::int32_t shown) noexcept {
   return static_cast<std::size_t>(first + (2 * i + 1) * shown / (2 * size));
 }
@@ -199,7 +199,7 @@ struct MaskValues {
   std::int32_t width;
 };
 
-// Writes the part of a mask that the view shows; `columns` has the mask's column for each of the result.
+// Writes the part of a mask that the view shows; `columns` has the mask's column for each result column.
 template <typename T, typename Value>
 void show_mask(const MaskValues<Value>& mask, const Box& region, std::span<const std::size_t> columns,
                std::int64_t height, std::byte* out) {
@@ -214,9 +214,9 @@ void show_mask(const MaskValues<Value>& mask, const Box& region, std::span<const
   }
 }
 
-// Where more numbers fit than 8 bits have, a mask may have them.
+// A mask of a type wider than 8 bits may have larger values, but only whole ones.
 void require_whole(const WideImage& mask) {
-  constexpr float kMost = 1 << 24;  // up to here every whole number is a float
+  constexpr float kMost = 1 << 24;  // every whole number up to here is exact in a float
   const std::size_t pixels = static_cast<std::size_t>(mask.width) * static_cast<std::size_t>(mask.height);
   for (const float value : std::span(mask.values).first(pixels)) {
     if (value == std::floor(value) && std::fabs(value) <= kMost) continue;

@@ -17,24 +17,24 @@
 
 namespace forebay {
 
-// Puts a field of a sample into its place in a slot, from the bytes that Dataset::read_field() gave. Nothing in those
-// is trusted. Immutable: any thread may call.
+// Puts a field of a sample into its place in a slot, from the bytes that Dataset::read_field() gave, which are not
+// trusted. Immutable: any thread may call.
 class FieldMaker {
  public:
   // A thread's tools beside its ImageDecoder.
   struct Workspace {
     Mask mask;
-    std::vector<std::size_t> columns;  // of the mask, by those of the result
+    std::vector<std::size_t> columns;  // the mask's column for each result column
     PictureField::Workspace picture;
   };
-  // Where a field goes, and what its sample shows of the image.
+  // Where a field goes, and which part of the image its sample shows.
   struct Target {
     std::byte* slot = nullptr;  // its first byte
     std::uint32_t index = 0;    // place of the sample
     const SampleView& view;
   };
 
-  // `layout`: of the slots, made for these options; it must stay.
+  // `layout`: the slots' layout, made for these options; must outlive this.
   FieldMaker(const FieldLayout& layout, const TransformOptions& options);
 
   // Makes the field of the dataset with the number `source`. Throws SampleError that says what is wrong with the bytes.

@@ -36,7 +36,7 @@ Box flipped(Box box, std::int32_t width, std::int32_t height, int orientation) n
 
 Box transposed(const Box& box) noexcept { return {box.top, box.left, box.bottom, box.right}; }
 
-// Turned at a time: as many as stay in the first cache where rows become columns.
+// Rows turned at a time: as many as stay in the L1 cache when rows become columns.
 constexpr std::int32_t kRowsAtOnce = 16;
 
 }  // namespace

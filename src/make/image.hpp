@@ -11,11 +11,11 @@
 
 namespace forebay {
 
-// What is asked of every image file.
+// Options for every image file.
 struct ImageOptions {
   bool exif = true;                       // turn the image to display orientation
   std::int64_t max_pixels = 178'956'970;  // width * height; larger images are refused
-  bool grey = false;                      // R = G = B: a JPEG's own luma, of others make_grey()
+  bool grey = false;                      // R = G = B: a JPEG's own luma, else make_grey()
 };
 
 struct ImageSize {
@@ -33,12 +33,12 @@ struct Image {
   std::int32_t width = 0;  // of the pixels that are here
   std::int32_t height = 0;
   std::vector<std::uint8_t> pixels;  // at least width * height * 3
-  // Where the pixels lie in the whole image as it is displayed, in pixels of that image at full size: each one here
-  // stands for shrink x shrink there, so area.width() == width * shrink. With shrink > 1 the area may reach past the
-  // whole image, since its sides need not be multiples.
+  // Where the pixels lie in the whole image as displayed, in pixels of that image at full size: each one here stands
+  // for shrink x shrink there, so area.width() == width * shrink. With shrink > 1 the area may extend past the image,
+  // whose sides need not be multiples.
   Box area;
   std::int32_t shrink = 1;
-  int unneeded = 0;  // images in a row that would have done with kKeptBytes
+  int unneeded = 0;  // consecutive images for which kKeptBytes would have been enough
 
   // Makes room for a whole image of this size; the pixels are unspecified. Allocates only for more than ever before, or
   // after it gave memory back.
@@ -77,7 +77,8 @@ struct Mask {
   std::vector<std::uint8_t> values;
 };
 
-// Throws SampleError when an image of this size, a `kind` ("JPEG"), has more pixels than the options permit.
+// Throws SampleError if an image of this size has more pixels than the options permit. `kind`, such as "JPEG", is for
+// the message.
 void require_permitted_size(std::string_view kind, std::int64_t width, std::int64_t height,
                             const ImageOptions& options);
 
@@ -93,9 +94,8 @@ void require_permitted_size(std::string_view kind, std::int64_t width, std::int6
 
 // Copies stored rows [first, first + count) of an image stored with `stored_width` x `stored_height` pixels to where
 // EXIF orientation 1 to 8 displays them in `out`, whose size is the displayed one. A part of an image turns as an image
-// of its own does. `rows` holds count rows of RGB
-// without padding. Several rows at once make the axis-swapping orientations kind to the cache.
-// Not thread safe on one `out`; never throws.
+// of its own does. `rows` holds count rows of RGB without padding. Several rows at once make the axis-swapping
+// orientations cache-friendly. Not thread safe on one `out`; never throws.
 void place_rows(std::span<const std::uint8_t> rows, std::int32_t first, std::int32_t count, std::int32_t stored_width,
                 std::int32_t stored_height, int orientation, Image& out) noexcept;
 
@@ -111,12 +111,12 @@ inline constexpr std::uint32_t kBlueOfGrey = 7471;
 inline constexpr std::uint32_t kAllOfGrey = 65536;
 static_assert(kRedOfGrey + kGreenOfGrey + kBlueOfGrey == kAllOfGrey);
 
-// Makes R = G = B of all pixels, RGB, in place. What is grey stays as it is.
+// Converts RGB pixels to R = G = B in place. Grey pixels do not change.
 void make_grey(std::span<std::uint8_t> rgb) noexcept;
 void make_grey(Image& image) noexcept;
 
-// All pixels of an image that something else than JpegDecoder has decoded, as they are stored: RGB, interleaved, rows
-// without padding. A view: the memory is its decoder's.
+// All pixels of an image, as stored, that a decoder other than JpegDecoder has decoded: RGB, interleaved, rows without
+// padding. A view: the memory is its decoder's.
 struct StoredPicture {
   std::span<const std::uint8_t> pixels;
   std::int32_t width = 0;
@@ -125,8 +125,8 @@ struct StoredPicture {
 
   // As displayed.
   [[nodiscard]] ImageSize size() const noexcept;
-  // Copies at least `region` of the picture as displayed to `out`, which says in out.area what it got, like
-  // JpegDecoder::decode() does. REQUIRES: region within the picture and not empty. Any thread, each with its own `out`.
+  // Copies at least `region` of the picture as displayed to `out`, and sets out.area to what was copied, like
+  // JpegDecoder::decode(). REQUIRES: region within the picture and not empty. Any thread, each with its own `out`.
   void show(const Box& region, Image& out) const;
 };
 

@@ -14,39 +14,38 @@
 
 namespace forebay {
 
-// Decodes image files of every kind that Forebay reads to RGB, told apart by their first bytes: a JPEG by JpegDecoder,
-// with all that it promises, others by their Codec. Those are decoded whole whatever region is wanted, so that damage
-// anywhere in the pixels is found.
-// One belongs to one thread and is reused from image to image.
+// Decodes image files of every kind that Forebay reads to RGB. The first bytes tell the kind: a JPEG goes to
+// JpegDecoder, with all that it promises, others to their Codec. Those are decoded whole whatever region is requested,
+// so damage anywhere in the pixels is found. One belongs to one thread and is reused from image to image.
 class ImageDecoder {
  public:
   // Reads the header; the size is that of the image as displayed. The bytes must stay until decode() returns or the
-  // next open(). Throws SampleError for bytes that are no such image (the reason says what they are instead), for more
-  // than options.max_pixels pixels, and as JpegDecoder::open() and Codec::open() do.
+  // next open(). Throws SampleError for bytes that are not such an image (the reason says what they are instead), for
+  // more than options.max_pixels pixels, and like JpegDecoder::open() and Codec::open().
   ImageSize open(std::span<const std::byte> bytes, const ImageOptions& options) {
     if (!starts_as_jpeg(bytes)) return open_other(bytes, options);
     codec_ = nullptr;
     return jpeg_.open(bytes, options);
   }
 
-  // Whether the image that was opened can be decoded smaller than it is.
+  // Whether the open image can be decoded at reduced size.
   [[nodiscard]] bool can_shrink() const noexcept { return codec_ == nullptr; }
 
-  // As JpegDecoder::decode(); where !can_shrink(), `shrink` is not looked at.
+  // As JpegDecoder::decode(); if !can_shrink(), `shrink` is ignored.
   void decode(const Box& region, std::int32_t shrink, Image& out) {
     if (codec_ != nullptr) return decode_other(region, out);
     jpeg_.decode(region, shrink, out);
   }
 
-  // The channels, 1 or 3, of an image whose numbers have more than 8 bits; 0 where decode() gives all that there is.
+  // The channels, 1 or 3, of an image whose numbers have more than 8 bits; 0 if decode() loses nothing.
   [[nodiscard]] int wide_channels() const noexcept { return codec_ == nullptr ? 0 : header_.wide_channels; }
 
-  // All of such an image as it is displayed. Throws SampleError like decode(), and for numbers that are not finite.
+  // Decodes such an image whole, as displayed. Throws SampleError like decode(), and for numbers that are not finite.
   // REQUIRES: as decode(); wide_channels() != 0.
   void decode_wide(WideImage& out);
 
-  // A mask: an image with one channel of at most 8 bits, as it is stored (Codec::decode_indices()). Throws SampleError
-  // like open(), and for images of any other kind, JPEG files among them.
+  // Decodes a mask: an image with one channel of at most 8 bits, with values as stored (Codec::decode_indices()).
+  // Throws SampleError like open(), and for images of any other kind, JPEG files among them.
   void decode_mask(std::span<const std::byte> bytes, const ImageOptions& options, Mask& out);
 
  private:

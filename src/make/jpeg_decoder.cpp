@@ -119,7 +119,7 @@ class JpegDecoder::Impl {
     if (of(info).info_.input_scan_number > kMaxScans) of(info).escape("more than %d scans", kMaxScans);
   }
 
-  // Runs a step made of libjpeg calls and throws SampleError when libjpeg escaped from it.
+  // Runs a step made of libjpeg calls and throws SampleError if libjpeg escaped from it.
   template <typename Step>
   void require(const Step& step) {
     // NOLINTNEXTLINE(modernize-avoid-setjmp-longjmp,cert-err52-cpp): the way out of a C library's callback
@@ -128,7 +128,7 @@ class JpegDecoder::Impl {
   }
 
   // A fresh libjpeg object for each image: a reused one keeps the tables of earlier images, and a file that lacks its
-  // own would decode, or not, depending on what came before it. Its memory is used again.
+  // own would decode, or not, depending on what came before it. Its memory is reused.
   void close() noexcept { jpeg_destroy_decompress(&info_); }
 
   [[nodiscard]] std::int32_t stored_width() const noexcept { return static_cast<std::int32_t>(info_.image_width); }
@@ -247,7 +247,8 @@ class JpegDecoder::Impl {
     part.right = static_cast<std::int32_t>(left + width);
   }
 
-  // A file cut short has none, whatever of it is decoded. It is looked for from the end: normally it is there.
+  // A truncated file has none, whatever part of it is decoded. The search starts at the end, where the marker normally
+  // is.
   [[nodiscard]] bool has_end_marker() const noexcept {
     const std::string_view scans(reinterpret_cast<const char*>(bytes_.data()) + scan_begin_,
                                  bytes_.size() - scan_begin_);
@@ -278,7 +279,7 @@ class JpegDecoder::Impl {
     }
     const std::size_t width = info_.output_width;
     if (info_.out_color_space == JCS_GRAYSCALE) {
-      // The values stand at the end: where a pixel is written, its value was read and no other is yet to be.
+      // The values are at the end of the line, so a pixel overwrites only values that have been read.
       JSAMPROW line = to + 2 * width;
       jpeg_read_scanlines(&info_, &line, 1);
       for (std::size_t i = 0; i < width; ++i) std::fill_n(to + 3 * i, 3, std::uint8_t{line[i]});
@@ -293,7 +294,7 @@ class JpegDecoder::Impl {
   void read_part(const Box& part, Image& out) noexcept {
     if (part.top > 0) jpeg_skip_scanlines(&info_, static_cast<JDIMENSION>(part.top));
     read_rows(part, out);
-    // Behind the last row libjpeg looks for the end of the image; else what is left is of no interest.
+    // After the last row libjpeg looks for the end of the image; otherwise the rest does not matter.
     if (part.bottom == output_height()) jpeg_finish_decompress(&info_);
   }
 

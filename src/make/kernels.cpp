@@ -96,7 +96,7 @@ std::vector<Kernels> make_supported() {
     kernels.name = hwy::TargetName(target);
     set_resize_kernels(target, kernels);
     set_convert_kernel(target, kernels);
-    // Highway's target without vectors has none of them.
+    // Highway's target without vectors has no kernels.
     if (kernels.resample != kScalar.resample) all.push_back(kernels);
   }
   all.push_back(kScalar);

@@ -13,7 +13,7 @@ namespace forebay {
 
 struct ColourMatrix;
 
-// Bytes of a pixel in rows that were resampled: red, green, blue and a zero, so that a pixel is one lane of 32 bits.
+// Bytes of a pixel in resampled rows: red, green, blue and a zero, so that a pixel is one lane of 32 bits.
 constexpr std::size_t kPixelBytes = 4;
 
 // Weighted mean of some rows of bytes.
@@ -34,7 +34,7 @@ struct Conversion {
   std::size_t channels = 3;  // 1: the first of each pixel alone, by convert_grey()
   std::size_t width = 0;     // pixels of a row
   std::size_t plane = 0;     // elements between two channels of a pixel, for Layout::nchw
-  bool stream = false;       // write past the caches where rows fill whole lines of them
+  bool stream = false;       // write past the caches if rows fill whole cache lines
   std::array<float, 3> scale{};
   std::array<float, 3> offset{};
   Table table{};
@@ -44,8 +44,8 @@ struct Conversion {
 struct Kernels {
   const char* name;
 
-  // Resamples a row of RGB; `out` gets padded_width() pixels of kPixelBytes, those behind the last without meaning.
-  // REQUIRES: Columns::kReadAhead bytes behind the row's last pixel are readable.
+  // Resamples a row of RGB; `out` gets padded_width() pixels of kPixelBytes, of which those past the last are
+  // unspecified. REQUIRES: Columns::kReadAhead bytes after the row's last pixel are readable.
   void (*resample)(const std::uint8_t* in, const Columns& columns, std::uint8_t* out) noexcept;
 
   // The mean of rows, byte by byte, `count` of them. REQUIRES: `out` overlaps no row.
@@ -54,14 +54,14 @@ struct Kernels {
   // Writes a row of `width` pixels of kPixelBytes to where its first element belongs in the sample, at any alignment;
   // writes nothing beside its elements. Stores that went past the caches are ordered by finish_streaming() only.
   void (*convert)(const std::uint8_t* row, const Conversion& conversion, std::byte* out) noexcept;
-  // The same of the first channel alone; the layout makes no difference then.
+  // The same for the first channel alone, where the layout makes no difference.
   void (*convert_grey)(const std::uint8_t* row, const Conversion& conversion, std::byte* out) noexcept;
 
   // Changes the colours of `width` pixels of kPixelBytes, as recoloured() says. `out` is the row itself or beside it.
   void (*recolour)(const std::uint8_t* row, const ColourMatrix& matrix, std::size_t width, std::uint8_t* out) noexcept;
 };
 
-// Plain loops, which say what the others have to give. Any thread may call.
+// Plain loops, which define the results of the others. Any thread may call.
 [[nodiscard]] const Kernels& scalar_kernels() noexcept;
 
 // Those this processor can run, the fastest first, the scalar ones last. Never empty; the same in every call.
@@ -72,8 +72,8 @@ struct Kernels {
 [[nodiscard]] inline const Kernels& best_kernels() { return supported_kernels().front(); }
 
 // Makes what this thread wrote past the caches visible before whatever it stores afterwards. Such stores are ordered
-// neither by release nor by locked operations, so a thread calls this before it says that its sample is there (ring
-// invariant R3).
+// neither by release nor by locked operations, so a thread calls this before it announces its sample (ring invariant
+// R3).
 void finish_streaming() noexcept;
 
 // Fill in what is compiled for `target`, one of Highway's. Any thread may call.

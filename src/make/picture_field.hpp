@@ -15,10 +15,9 @@
 
 namespace forebay {
 
-// Makes a field of kind "image": another picture of a sample, of which a batch shows what the view shows of its image.
-// A picture of 8 bits takes the way of the image itself and gives the same bytes. One of more bits keeps them, unless
-// the field is uint8: it is resized in double precision, and (value - mean) / std is rounded once.
-// Immutable: any thread may call.
+// Makes a field of kind "image": another picture of a sample, cropped and mirrored like its image. An 8-bit picture is
+// processed exactly like the image itself and gives the same bytes. One with more bits keeps them, unless the field is
+// uint8: it is resized in double precision, and (value - mean) / std is rounded once. Immutable: any thread may call.
 class PictureField {
  public:
   // A thread's tools.
@@ -29,11 +28,11 @@ class PictureField {
     WideResizer wide_resizer;
   };
 
-  // `field`: as a data set gives it or as a batch has it. REQUIRES: field_layout() accepts it with these options.
+  // `field`: as a dataset declares it or as it is in a batch. REQUIRES: field_layout() accepts it with these options.
   PictureField(const Field& field, const TransformOptions& options);
 
-  // Makes it of an image file. Throws SampleError for a file that is none, is damaged, or has another size than the
-  // image. REQUIRES: out.size() is that of a sample.
+  // Makes it from an image file. Throws SampleError if the file is not an image, is damaged, or differs in size from
+  // the sample's image. REQUIRES: out.size() is that of a sample.
   void make(std::span<const std::byte> bytes, const SampleView& view, ImageDecoder& decoder, Workspace& workspace,
             std::span<std::byte> out) const;
 

@@ -21,7 +21,7 @@ std::uint32_t png_number(const std::byte* at) noexcept {
          std::to_integer<std::uint32_t>(at[2]) << 8U | std::to_integer<std::uint32_t>(at[3]);
 }
 
-// zlib refuses references past the window that a stream declares, libdeflate does not look at it.
+// zlib refuses references past the window that a stream declares; libdeflate does not check it.
 bool window_holds(std::byte method, std::size_t bytes) noexcept {
   constexpr unsigned kLargest = 7;
   const unsigned bits = std::to_integer<unsigned>(method) >> 4U;
@@ -32,7 +32,7 @@ int paeth(int left, int above, int corner) noexcept {
   const int to_left = std::abs(above - corner);
   const int to_above = std::abs(left - corner);
   const int to_corner = std::abs(left + above - 2 * corner);
-  // Without a branch: pixels are not predictable, that is why they are stored.
+  // Branchless, because pixels are unpredictable.
   const int nearer = to_above <= to_corner ? above : corner;
   const bool is_left = (static_cast<int>(to_left <= to_above) & static_cast<int>(to_left <= to_corner)) != 0;
   return is_left ? left : nearer;
@@ -53,7 +53,7 @@ void add_predicted(std::uint8_t* row, const std::uint8_t* above, std::size_t byt
   }
 }
 
-// False for a filter that there is not.
+// False for an unknown filter.
 template <std::size_t kChannels>
 bool unfilter_row(unsigned filter, std::uint8_t* row, const std::uint8_t* above, std::size_t bytes) noexcept {
   switch (filter) {
@@ -70,7 +70,8 @@ bool unfilter_row(unsigned filter, std::uint8_t* row, const std::uint8_t* above,
   }
 }
 
-// `row` is the first of a row's pixels, behind its filter; so is each one that follows it.
+// `row` points to the first pixel of a row, after the byte that names its filter; the following rows have the same
+// form.
 template <std::size_t kChannels>
 bool unfilter_rows(const PngShape& shape, std::uint8_t* row) noexcept {
   const std::size_t stride = shape.row_bytes() + 1;
@@ -90,7 +91,7 @@ bool unfilter(const PngShape& shape, std::uint8_t* row) noexcept {
   }
 }
 
-// Pixels of `channels` as RGB; a last one of two or four is alpha.
+// Converts pixels of `channels` to RGB; the last of two or four channels is alpha.
 void to_rgb(const std::uint8_t* from, std::size_t channels, std::size_t pixels, std::uint8_t* to) noexcept {
   const std::size_t green = channels < 3 ? 0 : 1;
   for (std::size_t x = 0; x < pixels; ++x, from += channels, to += 3) {

@@ -35,7 +35,7 @@ HWY_INLINE hn::Vec<Pixels> channel_of(hn::Vec<Pixels> pixels) {
   return hn::And(hn::ShiftRight<8 * kChannel>(pixels), hn::Set(Pixels(), 0xff));
 }
 
-// What turns the bytes of a channel into elements, as lanes of Element.
+// Converts the bytes of a channel to elements, as lanes of Element.
 class ToFloat {
  public:
   using Element = float;
@@ -126,7 +126,7 @@ HWY_INLINE void convert_channel(const To& to, const std::uint8_t* row, std::size
 // REQUIRES: width >= kLanes; with kStream fills_lines().
 template <bool kStream, class To>
 HWY_INLINE void convert_planes(const std::uint8_t* row, const Conversion& conversion, typename To::Element* out) {
-  // What goes past the caches goes by whole lines, one after the other.
+  // Streaming stores write whole cache lines in order.
   constexpr std::size_t kCount = kStream ? std::max<std::size_t>(1, kLine / sizeof(typename To::Element) / kLanes) : 1;
   const To to(conversion);
   const std::size_t width = conversion.width;
@@ -138,11 +138,11 @@ HWY_INLINE void convert_planes(const std::uint8_t* row, const Conversion& conver
   };
   std::size_t x = 0;
   for (; x + kCount * kLanes <= width; x += kCount * kLanes) convert_at(x);
-  // The rest with some of what was done, which gives the same again.
+  // The rest, together with some pixels that are written a second time with the same values.
   if (x < width) convert_at(width - kLanes);
 }
 
-// As above, but channels beside each other.
+// As above, but with interleaved channels.
 template <bool kStream, class To>
 HWY_INLINE void convert_pixels(const std::uint8_t* row, const Conversion& conversion, typename To::Element* out) {
   using Element = typename To::Element;
@@ -170,7 +170,7 @@ HWY_INLINE void convert_pixels(const std::uint8_t* row, const Conversion& conver
   if (x < width) convert_at(width - kLanes);
 }
 
-// Four pixels of a block become twelve bytes at its beginning; the four zeros behind them are written over by the next.
+// Four pixels of a block become twelve bytes at its beginning; the next block overwrites the four zeros after them.
 void copy_pixels(const std::uint8_t* row, const Conversion& conversion, std::byte* out) noexcept {
   const hn::Full128<std::uint8_t> d;
   alignas(16) constexpr std::array<std::uint8_t, 16> kColours{0,  1,  2,  4,  5,    6,    8,    9,
@@ -201,7 +201,7 @@ HWY_INLINE void convert_with(const std::uint8_t* row, const Conversion& conversi
   if (conversion.width < kLanes) return scalar_kernels().convert(row, conversion, out);
   const bool planar = conversion.layout == Layout::nchw;
   auto* const to = reinterpret_cast<Element*>(out);
-  // Processors write past the caches by 16 bytes or more.
+  // Streaming stores have at least 16 bytes.
   if (kLanes * sizeof(Element) >= 16 && conversion.stream && fills_lines<Element>(conversion, out)) {
     return planar ? convert_planes<true, To>(row, conversion, to) : convert_pixels<true, To>(row, conversion, to);
   }
@@ -218,7 +218,7 @@ void convert(const std::uint8_t* row, const Conversion& conversion, std::byte* o
                                                : copy_pixels(row, conversion, out);
     case DType::int32:
     case DType::int64:
-    case DType::float64: return;  // no image is
+    case DType::float64: return;  // never an image's type
   }
 }
 
@@ -241,7 +241,7 @@ void convert_grey(const std::uint8_t* row, const Conversion& conversion, std::by
     case DType::uint8: return convert_grey_with<ToByte>(row, conversion, out);
     case DType::int32:
     case DType::int64:
-    case DType::float64: return;  // no image is
+    case DType::float64: return;  // never an image's type
   }
 }
 
@@ -270,7 +270,7 @@ void recolour(const std::uint8_t* row, const ColourMatrix& matrix, std::size_t w
     hn::StoreU(hn::BitCast(hn::Repartition<std::uint8_t, Sums>(), changed), hn::Repartition<std::uint8_t, Sums>(),
                out + x * kPixelBytes);
   }
-  // The row may be overwritten where it stands: no pixel is changed twice.
+  // The row may be overwritten in place: no pixel is changed twice.
   scalar_kernels().recolour(row + x * kPixelBytes, matrix, width - x, out + x * kPixelBytes);
 }
 

@@ -19,7 +19,7 @@ Transform::Transform(const TransformOptions& options, std::uint64_t seed, bool d
 
 Transform::Stores Transform::stores_for(const TransformOptions& options, std::uint64_t batch_size) noexcept {
   constexpr double kFrom = 16e6;
-  // In floating point nothing overflows, whatever the options.
+  // In floating point, so that nothing overflows, whatever the options.
   const double bytes = static_cast<double>(options.channels) * static_cast<double>(options.size[0]) *
                        static_cast<double>(options.size[1]) * static_cast<double>(size_of(options.dtype)) *
                        static_cast<double>(batch_size);
@@ -65,7 +65,7 @@ OperatedTransform::OperatedTransform(const Transform& transform, OperationChain 
 
 void OperatedTransform::render(const Image& image, const ImageView& view, std::uint64_t epoch, std::uint64_t position,
                                std::span<std::byte> out, Transform::Scratch& resizer, Scratch& scratch) const {
-  // Made once: a sample that is stored as it was first made has one use.
+  // Use 0: the sample is stored as first made, and every use serves the same bytes.
   const std::uint64_t key = operations_key(seed_, epoch, position, 0);
   transform_.begin(image, view, resizer);
   if (operations_.has_twin()) {

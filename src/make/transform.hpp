@@ -34,8 +34,8 @@ class Transform {
   // Whether samples are written past the caches (only rows that fill whole cache lines go that way).
   enum class Stores : std::uint8_t { normal, streaming };
 
-  // Streaming from 16 MB per batch on. A normal store reads memory first that is then written over; but what is small
-  // enough to stay near is faster to read afterwards (experiments/kernels).
+  // Streaming from 16 MB per batch on. A normal store first reads the memory that it then overwrites; but a batch small
+  // enough to stay cached is faster to read afterwards (experiments/kernels).
   [[nodiscard]] static Stores stores_for(const TransformOptions& options, std::uint64_t batch_size) noexcept;
 
   // `deterministic` (evaluation) turns mirroring off and a random crop into the central one.
@@ -60,9 +60,9 @@ class Transform {
   // enlarged then.
   [[nodiscard]] std::int32_t shrink_of(const View& view) const noexcept;
 
-  // Writes the view of an image, whose pixels may be a part of it or made smaller, to `out`, converted as
-  // conversion_of() says.
-  // REQUIRES: view.region within image.area; out.size() == sample_bytes(); no alignment is needed.
+  // Writes the view of an image, which may hold only a part of the pixels or be shrunk, to `out`, converted as
+  // conversion_of() says. REQUIRES: view.region within image.area; out.size() == sample_bytes(); no alignment is
+  // needed.
   void render(const Image& image, const View& view, std::span<std::byte> out, Scratch& scratch) const;
 
   // The two steps of render(), for what comes between them. begin() has the rows of the view made by scratch.row(), in
@@ -98,8 +98,8 @@ void Transform::write(std::span<std::byte> out, const RowAt& row_at) const {
   if (conversion_.stream) finish_streaming();
 }
 
-// A Transform with operations between the view and the store. Where there are none a Transform alone is used, so that
-// it need not ask. Immutable: any thread may call at the same time, each with a Scratch of its own.
+// A Transform with operations between the view and the store. Without operations a plain Transform is used, which need
+// not check for them. Immutable: any thread may call at the same time, each with a Scratch of its own.
 class OperatedTransform {
  public:
   // Working memory of one thread beside Transform::Scratch; grows to the size of the result, then stays.

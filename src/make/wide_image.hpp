@@ -10,7 +10,7 @@
 // Pictures whose numbers have more than 8 bits, such as depth maps and X-rays. They come as fields beside the image.
 namespace forebay {
 
-// Rows from the top, channels interleaved, without padding. Reused from sample to sample; one thread's.
+// Rows from the top, channels interleaved, without padding. Reused from sample to sample; belongs to one thread.
 struct WideImage {
   std::int32_t width = 0;
   std::int32_t height = 0;
@@ -20,15 +20,15 @@ struct WideImage {
   void resize(std::int32_t new_width, std::int32_t new_height, int new_channels);
 };
 
-// Makes `to` what EXIF orientation 1 to 8 displays of `from`.
+// Sets `to` to `from` as displayed by EXIF orientation 1 to 8.
 void turn(const WideImage& from, int orientation, WideImage& to);
 
-// Makes three channels of one by repeating it, and one of three by the weights of make_grey(), without rounding.
+// Turns one channel into three by repeating it, and three into one with the weights of make_grey(), without rounding.
 void set_channels(int channels, WideImage& image);
 
 // Resizes a region of a picture as Resizer does, by the same windows and weights, but in double precision: the weights
-// are quotients of whole numbers, rounded once, and no intermediate result is rounded further. One thread's; memory is
-// kept and only grows.
+// are quotients of whole numbers, rounded once, and no intermediate result is rounded further. Belongs to one thread;
+// memory is kept and only grows.
 class WideResizer {
  public:
   // The region in out_width x out_height pixels, channels interleaved; valid until the next call.
@@ -37,7 +37,7 @@ class WideResizer {
                                     std::int32_t out_height, bool mirror);
 
  private:
-  // Which pixels make each pixel of a row or column, and their shares.
+  // Which input pixels make each output pixel of a row or column, and their weights.
   struct Axis {
     struct Window {
       std::int32_t first = 0;

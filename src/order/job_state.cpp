@@ -28,15 +28,15 @@ constexpr std::uint64_t kVersion = 2;
 constexpr const char* kContiguousMember = "contiguous";
 // Levels of nested lists and objects. Some JSON code recurses once per level.
 constexpr std::size_t kDeepest = 8;
-// The end of the text; the checksum of everything before it stands between the two parts.
+// The end of the text; the checksum of everything before it is between the two parts.
 constexpr std::string_view kBeforeChecksum = R"(,"checksum":")";
 constexpr std::string_view kAfterChecksum = "\"}\n";
 constexpr std::size_t kChecksumDigits = 16;
 constexpr std::size_t kEnd = kBeforeChecksum.size() + kChecksumDigits + kAfterChecksum.size();
 
 constexpr std::uint64_t kMostShards = std::uint64_t{1} << 20U;  // the largest mpi.virtual_shards
-// More is damage, or malice: a few bytes could claim to encode more epochs and pieces than fit into memory. No job has
-// more than Ledger::kEpochs open, or more pieces than its ledger can hold.
+// More means damage or malice: a few bytes could claim to encode more epochs and pieces than fit into memory. No job
+// has more than Ledger::kEpochs open, or more pieces than its ledger can hold.
 constexpr std::uint64_t kMostEpochs = std::uint64_t{1} << 16U;
 static_assert(kMostEpochs >= Ledger::kEpochs);
 std::string checksum(std::string_view text) { return hex(XXH3_64bits(text.data(), text.size()), kChecksumDigits); }
@@ -106,7 +106,7 @@ std::string impossible_pieces(const JobState& state) {
   return {};
 }
 
-// A piece as numbers, by the names of their lists in the text.
+// A piece's numbers, by the names of their lists in the text.
 constexpr std::array<const char*, 5> kColumns{"epoch", "shard", "begin", "end", "owner"};
 using Row = std::array<std::uint64_t, kColumns.size()>;
 
@@ -120,8 +120,8 @@ Piece piece_of(const Row& row) noexcept {
   return {.epoch = row[0], .begin = row[2], .end = row[3], .shard = small(row[1]), .owner = small(row[4])};
 }
 
-// The pieces as JSON, compressed: a list for each of their numbers. What is listed is the difference from the piece
-// before, modulo 2^64, because most pieces resemble their neighbours, so that the text shrinks to little.
+// The pieces as JSON, compressed: a list for each of their numbers. It has the differences from the piece before,
+// modulo 2^64: most pieces resemble their neighbours, so these compress well.
 Json pack(const std::vector<Piece>& pieces) {
   std::array<std::vector<std::int64_t>, kColumns.size()> numbers;
   Row before{};
@@ -315,7 +315,7 @@ class StateReader {
     throw ConfigError(std::string(source_) + " " + what + "; resume from an older state, or start again without one");
   }
   [[noreturn]] void refuse_cut() const { refuse("is cut off after " + std::to_string(text_.size()) + " bytes"); }
-  // A text with the right checksum that is no state was made by hand, or by a faulty Forebay.
+  // A text with the right checksum that is not a state was made by hand, or by a faulty Forebay.
   [[noreturn]] void refuse_contents(const std::string& what) const { refuse("is not a possible state: " + what); }
 
   std::string_view text_;

@@ -15,7 +15,7 @@ namespace forebay {
 struct JobState {
   std::uint64_t steps = 0;          // made by each rank since the beginning of the run
   std::uint64_t epochs = 0;         // completed by the job
-  std::uint64_t opened = 0;         // epochs epochs ... opened-1 are in `left`; of later ones nothing was served
+  std::uint64_t opened = 0;         // epochs `epochs` ... opened-1 are in `left`; later ones have not begun
   std::uint64_t fresh_samples = 0;  // served fresh by the job since the beginning of the run
   std::uint32_t ranks = 1;          // that the job had
   std::uint64_t batches = 0;        // of an epoch
@@ -34,8 +34,8 @@ struct JobState {
   friend bool operator==(const JobState&, const JobState&) = default;
 };
 
-// The state as text, with its checksum: one line of JSON, including the newline. With 1,024 virtual shards it has less
-// than 64 KiB. Equal states have equal texts. Throws Error if parse_state() would refuse the state.
+// The state as text, with its checksum: one line of JSON, including the newline. With 1,024 virtual shards it is
+// shorter than 64 KiB. Equal states have equal texts. Throws Error if parse_state() would refuse the state.
 [[nodiscard]] std::string to_text(const JobState& state);
 // Throws ConfigError naming `source` and what is wrong: not a state, cut off, changed since it was written (checksum),
 // of another version, or impossible (a piece outside its shard, pieces that overlap or are out of order, an owner that

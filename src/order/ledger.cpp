@@ -26,8 +26,8 @@ std::uint64_t share_of(std::uint64_t count, std::uint64_t number, std::uint64_t 
   return static_cast<std::uint64_t>((static_cast<Wide>(number + 1) * parts - 1) / count);
 }
 
-// Deals the pieces of each epoch to the ranks in equal shares, in their order. Cuts those at the shares' ends. Epochs
-// that nobody has begun are dealt as those of a new job, without a cut: many may be open.
+// Deals the pieces of each epoch to the ranks in equal shares, in order, and cuts those at the ends of shares. Epochs
+// that nobody has begun are dealt like those of a new job, without cuts: many may be open.
 std::vector<Piece> dealt_in_order(const std::vector<Piece>& pieces, const Deal& deal) {
   std::vector<Piece> dealt;
   for (std::size_t first = 0; first < pieces.size();) {

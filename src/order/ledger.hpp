@@ -7,8 +7,8 @@
 
 namespace forebay {
 
-// Batches of one virtual shard in one epoch that one rank has yet to plan or to serve: blocks begin ... end-1. Which
-// batch a block is says batch_of().
+// Batches of one virtual shard in one epoch that one rank has yet to plan or to serve: blocks begin ... end-1.
+// batch_of() says which batch a block is.
 struct Piece {
   std::uint64_t epoch = 0;
   std::uint64_t begin = 0;
@@ -20,8 +20,8 @@ struct Piece {
 };
 
 // How an epoch is dealt out. Usually batch b belongs to virtual shard b mod V, and shard v at first to rank v mod P.
-// Contiguous: each shard is a run of batches one after the other, as long as the others or one longer, and each rank at
-// first has shards one after the other, so that it reads what lies side by side.
+// Contiguous: each shard is a run of consecutive batches, of equal lengths or one more, and each rank at first has
+// consecutive shards, so that it reads what lies side by side.
 struct Deal {
   std::uint64_t batches = 1;          // of an epoch, over all ranks
   std::uint32_t shards = 1;           // V
@@ -53,7 +53,7 @@ struct Block {
 //
 // An epoch is opened before a rank may plan in it. At least two are open, so that a rank that has done its part of one
 // continues with the next; more while there are few pieces in all, so that with many short epochs the ranks ahead of a
-// slow one need not wait for its last batches. That keeps small what must be exchanged and saved.
+// slow one need not wait for its last batches. That keeps what must be exchanged and saved small.
 class Ledger {
  public:
   // More than two are opened while there are no more pieces than this. A single rank is never ahead of another; it only
@@ -68,7 +68,7 @@ class Ledger {
   // An upper bound, for reserving memory.
   [[nodiscard]] static std::size_t most_pieces(const Deal& deal) noexcept;
 
-  // A run from its beginning. Throws ConfigError naming mpi.virtual_shards when there are more ranks than shards.
+  // A new run. Throws ConfigError naming mpi.virtual_shards if there are more ranks than shards.
   explicit Ledger(const Deal& deal);
   // A run that resumes: `completed` epochs are done; of those before `opened` the pieces in `left` are still to be
   // served. `ranks_before`: with the same number of ranks as now each keeps its pieces; otherwise they are dealt out

@@ -7,7 +7,7 @@
 namespace forebay {
 namespace {
 
-// Most of ascending places that lie within `run`.
+// The largest number of the ascending places that lie within `run` of each other.
 std::size_t most_within(const std::vector<std::uint64_t>& places, std::uint64_t run) {
   std::size_t most = 0;
   for (std::size_t first = 0, end = 0; first < places.size(); ++first) {
@@ -17,7 +17,7 @@ std::size_t most_within(const std::vector<std::uint64_t>& places, std::uint64_t 
   return most;
 }
 
-// Pearson's, of pairs that are added one by one.
+// Pearson's correlation of pairs that are added one by one.
 class Correlation {
  public:
   void add(double x, double y) noexcept {
@@ -58,7 +58,7 @@ Mixing mixing_of(const Order& order, std::uint64_t epoch, std::uint64_t run, std
     places.clear();
     for (std::uint32_t index = 0; index < batch.size; ++index) {
       places.push_back(order.sample(epoch, first + index));
-      // Places are shares of the epoch, so that sums of squares keep their digits.
+      // Places are scaled to [0, 1), so that sums of squares stay precise.
       const double place = static_cast<double>(places.back()) / samples;
       displacement += std::abs(place - static_cast<double>(first + index) / samples);
       if (index > 0) neighbours.add(static_cast<double>(places[index - 1]) / samples - 0.5, place - 0.5);

@@ -6,11 +6,11 @@
 
 namespace forebay {
 
-// How well the order of an epoch is mixed, beside a shuffle of all samples.
+// How well the order of an epoch is mixed, compared with a shuffle of all samples.
 struct Mixing {
-  double displacement = 0;  // mean distance of a sample from its place in storage, over that of a shuffle (samples / 3)
-  double neighbours = 0;    // correlation of the places in storage of samples that are served one after the other; 0
-  double together = 0;      // mean over the batches: most samples of one that lie within `run` places in storage
+  double displacement = 0;  // mean distance of a sample from its place in storage, relative to a shuffle (samples / 3)
+  double neighbours = 0;    // correlation of the storage places of consecutive samples; 0 in a shuffle
+  double together = 0;      // mean over batches of the most samples that lie within `run` places in storage
 };
 // Looks at `batches` batches spread over the epoch. REQUIRES: run is at least 1.
 [[nodiscard]] Mixing mixing_of(const Order& order, std::uint64_t epoch, std::uint64_t run, std::uint64_t batches = 256);

@@ -18,7 +18,7 @@ class SampleNames {
   explicit SampleNames(const Dataset& dataset);
 
   [[nodiscard]] std::string of(std::uint64_t id) const;
-  // Without "#object N": the same for all objects of an image.
+  // The name without "#object N": the same for all objects of an image.
   [[nodiscard]] std::string of_source(std::uint64_t id) const;
 
  private:
@@ -31,8 +31,8 @@ class SampleNames {
 void for_each_sample(const Dataset& dataset, const std::function<void(std::uint64_t id)>& call);
 
 // The weight of each sample that `ids` names, from a file with a name and a number of 0 or more per line: a sample's
-// name, an image's (for all of its objects), or a class's. The first of these that the file has counts, else 1. Throws
-// ConfigError naming file and line for what is none of these or stands there twice.
+// name, an image's (for all of its objects), or a class's. The first of these that the file has counts, else the weight
+// is 1. Throws ConfigError naming file and line for a name that is none of these or is listed twice.
 [[nodiscard]] std::vector<double> read_weights(const std::string& file, const Dataset& dataset,
                                                std::span<const std::uint32_t> ids);
 

@@ -96,7 +96,7 @@ std::uint64_t Schedule::unplanned() const noexcept {
                          [](std::uint64_t sum, const Left& left) { return sum + left.batches; });
 }
 
-// Agreed: at an exchange all ranks learn how far each is, and from then on none plans anything of an epoch that is not
+// Agreed: at an exchange all ranks learn how far each is, and from then on none plans any batch of an epoch that is not
 // allowed.
 void Schedule::count_left(std::uint64_t epoch) noexcept {
   const auto pieces = ledger_.pieces();

@@ -32,14 +32,14 @@ class Schedule {
 
   // Nothing is left to plan in the opened epochs, but more epochs follow or other ranks have something left.
   [[nodiscard]] bool is_idle() const noexcept { return row_.empty() && !is_at_end(); }
-  // Nothing is left to plan for this rank, as far as it knows.
+  // Nothing is left for this rank to plan, as far as it knows.
   [[nodiscard]] bool is_exhausted() const noexcept;
   // The latest epoch of which it has planned a batch.
   [[nodiscard]] std::uint64_t frontier() const noexcept { return frontier_; }
   // Epochs are served one after the other, and are long. Batches planned of a later epoch would have to wait behind
   // what a rank takes over of an earlier one. So while a rank lags, an epoch is planned only when hardly anything of
   // the earlier ones is left to plan on any rank; until then a rank that has planned its part has nothing to plan.
-  // While all keep pace, every opened epoch may be planned. Equal on all ranks.
+  // While all ranks keep pace, every opened epoch may be planned. Equal on all ranks.
   [[nodiscard]] bool holds_back() const noexcept;
   // As of the last exchange the pace of every rank is known, and each has at least three quarters of the pace of the
   // fastest. Equal on all ranks.

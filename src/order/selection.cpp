@@ -20,7 +20,7 @@ namespace {
 
 // Sets the random numbers of selections apart from others of the same seed.
 constexpr std::uint64_t kOffsetOfPlaces = 0x77656967687473;
-// The split does not depend on run.seed, or another seed would train on what the last one held out.
+// The split does not depend on run.seed: another seed would train on what the last one held out.
 constexpr std::uint64_t kSplit = 0x73706c6974;
 constexpr std::uint64_t kFraction = 0x6672616374696f6e;
 
@@ -29,7 +29,7 @@ double place_of(std::string_view name, std::uint64_t purpose) {
   return static_cast<double>(XXH3_64bits_withSeed(name.data(), name.size(), purpose) >> 11) * 0x1p-53;
 }
 
-// What of [0, 1) belongs to the part.
+// The interval within [0, 1) that belongs to the part.
 struct Interval {
   double begin = 0;
   double end = 1;
@@ -68,7 +68,7 @@ std::vector<std::uint32_t> choose(const Dataset& dataset, const DatasetOptions& 
   return ids;
 }
 
-// So that every class has the same share of an epoch, and its samples equal shares of that.
+// Weights that give every class the same share of an epoch, and its samples equal shares of that.
 std::vector<double> balanced(const Dataset& dataset, const std::vector<std::uint32_t>& ids) {
   std::vector<std::int64_t> labels(dataset.size());
   for_each_sample(dataset, [&](std::uint64_t id) { labels[id] = dataset.sample(id).label; });
@@ -89,7 +89,7 @@ std::vector<double> balanced(const Dataset& dataset, const std::vector<std::uint
 std::vector<double> weights_of(const Dataset& dataset, const DatasetOptions& options, std::vector<std::uint32_t>& ids) {
   if (options.weights == "balanced") return balanced(dataset, ids);
   std::vector<double> weights = read_weights(options.weights, dataset, ids);
-  // A weight of 0 leaves a sample out, so it replaces no bad one either.
+  // A weight of 0 leaves a sample out, so it does not replace a bad one either.
   std::size_t kept = 0;
   for (std::size_t i = 0; i < ids.size(); ++i) {
     if (weights[i] <= 0) continue;

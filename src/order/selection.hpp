@@ -9,14 +9,13 @@
 
 namespace forebay {
 
-// Which samples of a dataset an epoch serves, and how often: those of a part of a split and of a fraction of it, each
-// once or as often as its weight says. An epoch has as many places as there are samples in the selection. Immutable;
-// any thread may call.
+// Which samples of a dataset an epoch serves, and how often: those in a part of a split and a fraction of that part,
+// each once or as often as its weight says. An epoch has as many places as there are samples in the selection.
+// Immutable; any thread may call.
 class Selection {
  public:
-  // Null when every sample is served once. `eval`: weights are not looked at. Reads the weights file, and asks for the
-  // name of every sample. Throws ConfigError naming the key, or file and line, for what cannot be honoured or leaves
-  // nothing.
+  // Null if every sample is served once. `eval`: weights are ignored. Reads the weights file, and asks for the name of
+  // every sample. Throws ConfigError naming the key, or file and line, for what cannot be honoured or leaves nothing.
   [[nodiscard]] static std::shared_ptr<const Selection> make(const Dataset& dataset, const DatasetOptions& options,
                                                              std::uint64_t seed, bool eval);
 
@@ -34,7 +33,7 @@ class Selection {
  private:
   Selection(std::vector<std::uint32_t> ids, const std::vector<double>& weights, std::uint64_t seed);
 
-  // Parts of a place, in which shares are counted.
+  // Shares are counted in units of 2^-kPlaceBits of a place.
   static constexpr int kPlaceBits = 20;
 
   std::uint64_t seed_;

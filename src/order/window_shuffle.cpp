@@ -7,7 +7,7 @@
 namespace forebay {
 namespace {
 
-// Set the random numbers apart from each other and from those of a whole shuffle.
+// Keep these random numbers distinct from each other and from those of a global shuffle.
 constexpr std::uint64_t kRunsKey = 0x72756e73;
 constexpr std::uint64_t kBeginKey = 0x626567696e;
 constexpr std::uint64_t kWindowKey = 0x77696e646f77;
@@ -24,7 +24,7 @@ WindowShuffle::WindowShuffle(std::uint64_t size, std::uint64_t window, std::uint
       seed_(seed),
       run_(std::min({run, window, size})),
       runs_((size - 1) / run_ + 1),
-      // Windows differ by one run at most, so none is so small that its batches are hardly mixed.
+      // Windows differ by at most one run, so none is so small that its batches are hardly mixed.
       windows_(std::clamp<std::uint64_t>((size + window / 2) / window, 1, runs_)) {}
 
 std::uint64_t WindowShuffle::window_of(std::uint64_t position) const noexcept {
@@ -48,7 +48,7 @@ std::uint64_t WindowShuffle::operator()(std::uint64_t epoch, std::uint64_t posit
   const std::uint64_t whole = size_ / run_;
   std::uint64_t run = at / run_;
   if (run < whole) run = Permutation(whole, key64(seed_, kRunsKey), epoch)(run);
-  // Runs begin elsewhere in every epoch, so that the same samples are not always together, nor the same ones last.
+  // The starting point differs in every epoch, so that the same samples are not always together, nor always last.
   const std::uint64_t begin = Random(key64(seed_, epoch, kBeginKey)).below(size_);
   const std::uint64_t place = run * run_ + at % run_;
   return place >= size_ - begin ? place - (size_ - begin) : place + begin;

@@ -6,16 +6,16 @@
 
 namespace forebay {
 
-// A bijection of [0, size) that keeps neighbours near each other: `size` places are cut into runs of `run` places side
-// by side, from a point that is drawn for each epoch; the runs are shuffled; and the places of each window, of about
-// `window` of them from as many runs as that makes, are shuffled among themselves. A function of its arguments and the
-// epoch, in O(1) time and memory, by two Permutations. Immutable; any thread may call.
+// A bijection of [0, size) that keeps neighbours near each other: the places are cut into runs of `run` adjacent
+// places, from a starting point drawn for each epoch; the runs are shuffled; and the places of each window, about
+// `window` of them from window / run runs, are shuffled among themselves. A function of its arguments and the epoch, in
+// O(1) time and memory, by two Permutations. Immutable; any thread may call.
 class WindowShuffle {
  public:
   // REQUIRES: size, window and run are at least 1.
   WindowShuffle(std::uint64_t size, std::uint64_t window, std::uint64_t run, std::uint64_t seed) noexcept;
 
-  // The place that stands at a position of an epoch. REQUIRES: position < size.
+  // The place at a position of an epoch. REQUIRES: position < size.
   [[nodiscard]] std::uint64_t operator()(std::uint64_t epoch, std::uint64_t position) const noexcept;
   // The positions of the window that a position lies in, in every epoch.
   [[nodiscard]] PositionRange window(std::uint64_t position) const noexcept;

@@ -25,7 +25,7 @@ std::size_t size_class_of(std::size_t capacity) { return static_cast<std::size_t
 std::vector<std::byte> ByteBudget::take(std::uint64_t order, std::size_t bytes) {
   wait_for_room(order, bytes, false, [&] { return may_pass(order, bytes); });
   std::vector<std::byte> buffer = buffer_of(bytes);
-  if (bytes > limit_) {  // it is alone, so nobody has asked yet
+  if (bytes > limit_) {  // it is alone, so past_limit_ is free
     const std::lock_guard lock(mutex_);
     past_limit_ = buffer.data();
   }
@@ -56,7 +56,7 @@ bool ByteBudget::try_grow(std::vector<std::byte>& buffer, std::size_t bytes) {
 void ByteBudget::enlarge(std::vector<std::byte>& buffer, std::size_t bytes) {
   const std::size_t size = buffer.size() + bytes;
   if (size <= buffer.capacity()) return buffer.resize(size);
-  // Its room is in the books already, so the larger buffer takes over all of it.
+  // Its room is already accounted for, so the larger buffer takes over all of it.
   std::vector<std::byte> larger;
   try {
     const std::size_t capacity = capacity_for(size);

@@ -22,9 +22,9 @@ namespace forebay {
 // nothing else is in flight. Whatever is granted can be decoded without waiting for anything that is not (its slot was
 // claimed before), so the bytes always come back.
 //
-// A sample of several parts grows its buffer while it is read, because nobody knows beforehand how large they are. It
-// holds memory while it waits for more, so two of them could wait for each other; therefore one at a time may grow past
-// the limit, the earliest that waits. It will be read and decoded without waiting for another, and then it gives all
+// A sample of several parts grows its buffer while it is read, because their sizes are not known beforehand. It holds
+// memory while it waits for more, so two of them could wait for each other; therefore one at a time, the earliest that
+// waits, may grow past the limit. It will be read and decoded without waiting for another, and then gives everything
 // back. Growing goes before taking: whoever grows has memory that others wait for.
 //
 // Any thread may call; readers may block.
@@ -36,23 +36,23 @@ class ByteBudget final : public BufferReturn {
   // std::bad_alloc or std::length_error, with nothing taken, when there is no memory.
   [[nodiscard]] std::vector<std::byte> take(std::uint64_t order, std::size_t bytes);
 
-  // The same without waiting: nothing when take() would wait, or throw Stopped.
+  // The same without waiting: nothing if take() would wait or throw Stopped.
   [[nodiscard]] std::optional<std::vector<std::byte>> try_take(std::uint64_t order, std::size_t bytes);
 
-  // Makes a buffer of take() so much larger; what is in it stays. Waits and throws as take() does; then the buffer is
-  // as it was.
+  // Enlarges a buffer of take() by `bytes`; its contents stay. Waits and throws like take(); if it throws, the buffer
+  // is unchanged.
   void grow(std::uint64_t order, std::vector<std::byte>& buffer, std::size_t bytes);
-  // The same without waiting; false, and nothing changed, when grow() would wait or throw Stopped, or pass the limit.
+  // The same without waiting; false, with nothing changed, if grow() would wait, throw Stopped, or pass the limit.
   [[nodiscard]] bool try_grow(std::vector<std::byte>& buffer, std::size_t bytes);
-  // Makes it smaller, to its first `bytes`. REQUIRES: bytes <= buffer.size().
+  // Shrinks a buffer to its first `bytes`. REQUIRES: bytes <= buffer.size().
   void shrink(std::vector<std::byte>& buffer, std::size_t bytes) noexcept;
 
-  // The same for several buffers, all or none. Nothing also when there is no memory.
+  // The same for several buffers, all or none. Also nothing if there is no memory.
   [[nodiscard]] std::optional<std::vector<std::vector<std::byte>>> try_take(std::uint64_t order,
                                                                             std::span<const std::size_t> sizes);
 
-  // Called by a thread that has to wait in take(), once it counts as waiting(): may give buffers back. Set it while
-  // nobody takes.
+  // Sets a hook for threads that have to wait in take(); they call it once they count as waiting(), and it may give
+  // buffers back. REQUIRES: no thread is in take().
   void on_shortage(std::function<void()> hook) { shortage_ = std::move(hook); }
 
   void give_back(std::vector<std::byte> buffer) noexcept override;
@@ -63,9 +63,9 @@ class ByteBudget final : public BufferReturn {
   [[nodiscard]] std::size_t in_flight() const;
   // The most that was in flight at one time: above the limit only for a sample that was alone, or one that grew.
   [[nodiscard]] std::size_t most_in_flight() const;
-  // Requests that wait now.
+  // Requests that are waiting now.
   [[nodiscard]] std::size_t waiting() const;
-  // Whether they do not all fit beside what is in flight.
+  // Whether the waiting requests do not all fit beside what is in flight.
   [[nodiscard]] bool is_short() const;
 
  private:
@@ -77,7 +77,7 @@ class ByteBudget final : public BufferReturn {
     std::condition_variable turn;
   };
 
-  // REQUIRES of these: mutex_ held
+  // These REQUIRE: mutex_ held
   [[nodiscard]] bool fits(std::size_t bytes) const noexcept;
   [[nodiscard]] bool is_first(std::uint64_t order, bool grows) const;
   [[nodiscard]] bool may_pass(std::uint64_t order, std::size_t bytes) const;
@@ -99,7 +99,7 @@ class ByteBudget final : public BufferReturn {
   std::size_t most_in_flight_ = 0;
   std::vector<Waiter*> waiting_;  // unsorted; at most one per reader thread
   bool closed_ = false;
-  // The buffer because of which more than the limit is in flight, or may have been; it alone grows past it.
+  // The only buffer that may grow past the limit; it did, or may have.
   const std::byte* past_limit_ = nullptr;
   std::function<void()> shortage_;
 

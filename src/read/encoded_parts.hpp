@@ -9,7 +9,7 @@
 #include "data/placed_samples.hpp"
 #include "requests.hpp"
 
-// The buffer of a sample with fields, as EncodedSample has it, where the size of each part is known beforehand.
+// Lays out the buffer of a sample with fields, as EncodedSample describes it, when all sizes are known beforehand.
 namespace forebay {
 
 [[nodiscard]] inline std::size_t encoded_bytes(const Placement& placement) noexcept {
@@ -18,7 +18,7 @@ namespace forebay {
   return static_cast<std::size_t>(bytes);
 }
 
-// What EncodedSample::image_bytes is.
+// The value of EncodedSample::image_bytes.
 [[nodiscard]] inline std::size_t image_bytes_of(const Placement& placement) noexcept {
   return placement.fields.empty() ? SIZE_MAX : static_cast<std::size_t>(placement.length);
 }

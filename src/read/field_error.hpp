@@ -9,8 +9,7 @@
 
 namespace forebay {
 
-// The error of a sample that is bad because of a field, which it names, and the field's own file where there is one.
-// Any thread.
+// The error for a sample that is bad because of a field. Names the field, and its file if it has one. Any thread.
 [[nodiscard]] inline SampleError field_error(const Dataset& dataset, std::uint64_t id, std::size_t field,
                                              const SampleError& error) {
   const std::string file = dataset.field_name(id, field);

@@ -29,8 +29,7 @@ class ReadTimes {
   // A read took `time`. Any thread.
   void add(std::chrono::nanoseconds time) noexcept;
 
-  // --- one thread ---
-  // Takes in the reads that were added since the last call; returns their number.
+  // --- one thread --- Includes the reads that were added since the last call; returns their number.
   std::uint64_t gather() noexcept;
   // The number of reads that the figures rest on; older ones count for less than one.
   [[nodiscard]] double weight() const noexcept { return weight_; }
@@ -65,8 +64,7 @@ class HedgeRule {
   // A read took `time`. Any thread.
   void add(std::chrono::nanoseconds time) noexcept { times_.add(time); }
 
-  // --- one thread ---
-  // Takes in the reads that were added.
+  // --- one thread --- Includes the reads that were added since the last call.
   void update() noexcept {
     earned_ = std::min(earned_ + kShare * static_cast<double>(times_.gather()), kMostEarned);
     if (times_.weight() < kFewestReads) return;
@@ -81,7 +79,7 @@ class HedgeRule {
  private:
   static constexpr double kShare = 0.05;
   static constexpr double kPrice = 1 + kShare;  // a second read is added like any other, and must earn nothing
-  static constexpr double kMostEarned = 16;     // however long no read was slow
+  static constexpr double kMostEarned = 16;     // however long no read has been slow
   static constexpr double kFewestReads = 64;    // that show a tail
   static constexpr int kTimes = 3;
 
@@ -90,7 +88,7 @@ class HedgeRule {
   std::chrono::nanoseconds slow_after_ = kUnknown;
 };
 
-// Whether a second read of these samples may come before the first: false where a local disk holds the dataset's path
+// Whether a second read of these samples may finish before the first: false if a local disk holds the dataset's path
 // and the files of a few samples spread over it. A list may name files anywhere, and a folder may link there. Throws
 // what dataset.name() throws.
 [[nodiscard]] bool may_be_slow(const std::string& path, const Dataset& dataset);

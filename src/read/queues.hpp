@@ -19,7 +19,7 @@ struct WorkerQueueTraits : moodycamel::ConcurrentQueueDefaultTraits {
   static constexpr int MAX_SEMA_SPINS = 64;
 };
 
-// A semaphore with a permit for each element of a queue, or of several that share it, and an end.
+// A semaphore with a permit for each element of a queue, or of several queues that share it. It can be closed.
 class QueueGate {
  public:
   void add(std::size_t elements) { permits_.signal(static_cast<std::ptrdiff_t>(elements)); }
@@ -140,7 +140,7 @@ class ReadQueue {
   void push(std::span<const ReadRequest> requests) { push_to(requests_, requests); }
 
   // For the replacement of a bad sample, and for requests that a reader did not get to: their slot is already waiting,
-  // while later ones have only begun to fill.
+  // while later slots have only begun to fill.
   void push_urgent(std::span<const ReadRequest> requests) { push_to(urgent_, requests); }
 
   // Waits for a request, then takes as many as there are and as fit. Returns their number: 0 once the queue is closed,

@@ -22,7 +22,7 @@ namespace {
 using Activity = WorkerStatus::Activity;
 using Clock = std::chrono::steady_clock;
 
-// After a read that took longer than that, other readers get the requests behind it.
+// After a read that took longer than this, other readers get the requests behind it.
 constexpr auto kPatience = std::chrono::milliseconds(1);
 
 // There is no room in the byte budget for a second read. Not a std::exception: it says nothing about the sample.
@@ -31,7 +31,7 @@ struct NoRoom {};
 Activity reading(const ReadRequest& request) { return request.hedge == 0 ? Activity::reading : Activity::hedging; }
 Race::Side side_of(const ReadRequest& request) { return request.hedge == 0 ? Race::Side::first : Race::Side::second; }
 
-// As everything downstream of the readers knows it.
+// The request as everything downstream of the readers knows it.
 ReadRequest plain(ReadRequest request) {
   request.hedge = 0;
   return request;
@@ -39,8 +39,8 @@ ReadRequest plain(ReadRequest request) {
 
 }  // namespace
 
-// Takes the sample's memory from the budget, and gives it back unless the sample is handed on. It lays out the buffer
-// as EncodedSample says.
+// Takes the sample's memory from the budget, and gives it back unless the sample is handed on. Lays out the buffer as
+// EncodedSample describes.
 class Reader::Target final : public ReadTarget {
  public:
   Target(Reader& reader, const ReadRequest& request, std::uint32_t retry)
@@ -54,15 +54,15 @@ class Reader::Target final : public ReadTarget {
     image_bytes_ = bytes;
     return std::span(buffer_).first(bytes);
   }
-  // Room for all of the sample; `parts` are the places of its image and fields.
+  // Reserves room for the whole sample; `parts` receives the places of its image and fields.
   void reserve_all(const Placement& placement, std::vector<std::span<std::byte>>& parts) {
     take(static_cast<std::size_t>(placement.length), encoded_bytes(placement));
     image_bytes_ = static_cast<std::size_t>(placement.length);
     lay_out(buffer_, placement, parts);
   }
 
-  // Room for a field behind `begin`, which is where the last one ends. What others wait for is in this thread's hands
-  // until it has read the rest, so the budget lets it pass its limit rather than wait for them.
+  // Reserves room for a field from `begin` on, where the last one ends. Other readers wait for memory that this thread
+  // holds until it has read the rest, so the budget lets it pass the limit rather than wait for them.
   [[nodiscard]] std::span<std::byte> reserve_field(std::size_t begin, std::size_t bytes) {
     ByteBudget& budget = reader_.links_.budget;
     budget.shrink(buffer_, begin);
@@ -83,7 +83,7 @@ class Reader::Target final : public ReadTarget {
   [[nodiscard]] std::vector<std::byte> release() noexcept { return std::exchange(buffer_, {}); }
 
  private:
-  // REQUIRES: bytes <= all, unless no memory holds so many.
+  // REQUIRES: bytes <= all, unless that is more than any memory.
   void take(std::size_t bytes, std::size_t all) {
     give_back();  // a waiting thread must hold nothing
     guard_memory(bytes, [&] {
@@ -128,11 +128,11 @@ class Reader::Target final : public ReadTarget {
   std::int64_t read_before_ = 0;
 };
 
-// Puts a field behind what has been read of the sample.
+// Appends a field to what has been read of the sample.
 class Reader::FieldTarget final : public ReadTarget {
  public:
   FieldTarget(Target& target, const Field& field) : target_(target), field_(field), begin_(target.size()) {}
-  // What no batch has room for is refused before it is read.
+  // Refuses what no batch has room for before it is read.
   std::span<std::byte> reserve(std::size_t bytes) override {
     if (!fits_batch(field_, bytes)) throw too_large_for_batch(field_, bytes);
     return target_.reserve_field(begin_, bytes);
@@ -262,7 +262,7 @@ void Reader::read(const ReadRequest& request, std::uint32_t retry) {
   links_.totals.reads.fetch_add(1, std::memory_order_relaxed);
 }
 
-// In the emulated store, too, a field with a file or a record of its own is a request of its own.
+// In the emulated store, too, a field in its own file or record is a request of its own.
 void Reader::read_fields(const ReadRequest& request, std::uint32_t retry, Target& target) {
   const StorageThrottle* const throttle = links_.throttle;
   for (std::size_t field = 0; field < fields_; ++field) {
@@ -281,7 +281,7 @@ void Reader::read_fields(const ReadRequest& request, std::uint32_t retry, Target
   }
 }
 
-// An error is that of whatever part is read first by itself: only then is it known which one is bad.
+// After an error the parts are read one by one: only then is it known which one is bad.
 bool Reader::read_parts(const ReadRequest& request, Target& target) {
   if (placed_ == nullptr) return false;
   const std::optional<Placement> placement = placed_->placement(request.sample);
@@ -306,7 +306,7 @@ void Reader::count_read(std::int64_t ns, std::size_t bytes) {
 void Reader::read_stretch(const ReadRequest& request, std::uint32_t retry) {
   Stretches& stretches = *links_.stretches;
   const std::shared_ptr<Stretches::Stretch> stretch = stretches.find(request.stretch);
-  if (!stretch) {  // the other side of a race was quicker, or nobody needs it any more
+  if (!stretch) {  // the other side of a race was quicker, or it is no longer needed
     static_cast<void>(workload_.end());
     return;
   }

@@ -16,8 +16,8 @@
 
 namespace forebay {
 
-// What one reader thread does. When reads are quick it takes several requests at a time, and hands their bytes over at
-// once. It holds nothing back while it waits, nor, if slow reads are hedged, while it reads.
+// The work of one reader thread. When reads are quick it takes several requests at a time, and hands over their bytes
+// together. It holds nothing back while it waits nor, if slow reads are hedged, while it reads.
 class Reader {
  public:
   // All references must outlive it; `hedging` may be null.
@@ -26,7 +26,7 @@ class Reader {
   Reader(const Reader&) = delete;
   Reader& operator=(const Reader&) = delete;
 
-  // Waits for requests and serves some. False when there will be none. Throws Stopped, and errors that end the run.
+  // Waits for requests and serves some. False if there will be no more. Throws Stopped, and errors that end the run.
   [[nodiscard]] bool work();
 
  private:
@@ -39,9 +39,9 @@ class Reader {
   void try_once(const ReadRequest& request, std::uint32_t retry);
   void read(const ReadRequest& request, std::uint32_t retry);
   void read_fields(const ReadRequest& request, std::uint32_t retry, Target& target);
-  // Image and fields by one request; false when they have to be read one by one.
+  // Reads image and fields by one request; false if they have to be read one by one.
   [[nodiscard]] bool read_parts(const ReadRequest& request, Target& target);
-  // Throws NoRoom when there is no memory for all of it now.
+  // Throws NoRoom if there is no memory for all of it now.
   void read_stretch(const ReadRequest& request, std::uint32_t retry);
   void count_read(std::int64_t ns, std::size_t bytes);
   // The sample cannot be read, or the budget has no room for this second read or this stretch: then there is no reason.

@@ -18,7 +18,7 @@
 
 namespace forebay {
 
-// What readers work with; all of it must outlive the pool.
+// The objects that readers use; all must outlive the pool.
 struct ReaderLinks {
   const Dataset& dataset;
   ReadQueue& requests;
@@ -35,7 +35,7 @@ struct ReaderOptions {
   unsigned most = 0;                                                 // the most for workers().want(); 0 = `threads`
   std::uint32_t attempts = 4;                                        // reads of one sample in all, at least 1
   std::chrono::nanoseconds backoff = std::chrono::milliseconds(10);  // before the second read; doubles each time
-  bool hedge = false;                                                // a second read of one that is slow (Hedging)
+  bool hedge = false;                                                // issue a second read of slow samples (Hedging)
 };
 
 // The I/O threads: they take requests, read the samples' bytes into buffers of the budget and pass them to the
@@ -65,7 +65,7 @@ class ReaderPool {
   ReaderLinks links_;
   ReaderOptions options_;
   std::deque<Workload> workloads_;    // by thread
-  std::unique_ptr<Hedging> hedging_;  // none = slow reads are waited for
+  std::unique_ptr<Hedging> hedging_;  // null = slow reads are waited for
   WorkerPool workers_;
 };
 

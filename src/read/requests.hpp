@@ -23,21 +23,21 @@ struct ReadRequest {
   std::uint32_t attempt = 0;   // bad samples met at this position so far
   std::uint32_t slot = 0;
   std::uint32_t index = 0;  // place in the slot
-  // Samples with the same bytes that are wanted at once, at consecutive positions and places; `sample` is the first,
-  // the others follow from the order. Above 1 only at the first attempt.
+  // The number of samples with the same bytes that are needed together, at consecutive positions and places; `sample`
+  // is the first, the others follow from the order. Above 1 only at the first attempt.
   std::uint32_t count = 1;
   // Not 0: a second read of a sample that another reader is slow with; the number of their race (Hedging).
   std::uint32_t hedge = 0;
-  // Not 0: for all samples of this stretch, of which this is the one that is needed first (Stretches).
+  // Not 0: the request is for all samples of this stretch; this one is needed first (Stretches).
   std::uint32_t stretch = 0;
 };
 
-// Encoded bytes of one sample on their way from a reader to a decoder: those of its image, and, where it has fields, a
-// table of where each field ends, as 64-bit numbers counted from the buffer's first byte, then the fields.
+// Encoded bytes of one sample on their way from a reader to a decoder: those of its image and, if it has fields, a
+// table of where each field ends, as 64-bit offsets from the buffer's first byte, then the fields.
 struct EncodedSample {
   ReadRequest request;
   std::vector<std::byte> bytes;
-  std::size_t image_bytes = SIZE_MAX;  // at most these are the image's: all without fields
+  std::size_t image_bytes = SIZE_MAX;  // upper bound of the image's bytes; all if there are no fields
 
   [[nodiscard]] std::span<const std::byte> image() const noexcept {
     return std::span(bytes).first(bytes.size() < image_bytes ? bytes.size() : image_bytes);
@@ -99,9 +99,9 @@ struct WorkerTotals {
   std::atomic<std::uint64_t> hedges_won{0};
   std::atomic<std::uint64_t> decode_ns{0};
   std::atomic<std::uint64_t> samples{0};
-  // Of the samples: decoded at full size and alone, where transform.decode = "scaled" would have decoded them smaller.
+  // Samples decoded at full size and alone that transform.decode = "scaled" would have decoded smaller.
   std::atomic<std::uint64_t> shrinkable{0};
-  // With workers.jpeg = "nvjpeg", of JPEG files: decoded by nvJPEG, and left to libjpeg-turbo, bad ones included.
+  // With workers.jpeg = "nvjpeg": JPEG files decoded by nvJPEG, and those left to libjpeg-turbo, bad ones included.
   std::atomic<std::uint64_t> nvjpeg_samples{0};
   std::atomic<std::uint64_t> nvjpeg_fallbacks{0};
 };

@@ -16,7 +16,7 @@ struct Stretches::Stretch {
     std::uint64_t sample = 0;
     std::uint64_t order = 0;  // when it will be needed (ReadRequest)
     Placement placement;
-    std::optional<ReadRequest> request;  // once it was asked for
+    std::optional<ReadRequest> request;  // set once it was asked for
     std::vector<std::byte> kept;
   };
 
@@ -25,7 +25,7 @@ struct Stretches::Stretch {
   std::vector<Member> members;
 };
 
-// Samples of one epoch, by position: few of them may be far apart.
+// Samples of one epoch by position; positions may have wide gaps.
 struct Stretches::Plan {
   struct Place {
     std::uint64_t position = 0;
@@ -35,7 +35,7 @@ struct Stretches::Plan {
 
   std::uint64_t epoch = 0;
   std::vector<Place> places;  // ascending
-  std::size_t left = 0;       // of them that nobody has asked for yet
+  std::size_t left = 0;       // of them, those not asked for yet
 
   [[nodiscard]] const Place* find(std::uint64_t at_epoch, std::uint64_t position) const noexcept {
     if (at_epoch != epoch || position < places.front().position || position > places.back().position) return nullptr;
@@ -139,7 +139,7 @@ void Stretches::plan(std::span<const ReadRequest> requests) {
     reads.back().stretch = stretch->number;
     stretches_.emplace(stretch->number, std::move(stretch));
   }
-  // Where a batch is planned twice, as padding too, the one in a stretch is found.
+  // If a batch is planned twice (once as padding), the entry in a stretch is found.
   std::ranges::sort(plan.places, {},
                     [](const Plan::Place& place) { return std::pair(place.position, !place.stretch); });
   plans_.push_back(std::move(plan));

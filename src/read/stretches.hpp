@@ -19,32 +19,31 @@
 
 namespace forebay {
 
-// What may be read by one request.
+// Limits on what one request may read.
 struct StretchLimits {
-  // Bytes between two samples, or within one, that are read rather than left out: what a store delivers in the time
-  // that another request takes it.
+  // Unneeded bytes between two samples, or within one, that are read rather than skipped: what a store delivers in the
+  // time of another request.
   std::uint64_t gap = std::uint64_t{128} << 10U;
   std::uint64_t bytes = std::uint64_t{8} << 20U;
   std::size_t samples = 256;
 };
 
-// Cuts samples into stretches: numbers into `placements`, ascending by place. A stretch has two samples at least; those
-// that are alone are in none. Of samples at the same place one is in a stretch.
+// Groups samples into stretches of indexes into `placements`, ascending by place. A stretch has at least two samples;
+// samples that are alone are in none. Of several samples at the same place only one is in a stretch.
 [[nodiscard]] std::vector<std::vector<std::size_t>> cut_into_stretches(
     std::span<const std::optional<Placement>> placements, const StretchLimits& limits);
 
-// Samples that lie side by side, of all batches that are planned, are read by one request each: a stretch.
+// Samples of all planned batches that lie side by side are read by one request: a stretch.
 //
-// The issuer tells what is planned, and then asks for the samples of one batch after the other. A reader reads a
-// stretch when the first of its samples is needed, and takes its memory only where there is some. Samples that were
-// asked for by then go to the decoders; the others are kept, and go there when the issuer asks for them. Where a reader
-// has to wait for memory, those of them that will be needed last are dropped until there is room, and are then read one
-// by one. So are those of a stretch that cannot be read: the reader of a sample by itself retries, and names the one
-// that is bad.
+// The issuer announces what is planned, and then asks for the samples of one batch after the other. A reader reads a
+// stretch when the first of its samples is needed, if there is memory for it without waiting. Samples that were asked
+// for by then go to the decoders; the others are kept until the issuer asks for them. When a reader has to wait for
+// memory, kept samples are dropped, those needed last first, until there is room; they are read one by one later. So
+// are the samples of a stretch that cannot be read: the reader of a single sample retries, and names the bad one.
 //
-// What is kept can never hold up what is needed now: while anything is kept, there is room beside it for all that
-// readers wait for. A waiting reader first stands in the budget's line and then has samples dropped until that holds;
-// whoever keeps something looks at that line afterwards.
+// Kept samples can never hold up what is needed now: while anything is kept, there is room beside it for all that
+// readers wait for. A waiting reader first joins the budget's queue and then has samples dropped until that holds;
+// whoever keeps a sample checks that queue afterwards.
 class Stretches {
  public:
   // References must outlive it. Sets the budget's shortage hook.
@@ -57,18 +56,18 @@ class Stretches {
   // --- issuer ---
   // Whether plan() was told of this place.
   [[nodiscard]] bool is_planned(std::uint64_t epoch, std::uint64_t position) const noexcept;
-  // These samples of one epoch will be asked for, in this order: has those that lie side by side read together. Only
-  // the first of them are planned where the budget is too small for all.
+  // Announces samples of one epoch in the order in which they will be asked for: those that lie side by side will be
+  // read together. If the budget is too small for all, only the first of them are planned.
   void plan(std::span<const ReadRequest> requests);
-  // Asks for those samples of a batch that are in stretches, and removes them from `requests`. REQUIRES: each is one
-  // sample.
+  // Asks for those samples of a batch that are in stretches, and removes them from `requests`. REQUIRES: each is for
+  // one sample.
   void request(std::vector<ReadRequest>& requests);
 
-  // --- readers ---
-  // What ReadRequest::stretch names; null once it was handed on or given up. Its samples do not change.
+  // --- readers --- The stretch with this ReadRequest::stretch; null once it was handed on or given up. Its samples do
+  // not change.
   struct Stretch;
   [[nodiscard]] std::shared_ptr<Stretch> find(std::uint32_t number);
-  // Memory for all of its samples, in their order; nothing where there is not enough. Must be handed on, or given back.
+  // Memory for all of its samples, in their order; nothing if there is not enough. Must be handed on, or given back.
   using Buffers = std::vector<std::vector<std::byte>>;
   [[nodiscard]] std::optional<Buffers> take_memory(const Stretch& stretch, std::uint64_t order);
   void give_back(Buffers buffers) noexcept;
@@ -82,7 +81,7 @@ class Stretches {
  private:
   struct Plan;
 
-  // A sample that is kept, by when it will be needed.
+  // Kept samples, ordered by when they will be needed.
   struct Kept {
     std::uint64_t order = 0;
     std::uint32_t stretch = 0;
@@ -93,7 +92,7 @@ class Stretches {
     std::uint32_t member = 0;
   };
 
-  // Drops what is kept, the samples that are needed last first, until there is room for all that readers wait for.
+  // Drops kept samples, those needed last first, until there is room for all that readers wait for.
   void make_room() noexcept;
   [[nodiscard]] bool drop_last() noexcept;  // false: nothing is kept
 
@@ -102,8 +101,8 @@ class Stretches {
   ReadQueue& requests_;
   EncodedQueue& encoded_;
   StretchLimits limits_;
-  std::size_t most_planned_;  // encoded bytes that one plan may be for
-  std::deque<Plan> plans_;    // the issuer's: those of which not all was asked for
+  std::size_t most_planned_;  // the most encoded bytes of one plan
+  std::deque<Plan> plans_;    // the issuer's: those with samples not yet asked for
   std::vector<ReadRequest> asked_;
   std::vector<EncodedSample> there_;
 

@@ -55,9 +55,9 @@ class StorageThrottle {
   // False if every option is zero: then nothing else need be called.
   [[nodiscard]] bool is_active() const noexcept;
 
-  // A function of the seed, the request's epoch, position and attempt, `retry` (earlier failed reads of this request),
-  // and `part` (which of its reads: 0 is the image, a field follows it by its number) alone, whatever the timing and
-  // the rank. The latency is gamma-distributed, plus slow_ms for slow reads. A second read of a sample draws another
+  // A function only of the seed, the request's epoch, position and attempt, `retry` (earlier failed reads of this
+  // request), and `part` (which of its reads: 0 for the image, 1 + its number for a field), independent of timing and
+  // rank. The latency is gamma-distributed, plus slow_ms for slow reads. A second read of a sample draws another
   // latency and the same failure.
   [[nodiscard]] Draw draw(const ReadRequest& request, std::uint32_t retry, std::size_t part = 0) const noexcept;
 

@@ -7,7 +7,7 @@
 namespace forebay {
 namespace {
 
-// Between the two looks that identify a slow read.
+// The time between the two looks that identify a slow read.
 constexpr std::chrono::milliseconds kSecondLook{1};
 
 }  // namespace
