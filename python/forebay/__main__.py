@@ -1,4 +1,4 @@
-"""``python -m forebay`` and ``forebay``: the command, in place of this process."""
+"""``python -m forebay`` and ``forebay``: runs the command in place of this process."""
 
 from __future__ import annotations
 

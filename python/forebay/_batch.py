@@ -1,4 +1,4 @@
-"""What a batch leaves behind: copies, and what samples show of their images."""
+"""Copies of batches, and which part of its image each sample shows."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 
 class SampleView(NamedTuple):
-    """The region of its image that a sample shows, in pixels, mirrored or not, resized to transform.size."""
+    """The region of its image that a sample shows, in pixels; it may be mirrored, and is resized to transform.size."""
 
     left: int
     top: int
@@ -20,9 +20,9 @@ class SampleView(NamedTuple):
 
 @dataclass(eq=False)
 class BatchCopy:
-    """A batch in memory of its own, on the host. It can be kept, changed, pickled and sent to other processes."""
+    """A copy of a batch in host memory. It can be kept, changed, pickled and sent to other processes."""
 
-    fields: dict[str, Any]  # arrays of NumPy by name
+    fields: dict[str, Any]  # NumPy arrays by name
     ids: Any  # numbers of the samples in the dataset
     epoch: int
     number: int  # in the epoch, over all ranks
@@ -58,7 +58,7 @@ class BatchCopy:
         return list(self.fields)
 
     def counts(self, name: str) -> Any:
-        """Of a ragged field: how many rows of each sample are filled."""
+        """How many rows of each sample of a ragged field are filled."""
         return self.rows[name]
 
     def numpy(self, *names: str) -> Any:
@@ -67,7 +67,7 @@ class BatchCopy:
         return wanted[0] if len(names) == 1 else tuple(wanted)
 
     def torch(self, *names: str) -> Any:
-        """The same as tensors of PyTorch that share the copy's memory."""
+        """The same as PyTorch tensors that share the copy's memory."""
         import torch
 
         wanted = [torch.from_numpy(self.fields[name]) for name in names or ("image", "label")]

@@ -33,12 +33,12 @@ def config_keys() -> list[Key]:
 
 _KEYS = config_keys()
 _SECTIONS = list(dict.fromkeys(key.section for key in _KEYS if key.section))
-# What a section's own name stands for where it is given a plain value: dataset="data/train", policy="greedy".
+# The key that a section's name stands for if it is given a plain value: dataset="data/train", policy="greedy".
 _MAIN_KEYS = {"dataset": "path", "policy": "name"}
 
 
 def _names() -> dict[str, list[Key]]:
-    """Keywords and the keys they may mean: section_key always one, a key's bare name all that are called so."""
+    """Keywords and the keys they may mean: section_key means one key, a bare name every key of that name."""
     names: dict[str, list[Key]] = {}
     for key in _KEYS:
         if key.name not in _SECTIONS:
@@ -56,7 +56,7 @@ _NAMES = _names()
 def _toml(value: Any, keyword: str) -> str:
     """A value as TOML."""
     if hasattr(value, "item") and not hasattr(value, "__len__"):
-        value = value.item()  # a scalar of NumPy or PyTorch
+        value = value.item()  # a NumPy or PyTorch scalar
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int):
@@ -117,7 +117,7 @@ def _lines(options: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def load(config: str | None, options: Mapping[str, Any]) -> _core.Options:
-    """The checked configuration of a file and of keywords on top of it."""
+    """The checked configuration from a file and the keywords that override it."""
     try:
         base = _core.load_options(config) if config is not None else _core.default_options()
     except ConfigError as error:

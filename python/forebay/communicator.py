@@ -1,4 +1,4 @@
-"""What Forebay needs from the ranks of a job. forebay.mpi has it for MPI; another transport is a subclass."""
+"""What Forebay needs from the ranks of a job. forebay.mpi implements it for MPI; another transport is a subclass."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Any
 
 
 class Communicator(abc.ABC):
-    """Carries the talk between the ranks of a job.
+    """Carries the traffic between the ranks of a job.
 
     One thread calls every member: the one that calls the feeder. All ranks make the calls marked collective in the
-    same order. Nothing may block but what says so: the library does the waiting, without the GIL.
+    same order. Nothing may block unless it says so: the library does the waiting, without the GIL.
     """
 
     rank: int
@@ -47,7 +47,7 @@ class Communicator(abc.ABC):
 
     @abc.abstractmethod
     def share_on_node(self, size: int) -> Any:
-        """Collective, blocking: a writable buffer of so many bytes, at first 0, that the ranks of this node share."""
+        """Collective, blocking: a writable buffer of that size, zeroed, that the ranks of this node share."""
 
     @abc.abstractmethod
     def tell(self, data: bytes) -> None:
@@ -55,18 +55,18 @@ class Communicator(abc.ABC):
 
     @abc.abstractmethod
     def listen(self) -> tuple[int, bytes] | None:
-        """A message of another rank that has arrived: its rank and its bytes; None if there is none. Never blocks."""
+        """The next message that has arrived: the sending rank and the bytes; None if there is none. Never blocks."""
 
     @abc.abstractmethod
     def start_close(self) -> None:
-        """Starts to part from the other ranks. No other member is called afterwards but listen() and closed()."""
+        """Starts to disconnect from the other ranks. Afterwards only listen() and closed() are called."""
 
     @abc.abstractmethod
     def closed(self) -> bool:
-        """True once no operation and no message of this rank is under way any more, or cannot end. Never blocks."""
+        """True once no operation or message of this rank is pending that can still complete. Never blocks."""
 
-    def abort(self, cause: str) -> None:  # noqa: B027 - most have nothing to do here
-        """Other ranks wait for this one and cannot be told: a launcher may end the job here. Returns otherwise."""
+    def abort(self, cause: str) -> None:  # noqa: B027 - most need not do anything
+        """Other ranks wait for this one and cannot be told: a launcher may end the job here, otherwise it returns."""
 
 
 def map_shared_file(path: str, size: int) -> mmap.mmap:
@@ -79,11 +79,11 @@ def map_shared_file(path: str, size: int) -> mmap.mmap:
 
 
 def make_shared_file(size: int) -> str:
-    """A file of zeros in memory for map_shared_file(); whoever made it removes it once all have mapped it."""
+    """A zeroed in-memory file for map_shared_file(); its creator removes it once all have mapped it."""
     folder = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
     number, path = tempfile.mkstemp(prefix="forebay-", dir=folder)
     try:
-        # Now, not at the first write, where a lack of room would be a bus error.
+        # Now, because a lack of room at the first write would be a bus error.
         os.posix_fallocate(number, 0, size)
     except OSError:
         os.unlink(path)

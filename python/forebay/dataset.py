@@ -1,4 +1,4 @@
-"""Data of Python's own: lists of files, and classes that return bytes or arrays."""
+"""Datasets from Python: lists of files, and classes that return bytes or arrays."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def _numbers(labels: Any, classes: Sequence[str] | None) -> tuple[list[int], lis
 
 
 class Files:
-    """Image files by their paths, with a label each: numbers from 0, -1 for none, or names of classes.
+    """Image files by path, each with a label: a number from 0, -1 for none, or the name of a class.
 
-    Lists, tuples, arrays of NumPy and columns of pandas will do. The files are read by the library's own threads.
+    Accepts lists, tuples, NumPy arrays and pandas columns. The library's own threads read the files.
     """
 
     def __init__(
@@ -84,14 +84,14 @@ def _encoded(item: Any) -> Any:
 
 
 class Dataset:
-    """Samples of a program's own. A subclass has ``__len__`` and ``__getitem__``.
+    """A program's own samples. A subclass has ``__len__`` and ``__getitem__``.
 
     ``__getitem__(i)`` returns the bytes of an image file, the path of one, or an array of uint8: [H, W], [H, W, 3] or
-    [3, H, W]. It is called by several threads, which take turns at the interpreter, so it must not change the object,
-    and what it does in Python bounds the rate of all of them. What it raises makes a bad sample.
+    [3, H, W]. Several threads call it and take turns at the interpreter: it must not change the object, and its time in Python
+    limits the rate of all of them. An exception makes a bad sample.
 
     ``labels``: a number for each sample, or a name of ``classes``; None: unlabelled.
-    ``identity()``: a text that differs where the data differ, for saved states.
+    ``identity()``: a text that differs if the data differ, for saved states.
     """
 
     labels: Any = None
@@ -104,7 +104,7 @@ class Dataset:
         raise NotImplementedError("a subclass of forebay.Dataset has __getitem__")
 
     def identity(self) -> str:
-        """Equal on all ranks, and in every run over the same data."""
+        """Must be equal on all ranks, and in every run over the same data."""
         return f"{type(self).__qualname__} {len(self)}"
 
 
@@ -116,7 +116,7 @@ def _made_of(dataset: Any) -> _core.DatasetBase:
 
 
 def dataset_of(dataset: Any) -> _core.DatasetBase:
-    """The library's own data set for what a program gave."""
+    """The library's dataset for what a program passed."""
     if isinstance(dataset, _core.DatasetBase):
         return dataset
     if isinstance(dataset, Files):

@@ -1,13 +1,13 @@
-"""What Forebay raises. Each message says what was wrong, where, and what to do.
+"""The exceptions that Forebay raises. Each message says what was wrong, where, and what to do.
 
-The types are Python's own as well, so that ``except ValueError`` or ``except FileNotFoundError`` do what one expects.
+They also derive from built-in types, so that ``except ValueError`` and ``except FileNotFoundError`` work as expected.
 """
 
 from __future__ import annotations
 
 
 class Error(RuntimeError):
-    """Base of everything that Forebay raises."""
+    """Base class of everything that Forebay raises."""
 
 
 class ConfigError(Error, ValueError):
@@ -15,7 +15,7 @@ class ConfigError(Error, ValueError):
 
 
 class NotFoundError(ConfigError, FileNotFoundError):
-    """A configuration file, a data set or a state that is not there."""
+    """A configuration file, a dataset or a state that does not exist."""
 
 
 class SampleError(Error):
@@ -23,4 +23,4 @@ class SampleError(Error):
 
 
 class WatchdogError(Error, TimeoutError):
-    """No fresh batch arrived, or another rank did not come, for policy.watchdog_s."""
+    """No fresh batch arrived, or another rank was missing, for policy.watchdog_s."""

@@ -1,4 +1,4 @@
-"""The feeder: batches for a trainer, from worker threads of C++."""
+"""The feeder: batches for a trainer, from C++ worker threads."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SOLO = Solo()
 
 
 class Field(NamedTuple):
-    """What every batch has under a name: the shape is that of one sample."""
+    """A named field of every batch; the shape is that of one sample."""
 
     name: str
     kind: str
@@ -72,7 +72,7 @@ def _close_all() -> None:
         while feeder._is_occupied and time.monotonic() < deadline:
             feeder.request_stop()
             time.sleep(0.001)
-        # In a process that was forked there is nothing to close. An error that matters has been raised by then.
+        # A forked process has nothing to close. An error that matters has been raised by then.
         with contextlib.suppress(Error):
             feeder.close()
 
@@ -101,17 +101,17 @@ class Feeder(_core.FeederBase):
     """Feeds a trainer with batches.
 
     ``config`` is a configuration file; every key of it is also a keyword, under its own name (``batch_size=64``) or
-    with its section (``transform_size=(224, 224)``), or as ``transform={"size": (224, 224)}``. Keywords overrule the
+    with its section (``transform_size=(224, 224)``), or as ``transform={"size": (224, 224)}``. Keywords override the
     file. docs/python.md shows the rest.
 
     comm: the ranks of a job: ``MPI.COMM_WORLD`` of mpi4py, or another forebay.Communicator. Collective.
     dataset: the path of a data set (the key dataset.path), or forebay.Files, a forebay.Dataset of your own.
-    resume: a file of save(); where there is one, the job resumes from there.
+    resume: a file written by save(); if it exists, the job resumes from there.
     trace, trace_s: where close() writes a Chrome trace of the first seconds.
     logger: a logging.Logger or its name; "forebay" by default.
 
-    One thread makes a feeder and calls it; request_stop() alone may be called from any. Raises ConfigError
-    (a ValueError) for what cannot be honoured, NotFoundError (a FileNotFoundError) where nothing is, and Error.
+    One thread creates a feeder and calls it; only request_stop() may be called from any. Raises ConfigError
+    (a ValueError) for what cannot be honoured, NotFoundError (a FileNotFoundError) for what does not exist, and Error.
     """
 
     def __init__(
@@ -141,7 +141,7 @@ class Feeder(_core.FeederBase):
                 raise
             problem = error
         if ranks is not None:
-            # A rank that left alone would leave the others waiting in their next collective call.
+            # If one rank left alone, the others would wait in their next collective call.
             first = _core.first_error(ranks, f"{problem}" if problem else "")
             if problem:
                 raise problem
@@ -179,12 +179,12 @@ class Feeder(_core.FeederBase):
             yield Epoch(self)
 
     def __iter__(self) -> _core.Batches:
-        """All batches of the run, over the ends of epochs."""
+        """All batches of the run, across epochs."""
         return self._batches()
 
     @property
     def fields(self) -> list[Field]:
-        """What every batch has, by name."""
+        """The fields of every batch, by name."""
         return [Field(**field) for field in self._fields()]
 
     def summary(self) -> dict[str, Any]:
@@ -193,7 +193,7 @@ class Feeder(_core.FeederBase):
         return figures
 
     def profile(self) -> dict[str, Any]:
-        """Where the time of this rank went so far, and what limits it (docs/telemetry.md). Not for every step."""
+        """Where the time of this rank went so far, and what limits it (docs/telemetry.md). Too slow for every step."""
         figures: dict[str, Any] = json.loads(self._profile())
         return figures
 
@@ -210,7 +210,7 @@ class Feeder(_core.FeederBase):
 
     def save(self, file: str | os.PathLike[str]) -> None:
         """Saves the state to a file, whole or not at all, while the run continues. Collective. The file is on disk once
-        finish_saves() or close() has returned. Raises Error where an earlier save failed."""
+        finish_saves() or close() has returned. Raises Error if an earlier save failed."""
         self._save(os.fspath(file))
 
     def restore(self, file: str | os.PathLike[str]) -> None:
@@ -219,7 +219,7 @@ class Feeder(_core.FeederBase):
             raise NotFoundError(f"{os.fspath(file)}: there is no such file to resume from")
 
     def restore_if_present(self, file: str | os.PathLike[str]) -> bool:
-        """The same, but False where there is no such file."""
+        """The same, but returns False if there is no such file."""
         return self._restore_if_present(os.fspath(file))
 
     def __enter__(self) -> Feeder:

@@ -1,4 +1,4 @@
-"""The ranks of an MPI job, through mpi4py: whatever MPI that was built for, Open MPI and MPICH alike.
+"""The ranks of an MPI job, through mpi4py: whichever MPI that was built for, Open MPI or MPICH.
 
 ``forebay.Feeder(..., comm=MPI.COMM_WORLD)`` is all that a program needs. MPI is loaded when this module is imported.
 """
@@ -18,18 +18,18 @@ from .errors import Error
 _WORD = 1  # the tag of messages
 _WAIT_S = 50e-6  # between two looks at an operation that is not complete
 
-# What MPI may still write to after its communicator was given up.
+# Buffers that MPI may still write to after their communicator was abandoned.
 _abandoned: list[Any] = []
 
 
 def _complete(request: Any) -> None:
-    """Waits without holding the GIL, so that signals are heard."""
+    """Waits without holding the GIL, so that signals are handled."""
     while not request.Test():
         time.sleep(_WAIT_S)
 
 
 class _Channel:
-    """One reduction: a buffer that stays where it is as long as its size does, and the requests under way."""
+    """One reduction: a buffer that stays in place as long as its size does, and the pending requests."""
 
     def __init__(self, size: int, minima: int) -> None:
         self.buffer = memoryview(bytearray(size))
@@ -166,7 +166,7 @@ class MpiCommunicator(Communicator):
 
     def start_close(self) -> None:
         for place in self._channels.values():
-            place.result = None  # nobody wants it any more, and its memory may go
+            place.result = None  # no longer needed; frees its memory
         mine = memoryview(bytearray(16)).cast("q")
         mine[0], mine[1] = self._started_sums, self._sent
         request = self._partings.Iallgather([mine, MPI.INT64_T], [self._farewells, MPI.INT64_T])

@@ -42,7 +42,7 @@ std::array<std::size_t, Shape::kMost> extents(const Shape& shape) {
   return all;
 }
 
-// An array of NumPy that owns its memory, filled by fill(span of its bytes).
+// A NumPy array that owns its memory, filled by fill(span of its bytes).
 template <typename Fill>
 nb::object own_array(const Shape& shape, DType dtype, Fill&& fill) {
   const nb::dlpack::dtype type = numpy_type(dtype);

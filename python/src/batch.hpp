@@ -24,7 +24,7 @@ class Tensor {
   Tensor(std::shared_ptr<Lease> lease, std::size_t field) : lease_(std::move(lease)), field_(field) {}
 
   [[nodiscard]] TensorView view() const { return lease_->field(field_); }
-  // A capsule, "dltensor_versioned" or, for consumers that know no other, "dltensor".
+  // A capsule: "dltensor_versioned", or "dltensor" for consumers that do not know it.
   [[nodiscard]] nb::object capsule(bool is_versioned) const;
   [[nodiscard]] nb::object dlpack(nb::handle max_version, nb::handle device, nb::handle copy) const;
   [[nodiscard]] nb::tuple device() const;
@@ -38,7 +38,7 @@ class Tensor {
   std::size_t field_;
 };
 
-// A lease as Python sees it. What is handed out of it shares the lease.
+// A lease as Python sees it. Whatever it hands out shares the lease.
 class Batch {
  public:
   Batch(Lease&& lease, std::shared_ptr<const Fields> fields);
@@ -53,16 +53,16 @@ class Batch {
   [[nodiscard]] std::size_t number_of(std::string_view name) const;
   [[nodiscard]] std::optional<std::size_t> find(std::string_view name) const noexcept;
 
-  // A field as Python code wants it: an array of NumPy where it lies in host memory, else a Tensor. Labels are copied.
+  // A field for Python code: a NumPy array if it is in host memory, else a Tensor. Labels are copied.
   [[nodiscard]] nb::object field(std::size_t which) const;
   [[nodiscard]] Tensor tensor(std::size_t which) const { return {lease(), which}; }
   [[nodiscard]] nb::object ids() const;
   [[nodiscard]] nb::object counts(std::size_t which) const;
-  // A field in memory of its own, on the host.
+  // A copy of a field in host memory.
   [[nodiscard]] nb::object copy_of(std::size_t which) const;
   [[nodiscard]] nb::object copy() const;
 
-  // Of the step, also after release().
+  // Of the step; valid after release(), too.
   std::uint64_t epoch;
   std::uint64_t number;
   std::uint64_t step;

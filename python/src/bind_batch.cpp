@@ -9,7 +9,7 @@
 
 #include "batch.hpp"
 
-// What Python sees of a batch: names, signatures and their explanations.
+// The Python interface of a batch: names, signatures and docstrings.
 namespace forebay::python {
 namespace {
 
@@ -17,8 +17,7 @@ using namespace nb::literals;
 
 [[noreturn]] void refuse_pickling(const char* why) { throw nb::type_error(why); }
 
-// The fields of these names, "image" and "label" if there are none, each made by take(number): one alone as it is,
-// several as a tuple.
+// The named fields, "image" and "label" by default, each made by take(number): one by itself, several as a tuple.
 template <typename Take>
 nb::object each(const Batch& batch, const nb::args& names, Take&& take) {
   if (names.size() == 0) return nb::make_tuple(take(std::size_t{0}), take(std::size_t{1}));
@@ -32,12 +31,12 @@ nb::object to_torch(const Batch& batch, const nb::args& names) {
   const nb::module_ torch = nb::module_::import_("torch");
   return each(batch, names, [&](std::size_t number) -> nb::object {
     if (number == 1) return torch.attr("from_numpy")(batch.field(1));
-    // The form without flags: PyTorch has no tensors that are read-only.
+    // The unversioned form, which has no read-only flag: PyTorch has no read-only tensors.
     return torch.attr("from_dlpack")(batch.tensor(number).capsule(false));
   });
 }
 
-// By a library that takes objects with __dlpack__, and has `asarray` for labels, which are on the host.
+// Converts through a library that accepts objects with __dlpack__, and has `asarray` for labels, which are on the host.
 nb::object through_dlpack(const Batch& batch, const nb::args& names, const nb::object& from_dlpack,
                           const nb::object& asarray) {
   return each(batch, names, [&](std::size_t number) -> nb::object {

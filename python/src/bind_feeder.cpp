@@ -14,13 +14,13 @@
 #include "communicator.hpp"
 #include "feeder.hpp"
 
-// What Python sees of a feeder; forebay/feeder.py adds what is plain Python.
+// The Python interface of a feeder; forebay/feeder.py adds what is written in Python.
 namespace forebay::python {
 namespace {
 
 using namespace nb::literals;
 
-// A stream of CUDA: its number, or an object with it, as PyTorch's, CuPy's and Numba's have it.
+// A CUDA stream: its handle as a number, or a stream object of PyTorch, CuPy or Numba.
 StreamView stream_of(nb::handle stream) {
   if (stream.is_none()) return {};
   for (const char* const name : {"cuda_stream", "ptr", "handle"}) {
@@ -29,7 +29,7 @@ StreamView stream_of(nb::handle stream) {
   return {reinterpret_cast<void*>(nb::cast<std::uintptr_t>(stream))};
 }
 
-// Batches of a feeder, one after the other. The one before ends when the next is asked for.
+// An iterator over a feeder's batches. Asking for the next one releases the last.
 class Batches {
  public:
   explicit Batches(nb::object feeder) : object_(std::move(feeder)), feeder_(nb::cast<PythonFeeder*>(object_)) {}

@@ -35,7 +35,7 @@ std::string to_string(nb::handle bytes) {
   return {reinterpret_cast<const char*>(buffer.bytes().data()), buffer.bytes().size()};
 }
 
-// Memory of the node's ranks that a Python object maps.
+// Memory shared by the node's ranks, mapped by a Python object.
 class PythonMemory final : public SharedMemory {
  public:
   explicit PythonMemory(nb::object mapped) : buffer_(new Buffer(mapped, PyBUF_WRITABLE)) {}
@@ -56,7 +56,7 @@ class PythonMemory final : public SharedMemory {
   std::unique_ptr<Buffer> buffer_;
 };
 
-// At first the other rank is probably there, and later decoders make better use of the core.
+// At first the other rank has probably arrived; later, decoders make better use of the core.
 void pause(int looks) {
   constexpr int kYields = 64;
   constexpr std::chrono::microseconds kSleep{50};

@@ -17,7 +17,7 @@
 namespace forebay::python {
 
 // A communicator whose traffic a Python object carries (forebay.Communicator, in forebay/communicator.py): any MPI that
-// mpi4py was built for, or a process group. Its members take the GIL for a call and hold it for no wait.
+// mpi4py was built for, or a process group. Its members take the GIL for a call and never hold it while waiting.
 class PythonCommunicator final : public Communicator {
  public:
   // REQUIRES: the GIL. What Python raises is kept in `raised`.
@@ -35,7 +35,7 @@ class PythonCommunicator final : public Communicator {
   [[nodiscard]] std::unique_ptr<SharedMemory> share_on_node(std::size_t bytes) override;
   void tell(std::string_view text) override;
   [[nodiscard]] std::optional<Word> listen() override;
-  void note_failure(std::string_view /*cause*/) override {}  // the exception that carries it is enough
+  void note_failure(std::string_view /*cause*/) override {}  // the exception already carries it
   void abort(std::string_view cause) override;
   void abort_at_end(std::string_view /*cause*/) override {}
   bool close(double timeout_s) override;
@@ -48,7 +48,7 @@ class PythonCommunicator final : public Communicator {
 
   std::shared_ptr<Raised> raised_;
   Held object_;
-  // Those that a step calls, bound once.
+  // The methods that a step calls, bound once.
   Held start_reduction_;
   Held test_;
   Held listen_;
@@ -61,8 +61,8 @@ class PythonCommunicator final : public Communicator {
   std::function<void()> hook_;
 };
 
-// The first error among those that the ranks have met, named by its rank, or nothing: each rank gives its own, "" for
-// none. Collective, with a duplicate of the communicator.
+// The error of the lowest rank that has one, or nothing; it names the rank if there are several. Each rank passes its
+// own error, "" for none. Collective, on a duplicate of the communicator.
 [[nodiscard]] std::optional<std::string> first_error(const Communicator& communicator, const std::string& mine);
 
 }  // namespace forebay::python

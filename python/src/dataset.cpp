@@ -54,7 +54,7 @@ void read_file(const std::string& path, ReadTarget& target) {
   }
 }
 
-// What both kinds have in common: what is known of a sample without reading it.
+// The common part of both kinds: what is known about a sample without reading it.
 class ListedDataset : public Dataset {
  public:
   ListedDataset(std::uint64_t size, SampleList list) : size_(size), list_(std::move(list)) {
@@ -84,7 +84,7 @@ class ListedDataset : public Dataset {
   [[nodiscard]] IndexCounts counts() const noexcept override { return {.images = size_}; }
 
  protected:
-  // The labels and classes as bytes, behind what tells the samples apart.
+  // `text`, which identifies the samples, followed by labels and classes as bytes.
   [[nodiscard]] std::vector<std::byte> serialized(std::string text) const {
     for (const std::string& name : list_.classes) text.append(name).push_back('\0');
     text.append(reinterpret_cast<const char*>(list_.labels.data()), list_.labels.size() * sizeof(std::int64_t));
@@ -116,7 +116,7 @@ class FilesDataset final : public ListedDataset {
   std::vector<std::string> paths_;
 };
 
-// What was returned for a sample, until it was copied.
+// The object returned for a sample, kept until it is copied.
 class Returned {
  public:
   // REQUIRES: the GIL.
@@ -146,7 +146,7 @@ class ObjectDataset final : public ListedDataset {
   [[nodiscard]] std::string name(std::uint64_t id) const override { return "sample " + std::to_string(id); }
   [[nodiscard]] std::vector<std::byte> serialize() const override { return serialized(identity_); }
 
-  // reserve() may wait for other readers, which may want the GIL: it is not held then.
+  // reserve() may wait for other readers, which may need the GIL, so it must not be held then.
   void read(std::uint64_t id, ReadTarget& target) const override {
     std::unique_ptr<Returned> returned;
     std::string path;

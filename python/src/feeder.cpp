@@ -64,7 +64,7 @@ std::unique_ptr<Feeder> make(Ingredients given, const std::shared_ptr<Raised>& r
 }  // namespace
 
 std::uint64_t forks() noexcept {
-  // A child has none of the threads that a feeder lives by.
+  // A forked child has none of the feeder's threads.
   static const int registered =
       ::pthread_atfork(nullptr, nullptr, [] { fork_count().fetch_add(1, std::memory_order_relaxed); });
   static_cast<void>(registered);

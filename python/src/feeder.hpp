@@ -15,11 +15,11 @@
 
 namespace forebay::python {
 
-// What a feeder is made of, from Python.
+// The arguments from Python that a feeder is made from.
 struct Ingredients {
   Options options;
   nb::object communicator;  // a forebay.Communicator; None = a single rank
-  bool is_solo = false;     // a single rank although a launcher started several
+  bool is_solo = false;     // a single rank, although a launcher started several
   std::shared_ptr<Dataset> dataset;
   std::string resume;
   std::string trace;
@@ -27,8 +27,8 @@ struct Ingredients {
   nb::object log;  // called with level and text, on any thread; None = standard error
 };
 
-// A feeder that Python code may use as it likes: it refuses other threads while one is inside, and processes that were
-// forked from its own. Each call lets other threads of Python run, and signals are heard while it waits.
+// A feeder that is safe for any Python code: it refuses other threads while one is inside, and forked processes. Each
+// call lets other Python threads run, and handles signals while it waits.
 class PythonFeeder {
  public:
   explicit PythonFeeder(Ingredients ingredients);
@@ -36,7 +36,7 @@ class PythonFeeder {
   PythonFeeder(const PythonFeeder&) = delete;
   PythonFeeder& operator=(const PythonFeeder&) = delete;
 
-  // Nothing at the end.
+  // Nothing at the end of the run.
   [[nodiscard]] std::optional<Batch> next(StreamView stream);
   void request_stop() noexcept { feeder_->request_stop(); }
   // A thread of this process is inside a call.
@@ -86,7 +86,7 @@ class PythonFeeder {
   std::shared_ptr<Raised> raised_ = std::make_shared<Raised>();
   std::uint64_t forks_ = forks();
   std::int64_t process_;
-  // Acquire and release: what the thread before did to the feeder happens before what the next one does.
+  // Acquire and release: the previous thread's use of the feeder happens before the next one's.
   std::atomic<bool> is_occupied_{false};
   std::unique_ptr<Feeder> feeder_;
   std::shared_ptr<const Fields> fields_;

@@ -40,7 +40,7 @@ void translate(const std::exception_ptr& thrown, void* /*payload*/) {
 
 NB_MODULE(_core, module) {
   module.doc() = "Forebay's library, as forebay/*.py use it.";
-  // A feeder that is kept by a cycle at exit was closed by then; there is nothing to warn of.
+  // A feeder that a reference cycle keeps alive at exit has been closed by then; there is nothing to warn about.
   nb::set_leak_warnings(false);
   nb::register_exception_translator(translate);
   static_cast<void>(forebay::python::forks());

@@ -10,7 +10,7 @@
 
 #include <nanobind/nanobind.h>
 
-// What C++ code keeps of Python's where it does not hold the interpreter's lock (GIL).
+// References to Python objects for C++ code that does not hold the interpreter's lock (GIL).
 namespace forebay::python {
 
 namespace nb = nanobind;
@@ -56,7 +56,7 @@ struct Raised {
   }
 };
 
-// Calls work() with the GIL. What Python raises there is kept, and leaves as an Error of the library with its text.
+// Calls work() with the GIL. A Python exception is kept, and rethrown as an Error of the library with its text.
 template <typename Work>
 auto with_python(Raised& raised, Work&& work) {
   const nb::gil_scoped_acquire gil;
@@ -68,7 +68,7 @@ auto with_python(Raised& raised, Work&& work) {
   }
 }
 
-// How many forks lie between this process and the one that imported the module. A plain load.
+// The number of forks between the process that imported the module and this one. A plain load.
 [[nodiscard]] std::uint64_t forks() noexcept;
 
 }  // namespace forebay::python

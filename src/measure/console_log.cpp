@@ -62,7 +62,7 @@ struct ConsoleLog::Impl {
 
   void line(LogLevel level, std::string_view text) {
     const std::lock_guard lock(mutex);
-    // Messages name files, whose names may hold anything.
+    // Messages contain file names, which may hold any bytes.
     std::string safe = printable_lines(text);
     if (is_told_to_program(level, safe)) return;
     if (level != LogLevel::info) safe.insert(0, std::string(to_string(level)) + ": ");
@@ -72,7 +72,7 @@ struct ConsoleLog::Impl {
     std::fflush(out);
   }
 
-  // A line that the program's logger throws at must still be seen.
+  // If the program's logger throws, the line must still be seen.
   [[nodiscard]] bool is_told_to_program(LogLevel level, std::string_view text) const noexcept {
     if (!program) return false;
     try {

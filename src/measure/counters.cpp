@@ -13,7 +13,7 @@
 namespace forebay {
 namespace {
 
-// Below this a stretch in which the producer was free is too short to tell its rate.
+// If the producer was free for less than this, its rate is unknown.
 constexpr double kShortestFree_s = 1e-3;
 
 double seconds(const std::atomic<std::uint64_t>& nanoseconds) noexcept {
@@ -38,7 +38,7 @@ std::string bar(std::uint32_t depth, std::uint32_t capacity) {
   return out;
 }
 
-// What both lines for people end with. A stretch without a step has only what counts from the start of the run.
+// The end of both lines for people. An interval without a step has only what counts from the start of the run.
 void append_figures(std::string& out, const Interval& interval) {
   if (interval.steps == 0) fmt::format_to(std::back_inserter(out), "  no step for {:.1f} s", interval.interval_s);
   for (const Figure<Interval>& figure : interval_figures()) {

@@ -39,18 +39,18 @@ struct StepRecord {
   std::uint32_t depth = 0;              // ready batches found on entry
   Decision served = Decision::fresh;    // fresh or reuse
   bool padding = false;                 // served only so that every rank makes the same number of steps; never fresh
-  bool decided_fresh = false;           // for a recording: what a replay's policy is to say
+  bool decided_fresh = false;           // for a recording: what a replay's policy must decide
   bool adjacent = false;                // the same batch as the step before
   bool exhausted = false;               // depth was 0 on entry
 };
 
 static_assert(std::is_trivially_copyable_v<StepRecord>);
 
-// What the ring and the quarantine say at one moment; all but depth count from the start of the run.
+// The state of the ring and the quarantine at one moment; all but depth count from the start of the run.
 struct Gauges {
   std::uint32_t depth = 0;        // batches ready now
   std::uint64_t produced = 0;     // batches published
-  double blocked_s = 0;           // producer blocked by a full ring, a block that still lasts included
+  double blocked_s = 0;           // producer blocked by a full ring, including a current block
   std::uint64_t bad_samples = 0;  // distinct
 };
 
@@ -68,7 +68,7 @@ struct Snapshot {
   double decode_s = 0;
 };
 
-// Figures of a stretch of time. A rate is missing when the stretch does not show it.
+// The figures of an interval. A rate is missing if the interval does not show it.
 struct Interval {
   double t_s = 0;                           // its end
   double interval_s = 0;                    // its length
@@ -107,11 +107,11 @@ struct Interval {
 // Gathers one Interval after another. One thread.
 class IntervalWindow {
  public:
-  // Begins the next stretch.
+  // Begins the next interval.
   void begin(const Snapshot& now) noexcept;
   // The run's first record counts neither as wait nor as compute: its wait is the start-up.
   void add(const StepRecord& record) noexcept;
-  // The stretch so far, as it ends at `now`.
+  // The interval so far, ending at `now`.
   [[nodiscard]] Interval figures(const Snapshot& now) const noexcept;
   [[nodiscard]] std::uint64_t steps() const noexcept { return counted_.steps; }
 
@@ -134,7 +134,7 @@ void append_json(std::string& out, const Interval& interval);
 // The same for the live status line: with a bar of how full the queue is.
 [[nodiscard]] std::string status_line(const Interval& interval);
 
-// How often each batch was served. Exact up to kExact serves; all above share one bucket that remembers the largest.
+// How often each batch was served. Exact up to kExact serves; all above share one bucket that keeps the largest.
 // Allocates at construction only.
 class UsesHistogram {
  public:
@@ -182,7 +182,7 @@ class RunCounters {
   [[nodiscard]] Summary summary(const Summary& facts, std::span<const std::uint64_t> resident_uses) const;
 
  private:
-  // What the producer had done when the trainer was served.
+  // The producer's counts when the trainer was served.
   struct Produced {
     double t_s = 0;
     std::uint64_t batches = 0;

@@ -8,7 +8,7 @@
 namespace forebay {
 namespace {
 
-// Clocks give no infinities: this only keeps a broken figure from breaking the file.
+// Clocks never give infinities: this only keeps a broken figure from breaking the file.
 double finite(double value) noexcept { return std::isfinite(value) ? value : 0; }
 
 void append_value(std::string& out, std::string_view unit, int digits_of_seconds, double value) {
@@ -89,7 +89,7 @@ std::string summary_text(const Summary& summary) {
   std::string line;
   std::string_view label;
   const auto end_line = [&] {
-    // What would have stood first may be left out.
+    // The first phrase may have been left out.
     const std::size_t begin = line.find_first_not_of(",; ");
     if (begin != std::string::npos) text += fmt::format("{:<{}}{}\n", label, kLabel, line.substr(begin));
     line.clear();

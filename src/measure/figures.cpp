@@ -6,7 +6,7 @@
 namespace forebay {
 namespace {
 
-// Phrases of a line of text, which see the number in the unit that its name says.
+// Phrases of a line of text; the function's name says how the number is shown.
 constexpr Phrase text(std::string_view line, std::string_view format) { return {.line = line, .format = format}; }
 constexpr Phrase percent(std::string_view line, std::string_view format) {
   return {.line = line, .format = format, .scale = 100};

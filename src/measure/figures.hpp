@@ -17,26 +17,26 @@
 
 #include "counters.hpp"
 
-// What a figure of a record is. Its JSON, its text for people, a job's value out of its ranks' and the tables of
-// docs/telemetry.md come from this one description; figures.cpp has them all, in the order of the JSON. A new one is a
-// member of its record, an entry there, and the line that counts it.
+// The description of a record's figures. Their JSON, their text for people, a job's values from its ranks' and the
+// tables of docs/telemetry.md all come from it; figures.cpp has all figures, in the order of the JSON. A new one takes
+// a member of its record, an entry there, and the line that counts it.
 namespace forebay {
 
-// How a job's value comes out of its ranks'. none: the record is of one rank only.
+// How a job's value is computed from its ranks'. none: the record is of one rank only.
 enum class OfRanks : std::uint8_t { none, sum, mean, mean_over_steps, least, most };
 
-// What people read, with the number in {}, as fmt has it. Letters in brackets are left out where the number is 1:
-// "{:.0f} sample[s]".
+// The text for people, with the number in {}, as in fmt. Letters in brackets are left out if the number is 1: "{:.0f}
+// sample[s]".
 struct Phrase {
-  std::string_view line = {};    // where it appears; "" = the figure is not shown to people
+  std::string_view line = {};    // the line it appears in; "" = not shown to people
   std::string_view format = {};  // of a double
-  double scale = 1;              // what is shown is the number times this
-  bool if_any = false;           // left out where it would read like 0
+  double scale = 1;              // the number shown is the value times this
+  bool if_any = false;           // left out if it would read as 0
 };
 
 template <typename Record>
 struct Figure {
-  // A value that follows from the other figures of the same record, a rank's or a job's.
+  // A value computed from other figures of the same record, a rank's or a job's.
   using Formula = double (*)(const Record&);
 
   std::string_view key;
@@ -52,20 +52,20 @@ struct Figure {
 template <typename Record>
 using Figures = std::span<const Figure<Record>>;
 
-// Calls visit(value) with what the figure is in a record; a reference.
+// Calls visit(value) with a reference to the figure in a record.
 template <typename Record, typename Visit>
 decltype(auto) visit_value(const Figure<std::remove_const_t<Record>>& figure, Record& record, Visit&& visit) {
   return std::visit([&](auto place) -> decltype(auto) { return visit(record.*place); }, figure.place);
 }
 
-// Calls visit(place) where the figure is a double or a count of 64 bits, as all of summaries and profiles are.
+// Calls visit(place) if the figure is a double or a 64-bit count, as all in summaries and profiles are.
 template <typename Record, typename Visit>
 void visit_place(const Figure<Record>& figure, Visit&& visit) {
   if (const auto* const place = std::get_if<double Record::*>(&figure.place)) visit(*place);
   if (const auto* const place = std::get_if<std::uint64_t Record::*>(&figure.place)) visit(*place);
 }
 
-// Sets what follows from other figures, in the order of the table.
+// Sets the computed figures, in the order of the table.
 template <typename Record>
 void apply_formulas(std::type_identity_t<Figures<Record>> figures, Record& record) {
   for (const Figure<Record>& figure : figures) {
@@ -82,7 +82,7 @@ void add_figures(std::type_identity_t<Figures<Record>> figures, Record& to, cons
   }
 }
 
-// Of values of ranks; steps(i) weighs the i-th.
+// Combines the values of ranks; steps(i) is the weight of the i-th.
 template <typename Value, typename Of, typename Steps>
 Value combined(OfRanks rule, std::size_t ranks, const Of& of, const Steps& steps) {
   if (ranks == 0) return 0;
@@ -110,7 +110,7 @@ Value combined(OfRanks rule, std::size_t ranks, const Of& of, const Steps& steps
   return most;
 }
 
-// Sets the figures of a job's record: part(job), out of part(rank) for each of its ranks. 0 where there are none.
+// Sets the figures of a job's record, part(job), from part(rank) of each of its ranks; 0 without ranks.
 template <typename Record, typename Whole, typename Part = std::identity>
 void combine_figures(Figures<Record> figures, std::span<const Whole> ranks, Whole& job, const Part& part = {}) {
   const auto steps = [&](std::size_t i) {
@@ -129,15 +129,15 @@ void combine_figures(Figures<Record> figures, std::span<const Whole> ranks, Whol
   apply_formulas(figures, part(job));
 }
 
-// Appends one line of JSON, newline included. Numbers of unit "s" have so many digits after the point, others six that
-// count; what JSON cannot hold is 0, and null where it may be missing.
+// Appends one line of JSON, newline included. Numbers with the unit "s" have `digits_of_seconds` decimals, others six
+// significant digits; what JSON cannot represent becomes 0, or null if the figure may be missing.
 template <typename Record>
 void append_json_line(std::string& out, Figures<Record> figures, const Record& record, int digits_of_seconds);
 
 // Appends the phrase of a number; one that is missing is a "-" without its unit.
 void append_phrase(std::string& out, const Phrase& phrase, std::optional<double> number);
 
-// The figure as a number; nothing where it is missing or none.
+// The figure as a number; nothing if it is missing or not a number.
 template <typename Record>
 std::optional<double> number_of(const Figure<Record>& figure, const Record& record) {
   return visit_value(figure, record, [](const auto& value) -> std::optional<double> {
@@ -155,7 +155,7 @@ std::optional<double> number_of(const Figure<Record>& figure, const Record& reco
 [[nodiscard]] Figures<StageProfile> stage_figures() noexcept;  // of each stage
 [[nodiscard]] Figures<QueueProfile> queue_figures() noexcept;  // of each queue
 
-// A stage or a queue of a profile: an object of its own in the JSON.
+// A stage or a queue of a profile: a nested object in the JSON.
 template <typename Record>
 struct ProfilePart {
   std::string_view group;  // "stages" or "queues"
@@ -167,7 +167,7 @@ struct ProfilePart {
 [[nodiscard]] std::span<const ProfilePart<StageProfile>> profile_stages() noexcept;
 [[nodiscard]] std::span<const ProfilePart<QueueProfile>> profile_queues() noexcept;
 
-// The lines of a summary for people: "time      AU 98.1 %, ...", one for each name that phrases have.
+// The lines of a summary for people: "time AU 98.1 %, ...", one for each line named by a phrase.
 [[nodiscard]] std::string summary_text(const Summary& summary);
 
 }  // namespace forebay

@@ -16,15 +16,14 @@
 
 namespace forebay {
 
-// What one rank keeps and tells of its run: the figures of its summary, telemetry, the profile, the trainer's part of a
-// trace. It also keeps the times of the steps: what lies inside next() is a wait, what lies between two calls is the
-// trainer's compute.
-// Used by the thread that calls next().
+// What one rank records and reports about its run: the figures of its summary, telemetry, the profile, the trainer's
+// part of a trace. It also keeps the times of the steps: time inside next() is a wait, time between two calls is the
+// trainer's compute. Used by the thread that calls next().
 class Journal {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // What it looks at from begin() to close(), on threads of its own.
+  // What it observes from begin() to close(), on threads of its own.
   struct Sources {
     const WorkerTotals& totals;
     std::function<Gauges()> gauges;
@@ -37,12 +36,12 @@ class Journal {
 
   // Opens files and starts threads, before the first step. Throws as Telemetry and Profiler.
   void begin(const TelemetrySetup& telemetry, const ProfileFrame& frame, const Sources& sources);
-  // It has not begun after all, because this rank or another could not.
+  // Undoes begin(), because this rank or another could not start.
   void abandon() noexcept;
   [[nodiscard]] bool has_begun() const noexcept { return telemetry_.has_value(); }
 
-  // A step is about to return. `entered`: when next() was called, or when the device had come near enough, `ahead`
-  // later; the record's times are filled in here, but for census_wait_s.
+  // A step is about to return. `entered`: when next() was called, or, `ahead` later, when the device had caught up far
+  // enough. Fills in the record's times, except census_wait_s.
   void step(StepRecord& record, Clock::time_point entered, Clock::duration ahead, Clock::time_point now) noexcept;
   // A call of next() that ended an epoch instead of serving returns; the next step's wait counts it.
   void left_epoch(Clock::time_point entered) noexcept { left_in_ = Clock::now() - entered; }
@@ -51,7 +50,7 @@ class Journal {
   // A batch left the pool after `uses` serves.
   void batch_retired(std::uint64_t uses) noexcept { counters_.batch_retired(uses); }
 
-  // The last look at the production side, while it still runs.
+  // The last observation of the production side, while it still runs.
   void stop_profile();
   // Reports everything that happened before, flushes, and ends its threads.
   void close();

@@ -11,19 +11,19 @@
 namespace forebay {
 namespace {
 
-// Below these nothing can be said.
+// Below these a profile says nothing.
 constexpr double kShortestWindow_s = 0.5;
 constexpr std::uint64_t kFewestBatches = 4;
 // After this long, a ring that never filled says enough.
 constexpr double kLongWindow_s = 5;
 
-constexpr double kBusy = 0.85;         // of a stage that has hardly anything to wait for
+constexpr double kBusy = 0.85;         // share of the time for which a saturated stage is busy
 constexpr double kHeldUp = 0.10;       // share of the time in which the ring blocks a producer that could do more
 constexpr double kSuffers = 0.05;      // share of the time for which a trainer waits
-constexpr double kAllFresh = 0.98;     // fresh steps of a trainer that need not reuse
+constexpr double kAllFresh = 0.98;     // fresh steps of a trainer that does not need to reuse
 constexpr double kMostThreads = 4096;  // the configuration allows no more
 constexpr double kComputes = 0.5;      // cores: a trainer that needs one of its own
-constexpr double kMostCrops = 0.5;     // share of the samples from which decoding them smaller is worth a word
+constexpr double kMostCrops = 0.5;     // share of the samples above which decoding them smaller is worth mentioning
 constexpr double kMiB = 1024 * 1024;
 constexpr double kManyMiB = 256;     // of memory, worth saving
 constexpr double kSafeCapacity = 8;  // batches; below it a burst finds no room (docs/tuning.md)
@@ -32,7 +32,7 @@ double percent(double share) { return 100 * share; }
 
 bool is_too_short(const Profile& p) {
   if (p.window_s < kShortestWindow_s || p.batches < kFewestBatches * p.ranks) return true;
-  // While the ring fills for the first time every stage looks like the limit.
+  // While the ring fills for the first time, every stage looks like the limit.
   const double fill = 2 * p.queue_capacity * static_cast<double>(p.ranks);
   return static_cast<double>(p.batches) < fill && p.window_s < kLongWindow_s;
 }
@@ -50,12 +50,13 @@ double threads_for(double images_per_s, double ms) {
 
 std::string of_each_rank(const Profile& p) { return p.ranks > 1 ? " of each rank" : ""; }
 
-// Cores that the decoders got in sum; and that the process had besides decoders and readers, mostly for the trainer.
+// Cores that the decoders got in total; and those that the process used besides decoders and readers, mostly for the
+// trainer.
 double decoder_cores(const Profile& p) { return p.decode.threads * p.decode.busy * p.decoder_cpu; }
 double trainer_cores(const Profile& p) { return std::max(0.0, p.process_cores - p.reader_cores - decoder_cores(p)); }
 bool trainer_computes(const Profile& p) { return p.process_cores <= 0 || trainer_cores(p) >= kComputes; }
 
-// Who had the cores that decoders waited for: this process's own readers are not somebody else's load.
+// Who had the cores that decoders waited for: this process's own readers do not count as other load.
 std::string who_had_the_cores(const Profile& p) {
   if (p.process_cores <= 0) return "";
   if (p.process_cores >= kBusy * p.cores) {
@@ -82,10 +83,10 @@ std::string takers(const Profile& p) {
                      p.ranks > 1 ? " on each rank" : "");
 }
 
-// Readers are at work nearly always.
+// Advice for readers that are nearly always at work.
 std::string more_readers(const Profile& p, double threads, double wanted) {
   std::string change = fmt::format("workers.io = {:.0f} (now {:.0f})", std::max(wanted, threads + 1), threads);
-  // Every reader needs a request, and there is one for each sample of the batches that may be under way.
+  // Every reader needs a request, and there are only as many as samples in the batches that may be under way.
   if (wanted > p.queue_capacity * p.batch_size) {
     change += fmt::format(" and queue.capacity = {:.0f} (now {:.0f})",
                           std::ceil(wanted / std::max(1.0, p.batch_size)) + 1, p.queue_capacity);
@@ -134,7 +135,7 @@ std::string decode_advice(const Profile& p) {
       p.trainer.images_per_s_alone < p.storage.images_per_s_alone ? "the trainer could take" : "storage could bring",
       goal(p, p.storage.images_per_s_alone));
   if (p.decoder_cpu > 0 && p.decoder_cpu < kBusy) {
-    const double fewest = std::max(1.0, std::ceil(threads * p.decoder_cpu));  // never fewer than what they get in sum
+    const double fewest = std::max(1.0, std::ceil(threads * p.decoder_cpu));  // never fewer than they get in total
     const std::string lower =
         fewest < threads ? fmt::format("set workers.decode = {:.0f} (now {:.0f}) or ", fewest, threads) : "";
     return work + fmt::format("; decoders got {:.0f} % of a core each{}; {}give each rank more cores{}",
@@ -152,7 +153,7 @@ std::string decode_advice(const Profile& p) {
                     p.cores, wanted + 1, decode_smaller(p));
 }
 
-// A store that never let the ring run low needs no ring that large.
+// If the store never let the ring run low, a smaller ring is enough.
 std::string smaller_ring(const Profile& p) {
   if (p.window_s < kLongWindow_s || p.fresh_fraction < kAllFresh || p.ring.least <= 0) return "";
   const double bridged = p.queue_capacity - p.ring.least;
@@ -182,7 +183,7 @@ std::string trainer_advice(const Profile& p) {
   return text + memory;
 }
 
-// A number of decoders that takes the trainer's core from it.
+// Advice about a fixed number of decoders that takes the trainer's core.
 std::string about_fixed_decoders(const Profile& p) {
   const bool all_cores = p.decode_fixed > 0 && p.cores > 1 && std::round(p.decode.threads) >= p.cores;
   if (!all_cores || p.process_cores <= 0 || !trainer_computes(p)) return "";

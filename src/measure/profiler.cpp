@@ -23,7 +23,7 @@ class Spent {
     const auto i = static_cast<std::size_t>(activity);
     return std::max(0.0, in_s(end_[i] - begin_[i]));
   }
-  // Threads that are parked or not there are not idle.
+  // Parked or missing threads do not count as idle.
   [[nodiscard]] double total() const {
     double s = 0;
     for (std::size_t i = 0; i < begin_.size(); ++i) {

@@ -34,14 +34,14 @@ struct Observation {
   std::uint64_t shrinkable = 0;  // of them: as WorkerTotals
   std::uint64_t published = 0;
   std::uint64_t planned = 0;
-  // Not sums: as it is now.
+  // Current values, not sums.
   std::uint32_t depth = 0;
   std::size_t encoded = 0;
   std::size_t bytes_in_flight = 0;
   std::size_t most_bytes_in_flight = 0;  // since the start
 };
 
-// What the figures of a profile are relative to.
+// The settings that a profile's figures are relative to.
 struct ProfileFrame {
   double batch_size = 0;
   double batch_bytes = 0;
@@ -54,7 +54,7 @@ struct ProfileFrame {
 // A mean over time, and the shares of it at which the value was low or high. One thread.
 class TimeMean {
  public:
-  // The value was so for `s` seconds; empty = 0, full = at least `full`, 0 = never.
+  // The value held for `s` seconds. 0 counts as empty, `full` or more as full; full = 0: never full.
   void add(double s, double value, double full) noexcept;
   [[nodiscard]] QueueProfile figures() const noexcept;
 
@@ -67,9 +67,9 @@ class TimeMean {
   double full_s_ = 0;
 };
 
-// Gathers a profile out of observations that come one after the other. Knows the time only from them; one thread.
-// The last one that counts is the last at which something was left to produce: workers that have nothing to do at the
-// end of a run must not look as if they waited.
+// Computes a profile from consecutive observations. Knows the time only from them; one thread. The last one that counts
+// is the last at which something was left to produce: workers that have nothing to do at the end of a run must not look
+// as if they waited.
 class ProfileWindow {
  public:
   ProfileWindow(const ProfileFrame& frame, const Observation& first) : frame_(frame), first_(first), last_(first) {}
@@ -87,12 +87,12 @@ class ProfileWindow {
   TimeMean ring_;
 };
 
-// Observes the production side of a rank from a thread of its own, fifty times a second, which costs the others
+// Observes the production side of a rank from a thread of its own, fifty times a second. That costs the other threads
 // nothing: they keep their figures anyway.
 class Profiler {
  public:
   // `observe` is called here and on the profiler's thread until stop() returned. `track`: where queues are noted, may
-  // be null. Throws Error when the thread cannot be had.
+  // be null. Throws Error if the thread cannot be started.
   Profiler(const ProfileFrame& frame, std::function<Observation()> observe, TimelineTrack* track);
   ~Profiler() { stop(); }
   Profiler(const Profiler&) = delete;

@@ -64,7 +64,7 @@ struct QuarantineLog::Impl {
 
   void write() {
     if (!begun || waiting.empty() || unusable) return;
-    unusable = true;  // until what follows has worked
+    unusable = true;  // unless what follows succeeds
     if (!file) file = std::make_unique<JsonLinesFile>(path, console, JsonLinesFile::Mode::append);
     file->write(waiting, lines);
     file->sync();

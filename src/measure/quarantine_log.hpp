@@ -12,18 +12,18 @@ namespace forebay {
 
 // One bad sample. Path and reason may hold any bytes.
 struct QuarantineEntry {
-  std::optional<std::uint64_t> sample{};  // dataset id; none, as all below: an entry that the index left out
+  std::optional<std::uint64_t> sample{};  // dataset id; none, like all below, for an entry that the index left out
   std::string_view path;
   std::string_view reason;
   std::optional<std::uint64_t> epoch{};
   std::optional<std::uint64_t> position{};     // within the epoch
   std::optional<std::uint32_t> attempt{};      // bad samples met at this position before it
-  std::optional<std::uint64_t> replacement{};  // id of the sample that takes its place; none: nothing does
+  std::optional<std::uint64_t> replacement{};  // id of the sample that takes its place, if any
 };
 
-// The bad samples of one rank: each as a line of DIR/quarantine.RANK.jsonl, the first few as warnings on the console
-// too. The file is opened at the first entry, so a clean run leaves none. Any thread; takes a lock, for bad samples
-// are rare.
+// The bad samples of one rank: each is a line of DIR/quarantine.RANK.jsonl, and the first few are also warnings on the
+// console. The file is opened at the first entry, so a clean run leaves none. Any thread; takes a lock, since bad
+// samples are rare.
 class QuarantineLog {
  public:
   static constexpr std::uint64_t kWarnings = 5;
@@ -34,8 +34,8 @@ class QuarantineLog {
   QuarantineLog(const QuarantineLog&) = delete;
   QuarantineLog& operator=(const QuarantineLog&) = delete;
 
-  // The folder is ready. Until then lines are kept in memory, because it is not known yet whether the run is a new one,
-  // whose folder is to be cleared first. Any thread.
+  // The folder is ready. Until then lines are kept in memory, because it is not known yet whether the run is new, in
+  // which case the folder is cleared first. Any thread.
   void begin() noexcept;
 
   // A failure to write is reported once and never thrown: the entry still counts.

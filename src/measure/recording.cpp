@@ -28,7 +28,7 @@ constexpr std::uint64_t kMostStepsOfLine = std::uint64_t{1} << 30;
 constexpr std::size_t kLongestLine = std::size_t{4} << 20;
 constexpr std::size_t kDeepest = 8;
 
-// The text as JSON; nothing when it is not.
+// The text as JSON; nothing if it is not JSON.
 std::optional<Json> parsed(const std::string& line) {
   if (json_depth(line) > kDeepest) return std::nullopt;
   Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
@@ -41,7 +41,7 @@ struct Decisions {
   std::vector<std::uint64_t> runs;
 };
 
-// What a line of decisions holds; nothing when it is none.
+// The contents of a line of decisions; nothing if it is not one.
 std::optional<Decisions> decisions_in(const std::string& line) {
   const std::optional<Json> json = parsed(line);
   if (!json) return std::nullopt;
@@ -227,7 +227,7 @@ void DecisionLog::end(std::string_view cause) noexcept {
     ended_ = true;
     console_.warn(name_ + " ends before step " + std::to_string(next_) + " (" + std::string(cause) +
                   "): a replay of this run will end there");
-  } catch (...) {  // NOLINT(bugprone-empty-catch): out of memory while telling of it; the file is whole up to here
+  } catch (...) {  // NOLINT(bugprone-empty-catch): out of memory while reporting; the file is complete up to here
     ended_ = true;
   }
 }

@@ -14,18 +14,18 @@
 #include "console_log.hpp"
 #include "run_files.hpp"
 
-// The recorded decisions of one rank: what its file holds, written and read. docs/telemetry.md describes the format.
+// Writes and reads the recorded decisions of one rank. docs/telemetry.md describes the format.
 namespace forebay {
 
-// Which steps were fresh, as lengths of runs: a recording says of a billion steps in a few bytes that they are alike,
-// and takes no more memory than that. Not for several threads.
+// Which steps were fresh, as run lengths: a billion equal steps take a few bytes in a recording, and in memory. One
+// thread at a time.
 class DecisionRuns {
  public:
   // `steps` more, all fresh or all reused.
   void append(std::uint64_t steps, bool fresh) {
     size_ += steps;
     while (steps > 0) {
-      // Runs are fresh and reused in turn, the first one fresh.
+      // Runs alternate between fresh and reused, beginning with fresh.
       const bool is_same = !lengths_.empty() && (lengths_.size() % 2 == 1) == fresh;
       if (!is_same) {
         if (lengths_.size() % 2 == (fresh ? 1U : 0U)) lengths_.push_back(0);
@@ -42,7 +42,7 @@ class DecisionRuns {
   [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
   friend bool operator==(const DecisionRuns& a, const DecisionRuns& b) { return a.lengths_ == b.lengths_; }
 
-  // Looks steps up; quick as long as they ascend.
+  // Looks up steps; fast as long as they ascend.
   class Cursor {
    public:
     // REQUIRES: step < runs.size(), and `runs` is the same, unchanged, at every call.
@@ -64,7 +64,7 @@ class DecisionRuns {
   std::uint64_t size_ = 0;
 };
 
-// The first line: what a run must have in common with the recorded one to repeat it.
+// The first line: what a run must share with the recorded one to repeat it.
 struct RecordingHeader {
   std::uint32_t rank = 0;
   std::uint32_t ranks = 1;
@@ -88,16 +88,16 @@ struct Recording {
 
 // One line each, newline included.
 [[nodiscard]] std::string header_line(const RecordingHeader& header);
-// `runs`: lengths of runs of steps, fresh and reused in turn, beginning with fresh (0 when the first is a reuse).
+// `runs`: lengths of runs of steps, alternately fresh and reused, beginning with fresh (0 if the first is a reuse).
 [[nodiscard]] std::string decisions_line(std::uint64_t step, std::span<const std::uint64_t> runs);
 
-// Reads a recording up to its end, or to a last line that was cut off. Throws ConfigError naming policy.recording, the
-// file and the line: not there, not a regular file, not a recording, of another version, no steps, or steps missing in
-// between. Takes no more memory than a few times the file.
+// Reads a recording up to its end, or up to a truncated last line. Throws ConfigError naming policy.recording, the file
+// and the line: not there, not a regular file, not a recording, of another version, no steps, or steps missing in
+// between. Takes at most a few times the memory of the file.
 [[nodiscard]] Recording read_recording(const std::filesystem::path& file);
 
-// Writes a recording of decisions. It never has a hole: where anything is lost, the recording ends, and the console
-// says so. One thread at a time, lost() aside.
+// Writes a recording of decisions. It never has a gap: if anything is lost, the recording ends, and the console says
+// so. One thread at a time, except lost().
 class DecisionLog {
  public:
   // Creates or truncates the file and writes its head. Throws ConfigError naming telemetry.dir.

@@ -14,7 +14,7 @@
 namespace forebay {
 namespace {
 
-// Figures are members of a JSON object, numbers in full.
+// Figures are members of a JSON object, with numbers in full precision.
 using FigureJson = nlohmann::ordered_json;
 
 template <typename Record>
@@ -24,7 +24,7 @@ void put_figures(FigureJson& object, Figures<Record> figures, const Record& reco
   }
 }
 
-// Undoes put_figures(). Throws Error naming `what` and the key, and the library's exception where one is missing.
+// The inverse of put_figures(). Throws Error naming `what` and the key, and the library's exception if one is missing.
 template <typename Record>
 void get_figures(const FigureJson& object, Figures<Record> figures, Record& record, const std::string& what) {
   for (const Figure<Record>& figure : figures) {

@@ -62,8 +62,8 @@ void remove_files_of(const std::string& dir, IsStale&& is_stale) {
 // has reclaimed its memory, and the ranks of a killed mpirun outlive it.
 constexpr std::chrono::seconds kPatience{2};
 
-// The previous owner of the lock removes the file, and a lock on a file that is no longer in the folder keeps nobody
-// out.
+// The previous owner of the lock removes the file, and a lock on a file that is no longer in the folder excludes
+// nobody.
 bool is_in_place(int descriptor, const std::filesystem::path& file) {
   struct stat mine {};
   struct stat there {};
@@ -83,7 +83,7 @@ std::string text_of(int descriptor) {
   return length > 0 ? std::string(text.data(), static_cast<std::size_t>(length)) : "another process";
 }
 
-// What is written is for a message only.
+// The text is only for an error message.
 void put_text(int descriptor, const std::string& text) {
   if (::ftruncate(descriptor, 0) != 0) return;
   [[maybe_unused]] const ssize_t written = ::pwrite(descriptor, text.data(), text.size(), 0);
@@ -151,7 +151,7 @@ DirectoryLock& DirectoryLock::operator=(DirectoryLock&& other) noexcept {
 void DirectoryLock::release() noexcept {
   if (!descriptor_.is_open()) return;
   ::unlink(file_.c_str());
-  // A child that was forked meanwhile has the descriptor too, and with it the lock.
+  // A child that was forked meanwhile also has the descriptor, and with it the lock.
   ::flock(descriptor_.get(), LOCK_UN);
   descriptor_.reset();
 }

@@ -18,20 +18,19 @@ namespace forebay {
 void make_run_directory(const std::string& dir);
 
 // Removes what an earlier run left in `dir`: this rank's files, and on rank 0 those of ranks that this job does not
-// have, so that "steps.*.jsonl" is always one run. To be called before anything else is put there, by a run that begins
-// and not by one that resumes.
+// have, so that "steps.*.jsonl" is always one run. Call it before anything else is written there, in a new run, not in
+// one that resumes.
 void clear_run_directory(const std::string& dir, std::uint32_t rank, std::uint32_t ranks);
 
-// The right to write one rank's files in telemetry.dir: of all feeders on this machine, and on others where the file
-// system has locks, one at a time. A file ".writer.RANK" in the folder, locked while it is there; the system ends the
-// lock of a process that dies, however it dies.
+// The right to write one rank's files in telemetry.dir: one feeder at a time has it, on this machine and, if the file
+// system supports locks, on others. It is a locked file ".writer.RANK" in the folder; the system releases the lock of a
+// process that dies, however it dies.
 class DirectoryLock {
  public:
-  // Nobody's, as for telemetry.dir = "".
+  // Holds no lock, as for telemetry.dir = "".
   DirectoryLock() = default;
   // Waits 2 s for another process that has the lock, which may be dying. Throws ConfigError naming telemetry.dir and
-  // the process that has the lock. On a file system without locks, and in a folder that cannot be written to, it takes
-  // none.
+  // that process. Takes no lock on a file system without locks, or in a folder that cannot be written to.
   DirectoryLock(const std::string& dir, std::uint32_t rank);
   ~DirectoryLock() { release(); }
   DirectoryLock(const DirectoryLock&) = delete;
@@ -46,8 +45,8 @@ class DirectoryLock {
   FileDescriptor descriptor_;
 };
 
-// Ends the last line of a file that will be appended to, if a killed process left it unfinished: what is appended then
-// begins a line of its own. Does nothing when there is no such file, or when it cannot be written.
+// Ends the last line of a file that will be appended to, if a killed process left it unfinished, so that appended text
+// begins on a new line. Does nothing if there is no such file or it cannot be written.
 void end_last_line(const std::filesystem::path& file) noexcept;
 
 // A file of JSON lines. Trouble while writing (no space, I/O error, file removed) never throws: it is
@@ -57,7 +56,7 @@ class JsonLinesFile {
  public:
   enum class Mode : std::uint8_t { truncate, append };
 
-  // Creates the file where there is none. Throws ConfigError naming telemetry.dir.
+  // Creates the file if there is none. Throws ConfigError naming telemetry.dir.
   JsonLinesFile(const std::filesystem::path& path, ConsoleLog& console, Mode mode = Mode::truncate);
   ~JsonLinesFile();  // sync()
   JsonLinesFile(const JsonLinesFile&) = delete;

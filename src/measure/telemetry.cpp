@@ -14,15 +14,15 @@ namespace forebay {
 namespace {
 
 constexpr double kRedraw_s = 0.2;
-// The stretch that the status line's figures are taken over.
+// The time that the status line's figures cover.
 constexpr double kLive_s = 1.0;
 // How long a line may stay in this process's buffers.
 constexpr double kSync_s = 1.0;
 // Written in pieces of about this size, so that a burst of records does not grow the buffer for good.
 constexpr std::size_t kPiece = std::size_t{64} * 1024;
 
-// Nobody wakes the thread per record: it looks this often. Well below what the eye sees in the status line, and far
-// from filling the ring at any step rate of a real trainer.
+// The thread is not woken per record: it polls this often. Faster than the eye follows the status line, and far too
+// often for the ring to fill at any step rate of a real trainer.
 constexpr std::chrono::milliseconds kPeriod{40};
 
 double seconds_of(WaitPoint::Clock::time_point time) {
@@ -172,7 +172,7 @@ void Telemetry::close() {
 void Telemetry::run(const std::stop_token& stop) {
   bool last = false;
   while (!last) {
-    // Asked before draining: what was recorded before close() is seen by the drain that follows.
+    // Checked before draining: the drain that follows sees what was recorded before close().
     last = stopping_.wait_until(WaitPoint::Clock::now() + kPeriod, [&] { return stop.stop_requested(); });
     try {
       if (decisions_) take_decisions();
@@ -186,7 +186,7 @@ void Telemetry::run(const std::stop_token& stop) {
 }
 
 void Telemetry::take_decisions() {
-  // Asked before draining: only then has every step before the first one that was lost been taken.
+  // Checked before draining: only then does the drain take every step before the first one that was lost.
   const bool is_full = decisions_->dropped() > 0;
   for (bool fresh = false; decisions_->pop(fresh);) reporter_.add_decision(fresh);
   if (is_full) reporter_.end_decisions("the disk of telemetry.dir is too slow");

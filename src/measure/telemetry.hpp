@@ -27,7 +27,7 @@ struct TelemetrySetup {
   std::uint32_t rank = 0;
   std::uint32_t capacity = 1;                    // queue.capacity, for "depth 7/16"
   std::size_t records = std::size_t{16} * 1024;  // step records that may wait for the disk
-  std::size_t decisions = std::size_t{1} << 20;  // decisions that may: a recording outlasts a disk that stalls
+  std::size_t decisions = std::size_t{1} << 20;  // decisions that may: a recording survives a disk that stalls
   std::optional<RecordingHeader> recording = std::nullopt;  // of the decisions; nothing = they are not recorded
   bool goes_on = false;                                     // an earlier run: its files are appended to
 };
@@ -43,16 +43,16 @@ class Reporter {
   [[nodiscard]] bool has_audience() const noexcept;
 
   void add(const StepRecord& record);
-  // The next step's decision, of every step: a recording with a hole is of no use.
+  // The next step's decision. Call it for every step: a recording with a gap is useless.
   void add_decision(bool fresh) noexcept {
     if (decisions_) decisions_->add(fresh);
   }
-  // Decisions were lost: ends their recording.
+  // Decisions were lost: ends the recording.
   void end_decisions(std::string_view cause) noexcept {
     if (decisions_) decisions_->end(cause);
   }
-  // After adding what there is; `now_s` on any clock that keeps running. `dropped`: records lost before they came
-  // here. The reporter's own time begins at the run's first step.
+  // Call after adding the available records; `now_s` is on any clock that keeps running. `dropped`: records lost before
+  // they came here. The reporter's own time begins at the run's first step.
   void tick(double now_s, std::uint64_t dropped);
   // The last tick: writes the interval that is under way, flushes and leaves the status line.
   void finish(double now_s, std::uint64_t dropped);
@@ -92,9 +92,9 @@ class Reporter {
   double sync_due_s_ = 0;
 };
 
-// The telemetry of one rank: takes a record per step from the trainer's thread and reports from a thread of its own,
-// so that no disk, terminal or formatting is ever felt by the trainer. A disk that is too slow costs records, which
-// are counted.
+// The telemetry of one rank: takes a record per step from the trainer's thread and reports from a thread of its own, so
+// that the trainer never waits for a disk, a terminal or formatting. If the disk is too slow, records are lost and
+// counted.
 class Telemetry {
  public:
   // Throws ConfigError naming telemetry.dir, and Error when the thread cannot be had. `gauges` is called here and on
@@ -108,7 +108,7 @@ class Telemetry {
   // The trainer's thread, not after close(). Wait-free: no lock, no allocation, no system call.
   void record(const StepRecord& step) noexcept {
     if (!active_) return;
-    // Once one was lost the recording ends: what comes after a hole is of no use.
+    // Once one was lost the recording ends: nothing after a gap is usable.
     if (decisions_ && decisions_->dropped() == 0) decisions_->push(step.decided_fresh);
     ring_.push(step);
   }
@@ -126,7 +126,7 @@ class Telemetry {
 
   WaitPoint stopping_;
   RecordRing<StepRecord> ring_;
-  std::unique_ptr<RecordRing<bool>> decisions_;  // none = they are not recorded
+  std::unique_ptr<RecordRing<bool>> decisions_;  // null = they are not recorded
   ConsoleLog& console_;
   Reporter reporter_;
   const bool active_;

@@ -11,15 +11,15 @@
 
 namespace forebay {
 
-// The tracks of a rank's threads, and the file that they end in: a JSON array of events in the Trace Event Format of
-// Chrome, which Perfetto reads too. docs/telemetry.md has the names. Time stamps are the steady clock's, so that the
-// arrays of the ranks of one node can be put together.
+// The tracks of a rank's threads, and the file that they are written to: a JSON array of events in Chrome's Trace Event
+// Format, which Perfetto also reads. docs/telemetry.md has the names. Timestamps are the steady clock's, so that the
+// arrays of the ranks of one node can be merged.
 class Timeline {
  public:
   static constexpr std::size_t kEventsPerThread = std::size_t{1} << 15;
 
-  // Opens the file: `file` of a single rank, "NAME.RANK.EXTENSION" of one of several. Tracks take events for so many
-  // seconds from now. Throws ConfigError with path and cause.
+  // Opens the file: `file` of a single rank, "NAME.RANK.EXTENSION" of one of several. Tracks accept events for
+  // `seconds` from now. Throws ConfigError with path and cause.
   Timeline(const std::filesystem::path& file, double seconds, std::uint32_t rank, std::uint32_t ranks);
 
   // A track for one thread; lives as long as this object. The thread that constructed it.
