@@ -87,8 +87,8 @@ class Dataset:
     """A program's own samples. A subclass has ``__len__`` and ``__getitem__``.
 
     ``__getitem__(i)`` returns the bytes of an image file, the path of one, or an array of uint8: [H, W], [H, W, 3] or
-    [3, H, W]. Several threads call it and take turns at the interpreter: it must not change the object, and its time in Python
-    limits the rate of all of them. An exception makes a bad sample.
+    [3, H, W]. Several threads call it and take turns at the interpreter: it must not change the object, and its time
+    in Python limits the rate of all of them. An exception makes a bad sample.
 
     ``labels``: a number for each sample, or a name of ``classes``; None: unlabelled.
     ``identity()``: a text that differs if the data differ, for saved states.
