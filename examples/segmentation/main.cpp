@@ -1,5 +1,5 @@
-// A segmentation loop: each batch has images and their masks, cut and mirrored alike. The model is as small as one can
-// be: how often pixels of a colour were of a class.
+// A segmentation loop: each batch has images and their masks, cropped and mirrored alike. The model is the smallest
+// possible: how often pixels of a colour belonged to a class.
 //
 //   forebay make-dataset shapes --task segmentation --classes 3 --size 96x72
 //   segmentation shapes/feed.toml [section.key=value ...]
@@ -45,7 +45,7 @@ int main(int argc, char** argv) try {
   std::vector<Counts> model(4096);
   Counts all{};
   forebay::Feeder feeder(options);
-  const std::size_t mask = feeder.field_number("mask");  // once: fields have numbers in the loop
+  const std::size_t mask = feeder.field_number("mask");  // looked up once, outside the loop
   while (auto batch = feeder.next()) {
     for_pixels(*batch, mask, [&](std::size_t colour, std::uint8_t truth) {
       ++model[colour][truth];
@@ -59,7 +59,7 @@ int main(int argc, char** argv) try {
   forebay::Feeder held_out(options, {.dataset = feeder.shared_dataset()});
   double pixels = 0;
   double right = 0;
-  double unseen = 0;  // right without looking
+  double unseen = 0;  // accuracy of a guess without looking
   const std::size_t usual = most_frequent(all);
   while (auto batch = held_out.next()) {
     for_pixels(*batch, mask, [&](std::size_t colour, std::uint8_t truth) {

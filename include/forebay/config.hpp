@@ -39,7 +39,7 @@ void validate(const Options& options);
 // The resolved configuration, every key with its value, as TOML that parse_options reads back to the same Options.
 [[nodiscard]] std::string to_toml(const Options& options);
 
-// A key of the configuration, for programs that offer each under a name of their own.
+// A key of the configuration, for programs that offer keys under names of their own.
 struct ConfigKey {
   std::string section;  // "" = at the top of the file
   std::string name;
@@ -48,7 +48,7 @@ struct ConfigKey {
   std::string help;           // one line
 };
 
-// Every key, in the order of a written file; without those of [fields.NAME].
+// Every key except those of [fields.NAME], in the order of a written file.
 [[nodiscard]] std::vector<ConfigKey> config_keys();
 
 }  // namespace forebay

@@ -84,11 +84,11 @@ class Dataset {
   virtual void read(std::uint64_t id, ReadTarget& target) const = 0;
   // The fields of a sample beside image and label; by default there are none. The same at every call.
   [[nodiscard]] virtual std::span<const Field> fields() const noexcept { return {}; }
-  // Where a field of a sample comes from, for logs and errors: its file, or "" where it is none of its own.
+  // Where a field of a sample comes from, for logs and errors: its file, or "" if it has none of its own.
   [[nodiscard]] virtual std::string field_name(std::uint64_t /*id*/, std::size_t /*field*/) const { return {}; }
-  // Reads one of them, `field` as counted in fields(), as read() reads the image. The bytes are: of an image an image
-  // file; of a mask one too, PNG for one, of one channel or a palette; of an array an npy file, or the elements alone;
-  // of boxes LabelledBox, one after the other; of bytes what they are; of others the elements of one sample, as
+  // Reads the field with index `field` in fields(), as read() reads the image. The bytes are, by kind: image: an image
+  // file; mask: an image file with one channel or a palette, such as a PNG; array: an npy file, or the elements alone;
+  // boxes: LabelledBox, one after the other; bytes: the bytes themselves; others: the elements of one sample, as
   // fields() says.
   virtual void read_field(std::uint64_t /*id*/, std::size_t /*field*/, ReadTarget& /*target*/) const {
     throw SampleError("its data set names a field and does not read it: read_field() is missing");

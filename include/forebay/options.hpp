@@ -65,8 +65,8 @@ struct DatasetOptions {
   std::string path;                  // folder, list file (entries relative to its folder) or file of records
   std::string labels;                // filelist: a file of labels; idx: the labels file (default: found by name)
   std::vector<std::string> classes;  // given class list; empty: discovered and sorted
-  // What a sample is where images have objects. objects: one of them, cut out. images: an image with all of them, which
-  // are fields of kind boxes.
+  // What a sample is if images have objects. objects: one object, cut out. images: an image with all its objects in
+  // fields of kind boxes.
   SampleUnit samples = SampleUnit::objects;
   bool difficult = true;         // voc: keep objects marked difficult
   std::string index;             // saved index: loaded when present and current, else built and saved there
@@ -136,8 +136,8 @@ struct WorkerOptions {
   // Whether a read that is far slower than its kind is begun a second time; the sample is whose bytes come first. auto:
   // unless the data lie on a local disk, whose second read would wait for the first. At most 5 % more reads.
   Hedge hedge = Hedge::automatic;
-  // Whether data files are read past the page cache (O_DIRECT), where their file system can do that: a data set that is
-  // larger than memory then displaces nothing else from it, and costs less processor time to read.
+  // Whether data files are read past the page cache (O_DIRECT), if their file system supports that: a dataset larger
+  // than memory then evicts nothing else from it, and takes less processor time to read.
   bool direct = false;
 };
 

@@ -84,7 +84,7 @@ std::string feeding_config(const DatasetPlan& plan) {
   out += "\n[transform]\n";
   append_keys(out, options, "transform", {"size", "scale"});
   for (const FieldOptions& field : options.dataset.fields) config::append_field(out, field);
-  out.pop_back();  // the last line feed is up to who writes it
+  out.pop_back();  // whoever writes it adds the last line feed
   return out;
 }
 

@@ -63,7 +63,7 @@ std::string annotation(const std::string& file, const Scene& scene) {
   return xml + "</annotation>\n";
 }
 
-// Decides what is in each image, without painting any.
+// Decides the contents of each image, without painting it.
 class Contents {
  public:
   explicit Contents(const DatasetPlan& plan) : plan_(plan), first_(plan.images + 1) {
@@ -126,7 +126,7 @@ class Writer {
     }
   }
 
-  // An image and what belongs to it alone; any thread. Returns the bytes of the JPEG file.
+  // Writes an image and the files that belong only to it; any thread. Returns the size of the JPEG file in bytes.
   [[nodiscard]] std::uint64_t write(std::uint64_t image) const {
     const std::vector<std::size_t> chosen = contents_.of(image);
     const Scene scene = paint_scene(picture_, chosen, key64(plan_.seed, Stream::pictures, image));
@@ -142,7 +142,7 @@ class Writer {
     return jpeg.size();
   }
 
-  // What lists the images.
+  // Writes the files that list the images.
   void write_tables() const {
     if (plan_.layout != DatasetPlan::Layout::table) return;
     std::uint64_t image = 0;

@@ -10,7 +10,7 @@
 
 namespace forebay {
 
-// What a generated dataset is for.
+// The task of a generated dataset.
 enum class Task : std::uint8_t { classification, segmentation, detection, multilabel };
 
 // A generated dataset of shapes on textured backgrounds. Size and position do not depend on the class, nor does colour
@@ -20,7 +20,7 @@ struct DatasetPlan {
     voc,     // JPEGImages/NUMBER.jpg with Annotations/NUMBER.xml, several objects each
     folder,  // CLASS/NUMBER.jpg, one object each, filling the picture
     masks,   // images/NUMBER.jpg with masks/NUMBER.png, whose indices are 0 and the numbers of the classes from 1
-    table,   // images/NUMBER.jpg with labels.csv: paths and the names of what is in the image
+    table,   // images/NUMBER.jpg with labels.csv: paths and the names of the classes in the image
   };
 
   std::filesystem::path directory;
@@ -50,7 +50,7 @@ struct MadeDataset {
 // Throws ConfigError for a plan that cannot be carried out, Error naming the file that cannot be written.
 MadeDataset make_dataset(const DatasetPlan& plan, const std::function<void(std::uint64_t, std::uint64_t)>& progress);
 
-// The configuration that feeds the dataset of a plan to a trainer of its task, as TOML.
+// The configuration that feeds a plan's dataset to a trainer for its task, as TOML.
 [[nodiscard]] std::string feeding_config(const DatasetPlan& plan);
 
 }  // namespace forebay

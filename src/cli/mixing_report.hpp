@@ -9,8 +9,8 @@
 
 namespace forebay {
 
-// How well the order of a run mixes so many samples, beside a shuffle of all of them. Looks at a part of an epoch:
-// takes a fraction of a second, however many samples there are.
+// How well the order of a run mixes this many samples, compared with a shuffle of all of them. Looks at a part of an
+// epoch, so it takes a fraction of a second for any number of samples.
 struct MixingReport {
   // REQUIRES: samples is at least 1.
   MixingReport(const DatasetOptions& options, std::uint64_t seed, std::uint64_t samples);

@@ -38,11 +38,11 @@ struct Scene {
 };
 
 enum class Colours : std::uint8_t {
-  any,       // whatever contrasts with what is below: only its form tells a shape
+  any,       // any colour that contrasts with the background: only the form identifies a shape
   by_class,  // close to colour_of(shape), so that a model of a few hundred numbers can learn
 };
 
-// What all pictures of a dataset have in common.
+// The settings common to all pictures of a dataset.
 struct ScenePlan {
   int width = 0;
   int height = 0;

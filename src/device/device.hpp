@@ -25,16 +25,17 @@ class Arena {
   [[nodiscard]] virtual std::string_view describe() const noexcept = 0;
 };
 
-// A place in a stream: complete when all that was put on the stream before it was recorded is. Belongs to its device.
+// A point in a stream: complete when all work put on the stream before it was recorded is complete. Belongs to its
+// device.
 struct DeviceEvent {
   void* handle = nullptr;
 };
 
-// Where batches reside. What is put on a stream happens later, in the order of the stream; streams wait for each other
-// at events only. An event is what it was recorded as last: whoever waited for it before does not care.
-// Everything is made at the start of a run: making streams, events and memory may take long and may wait for the
-// device. Any thread may call; nothing but synchronize() and copy_out() waits for the device. Errors of the device are
-// thrown as Error, those of work put on streams earlier too.
+// Where batches reside. Work put on a stream runs later, in stream order; streams wait for each other only at events.
+// Re-recording replaces an event; earlier waits are unaffected. Everything is made at the start of a run: making
+// streams, events and memory may take long and may wait for the device. Any thread may call; nothing but synchronize()
+// and copy_out() waits for the device. Errors of the device are thrown as Error, those of work put on streams earlier
+// too.
 class Device {
  public:
   virtual ~Device() = default;
