@@ -13,8 +13,8 @@
 // Lease::labels(). docs/data.md shows how the others come from files.
 namespace forebay {
 
-// What a field is, and so how a view (crop, mirror) changes it: an image is resampled, a mask takes the nearest pixel,
-// boxes are moved and clipped; all others stay as they are.
+// The kind of a field, which decides how a view (crop, mirror) changes it: an image is resampled, a mask takes the
+// nearest pixel, boxes are moved and clipped; all others do not change.
 enum class FieldKind : std::uint8_t {
   image,         // a picture: the sample's own, the field "image", or another with its size, such as a depth map
   mask,          // [H, W] class numbers of pixels, with the size of the image in the batch
@@ -45,8 +45,7 @@ enum class FieldKind : std::uint8_t {
 [[nodiscard]] constexpr bool is_ragged(FieldKind kind) noexcept {
   return kind == FieldKind::boxes || kind == FieldKind::bytes;
 }
-// A field that a view changes. Beside the image itself that can be done when a batch is assembled only: transform.when
-// = "enqueue".
+// Whether a view changes the field. For fields other than the image itself that requires transform.when = "enqueue".
 [[nodiscard]] constexpr bool follows_view(FieldKind kind) noexcept {
   return kind == FieldKind::image || kind == FieldKind::mask || kind == FieldKind::boxes;
 }
@@ -56,9 +55,9 @@ struct Field {
   std::string name;  // letters, digits, '_' and '-'
   FieldKind kind = FieldKind::numbers;
   DType dtype = DType::float32;
-  // Of one sample. Of a mask, a data set leaves it empty: it is transform.size. Of an image it is [1] or [3], the
-  // channels; in a batch [channels, H, W] or [H, W, channels], as transform.layout says. Ragged fields have [most,
-  // ...].
+  // The shape of one sample. Datasets leave a mask's empty (it is transform.size), and give [1] or [3], the channels,
+  // for an image; in a batch an image has [channels, H, W] or [H, W, channels], as transform.layout says. Ragged fields
+  // have [most, ...].
   Shape shape = {};
   std::vector<std::string> classes = {};  // class, multilabel, boxes, mask: their names, where they are known
   double min_visible = 0;                 // boxes: one that shows a smaller share of its area is left out

@@ -27,8 +27,8 @@ class Lease {
   Lease& operator=(const Lease&) = delete;
   ~Lease();
 
-  // [size, C, H, W] or [size, H, W, C]; C is transform.channels. With transform.when = "dequeue" a tensor rendered for
-  // this lease: there are queue.max_leases of them, and with one lease at a time it is always the same one.
+  // [size, C, H, W] or [size, H, W, C]; C is transform.channels. With transform.when = "dequeue" the tensor is rendered
+  // for this lease: there are queue.max_leases of them, and with one lease at a time it is always the same.
   [[nodiscard]] TensorView images() const noexcept;
   // Class indices, one per sample; -1 = unlabelled.
   [[nodiscard]] std::span<const std::int64_t> labels() const noexcept;
