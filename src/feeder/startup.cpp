@@ -28,14 +28,6 @@ struct NodeBoard {
   std::int64_t first_rank;  // plus one
 };
 
-// So many are planned ahead that a window is known as a whole when its first batch is requested.
-std::uint32_t batches_of_window(const Order& order) {
-  constexpr std::uint64_t kMost = 1024;
-  if (!order.is_windowed()) return 0;
-  const std::uint64_t batches = order.options().window / order.options().batch_size + 1;
-  return static_cast<std::uint32_t>(std::min({batches, order.batches(), kMost}));
-}
-
 // The steps of start_run(), in order. What concerns one rank alone is done collectively().
 class Startup {
  public:
@@ -323,8 +315,7 @@ void Startup::start_pipeline() {
                         },
                     .may_be_slow = run_.given.dataset != nullptr || may_be_slow(options.dataset.path, *run_.dataset),
                     .gpu_decoding = run_.gpu_decoding.get()},
-      run_.store, run_.workers,
-      static_cast<std::uint32_t>(options.queue.capacity + options.mpi.lag + 1) + batches_of_window(*run_.order));
+      run_.store, run_.workers, static_cast<std::uint32_t>(options.queue.capacity + options.mpi.lag + 1));
   run_.stop_listener.emplace(*run_.stop, run_.pipeline->ring());
   if (run_.timeline) run_.pipeline->note_in(*run_.timeline);
 }

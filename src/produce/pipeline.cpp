@@ -1,5 +1,6 @@
 #include "pipeline.hpp"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <utility>
@@ -13,6 +14,14 @@
 
 namespace forebay {
 namespace {
+
+// So many are planned ahead that a window is known as a whole when its first batch is requested.
+std::uint32_t batches_of_window(const Order& order) {
+  constexpr std::uint64_t kMost = 1024;
+  if (!order.is_windowed()) return 0;
+  const std::uint64_t batches = order.options().window / order.options().batch_size + 1;
+  return static_cast<std::uint32_t>(std::min({batches, order.batches(), kMost}));
+}
 
 std::unique_ptr<Stretches> make_stretches(const PipelineLinks& links, ByteBudget& budget, ReadQueue& requests,
                                           EncodedQueue& encoded) {
@@ -28,7 +37,7 @@ Pipeline::Pipeline(const PipelineLinks& links, std::shared_ptr<SlotStore> store,
                    std::uint32_t ahead)
     : links_(links),
       store_(std::move(store)),
-      ahead_(ahead),
+      ahead_(ahead + batches_of_window(links.order)),
       plan_(std::bit_ceil(ahead_ + 1)),
       ring_(static_cast<std::uint32_t>(links.options.queue.capacity), store_->size(), 0),
       maker_(links.options.transform, links.options.seed, links.options.run.eval,

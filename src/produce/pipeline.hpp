@@ -59,7 +59,7 @@ struct PipelineLinks {
 class Pipeline final : private SampleHandler {
  public:
   // Starts the threads; throws Error when one cannot be had. `ahead`: batches that may be planned and not taken at one
-  // time, at least the queue's capacity.
+  // time, at least the queue's capacity; where samples are shuffled in windows, those of a window beside them.
   Pipeline(const PipelineLinks& links, std::shared_ptr<SlotStore> store, const WorkerPlan& plan, std::uint32_t ahead);
   ~Pipeline() override { stop(); }
   Pipeline(const Pipeline&) = delete;
