@@ -244,6 +244,28 @@ TEST_CASE("an index of other options is refused with what it was built for") {
   CHECK(contains(refusal([](auto& changed) { changed.labels = "labels.txt"; }), "no labels file"));
 }
 
+TEST_CASE("numbers of a field that differ by next to nothing make another index") {
+  const TemporaryDirectory folder;
+  DatasetOptions options = make_list(folder);
+  write_file(folder / "a.jpg", "jpeg");
+  options.index = (folder / "set.index").string();
+  FieldOptions field{.name = "again", .from = "{stem}.jpg"};
+  field.kind = FieldKind::image;
+  field.mean = {0.1, 0, 0};
+  const auto open_with = [&](auto&& change) {
+    DatasetOptions changed = options;
+    changed.fields = {field};
+    change(changed.fields[0]);
+    return error_of([&] { (void)open_dataset(changed); });
+  };
+  CHECK(open_with([](FieldOptions&) {}).empty());
+  CHECK(open_with([](FieldOptions&) {}).empty());
+  const std::string other = "other sections [fields.NAME]";
+  CHECK(contains(open_with([](FieldOptions& changed) { changed.mean[0] = 0.1000000001; }), other));
+  CHECK(contains(open_with([](FieldOptions& changed) { changed.std[2] = 1.0000000001; }), other));
+  CHECK(contains(open_with([](FieldOptions& changed) { changed.min_visible = 0.2500000001; }), other));
+}
+
 TEST_CASE("a list that changed makes its index stale") {
   const TemporaryDirectory folder;
   DatasetOptions options = make_list(folder);

@@ -190,6 +190,8 @@ TEST_CASE("ranks whose own data sets have other fields say so, each with both fi
   CHECK(contains(other_shape, "shape [3 2]"));
   CHECK(contains(other_shape, "shape [2 3]"));
   CHECK(contains(error_with([](std::vector<Field>& fields) { fields[0].classes[1] = "other"; }), "3 classes (hash "));
+  CHECK(contains(error_with([](std::vector<Field>& fields) { fields[0].mean[1] = 1e-9; }), "mean and std 0 1 1e-09 1"));
+  CHECK(contains(error_with([](std::vector<Field>& fields) { fields[0].min_visible = 1e-9; }), "min_visible 1e-09"));
   CHECK(contains(error_with([](std::vector<Field>& fields) { fields.pop_back(); }), "number of fields 4\" there"));
 }
 

@@ -90,6 +90,11 @@ std::string hex(std::uint64_t value, std::size_t digits) {
   return std::string(digits > length ? digits - length : 0, '0') + std::string(text.data(), length);
 }
 
+std::string shortest(double value) {
+  std::array<char, 32> text{};
+  return {text.data(), std::to_chars(text.data(), text.data() + text.size(), value).ptr};
+}
+
 std::string base64(std::string_view bytes) {
   std::string text;
   std::uint32_t bits = 0;

@@ -29,6 +29,9 @@ struct Character {
 // The number in lower-case hexadecimal, with at least `digits` digits: hex(10, 2) is "0a".
 [[nodiscard]] std::string hex(std::uint64_t value, std::size_t digits);
 
+// The shortest text that stands for this number alone, as "0.1": other numbers have other texts.
+[[nodiscard]] std::string shortest(double value);
+
 // The bytes in base64 (RFC 4648, section 4), and back; nothing if the text is not base64.
 [[nodiscard]] std::string base64(std::string_view bytes);
 [[nodiscard]] std::optional<std::string> from_base64(std::string_view text);

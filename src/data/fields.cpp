@@ -4,6 +4,7 @@
 #include <forebay/error.hpp>
 
 #include "base/file_io.hpp"
+#include "base/text.hpp"
 #include "formats.hpp"
 #include "npz.hpp"
 
@@ -206,12 +207,11 @@ std::vector<std::string> describe_fields(const std::vector<FieldOptions>& fields
     if (field.kind) line.append(", ").append(to_string(*field.kind));
     if (field.dtype) line.append(" of ").append(to_string(*field.dtype));
     for (const std::int64_t extent : field.shape) line += ", " + std::to_string(extent);
-    line += "; most " + std::to_string(field.most) + ", visible " + std::to_string(field.min_visible);
+    line += "; most " + std::to_string(field.most) + ", visible " + shortest(field.min_visible);
     for (const std::string& name : field.classes) line += ", " + name;
     if (field.kind == FieldKind::image) {
       line += "; channels " + std::to_string(field.channels);
-      for (std::size_t i = 0; i < 3; ++i)
-        line += ", " + std::to_string(field.mean[i]) + ", " + std::to_string(field.std[i]);
+      for (std::size_t i = 0; i < 3; ++i) line += ", " + shortest(field.mean[i]) + ", " + shortest(field.std[i]);
     }
     lines.push_back(std::move(line));
   }

@@ -138,7 +138,9 @@ std::string described(const Field& field) {
   for (const std::string& name : field.classes) classes += std::to_string(name.size()) + ":" + name;
   line += "], " + std::to_string(field.classes.size()) + " classes";
   if (!classes.empty()) line += " (hash " + hex(XXH3_64bits(classes.data(), classes.size()), 16) + ")";
-  return line + ", min_visible " + std::to_string(field.min_visible);
+  line += ", min_visible " + shortest(field.min_visible) + ", mean and std";
+  for (std::size_t i = 0; i < 3; ++i) line += " " + shortest(field.mean[i]) + " " + shortest(field.std[i]);
+  return line;
 }
 
 // Lines about the dataset begin with this.
