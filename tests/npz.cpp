@@ -322,12 +322,93 @@ TEST_CASE("an archive that is not sound is refused, with the member and the byte
   CHECK(contains(refusal(folder, zip_of({{"x.npy", npy_file("|u1", "(9, 2, 2)", values(4))}})),
                  "it ends early: 4 of the 36"));
   const auto with_labels = [&](const std::string& labels) { return zip_of({{"x.npy", kImages}, {"y.npy", labels}}); };
-  CHECK(contains(refusal(folder, with_labels(npy_file("|u1", "(2,)", values(2)))), "of shape (2,) for 3 images"));
-  CHECK(contains(refusal(folder, with_labels(npy_file("|u1", "(3, 2)", values(6)))), "of kind \"multilabel\""));
-  CHECK(contains(refusal(folder, with_labels(npy_file("<i4", "(3,)", values(12)))), "is no class from 0 to 65535"));
+  DatasetOptions wanted;
+  wanted.fields = {place("label", "y")};
+  const auto labels_refusal = [&](const std::string& labels) { return refusal(folder, with_labels(labels), wanted); };
+  CHECK(contains(labels_refusal(npy_file("|u1", "(2,)", values(2))), "of shape (2,) for 3 images"));
+  CHECK(contains(labels_refusal(npy_file("|u1", "(3, 2)", values(6))), "of kind \"multilabel\""));
+  CHECK(contains(labels_refusal(npy_file("<i4", "(3,)", values(12))), "is no class from 0 to 65535"));
+  CHECK(contains(labels_refusal(npy_file("<U1", "(3,)", values(12))), "elements of type \"<U1\""));
   DatasetOptions named;
   named.classes = {"a", "b"};
   CHECK(contains(refusal(folder, with_labels(kLabels), named), "label 2.000000 of image 0 is no class from 0 to 1"));
+}
+
+TEST_CASE("an array that only its name makes labels is left alone where it is a field, or no class numbers") {
+  const TemporaryDirectory folder;
+  const std::string path = (folder / "set.npz").string();
+  const std::string one_hot = npy_file("<f4", "(3, 2)",
+                                       std::string("\0\0\x80\x3f\0\0\0\0", 8) + std::string("\0\0\0\0\0\0\x80\x3f", 8) +
+                                           std::string("\0\0\0\0\0\0\x80\x3f", 8));
+  for (const std::string& labels :
+       {one_hot, npy_file("<f4", "(3,)", values(12)), npy_file("|u1", "(3, 2, 4)", values(24)),
+        npy_file("<U1", "(3,)", values(12)), npy_file("|u1", "(2,)", values(2))}) {
+    write_file(path, zip_of({{"arr_0.npy", kImages}, {"arr_1.npy", labels}}));
+    const auto dataset = build_dataset(options_for(path));
+    REQUIRE(dataset->size() == 3);
+    CHECK(dataset->sample(0).label == -1);
+    CHECK(dataset->sample(2).label == -1);
+    CHECK(dataset->classes().empty());
+    REQUIRE(dataset->skipped().size() == 1);
+    CHECK_FALSE(dataset->skipped()[0].bad);
+    CHECK(contains(dataset->skipped()[0].reason, "no labels: array \"arr_1\""));
+  }
+  // Named as a field it is nothing else, even where its numbers would do for classes.
+  write_file(path, zip_of({{"x.npy", kImages}, {"y.npy", kLabels}}));
+  DatasetOptions options = options_for(path);
+  options.fields = {{.name = "age", .from = "y", .kind = FieldKind::numbers}};
+  const auto dataset = build_dataset(options);
+  CHECK(dataset->sample(0).label == -1);
+  CHECK(dataset->classes().empty());
+  // Damage is never taken for another kind of array.
+  std::string flipped = zip_of({{"x.npy", kImages}, {"y.npy", kLabels}});
+  flipped[flipped.find("PK\1\2") - 1] ^= 1;
+  CHECK(contains(refusal(folder, flipped), "its checksum is wrong"));
+}
+
+TEST_CASE("what is wrong with the labels of a file names that file and its key") {
+  const TemporaryDirectory folder;
+  write_file(folder / "pixels.npy", kImages);
+  write_file(folder / "labels.npy", npy_file("|u1", "(2,)", values(2)));
+  DatasetOptions options = options_for(folder / "pixels.npy");
+  options.labels = (folder / "labels.npy").string();
+  CHECK(error_of([&] { (void)build_dataset(options); }) ==
+        "dataset.labels = \"" + options.labels + "\": array \"labels\" of shape (2,) for 3 images");
+}
+
+TEST_CASE("numbers from 2^63 on are refused, not served as negative ones") {
+  const TemporaryDirectory folder;
+  const std::string numbers = little(1, 8) + little(UINT64_MAX, 8) + little(2, 8);
+  DatasetOptions options;
+  options.fields = {{.name = "n", .kind = FieldKind::numbers, .dtype = DType::int64}};
+  const std::string archive = zip_of({{"x.npy", kImages}, {"n.npy", npy_file("<u8", "(3,)", numbers)}});
+  CHECK(contains(refusal(folder, archive, options), "array \"n\": entry 1 has 18446744073709551615"));
+}
+
+TEST_CASE("an archive takes no memory for what its members claim") {
+  const TemporaryDirectory folder;
+  // Another array than the one that is served, and a sample.
+  constexpr std::int64_t kClaims = std::int64_t{1} << 30;
+  const std::vector<Member> members{{"big.npy", kLabels}, {"x.npy", kImages}};
+  for (const bool deflate : {false, true}) {
+    CAPTURE(deflate);
+    const std::string archive = zip_of(members, {.deflate = deflate, .claims = kClaims});
+    CHECK(contains(refusal(folder, archive), deflate ? "cannot be 1073741824" : "stored bytes are to be 1073741824"));
+    write_file(folder / "a.npz", archive);
+    write_file(folder / "list.txt", "a.npz:big 0\n");
+    const auto dataset = build_dataset(options_for(folder / "list.txt", "filelist"));
+    Reading reading;
+    CHECK(contains(error_of([&] { dataset->read(0, reading); }), "1073741824"));
+    CHECK(reading.text().empty());
+  }
+  for (const ZipRecipe& recipe :
+       {ZipRecipe{.flags = 1, .claims = kClaims}, ZipRecipe{.method = 14, .claims = kClaims}}) {
+    write_file(folder / "a.npz", zip_of(members, recipe));
+    const auto dataset = build_dataset(options_for(folder / "list.txt", "filelist"));
+    Reading reading;
+    CHECK(contains(error_of([&] { dataset->read(0, reading); }), "member \"big.npy\""));
+    CHECK(reading.text().empty());
+  }
 }
 
 TEST_CASE("whatever is in an archive, it ends in samples or in errors") {

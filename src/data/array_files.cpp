@@ -23,6 +23,8 @@ template <typename Work>
 auto naming_array(const std::string& name, Work&& work) {
   try {
     return work();
+  } catch (const UnfitArray& error) {
+    throw UnfitArray("array \"" + name + "\": " + error.what());
   } catch (const SampleError& error) {
     throw SampleError("array \"" + name + "\": " + error.what());
   }
@@ -100,12 +102,11 @@ ArrayFiles::Loaded ArrayFiles::load(const Found& found) const {
     if (elements > largest_inflated(found.file->size)) {
       throw SampleError(std::to_string(elements) + " bytes are more than an index holds");
     }
-    std::vector<std::byte> bytes;
+    // A member may claim far more than its array needs.
+    std::vector<std::byte> bytes(found.begin + static_cast<std::size_t>(elements));
     if (found.member != nullptr) {
-      bytes.resize(static_cast<std::size_t>(found.member->bytes));
       archive_->read(*found.member, bytes);
     } else {
-      bytes.resize(found.begin + static_cast<std::size_t>(elements));
       read_at(found.file->descriptor, 0, bytes);
     }
     const NpyArray array = parse_npy(bytes);

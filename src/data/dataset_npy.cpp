@@ -46,15 +46,21 @@ std::string image_array(ArrayFiles& arrays, const WantedFields& wanted) {
                     (list.empty() ? "none" : list));
 }
 
-// The array of labels that belongs to an array of images; "" if there is none.
+// The array of labels that belongs to an array of images; "" if there is none. An array that a field uses as something
+// other than classes is not guessed to be it.
 std::string label_array(const ArrayFiles& arrays, const WantedFields& wanted, const std::string& images) {
   if (!wanted.label.empty()) return wanted.label;
+  const auto is_other = [&](const std::string& name) {
+    return std::ranges::any_of(wanted.fields, [&](const WantedFields::Wanted& each) {
+      return each.from == name && each.field.kind != FieldKind::class_number;
+    });
+  };
   for (const auto& [image, label] : kLabelNames) {
     const std::size_t at = images.rfind(image);
     if (at == std::string::npos) continue;
     std::string name = images;
     name.replace(at, image.size(), label);
-    if (name != images && arrays.has(name)) return name;
+    if (name != images && arrays.has(name) && !is_other(name)) return name;
   }
   return {};
 }
@@ -128,7 +134,12 @@ FieldValue value_of_entry(const ArrayFiles::Loaded& loaded, std::uint64_t i) {
     if (array.kind == 'f') {
       value.floats.push_back(array.real(at));
     } else {
-      value.integers.push_back(array.whole(at));
+      const std::int64_t whole = array.whole(at);
+      if (array.kind == 'u' && whole < 0) {
+        throw SampleError("has " + std::to_string(static_cast<std::uint64_t>(whole)) +
+                          ", which a signed number of 64 bits does not hold");
+      }
+      value.integers.push_back(whole);
     }
   }
   return value;
@@ -136,15 +147,16 @@ FieldValue value_of_entry(const ArrayFiles::Loaded& loaded, std::uint64_t i) {
 
 void require_entries(const ArrayFiles::Found& found, std::size_t samples) {
   if (found.array.dimensions >= 1 && std::cmp_equal(found.array.shape[0], samples)) return;
-  throw SampleError("array \"" + found.name + "\" of shape " + found.array.shape_text() + " for " +
-                    std::to_string(samples) + " images");
+  throw UnfitArray("array \"" + found.name + "\" of shape " + found.array.shape_text() + " for " +
+                   std::to_string(samples) + " images");
 }
 
+// Throws UnfitArray where they are no class numbers.
 void add_labels(const DatasetOptions& options, ArrayFiles& arrays, const std::string& name, RecordTable& table) {
   const ArrayFiles::Found found = arrays.find(name);
   const std::size_t samples = table.label.size();
   require_entries(found, samples);
-  const auto refuse = [&](const std::string& what) { throw SampleError("array \"" + name + "\": " + what); };
+  const auto refuse = [&](const std::string& what) { throw UnfitArray("array \"" + name + "\": " + what); };
   const bool is_single = found.array.dimensions == 1 || (found.array.dimensions == 2 && found.array.shape[1] == 1);
   if (!is_single) {
     refuse("shape " + found.array.shape_text() +
@@ -156,15 +168,17 @@ void add_labels(const DatasetOptions& options, ArrayFiles& arrays, const std::st
   const auto most = options.classes.empty() ? static_cast<double>(std::max<std::size_t>(65535, 16 * samples))
                                             : static_cast<double>(options.classes.size()) - 1;
   std::int32_t last = -1;
+  std::vector<std::int32_t> numbers(samples);
   for (std::size_t i = 0; i < samples; ++i) {
     const double label = loaded.array.real(i);
     if (!(label >= -1 && label <= most) || label != std::floor(label)) {
       refuse("label " + std::to_string(label) + " of image " + std::to_string(i) + " is no class from 0 to " +
              std::to_string(static_cast<std::int64_t>(most)));
     }
-    table.label[i] = static_cast<std::int32_t>(label);
-    last = std::max(last, table.label[i]);
+    numbers[i] = static_cast<std::int32_t>(label);
+    last = std::max(last, numbers[i]);
   }
+  table.label = std::move(numbers);
   for (std::int32_t i = 0; options.classes.empty() && i <= last; ++i) table.classes.push_back(std::to_string(i));
   if (!options.classes.empty()) table.classes = ClassList(options.classes, {}).names();
 }
@@ -178,7 +192,11 @@ RecordTable::FieldColumn column_of_array(ArrayFiles& arrays, const WantedFields:
   const std::string header = wanted.field.kind == FieldKind::bytes ? std::string() : header_of_entry(loaded.array);
   for (std::uint64_t i = 0; i < samples; ++i) {
     if (!wanted.is_bytes()) {
-      column.add_values(elements_of(wanted, value_of_entry(loaded, i)));
+      try {
+        column.add_values(elements_of(wanted, value_of_entry(loaded, i)));
+      } catch (const SampleError& error) {
+        throw SampleError("array \"" + found.name + "\": entry " + std::to_string(i) + " " + error.what());
+      }
       continue;
     }
     const auto start = std::as_bytes(std::span(header));
@@ -209,8 +227,23 @@ std::string label_file(const DatasetOptions& options) {
 void add_labels_of_file(const DatasetOptions& options, RecordTable& table) {
   const std::string path = label_file(options);
   const auto place = array_place(path);
-  ArrayFiles arrays(place ? place->archive : path);
-  add_labels(options, arrays, place ? place->array : arrays.own_name(), table);
+  try {
+    ArrayFiles arrays(place ? place->archive : path);
+    add_labels(options, arrays, place ? place->array : arrays.own_name(), table);
+  } catch (const SampleError& error) {
+    throw ConfigError("dataset.labels = \"" + options.labels + "\": " + error.what());
+  }
+}
+
+// The labels of an array that nobody named. dataset.classes says that there must be some; else an array that does not
+// fit is not what its name suggests.
+void add_guessed_labels(const DatasetOptions& options, ArrayFiles& arrays, const std::string& name, IndexDraft& draft) {
+  try {
+    add_labels(options, arrays, name, draft.table);
+  } catch (const UnfitArray& error) {
+    if (!options.classes.empty()) throw;
+    draft.skipped.add_note(absolute_path(options.path), std::string("no labels: ") + error.what());
+  }
 }
 
 template <typename Work>
@@ -253,10 +286,12 @@ IndexDraft build_npy(PathContents& contents) {
     const std::string labels = label_array(arrays, wanted, images);
     if (!options.labels.empty()) {
       add_labels_of_file(options, draft.table);
-    } else if (!labels.empty()) {
+    } else if (!wanted.label.empty()) {
       add_labels(options, arrays, labels, draft.table);
+    } else if (!labels.empty()) {
+      add_guessed_labels(options, arrays, labels, draft);
     } else {
-      draft.skipped.add_note(path, "no labels: no array has the name that goes with \"" + images +
+      draft.skipped.add_note(path, "no labels: no array beside the fields has the name that goes with \"" + images +
                                        "\"; set dataset.labels, or from in [fields.label]");
     }
     for (const auto& field : wanted.fields) {

@@ -18,6 +18,7 @@ constexpr auto kNpyMagic = "\x93NUMPY"sv;
 static_assert(std::endian::native == std::endian::little, "elements are copied by their low bytes");
 
 SampleError npy_refusal(const std::string& what) { return SampleError("npy: " + what); }
+UnfitArray type_refusal(const std::string& what) { return UnfitArray("npy: " + what); }
 
 // The header is a dictionary in the form that NumPy writes. Any other form that Python would accept is damage.
 class NpyHeaderReader {
@@ -87,12 +88,12 @@ class NpyHeaderReader {
   // "<u2": byte order, kind, bytes.
   void read_type(NpyArray& array) {
     skip_blanks();
-    if (rest_.starts_with('[')) throw npy_refusal("an array of records; only plain numbers are read");
+    if (rest_.starts_with('[')) throw type_refusal("an array of records; only plain numbers are read");
     const std::string_view text = quoted();
     const bool has_order = !text.empty() && "<>|="sv.find(text.front()) != std::string_view::npos;
     const std::string_view type = text.substr(has_order ? 1 : 0);
     if (type.starts_with('O'))
-      throw npy_refusal("pickled Python objects, which are never loaded; save an array of numbers");
+      throw type_refusal("pickled Python objects, which are never loaded; save an array of numbers");
     std::size_t bytes = 0;
     const char* const end = type.data() + type.size();
     const bool has_size = type.size() > 1 && std::from_chars(type.data() + 1, end, bytes).ptr == end;
@@ -104,7 +105,7 @@ class NpyHeaderReader {
         has_size && ((kind == 'b' && bytes == 1) || ((kind == 'u' || kind == 'i') && is_one_of({1, 2, 4, 8})) ||
                      (kind == 'f' && is_one_of({2, 4, 8})));
     if (!is_known)
-      throw npy_refusal("elements of type \"" + std::string(text.substr(0, 40)) + "\"; only plain numbers are read");
+      throw type_refusal("elements of type \"" + std::string(text.substr(0, 40)) + "\"; only plain numbers are read");
     array.kind = kind;
     array.element_bytes = bytes;
     array.big_endian = text.front() == '>';

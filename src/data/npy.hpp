@@ -6,7 +6,15 @@
 #include <span>
 #include <string>
 
+#include <forebay/error.hpp>
+
 namespace forebay {
+
+// An intact array that does not have the type, shape or values that are needed.
+class UnfitArray final : public SampleError {
+ public:
+  using SampleError::SampleError;
+};
 
 // An array of numbers in NumPy's file format (versions 1 to 3). A view of the file's bytes, which must stay.
 struct NpyArray {
@@ -34,9 +42,9 @@ struct NpyArray {
 
 [[nodiscard]] bool starts_as_npy(std::span<const std::byte> bytes) noexcept;
 
-// Throws SampleError for bytes that are not such an array, end early, or have a damaged header; for pickled objects,
-// which are never loaded; and for elements that are not plain numbers. Bytes after the last element are ignored. Any
-// thread may call.
+// Throws SampleError for bytes that are not such an array, end early, or have a damaged header; UnfitArray for pickled
+// objects, which are never loaded, and for elements that are not plain numbers. Bytes after the last element are ignored.
+// Any thread may call.
 [[nodiscard]] NpyArray parse_npy(std::span<const std::byte> bytes);
 
 // The same for the header alone: `head` has the header and perhaps some elements. Sets `begin` to the offset of the

@@ -53,6 +53,7 @@ void read_array(const ArrayPlace& place, ReadTarget& target) {
   const OpenFile file = open_regular(place.archive);
   const ZipFile archive(file);
   const ZipMember& member = find_array(archive, place.array);
+  ZipFile::require_readable(member);  // before it makes anybody take memory
   if (member.bytes > kLargestSampleFile) {
     throw SampleError("npz: an array of " + std::to_string(member.bytes) + " bytes; a sample may have " +
                       std::to_string(kLargestSampleFile));

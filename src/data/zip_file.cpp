@@ -67,6 +67,20 @@ void widen(std::span<const std::byte> extra, bool has_offset, ZipMember& member)
   }
 }
 
+// What a directory claims of a member is memory that somebody takes for it.
+void require_possible_size(const ZipMember& member) {
+  if ((member.flags & kEncrypted) != 0) return;  // refused when it is read
+  const auto sizes = [&](const char* between) {
+    return std::to_string(member.packed) + between + std::to_string(member.bytes);
+  };
+  if (member.method == 0 && member.packed != member.bytes) {
+    throw member_refusal(member, "damaged: " + sizes(" stored bytes are to be "));
+  }
+  if (member.method == Z_DEFLATED && member.bytes / kMostInflation > member.packed) {
+    throw member_refusal(member, sizes(" bytes cannot be ") + " inflated");
+  }
+}
+
 // Gives inflate's memory back.
 struct Inflater {
   z_stream stream{};
@@ -87,9 +101,17 @@ bool starts_as_zip(std::span<const std::byte> head) noexcept {
 
 ZipFile::ZipFile(const OpenFile& file) : file_(file) { read_members(find_directory()); }
 
-// The end record is searched for backwards: it is where its comment fills the rest of the file.
+// Few archives have a comment, and some data sets have one archive per sample: the room for a comment is only read if the
+// record is not at the very end.
 ZipFile::Directory ZipFile::find_directory() const {
-  const std::size_t bytes = std::min(file_.size, kEndBytes + kLongestComment);
+  for (const std::size_t bytes : {kEndBytes, kEndBytes + kLongestComment}) {
+    if (const auto place = find_directory(std::min(file_.size, bytes))) return *place;
+  }
+  throw zip_refusal(file_.size, "the archive ends without its directory, probably cut short");
+}
+
+// The end record is searched for backwards: it is where its comment fills the rest of the file.
+std::optional<ZipFile::Directory> ZipFile::find_directory(std::size_t bytes) const {
   const std::uint64_t begin = file_.size - bytes;
   std::vector<std::byte> tail(bytes);
   read_at(file_.descriptor, begin, tail);
@@ -111,7 +133,7 @@ ZipFile::Directory ZipFile::find_directory() const {
     }
     return place;
   }
-  throw zip_refusal(file_.size, "the archive ends without its directory, probably cut short");
+  return std::nullopt;
 }
 
 ZipFile::Directory ZipFile::wide_directory(std::uint64_t end) const {
@@ -149,6 +171,7 @@ void ZipFile::read_members(const Directory& place) {
                      .method = static_cast<std::uint16_t>(number_at(rest, 10, 2)),
                      .flags = static_cast<std::uint16_t>(number_at(rest, 8, 2))};
     widen(rest.subspan(kEntryBytes + name, extra), true, member);
+    require_possible_size(member);
     members_.push_back(std::move(member));
     rest = rest.subspan(all);
   }
@@ -167,8 +190,16 @@ void ZipFile::read_members(const Directory& place) {
   }
 }
 
-std::uint64_t ZipFile::contents_at(const ZipMember& member) const {
+void ZipFile::require_readable(const ZipMember& member) {
   if ((member.flags & kEncrypted) != 0) throw member_refusal(member, "it is encrypted");
+  if (member.method != 0 && member.method != Z_DEFLATED) {
+    throw member_refusal(member,
+                         "compressed by method " + std::to_string(member.method) + "; stored and deflated are read");
+  }
+}
+
+std::uint64_t ZipFile::contents_at(const ZipMember& member) const {
+  require_readable(member);
   std::array<std::byte, kLocalBytes> header{};
   read_at(file_.descriptor, member.header, header);
   const std::uint64_t name = number_at(header, 26, 2);
@@ -183,20 +214,14 @@ std::uint64_t ZipFile::contents_at(const ZipMember& member) const {
 
 std::uint64_t ZipFile::stored_at(const ZipMember& member) const {
   if (member.method != 0) throw member_refusal(member, "it is compressed");
-  const std::uint64_t begin = contents_at(member);
-  if (member.packed == member.bytes) return begin;
-  throw member_refusal(
-      member, "damaged: " + std::to_string(member.packed) + " stored bytes are to be " + std::to_string(member.bytes));
+  return contents_at(member);
 }
 
 void ZipFile::read(const ZipMember& member, std::span<std::byte> to) const {
   if (member.method == 0) {
     read_at(file_.descriptor, stored_at(member), to);
-  } else if (member.method == Z_DEFLATED) {
-    inflate(member, contents_at(member), to);
   } else {
-    throw member_refusal(member,
-                         "compressed by method " + std::to_string(member.method) + "; stored and deflated are read");
+    inflate(member, contents_at(member), to);
   }
   if (to.size() < member.bytes) return;
   const auto sum = crc32_z(0, reinterpret_cast<const Bytef*>(to.data()), to.size());
@@ -205,10 +230,6 @@ void ZipFile::read(const ZipMember& member, std::span<std::byte> to) const {
 
 void ZipFile::inflate(const ZipMember& member, std::uint64_t at, std::span<std::byte> to) const {
   constexpr std::size_t kPiece = std::size_t{256} << 10U;
-  if (member.bytes / kMostInflation > member.packed) {
-    throw member_refusal(
-        member, std::to_string(member.packed) + " bytes cannot be " + std::to_string(member.bytes) + " inflated");
-  }
   Inflater inflater;
   z_stream& stream = inflater.stream;
   std::vector<std::byte> input(static_cast<std::size_t>(std::min<std::uint64_t>(kPiece, member.packed)));

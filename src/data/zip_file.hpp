@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -27,16 +28,18 @@ struct ZipMember {
 // thread may call the const members. REQUIRES: the file outlives it.
 class ZipFile {
  public:
-  // Reads the directory. Refuses archives in several parts, directories that do not add up, and members that overlap.
+  // Reads the directory. Refuses archives in several parts, directories that do not add up, and members that overlap
+  // or whose contents are larger than their bytes can be.
   explicit ZipFile(const OpenFile& file);
 
   // In the order of the directory.
   [[nodiscard]] const std::vector<ZipMember>& members() const noexcept { return members_; }
+  // Throws SampleError for members that are encrypted or compressed by a method other than deflate.
+  static void require_readable(const ZipMember& member);
   // Where the contents of a stored member begin in the archive. Also throws SampleError for deflated members.
   [[nodiscard]] std::uint64_t stored_at(const ZipMember& member) const;
   // Fills `to` with the first bytes of the contents. If it takes all of them, their checksum is verified. Also throws
-  // SampleError for encrypted members, and for compression methods other than deflate. REQUIRES: `to` is no larger than
-  // the contents.
+  // SampleError for members that are not readable. REQUIRES: `to` is no larger than the contents.
   void read(const ZipMember& member, std::span<std::byte> to) const;
   // The directory, which has the checksums of all members and so identifies the contents.
   [[nodiscard]] std::span<const std::byte> directory() const noexcept { return directory_; }
@@ -48,6 +51,7 @@ class ZipFile {
     std::uint64_t members = 0;
   };
   [[nodiscard]] Directory find_directory() const;
+  [[nodiscard]] std::optional<Directory> find_directory(std::size_t bytes) const;
   [[nodiscard]] Directory wide_directory(std::uint64_t end) const;
   void read_members(const Directory& place);
   [[nodiscard]] std::uint64_t contents_at(const ZipMember& member) const;
