@@ -160,6 +160,20 @@ TEST_CASE("coco: annotations that are no objects are named by id or place, and t
   CHECK(contains(reason_of(annotation_json(9, 7, "[1e300, 2, 3, 4]"), "annotation 9"), "is beyond any image"));
   CHECK(contains(reason_of(annotation_json(9, 7, "[16777216, 2, 0.01, 4]"), "annotation 9"), "has no area"));
   CHECK(contains(reason_of(annotation_json(9, 7, "[-9, 2, 9, 4]"), "annotation 9"), "lies outside its image"));
+  CHECK(reason_of(annotation_json(9, 7, "[60, 2, 9, 4]"), "annotation 9") ==
+        "bbox [60, 2, 9, 4] lies outside its image of 60x40");
+  CHECK(
+      contains(reason_of(annotation_json(9, 7, "[1, 40.5, 9, 4]"), "annotation 9"), "lies outside its image of 60x40"));
+  for (const char* crowd : {"\"1\"", "[1]", "0.5", "null"}) {
+    CAPTURE(crowd);
+    const std::string rest = std::string(R"(, "iscrowd": )") + crowd;
+    CHECK(reason_of(annotation_json(9, 7, "[0, 0, 1, 1]", rest), "annotation 9") == "iscrowd is no whole number");
+  }
+  for (const char* second : {"7", "\"x\"", "null", "{}"}) {
+    CAPTURE(second);
+    const std::string rest = std::string(R"(, "bbox": )") + second;
+    CHECK(reason_of(annotation_json(9, 7, "[0, 0, 1, 1]", rest), "annotation 9") == "bbox is no list of four numbers");
+  }
   for (const char* box : {"[1, 2, 3]", "[1, 2, 3, 4, 5]", "[1, 2, 3, \"4\"]", "[1, 2, 3, null]", "[[1, 2, 3, 4]]",
                           "{\"x\": 1}", "\"1 2 3 4\"", "7", "[]"}) {
     CAPTURE(box);
@@ -180,10 +194,15 @@ TEST_CASE("coco: images without a name, or with one or an id that another has") 
     {"id": 13, "file_name": ["x"]})";
   const Coco coco(coco_json(kImages + "," + more, kObjects + "," + annotation_json(4, 8, "[0, 0, 1, 1]")));
   const auto dataset = coco.build();
-  CHECK(dataset->size() == 3);
+  // Both images of the id 7 are out: the objects of that id could be either's.
+  CHECK(describe_boxes(*dataset) == Lines{"a.jpg 1: 1 -3 4 2 10;", "c.jpg -1:"});
   CHECK(dataset->counts().images == 11);
+  Lines of_7;
+  for (const Skipped& entry : dataset->skipped()) {
+    if (entry.path.ends_with("#image 7") && entry.bad) of_7.push_back(entry.reason);
+  }
+  CHECK(of_7 == Lines{"another image has this id: b.jpg", "another image has this id: d.jpg"});
   const auto reason = [&](const std::string& where) { return find_skipped(*dataset, "#" + where)->reason; };
-  CHECK(reason("image 7") == "another image has this id: d.jpg");
   CHECK(reason("image 8") == "another image has its file_name: a.jpg");
   CHECK(reason("image 9") == "it has no file_name");
   CHECK(reason("images[6]") == "it has no id");
@@ -251,6 +270,24 @@ TEST_CASE("coco: a file of nothing but bad elements is counted, not listed") {
   const auto dataset = coco.build();
   CHECK(dataset->skipped().size() == 10'001);
   CHECK(contains(find_skipped(*dataset, ".json")->reason, "and 15000 more elements that are bad"));
+}
+
+TEST_CASE("coco: a category's name is taken whole or not at all") {
+  const std::string name(4097, 'x');
+  const Coco coco(coco_json(kImages, kObjects,
+                            R"("categories": [{"id": 3, "name": "ant"}, {"id": 90, "name": ")" + name + R"("}])"));
+  const auto dataset = coco.build();
+  CHECK(dataset->classes() == Lines{"ant"});
+  CHECK(find_skipped(*dataset, "#category 90")->reason == "name is longer than 4096 bytes");
+  CHECK(find_skipped(*dataset, "#annotation 2")->reason == "no category has the id 90");
+}
+
+TEST_CASE("coco: labels without classes are refused by what is missing") {
+  const Coco coco(coco_json(kImages, "", R"("categories": [])"));
+  DatasetOptions options = images_options(coco.path);
+  CHECK(build_dataset(options)->size() == 3);
+  options.fields = {field_options("objects", FieldKind::multilabel)};
+  CHECK(contains(error_of([&] { (void)build_dataset(options); }), "fields.objects.kind: no class was found"));
 }
 
 TEST_CASE("coco: masks and other members are refused by name") {

@@ -51,8 +51,8 @@ class ArrayFiles {
   // Where the array "labels" is when it is a file of its own.
   [[nodiscard]] std::string path_of(const std::string& name) const;
 
-  // Both throw SampleError naming the array if it does not exist or is damaged, and UnfitArray if it is intact but not an
-  // array of plain numbers.
+  // Both throw SampleError naming the array if it does not exist or is damaged, and UnfitArray if it is intact but not
+  // an array of plain numbers.
   [[nodiscard]] Found find(const std::string& name);
   [[nodiscard]] Loaded load(const Found& found) const;
   // The offset of an array's first element in its file. REQUIRES: it is not compressed. Throws SampleError.

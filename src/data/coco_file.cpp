@@ -145,7 +145,6 @@ class CocoReader {
     open();
     if (depth_ == 2) is_list_ = true;
     is_box_ = is_in_element(4) && member_ == box;
-    if (is_box_) box_count_ = 0;
     return true;
   }
   bool end_array() {
@@ -180,9 +179,9 @@ class CocoReader {
 
  private:
   enum class List : std::uint8_t { none, images, annotations, categories };
-  enum Member : std::size_t { id, image_id, category_id, iscrowd, file_name, name, box, kOthers };
-  static constexpr std::array<std::string_view, kOthers> kMembers{"id",        "image_id", "category_id", "iscrowd",
-                                                                  "file_name", "name",     "bbox"};
+  enum Member : std::size_t { id, image_id, category_id, iscrowd, width, height, file_name, name, box, kOthers };
+  static constexpr std::array<std::string_view, kOthers> kMembers{
+      "id", "image_id", "category_id", "iscrowd", "width", "height", "file_name", "name", "bbox"};
 
   [[nodiscard]] static bool is_text(std::size_t member) noexcept { return member == file_name || member == name; }
   [[nodiscard]] bool is_in_element(unsigned depth) const noexcept { return is_element_ && depth_ == depth; }
@@ -204,6 +203,7 @@ class CocoReader {
       value.kind = kind;
       value.whole = whole;
       value.real = real;
+      if (member_ == box) box_count_ = 0;  // also where a second one is no list
     } else if (depth_ == 2 && is_list_ && kind != CocoValue::Kind::other) {
       bad_element();
     }
@@ -249,6 +249,14 @@ class CocoReader {
     return member_name + (wanted == CocoValue::Kind::whole ? " is no whole number" : " is no text");
   }
 
+  // A side of an image; 0 where it is not said.
+  [[nodiscard]] std::int32_t side(Member member) const noexcept {
+    const CocoValue& value = values_[member];
+    const bool is_side = value.kind == CocoValue::Kind::whole && value.whole > 0 &&
+                         value.whole <= std::numeric_limits<std::int32_t>::max();
+    return is_side ? static_cast<std::int32_t>(value.whole) : 0;
+  }
+
   // They return what is wrong with the element, or "".
   std::string add_image() {
     if (auto problem = problem_of(id, CocoValue::Kind::whole); !problem.empty()) return problem;
@@ -257,7 +265,10 @@ class CocoReader {
     if (path.empty()) return "file_name is empty";
     if (path.size() > kLongestName) return "file_name is longer than any path";
     if (path.find('\0') != std::string::npos) return "file_name holds a NUL";
-    file_.images.push_back({.place = place(), .path = static_cast<std::uint32_t>(file_.paths.size())});
+    file_.images.push_back({.place = place(),
+                            .path = static_cast<std::uint32_t>(file_.paths.size()),
+                            .width = side(width),
+                            .height = side(height)});
     file_.paths.add(path);
     return {};
   }
@@ -265,10 +276,13 @@ class CocoReader {
     for (const Member member : {image_id, category_id}) {
       if (auto problem = problem_of(member, CocoValue::Kind::whole); !problem.empty()) return problem;
     }
+    if (values_[iscrowd].kind != CocoValue::Kind::absent) {
+      if (auto problem = problem_of(iscrowd, CocoValue::Kind::whole); !problem.empty()) return problem;
+    }
     if (values_[box].kind == CocoValue::Kind::absent) return "it has no bbox";
     if (box_count_ != box_.size()) return "bbox is no list of four numbers";
     file_.objects.push_back({.place = place(),
-                             .is_crowd = values_[iscrowd].real != 0,
+                             .is_crowd = values_[iscrowd].whole != 0,
                              .image = values_[image_id].whole,
                              .category = values_[category_id].whole,
                              .box = box_});
@@ -278,6 +292,9 @@ class CocoReader {
     if (auto problem = problem_of(id, CocoValue::Kind::whole); !problem.empty()) return problem;
     if (auto problem = problem_of(name, CocoValue::Kind::text); !problem.empty()) return problem;
     if (values_[name].text.empty()) return "name is empty";
+    if (values_[name].text.size() > kLongestName) {
+      return "name is longer than " + std::to_string(kLongestName) + " bytes";
+    }
     file_.categories.push_back({.place = place(), .name = values_[name].text});
     return {};
   }

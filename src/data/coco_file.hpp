@@ -23,6 +23,8 @@ struct CocoFile {
   struct Image {
     Place place;
     std::uint32_t path = 0;  // into `paths`
+    std::int32_t width = 0;  // 0 where the file does not say
+    std::int32_t height = 0;
   };
   struct Object {
     Place place;

@@ -1,12 +1,12 @@
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <forebay/error.hpp>
 #include <map>
 #include <numeric>
 #include <utility>
 
 #include "base/file_io.hpp"
+#include "base/text.hpp"
 #include "build.hpp"
 #include "coco_file.hpp"
 #include "formats.hpp"
@@ -35,6 +35,11 @@ class CocoIds {
     const auto found = std::ranges::lower_bound(ids_, std::pair{id, std::uint32_t{0}});
     return found == ids_.end() || found->first != id ? kNoElement : found->second;
   }
+  // Whether several have it.
+  [[nodiscard]] bool is_shared(std::int64_t id) const noexcept {
+    const auto found = std::ranges::lower_bound(ids_, std::pair{id, std::uint32_t{0}});
+    return ids_.end() - found >= 2 && found[0].first == id && found[1].first == id;
+  }
 
  private:
   std::vector<std::pair<std::int64_t, std::uint32_t>> ids_;
@@ -61,10 +66,10 @@ class CocoClasses {
     }
     const ClassList classes(given, names_);
     if (!given.empty()) names_ = given;
-    for (const CocoFile::Category& category : coco.categories) {
-      const auto number =
-          given.empty() ? std::ranges::find(names_, category.name) - names_.begin() : classes.number_of(category.name);
-      numbers_.push_back(static_cast<std::int32_t>(number));
+    numbers_.resize(coco.categories.size());
+    for (std::size_t i = 0; i < by_id.size(); ++i) {
+      numbers_[by_id[i]] =
+          given.empty() ? static_cast<std::int32_t>(i) : classes.number_of(coco.categories[by_id[i]].name);
     }
   }
 
@@ -86,14 +91,19 @@ BoxSides sides_of(const CocoFile::Object& object) {
 }
 
 // What is wrong with its box; "" if nothing is.
-std::string problem_of_object(const CocoFile::Object& object) {
-  const std::string problem = problem_of_box(sides_of(object));
+std::string problem_of_object(const CocoFile::Object& object, const CocoFile::Image& image) {
+  const auto is_beyond = [](double side, std::int32_t edge) {
+    return edge > 0 && static_cast<float>(side) >= static_cast<float>(edge);
+  };
+  const auto [left, top, right, bottom] = sides_of(object);
+  std::string problem = problem_of_box({left, top, right, bottom});
+  if (problem.empty() && (is_beyond(left, image.width) || is_beyond(top, image.height))) {
+    problem = "lies outside its image of " + std::to_string(image.width) + "x" + std::to_string(image.height);
+  }
   if (problem.empty()) return {};
   std::string shown = "bbox [";
   for (const double number : object.box) {
-    std::array<char, 32> digits{};
-    const auto [end, error] = std::to_chars(digits.data(), digits.data() + digits.size(), number);
-    shown.append(shown.ends_with('[') ? "" : ", ").append(digits.data(), end);
+    shown.append(shown.ends_with('[') ? "" : ", ").append(shortest(number));
   }
   return shown + "] " + problem;
 }
@@ -127,6 +137,7 @@ class CocoBuilder {
                                                 std::to_string(coco_.all_objects) + " annotations, none usable" +
                                                 draft_.skipped.first_bad());
     }
+    samples_.finish(draft_.table);
     return std::move(draft_);
   }
 
@@ -140,7 +151,8 @@ class CocoBuilder {
     }
   }
 
-  // Leaves out images whose id or file another image already has: it would be unclear which one an object belongs to.
+  // Leaves out all images that share an id, since it is unclear which of them an object belongs to, and images whose
+  // file another image already has.
   void leave_out_images() {
     is_used_.assign(coco_.images.size(), true);
     std::vector<std::uint32_t> by_path(coco_.images.size());
@@ -152,7 +164,7 @@ class CocoBuilder {
     }
     for (std::size_t i = 0; i < coco_.images.size(); ++i) {
       const CocoFile::Place& place = coco_.images[i].place;
-      const bool has_own_id = image_ids_.find(place.id) == i;
+      const bool has_own_id = !image_ids_.is_shared(place.id);
       if (has_own_id && is_used_[i]) continue;
       const std::string file(coco_.paths[coco_.images[i].path]);
       bad("image", place,
@@ -174,7 +186,7 @@ class CocoBuilder {
     } else if (category == kNoElement) {
       problem = "no category has the id " + std::to_string(object.category);
     } else if (!object.is_crowd) {
-      problem = problem_of_object(object);
+      problem = problem_of_object(object, coco_.images[image]);
     }
     if (!problem.empty()) {
       bad("annotation", object.place, std::move(problem));
@@ -219,7 +231,6 @@ class CocoBuilder {
       without_ += found.empty() ? 1 : 0;
       samples_.add(coco_.paths[coco_.images[i].path], found, draft_.table);
     }
-    samples_.finish(draft_.table);
   }
 
   void report() {

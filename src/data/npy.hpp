@@ -43,8 +43,8 @@ struct NpyArray {
 [[nodiscard]] bool starts_as_npy(std::span<const std::byte> bytes) noexcept;
 
 // Throws SampleError for bytes that are not such an array, end early, or have a damaged header; UnfitArray for pickled
-// objects, which are never loaded, and for elements that are not plain numbers. Bytes after the last element are ignored.
-// Any thread may call.
+// objects, which are never loaded, and for elements that are not plain numbers. Bytes after the last element are
+// ignored. Any thread may call.
 [[nodiscard]] NpyArray parse_npy(std::span<const std::byte> bytes);
 
 // The same for the header alone: `head` has the header and perhaps some elements. Sets `begin` to the offset of the

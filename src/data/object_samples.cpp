@@ -103,6 +103,11 @@ void ObjectSamples::add_values(RecordTable::FieldColumn& column, std::span<const
 }
 
 void ObjectSamples::finish(RecordTable& table) {
+  for (const auto& column : fields_) {
+    if (column.field.kind != FieldKind::multilabel || !classes_.empty()) continue;
+    throw ConfigError("fields." + column.field.name + ".kind: no class was found that a label could stand for; " +
+                      "a field of kind \"multilabel\" needs one");
+  }
   table.classes = std::move(classes_);
   table.fields = std::move(fields_);
   if (are_images_) table.field_names = {std::string(kObjects)};

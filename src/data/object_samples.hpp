@@ -34,7 +34,8 @@ class ObjectSamples {
   // Adds an image with those of its objects that are to be served, perhaps none. The label of an image sample is the
   // class of its objects, or -1 if they differ or there are none.
   void add(std::string_view image, std::span<const FoundObject> objects, RecordTable& table);
-  // Hands over classes and fields. REQUIRES: add() is not called afterwards.
+  // Hands over classes and fields. REQUIRES: add() is not called afterwards. Throws ConfigError naming the section of a
+  // multilabel field if there are no classes.
   void finish(RecordTable& table);
 
  private:
