@@ -144,6 +144,25 @@ TEST_CASE("columns become label and fields, and rows that cannot be samples are 
   }
 }
 
+TEST_CASE("a row that is left out leaves no class behind") {
+  const TemporaryDirectory folder;
+  DatasetOptions options = table_options(folder,
+                                         "image,label,site,findings,age\n"
+                                         "a.jpg,cat,hill,Mass,1\n"
+                                         "b.jpg,ape,sea,Edema,old\n"
+                                         "c.jpg,dog,lake,Mass|Node,3\n");
+  options.fields = {field("site", FieldKind::class_number), field("findings", FieldKind::multilabel),
+                    field("age", FieldKind::numbers)};
+  const auto dataset = build_dataset(options);
+  REQUIRE(dataset->size() == 2);
+  CHECK(dataset->classes() == std::vector<std::string>{"cat", "dog"});
+  CHECK(dataset->sample(1).label == 1);
+  CHECK(dataset->fields()[0].classes == std::vector<std::string>{"hill", "lake"});
+  CHECK(numbers_of_sample<std::int64_t>(*dataset, 1, 0) == std::vector<std::int64_t>{1});
+  CHECK(dataset->fields()[1].classes == std::vector<std::string>{"Mass", "Node"});
+  CHECK(numbers_of_sample<float>(*dataset, 1, 1) == std::vector<float>{1, 1});
+}
+
 TEST_CASE("a column for each class, whole numbers as classes, and columns of paths") {
   const TemporaryDirectory folder;
   DatasetOptions options = table_options(folder,

@@ -99,6 +99,19 @@ TEST_CASE("a bad box is left out by its line, and its image stays") {
   CHECK(reason(10) == "6 fields, but the header has 7");
 }
 
+TEST_CASE("a row that is left out leaves no class of its box behind") {
+  const Table table(
+      "image,xmin,ymin,xmax,ymax,class,age\n"
+      "a.jpg,5,6,7,8,ant,old\n"
+      "a.jpg,5,6,7,8,cat,2\n"
+      "a.jpg,1,2,3,4,dog,2\n");
+  DatasetOptions options = table.options;
+  options.fields.push_back(field_options("age", FieldKind::numbers));
+  const auto dataset = build_dataset(options);
+  CHECK(dataset->fields()[0].classes == Lines{"cat", "dog"});
+  CHECK(describe_boxes(*dataset) == Lines{"a.jpg -1: 0 5 6 7 8; 1 1 2 3 4;"});
+}
+
 TEST_CASE("columns that are not there, or too few of them, are refused with the key") {
   const std::string text = "image,xmin,ymin,xmax,ymax\ni.jpg,1,2,3,4\n";
   CHECK(

@@ -51,6 +51,8 @@ class TableBuilder {
       bad(row.reason);
       return;
     }
+    label_number_ = label_name_.empty() ? -1 : classes_.intern(label_name_);
+    for (const auto& field : fields_) field->accept();
     const std::size_t sample = are_images_ ? sample_of(cells[image_], draft.table.source.size()) : kNewSample;
     if (sample < draft.table.source.size()) {
       if (draft.table.label[sample] != label_number_) draft.table.label[sample] = -1;
@@ -106,8 +108,8 @@ class TableBuilder {
                    std::to_string(header_.names().size())};
     }
     if (cells[image_].empty()) throw BadRow{"the path is empty"};
-    const std::string_view label = label_ ? without_blanks(cells[*label_]) : "";
-    label_number_ = label.empty() ? -1 : classes_.intern(label);
+    label_name_ = label_ ? without_blanks(cells[*label_]) : "";
+    if (!label_name_.empty()) classes_.require(label_name_);
     for (const auto& field : fields_) {
       try {
         field->read(cells);
@@ -125,6 +127,7 @@ class TableBuilder {
   std::size_t image_ = 0;
   std::optional<std::size_t> label_;
   ClassesOfColumn classes_;
+  std::string_view label_name_;  // of the row
   std::int32_t label_number_ = -1;
   std::vector<std::unique_ptr<TableField>> fields_;
   std::unordered_map<std::string, std::size_t> samples_;  // by image, if the rows of an image form one sample

@@ -77,8 +77,12 @@ class BoxesOfTable final : public TableField {
     BoxSides sides{};
     for (std::size_t i = 0; i < sides.size(); ++i) sides[i] = sides_[i].number(cells);
     if (const std::string problem = problem_of_box(sides); !problem.empty()) throw BadRow{"the box " + problem};
-    const std::string_view name = class_ ? without_blanks(cells[*class_]) : "";
-    row_ = labelled_box(sides, name.empty() ? -1 : classes_.intern(name));
+    name_ = class_ ? without_blanks(cells[*class_]) : "";
+    if (!name_.empty()) classes_.require(name_);
+    row_ = labelled_box(sides, -1);
+  }
+  void accept() override {
+    if (row_ && !name_.empty()) row_->label = classes_.intern(name_);
   }
   void keep(RecordTable& table) override { join(table.source.size() - 1); }
   void join(std::size_t sample) override {
@@ -109,6 +113,7 @@ class BoxesOfTable final : public TableField {
   std::vector<SideOfBox> sides_;
   std::optional<std::size_t> class_;
   ClassesOfColumn classes_;
+  std::string_view name_;  // of the row's class
   std::optional<LabelledBox> row_;
   std::vector<BoxOfSample> boxes_;  // of all rows
   std::size_t samples_ = 0;

@@ -101,9 +101,10 @@ class ClassOfTable final : public TableField {
   ClassOfTable(const FieldOptions& options, const TableHeader& header)
       : TableField(options), cell_(header.at(place_of(options), key_ + ".from")), classes_(options.classes) {}
   void read(const Cells& cells) override {
-    const std::string_view name = without_blanks(cells[cell_]);
-    row_ = name.empty() ? -1 : classes_.intern(name);
+    name_ = without_blanks(cells[cell_]);
+    if (!name_.empty()) classes_.require(name_);
   }
+  void accept() override { row_ = name_.empty() ? -1 : classes_.intern(name_); }
   void keep(RecordTable& /*table*/) override { rows_.push_back(row_); }
   RecordTable::FieldColumn finish(const std::string& file) override {
     column_.field.classes = classes_.finish(file);
@@ -118,6 +119,7 @@ class ClassOfTable final : public TableField {
  private:
   std::size_t cell_;
   ClassesOfColumn classes_;
+  std::string_view name_;
   std::int32_t row_ = -1;
   std::vector<std::int32_t> rows_;
 };
@@ -135,6 +137,7 @@ class MultilabelOfTable final : public TableField {
   }
   void read(const Cells& cells) override {
     row_.clear();
+    names_.clear();
     for (std::size_t i = 0; i < columns_.size(); ++i) {
       const std::string_view cell = without_blanks(cells[columns_[i]]);
       const double value = cell.empty() ? 0 : number_in_cell(cell);
@@ -145,10 +148,16 @@ class MultilabelOfTable final : public TableField {
     for (std::string_view rest = cells[*set_];;) {
       const auto bar = std::min(rest.find('|'), rest.size());
       const std::string_view name = without_blanks(rest.substr(0, bar));
-      if (!name.empty()) row_.push_back(classes_.intern(name));
+      if (!name.empty()) {
+        classes_.require(name);
+        names_.push_back(name);
+      }
       if (bar == rest.size()) break;
       rest.remove_prefix(bar + 1);
     }
+  }
+  void accept() override {
+    for (const std::string_view name : names_) row_.push_back(classes_.intern(name));
   }
   void keep(RecordTable& /*table*/) override {
     members_.insert(members_.end(), row_.begin(), row_.end());
@@ -178,6 +187,7 @@ class MultilabelOfTable final : public TableField {
   std::optional<std::size_t> set_;
   std::vector<std::size_t> columns_;
   ClassesOfColumn classes_;
+  std::vector<std::string_view> names_;  // of the row
   std::vector<std::int32_t> row_;
   std::vector<std::int32_t> members_;  // of all rows
   std::vector<std::size_t> ends_;
@@ -257,12 +267,14 @@ ClassesOfColumn::ClassesOfColumn(std::vector<std::string> given) : given_(std::m
   for (const std::string& name : given_) (void)intern(name);
 }
 
+void ClassesOfColumn::require(std::string_view name) const {
+  if (given_.empty() || numbers_.contains(std::string(name))) return;
+  throw BadRow{"class \"" + std::string(name) + "\" is not in the given classes"};
+}
+
 std::int32_t ClassesOfColumn::intern(std::string_view name) {
   const auto known = numbers_.find(std::string(name));
   if (known != numbers_.end()) return known->second;
-  if (!given_.empty() && names_.size() >= given_.size()) {
-    throw BadRow{"class \"" + std::string(name) + "\" is not in the given classes"};
-  }
   const auto number = static_cast<std::int32_t>(names_.size());
   numbers_.emplace(name, number);
   names_.emplace_back(name);

@@ -49,7 +49,9 @@ class TableHeader {
 class ClassesOfColumn {
  public:
   explicit ClassesOfColumn(std::vector<std::string> given);
-  // A number for the name, until number_of(). Throws BadRow for one that is not among the given ones.
+  // Throws BadRow for a name that is not among the given ones.
+  void require(std::string_view name) const;
+  // A number for the name, until number_of(). REQUIRES: require() accepts it.
   [[nodiscard]] std::int32_t intern(std::string_view name);
   // The classes. REQUIRES: no more names follow. Throws ConfigError for invalid class numbers.
   [[nodiscard]] std::vector<std::string> finish(const std::string& file);
@@ -63,9 +65,9 @@ class ClassesOfColumn {
   std::vector<std::int32_t> final_;
 };
 
-// A field of a table. read() parses a row and throws BadRow if it cannot be a sample; once the whole row has been read,
-// keep() stores the result for a new sample, or join() adds it to a sample that an earlier row began; finish() makes
-// the column. One thread.
+// A field of a table. read() parses a row and throws BadRow if it cannot be a sample. Once the whole row has been read,
+// accept() registers its classes, and then keep() stores the result for a new sample, or join() adds it to a sample
+// that an earlier row began; finish() makes the column. A row's cells stay until keep() or join(). One thread.
 class TableField {
  public:
   // `options` of a field that field_of() accepts.
@@ -77,6 +79,7 @@ class TableField {
   // Whether a row that read() refuses is kept without this field, rather than refused.
   [[nodiscard]] virtual bool is_optional() const noexcept { return false; }
   virtual void read(const Cells& cells) = 0;
+  virtual void accept() {}
   virtual void keep(RecordTable& /*table*/) { column_.add_values(bytes_); }
   // By default the first row of a sample decides.
   virtual void join(std::size_t /*sample*/) {}
