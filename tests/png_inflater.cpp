@@ -196,6 +196,24 @@ TEST_CASE("damage that libpng refuses is never decoded") {
   CHECK(declined > 2000);
 }
 
+TEST_CASE("pixels that another chunk interrupts are left to libpng, also where none came before it") {
+  PngInflater inflater;
+  Random random(29);
+  const Recipe recipe{.shape = {.width = 12, .height = 7, .channels = 3}};
+  const Bytes whole = random_file(recipe, random);
+  const std::string text(reinterpret_cast<const char*>(whole.data()), whole.size());
+  const auto with = [&](bool is_interrupted) {
+    Bytes extra;
+    put_chunk(extra, "IDAT", {});
+    if (is_interrupted) put_chunk(extra, "tEXt", Values{'a', 0, 'b'});
+    Bytes file = whole;
+    file.insert(file.begin() + static_cast<std::ptrdiff_t>(text.find("IDAT")) - 4, extra.begin(), extra.end());
+    return file;
+  };
+  CHECK(decoded(inflater, with(false), recipe.shape, true));
+  CHECK_FALSE(decoded(inflater, with(true), recipe.shape, true));
+}
+
 TEST_CASE("checksums, lengths and filters must be right") {
   PngInflater inflater;
   Random random(3);

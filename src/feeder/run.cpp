@@ -1,7 +1,10 @@
 #include "run.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <exception>
+#include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -17,6 +20,15 @@ std::string operations_text(const std::vector<std::string>& operations) {
   std::string text;
   for (const std::string& name : operations) text += (text.empty() ? "; operations " : ", ") + printable(name);
   return text;
+}
+
+// What a field with more than 8 bits for each number needs besides: a float for each of three channels.
+std::string wide_text(std::span<const Field> fields) {
+  const bool is_any = std::ranges::any_of(fields, [](const Field& field) {
+    const bool is_picture = field.kind == FieldKind::image || field.kind == FieldKind::mask;
+    return is_picture && field.dtype != DType::uint8;
+  });
+  return is_any ? ", and up to 12 more where a field has more than 8 bits" : "";
 }
 
 // "900 of 1000 samples"
@@ -195,7 +207,7 @@ std::string Run::describe() const {
   text += "; memory up to " + mebibytes(on_host + encoded + index_bytes) + ": " +
           (device->is_host() ? "ring " : "staging ") + mebibytes(on_host) + ", encoded bytes " + mebibytes(encoded);
   if (index_bytes > 0) text += ", index " + mebibytes(index_bytes);
-  return text + ", and for each decoder 3 bytes per pixel of the largest image" +
+  return text + ", and for each decoder 3 bytes per pixel of the largest image" + wide_text(dataset->fields()) +
          operations_text(options.transform.operations) + "; policy " + options.policy.name;
 }
 

@@ -1,4 +1,5 @@
 #include <array>
+#include <cmath>
 #include <limits>
 #include <string>
 
@@ -59,8 +60,12 @@ class NpyCodec final : public Codec {
     const std::int64_t step = is_single() ? 0 : array_.steps()[channels_];
     float* to = values.data();
     for_each_pixel([&](std::int64_t at) {
-      for (int channel = 0; channel < channels; ++channel)
-        *to++ = static_cast<float>(array_.real(static_cast<std::size_t>(at + channel * step)));
+      for (int channel = 0; channel < channels; ++channel) {
+        const double value = array_.real(static_cast<std::size_t>(at + channel * step));
+        // Beyond the range of float the conversion is undefined; the caller refuses what is not finite.
+        constexpr float kMost = std::numeric_limits<float>::max();
+        *to++ = std::fabs(value) <= kMost ? static_cast<float>(value) : std::numeric_limits<float>::infinity();
+      }
     });
   }
 

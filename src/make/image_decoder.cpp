@@ -62,7 +62,9 @@ void ImageDecoder::decode_wide(WideImage& out) {
   if (!std::ranges::all_of(values, [](float value) { return std::isfinite(value); })) {
     throw SampleError("it has a number that is not finite, or that float32 does not hold");
   }
-  if (turned) turn(whole, header_.orientation, out);
+  if (!turned) return;
+  turn(whole, header_.orientation, out);
+  stored_wide_.release_large();
 }
 
 void ImageDecoder::decode_mask(std::span<const std::byte> bytes, const ImageOptions& options, Mask& out) {

@@ -57,6 +57,7 @@ void PictureField::store_wide(Workspace& workspace, const SampleView& view, std:
   set_channels(static_cast<int>(channels), workspace.wide);
   const std::vector<double>& values =
       workspace.wide_resizer.resize(workspace.wide, view.region, width_, height_, view.mirror);
+  workspace.wide.release_large();
   const std::size_t element = size_of(conversion_.dtype);
   const std::size_t pixels = static_cast<std::size_t>(width_) * static_cast<std::size_t>(height_);
   const bool planar = conversion_.layout == Layout::nchw;

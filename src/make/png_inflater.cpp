@@ -112,10 +112,12 @@ void PngInflater::End::operator()(libdeflate_decompressor* decompressor) const n
 std::span<const std::byte> PngInflater::compressed(std::span<const std::byte> file) {
   std::span<const std::byte> all;
   std::size_t at = kPngFirstChunk;
+  bool has_begun = false;  // also where the first ones are empty
   while (file.size() >= at + kPngChunkFrame) {
     const std::byte* const chunk = file.data() + at;
     const bool has_pixels = std::memcmp(chunk + 4, "IDAT", 4) == 0;
-    if (!has_pixels && !all.empty()) break;
+    if (!has_pixels && has_begun) break;
+    has_begun = has_pixels;
     const std::size_t length = png_number(chunk);
     if (length > file.size() - at - kPngChunkFrame) return {};
     at += kPngChunkFrame + length;

@@ -27,6 +27,11 @@ void WideImage::resize(std::int32_t new_width, std::int32_t new_height, int new_
   grow_to(values, wide_count(width, height, channels));
 }
 
+void WideImage::release_large() {
+  constexpr std::size_t kMostKept = std::size_t{16} << 20U;
+  if (values.capacity() * sizeof(float) > kMostKept) values = {};
+}
+
 void turn(const WideImage& from, int orientation, WideImage& to) {
   const bool swaps = swaps_axes(orientation);
   to.resize(swaps ? from.height : from.width, swaps ? from.width : from.height, from.channels);
@@ -75,28 +80,30 @@ void WideResizer::Axis::set(std::int32_t in, std::int32_t out, bool mirror) {
   if (mirror) std::ranges::reverse(windows);
 }
 
-void WideResizer::mix_rows(const double* from, std::size_t row, double* to) const {
+template <typename Number>
+void WideResizer::mix_rows(const Number* from, std::size_t from_row, std::size_t row, double* to) const {
   for (const Axis::Window& window : down_.windows) {
     std::fill_n(to, row, 0.0);
     for (std::int32_t t = 0; t < window.count; ++t) {
       const double weight = down_.weights[window.weights + static_cast<std::size_t>(t)];
-      const double* const in = from + static_cast<std::size_t>(window.first + t) * row;
-      for (std::size_t i = 0; i < row; ++i) to[i] += weight * in[i];
+      const Number* const in = from + static_cast<std::size_t>(window.first + t) * from_row;
+      for (std::size_t i = 0; i < row; ++i) to[i] += weight * double{in[i]};
     }
     to += row;
   }
 }
 
-void WideResizer::mix_columns(const double* from, std::int32_t rows, std::size_t from_row, std::size_t channels,
+template <typename Number>
+void WideResizer::mix_columns(const Number* from, std::int32_t rows, std::size_t from_row, std::size_t channels,
                               double* to) const {
   for (std::int32_t y = 0; y < rows; ++y, from += from_row) {
     for (const Axis::Window& window : across_.windows) {
       const double* const weights = across_.weights.data() + window.weights;
-      const double* const in = from + static_cast<std::size_t>(window.first) * channels;
+      const Number* const in = from + static_cast<std::size_t>(window.first) * channels;
       for (std::size_t channel = 0; channel < channels; ++channel) {
         double sum = 0;
         for (std::int32_t t = 0; t < window.count; ++t)
-          sum += weights[t] * in[static_cast<std::size_t>(t) * channels + channel];
+          sum += weights[t] * double{in[static_cast<std::size_t>(t) * channels + channel]};
         *to++ = sum;
       }
     }
@@ -110,21 +117,18 @@ const std::vector<double>& WideResizer::resize(const WideImage& image, const Box
   const auto channels = static_cast<std::size_t>(image.channels);
   const std::size_t in_row = wide_count(region.width(), 1, image.channels);
   const std::size_t out_row = wide_count(out_width, 1, image.channels);
-  grow_to(region_, in_row * static_cast<std::size_t>(region.height()));
   grow_to(out_, out_row * static_cast<std::size_t>(out_height));
-  for (std::int32_t y = 0; y < region.height(); ++y) {
-    const float* const row = image.values.data() + wide_count(image.width, region.top + y, image.channels) +
+  const std::size_t image_row = wide_count(image.width, 1, image.channels);
+  const float* const first = image.values.data() + static_cast<std::size_t>(region.top) * image_row +
                              static_cast<std::size_t>(region.left) * channels;
-    std::copy_n(row, in_row, region_.data() + static_cast<std::size_t>(y) * in_row);
-  }
   if (region.height() > out_height) {
     grow_to(between_, in_row * static_cast<std::size_t>(out_height));
-    mix_rows(region_.data(), in_row, between_.data());
+    mix_rows(first, image_row, in_row, between_.data());
     mix_columns(between_.data(), out_height, in_row, channels, out_.data());
   } else {
     grow_to(between_, out_row * static_cast<std::size_t>(region.height()));
-    mix_columns(region_.data(), region.height(), in_row, channels, between_.data());
-    mix_rows(between_.data(), out_row, out_.data());
+    mix_columns(first, region.height(), image_row, channels, between_.data());
+    mix_rows(between_.data(), out_row, out_row, out_.data());
   }
   return out_;
 }

@@ -18,6 +18,8 @@ struct WideImage {
   std::vector<float> values;  // at least width * height * channels
 
   void resize(std::int32_t new_width, std::int32_t new_height, int new_channels);
+  // Frees the values if they take more than 16 MiB: few pictures are that large. They hold nothing any more then.
+  void release_large();
 };
 
 // Sets `to` to `from` as displayed by EXIF orientation 1 to 8.
@@ -50,12 +52,14 @@ class WideResizer {
     void set(std::int32_t in, std::int32_t out, bool mirror);
   };
 
-  void mix_rows(const double* from, std::size_t row, double* to) const;
-  void mix_columns(const double* from, std::int32_t rows, std::size_t from_row, std::size_t channels, double* to) const;
+  // Rows begin from_row numbers apart; of each `row` are used.
+  template <typename Number>
+  void mix_rows(const Number* from, std::size_t from_row, std::size_t row, double* to) const;
+  template <typename Number>
+  void mix_columns(const Number* from, std::int32_t rows, std::size_t from_row, std::size_t channels, double* to) const;
 
   Axis across_;
   Axis down_;
-  std::vector<double> region_;
   std::vector<double> between_;
   std::vector<double> out_;
 };
