@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -12,6 +13,7 @@
 
 #include <forebay/feeder.hpp>
 
+#include "fake_job.hpp"
 #include "job/start_checks.hpp"
 #include "memory_dataset.hpp"
 #include "screen.hpp"
@@ -121,6 +123,49 @@ TEST_CASE("far more threads than cores are warned of, each key by its name") {
   CHECK(warnings[1].starts_with("workers.io = 513, and this rank has 4 cores"));
   options.workers.decode = options.workers.io = 0;  // auto
   CHECK(start_warnings(options, plan).empty());
+}
+
+// One rank whose network is gone when it is to part from the others.
+struct CutOff final : testing::FakeJob::SameRank {
+  explicit CutOff(Communicator& named, bool* has_hook) : SameRank(named), has_hook_(has_hook) {}
+  [[nodiscard]] std::unique_ptr<Communicator> duplicate() const override {
+    return std::make_unique<CutOff>(rank_, has_hook_);
+  }
+  void while_waiting(std::function<void()> hook) override { *has_hook_ = static_cast<bool>(hook); }
+  bool close(double /*timeout_s*/) override { throw Error("the network is gone"); }
+
+  bool* has_hook_;
+};
+
+TEST_CASE("a communicator that fails at the end leaves nothing unfinished, and a destructor says so") {
+  const testing::TemporaryDirectory dir;
+  const std::filesystem::path file = dir.path() / "feed.state";
+  const auto alone = solo_communicator();
+  bool has_hook = false;
+  const CutOff ranks(*alone, &has_hook);
+  const auto lines = std::make_shared<Lines>();
+  const auto parts = [&] {
+    Parts made;
+    made.dataset = std::make_shared<MemoryDataset>(12);
+    made.log = into(lines);
+    return made;
+  };
+  {
+    Feeder feeder(memory_options(4), ranks, parts());
+    CHECK(feeder.next());
+    feeder.save(file.string());
+    CHECK_THROWS_WITH_AS(feeder.close(), "the network is gone", Error);
+    CHECK_FALSE(has_hook);
+    CHECK(std::filesystem::exists(file));
+    feeder.close();
+  }
+  CHECK_FALSE(has(*lines, LogLevel::error, "network"));
+  {
+    Feeder feeder(memory_options(4), ranks, parts());
+    CHECK(feeder.next());
+  }
+  CHECK(has(*lines, LogLevel::error, "closing the feeder failed: the network is gone"));
+  CHECK_FALSE(has_hook);
 }
 
 }  // namespace

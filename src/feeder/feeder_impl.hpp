@@ -19,7 +19,8 @@ class Feeder::Impl {
   // Collective; see start_run().
   Impl(Options options, std::unique_ptr<Communicator> communicator, Parts parts, std::shared_ptr<StopRequest> stop,
        std::optional<Predecessor> before = std::nullopt);
-  ~Impl() { close(); }
+  // close(); what it throws becomes a line for people.
+  ~Impl();
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
 
@@ -66,6 +67,8 @@ class Feeder::Impl {
   void end_if_device_refused();
 
   void end_early(const char* what);
+  // Tells the other ranks, which may be about to make a step.
+  void leave();
   [[nodiscard]] bool is_between_epochs() const noexcept { return run_->ranks->loop() == Loop::epochs && !is_in_epoch_; }
 
   std::unique_ptr<Run> run_;

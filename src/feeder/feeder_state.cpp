@@ -1,7 +1,9 @@
+#include <exception>
 #include <memory>
 #include <string>
 #include <utility>
 
+#include "base/text.hpp"
 #include "feeder_impl.hpp"
 #include "ranks/collectively.hpp"
 
@@ -120,15 +122,38 @@ void Feeder::Impl::close() {
   if (closed_) return;
   closed_ = true;
   // First of all: the others may be about to make a step that this rank will not make.
-  if (!ended_ && !is_alone_) {
-    // What state(), save() or next_epoch() threw: it is over for this rank although no next() said so.
-    if (const Attendance& attendance = run_->ranks->attendance(); attendance.is_over()) {
-      end_early(attendance.cause().c_str());
-    } else {
-      run_->early_end->leave(run_->steps());
-    }
+  try {
+    if (!ended_ && !is_alone_) leave();
+  } catch (...) {
+    run_->close();  // nobody calls it again
+    throw;
   }
   run_->close();
+}
+
+void Feeder::Impl::leave() {
+  // What state(), save() or next_epoch() threw: it is over for this rank although no next() said so.
+  if (const Attendance& attendance = run_->ranks->attendance(); attendance.is_over()) {
+    end_early(attendance.cause().c_str());
+  } else {
+    run_->early_end->leave(run_->steps());
+  }
+}
+
+Feeder::Impl::~Impl() {
+  const auto tell = [this](const char* cause) noexcept {
+    try {
+      run_->console->error("closing the feeder failed: " + printable(cause));
+    } catch (...) {  // NOLINT(bugprone-empty-catch): there is nobody left to tell
+    }
+  };
+  try {
+    close();
+  } catch (const std::exception& error) {
+    tell(error.what());
+  } catch (...) {
+    tell("an exception of an unknown type");
+  }
 }
 
 }  // namespace forebay

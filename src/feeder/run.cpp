@@ -91,7 +91,12 @@ void Run::close() {
   quarantine->begin();  // a feeder that made no step has written nothing yet
   directory.release();
   write_trace();
-  early_end->part([this] { saves->end(); });  // what was saved is to outlive the job
+  try {
+    early_end->part([this] { saves->end(); });  // what was saved is to outlive the job
+  } catch (...) {
+    saves->end();
+    throw;
+  }
   saves->end();
 }
 

@@ -26,10 +26,20 @@ void EarlyEnd::leave(std::uint64_t steps) {
 }
 
 void EarlyEnd::part(const std::function<void()>& before_abort) {
-  // Long enough for ranks that are a step behind, short enough not to look like a hang when one is gone.
-  constexpr double kTimeout = 5;
   bool others_went_on = false;
   communicator_.while_waiting([&] { others_went_on = others_went_on || ranks_.others_went_on(); });
+  try {
+    wait_for_others(before_abort, others_went_on);
+  } catch (...) {
+    communicator_.while_waiting({});  // the hook refers to what ends here
+    throw;
+  }
+  communicator_.while_waiting({});
+}
+
+void EarlyEnd::wait_for_others(const std::function<void()>& before_abort, const bool& others_went_on) {
+  // Long enough for ranks that are a step behind, short enough not to look like a hang when one is gone.
+  constexpr double kTimeout = 5;
   bool came = communicator_.close(kTimeout);
   // They got a batch for a step that this rank has left, and did not come back.
   if (!came && others_went_on && watchdog_s_ > 0) {
@@ -42,7 +52,6 @@ void EarlyEnd::part(const std::function<void()>& before_abort) {
   }
   // Whoever has not come by now cannot be waited for at the program's end either.
   if (!came && has_failed_) communicator_.abort_at_end(cause_);
-  communicator_.while_waiting({});
 }
 
 }  // namespace forebay

@@ -33,6 +33,9 @@ class EarlyEnd {
   void part(const std::function<void()>& before_abort);
 
  private:
+  // `others_went_on` changes meanwhile.
+  void wait_for_others(const std::function<void()>& before_abort, const bool& others_went_on);
+
   Communicator& communicator_;
   Ranks& ranks_;
   double watchdog_s_;
