@@ -5,6 +5,22 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from .errors import Error
+
+
+def bfloat16_of(bits: Any, is_needed: bool = True) -> Any:
+    """The same memory as an array of ml_dtypes' bfloat16, which NumPy has not; the bits, where they will do."""
+    try:
+        import ml_dtypes
+    except ImportError:
+        if not is_needed:
+            return bits
+        raise Error(
+            "NumPy has no bfloat16 without the module ml_dtypes (pip install ml_dtypes): install it, take the batch as "
+            "batch.torch() or batch.jax(), or set transform.dtype to \"float16\" or \"float32\""
+        ) from None
+    return bits.view(ml_dtypes.bfloat16)
+
 
 class SampleView(NamedTuple):
     """The region of its image that a sample shows, in pixels; it may be mirrored, and is resized to transform.size."""
@@ -30,6 +46,12 @@ class BatchCopy:
     use_index: int  # how often it was served before; 0 = fresh
     job_fresh_samples: int
     rows: dict[str, Any] = field(default_factory=dict)  # of ragged fields: how many rows are filled
+    bfloat16: tuple[str, ...] = ()  # fields of that type: arrays of ml_dtypes, or of uint16 without that module
+
+    def __post_init__(self) -> None:
+        for name in self.bfloat16:
+            if self.fields[name].dtype == "uint16":
+                self.fields[name] = bfloat16_of(self.fields[name], is_needed=False)
 
     @property
     def images(self) -> Any:
@@ -70,7 +92,12 @@ class BatchCopy:
         """The same as PyTorch tensors that share the copy's memory."""
         import torch
 
-        wanted = [torch.from_numpy(self.fields[name]) for name in names or ("image", "label")]
+        def tensor(name: str) -> Any:
+            if name not in self.bfloat16:
+                return torch.from_numpy(self.fields[name])
+            return torch.from_numpy(self.fields[name].view("int16")).view(torch.bfloat16)
+
+        wanted = [tensor(name) for name in names or ("image", "label")]
         return wanted[0] if len(names) == 1 else tuple(wanted)
 
     def __repr__(self) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from . import _core
-from .errors import ConfigError, NotFoundError
+from .errors import ConfigError, not_found
 
 
 class Key(NamedTuple):
@@ -119,14 +119,20 @@ def _lines(options: Mapping[str, Any]) -> list[tuple[str, str]]:
 def load(config: str | None, options: Mapping[str, Any]) -> _core.Options:
     """The checked configuration from a file and the keywords that override it."""
     try:
-        base = _core.load_options(config) if config is not None else _core.default_options()
+        base = _core.load_options(os.fsencode(config)) if config is not None else _core.default_options()
     except ConfigError as error:
         if config is not None and not os.path.exists(config):
-            raise NotFoundError(str(error)) from None
+            raise not_found(str(error), config) from None
         raise
     lines = _lines(options)
     if not lines:
         return base
+    for line, keyword in lines:
+        if not line.isascii() and any("\ud800" <= c <= "\udfff" for c in line):
+            raise ConfigError(
+                f"{ascii(keyword)}: a configuration is text in UTF-8, which this is not; rename the file, or give a list "
+                "of files as dataset=forebay.Files(paths)"
+            )
     try:
         return _core.parse_options("\n".join(line for line, _ in lines), "options", base)
     except ConfigError as error:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import io
 import os
+import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -27,7 +29,21 @@ def _numbers(labels: Any, classes: Sequence[str] | None) -> tuple[list[int], lis
         if unknown is not None:
             raise ConfigError(f"the label {unknown!r} is none of the classes {names}")
         return [places[label] for label in labels], names
-    return [int(label) for label in labels], list(classes or [])
+    return [_number(label) for label in labels], list(classes or [])
+
+
+def _number(label: Any) -> int:
+    number: int | None = None
+    with contextlib.suppress(TypeError, ValueError, OverflowError):  # None, NaN, infinity
+        number = int(label)
+    if number is None or number != label or not -1 <= number < 2**63:
+        raise ConfigError(f"the label {label!r} is no class number: a whole number from 0, or -1 for none")
+    return number
+
+
+def _names(classes: Iterable[Any]) -> list[bytes]:
+    """They may be names of folders, which need not be UTF-8."""
+    return [os.fsencode(name) if isinstance(name, (str, bytes)) else str(name).encode() for name in classes]
 
 
 class Files:
@@ -48,9 +64,9 @@ class Files:
                 f"forebay.Files takes a list of paths; for a folder or a list in a file give "
                 f"dataset={paths!r} to the feeder"
             )
-        names = [os.fspath(path) for path in paths]
+        names = [os.fsencode(path) for path in paths]
         numbers, self.classes = _numbers(labels, classes)
-        self._core = _core.files_dataset(names, numbers, self.classes)
+        self._core = _core.files_dataset(names, numbers, _names(self.classes))
 
     @classmethod
     def of(cls, folder: Any) -> Files:
@@ -58,10 +74,23 @@ class Files:
         listed = getattr(folder, "samples", None) or getattr(folder, "imgs", None)
         if not listed:
             raise ConfigError(f"{folder!r} does not list its files: it has neither `samples` nor `imgs`")
+        if getattr(folder, "target_transform", None) is not None:
+            raise ConfigError(
+                "the feeder reads the folder's files and calls none of its functions, so target_transform would have no "
+                "effect: give forebay.Files(paths, labels) the labels that it makes"
+            )
+        loader = getattr(folder, "loader", None)
+        if loader is not None and not getattr(loader, "__module__", "").startswith("torchvision."):
+            warnings.warn(
+                f"the feeder decodes the folder's files itself; its loader, {loader!r}, is not called", stacklevel=4
+            )
         return cls([path for path, _ in listed], [label for _, label in listed], classes=folder.classes)
 
     def __len__(self) -> int:
         return len(self._core)
+
+    def __reduce__(self) -> Any:
+        raise TypeError("forebay.Files cannot be pickled: pickle the lists that it was made of, and make it again")
 
 
 def _encoded(item: Any) -> Any:
@@ -69,7 +98,7 @@ def _encoded(item: Any) -> Any:
     if isinstance(item, (str, bytes, bytearray, memoryview)):
         return item
     if isinstance(item, os.PathLike):
-        return os.fspath(item)
+        return os.fsdecode(item)
     import numpy
 
     array = numpy.asarray(item)
@@ -111,8 +140,8 @@ class Dataset:
 def _made_of(dataset: Any) -> _core.DatasetBase:
     labels, classes = _numbers(getattr(dataset, "labels", None), getattr(dataset, "classes", None))
     identity = dataset.identity() if hasattr(dataset, "identity") else f"{type(dataset).__qualname__} {len(dataset)}"
-    digest = hashlib.sha256(identity.encode()).hexdigest()
-    return _core.object_dataset(lambda i: _encoded(dataset[i]), len(dataset), labels, classes, digest)
+    digest = hashlib.sha256(os.fsencode(identity)).hexdigest()
+    return _core.object_dataset(lambda i: _encoded(dataset[i]), len(dataset), labels, _names(classes), digest)
 
 
 def dataset_of(dataset: Any) -> _core.DatasetBase:

@@ -5,6 +5,10 @@ They also derive from built-in types, so that ``except ValueError`` and ``except
 
 from __future__ import annotations
 
+import errno
+import os
+from typing import Any
+
 
 class Error(RuntimeError):
     """Base class of everything that Forebay raises."""
@@ -15,7 +19,13 @@ class ConfigError(Error, ValueError):
 
 
 class NotFoundError(ConfigError, FileNotFoundError):
-    """A configuration file, a dataset or a state that does not exist."""
+    """A configuration file, a dataset or a state that does not exist: ``filename``."""
+
+    def __str__(self) -> str:
+        return str(self.args[0]) if self.args else ""  # without OSError's number before it
+
+    def __reduce__(self) -> Any:
+        return not_found, (str(self), self.filename)
 
 
 class SampleError(Error):
@@ -24,3 +34,12 @@ class SampleError(Error):
 
 class WatchdogError(Error, TimeoutError):
     """No fresh batch arrived, or another rank was missing, for policy.watchdog_s."""
+
+
+def not_found(text: str, file: str | bytes | os.PathLike[Any] | None) -> NotFoundError:
+    """The error, with what FileNotFoundError promises."""
+    error = NotFoundError(text)
+    if file is not None:
+        error.errno, error.strerror = errno.ENOENT, os.strerror(errno.ENOENT)
+        error.filename = os.fspath(file)
+    return error

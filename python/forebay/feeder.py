@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from . import _core, _options
 from .communicator import Communicator
 from .dataset import Dataset, dataset_of
-from .errors import ConfigError, Error, NotFoundError
+from .errors import ConfigError, Error, not_found
 
 _LEVELS = {"info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 
@@ -43,15 +43,18 @@ class Field(NamedTuple):
 class Epoch:
     """The batches of one epoch, once. A loop over it releases each batch when it asks for the next one."""
 
-    def __init__(self, feeder: Feeder) -> None:
+    def __init__(self, feeder: Feeder, stream: Any = None) -> None:
         self._feeder = feeder
         self.number = feeder.epochs_completed
-        self._batches = feeder._batches()
+        self._batches = feeder._batches(stream)
+        self._is_begun = False
 
     def __iter__(self) -> _core.Batches:
+        self._is_begun = True
         return self._batches
 
     def __next__(self) -> _core.Batch:
+        self._is_begun = True
         return next(self._batches)
 
     def __repr__(self) -> str:
@@ -67,14 +70,23 @@ _open: weakref.WeakSet[Feeder] = weakref.WeakSet()
 @atexit.register
 def _close_all() -> None:
     deadline = time.monotonic() + _PATIENCE_S
+    interrupted: BaseException | None = None
     for feeder in list(_open):
-        # A daemon thread may be inside; it must be out before the interpreter ends.
-        while feeder._is_occupied and time.monotonic() < deadline:
-            feeder.request_stop()
-            time.sleep(0.001)
+        try:
+            # A daemon thread may be inside; it must be out before the interpreter ends.
+            while feeder._is_occupied and time.monotonic() < deadline:
+                feeder.request_stop()
+                time.sleep(0.001)
+        except BaseException as error:
+            interrupted = interrupted or error
         # A forked process has nothing to close. An error that matters has been raised by then.
-        with contextlib.suppress(Error):
-            feeder.close()
+        try:
+            with contextlib.suppress(Error):
+                feeder.close()
+        except BaseException as error:  # threads of the other feeders must end as well
+            interrupted = interrupted or error
+    if interrupted:
+        raise interrupted
 
 
 def _logger_of(logger: logging.Logger | str | None) -> Any:
@@ -97,6 +109,16 @@ def _ranks(comm: Any) -> Communicator | None:
     )
 
 
+def _told(problem: BaseException | None) -> str:
+    """What the other ranks hear of a rank's problem, "" for none."""
+    if problem is None:
+        return ""
+    text = f"{problem}"
+    if not text or not isinstance(problem, Error):
+        text = f"{type(problem).__name__}: {text}" if text else type(problem).__name__
+    return text.encode("utf-8", "replace").decode()
+
+
 class Feeder(_core.FeederBase):
     """Feeds a trainer with batches.
 
@@ -107,6 +129,7 @@ class Feeder(_core.FeederBase):
     comm: the ranks of a job: ``MPI.COMM_WORLD`` of mpi4py, or another forebay.Communicator. Collective.
     dataset: the path of a data set (the key dataset.path), or forebay.Files, a forebay.Dataset of your own.
     resume: a file written by save(); if it exists, the job resumes from there.
+    stream: the CUDA stream on which batches are used, if next() and epochs() get none.
     trace, trace_s: where close() writes a Chrome trace of the first seconds.
     logger: a logging.Logger or its name; "forebay" by default.
 
@@ -123,6 +146,7 @@ class Feeder(_core.FeederBase):
         resume: str | os.PathLike[str] | None = None,
         trace: str | os.PathLike[str] | None = None,
         trace_s: float = 10.0,
+        stream: Any = None,
         logger: logging.Logger | str | None = None,
         **options: Any,
     ) -> None:
@@ -136,13 +160,16 @@ class Feeder(_core.FeederBase):
             elif dataset is not None:
                 given = dataset_of(dataset)
             settings = _options.load(os.fspath(config) if config is not None else None, options)
-        except Exception as error:
+            files = [os.fsencode(file) if file is not None else b"" for file in (resume, trace)]
+            seconds, log = float(trace_s), _logger_of(logger)
+            _core.stream_number(stream)
+        except BaseException as error:
             if ranks is None:
                 raise
             problem = error
         if ranks is not None:
             # If one rank left alone, the others would wait in their next collective call.
-            first = _core.first_error(ranks, f"{problem}" if problem else "")
+            first = _core.first_error(ranks, _told(problem))
             if problem:
                 raise problem
             if first:
@@ -153,10 +180,9 @@ class Feeder(_core.FeederBase):
                 ranks,
                 isinstance(comm, Solo),
                 given,
-                os.fspath(resume) if resume is not None else "",
-                os.fspath(trace) if trace is not None else "",
-                trace_s,
-                _logger_of(logger),
+                *files,
+                seconds,
+                log,
             )
         except ConfigError as error:
             advice = str(error).find("Give the feeder its ranks:")
@@ -166,21 +192,29 @@ class Feeder(_core.FeederBase):
                     + "Give the feeder its ranks: comm=MPI.COMM_WORLD, with mpi4py. If each process "
                     "is to be a job of its own, say so: comm=forebay.SOLO"
                 ) from None
-            path = options.get("dataset") or options.get("dataset_path") or options.get("path")
-            if isinstance(path, (str, os.PathLike)) and not os.path.exists(path):
-                raise NotFoundError(str(error)) from None
+            path = settings.dataset_path
+            if given is None and path and path in str(error) and not os.path.exists(path):
+                raise not_found(str(error), path) from None
             raise
+        self._use_stream(stream)
         _open.add(self)
 
-    def epochs(self) -> Iterator[Epoch]:
+    def epochs(self, stream: Any = None) -> Iterator[Epoch]:
         """The epochs of the run: each is a loop over its batches, fresh or reused. A resumed run begins in the middle
-        of one; after a ``break`` the next one continues where the loop was left."""
+        of one; after a ``break`` the next one continues where the loop was left. ``stream``: as for next()."""
         while self.next_epoch():
-            yield Epoch(self)
+            before = self.steps
+            epoch = Epoch(self, stream)
+            yield epoch
+            if not epoch._is_begun and self.steps == before and self.epochs_completed == epoch.number:
+                raise Error(
+                    f"nothing asked for a batch of epoch {epoch.number}, so the next one would be the same again: loop "
+                    "over each epoch before you take the next one"
+                )
 
     def __iter__(self) -> _core.Batches:
         """All batches of the run, across epochs."""
-        return self._batches()
+        return self._batches(None)
 
     @property
     def fields(self) -> list[Field]:
@@ -206,21 +240,26 @@ class Feeder(_core.FeederBase):
         """Resumes from what state_dict() returned: before the first batch. Collective."""
         if not isinstance(state, Mapping) or state.get("format") != "forebay" or "state" not in state:
             raise ConfigError("load_state_dict() takes what Feeder.state_dict() returned; this is something else")
+        if state.get("version") != 1:
+            raise ConfigError(
+                f"this state has version {state.get('version')!r}, and forebay {_core.version} reads version 1: load it "
+                "with the version of forebay that wrote it"
+            )
         self._restore_state(state["state"])
 
     def save(self, file: str | os.PathLike[str]) -> None:
         """Saves the state to a file, whole or not at all, while the run continues. Collective. The file is on disk once
         finish_saves() or close() has returned. Raises Error if an earlier save failed."""
-        self._save(os.fspath(file))
+        self._save(os.fsencode(file))
 
     def restore(self, file: str | os.PathLike[str]) -> None:
         """Resumes from a file of save(): before the first batch. Collective. Raises NotFoundError without the file."""
         if not self.restore_if_present(file):
-            raise NotFoundError(f"{os.fspath(file)}: there is no such file to resume from")
+            raise not_found(f"{os.fsdecode(file)}: there is no such file to resume from", file)
 
     def restore_if_present(self, file: str | os.PathLike[str]) -> bool:
         """The same, but returns False if there is no such file."""
-        return self._restore_if_present(os.fspath(file))
+        return self._restore_if_present(os.fsencode(file))
 
     def __enter__(self) -> Feeder:
         return self

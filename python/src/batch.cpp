@@ -25,10 +25,7 @@ nb::dlpack::dtype numpy_type(DType dtype) {
     case DType::uint8: return type(nb::dlpack::dtype_code::UInt, 1);
     case DType::int32:
     case DType::int64: return type(nb::dlpack::dtype_code::Int, size_of(dtype));
-    case DType::bfloat16:
-      throw Error(
-          "NumPy has no bfloat16: take the batch as batch.torch() or batch.jax(), or set transform.dtype to "
-          "\"float16\" or \"float32\"");
+    case DType::bfloat16: return type(nb::dlpack::dtype_code::UInt, 2);  // the bits: NumPy has no such type
     case DType::float16:
     case DType::float32:
     case DType::float64: break;
@@ -83,13 +80,27 @@ nb::object Tensor::capsule(bool is_versioned) const {
   return capsule_of(to_dlpack_unversioned(lease_, field_), "dltensor");
 }
 
-nb::object Tensor::dlpack(nb::handle max_version, nb::handle device_wanted, nb::handle copy) const {
+void Tensor::require_stream(nb::handle stream) const {
+  if (stream.is_none() || view().device != DeviceKind::cuda) return;
+  constexpr std::intptr_t kUnordered = -1;  // the consumer orders its work itself
+  constexpr std::uintptr_t kLegacyDefault = 1;
+  const auto number = nb::cast<std::intptr_t>(stream);
+  const auto own = reinterpret_cast<std::uintptr_t>(lease_->stream().handle);
+  const auto theirs = static_cast<std::uintptr_t>(number);
+  if (number == kUnordered || (own == 0 ? kLegacyDefault : own) == (theirs == 0 ? kLegacyDefault : theirs)) return;
+  throw nb::buffer_error(
+      "the batch is ordered on another CUDA stream than the one it is to be used on: give the feeder that stream, as "
+      "next(stream=...), epochs(stream=...) or Feeder(stream=...)");
+}
+
+nb::object Tensor::dlpack(nb::handle stream, nb::handle max_version, nb::handle device_wanted, nb::handle copy) const {
   if (!copy.is_none() && nb::cast<bool>(copy)) {
     throw nb::buffer_error("a batch is handed over without a copy; batch.copy() makes one");
   }
   if (!device_wanted.is_none() && !nb::tuple(device_wanted).equal(device())) {
     throw nb::buffer_error("a batch is handed over on the device it is on: see __dlpack_device__()");
   }
+  require_stream(stream);
   return capsule(!max_version.is_none() && nb::cast<int>(max_version[0]) >= 1);
 }
 
@@ -115,7 +126,10 @@ nb::object Tensor::numpy() const {
   const auto sides = extents(seen.shape);
   const nb::capsule owner(new std::shared_ptr<Lease>(lease_),
                           [](void* held) noexcept { delete static_cast<std::shared_ptr<Lease>*>(held); });
-  return nb::cast(ReadOnlyArray(seen.data, seen.shape.size(), sides.data(), owner, nullptr, numpy_type(seen.dtype)));
+  const nb::object array =
+      nb::cast(ReadOnlyArray(seen.data, seen.shape.size(), sides.data(), owner, nullptr, numpy_type(seen.dtype)));
+  if (seen.dtype != DType::bfloat16) return array;
+  return nb::module_::import_("forebay._batch").attr("bfloat16_of")(array);
 }
 
 nb::dict Tensor::cuda_array_interface() const {
@@ -165,7 +179,7 @@ std::size_t Batch::number_of(std::string_view name) const {
 nb::object Batch::field(std::size_t which) const {
   const TensorView seen = lease()->field(which);
   if (which == 1) return own_copy(seen.data, seen.shape, seen.dtype);
-  if (seen.device != DeviceKind::host) return nb::cast(tensor(which));
+  if (seen.device != DeviceKind::host || seen.dtype == DType::bfloat16) return nb::cast(tensor(which));
   return tensor(which).numpy();
 }
 
@@ -195,15 +209,18 @@ nb::object Batch::copy_of(std::size_t which) const {
 nb::object Batch::copy() const {
   nb::dict arrays;
   nb::dict rows;
+  nb::list bits;
   for (std::size_t i = 0; i < fields_->size(); ++i) {
     const Field& field = (*fields_)[i];
     arrays[field.name.c_str()] = copy_of(i);
+    if (field.dtype == DType::bfloat16) bits.append(nb::str(field.name.c_str(), field.name.size()));
     if (i > 1 && is_ragged(field.kind)) rows[field.name.c_str()] = counts(i);
   }
   using namespace nb::literals;
   return nb::module_::import_("forebay._batch")
-      .attr("BatchCopy")("fields"_a = arrays, "rows"_a = rows, "ids"_a = ids(), "epoch"_a = epoch, "number"_a = number,
-                         "step"_a = step, "use_index"_a = use_index, "job_fresh_samples"_a = job_fresh_samples);
+      .attr("BatchCopy")("fields"_a = arrays, "rows"_a = rows, "bfloat16"_a = nb::tuple(bits), "ids"_a = ids(),
+                         "epoch"_a = epoch, "number"_a = number, "step"_a = step, "use_index"_a = use_index,
+                         "job_fresh_samples"_a = job_fresh_samples);
 }
 
 }  // namespace forebay::python

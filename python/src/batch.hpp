@@ -26,14 +26,17 @@ class Tensor {
   [[nodiscard]] TensorView view() const { return lease_->field(field_); }
   // A capsule: "dltensor_versioned", or "dltensor" for consumers that do not know it.
   [[nodiscard]] nb::object capsule(bool is_versioned) const;
-  [[nodiscard]] nb::object dlpack(nb::handle max_version, nb::handle device, nb::handle copy) const;
+  // `stream`: the consumer's. Raises BufferError where its work would not be ordered after the batch's.
+  [[nodiscard]] nb::object dlpack(nb::handle stream, nb::handle max_version, nb::handle device, nb::handle copy) const;
   [[nodiscard]] nb::tuple device() const;
   [[nodiscard]] nb::tuple shape() const;
-  // Read-only, of host memory.
+  // Read-only, of host memory. bfloat16 needs the module ml_dtypes.
   [[nodiscard]] nb::object numpy() const;
   [[nodiscard]] nb::dict cuda_array_interface() const;
 
  private:
+  void require_stream(nb::handle stream) const;
+
   std::shared_ptr<Lease> lease_;
   std::size_t field_;
 };
@@ -53,7 +56,8 @@ class Batch {
   [[nodiscard]] std::size_t number_of(std::string_view name) const;
   [[nodiscard]] std::optional<std::size_t> find(std::string_view name) const noexcept;
 
-  // A field for Python code: a NumPy array if it is in host memory, else a Tensor. Labels are copied.
+  // A field for Python code: a NumPy array if it is in host memory and NumPy has its type, else a Tensor. Labels are
+  // copied.
   [[nodiscard]] nb::object field(std::size_t which) const;
   [[nodiscard]] Tensor tensor(std::size_t which) const { return {lease(), which}; }
   [[nodiscard]] nb::object ids() const;

@@ -65,11 +65,11 @@ void bind_tensor(nb::module_& module) {
           "device", [](const Tensor& self) { return self.view().device == DeviceKind::host ? "host" : "cuda"; },
           "\"host\" or \"cuda\".")
       .def("numpy", &Tensor::numpy, nb::sig("def numpy(self) -> typing.Any"),
-           "A read-only array of NumPy, without a copy. Raises Error for a tensor on a GPU.")
+           "A read-only array of NumPy, without a copy. Raises Error for a tensor on a GPU; bfloat16 needs ml_dtypes.")
       .def(
           "__dlpack__",
-          [](const Tensor& self, nb::handle /*stream*/, nb::handle max_version, nb::handle device, nb::handle copy) {
-            return self.dlpack(max_version, device, copy);
+          [](const Tensor& self, nb::handle stream, nb::handle max_version, nb::handle device, nb::handle copy) {
+            return self.dlpack(stream, max_version, device, copy);
           },
           nb::kw_only(), "stream"_a = nb::none(), "max_version"_a = nb::none(), "dl_device"_a = nb::none(),
           "copy"_a = nb::none())
@@ -106,7 +106,7 @@ void bind_fields(nb::class_<Batch>& batch) {
       .def_prop_ro(
           "images", [](const Batch& self) { return self.field(0); }, nb::sig("def images(self) -> typing.Any"),
           "[size, channels, height, width], or [size, height, width, channels] with transform.layout = \"NHWC\": a "
-          "read-only array of NumPy without a copy, or a Tensor where the batch is on a GPU.")
+          "read-only array of NumPy without a copy, or a Tensor where the batch is on a GPU or its type is bfloat16.")
       .def_prop_ro(
           "labels", [](const Batch& self) { return self.field(1); }, nb::sig("def labels(self) -> typing.Any"),
           "Class numbers, [size] of int64, -1 = unlabelled: a copy.")
@@ -174,8 +174,8 @@ void bind_hand_over(nb::class_<Batch>& batch) {
           nb::sig("def cupy(self, *names: str) -> typing.Any"), "The same as arrays of CuPy, for batches on a GPU.")
       .def(
           "__dlpack__",
-          [](const Batch& self, nb::handle /*stream*/, nb::handle max_version, nb::handle device, nb::handle copy) {
-            return self.tensor(0).dlpack(max_version, device, copy);
+          [](const Batch& self, nb::handle stream, nb::handle max_version, nb::handle device, nb::handle copy) {
+            return self.tensor(0).dlpack(stream, max_version, device, copy);
           },
           nb::kw_only(), "stream"_a = nb::none(), "max_version"_a = nb::none(), "dl_device"_a = nb::none(),
           "copy"_a = nb::none(), "The images.")

@@ -20,24 +20,45 @@ namespace {
 
 using namespace nb::literals;
 
-// A CUDA stream: its handle as a number, or a stream object of PyTorch, CuPy or Numba.
+// A CUDA stream: its handle as a number, or a stream object of PyTorch, CuPy or Numba, whose handle is a ctypes
+// pointer.
 StreamView stream_of(nb::handle stream) {
   if (stream.is_none()) return {};
-  for (const char* const name : {"cuda_stream", "ptr", "handle"}) {
-    if (nb::hasattr(stream, name)) return {reinterpret_cast<void*>(nb::cast<std::uintptr_t>(stream.attr(name)))};
+  nb::object number = nb::borrow(stream);
+  for (const char* const name : {"cuda_stream", "ptr", "handle", "value"}) {
+    if (nb::hasattr(number, name)) number = number.attr(name);
+    if (number.is_none()) return {};
   }
-  return {reinterpret_cast<void*>(nb::cast<std::uintptr_t>(stream))};
+  if (PyIndex_Check(number.ptr()) == 0) {
+    throw nb::type_error("stream= is a CUDA stream: its number, or an object of PyTorch, CuPy or Numba");
+  }
+  const nb::object index = nb::steal(PyNumber_Index(number.ptr()));
+  if (!index.is_valid()) throw nb::python_error();
+  const std::size_t value = PyLong_AsSize_t(index.ptr());
+  if (value == static_cast<std::size_t>(-1) && PyErr_Occurred() != nullptr) {
+    PyErr_Clear();
+    throw nb::value_error("stream= is the number of a CUDA stream, which is an address: 0 or more");
+  }
+  return {reinterpret_cast<void*>(value)};
 }
+
+// The path of a file as Python's os.fsencode() gives it.
+std::string file_of(const nb::bytes& path) { return {path.c_str(), path.size()}; }
 
 // An iterator over a feeder's batches. Asking for the next one releases the last.
 class Batches {
  public:
-  explicit Batches(nb::object feeder) : object_(std::move(feeder)), feeder_(nb::cast<PythonFeeder*>(object_)) {}
+  // `stream`: None = the feeder's.
+  Batches(nb::object feeder, nb::handle stream)
+      : object_(std::move(feeder)),
+        stream_object_(nb::borrow(stream)),
+        feeder_(nb::cast<PythonFeeder*>(object_)),
+        stream_(stream_of(stream)) {}
 
   nb::object next() {
     if (last_.is_valid()) nb::cast<Batch*>(last_)->release();
     last_.reset();
-    std::optional<Batch> batch = feeder_->next({});
+    std::optional<Batch> batch = feeder_->next(stream_);
     if (!batch) throw nb::stop_iteration();
     last_ = nb::cast(*std::move(batch));
     return last_;
@@ -45,9 +66,27 @@ class Batches {
 
  private:
   nb::object object_;
+  nb::object stream_object_;  // lives as long as its stream is used
   PythonFeeder* feeder_;
+  StreamView stream_;
   nb::object last_;
 };
+
+Options load(const std::string& file) {
+  const nb::gil_scoped_release others_may_run;
+  return load_options(file);
+}
+
+// Text that came from names of files. REQUIRES: the GIL.
+nb::str to_path(const std::string& text) {
+  return nb::steal<nb::str>(PyUnicode_DecodeFSDefaultAndSize(text.data(), static_cast<Py_ssize_t>(text.size())));
+}
+
+nb::list to_paths(const std::vector<std::string>& texts) {
+  nb::list all;
+  for (const std::string& text : texts) all.append(to_path(text));
+  return all;
+}
 
 nb::dict described(const Field& field) {
   nb::dict all;
@@ -57,17 +96,20 @@ nb::dict described(const Field& field) {
   nb::list shape;
   for (const std::int64_t extent : field.shape) shape.append(extent);
   all["shape"] = nb::tuple(shape);
-  all["classes"] = field.classes;
+  all["classes"] = to_paths(field.classes);
   return all;
 }
 
 void bind_options(nb::module_& module) {
   nb::class_<Options>(module, "Options", "A checked configuration.")
       .def(
-          "to_toml", [](const Options& self) { return to_toml(self); }, "Every key with its value.");
+          "to_toml", [](const Options& self) { return to_toml(self); }, "Every key with its value.")
+      .def_prop_ro("dataset_path", [](const Options& self) { return to_path(self.dataset.path); });
   module.def(
-      "load_options", [](const std::string& file) { return load_options(file); }, "file"_a,
-      nb::call_guard<nb::gil_scoped_release>());
+      "stream_number", [](nb::handle stream) { return reinterpret_cast<std::uintptr_t>(stream_of(stream).handle); },
+      "stream"_a.none());
+  module.def(
+      "load_options", [](const nb::bytes& file) { return load(file_of(file)); }, "file"_a);
   module.def(
       "parse_options",
       [](const std::string& toml, const std::string& origin, const Options& defaults) {
@@ -95,7 +137,7 @@ void bind_options(nb::module_& module) {
           const nb::gil_scoped_release others_may_run;
           return first_error(ranks, mine);
         } catch (...) {
-          if (raised->first) std::rethrow_exception(raised->first);
+          raised->rethrow();
           throw;
         }
       },
@@ -113,8 +155,12 @@ void bind_running(nb::class_<PythonFeeder>& feeder) {
           "next_epoch", [](PythonFeeder& self) { return self.call([](Feeder& f) { return f.next_epoch(); }); },
           "Begins the next epoch, or continues an unfinished one; False when the run has ended.")
       .def(
-          "_batches", [](nb::handle self) { return Batches(nb::borrow(self)); },
-          nb::sig("def _batches(self) -> Batches"))
+          "_batches", [](nb::handle self, nb::handle stream) { return Batches(nb::borrow(self), stream); },
+          "stream"_a.none(), nb::sig("def _batches(self, stream: typing.Any) -> Batches"))
+      .def(
+          "_use_stream",
+          [](PythonFeeder& self, nb::handle stream) { self.use_stream(nb::borrow(stream), stream_of(stream)); },
+          "stream"_a.none())
       .def_prop_ro("_is_occupied", &PythonFeeder::is_occupied)
       .def("request_stop", &PythonFeeder::request_stop,
            "Asks all ranks to stop at the same step, soon. Any thread, and signal handlers.")
@@ -127,11 +173,16 @@ void bind_state(nb::class_<PythonFeeder>& feeder) {
   feeder.def("_state", [](PythonFeeder& self) { return self.call([](Feeder& f) { return f.state(); }); })
       .def("_restore_state",
            [](PythonFeeder& self, const std::string& text) { self.call([&](Feeder& f) { f.restore_state(text); }); })
-      .def("_save", [](PythonFeeder& self, const std::string& file) { self.call([&](Feeder& f) { f.save(file); }); })
+      .def("_save",
+           [](PythonFeeder& self, const nb::bytes& path) {
+             const std::string file = file_of(path);
+             self.call([&](Feeder& f) { f.save(file); });
+           })
       .def(
           "finish_saves", [](PythonFeeder& self) { self.call([](Feeder& f) { f.finish_saves(); }); },
           "Waits until all saves are on disk. Collective.")
-      .def("_restore_if_present", [](PythonFeeder& self, const std::string& file) {
+      .def("_restore_if_present", [](PythonFeeder& self, const nb::bytes& path) {
+        const std::string file = file_of(path);
         return self.call([&](Feeder& f) { return f.restore_if_present(file); });
       });
 }
@@ -145,8 +196,9 @@ void bind_knowledge(nb::class_<PythonFeeder>& feeder) {
       .def_prop_ro("epochs_completed", ask(&Feeder::epochs_completed), "Epochs of which every batch was served.")
       .def_prop_ro("batches_per_epoch", ask(&Feeder::batches_per_epoch), "Batches in an epoch over all ranks.")
       .def_prop_ro(
-          "classes", [](PythonFeeder& self) { return self.ask([](Feeder& f) { return f.dataset().classes(); }); },
-          "Names of the class numbers.")
+          "classes",
+          [](PythonFeeder& self) { return self.ask([](Feeder& f) { return to_paths(f.dataset().classes()); }); },
+          nb::sig("def classes(self) -> list[str]"), "Names of the class numbers.")
       .def_prop_ro(
           "dataset_size", [](PythonFeeder& self) { return self.ask([](Feeder& f) { return f.dataset().size(); }); },
           "Samples in the dataset.")
@@ -178,13 +230,14 @@ void bind_feeder(nb::module_& module) {
   feeder.def(
       "__init__",
       [](PythonFeeder* self, const Options& options, nb::object communicator, bool is_solo,
-         std::shared_ptr<Dataset> dataset, std::string resume, std::string trace, double trace_s, nb::object log) {
+         std::shared_ptr<Dataset> dataset, const nb::bytes& resume, const nb::bytes& trace, double trace_s,
+         nb::object log) {
         new (self) PythonFeeder({.options = options,
                                  .communicator = std::move(communicator),
                                  .is_solo = is_solo,
                                  .dataset = std::move(dataset),
-                                 .resume = std::move(resume),
-                                 .trace = std::move(trace),
+                                 .resume = file_of(resume),
+                                 .trace = file_of(trace),
                                  .trace_s = trace_s,
                                  .log = std::move(log)});
       },

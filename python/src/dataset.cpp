@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstring>
 #include <span>
+#include <string_view>
 #include <utility>
 
 #include <forebay/error.hpp>
@@ -98,6 +99,17 @@ class ListedDataset : public Dataset {
   std::vector<Skipped> skipped_;
 };
 
+// The length of the longest path of a folder, with its slash, that all paths begin with.
+std::size_t common_folder(const std::vector<std::string>& paths) {
+  std::string_view common = paths.front();
+  for (const std::string_view path : paths) {
+    const auto [end, other] = std::ranges::mismatch(common, path);
+    common = common.substr(0, static_cast<std::size_t>(end - common.begin()));
+  }
+  const std::size_t slash = common.rfind('/');
+  return slash == std::string_view::npos ? 0 : slash + 1;
+}
+
 class FilesDataset final : public ListedDataset {
  public:
   FilesDataset(std::vector<std::string> paths, SampleList list)
@@ -108,7 +120,9 @@ class FilesDataset final : public ListedDataset {
   void read(std::uint64_t id, ReadTarget& target) const override { read_file(paths_[id], target); }
   [[nodiscard]] std::vector<std::byte> serialize() const override {
     std::string text;
-    for (const std::string& path : paths_) text.append(path).push_back('\0');
+    // Data that were moved as a whole are the same data.
+    const std::size_t common = common_folder(paths_);
+    for (const std::string& path : paths_) text.append(path, common).push_back('\0');
     return serialized(std::move(text));
   }
 
@@ -164,7 +178,9 @@ class ObjectDataset final : public ListedDataset {
     try {
       const nb::object item = read_.get()(id);
       if (nb::isinstance<nb::str>(item)) {
-        path = nb::cast<std::string>(item);
+        const nb::object encoded = nb::steal(PyUnicode_EncodeFSDefault(item.ptr()));
+        if (!encoded.is_valid()) throw nb::python_error();
+        path.assign(PyBytes_AS_STRING(encoded.ptr()), static_cast<std::size_t>(PyBytes_GET_SIZE(encoded.ptr())));
       } else {
         returned = std::make_unique<Returned>(item);
       }
@@ -179,6 +195,17 @@ class ObjectDataset final : public ListedDataset {
   std::string identity_;
 };
 
+// Of bytes: names of files need not be UTF-8. REQUIRES: the GIL.
+std::vector<std::string> to_strings(const nb::list& names) {
+  std::vector<std::string> all;
+  all.reserve(names.size());
+  for (const nb::handle name : names) {
+    const auto bytes = nb::cast<nb::bytes>(name);
+    all.emplace_back(bytes.c_str(), bytes.size());
+  }
+  return all;
+}
+
 }  // namespace
 
 std::shared_ptr<Dataset> files_dataset(std::vector<std::string> paths, SampleList list) {
@@ -192,19 +219,18 @@ std::shared_ptr<Dataset> object_dataset(nb::object read, std::uint64_t size, Sam
 void bind_datasets(nb::module_& module) {
   using namespace nb::literals;
   nb::class_<Dataset>(module, "DatasetBase", "Samples that a feeder can serve.")
-      .def("__len__", [](const Dataset& self) { return self.size(); })
-      .def_prop_ro("classes", [](const Dataset& self) { return self.classes(); });
+      .def("__len__", [](const Dataset& self) { return self.size(); });
   module.def(
       "files_dataset",
-      [](std::vector<std::string> paths, std::vector<std::int64_t> labels, std::vector<std::string> classes) {
-        return files_dataset(std::move(paths), {.labels = std::move(labels), .classes = std::move(classes)});
+      [](const nb::list& paths, std::vector<std::int64_t> labels, const nb::list& classes) {
+        return files_dataset(to_strings(paths), {.labels = std::move(labels), .classes = to_strings(classes)});
       },
       "paths"_a, "labels"_a, "classes"_a);
   module.def(
       "object_dataset",
-      [](nb::object read, std::uint64_t size, std::vector<std::int64_t> labels, std::vector<std::string> classes,
+      [](nb::object read, std::uint64_t size, std::vector<std::int64_t> labels, const nb::list& classes,
          std::string identity) {
-        return object_dataset(std::move(read), size, {.labels = std::move(labels), .classes = std::move(classes)},
+        return object_dataset(std::move(read), size, {.labels = std::move(labels), .classes = to_strings(classes)},
                               std::move(identity));
       },
       "read"_a, "size"_a, "labels"_a, "classes"_a, "identity"_a);

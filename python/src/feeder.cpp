@@ -17,14 +17,22 @@ std::atomic<std::uint64_t>& fork_count() noexcept {
   return count;
 }
 
-Logger logger_of(const nb::object& log) {
+// The library outlives what a logger throws. KeyboardInterrupt and its like, which handlers of signals raise between
+// any two instructions, are for the trainer all the same.
+Logger logger_of(const nb::object& log, const std::shared_ptr<Raised>& raised) {
   if (log.is_none()) return {};
-  return [held = Held(log)](LogLevel level, std::string_view text) {
+  return [held = Held(log), raised](LogLevel level, std::string_view text) {
     if (!is_running()) throw Error("the interpreter has ended");
     const nb::gil_scoped_acquire gil;
+    const nb::error_scope outside;  // a feeder may be destroyed while an exception is on its way
     const std::string_view name = to_string(level);
-    held.get()(nb::str(name.data(), name.size()),
-               nb::steal(PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "replace")));
+    try {
+      held.get()(nb::str(name.data(), name.size()),
+                 nb::steal(PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "replace")));
+    } catch (const nb::python_error& error) {
+      if (raised->is_by_trainer() && !error.matches(PyExc_Exception)) raised->keep();
+      throw Error(text_of(error));
+    }
   };
 }
 
@@ -43,7 +51,7 @@ std::unique_ptr<Feeder> make(Ingredients given, const std::shared_ptr<Raised>& r
   parts.resume = std::move(given.resume);
   parts.trace = std::move(given.trace);
   parts.trace_s = given.trace_s;
-  parts.log = logger_of(given.log);
+  parts.log = logger_of(given.log, raised);
   parts.while_waiting = signal_hearing(raised);
   std::unique_ptr<Communicator> ranks;
   if (!given.communicator.is_none()) {
@@ -51,14 +59,35 @@ std::unique_ptr<Feeder> make(Ingredients given, const std::shared_ptr<Raised>& r
   } else if (given.is_solo) {
     ranks = solo_communicator();
   }
+  std::unique_ptr<Feeder> made;
   try {
     const nb::gil_scoped_release others_may_run;
-    if (!ranks) return std::make_unique<Feeder>(std::move(given.options), std::move(parts));
-    return std::make_unique<Feeder>(std::move(given.options), *ranks, std::move(parts));
+    made = ranks ? std::make_unique<Feeder>(std::move(given.options), *ranks, std::move(parts))
+                 : std::make_unique<Feeder>(std::move(given.options), std::move(parts));
   } catch (...) {
-    if (raised->first) std::rethrow_exception(std::exchange(raised->first, nullptr));
+    raised->rethrow();
     throw;
   }
+  if (*raised) {
+    const nb::gil_scoped_release others_may_run;  // its threads may want to log before they end
+    made.reset();
+  }
+  raised->rethrow();
+  return made;
+}
+
+// What a destructor cannot raise. REQUIRES: the GIL.
+void write_unraisable(const std::exception_ptr& thrown) noexcept {
+  try {
+    std::rethrow_exception(thrown);
+  } catch (nb::python_error& error) {
+    error.restore();
+  } catch (const std::exception& error) {
+    PyErr_SetString(PyExc_RuntimeError, error.what());
+  } catch (...) {
+    PyErr_SetString(PyExc_RuntimeError, "an exception of an unknown type");
+  }
+  PyErr_WriteUnraisable(nullptr);
 }
 
 }  // namespace
@@ -81,11 +110,18 @@ PythonFeeder::~PythonFeeder() {
     static_cast<void>(feeder_.release());  // NOLINT(bugprone-unused-return-value): its threads are the parent's
     return;
   }
-  const nb::gil_scoped_release others_may_run;  // its threads may want to log before they end
+  const nb::error_scope outside;  // an exception that destroys the feeder is not for the Python code that ends it
+  try {
+    call([](Feeder& feeder) { feeder.close(); });
+  } catch (...) {
+    write_unraisable(std::current_exception());
+  }
+  const nb::gil_scoped_release others_may_run;
   feeder_.reset();
 }
 
 std::optional<Batch> PythonFeeder::next(StreamView stream) {
+  if (stream.handle == nullptr) stream = stream_;
   std::optional<Lease> lease = call([stream](Feeder& feeder) { return feeder.next(stream); });
   if (!lease) return std::nullopt;
   return Batch(*std::move(lease), fields_);

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 #include <forebay/feeder.hpp>
@@ -36,6 +37,11 @@ class PythonFeeder {
   PythonFeeder(const PythonFeeder&) = delete;
   PythonFeeder& operator=(const PythonFeeder&) = delete;
 
+  // The stream of calls of next() that give none. REQUIRES: the GIL.
+  void use_stream(nb::object object, StreamView stream) {
+    stream_object_ = std::move(object);
+    stream_ = stream;
+  }
   // Nothing at the end of the run.
   [[nodiscard]] std::optional<Batch> next(StreamView stream);
   void request_stop() noexcept { feeder_->request_stop(); }
@@ -48,12 +54,22 @@ class PythonFeeder {
   auto call(Work&& work) {
     require_own_process();
     const Occupied occupied(*this);
-    raised_->first = nullptr;
-    try {
+    raised_->begin();
+    const auto with_others = [&] {
       const nb::gil_scoped_release others_may_run;
       return work(*feeder_);
+    };
+    try {
+      if constexpr (std::is_void_v<decltype(with_others())>) {
+        with_others();
+        raised_->rethrow();
+      } else {
+        auto result = with_others();
+        raised_->rethrow();  // a signal that was heard while the library logged
+        return result;
+      }
     } catch (...) {
-      if (raised_->first) std::rethrow_exception(std::exchange(raised_->first, nullptr));
+      raised_->rethrow();
       throw;
     }
   }
@@ -90,6 +106,8 @@ class PythonFeeder {
   std::atomic<bool> is_occupied_{false};
   std::unique_ptr<Feeder> feeder_;
   std::shared_ptr<const Fields> fields_;
+  nb::object stream_object_;  // lives as long as its stream is used
+  StreamView stream_;
 };
 
 void bind_feeder(nb::module_& module);

@@ -4,6 +4,7 @@
 #include <exception>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include <forebay/error.hpp>
@@ -46,20 +47,35 @@ class Held {
 }
 
 // The first Python exception that was raised on the trainer's thread inside a call of the library. The library carries
-// its text to all ranks; the call then raises the exception itself. Used by the trainer's thread.
-struct Raised {
-  std::exception_ptr first;
-
+// its text to all ranks; the call then raises the exception itself. REQUIRES, for all members: the GIL.
+class Raised {
+ public:
+  // The calling thread is the trainer's now.
+  void begin() noexcept {
+    first_ = nullptr;
+    trainer_ = std::this_thread::get_id();
+  }
+  [[nodiscard]] bool is_by_trainer() const noexcept { return trainer_ == std::this_thread::get_id(); }
   // REQUIRES: within a catch of nb::python_error.
   void keep() noexcept {
-    if (!first) first = std::current_exception();
+    if (!first_) first_ = std::current_exception();
   }
+  [[nodiscard]] explicit operator bool() const noexcept { return static_cast<bool>(first_); }
+  // Throws what was kept, if anything.
+  void rethrow() {
+    if (first_) std::rethrow_exception(std::exchange(first_, nullptr));
+  }
+
+ private:
+  std::exception_ptr first_;
+  std::thread::id trainer_ = std::this_thread::get_id();
 };
 
 // Calls work() with the GIL. A Python exception is kept, and rethrown as an Error of the library with its text.
 template <typename Work>
 auto with_python(Raised& raised, Work&& work) {
   const nb::gil_scoped_acquire gil;
+  const nb::error_scope outside;  // a feeder may be destroyed while an exception is on its way
   try {
     return work();
   } catch (const nb::python_error& error) {

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import pickle
+import shutil
 import threading
 from pathlib import Path
 from types import SimpleNamespace
@@ -115,3 +118,54 @@ def test_a_state_belongs_to_its_data(make: Any, folder: Path) -> None:
     make(dataset=forebay.Files(files)).load_state_dict(state)
     with pytest.raises(ValueError, match="data"):
         make(dataset=forebay.Files(files[::-1])).load_state_dict(state)
+
+
+def test_moved_files_are_the_same_data(make: Any, folder: Path, tmp_path: Path) -> None:
+    state = make(dataset=forebay.Files(paths_of(folder))).state_dict()
+    shutil.copytree(folder, tmp_path / "elsewhere")
+    make(dataset=forebay.Files(paths_of(tmp_path / "elsewhere"))).load_state_dict(state)
+    (tmp_path / "elsewhere" / "cat" / "000.png").rename(tmp_path / "elsewhere" / "cat" / "0000.png")
+    with pytest.raises(ValueError, match="data"):
+        make(dataset=forebay.Files(paths_of(tmp_path / "elsewhere"))).load_state_dict(state)
+
+
+def test_names_need_not_be_utf8(make: Any, tmp_path: Path) -> None:
+    paths = [os.path.join(os.fsencode(tmp_path), b"\xff%d.png" % number) for number in range(8)]
+    for number, path in enumerate(paths):
+        with open(path, "wb") as file:
+            file.write(png(5 * number))
+    names = [os.fsdecode(path) for path in paths]
+    for given in (paths, names):
+        feeder = make(dataset=forebay.Files(given, [names[0]] * 8))
+        assert sorted(ids_of(feeder)) == list(range(8)) and feeder.classes == [names[0]]
+
+    class Named(forebay.Dataset):
+        def __len__(self) -> int:
+            return 8
+
+        def __getitem__(self, index: int) -> Any:
+            return names[index] if index % 2 else Path(names[index])
+
+    assert sorted(ids_of(make(dataset=Named()))) == list(range(8))
+    feeder = make(dataset=forebay.Files(paths))
+    feeder.save(tmp_path / names[0])
+    feeder.close()
+    assert make(dataset=forebay.Files(paths)).restore_if_present(tmp_path / names[0])
+    with pytest.raises(forebay.ConfigError, match=r"UTF-8.*forebay\.Files"):
+        make(dataset="/x/\udcff")
+
+
+@pytest.mark.parametrize("label", [0.7, float("nan"), float("inf"), -5, 2**70, None])
+def test_labels_are_whole_numbers(label: Any) -> None:
+    with pytest.raises(ValueError, match="no class number"):
+        forebay.Files(["a"], [label])
+    with pytest.raises(TypeError, match="pickle the lists"):
+        pickle.dumps(forebay.Files(["a"], [2.0]))
+
+
+def test_what_a_folder_would_call_is_not_ignored_silently(make: Any, folder: Path) -> None:
+    samples = [(str(path), 0) for path in paths_of(folder)]
+    with pytest.raises(ValueError, match="target_transform"):
+        make(dataset=SimpleNamespace(samples=samples, classes=["a"], target_transform=lambda label: label))
+    with pytest.warns(UserWarning, match="loader"):
+        make(dataset=SimpleNamespace(samples=samples, classes=["a"], loader=lambda path: path))

@@ -231,3 +231,33 @@ def test_autograd_keeps_the_pixels(make: Any) -> None:
     for loss, weight, pixels in graphs:
         loss.backward()
         assert weight.grad.item() == pytest.approx(float(pixels.sum(dtype=np.float64)), rel=1e-4)
+
+
+def test_epochs_that_nobody_loops_over_are_refused(make: Any) -> None:
+    with pytest.raises(forebay.Error, match="loop over each epoch"):
+        list(make().epochs())
+    feeder = make(epochs=3)
+    for count, _ in enumerate(feeder.epochs(), 1):
+        while feeder.next() is not None:
+            pass
+    assert count == 3
+
+
+def test_bfloat16(make: Any) -> None:
+    batch = make(dtype="bfloat16", mean=[0, 0, 0], std=[1, 1, 1]).next()
+    assert isinstance(batch.images, forebay.Tensor) and batch.images.dtype == "bfloat16"
+    copy = pickle.loads(pickle.dumps(batch.copy()))
+    expected = 5 * batch.ids.astype(np.float32)
+    bits = copy.images.view(np.uint16).astype(np.uint32) << 16
+    assert np.allclose(bits.view(np.float32)[:, 0, 0, 0], expected, rtol=2**-7)
+    try:
+        import ml_dtypes
+    except ImportError:
+        assert copy.images.dtype == np.uint16
+        with pytest.raises(forebay.Error, match="ml_dtypes"):
+            batch.numpy("image")
+    else:
+        assert copy.images.dtype == batch.numpy("image").dtype == ml_dtypes.bfloat16
+    torch = pytest.importorskip("torch")
+    images = copy.torch("image")
+    assert images.dtype == torch.bfloat16 and (images == batch.torch("image")).all()

@@ -184,3 +184,60 @@ batch = feeder.next()
 say(batch.size)
 """
     assert ranks(2, body, str(folder)) == [4, 4]
+
+
+def test_a_problem_without_text_reaches_all_ranks(folder: Path) -> None:
+    body = """
+class Wrong(forebay.Dataset):
+    def __len__(self):
+        if world.rank == 1: raise NotImplementedError
+        return 40
+texts = []
+for options in ({"dataset": Wrong()}, {"resume": 7 if world.rank else None}, {"logger": 7 if world.rank else None}):
+    try:
+        forebay.Feeder(**{"dataset": sys.argv[1], "comm": world, **SMALL, **options})
+        texts.append("nothing")
+    except Exception as error:
+        texts.append(f"{type(error).__name__}: {error}")
+say(texts)
+"""
+    one, two = ranks(2, body, str(folder))
+    assert one[0] == "ConfigError: rank 1: NotImplementedError" and two[0] == "NotImplementedError: "
+    assert "rank 1: TypeError" in one[1] and two[1].startswith("TypeError")
+    assert "rank 1: TypeError" in one[2] and two[2].startswith("TypeError")
+
+
+@pytest.mark.parametrize("way", ["del feeder", "feeder.close()"])
+def test_control_c_while_ranks_part(folder: Path, way: str) -> None:
+    body = f"""
+import os, signal, threading
+feeder = forebay.Feeder(dataset=sys.argv[1], comm=world, **{{**SMALL, "epochs": 50}})
+feeder.next().release()
+parted = world.Dup()
+text = ""
+if world.rank == 0:
+    threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+    try:
+        {way}
+    except KeyboardInterrupt:
+        text = "interrupted"
+    parted.Barrier()
+else:
+    parted.Barrier()
+    feeder.close()
+say(text)
+"""
+    assert ranks(2, body, str(folder)) == ["" if way.startswith("del") else "interrupted", ""]
+
+
+def test_an_exception_that_destroys_a_feeder_of_several_ranks_arrives(folder: Path) -> None:
+    body = """
+text = ""
+try:
+    for batch in forebay.Feeder(dataset=sys.argv[1], comm=world, **{**SMALL, "epochs": 50}):
+        raise ValueError("mine")
+except ValueError as error:
+    text = str(error)
+say(text)
+"""
+    assert ranks(2, body, str(folder)) == ["mine", "mine"]

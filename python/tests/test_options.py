@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import logging
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +76,33 @@ def test_what_is_not_there_is_a_file_not_found_error(make: Any, tmp_path: Path) 
         make(dataset=tmp_path / "nowhere")
     with pytest.raises(FileNotFoundError, match="nowhere.state"):
         make().restore(tmp_path / "nowhere.state")
+
+
+def test_a_missing_data_set_has_its_name_and_number(make: Any, tmp_path: Path) -> None:
+    nowhere = str(tmp_path / "nowhere")
+    file = tmp_path / "feed.toml"
+    file.write_text(f'[dataset]\npath = "{nowhere}"\nbatch_size = 4\n')
+    for call in (
+        lambda: forebay.Feeder(file),
+        lambda: make(dataset={"path": nowhere}),
+        lambda: make(dataset=nowhere),
+        lambda: forebay.Feeder(nowhere),
+        lambda: make().restore(nowhere),
+    ):
+        with pytest.raises(FileNotFoundError, match="nowhere") as caught:
+            call()
+        for error in (caught.value, pickle.loads(pickle.dumps(caught.value))):
+            assert (error.errno, error.filename) == (errno.ENOENT, nowhere) and not str(error).startswith("[Errno")
+
+
+def test_streams_are_numbers_or_objects(make: Any) -> None:
+    feeder = make()
+    for call in (feeder.next, lambda stream: next(feeder.epochs(stream)), lambda stream: make(stream=stream)):
+        with pytest.raises(TypeError, match="CUDA stream"):
+            call(stream="x")
+        with pytest.raises(ValueError, match="0 or more"):
+            call(stream=-1)
+    assert np.from_dlpack(feeder.next()).shape[0] == 4
 
 
 def test_a_store_that_stops_is_a_timeout_error(make: Any) -> None:

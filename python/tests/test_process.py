@@ -202,3 +202,119 @@ def test_the_command(folder: Path) -> None:
     assert done.returncode == 0 and done.stdout.strip() == f"forebay {forebay.__version__}"
     done = subprocess.run([sys.executable, "-m", "forebay", "nonsense"], capture_output=True, text=True, timeout=60)
     assert done.returncode == 2 and "nonsense" in done.stderr
+
+
+LOG = "import logging; logging.basicConfig(level=1, stream=sys.stdout)\n"
+
+
+@pytest.mark.parametrize(
+    "way",
+    [
+        "for batch in forebay.Feeder(**o): raise ValueError('mine')",
+        "[wrong(batch) for batch in forebay.Feeder(**o)]",
+        "Wrong(**o)",
+    ],
+)
+def test_an_exception_that_destroys_a_feeder_arrives(folder: Path, tmp_path: Path, way: str) -> None:
+    body = f"""
+def wrong(_): raise ValueError('mine')
+class Wrong(forebay.Feeder):
+    def __init__(self, **options):
+        super().__init__(**options)
+        wrong(self)
+o = {{**SMALL, 'dataset': sys.argv[1], 'trace': sys.argv[2], 'epochs': 50}}
+for _ in range(3):
+    try:
+        {way}
+    except ValueError as error:
+        print('caught', error)
+"""
+    text = run_program("import sys, forebay\nfrom conftest import SMALL\n" + LOG + body, str(folder), str(tmp_path / "t"))
+    assert text.count("caught mine") == 3, text
+
+
+def test_a_signal_that_is_heard_while_the_library_logs_is_raised(folder: Path, tmp_path: Path) -> None:
+    body = """
+import logging, os, signal, threading
+class Interrupting(logging.Handler):
+    def emit(self, record):
+        if threading.current_thread() is threading.main_thread():
+            os.kill(os.getpid(), signal.SIGINT)
+            for _ in range(1000): pass
+logger = logging.getLogger("forebay")
+feeder = forebay.Feeder(dataset=sys.argv[1], trace=sys.argv[2], **SMALL)
+logger.setLevel(1)
+logger.addHandler(Interrupting())
+try:
+    feeder.close()
+except KeyboardInterrupt:
+    print("heard")
+"""
+    text = run_program("import sys, forebay\nfrom conftest import SMALL\n" + body, str(folder), str(tmp_path / "t"))
+    assert text == "heard\n"
+
+
+def test_signals_at_any_moment_are_heard_once(folder: Path, tmp_path: Path) -> None:
+    body = """
+import logging, random, signal, time
+logging.basicConfig(level=1, stream=open(sys.argv[2], "w"))
+random.seed(5)
+rounds, wrong, began = 0, [], time.monotonic()
+while rounds < 200 and time.monotonic() < began + 12:
+    rounds += 1
+    heard, where = 0, "make"
+    feeder = batch = None
+    def handler(*_):
+        global fired
+        fired += 1
+        raise KeyboardInterrupt
+    fired = 0
+    signal.signal(signal.SIGALRM, handler)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, random.uniform(1e-5, 6e-3))
+        feeder = forebay.Feeder(**{**SMALL, "dataset": sys.argv[1], "trace": sys.argv[3], "epochs": 2})
+        where = "run"
+        for batch in feeder: pass
+        where = "state"
+        feeder.state_dict()
+        where = "close"
+        feeder.close()
+        where = "end"
+        time.sleep(0.02)
+    except KeyboardInterrupt:
+        heard += 1
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    if (heard, fired) != (1, 1): wrong.append((where, heard, fired))
+print(rounds, wrong)
+"""
+    text = run_program(
+        "import sys, forebay\nfrom conftest import SMALL\n" + body, str(folder), str(tmp_path / "log"), str(tmp_path / "t")
+    )
+    rounds, wrong = text.split(" ", 1)
+    assert int(rounds) >= 10 and wrong == "[]\n", text
+
+
+def test_control_c_at_exit_leaves_no_feeder_open(folder: Path) -> None:
+    body = """
+import atexit, os, signal, threading, time
+from forebay.feeder import _open
+closed = []
+class Slow(forebay.Feeder):
+    def close(self):
+        super().close()
+        closed.append(1)
+        if len(closed) == 1: raise KeyboardInterrupt
+class Data(forebay.Dataset):
+    def __len__(self): return 40
+    def __getitem__(self, i):
+        if i > 30: time.sleep(0.2)
+        return png(i)
+feeders = [Slow(**{**SMALL, "dataset": Data()}) for _ in range(3)]
+for feeder in feeders: feeder.next()
+atexit.unregister(forebay.feeder._close_all)
+try:
+    forebay.feeder._close_all()
+except KeyboardInterrupt:
+    print("heard", len(closed))
+"""
+    assert run_program("import sys, forebay\nfrom conftest import SMALL, png\n" + body, str(folder)) == "heard 3\n"

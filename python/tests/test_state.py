@@ -55,6 +55,8 @@ def test_what_is_no_state_is_refused(make: Any) -> None:
         with pytest.raises(ValueError, match="state_dict"):
             make().load_state_dict(wrong)
     state = make().state_dict()
+    with pytest.raises(ValueError, match="version 99"):
+        make().load_state_dict({**state, "version": 99})
     with pytest.raises(ValueError, match="seed"):
         make(seed=99).load_state_dict(state)
     used = make()
