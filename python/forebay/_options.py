@@ -130,8 +130,8 @@ def load(config: str | None, options: Mapping[str, Any]) -> _core.Options:
     for line, keyword in lines:
         if not line.isascii() and any("\ud800" <= c <= "\udfff" for c in line):
             raise ConfigError(
-                f"{ascii(keyword)}: a configuration is text in UTF-8, which this is not; rename the file, or give a list "
-                "of files as dataset=forebay.Files(paths)"
+                f"{ascii(keyword)}: a configuration is text in UTF-8, which this is not; rename the file, or give a "
+                "list of files as dataset=forebay.Files(paths)"
             )
     try:
         return _core.parse_options("\n".join(line for line, _ in lines), "options", base)

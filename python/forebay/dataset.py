@@ -76,8 +76,8 @@ class Files:
             raise ConfigError(f"{folder!r} does not list its files: it has neither `samples` nor `imgs`")
         if getattr(folder, "target_transform", None) is not None:
             raise ConfigError(
-                "the feeder reads the folder's files and calls none of its functions, so target_transform would have no "
-                "effect: give forebay.Files(paths, labels) the labels that it makes"
+                "the feeder reads the folder's files and calls none of its functions, so target_transform would have "
+                "no effect: give forebay.Files(paths, labels) the labels that it makes"
             )
         loader = getattr(folder, "loader", None)
         if loader is not None and not getattr(loader, "__module__", "").startswith("torchvision."):

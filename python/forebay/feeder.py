@@ -242,8 +242,8 @@ class Feeder(_core.FeederBase):
             raise ConfigError("load_state_dict() takes what Feeder.state_dict() returned; this is something else")
         if state.get("version") != 1:
             raise ConfigError(
-                f"this state has version {state.get('version')!r}, and forebay {_core.version} reads version 1: load it "
-                "with the version of forebay that wrote it"
+                f"this state has version {state.get('version')!r}, and forebay {_core.version} reads version 1: load "
+                "it with the version of forebay that wrote it"
             )
         self._restore_state(state["state"])
 

@@ -31,8 +31,13 @@ nb::object to_torch(const Batch& batch, const nb::args& names) {
   const nb::module_ torch = nb::module_::import_("torch");
   return each(batch, names, [&](std::size_t number) -> nb::object {
     if (number == 1) return torch.attr("from_numpy")(batch.field(1));
+    const Tensor tensor = batch.tensor(number);
+    nb::object stream = nb::none();
+    if (const TensorView seen = tensor.view(); seen.device == DeviceKind::cuda) {
+      stream = torch.attr("cuda").attr("current_stream")(seen.device_index).attr("cuda_stream");
+    }
     // The unversioned form, which has no read-only flag: PyTorch has no read-only tensors.
-    return torch.attr("from_dlpack")(batch.tensor(number).capsule(false));
+    return torch.attr("from_dlpack")(tensor.dlpack(stream, nb::none(), nb::none(), nb::none()));
   });
 }
 

@@ -229,7 +229,8 @@ for _ in range(3):
     except ValueError as error:
         print('caught', error)
 """
-    text = run_program("import sys, forebay\nfrom conftest import SMALL\n" + LOG + body, str(folder), str(tmp_path / "t"))
+    head = "import sys, forebay\nfrom conftest import SMALL\n" + LOG
+    text = run_program(head + body, str(folder), str(tmp_path / "t"))
     assert text.count("caught mine") == 3, text
 
 
@@ -287,9 +288,8 @@ while rounds < 200 and time.monotonic() < began + 12:
     if (heard, fired) != (1, 1): wrong.append((where, heard, fired))
 print(rounds, wrong)
 """
-    text = run_program(
-        "import sys, forebay\nfrom conftest import SMALL\n" + body, str(folder), str(tmp_path / "log"), str(tmp_path / "t")
-    )
+    head = "import sys, forebay\nfrom conftest import SMALL\n"
+    text = run_program(head + body, str(folder), str(tmp_path / "log"), str(tmp_path / "t"))
     rounds, wrong = text.split(" ", 1)
     assert int(rounds) >= 10 and wrong == "[]\n", text
 
