@@ -17,7 +17,7 @@ def bfloat16_of(bits: Any, is_needed: bool = True) -> Any:
             return bits
         raise Error(
             "NumPy has no bfloat16 without the module ml_dtypes (pip install ml_dtypes): install it, take the batch as "
-            "batch.torch() or batch.jax(), or set transform.dtype to \"float16\" or \"float32\""
+            'batch.torch() or batch.jax(), or set transform.dtype to "float16" or "float32"'
         ) from None
     return bits.view(ml_dtypes.bfloat16)
 

@@ -160,7 +160,7 @@ class Feeder(_core.FeederBase):
             elif dataset is not None:
                 given = dataset_of(dataset)
             settings = _options.load(os.fspath(config) if config is not None else None, options)
-            files = [os.fsencode(file) if file is not None else b"" for file in (resume, trace)]
+            resumed, traced = (os.fsencode(file) if file is not None else b"" for file in (resume, trace))
             seconds, log = float(trace_s), _logger_of(logger)
             _core.stream_number(stream)
         except BaseException as error:
@@ -180,7 +180,8 @@ class Feeder(_core.FeederBase):
                 ranks,
                 isinstance(comm, Solo),
                 given,
-                *files,
+                resumed,
+                traced,
                 seconds,
                 log,
             )

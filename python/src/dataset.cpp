@@ -225,7 +225,8 @@ void bind_datasets(nb::module_& module) {
       [](const nb::list& paths, std::vector<std::int64_t> labels, const nb::list& classes) {
         return files_dataset(to_strings(paths), {.labels = std::move(labels), .classes = to_strings(classes)});
       },
-      "paths"_a, "labels"_a, "classes"_a);
+      "paths"_a, "labels"_a, "classes"_a,
+      nb::sig("def files_dataset(paths: list[bytes], labels: list[int], classes: list[bytes]) -> DatasetBase"));
   module.def(
       "object_dataset",
       [](nb::object read, std::uint64_t size, std::vector<std::int64_t> labels, const nb::list& classes,
@@ -233,7 +234,9 @@ void bind_datasets(nb::module_& module) {
         return object_dataset(std::move(read), size, {.labels = std::move(labels), .classes = to_strings(classes)},
                               std::move(identity));
       },
-      "read"_a, "size"_a, "labels"_a, "classes"_a, "identity"_a);
+      "read"_a, "size"_a, "labels"_a, "classes"_a, "identity"_a,
+      nb::sig("def object_dataset(read: typing.Any, size: int, labels: list[int], classes: list[bytes], identity: str) "
+              "-> DatasetBase"));
 }
 
 }  // namespace forebay::python

@@ -237,7 +237,9 @@ def test_epochs_that_nobody_loops_over_are_refused(make: Any) -> None:
     with pytest.raises(forebay.Error, match="loop over each epoch"):
         list(make().epochs())
     feeder = make(epochs=3)
-    for count, _ in enumerate(feeder.epochs(), 1):
+    count = 0
+    for _ in feeder.epochs():
+        count += 1
         while feeder.next() is not None:
             pass
     assert count == 3
