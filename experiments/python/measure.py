@@ -2,6 +2,8 @@
 
   measure.py [--data FOLDER] [--rounds N]        one process, and `forebay feed` at the same settings in turn
   mpirun -n 2 measure.py --step                  a step of two ranks, through mpi4py
+  measure.py --sockets 2                         the same over TCP, as under torchrun
+  measure.py --own                               a policy and an operation written in Python
 
 Needs the installed package; --step needs mpi4py.
 """
@@ -10,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import multiprocessing
 import statistics
 import subprocess
 import sys
@@ -107,23 +110,91 @@ def throughput(data: str, rounds: int) -> None:
     print(f"images/s: Python {spread(python)}, forebay feed {spread(program)}, ratio {spread(ratios)}")
 
 
-def step_of_ranks(files: forebay.Files) -> None:
-    from mpi4py import MPI
-
-    world = MPI.COMM_WORLD
+def steps_of(files: forebay.Files, comm: object, steps: int = 5000) -> tuple[float, float]:
+    """Median and p99 of next(), reusing a batch, in microseconds."""
     clock = time.perf_counter_ns
     policy = {"name": "interval", "interval": 1 << 40}
     taken = []
-    with forebay.Feeder(dataset=files, comm=world, steps=5000, policy=policy, **TINY) as feeder:
-        world.Barrier()
-        for _ in range(5000):
+    with forebay.Feeder(dataset=files, comm=comm, steps=steps, policy=policy, **TINY) as feeder:
+        for _ in range(steps):
             before = clock()
             batch = feeder.next()
             taken.append(clock() - before)
             batch.release()
-    found = world.gather(quantiles(taken[100:]))
-    if world.rank == 0:
-        print(f"next() of {world.size} ranks, reuse: median and p99 of each, us:", found)
+    return quantiles(taken[100:])
+
+
+def step_of_ranks(files: forebay.Files) -> None:
+    from mpi4py import MPI
+
+    found = MPI.COMM_WORLD.gather(steps_of(files, MPI.COMM_WORLD))
+    if MPI.COMM_WORLD.rank == 0:
+        print(f"next() of {MPI.COMM_WORLD.size} ranks, reuse: median and p99 of each, us:", found)
+
+
+def socket_rank(rank: int, pipes: list[tuple[object, object]], folder: str) -> None:
+    from forebay import _links
+    from forebay.sockets import SocketCommunicator
+
+    def exchange(data: bytes) -> list[bytes]:
+        pipes[rank][1].send(data)
+        return pipes[rank][1].recv()
+
+    nodes = [_links.node()] * len(pipes)
+    comm = SocketCommunicator(rank, [_links.host(nodes)] * len(pipes), nodes, exchange)
+    found = steps_of(forebay.Files(sorted(Path(folder).glob("*.npy"))), comm)
+    print(f"next() of {len(pipes)} ranks over TCP, reuse: rank {rank}: median and p99, us: {found}", flush=True)
+
+
+def step_over_sockets(count: int, folder: str) -> None:
+    spawn = multiprocessing.get_context("spawn")
+    pipes = [spawn.Pipe() for _ in range(count)]
+    processes = [spawn.Process(target=socket_rank, args=(rank, pipes, folder)) for rank in range(count)]
+    for process in processes:
+        process.start()
+    said = [pipe.recv() for pipe, _ in pipes]
+    for pipe, _ in pipes:
+        pipe.send(said)
+    for process in processes:
+        process.join(60)
+
+
+class Greedy(forebay.Policy):
+    """A policy that costs what the call costs."""
+
+    def decide(self, signals: forebay.Signals) -> str:
+        return "reuse" if signals.uses else "fresh"
+
+
+def own_code(rounds: int, files: forebay.Files) -> None:
+    def median(policy: object) -> float:
+        return quantiles(next_of_ready_batches(files, policy, 2000))[0]
+
+    ours, theirs = [], []
+    for _ in range(rounds):
+        ours.append(median(Greedy()))
+        theirs.append(median({"name": "interval", "interval": 1 << 40}))
+    print(f"next(), reuse: policy in Python {spread(ours)} us, in the library {spread(theirs)} us")
+
+    def per_sample(operations: list[object]) -> float:
+        options = {**TINY, "size": (224, 224), "batch_size": 64, "epochs": 4, "policy": "block"}
+        with forebay.Feeder(dataset=files, operations=operations, **options) as feeder:
+            before = time.perf_counter()
+            for _ in feeder:
+                pass
+            return (time.perf_counter() - before) / (4 * 512) * 1e6
+
+    def nothing(pixels: object) -> None: ...
+
+    def draw(pixels: object, rng: np.random.Generator) -> None:
+        rng.integers(256)
+
+    def invert(pixels: np.ndarray) -> np.ndarray:
+        return 255 - pixels
+
+    for operation in (nothing, draw, invert):
+        extra = [per_sample([operation]) - per_sample([]) for _ in range(rounds)]
+        print(f"the operation {operation.__name__}() on 224 x 224: {spread(extra)} us per sample")
 
 
 def main() -> None:
@@ -131,11 +202,17 @@ def main() -> None:
     parser.add_argument("--data", help="folder of photographs, for images per second")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--step", action="store_true", help="a step of the ranks that mpirun started")
+    parser.add_argument("--sockets", type=int, default=0, metavar="N", help="a step of so many ranks, over TCP")
+    parser.add_argument("--own", action="store_true", help="a policy and operations in Python")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         files = grey_files(folder)
         if arguments.step:
             step_of_ranks(files)
+        elif arguments.sockets:
+            step_over_sockets(arguments.sockets, folder)
+        elif arguments.own:
+            own_code(arguments.rounds, files)
         else:
             latency(arguments.rounds, files)
     if arguments.data:

@@ -8,14 +8,19 @@
             images, labels = batch.torch()
 """
 
+from importlib import import_module
+from typing import Any
+
 from ._batch import BatchCopy, SampleView
-from ._core import Batch, Tensor
+from ._core import Batch, Signals, Tensor
 from ._core import version as __version__
 from ._options import Key, config_keys
+from ._simulation import Recommendation, recommend, simulate
 from .communicator import Communicator
 from .dataset import Dataset, Files
 from .errors import ConfigError, Error, NotFoundError, SampleError, WatchdogError
 from .feeder import SOLO, Epoch, Feeder, Field
+from .policy import Policy
 
 __all__ = [
     "SOLO",
@@ -31,10 +36,22 @@ __all__ = [
     "Files",
     "Key",
     "NotFoundError",
+    "Policy",
+    "Recommendation",
     "SampleError",
     "SampleView",
+    "Signals",
     "Tensor",
     "WatchdogError",
     "__version__",
     "config_keys",
+    "recommend",
+    "simulate",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """forebay.torch and forebay.mpi, which import PyTorch and mpi4py, when they are first used."""
+    if name in ("torch", "mpi"):
+        return import_module(f".{name}", __name__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -7,6 +7,7 @@ import contextlib
 import json
 import logging
 import os
+import sys
 import time
 import weakref
 from collections.abc import Iterator, Mapping
@@ -16,6 +17,7 @@ from . import _core, _options
 from .communicator import Communicator
 from .dataset import Dataset, dataset_of
 from .errors import ConfigError, Error, not_found
+from .policy import take_operations, take_policy
 
 _LEVELS = {"info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 
@@ -94,8 +96,34 @@ def _logger_of(logger: logging.Logger | str | None) -> Any:
     return lambda level, text: target.log(_LEVELS.get(level, logging.INFO), "%s", text)
 
 
+def _require_no_process_group() -> None:
+    """A program under torchrun that forgot to say so would serve everything on every rank."""
+    distributed = sys.modules.get("torch.distributed")
+    try:
+        size = distributed.get_world_size() if distributed is not None and distributed.is_initialized() else 1
+    except (AttributeError, RuntimeError, ValueError):  # PyTorch was built without it
+        size = 1
+    if size == 1 and "TORCHELASTIC_RUN_ID" in os.environ:
+        text = os.environ.get("WORLD_SIZE", "1")
+        size = int(text) if text.isdigit() else 1
+    if size > 1:
+        raise ConfigError(
+            f'this process is one of {size} of torch.distributed. Give the feeder its ranks: comm="torch", or a '
+            "process group. If each process is to be a job of its own, say so: comm=forebay.SOLO"
+        )
+
+
+def _is_process_group(comm: Any) -> bool:
+    distributed = sys.modules.get("torch.distributed")
+    kind = getattr(distributed, "ProcessGroup", None)
+    return kind is not None and isinstance(comm, kind)
+
+
 def _ranks(comm: Any) -> Communicator | None:
-    if comm is None or isinstance(comm, Solo):
+    if comm is None:
+        _require_no_process_group()
+        return None
+    if isinstance(comm, Solo):
         return None
     if isinstance(comm, Communicator):
         return comm
@@ -103,9 +131,13 @@ def _ranks(comm: Any) -> Communicator | None:
         from .mpi import MpiCommunicator
 
         return MpiCommunicator(comm)
+    if comm == "torch" or _is_process_group(comm):
+        from .torch import ProcessGroupCommunicator
+
+        return ProcessGroupCommunicator(None if comm == "torch" else comm)
     raise ConfigError(
-        f"comm={comm!r} is no communicator: give one of mpi4py (MPI.COMM_WORLD), a subclass of forebay.Communicator, "
-        "forebay.SOLO, or nothing for a single process"
+        f'comm={comm!r} is no communicator: give one of mpi4py (MPI.COMM_WORLD), "torch" or a process group of '
+        "torch.distributed, a subclass of forebay.Communicator, forebay.SOLO, or nothing for a single process"
     )
 
 
@@ -126,8 +158,11 @@ class Feeder(_core.FeederBase):
     with its section (``transform_size=(224, 224)``), or as ``transform={"size": (224, 224)}``. Keywords override the
     file. docs/python.md shows the rest.
 
-    comm: the ranks of a job: ``MPI.COMM_WORLD`` of mpi4py, or another forebay.Communicator. Collective.
+    comm: the ranks of a job: ``MPI.COMM_WORLD`` of mpi4py, ``"torch"`` or a process group for those of
+    torch.distributed, or another forebay.Communicator. Collective.
     dataset: the path of a data set (the key dataset.path), or forebay.Files, a forebay.Dataset of your own.
+    policy: the name of a policy, or a forebay.Policy of your own.
+    operations: names of operations and functions of your own: ``f(pixels)`` or ``f(pixels, generator)``.
     resume: a file written by save(); if it exists, the job resumes from there.
     stream: the CUDA stream on which batches are used, if next() and epochs() get none.
     trace, trace_s: where close() writes a Chrome trace of the first seconds.
@@ -154,7 +189,9 @@ class Feeder(_core.FeederBase):
         problem: BaseException | None = None
         given: _core.DatasetBase | None = None
         settings = _core.default_options()
+        policy, operations = None, []
         try:
+            policy, operations = take_policy(options), take_operations(options)
             if isinstance(dataset, (str, os.PathLike, Mapping)):
                 options["dataset"] = dataset
             elif dataset is not None:
@@ -184,6 +221,8 @@ class Feeder(_core.FeederBase):
                 traced,
                 seconds,
                 log,
+                policy,
+                operations,
             )
         except ConfigError as error:
             advice = str(error).find("Give the feeder its ranks:")
@@ -197,6 +236,8 @@ class Feeder(_core.FeederBase):
             if given is None and path and path in str(error) and not os.path.exists(path):
                 raise not_found(str(error), path) from None
             raise
+        self.rank = ranks.rank if ranks is not None else 0
+        self.ranks = ranks.size if ranks is not None else 1
         self._use_stream(stream)
         _open.add(self)
 

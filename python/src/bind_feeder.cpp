@@ -231,7 +231,7 @@ void bind_feeder(nb::module_& module) {
       "__init__",
       [](PythonFeeder* self, const Options& options, nb::object communicator, bool is_solo,
          std::shared_ptr<Dataset> dataset, const nb::bytes& resume, const nb::bytes& trace, double trace_s,
-         nb::object log) {
+         nb::object log, nb::object policy, nb::object operations) {
         new (self) PythonFeeder({.options = options,
                                  .communicator = std::move(communicator),
                                  .is_solo = is_solo,
@@ -239,10 +239,12 @@ void bind_feeder(nb::module_& module) {
                                  .resume = file_of(resume),
                                  .trace = file_of(trace),
                                  .trace_s = trace_s,
-                                 .log = std::move(log)});
+                                 .log = std::move(log),
+                                 .policy = std::move(policy),
+                                 .operations = std::move(operations)});
       },
       "options"_a, "communicator"_a.none(), "is_solo"_a, "dataset"_a.none(), "resume"_a, "trace"_a, "trace_s"_a,
-      "log"_a.none());
+      "log"_a.none(), "policy"_a.none() = nb::none(), "operations"_a = nb::tuple());
   bind_running(feeder);
   bind_state(feeder);
   bind_knowledge(feeder);

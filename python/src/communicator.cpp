@@ -12,24 +12,6 @@ namespace {
 
 nb::bytes to_bytes(std::string_view text) { return nb::bytes(text.data(), text.size()); }
 
-// The bytes of anything with the buffer protocol. REQUIRES: the GIL.
-class Buffer {
- public:
-  Buffer(nb::handle object, int flags) {
-    if (PyObject_GetBuffer(object.ptr(), &view_, flags) != 0) throw nb::python_error();
-  }
-  ~Buffer() { PyBuffer_Release(&view_); }
-  Buffer(const Buffer&) = delete;
-  Buffer& operator=(const Buffer&) = delete;
-
-  [[nodiscard]] std::span<std::byte> bytes() const noexcept {
-    return {static_cast<std::byte*>(view_.buf), static_cast<std::size_t>(view_.len)};
-  }
-
- private:
-  Py_buffer view_{};
-};
-
 std::string to_string(nb::handle bytes) {
   const Buffer buffer(bytes, PyBUF_SIMPLE);
   return {reinterpret_cast<const char*>(buffer.bytes().data()), buffer.bytes().size()};

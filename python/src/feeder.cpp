@@ -8,6 +8,7 @@
 #include <nanobind/stl/string.h>
 
 #include "communicator.hpp"
+#include "given.hpp"
 
 namespace forebay::python {
 namespace {
@@ -53,6 +54,8 @@ std::unique_ptr<Feeder> make(Ingredients given, const std::shared_ptr<Raised>& r
   parts.trace_s = given.trace_s;
   parts.log = logger_of(given.log, raised);
   parts.while_waiting = signal_hearing(raised);
+  add_policy(parts.policies, given.policy, raised);
+  add_operations(parts.operations, given.operations, raised);
   std::unique_ptr<Communicator> ranks;
   if (!given.communicator.is_none()) {
     ranks = std::make_unique<PythonCommunicator>(given.communicator, raised);
@@ -64,6 +67,10 @@ std::unique_ptr<Feeder> make(Ingredients given, const std::shared_ptr<Raised>& r
     const nb::gil_scoped_release others_may_run;
     made = ranks ? std::make_unique<Feeder>(std::move(given.options), *ranks, std::move(parts))
                  : std::make_unique<Feeder>(std::move(given.options), std::move(parts));
+  } catch (const Error& error) {
+    raised->rethrow();
+    raised->explain(error);
+    throw;
   } catch (...) {
     raised->rethrow();
     throw;
@@ -91,6 +98,16 @@ void write_unraisable(const std::exception_ptr& thrown) noexcept {
 }
 
 }  // namespace
+
+void Raised::explain(const Error& error) {
+  if (policy_) std::rethrow_exception(std::exchange(policy_, nullptr));
+  if (!elsewhere_) return;
+  try {
+    std::rethrow_exception(std::exchange(elsewhere_, nullptr));
+  } catch (nb::python_error& cause) {
+    nb::raise_from(cause, nb::module_::import_("forebay.errors").attr("Error"), "%s", error.what());
+  }
+}
 
 std::uint64_t forks() noexcept {
   // A forked child has none of the feeder's threads.

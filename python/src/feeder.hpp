@@ -25,7 +25,9 @@ struct Ingredients {
   std::string resume;
   std::string trace;
   double trace_s = 10;
-  nb::object log;  // called with level and text, on any thread; None = standard error
+  nb::object log;         // called with level and text, on any thread; None = standard error
+  nb::object policy;      // a GivenPolicy of forebay/policy.py; None = one of the library's
+  nb::object operations;  // GivenOperations
 };
 
 // A feeder that is safe for any Python code: it refuses other threads while one is inside, and forked processes. Each
@@ -68,6 +70,10 @@ class PythonFeeder {
         raised_->rethrow();  // a signal that was heard while the library logged
         return result;
       }
+    } catch (const Error& error) {
+      raised_->rethrow();
+      raised_->explain(error);
+      throw;
     } catch (...) {
       raised_->rethrow();
       throw;

@@ -8,6 +8,7 @@
 #include "batch.hpp"
 #include "dataset.hpp"
 #include "feeder.hpp"
+#include "given.hpp"
 
 namespace {
 
@@ -47,5 +48,6 @@ NB_MODULE(_core, module) {
   module.attr("version") = FOREBAY_VERSION;
   forebay::python::bind_datasets(module);
   forebay::python::bind_batch(module);
+  forebay::python::bind_signals(module);
   forebay::python::bind_feeder(module);
 }

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <memory>
+#include <span>
 #include <string>
 #include <thread>
 #include <utility>
@@ -39,6 +41,24 @@ class Held {
   std::shared_ptr<nb::object> object_;
 };
 
+// The bytes of anything with the buffer protocol. REQUIRES: the GIL, to construct and to destroy.
+class Buffer {
+ public:
+  Buffer(nb::handle object, int flags) {
+    if (PyObject_GetBuffer(object.ptr(), &view_, flags) != 0) throw nb::python_error();
+  }
+  ~Buffer() { PyBuffer_Release(&view_); }
+  Buffer(const Buffer&) = delete;
+  Buffer& operator=(const Buffer&) = delete;
+
+  [[nodiscard]] std::span<std::byte> bytes() const noexcept {
+    return {static_cast<std::byte*>(view_.buf), static_cast<std::size_t>(view_.len)};
+  }
+
+ private:
+  Py_buffer view_{};
+};
+
 // "ValueError: the message". REQUIRES: the GIL.
 [[nodiscard]] inline std::string text_of(const nb::python_error& error) {
   const std::string type = nb::cast<std::string>(error.type().attr("__name__"));
@@ -46,8 +66,8 @@ class Held {
   return message.empty() ? type : type + ": " + message;
 }
 
-// The first Python exception that was raised on the trainer's thread inside a call of the library. The library carries
-// its text to all ranks; the call then raises the exception itself. REQUIRES, for all members: the GIL.
+// What Python code raised inside a call of the library. The library carries its text to all ranks; the call then raises
+// the exception itself. REQUIRES, for all members: the GIL.
 class Raised {
  public:
   // The calling thread is the trainer's now.
@@ -56,18 +76,32 @@ class Raised {
     trainer_ = std::this_thread::get_id();
   }
   [[nodiscard]] bool is_by_trainer() const noexcept { return trainer_ == std::this_thread::get_id(); }
-  // REQUIRES: within a catch of nb::python_error.
+  // The first one on the trainer's thread in this call. REQUIRES, like the two below: within a catch of
+  // nb::python_error.
   void keep() noexcept {
     if (!first_) first_ = std::current_exception();
   }
+  // What a policy raised: it ends the run, in this call or in a later one.
+  void keep_of_policy() noexcept {
+    if (!policy_) policy_ = std::current_exception();
+  }
+  // The first one on another thread, if it ends the run.
+  void keep_elsewhere() noexcept {
+    if (!elsewhere_) elsewhere_ = std::current_exception();
+  }
   [[nodiscard]] explicit operator bool() const noexcept { return static_cast<bool>(first_); }
-  // Throws what was kept, if anything.
+  // Throws what was kept in this call, if anything.
   void rethrow() {
     if (first_) std::rethrow_exception(std::exchange(first_, nullptr));
   }
+  // Throws what a policy raised, or `error` with what was raised elsewhere as its cause; returns if there is neither.
+  // REQUIRES: within the catch of `error`.
+  void explain(const Error& error);
 
  private:
   std::exception_ptr first_;
+  std::exception_ptr policy_;
+  std::exception_ptr elsewhere_;
   std::thread::id trainer_ = std::this_thread::get_id();
 };
 

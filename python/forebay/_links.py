@@ -1,0 +1,251 @@
+"""Connections between the ranks of a job, one between any two, and how they find each other."""
+
+from __future__ import annotations
+
+import collections
+import fcntl
+import hmac
+import json
+import os
+import secrets
+import select
+import socket
+import struct
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from .errors import Error
+
+# Blocking: what this rank says, to what every rank says, by rank.
+Exchange = Callable[[bytes], list[bytes]]
+
+_HEAD = struct.Struct("<BBQ")  # kind, channel, bytes that follow
+SUM, WORD, GATHER, CAST, FAREWELL = range(5)
+_HELLO = struct.Struct("<32sI")
+LOOPBACK = "127.0.0.1"
+_MEET_S = 120.0  # until all ranks are connected
+_CHUNK = 1 << 18
+
+
+class Links:
+    """The connections of a communicator. What has arrived waits in `mail` until it is asked for."""
+
+    def __init__(self, peers: dict[int, socket.socket]) -> None:
+        self._peers = peers
+        self._ranks = {peer.fileno(): rank for rank, peer in peers.items()}
+        self._poll = select.epoll()
+        self._incoming = {rank: bytearray() for rank in peers}
+        self._outgoing = {rank: bytearray() for rank in peers}
+        self.mail: dict[tuple[int, int, int], collections.deque[bytes]] = collections.defaultdict(collections.deque)
+        self.words: collections.deque[tuple[int, bytes]] = collections.deque()
+        self.parted: set[int] = set()  # will say nothing more
+        self.gone: set[int] = set()  # of the connection, nothing is left
+        for peer in peers.values():
+            peer.setblocking(False)
+            peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self._poll.register(peer, select.EPOLLIN)
+
+    @property
+    def has_sent(self) -> bool:
+        return not any(self._outgoing.values())
+
+    def say(self, rank: int, kind: int, channel: int, data: bytes | memoryview) -> None:
+        if rank in self.gone:
+            return
+        waiting = self._outgoing[rank]
+        was_empty = not waiting
+        waiting += _HEAD.pack(kind, channel, len(data))
+        waiting += data
+        if was_empty:
+            self._send(rank)
+            if waiting and rank not in self.gone:
+                self._poll.modify(self._peers[rank], select.EPOLLIN | select.EPOLLOUT)
+
+    def say_to_all(self, kind: int, channel: int, data: bytes | memoryview) -> None:
+        for rank in self._peers:
+            self.say(rank, kind, channel, data)
+
+    def look(self, timeout_s: float = 0) -> None:
+        """Sends what waits and receives what has arrived, in that time at most."""
+        if self._poll.closed:
+            return
+        for number, events in self._poll.poll(timeout_s):
+            rank = self._ranks[number]
+            if events & select.EPOLLOUT:
+                self._send(rank)
+                if not self._outgoing[rank] and rank not in self.gone:
+                    self._poll.modify(number, select.EPOLLIN)
+            if events & ~select.EPOLLOUT and rank not in self.gone:
+                self._receive(rank)
+
+    def take(self, kind: int, channel: int, rank: int) -> bytes | None:
+        waiting = self.mail[kind, channel, rank]
+        return waiting.popleft() if waiting else None
+
+    @property
+    def is_closed(self) -> bool:
+        return self._poll.closed
+
+    def close(self) -> None:
+        self._poll.close()
+        for peer in self._peers.values():
+            peer.close()
+
+    def _send(self, rank: int) -> None:
+        waiting = self._outgoing[rank]
+        try:
+            while waiting:
+                del waiting[: self._peers[rank].send(waiting)]
+        except BlockingIOError:
+            pass
+        except OSError:
+            waiting.clear()  # nobody will read it; what the rank said before is still to be received
+
+    def _receive(self, rank: int) -> None:
+        try:
+            data = self._peers[rank].recv(_CHUNK)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        if not data:
+            self.gone.add(rank)
+            self._outgoing[rank].clear()
+            self._poll.unregister(self._peers[rank])
+            return
+        waiting = self._incoming[rank]
+        waiting += data
+        start = 0
+        while len(waiting) - start >= _HEAD.size:
+            kind, channel, length = _HEAD.unpack_from(waiting, start)
+            end = start + _HEAD.size + length
+            if end > len(waiting):
+                break
+            self._file(rank, kind, channel, bytes(waiting[start + _HEAD.size : end]))
+            start = end
+        del waiting[:start]
+
+    def _file(self, rank: int, kind: int, channel: int, data: bytes) -> None:
+        if kind == WORD:
+            self.words.append((rank, data))
+        elif kind == FAREWELL:
+            self.parted.add(rank)
+        else:
+            self.mail[kind, channel, rank].append(data)
+
+
+def connect(rank: int, hosts: Sequence[str], exchange: Exchange) -> dict[int, socket.socket]:
+    """Connections to all other ranks. Collective. Each connects to those before it."""
+    if len(hosts) == 1:
+        return {}
+    deadline = time.monotonic() + _MEET_S
+    listener = None
+    token = secrets.token_bytes(32)
+    mine: dict[str, Any] = {}
+    try:
+        listener = _listen(hosts)
+        mine = {"port": listener.getsockname()[1], "token": token.hex()}
+    except OSError as error:
+        mine = {"problem": str(error)}
+    peers: dict[int, socket.socket] = {}
+    try:
+        places = [json.loads(text) for text in exchange(json.dumps(mine).encode())]
+        for other, place in enumerate(places):
+            if "problem" in place:
+                raise Error(f"rank {other} cannot listen for connections: {place['problem']}")
+        for other in range(rank):
+            peers[other] = _call((hosts[other], places[other]["port"]), other, deadline)
+            peers[other].sendall(_HELLO.pack(bytes.fromhex(places[other]["token"]), rank))
+        while listener is not None and len(peers) < len(hosts) - 1:
+            _accept(listener, token, peers, range(rank + 1, len(hosts)), deadline)
+    except BaseException:
+        for peer in peers.values():
+            peer.close()
+        raise
+    finally:
+        if listener is not None:
+            listener.close()
+    return peers
+
+
+def _listen(hosts: Sequence[str]) -> socket.socket:
+    if all(host == LOOPBACK for host in hosts):
+        return socket.create_server((LOOPBACK, 0), backlog=len(hosts))
+    if socket.has_dualstack_ipv6():
+        return socket.create_server(("", 0), family=socket.AF_INET6, backlog=len(hosts), dualstack_ipv6=True)
+    return socket.create_server(("", 0), backlog=len(hosts))
+
+
+def _call(address: tuple[str, int], rank: int, deadline: float) -> socket.socket:
+    try:
+        return socket.create_connection(address, timeout=max(1.0, deadline - time.monotonic()))
+    except OSError as error:
+        raise Error(
+            f"rank {rank} cannot be reached at {address[0]} port {address[1]}: {error}. Set MASTER_ADDR to an address "
+            "that all machines reach, and GLOO_SOCKET_IFNAME to the network interface between them"
+        ) from None
+
+
+def _accept(
+    listener: socket.socket, token: bytes, peers: dict[int, socket.socket], expected: range, deadline: float
+) -> None:
+    """One connection more, if it is of a rank of this job."""
+    missing = [rank for rank in expected if rank not in peers]
+    listener.settimeout(max(0.001, deadline - time.monotonic()))
+    try:
+        peer, _ = listener.accept()
+    except TimeoutError:
+        raise Error(f"ranks {missing} did not connect within {_MEET_S:.0f} s") from None
+    try:
+        peer.settimeout(5)
+        hello = b""
+        while len(hello) < _HELLO.size and (part := peer.recv(_HELLO.size - len(hello))):
+            hello += part
+        said, rank = _HELLO.unpack(hello) if len(hello) == _HELLO.size else (b"", -1)
+    except OSError:
+        said, rank = b"", -1
+    if rank in missing and hmac.compare_digest(said, token):
+        peers[rank] = peer
+    else:
+        peer.close()
+
+
+def node() -> str:
+    """Equal for processes that can share memory."""
+    folder = os.stat("/dev/shm" if os.access("/dev/shm", os.W_OK) else tempfile.gettempdir())
+    try:
+        with open("/proc/sys/kernel/random/boot_id") as file:
+            machine = file.read().strip()
+    except OSError:
+        machine = socket.gethostname()
+    return f"{machine} {folder.st_dev} {folder.st_ino}"
+
+
+def host(nodes: Sequence[str]) -> str:
+    """Where the other ranks reach this process: by GLOO_SOCKET_IFNAME, or as seen from MASTER_ADDR."""
+    if len(set(nodes)) == 1:
+        return LOOPBACK
+    interface = os.environ.get("GLOO_SOCKET_IFNAME")
+    if interface:
+        return _address_of(interface)
+    master = os.environ.get("MASTER_ADDR")
+    if not master:
+        return socket.gethostname()
+    family, kind, _, _, address = socket.getaddrinfo(master, 1, type=socket.SOCK_DGRAM)[0]
+    with socket.socket(family, kind) as probe:
+        probe.connect(address)  # sends nothing
+        own = str(probe.getsockname()[0])
+    # On the master's machine its name may mean the loopback; the others reach it by that name.
+    return master if own.startswith("127.") or own == "::1" else own
+
+
+def _address_of(interface: str) -> str:
+    name = interface.split(",")[0].encode()
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            answer = fcntl.ioctl(probe, 0x8915, struct.pack("256s", name[:15]))  # SIOCGIFADDR
+        except OSError as error:
+            raise Error(f"GLOO_SOCKET_IFNAME={interface!r}: the interface has no IPv4 address: {error}") from None
+    return socket.inet_ntoa(answer[20:24])

@@ -1,0 +1,94 @@
+"""Policies in virtual time: what `forebay simulate` says, as tables."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from . import _options
+from .errors import ConfigError
+
+_COLUMNS = ("fresh_percent", "stall_percent", "squared_uses_per_step", "uses_p99", "uses_max", "longest_run", "slots")
+_SOURCE = ("sigma", "cv", "on", "off", "slowdown", "slow_ranks", "slow_ratio")
+_PASSED_ON = ("ranks", "mode", "steps", "seeds", "seed", *_SOURCE)
+
+
+@dataclass
+class Recommendation:
+    """What would have suited a recorded run. ``forebay.Feeder(..., **recommendation.options)`` takes it."""
+
+    options: dict[str, dict[str, Any]]  # the sections queue and policy
+    table: list[dict[str, Any]]  # as recorded, as predicted for the run's options, for these, and with a cap
+    text: str  # the same for people, and for a configuration file
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def _run(config: Any, options: dict[str, Any], arguments: Sequence[str]) -> str:
+    settings = _options.load(os.fspath(config) if config is not None else None, options)
+    command = Path(__file__).with_name("bin") / "forebay"
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "feed.toml"
+        file.write_text(settings.to_toml())
+        done = subprocess.run([command, "simulate", file, *arguments], capture_output=True, text=True)
+    if done.returncode != 0:
+        raise ConfigError(done.stderr.strip() or f"forebay simulate ended with {done.returncode}")
+    return done.stdout
+
+
+def simulate(
+    config: str | os.PathLike[str] | None = None,
+    *,
+    policies: str | Sequence[str] = "all",
+    ratios: float | Sequence[float] = 3.0,
+    source: str = "exponential",
+    trace: str | os.PathLike[str] | None = None,
+    **options: Any,
+) -> list[dict[str, Any]]:
+    """How policies would do in virtual time: a row for each policy and ratio, such as pandas.DataFrame takes.
+
+    policies: names, or "all". ratios: steps per batch of the source, R. source: "constant", "exponential", "lognormal",
+    "gamma", "outages" or "contention"; trace: the telemetry.dir of a run instead of both. ranks, mode, steps, seeds,
+    seed, sigma, cv, on, off, slowdown, slow_ranks and slow_ratio are what `forebay simulate --help` says. Other
+    keywords are options of forebay.Feeder. Raises ConfigError.
+    """
+    arguments = ["--json", "-", "--policy", policies if isinstance(policies, str) else ",".join(policies)]
+    if trace is not None:
+        arguments += ["--trace", os.fspath(trace)]
+    else:
+        arguments += ["--source", source]
+        for ratio in ratios if isinstance(ratios, Sequence) else [ratios]:
+            arguments += ["-R", repr(float(ratio))]
+    for name in _PASSED_ON:
+        if name in options:
+            arguments += [f"--{name.replace('_', '-')}", str(options.pop(name))]
+    found: list[dict[str, Any]] = json.loads(_run(config, options, arguments))
+    return found
+
+
+def recommend(
+    run: str | os.PathLike[str], config: str | os.PathLike[str] | None = None, **options: Any
+) -> Recommendation:
+    """The queue and policy that would have suited a recorded run: its telemetry.dir. ``config`` and options are those
+    that it ran with. Raises ConfigError."""
+    text = _run(config, options, ["--trace", os.fspath(run), "--recommend"])
+    sections: dict[str, dict[str, Any]] = {}
+    table = []
+    for line in text.splitlines():
+        if section := re.fullmatch(r"\[(\w+)\]", line):
+            sections[section[1]] = {}
+        elif key := re.fullmatch(r"(\w+) = (.+)", line):
+            # Numbers and plain names: what JSON and TOML have in common.
+            sections[list(sections)[-1]][key[1]] = json.loads(key[2])
+        elif row := re.fullmatch(r"# (\w.*?)((?:\s+(?:-|\d[\d.]*)){7})", line):
+            values = [None if value == "-" else float(value) for value in row[2].split()]
+            table.append({"of": row[1], **dict(zip(_COLUMNS, values, strict=True))})
+    return Recommendation(sections, table, text)

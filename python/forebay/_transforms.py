@@ -1,0 +1,169 @@
+"""What a chain of torchvision's transforms means as options of Forebay."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from .errors import ConfigError
+
+_WAYS = (
+    "remove it and do it to the batch in the training loop, or give a function of your own in operations=[...] "
+    "(docs/python.md)"
+)
+# What has a counterpart that is not the same, so that the program has to say that it wants it.
+_NEAR = {
+    "ColorJitter": 'operations=["colour"], colour={"brightness": 0.4, ...}',
+    "RandomGrayscale": 'operations=["colour"], colour={"grey": 0.2, ...}',
+    "RandomErasing": 'operations=["erase"], erase={"probability": 0.5}',
+    "Grayscale": "channels=1",
+}
+_IGNORED = ("Identity", "ToPureTensor")
+
+
+def _pair(size: Any) -> tuple[int, int] | None:
+    """Height and width, or None for a single number."""
+    if isinstance(size, Sequence) and len(size) == 2:
+        return int(size[0]), int(size[1])
+    return None
+
+
+def _single(size: Any) -> int:
+    return int(size[0] if isinstance(size, Sequence) else size)
+
+
+def _steps(transform: Any) -> Iterable[Any]:
+    if type(transform).__name__ == "Compose":
+        for inner in transform.transforms:
+            yield from _steps(inner)
+    else:
+        yield transform
+
+
+class _Reading:
+    """The chain so far."""
+
+    def __init__(self) -> None:
+        self.options: dict[str, Any] = {"mirror": 0.0}
+        self.resized: Any = None  # what Resize was given
+        self.is_tensor = False
+        self.is_scaled = False  # 0 to 1, and not 0 to 255
+        self.mean: list[float] = [0.0] * 3
+        self.std: list[float] = [1.0] * 3
+        self.is_normalised = False
+
+    def read(self, step: Any) -> None:
+        name = type(step).__name__
+        if type(step).__module__.split(".")[0] == "torchvision":
+            if name in _IGNORED:
+                return
+            reader = getattr(self, f"_{name}", None)
+            if reader is not None:
+                reader(step)
+                return
+            if name in _NEAR:
+                raise ConfigError(
+                    f"transform: {name} has a counterpart in Forebay that draws differently (docs/operations.md): "
+                    f"remove {name} from the chain and give {_NEAR[name]}"
+                )
+        raise ConfigError(f"transform: {name} has no counterpart in Forebay: {_WAYS}")
+
+    def _geometry(self, step: Any, **options: Any) -> None:
+        if "crop" in self.options:
+            raise ConfigError(
+                f"transform: {type(step).__name__} comes after another crop or resize; one RandomResizedCrop, one "
+                "Resize((height, width)), or Resize(n) and CenterCrop(m) can be taken"
+            )
+        self.options.update(options)
+
+    @staticmethod
+    def _require_bilinear(step: Any) -> None:
+        way = getattr(step, "interpolation", None)
+        if way is not None and str(getattr(way, "value", way)).lower() not in ("bilinear", "2"):
+            raise ConfigError(
+                f"transform: {type(step).__name__} resizes by {getattr(way, 'value', way)}; Forebay resizes bilinearly "
+                "with antialiasing: say interpolation=InterpolationMode.BILINEAR, as it will be"
+            )
+
+    def _RandomResizedCrop(self, step: Any) -> None:
+        self._require_bilinear(step)
+        size = _pair(step.size) or (_single(step.size),) * 2
+        self._geometry(step, crop="random_resized", size=size, scale=tuple(step.scale), ratio=tuple(step.ratio))
+
+    def _Resize(self, step: Any) -> None:
+        self._require_bilinear(step)
+        if getattr(step, "max_size", None) is not None:
+            raise ConfigError("transform: Resize(max_size=...) makes images of different sizes: give both sides")
+        size = _pair(step.size)
+        if size:
+            self._geometry(step, crop="none", size=size)
+        elif self.resized is not None:
+            raise ConfigError("transform: Resize comes twice; keep one of them")
+        else:
+            self.resized = _single(step.size)
+
+    def _CenterCrop(self, step: Any) -> None:
+        height, width = _pair(step.size) or (_single(step.size),) * 2
+        if self.resized is None or height != width or height > self.resized:
+            raise ConfigError(
+                "transform: CenterCrop is taken after a Resize of the shorter side, square, and no larger than that: "
+                "Resize(256), CenterCrop(224)"
+            )
+        self._geometry(step, crop="center", size=(height, width), center_fraction=height / self.resized)
+        self.resized = None
+
+    def _RandomHorizontalFlip(self, step: Any) -> None:
+        p, before = float(step.p), float(self.options["mirror"])
+        self.options["mirror"] = p + before - 2 * p * before  # one of two, but not both
+
+    def _ToTensor(self, step: Any) -> None:
+        self.is_tensor = self.is_scaled = True
+
+    def _PILToTensor(self, step: Any) -> None:
+        self.is_tensor = True
+
+    _ToImage = _PILToTensor
+
+    def _ConvertImageDtype(self, step: Any) -> None:
+        if not self.is_tensor or str(step.dtype) != "torch.float32":
+            raise ConfigError(
+                f"transform: {type(step).__name__} is taken to torch.float32 after PILToTensor or ToImage; for another "
+                'type remove it and give dtype="float16", "bfloat16" or "uint8"'
+            )
+        self.is_scaled = True
+
+    def _ToDtype(self, step: Any) -> None:
+        if not getattr(step, "scale", False):
+            raise ConfigError("transform: ToDtype is taken with scale=True: values from 0 to 1")
+        self._ConvertImageDtype(step)
+
+    def _Normalize(self, step: Any) -> None:
+        mean, std = [float(v) for v in step.mean], [float(v) for v in step.std]
+        if not self.is_scaled or self.is_normalised or len(mean) != 3 or len(std) != 3:
+            raise ConfigError("transform: Normalize is taken once, after ToTensor, with three means and deviations")
+        self.mean, self.std, self.is_normalised = mean, std, True
+
+    def finish(self) -> dict[str, Any]:
+        if not self.is_tensor:
+            raise ConfigError("transform: the chain makes no tensors; it must contain ToTensor()")
+        if "crop" not in self.options:
+            raise ConfigError(
+                "transform: the images would have different sizes; add Resize((height, width)), Resize(256) and "
+                "CenterCrop(224), or RandomResizedCrop(224)"
+            )
+        if self.resized is not None:
+            raise ConfigError("transform: Resize of the shorter side has no place beside the crop; remove it")
+        if self.is_scaled:
+            # Forebay normalises values from 0 to 255.
+            self.options.update(dtype="float32", mean=[255 * v for v in self.mean], std=[255 * v for v in self.std])
+        else:
+            self.options["dtype"] = "uint8"
+        return self.options
+
+
+def options_of(transform: Any) -> dict[str, Any]:
+    """The options that do what the transform does. Raises ConfigError with the remedy where there are none."""
+    reading = _Reading()
+    for step in _steps(transform):
+        reading.read(step)
+    return reading.finish()

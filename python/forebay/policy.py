@@ -1,0 +1,142 @@
+"""Policies and operations of a program's own, in Python."""
+
+from __future__ import annotations
+
+import abc
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from ._core import Signals
+from .errors import ConfigError
+
+_GENERATOR = ("rng", "generator")
+
+Decision = Literal["fresh", "reuse", "wait"]
+
+
+class Policy(abc.ABC):
+    """Decides each step of the trainer: a new batch, or one that is there. ``forebay.Feeder(policy=MyPolicy())``.
+
+    Use one object for one feeder; with a class, ``policy=MyPolicy``, each start makes a new one. With several ranks
+    each has its own, of the same class. It is called on the trainer's thread, within next().
+    """
+
+    @abc.abstractmethod
+    def decide(self, signals: Signals) -> Decision:
+        """Returns "fresh" for the next batch, waiting for it where there is none; "reuse" for a batch that was served;
+        "wait" to wait briefly for a batch and be asked again. What it raises ends the run. `max_uses` and `max_wait_ms`
+        still hold, and the first batch is fresh whatever it returns."""
+
+    def served(self, decision: Decision, signals: Signals) -> None:  # noqa: B027 - most need not know
+        """What was served in the end, "fresh" or "reuse": once in each step, after its last decide()."""
+
+
+class GivenPolicy(NamedTuple):
+    name: str
+    make: Callable[[], Any]
+
+
+class GivenOperation(NamedTuple):
+    name: str
+    run: Callable[[Any, int], Any]
+    keeps_places: bool
+    in_evaluation: bool
+
+
+def _policy_of(value: Any) -> GivenPolicy:
+    kind = value if isinstance(value, type) else type(value)
+    if not callable(getattr(kind, "decide", None)):
+        raise ConfigError(
+            f"policy={value!r}: give the name of a policy, or an object with decide(signals), such as a subclass of "
+            "forebay.Policy"
+        )
+    return GivenPolicy(f"python.{kind.__name__}", value if isinstance(value, type) else lambda: value)
+
+
+def take_policy(options: dict[str, Any]) -> GivenPolicy | None:
+    """A policy of Python's among the options, which then have its name in its place."""
+    for keyword in ("policy", "policy_name"):
+        value = options.get(keyword)
+        if value is None or isinstance(value, str):
+            continue
+        if not isinstance(value, Mapping):
+            given = _policy_of(value)
+            options[keyword] = given.name
+            return given
+        name = value.get("name", "")
+        if not isinstance(name, str):
+            given = _policy_of(name)
+            options[keyword] = {**value, "name": given.name}
+            return given
+    return None
+
+
+def _takes_a_generator(function: Callable[..., Any]) -> bool:
+    """Whether its second argument is one: what it requires, or calls `rng` or `generator`."""
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):  # builtins without a signature
+        return False
+    positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    return len(positional) > 1 and (
+        positional[1].default is inspect.Parameter.empty or positional[1].name in _GENERATOR
+    )
+
+
+def _operation_of(function: Callable[..., Any]) -> GivenOperation:
+    name = getattr(function, "__name__", type(function).__name__)
+    has_generator = _takes_a_generator(function)
+
+    def run(pixels: Any, seed: int) -> Any:
+        if has_generator:
+            # Philox takes its key as it is; the others spend time on spreading a seed.
+            result = function(pixels, np.random.Generator(np.random.Philox(key=seed)))
+        else:
+            result = function(pixels)
+        if result is None:
+            return pixels
+        result = np.asarray(result)
+        if result.dtype != np.uint8 or result.shape != pixels.shape:
+            raise TypeError(
+                f"the operation {name} returned an array of {result.dtype} {list(result.shape)}; it must be uint8 "
+                f"{list(pixels.shape)}, as it was given, or None if it changed that"
+            )
+        return np.ascontiguousarray(result)
+
+    keeps_places = bool(getattr(function, "keeps_places", False))
+    return GivenOperation(f"python.{name}", run, keeps_places, bool(getattr(function, "in_evaluation", False)))
+
+
+def _named(listed: Any, found: dict[str, tuple[Any, GivenOperation]]) -> Any:
+    """The list with names in the place of functions."""
+    if not isinstance(listed, (list, tuple)):
+        if callable(listed):
+            raise ConfigError("operations is a list: operations=[function]")
+        return listed
+    names = []
+    for item in listed:
+        if callable(item):
+            given = _operation_of(item)
+            if found.setdefault(given.name, (item, given))[0] is not item:
+                raise ConfigError(
+                    f"two operations are called {given.name!r}; names tell them apart in saved states: rename one"
+                )
+            names.append(given.name)
+        else:
+            names.append(item)
+    return names
+
+
+def take_operations(options: dict[str, Any]) -> list[GivenOperation]:
+    """The functions among transform.operations, which then have their names in their place."""
+    found: dict[str, tuple[Any, GivenOperation]] = {}
+    for keyword in ("operations", "transform_operations"):
+        if keyword in options:
+            options[keyword] = _named(options[keyword], found)
+    section = options.get("transform")
+    if isinstance(section, Mapping) and "operations" in section:
+        options["transform"] = {**section, "operations": _named(section["operations"], found)}
+    return [given for _, given in found.values()]
