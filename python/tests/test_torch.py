@@ -171,13 +171,28 @@ def say(what):
 """
 
 
+# torchrun. That of PyTorch 1.13 does not start under Python 3.11: a flag of 0 is no member of its enumeration there.
+TORCHRUN = """
+import sys
+from torch.distributed import run
+from torch.distributed.elastic.multiprocessing.api import Std
+if Std.from_str("0") is None:
+    Std.from_str = classmethod(lambda kind, text: kind.NONE)
+run.main(sys.argv[1:])
+"""
+
+
 def ranks(body: str, tmp_path: Path, *arguments: str) -> Any:
     """What rank 0 of two printed last under torchrun, read as a value."""
     program = tmp_path / "program.py"
     program.write_text(HEAD + body)
-    run = "import sys; from torch.distributed.run import main; main(sys.argv[1:])"
-    options = ("--nproc_per_node=2", "--master_addr=127.0.0.1", f"--master_port={free_port()}")
-    return ast.literal_eval(run_program(run, *options, str(program), *arguments).strip().splitlines()[-1])
+    options = (
+        "--nproc_per_node=2",
+        "--monitor_interval=0.1",
+        "--master_addr=127.0.0.1",
+        f"--master_port={free_port()}",
+    )
+    return ast.literal_eval(run_program(TORCHRUN, *options, str(program), *arguments).strip().splitlines()[-1])
 
 
 def free_port() -> int:
