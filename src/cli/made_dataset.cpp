@@ -177,8 +177,7 @@ class Writer {
   // "circle|star": each once, in the order of the classes.
   static std::string names_of(std::vector<std::size_t> chosen) {
     std::ranges::sort(chosen);
-    const auto repeated = std::ranges::unique(chosen);
-    chosen.erase(repeated.begin(), repeated.end());
+    chosen.erase(std::unique(chosen.begin(), chosen.end()), chosen.end());
     std::string names;
     for (const std::size_t shape : chosen) {
       if (!names.empty()) names += '|';

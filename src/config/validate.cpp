@@ -174,7 +174,7 @@ std::optional<Problem> channels_problem(const Options& options) {
                             "transform.when = \"enqueue\""};
   }
   if (options.workers.jpeg == JpegLibrary::turbo) return std::nullopt;
-  return Problem{key, key + " = 1 does not go with workers.jpeg = \"nvjpeg\"; set workers.jpeg = \"turbo\""};
+  return Problem{key, key + R"( = 1 does not go with workers.jpeg = "nvjpeg"; set workers.jpeg = "turbo")"};
 }
 
 // Guards the sizes computed later against overflow; whether the memory exists shows when it is allocated.

@@ -77,9 +77,10 @@ ConfigError no_objects(std::string_view format) {
   for (const NamedFormat& known : kFormats) {
     if (known.format->has_objects) others.append(others.empty() ? "" : ", ").append(known.name);
   }
-  return ConfigError("dataset.samples = \"images\": the format \"" + std::string(format) +
-                     "\" has no objects of images, and its samples are what they are; leave the key out (it is for " +
-                     others + ")");
+  ConfigError error(R"(dataset.samples = "images": the format ")" + std::string(format) +
+                    "\" has no objects of images, and its samples are what they are; leave the key out (it is for " +
+                    others + ")");
+  return error;
 }
 
 // How the index differs from what was asked for; "" if it does not.

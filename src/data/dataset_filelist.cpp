@@ -334,7 +334,7 @@ IndexDraft build_filelist(PathContents& contents) {
   const bool annotated = !has_labels(entries) && add_annotated(context, entries, draft);
   if (!annotated && options.samples == SampleUnit::images) {
     throw ConfigError(
-        "dataset.samples = \"images\": the list \"" + options.path + "\" " +
+        R"(dataset.samples = "images": the list ")" + options.path + "\" " +
         (has_labels(entries) ? "has labels, a class for each image" : "names no image with a VOC annotation") +
         ", so each of its samples is an image as it is; leave the key out");
   }

@@ -161,7 +161,7 @@ void add_labels(const DatasetOptions& options, ArrayFiles& arrays, const std::st
   if (!is_single) {
     refuse("shape " + found.array.shape_text() +
            ", where labels are one number for each image; serve more of them as " +
-           "a field of kind \"multilabel\" or \"numbers\"");
+           R"(a field of kind "multilabel" or "numbers")");
   }
   const ArrayFiles::Loaded loaded = arrays.load(found);
   // A larger number is taken for damage unless its class is named.
@@ -273,7 +273,7 @@ std::uint64_t hash_npy(const DatasetOptions& options) {
 
 IndexDraft build_npy(PathContents& contents) {
   const DatasetOptions& options = contents.options();
-  const std::string path = contents.root();
+  const std::string& path = contents.root();
   IndexDraft draft;
   draft.root = std::filesystem::path(path).parent_path().string();
   naming_path(options, [&] {

@@ -305,7 +305,7 @@ std::optional<HeaderFound> find_header(std::span<const std::string_view> fields,
     return word_of(field).starts_with("bbox") || is_one_of(field, kBoxWords);
   });
   if (has_boxes) {
-    found.problem = "boxes of objects, which a table has: dataset.samples = \"images\" and a field of kind \"boxes\"";
+    found.problem = R"(boxes of objects, which a table has: dataset.samples = "images" and a field of kind "boxes")";
   } else if (fields.size() > 2 && !names_both) {
     found.problem =
         "which column is the label? Keep a column of paths (\"path\") and one of labels (\"label\"). "

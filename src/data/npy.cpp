@@ -18,7 +18,10 @@ constexpr auto kNpyMagic = "\x93NUMPY"sv;
 static_assert(std::endian::native == std::endian::little, "elements are copied by their low bytes");
 
 SampleError npy_refusal(const std::string& what) { return SampleError("npy: " + what); }
-UnfitArray type_refusal(const std::string& what) { return UnfitArray("npy: " + what); }
+UnfitArray type_refusal(const std::string& what) {
+  UnfitArray error("npy: " + what);
+  return error;
+}
 
 // The header is a dictionary in the form that NumPy writes. Any other form that Python would accept is damage.
 class NpyHeaderReader {

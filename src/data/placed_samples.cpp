@@ -9,8 +9,7 @@ namespace forebay {
 
 bool enclose(std::vector<std::pair<std::uint64_t, std::uint64_t>> ranges, Placement& placement) {
   std::ranges::sort(ranges);
-  const auto [same, end] = std::ranges::unique(ranges);
-  ranges.erase(same, end);
+  ranges.erase(std::unique(ranges.begin(), ranges.end()), ranges.end());
   std::uint64_t wanted = 0;
   for (std::size_t i = 0; i < ranges.size(); ++i) {
     if (i > 0 && ranges[i].first < ranges[i - 1].second) return false;

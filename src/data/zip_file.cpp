@@ -229,10 +229,10 @@ void ZipFile::read(const ZipMember& member, std::span<std::byte> to) const {
 }
 
 void ZipFile::inflate(const ZipMember& member, std::uint64_t at, std::span<std::byte> to) const {
-  constexpr std::size_t kPiece = std::size_t{256} << 10U;
+  constexpr std::size_t kInput = std::size_t{256} << 10U;
   Inflater inflater;
   z_stream& stream = inflater.stream;
-  std::vector<std::byte> input(static_cast<std::size_t>(std::min<std::uint64_t>(kPiece, member.packed)));
+  std::vector<std::byte> input(static_cast<std::size_t>(std::min<std::uint64_t>(kInput, member.packed)));
   std::uint64_t left = member.packed;
   std::size_t filled = 0;
   const bool is_all = to.size() == member.bytes;

@@ -28,8 +28,8 @@ void WideImage::resize(std::int32_t new_width, std::int32_t new_height, int new_
 }
 
 void WideImage::release_large() {
-  constexpr std::size_t kMostKept = std::size_t{16} << 20U;
-  if (values.capacity() * sizeof(float) > kMostKept) values = {};
+  constexpr std::size_t kMostHeld = std::size_t{16} << 20U;
+  if (values.capacity() * sizeof(float) > kMostHeld) values = {};
 }
 
 void turn(const WideImage& from, int orientation, WideImage& to) {

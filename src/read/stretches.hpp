@@ -85,6 +85,7 @@ class Stretches {
   struct Kept {
     std::uint64_t order = 0;
     std::uint32_t stretch = 0;
+    // NOLINTNEXTLINE(modernize-use-nullptr): what the compiler makes of it compares with 0
     friend auto operator<=>(const Kept&, const Kept&) = default;
   };
   struct KeptAt {
