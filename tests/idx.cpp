@@ -1,6 +1,7 @@
 #include <doctest/doctest.h>
 
 #include "dataset_support.hpp"
+#include "deflated.hpp"
 #include "support.hpp"
 
 #include <zlib.h>
@@ -32,20 +33,7 @@ std::string values(std::size_t count) {
   return bytes;
 }
 
-std::string gzip(const std::string& bytes) {
-  z_stream stream{};
-  REQUIRE(deflateInit2(&stream, 6, Z_DEFLATED, MAX_WBITS + 16, 8, Z_DEFAULT_STRATEGY) == Z_OK);
-  std::string out(deflateBound(&stream, bytes.size()) + 64, '\0');
-  std::string in = bytes;
-  stream.next_in = reinterpret_cast<Bytef*>(in.data());
-  stream.avail_in = static_cast<uInt>(in.size());
-  stream.next_out = reinterpret_cast<Bytef*>(out.data());
-  stream.avail_out = static_cast<uInt>(out.size());
-  REQUIRE(deflate(&stream, Z_FINISH) == Z_STREAM_END);
-  out.resize(stream.total_out);
-  deflateEnd(&stream);
-  return out;
-}
+std::string gzip(const std::string& bytes) { return testing::deflated(bytes, MAX_WBITS + 16); }
 
 const std::string kImages = header(8, {3, 2, 4}) + values(24);
 const std::string kLabels = header(8, {3}) + std::string("\2\0\1", 3);

@@ -15,6 +15,7 @@
 #include <forebay/feeder.hpp>
 
 #include "dataset_support.hpp"
+#include "deflated.hpp"
 #include "hostile_files.hpp"
 #include "support.hpp"
 
@@ -34,21 +35,6 @@ std::string npy_file(const std::string& type, const std::string& shape, const st
   const std::string text =
       "{'descr': '" + type + "', 'fortran_order': " + (fortran ? "True" : "False") + ", 'shape': " + shape + ", }\n";
   return std::string("\x93NUMPY\1\0", 8) + little(text.size(), 2) + text + elements;
-}
-
-std::string deflated(const std::string& bytes) {
-  z_stream stream{};
-  REQUIRE(deflateInit2(&stream, 6, Z_DEFLATED, -MAX_WBITS, 8, Z_DEFAULT_STRATEGY) == Z_OK);
-  std::string out(deflateBound(&stream, bytes.size()), '\0');
-  std::string in = bytes;
-  stream.next_in = reinterpret_cast<Bytef*>(in.data());
-  stream.avail_in = static_cast<uInt>(in.size());
-  stream.next_out = reinterpret_cast<Bytef*>(out.data());
-  stream.avail_out = static_cast<uInt>(out.size());
-  REQUIRE(deflate(&stream, Z_FINISH) == Z_STREAM_END);
-  out.resize(stream.total_out);
-  deflateEnd(&stream);
-  return out;
 }
 
 struct Member {
@@ -74,7 +60,7 @@ std::string zip_of(const std::vector<Member>& members, const ZipRecipe& recipe =
   std::string directory;
   for (std::size_t i = 0; i < members.size(); ++i) {
     const auto& [name, contents] = members[i];
-    const std::string packed = recipe.deflate ? deflated(contents) : contents;
+    const std::string packed = recipe.deflate ? deflated(contents, -MAX_WBITS) : contents;
     const std::uint64_t bytes =
         i == 0 && recipe.claims >= 0 ? static_cast<std::uint64_t>(recipe.claims) : contents.size();
     const std::uint64_t at = i == 1 && recipe.overlap ? 0 : file.size();

@@ -129,12 +129,9 @@ void take_usable(std::span<const ParsedChunk::Object> objects, std::vector<Found
   for (const auto& [annotation, name, region] : objects) {
     if (name < 0) continue;
     const Box& box = region.box;
-    found.push_back({region,
-                     {.left = static_cast<float>(box.left),
-                      .top = static_cast<float>(box.top),
-                      .right = static_cast<float>(box.right),
-                      .bottom = static_cast<float>(box.bottom),
-                      .label = name}});
+    const BoxSides sides{static_cast<double>(box.left), static_cast<double>(box.top), static_cast<double>(box.right),
+                         static_cast<double>(box.bottom)};
+    found.push_back({region, labelled_box(sides, name)});
   }
 }
 

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <doctest/doctest.h>
+
+#include <zlib.h>
+
+#include <string>
+
+namespace forebay::testing {
+
+// `bytes` compressed by zlib. `window_bits` says what goes around them: MAX_WBITS + 16 for gzip, -MAX_WBITS for
+// nothing, as in a zip archive.
+inline std::string deflated(std::string bytes, int window_bits) {
+  z_stream stream{};
+  REQUIRE(deflateInit2(&stream, 6, Z_DEFLATED, window_bits, 8, Z_DEFAULT_STRATEGY) == Z_OK);
+  std::string out(deflateBound(&stream, bytes.size()) + 64, '\0');
+  stream.next_in = reinterpret_cast<Bytef*>(bytes.data());
+  stream.avail_in = static_cast<uInt>(bytes.size());
+  stream.next_out = reinterpret_cast<Bytef*>(out.data());
+  stream.avail_out = static_cast<uInt>(out.size());
+  REQUIRE(deflate(&stream, Z_FINISH) == Z_STREAM_END);
+  out.resize(stream.total_out);
+  deflateEnd(&stream);
+  return out;
+}
+
+}  // namespace forebay::testing
