@@ -1,0 +1,135 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+// What lies between the entropy decoding of a sequential JPEG file and its pixels.
+namespace forebay {
+
+// Coefficients of a block.
+inline constexpr std::size_t kBlockSize = 64;
+
+// Index in natural order, row by row, of the coefficient at each position of the zigzag.
+inline constexpr std::array<std::uint8_t, kBlockSize> kNaturalOrder{
+    0,  1,  8,  16, 9,  2,  3,  10, 17, 24, 32, 25, 18, 11, 4,  5,  12, 19, 26, 33, 40, 48,
+    41, 34, 27, 20, 13, 6,  7,  14, 21, 28, 35, 42, 49, 56, 57, 50, 43, 36, 29, 22, 15, 23,
+    30, 37, 44, 51, 58, 59, 52, 45, 38, 31, 39, 46, 53, 60, 61, 54, 47, 55, 62, 63};
+
+enum class JpegColour : std::uint8_t { grey, ycbcr, rgb };
+
+struct JpegComponent {
+  // Samples for each max_h x max_v pixels, 1 to 4. A component alone has 1 x 1, whatever its file says: its scan has
+  // one block in an MCU.
+  std::int32_t h = 1;
+  std::int32_t v = 1;
+  std::array<std::uint16_t, kBlockSize> quantiser{};  // in natural order
+
+  // Set by complete(): samples that the image has, without what fills the last blocks.
+  std::int32_t width = 0;
+  std::int32_t height = 0;
+};
+
+// What the header of a file says about its coefficients.
+struct JpegFrame {
+  static constexpr std::size_t kMostComponents = 3;
+
+  std::int32_t width = 0;  // pixels, as stored
+  std::int32_t height = 0;
+  JpegColour colour = JpegColour::grey;
+  std::size_t components = 1;  // 1 with JpegColour::grey, else 3
+  std::array<JpegComponent, kMostComponents> component{};
+
+  // Set by complete().
+  std::int32_t max_h = 1;
+  std::int32_t max_v = 1;
+  std::int32_t mcus_across = 0;
+  std::int32_t mcus_down = 0;
+
+  // Computes from the members above it what is said to be set by it.
+  // REQUIRES: width and height 1 to 65535; 1 or 3 components as colour says; h and v 1 to 4.
+  void complete() noexcept;
+};
+
+// A rectangle of MCUs.
+struct McuRegion {
+  std::int32_t left = 0;
+  std::int32_t top = 0;
+  std::int32_t right = 0;
+  std::int32_t bottom = 0;
+
+  [[nodiscard]] constexpr std::int32_t width() const noexcept { return right - left; }
+  [[nodiscard]] constexpr std::int32_t height() const noexcept { return bottom - top; }
+  friend bool operator==(const McuRegion&, const McuRegion&) = default;
+};
+
+// The quantised coefficients of one row of MCUs, between two of its columns. Component k has v rows of (right - left) *
+// h blocks, side by side, each in natural order; the blocks of an MCU of 2 x 2 are those at 2 * x and 2 * x + 1 of both
+// rows. The memory is reused from image to image.
+//
+// Whoever fills it finds all coefficients 0, and writes those that are not, with the extent of each block.
+class CoefficientRow {
+ public:
+  // Blocks that a reader may take, and set to 0, at once. Rows are padded to a multiple.
+  static constexpr std::size_t kPadding = 4;
+
+  CoefficientRow() = default;
+
+  // Makes room for MCUs [region.left, region.right) of the first `components` components, all 0. Allocates only for
+  // more than ever before.
+  void reset(const JpegFrame& frame, std::size_t components, const McuRegion& region);
+
+  // How many components, from the first, are wanted: 1 for luma alone. The others need not be written.
+  [[nodiscard]] std::size_t components() const noexcept { return components_; }
+  // The first of the blocks that have a place; MCU `left()` is at x = 0.
+  [[nodiscard]] std::int32_t left() const noexcept { return left_; }
+  [[nodiscard]] std::int32_t right() const noexcept { return right_; }
+
+  // Row `row` of the blocks of a component, aligned to 64 bytes.
+  // REQUIRES: component < components(), row < v of it
+  [[nodiscard]] std::int16_t* blocks(std::size_t component, std::size_t row) noexcept {
+    return coefficients_.get() + (parts_[component].first + row * parts_[component].stride) * kBlockSize;
+  }
+  // For each of these blocks: a position in the zigzag behind which all is 0; 0 for a block that has nothing but its
+  // first coefficient. Whoever fills a block sets it.
+  [[nodiscard]] std::uint8_t* extents(std::size_t component, std::size_t row) noexcept {
+    return extents_.get() + parts_[component].first + row * parts_[component].stride;
+  }
+  // Blocks of a row without padding, and with it.
+  [[nodiscard]] std::size_t width(std::size_t component) const noexcept { return parts_[component].width; }
+  [[nodiscard]] std::size_t stride(std::size_t component) const noexcept { return parts_[component].stride; }
+
+ private:
+  struct Part {
+    std::size_t first = 0;  // block
+    std::size_t width = 0;  // blocks
+    std::size_t stride = 0;
+  };
+  struct Free {
+    void operator()(std::int16_t* memory) const noexcept;
+  };
+
+  std::unique_ptr<std::int16_t[], Free> coefficients_;
+  std::unique_ptr<std::uint8_t[]> extents_;
+  std::size_t capacity_ = 0;  // blocks
+  std::array<Part, JpegFrame::kMostComponents> parts_{};
+  std::size_t components_ = 0;
+  std::int32_t left_ = 0;
+  std::int32_t right_ = 0;
+};
+
+// Where coefficients come from: entropy decoding, or memory.
+class CoefficientSource {
+ public:
+  CoefficientSource() = default;
+  CoefficientSource(const CoefficientSource&) = delete;
+  CoefficientSource& operator=(const CoefficientSource&) = delete;
+  virtual ~CoefficientSource() = default;
+
+  // Fills the part of MCU row `mcu_row` that `row` has room for. Rows are asked for once each, from the top; the first
+  // ones and the last ones may be left out. Whatever this throws, the pixel stage lets through.
+  virtual void read(std::int32_t mcu_row, CoefficientRow& row) = 0;
+};
+
+}  // namespace forebay
