@@ -38,7 +38,7 @@ void CoefficientRow::reset(const JpegFrame& frame, std::size_t components, const
   std::size_t total = 0;
   for (std::size_t k = 0; k < components; ++k) {
     const std::size_t width = static_cast<std::size_t>(region.width()) * static_cast<std::size_t>(frame.component[k].h);
-    const std::size_t stride = (width + kPadding - 1) / kPadding * kPadding;
+    const std::size_t stride = (width + kGroup - 1) / kGroup * kGroup;
     parts_[k] = {.first = total, .width = width, .stride = stride};
     total += stride * static_cast<std::size_t>(frame.component[k].v);
   }

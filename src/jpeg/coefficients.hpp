@@ -65,14 +65,31 @@ struct McuRegion {
 };
 
 // The quantised coefficients of one row of MCUs, between two of its columns. Component k has v rows of (right - left) *
-// h blocks, side by side, each in natural order; the blocks of an MCU of 2 x 2 are those at 2 * x and 2 * x + 1 of both
-// rows. The memory is reused from image to image.
+// h blocks, side by side; the blocks of an MCU of 2 x 2 are those at 2 * x and 2 * x + 1 of both rows. The memory is
+// reused from image to image.
+//
+// Four blocks make a group: the first row of each of the four, eight coefficients long, then the second row of each and
+// so on, so that a vector takes a row of as many blocks as it holds. place_of() says where a block begins in its row
+// of blocks, kPlaces where the coefficient at a position of the zigzag lies from there.
 //
 // Whoever fills it finds all coefficients 0, and writes those that are not, with the extent of each block.
 class CoefficientRow {
  public:
-  // Blocks that a reader may take, and set to 0, at once. Rows are padded to a multiple.
-  static constexpr std::size_t kPadding = 4;
+  // Blocks of a group; rows are padded to a multiple.
+  static constexpr std::size_t kGroup = 4;
+  static constexpr std::size_t kSide = 8;
+
+  [[nodiscard]] static constexpr std::size_t place_of(std::size_t block) noexcept {
+    return block / kGroup * kGroup * kBlockSize + block % kGroup * kSide;
+  }
+  static constexpr std::array<std::uint8_t, kBlockSize> kPlaces = [] {
+    std::array<std::uint8_t, kBlockSize> places{};
+    for (std::size_t k = 0; k < kBlockSize; ++k) {
+      const std::size_t at = kNaturalOrder[k];
+      places[k] = static_cast<std::uint8_t>(at / kSide * kGroup * kSide + at % kSide);
+    }
+    return places;
+  }();
 
   CoefficientRow() = default;
 
