@@ -22,7 +22,7 @@ class MemoryDataset final : public Dataset {
   static constexpr std::int32_t kSide = 4;
   using Hook = std::function<void(std::uint64_t id)>;
 
-  explicit MemoryDataset(std::uint64_t size, Hook before_read = {})
+  explicit MemoryDataset(std::uint64_t size = 1, Hook before_read = {})
       : size_(size), before_read_(std::move(before_read)) {}
 
   [[nodiscard]] static std::uint8_t pixel(std::uint64_t id, std::size_t i) {

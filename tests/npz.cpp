@@ -1,8 +1,6 @@
 // Data sets of NumPy arrays, and arrays of .npz archives as files of samples and fields.
 #include <doctest/doctest.h>
 
-#include <zlib.h>
-
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -15,80 +13,14 @@
 #include <forebay/feeder.hpp>
 
 #include "dataset_support.hpp"
-#include "deflated.hpp"
 #include "hostile_files.hpp"
 #include "support.hpp"
+#include "zip_files.hpp"
 
 namespace forebay {
 namespace {
 
 using namespace testing;
-
-std::string little(std::uint64_t value, int bytes) {
-  std::string text;
-  for (int i = 0; i < bytes; ++i) text += static_cast<char>(value >> (8 * i));
-  return text;
-}
-
-std::string npy_file(const std::string& type, const std::string& shape, const std::string& elements,
-                     bool fortran = false) {
-  const std::string text =
-      "{'descr': '" + type + "', 'fortran_order': " + (fortran ? "True" : "False") + ", 'shape': " + shape + ", }\n";
-  return std::string("\x93NUMPY\1\0", 8) + little(text.size(), 2) + text + elements;
-}
-
-struct Member {
-  std::string name;
-  std::string contents;
-};
-struct ZipRecipe {
-  bool deflate = false;
-  bool wide = false;  // Zip64 fields for sizes, as numpy.savez writes them, and for the directory
-  std::uint16_t flags = 0;
-  std::uint16_t method = 0;  // 0: as `deflate` says
-  std::int64_t claims = -1;  // contents of the first member as the directory has them
-  bool overlap = false;      // the second member is the first's
-  std::string comment = {};
-};
-
-std::string extra_of(const ZipRecipe& recipe, std::uint64_t bytes, std::uint64_t packed) {
-  return recipe.wide ? little(1, 2) + little(16, 2) + little(bytes, 8) + little(packed, 8) : "";
-}
-
-std::string zip_of(const std::vector<Member>& members, const ZipRecipe& recipe = {}) {
-  std::string file;
-  std::string directory;
-  for (std::size_t i = 0; i < members.size(); ++i) {
-    const auto& [name, contents] = members[i];
-    const std::string packed = recipe.deflate ? deflated(contents, -MAX_WBITS) : contents;
-    const std::uint64_t bytes =
-        i == 0 && recipe.claims >= 0 ? static_cast<std::uint64_t>(recipe.claims) : contents.size();
-    const std::uint64_t at = i == 1 && recipe.overlap ? 0 : file.size();
-    const auto sum = crc32(0, reinterpret_cast<const Bytef*>(contents.data()), static_cast<uInt>(contents.size()));
-    const unsigned method = recipe.method != 0 ? recipe.method : recipe.deflate ? 8 : 0;
-    const std::string extra = extra_of(recipe, bytes, packed.size());
-    const std::uint64_t in_32 = recipe.wide ? 0xffffffff : bytes;
-    const std::string common = little(20, 2) + little(recipe.flags, 2) + little(method, 2) + little(0, 4) +
-                               little(sum, 4) + little(recipe.wide ? 0xffffffff : packed.size(), 4) + little(in_32, 4) +
-                               little(name.size(), 2) + little(extra.size(), 2);
-    directory += "PK\1\2" + little(45, 2) + common + little(0, 2) + little(0, 2) + little(0, 2) + little(0, 4) +
-                 little(at, 4) + name + extra;
-    file += "PK\3\4" + common + name + extra + packed;
-  }
-  const std::uint64_t begin = file.size();
-  file += directory;
-  if (recipe.wide) {
-    const std::uint64_t at = file.size();
-    file += "PK\6\6" + little(44, 8) + little(45, 2) + little(45, 2) + little(0, 8) + little(members.size(), 8) +
-            little(members.size(), 8) + little(directory.size(), 8) + little(begin, 8);
-    file += "PK\6\7" + little(0, 4) + little(at, 8) + little(1, 4);
-  }
-  const std::uint64_t count = recipe.wide ? 0xffff : members.size();
-  file += "PK\5\6" + little(0, 4) + little(count, 2) + little(count, 2) +
-          little(recipe.wide ? 0xffffffff : directory.size(), 4) + little(recipe.wide ? 0xffffffff : begin, 4) +
-          little(recipe.comment.size(), 2) + recipe.comment;
-  return file;
-}
 
 std::string values(std::size_t count) {
   std::string bytes(count, '\0');
@@ -97,8 +29,8 @@ std::string values(std::size_t count) {
 }
 
 // Three images of 2 x 4, with labels 2, 0 and 1.
-const std::string kImages = npy_file("|u1", "(3, 2, 4)", values(24));
-const std::string kLabels = npy_file("<i8", "(3,)", little(2, 8) + little(0, 8) + little(1, 8));
+const std::string kImages = npy_of("|u1", "(3, 2, 4)", values(24));
+const std::string kLabels = npy_of("<i8", "(3,)", little(2, 8) + little(0, 8) + little(1, 8));
 
 void check_is_sound(const std::filesystem::path& path, const DatasetOptions& more = {}) {
   DatasetOptions options = more;
@@ -133,7 +65,7 @@ FieldOptions place(const std::string& name, const std::string& from) { return {.
 
 TEST_CASE("an archive or a file of images is a data set, with the labels that go with it") {
   const TemporaryDirectory folder;
-  const std::vector<Member> members{{"x_train.npy", kImages}, {"y_train.npy", kLabels}};
+  const std::vector<ZipMember> members{{"x_train.npy", kImages}, {"y_train.npy", kLabels}};
   for (const bool deflate : {false, true}) {
     for (const bool wide : {false, true}) {
       CAPTURE(deflate);
@@ -160,8 +92,8 @@ TEST_CASE("an archive or a file of images is a data set, with the labels that go
 TEST_CASE("images may have channels last or first, and labels any whole numbers") {
   const TemporaryDirectory folder;
   const auto sample_of = [&](const std::string& shape) {
-    write_file(folder / "x.npy", npy_file("|u1", shape, values(24)));
-    write_file(folder / "y.npy", npy_file(">f4", "(2, 1)", std::string("\x3f\x80\0\0\xbf\x80\0\0", 8)));
+    write_file(folder / "x.npy", npy_of("|u1", shape, values(24)));
+    write_file(folder / "y.npy", npy_of(">f4", "(2, 1)", std::string("\x3f\x80\0\0\xbf\x80\0\0", 8)));
     const auto dataset = build_dataset(options_for(folder / "x.npy"));
     CHECK(dataset->sample(0).label == 1);
     CHECK(dataset->sample(1).label == -1);
@@ -184,16 +116,16 @@ TEST_CASE("other arrays are fields") {
   std::string masks;
   for (int i = 0; i < 24; ++i) masks += static_cast<char>(i % 5);
   const std::string ages =
-      npy_file("<f8", "(3,)",
-               std::string("\0\0\0\0\0\0\xf0\x3f", 8) + std::string(8, '\0') + std::string("\0\0\0\0\0\0\0\x40", 8));
-  const std::vector<Member> members{
+      npy_of("<f8", "(3,)",
+             std::string("\0\0\0\0\0\0\xf0\x3f", 8) + std::string(8, '\0') + std::string("\0\0\0\0\0\0\0\x40", 8));
+  const std::vector<ZipMember> members{
       {"x.npy", kImages},
       {"y.npy", kLabels},
       {"age.npy", ages},
-      {"mask.npy", npy_file("|u1", "(3, 2, 4)", masks)},
-      {"hot.npy", npy_file("|b1", "(3, 2)", std::string("\1\0\0\1\1\1", 6))},
-      {"grid.npy", npy_file(">i2", "(3, 2)", std::string("\0\1\0\2\0\3\0\4\0\5\0\6", 12))},
-      {"far.npy", npy_file("<f4", "(2,)", values(8))}};
+      {"mask.npy", npy_of("|u1", "(3, 2, 4)", masks)},
+      {"hot.npy", npy_of("|b1", "(3, 2)", std::string("\1\0\0\1\1\1", 6))},
+      {"grid.npy", npy_of(">i2", "(3, 2)", std::string("\0\1\0\2\0\3\0\4\0\5\0\6", 12))},
+      {"far.npy", npy_of("<f4", "(2,)", values(8))}};
   write_file(folder / "data.npz", zip_of(members, {.deflate = true}));
   Options options;
   options.device = "host";
@@ -235,7 +167,7 @@ TEST_CASE("other arrays are fields") {
     CHECK_FALSE(feeder.next());
   }
   // A changed label is another archive.
-  std::vector<Member> changed = members;
+  std::vector<ZipMember> changed = members;
   changed[1].contents.back() = '\0';
   changed[1].contents[changed[1].contents.size() - 8] = '\2';
   write_file(folder / "data.npz", zip_of(changed, {.deflate = true}));
@@ -251,10 +183,10 @@ TEST_CASE("an array of an archive may be the file of a field, or an image") {
   const TemporaryDirectory folder;
   for (const std::string name : {"a", "b"}) {
     const bool deflate = name == "a";
-    write_file(folder / (name + ".npz"), zip_of({{"rgb.npy", npy_file("|u1", "(2, 4)", values(8))},
-                                                 {"depth.npy", npy_file("<f4", "(2, 4)", values(32))}},
+    write_file(folder / (name + ".npz"), zip_of({{"rgb.npy", npy_of("|u1", "(2, 4)", values(8))},
+                                                 {"depth.npy", npy_of("<f4", "(2, 4)", values(32))}},
                                                 {.deflate = deflate}));
-    write_file(folder / (name + "1.npz"), zip_of({{"only.npy", npy_file("<i4", "(1,)", little(7, 4))}}));
+    write_file(folder / (name + "1.npz"), zip_of({{"only.npy", npy_of("<i4", "(1,)", little(7, 4))}}));
   }
   write_file(folder / "list.txt", "a.npz:rgb 0\nb.npz:rgb 1\n");
   DatasetOptions options = options_for(folder / "list.txt", "filelist");
@@ -264,12 +196,12 @@ TEST_CASE("an array of an archive may be the file of a field, or an image") {
   const auto dataset = build_dataset(options);
   REQUIRE(dataset->size() == 2);
   for (std::uint64_t id = 0; id < 2; ++id) {
-    CHECK(read_sample(*dataset, id) == npy_file("|u1", "(2, 4)", values(8)));
+    CHECK(read_sample(*dataset, id) == npy_of("|u1", "(2, 4)", values(8)));
     Reading field;
     dataset->read_field(id, 0, field);
-    CHECK(field.text() == npy_file("<f4", "(2, 4)", values(32)));
+    CHECK(field.text() == npy_of("<f4", "(2, 4)", values(32)));
     dataset->read_field(id, 1, field);
-    CHECK(field.text() == npy_file("<i4", "(1,)", little(7, 4)));
+    CHECK(field.text() == npy_of("<i4", "(1,)", little(7, 4)));
   }
   options.fields = {{.name = "depth", .from = "{stem}.npz:", .kind = FieldKind::array, .shape = {2, 4}}};
   const auto unclear = build_dataset(options);
@@ -282,7 +214,7 @@ TEST_CASE("an array of an archive may be the file of a field, or an image") {
 
 TEST_CASE("an archive that is not sound is refused, with the member and the byte") {
   const TemporaryDirectory folder;
-  const std::vector<Member> members{{"x.npy", kImages}, {"y.npy", kLabels}};
+  const std::vector<ZipMember> members{{"x.npy", kImages}, {"y.npy", kLabels}};
   CHECK(contains(refusal(folder, zip_of(members, {.flags = 1})), "member \"x.npy\" at byte 0: it is encrypted"));
   CHECK(contains(refusal(folder, zip_of(members, {.method = 14})), "compressed by method 14"));
   CHECK(contains(refusal(folder, zip_of(members, {.overlap = true})), "overlap another member"));
@@ -296,25 +228,25 @@ TEST_CASE("an archive that is not sound is refused, with the member and the byte
   std::string flipped = zip_of(members, {.deflate = false});
   flipped[flipped.find("PK\1\2") - 1] ^= 1;  // the last label's last byte
   CHECK(contains(refusal(folder, flipped), "its checksum is wrong"));
-  CHECK(contains(refusal(folder, zip_of({{"x.npy", npy_file("|O", "(1,)", "x")}})), "pickled Python objects"));
+  CHECK(contains(refusal(folder, zip_of({{"x.npy", npy_of("|O", "(1,)", "x")}})), "pickled Python objects"));
   CHECK(contains(refusal(folder, zip_of({{"p.npy", kImages}, {"q.npy", kLabels}})),
                  "which of its arrays has the images"));
-  CHECK(contains(refusal(folder, zip_of({{"x.npy", npy_file("<f4", "(1, 2, 2)", values(16))}})), "images are uint8"));
-  CHECK(contains(refusal(folder, zip_of({{"x.npy", npy_file("|u1", "(2, 2, 2)", values(8), true)}})),
+  CHECK(contains(refusal(folder, zip_of({{"x.npy", npy_of("<f4", "(1, 2, 2)", values(16))}})), "images are uint8"));
+  CHECK(contains(refusal(folder, zip_of({{"x.npy", npy_of("|u1", "(2, 2, 2)", values(8), true)}})),
                  "save it in C order"));
-  CHECK(contains(refusal(folder, zip_of({{"x.npy", npy_file("|u1", "(2, 2)", values(4))}})),
-                 "images are (number, height"));
-  CHECK(contains(refusal(folder, zip_of({{"x.npy", npy_file("|u1", "(0, 2, 2)", "")}})), "1 to 2^32 - 1 images"));
-  CHECK(contains(refusal(folder, zip_of({{"x.npy", npy_file("|u1", "(9, 2, 2)", values(4))}})),
+  CHECK(
+      contains(refusal(folder, zip_of({{"x.npy", npy_of("|u1", "(2, 2)", values(4))}})), "images are (number, height"));
+  CHECK(contains(refusal(folder, zip_of({{"x.npy", npy_of("|u1", "(0, 2, 2)", "")}})), "1 to 2^32 - 1 images"));
+  CHECK(contains(refusal(folder, zip_of({{"x.npy", npy_of("|u1", "(9, 2, 2)", values(4))}})),
                  "it ends early: 4 of the 36"));
   const auto with_labels = [&](const std::string& labels) { return zip_of({{"x.npy", kImages}, {"y.npy", labels}}); };
   DatasetOptions wanted;
   wanted.fields = {place("label", "y")};
   const auto labels_refusal = [&](const std::string& labels) { return refusal(folder, with_labels(labels), wanted); };
-  CHECK(contains(labels_refusal(npy_file("|u1", "(2,)", values(2))), "of shape (2,) for 3 images"));
-  CHECK(contains(labels_refusal(npy_file("|u1", "(3, 2)", values(6))), "of kind \"multilabel\""));
-  CHECK(contains(labels_refusal(npy_file("<i4", "(3,)", values(12))), "is no class from 0 to 65535"));
-  CHECK(contains(labels_refusal(npy_file("<U1", "(3,)", values(12))), "elements of type \"<U1\""));
+  CHECK(contains(labels_refusal(npy_of("|u1", "(2,)", values(2))), "of shape (2,) for 3 images"));
+  CHECK(contains(labels_refusal(npy_of("|u1", "(3, 2)", values(6))), "of kind \"multilabel\""));
+  CHECK(contains(labels_refusal(npy_of("<i4", "(3,)", values(12))), "is no class from 0 to 65535"));
+  CHECK(contains(labels_refusal(npy_of("<U1", "(3,)", values(12))), "elements of type \"<U1\""));
   DatasetOptions named;
   named.classes = {"a", "b"};
   CHECK(contains(refusal(folder, with_labels(kLabels), named), "label 2.000000 of image 0 is no class from 0 to 1"));
@@ -323,12 +255,11 @@ TEST_CASE("an archive that is not sound is refused, with the member and the byte
 TEST_CASE("an array that only its name makes labels is left alone where it is a field, or no class numbers") {
   const TemporaryDirectory folder;
   const std::string path = (folder / "set.npz").string();
-  const std::string one_hot = npy_file("<f4", "(3, 2)",
-                                       std::string("\0\0\x80\x3f\0\0\0\0", 8) + std::string("\0\0\0\0\0\0\x80\x3f", 8) +
-                                           std::string("\0\0\0\0\0\0\x80\x3f", 8));
-  for (const std::string& labels :
-       {one_hot, npy_file("<f4", "(3,)", values(12)), npy_file("|u1", "(3, 2, 4)", values(24)),
-        npy_file("<U1", "(3,)", values(12)), npy_file("|u1", "(2,)", values(2))}) {
+  const std::string one_hot = npy_of("<f4", "(3, 2)",
+                                     std::string("\0\0\x80\x3f\0\0\0\0", 8) + std::string("\0\0\0\0\0\0\x80\x3f", 8) +
+                                         std::string("\0\0\0\0\0\0\x80\x3f", 8));
+  for (const std::string& labels : {one_hot, npy_of("<f4", "(3,)", values(12)), npy_of("|u1", "(3, 2, 4)", values(24)),
+                                    npy_of("<U1", "(3,)", values(12)), npy_of("|u1", "(2,)", values(2))}) {
     write_file(path, zip_of({{"arr_0.npy", kImages}, {"arr_1.npy", labels}}));
     const auto dataset = build_dataset(options_for(path));
     REQUIRE(dataset->size() == 3);
@@ -355,7 +286,7 @@ TEST_CASE("an array that only its name makes labels is left alone where it is a 
 TEST_CASE("what is wrong with the labels of a file names that file and its key") {
   const TemporaryDirectory folder;
   write_file(folder / "pixels.npy", kImages);
-  write_file(folder / "labels.npy", npy_file("|u1", "(2,)", values(2)));
+  write_file(folder / "labels.npy", npy_of("|u1", "(2,)", values(2)));
   DatasetOptions options = options_for(folder / "pixels.npy");
   options.labels = (folder / "labels.npy").string();
   CHECK(error_of([&] { (void)build_dataset(options); }) ==
@@ -367,7 +298,7 @@ TEST_CASE("numbers from 2^63 on are refused, not served as negative ones") {
   const std::string numbers = little(1, 8) + little(UINT64_MAX, 8) + little(2, 8);
   DatasetOptions options;
   options.fields = {{.name = "n", .kind = FieldKind::numbers, .dtype = DType::int64}};
-  const std::string archive = zip_of({{"x.npy", kImages}, {"n.npy", npy_file("<u8", "(3,)", numbers)}});
+  const std::string archive = zip_of({{"x.npy", kImages}, {"n.npy", npy_of("<u8", "(3,)", numbers)}});
   CHECK(contains(refusal(folder, archive, options), "array \"n\": entry 1 has 18446744073709551615"));
 }
 
@@ -375,7 +306,7 @@ TEST_CASE("an archive takes no memory for what its members claim") {
   const TemporaryDirectory folder;
   // Another array than the one that is served, and a sample.
   constexpr std::int64_t kClaims = std::int64_t{1} << 30;
-  const std::vector<Member> members{{"big.npy", kLabels}, {"x.npy", kImages}};
+  const std::vector<ZipMember> members{{"big.npy", kLabels}, {"x.npy", kImages}};
   for (const bool deflate : {false, true}) {
     CAPTURE(deflate);
     const std::string archive = zip_of(members, {.deflate = deflate, .claims = kClaims});
@@ -399,7 +330,7 @@ TEST_CASE("an archive takes no memory for what its members claim") {
 
 TEST_CASE("whatever is in an archive, it ends in samples or in errors") {
   const TemporaryDirectory folder;
-  const std::vector<Member> members{{"x.npy", kImages}, {"y.npy", kLabels}};
+  const std::vector<ZipMember> members{{"x.npy", kImages}, {"y.npy", kLabels}};
   use_broken_files(folder, "stored.npz", zip_of(members), "npy");
   use_broken_files(folder, "wide.npz", zip_of(members, {.deflate = true, .wide = true}), "npy");
 }

@@ -20,6 +20,7 @@
 #include "dataset_support.hpp"
 #include "support.hpp"
 #include "viewed_dataset.hpp"
+#include "zip_files.hpp"
 
 namespace forebay {
 namespace {
@@ -59,10 +60,7 @@ std::string text_of(const Bytes& bytes) { return {reinterpret_cast<const char*>(
 
 // Ones, bytewise, of a shape such as "(2, 8, 8)", `bytes` of them.
 std::string npy(const std::string& type, const std::string& shape, std::size_t bytes) {
-  std::string header = "{'descr': '" + type + "', 'fortran_order': False, 'shape': " + shape + ", }";
-  header += std::string(63 - (10 + header.size()) % 64, ' ') + "\n";
-  return "\x93NUMPY" + std::string("\1\0", 2) + little_endian(static_cast<std::uint16_t>(header.size())) + header +
-         std::string(bytes, '\1');
+  return npy_of(type, shape, std::string(bytes, '\1'));
 }
 
 // The data that the page speaks of, in the current folder. An image may be called .jpg and be a PNG.
@@ -90,13 +88,17 @@ class Workplace {
       write("photos/" + name + ".jpg", image_);
       write("photos/" + name + ".npy", npy("<f4", "(2, 8, 8)", 512));
       write("photos/" + name + ".txt", "a caption");
+      write("photos/" + name + ".npz", zip_of({{"flow.npy", npy("<f4", "(2, 8, 8)", 512)}}));
       write("masks/" + name + ".png", mask_);
+      write("depth/" + name + ".png", mask_);
       write("arrays/" + name + ".npy", npy("|u1", "(8, 9, 3)", 216));
     }
     write("weights.txt", "cat 5\n");
     for (const std::string name : {"1", "2", "3"}) {
       write("street/images/" + name + ".jpg", image_);
       write("street/masks/" + name + ".png", mask_);
+      write("stereo/left/" + name + ".png", image_);
+      write("stereo/right/" + name + ".png", image_);
       write("VOC2012/JPEGImages/" + name + ".jpg", image_);
       write("VOC2012/SegmentationClass/" + name + ".png", mask_);
       write("VOC2012/Annotations/" + name + ".xml", annotation(object("dog") + object("cat")));
@@ -130,6 +132,7 @@ class Workplace {
     const std::string shape = std::string("\0\0\x08\x03\0\0\0\4\0\0\0\2\0\0\0\3", 16);
     write("mnist/train-images-idx3-ubyte", shape + std::string(24, 'x'));
     write("mnist/train-labels-idx1-ubyte", std::string("\0\0\x08\x01\0\0\0\4\0\1\2\0", 12));
+    write("mnist.npz", zip_of({{"x_train.npy", npy("|u1", "(4, 2, 3)", 24)}, {"y_train.npy", npy("|u1", "(4,)", 4)}}));
   }
 
   void write_containers() {
