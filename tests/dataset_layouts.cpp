@@ -299,6 +299,19 @@ TEST_CASE("images beside each other are a data set without classes where fields 
   CHECK(classes->skipped().size() == 2);
 }
 
+TEST_CASE("bare images beside each other get advice for each kind of target") {
+  const TemporaryDirectory folder;
+  make(folder, {{"images/x.jpg", "jpeg"}, {"images/y.png", "png"}, {"masks/x.png", "png"}, {"masks/y.png", "png"}});
+  const std::string text = error_of([&] { (void)build_dataset(options_for(folder / "images")); });
+  CAPTURE(text);
+  for (const char* said : {"found 2 images", "CLASS/x.jpg", "dataset.format = \"folder\"", "[fields.NAME]", "list"}) {
+    CHECK(contains(text, said));
+  }
+  // Who asked for VOC hears of VOC.
+  CHECK(
+      contains(error_of([&] { (void)build_dataset(options_for(folder / "images", "voc")); }), "the voc format needs"));
+}
+
 TEST_CASE("real sets are read alike when their folder of annotations has another name") {
   const auto data = real_data();
   if (!data) {

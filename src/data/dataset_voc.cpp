@@ -223,6 +223,19 @@ Scan scan_beside(const BuildContext& context, const PlaceInParent& place, const 
   return scan;
 }
 
+// What "auto" makes of images that it finds in no class folder, with no annotation anywhere.
+[[noreturn]] void bare_images(const BuildContext& context, const Scan& scan) {
+  const bool is_one = scan.images.size() == 1;
+  throw path_error(
+      context.options,
+      std::string("found ") + (is_one ? "1 image (" : std::to_string(scan.images.size()) + " images (") +
+          std::string(kImageEndings) + "), in no class folder and without annotations (.xml), so nothing " +
+          "says what " + (is_one ? "it shows" : "they show") +
+          ". For classes, move them to CLASS/x.jpg below this path, or list them in a file. For masks and " +
+          "other fields that lie elsewhere, set dataset.format = \"folder\" and add a section [fields.NAME] " +
+          "for each (docs/data.md)");
+}
+
 [[noreturn]] void nothing_usable(const BuildContext& context, const IndexDraft& draft) {
   const IndexCounts& counts = draft.counts;
   throw path_error(context.options,
@@ -263,6 +276,7 @@ IndexDraft build_voc(PathContents& contents) {
     if (!wider.annotations.empty()) {
       return build_from(contents.context(), place.parent, wider, pair_annotations(wider));
     }
+    if (contents.context().options.format == "auto") bare_images(contents.context(), scan);
   }
   return build_from(contents.context(), contents.root(), scan, pairing);
 }
