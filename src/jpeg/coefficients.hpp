@@ -145,8 +145,9 @@ class CoefficientSource {
   virtual ~CoefficientSource() = default;
 
   // Fills the part of MCU row `mcu_row` that `row` has room for. Rows are asked for once each, from the top; the first
-  // ones and the last ones may be left out. Whatever this throws, the pixel stage lets through.
-  virtual void read(std::int32_t mcu_row, CoefficientRow& row) = 0;
+  // ones and the last ones may be left out. False: there are none, and `row` holds anything; the pixel stage stops and
+  // clears it. Whatever this throws, the pixel stage lets through.
+  [[nodiscard]] virtual bool read(std::int32_t mcu_row, CoefficientRow& row) = 0;
 };
 
 }  // namespace forebay

@@ -1,11 +1,14 @@
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
-#include <memory>
+#include <vector>
 
 #include <forebay/view.hpp>
 
 #include "coefficients.hpp"
+#include "pixel_kernels.hpp"
 
 namespace forebay {
 
@@ -25,34 +28,79 @@ class RgbRows {
 // Computes pixels from the coefficients of sequential JPEG files, a row of MCUs at a time, equal to those of
 // libjpeg-turbo's full decode: accurate integer DCT, fancy upsampling, grey replicated to R = G = B.
 //
-// One stage belongs to one thread; its memory is reused from image to image.
+// One stage belongs to one thread; its memory, some rows of samples and of coefficients, is reused from image to image.
 class PixelStage {
  public:
   enum class Colours : std::uint8_t { all, luma };  // luma: R = G = B = the first component
 
-  PixelStage();
-  ~PixelStage();
-  PixelStage(PixelStage&&) noexcept;
-  PixelStage& operator=(PixelStage&&) noexcept;
+  explicit PixelStage(const PixelKernels& kernels) noexcept : kernels_(&kernels) {}
 
   // Whether images of this frame are decoded here; false for quantisers too large for 16-bit arithmetic, for samplings
   // that libjpeg refuses (3 and 2 across, for example), and for luma of JpegColour::rgb. Any thread may call.
   [[nodiscard]] static bool serves(const JpegFrame& frame, Colours colours) noexcept;
 
   // The MCUs of which decode() needs coefficients for these pixels. Any thread may call.
-  // REQUIRES: the region within the image, not empty
+  // REQUIRES: serves(frame, colours); the region within the image, not empty
   [[nodiscard]] static McuRegion needed(const JpegFrame& frame, const Box& region, Colours colours) noexcept;
 
   // Decodes `region` of the stored image: reads the rows of needed() from `source`, from the top. False, with some of
   // the rows written, when coefficients are so large that libjpeg's variants for different processors may disagree;
-  // such a file is libjpeg's. Lets through what `source` and `rows` throw.
+  // such a file is libjpeg's. False too when the source says so. Lets through what `source` and `rows` throw.
   // REQUIRES: serves(frame, colours); the region within the image, not empty
   [[nodiscard]] bool decode(const JpegFrame& frame, const Box& region, Colours colours, CoefficientSource& source,
                             RgbRows& rows);
 
  private:
-  class Impl;
-  std::unique_ptr<Impl> impl_;
+  enum class Upsampling : std::uint8_t {
+    none,
+    across,
+    down,
+    both,
+    repeat
+  };  // all but the last: as libjpeg's fancy one
+
+  // How a component becomes as large as the image.
+  struct Enlargement {
+    Upsampling kind = Upsampling::none;
+    std::int32_t across = 1;  // pixels for each sample
+    std::int32_t down = 1;
+
+    [[nodiscard]] bool mixes_columns() const noexcept { return kind == Upsampling::across || kind == Upsampling::both; }
+    [[nodiscard]] bool mixes_rows() const noexcept { return kind == Upsampling::down || kind == Upsampling::both; }
+  };
+
+  // The samples of a component in the MCU row at hand, with the last row of the one before it.
+  struct Strip {
+    Enlargement enlargement;
+    std::uint8_t* first = nullptr;  // sample 0 of row 0 of the MCU row, in its leftmost MCU
+    std::size_t stride = 0;
+    std::uint8_t* enlarged = nullptr;  // one row
+    std::int32_t rows = 0;             // of an MCU row
+    std::int32_t height = 0;           // of the component
+    std::size_t last_column = 0;       // of the component, from `first`; the strip may end before it
+
+    [[nodiscard]] std::uint8_t* row(std::int32_t at) const noexcept {
+      return first + static_cast<std::ptrdiff_t>(stride) * at;
+    }
+  };
+
+  [[nodiscard]] static Enlargement enlargement_of(const JpegFrame& frame, std::size_t component) noexcept;
+  [[nodiscard]] static std::size_t wanted_components(const JpegFrame& frame, Colours colours) noexcept;
+
+  void prepare(const JpegFrame& frame, const McuRegion& mcus, Colours colours);
+  [[nodiscard]] bool transform(const JpegFrame& frame);
+  void keep_last_rows() noexcept;
+  // The row `y` of the image, as wide as the strips, of a component; MCU row `mcu_row` is at hand.
+  [[nodiscard]] const std::uint8_t* enlarged_row(const Strip& strip, std::int32_t y, std::int32_t mcu_row) noexcept;
+
+  const PixelKernels* kernels_;
+  CoefficientRow coefficients_;
+  std::array<Strip, JpegFrame::kMostComponents> strips_{};
+  std::size_t components_ = 0;
+  Box region_;
+  std::size_t skipped_ = 0;  // pixels of the strips left of the region
+  std::vector<std::uint8_t> samples_;
+  std::vector<std::uint16_t> sums_;
 };
 
 }  // namespace forebay

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "coefficients.hpp"
+
+// Images by the linked libjpeg-turbo, in memory: what the pixel stage is compared with.
+namespace forebay {
+
+// An image of noise to be.
+struct NoiseImage {
+  std::int32_t width = 1;
+  std::int32_t height = 1;
+  std::int32_t h = 1;  // of the first component
+  std::int32_t v = 1;
+  bool grey = false;
+  int quality = 75;
+};
+
+// The coefficients of a file, all of them at once.
+class LibjpegCoefficients final : public CoefficientSource {
+ public:
+  // False, and nothing else may be called, for what libjpeg refuses and for colours other than JpegColour's.
+  [[nodiscard]] bool open(std::span<const std::byte> file);
+
+  [[nodiscard]] const JpegFrame& frame() const noexcept { return frame_; }
+  [[nodiscard]] bool read(std::int32_t mcu_row, CoefficientRow& row) override;
+
+ private:
+  struct Plane {
+    std::vector<std::int16_t> blocks;  // in natural order, row by row
+    std::int32_t across = 0;
+    std::int32_t down = 0;
+  };
+
+  JpegFrame frame_;
+  std::array<Plane, JpegFrame::kMostComponents> planes_;
+};
+
+// A file; empty if libjpeg fails.
+[[nodiscard]] std::vector<std::byte> encoded_noise(const NoiseImage& image);
+
+// All pixels of a file, RGB, or with `luma` one byte each; empty if libjpeg fails.
+[[nodiscard]] std::vector<std::uint8_t> decoded_by_libjpeg(std::span<const std::byte> file, bool luma);
+
+}  // namespace forebay

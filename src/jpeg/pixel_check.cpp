@@ -1,0 +1,70 @@
+#include <algorithm>
+#include <array>
+#include <span>
+#include <vector>
+
+#include "libjpeg_images.hpp"
+#include "pixel_stage.hpp"
+
+namespace forebay {
+namespace {
+
+// Samplings that libjpeg enlarges in different ways, and wide enough that vectors see more than an edge.
+constexpr std::array<NoiseImage, 7> kTrials{{{.width = 83, .height = 19, .grey = true},
+                                             {.width = 83, .height = 19},
+                                             {.width = 91, .height = 35, .h = 2, .quality = 40},
+                                             {.width = 91, .height = 35, .h = 2, .v = 2},
+                                             {.width = 83, .height = 35, .v = 2, .quality = 95},
+                                             {.width = 70, .height = 21, .h = 4},
+                                             {.width = 83, .height = 19, .quality = 100}}};
+
+class PackedRows final : public RgbRows {
+ public:
+  PackedRows(std::int32_t width, std::int32_t height)
+      : row_size_(static_cast<std::size_t>(width) * 3), pixels_(row_size_ * static_cast<std::size_t>(height)) {}
+  std::uint8_t* row(std::int32_t y) override { return pixels_.data() + row_size_ * static_cast<std::size_t>(y); }
+  [[nodiscard]] const std::vector<std::uint8_t>& pixels() const noexcept { return pixels_; }
+
+ private:
+  std::size_t row_size_;
+  std::vector<std::uint8_t> pixels_;
+};
+
+struct Trial {
+  LibjpegCoefficients coefficients;
+  std::vector<std::uint8_t> pixels;
+};
+
+std::vector<Trial> make_trials() {
+  std::vector<Trial> trials(kTrials.size());
+  for (std::size_t i = 0; i < trials.size(); ++i) {
+    const auto file = encoded_noise(kTrials[i]);
+    trials[i].pixels = decoded_by_libjpeg(file, false);
+    if (trials[i].pixels.empty() || !trials[i].coefficients.open(file)) return {};
+  }
+  return trials;
+}
+
+bool agrees(PixelStage& stage, Trial& trial) {
+  const JpegFrame& frame = trial.coefficients.frame();
+  PackedRows rows(frame.width, frame.height);
+  return PixelStage::serves(frame, PixelStage::Colours::all) &&
+         stage.decode(frame, {0, 0, frame.width, frame.height}, PixelStage::Colours::all, trial.coefficients, rows) &&
+         rows.pixels() == trial.pixels;
+}
+
+}  // namespace
+
+const PixelKernels* trusted_pixel_kernels() { return trusted_pixel_kernels(supported_pixel_kernels()); }
+
+const PixelKernels* trusted_pixel_kernels(std::span<const PixelKernels> candidates) {
+  auto trials = make_trials();
+  if (trials.empty()) return nullptr;
+  for (const PixelKernels& kernels : candidates) {
+    PixelStage stage(kernels);
+    if (std::ranges::all_of(trials, [&](Trial& trial) { return agrees(stage, trial); })) return &kernels;
+  }
+  return nullptr;
+}
+
+}  // namespace forebay

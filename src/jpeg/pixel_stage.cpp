@@ -1,0 +1,188 @@
+#include "pixel_stage.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace forebay {
+namespace {
+
+constexpr std::int32_t kBlockSide = CoefficientRow::kSide;
+// Before the first sample of a row, so that what is left of it can be read, and rows begin with a cache line.
+constexpr std::size_t kLeftMargin = 64;
+
+std::size_t size_of_count(std::int32_t count) noexcept { return static_cast<std::size_t>(count); }
+
+std::size_t padded_to_line(std::size_t bytes) noexcept { return (bytes + 63) / 64 * 64; }
+
+// The sample that fancy upsampling mixes with the one of `pixel`: the next one for odd pixels, the one before for even
+// ones, at the image's edges its own.
+std::int32_t far_sample(std::int32_t pixel, std::int32_t samples) noexcept {
+  return std::clamp(pixel / 2 + (pixel % 2 == 0 ? -1 : 1), 0, samples - 1);
+}
+
+void extend(std::int32_t& first, std::int32_t& end, std::int32_t unit) noexcept {
+  first = std::min(first, unit);
+  end = std::max(end, unit + 1);
+}
+
+}  // namespace
+
+std::size_t PixelStage::wanted_components(const JpegFrame& frame, Colours colours) noexcept {
+  return colours == Colours::luma ? 1 : frame.components;
+}
+
+// As libjpeg-turbo's jdsample.c chooses.
+PixelStage::Enlargement PixelStage::enlargement_of(const JpegFrame& frame, std::size_t component) noexcept {
+  const JpegComponent& part = frame.component[component];
+  Enlargement how{.kind = Upsampling::repeat, .across = frame.max_h / part.h, .down = frame.max_v / part.v};
+  const bool is_wide = part.width > 2;
+  if (how.across == 1 && how.down == 1) how.kind = Upsampling::none;
+  if (how.across == 1 && how.down == 2) how.kind = Upsampling::down;
+  if (how.across == 2 && how.down == 1 && is_wide) how.kind = Upsampling::across;
+  if (how.across == 2 && how.down == 2 && is_wide) how.kind = Upsampling::both;
+  return how;
+}
+
+bool PixelStage::serves(const JpegFrame& frame, Colours colours) noexcept {
+  if (colours == Colours::luma && frame.colour == JpegColour::rgb) return false;
+  for (std::size_t k = 0; k < wanted_components(frame, colours); ++k) {
+    const JpegComponent& part = frame.component[k];
+    if (frame.max_h % part.h != 0 || frame.max_v % part.v != 0) return false;
+    if (std::ranges::any_of(part.quantiser, [](int factor) { return factor > PixelKernels::kMostQuantiser; })) {
+      return false;
+    }
+  }
+  return true;
+}
+
+McuRegion PixelStage::needed(const JpegFrame& frame, const Box& region, Colours colours) noexcept {
+  const std::int32_t width = kBlockSide * frame.max_h;
+  const std::int32_t height = kBlockSide * frame.max_v;
+  McuRegion mcus{region.left / width, region.top / height, (region.right - 1) / width + 1,
+                 (region.bottom - 1) / height + 1};
+  for (std::size_t k = 0; k < wanted_components(frame, colours); ++k) {
+    const JpegComponent& part = frame.component[k];
+    const Enlargement how = enlargement_of(frame, k);
+    if (how.mixes_columns()) {
+      extend(mcus.left, mcus.right, far_sample(region.left, part.width) / (kBlockSide * part.h));
+      extend(mcus.left, mcus.right, far_sample(region.right - 1, part.width) / (kBlockSide * part.h));
+    }
+    if (how.mixes_rows()) {
+      extend(mcus.top, mcus.bottom, far_sample(region.top, part.height) / (kBlockSide * part.v));
+      extend(mcus.top, mcus.bottom, far_sample(region.bottom - 1, part.height) / (kBlockSide * part.v));
+    }
+  }
+  return mcus;
+}
+
+void PixelStage::prepare(const JpegFrame& frame, const McuRegion& mcus, Colours colours) {
+  components_ = wanted_components(frame, colours);
+  coefficients_.reset(frame, components_, mcus);
+  const std::size_t width = size_of_count(mcus.width() * kBlockSide * frame.max_h);
+  const std::size_t enlarged = padded_to_line(width + PixelKernels::kSlack);
+  std::size_t total = 0;
+  for (std::size_t k = 0; k < components_; ++k) {
+    Strip& strip = strips_[k];
+    const JpegComponent& part = frame.component[k];
+    strip.enlargement = enlargement_of(frame, k);
+    strip.rows = kBlockSide * part.v;
+    strip.height = part.height;
+    strip.stride = kLeftMargin + padded_to_line(coefficients_.stride(k) * CoefficientRow::kSide + PixelKernels::kSlack);
+    strip.last_column = size_of_count(part.width - 1 - mcus.left * kBlockSide * part.h);
+    total += strip.stride * size_of_count(strip.rows + 1) + enlarged;
+  }
+  if (samples_.size() < total) samples_.resize(total);
+  if (sums_.size() < width + PixelKernels::kSlack) sums_.resize(width + PixelKernels::kSlack);
+  std::uint8_t* at = samples_.data();
+  for (std::size_t k = 0; k < components_; ++k) {
+    Strip& strip = strips_[k];
+    strip.first = at + strip.stride + kLeftMargin;
+    at += strip.stride * size_of_count(strip.rows + 1);
+    strip.enlarged = at;
+    at += enlarged;
+  }
+}
+
+bool PixelStage::transform(const JpegFrame& frame) {
+  bool good = true;
+  for (std::size_t k = 0; k < components_; ++k) {
+    const Strip& strip = strips_[k];
+    for (std::int32_t row = 0; row < frame.component[k].v; ++row) {
+      const auto at = size_of_count(row);
+      good = kernels_->transform(coefficients_.blocks(k, at), coefficients_.extents(k, at), coefficients_.stride(k),
+                                 frame.component[k].quantiser.data(), strip.row(row * kBlockSide), strip.stride) &&
+             good;
+    }
+    if (!strip.enlargement.mixes_columns()) continue;
+    // At its edges an image is mixed with itself. Where the strip ends before the image, nothing needs what is there.
+    const std::size_t end = coefficients_.width(k) * CoefficientRow::kSide;
+    for (std::int32_t row = 0; row < strip.rows; ++row) {
+      std::uint8_t* const samples = strip.row(row);
+      samples[-1] = samples[0];
+      if (strip.last_column < end) samples[strip.last_column + 1] = samples[strip.last_column];
+    }
+  }
+  return good;
+}
+
+void PixelStage::keep_last_rows() noexcept {
+  for (std::size_t k = 0; k < components_; ++k) {
+    const Strip& strip = strips_[k];
+    std::memcpy(strip.row(-1) - kLeftMargin, strip.row(strip.rows - 1) - kLeftMargin, strip.stride);
+  }
+}
+
+const std::uint8_t* PixelStage::enlarged_row(const Strip& strip, std::int32_t y, std::int32_t mcu_row) noexcept {
+  const std::int32_t first = mcu_row * strip.rows;
+  const Enlargement& how = strip.enlargement;
+  const std::uint8_t* const near = strip.row(y / how.down - first);
+  if (how.kind == Upsampling::none) return near;
+  const ChromaRows rows{near, how.mixes_rows() ? strip.row(far_sample(y, strip.height) - first) : nullptr};
+  const std::size_t begin = skipped_ / size_of_count(how.across);
+  const std::size_t end = (skipped_ + size_of_count(region_.width()) - 1) / size_of_count(how.across) + 1;
+  switch (how.kind) {
+    case Upsampling::down:
+      kernels_->mix_rows({rows.near + begin, rows.far + begin}, end - begin, y % 2 == 0 ? 1 : 2,
+                         strip.enlarged + begin);
+      break;
+    case Upsampling::across:
+    case Upsampling::both:
+      kernels_->double_across({rows.near + begin, rows.far == nullptr ? nullptr : rows.far + begin}, end - begin,
+                              sums_.data(), strip.enlarged + 2 * begin);
+      break;
+    default:
+      for (std::size_t x = begin; x < end; ++x) {
+        std::fill_n(strip.enlarged + x * size_of_count(how.across), how.across, near[x]);
+      }
+  }
+  return strip.enlarged;
+}
+
+bool PixelStage::decode(const JpegFrame& frame, const Box& region, Colours colours, CoefficientSource& source,
+                        RgbRows& rows) {
+  const McuRegion mcus = needed(frame, region, colours);
+  prepare(frame, mcus, colours);
+  region_ = region;
+  skipped_ = size_of_count(region.left - mcus.left * kBlockSide * frame.max_h);
+  const bool mixes_rows = std::any_of(strips_.begin(), strips_.begin() + static_cast<std::ptrdiff_t>(components_),
+                                      [](const Strip& strip) { return strip.enlargement.mixes_rows(); });
+  const auto write = components_ == 1                  ? kernels_->from_grey
+                     : frame.colour == JpegColour::rgb ? kernels_->from_rgb
+                                                       : kernels_->from_ycc;
+  std::array<const std::uint8_t*, JpegFrame::kMostComponents> parts{};
+  std::int32_t y = region.top;
+  for (std::int32_t mcu_row = mcus.top; mcu_row < mcus.bottom; ++mcu_row) {
+    if (!source.read(mcu_row, coefficients_) || !transform(frame)) return false;
+    // The last row waits for the next MCU row, with which it is mixed.
+    std::int32_t ready = (mcu_row + 1) * kBlockSide * frame.max_v;
+    if (mixes_rows && mcu_row + 1 < frame.mcus_down) --ready;
+    for (; y < std::min(ready, region.bottom); ++y) {
+      for (std::size_t k = 0; k < components_; ++k) parts[k] = enlarged_row(strips_[k], y, mcu_row) + skipped_;
+      write(parts.data(), size_of_count(region.width()), rows.row(y - region.top));
+    }
+    if (mixes_rows) keep_last_rows();
+  }
+  return true;
+}
+
+}  // namespace forebay

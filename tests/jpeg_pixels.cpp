@@ -1,0 +1,335 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "allocation_counter.hpp"
+#include "jpeg/libjpeg_images.hpp"
+#include "jpeg/pixel_stage.hpp"
+#include "jpeg_parts.hpp"
+#include "jpeg_samplings.hpp"
+#include "jpeg_support.hpp"
+#include "support.hpp"
+
+// The own pixel stage against libjpeg's full decode, with libjpeg's coefficients.
+namespace {
+
+using forebay::Box;
+using forebay::CoefficientRow;
+using forebay::ImageSize;
+using forebay::JpegColour;
+using forebay::JpegFrame;
+using forebay::LibjpegCoefficients;
+using forebay::McuRegion;
+using forebay::PixelKernels;
+using forebay::PixelStage;
+using forebay::Random;
+using forebay::testing::below;
+using forebay::testing::kSanitized;
+using forebay::testing::random_region;
+using Colours = PixelStage::Colours;
+using Bytes = std::vector<std::uint8_t>;
+
+constexpr std::uint8_t kUntouched = 0xa5;
+
+// Rows with something between them that must stay as it is.
+class GuardedRows final : public forebay::RgbRows {
+ public:
+  void reset(const Box& region) {
+    row_size_ = static_cast<std::size_t>(region.width()) * 3;
+    stride_ = row_size_ + 5;
+    bytes_.assign(stride_ * static_cast<std::size_t>(region.height()), kUntouched);
+    next_ = 0;
+  }
+  std::uint8_t* row(std::int32_t y) override {
+    if (y != next_++) throw std::logic_error("rows out of order");
+    return bytes_.data() + stride_ * static_cast<std::size_t>(y);
+  }
+  // Whether the rows are `region` of an image of `width` pixels with so many channels, and nothing else was written.
+  [[nodiscard]] bool are(const Bytes& image, std::int32_t width, std::size_t channels, const Box& region) const {
+    if (next_ != region.height()) return false;
+    for (std::int32_t y = 0; y < region.height(); ++y) {
+      const std::uint8_t* const given = bytes_.data() + stride_ * static_cast<std::size_t>(y);
+      const std::uint8_t* const expected =
+          image.data() + static_cast<std::size_t>((region.top + y) * width + region.left) * channels;
+      for (std::size_t i = 0; i < row_size_; ++i) {
+        if (given[i] != expected[channels == 3 ? i : i / 3]) return false;
+      }
+      if (!std::all_of(given + row_size_, given + stride_, [](std::uint8_t byte) { return byte == kUntouched; })) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+ private:
+  std::size_t row_size_ = 0;
+  std::size_t stride_ = 0;
+  Bytes bytes_;
+  std::int32_t next_ = 0;
+};
+
+struct Counts {
+  int compared = 0;
+  int wrong = 0;
+  int not_served = 0;
+};
+
+// A file and what libjpeg makes of it.
+class Truth {
+ public:
+  void set(std::span<const std::byte> file) {
+    REQUIRE(coefficients_.open(file));
+    colours_ = forebay::decoded_by_libjpeg(file, false);
+    luma_ = forebay::decoded_by_libjpeg(file, true);
+    REQUIRE(!colours_.empty());
+  }
+
+  [[nodiscard]] ImageSize size() const { return {coefficients_.frame().width, coefficients_.frame().height}; }
+
+  void compare(PixelStage& stage, const Box& region, Colours colours, Counts& counts) {
+    const JpegFrame& frame = coefficients_.frame();
+    if (!PixelStage::serves(frame, colours)) {
+      ++counts.not_served;
+      return;
+    }
+    rows_.reset(region);
+    if (!stage.decode(frame, region, colours, coefficients_, rows_)) {
+      ++counts.not_served;
+      return;
+    }
+    ++counts.compared;
+    const bool all = colours == Colours::all;
+    const bool equal = rows_.are(all ? colours_ : luma_, frame.width, all ? 3 : 1, region);
+    if (!equal) ++counts.wrong;
+  }
+
+ private:
+  LibjpegCoefficients coefficients_;
+  Bytes colours_;
+  Bytes luma_;
+  GuardedRows rows_;
+};
+
+std::vector<PixelStage> all_stages() {
+  std::vector<PixelStage> stages;
+  for (const auto& kernels : forebay::supported_pixel_kernels()) stages.emplace_back(kernels);
+  return stages;
+}
+
+// The whole image and some regions by every stage, in colours and luma.
+void compare_all(std::vector<PixelStage>& stages, Truth& truth, int regions, Random& random, Counts& counts) {
+  const ImageSize size = truth.size();
+  truth.compare(stages[random.below(stages.size())], {0, 0, size.width, size.height}, Colours::all, counts);
+  for (int i = 0; i < regions; ++i) {
+    const Box region = random_region(random, size);
+    const Colours colours = below(random, 5) == 0 ? Colours::luma : Colours::all;
+    for (auto& stage : stages) truth.compare(stage, region, colours, counts);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("pixels are those of libjpeg's full decode: every sampling of three components, widths and heights to 70") {
+  constexpr std::uint64_t kSeed = 40;
+  constexpr std::size_t kStep = kSanitized ? 9 : 2;
+  MESSAGE("seed " << kSeed);
+  Random random(kSeed);
+  auto stages = all_stages();
+  Truth truth;
+  Counts counts;
+  const auto factors = forebay::testing::decodable_factors();
+  std::size_t turn = 0;
+  for (const auto& across : factors) {
+    for (const auto& down : factors) {
+      if (turn++ % kStep != 0) continue;
+      const int quality = 60 + below(random, 41);  // what coarser tables make of such numbers is no image
+      auto file = forebay::testing::make_sampled_file(across, down, random, quality);
+      const int wrong = counts.wrong;
+      for (int i = 0; i < 6; ++i) {
+        forebay::testing::set_size(file, {1 + below(random, i < 3 ? 70 : 20), 1 + below(random, i % 2 == 0 ? 70 : 20)});
+        truth.set(file);
+        compare_all(stages, truth, 2, random, counts);
+      }
+      CHECK_MESSAGE(counts.wrong == wrong, forebay::testing::text_of(across, down) << "quality " << quality);
+    }
+  }
+  MESSAGE(counts.compared << " regions compared, " << counts.not_served << " left to libjpeg");
+  CHECK(counts.compared > (kSanitized ? 1'500 : 8'000));
+  CHECK(counts.not_served < counts.compared / 10);
+}
+
+TEST_CASE("pixels are those of libjpeg's full decode: colour spaces, qualities 1 to 100, regions of larger images") {
+  constexpr std::uint64_t kSeed = 41;
+  MESSAGE("seed " << kSeed);
+  Random random(kSeed);
+  auto stages = all_stages();
+  Truth truth;
+  Counts counts;
+  for (int quality = 1; quality <= 100; quality += kSanitized ? 9 : 1) {
+    for (const bool grey : {false, true}) {
+      truth.set(forebay::encoded_noise({.width = 1 + below(random, 400),
+                                        .height = 1 + below(random, 120),
+                                        .h = 1 + below(random, 2),
+                                        .v = 1 + below(random, 2),
+                                        .grey = grey,
+                                        .quality = quality}));
+      compare_all(stages, truth, 5, random, counts);
+      CHECK_MESSAGE(counts.wrong == 0, "quality " << quality);
+    }
+  }
+  CHECK(counts.not_served == 0);  // what an encoder makes of pixels is within the bounds, noise included
+  for (const bool subsampled : {false, true}) {
+    forebay::testing::Recipe recipe;
+    recipe.width = 133;
+    recipe.height = 47;
+    recipe.stored = JCS_RGB;
+    if (subsampled) recipe.sampling = {{2, 2}, {1, 1}, {1, 2}};
+    truth.set(forebay::testing::make_jpeg(recipe));
+    compare_all(stages, truth, 20, random, counts);
+  }
+  CHECK(counts.wrong == 0);
+  CHECK(counts.not_served > 0);  // luma of RGB is a sum
+}
+
+namespace {
+
+// The same number everywhere.
+class FlatSource final : public forebay::CoefficientSource {
+ public:
+  explicit FlatSource(std::int16_t value) : value_(value) {}
+  bool read(std::int32_t mcu_row, CoefficientRow& row) override {
+    rows.push_back(mcu_row);
+    for (std::size_t k = 0; k < row.components(); ++k) {
+      for (std::size_t x = 0; x < row.width(k); ++x) {
+        for (const auto place : CoefficientRow::kPlaces) row.blocks(k, 0)[CoefficientRow::place_of(x) + place] = value_;
+        row.extents(k, 0)[x] = 63;
+      }
+    }
+    return rows.size() < most_rows;
+  }
+
+  std::vector<std::int32_t> rows;
+  std::size_t most_rows = 100;
+
+ private:
+  std::int16_t value_;
+};
+
+JpegFrame frame_420(std::uint16_t factor) {
+  JpegFrame frame;
+  frame.width = 100;
+  frame.height = 100;
+  frame.colour = JpegColour::ycbcr;
+  frame.components = 3;
+  frame.component[0].h = frame.component[0].v = 2;
+  for (auto& component : frame.component) component.quantiser.fill(factor);
+  frame.complete();
+  return frame;
+}
+
+}  // namespace
+
+TEST_CASE("coefficients and quantisers too large for 16 bits are left to libjpeg") {
+  PixelStage stage(forebay::supported_pixel_kernels().front());
+  GuardedRows rows;
+  const Box all{0, 0, 100, 100};
+  for (const auto& [value, factor] : {std::pair{32767, 1}, {-32768, 255}, {8192, 1}, {1, 8192}, {-8192, 1}, {600, 1}}) {
+    FlatSource source(static_cast<std::int16_t>(value));
+    rows.reset(all);
+    CHECK_FALSE(stage.decode(frame_420(static_cast<std::uint16_t>(factor)), all, Colours::all, source, rows));
+  }
+  FlatSource harmless(1);
+  rows.reset(all);
+  CHECK(stage.decode(frame_420(1), all, Colours::all, harmless, rows));
+  CHECK_FALSE(PixelStage::serves(frame_420(PixelKernels::kMostQuantiser + 1), Colours::all));
+  auto odd = frame_420(1);
+  odd.component[0].h = 3;
+  odd.component[1].h = 2;
+  odd.complete();
+  CHECK_FALSE(PixelStage::serves(odd, Colours::all));
+  CHECK(PixelStage::serves(odd, Colours::luma));
+}
+
+TEST_CASE("rows that a region does not need are not asked for") {
+  const auto frame = frame_420(1);
+  PixelStage stage(forebay::supported_pixel_kernels().front());
+  GuardedRows rows;
+  const auto asked = [&](const Box& region, Colours colours) {
+    FlatSource source(0);
+    rows.reset(region);
+    CHECK(stage.decode(frame, region, colours, source, rows));
+    return source.rows;
+  };
+  using Rows = std::vector<std::int32_t>;
+  CHECK(asked({5, 33, 6, 34}, Colours::all) == Rows{2});
+  CHECK(asked({5, 32, 6, 47}, Colours::all) == Rows{1, 2});
+  CHECK(asked({5, 33, 6, 48}, Colours::all) == Rows{2, 3});
+  CHECK(asked({5, 32, 6, 48}, Colours::luma) == Rows{2});
+  CHECK(asked({5, 99, 6, 100}, Colours::all) == Rows{6});
+  CHECK(asked({0, 0, 1, 1}, Colours::all) == Rows{0});
+  CHECK(PixelStage::needed(frame, {33, 33, 47, 47}, Colours::all) == McuRegion{2, 2, 3, 3});
+  CHECK(PixelStage::needed(frame, {32, 33, 48, 47}, Colours::all) == McuRegion{1, 2, 4, 3});
+  CHECK(PixelStage::needed(frame, {32, 33, 48, 47}, Colours::luma) == McuRegion{2, 2, 3, 3});
+}
+
+TEST_CASE("a source that stops or throws ends the decode, and the next image is not touched by it") {
+  class Failing final : public forebay::CoefficientSource {
+    bool read(std::int32_t /*mcu_row*/, CoefficientRow& row) override {
+      row.blocks(0, 0)[3] = 77;
+      row.extents(0, 0)[0] = 63;
+      throw std::runtime_error("cut short");
+    }
+  };
+  PixelStage stage(forebay::supported_pixel_kernels().front());
+  Truth truth;
+  truth.set(forebay::encoded_noise({.width = 64, .height = 40, .h = 2, .v = 2}));
+  Failing failing;
+  GuardedRows rows;
+  const Box all{0, 0, 64, 40};
+  rows.reset(all);
+  CHECK_THROWS_WITH_AS((void)stage.decode(frame_420(1), all, Colours::all, failing, rows), "cut short",
+                       std::runtime_error);
+  Counts counts;
+  truth.compare(stage, all, Colours::all, counts);
+  FlatSource ending(1);
+  ending.most_rows = 2;
+  rows.reset({0, 0, 100, 100});
+  CHECK_FALSE(stage.decode(frame_420(1), {0, 0, 100, 100}, Colours::all, ending, rows));
+  truth.compare(stage, all, Colours::all, counts);
+  CHECK(counts.compared == 2);
+  CHECK(counts.wrong == 0);
+}
+
+TEST_CASE("a stage allocates nothing for images no larger than one before") {
+  PixelStage stage(forebay::supported_pixel_kernels().front());
+  std::vector<Bytes> lines(1, Bytes(300 * 3));
+  class OneRow final : public forebay::RgbRows {
+   public:
+    explicit OneRow(Bytes& bytes) : bytes_(bytes) {}
+    std::uint8_t* row(std::int32_t /*y*/) override { return bytes_.data(); }
+
+   private:
+    Bytes& bytes_;
+  } rows(lines[0]);
+  std::vector<LibjpegCoefficients> images(3);
+  REQUIRE(images[0].open(forebay::encoded_noise({.width = 300, .height = 100, .h = 2, .v = 2})));
+  REQUIRE(images[1].open(forebay::encoded_noise({.width = 170, .height = 90, .h = 2})));
+  REQUIRE(images[2].open(forebay::encoded_noise({.width = 250, .height = 20, .grey = true})));
+  std::size_t allocations = 0;
+  for (int round = 0; round < 3; ++round) {
+    const forebay::testing::AllocationCounter counter;
+    for (auto& image : images) {
+      const Box all{0, 0, image.frame().width, image.frame().height};
+      CHECK(stage.decode(image.frame(), all, Colours::all, image, rows));
+    }
+    allocations = counter.count();
+  }
+  CHECK(allocations == 0);
+}
