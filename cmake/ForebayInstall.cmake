@@ -29,7 +29,8 @@ endforeach()
 
 install_library(forebay forebay-targets)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/forebay DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
-        FILES_MATCHING PATTERN "*.hpp" PATTERN detail EXCLUDE PATTERN mpi.hpp EXCLUDE)
+        FILES_MATCHING PATTERN "*.hpp" PATTERN "*.h" PATTERN detail EXCLUDE PATTERN mpi.hpp EXCLUDE PATTERN forebay_mpi.h EXCLUDE)
+install_library(forebay_c forebay-c-targets)
 
 # A shared library brings its own dependencies; only what links a static one must name them.
 set(PKGCONFIG_REQUIRES "")
@@ -44,12 +45,16 @@ if(NOT BUILD_SHARED_LIBS)
     string(APPEND PKGCONFIG_LIBS " -L${CUDAToolkit_LIBRARY_DIR} -lcudart_static -ldl -lrt")
   endif()
 endif()
-configure_file(cmake/forebay.pc.in forebay.pc @ONLY)
-install(FILES ${CMAKE_CURRENT_BINARY_DIR}/forebay.pc DESTINATION ${pkgconfig_dir})
+foreach(package IN ITEMS forebay forebay-c)
+  configure_file(cmake/${package}.pc.in ${package}.pc @ONLY)
+  install(FILES ${CMAKE_CURRENT_BINARY_DIR}/${package}.pc DESTINATION ${pkgconfig_dir})
+endforeach()
 
 if(FOREBAY_MPI)
   install_library(forebay_mpi forebay-mpi-targets)
-  install(FILES ${PROJECT_SOURCE_DIR}/include/forebay/mpi.hpp DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/forebay)
+  install_library(forebay_c_mpi forebay-c-mpi-targets)
+  install(FILES ${PROJECT_SOURCE_DIR}/include/forebay/mpi.hpp ${PROJECT_SOURCE_DIR}/include/forebay/forebay_mpi.h
+          DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/forebay)
   # MPI implementations do not agree on a name for their .pc file, so ours says what FindMPI found.
   set(PKGCONFIG_MPI_CFLAGS ${MPI_C_COMPILE_OPTIONS})
   get_target_property(definitions forebay_mpi INTERFACE_COMPILE_DEFINITIONS)
@@ -63,8 +68,10 @@ if(FOREBAY_MPI)
   list(JOIN MPI_C_LIBRARIES " " PKGCONFIG_MPI_LIBS)
   string(PREPEND PKGCONFIG_MPI_LIBS "${MPI_C_LINK_FLAGS} ")
   string(STRIP "${PKGCONFIG_MPI_LIBS}" PKGCONFIG_MPI_LIBS)
-  configure_file(cmake/forebay-mpi.pc.in forebay-mpi.pc @ONLY)
-  install(FILES ${CMAKE_CURRENT_BINARY_DIR}/forebay-mpi.pc DESTINATION ${pkgconfig_dir})
+  foreach(package IN ITEMS forebay-mpi forebay-c-mpi)
+    configure_file(cmake/${package}.pc.in ${package}.pc @ONLY)
+    install(FILES ${CMAKE_CURRENT_BINARY_DIR}/${package}.pc DESTINATION ${pkgconfig_dir})
+  endforeach()
 endif()
 
 if(TARGET forebay_command)

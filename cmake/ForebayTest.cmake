@@ -34,6 +34,29 @@ function(forebay_test_with_mpi NAME)
     "${FOREBAY_TEST_ENVIRONMENT};ASAN_OPTIONS=${FOREBAY_TEST_ASAN} ${options}")
 endfunction()
 
+# forebay_add_tests(NAME RANKS): has CTest run the program test_NAME, alone or once per rank count under mpirun.
+function(forebay_add_tests NAME RANKS)
+  if(RANKS)
+    foreach(ranks IN LISTS RANKS)
+      add_test(NAME ${NAME}.ranks${ranks}
+               COMMAND ${MPIEXEC_EXECUTABLE} ${MPIEXEC_NUMPROC_FLAG} ${ranks} --oversubscribe --bind-to none
+                       --mca btl self,vader $<TARGET_FILE:test_${NAME}>)
+      set_tests_properties(${NAME}.ranks${ranks} PROPERTIES PROCESSORS 2 LABELS mpi)
+      list(APPEND names ${NAME}.ranks${ranks})
+    endforeach()
+  else()
+    add_test(NAME ${NAME} COMMAND test_${NAME})
+    list(APPEND names ${NAME})
+  endif()
+  set_tests_properties(${names} PROPERTIES TIMEOUT 300 SKIP_RETURN_CODE 77 ENVIRONMENT
+    "${FOREBAY_TEST_ENVIRONMENT};ASAN_OPTIONS=${FOREBAY_TEST_ASAN}")
+  if(RANKS)
+    foreach(name IN LISTS names)
+      forebay_test_with_mpi(${name})
+    endforeach()
+  endif()
+endfunction()
+
 # forebay_test(NAME SOURCES ... [RANKS ...] [LIBRARIES ...] [FOREBAY target]): a doctest program run by CTest, alone or,
 # with RANKS, once per rank count under mpirun. FOREBAY: what is tested, when it is not the library as users have it.
 function(forebay_test NAME)
@@ -53,23 +76,15 @@ function(forebay_test NAME)
   target_link_libraries(test_${NAME} PRIVATE ${TEST_FOREBAY} forebay_flags ${TEST_LIBRARIES})
   # mpi_main.cpp's main comes first, so that the linker does not look for another.
   target_link_libraries(test_${NAME} PRIVATE $<$<BOOL:${TEST_RANKS}>:forebay_test_mpi_main> forebay_test_main)
-  if(TEST_RANKS)
-    foreach(ranks IN LISTS TEST_RANKS)
-      add_test(NAME ${NAME}.ranks${ranks}
-               COMMAND ${MPIEXEC_EXECUTABLE} ${MPIEXEC_NUMPROC_FLAG} ${ranks} --oversubscribe --bind-to none
-                       --mca btl self,vader $<TARGET_FILE:test_${NAME}>)
-      set_tests_properties(${NAME}.ranks${ranks} PROPERTIES PROCESSORS 2 LABELS mpi)
-      list(APPEND names ${NAME}.ranks${ranks})
-    endforeach()
-  else()
-    add_test(NAME ${NAME} COMMAND test_${NAME})
-    list(APPEND names ${NAME})
-  endif()
-  set_tests_properties(${names} PROPERTIES TIMEOUT 300 SKIP_RETURN_CODE 77 ENVIRONMENT
-    "${FOREBAY_TEST_ENVIRONMENT};ASAN_OPTIONS=${FOREBAY_TEST_ASAN}")
-  if(TEST_RANKS)
-    foreach(name IN LISTS names)
-      forebay_test_with_mpi(${name})
-    endforeach()
-  endif()
+  forebay_add_tests(${NAME} "${TEST_RANKS}")
+endfunction()
+
+# forebay_c_test(NAME SOURCES ... LIBRARIES ... [RANKS ...]): a program in C99, run as those above.
+function(forebay_c_test NAME)
+  cmake_parse_arguments(TEST "" "" "SOURCES;RANKS;LIBRARIES" ${ARGN})
+  add_executable(test_${NAME} ${TEST_SOURCES})
+  set_target_properties(test_${NAME} PROPERTIES C_STANDARD 99 C_STANDARD_REQUIRED ON C_EXTENSIONS OFF UNITY_BUILD OFF)
+  target_compile_options(test_${NAME} PRIVATE ${test_flags})
+  target_link_libraries(test_${NAME} PRIVATE ${TEST_LIBRARIES} forebay_flags Threads::Threads)
+  forebay_add_tests(${NAME} "${TEST_RANKS}")
 endfunction()

@@ -1,0 +1,212 @@
+#include "batch.hpp"
+
+#include <algorithm>
+#include <span>
+#include <string>
+#include <utility>
+
+#include <forebay/interop.hpp>
+
+#include "structs.hpp"
+
+namespace forebay::c {
+
+forebay_batch* Batches::hold(Lease&& lease, const std::shared_ptr<Batches>& self) {
+  for (forebay_batch& place : places_) {
+    // Acquire: the thread that released the place before is done with it. Only the feeder's thread takes places.
+    if (place.is_held.load(std::memory_order_acquire)) continue;
+    place.lease.emplace(std::move(lease));
+    place.home = self;
+    place.is_held.store(true, std::memory_order_relaxed);
+    return &place;
+  }
+  throw Error("more batches are held than queue.max_leases");
+}
+
+namespace {
+
+static_assert(static_cast<int>(DType::float32) == FOREBAY_FLOAT32);
+static_assert(static_cast<int>(DType::float16) == FOREBAY_FLOAT16);
+static_assert(static_cast<int>(DType::bfloat16) == FOREBAY_BFLOAT16);
+static_assert(static_cast<int>(DType::uint8) == FOREBAY_UINT8);
+static_assert(static_cast<int>(DType::int32) == FOREBAY_INT32);
+static_assert(static_cast<int>(DType::int64) == FOREBAY_INT64);
+static_assert(static_cast<int>(DType::float64) == FOREBAY_FLOAT64);
+static_assert(static_cast<int>(DeviceKind::host) == FOREBAY_HOST);
+static_assert(static_cast<int>(DeviceKind::cuda) == FOREBAY_CUDA_DEVICE);
+static_assert(Shape::kMost == FOREBAY_MOST_DIMENSIONS);
+
+const Lease* find_lease(const forebay_batch* batch) noexcept {
+  if (batch == nullptr || !batch->is_held.load(std::memory_order_relaxed)) return nullptr;
+  return batch->shared ? batch->shared.get() : &*batch->lease;
+}
+
+const Lease& lease_of(const forebay_batch* batch) {
+  const Lease* const lease = find_lease(given(batch, "batch"));
+  if (lease == nullptr) refuse("the batch was released");
+  return *lease;
+}
+
+// What `get` says of the batch, or 0.
+template <typename Get>
+auto fact(const forebay_batch* batch, Get&& get) noexcept -> decltype(get(std::declval<const Lease&>())) {
+  const Lease* const lease = find_lease(batch);
+  return lease == nullptr ? decltype(get(*lease)){} : get(*lease);
+}
+
+void describe(const TensorView& view, forebay_tensor* out) {
+  forebay_tensor tensor{};
+  tensor.data = view.data;
+  tensor.bytes = view.bytes();
+  tensor.dtype = static_cast<std::int32_t>(view.dtype);
+  tensor.rank = static_cast<std::int32_t>(view.shape.size());
+  tensor.device = static_cast<std::int32_t>(view.device);
+  tensor.device_index = view.device_index;
+  std::ranges::copy(view.shape, tensor.shape);
+  std::int64_t stride = 1;
+  for (std::size_t i = view.shape.size(); i-- > 0; stride *= view.shape[i]) tensor.strides[i] = stride;
+  write_struct(out, tensor, "forebay_tensor");
+}
+
+// The lease, which from now on the batch shares with tensors.
+const std::shared_ptr<Lease>& shared_lease(forebay_batch* batch) {
+  static_cast<void>(lease_of(batch));
+  if (!batch->shared) {
+    batch->shared = std::make_shared<Lease>(*std::move(batch->lease));
+    batch->lease.reset();
+  }
+  return batch->shared;
+}
+
+void release(forebay_batch* batch, const StreamView* stream) noexcept {
+  if (find_lease(batch) == nullptr) return;
+  const std::shared_ptr<Batches> home = std::move(batch->home);  // ends last: the batch is in it
+  std::optional<Lease> lease = std::exchange(batch->lease, std::nullopt);
+  const std::shared_ptr<Lease> shared = std::move(batch->shared);
+  // Before the lease ends: whoever sees that another may be taken then also finds a place for it. Release: what this
+  // thread did with the place is done.
+  batch->is_held.store(false, std::memory_order_release);
+  if (stream == nullptr) return;
+  if (lease) lease->release(*stream);
+  if (shared) shared->release(*stream);
+}
+
+}  // namespace
+}  // namespace forebay::c
+
+using forebay::Lease;
+using forebay::c::fact;
+using forebay::c::given;
+using forebay::c::guarded;
+using forebay::c::lease_of;
+
+uint32_t forebay_batch_size(const forebay_batch* batch) {
+  return fact(batch, [](const Lease& lease) { return lease.size(); });
+}
+uint64_t forebay_batch_epoch(const forebay_batch* batch) {
+  return fact(batch, [](const Lease& lease) { return lease.epoch(); });
+}
+uint64_t forebay_batch_number(const forebay_batch* batch) {
+  return fact(batch, [](const Lease& lease) { return lease.batch(); });
+}
+uint64_t forebay_batch_step(const forebay_batch* batch) {
+  return fact(batch, [](const Lease& lease) { return lease.step(); });
+}
+uint64_t forebay_batch_use_index(const forebay_batch* batch) {
+  return fact(batch, [](const Lease& lease) { return lease.use_index(); });
+}
+bool forebay_batch_is_fresh(const forebay_batch* batch) {
+  return fact(batch, [](const Lease& lease) { return lease.is_fresh(); });
+}
+uint64_t forebay_batch_job_fresh(const forebay_batch* batch) {
+  return fact(batch, [](const Lease& lease) { return lease.job_fresh_samples(); });
+}
+const int64_t* forebay_batch_labels(const forebay_batch* batch) {
+  return fact(batch, [](const Lease& lease) { return lease.labels().data(); });
+}
+const uint64_t* forebay_batch_ids(const forebay_batch* batch) {
+  return fact(batch, [](const Lease& lease) { return lease.ids().data(); });
+}
+
+forebay_status forebay_batch_tensor(const forebay_batch* batch, size_t field, forebay_tensor* tensor,
+                                    forebay_error** error) {
+  return guarded(error, [&] {
+    forebay::c::describe(lease_of(batch).field(field), tensor);
+    return FOREBAY_OK;
+  });
+}
+
+forebay_status forebay_batch_tensor_named(const forebay_batch* batch, const char* name, forebay_tensor* tensor,
+                                          forebay_error** error) {
+  return guarded(error, [&] {
+    forebay::c::describe(lease_of(batch).field(std::string_view(given(name, "name"))), tensor);
+    return FOREBAY_OK;
+  });
+}
+
+forebay_status forebay_batch_counts(const forebay_batch* batch, size_t field, forebay_tensor* tensor,
+                                    forebay_error** error) {
+  return guarded(error, [&] {
+    forebay::c::describe(lease_of(batch).counts(field), tensor);
+    return FOREBAY_OK;
+  });
+}
+
+forebay_status forebay_batch_views(const forebay_batch* batch, forebay_view* views, size_t capacity,
+                                   forebay_error** error) {
+  return guarded(error, [&] {
+    const Lease& lease = lease_of(batch);
+    if (capacity < lease.size()) {
+      forebay::c::refuse("views has room for " + std::to_string(capacity) + " samples, and the batch has " +
+                         std::to_string(lease.size()));
+    }
+    if (lease.size() > 0) static_cast<void>(given(views, "views"));
+    std::ranges::transform(lease.views(), views, [](const forebay::SampleView& view) {
+      return forebay_view{.left = view.region.left,
+                          .top = view.region.top,
+                          .right = view.region.right,
+                          .bottom = view.region.bottom,
+                          .width = view.width,
+                          .height = view.height,
+                          .mirror = view.mirror ? 1 : 0};
+    });
+    return FOREBAY_OK;
+  });
+}
+
+forebay_status forebay_batch_copy(const forebay_batch* batch, size_t field, void* out, uint64_t bytes,
+                                  forebay_error** error) {
+  return guarded(error, [&] {
+    const Lease& lease = lease_of(batch);
+    if (bytes > 0) static_cast<void>(given(out, "out"));
+    lease.copy_to_host(lease.field(field), std::span(static_cast<std::byte*>(out), bytes));
+    return FOREBAY_OK;
+  });
+}
+
+forebay_status forebay_batch_dlpack(forebay_batch* batch, size_t field, DLManagedTensorVersioned** tensor,
+                                    forebay_error** error) {
+  return guarded(error, [&] {
+    *given(tensor, "tensor") = nullptr;
+    auto made = forebay::to_dlpack(forebay::c::shared_lease(batch), field);
+    *tensor = reinterpret_cast<DLManagedTensorVersioned*>(made.release());
+    return FOREBAY_OK;
+  });
+}
+
+forebay_status forebay_batch_dlpack_unversioned(forebay_batch* batch, size_t field, DLManagedTensor** tensor,
+                                                forebay_error** error) {
+  return guarded(error, [&] {
+    *given(tensor, "tensor") = nullptr;
+    auto made = forebay::to_dlpack_unversioned(forebay::c::shared_lease(batch), field);
+    *tensor = reinterpret_cast<DLManagedTensor*>(made.release());
+    return FOREBAY_OK;
+  });
+}
+
+void forebay_batch_release(forebay_batch* batch) { forebay::c::release(batch, nullptr); }
+
+void forebay_batch_release_on(forebay_batch* batch, void* stream) {
+  const forebay::StreamView on{stream};
+  forebay::c::release(batch, &on);
+}

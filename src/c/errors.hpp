@@ -1,0 +1,102 @@
+#pragma once
+
+#include <exception>
+#include <new>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <forebay/forebay.h>
+#include <forebay/error.hpp>
+
+struct forebay_error {
+  forebay_status status;
+  std::string message;
+};
+
+// How exceptions become codes and messages, and codes and messages of callbacks exceptions.
+namespace forebay::c {
+
+// An error with a code of its own.
+class StatusError final : public Error {
+ public:
+  StatusError(forebay_status status, const std::string& message) : Error(message), status_(status) {}
+  [[nodiscard]] forebay_status status() const noexcept { return status_; }
+
+ private:
+  forebay_status status_;
+};
+
+// Throws FOREBAY_ERROR_ARGUMENT: the caller broke the contract.
+[[noreturn]] inline void refuse(const std::string& message) { throw StatusError(FOREBAY_ERROR_ARGUMENT, message); }
+
+// Throws FOREBAY_ERROR_ARGUMENT for null.
+template <typename Given>
+Given* given(Given* pointer, const char* name) {
+  if (pointer == nullptr) refuse(std::string(name) + " is null");
+  return pointer;
+}
+
+// An error for the caller, if he wants one. These are inline because both libraries of this interface report errors.
+inline forebay_status described(forebay_error** error, forebay_status status, const char* message) noexcept {
+  if (error == nullptr) return status;
+  try {
+    *error = new forebay_error{status, message};
+  } catch (...) {
+    *error = nullptr;
+  }
+  return status;
+}
+
+// Describes the exception that is being handled. REQUIRES: within a catch.
+inline forebay_status report(forebay_error** error) noexcept {
+  try {
+    throw;
+  } catch (const StatusError& thrown) {
+    return described(error, thrown.status(), thrown.what());
+  } catch (const ConfigError& thrown) {
+    return described(error, FOREBAY_ERROR_CONFIG, thrown.what());
+  } catch (const SampleError& thrown) {
+    const forebay_status status = thrown.is_transient() ? FOREBAY_ERROR_TRANSIENT : FOREBAY_ERROR_SAMPLE;
+    return described(error, status, thrown.what());
+  } catch (const WatchdogError& thrown) {
+    return described(error, FOREBAY_ERROR_WATCHDOG, thrown.what());
+  } catch (const std::bad_alloc&) {
+    return described(error, FOREBAY_ERROR_MEMORY, "there is no memory");
+  } catch (const std::exception& thrown) {
+    return described(error, FOREBAY_ERROR, thrown.what());
+  } catch (...) {
+    return described(error, FOREBAY_ERROR, "an error of unknown type");
+  }
+}
+
+// work(), which returns a status; whatever it throws is reported.
+template <typename Work>
+forebay_status guarded(forebay_error** error, Work&& work) noexcept {
+  if (error != nullptr) *error = nullptr;
+  try {
+    return std::forward<Work>(work)();
+  } catch (...) {
+    return report(error);
+  }
+}
+
+// What a callback returned, and its message if it wrote one: "CALL failed: MESSAGE".
+[[nodiscard]] std::string failure_of(std::string_view call, forebay_status status, const char* message);
+
+// Where a callback writes why it failed. Only the first byte is set: a step calls several.
+class Message {
+ public:
+  Message() noexcept { text_[0] = '\0'; }
+  [[nodiscard]] char* room() noexcept { return text_; }
+  // The text; it ends where the room ends even if the callback forgot the zero.
+  [[nodiscard]] const char* text() noexcept {
+    text_[FOREBAY_MESSAGE_SIZE - 1] = '\0';
+    return text_;
+  }
+
+ private:
+  char text_[FOREBAY_MESSAGE_SIZE];
+};
+
+}  // namespace forebay::c

@@ -1,0 +1,108 @@
+#include "feeder.hpp"
+
+#include <cstdlib>
+#include <cstring>
+#include <string_view>
+
+namespace forebay::c {
+
+void hand_over(const std::string& text, char** out, size_t* length) {
+  auto* const copy = static_cast<char*>(std::malloc(text.size() + 1));
+  if (copy == nullptr) throw std::bad_alloc();
+  std::memcpy(copy, text.c_str(), text.size() + 1);
+  *out = copy;
+  if (length != nullptr) *length = text.size();
+}
+
+namespace {
+
+forebay_status next(forebay_feeder& feeder, double timeout_s, StreamView stream, forebay_batch** batch) {
+  if (timeout_s >= 0 && !feeder.is_alone) {
+    refuse("with several ranks there is no timeout: all make the same steps. Give FOREBAY_NO_TIMEOUT");
+  }
+  feeder.waiting->begin(timeout_s);
+  try {
+    std::optional<Lease> lease = feeder.feeder.next(stream);
+    if (!lease) return feeder.by_epochs ? FOREBAY_END_OF_EPOCH : FOREBAY_END_OF_RUN;
+    *batch = feeder.batches->hold(*std::move(lease), feeder.batches);
+    return FOREBAY_OK;
+  } catch (const Waiting::OutOfTime&) {
+    return FOREBAY_NOT_READY;
+  } catch (const Error& error) {
+    if (feeder.waiting->was_interrupted()) throw StatusError(FOREBAY_ERROR_INTERRUPTED, error.what());
+    throw;
+  }
+}
+
+}  // namespace
+}  // namespace forebay::c
+
+using forebay::Feeder;
+using forebay::c::call;
+using forebay::c::given;
+using forebay::c::guarded;
+using forebay::c::Occupied;
+
+forebay_status forebay_feeder_free(forebay_feeder* feeder) {
+  if (feeder == nullptr) return FOREBAY_OK;
+  // Nobody may enter any more.
+  if (feeder->is_occupied.exchange(true, std::memory_order_acquire)) return FOREBAY_ERROR_BUSY;
+  feeder->waiting->begin(-1);
+  delete feeder;
+  return FOREBAY_OK;
+}
+
+forebay_status forebay_feeder_next(forebay_feeder* feeder, double timeout_s, void* stream, forebay_batch** batch,
+                                   forebay_error** error) {
+  return guarded(error, [&] {
+    *given(batch, "batch") = nullptr;
+    const Occupied occupied(feeder);
+    return forebay::c::next(*feeder, timeout_s, {stream}, batch);
+  });
+}
+
+forebay_status forebay_feeder_next_epoch(forebay_feeder* feeder, forebay_error** error) {
+  return guarded(error, [&] {
+    const Occupied occupied(feeder);
+    feeder->waiting->begin(-1);
+    feeder->by_epochs = feeder->feeder.next_epoch();
+    return feeder->by_epochs ? FOREBAY_OK : FOREBAY_END_OF_RUN;
+  });
+}
+
+void forebay_feeder_request_stop(forebay_feeder* feeder) {
+  if (feeder != nullptr) feeder->feeder.request_stop();
+}
+
+forebay_status forebay_feeder_close(forebay_feeder* feeder, forebay_error** error) {
+  return call(feeder, error, [](Feeder& open) { open.close(); });
+}
+
+forebay_status forebay_feeder_state(forebay_feeder* feeder, char** text, size_t* length, forebay_error** error) {
+  return call(feeder, error, [&](Feeder& running) {
+    *given(text, "text") = nullptr;
+    forebay::c::hand_over(running.state(), text, length);
+  });
+}
+
+forebay_status forebay_feeder_restore_state(forebay_feeder* feeder, const char* text, size_t length,
+                                            forebay_error** error) {
+  return call(feeder, error, [&](Feeder& made) { made.restore_state(std::string_view(given(text, "text"), length)); });
+}
+
+forebay_status forebay_feeder_save(forebay_feeder* feeder, const char* file, forebay_error** error) {
+  return call(feeder, error, [&](Feeder& running) { running.save(given(file, "file")); });
+}
+
+forebay_status forebay_feeder_finish_saves(forebay_feeder* feeder, forebay_error** error) {
+  return call(feeder, error, [](Feeder& running) { running.finish_saves(); });
+}
+
+forebay_status forebay_feeder_restore(forebay_feeder* feeder, const char* file, bool* was_there,
+                                      forebay_error** error) {
+  return call(feeder, error, [&](Feeder& made) {
+    if (was_there == nullptr) return made.restore(given(file, "file"));
+    *was_there = false;
+    *was_there = made.restore_if_present(given(file, "file"));
+  });
+}

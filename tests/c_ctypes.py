@@ -1,0 +1,303 @@
+"""The C interface from another language: Python through ctypes, with nothing but the standard library.
+
+    c_ctypes.py libforebay_c.so
+"""
+import ctypes
+import json
+import re
+import sys
+from ctypes import POINTER, byref, c_bool, c_char_p, c_double, c_int32, c_int64, c_size_t, c_uint32, c_uint64, c_void_p
+from pathlib import Path
+
+HEADERS = Path(__file__).resolve().parent.parent / "include/forebay"
+MESSAGE_SIZE = 1024
+OK, END_OF_RUN, ERROR_SAMPLE, ERROR_CONFIG, ERROR_INTERRUPTED = 0, 2, -4, -3, -8
+UINT8, RAW_PIXELS = 3, 1
+
+
+class Sample(ctypes.Structure):
+    _fields_ = [("struct_size", c_size_t), ("label", c_int64), ("encoding", c_int32), ("width", c_int32),
+                ("height", c_int32), ("channels", c_int32), ("planar", c_bool), ("bgr", c_bool), ("has_box", c_bool),
+                ("left", c_int32), ("top", c_int32), ("right", c_int32), ("bottom", c_int32)]
+
+
+DESCRIBE = ctypes.CFUNCTYPE(c_int32, c_void_p, c_uint64, POINTER(Sample), c_void_p)
+READ = ctypes.CFUNCTYPE(c_int32, c_void_p, c_uint64, c_void_p, c_void_p)
+NAME = ctypes.CFUNCTYPE(None, c_void_p, c_uint64, c_void_p)
+DESTROY = ctypes.CFUNCTYPE(None, c_void_p)
+LOOK = ctypes.CFUNCTYPE(c_bool, c_void_p)
+LOG = ctypes.CFUNCTYPE(None, c_void_p, c_int32, c_char_p)
+
+
+class Dataset(ctypes.Structure):
+    _fields_ = [("struct_size", c_size_t), ("context", c_void_p), ("name", c_char_p), ("size", c_uint64),
+                ("classes", POINTER(c_char_p)), ("class_count", c_size_t), ("identity", c_char_p),
+                ("identity_size", c_size_t), ("sample", DESCRIBE), ("read", READ), ("name_of", NAME),
+                ("destroy", DESTROY)]
+
+
+class Options(ctypes.Structure):
+    _fields_ = [("struct_size", c_size_t), ("file", c_char_p), ("text", c_char_p), ("settings", POINTER(c_char_p)),
+                ("setting_count", c_size_t), ("communicator", c_void_p), ("is_solo", c_bool),
+                ("dataset", POINTER(Dataset)), ("policy", c_void_p), ("resume", c_char_p), ("trace", c_char_p),
+                ("trace_s", c_double), ("while_waiting", LOOK), ("waiting_context", c_void_p), ("log", LOG),
+                ("log_context", c_void_p)]
+
+
+class Tensor(ctypes.Structure):
+    _fields_ = [("struct_size", c_size_t), ("data", c_void_p), ("bytes", c_uint64), ("dtype", c_int32),
+                ("rank", c_int32), ("device", c_int32), ("device_index", c_int32), ("shape", c_int64 * 8),
+                ("strides", c_int64 * 8)]
+
+
+class Failed(Exception):
+    def __init__(self, status, message):
+        super().__init__(message)
+        self.status = status
+
+
+class Library:
+    """The functions, with their types. What fails is raised."""
+
+    def __init__(self, path):
+        self.functions = ctypes.CDLL(path)
+        for name, result, arguments in (
+                ("version", c_char_p, []),
+                ("c_version", c_int32, []),
+                ("status_name", c_char_p, [c_int32]),
+                ("error_message", c_char_p, [c_void_p]),
+                ("error_status", c_int32, [c_void_p]),
+                ("error_free", None, [c_void_p]),
+                ("text_free", None, [c_void_p]),
+                ("target_reserve", c_void_p, [c_void_p, c_size_t]),
+                ("feeder_new", c_int32, [POINTER(Options), POINTER(c_void_p), POINTER(c_void_p)]),
+                ("feeder_free", c_int32, [c_void_p]),
+                ("feeder_next", c_int32, [c_void_p, c_double, c_void_p, POINTER(c_void_p), POINTER(c_void_p)]),
+                ("feeder_steps", c_uint64, [c_void_p]),
+                ("feeder_state", c_int32, [c_void_p, POINTER(c_void_p), POINTER(c_size_t), POINTER(c_void_p)]),
+                ("feeder_restore_state", c_int32, [c_void_p, c_char_p, c_size_t, POINTER(c_void_p)]),
+                ("feeder_summary", c_int32, [c_void_p, POINTER(c_void_p), POINTER(c_void_p)]),
+                ("batch_size", c_uint32, [c_void_p]),
+                ("batch_step", c_uint64, [c_void_p]),
+                ("batch_is_fresh", c_bool, [c_void_p]),
+                ("batch_ids", POINTER(c_uint64), [c_void_p]),
+                ("batch_labels", POINTER(c_int64), [c_void_p]),
+                ("batch_tensor", c_int32, [c_void_p, c_size_t, POINTER(Tensor), POINTER(c_void_p)]),
+                ("batch_dlpack", c_int32, [c_void_p, c_size_t, POINTER(c_void_p), POINTER(c_void_p)]),
+                ("batch_release", None, [c_void_p])):
+            function = getattr(self.functions, "forebay_" + name)
+            function.restype, function.argtypes = result, arguments
+            setattr(self, name, function)
+
+    def call(self, function, *arguments):
+        error = c_void_p()
+        status = function(*arguments, byref(error))
+        if status >= 0:
+            assert not error.value
+            return status
+        message = self.error_message(error).decode()
+        assert self.error_status(error) == status
+        self.error_free(error)
+        raise Failed(status, message)
+
+    def text(self, function, *arguments):
+        text = c_void_p()
+        self.call(function, *arguments[:1], byref(text), *arguments[1:])
+        copy = ctypes.string_at(text.value)
+        self.text_free(text)
+        return copy
+
+
+class Feeder:
+    """A feeder of samples that Python makes: 2 x 2 pixels, all of them the sample's number."""
+
+    TEXT = b"""
+device = "host"
+[dataset]
+batch_size = 4
+shuffle = false
+[transform]
+crop = "none"
+size = [2, 2]
+mirror = 0
+dtype = "uint8"
+layout = "NHWC"
+[workers]
+io = 2
+decode = 1
+[policy]
+name = "block"
+[telemetry]
+dir = ""
+interval_s = 0
+"""
+
+    def __init__(self, library, size, settings=(), bad=None, while_waiting=None):
+        self.library = library
+        self.lines = []
+        self.ended = 0
+        self.bad = bad
+        # ctypes keeps neither functions nor strings: this object does.
+        self.kept = [DESCRIBE(self.describe), READ(self.read), DESTROY(self.end),
+                     LOG(lambda _, level, text: self.lines.append((level, text.decode())))]
+        self.dataset = Dataset(struct_size=ctypes.sizeof(Dataset), name=b"python", size=size, identity=b"numbers",
+                               identity_size=7, sample=self.kept[0], read=self.kept[1], destroy=self.kept[2])
+        strings = (c_char_p * len(settings))(*settings)
+        self.options = Options(struct_size=ctypes.sizeof(Options), text=self.TEXT, settings=strings,
+                               setting_count=len(settings), dataset=ctypes.pointer(self.dataset), log=self.kept[3])
+        if while_waiting:
+            self.kept.append(LOOK(lambda _: while_waiting()))
+            self.options.while_waiting = self.kept[4]
+        self.handle = c_void_p()
+        library.call(library.feeder_new, byref(self.options), byref(self.handle))
+
+    def describe(self, _context, id, sample, _message):
+        said = sample.contents
+        assert said.struct_size == ctypes.sizeof(Sample) and said.label == -1
+        said.label, said.encoding, said.width, said.height, said.channels = id % 3, RAW_PIXELS, 2, 2, 1
+        return OK
+
+    def read(self, _context, id, target, message):
+        if id == self.bad:
+            words = f"Python lost sample {id}".encode()
+            ctypes.memmove(message, words, len(words))  # the room is zero only at its start:
+            ctypes.memset(message + len(words), 0, 1)
+            return ERROR_SAMPLE
+        room = self.library.target_reserve(target, 4)
+        if not room:
+            return -1
+        ctypes.memset(room, id % 256, 4)
+        return OK
+
+    def end(self, _context):
+        self.ended += 1
+
+    def next(self):
+        batch = c_void_p()
+        status = self.library.call(self.library.feeder_next, self.handle, -1.0, None, byref(batch))
+        assert (status == OK) == bool(batch.value) and status in (OK, END_OF_RUN)
+        return batch if status == OK else None
+
+    def close(self):
+        assert self.library.feeder_free(self.handle) == OK
+
+
+def test_structs(library):
+    """The structs above are the header's: each begins with its size, which the library compares."""
+    header = (HEADERS / "c/base.h").read_text()
+    major, minor = (int(re.search(rf"FOREBAY_C_VERSION_{part} (\d+)", header)[1]) for part in ("MAJOR", "MINOR"))
+    assert library.c_version() == 1000 * major + minor
+    assert re.fullmatch(rb"\d+\.\d+\.\d+", library.version())
+    assert library.status_name(ERROR_CONFIG) == b"FOREBAY_ERROR_CONFIG"
+
+
+def test_batches(library):
+    feeder = Feeder(library, 10, [b"dataset.drop_last=false"])
+    seen = []
+    while batch := feeder.next():
+        tensor = Tensor(struct_size=ctypes.sizeof(Tensor))
+        library.call(library.batch_tensor, batch, 0, byref(tensor))
+        size = library.batch_size(batch)
+        assert tensor.dtype == UINT8 and list(tensor.shape[:tensor.rank]) == [size, 2, 2, 3]
+        assert list(tensor.strides[:tensor.rank]) == [12, 6, 3, 1]
+        ids = library.batch_ids(batch)[:size]
+        assert ctypes.string_at(tensor.data, tensor.bytes) == b"".join(bytes([id]) * 12 for id in ids)
+        assert library.batch_labels(batch)[:size] == [id % 3 for id in ids]
+        assert library.batch_is_fresh(batch)
+        seen += ids
+        library.batch_release(batch)
+    assert sorted(seen) == list(range(10))
+    assert json.loads(library.text(library.feeder_summary, feeder.handle))["steps"] == 3
+    feeder.close()
+    assert feeder.ended == 1
+
+
+def test_errors(library):
+    feeder = Feeder(library, 12, [b"dataset.drop_last=false"], bad=7)
+    while batch := feeder.next():
+        library.batch_release(batch)
+    feeder.close()
+    assert any("Python lost sample 7" in text for _, text in feeder.lines), feeder.lines
+    try:
+        Feeder(library, 12, [b"dataset.batch_sise=3"])
+    except Failed as error:
+        assert error.status == ERROR_CONFIG and "batch_size" in str(error)
+    else:
+        raise AssertionError("an unknown key was accepted")
+
+
+def test_interrupts(library):
+    """What an interpreter does with a signal: the callback ends the wait, and the next call resumes the step."""
+    is_interrupted = False
+    feeder = Feeder(library, 12, while_waiting=lambda: is_interrupted, settings=[
+        b"storage.latency_ms=100", b"dataset.batch_size=1", b"queue.capacity=1", b"workers.io=1"])
+    steps, interrupts = [], 0
+    while True:
+        is_interrupted = not is_interrupted
+        try:
+            batch = feeder.next()
+        except Failed as error:
+            assert error.status == ERROR_INTERRUPTED, error
+            interrupts += 1
+            continue
+        if not batch:
+            break
+        steps.append(library.batch_step(batch))
+        library.batch_release(batch)
+    assert steps == list(range(12)) and interrupts > 0
+    feeder.close()
+
+
+def test_state(library):
+    feeder = Feeder(library, 40, [b"dataset.shuffle=true"])
+    ids = []
+    state = None
+    while batch := feeder.next():
+        ids.append(library.batch_ids(batch)[0])
+        library.batch_release(batch)
+        if len(ids) == 4:
+            state = library.text(library.feeder_state, feeder.handle, None)
+    feeder.close()
+    feeder = Feeder(library, 40, [b"dataset.shuffle=true"])
+    library.call(library.feeder_restore_state, feeder.handle, state, len(state))
+    rest = []
+    while batch := feeder.next():
+        rest.append(library.batch_ids(batch)[0])
+        library.batch_release(batch)
+    assert rest == ids[4:] and len(ids) == 10
+    feeder.close()
+
+
+def test_dlpack(library):
+    """A capsule as other libraries take it, made and consumed by hand."""
+    feeder = Feeder(library, 8, [b"queue.max_leases=1"])
+    batch = feeder.next()
+    managed = c_void_p()
+    library.call(library.batch_dlpack, batch, 0, byref(managed))
+    library.batch_release(batch)
+    # DLManagedTensorVersioned: version, context, deleter, flags, then the tensor, whose data come first.
+    version, _context, deleter, flags, data = (c_uint64 * 5).from_address(managed.value)
+    assert version & 0xFFFFFFFF == 1 and flags == 1
+    assert ctypes.string_at(data, 12) == bytes(12)
+    try:
+        feeder.next()
+    except Failed as error:
+        assert "lease" in str(error)
+    else:
+        raise AssertionError("the tensor does not hold its place")
+    ctypes.CFUNCTYPE(None, c_void_p)(deleter)(managed)
+    batch = feeder.next()
+    assert library.batch_step(batch) == 1
+    library.batch_release(batch)
+    feeder.close()
+
+
+def main():
+    library = Library(sys.argv[1])
+    for test in (test_structs, test_batches, test_errors, test_interrupts, test_state, test_dlpack):
+        test(library)
+        print(test.__name__, "ok", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,161 @@
+#include "c_support.h"
+
+// Datasets and policies of a program's own: what their callbacks return, and when they end.
+
+static int count_of(forebay_feeder* feeder) {
+  int samples = 0;
+  for (forebay_batch* batch = NULL; (batch = next_of(feeder)) != NULL;) {
+    samples += (int)forebay_batch_size(batch);
+    forebay_batch_release(batch);
+  }
+  return samples;
+}
+
+// One sample fails, one does so once, one forgets to ask for room.
+static void test_bad_samples(void) {
+  Pictures pictures;
+  forebay_dataset dataset;
+  forebay_feeder_options options;
+  forebay_feeder* feeder = NULL;
+  Lines lines;
+  char* text = NULL;
+  pictures_begin(&pictures);
+  pictures.bad = 17;
+  pictures.flaky = 5;
+  pictures.without_room = 9;
+  lines_begin(&lines, "album/17: the picture was eaten");
+  dataset = dataset_of(&pictures, 40);
+  options = options_of(&dataset);
+  options.log = lines_look;
+  options.log_context = &lines;
+  feeder = feeder_of(&options);
+  CHECK(count_of(feeder) == 40);
+  CHECK(pictures.failures_of_flaky == 1);
+  CHECK_OK(forebay_feeder_summary(feeder, &text, &error));
+  CHECK(text != NULL && strstr(text, "\"bad_samples\": 2") != NULL);
+  forebay_text_free(text);
+  CHECK(forebay_feeder_free(feeder) == FOREBAY_OK);
+  CHECK(lines_found(&lines) == 1);
+  pictures_end(&pictures);
+}
+
+static void test_failures(void) {
+  Pictures pictures;
+  forebay_dataset dataset;
+  forebay_feeder_options options;
+  forebay_feeder* feeder = NULL;
+  forebay_batch* batch = NULL;
+  const char* setting = "on_bad=fail";
+  int steps = 0;
+  pictures_begin(&pictures);
+  pictures.bad = 30;
+  dataset = dataset_of(&pictures, 40);
+  options = options_of(&dataset);
+  options.settings = &setting;
+  options.setting_count = 1;
+  feeder = feeder_of(&options);
+  for (; steps < 20; ++steps) {
+    if (forebay_feeder_next(feeder, FOREBAY_NO_TIMEOUT, NULL, &batch, NULL) != FOREBAY_OK) break;
+    forebay_batch_release(batch);
+  }
+  CHECK(steps < 10);
+  CHECK_FAILS(forebay_feeder_next(feeder, FOREBAY_NO_TIMEOUT, NULL, &batch, &error), FOREBAY_ERROR,
+              "the picture was eaten");
+  CHECK(forebay_feeder_free(feeder) == FOREBAY_OK);
+  CHECK(pictures.destroyed == 1);
+
+  pictures.bad = kNobody;
+  pictures.odd = 0;
+  CHECK_FAILS(forebay_feeder_new(&options, &feeder, &error), FOREBAY_ERROR, "nobody knows");
+  CHECK(pictures.destroyed == 2);
+
+  // Nothing is taken of what is refused.
+  dataset.read = NULL;
+  CHECK_FAILS(forebay_feeder_new(&options, &feeder, &error), FOREBAY_ERROR_ARGUMENT, "forebay_dataset::read is null");
+  dataset = dataset_of(&pictures, 0);
+  CHECK_FAILS(forebay_feeder_new(&options, &feeder, &error), FOREBAY_ERROR_ARGUMENT, "no samples");
+  dataset = dataset_of(&pictures, 40);
+  dataset.classes = NULL;
+  CHECK_FAILS(forebay_feeder_new(&options, &feeder, &error), FOREBAY_ERROR_ARGUMENT, "classes is null");
+  dataset = dataset_of(&pictures, 40);
+  dataset.identity = NULL;
+  CHECK_FAILS(forebay_feeder_new(&options, &feeder, &error), FOREBAY_ERROR_ARGUMENT, "identity is null");
+  CHECK(pictures.destroyed == 2);
+  pictures_end(&pictures);
+}
+
+void test_datasets(void) {
+  test_bad_samples();
+  test_failures();
+}
+
+// Every third step is fresh. The first one is without asking: there is nothing to reuse.
+typedef struct Thirds {
+  int32_t answer;  // < 0: every third
+  int decisions;
+  int served;
+  int fresh;
+  int destroyed;
+} Thirds;
+
+static int32_t decide(void* context, const forebay_signals* signals) {
+  Thirds* const thirds = context;
+  CHECK(signals->struct_size == sizeof *signals);
+  CHECK(signals->capacity == 4 && signals->depth <= 4);
+  ++thirds->decisions;
+  if (thirds->answer >= 0) return thirds->answer;
+  return signals->step % 3 == 0 ? FOREBAY_FRESH : FOREBAY_REUSE;
+}
+
+static void served(void* context, int32_t decision, const forebay_signals* signals) {
+  Thirds* const thirds = context;
+  CHECK(signals->step == (uint64_t)thirds->served || thirds->answer >= 0);
+  ++thirds->served;
+  if (decision == FOREBAY_FRESH) ++thirds->fresh;
+}
+
+static void destroy(void* context) { ++((Thirds*)context)->destroyed; }
+
+void test_policies(void) {
+  Pictures pictures;
+  forebay_dataset dataset;
+  forebay_feeder_options options;
+  Thirds thirds = {.answer = -1};
+  forebay_policy policy = {.struct_size = sizeof policy};
+  const char* settings[] = {"policy.name=thirds", "run.steps=30"};
+  forebay_feeder* feeder = NULL;
+  forebay_batch* batch = NULL;
+  pictures_begin(&pictures);
+  dataset = dataset_of(&pictures, 100);
+  options = options_of(&dataset);
+  options.policy = &policy;
+  options.settings = settings;
+  options.setting_count = 2;
+  policy.context = &thirds;
+  policy.name = "thirds";
+  policy.decide = decide;
+  policy.served = served;
+  policy.destroy = destroy;
+  feeder = feeder_of(&options);
+  for (int step = 0; (batch = next_of(feeder)) != NULL; ++step) {
+    CHECK(forebay_batch_is_fresh(batch) == (step % 3 == 0));
+    forebay_batch_release(batch);
+  }
+  CHECK(thirds.served == 30 && thirds.fresh == 10 && thirds.decisions == 29);
+  CHECK(forebay_feeder_free(feeder) == FOREBAY_OK);
+  CHECK(thirds.destroyed == 1);
+
+  thirds.answer = 7;
+  feeder = feeder_of(&options);
+  forebay_batch_release(next_of(feeder));
+  CHECK_FAILS(forebay_feeder_next(feeder, FOREBAY_NO_TIMEOUT, NULL, &batch, &error), FOREBAY_ERROR, "returned 7");
+  CHECK(forebay_feeder_free(feeder) == FOREBAY_OK);
+
+  policy.name = "";
+  CHECK_FAILS(forebay_feeder_new(&options, &feeder, &error), FOREBAY_ERROR_ARGUMENT, "forebay_policy::name");
+  policy.name = "thirds";
+  policy.decide = NULL;
+  CHECK_FAILS(forebay_feeder_new(&options, &feeder, &error), FOREBAY_ERROR_ARGUMENT, "forebay_policy::decide");
+  CHECK(thirds.destroyed == 2);
+  pictures_end(&pictures);
+}

@@ -1,0 +1,101 @@
+#ifndef FOREBAY_TESTS_C_SUPPORT_H
+#define FOREBAY_TESTS_C_SUPPORT_H
+
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <forebay/forebay.h>
+
+// What the tests of the C interface share. They are C themselves, so they bring a check of their own.
+
+extern int failed_checks;
+
+#define CHECK(condition)                                                     \
+  do {                                                                       \
+    if (!(condition)) {                                                      \
+      fprintf(stderr, "%s:%d: CHECK(%s)\n", __FILE__, __LINE__, #condition); \
+      ++failed_checks;                                                       \
+    }                                                                        \
+  } while (0)
+
+// `call` takes &error as its last argument and is to succeed.
+#define CHECK_OK(call)                                                                               \
+  do {                                                                                               \
+    forebay_error* error = NULL;                                                                     \
+    const forebay_status status = (call);                                                            \
+    if (status != FOREBAY_OK || error != NULL) {                                                     \
+      fprintf(stderr, "%s:%d: %s: %s: %s\n", __FILE__, __LINE__, #call, forebay_status_name(status), \
+              forebay_error_message(error));                                                         \
+      ++failed_checks;                                                                               \
+    }                                                                                                \
+    forebay_error_free(error);                                                                       \
+  } while (0)
+
+// `call` is to fail with that code, and a message in which `words` occur.
+#define CHECK_FAILS(call, code, words)                                                          \
+  do {                                                                                          \
+    forebay_error* error = NULL;                                                                \
+    const forebay_status status = (call);                                                       \
+    if (status != (code) || forebay_error_status(error) != (code) ||                            \
+        strstr(forebay_error_message(error), (words)) == NULL) {                                \
+      fprintf(stderr, "%s:%d: %s: %s: %s\n  and not %s: ...%s...\n", __FILE__, __LINE__, #call, \
+              forebay_status_name(status), forebay_error_message(error), #code, (words));       \
+      ++failed_checks;                                                                          \
+    }                                                                                           \
+    forebay_error_free(error);                                                                  \
+  } while (0)
+
+enum { kSide = 4, kPixels = kSide * kSide };
+
+// Samples of 4 x 4 grey pixels that tell their number: pixel i of sample s is (7 s + i) mod 256, its class s mod 10.
+typedef struct Pictures {
+  pthread_mutex_t mutex;
+  pthread_cond_t opened;
+  long permits;  // how many reads may begin; waited for, within limits
+  unsigned long reads;
+  uint64_t bad;           // this sample fails, for good ...
+  uint64_t flaky;         // ... and this one once
+  uint64_t without_room;  // this one forgets to ask for room
+  uint64_t odd;           // and of this one nothing is known
+  unsigned long failures_of_flaky;
+  int destroyed;
+} Pictures;
+
+enum { kNobody = UINT32_MAX };
+
+void pictures_begin(Pictures* pictures);
+void pictures_open(Pictures* pictures, long permits);
+void pictures_end(Pictures* pictures);
+unsigned char pixel_of(uint64_t id, size_t i);
+forebay_dataset dataset_of(Pictures* pictures, uint64_t size);
+
+// One line for people that has `words`, on any thread.
+typedef struct Lines {
+  pthread_mutex_t mutex;
+  const char* words;
+  int found;
+} Lines;
+void lines_begin(Lines* lines, const char* words);
+int lines_found(Lines* lines);
+void lines_look(void* context, int32_t level, const char* text);
+
+// Batches of 4 of such samples: bytes as they are, in their order unless `more` says otherwise.
+extern const char* const kPlain;
+forebay_feeder_options options_of(const forebay_dataset* dataset);
+// The same, to be made, or null with a failed check.
+forebay_feeder* feeder_of(const forebay_feeder_options* options);
+// The next batch, or null at the end; a failed check for anything else.
+forebay_batch* next_of(forebay_feeder* feeder);
+
+// The suites.
+void test_arguments(void);
+void test_batches(void);
+void test_tensors_for_others(void);
+void test_datasets(void);
+void test_policies(void);
+void test_communicators(void);
+void test_waits(void);
+void test_states(void);
+
+#endif

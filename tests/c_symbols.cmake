@@ -1,0 +1,48 @@
+# A library of the C interface exports what its list says, and that is what its headers declare: no more, no less.
+#
+#   cmake -DNM=nm -DLIBRARY=libforebay_c.so -DEXPORTS=exports.map "-DHEADERS=a.h;b.h" -P c_symbols.cmake
+execute_process(COMMAND ${NM} -D --defined-only --format=posix ${LIBRARY} OUTPUT_VARIABLE listing
+                COMMAND_ERROR_IS_FATAL ANY)
+string(REGEX MATCHALL "[^\n]+" lines "${listing}")
+set(exported "")
+foreach(line IN LISTS lines)
+  if(NOT line MATCHES " A ")  # the name of a version
+    string(REGEX REPLACE "[@ ].*" "" name "${line}")
+    list(APPEND exported ${name})
+  endif()
+endforeach()
+
+file(READ ${EXPORTS} text)
+string(REGEX MATCHALL "forebay_[a-z_]+;" listed "${text}")
+string(REPLACE ";;" ";" listed "${listed}")
+list(REMOVE_ITEM listed "")
+
+set(declared "")
+foreach(header IN LISTS HEADERS)
+  file(READ ${header} text)
+  string(REGEX REPLACE "//[^\n]*" "" text "${text}")
+  string(REGEX MATCHALL "FOREBAY_API[^;]*" declarations "${text}")
+  foreach(declaration IN LISTS declarations)
+    if(declaration MATCHES "(forebay_[a-z_]+)\\(")
+      list(APPEND declared ${CMAKE_MATCH_1})
+    endif()
+  endforeach()
+endforeach()
+
+foreach(set IN ITEMS exported listed declared)
+  list(SORT ${set})
+  list(LENGTH ${set} count)
+  message(STATUS "${set}: ${count}")
+endforeach()
+if(listed STREQUAL "")
+  message(FATAL_ERROR "${EXPORTS} lists nothing")
+endif()
+foreach(set IN ITEMS exported declared)
+  if(NOT "${${set}}" STREQUAL "${listed}")
+    set(more ${${set}})
+    list(REMOVE_ITEM more ${listed})
+    set(fewer ${listed})
+    list(REMOVE_ITEM fewer ${${set}})
+    message(SEND_ERROR "${LIBRARY}: ${set} but not in ${EXPORTS}: \"${more}\"; there but not ${set}: \"${fewer}\"")
+  endif()
+endforeach()
