@@ -141,13 +141,15 @@ void test_policies(void) {
     CHECK(forebay_batch_is_fresh(batch) == (step % 3 == 0));
     forebay_batch_release(batch);
   }
-  CHECK(thirds.served == 30 && thirds.fresh == 10 && thirds.decisions == 29);
+  // A step that finds the queue empty may ask again.
+  CHECK(thirds.served == 30 && thirds.fresh == 10 && thirds.decisions >= 29);
   CHECK(forebay_feeder_free(feeder) == FOREBAY_OK);
   CHECK(thirds.destroyed == 1);
 
   thirds.answer = 7;
   feeder = feeder_of(&options);
-  forebay_batch_release(next_of(feeder));
+  // The first step asks nobody. The step that does is made all the same, as with several ranks, and the next one fails.
+  for (int step = 0; step < 2; ++step) forebay_batch_release(next_of(feeder));
   CHECK_FAILS(forebay_feeder_next(feeder, FOREBAY_NO_TIMEOUT, NULL, &batch, &error), FOREBAY_ERROR, "returned 7");
   CHECK(forebay_feeder_free(feeder) == FOREBAY_OK);
 
