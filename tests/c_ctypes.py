@@ -32,8 +32,8 @@ LOG = ctypes.CFUNCTYPE(None, c_void_p, c_int32, c_char_p)
 class Dataset(ctypes.Structure):
     _fields_ = [("struct_size", c_size_t), ("context", c_void_p), ("name", c_char_p), ("size", c_uint64),
                 ("classes", POINTER(c_char_p)), ("class_count", c_size_t), ("identity", c_char_p),
-                ("identity_size", c_size_t), ("sample", DESCRIBE), ("read", READ), ("name_of", NAME),
-                ("destroy", DESTROY)]
+                ("identity_size", c_size_t), ("sample", DESCRIBE), ("read", READ), ("fields", c_void_p),
+                ("field_count", c_size_t), ("read_field", c_void_p), ("name_of", NAME), ("destroy", DESTROY)]
 
 
 class Options(ctypes.Structure):

@@ -84,9 +84,93 @@ static void test_failures(void) {
   pictures_end(&pictures);
 }
 
+// Two numbers, and as many bytes as the sample's number modulo 3 says.
+static forebay_status read_field(void* context, uint64_t id, size_t field, forebay_target* target, char* message) {
+  const float numbers[2] = {(float)id, 0.5F};
+  const size_t bytes = field == 0 ? sizeof numbers : (size_t)(id % 3);
+  void* const room = forebay_target_reserve(target, bytes);
+  if (room == NULL) return FOREBAY_ERROR;
+  if (id == ((Pictures*)context)->without_field) {
+    snprintf(message, FOREBAY_MESSAGE_SIZE, "no field of %lu", (unsigned long)id);
+    return FOREBAY_ERROR_SAMPLE;
+  }
+  if (field == 0) memcpy(room, numbers, bytes);
+  if (field == 1) memset(room, 'a', bytes);
+  return FOREBAY_OK;
+}
+
+static void check_own_fields(forebay_feeder* feeder, const forebay_batch* batch) {
+  forebay_field field = {.struct_size = sizeof field};
+  forebay_tensor numbers = {.struct_size = sizeof numbers};
+  forebay_tensor bytes = {.struct_size = sizeof bytes};
+  forebay_tensor counts = {.struct_size = sizeof counts};
+  CHECK(forebay_feeder_field_count(feeder) == 4);
+  CHECK_OK(forebay_feeder_field(feeder, 3, &field, &error));
+  CHECK(strcmp(field.name, "text") == 0 && field.is_ragged && field.rank == 1 && field.shape[0] == 5);
+  CHECK_OK(forebay_batch_tensor_named(batch, "pair", &numbers, &error));
+  CHECK(numbers.dtype == FOREBAY_FLOAT32 && numbers.rank == 2 && numbers.shape[1] == 2);
+  CHECK_OK(forebay_batch_tensor(batch, 3, &bytes, &error));
+  CHECK_OK(forebay_batch_counts(batch, 3, &counts, &error));
+  CHECK(bytes.rank == 2 && bytes.shape[1] == 5 && counts.dtype == FOREBAY_INT32 && counts.rank == 1);
+  for (uint32_t s = 0; s < forebay_batch_size(batch); ++s) {
+    const uint64_t id = forebay_batch_ids(batch)[s];
+    const int32_t count = ((const int32_t*)counts.data)[s];
+    CHECK(((const float*)numbers.data)[2 * s] == (float)id && ((const float*)numbers.data)[2 * s + 1] == 0.5F);
+    CHECK(count == (int32_t)(id % 3));
+    for (int32_t i = 0; i < 5; ++i) CHECK(((const char*)bytes.data)[5 * s + (uint32_t)i] == (i < count ? 'a' : 0));
+  }
+}
+
+static void test_fields(void) {
+  Pictures pictures;
+  forebay_dataset dataset;
+  forebay_feeder_options options;
+  forebay_field fields[2] = {{.struct_size = sizeof *fields}, {.struct_size = sizeof *fields}};
+  forebay_feeder* feeder = NULL;
+  Lines lines;
+  pictures_begin(&pictures);
+  pictures.without_field = 7;
+  lines_begin(&lines, "no field of 7");
+  fields[0].name = "pair";
+  fields[0].kind = FOREBAY_KIND_NUMBERS;
+  fields[0].dtype = FOREBAY_FLOAT32;
+  fields[0].rank = 1;
+  fields[0].shape[0] = 2;
+  fields[1].name = "text";
+  fields[1].kind = FOREBAY_KIND_BYTES;
+  fields[1].dtype = FOREBAY_UINT8;
+  fields[1].rank = 1;
+  fields[1].shape[0] = 5;
+  dataset = dataset_of(&pictures, 20);
+  dataset.fields = fields;
+  dataset.field_count = 2;
+  dataset.read_field = read_field;
+  options = options_of(&dataset);
+  options.log = lines_look;
+  options.log_context = &lines;
+  feeder = feeder_of(&options);
+  for (forebay_batch* batch = NULL; (batch = next_of(feeder)) != NULL; forebay_batch_release(batch)) {
+    check_own_fields(feeder, batch);
+  }
+  CHECK(forebay_feeder_free(feeder) == FOREBAY_OK);
+  CHECK(lines_found(&lines) == 1);
+
+  fields[1].kind = 8;
+  CHECK_FAILS(forebay_feeder_new(&options, &feeder, &error), FOREBAY_ERROR_ARGUMENT, "forebay_field::kind is 8");
+  fields[1].struct_size = 0;
+  CHECK_FAILS(forebay_feeder_new(&options, &feeder, &error), FOREBAY_ERROR_ARGUMENT, "sizeof(forebay_field)");
+  dataset.read_field = NULL;
+  CHECK_FAILS(forebay_feeder_new(&options, &feeder, &error), FOREBAY_ERROR_ARGUMENT, "read_field is null");
+  dataset.fields = NULL;
+  CHECK_FAILS(forebay_feeder_new(&options, &feeder, &error), FOREBAY_ERROR_ARGUMENT, "forebay_dataset::fields is null");
+  CHECK(pictures.destroyed == 1);
+  pictures_end(&pictures);
+}
+
 void test_datasets(void) {
   test_bad_samples();
   test_failures();
+  test_fields();
 }
 
 // Every third step is fresh. The first one is without asking: there is nothing to reuse.

@@ -13,7 +13,8 @@ void pictures_begin(Pictures* pictures) {
   pthread_mutex_init(&pictures->mutex, NULL);
   pthread_cond_init(&pictures->opened, NULL);
   pictures->permits = 1000000;
-  pictures->bad = pictures->flaky = pictures->without_room = pictures->odd = kNobody;
+  pictures->bad = pictures->flaky = pictures->without_room = kNobody;
+  pictures->odd = pictures->without_field = kNobody;
 }
 
 void pictures_open(Pictures* pictures, long permits) {

@@ -54,10 +54,11 @@ typedef struct Pictures {
   pthread_cond_t opened;
   long permits;  // how many reads may begin; waited for, within limits
   unsigned long reads;
-  uint64_t bad;           // this sample fails, for good ...
-  uint64_t flaky;         // ... and this one once
-  uint64_t without_room;  // this one forgets to ask for room
-  uint64_t odd;           // and of this one nothing is known
+  uint64_t bad;            // this sample fails, for good ...
+  uint64_t flaky;          // ... and this one once
+  uint64_t without_room;   // this one forgets to ask for room
+  uint64_t odd;            // of this one nothing is known
+  uint64_t without_field;  // and of this one no field can be read
   unsigned long failures_of_flaky;
   int destroyed;
 } Pictures;

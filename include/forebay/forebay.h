@@ -17,7 +17,8 @@
 extern "C" {
 #endif
 
-// What a feeder is made from. All zero but struct_size: the defaults.
+// What a feeder is made from. All zero but struct_size: the defaults. The contexts of the two callbacks live as long as
+// the feeder; everything else only needs to live as long as the call.
 typedef struct forebay_feeder_options {
   size_t struct_size;
   const char* file;             // a TOML file, or
@@ -98,31 +99,9 @@ FOREBAY_API forebay_status forebay_feeder_finish_saves(forebay_feeder* feeder, f
 FOREBAY_API forebay_status forebay_feeder_restore(forebay_feeder* feeder, const char* file, bool* was_there,
                                                   forebay_error** error);
 
-// One field of every batch, or what is asked of its samples.
-enum forebay_kind {
-  FOREBAY_KIND_IMAGE = 0,
-  FOREBAY_KIND_MASK = 1,
-  FOREBAY_KIND_CLASS = 2,
-  FOREBAY_KIND_MULTILABEL = 3,
-  FOREBAY_KIND_NUMBERS = 4,
-  FOREBAY_KIND_BOXES = 5,
-  FOREBAY_KIND_ARRAY = 6,
-  FOREBAY_KIND_BYTES = 7
-};
-typedef struct forebay_field {
-  size_t struct_size;
-  const char* name;                        // the texts live as long as the feeder
-  int32_t kind;                            // forebay_kind
-  int32_t dtype;                           // forebay_dtype
-  int32_t rank;                            // of one sample
-  bool is_ragged;                          // its samples have different numbers of rows: forebay_batch_counts()
-  int64_t shape[FOREBAY_MOST_DIMENSIONS];  // of one sample
-  const char* const* classes;              // names of class numbers, where they are known
-  size_t class_count;
-} forebay_field;
-
-// How many fields a batch has, 2 or more; 0 for null.
+// How many fields a batch has, 2 or more; 0 for null. Boxes are followed by their classes, named NAME.class.
 FOREBAY_API size_t forebay_feeder_field_count(const forebay_feeder* feeder);
+// Describes a field; its texts live as long as the feeder.
 FOREBAY_API forebay_status forebay_feeder_field(const forebay_feeder* feeder, size_t number, forebay_field* field,
                                                 forebay_error** error);
 // The number of the field of that name. Fails with FOREBAY_ERROR_CONFIG, listing the names.

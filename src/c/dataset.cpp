@@ -9,6 +9,7 @@
 
 #include "errors.hpp"
 #include "parts.hpp"
+#include "structs.hpp"
 
 // A target for a callback, which cannot throw: null says that the read must end, and what reserve() threw ends it.
 struct forebay_target {
@@ -33,8 +34,11 @@ namespace {
 
 class GivenDataset final : public Dataset {
  public:
-  GivenDataset(const forebay_dataset& given, std::shared_ptr<void> owner)
-      : calls_(given), owner_(std::move(owner)), name_(given.name != nullptr ? given.name : "callbacks") {
+  GivenDataset(const forebay_dataset& given, std::vector<Field> fields, std::shared_ptr<void> owner)
+      : calls_(given),
+        owner_(std::move(owner)),
+        name_(given.name != nullptr ? given.name : "callbacks"),
+        fields_(std::move(fields)) {
     for (const char* const name : std::span(given.classes, given.class_count)) classes_.emplace_back(name);
     add_to_identity(name_);
     add_to_identity({reinterpret_cast<const char*>(&calls_.size), sizeof(calls_.size)});
@@ -68,9 +72,22 @@ class GivenDataset final : public Dataset {
   }
 
   void read(std::uint64_t id, ReadTarget& target) const override {
+    read_part(target,
+              [&](forebay_target* room, char* message) { return calls_.read(calls_.context, id, room, message); });
+  }
+  [[nodiscard]] std::span<const Field> fields() const noexcept override { return fields_; }
+  void read_field(std::uint64_t id, std::size_t field, ReadTarget& target) const override {
+    read_part(target, [&](forebay_target* room, char* message) {
+      return calls_.read_field(calls_.context, id, field, room, message);
+    });
+  }
+
+ private:
+  template <typename Call>
+  static void read_part(ReadTarget& target, Call&& call) {
     forebay_target room{.target = target};
     Message message;
-    const forebay_status status = calls_.read(calls_.context, id, &room, message.room());
+    const forebay_status status = call(&room, message.room());
     if (room.thrown) std::rethrow_exception(room.thrown);
     if (status == FOREBAY_OK) return;
     const std::string why = *message.text() != '\0' ? message.text() : failure_of("its read callback", status, "");
@@ -78,7 +95,6 @@ class GivenDataset final : public Dataset {
                       status == FOREBAY_ERROR_TRANSIENT ? SampleError::Kind::transient : SampleError::Kind::permanent);
   }
 
- private:
   static Sample to_sample(const forebay_sample& said) {
     Sample sample;
     sample.label = said.label;
@@ -106,12 +122,51 @@ class GivenDataset final : public Dataset {
   forebay_dataset calls_;
   std::shared_ptr<void> owner_;
   std::string name_;
+  std::vector<Field> fields_;
   std::vector<std::string> classes_;
   std::vector<std::byte> identity_;
   std::vector<Skipped> skipped_;
 };
 
+// Throws FOREBAY_ERROR_ARGUMENT where `value` is none of 0 ... `last`.
+void require_enumerator(std::int32_t value, std::int32_t last, const char* member) {
+  if (value < 0 || value > last) refuse(std::string("forebay_field::") + member + " is " + std::to_string(value));
+}
+
+Field to_field(const forebay_field& described) {
+  Field field;
+  field.name = given(described.name, "forebay_field::name");
+  require_enumerator(described.kind, FOREBAY_KIND_BYTES, "kind");
+  require_enumerator(described.dtype, FOREBAY_FLOAT64, "dtype");
+  require_enumerator(described.rank, FOREBAY_MOST_DIMENSIONS, "rank");
+  field.kind = static_cast<FieldKind>(described.kind);
+  field.dtype = static_cast<DType>(described.dtype);
+  for (const std::int64_t extent : std::span(described.shape, static_cast<std::size_t>(described.rank))) {
+    field.shape.push_back(extent);
+  }
+  if (described.class_count > 0) static_cast<void>(given(described.classes, "forebay_field::classes"));
+  for (const char* const name : std::span(described.classes, described.class_count)) {
+    field.classes.emplace_back(given(name, "a name of forebay_field::classes"));
+  }
+  return field;
+}
+
 }  // namespace
+
+// They lie as far apart as the caller's version of the struct is long.
+std::vector<Field> fields_of(const forebay_dataset& dataset) {
+  std::vector<Field> fields;
+  if (dataset.field_count == 0) return fields;
+  const auto* at = reinterpret_cast<const std::byte*>(given(dataset.fields, "forebay_dataset::fields"));
+  if (dataset.read_field == nullptr) refuse("forebay_dataset::read_field is null, and there are fields");
+  const std::size_t distance = dataset.fields->struct_size;
+  for (std::size_t i = 0; i < dataset.field_count; ++i, at += distance) {
+    const auto* const described = reinterpret_cast<const forebay_field*>(at);
+    fields.push_back(to_field(read_struct(described, "forebay_field")));
+    if (described->struct_size != distance) refuse("forebay_dataset::fields have different struct_size");
+  }
+  return fields;
+}
 
 void check(const forebay_dataset& dataset) {
   if (dataset.read == nullptr) refuse("forebay_dataset::read is null");
@@ -123,8 +178,9 @@ void check(const forebay_dataset& dataset) {
   if (dataset.identity_size > 0 && dataset.identity == nullptr) refuse("forebay_dataset::identity is null");
 }
 
-std::shared_ptr<const Dataset> made_of(const forebay_dataset& dataset, std::shared_ptr<void> owner) {
-  return std::make_shared<const GivenDataset>(dataset, std::move(owner));
+std::shared_ptr<const Dataset> made_of(const forebay_dataset& dataset, std::vector<Field> fields,
+                                       std::shared_ptr<void> owner) {
+  return std::make_shared<const GivenDataset>(dataset, std::move(fields), std::move(owner));
 }
 
 }  // namespace forebay::c

@@ -14,34 +14,13 @@ void hand_over(const std::string& text, char** out, size_t* length) {
   if (length != nullptr) *length = text.size();
 }
 
-namespace {
-
-forebay_status next(forebay_feeder& feeder, double timeout_s, StreamView stream, forebay_batch** batch) {
-  if (timeout_s >= 0 && !feeder.is_alone) {
-    refuse("with several ranks there is no timeout: all make the same steps. Give FOREBAY_NO_TIMEOUT");
-  }
-  feeder.waiting->begin(timeout_s);
-  try {
-    std::optional<Lease> lease = feeder.feeder.next(stream);
-    if (!lease) return feeder.by_epochs ? FOREBAY_END_OF_EPOCH : FOREBAY_END_OF_RUN;
-    *batch = feeder.batches->hold(*std::move(lease), feeder.batches);
-    return FOREBAY_OK;
-  } catch (const Waiting::OutOfTime&) {
-    return FOREBAY_NOT_READY;
-  } catch (const Error& error) {
-    if (feeder.waiting->was_interrupted()) throw StatusError(FOREBAY_ERROR_INTERRUPTED, error.what());
-    throw;
-  }
-}
-
-}  // namespace
 }  // namespace forebay::c
 
 using forebay::Feeder;
 using forebay::c::call;
+using forebay::c::call_within;
 using forebay::c::given;
 using forebay::c::guarded;
-using forebay::c::Occupied;
 
 forebay_status forebay_feeder_free(forebay_feeder* feeder) {
   if (feeder == nullptr) return FOREBAY_OK;
@@ -54,19 +33,23 @@ forebay_status forebay_feeder_free(forebay_feeder* feeder) {
 
 forebay_status forebay_feeder_next(forebay_feeder* feeder, double timeout_s, void* stream, forebay_batch** batch,
                                    forebay_error** error) {
-  return guarded(error, [&] {
-    *given(batch, "batch") = nullptr;
-    const Occupied occupied(feeder);
-    return forebay::c::next(*feeder, timeout_s, {stream}, batch);
+  if (batch != nullptr) *batch = nullptr;
+  return call_within(feeder, timeout_s, error, [&](forebay_feeder& running) {
+    static_cast<void>(given(batch, "batch"));
+    if (timeout_s >= 0 && !running.is_alone) {
+      forebay::c::refuse("with several ranks there is no timeout: all make the same steps. Give FOREBAY_NO_TIMEOUT");
+    }
+    std::optional<forebay::Lease> lease = running.feeder.next({stream});
+    if (!lease) return running.by_epochs ? FOREBAY_END_OF_EPOCH : FOREBAY_END_OF_RUN;
+    *batch = running.batches->hold(*std::move(lease), running.batches);
+    return FOREBAY_OK;
   });
 }
 
 forebay_status forebay_feeder_next_epoch(forebay_feeder* feeder, forebay_error** error) {
-  return guarded(error, [&] {
-    const Occupied occupied(feeder);
-    feeder->waiting->begin(-1);
-    feeder->by_epochs = feeder->feeder.next_epoch();
-    return feeder->by_epochs ? FOREBAY_OK : FOREBAY_END_OF_RUN;
+  return call_within(feeder, -1, error, [](forebay_feeder& running) {
+    running.by_epochs = running.feeder.next_epoch();
+    return running.by_epochs ? FOREBAY_OK : FOREBAY_END_OF_RUN;
   });
 }
 

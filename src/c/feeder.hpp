@@ -25,6 +25,7 @@ class Waiting {
 
   // `seconds`: negative = no limit.
   void begin(double seconds) {
+    was_interrupted_ = false;
     deadline_.reset();
     if (!(seconds < 0)) deadline_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(limited(seconds));
   }
@@ -36,8 +37,8 @@ class Waiting {
     }
     if (deadline_ && Clock::now() >= *deadline_) throw OutOfTime();
   }
-  // Since the last question: with several ranks all get an error in place of the exception.
-  [[nodiscard]] bool was_interrupted() noexcept { return std::exchange(was_interrupted_, false); }
+  // Since begin(): with several ranks all get an error in place of the exception.
+  [[nodiscard]] bool was_interrupted() const noexcept { return was_interrupted_; }
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -97,13 +98,28 @@ class Occupied {
   forebay_feeder& feeder_;
 };
 
-// work(feeder) of one call that may wait without a limit; returns a status.
+// work(feeder) as one call, whose waits end after `timeout_s` (negative: no limit); returns a status.
 template <typename Work>
-forebay_status call(forebay_feeder* feeder, forebay_error** error, Work&& work) noexcept {
+forebay_status call_within(forebay_feeder* feeder, double timeout_s, forebay_error** error, Work&& work) noexcept {
   return guarded(error, [&] {
     const Occupied occupied(feeder);
-    feeder->waiting->begin(-1);
-    work(feeder->feeder);
+    feeder->waiting->begin(timeout_s);
+    try {
+      return forebay_status{work(*feeder)};
+    } catch (const Waiting::OutOfTime&) {
+      return forebay_status{FOREBAY_NOT_READY};
+    } catch (const Error& failure) {
+      if (feeder->waiting->was_interrupted()) throw StatusError(FOREBAY_ERROR_INTERRUPTED, failure.what());
+      throw;
+    }
+  });
+}
+
+// work(feeder.feeder), which says nothing but what it throws.
+template <typename Work>
+forebay_status call(forebay_feeder* feeder, forebay_error** error, Work&& work) noexcept {
+  return call_within(feeder, -1, error, [&](forebay_feeder& inside) {
+    work(inside.feeder);
     return FOREBAY_OK;
   });
 }

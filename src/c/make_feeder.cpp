@@ -31,6 +31,7 @@ struct Given {
   forebay_feeder_options options;
   std::optional<forebay_communicator> communicator;
   std::optional<forebay_dataset> dataset;
+  std::vector<Field> fields;
   std::optional<forebay_policy> policy;
   std::vector<std::string> settings;
 
@@ -45,6 +46,7 @@ struct Given {
     }
     read(options.communicator, "forebay_communicator", communicator);
     read(options.dataset, "forebay_dataset", dataset);
+    if (dataset) fields = fields_of(*dataset);
     read(options.policy, "forebay_policy", policy);
   }
 
@@ -97,7 +99,7 @@ std::unique_ptr<forebay_feeder> make(Given given) {
   std::shared_ptr<void> policy_owner;
   if (given.dataset) dataset_owner = owned(given.dataset->context, given.dataset->destroy);
   if (given.policy) policy_owner = owned(given.policy->context, given.policy->destroy);
-  if (given.dataset) parts.dataset = made_of(*given.dataset, std::move(dataset_owner));
+  if (given.dataset) parts.dataset = made_of(*given.dataset, std::move(given.fields), std::move(dataset_owner));
   if (given.policy) add(parts.policies, *given.policy, std::move(policy_owner));
   if (given.options.resume != nullptr) parts.resume = given.options.resume;
   if (given.options.trace != nullptr) parts.trace = given.options.trace;

@@ -41,6 +41,31 @@ typedef struct forebay_tensor {
   int64_t strides[FOREBAY_MOST_DIMENSIONS];  // in elements; rows follow each other without gaps
 } forebay_tensor;
 
+// The kinds of fields, which forebay/field.hpp explains.
+enum forebay_kind {
+  FOREBAY_KIND_IMAGE = 0,
+  FOREBAY_KIND_MASK = 1,
+  FOREBAY_KIND_CLASS = 2,
+  FOREBAY_KIND_MULTILABEL = 3,
+  FOREBAY_KIND_NUMBERS = 4,
+  FOREBAY_KIND_BOXES = 5,
+  FOREBAY_KIND_ARRAY = 6,
+  FOREBAY_KIND_BYTES = 7
+};
+
+// One field of every batch.
+typedef struct forebay_field {
+  size_t struct_size;
+  const char* name;                        // letters, digits, '_' and '-'
+  int32_t kind;                            // forebay_kind
+  int32_t dtype;                           // forebay_dtype
+  int32_t rank;                            // of one sample
+  bool is_ragged;                          // boxes and bytes: samples fill different numbers of rows
+  int64_t shape[FOREBAY_MOST_DIMENSIONS];  // of one sample; ragged ones have [most, ...]
+  const char* const* classes;              // names of class numbers, where they are known
+  size_t class_count;
+} forebay_field;
+
 // What a sample shows of its image: this region in pixels, mirrored or not, resized to transform.size. Right and bottom
 // are just past it.
 typedef struct forebay_view {

@@ -1,7 +1,7 @@
 #ifndef FOREBAY_C_PARTS_H
 #define FOREBAY_C_PARTS_H
 
-#include <forebay/c/base.h>
+#include <forebay/c/batch.h>
 
 // Part of <forebay/forebay.h>: what a program may bring itself, as structs of callbacks.
 //
@@ -57,10 +57,16 @@ typedef struct forebay_dataset {
   forebay_status (*sample)(void* context, uint64_t id, forebay_sample* sample, char* message);
   // Reads a sample. FOREBAY_ERROR_TRANSIENT: it is asked again, later; any other error: a bad sample.
   forebay_status (*read)(void* context, uint64_t id, forebay_target* target, char* message);
+  // What samples have beside image and label; null: nothing. Shapes are as forebay/field.hpp says for datasets,
+  // is_ragged follows from the kind. read_field() reads one of them, by its number in `fields`, as read() reads the
+  // image; Dataset::read_field() in forebay/dataset.hpp says what the bytes are.
+  const forebay_field* fields;
+  size_t field_count;
+  forebay_status (*read_field)(void* context, uint64_t id, size_t field, forebay_target* target, char* message);
   // Writes a sample's path or other name for logs and errors to `name`, FOREBAY_MESSAGE_SIZE bytes. Null: its number.
   void (*name_of)(void* context, uint64_t id, char* name);
-  // Called once, after everything else, on any thread, also when forebay_feeder_new() fails, unless with
-  // FOREBAY_ERROR_ARGUMENT: then nothing was taken. May be null.
+  // Called once for each forebay_feeder_new(), after everything else and on any thread, also when that fails, unless
+  // with FOREBAY_ERROR_ARGUMENT: then nothing was taken. May be null.
   void (*destroy)(void* context);
 } forebay_dataset;
 
