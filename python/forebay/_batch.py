@@ -55,18 +55,22 @@ class BatchCopy:
 
     @property
     def images(self) -> Any:
+        """[size, channels, height, width], or as transform.layout has it."""
         return self.fields["image"]
 
     @property
     def labels(self) -> Any:
+        """Class numbers, [size] of int64, -1 = unlabelled."""
         return self.fields["label"]
 
     @property
     def is_fresh(self) -> bool:
+        """It was served for the first time."""
         return self.use_index == 0
 
     @property
     def size(self) -> int:
+        """Samples in the batch."""
         return len(self.ids)
 
     def __len__(self) -> int:

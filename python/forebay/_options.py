@@ -23,6 +23,7 @@ class Key(NamedTuple):
 
     @property
     def full_name(self) -> str:
+        """As `forebay feed --set` and messages have it: section.name."""
         return f"{self.section}.{self.name}" if self.section else self.name
 
 

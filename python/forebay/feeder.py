@@ -13,7 +13,8 @@ import weakref
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from . import _core, _options
+from . import _core, _html, _options
+from ._progress import Meter, View, Waiting, Watched, display_for, require_way
 from .communicator import Communicator
 from .dataset import Dataset, dataset_of
 from .errors import ConfigError, Error, not_found
@@ -45,13 +46,14 @@ class Field(NamedTuple):
 class Epoch:
     """The batches of one epoch, once. A loop over it releases each batch when it asks for the next one."""
 
-    def __init__(self, feeder: Feeder, stream: Any = None) -> None:
+    def __init__(self, feeder: Feeder, stream: Any = None, view: View | None = None) -> None:
         self._feeder = feeder
-        self.number = feeder.epochs_completed
-        self._batches = feeder._batches(stream)
+        self.number = feeder.epochs_completed  #: of the epoch, from 0
+        batches = feeder._batches(stream)
+        self._batches: Iterator[_core.Batch] = batches if view is None else Watched(feeder, batches, view)
         self._is_begun = False
 
-    def __iter__(self) -> _core.Batches:
+    def __iter__(self) -> Iterator[_core.Batch]:
         self._is_begun = True
         return self._batches
 
@@ -91,9 +93,8 @@ def _close_all() -> None:
         raise interrupted
 
 
-def _logger_of(logger: logging.Logger | str | None) -> Any:
-    target = logger if isinstance(logger, logging.Logger) else logging.getLogger(logger or "forebay")
-    return lambda level, text: target.log(_LEVELS.get(level, logging.INFO), "%s", text)
+def _log_to(logger: logging.Logger) -> Any:
+    return lambda level, text: logger.log(_LEVELS.get(level, logging.INFO), "%s", text)
 
 
 def _require_no_process_group() -> None:
@@ -185,6 +186,7 @@ class Feeder(_core.FeederBase):
         logger: logging.Logger | str | None = None,
         **options: Any,
     ) -> None:
+        self._waiting = Waiting()
         ranks = _ranks(comm)
         problem: BaseException | None = None
         given: _core.DatasetBase | None = None
@@ -198,7 +200,8 @@ class Feeder(_core.FeederBase):
                 given = dataset_of(dataset)
             settings = _options.load(os.fspath(config) if config is not None else None, options)
             resumed, traced = (os.fsencode(file) if file is not None else b"" for file in (resume, trace))
-            seconds, log = float(trace_s), _logger_of(logger)
+            seconds = float(trace_s)
+            self._logger = logger if isinstance(logger, logging.Logger) else logging.getLogger(logger or "forebay")
             _core.stream_number(stream)
         except BaseException as error:
             if ranks is None:
@@ -220,7 +223,8 @@ class Feeder(_core.FeederBase):
                 resumed,
                 traced,
                 seconds,
-                log,
+                _log_to(self._logger),
+                self._waiting,
                 policy,
                 operations,
             )
@@ -241,18 +245,37 @@ class Feeder(_core.FeederBase):
         self._use_stream(stream)
         _open.add(self)
 
-    def epochs(self, stream: Any = None) -> Iterator[Epoch]:
+    def epochs(self, stream: Any = None, *, progress: bool | str = False) -> Iterator[Epoch]:
         """The epochs of the run: each is a loop over its batches, fresh or reused. A resumed run begins in the middle
-        of one; after a ``break`` the next one continues where the loop was left. ``stream``: as for next()."""
-        while self.next_epoch():
-            before = self.steps
-            epoch = Epoch(self, stream)
-            yield epoch
-            if not epoch._is_begun and self.steps == before and self.epochs_completed == epoch.number:
-                raise Error(
-                    f"nothing asked for a batch of epoch {epoch.number}, so the next one would be the same again: loop "
-                    "over each epoch before you take the next one"
-                )
+        of one; after a ``break`` the next one continues where the loop was left.
+
+        stream: as for next().
+        progress: True or "bar": rank 0 draws a bar on standard error; "live": more figures, where the package rich is
+        installed; in a notebook both are a table. "lines", and the others where there is no terminal: a line every
+        10 s and at the end of each epoch. Raises ConfigError for another word.
+        """
+        require_way(progress)
+        return self._epochs(stream, progress if self.rank == 0 else False)
+
+    def _epochs(self, stream: Any, progress: bool | str) -> Iterator[Epoch]:
+        view = None
+        if progress and sys.stderr is not None:
+            of = f" (rank 0 of {self.ranks})" if self.ranks > 1 else ""
+            view = View(display_for(progress), Meter("forebay" + of), self._logger, Meter.mark(self))
+            self._waiting.view = view
+        try:
+            while self.next_epoch():
+                before = self.steps
+                epoch = Epoch(self, stream, view)
+                yield epoch
+                if not epoch._is_begun and self.steps == before and self.epochs_completed == epoch.number:
+                    raise Error(
+                        f"nothing asked for a batch of epoch {epoch.number}, so the next one would be the same again: "
+                        "loop over each epoch before you take the next one"
+                    )
+        finally:
+            if view is not None:
+                view.close()
 
     def __iter__(self) -> _core.Batches:
         """All batches of the run, across epochs."""
@@ -264,14 +287,13 @@ class Feeder(_core.FeederBase):
         return [Field(**field) for field in self._fields()]
 
     def summary(self) -> dict[str, Any]:
-        """The figures of this rank so far (docs/telemetry.md)."""
-        figures: dict[str, Any] = json.loads(self._summary())
-        return figures
+        """The figures of this rank so far (docs/telemetry.md); a table in a notebook."""
+        return _html.Figures(json.loads(self._summary()))
 
     def profile(self) -> dict[str, Any]:
-        """Where the time of this rank went so far, and what limits it (docs/telemetry.md). Too slow for every step."""
-        figures: dict[str, Any] = json.loads(self._profile())
-        return figures
+        """Where the time of this rank went so far, and what limits it: ``["sentence"]`` (docs/telemetry.md). Too slow
+        for every step. Tables in a notebook."""
+        return _html.Figures(json.loads(self._profile()))
 
     def state_dict(self) -> dict[str, Any]:
         """Where the job is after the steps made so far: for torch.save, json and pickle. Collective with several
@@ -303,6 +325,12 @@ class Feeder(_core.FeederBase):
         """The same, but returns False if there is no such file."""
         return self._restore_if_present(os.fsencode(file))
 
+    def close(self) -> None:
+        """Stops the threads and writes what is to be written. Collective with several ranks. Batches stay valid."""
+        if self._waiting.view is not None:
+            self._waiting.view.close()
+        super().close()
+
     def __enter__(self) -> Feeder:
         return self
 
@@ -316,22 +344,14 @@ class Feeder(_core.FeederBase):
         )
 
     def __repr__(self) -> str:
-        return f"<forebay.Feeder: {self.describe()}>"
+        try:
+            return f"<forebay.Feeder: {self.describe()}>"
+        except Error as error:  # another thread is inside, or this is a fork
+            return f"<forebay.Feeder: {error}>"
 
     def _repr_html_(self) -> str:
         """Configuration and figures, for notebooks."""
-        from html import escape
-
-        rows = "".join(
-            f"<tr><td>{escape(name)}</td><td>{value:.6g}</td></tr>"
-            for name, value in self.summary().items()
-            if isinstance(value, (int, float)) and value
-        )
-        finding = escape(str(self.profile().get("finding", "")))
-        return (
-            f"<p>{escape(self.describe())}</p><p>{finding}</p><table>{rows}</table>"
-            f"<details><summary>configuration</summary><pre>{escape(self.to_toml())}</pre></details>"
-        )
+        return _html.feeder(self)
 
 
 __all__ = ["SOLO", "Dataset", "Epoch", "Feeder", "Field", "Solo"]

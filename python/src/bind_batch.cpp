@@ -64,8 +64,11 @@ void bind_tensor(nb::module_& module) {
   nb::class_<Tensor>(module, "Tensor",
                      "A field of a batch, where it lies: for any library that takes DLPack. Read-only, and it keeps "
                      "the batch's place in memory for as long as it lives.")
-      .def_prop_ro("shape", &Tensor::shape, nb::sig("def shape(self) -> tuple[int, ...]"))
-      .def_prop_ro("dtype", [](const Tensor& self) { return to_string(self.view().dtype); })
+      .def_prop_ro("shape", &Tensor::shape, nb::sig("def shape(self) -> tuple[int, ...]"),
+                   "The extents, the number of samples first.")
+      .def_prop_ro(
+          "dtype", [](const Tensor& self) { return to_string(self.view().dtype); },
+          "The type of the elements: \"uint8\", \"float32\", \"bfloat16\" and so on.")
       .def_prop_ro(
           "device", [](const Tensor& self) { return self.view().device == DeviceKind::host ? "host" : "cuda"; },
           "\"host\" or \"cuda\".")
@@ -77,10 +80,12 @@ void bind_tensor(nb::module_& module) {
             return self.dlpack(stream, max_version, device, copy);
           },
           nb::kw_only(), "stream"_a = nb::none(), "max_version"_a = nb::none(), "dl_device"_a = nb::none(),
-          "copy"_a = nb::none())
-      .def("__dlpack_device__", &Tensor::device, nb::sig("def __dlpack_device__(self) -> tuple[int, int]"))
+          "copy"_a = nb::none(), "For from_dlpack() of any library. Raises BufferError for what cannot be had.")
+      .def("__dlpack_device__", &Tensor::device, nb::sig("def __dlpack_device__(self) -> tuple[int, int]"),
+           "DLPack's number of the kind of device, and which of them.")
       .def_prop_ro("__cuda_array_interface__", &Tensor::cuda_array_interface,
-                   nb::sig("def __cuda_array_interface__(self) -> dict[str, typing.Any]"));
+                   nb::sig("def __cuda_array_interface__(self) -> dict[str, typing.Any]"),
+                   "For libraries that know it instead of DLPack. Only tensors on a GPU have it.");
 }
 
 void bind_facts(nb::class_<Batch>& batch) {
@@ -99,11 +104,12 @@ void bind_facts(nb::class_<Batch>& batch) {
       .def_prop_ro(
           "use_index", [](const Batch& self) { return self.use_index; },
           "How often the batch was served before: 0 = it is fresh.")
-      .def_prop_ro("is_fresh", [](const Batch& self) { return self.use_index == 0; })
+      .def_prop_ro(
+          "is_fresh", [](const Batch& self) { return self.use_index == 0; }, "It is served for the first time.")
       .def_prop_ro(
           "job_fresh_samples", [](const Batch& self) { return self.job_fresh_samples; },
           "Samples that all ranks had served fresh, equal on all ranks at the same step.")
-      .def_prop_ro("is_released", &Batch::is_released);
+      .def_prop_ro("is_released", &Batch::is_released, "It has ended, and its fields can no longer be had.");
 }
 
 void bind_fields(nb::class_<Batch>& batch) {
@@ -186,7 +192,7 @@ void bind_hand_over(nb::class_<Batch>& batch) {
           "copy"_a = nb::none(), "The images.")
       .def(
           "__dlpack_device__", [](const Batch& self) { return self.tensor(0).device(); },
-          nb::sig("def __dlpack_device__(self) -> tuple[int, int]"))
+          nb::sig("def __dlpack_device__(self) -> tuple[int, int]"), "Where the images are, as DLPack has it.")
       .def("copy", &Batch::copy, nb::sig("def copy(self) -> typing.Any"),
            "A BatchCopy: all fields in memory of their own on the host, to keep as long as you like.");
 }

@@ -104,7 +104,8 @@ void bind_options(nb::module_& module) {
   nb::class_<Options>(module, "Options", "A checked configuration.")
       .def(
           "to_toml", [](const Options& self) { return to_toml(self); }, "Every key with its value.")
-      .def_prop_ro("dataset_path", [](const Options& self) { return to_path(self.dataset.path); });
+      .def_prop_ro(
+          "dataset_path", [](const Options& self) { return to_path(self.dataset.path); }, "The key dataset.path.");
   module.def(
       "stream_number", [](nb::handle stream) { return reinterpret_cast<std::uintptr_t>(stream_of(stream).handle); },
       "stream"_a.none());
@@ -231,7 +232,7 @@ void bind_feeder(nb::module_& module) {
       "__init__",
       [](PythonFeeder* self, const Options& options, nb::object communicator, bool is_solo,
          std::shared_ptr<Dataset> dataset, const nb::bytes& resume, const nb::bytes& trace, double trace_s,
-         nb::object log, nb::object policy, nb::object operations) {
+         nb::object log, nb::object waiting, nb::object policy, nb::object operations) {
         new (self) PythonFeeder({.options = options,
                                  .communicator = std::move(communicator),
                                  .is_solo = is_solo,
@@ -240,11 +241,12 @@ void bind_feeder(nb::module_& module) {
                                  .trace = file_of(trace),
                                  .trace_s = trace_s,
                                  .log = std::move(log),
+                                 .waiting = std::move(waiting),
                                  .policy = std::move(policy),
                                  .operations = std::move(operations)});
       },
       "options"_a, "communicator"_a.none(), "is_solo"_a, "dataset"_a.none(), "resume"_a, "trace"_a, "trace_s"_a,
-      "log"_a.none(), "policy"_a.none() = nb::none(), "operations"_a = nb::tuple());
+      "log"_a.none(), "waiting"_a.none(), "policy"_a.none() = nb::none(), "operations"_a = nb::tuple());
   bind_running(feeder);
   bind_state(feeder);
   bind_knowledge(feeder);

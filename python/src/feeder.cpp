@@ -37,11 +37,13 @@ Logger logger_of(const nb::object& log, const std::shared_ptr<Raised>& raised) {
   };
 }
 
-// Runs the handlers of signals that have arrived, on the main thread; what they raise ends the wait.
-std::function<void()> signal_hearing(const std::shared_ptr<Raised>& raised) {
-  return [raised] {
-    with_python(*raised, [] {
+// Runs the handlers of signals that have arrived, on the main thread, and then `waiting`; what either raises ends the
+// wait.
+std::function<void()> while_waiting(const nb::object& waiting, const std::shared_ptr<Raised>& raised) {
+  return [held = Held(waiting), raised] {
+    with_python(*raised, [&held] {
       if (PyErr_CheckSignals() != 0) throw nb::python_error();
+      if (!held.get().is_none()) held.get()();
     });
   };
 }
@@ -53,7 +55,7 @@ std::unique_ptr<Feeder> make(Ingredients given, const std::shared_ptr<Raised>& r
   parts.trace = std::move(given.trace);
   parts.trace_s = given.trace_s;
   parts.log = logger_of(given.log, raised);
-  parts.while_waiting = signal_hearing(raised);
+  parts.while_waiting = while_waiting(given.waiting, raised);
   add_policy(parts.policies, given.policy, raised);
   add_operations(parts.operations, given.operations, raised);
   std::unique_ptr<Communicator> ranks;

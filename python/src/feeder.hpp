@@ -26,6 +26,7 @@ struct Ingredients {
   std::string trace;
   double trace_s = 10;
   nb::object log;         // called with level and text, on any thread; None = standard error
+  nb::object waiting;     // called without arguments on the trainer's thread, while it waits; None = nothing is
   nb::object policy;      // a GivenPolicy of forebay/policy.py; None = one of the library's
   nb::object operations;  // GivenOperations
 };

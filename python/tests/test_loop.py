@@ -154,7 +154,7 @@ def test_summary_and_profile_are_dictionaries(make: Any) -> None:
     summary, profile = feeder.summary(), feeder.profile()
     assert summary["steps"] == summary["fresh"] == COUNT // 4 and summary["epochs"] == 1
     assert profile["ranks"] == 1
-    assert "<table>" in feeder._repr_html_() and "batch_size = 4" in feeder.to_toml()
+    assert "<table" in feeder._repr_html_() and "batch_size = 4" in feeder.to_toml()
     assert feeder.classes == ["cat", "dog"] and feeder.dataset_size == COUNT
     assert [field.name for field in feeder.fields] == ["image", "label"]
 

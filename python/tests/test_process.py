@@ -37,10 +37,70 @@ feeder = forebay.Feeder(dataset=sys.argv[1], **SMALL)
         "import atexit; atexit.register(lambda: print(feeder.steps))",
         "import logging; logging.basicConfig(level=0, stream=sys.stderr); feeder.next()",
         "def f():\n  yield from feeder\ng = f(); next(g)",
+        "import os; feeder.next(); os._exit(0)",
+        "import threading\nlocal = threading.local(); local.kept = [feeder, feeder.next()]",
+        "class Late:\n  def __del__(self):\n    try: feeder.next()\n    except forebay.Error: pass\nsys.late = Late()",
+        "epochs = feeder.epochs(progress=True); sys.kept = [epochs, next(epochs)]; next(sys.kept[1])",
+        "import os\nif os.fork(): assert os.wait()[1] == 0",
+        "import os\nbatch = feeder.next(); view = batch.images\nif os.fork(): assert os.wait()[1] == 0",
     ],
 )
 def test_the_interpreter_ends_in_any_order(folder: Path, rest: str) -> None:
     run_program(HEAD + rest, str(folder))
+
+
+OWN = """
+import gc, sys, threading, forebay
+from conftest import SMALL, png
+class Data(forebay.Dataset):
+    def __len__(self): return 400
+    def __getitem__(self, i): return png(i % 250)
+class Always(forebay.Policy):
+    def decide(self, signals): return "fresh"
+def blank(pixels, rng): return pixels
+def make():
+    return forebay.Feeder(**{**SMALL, "dataset": Data(), "policy": Always(), "operations": [blank], "epochs": 9})
+"""
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [
+        "feeder = make(); feeder.next()",
+        "sys.kept = [make(), make()]; sys.kept.append(sys.kept[0].next().images)",
+        "feeder = make(); threading.Thread(target=lambda: list(feeder), daemon=True).start()",
+        "for batch in make(): sys.exit(0)",
+        "Data.feeder = make(); Data.feeder.next()",
+    ],
+)
+def test_the_interpreter_ends_beside_code_of_python(rest: str) -> None:
+    run_program(OWN + rest)
+
+
+@pytest.mark.parametrize(
+    "rest", ["", "del feeder", "feeder.close()", "sys.graph = (images * torch.ones(1, requires_grad=True)).sum()"]
+)
+def test_tensors_outlive_everything(folder: Path, rest: str) -> None:
+    pytest.importorskip("torch")
+    body = "import torch\nimages = feeder.next().torch('image')\nsys.kept = feeder.next().torch()\n"
+    tail = "\nprint(tuple(sys.kept[0].shape), int(sys.kept[0].sum()) >= 0)"
+    assert run_program(HEAD + body + rest + tail, str(folder)) == "(4, 3, 8, 8) True\n"
+
+
+@pytest.mark.parametrize("rest", ["", "sys.kept = [feeder, feeder.next()]", "feeder.close()"])
+def test_a_feeder_is_made_while_the_interpreter_ends(folder: Path, rest: str) -> None:
+    head = f"""
+import atexit, sys
+def late():  # registered before those of forebay, so it runs after them
+    feeder = forebay.Feeder(dataset=sys.argv[1], **SMALL)
+    feeder.next()
+    {rest or "pass"}
+    print("late")
+atexit.register(late)
+import forebay
+from conftest import SMALL
+"""
+    assert run_program(head, str(folder)) == "late\n"
 
 
 def start_waiting(folder: Path, body: str) -> subprocess.Popen[str]:

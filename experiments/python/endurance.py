@@ -1,0 +1,192 @@
+"""Whether the memory of a long run stays flat: resident bytes over many fresh batches, with every way to use one.
+
+  endurance.py [--batches N] [--samples N]       the slope, and its 95 % interval
+  endurance.py --traced [--batches N]            what Python allocated and did not free (tracemalloc)
+
+Needs the installed package; uses PyTorch where it is installed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import gc
+import random
+import resource
+import statistics
+import tempfile
+import time
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+import forebay
+
+try:
+    import torch
+except ImportError:
+    torch = None  # type: ignore[assignment]
+
+_WARM = 0.2  # of the batches come before the first look
+
+
+def files_in(folder: str) -> forebay.Files:
+    """Pictures that cost next to nothing."""
+    paths = [Path(folder) / f"{number}.npy" for number in range(64)]
+    for number, path in enumerate(paths):
+        np.save(path, np.full((8, 8), number, np.uint8))
+    return forebay.Files(paths, [number % 4 for number in range(64)])
+
+
+def feeder_of(files: forebay.Files) -> forebay.Feeder:
+    return forebay.Feeder(
+        dataset=files,
+        size=(8, 8),
+        crop="none",
+        dtype="float32",
+        batch_size=1,
+        policy="block",
+        epochs=1 << 40,
+        device="host",
+        workers_io=1,
+        workers_decode=1,
+        max_leases=4,
+    )
+
+
+def resident_bytes() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+
+
+class Uses:
+    """All that a program may do with a batch, one after the other."""
+
+    def __init__(self, feeder: forebay.Feeder) -> None:
+        self._feeder = feeder
+        self._kept: object = None
+        self._ways: list[Callable[[forebay.Batch], object]] = [
+            lambda batch: batch.images.sum(),
+            lambda batch: batch.labels,
+            lambda batch: batch.ids,
+            lambda batch: np.from_dlpack(batch).sum(),
+            lambda batch: batch.tensor().__dlpack__(),  # a capsule that nobody takes
+            lambda batch: batch.copy(),
+            lambda batch: batch.views(),
+            lambda batch: (batch.keys(), batch["image"].shape, repr(batch)),
+            self._keep,
+        ]
+        if torch is not None:
+            self._ways += [lambda batch: batch.torch(), self._learn]
+        self._rare: list[Callable[[], object]] = [
+            feeder.summary,
+            feeder.profile,
+            feeder.state_dict,
+            feeder._repr_html_,
+            self._refused,
+        ]
+
+    def __call__(self, step: int, batch: forebay.Batch) -> None:
+        self._ways[step % len(self._ways)](batch)
+        if step % 997 == 0:
+            self._rare[step // 997 % len(self._rare)]()
+
+    def _keep(self, batch: forebay.Batch) -> None:
+        self._kept = batch.images  # beyond its batch
+
+    def _learn(self, batch: forebay.Batch) -> None:
+        weight = torch.ones(1, requires_grad=True)
+        (batch.torch("image") * weight).sum().backward()
+
+    def _refused(self) -> None:
+        for wrong in (lambda: self._feeder.load_state_dict({}), lambda: self._feeder.epochs(progress="x")):
+            with contextlib.suppress(forebay.Error):
+                wrong()
+
+
+def line_through(x: list[float], y: list[float]) -> tuple[float, float]:
+    slope, intercept = statistics.linear_regression(x, y)
+    return slope, intercept
+
+
+def interval(x: list[float], y: list[float], block: int = 10, rounds: int = 2000) -> tuple[float, float]:
+    """95 % of the slope: a bootstrap over blocks of the line's residuals, which are not independent."""
+    slope, intercept = line_through(x, y)
+    fit = [slope * at + intercept for at in x]
+    residuals = [value - on for value, on in zip(y, fit, strict=True)]
+    chance = random.Random(1)
+    starts = range(len(x) - block + 1)
+    slopes = []
+    for _ in range(rounds):
+        drawn: list[float] = []
+        while len(drawn) < len(x):
+            start = chance.choice(starts)
+            drawn += residuals[start : start + block]
+        slopes.append(line_through(x, [on + error for on, error in zip(fit, drawn, strict=False)])[0])
+    slopes.sort()
+    return slopes[len(slopes) // 40], slopes[-len(slopes) // 40]
+
+
+def resident(files: forebay.Files, batches: int, samples: int) -> None:
+    at: list[float] = []
+    size: list[float] = []
+    every = max(1, batches // samples)
+    began = time.monotonic()
+    with feeder_of(files) as feeder:
+        use = Uses(feeder)
+        for batch in feeder:
+            use(batch.step, batch)
+            if batch.step % every == 0 and batch.step >= _WARM * batches:
+                at.append(batch.step)
+                size.append(resident_bytes())
+            if batch.step >= batches:
+                break
+    slope, _ = line_through(at, size)
+    low, high = interval(at, size)
+    print(
+        f"{batches} fresh batches in {time.monotonic() - began:.0f} s: resident {size[0] / 1e6:.1f} to "
+        f"{size[-1] / 1e6:.1f} MB, most {max(size) / 1e6:.1f}; slope {slope:.3f} [{low:.3f} .. {high:.3f}] bytes per "
+        f"batch from {len(at)} looks"
+    )
+
+
+def traced(files: forebay.Files, batches: int) -> None:
+    before: tracemalloc.Snapshot | None = None
+    held = 0
+    tracemalloc.start(5)
+    with feeder_of(files) as feeder:
+        use = Uses(feeder)
+        for batch in feeder:
+            use(batch.step, batch)
+            if batch.step == int(_WARM * batches):
+                gc.collect()
+                before, held = tracemalloc.take_snapshot(), tracemalloc.get_traced_memory()[0]
+            if batch.step >= batches:
+                break
+        gc.collect()
+        growth = tracemalloc.get_traced_memory()[0] - held
+        after = tracemalloc.take_snapshot()
+    assert before is not None
+    print(f"{batches} fresh batches: Python holds {growth} bytes more after the last than after {int(_WARM * batches)}")
+    own = (tracemalloc.Filter(False, tracemalloc.__file__), tracemalloc.Filter(False, __file__))
+    for line in after.filter_traces(own).compare_to(before.filter_traces(own), "lineno")[:5]:
+        print("  ", line)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--batches", type=int, default=1_000_000)
+    parser.add_argument("--samples", type=int, default=250, help="looks at the memory")
+    parser.add_argument("--traced", action="store_true")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        files = files_in(folder)
+        if arguments.traced:
+            traced(files, arguments.batches)
+        else:
+            resident(files, arguments.batches, arguments.samples)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,233 @@
+"""Feeders and figures as HTML, for notebooks: tables without scripts or anything from outside. Colours are those of the
+page, or show on light and dark ones alike."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from ._options import config_keys
+from .errors import Error
+
+if TYPE_CHECKING:
+    from ._progress import Shown
+    from .feeder import Feeder
+
+_LINE = "1px solid rgba(128,128,128,.4)"
+_BLUE = "#3d85c6"
+_SHARES = ("au", "blocked_in", "blocked_out", "busy", "empty", "fresh_au", "full", "producer_blocked", "shrinkable")
+_LEFT = "text-align:left;padding:.15em .8em .15em 0;vertical-align:top;white-space:normal"
+_RIGHT = "text-align:right;padding:.15em .8em .15em 0;vertical-align:top;white-space:nowrap"
+
+
+class Figures(dict[str, Any]):
+    """Figures by name. A dictionary like any other, with tables in notebooks."""
+
+    def _repr_html_(self) -> str:
+        return profile_tables(self) if "stages" in self else summary_table(self)
+
+
+def table(caption: str, head: Sequence[str], rows: Iterable[Sequence[str]], numbers: bool = False) -> str:
+    """`rows` are cells of HTML, the first of each being its heading. numbers: the others are to the right."""
+    cell = _RIGHT if numbers else _LEFT
+
+    def row(cells: Sequence[str]) -> str:
+        rest = "".join(f'<td style="{cell}">{text}</td>' for text in cells[1:])
+        return f'<tr style="border-bottom:{_LINE}"><th scope="row" style="{_LEFT}">{cells[0]}</th>{rest}</tr>'
+
+    titles = "".join(
+        f'<th scope="col" style="{cell if number else _LEFT}">{escape(text)}</th>' for number, text in enumerate(head)
+    )
+    return (
+        '<div style="overflow-x:auto"><table style="border-collapse:collapse;table-layout:auto;margin:.6em 0">'
+        f'<caption style="text-align:left;font-weight:bold;padding:.2em 0">{escape(caption)}</caption>'
+        + (f'<thead><tr style="border-bottom:{_LINE}">{titles}</tr></thead>' if head else "")
+        + f"<tbody>{''.join(map(row, rows))}</tbody></table></div>"
+    )
+
+
+def bar(share: float, label: str) -> str:
+    """A share from 0 to 1 as a bar; the label is for those who cannot see it."""
+    percent = f"{max(0.0, min(100.0, 100 * share)):.0f}%"
+    fill = f"no-repeat padding-box linear-gradient(to right,{_BLUE} {percent},transparent {percent})"
+    return (
+        f'<span role="img" aria-label="{escape(label)}" title="{escape(label)}" '
+        f'style="display:inline-block;width:6em;height:.7em;border:{_LINE};background:{fill}"></span>'
+    )
+
+
+def fold(title: str, html: str) -> str:
+    return f'<details style="margin:.4em 0"><summary>{escape(title)}</summary>{html}</details>'
+
+
+def _bytes(value: float) -> str:
+    for unit in ("bytes", "KiB", "MiB", "GiB"):
+        if value < 1024:
+            return f"{value:.4g} {unit}"
+        value /= 1024
+    return f"{value:.4g} TiB"
+
+
+def _number(key: str, value: Any) -> str:
+    """A figure with its unit, which its name tells."""
+    if not isinstance(value, (int, float)):
+        return escape(str(value))
+    name = key.rsplit(".", 1)[-1]
+    if name.startswith("images_per_s"):
+        return f"{value:,.0f} images/s"
+    if name.endswith("_mb_s"):
+        return f"{value:.4g} MB/s"
+    if name.endswith("_ms"):
+        return f"{value:.3f} ms"
+    if name.endswith("_s"):
+        return f"{value:.3f} s"
+    if name.endswith("fraction") or name in _SHARES:
+        return _percent(value)
+    if "bytes" in key:
+        return _bytes(value)
+    return f"{value:,}" if isinstance(value, int) else f"{value:.6g}"
+
+
+def _count(number: float, singular: str) -> str:
+    return f"{number:,.0f} {singular}{'' if number == 1 else 's'}"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f} %"
+
+
+def _with_bar(share: float, label: str) -> str:
+    text = f'<span style="display:inline-block;min-width:4em">{_percent(share)}</span>'
+    return f'<span style="white-space:nowrap">{bar(share, label)}{text}</span>'
+
+
+def _flat(figures: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, Any]]:
+    for name, value in figures.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{prefix}{name}.")
+        else:
+            yield prefix + name, value
+
+
+def _all(figures: Mapping[str, Any], of: str) -> str:
+    rows = [(f"<code>{escape(key)}</code>", _number(key, value)) for key, value in _flat(figures)]
+    return fold(f"Every figure of the {of}", table("Figures by name", ["name", "value"], rows))
+
+
+def summary_table(summary: Mapping[str, Any]) -> str:
+    s = summary
+    uses = f"p50 {s['uses_p50']}, p99 {s['uses_p99']}, most {s['uses_max']}"
+    bad = f"; {_count(s['bad_samples'], 'bad sample')}" if s["bad_samples"] else ""
+    rows = [
+        ("steps", f"{s['steps']:,}: {s['fresh']:,} fresh ({_percent(s['fresh_fraction'])}), {s['reused']:,} reused"),
+        ("epochs", f"{s['epochs']:,} complete"),
+        (
+            "time",
+            f"{s['wall_s']:.1f} s after a start of {s['startup_s']:.1f} s: {s['compute_s']:.1f} s the trainer's, "
+            f"{s['stall_s']:.1f} s waiting ({_percent(s['stall_s'] / s['wall_s'] if s['wall_s'] else 0)})",
+        ),
+        (
+            "rates",
+            f"{s['images_per_s']:,.0f} fresh images/s; λ {s['produce_rate']:.4g} batches/s, "
+            f"μ {s['consume_rate']:.4g} steps/s",
+        ),
+        ("queue", f"exhausted at {_count(s['exhausted_steps'], 'step')}; uses of a batch: {uses}"),
+        ("data", f"{s['bytes_read'] / 1e6:,.1f} MB read{bad}"),
+    ]
+    return table("Summary of this rank", [], rows) + _all(s, "summary")
+
+
+def _verdict(profile: Mapping[str, Any]) -> str:
+    bound, _, reason = str(profile["sentence"]).partition(":")
+    return f"<p><b>{escape(bound)}</b>{escape(':' + reason) if reason else ''}</p>"
+
+
+def profile_tables(profile: Mapping[str, Any]) -> str:
+    stages = [
+        (
+            escape(name),
+            f"{stage['threads']:.1f}",
+            _with_bar(stage["busy"], f"{name} busy"),
+            _percent(stage["blocked_in"]),
+            _percent(stage["blocked_out"]),
+            f"{stage['images_per_s']:,.0f}",
+            f"{stage['images_per_s_alone']:,.0f}" if stage["images_per_s_alone"] else "-",
+        )
+        for name, stage in profile["stages"].items()
+    ]
+    units = {"encoded": "samples read, not yet decoded", "bytes": "bytes in flight", "ring": "batches ready"}
+    queues = [
+        (
+            escape(units.get(name, name)),
+            *(_bytes(queue[key]) if name == "bytes" else f"{queue[key]:.1f}" for key in ("mean", "most")),
+            _with_bar(queue["empty"], f"{name} empty"),
+            _with_bar(queue["full"], f"{name} full"),
+        )
+        for name, queue in profile["queues"].items()
+    ]
+    where = f"Where the time went in {profile['window_s']:.1f} s, {profile['batches']:,} batches"
+    head = ["stage", "threads", "busy", "waits for input", "waits for room", "images/s", "images/s alone"]
+    return (
+        _verdict(profile)
+        + table(where, head, stages, numbers=True)
+        + table("How full the queues were", ["queue", "mean", "most", "empty", "full"], queues, numbers=True)
+        + _all(profile, "profile")
+    )
+
+
+def _settings(toml: str) -> Iterable[tuple[str, str, str, str]]:
+    """Name, value, default and explanation of every line of a written configuration."""
+    keys = {(key.section, key.name): key for key in config_keys()}
+    section = ""
+    for line in toml.splitlines():
+        if found := re.match(r"\[([^\]]+)\]", line):
+            section = found[1]
+        elif found := re.match(r"(\w+) = (.*)", line):
+            key = keys.get((section, found[1]))
+            value, help_text = found[2], key.help if key else ""
+            if help_text and value.endswith(f"# {help_text}"):
+                value = value[: -len(help_text) - 2]
+            name = f"{section}.{found[1]}" if section else found[1]
+            yield name, value.strip(), key.default if key else "", help_text
+
+
+def configuration(toml: str) -> str:
+    changed = [
+        (
+            f"<code>{escape(name)}</code>",
+            f'<code style="overflow-wrap:anywhere">{escape(value)}</code>',
+            f"<code>{escape(default)}</code>",
+            f'<span style="display:inline-block;min-width:10em">{escape(meaning)}</span>',
+        )
+        for name, value, default, meaning in _settings(toml)
+        if value != default
+    ]
+    head = ["key", "value", "default", "meaning"]
+    text = f'<pre style="white-space:pre-wrap;text-align:left">{escape(toml)}</pre>'
+    return table("Options other than the defaults", head, changed) + fold("Every option", text)
+
+
+def feeder(of: Feeder) -> str:
+    """The configuration and figures of a feeder."""
+    try:
+        tables = summary_table(of.summary()) + profile_tables(of.profile()) + configuration(of.to_toml())
+    except Error:  # another thread is inside, or this is a fork; the text says which
+        tables = ""
+    return f"<div><p><code>{escape(repr(of))}</code></p>{tables}</div>"
+
+
+def live(shown: Shown) -> str:
+    """What a running loop shows in a notebook, over and over."""
+    share = "" if shown.share is None else f"{bar(shown.share, 'of the epoch')} {_percent(shown.share)}"
+    depth = shown.depth / shown.capacity if shown.capacity else 0
+    rows = [
+        (f"epoch {shown.epoch}", f"{share} step {shown.steps:,}"),
+        ("images/s", f"{shown.images_per_s:,.0f}"),
+        ("queue", f"{bar(depth, 'queue')} {shown.depth:.1f} of {shown.capacity} batches"),
+        ("fresh", f"{bar(shown.fresh, 'fresh steps')} {_percent(shown.fresh)} of the steps"),
+        ("stall", f"{bar(shown.stall, 'stall')} {_percent(shown.stall)} of the time"),
+        ("limit", escape(shown.waiting or shown.sentence)),
+    ]
+    return f"<div>{table(shown.title, [], rows)}</div>"

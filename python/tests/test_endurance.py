@@ -1,0 +1,125 @@
+"""What many batches leave behind. experiments/python/endurance.py is the long version."""
+
+from __future__ import annotations
+
+import gc
+import tracemalloc
+from collections.abc import Callable
+from typing import Any
+
+import forebay
+import numpy as np
+import pytest
+
+BATCHES = 6000
+NOISE = 48 << 10  # bytes: eight for each batch would be a leak
+
+
+def growth(feeder: Any, use: Callable[[Any], object]) -> int:
+    """Bytes that Python holds more after BATCHES batches, of which a quarter came before the first look."""
+    held = []
+    tracemalloc.start()
+    try:
+        for step, batch in enumerate(feeder):
+            use(batch)
+            if step in (BATCHES // 4, BATCHES):
+                del batch
+                gc.collect()
+                held.append(tracemalloc.get_traced_memory()[0])
+            if step == BATCHES:
+                break
+    finally:
+        tracemalloc.stop()
+    return held[1] - held[0]
+
+
+def looked_at(batch: forebay.Batch) -> object:
+    seen = [batch.images, batch.labels, batch.ids, batch["image"], batch.image, batch.numpy(), np.from_dlpack(batch)]
+    capsule = batch.tensor().__dlpack__()  # that nobody takes
+    return seen, capsule, batch.keys(), batch.views(), repr(batch), batch.copy()
+
+
+def refused(batch: forebay.Batch) -> object:
+    for wrong in ("mask", "_x"):
+        with pytest.raises(KeyError):
+            batch[wrong]
+        with pytest.raises(AttributeError):
+            getattr(batch, wrong)
+    with pytest.raises(TypeError):
+        batch.__reduce__()
+    batch.release()
+    with pytest.raises(forebay.Error):
+        return batch.images
+
+
+@pytest.mark.parametrize("use", [looked_at, refused])
+def test_batches_leave_nothing_behind(make: Any, use: Callable[[Any], object]) -> None:
+    assert growth(make(epochs=1 << 30, max_leases=8), use) < NOISE
+
+
+def test_tensors_leave_nothing_behind(make: Any) -> None:
+    torch = pytest.importorskip("torch")
+    weight = torch.ones(1, requires_grad=True)
+
+    def use(batch: forebay.Batch) -> None:
+        (batch.torch("image") * weight).sum().backward()
+
+    assert growth(make(epochs=1 << 30, dtype="float32", max_leases=4), use) < NOISE
+
+
+def test_figures_and_states_leave_nothing_behind(make: Any) -> None:
+    feeder = make(epochs=1 << 30)
+
+    def use(batch: forebay.Batch) -> None:
+        if batch.step % 20 == 0:
+            assert feeder.summary() and feeder.profile() and feeder.state_dict() and feeder._repr_html_()
+
+    assert growth(feeder, use) < NOISE
+
+
+def test_code_of_pythons_own_leaves_nothing_behind(make: Any) -> None:
+    class Data(forebay.Dataset):
+        def __len__(self) -> int:
+            return 40
+
+        def __getitem__(self, i: int) -> Any:
+            return np.full((8, 8, 3), i, np.uint8)
+
+    class Always(forebay.Policy):
+        def decide(self, signals: forebay.Signals) -> Any:
+            return "fresh" if signals.depth > 0 else "wait"
+
+    def draw(pixels: Any, rng: np.random.Generator) -> Any:
+        return pixels + np.uint8(rng.integers(2))
+
+    feeder = make(dataset=Data(), policy=Always(), operations=[draw], epochs=1 << 30, batch_size=1)
+    assert growth(feeder, lambda batch: batch.ids) < NOISE
+
+
+def test_feeders_leave_nothing_behind() -> None:
+    def one() -> None:
+        pictures = [np.full((8, 8, 3), i, np.uint8) for i in range(8)]
+
+        class Data(forebay.Dataset):
+            def __len__(self) -> int:
+                return len(pictures)
+
+            def __getitem__(self, i: int) -> Any:
+                return pictures[i]
+
+        with forebay.Feeder(dataset=Data(), batch_size=2, size=(8, 8), policy="block", device="host") as feeder:
+            for epoch in feeder.epochs(progress=True):
+                for batch in epoch:
+                    batch.copy()
+
+    held = []
+    tracemalloc.start()
+    try:
+        for _ in range(3):
+            for _ in range(8):
+                one()
+            gc.collect()
+            held.append(tracemalloc.get_traced_memory()[0])
+    finally:
+        tracemalloc.stop()
+    assert held[2] - held[1] < 24 << 10

@@ -1,0 +1,62 @@
+"""Says what a repaired wheel carries, and fails if a file in it needs a library that neither the wheel nor every Linux
+of its platform tag has, or anything of MPI.
+
+  wheel_contents.py WHEEL        run by scripts/wheel, in an environment with auditwheel
+"""
+
+from __future__ import annotations
+
+import io
+import sys
+import zipfile
+from pathlib import PurePosixPath
+
+from elftools.elf.dynamic import DynamicSection
+from elftools.elf.elffile import ELFFile
+
+# Always there with glibc and GCC; what else auditwheel allows (X11, OpenGL, ...) has no business here.
+SYSTEM = {
+    "libc.so.6",
+    "libm.so.6",
+    "libpthread.so.0",
+    "libdl.so.2",
+    "librt.so.1",
+    "libgcc_s.so.1",
+    "libstdc++.so.6",
+    "libz.so.1",
+    "ld-linux-x86-64.so.2",
+    "ld-linux-aarch64.so.1",
+}
+
+
+def needs(data: bytes) -> list[str]:
+    """The libraries that an ELF file names."""
+    sections = [part for part in ELFFile(io.BytesIO(data)).iter_sections() if isinstance(part, DynamicSection)]
+    return [tag.needed for section in sections for tag in section.iter_tags("DT_NEEDED")]
+
+
+def main(path: str) -> int:
+    problems = []
+    with zipfile.ZipFile(path) as wheel:
+        names = wheel.namelist()
+        files = {name: wheel.read(name) for name in names if not name.endswith("/")}
+    programs = {name: data for name, data in files.items() if data[:4] == b"\x7fELF"}
+    carried = {PurePosixPath(name).name for name in programs}
+    for name, data in sorted(programs.items()):
+        print(f"{len(data) / 1e3:9.0f} kB  {name}")
+        for library in needs(data):
+            if library not in carried | SYSTEM:
+                problems.append(f"{name} needs {library}, which the wheel does not carry")
+            if "mpi" in library:
+                problems.append(f"{name} needs {library}: forebay.mpi goes through mpi4py to the MPI of the machine")
+    for needed in ("forebay/py.typed", "forebay/_core.pyi", "forebay/bin/forebay"):
+        if needed not in names:
+            problems.append(f"{needed} is missing")
+    print(f"{sum(map(len, files.values())) / 1e6:.1f} MB in {len(files)} files, of which {len(programs)} are programs")
+    for problem in problems:
+        print(f"{PurePosixPath(path).name}: {problem}", file=sys.stderr)
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))
