@@ -290,6 +290,28 @@ TEST_CASE("a program may end the constructor's wait by throwing") {
   CHECK_THROWS_WITH_AS(Feeder(memory_options(2), std::move(made)), "enough", std::logic_error);
 }
 
+TEST_CASE("a program may end the wait of close() for a slow read by throwing, and closes again") {
+  struct Interrupted {};
+  Options options = memory_options(2);
+  options.workers.io = 1;
+  Gate gate;
+  gate.open(2);
+  bool is_closing = false;
+  Parts made = parts(100, [&](std::uint64_t) { gate.pass(); });
+  made.while_waiting = [&] {
+    if (is_closing) throw Interrupted();
+  };
+  Feeder feeder(options, std::move(made));
+  REQUIRE(feeder.next());
+  is_closing = true;
+  for (int i = 0; i < 3; ++i) CHECK_THROWS_AS(feeder.close(), Interrupted);
+  CHECK_FALSE(feeder.next().has_value());
+  gate.open();
+  is_closing = false;
+  feeder.close();
+  CHECK(feeder.summary().steps == 1);
+}
+
 TEST_CASE("a stop flag that is set before the first batch ends the run at once") {
   std::atomic<bool> stop{true};
   Gate gate;

@@ -44,9 +44,9 @@ struct Parts {
   std::string trace = {};
   double trace_s = 10;
   // Called on the trainer's thread about every 5 ms while the constructor waits for the index or the first batch, and
-  // while next() waits for a batch. May throw: the wait ends with that exception. With one rank, next() may then be
-  // called again and resumes the same step; with several, the run ends on all ranks. Must not call the feeder, except
-  // request_stop().
+  // while next() waits for a batch; with one rank also while close() waits for reads under way. May throw: the wait
+  // ends with that exception. With one rank, next() may then be called again and resumes the same step, and close()
+  // must be called again; with several, the run ends on all ranks. Must not call the feeder, except request_stop().
   std::function<void()> while_waiting = {};
   // Where lines for people go: warnings, errors, and progress every telemetry.interval_s. Empty: standard error.
   Logger log = {};

@@ -14,7 +14,7 @@ from typing import Any
 
 import forebay
 import pytest
-from conftest import COUNT, run_program
+from conftest import COUNT, png, run_program
 
 HEAD = """
 import gc, sys, forebay
@@ -378,3 +378,34 @@ except KeyboardInterrupt:
     print("heard", len(closed))
 """
     assert run_program("import sys, forebay\nfrom conftest import SMALL, png\n" + body, str(folder)) == "heard 3\n"
+
+
+def test_control_c_is_heard_while_close_waits_for_a_read(make: Any) -> None:
+    """And close() may be called again."""
+
+    class Slow(forebay.Dataset):
+        may_go_on = threading.Event()
+        is_waiting = threading.Event()
+
+        def __len__(self) -> int:
+            return COUNT
+
+        def __getitem__(self, index: int) -> Any:
+            if index >= 8:
+                self.is_waiting.set()
+                self.may_go_on.wait(60)
+            return png(5 * index)
+
+    feeder = make(dataset=Slow(), dataset_shuffle=False, hedge="off")
+    feeder.next().release()
+    assert Slow.is_waiting.wait(60)
+    try:
+        for _ in range(2):
+            threading.Timer(0.1, lambda: signal.raise_signal(signal.SIGINT)).start()
+            with pytest.raises(KeyboardInterrupt):
+                feeder.close()
+        assert feeder.next() is None
+    finally:
+        Slow.may_go_on.set()
+    feeder.close()
+    assert feeder.summary()["bad_samples"] == 0

@@ -153,6 +153,9 @@ class WorkerPool {
 
   // Ends the work and joins all threads. May be called again, by the same thread.
   void stop();
+  // Ends the work and waits this long for the threads; true once all have ended. May be called again; stop() joins
+  // them. The thread that calls stop().
+  [[nodiscard]] bool end_within(std::chrono::nanoseconds patience);
 
   [[nodiscard]] unsigned wanted() const noexcept { return wanted_.load(std::memory_order_relaxed); }
   [[nodiscard]] unsigned most() const noexcept { return static_cast<unsigned>(statuses_.size()); }
@@ -165,8 +168,10 @@ class WorkerPool {
 
  private:
   void start_one();
+  void end_work();
 
   WaitPoint gate_;
+  WaitPoint ended_;
   std::string name_;
   std::vector<WorkerStatus> statuses_;
   std::vector<std::thread> threads_;

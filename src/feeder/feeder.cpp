@@ -86,6 +86,7 @@ std::string Feeder::describe() const { return impl_->run().describe(); }
 Summary Feeder::summary() const { return impl_->run().summary(); }
 Profile Feeder::profile() const { return impl_->run().journal->profile(summary()); }
 void Feeder::close() {
+  impl_->end_reads();
   impl_->close();
   impl_->throw_failed_save();
 }

@@ -1,3 +1,4 @@
+#include <chrono>
 #include <exception>
 #include <memory>
 #include <string>
@@ -116,6 +117,15 @@ std::unique_ptr<Feeder::Impl> Feeder::Impl::resumed(SavedState saved) {
 void Feeder::Impl::end_early(const char* what) {
   ended_ = true;
   cause_ = run_->early_end->fail(what);
+}
+
+// Others would wait in their collective calls while this rank heard its program.
+void Feeder::Impl::end_reads() {
+  constexpr std::chrono::milliseconds kHearing{5};
+  if (closed_ || !is_alone_ || !run_->given.while_waiting) return;
+  ended_ = true;  // whatever becomes of the wait, no batch is served any more
+  run_->journal->stop_profile();
+  while (!run_->pipeline->end_reads(kHearing)) run_->given.while_waiting();
 }
 
 void Feeder::Impl::close() {

@@ -86,12 +86,21 @@ Pipeline::Pipeline(const PipelineLinks& links, std::shared_ptr<SlotStore> store,
   issuer_ = start_thread("forebay-issue", [this] { issue(); });
 }
 
-void Pipeline::stop() {
+void Pipeline::end_issue() {
   if (!issuer_.joinable()) return;
   stopped_ = true;
   ring_.wake();
   tuning_.stop();
   issuer_.join();
+}
+
+bool Pipeline::end_reads(std::chrono::nanoseconds patience) {
+  end_issue();
+  return readers_.end_within(patience);
+}
+
+void Pipeline::stop() {
+  end_issue();
   readers_.stop();
   decoders_.stop();
   if (uploader_) uploader_->stop();

@@ -67,6 +67,9 @@ class Pipeline final : private SampleHandler {
 
   // Joins all threads. Idempotent; the thread that constructed it.
   void stop();
+  // Begins no more reads, and waits this long for those under way; true once they have ended. Before stop(), any number
+  // of times.
+  [[nodiscard]] bool end_reads(std::chrono::nanoseconds patience);
 
   // --- consumer thread ---
   // Batches that are planned and not taken.
@@ -104,6 +107,7 @@ class Pipeline final : private SampleHandler {
   void note_in(Timeline& timeline);
 
  private:
+  void end_issue();
   void prepare(std::span<const EncodedSample> samples, unsigned thread) override;
   std::uint32_t handle(const EncodedSample& encoded, unsigned thread) override;
   // The pixels that nvJPEG made of it; null where libjpeg-turbo has to. REQUIRES: there is a links_.gpu_decoding.
