@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import io
 import os
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from . import _core
+from . import _core, _huggingface
+from ._columns import columns_of
+from ._fields import spec_of
+from ._samples import answer_of
 from .errors import ConfigError
 
 
@@ -49,7 +51,15 @@ def _names(classes: Iterable[Any]) -> list[bytes]:
 class Files:
     """Image files by path, each with a label: a number from 0, -1 for none, or the name of a class.
 
-    Accepts lists, tuples, NumPy arrays and pandas columns. The library's own threads read the files.
+    ``boxes``: for each image its boxes, [n, 4]: left, top, right, bottom in pixels of the whole image, right and bottom
+    just past the box; or a dictionary {"boxes": ..., "labels": ...} of boxes and their classes, numbers or names, as
+    torchvision has them. They become the fields "boxes" and "boxes.class" of every batch. Without labels of images,
+    ``classes`` are those of the boxes.
+    ``fields``: more fields by name: numbers for each image, or a dictionary with "kind", "values" and the keys of a
+    section [fields.NAME] (docs/python.md).
+
+    Accepts lists, tuples, NumPy arrays and pandas columns. The library's own threads read the files. Raises ConfigError
+    that names the file for what does not fit.
     """
 
     def __init__(
@@ -58,6 +68,8 @@ class Files:
         labels: Iterable[int] | Iterable[str] | None = None,
         *,
         classes: Sequence[str] | None = None,
+        boxes: Iterable[Any] | None = None,
+        fields: Mapping[str, Any] | None = None,
     ) -> None:
         if isinstance(paths, (str, bytes)):
             raise ConfigError(
@@ -66,7 +78,13 @@ class Files:
             )
         names = [os.fsencode(path) for path in paths]
         numbers, self.classes = _numbers(labels, classes)
-        self._core = _core.files_dataset(names, numbers, _names(self.classes))
+        declared = dict(fields or {})
+        if boxes is not None:
+            if "boxes" in declared:
+                raise ConfigError("boxes= and fields['boxes'] are the same field: give one of them")
+            declared = {"boxes": {"kind": "boxes", "values": boxes}, **declared}
+        columns = columns_of(declared, names, self.classes)
+        self._core = _core.files_dataset(names, numbers, _names(self.classes), columns)
 
     @classmethod
     def of(cls, folder: Any) -> Files:
@@ -93,38 +111,23 @@ class Files:
         raise TypeError("forebay.Files cannot be pickled: pickle the lists that it was made of, and make it again")
 
 
-def _encoded(item: Any) -> Any:
-    """Bytes of an image file, or its path: what the library reads. An array becomes an npy file."""
-    if isinstance(item, (str, bytes, bytearray, memoryview)):
-        return item
-    if isinstance(item, os.PathLike):
-        return os.fsdecode(item)
-    import numpy
-
-    array = numpy.asarray(item)
-    if array.dtype != numpy.uint8:
-        raise TypeError(
-            f"__getitem__ returns the bytes of an image file, its path, or an array of uint8, not {array.dtype} "
-            f"({type(item).__name__})"
-        )
-    file = io.BytesIO()
-    numpy.save(file, array, allow_pickle=False)
-    return file.getbuffer()
-
-
 class Dataset:
     """A program's own samples. A subclass has ``__len__`` and ``__getitem__``.
 
-    ``__getitem__(i)`` returns the bytes of an image file, the path of one, or an array of uint8: [H, W], [H, W, 3] or
-    [3, H, W]. Several threads call it and take turns at the interpreter: it must not change the object, and its time
-    in Python limits the rate of all of them. An exception makes a bad sample.
+    ``__getitem__(i)`` returns the bytes of an image file, the path of one, or an array of uint8 or uint16: [H, W],
+    [H, W, 3] or [3, H, W]. Several threads call it and take turns at the interpreter: it must not change the object,
+    and its time in Python limits the rate of all of them; ``Feeder(processes=4)`` calls it in other processes. An
+    exception makes a bad sample.
 
     ``labels``: a number for each sample, or a name of ``classes``; None: unlabelled.
+    ``fields``: what a sample has besides, by name: ``{"mask": {"kind": "mask"}}``, with the keys of a section
+    [fields.NAME]. ``__getitem__`` then returns a dictionary of "image" and every field.
     ``identity()``: a text that differs if the data differ, for saved states.
     """
 
     labels: Any = None
     classes: Sequence[str] | None = None
+    fields: Mapping[str, Mapping[str, Any]] | None = None
 
     def __len__(self) -> int:
         raise NotImplementedError("a subclass of forebay.Dataset has __len__")
@@ -137,24 +140,48 @@ class Dataset:
         return f"{type(self).__qualname__} {len(self)}"
 
 
-def _made_of(dataset: Any) -> _core.DatasetBase:
-    labels, classes = _numbers(getattr(dataset, "labels", None), getattr(dataset, "classes", None))
-    identity = dataset.identity() if hasattr(dataset, "identity") else f"{type(dataset).__qualname__} {len(dataset)}"
-    digest = hashlib.sha256(os.fsencode(identity)).hexdigest()
-    return _core.object_dataset(lambda i: _encoded(dataset[i]), len(dataset), labels, _names(classes), digest)
+def _made_of(dataset: Dataset, processes: int) -> _core.DatasetBase:
+    labels, classes = _numbers(dataset.labels, dataset.classes)
+    fields = [spec_of(name, keys) for name, keys in (dataset.fields or {}).items()]
+    digest = hashlib.sha256(os.fsencode(dataset.identity())).hexdigest()
+    listed = (len(dataset), labels, _names(classes), fields, digest)
+    if processes == 0:
+        return _core.object_dataset(lambda i: answer_of(dataset[i], fields), *listed)
+    from ._processes import Pool
+
+    pool = Pool(dataset, fields, processes)
+    try:
+        return _core.process_dataset(pool, *listed)
+    except BaseException:
+        pool.close()
+        raise
 
 
-def dataset_of(dataset: Any) -> _core.DatasetBase:
-    """The library's dataset for what a program passed."""
-    if isinstance(dataset, _core.DatasetBase):
+def is_configured(dataset: Any) -> bool:
+    """Whether it is the path of a data set, or the keys of the section [dataset]."""
+    is_keys = isinstance(dataset, Mapping) and not _huggingface.is_dataset(dataset)  # a DatasetDict is a mapping
+    return is_keys or isinstance(dataset, (str, os.PathLike))
+
+
+def given_dataset(dataset: Any, processes: int) -> _core.DatasetBase | None:
+    """The library's dataset for what a program passed; None for None. ``processes`` read one of its own; 0: threads."""
+    if processes < 0:
+        raise ConfigError(f"processes={processes}: a number of processes, 0 for none")
+    if isinstance(dataset, Dataset):
+        return _made_of(dataset, processes)
+    if processes:
+        raise ConfigError(
+            "processes= is for a subclass of forebay.Dataset; the library's own threads read files, without Python"
+        )
+    if dataset is None or isinstance(dataset, _core.DatasetBase):
         return dataset
     if isinstance(dataset, Files):
         return dataset._core
-    if isinstance(dataset, Dataset):
-        return _made_of(dataset)
+    if _huggingface.is_dataset(dataset):
+        return _huggingface.dataset_of(dataset)
     if hasattr(dataset, "samples") or hasattr(dataset, "imgs"):
         return Files.of(dataset)._core
     raise ConfigError(
-        f"dataset={type(dataset).__name__}: give a path, forebay.Files, a subclass of forebay.Dataset, or a folder of "
-        "images as torchvision has it"
+        f"dataset={type(dataset).__name__}: give a path, forebay.Files, a subclass of forebay.Dataset, a folder of "
+        "images as torchvision has it, or a dataset of Hugging Face with an Image column"
     )

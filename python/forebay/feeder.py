@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from . import _core, _html, _options
 from ._progress import Meter, View, Waiting, Watched, display_for, require_way
 from .communicator import Communicator
-from .dataset import Dataset, dataset_of
+from .dataset import Dataset, given_dataset, is_configured
 from .errors import ConfigError, Error, not_found
 from .policy import take_operations, take_policy
 
@@ -162,6 +162,7 @@ class Feeder(_core.FeederBase):
     comm: the ranks of a job: ``MPI.COMM_WORLD`` of mpi4py, ``"torch"`` or a process group for those of
     torch.distributed, or another forebay.Communicator. Collective.
     dataset: the path of a data set (the key dataset.path), or forebay.Files, a forebay.Dataset of your own.
+    processes: how many processes call the __getitem__ of a forebay.Dataset; 0 = threads of this process do.
     policy: the name of a policy, or a forebay.Policy of your own.
     operations: names of operations and functions of your own: ``f(pixels)`` or ``f(pixels, generator)``.
     resume: a file written by save(); if it exists, the job resumes from there.
@@ -179,6 +180,7 @@ class Feeder(_core.FeederBase):
         *,
         comm: Any = None,
         dataset: Any = None,
+        processes: int = 0,
         resume: str | os.PathLike[str] | None = None,
         trace: str | os.PathLike[str] | None = None,
         trace_s: float = 10.0,
@@ -194,15 +196,20 @@ class Feeder(_core.FeederBase):
         policy, operations = None, []
         try:
             policy, operations = take_policy(options), take_operations(options)
-            if isinstance(dataset, (str, os.PathLike, Mapping)):
+            is_own = dataset is not None and not is_configured(dataset)
+            if dataset is not None and not is_own:
                 options["dataset"] = dataset
-            elif dataset is not None:
-                given = dataset_of(dataset)
+            if is_own and "fields" in options:
+                raise ConfigError(
+                    "fields= describes a data set at a path; the fields of forebay.Files are its own argument, and "
+                    "those of a forebay.Dataset its attribute"
+                )
             settings = _options.load(os.fspath(config) if config is not None else None, options)
             resumed, traced = (os.fsencode(file) if file is not None else b"" for file in (resume, trace))
             seconds = float(trace_s)
             self._logger = logger if isinstance(logger, logging.Logger) else logging.getLogger(logger or "forebay")
             _core.stream_number(stream)
+            given = given_dataset(dataset if is_own else None, processes)
         except BaseException as error:
             if ranks is None:
                 raise
@@ -228,7 +235,11 @@ class Feeder(_core.FeederBase):
                 policy,
                 operations,
             )
-        except ConfigError as error:
+        except BaseException as error:
+            if given is not None:
+                given._close()  # its processes
+            if not isinstance(error, ConfigError):
+                raise
             advice = str(error).find("Give the feeder its ranks:")
             if advice >= 0:  # what follows is C++
                 raise ConfigError(

@@ -7,6 +7,7 @@
 
 #include <nanobind/stl/string.h>
 
+#include "answers.hpp"
 #include "communicator.hpp"
 #include "given.hpp"
 
@@ -50,12 +51,26 @@ std::function<void()> while_waiting(const nb::object& waiting, const std::shared
 
 std::unique_ptr<Feeder> make(Ingredients given, const std::shared_ptr<Raised>& raised) {
   Parts parts;
+  auto* const asked = dynamic_cast<AnsweringDataset*>(given.dataset.get());  // lives as long as its feeder
+  if (asked != nullptr) {
+    raised->ask(&asked->failures());
+    // One thread waits for each process.
+    if (given.options.workers.io == 0) given.options.workers.io = asked->at_once();
+  }
   parts.dataset = std::move(given.dataset);
   parts.resume = std::move(given.resume);
   parts.trace = std::move(given.trace);
   parts.trace_s = given.trace_s;
   parts.log = logger_of(given.log, raised);
-  parts.while_waiting = while_waiting(given.waiting, raised);
+  const auto is_starting = std::make_shared<bool>(true);
+  parts.while_waiting = [hear = while_waiting(given.waiting, raised), asked, is_starting] {
+    try {
+      hear();
+    } catch (...) {
+      if (*is_starting && asked != nullptr) asked->abandon();  // there will be no feeder
+      throw;
+    }
+  };
   add_policy(parts.policies, given.policy, raised);
   add_operations(parts.operations, given.operations, raised);
   std::unique_ptr<Communicator> ranks;
@@ -82,6 +97,7 @@ std::unique_ptr<Feeder> make(Ingredients given, const std::shared_ptr<Raised>& r
     made.reset();
   }
   raised->rethrow();
+  *is_starting = false;
   return made;
 }
 
@@ -103,6 +119,7 @@ void write_unraisable(const std::exception_ptr& thrown) noexcept {
 
 void Raised::explain(const Error& error) {
   if (policy_) std::rethrow_exception(std::exchange(policy_, nullptr));
+  if (failures_ != nullptr) failures_->explain(error);
   if (!elsewhere_) return;
   try {
     std::rethrow_exception(std::exchange(elsewhere_, nullptr));
@@ -121,6 +138,7 @@ std::uint64_t forks() noexcept {
 
 PythonFeeder::PythonFeeder(Ingredients ingredients)
     : process_(::getpid()),
+      asked_(std::dynamic_pointer_cast<AnsweringDataset>(ingredients.dataset)),
       feeder_(make(std::move(ingredients), raised_)),
       fields_(std::make_shared<const Fields>(feeder_->fields())) {}
 
@@ -131,12 +149,25 @@ PythonFeeder::~PythonFeeder() {
   }
   const nb::error_scope outside;  // an exception that destroys the feeder is not for the Python code that ends it
   try {
-    call([](Feeder& feeder) { feeder.close(); });
+    close();
   } catch (...) {
     write_unraisable(std::current_exception());
   }
   const nb::gil_scoped_release others_may_run;
   feeder_.reset();
+}
+
+void PythonFeeder::close() {
+  require_own_process();
+  if (!asked_) return call([](Feeder& feeder) { feeder.close(); });
+  asked_->abandon();
+  try {
+    call([](Feeder& feeder) { feeder.close(); });
+  } catch (...) {
+    asked_->close();
+    throw;
+  }
+  asked_->close();
 }
 
 std::optional<Batch> PythonFeeder::next(StreamView stream) {

@@ -11,6 +11,7 @@
 
 #include <forebay/feeder.hpp>
 
+#include "answers.hpp"
 #include "batch.hpp"
 #include "references.hpp"
 
@@ -47,6 +48,8 @@ class PythonFeeder {
   }
   // Nothing at the end of the run.
   [[nodiscard]] std::optional<Batch> next(StreamView stream);
+  // Stops the threads, and the processes that read samples.
+  void close();
   void request_stop() noexcept { feeder_->request_stop(); }
   // A thread of this process is inside a call.
   [[nodiscard]] bool is_occupied() const noexcept { return forks() == forks_ && is_occupied_.load(); }
@@ -111,6 +114,7 @@ class PythonFeeder {
   std::int64_t process_;
   // Acquire and release: the previous thread's use of the feeder happens before the next one's.
   std::atomic<bool> is_occupied_{false};
+  std::shared_ptr<AnsweringDataset> asked_;  // null: Python has no part in reading samples
   std::unique_ptr<Feeder> feeder_;
   std::shared_ptr<const Fields> fields_;
   nb::object stream_object_;  // lives as long as its stream is used

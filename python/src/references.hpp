@@ -66,6 +66,8 @@ class Buffer {
   return message.empty() ? type : type + ": " + message;
 }
 
+class Failures;
+
 // What Python code raised inside a call of the library. The library carries its text to all ranks; the call then raises
 // the exception itself. REQUIRES, for all members: the GIL.
 class Raised {
@@ -94,6 +96,8 @@ class Raised {
   void rethrow() {
     if (first_) std::rethrow_exception(std::exchange(first_, nullptr));
   }
+  // Asks for what code for samples raised; see Failures. Must outlive this.
+  void ask(Failures* failures) noexcept { failures_ = failures; }
   // Throws what a policy raised, or `error` with what was raised elsewhere as its cause; returns if there is neither.
   // REQUIRES: within the catch of `error`.
   void explain(const Error& error);
@@ -102,6 +106,7 @@ class Raised {
   std::exception_ptr first_;
   std::exception_ptr policy_;
   std::exception_ptr elsewhere_;
+  Failures* failures_ = nullptr;
   std::thread::id trainer_ = std::this_thread::get_id();
 };
 

@@ -29,7 +29,8 @@ class Feeder::Impl {
   // Collective while the kind of loop is not known yet. A feeder in this one's place that can begin with a
   // loop over epochs, where this one cannot, or null; this one is then closed.
   [[nodiscard]] std::unique_ptr<Impl> begun_by_epochs();
-  // With a single rank: what Parts::while_waiting throws while reads under way end leaves this function. Before close().
+  // With a single rank: what Parts::while_waiting throws while reads under way end leaves this function. Before
+  // close().
   void end_reads();
   void close();
   // After close(), on rank 0: throws the error of a save that was not reported yet.

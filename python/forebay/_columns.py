@@ -1,0 +1,145 @@
+"""Fields of forebay.Files: the values of all samples, converted once."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from ._fields import Spec, as_type, boxes_of, part_of, spec_of
+from .errors import ConfigError
+
+
+class Column(NamedTuple):
+    """A field of every sample: values in memory, one sample after the other, or the path of a file for each."""
+
+    field: Spec
+    values: Any  # bytes
+    ends: Any  # where the values of each sample end, uint64; empty = all have the same size
+    paths: list[bytes]
+
+
+def columns_of(fields: Mapping[str, Any], paths: Sequence[bytes], classes: Sequence[str]) -> list[Column]:
+    """``fields``: values by name, or a dictionary of a field's keys with its "values". ``paths``: of the images, for
+    errors. ``classes``: of boxes that name none."""
+    columns = []
+    for name, given in fields.items():
+        keys = dict(given) if isinstance(given, Mapping) else {"kind": "numbers", "values": given}
+        if "values" not in keys:
+            raise ConfigError(f"fields[{name!r}]: give its 'values', one for each path")
+        values, labels = _listed(keys.pop("values")), keys.pop("labels", None)
+        if labels is not None and keys.get("kind") != "boxes":
+            raise ConfigError(f"fields[{name!r}]: 'labels' are those of boxes; a class goes into 'values'")
+        if len(values) != len(paths):
+            raise ConfigError(f"fields[{name!r}]: there are {len(paths)} samples and {len(values)} values")
+        if keys.get("kind") == "boxes":
+            columns.append(_boxes(name, keys, values, labels, paths, classes))
+        else:
+            columns.append(_column(name, keys, values, paths))
+    return columns
+
+
+def _listed(values: Any) -> Any:
+    """A sequence that counts from 0: a column of pandas does not."""
+    if hasattr(values, "to_numpy"):
+        return values.to_numpy()
+    return values if hasattr(values, "__getitem__") and hasattr(values, "__len__") else list(values)
+
+
+def _refuse(name: str, paths: Sequence[bytes], sample: int, problem: object) -> ConfigError:
+    return ConfigError(f"fields[{name!r}], sample {sample} ({os.fsdecode(paths[sample])}): {problem}")
+
+
+def _names(values: Any) -> list[str]:
+    """Of classes that are given by name, sorted; none if they are numbers."""
+    return sorted({str(each) for each in values if isinstance(each, str)})
+
+
+def _joined(field: Spec, parts: list[Any]) -> Column:
+    import numpy
+
+    ends = numpy.cumsum([len(part) for part in parts], dtype=numpy.uint64)
+    return Column(field, b"".join(parts), ends, [])
+
+
+def _boxes(
+    name: str, keys: dict[str, Any], values: Any, labels: Any, paths: Sequence[bytes], classes: Sequence[str]
+) -> Column:
+    if labels is None:
+        labels = [value.get("labels") if isinstance(value, Mapping) else None for value in values]
+        values = [value["boxes"] if isinstance(value, Mapping) else value for value in values]
+    labels = _listed(labels)
+    if len(labels) != len(paths):
+        raise ConfigError(f"fields[{name!r}]: there are {len(paths)} samples and labels of boxes for {len(labels)}")
+    names = keys.get("classes") or classes or _names(each for some in labels if some is not None for each in some)
+    parts, widest, most = [], 0.0, 1
+    for sample, (sides, some) in enumerate(zip(values, labels, strict=True)):
+        try:
+            boxes = boxes_of(sides, names, some)
+        except (TypeError, ValueError, KeyError) as error:
+            raise _refuse(name, paths, sample, error) from None
+        if len(boxes):
+            widest = max(widest, float(boxes["sides"].max()))
+            most = max(most, len(boxes))
+        parts.append(boxes.tobytes())
+    if 0 < widest <= 1:
+        raise ConfigError(
+            f"fields[{name!r}]: no box reaches beyond 1, so these look like shares of the image; multiply them by its "
+            "width and height: boxes are left, top, right, bottom in pixels"
+        )
+    given = int(keys.get("most") or most)
+    if given < most:
+        crowded = max(range(len(parts)), key=lambda sample: len(parts[sample]))
+        raise _refuse(name, paths, crowded, f"it has {most} boxes, and 'most' is {given}")
+    return _joined(spec_of(name, {**keys, "most": given, "classes": names}), parts)
+
+
+def _column(name: str, keys: dict[str, Any], values: Any, paths: Sequence[bytes]) -> Column:
+    import numpy
+
+    kind = keys.get("kind")
+    if kind in ("numbers", "array") and len(values) and not isinstance(values[0], (str, bytes, os.PathLike)):
+        try:
+            whole = as_type(values, str(keys.get("dtype") or "float32"))
+        except ValueError as error:
+            raise ConfigError(f"fields[{name!r}]: {error}; every sample has numbers of the same shape") from None
+        field = spec_of(name, keys, {"shape": whole.shape[1:] or ((1,) if kind == "array" else ())})
+        if whole.shape[1:] != field.shape and (whole.shape[1:] or (1,)) != (field.shape or (1,)):
+            raise ConfigError(
+                f"fields[{name!r}]: each sample has the shape {list(whole.shape[1:])}, not {list(field.shape)}"
+            )
+        if kind == "numbers" and not numpy.isfinite(whole).all():
+            sample = int((~numpy.isfinite(whole.reshape(len(whole), -1)).all(1)).argmax())
+            raise _refuse(name, paths, sample, "it has a number that is not finite")
+        return Column(field, whole.tobytes(), b"", [])
+    field = spec_of(name, keys, _known(kind, values))
+    parts = []
+    for sample, value in enumerate(values):
+        try:
+            parts.append(part_of(field, value))
+        except (TypeError, ValueError) as error:
+            raise _refuse(name, paths, sample, error) from None
+    if parts and all(isinstance(part, str) for part in parts):
+        return Column(field, b"", b"", [os.fsencode(part) for part in parts])
+    odd = next((sample for sample, part in enumerate(parts) if isinstance(part, str)), None)
+    if odd is not None:
+        raise _refuse(name, paths, odd, "it is a path, and others are values; give either for all samples")
+    return _joined(field, parts)
+
+
+def _known(kind: Any, values: Any) -> dict[str, Any]:
+    """What the values say of a field whose declaration does not."""
+    if kind == "class":
+        return {"classes": _names(values)}
+    if kind == "multilabel":
+        if getattr(values, "ndim", 1) == 2:
+            return {"classes": [str(number) for number in range(values.shape[1])]}
+        return {"classes": _names(each for some in values for each in some)}
+    if kind == "bytes":
+        sizes = [len(value.encode() if isinstance(value, str) else value) for value in values if not _is_path(value)]
+        return {"most": max([1, *sizes])} if sizes else {}
+    return {}
+
+
+def _is_path(value: Any) -> bool:
+    return isinstance(value, os.PathLike)

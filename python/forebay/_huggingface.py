@@ -1,0 +1,114 @@
+"""Datasets of Hugging Face with a column of images: their files, or their bytes where Arrow's tables hold them."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+from typing import Any
+
+from . import _core
+from .errors import ConfigError
+
+_ADVICE = "or write a subclass of forebay.Dataset whose __getitem__ returns the bytes of an image"
+
+
+def _kind(name: str) -> Any:
+    """A class of the package `datasets`, if the program has imported it."""
+    return getattr(sys.modules.get("datasets"), name, None)
+
+
+def is_dataset(dataset: Any) -> bool:
+    """Whether it is one of Hugging Face. Raises ConfigError for those that have no list of samples."""
+    kinds = _kind("Dataset"), _kind("DatasetDict"), _kind("IterableDataset"), _kind("IterableDatasetDict")
+    if not all(isinstance(kind, type) for kind in kinds):
+        return False
+    if isinstance(dataset, kinds[1]):
+        raise ConfigError(f"a DatasetDict has several datasets: give one of them, {' or '.join(map(repr, dataset))}")
+    if isinstance(dataset, kinds[2:]):
+        raise ConfigError("an IterableDataset cannot be shuffled or resumed: load it without streaming=True")
+    return isinstance(dataset, kinds[0])
+
+
+def _columns(dataset: Any) -> tuple[str, str | None]:
+    """The columns of images and of class numbers."""
+    kinds = {name: type(feature).__name__ for name, feature in dataset.features.items()}
+    images = [name for name, kind in kinds.items() if kind == "Image"]
+    if len(images) != 1:
+        raise ConfigError(
+            f"the dataset has {len(images)} columns of images ({', '.join(kinds)}): give one that has one, by "
+            f"select_columns() or cast_column(name, datasets.Image()), {_ADVICE}"
+        )
+    labels = [name for name, kind in kinds.items() if kind == "ClassLabel"]
+    if len(labels) > 1:
+        several = " and ".join(labels)
+        raise ConfigError(f"several columns are class labels, {several}: leave one of them, by select_columns()")
+    return images[0], labels[0] if labels else None
+
+
+def _chosen(dataset: Any, values: Any) -> Any:
+    """Values of the table's rows, for the rows of the dataset: select(), shuffle() and the like only list numbers."""
+    rows = getattr(dataset, "_indices", None)
+    return values if rows is None else values[rows.column(0).to_numpy()]
+
+
+def _bytes_at(column: Any) -> tuple[Any, Any]:
+    """Where the bytes of each image are, and how many; 0 for one that has none."""
+    import numpy
+
+    addresses, sizes = [numpy.zeros(0, numpy.uint64)], [numpy.zeros(0, numpy.uint64)]
+    for chunk in column.chunks:
+        binary = chunk.field("bytes")
+        _, ends, data = binary.buffers()
+        width = numpy.int64 if "large" in str(binary.type) else numpy.int32
+        places = numpy.zeros(len(binary) + 1, width)
+        if ends is not None and len(binary):
+            places = numpy.frombuffer(ends, width)[binary.offset : binary.offset + len(binary) + 1]
+        there = ~numpy.asarray(binary.is_null()) & ~numpy.asarray(chunk.is_null())
+        addresses.append(places[:-1].astype(numpy.uint64) + numpy.uint64(data.address if data is not None else 0))
+        sizes.append(numpy.where(there, numpy.diff(places), 0).astype(numpy.uint64))
+    return numpy.concatenate(addresses), numpy.concatenate(sizes)
+
+
+def _identity(dataset: Any, sizes: Any, addresses: Any) -> str:
+    """Sizes of all images, and the bytes of some."""
+    import ctypes
+
+    digest = hashlib.sha256(sizes.tobytes())
+    for row in range(0, len(sizes), max(1, len(sizes) // 16)):
+        digest.update(ctypes.string_at(int(addresses[row]), int(sizes[row])))
+    return f"{len(dataset)} images {digest.hexdigest()}"
+
+
+def dataset_of(dataset: Any) -> _core.DatasetBase:
+    """The library's dataset. Its threads read the files, or the bytes in Arrow's memory, without Python."""
+    import numpy
+
+    from .dataset import Files, _names
+
+    if (dataset.format or {}).get("type") == "custom":
+        raise ConfigError(
+            "the feeder reads the images themselves and calls no function of the dataset, so its transform would have "
+            f"no effect: give dataset.with_format(None), {_ADVICE}"
+        )
+    image, label = _columns(dataset)
+    column = dataset.data.column(image)
+    labels: list[int] = []
+    classes: list[str] = []
+    if label is not None:
+        numbers = dataset.data.column(label).to_pandas().fillna(-1).to_numpy()
+        labels = [int(number) for number in _chosen(dataset, numbers)]
+        classes = list(dataset.features[label].names or [])
+    addresses, sizes = (_chosen(dataset, values) for values in _bytes_at(column))
+    if sizes.all():
+        places = numpy.ascontiguousarray(addresses), numpy.ascontiguousarray(sizes)
+        identity = _identity(dataset, places[1], places[0])
+        return _core.memory_dataset([column], *places, labels, _names(classes), [], identity)
+    if sizes.any():
+        raise ConfigError(f"some images of the dataset are files and others bytes: give one kind of them, {_ADVICE}")
+    paths = numpy.array([row["path"] if row else None for row in column.to_pylist()], object)
+    chosen = [path or "" for path in _chosen(dataset, paths)]
+    missing = next((path for path in chosen if not os.path.exists(path)), None)
+    if missing is not None:
+        raise ConfigError(f"the dataset's images are files, and {missing!r} is not there: load them first, {_ADVICE}")
+    return Files(chosen, labels or None, classes=classes)._core

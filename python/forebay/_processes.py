@@ -1,0 +1,227 @@
+"""Processes that call a dataset's __getitem__: for one that holds the interpreter's lock."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import multiprocessing.spawn
+import os
+import pickle
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from . import _worker
+from ._fields import Spec
+from ._samples import RemoteTraceback
+from .errors import ConfigError, Error
+
+_START_S = 300.0
+_GRACE_S = 1.0
+_PROGRAM = (
+    "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from forebay._worker import run; "
+    "run(int(sys.argv[2]), int(sys.argv[3]))"
+)
+# A process that reads samples is no rank of its own, even if the program's main module initialises MPI.
+_LAUNCHERS = ("OMPI_COMM_WORLD_", "OMPI_MCA_ess", "OMPI_MCA_orte_", "PMIX_", "PMI_", "PMI2_", "MPI_LOCAL", "HYDI_")
+
+
+def _payload(dataset: Any, fields: Sequence[Spec]) -> bytes:
+    try:
+        return pickle.dumps((dataset, list(fields)), pickle.HIGHEST_PROTOCOL)
+    except Exception as error:
+        raise ConfigError(
+            f"processes: {type(dataset).__name__} cannot be sent to another process: {_culprit(dataset, error)}"
+        ) from error
+
+
+def _culprit(dataset: Any, error: Exception) -> str:
+    """Which part of the object cannot be pickled, and what to do."""
+    for name, value in getattr(dataset, "__dict__", {}).items():
+        try:
+            pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
+        except Exception as cause:
+            return (
+                f"its attribute {name!r} ({type(value).__name__}) cannot be pickled ({cause}). Make it in __getitem__ "
+                "when it is first needed, or leave it out in __getstate__"
+            )
+    return f"{error}. Define its class at the top of a module"
+
+
+def _environment() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if not name.startswith(_LAUNCHERS)}
+
+
+def _telling(kind: type[Exception], text: str) -> Exception:
+    """An error of a sample whose text says it all."""
+    error = kind(text)
+    error._forebay_told = text  # type: ignore[attr-defined]
+    return error
+
+
+class Pool:
+    """The processes of one feeder. The library's threads ask them over their sockets."""
+
+    def __init__(self, dataset: Any, fields: Sequence[Spec], count: int) -> None:
+        if _worker.is_worker:
+            raise ConfigError(
+                "a process that reads samples must not start others: the program makes its feeder when its main module "
+                'is imported. Put that below `if __name__ == "__main__":`'
+            )
+        self.count = count
+        self._payload = _payload(dataset, fields)
+        self._parent = os.getpid()
+        self._processes: list[subprocess.Popen[bytes] | None] = [None] * count
+        self._ends: list[tuple[socket.socket, int] | None] = [None] * count
+        try:
+            for number in range(count):
+                self._launch(number)
+            for number in range(count):
+                self._greet(number)
+        except BaseException:
+            self.close()
+            raise
+
+    def connect(self, number: int) -> tuple[int, int]:
+        """File descriptors of a process's socket and memory, which the caller is to close. Starts another process in
+        place of one that has ended."""
+        if self._ends[number] is None:
+            text = self._ended(number)
+            logging.getLogger("forebay").warning("process %d of the dataset %s; starting another", number, text)
+            self._launch(number)
+            self._greet(number)
+        ends = self._ends[number]
+        assert ends is not None
+        self._ends[number] = None
+        return ends[0].detach(), ends[1]
+
+    def fail_by_end(self, number: int, is_last: bool) -> None:
+        """Raises the error for the sample that a process was reading when it ended. ``is_last``: no more start."""
+        text = self._ended(number)
+        if is_last:
+            logging.getLogger("forebay").error(
+                "process %d of the dataset %s, as did those before it: no more are started", number, text
+            )
+        process = self._processes[number]
+        code = process.returncode if process is not None else None
+        if code == -signal.SIGKILL:
+            # Another attempt may find memory.
+            raise _telling(
+                ConnectionError,
+                f"process {number} of the dataset {text} while it read the sample. The system does that when memory "
+                "runs out: use fewer processes",
+            )
+        raise _telling(
+            RuntimeError,
+            f"process {number} of the dataset {text} while it read the sample. Call __getitem__ for it in a program of "
+            "its own, under python -X faulthandler, to see where",
+        )
+
+    def fail_by_exception(self, data: bytes) -> None:
+        """Raises what a process raised."""
+        told, text, error = pickle.loads(data)
+        if error is None:
+            error = RuntimeError(told)
+        error.__cause__ = RemoteTraceback(text)
+        with contextlib.suppress(AttributeError):
+            error._forebay_told = told
+        raise error
+
+    def close(self) -> None:
+        """Ends the processes: those that are not done within a second are killed."""
+        if os.getpid() != self._parent:
+            return  # a fork has none
+        for number, ends in enumerate(self._ends):
+            if ends is not None:
+                ends[0].close()
+                os.close(ends[1])
+                self._ends[number] = None
+        deadline = time.monotonic() + _GRACE_S
+        for number, process in enumerate(self._processes):
+            if process is None:
+                continue
+            try:
+                process.wait(max(0.0, deadline - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+            except BaseException:
+                process.kill()
+                raise
+            self._processes[number] = None
+
+    def _launch(self, number: int) -> None:
+        ours, theirs = socket.socketpair()
+        memory = os.memfd_create("forebay-samples")
+        command = [sys.executable, *subprocess._args_from_interpreter_flags()]  # type: ignore[attr-defined]
+        command += ["-c", _PROGRAM, json.dumps(sys.path), str(theirs.fileno()), str(memory)]
+        try:
+            # A session of its own: Ctrl-C in a terminal is for this process, which ends the others.
+            self._processes[number] = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                pass_fds=(theirs.fileno(), memory),
+                env=_environment(),
+                start_new_session=True,
+            )
+        except OSError as error:
+            ours.close()
+            os.close(memory)
+            raise Error(f"processes: the system starts no process: {error}") from error
+        finally:
+            theirs.close()
+        self._ends[number] = (ours, memory)
+
+    def _greet(self, number: int) -> None:
+        """Sends the dataset, and waits until the process has it."""
+        ends = self._ends[number]
+        assert ends is not None
+        connection = ends[0]
+        connection.settimeout(_START_S)
+        try:
+            with contextlib.suppress(ConnectionError):  # what it says of its end comes first
+                main = multiprocessing.spawn.get_preparation_data("forebay")
+                main.pop("authkey", None)  # it must not be sent
+                _worker.send_message(connection, pickle.dumps(main))
+                _worker.send_message(connection, self._payload)
+            problem = _worker.receive_message(connection)
+        except (EOFError, OSError) as error:
+            late = isinstance(error, TimeoutError)
+            what = f"was not ready within {_START_S:.0f} s" if late else self._ended(number)
+            raise Error(
+                f"process {number} of the dataset {what} before it was ready; what it printed says why. It begins by "
+                'importing the program\'s main module, which therefore needs `if __name__ == "__main__":`'
+            ) from None
+        if problem:
+            told, text, _ = pickle.loads(problem)
+            raise Error(
+                f"process {number} of the dataset could not take it over: {told}. Its class and all that it refers to "
+                "are imported there anew: define it in a module, not in a notebook or on standard input"
+            ) from RemoteTraceback(text)
+        connection.settimeout(None)
+
+    def _ended(self, number: int) -> str:
+        """How a process ended, for a sentence about it."""
+        ends, self._ends[number] = self._ends[number], None
+        if ends is not None:
+            ends[0].close()
+            os.close(ends[1])
+        process = self._processes[number]
+        if process is None:
+            return "had ended"
+        try:
+            code = process.wait(_GRACE_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            return "stopped answering and was killed"
+        if code >= 0:
+            return f"ended with exit code {code}"
+        with contextlib.suppress(ValueError):
+            return f"was ended by signal {-code} ({signal.Signals(-code).name})"
+        return f"was ended by signal {-code}"

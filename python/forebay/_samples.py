@@ -1,0 +1,78 @@
+"""Samples that a program's own dataset returns, as the library reads them; in this process or in another."""
+
+from __future__ import annotations
+
+import os
+import traceback
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ._fields import Spec, npy_of, part_of
+
+_HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def image_of(item: Any) -> Any:
+    """Bytes of an image file, or its path. An array becomes an npy file."""
+    if isinstance(item, (str, bytes, bytearray, memoryview)):
+        return item
+    if isinstance(item, os.PathLike):
+        return os.fsdecode(item)
+    if isinstance(item, Mapping):
+        raise TypeError(
+            "__getitem__ returned a dictionary, and the dataset declares no fields: give the class an attribute "
+            '`fields`, such as fields = {"mask": {"kind": "mask"}}'
+        )
+    import numpy
+
+    array = numpy.asarray(item)
+    if array.dtype not in (numpy.uint8, numpy.uint16):
+        raise TypeError(
+            f"__getitem__ returns the bytes of an image file, its path, or an array of uint8 or uint16, not "
+            f"{array.dtype} ({type(item).__name__}). Other numbers belong into a field: declare "
+            'fields = {"depth": {"kind": "array", "shape": [...]}} and return {"image": ..., "depth": ...}'
+        )
+    return npy_of(array)
+
+
+def answer_of(item: Any, fields: Sequence[Spec]) -> Any:
+    """What __getitem__ returned: the image, or with fields a list of the image and of each."""
+    if not fields:
+        return image_of(item)
+    if not isinstance(item, Mapping):
+        raise TypeError(
+            f"__getitem__ returned {type(item).__name__}; a dataset with fields returns a dictionary of "
+            f"{', '.join(repr(name) for name in ('image', *(field.name for field in fields)))}"
+        )
+    if "image" not in item:
+        raise KeyError(f"__getitem__ returned no 'image', but {', '.join(map(repr, item)) or 'nothing'}")
+    parts = [image_of(item["image"])]
+    for field in fields:
+        if field.name not in item:
+            raise KeyError(f"__getitem__ returned no {field.name!r}, which the dataset declares as a field")
+        try:
+            parts.append(part_of(field, item[field.name]))
+        except (TypeError, ValueError, KeyError) as error:
+            raise ValueError(f'field "{field.name}": {error}') from error
+    return parts
+
+
+class RemoteTraceback(Exception):
+    """The traceback of another process: the cause of what it raised."""
+
+    def __str__(self) -> str:
+        return f"\n{self.args[0]}" if self.args else ""
+
+
+def told(error: BaseException) -> str:
+    """In a line: type, message, and the program's line that was under way."""
+    text = getattr(error, "_forebay_told", None)
+    if isinstance(text, str):
+        return text
+    message = str(error.args[0]) if isinstance(error, KeyError) and len(error.args) == 1 else str(error)
+    text = f"{type(error).__name__}: {message}" if message else type(error).__name__
+    for frame, line in traceback.walk_tb(error.__traceback__):
+        file = frame.f_code.co_filename
+        if os.path.dirname(os.path.abspath(file)) != _HERE:
+            return f"{text} ({os.path.basename(file)}:{line}, in {frame.f_code.co_name})"
+    return text

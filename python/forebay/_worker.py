@@ -1,0 +1,143 @@
+"""What a process that reads samples does. _processes.py starts it; it ends when its socket closes."""
+
+from __future__ import annotations
+
+import contextlib
+import mmap
+import multiprocessing.process
+import multiprocessing.spawn
+import os
+import pickle
+import select
+import signal
+import socket
+import struct
+import sys
+import threading
+import time
+import traceback
+from typing import Any
+
+from ._samples import answer_of, told
+
+READ, FAILED = 0, 1
+_ALIGNMENT = 64
+_LEAST = 1 << 20
+_GRACE_S = 2.0
+
+# Set in a process that reads samples: it must not start others.
+is_worker = False
+
+
+def receive(connection: socket.socket, count: int) -> bytes:
+    """So many bytes. Raises EOFError if the other side ends before."""
+    parts = bytearray()
+    while len(parts) < count:
+        part = connection.recv(min(count - len(parts), 1 << 20))
+        if not part:
+            raise EOFError
+        parts += part
+    return bytes(parts)
+
+
+def receive_message(connection: socket.socket) -> bytes:
+    return receive(connection, int.from_bytes(receive(connection, 8), sys.byteorder))
+
+
+def send_message(connection: socket.socket, data: bytes) -> None:
+    connection.sendall(len(data).to_bytes(8, sys.byteorder) + data)
+
+
+def pickled(error: BaseException) -> bytes:
+    """An exception with its text and traceback; of one that cannot be pickled only these."""
+    text = "".join(traceback.format_exception(error))
+    for each in (error, None):
+        with contextlib.suppress(Exception):
+            data = pickle.dumps((told(error), text, each))
+            pickle.loads(data)
+            return data
+    return pickle.dumps((told(error), text, None))
+
+
+class _Memory:
+    """Memory that the other process maps as well."""
+
+    def __init__(self, file: int) -> None:
+        self._file = file
+        self._size = _LEAST
+        os.ftruncate(file, self._size)
+        self._map = mmap.mmap(file, self._size)
+
+    def put(self, parts: list[tuple[bool, memoryview]]) -> list[int]:
+        """Puts the parts there; is_path, offset and size of each."""
+        places: list[int] = []
+        end = 0
+        for is_path, part in parts:
+            places += [int(is_path), end, len(part)]
+            end += -(-len(part) // _ALIGNMENT) * _ALIGNMENT
+        if end > self._size:
+            self._map.close()
+            self._size = max(end, 2 * self._size)
+            os.ftruncate(self._file, self._size)
+            self._map = mmap.mmap(self._file, self._size)
+        for (_, part), offset in zip(parts, places[1::3], strict=True):
+            self._map[offset : offset + len(part)] = part
+        return places
+
+
+def _as_parts(answer: Any) -> list[tuple[bool, memoryview]]:
+    parts = []
+    for part in answer if isinstance(answer, list) else [answer]:
+        is_path = isinstance(part, str)
+        parts.append((is_path, memoryview(os.fsencode(part) if is_path else part).cast("B")))
+    return parts
+
+
+def _end_with_parent(connection: socket.socket) -> None:
+    """Ends the process once nobody needs what it may be busy with."""
+    watch = select.poll()
+    watch.register(connection, 0)  # it tells of the other side's end whatever it is asked for
+    watch.poll()
+    time.sleep(_GRACE_S)
+    os._exit(1)
+
+
+def _serve(connection: socket.socket, memory: _Memory, dataset: Any, fields: Any) -> None:
+    while True:
+        index = int.from_bytes(receive(connection, 8), sys.byteorder)
+        try:
+            status, parts = READ, _as_parts(answer_of(dataset[index], fields))
+        except BaseException as error:
+            status, parts = FAILED, [(False, memoryview(pickled(error)))]
+        places = memory.put(parts)
+        del parts
+        connection.sendall(struct.pack(f"=2Q{len(places)}Q", status, len(places) // 3, *places))
+
+
+def _limit_threads() -> None:
+    """As PyTorch's own workers: there are as many processes as are meant to be busy."""
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        torch.set_num_threads(1)
+
+
+def run(connection_file: int, memory_file: int) -> None:
+    global is_worker
+    is_worker = True
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    connection = socket.socket(fileno=connection_file)
+    threading.Thread(target=_end_with_parent, args=(connection,), daemon=True).start()
+    with contextlib.suppress(EOFError, ConnectionError):
+        memory = _Memory(memory_file)
+        try:
+            # The program's own module, as multiprocessing makes it known to processes that it spawns.
+            multiprocessing.spawn.prepare(pickle.loads(receive_message(connection)))
+            dataset, fields = pickle.loads(receive_message(connection))
+            _limit_threads()
+        except (EOFError, ConnectionError):
+            raise
+        except BaseException as error:
+            send_message(connection, pickled(error))
+            return
+        send_message(connection, b"")
+        _serve(connection, memory, dataset, fields)

@@ -1,0 +1,164 @@
+#include "answers.hpp"
+
+#include <algorithm>
+
+namespace forebay::python {
+namespace {
+
+// The bytes of a Python object, kept until they are copied.
+class Returned {
+ public:
+  // REQUIRES: the GIL.
+  explicit Returned(nb::handle object) {
+    if (PyObject_GetBuffer(object.ptr(), &view_, PyBUF_SIMPLE) != 0) throw nb::python_error();
+  }
+  ~Returned() {
+    if (!is_running()) return;
+    const nb::gil_scoped_acquire gil;
+    PyBuffer_Release(&view_);
+  }
+  Returned(const Returned&) = delete;
+  Returned& operator=(const Returned&) = delete;
+  [[nodiscard]] std::span<const std::byte> bytes() const noexcept {
+    return {static_cast<const std::byte*>(view_.buf), static_cast<std::size_t>(view_.len)};
+  }
+
+ private:
+  Py_buffer view_{};
+};
+
+Part part_of(nb::handle item) {
+  if (nb::isinstance<nb::str>(item)) return {.path = path_of(item)};
+  auto returned = std::make_shared<const Returned>(item);
+  const std::span<const std::byte> bytes = returned->bytes();
+  return {.path = "", .bytes = bytes, .owner = std::move(returned)};
+}
+
+void deliver(const Part& part, ReadTarget& target) {
+  if (!part.path.empty()) return read_file(part.path, target);
+  // This may wait for other readers, which may need the GIL, so it must not be held here.
+  std::ranges::copy(part.bytes, target.reserve(part.bytes.size()).begin());
+}
+
+class ObjectDataset final : public AnsweringDataset {
+ public:
+  ObjectDataset(nb::object read, std::uint64_t size, SampleList list, std::string identity)
+      : AnsweringDataset(size, std::move(list), std::move(identity)), read_(std::move(read)) {}
+
+  void close() noexcept override {
+    forget_answers();
+    failures().forget();
+  }
+
+ private:
+  [[nodiscard]] std::vector<Part> ask(std::uint64_t id, ReadTarget& /*target*/) const override {
+    if (!is_running()) throw SampleError("the interpreter has ended");
+    const nb::gil_scoped_acquire gil;
+    try {
+      const nb::object answer = read_.get()(id);
+      std::vector<Part> parts;
+      if (fields().empty()) {
+        parts.push_back(part_of(answer));
+      } else {
+        for (const nb::handle item : nb::cast<nb::list>(answer)) parts.push_back(part_of(item));
+      }
+      return parts;
+    } catch (const nb::python_error& raised) {
+      throw failures().keep(raised);
+    }
+  }
+
+  Held read_;
+};
+
+}  // namespace
+
+std::string path_of(nb::handle text) {
+  const nb::object encoded = nb::steal(PyUnicode_EncodeFSDefault(text.ptr()));
+  if (!encoded.is_valid()) throw nb::python_error();
+  const nb::bytes bytes = nb::borrow<nb::bytes>(encoded);
+  return {bytes.c_str(), bytes.size()};
+}
+
+SampleError Failures::keep(const nb::python_error& raised) {
+  const auto kind = raised.matches(PyExc_TimeoutError) || raised.matches(PyExc_ConnectionError)
+                        ? SampleError::Kind::transient
+                        : SampleError::Kind::permanent;
+  std::string text = text_of(raised);
+  try {
+    text = nb::cast<std::string>(nb::module_::import_("forebay._samples").attr("told")(raised.value()));
+  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): without the place, the message is still right
+  }
+  Kept oldest;  // ends without the lock
+  const std::scoped_lock lock(mutex_);
+  if (kept_.size() == kMost) {
+    oldest = std::move(kept_.front());
+    kept_.pop_front();
+  }
+  kept_.push_back({text, std::current_exception()});
+  return SampleError(text, kind);
+}
+
+void Failures::explain(const Error& error) {
+  const std::string_view message = error.what();
+  std::exception_ptr raised;
+  {
+    const std::scoped_lock lock(mutex_);
+    const auto told =
+        std::ranges::find_if(kept_, [&](const Kept& kept) { return message.find(kept.text) != message.npos; });
+    if (told == kept_.end()) return;
+    raised = told->raised;
+  }
+  try {
+    std::rethrow_exception(raised);
+  } catch (nb::python_error& cause) {
+    nb::raise_from(cause, nb::module_::import_("forebay.errors").attr("Error"), "%s", error.what());
+  }
+}
+
+void Failures::forget() {
+  std::deque<Kept> all;
+  const std::scoped_lock lock(mutex_);
+  all.swap(kept_);
+}
+
+void AnsweringDataset::read(std::uint64_t id, ReadTarget& target) const {
+  std::vector<Part> parts = ask(id, target);
+  deliver(parts.front(), target);
+  parts.front() = {};
+  if (!fields().empty()) keep(id, std::move(parts));
+}
+
+void AnsweringDataset::read_field(std::uint64_t id, std::size_t field, ReadTarget& target) const {
+  std::vector<Part> parts = take_kept(id);
+  if (parts.empty()) parts = ask(id, target);
+  deliver(std::exchange(parts[field + 1], {}), target);
+  if (field + 1 < fields().size()) keep(id, std::move(parts));
+}
+
+std::vector<Part> AnsweringDataset::take_kept(std::uint64_t id) const {
+  const std::scoped_lock lock(mutex_);
+  const auto found = kept_.find(std::this_thread::get_id());
+  if (found == kept_.end()) return {};
+  Answer answer = std::move(found->second);
+  kept_.erase(found);
+  return answer.id == id ? std::move(answer.parts) : std::vector<Part>();
+}
+
+void AnsweringDataset::keep(std::uint64_t id, std::vector<Part> parts) const {
+  const std::scoped_lock lock(mutex_);
+  kept_[std::this_thread::get_id()] = {id, std::move(parts)};
+}
+
+void AnsweringDataset::forget_answers() noexcept {
+  std::unordered_map<std::thread::id, Answer> all;  // ends without the lock
+  const std::scoped_lock lock(mutex_);
+  all.swap(kept_);
+}
+
+std::shared_ptr<AnsweringDataset> object_dataset(nb::object read, std::uint64_t size, SampleList list,
+                                                 std::string identity) {
+  return std::make_shared<ObjectDataset>(std::move(read), size, std::move(list), std::move(identity));
+}
+
+}  // namespace forebay::python

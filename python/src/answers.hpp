@@ -1,0 +1,103 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include <forebay/error.hpp>
+
+#include "listed_dataset.hpp"
+#include "references.hpp"
+
+namespace forebay::python {
+
+// What Python code raised for samples, in case that it ends the run. Any thread.
+class Failures {
+ public:
+  // Keeps what was raised; returns the error of the sample. REQUIRES: the GIL, within the catch of `raised`.
+  [[nodiscard]] SampleError keep(const nb::python_error& raised);
+  // Throws `error` with the exception that it tells of as its cause; returns if there is none. REQUIRES: the GIL,
+  // within the catch of `error`.
+  void explain(const Error& error);
+  // REQUIRES: the GIL.
+  void forget();
+
+ private:
+  struct Kept {
+    std::string text;
+    std::exception_ptr raised;
+  };
+  static constexpr std::size_t kMost = 4;  // their tracebacks keep the program's objects alive
+
+  std::mutex mutex_;
+  std::deque<Kept> kept_;
+};
+
+// A part of a sample that Python answered with: its image, or a field.
+struct Part {
+  std::string path;  // of a file, or "" if there are bytes
+  std::span<const std::byte> bytes = {};
+  std::shared_ptr<const void> owner = {};  // of the bytes
+};
+
+// Samples that Python code gives one by one, each as a whole: the image and then every field. A reader asks for the
+// image and for each field in turn, so what is left of a sample is kept for its thread until the last is read.
+class AnsweringDataset : public ListedDataset {
+ public:
+  AnsweringDataset(std::uint64_t size, SampleList list, std::string identity)
+      : ListedDataset(size, std::move(list)), identity_(std::move(identity)) {}
+
+  [[nodiscard]] std::string_view format() const noexcept override { return "python"; }
+  [[nodiscard]] std::string name(std::uint64_t id) const override { return "sample " + std::to_string(id); }
+  [[nodiscard]] std::string field_name(std::uint64_t /*id*/, std::size_t /*field*/) const override { return {}; }
+  [[nodiscard]] std::vector<std::byte> serialize() const override { return serialized(identity_); }
+  void read(std::uint64_t id, ReadTarget& target) const override;
+  void read_field(std::uint64_t id, std::size_t field, ReadTarget& target) const override;
+
+  [[nodiscard]] Failures& failures() const noexcept { return *failures_; }
+  // How many samples may be asked for at a time; 0: any number.
+  [[nodiscard]] virtual unsigned at_once() const noexcept { return 0; }
+  // The feeder begins to close: what is being read is not needed any more. Any thread.
+  virtual void abandon() noexcept {}
+  // The feeder is closed, or an exception ended the wait for its readers. May be called again. REQUIRES: the GIL.
+  virtual void close() noexcept {}
+
+ protected:
+  // Gives up what is left of samples that are not read to their end. Any thread.
+  void forget_answers() noexcept;
+  // The image and every field. May wait; `target` then says whether to go on. Throws SampleError.
+  [[nodiscard]] virtual std::vector<Part> ask(std::uint64_t id, ReadTarget& target) const = 0;
+
+ private:
+  struct Answer {
+    std::uint64_t id = 0;
+    std::vector<Part> parts;
+  };
+  [[nodiscard]] std::vector<Part> take_kept(std::uint64_t id) const;
+  void keep(std::uint64_t id, std::vector<Part> parts) const;
+
+  std::string identity_;
+  std::unique_ptr<Failures> failures_ = std::make_unique<Failures>();
+  mutable std::mutex mutex_;
+  mutable std::unordered_map<std::thread::id, Answer> kept_;
+};
+
+// Samples that an object of this process returns: read(id) returns the image, or a list of image and fields; each is
+// the path of a file, or bytes. Each call takes the GIL. `identity` distinguishes the data from other data. REQUIRES:
+// the GIL.
+[[nodiscard]] std::shared_ptr<AnsweringDataset> object_dataset(nb::object read, std::uint64_t size, SampleList list,
+                                                               std::string identity);
+
+// The path that a str names. Throws nb::python_error. REQUIRES: the GIL.
+[[nodiscard]] std::string path_of(nb::handle text);
+
+}  // namespace forebay::python

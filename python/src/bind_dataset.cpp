@@ -1,0 +1,149 @@
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <forebay/error.hpp>
+
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "answers.hpp"
+#include "dataset.hpp"
+#include "processes.hpp"
+
+namespace forebay::python {
+namespace {
+
+using namespace nb::literals;
+
+// Of bytes: names of files need not be UTF-8. REQUIRES: the GIL.
+std::vector<std::string> to_strings(const nb::list& names) {
+  std::vector<std::string> all;
+  all.reserve(names.size());
+  for (const nb::handle name : names) {
+    const auto bytes = nb::cast<nb::bytes>(name);
+    all.emplace_back(bytes.c_str(), bytes.size());
+  }
+  return all;
+}
+
+// The enumerator of that name; the first is 0.
+template <typename Enum>
+Enum enumerator(std::string_view name, Enum last) {
+  for (int each = 0; each <= static_cast<int>(last); ++each) {
+    if (to_string(static_cast<Enum>(each)) == name) return static_cast<Enum>(each);
+  }
+  throw ConfigError("a field has the unknown type \"" + std::string(name) + "\"");
+}
+
+// The elements of anything with the buffer protocol, as values of T.
+template <typename T>
+std::vector<T> elements_in(nb::handle object) {
+  const Buffer buffer(object, PyBUF_C_CONTIGUOUS);
+  std::vector<T> values(buffer.bytes().size() / sizeof(T));
+  if (!values.empty()) std::memcpy(values.data(), buffer.bytes().data(), values.size() * sizeof(T));
+  return values;
+}
+
+// A Spec of forebay/_fields.py.
+Field field_from(nb::handle spec) {
+  Field field{.name = nb::cast<std::string>(spec.attr("name")),
+              .kind = enumerator(nb::cast<std::string>(spec.attr("kind")), FieldKind::bytes),
+              .dtype = enumerator(nb::cast<std::string>(spec.attr("dtype")), DType::float64),
+              .min_visible = nb::cast<double>(spec.attr("min_visible"))};
+  for (const nb::handle extent : spec.attr("shape")) field.shape.push_back(nb::cast<std::int64_t>(extent));
+  for (const nb::handle name : spec.attr("classes")) field.classes.push_back(path_of(name));
+  for (std::size_t channel = 0; channel < 3; ++channel) {
+    field.mean[channel] = nb::cast<double>(spec.attr("mean")[channel]);
+    field.std[channel] = nb::cast<double>(spec.attr("std")[channel]);
+  }
+  return field;
+}
+
+// A Column of forebay/_columns.py.
+Column column_from(nb::handle column) {
+  return {.field = field_from(column.attr("field")),
+          .values = elements_in<std::byte>(column.attr("values")),
+          .ends = elements_in<std::uint64_t>(column.attr("ends")),
+          .paths = to_strings(nb::cast<nb::list>(column.attr("paths")))};
+}
+
+// `fields`: Columns, or Specs of fields that are only declared.
+SampleList list_from(std::vector<std::int64_t> labels, const nb::list& classes, const nb::list& fields) {
+  SampleList list{.labels = std::move(labels), .classes = to_strings(classes)};
+  for (const nb::handle field : fields) {
+    list.columns.push_back(nb::hasattr(field, "values") ? column_from(field) : Column{.field = field_from(field)});
+  }
+  return list;
+}
+
+// Addresses and sizes of images in memory, 64 bits each.
+std::vector<std::span<const std::byte>> images_at(nb::handle addresses, nb::handle sizes) {
+  const auto begins = elements_in<std::uint64_t>(addresses);
+  const auto bytes = elements_in<std::uint64_t>(sizes);
+  std::vector<std::span<const std::byte>> images;
+  images.reserve(begins.size());
+  for (std::size_t i = 0; i < begins.size(); ++i) {
+    images.emplace_back(reinterpret_cast<const std::byte*>(begins[i]), static_cast<std::size_t>(bytes.at(i)));
+  }
+  return images;
+}
+
+}  // namespace
+
+void bind_datasets(nb::module_& module) {
+  nb::class_<Dataset>(module, "DatasetBase", "Samples that a feeder can serve.")
+      .def("__len__", [](const Dataset& self) { return self.size(); })
+      .def(
+          "_close",
+          [](Dataset& self) {
+            if (auto* const asked = dynamic_cast<AnsweringDataset*>(&self); asked != nullptr) asked->close();
+          },
+          "Ends the processes that read samples, if there are any.");
+  module.def(
+      "files_dataset",
+      [](const nb::list& paths, std::vector<std::int64_t> labels, const nb::list& classes, const nb::list& columns) {
+        return files_dataset(to_strings(paths), list_from(std::move(labels), classes, columns));
+      },
+      "paths"_a, "labels"_a, "classes"_a, "columns"_a,
+      nb::sig("def files_dataset(paths: list[bytes], labels: list[int], classes: list[bytes], "
+              "columns: list[typing.Any]) -> DatasetBase"));
+  module.def(
+      "memory_dataset",
+      [](nb::object owner, nb::handle addresses, nb::handle sizes, std::vector<std::int64_t> labels,
+         const nb::list& classes, const nb::list& columns, std::string identity) {
+        return memory_dataset(std::move(owner), images_at(addresses, sizes),
+                              list_from(std::move(labels), classes, columns), std::move(identity));
+      },
+      "owner"_a, "addresses"_a, "sizes"_a, "labels"_a, "classes"_a, "columns"_a, "identity"_a,
+      nb::sig("def memory_dataset(owner: typing.Any, addresses: typing.Any, sizes: typing.Any, labels: list[int], "
+              "classes: list[bytes], columns: list[typing.Any], identity: str) -> DatasetBase"));
+  module.def(
+      "object_dataset",
+      [](nb::object read, std::uint64_t size, std::vector<std::int64_t> labels, const nb::list& classes,
+         const nb::list& fields, std::string identity) -> std::shared_ptr<Dataset> {
+        return object_dataset(std::move(read), size, list_from(std::move(labels), classes, fields),
+                              std::move(identity));
+      },
+      "read"_a, "size"_a, "labels"_a, "classes"_a, "fields"_a, "identity"_a,
+      nb::sig("def object_dataset(read: typing.Any, size: int, labels: list[int], classes: list[bytes], "
+              "fields: list[typing.Any], identity: str) -> DatasetBase"));
+  module.def(
+      "process_dataset",
+      [](nb::object pool, std::uint64_t size, std::vector<std::int64_t> labels, const nb::list& classes,
+         const nb::list& fields, std::string identity) -> std::shared_ptr<Dataset> {
+        return process_dataset(std::move(pool), size, list_from(std::move(labels), classes, fields),
+                               std::move(identity));
+      },
+      "pool"_a, "size"_a, "labels"_a, "classes"_a, "fields"_a, "identity"_a,
+      nb::sig("def process_dataset(pool: typing.Any, size: int, labels: list[int], classes: list[bytes], "
+              "fields: list[typing.Any], identity: str) -> DatasetBase"));
+}
+
+}  // namespace forebay::python

@@ -1,0 +1,68 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <forebay/dataset.hpp>
+#include <forebay/field.hpp>
+
+namespace forebay::python {
+
+// A field of all samples. Without values and paths it is only declared: the dataset gets its values elsewhere.
+struct Column {
+  Field field;
+  std::vector<std::byte> values = {};    // of one sample after the other
+  std::vector<std::uint64_t> ends = {};  // where the values of each sample end; empty: all have the same size
+  std::vector<std::string> paths = {};   // a file for each sample, in place of values
+};
+
+// What a program lists about its samples.
+struct SampleList {
+  std::vector<std::int64_t> labels;  // one for each sample, or none at all: unlabelled
+  std::vector<std::string> classes;
+  std::vector<Column> columns = {};
+};
+
+// Reads a whole file. Throws SampleError.
+void read_file(const std::string& path, ReadTarget& target);
+
+// The length of the longest path of a folder, with its slash, that all paths begin with. REQUIRES: there is one.
+[[nodiscard]] std::size_t common_folder(const std::vector<std::string>& paths);
+
+// What datasets of Python programs have in common: what is known about a sample without reading it, and fields.
+class ListedDataset : public Dataset {
+ public:
+  // Throws ConfigError if the list does not fit the number of samples.
+  ListedDataset(std::uint64_t size, SampleList list);
+
+  [[nodiscard]] std::uint64_t size() const noexcept override { return size_; }
+  [[nodiscard]] const std::vector<std::string>& classes() const noexcept override { return list_.classes; }
+  [[nodiscard]] Sample sample(std::uint64_t id) const override {
+    Sample sample;
+    if (!list_.labels.empty()) sample.label = list_.labels[id];
+    return sample;
+  }
+  [[nodiscard]] const std::vector<Skipped>& skipped() const noexcept override { return skipped_; }
+  [[nodiscard]] IndexCounts counts() const noexcept override { return {.images = size_}; }
+  [[nodiscard]] std::span<const Field> fields() const noexcept override { return fields_; }
+  [[nodiscard]] std::string field_name(std::uint64_t id, std::size_t field) const override;
+  void read_field(std::uint64_t id, std::size_t field, ReadTarget& target) const override;
+
+ protected:
+  // `text`, which identifies the samples, followed by labels, classes and fields as bytes.
+  [[nodiscard]] std::vector<std::byte> serialized(std::string text) const;
+
+ private:
+  [[nodiscard]] std::span<const std::byte> values(std::uint64_t id, const Column& column) const noexcept;
+
+  std::uint64_t size_;
+  SampleList list_;
+  std::vector<Field> fields_;
+  std::vector<Skipped> skipped_;
+};
+
+}  // namespace forebay::python

@@ -1,0 +1,192 @@
+#include "processes.hpp"
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <forebay/error.hpp>
+
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+
+#include "worker.hpp"
+
+namespace forebay::python {
+namespace {
+
+class ProcessDataset final : public AnsweringDataset {
+ public:
+  ProcessDataset(nb::object pool, std::uint64_t size, SampleList list, std::string identity)
+      : AnsweringDataset(size, std::move(list), std::move(identity)), pool_(std::move(pool)) {
+    const auto count = nb::cast<unsigned>(pool_.get().attr("count"));
+    for (unsigned number = 0; number < count; ++number) {
+      workers_.push_back(std::make_unique<Worker>(number));
+      connect(*workers_.back());
+      free_.push_back(workers_.back().get());
+    }
+  }
+  ProcessDataset(const ProcessDataset&) = delete;
+  ProcessDataset& operator=(const ProcessDataset&) = delete;
+  ~ProcessDataset() override {
+    forget_answers();  // they refer to workers
+    if (!is_running()) return;
+    const nb::gil_scoped_acquire gil;
+    const nb::error_scope outside;  // a feeder may be destroyed while an exception is on its way
+    close();
+  }
+
+  [[nodiscard]] unsigned at_once() const noexcept override { return static_cast<unsigned>(workers_.size()); }
+  void abandon() noexcept override {
+    abandoned_.store(true, std::memory_order_relaxed);
+    const std::scoped_lock lock(mutex_);
+    changed_.notify_all();
+  }
+  void close() noexcept override {
+    abandon();
+    {
+      const nb::gil_scoped_release readers_may_need_it;
+      disconnect_all();
+    }
+    failures().forget();
+    try {
+      pool_.get().attr("close")();
+    } catch (nb::python_error& error) {
+      error.discard_as_unraisable("closing the processes of a dataset");
+    }
+  }
+
+ private:
+  static constexpr std::chrono::seconds kPatience{5};
+  // So many processes that end, without one that reads a sample in between, are no matter of samples.
+  static constexpr unsigned kMostEnds = 8;
+
+  // Readers leave within moments once all is abandoned. What one of them still has ends with its process.
+  void disconnect_all() noexcept {
+    const auto deadline = std::chrono::steady_clock::now() + kPatience;
+    for (bool are_free = false; !are_free && std::chrono::steady_clock::now() < deadline;) {
+      forget_answers();
+      std::unique_lock lock(mutex_);
+      are_free =
+          changed_.wait_for(lock, std::chrono::milliseconds(10), [this] { return free_.size() == workers_.size(); });
+    }
+    const std::scoped_lock lock(mutex_);
+    for (Worker* const worker : free_) worker->disconnect();
+  }
+
+  // A worker that is given back when the last part of its answer has been copied.
+  std::shared_ptr<Worker> take(ReadTarget& target) const {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return !free_.empty() || is_abandoned(); });
+    if (is_abandoned()) {
+      lock.unlock();
+      leave(target);
+    }
+    Worker* const worker = free_.back();
+    free_.pop_back();
+    return {worker, [this](Worker* used) {
+              const std::scoped_lock again(mutex_);
+              free_.push_back(used);
+              changed_.notify_all();
+            }};
+  }
+
+  [[nodiscard]] bool is_abandoned() const noexcept { return abandoned_.load(std::memory_order_relaxed); }
+
+  // The feeder closes. Its targets end the reader as soon as it has told them; until then nothing else is wanted.
+  [[noreturn]] static void leave(ReadTarget& target) {
+    for (;;) {
+      static_cast<void>(target.reserve(1));
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  }
+
+  [[nodiscard]] std::vector<Part> ask(std::uint64_t id, ReadTarget& target) const override {
+    if (ends_ >= kMostEnds)
+      throw SampleError(
+          "the processes of the dataset end instead of reading samples, so no more are started; the log says how");
+    const std::shared_ptr<Worker> worker = take(target);
+    if (!worker->is_there()) connect_again(*worker);
+    std::optional<Worker::Reply> reply;
+    if (worker->ask(id)) reply = worker->answer(abandoned_);
+    if (is_abandoned()) leave(target);
+    if (!reply) fail_by_end(*worker);
+    ends_ = 0;
+    if (reply->status != Worker::Reply::Status::read) fail_by_exception(*worker, *reply);
+    std::vector<Part> parts;
+    for (const Worker::Reply::Place& place : reply->places) {
+      const std::span<const std::byte> bytes = worker->at(place);
+      if (place.is_path != 0) {
+        parts.push_back({.path = std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size())});
+      } else {
+        parts.push_back({.path = "", .bytes = bytes, .owner = worker});
+      }
+    }
+    if (parts.size() != fields().size() + 1) throw SampleError("a process of the dataset answered in part");
+    return parts;
+  }
+
+  // REQUIRES: the GIL.
+  void connect(Worker& worker) const {
+    const auto [socket, memory] = nb::cast<std::pair<int, int>>(pool_.get().attr("connect")(worker.number()));
+    worker.connect(socket, memory);
+  }
+
+  template <typename Work>
+  auto with_pool(Work&& work) const {
+    if (!is_running()) throw SampleError("the interpreter has ended");
+    const nb::gil_scoped_acquire gil;
+    try {
+      return work(pool_.get());
+    } catch (const nb::python_error& raised) {
+      throw failures().keep(raised);
+    }
+  }
+
+  void connect_again(Worker& worker) const {
+    worker.disconnect();
+    try {
+      with_pool([&](const nb::object&) { connect(worker); });
+    } catch (const SampleError&) {
+      ++ends_;
+      throw;
+    }
+  }
+
+  [[noreturn]] void fail_by_end(Worker& worker) const {
+    worker.disconnect();
+    const bool is_last = ++ends_ >= kMostEnds;
+    with_pool([&](const nb::object& pool) { pool.attr("fail_by_end")(worker.number(), is_last); });
+    throw SampleError("a process of the dataset ended");
+  }
+
+  // The process sends the exception, as far as it can be pickled, and its traceback.
+  [[noreturn]] void fail_by_exception(Worker& worker, const Worker::Reply& reply) const {
+    const std::span<const std::byte> bytes = worker.at(reply.places.at(0));
+    with_pool([&](const nb::object& pool) {
+      pool.attr("fail_by_exception")(nb::bytes(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
+    });
+    throw SampleError("a process of the dataset failed");
+  }
+
+  Held pool_;
+  std::vector<std::unique_ptr<Worker>> workers_;
+  std::atomic<bool> abandoned_{false};     // relaxed: only what is not needed any more depends on it
+  mutable std::atomic<unsigned> ends_{0};  // of processes, since one read a sample
+  mutable std::mutex mutex_;
+  mutable std::condition_variable changed_;
+  mutable std::vector<Worker*> free_;
+};
+
+}  // namespace
+
+std::shared_ptr<AnsweringDataset> process_dataset(nb::object pool, std::uint64_t size, SampleList list,
+                                                  std::string identity) {
+  return std::make_shared<ProcessDataset>(std::move(pool), size, std::move(list), std::move(identity));
+}
+
+}  // namespace forebay::python

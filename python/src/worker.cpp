@@ -1,0 +1,86 @@
+#include "worker.hpp"
+
+#include <poll.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <array>
+#include <cerrno>
+
+#include <forebay/error.hpp>
+
+namespace forebay::python {
+namespace {
+
+constexpr int kLookAgainMs = 20;
+constexpr std::uint64_t kMostPlaces = 4096;
+
+}  // namespace
+
+void Worker::connect(int socket, int memory) noexcept {
+  disconnect();
+  socket_ = socket;
+  memory_ = memory;
+}
+
+void Worker::disconnect() noexcept {
+  unmap();
+  if (socket_ >= 0) ::close(std::exchange(socket_, -1));
+  if (memory_ >= 0) ::close(std::exchange(memory_, -1));
+}
+
+void Worker::unmap() noexcept {
+  if (!mapped_.empty()) ::munmap(mapped_.data(), mapped_.size());
+  mapped_ = {};
+}
+
+bool Worker::is_there() const noexcept {
+  if (socket_ < 0) return false;
+  pollfd look{.fd = socket_, .events = POLLIN, .revents = 0};
+  return ::poll(&look, 1, 0) == 0;  // before it is asked it says nothing
+}
+
+bool Worker::ask(std::uint64_t id) noexcept {
+  // It waits for the question with an empty buffer, so eight bytes go out as a whole.
+  return ::send(socket_, &id, sizeof id, MSG_NOSIGNAL) == static_cast<ssize_t>(sizeof id);
+}
+
+bool Worker::receive(std::span<std::byte> into, const std::atomic<bool>& abandoned) const noexcept {
+  while (!into.empty()) {
+    pollfd look{.fd = socket_, .events = POLLIN, .revents = 0};
+    const int ready = ::poll(&look, 1, kLookAgainMs);
+    if (abandoned.load(std::memory_order_relaxed)) return false;
+    if (ready == 0 || (ready < 0 && errno == EINTR)) continue;
+    const ssize_t got = ::recv(socket_, into.data(), into.size(), 0);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return false;
+    into = into.subspan(static_cast<std::size_t>(got));
+  }
+  return true;
+}
+
+std::optional<Worker::Reply> Worker::answer(const std::atomic<bool>& abandoned) {
+  std::array<std::uint64_t, 2> head{};
+  if (!receive(std::as_writable_bytes(std::span(head)), abandoned) || head[1] > kMostPlaces) return std::nullopt;
+  Reply reply{.status = static_cast<Reply::Status>(head[0]),
+              .places = std::vector<Reply::Place>(static_cast<std::size_t>(head[1]))};
+  if (!receive(std::as_writable_bytes(std::span(reply.places)), abandoned)) return std::nullopt;
+  return reply;
+}
+
+std::span<const std::byte> Worker::at(const Reply::Place& place) {
+  const std::uint64_t end = place.offset + place.bytes;
+  if (end > mapped_.size()) {
+    unmap();
+    struct stat status {};
+    const bool is_there = ::fstat(memory_, &status) == 0 && static_cast<std::uint64_t>(status.st_size) >= end;
+    const auto bytes = static_cast<std::size_t>(status.st_size);
+    void* const memory = is_there ? ::mmap(nullptr, bytes, PROT_READ, MAP_SHARED, memory_, 0) : MAP_FAILED;
+    if (memory == MAP_FAILED) throw SampleError("the memory that a process of the dataset shares cannot be mapped");
+    mapped_ = {static_cast<std::byte*>(memory), bytes};
+  }
+  return mapped_.subspan(static_cast<std::size_t>(place.offset), static_cast<std::size_t>(place.bytes));
+}
+
+}  // namespace forebay::python

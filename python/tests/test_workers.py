@@ -1,0 +1,354 @@
+"""Processes that call a dataset's __getitem__."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import forebay
+import numpy as np
+import pytest
+from conftest import COUNT, SIDE, ids_of, png, run_program
+
+
+class Own(forebay.Dataset):
+    """Pictures that tell who made them: red is the sample, green differs between processes."""
+
+    def __init__(self, kind: str = "array", folder: Path | None = None) -> None:
+        self.kind = kind
+        self.folder = folder
+        self.labels = [number % 3 for number in range(COUNT)]
+
+    def __len__(self) -> int:
+        return COUNT
+
+    def __getitem__(self, index: int) -> Any:
+        if self.kind == "bytes":
+            return png(5 * index)
+        if self.kind == "path":
+            assert self.folder is not None
+            return sorted(self.folder.glob("*/*.png"), key=lambda path: path.name)[index]
+        picture = np.zeros((SIDE, SIDE, 3), np.uint8)
+        picture[:] = (5 * index, os.getpid() % 251, os.getppid() % 251)
+        return picture
+
+
+def status(process: int | str) -> list[str]:
+    """State, parent and so on; nothing if there is no such process."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return []
+
+
+def is_running(process: int) -> bool:
+    """It may be a zombie, if nobody waits for orphans on this machine."""
+    return status(process)[:1] not in ([], ["Z"])
+
+
+def children() -> set[int]:
+    """The processes that this one started and has not waited for, zombies too."""
+    mine = str(os.getpid())
+    return {int(process) for process in os.listdir("/proc") if process.isdigit() and status(process)[1:2] == [mine]}
+
+
+def wait_until(condition: Any) -> None:
+    deadline = time.monotonic() + 60
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert condition()
+
+
+@pytest.mark.parametrize("kind", ["array", "bytes", "path"])
+def test_processes_read_every_sample(make: Any, folder: Path, kind: str) -> None:
+    before = children()
+    feeder = make(dataset=Own(kind, folder), processes=2, workers_io="auto")
+    assert len(children() - before) == 2
+    seen, makers = [], set()
+    for batch in feeder:
+        assert (batch.images[:, 0, 0, 0] == 5 * batch.ids).all() and (batch.labels == batch.ids % 3).all()
+        seen.extend(batch.ids)
+        makers |= set(batch.images[:, 1, 0, 0].tolist())
+        assert kind != "array" or (batch.images[:, 2, 0, 0] == os.getpid() % 251).all()
+    assert sorted(seen) == list(range(COUNT)) and (kind != "array" or os.getpid() % 251 not in makers)
+    feeder.close()
+    assert children() == before
+
+
+class Large(Own):
+    def __getitem__(self, index: int) -> Any:
+        return np.full((700, 900 + 40 * index, 3), 5 * index, np.uint8)
+
+
+def test_answers_of_any_size(make: Any) -> None:
+    for batch in make(dataset=Large(), processes=2, workers_io="auto", bytes=8 << 20):
+        assert (batch.images[:, 0, 0, 0] == 5 * batch.ids).all()
+
+
+class Strange(Exception):
+    """It cannot be pickled."""
+
+    def __init__(self, number: int, *, why: str) -> None:
+        super().__init__(f"number {number} {why}")
+        self.lock = threading.Lock()
+
+
+class Failing(Own):
+    def __init__(self, marks: Path | None = None) -> None:
+        super().__init__("bytes")
+        self.marks = marks
+
+    def __getitem__(self, index: int) -> Any:
+        if index == 3:
+            raise KeyError("no number three")
+        if index == 4:
+            raise Strange(4, why="is strange")
+        if index == 5 and self.marks is not None:
+            mark = self.marks / f"tried {len(list(self.marks.iterdir()))}"
+            mark.touch()
+            raise TimeoutError("busy")
+        return super().__getitem__(index)
+
+
+@pytest.mark.parametrize("processes", [0, 2])
+def test_exceptions_make_bad_samples(make: Any, processes: int, tmp_path: Path, caplog: Any) -> None:
+    with caplog.at_level(logging.WARNING, "forebay"):
+        feeder = make(dataset=Failing(tmp_path), processes=processes, hedge="off")
+        assert {3, 4, 5}.isdisjoint(ids_of(feeder)) and feeder.summary()["bad_samples"] == 3
+    tries = len(list(tmp_path.iterdir()))
+    assert tries % 4 == 0 and tries > 0  # each attempt at it is four reads
+    log = " ".join(record.getMessage() for record in caplog.records)
+    assert "KeyError: no number three (test_workers.py:" in log and "in __getitem__)" in log
+    assert "Strange: number 4 is strange (test_workers.py:" in log and "TimeoutError: busy" in log
+
+
+@pytest.mark.parametrize("processes", [0, 2])
+def test_an_exception_that_ends_the_run_is_its_cause(make: Any, processes: int) -> None:
+    import traceback
+
+    with pytest.raises(forebay.Error, match="KeyError: no number three|Strange: number 4") as caught:
+        ids_of(make(dataset=Failing(), processes=processes, on_bad="fail"))
+    cause = caught.value.__cause__
+    assert isinstance(cause, (KeyError, Strange) if processes == 0 else (KeyError, RuntimeError))
+    text = "".join(traceback.format_exception(caught.value))
+    assert 'raise KeyError("no number three")' in text or "raise Strange" in text
+
+
+class Ending(Own):
+    """Ends its process at one sample; the first time only, if there is a mark."""
+
+    def __init__(self, how: str, mark: Path | None = None) -> None:
+        super().__init__("bytes")
+        self.how, self.mark = how, mark
+
+    def __getitem__(self, index: int) -> Any:
+        if index == 9 and not (self.mark is not None and self.mark.exists()):
+            if self.mark is not None:
+                self.mark.touch()
+            if self.how == "exit":
+                os._exit(7)
+            os.kill(os.getpid(), getattr(signal, self.how))
+        return super().__getitem__(index)
+
+
+@pytest.mark.parametrize(
+    ("how", "message"), [("exit", "ended with exit code 7"), ("SIGSEGV", r"was ended by signal 11 \(SIGSEGV\)")]
+)
+def test_a_process_that_ends_costs_one_sample(make: Any, how: str, message: str) -> None:
+    feeder = make(dataset=Ending(how), processes=2, hedge="off")
+    ids = ids_of(feeder)
+    assert 9 not in ids and len(set(ids)) == COUNT - 1
+    with pytest.raises(forebay.Error, match=f"sample 9: process [01] of the dataset {message} while it read"):
+        ids_of(make(dataset=Ending(how), processes=2, on_bad="fail", hedge="off"))
+
+
+def test_a_killed_process_is_replaced_and_the_sample_read_again(make: Any, tmp_path: Path) -> None:
+    feeder = make(dataset=Ending("SIGKILL", tmp_path / "mark"), processes=1, hedge="off")
+    assert sorted(ids_of(feeder)) == list(range(COUNT)) and feeder.summary()["bad_samples"] == 0
+
+
+def test_a_process_that_ends_idle_costs_nothing(make: Any) -> None:
+    before = children()
+    feeder = make(dataset=Own(), processes=1, capacity=1, epochs=2)
+    seen = []
+    for batch in feeder:
+        seen.extend(int(number) for number in batch.ids)
+        if len(seen) == COUNT // 2:
+            for process in children() - before:
+                os.kill(process, signal.SIGTERM)
+    assert len(set(seen)) == COUNT and feeder.summary()["bad_samples"] <= 1
+
+
+class Starved(Own):
+    def __getitem__(self, index: int) -> Any:
+        os._exit(3)
+
+
+def test_a_run_whose_processes_all_end_ends(make: Any, caplog: Any) -> None:
+    with caplog.at_level(logging.ERROR, "forebay"), pytest.raises(forebay.Error, match="in a row are bad.*processes"):
+        make(dataset=Starved(), processes=2)
+    assert "ended with exit code 3, as did those before it" in caplog.text
+
+
+class Holding(Own):
+    """Samples that hang, from one on."""
+
+    def __getitem__(self, index: int) -> Any:
+        if index >= 8:
+            time.sleep(3600)
+        return super().__getitem__(index)
+
+
+def test_closing_does_not_wait_for_a_process(make: Any) -> None:
+    before = children()
+    feeder = make(dataset=Holding(), processes=2, dataset_shuffle=False)
+    feeder.next().release()
+    feeder.close()
+    assert children() == before
+
+
+PROGRAM = """
+import os, sys, forebay
+from conftest import SMALL
+from test_workers import Holding, Own, children
+def start(kind=Own, **options):
+    feeder = forebay.Feeder(dataset=kind(), processes=2, **{**SMALL, 'dataset_shuffle': False, **options})
+    print(*children(), flush=True)
+    return feeder
+"""
+
+
+def processes_of(output: str) -> list[int]:
+    numbers = [int(number) for number in output.split()]
+    assert len(numbers) == 2
+    return numbers
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [
+        "feeder = start(); feeder.next()",
+        "feeder = start(Holding); feeder.next()",
+        "feeder = start(); del feeder",
+        "feeder = start(); feeder.me = feeder; del feeder",
+        "feeder = start()\nfor batch in feeder: sys.exit(0)",
+        "feeder = start(Holding); import threading\nthreading.Thread(target=lambda: list(feeder), daemon=True).start()",
+    ],
+)
+def test_the_end_of_the_program_leaves_no_process(rest: str) -> None:
+    for process in processes_of(run_program(PROGRAM + rest)):
+        wait_until(lambda process=process: not is_running(process))
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("kind", ["Own", "Holding"])
+def test_no_signal_leaves_a_process(how: signal.Signals, kind: str) -> None:
+    body = f"list(start({kind}, epochs=10**9))"
+    program = subprocess.Popen(
+        [sys.executable, "-c", PROGRAM + body],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path])},
+    )
+    assert program.stdout is not None
+    processes = processes_of(program.stdout.readline())
+    program.send_signal(how)
+    _, errors = program.communicate(timeout=60)
+    assert program.returncode != 0 and (how != signal.SIGINT or errors.count("KeyboardInterrupt") == 1), errors
+    for process in processes:
+        wait_until(lambda process=process: not is_running(process))
+
+
+class Unpicklable(Own):
+    def __init__(self) -> None:
+        super().__init__()
+        self.store = threading.Lock()
+
+
+class Homeless(Own):
+    def __reduce__(self) -> Any:
+        return _refuse, ()
+
+
+def _refuse() -> None:
+    raise OSError("the store is not there")
+
+
+def test_a_dataset_that_cannot_be_sent_is_refused(make: Any) -> None:
+    before = children()
+    with pytest.raises(forebay.ConfigError, match=r"its attribute 'store' \(lock\) cannot be pickled.*__getstate__"):
+        make(dataset=Unpicklable(), processes=1)
+
+    class Local(Own):
+        pass
+
+    with pytest.raises(forebay.ConfigError, match="Local.*at the top of a module"):
+        make(dataset=Local(), processes=1)
+    with pytest.raises(forebay.Error, match="could not take it over: OSError: the store is not there"):
+        make(dataset=Homeless(), processes=1)
+    assert children() == before
+
+
+def test_processes_are_for_a_class_of_its_own(make: Any, folder: Path) -> None:
+    for given in (folder, forebay.Files(sorted(folder.glob("*/*.png")))):
+        with pytest.raises(forebay.ConfigError, match="processes= is for a subclass"):
+            make(dataset=given, processes=2)
+    with pytest.raises(forebay.ConfigError, match="a number of processes"):
+        make(dataset=Own(), processes=-1)
+
+
+def test_nothing_is_left_when_the_feeder_is_refused(make: Any) -> None:
+    before = children()
+    for wrong in ({"batch_size": 0}, {"resume": "/proc/self"}, {"policy": {"name": "none"}}):
+        with pytest.raises(forebay.Error):
+            make(dataset=Own(), processes=1, **wrong)
+        assert children() == before
+
+
+def test_two_feeders_have_processes_of_their_own(make: Any) -> None:
+    feeders = [make(dataset=Own(), processes=1) for _ in range(2)]
+    assert all(sorted(ids_of(feeder)) == list(range(COUNT)) for feeder in feeders)
+
+
+def test_the_main_module_is_known_to_the_processes(tmp_path: Path) -> None:
+    program = tmp_path / "train.py"
+    head = "import forebay\nfrom conftest import SMALL, png\nclass Mine(forebay.Dataset):\n"
+    body = "  def __len__(self): return 8\n  def __getitem__(self, i): return png(i)\n"
+    call = "print(sum(b.is_fresh for b in forebay.Feeder(dataset=Mine(), processes=1, **SMALL)))\n"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path])}
+
+    def run(text: str) -> subprocess.CompletedProcess[str]:
+        program.write_text(text)
+        return subprocess.run(
+            [sys.executable, program], capture_output=True, text=True, timeout=120, env=environment, check=False
+        )
+
+    guarded = run(head + body + 'if __name__ == "__main__":\n  ' + call)
+    assert (guarded.returncode, guarded.stdout) == (0, "2\n"), guarded.stderr
+    bare = run(head + body + call)
+    assert bare.returncode != 0 and 'if __name__ == "__main__":' in bare.stderr
+
+
+def test_ranks_have_processes_of_their_own() -> None:
+    pytest.importorskip("mpi4py")
+    from test_mpi import ranks
+
+    body = """
+from test_workers import Own, children
+feeder = forebay.Feeder(dataset=Own(), processes=1, comm=world, **SMALL)
+before = len(children())
+ids = [int(i) for batch in feeder if batch.is_fresh for i in batch.ids]
+feeder.close()
+say((ids, before - len(children())))
+"""
+    both = ranks(2, body)
+    assert sorted(number for ids, _ in both for number in ids) == list(range(COUNT))
+    assert [ended for _, ended in both] == [1, 1]
