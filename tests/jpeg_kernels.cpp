@@ -106,6 +106,41 @@ TEST_CASE("every kind of kernels converts all colours as the scalar ones do") {
   CHECK(wrong == 0);
 }
 
+TEST_CASE("every kind of kernels enlarges rows as the scalar ones do") {
+  constexpr std::uint64_t kSeed = 43;
+  constexpr std::size_t kMost = 150;
+  constexpr std::size_t kMargin = 1;  // what is beside the samples
+  MESSAGE("seed " << kSeed);
+  Random random(kSeed);
+  Bytes near(kMargin + kMost + PixelKernels::kSlack);
+  Bytes far(near.size());
+  std::vector<std::uint16_t> sums(kMost + PixelKernels::kSlack);
+  // Three times two rows: across with a far row and without, and down.
+  const auto enlarged = [&](const PixelKernels& kernels, std::size_t count, int bias) {
+    std::vector<Bytes> rows(3, Bytes(2 * kMost + PixelKernels::kSlack));
+    const forebay::ChromaRows both{near.data() + kMargin, far.data() + kMargin};
+    kernels.double_across(both, count, sums.data(), rows[0].data());
+    kernels.double_across({both.near, nullptr}, count, sums.data(), rows[1].data());
+    kernels.mix_rows(both, count, bias, rows[2].data());
+    for (std::size_t i = 0; i < 3; ++i) rows[i].resize(i < 2 ? 2 * count : count);
+    return rows;
+  };
+  int wrong = 0;
+  for (std::size_t count = 1; count <= kMost; ++count) {
+    // Extremes first, then anything.
+    for (auto* row : {&near, &far}) {
+      const bool extreme = random.below(3) == 0;
+      for (auto& sample : *row) sample = static_cast<std::uint8_t>(extreme ? 255 * random.below(2) : random.bits());
+    }
+    const int bias = 1 + below(random, 2);
+    const auto expected = enlarged(forebay::scalar_pixel_kernels(), count, bias);
+    for (const auto& kernels : forebay::supported_pixel_kernels()) {
+      if (enlarged(kernels, count, bias) != expected) ++wrong;
+    }
+  }
+  CHECK(wrong == 0);
+}
+
 TEST_CASE("only kernels that give libjpeg's pixels are trusted") {
   const auto all = forebay::supported_pixel_kernels();
   CHECK(forebay::trusted_pixel_kernels() == all.data());

@@ -104,47 +104,39 @@ class Pairs {
 #endif
 };
 
-// One dimension of the inverse DCT, eight numbers that are eight vectors, in place. The even numbers and the odd ones
-// mix separately; the constants are cosines times 2^13, those of libjpeg's algorithm multiplied out. With kCorner the
-// last four numbers are 0.
+// Rounded, the results of one dimension: what the even numbers give, and what the odd ones add or take away.
+template <int kShift>
+HWY_INLINE void combine(const Sums (&even)[4], const Sums (&odd)[4], V16* v) {
+  for (std::size_t i = 0; i < 4; ++i) {
+    v[i] = narrowed<kShift>(even[i] + odd[i]);
+    v[7 - i] = narrowed<kShift>(even[i] - odd[i]);
+  }
+}
+
+// One dimension of the inverse DCT, eight numbers that are eight vectors, in place. The constants are cosines times
+// 2^13, those of libjpeg's algorithm multiplied out. With kCorner the last four numbers are 0.
 template <bool kCorner, int kShift>
 HWY_INLINE void transform_lines(V16* v, V32 half) {
-  Sums even[4];
-  Sums odd[4];
+  const Sums rounding{half, half};
+  const Pairs p13(v[1], v[3]);
   if constexpr (kCorner) {
-    const Sums rounding{half, half};
     const Pairs p02(v[0], v[2]);
-    even[0] = p02.sum(8192, 10703) + rounding;
-    even[1] = p02.sum(8192, 4433) + rounding;
-    even[2] = p02.sum(8192, -4433) + rounding;
-    even[3] = p02.sum(8192, -10703) + rounding;
-    const Pairs p13(v[1], v[3]);
-    odd[0] = p13.sum(11363, 9633);
-    odd[1] = p13.sum(9633, -2259);
-    odd[2] = p13.sum(6437, -11362);
-    odd[3] = p13.sum(2260, -6436);
+    const Sums even[4] = {p02.sum(8192, 10703) + rounding, p02.sum(8192, 4433) + rounding,
+                          p02.sum(8192, -4433) + rounding, p02.sum(8192, -10703) + rounding};
+    const Sums odd[4] = {p13.sum(11363, 9633), p13.sum(9633, -2259), p13.sum(6437, -11362), p13.sum(2260, -6436)};
+    combine<kShift>(even, odd, v);
   } else {
-    const Sums rounding{half, half};
     const Pairs p04(v[0], v[4]);
     const Pairs p26(v[2], v[6]);
+    const Pairs p57(v[5], v[7]);
     const Sums sum = p04.sum(8192, 8192) + rounding;
     const Sums difference = p04.sum(8192, -8192) + rounding;
     const Sums outer = p26.sum(10703, 4433);
     const Sums inner = p26.sum(4433, -10704);
-    even[0] = sum + outer;
-    even[1] = difference + inner;
-    even[2] = difference - inner;
-    even[3] = sum - outer;
-    const Pairs p13(v[1], v[3]);
-    const Pairs p57(v[5], v[7]);
-    odd[0] = p13.sum(11363, 9633) + p57.sum(6437, 2260);
-    odd[1] = p13.sum(9633, -2259) + p57.sum(-11362, -6436);
-    odd[2] = p13.sum(6437, -11362) + p57.sum(2261, 9633);
-    odd[3] = p13.sum(2260, -6436) + p57.sum(9633, -11363);
-  }
-  for (std::size_t i = 0; i < 4; ++i) {
-    v[i] = narrowed<kShift>(even[i] + odd[i]);
-    v[7 - i] = narrowed<kShift>(even[i] - odd[i]);
+    const Sums even[4] = {sum + outer, difference + inner, difference - inner, sum - outer};
+    const Sums odd[4] = {p13.sum(11363, 9633) + p57.sum(6437, 2260), p13.sum(9633, -2259) + p57.sum(-11362, -6436),
+                         p13.sum(6437, -11362) + p57.sum(2261, 9633), p13.sum(2260, -6436) + p57.sum(9633, -11363)};
+    combine<kShift>(even, odd, v);
   }
 }
 
