@@ -96,7 +96,8 @@ def _check_search(page, address):
     for words in ("watermark", "load_state_dict"):
         page.goto(f"{address}search.html?q={words}")
         try:
-            page.wait_for_selector("#search-results li a", timeout=20_000)
+            page.wait_for_selector("#search-results li a", timeout=60_000)
+            page.wait_for_load_state("networkidle", timeout=60_000)  # it reads what it shows of each page
         except Exception:  # noqa: BLE001 - whatever kind it is
             yield f"search.html: nothing is found for {words}"
 
