@@ -22,7 +22,7 @@ enum ExitCode { kWell = 0, kWrong = 1, kUsage = 2, kNoGpu = 3 };
 constexpr std::string_view kHelp =
     "gpu_check --data DIR [--device cuda:N] [--seconds S] [--only NAME]... [--quick]\n"
     "  Checks Forebay's CUDA backend on this machine's GPU and prints a table.\n"
-    "  --data DIR      a data set of forebay make-dataset\n"
+    "  --data DIR      a dataset of forebay make-dataset\n"
     "  --device NAME   cuda (default) or cuda:N\n"
     "  --seconds S     how long the ring soak lasts (default 120)\n"
     "  --only NAME     device, kernel, soak, views, copy, render, nvjpeg or next; may be repeated\n"

@@ -88,7 +88,7 @@ class Files:
 
     @classmethod
     def of(cls, folder: Any) -> Files:
-        """The files of a data set that lists them: torchvision's ImageFolder (`samples`, or `imgs`)."""
+        """The files of a dataset that lists them: torchvision's ImageFolder (`samples`, or `imgs`)."""
         listed = getattr(folder, "samples", None) or getattr(folder, "imgs", None)
         if not listed:
             raise ConfigError(f"{folder!r} does not list its files: it has neither `samples` nor `imgs`")
@@ -158,7 +158,7 @@ def _made_of(dataset: Dataset, processes: int) -> _core.DatasetBase:
 
 
 def is_configured(dataset: Any) -> bool:
-    """Whether it is the path of a data set, or the keys of the section [dataset]."""
+    """Whether it is the path of a dataset, or the keys of the section [dataset]."""
     is_keys = isinstance(dataset, Mapping) and not _huggingface.is_dataset(dataset)  # a DatasetDict is a mapping
     return is_keys or isinstance(dataset, (str, os.PathLike))
 

@@ -161,7 +161,7 @@ class Feeder(_core.FeederBase):
 
     comm: the ranks of a job: ``MPI.COMM_WORLD`` of mpi4py, ``"torch"`` or a process group for those of
     torch.distributed, or another forebay.Communicator. Collective.
-    dataset: the path of a data set (the key dataset.path), or forebay.Files, a forebay.Dataset of your own.
+    dataset: the path of a dataset (the key dataset.path), or forebay.Files, a forebay.Dataset of your own.
     processes: how many processes call the __getitem__ of a forebay.Dataset; 0 = threads of this process do.
     policy: the name of a policy, or a forebay.Policy of your own.
     operations: names of operations and functions of your own: ``f(pixels)`` or ``f(pixels, generator)``.
@@ -201,7 +201,7 @@ class Feeder(_core.FeederBase):
                 options["dataset"] = dataset
             if is_own and "fields" in options:
                 raise ConfigError(
-                    "fields= describes a data set at a path; the fields of forebay.Files are its own argument, and "
+                    "fields= describes a dataset at a path; the fields of forebay.Files are its own argument, and "
                     "those of a forebay.Dataset its attribute"
                 )
             settings = _options.load(os.fspath(config) if config is not None else None, options)

@@ -131,7 +131,7 @@ def _order(sampler: Any, shuffle: bool | None, drop_last: bool, comm: Any) -> tu
 class DataLoader:
     """PyTorch's DataLoader for image files, by Forebay: each loop over it is one epoch of (images, labels).
 
-    ``dataset`` is an ImageFolder of torchvision or another data set that lists its files (`samples`), a Subset of one,
+    ``dataset`` is an ImageFolder of torchvision or another dataset that lists its files (`samples`), a Subset of one,
     a path, forebay.Files or a forebay.Dataset. Its chain of transforms becomes options; one that has no counterpart
     is refused with the remedy. Every option of forebay.Feeder is a keyword too, and overrules the chain.
 
