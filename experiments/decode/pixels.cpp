@@ -82,7 +82,7 @@ class Stored final : public CoefficientSource {
 
   [[nodiscard]] std::size_t block_at(std::size_t k, std::size_t mcu_row, std::size_t row,
                                      std::size_t x) const noexcept {
-    const auto across = static_cast<std::size_t>(frame.mcus_across * frame.component[k].h);
+    const auto across = static_cast<std::size_t>(frame.mcus_across) * static_cast<std::size_t>(frame.component[k].h);
     return (mcu_row * static_cast<std::size_t>(frame.component[k].v) + row) * across + x;
   }
   [[nodiscard]] const std::int16_t* block(std::size_t k, std::size_t at) const noexcept {

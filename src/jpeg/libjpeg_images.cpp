@@ -110,8 +110,8 @@ bool LibjpegCoefficients::open(std::span<const std::byte> file) {
     plane.blocks.resize(row_size * static_cast<std::size_t>(plane.down));
     const bool copied = from.errors.completes([&] {
       for (std::int32_t y = 0; y < plane.down; ++y) {
-        const JBLOCKARRAY rows = from.info.mem->access_virt_barray(reinterpret_cast<j_common_ptr>(&from.info),
-                                                                   arrays[k], static_cast<JDIMENSION>(y), 1, FALSE);
+        JBLOCKARRAY rows = from.info.mem->access_virt_barray(reinterpret_cast<j_common_ptr>(&from.info), arrays[k],
+                                                             static_cast<JDIMENSION>(y), 1, FALSE);
         std::copy_n(rows[0][0], row_size, plane.blocks.data() + row_size * static_cast<std::size_t>(y));
       }
     });
