@@ -9,24 +9,15 @@ import subprocess
 import tempfile
 import time
 
-from peers.common import cpu_seconds
+from loaders import PEERS, threads_of, variant_of
+from peers.measuring import cpu_seconds, pss_mb
+import contextlib
 
 BATCH = 64
 START_S = 180  # no loader takes longer to its first batch; FFCV compiles, and some write a format of their own
 POLL_S = 0.05
 LATE_S = 20  # a batch that the measured time ends with comes at most so late
 TAIL_BYTES = 4096
-
-# name: (virtual environment, script)
-PEERS = {
-    "pytorch": ("torch", "pytorch.py"),
-    "pytorch-pillow": ("", "pytorch.py"),  # Debian's interpreter and Pillow, without SIMD
-    "dali": ("dali", "dali.py"),
-    "tfdata": ("tf", "tf_data.py"),
-    "ffcv": ("ffcv", "ffcv_jpeg.py"),
-    "spdl": ("spdl", "spdl_io.py"),
-    "webdataset": ("torch", "web_dataset.py"),
-}
 
 
 class Failed(Exception):
@@ -38,6 +29,7 @@ class Bench:
         self.forebay_command = os.path.join(build, "bin", "forebay")
         self.bare_command = os.path.join(build, "bin", "bench_bare_loop")
         self.peers, self.folder, self.cores, self.warm_s, self.seconds = peers, folder, cores, warm_s, seconds
+        self.prepared = set()
 
     def bare(self, config, threads, overrides=()):
         """The bare loop by so many threads on as many cores."""
@@ -54,7 +46,7 @@ class Bench:
                 command = [self.forebay_command, "feed", config, "--quiet", "--summary", summary, *sets]
                 process = subprocess.Popen(self._on(cores) + command, stdout=errors, stderr=errors,
                                            start_new_session=True)
-                busy = self._stop_after_measuring(process, os.path.join(run, "steps.0.jsonl"))
+                used = self._stop_after_measuring(process, os.path.join(run, "steps.0.jsonl"))
                 errors.seek(0)
                 if process.returncode != 0:
                     raise Failed(last_line(errors.read()))
@@ -64,24 +56,37 @@ class Bench:
                 whole = json.load(file)
         first, last = self._measured(times)
         took = (times[last] - times[first]) / (last - first)  # seconds per batch
-        longest = max(b - a for a, b in zip(times[first:last], times[first + 1:last + 1]))
-        return {"images_per_s": BATCH / took, "longest_gap": longest / took,
-                "busy_cores": busy, "summary_images_per_s": whole["images_per_s"], "bad_samples": whole["bad_samples"]}
+        longest = max(b - a for a, b in zip(times[first:last], times[first + 1:last + 1], strict=False))
+        return {"images_per_s": BATCH / took, "longest_gap": longest / took, **used,
+                "summary_images_per_s": whole["images_per_s"], "bad_samples": whole["bad_samples"]}
 
-    def peer(self, name, images, threads, size):
-        environment, script = PEERS[name]
-        python = os.path.join(self.peers, environment, "bin", "python") if environment else "/usr/bin/python3"
+    def peer(self, name, what, way, size):
+        """One of the other loaders, over a list of files; Forebay's Python package over a configuration file."""
+        result = self._json([*self.command_of(name, what, way), f"--batch={BATCH}", f"--size={size}",
+                             f"--warm={self.warm_s}", f"--seconds={self.seconds}"], len(self.cores))
+        require_batches_of(size, result)
+        return result
+
+    def command_of(self, name, what, way):
+        """How a peer is started, after it has written what it reads."""
+        loader = PEERS[name]
+        python = self.python_of(loader.environment)
+        scratch = os.path.join(self.folder, os.path.splitext(os.path.basename(what))[0])
+        os.makedirs(scratch, exist_ok=True)
+        command = [python, script_of(loader.script), what, f"--threads={threads_of(way)}",
+                   f"--variant={variant_of(way)}", f"--scratch={scratch}"]
+        if loader.writes and (name, what) not in self.prepared:
+            done = subprocess.run([*command, "--prepare"], capture_output=True, text=True, check=False)
+            if done.returncode != 0:
+                raise Failed(last_line(done.stderr))
+            self.prepared.add((name, what))
+        return command
+
+    def python_of(self, environment):
+        python = os.path.join(self.peers, environment, "bin", "python")
         if not os.path.exists(python):
             raise Failed("not installed: see peers/setup")
-        scratch = os.path.join(self.folder, os.path.splitext(os.path.basename(images))[0])
-        os.makedirs(scratch, exist_ok=True)
-        path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "peers", script)
-        result = self._json([python, path, images, f"--threads={threads}", f"--batch={BATCH}", f"--size={size}",
-                             f"--warm={self.warm_s}", f"--seconds={self.seconds}", f"--scratch={scratch}"],
-                            len(self.cores))
-        if result["shape"] != [BATCH, 3, size, size] or result["dtype"] != "float32" or not result["contiguous"]:
-            raise Failed(f"delivers {result['dtype']} {result['shape']}, not [{BATCH}, 3, {size}, {size}] float32")
-        return result
+        return python
 
     def knows(self, key):
         """Whether this build's configuration has a key, by its full name."""
@@ -117,22 +122,21 @@ class Bench:
 
     def _stop_after_measuring(self, process, steps):
         """Lets it run until its last record is past the measured time, then asks it to end. Returns how many cores it
-        kept busy."""
+        kept busy, and its memory."""
         try:
             self._wait(process, lambda: os.path.exists(steps) and os.path.getsize(steps) > 0, START_S)
             self._wait(process, lambda: False, self.warm_s)
             since, used = time.monotonic(), cpu_seconds(process.pid)
             self._wait(process, lambda: False, self.seconds)
             busy = (cpu_seconds(process.pid) - used) / (time.monotonic() - since)
+            memory = pss_mb(process.pid)
             self._wait(process, lambda: last_time(steps) >= self.warm_s + self.seconds, LATE_S)
-            return busy
+            return {"busy_cores": busy, "pss_mb": memory}
         finally:
             if process.poll() is None:
                 process.send_signal(signal.SIGTERM)
-            try:
+            with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(60)
-            except subprocess.TimeoutExpired:
-                pass
             end_group(process)
 
     @staticmethod
@@ -142,12 +146,19 @@ class Bench:
             time.sleep(POLL_S)
 
 
+def script_of(name):
+    return os.path.join(os.path.dirname(os.path.abspath(__file__)), "peers", name)
+
+
+def require_batches_of(size, result):
+    if result["shape"] != [BATCH, 3, size, size] or result["dtype"] != "float32" or not result["contiguous"]:
+        raise Failed(f"delivers {result['dtype']} {result['shape']}, not [{BATCH}, 3, {size}, {size}] float32")
+
+
 def end_group(process):
     """Ends what is left of a process that leads a session, its workers included: they got no Ctrl-C of ours."""
-    try:
+    with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
     process.wait()
 
 
@@ -192,14 +203,29 @@ class Row:
         used = [1e6 * result["busy_cores"] / result["images_per_s"] for result in self.results]
         return statistics.median(used) if used else None
 
+    def median_of(self, figure):
+        """Of the rounds in which it was taken, or None."""
+        found = [result[figure] for result in self.results if figure in result]
+        return statistics.median(found) if found and not self.failure else None
+
+    @property
+    def steps_ms(self):
+        """The length of every step of a trainer, of all rounds, in order of length."""
+        return sorted(step for result in self.results for step in result.get("steps_ms", ()))
+
+    def step_ms(self, share):
+        steps = self.steps_ms
+        return steps[min(len(steps) - 1, int(share * len(steps)))] if steps else None
+
     def ratio_to(self, other):
         """Median of the ratios of the rounds: what drifts from round to round drifts for both. None without figures."""
         if not self.rates or not other.rates:
             return None
-        return statistics.median(a / b for a, b in zip(self.rates, other.rates))
+        return statistics.median(a / b for a, b in zip(self.rates, other.rates, strict=False))
 
     def to_json(self):
-        return {"name": self.name, "failure": self.failure, "median": self.median, "results": self.results}
+        return {"name": self.name, "failure": self.failure, "median": self.median, "cpu_us": self.cpu_us,
+                "results": self.results}
 
 
 def interleave(rows, rounds, say):

@@ -4,10 +4,10 @@ import os
 import statistics
 
 from bench import BATCH, Failed, Row, interleave
+from loaders import PEERS, WANTED, title_of
 
-PEER_THREADS = {"pytorch": (0, 1, 2, 4)}  # the others: as many as there are cores
-WANTED_OF_PEERS = {"pytorch": 3.0, "pytorch-pillow": 3.0, "tfdata": 1.5, "dali": 1.25, "spdl": 3.3, "ffcv": 2.0}
 WANTED_OF_BARE = 0.95
+WANTED_OF_PYTHON = 0.98
 WANTED_OF_FIXED = 0.95
 WANTED_OF_FULL = 1.3
 MOST_OVERHEAD_US = 2.0
@@ -87,7 +87,11 @@ def decoders(count):
     return f"{count} decoder" + ("s" if count > 1 else "")
 
 
-def against_everything(bench, name, what, size, only):
+def ways_of(peer, variants):
+    return PEERS[peer].ways[:None if variants == "all" else 1]
+
+
+def against_everything(bench, name, what, size, only, variants):
     """Rows of the bare loop, Forebay and every peer over one list; also each by its name."""
     images, about = what
     config = config_file(bench, name, "filelist", images, size)
@@ -110,15 +114,15 @@ def against_everything(bench, name, what, size, only):
     for peer in only:
         if peer in ("bare", "forebay"):
             continue
-        for threads in PEER_THREADS.get(peer, (len(bench.cores),)):
-            title = f"{peer}, {threads} worker" + "s" * (threads != 1)
-            add((peer, threads), title, lambda peer=peer, threads=threads: like_the_bare_loop(
-                bench.peer(peer, images, threads, size), rows.get(("bare", counts[-1]))))
+        reads = config if peer == "forebay-python" else images
+        for way in ways_of(peer, variants):
+            add((peer, way), title_of(peer, way), lambda peer=peer, way=way, reads=reads: like_the_bare_loop(
+                bench.peer(peer, reads, way, size), rows.get(("bare", counts[-1]))))
     return rows, counts, about
 
 
 def like_the_bare_loop(result, bare):
-    """The result of a peer, unless its values are not those of the same work."""
+    """The result of a peer, unless its values are not those of the same work: the bare loop's, or another row's."""
     if bare and bare.rates:
         for figure in ("mean", "std"):
             difference = abs(result[figure] - statistics.median(run[figure] for run in bare.results))
@@ -132,21 +136,24 @@ def ratio(rows, key, other):
 
 
 def best_of(rows, peer):
-    """The key of a peer's best number of workers."""
+    """The key of the best way to set a peer up."""
     keys = [key for key in rows if key[0] == peer and rows[key].median]
     return max(keys, key=lambda key: rows[key].median, default=None)
 
 
-def photographs(bench, data, only):
-    rows, counts, about = against_everything(bench, "photos", data.photographs(), 224, only)
+def photographs(bench, data, only, variants):
+    rows, counts, about = against_everything(bench, "photos", data.photographs(), 224, only, variants)
 
     def checks():
         for count in counts:
             yield Check(f"photographs: forebay / bare loop, {decoders(count)}",
                         ratio(rows, ("forebay", count), ("bare", count)), WANTED_OF_BARE)
-        for peer, wanted in WANTED_OF_PEERS.items():
-            yield Check(f"photographs: forebay / {peer}, {len(bench.cores)} cores",
-                        ratio(rows, ("forebay", counts[-1]), best_of(rows, peer)), wanted)
+        python = best_of(rows, "forebay-python")
+        yield Check("photographs: forebay-python / forebay", ratio(rows, python, ("forebay", counts[-1])),
+                    WANTED_OF_PYTHON)
+        for peer, wanted in WANTED.items():
+            yield Check(f"photographs: forebay-python / {peer}, {len(bench.cores)} cores",
+                        ratio(rows, python, best_of(rows, peer)), wanted)
         yield Check("photographs: forebay auto / best fixed",
                     best_fixed(rows, ("forebay", "auto"), [("forebay", count) for count in counts]), WANTED_OF_FIXED)
 
@@ -155,8 +162,8 @@ def photographs(bench, data, only):
 
 
 def best_fixed(rows, auto, fixed):
-    """auto / the best of the fixed settings, the median over the rounds. Which setting is the best is found in the other
-    rounds: the best of several that are alike, chosen by the same figures, would be the one whom noise favoured."""
+    """auto / the best of the fixed settings, the median over the rounds. Which setting is the best is found in the
+    other rounds: the best of several that are alike, chosen by the same figures, would be the one whom noise favoured."""
     settings = [rows[key] for key in fixed if key in rows and rows[key].rates]
     if not settings or auto not in rows or not rows[auto].rates:
         return None
@@ -168,15 +175,15 @@ def best_fixed(rows, auto, fixed):
                              for number, rate in enumerate(rows[auto].rates))
 
 
-def small_images(bench, data, only):
-    rows, counts, about = against_everything(bench, "small", data.small(), 32, only)
+def small_images(bench, data, only, variants):
+    rows, counts, about = against_everything(bench, "small", data.small(), 32, only, variants)
 
     def overhead_us(count):
         """What an image costs a core in Forebay beyond what it costs in the bare loop."""
         forebay, bare = rows.get(("forebay", count)), rows.get(("bare", count))
         if not forebay or not bare or not forebay.rates or not bare.rates:
             return None
-        return statistics.median(1e6 * count * (1 / a - 1 / b) for a, b in zip(forebay.rates, bare.rates))
+        return statistics.median(1e6 * count * (1 / a - 1 / b) for a, b in zip(forebay.rates, bare.rates, strict=False))
 
     def cpu_overhead_us(count):
         """The same in processor time, which other programs on the machine disturb less."""
@@ -193,7 +200,7 @@ def small_images(bench, data, only):
                 lambda: list(checks()), rows.get(("bare", counts[-1])))
 
 
-def objects(bench, data, only):
+def objects(bench, data, only, _variants):
     if "forebay" not in only:
         return None
     cores = len(bench.cores)
@@ -215,7 +222,7 @@ def objects(bench, data, only):
     return Case("voc", "Objects of VOC images, 224 x 224", list(rows.values()), checks)
 
 
-def slow_storage(bench, data, only):
+def slow_storage(bench, data, only, _variants):
     if "forebay" not in only:
         return None
     images, about = data.photographs()
@@ -235,7 +242,7 @@ def slow_storage(bench, data, only):
     return Case("latency", f"5 ms per file ({about})", list(rows.values()), checks)
 
 
-def exercise(bench, data, only):
+def exercise(bench, data, only, _variants):
     if "forebay" not in only:
         return None
     images, about = data.photographs()

@@ -8,9 +8,9 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402  (the backend comes first)
 
-COLOURS = {"bare": "#7f7f7f", "forebay": "#1f6fb4"}
+COLOURS = {"bare": "#7f7f7f", "forebay": "#1f6fb4", "forebay-python": "#1f6fb4"}
 OTHER = "#c9a227"
-LEFT_OUT = {"alcf"}  # a table, not bars
+LEFT_OUT = {"alcf", "trainer"}  # tables
 
 
 def colour_of(name):
@@ -49,7 +49,7 @@ def main():
     heights = [0.8 + 0.22 * len(case["rows"]) for case in cases]
     figure, all_axes = plt.subplots(len(cases), 1, figsize=(8, sum(heights) + 0.4), squeeze=False,
                                     gridspec_kw={"height_ratios": heights})
-    for axes, case in zip(all_axes[:, 0], cases):
+    for axes, case in zip(all_axes[:, 0], cases, strict=False):
         draw(axes, case)
     about = results["machine"]
     figure.suptitle(f"{about['cpu']}, {len(results['cores'])} cores, rounds: {results['rounds']}, {about['date'][:10]}",

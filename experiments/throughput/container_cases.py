@@ -6,7 +6,7 @@ import subprocess
 import sys
 from collections import namedtuple
 
-from bench import Row
+from bench import Row, script_of
 from cases import Case, Check, best_of, config_file, like_the_bare_loop, ratio
 from resident import Resident
 
@@ -16,7 +16,7 @@ WARM_UP_S = 5  # when a peer starts
 # kind of data: {loader: {variant: (virtual environment, script, arguments)}}
 TF = ("tf", "tf_data.py")
 DALI = ("dali", "dali.py")
-WEB = ("torch", "web_dataset_workers.py")
+WEB = ("torch", "web_dataset.py")
 TORCH = ("torch", "torch_workers.py")
 
 
@@ -100,10 +100,9 @@ def peer_row(bench, peer, variant, what, like):
     """A row, and the process that stays for it. `what`: kind of data, its path, the side of a batch's images."""
     environment, script, arguments = READERS[what.case][peer][variant]
     python = os.path.join(bench.peers, environment, "bin", "python")
-    script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "peers", script)
     crop = "none" if what.case == "png" else "random"
-    stays = Resident([python, script, what.path, f"--kind={what.kind}", f"--crop={crop}", *arguments], bench.cores,
-                     WARM_UP_S, what.size)
+    command = [python, script_of(script), what.path, f"--kind={what.kind}", f"--crop={crop}", *arguments]
+    stays = Resident(command, bench.cores, WARM_UP_S, what.size)
     return Row(f"{peer}, {variant}", lambda: like_the_bare_loop(stays.turn(bench.warm_s, bench.seconds), like())), stays
 
 

@@ -66,13 +66,13 @@ def feature(name, kind, values):
     return message(1, message(1, name) + message(2, message(kind, values)))
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def bytes_of(path):
     with open(path, "rb") as file:
         return file.read()
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def tfrecord(path, label):
     """A whole record: length, its checksum, the Example, its checksum."""
     image = feature(b"image/encoded", 1, message(1, bytes_of(path)))

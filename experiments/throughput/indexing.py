@@ -66,7 +66,8 @@ def main():
         with open(image, "wb") as file:
             file.write(JPEG_START + random.Random(17).randbytes(options.bytes - len(JPEG_START)))
         bench = os.path.join(options.build, "bin", "bench_index")
-        print(f"{options.records:,} records of {options.bytes / 1000:g} kB in the page cache; median of {options.rounds} "
+        print(f"{options.records:,} records of {options.bytes / 1000:g} kB in the page cache; median of "
+              f"{options.rounds} "
               "builds [range]")
         print(f"{'format':<11} {'files, GB':>9}  {'build, s':<24}  {'index, MB':>9}  {'peak memory, MB':>15}")
         for kind in options.kinds.split(","):

@@ -8,18 +8,20 @@ Figures are medians over the rounds with the range; a ratio is the median of the
 import argparse
 import json
 import os
-import statistics
 import subprocess
 import sys
 import time
 
 import data
-from bench import PEERS, Bench, machine, tidy
+import report
+from bench import Bench, machine, tidy
 from cases import CASES
 from container_cases import CONTAINER_CASES
+from loaders import PEERS
+from trainer_case import beside_a_trainer
 
 LOADERS = ("bare", "forebay", *PEERS)
-ALL_CASES = (*CASES, *CONTAINER_CASES)
+ALL_CASES = {**CASES, "trainer": beside_a_trainer, **CONTAINER_CASES}
 
 
 def parse():
@@ -32,8 +34,8 @@ def parse():
     parser.add_argument("--cores", help="core numbers, as 0,1; default: the first two that this process may use")
     parser.add_argument("--seconds", type=float, default=5, help="measured in each run")
     parser.add_argument("--warm", type=float, default=3, help="seconds before it")
-    parser.add_argument("--variants", choices=("best", "all"), default="best", help="how peers that read containers "
-                        "are set up: as was fastest before, or in every way that was tried")
+    parser.add_argument("--variants", choices=("best", "all"), default="best", help="how the other loaders are set up: "
+                        "as was fastest before, or in every way that was tried")
     parser.add_argument("--data", help="a folder with photos/, cifar10/, voc/; default: data, else $FOREBAY_DATA, else "
                                        "../shared/data; what is not there is generated")
     parser.add_argument("--build", default="build/release")
@@ -65,50 +67,6 @@ def say(text):
     print(text, file=sys.stderr, flush=True)
 
 
-def print_rows(case):
-    print(f"\n{case.title}")
-    width = max(len(row.name) for row in case.rows)
-    columns = ("  of the bare loop" if case.base else "") + ("  forebay relative to it" if case.reference else "")
-    print(f"{'':<{width}}  {'images/s':>8}  {'range':<20}  {'CPU us/image':>12}{columns}")
-    for row in case.rows:
-        if not row.rates:
-            print(f"{row.name:<{width}}  missing: {row.failure}")
-            continue
-        line = (f"{row.name:<{width}}  {row.median:8.0f}  {f'[{min(row.rates):.0f} .. {max(row.rates):.0f}]':<20}  "
-                f"{row.cpu_us:12.1f}")
-        share = row.ratio_to(case.base) if case.base else None
-        if case.base:
-            line += f"  {f'{share:.2f}' if share else '':<16}"
-        if case.reference and row is not case.reference and case.reference.rates:
-            ratios = [ours / theirs for ours, theirs in zip(case.reference.rates, row.rates)]
-            line += f"{statistics.median(ratios):5.2f} [{min(ratios):.2f} .. {max(ratios):.2f}]"
-        print(line.rstrip())
-
-
-def print_gaps(case):
-    """Bursts do not show in a rate, but they empty a queue."""
-    gaps = {row.name: max(result["longest_gap"] for result in row.results) for row in case.rows
-            if row.rates and "longest_gap" in row.results[0]}
-    if gaps:
-        name = max(gaps, key=gaps.get)
-        print(f"Longest time without a batch: {gaps[name]:.1f} of the mean ({name})")
-
-
-def print_grid(case):
-    threads = sorted({key[0] for key in case.grid})
-    capacities = sorted({key[1] for key in case.grid})
-    print(f"\n{case.title}, images/s\n{'decoders':>8}  " + "".join(f"{f'capacity {c}':>13}" for c in capacities))
-    for count in threads:
-        medians = (case.grid[count, capacity].median for capacity in capacities)
-        print(f"{count:>8}  " + "".join(f"{'missing' if value is None else f'{value:.0f}':>13}" for value in medians))
-
-
-def print_versions(cases):
-    found = {result["version"] for case in cases for row in case.rows for result in row.results if "version" in result}
-    if found:
-        print("\nVersions: " + "; ".join(sorted(found)))
-
-
 def write_chart(options, results):
     """Through the environment that has matplotlib; without it there is a table and no picture."""
     python = os.path.join(options.peers, "plot", "bin", "python")
@@ -117,6 +75,11 @@ def write_chart(options, results):
         return
     chart = os.path.join(os.path.dirname(os.path.abspath(__file__)), "chart.py")
     subprocess.run([python, chart, results, os.path.join(options.out, "throughput.png")], check=True)
+
+
+def case_to_json(case):
+    return {"name": case.name, "title": case.title, "table": report.table_of(case),
+            "rows": [row.to_json() for row in case.rows]}
 
 
 def main():
@@ -131,25 +94,24 @@ def main():
           f"{about['date']}; {options.rounds} rounds of {options.seconds:g} s")
     cases = []
     for name in options.case:
-        case = (CASES[name](bench, images, options.only) if name in CASES else
-                CONTAINER_CASES[name](bench, images, options.only, options.variants))
+        case = ALL_CASES[name](bench, images, options.only, options.variants)
         if not case:
             continue
         cases.append(case)
         say(case.title)
         case.run(options.rounds, say)
-        (print_grid if case.grid else print_rows)(case)
-        print_gaps(case)
-        sys.stdout.flush()
+        print("\n" + report.table_of(case), flush=True)
     checks = [check for case in cases for check in case.checks()]
-    print_versions(cases)
+    versions = report.versions_of(cases)
+    print("\nVersions: " + "; ".join(versions) if versions else "")
     print("\nWanted")
     print("\n".join(str(check) for check in checks))
+    found = {"machine": about, "cores": options.cores, "rounds": options.rounds, "seconds": options.seconds,
+             "versions": versions, "cases": [case_to_json(case) for case in cases],
+             "checks": [check.to_json() for check in checks]}
     results = os.path.join(options.out, "results.json")
     with open(results, "w", encoding="utf-8") as out:
-        json.dump({"machine": about, "cores": options.cores, "rounds": options.rounds, "seconds": options.seconds,
-                   "cases": [{"name": case.name, "title": case.title, "rows": [row.to_json() for row in case.rows]}
-                             for case in cases], "checks": [check.to_json() for check in checks]}, out, indent=1)
+        json.dump(found, out, indent=1)
     write_chart(options, results)
     say(f"{(time.monotonic() - begin) / 60:.1f} minutes; {results}")
     return 1 if any(check.passed is False for check in checks) else 0

@@ -42,7 +42,7 @@ def filter_row(number, row, above):
     corner = bytes(3) + above[:-3]
     predicted = {0: lambda a, b, c: 0, 1: lambda a, b, c: a, 2: lambda a, b, c: b, 3: lambda a, b, c: (a + b) // 2,
                  4: paeth}[number]
-    return bytes((value - predicted(a, b, c)) & 255 for value, a, b, c in zip(row, left, above, corner))
+    return bytes((value - predicted(a, b, c)) & 255 for value, a, b, c in zip(row, left, above, corner, strict=False))
 
 
 def paeth(a, b, c):

@@ -1,17 +1,20 @@
-"""A loader that stays: it starts once, becomes warm, and is measured again and again when it is its turn."""
+"""A loader that stays: it starts once, becomes warm, and is measured again and again when it is its turn. In between it
+is stopped, so that it takes nothing from the others."""
 
 import json
 import os
 import select
+import signal
 import subprocess
 import tempfile
 import time
 
-from bench import BATCH, START_S, Failed, end_group, last_line
+from bench import BATCH, START_S, Failed, end_group, last_line, require_batches_of
+import contextlib
 
 
 class Resident:
-    """One peer's process in a session of its own, confined to cores. Between turns its queues are full and it waits."""
+    """One peer's process in a session of its own, confined to cores."""
 
     def __init__(self, command, cores, warm_s, size):
         self.command = ["taskset", "-c", ",".join(str(core) for core in cores), *command, "--turns",
@@ -23,26 +26,30 @@ class Resident:
     def start(self):
         if not os.path.exists(self.python):
             raise Failed("not installed: see peers/setup")
-        self.errors = tempfile.TemporaryFile()
-        self.process = subprocess.Popen(self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors,
-                                        start_new_session=True)
+        self.errors = tempfile.TemporaryFile()  # noqa: SIM115 (close() closes it)
+        self.process = subprocess.Popen(self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        stderr=self.errors, start_new_session=True)
         self._until(lambda line: line == b"ready", START_S + self.warm_s)
 
     def turn(self, warm_s, seconds):
-        """Its result over so many seconds. Throws Failed when it ended or delivers something else than was asked for."""
+        """Its result over so many seconds. Throws Failed when it ended or delivers something else."""
         if self.process is None:
             self.start()
+        self._signal(signal.SIGCONT)
         try:
             self.process.stdin.write(f"{warm_s} {seconds}\n".encode())
             self.process.stdin.flush()
         except BrokenPipeError:
             raise Failed(self._last_words()) from None
         result = json.loads(self._until(lambda line: line.startswith(b"{"), START_S + warm_s + seconds))
-        if result["shape"] != [BATCH, 3, self.size, self.size] or result["dtype"] != "float32" or \
-                not result["contiguous"]:
-            raise Failed(f"delivers {result['dtype']} {result['shape']}, not [{BATCH}, 3, {self.size}, {self.size}] "
-                         "float32")
+        self._signal(signal.SIGSTOP)
+        require_batches_of(self.size, result)
         return result
+
+    def _signal(self, number):
+        """To all processes of its session that are still there."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, number)
 
     def close(self):
         if self.process is not None:

@@ -1,6 +1,6 @@
-"""NVIDIA DALI on the CPU: the pipeline of its ResNet-50 example with every operator on the CPU and no device. The crop
-is made while decoding; resizing antialiases; one operator crops, mirrors, normalises and transposes. Containers are read
-by its own readers. Variant `fast`: resizing without antialiasing, the decoder's fast inverse DCT."""
+"""NVIDIA DALI on the CPU: the pipeline of its ResNet-50 example with every operator on the CPU and no device. The
+crop is made while decoding; resizing antialiases; one operator crops, mirrors, normalises and transposes. Containers
+are read by its own readers. Variant `fast`: resizing without antialiasing, the decoder's fast inverse DCT."""
 
 import glob
 import os
@@ -10,6 +10,7 @@ from nvidia.dali import fn, pipeline_def, types
 from nvidia.dali import tfrecord as features
 
 import common
+from measuring import measure
 
 
 def read(options):
@@ -59,7 +60,7 @@ def main():
         while True:
             yield pipeline.run()[0]
 
-    common.measure(batches(), options, lambda batch: batch.as_array().copy(), version=f"DALI {dali.__version__}")
+    measure(batches(), options, lambda batch: batch.as_array().copy(), version=f"DALI {dali.__version__}")
 
 
 if __name__ == "__main__":

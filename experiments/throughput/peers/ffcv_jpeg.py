@@ -15,6 +15,7 @@ from ffcv.transforms import NormalizeImage, RandomHorizontalFlip, Squeeze, ToTen
 from ffcv.writer import DatasetWriter
 
 import common
+from measuring import measure
 
 
 class OriginalJpeg(RGBImageField):
@@ -58,21 +59,23 @@ def write_dataset(path, rows):
 def main():
     options = common.arguments(__doc__)
     paths, labels = common.read_list(options.list)
-    unique = sorted(set(zip(paths, labels)))
+    unique = sorted(set(zip(paths, labels, strict=False)))
     place = {row: number for number, row in enumerate(unique)}
     file = os.path.join(options.scratch, "original.beton")
     write_dataset(file, unique)
+    if options.prepare:
+        return
     size = (options.size, options.size)
     loader = Loader(file, batch_size=options.batch, num_workers=options.threads, order=OrderOption.RANDOM,
                     os_cache=True, drop_last=True, custom_fields={"image": OriginalJpeg},
-                    indices=[place[row] for row in zip(paths, labels)], pipelines={
+                    indices=[place[row] for row in zip(paths, labels, strict=False)], pipelines={
                         "image": [RandomResizedCropRGBImageDecoder(size, common.SCALE, common.RATIO),
                                   RandomHorizontalFlip(common.MIRROR),
                                   NormalizeImage(numpy.array(common.MEAN), numpy.array(common.STD), numpy.float32),
                                   ToTensor(), ToTorchImage(channels_last=False)],
                         "label": [IntDecoder(), ToTensor(), Squeeze()]})
     images = common.endless(lambda: (batch[0] for batch in loader))
-    common.measure(images, options, lambda batch: batch.numpy().copy(), version=f"ffcv {metadata.version('ffcv')}")
+    measure(images, options, lambda batch: batch.numpy().copy(), version=f"ffcv {metadata.version('ffcv')}")
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from PIL import Image
 from torchvision import transforms
 
 import common
+from measuring import measure
 
 
 class Photographs(torch.utils.data.Dataset):
@@ -40,7 +41,7 @@ def main():
                                          persistent_workers=options.threads > 0)
     images = common.endless(lambda: (batch[0] for batch in loader))
     versions = f"torch {torch.__version__}, torchvision {torchvision.__version__}, Pillow {PIL.__version__}"
-    common.measure(images, options, lambda batch: batch.numpy().copy(), version=versions)
+    measure(images, options, lambda batch: batch.numpy().copy(), version=versions)
 
 
 if __name__ == "__main__":

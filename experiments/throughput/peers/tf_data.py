@@ -13,6 +13,7 @@ os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
 import tensorflow as tf  # noqa: E402  (its logging is set before)
 
 import common  # noqa: E402
+from measuring import measure  # noqa: E402
 
 AUTOTUNE = tf.data.AUTOTUNE
 SHUFFLE_BUFFER = 1000
@@ -107,7 +108,7 @@ def main():
     settings.threading.max_intra_op_parallelism = 1
     settings.deterministic = False
     images = (batch[0] for batch in data.with_options(settings))
-    common.measure(images, options, lambda batch: batch.numpy().copy(), version=f"tensorflow {tf.__version__}")
+    measure(images, options, lambda batch: batch.numpy().copy(), version=f"tensorflow {tf.__version__}")
 
 
 if __name__ == "__main__":

@@ -1,11 +1,12 @@
-"""torch.utils.data.DataLoader over files or an LMDB, with decoders chosen for speed (worker_decoding.py). --threads is
+"""torch.utils.data.DataLoader over files or an LMDB, with decoders chosen for speed (decoding.py). --threads is
 num_workers."""
 
 import torch
 
 import common
-import worker_decoding
-from lmdb_values import Values
+import decoding
+import torch_batches
+from measuring import measure
 
 
 class Files:
@@ -16,8 +17,7 @@ class Files:
         return len(self.paths)
 
     def __getitem__(self, index):
-        with open(self.paths[index], "rb") as file:
-            return file.read(), self.labels[index]
+        return decoding.read(self.paths[index]), self.labels[index]
 
 
 class Images(torch.utils.data.Dataset):
@@ -32,15 +32,22 @@ class Images(torch.utils.data.Dataset):
         return self.load(encoded), label
 
 
+def values_of(options):
+    if options.kind != "lmdb":
+        return Files(options.list)
+    from lmdb_values import Values
+
+    return Values(options.list)
+
+
 def main():
     options = common.arguments(__doc__)
-    values = Values(options.list) if options.kind == "lmdb" else Files(options.list)
-    loader = torch.utils.data.DataLoader(Images(values, worker_decoding.Load(options)), options.batch, shuffle=True,
-                                         drop_last=True, num_workers=options.threads,
-                                         persistent_workers=options.threads > 0, collate_fn=worker_decoding.collate)
-    images = common.endless(lambda: (batch[0] for batch in loader))
-    common.measure(images, options, lambda batch: batch.numpy().copy(),
-                   version=f"torch {torch.__version__}, {worker_decoding.VERSIONS[options.variant]}")
+    images = Images(values_of(options), decoding.Load(options))
+    loader = torch.utils.data.DataLoader(images, options.batch, shuffle=True, drop_last=True,
+                                         num_workers=options.threads, persistent_workers=options.threads > 0,
+                                         collate_fn=torch_batches.collate)
+    measure(common.endless(lambda: (batch[0] for batch in loader)), options, lambda batch: batch.numpy().copy(),
+            version=f"torch {torch.__version__}, {decoding.version_of(options.variant)}")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,40 @@
+"""The other loaders, and how each is set up: `threads variant`, of which the first is the fastest by measurement and is
+what is compared with Forebay. `--variants all` measures all of them."""
+
+from collections import namedtuple
+
+# A script of peers/, the virtual environment that it runs in ("": Debian's interpreter), the ways to set it up for
+# files, and the best of them beside a trainer that takes a core. `writes`: it reads a format of its own.
+Loader = namedtuple("Loader", "environment script ways beside_trainer writes", defaults=(False,))
+
+ON_TWO = ("2 cv2", "2 simplejpeg", "2 torchvision", "2 pil", "3 cv2", "4 cv2")
+
+PEERS = {
+    "forebay-python": Loader("torch", "forebay_python.py", ("2", "0"), "0"),
+    "thread-pool": Loader("torch", "thread_pool.py", ON_TWO, "2 cv2"),
+    "pytorch": Loader("torch", "torch_workers.py", ON_TWO, "2 cv2"),
+    "torchvision": Loader("torch", "pytorch.py", ("2", "4"), "2"),
+    "webdataset": Loader("torch", "web_dataset.py", ON_TWO, "2 cv2", True),
+    "streaming": Loader("torch", "streaming_mds.py", ON_TWO, "2 cv2", True),
+    "grain": Loader("torch", "grain_data.py", ("2 cv2", "2 simplejpeg", "3 cv2", "2 cv2 processes"), "2 cv2"),
+    "spdl": Loader("torch", "spdl_io.py", ("2 cv2", "2 simplejpeg", "3 cv2", "2 ffmpeg"), "2 cv2"),
+    "dali": Loader("dali", "dali.py", ("3 fast", "2 fast", "4 fast", "2"), "2 fast"),
+    "tfdata": Loader("tf", "tf_data.py", ("2 fast", "2", "4 fast"), "2 fast"),
+    "ffcv": Loader("ffcv", "ffcv_jpeg.py", ("2", "3"), "2", True),
+}
+
+# What Forebay through Python is to be at least, times the loader, on two cores.
+WANTED = {"thread-pool": 1.3, "pytorch": 1.6, "torchvision": 2.5, "webdataset": 1.8, "streaming": 1.8, "grain": 1.5,
+          "spdl": 1.3, "dali": 1.25, "tfdata": 1.5, "ffcv": 2.0}
+
+
+def threads_of(way):
+    return way.split()[0]
+
+
+def variant_of(way):
+    return way.partition(" ")[2]
+
+
+def title_of(name, way):
+    return f"{name}, {'auto' if way == '0' else way}"

@@ -1,0 +1,141 @@
+#!/usr/bin/env python3
+"""Writes the tables of photographs and of the trainer's case into this folder's README.md and the one of the
+repository, between the comments that name them, and copies the chart to docs/.
+
+    experiments/throughput/run --case photos,trainer
+    experiments/throughput/tables.py [build/throughput/results.json]
+"""
+
+import json
+import os
+import re
+import shutil
+import statistics
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+OURS = "forebay-python"
+LABELS = {OURS: "**Forebay**, through Python", "thread-pool": "no loader, a Python thread pool",
+          "pytorch": "PyTorch DataLoader", "torchvision": "PyTorch DataLoader + torchvision's transforms on Pillow",
+          "webdataset": "WebDataset", "streaming": "MosaicML Streaming", "grain": "Grain", "spdl": "SPDL",
+          "dali": "DALI on the CPU", "tfdata": "tf.data", "ffcv": "FFCV, the files' own bytes"}
+DECODERS = {"cv2": "OpenCV", "simplejpeg": "simplejpeg + OpenCV", "torchvision": "torchvision.io + OpenCV",
+            "pil": "Pillow", "ffmpeg": "FFmpeg", "fast": ""}
+
+
+def rates(row):
+    return [result["images_per_s"] for result in row["results"]]
+
+
+def spread(row):
+    return f"{row['median']:.0f} [{min(rates(row)):.0f} .. {max(rates(row)):.0f}]"
+
+
+def ratio(row, other):
+    return statistics.median(a / b for a, b in zip(rates(row), rates(other), strict=False))
+
+
+def middle(row, figure):
+    return statistics.median(result[figure] for result in row["results"])
+
+
+def measured(case):
+    """{loader: its fastest row}."""
+    best = {}
+    for row in case["rows"]:
+        name = row["name"].split(",")[0]
+        if row["median"] and (name not in best or row["median"] > best[name]["median"]):
+            best[name] = row
+    return best
+
+
+def label_of(name, row):
+    variant = row["name"].partition(", ")[2].split()[1:]
+    decoder = DECODERS.get(variant[0], variant[0]) if variant else ""
+    return LABELS[name] + (f" + {decoder}" if decoder else "")
+
+
+def others(found):
+    """The fastest first."""
+    return sorted((name for name in found if name in LABELS and name != OURS), key=lambda name: -found[name]["median"])
+
+
+def photographs(results, case):
+    """The image and the table of the repository's README."""
+    found = measured(case)
+    ours, bare = found[OURS], found["bare loop"]
+    shares = sorted(ratio(found[name], bare) for name in others(found))
+    lines = [f"![Images per second: Forebay at {ratio(ours, bare):.2f} of the bare loop, the other loaders at "
+             f"{shares[0]:.2f} to {shares[-1]:.2f}](docs/throughput.png)", "",
+             "`experiments/throughput/run`: 400 ImageNet photographs of 110 kB from the page cache, random-resized",
+             f"crops to 3 × 224 × 224 floats, each loader in turn on the same two cores, medians of {results['rounds']} "
+             f"rounds with the range; {where(results)}. Each loader has a decoder chosen for speed. The *bare loop* does the",
+             "same work with Forebay's own decoder and transform and no queue.", "",
+             "| | images/s | Forebay's speedup | CPU, µs/image | memory, MB | first batch, s |",
+             "|---|---|---|---|---|---|"]
+    for name in (OURS, *others(found)):
+        row = found[name]
+        lines.append(f"| {label_of(name, row)} | {spread(row)} | "
+                     f"{'' if row is ours else f'{ratio(ours, row):.2f} ×'} | {row['cpu_us']:.0f} | {middle(row, 'pss_mb'):.0f} | {middle(row, 'first_batch_s'):.1f} |")
+    lines.append(f"| bare loop | {spread(bare)} | {ratio(ours, bare):.2f} × | {bare['cpu_us']:.0f} | | |")
+    return lines
+
+
+def trainer(case):
+    found = measured(case)
+    lines = [f"{case['title'].partition(' (')[0]}, on the same two cores:", "",
+             "| | images/s | Forebay's speedup | step, median ms | 99th percentile | waiting |",
+             "|---|---|---|---|---|---|"]
+    for name in (OURS, *others(found)):
+        row = found[name]
+        steps = sorted(step for result in row["results"] for step in result["steps_ms"])
+        lines.append(f"| {label_of(name, row)} | {row['median']:.0f} | "
+                     f"{'' if name == OURS else f'{ratio(found[OURS], row):.2f} ×'} | {statistics.median(steps):.0f} | "
+                     f"{steps[min(len(steps) - 1, int(0.99 * len(steps)))]:.0f} | {middle(row, 'waiting'):.0%} |")
+    return lines
+
+
+def where(results):
+    about = results["machine"]
+    return f"{about['cpu']}, {len(results['cores'])} cores, {about['date'][:10]}"
+
+
+def as_measured(results, case):
+    """A table as the run printed it."""
+    return [f"{where(results)}; {results['rounds']} rounds of {results['seconds']:g} s.", "",
+            f"{'; '.join(results['versions'])}.", "", "```", *case["table"].splitlines(), "```"]
+
+
+def put(path, name, lines):
+    """Between <!-- name --> and <!-- /name -->."""
+    with open(path, encoding="utf-8") as file:
+        text = file.read()
+    begin, end = f"<!-- {name} -->", f"<!-- /{name} -->"
+    if begin not in text or end not in text:
+        raise SystemExit(f"{path} has no {begin} ... {end}")
+    changed = re.sub(re.escape(begin) + ".*?" + re.escape(end), lambda _: "\n".join([begin, *lines, end]), text,
+                     flags=re.DOTALL)
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(changed)
+
+
+def main():
+    path = sys.argv[1] if len(sys.argv) > 1 else os.path.join(ROOT, "build", "throughput", "results.json")
+    with open(path, encoding="utf-8") as file:
+        results = json.load(file)
+    cases = {case["name"]: case for case in results["cases"]}
+    front, here = os.path.join(ROOT, "README.md"), os.path.join(HERE, "README.md")
+    if "photos" in cases:
+        put(front, "loaders", photographs(results, cases["photos"]))
+        put(here, "photos", as_measured(results, cases["photos"]))
+    if "trainer" in cases:
+        put(front, "trainer", trainer(cases["trainer"]))
+        put(here, "trainer", as_measured(results, cases["trainer"]))
+    chart = os.path.join(os.path.dirname(path), "throughput.png")
+    if set(cases) <= {"photos", "trainer"} and "photos" in cases and os.path.exists(chart):
+        shutil.copy(chart, os.path.join(ROOT, "docs", "throughput.png"))
+
+
+if __name__ == "__main__":
+    main()
