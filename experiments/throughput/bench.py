@@ -1,5 +1,6 @@
 """Runs one loader once, on given cores, and says how many images per second it delivered."""
 
+import contextlib
 import glob
 import json
 import os
@@ -11,7 +12,6 @@ import time
 
 from loaders import PEERS, threads_of, variant_of
 from peers.measuring import cpu_seconds, pss_mb
-import contextlib
 
 BATCH = 64
 START_S = 180  # no loader takes longer to its first batch; FFCV compiles, and some write a format of their own

@@ -163,7 +163,7 @@ def photographs(bench, data, only, variants):
 
 def best_fixed(rows, auto, fixed):
     """auto / the best of the fixed settings, the median over the rounds. Which setting is the best is found in the
-    other rounds: the best of several that are alike, chosen by the same figures, would be the one whom noise favoured."""
+    other rounds: the best of several that are alike, chosen by the same figures, would be favoured by noise."""
     settings = [rows[key] for key in fixed if key in rows and rows[key].rates]
     if not settings or auto not in rows or not rows[auto].rates:
         return None

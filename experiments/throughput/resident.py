@@ -1,6 +1,7 @@
 """A loader that stays: it starts once, becomes warm, and is measured again and again when it is its turn. In between it
 is stopped, so that it takes nothing from the others."""
 
+import contextlib
 import json
 import os
 import select
@@ -10,7 +11,6 @@ import tempfile
 import time
 
 from bench import BATCH, START_S, Failed, end_group, last_line, require_batches_of
-import contextlib
 
 
 class Resident:

@@ -69,15 +69,17 @@ def photographs(results, case):
     lines = [f"![Images per second: Forebay at {ratio(ours, bare):.2f} of the bare loop, the other loaders at "
              f"{shares[0]:.2f} to {shares[-1]:.2f}](docs/throughput.png)", "",
              "`experiments/throughput/run`: 400 ImageNet photographs of 110 kB from the page cache, random-resized",
-             f"crops to 3 × 224 × 224 floats, each loader in turn on the same two cores, medians of {results['rounds']} "
-             f"rounds with the range; {where(results)}. Each loader has a decoder chosen for speed. The *bare loop* does the",
-             "same work with Forebay's own decoder and transform and no queue.", "",
+             "crops to 3 × 224 × 224 floats, each loader in turn on the same two cores, medians of",
+             f"{results['rounds']} rounds with the range; {where(results)}.",
+             "Each loader has a decoder chosen for speed.",
+             "The *bare loop* does the same work with Forebay's own decoder and transform and no queue.", "",
              "| | images/s | Forebay's speedup | CPU, µs/image | memory, MB | first batch, s |",
              "|---|---|---|---|---|---|"]
     for name in (OURS, *others(found)):
         row = found[name]
         lines.append(f"| {label_of(name, row)} | {spread(row)} | "
-                     f"{'' if row is ours else f'{ratio(ours, row):.2f} ×'} | {row['cpu_us']:.0f} | {middle(row, 'pss_mb'):.0f} | {middle(row, 'first_batch_s'):.1f} |")
+                     f"{'' if row is ours else f'{ratio(ours, row):.2f} ×'} | {row['cpu_us']:.0f} | "
+                     f"{middle(row, 'pss_mb'):.0f} | {middle(row, 'first_batch_s'):.1f} |")
     lines.append(f"| bare loop | {spread(bare)} | {ratio(ours, bare):.2f} × | {bare['cpu_us']:.0f} | | |")
     return lines
 
