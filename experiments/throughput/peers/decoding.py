@@ -81,8 +81,8 @@ class Load:
 def normalise(image, out):
     """Of bytes [size, size, 3], into float32 [3, size, size]."""
     for channel, plane in enumerate(cv2.split(image)):
-        numpy.multiply(plane, numpy.float32(FACTOR[channel]), out=out[channel], dtype=numpy.float32)
-        out[channel] += numpy.float32(OFFSET[channel])
+        # plane * factor + offset in one pass; the quickest of five ways that were tried.
+        cv2.addWeighted(plane, FACTOR[channel], plane, 0, OFFSET[channel], dst=out[channel], dtype=cv2.CV_32F)
 
 
 def read(path):
