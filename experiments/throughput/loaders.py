@@ -7,17 +7,18 @@ from collections import namedtuple
 # files, and the best of them beside a trainer that takes a core. `writes`: it reads a format of its own.
 Loader = namedtuple("Loader", "environment script ways beside_trainer writes", defaults=(False,))
 
-ON_TWO = ("2 cv2", "2 simplejpeg", "2 torchvision", "2 pil", "3 cv2", "4 cv2")
+ON_TWO = ("2 simplejpeg", "2 cv2", "2 torchvision", "2 pil", "3 simplejpeg", "4 simplejpeg")
 
 PEERS = {
     "forebay-python": Loader("torch", "forebay_python.py", ("2", "0"), "0"),
-    "thread-pool": Loader("torch", "thread_pool.py", ON_TWO, "2 cv2"),
-    "pytorch": Loader("torch", "torch_workers.py", ON_TWO, "2 cv2"),
+    "thread-pool": Loader("torch", "thread_pool.py", ON_TWO, "2 simplejpeg"),
+    "pytorch": Loader("torch", "torch_workers.py", ON_TWO, "2 simplejpeg"),
     "torchvision": Loader("torch", "pytorch.py", ("2", "4"), "2"),
-    "webdataset": Loader("torch", "web_dataset.py", ON_TWO, "2 cv2", True),
-    "streaming": Loader("torch", "streaming_mds.py", ON_TWO, "2 cv2", True),
-    "grain": Loader("torch", "grain_data.py", ("2 cv2", "2 simplejpeg", "3 cv2", "2 cv2 processes"), "2 cv2"),
-    "spdl": Loader("torch", "spdl_io.py", ("2 cv2", "2 simplejpeg", "3 cv2", "2 ffmpeg"), "2 cv2"),
+    "webdataset": Loader("torch", "web_dataset.py", ON_TWO, "2 simplejpeg", True),
+    "streaming": Loader("torch", "streaming_mds.py", ON_TWO, "2 simplejpeg", True),
+    "grain": Loader("torch", "grain_data.py", ("2 simplejpeg", "2 cv2", "3 simplejpeg", "2 simplejpeg processes"),
+                    "2 simplejpeg"),
+    "spdl": Loader("torch", "spdl_io.py", ("2 simplejpeg", "2 cv2", "3 simplejpeg", "2 ffmpeg"), "2 simplejpeg"),
     "dali": Loader("dali", "dali.py", ("3 fast", "2 fast", "4 fast", "2"), "2 fast"),
     "tfdata": Loader("tf", "tf_data.py", ("2 fast", "2", "4 fast"), "2 fast"),
     "ffcv": Loader("ffcv", "ffcv_jpeg.py", ("2", "3"), "2", True),
