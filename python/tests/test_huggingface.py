@@ -9,7 +9,10 @@ import forebay
 import pytest
 from conftest import COUNT
 
-datasets = pytest.importorskip("datasets")
+try:
+    import datasets
+except ImportError as error:  # of something that it needs, too
+    pytest.skip(f"datasets of Hugging Face cannot be imported: {error}", allow_module_level=True)
 
 
 @pytest.fixture(scope="module")

@@ -386,6 +386,7 @@ def test_control_c_is_heard_while_close_waits_for_a_read(make: Any) -> None:
     class Slow(forebay.Dataset):
         may_go_on = threading.Event()
         is_waiting = threading.Event()
+        has_returned = threading.Event()
 
         def __len__(self) -> int:
             return COUNT
@@ -394,6 +395,7 @@ def test_control_c_is_heard_while_close_waits_for_a_read(make: Any) -> None:
             if index >= 8:
                 self.is_waiting.set()
                 self.may_go_on.wait(60)
+                self.has_returned.set()
             return png(5 * index)
 
     feeder = make(dataset=Slow(), dataset_shuffle=False, hedge="off")
@@ -404,7 +406,7 @@ def test_control_c_is_heard_while_close_waits_for_a_read(make: Any) -> None:
             threading.Timer(0.1, lambda: signal.raise_signal(signal.SIGINT)).start()
             with pytest.raises(KeyboardInterrupt):
                 feeder.close()
-        assert feeder.next() is None
+        assert feeder.next() is None and not Slow.has_returned.is_set()
     finally:
         Slow.may_go_on.set()
     feeder.close()
