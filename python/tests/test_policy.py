@@ -88,7 +88,7 @@ def test_what_is_no_policy_is_refused(make: Any) -> None:
 
 
 def images_of(feeder: forebay.Feeder) -> dict[int, Any]:
-    return {int(i): image.copy() for batch in feeder for i, image in zip(batch.ids, batch.images)}
+    return {int(i): image.copy() for batch in feeder for i, image in zip(batch.ids, batch.images, strict=True)}
 
 
 def test_operations_on_pixels_in_place_and_not(make: Any) -> None:

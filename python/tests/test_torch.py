@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import warnings
-from itertools import zip_longest
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -80,7 +79,7 @@ def test_an_image_folder_gives_the_tensors_that_torchvision_gives(folder: Path) 
     theirs = torch.utils.data.DataLoader(files, batch_size=8)
     ours = forebay.torch.DataLoader(files, batch_size=8, **SETTINGS)
     assert len(ours) == len(theirs)
-    for (images, labels), (their_images, their_labels) in zip_longest(ours, theirs):
+    for (images, labels), (their_images, their_labels) in zip(ours, theirs, strict=True):
         assert torch.allclose(images, their_images, atol=1e-5) and torch.equal(labels, their_labels)
     ours.close()
 
