@@ -11,6 +11,7 @@
 
 #include <forebay/error.hpp>
 
+#include "jpeg_either.hpp"
 #include "jpeg_support.hpp"
 #include "make/jpeg_decoder.hpp"
 #include "make/raw_sample.hpp"
@@ -22,6 +23,7 @@ using forebay::Image;
 using forebay::ImageOptions;
 using forebay::JpegDecoder;
 using forebay::testing::contains;
+using forebay::testing::either_way;
 using forebay::testing::exif_segment;
 using forebay::testing::make_jpeg;
 using forebay::testing::plain_decode;
@@ -127,7 +129,7 @@ forebay::Sample raw(std::int32_t width, std::int32_t height, std::int32_t channe
 }  // namespace
 
 TEST_CASE("grey, YCbCr, RGB, CMYK and YCCK, baseline and progressive, equal libjpeg's plain decode") {
-  JpegDecoder decoder;
+  JpegDecoder decoder(either_way());
   for (const auto& recipe : every_kind()) {
     CAPTURE(recipe.width);
     CAPTURE(recipe.stored);
@@ -142,7 +144,7 @@ TEST_CASE("grey, YCbCr, RGB, CMYK and YCCK, baseline and progressive, equal libj
 }
 
 TEST_CASE("grey is the luma that is stored, of any region; of CMYK what its colours weigh") {
-  JpegDecoder decoder;
+  JpegDecoder decoder(either_way());
   for (const auto& recipe : every_kind()) {
     CAPTURE(recipe.width);
     CAPTURE(recipe.stored);
@@ -170,7 +172,7 @@ TEST_CASE("EXIF orientation turns the image to how it is displayed") {
   recipe.width = 45;
   recipe.height = 37;
   const auto stored = plain_decode(make_jpeg(recipe));
-  JpegDecoder decoder;
+  JpegDecoder decoder(either_way());
   for (int orientation = 1; orientation <= 8; ++orientation) {
     CAPTURE(orientation);
     recipe.app1 = exif_segment(orientation);
@@ -209,7 +211,7 @@ TEST_CASE("CMYK is turned to display orientation too") {
   recipe.components = 4;
   const auto upright = plain_decode(make_jpeg(recipe));
   recipe.app1 = exif_segment(3);
-  JpegDecoder decoder;
+  JpegDecoder decoder(either_way());
   auto turned = decode(decoder, make_jpeg(recipe));
   std::reverse(turned.begin(), turned.end());  // the pixels backwards, and their channels
   for (std::size_t i = 0; i < turned.size(); i += 3) std::swap(turned[i], turned[i + 2]);
@@ -239,7 +241,7 @@ TEST_CASE("too many pixels are refused from the header") {
   recipe.width = 65500;
   recipe.height = 1;
   const auto wide = make_jpeg(recipe);
-  JpegDecoder decoder;
+  JpegDecoder decoder(either_way());
   CHECK(decode(decoder, wide, {.max_pixels = 65500}) == plain_decode(wide));
   const auto reason = refusal(decoder, wide, {.max_pixels = 65499});
   CHECK(contains(reason, "65500 x 1 = 65500 pixels"));
@@ -271,7 +273,7 @@ TEST_CASE("two components are refused") {
 }
 
 TEST_CASE("a file cut short anywhere is refused") {
-  JpegDecoder decoder;
+  JpegDecoder decoder(either_way());
   for (const bool progressive : {false, true}) {
     Recipe recipe;
     recipe.progressive = progressive;
@@ -290,7 +292,7 @@ TEST_CASE("surplus bytes between segments are no damage") {
   const auto expected = plain_decode(file);
   file.insert(file.begin() + 2, {std::byte{1}, std::byte{2}, std::byte{3}});
   file.insert(file.end(), 100, std::byte{0x55});  // and none after the end
-  JpegDecoder decoder;
+  JpegDecoder decoder(either_way());
   CHECK(decode(decoder, file) == expected);
 }
 
@@ -304,7 +306,7 @@ TEST_CASE("no image leaves anything behind for the next one") {
 
   JpegDecoder fresh;
   const auto standard_tables = decode(fresh, no_huffman);  // libjpeg falls back to the standard's tables
-  JpegDecoder decoder;
+  JpegDecoder decoder(either_way());
   CHECK(decode(decoder, good) == expected);
   CHECK(contains(refusal(decoder, no_quantisation), "Quantization table"));
   CHECK(decode(decoder, good) == expected);
@@ -317,7 +319,7 @@ TEST_CASE("after any damage the decoder decodes as a new one does") {
   constexpr std::uint64_t kSeed = 77;
   MESSAGE("seed " << kSeed);
   forebay::Random random(kSeed);
-  JpegDecoder decoder;
+  JpegDecoder decoder(either_way());
   const auto recipes = every_kind();
   const auto good = make_jpeg({});
   const auto expected = plain_decode(good);
@@ -354,7 +356,7 @@ TEST_CASE("made bombs are refused quickly or decoded within the limit") {
     MESSAGE("skipped: no real data");
     return;
   }
-  JpegDecoder decoder;
+  JpegDecoder decoder(either_way());
   for (const auto& [file_name, expected] :
        {std::pair{"bomb_scans.jpg", ""}, std::pair{"bomb_forged_65500.jpg", "max_pixels"},
         std::pair{"bomb_forged_prog_65500.jpg", "max_pixels"},

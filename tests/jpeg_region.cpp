@@ -9,6 +9,7 @@
 
 #include <forebay/error.hpp>
 
+#include "jpeg_either.hpp"
 #include "jpeg_parts.hpp"
 #include "jpeg_support.hpp"
 #include "make/jpeg_decoder.hpp"
@@ -25,6 +26,7 @@ using forebay::ImageSize;
 using forebay::JpegDecoder;
 using forebay::Random;
 using forebay::testing::below;
+using forebay::testing::either_way;
 using forebay::testing::exif_segment;
 using forebay::testing::is_part_of;
 using forebay::testing::make_jpeg;
@@ -137,7 +139,7 @@ TEST_CASE("a region has the pixels of the full decode: every colour space, sampl
   constexpr std::uint64_t kSeed = 20;
   MESSAGE("seed " << kSeed);
   Random random(kSeed);
-  JpegDecoder decoder;
+  JpegDecoder decoder(either_way());
   int compared = 0;
   for (const auto& base : kinds()) {
     for (auto recipe : codings(base)) {
@@ -166,7 +168,7 @@ TEST_CASE("a region has the pixels of the full decode: every colour space, sampl
 
 TEST_CASE("an image of one line or column, and regions at every edge") {
   Random random(21);
-  JpegDecoder decoder;
+  JpegDecoder decoder(either_way());
   Recipe recipe;
   for (const auto& [width, height] : {std::pair{1, 1}, {1, 200}, {200, 1}, {2, 2}, {17, 16}, {33, 33}, {34, 35}}) {
     recipe.width = width;
@@ -187,7 +189,7 @@ TEST_CASE("regions of photographs have the pixels of the full decode") {
   constexpr std::uint64_t kSeed = 22;
   MESSAGE("seed " << kSeed);
   Random random(kSeed);
-  JpegDecoder decoder;
+  JpegDecoder decoder(either_way());
   int compared = 0;
   for (std::size_t i = 0; i < files.size(); i += 4) {
     const auto file = read(files[i]);
@@ -206,7 +208,7 @@ TEST_CASE("of odd and damaged files a region has the pixels of the full decode w
   constexpr std::uint64_t kSeed = 23;
   MESSAGE("seed " << kSeed);
   Random random(kSeed);
-  JpegDecoder decoder;
+  JpegDecoder decoder(either_way());
   int compared = 0;
   int refused = 0;
   int seen_less = 0;  // damaged, and a region of it was decoded
@@ -228,7 +230,7 @@ TEST_CASE("of odd and damaged files a region has the pixels of the full decode w
 }
 
 TEST_CASE("a file cut short is refused whatever part of it is wanted") {
-  JpegDecoder decoder;
+  JpegDecoder decoder(either_way());
   Recipe recipe;
   recipe.width = 160;
   recipe.height = 120;
@@ -250,7 +252,7 @@ TEST_CASE("a file cut short is refused whatever part of it is wanted") {
 }
 
 TEST_CASE("damage above or inside the rows that are wanted is found, below them it is not") {
-  JpegDecoder decoder;
+  JpegDecoder decoder(either_way());
   Recipe recipe;
   recipe.width = recipe.height = 256;
   recipe.restart_interval = 16;  // a row of MCUs, so that damage stays where it is
@@ -276,7 +278,7 @@ TEST_CASE("after any damage a part is decoded, or refused, as by a new decoder")
   constexpr std::uint64_t kSeed = 24;
   MESSAGE("seed " << kSeed);
   Random random(kSeed);
-  JpegDecoder decoder;
+  JpegDecoder decoder(either_way());
   const auto all = kinds();
   int refused = 0;
   for (int round = 0; round < 2000; ++round) {
@@ -318,7 +320,7 @@ TEST_CASE("after any damage a part is decoded, or refused, as by a new decoder")
 }
 
 TEST_CASE("a header can be opened without decoding, again and again") {
-  JpegDecoder decoder;
+  JpegDecoder decoder(either_way());
   Recipe recipe;
   recipe.app1 = exif_segment(6);
   const auto file = make_jpeg(recipe);

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "jpeg/pixel_kernels.hpp"
 #include "jpeg_parts.hpp"
 #include "jpeg_samplings.hpp"
 #include "make/jpeg_decoder.hpp"
@@ -36,10 +37,12 @@ Box region_of(Random& random, ImageSize size, bool at_edge) {
 
 class Comparison {
  public:
-  explicit Comparison(std::uint64_t seed) : random_(seed) {}
+  explicit Comparison(std::uint64_t seed) : random_(seed), own_(forebay::trusted_pixel_kernels()) {}
 
   [[nodiscard]] Random& random() noexcept { return random_; }
   [[nodiscard]] int compared() const noexcept { return compared_; }
+  // Regions that Forebay decoded without libjpeg.
+  [[nodiscard]] int own_decodes() const noexcept { return own_decodes_; }
 
   // Some regions of the file against all of it, at one scale.
   void compare(const Bytes& file, ImageSize size, std::int32_t shrink, const std::string& sampling) {
@@ -47,11 +50,15 @@ class Comparison {
     decoder_.decode({0, 0, size.width, size.height}, shrink, image_);
     for (const bool at_edge : {false, true}) {
       const Box region = region_of(random_, size, at_edge);
-      decoder_.open(file, {});
-      decoder_.decode(region, shrink, part_);
-      const bool equal = forebay::testing::is_part_of(part_, image_, region);
-      CHECK_MESSAGE(equal, sampling << forebay::testing::text_of(region) << " of " << size.width << "x" << size.height
-                                    << " at 1/" << shrink);
+      for (JpegDecoder* const decoder : {&decoder_, &own_}) {
+        if (decoder == &own_ && shrink > 1) continue;
+        decoder->open(file, {});
+        decoder->decode(region, shrink, part_);
+        const bool equal = forebay::testing::is_part_of(part_, image_, region);
+        CHECK_MESSAGE(equal, sampling << forebay::testing::text_of(region) << " of " << size.width << "x" << size.height
+                                      << " at 1/" << shrink << (decoder == &own_ ? " by Forebay" : ""));
+        own_decodes_ += decoder->was_own() ? 1 : 0;
+      }
       ++compared_;
     }
   }
@@ -59,9 +66,11 @@ class Comparison {
  private:
   Random random_;
   JpegDecoder decoder_;
+  JpegDecoder own_;
   Image image_;
   Image part_;
   int compared_ = 0;
+  int own_decodes_ = 0;
 };
 
 }  // namespace
@@ -89,4 +98,6 @@ TEST_CASE("a region has the pixels of the full decode: every sampling of three c
     }
   }
   CHECK(comparison.compared() > 9'000);
+  MESSAGE(comparison.own_decodes() << " regions decoded by Forebay");
+  CHECK(comparison.own_decodes() > 1'000);
 }

@@ -15,6 +15,7 @@
 
 #include <forebay/error.hpp>
 
+#include "jpeg/pixel_kernels.hpp"
 #include "make/jpeg_decoder.hpp"
 #include "support.hpp"
 
@@ -155,7 +156,7 @@ TEST_CASE("every JPEG that djpeg reads decodes to the same bytes") {
   std::atomic<std::size_t> next{0};
   {
     const auto work = [&] {
-      forebay::JpegDecoder decoder;
+      forebay::JpegDecoder decoder(forebay::trusted_pixel_kernels());
       forebay::Image image;
       for (std::size_t i = 0; (i = next++) < files.size();) results[i] = compare(files[i], decoder, image);
     };

@@ -302,6 +302,7 @@ struct Observed {
     now.reads += 100;
     now.samples += 100;
     now.shrinkable += 25;
+    now.own_jpeg += 75;
     now.bytes_read += 1'000'000;
     ++now.published;
   }
@@ -358,6 +359,7 @@ TEST_CASE("shares, rates and occupancy out of observations, until nothing is lef
   CHECK(p.reader_cores == doctest::Approx(0.2));
   CHECK(p.process_cores == doctest::Approx(1));
   CHECK(p.shrinkable == doctest::Approx(0.25));
+  CHECK(p.own_jpeg == doctest::Approx(0.75));
   CHECK(p.decode_fixed == 1);
   CHECK(p.ring.least == 0);  // it was full, and then empty
   CHECK(p.encoded.least == 0);

@@ -20,7 +20,7 @@ enum class SampleUnit : std::uint8_t { objects, images };
 enum class OnBad : std::uint8_t { replace, fail };
 enum class Crop : std::uint8_t { none, center, random_resized };
 enum class Decode : std::uint8_t { region, full, scaled };
-enum class JpegLibrary : std::uint8_t { turbo, nvjpeg };
+enum class JpegLibrary : std::uint8_t { own, turbo, nvjpeg };
 enum class When : std::uint8_t { enqueue, dequeue };
 enum class OnMaxUses : std::uint8_t { wait, warn, error };
 enum class Pick : std::uint8_t { current, least_used };
@@ -130,8 +130,10 @@ struct WorkerOptions {
   std::int64_t io = 0;                       // reader threads; 0 = "auto"
   std::int64_t decode = 0;                   // decoder threads; 0 = "auto": the affinity mask less one, at least one
   std::int64_t bytes = 256LL * 1024 * 1024;  // encoded bytes in flight
-  // What decodes JPEG files. nvjpeg: the GPU, where batches are on one and the library is found; lossy beside
-  // libjpeg-turbo by a few grey levels, and libjpeg-turbo decodes what it does not take.
+  // What decodes JPEG files. own: Forebay, all that are not progressive or otherwise special; those, and each refusal,
+  // are libjpeg-turbo's, and the pixels are the same. turbo: libjpeg-turbo alone. nvjpeg: the GPU, where batches are on
+  // one and the library is found; lossy beside the others by a few grey levels, and what it does not take is decoded as
+  // by own.
   JpegLibrary jpeg = JpegLibrary::turbo;
   // Whether a read that is far slower than its kind is begun a second time; the sample is whose bytes come first. auto:
   // unless the data lie on a local disk, whose second read would wait for the first. At most 5 % more reads.

@@ -51,6 +51,7 @@ struct Profile {
   double reader_cores = 0;      // processor time of the readers, and of the whole process, per second;
   double process_cores = 0;     // 0 = not known
   double shrinkable = 0;        // share of the samples that transform.decode = "scaled" would decode smaller
+  double own_jpeg = 0;          // share of the samples whose JPEG file Forebay decoded without libjpeg-turbo
   double fresh_fraction = 0;    // of the trainer's steps
   double cores = 0;             // this rank may use; an equal part where ranks share them
   double decode_fixed = 0;      // 1 where workers.decode is a number

@@ -46,7 +46,7 @@ constexpr Names<2> kLayout{"NCHW", "NHWC"};
 constexpr Names<4> kDType{"float32", "float16", "bfloat16", "uint8"};
 constexpr Names<3> kDecode{"region", "full", "scaled"};
 constexpr Names<2> kHedge{"auto", "off"};
-constexpr Names<2> kJpegLibrary{"turbo", "nvjpeg"};
+constexpr Names<3> kJpegLibrary{"own", "turbo", "nvjpeg"};
 constexpr Names<2> kWhen{"enqueue", "dequeue"};
 constexpr Names<3> kOnMaxUses{"wait", "warn", "error"};
 constexpr Names<2> kPick{"current", "least_used"};
@@ -195,7 +195,7 @@ constexpr std::array kKeys{
     Key{"workers", "direct", Flag{field<&O::workers, &Work::direct>()},
         "read data files past the page cache (O_DIRECT): for sets larger than memory"},
     Key{"workers", "jpeg", choice<&O::workers, &Work::jpeg>(kJpegLibrary),
-        "what decodes JPEG files: turbo (libjpeg-turbo) | nvjpeg (the GPU; lossy)"},
+        "what decodes JPEG files: own | turbo (libjpeg-turbo alone; same pixels) | nvjpeg (the GPU; lossy)"},
 
     Key{"queue", "capacity", Integer{field<&O::queue, &Queue::capacity>(), kPlaces}, "ready batches the ring can hold"},
     Key{"queue", "pool", Integer{field<&O::queue, &Queue::pool>(), kPlaces},

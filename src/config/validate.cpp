@@ -173,8 +173,10 @@ std::optional<Problem> channels_problem(const Options& options) {
     return Problem{key, key + " = 1 does not go with transform.when = \"dequeue\": canvases have three channels; set " +
                             "transform.when = \"enqueue\""};
   }
-  if (options.workers.jpeg == JpegLibrary::turbo) return std::nullopt;
-  return Problem{key, key + R"( = 1 does not go with workers.jpeg = "nvjpeg"; set workers.jpeg = "turbo")"};
+  if (options.workers.jpeg != JpegLibrary::nvjpeg) return std::nullopt;
+  return Problem{
+      key,
+      key + R"( = 1 does not go with workers.jpeg = "nvjpeg"; set workers.jpeg = "own" or workers.jpeg = "turbo")"};
 }
 
 // Guards the sizes computed later against overflow; whether the memory exists shows when it is allocated.

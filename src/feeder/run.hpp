@@ -66,7 +66,8 @@ struct Run {  // NOLINT(clang-analyzer-optin.performance.Padding): the order is 
   StreamView stream;  // the device's, for trainers that have none
   std::shared_ptr<SlotStore> store;
   std::vector<Field> fields;                  // of every batch
-  std::unique_ptr<GpuDecoding> gpu_decoding;  // none = libjpeg-turbo decodes all
+  std::unique_ptr<GpuDecoding> gpu_decoding;   // none = the decoder threads decode all
+  const PixelKernels* jpeg_kernels = nullptr;  // as JpegDecoder takes them
   OperationChain operations;
   std::optional<Timeline> timeline;  // none = no trace is asked for
   std::optional<Pipeline> pipeline;

@@ -11,6 +11,7 @@
 #include "data/guarded_dataset.hpp"
 #include "job/agreed_start.hpp"
 #include "job/start_checks.hpp"
+#include "jpeg/pixel_kernels.hpp"
 #include "make/renderers.hpp"
 #include "measure/run_files.hpp"
 #include "order/selection.hpp"
@@ -285,6 +286,13 @@ void Startup::make_store() {
 }
 
 void Startup::choose_decoder() {
+  if (run_.options.workers.jpeg == JpegLibrary::turbo) return;
+  run_.jpeg_kernels = trusted_pixel_kernels();
+  if (run_.jpeg_kernels == nullptr && run_.node.local_rank == 0) {
+    run_.console->warn(
+        "workers.jpeg: libjpeg-turbo decodes all JPEG files, because the one that is installed gives other pixels than "
+        "Forebay's own decoder");
+  }
   if (run_.options.workers.jpeg != JpegLibrary::nvjpeg) return;
   GpuDecodingChoice choice = make_gpu_decoding(run_.options.transform, run_.device, run_.workers.most.decode);
   run_.gpu_decoding = std::move(choice.decoding);
@@ -314,7 +322,8 @@ void Startup::start_pipeline() {
                           if (run.communicator->rank() == 0) run.console->info(line);
                         },
                     .may_be_slow = run_.given.dataset != nullptr || may_be_slow(options.dataset.path, *run_.dataset),
-                    .gpu_decoding = run_.gpu_decoding.get()},
+                    .gpu_decoding = run_.gpu_decoding.get(),
+                    .jpeg_kernels = run_.jpeg_kernels},
       run_.store, run_.workers, static_cast<std::uint32_t>(options.queue.capacity + options.mpi.lag + 1));
   run_.stop_listener.emplace(*run_.stop, run_.pipeline->ring());
   if (run_.timeline) run_.pipeline->note_in(*run_.timeline);

@@ -19,6 +19,9 @@ namespace forebay {
 // so damage anywhere in the pixels is found. One belongs to one thread and is reused from image to image.
 class ImageDecoder {
  public:
+  // `kernels` as JpegDecoder takes them.
+  explicit ImageDecoder(const PixelKernels* kernels = nullptr) : jpeg_(kernels) {}
+
   // Reads the header; the size is that of the image as displayed. The bytes must stay until decode() returns or the
   // next open(). Throws SampleError for bytes that are not such an image (the reason says what they are instead), for
   // more than options.max_pixels pixels, and like JpegDecoder::open() and Codec::open().
@@ -36,6 +39,9 @@ class ImageDecoder {
     if (codec_ != nullptr) return decode_other(region, out);
     jpeg_.decode(region, shrink, out);
   }
+
+  // As JpegDecoder::was_own(); false for all other kinds.
+  [[nodiscard]] bool was_own() const noexcept { return codec_ == nullptr && jpeg_.was_own(); }
 
   // The channels, 1 or 3, of an image whose numbers have more than 8 bits; 0 if decode() loses nothing.
   [[nodiscard]] int wide_channels() const noexcept { return codec_ == nullptr ? 0 : header_.wide_channels; }

@@ -1,341 +1,46 @@
 #include "jpeg_decoder.hpp"
 
-#include <algorithm>
-#include <array>
-#include <csetjmp>
-#include <cstdio>
-#include <string>
-#include <string_view>
-#include <vector>
-
-// jpeglib.h needs FILE and size_t before it.
-#include <jerror.h>
-#include <jpeglib.h>
-
-#include <forebay/error.hpp>
-
-#include "exif.hpp"
-#include "image.hpp"
-#include "jpeg_memory.hpp"
-#include "signature.hpp"
+#include "libjpeg_decoder.hpp"
+#include "plain_jpeg_decoder.hpp"
 
 namespace forebay {
-namespace {
 
-constexpr int kMaxScans = 100;
-constexpr int kExifMarker = JPEG_APP0 + 1;
-constexpr unsigned kWholeSegment = 0xffff;
-// Fancy upsampling, which doubles chroma at most, looks one of its samples to the side; where the part ends it takes
-// that for the end of the image.
-constexpr std::int32_t kReach = 2;
-// Rows that are turned together when the orientation is not as stored.
-constexpr std::int32_t kStripRows = 16;
-
-// R, G or B of inverted ink and inverted black. djpeg rounds the same quotient half up in floating point; it is
-// never half way between two integers (255 is odd), so both agree.
-std::uint8_t unink(unsigned ink, unsigned black) noexcept {
-  return static_cast<std::uint8_t>((2 * ink * black + 255) / 510);
-}
-
-void cmyk_to_rgb(const std::uint8_t* cmyk, std::uint8_t* rgb, std::size_t pixels) noexcept {
-  for (std::size_t i = 0; i < pixels; ++i, cmyk += 4, rgb += 3) {
-    for (std::size_t channel = 0; channel < 3; ++channel) rgb[channel] = unink(cmyk[channel], cmyk[3]);
-  }
-}
-
-}  // namespace
-
-// libjpeg reports failure by a callback that must not return. It jumps back to require(), so between require() and
-// libjpeg no frame may hold anything with a destructor.
 class JpegDecoder::Impl {
  public:
-  Impl() {
-    info_.err = jpeg_std_error(&errors_);
-    errors_.error_exit = on_error;
-    errors_.emit_message = on_message;
-    errors_.output_message = [](j_common_ptr) {};
-    info_.client_data = this;
-    progress_.progress_monitor = on_progress;
-  }
-  Impl(const Impl&) = delete;
-  Impl& operator=(const Impl&) = delete;
-
-  ~Impl() { close(); }
-
-  ImageSize open(std::span<const std::byte> bytes, const ImageOptions& options) {
-    close();
-    if (!starts_as_jpeg(bytes)) throw SampleError("not a JPEG: " + describe_content(bytes));
-    bytes_ = bytes;
-    require([&] { read_header(options); });
-    check_header(options);
-    scan_begin_ = bytes.size() - info_.src->bytes_in_buffer;
-    orientation_ = options.exif ? stored_orientation() : 1;
-    grey_ = options.grey;
-    return swaps_axes(orientation_) ? ImageSize{stored_height(), stored_width()}
-                                    : ImageSize{stored_width(), stored_height()};
+  explicit Impl(const PixelKernels* kernels) {
+    if (kernels != nullptr) plain_ = std::make_unique<PlainJpegDecoder>(*kernels);
   }
 
-  [[nodiscard]] JpegHeader header() const noexcept {
-    return {.width = stored_width(), .height = stored_height(), .orientation = orientation_, .is_plain = is_plain()};
-  }
+  [[nodiscard]] LibjpegDecoder& library() noexcept { return library_; }
 
+  // What the first one cannot decode, and every refusal, is the library's.
   void decode(const Box& region, std::int32_t shrink, Image& out) {
-    struct Close {
-      Impl& impl;
-      ~Close() { impl.close(); }
-    } const close_at_end{*this};
-    const Box wanted = stored_box(region, stored_width(), stored_height(), orientation_);
-    require([&] { start(shrink); });
-    Box part = needed_part(wanted, shrink);
-    require([&] { crop(part); });
-    if (part.bottom < output_height() && jpeg_input_complete(&info_) == FALSE) require_end_marker();
-    make_room(part, shrink, out);
-    require([&] { read_part(part, out); });
+    was_own_ = shrink == 1 && plain_ != nullptr && plain_->decode(library_.opened(), region, out);
+    if (was_own_) {
+      library_.close();
+    } else {
+      library_.decode(region, shrink, out);
+    }
   }
+
+  [[nodiscard]] bool was_own() const noexcept { return was_own_; }
 
  private:
-  static Impl& of(j_common_ptr info) noexcept { return *static_cast<Impl*>(info->client_data); }
-
-  // Goes back to the require() that is running.
-  template <typename... Values>
-  [[noreturn]] void escape(const char* format, Values... values) noexcept {
-    std::snprintf(message_.data(), message_.size(), format, values...);
-    // NOLINTNEXTLINE(modernize-avoid-setjmp-longjmp,cert-err52-cpp): the way out of a C library's callback
-    std::longjmp(escape_, 1);
-  }
-  [[nodiscard]] const char* libjpeg_message() noexcept {
-    errors_.format_message(reinterpret_cast<j_common_ptr>(&info_), libjpeg_message_.data());
-    return libjpeg_message_.data();
-  }
-
-  static void on_error(j_common_ptr info) { of(info).escape("libjpeg: %s", of(info).libjpeg_message()); }
-
-  static void on_message(j_common_ptr info, int level) {
-    if (level >= 0 || info->err->msg_code == JWRN_EXTRANEOUS_DATA) return;
-    of(info).escape("damaged (libjpeg: %s)", of(info).libjpeg_message());
-  }
-
-  static void on_progress(j_common_ptr info) {
-    if (of(info).info_.input_scan_number > kMaxScans) of(info).escape("more than %d scans", kMaxScans);
-  }
-
-  // Runs a step made of libjpeg calls and throws SampleError if libjpeg escaped from it.
-  template <typename Step>
-  void require(const Step& step) {
-    // NOLINTNEXTLINE(modernize-avoid-setjmp-longjmp,cert-err52-cpp): the way out of a C library's callback
-    if (setjmp(escape_) != 0) throw SampleError(message_.data());
-    step();
-  }
-
-  // A fresh libjpeg object for each image: a reused one keeps the tables of earlier images, and a file that lacks its
-  // own would decode, or not, depending on what came before it. Its memory is reused.
-  void close() noexcept { jpeg_destroy_decompress(&info_); }
-
-  [[nodiscard]] std::int32_t stored_width() const noexcept { return static_cast<std::int32_t>(info_.image_width); }
-  [[nodiscard]] std::int32_t stored_height() const noexcept { return static_cast<std::int32_t>(info_.image_height); }
-  [[nodiscard]] std::int32_t output_height() const noexcept { return static_cast<std::int32_t>(info_.output_height); }
-
-  void read_header(const ImageOptions& options) {
-    jpeg_create_decompress(&info_);
-    memory_.serve(info_);
-    info_.progress = &progress_;
-    jpeg_mem_src(&info_, reinterpret_cast<const unsigned char*>(bytes_.data()),
-                 static_cast<unsigned long>(bytes_.size()));
-    jpeg_save_markers(&info_, kExifMarker, options.exif ? kWholeSegment : 0);
-    jpeg_read_header(&info_, TRUE);
-  }
-
-  void check_header(const ImageOptions& options) {
-    require_permitted_size("JPEG", std::int64_t{info_.image_width}, std::int64_t{info_.image_height}, options);
-    switch (info_.jpeg_color_space) {
-      case JCS_GRAYSCALE:
-      case JCS_YCbCr:
-      case JCS_RGB: info_.out_color_space = options.grey ? JCS_GRAYSCALE : JCS_RGB; break;
-      case JCS_CMYK:
-      case JCS_YCCK: info_.out_color_space = JCS_CMYK; break;
-      default:
-        throw SampleError("JPEG with " + std::to_string(info_.num_components) +
-                          " components: only grey, YCbCr, RGB, CMYK and YCCK are decoded");
-    }
-    // A progressive image is held as 2-byte coefficients, four components at most, sides padded to whole blocks;
-    // the rest of libjpeg's memory is some rows. More than that means that something is wrong.
-    constexpr std::int64_t kBesidesCoefficients = 64LL << 20;
-    const auto padded = [](std::int64_t side) { return (side + 31) / 32 * 32; };
-    info_.mem->max_memory_to_use = static_cast<long>(
-        kBesidesCoefficients + 8 * padded(std::int64_t{info_.image_width}) * padded(std::int64_t{info_.image_height}));
-  }
-
-  // The first EXIF segment counts, as it does for other readers.
-  [[nodiscard]] int stored_orientation() const noexcept {
-    for (auto* marker = info_.marker_list; marker != nullptr; marker = marker->next) {
-      const auto segment = std::as_bytes(std::span(marker->data, marker->data_length));
-      if (marker->marker == kExifMarker && is_exif(segment)) return exif_orientation(segment);
-    }
-    return 1;
-  }
-
-  void start(std::int32_t shrink) noexcept {
-    info_.scale_num = static_cast<unsigned>(DCTSIZE / shrink);
-    info_.scale_denom = DCTSIZE;
-    jpeg_start_decompress(&info_);
-  }
-
-  // Chroma at one sample for each 1 or 2 of luma, the way that has names (4:2:0); 4:1:1 is not among them.
-  [[nodiscard]] bool has_common_sampling() const noexcept {
-    const auto is_single = [](const jpeg_component_info& part) {
-      return part.h_samp_factor == 1 && part.v_samp_factor == 1;
-    };
-    const jpeg_component_info* const parts = info_.comp_info;
-    if (info_.jpeg_color_space == JCS_GRAYSCALE) return is_single(parts[0]);
-    return info_.jpeg_color_space == JCS_YCbCr && parts[0].h_samp_factor <= 2 && parts[0].v_samp_factor <= 2 &&
-           is_single(parts[1]) && is_single(parts[2]);
-  }
-  [[nodiscard]] bool is_plain() const noexcept {
-    return info_.progressive_mode == FALSE && info_.arith_code == FALSE && info_.data_precision == 8 &&
-           info_.comps_in_scan == info_.num_components && has_common_sampling() && has_end_marker();
-  }
-
-  // A progressive file may leave coefficients out; libjpeg then smooths across blocks, and a part could not be decoded
-  // alone.
-  [[nodiscard]] bool smooths_blocks() const noexcept {
-    if (info_.coef_bits == nullptr) return false;
-    for (int component = 0; component < info_.num_components; ++component) {
-      const auto& missing_bits = info_.coef_bits[component];
-      if (std::any_of(missing_bits + 1, missing_bits + DCTSIZE2, [](int bits) { return bits != 0; })) return true;
-    }
-    return false;
-  }
-
-  // At a smaller scale libjpeg may enlarge chroma in the inverse DCT and in upsampling both; cropped, libjpeg-turbo 2.1
-  // then takes a wrong width for it (3.0 does not).
-  [[nodiscard]] bool enlarges_chroma_twice(std::int32_t shrink) const noexcept {
-    return shrink > 1 && std::any_of(info_.comp_info, info_.comp_info + info_.num_components, [this](const auto& part) {
-             const int across = info_.max_h_samp_factor / part.h_samp_factor;
-             const int down = info_.max_v_samp_factor / part.v_samp_factor;
-             return across > 1 && down > 1 && across + down > 4;
-           });
-  }
-
-  // When the part leaves some component fewer than 2 samples across, jpeg_crop_scanline() chooses the upsampling of all
-  // components anew, and those of 2 samples or fewer get a plain one in place of the fancy one of the whole image.
-  [[nodiscard]] bool changes_upsampling(std::int32_t width) const noexcept {
-    return std::any_of(info_.comp_info, info_.comp_info + info_.num_components, [&](const auto& part) {
-      return std::int64_t{width} * part.h_samp_factor <= info_.max_h_samp_factor;
-    });
-  }
-
-  // What has to be decoded for `wanted` of the stored image, in pixels of libjpeg's output: whole iMCUs across, with
-  // kReach more pixels on each side, where there are any; above and below libjpeg sees to that itself. The last iMCU
-  // can be narrow; then the one before it is decoded too.
-  [[nodiscard]] Box needed_part(const Box& wanted, std::int32_t shrink) const noexcept {
-    const auto width = static_cast<std::int32_t>(info_.output_width);
-    Box part{wanted.left / shrink, wanted.top / shrink, std::min((wanted.right + shrink - 1) / shrink, width),
-             std::min((wanted.bottom + shrink - 1) / shrink, output_height())};
-    if (smooths_blocks() || enlarges_chroma_twice(shrink)) return {0, 0, width, part.bottom};
-    const std::int32_t column = DCTSIZE / shrink * info_.max_h_samp_factor;
-    part.left = std::max(part.left - kReach, 0) / column * column;
-    part.right = std::min((part.right + kReach + column - 1) / column * column, width);
-    if (part.left > 0 && changes_upsampling(part.width())) part.left -= column;
-    return part;
-  }
-
-  void crop(Box& part) noexcept {
-    auto left = static_cast<JDIMENSION>(part.left);
-    auto width = static_cast<JDIMENSION>(part.width());
-    jpeg_crop_scanline(&info_, &left, &width);
-    part.left = static_cast<std::int32_t>(left);
-    part.right = static_cast<std::int32_t>(left + width);
-  }
-
-  // A truncated file has none, whatever part of it is decoded. The search starts at the end, where the marker normally
-  // is.
-  [[nodiscard]] bool has_end_marker() const noexcept {
-    const std::string_view scans(reinterpret_cast<const char*>(bytes_.data()) + scan_begin_,
-                                 bytes_.size() - scan_begin_);
-    return scans.rfind("\xff\xd9") != std::string_view::npos;
-  }
-  void require_end_marker() const {
-    if (has_end_marker()) return;
-    throw SampleError("damaged: the file ends without an end-of-image marker, probably cut short");
-  }
-
-  // Line buffers only grow.
-  void make_room(const Box& part, std::int32_t shrink, Image& out) {
-    const bool swaps = swaps_axes(orientation_);
-    out.resize(swaps ? part.height() : part.width(), swaps ? part.width() : part.height());
-    const Box full_size{part.left * shrink, part.top * shrink, part.right * shrink, part.bottom * shrink};
-    out.area = displayed_box(full_size, stored_width(), stored_height(), orientation_);
-    out.shrink = shrink;
-    const auto width = static_cast<std::size_t>(part.width());
-    if (info_.out_color_space == JCS_CMYK && cmyk_.size() < width * 4) cmyk_.resize(width * 4);
-    const auto strip = width * 3 * static_cast<std::size_t>(kStripRows);
-    if (orientation_ != 1 && strip_.size() < strip) strip_.resize(strip);
-  }
-
-  void read_row(std::uint8_t* to) noexcept {
-    if (info_.out_color_space == JCS_RGB) {
-      jpeg_read_scanlines(&info_, &to, 1);
-      return;
-    }
-    const std::size_t width = info_.output_width;
-    if (info_.out_color_space == JCS_GRAYSCALE) {
-      // The values are at the end of the line, so a pixel overwrites only values that have been read.
-      JSAMPROW line = to + 2 * width;
-      jpeg_read_scanlines(&info_, &line, 1);
-      for (std::size_t i = 0; i < width; ++i) std::fill_n(to + 3 * i, 3, std::uint8_t{line[i]});
-      return;
-    }
-    JSAMPROW line = cmyk_.data();
-    jpeg_read_scanlines(&info_, &line, 1);
-    cmyk_to_rgb(cmyk_.data(), to, width);
-    if (grey_) make_grey({to, 3 * width});
-  }
-
-  void read_part(const Box& part, Image& out) noexcept {
-    if (part.top > 0) jpeg_skip_scanlines(&info_, static_cast<JDIMENSION>(part.top));
-    read_rows(part, out);
-    // After the last row libjpeg looks for the end of the image; otherwise the rest does not matter.
-    if (part.bottom == output_height()) jpeg_finish_decompress(&info_);
-  }
-
-  void read_rows(const Box& part, Image& out) noexcept {
-    if (orientation_ == 1) {
-      for (std::int32_t y = 0; y < part.height(); ++y) read_row(out.row(y));
-      return;
-    }
-    const auto row_bytes = static_cast<std::size_t>(part.width()) * 3;
-    for (std::int32_t y = 0; y < part.height(); y += kStripRows) {
-      const auto rows = std::min(kStripRows, part.height() - y);
-      for (std::int32_t i = 0; i < rows; ++i) read_row(strip_.data() + static_cast<std::size_t>(i) * row_bytes);
-      place_rows(strip_, y, rows, part.width(), part.height(), orientation_, out);
-    }
-  }
-
-  JpegMemory memory_;
-  jpeg_decompress_struct info_{};
-  jpeg_error_mgr errors_{};
-  jpeg_progress_mgr progress_{};
-  std::jmp_buf escape_{};
-  std::array<char, JMSG_LENGTH_MAX> libjpeg_message_{};
-  std::array<char, JMSG_LENGTH_MAX + 32> message_{};
-  std::span<const std::byte> bytes_;  // of the image that is open
-  std::size_t scan_begin_ = 0;        // where its header ends
-  int orientation_ = 1;
-  bool grey_ = false;
-  std::vector<std::uint8_t> cmyk_;   // one line
-  std::vector<std::uint8_t> strip_;  // kStripRows lines of RGB
+  LibjpegDecoder library_;
+  std::unique_ptr<PlainJpegDecoder> plain_;
+  bool was_own_ = false;
 };
 
-JpegDecoder::JpegDecoder() : impl_(std::make_unique<Impl>()) {}
+JpegDecoder::JpegDecoder(const PixelKernels* kernels) : impl_(std::make_unique<Impl>(kernels)) {}
 JpegDecoder::~JpegDecoder() = default;
 JpegDecoder::JpegDecoder(JpegDecoder&&) noexcept = default;
 JpegDecoder& JpegDecoder::operator=(JpegDecoder&&) noexcept = default;
 
 ImageSize JpegDecoder::open(std::span<const std::byte> bytes, const ImageOptions& options) {
-  return impl_->open(bytes, options);
+  return impl_->library().open(bytes, options);
 }
 
-JpegHeader JpegDecoder::header() const { return impl_->header(); }
+JpegHeader JpegDecoder::header() const { return impl_->library().header(); }
 
 void JpegDecoder::decode(const Box& region, std::int32_t shrink, Image& out) { impl_->decode(region, shrink, out); }
 
@@ -343,5 +48,7 @@ void JpegDecoder::decode(std::span<const std::byte> bytes, const ImageOptions& o
   const ImageSize size = open(bytes, options);
   decode({0, 0, size.width, size.height}, 1, out);
 }
+
+bool JpegDecoder::was_own() const noexcept { return impl_->was_own(); }
 
 }  // namespace forebay

@@ -9,6 +9,8 @@
 
 namespace forebay {
 
+struct PixelKernels;
+
 // What another decoder has to know of a JPEG file, as libjpeg read its header.
 struct JpegHeader {
   std::int32_t width = 0;  // as stored, before the EXIF orientation is honoured
@@ -34,7 +36,9 @@ struct JpegHeader {
 // the next one could see, whether it decoded or not.
 class JpegDecoder {
  public:
-  JpegDecoder();
+  // With `kernels` (jpeg/pixel_kernels.hpp), which must outlive it, plain files are decoded by Forebay itself, and all
+  // others by libjpeg-turbo; the pixels and the refusals are the same. Null: libjpeg-turbo decodes everything.
+  explicit JpegDecoder(const PixelKernels* kernels = nullptr);
   ~JpegDecoder();
   JpegDecoder(JpegDecoder&&) noexcept;
   JpegDecoder& operator=(JpegDecoder&&) noexcept;
@@ -65,6 +69,9 @@ class JpegDecoder {
 
   // All of an image: both steps.
   void decode(std::span<const std::byte> bytes, const ImageOptions& options, Image& out);
+
+  // Whether the last decode() that succeeded did without libjpeg-turbo, but for the header.
+  [[nodiscard]] bool was_own() const noexcept;
 
  private:
   class Impl;

@@ -87,11 +87,13 @@ ImageSize SampleMaker::open(const Source& source, Workspace& workspace) const {
   return source.decoded != nullptr ? source.decoded->size() : workspace.decoder.open(source.bytes, image_);
 }
 
-void SampleMaker::decode(const Source& source, const Box& region, std::int32_t shrink, Workspace& workspace) {
+void SampleMaker::decode(const Source& source, const Box& region, std::int32_t shrink, std::uint64_t samples,
+                         Workspace& workspace) {
   if (source.decoded != nullptr) {
     source.decoded->show(region, workspace.image);
   } else {
     workspace.decoder.decode(region, shrink, workspace.image);
+    if (workspace.decoder.was_own()) workspace.own_jpeg += samples;
   }
 }
 
@@ -114,7 +116,7 @@ void SampleMaker::make_with(const Work& work, const Source& source, const Member
   const std::int32_t shrink = shrink_of(work, view);
   const bool scales = decode_ == Decode::scaled;
   if (!scales && shrink > 1 && source.decoded == nullptr && workspace.decoder.can_shrink()) ++workspace.shrinkable;
-  decode(source, decode_ == Decode::full ? whole : view.region, scales ? shrink : 1, workspace);
+  decode(source, decode_ == Decode::full ? whole : view.region, scales ? shrink : 1, 1, workspace);
   render(work, view, member, workspace);
 }
 
@@ -139,7 +141,8 @@ void SampleMaker::make_all_with(const Work& work, const Source& source, std::spa
   const ImageSize size = open(source, workspace);
   Box region = view_of(work, size, members.front()).region;
   for (const Member& member : members) region = around(region, view_of(work, size, member).region);
-  decode(source, decode_ == Decode::full ? Box{0, 0, size.width, size.height} : region, 1, workspace);
+  decode(source, decode_ == Decode::full ? Box{0, 0, size.width, size.height} : region, 1, members.size(),
+         workspace);
   for (const Member& member : members) {
     const auto view = view_of(work, size, member);
     note_view(size, view, member.out);

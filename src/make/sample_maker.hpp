@@ -33,6 +33,8 @@ class SampleMaker {
     FieldMaker::Workspace fields;
     // JPEG samples made alone and at full size that decode = "scaled" would have decoded smaller.
     std::uint64_t shrinkable = 0;
+    // Samples whose JPEG file the decoder decoded without libjpeg-turbo.
+    std::uint64_t own_jpeg = 0;
   };
 
   // `eval` turns random views into central ones; `stores` as Transform::stores_for() says. Throws ConfigError for
@@ -78,7 +80,8 @@ class SampleMaker {
                      Workspace& workspace) const;
   // An image file's size, then the pixels of a region of it.
   [[nodiscard]] ImageSize open(const Source& source, Workspace& workspace) const;
-  static void decode(const Source& source, const Box& region, std::int32_t shrink, Workspace& workspace);
+  static void decode(const Source& source, const Box& region, std::int32_t shrink, std::uint64_t samples,
+                     Workspace& workspace);
 
   std::variant<Transform, CanvasMaker, OperatedTransform> work_;
   ImageOptions image_;

@@ -174,6 +174,8 @@ constexpr auto kProfile = std::to_array<Figure<Profile>>({
     {"shrinkable", &Profile::shrinkable, "",
      "share of the samples that were decoded at full size and would not be with `transform.decode = \"scaled\"`",
      OfRanks::mean},
+    {"own_jpeg", &Profile::own_jpeg, "",
+     "share of the samples whose JPEG file Forebay decoded itself (`workers.jpeg = \"own\"`)", OfRanks::mean},
     {"fresh_fraction", &Profile::fresh_fraction, "", "of the trainer's steps", OfRanks::mean},
     {"cores", &Profile::cores, "cores", "that this rank may use; an equal part where ranks share them", OfRanks::mean},
     {"decode_fixed", &Profile::decode_fixed, "", "1 where `workers.decode` is a number", OfRanks::mean},

@@ -107,6 +107,7 @@ Profile ProfileWindow::figures() const {
   out.reader_cores = ratio(in_s(last_.reader_cpu - first_.reader_cpu), s);
   out.process_cores = ratio(in_s(last_.process_cpu - first_.process_cpu), s);
   out.shrinkable = ratio(static_cast<double>(last_.shrinkable - first_.shrinkable), static_cast<double>(samples));
+  out.own_jpeg = ratio(static_cast<double>(last_.own_jpeg - first_.own_jpeg), static_cast<double>(samples));
   out.cores = frame_.cores;
   out.decode_fixed = frame_.decode_fixed ? 1 : 0;
   out.batch_size = frame_.batch_size;

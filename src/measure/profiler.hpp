@@ -32,6 +32,7 @@ struct Observation {
   std::uint64_t bytes_read = 0;
   std::uint64_t samples = 0;     // decoded
   std::uint64_t shrinkable = 0;  // of them: as WorkerTotals
+  std::uint64_t own_jpeg = 0;    // likewise
   std::uint64_t published = 0;
   std::uint64_t planned = 0;
   // Current values, not sums.

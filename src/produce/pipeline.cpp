@@ -31,6 +31,12 @@ std::unique_ptr<Stretches> make_stretches(const PipelineLinks& links, ByteBudget
                                      static_cast<std::size_t>(links.options.workers.bytes));
 }
 
+std::vector<SampleMaker::Workspace> make_workspaces(unsigned threads, const PixelKernels* jpeg_kernels) {
+  std::vector<SampleMaker::Workspace> workspaces(threads);
+  for (auto& workspace : workspaces) workspace.decoder = ImageDecoder(jpeg_kernels);
+  return workspaces;
+}
+
 }  // namespace
 
 Pipeline::Pipeline(const PipelineLinks& links, std::shared_ptr<SlotStore> store, const WorkerPlan& plan,
@@ -53,7 +59,7 @@ Pipeline::Pipeline(const PipelineLinks& links, std::shared_ptr<SlotStore> store,
            links.options.run.eval ? BadSamples::LeaveOut([this](const ReadRequest& request) { leave_out(request); })
                                   : BadSamples::LeaveOut(),
            [this] { ring_.wake(); }),
-      workspaces_(plan.most.decode),
+      workspaces_(make_workspaces(plan.most.decode, links.jpeg_kernels)),
       decoders_({.encoded = encoded_,
                  .buffers = budget_,
                  .handler = *this,
@@ -246,10 +252,16 @@ void Pipeline::make_one(const EncodedSample& encoded, const StoredPicture* decod
   if (field_maker_) make_fields(encoded, request, *place.view, workspace);
   store_->labels(request.slot)[request.index] = sample.label;
   store_->ids(request.slot)[request.index] = request.sample;
-  if (const std::uint64_t shrinkable = std::exchange(workspace.shrinkable, 0); shrinkable > 0) {
-    totals_.shrinkable.fetch_add(shrinkable, std::memory_order_relaxed);
-  }
+  count(workspace);
   finish(request.slot, 1);
+}
+
+void Pipeline::count(SampleMaker::Workspace& workspace) noexcept {
+  const auto add = [](std::atomic<std::uint64_t>& total, std::uint64_t& counted) {
+    if (counted > 0) total.fetch_add(std::exchange(counted, 0), std::memory_order_relaxed);
+  };
+  add(totals_.shrinkable, workspace.shrinkable);
+  add(totals_.own_jpeg, workspace.own_jpeg);
 }
 
 void Pipeline::make_fields(const EncodedSample& encoded, const ReadRequest& request, const SampleView& view,
@@ -279,6 +291,7 @@ bool Pipeline::make_together(const EncodedSample& encoded, const StoredPicture* 
     store_->ids(member.slot)[member.index] = member.sample;
   }
   if (!maker_.make_together(encoded.image(), std::span(members).first(request.count), workspace, decoded)) return false;
+  count(workspace);
   finish(request.slot, request.count);
   return true;
 }

@@ -50,7 +50,8 @@ struct PipelineLinks {
   std::span<std::byte> node_bandwidth;         // StorageThrottle::kSharedBytes shared by the ranks of the node
   std::function<void(std::string_view)> tell;  // what people may want to know about the workers
   bool may_be_slow = true;                     // the data do not lie on a local disk
-  GpuDecoding* gpu_decoding = nullptr;         // null = libjpeg-turbo decodes all
+  GpuDecoding* gpu_decoding = nullptr;         // null = the decoder threads decode all
+  const PixelKernels* jpeg_kernels = nullptr;  // as JpegDecoder takes them
 };
 
 // The production side: an issuer thread claims slots for the batches that are planned and asks for their samples in
@@ -118,6 +119,8 @@ class Pipeline final : private SampleHandler {
   void make_fields(const EncodedSample& encoded, const ReadRequest& request, const SampleView& view,
                    SampleMaker::Workspace& workspace);
   // All samples of a request at once; false, and nothing counts as made, when they have to be made one by one.
+  // Adds what the workspace has counted to the totals.
+  void count(SampleMaker::Workspace& workspace) noexcept;
   bool make_together(const EncodedSample& encoded, const StoredPicture* decoded, SampleMaker::Workspace& workspace);
   // Counts samples of a slot as written; the last publish it.
   void leave_out(const ReadRequest& request);

@@ -91,6 +91,7 @@ Observation Pipeline::observe() const {
   now.bytes_read = totals_.bytes_read.load(std::memory_order_relaxed);
   now.samples = totals_.samples.load(std::memory_order_relaxed);
   now.shrinkable = totals_.shrinkable.load(std::memory_order_relaxed);
+  now.own_jpeg = totals_.own_jpeg.load(std::memory_order_relaxed);
   now.published = ring_.published();
   now.planned = ring_.planned();
   now.depth = ring_.depth_guess();

@@ -101,7 +101,9 @@ struct WorkerTotals {
   std::atomic<std::uint64_t> samples{0};
   // Samples decoded at full size and alone that transform.decode = "scaled" would have decoded smaller.
   std::atomic<std::uint64_t> shrinkable{0};
-  // With workers.jpeg = "nvjpeg": JPEG files decoded by nvJPEG, and those left to libjpeg-turbo, bad ones included.
+  // Samples whose JPEG file Forebay decoded without libjpeg-turbo.
+  std::atomic<std::uint64_t> own_jpeg{0};
+  // With workers.jpeg = "nvjpeg": JPEG files decoded by nvJPEG, and those left to the CPU, bad ones included.
   std::atomic<std::uint64_t> nvjpeg_samples{0};
   std::atomic<std::uint64_t> nvjpeg_fallbacks{0};
 };

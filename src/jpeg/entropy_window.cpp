@@ -1,0 +1,68 @@
+#include "entropy_window.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace forebay {
+namespace {
+
+constexpr std::byte kMarkerByte{0xff};
+
+std::span<const std::byte> up_to_marker_byte(std::span<const std::byte> bytes) noexcept {
+  if (bytes.empty()) return bytes;
+  const auto* found =
+      static_cast<const std::byte*>(std::memchr(bytes.data(), std::to_integer<int>(kMarkerByte), bytes.size()));
+  return found == nullptr ? bytes : bytes.first(static_cast<std::size_t>(found - bytes.data()));
+}
+
+// There are no bytes, or what comes first is a marker: it is not stuffed.
+bool is_at_marker(std::span<const std::byte> bytes) noexcept {
+  return bytes.empty() || (bytes[0] == kMarkerByte && (bytes.size() == 1 || bytes[1] != std::byte{0}));
+}
+
+}  // namespace
+
+const std::uint8_t* EntropyWindow::open(std::span<const std::byte> bytes) noexcept {
+  rest_ = bytes;
+  size_ = 0;
+  ended_ = false;
+  fill();
+  return memory_.data();
+}
+
+const std::uint8_t* EntropyWindow::advance(const std::uint8_t* at) noexcept {
+  const auto kept = static_cast<std::size_t>(end() - at);
+  std::memmove(memory_.data(), at, kept);
+  size_ = kept;
+  fill();
+  return memory_.data();
+}
+
+void EntropyWindow::fill() noexcept {
+  while (!is_at_marker(rest_) && size_ < kCapacity) {
+    const auto plain = up_to_marker_byte(rest_.first(std::min(rest_.size(), kCapacity - size_)));
+    if (!plain.empty()) {
+      std::memcpy(memory_.data() + size_, plain.data(), plain.size());
+      size_ += plain.size();
+      rest_ = rest_.subspan(plain.size());
+    } else {
+      memory_[size_++] = std::to_integer<std::uint8_t>(kMarkerByte);
+      rest_ = rest_.subspan(2);
+    }
+  }
+  ended_ = is_at_marker(rest_);
+}
+
+unsigned EntropyWindow::find_marker() noexcept {
+  for (; !is_at_marker(rest_); rest_ = rest_.subspan(2)) {
+    rest_ = rest_.subspan(up_to_marker_byte(rest_).size());
+    if (is_at_marker(rest_)) break;
+  }
+  ended_ = true;
+  if (rest_.size() < 2 || rest_[1] == kMarkerByte) return 0;
+  return std::to_integer<unsigned>(rest_[1]);
+}
+
+const std::uint8_t* EntropyWindow::pass_marker() noexcept { return open(rest_.subspan(2)); }
+
+}  // namespace forebay

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace forebay {
+
+// The bytes of an entropy-coded segment up to the next marker, without what is stuffed behind each 0xff, a window of
+// them at a time.
+//
+// Invariant: end() <= memory + kCapacity, and kMargin bytes behind end() may be read; they have no meaning.
+class EntropyWindow {
+ public:
+  static constexpr std::size_t kMargin = 2560;
+
+  // Begins at the first of these bytes, and gives back where they are. They must stay.
+  const std::uint8_t* open(std::span<const std::byte> bytes) noexcept;
+
+  // Behind the last byte that is here.
+  [[nodiscard]] const std::uint8_t* end() const noexcept { return memory_.data() + size_; }
+  // Fewer than kMargin bytes are here from `at` on, and there are more in the segment.
+  [[nodiscard]] bool is_short(const std::uint8_t* at) const noexcept {
+    return !ended_ && end() - at < static_cast<std::ptrdiff_t>(kMargin);
+  }
+  // Drops what is before `at`, adds what comes next, and gives back where `at` is now. REQUIRES: is_short(at)
+  const std::uint8_t* advance(const std::uint8_t* at) noexcept;
+
+  // The second byte of the marker that comes next, whatever is left before it; 0 if there is none, or if more than one
+  // 0xff precedes it.
+  [[nodiscard]] unsigned find_marker() noexcept;
+  // All of the segment is here.
+  [[nodiscard]] bool is_whole() const noexcept { return ended_; }
+  // Begins with what follows that marker, and gives back where it is. REQUIRES: find_marker() was not 0
+  const std::uint8_t* pass_marker() noexcept;
+
+ private:
+  static constexpr std::size_t kCapacity = std::size_t{16} << 10;
+
+  void fill() noexcept;
+
+  std::array<std::uint8_t, kCapacity + kMargin> memory_{};
+  std::size_t size_ = 0;
+  std::span<const std::byte> rest_;  // that has not been copied
+  bool ended_ = false;               // `rest_` is empty or begins with a marker
+};
+
+}  // namespace forebay

@@ -1,0 +1,131 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace forebay {
+
+// A Huffman code as JPEG files state it: how many codes each length has, and what they stand for, in order of length.
+struct HuffmanCode {
+  static constexpr std::size_t kLongest = 16;  // bits
+  static constexpr std::size_t kMost = 256;    // codes
+
+  std::array<std::uint8_t, kLongest + 1> counts{};  // counts[0] has no meaning
+  std::array<std::uint8_t, kMost> symbols{};
+
+  friend bool operator==(const HuffmanCode&, const HuffmanCode&) = default;
+};
+
+enum class HuffmanKind : std::uint8_t { dc, ac };
+
+// What the first bits of a stream mean: most often a code and the bits of the value that follows it, in one look.
+//
+// A symbol states how many zeros come first, and how many bits the value has. In a block, symbols move a position: by 1
+// and by its zeros; by kEndOfBlock where no more coefficients follow.
+class HuffmanTable {
+ public:
+  static constexpr unsigned kBits = 11;  // that are looked at at once
+  static constexpr std::uint32_t kEndOfBlock = 128;
+  // No position is as far. Where a look at several symbols gives this, not even one of them is there whole.
+  static constexpr std::uint32_t kNothing = 255;
+
+  // A symbol and its value, or only the symbol.
+  struct One {
+    std::uint32_t packed = 0;
+
+    // Bits to take, at most kBits; 0 when these are too few to look at.
+    [[nodiscard]] constexpr std::uint32_t bits() const noexcept { return packed & 0xffU; }
+    // With bits(): how far the position moves, and the value that is there then, 0 if none.
+    [[nodiscard]] constexpr std::uint32_t step() const noexcept { return packed >> 8U & 0xffU; }
+    [[nodiscard]] constexpr std::int16_t value() const noexcept { return static_cast<std::int16_t>(packed >> 16U); }
+    // Without: the length of the code, 0 when that is longer than kBits; and its symbol.
+    [[nodiscard]] constexpr std::uint32_t length() const noexcept { return packed >> 8U & 0xffU; }
+    [[nodiscard]] constexpr std::uint32_t symbol() const noexcept { return packed >> 16U; }
+  };
+  // One or two symbols. With one of them, both values and both steps are its.
+  struct Two {
+    std::uint64_t packed = 0;
+
+    [[nodiscard]] constexpr std::uint32_t bits() const noexcept { return static_cast<std::uint32_t>(packed & 0xffU); }
+    // To the first one, and over all.
+    [[nodiscard]] constexpr std::uint32_t first() const noexcept {
+      return static_cast<std::uint32_t>(packed >> 8U & 0xffU);
+    }
+    [[nodiscard]] constexpr std::uint32_t step() const noexcept {
+      return static_cast<std::uint32_t>(packed >> 16U & 0xffU);
+    }
+    [[nodiscard]] constexpr std::int16_t first_value() const noexcept {
+      return static_cast<std::int16_t>(packed >> 32U);
+    }
+    [[nodiscard]] constexpr std::int16_t value() const noexcept { return static_cast<std::int16_t>(packed >> 48U); }
+  };
+  // As many symbols as there are whole, without their values.
+  struct Many {
+    std::uint16_t packed = 0;
+
+    [[nodiscard]] constexpr std::uint32_t bits() const noexcept { return packed & 0xffU; }
+    [[nodiscard]] constexpr std::uint32_t step() const noexcept { return packed >> 8U; }
+  };
+
+  // Bits of a code, and its symbol.
+  struct Found {
+    std::uint32_t length = 0;  // 0: no code begins like this
+    std::uint32_t symbol = 0;
+  };
+
+  // False when libjpeg would refuse the table.
+  [[nodiscard]] bool build(const HuffmanCode& code, HuffmanKind kind);
+
+  // AC alone: so many blocks are going to be decoded with it. Once they are so many that it pays, looks at several
+  // symbols become possible.
+  void expect(std::int64_t blocks);
+  [[nodiscard]] bool is_prepared() const noexcept { return !two_.empty(); }
+
+  // By the next kBits bits, the first one on top.
+  [[nodiscard]] One one(std::uint64_t bits) const noexcept { return one_[bits]; }
+  // REQUIRES: is_prepared()
+  [[nodiscard]] Two two(std::uint64_t bits) const noexcept { return two_[bits]; }
+  [[nodiscard]] Many many(std::uint64_t bits) const noexcept { return many_[bits]; }
+
+  // The code at the beginning of these 16 bits. REQUIRES: it has more than kBits bits, if there is one.
+  [[nodiscard]] Found find_long(std::uint32_t bits) const noexcept;
+
+ private:
+  static constexpr std::size_t kEntries = std::size_t{1} << kBits;
+  static constexpr std::int64_t kWorthwhile = 600;  // blocks
+
+  void add(std::uint32_t code, std::uint32_t length, std::uint32_t symbol, HuffmanKind kind) noexcept;
+  void prepare();
+  [[nodiscard]] One after(std::size_t index, std::uint32_t bits) const noexcept;
+  [[nodiscard]] Two two_of(std::size_t index) const noexcept;
+  [[nodiscard]] Many many_of(std::size_t index) const noexcept;
+
+  std::array<One, kEntries> one_{};
+  std::vector<Two> two_;
+  std::vector<Many> many_;
+  std::int64_t expected_ = 0;  // blocks
+  // By length: what all codes up to this length are below, as 16 bits; and where symbols of this length begin, less the
+  // first code of it.
+  std::array<std::uint32_t, HuffmanCode::kLongest + 1> below_{};
+  std::array<std::int32_t, HuffmanCode::kLongest + 1> first_{};
+  std::array<std::uint8_t, HuffmanCode::kMost> symbols_{};
+};
+
+// How far a symbol of an AC code moves the position.
+[[nodiscard]] constexpr std::uint32_t step_of(std::uint32_t zeros, std::uint32_t size) noexcept {
+  constexpr std::uint32_t kSixteenZeros = 15;  // stands for them where no value follows
+  if (size > 0) return zeros + 1;
+  return zeros == kSixteenZeros ? kSixteenZeros + 1 : HuffmanTable::kEndOfBlock;
+}
+
+// The value that `size` bits stand for: those with a leading 0 are negative. REQUIRES: size 0 to 15, bits < 2 to its
+// power
+[[nodiscard]] constexpr std::int32_t value_of(std::uint32_t bits, std::uint32_t size) noexcept {
+  const auto value = static_cast<std::int32_t>(bits);
+  if (size == 0 || bits >> (size - 1) != 0) return value;
+  return value - (1 << size) + 1;
+}
+
+}  // namespace forebay

@@ -1,0 +1,105 @@
+#pragma once
+
+#include <array>
+#include <csetjmp>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <span>
+#include <vector>
+
+// jpeglib.h needs FILE and size_t before it.
+#include <jpeglib.h>
+
+#include "image.hpp"
+#include "jpeg_decoder.hpp"
+#include "jpeg_memory.hpp"
+
+namespace forebay {
+
+// A JPEG file whose header libjpeg has read.
+struct OpenJpeg {
+  const jpeg_decompress_struct& info;
+  std::span<const std::byte> scans;  // what follows the header
+  int orientation;                   // as JpegHeader has it
+  bool grey;                         // as ImageOptions has it
+
+  [[nodiscard]] std::int32_t width() const noexcept { return static_cast<std::int32_t>(info.image_width); }
+  [[nodiscard]] std::int32_t height() const noexcept { return static_cast<std::int32_t>(info.image_height); }
+  // A truncated file has none, whatever part of it is decoded.
+  [[nodiscard]] bool has_end_marker() const noexcept;
+};
+
+// JpegDecoder's work by libjpeg alone: all that JpegDecoder promises, for every file.
+//
+// libjpeg reports failure by a callback that must not return. It jumps back to require(), so between require() and
+// libjpeg no frame may hold anything with a destructor.
+class LibjpegDecoder {
+ public:
+  LibjpegDecoder() noexcept;
+  LibjpegDecoder(const LibjpegDecoder&) = delete;
+  LibjpegDecoder& operator=(const LibjpegDecoder&) = delete;
+  ~LibjpegDecoder() { close(); }
+
+  // As those of JpegDecoder.
+  ImageSize open(std::span<const std::byte> bytes, const ImageOptions& options);
+  [[nodiscard]] JpegHeader header() const noexcept;
+  void decode(const Box& region, std::int32_t shrink, Image& out);
+
+  // REQUIRES: as header()
+  [[nodiscard]] OpenJpeg opened() const noexcept {
+    return {.info = info_, .scans = bytes_.subspan(scan_begin_), .orientation = orientation_, .grey = grey_};
+  }
+  // Forgets the file that is open, if one is. A fresh libjpeg object for each image: a reused one keeps the tables of
+  // earlier images, and a file that lacks its own would decode, or not, depending on what came before it. Its memory is
+  // reused.
+  void close() noexcept { jpeg_destroy_decompress(&info_); }
+
+ private:
+  static LibjpegDecoder& of(j_common_ptr info) noexcept { return *static_cast<LibjpegDecoder*>(info->client_data); }
+  static void on_error(j_common_ptr info);
+  static void on_message(j_common_ptr info, int level);
+  static void on_progress(j_common_ptr info);
+  template <typename... Values>
+  [[noreturn]] void escape(const char* format, Values... values) noexcept;
+  [[nodiscard]] const char* libjpeg_message() noexcept;
+  template <typename Step>
+  void require(const Step& step);
+
+  [[nodiscard]] std::int32_t stored_width() const noexcept { return static_cast<std::int32_t>(info_.image_width); }
+  [[nodiscard]] std::int32_t stored_height() const noexcept { return static_cast<std::int32_t>(info_.image_height); }
+  [[nodiscard]] std::int32_t output_height() const noexcept { return static_cast<std::int32_t>(info_.output_height); }
+
+  void read_header(const ImageOptions& options);
+  void check_header(const ImageOptions& options);
+  [[nodiscard]] int stored_orientation() const noexcept;
+  void start(std::int32_t shrink) noexcept;
+  [[nodiscard]] bool has_common_sampling() const noexcept;
+  [[nodiscard]] bool is_plain() const noexcept;
+  [[nodiscard]] bool smooths_blocks() const noexcept;
+  [[nodiscard]] bool enlarges_chroma_twice(std::int32_t shrink) const noexcept;
+  [[nodiscard]] bool changes_upsampling(std::int32_t width) const noexcept;
+  [[nodiscard]] Box needed_part(const Box& wanted, std::int32_t shrink) const noexcept;
+  void crop(Box& part) noexcept;
+  void require_end_marker() const;
+  void make_room(const Box& part, std::int32_t shrink, Image& out);
+  void read_row(std::uint8_t* to) noexcept;
+  void read_part(const Box& part, Image& out) noexcept;
+  void read_rows(const Box& part, Image& out) noexcept;
+
+  JpegMemory memory_;
+  jpeg_decompress_struct info_{};
+  jpeg_error_mgr errors_{};
+  jpeg_progress_mgr progress_{};
+  std::jmp_buf escape_{};
+  std::array<char, JMSG_LENGTH_MAX> libjpeg_message_{};
+  std::array<char, JMSG_LENGTH_MAX + 32> message_{};
+  std::span<const std::byte> bytes_;  // of the image that is open
+  std::size_t scan_begin_ = 0;        // where its header ends
+  int orientation_ = 1;
+  bool grey_ = false;
+  std::vector<std::uint8_t> cmyk_;   // one line
+  std::vector<std::uint8_t> strip_;  // kStripRows lines of RGB
+};
+
+}  // namespace forebay

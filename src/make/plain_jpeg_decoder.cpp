@@ -1,0 +1,141 @@
+#include "plain_jpeg_decoder.hpp"
+
+#include <algorithm>
+#include <span>
+
+namespace forebay {
+namespace {
+
+constexpr std::int32_t kBlockSide = 8;
+// Rows that are turned together when the orientation is not as stored.
+constexpr std::int32_t kRowsTurned = 16;
+
+// Rows of a part of the stored image, on their way to where they are displayed.
+class PlacedRows final : public RgbRows {
+ public:
+  PlacedRows(const Box& part, int orientation, std::vector<std::uint8_t>& strip, Image& out)
+      : width_(part.width()), height_(part.height()), orientation_(orientation), strip_(strip), out_(out) {
+    const auto bytes = row_bytes() * static_cast<std::size_t>(kRowsTurned);
+    if (orientation_ != 1 && strip_.size() < bytes) strip_.resize(bytes);
+  }
+
+  std::uint8_t* row(std::int32_t y) override {
+    if (orientation_ == 1) return out_.row(y);
+    if (y == first_ + kRowsTurned) place(kRowsTurned);
+    return strip_.data() + static_cast<std::size_t>(y - first_) * row_bytes();
+  }
+
+  // After the last row.
+  void finish() {
+    if (orientation_ != 1) place(height_ - first_);
+  }
+
+ private:
+  [[nodiscard]] std::size_t row_bytes() const noexcept { return static_cast<std::size_t>(width_) * 3; }
+  void place(std::int32_t rows) {
+    place_rows(strip_, first_, rows, width_, height_, orientation_, out_);
+    first_ += rows;
+  }
+
+  std::int32_t width_;
+  std::int32_t height_;
+  int orientation_;
+  std::vector<std::uint8_t>& strip_;
+  Image& out_;
+  std::int32_t first_ = 0;  // row in the strip
+};
+
+std::optional<JpegColour> colour_of(const jpeg_decompress_struct& info) noexcept {
+  if (info.jpeg_color_space == JCS_GRAYSCALE && info.num_components == 1) return JpegColour::grey;
+  if (info.num_components != 3) return std::nullopt;
+  if (info.jpeg_color_space == JCS_YCbCr) return JpegColour::ycbcr;
+  if (info.jpeg_color_space == JCS_RGB) return JpegColour::rgb;
+  return std::nullopt;
+}
+
+// A scan of all components, in the order of the frame, and of whole coefficients. Lossless files have another Se.
+bool is_sequential(const jpeg_decompress_struct& info) noexcept {
+  if (info.progressive_mode != FALSE || info.arith_code != FALSE || info.data_precision != 8) return false;
+  if (info.Ss != 0 || info.Se != DCTSIZE2 - 1 || info.Ah != 0 || info.Al != 0) return false;
+  if (info.comps_in_scan != info.num_components) return false;
+  for (int i = 0; i < info.num_components; ++i) {
+    if (info.cur_comp_info[i] != info.comp_info + i) return false;
+  }
+  return true;
+}
+
+bool copy_code(const JHUFF_TBL* const (&tables)[NUM_HUFF_TBLS], int number, HuffmanCode& code) noexcept {
+  if (number < 0 || number >= NUM_HUFF_TBLS || tables[number] == nullptr) return false;
+  std::copy(std::begin(tables[number]->bits), std::end(tables[number]->bits), code.counts.begin());
+  code.counts[0] = 0;
+  std::copy(std::begin(tables[number]->huffval), std::end(tables[number]->huffval), code.symbols.begin());
+  return true;
+}
+
+bool copy_quantiser(const jpeg_decompress_struct& info, int number, JpegComponent& component) noexcept {
+  if (number < 0 || number >= NUM_QUANT_TBLS || info.quant_tbl_ptrs[number] == nullptr) return false;
+  const auto& values = info.quant_tbl_ptrs[number]->quantval;
+  std::copy(std::begin(values), std::end(values), component.quantiser.begin());
+  return true;
+}
+
+// Rows of MCUs that libjpeg decodes for pixels above `bottom`. It does so for as many of them as the tallest component
+// has blocks in an MCU; and where that is more than one, chroma of the last row of samples takes the next one's too.
+std::int32_t rows_decoded(const OpenJpeg& file, const JpegFrame& frame, std::int32_t bottom) noexcept {
+  const std::int32_t tallest = file.info.max_v_samp_factor;
+  const std::int32_t pixels = kBlockSide * tallest;
+  std::int32_t groups = (bottom - 1) / pixels + 1;
+  if (tallest > 1 && (bottom - 1) % pixels >= pixels - tallest) ++groups;
+  return std::min(groups * (tallest / frame.max_v), frame.mcus_down);
+}
+
+}  // namespace
+
+bool PlainJpegDecoder::describe(const OpenJpeg& file) {
+  const auto colour = colour_of(file.info);
+  if (!colour || !is_sequential(file.info)) return false;
+  frame_ = {.width = file.width(),
+            .height = file.height(),
+            .colour = *colour,
+            .components = static_cast<std::size_t>(file.info.num_components)};
+  for (std::size_t i = 0; i < frame_.components; ++i) {
+    const jpeg_component_info& from = file.info.comp_info[i];
+    JpegComponent& component = frame_.component[i];
+    if (frame_.components > 1) {
+      component.h = from.h_samp_factor;
+      component.v = from.v_samp_factor;
+    }
+    ScanDecoder::Codes& codes = scan_.codes[i];
+    if (!copy_quantiser(file.info, from.quant_tbl_no, component) ||
+        !copy_code(file.info.dc_huff_tbl_ptrs, from.dc_tbl_no, codes.dc) ||
+        !copy_code(file.info.ac_huff_tbl_ptrs, from.ac_tbl_no, codes.ac)) {
+      return false;
+    }
+  }
+  frame_.complete();
+  scan_.restart_interval = file.info.restart_interval;
+  scan_.bytes = file.scans;
+  return true;
+}
+
+bool PlainJpegDecoder::decode(const OpenJpeg& file, const Box& region, Image& out) {
+  if (!describe(file)) return false;
+  const bool luma = file.grey && frame_.colour != JpegColour::grey;
+  const auto colours = luma ? PixelStage::Colours::luma : PixelStage::Colours::all;
+  if (!PixelStage::serves(frame_, colours)) return false;
+  const Box part = stored_box(region, frame_.width, frame_.height, file.orientation);
+  const bool to_the_end = part.bottom == frame_.height;
+  if (!to_the_end && !file.has_end_marker()) return false;
+  scan_.wanted = PixelStage::needed(frame_, part, colours);
+  if (!scan_decoder_.open(frame_, scan_)) return false;
+  out.resize(region.width(), region.height());
+  out.area = region;
+  PlacedRows rows(part, file.orientation, strip_, out);
+  if (!stage_.decode(frame_, part, colours, scan_decoder_, rows)) return false;
+  if (!scan_decoder_.finish(rows_decoded(file, frame_, part.bottom))) return false;
+  if (to_the_end && !scan_decoder_.at_end_of_image()) return false;
+  rows.finish();
+  return true;
+}
+
+}  // namespace forebay
