@@ -17,11 +17,13 @@
 
 #include <forebay/error.hpp>
 
+#include "jpeg/pixel_kernels.hpp"
 #include "make/jpeg_decoder.hpp"
 #include "make/transform.hpp"
 #include "measure.hpp"
 
-// What one core decodes of a folder of JPEG files, by how much of them is decoded. Modes take turns every few images.
+// What one core decodes of a folder of JPEG files, by how much of them is decoded and by whom. Modes take turns every
+// few images.
 namespace {
 
 using namespace forebay;
@@ -30,8 +32,16 @@ using Bytes = std::vector<std::byte>;
 constexpr int kRounds = 7;
 constexpr std::size_t kMostFiles = 2000;
 constexpr std::size_t kPass = 20;  // images in a row in one mode
-enum Mode : std::uint8_t { header, full, region, scaled, modes };
-constexpr std::array<const char*, modes> kNames{"header only", "full", "region", "scaled"};
+enum Mode : std::uint8_t { header, full, region, scaled, own_full, own_region, modes };
+constexpr std::array<const char*, modes> kNames{"header only", "full", "region", "scaled", "own, full", "own, region"};
+
+// libjpeg-turbo's, and Forebay's own.
+struct Decoders {
+  JpegDecoder turbo;
+  JpegDecoder own{trusted_pixel_kernels()};
+
+  JpegDecoder& of(Mode mode) noexcept { return mode >= own_full ? own : turbo; }
+};
 
 // Of this thread, so that what else runs on the machine weighs less.
 double cpu_seconds() {
@@ -75,7 +85,7 @@ void decode(JpegDecoder& decoder, const Transform& transform, const Bytes& file,
   const ImageSize size = decoder.open(file, {});
   const auto view = transform.view(size.width, size.height, {}, 0, position);
   if (mode == header) return;
-  decoder.decode(mode == full ? Box{0, 0, size.width, size.height} : view.region,
+  decoder.decode(mode == full || mode == own_full ? Box{0, 0, size.width, size.height} : view.region,
                  mode == scaled ? transform.shrink_of(view) : 1, image);
 }
 
@@ -85,7 +95,7 @@ struct Times {
 };
 
 Times measure(const std::vector<Bytes>& files, const Transform& transform) {
-  JpegDecoder decoder;
+  Decoders decoders;
   std::array<Image, modes> images;
   Times times;
   for (int round = 0; round < kRounds; ++round) {
@@ -95,7 +105,8 @@ Times measure(const std::vector<Bytes>& files, const Transform& transform) {
       for (std::size_t m = 0; m < modes; ++m) {
         const double begin = cpu_seconds();
         for (std::size_t i = first; i < end; ++i) {
-          decode(decoder, transform, files[i], i + files.size() * static_cast<std::size_t>(round), static_cast<Mode>(m),
+          const auto mode = static_cast<Mode>(m);
+          decode(decoders.of(mode), transform, files[i], i + files.size() * static_cast<std::size_t>(round), mode,
                  images[m]);
         }
         seconds[m] += cpu_seconds() - begin;

@@ -65,7 +65,7 @@ struct Run {  // NOLINT(clang-analyzer-optin.performance.Padding): the order is 
   std::shared_ptr<Device> device;
   StreamView stream;  // the device's, for trainers that have none
   std::shared_ptr<SlotStore> store;
-  std::vector<Field> fields;                  // of every batch
+  std::vector<Field> fields;                   // of every batch
   std::unique_ptr<GpuDecoding> gpu_decoding;   // none = the decoder threads decode all
   const PixelKernels* jpeg_kernels = nullptr;  // as JpegDecoder takes them
   OperationChain operations;

@@ -141,8 +141,7 @@ void SampleMaker::make_all_with(const Work& work, const Source& source, std::spa
   const ImageSize size = open(source, workspace);
   Box region = view_of(work, size, members.front()).region;
   for (const Member& member : members) region = around(region, view_of(work, size, member).region);
-  decode(source, decode_ == Decode::full ? Box{0, 0, size.width, size.height} : region, 1, members.size(),
-         workspace);
+  decode(source, decode_ == Decode::full ? Box{0, 0, size.width, size.height} : region, 1, members.size(), workspace);
   for (const Member& member : members) {
     const auto view = view_of(work, size, member);
     note_view(size, view, member.out);

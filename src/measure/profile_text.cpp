@@ -283,9 +283,11 @@ std::string profile_table(std::span<const Profile> ranks) {
       "full {}",
       job.encoded.mean, percent_text(job.encoded.empty), job.bytes.mean / kMebibyte, job.workers_bytes / kMebibyte,
       job.bytes.most / kMebibyte, percent_text(job.bytes.full));
-  line("samples   read in {:.2f} ms, decoded in {:.2f} ms; decoders got {:.0f} % of a core when busy; {:.1f} MB/s read{}",
-       job.read_ms, job.decode_ms, 100 * job.decoder_cpu, job.read_mb_s,
-       job.own_jpeg > 0 ? fmt::format("; {} as JPEG without libjpeg-turbo", percent_text(job.own_jpeg)) : "");
+  line(
+      "samples   read in {:.2f} ms, decoded in {:.2f} ms; decoders got {:.0f} % of a core when busy; {:.1f} MB/s "
+      "read{}",
+      job.read_ms, job.decode_ms, 100 * job.decoder_cpu, job.read_mb_s,
+      job.own_jpeg > 0 ? fmt::format("; {} as JPEG without libjpeg-turbo", percent_text(job.own_jpeg)) : "");
   if (ranks.size() > 1) {
     const std::size_t slowest = slowest_rank(ranks);
     line("slowest   rank {} with {} fresh images/s: {}", slowest, rate(ranks[slowest].trainer.images_per_s),
