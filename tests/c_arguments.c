@@ -16,6 +16,24 @@ static void test_versions(void) {
   forebay_text_free(NULL);
 }
 
+// What version 1.0 promised to programs that were compiled with it: where the last member of each struct is, and how
+// long it was. Later members come after it.
+static void test_layouts(void) {
+#define CHECK_LAYOUT(type, last, offset, size) CHECK(offsetof(type, last) == (offset) && sizeof(type) >= (size))
+  CHECK(sizeof(void*) == 8);
+  CHECK_LAYOUT(forebay_tensor, strides, 104, 168);
+  CHECK_LAYOUT(forebay_field, class_count, 104, 112);
+  CHECK_LAYOUT(forebay_sample, bottom, 48, 56);
+  CHECK_LAYOUT(forebay_dataset, destroy, 112, 120);
+  CHECK_LAYOUT(forebay_signals, waited_s, 56, 64);
+  CHECK_LAYOUT(forebay_policy, destroy, 40, 48);
+  CHECK_LAYOUT(forebay_waiting, look, 16, 24);
+  CHECK_LAYOUT(forebay_communicator, abort, 112, 120);
+  CHECK_LAYOUT(forebay_feeder_options, log_context, 120, 128);
+  CHECK(sizeof(forebay_view) == 28 && offsetof(forebay_view, mirror) == 24);  // has no size of its own: never changes
+#undef CHECK_LAYOUT
+}
+
 static void test_nulls(void) {
   forebay_feeder_options options = options_of(NULL);
   forebay_feeder* feeder = (forebay_feeder*)&options;
@@ -130,6 +148,7 @@ static void test_configurations(void) {
 
 void test_arguments(void) {
   test_versions();
+  test_layouts();
   test_nulls();
   test_sizes();
   test_configurations();

@@ -1,6 +1,7 @@
 # A library of the C interface exports what its list says, and that is what its headers declare: no more, no less.
 #
 #   cmake -DNM=nm -DLIBRARY=libforebay_c.so -DEXPORTS=exports.map "-DHEADERS=a.h;b.h" -P c_symbols.cmake
+cmake_minimum_required(VERSION 3.25)
 execute_process(COMMAND ${NM} -D --defined-only --format=posix ${LIBRARY} OUTPUT_VARIABLE listing
                 COMMAND_ERROR_IS_FATAL ANY)
 string(REGEX MATCHALL "[^\n]+" lines "${listing}")
