@@ -122,6 +122,7 @@ std::unique_ptr<forebay_feeder> make(Given given) {
       if (field.name == "label") field.classes = feeder.dataset().classes();
       fields.emplace_back(std::move(field));
     }
+    // NOLINTNEXTLINE(modernize-make-unique): an aggregate is not made by parentheses everywhere
     return std::unique_ptr<forebay_feeder>(new forebay_feeder{.waiting = waiting,
                                                               .is_alone = is_alone,
                                                               .feeder = std::move(feeder),

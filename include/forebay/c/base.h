@@ -1,12 +1,13 @@
 #ifndef FOREBAY_C_BASE_H
 #define FOREBAY_C_BASE_H
 
+// NOLINTBEGIN(modernize-*): it is C
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 // Part of <forebay/forebay.h>: version, status codes, errors.
-// NOLINTBEGIN(modernize-*): it is C
 
 #ifdef __GNUC__
 #define FOREBAY_API __attribute__((visibility("default")))

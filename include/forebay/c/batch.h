@@ -1,10 +1,11 @@
 #ifndef FOREBAY_C_BATCH_H
 #define FOREBAY_C_BATCH_H
 
+// NOLINTBEGIN(modernize-*): it is C
+
 #include <forebay/c/base.h>
 
 // Part of <forebay/forebay.h>: a batch and the tensors in it.
-// NOLINTBEGIN(modernize-*): it is C
 
 #ifdef __cplusplus
 extern "C" {

@@ -1,6 +1,8 @@
 #ifndef FOREBAY_C_PARTS_H
 #define FOREBAY_C_PARTS_H
 
+// NOLINTBEGIN(modernize-*): it is C
+
 #include <forebay/c/batch.h>
 
 // Part of <forebay/forebay.h>: what a program may bring itself, as structs of callbacks.
@@ -8,7 +10,6 @@
 // A callback gets the `context` that stands beside it. It returns normally: it must not throw, longjmp, end the thread,
 // or call the feeder, except forebay_feeder_request_stop(). Those that can fail return FOREBAY_OK or an error code, and
 // may write why to `message`, which has FOREBAY_MESSAGE_SIZE bytes and is empty at first.
-// NOLINTBEGIN(modernize-*): it is C
 
 #ifdef __cplusplus
 extern "C" {
