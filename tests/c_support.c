@@ -24,6 +24,14 @@ void pictures_open(Pictures* pictures, long permits) {
   pthread_mutex_unlock(&pictures->mutex);
 }
 
+unsigned long pictures_begun(Pictures* pictures) {
+  unsigned long begun = 0;
+  pthread_mutex_lock(&pictures->mutex);
+  begun = pictures->begun;
+  pthread_mutex_unlock(&pictures->mutex);
+  return begun;
+}
+
 void pictures_end(Pictures* pictures) {
   pthread_cond_destroy(&pictures->opened);
   pthread_mutex_destroy(&pictures->mutex);
@@ -36,11 +44,11 @@ static int begin_read(Pictures* pictures, uint64_t id) {
   clock_gettime(CLOCK_REALTIME, &limit);
   limit.tv_sec += 60;
   pthread_mutex_lock(&pictures->mutex);
+  ++pictures->begun;
   while (pictures->permits == 0) {
     if (pthread_cond_timedwait(&pictures->opened, &pictures->mutex, &limit) == ETIMEDOUT) break;
   }
   if (pictures->permits > 0) --pictures->permits;
-  ++pictures->reads;
   if (id == pictures->flaky && pictures->failures_of_flaky == 0) {
     ++pictures->failures_of_flaky;
     fails = 1;

@@ -52,8 +52,8 @@ enum { kSide = 4, kPixels = kSide * kSide };
 typedef struct Pictures {
   pthread_mutex_t mutex;
   pthread_cond_t opened;
-  long permits;  // how many reads may begin; waited for, within limits
-  unsigned long reads;
+  long permits;            // how many reads may begin; waited for, within limits
+  unsigned long begun;     // reads, those that wait included
   uint64_t bad;            // this sample fails, for good ...
   uint64_t flaky;          // ... and this one once
   uint64_t without_room;   // this one forgets to ask for room
@@ -67,6 +67,7 @@ enum { kNobody = UINT32_MAX };
 
 void pictures_begin(Pictures* pictures);
 void pictures_open(Pictures* pictures, long permits);
+unsigned long pictures_begun(Pictures* pictures);
 void pictures_end(Pictures* pictures);
 unsigned char pixel_of(uint64_t id, size_t i);
 forebay_dataset dataset_of(Pictures* pictures, uint64_t size);

@@ -75,6 +75,7 @@ static void test_interrupts(void) {
   Hook hook = {.pictures = &pictures};
   forebay_feeder* feeder = NULL;
   forebay_batch* batch = NULL;
+  unsigned long begun = 0;
   pictures_begin(&pictures);
   dataset = dataset_of(&pictures, 40);
   feeder = waiting_feeder(&pictures, &hook, &dataset);
@@ -90,6 +91,21 @@ static void test_interrupts(void) {
   hook.feeder = NULL;
   CHECK(forebay_feeder_free(feeder) == FOREBAY_OK);
 
+  // While it is closed, a read is under way.
+  memset(&hook, 0, sizeof hook);
+  hook.pictures = &pictures;
+  begun = pictures_begun(&pictures);
+  feeder = waiting_feeder(&pictures, &hook, &dataset);
+  for (int i = 0; i < 6000 && pictures_begun(&pictures) == begun + 4; ++i) {
+    CHECK(forebay_feeder_next(feeder, 0.01, NULL, &batch, NULL) == FOREBAY_NOT_READY);
+  }
+  hook.interrupts_at = hook.calls + 1;
+  CHECK_FAILS(forebay_feeder_close(feeder, &error), FOREBAY_ERROR_INTERRUPTED, "while_waiting");
+  CHECK(forebay_feeder_next(feeder, FOREBAY_NO_TIMEOUT, NULL, &batch, NULL) == FOREBAY_END_OF_RUN);
+  hook.opens_at = hook.calls + 1;
+  CHECK_OK(forebay_feeder_close(feeder, &error));
+  CHECK(forebay_feeder_free(feeder) == FOREBAY_OK);
+
   // While the feeder is made: nothing is read, so that it has to wait.
   memset(&hook, 0, sizeof hook);
   hook.pictures = &pictures;
@@ -100,7 +116,7 @@ static void test_interrupts(void) {
   options.waiting_context = &hook;
   hook.opens_at = 1;  // the reads in progress can end then
   CHECK_FAILS(forebay_feeder_new(&options, &feeder, &error), FOREBAY_ERROR_INTERRUPTED, "while_waiting");
-  CHECK(feeder == NULL && hook.calls == 1 && pictures.destroyed == 2);
+  CHECK(feeder == NULL && hook.calls == 1 && pictures.destroyed == 3);
   pictures_end(&pictures);
 }
 

@@ -33,9 +33,10 @@ typedef struct forebay_feeder_options {
   const char* trace;  // where forebay_feeder_close() writes a trace of the threads (docs/telemetry.md); null: none
   double trace_s;     // of its first seconds; 0 = 10
   // Called on the feeder's thread about every 5 ms while forebay_feeder_new() waits for the index or the first batch,
-  // and forebay_feeder_next() for a batch: for an interpreter's signals. True: the wait ends with
-  // FOREBAY_ERROR_INTERRUPTED. With one rank forebay_feeder_next() may then be called again and resumes the same step;
-  // with several, the run ends on all ranks. Null: none.
+  // forebay_feeder_next() for a batch and, with one rank, forebay_feeder_close() for reads under way: for an
+  // interpreter's signals. True: the wait ends with FOREBAY_ERROR_INTERRUPTED. With one rank forebay_feeder_next() may
+  // then be called again and resumes the same step, and forebay_feeder_close() is to be called again; with several, the
+  // run ends on all ranks. forebay_feeder_free() does not call it. Null: none.
   bool (*while_waiting)(void* context);
   void* waiting_context;
   // Gets the lines for people in place of standard error: UTF-8, without newline. `level`: forebay_log_level. On any
