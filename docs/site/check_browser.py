@@ -96,8 +96,8 @@ def _check_search(page, address):
     for words in ("watermark", "load_state_dict"):
         page.goto(f"{address}search.html?q={words}")
         try:
-            page.wait_for_selector("#search-results li a", timeout=60_000)
-            page.wait_for_load_state("networkidle", timeout=60_000)  # it reads what it shows of each page
+            page.wait_for_selector("#search-results li a")
+            page.wait_for_load_state("networkidle")  # it reads what it shows of each page
         except Exception:  # noqa: BLE001 - whatever kind it is
             yield f"search.html: nothing is found for {words}"
 
@@ -106,6 +106,7 @@ def problems(site, chromium, pictures):
     with sync_playwright() as driver, _served(site) as address:
         browser = driver.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
         page = browser.new_page()
+        page.set_default_timeout(300_000)  # of a machine that has other things to do
         heard = []
 
         def pass_on(route):
