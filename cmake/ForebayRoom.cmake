@@ -23,7 +23,7 @@ if(FOREBAY_SANITIZE)
   target_link_options(forebay_flags INTERFACE -fsanitize=${FOREBAY_SANITIZE})
   if(FOREBAY_SANITIZE MATCHES thread)
     # moodycamel's queue uses fences, which ThreadSanitizer cannot model; tests/tsan.supp has the consequence.
-    target_compile_options(forebay_flags INTERFACE -Wno-tsan)
+    target_compile_options(forebay_flags INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-tsan>)
   endif()
 endif()
 

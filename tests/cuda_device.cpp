@@ -28,16 +28,6 @@ struct FakeCudaBench {
 
 FOREBAY_DEVICE_CONTRACT(FakeCudaBench);
 
-template <typename Call>
-std::string error_of(Call&& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
-}
-
 TEST_CASE("nothing of the caller changes when a device and its parts are made and ended") {
   FakeCuda machine({.gpus = 2});
   {

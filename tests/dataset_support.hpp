@@ -81,16 +81,6 @@ inline DatasetOptions options_for(const std::filesystem::path& path, const std::
   return options;
 }
 
-// what() of the Error that a call throws, "" when it throws none.
-inline std::string error_of(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const std::exception& error) {
-    return error.what();
-  }
-  return {};
-}
-
 // The first entry whose path ends like this, or nothing.
 inline const Skipped* find_skipped(const Dataset& dataset, std::string_view path_end) {
   for (const auto& entry : dataset.skipped()) {

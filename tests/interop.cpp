@@ -16,9 +16,12 @@
 
 #include "device/host_device.hpp"
 #include "ring/slot_store.hpp"
+#include "support.hpp"
 
 namespace forebay {
 namespace {
+
+using testing::error_of;
 
 constexpr SlotFormat kTiny{.batch_size = 4, .height = 2, .width = 5, .dtype = DType::uint8, .layout = Layout::nhwc};
 
@@ -36,16 +39,6 @@ std::shared_ptr<Lease> lend(const std::shared_ptr<SlotStore>& store, std::uint32
 template <typename Managed>
 void consume(Managed* tensor) {
   tensor->deleter(tensor);
-}
-
-template <typename Call>
-std::string error_of(const Call& call) {
-  try {
-    static_cast<void>(call());
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "";
 }
 
 TEST_CASE("a tensor says what the images are, for every type and layout") {

@@ -4,7 +4,6 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <set>
 #include <string>
@@ -18,6 +17,7 @@
 #include "memory_dataset.hpp"
 #include "memory_parts.hpp"
 #include "mpi_world.hpp"
+#include "support.hpp"
 
 // The loop over epochs, on one rank and on several. experiments/exactly_once and its part in mpi_resume.cpp run it too,
 // stopped and resumed at random.
@@ -290,15 +290,6 @@ TEST_CASE("an evaluation is one epoch") {
   std::uint64_t all = 0;
   for (const std::string& of_rank : gather_texts(std::to_string(samples))) all += std::stoull(of_rank);
   CHECK(all == 61);
-}
-
-std::string error_of(const std::function<void()>& what) {
-  try {
-    what();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return {};
 }
 
 TEST_CASE("the two kinds of loop do not mix") {

@@ -9,7 +9,6 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
-#include <functional>
 #include <memory>
 #include <string>
 #include <thread>
@@ -44,6 +43,7 @@ namespace forebay {
 namespace {
 
 namespace fs = std::filesystem;
+using testing::error_of;
 using testing::eventually;
 using testing::MemoryDataset;
 
@@ -69,15 +69,6 @@ Feeder make_feeder(double watchdog_s = 30) {
   options.policy.watchdog_s = watchdog_s;
   options.run.epochs = 3;
   return Feeder(options, testing::world(), Parts{.dataset = std::make_shared<MemoryDataset>(64)});
-}
-
-std::string error_of(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
 }
 
 TEST_CASE("no rank waits for a disk that stalls; finish_saves() and close() do") {

@@ -17,7 +17,6 @@
 #include <vector>
 
 #include "base/wait.hpp"
-#include "data/guarded_dataset.hpp"
 #include "read/workload.hpp"
 #include "reader_stage.hpp"
 
@@ -37,30 +36,6 @@ constexpr ReaderOptions kOneReader{.threads = 1, .attempts = 4, .backoff = 1us};
 bool all_are(std::span<const WorkerStatus> statuses, Activity activity) {
   return std::ranges::all_of(statuses, [&](const WorkerStatus& status) { return status.activity == activity; });
 }
-
-// A program's dataset with its own read().
-class OwnRead final : public testing::FakeDataset {
- public:
-  explicit OwnRead(std::function<void(ReadTarget&)> read) : FakeDataset(1), read_(std::move(read)) {}
-  void read(std::uint64_t /*id*/, ReadTarget& target) const override { read_(target); }
-
- private:
-  std::function<void(ReadTarget&)> read_;
-};
-
-// Like a reader's target: what it throws for more than 100 bytes is not a std::exception, nor the dataset's business.
-struct Refusal {};
-class SmallTarget final : public ReadTarget {
- public:
-  std::span<std::byte> reserve(std::size_t bytes) override {
-    if (bytes > 100) throw Refusal();
-    memory_.resize(bytes);
-    return memory_;
-  }
-
- private:
-  std::vector<std::byte> memory_;
-};
 
 }  // namespace
 
@@ -245,50 +220,6 @@ TEST_CASE("bytes that no batch has room for are refused before there is memory f
             "field \"note\": 1073741824 bytes, but a batch has room for 16 bytes of each sample (most)"});
   CHECK(dataset.read_fields == 1);
   CHECK(stage.budget.most_in_flight() < 2000);
-}
-
-TEST_CASE("what the reader's memory throws ends the read, whatever a program's dataset makes of it") {
-  SmallTarget target;
-  const auto read = [&](const std::function<void(ReadTarget&)>& own) {
-    guarded(std::make_shared<OwnRead>(own))->read(0, target);
-  };
-  CHECK_THROWS_AS(read([](ReadTarget& to) { (void)to.reserve(101); }), Refusal);
-  CHECK_THROWS_AS(read([](ReadTarget& to) {
-                    try {
-                      (void)to.reserve(101);
-                    } catch (...) {
-                      throw SampleError("could not be read");
-                    }
-                  }),
-                  Refusal);
-  CHECK_THROWS_AS(read([](ReadTarget& to) {
-                    try {
-                      (void)to.reserve(101);
-                    } catch (...) {
-                      throw std::runtime_error("no bytes");
-                    }
-                  }),
-                  Refusal);
-  CHECK_THROWS_AS(read([](ReadTarget& to) {
-                    try {
-                      (void)to.reserve(101);
-                    } catch (...) {  // NOLINT(bugprone-empty-catch)
-                    }
-                  }),
-                  Refusal);
-  // Another reserve() that succeeds is a success.
-  CHECK_NOTHROW(read([](ReadTarget& to) {
-    try {
-      (void)to.reserve(101);
-    } catch (...) {
-      (void)to.reserve(100);
-    }
-  }));
-  CHECK_THROWS_AS(read([](ReadTarget& to) {
-                    (void)to.reserve(100);
-                    throw std::runtime_error("torn");
-                  }),
-                  SampleError);
 }
 
 TEST_CASE("the replacement of a bad sample is read before those that are queued") {

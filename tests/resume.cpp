@@ -3,7 +3,6 @@
 #include <doctest/doctest.h>
 
 #include <atomic>
-#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
@@ -22,6 +21,8 @@
 namespace forebay {
 namespace {
 
+using testing::contains;
+using testing::error_of;
 using testing::Gate;
 using testing::memory_options;
 using testing::MemoryDataset;
@@ -71,27 +72,14 @@ std::vector<Batch> serve(Feeder& feeder, std::uint64_t steps = UINT64_MAX) {
   return fresh;
 }
 
+void append(std::vector<Batch>& to, const std::vector<Batch>& more) { to.insert(to.end(), more.begin(), more.end()); }
+
 std::vector<Batch> without_a_stop(const Options& options) {
   Feeder feeder(options, parts());
   return serve(feeder);
 }
 
 JobState parsed(Feeder& feeder) { return parse_state(feeder.state(), "the state of a test"); }
-
-std::string error_of(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
-}
-
-void check_contains(const std::string& text, const std::string& part) {
-  CAPTURE(text);
-  CAPTURE(part);
-  CHECK(text.find(part) != std::string::npos);
-}
 
 TEST_CASE("what was not served before a stop is served after it, whatever else has changed meanwhile") {
   const std::vector<Batch> all = without_a_stop(three_epochs());
@@ -116,8 +104,7 @@ TEST_CASE("what was not served before a stop is served after it, whatever else h
       CHECK(feeder.steps() == stop);
       CHECK(feeder.epochs_completed() == stop / kBatches);
       std::vector<Batch> both = served;
-      const std::vector<Batch> rest = serve(feeder);
-      both.insert(both.end(), rest.begin(), rest.end());
+      append(both, serve(feeder));
       CHECK(both == all);
       CHECK(feeder.epochs_completed() == 3);
       CHECK_FALSE(feeder.was_stopped());
@@ -189,8 +176,7 @@ TEST_CASE("only fresh batches count: after reuses the state is what it was, but 
   CHECK(first->is_fresh());  // nothing is resident yet
   CHECK(first->step() == 21);
   served.push_back(copy(*first));
-  const std::vector<Batch> rest = serve(resumed);
-  served.insert(served.end(), rest.begin(), rest.end());
+  append(served, serve(resumed));
   CHECK(served == without_a_stop(three_epochs()));
 }
 
@@ -240,8 +226,7 @@ TEST_CASE("a run that was complete ends at once when it is resumed; with more ep
   Feeder more(longer, parts());
   more.restore_state(state);
   std::vector<Batch> five = all;
-  const std::vector<Batch> rest = serve(more);
-  five.insert(five.end(), rest.begin(), rest.end());
+  append(five, serve(more));
   CHECK(five == without_a_stop(longer));
 
   Options shorter = three_epochs();
@@ -266,8 +251,7 @@ TEST_CASE("a run that was asked to stop says so, and can be saved then") {
   Feeder resumed(three_epochs(), parts());
   resumed.restore_state(state);
   CHECK_FALSE(resumed.was_stopped());
-  const std::vector<Batch> rest = serve(resumed);
-  served.insert(served.end(), rest.begin(), rest.end());
+  append(served, serve(resumed));
   CHECK(served == without_a_stop(three_epochs()));
 }
 
@@ -282,20 +266,19 @@ TEST_CASE("what comes at the wrong time is an error, and changes nothing") {
            [&] { feeder.restore(dir / "feed.state"); },
            [&] { (void)feeder.restore_if_present(dir / "feed.state"); },
        }) {
-    check_contains(error_of(call), "before the first next()");
+    CHECK(contains(error_of(call), "before the first next()"));
   }
-  const std::vector<Batch> rest = serve(feeder);
-  served.insert(served.end(), rest.begin(), rest.end());
+  append(served, serve(feeder));
   CHECK(served == without_a_stop(three_epochs()));
   feeder.close();
-  check_contains(error_of([&] { (void)feeder.state(); }), "before close()");
-  check_contains(error_of([&] { feeder.save(dir / "late.state"); }), "before close()");
+  CHECK(contains(error_of([&] { (void)feeder.state(); }), "before close()"));
+  CHECK(contains(error_of([&] { feeder.save(dir / "late.state"); }), "before close()"));
   CHECK_FALSE(std::filesystem::exists(dir / "late.state"));
 
   Options evaluation = three_epochs();
   evaluation.run.eval = true;
   Feeder held_out(evaluation, parts());
-  check_contains(error_of([&] { (void)held_out.state(); }), "run.eval");
+  CHECK(contains(error_of([&] { (void)held_out.state(); }), "run.eval"));
   CHECK_THROWS_WITH_AS(held_out.restore_state(beginning), doctest::Contains("run.eval"), ConfigError);
   CHECK(serve(held_out).size() == kBatches);
 }
@@ -306,13 +289,12 @@ TEST_CASE("a save that fails names the file, and the run continues") {
   const auto file = dir / "file" / "feed.state";
   Feeder feeder(three_epochs(), parts());
   std::vector<Batch> served = serve(feeder, 3);
-  std::string said = error_of([&] { feeder.save(file); });
-  said += error_of([&] { feeder.finish_saves(); });
-  check_contains(said, "cannot save the state to " + file.string());
+  const std::string said = error_of([&] { feeder.save(file); }) + error_of([&] { feeder.finish_saves(); });
+  const std::string failure = "cannot save the state to " + file.string();
+  CHECK(contains(said, failure));
   feeder.finish_saves();  // said once
-  const std::vector<Batch> rest = serve(feeder);
-  check_contains(error_of([&] { feeder.save(file); }), "cannot save the state to " + file.string());
-  served.insert(served.end(), rest.begin(), rest.end());
+  append(served, serve(feeder));
+  CHECK(contains(error_of([&] { feeder.save(file); }), failure));
   CHECK(served == without_a_stop(three_epochs()));
 }
 
@@ -337,12 +319,12 @@ TEST_CASE("a state that deals its batches out in another way than its settings i
     return error_of([&] { feeder.restore_state(to_text(state)); });
   };
   CHECK(error_with([](JobState&) {}).empty());
-  check_contains(
-      error_with([](JobState& state) { state.contiguous = true; }),
-      "the saved job dealt its batches out to 1024 shards of batches in a row and this one deals them out to "
-      "1024 shards in turn: the state is not as it was saved");
-  check_contains(error_with([](JobState& state) { state.virtual_shards = 512; }),
-                 "to 512 shards in turn and this one deals them out to 1024 shards in turn");
+  CHECK(
+      contains(error_with([](JobState& state) { state.contiguous = true; }),
+               "the saved job dealt its batches out to 1024 shards of batches in a row and this one deals them out to "
+               "1024 shards in turn: the state is not as it was saved"));
+  CHECK(contains(error_with([](JobState& state) { state.virtual_shards = 512; }),
+                 "to 512 shards in turn and this one deals them out to 1024 shards in turn"));
 }
 
 TEST_CASE("another job's state is refused with its file, the key and what to do, and the feeder serves on as it was") {
@@ -370,7 +352,7 @@ TEST_CASE("another job's state is refused with its file, the key and what to do,
       const std::string error = error_of(call);
       CAPTURE(error);
       CHECK(error.starts_with(file.string()));
-      check_contains(error, what);
+      CHECK(contains(error, what));
     }
     CHECK_THROWS_AS(feeder.restore(file), ConfigError);
     CHECK_THROWS_WITH_AS(feeder.restore_state(text), doctest::Contains("the state given to restore_state()"),

@@ -8,6 +8,8 @@
 #include <string_view>
 #include <system_error>
 
+#include <forebay/error.hpp>
+
 namespace forebay::testing {
 
 // Built with a sanitizer, which takes up to twenty times as long and finds in a part of many like cases what it finds
@@ -19,6 +21,17 @@ inline constexpr bool kSanitized = false;
 #endif
 
 inline bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
+
+// what() of the Error that a call throws, "" when it throws none.
+template <typename Call>
+std::string error_of(const Call& call) {
+  try {
+    static_cast<void>(call());
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return {};
+}
 
 // A directory of its own, removed with everything in it at the end of the scope.
 class TemporaryDirectory {

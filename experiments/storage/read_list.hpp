@@ -12,12 +12,14 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <exception>
 #include <filesystem>
 #include <fstream>
 #include <memory>
 #include <optional>
 #include <random>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <thread>
 #include <vector>
@@ -205,5 +207,37 @@ struct Spread {
     return values[values.size() / 2];
   }
 };
+
+// The command line of such a benchmark, and table(folder, case, rounds) for each case that was asked for. Returns
+// main's exit code. `megabytes` are what the cases write at most.
+template <typename Cases, typename Table>
+int run_cases(int argc, char** argv, const char* program, int megabytes, const Cases& cases, Table&& table) {
+  std::filesystem::path folder;
+  std::string_view only;
+  std::size_t rounds = 5;
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view word = argv[i];
+    if (word == "--rounds" && i + 1 < argc) {
+      rounds = std::strtoul(argv[++i], nullptr, 10);
+    } else if (word == "--only" && i + 1 < argc) {
+      only = argv[++i];
+    } else {
+      folder = word;
+    }
+  }
+  if (folder.empty() || rounds == 0) {
+    std::fprintf(stderr, "usage: %s [--rounds N] [--only TEXT] DIR     writes up to %d MB there\n", program, megabytes);
+    return 2;
+  }
+  try {
+    for (const Case& each : cases) {
+      if (std::string_view(each.name).find(only) != std::string_view::npos) table(folder, each, rounds);
+    }
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s: %s\n", program, error.what());
+    return 1;
+  }
+  return 0;
+}
 
 }  // namespace storage

@@ -4,7 +4,6 @@
 #include <liburing.h>
 
 #include <array>
-#include <string_view>
 
 #include "read_list.hpp"
 
@@ -230,34 +229,10 @@ void table(const std::filesystem::path& folder, const Case& wanted, std::size_t 
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::filesystem::path folder;
-  std::string_view only;
-  std::size_t rounds = 5;
-  for (int i = 1; i < argc; ++i) {
-    const std::string_view word = argv[i];
-    if (word == "--rounds" && i + 1 < argc) {
-      rounds = std::strtoul(argv[++i], nullptr, 10);
-    } else if (word == "--only" && i + 1 < argc) {
-      only = argv[++i];
-    } else {
-      folder = word;
-    }
-  }
-  if (folder.empty() || rounds == 0) {
-    std::fputs("usage: bench_uring [--rounds N] [--only TEXT] DIR     writes up to 900 MB there\n", stderr);
-    return 2;
-  }
   if (const int problem = Ring(8).problem(); problem != 0) {
     std::printf("io_uring is not permitted here: io_uring_setup failed with errno %d (%s)\n", problem,
                 std::generic_category().message(problem).c_str());
     return 0;
   }
-  try {
-    for (const Case& each : kCases) {
-      if (std::string_view(each.name).find(only) != std::string_view::npos) table(folder, each, rounds);
-    }
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "bench_uring: %s\n", error.what());
-    return 1;
-  }
+  return run_cases(argc, argv, "bench_uring", 900, kCases, table);
 }
