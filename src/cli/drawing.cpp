@@ -61,7 +61,9 @@ void paint_areas(Drawing& drawing, Random& random) {
   const Colour third = any_colour(random, 30, 210);
   const auto mix = clouds(drawing, coarsest, 16, 0.6F, 0.5F, random);
   const auto blend = clouds(drawing, coarsest, 16, 0.6F, 0.5F, random);
-  const auto texture = clouds(drawing, 32, 1, uniform(random, 8, 22), uniform(random, 0.6F, 0.8F), random);
+  const float roughness = uniform(random, 0.6F, 0.8F);
+  const float amplitude = uniform(random, 8, 22);
+  const auto texture = clouds(drawing, 32, 1, amplitude, roughness, random);
   const float slope_x = uniform(random, -50, 50) / static_cast<float>(drawing.width());
   const float slope_y = uniform(random, -50, 50) / static_cast<float>(drawing.height());
   std::size_t i = 0;
