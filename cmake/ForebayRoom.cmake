@@ -6,6 +6,8 @@ if(FOREBAY_WERROR)
 endif()
 # GCC 12 reports overlaps in std::string's operator+ that cannot happen (its bug 105651).
 list(APPEND own_flags $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>)
+# Clang's -Wconversion looks for more than GCC's.
+list(APPEND own_flags $<$<CXX_COMPILER_ID:Clang>:-Wno-sign-conversion>)
 # A step goes through many small functions: the compiler may inline them, although another library could define them too.
 list(APPEND own_flags $<$<NOT:$<CONFIG:Debug>>:-fno-semantic-interposition>)
 # Pixels and coefficients must not depend on whether the compiler fuses multiply and add.
@@ -20,6 +22,13 @@ target_compile_options(forebay_flags INTERFACE "$<$<COMPILE_LANGUAGE:CUDA>:${nvc
 if(FOREBAY_SANITIZE)
   target_compile_options(forebay_flags INTERFACE -fsanitize=${FOREBAY_SANITIZE} -fno-omit-frame-pointer
                          -fno-sanitize-recover=all)
+  # C libraries that are loaded by name have handles of types of their own.
+  target_compile_options(forebay_flags INTERFACE $<$<CXX_COMPILER_ID:Clang>:-fno-sanitize=function>)
+  if(FOREBAY_SANITIZE MATCHES address)
+    # UBSan and the end of scopes double the time that a test takes to compile. These options must come after the others.
+    target_compile_options(forebay_flags INTERFACE
+      "$<$<BOOL:$<TARGET_PROPERTY:FOREBAY_OF_TESTS>>:-fno-sanitize=undefined;-fno-sanitize-address-use-after-scope>")
+  endif()
   target_link_options(forebay_flags INTERFACE -fsanitize=${FOREBAY_SANITIZE})
   if(FOREBAY_SANITIZE MATCHES thread)
     # moodycamel's queue uses fences, which ThreadSanitizer cannot model; tests/tsan.supp has the consequence.

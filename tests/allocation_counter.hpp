@@ -4,8 +4,8 @@
 
 namespace forebay::testing {
 
-// Counts what `operator new` is asked for by the thread that made it, while it lives. Link allocation_counter.cpp,
-// which replaces the operators of the whole program.
+// Counts what `operator new` is asked for by the thread that made it, while it lives. Link ${allocation_counter}, which
+// replaces the operators of the whole program; under ThreadSanitizer it counts nothing.
 class AllocationCounter {
  public:
   AllocationCounter() noexcept;

@@ -63,7 +63,7 @@ typedef struct Pictures {
   int destroyed;
 } Pictures;
 
-enum { kNobody = UINT32_MAX };
+#define kNobody UINT32_MAX
 
 void pictures_begin(Pictures* pictures);
 void pictures_open(Pictures* pictures, long permits);

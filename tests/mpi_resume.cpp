@@ -21,7 +21,7 @@ namespace forebay::testing {
 namespace {
 
 constexpr std::uint64_t kSeed = 20261121;
-constexpr std::uint64_t kJobs = kSanitized ? 8 : 20;
+constexpr std::uint64_t kJobs = kSanitized ? 5 : 20;
 
 // kJobs jobs of the seed from `first` on, each changed by `change`.
 void check_jobs(std::uint64_t first, const std::function<OnceCase(OnceCase)>& change) {

@@ -204,10 +204,11 @@ TEST_CASE("decoding lets the trainer's kernels go first") {
 
 TEST_CASE("files that do not fit together are decoded one group after the other") {
   std::vector<File> files;
-  for (int i = 0; i < 9; ++i) files.push_back(make_jpeg({.width = 1900 + i, .height = 1300}));
+  const int count = kSanitized ? 5 : 9;
+  for (int i = 0; i < count; ++i) files.push_back(make_jpeg({.width = 1900 + i, .height = 1300}));
   Workspace workspace;
   check_like_turbo(workspace, files, 0);
-  CHECK(workspace.nvjpeg->batches == 3);
+  CHECK(workspace.nvjpeg->batches == (kSanitized ? 2 : 3));
   CHECK(workspace.nvjpeg->largest_batch == 4);
 }
 

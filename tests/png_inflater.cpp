@@ -216,7 +216,6 @@ TEST_CASE("pixels that another chunk interrupts are left to libpng, also where n
 
 TEST_CASE("checksums, lengths and filters must be right") {
   PngInflater inflater;
-  Random random(3);
   const Recipe recipe{.shape = {.width = 20, .height = 10, .channels = 3}};
   Values raw(recipe.shape.height * (recipe.shape.row_bytes() + 1), 0);
   const Values stream = deflated(raw, 15);
