@@ -132,7 +132,7 @@ TEST_CASE("voc: difficult objects and given classes") {
 TEST_CASE("voc: nothing usable names the first problem") {
   const TemporaryDirectory folder;
   write_file(folder / "x.jpg", "jpeg");
-  CHECK(contains(build_error(options_for(folder.path())), "found 1 images"));
+  CHECK(contains(build_error(options_for(folder.path())), "found 1 image ("));
   write_file(folder / "x.xml", annotation(object("dog", "")));
   const std::string error = build_error(options_for(folder.path()));
   CHECK(contains(error, "dataset.path = \"" + folder.path().string()));

@@ -76,8 +76,9 @@ bool transform_scalar(std::int16_t* blocks, const std::uint8_t* /*extents*/, std
 void double_across_scalar(const ChromaRows& rows, std::size_t count, std::uint16_t* sums, std::uint8_t* out) noexcept {
   const bool mixes = rows.far != nullptr;
   const std::uint8_t* const near = rows.near - 1;
+  const std::uint8_t* const far = mixes ? rows.far - 1 : nullptr;
   for (std::size_t i = 0; i < count + 2; ++i) {
-    sums[i] = static_cast<std::uint16_t>(mixes ? 3 * near[i] + rows.far[i - 1] : near[i]);
+    sums[i] = static_cast<std::uint16_t>(mixes ? 3 * near[i] + far[i] : near[i]);
   }
   const int shift = mixes ? 4 : 2;
   for (std::size_t i = 0; i < count; ++i) {
