@@ -51,7 +51,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """forebay.torch and forebay.mpi, which import PyTorch and mpi4py, when they are first used."""
-    if name in ("torch", "mpi"):
+    """forebay.torch, forebay.lightning and forebay.mpi, which import what they are for, when they are first used."""
+    if name in ("torch", "lightning", "mpi"):
         return import_module(f".{name}", __name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -210,11 +210,13 @@ class DataLoader:
         return self._length
 
     def __iter__(self) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-        if not self.feeder.next_epoch():
-            return
-        for batch in Epoch(self.feeder):
-            images, labels = batch.torch()
-            yield (images.clone() if self._copy else images), labels
+        is_empty = True
+        # What a loop that was left after the last batch leaves of its epoch is nothing: the next one then begins.
+        while is_empty and self.feeder.next_epoch():
+            for batch in Epoch(self.feeder):
+                is_empty = False
+                images, labels = batch.torch()
+                yield (images.clone() if self._copy else images), labels
 
     def state_dict(self) -> dict[str, Any]:
         """Where the run is, to save with the model. Collective with several ranks."""

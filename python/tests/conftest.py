@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shutil
+import socket
 import struct
 import subprocess
 import sys
@@ -73,10 +75,10 @@ def ids_of(feeder: forebay.Feeder) -> list[int]:
     return [int(i) for epoch in feeder.epochs() for batch in epoch if batch.is_fresh for i in batch.ids]
 
 
-def run_program(text: str, *arguments: str, command: tuple[str, ...] = (), timeout: float = 120) -> str:
-    """Runs a program of its own with Python; its standard output. The program must end well."""
+def run_command(*words: str, timeout: float = 300) -> str:
+    """Runs a program of its own; its standard output. The program must end well."""
     done = subprocess.run(
-        [*command, sys.executable, "-c", text, *arguments],
+        words,
         capture_output=True,
         text=True,
         timeout=timeout,
@@ -85,3 +87,49 @@ def run_program(text: str, *arguments: str, command: tuple[str, ...] = (), timeo
     assert done.returncode == 0, f"it ended with {done.returncode}\n{done.stdout}\n{done.stderr}"
     assert "Fatal" not in done.stderr, done.stderr
     return done.stdout
+
+
+def run_program(text: str, *arguments: str, command: tuple[str, ...] = (), timeout: float = 120) -> str:
+    """The same for a text in Python."""
+    return run_command(*command, sys.executable, "-c", text, *arguments, timeout=timeout)
+
+
+def mpirun(count: int) -> tuple[str, ...]:
+    """The words of a command that come before those of a program of so many ranks."""
+    os.environ.setdefault("OMPI_ALLOW_RUN_AS_ROOT", "1")
+    os.environ.setdefault("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
+    os.environ.setdefault("OMPI_MCA_rmaps_base_oversubscribe", "1")
+    os.environ.setdefault("OMPI_MCA_btl", "self,vader")
+    return ("mpirun", "-n", str(count))
+
+
+# torchrun. That of PyTorch 1.13 does not start under Python 3.11: a flag of 0 is no member of its enumeration there.
+TORCHRUN = """
+import sys
+from torch.distributed import run
+from torch.distributed.elastic.multiprocessing.api import Std
+if Std.from_str("0") is None:
+    Std.from_str = classmethod(lambda kind, text: kind.NONE)
+run.main(sys.argv[1:])
+"""
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return int(server.getsockname()[1])
+
+
+def torchrun(count: int) -> tuple[str, ...]:
+    """The same for torchrun, before the file of a program in Python."""
+    place = ("--master_addr=127.0.0.1", f"--master_port={free_port()}")
+    return (sys.executable, "-c", TORCHRUN, f"--nproc_per_node={count}", "--monitor_interval=0.1", *place)
+
+
+def require_ranks(*, torch: bool = False, mpi: bool = False) -> None:
+    """Skips a test without what it starts ranks with."""
+    if mpi:
+        pytest.importorskip("mpi4py")
+        if shutil.which("mpirun") is None:
+            pytest.skip("there is no mpirun")
+    if torch and not pytest.importorskip("torch").distributed.is_available():
+        pytest.skip("PyTorch was built without torch.distributed")

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import ast
 import json
-import os
 import shutil
 from pathlib import Path
 from typing import Any
 
 import forebay
 import pytest
-from conftest import COUNT, SMALL, run_program
+from conftest import COUNT, SMALL, mpirun, run_program
 
 pytest.importorskip("mpi4py")
 if shutil.which("mpirun") is None:
@@ -30,12 +29,7 @@ def say(what):
 
 def ranks(count: int, body: str, *arguments: str) -> Any:
     """What rank 0 printed last, read as a value."""
-    os.environ.setdefault("OMPI_ALLOW_RUN_AS_ROOT", "1")
-    os.environ.setdefault("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
-    os.environ.setdefault("OMPI_MCA_rmaps_base_oversubscribe", "1")
-    os.environ.setdefault("OMPI_MCA_btl", "self,vader")
-    command = ("mpirun", "-n", str(count))
-    return ast.literal_eval(run_program(HEAD + body, *arguments, command=command).strip().splitlines()[-1])
+    return ast.literal_eval(run_program(HEAD + body, *arguments, command=mpirun(count)).strip().splitlines()[-1])
 
 
 @pytest.mark.parametrize("count", [1, 2, 4])

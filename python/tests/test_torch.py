@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import itertools
 import warnings
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,7 +11,7 @@ from typing import Any
 
 import forebay
 import pytest
-from conftest import COUNT, run_program
+from conftest import COUNT, run_command, torchrun
 
 torch = pytest.importorskip("torch")
 
@@ -82,6 +83,12 @@ def test_an_image_folder_gives_the_tensors_that_torchvision_gives(folder: Path) 
     for (images, labels), (their_images, their_labels) in zip(ours, theirs, strict=True):
         assert torch.allclose(images, their_images, atol=1e-5) and torch.equal(labels, their_labels)
     ours.close()
+
+
+def test_a_loop_that_was_left_after_the_last_batch_leaves_nothing_to_the_next(load: Any) -> None:
+    loader = load(None, 4)
+    for _ in range(3):
+        assert greys(itertools.islice(loader, len(loader))) == list(range(COUNT))
 
 
 def test_subsets_and_targets(load: Any, folder: Path) -> None:
@@ -171,35 +178,11 @@ def say(what):
 """
 
 
-# torchrun. That of PyTorch 1.13 does not start under Python 3.11: a flag of 0 is no member of its enumeration there.
-TORCHRUN = """
-import sys
-from torch.distributed import run
-from torch.distributed.elastic.multiprocessing.api import Std
-if Std.from_str("0") is None:
-    Std.from_str = classmethod(lambda kind, text: kind.NONE)
-run.main(sys.argv[1:])
-"""
-
-
 def ranks(body: str, tmp_path: Path, *arguments: str) -> Any:
     """What rank 0 of two printed last under torchrun, read as a value."""
     program = tmp_path / "program.py"
     program.write_text(HEAD + body)
-    options = (
-        "--nproc_per_node=2",
-        "--monitor_interval=0.1",
-        "--master_addr=127.0.0.1",
-        f"--master_port={free_port()}",
-    )
-    return ast.literal_eval(run_program(TORCHRUN, *options, str(program), *arguments).strip().splitlines()[-1])
-
-
-def free_port() -> int:
-    import socket
-
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return int(server.getsockname()[1])
+    return ast.literal_eval(run_command(*torchrun(2), str(program), *arguments).strip().splitlines()[-1])
 
 
 @pytest.mark.skipif(not torch.distributed.is_available(), reason="PyTorch was built without torch.distributed")

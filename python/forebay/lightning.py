@@ -1,0 +1,248 @@
+"""A data module for Lightning: ``trainer.fit(model, forebay.lightning.DataModule("data/train", "data/val"))``."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from . import _options
+from .errors import ConfigError
+from .feeder import SOLO, Feeder
+from .torch import DataLoader
+
+if TYPE_CHECKING:
+    LightningDataModule: Any = object
+elif "pytorch_lightning" in sys.modules and "lightning" not in sys.modules:
+    from pytorch_lightning import LightningDataModule
+else:
+    # Each of the two packages knows only its own class.
+    try:
+        from lightning.pytorch import LightningDataModule
+    except ImportError:
+        from pytorch_lightning import LightningDataModule
+
+Pair = tuple[torch.Tensor, torch.Tensor]
+
+
+class _Training:
+    """Training data: each loop is an epoch, or what is left of one."""
+
+    def __init__(self, loader: DataLoader) -> None:
+        self._loader = loader
+
+    def __iter__(self) -> Iterator[Pair]:
+        return iter(self._loader)
+
+    def state(self) -> dict[str, Any]:
+        return self._loader.state_dict()
+
+
+class _SizedTraining(_Training):
+    """The same where all epochs have the same number of steps."""
+
+    def __len__(self) -> int:
+        return len(self._loader)
+
+
+class _TrainingAhead(_Training):
+    """The same where Lightning, to find the end of an epoch, asks for each batch while the trainer still has another.
+
+    A checkpoint must not count the batch that was only asked for, so the state is that of the moment before. Where
+    Lightning leaves an epoch, that batch is the first one of the next loop.
+    """
+
+    def __init__(self, loader: DataLoader) -> None:
+        super().__init__(loader)
+        self._ahead: Pair | None = None
+        self._state: dict[str, Any] | None = None
+
+    def __iter__(self) -> Iterator[Pair]:
+        if self._ahead is not None:
+            yield self._ahead
+        batches = iter(self._loader)
+        while True:
+            self._state = self._loader.state_dict()
+            self._ahead = next(batches, None)
+            if self._ahead is None:
+                return
+            yield self._ahead
+
+    def state(self) -> dict[str, Any]:
+        return self._state or super().state()
+
+
+class _Evaluation:
+    """Held-out data, in order and each sample once: a feeder for each pass over it."""
+
+    def __init__(self, dataset: Any, options: Mapping[str, Any]) -> None:
+        self._dataset = dataset
+        self._options = options
+        self._loader: DataLoader | None = self._made()
+        self._length = len(self._loader)
+        feeder = self._loader.feeder
+        if feeder.batches_per_epoch < feeder.ranks:
+            raise ConfigError(
+                f"the held-out data are {feeder.batches_per_epoch} batches for {feeder.ranks} ranks, so that some have "
+                "none: make batch_size smaller"
+            )
+
+    def _made(self) -> DataLoader:
+        return DataLoader(self._dataset, **self._options)
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __iter__(self) -> Iterator[Pair]:
+        loader, self._loader = self._loader or self._made(), None
+        last: Pair | None = None
+        try:
+            for images, labels in loader:
+                if len(labels) > 0:
+                    last = images, labels
+                elif last is None or loader.feeder.ranks == 1:
+                    continue
+                # All ranks must make the same number of steps. One that has nothing left repeats its last batch.
+                yield last
+        finally:
+            loader.close()
+
+
+def _overridden(options: Mapping[str, Any], by: Mapping[str, Any]) -> dict[str, Any]:
+    """`options`, and instead of those for a key that `by` sets, under whatever name, the ones of `by`."""
+
+    def key(name: str) -> Any:
+        return _options._NAMES.get(name, name)
+
+    taken = [key(name) for name in by]
+    return {**{name: value for name, value in options.items() if key(name) not in taken}, **by}
+
+
+def _has_transform(dataset: Any) -> bool:
+    while hasattr(dataset, "indices") and hasattr(dataset, "dataset"):
+        dataset = dataset.dataset
+    return getattr(dataset, "transform", None) is not None
+
+
+class DataModule(LightningDataModule):  # type: ignore[misc]
+    """Training and held-out data for a Trainer of Lightning, by Forebay.
+
+    ``train``, ``val``, ``test`` and ``predict`` are each what forebay.torch.DataLoader takes: an ImageFolder of
+    torchvision, a path, forebay.Files or a forebay.Dataset. Every option of forebay.Feeder is a keyword. Held-out data
+    are served in order, from the middle of each image and not mirrored, unless ``evaluation={...}`` has other options.
+
+    Ranks are those of the Trainer's strategy; ``comm`` is needed for others only. An epoch serves every sample once
+    (``policy="block"``); with ``policy="adaptive"`` no step waits for storage, and an epoch has more of them. The
+    Trainer's checkpoints hold the state of the training data, in the middle of an epoch too, for any number of ranks.
+    """
+
+    def __init__(
+        self,
+        train: Any = None,
+        val: Any = None,
+        test: Any = None,
+        predict: Any = None,
+        *,
+        batch_size: int = 64,
+        evaluation: Mapping[str, Any] | None = None,
+        comm: Any = None,
+        **options: Any,
+    ) -> None:
+        super().__init__()
+        self._datasets = {"train": train, "val": val, "test": test, "predict": predict}
+        self._options = {"shuffle": True, "batch_size": batch_size, **options}
+        self._evaluation = evaluation or {}
+        self._comm = comm
+        self._loader: DataLoader | None = None
+        self._training: _Training | None = None
+        self._resumed: Mapping[str, Any] | None = None
+
+    @property
+    def feeder(self) -> Feeder | None:
+        """The feeder of the training data while there is one, with its figures."""
+        return self._loader.feeder if self._loader else None
+
+    def train_dataloader(self) -> Any:
+        if self._training is None:
+            self._loader = DataLoader(self._given("train"), comm=self._ranks(), **self._options)
+            feeder = self._loader.feeder
+            is_sized = re.search(r'^\[policy\].*\nname = "block"', feeder.to_toml(), re.M) is not None
+            if self._resumed is not None:
+                self._loader.load_state_dict(self._resumed["train"])
+                # The Trainer counts the steps of an epoch, and this one may have begun on another number of ranks.
+                is_sized = is_sized and self._resumed["ranks"] == feeder.ranks
+            if is_sized:
+                self._training = _SizedTraining(self._loader)
+            elif self.trainer is None or isinstance(self.trainer.limit_train_batches, int):
+                self._training = _Training(self._loader)  # the Trainer knows where to end
+            else:
+                self._training = _TrainingAhead(self._loader)
+        return self._training
+
+    def val_dataloader(self) -> Any:
+        return self._held_out("val")
+
+    def test_dataloader(self) -> Any:
+        return self._held_out("test")
+
+    def predict_dataloader(self) -> Any:
+        return self._held_out("predict")
+
+    def state_dict(self) -> dict[str, Any]:
+        """Where the training data are, for the Trainer's checkpoints. Collective with several ranks."""
+        if self._training is None or self._loader is None:
+            return dict(self._resumed or {})
+        return {"train": self._training.state(), "ranks": self._loader.feeder.ranks}
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """What the Trainer found in a checkpoint; the training data then resume there."""
+        if state_dict:
+            self._close()
+            self._resumed = state_dict
+
+    def teardown(self, stage: str) -> None:
+        """The next fit() resumes where this one ended. Collective with several ranks."""
+        if stage == "fit":
+            self._resumed = self.state_dict() or None
+            self._close()
+
+    def _close(self) -> None:
+        if self._loader is not None:
+            self._loader.close()
+        self._loader = self._training = None
+
+    def _given(self, name: str) -> Any:
+        if self._datasets[name] is None:
+            raise ConfigError(f"this data module has no {name} data: DataModule({name}=...)")
+        return self._datasets[name]
+
+    def _held_out(self, name: str) -> Any:
+        if self._datasets[name] is None:
+            return []  # the Trainer leaves out what has no batches
+        dataset = self._given(name)
+        own = {"eval": True, "epochs": 1, "shuffle": False, "dataset_index": "", "telemetry_dir": ""}
+        if not _has_transform(dataset):
+            own.update(crop="center", mirror=0)
+        if isinstance(dataset, (str, os.PathLike)) and self._is_fitting():
+            self.train_dataloader()
+            if self.feeder is not None:
+                own["dataset_classes"] = self.feeder.classes  # the same numbers for the same names
+        options = _overridden(_overridden(self._options, own), self._evaluation)
+        return _Evaluation(dataset, {**options, "comm": self._ranks()})
+
+    def _is_fitting(self) -> bool:
+        return self._datasets["train"] is not None and self.trainer is not None and self.trainer.state.fn == "fit"
+
+    def _ranks(self) -> Any:
+        if self._comm is not None:
+            return self._comm
+        distributed = torch.distributed
+        is_one_of_several = distributed.is_available() and distributed.is_initialized()
+        return "torch" if is_one_of_several and distributed.get_world_size() > 1 else SOLO
+
+
+__all__ = ["DataModule"]

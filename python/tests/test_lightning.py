@@ -1,0 +1,177 @@
+"""Lightning: its trainer with the data module, resumed from its checkpoints."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import forebay
+import pytest
+from conftest import COUNT, require_ranks, run_command
+
+torch = pytest.importorskip("torch")
+try:
+    import lightning.pytorch as lightning
+except ImportError:
+    lightning = pytest.importorskip("pytorch_lightning")
+
+# PyTorch 1.13 cannot import its sharded tensors under Python 3.11. Lightning imports them for every model.
+SHARDS = "torch.distributed._shard.sharded_tensor"
+try:
+    importlib.import_module(SHARDS)
+except ValueError:
+    hooks = dict.fromkeys(("pre_load_state_dict_hook", "state_dict_hook"), lambda *_: None)
+    sys.modules[SHARDS] = cast(Any, SimpleNamespace(**hooks))
+
+PLAIN: dict[str, Any] = {
+    "size": (8, 8),
+    "crop": "none",
+    "mirror": 0,
+    "dtype": "uint8",
+    "device": "host",
+    "batch_size": 4,
+    "workers_io": 1,
+    "workers_decode": 1,
+    "capacity": 4,
+    "evaluation": {"crop": "none"},
+}
+
+
+class Model(lightning.LightningModule):  # type: ignore[misc,name-defined]
+    """Remembers which pictures it saw: number n has the grey 5 n."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = torch.nn.Linear(1, 2)
+        self.seen: list[list[int]] = []
+        self.validated: list[int] = []
+
+    def on_train_epoch_start(self) -> None:
+        self.seen.append([])
+
+    def numbers(self, images: Any) -> list[int]:
+        return [int(value) // 5 for value in images[:, 0, 0, 0]]
+
+    def training_step(self, batch: Any, step: int) -> Any:
+        images, labels = batch
+        self.seen[-1].extend(self.numbers(images))
+        return torch.nn.functional.cross_entropy(self.layer(images[:, 0, 0, :1].float() / 255), labels)
+
+    def validation_step(self, batch: Any, step: int) -> None:
+        self.validated.extend(self.numbers(batch[0]))
+
+    test_step = validation_step
+
+    def configure_optimizers(self) -> Any:
+        return torch.optim.SGD(self.parameters(), lr=0.01)
+
+
+def trainer(tmp_path: Path, **options: Any) -> Any:
+    quiet = {"enable_progress_bar": False, "enable_model_summary": False, "enable_checkpointing": False}
+    return lightning.Trainer(
+        accelerator="cpu", devices=1, logger=False, default_root_dir=tmp_path, **{**quiet, **options}
+    )
+
+
+@pytest.fixture
+def module(folder: Path) -> Any:
+    made = []
+
+    def one(**options: Any) -> Any:
+        data = {"train": folder, "val": folder, "test": folder}
+        made.append(forebay.lightning.DataModule(**data, **{**PLAIN, **options}))
+        return made[-1]
+
+    yield one
+    for each in made:
+        each.teardown("fit")
+
+
+EVERYTHING = list(range(COUNT))
+INTERVAL = {"name": "interval", "interval": 2}
+
+
+@pytest.mark.parametrize("policy", ["block", INTERVAL])
+def test_epochs_and_evaluations(module: Any, tmp_path: Path, policy: Any) -> None:
+    model, data = Model(), module(policy=policy)
+    trained = trainer(tmp_path, max_epochs=3)
+    trained.fit(model, data)
+    assert len(model.seen) == 3
+    for epoch in model.seen:
+        assert sorted(set(epoch)) == EVERYTHING and (len(epoch) == COUNT) == (policy == "block")
+    assert model.validated == list(range(8)) + 3 * EVERYTHING  # 8 in the trainer's sanity check
+    model.validated.clear()
+    trained.test(model, data)
+    assert model.validated == EVERYTHING
+
+
+class Save(lightning.Callback):  # type: ignore[misc,name-defined]
+    """Saves a checkpoint after a step, in the middle of whatever is going on."""
+
+    def __init__(self, step: int, file: Any) -> None:
+        self.step, self.file = step, file
+
+    def on_train_batch_end(self, trainer: Any, *_: Any) -> None:
+        if trainer.global_step == self.step:
+            trainer.save_checkpoint(self.file)
+
+
+@pytest.mark.parametrize(("policy", "steps"), [("block", 3), ("block", 10), (INTERVAL, 4), (INTERVAL, 24)])
+def test_a_checkpoint_resumes_where_it_was_taken(module: Any, tmp_path: Path, policy: Any, steps: int) -> None:
+    first, file = Model(), tmp_path / "some.ckpt"
+    # Some steps more than are saved, as before a crash.
+    stopped = trainer(tmp_path, max_steps=steps + 2, limit_val_batches=0, callbacks=[Save(steps, file)])
+    stopped.fit(first, module(policy=policy))
+    whole = sum(first.seen, [])[: 4 * steps]
+    second = Model()
+    trainer(tmp_path, max_epochs=3).fit(second, module(policy=policy), ckpt_path=file)
+    whole += sum(second.seen, [])
+    if policy == "block":
+        assert [sorted(whole[at : at + COUNT]) for at in range(0, len(whole), COUNT)] == 3 * [EVERYTHING]
+    else:
+        epoch = len(first.seen) - 1
+        begun = sum(first.seen[:-1], [])
+        assert sorted(set(whole[len(begun) : len(begun) + len(second.seen[0]) + 4 * steps - len(begun)])) == EVERYTHING
+        assert len(second.seen) == 3 - epoch and all(sorted(set(each)) == EVERYTHING for each in second.seen[1:])
+    assert second.validated[-COUNT:] == EVERYTHING
+
+
+@pytest.mark.parametrize("policy", ["block", INTERVAL])
+def test_epochs_that_are_cut_short_lose_nothing(module: Any, tmp_path: Path, policy: Any) -> None:
+    model = Model()
+    count = 2 if policy == "block" else 4
+    trainer(tmp_path, max_epochs=5, limit_train_batches=count, limit_val_batches=0).fit(model, module(policy=policy))
+    whole = sum(model.seen, [])
+    assert sorted(set(whole)) == EVERYTHING  # five of these make an epoch of the data
+    assert policy != "block" or len(whole) == COUNT
+
+
+PROGRAM = """
+import json, sys, forebay
+from test_lightning import PLAIN, Model, Save, lightning
+folder, place = sys.argv[1:]
+model = Model()
+trainer = lightning.Trainer(accelerator="cpu", devices=2, strategy="ddp", max_steps=3, logger=False,
+                            default_root_dir=place, enable_progress_bar=False, enable_model_summary=False,
+                            enable_checkpointing=False, callbacks=[Save(3, place + "/some.ckpt")])
+trainer.fit(model, forebay.lightning.DataModule(folder, folder, **PLAIN))
+with open(f"{place}/seen.{trainer.global_rank}", "w") as file:
+    json.dump([sum(model.seen, []), model.validated], file)
+"""
+
+
+def test_the_ranks_of_ddp_and_a_checkpoint_of_theirs(folder: Path, tmp_path: Path, module: Any) -> None:
+    require_ranks(torch=True)
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM)
+    run_command(sys.executable, str(program), str(folder), str(tmp_path))
+    seen, validated = zip(*(json.loads(file.read_text()) for file in sorted(tmp_path.glob("seen.*"))), strict=True)
+    assert [len(part) for part in seen] == [12, 12] and sorted(validated[0] + validated[1]) == list(range(16))
+    model = Model()
+    trainer(tmp_path, max_epochs=2).fit(model, module(), ckpt_path=tmp_path / "some.ckpt")
+    assert sorted(seen[0] + seen[1] + model.seen[0]) == EVERYTHING and sorted(model.seen[1]) == EVERYTHING
+    assert model.validated[-2 * COUNT :] == 2 * EVERYTHING
