@@ -289,12 +289,12 @@ TEST_CASE("a save that fails names the file, and the run continues") {
   const auto file = dir / "file" / "feed.state";
   Feeder feeder(three_epochs(), parts());
   std::vector<Batch> served = serve(feeder, 3);
-  const std::string said = error_of([&] { feeder.save(file); }) + error_of([&] { feeder.finish_saves(); });
-  const std::string failure = "cannot save the state to " + file.string();
-  CHECK(contains(said, failure));
+  std::string said = error_of([&] { feeder.save(file); });
+  said += error_of([&] { feeder.finish_saves(); });
+  CHECK(contains(said, "cannot save the state to " + file.string()));
   feeder.finish_saves();  // said once
   append(served, serve(feeder));
-  CHECK(contains(error_of([&] { feeder.save(file); }), failure));
+  CHECK(contains(error_of([&] { feeder.save(file); }), "cannot save the state to " + file.string()));
   CHECK(served == without_a_stop(three_epochs()));
 }
 
