@@ -264,6 +264,23 @@ TEST_CASE("damaged files are refused alike, with the same words, and else have t
   CHECK(twins.refused > kRounds / 20);
 }
 
+TEST_CASE("files of several windows of bytes are decoded, or refused, as by libjpeg") {
+  constexpr int kDamaged = forebay::testing::kSanitized ? 40 : 150;
+  Twins twins(37);
+  for (const int interval : {0, 40}) {
+    Recipe recipe = plain(480, 400);
+    recipe.restart_interval = interval;
+    const Bytes good = make_jpeg(recipe);
+    REQUIRE(good.size() > 40'000);
+    for (int round = 0; round < 10; ++round) CHECK(twins.compare_any(good));
+    for (int round = 0; round < kDamaged; ++round) {
+      Bytes file = good;
+      forebay::testing::damage(file, twins.random());
+      if (file.size() > 8) twins.compare_any(file);
+    }
+  }
+}
+
 TEST_CASE("a damaged file leaves nothing behind for the next one") {
   Twins twins(35);
   Random& random = twins.random();

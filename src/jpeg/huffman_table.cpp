@@ -21,8 +21,7 @@ constexpr HuffmanTable::One only_code(std::uint32_t length, std::uint32_t symbol
 
 bool HuffmanTable::build(const HuffmanCode& code, HuffmanKind kind) {
   one_.fill({});
-  two_.clear();
-  many_.clear();
+  is_prepared_ = false;
   expected_ = 0;
   symbols_ = code.symbols;
   std::uint32_t next = 0;   // code
@@ -63,19 +62,18 @@ void HuffmanTable::add(std::uint32_t code, std::uint32_t length, std::uint32_t s
   }
 }
 
-void HuffmanTable::expect(std::int64_t blocks) {
+void HuffmanTable::expect(std::int64_t blocks) noexcept {
   if (is_prepared()) return;
   expected_ += blocks;
   if (expected_ >= kWorthwhile) prepare();
 }
 
-void HuffmanTable::prepare() {
-  two_.resize(kEntries);
-  many_.resize(kEntries);
+void HuffmanTable::prepare() noexcept {
   for (std::size_t index = 0; index < kEntries; ++index) {
     two_[index] = two_of(index);
     many_[index] = many_of(index);
   }
+  is_prepared_ = true;
 }
 
 // What comes behind the first `bits` bits of these, if that is there whole; else something without bits(). Those that

@@ -3,7 +3,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <vector>
 
 namespace forebay {
 
@@ -80,8 +79,8 @@ class HuffmanTable {
 
   // AC alone: so many blocks are going to be decoded with it. Once they are so many that it pays, looks at several
   // symbols become possible.
-  void expect(std::int64_t blocks);
-  [[nodiscard]] bool is_prepared() const noexcept { return !two_.empty(); }
+  void expect(std::int64_t blocks) noexcept;
+  [[nodiscard]] bool is_prepared() const noexcept { return is_prepared_; }
 
   // By the next kBits bits, the first one on top.
   [[nodiscard]] One one(std::uint64_t bits) const noexcept { return one_[bits]; }
@@ -97,14 +96,15 @@ class HuffmanTable {
   static constexpr std::int64_t kWorthwhile = 600;  // blocks
 
   void add(std::uint32_t code, std::uint32_t length, std::uint32_t symbol, HuffmanKind kind) noexcept;
-  void prepare();
+  void prepare() noexcept;
   [[nodiscard]] One after(std::size_t index, std::uint32_t bits) const noexcept;
   [[nodiscard]] Two two_of(std::size_t index) const noexcept;
   [[nodiscard]] Many many_of(std::size_t index) const noexcept;
 
   std::array<One, kEntries> one_{};
-  std::vector<Two> two_;
-  std::vector<Many> many_;
+  std::array<Two, kEntries> two_{};
+  std::array<Many, kEntries> many_{};
+  bool is_prepared_ = false;   // these two are filled
   std::int64_t expected_ = 0;  // blocks
   // By length: what all codes up to this length are below, as 16 bits; and where symbols of this length begin, less the
   // first code of it.
