@@ -29,6 +29,8 @@ def growth(feeder: Any, use: Callable[[Any], object]) -> int:
             if step == BATCHES:
                 break
     finally:
+        # First: older CPythons may crash when tracing stops while other threads allocate (issue gh-128679).
+        feeder.close()
         tracemalloc.stop()
     return held[1] - held[0]
 
