@@ -209,7 +209,7 @@ struct Rest {
 }  // namespace
 
 HuffmanTables::Known& HuffmanTables::oldest() {
-  auto* found = &known_[0];
+  auto* found = known_.data();
   for (auto& known : known_) {
     if (known == nullptr) {
       known = std::make_unique<Known>();

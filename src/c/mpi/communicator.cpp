@@ -158,7 +158,7 @@ forebay_status forebay_mpi_communicator(int32_t handle, forebay_communicator* co
     if (is_initialised == 0 || is_finalised != 0) {
       throw forebay::Error("MPI is not running: call MPI_Init_thread() before, and MPI_Finalize() after Forebay's use");
     }
-    MPI_Comm const ranks = MPI_Comm_f2c(handle);
+    MPI_Comm ranks = MPI_Comm_f2c(handle);
     if (ranks == MPI_Comm{}) {
       throw forebay::Error(std::to_string(handle) + " is no communicator's Fortran handle: give MPI_Comm_c2f(comm)");
     }
