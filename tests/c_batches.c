@@ -2,12 +2,30 @@
 
 // What is in a batch, and how long it lives.
 
+static void check_views(const forebay_batch* batch) {
+  // As a program of a later version would have it.
+  struct {
+    forebay_view known;
+    int32_t new_member;
+  } later[4] = {{.new_member = 0}};
+  forebay_view views[4];
+  CHECK_OK(forebay_batch_views(batch, views, sizeof *views, 4, &error));
+  CHECK(views[3].left == 0 && views[3].right == kSide && views[3].width == kSide && views[3].mirror == 0);
+  for (int s = 0; s < 4; ++s) later[s].new_member = 7 + s;
+  CHECK_OK(forebay_batch_views(batch, &later[0].known, sizeof *later, 4, &error));
+  for (int s = 0; s < 4; ++s) {
+    CHECK(memcmp(&later[s].known, &views[s], sizeof *views) == 0 && later[s].new_member == 7 + s);
+  }
+  CHECK_FAILS(forebay_batch_views(batch, views, sizeof *views, 3, &error), FOREBAY_ERROR_ARGUMENT, "room for 3");
+  CHECK_FAILS(forebay_batch_views(batch, views, 24, 4, &error), FOREBAY_ERROR_ARGUMENT, "sizeof(forebay_view)");
+  CHECK_FAILS(forebay_batch_views(batch, NULL, sizeof *views, 4, &error), FOREBAY_ERROR_ARGUMENT, "views is null");
+}
+
 static void check_tensors(forebay_feeder* feeder, forebay_batch* batch) {
   forebay_tensor images = {.struct_size = sizeof images};
   forebay_tensor named = {.struct_size = sizeof named};
   forebay_tensor labels = {.struct_size = sizeof labels};
   unsigned char copy[4 * kPixels];
-  forebay_view views[4];
   const uint64_t* const ids = forebay_batch_ids(batch);
   size_t number = 99;
   CHECK_OK(forebay_batch_tensor(batch, 0, &images, &error));
@@ -27,11 +45,8 @@ static void check_tensors(forebay_feeder* feeder, forebay_batch* batch) {
   CHECK(number == 1);
   CHECK_OK(forebay_batch_tensor(batch, number, &labels, &error));
   CHECK(labels.dtype == FOREBAY_INT64 && labels.rank == 1 && labels.data == forebay_batch_labels(batch));
-  CHECK_OK(forebay_batch_views(batch, views, 4, &error));
-  CHECK(views[3].left == 0 && views[3].right == kSide && views[3].width == kSide && views[3].mirror == 0);
+  check_views(batch);
 
-  CHECK_FAILS(forebay_batch_views(batch, views, 3, &error), FOREBAY_ERROR_ARGUMENT, "room for 3");
-  CHECK_FAILS(forebay_batch_views(batch, NULL, 4, &error), FOREBAY_ERROR_ARGUMENT, "views is null");
   CHECK_FAILS(forebay_batch_tensor(batch, 2, &images, &error), FOREBAY_ERROR, "no field 2");
   CHECK_FAILS(forebay_batch_tensor_named(batch, "mask", &images, &error), FOREBAY_ERROR, "\"image\", \"label\"");
   CHECK_FAILS(forebay_batch_tensor_named(batch, NULL, &images, &error), FOREBAY_ERROR_ARGUMENT, "name is null");

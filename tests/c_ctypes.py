@@ -3,6 +3,7 @@
     c_ctypes.py libforebay_c.so
 """
 import ctypes
+import importlib
 import json
 import re
 import sys
@@ -18,7 +19,7 @@ UINT8, RAW_PIXELS = 3, 1
 class Sample(ctypes.Structure):
     _fields_ = [("struct_size", c_size_t), ("label", c_int64), ("encoding", c_int32), ("width", c_int32),
                 ("height", c_int32), ("channels", c_int32), ("planar", c_bool), ("bgr", c_bool), ("has_box", c_bool),
-                ("left", c_int32), ("top", c_int32), ("right", c_int32), ("bottom", c_int32)]
+                ("left", c_int32), ("top", c_int32), ("right", c_int32), ("bottom", c_int32), ("reserved", c_int32)]
 
 
 DESCRIBE = ctypes.CFUNCTYPE(c_int32, c_void_p, c_uint64, POINTER(Sample), c_void_p)
@@ -48,6 +49,10 @@ class Tensor(ctypes.Structure):
     _fields_ = [("struct_size", c_size_t), ("data", c_void_p), ("bytes", c_uint64), ("dtype", c_int32),
                 ("rank", c_int32), ("device", c_int32), ("device_index", c_int32), ("shape", c_int64 * 8),
                 ("strides", c_int64 * 8)]
+
+
+class View(ctypes.Structure):
+    _fields_ = [(name, c_int32) for name in ("left", "top", "right", "bottom", "width", "height", "mirror")]
 
 
 class Failed(Exception):
@@ -83,7 +88,9 @@ class Library:
                 ("batch_ids", POINTER(c_uint64), [c_void_p]),
                 ("batch_labels", POINTER(c_int64), [c_void_p]),
                 ("batch_tensor", c_int32, [c_void_p, c_size_t, POINTER(Tensor), POINTER(c_void_p)]),
+                ("batch_views", c_int32, [c_void_p, POINTER(View), c_size_t, c_size_t, POINTER(c_void_p)]),
                 ("batch_dlpack", c_int32, [c_void_p, c_size_t, POINTER(c_void_p), POINTER(c_void_p)]),
+                ("batch_dlpack_unversioned", c_int32, [c_void_p, c_size_t, POINTER(c_void_p), POINTER(c_void_p)]),
                 ("batch_release", None, [c_void_p])):
             function = getattr(self.functions, "forebay_" + name)
             function.restype, function.argtypes = result, arguments
@@ -204,6 +211,9 @@ def test_batches(library):
         assert ctypes.string_at(tensor.data, tensor.bytes) == b"".join(bytes([id]) * 12 for id in ids)
         assert library.batch_labels(batch)[:size] == [id % 3 for id in ids]
         assert library.batch_is_fresh(batch)
+        views = (View * size)()
+        library.call(library.batch_views, batch, views, ctypes.sizeof(View), size)
+        assert all((view.left, view.right, view.width, view.mirror) == (0, 2, 2, 0) for view in views)
         seen += ids
         library.batch_release(batch)
     assert sorted(seen) == list(range(10))
@@ -292,11 +302,69 @@ def test_dlpack(library):
     feeder.close()
 
 
+class Capsules:
+    """A field as array libraries ask for it: __dlpack__() of the array API."""
+
+    new = ctypes.pythonapi.PyCapsule_New
+    new.restype, new.argtypes = ctypes.py_object, [c_void_p, c_char_p, c_void_p]
+
+    def __init__(self, library, batch, field):
+        self.library, self.batch, self.field = library, batch, field
+
+    def __dlpack_device__(self):
+        return 1, 0  # kDLCPU
+
+    def __dlpack__(self, stream=None, max_version=None, **_):
+        managed = c_void_p()
+        if max_version and max_version >= (1, 0):
+            function, name = self.library.batch_dlpack, b"dltensor_versioned"
+        else:
+            function, name = self.library.batch_dlpack_unversioned, b"dltensor"
+        self.library.call(function, self.batch, self.field, byref(managed))
+        return self.new(managed, name, None)  # who takes it calls the deleter
+
+
+def test_consumer(name):
+    """numpy or torch takes tensors and gives them back: the place is theirs until the last array has ended."""
+    def test(library):
+        try:
+            consumer = importlib.import_module(name)
+        except ImportError:
+            return "skipped: there is none"
+        if not hasattr(consumer, "from_dlpack"):
+            return "skipped: it has no from_dlpack"
+        feeder = Feeder(library, 8, [b"queue.max_leases=1"])
+        for step in range(2):
+            batch = feeder.next()
+            assert library.batch_step(batch) == step
+            images = consumer.from_dlpack(Capsules(library, batch, 0))
+            labels = consumer.from_dlpack(Capsules(library, batch, 1))
+            library.batch_release(batch)
+            expected = list(range(4 * step, 4 * step + 4))
+            assert images.shape == (4, 2, 2, 3) and images[:, 1, 1, 2].tolist() == expected
+            assert labels.tolist() == [id % 3 for id in expected]
+            for _ in range(2):
+                try:
+                    feeder.next()
+                except Failed as error:
+                    assert "lease" in str(error)
+                else:
+                    raise AssertionError("the arrays do not hold their place")
+                images = None
+            assert labels.tolist() == [id % 3 for id in expected]
+            labels = None
+        assert feeder.next() is None
+        feeder.close()
+        return "ok"
+    test.__name__ = f"test_{name}"
+    return test
+
+
 def main():
     library = Library(sys.argv[1])
-    for test in (test_structs, test_batches, test_errors, test_interrupts, test_state, test_dlpack):
-        test(library)
-        print(test.__name__, "ok", flush=True)
+    for test in (test_structs, test_batches, test_errors, test_interrupts, test_state, test_dlpack,
+                 test_consumer("numpy"), test_consumer("torch")):
+        print(test.__name__, test(library) or "ok", flush=True)
 
 
 if __name__ == "__main__":

@@ -51,6 +51,20 @@ static void* delete_it(void* tensor) {
   return NULL;
 }
 
+// A batch that is released on a stream leaves its place to its tensors, as one that is just released does.
+static void check_release_on_stream(forebay_feeder* feeder) {
+  DLManagedTensorVersioned* images = NULL;
+  forebay_batch* other = NULL;
+  forebay_batch* const batch = next_of(feeder);
+  const uint64_t first = forebay_batch_ids(batch)[0];
+  CHECK_OK(forebay_batch_dlpack(batch, 0, &images, &error));
+  forebay_batch_release_on(batch, NULL);
+  CHECK(forebay_batch_size(batch) == 0);
+  CHECK_FAILS(forebay_feeder_next(feeder, FOREBAY_NO_TIMEOUT, NULL, &other, &error), FOREBAY_ERROR, "leases");
+  check_images(&images->dl_tensor, first);
+  images->deleter(images);
+}
+
 void test_tensors_for_others(void) {
   Pictures pictures;
   forebay_dataset dataset;
@@ -95,9 +109,10 @@ void test_tensors_for_others(void) {
   CHECK(pthread_join(thread, NULL) == 0);
   CHECK_FAILS(forebay_feeder_next(feeder, FOREBAY_NO_TIMEOUT, NULL, &other, &error), FOREBAY_ERROR, "leases");
   images->deleter(images);
+  check_release_on_stream(feeder);
 
   batch = next_of(feeder);
-  CHECK(forebay_batch_step(batch) == 1);
+  CHECK(forebay_batch_step(batch) == 2);
   CHECK_FAILS(forebay_batch_dlpack(batch, 5, &none, &error), FOREBAY_ERROR, "no field 5");
   CHECK_FAILS(forebay_batch_dlpack(batch, 0, NULL, &error), FOREBAY_ERROR_ARGUMENT, "tensor is null");
   first = forebay_batch_ids(batch)[0];

@@ -137,6 +137,36 @@ static void test_failures(const forebay_communicator* ranks) {
   CHECK(forebay_feeder_free(feeder) == FOREBAY_OK);
 }
 
+// One rank holds its batches. It makes the others' steps with them until all have the error, at the same step.
+static void test_held_batches(const forebay_communicator* ranks) {
+  enum { kMost = 100 };
+  uint64_t none = UINT64_MAX;
+  forebay_batch* held[kMost] = {NULL};
+  forebay_error* error = NULL;
+  forebay_feeder* feeder = make(ranks, &none, "run.epochs=1000", &error);
+  const int holds = rank == (int)ranks->size - 1;
+  int failures = 0;
+  int steps = 0;
+  CHECK(feeder != NULL);
+  for (; feeder != NULL && failures == 0 && steps < kMost; ++steps) {
+    failures = forebay_feeder_next(feeder, FOREBAY_NO_TIMEOUT, NULL, &held[steps], &error) != FOREBAY_OK;
+    CHECK(failures == (held[steps] == NULL));
+    if (!holds) forebay_batch_release(held[steps]);
+    MPI_Allreduce(MPI_IN_PLACE, &failures, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);  // the trainer's own
+    CHECK(failures == 0 || failures == (int)ranks->size);
+  }
+  CHECK(failures == (int)ranks->size);
+  CHECK(ranks->size == 1 ? steps == 3 : steps > 3);  // queue.max_leases is 2
+  CHECK(forebay_error_status(error) == FOREBAY_ERROR);
+  CHECK(strstr(forebay_error_message(error), "next() while 2 leases are held") != NULL);
+  forebay_error_free(error);
+  for (int step = 0; holds && step < steps; ++step) {
+    if (held[step] != NULL) CHECK(forebay_batch_labels(held[step])[0] == (int64_t)forebay_batch_ids(held[step])[0]);
+    forebay_batch_release(held[step]);
+  }
+  CHECK(forebay_feeder_free(feeder) == FOREBAY_OK);
+}
+
 int main(int argc, char** argv) {
   int level = 0;
   int size = 0;
@@ -159,6 +189,7 @@ int main(int argc, char** argv) {
   CHECK((int)ranks.rank == rank && (int)ranks.size == size);
   test_run(&ranks);
   test_failures(&ranks);
+  test_held_batches(&ranks);
   ranks.destroy(ranks.context);
 
   MPI_Allreduce(MPI_IN_PLACE, &failed, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);

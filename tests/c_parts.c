@@ -39,6 +39,14 @@ static void test_bad_samples(void) {
   pictures_end(&pictures);
 }
 
+static forebay_status use_reserved_member(void* context, uint64_t id, forebay_sample* sample, char* message) {
+  (void)context;
+  (void)id;
+  (void)message;
+  sample->reserved = 1;
+  return FOREBAY_OK;
+}
+
 static void test_failures(void) {
   Pictures pictures;
   forebay_dataset dataset;
@@ -68,6 +76,9 @@ static void test_failures(void) {
   pictures.odd = 0;
   CHECK_FAILS(forebay_feeder_new(&options, &feeder, &error), FOREBAY_ERROR, "nobody knows");
   CHECK(pictures.destroyed == 2);
+  dataset.sample = use_reserved_member;
+  CHECK_FAILS(forebay_feeder_new(&options, &feeder, &error), FOREBAY_ERROR, "reserved member is 1");
+  CHECK(pictures.destroyed == 3);
 
   // Nothing is taken of what is refused.
   dataset.read = NULL;
@@ -80,7 +91,7 @@ static void test_failures(void) {
   dataset = dataset_of(&pictures, 40);
   dataset.identity = NULL;
   CHECK_FAILS(forebay_feeder_new(&options, &feeder, &error), FOREBAY_ERROR_ARGUMENT, "identity is null");
-  CHECK(pictures.destroyed == 2);
+  CHECK(pictures.destroyed == 3);
   pictures_end(&pictures);
 }
 

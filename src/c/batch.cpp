@@ -1,6 +1,8 @@
 #include "batch.hpp"
 
 #include <algorithm>
+#include <cstddef>
+#include <cstring>
 #include <span>
 #include <string>
 #include <utility>
@@ -12,15 +14,14 @@
 namespace forebay::c {
 
 forebay_batch* Batches::hold(Lease&& lease, const std::shared_ptr<Batches>& self) {
-  for (forebay_batch& place : places_) {
-    // Acquire: the thread that released the place before is done with it. Only the feeder's thread takes places.
-    if (place.is_held.load(std::memory_order_acquire)) continue;
-    place.lease.emplace(std::move(lease));
-    place.home = self;
-    place.is_held.store(true, std::memory_order_relaxed);
-    return &place;
-  }
-  throw Error("more batches are held than queue.max_leases");
+  // Acquire: the thread that released the place before is done with it. Only the feeder's thread takes places.
+  const auto free = std::ranges::find_if(
+      places_, [](const forebay_batch& place) { return !place.is_held.load(std::memory_order_acquire); });
+  forebay_batch& place = free != places_.end() ? *free : places_.emplace_back();
+  place.lease.emplace(std::move(lease));
+  place.home = self;
+  place.is_held.store(true, std::memory_order_relaxed);
+  return &place;
 }
 
 namespace {
@@ -38,7 +39,7 @@ static_assert(Shape::kMost == FOREBAY_MOST_DIMENSIONS);
 
 const Lease* find_lease(const forebay_batch* batch) noexcept {
   if (batch == nullptr || !batch->is_held.load(std::memory_order_relaxed)) return nullptr;
-  return batch->shared ? batch->shared.get() : &*batch->lease;
+  return batch->shared ? &batch->shared->lease : &*batch->lease;
 }
 
 const Lease& lease_of(const forebay_batch* batch) {
@@ -69,26 +70,26 @@ void describe(const TensorView& view, forebay_tensor* out) {
 }
 
 // The lease, which from now on the batch shares with tensors.
-const std::shared_ptr<Lease>& shared_lease(forebay_batch* batch) {
+std::shared_ptr<Lease> shared_lease(forebay_batch* batch) {
   static_cast<void>(lease_of(batch));
   if (!batch->shared) {
-    batch->shared = std::make_shared<Lease>(*std::move(batch->lease));
+    batch->shared = std::make_shared<SharedLease>(*std::move(batch->lease));
     batch->lease.reset();
   }
-  return batch->shared;
+  return {batch->shared, &batch->shared->lease};
 }
 
 void release(forebay_batch* batch, const StreamView* stream) noexcept {
   if (find_lease(batch) == nullptr) return;
   const std::shared_ptr<Batches> home = std::move(batch->home);  // ends last: the batch is in it
   std::optional<Lease> lease = std::exchange(batch->lease, std::nullopt);
-  const std::shared_ptr<Lease> shared = std::move(batch->shared);
+  const std::shared_ptr<SharedLease> shared = std::move(batch->shared);
   // Before the lease ends: whoever sees that another may be taken then also finds a place for it. Release: what this
   // thread did with the place is done.
   batch->is_held.store(false, std::memory_order_release);
   if (stream == nullptr) return;
   if (lease) lease->release(*stream);
-  if (shared) shared->release(*stream);
+  if (shared) shared->stream = *stream;  // tensors may still be in use
 }
 
 }  // namespace
@@ -152,24 +153,31 @@ forebay_status forebay_batch_counts(const forebay_batch* batch, size_t field, fo
   });
 }
 
-forebay_status forebay_batch_views(const forebay_batch* batch, forebay_view* views, size_t capacity,
+forebay_status forebay_batch_views(const forebay_batch* batch, forebay_view* views, size_t view_size, size_t capacity,
                                    forebay_error** error) {
   return guarded(error, [&] {
     const Lease& lease = lease_of(batch);
+    if (view_size < sizeof(forebay_view)) {  // nothing was added since version 1.0
+      forebay::c::refuse("view_size is " + std::to_string(view_size) + "; give sizeof(forebay_view), which is " +
+                         std::to_string(sizeof(forebay_view)));
+    }
     if (capacity < lease.size()) {
       forebay::c::refuse("views has room for " + std::to_string(capacity) + " samples, and the batch has " +
                          std::to_string(lease.size()));
     }
     if (lease.size() > 0) static_cast<void>(given(views, "views"));
-    std::ranges::transform(lease.views(), views, [](const forebay::SampleView& view) {
-      return forebay_view{.left = view.region.left,
-                          .top = view.region.top,
-                          .right = view.region.right,
-                          .bottom = view.region.bottom,
-                          .width = view.width,
-                          .height = view.height,
-                          .mirror = view.mirror ? 1 : 0};
-    });
+    auto* at = reinterpret_cast<std::byte*>(views);
+    for (const forebay::SampleView& view : lease.views()) {
+      const forebay_view described{.left = view.region.left,
+                                   .top = view.region.top,
+                                   .right = view.region.right,
+                                   .bottom = view.region.bottom,
+                                   .width = view.width,
+                                   .height = view.height,
+                                   .mirror = view.mirror ? 1 : 0};
+      std::memcpy(at, &described, sizeof(described));
+      at += view_size;
+    }
     return FOREBAY_OK;
   });
 }

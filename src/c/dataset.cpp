@@ -102,6 +102,7 @@ class GivenDataset final : public Dataset {
     if (said.encoding != FOREBAY_ENCODED_IMAGE && said.encoding != FOREBAY_RAW_PIXELS) {
       throw Error("its encoding is " + std::to_string(said.encoding) + ", which is no forebay_encoding");
     }
+    if (said.reserved != 0) throw Error("its reserved member is " + std::to_string(said.reserved) + " and must be 0");
     sample.encoding = said.encoding == FOREBAY_RAW_PIXELS ? Encoding::raw : Encoding::image;
     sample.width = said.width;
     sample.height = said.height;

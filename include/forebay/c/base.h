@@ -38,6 +38,8 @@ FOREBAY_API const char* forebay_version(void);
 //
 //   forebay_tensor tensor = {.struct_size = sizeof tensor};
 //
+// A forebay_view comes in arrays; its size is passed beside them.
+//
 // A member that is zero has its default. A struct that is smaller than in version 1.0 is refused, and so is one with
 // members that the library does not know, unless they are zero. The library fills in what fits.
 

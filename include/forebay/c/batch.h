@@ -103,10 +103,11 @@ FOREBAY_API forebay_status forebay_batch_tensor_named(const forebay_batch* batch
 // FOREBAY_ERROR for a field that is not ragged.
 FOREBAY_API forebay_status forebay_batch_counts(const forebay_batch* batch, size_t field, forebay_tensor* tensor,
                                                 forebay_error** error);
-// Writes what each sample shows of its image: forebay_batch_size() of them to `views`, which has room for `capacity`.
-// Fails with FOREBAY_ERROR_ARGUMENT if that is less.
-FOREBAY_API forebay_status forebay_batch_views(const forebay_batch* batch, forebay_view* views, size_t capacity,
-                                               forebay_error** error);
+// Writes what each sample shows of its image: forebay_batch_size() of them to `views`, which has room for `capacity`,
+// each `view_size` = sizeof(forebay_view) bytes after the one before. Members that the library does not know stay as
+// they are. Fails with FOREBAY_ERROR_ARGUMENT if either number is too small.
+FOREBAY_API forebay_status forebay_batch_views(const forebay_batch* batch, forebay_view* views, size_t view_size,
+                                               size_t capacity, forebay_error** error);
 // Copies a field to memory of the host, and waits until it is there. `bytes`: the field's, else FOREBAY_ERROR.
 FOREBAY_API forebay_status forebay_batch_copy(const forebay_batch* batch, size_t field, void* out, uint64_t bytes,
                                               forebay_error** error);
@@ -121,7 +122,7 @@ struct DLManagedTensor;
 // to a consumer or calls its deleter. Strides are never null.
 //
 // On a GPU, work that uses the tensor must be queued on the stream given to forebay_feeder_next() before the deleter is
-// called; docs/integration.md explains other streams.
+// called, or on the one given to forebay_batch_release_on().
 FOREBAY_API forebay_status forebay_batch_dlpack(forebay_batch* batch, size_t field,
                                                 struct DLManagedTensorVersioned** tensor, forebay_error** error);
 // The same for consumers that know only the form before 1.0 ("dltensor"), which cannot say that it is read-only.
@@ -131,7 +132,9 @@ FOREBAY_API forebay_status forebay_batch_dlpack_unversioned(forebay_batch* batch
 // Ends the batch, on any thread. Null is allowed. On a GPU: all work that uses it has been queued on the stream given
 // to forebay_feeder_next(). It need not be done, and nothing waits.
 FOREBAY_API void forebay_batch_release(forebay_batch* batch);
-// The same for a batch that was used on another CUDA stream, which was made to wait for the first one.
+// The same for a batch that was used on another CUDA stream, which was made to wait for the first one. If tensors of
+// the batch are left, its place is ordered after that stream when their last deleter is called: the stream must exist
+// until then, and cudaStreamPerThread is that of the deleter's thread.
 FOREBAY_API void forebay_batch_release_on(forebay_batch* batch, void* stream);
 
 #ifdef __cplusplus

@@ -33,6 +33,7 @@ typedef struct forebay_sample {
   bool bgr;               // raw pixels: the first of three channels is blue
   bool has_box;           // only this region is served; right and bottom are just past it
   int32_t left, top, right, bottom;
+  int32_t reserved;  // 0
 } forebay_sample;
 
 // Where a read puts its bytes.
