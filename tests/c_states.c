@@ -37,6 +37,21 @@ static void check_rest(forebay_feeder* feeder, const uint64_t* whole) {
   CHECK(forebay_feeder_free(feeder) == FOREBAY_OK);
 }
 
+// The program does not ask what became of the save: one line says it.
+static void test_failed_save(const forebay_dataset* dataset, const char* folder) {
+  forebay_feeder_options options = options_of(dataset);
+  Lines lines;
+  forebay_feeder* feeder = NULL;
+  lines_begin(&lines, "cannot save the state to ");
+  options.log = lines_look;
+  options.log_context = &lines;
+  feeder = feeder_of(&options);
+  forebay_batch_release(next_of(feeder));
+  forebay_feeder_save(feeder, folder, NULL);  // may know it already
+  CHECK(forebay_feeder_free(feeder) == FOREBAY_OK);
+  CHECK(lines_found(&lines) == 1);
+}
+
 void test_states(void) {
   Pictures pictures;
   forebay_dataset dataset;
@@ -96,6 +111,7 @@ void test_states(void) {
   CHECK(memcmp(part, whole, 2 * sizeof *part) == 0);
   CHECK(forebay_feeder_free(feeder) == FOREBAY_OK);
 
+  test_failed_save(&dataset, folder);
   CHECK(unlink(file) == 0 && rmdir(folder) == 0);
   forebay_text_free(state);
   pictures_end(&pictures);

@@ -11,6 +11,7 @@
 #include <fstream>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 
@@ -64,11 +65,12 @@ struct Place {
   fs::path folder;
 };
 
-Feeder make_feeder(double watchdog_s = 30) {
+Feeder make_feeder(double watchdog_s = 30, Logger log = {}) {
   Options options = testing::memory_options(2);
   options.policy.watchdog_s = watchdog_s;
   options.run.epochs = 3;
-  return Feeder(options, testing::world(), Parts{.dataset = std::make_shared<MemoryDataset>(64)});
+  return Feeder(options, testing::world(),
+                Parts{.dataset = std::make_shared<MemoryDataset>(64), .log = std::move(log)});
 }
 
 TEST_CASE("no rank waits for a disk that stalls; finish_saves() and close() do") {
@@ -175,6 +177,21 @@ TEST_CASE("a save that failed is an error of the next one, on all ranks alike, o
   const std::string last = error_of([&] { feeder.close(); });
   CHECK((last.find("it is a directory") != std::string::npos) == (place.is_writer() && !was_said));
   feeder.close();
+}
+
+TEST_CASE("a save that failed is one line for people although the program never asks") {
+  Place place;
+  int lines = 0;
+  const std::string failure = "cannot save the state to " + place.folder.string();
+  {
+    Feeder feeder =
+        make_feeder(30, [&](LogLevel, std::string_view text) { lines += text.find(failure) != text.npos ? 1 : 0; });
+    REQUIRE(feeder.next());
+    (void)error_of([&] { feeder.save(place.folder); });  // may know it already
+    while (feeder.next()) {
+    }
+  }
+  CHECK(lines == (place.is_writer() ? 1 : 0));
 }
 
 TEST_CASE("a save that failed is said although another state is restored meanwhile") {

@@ -16,7 +16,7 @@ void Saves::save(const std::filesystem::path& file, std::string text, bool is_la
       writer_ = std::make_unique<StateWriter>([this](const std::filesystem::path& target, const std::string& saved) {
         try {
           write_state(target, saved);
-        } catch (const Error& error) {
+        } catch (const std::exception& error) {
           warn_(error.what());
           throw;
         }
