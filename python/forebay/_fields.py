@@ -175,18 +175,22 @@ def boxes_of(value: Any, classes: Sequence[str], labels: Any = None) -> Any:
 
 
 def bits_of(value: Any, classes: Sequence[str]) -> Any:
-    """A zero or one for each class: from just that, or from the names or numbers of the classes that apply."""
+    """A zero or one for each class: from just that, or from the names of the classes that apply. Raises ValueError;
+    numbers of classes are refused, because they look like bits."""
     import numpy
 
     values = value.tolist() if hasattr(value, "tolist") else list(value)
-    if len(values) == len(classes) and all(not isinstance(each, str) and each in (0, 1) for each in values):
+    if all(isinstance(each, str) for each in values):
+        bits = numpy.zeros(len(classes))
+        for name in values:
+            bits[class_number(name, classes)] = 1
+        return bits
+    if len(values) == len(classes) and all(each in (0, 1) for each in values):
         return numpy.array(values, numpy.float64)
-    bits = numpy.zeros(len(classes))
-    for each in values:
-        number = class_number(each, classes)
-        if number >= 0:
-            bits[number] = 1
-    return bits
+    raise ValueError(
+        f"{values} is neither a zero or one for each of the {len(classes)} classes nor a list of the names of those "
+        "that apply"
+    )
 
 
 def part_of(spec: Spec, value: Any, labels: Any = None) -> Any:

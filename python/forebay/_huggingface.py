@@ -70,6 +70,17 @@ def _bytes_at(column: Any) -> tuple[Any, Any]:
     return numpy.concatenate(addresses), numpy.concatenate(sizes)
 
 
+def _without_image(column: Any) -> Any:
+    """For each row whether it has none: neither bytes nor a file."""
+    import numpy
+
+    rows = [numpy.zeros(0, bool)]
+    for chunk in column.chunks:
+        is_empty = [numpy.asarray(chunk.field(name).is_null()) for name in ("bytes", "path")]
+        rows.append(numpy.asarray(chunk.is_null()) | (is_empty[0] & is_empty[1]))
+    return numpy.concatenate(rows)
+
+
 def _identity(dataset: Any, sizes: Any, addresses: Any) -> str:
     """Sizes of all images, and the bytes of some."""
     import ctypes
@@ -93,6 +104,11 @@ def dataset_of(dataset: Any) -> _core.DatasetBase:
         )
     image, label = _columns(dataset)
     column = dataset.data.column(image)
+    empty = _chosen(dataset, _without_image(column))
+    if empty.any():
+        raise ConfigError(
+            f"row {int(empty.argmax())} of the dataset has no image: leave out such rows, by filter(), {_ADVICE}"
+        )
     labels: list[int] = []
     classes: list[str] = []
     if label is not None:

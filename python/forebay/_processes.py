@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
+import multiprocessing
 import multiprocessing.spawn
 import os
 import pickle
@@ -13,7 +14,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from . import _worker
@@ -53,6 +54,17 @@ def _culprit(dataset: Any, error: Exception) -> str:
     return f"{error}. Define its class at the top of a module"
 
 
+def _main_module() -> bytes:
+    """How a process comes to know the program's main module. The program may still choose how multiprocessing starts
+    processes."""
+    is_chosen = multiprocessing.get_start_method(allow_none=True) is not None
+    main = multiprocessing.spawn.get_preparation_data("forebay")
+    if not is_chosen:
+        multiprocessing.set_start_method(None, force=True)
+    main.pop("authkey", None)  # it must not be sent
+    return pickle.dumps(main)
+
+
 def _environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not name.startswith(_LAUNCHERS)}
 
@@ -74,15 +86,14 @@ class Pool:
                 'is imported. Put that below `if __name__ == "__main__":`'
             )
         self.count = count
-        self._payload = _payload(dataset, fields)
+        self._messages = _main_module(), _payload(dataset, fields)
         self._parent = os.getpid()
         self._processes: list[subprocess.Popen[bytes] | None] = [None] * count
         self._ends: list[tuple[socket.socket, int] | None] = [None] * count
         try:
             for number in range(count):
                 self._launch(number)
-            for number in range(count):
-                self._greet(number)
+            self._greet(range(count))
         except BaseException:
             self.close()
             raise
@@ -94,7 +105,11 @@ class Pool:
             text = self._ended(number)
             logging.getLogger("forebay").warning("process %d of the dataset %s; starting another", number, text)
             self._launch(number)
-            self._greet(number)
+            try:
+                self._greet([number])
+            except BaseException:
+                self._ended(number)
+                raise
         ends = self._ends[number]
         assert ends is not None
         self._ends[number] = None
@@ -133,7 +148,8 @@ class Pool:
         raise error
 
     def close(self) -> None:
-        """Ends the processes: those that are not done within a second are killed."""
+        """Ends the processes: those that are not done within a second are killed. What interrupts it is raised once all
+        have ended."""
         if os.getpid() != self._parent:
             return  # a fork has none
         for number, ends in enumerate(self._ends):
@@ -142,24 +158,27 @@ class Pool:
                 os.close(ends[1])
                 self._ends[number] = None
         deadline = time.monotonic() + _GRACE_S
+        interrupted: BaseException | None = None
         for number, process in enumerate(self._processes):
-            if process is None:
-                continue
-            try:
-                process.wait(max(0.0, deadline - time.monotonic()))
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
-            except BaseException:
-                process.kill()
-                raise
+            patience: float | None = max(0.0, deadline - time.monotonic())
+            while process is not None and process.returncode is None:
+                try:
+                    process.wait(patience)
+                except BaseException as error:
+                    if not isinstance(error, subprocess.TimeoutExpired):
+                        interrupted = error
+                    process.kill()
+                    patience = None
             self._processes[number] = None
+        if interrupted is not None:
+            raise interrupted
 
     def _launch(self, number: int) -> None:
         ours, theirs = socket.socketpair()
         memory = os.memfd_create("forebay-samples")
         command = [sys.executable, *subprocess._args_from_interpreter_flags()]  # type: ignore[attr-defined]
-        command += ["-c", _PROGRAM, json.dumps(sys.path), str(theirs.fileno()), str(memory)]
+        folders = json.dumps([os.fsdecode(folder) for folder in sys.path])  # some programs put Path objects there
+        command += ["-c", _PROGRAM, folders, str(theirs.fileno()), str(memory)]
         try:
             # A session of its own: Ctrl-C in a terminal is for this process, which ends the others.
             self._processes[number] = subprocess.Popen(
@@ -177,19 +196,31 @@ class Pool:
             theirs.close()
         self._ends[number] = (ours, memory)
 
-    def _greet(self, number: int) -> None:
-        """Sends the dataset, and waits until the process has it."""
+    def _greet(self, numbers: Sequence[int]) -> None:
+        """Sends the dataset, and waits until the processes have it. They prepare at the same time."""
+        for message in self._messages:
+            for number in numbers:
+                with self._talking(number) as connection, contextlib.suppress(ConnectionError):
+                    _worker.send_message(connection, message)  # what a process says of its end comes below
+        for number in numbers:
+            with self._talking(number) as connection:
+                problem = _worker.receive_message(connection)
+            if problem:
+                told, text, _ = pickle.loads(problem)
+                raise Error(
+                    f"process {number} of the dataset could not take it over: {told}. Its class and all that it refers "
+                    "to are imported there anew: define it in a module, not in a notebook or on standard input"
+                ) from RemoteTraceback(text)
+
+    @contextlib.contextmanager
+    def _talking(self, number: int) -> Iterator[socket.socket]:
+        """The connection to a process that is not ready yet. Raises Error if that ends or takes too long."""
         ends = self._ends[number]
         assert ends is not None
         connection = ends[0]
         connection.settimeout(_START_S)
         try:
-            with contextlib.suppress(ConnectionError):  # what it says of its end comes first
-                main = multiprocessing.spawn.get_preparation_data("forebay")
-                main.pop("authkey", None)  # it must not be sent
-                _worker.send_message(connection, pickle.dumps(main))
-                _worker.send_message(connection, self._payload)
-            problem = _worker.receive_message(connection)
+            yield connection
         except (EOFError, OSError) as error:
             late = isinstance(error, TimeoutError)
             what = f"was not ready within {_START_S:.0f} s" if late else self._ended(number)
@@ -197,12 +228,6 @@ class Pool:
                 f"process {number} of the dataset {what} before it was ready; what it printed says why. It begins by "
                 'importing the program\'s main module, which therefore needs `if __name__ == "__main__":`'
             ) from None
-        if problem:
-            told, text, _ = pickle.loads(problem)
-            raise Error(
-                f"process {number} of the dataset could not take it over: {told}. Its class and all that it refers to "
-                "are imported there anew: define it in a module, not in a notebook or on standard input"
-            ) from RemoteTraceback(text)
         connection.settimeout(None)
 
     def _ended(self, number: int) -> str:

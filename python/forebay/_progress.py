@@ -287,6 +287,7 @@ class View:
         self._epoch_begin = mark
 
     def end_epoch(self, now: _Mark) -> None:
+        self._asked = None
         if now.summary["steps"] > self._epoch_begin.summary["steps"]:
             self._draw(self._display.end_epoch, self._since(self._epoch_begin, now))
         self._begin = now

@@ -83,7 +83,7 @@ class Files:
             if "boxes" in declared:
                 raise ConfigError("boxes= and fields['boxes'] are the same field: give one of them")
             declared = {"boxes": {"kind": "boxes", "values": boxes}, **declared}
-        columns = columns_of(declared, names, self.classes)
+        columns = columns_of(declared, names, self.classes if labels is None else [])
         self._core = _core.files_dataset(names, numbers, _names(self.classes), columns)
 
     @classmethod

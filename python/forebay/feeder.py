@@ -220,6 +220,8 @@ class Feeder(_core.FeederBase):
             if problem:
                 raise problem
             if first:
+                if given is not None:
+                    given._close()  # its processes
                 raise ConfigError(first)
         try:
             super().__init__(

@@ -45,8 +45,11 @@ class ObjectDataset final : public AnsweringDataset {
   ObjectDataset(nb::object read, std::uint64_t size, SampleList list, std::string identity)
       : AnsweringDataset(size, std::move(list), std::move(identity)), read_(std::move(read)) {}
 
-  void close() noexcept override {
-    forget_answers();
+  void close() override {
+    {
+      const nb::gil_scoped_release readers_may_need_it;
+      forget_answers();
+    }
     failures().forget();
   }
 
@@ -86,7 +89,7 @@ SampleError Failures::keep(const nb::python_error& raised) {
                         : SampleError::Kind::permanent;
   std::string text = text_of(raised);
   try {
-    text = nb::cast<std::string>(nb::module_::import_("forebay._samples").attr("told")(raised.value()));
+    text = utf8_of(nb::module_::import_("forebay._samples").attr("told")(raised.value()));
   } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): without the place, the message is still right
   }
   Kept oldest;  // ends without the lock
@@ -111,7 +114,8 @@ void Failures::explain(const Error& error) {
   }
   try {
     std::rethrow_exception(raised);
-  } catch (nb::python_error& cause) {
+  } catch (const nb::python_error& kept) {
+    nb::python_error cause = kept;  // raising takes the value out, and a later call may ask again
     nb::raise_from(cause, nb::module_::import_("forebay.errors").attr("Error"), "%s", error.what());
   }
 }
@@ -137,17 +141,19 @@ void AnsweringDataset::read_field(std::uint64_t id, std::size_t field, ReadTarge
 }
 
 std::vector<Part> AnsweringDataset::take_kept(std::uint64_t id) const {
+  Answer answer;  // ends without the lock: its objects need the GIL for that
   const std::scoped_lock lock(mutex_);
   const auto found = kept_.find(std::this_thread::get_id());
   if (found == kept_.end()) return {};
-  Answer answer = std::move(found->second);
+  answer = std::move(found->second);
   kept_.erase(found);
   return answer.id == id ? std::move(answer.parts) : std::vector<Part>();
 }
 
 void AnsweringDataset::keep(std::uint64_t id, std::vector<Part> parts) const {
+  Answer older;  // ends without the lock: its objects need the GIL for that
   const std::scoped_lock lock(mutex_);
-  kept_[std::this_thread::get_id()] = {id, std::move(parts)};
+  older = std::exchange(kept_[std::this_thread::get_id()], {id, std::move(parts)});
 }
 
 void AnsweringDataset::forget_answers() noexcept {

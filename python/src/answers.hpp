@@ -68,8 +68,9 @@ class AnsweringDataset : public ListedDataset {
   [[nodiscard]] virtual unsigned at_once() const noexcept { return 0; }
   // The feeder begins to close: what is being read is not needed any more. Any thread.
   virtual void abandon() noexcept {}
-  // The feeder is closed, or an exception ended the wait for its readers. May be called again. REQUIRES: the GIL.
-  virtual void close() noexcept {}
+  // The feeder is closed, or an exception ended the wait for its readers. May be called again. All is closed even if it
+  // throws nb::python_error, for a signal that arrived meanwhile. REQUIRES: the GIL.
+  virtual void close() {}
 
  protected:
   // Gives up what is left of samples that are not read to their end. Any thread.

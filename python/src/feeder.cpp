@@ -159,15 +159,15 @@ PythonFeeder::~PythonFeeder() {
 
 void PythonFeeder::close() {
   require_own_process();
-  if (!asked_) return call([](Feeder& feeder) { feeder.close(); });
-  asked_->abandon();
+  const Occupied occupied(*this);  // before anything is given up: a close() that is refused changes nothing
+  if (asked_) asked_->abandon();
   try {
-    call([](Feeder& feeder) { feeder.close(); });
+    run([](Feeder& feeder) { feeder.close(); });
   } catch (...) {
-    asked_->close();
+    if (asked_) asked_->close();
     throw;
   }
-  asked_->close();
+  if (asked_) asked_->close();
 }
 
 std::optional<Batch> PythonFeeder::next(StreamView stream) {

@@ -60,6 +60,20 @@ class PythonFeeder {
   auto call(Work&& work) {
     require_own_process();
     const Occupied occupied(*this);
+    return run(std::forward<Work>(work));
+  }
+  // The same for what neither waits nor takes long.
+  template <typename Work>
+  auto ask(Work&& work) {
+    require_own_process();
+    const Occupied occupied(*this);
+    return work(*feeder_);
+  }
+
+ private:
+  // work(feeder) without the GIL. REQUIRES: the GIL, and that this thread occupies the feeder.
+  template <typename Work>
+  auto run(Work&& work) {
     raised_->begin();
     const auto with_others = [&] {
       const nb::gil_scoped_release others_may_run;
@@ -83,15 +97,7 @@ class PythonFeeder {
       throw;
     }
   }
-  // The same for what neither waits nor takes long.
-  template <typename Work>
-  auto ask(Work&& work) {
-    require_own_process();
-    const Occupied occupied(*this);
-    return work(*feeder_);
-  }
 
- private:
   // While a thread is inside.
   class Occupied {
    public:

@@ -37,7 +37,11 @@ class ProcessDataset final : public AnsweringDataset {
     if (!is_running()) return;
     const nb::gil_scoped_acquire gil;
     const nb::error_scope outside;  // a feeder may be destroyed while an exception is on its way
-    close();
+    try {
+      close();
+    } catch (nb::python_error& error) {
+      error.discard_as_unraisable("closing the processes of a dataset");
+    }
   }
 
   [[nodiscard]] unsigned at_once() const noexcept override { return static_cast<unsigned>(workers_.size()); }
@@ -46,18 +50,14 @@ class ProcessDataset final : public AnsweringDataset {
     const std::scoped_lock lock(mutex_);
     changed_.notify_all();
   }
-  void close() noexcept override {
+  void close() override {
     abandon();
     {
       const nb::gil_scoped_release readers_may_need_it;
       disconnect_all();
     }
     failures().forget();
-    try {
-      pool_.get().attr("close")();
-    } catch (nb::python_error& error) {
-      error.discard_as_unraisable("closing the processes of a dataset");
-    }
+    pool_.get().attr("close")();
   }
 
  private:
@@ -117,10 +117,11 @@ class ProcessDataset final : public AnsweringDataset {
     if (!reply) fail_by_end(*worker);
     ends_ = 0;
     if (reply->status != Worker::Reply::Status::read) fail_by_exception(*worker, *reply);
+    const std::vector<std::span<const std::byte>> answered = worker->parts_of(*reply);
     std::vector<Part> parts;
-    for (const Worker::Reply::Place& place : reply->places) {
-      const std::span<const std::byte> bytes = worker->at(place);
-      if (place.is_path != 0) {
+    for (std::size_t number = 0; number < answered.size(); ++number) {
+      const std::span<const std::byte> bytes = answered[number];
+      if (reply->places[number].is_path != 0) {
         parts.push_back({.path = std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size())});
       } else {
         parts.push_back({.path = "", .bytes = bytes, .owner = worker});
@@ -166,7 +167,7 @@ class ProcessDataset final : public AnsweringDataset {
 
   // The process sends the exception, as far as it can be pickled, and its traceback.
   [[noreturn]] void fail_by_exception(Worker& worker, const Worker::Reply& reply) const {
-    const std::span<const std::byte> bytes = worker.at(reply.places.at(0));
+    const std::span<const std::byte> bytes = worker.parts_of(reply).at(0);
     with_pool([&](const nb::object& pool) {
       pool.attr("fail_by_exception")(nb::bytes(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
     });

@@ -59,10 +59,18 @@ class Buffer {
   Py_buffer view_{};
 };
 
+// A str as UTF-8; what UTF-8 does not hold, such as parts of names of files, is escaped. REQUIRES: the GIL.
+[[nodiscard]] inline std::string utf8_of(nb::handle text) {
+  const nb::object encoded = nb::steal(PyUnicode_AsEncodedString(text.ptr(), "utf-8", "backslashreplace"));
+  if (!encoded.is_valid()) throw nb::python_error();
+  const nb::bytes bytes = nb::borrow<nb::bytes>(encoded);
+  return {bytes.c_str(), bytes.size()};
+}
+
 // "ValueError: the message". REQUIRES: the GIL.
 [[nodiscard]] inline std::string text_of(const nb::python_error& error) {
-  const std::string type = nb::cast<std::string>(error.type().attr("__name__"));
-  const std::string message = nb::cast<std::string>(nb::str(error.value()));
+  const std::string type = utf8_of(error.type().attr("__name__"));
+  const std::string message = utf8_of(nb::str(error.value()));
   return message.empty() ? type : type + ": " + message;
 }
 

@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <algorithm>
 #include <array>
 #include <cerrno>
 
@@ -69,8 +70,10 @@ std::optional<Worker::Reply> Worker::answer(const std::atomic<bool>& abandoned) 
   return reply;
 }
 
-std::span<const std::byte> Worker::at(const Reply::Place& place) {
-  const std::uint64_t end = place.offset + place.bytes;
+std::vector<std::span<const std::byte>> Worker::parts_of(const Reply& reply) {
+  // All parts are mapped before any is handed out: mapping anew moves the memory.
+  std::uint64_t end = 0;
+  for (const Reply::Place& place : reply.places) end = std::max(end, place.offset + place.bytes);
   if (end > mapped_.size()) {
     unmap();
     struct stat status {};
@@ -80,7 +83,11 @@ std::span<const std::byte> Worker::at(const Reply::Place& place) {
     if (memory == MAP_FAILED) throw SampleError("the memory that a process of the dataset shares cannot be mapped");
     mapped_ = {static_cast<std::byte*>(memory), bytes};
   }
-  return mapped_.subspan(static_cast<std::size_t>(place.offset), static_cast<std::size_t>(place.bytes));
+  std::vector<std::span<const std::byte>> parts;
+  for (const Reply::Place& place : reply.places) {
+    parts.push_back(mapped_.subspan(static_cast<std::size_t>(place.offset), static_cast<std::size_t>(place.bytes)));
+  }
+  return parts;
 }
 
 }  // namespace forebay::python

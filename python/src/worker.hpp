@@ -42,8 +42,8 @@ class Worker {
   [[nodiscard]] bool ask(std::uint64_t id) noexcept;
   // Waits for the answer; nothing if the process has ended, or once `abandoned` is set.
   [[nodiscard]] std::optional<Reply> answer(const std::atomic<bool>& abandoned);
-  // The memory of a part. Valid until the next question. Throws SampleError if there is no such memory.
-  [[nodiscard]] std::span<const std::byte> at(const Reply::Place& place);
+  // The memory of each part. Valid until the next question. Throws SampleError if there is no such memory.
+  [[nodiscard]] std::vector<std::span<const std::byte>> parts_of(const Reply& reply);
 
  private:
   [[nodiscard]] bool receive(std::span<std::byte> into, const std::atomic<bool>& abandoned) const noexcept;

@@ -101,6 +101,20 @@ def test_what_a_class_raises_makes_a_bad_sample(make: Any, folder: Path) -> None
         ids_of(make(dataset=Failing(folder, "grey"), on_bad="fail"))
 
 
+def test_a_run_that_has_failed_says_so_again(make: Any, folder: Path) -> None:
+    class Failing(Pictures):
+        def __getitem__(self, index: int) -> Any:
+            if index == 3:
+                raise ValueError("no number three: \udcff")  # as in the name of a file that is not UTF-8
+            return super().__getitem__(index)
+
+    feeder = make(dataset=Failing(folder, "grey"), on_bad="fail")
+    for attempt in (ids_of, forebay.Feeder.next, forebay.Feeder.next):
+        with pytest.raises(forebay.Error, match=r"ValueError: no number three: \\udcff.*\(test_dataset\.py:") as caught:
+            attempt(feeder)
+        assert isinstance(caught.value.__cause__, ValueError)
+
+
 def test_a_class_may_use_locks_of_python(make: Any, folder: Path) -> None:
     class Locked(Pictures):
         lock = threading.Lock()

@@ -99,6 +99,26 @@ def test_what_does_not_fit_the_files_is_refused(paths: list[Path]) -> None:
         "a.npy", *[np.zeros(1)] * (COUNT - 1)]}})  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    "value", [[0], [1, 0], [0, 2], [0, 1, 1, 0], [0, 1, 2], ["a", 1], [0, 1, "a"], [float("nan")] * 3]
+)
+def test_what_says_nothing_of_each_class_is_refused(paths: list[Path], value: Any) -> None:
+    found = {"kind": "multilabel", "classes": ["a", "b", "c"], "values": [["a"], value, *[[1, 0, 1]] * (COUNT - 2)]}
+    with pytest.raises(forebay.ConfigError, match=r"sample 1 .*neither a zero or one for each of the 3 classes nor"):
+        forebay.Files(paths, fields={"found": found})
+
+
+def test_boxes_have_classes_beside_those_of_images(make: Any, paths: list[Path]) -> None:
+    kinds = ["cat", "dog"] * (COUNT // 2)
+    boxes = [{"boxes": sides_of(number), "labels": labels_of(number)} for number in range(COUNT)]
+    feeder = make(dataset=forebay.Files(paths, kinds, boxes=boxes))
+    assert feeder.classes == ["cat", "dog"] and ["arm", "head"] in [field.classes for field in feeder.fields]
+    for batch in feeder:
+        assert (batch.labels == batch.ids % 2).all()
+        for place, number in enumerate(batch.ids.tolist()):
+            assert batch["boxes.class"][place].tolist() == [1, 0][: number % 3] + [-1] * (2 - number % 3)
+
+
 def test_other_fields_of_files(make: Any, paths: list[Path], tmp_path: Path) -> None:
     numbers = np.arange(COUNT)
     masks, arrays = [], []

@@ -73,3 +73,9 @@ def test_what_cannot_be_taken_says_why(make: Any, loaded: Any) -> None:
     refused(loaded.to_iterable_dataset(), "streaming")
     refused(loaded.with_transform(lambda rows: rows), "its transform would have no effect")
     refused(loaded.remove_columns("image"), "0 columns of images")
+    picture = loaded.cast_column("image", datasets.Image(decode=False))[0]["image"]["path"]
+    for some in ({"path": picture, "bytes": None}, {"path": None, "bytes": Path(picture).read_bytes()}):
+        images = datasets.Features({"image": datasets.Image()})
+        rows = datasets.Dataset.from_dict({"image": [some, some, None, some, None]}, features=images)
+        refused(rows, "row 2 of the dataset has no image")
+        refused(rows.select([4, 0]), "row 0 of the dataset has no image")

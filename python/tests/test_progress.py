@@ -241,6 +241,11 @@ def test_a_long_wait_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     now[0] += 1
     view.served(5, lambda: here)
     assert said[-1].waiting == "" and said[-1].share == 0.6 and said[-1].epoch == 7
+    view.asked()
+    view.end_epoch(here)
+    now[0] += 10
+    view.tick()
+    assert len(said) == 2  # between epochs nothing is waited for
     view.close()
     now[0] += 10
     view.served(6, lambda: here)

@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -48,22 +47,10 @@ def status(process: int | str) -> list[str]:
         return []
 
 
-def is_running(process: int) -> bool:
-    """It may be a zombie, if nobody waits for orphans on this machine."""
-    return status(process)[:1] not in ([], ["Z"])
-
-
 def children() -> set[int]:
     """The processes that this one started and has not waited for, zombies too."""
     mine = str(os.getpid())
     return {int(process) for process in os.listdir("/proc") if process.isdigit() and status(process)[1:2] == [mine]}
-
-
-def wait_until(condition: Any) -> None:
-    deadline = time.monotonic() + 60
-    while not condition() and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert condition()
 
 
 @pytest.mark.parametrize("kind", ["array", "bytes", "path"])
@@ -90,6 +77,26 @@ class Large(Own):
 def test_answers_of_any_size(make: Any) -> None:
     for batch in make(dataset=Large(), processes=2, workers_io="auto", bytes=8 << 20):
         assert (batch.images[:, 0, 0, 0] == 5 * batch.ids).all()
+
+
+class Growing(Own):
+    """Small images beside texts that outgrow the shared memory."""
+
+    fields = {"text": {"kind": "bytes", "most": 40_000 * COUNT}}
+
+    def __getitem__(self, index: int) -> Any:
+        return {"image": super().__getitem__(index), "text": bytes([index]) * (40_000 * index)}
+
+
+def test_the_first_parts_of_an_answer_stay_where_they_are(make: Any) -> None:
+    feeder = make(dataset=Growing(), processes=1, shuffle=False, hedge="off", batch_size=1)
+    seen = []
+    for batch in feeder:
+        index = int(batch.ids[0])
+        assert (batch.images[0, 0] == 5 * index).all() and (batch.images[0, 2] == os.getpid() % 251).all()
+        assert batch.counts("text")[0] == 40_000 * index and (batch["text"][0, : 40_000 * index] == index).all()
+        seen.append(index)
+    assert seen == list(range(COUNT)) and feeder.summary()["bad_samples"] == 0
 
 
 class Strange(Exception):
@@ -197,76 +204,6 @@ def test_a_run_whose_processes_all_end_ends(make: Any, caplog: Any) -> None:
     assert "ended with exit code 3, as did those before it" in caplog.text
 
 
-class Holding(Own):
-    """Samples that hang, from one on."""
-
-    def __getitem__(self, index: int) -> Any:
-        if index >= 8:
-            time.sleep(3600)
-        return super().__getitem__(index)
-
-
-def test_closing_does_not_wait_for_a_process(make: Any) -> None:
-    before = children()
-    feeder = make(dataset=Holding(), processes=2, dataset_shuffle=False)
-    feeder.next().release()
-    feeder.close()
-    assert children() == before
-
-
-PROGRAM = """
-import os, sys, forebay
-from conftest import SMALL
-from test_workers import Holding, Own, children
-def start(kind=Own, **options):
-    feeder = forebay.Feeder(dataset=kind(), processes=2, **{**SMALL, 'dataset_shuffle': False, **options})
-    print(*children(), flush=True)
-    return feeder
-"""
-
-
-def processes_of(output: str) -> list[int]:
-    numbers = [int(number) for number in output.split()]
-    assert len(numbers) == 2
-    return numbers
-
-
-@pytest.mark.parametrize(
-    "rest",
-    [
-        "feeder = start(); feeder.next()",
-        "feeder = start(Holding); feeder.next()",
-        "feeder = start(); del feeder",
-        "feeder = start(); feeder.me = feeder; del feeder",
-        "feeder = start()\nfor batch in feeder: sys.exit(0)",
-        "feeder = start(Holding); import threading\nthreading.Thread(target=lambda: list(feeder), daemon=True).start()",
-    ],
-)
-def test_the_end_of_the_program_leaves_no_process(rest: str) -> None:
-    for process in processes_of(run_program(PROGRAM + rest)):
-        wait_until(lambda process=process: not is_running(process))
-
-
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-@pytest.mark.parametrize("kind", ["Own", "Holding"])
-def test_no_signal_leaves_a_process(how: signal.Signals, kind: str) -> None:
-    body = f"list(start({kind}, epochs=10**9))"
-    program = subprocess.Popen(
-        [sys.executable, "-c", PROGRAM + body],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path])},
-    )
-    assert program.stdout is not None
-    processes = processes_of(program.stdout.readline())
-    program.send_signal(how)
-    _, errors = program.communicate(timeout=60)
-    assert program.returncode != 0 and (how != signal.SIGINT or errors.count("KeyboardInterrupt") == 1), errors
-    for process in processes:
-        wait_until(lambda process=process: not is_running(process))
-
-
 class Unpicklable(Own):
     def __init__(self) -> None:
         super().__init__()
@@ -318,6 +255,21 @@ def test_two_feeders_have_processes_of_their_own(make: Any) -> None:
     assert all(sorted(ids_of(feeder)) == list(range(COUNT)) for feeder in feeders)
 
 
+def test_how_multiprocessing_starts_processes_stays_open() -> None:
+    body = """
+import multiprocessing, pathlib, sys, forebay
+from conftest import SMALL
+from test_workers import Own
+sys.path.append(pathlib.Path("/nowhere"))
+forebay.Feeder(dataset=Own(), processes=1, **SMALL).close()
+print(multiprocessing.get_start_method(allow_none=True))
+multiprocessing.set_start_method("spawn")
+forebay.Feeder(dataset=Own(), processes=1, **SMALL).close()
+print(multiprocessing.get_start_method())
+"""
+    assert run_program(body) == "None\nspawn\n"
+
+
 def test_the_main_module_is_known_to_the_processes(tmp_path: Path) -> None:
     program = tmp_path / "train.py"
     head = "import forebay\nfrom conftest import SMALL, png\nclass Mine(forebay.Dataset):\n"
@@ -335,6 +287,22 @@ def test_the_main_module_is_known_to_the_processes(tmp_path: Path) -> None:
     assert (guarded.returncode, guarded.stdout) == (0, "2\n"), guarded.stderr
     bare = run(head + body + call)
     assert bare.returncode != 0 and 'if __name__ == "__main__":' in bare.stderr
+
+
+def test_a_problem_of_another_rank_leaves_no_process() -> None:
+    pytest.importorskip("mpi4py")
+    from test_mpi import ranks
+
+    body = """
+from test_workers import Own, children
+before = len(children())
+try:
+    forebay.Feeder(dataset=Own(), processes=1, comm=world, **SMALL, **({} if world.rank else {"nonsense": 1}))
+except forebay.ConfigError as error:
+    say((str(error), len(children()) - before))
+"""
+    for text, left in ranks(2, body):
+        assert "nonsense" in text and left == 0
 
 
 def test_ranks_have_processes_of_their_own() -> None:
