@@ -27,7 +27,7 @@ import forebay
 try:
     import torch
 except ImportError:
-    torch = None  # type: ignore[assignment]
+    torch = None  # type: ignore[assignment, unused-ignore]
 
 _WARM = 0.2  # of the batches come before the first look
 
@@ -70,7 +70,7 @@ class Uses:
             lambda batch: batch.images.sum(),
             lambda batch: batch.labels,
             lambda batch: batch.ids,
-            lambda batch: np.from_dlpack(batch).sum(),
+            lambda batch: np.from_dlpack(batch).sum(),  # type: ignore[arg-type, unused-ignore]
             lambda batch: batch.tensor().__dlpack__(),  # a capsule that nobody takes
             lambda batch: batch.copy(),
             lambda batch: batch.views(),

@@ -19,12 +19,13 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
 
 import forebay
 
-TINY = {
+TINY: dict[str, Any] = {
     "size": (8, 8),
     "crop": "none",
     "mirror": 0,
@@ -54,7 +55,7 @@ def quantiles(nanoseconds: list[int]) -> tuple[float, float]:
     return ordered[len(ordered) // 2] / 1e3, ordered[len(ordered) * 99 // 100] / 1e3
 
 
-def next_of_ready_batches(files: forebay.Files, policy: dict[str, object], steps: int) -> list[int]:
+def next_of_ready_batches(files: forebay.Files, policy: Any, steps: int) -> list[int]:
     """Nanoseconds of each call, with a full queue at the first of every ten."""
     taken = []
     clock = time.perf_counter_ns
@@ -65,6 +66,7 @@ def next_of_ready_batches(files: forebay.Files, policy: dict[str, object], steps
             before = clock()
             batch = feeder.next()
             taken.append(clock() - before)
+            assert batch is not None
             batch.release()
     return taken
 
@@ -78,7 +80,8 @@ def latency(rounds: int, files: forebay.Files) -> None:
 
 
 def throughput(data: str, rounds: int) -> None:
-    options = {"dataset_path": data, "policy_name": "block", "steps": 60, "device": "host", "telemetry_live": "never"}
+    options: dict[str, Any] = {"dataset_path": data, "policy_name": "block", "steps": 60}
+    options |= {"device": "host", "telemetry_live": "never"}
     command = ["--set=dataset.path=" + data, "--set=policy.name=block", "--set=run.steps=60", "--set=device=host"]
     python, program = [], []
     with tempfile.TemporaryDirectory() as folder:
@@ -120,6 +123,7 @@ def steps_of(files: forebay.Files, comm: object, steps: int = 5000) -> tuple[flo
             before = clock()
             batch = feeder.next()
             taken.append(clock() - before)
+            assert batch is not None
             batch.release()
     return quantiles(taken[100:])
 
@@ -132,13 +136,13 @@ def step_of_ranks(files: forebay.Files) -> None:
         print(f"next() of {MPI.COMM_WORLD.size} ranks, reuse: median and p99 of each, us:", found)
 
 
-def socket_rank(rank: int, pipes: list[tuple[object, object]], folder: str) -> None:
+def socket_rank(rank: int, pipes: list[tuple[Any, Any]], folder: str) -> None:
     from forebay import _links
     from forebay.sockets import SocketCommunicator
 
     def exchange(data: bytes) -> list[bytes]:
         pipes[rank][1].send(data)
-        return pipes[rank][1].recv()
+        return list(pipes[rank][1].recv())
 
     nodes = [_links.node()] * len(pipes)
     comm = SocketCommunicator(rank, [_links.host(nodes)] * len(pipes), nodes, exchange)
@@ -162,12 +166,12 @@ def step_over_sockets(count: int, folder: str) -> None:
 class Greedy(forebay.Policy):
     """A policy that costs what the call costs."""
 
-    def decide(self, signals: forebay.Signals) -> str:
+    def decide(self, signals: forebay.Signals) -> Literal["fresh", "reuse"]:
         return "reuse" if signals.uses else "fresh"
 
 
 def own_code(rounds: int, files: forebay.Files) -> None:
-    def median(policy: object) -> float:
+    def median(policy: Any) -> float:
         return quantiles(next_of_ready_batches(files, policy, 2000))[0]
 
     ours, theirs = [], []
@@ -189,7 +193,7 @@ def own_code(rounds: int, files: forebay.Files) -> None:
     def draw(pixels: object, rng: np.random.Generator) -> None:
         rng.integers(256)
 
-    def invert(pixels: np.ndarray) -> np.ndarray:
+    def invert(pixels: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         return 255 - pixels
 
     for operation in (nothing, draw, invert):

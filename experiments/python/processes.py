@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import statistics
 import time
+from typing import Any
 
 import numpy as np
 
@@ -29,7 +30,7 @@ class RunLengths(forebay.Dataset):
     def __len__(self) -> int:
         return COUNT
 
-    def __getitem__(self, index: int) -> np.ndarray:
+    def __getitem__(self, index: int) -> np.ndarray[Any, Any]:
         colours, lengths = self.runs[index]
         pixels = bytearray()
         for colour, length in zip(colours, lengths, strict=True):
@@ -48,11 +49,11 @@ class Ready(forebay.Dataset):
     def __len__(self) -> int:
         return COUNT
 
-    def __getitem__(self, index: int) -> np.ndarray:
+    def __getitem__(self, index: int) -> np.ndarray[Any, Any]:
         return self.picture
 
 
-def images_per_second(dataset: forebay.Dataset, seconds: float, **options: int) -> float:
+def images_per_second(dataset: forebay.Dataset, seconds: float, **options: Any) -> float:
     """From the third batch on: by then all threads and processes work."""
     with forebay.Feeder(
         dataset=dataset,
@@ -67,11 +68,12 @@ def images_per_second(dataset: forebay.Dataset, seconds: float, **options: int) 
         device="host",
         **options,
     ) as feeder:
+        batches_of = iter(feeder)
         for _ in range(3):
-            feeder.next().release()
+            next(batches_of)
         begin, batches = time.perf_counter(), 0
         while time.perf_counter() - begin < seconds:
-            feeder.next().release()
+            next(batches_of)
             batches += 1
         return 16 * batches / (time.perf_counter() - begin)
 

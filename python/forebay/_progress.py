@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import abc
 import contextlib
+import importlib
 import importlib.util
 import logging
 import os
@@ -192,11 +193,10 @@ class Notebook(Display):
         self._handle: Any = None
 
     def show(self, shown: Shown) -> None:
-        from IPython.display import HTML, display
-
-        drawing = HTML(_html.live(shown))
+        page: Any = importlib.import_module("IPython.display")  # IPython is not typed throughout
+        drawing = page.HTML(_html.live(shown))
         if self._handle is None:
-            self._handle = display(drawing, display_id=True)
+            self._handle = page.display(drawing, display_id=True)
         else:
             self._handle.update(drawing)
 

@@ -128,7 +128,7 @@ def _has_transform(dataset: Any) -> bool:
     return getattr(dataset, "transform", None) is not None
 
 
-class DataModule(LightningDataModule):  # type: ignore[misc]
+class DataModule(LightningDataModule):
     """Training and held-out data for a Trainer of Lightning, by Forebay.
 
     ``train``, ``val``, ``test`` and ``predict`` are each what forebay.torch.DataLoader takes: an ImageFolder of
