@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import socket
 import struct
 import subprocess
@@ -17,6 +18,9 @@ import pytest
 
 SIDE = 8
 COUNT = 40
+
+# A shell lets what it starts in the background ignore Ctrl-C, and all that is started from there.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # What keeps a run small, on the host, and free of chance.
 SMALL: dict[str, Any] = {
