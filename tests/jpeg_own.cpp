@@ -32,6 +32,7 @@ using forebay::testing::exif_segment;
 using forebay::testing::make_jpeg;
 using forebay::testing::random_region;
 using forebay::testing::Recipe;
+using forebay::testing::same_region;
 using Bytes = std::vector<std::byte>;
 
 constexpr std::int64_t kMostPixels = 1'000'000;
@@ -61,18 +62,6 @@ Result decode(JpegDecoder& decoder, const Bytes& file, const ImageOptions& optio
     result.refusal = error.what();
   }
   return result;
-}
-
-// Whether both images show the same in a region that both cover.
-bool same_region(const Image& a, const Image& b, const Box& region) {
-  if (!forebay::testing::covers(a.area, region) || !forebay::testing::covers(b.area, region)) return false;
-  const auto bytes = static_cast<std::size_t>(region.width()) * 3;
-  for (std::int32_t y = region.top; y < region.bottom; ++y) {
-    const auto* const left = a.row(y - a.area.top) + static_cast<std::ptrdiff_t>(region.left - a.area.left) * 3;
-    const auto* const right = b.row(y - b.area.top) + static_cast<std::ptrdiff_t>(region.left - b.area.left) * 3;
-    if (!std::equal(left, left + bytes, right)) return false;
-  }
-  return true;
 }
 
 // Both decoders, side by side.

@@ -50,4 +50,16 @@ inline std::string text_of(const Box& box) {
          std::to_string(box.bottom) + ")";
 }
 
+// Whether both images show the same in a region that both cover.
+inline bool same_region(const Image& a, const Image& b, const Box& region) {
+  if (!covers(a.area, region) || !covers(b.area, region)) return false;
+  const auto bytes = static_cast<std::size_t>(region.width()) * 3;
+  for (std::int32_t y = region.top; y < region.bottom; ++y) {
+    const auto* const left = a.row(y - a.area.top) + static_cast<std::ptrdiff_t>(region.left - a.area.left) * 3;
+    const auto* const right = b.row(y - b.area.top) + static_cast<std::ptrdiff_t>(region.left - b.area.left) * 3;
+    if (!std::equal(left, left + bytes, right)) return false;
+  }
+  return true;
+}
+
 }  // namespace forebay::testing

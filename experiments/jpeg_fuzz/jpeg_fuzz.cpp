@@ -71,16 +71,6 @@ Decoded decode(JpegDecoder& decoder, const JpegBytes& file, std::uint64_t seed, 
   return decoded;
 }
 
-bool same_pixels(const Image& a, const Image& b, const Box& region) {
-  const auto bytes = static_cast<std::size_t>(region.width()) * 3;
-  for (std::int32_t y = region.top; y < region.bottom; ++y) {
-    const auto* const left = a.row(y - a.area.top) + static_cast<std::ptrdiff_t>(region.left - a.area.left) * 3;
-    const auto* const right = b.row(y - b.area.top) + static_cast<std::ptrdiff_t>(region.left - b.area.left) * 3;
-    if (!std::equal(left, left + bytes, right)) return false;
-  }
-  return true;
-}
-
 struct Counts {
   std::uint64_t own = 0;
   std::uint64_t library = 0;
@@ -113,7 +103,8 @@ class Fuzzer {
     const Decoded expected = decode(turbo_, file, seed, region, expected_);
     const Decoded found = decode(own_, file, seed, region, found_);
     const bool both = expected.refusal.empty() && found.refusal.empty();
-    if (expected.refusal != found.refusal || (both && !same_pixels(found_, expected_, region))) report(file, found);
+    if (expected.refusal != found.refusal || (both && !testing::same_region(found_, expected_, region)))
+      report(file, found);
     ++(!found.refusal.empty() ? counts_.refused : own_.was_own() ? counts_.own : counts_.library);
   }
 
