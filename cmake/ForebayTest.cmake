@@ -1,11 +1,14 @@
 # doctest and the mains of the test programs, compiled once. A program that brings a main of its own takes none of these.
 set(FOREBAY_TEST_FLAGS "" CACHE STRING "Flags that the tests themselves are compiled with, such as -O0")
 separate_arguments(test_flags NATIVE_COMMAND "${FOREBAY_TEST_FLAGS}")
-add_library(forebay_test_main STATIC doctest.cpp main.cpp source_dir.cpp)
-set_source_files_properties(source_dir.cpp PROPERTIES COMPILE_DEFINITIONS FOREBAY_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+add_library(forebay_test_main STATIC doctest.cpp jpeg_support.cpp main.cpp places.cpp)
+set_source_files_properties(places.cpp PROPERTIES COMPILE_DEFINITIONS
+  "FOREBAY_SOURCE_DIR=\"${PROJECT_SOURCE_DIR}\";FOREBAY_COMMAND=\"$<TARGET_FILE:forebay_command>\";FOREBAY_MPIEXEC=\"$<$<BOOL:${FOREBAY_MPI}>:${MPIEXEC_EXECUTABLE}>\"")
+# Images for tests: making them would take most of the time of many.
+set_source_files_properties(jpeg_support.cpp PROPERTIES COMPILE_OPTIONS -O2)
 target_include_directories(forebay_test_main PRIVATE ${PROJECT_SOURCE_DIR}/include)
 set_target_properties(forebay_test_main PROPERTIES UNITY_BUILD OFF FOREBAY_OF_TESTS ON)
-target_link_libraries(forebay_test_main PUBLIC doctest::doctest PRIVATE forebay_flags)
+target_link_libraries(forebay_test_main PUBLIC doctest::doctest PRIVATE JPEG::JPEG forebay_flags)
 target_compile_options(forebay_test_main PRIVATE ${test_flags})
 # Half of the time that a test takes to compile would go into these headers. CMAKE_DISABLE_PRECOMPILE_HEADERS compiles
 # without.

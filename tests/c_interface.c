@@ -18,6 +18,7 @@ int main(void) {
       {"policies", test_policies},
       {"communicators", test_communicators},
       {"waits", test_waits},
+      {"forks", test_forks},
       {"states", test_states},
   };
   for (size_t i = 0; i < sizeof kSuites / sizeof *kSuites; ++i) {

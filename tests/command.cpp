@@ -26,7 +26,7 @@ struct Outcome {
 
 Outcome run(std::vector<std::string> arguments) {
   const TemporaryDirectory dir;
-  arguments.insert(arguments.begin(), FOREBAY_COMMAND);
+  arguments.insert(arguments.begin(), testing::built_command());
   testing::Process process(arguments, dir / "output");
   const int code = process.wait();
   return {code, process.output()};
@@ -120,6 +120,7 @@ TEST_CASE("bad usage ends with 2 and one line that names it") {
            {{"index", "x", "--save", "/dev"}, "--save: cannot write /dev: it is a folder; name a file"},
            {{"completion", "fish"}, "SHELL"},
            {{"index"}, "PATH is required (see forebay index --help)"},
+           {{"index", "x", "--decode-index"}, "--decode-index needs an index to lie beside: add --save FILE"},
            {{"config", "--sett", "a=1"}, "--sett"},
            {{"config", "--set", "policy.lo=1"}, "--set policy.lo=1: unknown key policy.lo: did you mean policy.low?"},
            {{"config", "nope.toml"}, "the configuration nope.toml cannot be read: No such file or directory"},
@@ -146,7 +147,7 @@ TEST_CASE("bad usage ends with 2 and one line that names it") {
 // What bash offers for the last word of a command line.
 std::string completed(const std::string& line) {
   const TemporaryDirectory dir;
-  const std::string script = "source <(" + std::string(FOREBAY_COMMAND) + " completion bash); COMP_WORDS=(" + line +
+  const std::string script = "source <(" + testing::built_command() + " completion bash); COMP_WORDS=(" + line +
                              "); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _forebay; echo \"${COMPREPLY[@]}\"";
   testing::Process process({"bash", "-c", script}, dir / "output");
   REQUIRE(process.wait() == 0);

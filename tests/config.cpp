@@ -197,7 +197,7 @@ TEST_CASE("overrides: TOML values, bare words, in order, on top of the file") {
   const Options options = parse("seed = 1\n[queue]\ncapacity = 4",
                                 {"seed=3", "policy.name=greedy", " transform.size = [32, 32] ", "on_bad=fail",
                                  "dataset.path=2024", "telemetry.dir=", "workers.io=auto", "queue.capacity=8",
-                                 "queue.capacity=9", "run.eval=true", "dataset.index=\"a b\""});
+                                 "queue.capacity=9", "queue.memory=1GiB", "run.eval=true", "dataset.index=\"a b\""});
   CHECK(options.seed == 3);
   CHECK(options.policy.name == "greedy");
   CHECK(options.transform.size == std::array<std::int64_t, 2>{32, 32});
@@ -206,12 +206,13 @@ TEST_CASE("overrides: TOML values, bare words, in order, on top of the file") {
   CHECK(options.telemetry.dir.empty());
   CHECK(options.workers.io == 0);
   CHECK(options.queue.capacity == 9);
+  CHECK(options.queue.memory == std::int64_t{1} << 30);
   CHECK(options.run.eval);
   CHECK(options.dataset.index == "a b");
 }
 
 TEST_CASE("an override repairs what the file has wrong") {
-  CHECK(parse("[queue]\ncapacity = 0", {"queue.capacity=2"}).queue.capacity == 2);
+  CHECK(parse("[queue]\ncapacity = -1", {"queue.capacity=2"}).queue.capacity == 2);
 }
 
 TEST_CASE("the presets of the policies are configurations") {

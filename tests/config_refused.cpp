@@ -57,16 +57,18 @@ TEST_CASE("unknown keys name what was meant, or where it belongs, or what there 
   CHECK(refusal("[policy]\nseed = 3") ==
         "feed.toml:2:1: unknown key policy.seed: `seed` belongs at the top of the file, before the first [section]");
   CHECK(refusal("[queue]\ndepth_of_it = 3") ==
-        "feed.toml:2:1: unknown key queue.depth_of_it: the keys of [queue] are capacity, pool, max_leases, run_ahead");
+        "feed.toml:2:1: unknown key queue.depth_of_it: the keys of [queue] are capacity, memory, pool, max_leases, "
+        "run_ahead");
   CHECK(refusal("[polcy]\nlow = 0.1") == "feed.toml:1:2: unknown section [polcy]: did you mean [policy]?");
   CHECK(contains(refusal("[something_else]\nlow = 0.1"), "the sections are run, dataset, transform"));
 }
 
 TEST_CASE("wrong types name line, key, what was expected and what was found") {
   CHECK(refusal("[queue]\ncapacity = \"four\"") ==
-        "feed.toml:2:12: queue.capacity: expected a whole number from 1 to 4096, found \"four\" (string)");
-  CHECK(refusal("[queue]\ncapacity = 4.0") ==
-        "feed.toml:2:12: queue.capacity: expected a whole number from 1 to 4096, found 4.0 (floating-point)");
+        "feed.toml:2:12: queue.capacity: expected \"auto\" or a whole number from 1 to 4096, found \"four\" (string)");
+  CHECK(
+      refusal("[queue]\ncapacity = 4.0") ==
+      "feed.toml:2:12: queue.capacity: expected \"auto\" or a whole number from 1 to 4096, found 4.0 (floating-point)");
   CHECK(refusal("[dataset]\nshuffle = 1") ==
         "feed.toml:2:11: dataset.shuffle: expected true or false, found 1 (integer)");
   CHECK(refusal("[dataset]\nclasses = \"cat\"") ==
@@ -94,7 +96,7 @@ TEST_CASE("values out of range name line, key and range") {
   CHECK(contains(refusal("max_bad = -1"), "found -1"));
   for (const char* text : {"dataset.batch_size=0",
                            "dataset.batch_size=1048577",
-                           "queue.capacity=0",
+                           "queue.capacity=-1",
                            "queue.capacity=4097",
                            "queue.pool=0",
                            "queue.max_leases=0",
@@ -186,10 +188,10 @@ TEST_CASE("refused overrides name the text that was given") {
   CHECK(refusal_of("policy.low=x") ==
         "--set policy.low=x: policy.low: expected a number above 0 and up to 1, found \"x\" (string)");
   CHECK(refusal_of("queue.capacity=9999") ==
-        "--set queue.capacity=9999: queue.capacity: expected a whole number from 1 to 4096, found 9999");
+        "--set queue.capacity=9999: queue.capacity: expected \"auto\" or a whole number from 1 to 4096, found 9999");
   CHECK(refusal_of("seed") == "--set seed: expected section.key=value");
   CHECK(contains(refusal_of("policy=3"), "policy is a section"));
-  CHECK(contains(refusal_of("queue.capacity=1\nqueue.pool=2"), "queue.capacity: expected a whole number"));
+  CHECK(contains(refusal_of("queue.capacity=1\nqueue.pool=2"), "queue.capacity: expected \"auto\" or a whole number"));
   CHECK(contains(refusal_of("=3"), "--set =3: unknown key"));
 }
 

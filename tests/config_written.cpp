@@ -29,6 +29,11 @@ class AnyOptions {
     Options options;
     for (const Key& key : config::keys()) std::visit([&](const auto& kind) { fill(kind, options); }, key.kind);
     options.device = random_.below(2) == 0 ? "auto" : "host";
+    if (random_.below(2) == 0) {
+      options.telemetry.prometheus = "";
+    } else {
+      options.telemetry.prometheus += ".prom";
+    }
     options.mpi.mode = MpiMode::local;
     options.transform.when = When::enqueue;
     options.transform.channels = options.transform.channels == 1 ? 1 : 3;

@@ -10,6 +10,7 @@
 #include "container_files.hpp"
 #include "data/build.hpp"
 #include "dataset_support.hpp"
+#include "pack_support.hpp"
 #include "support.hpp"
 
 // What every dataset must do, run over every format.
@@ -151,9 +152,16 @@ Made make_npy(const TemporaryDirectory& folder) {
   return {"npy", options_for(folder / "images.npy", "npy"), 5};
 }
 
+Made make_pack(const TemporaryDirectory& folder) {
+  for (const char* name : {"n01/a.jpg", "n01/b.png", "n02/c.jpg", "n03/d.jpg", "n03/deep/e.jpg"}) {
+    write_file(folder / "original" / name, std::string("bytes of ") + name);
+  }
+  return {"pack", packed_options(options_for(folder / "original"), folder / "packed"), 5};
+}
+
 using Make = std::function<Made(const TemporaryDirectory&)>;
 const std::vector<Make> kFormats{make_voc,      make_filelist,   make_folder,   make_coco, make_idx, make_cifar,
-                                 make_tfrecord, make_webdataset, make_recordio, make_lmdb, make_npy};
+                                 make_tfrecord, make_webdataset, make_recordio, make_lmdb, make_npy, make_pack};
 
 void for_each_format(const std::function<void(const TemporaryDirectory&, const Made&)>& check) {
   for (const auto& make : kFormats) {

@@ -333,9 +333,9 @@ TEST_CASE("a format that does not fit the path says what it needs") {
   CHECK(
       contains(build_error(options_for(folder / "list.txt", "voc")), "is a file, but format = \"voc\" needs a folder"));
   CHECK(contains(build_error(options_for(folder.path(), "filelist")), "is a folder, but format = \"filelist\""));
-  CHECK(contains(
-      build_error(options_for(folder.path(), "parquet")),
-      "known are auto, voc, filelist, table, coco, folder, idx, cifar, tfrecord, webdataset, recordio, lmdb and npy"));
+  CHECK(contains(build_error(options_for(folder.path(), "parquet")),
+                 "known are auto, voc, filelist, table, coco, folder, idx, cifar, tfrecord, webdataset, recordio, "
+                 "lmdb, npy and pack"));
   write_file(folder / "photo.jpg", "\xFF\xD8\xFF\xE0");
   CHECK(contains(build_error(options_for(folder / "photo.jpg")), "neither a text file"));
   write_file(folder / "empty.txt", "");

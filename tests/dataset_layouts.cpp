@@ -279,7 +279,7 @@ TEST_CASE("VOC's XML is known behind a byte order mark, a declaration and commen
   }
 }
 
-TEST_CASE("images beside each other are a data set without classes where fields say what is to be learned of them") {
+TEST_CASE("images beside each other are a dataset without classes where fields say what is to be learned of them") {
   const TemporaryDirectory folder;
   make(folder, {{"images/x.jpg", "jpeg"}, {"images/y.png", "png"}, {"masks/x.png", "png"}, {"masks/y.png", "png"}});
   DatasetOptions options = options_for(folder / "images", "folder");

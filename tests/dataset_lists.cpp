@@ -2,7 +2,7 @@
 
 #include <forebay/error.hpp>
 
-#include "data/record_table.hpp"
+#include "data/sample_files.hpp"
 #include "dataset_support.hpp"
 #include "support.hpp"
 

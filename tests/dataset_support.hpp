@@ -16,7 +16,7 @@
 
 #include "support.hpp"
 
-// What the tests of datasets share: tiny data sets, and reading them.
+// What the tests of datasets share: tiny datasets, and reading them.
 namespace forebay::testing {
 
 inline std::span<const std::byte> bytes_of(std::string_view text) { return std::as_bytes(std::span(text)); }
@@ -29,6 +29,13 @@ inline std::string read_file(const std::filesystem::path& path) {
 inline void write_file(const std::filesystem::path& path, std::string_view content) {
   std::filesystem::create_directories(path.parent_path());
   std::ofstream(path, std::ios::binary) << content;
+}
+
+// As write_file(), as a new file in place of one that is there: a file that is cut and written again, ext4 brings to
+// the disk as it is closed, and hundreds of times that takes most of a test.
+inline void replace_file(const std::filesystem::path& path, std::string_view content) {
+  std::filesystem::remove(path);
+  write_file(path, content);
 }
 
 inline std::string read_text(const std::filesystem::path& path) {

@@ -116,7 +116,7 @@ TEST_CASE("what does not go together is an error that names the key") {
   CHECK(contains(build_error(options), "dataset.samples = \"images\""));
   options = images_options(folder.path());
   options.fields[0].classes = {"dog"};
-  CHECK(contains(build_error(options), "fields.boxes.classes: the objects have the classes of the data set"));
+  CHECK(contains(build_error(options), "fields.boxes.classes: the objects have the classes of the dataset"));
   options.fields = {boxes_field(3, "bndbox")};
   CHECK(contains(build_error(options), "the format \"voc\" has no \"bndbox\"; it has \"objects\""));
   options.fields = {field_options("present", FieldKind::multilabel)};

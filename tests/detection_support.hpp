@@ -10,7 +10,7 @@
 
 #include "dataset_support.hpp"
 
-// Images with objects: files to make them of, and what a data set has of them.
+// Images with objects: files to make them of, and what a dataset has of them.
 namespace forebay::testing {
 
 // A .npy of grey pixels: an image file that needs no library.

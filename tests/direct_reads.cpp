@@ -264,7 +264,7 @@ std::string tfrecord_file(int samples) {
   return file;
 }
 
-TEST_CASE("every sample of a data set is the same, also of several that are read together") {
+TEST_CASE("every sample of a dataset is the same, also of several that are read together") {
   const Situation situation;
   const TemporaryDirectory folder;
   std::filesystem::path path = folder.path();
@@ -382,7 +382,7 @@ TEST_CASE("a feeder serves the same batches, and says it once where the file sys
   }
 }
 
-TEST_CASE("a data set of the program's own is read by the program") {
+TEST_CASE("a dataset of the program's own is read by the program") {
   Options options = testing::memory_options(4);
   options.workers.direct = true;
   const Served served = serve(options, std::make_shared<testing::MemoryDataset>(8));

@@ -112,3 +112,40 @@ TEST_CASE("a closed queue wakes all waiting threads and gives nothing more") {
   std::array<EncodedSample, 2> out;
   CHECK(queue.take(out) == 0);
 }
+
+TEST_CASE("a thread wakes for every element while those awake hold one each, though others took many at once") {
+  QueueGate gate;
+  gate.add(16);
+  CHECK(gate.take(16) == 16);
+  constexpr int kThreads = 4;
+  std::atomic<int> holding{0};
+  std::atomic<int> met{0};
+  std::vector<std::thread> threads;
+  for (int thread = 0; thread < kThreads; ++thread) {
+    threads.emplace_back([&, thread] {
+      if (gate.take(thread % 2 == 0 ? 1 : 16) == 0) return;
+      ++holding;
+      if (testing::eventually([&] { return holding == kThreads; })) ++met;
+    });
+  }
+  for (int element = 0; element < kThreads; ++element) {
+    gate.add(1);
+    CHECK(testing::eventually([&] { return gate.size_guess() == 0; }));
+  }
+  for (std::thread& thread : threads) thread.join();
+  CHECK(met == kThreads);
+
+  // All at once: whoever leaves some behind wakes the next.
+  threads.clear();
+  holding = met = 0;
+  for (int thread = 0; thread < kThreads; ++thread) {
+    threads.emplace_back([&] {
+      if (gate.take(1) == 0) return;
+      ++holding;
+      if (testing::eventually([&] { return holding == kThreads; })) ++met;
+    });
+  }
+  gate.add(kThreads);
+  for (std::thread& thread : threads) thread.join();
+  CHECK(met == kThreads);
+}

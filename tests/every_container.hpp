@@ -14,7 +14,7 @@
 #include "dataset_support.hpp"
 #include "tiny_png.hpp"
 
-// A small data set in each container, whose samples tell their number: in their pixels, their labels and their fields.
+// A small dataset in each container, whose samples tell their number: in their pixels, their labels and their fields.
 namespace forebay::testing {
 
 inline int grey_of(std::uint64_t sample) { return static_cast<int>(sample * 5 % 251); }
@@ -26,7 +26,7 @@ struct ContainerKind {
   using Files = std::map<std::string, std::string>;  // by name in the folder
 
   std::string name;
-  std::string path;  // of the data set, in the folder
+  std::string path;  // of the dataset, in the folder
   bool has_encoded_images = true;
   bool has_fields = false;
   // Sample i with this image, which need not be one; containers of raw pixels have grey_of(i) whatever it is.

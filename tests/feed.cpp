@@ -12,6 +12,7 @@
 
 #include "at_once.hpp"
 #include "process.hpp"
+#include "screen.hpp"
 #include "workplace.hpp"
 
 namespace forebay {
@@ -68,6 +69,15 @@ TEST_CASE("the summary tells a wait for other ranks from a wait for data") {
     CHECK((outcome.output.find("s of it for other ranks") != std::string::npos) == (ranks > 1));
     CHECK((job.at("census_waits") > 0) == (ranks > 1));
     CHECK(job.at("census_wait_s") <= job.at("stall_s"));
+    for (int rank = 0; rank < ranks; ++rank) {
+      const auto log = testing::read_lines(place.dir / (name + ".run") / ("run." + std::to_string(rank) + ".jsonl"));
+      REQUIRE(log.size() == 2);
+      CHECK(log[0].at("ranks") == ranks);
+      CHECK(log[0].contains("settings") == (rank == 0));
+      if (rank == 0) CHECK(log[0].at("settings").at("trainer.step_ms") == "2.0");
+      CHECK(log[1].at("summary").at("steps") == 100);
+      CHECK(log[1].at("profile").contains("sentence"));
+    }
   }
 }
 

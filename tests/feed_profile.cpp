@@ -109,6 +109,35 @@ TEST_CASE("samples that a scaled decode would make smaller are counted, until it
   CHECK(shrinkable("same", "region", "[300,400]") == 0);
 }
 
+TEST_CASE("crops come by a decode index; where it is damaged, without it and with a warning") {
+  Workplace place;
+  const std::string data = (place.dir / "large").string();
+  const std::string index = (place.dir / "large.index").string();
+  const auto made =
+      testing::run(place.dir.path(), 1,
+                   {"make-dataset", data, "--images", "8", "--classes", "2", "--seed", "3", "--size", "400x300"});
+  REQUIRE_MESSAGE(made.code == 0, made.output);
+  const auto indexed = testing::run(place.dir.path(), 1, {"index", data, "--save", index, "--decode-index"});
+  REQUIRE_MESSAGE(indexed.code == 0, indexed.output);
+  CHECK(indexed.output.find("decode index 8 of 8 JPEG files") != std::string::npos);
+  // More than the queue can hold when the profile begins, which may not see any of those decoded.
+  const auto run_with = [&](const std::string& name, const std::string& jpeg) {
+    return profiled(place, 1, name,
+                    {"--steps", "1000", "--set", "dataset.path=\"" + data + "\"", "--set",
+                     "dataset.index=\"" + index + "\"", "--set", "workers.jpeg=" + jpeg});
+  };
+  const Run by_index = run_with("by_index", "own");
+  CHECK(by_index.profile.at("own_jpeg") > 0.9);
+  CHECK(by_index.profile.at("indexed_jpeg") > 0.1);
+  CHECK(by_index.output.find("by the decode index") != std::string::npos);
+  CHECK(run_with("turbo", "turbo").profile.at("indexed_jpeg") == 0);
+  std::fstream(index + ".points", std::ios::binary | std::ios::in | std::ios::out).seekp(16).put('x');
+  const Run damaged = run_with("damaged", "own");
+  CHECK(damaged.profile.at("own_jpeg") > 0.9);
+  CHECK(damaged.profile.at("indexed_jpeg") == 0);
+  CHECK(damaged.output.find("images are decoded without it") != std::string::npos);
+}
+
 TEST_CASE("a slow trainer is trainer-bound") {
   Workplace place;
   const Run run = profiled(place, 1, "trainer", {"--steps", "30", "--set", "trainer.step_ms=60"});

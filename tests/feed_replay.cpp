@@ -4,6 +4,7 @@
 
 #include <csignal>
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -104,6 +105,50 @@ TEST_CASE("a run that SIGTERM stopped is repeated to the step at which it stoppe
       CAPTURE(ranks);
       CAPTURE(policy);
       check_stopped_run(place, ranks, policy);
+    }
+  }
+}
+
+// By step, as telemetry has it: which use of its batch, and of which batch.
+std::vector<std::string> uses_of(const fs::path& run, int rank) {
+  std::vector<std::string> uses;
+  std::ifstream in(run / ("steps." + std::to_string(rank) + ".jsonl"));
+  for (std::string line; std::getline(in, line);) {
+    const Json step = Json::parse(line);
+    uses.push_back("use " + step.at("use_index").dump() + " of " + step.at("epoch").dump() + ":" +
+                   step.at("batch").dump());
+  }
+  return uses;
+}
+
+TEST_CASE("a simulated run is made on real data, step by step") {
+  Workplace place("[run]\nepochs = 1000\n[policy]\nname = \"greedy\"\n");
+  for (const int ranks : rank_counts()) {
+    for (const std::string mode : {"local", "lockstep"}) {
+      CAPTURE(ranks);
+      CAPTURE(mode);
+      const std::string name = mode + std::to_string(ranks);
+      const fs::path virtual_run = place.dir / ("virtual." + name);
+      const Outcome simulated =
+          testing::run(place.dir.path(), 1,
+                       {"simulate", place.config.string(), "-R", "3", "--steps", "60", "--mode", mode, "--ranks",
+                        std::to_string(ranks), "--record", virtual_run.string(), "--step-s", "0.02"});
+      REQUIRE_MESSAGE(simulated.code == 0, simulated.output);
+      const Outcome made =
+          place.feed(ranks, name,
+                     {"--epochs", "1000", "--set", "policy.name=replay", "--set", "mpi.mode=" + mode, "--set",
+                      "policy.recording=\"" + virtual_run.string() + "\"", "--set", "telemetry.per_step=true"});
+      REQUIRE_MESSAGE(made.code == 0, made.output);
+      for (int rank = 0; rank < ranks; ++rank) {
+        const auto uses = uses_of(virtual_run, rank);
+        CHECK(uses.size() == 60);
+        // Which rank makes which batch is decided as the run goes.
+        if (ranks == 1)
+          CHECK(uses_of(place.dir / (name + ".run"), rank) == uses);
+        else
+          CHECK(uses_of(place.dir / (name + ".run"), rank).size() == 60);
+      }
+      CHECK(place.summary(name).at("reused") > 20);
     }
   }
 }

@@ -188,7 +188,7 @@ TEST_CASE("a run that cannot save ends with 1 and names the file") {
 TEST_CASE("a state that only some of the ranks are to keep is refused on all of them") {
   if (rank_counts().size() == 1) return;
   const StateJob job;
-  const Outcome outcome = job.run(2, {":", "-n", "1", FOREBAY_COMMAND, "feed", job.place.config.string()});
+  const Outcome outcome = job.run(2, {":", "-n", "1", testing::built_command(), "feed", job.place.config.string()});
   CAPTURE(outcome.output);
   CHECK(outcome.code == 2);
   CHECK(outcome.output.find("rank 2 was started with no --state and rank 0 with --state ") != std::string::npos);

@@ -209,12 +209,14 @@ TEST_CASE("max_uses ends reuse: the trainer waits, or gets an error") {
     options.policy.on_max_uses = OnMaxUses::error;
     Feeder feeder(options, parts(4, [&](std::uint64_t) { gate.pass(); }));
     std::string message;
+    int steps = 0;
     try {
-      for (int step = 0; step < 10; ++step) (void)feeder.next();
+      for (; steps < 10; ++steps) (void)feeder.next();
     } catch (const Error& error) {
       message = error.what();
     }
     CHECK(message.find("max_uses") != std::string::npos);
+    CHECK(steps == 3);
     gate.open();
   }
 }

@@ -1,10 +1,15 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <chrono>
 #include <fstream>
+#include <future>
 #include <map>
 #include <memory>
 #include <set>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -113,6 +118,35 @@ TEST_CASE("a budget over distinct bad samples, as a share or a count") {
 TEST_CASE("a dataset without a good sample ends in an error, not in a search without end") {
   const auto dataset = std::make_shared<MemoryDataset>(50, [](std::uint64_t) { throw SampleError("is gone"); });
   CHECK_THROWS_WITH_AS((void)run(memory_options(5), dataset), doctest::Contains("samples in a row are bad"), Error);
+}
+
+TEST_CASE("an evaluation that ends because too much is bad says once what it had left out") {
+  Options options = memory_options(2);
+  options.run.eval = true;
+  options.max_bad = std::int64_t{1};
+  // The second bad sample is not met before the first has been left out.
+  std::promise<void> waits;
+  const std::shared_future<void> until(waits.get_future());
+  Parts parts{.dataset = std::make_shared<MemoryDataset>(20, [until](std::uint64_t id) {
+                if (id == 18) (void)until.wait_for(std::chrono::minutes(1));
+                if (id == 1 || id == 18) throw SampleError("is broken on purpose");
+              })};
+  const auto lines = std::make_shared<std::vector<std::string>>();
+  parts.log = [lines](LogLevel, std::string_view text) { lines->emplace_back(text); };
+  {
+    Feeder feeder(options, std::move(parts));
+    CHECK(feeder.next().has_value());
+    waits.set_value();
+    const auto finish = [&feeder] {
+      while (feeder.next()) {
+      }
+    };
+    CHECK_THROWS_WITH_AS(finish(), doctest::Contains("max_bad"), Error);
+    CHECK_THROWS_AS(finish(), Error);
+    feeder.close();
+  }
+  const auto says = [](const std::string& line) { return line.find("left out because") != line.npos; };
+  CHECK(std::count_if(lines->begin(), lines->end(), says) == 1);
 }
 
 }  // namespace

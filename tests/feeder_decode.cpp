@@ -3,18 +3,27 @@
 #include "jpeg_dataset.hpp"
 #include "jpeg_support.hpp"
 
+#include <sys/resource.h>
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include <forebay/feeder.hpp>
 
+#include "feeder/jpeg_decoding.hpp"
+#include "jpeg/decode_index.hpp"
+#include "jpeg/pixel_kernels.hpp"
+#include "make/jpeg_decoder.hpp"
+#include "measure/console_log.hpp"
 #include "memory_dataset.hpp"
 #include "support.hpp"
 
@@ -51,6 +60,22 @@ Options options_of(Crop crop, Decode decode) {
   options.transform.decode = decode;
   return options;
 }
+
+// While it lives, the process can open no more files.
+class NoMoreFiles {
+ public:
+  NoMoreFiles() {
+    REQUIRE(::getrlimit(RLIMIT_NOFILE, &before_) == 0);
+    const rlimit none{.rlim_cur = 0, .rlim_max = before_.rlim_max};
+    REQUIRE(::setrlimit(RLIMIT_NOFILE, &none) == 0);
+  }
+  ~NoMoreFiles() { ::setrlimit(RLIMIT_NOFILE, &before_); }
+  NoMoreFiles(const NoMoreFiles&) = delete;
+  NoMoreFiles& operator=(const NoMoreFiles&) = delete;
+
+ private:
+  rlimit before_{};
+};
 
 // The bytes of every batch, by epoch and number.
 using Batches = std::map<std::pair<std::uint64_t, std::uint64_t>, std::vector<std::byte>>;
@@ -95,6 +120,75 @@ TEST_CASE("decoding a region and decoding all give the same batches") {
       CHECK(run(region, dataset) == expected);
     }
   }
+}
+
+TEST_CASE("batches are the same whoever decodes, by a decode index or without one, and so are bad samples") {
+  auto all = files();
+  all[5].resize(all[5].size() / 2);
+  const testing::TemporaryDirectory dir;
+  const std::string index = (dir / "files.index").string();
+  DecodeIndexWriter writer;
+  for (const auto& file : all) {
+    JpegDecoder decoder(trusted_pixel_kernels());
+    (void)decoder.open(file, {});
+    if (auto points = decoder.locate(); !points.empty()) writer.add(key_of(file), std::move(points));
+  }
+  CHECK(writer.files() > 20);
+  writer.save(decode_index_of(index));
+  all[7].pop_back();  // changed since, and it lacks its end
+  const auto dataset = std::make_shared<JpegDataset>(all, std::nullopt);
+  for (const Decode decode : {Decode::region, Decode::full, Decode::scaled}) {
+    Options options = options_of(Crop::random_resized, decode);
+    options.workers.jpeg = JpegLibrary::turbo;
+    std::uint64_t expected_bad = 0;
+    const auto expected = run(options, dataset, &expected_bad);
+    CHECK(expected_bad > 0);
+    options.workers.jpeg = JpegLibrary::own;
+    for (const std::string& used : {std::string(), index}) {
+      options.dataset.index = used;
+      std::uint64_t bad = 0;
+      CHECK(run(options, dataset, &bad) == expected);
+      CHECK(bad == expected_bad);
+    }
+  }
+}
+
+TEST_CASE("what is wrong with a decode index, one rank says; what befell it alone, each") {
+  const testing::TemporaryDirectory dir;
+  Options options;
+  options.workers.jpeg = JpegLibrary::own;
+  options.dataset.index = (dir / "files.index").string();
+  const std::string points = decode_index_of(options.dataset.index);
+  std::vector<std::string> lines;
+  ConsoleLog console(3, Live::never, stderr,
+                     [&](LogLevel /*level*/, std::string_view text) { lines.emplace_back(text); });
+  const auto is_opened = [&](bool is_first) {
+    lines.clear();
+    return choose_jpeg_decoding(options, nullptr, 1, console, is_first).index != nullptr;
+  };
+  CHECK_FALSE(is_opened(true));
+  CHECK(lines.empty());  // there is none
+  DecodeIndexWriter().save(points);
+  CHECK(is_opened(false));
+  CHECK(lines.empty());
+  if (!testing::kSanitized) {  // the sanitizers open files themselves
+    {
+      const NoMoreFiles none;
+      CHECK_FALSE(is_opened(false));
+    }
+    REQUIRE(lines.size() == 1);
+    CHECK(testing::contains(lines[0], "decode index " + points +
+                                          ": cannot open: Too many open files (read 4 times); "
+                                          "images are decoded without it"));
+  }
+  std::filesystem::resize_file(points, 10);
+  CHECK_FALSE(is_opened(false));
+  CHECK(lines.empty());
+  CHECK_FALSE(is_opened(true));
+  REQUIRE(lines.size() == 1);
+  CHECK(testing::contains(lines[0],
+                          "not a decode index of Forebay; delete it, or write it again with forebay index "
+                          "--decode-index; images are decoded without it"));
 }
 
 TEST_CASE("decoding to a smaller scale gives nearly the same batches, and always the same") {

@@ -57,10 +57,10 @@ using gpu_check::Row;
 using gpu_check::Setup;
 using gpu_check::Verdict;
 
-// A small data set for as long as this lives.
+// A small dataset for as long as this lives.
 struct Data {
   Data() {
-    Process made({FOREBAY_COMMAND, "make-dataset", (dir / "data").string(), "--images", "70", "--classes", "3",
+    Process made({testing::built_command(), "make-dataset", (dir / "data").string(), "--images", "70", "--classes", "3",
                   "--seed", "17", "--size", "96x64"},
                  dir / "output");
     REQUIRE(made.wait() == 0);

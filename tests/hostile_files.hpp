@@ -46,7 +46,7 @@ inline void use_broken_files(const TemporaryDirectory& folder, const std::string
   const std::size_t step = std::max<std::size_t>(1, content.size() / (kSanitized ? 300 : 1200));
   for (std::size_t length = 0; length < content.size(); length += step) {
     CAPTURE(length);
-    write_file(folder / name, content.substr(0, length));
+    replace_file(folder / name, content.substr(0, length));
     use_file(folder / name, format);
   }
   const unsigned seed = std::random_device{}();
@@ -61,7 +61,7 @@ inline void use_broken_files(const TemporaryDirectory& folder, const std::string
                    : kind == 1 ? '\xFF'
                                : static_cast<char>(broken[at] ^ (1U << random() % 8));
     }
-    write_file(folder / name, broken);
+    replace_file(folder / name, broken);
     use_file(folder / name, format);
   }
 }

@@ -39,8 +39,85 @@ inline std::byte any_marker(Random& random) {
   return static_cast<std::byte>(kMarkers[random.below(std::size(kMarkers))]);
 }
 
+// Where a segment of the header begins, at its marker, and ends.
+struct Segment {
+  std::uint8_t marker = 0;
+  std::size_t begin = 0;
+  std::size_t end = 0;
+};
+
+inline std::vector<Segment> segments_of(const JpegBytes& file) {
+  std::vector<Segment> all;
+  for (std::size_t at = 2; at + 4 <= file.size() && file[at] == std::byte{0xff};) {
+    const auto length = std::to_integer<std::size_t>(file[at + 2]) * 256 + std::to_integer<std::size_t>(file[at + 3]);
+    const std::size_t end = at + 2 + length;
+    if (length < 2 || end > file.size()) break;
+    all.push_back({std::to_integer<std::uint8_t>(file[at + 1]), at, end});
+    at = end;
+  }
+  return all;
+}
+
+// Changes what a segment says: a few bytes to values that mean something there, or its place among the others.
+inline void damage_segment(JpegBytes& file, Random& random) {
+  const std::vector<Segment> all = segments_of(file);
+  if (all.empty()) return;
+  const Segment segment = all[random.below(all.size())];
+  const auto begin = file.begin() + static_cast<std::ptrdiff_t>(segment.begin);
+  const auto size = static_cast<std::ptrdiff_t>(segment.end - segment.begin);
+  constexpr std::uint8_t kTelling[] = {0,    1,    2,    3,    4,    8,    0x0f, 0x10, 0x11,
+                                       0x12, 0x21, 0x22, 0x3f, 0x41, 0x80, 0xf0, 0xff};
+  switch (random.below(8)) {
+    case 0: file.erase(begin, begin + size); return;
+    case 1: {  // twice, or before another one
+      const JpegBytes copy(begin, begin + size);
+      const std::size_t to = all[random.below(all.size())].begin;
+      file.insert(file.begin() + static_cast<std::ptrdiff_t>(to), copy.begin(), copy.end());
+      return;
+    }
+    case 2: {  // two bytes trade places: counts of codes, symbols, components of a scan
+      if (size < 6) return;
+      const auto any = [&] {
+        return begin + 4 + static_cast<std::ptrdiff_t>(random.below(static_cast<std::uint64_t>(size - 4)));
+      };
+      std::iter_swap(any(), any());
+      return;
+    }
+    case 3: {  // a restart interval of its own
+      const JpegBytes restarts{std::byte{0xff}, std::byte{0xdd}, std::byte{0},
+                               std::byte{4},    std::byte{0},    static_cast<std::byte>(random.below(7))};
+      file.insert(begin, restarts.begin(), restarts.end());
+      return;
+    }
+    default:
+      for (std::uint64_t i = 0, n = 1 + random.below(2); i < n && size > 4; ++i) {
+        begin[4 + static_cast<std::ptrdiff_t>(random.below(static_cast<std::uint64_t>(size - 4)))] =
+            random.below(2) == 0 ? any_byte(random)
+                                 : static_cast<std::byte>(kTelling[random.below(std::size(kTelling))]);
+      }
+  }
+}
+
+// Changes a marker or what is stuffed in a scan; where there is none, nothing.
+inline void damage_markers(JpegBytes& file, Random& random) {
+  std::vector<std::size_t> places;
+  for (std::size_t at = begin_of_scan(file); at + 1 < file.size(); ++at) {
+    if (file[at] == std::byte{0xff}) places.push_back(at);
+  }
+  if (places.empty()) return;
+  const auto place = file.begin() + static_cast<std::ptrdiff_t>(places[random.below(places.size())]);
+  switch (random.below(4)) {
+    case 0: file.erase(place + 1); return;
+    case 1: file.erase(place, place + 2); return;
+    case 2: place[1] = any_marker(random); return;
+    default: place[1] = static_cast<std::byte>(0xd0 + random.below(8)); return;
+  }
+}
+
 // Damages a file of at least 8 bytes once.
 inline void damage(JpegBytes& file, Random& random) {
+  if (random.below(8) == 0) return damage_segment(file, random);
+  if (random.below(12) == 0) return damage_markers(file, random);
   const std::size_t at = place_in(file, random);
   const auto place = file.begin() + static_cast<std::ptrdiff_t>(at);
   const auto upto = [&](std::uint64_t most) {

@@ -156,3 +156,22 @@ TEST_CASE("only kernels that give libjpeg's pixels are trusted") {
   CHECK(forebay::trusted_pixel_kernels(candidates) == &candidates[3]);
   CHECK(forebay::trusted_pixel_kernels(std::span(candidates).first(3)) == nullptr);
 }
+
+TEST_CASE("libjpeg-turbo decodes everything where no trusted kernels are faster, and the reason says so") {
+  const auto all = forebay::supported_pixel_kernels();
+  REQUIRE(all.size() > 1);  // every processor that the tests run on has vectors
+  CHECK(forebay::choose_pixel_kernels().kernels == all.data());
+  CHECK(forebay::choose_pixel_kernels().reason.empty());
+  const auto plain = forebay::choose_pixel_kernels(all.last(1));
+  CHECK(plain.kernels == nullptr);
+  CHECK(plain.reason.find("no vector code") != std::string_view::npos);
+  PixelKernels wrong = all.front();
+  wrong.from_ycc = wrong.from_rgb;
+  const std::vector<PixelKernels> untrusted{wrong, all.back()};
+  const auto slow = forebay::choose_pixel_kernels(untrusted);
+  CHECK(slow.kernels == nullptr);
+  CHECK(slow.reason.find("other pixels with vector code") != std::string_view::npos);
+  const auto none = forebay::choose_pixel_kernels(std::span(&wrong, 1));
+  CHECK(none.kernels == nullptr);
+  CHECK(none.reason.find("gives other pixels") != std::string_view::npos);
+}

@@ -4,17 +4,22 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <optional>
+#include <memory>
+#include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <forebay/error.hpp>
+#include <forebay/operation.hpp>
 
 #include "jpeg/pixel_kernels.hpp"
 #include "jpeg_damage.hpp"
 #include "jpeg_parts.hpp"
 #include "jpeg_support.hpp"
+#include "jpeg_twins.hpp"
 #include "make/jpeg_decoder.hpp"
+#include "make/sample_maker.hpp"
 #include "support.hpp"
 
 // Forebay's own decoding of plain JPEG files against libjpeg-turbo: the same pixels, and the same refusals.
@@ -23,92 +28,14 @@ namespace {
 namespace fs = std::filesystem;
 using forebay::Box;
 using forebay::Image;
-using forebay::ImageOptions;
-using forebay::ImageSize;
 using forebay::JpegDecoder;
 using forebay::Random;
-using forebay::testing::below;
 using forebay::testing::exif_segment;
 using forebay::testing::make_jpeg;
-using forebay::testing::random_region;
 using forebay::testing::Recipe;
-using forebay::testing::same_region;
+using forebay::testing::twin_kernels;
+using forebay::testing::Twins;
 using Bytes = std::vector<std::byte>;
-
-constexpr std::int64_t kMostPixels = 1'000'000;
-
-const forebay::PixelKernels* kernels() {
-  const auto* const trusted = forebay::trusted_pixel_kernels();
-  REQUIRE(trusted != nullptr);
-  return trusted;
-}
-
-struct Result {
-  std::optional<ImageSize> size;  // if the header was accepted
-  std::string refusal;            // empty: decoded
-  bool is_own = false;
-};
-
-// `region` chooses from the size.
-template <typename Region>
-Result decode(JpegDecoder& decoder, const Bytes& file, const ImageOptions& options, const Region& region,
-              Image& image) {
-  Result result;
-  try {
-    result.size = decoder.open(file, options);
-    decoder.decode(region(*result.size), 1, image);
-    result.is_own = decoder.was_own();
-  } catch (const forebay::SampleError& error) {
-    result.refusal = error.what();
-  }
-  return result;
-}
-
-// Both decoders, side by side.
-class Twins {
- public:
-  explicit Twins(std::uint64_t seed) : random_(seed), own_(kernels()) { MESSAGE("seed " << seed); }
-
-  [[nodiscard]] Random& random() noexcept { return random_; }
-
-  // Decodes a region, and gives back whether that was Forebay's own work.
-  bool compare(const Bytes& file, const Box& region, const ImageOptions& options = {.max_pixels = kMostPixels}) {
-    const auto given = [&](ImageSize) { return region; };
-    return compare_with(file, options, given);
-  }
-  bool compare_any(const Bytes& file, const ImageOptions& options = {.max_pixels = kMostPixels}) {
-    const std::uint64_t seed = random_.bits();
-    const auto any = [&](ImageSize size) {
-      Random random(seed);
-      return random.below(3) == 0 ? Box{0, 0, size.width, size.height} : random_region(random, size);
-    };
-    return compare_with(file, options, any);
-  }
-
-  int own = 0;      // decoded without libjpeg
-  int library = 0;  // decoded by libjpeg
-  int refused = 0;
-
- private:
-  template <typename Region>
-  bool compare_with(const Bytes& file, const ImageOptions& options, const Region& region) {
-    const Result expected = decode(turbo_, file, options, region, expected_);
-    const Result found = decode(own_, file, options, region, found_);
-    CHECK(found.refusal == expected.refusal);
-    CHECK_FALSE(expected.is_own);
-    if (expected.refusal.empty() && found.refusal.empty()) {
-      CHECK(same_region(found_, expected_, region(*expected.size)));
-    }
-    ++(!found.refusal.empty() ? refused : found.is_own ? own : library);
-    return found.is_own;
-  }
-
-  Random random_;
-  JpegDecoder own_;
-  JpegDecoder turbo_;
-  Image found_;
-  Image expected_;
-};
 
 Recipe plain(int width, int height, J_COLOR_SPACE stored = JCS_YCbCr,
              std::vector<std::pair<int, int>> sampling = {{2, 2}, {1, 1}, {1, 1}}) {
@@ -173,9 +100,9 @@ TEST_CASE("plain files of every kind are decoded without libjpeg, in every orien
         const bool turns = orientation >= 5;
         CHECK(twins.compare(file, {0, 0, turns ? height : width, turns ? width : height}));
         for (int i = 0; i < 4; ++i) CHECK(twins.compare_any(file));
-        const bool is_own = twins.compare_any(file, {.max_pixels = kMostPixels, .grey = true});
+        const bool is_own = twins.compare_any(file, {.max_pixels = forebay::testing::kMostTwinPixels, .grey = true});
         CHECK(is_own == (recipe.stored != JCS_RGB));  // libjpeg weighs the colours
-        CHECK(twins.compare_any(file, {.exif = false, .max_pixels = kMostPixels}));
+        CHECK(twins.compare_any(file, {.exif = false, .max_pixels = forebay::testing::kMostTwinPixels}));
       }
     }
   }
@@ -197,7 +124,7 @@ TEST_CASE("other kinds of JPEG file, and smaller scales, are libjpeg's") {
     CHECK_FALSE(twins.compare_any(make_jpeg(recipe)));
   }
   CHECK(twins.library == 4);
-  JpegDecoder decoder(kernels());
+  JpegDecoder decoder(twin_kernels());
   Image image;
   const Bytes file = make_jpeg(plain(40, 30));
   (void)decoder.open(file, {});
@@ -245,7 +172,7 @@ TEST_CASE("damaged files are refused alike, with the same words, and else have t
       forebay::testing::damage(file, random);
     }
     CAPTURE(round);
-    twins.compare_any(file, {.max_pixels = kMostPixels, .grey = random.below(4) == 0});
+    twins.compare_any(file, {.max_pixels = forebay::testing::kMostTwinPixels, .grey = random.below(4) == 0});
   }
   MESSAGE(twins.own << " decoded by Forebay, " << twins.library << " by libjpeg, " << twins.refused << " refused");
   CHECK(twins.own > kRounds / 20);
@@ -268,6 +195,44 @@ TEST_CASE("files of several windows of bytes are decoded, or refused, as by libj
       if (file.size() > 8) twins.compare_any(file);
     }
   }
+}
+
+TEST_CASE("only samples that became whole count as decoded without libjpeg, or as ones that could be smaller") {
+  class Fails final : public forebay::Operation {
+   public:
+    void apply(const forebay::PixelView&, Random&) const override { throw std::runtime_error("no such luck"); }
+  };
+  auto registry = forebay::OperationRegistry::builtin();
+  registry.add("fails", [](const forebay::TransformOptions&) { return std::make_unique<Fails>(); });
+  forebay::TransformOptions options;
+  options.size = {8, 8};
+  const Bytes file = make_jpeg(plain(120, 90));
+  const auto workspace_after = [&](bool fails, bool together) {
+    options.operations.clear();
+    if (fails) options.operations.emplace_back("fails");
+    const forebay::SampleMaker maker(options, 7, true, forebay::Transform::Stores::normal,
+                                     forebay::OperationChain(registry, options, false));
+    forebay::SampleMaker::Workspace workspace;
+    workspace.decoder = forebay::ImageDecoder(twin_kernels());
+    Bytes out(2 * maker.sample_bytes());
+    const auto place = [&](std::size_t i) {
+      return forebay::SamplePlace(std::span(out).subspan(i * maker.sample_bytes(), maker.sample_bytes()));
+    };
+    if (together) {
+      std::vector<forebay::SampleMaker::Member> members(2);
+      for (std::size_t i = 0; i < 2; ++i) members[i] = {.sample = {}, .epoch = 0, .position = i, .out = place(i)};
+      CHECK(maker.make_together(file, members, workspace) == !fails);
+    } else if (fails) {
+      CHECK_THROWS_AS(maker.make(file, {}, 0, 0, place(0), workspace), forebay::OperationError);
+    } else {
+      maker.make(file, {}, 0, 0, place(0), workspace);
+    }
+    return std::pair{workspace.own_jpeg, workspace.shrinkable};
+  };
+  CHECK(workspace_after(false, false) == std::pair<std::uint64_t, std::uint64_t>{1, 1});
+  CHECK(workspace_after(false, true) == std::pair<std::uint64_t, std::uint64_t>{2, 0});
+  CHECK(workspace_after(true, false) == std::pair<std::uint64_t, std::uint64_t>{0, 0});
+  CHECK(workspace_after(true, true) == std::pair<std::uint64_t, std::uint64_t>{0, 0});
 }
 
 TEST_CASE("a damaged file leaves nothing behind for the next one") {

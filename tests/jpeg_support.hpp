@@ -1,22 +1,16 @@
 #pragma once
 
-#include <array>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
-#include <initializer_list>
+#include <cstdio>  // for jpeglib.h
 #include <span>
-#include <string_view>
 #include <utility>
 #include <vector>
 
 #include <jpeglib.h>
 
-#include <forebay/random.hpp>
-
-// JPEG files for tests, made and read back by libjpeg used in the plainest way.
+// JPEG files for tests, made and read back by libjpeg used in the plainest way. What makes them is compiled once, with
+// optimising: it takes most of the time of many tests.
 namespace forebay::testing {
 
 struct Recipe {
@@ -39,144 +33,15 @@ struct Recipe {
 };
 
 // Smooth colours with some noise, so that upsampling and rounding matter.
-inline std::vector<std::uint8_t> test_pixels(int width, int height, int components) {
-  Random random(key64(1, width, height, components));
-  std::vector<std::uint8_t> pixels;
-  for (int y = 0; y < height; ++y) {
-    for (int x = 0; x < width; ++x) {
-      for (int c = 0; c < components; ++c) {
-        const double wave = 110 + 80 * std::sin(0.11 * x * (c + 1)) * std::cos(0.07 * y + c);
-        pixels.push_back(static_cast<std::uint8_t>(wave + random.uniform(0, 60)));
-      }
-    }
-  }
-  return pixels;
-}
+std::vector<std::uint8_t> test_pixels(int width, int height, int components);
 
-// 1 DC scan and, for each of the 63 AC coefficients, its upper bits and its last bit.
-inline std::vector<jpeg_scan_info> one_coefficient_per_scan() {
-  std::vector<jpeg_scan_info> scans;
-  const auto add = [&](int start, int end, int high, int low) {
-    jpeg_scan_info scan{};
-    scan.comps_in_scan = 1;
-    scan.Ss = start;
-    scan.Se = end;
-    scan.Ah = high;
-    scan.Al = low;
-    scans.push_back(scan);
-  };
-  add(0, 0, 0, 0);
-  for (int k = 1; k < 64; ++k) add(k, k, 0, 1);
-  for (int k = 1; k < 64; ++k) add(k, k, 1, 0);
-  return scans;
-}
-
-inline jpeg_scan_info scan_of(std::initializer_list<int> components, int start, int end, int low) {
-  jpeg_scan_info scan{};
-  for (const int component : components) scan.component_index[scan.comps_in_scan++] = component;
-  scan.Ss = start;
-  scan.Se = end;
-  scan.Al = low;
-  return scan;
-}
-
-inline std::vector<jpeg_scan_info> scans_of(const Recipe& recipe) {
-  if (recipe.many_scans) return one_coefficient_per_scan();
-  std::vector<jpeg_scan_info> scans;
-  for (int component = 0; component < recipe.components; ++component) {
-    if (recipe.separate_scans) scans.push_back(scan_of({component}, 0, 63, 0));
-    if (recipe.rough) scans.push_back(scan_of({component}, 0, 0, 0));
-  }
-  if (recipe.rough) scans.push_back(scan_of({0}, 1, 2, 1));
-  return scans;
-}
-
-inline std::vector<std::byte> make_jpeg(const Recipe& recipe) {
-  jpeg_compress_struct info{};
-  jpeg_error_mgr errors{};
-  info.err = jpeg_std_error(&errors);  // exits on error: the recipes are right
-  jpeg_create_compress(&info);
-  unsigned char* buffer = nullptr;
-  unsigned long size = 0;
-  jpeg_mem_dest(&info, &buffer, &size);
-  info.image_width = static_cast<JDIMENSION>(recipe.width);
-  info.image_height = static_cast<JDIMENSION>(recipe.height);
-  info.input_components = recipe.components;
-  info.in_color_space = recipe.input;
-  jpeg_set_defaults(&info);
-  jpeg_set_colorspace(&info, recipe.stored);
-  jpeg_set_quality(&info, 85, TRUE);
-  if (!recipe.subsampled) info.comp_info[0].h_samp_factor = info.comp_info[0].v_samp_factor = 1;
-  info.optimize_coding = recipe.optimised ? TRUE : FALSE;
-  for (std::size_t i = 0; i < recipe.sampling.size(); ++i) {
-    info.comp_info[i].h_samp_factor = recipe.sampling[i].first;
-    info.comp_info[i].v_samp_factor = recipe.sampling[i].second;
-  }
-  info.arith_code = recipe.arithmetic ? TRUE : FALSE;
-  info.restart_interval = static_cast<unsigned>(recipe.restart_interval);
-  const auto scans = scans_of(recipe);
-  if (recipe.progressive) jpeg_simple_progression(&info);
-  if (!scans.empty()) {
-    info.scan_info = scans.data();
-    info.num_scans = static_cast<int>(scans.size());
-  }
-  jpeg_start_compress(&info, TRUE);
-  if (!recipe.app1.empty()) {
-    jpeg_write_marker(&info, JPEG_APP0 + 1, reinterpret_cast<const JOCTET*>(recipe.app1.data()),
-                      static_cast<unsigned>(recipe.app1.size()));
-  }
-  auto pixels = test_pixels(recipe.width, recipe.height, recipe.components);
-  for (int y = 0; y < recipe.height; ++y) {
-    JSAMPROW row = pixels.data() + static_cast<std::ptrdiff_t>(y) * recipe.width * recipe.components;
-    jpeg_write_scanlines(&info, &row, 1);
-  }
-  jpeg_finish_compress(&info);
-  jpeg_destroy_compress(&info);
-  const auto bytes = std::as_bytes(std::span(buffer, size));
-  std::vector<std::byte> file(bytes.begin(), bytes.end());
-  std::free(buffer);
-  return file;
-}
+std::vector<std::byte> make_jpeg(const Recipe& recipe);
 
 // An APP1 segment that says nothing but an EXIF orientation, little-endian.
-inline std::vector<std::byte> exif_segment(int orientation) {
-  constexpr std::string_view kText("Exif\0\0II*\0\x08\0\0\0\x01\0\x12\x01\x03\0\x01\0\0\0?\0\0\0\0\0\0\0", 32);
-  const auto text = std::as_bytes(std::span(kText));
-  std::vector<std::byte> segment(text.begin(), text.end());
-  segment[24] = static_cast<std::byte>(orientation);
-  return segment;
-}
+std::vector<std::byte> exif_segment(int orientation);
 
 // What djpeg would show of a valid file, as RGB: libjpeg's default output, grey replicated, CMYK as djpeg converts it.
 // With `luma` its luma in place of colours, where it has one.
-inline std::vector<std::uint8_t> plain_decode(std::span<const std::byte> file, bool luma = false) {
-  jpeg_decompress_struct info{};
-  jpeg_error_mgr errors{};
-  info.err = jpeg_std_error(&errors);
-  jpeg_create_decompress(&info);
-  jpeg_mem_src(&info, reinterpret_cast<const unsigned char*>(file.data()), static_cast<unsigned long>(file.size()));
-  jpeg_read_header(&info, TRUE);
-  if (luma && info.num_components < 4) info.out_color_space = JCS_GRAYSCALE;
-  jpeg_start_decompress(&info);
-  std::vector<std::uint8_t> row(std::size_t{info.output_width} * static_cast<std::size_t>(info.output_components));
-  std::vector<std::uint8_t> rgb;
-  while (info.output_scanline < info.output_height) {
-    JSAMPROW to = row.data();
-    jpeg_read_scanlines(&info, &to, 1);
-    for (std::size_t x = 0; x < info.output_width; ++x) {
-      const std::uint8_t* pixel = row.data() + x * static_cast<std::size_t>(info.output_components);
-      for (std::size_t c = 0; c < 3; ++c) {
-        if (info.output_components == 4) {
-          rgb.push_back(static_cast<std::uint8_t>(double{1} * pixel[c] * pixel[3] / 255.0 + 0.5));
-        } else {
-          rgb.push_back(pixel[info.output_components == 1 ? 0 : c]);
-        }
-      }
-    }
-  }
-  jpeg_finish_decompress(&info);
-  jpeg_destroy_decompress(&info);
-  return rgb;
-}
+std::vector<std::uint8_t> plain_decode(std::span<const std::byte> file, bool luma = false);
 
 }  // namespace forebay::testing

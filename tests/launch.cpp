@@ -36,6 +36,14 @@ std::string processes_of(const Environment& environment) {
   return launch ? launch->variable + " " + launch->processes : "alone";
 }
 
+std::optional<unsigned> rank_of(const Environment& environment) {
+  const auto launch = launched_with_others([&](const char* name) -> const char* {
+    const auto found = environment.find(name);
+    return found == environment.end() ? nullptr : found->second.c_str();
+  });
+  return launch ? launch->rank : std::nullopt;
+}
+
 TEST_CASE("a process that a launcher started as one of several is told from one that is alone") {
   CHECK(processes_of({}) == "alone");
   CHECK(processes_of({{"OMPI_COMM_WORLD_SIZE", "2"}, {"OMPI_COMM_WORLD_RANK", "0"}}) == "OMPI_COMM_WORLD_SIZE 2");
@@ -44,6 +52,11 @@ TEST_CASE("a process that a launcher started as one of several is told from one 
   // srun of a step with several tasks, whatever its --mpi is.
   const Environment task{{"SLURM_STEP_NUM_TASKS", "4"}, {"SLURM_PROCID", "1"}, {"SLURM_NTASKS", "4"}};
   CHECK(processes_of(task) == "SLURM_STEP_NUM_TASKS 4");
+  CHECK(rank_of(task) == 1);
+  CHECK(rank_of({{"PMI_SIZE", "16"}, {"PMI_RANK", "3"}}) == 3);
+  CHECK(rank_of({{"PMI_SIZE", "16"}, {"PMI_RANK", "0"}}) == 0);
+  CHECK(rank_of({{"PMI_SIZE", "16"}, {"PMI_RANK", "16"}}) == std::nullopt);
+  CHECK(rank_of({{"PMI_SIZE", "16"}, {"PMI_RANK", "first"}}) == std::nullopt);
 }
 
 TEST_CASE("a launcher that started one process, or a batch script that may start several, is no reason") {

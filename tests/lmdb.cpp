@@ -223,7 +223,7 @@ TEST_CASE("whatever is in an LMDB file ends in samples or in errors") {
     if (kSanitized && at % 5 != 0) continue;
     std::string broken = good;
     broken[at] = static_cast<char>(broken[at] ^ (at % 2 == 0 ? 0xFF : 0x11));
-    write_file(folder / "data.mdb", broken);
+    replace_file(folder / "data.mdb", broken);
     use_file(folder / "data.mdb", "lmdb");
   }
 }

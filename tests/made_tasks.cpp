@@ -30,7 +30,7 @@ constexpr int kHeight = 70;
 
 void make(const fs::path& dir, const std::string& task, const std::vector<std::string>& more = {"--seed", "9"}) {
   const TemporaryDirectory elsewhere;
-  std::vector<std::string> arguments{FOREBAY_COMMAND, "make-dataset", dir.string()};
+  std::vector<std::string> arguments{testing::built_command(), "make-dataset", dir.string()};
   for (const std::string argument : {"--task", task.c_str(), "--images", "24", "--size", "90x70", "--classes", "5",
                                      "--objects", "4", "--quality", "95"}) {
     arguments.push_back(argument);

@@ -22,7 +22,7 @@ using testing::TemporaryDirectory;
 
 int make(const fs::path& dir, std::vector<std::string> options) {
   const TemporaryDirectory elsewhere;
-  std::vector<std::string> arguments{FOREBAY_COMMAND, "make-dataset", dir.string()};
+  std::vector<std::string> arguments{testing::built_command(), "make-dataset", dir.string()};
   arguments.insert(arguments.end(), options.begin(), options.end());
   testing::Process process(arguments, elsewhere / "output");
   const int code = process.wait();

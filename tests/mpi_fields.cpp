@@ -1,4 +1,4 @@
-// Fields of a program's own data set arrive with their samples, fresh exactly once, whatever number of ranks, in both
+// Fields of a program's own dataset arrive with their samples, fresh exactly once, whatever number of ranks, in both
 // modes, under reuse, and across a resumed run.
 #include <doctest/doctest.h>
 

@@ -170,7 +170,7 @@ TEST_CASE("what one rank's sample(), source() or serialize() throws at construct
   }
 }
 
-TEST_CASE("ranks whose own data sets have other fields say so, each with both fields") {
+TEST_CASE("ranks whose own datasets have other fields say so, each with both fields") {
   const std::uint32_t last = world().size() - 1;
   const auto error_with = [&](const std::function<void(std::vector<Field>&)>& change) {
     std::vector<Field> fields = FieldDataset::every_plain_field();
@@ -185,7 +185,7 @@ TEST_CASE("ranks whose own data sets have other fields say so, each with both fi
   const std::string other_name = error_with([](std::vector<Field>& fields) { fields[2].name = "weight"; });
   CHECK(contains(other_name, who + "\"the dataset's field \"weight\": numbers, float64"));
   CHECK(contains(other_name, "\"the dataset's field \"age\": numbers, float64"));
-  CHECK(contains(other_name, "give all ranks the same data set"));
+  CHECK(contains(other_name, "give all ranks the same dataset"));
   const std::string other_shape = error_with([](std::vector<Field>& fields) { fields[3].shape = {3, 2}; });
   CHECK(contains(other_shape, "shape [3 2]"));
   CHECK(contains(other_shape, "shape [2 3]"));

@@ -63,7 +63,7 @@ FieldOptions place(const std::string& name, const std::string& from) { return {.
 
 }  // namespace
 
-TEST_CASE("an archive or a file of images is a data set, with the labels that go with it") {
+TEST_CASE("an archive or a file of images is a dataset, with the labels that go with it") {
   const TemporaryDirectory folder;
   const std::vector<ZipMember> members{{"x_train.npy", kImages}, {"y_train.npy", kLabels}};
   for (const bool deflate : {false, true}) {

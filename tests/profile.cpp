@@ -115,6 +115,27 @@ TEST_CASE("storage-bound for want of requests, or of room for bytes") {
   CHECK(has(judge(tight).sentence, "workers.bytes = \"2 MiB\""));
 }
 
+TEST_CASE("small samples: readers and decoders share the cores, and neither stage is busy all the time") {
+  Profile p = slow_store();
+  p.read_ms = 0.004;
+  p.storage.busy = 0.1;
+  p.storage.blocked_in = 0.9;
+  p.decode.threads = 2;
+  p.decode.busy = 0.6;
+  p.decoder_cpu = 1;
+  p.cores = 2;
+  p.process_cores = 1.95;
+  p.reader_cores = 0.7;
+  CHECK(judge(p).bound == Bound::decode);
+  CHECK(has(judge(p).sentence, "fills its 2 cores (decoders 1.2, readers 0.7, the rest 0.1)"));
+  p.reader_cores = 1.3;
+  p.decode.busy = 0.3;
+  CHECK(judge(p).bound == Bound::storage);
+  CHECK(has(judge(p).sentence, "forebay pack"));
+  p.process_cores = 1;  // the store is slow after all
+  CHECK_FALSE(has(judge(p).sentence, "fills"));
+}
+
 TEST_CASE("decode-bound: more threads where there are cores, else more cores; fewer threads where they starve") {
   const Finding spare = judge(slow_decoders());
   CHECK(spare.bound == Bound::decode);
@@ -303,17 +324,18 @@ struct Observed {
     now.samples += 100;
     now.shrinkable += 25;
     now.own_jpeg += 75;
+    now.indexed_jpeg += 50;
     now.bytes_read += 1'000'000;
     ++now.published;
   }
 };
 
 TEST_CASE("shares, rates and occupancy out of observations, until nothing is left to produce") {
-  const ProfileFrame frame{
-      .batch_size = 100, .queue_capacity = 2, .workers_bytes = 1000, .cores = 4, .decode_fixed = true};
+  const ProfileFrame frame{.batch_size = 100, .workers_bytes = 1000, .cores = 4, .decode_fixed = true};
   Observed observed;
   observed.pass(3s);  // before the window
   observed.now.planned = 5;
+  observed.now.capacity = 2;
   ProfileWindow window(frame, observed.now);
   observed.now.depth = 2;
   observed.now.encoded = 10;
@@ -360,6 +382,7 @@ TEST_CASE("shares, rates and occupancy out of observations, until nothing is lef
   CHECK(p.process_cores == doctest::Approx(1));
   CHECK(p.shrinkable == doctest::Approx(0.25));
   CHECK(p.own_jpeg == doctest::Approx(0.75));
+  CHECK(p.indexed_jpeg == doctest::Approx(0.5));
   CHECK(p.decode_fixed == 1);
   CHECK(p.ring.least == 0);  // it was full, and then empty
   CHECK(p.encoded.least == 0);

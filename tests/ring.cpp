@@ -226,7 +226,7 @@ TEST_CASE("moving a lease moves the right, releasing ends it once") {
 // Issuer, decoders, consumer and a thread that ends leases, on a tiny ring: every batch must arrive whole, once, in
 // order, and stay untouched while it is resident or leased.
 struct Stress {
-  std::uint32_t capacity;
+  Capacity capacity;
   std::uint32_t pool;
   std::uint32_t max_leases;
   unsigned decoders;
@@ -253,11 +253,11 @@ bool whole(const Lease& lease) {
 }
 
 void run_stress(const Stress& shape, std::uint64_t turns, std::uint64_t seed) {
-  CAPTURE(shape.capacity);
+  CAPTURE(shape.capacity.most);
   CAPTURE(shape.pool);
   CAPTURE(shape.decoders);
   CAPTURE(seed);
-  const std::uint32_t slots = shape.capacity + shape.pool + shape.max_leases - 1;
+  const std::uint32_t slots = shape.capacity.most + shape.pool + shape.max_leases - 1;
   const auto store = std::make_shared<SlotStore>(std::make_shared<HostDevice>(), kTiny, SlotCounts{.slots = slots});
   SlotRing ring(shape.capacity, slots, turns);
   std::atomic<bool> stopped{false};
@@ -322,8 +322,8 @@ void run_stress(const Stress& shape, std::uint64_t turns, std::uint64_t seed) {
   });
 
   std::uint64_t retired = 0;
-  Residents residents(*store, ring, {.capacity = shape.capacity, .pool = shape.pool, .max_leases = shape.max_leases},
-                      Pick::least_used, [&](std::uint64_t) { ++retired; });
+  Residents residents(*store, ring, {.pool = shape.pool, .max_leases = shape.max_leases}, Pick::least_used,
+                      [&](std::uint64_t) { ++retired; });
   Random random(seed);
   std::uint64_t taken = 0;
   std::uint64_t step = 0;
@@ -339,7 +339,8 @@ void run_stress(const Stress& shape, std::uint64_t turns, std::uint64_t seed) {
     } else {
       in_time = ring.wait(soon(), never) == SlotRing::State::ready;
       if (!in_time) break;
-      if (ring.depth() > shape.capacity) damaged = true;
+      if (ring.depth() > ring.capacity()) damaged = true;
+      if (random.below(64) == 0) ring.grow(ring.capacity() + 1);
       slot = residents.admit();
       if (store->slot(slot).turn != taken++) damaged = true;
     }
@@ -368,7 +369,7 @@ TEST_CASE("stress: batches arrive whole, once, in order, and stay untouched whil
   MESSAGE("seed " << seed);
   std::uint64_t run = 0;
   for (const Stress& shape : {Stress{1, 1, 1, 1}, Stress{1, 1, 2, 3}, Stress{2, 3, 2, 2}, Stress{3, 1, 2, 2},
-                              Stress{5, 1, 3, 4}, Stress{16, 8, 2, 3}}) {
+                              Stress{5, 1, 3, 4}, Stress{16, 8, 2, 3}, Stress{{1, 7}, 2, 2, 3}}) {
     run_stress(shape, 3000, key64(seed, run++));
   }
 }

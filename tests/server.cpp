@@ -138,7 +138,7 @@ TEST_CASE("a reserve that nobody has use for is shown to the policy as a full qu
   CHECK(depth({.is_all_planned = true}) == 4);
 }
 
-TEST_CASE("what a policy throws is kept, and the step is padded or served") {
+TEST_CASE("what a policy throws is kept, and the step is padded, or served if there is nothing to pad with") {
   Bench deciding;
   deciding.publish(2);
   (void)deciding.step();
@@ -149,8 +149,18 @@ TEST_CASE("what a policy throws is kept, and the step is padded or served") {
   Bench hearing;
   hearing.publish(2);
   hearing.script.serve = [](Decision) { throw std::runtime_error("lost count"); };
-  CHECK(hearing.step().decision == Decision::fresh);
+  const Served first = hearing.step();
+  CHECK(first.decision == Decision::fresh);
+  CHECK_FALSE(first.padding);
   CHECK(hearing.failure.text() == "lost count");
+  check_padding(hearing.step());
+  CHECK(hearing.ring.taken() == 1);
+
+  Bench alone;
+  alone.publish(1);
+  alone.script.serve = hearing.script.serve;
+  CHECK(alone.step({.is_alone = true}).slot == LeaseMaker::kEmpty);
+  CHECK(alone.ring.taken() == 0);
 }
 
 TEST_CASE("a step without a lease to spare gets a batch that is leased already") {

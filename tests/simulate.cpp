@@ -271,5 +271,34 @@ TEST_CASE("arrivals: what a consumer that takes every batch at once sees") {
   CHECK(arrivals(scenario) == std::vector<std::uint64_t>{3, 4, 5, 6, 6, 6, 6, 6});
 }
 
+TEST_CASE("a queue of capacity auto stays small on a steady store and bridges pauses as a large one does") {
+  const auto pauses = std::make_shared<SourceSpec>(*source_of(SourceKind::outages, 1));
+  const auto run = [](std::shared_ptr<const SourceSpec> source, const char* policy, std::int64_t capacity) {
+    Scenario scenario = scenario_of(std::move(source), policy, 4000);
+    scenario.queue.capacity = capacity;
+    return outcome_of(scenario);
+  };
+  for (const char* policy : {"adaptive", "greedy", "proportional", "watermark", "block"}) {
+    CAPTURE(policy);
+    for (const double ratio : {0.8, 1.5, 3.0}) {
+      CAPTURE(ratio);
+      const Outcome steady = run(source_of(SourceKind::constant, ratio), policy, 0);
+      CHECK(steady.capacity <= 4);
+      CHECK(steady.fresh + steady.left >= run(source_of(SourceKind::constant, ratio), policy, 16).fresh - 16);
+    }
+    SourceSpec bursts = *pauses;  // at R = 0.7, a pause takes what 4 steps do, a sixth of the time
+    bursts.mean_s = 0.7;
+    bursts.on_s = 20;
+    bursts.off_s = 4;
+    const auto source = std::make_shared<const SourceSpec>(bursts);
+    const Outcome fixed = run(source, policy, 16);
+    const Outcome grown = run(source, policy, 0);
+    CHECK(grown.capacity > 2);
+    CHECK(grown.capacity <= 16);
+    CHECK(grown.stall_s <= fixed.stall_s + 20);  // until it has grown
+    CHECK(static_cast<double>(grown.fresh) >= 0.99 * static_cast<double>(fixed.fresh));
+  }
+}
+
 }  // namespace
 }  // namespace forebay

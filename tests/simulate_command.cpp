@@ -158,6 +158,8 @@ TEST_CASE("what cannot be simulated is refused by name") {
            Case{{"--trace", empty, "--source", "constant"}, 2, "excludes"},
            Case{{"--mode", "lockstep", "--set", "queue.capacity=2"}, 2, "queue.capacity > mpi.lag"},
            Case{{"--json", empty + "/no/such/place"}, 2, "--json: cannot write"},
+           Case{{"--record", empty + "/run"}, 2, "name a CONFIG that has dataset.path"},
+           Case{{"--step-s", "0.1"}, 2, "--record"},
        }) {
     const Outcome outcome = simulate(one.arguments);
     CAPTURE(outcome.output);

@@ -60,8 +60,12 @@ class TemporaryDirectory {
 
 // The top of the source tree.
 [[nodiscard]] std::filesystem::path source_dir();
+// The forebay command of this build; a test that starts it depends on the target forebay_command.
+[[nodiscard]] std::string built_command();
+// "" in a build without MPI.
+[[nodiscard]] std::string mpiexec();
 
-// The folder of real data sets, or nothing: $FOREBAY_DATA, else ../shared/data beside the source tree.
+// The folder of real datasets, or nothing: $FOREBAY_DATA, else ../shared/data beside the source tree.
 inline std::optional<std::filesystem::path> real_data() {
   std::filesystem::path path = source_dir().parent_path() / "shared" / "data";
   if (const char* given = std::getenv("FOREBAY_DATA")) path = given;

@@ -78,7 +78,6 @@ TelemetrySetup setup_in(const std::string& dir, std::uint32_t rank = 0) {
   setup.options.dir = dir;
   setup.options.live = Live::never;
   setup.rank = rank;
-  setup.capacity = 16;
   return setup;
 }
 
@@ -207,7 +206,7 @@ TEST_CASE("an interval's figures, its JSON and its line") {
   const TemporaryDirectory dir;
   Screen screen;
   WorkerTotals totals;
-  Gauges gauges{.depth = 16, .produced = 10, .blocked_s = 2.0, .bad_samples = 1};
+  Gauges gauges{.depth = 16, .capacity = 16, .produced = 10, .blocked_s = 2.0, .bad_samples = 1};
   TelemetrySetup setup = setup_in(dir.path().string());
   setup.options.interval_s = 5;
   Reporter reporter(
@@ -235,7 +234,7 @@ TEST_CASE("an interval's figures, its JSON and its line") {
     record.job_uses = i == 4 ? 9 : i % 3;
     reporter.add(record);
   }
-  gauges = {.depth = 7, .produced = 18, .blocked_s = 3.0, .bad_samples = 3};
+  gauges = {.depth = 7, .capacity = 16, .produced = 18, .blocked_s = 3.0, .bad_samples = 3};
   totals.bytes_read = 5000;
   totals.retries = 2;
   totals.decode_ns = 1'500'000'000;
@@ -318,7 +317,7 @@ TEST_CASE("the status line shows the queue, makes way for other lines and ends w
   Screen screen(Live::always);
   const WorkerTotals totals;
   TelemetrySetup setup = setup_in("");
-  Gauges gauges{.depth = 8};
+  Gauges gauges{.depth = 8, .capacity = 16};
   Reporter reporter(
       setup, totals, [&] { return gauges; }, screen.log);
   reporter.add(numbered(0));

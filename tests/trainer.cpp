@@ -19,7 +19,7 @@ GeneratedData::GeneratedData(const std::vector<std::string>& arguments) {
     folder_.emplace();
     const TemporaryDirectory elsewhere;
     path_ = (*folder_ / "data").string();
-    std::vector<std::string> command{FOREBAY_COMMAND, "make-dataset", path_};
+    std::vector<std::string> command{testing::built_command(), "make-dataset", path_};
     command.insert(command.end(), arguments.begin(), arguments.end());
     Process process(command, elsewhere / "output");
     const int code = process.wait();

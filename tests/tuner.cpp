@@ -5,6 +5,7 @@
 #include <forebay/random.hpp>
 #include <string>
 
+#include "produce/ask_tuner.hpp"
 #include "produce/tuner.hpp"
 
 namespace {
@@ -45,6 +46,7 @@ struct Machine {
             .decoding_s = decoding * seconds,
             .starved_s = (counts.decode - decoding) * seconds,
             .decoder_cpu_s = done * decode_s * seconds,
+            .reader_cpu_s = 0,
             .trainer_cpu_s = trainer_cores * seconds,
             .blocked_s = blocked * seconds};
   }
@@ -78,6 +80,25 @@ WorkerCounts run(const Machine& machine, double seconds = 5) {
   Random random(1);
   Tuner tuner(plan_for(machine.cores));
   return run(tuner, machine, seconds, random);
+}
+
+TEST_CASE(
+    "more is asked for while readers and decoders wait for each other, not while the ring, a store or decoders do") {
+  const WorkerCounts counts{.io = 4, .decode = 2};
+  const WorkerWindow idle{.seconds = 1, .decoded = 10, .reading_s = 3, .starved_s = 1.5, .unasked_s = 1};
+  const auto asks = [&](auto change) {
+    AskTuner tuner;
+    WorkerWindow window = idle;
+    change(window);
+    int asked = 0;
+    for (int i = 0; i < 12; ++i) asked += tuner.look(window, counts) ? 1 : 0;
+    return asked;
+  };
+  CHECK(asks([](WorkerWindow&) {}) == 4);
+  CHECK(asks([](WorkerWindow& window) { window.decoded = 0; }) == 0);      // an outage
+  CHECK(asks([](WorkerWindow& window) { window.unasked_s = 0.1; }) == 0);  // the store is the limit
+  CHECK(asks([](WorkerWindow& window) { window.starved_s = 0.05; }) == 0);
+  CHECK(asks([](WorkerWindow& window) { window.blocked_s = 0.5; }) == 0);
 }
 
 }  // namespace
@@ -190,4 +211,28 @@ TEST_CASE("0.95 of the best fixed setting within seconds, on any machine") {
     CAPTURE(tuner.counts().decode);
     CHECK(reached / seconds >= 0.95 * machine.best(plan_for(machine.cores)));
   }
+}
+
+TEST_CASE("readers that wait for a core, not for the store, become fewer although decoders starve") {
+  // Two cores read and decode small files: none of the two stages is busy all the time, and no core is idle.
+  WorkerWindow window{.seconds = 0.2,
+                      .reads = 32'000,
+                      .decoded = 32'000,
+                      .reading_s = 0.32,
+                      .decoding_s = 0.24,
+                      .starved_s = 0.16,
+                      .decoder_cpu_s = 0.23,
+                      .reader_cpu_s = 0.15,
+                      .trainer_cpu_s = 0.01,
+                      .blocked_s = 0};
+  const auto after_a_second = [&] {
+    Tuner tuner(plan_for(2));
+    for (int i = 0; i < 5; ++i) tuner.look(window);
+    return tuner;
+  };
+  CHECK(after_a_second().counts().io == 4);
+  CHECK(after_a_second().reason().find("all cores are busy") != std::string::npos);
+  // The readers' bursts from a slow store look alike, but leave the cores idle.
+  window.reader_cpu_s = 0.01;
+  CHECK(after_a_second().counts().io == plan_for(2).first.io);
 }

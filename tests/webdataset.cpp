@@ -245,8 +245,8 @@ TEST_CASE("whatever is in a tar archive ends in samples or in errors") {
     for (const char byte : {'\0', '\x7F', '\xFF', '9'}) {
       const auto change = [&](TarHeader& header) { header[at] = byte; };
       for (const char type : {'0', 'x', 'S', 'L'}) {
-        write_file(folder / "x.tar",
-                   tar_member("a.jpg", pax_line("path", "b.jpg"), type, change) + tar_sample("c", kJpeg, "1"));
+        replace_file(folder / "x.tar",
+                     tar_member("a.jpg", pax_line("path", "b.jpg"), type, change) + tar_sample("c", kJpeg, "1"));
         use_file(folder / "x.tar", "webdataset");
       }
     }

@@ -26,17 +26,15 @@ struct Outcome {
 
 // Once a rank has failed, mpirun sends the others SIGTERM after `patience_s`, and SIGKILL after as long again; once it
 // was signalled itself, it sends all of them both.
-inline std::vector<std::string> forebay_command([[maybe_unused]] int ranks, const std::vector<std::string>& arguments,
-                                                [[maybe_unused]] int patience_s = 1) {
+inline std::vector<std::string> forebay_command(int ranks, const std::vector<std::string>& arguments,
+                                                int patience_s = 1) {
   std::vector<std::string> command;
-#ifdef FOREBAY_MPIEXEC
   if (ranks > 1) {
-    command = {FOREBAY_MPIEXEC, "-n",  std::to_string(ranks), "--oversubscribe", "--bind-to", "none",
-               "--mca",         "btl", "self,vader"};
+    command = {mpiexec(), "-n",  std::to_string(ranks), "--oversubscribe", "--bind-to", "none",
+               "--mca",   "btl", "self,vader"};
     command.insert(command.end(), {"--mca", "odls_base_sigkill_timeout", std::to_string(patience_s)});
   }
-#endif
-  command.emplace_back(FOREBAY_COMMAND);
+  command.push_back(built_command());
   command.insert(command.end(), arguments.begin(), arguments.end());
   return command;
 }
@@ -45,12 +43,9 @@ inline std::vector<std::string> forebay_command([[maybe_unused]] int ranks, cons
 constexpr int kPatient_s = 2;
 
 inline std::vector<int> rank_counts() {
-#ifdef FOREBAY_MPIEXEC
+  if (mpiexec().empty()) return {1};
   if (kSanitized) return {1, 2};  // starting four instrumented processes, again and again, takes minutes
   return {1, 2, 4};
-#else
-  return {1};
-#endif
 }
 
 // What a command is tried with: on so many ranks, in this way.

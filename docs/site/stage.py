@@ -4,6 +4,7 @@ and the sources that pages link to.
     python3 docs/site/stage.py OUT
 """
 
+import json
 import os
 import re
 import shutil
@@ -33,6 +34,17 @@ def tracked():
         cwd=ROOT, capture_output=True, text=True, check=True,
     )  # fmt: skip
     return sorted({path for path in listed.stdout.split("\0") if path and (ROOT / path).is_file()})
+
+
+def cells_of(notebook, fence):
+    """The texts and the code of a notebook, one after the other."""
+    shown = []
+    for cell in json.loads(notebook)["cells"]:
+        text = "".join(cell["source"])
+        # Its headings are below that of the page.
+        is_code = cell["cell_type"] == "code"
+        shown.append(f"{fence}python\n{text}\n{fence}" if is_code else re.sub(r"^#", "##", text, flags=re.M))
+    return "\n\n".join(shown) + "\n"
 
 
 class Site:
@@ -184,8 +196,8 @@ class Site:
                 text = (ROOT / path).read_text(errors="replace").rstrip("\n")
                 language = LANGUAGES.get(os.path.splitext(path)[1], "none")
                 fence = "`" * 7
-                title = f"# {os.path.basename(path)}\n\n`{path}`\n"
-                self.write(f"source/{path}.md", f"{head}{title}\n{fence}{language}\n{text}\n{fence}\n")
+                shown = cells_of(text, fence) if path.endswith(".ipynb") else f"{fence}{language}\n{text}\n{fence}\n"
+                self.write(f"source/{path}.md", f"{head}# {os.path.basename(path)}\n\n`{path}`\n\n{shown}")
                 continue
             inside = [file for file in self.files if file.startswith(path + "/")]
             here = f"source/{path}"

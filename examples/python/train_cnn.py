@@ -4,7 +4,7 @@
 
     python train_cnn.py data/train data/val
     mpirun -n 2 python -m mpi4py train_cnn.py data/train data/val
-    torchrun --nproc-per-node 2 train_cnn.py data/train data/val
+    torchrun --nproc_per_node 2 train_cnn.py data/train data/val
 
 With --checkpoint FILE it saves after each epoch, and resumes from the file, on any number of ranks. SIGTERM ends it.
 """
@@ -62,7 +62,7 @@ def flat_gradients(model: nn.Module) -> torch.Tensor:
     """One tensor that all gradients are views of, so that one all-reduce averages them."""
     parameters = list(model.parameters())
     flat = torch.zeros(sum(weight.numel() for weight in parameters))
-    for weight, part in zip(parameters, flat.split([weight.numel() for weight in parameters]), strict=True):
+    for weight, part in zip(parameters, flat.split([weight.numel() for weight in parameters])):
         weight.grad = part.view_as(weight)
     return flat
 

@@ -1,3 +1,5 @@
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -10,17 +12,22 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <memory>
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <forebay/error.hpp>
 
+#include "jpeg/decode_index.hpp"
 #include "jpeg/pixel_kernels.hpp"
 #include "make/jpeg_decoder.hpp"
+#include "make/packed_file.hpp"
 #include "make/transform.hpp"
 #include "measure.hpp"
+#include "pack/jpeg_packer.hpp"
 
 // What one core decodes of a folder of JPEG files, by how much of them is decoded and by whom. Modes take turns every
 // few images.
@@ -32,15 +39,59 @@ using Bytes = std::vector<std::byte>;
 constexpr int kRounds = 7;
 constexpr std::size_t kMostFiles = 2000;
 constexpr std::size_t kPass = 20;  // images in a row in one mode
-enum Mode : std::uint8_t { header, full, region, scaled, own_full, own_region, modes };
-constexpr std::array<const char*, modes> kNames{"header only", "full", "region", "scaled", "own, full", "own, region"};
+enum Mode : std::uint8_t {
+  header,
+  full,
+  region,
+  scaled,
+  own_full,
+  own_region,
+  own_indexed,
+  packed_full,
+  packed_region,
+  modes
+};
+constexpr std::array<const char*, modes> kNames{"header only",  "full",         "region",
+                                                "scaled",       "own, full",    "own, region",
+                                                "own, indexed", "packed, full", "packed, region"};
 
-// libjpeg-turbo's, and Forebay's own.
+// A decode index of the files. Its own file has no name any more.
+std::unique_ptr<const DecodeIndex> index_of(const std::vector<Bytes>& files) {
+  DecodeIndexWriter writer;
+  JpegDecoder decoder(trusted_pixel_kernels());
+  for (const Bytes& file : files) {
+    (void)decoder.open(file, {});
+    if (Bytes points = decoder.locate(); !points.empty()) writer.add(key_of(file), std::move(points));
+  }
+  const std::string path =
+      (std::filesystem::temp_directory_path() / ("bench_decode." + std::to_string(::getpid()) + ".points")).string();
+  writer.save(path);
+  auto index = std::make_unique<const DecodeIndex>(path);
+  std::filesystem::remove(path);
+  return index;
+}
+
+// libjpeg-turbo's, Forebay's own, and that of packed files, with the tables they were packed with.
 struct Decoders {
+  Decoders(const std::vector<Bytes>& files, TableCache& tables)
+      : index(index_of(files)), packed(trusted_pixel_kernels(), nullptr, &tables) {}
+
+  std::unique_ptr<const DecodeIndex> index;
   JpegDecoder turbo;
   JpegDecoder own{trusted_pixel_kernels()};
+  JpegDecoder indexed{trusted_pixel_kernels(), index.get()};
+  JpegDecoder packed;
 
-  JpegDecoder& of(Mode mode) noexcept { return mode >= own_full ? own : turbo; }
+  JpegDecoder& of(Mode mode) noexcept {
+    if (mode >= packed_full) return packed;
+    return mode == own_indexed ? indexed : mode >= own_full ? own : turbo;
+  }
+};
+
+// The files as forebay pack stores them; those that cannot be packed, as they are.
+struct PackedFiles {
+  PackTables tables;
+  std::vector<Bytes> files;
 };
 
 // Of this thread, so that what else runs on the machine weighs less.
@@ -74,6 +125,30 @@ std::vector<Bytes> load(const std::filesystem::path& folder) {
   return files;
 }
 
+PackedFiles pack(const std::vector<Bytes>& files) {
+  constexpr std::size_t kSample = 400;
+  PackTraining training;
+  for (std::size_t i = 0; i < files.size(); i += (files.size() + kSample - 1) / kSample) (void)training.add(files[i]);
+  PackedFiles result{training.finish(), {}};
+  JpegPacker packer(result.tables);
+  std::size_t before = 0;
+  std::size_t after = 0;
+  std::size_t count = 0;
+  const double begin = cpu_seconds();
+  for (const Bytes& file : files) {
+    auto packed = packer.pack(file);
+    count += packed ? 1 : 0;
+    result.files.push_back(packed ? *std::move(packed) : file);
+    before += file.size();
+    after += result.files.back().size();
+  }
+  const double seconds = cpu_seconds() - begin;
+  std::printf("%zu of %zu files packed to %.4f of their bytes, tables apart (%zu bytes): %.0f files/s, verified\n",
+              count, files.size(), static_cast<double>(after) / static_cast<double>(before),
+              result.tables.to_bytes().size(), static_cast<double>(files.size()) / seconds);
+  return result;
+}
+
 void decode(JpegDecoder& decoder, const Bytes& file, const Box& part, std::int32_t shrink, Image& image) {
   (void)decoder.open(file, {});
   decoder.decode(part, shrink, image);
@@ -85,8 +160,9 @@ void decode(JpegDecoder& decoder, const Transform& transform, const Bytes& file,
   const ImageSize size = decoder.open(file, {});
   const auto view = transform.view(size.width, size.height, {}, 0, position);
   if (mode == header) return;
-  decoder.decode(mode == full || mode == own_full ? Box{0, 0, size.width, size.height} : view.region,
-                 mode == scaled ? transform.shrink_of(view) : 1, image);
+  decoder.decode(
+      mode == full || mode == own_full || mode == packed_full ? Box{0, 0, size.width, size.height} : view.region,
+      mode == scaled ? transform.shrink_of(view) : 1, image);
 }
 
 struct Times {
@@ -94,8 +170,9 @@ struct Times {
   std::array<bench::Figure, modes> to_full;  // ratio of the rates in one round
 };
 
-Times measure(const std::vector<Bytes>& files, const Transform& transform) {
-  Decoders decoders;
+Times measure(const std::vector<Bytes>& files, const PackedFiles& packed, const Transform& transform) {
+  TableCache tables([&](std::uint32_t) { return packed.tables.to_bytes(); });
+  Decoders decoders(files, tables);
   std::array<Image, modes> images;
   Times times;
   for (int round = 0; round < kRounds; ++round) {
@@ -106,7 +183,8 @@ Times measure(const std::vector<Bytes>& files, const Transform& transform) {
         const double begin = cpu_seconds();
         for (std::size_t i = first; i < end; ++i) {
           const auto mode = static_cast<Mode>(m);
-          decode(decoders.of(mode), transform, files[i], i + files.size() * static_cast<std::size_t>(round), mode,
+          const Bytes& file = mode >= packed_full ? packed.files[i] : files[i];
+          decode(decoders.of(mode), transform, file, i + files.size() * static_cast<std::size_t>(round), mode,
                  images[m]);
         }
         seconds[m] += cpu_seconds() - begin;
@@ -177,18 +255,18 @@ void print(const char* name, const Difference& error) {
               10 * std::log10(255.0 * 255.0 * error.values / error.squares));
 }
 
-void report(const std::vector<Bytes>& files, std::int64_t side) {
+void report(const std::vector<Bytes>& files, const PackedFiles& packed, std::int64_t side) {
   TransformOptions options;
   options.size = {side, side};
   options.dtype = DType::uint8;
   const Transform transform(options, 17, false);
   std::printf("%zu images, random-resized crops to %lld x %lld, one core\n", files.size(), static_cast<long long>(side),
               static_cast<long long>(side));
-  const auto times = measure(files, transform);
+  const auto times = measure(files, packed, transform);
   for (std::size_t m = 0; m < modes; ++m) {
     const auto& rate = times.rate[m];
     const auto& ratio = times.to_full[m];
-    std::printf("  %-12s %10.0f images/s [%.0f .. %.0f], %.2f us each; %.3f x full [%.3f .. %.3f]\n", kNames[m],
+    std::printf("  %-14s %10.0f images/s [%.0f .. %.0f], %.2f us each; %.3f x full [%.3f .. %.3f]\n", kNames[m],
                 rate.median(), *std::ranges::min_element(rate.rounds), *std::ranges::max_element(rate.rounds),
                 1e6 / rate.median(), ratio.median(), *std::ranges::min_element(ratio.rounds),
                 *std::ranges::max_element(ratio.rounds));
@@ -210,8 +288,9 @@ int main(int argc, char** argv) {
   try {
     const auto files = load(argv[1]);
     if (files.empty()) throw std::runtime_error(std::string("no JPEG files below ") + argv[1]);
-    for (int i = 2; i < argc; ++i) report(files, std::atoll(argv[i]));
-    if (argc == 2) report(files, 224);
+    const PackedFiles packed = pack(files);
+    for (int i = 2; i < argc; ++i) report(files, packed, std::atoll(argv[i]));
+    if (argc == 2) report(files, packed, 224);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "bench_decode: %s\n", error.what());
     return 1;

@@ -1,33 +1,89 @@
 #!/usr/bin/env python3
-"""Whole feeders with workers.jpeg = "own" and "turbo" in turn: images per second, and their ratio within each round.
+"""Whole feeders in turn: workers.jpeg = "turbo", "own", "own" with a decode index, and the dataset packed, as
+coefficients and as pixels of at most 256 on a side. Prints images per second, and their ratio to "turbo" within each
+round.
 
-    experiments/decode/feeders.py [--forebay FILE] [--rounds N] [--steps N] DATASET:SIDE...
+    experiments/decode/feeders.py [--forebay FILE] [--rounds N] [--steps N] [--at-most TARGET]... [--save FILE]
+                                  DATASET:SIDE...
 
 DATASET is a folder that dataset.path takes, SIDE the side of the square crops. Each is fed with one and two decoders.
+With --at-most AVX2 all variants also run with what a processor without AVX-512 has, in turn with the others, and are
+compared with "turbo" under the same restriction. Where other work runs on the machine, the processor time of a run is
+the better measure: its ratio stands beside the other. --save writes the figures as JSON, for plot.py.
 """
 
 import argparse
+import datetime
+import json
+import os
 import re
+import resource
+import shutil
 import statistics
 import subprocess
 import tempfile
 from pathlib import Path
 
 BATCH = 64
+BEST = "best"  # vector instructions that the processor has
 
 
-def images_per_s(forebay: Path, config: Path, jpeg: str, decoders: int) -> float:
-    command = [forebay, "feed", config, "--set", f"workers.jpeg={jpeg}", "--set", f"workers.decode={decoders}"]
-    text = subprocess.run(command, check=True, capture_output=True, text=True)
+def restricted(forebay: Path, target: str) -> dict[str, str]:
+    """The environment of a process that has no better vector instructions than these."""
+    if target == BEST:
+        return dict(os.environ)
+    return {**os.environ, "LD_PRELOAD": str(forebay.parent.parent / "lib/libat_most.so"), "FOREBAY_AT_MOST": target}
+
+
+def feed(forebay: Path, config: Path, settings: list[str], decoders: int, target: str) -> tuple[float, float]:
+    """Images per second, and the run's seconds of processor time."""
+    command = [forebay, "feed", config, "--set", f"workers.decode={decoders}"]
+    for setting in settings:
+        command += ["--set", setting]
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    text = subprocess.run(command, check=True, capture_output=True, text=True, env=restricted(forebay, target))
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
     found = re.search(r"([0-9]+) fresh images/s", text.stdout + text.stderr)
     if found is None:
         raise SystemExit(f"{forebay} feed printed no images/s")
-    return float(found[1])
+    return float(found[1]), after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def bytes_of(folder: Path) -> int:
+    return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+
+
+def prepare(forebay: Path, data: Path, folder: Path) -> tuple[dict[str, list[str]], dict[str, int]]:
+    """By variant, its settings, and the bytes of what it reads."""
+    index, packed, pixels = folder / "feed.index", folder / "packed", folder / "pixels"
+    subprocess.run(
+        [forebay, "index", data, "--save", index, "--decode-index"], check=True, stdout=subprocess.DEVNULL
+    )
+    files = bytes_of(data)
+    settings = {
+        "turbo": ["workers.jpeg=turbo"],
+        "own": ["workers.jpeg=own"],
+        "decode index": ["workers.jpeg=own", f'dataset.index="{index}"'],
+    }
+    sizes = {"turbo": files, "own": files, "decode index": files + index.with_suffix(".index.points").stat().st_size}
+    for name, target, more in (("packed", packed, []), ("pixels", pixels, ["--pixels", "256"])):
+        shutil.rmtree(target, ignore_errors=True)
+        done = subprocess.run([forebay, "pack", data, target, *more], stdout=subprocess.DEVNULL, check=False)
+        # Not as pixels where samples are regions of images: forebay pack says so.
+        if done.returncode == 0:
+            settings[name] = [f'dataset.path="{target}"']
+            sizes[name] = bytes_of(target)
+    return settings, sizes
 
 
 def spread(values: list[float], digits: int) -> str:
     low, middle, high = min(values), statistics.median(values), max(values)
     return f"{middle:.{digits}f} [{low:.{digits}f} .. {high:.{digits}f}]"
+
+
+def cpu() -> str:
+    found = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text(encoding="utf-8"))
+    return found[1] if found else "unknown"
 
 
 def main() -> None:
@@ -36,29 +92,50 @@ def main() -> None:
     parser.add_argument("--forebay", type=Path, default=root / "build/release/bin/forebay")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--steps", type=int, default=0, help="batches of a run (default: 100; 1500 if SIDE < 64)")
+    parser.add_argument("--at-most", action="append", default=[], metavar="TARGET", help="AVX2, SSE4: Highway's names")
+    parser.add_argument("--save", type=Path)
     parser.add_argument("datasets", nargs="+", metavar="DATASET:SIDE")
     arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        for given in arguments.datasets:
-            path, _, side = given.rpartition(":")
+    targets = [BEST, *arguments.at_most]
+    rows = []
+    for given in arguments.datasets:
+        path, _, side = given.rpartition(":")
+        with tempfile.TemporaryDirectory() as folder:
             config = Path(folder) / "feed.toml"
             steps = arguments.steps or (1500 if int(side) < 64 else 100)
             config.write_text(
                 f'seed = 1\n[dataset]\npath = "{Path(path).resolve()}"\nbatch_size = {BATCH}\n'
                 f'[transform]\nsize = [{side}, {side}]\n[policy]\nname = "block"\n'
-                f'[run]\nepochs = 1000000\nsteps = {steps}\n[trainer]\nstep_ms = 0\n[telemetry]\ndir = ""\n'
+                f'[run]\nepochs = 1000000\nsteps = {steps}\n[trainer]\nstep_ms = 0\n[telemetry]\ndir = ""\n',
+                encoding="utf-8",
             )
+            variants, sizes = prepare(arguments.forebay, Path(path).resolve(), Path(folder))
             for decoders in (1, 2):
-                own, turbo = [], []
+                rates: dict[tuple[str, str], list[float]] = {}
+                seconds: dict[tuple[str, str], list[float]] = {}
                 for _ in range(arguments.rounds):
-                    own.append(images_per_s(arguments.forebay, config, "own", decoders))
-                    turbo.append(images_per_s(arguments.forebay, config, "turbo", decoders))
-                ratios = [a / b for a, b in zip(own, turbo)]
-                print(
-                    f"{path}, {decoders} decoder{'s' if decoders > 1 else ''}: own / turbo {spread(ratios, 2)}; "
-                    f"images/s {spread(own, 0)} and {spread(turbo, 0)}",
-                    flush=True,
-                )
+                    for name, settings in variants.items():
+                        for target in targets:
+                            rate, used = feed(arguments.forebay, config, settings, decoders, target)
+                            rates.setdefault((target, name), []).append(rate)
+                            seconds.setdefault((target, name), []).append(used)
+                print(f"{path}, {decoders} decoder{'s' if decoders > 1 else ''}")
+                for target in targets:
+                    for name in variants:
+                        values = rates[target, name]
+                        ratios = [a / b for a, b in zip(values, rates[target, "turbo"])]
+                        work = [a / b for a, b in zip(seconds[target, "turbo"], seconds[target, name])]
+                        size = sizes[name] / sizes["turbo"]
+                        print(f"  {name + ', ' + target:19} {spread(values, 0)} images/s, {spread(ratios, 2)} x turbo, "
+                              f"by processor time {spread(work, 2)}, {size:.3f} of the bytes", flush=True)
+                        rows.append({"dataset": Path(path).name, "side": int(side), "decoders": decoders,
+                                     "target": target, "variant": name, "bytes": round(size, 4),
+                                     "images_per_s": values, "to_turbo": [round(ratio, 3) for ratio in ratios],
+                                     "by_processor_time": [round(ratio, 3) for ratio in work]})
+    if arguments.save:
+        about = {"date": datetime.date.today().isoformat(), "cpu": cpu(), "cores": os.cpu_count(),
+                 "rounds": arguments.rounds, "rows": rows}
+        arguments.save.write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

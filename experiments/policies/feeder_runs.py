@@ -22,7 +22,9 @@ path = "{data}"
 batch_size = {images}
 [transform]
 crop = "none"
-size = [32, 32]
+size = [{size}, {size}]
+[queue]
+capacity = {capacity}
 [workers]
 io = {readers}
 decode = 1
@@ -78,7 +80,7 @@ class Store:
 class Run:
     """One `forebay feed`, started."""
 
-    def __init__(self, bench, name, store, policy, steps, seed=17, step_ms=STEP_MS):
+    def __init__(self, bench, name, store, policy, steps, seed=17, step_ms=STEP_MS, capacity=16, size=32):
         self.folder = os.path.join(bench.folder, name)
         self.config = self.folder + ".toml"
         self.summary = self.folder + ".json"
@@ -87,7 +89,8 @@ class Run:
         with open(self.config, "w", encoding="utf-8") as config:
             config.write(CONFIG.format(seed=seed, steps=steps, data=bench.data, images=IMAGES, readers=READERS,
                                        policy=kind, interval=interval or 1, storage=store.section(bench.batch_bytes),
-                                       run=self.folder, step_ms=step_ms))
+                                       run=self.folder, step_ms=step_ms, size=size,
+                                       capacity='"auto"' if capacity == "auto" else capacity))
         self.limit_s = LIMIT_S + steps * max(STEP_MS / 1000, 1 / store.batches_per_s)
         self.process = subprocess.Popen([bench.forebay, "feed", self.config, "--quiet", "--summary", self.summary],
                                         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
@@ -129,9 +132,9 @@ class Bench:
         self.runs.append(Run(self, f"run{len(self.runs)}", *arguments, **keywords))
         return self.runs[-1]
 
-    def start_lambda(self, store, batches, seed=17):
+    def start_lambda(self, store, batches, seed=17, **keywords):
         """As fast as the store can: what `lambda` means."""
-        return self.start(store, "block", batches, seed=seed, step_ms=0)
+        return self.start(store, "block", batches, seed=seed, step_ms=0, **keywords)
 
     def calibrate(self, stores, rounds=2):
         """Sets the pace of the stores so that they deliver what they are asked for, all at the same time."""

@@ -1,7 +1,12 @@
-"""Whether the memory of a long run stays flat: resident bytes over many fresh batches, with every way to use one.
+"""Whether the memory of a long run stays flat: over many fresh batches, with every way to use one.
 
-  endurance.py [--batches N] [--samples N]       the slope, and its 95 % interval
+  endurance.py [--batches N] [--samples N]       what is allocated and resident: slopes, and their 95 % intervals
+  endurance.py --cached                          the same with malloc's caches of free memory for each thread
   endurance.py --traced [--batches N]            what Python allocated and did not free (tracemalloc)
+
+glibc keeps freed memory for each thread and counts it as allocated. What is allocated by one thread and freed by
+another wanders between these caches, which touches pages now and then until all of them are full. So they are switched
+off, and allocated bytes are exactly those that somebody holds.
 
 Needs the installed package; uses PyTorch where it is installed.
 """
@@ -10,10 +15,12 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import ctypes
 import gc
+import os
 import random
 import resource
-import statistics
+import sys
 import tempfile
 import time
 import tracemalloc
@@ -58,6 +65,32 @@ def feeder_of(files: forebay.Files) -> forebay.Feeder:
 
 def resident_bytes() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+
+
+_FIELDS = "arena ordblks smblks hblks hblkhd usmblks fsmblks uordblks fordblks keepcost"
+
+
+class _Account(ctypes.Structure):
+    """struct mallinfo2 of glibc 2.33 and later."""
+
+    _fields_ = [(name, ctypes.c_size_t) for name in _FIELDS.split()]
+
+
+_mallinfo2 = ctypes.CDLL(None).mallinfo2
+_mallinfo2.restype = _Account
+
+
+def allocated_bytes() -> int:
+    """What malloc has given out and not got back, all threads together."""
+    account = _mallinfo2()
+    return int(account.uordblks + account.hblkhd)
+
+
+def without_caches() -> None:
+    """Starts this program anew, unless malloc has been set up so."""
+    wanted = "glibc.malloc.tcache_count=0"
+    if os.environ.get("GLIBC_TUNABLES") != wanted:
+        os.execve(sys.executable, [sys.executable, *sys.argv], {**os.environ, "GLIBC_TUNABLES": wanted})
 
 
 class Uses:
@@ -106,15 +139,15 @@ class Uses:
 
 
 def line_through(x: list[float], y: list[float]) -> tuple[float, float]:
-    slope, intercept = statistics.linear_regression(x, y)
-    return slope, intercept
+    slope, intercept = np.polyfit(x, y, 1)
+    return float(slope), float(intercept)
 
 
 def interval(x: list[float], y: list[float], block: int = 10, rounds: int = 2000) -> tuple[float, float]:
     """95 % of the slope: a bootstrap over blocks of the line's residuals, which are not independent."""
     slope, intercept = line_through(x, y)
     fit = [slope * at + intercept for at in x]
-    residuals = [value - on for value, on in zip(y, fit, strict=True)]
+    residuals = [value - on for value, on in zip(y, fit)]
     chance = random.Random(1)
     starts = range(len(x) - block + 1)
     slopes = []
@@ -123,32 +156,39 @@ def interval(x: list[float], y: list[float], block: int = 10, rounds: int = 2000
         while len(drawn) < len(x):
             start = chance.choice(starts)
             drawn += residuals[start : start + block]
-        slopes.append(line_through(x, [on + error for on, error in zip(fit, drawn, strict=False)])[0])
+        slopes.append(line_through(x, [on + error for on, error in zip(fit, drawn)])[0])
     slopes.sort()
     return slopes[len(slopes) // 40], slopes[-len(slopes) // 40]
 
 
-def resident(files: forebay.Files, batches: int, samples: int) -> None:
-    at: list[float] = []
-    size: list[float] = []
+def slope_of(at: list[float], size: list[float]) -> str:
+    slope, _ = line_through(at, size)
+    low, high = interval(at, size)
+    sizes = f"{size[0]:.0f} to {size[-1]:.0f}, most {max(size):.0f}"
+    return f"{sizes}; slope {slope:.5f} [{low:.5f} .. {high:.5f}] per batch"
+
+
+def followed(files: forebay.Files, batches: int, samples: int) -> None:
     every = max(1, batches // samples)
+    # Room for all looks at once: what is measured must not grow by being measured.
+    at, allocated, blocks, resident = np.zeros((4, batches // every + 1))
+    looks = 0
     began = time.monotonic()
     with feeder_of(files) as feeder:
         use = Uses(feeder)
         for batch in feeder:
             use(batch.step, batch)
             if batch.step % every == 0 and batch.step >= _WARM * batches:
-                at.append(batch.step)
-                size.append(resident_bytes())
+                gc.collect()  # what nobody holds any more is not to be counted
+                at[looks], allocated[looks], resident[looks] = batch.step, allocated_bytes(), resident_bytes()
+                blocks[looks] = sys.getallocatedblocks()
+                looks += 1
             if batch.step >= batches:
                 break
-    slope, _ = line_through(at, size)
-    low, high = interval(at, size)
-    print(
-        f"{batches} fresh batches in {time.monotonic() - began:.0f} s: resident {size[0] / 1e6:.1f} to "
-        f"{size[-1] / 1e6:.1f} MB, most {max(size) / 1e6:.1f}; slope {slope:.3f} [{low:.3f} .. {high:.3f}] bytes per "
-        f"batch from {len(at)} looks"
-    )
+    print(f"{batches} fresh batches in {time.monotonic() - began:.0f} s, {looks} looks")
+    kinds = {"malloc, bytes": allocated, "Python, blocks": blocks, "resident, bytes": resident}
+    for name, sizes in kinds.items():
+        print(f"{name:15}  {slope_of(at[:looks].tolist(), sizes[:looks].tolist())}")
 
 
 def traced(files: forebay.Files, batches: int) -> None:
@@ -177,15 +217,18 @@ def traced(files: forebay.Files, batches: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--batches", type=int, default=1_000_000)
-    parser.add_argument("--samples", type=int, default=250, help="looks at the memory")
+    parser.add_argument("--samples", type=int, default=50, help="looks at the memory; each may leave a block behind")
     parser.add_argument("--traced", action="store_true")
+    parser.add_argument("--cached", action="store_true")
     arguments = parser.parse_args()
+    if not arguments.cached and not arguments.traced:
+        without_caches()
     with tempfile.TemporaryDirectory() as folder:
         files = files_in(folder)
         if arguments.traced:
             traced(files, arguments.batches)
         else:
-            resident(files, arguments.batches, arguments.samples)
+            followed(files, arguments.batches, arguments.samples)
 
 
 if __name__ == "__main__":

@@ -109,7 +109,7 @@ def throughput(data: str, rounds: int) -> None:
                 capture_output=True,
             )
             program.append(json.loads(out.read_text())["images_per_s"])
-    ratios = [ours / theirs for ours, theirs in zip(python, program, strict=True)]
+    ratios = [ours / theirs for ours, theirs in zip(python, program)]
     print(f"images/s: Python {spread(python)}, forebay feed {spread(program)}, ratio {spread(ratios)}")
 
 

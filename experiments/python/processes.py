@@ -33,7 +33,7 @@ class RunLengths(forebay.Dataset):
     def __getitem__(self, index: int) -> np.ndarray[Any, Any]:
         colours, lengths = self.runs[index]
         pixels = bytearray()
-        for colour, length in zip(colours, lengths, strict=True):
+        for colour, length in zip(colours, lengths):
             for _ in range(length):
                 pixels += bytes(colour)
         size = SIDE * SIDE * 3
@@ -94,7 +94,7 @@ def main() -> None:
             for way, options in ways.items():
                 found[way].append(images_per_second(dataset, arguments.seconds, **options))
         text = ", ".join(f"{way} {spread(values)}" for way, values in found.items())
-        ratios = [mine / theirs for mine, theirs in zip(found["2 processes"], found["2 threads"], strict=True)]
+        ratios = [mine / theirs for mine, theirs in zip(found["2 processes"], found["2 threads"])]
         print(f"{type(dataset).__name__}, images/s: {text}; 2 processes / 2 threads {spread(ratios)}")
 
 

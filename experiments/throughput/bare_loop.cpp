@@ -24,6 +24,7 @@
 #include <forebay/order.hpp>
 
 #include "device/host_device.hpp"
+#include "jpeg/pixel_kernels.hpp"
 #include "one_sample.hpp"
 #include "ring/queue_slots.hpp"
 #include "ring/slot_store.hpp"
@@ -66,7 +67,8 @@ class BareLoop {
         dataset_(open_dataset(options.dataset)),
         order_(order_of(options, *dataset_)),
         maker_(options.transform, options.seed, false),
-        slots_(std::make_shared<HostDevice>(), format_of(options), counts_of(options.queue)) {
+        slots_(std::make_shared<HostDevice>(), format_of(options), counts_of(options.queue)),
+        kernels_(options.workers.jpeg == JpegLibrary::own ? choose_pixel_kernels().kernels : nullptr) {
     // Each is filled again and again, whatever the batch is called.
     for (std::uint32_t slot = 0; slot < slots_.size(); ++slot) slots_.begin(slot, slot, {});
   }
@@ -124,7 +126,7 @@ class BareLoop {
 
   void work() noexcept {
     try {
-      SampleWorker worker(*dataset_, maker_);
+      SampleWorker worker(*dataset_, maker_, kernels_);
       const std::uint64_t epoch_samples = order_.batches() * order_.options().batch_size;
       while (!stop_.load(std::memory_order_relaxed)) {
         const std::uint64_t n = next_.fetch_add(1, std::memory_order_relaxed);
@@ -144,6 +146,7 @@ class BareLoop {
   Order order_;
   SampleMaker maker_;
   SlotStore slots_;
+  const PixelKernels* kernels_;  // of the decoders, as workers.jpeg asks
   alignas(64) std::atomic<std::uint64_t> next_{0};
   alignas(64) std::atomic<bool> stop_{false};
   std::mutex mutex_;

@@ -29,8 +29,11 @@ class Bytes final : public ReadTarget {
 // what moves samples between them.
 class SampleWorker {
  public:
-  // Both references must outlive it.
-  SampleWorker(const Dataset& dataset, const SampleMaker& maker) : dataset_(dataset), maker_(maker) {}
+  // All must outlive it. `kernels` as JpegDecoder takes them.
+  SampleWorker(const Dataset& dataset, const SampleMaker& maker, const PixelKernels* kernels = nullptr)
+      : dataset_(dataset), maker_(maker) {
+    bench_.decoder = ImageDecoder(kernels);
+  }
 
   // Writes sample `id` as it is shown at `position` of `epoch`. Throws SampleError when it cannot be read or decoded.
   // REQUIRES: out.size() == maker.sample_bytes().

@@ -68,9 +68,9 @@ def photographs(results, case):
     shares = sorted(ratio(found[name], bare) for name in others(found))
     lines = [f"![Images per second: Forebay at {ratio(ours, bare):.2f} of the bare loop, the other loaders at "
              f"{shares[0]:.2f} to {shares[-1]:.2f}](docs/throughput.png)", "",
-             "`experiments/throughput/run`: 400 ImageNet photographs of 110 kB from the page cache, random-resized",
-             "crops to 3 × 224 × 224 floats, each loader in turn on the same two cores, medians of",
-             f"{results['rounds']} rounds with the range; {where(results)}.",
+             f"`experiments/throughput/run --case photos --rounds {results['rounds']} --seconds {results['seconds']:g}`:",
+             "400 ImageNet photographs of 110 kB from the page cache, random-resized crops to 3 × 224 × 224 floats,",
+             f"each loader in turn on the same two cores, medians with the range; {where(results)}.",
              "Each loader has a decoder chosen for speed.",
              "The *bare loop* does the same work with Forebay's own decoder and transform and no queue.", "",
              "| | images/s | Forebay's speedup | CPU, µs/image | memory, MB | first batch, s |",

@@ -82,6 +82,9 @@ class Dataset {
   // Reads the sample's encoded bytes: calls target.reserve(n) once and fills all n bytes.
   // Throws SampleError; I/O errors that may pass are marked transient.
   virtual void read(std::uint64_t id, ReadTarget& target) const = 0;
+  // Tables that encoded bytes of this dataset refer to by a number: those of packed JPEG files (docs/packing.md).
+  // Nothing where it has none with this number, as by default. They stay for as long as the dataset lives.
+  [[nodiscard]] virtual std::span<const std::byte> tables(std::uint32_t /*key*/) const { return {}; }
   // The fields of a sample beside image and label; by default there are none. The same at every call.
   [[nodiscard]] virtual std::span<const Field> fields() const noexcept { return {}; }
   // Where a field of a sample comes from, for logs and errors: its file, or "" if it has none of its own.
@@ -91,7 +94,7 @@ class Dataset {
   // boxes: LabelledBox, one after the other; bytes: the bytes themselves; others: the elements of one sample, as
   // fields() says.
   virtual void read_field(std::uint64_t /*id*/, std::size_t /*field*/, ReadTarget& /*target*/) const {
-    throw SampleError("its data set names a field and does not read it: read_field() is missing");
+    throw SampleError("its dataset names a field and does not read it: read_field() is missing");
   }
   [[nodiscard]] virtual const std::vector<Skipped>& skipped() const noexcept = 0;
   [[nodiscard]] virtual IndexCounts counts() const noexcept = 0;

@@ -59,6 +59,9 @@ struct Parts {
 // that makes MPI calls. request_stop() may be called from any thread and from a signal handler.
 // Errors: the constructor throws ConfigError and Error on all ranks alike; next() throws Error with path and cause,
 // on all ranks at the same step.
+// Forks: a process that is forked from the one that made the feeder has none of its threads. Calls that could wait for
+// them throw Error there; leases may end, and the destructor does nothing, so that memory and Parts are left to the end
+// of the process.
 class Feeder {
  public:
   // A single rank. Throws ConfigError in a process that mpirun, mpiexec or srun started as one of several, where the
@@ -69,6 +72,11 @@ class Feeder {
   Feeder(Feeder&&) noexcept;
   Feeder& operator=(Feeder&&) noexcept;
   ~Feeder();  // close()
+
+  // Whether this process was forked from the one that made the feeder. A plain load; any thread.
+  [[nodiscard]] bool is_forked() const noexcept;
+  // Throws Error if it was, as the calls below do.
+  void require_own_process() const;
 
   // The next step's batch, fresh or reused, or nothing at the end (of the epochs, the steps, or after a stop; after
   // next_epoch() of each epoch).
@@ -170,6 +178,8 @@ class Feeder {
 
  private:
   class Impl;
+  [[nodiscard]] Impl& own() const;
+
   std::shared_ptr<StopRequest> stop_;
   std::unique_ptr<Impl> impl_;
 };

@@ -20,9 +20,9 @@ enum class FieldKind : std::uint8_t {
   mask,          // [H, W] class numbers of pixels, with the size of the image in the batch
   class_number,  // "class": [] an index into Field::classes, or -1
   multilabel,    // [classes] 1 for each class that applies, else 0
-  numbers,       // any shape, as the data set has them; all are finite
+  numbers,       // any shape, as the dataset has them; all are finite
   boxes,         // [most, 4] left, top, right, bottom in pixels of the image in the batch; ragged
-  array,         // any shape, as the data set has it
+  array,         // any shape, as the dataset has it
   bytes,         // [most] bytes as they are; ragged
 };
 
@@ -68,7 +68,7 @@ struct Field {
   [[nodiscard]] std::size_t sample_bytes() const noexcept { return shape.elements() * size_of(dtype); }
 };
 
-// One row of a field of boxes, as a data set gives it: in pixels of the whole image as displayed, which may be
+// One row of a field of boxes, as a dataset gives it: in pixels of the whole image as displayed, which may be
 // fractions; left and top inside the box, right and bottom just past it.
 struct LabelledBox {
   float left = 0;

@@ -47,7 +47,9 @@ typedef struct forebay_feeder_options {
 
 // Reads, decodes and assembles batches on threads of its own. One thread uses a feeder at a time, except for
 // forebay_feeder_request_stop(); with several ranks always the same one, which makes the communicator's calls. A call
-// while another is inside fails with FOREBAY_ERROR_BUSY. A feeder does not survive fork().
+// while another is inside fails with FOREBAY_ERROR_BUSY. A feeder does not survive fork(): in the child, functions
+// that may wait for its threads fail with FOREBAY_ERROR, and forebay_feeder_free() too, which leaves everything as it
+// is. Batches may be released there.
 typedef struct forebay_feeder forebay_feeder;
 
 // Makes a feeder and waits for the first batch. Collective with several ranks, as all below that say so. On failure

@@ -40,7 +40,7 @@ struct RunOptions {
   bool eval = false;        // in order, once, never reuses; the last batch may be short
 };
 
-// Section [fields.NAME]: a field of every batch beside image and label, and where the data set has it. The names
+// Section [fields.NAME]: a field of every batch beside image and label, and where the dataset has it. The names
 // "image" and "label" say with `from` alone where those two are.
 struct FieldOptions {
   std::string name;
@@ -134,7 +134,7 @@ struct WorkerOptions {
   // are libjpeg-turbo's, and the pixels are the same. turbo: libjpeg-turbo alone. nvjpeg: the GPU, where batches are on
   // one and the library is found; lossy beside the others by a few grey levels, and what it does not take is decoded as
   // by own.
-  JpegLibrary jpeg = JpegLibrary::turbo;
+  JpegLibrary jpeg = JpegLibrary::own;
   // Whether a read that is far slower than its kind is begun a second time; the sample is whose bytes come first. auto:
   // unless the data lie on a local disk, whose second read would wait for the first. At most 5 % more reads.
   Hedge hedge = Hedge::automatic;
@@ -144,8 +144,10 @@ struct WorkerOptions {
 };
 
 struct QueueOptions {
-  std::int64_t capacity = 16;   // ready batches the ring can hold
-  std::int64_t pool = 4;        // resident batches to choose a reuse from, the current one included
+  std::int64_t capacity = 16;  // ready batches the ring can hold; 0 = "auto": as many as the run turns out to need
+  std::int64_t memory =
+      0;                  // bytes, for capacity "auto": of all slots at the most; 0 = as many as a capacity of 16 takes
+  std::int64_t pool = 4;  // resident batches to choose a reuse from, the current one included
   std::int64_t max_leases = 2;  // leases that may be held at once
   std::int64_t run_ahead = 2;   // steps that the trainer's thread may be ahead of a GPU
 };
@@ -192,6 +194,9 @@ struct TelemetryOptions {
   bool decisions = true;        // record which steps were fresh, so that policy "replay" can repeat the run
   double interval_s = 5;        // one line for people this often; 0 = none
   Live live = Live::automatic;  // live status line of rank 0: auto = when standard error is a terminal
+  // Where a monitoring system finds each rank's figures: a file "NAME.prom", a port, or an address and a port. Of
+  // several ranks, rank N has NAME.N.prom, or the port plus N. "" = nowhere.
+  std::string prometheus = {};
 };
 
 // The emulated trainer of `forebay feed`.

@@ -38,7 +38,9 @@ struct Signals {
   // Batches ready now. Equal to the capacity once the last batch of the run is ready: saving the rest would gain
   // nothing.
   std::uint32_t depth = 0;
-  std::uint32_t capacity = 1;  // batches that may be ready
+  // Batches that may be ready: at least 1, and never fewer than in an earlier step. It rises only with queue.capacity =
+  // "auto".
+  std::uint32_t capacity = 1;
   std::uint64_t uses = 0;      // how often the batch that a reuse would serve was served; 0 = no resident batch
   std::uint64_t produced = 0;  // batches published since the start
   double now_s = 0;            // time since the first step

@@ -42,7 +42,7 @@ struct Profile {
   StageProfile trainer;         // blocked_in: waiting for batches, blocked_out: for other ranks
   QueueProfile encoded;         // samples that were read and wait for a decoder
   QueueProfile bytes;           // encoded bytes in flight, `most` exact; full = nine tenths of workers.bytes
-  QueueProfile ring;            // batches ready; full = queue.capacity
+  QueueProfile ring;            // batches ready; full = as many as may be
   double producer_blocked = 0;  // share of the window in which a full ring blocked the producer
   double read_ms = 0;           // mean time of a read
   double decode_ms = 0;         // mean time from encoded bytes to a place in the ring
@@ -52,12 +52,13 @@ struct Profile {
   double process_cores = 0;     // 0 = not known
   double shrinkable = 0;        // share of the samples that transform.decode = "scaled" would decode smaller
   double own_jpeg = 0;          // share of the samples whose JPEG file Forebay decoded without libjpeg-turbo
+  double indexed_jpeg = 0;      // share of the samples whose JPEG file was decoded with the decode index
   double fresh_fraction = 0;    // of the trainer's steps
   double cores = 0;             // this rank may use; an equal part where ranks share them
   double decode_fixed = 0;      // 1 where workers.decode is a number
   double batch_size = 0;
-  double batch_bytes = 0;  // memory of a batch in the queue
-  double queue_capacity = 0;
+  double batch_bytes = 0;     // memory of a batch in the queue
+  double queue_capacity = 0;  // batches that may be ready; with queue.capacity = "auto" at the end of the window
   double workers_bytes = 0;
 };
 

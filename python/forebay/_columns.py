@@ -73,7 +73,7 @@ def _boxes(
         raise ConfigError(f"fields[{name!r}]: there are {len(paths)} samples and labels of boxes for {len(labels)}")
     names = keys.get("classes") or classes or _names(each for some in labels if some is not None for each in some)
     parts, widest, most = [], 0.0, 1
-    for sample, (sides, some) in enumerate(zip(values, labels, strict=True)):
+    for sample, (sides, some) in enumerate(zip(values, labels)):
         try:
             boxes = boxes_of(sides, names, some)
         except (TypeError, ValueError, KeyError) as error:

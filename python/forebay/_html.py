@@ -12,7 +12,7 @@ from ._options import config_keys
 from .errors import Error
 
 if TYPE_CHECKING:
-    from ._progress import Shown
+    from ._displays import Shown
     from .feeder import Feeder
 
 _LINE = "1px solid rgba(128,128,128,.4)"

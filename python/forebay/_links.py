@@ -196,7 +196,7 @@ def _accept(
     listener.settimeout(max(0.001, deadline - time.monotonic()))
     try:
         peer, _ = listener.accept()
-    except TimeoutError:
+    except (TimeoutError, socket.timeout):  # the same from Python 3.10 on
         raise Error(f"ranks {missing} did not connect within {_MEET_S:.0f} s") from None
     try:
         peer.settimeout(5)

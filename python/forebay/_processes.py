@@ -222,7 +222,7 @@ class Pool:
         try:
             yield connection
         except (EOFError, OSError) as error:
-            late = isinstance(error, TimeoutError)
+            late = isinstance(error, (TimeoutError, socket.timeout))  # the same from Python 3.10 on
             what = f"was not ready within {_START_S:.0f} s" if late else self._ended(number)
             raise Error(
                 f"process {number} of the dataset {what} before it was ready; what it printed says why. It begins by "

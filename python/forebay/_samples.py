@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import traceback
 from collections.abc import Mapping, Sequence
+from types import TracebackType
 from typing import Any
 
 from ._fields import Spec, npy_of, part_of
@@ -62,6 +63,15 @@ class RemoteTraceback(Exception):
 
     def __str__(self) -> str:
         return f"\n{self.args[0]}" if self.args else ""
+
+
+def told_of(kind: type[BaseException], error: Any, where: TracebackType | None) -> str:
+    """The same of an exception in three parts, of which the second may be a whole one or what to make it of."""
+    if not isinstance(error, BaseException):
+        error = kind(*error) if isinstance(error, tuple) else kind() if error is None else kind(error)
+    if error.__traceback__ is None:
+        error.__traceback__ = where
+    return told(error)
 
 
 def told(error: BaseException) -> str:

@@ -90,5 +90,5 @@ def recommend(
             sections[list(sections)[-1]][key[1]] = json.loads(key[2])
         elif row := re.fullmatch(r"# (\w.*?)((?:\s+(?:-|\d[\d.]*)){7})", line):
             values = [None if value == "-" else float(value) for value in row[2].split()]
-            table.append({"of": row[1], **dict(zip(_COLUMNS, values, strict=True))})
+            table.append({"of": row[1], **dict(zip(_COLUMNS, values))})
     return Recommendation(sections, table, text)

@@ -50,7 +50,7 @@ def send_message(connection: socket.socket, data: bytes) -> None:
 
 def pickled(error: BaseException) -> bytes:
     """An exception with its text and traceback; of one that cannot be pickled only these."""
-    text = "".join(traceback.format_exception(error))
+    text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
     for each in (error, None):
         with contextlib.suppress(Exception):
             data = pickle.dumps((told(error), text, each))
@@ -80,7 +80,7 @@ class _Memory:
             self._size = max(end, 2 * self._size)
             os.ftruncate(self._file, self._size)
             self._map = mmap.mmap(self._file, self._size)
-        for (_, part), offset in zip(parts, places[1::3], strict=True):
+        for (_, part), offset in zip(parts, places[1::3]):
             self._map[offset : offset + len(part)] = part
         return places
 

@@ -14,7 +14,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from . import _core, _html, _options
-from ._progress import Meter, View, Waiting, Watched, display_for, require_way
+from ._displays import display_for, require_way
+from ._progress import Meter, View, Waiting, Watched
 from .communicator import Communicator
 from .dataset import Dataset, given_dataset, is_configured
 from .errors import ConfigError, Error, not_found
@@ -340,9 +341,7 @@ class Feeder(_core.FeederBase):
 
     def close(self) -> None:
         """Stops the threads and writes what is to be written. Collective with several ranks. Batches stay valid."""
-        if self._waiting.view is not None:
-            self._waiting.view.close()
-        super().close()
+        self._close(self._waiting.end)
 
     def __enter__(self) -> Feeder:
         return self

@@ -121,7 +121,7 @@ class MpiCommunicator(Communicator):
             )
             return None
         self._gather = {}
-        return [bytes(state["all"][start : start + count]) for start, count in zip(starts, counts, strict=True)]
+        return [bytes(state["all"][start : start + count]) for start, count in zip(starts, counts)]
 
     def share_on_node(self, size: int) -> mmap.mmap:
         node = self._control.Split_type(MPI.COMM_TYPE_SHARED)

@@ -89,7 +89,9 @@ SampleError Failures::keep(const nb::python_error& raised) {
                         : SampleError::Kind::permanent;
   std::string text = text_of(raised);
   try {
-    text = utf8_of(nb::module_::import_("forebay._samples").attr("told")(raised.value()));
+    // Before Python 3.12 an exception that nobody has caught yet is in three parts.
+    const nb::object where = raised.traceback().is_valid() ? nb::borrow(raised.traceback()) : nb::none();
+    text = utf8_of(nb::module_::import_("forebay._samples").attr("told_of")(raised.type(), raised.value(), where));
   } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): without the place, the message is still right
   }
   Kept oldest;  // ends without the lock

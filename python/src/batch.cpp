@@ -73,6 +73,25 @@ nb::object capsule_of(Owner tensor, const char* name) {
   return nb::steal(capsule);
 }
 
+// A share of a lease that another library has.
+class Loan {
+ public:
+  Loan(std::shared_ptr<CountedLease> lease, std::shared_ptr<LeaseFacts> facts)
+      : lease_(std::move(lease)), facts_(std::move(facts)) {
+    facts_->loans.fetch_add(1, std::memory_order_relaxed);
+  }
+  ~Loan() {
+    lease_.reset();  // first: see Leases::is_computing()
+    facts_->loans.fetch_sub(1, std::memory_order_release);
+  }
+  Loan(const Loan&) = delete;
+  Loan& operator=(const Loan&) = delete;
+
+ private:
+  std::shared_ptr<CountedLease> lease_;
+  std::shared_ptr<LeaseFacts> facts_;
+};
+
 }  // namespace
 
 nb::object Tensor::capsule(bool is_versioned) const {
@@ -146,17 +165,56 @@ nb::dict Tensor::cuda_array_interface() const {
   return all;
 }
 
-Batch::Batch(Lease&& lease, std::shared_ptr<const Fields> fields)
+CountedLease::~CountedLease() {
+  release();
+  // Release, and acquire where they are read: who finds a count lower finds the lease ended.
+  count_->fetch_sub(1, std::memory_order_release);
+  if (facts_) facts_->is_held.store(false, std::memory_order_release);
+}
+
+const std::shared_ptr<LeaseFacts>& CountedLease::facts() {
+  if (!facts_) facts_ = std::make_shared<LeaseFacts>();
+  return facts_;
+}
+
+nb::object Leases::lend(const std::shared_ptr<CountedLease>& given, std::size_t field, const nb::object& take) {
+  forget_ended();
+  const std::shared_ptr<CountedLease> lease = given;  // another thread may release the batch meanwhile
+  const std::shared_ptr<LeaseFacts> facts = lease->facts();
+  const auto loan = std::make_shared<Loan>(lease, facts);
+  nb::object array = take(Tensor(std::shared_ptr<Lease>(loan, lease.get()), field));
+  auto lent = std::ranges::find(lent_, facts, &Lent::facts);
+  if (lent == lent_.end()) lent = lent_.insert(lent_.end(), {.facts = facts, .lease = lease, .arrays = {}});
+  lent->arrays.push_back(nb::module_::import_("weakref").attr("ref")(array));
+  return array;
+}
+
+// While a share ends, there may seem to be more loans than shares, for a moment: never fewer.
+bool Leases::is_computing() {
+  forget_ended();
+  const auto is_dropped = [](const nb::object& reference) { return reference().is_none(); };
+  return std::ranges::any_of(lent_, [&](const Lent& lent) {
+    const std::int64_t loans = lent.facts->loans.load(std::memory_order_acquire);
+    return loans > 0 && lent.lease.use_count() <= loans && std::ranges::all_of(lent.arrays, is_dropped);
+  });
+}
+
+void Leases::forget_ended() {
+  std::erase_if(lent_, [](const Lent& lent) { return !lent.facts->is_held.load(std::memory_order_acquire); });
+}
+
+Batch::Batch(Lease&& lease, std::shared_ptr<const Fields> fields, std::shared_ptr<Leases> leases)
     : epoch(lease.epoch()),
       number(lease.batch()),
       step(lease.step()),
       use_index(lease.use_index()),
       job_fresh_samples(lease.job_fresh_samples()),
       size(lease.size()),
-      lease_(std::make_shared<Lease>(std::move(lease))),
+      leases_(std::move(leases)),
+      lease_(leases_->add(std::move(lease))),
       fields_(std::move(fields)) {}
 
-const std::shared_ptr<Lease>& Batch::lease() const {
+const std::shared_ptr<CountedLease>& Batch::lease() const {
   if (lease_) return lease_;
   throw Error("the batch of step " + std::to_string(step) +
               " has been released, by release(), at the end of its with block, or because the loop asked for the next "

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -41,15 +42,69 @@ class Tensor {
   std::size_t field_;
 };
 
+// What a feeder knows of one of its leases, for as long as it likes. Any thread.
+struct LeaseFacts {
+  std::atomic<bool> is_held{true};
+  std::atomic<std::int64_t> loans{0};  // shares of the lease that another library has
+};
+
+// A lease that is counted until it has ended. Any thread ends it.
+class CountedLease : public Lease {
+ public:
+  using Count = std::atomic<std::uint32_t>;
+
+  CountedLease(Lease&& lease, std::shared_ptr<Count> count) : Lease(std::move(lease)), count_(std::move(count)) {
+    count_->fetch_add(1, std::memory_order_relaxed);
+  }
+  ~CountedLease();
+  CountedLease(const CountedLease&) = delete;
+  CountedLease& operator=(const CountedLease&) = delete;
+
+  // REQUIRES: the GIL.
+  [[nodiscard]] const std::shared_ptr<LeaseFacts>& facts();
+
+ private:
+  std::shared_ptr<Count> count_;
+  std::shared_ptr<LeaseFacts> facts_;  // null until somebody asks
+};
+
+// The leases of a feeder that have not ended.
+//
+// JAX computes behind the program's back: what it was given keeps its lease until the computations that read it are
+// done, long after the program has dropped the array. Such a lease is one to wait for. REQUIRES, for all members: the
+// GIL.
+class Leases {
+ public:
+  [[nodiscard]] std::shared_ptr<CountedLease> add(Lease&& lease) const {
+    return std::make_shared<CountedLease>(std::move(lease), count_);
+  }
+  [[nodiscard]] std::uint32_t count() const noexcept { return count_->load(std::memory_order_acquire); }
+  // take(tensor of a field): an array that shares the lease, and can be referred to weakly.
+  [[nodiscard]] nb::object lend(const std::shared_ptr<CountedLease>& given, std::size_t field, const nb::object& take);
+  // A lease is held by nothing but computations: the program has none of the arrays that were made of it.
+  [[nodiscard]] bool is_computing();
+
+ private:
+  struct Lent {
+    std::shared_ptr<const LeaseFacts> facts;
+    std::weak_ptr<CountedLease> lease;
+    std::vector<nb::object> arrays;  // weak references
+  };
+  void forget_ended();
+
+  std::shared_ptr<CountedLease::Count> count_ = std::make_shared<CountedLease::Count>(0);
+  std::vector<Lent> lent_;
+};
+
 // A lease as Python sees it. Whatever it hands out shares the lease.
 class Batch {
  public:
-  Batch(Lease&& lease, std::shared_ptr<const Fields> fields);
+  Batch(Lease&& lease, std::shared_ptr<const Fields> fields, std::shared_ptr<Leases> leases);
 
   void release() noexcept { lease_.reset(); }
   [[nodiscard]] bool is_released() const noexcept { return !lease_; }
   // Throws Error once the batch was released.
-  [[nodiscard]] const std::shared_ptr<Lease>& lease() const;
+  [[nodiscard]] const std::shared_ptr<CountedLease>& lease() const;
 
   [[nodiscard]] const Fields& fields() const noexcept { return *fields_; }
   // Throws KeyError that lists the names.
@@ -60,6 +115,10 @@ class Batch {
   // copied.
   [[nodiscard]] nb::object field(std::size_t which) const;
   [[nodiscard]] Tensor tensor(std::size_t which) const { return {lease(), which}; }
+  // take(tensor): for a library that computes behind the program's back.
+  [[nodiscard]] nb::object lend(std::size_t which, const nb::object& take) const {
+    return leases_->lend(lease(), which, take);
+  }
   [[nodiscard]] nb::object ids() const;
   [[nodiscard]] nb::object counts(std::size_t which) const;
   // A copy of a field in host memory.
@@ -75,7 +134,8 @@ class Batch {
   std::uint32_t size;
 
  private:
-  std::shared_ptr<Lease> lease_;
+  std::shared_ptr<Leases> leases_;
+  std::shared_ptr<CountedLease> lease_;
   std::shared_ptr<const Fields> fields_;
 };
 

@@ -41,12 +41,19 @@ nb::object to_torch(const Batch& batch, const nb::args& names) {
   });
 }
 
-// Converts through a library that accepts objects with __dlpack__, and has `asarray` for labels, which are on the host.
-nb::object through_dlpack(const Batch& batch, const nb::args& names, const nb::object& from_dlpack,
-                          const nb::object& asarray) {
+nb::object to_jax(const Batch& batch, const nb::args& names) {
+  const nb::object from_dlpack = nb::module_::import_("jax.dlpack").attr("from_dlpack");
   return each(batch, names, [&](std::size_t number) -> nb::object {
-    if (number == 1) return asarray(batch.field(1));
-    return from_dlpack(batch.tensor(number));
+    if (number == 1) return nb::module_::import_("jax.numpy").attr("asarray")(batch.field(1));
+    return batch.lend(number, from_dlpack);
+  });
+}
+
+nb::object to_cupy(const Batch& batch, const nb::args& names) {
+  const nb::module_ cupy = nb::module_::import_("cupy");
+  return each(batch, names, [&](std::size_t number) -> nb::object {
+    if (number == 1) return cupy.attr("asarray")(batch.field(1));
+    return cupy.attr("from_dlpack")(batch.tensor(number));
   });
 }
 
@@ -169,20 +176,11 @@ void bind_hand_over(nb::class_<Batch>& batch) {
           "torch", &to_torch, nb::sig("def torch(self, *names: str) -> typing.Any"),
           "The fields of these names, \"image\" and \"label\" by default, as tensors of PyTorch on the device they are "
           "on: one, or a tuple. Nothing is copied but labels. Do not write to them: a reuse serves the same bytes.")
-      .def(
-          "jax",
-          [](const Batch& self, const nb::args& names) {
-            return through_dlpack(self, names, nb::module_::import_("jax.dlpack").attr("from_dlpack"),
-                                  nb::module_::import_("jax.numpy").attr("asarray"));
-          },
-          nb::sig("def jax(self, *names: str) -> typing.Any"), "The same as arrays of JAX.")
-      .def(
-          "cupy",
-          [](const Batch& self, const nb::args& names) {
-            const nb::module_ cupy = nb::module_::import_("cupy");
-            return through_dlpack(self, names, cupy.attr("from_dlpack"), cupy.attr("asarray"));
-          },
-          nb::sig("def cupy(self, *names: str) -> typing.Any"), "The same as arrays of CuPy, for batches on a GPU.")
+      .def("jax", &to_jax, nb::sig("def jax(self, *names: str) -> typing.Any"),
+           "The same as arrays of JAX. A computation that has begun keeps the batch until it is done; next() waits for "
+           "such computations while queue.max_leases batches are held.")
+      .def("cupy", &to_cupy, nb::sig("def cupy(self, *names: str) -> typing.Any"),
+           "The same as arrays of CuPy, for batches on a GPU.")
       .def(
           "__dlpack__",
           [](const Batch& self, nb::handle stream, nb::handle max_version, nb::handle device, nb::handle copy) {

@@ -165,8 +165,8 @@ void bind_running(nb::class_<PythonFeeder>& feeder) {
       .def_prop_ro("_is_occupied", &PythonFeeder::is_occupied)
       .def("request_stop", &PythonFeeder::request_stop,
            "Asks all ranks to stop at the same step, soon. Any thread, and signal handlers.")
-      .def("close", &PythonFeeder::close,
-           "Stops the threads and writes what is to be written. Collective with several ranks. Batches stay valid.");
+      .def("_close", &PythonFeeder::close, "begin"_a,
+           nb::sig("def _close(self, begin: typing.Callable[[], None]) -> None"));
 }
 
 void bind_state(nb::class_<PythonFeeder>& feeder) {

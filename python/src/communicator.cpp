@@ -23,7 +23,7 @@ class PythonMemory final : public SharedMemory {
   explicit PythonMemory(nb::object mapped) : buffer_(new Buffer(mapped, PyBUF_WRITABLE)) {}
   ~PythonMemory() override {
     if (!is_running()) {
-      static_cast<void>(buffer_.release());  // NOLINT(bugprone-unused-return-value): the interpreter is gone
+      buffer_->forget();
       return;
     }
     const nb::gil_scoped_acquire gil;

@@ -1,7 +1,7 @@
 #include "feeder.hpp"
 
-#include <pthread.h>
-#include <unistd.h>
+#include <chrono>
+#include <thread>
 
 #include <forebay/error.hpp>
 
@@ -13,11 +13,6 @@
 
 namespace forebay::python {
 namespace {
-
-std::atomic<std::uint64_t>& fork_count() noexcept {
-  static std::atomic<std::uint64_t> count{0};
-  return count;
-}
 
 // The library outlives what a logger throws. KeyboardInterrupt and its like, which handlers of signals raise between
 // any two instructions, are for the trainer all the same.
@@ -128,28 +123,16 @@ void Raised::explain(const Error& error) {
   }
 }
 
-std::uint64_t forks() noexcept {
-  // A forked child has none of the feeder's threads.
-  static const int registered =
-      ::pthread_atfork(nullptr, nullptr, [] { fork_count().fetch_add(1, std::memory_order_relaxed); });
-  static_cast<void>(registered);
-  return fork_count().load(std::memory_order_relaxed);
-}
-
 PythonFeeder::PythonFeeder(Ingredients ingredients)
-    : process_(::getpid()),
-      asked_(std::dynamic_pointer_cast<AnsweringDataset>(ingredients.dataset)),
+    : asked_(std::dynamic_pointer_cast<AnsweringDataset>(ingredients.dataset)),
       feeder_(make(std::move(ingredients), raised_)),
       fields_(std::make_shared<const Fields>(feeder_->fields())) {}
 
 PythonFeeder::~PythonFeeder() {
-  if (forks() != forks_) {
-    static_cast<void>(feeder_.release());  // NOLINT(bugprone-unused-return-value): its threads are the parent's
-    return;
-  }
+  if (feeder_->is_forked()) return;
   const nb::error_scope outside;  // an exception that destroys the feeder is not for the Python code that ends it
   try {
-    close();
+    close(nb::handle());
   } catch (...) {
     write_unraisable(std::current_exception());
   }
@@ -157,9 +140,10 @@ PythonFeeder::~PythonFeeder() {
   feeder_.reset();
 }
 
-void PythonFeeder::close() {
-  require_own_process();
+void PythonFeeder::close(nb::handle begin) {
+  feeder_->require_own_process();
   const Occupied occupied(*this);  // before anything is given up: a close() that is refused changes nothing
+  if (begin.is_valid()) begin();
   if (asked_) asked_->abandon();
   try {
     run([](Feeder& feeder) { feeder.close(); });
@@ -172,16 +156,26 @@ void PythonFeeder::close() {
 
 std::optional<Batch> PythonFeeder::next(StreamView stream) {
   if (stream.handle == nullptr) stream = stream_;
+  wait_for_computations();
   std::optional<Lease> lease = call([stream](Feeder& feeder) { return feeder.next(stream); });
   if (!lease) return std::nullopt;
-  return Batch(*std::move(lease), fields_);
+  return Batch(*std::move(lease), fields_, leases_);
 }
 
-void PythonFeeder::require_own_process() const {
-  if (forks() == forks_) return;
-  throw Error("this feeder was made in process " + std::to_string(process_) +
-              ", of which this one is a fork: threads do not survive a fork. Make the feeder in the process that uses "
-              "it, after the fork, or start processes by \"spawn\"");
+void PythonFeeder::wait_for_computations() {
+  feeder_->require_own_process();
+  const Options& options = feeder_->options();
+  const auto most = static_cast<std::uint32_t>(options.queue.max_leases);
+  if (leases_->count() < most) return;
+  constexpr std::chrono::duration<double> kPatience{60};  // where nothing else is configured
+  const std::chrono::duration<double> patience{options.policy.watchdog_s};
+  const auto begin = std::chrono::steady_clock::now();
+  while (leases_->is_computing() && leases_->count() >= most) {
+    if (PyErr_CheckSignals() != 0) throw nb::python_error();
+    if (std::chrono::steady_clock::now() - begin > (patience.count() > 0 ? patience : kPatience)) return;
+    const nb::gil_scoped_release others_may_run;
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+  }
 }
 
 void PythonFeeder::refuse() const {

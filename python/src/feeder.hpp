@@ -48,24 +48,25 @@ class PythonFeeder {
   }
   // Nothing at the end of the run.
   [[nodiscard]] std::optional<Batch> next(StreamView stream);
-  // Stops the threads, and the processes that read samples.
-  void close();
+  // Stops the threads, and the processes that read samples. Calls begin() first, unless it is null or the feeder
+  // refuses.
+  void close(nb::handle begin);
   void request_stop() noexcept { feeder_->request_stop(); }
   // A thread of this process is inside a call.
-  [[nodiscard]] bool is_occupied() const noexcept { return forks() == forks_ && is_occupied_.load(); }
+  [[nodiscard]] bool is_occupied() const noexcept { return !feeder_->is_forked() && is_occupied_.load(); }
   [[nodiscard]] const std::shared_ptr<const Fields>& fields() const noexcept { return fields_; }
 
   // work(feeder) without the GIL. REQUIRES: the GIL.
   template <typename Work>
   auto call(Work&& work) {
-    require_own_process();
+    feeder_->require_own_process();
     const Occupied occupied(*this);
     return run(std::forward<Work>(work));
   }
   // The same for what neither waits nor takes long.
   template <typename Work>
   auto ask(Work&& work) {
-    require_own_process();
+    feeder_->require_own_process();
     const Occupied occupied(*this);
     return work(*feeder_);
   }
@@ -112,17 +113,17 @@ class PythonFeeder {
     PythonFeeder& feeder_;
   };
 
-  void require_own_process() const;
   [[noreturn]] void refuse() const;
+  // Until a lease is free or none of them is in a computation, for a limited time.
+  void wait_for_computations();
 
   std::shared_ptr<Raised> raised_ = std::make_shared<Raised>();
-  std::uint64_t forks_ = forks();
-  std::int64_t process_;
   // Acquire and release: the previous thread's use of the feeder happens before the next one's.
   std::atomic<bool> is_occupied_{false};
   std::shared_ptr<AnsweringDataset> asked_;  // null: Python has no part in reading samples
   std::unique_ptr<Feeder> feeder_;
   std::shared_ptr<const Fields> fields_;
+  std::shared_ptr<Leases> leases_ = std::make_shared<Leases>();
   nb::object stream_object_;  // lives as long as its stream is used
   StreamView stream_;
 };

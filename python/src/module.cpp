@@ -44,7 +44,6 @@ NB_MODULE(_core, module) {
   // A feeder that a reference cycle keeps alive at exit has been closed by then; there is nothing to warn about.
   nb::set_leak_warnings(false);
   nb::register_exception_translator(translate);
-  static_cast<void>(forebay::python::forks());
   module.attr("version") = FOREBAY_VERSION;
   forebay::python::bind_datasets(module);
   forebay::python::bind_batch(module);

@@ -28,7 +28,11 @@ class Held {
   // REQUIRES: the GIL.
   explicit Held(nb::object object)
       : object_(new nb::object(std::move(object)), [](nb::object* last) {
-          if (!is_running()) return;  // what it refers to is gone
+          if (!is_running()) {
+            static_cast<void>(last->release());  // what it refers to is gone
+            delete last;
+            return;
+          }
           const nb::gil_scoped_acquire gil;
           delete last;
         }) {}
@@ -50,6 +54,10 @@ class Buffer {
   ~Buffer() { PyBuffer_Release(&view_); }
   Buffer(const Buffer&) = delete;
   Buffer& operator=(const Buffer&) = delete;
+
+  // REQUIRES: the interpreter has ended, and with it what the bytes belonged to. It may then be destroyed without the
+  // GIL.
+  void forget() noexcept { view_.obj = nullptr; }
 
   [[nodiscard]] std::span<std::byte> bytes() const noexcept {
     return {static_cast<std::byte*>(view_.buf), static_cast<std::size_t>(view_.len)};
@@ -130,8 +138,5 @@ auto with_python(Raised& raised, Work&& work) {
     throw Error(text_of(error));
   }
 }
-
-// The number of forks between the process that imported the module and this one. A plain load.
-[[nodiscard]] std::uint64_t forks() noexcept;
 
 }  // namespace forebay::python

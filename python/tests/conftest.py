@@ -1,7 +1,8 @@
-"""Small data sets whose pixels tell their number, and programs of their own."""
+"""Small datasets whose pixels tell their number, and programs of their own."""
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
 import signal
@@ -10,6 +11,7 @@ import struct
 import subprocess
 import sys
 import zlib
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +74,14 @@ def make(folder: Path) -> Any:
     yield one
     for feeder in made:
         feeder.close()
+
+
+def pairs(*columns: Iterable[Any]) -> Iterator[tuple[Any, ...]]:
+    """zip() of as many each, which Python 3.9 does not check."""
+    missing = object()
+    for row in itertools.zip_longest(*columns, fillvalue=missing):
+        assert all(each is not missing for each in row)
+        yield row
 
 
 def ids_of(feeder: forebay.Feeder) -> list[int]:

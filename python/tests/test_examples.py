@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from pathlib import Path
@@ -75,7 +76,79 @@ def test_mpi4py_alone_serves_everything_once_over_several_runs(shapes: Path, tmp
     assert [int(number) for number in re.findall(r"epoch (\d):", text)] == [0, 1, 2], text
 
 
-# What the page takes as given, for a small data set.
+def test_jax_trains(shapes: Path) -> None:
+    pytest.importorskip("jax")
+    program, small = str(EXAMPLES / "jax_loop.py"), ("--policy=block", "--batch-size=16")
+    text = run_command(sys.executable, program, str(shapes / "train"), str(shapes / "val"), "--epochs=6", *small)
+    shares = accuracies(text)
+    assert len(shares) == 6 and shares[-1] > 0.4, text  # 0.25 is chance
+    assert re.search(r"\n\d+ steps in [0-9.]+ s, 100.0% of them on new data\n$", text), text
+
+
+def test_the_notebook_is_kept_without_outputs() -> None:
+    book = json.loads((EXAMPLES / "notebook.ipynb").read_text())
+    for cell in book["cells"]:
+        assert cell["cell_type"] == "markdown" or (cell["outputs"] == [] and cell["execution_count"] is None)
+
+
+def test_the_notebook_runs(tmp_path: Path) -> None:
+    for module in ("nbconvert", "ipykernel", "PIL"):
+        pytest.importorskip(module)
+    words = ("--to", "notebook", "--execute", "--output-dir", str(tmp_path), str(EXAMPLES / "notebook.ipynb"))
+    run_command(sys.executable, "-m", "nbconvert", *words)
+    cells = [cell for cell in json.loads((tmp_path / "notebook.ipynb").read_text())["cells"] if cell.get("outputs")]
+    outputs = [output for cell in cells for output in cell["outputs"]]
+    pages = ["".join(output["data"].get("text/html", "")) for output in outputs if "data" in output]
+    text = "".join("".join(output.get("text", "")) for output in outputs)
+    assert any("image/png" in output.get("data", {}) for output in outputs)
+    assert any("epoch 1" in page and "queue" in page for page in pages), "the view of the loop"
+    assert any("Options other than the defaults" in page for page in pages), "the feeder"
+    assert re.search(r"^(storage-bound|decode-bound|trainer-bound|balanced)", text, re.M), text
+    for said in ("192 samples of", "of them fresh", "adaptive"):
+        assert said in text, text
+
+
+# What the front pages take as given.
+OF_README = """
+import atexit, json, os, sys
+import torch
+def train_step(images, labels):
+    assert images.shape == (64, 3, 224, 224) and images.dtype == torch.float32 and labels.shape == (64,)
+    if batch.is_fresh:
+        seen.extend((epoch.number, i) for i in batch.ids.tolist())
+seen = []
+atexit.register(lambda: open(f"seen.{sys.argv[1]}.{os.getpid()}", "w").write(json.dumps(seen)))
+if "TORCHELASTIC_RUN_ID" in os.environ:
+    torch.distributed.init_process_group("gloo")
+elif "mpi4py" in sys.modules:
+    from mpi4py import MPI
+"""
+
+
+def test_the_front_pages_program_as_it_stands(shapes: Path, tmp_path: Path, monkeypatch: Any) -> None:
+    """One epoch under each launcher, each resuming from the last."""
+    require_ranks(torch=True, mpi=True)
+    pages = [EXAMPLES.parents[1] / page for page in ("README.md", "python/README.md")]
+    (block,), (same,) = (python_blocks(page) for page in pages)
+    assert [re.sub(" *#.*", "", text) for text in (block, same)] == 2 * [re.sub(" *#.*", "", block)]
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "train").symlink_to(shapes / "train")
+    monkeypatch.chdir(tmp_path)
+    program = tmp_path / "program.py"
+    for run, (launcher, comm) in enumerate(
+        (((sys.executable,), ""), ((*mpirun(2), *MPI), ", comm=MPI.COMM_WORLD"), (torchrun(2), ', comm="torch"'))
+    ):
+        made = block.replace('epochs=90, resume="feed.state"', f'epochs={run + 1}, resume="feed.state"{comm}')
+        assert made.count(f"epochs={run + 1}, ") == 1
+        program.write_text(OF_README + made)
+        run_command(*launcher, str(program), str(run))
+        parts = [json.loads(file.read_text()) for file in tmp_path.glob(f"seen.{run}.*")]
+        assert len(parts) == (1 if run == 0 else 2)
+        served = [tuple(each) for part in parts for each in part]
+        assert len(served) == len(set(served)) == 240 // 64 * 64 and {epoch for epoch, _ in served} == {run}
+
+
+# What the page takes as given, for a small dataset.
 GIVEN = """
 import os, sys
 import torch

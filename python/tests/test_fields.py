@@ -8,7 +8,7 @@ from typing import Any
 import forebay
 import numpy as np
 import pytest
-from conftest import COUNT, SIDE, ids_of, png
+from conftest import COUNT, SIDE, ids_of, pairs, png
 
 
 @pytest.fixture
@@ -153,7 +153,7 @@ def test_other_fields_of_files(make: Any, paths: list[Path], tmp_path: Path) -> 
         assert (batch["site"] == ids % 2).all()
         assert (batch["mask"] == (ids % 7)[:, None, None]).all()
         assert (batch["depth"] == ids[:, None, None]).all() and (batch["inline"] == ids[:, None]).all()
-        text = [bytes(row[:count]) for row, count in zip(batch["caption"], batch.counts("caption"), strict=True)]
+        text = [bytes(row[:count]) for row, count in pairs(batch["caption"], batch.counts("caption"))]
         assert text == [b"number %d" % number for number in ids]
         seen.extend(ids)
     assert sorted(seen) == list(range(COUNT))
@@ -231,7 +231,7 @@ def check_scenes(feeder: forebay.Feeder) -> list[int]:
         assert (batch["depth"][:, 0, 0, 0] == (ids / 8).astype("f4")).all()
         assert (batch["flow"] == -ids[:, None, None]).all() and (batch["weight"] == ids).all()
         assert (batch["kinds"] == np.stack([ids < 0, ids % 2 == 1], 1)).all()
-        assert [bytes(t[:c]) for t, c in zip(batch["text"], batch.counts("text"), strict=True)] == [
+        assert [bytes(t[:c]) for t, c in pairs(batch["text"], batch.counts("text"))] == [
             b"scene %d" % n for n in ids
         ]
         seen.extend(int(n) for n in ids)

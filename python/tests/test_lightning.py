@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import forebay
 import pytest
-from conftest import COUNT, require_ranks, run_command
+from conftest import COUNT, pairs, require_ranks, run_command
 
 torch = pytest.importorskip("torch")
 try:
@@ -169,7 +169,7 @@ def test_the_ranks_of_ddp_and_a_checkpoint_of_theirs(folder: Path, tmp_path: Pat
     program = tmp_path / "program.py"
     program.write_text(PROGRAM)
     run_command(sys.executable, str(program), str(folder), str(tmp_path))
-    seen, validated = zip(*(json.loads(file.read_text()) for file in sorted(tmp_path.glob("seen.*"))), strict=True)
+    seen, validated = pairs(*(json.loads(file.read_text()) for file in sorted(tmp_path.glob("seen.*"))))
     assert [len(part) for part in seen] == [12, 12] and sorted(validated[0] + validated[1]) == list(range(16))
     model = Model()
     trainer(tmp_path, max_epochs=2).fit(model, module(), ckpt_path=tmp_path / "some.ckpt")

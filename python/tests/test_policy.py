@@ -9,7 +9,7 @@ from typing import Any
 import forebay
 import numpy as np
 import pytest
-from conftest import COUNT, ids_of
+from conftest import COUNT, ids_of, pairs
 
 
 class EveryOther(forebay.Policy):
@@ -72,6 +72,32 @@ def test_what_a_policy_raises_arrives_as_it_is(make: Any) -> None:
     assert any(frame.name == "decide" for frame in traceback.extract_tb(caught.value.__traceback__))
 
 
+@pytest.mark.parametrize("method", ["decide", "served"])
+@pytest.mark.parametrize("step", [0, 3])
+def test_what_a_policy_raises_ends_the_run_in_that_step(make: Any, method: str, step: int) -> None:
+    class Wrong:
+        def at(self, here: str, signals: forebay.Signals) -> str:
+            if here == method and signals.step >= step:
+                raise LookupError(here)
+            return "fresh"
+
+        def decide(self, signals: forebay.Signals) -> str:
+            return self.at("decide", signals)
+
+        def served(self, decision: str, signals: forebay.Signals) -> None:
+            self.at("served", signals)
+
+    feeder, steps = make(policy=Wrong()), []
+    with pytest.raises(LookupError, match=method):
+        for batch in feeder:
+            steps.append(batch.is_fresh)
+    asked = 1 if method == "decide" and step == 0 else step  # the first step asks nobody
+    assert steps == asked * [True] and feeder.steps == asked
+    rest = make()
+    rest.load_state_dict(feeder.state_dict())
+    assert len(ids_of(rest)) == COUNT - 4 * asked
+
+
 @pytest.mark.parametrize("answer", ["frsh", None, 1])
 def test_other_answers_are_refused(make: Any, answer: Any) -> None:
     class Odd:
@@ -88,7 +114,7 @@ def test_what_is_no_policy_is_refused(make: Any) -> None:
 
 
 def images_of(feeder: forebay.Feeder) -> dict[int, Any]:
-    return {int(i): image.copy() for batch in feeder for i, image in zip(batch.ids, batch.images, strict=True)}
+    return {int(i): image.copy() for batch in feeder for i, image in pairs(batch.ids, batch.images)}
 
 
 def test_operations_on_pixels_in_place_and_not(make: Any) -> None:

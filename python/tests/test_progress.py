@@ -8,6 +8,7 @@ import io
 import logging
 import os
 import pty
+import re
 import struct
 import subprocess
 import sys
@@ -21,7 +22,8 @@ import forebay
 import pytest
 from conftest import COUNT, SMALL, png
 from forebay import _progress
-from forebay._progress import Display, Meter, Shown, View, _Mark
+from forebay._displays import Display, Shown
+from forebay._progress import Meter, View, _Mark
 
 LOOP = """
 import logging, sys, forebay
@@ -34,7 +36,7 @@ for epoch in feeder.epochs(progress=sys.argv[2]):
 """
 
 
-def on_terminal(text: str, *arguments: str, columns: int = 130) -> str:
+def on_terminal(text: str, *arguments: str, columns: int = 130, stdout: int = subprocess.DEVNULL) -> str:
     """What a program writes to a terminal."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
@@ -42,7 +44,7 @@ def on_terminal(text: str, *arguments: str, columns: int = 130) -> str:
     process = subprocess.Popen(
         [sys.executable, "-c", text, *arguments],
         stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
+        stdout=stdout,
         stderr=theirs,
         env={**os.environ, "PYTHONPATH": path, "TERM": "xterm", "PYTHONIOENCODING": "utf-8"},
     )
@@ -89,6 +91,37 @@ def test_a_live_view_in_a_terminal(folder: Path) -> None:
     assert said.rstrip().endswith("\033[?25h"), "the cursor is back"
 
 
+def screen_of(said: str) -> list[str]:
+    """What a terminal shows in the end: of the movements, up, down, to the left and erasing are understood."""
+    lines, row, column = [""], 0, 0
+    for part in re.findall(r"\033\[[0-9;?]*[A-Za-z]|[^\033]", said):
+        if part == "\n":
+            row += 1
+            lines += [""] * (row + 1 - len(lines))
+        elif part == "\r":
+            column = 0
+        elif part.startswith("\033["):
+            if part[-1] == "A":
+                row = max(0, row - int(part[2:-1] or 1))
+            elif part[-1] == "K":
+                lines[row] = "" if part[2:-1] == "2" else lines[row][:column]
+        else:
+            lines[row] = lines[row][:column].ljust(column) + part + lines[row][column + 1 :]
+            column += 1
+    return [line.rstrip() for line in lines]
+
+
+def test_a_live_view_leaves_files_and_the_log_alone(folder: Path, tmp_path: Path) -> None:
+    pytest.importorskip("rich")
+    loop = "import logging\nlogging.basicConfig()\n" + LOOP + "        print('step', batch.step)\n"
+    with open(tmp_path / "printed", "w") as file:
+        said = on_terminal(loop, str(folder), "live", stdout=file.fileno())
+    assert (tmp_path / "printed").read_text().split("\n") == [f"step {number}" for number in range(20)] + [""]
+    screen = screen_of(said)
+    assert screen[0] == "WARNING:forebay:a line of the log" and screen[1].startswith("╭─ forebay"), screen
+    assert screen[-2].startswith("╰") and screen[-1] == "" and sum("╭" in line for line in screen) == 1, screen
+
+
 def test_without_rich_a_live_view_is_a_bar(folder: Path) -> None:
     hidden = "import sys, importlib.abc\nsys.modules['rich'] = None\nimport importlib.util as u\nf = u.find_spec\n"
     hidden += "u.find_spec = lambda name, *a: None if name == 'rich' else f(name, *a)\n"
@@ -122,6 +155,22 @@ def test_closing_the_feeder_ends_its_view(make: Any) -> None:
     next(next(epochs))
     feeder.close()
     assert not feeder._logger.filters
+
+
+def test_a_close_that_is_refused_leaves_the_view(make: Any) -> None:
+    class Closing:
+        def decide(self, signals: forebay.Signals) -> str:
+            with pytest.raises(forebay.Error, match="the feeder is in use"):
+                feeder.close()
+            return "fresh"
+
+    feeder = make(policy=Closing())
+    steps = 0
+    for epoch in feeder.epochs(progress=True):
+        for _ in epoch:
+            steps += 1
+            assert feeder._logger.filters
+    assert steps == COUNT // 4 and not feeder._logger.filters
 
 
 def test_a_terminal_that_is_gone_ends_no_run(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import forebay
 import pytest
-from conftest import COUNT, run_command, torchrun
+from conftest import COUNT, pairs, run_command, torchrun
 
 torch = pytest.importorskip("torch")
 
@@ -80,7 +80,7 @@ def test_an_image_folder_gives_the_tensors_that_torchvision_gives(folder: Path) 
     theirs = torch.utils.data.DataLoader(files, batch_size=8)
     ours = forebay.torch.DataLoader(files, batch_size=8, **SETTINGS)
     assert len(ours) == len(theirs)
-    for (images, labels), (their_images, their_labels) in zip(ours, theirs, strict=True):
+    for (images, labels), (their_images, their_labels) in pairs(ours, theirs):
         assert torch.allclose(images, their_images, atol=1e-5) and torch.equal(labels, their_labels)
     ours.close()
 

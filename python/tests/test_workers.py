@@ -144,7 +144,7 @@ def test_an_exception_that_ends_the_run_is_its_cause(make: Any, processes: int) 
         ids_of(make(dataset=Failing(), processes=processes, on_bad="fail"))
     cause = caught.value.__cause__
     assert isinstance(cause, (KeyError, Strange) if processes == 0 else (KeyError, RuntimeError))
-    text = "".join(traceback.format_exception(caught.value))
+    text = "".join(traceback.format_exception(caught.type, caught.value, caught.tb))
     assert 'raise KeyError("no number three")' in text or "raise Strange" in text
 
 

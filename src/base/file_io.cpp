@@ -87,6 +87,8 @@ class NewFile {
       if (written < 0) fail("cannot write", errno);
       bytes = bytes.subspan(static_cast<std::size_t>(written));
     }
+  }
+  void sync() {
     if (retry_interrupted([&] { return ::fsync(descriptor_.get()); }) != 0) fail("cannot sync", errno);
   }
   void take_the_place_of(const std::filesystem::path& file) {
@@ -101,14 +103,6 @@ class NewFile {
   FileDescriptor descriptor_;
   bool in_place_ = false;
 };
-
-// Not every folder can be opened, and not every file system can sync one. That is no error.
-void sync_folder_of(const std::filesystem::path& file) {
-  const FileDescriptor folder(
-      retry_interrupted([&] { return ::open(folder_of(file).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); }));
-  if (!folder.is_open() || ::fsync(folder.get()) == 0) return;
-  if (errno != EINVAL && errno != ENOTSUP) fail("cannot sync its folder", errno);
-}
 
 }  // namespace
 
@@ -321,9 +315,24 @@ std::filesystem::path replaceable(const std::filesystem::path& path) {
   fail("cannot follow the link", ELOOP);
 }
 
+// Not every folder can be opened, and not every file system can sync one. That is no error.
+void sync_folder_of(const std::filesystem::path& file) {
+  const FileDescriptor folder(
+      retry_interrupted([&] { return ::open(folder_of(file).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); }));
+  if (!folder.is_open() || ::fsync(folder.get()) == 0) return;
+  if (errno != EINVAL && errno != ENOTSUP) fail("cannot sync its folder", errno);
+}
+
 void replace_file(const std::filesystem::path& file, std::span<const std::byte> bytes, std::string_view suffix) {
+  replace_file(
+      file, [&](const PieceWriter& write) { write(bytes); }, suffix);
+}
+
+void replace_file(const std::filesystem::path& file, const std::function<void(const PieceWriter& write)>& fill,
+                  std::string_view suffix) {
   NewFile replacement(file, suffix);
-  replacement.write(bytes);
+  fill([&](std::span<const std::byte> piece) { replacement.write(piece); });
+  replacement.sync();
   replacement.take_the_place_of(file);
   sync_folder_of(file);
 }

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <forebay/dataset.hpp>
 #include <forebay/error.hpp>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -142,6 +143,14 @@ void read_at(const FileDescriptor& file, std::size_t offset, std::span<const std
 // and the system's reason, without the file's name. The file is then as it was, unless only the last step failed, which
 // makes the folder's new entry survive a crash of the machine.
 void replace_file(const std::filesystem::path& file, std::span<const std::byte> bytes, std::string_view suffix);
+// The same for bytes that need not be in memory together: `fill` hands them over, piece after piece.
+using PieceWriter = std::function<void(std::span<const std::byte> piece)>;
+void replace_file(const std::filesystem::path& file, const std::function<void(const PieceWriter& write)>& fill,
+                  std::string_view suffix);
+
+// Makes what was created or renamed in the file's folder survive a crash of the machine, where the file system can do
+// that. Throws Error with the reason.
+void sync_folder_of(const std::filesystem::path& file);
 
 // The file that a save to `path` replaces: the target of links, which need not exist yet. Throws Error, without the
 // path's name, for a link that cannot be followed and for anything but a regular file: a rename would replace even a

@@ -15,6 +15,8 @@ namespace forebay {
 struct Launch {
   std::string variable;  // the evidence
   std::string processes;
+  unsigned count = 0;            // of processes
+  std::optional<unsigned> rank;  // this process's number among them, unless what says so is none
 };
 
 // mpirun, mpiexec, or an srun of several tasks. Nothing for a single process, whoever started it. A batch script is
@@ -34,11 +36,18 @@ template <typename Variable>
                                         {"SLURM_STEP_NUM_TASKS", "SLURM_PROCID"}}};
   for (const Sign& sign : kSigns) {
     const char* const processes = variable(sign.processes);
-    if (processes == nullptr || variable(sign.rank) == nullptr) continue;
-    const std::string_view text(processes);
-    unsigned long count = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
-    if (error == std::errc() && end == text.data() + text.size() && count > 1) return Launch{sign.processes, processes};
+    const char* const rank = variable(sign.rank);
+    if (processes == nullptr || rank == nullptr) continue;
+    const auto number = [](std::string_view text) -> std::optional<unsigned> {
+      unsigned value = 0;
+      const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+      return error == std::errc() && end == text.data() + text.size() ? std::optional(value) : std::nullopt;
+    };
+    const unsigned count = number(processes).value_or(0);
+    if (count < 2) continue;
+    std::optional<unsigned> own = number(rank);
+    if (own && *own >= count) own.reset();
+    return Launch{sign.processes, processes, count, own};
   }
   return std::nullopt;
 }

@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 #include <sys/resource.h>
+#include <unistd.h>
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -77,6 +78,14 @@ std::string limits() {
   }
   return "ulimit -u is " + user_limit() + ", " +
          (group.empty() ? "no cgroup sets pids.max" : "the cgroup has " + group);
+}
+
+// Of the process, as forks are. Counted in the child alone, before anything else runs there.
+const std::atomic<std::uint64_t>& count_of_forks() {
+  static std::atomic<std::uint64_t> count{0};
+  static const int refused = ::pthread_atfork(nullptr, nullptr, [] { count.fetch_add(1, std::memory_order_relaxed); });
+  if (refused != 0) throw Error("no memory for a look at forks of this process");
+  return count;
 }
 
 }  // namespace
@@ -172,6 +181,16 @@ void refuse_thread(std::string_view name, const std::system_error& cause) {
   throw Error("cannot start the thread \"" + std::string(name) + "\": " + cause.code().message() +
               ". The system allows no more threads or has no memory for a stack (" + limits() +
               "): raise that limit, or set workers.io and workers.decode lower, or run fewer ranks on this node");
+}
+
+OwnProcess::OwnProcess()
+    : forks_(count_of_forks()), at_first_(forks_.load(std::memory_order_relaxed)), process_(::getpid()) {}
+
+void OwnProcess::refuse(std::string_view what) const {
+  throw Error(
+      std::string(what) + " was made in process " + std::to_string(process_) +
+      ", of which this one is a fork: threads do not survive a fork. Make it in the process that uses it, after "
+      "the fork, or have that process start anew (exec; \"spawn\" in Python)");
 }
 
 using Activity = WorkerStatus::Activity;

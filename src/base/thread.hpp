@@ -119,6 +119,25 @@ template <typename Thread = std::thread, typename Body>
   }
 }
 
+// Which process made this object: a process that is forked from it has a copy of its memory, and none of its threads.
+class OwnProcess {
+ public:
+  OwnProcess();
+  // This process is a fork of the one that made this. A plain load: any thread, at any time. Raw clone() goes unseen.
+  [[nodiscard]] bool is_forked() const noexcept { return forks_.load(std::memory_order_relaxed) != at_first_; }
+  // Throws Error in a fork: `what` was made in another process.
+  void require(std::string_view what) const {
+    if (is_forked()) refuse(what);
+  }
+
+ private:
+  [[noreturn]] void refuse(std::string_view what) const;
+
+  const std::atomic<std::uint64_t>& forks_;  // of this process; counts from when the first of these was made
+  std::uint64_t at_first_;
+  std::int64_t process_;
+};
+
 // Threads that do one kind of work, as many at a time as are wanted: the others are parked between two pieces of work,
 // or not started yet.
 class WorkerPool {

@@ -24,6 +24,7 @@ using forebay::c::guarded;
 
 forebay_status forebay_feeder_free(forebay_feeder* feeder) {
   if (feeder == nullptr) return FOREBAY_OK;
+  if (feeder->feeder.is_forked()) return FOREBAY_ERROR;
   // Nobody may enter any more.
   if (feeder->is_occupied.exchange(true, std::memory_order_acquire)) return FOREBAY_ERROR_BUSY;
   feeder->waiting->begin(-1);

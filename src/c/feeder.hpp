@@ -81,8 +81,9 @@ namespace forebay::c {
 // While a call is inside the feeder.
 class Occupied {
  public:
-  // Throws FOREBAY_ERROR_ARGUMENT for null and FOREBAY_ERROR_BUSY while another call is inside.
+  // Throws FOREBAY_ERROR_ARGUMENT for null, Error in a fork, and FOREBAY_ERROR_BUSY while another call is inside.
   explicit Occupied(forebay_feeder* feeder) : feeder_(*given(feeder, "feeder")) {
+    feeder_.feeder.require_own_process();  // first: a thread that was inside when the process forked does not come out
     // Acquire and release: the previous thread's use of the feeder happens before the next one's.
     if (feeder_.is_occupied.exchange(true, std::memory_order_acquire)) {
       throw StatusError(FOREBAY_ERROR_BUSY,

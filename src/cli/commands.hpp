@@ -27,7 +27,11 @@ void add_feed_command(CLI::App& app, Invocation& invocation);
 void add_help_commands(CLI::App& app, Invocation& invocation);
 void add_index_command(CLI::App& app, Invocation& invocation);
 void add_make_dataset_command(CLI::App& app, Invocation& invocation);
+void add_pack_command(CLI::App& app, Invocation& invocation);
+void add_report_command(CLI::App& app, Invocation& invocation);
 void add_simulate_command(CLI::App& app, Invocation& invocation);
+void add_top_command(CLI::App& app, Invocation& invocation);
+void add_unpack_command(CLI::App& app, Invocation& invocation);
 
 // What the command does when it is named.
 void on_call(CLI::App& command, Invocation& invocation, std::function<int()> work);
@@ -45,5 +49,10 @@ void add_set_option(CLI::App& command, std::vector<std::string>& overrides);
 // The options of a configuration file, or the defaults if `file` is empty, with overrides. Throws ConfigError.
 [[nodiscard]] Options options_from(const std::string& file, const std::vector<std::string>& overrides,
                                    const Options& defaults = {});
+
+// The checked options for a data set that a command is given as data, a configuration (.toml) or a saved index;
+// `format` may be "". Throws ConfigError.
+[[nodiscard]] Options options_for_data(const std::string& path, const std::vector<std::string>& overrides,
+                                       const std::string& format);
 
 }  // namespace forebay

@@ -26,7 +26,9 @@
 #include "data/formats.hpp"
 #include "data/index_image.hpp"
 #include "data/parallel.hpp"
-#include "data/record_table.hpp"
+#include "data/sample_files.hpp"
+#include "decode_points.hpp"
+#include "jpeg/decode_index.hpp"
 #include "mixing_report.hpp"
 #include "output.hpp"
 #include "ranks/coordinator.hpp"
@@ -195,7 +197,7 @@ std::string to_text(const IndexReport& report, std::uint64_t most_skipped) {
 }
 
 // One JSON object with everything.
-std::string to_json(const IndexReport& report) {
+std::string to_json(const IndexReport& report, const DecodePoints& points, const std::string& points_file) {
   using Json = nlohmann::ordered_json;
   const IndexCounts counts = report.dataset.counts();
   Json classes = Json::object();
@@ -226,6 +228,7 @@ std::string to_json(const IndexReport& report) {
     };
     json["mixing"] = {{"order", figures(report.mixing->mixing)}, {"shuffle", figures(report.mixing->shuffle)}};
   }
+  if (!points_file.empty()) json["decode_index"] = to_json(points, points_file);
   // Paths are bytes: those that are not UTF-8 must not end the report.
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
@@ -235,20 +238,12 @@ struct IndexArguments {
   std::vector<std::string> overrides;
   std::string format;
   std::string save;
+  bool decode_index = false;
   std::int64_t skipped = 20;
   bool check = false;
   bool mixing = false;
   bool json = false;
 };
-
-Options options_of(const IndexArguments& arguments) {
-  const bool is_config = std::filesystem::path(arguments.path).extension() == ".toml";
-  Options options = options_from(is_config ? arguments.path : "", arguments.overrides);
-  if (!is_config) options.dataset.path = arguments.path;
-  if (!arguments.format.empty()) options.dataset.format = arguments.format;
-  validate(options);
-  return options;
-}
 
 std::unique_ptr<Dataset> open_or_build(const IndexArguments& arguments, const Options& options) {
   if (is_saved_index(arguments.path)) return load_index(arguments.path);
@@ -280,10 +275,32 @@ void require_within_budget(const Options& options, const IndexReport& report) {
                                              : "max_bad allows " + std::to_string(allowed)));
 }
 
+// Beside the index that is saved, or is one already.
+std::string decode_index_file(const IndexArguments& arguments, const Options& options) {
+  if (!arguments.decode_index) return {};
+  const std::string index = !arguments.save.empty()          ? arguments.save
+                            : is_saved_index(arguments.path) ? arguments.path
+                                                             : options.dataset.index;
+  if (index.empty()) {
+    throw ConfigError("--decode-index needs an index to lie beside: add --save FILE, or name a saved index");
+  }
+  std::string file = decode_index_of(index);
+  require_writable("--decode-index", file);
+  return file;
+}
+
+DecodePoints save_points(const Dataset& dataset, const Options& options, const std::string& file) {
+  if (file.empty()) return {};
+  ProgressBar bar("finding where to begin decoding");
+  return save_decode_points(dataset, options.transform, file,
+                            [&](std::uint64_t done, std::uint64_t total) { bar.update(done, total); });
+}
+
 int print_index(const IndexArguments& arguments) {
   require_writable("--save", arguments.save);
   const auto start = std::chrono::steady_clock::now();
-  const Options options = options_of(arguments);
+  const Options options = options_for_data(arguments.path, arguments.overrides, arguments.format);
+  const std::string points_file = decode_index_file(arguments, options);
   const auto dataset = open_or_build(arguments, options);
   if (arguments.check) image_of(*dataset)->check();
   IndexReport report(*dataset);
@@ -293,20 +310,32 @@ int print_index(const IndexArguments& arguments) {
   }
   const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
   if (!arguments.save.empty()) save_index(*dataset, arguments.save);
+  const DecodePoints points = save_points(*dataset, options, points_file);
 
   if (arguments.json) {
-    std::puts(to_json(report).c_str());
+    std::puts(to_json(report, points, points_file).c_str());
   } else {
     std::fputs(to_text(report, static_cast<std::uint64_t>(arguments.skipped)).c_str(), stdout);
     std::printf("%-13s%.2f s\n", "time", taken.count());
     if (arguments.check) std::printf("%-13s%s\n", "checked", "every byte of the index");
     if (!arguments.save.empty()) std::printf("%-13s%s\n", "saved", printable(arguments.save).c_str());
+    if (!points_file.empty()) std::fputs(to_text(points, points_file).c_str(), stdout);
   }
   require_within_budget(options, report);
   return 0;
 }
 
 }  // namespace
+
+Options options_for_data(const std::string& path, const std::vector<std::string>& overrides,
+                         const std::string& format) {
+  const bool is_config = std::filesystem::path(path).extension() == ".toml";
+  Options options = options_from(is_config ? path : "", overrides);
+  if (!is_config) options.dataset.path = path;
+  if (!format.empty()) options.dataset.format = format;
+  validate(options);
+  return options;
+}
 
 void add_index_command(CLI::App& app, Invocation& invocation) {
   auto arguments = std::make_shared<IndexArguments>();
@@ -318,6 +347,9 @@ void add_index_command(CLI::App& app, Invocation& invocation) {
   command->add_option("--format", arguments->format, "how the data is laid out (dataset.format)")->type_name("FORMAT");
   command->add_option("--save", arguments->save, "write the index to this file (dataset.index of a configuration)")
       ->type_name("FILE");
+  command->add_flag("--decode-index", arguments->decode_index,
+                    "read all JPEG files, and write where to begin decoding parts of them to FILE.points beside the "
+                    "index FILE, which runs with that dataset.index then use");
   command->add_option("--skipped", arguments->skipped, "how many of the entries left out to name")
       ->check(CLI::Range(0, 1'000'000'000))
       ->capture_default_str();
@@ -341,6 +373,7 @@ void add_index_command(CLI::App& app, Invocation& invocation) {
       "  forebay index feed.toml --json\n"
       "  forebay index train.txt --format filelist --save train.index\n"
       "  forebay index train.index --check\n"
+      "  forebay index train.index --decode-index\n"
       "  forebay index data/shards --set dataset.order=shards --set dataset.window=4096\n"
       "\n"
       "Exits with 1 when more entries are bad, files that a list names and that are not there included, than\n"

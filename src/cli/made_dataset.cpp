@@ -16,7 +16,7 @@
 #include <forebay/random.hpp>
 
 #include "data/parallel.hpp"
-#include "palette_png.hpp"
+#include "report/palette_png.hpp"
 
 namespace forebay {
 namespace {

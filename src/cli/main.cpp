@@ -66,7 +66,11 @@ int run(int argc, char** argv) {
   add_index_command(app, invocation);
   add_config_command(app, invocation);
   add_make_dataset_command(app, invocation);
+  add_pack_command(app, invocation);
+  add_unpack_command(app, invocation);
   add_simulate_command(app, invocation);
+  add_report_command(app, invocation);
+  add_top_command(app, invocation);
   add_help_commands(app, invocation);
   try {
     app.parse(argc, argv);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <forebay/config.hpp>
+#include <forebay/dataset.hpp>
 #include <forebay/error.hpp>
 #include <forebay/policy.hpp>
 
@@ -19,6 +20,7 @@
 #include "simulate/simulation.hpp"
 #include "simulate/trace.hpp"
 #include "simulate_report.hpp"
+#include "simulated_files.hpp"
 
 namespace forebay {
 namespace {
@@ -48,6 +50,8 @@ struct SimulateArguments {
   bool no_optimum = false;
   bool recommend = false;
   std::string json;
+  std::string record;
+  double step_s = 1;
   CLI::Option* steps_given = nullptr;
   CLI::Option* ranks_given = nullptr;
 };
@@ -115,7 +119,7 @@ Possible possible_of(const Scenario& scenario, std::uint64_t first, std::uint64_
     const double steps = static_cast<double>(arrived.size()) * static_cast<double>(looked_at);
     possible.fresh += std::min(static_cast<double>(arrived.back()) / steps, 1.0 / static_cast<double>(looked_at));
     if (!with_optimum) continue;
-    possible.optimum += best_schedule(arrived, static_cast<std::uint64_t>(scenario.queue.capacity)).squares / steps;
+    possible.optimum += best_schedule(arrived, static_cast<std::uint64_t>(capacity_of(scenario.queue))).squares / steps;
   }
   return possible;
 }
@@ -128,11 +132,58 @@ Possible possible_in(const Scenario& scenario, std::uint64_t slow_ranks, bool wi
   return {.fresh = std::lerp(most.fresh, slow.fresh, share), .optimum = std::lerp(most.optimum, slow.optimum, share)};
 }
 
+// Where the files of simulated runs go.
+class RecordedRuns {
+ public:
+  // The dataset is opened, for its fingerprint.
+  RecordedRuns(const SimulateArguments& arguments, const Options& options, bool several)
+      : dir_(arguments.record), step_s_(arguments.step_s), several_(several), options_(options) {
+    if (dir_.empty()) return;
+    if (options.dataset.path.empty() && options.dataset.index.empty()) {
+      throw ConfigError(
+          "--record: a recording belongs to a dataset, which a replay compares: name a CONFIG that has "
+          "dataset.path, or --set dataset.path=PATH");
+    }
+    dataset_ = open_dataset(options.dataset);
+  }
+
+  // Simulates, and writes the run's files if there are to be any.
+  [[nodiscard]] Outcome simulate(const Scenario& scenario, const PolicyRegistry& registry, double ratio) const {
+    if (!dataset_) return forebay::simulate(scenario, registry);
+    Options options = options_;
+    options.policy = scenario.policy;
+    options.mpi = scenario.mpi;
+    SimulatedFiles files(options, *dataset_, folder(scenario, ratio), scenario.ranks, step_s_);
+    Outcome outcome = forebay::simulate(
+        scenario, registry, [&](auto rank, double asked, const ServedStep& served) { files.add(rank, asked, served); });
+    files.finish();
+    return outcome;
+  }
+
+ private:
+  // One folder if there is one run, else one below it for each.
+  [[nodiscard]] std::string folder(const Scenario& scenario, double ratio) const {
+    if (!several_) return dir_;
+    std::array<char, 32> number{};
+    std::snprintf(number.data(), number.size(), "%.4g", ratio);
+    return dir_ + "/" + scenario.policy.name + ".R" + number.data() + ".seed" + std::to_string(scenario.seed);
+  }
+
+  std::string dir_;
+  double step_s_;
+  bool several_;
+  const Options& options_;
+  std::unique_ptr<Dataset> dataset_;
+};
+
 std::vector<SimulatedRun> run_all(const SimulateArguments& arguments, const Options& options,
                                   const std::vector<Trace>& traces) {
   const PolicyRegistry registry = PolicyRegistry::builtin();
+  const auto scenarios = scenarios_of(arguments, traces);
+  const RecordedRuns recorded(arguments, options,
+                              scenarios.size() * arguments.seeds * policies_of(arguments, options).size() > 1);
   std::vector<SimulatedRun> runs;
-  for (auto& [ratio, scenario] : scenarios_of(arguments, traces)) {
+  for (auto [ratio, scenario] : scenarios) {
     scenario.queue = options.queue;
     scenario.mpi = options.mpi;
     scenario.mpi.mode = arguments.mode == "lockstep" ? MpiMode::lockstep : MpiMode::local;
@@ -147,7 +198,7 @@ std::vector<SimulatedRun> run_all(const SimulateArguments& arguments, const Opti
                         .ratio = ratio,
                         .slow_ranks = arguments.slow_ranks,
                         .slow_ratio = arguments.slow_ratio,
-                        .outcome = simulate(scenario, registry),
+                        .outcome = recorded.simulate(scenario, registry, ratio),
                         .possible = possible.fresh,
                         .optimum = possible.optimum});
       }
@@ -235,6 +286,12 @@ void add_simulate_command(CLI::App& app, Invocation& invocation) {
   command->add_flag("--no-optimum", arguments->no_optimum, "leave out the best possible schedule");
   command->add_option("--json", arguments->json, "write every run as JSON; - = standard output, without the table")
       ->type_name("FILE");
+  command->add_option("--record", arguments->record, "write each run's decisions and steps, as a real run does")
+      ->type_name("DIR");
+  positive(command->add_option("--step-s", arguments->step_s, "--record: seconds that a step takes (default: 1)"))
+      ->type_name("S")
+      ->needs("--record")
+      ->excludes("--trace");
   command
       ->add_flag("--recommend", arguments->recommend, "print the [queue] and [policy] that would have suited the trace")
       ->needs("--trace");
@@ -245,7 +302,9 @@ void add_simulate_command(CLI::App& app, Invocation& invocation) {
       "  forebay simulate --policy adaptive,greedy --source outages --on 100 --off 60 --set queue.pool=8\n"
       "  forebay simulate --policy adaptive,block --ranks 1024 --mode lockstep\n"
       "  forebay simulate --policy adaptive,block -R 0.8 --ranks 512 --slow-ranks 1 --slow-ratio 20\n"
-      "  forebay simulate feed.toml --trace run --recommend");
+      "  forebay simulate feed.toml --trace run --recommend\n"
+      "  forebay simulate feed.toml -R 3 --record virtual    # then: --set policy.name=replay --set "
+      "policy.recording=virtual");
   on_call(*command, invocation, [arguments] { return run_simulation(*arguments); });
 }
 

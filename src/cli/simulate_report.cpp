@@ -105,7 +105,7 @@ nlohmann::json to_json(const SimulatedRun& run) {
   nlohmann::json json{{"policy", scenario.policy.name},
                       {"source", to_string(scenario.sources.front()->kind)},
                       {"R", run.ratio},
-                      {"capacity", scenario.queue.capacity},
+                      {"capacity", outcome.capacity},
                       {"pool", scenario.queue.pool},
                       {"pick", scenario.policy.pick == Pick::current ? "current" : "least_used"},
                       {"max_uses", scenario.policy.max_uses},

@@ -65,9 +65,9 @@ class Assign {
     return put(bytes.field, whole(node_));
   }
 
-  bool operator()(const Threads& threads) const {
-    if (node_.value_exact<std::string>() == "auto") return put(threads.field, std::optional<std::int64_t>(0));
-    return put(threads.field, whole(node_));
+  bool operator()(const Automatic& count) const {
+    if (node_.value_exact<std::string>() == "auto") return put(count.field, std::optional<std::int64_t>(0));
+    return put(count.field, whole(node_));
   }
 
   template <typename T, std::size_t N>

@@ -186,8 +186,8 @@ constexpr std::array kKeys{
     Key{"erase", "area", Tuple<double, 2>{field<&O::transform, &Shape::erase, &Erase::area>(), kPositiveShare},
         "smallest and largest share of the view"},
 
-    Key{"workers", "io", Threads{field<&O::workers, &Work::io>(), {0, 4096}}, "reader threads, or \"auto\""},
-    Key{"workers", "decode", Threads{field<&O::workers, &Work::decode>(), {0, 4096}},
+    Key{"workers", "io", Automatic{field<&O::workers, &Work::io>(), {0, 4096}}, "reader threads, or \"auto\""},
+    Key{"workers", "decode", Automatic{field<&O::workers, &Work::decode>(), {0, 4096}},
         "decoder threads; \"auto\" = the cores of this rank less one, at least one"},
     Key{"workers", "bytes", Bytes{field<&O::workers, &Work::bytes>(), {1, kMany}}, "encoded bytes in flight"},
     Key{"workers", "hedge", choice<&O::workers, &Work::hedge>(kHedge),
@@ -197,7 +197,10 @@ constexpr std::array kKeys{
     Key{"workers", "jpeg", choice<&O::workers, &Work::jpeg>(kJpegLibrary),
         "what decodes JPEG files: own | turbo (libjpeg-turbo alone; same pixels) | nvjpeg (the GPU; lossy)"},
 
-    Key{"queue", "capacity", Integer{field<&O::queue, &Queue::capacity>(), kPlaces}, "ready batches the ring can hold"},
+    Key{"queue", "capacity", Automatic{field<&O::queue, &Queue::capacity>(), {0, 4096}},
+        "ready batches the ring can hold, or \"auto\""},
+    Key{"queue", "memory", Bytes{field<&O::queue, &Queue::memory>(), {0, kMany}},
+        "capacity = \"auto\": of all slots at the most; 0 = as many as capacity = 16 takes"},
     Key{"queue", "pool", Integer{field<&O::queue, &Queue::pool>(), kPlaces},
         "resident batches a reuse may choose from, the current one included"},
     Key{"queue", "max_leases", Integer{field<&O::queue, &Queue::max_leases>(), kPlaces},
@@ -261,6 +264,8 @@ constexpr std::array kKeys{
         "one line for people this often; 0 = none"},
     Key{"telemetry", "live", choice<&O::telemetry, &Log::live>(kLive),
         "status line: auto (on a terminal) | always | never"},
+    Key{"telemetry", "prometheus", Text{field<&O::telemetry, &Log::prometheus>(), {}},
+        "figures for monitoring: NAME.prom | PORT | ADDRESS:PORT; \"\" = none"},
 
     Key{"trainer", "step_ms", Real{field<&O::trainer, &Train::step_ms>(), kAmount}, "emulated compute time of a step"},
     Key{"trainer", "step_distribution", choice<&O::trainer, &Train::step_distribution>(kStepDistribution),

@@ -50,7 +50,7 @@ struct Bytes {  // an integer, or text such as "256MiB"
   Place<std::int64_t> field;
   Range<std::int64_t> range;
 };
-struct Threads {  // an integer, or "auto" for 0
+struct Automatic {  // an integer, or "auto" for 0
   Place<std::int64_t> field;
   Range<std::int64_t> range;
 };
@@ -87,7 +87,7 @@ struct Budget {  // an integer counts, a float is a share
   Place<BadBudget> field;
 };
 
-using Kind = std::variant<Flag, Seed, Integer, Bytes, Threads, Real, Tuple<std::int64_t, 2>, Tuple<double, 2>,
+using Kind = std::variant<Flag, Seed, Integer, Bytes, Automatic, Real, Tuple<std::int64_t, 2>, Tuple<double, 2>,
                           Tuple<double, 3>, RealList, WholeList, Text, TextList, Choice, Budget>;
 
 struct Key {

@@ -13,6 +13,7 @@
 #include "data/fields.hpp"
 #include "device/device_choice.hpp"
 #include "make/canvas.hpp"
+#include "measure/metrics_place.hpp"
 #include "ring/queue_slots.hpp"
 
 namespace forebay::config {
@@ -149,10 +150,20 @@ std::optional<Problem> missing_recording(const PolicyOptions& policy) {
                  R"(policy.name = "replay" needs policy.recording: the telemetry.dir of the run to repeat)"};
 }
 
+std::optional<Problem> misplaced_metrics(const TelemetryOptions& telemetry) {
+  if (telemetry.prometheus.empty()) return std::nullopt;
+  try {
+    static_cast<void>(metrics_place(telemetry.prometheus, 0, 1));
+    return std::nullopt;
+  } catch (const ConfigError& error) {
+    return Problem{"telemetry.prometheus", error.what()};
+  }
+}
+
 // Ranks in lockstep decide by what they knew `lag` steps ago.
 std::optional<Problem> out_of_step(const Options& options) {
   if (options.mpi.mode != MpiMode::lockstep) return std::nullopt;
-  if (options.queue.capacity <= options.mpi.lag) {
+  if (!is_automatic(options.queue) && options.queue.capacity <= options.mpi.lag) {
     return Problem{"queue.capacity", "queue.capacity = " + std::to_string(options.queue.capacity) +
                                          " is too small for mpi.mode = \"lockstep\": it must be above mpi.lag = " +
                                          std::to_string(options.mpi.lag)};
@@ -210,6 +221,7 @@ std::optional<Problem> find_problem(const Options& options) {
   if (auto problem = impossible_part(options.dataset)) return problem;
   if (auto problem = crossed_marks(options.policy)) return problem;
   if (auto problem = missing_recording(options.policy)) return problem;
+  if (auto problem = misplaced_metrics(options.telemetry)) return problem;
   if (auto problem = out_of_step(options)) return problem;
   return oversized(options);
 }

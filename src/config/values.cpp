@@ -7,8 +7,11 @@
 #include <cmath>
 #include <limits>
 #include <type_traits>
+#include <utility>
 
 #include <forebay/config.hpp>
+
+#include "settings.hpp"
 
 namespace forebay::config {
 namespace {
@@ -138,8 +141,8 @@ std::string expectation(const Kind& kind) {
           [](const Bytes& bytes) {
             return "a number of bytes " + bounds(bytes.range) + R"(, or text such as "256MiB" or "64MB")";
           },
-          [](const Threads& threads) {
-            return "\"auto\" or a whole number " + bounds(Range<std::int64_t>{1, threads.range.high});
+          [](const Automatic& count) {
+            return "\"auto\" or a whole number " + bounds(Range<std::int64_t>{1, count.range.high});
           },
           [](const Real& real) { return "a number " + bounds(real.range); },
           [](const Tuple<std::int64_t, 2>& pair) { return tuple_of<2>("whole numbers", bounds(pair.range)); },
@@ -181,16 +184,23 @@ std::string to_text(double value) {
   return text.find_first_of(".e") == std::string::npos ? text + ".0" : text;
 }
 
-// Writes only what differs from the defaults: most keys are for other kinds.
-void append_field(std::string& out, const FieldOptions& field) {
+std::vector<std::pair<const Key*, std::string>> field_values(const FieldOptions& field) {
   Options written;
   Options plain;
   written.dataset.fields = {field};
   plain.dataset.fields = {FieldOptions{.name = field.name}};
-  append_line(out, "\n[fields." + field.name + "]", "");
+  std::vector<std::pair<const Key*, std::string>> values;
   for (const Key& key : field_keys()) {
-    const std::string value = value_text(key, written);
-    if (value != value_text(key, plain)) append_line(out, std::string(key.name) + " = " + value, key.help);
+    std::string value = value_text(key, written);
+    if (value != value_text(key, plain)) values.emplace_back(&key, std::move(value));
+  }
+  return values;
+}
+
+void append_field(std::string& out, const FieldOptions& field) {
+  append_line(out, "\n[fields." + field.name + "]", "");
+  for (const auto& [key, value] : field_values(field)) {
+    append_line(out, std::string(key->name) + " = " + value, key->help);
   }
 }
 
@@ -201,9 +211,9 @@ std::string value_text(const Key& key, const Options& options) {
           [&](const Seed& seed) { return seed_text(seed.field.get(options)); },
           [&](const Integer& integer) { return text_of(integer.field.get(options)); },
           [&](const Bytes& bytes) { return size_text(bytes.field.get(options)); },
-          [&](const Threads& threads) {
-            const auto count = threads.field.get(options);
-            return count == 0 ? in_quotes("auto") : text_of(count);
+          [&](const Automatic& count) {
+            const auto number = count.field.get(options);
+            return number == 0 ? in_quotes("auto") : text_of(number);
           },
           [&](const Real& real) { return text_of(real.field.get(options)); },
           [&]<typename T, std::size_t N>(const Tuple<T, N>& tuple) { return array_text(tuple.field.get(options)); },
@@ -237,6 +247,19 @@ std::vector<ConfigKey> config_keys() {
                    .help = std::string(key.help)});
   }
   return all;
+}
+
+Settings settings_of(const Options& options) {
+  Settings settings;
+  for (const config::Key& key : config::keys()) {
+    settings.emplace_back(config::full_name(key), config::value_text(key, options));
+  }
+  for (const FieldOptions& field : options.dataset.fields) {
+    for (auto& [key, value] : config::field_values(field)) {
+      settings.emplace_back(config::full_name("fields." + field.name, key->name), std::move(value));
+    }
+  }
+  return settings;
 }
 
 std::string to_toml(const Options& options) {

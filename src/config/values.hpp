@@ -4,6 +4,8 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "schema.hpp"
 
@@ -18,6 +20,9 @@ namespace forebay::config {
 
 // A key's value as TOML: 16, "256MiB", [0.08, 1.0].
 [[nodiscard]] std::string value_text(const Key& key, const Options& options);
+
+// The keys of a field that differ from the defaults, since most are for other kinds, and their values as TOML.
+[[nodiscard]] std::vector<std::pair<const Key*, std::string>> field_values(const FieldOptions& field);
 
 // Appends the section of a field, as TOML.
 void append_field(std::string& out, const FieldOptions& field);

@@ -202,7 +202,7 @@ using tinyxml2::XMLDocument;
 using tinyxml2::XMLElement;
 using tinyxml2::XMLNode;
 
-// Longer than any class name of a real data set, and short enough that a list of classes stays small.
+// Longer than any class name of a real dataset, and short enough that a list of classes stays small.
 constexpr std::size_t kLongestClass = 256;
 // Far larger than any image, far below the limit of std::int32_t.
 constexpr double kLargestCoordinate = 1e9;

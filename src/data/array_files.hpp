@@ -15,7 +15,7 @@
 
 namespace forebay {
 
-// The arrays of a data set: those of an .npz archive, or .npy files in one folder. One thread at a time.
+// The arrays of a dataset: those of an .npz archive, or .npy files in one folder. One thread at a time.
 class ArrayFiles {
  public:
   // One of them, by its header.

@@ -12,7 +12,7 @@
 namespace forebay {
 namespace {
 
-// The result of a run of annotation files, parsed by one thread. Compact, since a data set has millions of objects.
+// The result of a run of annotation files, parsed by one thread. Compact, since a dataset has millions of objects.
 struct ParsedChunk {
   struct Object {
     std::uint32_t annotation = 0;  // within the chunk

@@ -26,7 +26,7 @@ namespace forebay {
 // Whether the section only says where to find the image or the label.
 [[nodiscard]] bool is_image_or_label(std::string_view name) noexcept;
 
-// Where the data set has a field: `from`, or the field's own name.
+// Where the dataset has a field: `from`, or the field's own name.
 [[nodiscard]] const std::string& place_of(const FieldOptions& options) noexcept;
 
 // The section of this name; null when there is none.

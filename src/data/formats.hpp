@@ -20,14 +20,15 @@
   FORMAT(webdataset, "WebDataset tar archives, plain or `.gz`")                         \
   FORMAT(recordio, "MXNet RecordIO files (`.rec`)")                                     \
   FORMAT(lmdb, "LMDB environments of Caffe, Caffe2 or image files")                     \
-  FORMAT(npy, "NumPy arrays of images and labels (`.npy`, `.npz`)")
+  FORMAT(npy, "NumPy arrays of images and labels (`.npy`, `.npz`)")                     \
+  FORMAT(pack, "a folder that `forebay pack` made of any of these")
 
 namespace forebay {
 
 class PathContents;
 struct IndexDraft;
 
-// A kind of data set: how it is recognised, and how it becomes an index.
+// A kind of dataset: how it is recognised, and how it becomes an index.
 struct Format {
   enum class Path : std::uint8_t { folder, file, either };
 
@@ -50,6 +51,10 @@ struct Format {
   bool has_objects = false;
   // False: the index may name files that do not exist; the builder did not check.
   bool finds_files = true;
+  // Whether samples have names from elsewhere, as keys: by those they are selected and weighted.
+  bool keeps_names = false;
+  // Whether what the index holds are the tables of the codec that its images are packed with (Dataset::tables()).
+  bool holds_tables = false;
 };
 
 namespace formats {

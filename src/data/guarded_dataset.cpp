@@ -102,6 +102,9 @@ class GuardedDataset final : public Dataset {
   void read(std::uint64_t id, ReadTarget& target) const override {
     read_part("read()", id, target, [&](ReadTarget& watched) { dataset_->read(id, watched); });
   }
+  [[nodiscard]] std::span<const std::byte> tables(std::uint32_t key) const override {
+    return guard(*dataset_, "tables()", [&] { return dataset_->tables(key); });
+  }
   [[nodiscard]] std::span<const Field> fields() const noexcept override { return dataset_->fields(); }
   [[nodiscard]] std::string field_name(std::uint64_t id, std::size_t field) const override {
     try {

@@ -4,13 +4,12 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <chrono>
 #include <cstring>
 #include <forebay/error.hpp>
-#include <thread>
 #include <utility>
 
 #include "base/file_io.hpp"
+#include "base/retry.hpp"
 
 namespace forebay {
 namespace {
@@ -59,10 +58,6 @@ constexpr std::size_t kPieces = kIndexChunk / kPiece;
 // Checksums of the pieces of a chunk whose own checksum was right.
 using PieceSums = std::array<std::uint64_t, kPieces>;
 
-// Attempts to read one part: a store that fails for a moment must not end a job that has run for days.
-constexpr int kAttempts = 4;
-constexpr std::chrono::milliseconds kFirstBackoff{10};
-
 // An open file, and its state when it was opened.
 class WatchedFile {
  public:
@@ -73,18 +68,17 @@ class WatchedFile {
   [[nodiscard]] std::size_t size() const noexcept { return file_.size; }
 
   void read(std::uint64_t at, std::span<std::byte> to) const {
-    auto backoff = kFirstBackoff;
-    for (int attempt = 1;; ++attempt, backoff *= 2) {
-      try {
-        return read_at(file_.descriptor, at, to);
-      } catch (const SampleError& error) {
-        if (was_changed()) throw changed();
-        if (!error.is_transient()) throw Error(origin_ + ": " + error.what());
-        if (attempt == kAttempts) {
-          throw Error(origin_ + ": " + error.what() + " (read " + std::to_string(kAttempts) + " times)");
+    try {
+      read_patiently([&] {
+        try {
+          read_at(file_.descriptor, at, to);
+        } catch (const SampleError&) {
+          if (was_changed()) throw changed();
+          throw;
         }
-      }
-      std::this_thread::sleep_for(backoff);
+      });
+    } catch (const SampleError& error) {
+      throw Error(origin_ + ": " + error.what());
     }
   }
 

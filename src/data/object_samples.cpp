@@ -21,7 +21,7 @@ bool wants_objects(const FieldOptions& wanted, bool are_images) {
                       "\"images\" serves images with all of their objects");
   }
   if (!wanted.classes.empty()) {
-    throw ConfigError(key + ".classes: the objects have the classes of the data set; name them in dataset.classes");
+    throw ConfigError(key + ".classes: the objects have the classes of the dataset; name them in dataset.classes");
   }
   const DType dtype = field_of(wanted).dtype;
   if (dtype == DType::float16 || dtype == DType::bfloat16) {

@@ -5,14 +5,16 @@
 #include <forebay/error.hpp>
 #include <limits>
 #include <memory>
+#include <mutex>
 
 #include "base/file_io.hpp"
+#include "formats.hpp"
 #include "npz.hpp"
-#include "parallel.hpp"
 #include "piecewise_read.hpp"
 #include "placed_samples.hpp"
 #include "record_checksum.hpp"
 #include "record_layout.hpp"
+#include "sample_files.hpp"
 #include "scan.hpp"
 #include "source_files.hpp"
 
@@ -22,7 +24,7 @@ namespace {
 using Layout = RecordLayout;
 
 // The dataset of every index, whatever format it was built from.
-class RecordDataset final : public Dataset, public PlacedSamples {
+class RecordDataset final : public Dataset, public PlacedSamples, public SampleFiles {
  public:
   explicit RecordDataset(std::unique_ptr<const IndexImage> image)
       : image_(std::move(image)),
@@ -66,12 +68,17 @@ class RecordDataset final : public Dataset, public PlacedSamples {
     return sample;
   }
 
-  [[nodiscard]] std::uint64_t source(std::uint64_t id) const override { return layout_.has_records ? id : file_of(id); }
+  [[nodiscard]] std::uint64_t source(std::uint64_t id) const override {
+    if (!layout_.has_records) return file_of(id);
+    if (!layout_.has_regions) return id;
+    return shared_record(file_of(id), static_cast<std::uint64_t>(number(Layout::offset, id))).value_or(id);
+  }
 
   [[nodiscard]] std::string name(std::uint64_t id) const override {
     std::string path = file_path(file_of(id));
-    if (layout_.has_regions) return path + "#object " + std::to_string(number(Layout::number, id));
-    if (!layout_.has_records) return path;
+    if (!layout_.has_records) {
+      return layout_.has_regions ? path + "#object " + std::to_string(number(Layout::number, id)) : path;
+    }
     return record_name(path, static_cast<std::uint64_t>(number(Layout::number, id)), key_of(id));
   }
 
@@ -84,6 +91,12 @@ class RecordDataset final : public Dataset, public PlacedSamples {
       if (is_checked_ && kind_of(id).checked) return read_checked(id, source, extent, target);
       files_.read(source, extent.offset, target.reserve(extent.length));
     });
+  }
+
+  [[nodiscard]] std::span<const std::byte> tables(std::uint32_t /*key*/) const override {
+    if (layout_.held_bytes == 0 || !find_format(format())->holds_tables) return {};
+    std::call_once(are_tables_read_, [this] { tables_ = image().content(layout_.held, layout_.held_bytes); });
+    return tables_;
   }
 
   [[nodiscard]] std::span<const Field> fields() const noexcept override { return fields_; }
@@ -140,14 +153,16 @@ class RecordDataset final : public Dataset, public PlacedSamples {
     return SourceFiles::problem_of_bypass(file_path(file_of(0)));
   }
 
-  [[nodiscard]] std::uint64_t files() const noexcept { return layout_.sources; }
-  [[nodiscard]] std::uint64_t file_of(std::uint64_t id) const {
+  [[nodiscard]] std::uint64_t files() const noexcept override { return layout_.sources; }
+  [[nodiscard]] std::uint64_t file_of(std::uint64_t id) const override {
     return static_cast<std::uint64_t>(number(Layout::source, id));
   }
-  // REQUIRES: file < files().
-  [[nodiscard]] std::string file_path(std::uint64_t file) const {
+  [[nodiscard]] std::string file_path(std::uint64_t file) const override {
     const std::string text = text_of(Layout::path_end, layout_.paths, file);
     return text.starts_with('/') ? text : join_path(image().record().root, text);
+  }
+  [[nodiscard]] std::string key_of(std::uint64_t id) const {
+    return layout_.key_bytes == 0 ? "" : text_of(Layout::key_end, layout_.keys, id);
   }
 
  private:
@@ -171,9 +186,6 @@ class RecordDataset final : public Dataset, public PlacedSamples {
   }
   [[nodiscard]] const RecordTable::Kind& kind_of(std::uint64_t id) const {
     return layout_.kinds[static_cast<std::size_t>(number(Layout::kind, id))];
-  }
-  [[nodiscard]] std::string key_of(std::uint64_t id) const {
-    return layout_.key_bytes == 0 ? "" : text_of(Layout::key_end, layout_.keys, id);
   }
   // One of many texts, whose ends are in a column.
   [[nodiscard]] std::string text_of(Layout::Column ends, std::uint64_t texts, std::uint64_t row) const {
@@ -338,6 +350,8 @@ class RecordDataset final : public Dataset, public PlacedSamples {
   bool is_checked_;  // any kind is
   std::vector<Field> fields_;
   mutable SourceFiles files_;
+  mutable std::once_flag are_tables_read_;
+  mutable std::vector<std::byte> tables_;  // once they were asked for
 };
 
 }  // namespace
@@ -356,33 +370,15 @@ const PlacedSamples* placed_samples(const Dataset& dataset) noexcept {
   return records != nullptr && records->has_records() ? records : nullptr;
 }
 
-std::string bypass_page_cache(const Dataset& dataset) {
+std::optional<std::string> original_name(const Dataset& dataset, std::uint64_t id) {
   const auto* const records = dynamic_cast<const RecordDataset*>(&dataset);
-  return records == nullptr ? "the program reads this data set itself" : records->bypass_page_cache();
+  const Format* const format = records == nullptr ? nullptr : find_format(records->format());
+  return format != nullptr && format->keeps_names ? std::optional(records->key_of(id)) : std::nullopt;
 }
 
-MissingFiles find_missing_files(const Dataset& dataset, unsigned threads, const IndexProgress& progress) {
-  constexpr std::uint64_t kFilesAtOnce = 256;
-  const auto* const table = dynamic_cast<const RecordDataset*>(&dataset);
-  if (table == nullptr) return {};
-  std::vector<std::string> problems(table->files());
-  ParallelTask task;
-  task.count = (problems.size() + kFilesAtOnce - 1) / kFilesAtOnce;
-  task.scale = kFilesAtOnce;
-  task.total = problems.size();
-  task.body = [&](std::size_t chunk) {
-    const std::uint64_t end = std::min<std::uint64_t>((chunk + 1) * kFilesAtOnce, problems.size());
-    for (std::uint64_t i = chunk * kFilesAtOnce; i < end; ++i) problems[i] = problem_of_source(table->file_path(i));
-  };
-  run_parallel(task, threads, progress);
-  MissingFiles missing;
-  for (std::uint64_t i = 0; i < problems.size(); ++i) {
-    if (!problems[i].empty()) missing.files.push_back({table->file_path(i), problems[i], true});
-  }
-  for (std::uint64_t id = 0; !missing.files.empty() && id < dataset.size(); ++id) {
-    missing.samples += problems[table->file_of(id)].empty() ? 0 : 1;
-  }
-  return missing;
+std::string bypass_page_cache(const Dataset& dataset) {
+  const auto* const records = dynamic_cast<const RecordDataset*>(&dataset);
+  return records == nullptr ? "the program reads this dataset itself" : records->bypass_page_cache();
 }
 
 }  // namespace forebay

@@ -116,8 +116,8 @@ std::int64_t number_in(const RecordTable& table, std::size_t column, std::uint64
     case RecordLayout::file_spread: return row < table.stamps.size() ? whole(table.stamps[row].spread) : 0;
     case RecordLayout::source: return table.source[row];
     case RecordLayout::number:
-      if (!table.region.empty()) return table.region[row].object;
-      return table.record.empty() ? 0 : table.record[row].number;
+      if (!table.record.empty()) return table.record[row].number;
+      return table.region.empty() ? 0 : table.region[row].object;
     case RecordLayout::flags: return table.region.empty() ? 0 : table.region[row].flags;
     case RecordLayout::offset: return table.record.empty() ? 0 : whole(table.record[row].offset);
     case RecordLayout::length: return table.record.empty() ? 0 : table.record[row].length;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -80,6 +81,15 @@ void write_column(IndexWriter& writer, const RecordColumn& column, Number&& numb
     const std::int64_t value = number(row);
     writer.bytes(std::as_bytes(std::span(&value, 1)).first(column.width));
   }
+}
+
+// What Dataset::source() is for regions of a record that several samples may have: a number above those of samples.
+// Nothing if its place does not fit into one.
+[[nodiscard]] constexpr std::optional<std::uint64_t> shared_record(std::uint64_t file, std::uint64_t offset) noexcept {
+  constexpr unsigned kOffsetBits = 40;
+  constexpr unsigned kFileBits = 23;
+  if (file >> kFileBits != 0 || offset >> kOffsetBits != 0) return std::nullopt;
+  return std::uint64_t{1} << (kFileBits + kOffsetBits) | file << kOffsetBits | offset;
 }
 
 // A field of all samples: either values in the index, or a source per sample and perhaps a record in it.

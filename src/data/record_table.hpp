@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -134,16 +135,12 @@ struct RecordTable {
 // What a record is called in messages: "x.tar[record 5]", or "x.tar[record 5, n01/a]" if it has a key.
 [[nodiscard]] std::string record_name(std::string_view path, std::uint64_t number, std::string_view key);
 
+// The name that a sample of a packed dataset had where it was packed, as SampleNames gives it; nothing for others.
+// REQUIRES: id < size(). Any thread.
+[[nodiscard]] std::optional<std::string> original_name(const Dataset& dataset, std::uint64_t id);
+
 // The dataset over a table. A sample of a folder tree takes 5 or 6 bytes besides its path, one of an idx file or
 // another file of equal records 1 or 2.
 [[nodiscard]] std::unique_ptr<Dataset> make_dataset(IndexRecord record, RecordTable table);
-
-// Source files that are missing or not regular files.
-struct MissingFiles {
-  std::vector<Skipped> files;  // in order
-  std::uint64_t samples = 0;   // in them
-};
-// Nothing for a dataset of the program's own. Asks the file system about each file, with several threads.
-[[nodiscard]] MissingFiles find_missing_files(const Dataset& dataset, unsigned threads, const IndexProgress& progress);
 
 }  // namespace forebay

@@ -17,7 +17,7 @@
 namespace forebay {
 
 // The files that samples are read from. Those of records stay open once they have been read from, so that a record
-// costs one read. At most kMostOpen do, so that a data set of many shards leaves descriptors for the rest of the
+// costs one read. At most kMostOpen do, so that a dataset of many shards leaves descriptors for the rest of the
 // program; others are opened for each read. Any thread may call.
 class SourceFiles {
  public:

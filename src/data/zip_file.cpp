@@ -101,7 +101,7 @@ bool starts_as_zip(std::span<const std::byte> head) noexcept {
 
 ZipFile::ZipFile(const OpenFile& file) : file_(file) { read_members(find_directory()); }
 
-// Few archives have a comment, and some data sets have one archive per sample: the room for a comment is only read if
+// Few archives have a comment, and some datasets have one archive per sample: the room for a comment is only read if
 // the record is not at the very end.
 ZipFile::Directory ZipFile::find_directory() const {
   for (const std::size_t bytes : {kEndBytes, kEndBytes + kLongestComment}) {

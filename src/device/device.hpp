@@ -49,6 +49,11 @@ class Device {
 
   // One allocation that is made once, at the start of a run. Throws Error with the size when there is no room.
   [[nodiscard]] virtual std::unique_ptr<Arena> allocate(std::size_t bytes) = 0;
+  // The same, of which the first `at_once` bytes are taken now and the others where the device can do so when they are
+  // first written.
+  [[nodiscard]] virtual std::unique_ptr<Arena> allocate_growing(std::size_t bytes, std::size_t /*at_once*/) {
+    return allocate(bytes);
+  }
   // Memory of the host from which the device copies by itself, near to it. Throws Error likewise.
   [[nodiscard]] virtual std::unique_ptr<Arena> allocate_staging(std::size_t bytes) = 0;
 

@@ -18,7 +18,7 @@ constexpr std::size_t kPage = 4096;
 
 class HostArena final : public Arena {
  public:
-  explicit HostArena(std::size_t bytes) : size_(std::max(bytes, kPage)), mapped_(size_ + kHugePage) {
+  HostArena(std::size_t bytes, std::size_t at_once) : size_(std::max(bytes, kPage)), mapped_(size_ + kHugePage) {
     void* const at = ::mmap(nullptr, mapped_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (at == MAP_FAILED) {
       throw Error("cannot allocate " + std::to_string(bytes >> 20) + " MiB for the ring: " + std::strerror(errno) +
@@ -28,7 +28,7 @@ class HostArena final : public Arena {
     const auto address = reinterpret_cast<std::uintptr_t>(at);
     data_ = mapping_ + ((address + kHugePage - 1) / kHugePage * kHugePage - address);
     huge_ = size_ >= kHugePage && ::madvise(data_, size_, MADV_HUGEPAGE) == 0;
-    for (std::size_t offset = 0; offset < size_; offset += kPage) data_[offset] = std::byte{0};
+    for (std::size_t offset = 0; offset < std::min(at_once, size_); offset += kPage) data_[offset] = std::byte{0};
   }
   ~HostArena() override { ::munmap(mapping_, mapped_); }
   HostArena(const HostArena&) = delete;
@@ -49,7 +49,11 @@ class HostArena final : public Arena {
 
 }  // namespace
 
-std::unique_ptr<Arena> HostDevice::allocate(std::size_t bytes) { return std::make_unique<HostArena>(bytes); }
+std::unique_ptr<Arena> HostDevice::allocate(std::size_t bytes) { return std::make_unique<HostArena>(bytes, bytes); }
+
+std::unique_ptr<Arena> HostDevice::allocate_growing(std::size_t bytes, std::size_t at_once) {
+  return std::make_unique<HostArena>(bytes, at_once);
+}
 
 void HostDevice::copy_in(std::byte* to, const std::byte* from, std::size_t bytes, StreamView /*stream*/) {
   std::memcpy(to, from, bytes);

@@ -16,6 +16,7 @@ class HostDevice final : public Device {
   [[nodiscard]] DeviceKind kind() const noexcept override { return DeviceKind::host; }
   [[nodiscard]] std::string describe() const override { return "host"; }
   [[nodiscard]] std::unique_ptr<Arena> allocate(std::size_t bytes) override;
+  [[nodiscard]] std::unique_ptr<Arena> allocate_growing(std::size_t bytes, std::size_t at_once) override;
   [[nodiscard]] std::unique_ptr<Arena> allocate_staging(std::size_t bytes) override { return allocate(bytes); }
   [[nodiscard]] StreamView make_stream() override { return {}; }
   [[nodiscard]] DeviceEvent make_event() override { return {}; }

@@ -6,7 +6,7 @@ GpuDecodingChoice make_gpu_decoding(const TransformOptions& /*options*/, std::sh
                                     unsigned /*threads*/) {
   return {.decoding = nullptr,
           .notice = R"(workers.jpeg = "nvjpeg" is not in this build: build with -DFOREBAY_NVJPEG=ON; )"
-                    "libjpeg-turbo decodes instead"};
+                    R"(JPEG files are decoded as by workers.jpeg = "own")"};
 }
 
 }  // namespace forebay

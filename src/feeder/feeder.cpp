@@ -37,25 +37,33 @@ Feeder::Feeder(Feeder&&) noexcept = default;
 Feeder& Feeder::operator=(Feeder&&) noexcept = default;
 Feeder::~Feeder() = default;
 
-std::optional<Lease> Feeder::next(StreamView stream) { return impl_->next(stream); }
+bool Feeder::is_forked() const noexcept { return impl_->process().is_forked(); }
+void Feeder::require_own_process() const { impl_->process().require("this feeder"); }
+
+Feeder::Impl& Feeder::own() const {
+  require_own_process();
+  return *impl_;
+}
+
+std::optional<Lease> Feeder::next(StreamView stream) { return own().next(stream); }
 
 bool Feeder::next_epoch() {
-  if (auto other = impl_->begun_by_epochs()) impl_ = std::move(other);
+  if (auto other = own().begun_by_epochs()) impl_ = std::move(other);
   return impl_->next_epoch();
 }
 
 StreamView Feeder::stream() const noexcept { return impl_->run().stream; }
 void Feeder::request_stop() noexcept { stop_->make(); }
-std::string Feeder::state() { return impl_->state(); }
-void Feeder::save(const std::string& file) { impl_->save(file); }
-void Feeder::finish_saves() { impl_->finish_saves(); }
+std::string Feeder::state() { return own().state(); }
+void Feeder::save(const std::string& file) { own().save(file); }
+void Feeder::finish_saves() { own().finish_saves(); }
 
 void Feeder::restore(const std::string& file) {
   if (!restore_if_present(file)) throw ConfigError(file + ": there is no such file to resume from");
 }
 
 bool Feeder::restore_if_present(const std::string& file) {
-  impl_->require_not_begun();  // before the ranks talk of the file: after close() they cannot
+  own().require_not_begun();  // before the ranks talk of the file: after close() they cannot
   auto saved = impl_->saved_in(file);
   if (!saved) return false;
   impl_ = impl_->resumed(std::move(*saved));
@@ -63,7 +71,7 @@ bool Feeder::restore_if_present(const std::string& file) {
 }
 
 void Feeder::restore_state(std::string_view state) {
-  impl_ = impl_->resumed({std::string(state), "the state given to restore_state()"});
+  impl_ = own().resumed({std::string(state), "the state given to restore_state()"});
 }
 
 std::uint64_t Feeder::steps() const noexcept { return impl_->run().steps(); }
@@ -83,10 +91,10 @@ std::size_t Feeder::field_number(std::string_view name) const {
 }
 const Options& Feeder::options() const noexcept { return impl_->run().options; }
 std::string Feeder::describe() const { return impl_->run().describe(); }
-Summary Feeder::summary() const { return impl_->run().summary(); }
-Profile Feeder::profile() const { return impl_->run().journal->profile(summary()); }
+Summary Feeder::summary() const { return own().run().summary(); }
+Profile Feeder::profile() const { return own().run().journal->profile(summary()); }
 void Feeder::close() {
-  impl_->end_reads();
+  own().end_reads();
   impl_->close();
   impl_->throw_failed_save();
 }

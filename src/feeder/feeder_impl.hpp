@@ -8,6 +8,7 @@
 
 #include <forebay/feeder.hpp>
 
+#include "base/thread.hpp"
 #include "run.hpp"
 #include "startup.hpp"
 
@@ -19,7 +20,8 @@ class Feeder::Impl {
   // Collective; see start_run().
   Impl(Options options, std::unique_ptr<Communicator> communicator, Parts parts, std::shared_ptr<StopRequest> stop,
        std::optional<Predecessor> before = std::nullopt);
-  // close(); what it throws becomes a line for people.
+  // close(); what it throws becomes a line for people. In a fork nothing: there are no threads to join, and locks may
+  // be held for ever.
   ~Impl();
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
@@ -46,6 +48,7 @@ class Feeder::Impl {
   // A feeder in this one's place that resumes from there; this one is closed.
   [[nodiscard]] std::unique_ptr<Impl> resumed(SavedState saved);
 
+  [[nodiscard]] const OwnProcess& process() const noexcept { return process_; }
   [[nodiscard]] const Run& run() const noexcept { return *run_; }
   [[nodiscard]] bool was_stopped() const noexcept { return was_stopped_; }
   [[nodiscard]] std::uint64_t epochs_completed() const noexcept { return run_->ranks->epochs_completed(); }
@@ -67,13 +70,16 @@ class Feeder::Impl {
   // After a batch was taken; `fresh`: batches that this rank had served fresh before.
   void plan_further(std::uint64_t fresh);
   [[nodiscard]] std::uint32_t render(const Served& served, StreamView stream);
-  void end_if_device_refused();
+  void end_if_device_refused(Clock::time_point entered);
+  // Throws the failure, in the step that met it. REQUIRES: a single rank.
+  [[noreturn]] void end_alone(Clock::time_point entered);
 
   void end_early(const char* what);
   // Tells the other ranks, which may be about to make a step.
   void leave();
   [[nodiscard]] bool is_between_epochs() const noexcept { return run_->ranks->loop() == Loop::epochs && !is_in_epoch_; }
 
+  OwnProcess process_;
   std::unique_ptr<Run> run_;
   bool is_alone_;  // one rank
   bool ended_;

@@ -38,7 +38,10 @@ std::optional<Lease> Feeder::Impl::step(StreamView wanted, Clock::time_point cal
   const Served served = serve(entered);
   is_agreed_ = false;
   if (run.pipeline->ring().taken() != taken) plan_further(fresh);
-  if (run.failure.happened()) run.ranks->report_failure();
+  if (run.failure.happened()) {
+    run.ranks->report_failure();
+    if (is_alone_ && served.padding) end_alone(entered);  // nobody needs a step that serves nothing new
+  }
   std::optional<Lease> lease(LeaseMaker::make(run.store, served.slot,
                                               {.step = run.steps(),
                                                .use_index = served.use_index,
@@ -46,7 +49,7 @@ std::optional<Lease> Feeder::Impl::step(StreamView wanted, Clock::time_point cal
                                                .stream = stream,
                                                .served = run.server->counts().steps,
                                                .output = render(served, stream)}));
-  end_if_device_refused();
+  end_if_device_refused(entered);
   const Clock::time_point now = Clock::now();
   StepRecord record = run.record_of(served, now);
   run.journal->step(record, entered, entered - called, now);
@@ -164,10 +167,16 @@ std::uint32_t Feeder::Impl::render(const Served& served, StreamView stream) {
 
 // Other ranks hear of it at their next step and all end at one; until then this one serves, whatever the tensor shows,
 // since the trainer's own collectives wait for every rank.
-void Feeder::Impl::end_if_device_refused() {
+void Feeder::Impl::end_if_device_refused(Clock::time_point entered) {
   if (!refused_) return;
   run_->failure.raise(refused_);
-  if (!is_alone_) return;
+  if (is_alone_) end_alone(entered);
+}
+
+void Feeder::Impl::end_alone(Clock::time_point entered) {
+  ended_ = true;
+  run_->journal->finished(entered);
+  run_->say_what_was_left_out();
   cause_ = run_->failure.text();
   run_->communicator->note_failure(cause_);
   run_->failure.rethrow();

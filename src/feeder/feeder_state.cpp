@@ -106,7 +106,7 @@ std::unique_ptr<Feeder::Impl> Feeder::Impl::resumed(SavedState saved) {
   ended_ = true;  // on all ranks: nobody leaves
   close();
   // The device need not have room for both.
-  run.gpu_decoding.reset();
+  run.jpeg.gpu.reset();
   run.store->give_back_memory();
   auto other = std::make_unique<Impl>(run.options, std::move(again), std::move(parts), run.stop,
                                       Predecessor{std::move(saved), run.device, run.stream, run.ranks->loop()});
@@ -151,6 +151,10 @@ void Feeder::Impl::leave() {
 }
 
 Feeder::Impl::~Impl() {
+  if (process_.is_forked()) {
+    static_cast<void>(run_.release());  // NOLINT(bugprone-unused-return-value)
+    return;
+  }
   const auto tell = [this](const char* cause) noexcept {
     try {
       run_->console->error("closing the feeder failed: " + printable(cause));

@@ -10,6 +10,7 @@
 
 #include "base/clock.hpp"
 #include "base/text.hpp"
+#include "config/settings.hpp"
 #include "job/start_checks.hpp"
 #include "measure/run_files.hpp"
 
@@ -37,6 +38,12 @@ std::string samples_text(std::uint64_t of_dataset, const OrderOptions& order) {
   return order.selection ? std::to_string(order.samples) + " of " + all : all;
 }
 
+// "16 ready", "2 to 16 ready"
+std::string ready_text(const Capacity& capacity) {
+  const std::string most = std::to_string(capacity.most) + " ready";
+  return capacity.first == capacity.most ? most : std::to_string(capacity.first) + " to " + most;
+}
+
 }  // namespace
 
 bool Run::interrupted() {
@@ -61,19 +68,23 @@ void Run::open_journal() {
   const bool resumes = origin.steps() > 0;
   if (!resumes) clear_run_directory(options.telemetry.dir, rank, communicator->size());
   quarantine->begin();
-  TelemetrySetup telemetry{.options = options.telemetry,
-                           .rank = rank,
-                           .capacity = static_cast<std::uint32_t>(options.queue.capacity),
-                           .goes_on = resumes};
+  TelemetrySetup telemetry{
+      .options = options.telemetry, .rank = rank, .ranks = communicator->size(), .goes_on = resumes};
   if (is_recorded(options)) {
     telemetry.recording = recording_header(options, *safe_dataset, rank, communicator->size(), origin.steps());
+    telemetry.recording->capacity = queue.capacity;
     note_loop(*telemetry.recording, by_epochs);
   }
   if (replayed) replayed->require_loop(by_epochs);
-  journal->begin(telemetry,
+  RunHead head{.rank = rank,
+               .ranks = communicator->size(),
+               .first_step = origin.steps(),
+               .started = utc_now(),
+               .host = host_name()};
+  if (rank == 0) head.settings = settings_of(options);
+  journal->begin(telemetry, head,
                  {.batch_size = static_cast<double>(options.dataset.batch_size),
                   .batch_bytes = static_cast<double>(store->format().resident_bytes()),
-                  .queue_capacity = static_cast<double>(options.queue.capacity),
                   .workers_bytes = static_cast<double>(options.workers.bytes),
                   .cores = static_cast<double>(workers.cores),
                   .decode_fixed = options.workers.decode != 0},
@@ -88,6 +99,7 @@ void Run::close() {
   pipeline->stop();
   clock->stop();
   journal->close();
+  log_end();
   quarantine->begin();  // a feeder that made no step has written nothing yet
   directory.release();
   write_trace();
@@ -98,6 +110,15 @@ void Run::close() {
     throw;
   }
   saves->end();
+}
+
+void Run::log_end() noexcept {
+  if (!journal->has_log()) return;
+  try {
+    journal->log_end(summary());
+  } catch (const std::exception& error) {
+    console->warn("telemetry: the end of the run is not written: " + printable(error.what()));
+  }
 }
 
 void Run::write_trace() noexcept {
@@ -139,6 +160,7 @@ Outlook Run::outlook() noexcept {
   const bool is_over = ring.state() == SlotRing::State::ended;
   return {.must_pad = is_over || ranks->is_ahead(pipeline->planned(ring.taken()).epoch),
           .is_all_planned = ranks->is_all_planned(),
+          .is_alone = communicator->size() == 1,
           .is_waited_for =
               ranks->may_be_waited_for() && ranks->is_waited_for(pipeline->planned_of(ranks->epochs_completed()))};
 }
@@ -175,6 +197,7 @@ std::vector<Piece> Run::left() const {
 Gauges Run::gauges() const {
   const SlotRing& ring = pipeline->ring();
   return {.depth = ring.depth_guess(),
+          .capacity = ring.capacity(),
           .produced = ring.published(),
           .blocked_s = seconds(ring.blocked()),
           .bad_samples = quarantine->count()};
@@ -186,6 +209,7 @@ Summary Run::summary() const {
   for (const std::uint32_t slot : server->residents()) resident.push_back(store->slot(slot).uses);
   return journal->summary({.startup_s = startup_s,
                            .blocked_s = gauges().blocked_s,
+                           .queue_capacity = pipeline->ring().capacity(),
                            .bad_samples = ranks->bad_samples(),
                            .left_out = server->counts().left_out,
                            .epochs = ranks->epochs_completed(),
@@ -198,19 +222,21 @@ Summary Run::summary() const {
 }
 
 std::string Run::describe() const {
-  const QueueOptions& queue = options.queue;
   const auto encoded = static_cast<std::uint64_t>(options.workers.bytes);
   std::string text = samples_text(dataset->size(), order->options()) + ", " + std::to_string(order->batches()) +
                      " batches per epoch; ring of " + std::to_string(store->size()) + " slots (" +
-                     std::to_string(queue.capacity) + " ready, " + std::to_string(queue.pool) + " resident, " +
+                     ready_text(capacity) + ", " + std::to_string(queue.pool) + " resident, " +
                      std::to_string(queue.max_leases - 1) + " leased) in " + store->describe() + "; " +
                      forebay::describe(workers) + (pipeline->hedges() ? ", slow reads begun twice" : "");
   const SlotMemory& memory = store->memory();
   const std::uint64_t batches = memory.slots + memory.outputs;
+  const std::uint64_t to_come = memory.slots - memory.at_first;
   if (!device->is_host()) text += "; " + mebibytes(batches) + " on " + device->describe();
   const std::uint64_t on_host = device->is_host() ? batches : memory.staging;
   text += "; memory up to " + mebibytes(on_host + encoded + index_bytes) + ": " +
-          (device->is_host() ? "ring " : "staging ") + mebibytes(on_host) + ", encoded bytes " + mebibytes(encoded);
+          (device->is_host() ? "ring " : "staging ") + mebibytes(on_host) +
+          (to_come > 0 ? " (" + mebibytes(on_host - to_come) + " at first)" : "") + ", encoded bytes " +
+          mebibytes(encoded);
   if (index_bytes > 0) text += ", index " + mebibytes(index_bytes);
   return text + ", and for each decoder 3 bytes per pixel of the largest image" + wide_text(dataset->fields()) +
          operations_text(options.transform.operations) + "; policy " + options.policy.name;

@@ -14,9 +14,9 @@
 #include "base/clock.hpp"
 #include "base/thread.hpp"
 #include "device/device_choice.hpp"
-#include "device/gpu_decoding.hpp"
 #include "job/replay.hpp"
 #include "job/resume.hpp"
+#include "jpeg_decoding.hpp"
 #include "make/operation_chain.hpp"
 #include "measure/console_log.hpp"
 #include "measure/journal.hpp"
@@ -50,6 +50,7 @@ struct Run {  // NOLINT(clang-analyzer-optin.performance.Padding): the order is 
   std::uint64_t index_bytes = 0;  // that the process grew by when it was opened; 0 = not known, or hardly any
   std::optional<Order> order;
   std::optional<Schedule> schedule;
+  QueueOptions queue;  // with a number in place of "auto": the most
   std::unique_ptr<SharedMemory> node_memory;
   NodePlace node;
   WorkerPlan workers;
@@ -63,11 +64,11 @@ struct Run {  // NOLINT(clang-analyzer-optin.performance.Padding): the order is 
   std::optional<EarlyEnd> early_end;
   std::optional<Saves> saves;
   std::shared_ptr<Device> device;
-  StreamView stream;  // the device's, for trainers that have none
+  StreamView stream;      // the device's, for trainers that have none
+  Capacity capacity = 1;  // of the ring; at the most what the queue says, and what the memory has room for
   std::shared_ptr<SlotStore> store;
-  std::vector<Field> fields;                   // of every batch
-  std::unique_ptr<GpuDecoding> gpu_decoding;   // none = the decoder threads decode all
-  const PixelKernels* jpeg_kernels = nullptr;  // as JpegDecoder takes them
+  std::vector<Field> fields;  // of every batch
+  JpegDecoding jpeg;
   OperationChain operations;
   std::optional<Timeline> timeline;  // none = no trace is asked for
   std::optional<Pipeline> pipeline;
@@ -115,6 +116,7 @@ struct Run {  // NOLINT(clang-analyzer-optin.performance.Padding): the order is 
   void say_where_the_recording_ends();
 
  private:
+  void log_end() noexcept;
   void write_trace() noexcept;
   [[nodiscard]] Progress progress(Clock::time_point now) noexcept;
 

@@ -11,13 +11,11 @@
 #include "data/guarded_dataset.hpp"
 #include "job/agreed_start.hpp"
 #include "job/start_checks.hpp"
-#include "jpeg/pixel_kernels.hpp"
-#include "make/renderers.hpp"
+#include "make_store.hpp"
 #include "measure/run_files.hpp"
 #include "order/selection.hpp"
 #include "ranks/collectively.hpp"
 #include "read/hedging.hpp"
-#include "ring/queue_slots.hpp"
 
 namespace forebay {
 namespace {
@@ -38,6 +36,7 @@ class Startup {
   void resume_from(std::optional<SavedState> saved);
   void agree_on_policy();
   void open_dataset();
+  void size_queue();
   void make_schedule();
   void agree_on_recording();
   void meet_the_node();
@@ -51,7 +50,6 @@ class Startup {
   void agree_on_operations();
   [[nodiscard]] RunPlan run_plan() const;
   [[nodiscard]] BadLimit bad_limit() const;
-  void make_store();
   void choose_decoder();
   void start_pipeline();
   void start_server();
@@ -125,6 +123,14 @@ void Startup::open_dataset() {
       .run = static_cast<std::uint64_t>(options.dataset.run)});
 }
 
+// Alike on all ranks, whatever memory and devices they have.
+void Startup::size_queue() {
+  collectively([this] {
+    run_.queue = run_.options.queue;
+    run_.queue.capacity = most_capacity(run_.options, slot_bytes(run_));
+  });
+}
+
 void Startup::make_schedule() {
   const Options& options = run_.options;
   if (run_.origin.is_saved()) run_.origin.require_same_job(run_.job());
@@ -191,6 +197,7 @@ void Startup::meet_ranks() {
                    .time = run_.clock->time(),
                    .plan = run_plan(),
                    .limit = bad_limit(),
+                   .queue = run_.queue,
                    .turns = is_open ? UINT64_MAX : run_steps() - std::min(run_steps(), run_.origin.steps()),
                    .loop = loop_,
                    .stop_requested = [&run = run_] { return run.stop_requested(); }});
@@ -239,7 +246,7 @@ void Startup::choose_device() {
 
 void Startup::start_production() {
   collectively([this] {
-    make_store();
+    make_store(run_);
     choose_decoder();
     start_pipeline();
     start_server();
@@ -247,61 +254,9 @@ void Startup::start_production() {
   });
 }
 
-void Startup::make_store() {
-  const Options& options = run_.options;
-  const TransformOptions& transform = options.transform;
-  const bool on_host = run_.device->is_host();
-  SlotFormat format{.batch_size = static_cast<std::uint32_t>(options.dataset.batch_size),
-                    .height = transform.size[0],
-                    .width = transform.size[1],
-                    .dtype = transform.dtype,
-                    .layout = transform.layout,
-                    .channels = transform.channels};
-  if (transform.when == When::dequeue) format.canvas = canvas_format(transform, format.batch_size);
-  FieldLayout fields;
-  if (!run_.safe_dataset->fields().empty()) {
-    refuse_moved_fields(run_.safe_dataset->fields(), run_.operations);
-    fields = field_layout(run_.safe_dataset->fields(), transform, format.batch_size, format.image_bytes());
-    format.fields = &fields;
-  }
-  const SlotCounts counts{.slots = static_cast<std::uint32_t>(slots_of(options.queue)),
-                          .capacity = static_cast<std::uint32_t>(options.queue.capacity),
-                          .max_leases = static_cast<std::uint32_t>(options.queue.max_leases),
-                          .run_ahead = static_cast<std::uint32_t>(options.queue.run_ahead)};
-  const SlotMemory memory = SlotStore::memory_of(format, counts, on_host);
-  const RingNeed need{.slots = on_host ? counts.slots : counts.capacity,
-                      .bytes = on_host ? memory.slots + memory.outputs : memory.staging,
-                      .ranks_on_node = run_.node.local_ranks,
-                      .on_host = on_host};
-  if (const std::string warning = require_memory(need, available_memory()); !warning.empty()) {
-    run_.console->warn(warning);
-  }
-  run_.fields = format.all_fields();
-  run_.store = std::make_shared<SlotStore>(run_.device, format, counts);
-  if (!format.canvas) return;
-  const RenderPlan plan =
-      make_render_plan(transform, options.seed, options.run.eval, format.batch_size, run_.operations);
-  run_.store->set_renderer(on_host ? std::make_unique<HostRenderer>(transform, plan) : run_.device->make_renderer(plan),
-                           plan.view, options.seed);
-}
-
 void Startup::choose_decoder() {
-  if (run_.options.workers.jpeg == JpegLibrary::turbo) return;
-  run_.jpeg_kernels = trusted_pixel_kernels();
-  if (run_.jpeg_kernels == nullptr && run_.node.local_rank == 0) {
-    run_.console->warn(
-        "workers.jpeg: libjpeg-turbo decodes all JPEG files, because the one that is installed gives other pixels than "
-        "Forebay's own decoder");
-  }
-  if (run_.options.workers.jpeg != JpegLibrary::nvjpeg) return;
-  GpuDecodingChoice choice = make_gpu_decoding(run_.options.transform, run_.device, run_.workers.most.decode);
-  run_.gpu_decoding = std::move(choice.decoding);
-  if (run_.node.local_rank != 0) return;
-  if (run_.gpu_decoding) {
-    run_.console->info(choice.notice);
-  } else {
-    run_.console->warn(choice.notice);
-  }
+  run_.jpeg = choose_jpeg_decoding(run_.options, run_.device, run_.workers.most.decode, *run_.console,
+                                   run_.node.local_rank == 0);
 }
 
 void Startup::start_pipeline() {
@@ -310,6 +265,7 @@ void Startup::start_pipeline() {
   run_.journal.emplace(run_.timeline ? &*run_.timeline : nullptr);
   run_.pipeline.emplace(
       PipelineLinks{.options = options,
+                    .capacity = run_.capacity,
                     .dataset = *run_.safe_dataset,
                     .order = *run_.order,
                     .operations = run_.operations,
@@ -322,9 +278,10 @@ void Startup::start_pipeline() {
                           if (run.communicator->rank() == 0) run.console->info(line);
                         },
                     .may_be_slow = run_.given.dataset != nullptr || may_be_slow(options.dataset.path, *run_.dataset),
-                    .gpu_decoding = run_.gpu_decoding.get(),
-                    .jpeg_kernels = run_.jpeg_kernels},
-      run_.store, run_.workers, static_cast<std::uint32_t>(options.queue.capacity + options.mpi.lag + 1));
+                    .gpu_decoding = run_.jpeg.gpu.get(),
+                    .jpeg_kernels = run_.jpeg.kernels,
+                    .decode_index = run_.jpeg.index.get()},
+      run_.store, run_.workers, static_cast<std::uint32_t>(run_.queue.capacity + options.mpi.lag + 1));
   run_.stop_listener.emplace(*run_.stop, run_.pipeline->ring());
   if (run_.timeline) run_.pipeline->note_in(*run_.timeline);
 }
@@ -389,6 +346,7 @@ std::unique_ptr<Run> start_run(Options options, std::unique_ptr<Communicator> co
   }
   startup.agree_on_policy();
   startup.open_dataset();
+  startup.size_queue();
   startup.make_schedule();
   startup.agree_on_recording();
   startup.meet_the_node();

@@ -243,7 +243,7 @@ void require_same_run(const Options& options, const Dataset& dataset, Communicat
     const bool is_of_dataset = differences[rank].find(kOfDataset) == 1;  // behind a quotation mark
     throw ConfigError("rank " + std::to_string(rank) + " runs with another configuration or dataset than rank 0 (" +
                       differences[rank] + "); give all ranks the same " +
-                      (is_of_dataset ? "data set" : "file and overrides"));
+                      (is_of_dataset ? "dataset" : "file and overrides"));
   }
 }
 

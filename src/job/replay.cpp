@@ -11,6 +11,7 @@
 
 #include "base/text.hpp"
 #include "resume.hpp"
+#include "ring/queue_slots.hpp"
 
 namespace forebay {
 namespace {
@@ -21,6 +22,9 @@ constexpr std::array<std::string_view, 4> kPicks{"queue.pool", "policy.pick", "m
 // And, where ranks hand batches over, what is handed over when.
 constexpr std::array<std::string_view, 3> kHandsOver{"queue.capacity", "mpi.mode", "run.epochs"};
 
+// With queue.capacity = "auto" too.
+constexpr std::array<std::string_view, 1> kAutomatic{"queue.memory"};
+
 std::map<std::string, std::string> decisive_settings(const Options& options, std::uint32_t ranks) {
   std::map<std::string, std::string> settings = batch_settings(options);
   add_settings(settings, options, kPicks);
@@ -28,10 +32,12 @@ std::map<std::string, std::string> decisive_settings(const Options& options, std
   Options ends = options;
   if (ends.run.steps > 0) ends.run.epochs = 0;  // a run of steps opens epochs without end
   add_settings(settings, ends, kHandsOver);
+  if (is_automatic(options.queue)) add_settings(settings, options, kAutomatic);
   return settings;
 }
 
 constexpr const char* kLoop = "loop";
+constexpr const char* kAnyLoop = "any";
 
 bool is_same_folder(const std::filesystem::path& a, const std::filesystem::path& b) {
   std::error_code error;
@@ -64,6 +70,8 @@ RecordingHeader recording_header(const Options& options, const Dataset& dataset,
 void note_loop(RecordingHeader& header, bool by_epochs) {
   if (by_epochs && header.ranks > 1) header.settings.emplace(kLoop, "epochs");
 }
+
+void note_any_loop(RecordingHeader& header) { header.settings.insert_or_assign(kLoop, kAnyLoop); }
 
 PolicyOptions policy_options(const Options& options, std::uint32_t rank, std::uint64_t first_step) {
   PolicyOptions made = options.policy;
@@ -109,8 +117,9 @@ ReplayedRun::ReplayedRun(const Options& options, std::uint32_t rank, std::uint32
 }
 
 void ReplayedRun::require_loop(bool by_epochs) const {
-  const bool recorded = header_.settings.contains(kLoop);
-  if (header_.ranks == 1 || recorded == by_epochs) return;
+  const auto loop = header_.settings.find(kLoop);
+  const bool recorded = loop != header_.settings.end();
+  if (header_.ranks == 1 || recorded == by_epochs || (recorded && loop->second == kAnyLoop)) return;
   refuse(file_, std::string("the run was recorded ") + (recorded ? "in" : "without") +
                     " a loop over epochs (next_epoch()) and this one runs " + (by_epochs ? "in" : "without") +
                     " one: only with the same can it be repeated");

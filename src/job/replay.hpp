@@ -21,6 +21,8 @@ namespace forebay {
 
 // Ranks that end each epoch together serve padding where others would not, so a recording says which it was.
 void note_loop(RecordingHeader& header, bool by_epochs);
+// A simulated run knows no ends of epochs: a run of either kind may repeat it.
+void note_any_loop(RecordingHeader& header);
 
 // What the policy and its rules are made from. A replay's recording becomes this rank's file, and the rules that would
 // change decisions are off: the recording holds what they did.

@@ -119,6 +119,10 @@ std::string require_memory(const RingNeed& need, const AvailableMemory& room) {
   return "";
 }
 
+std::uint64_t room_of_rank(const AvailableMemory& room, std::uint32_t ranks_on_node) noexcept {
+  return std::min(room.node.value_or(UINT64_MAX), room.group.value_or(UINT64_MAX)) / ranks_on_node;
+}
+
 std::uint64_t resident_bytes() {
   std::ifstream in("/proc/self/statm");  // in pages: size, resident, of it shared
   std::uint64_t size = 0;

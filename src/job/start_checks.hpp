@@ -41,6 +41,10 @@ struct RingNeed {
 // fit into this rank's cgroup, which they may or may not share; else an empty string.
 [[nodiscard]] std::string require_memory(const RingNeed& need, const AvailableMemory& room);
 
+// The part of it that each of so many ranks may take: an equal one, because they may share a group. Without bounds
+// where nothing is known.
+[[nodiscard]] std::uint64_t room_of_rank(const AvailableMemory& room, std::uint32_t ranks_on_node) noexcept;
+
 // Memory of this process that lies in RAM and is not shared with files; 0 = not known.
 [[nodiscard]] std::uint64_t resident_bytes();
 

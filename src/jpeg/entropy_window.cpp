@@ -23,6 +23,11 @@ bool is_at_marker(std::span<const std::byte> bytes) noexcept {
 }  // namespace
 
 const std::uint8_t* EntropyWindow::open(std::span<const std::byte> bytes) noexcept {
+  given_ = bytes.size();
+  return begin_with(bytes);
+}
+
+const std::uint8_t* EntropyWindow::begin_with(std::span<const std::byte> bytes) noexcept {
   rest_ = bytes;
   size_ = 0;
   ended_ = false;
@@ -30,12 +35,17 @@ const std::uint8_t* EntropyWindow::open(std::span<const std::byte> bytes) noexce
   return memory_.data();
 }
 
+std::size_t EntropyWindow::place_of(const std::uint8_t* at) const noexcept {
+  const auto stuffed = std::count(at, end(), std::to_integer<std::uint8_t>(kMarkerByte));
+  return given_ - rest_.size() - static_cast<std::size_t>(end() - at + stuffed);
+}
+
 const std::uint8_t* EntropyWindow::advance(const std::uint8_t* at) noexcept {
-  const auto kept = static_cast<std::size_t>(end() - at);
-  std::memmove(memory_.data(), at, kept);
-  size_ = kept;
+  const auto before = std::min<std::ptrdiff_t>(at - memory_.data(), kKept);
+  size_ = static_cast<std::size_t>(end() - at + before);
+  std::memmove(memory_.data(), at - before, size_);
   fill();
-  return memory_.data();
+  return memory_.data() + before;
 }
 
 void EntropyWindow::fill() noexcept {
@@ -63,6 +73,6 @@ unsigned EntropyWindow::find_marker() noexcept {
   return std::to_integer<unsigned>(rest_[1]);
 }
 
-const std::uint8_t* EntropyWindow::pass_marker() noexcept { return open(rest_.subspan(2)); }
+const std::uint8_t* EntropyWindow::pass_marker() noexcept { return begin_with(rest_.subspan(2)); }
 
 }  // namespace forebay

@@ -67,4 +67,23 @@ const PixelKernels* trusted_pixel_kernels(std::span<const PixelKernels> candidat
   return nullptr;
 }
 
+PixelKernelChoice choose_pixel_kernels() { return choose_pixel_kernels(supported_pixel_kernels()); }
+
+PixelKernelChoice choose_pixel_kernels(std::span<const PixelKernels> candidates) {
+  const PixelKernels* const trusted = trusted_pixel_kernels(candidates);
+  if (trusted == nullptr)
+    return {.kernels = nullptr, .reason = "the one that is installed gives other pixels than Forebay's own decoder"};
+  const auto is_plain = [](const PixelKernels& kernels) {
+    return kernels.transform == scalar_pixel_kernels().transform;
+  };
+  if (is_plain(*trusted)) {
+    return {.kernels = nullptr,
+            .reason = std::ranges::all_of(candidates, is_plain)
+                          ? "Forebay's own decoder has no vector code for this processor and would be slower"
+                          : "Forebay's own decoder gives other pixels with vector code than without it on this "
+                            "processor, and without it would be slower"};
+  }
+  return {.kernels = trusted, .reason = {}};
+}
+
 }  // namespace forebay

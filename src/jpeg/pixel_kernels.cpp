@@ -125,7 +125,8 @@ std::vector<PixelKernels> make_supported_pixels() {
   for (const auto target : hwy::SupportedAndGeneratedTargets()) {
     PixelKernels kernels = kScalarPixels;
     kernels.name = hwy::TargetName(target);
-    set_pixel_kernels(target, kernels);
+    set_transform_kernel(target, kernels);
+    set_row_kernels(target, kernels);
     // Highway's target without vectors has no kernels.
     if (kernels.transform != kScalarPixels.transform) all.push_back(kernels);
   }

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string_view>
 
 namespace forebay {
 
@@ -57,7 +58,18 @@ struct PixelKernels {
 // The same with candidates of the caller's, which live as long as what is returned.
 [[nodiscard]] const PixelKernels* trusted_pixel_kernels(std::span<const PixelKernels> candidates);
 
-// Fills in what is compiled for `target`, one of Highway's. Any thread may call.
-void set_pixel_kernels(std::int64_t target, PixelKernels& kernels);
+// What decoding without libjpeg-turbo is worth here.
+struct PixelKernelChoice {
+  const PixelKernels* kernels = nullptr;  // null: libjpeg-turbo is to decode everything
+  std::string_view reason;                // then: why
+};
+// The trusted ones, unless they are the plain loops: those take several times as long as libjpeg-turbo, whose vector
+// code outweighs what the own entropy decoding saves. Any thread may call.
+[[nodiscard]] PixelKernelChoice choose_pixel_kernels();
+[[nodiscard]] PixelKernelChoice choose_pixel_kernels(std::span<const PixelKernels> candidates);
+
+// Fill in what is compiled for `target`, one of Highway's: the inverse DCT, and all else. Any thread may call.
+void set_transform_kernel(std::int64_t target, PixelKernels& kernels);
+void set_row_kernels(std::int64_t target, PixelKernels& kernels);
 
 }  // namespace forebay

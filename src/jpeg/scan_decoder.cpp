@@ -1,131 +1,14 @@
 #include "scan_decoder.hpp"
 
 #include <algorithm>
-#include <bit>
-#include <cstring>
+#include <array>
+
+#include "scan_symbols.hpp"
 
 namespace forebay {
 namespace {
 
-using Bits = ScanDecoder::Bits;
-
-constexpr std::uint32_t kLast = kBlockSize - 1;  // position in a block
-constexpr std::uint32_t kEndOfBlock = HuffmanTable::kEndOfBlock;
-constexpr unsigned kBuffer = 64;  // bits
-// A refill leaves at least 56 bits, enough for five looks.
-constexpr int kLooks = 5;
-static_assert(kLooks * HuffmanTable::kBits <= 56);
-
-// No MCU takes as many bytes as may be read behind the end: 10 blocks of 64 codes and values, what the buffer holds
-// beyond them, and the eight bytes of the last refill.
-constexpr std::size_t kMostBytes = 10 * 64 * (16 + 15) / 8 + 16;
-static_assert(kMostBytes <= EntropyWindow::kMargin);
-
-// Where positions lie; those that an end of block, or damage, leads to lie where the last one does. An end of block
-// writes 0 there, which it is then anyway.
-constexpr auto kPlaces = [] {
-  std::array<std::uint8_t, 256> places{};
-  places.fill(CoefficientRow::kPlaces.back());
-  std::copy(CoefficientRow::kPlaces.begin(), CoefficientRow::kPlaces.end(), places.begin());
-  return places;
-}();
-
-[[gnu::always_inline]] inline std::uint64_t load_big_endian(const std::uint8_t* from) noexcept {
-  std::uint64_t value = 0;
-  std::memcpy(&value, from, sizeof(value));
-  if constexpr (std::endian::native == std::endian::little) value = __builtin_bswap64(value);
-  return value;
-}
-
-// To 56 bits or more. Bits beyond `count` that are in the buffer already are the same.
-[[gnu::always_inline]] inline void refill(Bits& bits) noexcept {
-  bits.buffer |= load_big_endian(bits.next) >> bits.count;
-  bits.next += (kBuffer - 1 - bits.count) >> 3U;
-  bits.count |= 56U;
-}
-
-[[gnu::always_inline]] inline std::uint64_t look(const Bits& bits, unsigned count) noexcept {
-  return bits.buffer >> (kBuffer - count);
-}
-
-[[gnu::always_inline]] inline void drop(Bits& bits, std::uint32_t count) noexcept {
-  bits.buffer <<= count;
-  bits.count -= count;
-}
-
-// A symbol with its value.
-struct Symbol {
-  std::uint32_t step = 0;
-  std::int16_t value = 0;
-};
-
-// One that no single look gives, of which this is `one`. False if there is none.
-[[gnu::always_inline]] inline bool take_long(Bits& bits, const HuffmanTable& table, HuffmanTable::One one,
-                                             Symbol& symbol) noexcept {
-  refill(bits);
-  HuffmanTable::Found found{one.length(), one.symbol()};
-  if (found.length == 0) [[unlikely]] {
-    found = table.find_long(static_cast<std::uint32_t>(look(bits, HuffmanCode::kLongest)));
-    if (found.length == 0) return false;
-  }
-  drop(bits, found.length);
-  const std::uint32_t size = found.symbol & 15U;
-  symbol.step = step_of(found.symbol >> 4U, size);
-  // A shift in two steps, for a size of 0.
-  const auto value = static_cast<std::uint32_t>(bits.buffer >> 1U >> (kBuffer - 1 - size));
-  symbol.value = static_cast<std::int16_t>(value_of(value, size));
-  drop(bits, size);
-  refill(bits);
-  return true;
-}
-
-// Leaves bits for kLooks - 1 looks.
-[[gnu::always_inline]] inline bool take_dc(Bits& bits, const HuffmanTable& table, std::int32_t& predictor) noexcept {
-  refill(bits);
-  const HuffmanTable::One one = table.one(look(bits, HuffmanTable::kBits));
-  if (one.bits() != 0) [[likely]] {
-    drop(bits, one.bits());
-    predictor += one.value();
-  } else {
-    Symbol symbol;
-    if (!take_long(bits, table, one, symbol)) return false;
-    predictor += symbol.value;
-  }
-  // libjpeg would wrap it.
-  return predictor == static_cast<std::int16_t>(predictor);
-}
-
-// Whether a block is complete at the position where these symbols end. An end of block behind the last coefficient, or
-// a coefficient behind it, cannot be one of the block's.
-constexpr bool is_end(std::uint32_t position) noexcept {
-  return position == kLast || (position >= kEndOfBlock && position < kEndOfBlock + kLast);
-}
-
-// The rest of a block.
-struct Rest {
-  Bits bits;                   // what is left
-  std::uint32_t position = 0;  // where it ended: is_end(); 0 if it is not one, or has more coefficients than there are
-};
-
-// From this position, one symbol after the other.
-[[gnu::noinline]] Rest take_singly(Bits bits, const HuffmanTable& table, std::uint32_t position,
-                                   std::int16_t* block) noexcept {
-  while (position < kLast) {
-    refill(bits);
-    const HuffmanTable::One one = table.one(look(bits, HuffmanTable::kBits));
-    if (one.bits() != 0) {
-      drop(bits, one.bits());
-      position += one.step();
-      block[kPlaces[position]] = one.value();
-    } else {
-      Symbol symbol;
-      if (!take_long(bits, table, one, symbol)) return {};
-      position += symbol.step;
-      block[kPlaces[position]] = symbol.value;
-    }
-  }
-  return {bits, is_end(position) ? position : 0};
-}
+using namespace scan;  // NOLINT(google-build-using-namespace): its own parts
 
 [[gnu::noinline]] Rest skip_singly(Bits bits, const HuffmanTable& table, std::uint32_t position) noexcept {
   std::array<std::int16_t, 256> nowhere;  // NOLINT(cppcoreguidelines-pro-type-member-init): written, not read
@@ -246,17 +129,26 @@ bool ScanDecoder::open(const JpegFrame& frame, const Scan& scan) {
     blocks += frame.component[i].h * frame.component[i].v;
   }
   if (blocks > static_cast<std::int32_t>(kMostBlocks)) return false;
-  const std::int64_t mcus = std::int64_t{frame.mcus_across} * scan.wanted.bottom;
+  // With points those of the region are decoded, and in each row those from a point to it; else all up to its end.
+  const std::int64_t mcus = scan.points.empty()
+                                ? std::int64_t{frame.mcus_across} * scan.wanted.bottom
+                                : std::int64_t{scan.wanted.width() + scan.points.step()} * scan.wanted.height();
   for (std::size_t i = 0; i < frame.components; ++i) {
     ac[i]->expect(mcus * frame.component[i].h * frame.component[i].v);
   }
   frame_ = &frame;
   plan_blocks(frame, dc, ac);
-  predictors_ = {};
+  at_.predictors = {};
   next_row_ = 0;
   restart_interval_ = until_restart_ = scan.restart_interval;
   next_restart_ = 0;
-  bits_ = {.next = window_.open(scan.bytes)};
+  bytes_ = scan.bytes;
+  points_ = scan.points;
+  wanted_ = scan.wanted;
+  ahead_row_ = kNone;
+  has_ahead_ = false;
+  at_.begun_at = 0;
+  at_.bits = points_.empty() ? Bits{.next = at_.window->open(bytes_)} : Bits{};
   return true;
 }
 
@@ -274,6 +166,7 @@ void ScanDecoder::plan_blocks(const JpegFrame& frame, const std::array<HuffmanTa
 }
 
 bool ScanDecoder::read(std::int32_t mcu_row, CoefficientRow& row) {
+  if (!points_.empty()) return read_from_points(mcu_row, row);
   if (!finish(mcu_row) || !skip_mcus(row.left()) || !read_mcus(row.right() - row.left(), row)) return false;
   next_row_ = mcu_row + 1;
   return skip_mcus(frame_->mcus_across - row.right());
@@ -290,16 +183,17 @@ bool ScanDecoder::begin_mcu(Bits& bits) noexcept {
     if (until_restart_ == 0 && !restart(bits)) return false;
     --until_restart_;
   }
-  if (window_.is_short(bits.next)) bits.next = window_.advance(bits.next);
+  if (at_.window->is_short(bits.next)) bits.next = at_.window->advance(bits.next);
   return true;
 }
 
 // All bits before the marker belong to the MCUs before it, less than a byte of padding apart.
 bool ScanDecoder::restart(Bits& bits) noexcept {
-  const std::ptrdiff_t left = (window_.end() - bits.next) * 8 + static_cast<std::ptrdiff_t>(bits.count);
-  if (!window_.is_whole() || left >= 8 || window_.find_marker() != kFirstRestart + next_restart_) return false;
-  bits = {.next = window_.pass_marker()};
-  predictors_ = {};
+  EntropyWindow& window = *at_.window;
+  const std::ptrdiff_t left = (window.end() - bits.next) * 8 + static_cast<std::ptrdiff_t>(bits.count);
+  if (!window.is_whole() || left >= 8 || window.find_marker() != kFirstRestart + next_restart_) return false;
+  bits = {.next = window.pass_marker()};
+  at_.predictors = {};
   until_restart_ = restart_interval_;
   next_restart_ = (next_restart_ + 1) % 8;
   return true;
@@ -312,12 +206,12 @@ bool ScanDecoder::read_mcus(std::int32_t count, CoefficientRow& row) noexcept {
     if (block.component >= row.components()) continue;
     places[i] = {row.blocks(block.component, block.row), row.extents(block.component, block.row), block.column};
   }
-  Bits bits = bits_;
+  Bits bits = at_.bits;
   for (std::int32_t x = 0; x < count; ++x) {
     if (!begin_mcu(bits)) return false;
     for (std::size_t i = 0; i < block_count_; ++i) {
       const Block& block = blocks_[i];
-      std::int32_t& predictor = predictors_[block.component];
+      std::int32_t& predictor = at_.predictors[block.component];
       if (!take_dc(bits, *block.dc, predictor)) return false;
       Place& place = places[i];
       if (place.blocks == nullptr) {
@@ -331,23 +225,23 @@ bool ScanDecoder::read_mcus(std::int32_t count, CoefficientRow& row) noexcept {
       place.extents[place.block] = static_cast<std::uint8_t>(end % kEndOfBlock);
       place.block += block.across;
     }
-    if (!is_within(bits)) return false;
+    if (!at_.has(bits)) return false;
   }
-  bits_ = bits;
+  at_.bits = bits;
   return true;
 }
 
 bool ScanDecoder::skip_mcus(std::int64_t count) noexcept {
-  Bits bits = bits_;
+  Bits bits = at_.bits;
   for (std::int64_t x = 0; x < count; ++x) {
     if (!begin_mcu(bits)) return false;
     for (std::size_t i = 0; i < block_count_; ++i) {
       const Block& block = blocks_[i];
-      if (!take_dc(bits, *block.dc, predictors_[block.component]) || !skip_ac(bits, *block.ac)) return false;
+      if (!take_dc(bits, *block.dc, at_.predictors[block.component]) || !skip_ac(bits, *block.ac)) return false;
     }
-    if (!is_within(bits)) return false;
+    if (!at_.has(bits)) return false;
   }
-  bits_ = bits;
+  at_.bits = bits;
   return true;
 }
 

@@ -4,11 +4,15 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
+#include <vector>
 
 #include "coefficients.hpp"
 #include "entropy_window.hpp"
 #include "huffman_table.hpp"
+#include "scan_points.hpp"
+#include "scan_symbols.hpp"
 
 namespace forebay {
 
@@ -41,6 +45,9 @@ class HuffmanTables {
 // complaint; what stops it may be damage, or something odd that libjpeg accepts. No bytes are read but those given, and
 // nothing is written but to the row asked for, whatever the bytes are.
 //
+// With points it decodes no more than it is asked for. It believes them: what it decodes is libjpeg's where they are
+// the file's, and anything else, or nothing, where they are not.
+//
 // One decoder belongs to one thread; its memory is reused from image to image.
 class ScanDecoder final : public CoefficientSource {
  public:
@@ -53,6 +60,7 @@ class ScanDecoder final : public CoefficientSource {
     std::uint32_t restart_interval = 0;  // MCUs; 0: none
     std::span<const std::byte> bytes;    // from the header's end to the end of the file; must stay
     McuRegion wanted;                    // what read() is going to be asked for
+    ScanPoints points;                   // if any, where read() begins with each row
   };
 
   // False when a table is none, or when an MCU has more than ten blocks. `frame` must stay.
@@ -60,20 +68,17 @@ class ScanDecoder final : public CoefficientSource {
 
   // REQUIRES: open() succeeded, and nothing has stopped since
   [[nodiscard]] bool read(std::int32_t mcu_row, CoefficientRow& row) override;
-  // Decodes the rows above `mcu_row` that have not been yet. REQUIRES: as read()
+  // Decodes the rows above `mcu_row` that have not been yet. REQUIRES: as read(); there are no points
   [[nodiscard]] bool finish(std::int32_t mcu_row);
+  // Decodes all rows, and appends the points of the file to `packed`. False also where one is too far for its number of
+  // bits. REQUIRES: as read(), and that nothing was read; there are no points
+  [[nodiscard]] bool locate(std::vector<std::byte>& packed);
   // Whether the image ends here, as far as libjpeg cares. REQUIRES: finish(mcus_down) succeeded
-  [[nodiscard]] bool at_end_of_image() { return window_.find_marker() == kEndOfImage; }
-
-  // Bits that have been read, the first one on top.
-  struct Bits {
-    std::uint64_t buffer = 0;
-    std::uint64_t count = 0;             // that are valid; more may be there, as they will be read again
-    const std::uint8_t* next = nullptr;  // byte
-  };
+  [[nodiscard]] bool at_end_of_image() { return at_.window->find_marker() == kEndOfImage; }
 
  private:
   static constexpr std::size_t kMostBlocks = 10;  // of an MCU
+  static constexpr std::int32_t kNone = -1;
   static constexpr unsigned kEndOfImage = 0xd9;
   static constexpr unsigned kFirstRestart = 0xd0;
 
@@ -92,28 +97,57 @@ class ScanDecoder final : public CoefficientSource {
     std::size_t block = 0;
   };
 
+  // A place in the scan.
+  struct Cursor {
+    std::unique_ptr<EntropyWindow> window = std::make_unique<EntropyWindow>();
+    scan::Bits bits;
+    std::array<std::int32_t, JpegFrame::kMostComponents> predictors{};
+    std::size_t begun_at = 0;  // the window, among bytes_
+
+    // Whether all bits that were taken before these exist.
+    [[nodiscard]] bool has(const scan::Bits& left) const noexcept {
+      return (window->end() - left.next) * 8 + static_cast<std::ptrdiff_t>(left.count) >= 0;
+    }
+  };
+  class Lane;
+
   void plan_blocks(const JpegFrame& frame, const std::array<HuffmanTable*, JpegFrame::kMostComponents>& dc,
                    const std::array<HuffmanTable*, JpegFrame::kMostComponents>& ac) noexcept;
+  // Where the next MCU begins.
+  [[nodiscard]] ScanPoint point() const noexcept;
+  // The first one at or behind an MCU; none at the end.
+  [[nodiscard]] std::optional<ScanPoint> point_behind(std::int32_t mcu_row, std::int32_t mcu) const noexcept;
+  void begin_restarts(std::int64_t mcu) noexcept;
+  [[nodiscard]] bool begin_at(std::int32_t mcu_row, std::int32_t number, std::int32_t right) noexcept;
+  // Where reading row.left() begins, as is_behind() says whether it ended at row.right().
+  [[nodiscard]] bool begin_row(std::int32_t mcu_row, const CoefficientRow& row) noexcept;
+  [[nodiscard]] bool is_behind(std::int32_t mcu_row, const CoefficientRow& row) const noexcept;
+  [[nodiscard]] bool read_from_points(std::int32_t mcu_row, CoefficientRow& row);
+  // This row and the next one, which waits in ahead_.
+  [[nodiscard]] bool can_read_two(std::int32_t mcu_row, const CoefficientRow& row) const noexcept;
+  [[nodiscard]] bool read_two(std::int32_t mcu_row, CoefficientRow& row);
   [[nodiscard]] bool read_mcus(std::int32_t count, CoefficientRow& row) noexcept;
   [[nodiscard]] bool skip_mcus(std::int64_t count) noexcept;
-  [[nodiscard]] bool begin_mcu(Bits& bits) noexcept;
-  [[nodiscard]] bool restart(Bits& bits) noexcept;
-  // Whether all bits that were taken exist.
-  [[nodiscard]] bool is_within(const Bits& bits) const noexcept {
-    return (window_.end() - bits.next) * 8 + static_cast<std::ptrdiff_t>(bits.count) >= 0;
-  }
+  [[nodiscard]] bool begin_mcu(scan::Bits& bits) noexcept;
+  [[nodiscard]] bool restart(scan::Bits& bits) noexcept;
 
   HuffmanTables tables_;
-  EntropyWindow window_;
-  Bits bits_;
   const JpegFrame* frame_ = nullptr;
+  std::span<const std::byte> bytes_;
+  McuRegion wanted_;
+  ScanPoints points_;
   std::array<Block, kMostBlocks> blocks_{};
   std::size_t block_count_ = 0;
-  std::array<std::int32_t, JpegFrame::kMostComponents> predictors_{};
+  Cursor at_;
   std::int32_t next_row_ = 0;
   std::uint32_t restart_interval_ = 0;
   std::uint32_t until_restart_ = 0;  // MCUs
   unsigned next_restart_ = 0;        // 0 to 7
+  // With points: the row below the last one that was read, if that is here already.
+  Cursor below_;
+  CoefficientRow ahead_;
+  std::int32_t ahead_row_ = kNone;
+  bool has_ahead_ = false;  // it has this image's size
 };
 
 }  // namespace forebay

@@ -36,23 +36,28 @@ void DecoderPool::work(unsigned thread, WorkerStatus& status) {
     if (taken == 0) return;
     status.set(Activity::decoding, samples[0].request.sample);
     if (together) links_.handler.prepare(std::span(samples).first(taken), thread);
+    std::uint64_t made = 0;
+    std::uint64_t decode_ns = 0;
     for (std::size_t i = 0; i < taken; ++i) {
-      handle(samples[i], thread);
-      links_.buffers.give_back(std::move(samples[i].bytes));
+      made += handle(samples[i], thread);
       const auto next = i + 1 < taken ? Activity::decoding : Activity::idle;
       const std::int64_t ns = status.set(next, i + 1 < taken ? samples[i + 1].request.sample : 0);
       pace.add(ns);
-      links_.totals.decode_ns.fetch_add(static_cast<std::uint64_t>(ns), std::memory_order_relaxed);
+      decode_ns += static_cast<std::uint64_t>(ns);
     }
+    links_.handler.finish_taken(thread);
+    links_.buffers.give_back(std::span(samples).first(taken));
+    links_.totals.samples.fetch_add(made, std::memory_order_relaxed);
+    links_.totals.decode_ns.fetch_add(decode_ns, std::memory_order_relaxed);
   }
 }
 
-void DecoderPool::handle(const EncodedSample& sample, unsigned thread) {
+std::uint32_t DecoderPool::handle(const EncodedSample& sample, unsigned thread) {
   try {
-    const std::uint32_t made = links_.handler.handle(sample, thread);
-    links_.totals.samples.fetch_add(made, std::memory_order_relaxed);
+    return links_.handler.handle(sample, thread);
   } catch (const SampleError& error) {
     links_.sink.bad_sample(sample.request, error.what());
+    return 0;
   }
 }
 

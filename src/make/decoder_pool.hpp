@@ -41,7 +41,7 @@ class DecoderPool {
  private:
   void run(unsigned thread, WorkerStatus& status) noexcept;
   void work(unsigned thread, WorkerStatus& status);
-  void handle(const EncodedSample& sample, unsigned thread);
+  [[nodiscard]] std::uint32_t handle(const EncodedSample& sample, unsigned thread);
 
   DecoderLinks links_;
   WorkerPool workers_;

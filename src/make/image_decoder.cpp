@@ -68,7 +68,8 @@ void ImageDecoder::decode_wide(WideImage& out) {
 }
 
 void ImageDecoder::decode_mask(std::span<const std::byte> bytes, const ImageOptions& options, Mask& out) {
-  if (starts_as_jpeg(bytes)) throw SampleError("a JPEG cannot be a mask: its values are not exact");
+  if (starts_as_jpeg(bytes) || starts_as_packed_jpeg(bytes))
+    throw SampleError("a JPEG cannot be a mask: its values are not exact");
   Codec& codec = open_codec(bytes, options);
   if (header_.orientation != 1) throw SampleError("a mask with an EXIF orientation; store it as it is displayed");
   out.width = header_.width;

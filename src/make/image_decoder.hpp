@@ -9,6 +9,7 @@
 #include "codecs.hpp"
 #include "image.hpp"
 #include "jpeg_decoder.hpp"
+#include "pack/packed_jpeg.hpp"
 #include "signature.hpp"
 #include "wide_image.hpp"
 
@@ -19,14 +20,16 @@ namespace forebay {
 // so damage anywhere in the pixels is found. One belongs to one thread and is reused from image to image.
 class ImageDecoder {
  public:
-  // `kernels` as JpegDecoder takes them.
-  explicit ImageDecoder(const PixelKernels* kernels = nullptr) : jpeg_(kernels) {}
+  // As JpegDecoder takes them.
+  explicit ImageDecoder(const PixelKernels* kernels = nullptr, const DecodeIndex* index = nullptr,
+                        TableCache* tables = nullptr)
+      : jpeg_(kernels, index, tables) {}
 
   // Reads the header; the size is that of the image as displayed. The bytes must stay until decode() returns or the
   // next open(). Throws SampleError for bytes that are not such an image (the reason says what they are instead), for
   // more than options.max_pixels pixels, and like JpegDecoder::open() and Codec::open().
   ImageSize open(std::span<const std::byte> bytes, const ImageOptions& options) {
-    if (!starts_as_jpeg(bytes)) return open_other(bytes, options);
+    if (!starts_as_jpeg(bytes) && !starts_as_packed_jpeg(bytes)) return open_other(bytes, options);
     codec_ = nullptr;
     return jpeg_.open(bytes, options);
   }
@@ -40,8 +43,9 @@ class ImageDecoder {
     jpeg_.decode(region, shrink, out);
   }
 
-  // As JpegDecoder::was_own(); false for all other kinds.
+  // As JpegDecoder's; false for all other kinds.
   [[nodiscard]] bool was_own() const noexcept { return codec_ == nullptr && jpeg_.was_own(); }
+  [[nodiscard]] bool was_indexed() const noexcept { return codec_ == nullptr && jpeg_.was_indexed(); }
 
   // The channels, 1 or 3, of an image whose numbers have more than 8 bits; 0 if decode() loses nothing.
   [[nodiscard]] int wide_channels() const noexcept { return codec_ == nullptr ? 0 : header_.wide_channels; }

@@ -1,46 +1,73 @@
 #include "jpeg_decoder.hpp"
 
 #include "libjpeg_decoder.hpp"
+#include "packed_file.hpp"
 #include "plain_jpeg_decoder.hpp"
 
 namespace forebay {
 
 class JpegDecoder::Impl {
  public:
-  explicit Impl(const PixelKernels* kernels) {
-    if (kernels != nullptr) plain_ = std::make_unique<PlainJpegDecoder>(*kernels);
+  Impl(const PixelKernels* kernels, const DecodeIndex* index, TableCache* tables) : packed_(tables) {
+    if (kernels != nullptr) plain_ = std::make_unique<PlainJpegDecoder>(*kernels, index);
   }
 
-  [[nodiscard]] LibjpegDecoder& library() noexcept { return library_; }
+  ImageSize open(std::span<const std::byte> bytes, const ImageOptions& options) {
+    is_packed_ = starts_as_packed_jpeg(bytes);
+    if (!is_packed_) return library_.open(bytes, options);
+    options_ = options;
+    return library_.open(packed_.open(bytes), options);
+  }
+
+  [[nodiscard]] JpegHeader header() const noexcept {
+    JpegHeader header = library_.header();
+    header.is_plain = header.is_plain && !is_packed_;
+    return header;
+  }
 
   // What the first one cannot decode, and every refusal, is the library's.
   void decode(const Box& region, std::int32_t shrink, Image& out) {
-    was_own_ = shrink == 1 && plain_ != nullptr && plain_->decode(library_.opened(), region, out);
-    if (was_own_) {
-      library_.close();
-    } else {
-      library_.decode(region, shrink, out);
-    }
+    was_own_ = shrink == 1 && plain_ != nullptr && decode_plain(region, out);
+    if (was_own_) return library_.close();
+    if (is_packed_) (void)library_.open(packed_.unpack(), options_);
+    library_.decode(region, shrink, out);
   }
 
   [[nodiscard]] bool was_own() const noexcept { return was_own_; }
+  [[nodiscard]] bool was_indexed() const noexcept { return was_own_ && plain_->was_indexed(); }
+
+  [[nodiscard]] std::vector<std::byte> locate() {
+    std::vector<std::byte> points;
+    if (plain_ != nullptr && !is_packed_) points = plain_->locate(library_.opened());
+    library_.close();
+    return points;
+  }
 
  private:
+  [[nodiscard]] bool decode_plain(const Box& region, Image& out) {
+    const OpenJpeg file = library_.opened();
+    return is_packed_ ? plain_->decode(file, packed_.parts(), region, out) : plain_->decode(file, region, out);
+  }
+
   LibjpegDecoder library_;
   std::unique_ptr<PlainJpegDecoder> plain_;
+  PackedFile packed_;
+  ImageOptions options_;  // of the packed file that is open
+  bool is_packed_ = false;
   bool was_own_ = false;
 };
 
-JpegDecoder::JpegDecoder(const PixelKernels* kernels) : impl_(std::make_unique<Impl>(kernels)) {}
+JpegDecoder::JpegDecoder(const PixelKernels* kernels, const DecodeIndex* index, TableCache* tables)
+    : impl_(std::make_unique<Impl>(kernels, index, tables)) {}
 JpegDecoder::~JpegDecoder() = default;
 JpegDecoder::JpegDecoder(JpegDecoder&&) noexcept = default;
 JpegDecoder& JpegDecoder::operator=(JpegDecoder&&) noexcept = default;
 
 ImageSize JpegDecoder::open(std::span<const std::byte> bytes, const ImageOptions& options) {
-  return impl_->library().open(bytes, options);
+  return impl_->open(bytes, options);
 }
 
-JpegHeader JpegDecoder::header() const { return impl_->library().header(); }
+JpegHeader JpegDecoder::header() const { return impl_->header(); }
 
 void JpegDecoder::decode(const Box& region, std::int32_t shrink, Image& out) { impl_->decode(region, shrink, out); }
 
@@ -50,5 +77,9 @@ void JpegDecoder::decode(std::span<const std::byte> bytes, const ImageOptions& o
 }
 
 bool JpegDecoder::was_own() const noexcept { return impl_->was_own(); }
+
+bool JpegDecoder::was_indexed() const noexcept { return impl_->was_indexed(); }
+
+std::vector<std::byte> JpegDecoder::locate() { return impl_->locate(); }
 
 }  // namespace forebay

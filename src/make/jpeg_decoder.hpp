@@ -4,12 +4,15 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "image.hpp"
 
 namespace forebay {
 
+class DecodeIndex;
 struct PixelKernels;
+class TableCache;
 
 // What another decoder has to know of a JPEG file, as libjpeg read its header.
 struct JpegHeader {
@@ -17,7 +20,7 @@ struct JpegHeader {
   std::int32_t height = 0;
   int orientation = 1;  // 1 to 8; 1 also where ImageOptions::exif is off
   // Huffman-coded, not progressive, 8 bits, one scan; grey, or YCbCr in 4:4:4, 4:2:2, 4:2:0 or 4:4:0; with an
-  // end-of-image marker behind the header. What hardware decoders take.
+  // end-of-image marker behind the header. What hardware decoders take; never a packed file.
   bool is_plain = false;
 };
 
@@ -38,7 +41,11 @@ class JpegDecoder {
  public:
   // With `kernels` (jpeg/pixel_kernels.hpp), which must outlive it, plain files are decoded by Forebay itself, and all
   // others by libjpeg-turbo; the pixels and the refusals are the same. Null: libjpeg-turbo decodes everything.
-  explicit JpegDecoder(const PixelKernels* kernels = nullptr);
+  // Of files in `index` (jpeg/decode_index.hpp), which must outlive it too, it decodes little more than the region.
+  // Null: there is none. With `tables`, which must outlive it as well, it decodes packed JPEG files
+  // (pack/jpeg_packer.hpp) too, to the pixels of the files that were packed.
+  explicit JpegDecoder(const PixelKernels* kernels = nullptr, const DecodeIndex* index = nullptr,
+                       TableCache* tables = nullptr);
   ~JpegDecoder();
   JpegDecoder(JpegDecoder&&) noexcept;
   JpegDecoder& operator=(JpegDecoder&&) noexcept;
@@ -46,6 +53,7 @@ class JpegDecoder {
   // Reads the header; the size is that of the image as displayed. The bytes must stay until decode() returns or the
   // next open(). Throws SampleError with the reason for
   //  - bytes that are not a JPEG (the reason says what they are instead);
+  //  - a packed JPEG that is damaged, or whose tables are not there;
   //  - more than options.max_pixels pixels;
   //  - colour spaces other than grey, YCbCr, RGB, CMYK and YCCK;
   //  - a header that libjpeg refuses or warns of.
@@ -72,6 +80,12 @@ class JpegDecoder {
 
   // Whether the last decode() that succeeded did without libjpeg-turbo, but for the header.
   [[nodiscard]] bool was_own() const noexcept;
+  // Whether it used the index, too.
+  [[nodiscard]] bool was_indexed() const noexcept;
+
+  // What an index holds of the image that was opened; empty where that gains nothing, without kernels, and for files
+  // that libjpeg-turbo decodes or refuses. REQUIRES: as decode(), in whose place it is called.
+  [[nodiscard]] std::vector<std::byte> locate();
 
  private:
   class Impl;

@@ -20,6 +20,7 @@ namespace forebay {
 // A JPEG file whose header libjpeg has read.
 struct OpenJpeg {
   const jpeg_decompress_struct& info;
+  std::span<const std::byte> bytes;  // all of it
   std::span<const std::byte> scans;  // what follows the header
   int orientation;                   // as JpegHeader has it
   bool grey;                         // as ImageOptions has it
@@ -48,7 +49,11 @@ class LibjpegDecoder {
 
   // REQUIRES: as header()
   [[nodiscard]] OpenJpeg opened() const noexcept {
-    return {.info = info_, .scans = bytes_.subspan(scan_begin_), .orientation = orientation_, .grey = grey_};
+    return {.info = info_,
+            .bytes = bytes_,
+            .scans = bytes_.subspan(scan_begin_),
+            .orientation = orientation_,
+            .grey = grey_};
   }
   // Forgets the file that is open, if one is. A fresh libjpeg object for each image: a reused one keeps the tables of
   // earlier images, and a file that lacks its own would decode, or not, depending on what came before it. Its memory is

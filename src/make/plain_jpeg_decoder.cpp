@@ -7,6 +7,8 @@ namespace forebay {
 namespace {
 
 constexpr std::int32_t kBlockSide = 8;
+// With an index so many luma blocks need not be passed to reach others.
+constexpr std::int64_t kWorthwhileBlocks = 400;
 // Rows that are turned together when the orientation is not as stored.
 constexpr std::int32_t kRowsTurned = 16;
 
@@ -118,24 +120,75 @@ bool PlainJpegDecoder::describe(const OpenJpeg& file) {
   return true;
 }
 
-bool PlainJpegDecoder::decode(const OpenJpeg& file, const Box& region, Image& out) {
-  if (!describe(file)) return false;
+// Those of files that are so small are not looked for: what they save would be less than the search takes.
+ScanPoints PlainJpegDecoder::find_points(const OpenJpeg& file) {
+  const McuRegion& wanted = scan_.wanted;
+  const std::int64_t passed =
+      std::int64_t{frame_.mcus_across} * wanted.bottom - std::int64_t{wanted.width()} * wanted.height();
+  if (index_ == nullptr || passed * frame_.max_h * frame_.max_v < kWorthwhileBlocks) return {};
+  return index_->find(file.bytes, frame_, points_);
+}
+
+// What libjpeg sees of a file besides the part. The index has no file in which it finds something.
+bool PlainJpegDecoder::is_sound(const OpenJpeg& file, const Box& part) {
+  if (was_indexed()) return true;
+  if (!scan_decoder_.finish(rows_decoded(file, frame_, part.bottom))) return false;
+  return part.bottom < frame_.height || scan_decoder_.at_end_of_image();
+}
+
+PlainJpegDecoder::Part PlainJpegDecoder::part_of(const OpenJpeg& file, const Box& region) const noexcept {
   const bool luma = file.grey && frame_.colour != JpegColour::grey;
   const auto colours = luma ? PixelStage::Colours::luma : PixelStage::Colours::all;
-  if (!PixelStage::serves(frame_, colours)) return false;
-  const Box part = stored_box(region, frame_.width, frame_.height, file.orientation);
-  const bool to_the_end = part.bottom == frame_.height;
-  if (!to_the_end && !file.has_end_marker()) return false;
-  scan_.wanted = PixelStage::needed(frame_, part, colours);
+  return {.box = stored_box(region, frame_.width, frame_.height, file.orientation),
+          .colours = colours,
+          .is_served = PixelStage::serves(frame_, colours)};
+}
+
+bool PlainJpegDecoder::decode(const OpenJpeg& file, const Box& region, Image& out) {
+  scan_.points = {};
+  if (!describe(file)) return false;
+  const Part part = part_of(file, region);
+  if (!part.is_served) return false;
+  if (part.box.bottom < frame_.height && !file.has_end_marker()) return false;
+  scan_.wanted = PixelStage::needed(frame_, part.box, part.colours);
+  scan_.points = find_points(file);
   if (!scan_decoder_.open(frame_, scan_)) return false;
   out.resize(region.width(), region.height());
   out.area = region;
-  PlacedRows rows(part, file.orientation, strip_, out);
-  if (!stage_.decode(frame_, part, colours, scan_decoder_, rows)) return false;
-  if (!scan_decoder_.finish(rows_decoded(file, frame_, part.bottom))) return false;
-  if (to_the_end && !scan_decoder_.at_end_of_image()) return false;
+  PlacedRows rows(part.box, file.orientation, strip_, out);
+  if (!stage_.decode(frame_, part.box, part.colours, scan_decoder_, rows) || !is_sound(file, part.box)) return false;
   rows.finish();
   return true;
+}
+
+// That the scan was whole and undamaged was seen to when it was packed.
+bool PlainJpegDecoder::decode(const OpenJpeg& file, const PackedJpeg& packed, const Box& region, Image& out) {
+  scan_.points = {};
+  if (!describe(file)) return false;
+  const Part part = part_of(file, region);
+  if (!part.is_served) return false;
+  packed_.open(packed, frame_);
+  out.resize(region.width(), region.height());
+  out.area = region;
+  PlacedRows rows(part.box, file.orientation, strip_, out);
+  if (!stage_.decode(frame_, part.box, part.colours, packed_, rows)) return false;
+  rows.finish();
+  return true;
+}
+
+std::vector<std::byte> PlainJpegDecoder::locate(const OpenJpeg& file) {
+  std::vector<std::byte> points;
+  scan_.points = {};
+  if (!describe(file) || std::int64_t{frame_.width} * frame_.height < kWorthwhileBlocks * kBlockSide * kBlockSide ||
+      !PixelStage::serves(frame_, PixelStage::Colours::all)) {
+    return {};
+  }
+  scan_.wanted = {0, 0, frame_.mcus_across, frame_.mcus_down};
+  points.reserve(ScanPoints::bytes_of(frame_));
+  const bool is_known =
+      scan_decoder_.open(frame_, scan_) && scan_decoder_.locate(points) && scan_decoder_.at_end_of_image();
+  if (!is_known) return {};
+  return points;
 }
 
 }  // namespace forebay

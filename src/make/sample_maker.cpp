@@ -4,6 +4,7 @@
 
 #include <forebay/error.hpp>
 
+#include "pack/packed_jpeg.hpp"
 #include "raw_sample.hpp"
 
 namespace forebay {
@@ -87,14 +88,18 @@ ImageSize SampleMaker::open(const Source& source, Workspace& workspace) const {
   return source.decoded != nullptr ? source.decoded->size() : workspace.decoder.open(source.bytes, image_);
 }
 
-void SampleMaker::decode(const Source& source, const Box& region, std::int32_t shrink, std::uint64_t samples,
-                         Workspace& workspace) {
+void SampleMaker::decode(const Source& source, const Box& region, std::int32_t shrink, Workspace& workspace) {
   if (source.decoded != nullptr) {
     source.decoded->show(region, workspace.image);
   } else {
     workspace.decoder.decode(region, shrink, workspace.image);
-    if (workspace.decoder.was_own()) workspace.own_jpeg += samples;
   }
+}
+
+void SampleMaker::count_decoded(const Source& source, std::uint64_t samples, Workspace& workspace) noexcept {
+  if (source.decoded != nullptr) return;
+  if (workspace.decoder.was_own()) workspace.own_jpeg += samples;
+  if (workspace.decoder.was_indexed()) workspace.indexed_jpeg += samples;
 }
 
 template <class Work>
@@ -115,9 +120,13 @@ void SampleMaker::make_with(const Work& work, const Source& source, const Member
   const Box whole{0, 0, size.width, size.height};
   const std::int32_t shrink = shrink_of(work, view);
   const bool scales = decode_ == Decode::scaled;
-  if (!scales && shrink > 1 && source.decoded == nullptr && workspace.decoder.can_shrink()) ++workspace.shrinkable;
-  decode(source, decode_ == Decode::full ? whole : view.region, scales ? shrink : 1, 1, workspace);
+  decode(source, decode_ == Decode::full ? whole : view.region, scales ? shrink : 1, workspace);
   render(work, view, member, workspace);
+  count_decoded(source, 1, workspace);
+  // A packed file would have to be unpacked first.
+  const bool gains =
+      source.decoded == nullptr && workspace.decoder.can_shrink() && !starts_as_packed_jpeg(source.bytes);
+  if (!scales && shrink > 1 && gains) ++workspace.shrinkable;
 }
 
 bool SampleMaker::make_together(std::span<const std::byte> bytes, std::span<const Member> members, Workspace& workspace,
@@ -141,12 +150,13 @@ void SampleMaker::make_all_with(const Work& work, const Source& source, std::spa
   const ImageSize size = open(source, workspace);
   Box region = view_of(work, size, members.front()).region;
   for (const Member& member : members) region = around(region, view_of(work, size, member).region);
-  decode(source, decode_ == Decode::full ? Box{0, 0, size.width, size.height} : region, 1, members.size(), workspace);
+  decode(source, decode_ == Decode::full ? Box{0, 0, size.width, size.height} : region, 1, workspace);
   for (const Member& member : members) {
     const auto view = view_of(work, size, member);
     note_view(size, view, member.out);
     render(work, view, member, workspace);
   }
+  count_decoded(source, members.size(), workspace);
 }
 
 }  // namespace forebay

@@ -35,6 +35,8 @@ class SampleMaker {
     std::uint64_t shrinkable = 0;
     // Samples whose JPEG file the decoder decoded without libjpeg-turbo.
     std::uint64_t own_jpeg = 0;
+    // Of them, those of which its index knew where to begin.
+    std::uint64_t indexed_jpeg = 0;
   };
 
   // `eval` turns random views into central ones; `stores` as Transform::stores_for() says. Throws ConfigError for
@@ -80,8 +82,9 @@ class SampleMaker {
                      Workspace& workspace) const;
   // An image file's size, then the pixels of a region of it.
   [[nodiscard]] ImageSize open(const Source& source, Workspace& workspace) const;
-  static void decode(const Source& source, const Box& region, std::int32_t shrink, std::uint64_t samples,
-                     Workspace& workspace);
+  static void decode(const Source& source, const Box& region, std::int32_t shrink, Workspace& workspace);
+  // Samples of these pixels are whole.
+  static void count_decoded(const Source& source, std::uint64_t samples, Workspace& workspace) noexcept;
 
   std::variant<Transform, CanvasMaker, OperatedTransform> work_;
   ImageOptions image_;

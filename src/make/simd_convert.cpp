@@ -285,25 +285,11 @@ void set_convert(Kernels& kernels) {
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
+#include "jpeg/simd_dispatch.hpp"
+
 namespace forebay {
 
-void set_convert_kernel(std::int64_t target, Kernels& kernels) {
-  switch (target) {
-#if HWY_TARGETS & HWY_AVX3
-    case HWY_AVX3: return N_AVX3::set_convert(kernels);
-#endif
-#if HWY_TARGETS & HWY_AVX2
-    case HWY_AVX2: return N_AVX2::set_convert(kernels);
-#endif
-#if HWY_TARGETS & HWY_SSE4
-    case HWY_SSE4: return N_SSE4::set_convert(kernels);
-#endif
-#if HWY_TARGETS & HWY_NEON
-    case HWY_NEON: return N_NEON::set_convert(kernels);
-#endif
-    default: return;
-  }
-}
+void set_convert_kernel(std::int64_t target, Kernels& kernels) { FOREBAY_CALL_COMPILED(target, set_convert(kernels)); }
 
 }  // namespace forebay
 #endif

@@ -99,6 +99,7 @@ Interval IntervalWindow::figures(const Snapshot& now) const noexcept {
   out.t_s = now.t_s;
   out.interval_s = length;
   out.queue_size = now.gauges.depth;
+  out.capacity = now.gauges.capacity;
   out.mean_enqueue_rate = ratio(produced, length);
   out.mean_dequeue_rate = ratio(as_double(out.fresh), length);
   out.mean_running_time = rate(wait_s_ + compute_s_, as_double(timed_steps_));

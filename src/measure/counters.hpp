@@ -49,6 +49,7 @@ static_assert(std::is_trivially_copyable_v<StepRecord>);
 // The state of the ring and the quarantine at one moment; all but depth count from the start of the run.
 struct Gauges {
   std::uint32_t depth = 0;        // batches ready now
+  std::uint32_t capacity = 1;     // that may be ready
   std::uint64_t produced = 0;     // batches published
   double blocked_s = 0;           // producer blocked by a full ring, including a current block
   std::uint64_t bad_samples = 0;  // distinct
@@ -75,7 +76,7 @@ struct Interval {
   std::uint64_t step_num = 0;               // the last step served, in this stretch or before
   std::uint64_t epoch = 0;                  // that step's
   std::uint32_t queue_size = 0;             // ready batches at the end
-  std::uint32_t capacity = 1;               // queue.capacity; filled in by the reporter
+  std::uint32_t capacity = 1;               // batches that may be ready at the end
   double mean_enqueue_rate = 0;             // batches published per second
   double mean_dequeue_rate = 0;             // fresh batches served per second
   std::optional<double> mean_running_time;  // seconds per step, waiting included

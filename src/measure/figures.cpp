@@ -18,6 +18,12 @@ constexpr Phrase if_any(std::string_view line, std::string_view format) {
   return {.line = line, .format = format, .if_any = true};
 }
 
+// A figure that is counted, for a longer interval as for a shorter one.
+constexpr Figure<Interval> count(Figure<Interval> figure) {
+  figure.is_count = true;
+  return figure;
+}
+
 constexpr auto kStep = std::to_array<Figure<StepRecord>>({
     {"step", &StepRecord::step, "", "number of the step on this rank, from 0"},
     {"t_s", &StepRecord::t_s, "s", "when the batch was handed over"},
@@ -49,16 +55,16 @@ constexpr auto kInterval = std::to_array<Figure<Interval>>({
     {"step_num", &Interval::step_num, "", "number of the last step served"},
     {"epoch", &Interval::epoch, "", "of the last batch served"},
     {"queue_size", &Interval::queue_size, "batches", "ready at the end"},
-    {"capacity", &Interval::capacity, "batches", "`queue.capacity`"},
+    {"capacity", &Interval::capacity, "batches", "`queue.capacity`; with `\"auto\"` what it has become at the end"},
     {"mean_enqueue_rate", &Interval::mean_enqueue_rate, "batches/s", "made ready"},
     {"mean_dequeue_rate", &Interval::mean_dequeue_rate, "batches/s", "taken out of the queue: fresh steps"},
     {"mean_running_time", &Interval::mean_running_time, "s", "per step, waiting included"},
-    {"steps", &Interval::steps, "steps", "served"},
-    {"fresh", &Interval::fresh, "steps", "of them fresh"},
-    {"reused", &Interval::reused, "steps", "of them reused"},
+    count({"steps", &Interval::steps, "steps", "served"}),
+    count({"fresh", &Interval::fresh, "steps", "of them fresh"}),
+    count({"reused", &Interval::reused, "steps", "of them reused"}),
     {"fresh_fraction", &Interval::fresh_fraction, "", "`fresh / steps`", OfRanks::none,
      percent("interval", "  fresh {:.1f} %")},
-    {"exhausted_steps", &Interval::exhausted_steps, "steps", "that found the queue empty"},
+    count({"exhausted_steps", &Interval::exhausted_steps, "steps", "that found the queue empty"}),
     {"lambda", &Interval::lambda, "batches/s",
      "the producer's unimpeded rate: batches made ready / (`interval_s` - `blocked_producer_s`)", OfRanks::none,
      text("interval", "  lambda {:.1f}/s")},
@@ -68,25 +74,27 @@ constexpr auto kInterval = std::to_array<Figure<Interval>>({
      text("interval", "  R {:.2f}")},
     {"stall", &Interval::stall, "", "share of the steps' time that was spent inside `next()`", OfRanks::none,
      percent("interval", "  stall {:.1f} %")},
-    {"census_waits", &Interval::census_waits, "steps", "whose census of the ranks was not complete at once"},
-    {"census_wait_s", &Interval::census_wait_s, "s", "until it was; part of `stall`"},
-    {"job_fresh_samples", &Interval::job_fresh_samples, "samples",
-     "served fresh by all ranks together since the run began, as of `mpi.lag` steps ago"},
+    count({"census_waits", &Interval::census_waits, "steps", "whose census of the ranks was not complete at once"}),
+    count({"census_wait_s", &Interval::census_wait_s, "s", "until it was; part of `stall`"}),
+    count({"job_fresh_samples", &Interval::job_fresh_samples, "samples",
+           "served fresh by all ranks together since the run began, as of `mpi.lag` steps ago"}),
     {"job_uses_max", &Interval::job_uses_max, "serves",
      "the most uses of one batch on any rank, among the steps covered by the interval's censuses"},
     {"images_per_s", &Interval::images_per_s, "samples/s", "fresh samples served", OfRanks::none,
      text("interval", "  {:.0f} images/s")},
-    {"blocked_producer_s", &Interval::blocked_producer_s, "s", "producer blocked by a full queue"},
-    {"bytes_read", &Interval::bytes_read, "bytes", "encoded bytes read from the dataset"},
-    {"retries", &Interval::retries, "reads", "retried after a transient error"},
-    {"hedged_reads", &Interval::hedged_reads, "reads", "issued a second time because they were slow (`workers.hedge`)"},
-    {"read_s", &Interval::read_s, "s", "summed over the reader threads; may exceed `interval_s`"},
-    {"decode_s", &Interval::decode_s, "s", "summed over the decoder threads; may exceed `interval_s`"},
-    {"bad_samples", &Interval::bad_samples, "samples",
-     "encountered by this rank since the start of the run; rank 0 counts those of the index", OfRanks::none,
-     if_any("interval", "  bad {:.0f}")},
-    {"dropped_records", &Interval::dropped_records, "records", "lost by telemetry itself, since the start of the run",
-     OfRanks::none, if_any("interval", "  dropped {:.0f}")},
+    count({"blocked_producer_s", &Interval::blocked_producer_s, "s", "producer blocked by a full queue"}),
+    count({"bytes_read", &Interval::bytes_read, "bytes", "encoded bytes read from the dataset"}),
+    count({"retries", &Interval::retries, "reads", "retried after a transient error"}),
+    count({"hedged_reads", &Interval::hedged_reads, "reads",
+           "issued a second time because they were slow (`workers.hedge`)"}),
+    count({"read_s", &Interval::read_s, "s", "summed over the reader threads; may exceed `interval_s`"}),
+    count({"decode_s", &Interval::decode_s, "s", "summed over the decoder threads; may exceed `interval_s`"}),
+    count({"bad_samples", &Interval::bad_samples, "samples",
+           "encountered by this rank since the start of the run; rank 0 counts those of the index", OfRanks::none,
+           if_any("interval", "  bad {:.0f}")}),
+    count({"dropped_records", &Interval::dropped_records, "records",
+           "lost by telemetry itself, since the start of the run", OfRanks::none,
+           if_any("interval", "  dropped {:.0f}")}),
 });
 
 // Phrases of one line are next to each other: the order is that of the JSON and of the text. Formulas follow what they
@@ -134,6 +142,8 @@ constexpr auto kSummary = std::to_array<Figure<Summary>>({
      "steps that served the same batch as the step before / `steps`", OfRanks::mean_over_steps,
      percent("queue", "; {:.1f} % of steps repeat the last batch")},
     {"blocked_s", &Summary::blocked_s, "s", "producer blocked by a full queue", OfRanks::mean},
+    {"queue_capacity", &Summary::queue_capacity, "batches",
+     "`queue.capacity`; with `\"auto\"` what it has become at the end", OfRanks::most},
     {"bytes_read", &Summary::bytes_read, "bytes", "encoded bytes read from the dataset", OfRanks::sum,
      millions("data", "{:.1f} MB read")},
     {"bad_samples", &Summary::bad_samples, "samples",
@@ -176,12 +186,17 @@ constexpr auto kProfile = std::to_array<Figure<Profile>>({
      OfRanks::mean},
     {"own_jpeg", &Profile::own_jpeg, "",
      "share of the samples whose JPEG file Forebay decoded itself (`workers.jpeg = \"own\"`)", OfRanks::mean},
+    {"indexed_jpeg", &Profile::indexed_jpeg, "",
+     "share of the samples of whose JPEG file the [decode index](data.md#decode-index) made it decode no more than it "
+     "needed",
+     OfRanks::mean},
     {"fresh_fraction", &Profile::fresh_fraction, "", "of the trainer's steps", OfRanks::mean},
     {"cores", &Profile::cores, "cores", "that this rank may use; an equal part where ranks share them", OfRanks::mean},
     {"decode_fixed", &Profile::decode_fixed, "", "1 where `workers.decode` is a number", OfRanks::mean},
     {"batch_size", &Profile::batch_size, "samples", "`dataset.batch_size`", OfRanks::mean},
     {"batch_bytes", &Profile::batch_bytes, "bytes", "memory of a batch in the queue", OfRanks::mean},
-    {"queue_capacity", &Profile::queue_capacity, "batches", "`queue.capacity`", OfRanks::mean},
+    {"queue_capacity", &Profile::queue_capacity, "batches",
+     "`queue.capacity`; with `\"auto\"` what it has become at the end", OfRanks::mean},
     {"workers_bytes", &Profile::workers_bytes, "bytes", "`workers.bytes`", OfRanks::mean},
 });
 

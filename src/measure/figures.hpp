@@ -47,6 +47,7 @@ struct Figure {
   std::string_view meaning;  // one line of Markdown
   std::variant<OfRanks, Formula> job = OfRanks::none;
   Phrase text = {};
+  bool is_count = false;  // of an interval: of several the sum; for monitoring a counter since the start of the run
 };
 
 template <typename Record>

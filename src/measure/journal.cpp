@@ -13,7 +13,9 @@ Journal::Journal(Timeline* timeline) {
   queues_ = &timeline->track("queues");
 }
 
-void Journal::begin(const TelemetrySetup& telemetry, const ProfileFrame& frame, const Sources& sources) {
+void Journal::begin(const TelemetrySetup& telemetry, const RunHead& head, const ProfileFrame& frame,
+                    const Sources& sources) {
+  if (!telemetry.options.dir.empty()) log_.emplace(telemetry.options.dir, head, sources.console);
   telemetry_.emplace(telemetry, sources.totals, sources.gauges, sources.console);
   profiler_.emplace(frame, sources.production, queues_);
 }
@@ -21,6 +23,7 @@ void Journal::begin(const TelemetrySetup& telemetry, const ProfileFrame& frame, 
 void Journal::abandon() noexcept {
   profiler_.reset();
   telemetry_.reset();
+  log_.reset();
 }
 
 void Journal::step(StepRecord& record, Clock::time_point entered, Clock::duration ahead,
@@ -63,6 +66,8 @@ void Journal::stop_profile() {
 void Journal::close() {
   if (telemetry_) telemetry_->close();
 }
+
+void Journal::log_end(const Summary& run) { log_->end({.summary = run, .profile = profile(run)}); }
 
 Summary Journal::summary(Summary facts, std::span<const std::uint64_t> resident_uses) const {
   if (telemetry_) facts.dropped_records = telemetry_->dropped();

@@ -11,6 +11,7 @@
 
 #include "counters.hpp"
 #include "profiler.hpp"
+#include "run_log.hpp"
 #include "telemetry.hpp"
 #include "timeline_file.hpp"
 
@@ -19,6 +20,7 @@ namespace forebay {
 // What one rank records and reports about its run: the figures of its summary, telemetry, the profile, the trainer's
 // part of a trace. It also keeps the times of the steps: time inside next() is a wait, time between two calls is the
 // trainer's compute. Used by the thread that calls next().
+// NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding): its telemetry begins a cache line
 class Journal {
  public:
   using Clock = std::chrono::steady_clock;
@@ -34,8 +36,9 @@ class Journal {
   // `timeline` must outlive it; null = no trace.
   explicit Journal(Timeline* timeline);
 
-  // Opens files and starts threads, before the first step. Throws as Telemetry and Profiler.
-  void begin(const TelemetrySetup& telemetry, const ProfileFrame& frame, const Sources& sources);
+  // Opens files and starts threads, before the first step. `head` goes into the run's log. Throws as RunLog, Telemetry
+  // and Profiler.
+  void begin(const TelemetrySetup& telemetry, const RunHead& head, const ProfileFrame& frame, const Sources& sources);
   // Undoes begin(), because this rank or another could not start.
   void abandon() noexcept;
   [[nodiscard]] bool has_begun() const noexcept { return telemetry_.has_value(); }
@@ -54,6 +57,9 @@ class Journal {
   void stop_profile();
   // Reports everything that happened before, flushes, and ends its threads.
   void close();
+  [[nodiscard]] bool has_log() const noexcept { return log_.has_value(); }
+  // Writes what became of the run, after close(). `run`: summary(). REQUIRES: has_log().
+  void log_end(const Summary& run);
 
   // `facts`: those of the run that are counted elsewhere. `resident_uses`: serves of each batch that was served and has
   // not retired.
@@ -69,6 +75,7 @@ class Journal {
   TimelineTrack* queues_ = nullptr;
   std::optional<Telemetry> telemetry_;
   std::optional<Profiler> profiler_;
+  std::optional<RunLog> log_;  // none = no files are written
   Clock::time_point first_return_;
   Clock::time_point last_return_;
   Clock::duration left_in_{0};

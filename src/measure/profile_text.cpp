@@ -153,6 +153,24 @@ std::string decode_advice(const Profile& p) {
                     p.cores, wanted + 1, decode_smaller(p));
 }
 
+// Readers and decoders of small samples share the cores, so that neither is busy all the time.
+bool workers_fill_the_cores(const Profile& p) {
+  if (p.storage.busy >= kBusy || p.storage.blocked_out > 1 - kBusy) return false;
+  return p.process_cores > 0 && p.process_cores >= kBusy * p.cores && trainer_cores(p) < 0.5 * p.process_cores;
+}
+
+std::string cores_advice(const Profile& p) {
+  const bool reading = p.reader_cores > decoder_cores(p);
+  return fmt::format(
+      "this process fills its {:.0f} cores (decoders {:.1f}, readers {:.1f}, the rest {:.1f}), while a sample takes "
+      "{:.3f} ms "
+      "to read and {:.3f} ms to decode: give each rank more cores, or {}{}",
+      p.cores, decoder_cores(p), p.reader_cores, trainer_cores(p), p.read_ms, p.decode_ms,
+      reading ? "have fewer files opened (forebay pack)"
+              : "make a sample cheaper (forebay pack, a smaller transform.size)",
+      decode_smaller(p));
+}
+
 // If the store never let the ring run low, a smaller ring is enough.
 std::string smaller_ring(const Profile& p) {
   if (p.window_s < kLongWindow_s || p.fresh_fraction < kAllFresh || p.ring.least <= 0) return "";
@@ -205,6 +223,14 @@ std::string rate(double images_per_s) {
 
 std::string percent_text(double share) { return fmt::format("{:.1f} %", 100 * share); }
 
+// "; 98.0 % as JPEG without libjpeg-turbo, 95.0 % by the decode index"
+std::string jpeg_text(const Profile& p) {
+  if (p.own_jpeg <= 0) return "";
+  std::string text = fmt::format("; {} as JPEG without libjpeg-turbo", percent_text(p.own_jpeg));
+  if (p.indexed_jpeg > 0) text += fmt::format(", {} by the decode index", percent_text(p.indexed_jpeg));
+  return text;
+}
+
 }  // namespace
 
 std::string_view name_of(Bound bound) noexcept {
@@ -249,6 +275,9 @@ Finding judge(const Profile& p) {
                            percent(kBusy), p.storage.threads, p.decode.threads, decode_smaller(p)));
   }
   if (p.decode.busy >= kBusy) return say(Bound::decode, decode_advice(p));
+  if (workers_fill_the_cores(p)) {
+    return say(p.reader_cores > decoder_cores(p) ? Bound::storage : Bound::decode, cores_advice(p));
+  }
   return say(Bound::storage, storage_advice(p));
 }
 
@@ -286,8 +315,7 @@ std::string profile_table(std::span<const Profile> ranks) {
   line(
       "samples   read in {:.2f} ms, decoded in {:.2f} ms; decoders got {:.0f} % of a core when busy; {:.1f} MB/s "
       "read{}",
-      job.read_ms, job.decode_ms, 100 * job.decoder_cpu, job.read_mb_s,
-      job.own_jpeg > 0 ? fmt::format("; {} as JPEG without libjpeg-turbo", percent_text(job.own_jpeg)) : "");
+      job.read_ms, job.decode_ms, 100 * job.decoder_cpu, job.read_mb_s, jpeg_text(job));
   if (ranks.size() > 1) {
     const std::size_t slowest = slowest_rank(ranks);
     line("slowest   rank {} with {} fresh images/s: {}", slowest, rate(ranks[slowest].trainer.images_per_s),

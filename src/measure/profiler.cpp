@@ -75,7 +75,7 @@ void ProfileWindow::add(const Observation& now) noexcept {
   const double s = in_s(now.at - last_.at);
   encoded_.add(s, static_cast<double>(now.encoded), 0);
   bytes_.add(s, static_cast<double>(now.bytes_in_flight), kNearlyFull * frame_.workers_bytes);
-  ring_.add(s, now.depth, frame_.queue_capacity);
+  ring_.add(s, now.depth, now.capacity);
   last_ = now;
 }
 
@@ -108,11 +108,12 @@ Profile ProfileWindow::figures() const {
   out.process_cores = ratio(in_s(last_.process_cpu - first_.process_cpu), s);
   out.shrinkable = ratio(static_cast<double>(last_.shrinkable - first_.shrinkable), static_cast<double>(samples));
   out.own_jpeg = ratio(static_cast<double>(last_.own_jpeg - first_.own_jpeg), static_cast<double>(samples));
+  out.indexed_jpeg = ratio(static_cast<double>(last_.indexed_jpeg - first_.indexed_jpeg), static_cast<double>(samples));
   out.cores = frame_.cores;
   out.decode_fixed = frame_.decode_fixed ? 1 : 0;
   out.batch_size = frame_.batch_size;
   out.batch_bytes = frame_.batch_bytes;
-  out.queue_capacity = frame_.queue_capacity;
+  out.queue_capacity = last_.capacity;
   out.workers_bytes = frame_.workers_bytes;
   return out;
 }

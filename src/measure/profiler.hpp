@@ -30,13 +30,15 @@ struct Observation {
   std::chrono::nanoseconds blocked{0};      // of the producer, by a full ring
   std::uint64_t reads = 0;
   std::uint64_t bytes_read = 0;
-  std::uint64_t samples = 0;     // decoded
-  std::uint64_t shrinkable = 0;  // of them: as WorkerTotals
-  std::uint64_t own_jpeg = 0;    // likewise
+  std::uint64_t samples = 0;       // decoded
+  std::uint64_t shrinkable = 0;    // of them: as WorkerTotals
+  std::uint64_t own_jpeg = 0;      // likewise
+  std::uint64_t indexed_jpeg = 0;  // likewise
   std::uint64_t published = 0;
   std::uint64_t planned = 0;
   // Current values, not sums.
   std::uint32_t depth = 0;
+  std::uint32_t capacity = 0;  // batches that may be ready
   std::size_t encoded = 0;
   std::size_t bytes_in_flight = 0;
   std::size_t most_bytes_in_flight = 0;  // since the start
@@ -46,7 +48,6 @@ struct Observation {
 struct ProfileFrame {
   double batch_size = 0;
   double batch_bytes = 0;
-  double queue_capacity = 0;
   double workers_bytes = 0;
   double cores = 0;
   bool decode_fixed = false;

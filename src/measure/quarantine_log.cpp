@@ -1,17 +1,15 @@
 #include "quarantine_log.hpp"
 
 #include <atomic>
-#include <chrono>
 #include <exception>
 #include <mutex>
 #include <string>
 
-#include <spdlog/fmt/chrono.h>
-#include <spdlog/fmt/fmt.h>
 #include <nlohmann/json.hpp>
 
 #include "base/text.hpp"
 #include "run_files.hpp"
+#include "run_log.hpp"
 
 namespace forebay {
 namespace {
@@ -23,18 +21,9 @@ Json value_or_null(const std::optional<T>& value) {
   return value ? Json(*value) : Json(nullptr);
 }
 
-// UTC, ISO 8601 with milliseconds.
-std::string timestamp() {
-  using std::chrono::milliseconds;
-  const auto now = std::chrono::time_point_cast<milliseconds>(std::chrono::system_clock::now());
-  const auto second = std::chrono::floor<std::chrono::seconds>(now);
-  return fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:03}Z", fmt::gmtime(std::chrono::system_clock::to_time_t(second)),
-                     (now - second).count());
-}
-
 std::string json_line(const QuarantineEntry& entry) {
   Json out;
-  out["time"] = timestamp();
+  out["time"] = utc_now();
   out["sample"] = value_or_null(entry.sample);
   out["path"] = valid_utf8(entry.path);
   out["reason"] = valid_utf8(entry.reason);

@@ -24,27 +24,12 @@
 #include <spdlog/sinks/basic_file_sink.h>
 
 #include "base/text.hpp"
+#include "run_log.hpp"
 
 namespace forebay {
 namespace {
 
-constexpr std::array<std::string_view, 4> kKinds{"steps", "intervals", "quarantine", "decisions"};
-
-// The rank in "KIND.RANK.jsonl" and in "KIND.RANK.from-STEP.jsonl", nothing for any other name.
-std::optional<std::uint32_t> rank_in(std::string_view name) {
-  static constexpr std::string_view kExtension = ".jsonl";
-  if (!name.ends_with(kExtension)) return std::nullopt;
-  name.remove_suffix(kExtension.size());
-  for (const std::string_view kind : kKinds) {
-    if (!name.starts_with(kind) || name.substr(kind.size(), 1) != ".") continue;
-    const std::string_view digits = name.substr(kind.size() + 1);
-    std::uint32_t rank = 0;
-    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), rank);
-    const std::string_view rest(end, static_cast<std::size_t>(digits.data() + digits.size() - end));
-    if (error == std::errc() && (rest.empty() || rest.starts_with(".from-"))) return rank;
-  }
-  return std::nullopt;
-}
+constexpr std::array<std::string_view, 5> kKinds{"run", "steps", "intervals", "quarantine", "decisions"};
 
 // Files that cannot be removed are ignored here: those of this rank are reported when they are opened.
 template <typename IsStale>
@@ -52,8 +37,8 @@ void remove_files_of(const std::string& dir, IsStale&& is_stale) {
   std::vector<std::filesystem::path> stale;
   std::error_code error;
   for (std::filesystem::directory_iterator it(dir, error), end; !error && it != end; it.increment(error)) {
-    const std::optional<std::uint32_t> rank = rank_in(it->path().filename().native());
-    if (rank && is_stale(*rank)) stale.push_back(it->path());
+    const std::optional<RankFileName> name = rank_file_name(it->path().filename().native());
+    if (name && is_stale(name->rank)) stale.push_back(it->path());
   }
   for (const auto& path : stale) std::filesystem::remove(path, error);
 }
@@ -72,9 +57,8 @@ bool is_in_place(int descriptor, const std::filesystem::path& file) {
 }
 
 std::string who_am_i() {
-  std::array<char, 256> host{};
-  if (::gethostname(host.data(), host.size() - 1) != 0) host[0] = '\0';
-  return "process " + std::to_string(::getpid()) + (host[0] == '\0' ? "" : " on " + std::string(host.data()));
+  const std::string host = host_name();
+  return "process " + std::to_string(::getpid()) + (host.empty() ? "" : " on " + host);
 }
 
 std::string text_of(int descriptor) {
@@ -93,6 +77,21 @@ void put_text(int descriptor, const std::string& text) {
 
 std::filesystem::path rank_file(const std::string& dir, std::string_view kind, std::uint32_t rank) {
   return std::filesystem::path(dir) / (std::string(kind) + "." + std::to_string(rank) + ".jsonl");
+}
+
+std::optional<RankFileName> rank_file_name(std::string_view name) {
+  static constexpr std::string_view kExtension = ".jsonl";
+  if (!name.ends_with(kExtension)) return std::nullopt;
+  name.remove_suffix(kExtension.size());
+  for (const std::string_view kind : kKinds) {
+    if (!name.starts_with(kind) || name.substr(kind.size(), 1) != ".") continue;
+    const std::string_view digits = name.substr(kind.size() + 1);
+    std::uint32_t rank = 0;
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), rank);
+    const std::string_view rest(end, static_cast<std::size_t>(digits.data() + digits.size() - end));
+    if (error == std::errc() && (rest.empty() || rest.starts_with(".from-"))) return RankFileName{kind, rank};
+  }
+  return std::nullopt;
 }
 
 void make_run_directory(const std::string& dir) {

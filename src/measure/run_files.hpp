@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -13,6 +14,14 @@ namespace forebay {
 
 // "DIR/KIND.RANK.jsonl".
 [[nodiscard]] std::filesystem::path rank_file(const std::string& dir, std::string_view kind, std::uint32_t rank);
+
+// The parts of the name of such a file, "KIND.RANK.from-STEP.jsonl" included; nothing for any other name. `kind` lives
+// for ever.
+struct RankFileName {
+  std::string_view kind;
+  std::uint32_t rank = 0;
+};
+[[nodiscard]] std::optional<RankFileName> rank_file_name(std::string_view name);
 
 // Creates `dir` (telemetry.dir). No effect when dir is "". Throws ConfigError naming telemetry.dir.
 void make_run_directory(const std::string& dir);

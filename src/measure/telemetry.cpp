@@ -16,6 +16,9 @@ namespace {
 constexpr double kRedraw_s = 0.2;
 // The time that the status line's figures cover.
 constexpr double kLive_s = 1.0;
+// The time that the gauges for monitoring cover, and how often they are published.
+constexpr double kLately_s = 5.0;
+constexpr double kPublish_s = 1.0;
 // How long a line may stay in this process's buffers.
 constexpr double kSync_s = 1.0;
 // Written in pieces of about this size, so that a burst of records does not grow the buffer for good.
@@ -38,6 +41,8 @@ Reporter::Reporter(TelemetrySetup setup, const WorkerTotals& totals, std::functi
   begin_at_zero();
   interval_due_s_ = options.interval_s;
   live_due_s_ = kLive_s;
+  lately_due_s_ = kLately_s;
+  open_metrics();
   if (options.dir.empty()) return;
   const auto mode = setup_.goes_on ? JsonLinesFile::Mode::append : JsonLinesFile::Mode::truncate;
   const auto open = [&](std::string_view kind) {
@@ -51,15 +56,30 @@ Reporter::Reporter(TelemetrySetup setup, const WorkerTotals& totals, std::functi
   }
 }
 
+void Reporter::open_metrics() {
+  if (setup_.options.prometheus.empty()) return;
+  const MetricsPlace place = metrics_place(setup_.options.prometheus, setup_.rank, setup_.ranks);
+  lately_figures_ = figures(lately_, snapshot(0), 0);
+  metrics_ = std::make_unique<MetricsOutput>(
+      place, metrics_text({.rank = setup_.rank, .since_start = lately_figures_, .lately = lately_figures_}), console_);
+  // Those of other ranks follow from rank 0's, unless the system chose.
+  const auto& port = metrics_->port();
+  if (port && (setup_.rank == 0 || place.port == 0)) console_.info("metrics at " + port->url());
+}
+
 bool Reporter::has_audience() const noexcept {
   const bool people = setup_.rank == 0 && (setup_.options.interval_s > 0 || console_.is_live());
-  return steps_ || intervals_ || decisions_ || people;
+  return steps_ || intervals_ || decisions_ || metrics_ || people;
 }
 
 void Reporter::add(const StepRecord& record) {
   last_record_s_ = record.t_s;
   interval_.add(record);
   live_.add(record);
+  if (metrics_) {
+    whole_.add(record);
+    lately_.add(record);
+  }
   if (!steps_) return;
   append_json(step_lines_, record);
   ++step_line_count_;
@@ -68,6 +88,7 @@ void Reporter::add(const StepRecord& record) {
 
 void Reporter::tick(double now_s, std::uint64_t dropped) {
   write_steps();
+  if (metrics_) metrics_->serve(now_s);
   if (!origin_s_) {
     if (interval_.steps() == 0) return begin_at_zero();
     origin_s_ = now_s - last_record_s_;
@@ -75,6 +96,7 @@ void Reporter::tick(double now_s, std::uint64_t dropped) {
   const double t_s = now_s - *origin_s_;
   if (setup_.options.interval_s > 0 && t_s >= interval_due_s_) end_interval(snapshot(t_s), dropped);
   if (console_.is_live() && t_s >= redraw_due_s_) draw_status(snapshot(t_s), dropped);
+  if (metrics_ && t_s >= publish_due_s_) publish(snapshot(t_s), dropped, true);
   if (t_s >= sync_due_s_) {
     sync_due_s_ = t_s + kSync_s;
     sync();
@@ -89,6 +111,7 @@ void Reporter::finish(double now_s, std::uint64_t dropped) {
     intervals_->write(line, 1);
   }
   sync();
+  if (metrics_) publish(snapshot(origin_s_ ? now_s - *origin_s_ : 0), dropped, false);
   console_.end_status();
 }
 
@@ -100,7 +123,6 @@ Snapshot Reporter::snapshot(double t_s) const { return {t_s, gauges_(), totals_}
 
 Interval Reporter::figures(const IntervalWindow& window, const Snapshot& now, std::uint64_t dropped) const {
   Interval out = window.figures(now);
-  out.capacity = setup_.capacity;
   out.dropped_records = dropped + lost();
   return out;
 }
@@ -109,6 +131,8 @@ void Reporter::begin_at_zero() {
   const Snapshot start = snapshot(0);
   interval_.begin(start);
   live_.begin(start);
+  whole_.begin(start);
+  lately_.begin(start);
 }
 
 void Reporter::write_steps() {
@@ -141,6 +165,20 @@ void Reporter::draw_status(const Snapshot& now, std::uint64_t dropped) {
   Interval shown = live_figures_;
   shown.queue_size = now.gauges.depth;
   console_.status(status_line(shown));
+}
+
+void Reporter::publish(const Snapshot& now, std::uint64_t dropped, bool is_running) {
+  publish_due_s_ = now.t_s + kPublish_s;
+  if (now.t_s >= lately_due_s_ || lately_figures_.steps == 0) lately_figures_ = figures(lately_, now, dropped);
+  if (now.t_s >= lately_due_s_) {
+    lately_due_s_ = now.t_s + kLately_s;
+    lately_.begin(now);
+  }
+  lately_figures_.queue_size = now.gauges.depth;
+  metrics_->publish(metrics_text({.rank = setup_.rank,
+                                  .since_start = figures(whole_, now, dropped),
+                                  .lately = lately_figures_,
+                                  .is_running = is_running}));
 }
 
 void Reporter::sync() {

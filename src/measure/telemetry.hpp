@@ -15,6 +15,7 @@
 #include "base/wait.hpp"
 #include "console_log.hpp"
 #include "counters.hpp"
+#include "metrics.hpp"
 #include "read/requests.hpp"
 #include "record_ring.hpp"
 #include "recording.hpp"
@@ -25,7 +26,7 @@ namespace forebay {
 struct TelemetrySetup {
   TelemetryOptions options;
   std::uint32_t rank = 0;
-  std::uint32_t capacity = 1;                    // queue.capacity, for "depth 7/16"
+  std::uint32_t ranks = 1;
   std::size_t records = std::size_t{16} * 1024;  // step records that may wait for the disk
   std::size_t decisions = std::size_t{1} << 20;  // decisions that may: a recording survives a disk that stalls
   std::optional<RecordingHeader> recording = std::nullopt;  // of the decisions; nothing = they are not recorded
@@ -35,7 +36,7 @@ struct TelemetrySetup {
 // Turns step records into files and lines for people. Knows the time only from its caller; one thread, lost() aside.
 class Reporter {
  public:
-  // Opens the files under options.dir; throws ConfigError naming telemetry.dir.
+  // Opens the files under options.dir and what options.prometheus names; throws ConfigError naming the key.
   // `gauges` is called from now until finish() returns; `totals` and `console` must outlive the reporter.
   Reporter(TelemetrySetup setup, const WorkerTotals& totals, std::function<Gauges()> gauges, ConsoleLog& console);
 
@@ -63,11 +64,13 @@ class Reporter {
  private:
   [[nodiscard]] Snapshot snapshot(double t_s) const;
   [[nodiscard]] Interval figures(const IntervalWindow& window, const Snapshot& now, std::uint64_t dropped) const;
+  void open_metrics();
   // Until the first step: what happened before it belongs to no interval.
   void begin_at_zero();
   void write_steps();
   void end_interval(const Snapshot& now, std::uint64_t dropped);
   void draw_status(const Snapshot& now, std::uint64_t dropped);
+  void publish(const Snapshot& now, std::uint64_t dropped, bool is_running);
   void sync();
 
   const TelemetrySetup setup_;
@@ -77,6 +80,7 @@ class Reporter {
   std::unique_ptr<JsonLinesFile> steps_;
   std::unique_ptr<JsonLinesFile> intervals_;
   std::unique_ptr<DecisionLog> decisions_;
+  std::unique_ptr<MetricsOutput> metrics_;
 
   std::optional<double> origin_s_;  // when the first step was served, on the caller's clock
   double last_record_s_ = 0;        // t_s of the latest record
@@ -89,6 +93,11 @@ class Reporter {
   Interval live_figures_;
   double live_due_s_ = 0;
   double redraw_due_s_ = 0;
+  IntervalWindow whole_;  // for monitoring: since the start, and the latest stretch that is over
+  IntervalWindow lately_;
+  Interval lately_figures_;
+  double lately_due_s_ = 0;
+  double publish_due_s_ = 0;
   double sync_due_s_ = 0;
 };
 
@@ -97,8 +106,8 @@ class Reporter {
 // counted.
 class Telemetry {
  public:
-  // Throws ConfigError naming telemetry.dir, and Error when the thread cannot be had. `gauges` is called here and on
-  // the telemetry thread until close() returned; `totals` and `console` must outlive the object.
+  // Throws ConfigError naming the key as Reporter, and Error when the thread cannot be had. `gauges` is called here and
+  // on the telemetry thread until close() returned; `totals` and `console` must outlive the object.
   Telemetry(const TelemetrySetup& setup, const WorkerTotals& totals, std::function<Gauges()> gauges,
             ConsoleLog& console);
   ~Telemetry();  // close()

@@ -16,6 +16,7 @@
 #include "base/text.hpp"
 #include "data/index_image.hpp"
 #include "data/parallel.hpp"
+#include "data/record_table.hpp"
 
 namespace forebay {
 namespace {
@@ -98,6 +99,7 @@ SampleNames::SampleNames(const Dataset& dataset) : dataset_(dataset) {
 }
 
 std::string SampleNames::of(std::uint64_t id) const {
+  if (auto original = original_name(dataset_, id)) return *std::move(original);
   std::string name = dataset_.name(id);
   if (!below_.empty() && name.starts_with(below_)) name.erase(0, below_.size());
   return name;

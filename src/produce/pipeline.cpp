@@ -31,9 +31,9 @@ std::unique_ptr<Stretches> make_stretches(const PipelineLinks& links, ByteBudget
                                      static_cast<std::size_t>(links.options.workers.bytes));
 }
 
-std::vector<SampleMaker::Workspace> make_workspaces(unsigned threads, const PixelKernels* jpeg_kernels) {
+std::vector<SampleMaker::Workspace> make_workspaces(unsigned threads, const PipelineLinks& links, TableCache& tables) {
   std::vector<SampleMaker::Workspace> workspaces(threads);
-  for (auto& workspace : workspaces) workspace.decoder = ImageDecoder(jpeg_kernels);
+  for (auto& workspace : workspaces) workspace.decoder = ImageDecoder(links.jpeg_kernels, links.decode_index, &tables);
   return workspaces;
 }
 
@@ -45,21 +45,23 @@ Pipeline::Pipeline(const PipelineLinks& links, std::shared_ptr<SlotStore> store,
       store_(std::move(store)),
       ahead_(ahead + batches_of_window(links.order)),
       plan_(std::bit_ceil(ahead_ + 1)),
-      ring_(static_cast<std::uint32_t>(links.options.queue.capacity), store_->size(), 0),
+      ring_(links.capacity, store_->size(), 0),
       maker_(links.options.transform, links.options.seed, links.options.run.eval,
              Transform::stores_for(links.options.transform, links.order.options().batch_size), links.operations),
       field_maker_(store_->format().fields == nullptr
                        ? std::nullopt
                        : std::optional(FieldMaker(*store_->format().fields, links.options.transform))),
       throttle_(links.options.storage, links.options.seed, links.node_bandwidth),
-      encoded_(static_cast<std::uint32_t>(links.options.queue.capacity)),
+      encoded_(links.capacity.most),
       budget_(static_cast<std::size_t>(links.options.workers.bytes)),
       stretches_(make_stretches(links, budget_, requests_, encoded_)),
       bad_(links.dataset, links.order, links.options.on_bad, requests_, links.quarantine, links.console, links.failure,
            links.options.run.eval ? BadSamples::LeaveOut([this](const ReadRequest& request) { leave_out(request); })
                                   : BadSamples::LeaveOut(),
            [this] { ring_.wake(); }),
-      workspaces_(make_workspaces(plan.most.decode, links.jpeg_kernels)),
+      tables_([&dataset = links.dataset](std::uint32_t key) { return dataset.tables(key); }),
+      workspaces_(make_workspaces(plan.most.decode, links, tables_)),
+      written_(workspaces_.size()),
       decoders_({.encoded = encoded_,
                  .buffers = budget_,
                  .handler = *this,
@@ -79,7 +81,7 @@ Pipeline::Pipeline(const PipelineLinks& links, std::shared_ptr<SlotStore> store,
       tuning_({.readers = readers_.workers(),
                .decoders = decoders_.workers(),
                .totals = totals_,
-               .blocked = [this] { return ring_.blocked(); },
+               .ring = ring_,
                .tell = links.tell},
               plan) {
   if (store_->staging() != nullptr) {
@@ -221,17 +223,26 @@ const StoredPicture* Pipeline::decoded_on_gpu(const EncodedSample& encoded, unsi
 std::uint32_t Pipeline::handle(const EncodedSample& encoded, unsigned thread) {
   const StoredPicture* const decoded = links_.gpu_decoding == nullptr ? nullptr : decoded_on_gpu(encoded, thread);
   SampleMaker::Workspace& workspace = workspaces_[thread];
+  Written& written = written_[thread];
   const ReadRequest& request = encoded.request;
+  // A slot waits for its own samples alone.
+  if (written.slot != request.slot) finish_written(thread);
+  written.slot = request.slot;
   if (request.count == 1) {
     make_one(encoded, decoded, request, workspace);
+    ++written.samples;
     return 1;
   }
-  if (make_together(encoded, decoded, workspace)) return request.count;
+  if (make_together(encoded, decoded, workspace)) {
+    written.samples += request.count;
+    return request.count;
+  }
   std::uint32_t made = 0;
   for (std::uint32_t i = 0; i < request.count; ++i) {
     const ReadRequest member = member_of(request, i, links_.order);
     try {
       make_one(encoded, decoded, member, workspace);
+      ++written.samples;
       ++made;
     } catch (const SampleError& error) {
       bad_.bad_sample(member, error.what());
@@ -252,8 +263,6 @@ void Pipeline::make_one(const EncodedSample& encoded, const StoredPicture* decod
   if (field_maker_) make_fields(encoded, request, *place.view, workspace);
   store_->labels(request.slot)[request.index] = sample.label;
   store_->ids(request.slot)[request.index] = request.sample;
-  count(workspace);
-  finish(request.slot, 1);
 }
 
 void Pipeline::count(SampleMaker::Workspace& workspace) noexcept {
@@ -262,6 +271,7 @@ void Pipeline::count(SampleMaker::Workspace& workspace) noexcept {
   };
   add(totals_.shrinkable, workspace.shrinkable);
   add(totals_.own_jpeg, workspace.own_jpeg);
+  add(totals_.indexed_jpeg, workspace.indexed_jpeg);
 }
 
 void Pipeline::make_fields(const EncodedSample& encoded, const ReadRequest& request, const SampleView& view,
@@ -290,16 +300,21 @@ bool Pipeline::make_together(const EncodedSample& encoded, const StoredPicture* 
     store_->labels(member.slot)[member.index] = members[i].sample.label;
     store_->ids(member.slot)[member.index] = member.sample;
   }
-  if (!maker_.make_together(encoded.image(), std::span(members).first(request.count), workspace, decoded)) return false;
-  count(workspace);
-  finish(request.slot, request.count);
-  return true;
+  return maker_.make_together(encoded.image(), std::span(members).first(request.count), workspace, decoded);
 }
 
 // In evaluation a stand-in would be evaluated twice: the batch is smaller instead.
 void Pipeline::leave_out(const ReadRequest& request) {
   store_->leave_out(request.slot, request.index);
   finish(request.slot, 1);
+}
+
+// Whoever was served all samples knows the counts of all: they come first.
+void Pipeline::finish_written(unsigned thread) {
+  Written& written = written_[thread];
+  if (written.samples == 0) return;
+  count(workspaces_[thread]);
+  finish(written.slot, std::exchange(written.samples, 0));
 }
 
 void Pipeline::finish(std::uint32_t slot_number, std::uint32_t samples) {

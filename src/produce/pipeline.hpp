@@ -21,6 +21,7 @@
 #include "make/decoder_pool.hpp"
 #include "make/field_maker.hpp"
 #include "make/operation_chain.hpp"
+#include "make/packed_file.hpp"
 #include "make/sample_maker.hpp"
 #include "measure/profiler.hpp"
 #include "read/byte_budget.hpp"
@@ -29,6 +30,7 @@
 #include "read/requests.hpp"
 #include "read/stretches.hpp"
 #include "read/throttle.hpp"
+#include "ring/queue_slots.hpp"
 #include "ring/slot_ring.hpp"
 #include "ring/slot_store.hpp"
 #include "ring/uploader.hpp"
@@ -41,6 +43,7 @@ class Timeline;
 // What a pipeline works on; all references must outlive it.
 struct PipelineLinks {
   const Options& options;
+  Capacity capacity;  // of the ring
   const Dataset& dataset;
   const Order& order;
   const OperationChain& operations;
@@ -52,6 +55,7 @@ struct PipelineLinks {
   bool may_be_slow = true;                     // the data do not lie on a local disk
   GpuDecoding* gpu_decoding = nullptr;         // null = the decoder threads decode all
   const PixelKernels* jpeg_kernels = nullptr;  // as JpegDecoder takes them
+  const DecodeIndex* decode_index = nullptr;   // likewise
 };
 
 // The production side: an issuer thread claims slots for the batches that are planned and asks for their samples in
@@ -60,7 +64,8 @@ struct PipelineLinks {
 class Pipeline final : private SampleHandler {
  public:
   // Starts the threads; throws Error when one cannot be had. `ahead`: batches that may be planned and not taken at one
-  // time, at least the queue's capacity; where samples are shuffled in windows, those of a window beside them.
+  // time, at least the most of the queue's capacity; where samples are shuffled in windows, those of a window beside
+  // them.
   Pipeline(const PipelineLinks& links, std::shared_ptr<SlotStore> store, const WorkerPlan& plan, std::uint32_t ahead);
   ~Pipeline() override { stop(); }
   Pipeline(const Pipeline&) = delete;
@@ -108,9 +113,16 @@ class Pipeline final : private SampleHandler {
   void note_in(Timeline& timeline);
 
  private:
+  // Samples of one slot that a decoder thread has written and not counted yet: the count is shared by the threads.
+  struct alignas(64) Written {
+    std::uint32_t slot = 0;
+    std::uint32_t samples = 0;
+  };
+
   void end_issue();
   void prepare(std::span<const EncodedSample> samples, unsigned thread) override;
   std::uint32_t handle(const EncodedSample& encoded, unsigned thread) override;
+  void finish_taken(unsigned thread) override { finish_written(thread); }
   // The pixels that nvJPEG made of it; null where libjpeg-turbo has to. REQUIRES: there is a links_.gpu_decoding.
   [[nodiscard]] const StoredPicture* decoded_on_gpu(const EncodedSample& encoded, unsigned thread);
   void make_one(const EncodedSample& encoded, const StoredPicture* decoded, const ReadRequest& request,
@@ -122,9 +134,10 @@ class Pipeline final : private SampleHandler {
   // Adds what the workspace has counted to the totals.
   void count(SampleMaker::Workspace& workspace) noexcept;
   bool make_together(const EncodedSample& encoded, const StoredPicture* decoded, SampleMaker::Workspace& workspace);
-  // Counts samples of a slot as written; the last publish it.
   void leave_out(const ReadRequest& request);
+  // Counts samples of a slot as complete; the last publish it.
   void finish(std::uint32_t slot, std::uint32_t samples);
+  void finish_written(unsigned thread);
   void issue();
   void request_batch(const SlotRing::Claim& claim);
   // Tells the stretches what this rank will serve of the windows in which the batch's samples are.
@@ -149,7 +162,9 @@ class Pipeline final : private SampleHandler {
   ByteBudget budget_;
   std::unique_ptr<Stretches> stretches_;  // none where neighbours in storage are not near each other in the order
   BadSamples bad_;
+  TableCache tables_;
   std::vector<SampleMaker::Workspace> workspaces_;
+  std::vector<Written> written_;  // by thread, as workspaces_
   std::atomic<bool> stopped_{false};
   WorkerStatus issuer_status_;
   std::vector<ReadRequest> issued_;   // those of one batch

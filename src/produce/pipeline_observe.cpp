@@ -92,9 +92,11 @@ Observation Pipeline::observe() const {
   now.samples = totals_.samples.load(std::memory_order_relaxed);
   now.shrinkable = totals_.shrinkable.load(std::memory_order_relaxed);
   now.own_jpeg = totals_.own_jpeg.load(std::memory_order_relaxed);
+  now.indexed_jpeg = totals_.indexed_jpeg.load(std::memory_order_relaxed);
   now.published = ring_.published();
   now.planned = ring_.planned();
   now.depth = ring_.depth_guess();
+  now.capacity = ring_.capacity();
   now.encoded = encoded_.size_guess();
   now.bytes_in_flight = budget_.in_flight();
   now.most_bytes_in_flight = budget_.most_in_flight();

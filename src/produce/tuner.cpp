@@ -77,6 +77,7 @@ constexpr double kFlatOut = 0.1;         // the ring is full for less than this:
 constexpr double kCrowded = 0.9;         // processor time per time at work, below which decoders wait for cores
 constexpr double kTrainerAtWork = 0.25;  // cores
 constexpr double kFreeCore = 0.5;        // cores
+constexpr double kUsedUp = 0.9;          // of the processor time of all cores: decoders starve for want of it
 
 // Times what Little's law asks for: reads do not all take the mean, and idle readers cost nothing.
 constexpr double kReadersInReserve = 2;
@@ -227,12 +228,15 @@ bool Tuner::make_way(const WorkerWindow& window) {
 bool Tuner::shrink_readers(const WorkerWindow& window) {
   const double in_flight = window.reading_s / window.seconds;
   const auto needed = static_cast<unsigned>(std::ceil(1.5 * in_flight)) + 1;
-  const bool far_fewer = starved_share(window) < kFed && window.blocked_s < kFlatOut * window.seconds &&
-                         counts_.io > 2 * needed && plan_.first.io != plan_.most.io;
-  idle_windows_ = far_fewer ? idle_windows_ + 1 : 0;
+  const double used = window.decoder_cpu_s + window.reader_cpu_s + window.trainer_cpu_s;
+  const bool used_up = used >= kUsedUp * plan_.cores * window.seconds;
+  const bool fed = starved_share(window) < kFed;
+  const bool far_fewer = (fed || used_up) && window.blocked_s < kFlatOut * window.seconds && counts_.io > 2 * needed &&
+                         plan_.first.io != plan_.most.io;
+  idle_windows_ = far_fewer ? idle_windows_ + 1 : idle_windows_ - std::min(idle_windows_, 2U);
   if (idle_windows_ < kIdleWindows) return false;
-  return change({needed, counts_.decode},
-                text("decoding is the limit, and %.1f reads were in flight at a time", in_flight));
+  return change({needed, counts_.decode}, text("%s, and %.1f reads were in flight at a time",
+                                               fed ? "decoding is the limit" : "all cores are busy", in_flight));
 }
 
 }  // namespace forebay

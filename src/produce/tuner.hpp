@@ -43,7 +43,9 @@ struct WorkerWindow {
   double reading_s = 0;      // readers in the store, summed over threads
   double decoding_s = 0;     // decoders at work, summed over threads
   double starved_s = 0;      // decoders that waited for bytes, summed over threads
+  double unasked_s = 0;      // readers that waited for requests, summed over threads
   double decoder_cpu_s = 0;  // processor time of the decoders
+  double reader_cpu_s = 0;   // and of the readers
   double trainer_cpu_s = 0;  // processor time of the process beside readers and decoders
   double blocked_s = 0;      // the ring was full
 };
@@ -54,7 +56,7 @@ struct WorkerWindow {
 //    rate that the decoders could take (reads in flight = rate * time of one read), at most twice as many at a time.
 //  - Decoders never starve and cores of this rank are idle, the trainer's included: one more decoder.
 //  - The trainer computes and decoders have to wait for cores: back towards the number they began with.
-//  - Far fewer reads are in flight than there are readers, although the decoders are busy: fewer readers.
+//  - Far fewer reads are in flight than there are readers, although the decoders or all cores are busy: fewer readers.
 //  - While the ring is full there is nothing to gain, and nothing is changed.
 //
 // Each increase is a trial: unless it brings a good part of what it should, it is undone and not tried again for a
@@ -113,7 +115,7 @@ class Tuner {
   double now_s_ = 0;
   double rate_ = 0;  // samples per second under these counts, the last windows weigh most
   unsigned settled_ = 0;
-  unsigned idle_windows_ = 0;  // in a row, with far fewer reads than readers
+  unsigned idle_windows_ = 0;  // with far fewer reads than readers, less two for each other window
 };
 
 }  // namespace forebay

@@ -29,8 +29,13 @@ nanoseconds spent(const ActivityTimes& times, Activity activity) noexcept {
 }  // namespace
 
 WorkerTuning::WorkerTuning(TuningLinks links, const WorkerPlan& plan)
-    : links_(std::move(links)), tuner_(plan), told_(plan.first) {
-  if (plan.tunes()) thread_ = start_thread("forebay-tune", [this] { run(); });
+    : links_(std::move(links)),
+      tuner_(plan),
+      tunes_workers_(plan.tunes()),
+      told_(plan.first),
+      capacity_(links_.ring.capacity()),
+      told_capacity_(capacity_) {
+  if (tunes_workers_ || may_grow()) thread_ = start_thread("forebay-tune", [this] { run(); });
 }
 
 void WorkerTuning::stop() {
@@ -47,8 +52,14 @@ void WorkerTuning::run() {
     // A slow store wants a longer look.
     const bool few_reads = end.reads - begin.reads < 2ULL * tuner_.counts().io;
     if (few_reads && end.time - begin.time < kLongWindow) continue;
-    if (tuner_.look(between(begin, end))) steer();
+    const WorkerWindow window = between(begin, end);
+    if (may_grow() && asks_.look(window, {.io = links_.readers.wanted(), .decode = links_.decoders.wanted()})) {
+      asked_ = 2 * links_.ring.capacity();
+      links_.ring.want(asked_);
+    }
+    if (tunes_workers_ && tuner_.look(window)) steer();
     tell_if_settled();
+    tell_if_grown();
     begin = end;
   }
 }
@@ -74,7 +85,7 @@ WorkerTuning::Reading WorkerTuning::read() const {
           .reader_cpu = links_.readers.cpu_time(),
           .decoder_cpu = links_.decoders.cpu_time(),
           .process_cpu = process_cpu_spent(),
-          .blocked = links_.blocked()};
+          .blocked = links_.ring.blocked()};
 }
 
 WorkerWindow WorkerTuning::between(const Reading& begin, const Reading& end) {
@@ -90,7 +101,9 @@ WorkerWindow WorkerTuning::between(const Reading& begin, const Reading& end) {
           .reading_s = in(begin.readers, end.readers, Activity::reading),
           .decoding_s = in(begin.decoders, end.decoders, Activity::decoding),
           .starved_s = in(begin.decoders, end.decoders, Activity::idle),
+          .unasked_s = in(begin.readers, end.readers, Activity::idle),
           .decoder_cpu_s = decoder_cpu_s,
+          .reader_cpu_s = reader_cpu_s,
           .trainer_cpu_s = std::max(0.0, process_cpu_s - decoder_cpu_s - reader_cpu_s),
           .blocked_s = seconds(begin.blocked, end.blocked)};
 }
@@ -100,6 +113,18 @@ void WorkerTuning::tell_if_settled() {
   if (tuner_.settled_for() != kSettled || counts == told_) return;
   told_ = counts;
   links_.tell("workers: " + describe(counts) + " now (" + tuner_.reason() + ")");
+}
+
+void WorkerTuning::tell_if_grown() {
+  const std::uint32_t capacity = links_.ring.capacity();
+  settled_for_ = capacity == capacity_ ? settled_for_ + 1 : 0;
+  capacity_ = capacity;
+  if (settled_for_ != kSettled || capacity == told_capacity_) return;
+  told_capacity_ = capacity;
+  links_.tell("queue: " + std::to_string(capacity) + " batches may be ready now, of at most " +
+              std::to_string(links_.ring.most_capacity()) +
+              (capacity <= asked_ ? " (reads take long, and readers had none to make)"
+                                  : " (the trainer lacked batches when they came in bursts)"));
 }
 
 }  // namespace forebay

@@ -6,9 +6,11 @@
 #include <string_view>
 #include <thread>
 
+#include "ask_tuner.hpp"
 #include "base/thread.hpp"
 #include "base/wait.hpp"
 #include "read/requests.hpp"
+#include "ring/slot_ring.hpp"
 #include "tuner.hpp"
 
 namespace forebay {
@@ -18,11 +20,12 @@ struct TuningLinks {
   WorkerPool& readers;
   WorkerPool& decoders;
   const WorkerTotals& totals;
-  std::function<std::chrono::nanoseconds()> blocked;  // time for which the ring was full, so far
-  std::function<void(std::string_view)> tell;         // a line for people, when the numbers have settled
+  SlotRing& ring;                              // queue.capacity = "auto": it may grow
+  std::function<void(std::string_view)> tell;  // a line for people, when the numbers have settled
 };
 
-// A thread that looks at the workers a few times a second and has a Tuner decide how many are wanted.
+// A thread that looks at the workers a few times a second, has a Tuner decide how many are wanted, and has an AskTuner
+// decide whether they are asked for enough.
 class WorkerTuning {
  public:
   // Starts the thread, if there is anything to tune. Throws Error when the system has no more of them.
@@ -49,16 +52,24 @@ class WorkerTuning {
   };
 
   void run();
+  [[nodiscard]] bool may_grow() const noexcept { return links_.ring.capacity() < links_.ring.most_capacity(); }
   // Has as many work as the tuner wants, as far as there are threads.
   void steer();
   [[nodiscard]] Reading read() const;
   [[nodiscard]] static WorkerWindow between(const Reading& begin, const Reading& end);
   void tell_if_settled();
+  void tell_if_grown();
 
   WaitPoint wake_;
   TuningLinks links_;
   Tuner tuner_;
+  AskTuner asks_;
+  bool tunes_workers_;
   WorkerCounts told_;
+  std::uint32_t capacity_;  // of the ring, at the last look
+  std::uint32_t told_capacity_;
+  std::uint32_t asked_ = 0;   // the capacity that the readers needed
+  unsigned settled_for_ = 0;  // looks since the capacity changed
   bool told_of_refusal_ = false;
   std::atomic<bool> stopped_{false};
   std::thread thread_;

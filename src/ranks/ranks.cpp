@@ -23,7 +23,7 @@ Ranks::Ranks(Setup setup)
           [this] { return stop_requested_() || failure_.happened(); },
           Patience{&setup.time, options_.policy.watchdog_s}) {
   if (options_.mpi.mode == MpiMode::lockstep && !options_.run.eval) {
-    lockstep_.emplace(communicator_.size(), coordinator_.lag(), options_.queue, options_.policy.pick);
+    lockstep_.emplace(communicator_.size(), coordinator_.lag(), setup.queue, options_.policy.pick);
   }
   if (hand_over(options_, communicator_.size())) {
     exchange_ = std::make_unique<Exchange>(communicator_, schedule_, Communicator::kChannels - 1,

@@ -41,6 +41,7 @@ class Ranks {
 
     RunPlan plan;
     BadLimit limit;
+    QueueOptions queue = {};           // with a capacity that is a number
     std::uint64_t turns = UINT64_MAX;  // batches that this rank may plan
     Loop loop = Loop::unknown;
     std::function<bool()> stop_requested;  // of this rank

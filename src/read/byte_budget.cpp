@@ -69,14 +69,9 @@ void ByteBudget::enlarge(std::vector<std::byte>& buffer, std::size_t bytes) {
   larger.assign(buffer.begin(), buffer.end());
   larger.resize(size);
   buffer.swap(larger);
-  {
-    const std::lock_guard lock(mutex_);
-    if (past_limit_ == larger.data()) past_limit_ = buffer.data();
-  }
-  try {
-    recycle(std::move(larger));
-  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): as in give_back()
-  }
+  const std::lock_guard lock(mutex_);
+  if (past_limit_ == larger.data()) past_limit_ = buffer.data();
+  keep_idle(larger);
 }
 
 void ByteBudget::shrink(std::vector<std::byte>& buffer, std::size_t bytes) noexcept {
@@ -86,12 +81,14 @@ void ByteBudget::shrink(std::vector<std::byte>& buffer, std::size_t bytes) noexc
 }
 
 std::optional<std::vector<std::byte>> ByteBudget::try_take(std::uint64_t order, std::size_t bytes) {
+  std::vector<std::byte> idle;
   {
     const std::lock_guard lock(mutex_);
     if (closed_ || !may_pass(order, bytes)) return std::nullopt;
     admit(bytes);
+    idle = take_idle(size_class_of(capacity_for(bytes)));
   }
-  return buffer_of(bytes);
+  return buffer_of(bytes, std::move(idle));
 }
 
 std::optional<std::vector<std::vector<std::byte>>> ByteBudget::try_take(std::uint64_t order,
@@ -118,12 +115,14 @@ std::optional<std::vector<std::vector<std::byte>>> ByteBudget::try_take(std::uin
 }
 
 std::vector<std::byte> ByteBudget::buffer_of(std::size_t bytes) {
+  return buffer_of(bytes, recycled(size_class_of(capacity_for(bytes))));
+}
+
+std::vector<std::byte> ByteBudget::buffer_of(std::size_t bytes, std::vector<std::byte> idle) {
   try {
-    const std::size_t capacity = capacity_for(bytes);
-    std::vector<std::byte> buffer = recycled(size_class_of(capacity));
-    buffer.reserve(capacity);
-    buffer.resize(bytes);
-    return buffer;
+    idle.reserve(capacity_for(bytes));
+    idle.resize(bytes);
+    return idle;
   } catch (...) {
     release(bytes);
     throw;
@@ -131,11 +130,15 @@ std::vector<std::byte> ByteBudget::buffer_of(std::size_t bytes) {
 }
 
 void ByteBudget::give_back(std::vector<std::byte> buffer) noexcept {
-  release(buffer.size(), buffer.data());
-  try {
-    recycle(std::move(buffer));
-  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): no memory to remember it, so it is freed instead
-  }
+  const std::lock_guard lock(mutex_);
+  take_back(buffer);
+  wake_first();
+}
+
+void ByteBudget::give_back(std::span<EncodedSample> samples) noexcept {
+  const std::lock_guard lock(mutex_);
+  for (EncodedSample& sample : samples) take_back(sample.bytes);
+  wake_first();
 }
 
 void ByteBudget::close() noexcept {
@@ -214,16 +217,25 @@ void ByteBudget::wake_first() noexcept {
   if (first != waiting_.end()) (*first)->turn.notify_one();
 }
 
-void ByteBudget::release(std::size_t bytes, const std::byte* whole_buffer) noexcept {
+void ByteBudget::release(std::size_t bytes) noexcept {
   const std::lock_guard lock(mutex_);
   in_flight_ -= bytes;
-  if (whole_buffer != nullptr && whole_buffer == past_limit_) past_limit_ = nullptr;
   wake_first();
+}
+
+void ByteBudget::take_back(std::vector<std::byte>& buffer) noexcept {
+  in_flight_ -= buffer.size();
+  if (buffer.data() == past_limit_) past_limit_ = nullptr;
+  keep_idle(buffer);
 }
 
 std::vector<std::byte> ByteBudget::recycled(std::size_t size_class) {
   const std::lock_guard lock(mutex_);
-  auto& buffers = idle_.at(size_class);
+  return take_idle(size_class);
+}
+
+std::vector<std::byte> ByteBudget::take_idle(std::size_t size_class) noexcept {
+  auto& buffers = idle_[size_class];
   if (buffers.empty()) return {};
   std::vector<std::byte> buffer = std::move(buffers.back());
   buffers.pop_back();
@@ -231,13 +243,14 @@ std::vector<std::byte> ByteBudget::recycled(std::size_t size_class) {
   return buffer;
 }
 
-void ByteBudget::recycle(std::vector<std::byte> buffer) {
+void ByteBudget::keep_idle(std::vector<std::byte>& buffer) noexcept {
   const std::size_t capacity = buffer.capacity();
-  if (capacity == 0) return;
-  const std::lock_guard lock(mutex_);
-  if (capacity > limit_ - idle_bytes_) return;
-  idle_.at(size_class_of(capacity)).push_back(std::move(buffer));
-  idle_bytes_ += capacity;
+  if (capacity == 0 || capacity > limit_ - idle_bytes_) return;
+  try {
+    idle_[size_class_of(capacity)].push_back(std::move(buffer));
+    idle_bytes_ += capacity;
+  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): no memory to remember it, so it is freed instead
+  }
 }
 
 }  // namespace forebay

@@ -56,6 +56,7 @@ class ByteBudget final : public BufferReturn {
   void on_shortage(std::function<void()> hook) { shortage_ = std::move(hook); }
 
   void give_back(std::vector<std::byte> buffer) noexcept override;
+  void give_back(std::span<EncodedSample> samples) noexcept override;
 
   // Makes every present and future take() throw Stopped. May be called again.
   void close() noexcept;
@@ -89,9 +90,14 @@ class ByteBudget final : public BufferReturn {
   void wake_first() noexcept;  // REQUIRES: mutex_ held
   // REQUIRES: room was taken. Releases it if there is no memory.
   [[nodiscard]] std::vector<std::byte> buffer_of(std::size_t bytes);
-  void release(std::size_t bytes, const std::byte* whole_buffer = nullptr) noexcept;
+  // The same, with an idle buffer of its size class, or an empty one.
+  [[nodiscard]] std::vector<std::byte> buffer_of(std::size_t bytes, std::vector<std::byte> idle);
+  void release(std::size_t bytes) noexcept;
   [[nodiscard]] std::vector<std::byte> recycled(std::size_t size_class);
-  void recycle(std::vector<std::byte> buffer);
+  // These REQUIRE: mutex_ held
+  [[nodiscard]] std::vector<std::byte> take_idle(std::size_t size_class) noexcept;
+  void keep_idle(std::vector<std::byte>& buffer) noexcept;  // leaves it to its owner if there is no room for it
+  void take_back(std::vector<std::byte>& buffer) noexcept;
 
   const std::size_t limit_;
   mutable std::mutex mutex_;

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <concurrentqueue/concurrentqueue.h>
-#include <concurrentqueue/lightweightsemaphore.h>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -10,40 +9,10 @@
 #include <new>
 #include <span>
 
+#include "queue_gate.hpp"
 #include "requests.hpp"
 
 namespace forebay {
-
-// moodycamel's defaults with a short spin: a waiting worker must leave its core to the decoders and the trainer.
-struct WorkerQueueTraits : moodycamel::ConcurrentQueueDefaultTraits {
-  static constexpr int MAX_SEMA_SPINS = 64;
-};
-
-// A semaphore with a permit for each element of a queue, or of several queues that share it. It can be closed.
-class QueueGate {
- public:
-  void add(std::size_t elements) { permits_.signal(static_cast<std::ptrdiff_t>(elements)); }
-
-  // Waits for a permit, then takes as many as there are, at most `most`. 0 once the gate is closed, even if permits are
-  // left. A permit means that a queue holds an element for this thread, though a try_dequeue may miss it at first.
-  [[nodiscard]] std::size_t take(std::size_t most) {
-    std::ptrdiff_t permits = 0;
-    while (permits <= 0) permits = permits_.waitMany(static_cast<std::ptrdiff_t>(most));  // a signal may interrupt it
-    if (!closed_.load(std::memory_order_acquire)) return static_cast<std::size_t>(permits);
-    permits_.signal();  // passes the wake-up on to the next waiting thread
-    return 0;
-  }
-  // Wakes every present and future take(). May be called again.
-  void close() noexcept {
-    closed_.store(true, std::memory_order_release);
-    permits_.signal();
-  }
-  [[nodiscard]] std::size_t size_guess() const noexcept { return permits_.availableApprox(); }
-
- private:
-  moodycamel::LightweightSemaphore permits_{0, WorkerQueueTraits::MAX_SEMA_SPINS};
-  std::atomic<bool> closed_{false};
-};
 
 // Encoded samples from readers to decoders, those of earlier batches first. A moodycamel queue keeps the order of each
 // producer only: with readers ahead of the decoders, later batches would be decoded before earlier ones and arrive in
@@ -99,7 +68,7 @@ class EncodedQueue {
     // An upper bound: raised before samples go in, lowered after they came out. So a bucket that looks empty is empty,
     // and its queue need not be searched.
     std::atomic<std::int64_t> samples{0};
-    moodycamel::ConcurrentQueue<EncodedSample, WorkerQueueTraits> queue{0};
+    moodycamel::ConcurrentQueue<EncodedSample> queue{0};
   };
 
   [[nodiscard]] Bucket& bucket(std::uint64_t turn) noexcept { return buckets_[turn / group_ % buckets_.size()]; }
@@ -131,8 +100,8 @@ class EncodedQueue {
   QueueGate gate_;
 };
 
-// Requests to the reader threads: in the order in which one thread pushed them, urgent ones before all others. This is
-// moodycamel's BlockingConcurrentQueue, taken apart so that two queues share one semaphore.
+// Requests to the reader threads: in the order in which one thread pushed them, urgent ones before all others. Two
+// queues share one gate.
 // Every member may be called from any thread at the same time.
 class ReadQueue {
  public:
@@ -159,7 +128,7 @@ class ReadQueue {
   void close() noexcept { gate_.close(); }
 
  private:
-  using Queue = moodycamel::ConcurrentQueue<ReadRequest, WorkerQueueTraits>;
+  using Queue = moodycamel::ConcurrentQueue<ReadRequest>;
 
   void push_to(Queue& queue, std::span<const ReadRequest> requests) {
     if (requests.empty()) return;

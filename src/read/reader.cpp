@@ -259,7 +259,9 @@ void Reader::read(const ReadRequest& request, std::uint32_t retry) {
     workload_.keep(std::move(sample));
     if (request.hedge != 0) links_.totals.hedges_won.fetch_add(1, std::memory_order_relaxed);
   }
-  links_.totals.reads.fetch_add(1, std::memory_order_relaxed);
+  ++counted_.delivered;
+  // Another thread may hand the sample over while the next read is under way.
+  if (hedging_ != nullptr) add_to_totals();
 }
 
 // In the emulated store, too, a field in its own file or record is a request of its own.
@@ -299,8 +301,17 @@ bool Reader::read_parts(const ReadRequest& request, Target& target) {
 void Reader::count_read(std::int64_t ns, std::size_t bytes) {
   pace_.add(ns);
   if (hedging_ != nullptr) hedging_->read_took(std::chrono::nanoseconds(ns));
-  links_.totals.read_ns.fetch_add(static_cast<std::uint64_t>(ns), std::memory_order_relaxed);
-  links_.totals.bytes_read.fetch_add(bytes, std::memory_order_relaxed);
+  counted_.ns += static_cast<std::uint64_t>(ns);
+  counted_.bytes += bytes;
+}
+
+void Reader::add_to_totals() noexcept {
+  const auto add = [](std::atomic<std::uint64_t>& total, std::uint64_t& counted) {
+    if (counted > 0) total.fetch_add(std::exchange(counted, 0), std::memory_order_relaxed);
+  };
+  add(links_.totals.reads, counted_.delivered);
+  add(links_.totals.read_ns, counted_.ns);
+  add(links_.totals.bytes_read, counted_.bytes);
 }
 
 void Reader::read_stretch(const ReadRequest& request, std::uint32_t retry) {
@@ -327,11 +338,13 @@ void Reader::read_stretch(const ReadRequest& request, std::uint32_t retry) {
     if (!race->win()) return;
     if (request.hedge != 0) links_.totals.hedges_won.fetch_add(1, std::memory_order_relaxed);
   }
+  ++counted_.delivered;
+  add_to_totals();  // before its samples can be served
   stretches.deliver(stretch, std::exchange(held.buffers, {}));
-  links_.totals.reads.fetch_add(1, std::memory_order_relaxed);
 }
 
 void Reader::hand_over() {
+  add_to_totals();
   workload_.take_read(handed_over_);
   links_.encoded.push(handed_over_);
   handed_over_.clear();

@@ -23,6 +23,7 @@ class Reader {
   // All references must outlive it; `hedging` may be null.
   Reader(const ReaderLinks& links, const ReaderOptions& options, StopSignal& stop, Workload& workload, Hedging* hedging,
          WorkerStatus& status);
+  ~Reader() { add_to_totals(); }
   Reader(const Reader&) = delete;
   Reader& operator=(const Reader&) = delete;
 
@@ -44,6 +45,7 @@ class Reader {
   // Throws NoRoom if there is no memory for all of it now.
   void read_stretch(const ReadRequest& request, std::uint32_t retry);
   void count_read(std::int64_t ns, std::size_t bytes);
+  void add_to_totals() noexcept;
   // The sample cannot be read, or the budget has no room for this second read or this stretch: then there is no reason.
   void give_up(const ReadRequest& request, std::string_view reason);
   void hand_over();
@@ -57,6 +59,12 @@ class Reader {
   Hedging* hedging_;
   WorkerStatus& status_;
   Pace pace_;
+  // Of reads that the totals do not have yet: many threads share those.
+  struct {
+    std::uint64_t delivered = 0;
+    std::uint64_t ns = 0;
+    std::uint64_t bytes = 0;
+  } counted_;
   std::array<ReadRequest, Pace::kMost> requests_{};
   std::vector<EncodedSample> handed_over_;  // empty between uses, to keep its memory
 };

@@ -72,6 +72,8 @@ class BufferReturn {
   virtual ~BufferReturn() = default;
   // Gives the buffer back for reuse, and buffer.size() bytes to the budget: the size must be as received. Any thread.
   virtual void give_back(std::vector<std::byte> buffer) noexcept = 0;
+  // The same for the bytes of several samples, which cost less together.
+  virtual void give_back(std::span<EncodedSample> samples) noexcept = 0;
 };
 
 // What decoder threads do with a sample: decode it and put it into its place.
@@ -86,6 +88,9 @@ class SampleHandler {
   // Must not wait for other samples. Returns how many of the requested samples were put into their places. Throws
   // SampleError if none of them can be served; any other exception ends the run.
   virtual std::uint32_t handle(const EncodedSample& sample, unsigned thread) = 0;
+  // After the last of the samples that a thread took from the queue at once, before it waits for more. Whatever
+  // handle() has put off for them is to be done by then. Any exception ends the run.
+  virtual void finish_taken(unsigned /*thread*/) {}
 };
 
 // Totals that worker threads keep for telemetry: relaxed counters, exact once the threads are joined.
@@ -97,12 +102,14 @@ struct WorkerTotals {
   // Second reads of slow samples, not among `reads`; and those of them that were quicker.
   std::atomic<std::uint64_t> hedged_reads{0};
   std::atomic<std::uint64_t> hedges_won{0};
-  std::atomic<std::uint64_t> decode_ns{0};
+  alignas(64) std::atomic<std::uint64_t> decode_ns{0};  // from here on by decoders, above by readers
   std::atomic<std::uint64_t> samples{0};
   // Samples decoded at full size and alone that transform.decode = "scaled" would have decoded smaller.
   std::atomic<std::uint64_t> shrinkable{0};
   // Samples whose JPEG file Forebay decoded without libjpeg-turbo.
   std::atomic<std::uint64_t> own_jpeg{0};
+  // Of them, those of which the decode index knew where to begin.
+  std::atomic<std::uint64_t> indexed_jpeg{0};
   // With workers.jpeg = "nvjpeg": JPEG files decoded by nvJPEG, and those left to the CPU, bad ones included.
   std::atomic<std::uint64_t> nvjpeg_samples{0};
   std::atomic<std::uint64_t> nvjpeg_fallbacks{0};

@@ -29,11 +29,12 @@ class Pace {
     constexpr std::int64_t kGoalNs = 100'000;
     return static_cast<std::size_t>(std::clamp<std::int64_t>(kGoalNs / (mean_ns_ + 1), 1, kMost));
   }
-  // A piece took `ns`.
-  void add(std::int64_t ns) noexcept { mean_ns_ += (ns - mean_ns_) / kMemory; }
+  // A piece took `ns`. One that was held up, perhaps because its thread lost its core, counts as a few.
+  void add(std::int64_t ns) noexcept { mean_ns_ += (std::min(ns, kLongest * (mean_ns_ + 1)) - mean_ns_) / kMemory; }
 
  private:
-  static constexpr std::int64_t kMemory = 8;  // the number of pieces that the mean covers
+  static constexpr std::int64_t kMemory = 8;   // the number of pieces that the mean covers
+  static constexpr std::int64_t kLongest = 8;  // times the mean
 
   std::int64_t mean_ns_ = 1'000'000;
 };

@@ -14,7 +14,7 @@ class Copies {
  public:
   // REQUIRES: store.staging(); both outlive it. Throws Error.
   Copies(SlotStore& store, SlotRing& ring)
-      : store_(store), ring_(ring), stream_(store.device().make_stream()), turns_(ring.capacity()) {}
+      : store_(store), ring_(ring), stream_(store.device().make_stream()), turns_(ring.most_capacity()) {}
 
   // Starts the copy of a complete batch. REQUIRES: the caller has acquired what the decoders wrote.
   void start(std::uint32_t slot);

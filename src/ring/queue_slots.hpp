@@ -1,16 +1,48 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include <forebay/options.hpp>
 
 namespace forebay {
 
-// Batches that a queue keeps in memory: `capacity` that are filling or ready, `pool` that may be reused, and those that
-// have left the pool while the trainer holds leases on them. A batch enters the pool only while one more lease may be
-// taken, so all leases but one can be on batches that have left it (src/ring/slot_ring.hpp, R6).
-[[nodiscard]] constexpr std::int64_t slots_of(const QueueOptions& queue) noexcept {
-  return queue.capacity + queue.pool + queue.max_leases - 1;
+// How many batches may be filling or ready: at the start of a run, and at the most.
+struct Capacity {
+  constexpr Capacity(std::uint32_t fixed) noexcept : first(fixed), most(fixed) {}  // NOLINT: the usual case
+  constexpr Capacity(std::uint32_t at_first, std::uint32_t at_most) noexcept : first(at_first), most(at_most) {}
+
+  std::uint32_t first;
+  std::uint32_t most;  // >= first
+};
+
+[[nodiscard]] constexpr bool is_automatic(const QueueOptions& queue) noexcept { return queue.capacity == 0; }
+
+// The fewest that queue.capacity = "auto" begins with: one for the trainer while the next is being filled.
+inline constexpr std::int64_t kLeastCapacity = 2;
+
+// queue.capacity, and the most that "auto" stands for where no memory is named.
+[[nodiscard]] constexpr std::int64_t capacity_of(const QueueOptions& queue) noexcept {
+  constexpr std::int64_t kUsual = 16;
+  return is_automatic(queue) ? kUsual : queue.capacity;
 }
+
+// Batches that a queue keeps in memory beside those that are filling or ready: `pool` that may be reused, and those
+// that have left the pool while the trainer holds leases on them. A batch enters the pool only while one more lease may
+// be taken, so all leases but one can be on batches that have left it (src/ring/slot_ring.hpp, R6).
+[[nodiscard]] constexpr std::int64_t slots_beside(const QueueOptions& queue) noexcept {
+  return queue.pool + queue.max_leases - 1;
+}
+// All of them, at the most.
+[[nodiscard]] constexpr std::int64_t slots_of(const QueueOptions& queue) noexcept {
+  return capacity_of(queue) + slots_beside(queue);
+}
+
+// The most that the capacity may become. A function of the options and the size of a batch alone, because it says how
+// far a rank plans ahead, and so what ranks hand over to each other. Throws ConfigError that names queue.memory when
+// they hold too few batches.
+[[nodiscard]] std::uint32_t most_capacity(const Options& options, std::size_t slot_bytes);
+// What such a run begins with: few batches where they are large, because memory that was used once stays used.
+[[nodiscard]] std::uint32_t first_capacity(const Options& options, std::size_t slot_bytes);
 
 }  // namespace forebay

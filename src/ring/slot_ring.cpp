@@ -19,23 +19,24 @@ std::int64_t raise(std::atomic<std::int64_t>& most, std::int64_t value) noexcept
 
 }  // namespace
 
-SlotRing::SlotRing(std::uint32_t capacity, std::uint32_t slots, std::uint64_t planned)
-    : capacity_(capacity),
-      patience_(std::max(1U, capacity / 4)),
-      entry_mask_(std::bit_ceil(static_cast<std::uint64_t>(capacity)) - 1),
+SlotRing::SlotRing(Capacity capacity, std::uint32_t slots, std::uint64_t planned)
+    : most_(capacity.most),
+      entry_mask_(std::bit_ceil(static_cast<std::uint64_t>(capacity.most)) - 1),
       free_mask_(std::bit_ceil(static_cast<std::uint64_t>(slots)) - 1),
       entries_(entry_mask_ + 1),
       free_(free_mask_ + 1),
-      retired_(slots),
+      retired_(slots - (capacity.most - capacity.first)),
       planned_(planned),
+      capacity_(capacity.first),
       last_publish_ns_(steady_ns()) {
-  std::iota(free_.begin(), free_.begin() + slots, 0U);
+  std::iota(free_.begin(), free_.begin() + static_cast<std::ptrdiff_t>(retired_), 0U);
+  unused_ = static_cast<std::uint32_t>(retired_);
 }
 
 bool SlotRing::claim(const std::atomic<bool>& stopped, Claim& out) {
-  // Acquire pairs with settle(): R5, and with plan(): R7.
+  // Acquire pairs with settle(): R5, with plan(): R7, and with grow(): R6.
   const auto may_claim = [&] {
-    return claimed_ - head_.load(std::memory_order_acquire) < capacity_ &&
+    return claimed_ - head_.load(std::memory_order_acquire) < capacity_.load(std::memory_order_acquire) &&
            claimed_ < planned_.load(std::memory_order_acquire);
   };
   room_.wait([&] { return may_claim() || stopped.load(std::memory_order_relaxed); });
@@ -59,7 +60,7 @@ void SlotRing::publish(std::uint64_t turn) noexcept {
   filling_.fetch_sub(1, std::memory_order_release);
   published_.notify_all();
   // Relaxed: stale numbers cost or save a wake-up, and the consumer makes those that are required (R8).
-  const std::uint64_t limit = std::min(head_.load(std::memory_order_relaxed) + capacity_, planned());
+  const std::uint64_t limit = std::min(head_.load(std::memory_order_relaxed) + capacity(), planned());
   if (claims_.load(std::memory_order_relaxed) < limit) room_.notify_all();
 }
 
@@ -87,12 +88,20 @@ std::uint64_t SlotRing::produced() noexcept {
 std::uint32_t SlotRing::depth_guess() const noexcept {
   const std::uint64_t head = head_.load(std::memory_order_relaxed);
   const std::uint64_t count = published();
-  return static_cast<std::uint32_t>(std::min<std::uint64_t>(count > head ? count - head : 0, capacity_));
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(count > head ? count - head : 0, capacity()));
 }
 
 std::uint32_t SlotRing::take() noexcept { return entries_[taken_++ & entry_mask_].slot; }
 
 void SlotRing::retire(std::uint32_t slot) noexcept { free_[retired_++ & free_mask_] = slot; }
+
+void SlotRing::grow(std::uint32_t capacity) noexcept {
+  const std::uint32_t now = this->capacity();
+  const std::uint32_t next = std::min(std::max(capacity, wanted_.load(std::memory_order_relaxed)), most_);
+  if (next <= now) return;
+  for (std::uint32_t added = now; added < next; ++added) retire(unused_++);
+  capacity_.store(next, std::memory_order_release);  // R6
+}
 
 void SlotRing::settle() noexcept {
   head_.store(taken_, std::memory_order_release);  // R5
@@ -112,10 +121,11 @@ std::uint64_t SlotRing::unannounced() noexcept {
 }
 
 void SlotRing::announce_if_due() noexcept {
+  if (wanted_.load(std::memory_order_relaxed) > capacity()) grow(0);
   const std::uint64_t turns = unannounced();
   if (turns == 0) {
     passed_ = 0;
-  } else if (turns >= patience_ || passed_ >= capacity_ || tail_ == taken_) {
+  } else if (turns >= patience() || passed_ >= capacity() || tail_ == taken_) {
     announce();
   }
 }

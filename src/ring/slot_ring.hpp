@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/wait.hpp"
+#include "queue_slots.hpp"
 
 namespace forebay {
 
@@ -22,8 +23,9 @@ namespace forebay {
 //
 // Invariants
 //  R1  Turns are claimed in ascending order, turn t only when it is planned and while t - head_ < capacity: at most
-//      `capacity` batches are filling or ready, so depth never exceeds capacity.
-//  R2  Turn t lives in entries_[t mod size], size >= capacity. By R1 the entry's next turn t + size is claimed only
+//      `capacity` batches are filling or ready, so depth never exceeds capacity. The capacity only grows.
+//  R2  Turn t lives in entries_[t mod size], size >= the most that the capacity becomes. By R1 the entry's next turn t
+//  + size is claimed only
 //      after head_ has passed t, so an entry belongs to one turn at a time.
 //  R3  A batch is published once, after all of its samples are written: the store of published = t + 1 releases
 //      them and the consumer's load acquires them. Writers of one slot count down `missing` with acq_rel, so the
@@ -35,10 +37,12 @@ namespace forebay {
 //  R6  With capacity + pool + max_leases - 1 slots one is free whenever R1 lets the issuer claim: at most capacity - 1
 //      are filling or ready, `pool` are resident, and max_leases - 1 are leased but no longer resident, because a
 //      batch is taken only while fewer than max_leases leases are held. (A lease beyond those is given on a slot that
-//      is already leased.) Turn t therefore always takes the t-th number put into free_, and needs no check.
+//      is already leased.) Turn t therefore always takes the t-th number put into free_, and needs no check. Where the
+//      capacity grows by n, n more numbers go into free_ before it is stored with release, and the issuer loads it with
+//      acquire.
 //  R7  What the consumer noted of a turn happens before its claim: planned_ is stored with release after the note, and
 //      the issuer loads it with acquire before it claims.
-//  R8  The issuer sleeps although it could claim turns only while they are fewer than patience_ (a quarter of the
+//  R8  The issuer sleeps although it could claim turns only while they are fewer than patience() (a quarter of the
 //      capacity, at least 1), a batch is known to be ready, the consumer does not wait, and it has made fewer than
 //      `capacity` steps that took nothing since the first of them could be claimed. The consumer alone ensures that:
 //      announced_ is what the issuer could claim when it was last woken, and R8 is restored in settle(), pass() and
@@ -59,9 +63,10 @@ class SlotRing {  // NOLINT(clang-analyzer-optin.performance.Padding): each role
     std::uint32_t slot;
   };
 
-  // `planned`: batches that may be claimed from the start; UINT64_MAX = no end. All slots start free.
-  // REQUIRES: slots >= capacity + the most that may be resident or leased after a settle() (R6).
-  SlotRing(std::uint32_t capacity, std::uint32_t slots, std::uint64_t planned);
+  // `planned`: batches that may be claimed from the start; UINT64_MAX = no end. All slots start free, but for those
+  // that wait for the capacity to grow: they are the last ones by number, and the lowest of them is used first.
+  // REQUIRES: slots >= capacity.most + the most that may be resident or leased after a settle() (R6).
+  SlotRing(Capacity capacity, std::uint32_t slots, std::uint64_t planned);
   SlotRing(const SlotRing&) = delete;
   SlotRing& operator=(const SlotRing&) = delete;
 
@@ -104,9 +109,15 @@ class SlotRing {  // NOLINT(clang-analyzer-optin.performance.Padding): each role
   [[nodiscard]] std::uint64_t produced() noexcept;
   // Every planned turn is published.
   [[nodiscard]] bool is_complete() noexcept { return produced() == planned(); }
-  [[nodiscard]] std::uint32_t capacity() const noexcept { return capacity_; }
+  // Makes it as large as this, and as anybody wants, if it is smaller and may become so.
+  void grow(std::uint32_t capacity) noexcept;
 
   // --- any thread ---
+  // Batches that may be filling or ready, now and at the most.
+  [[nodiscard]] std::uint32_t capacity() const noexcept { return capacity_.load(std::memory_order_relaxed); }
+  [[nodiscard]] std::uint32_t most_capacity() const noexcept { return most_; }
+  // Has the consumer make the capacity that large with its next settle() or pass().
+  void want(std::uint32_t capacity) noexcept { wanted_.store(capacity, std::memory_order_relaxed); }
   // Batches published so far, in any order, and roughly how many of them are ready. For reports.
   [[nodiscard]] std::uint64_t published() const noexcept { return published_count_.load(std::memory_order_relaxed); }
   [[nodiscard]] std::uint32_t depth_guess() const noexcept;
@@ -124,14 +135,15 @@ class SlotRing {  // NOLINT(clang-analyzer-optin.performance.Padding): each role
 
   void advance_tail() noexcept;
   // Turns below this may be claimed.
-  [[nodiscard]] std::uint64_t limit() const noexcept { return std::min(taken_ + capacity_, planned()); }
+  [[nodiscard]] std::uint64_t limit() const noexcept { return std::min(taken_ + capacity(), planned()); }
+  // The turns that can be claimed before the issuer is woken (R8).
+  [[nodiscard]] std::uint32_t patience() const noexcept { return std::max(1U, capacity() / 4); }
   // Turns that the issuer could claim and was not woken for.
   [[nodiscard]] std::uint64_t unannounced() noexcept;
   void announce() noexcept;
   void announce_if_due() noexcept;
 
-  const std::uint32_t capacity_;
-  const std::uint32_t patience_;  // R8
+  const std::uint32_t most_;
   const std::uint64_t entry_mask_;
   const std::uint64_t free_mask_;
   std::vector<Entry> entries_;
@@ -141,11 +153,14 @@ class SlotRing {  // NOLINT(clang-analyzer-optin.performance.Padding): each role
   alignas(64) std::uint64_t taken_ = 0;                // next turn to take
   std::uint64_t tail_ = 0;                             // first turn not known to be published
   std::uint64_t retired_;                              // numbers put into free_ so far
+  std::uint32_t unused_ = 0;                           // the lowest number that never was
   std::uint64_t announced_ = 0;                        // turns that the issuer was woken for, or has claimed (R8)
   std::uint32_t passed_ = 0;                           // steps that took nothing since then
   mutable std::atomic<std::int64_t> blocked_told_{0};  // the most that blocked() has returned
   alignas(64) std::atomic<std::uint64_t> head_{0};     // taken_ as the issuer may see it
   std::atomic<std::uint64_t> planned_;
+  std::atomic<std::uint32_t> capacity_;
+  std::atomic<std::uint32_t> wanted_{0};  // as want() has it
   // Issuer.
   alignas(64) std::uint64_t claimed_ = 0;
   std::atomic<std::uint64_t> claims_{0};  // claimed_ as the consumer may see it

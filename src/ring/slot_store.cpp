@@ -32,19 +32,23 @@ std::vector<Field> SlotFormat::all_fields() const {
   return all;
 }
 
+std::size_t SlotStore::slot_bytes(const SlotFormat& format) noexcept { return rounded_up(format.resident_bytes()); }
+
 SlotMemory SlotStore::memory_of(const SlotFormat& format, const SlotCounts& counts, bool on_host) noexcept {
-  const std::size_t slot = rounded_up(format.resident_bytes());
+  const std::size_t slot = slot_bytes(format);
+  const std::uint32_t to_come = on_host ? counts.capacity.most - counts.capacity.first : 0;
   return {.slots = slot * counts.slots,
+          .at_first = slot * (counts.slots - to_come),
           .outputs = format.canvas ? rounded_up(format.tensor_bytes()) * counts.max_leases : 0,
-          .staging = on_host ? 0 : slot * counts.capacity};
+          .staging = on_host ? 0 : slot * counts.capacity.most};
 }
 
 SlotStore::SlotStore(std::shared_ptr<Device> device, const SlotFormat& format, const SlotCounts& counts)
     : device_(std::move(device)),
       format_(format),
       memory_(memory_of(format, counts, device_->is_host())),
-      slot_bytes_(rounded_up(format.resident_bytes())),
-      arena_(device_->allocate(memory_.slots)),
+      slot_bytes_(slot_bytes(format)),
+      arena_(device_->allocate_growing(memory_.slots, memory_.at_first)),
       base_(arena_->bytes().data()),
       slots_(counts.slots),
       labels_(static_cast<std::size_t>(counts.slots) * format.batch_size, -1),
@@ -57,7 +61,7 @@ SlotStore::SlotStore(std::shared_ptr<Device> device, const SlotFormat& format, c
   }
   if (format.canvas) outputs_.emplace(*device_, rounded_up(format.tensor_bytes()), counts.max_leases);
   if (device_->is_host()) return;
-  staging_.emplace(*device_, slot_bytes_, counts.capacity);
+  staging_.emplace(*device_, slot_bytes_, counts.capacity.most);
   description_ += ", staged in " + std::string(staging_->arena().describe());
   run_ahead_.emplace(*device_, counts.run_ahead, counts.max_leases);
   for (Slot& slot : slots_) slot.stream_uses = std::make_unique<StreamUses>(*device_);

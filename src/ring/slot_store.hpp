@@ -20,6 +20,7 @@
 #include "make/canvas.hpp"
 #include "make/field_layout.hpp"
 #include "output_tensors.hpp"
+#include "queue_slots.hpp"
 #include "run_ahead.hpp"
 #include "staging.hpp"
 #include "stream_uses.hpp"
@@ -53,16 +54,17 @@ struct SlotFormat {
 // How many of each a store has.
 struct SlotCounts {
   std::uint32_t slots = 1;
-  std::uint32_t capacity = 1;    // batches that are filling or ready at one time
+  Capacity capacity = 1;         // batches that are filling or ready at one time
   std::uint32_t max_leases = 1;  // at one time
   std::uint32_t run_ahead = 2;   // steps that the trainer's thread may be ahead of a device
 };
 
 // Bytes of a store, for messages, and for checks before it is made.
 struct SlotMemory {
-  std::size_t slots = 0;    // on the device
-  std::size_t outputs = 0;  // on the device
-  std::size_t staging = 0;  // on the host
+  std::size_t slots = 0;     // on the device
+  std::size_t at_first = 0;  // of them, before the capacity has grown; the host takes the others as they are used
+  std::size_t outputs = 0;   // on the device
+  std::size_t staging = 0;   // on the host
 };
 
 // The memory of all slots and what is known of the batch in each. It is shared with the leases, so that batches
@@ -86,6 +88,8 @@ class SlotStore {
 
   SlotStore(std::shared_ptr<Device> device, const SlotFormat& format, const SlotCounts& counts);
 
+  // Of one batch.
+  [[nodiscard]] static std::size_t slot_bytes(const SlotFormat& format) noexcept;
   // The memory that such a store takes. `on_host`: the device is the host.
   [[nodiscard]] static SlotMemory memory_of(const SlotFormat& format, const SlotCounts& counts, bool on_host) noexcept;
 

@@ -23,6 +23,7 @@ Server::Server(ServerLinks links, const Options& options, std::unique_ptr<RuledP
     : links_(std::move(links)),
       policy_(std::move(policy)),
       residents_(links_.store, links_.ring, options.queue, options.policy.pick, std::move(links_.retired)),
+      growth_({links_.ring.capacity(), links_.ring.most_capacity()}),
       watchdog_(links_.time, options.policy.watchdog_s),
       max_leases_(static_cast<std::uint32_t>(options.queue.max_leases)),
       is_eval_(options.run.eval),
@@ -55,11 +56,13 @@ Served Server::serve(const Outlook& outlook, Clock::time_point now) {
     const std::optional<Decision> decision = decide(known);
     if (!decision) return pad(entry_depth);
     if (decision == Decision::reuse) {
-      tell_policy(Decision::reuse, known);
+      if (!tell_policy(Decision::reuse, known)) return pad(entry_depth);  // there is a candidate
       return serve_again(candidate, false, entry_depth);
     }
     if (depth > 0) {
-      tell_policy(Decision::fresh, known);
+      if (!tell_policy(Decision::fresh, known) && (outlook.is_alone || !has_nothing_to_pad_with())) {
+        return pad(entry_depth);
+      }
       return serve_fresh(entry_depth);
     }
     const bool is_ready = wait_for_batch(decision == Decision::wait ? started + most_wait_ : Clock::time_point::max());
@@ -80,7 +83,7 @@ Server::Alike Server::serve_alike(const Outlook& outlook, const std::optional<Si
   // Told once the step is served: a wait that ends by an exception is made again.
   Served served = is_out ? serve_leased(depth) : serve_decided(*decision, outlook, depth);
   if (is_out) served.decided_fresh = decision == Decision::fresh;
-  tell_policy(*decision, *shared);
+  (void)tell_policy(*decision, *shared);
   return {served, decision};
 }
 
@@ -118,20 +121,30 @@ std::optional<Decision> Server::decide_alike(const Signals& shared) {
   }
 }
 
-void Server::tell_policy(Decision decision, const Signals& now) {
+bool Server::tell_policy(Decision decision, const Signals& now) {
   try {
     served(decision, now);
+    return true;
   } catch (...) {
     links_.failure.raise(std::current_exception());
+    return false;
   }
 }
 
 void Server::served(Decision decision, const Signals& now) {
   policy_->served(decision, now);
+  consider_growth(decision, now);
   if (policy_->capped_reuses() == 0 || has_warned_of_capped_) return;
   has_warned_of_capped_ = true;
   links_.warn("a batch was served more than policy.max_uses = " + std::to_string(max_uses_) +
               " times (on_max_uses = \"warn\"; this is said once)");
+}
+
+void Server::consider_growth(Decision decision, const Signals& now) noexcept {
+  if (now.capacity == links_.ring.most_capacity()) return;
+  growth_.became(now.capacity);  // the workers may have asked for more
+  const std::uint32_t capacity = growth_.decided(decision, now);
+  if (capacity > now.capacity) links_.ring.grow(capacity);
 }
 
 Signals Server::signals(const Outlook& outlook, std::uint32_t depth, std::uint64_t uses, Clock::time_point now,

@@ -16,6 +16,7 @@
 #include "base/clock.hpp"
 #include "base/thread.hpp"
 #include "residents.hpp"
+#include "ring/queue_growth.hpp"
 #include "ring/slot_ring.hpp"
 #include "ring/slot_store.hpp"
 #include "watchdog.hpp"
@@ -37,6 +38,7 @@ struct Served {
 struct Outlook {
   bool must_pad = false;        // nothing fresh is there for this rank, until the others have caught up or at all
   bool is_all_planned = false;  // nothing more is planned before what is planned was served
+  bool is_alone = false;        // nobody waits for the step: one that fails need not have a batch
   bool is_waited_for = false;   // the other ranks wait for what this one has ready, and have no use for its reserve
 };
 
@@ -114,8 +116,11 @@ class Server {
  private:
   [[nodiscard]] std::optional<Decision> decide(const Signals& now);
   [[nodiscard]] std::optional<Decision> decide_alike(const Signals& shared);
-  void tell_policy(Decision decision, const Signals& now);
+  // False if it threw.
+  bool tell_policy(Decision decision, const Signals& now);
   void served(Decision decision, const Signals& now);
+  // The ring gets more room where this step lacked a batch.
+  void consider_growth(Decision decision, const Signals& now) noexcept;
   [[nodiscard]] Signals signals(const Outlook& outlook, std::uint32_t depth, std::uint64_t uses, Clock::time_point now,
                                 Clock::duration waited) noexcept;
   [[nodiscard]] Served serve_decided(Decision decision, const Outlook& outlook, std::uint32_t depth);
@@ -134,6 +139,7 @@ class Server {
   ServerLinks links_;
   std::unique_ptr<RuledPolicy> policy_;
   Residents residents_;
+  QueueGrowth growth_;
   Watchdog watchdog_;
   std::uint32_t max_leases_;
   bool is_eval_;

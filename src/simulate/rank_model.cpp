@@ -7,12 +7,21 @@
 
 namespace forebay {
 
+namespace {
+
+Capacity capacity_in(const QueueOptions& queue) {
+  const auto most = static_cast<std::uint32_t>(capacity_of(queue));
+  return is_automatic(queue) ? Capacity(static_cast<std::uint32_t>(kLeastCapacity), most) : Capacity(most);
+}
+
+}  // namespace
+
 RankModel::RankModel(const QueueOptions& queue, const PolicyOptions& rules, Source source, UseTally& tally)
     : tally_(tally),
       source_(std::move(source)),
       max_wait_s_(rules.max_wait_ms / 1000),
       finished_(source_.finish(0)),
-      capacity_(static_cast<std::uint32_t>(queue.capacity)),
+      growth_(capacity_in(queue)),
       pool_size_(static_cast<std::uint32_t>(queue.pool)),
       pick_(rules.pick) {
   pool_.reserve(pool_size_);
@@ -21,7 +30,7 @@ RankModel::RankModel(const QueueOptions& queue, const PolicyOptions& rules, Sour
 void RankModel::publish(double now) {
   while (finished_ <= now) {
     ++produced_;
-    if (++depth_ < capacity_) {
+    if (++depth_ < capacity()) {
       finished_ = source_.finish(finished_);
     } else {
       full_since_ = finished_;
@@ -33,10 +42,10 @@ void RankModel::publish(double now) {
 Signals RankModel::observe(double now, double waited) {
   if (start_s_ < 0) start_s_ = now;
   publish(now);
-  const bool full = depth_ == capacity_;
+  const bool full = depth_ == capacity();
   return {.step = steps_,
           .depth = depth_,
-          .capacity = capacity_,
+          .capacity = capacity(),
           .uses = pool_.empty() ? 0 : pool_[pick_resident(pick_, pool_)].uses,
           .produced = produced_,
           .now_s = now - start_s_,
@@ -66,6 +75,8 @@ RankModel::Served RankModel::step(Policy& policy, double asked) {
       now = finished_;
     } else {
       policy.served(decision, signals);
+      const std::uint32_t before = capacity();
+      if (growth_.decided(decision, signals) > before && depth_ == before) resume(now);
       Served served = serve(decision, asked, now);
       served.depth = depth;
       return served;
@@ -74,20 +85,24 @@ RankModel::Served RankModel::step(Policy& policy, double asked) {
 }
 
 RankModel::Served RankModel::serve(Decision decision, double asked, double now) {
-  const std::uint32_t depth = observe(now).depth;
+  const Signals seen = observe(now);
   ++steps_;
+  Served served{.decision = decision,
+                .depth = seen.depth,
+                .wait_s = now - asked,
+                .produced = seen.produced,
+                .blocked_s = seen.blocked_s,
+                .capacity = capacity()};
   if (decision == Decision::reuse) {
     Resident& resident = pool_[pick_resident(pick_, pool_)];
-    ++resident.uses;
+    served.turn = resident.turn;
+    served.use_index = resident.uses++;
     served_from(resident.turn);
-    return {decision, depth, now - asked};
+    return served;
   }
   if (depth_ == 0) now = finished_;
   publish(now);
-  if (depth_ == capacity_) {
-    blocked_s_ += now - std::max(full_since_, start_s_);
-    finished_ = source_.finish(now);
-  }
+  if (depth_ == capacity()) resume(now);
   --depth_;
   if (pool_.size() == pool_size_) {
     tally_.retired(pool_.front().uses);
@@ -95,7 +110,16 @@ RankModel::Served RankModel::serve(Decision decision, double asked, double now) 
   }
   pool_.push_back({.uses = 1, .turn = ++fresh_});
   served_from(fresh_);
-  return {Decision::fresh, depth, now - asked};
+  served.decision = Decision::fresh;
+  served.wait_s = now - asked;
+  served.turn = fresh_;
+  served.produced = produced_;
+  return served;
+}
+
+void RankModel::resume(double now) {
+  blocked_s_ += now - std::max(full_since_, start_s_);
+  finished_ = source_.finish(now);
 }
 
 void RankModel::served_from(std::uint64_t turn) {

@@ -10,6 +10,8 @@
 #include <forebay/options.hpp>
 #include <forebay/policy.hpp>
 
+#include "ring/queue_growth.hpp"
+#include "simulation.hpp"
 #include "source.hpp"
 
 namespace forebay {
@@ -54,14 +56,10 @@ class UseTally {
 // `pool` fresh batches. Times must not decrease from call to call.
 class RankModel {
  public:
-  // How a step was served.
-  struct Served {
-    Decision decision = Decision::fresh;
-    std::uint32_t depth = 0;  // when it was asked for
-    double wait_s = 0;
-  };
+  using Served = ServedStep;
 
-  // REQUIRES: capacity and pool >= 1. `tally` must outlive the object; ranks may share one.
+  // REQUIRES: capacity and pool >= 1, or a capacity of "auto", which grows in step() only. `tally` must outlive the
+  // object; ranks may share one.
   RankModel(const QueueOptions& queue, const PolicyOptions& rules, Source source, UseTally& tally);
 
   // When the first batch is ready.
@@ -81,6 +79,7 @@ class RankModel {
   [[nodiscard]] std::uint64_t produced() const noexcept { return produced_; }
   [[nodiscard]] std::uint64_t fresh() const noexcept { return fresh_; }
   [[nodiscard]] std::uint32_t depth() const noexcept { return depth_; }
+  [[nodiscard]] std::uint32_t capacity() const noexcept { return growth_.capacity(); }
 
  private:
   static constexpr double kNever = std::numeric_limits<double>::infinity();
@@ -89,6 +88,8 @@ class RankModel {
   void publish(double now);
   [[nodiscard]] double end_of_wait(double asked, double now) const;
   void served_from(std::uint64_t turn);
+  // There is room again for the batch after those that are ready.
+  void resume(double now);
 
   UseTally& tally_;
   Source source_;
@@ -103,7 +104,7 @@ class RankModel {
   std::uint64_t fresh_ = 0;
   std::uint64_t last_turn_ = 0;
   std::uint64_t run_ = 0;  // steps in a row from the batch of last_turn_
-  std::uint32_t capacity_;
+  QueueGrowth growth_;
   std::uint32_t pool_size_;
   std::uint32_t depth_ = 0;
   Pick pick_;

@@ -23,8 +23,8 @@ void check(const Scenario& scenario) {
   require(!scenario.sources.empty() && !scenario.step_s.empty(), "there must be a source and a step time");
   require(std::ranges::all_of(scenario.step_s, [](double s) { return std::isfinite(s) && s > 0; }),
           "steps must take time");
-  require(scenario.queue.capacity >= 1 && scenario.queue.pool >= 1, "queue.capacity and queue.pool must be at least 1");
-  require(scenario.mpi.mode == MpiMode::local || scenario.queue.capacity > scenario.mpi.lag,
+  require(scenario.queue.capacity >= 0 && scenario.queue.pool >= 1, "queue.capacity and queue.pool must be at least 1");
+  require(scenario.mpi.mode == MpiMode::local || capacity_of(scenario.queue) > scenario.mpi.lag,
           "mpi.mode = \"lockstep\" needs queue.capacity > mpi.lag = " + std::to_string(scenario.mpi.lag));
 }
 
@@ -35,11 +35,13 @@ Source source_of(const Scenario& scenario, std::uint64_t rank) {
 // All ranks and their totals.
 class Job {
  public:
-  explicit Job(const Scenario& scenario) : scenario_(scenario) {
+  Job(const Scenario& scenario, const StepObserver& observer) : scenario_(scenario), observer_(observer) {
     check(scenario);
     ranks_.reserve(scenario.ranks);
+    QueueOptions queue = scenario.queue;
+    if (scenario.mpi.mode == MpiMode::lockstep) queue.capacity = capacity_of(queue);  // of one size on all ranks
     for (std::uint64_t rank = 0; rank < scenario.ranks; ++rank) {
-      ranks_.emplace_back(scenario.queue, scenario.policy, source_of(scenario, rank), tally_);
+      ranks_.emplace_back(queue, scenario.policy, source_of(scenario, rank), tally_);
       now_ = std::max(now_, ranks_.back().first_batch_s());
     }
     start_ = now_;
@@ -49,7 +51,8 @@ class Job {
   // When the next step is requested, on all ranks.
   [[nodiscard]] double now() const noexcept { return now_; }
 
-  void served(const RankModel::Served& served) noexcept {
+  void served(std::uint64_t rank, const ServedStep& served) {
+    if (observer_) observer_(rank, now_ - start_, served);
     outcome_.fresh += served.decision == Decision::fresh ? 1 : 0;
     outcome_.reused += served.decision == Decision::reuse ? 1 : 0;
     outcome_.exhausted_steps += served.depth == 0 ? 1 : 0;
@@ -69,6 +72,7 @@ class Job {
     for (RankModel& rank : ranks_) {
       outcome_.produced += rank.produced();
       outcome_.left += rank.depth();
+      outcome_.capacity = std::max(outcome_.capacity, rank.capacity());
       outcome_.fresh_of.push_back(rank.fresh());
       rank.finish();
     }
@@ -86,6 +90,7 @@ class Job {
 
  private:
   const Scenario& scenario_;
+  const StepObserver& observer_;
   UseTally tally_;
   std::vector<RankModel> ranks_;
   double start_ = 0;
@@ -95,8 +100,8 @@ class Job {
   Outcome outcome_;
 };
 
-Outcome simulate_local(const Scenario& scenario, const PolicyRegistry& registry) {
-  Job job(scenario);
+Outcome simulate_local(const Scenario& scenario, const PolicyRegistry& registry, const StepObserver& observer) {
+  Job job(scenario, observer);
   std::vector<std::unique_ptr<Policy>> policies;
   policies.reserve(scenario.ranks);
   for (std::uint64_t rank = 0; rank < scenario.ranks; ++rank) {
@@ -104,7 +109,7 @@ Outcome simulate_local(const Scenario& scenario, const PolicyRegistry& registry)
   }
   for (std::uint64_t step = 0; step < scenario.steps; ++step) {
     for (std::size_t rank = 0; rank < policies.size(); ++rank) {
-      job.served(job.ranks()[rank].step(*policies[rank], job.now()));
+      job.served(rank, job.ranks()[rank].step(*policies[rank], job.now()));
     }
     job.end_step();
   }
@@ -119,8 +124,8 @@ struct Census {
 
 // Every rank decides by census k at step k + lag, so one policy decides for all. If it serves fresh only while the rank
 // with the fewest batches still has one, no rank waits.
-Outcome simulate_lockstep(const Scenario& scenario, const PolicyRegistry& registry) {
-  Job job(scenario);
+Outcome simulate_lockstep(const Scenario& scenario, const PolicyRegistry& registry, const StepObserver& observer) {
+  Job job(scenario, observer);
   const auto policy = with_rules(registry.make(scenario.policy), scenario.policy);
   const auto lag = static_cast<std::uint64_t>(scenario.mpi.lag);
   std::deque<Census> censuses;
@@ -146,7 +151,9 @@ Outcome simulate_lockstep(const Scenario& scenario, const PolicyRegistry& regist
     const Decision decision = policy->decide(known) == Decision::fresh ? Decision::fresh : Decision::reuse;
     policy->served(decision, known);
     fresh += decision == Decision::fresh ? 1 : 0;
-    for (RankModel& rank : job.ranks()) job.served(rank.serve(decision, job.now(), job.now()));
+    for (std::uint64_t rank = 0; rank < scenario.ranks; ++rank) {
+      job.served(rank, job.ranks()[rank].serve(decision, job.now(), job.now()));
+    }
     job.end_step();
     if (censuses.size() > lag) censuses.pop_front();
   }
@@ -229,15 +236,17 @@ class Stage {
 
 }  // namespace
 
-Outcome simulate(const Scenario& scenario, const PolicyRegistry& registry) {
-  return scenario.mpi.mode == MpiMode::lockstep ? simulate_lockstep(scenario, registry)
-                                                : simulate_local(scenario, registry);
+Outcome simulate(const Scenario& scenario, const PolicyRegistry& registry, const StepObserver& observer) {
+  return scenario.mpi.mode == MpiMode::lockstep ? simulate_lockstep(scenario, registry, observer)
+                                                : simulate_local(scenario, registry, observer);
 }
 
 std::vector<std::uint64_t> arrivals(const Scenario& scenario, std::uint64_t rank) {
   check(scenario);
   UseTally tally;
-  RankModel model(scenario.queue, scenario.policy, source_of(scenario, rank), tally);
+  QueueOptions queue = scenario.queue;
+  queue.capacity = capacity_of(queue);
+  RankModel model(queue, scenario.policy, source_of(scenario, rank), tally);
   double now = model.first_batch_s();
   std::vector<std::uint64_t> arrived;
   arrived.reserve(scenario.steps);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -14,7 +15,7 @@ namespace forebay {
 
 // What is simulated: a job whose ranks make every step at the same time, because each step ends with an all-reduce.
 struct Scenario {
-  QueueOptions queue;
+  QueueOptions queue;  // a capacity of "auto" begins with the fewest, as with large batches
   PolicyOptions policy;
   MpiOptions mpi;  // mode, lag
   std::uint64_t ranks = 1;
@@ -37,8 +38,9 @@ struct Outcome {
   double fresh_fraction = 0;
   double stall_s = 0;  // after the first batch: time in which a rank waited, and all others with it
   double wall_s = 0;
-  double mean_depth = 0;  // when a batch was requested
-  double evenness = 0;    // sum over batches of uses^2 / steps
+  double mean_depth = 0;       // when a batch was requested
+  std::uint32_t capacity = 0;  // batches that may be ready at the end, on the rank with the most
+  double evenness = 0;         // sum over batches of uses^2 / steps
   std::uint64_t uses_p50 = 0;
   std::uint64_t uses_p99 = 0;
   std::uint64_t uses_max = 0;
@@ -46,9 +48,25 @@ struct Outcome {
   std::vector<std::uint64_t> fresh_of;  // [rank]: its share of `fresh`
 };
 
+// How a rank served one step.
+struct ServedStep {
+  Decision decision = Decision::fresh;
+  std::uint32_t depth = 0;  // when it was asked for
+  double wait_s = 0;
+  std::uint64_t turn = 1;       // of the batch: the rank's first one is 1
+  std::uint64_t use_index = 0;  // 0 = fresh, then 1, 2, ...
+  std::uint64_t produced = 0;   // batches so far
+  double blocked_s = 0;         // so far, producer blocked by a full queue
+  std::uint32_t capacity = 1;   // batches that may be ready
+};
+
+// Is told each step of each rank, ranks in turn. `asked_s`: when it was asked for, counted from the first step.
+using StepObserver = std::function<void(std::uint64_t rank, double asked_s, const ServedStep& served)>;
+
 // Runs the scenario with policies of `registry`, in virtual time: no thread, no clock, the same result every time.
-// Throws ConfigError for an invalid scenario, and what policies throw.
-[[nodiscard]] Outcome simulate(const Scenario& scenario, const PolicyRegistry& registry);
+// Throws ConfigError for an invalid scenario, and what policies and `observer` throw.
+[[nodiscard]] Outcome simulate(const Scenario& scenario, const PolicyRegistry& registry,
+                               const StepObserver& observer = {});
 
 // Batches that a rank's source has delivered when each step is served, if every batch is taken at once: the input of
 // best_schedule(). The steps are those of `scenario` without stalls.

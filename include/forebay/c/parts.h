@@ -42,7 +42,7 @@ typedef struct forebay_target forebay_target;
 // for room. Null: the read must end, so return any error. The memory is valid until the callback returns.
 FOREBAY_API void* forebay_target_reserve(forebay_target* target, size_t bytes);
 
-// A data set of the program's own; it must be equal on all ranks. The library copies the struct and the texts in it.
+// A dataset of the program's own; it must be equal on all ranks. The library copies the struct and the texts in it.
 // Callbacks run on many threads at once, also twice at once for the same sample.
 typedef struct forebay_dataset {
   size_t struct_size;
@@ -79,7 +79,7 @@ typedef struct forebay_signals {
   size_t struct_size;  // set by the library
   uint64_t step;       // steps served so far
   uint32_t depth;      // batches ready now
-  uint32_t capacity;   // batches that may be ready
+  uint32_t capacity;   // batches that may be ready; with queue.capacity = "auto" more may be later
   uint64_t uses;       // how often the batch that a reuse would serve was served; 0 = there is none
   uint64_t produced;   // batches made since the start
   double now_s;        // seconds since the first step

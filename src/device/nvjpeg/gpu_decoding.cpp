@@ -99,7 +99,7 @@ const StoredPicture* NvjpegDecoding::picture(const EncodedSample& sample, unsign
 }  // namespace
 
 GpuDecodingChoice make_gpu_decoding(const TransformOptions& options, std::shared_ptr<Device> device, unsigned threads) {
-  const std::string instead = "; libjpeg-turbo decodes instead";
+  const std::string instead = R"(; JPEG files are decoded as by workers.jpeg = "own")";
   if (device->is_host()) {
     return {.decoding = nullptr,
             .notice = R"(workers.jpeg = "nvjpeg" needs batches on a GPU, and they are on the host)" + instead};

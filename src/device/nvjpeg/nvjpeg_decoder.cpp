@@ -6,6 +6,8 @@
 
 #include <forebay/error.hpp>
 
+#include "pack/packed_jpeg.hpp"
+
 namespace forebay {
 namespace {
 
@@ -106,7 +108,7 @@ void NvjpegDecoder::decode_from(std::size_t first) {
 
 bool NvjpegDecoder::accepts(std::size_t place) {
   const std::span<const std::byte> file = files_[place];
-  if (file.empty()) return false;
+  if (file.empty() || starts_as_packed_jpeg(file)) return false;
   try {
     header_.open(file, options_);
   } catch (const SampleError&) {

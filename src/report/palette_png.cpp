@@ -10,9 +10,9 @@
 namespace forebay {
 
 std::vector<std::byte> encode_palette_png(int width, std::span<const std::uint8_t> indices,
-                                          std::span<const Colour> palette) {
+                                          std::span<const std::array<float, 3>> palette) {
   std::vector<std::uint8_t> entries;
-  for (const Colour& colour : palette) {
+  for (const auto& colour : palette) {
     for (const float channel : colour) entries.push_back(static_cast<std::uint8_t>(std::lround(channel)));
   }
   png_image picture{};

@@ -1,0 +1,168 @@
+#!/usr/bin/env python3
+"""The study's logic: what runs next, what is kept, what the falsifier says. No training run is needed."""
+
+import json
+import pathlib
+import sys
+import tempfile
+import unittest
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+
+from study import intervals, machine, plan, proof, report, verdict
+from study.design import ADAPTIVE, Cell, Run
+from study.results import Result, Results
+
+CELL = Cell("fashion", 3.0, "exponential")
+SCOPE = plan.Scope(tasks=("fashion",), ratios=(3.0,), sources=("exponential",), arms=("block", ADAPTIVE, "interval4"))
+
+
+def result(run, accuracy):
+    right = tuple(round(1000 * accuracy * (place + 1) / 10) for place in range(10))
+    return Result(run, right, 1000, 2000, 0.33, 0.0, (3, 4, 5), 8.0)
+
+
+class InAFolder(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.path = pathlib.Path(folder.name) / "study.jsonl"
+        self.results = Results(self.path)
+
+    def add(self, arm, seed, accuracy, cell=CELL):
+        self.results.append(result(Run("study", cell, arm, seed, 0.05), accuracy))
+
+    def make_all(self, accuracy_of, scope=SCOPE):
+        made = []
+        while runs := plan.pending(self.results, scope):
+            self.results.append(result(runs[0], accuracy_of(runs[0])))
+            made.append(runs[0])
+        return made
+
+
+class Plan(InAFolder):
+    def test_tunes_first_then_screens_then_spends_seeds(self):
+        made = self.make_all(lambda run: 0.8 - abs(run.rate - 0.02))
+        self.assertEqual([run.stage for run in made[:4]], ["tune"] * 3 + ["study"])
+        studied = [run for run in made if run.stage == "study"]
+        self.assertEqual({run.rate for run in studied}, {0.02})
+        self.assertEqual(
+            [(run.arm, run.seed) for run in studied[:6]], [(arm, seed) for arm in SCOPE.arms for seed in (1, 2)]
+        )
+        self.assertEqual({run.seed for run in studied if run.arm == ADAPTIVE}, set(range(1, 9)))
+        self.assertEqual(len(made), len({run.key for run in made}))
+
+    def test_continues_where_it_was(self):
+        made = self.make_all(lambda run: 0.8)
+        again = pathlib.Path(str(self.path) + ".again")
+        for stop in (1, 5, 12):
+            again.write_text("".join(self.path.read_text().splitlines(keepends=True)[:stop]))
+            self.assertEqual(plan.pending(Results(again), SCOPE)[0], made[stop])
+
+    def test_only_what_decides_gets_more_seeds(self):
+        made = self.make_all(lambda run: 0.9 if run.arm == "block" else 0.5)
+        self.assertEqual({run.seed for run in made if run.stage == "study" and run.arm == "interval4"}, {1, 2})
+
+    def test_the_ceiling_is_shared_by_cells(self):
+        scope = plan.dataclasses.replace(SCOPE, ratios=(3.0, 6.0), arms=("ceiling",), most_seeds=2)
+        self.assertEqual(len([run for run in self.make_all(lambda run: 0.9, scope) if run.stage == "study"]), 2)
+
+    def test_goes_on_tuning_where_the_best_is_at_an_end(self):
+        self.assertEqual(plan.rates_missing({}, 0.05), [0.05, 0.02, 0.125])
+        self.assertEqual(plan.rates_missing({0.05: 0.5, 0.02: 0.6, 0.125: 0.4}, 0.05), [0.008])
+        self.assertEqual(plan.rates_missing({0.05: 0.5, 0.02: 0.6, 0.125: 0.4, 0.008: 0.7}, 0.05), [])
+        self.assertEqual(plan.rates_missing({0.05: 0.7, 0.02: 0.6, 0.125: 0.4}, 0.05), [])
+
+
+class Kept(InAFolder):
+    def test_a_line_that_was_cut_off_is_run_again(self):
+        self.add("block", 1, 0.5)
+        self.add("block", 2, 0.6)
+        self.path.write_text(self.path.read_text()[:-20])
+        results = Results(self.path)
+        self.assertEqual(len(results), 1)
+        results.append(result(Run("study", CELL, "block", 2, 0.05), 0.6))
+        self.assertEqual(sorted(Results(self.path).study(CELL, "block")), [1, 2])
+
+    def test_steps_that_end_in_time_count(self):
+        folder = self.path.parent
+        first = {"t_s": 0.0, "wait_s": 3.0, "use_index": 0, "epoch": 0, "batch": 0}
+        second = first | {"t_s": 3.0, "wait_s": 2.0, "batch": 1}
+        steps = [
+            first,
+            second,
+            second | {"t_s": 4.0, "wait_s": 0.0, "use_index": 1},
+            second | {"t_s": 7.5, "wait_s": 2.5},
+        ]
+        (folder / "steps.0.jsonl").write_text("".join(json.dumps(step) + "\n" for step in steps))
+        schedule = machine.read_schedule(folder, 8)
+        self.assertEqual(schedule.times, [0.0, 3.0, 4.0])
+        self.assertEqual(schedule.uses, (2, 2, 2))
+        self.assertAlmostEqual(schedule.fresh, 2 / 3)
+        self.assertAlmostEqual(schedule.stall, (2 + 3) / 8)  # the last wait up to the end; the first is start-up
+
+
+class Falsifier(InAFolder):
+    def fill(self, adaptive, interval, block):
+        for seed in range(1, 9):
+            for arm, accuracy in ((ADAPTIVE, adaptive), ("interval4", interval), ("block", block)):
+                self.add(arm, seed, accuracy + 0.002 * (seed % 3))
+
+    def test_holds(self):
+        self.fill(0.8, 0.79, 0.6)
+        self.assertEqual(verdict.best_interval(self.results, CELL), "interval4")
+        self.assertEqual(verdict.of(self.results, CELL), verdict.HOLDS)
+
+    def test_fails_behind_an_interval_or_behind_block(self):
+        self.fill(0.8, 0.85, 0.6)
+        self.assertEqual(verdict.of(self.results, CELL), verdict.FAILS)
+        self.assertIn("**fails**", report.verdict_table(self.results))
+
+    def test_undecided_with_few_seeds(self):
+        self.add(ADAPTIVE, 1, 0.9)
+        self.add("block", 1, 0.5)
+        self.assertEqual(verdict.of(self.results, CELL), verdict.UNDECIDED)
+
+
+class Report(InAFolder):
+    def test_the_same_every_time(self):
+        for seed in range(1, 6):
+            for arm, accuracy in ((ADAPTIVE, 0.8), ("block", 0.6), ("echo4", 0.7)):
+                self.add(arm, seed, accuracy + 0.01 * seed)
+        again = Results(self.path)
+        for make in (report.curves, report.by_ratio, report.table, report.speed_table, report.compute_table):
+            self.assertEqual(make(self.results, "fashion"), make(again, "fashion"))
+        self.assertIn("<svg", report.curves(again, "fashion"))
+
+    def test_when_a_curve_was_as_good(self):
+        self.assertAlmostEqual(report.reached_at(result(Run("study", CELL, "block", 1, 0.05), 0.8), 0.4), 0.5)
+        self.assertIsNone(report.reached_at(result(Run("study", CELL, "block", 1, 0.05), 0.8), 0.9))
+
+    def test_intervals(self):
+        self.assertIsNone(intervals.bootstrap([1, 2, 3]))
+        low, high = intervals.bootstrap(range(20))
+        self.assertTrue(6 < low < 9.5 < high < 13)
+        self.assertEqual(intervals.paired({1: 3, 2: 5, 4: 1}, {2: 1, 4: 4, 7: 0}), [4, -3])
+
+    def test_pairs_of_the_proof(self):
+        line = {
+            "kind": "real",
+            "store": "steady",
+            "R": 3,
+            "policy": "block",
+            "seed": 1,
+            "steps": 10,
+            "fresh": 5,
+            "uses": [1, 2, 3],
+            "stall": 0,
+            "right": [50],
+            "of": 100,
+        }
+        text = proof.table([line, line | {"kind": "virtual", "right": [60]}, line | {"seed": 2}])
+        self.assertIn("| steady, 3, block | 1 |", text)
+        self.assertIn("+10.00", text)
+
+
+if __name__ == "__main__":
+    unittest.main()

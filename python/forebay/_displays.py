@@ -1,0 +1,233 @@
+"""What a running loop shows: in a terminal, in a notebook, or else as lines."""
+
+from __future__ import annotations
+
+import abc
+import importlib
+import importlib.util
+import os
+import sys
+import threading
+from typing import Any, NamedTuple, TextIO
+
+from . import _html
+from .errors import ConfigError
+
+_REDRAW_S = 0.2
+_LINE_S = 10.0  # between two lines where nothing can be redrawn
+_PANEL = 88  # columns, where there are as many: the panel does not follow its text
+
+
+def require_way(way: bool | str) -> None:
+    if way not in (False, True, "bar", "live", "lines"):
+        raise ConfigError(f'progress={way!r}: it is True, False, "bar", "live" or "lines"')
+
+
+class Shown(NamedTuple):
+    """The figures of a stretch of the run: since the last drawing, or of an epoch."""
+
+    title: str
+    epoch: int
+    share: float | None  # of the epoch
+    steps: int
+    depth: float  # mean of the batches that were ready
+    capacity: int
+    fresh: float  # share of the steps
+    images_per_s: float
+    stall: float  # share of the time
+    bound: str
+    sentence: str
+    waiting: str = ""  # said while next() waits
+
+    def line(self) -> str:
+        share = "" if self.share is None else f"  {100 * self.share:.0f} %"
+        return (
+            f"epoch {self.epoch}{share}  step {self.steps}  {self.images_per_s:.0f} images/s  "
+            f"fresh {100 * self.fresh:.0f} %  stall {100 * self.stall:.1f} %  queue {self.depth:.1f}/{self.capacity}  "
+            f"{self.waiting or self.bound}"
+        )
+
+
+class Display(abc.ABC):
+    """Where figures go."""
+
+    every_s = _REDRAW_S
+
+    @abc.abstractmethod
+    def show(self, shown: Shown) -> None:
+        """In the place of what was shown before."""
+
+    def end_epoch(self, shown: Shown) -> None:
+        """The figures of a whole epoch."""
+        self.show(shown)
+
+    def hide(self) -> None:  # noqa: B027 - where lines of others do no harm
+        """Somebody else is about to write a line. Any thread."""
+
+    def close(self) -> None:  # noqa: B027 - where nothing is held
+        """Nothing more will be shown."""
+
+
+class Lines(Display):
+    """One after the other, for files and pipes."""
+
+    every_s = _LINE_S
+
+    def __init__(self, out: TextIO) -> None:
+        self._out = out
+
+    def show(self, shown: Shown) -> None:
+        print(f"forebay: {shown.line()}", file=self._out, flush=True)
+
+
+class Bar(Display):
+    """One line that is drawn again and again; one remains of each epoch."""
+
+    _CELLS = 24
+
+    def __init__(self, out: TextIO) -> None:
+        self._out = out
+        self._lock = threading.RLock()  # a handler of signals may log while a line is drawn
+        self._is_drawn = False
+        full, empty = "█░"
+        try:
+            (full + empty).encode(out.encoding or "ascii")
+        except (UnicodeError, LookupError):
+            full, empty = "#-"
+        self._full, self._empty = full, empty
+
+    def show(self, shown: Shown) -> None:
+        cells = round(self._CELLS * (shown.share or 0.0))
+        drawn = "" if shown.share is None else self._full * cells + self._empty * (self._CELLS - cells) + " "
+        try:
+            width = os.get_terminal_size(self._out.fileno()).columns - 1
+        except (OSError, ValueError):
+            width = -1
+        width = width if width > 0 else 79
+        with self._lock:
+            self._out.write("\r" + (drawn + shown.line())[:width] + "\033[K")
+            self._out.flush()
+            self._is_drawn = True
+
+    def end_epoch(self, shown: Shown) -> None:
+        with self._lock:
+            self.show(shown)
+            self.close()
+
+    def hide(self) -> None:
+        with self._lock:
+            if self._is_drawn:
+                self._out.write("\r\033[K")
+                self._out.flush()
+                self._is_drawn = False
+
+    def close(self) -> None:
+        with self._lock:
+            if self._is_drawn:
+                self._out.write("\n")
+                self._out.flush()
+                self._is_drawn = False
+
+
+class Notebook(Display):
+    """A table below the cell, drawn again in its place."""
+
+    def __init__(self) -> None:
+        self._handle: Any = None
+
+    def show(self, shown: Shown) -> None:
+        page: Any = importlib.import_module("IPython.display")  # IPython is not typed throughout
+        drawing = page.HTML(_html.live(shown))
+        if self._handle is None:
+            self._handle = page.display(drawing, display_id=True)
+        else:
+            self._handle.update(drawing)
+
+
+class Live(Display):
+    """A panel of rich below what the program prints."""
+
+    def __init__(self, out: TextIO) -> None:
+        from rich.console import Console
+
+        self._console = Console(file=out)
+        self._live: Any = None  # while it is drawn
+        self._shown: Shown | None = None
+        self._lock = threading.RLock()  # a handler of signals may log while the panel is drawn
+
+    def show(self, shown: Shown) -> None:
+        with self._lock:
+            self._shown = shown
+            if self._live is None:
+                self._live = self._begun()
+            self._live.update(self._drawn(shown, min(_PANEL, self._console.width)), refresh=True)
+
+    def hide(self) -> None:
+        self._end(keep=False)
+
+    def close(self) -> None:
+        with self._lock:
+            if self._live is None and self._shown is not None:
+                self.show(self._shown)  # it was hidden, and is what remains
+            self._end(keep=True)
+
+    def _begun(self) -> Any:
+        from rich.live import Live as RichLive
+
+        # What the program prints into a file is to arrive there.
+        is_beside = sys.stdout is not None and sys.stdout.isatty()
+        live = RichLive(console=self._console, auto_refresh=False, redirect_stdout=is_beside)
+        live.start()
+        return live
+
+    def _end(self, keep: bool) -> None:
+        with self._lock:
+            if self._live is not None:
+                live, self._live = self._live, None
+                live.transient = not keep
+                live.stop()
+
+    @staticmethod
+    def _drawn(shown: Shown, width: int) -> Any:
+        from rich.panel import Panel
+        from rich.progress_bar import ProgressBar
+        from rich.table import Table
+        from rich.text import Text
+
+        def row(name: str, share: float | None, text: str, colour: str = "cyan") -> tuple[Any, Any, Any]:
+            if share is None:
+                return Text(name), "", Text(text)
+            return Text(name), ProgressBar(1.0, share, 24, complete_style=colour, finished_style=colour), Text(text)
+
+        grid = Table.grid(padding=(0, 2))
+        for line in (
+            row(f"epoch {shown.epoch}", shown.share, "" if shown.share is None else f"{100 * shown.share:.0f} %"),
+            row("queue", shown.depth / max(1, shown.capacity), f"{shown.depth:.1f} of {shown.capacity} batches"),
+            row("fresh", shown.fresh, f"{100 * shown.fresh:.1f} % of the steps"),
+            row("stall", shown.stall, f"{100 * shown.stall:.1f} % of the time", "red"),
+        ):
+            grid.add_row(*line)
+        both = Table.grid()
+        both.add_row(grid)
+        both.add_row(Text(f"step {shown.steps:,}, {shown.images_per_s:,.0f} images/s"))
+        both.add_row(Text(shown.waiting or shown.sentence))
+        return Panel(both, title=Text(shown.title), title_align="left", width=width)
+
+
+def _is_notebook() -> bool:
+    """Where output is a page: Jupyter, and not IPython in a terminal."""
+    module = sys.modules.get("IPython")
+    shell = module.get_ipython() if module is not None else None
+    return shell is not None and type(shell).__name__ == "ZMQInteractiveShell"
+
+
+def display_for(way: bool | str) -> Display:
+    """The best that is possible here for what was asked for."""
+    out = sys.stderr
+    if way != "lines":
+        if _is_notebook():
+            return Notebook()
+        if out.isatty() and os.environ.get("TERM", "dumb") != "dumb":
+            has_rich = importlib.util.find_spec("rich") is not None
+            return Live(out) if way == "live" and has_rich else Bar(out)
+    return Lines(out)

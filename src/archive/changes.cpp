@@ -1,0 +1,121 @@
+#include "changes.hpp"
+
+#include <sys/stat.h>
+#include <algorithm>
+#include <atomic>
+#include <memory>
+
+#include <forebay/error.hpp>
+
+#include "data/fields.hpp"
+#include "data/parallel.hpp"
+
+namespace forebay {
+namespace {
+
+// The clocks of two file systems differ.
+constexpr std::int64_t kMostBetweenClocks = 60;
+constexpr std::size_t kComparedAtOnce = 64;  // samples
+
+std::int64_t modified_at(const std::filesystem::path& file) {
+  struct stat status {};
+  return ::stat(file.c_str(), &status) == 0 ? status.st_mtim.tv_sec : 0;
+}
+
+// Its file may be one that holds several; then there is none of that name.
+std::string file_of_image(const Dataset& dataset, std::uint64_t id) {
+  std::string name = dataset.name(id);
+  if (dataset.sample(id).box) name.resize(std::min(name.size(), name.rfind("#object ")));
+  return name;
+}
+
+}  // namespace
+
+// One thread.
+class ChangeFinder::OfShard {
+ public:
+  OfShard(ChangeFinder& finder, const ReadShard& shard) : finder_(finder), shard_(shard), reader_(shard) {}
+
+  [[nodiscard]] bool differs(std::size_t sample, std::uint64_t id) {
+    try {
+      if (is_suspect(file_of_image(finder_.dataset_, id), shard_.originals.bytes[sample]) && !has_image(sample, id)) {
+        return true;
+      }
+      std::size_t in_file = 0;
+      for (std::size_t f = 0; f < shard_.index.fields.size(); ++f) {
+        const PackIndex::InField& stored = shard_.index.fields[f];
+        if (stored.lengths.empty()) continue;
+        const bool is_there = stored.lengths[sample] != PackIndex::InField::kAbsent;
+        const bool may_differ = is_there && is_suspect(finder_.dataset_.field_name(id, f), stored.lengths[sample]);
+        if (may_differ && !has_field(sample, id, f, in_file)) return true;
+        ++in_file;
+      }
+    } catch (const SampleError& error) {
+      if (error.is_transient()) end_for_store(finder_.dataset_.name(id), error);
+    }
+    return false;
+  }
+
+ private:
+  [[nodiscard]] bool is_suspect(const std::string& file, std::uint64_t bytes) const {
+    struct stat status {};
+    if (file.empty() || ::stat(file.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return false;
+    return static_cast<std::uint64_t>(status.st_size) != bytes || status.st_ctim.tv_sec >= finder_.since_;
+  }
+
+  [[nodiscard]] bool has_image(std::size_t sample, std::uint64_t id) {
+    const Hash128& expected = shard_.originals.hash[sample];
+    if (shard_.originals.stored[sample] != PackStored::pixels) {
+      return hash128(bytes_by(finder_.settings_.patience,
+                              [&](ReadTarget& target) { finder_.dataset_.read(id, target); })) == expected;
+    }
+    bool is_same = true;
+    finder_.packers_.with([&](SamplePacker& packer) {
+      const PackedSample packed = packer.pack(id, false);
+      is_same = !packed.problem.empty() || packed.hash == expected;
+    });
+    return is_same;
+  }
+
+  // A record that is damaged has it not.
+  [[nodiscard]] bool has_field(std::size_t sample, std::uint64_t id, std::size_t field, std::size_t in_file) {
+    const std::vector<std::byte> now = bytes_by(
+        finder_.settings_.patience, [&](ReadTarget& target) { finder_.dataset_.read_field(id, field, target); });
+    try {
+      return std::ranges::equal(reader_.read(sample).fields[in_file], now);
+    } catch (const SampleError&) {
+      return false;
+    }
+  }
+
+  ChangeFinder& finder_;
+  const ReadShard& shard_;
+  RecordReader reader_;
+};
+
+ChangeFinder::ChangeFinder(const Dataset& dataset, const PackSettings& settings, Lending<SamplePacker>& packers)
+    : dataset_(dataset),
+      settings_(settings),
+      packers_(packers),
+      since_(modified_at(settings.out / kPackManifest) - kMostBetweenClocks) {}
+
+std::optional<std::uint64_t> ChangeFinder::find(const ReadShard& shard, const std::vector<std::uint64_t>& ids) {
+  std::atomic<std::size_t> first{ids.size()};
+  Lending<OfShard> finders([&] { return std::make_unique<OfShard>(*this, shard); });
+  ParallelTask task;
+  task.count = task.total = (ids.size() + kComparedAtOnce - 1) / kComparedAtOnce;
+  task.body = [&](std::size_t chunk) {
+    finders.with([&](OfShard& finder) {
+      const std::size_t end = std::min(ids.size(), (chunk + 1) * kComparedAtOnce);
+      for (std::size_t i = chunk * kComparedAtOnce; i < std::min(end, first.load()); ++i) {
+        if (shard.shares(i) || !finder.differs(i, ids[i])) continue;
+        for (std::size_t known = first; i < known && !first.compare_exchange_weak(known, i);) {
+        }
+      }
+    });
+  };
+  if (task.count > 0) run_parallel(task, settings_.threads, {});
+  return first < ids.size() ? std::optional(ids[first]) : std::nullopt;
+}
+
+}  // namespace forebay

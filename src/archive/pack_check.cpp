@@ -1,0 +1,83 @@
+#include "pack_check.hpp"
+
+#include <algorithm>
+#include <set>
+#include <string>
+
+#include <forebay/error.hpp>
+
+#include "data/parallel.hpp"
+#include "data/record_table.hpp"
+#include "lending.hpp"
+#include "read_back.hpp"
+
+namespace forebay {
+namespace {
+
+constexpr std::size_t kCheckedAtOnce = 64;  // samples
+
+}  // namespace
+
+PackCheck check_pack(const std::filesystem::path& folder, unsigned threads, const IndexProgress& progress) {
+  const std::vector<std::string> names = shards_in(folder);
+  PackCheck check{.shards = names.size(), .tally = {}, .damaged = {}};
+  std::vector<PackHeader> headers;
+  std::vector<std::string> sound;
+  std::uint64_t total = 0;
+  for (const std::string& name : names) {
+    try {
+      headers.push_back(open_shard_back(folder, name).header);
+      sound.push_back(name);
+      total += headers.back().samples;
+    } catch (const SampleError& problem) {
+      check.damaged.push_back({.path = name, .reason = problem.what()});
+    }
+  }
+  if (check.damaged.empty()) {
+    if (const std::string problem = problem_of_pack(headers, sound); !problem.empty()) {
+      throw ConfigError(folder.string() + ": " + problem);
+    }
+  }
+  std::uint64_t done = 0;
+  std::set<RecordTable::Kind> kinds;
+  for (const std::string& name : sound) {
+    try {
+      const ReadShard shard = read_shard_back(folder, name);
+      const std::size_t samples = shard.index.offset.size();
+      std::vector<std::string> problems(samples);
+      ParallelTask task;
+      task.count = (samples + kCheckedAtOnce - 1) / kCheckedAtOnce;
+      task.scale = kCheckedAtOnce;
+      task.total = samples;
+      Lending<RecordReader> readers([&] { return std::make_unique<RecordReader>(shard); });
+      task.body = [&](std::size_t chunk) {
+        readers.with([&](RecordReader& reader) {
+          for (std::size_t i = chunk * kCheckedAtOnce; i < std::min(samples, (chunk + 1) * kCheckedAtOnce); ++i) {
+            if (shard.shares(i)) continue;
+            try {
+              (void)reader.read(i);
+            } catch (const SampleError& problem) {
+              problems[i] = problem.what();
+            }
+          }
+        });
+      };
+      run_parallel(task, threads, [&](std::uint64_t of_shard, std::uint64_t) {
+        if (progress) progress(done + of_shard, total);
+      });
+      for (std::size_t i = 0; i < samples; ++i) {
+        if (problems[i].empty()) continue;
+        check.damaged.push_back({.path = record_name(name, i, shard.index.keys[i]), .reason = problems[i]});
+      }
+      kinds.insert(shard.index.kinds.begin(), shard.index.kinds.end());
+      require_few_kinds(kinds.size());
+      add_to_tally(shard, check.tally);
+      done += samples;
+    } catch (const SampleError& problem) {
+      check.damaged.push_back({.path = name, .reason = problem.what()});
+    }
+  }
+  return check;
+}
+
+}  // namespace forebay

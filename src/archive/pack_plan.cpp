@@ -1,0 +1,275 @@
+#include "pack_plan.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <limits>
+#include <span>
+#include <system_error>
+
+#include <forebay/error.hpp>
+
+#include <nlohmann/json.hpp>
+
+#include "base/file_io.hpp"
+#include "base/text.hpp"
+#include "data/fields.hpp"
+#include "data/parallel.hpp"
+#include "data/placed_samples.hpp"
+#include "shared_file.hpp"
+
+namespace forebay {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+constexpr std::size_t kLargestManifest = std::size_t{256} << 20U;
+constexpr std::uint64_t kMostOfShard = std::uint64_t{1} << 22U;  // samples
+
+// Ends a read as soon as the size is known. Not a std::exception: it says nothing about the sample.
+struct SizeFound {};
+
+class SizeTarget final : public ReadTarget {
+ public:
+  std::span<std::byte> reserve(std::size_t size) override {
+    bytes = size;
+    throw SizeFound{};
+  }
+  std::uint64_t bytes = 0;
+};
+
+// Throws SampleError, and Error naming the sample if the store fails again and again.
+template <typename Read>
+std::uint64_t size_by(const Dataset& dataset, std::uint64_t id, const StorePatience& patience, Read&& read) {
+  SizeTarget target;
+  try {
+    read_patiently([&] { read(target); }, patience);
+  } catch (const SizeFound&) {
+  } catch (const SampleError& error) {
+    if (error.is_transient()) end_for_store(dataset.name(id), error);
+    throw;
+  }
+  return target.bytes;
+}
+
+constexpr std::uint64_t kUnknown = UINT64_MAX;
+
+// Puts the mean of the sizes that are known in place of those that are not. `counts`: which have a size.
+void fill_unknown(std::vector<std::uint64_t>& sizes, const std::vector<char>& counts) {
+  std::uint64_t bytes = 0;
+  std::uint64_t known = 0;
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    if (counts[i] == 0 || sizes[i] == kUnknown) continue;
+    bytes += sizes[i];
+    ++known;
+  }
+  const std::uint64_t mean = known == 0 ? 0 : bytes / known;
+  for (std::uint64_t& size : sizes) size = size == kUnknown ? mean : size;
+}
+
+// Bytes that samples have in the original. Any thread may call.
+class SampleSizes {
+ public:
+  SampleSizes(const Dataset& dataset, const PackSettings& settings) : dataset_(dataset), settings_(settings) {}
+
+  std::uint64_t operator()(std::uint64_t id) {
+    if (const PlacedSamples* placed = placed_samples(dataset_)) {
+      if (const auto place = placed->placement(id)) return place->end() - place->begin();
+    }
+    std::uint64_t bytes = size_of_image(id);
+    if (bytes == kUnknown) return kUnknown;
+    for (std::size_t f = 0; f < dataset_.fields().size(); ++f) {
+      if (is_of_bytes(dataset_.fields()[f].kind)) bytes += size_of_field(id, f);
+    }
+    return bytes;
+  }
+
+ private:
+  // The store may give back later what it refuses now (an expired ticket), so an unknown size is one like the others'.
+  std::uint64_t size_of_image(std::uint64_t id) {
+    try {
+      return size_by(dataset_, id, settings_.patience, [&](ReadTarget& target) { dataset_.read(id, target); });
+    } catch (const SampleError& error) {
+      const auto bad = bad_.fetch_add(1, std::memory_order_relaxed) + 1;  // only a count
+      const Skipped last{.path = dataset_.name(id), .reason = error.what(), .bad = true};
+      require_few_bad(settings_, bad, dataset_.size(), last);
+      if (bad < dataset_.size()) return kUnknown;
+      throw Error(last.path + ": " + last.reason + "; not one image of the dataset can be read");
+    }
+  }
+  std::uint64_t size_of_field(std::uint64_t id, std::size_t field) {
+    try {
+      return size_by(dataset_, id, settings_.patience,
+                     [&](ReadTarget& target) { dataset_.read_field(id, field, target); });
+    } catch (const SampleError&) {
+      return 0;  // most have none
+    }
+  }
+
+  const Dataset& dataset_;
+  const PackSettings& settings_;
+  std::atomic<std::uint64_t> bad_{0};
+};
+
+// Pixels take about nine times as much as a JPEG file, and no more than a square with this side and 3 : 4 of it.
+std::uint64_t size_in_shard(std::uint64_t bytes, const PackSettings& settings) {
+  if (settings.pixels == 0) return bytes;
+  const auto side = static_cast<std::uint64_t>(settings.pixels);
+  return std::min(9 * bytes, 9 * side * side / 4);
+}
+
+std::vector<std::uint64_t> cut_into_shards(const Dataset& dataset, const PackSettings& settings,
+                                           const IndexProgress& progress) {
+  constexpr std::uint64_t kAtOnce = 256;
+  std::vector<std::uint64_t> sizes(dataset.size());
+  std::vector<char> may_begin(dataset.size(), 1);
+  SampleSizes size_of_sample(dataset, settings);
+  ParallelTask task;
+  task.count = (sizes.size() + kAtOnce - 1) / kAtOnce;
+  task.scale = kAtOnce;
+  task.total = sizes.size();
+  task.body = [&](std::size_t chunk) {
+    const std::uint64_t end = std::min<std::uint64_t>((chunk + 1) * kAtOnce, sizes.size());
+    for (std::uint64_t id = chunk * kAtOnce; id < end; ++id) {
+      if (id > 0 && shares_record(dataset, id)) {
+        may_begin[id] = 0;
+      } else {
+        const std::uint64_t bytes = size_of_sample(id);
+        sizes[id] = bytes == kUnknown ? kUnknown : size_in_shard(bytes, settings);
+      }
+    }
+  };
+  run_parallel(task, settings.threads, progress);
+  fill_unknown(sizes, may_begin);
+  std::vector<std::uint64_t> firsts{0};
+  std::uint64_t bytes = 0;
+  for (std::uint64_t id = 0; id < sizes.size(); ++id) {
+    const bool is_full =
+        id > firsts.back() && (bytes + sizes[id] > settings.shard_bytes || id - firsts.back() >= kMostOfShard);
+    if (is_full && may_begin[id] != 0) {
+      firsts.push_back(id);
+      bytes = 0;
+    }
+    bytes += sizes[id];
+  }
+  firsts.push_back(sizes.size());
+  return firsts;
+}
+
+Hash128 identity_of(const Dataset& dataset, const PackSettings& settings) {
+  std::string text = "forebay pack " + std::to_string(kPackVersion) + " of " + hex(fingerprint(dataset), 16) +
+                     " in shards of " + std::to_string(settings.shard_bytes);
+  if (settings.pixels > 0) text += ", pixels " + std::to_string(settings.pixels);
+  if (settings.pixels == 0 && settings.coefficients) text += ", JPEG coefficients";
+  // Images are decoded, to be stored or to be compared; those that cannot be are stored as they are.
+  if (settings.pixels > 0 || settings.coefficients) {
+    text += std::string(settings.images.exif ? ", turned" : "") + ", of at most " +
+            std::to_string(settings.images.max_pixels) + " pixels";
+  }
+  return hash128(std::as_bytes(std::span(text)));
+}
+
+std::string manifest_text(const Dataset& dataset, const PackSettings& settings, const PackPlan& plan) {
+  Json shards = Json::array();
+  for (std::uint32_t i = 0; i < plan.shards(); ++i) {
+    shards.push_back({{"file", pack_shard_name(i, plan.shards())},
+                      {"first", plan.firsts[i]},
+                      {"samples", plan.firsts[i + 1] - plan.firsts[i]}});
+  }
+  const Json manifest{{"forebay_pack", kPackVersion},        {"set", hex(plan.set)},
+                      {"format", dataset.format()},          {"fingerprint", hex(fingerprint(dataset), 16)},
+                      {"shard_bytes", settings.shard_bytes}, {"pixels", settings.pixels},
+                      {"samples", dataset.size()},           {"shards", std::move(shards)}};
+  return manifest.dump(1) + "\n";
+}
+
+ConfigError bad_manifest(const fs::path& file, const std::string& problem) {
+  return ConfigError{file.string() + ": " + problem + "; remove the folder, or name another"};
+}
+
+// What the library would convert to one, however large or fractional, is none.
+std::uint64_t whole_number(const Json& value) {
+  if (!value.is_number_unsigned()) throw Error("is damaged: \"" + value.dump() + "\" is no number of samples");
+  return value.get<std::uint64_t>();
+}
+
+PackPlan read_manifest(const fs::path& file, const Hash128& set, std::uint64_t samples) {
+  PackPlan plan{.set = set, .firsts = {}};
+  std::string found;
+  try {
+    const std::string text = read_text_file(file, kLargestManifest);
+    constexpr std::size_t kDeepest = 8;
+    if (json_depth(text) > kDeepest) throw Error("is no manifest of a packed dataset");
+    const Json manifest = Json::parse(text);
+    found = manifest.at("set").get<std::string>();
+    for (const Json& shard : manifest.at("shards")) plan.firsts.push_back(whole_number(shard.at("first")));
+    plan.firsts.push_back(whole_number(manifest.at("samples")));
+  } catch (const nlohmann::json::exception& error) {
+    throw bad_manifest(file, "is no manifest of a packed dataset, or damaged (" + std::string(error.what()) + ")");
+  } catch (const Error& error) {
+    throw bad_manifest(file, error.what());
+  }
+  if (found != hex(set)) {
+    throw bad_manifest(file, "the folder holds, or was begun for, another dataset or the same with other options");
+  }
+  const bool ascends = std::ranges::adjacent_find(plan.firsts, std::greater_equal{}) == plan.firsts.end();
+  constexpr std::size_t kMostShards = 99'999'999;
+  if (plan.firsts.size() >= 2 && plan.firsts.size() <= kMostShards && plan.firsts.front() == 0 && ascends &&
+      plan.firsts.back() == samples) {
+    return plan;
+  }
+  throw bad_manifest(file, "is damaged: its shards are not those of " + std::to_string(samples) + " samples");
+}
+
+void create_folder(const fs::path& folder) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error) throw ConfigError(folder.string() + ": cannot create the folder: " + error.message());
+  if (!fs::is_directory(folder)) throw ConfigError(folder.string() + " is not a folder");
+}
+
+void require_new(const fs::path& folder) {
+  std::error_code unknown;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    if (entry.path().filename().native().starts_with(kPackManifest)) continue;
+    // Without locks another process may have made its plan meanwhile, and have begun.
+    if (fs::exists(folder / kPackManifest, unknown)) return;
+    throw ConfigError(folder.string() + " is not empty, and no packed dataset: name another folder");
+  }
+}
+
+}  // namespace
+
+bool shares_record(const Dataset& dataset, std::uint64_t id) {
+  if (dataset.source(id) != dataset.source(id - 1) || !dataset.sample(id).box) return false;
+  for (std::size_t f = 0; f < dataset.fields().size(); ++f) {
+    if (!is_of_bytes(dataset.fields()[f].kind)) continue;
+    const std::string file = dataset.field_name(id, f);
+    if (file.empty() || file != dataset.field_name(id - 1, f)) return false;
+  }
+  return true;
+}
+
+void require_few_bad(const PackSettings& settings, std::uint64_t bad, std::uint64_t samples, const Skipped& last) {
+  if (!settings.allowed_bad || bad <= settings.allowed_bad(samples)) return;
+  throw Error(last.path + ": " + last.reason + "; with it " + std::to_string(bad) + " of " + std::to_string(samples) +
+              " samples could not be read, more than max_bad and on_bad allow; mend them or max_bad, and run the "
+              "command again, which resumes");
+}
+
+PackPlan plan_pack(const Dataset& dataset, const PackSettings& settings, const IndexProgress& progress) {
+  if (dataset.size() == 0) throw ConfigError("there are no samples to pack");
+  const Hash128 set = identity_of(dataset, settings);
+  const fs::path manifest = settings.out / kPackManifest;
+  create_folder(settings.out);
+  make_shared_file(manifest, [&] {
+    require_new(settings.out);
+    const PackPlan plan{.set = set, .firsts = cut_into_shards(dataset, settings, progress)};
+    const std::string text = manifest_text(dataset, settings, plan);
+    const auto bytes = std::as_bytes(std::span(text));
+    return std::vector<std::byte>(bytes.begin(), bytes.end());
+  });
+  return read_manifest(manifest, set, dataset.size());
+}
+
+}  // namespace forebay

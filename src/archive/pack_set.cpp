@@ -1,0 +1,291 @@
+#include "pack_set.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <iterator>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <system_error>
+
+#include <forebay/error.hpp>
+
+#include "base/crc32c.hpp"
+#include "changes.hpp"
+#include "data/parallel.hpp"
+#include "lending.hpp"
+#include "order/sample_weights.hpp"
+#include "read_back.hpp"
+#include "sample_packer.hpp"
+#include "shard_writer.hpp"
+#include "training.hpp"
+
+namespace forebay {
+namespace {
+
+// --pixels changes the size of images.
+void refuse_what_has_the_size_of_images(const Dataset& dataset) {
+  const auto refuse = [](const std::string& what) {
+    throw ConfigError("--pixels resizes images, and " + what + "; pack without it");
+  };
+  if (dataset.sample(0).box) refuse("samples are regions of them");
+  for (const Field& field : dataset.fields()) {
+    if (follows_view(field.kind)) refuse("the field \"" + field.name + "\" has their size");
+  }
+}
+
+class SetPacker {
+ public:
+  SetPacker(const Dataset& dataset, const PackSettings& settings, const PackPlan& plan, const IndexProgress& progress)
+      : dataset_(dataset),
+        settings_(settings),
+        plan_(plan),
+        progress_(progress),
+        names_(dataset),
+        tables_(tables_for_pack(dataset, settings)),
+        packers_([this] { return std::make_unique<SamplePacker>(dataset_, settings_, tables_); }),
+        changes_(dataset, settings, packers_) {}
+
+  PackReport run() {
+    std::vector<std::uint32_t> missing;
+    report_.shards = plan_.shards();
+    for (std::uint32_t i = settings_.part; i < plan_.shards(); i += settings_.parts) samples_ += samples_in(i);
+    for (std::uint32_t i = settings_.part; i < plan_.shards(); i += settings_.parts) {
+      if (keep(i)) continue;
+      missing.push_back(i);
+      total_ += samples_in(i);
+    }
+    if (report_.bad() > 0) {
+      require_few_bad(settings_, report_.bad(), samples_,
+                      report_.left_out.empty() ? report_.lost_fields.back() : report_.left_out.back());
+    }
+    for (const std::uint32_t i : missing) {
+      write(i);
+      ++report_.written;
+      add_to_report(read_again(i));
+    }
+    if (settings_.parts > 1) check_other_parts();
+    return std::move(report_);
+  }
+
+ private:
+  static constexpr std::uint64_t kMostAtOnce = 1024;  // samples
+  static constexpr std::uint64_t kMemory = std::uint64_t{64} << 20U;
+
+  [[nodiscard]] std::uint64_t samples_in(std::uint32_t number) const {
+    return plan_.firsts[number + 1] - plan_.firsts[number];
+  }
+
+  // Whether the shard is there already, whole.
+  bool keep(std::uint32_t number) {
+    try {
+      const ReadShard shard = read_shard_back(settings_.out, pack_shard_name(number, plan_.shards()));
+      const PackHeader& header = shard.shard.header;
+      const bool is_it = header.set == plan_.set && header.number == number && header.count == plan_.shards() &&
+                         header.first == plan_.firsts[number] && header.tables.crc == crc32c(tables_) &&
+                         header.samples + shard.index.left_out.size() == samples_in(number);
+      if (!is_it) return false;
+      const std::optional<Contents> contents = contents_of(shard, number);
+      if (!contents) return false;
+      std::optional<std::vector<Skipped>> lost = lost_fields_if_same(contents->gaps);
+      if (!lost) return false;
+      if (const auto changed = changes_.find(shard, contents->ids)) {
+        report_.changed.push_back({.path = names_.of(*changed), .reason = "it has changed since it was packed"});
+        return false;
+      }
+      ++report_.kept;
+      std::ranges::move(*lost, std::back_inserter(report_.lost_fields));
+      add_to_report(shard);
+      return true;
+    } catch (const SampleError&) {
+      return false;
+    }
+  }
+
+  [[nodiscard]] ReadShard read_again(std::uint32_t number) const {
+    const std::string name = pack_shard_name(number, plan_.shards());
+    try {
+      return read_shard_back(settings_.out, name);
+    } catch (const SampleError& error) {
+      throw Error((settings_.out / name).string() + ": cannot be read again: " + error.what());
+    }
+  }
+  void add_kinds(const ReadShard& shard) {
+    kinds_.insert(shard.index.kinds.begin(), shard.index.kinds.end());
+    require_few_kinds(kinds_.size());
+  }
+  void add_to_report(const ReadShard& shard) {
+    add_kinds(shard);
+    add_to_tally(shard, report_.tally);
+    report_.left_out.insert(report_.left_out.end(), shard.index.left_out.begin(), shard.index.left_out.end());
+  }
+
+  // What no process alone can say, the last one of several does: that all of them together left too much out, or have
+  // too many shapes of images.
+  void check_other_parts() {
+    std::vector<std::uint32_t> others;
+    std::error_code error;
+    for (std::uint32_t i = 0; i < plan_.shards(); ++i) {
+      if (i % settings_.parts == settings_.part) continue;
+      if (!std::filesystem::exists(settings_.out / pack_shard_name(i, plan_.shards()), error)) return;
+      others.push_back(i);
+    }
+    std::mutex mutex;
+    std::uint64_t bad = report_.bad();
+    std::optional<Skipped> last;
+    ParallelTask task;
+    task.count = task.total = others.size();
+    task.body = [&](std::size_t i) {
+      const ReadShard shard = read_again(others[i]);
+      const std::lock_guard lock(mutex);
+      add_kinds(shard);
+      bad += shard.index.left_out.size();
+      if (!shard.index.left_out.empty()) last = shard.index.left_out.back();
+    };
+    if (task.count > 0) run_parallel(task, settings_.threads, {});
+    if (last) require_few_bad(settings_, bad, dataset_.size(), *last);
+  }
+
+  // Something that a shard lacks: the image of a sample, or a field.
+  struct Gap {
+    std::uint64_t id = 0;
+    std::optional<std::size_t> field = std::nullopt;
+    std::string reason = {};  // of an image
+  };
+
+  struct Contents {
+    std::vector<std::uint64_t> ids;  // of the shard's samples
+    std::vector<Gap> gaps;
+  };
+
+  // Nothing if they are not those of a shard that is written now.
+  [[nodiscard]] std::optional<Contents> contents_of(const ReadShard& shard, std::uint32_t number) const {
+    const PackIndex& index = shard.index;
+    Contents contents;
+    std::size_t left_out = 0;
+    for (std::uint64_t id = plan_.firsts[number]; id < plan_.firsts[number + 1]; ++id) {
+      if (left_out < index.left_out.size() && index.left_out[left_out].path == names_.of(id)) {
+        contents.gaps.push_back({.id = id, .reason = index.left_out[left_out++].reason});
+        continue;
+      }
+      const std::size_t i = contents.ids.size();
+      if (i == index.offset.size()) return std::nullopt;
+      for (std::size_t f = 0; f < index.fields.size() && !shard.shares(i); ++f) {
+        const auto& lengths = index.fields[f].lengths;
+        if (lengths.empty() || lengths[i] != PackIndex::InField::kAbsent) continue;
+        contents.gaps.push_back({.id = id, .field = f});
+      }
+      contents.ids.push_back(id);
+    }
+    return contents;
+  }
+
+  // What else is bad in a shard whose gaps can be filled no better than when it was written; nothing in one whose can.
+  std::optional<std::vector<Skipped>> lost_fields_if_same(const std::vector<Gap>& gaps) {
+    std::vector<std::string> problems(gaps.size());
+    std::atomic<bool> is_same{true};
+    ParallelTask task;
+    task.count = task.total = gaps.size();
+    task.body = [&](std::size_t i) {
+      if (!is_same.load(std::memory_order_relaxed)) return;  // only to save work
+      const Gap& gap = gaps[i];
+      packers_.with([&](SamplePacker& packer) {
+        if (gap.field) {
+          const std::optional<std::string> absence = packer.absence(gap.id, *gap.field);
+          if (!absence) is_same = false;
+          problems[i] = absence.value_or("");
+        } else if (packer.pack(gap.id, false).problem != gap.reason) {
+          is_same = false;
+        }
+      });
+    };
+    if (task.count > 0) run_parallel(task, settings_.threads, {});
+    if (!is_same) return std::nullopt;
+    std::vector<Skipped> lost;
+    for (std::size_t i = 0; i < gaps.size(); ++i) {
+      if (!problems[i].empty()) lost.push_back(lost_field(gaps[i].id, *gaps[i].field, problems[i]));
+    }
+    return lost;
+  }
+  [[nodiscard]] Skipped lost_field(std::uint64_t id, std::size_t field, const std::string& problem) const {
+    return {.path = names_.of(id) + ", field " + dataset_.fields()[field].name, .reason = problem, .bad = true};
+  }
+
+  // Ends packing, before the shard is there, if too much is bad.
+  void count_bad(std::uint64_t id, const PackedSample& packed, std::uint64_t& left_out) {
+    if (!packed.problem.empty()) {
+      const std::uint64_t bad = report_.bad() + ++left_out;
+      require_few_bad(settings_, bad, samples_, {.path = names_.of(id), .reason = packed.problem, .bad = true});
+      return;
+    }
+    for (std::size_t f = 0; f < packed.fields.size(); ++f) {
+      if (packed.fields[f].problem.empty()) continue;
+      report_.lost_fields.push_back(lost_field(id, f, packed.fields[f].problem));
+      require_few_bad(settings_, report_.bad() + left_out, samples_, report_.lost_fields.back());
+    }
+  }
+
+  void write(std::uint32_t number) {
+    std::uint64_t left_out = 0;
+    ShardWriter writer(dataset_, settings_, plan_, number, tables_);
+    const std::uint64_t end = plan_.firsts[number + 1];
+    for (std::uint64_t id = plan_.firsts[number]; id < end;) {
+      for (const PackedSample& packed : pack_some(id, end, plan_.firsts[number])) {
+        count_bad(id, packed, left_out);
+        writer.add(dataset_.sample(id), names_.of(id), packed);
+        ++id;
+        ++done_;
+      }
+    }
+    writer.finish();
+  }
+
+  // The samples from `begin` on, as many as memory is meant for, and one at least.
+  std::vector<PackedSample> pack_some(std::uint64_t begin, std::uint64_t end, std::uint64_t shard_begin) {
+    std::vector<std::optional<PackedSample>> packed(std::min(end - begin, kMostAtOnce));
+    std::atomic<std::uint64_t> memory{0};
+    ParallelTask task;
+    task.count = task.total = packed.size();
+    task.body = [&](std::size_t i) {
+      if (i > 0 && memory.load(std::memory_order_relaxed) >= kMemory) return;
+      const std::uint64_t id = begin + i;
+      packers_.with(
+          [&](SamplePacker& packer) { packed[i] = packer.pack(id, id > shard_begin && shares_record(dataset_, id)); });
+      memory.fetch_add(packed[i]->memory(), std::memory_order_relaxed);
+    };
+    run_parallel(task, settings_.threads, [&](std::uint64_t, std::uint64_t) {
+      if (progress_) progress_(done_, total_);
+    });
+    std::vector<PackedSample> some;
+    for (auto& each : packed) {
+      if (!each) break;
+      some.push_back(*std::move(each));
+    }
+    return some;
+  }
+
+  const Dataset& dataset_;
+  const PackSettings& settings_;
+  const PackPlan& plan_;
+  const IndexProgress& progress_;
+  SampleNames names_;
+  std::vector<std::byte> tables_;
+  Lending<SamplePacker> packers_;
+  ChangeFinder changes_;
+  PackReport report_;
+  std::uint64_t samples_ = 0;  // of this process's part
+  std::set<RecordTable::Kind> kinds_;
+  std::uint64_t done_ = 0;
+  std::uint64_t total_ = 0;
+};
+
+}  // namespace
+
+PackReport pack_dataset(const Dataset& dataset, const PackSettings& settings, const IndexProgress& progress) {
+  if (settings.pixels > 0 && dataset.size() > 0) refuse_what_has_the_size_of_images(dataset);
+  const PackPlan plan = plan_pack(dataset, settings, progress);
+  return SetPacker(dataset, settings, plan, progress).run();
+}
+
+}  // namespace forebay

@@ -1,0 +1,89 @@
+#include "part_file.hpp"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <string>
+#include <system_error>
+#include <utility>
+
+#include <forebay/error.hpp>
+
+namespace forebay {
+
+PartFile::PartFile(std::filesystem::path file, IfBusy if_busy)
+    : file_(std::move(file)), part_(file_.native() + ".part") {
+  do {
+    constexpr mode_t kMode = S_IRUSR | S_IWUSR | S_IRGRP | S_IROTH;
+    descriptor_ = FileDescriptor(retry_interrupted(
+        [&] { return ::open(part_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, kMode); }));
+    if (!descriptor_.is_open()) fail("cannot create it", errno);
+  } while (!lock(if_busy));
+  if (::ftruncate(descriptor_.get(), 0) != 0) fail("cannot empty it", errno);
+}
+
+PartFile::~PartFile() {
+  if (!is_finished_) ::unlink(part_.c_str());
+}
+
+// False when the file that was opened has meanwhile been finished or removed by the process that held it.
+bool PartFile::lock(IfBusy if_busy) {
+  const int how = LOCK_EX | (if_busy == IfBusy::fail ? LOCK_NB : 0);
+  if (retry_interrupted([&] { return ::flock(descriptor_.get(), how); }) != 0) {
+    if (errno == EWOULDBLOCK) {
+      throw Error(part_.string() + ": another process is writing it; give each a part of its own (--part)");
+    }
+    // Not every file system has locks. Then nothing but --part keeps processes apart.
+    if (errno != ENOLCK && errno != ENOTSUP && errno != EINVAL && errno != ENOSYS) fail("cannot lock it", errno);
+  }
+  struct stat opened {};
+  struct stat named {};
+  if (::fstat(descriptor_.get(), &opened) != 0) fail("cannot inspect it", errno);
+  return ::stat(part_.c_str(), &named) == 0 && opened.st_ino == named.st_ino && opened.st_dev == named.st_dev;
+}
+
+void PartFile::append(std::span<const std::byte> bytes) {
+  write(bytes, size_);
+  // Only so that less is left to store in finish().
+  (void)::sync_file_range(descriptor_.get(), static_cast<off64_t>(size_), static_cast<off64_t>(bytes.size()),
+                          SYNC_FILE_RANGE_WRITE);
+  size_ += bytes.size();
+}
+
+void PartFile::fill_to(std::uint64_t size) {
+  constexpr std::array<std::byte, 4096> kZeros{};
+  while (size_ < size) append(std::span(kZeros).first(std::min<std::uint64_t>(kZeros.size(), size - size_)));
+}
+
+void PartFile::overwrite(std::span<const std::byte> bytes) { write(bytes, 0); }
+
+void PartFile::finish() {
+  if (retry_interrupted([&] { return ::fsync(descriptor_.get()); }) != 0) fail("cannot sync it", errno);
+  if (::rename(part_.c_str(), file_.c_str()) != 0) fail("cannot rename it", errno);
+  is_finished_ = true;
+  try {
+    sync_folder_of(file_);
+  } catch (const Error& error) {
+    throw Error(file_.string() + ": " + error.what());
+  }
+}
+
+void PartFile::write(std::span<const std::byte> bytes, std::uint64_t at) {
+  while (!bytes.empty()) {
+    const auto written = retry_interrupted(
+        [&] { return ::pwrite(descriptor_.get(), bytes.data(), bytes.size(), static_cast<off_t>(at)); });
+    if (written < 0) fail("cannot write it", errno);
+    bytes = bytes.subspan(static_cast<std::size_t>(written));
+    at += static_cast<std::uint64_t>(written);
+  }
+}
+
+void PartFile::fail(const char* step, int error) const {
+  throw Error(part_.string() + ": " + step + ": " + std::generic_category().message(error));
+}
+
+}  // namespace forebay

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+
+#include "base/file_io.hpp"
+
+namespace forebay {
+
+// A file that is written under the name FILE.part and gets its own name when it is whole. Two processes never write the
+// same one; what a killed one left is overwritten by the next. One thread. All members throw Error naming the file.
+class PartFile {
+ public:
+  enum class IfBusy : std::uint8_t { wait, fail };  // when another process is writing it
+
+  PartFile(std::filesystem::path file, IfBusy if_busy);
+  // Removes the part unless it was finished.
+  ~PartFile();
+  PartFile(const PartFile&) = delete;
+  PartFile& operator=(const PartFile&) = delete;
+
+  // Bytes appended so far.
+  [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
+  // Appends the bytes, and has the system begin to store them.
+  void append(std::span<const std::byte> bytes);
+  // Appends zeros up to this size. REQUIRES: size >= size().
+  void fill_to(std::uint64_t size);
+  // Overwrites what was appended at the file's begin. REQUIRES: bytes.size() <= size().
+  void overwrite(std::span<const std::byte> bytes);
+  // Once this returns, the file has its name and survives a crash of the machine.
+  void finish();
+
+ private:
+  [[nodiscard]] bool lock(IfBusy if_busy);
+  void write(std::span<const std::byte> bytes, std::uint64_t at);
+  [[noreturn]] void fail(const char* step, int error) const;
+
+  std::filesystem::path file_;
+  std::filesystem::path part_;
+  FileDescriptor descriptor_;
+  std::uint64_t size_ = 0;
+  bool is_finished_ = false;
+};
+
+}  // namespace forebay

@@ -1,0 +1,74 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <forebay/dataset.hpp>
+
+#include "data/pack_shard.hpp"
+#include "pack/jpeg_packer.hpp"
+#include "pack/pack_tables.hpp"
+#include "pack_check.hpp"
+#include "sample_bytes.hpp"
+
+namespace forebay {
+
+// A whole shard except for its samples.
+struct ReadShard {
+  std::string name;  // of its file
+  PackShard shard;
+  std::optional<PackTables> tables;
+  PackIndex index;
+  PackOriginals originals;
+  StorePatience patience = kPackPatience;  // with the store
+
+  // Whether the sample has the record of the one before it.
+  [[nodiscard]] bool shares(std::size_t sample) const noexcept {
+    return sample > 0 && index.offset[sample] == index.offset[sample - 1];
+  }
+};
+// All below throw Error naming the file if the store fails again and again, which says nothing about the set.
+
+// The header alone. Throws SampleError, without the file's name.
+[[nodiscard]] PackShard open_shard_back(const std::filesystem::path& folder, const std::string& name);
+// Throws SampleError, without the file's name.
+[[nodiscard]] ReadShard read_shard_back(const std::filesystem::path& folder, const std::string& name);
+
+// The bytes of a sample's image and fields, checked.
+struct ReadRecord {
+  std::vector<std::byte> bytes;  // in the file
+  std::vector<std::byte> image;  // the original's, or pixels
+  // By field that lies in the file.
+  std::vector<std::span<const std::byte>> fields;
+};
+
+// Reads records of a shard. One thread; its memory is reused from record to record.
+class RecordReader {
+ public:
+  // `shard` must outlive it.
+  explicit RecordReader(const ReadShard& shard) : shard_(shard) {}
+
+  // Throws SampleError("byte N: ...") for a record that is damaged, or that does not give back what was packed.
+  [[nodiscard]] ReadRecord read(std::size_t sample);
+
+ private:
+  [[nodiscard]] std::vector<std::byte> original(std::span<const std::byte> image, std::size_t sample);
+
+  const ReadShard& shard_;
+  std::optional<JpegPacker> packer_;
+};
+
+// Throws ConfigError if the shards of a set have more kinds of images together than a run can tell apart.
+void require_few_kinds(std::size_t kinds);
+
+// Adds what a shard has.
+void add_to_tally(const ReadShard& shard, PackTally& tally);
+
+// The names of the shards in a folder, sorted. Throws ConfigError if there is none, or not all of a set.
+[[nodiscard]] std::vector<std::string> shards_in(const std::filesystem::path& folder);
+
+}  // namespace forebay

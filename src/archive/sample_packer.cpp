@@ -1,0 +1,221 @@
+#include "sample_packer.hpp"
+
+#include <sys/stat.h>
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include <forebay/error.hpp>
+
+#include "base/file_io.hpp"
+#include "data/fields.hpp"
+#include "data/index_image.hpp"
+#include "jpeg/pixel_kernels.hpp"
+#include "make/raw_sample.hpp"
+#include "make/signature.hpp"
+#include "sample_bytes.hpp"
+
+namespace forebay {
+namespace {
+
+// Whether a field that cannot be read is one that the sample does not have: no file, or an empty one.
+bool is_no_file(const std::string& file) {
+  if (file.empty()) return true;  // as the index says
+  if (file.ends_with(']')) return false;
+  struct stat status {};
+  if (::stat(file.c_str(), &status) == 0) return S_ISREG(status.st_mode) && status.st_size == 0;
+  if (errno != ENOENT) return false;
+  const auto colon = file.rfind(':');  // "arrays.npz:name"
+  return colon == std::string::npos || ::stat(file.substr(0, colon).c_str(), &status) != 0;
+}
+
+std::uint32_t side_of(std::int32_t side) { return static_cast<std::uint32_t>(side); }
+
+}  // namespace
+
+std::uint64_t PackedSample::memory() const noexcept {
+  std::uint64_t all = image.size();
+  for (const InField& field : fields) all += field.bytes.size();
+  return all;
+}
+
+SamplePacker::SamplePacker(const Dataset& dataset, const PackSettings& settings, std::span<const std::byte> tables)
+    : dataset_(dataset),
+      settings_(settings),
+      tables_([tables](std::uint32_t) { return tables; }),
+      packed_decoder_(choose_pixel_kernels().kernels, nullptr, &tables_) {
+  if (!tables.empty()) packer_.emplace(PackTables::from_bytes(tables));
+  if (const IndexImage* index = image_of(dataset)) below_ = index->record().root;
+  if (!below_.ends_with('/')) below_ += '/';
+}
+
+PackedSample SamplePacker::pack(std::uint64_t id, bool shares) {
+  PackedSample packed;
+  packed.shares = shares;
+  if (!shares) {
+    try {
+      read_image(id, packed);
+    } catch (const SampleError& error) {
+      if (error.is_transient()) end_for_store(dataset_.name(id), error);
+      packed.problem = error.what();
+      return packed;
+    }
+  }
+  read_fields(id, packed);
+  return packed;
+}
+
+void SamplePacker::read_image(std::uint64_t id, PackedSample& packed) {
+  packed.image = bytes_by(settings_.patience, [&](ReadTarget& target) { dataset_.read(id, target); });
+  if (packed.image.empty()) throw SampleError("is empty");
+  const Sample sample = dataset_.sample(id);
+  packed.bytes = packed.image.size();
+  packed.hash = hash128(packed.image);
+  packed.kind = {.encoding = sample.encoding,
+                 .width = sample.width,
+                 .height = sample.height,
+                 .channels = sample.channels,
+                 .planar = sample.planar,
+                 .bgr = sample.bgr,
+                 .checked = true};
+  note_size(packed);
+  if (settings_.pixels > 0) {
+    make_pixels(sample, packed);
+  } else if (packer_ && starts_as_jpeg(packed.image)) {
+    make_coefficients(packed);
+  }
+}
+
+void SamplePacker::read_fields(std::uint64_t id, PackedSample& packed) const {
+  const auto fields = dataset_.fields();
+  packed.fields.resize(fields.size());
+  std::uint64_t in_file = 0;
+  for (std::size_t f = 0; f < fields.size(); ++f) {
+    const bool is_file = is_of_bytes(fields[f].kind);
+    if (is_file && packed.shares) continue;
+    PackedSample::InField& field = packed.fields[f];
+    read_field(id, f, field);
+    in_file += is_file ? field.bytes.size() : 0;
+  }
+  if (in_file > kLargestSampleFile) packed.problem = "its fields have more than the 1 GiB that they may have";
+}
+
+void SamplePacker::read_field(std::uint64_t id, std::size_t number, PackedSample::InField& field) const {
+  const bool is_file = is_of_bytes(dataset_.fields()[number].kind);
+  try {
+    field.bytes = bytes_by(settings_.patience, [&](ReadTarget& target) { dataset_.read_field(id, number, target); });
+    if (is_file) field.file = file_of_field(id, number);
+  } catch (const SampleError& error) {
+    const bool is_of_store = error.is_transient() || !is_file;
+    if (is_of_store) end_for_store(dataset_.name(id) + ", field " + dataset_.fields()[number].name, error);
+    field.is_absent = true;
+    if (!is_no_file(dataset_.field_name(id, number))) field.problem = error.what();
+  }
+}
+
+std::optional<std::string> SamplePacker::absence(std::uint64_t id, std::size_t field) const {
+  PackedSample::InField read;
+  read_field(id, field, read);
+  return read.is_absent ? std::optional(std::move(read.problem)) : std::nullopt;
+}
+
+// Only whole files below the dataset's folder have a place that others can give them again.
+std::string SamplePacker::file_of_field(std::uint64_t id, std::size_t field) const {
+  std::string file = dataset_.field_name(id, field);
+  if (!file.starts_with(below_) || file.ends_with(']')) return {};
+  const bool is_in_archive = file.find(':') != std::string::npos && !problem_of_file(file).empty();
+  return is_in_archive ? std::string() : file.substr(below_.size());
+}
+
+void SamplePacker::note_size(PackedSample& packed) {
+  if (packed.kind.encoding == Encoding::raw) {
+    packed.width = side_of(packed.kind.width);
+    packed.height = side_of(packed.kind.height);
+    return;
+  }
+  constexpr ImageOptions kAny{.exif = true, .max_pixels = std::numeric_limits<std::int64_t>::max()};
+  try {
+    if (!starts_as_jpeg(packed.image)) {
+      const ImageSize size = decoder_.open(packed.image, kAny);
+      packed.width = side_of(size.width);
+      packed.height = side_of(size.height);
+    } else {
+      const ImageSize size = jpeg_.open(packed.image, kAny);
+      packed.width = side_of(size.width);
+      packed.height = side_of(size.height);
+      packed.orientation = static_cast<std::uint8_t>(jpeg_.header().orientation);
+    }
+  } catch (const SampleError&) {
+    // A bad sample, as it was.
+  }
+}
+
+// The packer has compared the file that its result gives back. That pixels are those of libjpeg-turbo too is found out
+// here, once for all who will decode it.
+void SamplePacker::make_coefficients(PackedSample& packed) {
+  auto coefficients = packer_->pack(packed.image);
+  // A code that fits other images may take more than the file, and more than may be read back.
+  if (!coefficients || coefficients->size() > packed.image.size() + packed.image.size() / 4 + 1024) return;
+  if (coefficients->size() > kLargestSampleFile) return;
+  try {
+    const auto decode = [&](ImageDecoder& decoder, std::span<const std::byte> bytes, Image& out) {
+      const ImageSize size = decoder.open(bytes, settings_.images);
+      decoder.decode({0, 0, size.width, size.height}, 1, out);
+    };
+    decode(decoder_, packed.image, image_);
+    decode(packed_decoder_, *coefficients, packed_image_);
+  } catch (const SampleError&) {
+    return;  // it stays as it is, damaged or too large
+  }
+  if (image_.width != packed_image_.width || image_.height != packed_image_.height) return;
+  const auto bytes = 3 * static_cast<std::size_t>(image_.width) * static_cast<std::size_t>(image_.height);
+  if (std::memcmp(image_.pixels.data(), packed_image_.pixels.data(), bytes) != 0) return;
+  packed.image = *std::move(coefficients);
+  packed.stored = PackStored::coefficients;
+}
+
+void SamplePacker::make_pixels(const Sample& sample, PackedSample& packed) {
+  const auto most = settings_.pixels;
+  try {
+    if (sample.encoding == Encoding::raw) {
+      if (std::max(sample.width, sample.height) <= most) return;
+      decode_raw(packed.image, sample, image_);
+    } else {
+      const ImageSize size = decoder_.open(packed.image, settings_.images);
+      decoder_.decode({0, 0, size.width, size.height}, 1, image_);
+    }
+    const Box all = clamp_to_image(std::nullopt, image_.width, image_.height);
+    const double scale = std::min(1.0, static_cast<double>(most) / std::max(image_.width, image_.height));
+    const auto scaled = [&](std::int32_t side) {
+      return std::max(1, static_cast<std::int32_t>(std::lround(side * scale)));
+    };
+    const std::int32_t width = scaled(image_.width);
+    const std::int32_t height = scaled(image_.height);
+    const auto row_bytes = 3 * static_cast<std::size_t>(width);
+    if (row_bytes * static_cast<std::size_t>(height) > kLargestSampleFile) return;
+    std::vector<std::byte> pixels(row_bytes * static_cast<std::size_t>(height));
+    if (scale < 1) resizer_.begin(image_, all, width, height, false);
+    for (std::int32_t y = 0; y < height; ++y) {
+      std::byte* const out = pixels.data() + static_cast<std::size_t>(y) * row_bytes;
+      if (scale >= 1) {
+        std::memcpy(out, image_.row(y), row_bytes);
+        continue;
+      }
+      const std::uint8_t* const row = resizer_.row(y);
+      for (std::size_t x = 0; x < static_cast<std::size_t>(width); ++x)
+        std::memcpy(out + 3 * x, row + kPixelBytes * x, 3);
+    }
+    packed.image = std::move(pixels);
+    packed.stored = PackStored::pixels;
+    packed.hash = hash128(packed.image);
+    packed.kind = {.encoding = Encoding::raw, .width = width, .height = height, .channels = 3, .checked = true};
+    packed.width = side_of(width);
+    packed.height = side_of(height);
+  } catch (const SampleError&) {
+    // It stays the bad sample that it was.
+  }
+}
+
+}  // namespace forebay

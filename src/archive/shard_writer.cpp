@@ -1,0 +1,152 @@
+#include "shard_writer.hpp"
+
+#include <algorithm>
+
+#include <forebay/error.hpp>
+
+#include "base/crc32c.hpp"
+#include "data/fields.hpp"
+#include "data/record_checksum.hpp"
+#include "read_back.hpp"
+
+namespace forebay {
+
+ShardWriter::ShardWriter(const Dataset& dataset, const PackSettings& settings, const PackPlan& plan,
+                         std::uint32_t number, std::span<const std::byte> tables)
+    : file_(settings.out / pack_shard_name(number, plan.shards()), PartFile::IfBusy::fail) {
+  header_.set = plan.set;
+  header_.number = number;
+  header_.count = plan.shards();
+  header_.first = plan.firsts[number];
+  index_.format = dataset.format();
+  index_.samples = settings.samples;
+  index_.has_regions = dataset.sample(0).box.has_value();
+  index_.classes = dataset.classes();
+  index_.counts = dataset.counts();
+  for (const Field& field : dataset.fields()) {
+    index_.fields.push_back({.field = field, .values = {}, .ends = {}, .lengths = {}});
+    if (is_of_bytes(field.kind)) originals_.files.emplace_back();
+  }
+  file_.fill_to(kPackBlock);
+  header_.tables = add_part(tables, tables.size());
+}
+
+void ShardWriter::add(const Sample& sample, std::string_view key, const PackedSample& packed) {
+  const bool is_left_out = packed.shares ? is_last_left_out_ : !packed.problem.empty();
+  if (!packed.shares) last_problem_ = packed.problem;
+  is_last_left_out_ = is_left_out;
+  if (is_left_out) {
+    index_.left_out.push_back({.path = std::string(key), .reason = last_problem_, .bad = true});
+    return;
+  }
+  if (packed.shares) {
+    repeat_record();
+  } else {
+    add_record(packed);
+  }
+  add_fields(packed);
+  index_.label.push_back(static_cast<std::int32_t>(sample.label));
+  index_.keys.add(key);
+  if (!index_.has_regions) return;
+  const Box& box = *sample.box;
+  for (const std::int32_t side : {box.left, box.top, box.right, box.bottom}) index_.sides.push_back(side);
+  index_.flags.push_back((sample.difficult ? RecordTable::kDifficult : 0U) |
+                         (sample.truncated ? RecordTable::kTruncated : 0U));
+}
+
+void ShardWriter::add_record(const PackedSample& packed) {
+  index_.offset.push_back(file_.size() + buffer_.size());
+  index_.length.push_back(static_cast<std::uint32_t>(packed.image.size()));
+  index_.kind.push_back(kind_number(packed.kind));
+  originals_.stored.push_back(packed.stored);
+  originals_.hash.push_back(packed.hash);
+  originals_.bytes.push_back(packed.bytes);
+  originals_.width.push_back(packed.width);
+  originals_.height.push_back(packed.height);
+  originals_.orientation.push_back(packed.orientation);
+  std::uint32_t sum = crc32c(packed.image);
+  put(packed.image);
+  for (std::size_t f = 0; f < index_.fields.size(); ++f) {
+    if (!is_of_bytes(index_.fields[f].field.kind)) continue;
+    sum = crc32c(packed.fields[f].bytes, sum);
+    put(packed.fields[f].bytes);
+  }
+  const std::uint32_t masked = masked_crc32c(sum);
+  put(std::as_bytes(std::span(&masked, 1)));
+  const std::uint64_t end = file_.size() + buffer_.size();
+  buffer_.resize(buffer_.size() + (rounded_up(end, kPackAlign) - end));
+  constexpr std::size_t kFlushed = std::size_t{4} << 20U;
+  if (buffer_.size() >= kFlushed) flush();
+}
+
+void ShardWriter::repeat_record() {
+  const auto repeat = [](auto& column) { column.push_back(column.back()); };
+  repeat(index_.offset);
+  repeat(index_.length);
+  repeat(index_.kind);
+  repeat(originals_.stored);
+  repeat(originals_.hash);
+  repeat(originals_.bytes);
+  repeat(originals_.width);
+  repeat(originals_.height);
+  repeat(originals_.orientation);
+}
+
+void ShardWriter::add_fields(const PackedSample& packed) {
+  std::size_t in_file = 0;
+  for (std::size_t f = 0; f < index_.fields.size(); ++f) {
+    PackIndex::InField& stored = index_.fields[f];
+    const PackedSample::InField& field = packed.fields[f];
+    if (!is_of_bytes(stored.field.kind)) {
+      stored.values.insert(stored.values.end(), field.bytes.begin(), field.bytes.end());
+      stored.ends.push_back(stored.values.size());
+      continue;
+    }
+    StringTable& files = originals_.files[in_file++];
+    if (packed.shares) {
+      stored.lengths.push_back(stored.lengths.back());
+      files.add(std::string(files[files.size() - 1]));
+    } else {
+      stored.lengths.push_back(field.is_absent ? PackIndex::InField::kAbsent
+                                               : static_cast<std::uint32_t>(field.bytes.size()));
+      files.add(field.file);
+    }
+  }
+}
+
+std::uint16_t ShardWriter::kind_number(const RecordTable::Kind& kind) {
+  const auto [place, is_new] = kind_numbers_.try_emplace(kind, static_cast<std::uint16_t>(index_.kinds.size()));
+  if (is_new) require_few_kinds(index_.kinds.size() + 1);
+  if (is_new) index_.kinds.push_back(kind);
+  return place->second;
+}
+
+void ShardWriter::put(std::span<const std::byte> bytes) { buffer_.insert(buffer_.end(), bytes.begin(), bytes.end()); }
+
+void ShardWriter::flush() {
+  file_.append(buffer_);
+  buffer_.clear();
+}
+
+PackPart ShardWriter::add_part(std::span<const std::byte> bytes, std::uint64_t raw_bytes) {
+  PackPart part{.offset = file_.size(), .bytes = bytes.size(), .raw_bytes = raw_bytes, .crc = crc32c(bytes)};
+  file_.append(bytes);
+  file_.fill_to(rounded_up(file_.size(), kPackBlock));
+  return part;
+}
+
+void ShardWriter::finish() {
+  flush();
+  file_.fill_to(rounded_up(file_.size() + kPackSlack, kPackBlock));
+  std::uint64_t raw_bytes = 0;
+  const std::vector<std::byte> index = pack_index_bytes(index_, raw_bytes);
+  header_.index = add_part(index, raw_bytes);
+  const std::vector<std::byte> originals = pack_originals_bytes(originals_, raw_bytes);
+  header_.originals = add_part(originals, raw_bytes);
+  header_.samples = index_.offset.size();
+  header_.file_bytes = file_.size();
+  file_.overwrite(pack_header_block(header_));
+  file_.finish();
+}
+
+}  // namespace forebay

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <forebay/dataset.hpp>
+
+#include "data/pack_shard.hpp"
+#include "pack_plan.hpp"
+#include "part_file.hpp"
+#include "sample_packer.hpp"
+
+namespace forebay {
+
+// Writes one shard, sample by sample. One thread. Throws Error naming the file.
+class ShardWriter {
+ public:
+  // The first sample that comes has the number plan.firsts[number] in the dataset.
+  ShardWriter(const Dataset& dataset, const PackSettings& settings, const PackPlan& plan, std::uint32_t number,
+              std::span<const std::byte> tables);
+
+  // Samples come in order. `key`: its name in the dataset.
+  void add(const Sample& sample, std::string_view key, const PackedSample& packed);
+  // Once this returns, the shard is there.
+  void finish();
+
+ private:
+  void add_record(const PackedSample& packed);
+  void repeat_record();
+  void add_fields(const PackedSample& packed);
+  [[nodiscard]] std::uint16_t kind_number(const RecordTable::Kind& kind);
+  void put(std::span<const std::byte> bytes);
+  void flush();
+  [[nodiscard]] PackPart add_part(std::span<const std::byte> bytes, std::uint64_t raw_bytes);
+
+  PartFile file_;
+  std::vector<std::byte> buffer_;  // of what comes next in the file
+  PackHeader header_;
+  PackIndex index_;
+  PackOriginals originals_;
+  std::map<RecordTable::Kind, std::uint16_t> kind_numbers_;
+  bool is_last_left_out_ = false;
+  std::string last_problem_;
+};
+
+}  // namespace forebay

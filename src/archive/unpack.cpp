@@ -1,0 +1,247 @@
+#include "unpack.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <mutex>
+#include <span>
+#include <system_error>
+
+#include <forebay/error.hpp>
+
+#include "base/file_io.hpp"
+#include "base/text.hpp"
+#include "data/container_bytes.hpp"
+#include "data/fields.hpp"
+#include "data/image_kinds.hpp"
+#include "data/parallel.hpp"
+#include "data/scan.hpp"
+#include "lending.hpp"
+#include "read_back.hpp"
+#include "unpack_names.hpp"
+
+namespace forebay {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kRenamed = "renamed";
+
+bool begins_with(std::span<const std::byte> bytes, std::string_view magic) {
+  return bytes.size() >= magic.size() && std::ranges::equal(bytes.first(magic.size()), std::as_bytes(std::span(magic)));
+}
+
+// What a file of these bytes is usually called.
+std::string_view ending_of(std::span<const std::byte> bytes) {
+  if (begins_with(bytes, "\xFF\xD8\xFF")) return ".jpg";
+  if (begins_with(bytes, "\x89PNG")) return ".png";
+  if (begins_with(bytes, "RIFF")) return ".webp";
+  if (begins_with(bytes, "II*") || begins_with(bytes, {"MM\0*", 4})) return ".tif";
+  if (begins_with(bytes, "\x93NUMPY")) return ".npy";
+  return ".bin";
+}
+
+Error cannot_write(const fs::path& file, int error) {
+  return Error{file.string() + ": cannot write it: " + std::generic_category().message(error)};
+}
+
+// What a file system says of a name that it does not take, or that it takes for another one that is there.
+bool is_about_name(int error) noexcept {
+  constexpr std::array kErrors{EEXIST, EISDIR, ENOTDIR, ENAMETOOLONG, EILSEQ, EINVAL, ELOOP};
+  return std::ranges::find(kErrors, error) != kErrors.end();
+}
+
+// False if the file system does not take the name.
+bool write_new(const fs::path& file, std::span<const std::byte> bytes) {
+  std::error_code error;
+  fs::create_directories(file.parent_path(), error);
+  if (error && is_about_name(error.value())) return false;
+  if (error) throw cannot_write(file, error.value());
+  constexpr mode_t kMode = S_IRUSR | S_IWUSR | S_IRGRP | S_IROTH;
+  const FileDescriptor made(retry_interrupted(
+      [&] { return ::open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, kMode); }));
+  if (!made.is_open() && is_about_name(errno)) return false;
+  if (!made.is_open()) throw cannot_write(file, errno);
+  while (!bytes.empty()) {
+    const auto written = retry_interrupted([&] { return ::write(made.get(), bytes.data(), bytes.size()); });
+    if (written < 0) {
+      const int failed = errno;
+      ::unlink(file.c_str());  // half a file must not pass for one
+      throw cannot_write(file, failed);
+    }
+    bytes = bytes.subspan(static_cast<std::size_t>(written));
+  }
+  return true;
+}
+
+class Unpacker {
+ public:
+  explicit Unpacker(fs::path folder) : folder_(std::move(folder)) { names_.claim_folder(kRenamed); }
+
+  // `turns`: of the shard's samples, all of which are unpacked.
+  void unpack(const ReadShard& shard, RecordReader& reader, std::size_t sample, Turns& turns) {
+    Turns::Turn turn(turns, sample);
+    if (shard.shares(sample)) return;
+    try {
+      const ReadRecord record = reader.read(sample);
+      std::vector<File> files = files_of(shard, sample, record);
+      turn.wait();
+      {
+        const std::lock_guard lock(mutex_of_names_);
+        for (File& file : files) choose_name(shard, sample, file);
+      }
+      turn.pass();
+      for (const File& file : files) write(shard, sample, file);
+    } catch (const SampleError& problem) {
+      fail(record_name(shard.name, sample, shard.index.keys[sample]), problem.what());
+    }
+  }
+  void fail(const std::string& what, const std::string& why) {
+    count([&](UnpackReport& report) { report.failed.push_back({.path = what, .reason = why}); });
+  }
+  UnpackReport take() { return std::move(report_); }
+
+ private:
+  struct File {
+    std::string name;  // below the folder; empty if it is there already
+    std::span<const std::byte> bytes;
+    bool is_renamed = false;
+  };
+
+  std::vector<File> files_of(const ReadShard& shard, std::size_t sample, const ReadRecord& record) {
+    std::vector<File> files;
+    const std::string name = unpacked_name(shard.index.keys[sample], ending_of(record.image));
+    if (shard.originals.stored[sample] == PackStored::pixels) {
+      count([](UnpackReport& report) { ++report.pixels; });
+    } else {
+      files.push_back({.name = name, .bytes = record.image});
+    }
+    std::size_t in_file = 0;
+    for (const PackIndex::InField& stored : shard.index.fields) {
+      if (stored.lengths.empty()) continue;
+      const std::span<const std::byte> bytes = record.fields[in_file];
+      std::string file(shard.originals.files[in_file++][sample]);
+      if (stored.lengths[sample] == PackIndex::InField::kAbsent) continue;
+      if (file.empty()) file = file_of_field(stored.field.name, name, bytes);
+      files.push_back({.name = std::move(file), .bytes = bytes});
+    }
+    return files;
+  }
+
+  // A field without a file of its own below the dataset's folder.
+  static std::string file_of_field(const std::string& field, const std::string& image,
+                                   std::span<const std::byte> bytes) {
+    const std::string_view stem =
+        std::string_view(image).substr(0, image.size() - base_name(image).size() + stem_of(image).size());
+    return "fields/" + field + "/" + std::string(stem) + std::string(ending_of(bytes));
+  }
+
+  // REQUIRES: mutex_of_names_ is held, and all samples before have their names.
+  void choose_name(const ReadShard& shard, std::size_t sample, File& file) {
+    file.name = safe_name(file.name);
+    const auto claimed =
+        file.name.empty() ? UnpackNames::Claim::is_taken : names_.claim(file.name, hash128(file.bytes).low);
+    if (claimed == UnpackNames::Claim::is_same) file.name.clear();  // a list may have a file several times
+    if (claimed == UnpackNames::Claim::is_taken) rename(shard, sample, file);
+  }
+
+  // REQUIRES: mutex_of_names_ is held
+  void rename(const ReadShard& shard, std::size_t sample, File& file) {
+    constexpr int kMostTried = 1000;  // names that a hostile set has taken
+    const std::string begin = std::string(kRenamed) + "/" + shard.name + "-" + std::to_string(sample) + "-";
+    for (int i = 0; i < kMostTried; ++i) {
+      file.name = begin + std::to_string(i) + std::string(ending_of(file.bytes));
+      file.is_renamed = names_.claim(file.name, hash128(file.bytes).low) == UnpackNames::Claim::is_free;
+      if (file.is_renamed) return;
+    }
+    throw SampleError("its own name is taken or impossible, and so are " + std::to_string(kMostTried) +
+                      " others in renamed/");
+  }
+
+  void write(const ReadShard& shard, std::size_t sample, File file) {
+    if (file.name.empty()) return;
+    if (!write_new(folder_ / file.name, file.bytes)) {
+      const std::string refused = file.name;
+      if (!file.is_renamed) {
+        const std::lock_guard lock(mutex_of_names_);
+        rename(shard, sample, file);
+      }
+      if (file.name == refused || !write_new(folder_ / file.name, file.bytes)) {
+        throw SampleError("the file system takes neither its own name nor " + file.name);
+      }
+    }
+    count([&](UnpackReport& report) {
+      ++report.files;
+      report.bytes += file.bytes.size();
+      report.renamed += file.is_renamed ? 1 : 0;
+    });
+  }
+
+  template <typename Count>
+  void count(Count&& count) {
+    const std::lock_guard lock(mutex_);
+    count(report_);
+  }
+
+  fs::path folder_;
+  std::mutex mutex_;
+  UnpackReport report_;
+  std::mutex mutex_of_names_;
+  UnpackNames names_;
+};
+
+void require_empty(const fs::path& folder) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error) throw ConfigError(folder.string() + ": cannot create the folder: " + error.message());
+  if (!fs::is_directory(folder)) throw ConfigError(folder.string() + " is not a folder");
+  if (!fs::is_empty(folder)) throw ConfigError(folder.string() + " is not empty: name another folder");
+}
+
+}  // namespace
+
+UnpackReport unpack(const fs::path& set, const fs::path& folder, unsigned threads, const IndexProgress& progress) {
+  const std::vector<std::string> names = shards_in(set);
+  require_empty(folder);
+  Unpacker unpacker(folder);
+  std::uint64_t total = 0;
+  std::vector<PackHeader> headers;
+  for (const std::string& name : names) {
+    try {
+      headers.push_back(open_shard_back(set, name).header);
+      total += headers.back().samples;
+    } catch (const SampleError&) {
+      // It is named below.
+    }
+  }
+  if (headers.size() == names.size()) {
+    if (const std::string problem = problem_of_pack(headers, names); !problem.empty()) {
+      unpacker.fail(set.string(), problem);
+    }
+  }
+  std::uint64_t done = 0;
+  for (const std::string& name : names) {
+    try {
+      const ReadShard shard = read_shard_back(set, name);
+      ParallelTask task;
+      task.count = task.total = shard.index.offset.size();
+      Turns turns;
+      Lending<RecordReader> readers([&] { return std::make_unique<RecordReader>(shard); });
+      task.body = [&](std::size_t sample) {
+        readers.with([&](RecordReader& reader) { unpacker.unpack(shard, reader, sample, turns); });
+      };
+      run_parallel(task, threads, [&](std::uint64_t of_shard, std::uint64_t) {
+        if (progress) progress(done + of_shard, total);
+      });
+      done += task.count;
+    } catch (const SampleError& problem) {
+      unpacker.fail(name, problem.what());
+    }
+  }
+  return unpacker.take();
+}
+
+}  // namespace forebay

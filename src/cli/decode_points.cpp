@@ -1,0 +1,168 @@
+#include "decode_points.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include <spdlog/fmt/fmt.h>
+#include <forebay/error.hpp>
+#include <forebay/field.hpp>
+
+#include "base/retry.hpp"
+#include "base/text.hpp"
+#include "data/parallel.hpp"
+#include "jpeg/decode_index.hpp"
+#include "jpeg/pixel_kernels.hpp"
+#include "make/jpeg_decoder.hpp"
+#include "make/signature.hpp"
+#include "output.hpp"
+#include "read/field_error.hpp"
+
+namespace forebay {
+namespace {
+
+class MemoryTarget final : public ReadTarget {
+ public:
+  std::span<std::byte> reserve(std::size_t bytes) override {
+    bytes_.resize(bytes);
+    return bytes_;
+  }
+  [[nodiscard]] std::span<const std::byte> bytes() const noexcept { return bytes_; }
+
+ private:
+  std::vector<std::byte> bytes_;
+};
+
+// What is found of some samples.
+struct Found {
+  DecodePoints counts;
+  std::vector<std::pair<JpegKey, std::vector<std::byte>>> points;
+};
+
+// One thread. Which kernels decode pixels is all the same to it: so what it finds is the same on every machine.
+class PointFinder {
+ public:
+  PointFinder(const Dataset& dataset, const ImageOptions& options)
+      : dataset_(dataset), options_(options), decoder_(&scalar_pixel_kernels()) {}
+
+  [[nodiscard]] Found find(std::uint64_t begin, std::uint64_t end) {
+    Found found;
+    for (std::uint64_t id = begin; id < end; ++id) {
+      const bool is_repeated = id > 0 && dataset_.source(id) == dataset_.source(id - 1);
+      if (!is_repeated && dataset_.sample(id).encoding == Encoding::image) find_image(id, found);
+      for (std::size_t field = 0; field < dataset_.fields().size(); ++field) {
+        if (dataset_.fields()[field].kind == FieldKind::image) find_picture(id, field, found);
+      }
+    }
+    return found;
+  }
+
+ private:
+  void find_image(std::uint64_t id, Found& found) {
+    find_one(id, found, [&] { dataset_.read(id, target_); });
+  }
+
+  void find_picture(std::uint64_t id, std::size_t field, Found& found) {
+    find_one(id, found, [&] {
+      try {
+        dataset_.read_field(id, field, target_);
+      } catch (const SampleError& error) {
+        throw field_error(dataset_, id, field, error);
+      }
+    });
+  }
+
+  // What the store did not give this time is no reason to leave a file out of an index that lasts.
+  template <typename Read>
+  void find_one(std::uint64_t id, Found& found, const Read& read) {
+    try {
+      read_patiently(read);
+      if (!starts_as_jpeg(target_.bytes())) return;
+      ++found.counts.images;
+      found.counts.image_bytes += target_.bytes().size();
+      (void)decoder_.open(target_.bytes(), options_);
+      auto points = decoder_.locate();
+      if (points.empty()) return;
+      ++found.counts.known;
+      found.points.emplace_back(key_of(target_.bytes()), std::move(points));
+    } catch (const SampleError& error) {
+      if (error.is_transient()) throw Error(dataset_.name(id) + ": " + error.what());
+      ++found.counts.unreadable;  // a run will say why
+    }
+  }
+
+  const Dataset& dataset_;
+  ImageOptions options_;
+  JpegDecoder decoder_;
+  MemoryTarget target_;
+};
+
+}  // namespace
+
+DecodePoints save_decode_points(const Dataset& dataset, const TransformOptions& transform, const std::string& file,
+                                const IndexProgress& progress) {
+  constexpr std::uint64_t kSamplesAtOnce = 256;
+  const ImageOptions options{.exif = transform.exif, .max_pixels = transform.max_pixels};
+  const std::uint64_t size = dataset.size();
+  std::vector<Found> found((size + kSamplesAtOnce - 1) / kSamplesAtOnce);
+  ParallelTask task;
+  task.count = found.size();
+  task.scale = kSamplesAtOnce;
+  task.total = size;
+  task.body = [&](std::size_t chunk) {
+    const std::uint64_t begin = chunk * kSamplesAtOnce;
+    found[chunk] = PointFinder(dataset, options).find(begin, std::min(begin + kSamplesAtOnce, size));
+  };
+  try {
+    run_parallel(task, index_threads(), progress);
+  } catch (const Error& error) {
+    throw Error(std::string(error.what()) + "; the decode index was not written: run the command again");
+  }
+
+  DecodeIndexWriter writer;
+  DecodePoints all;
+  for (Found& part : found) {
+    all.images += part.counts.images;
+    all.image_bytes += part.counts.image_bytes;
+    all.known += part.counts.known;
+    all.unreadable += part.counts.unreadable;
+    for (auto& [key, points] : part.points) writer.add(key, std::move(points));
+  }
+  std::error_code unknown;
+  all.is_kept = all.known == 0 && std::filesystem::exists(file, unknown);
+  if (all.is_kept) return all;
+  try {
+    writer.save(file);
+  } catch (const Error& error) {
+    throw Error("decode index " + file + ": " + error.what());
+  }
+  all.bytes = writer.bytes();
+  return all;
+}
+
+std::string to_text(const DecodePoints& points, const std::string& file) {
+  const double share =
+      points.image_bytes == 0 ? 0 : 100 * static_cast<double>(points.bytes) / static_cast<double>(points.image_bytes);
+  std::string text =
+      points.is_kept
+          ? fmt::format(
+                "decode index left as it was, because none of {} JPEG files can be decoded from the middle: {}\n",
+                grouped(points.images), printable(file))
+          : fmt::format("decode index {} of {} JPEG files, {} ({:.1f} % of theirs): {}\n", grouped(points.known),
+                        grouped(points.images), size_text(points.bytes), share, printable(file));
+  if (points.unreadable > 0) text += fmt::format("             {} could not be read\n", grouped(points.unreadable));
+  return text;
+}
+
+nlohmann::ordered_json to_json(const DecodePoints& points, const std::string& file) {
+  return {{"file", file},          {"images", points.images},         {"image_bytes", points.image_bytes},
+          {"known", points.known}, {"unreadable", points.unreadable}, {"bytes", points.bytes},
+          {"kept", points.is_kept}};
+}
+
+}  // namespace forebay

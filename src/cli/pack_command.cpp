@@ -1,0 +1,281 @@
+#include <algorithm>
+#include <charconv>
+#include <cstdint>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <forebay/config.hpp>
+#include <forebay/dataset.hpp>
+#include <forebay/error.hpp>
+
+#include <CLI/CLI.hpp>
+
+#include "archive/pack_check.hpp"
+#include "archive/pack_set.hpp"
+#include "archive/unpack.hpp"
+#include "base/launch.hpp"
+#include "base/text.hpp"
+#include "commands.hpp"
+#include "config/values.hpp"
+#include "data/index_image.hpp"
+#include "data/parallel.hpp"
+#include "output.hpp"
+#include "ranks/coordinator.hpp"
+
+namespace forebay {
+namespace {
+
+constexpr std::size_t kMostNamed = 20;  // of samples that have a problem
+
+struct PackArguments {
+  std::string in;
+  std::string out;
+  std::vector<std::string> overrides;
+  std::string format;
+  std::string shard_size = "512MiB";
+  std::int32_t pixels = 0;
+  std::uint64_t threads = 0;
+  std::string part;
+  bool as_is = false;
+  bool verify = false;
+};
+
+struct UnpackArguments {
+  std::string set;
+  std::string folder;
+  std::uint64_t threads = 0;
+};
+
+void print_row(const char* name, const std::string& value) { std::printf("%-13s%s\n", name, value.c_str()); }
+
+std::string counted(std::uint64_t count, const std::string& thing) {
+  return grouped(count) + " " + thing + (count == 1 ? "" : "s");
+}
+
+void name_some(const std::vector<Skipped>& entries) {
+  for (std::size_t i = 0; i < std::min(entries.size(), kMostNamed); ++i) {
+    std::printf("  %s: %s\n", printable(entries[i].path).c_str(), printable(entries[i].reason).c_str());
+  }
+  if (entries.size() > kMostNamed) std::printf("  ... and %s more\n", grouped(entries.size() - kMostNamed).c_str());
+}
+
+unsigned threads_of(std::uint64_t asked) {
+  constexpr std::uint64_t kMost = 1024;
+  return asked == 0 ? index_threads() : static_cast<unsigned>(std::min(asked, kMost));
+}
+
+std::uint64_t shard_bytes_of(const std::string& text) {
+  constexpr std::uint64_t kLeast = std::uint64_t{1} << 20U;
+  constexpr std::uint64_t kMost = std::uint64_t{64} << 30U;
+  const auto bytes = config::parse_size(text);
+  if (bytes && *bytes >= static_cast<std::int64_t>(kLeast) && *bytes <= static_cast<std::int64_t>(kMost)) {
+    return static_cast<std::uint64_t>(*bytes);
+  }
+  throw ConfigError("--shard-size " + text + ": expected a size such as 512MiB, from 1MiB to 64GiB");
+}
+
+// "2/8", or this process's place among those that mpirun or srun started.
+void find_part(const std::string& text, PackSettings& settings) {
+  std::uint32_t number = 0;
+  std::uint32_t count = 0;
+  const char* const end = text.data() + text.size();
+  if (!text.empty()) {
+    const auto first = std::from_chars(text.data(), end, number);
+    const bool has_slash = first.ec == std::errc{} && first.ptr != end && *first.ptr == '/';
+    const auto second = has_slash ? std::from_chars(first.ptr + 1, end, count) : first;
+    if (!has_slash || second.ec != std::errc{} || second.ptr != end || number < 1 || number > count) {
+      throw ConfigError("--part " + text + ": expected the number of this process and how many there are, such as 2/8");
+    }
+    settings.part = number - 1;
+    settings.parts = count;
+  } else if (const auto launch = launched_with_others()) {
+    if (!launch->rank) {
+      throw ConfigError("a launcher started this process as one of several (" + launch->variable + " is " +
+                        launch->processes + "), but does not say which one; say --part I/N, or --part 1/1 for all");
+    }
+    settings.part = *launch->rank;
+    settings.parts = launch->count;
+    if (settings.part == 0) {
+      std::fprintf(stderr, "forebay: each of %s processes packs a part, as %s says; --part 1/1 packs all in one\n",
+                   launch->processes.c_str(), launch->variable.c_str());
+    }
+  }
+}
+
+void print_tally(const PackTally& tally) {
+  const double share =
+      tally.original_bytes == 0 ? 1 : static_cast<double>(tally.file_bytes) / static_cast<double>(tally.original_bytes);
+  char text[32];
+  std::snprintf(text, sizeof text, "%.3f", share);
+  print_row("samples", grouped(tally.samples));
+  print_row("bytes",
+            size_text(tally.file_bytes) + ", " + text + " of the original's " + size_text(tally.original_bytes));
+  if (tally.coefficients > 0) print_row("coefficients", counted(tally.coefficients, "JPEG file"));
+  if (tally.pixels > 0) print_row("pixels", counted(tally.pixels, "image"));
+  if (tally.as_is > 0) print_row("as they are", counted(tally.as_is, "image"));
+}
+
+// What is in an index has been decided.
+void require_no_choice_of_data(const PackArguments& arguments) {
+  const auto is_of_data = [](const std::string& each) {
+    return each.starts_with("dataset.") || each.starts_with("fields.");
+  };
+  const auto found = std::ranges::find_if(arguments.overrides, is_of_data);
+  if (found == arguments.overrides.end() && arguments.format.empty()) return;
+  throw ConfigError((arguments.format.empty() ? "--set " + *found : "--format " + arguments.format) + ": " +
+                    arguments.in + " is a saved index, which says all that; pack the data or its configuration");
+}
+
+// The dataset was opened with it, perhaps long ago.
+SampleUnit samples_of(const Dataset& dataset, const Options& options) {
+  const IndexImage* const image = image_of(dataset);
+  return image != nullptr ? image->record().origin.samples : options.dataset.samples;
+}
+
+int pack(const PackArguments& arguments) {
+  if (is_saved_index(arguments.in)) require_no_choice_of_data(arguments);
+  const Options options = options_for_data(arguments.in, arguments.overrides, arguments.format);
+  PackSettings settings;
+  settings.out = arguments.out;
+  settings.shard_bytes = shard_bytes_of(arguments.shard_size);
+  settings.pixels = arguments.pixels;
+  settings.images = {.exif = options.transform.exif, .max_pixels = options.transform.max_pixels};
+  settings.coefficients = !arguments.as_is;
+  settings.threads = threads_of(arguments.threads);
+  find_part(arguments.part, settings);
+  const auto dataset = [&] {
+    if (is_saved_index(arguments.in)) return load_index(arguments.in);
+    ProgressBar bar("indexing");
+    return open_dataset(options.dataset, [&](std::uint64_t done, std::uint64_t total) { bar.update(done, total); });
+  }();
+  if (!dataset->tables(0).empty()) {
+    throw ConfigError(arguments.in + " is packed already; unpack it first, or copy it");
+  }
+  settings.samples = samples_of(*dataset, options);
+  if (options.on_bad == OnBad::fail) {
+    settings.allowed_bad = [](std::uint64_t) { return std::uint64_t{0}; };
+  } else {
+    settings.allowed_bad = [&](std::uint64_t samples) { return allowed_bad(options.max_bad, samples); };
+  }
+  const PackReport report = [&] {
+    ProgressBar bar("packing");
+    return pack_dataset(*dataset, settings, [&](std::uint64_t done, std::uint64_t total) { bar.update(done, total); });
+  }();
+  const std::string of =
+      settings.parts > 1 ? " (part " + std::to_string(settings.part + 1) + " of " + std::to_string(settings.parts) + ")"
+                         : "";
+  print_row("packed", printable(arguments.out) + of);
+  print_row("shards",
+            grouped(report.written) + " written, " + grouped(report.kept) + " kept, of " + grouped(report.shards));
+  print_tally(report.tally);
+  if (!report.changed.empty()) {
+    print_row("changed",
+              counted(report.changed.size(), "file") + " packed again; the first image of each that differed");
+  }
+  name_some(report.changed);
+  if (!report.left_out.empty()) print_row("left out", counted(report.left_out.size(), "sample"));
+  name_some(report.left_out);
+  if (!report.lost_fields.empty()) print_row("absent", counted(report.lost_fields.size(), "field") + " not readable");
+  name_some(report.lost_fields);
+  return 0;
+}
+
+int verify(const PackArguments& arguments) {
+  const PackCheck check = [&] {
+    ProgressBar bar("verifying");
+    return check_pack(arguments.in, threads_of(arguments.threads),
+                      [&](std::uint64_t done, std::uint64_t total) { bar.update(done, total); });
+  }();
+  print_row("verified", printable(arguments.in));
+  print_row("shards", grouped(check.shards));
+  print_tally(check.tally);
+  print_row("damaged", grouped(check.damaged.size()));
+  name_some(check.damaged);
+  if (check.damaged.empty()) return 0;
+  throw Error(arguments.in + ": " + counted(check.damaged.size(), "record") +
+              " damaged; remove the files named above and pack the dataset again into this folder");
+}
+
+int pack_or_verify(const PackArguments& arguments) {
+  if (!arguments.verify) {
+    if (arguments.out.empty()) throw ConfigError("forebay pack needs a folder to write: forebay pack IN OUT");
+    return pack(arguments);
+  }
+  if (!arguments.out.empty()) throw ConfigError("forebay pack --verify takes one folder, the packed one");
+  return verify(arguments);
+}
+
+int unpack_set(const UnpackArguments& arguments) {
+  const UnpackReport report = [&] {
+    ProgressBar bar("unpacking");
+    return unpack(arguments.set, arguments.folder, threads_of(arguments.threads),
+                  [&](std::uint64_t done, std::uint64_t total) { bar.update(done, total); });
+  }();
+  print_row("unpacked", printable(arguments.folder));
+  print_row("files", grouped(report.files) + ", " + size_text(report.bytes) + ", each as it was packed");
+  if (report.pixels > 0)
+    print_row("not there", counted(report.pixels, "image") + " stored as pixels, without its file");
+  if (report.renamed > 0)
+    print_row("renamed", counted(report.renamed, "file") + ", in renamed/: names taken or impossible");
+  if (report.failed.empty()) return 0;
+  print_row("failed", counted(report.failed.size(), "record"));
+  name_some(report.failed);
+  throw Error(arguments.set + ": not everything could be unpacked");
+}
+
+}  // namespace
+
+void add_pack_command(CLI::App& app, Invocation& invocation) {
+  auto arguments = std::make_shared<PackArguments>();
+  CLI::App* command = app.add_subcommand("pack", "Put a dataset into few large files that are fast to read");
+  command->add_option("IN", arguments->in, "what forebay index takes: data, a configuration (.toml) or a saved index")
+      ->required();
+  command->add_option("OUT", arguments->out, "the folder to write; a run that was interrupted resumes there");
+  command->add_option("--format", arguments->format, "how the data is laid out (dataset.format)")->type_name("FORMAT");
+  command->add_option("--shard-size", arguments->shard_size, "bytes of the originals that go into one file, about")
+      ->type_name("SIZE")
+      ->capture_default_str();
+  command
+      ->add_option("--pixels", arguments->pixels,
+                   "store images decoded, their longer side at most N (smaller ones keep their size)")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1 << 18));
+  command->add_option("--threads", arguments->threads, "threads; 0 = one per core")->type_name("N");
+  command
+      ->add_option("--part", arguments->part,
+                   "this process writes every N-th file from the I-th on; found out under mpirun and srun")
+      ->type_name("I/N");
+  command->add_flag("--as-is", arguments->as_is,
+                    "store JPEG files as they are; they then decode no faster than before");
+  command->add_flag("--verify", arguments->verify, "read all of a packed set (IN) again and check it");
+  add_set_option(*command, arguments->overrides);
+  command->footer(
+      "Examples:\n"
+      "  forebay pack data/train packed/train\n"
+      "  forebay pack feed.toml packed/train --threads 32\n"
+      "  mpirun -n 16 forebay pack feed.toml packed/train\n"
+      "  forebay pack data/train packed/pixels --pixels 256\n"
+      "  forebay pack --verify packed/train\n"
+      "\n"
+      "The folder is a dataset: dataset.path = \"packed/train\". forebay unpack makes the files again.");
+  on_call(*command, invocation, [arguments] { return pack_or_verify(*arguments); });
+}
+
+void add_unpack_command(CLI::App& app, Invocation& invocation) {
+  auto arguments = std::make_shared<UnpackArguments>();
+  CLI::App* command = app.add_subcommand("unpack", "Make the files again that forebay pack packed");
+  command->add_option("SET", arguments->set, "the packed folder")->required();
+  command->add_option("DIR", arguments->folder, "where the files go: a folder that is empty or not there")->required();
+  command->add_option("--threads", arguments->threads, "threads; 0 = one per core")->type_name("N");
+  command->footer(
+      "Examples:\n"
+      "  forebay unpack packed/train data/again");
+  on_call(*command, invocation, [arguments] { return unpack_set(*arguments); });
+}
+
+}  // namespace forebay

@@ -1,0 +1,131 @@
+#include "simulated_files.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include <forebay/error.hpp>
+
+#include "base/text.hpp"
+#include "config/settings.hpp"
+#include "job/replay.hpp"
+#include "measure/counters.hpp"
+#include "measure/run_log.hpp"
+#include "measure/telemetry.hpp"
+
+namespace forebay {
+namespace {
+
+TelemetrySetup setup_of(const Options& options, const Dataset& dataset, std::uint32_t rank, std::uint32_t ranks) {
+  TelemetrySetup setup{
+      .options = options.telemetry, .rank = rank, .recording = recording_header(options, dataset, rank, ranks, 0)};
+  note_any_loop(*setup.recording);
+  return setup;
+}
+
+RunHead head_of(const Options& options, std::uint32_t rank, std::uint32_t ranks) {
+  RunHead head{.rank = rank, .ranks = ranks, .started = utc_now(), .host = "simulated"};
+  if (rank == 0) head.settings = settings_of(options);
+  return head;
+}
+
+Options with_files(Options options, const std::string& dir) {
+  options.telemetry.dir = dir;
+  options.telemetry.per_step = true;
+  options.telemetry.decisions = true;
+  return options;
+}
+
+std::uint64_t batches_of_epoch(const Dataset& dataset, const Options& options) {
+  const auto size = static_cast<std::uint64_t>(options.dataset.batch_size);
+  const std::uint64_t whole = dataset.size() / size;
+  return std::max<std::uint64_t>(1, options.dataset.drop_last || dataset.size() % size == 0 ? whole : whole + 1);
+}
+
+}  // namespace
+
+class SimulatedFiles::RankFiles {
+ public:
+  RankFiles(TelemetrySetup setup, const RunHead& head, const WorkerTotals& totals, ConsoleLog& console)
+      : log_(setup.options.dir, head, console),
+        reporter_(
+            std::move(setup), totals, [this] { return gauges_; }, console) {}
+
+  void add(StepRecord record, std::uint64_t turn, std::uint32_t capacity) {
+    record.step = steps_++;
+    record.adjacent = turn == last_turn_;
+    record.step_s = record.step > 0 ? record.t_s - record.wait_s - last_s_ : 0;
+    last_turn_ = turn;
+    last_s_ = record.t_s;
+    gauges_ = {.depth = record.depth, .capacity = capacity, .produced = record.produced, .blocked_s = record.blocked_s};
+    reporter_.add(record);
+    reporter_.add_decision(record.decided_fresh);
+    reporter_.tick(record.t_s, 0);
+  }
+  void finish() {
+    reporter_.finish(last_s_, 0);
+    log_.end({});
+  }
+  [[nodiscard]] std::uint64_t lost() const noexcept { return reporter_.lost(); }
+
+ private:
+  Gauges gauges_;
+  RunLog log_;
+  Reporter reporter_;
+  std::uint64_t steps_ = 0;
+  std::uint64_t last_turn_ = 0;
+  double last_s_ = 0;  // when the latest step was served
+};
+
+SimulatedFiles::SimulatedFiles(Options options, const Dataset& dataset, const std::string& dir, std::uint64_t ranks,
+                               double step_s)
+    : options_(with_files(std::move(options), dir)),
+      dir_(dir),
+      step_s_(step_s),
+      batches_(batches_of_epoch(dataset, options_)),
+      console_(0, Live::never, stderr, [](LogLevel, std::string_view) {}) {
+  make_run_directory(dir);
+  lock_ = DirectoryLock(dir, 0);
+  for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+    const auto all = static_cast<std::uint32_t>(ranks);
+    clear_run_directory(dir, rank, all);
+    ranks_.push_back(std::make_unique<RankFiles>(setup_of(options_, dataset, rank, all), head_of(options_, rank, all),
+                                                 no_work_, console_));
+  }
+}
+
+SimulatedFiles::~SimulatedFiles() = default;
+
+void SimulatedFiles::add(std::uint64_t rank, double asked, const ServedStep& served) {
+  const bool fresh = served.decision == Decision::fresh;
+  fresh_ += fresh ? 1 : 0;
+  most_uses_ = std::max(most_uses_, served.use_index + 1);
+  // As if the ranks took the batches of an epoch in turn.
+  const std::uint64_t batch = (served.turn - 1) * ranks_.size() + rank;
+  StepRecord record;
+  record.epoch = batch / batches_;
+  record.batch = batch % batches_;
+  record.use_index = served.use_index;
+  record.t_s = (asked + served.wait_s) * step_s_;
+  record.wait_s = served.wait_s * step_s_;
+  record.produced = served.produced;
+  record.blocked_s = served.blocked_s * step_s_;
+  record.job_fresh_samples = fresh_ * static_cast<std::uint64_t>(options_.dataset.batch_size);
+  record.job_uses = most_uses_;
+  record.size = static_cast<std::uint32_t>(options_.dataset.batch_size);
+  record.depth = served.depth;
+  record.served = served.decision;
+  record.decided_fresh = fresh;
+  record.exhausted = served.depth == 0;
+  ranks_[rank]->add(record, served.turn, served.capacity);
+}
+
+void SimulatedFiles::finish() {
+  for (const auto& rank : ranks_) {
+    rank->finish();
+    if (rank->lost() > 0) {
+      throw Error("--record: " + printable(dir_) + ": lines were lost on the way to the disk; is it full?");
+    }
+  }
+}
+
+}  // namespace forebay

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <forebay/dataset.hpp>
+#include <forebay/options.hpp>
+
+#include "measure/console_log.hpp"
+#include "measure/run_files.hpp"
+#include "read/requests.hpp"
+#include "simulate/simulation.hpp"
+
+namespace forebay {
+
+// The files of a run, written of a simulated one: its recorded decisions, which policy "replay" repeats on real data,
+// and its steps and intervals in virtual time.
+class SimulatedFiles {
+ public:
+  // The files go to `dir`, which is created; files of an earlier run there are removed. `options`: the configuration of
+  // the simulated run, its policy and mode included; of `dataset` the recording has the fingerprint. `step_s`: seconds
+  // that one unit of the simulated time takes. Throws ConfigError naming telemetry.dir.
+  SimulatedFiles(Options options, const Dataset& dataset, const std::string& dir, std::uint64_t ranks, double step_s);
+  ~SimulatedFiles();
+  SimulatedFiles(const SimulatedFiles&) = delete;
+  SimulatedFiles& operator=(const SimulatedFiles&) = delete;
+
+  // A StepObserver.
+  void add(std::uint64_t rank, double asked, const ServedStep& served);
+  // Writes what is left. Throws Error naming `dir` if anything was lost on the way to its files.
+  void finish();
+
+ private:
+  class RankFiles;
+
+  const WorkerTotals no_work_;
+  const Options options_;
+  const std::string dir_;
+  const double step_s_;
+  const std::uint64_t batches_;  // of an epoch
+  DirectoryLock lock_;
+  ConsoleLog console_;
+  std::vector<std::unique_ptr<RankFiles>> ranks_;
+  std::uint64_t fresh_ = 0;  // of all ranks
+  std::uint64_t most_uses_ = 0;
+};
+
+}  // namespace forebay

@@ -1,0 +1,61 @@
+#include "jpeg_decoding.hpp"
+
+#include <filesystem>
+#include <string>
+#include <system_error>
+#include <utility>
+
+#include <forebay/error.hpp>
+
+namespace forebay {
+namespace {
+
+// An index that cannot be used costs time, not samples. What is wrong with its bytes is the same for all ranks, and one
+// of them says so; a store that fails may do so for this one alone.
+std::unique_ptr<const DecodeIndex> open_decode_index(const std::string& dataset_index, ConsoleLog& console,
+                                                     bool is_first) {
+  if (dataset_index.empty()) return nullptr;
+  const std::string file = decode_index_of(dataset_index);
+  std::error_code unknown;
+  if (!std::filesystem::exists(file, unknown) && !unknown) return nullptr;
+  const auto lost = [&](const Error& error, bool is_own) -> std::unique_ptr<const DecodeIndex> {
+    if (is_first || is_own) console.warn(std::string(error.what()) + "; images are decoded without it");
+    return nullptr;
+  };
+  try {
+    auto index = std::make_unique<DecodeIndex>(file, [&console](const std::string& text) { console.warn(text); });
+    index->read_ahead();
+    return index;
+  } catch (const SampleError& error) {
+    return lost(error, error.is_transient());
+  } catch (const Error& error) {
+    return lost(error, false);
+  }
+}
+
+}  // namespace
+
+JpegDecoding choose_jpeg_decoding(const Options& options, std::shared_ptr<Device> device, unsigned threads,
+                                  ConsoleLog& console, bool is_first) {
+  JpegDecoding decoding;
+  if (options.workers.jpeg == JpegLibrary::turbo) return decoding;
+  const PixelKernelChoice own = choose_pixel_kernels();
+  decoding.kernels = own.kernels;
+  if (own.kernels != nullptr) {
+    decoding.index = open_decode_index(options.dataset.index, console, is_first);
+  } else if (is_first) {
+    console.info("workers.jpeg: libjpeg-turbo decodes all JPEG files, because " + std::string(own.reason));
+  }
+  if (options.workers.jpeg != JpegLibrary::nvjpeg) return decoding;
+  GpuDecodingChoice choice = make_gpu_decoding(options.transform, std::move(device), threads);
+  decoding.gpu = std::move(choice.decoding);
+  if (!is_first) return decoding;
+  if (decoding.gpu) {
+    console.info(choice.notice);
+  } else {
+    console.warn(choice.notice);
+  }
+  return decoding;
+}
+
+}  // namespace forebay

@@ -1,0 +1,81 @@
+#include "make_store.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "job/start_checks.hpp"
+#include "make/renderers.hpp"
+#include "ring/queue_slots.hpp"
+#include "run.hpp"
+
+namespace forebay {
+
+namespace {
+
+// `fields` is where format.fields points to, if there are any.
+SlotFormat format_of(const Run& run, FieldLayout& fields) {
+  const TransformOptions& transform = run.options.transform;
+  SlotFormat format{.batch_size = static_cast<std::uint32_t>(run.options.dataset.batch_size),
+                    .height = transform.size[0],
+                    .width = transform.size[1],
+                    .dtype = transform.dtype,
+                    .layout = transform.layout,
+                    .channels = transform.channels};
+  if (transform.when == When::dequeue) format.canvas = canvas_format(transform, format.batch_size);
+  if (run.safe_dataset->fields().empty()) return format;
+  refuse_moved_fields(run.safe_dataset->fields(), run.operations);
+  fields = field_layout(run.safe_dataset->fields(), transform, format.batch_size, format.image_bytes());
+  format.fields = &fields;
+  return format;
+}
+
+// A device's memory, and that which it copies from, is taken at the start: there a queue has its full size at once.
+Capacity capacity_on(const Run& run, std::size_t slot_bytes, const AvailableMemory& room) {
+  const auto most = static_cast<std::uint32_t>(run.queue.capacity);
+  if (!is_automatic(run.options.queue) || !run.device->is_host()) return most;
+  const std::uint32_t first = first_capacity(run.options, slot_bytes);
+  const std::uint64_t free_bytes = room_of_rank(room, run.node.local_ranks) / 2;
+  const std::uint64_t beside = first + static_cast<std::uint64_t>(slots_beside(run.queue));
+  const std::uint64_t more = free_bytes / slot_bytes > beside ? free_bytes / slot_bytes - beside : 0;
+  return {first, static_cast<std::uint32_t>(std::min<std::uint64_t>(most, first + more))};
+}
+
+}  // namespace
+
+std::size_t slot_bytes(const Run& run) {
+  FieldLayout fields;
+  return SlotStore::slot_bytes(format_of(run, fields));
+}
+
+void make_store(Run& run) {
+  const Options& options = run.options;
+  const TransformOptions& transform = options.transform;
+  const bool on_host = run.device->is_host();
+  FieldLayout fields;
+  const SlotFormat format = format_of(run, fields);
+  const AvailableMemory room = available_memory();
+  run.capacity = capacity_on(run, SlotStore::slot_bytes(format), room);
+  const SlotCounts counts{.slots = run.capacity.most + static_cast<std::uint32_t>(slots_beside(options.queue)),
+                          .capacity = run.capacity,
+                          .max_leases = static_cast<std::uint32_t>(options.queue.max_leases),
+                          .run_ahead = static_cast<std::uint32_t>(options.queue.run_ahead)};
+  const SlotMemory memory = SlotStore::memory_of(format, counts, on_host);
+  const RingNeed need{
+      .slots = on_host ? counts.slots - (counts.capacity.most - counts.capacity.first) : counts.capacity.most,
+      .bytes = on_host ? memory.at_first + memory.outputs : memory.staging,
+      .ranks_on_node = run.node.local_ranks,
+      .on_host = on_host};
+  if (const std::string warning = require_memory(need, room); !warning.empty()) run.console->warn(warning);
+  run.fields = format.all_fields();
+  run.store = std::make_shared<SlotStore>(run.device, format, counts);
+  if (!format.canvas) return;
+  const RenderPlan plan =
+      make_render_plan(transform, options.seed, options.run.eval, format.batch_size, run.operations);
+  run.store->set_renderer(on_host ? std::make_unique<HostRenderer>(transform, plan) : run.device->make_renderer(plan),
+                          plan.view, options.seed);
+}
+
+}  // namespace forebay

@@ -1,0 +1,267 @@
+#include "decode_index.hpp"
+
+#include <unistd.h>
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstring>
+#include <new>
+#include <type_traits>
+#include <utility>
+
+#include <forebay/error.hpp>
+
+#include "base/retry.hpp"
+#include "base/thread.hpp"
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+namespace forebay {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "decode indexes are written in the machine's byte order");
+
+constexpr std::array<char, 8> kIndexMagic{'F', 'o', 'r', 'e', 'b', 'a', 'y', 'J'};
+// Raised whenever the meaning of the bytes changes.
+constexpr std::uint32_t kIndexVersion = 1;
+
+struct IndexHeader {
+  std::array<char, 8> magic = kIndexMagic;
+  std::uint32_t version = kIndexVersion;
+  std::uint32_t bits = 0;  // of a key, that the counts are by
+  std::uint64_t files = 0;
+  std::uint64_t record_bytes = 0;
+  std::uint64_t counts_sum = 0;
+  std::uint64_t header_sum = 0;  // of the header up to here
+};
+static_assert(std::has_unique_object_representations_v<IndexHeader>);
+
+// Sorted by hash.
+struct IndexEntry {
+  std::uint64_t hash = 0;
+  std::uint64_t at = 0;  // among the records
+};
+static_assert(std::has_unique_object_representations_v<IndexEntry>);
+
+// Before the points.
+struct RecordHead {
+  std::uint64_t size = 0;  // of the JPEG file
+  std::uint64_t sum = 0;
+};
+static_assert(std::has_unique_object_representations_v<RecordHead>);
+
+// From so many files on, a count is of 32 to 64 entries in the mean.
+constexpr std::uint64_t kEntriesOfCount = 64;
+constexpr std::uint64_t kMostOfCount = 4096;  // no file whose keys are hashes has as many
+constexpr std::uint32_t kMostIndexBits = 32;
+constexpr std::size_t kPieceAhead = std::size_t{1} << 20U;
+constexpr std::size_t kPieceWritten = std::size_t{1} << 20U;
+
+std::uint64_t sum_of_header(const IndexHeader& header) {
+  return XXH3_64bits(&header, offsetof(IndexHeader, header_sum));
+}
+
+std::uint64_t sum_of_points(const JpegKey& key, std::span<const std::byte> points) {
+  return XXH3_64bits_withSeed(points.data(), points.size(), key.hash + key.size);
+}
+
+std::uint64_t count_of(std::uint64_t hash, std::uint32_t bits) noexcept { return bits == 0 ? 0 : hash >> (64 - bits); }
+
+std::uint64_t counts_bytes(std::uint32_t bits) noexcept {
+  return ((std::uint64_t{1} << bits) + 1) * sizeof(std::uint64_t);
+}
+
+std::uint64_t entries_at(std::uint32_t bits) noexcept { return sizeof(IndexHeader) + counts_bytes(bits); }
+
+std::uint32_t bits_of(std::uint64_t files) noexcept {
+  return std::min(kMostIndexBits, static_cast<std::uint32_t>(std::bit_width(files / kEntriesOfCount)));
+}
+
+template <typename T>
+std::span<std::byte> writable(T& value) noexcept {
+  return std::as_writable_bytes(std::span(&value, 1));
+}
+
+Error damaged(const char* what) {
+  Error error(std::string("a damaged decode index: ") + what);
+  return error;
+}
+
+IndexHeader read_header(const OpenFile& file) {
+  IndexHeader header;
+  if (file.size < sizeof(header)) throw Error("not a decode index of Forebay");
+  read_at(file.descriptor, 0, writable(header));
+  if (header.magic != kIndexMagic) throw Error("not a decode index of Forebay");
+  if (header.version != kIndexVersion) {
+    throw Error("a decode index of version " + std::to_string(header.version) + ", this Forebay reads version " +
+                std::to_string(kIndexVersion));
+  }
+  if (header.header_sum != sum_of_header(header)) throw damaged("the checksum of its header does not match");
+  // Each alone first, so that no sum wraps.
+  const std::uint64_t rest = file.size - sizeof(header);
+  if (header.bits != bits_of(header.files) || counts_bytes(header.bits) > rest ||
+      header.files > rest / sizeof(IndexEntry) || header.record_bytes > rest ||
+      counts_bytes(header.bits) + header.files * sizeof(IndexEntry) + header.record_bytes != rest) {
+    throw damaged("its size is not what its header says");
+  }
+  return header;
+}
+
+std::vector<std::uint64_t> read_counts(const OpenFile& file, const IndexHeader& header) {
+  std::vector<std::uint64_t> before(counts_bytes(header.bits) / sizeof(std::uint64_t));
+  const auto bytes = std::as_writable_bytes(std::span(before));
+  read_at(file.descriptor, sizeof(header), bytes);
+  if (XXH3_64bits(bytes.data(), bytes.size()) != header.counts_sum)
+    throw damaged("the checksum of its counts does not match");
+  if (before.front() != 0 || before.back() != header.files || !std::ranges::is_sorted(before)) {
+    throw damaged("its counts are out of order");
+  }
+  return before;
+}
+
+}  // namespace
+
+std::string decode_index_of(const std::string& index) { return index + ".points"; }
+
+JpegKey key_of(std::span<const std::byte> jpeg) noexcept {
+  return {.hash = XXH3_64bits(jpeg.data(), jpeg.size()), .size = jpeg.size()};
+}
+
+DecodeIndex::DecodeIndex(const std::string& file, Warning warn)
+    : name_("decode index " + file), warn_(std::move(warn)) {
+  try {
+    read_patiently([&] {
+      file_ = open_regular(file);
+      const IndexHeader header = read_header(file_);
+      before_ = read_counts(file_, header);
+      files_ = header.files;
+    });
+  } catch (const SampleError& error) {
+    throw SampleError(name_ + ": " + error.what(),
+                      error.is_transient() ? SampleError::Kind::transient : SampleError::Kind::permanent);
+  } catch (const Error& error) {
+    throw Error(name_ + ": " + error.what() + "; delete it, or write it again with forebay index --decode-index");
+  } catch (const std::bad_alloc&) {
+    throw Error(name_ + ": there is no memory for its counts");
+  }
+}
+
+// Through the page cache, which all ranks of the node share, and no more than a sixteenth of the memory: an index that
+// is larger belongs to data that compete for the rest.
+void DecodeIndex::read_ahead() {
+  const auto memory =
+      static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  const std::uint64_t end = std::min<std::uint64_t>(file_.size, memory / 16);
+  try {
+    std::vector<std::byte> piece(std::min<std::uint64_t>(end, kPieceAhead));
+    ahead_ = start_thread<std::jthread>(
+        "forebay-ahead", [this, end, piece = std::move(piece)](const std::stop_token& stop) mutable {
+          try {
+            for (std::uint64_t at = 0; at < end && !stop.stop_requested(); at += piece.size()) {
+              read_at(file_.descriptor, at, std::span(piece).first(std::min<std::uint64_t>(piece.size(), end - at)));
+            }
+          } catch (const SampleError&) {
+            return;  // find() meets it too, and says so
+          }
+        });
+  } catch (const Error&) {
+    return;  // where there is no thread to be had, decoders wait for their reads
+  }
+}
+
+void DecodeIndex::read(std::uint64_t at, std::span<std::byte> to) const {
+  read_patiently([&] { read_at(file_.descriptor, at, to); });
+}
+
+ScanPoints DecodeIndex::find(std::span<const std::byte> jpeg, const JpegFrame& frame,
+                             std::vector<std::byte>& memory) const {
+  // Relaxed: the flag only saves reads.
+  if (is_off_.load(std::memory_order_relaxed)) return {};
+  try {
+    return search(key_of(jpeg), frame, memory);
+  } catch (const SampleError& error) {
+    const bool is_first = !is_off_.exchange(true, std::memory_order_relaxed);
+    if (is_first && warn_) warn_(name_ + ": " + error.what() + "; from here on images are decoded without it");
+    return {};
+  }
+}
+
+ScanPoints DecodeIndex::search(const JpegKey& key, const JpegFrame& frame, std::vector<std::byte>& memory) const {
+  const auto bits = static_cast<std::uint32_t>(std::bit_width(before_.size() - 1) - 1);
+  const std::uint64_t count = count_of(key.hash, bits);
+  const std::uint64_t first = before_[count];
+  const std::uint64_t entries = before_[count + 1] - first;
+  if (entries == 0 || entries > kMostOfCount) return {};
+  memory.resize(entries * sizeof(IndexEntry));
+  read(entries_at(bits) + first * sizeof(IndexEntry), memory);
+  IndexEntry entry;
+  std::uint64_t i = 0;
+  do {
+    std::memcpy(&entry, memory.data() + i * sizeof(entry), sizeof(entry));
+  } while (entry.hash != key.hash && ++i < entries);
+  const std::uint64_t records_at = entries_at(bits) + files_ * sizeof(IndexEntry);
+  const std::size_t bytes = sizeof(RecordHead) + ScanPoints::bytes_of(frame);
+  if (i == entries || entry.at > file_.size - records_at || bytes > file_.size - records_at - entry.at) return {};
+  memory.resize(bytes);
+  read(records_at + entry.at, memory);
+  RecordHead head;
+  std::memcpy(&head, memory.data(), sizeof(head));
+  const auto points = std::span<const std::byte>(memory).subspan(sizeof(head));
+  if (head.size != key.size || head.sum != sum_of_points(key, points)) return {};
+  return {frame, points};
+}
+
+void DecodeIndexWriter::add(const JpegKey& key, std::vector<std::byte> points) {
+  files_.push_back({key, std::move(points)});
+}
+
+std::uint64_t DecodeIndexWriter::bytes() const noexcept {
+  std::uint64_t bytes = entries_at(bits_of(files_.size()));
+  for (const File& file : files_) bytes += sizeof(IndexEntry) + sizeof(RecordHead) + file.points.size();
+  return bytes;
+}
+
+void DecodeIndexWriter::save(const std::string& path) {
+  std::ranges::stable_sort(files_, {}, [](const File& file) { return file.key.hash; });
+  const auto is_same = [](const File& a, const File& b) { return a.key.hash == b.key.hash; };
+  files_.erase(std::unique(files_.begin(), files_.end(), is_same), files_.end());
+  IndexHeader header{.bits = bits_of(files_.size()), .files = files_.size()};
+  std::vector<std::uint64_t> before(counts_bytes(header.bits) / sizeof(std::uint64_t));
+  std::vector<IndexEntry> entries;
+  for (const File& file : files_) {
+    ++before[count_of(file.key.hash, header.bits) + 1];
+    entries.push_back({.hash = file.key.hash, .at = header.record_bytes});
+    header.record_bytes += sizeof(RecordHead) + file.points.size();
+  }
+  for (std::size_t i = 1; i < before.size(); ++i) before[i] += before[i - 1];
+  const auto counts = std::as_bytes(std::span(before));
+  header.counts_sum = XXH3_64bits(counts.data(), counts.size());
+  header.header_sum = sum_of_header(header);
+
+  replace_file(
+      replaceable(path),
+      [&](const PieceWriter& write) {
+        write(std::as_bytes(std::span(&header, 1)));
+        write(counts);
+        write(std::as_bytes(std::span(entries)));
+        write_records(write);
+      },
+      ".");
+}
+
+void DecodeIndexWriter::write_records(const PieceWriter& write) const {
+  std::vector<std::byte> piece;
+  const auto append = [&](std::span<const std::byte> part) { piece.insert(piece.end(), part.begin(), part.end()); };
+  for (const File& file : files_) {
+    const RecordHead head{.size = file.key.size, .sum = sum_of_points(file.key, file.points)};
+    append(std::as_bytes(std::span(&head, 1)));
+    append(file.points);
+    if (piece.size() < kPieceWritten) continue;
+    write(piece);
+    piece.clear();
+  }
+  write(piece);
+}
+
+}  // namespace forebay

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "pack/jpeg_packer.hpp"
+#include "pack/pack_tables.hpp"
+#include "pack/packed_jpeg.hpp"
+
+namespace forebay {
+
+// The tables of the packed JPEG files of a dataset, shared by all threads. Any thread may call. No lock is held while
+// the dataset is asked.
+class TableCache {
+ public:
+  // Their bytes by their key, as Dataset::tables().
+  using Find = std::function<std::span<const std::byte>(std::uint32_t key)>;
+  explicit TableCache(Find find) : find_(std::move(find)) {}
+
+  // Throws SampleError when there are none with this key, or when they are damaged; the next call asks again.
+  [[nodiscard]] std::shared_ptr<const PackTables> tables(std::uint32_t key);
+
+ private:
+  [[nodiscard]] std::shared_ptr<const PackTables> find(std::uint32_t key) const;
+
+  Find find_;
+  std::mutex mutex_;
+  std::map<std::uint32_t, std::shared_ptr<const PackTables>> known_;
+};
+
+// A packed JPEG file on its way to pixels. One belongs to one thread; its memory is reused from file to file.
+class PackedFile {
+ public:
+  // `tables` must outlive it. Null: it has none.
+  explicit PackedFile(TableCache* tables) noexcept : cache_(tables) {}
+
+  // Gives back the header of the file that was packed, for libjpeg. The bytes must stay. Throws SampleError.
+  // REQUIRES: starts_as_packed_jpeg(bytes)
+  std::span<const std::byte> open(std::span<const std::byte> bytes);
+
+  [[nodiscard]] const PackedJpeg& parts() const noexcept { return parts_; }
+
+  // The file that was packed, until the next open(). Throws SampleError. REQUIRES: open() succeeded
+  std::span<const std::byte> unpack();
+
+ private:
+  TableCache* cache_;
+  std::shared_ptr<const PackTables> tables_;  // of the last file
+  std::span<const std::byte> bytes_;
+  PackedJpeg parts_;
+  std::optional<JpegPacker> packer_;  // with these tables, from the first unpack() on
+  std::vector<std::byte> file_;
+};
+
+}  // namespace forebay

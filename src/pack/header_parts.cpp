@@ -1,0 +1,132 @@
+#include "header_parts.hpp"
+
+#include <algorithm>
+#include <functional>
+#include <numeric>
+#include <utility>
+
+namespace forebay {
+namespace {
+
+// Parts chosen; more would need two bytes for a number.
+constexpr std::size_t kMostChosen = 63;
+constexpr std::size_t kMostBytesOfPart = std::size_t{16} << 10;
+constexpr std::size_t kMostBytesChosen = std::size_t{48} << 10;
+// Of a longer part, more bytes do not count: in how many files it is does.
+constexpr std::size_t kMostBytesCounted = std::size_t{1} << 10;
+
+std::string text_of(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+// Where segments end, the last one being the scan's header. The first one begins with the start of the image.
+std::vector<std::size_t> ends_of(const PlainHeader& header) {
+  std::vector<std::size_t> ends(header.segments.begin() + 1, header.segments.end());
+  ends.push_back(header.size);
+  return ends;
+}
+
+}  // namespace
+
+HeaderParts::HeaderParts(std::vector<std::vector<std::byte>> parts) : parts_(std::move(parts)) {
+  by_length_.resize(parts_.size());
+  std::iota(by_length_.begin(), by_length_.end(), std::size_t{0});
+  std::ranges::stable_sort(by_length_, std::ranges::greater{}, [&](std::size_t i) { return parts_[i].size(); });
+  std::erase_if(by_length_, [&](std::size_t i) { return parts_[i].empty(); });
+}
+
+std::size_t HeaderParts::find(std::span<const std::byte> header, const std::vector<std::size_t>& ends,
+                              std::size_t from) const {
+  for (const std::size_t i : by_length_) {
+    const std::vector<std::byte>& part = parts_[i];
+    if (!std::ranges::binary_search(ends, from + part.size())) continue;
+    if (std::ranges::equal(header.subspan(from, part.size()), part)) return i;
+  }
+  return kMostParts;
+}
+
+// Numbers: 0 ends the header, 2 * (n + 1) is part n, 2 * n + 1 precedes n bytes.
+void HeaderParts::write(std::span<const std::byte> file, const PlainHeader& header, std::vector<std::byte>& out) const {
+  const auto bytes = file.first(header.size);
+  const auto ends = ends_of(header);
+  std::size_t written = 0;
+  const auto write_until = [&](std::size_t end) {
+    if (end == written) return;
+    put_number(out, static_cast<std::uint32_t>(2 * (end - written) + 1));
+    put_bytes(out, bytes.subspan(written, end - written));
+  };
+  for (std::size_t at = 0; at < header.size;) {
+    const std::size_t part = find(bytes, ends, at);
+    if (part == kMostParts) {
+      at = *std::ranges::upper_bound(ends, at);
+      continue;
+    }
+    write_until(at);
+    put_number(out, static_cast<std::uint32_t>(2 * (part + 1)));
+    at += parts_[part].size();
+    written = at;
+  }
+  write_until(header.size);
+  put_number(out, 0);
+}
+
+void HeaderParts::read(ByteReader& from, std::vector<std::byte>& header) const {
+  header.clear();
+  while (const std::uint32_t number = from.number()) {
+    std::span<const std::byte> bytes;
+    if (number % 2 == 1) {
+      bytes = from.bytes(number / 2);
+    } else {
+      if (number / 2 > parts_.size()) throw SampleError("damaged: a packed JPEG with a part of a header that is none");
+      bytes = parts_[number / 2 - 1];
+    }
+    if (header.size() + bytes.size() > kLongestHeader)
+      throw SampleError("damaged: a packed JPEG with an endless header");
+    put_bytes(header, bytes);
+  }
+}
+
+void HeaderPartChoice::add(std::span<const std::byte> file, const PlainHeader& header) {
+  const auto bytes = file.first(header.size);
+  const auto ends = ends_of(header);
+  const auto frame_end = *std::ranges::upper_bound(ends, header.frame_segment);
+  const auto count = [&](std::size_t begin, std::size_t end) {
+    if (begin < end && end - begin <= kMostBytesOfPart) ++occurrences_[text_of(bytes.subspan(begin, end - begin))];
+  };
+  count(0, header.size);
+  if (header.frame_segment > 0) count(0, header.frame_segment);
+  count(frame_end, header.size);
+  std::size_t begin = 0;
+  for (const std::size_t end : ends) {
+    count(begin, end);
+    begin = end;
+  }
+}
+
+HeaderParts HeaderPartChoice::choose() const {
+  struct Candidate {
+    const std::string* bytes;
+    std::size_t occurrences;
+
+    [[nodiscard]] std::size_t worth() const noexcept {
+      return (occurrences - 1) * std::min(bytes->size(), kMostBytesCounted);
+    }
+  };
+  std::vector<Candidate> candidates;
+  for (const auto& [bytes, occurrences] : occurrences_) {
+    if (occurrences > 1) candidates.push_back({&bytes, occurrences});
+  }
+  std::ranges::stable_sort(candidates, std::ranges::greater{}, &Candidate::worth);
+  std::vector<std::vector<std::byte>> parts;
+  std::size_t size = 0;
+  for (const Candidate& candidate : candidates) {
+    if (parts.size() == kMostChosen) break;
+    if (size + candidate.bytes->size() > kMostBytesChosen) continue;
+    size += candidate.bytes->size();
+    const auto bytes = std::as_bytes(std::span(*candidate.bytes));
+    parts.emplace_back(bytes.begin(), bytes.end());
+  }
+  return HeaderParts(std::move(parts));
+}
+
+}  // namespace forebay

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "byte_reader.hpp"
+#include "plain_header.hpp"
+
+namespace forebay {
+
+// Bytes that headers of many files have in common: whole headers, what stands before and behind the size, single
+// segments. A header is written as numbers of such parts, with what none of them has between.
+class HeaderParts {
+ public:
+  static constexpr std::size_t kMostParts = 4096;
+  // A header of more bytes than this is damage; segments are below 64 KiB each.
+  static constexpr std::size_t kLongestHeader = std::size_t{64} << 20;
+
+  HeaderParts() = default;
+  explicit HeaderParts(std::vector<std::vector<std::byte>> parts);
+
+  [[nodiscard]] const std::vector<std::vector<std::byte>>& parts() const noexcept { return parts_; }
+
+  // The first header.size bytes of the file.
+  void write(std::span<const std::byte> file, const PlainHeader& header, std::vector<std::byte>& out) const;
+  // What write() wrote. Throws SampleError when it did not write this.
+  void read(ByteReader& from, std::vector<std::byte>& header) const;
+
+ private:
+  // The longest part that these bytes begin with and that ends where a segment does; kMostParts if none does.
+  [[nodiscard]] std::size_t find(std::span<const std::byte> header, const std::vector<std::size_t>& ends,
+                                 std::size_t from) const;
+
+  std::vector<std::vector<std::byte>> parts_;
+  std::vector<std::size_t> by_length_;  // numbers of parts, the longest first
+};
+
+// Chooses parts: those that save most, and that are short enough for tables that every process holds.
+class HeaderPartChoice {
+ public:
+  void add(std::span<const std::byte> file, const PlainHeader& header);
+  [[nodiscard]] HeaderParts choose() const;
+
+ private:
+  std::map<std::string, std::size_t> occurrences_;
+};
+
+}  // namespace forebay

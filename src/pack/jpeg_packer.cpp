@@ -1,0 +1,138 @@
+#include "jpeg_packer.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include <forebay/error.hpp>
+
+#include "byte_reader.hpp"
+#include "header_parts.hpp"
+#include "jpeg_streams.hpp"
+#include "packed_coefficients.hpp"
+#include "scan_writer.hpp"
+
+namespace forebay {
+class JpegPacker::Impl {
+ public:
+  explicit Impl(PackTables tables) : tables_(std::move(tables)) {}
+
+  [[nodiscard]] std::optional<std::vector<std::byte>> pack(std::span<const std::byte> file) {
+    const PlainHeader* const header = streams_.read(file);
+    if (header == nullptr || !fits(file, *header)) return std::nullopt;
+    if (!write_tiles(*header)) return std::nullopt;
+    // Where the scan ends in the file shows when it is written again.
+    std::vector<std::byte> packed = assemble(file, *header, std::nullopt);
+    std::vector<std::byte> rebuilt;
+    if (!rebuild(packed, rebuilt)) return std::nullopt;
+    const std::size_t size = rebuilt.size() - packed_.tail().size();
+    if (size > file.size() || !std::ranges::equal(std::span(rebuilt).first(size), file.first(size)))
+      return std::nullopt;
+    const auto tail = file.subspan(size);
+    if (std::ranges::equal(tail, packed_.tail())) return packed;
+    packed = assemble(file, *header, tail);
+    if (!rebuild(packed, rebuilt) || !std::ranges::equal(rebuilt, file)) return std::nullopt;
+    return packed;
+  }
+
+  [[nodiscard]] std::vector<std::byte> unpack(std::span<const std::byte> packed) {
+    std::vector<std::byte> file;
+    if (!rebuild(packed, file)) throw SampleError("damaged: a packed JPEG that no JPEG file gives");
+    return file;
+  }
+
+ private:
+  // Whether the numbers of a packed file are large enough for it.
+  [[nodiscard]] static bool fits(std::span<const std::byte> file, const PlainHeader& header) noexcept {
+    return header.size <= HeaderParts::kLongestHeader && file.size() <= std::numeric_limits<std::uint32_t>::max();
+  }
+
+  // False if the codes of the file's header lack a word. Throws SampleError for what is damaged otherwise.
+  [[nodiscard]] bool rebuild(std::span<const std::byte> packed, std::vector<std::byte>& file) {
+    packed_.open(packed, tables_);
+    const auto header = PlainHeader::read(packed_.header());
+    if (!header) return false;
+    const JpegFrame& frame = header->frame;
+    const auto bytes = packed_.header().first(header->size);
+    file.reserve(packed.size() + packed.size() / 4);
+    file.assign(bytes.begin(), bytes.end());
+    coefficients_.open(packed_, frame);
+    ScanWriter scan(*header, file);
+    for (std::int32_t y = 0; y < frame.mcus_down; ++y) {
+      row_.reset(frame, frame.components, {0, 0, frame.mcus_across, frame.mcus_down});
+      if (!coefficients_.read(y, row_) || !scan.add(row_)) return false;
+    }
+    scan.finish();
+    put_bytes(file, packed_.tail());
+    return true;
+  }
+
+  // Codes all tiles with the set that takes the fewest bits. False if it lacks a word.
+  [[nodiscard]] bool write_tiles(const PlainHeader& header) {
+    const TileStreams& streams = streams_.streams();
+    set_ = 0;
+    double fewest = 0;
+    for (std::size_t i = 0; i < tables_.sets(); ++i) {
+      const double bits = bits_of(streams.counts(), tables_.set(i));
+      if (i > 0 && bits >= fewest) continue;
+      fewest = bits;
+      set_ = i;
+    }
+    lengths_.clear();
+    tiles_.clear();
+    lanes_ = lanes_for(header.frame);
+    for (std::size_t i = 0; i < streams.grid().size(); ++i) {
+      const std::size_t begin = tiles_.size();
+      if (!write_tile(streams.tile(i), tables_.set(set_), lanes_, tiles_)) return false;
+      lengths_.push_back(static_cast<std::uint32_t>(tiles_.size() - begin));
+    }
+    return true;
+  }
+
+  // Without a tail, as if the end-of-image marker followed the scan.
+  [[nodiscard]] std::vector<std::byte> assemble(std::span<const std::byte> file, const PlainHeader& header,
+                                                std::optional<std::span<const std::byte>> tail) const {
+    const TileGrid& grid = streams_.streams().grid();
+    std::vector<std::byte> out;
+    out.reserve(tiles_.size() + header.size + 64);
+    const unsigned flags = (tail ? PackedJpeg::kHasTail : 0U) | (lanes_ > 1 ? PackedJpeg::kHasLanes : 0U);
+    put_prefix(out, {.key = tables_.key(),
+                     .set = static_cast<std::uint8_t>(set_),
+                     .flags = static_cast<std::uint8_t>(flags),
+                     .tile_width = static_cast<std::uint8_t>(grid.width),
+                     .tile_height = static_cast<std::uint8_t>(grid.height)});
+    tables_.header_parts().write(file, header, out);
+    if (tail) {
+      put_number(out, static_cast<std::uint32_t>(tail->size()));
+      put_bytes(out, *tail);
+    }
+    for (const std::uint32_t length : lengths_) put_number(out, length);
+    put_bytes(out, tiles_);
+    set_checksum(out);
+    return out;
+  }
+
+  PackTables tables_;
+  JpegStreams streams_;
+  PackedJpeg packed_;
+  PackedCoefficients coefficients_;
+  CoefficientRow row_;
+  std::vector<std::byte> tiles_;  // of the file that is being packed
+  std::vector<std::uint32_t> lengths_;
+  std::size_t set_ = 0;
+  std::size_t lanes_ = 1;
+};
+
+JpegPacker::JpegPacker(PackTables tables) : impl_(std::make_unique<Impl>(std::move(tables))) {}
+JpegPacker::JpegPacker(JpegPacker&&) noexcept = default;
+JpegPacker& JpegPacker::operator=(JpegPacker&&) noexcept = default;
+JpegPacker::~JpegPacker() = default;
+
+std::optional<std::vector<std::byte>> JpegPacker::pack(std::span<const std::byte> file) { return impl_->pack(file); }
+std::vector<std::byte> JpegPacker::unpack(std::span<const std::byte> packed) { return impl_->unpack(packed); }
+
+std::vector<std::byte> unpack_jpeg(std::span<const std::byte> packed, const PackTables& tables) {
+  return JpegPacker(tables).unpack(packed);
+}
+
+}  // namespace forebay

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <span>
+
+#include "jpeg/coefficients.hpp"
+#include "jpeg/scan_decoder.hpp"
+#include "plain_header.hpp"
+#include "tile_writer.hpp"
+
+namespace forebay {
+
+// Reads the coefficients of JPEG files into streams. One belongs to one thread; its memory is reused from file to file.
+class JpegStreams {
+ public:
+  // The header of the file, whose streams are in streams() then. Nothing, and no streams, for a file that is damaged or
+  // not plain.
+  [[nodiscard]] const PlainHeader* read(std::span<const std::byte> file);
+  [[nodiscard]] const TileStreams& streams() const noexcept { return streams_; }
+
+ private:
+  std::optional<PlainHeader> header_;
+  ScanDecoder decoder_;
+  CoefficientRow row_;
+  TileStreams streams_;
+};
+
+// Tiles so large that beginning one costs little, and so small that a region leaves many out.
+[[nodiscard]] TileGrid grid_for(const JpegFrame& frame) noexcept;
+// Lanes that pay for an image of this size.
+[[nodiscard]] std::size_t lanes_for(const JpegFrame& frame) noexcept;
+
+}  // namespace forebay

@@ -1,0 +1,68 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "table_set.hpp"
+
+namespace forebay {
+
+class HeaderParts;
+
+// What the packed JPEG files of a data set have in common: sets of codes, of which each file uses one, and parts of
+// headers that many files have. Made by PackTraining. Immutable; any thread may use it. A copy shares the tables.
+class PackTables {
+ public:
+  // Undoes to_bytes(), whatever the bytes are. Throws Error when they are damaged or of a later version.
+  [[nodiscard]] static PackTables from_bytes(std::span<const std::byte> bytes);
+
+  // The same on every processor: some tens of kilobytes, with the default number of sets.
+  [[nodiscard]] std::span<const std::byte> to_bytes() const noexcept { return *bytes_; }
+  // A hash of to_bytes(), which stands in every sample that is packed with these tables (tables_of()).
+  [[nodiscard]] std::uint32_t key() const noexcept { return key_; }
+
+  [[nodiscard]] std::size_t sets() const noexcept { return sets_.size(); }
+  // REQUIRES: number < sets()
+  [[nodiscard]] const TableSet& set(std::size_t number) const noexcept { return *sets_[number]; }
+  [[nodiscard]] const HeaderParts& header_parts() const noexcept { return *header_parts_; }
+
+ private:
+  friend class PackTraining;
+  PackTables() = default;
+  // As to_bytes().
+  [[nodiscard]] static std::vector<std::byte> assemble(const std::vector<StreamLengths>& sets,
+                                                       const HeaderParts& parts);
+
+  std::shared_ptr<const std::vector<std::byte>> bytes_;
+  std::uint32_t key_ = 0;
+  std::vector<std::shared_ptr<const TableSet>> sets_;
+  std::shared_ptr<const HeaderParts> header_parts_;
+};
+
+// Finds tables for a data set from some of its files: a few hundred, spread over all of it, are enough.
+// One object belongs to one thread. The same files in the same order give the same tables.
+class PackTraining {
+ public:
+  PackTraining();
+  PackTraining(PackTraining&&) noexcept;
+  PackTraining& operator=(PackTraining&&) noexcept;
+  ~PackTraining();
+
+  // False, and nothing is taken from it, for a file that is damaged or not plain, which JpegPacker would not pack. What
+  // it would not pack because the scan is written oddly may count nevertheless: its coefficients are those of a file.
+  bool add(std::span<const std::byte> file);
+  [[nodiscard]] std::size_t files() const noexcept;
+
+  // Tables that serve every file, those that were not added too; with no file added, for photographs in general.
+  // `sets`: 1 to 64; fewer are made of few files.
+  [[nodiscard]] PackTables finish(std::size_t sets = 8) const;
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace forebay

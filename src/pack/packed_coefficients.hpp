@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "jpeg/coefficients.hpp"
+#include "pack_kernels.hpp"
+#include "packed_jpeg.hpp"
+#include "packed_tile.hpp"
+
+namespace forebay {
+
+// The coefficients of a packed JPEG file, decoded tile by tile: those alone in which something is wanted.
+//
+// Bytes may be anything. They are refused by a SampleError, or give some coefficients; nothing is read outside of them,
+// and nothing written but to the row asked for.
+//
+// One object belongs to one thread; its memory is reused from image to image, but more than kKeptBytes goes back once
+// kPatience images in a row have not needed it.
+class PackedCoefficients final : public CoefficientSource {
+ public:
+  static constexpr std::size_t kKeptBytes = std::size_t{32} << 20;
+  static constexpr int kPatience = 64;
+
+  // `kernels` must outlive it.
+  explicit PackedCoefficients(const PackKernels& kernels = supported_pack_kernels().front(),
+                              std::size_t kept_bytes = kKeptBytes)
+      : kernels_(&kernels), kept_bytes_(kept_bytes) {}
+
+  // Both must stay. Throws SampleError when the tiles are none of an image of this size.
+  void open(const PackedJpeg& packed, const JpegFrame& frame);
+
+  // As CoefficientSource says. Throws SampleError when a tile is damaged. REQUIRES: open()
+  [[nodiscard]] bool read(std::int32_t mcu_row, CoefficientRow& row) override;
+
+  // Bytes of tiles that it keeps for the next image.
+  [[nodiscard]] std::size_t held() const noexcept;
+
+ private:
+  void give_back() noexcept;
+  void load_tiles(std::int32_t tile_row, const CoefficientRow& row);
+
+  const PackKernels* kernels_;
+  std::size_t kept_bytes_;
+  const PackedJpeg* packed_ = nullptr;
+  const JpegFrame* frame_ = nullptr;
+  TileGrid grid_;
+  std::span<const std::byte> bytes_;  // of all tiles
+  std::vector<std::size_t> bounds_;   // where each of them begins, and the end
+  std::vector<PackedTile> tiles_;     // of a row of tiles, those that are wanted
+  std::int32_t tile_row_ = -1;        // that is loaded
+  std::size_t needed_ = 0;            // by the largest row of tiles of this image, bytes
+  int unneeded_ = 0;                  // images in a row for which kKeptBytes would have been enough
+};
+
+}  // namespace forebay

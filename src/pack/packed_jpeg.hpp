@@ -1,0 +1,72 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "pack_tables.hpp"
+#include "table_set.hpp"
+#include "tiles.hpp"
+
+namespace forebay {
+
+// Whether bytes are a packed JPEG file, of any version; nothing else begins like one.
+[[nodiscard]] bool starts_as_packed_jpeg(std::span<const std::byte> bytes) noexcept;
+// The PackTables::key() it was packed with. Throws SampleError when it is of another version.
+// REQUIRES: starts_as_packed_jpeg(packed)
+[[nodiscard]] std::uint32_t tables_of(std::span<const std::byte> packed);
+
+// A packed JPEG file, taken apart but for its coefficients.
+//
+// Signature, three bytes; version, a byte; key and CRC-32C of all that follows, 32 bits each, the lowest byte first;
+// number of the set of codes; flags; width and height of tiles, MCUs;
+// the file's header as HeaderParts wrote it; with kHasTail, how many bytes follow the scan in the file, and they; for
+// each tile, row by row, its length; the tiles. Numbers without a size are those of put_number().
+class PackedJpeg {
+ public:
+  static constexpr std::uint8_t kHasTail = 1;   // else the end-of-image marker alone follows the scan
+  static constexpr std::uint8_t kHasLanes = 2;  // tiles are coded in kLanes lanes
+
+  // Both must stay. Throws SampleError when these bytes are damaged, of another version, or were packed with other
+  // tables: whoever decodes them, and whatever part, finds any change of a byte here.
+  void open(std::span<const std::byte> packed, const PackTables& tables);
+
+  // The file up to its scan, followed by an end-of-image marker.
+  [[nodiscard]] std::span<const std::byte> header() const noexcept { return header_; }
+  // The file behind its scan.
+  [[nodiscard]] std::span<const std::byte> tail() const noexcept { return tail_; }
+  [[nodiscard]] const TableSet& set() const noexcept { return *set_; }
+  [[nodiscard]] std::size_t lanes() const noexcept { return lanes_; }
+  // How its tiles lie in an image of so many MCUs.
+  [[nodiscard]] TileGrid grid(const JpegFrame& frame) const noexcept {
+    return {
+        .mcus_across = frame.mcus_across, .mcus_down = frame.mcus_down, .width = tile_width_, .height = tile_height_};
+  }
+  // From the first tile's length on.
+  [[nodiscard]] std::span<const std::byte> tiles() const noexcept { return tiles_; }
+
+ private:
+  std::vector<std::byte> header_;
+  std::span<const std::byte> tail_;
+  std::span<const std::byte> tiles_;
+  const TableSet* set_ = nullptr;
+  std::size_t lanes_ = 1;
+  std::int32_t tile_width_ = 1;
+  std::int32_t tile_height_ = 1;
+};
+
+// What stands before the file's header.
+struct PackedPrefix {
+  std::uint32_t key = 0;
+  std::uint8_t set = 0;
+  std::uint8_t flags = 0;
+  std::uint8_t tile_width = 1;
+  std::uint8_t tile_height = 1;
+};
+// At the beginning of `out`, which is empty.
+void put_prefix(std::vector<std::byte>& out, const PackedPrefix& prefix);
+// Once the file is complete. REQUIRES: put_prefix() began it
+void set_checksum(std::span<std::byte> packed) noexcept;
+
+}  // namespace forebay

@@ -1,0 +1,65 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "jpeg/coefficients.hpp"
+#include "pack_kernels.hpp"
+#include "table_set.hpp"
+#include "tiles.hpp"
+
+namespace forebay {
+
+// A tile while it is decoded: its streams of symbols, and how far blocks have been taken from them.
+//
+// Invariant: how long a stream is, follows from those before it, as decoded: `groups` and the masks say how many masks
+// and values there are. So blocks can be taken without looking for an end, whatever the bytes were.
+class PackedTile {
+ public:
+  struct Source {
+    std::span<const std::byte> bytes;     // of the tile
+    const std::byte* readable = nullptr;  // the end of all bytes that may be read; not before that of the tile
+    const TableSet* set = nullptr;
+    std::size_t lanes = 1;
+  };
+
+  // Reads the streams of the first `kinds` kinds of blocks. Throws SampleError when the bytes are damaged.
+  // REQUIRES: no more than TileGrid::kMostMcus; `frame` stays
+  void load(const PackKernels& kernels, const Source& source, const JpegFrame& frame, const McuRegion& mcus,
+            std::size_t kinds);
+
+  // Fills the part of the row that is the tile's. REQUIRES: a row of this tile, below all that were read since load();
+  // no components but of the kinds that were loaded
+  void read(const PackKernels& kernels, std::int32_t mcu_row, CoefficientRow& row);
+
+  // Of memory that it holds, and that load() used of it.
+  [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }
+  [[nodiscard]] std::size_t used() const noexcept { return used_; }
+
+ private:
+  struct Free {
+    void operator()(std::uint8_t* memory) const noexcept;
+  };
+  // A stream in memory_.
+  struct Part {
+    std::size_t at = 0;
+    std::size_t count = 0;
+  };
+  class Loading;
+
+  // Room for so many bytes behind those that are used; what is used stays.
+  void make_room(std::size_t bytes);
+
+  std::unique_ptr<std::uint8_t[], Free> memory_;
+  std::size_t capacity_ = 0;
+  std::size_t used_ = 0;
+  const JpegFrame* frame_ = nullptr;
+  McuRegion mcus_;
+  std::int32_t next_row_ = 0;
+  std::array<BlockStreams, kBlockKinds> streams_{};
+};
+
+}  // namespace forebay

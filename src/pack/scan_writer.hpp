@@ -1,0 +1,50 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "jpeg/coefficients.hpp"
+#include "plain_header.hpp"
+
+namespace forebay {
+
+// Writes the scan of a sequential JPEG file from its coefficients, by the codes of its header, as nearly all encoders
+// do: no superfluous zeros, restart markers where they are due, ones to fill the last byte.
+class ScanWriter {
+ public:
+  // Appends to `out`. Both must stay.
+  ScanWriter(const PlainHeader& header, std::vector<std::byte>& out);
+
+  // Rows of MCUs from the top, all of their columns. False if the codes have no word for what is in it.
+  // REQUIRES: row.components() == frame.components
+  [[nodiscard]] bool add(CoefficientRow& row);
+  // After the last row.
+  void finish() { fill_byte(); }
+
+ private:
+  struct Words {
+    std::array<std::uint16_t, HuffmanCode::kMost> word{};
+    std::array<std::uint8_t, HuffmanCode::kMost> length{};  // 0: the symbol has no word
+
+    explicit Words(const HuffmanCode& code) noexcept;
+  };
+
+  void put(std::uint32_t bits, unsigned count);
+  [[nodiscard]] bool put_symbol(const Words& words, unsigned symbol, std::int32_t value);
+  [[nodiscard]] bool add_block(std::size_t component, const std::int16_t* block, std::size_t extent);
+  void fill_byte();
+
+  const PlainHeader& header_;
+  std::vector<std::byte>& out_;
+  std::vector<Words> dc_;
+  std::vector<Words> ac_;
+  std::array<std::int32_t, JpegFrame::kMostComponents> predictors_{};
+  std::uint32_t until_restart_;
+  unsigned next_restart_ = 0;
+  std::uint64_t buffer_ = 0;  // its lowest `count_` bits
+  unsigned count_ = 0;
+};
+
+}  // namespace forebay

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+namespace forebay {
+
+inline constexpr std::size_t kSymbols = 256;
+// The longest code word, and what a look at the stream takes.
+inline constexpr unsigned kSymbolBits = 11;
+
+using SymbolCounts = std::array<std::uint64_t, kSymbols>;
+using CodeLengths = std::array<std::uint8_t, kSymbols>;  // bits; 0: the symbol has no code word
+
+// The prefix code with the fewest bits for symbols that occur so often, no word longer than kSymbolBits. Symbols with
+// count 0 have none; one that is alone has 1 bit.
+[[nodiscard]] CodeLengths shortest_code(const SymbolCounts& counts);
+
+// Whether words of these lengths, none longer than kSymbolBits, can all be told apart.
+[[nodiscard]] bool is_prefix_code(const CodeLengths& lengths) noexcept;
+
+// The words, those of a length in the order of the symbols; their first bit is the lowest.
+using CodeWords = std::array<std::uint16_t, kSymbols>;
+[[nodiscard]] CodeWords code_words(const CodeLengths& lengths) noexcept;
+
+// What the next kSymbolBits bits of a stream mean: as many symbols as they hold whole, up to three. The table of a code
+// is a quarter of a first-level cache, as there are many codes.
+class SymbolTable {
+ public:
+  static constexpr std::size_t kMost = 3;
+  static constexpr std::size_t kEntries = std::size_t{1} << kSymbolBits;
+
+  struct Entry {
+    std::uint32_t packed = 0;
+
+    // Of all symbols: at least 1.
+    [[nodiscard]] constexpr std::uint32_t bits() const noexcept { return packed & 63U; }
+    // 1 to kMost.
+    [[nodiscard]] constexpr std::uint32_t count() const noexcept { return packed >> 6U & 3U; }
+    // The first one in the lowest byte.
+    [[nodiscard]] constexpr std::uint32_t symbols() const noexcept { return packed >> 8U; }
+  };
+
+  // Bits that begin no word stand for symbol 0. REQUIRES: is_prefix_code(lengths)
+  explicit SymbolTable(const CodeLengths& lengths) noexcept;
+
+  // By the next kSymbolBits bits, the first one the lowest.
+  [[nodiscard]] Entry at(std::uint64_t bits) const noexcept { return entries_[bits]; }
+  // Of the first symbol alone. REQUIRES: it is that of at()
+  [[nodiscard]] std::uint32_t bits_of_first(Entry entry) const noexcept { return lengths_[entry.symbols() & 0xffU]; }
+
+ private:
+  alignas(64) std::array<Entry, kEntries> entries_{};
+  CodeLengths lengths_;
+};
+
+}  // namespace forebay

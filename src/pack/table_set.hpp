@@ -1,0 +1,77 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "symbol_code.hpp"
+
+namespace forebay {
+
+// Packed coefficients are streams of symbols, one byte each. In their order:
+enum class Stream : std::uint8_t {
+  dc,       // each block's first coefficient, less that of its neighbour
+  groups,   // which eighths of a block's zigzag have coefficients other than 0 (its first one aside)
+  mask0,    // for each block that has any in the first eighth: where
+  mask1,    // in the second eighth
+  mask2,    // in the third
+  masks,    // in each later eighth that has any
+  values0,  // the coefficients of the first eighth
+  values1,  // of the second
+  values2,  // of all others
+};
+inline constexpr std::size_t kStreams = 9;
+
+// Blocks of the first component, and of the others.
+inline constexpr std::size_t kBlockKinds = 2;
+
+// How a stream says what its code has no word for: a symbol, and the value itself apart.
+enum class Escape : std::uint8_t {
+  none,   // every symbol has a word
+  value,  // differences and coefficients: symbol 0x80, and 16 bits
+  mask,   // masks: symbol 0, and 8 bits
+};
+[[nodiscard]] constexpr Escape escape_of(Stream stream) noexcept {
+  if (stream == Stream::groups) return Escape::none;
+  return stream >= Stream::mask0 && stream <= Stream::masks ? Escape::mask : Escape::value;
+}
+inline constexpr std::uint8_t kEscapedValue = 0x80;
+inline constexpr std::uint8_t kEscapedMask = 0;
+
+template <class T>
+using PerStream = std::array<std::array<T, kStreams>, kBlockKinds>;
+
+using StreamCounts = PerStream<SymbolCounts>;
+using StreamLengths = PerStream<CodeLengths>;
+
+// Codes for all streams.
+struct TableSet {
+  struct Code {
+    CodeLengths lengths;
+    CodeWords words;
+    SymbolTable table;
+
+    explicit Code(const CodeLengths& of) noexcept : lengths(of), words(code_words(of)), table(of) {}
+  };
+
+  // REQUIRES: each of them is_prefix_code()
+  explicit TableSet(const StreamLengths& lengths);
+
+  [[nodiscard]] const Code& code(std::size_t kind, Stream stream) const noexcept {
+    return codes[kind * kStreams + static_cast<std::size_t>(stream)];
+  }
+
+  std::vector<Code> codes;  // kBlockKinds * kStreams
+};
+
+// Codes for streams with these counts, in which every stream of every file can be written.
+[[nodiscard]] StreamLengths codes_for(const StreamCounts& counts);
+
+// Bits of streams with these counts, escapes included.
+[[nodiscard]] double bits_of(const StreamCounts& counts, const TableSet& set) noexcept;
+
+// What the streams of photographs look like, roughly.
+[[nodiscard]] StreamCounts usual_counts();
+
+}  // namespace forebay

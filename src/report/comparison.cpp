@@ -1,0 +1,143 @@
+#include "comparison.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <set>
+#include <utility>
+
+#include <spdlog/fmt/fmt.h>
+
+#include "html.hpp"
+#include "plot.hpp"
+#include "run_section.hpp"
+
+namespace forebay {
+namespace {
+
+// Styles of curves; a run beyond them has the style of an earlier one.
+constexpr std::size_t kStyles = 8;
+std::string style_of(std::size_t run) { return "run" + std::to_string(run % kStyles); }
+
+std::string overview(const std::vector<RunData>& runs) {
+  html::Table table{.caption = "Runs",
+                    .head = {"run", "policy", "ranks", "time", "fresh", "stall", "batches ready", "most uses",
+                             "fresh images/s", "limited by"}};
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    const RunData& run = runs[i];
+    Bin total;
+    for (const Bin& bin : run.job) total.add(bin);
+    const std::optional<Summary> summary = run.summary();
+    const std::string finding = finding_of(run);
+    std::string policy = run.setting("policy.name");
+    std::erase(policy, '"');
+    table.rows.push_back(
+        {fmt::format("<span class='mark {}'></span><a href='#run{}'>{}</a>", style_of(i), i, html::text(run.name)),
+         policy.empty() ? "-" : html::text(policy), html::number(run.expected), html::duration(run.end_s),
+         html::percent(total.fresh_share()), html::percent(total.stall()), fmt::format("{:.1f}", total.depth()),
+         html::number(total.uses_most), summary ? html::number(summary->images_per_s) : "-",
+         html::text(finding.substr(0, finding.find(':')))});
+  }
+  return html::table(table);
+}
+
+// Keys in the order of the first run that has them.
+std::vector<std::string> keys_of(const std::vector<RunData>& runs) {
+  std::vector<std::string> keys;
+  std::set<std::string> seen;
+  for (const RunData& run : runs) {
+    for (const auto& [key, value] : run.settings()) {
+      if (seen.insert(key).second) keys.push_back(key);
+    }
+  }
+  return keys;
+}
+
+std::string differing_keys(const std::vector<RunData>& runs) {
+  html::Table table{.caption = "Keys that differ", .head = {"key"}, .is_text = true};
+  bool is_one_unknown = false;
+  for (const RunData& run : runs) {
+    table.head.push_back(html::text(run.name));
+    is_one_unknown = is_one_unknown || run.settings().empty();
+  }
+  for (const std::string& key : keys_of(runs)) {
+    std::vector<std::string> row{"<code>" + html::text(key) + "</code>"};
+    std::set<std::string> values;
+    for (const RunData& run : runs) {
+      if (run.settings().empty()) {
+        row.emplace_back("not known");
+        continue;
+      }
+      const std::string value = run.setting(key);
+      values.insert(value);
+      row.push_back(value.empty() ? "-" : "<code>" + html::text(value) + "</code>");
+    }
+    if (values.size() > 1) table.rows.push_back(std::move(row));
+  }
+  const std::string unknown =
+      is_one_unknown ? "<p>Of a run without run.0.jsonl the configuration is not known.</p>\n" : "";
+  if (table.rows.empty()) return "<p>The configurations that are known do not differ.</p>\n" + unknown;
+  return html::table(table) + unknown;
+}
+
+// One figure of all runs over the time of the longest.
+struct Together {
+  std::string title;
+  std::string unit;
+  double most = 1;
+  std::function<std::optional<double>(const RunData&, const Bin&)> value;
+};
+
+std::string together(const std::vector<RunData>& runs, const Together& what) {
+  constexpr std::size_t kColumns = 256;
+  double end_s = 0;
+  for (const RunData& run : runs) end_s = std::max(end_s, run.end_s);
+  end_s = std::max(end_s, 1e-3);
+  Plot plot(kColumns);
+  std::vector<LegendEntry> legend;
+  std::string spoken;
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    const RunData& run = runs[i];
+    Curve curve;
+    for (std::size_t column = 0; column < kColumns; ++column) {
+      const double at_s = (static_cast<double>(column) + 0.5) / kColumns * end_s;
+      const auto place = static_cast<std::size_t>(at_s / run.width_s);
+      if (at_s > run.end_s || place >= run.job.size()) break;
+      const std::optional<double> value = what.value(run, run.job[place]);
+      curve.push_back(value ? std::optional(*value / what.most) : std::nullopt);
+    }
+    Bin total;
+    for (const Bin& bin : run.job) total.add(bin);
+    plot.line(curve, style_of(i));
+    legend.push_back({style_of(i), run.name});
+    spoken += fmt::format("{}{} {:.3g}{}", i == 0 ? "" : ", ", run.name,
+                          what.value(run, total).value_or(0) * (what.unit == " %" ? 100 : 1), what.unit);
+  }
+  const bool is_share = what.unit == " %";
+  const auto label = [&](double value) { return is_share ? html::percent(value) : html::number(value); };
+  return figure(3, what.title, legend, plot.svg(what.title + " over time, all runs", "on average " + spoken),
+                {.left = {label(what.most), label(what.most / 2), label(0)}, .below = time_labels(end_s)});
+}
+
+}  // namespace
+
+std::string comparison_section(const std::vector<RunData>& runs) {
+  const auto known = [](bool is, double value) { return is ? std::optional(value) : std::nullopt; };
+  double capacity = 1;
+  for (const RunData& run : runs) capacity = std::max<double>(capacity, run.capacity);
+  std::string out =
+      "<section aria-labelledby='together'>\n<h2 id='together'>Together</h2>\n" + overview(runs) + differing_keys(runs);
+  out += together(runs, {.title = "Fresh steps", .unit = " %", .value = [&](const RunData&, const Bin& bin) {
+                           return known(bin.steps > 0, bin.fresh_share());
+                         }});
+  out += together(runs, {.title = "Stall", .unit = " %", .value = [&](const RunData&, const Bin& bin) {
+                           return known(bin.timed() > 0, bin.stall());
+                         }});
+  out += together(runs, {.title = "Batches ready",
+                         .unit = " batches",
+                         .most = capacity,
+                         .value = [&](const RunData&, const Bin& bin) { return known(bin.depths > 0, bin.depth()); }});
+  return out + "</section>\n";
+}
+
+}  // namespace forebay

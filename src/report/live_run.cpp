@@ -1,0 +1,194 @@
+#include "live_run.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <map>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include <forebay/error.hpp>
+
+#include "base/file_io.hpp"
+#include "base/text.hpp"
+#include "measure/figures.hpp"
+#include "measure/run_files.hpp"
+#include "measure/run_log.hpp"
+#include "record_lines.hpp"
+
+namespace forebay {
+namespace {
+
+namespace fs = std::filesystem;
+
+// What is added up, and how much of a file is looked at for it: some dozens of steps, or of fewer ranks some hundreds.
+constexpr double kLatelyLive_s = 5;
+constexpr std::size_t kTail = std::size_t{128} << 10;
+constexpr std::size_t kTailOfMany = std::size_t{16} << 10;
+constexpr std::size_t kManyRanks = 64;
+
+// The last bytes of a file, and its size; "" if it cannot be read.
+struct Tail {
+  std::string text;
+  std::uint64_t size = 0;
+};
+
+Tail tail_of(const fs::path& file, std::size_t most) {
+  if (file.empty()) return {};
+  try {
+    const OpenFile open = open_regular(file.native());
+    Tail tail{.text = std::string(std::min(open.size, most), '\0'), .size = open.size};
+    read_at(open.descriptor, open.size - tail.text.size(), std::as_writable_bytes(std::span(tail.text)));
+    return tail;
+  } catch (const Error&) {
+    return {};
+  }
+}
+
+// Takes the last line off; nothing if there is none that is whole.
+std::optional<std::string_view> last_line(std::string_view& text) {
+  const std::size_t end = text.rfind('\n');
+  if (end == std::string_view::npos) return std::nullopt;
+  const std::size_t before = end == 0 ? std::string_view::npos : text.rfind('\n', end - 1);
+  const std::size_t begin = before == std::string_view::npos ? 0 : before + 1;
+  const std::string_view line = text.substr(begin, end - begin);
+  text = text.substr(0, begin);
+  return line;
+}
+
+constexpr std::array<std::string_view, 9> kLiveSteps{"step",  "t_s",    "epoch",         "use_index", "decision",
+                                                     "depth", "wait_s", "census_wait_s", "step_s"};
+constexpr std::array<std::string_view, 12> kLiveIntervals{
+    "t_s",   "interval_s", "step_num",      "epoch",        "queue_size", "capacity",
+    "steps", "fresh",      "census_wait_s", "job_uses_max", "stall",      "mean_running_time"};
+
+void add_steps(std::string_view text, RankNow& now) {
+  static const LineReader<StepRecord> reader(step_figures(), kLiveSteps);
+  std::optional<double> last_s;
+  double first_s = 0;
+  StepRecord step;
+  while (const auto line = last_line(text)) {
+    if (!reader.read(*line, step).empty()) continue;
+    if (!last_s) {
+      now.step = step.step;
+      now.epoch = step.epoch;
+      now.depth = step.depth;
+      last_s = first_s = step.t_s;
+    }
+    if (step.t_s > first_s || *last_s - step.t_s > kLatelyLive_s) break;  // it was resumed, or this is long ago
+    first_s = step.t_s;
+    const bool is_first = step.t_s == 0;  // its wait is the start-up
+    now.lately.add({.steps = 1,
+                    .fresh = step.served == Decision::fresh ? 1.0 : 0.0,
+                    .wait_s = is_first ? 0 : step.wait_s,
+                    .compute_s = step.step_s,
+                    .census_s = is_first ? 0 : step.census_wait_s,
+                    .uses_most = static_cast<double>(step.use_index + 1)});
+  }
+  now.lately_s = last_s ? *last_s - first_s : 0;
+}
+
+void add_intervals(std::string_view text, RankNow& now) {
+  static const LineReader<Interval> reader(interval_figures(), kLiveIntervals);
+  Interval interval;
+  while (const auto line = last_line(text)) {
+    if (!reader.read(*line, interval).empty()) continue;
+    now.step = interval.step_num;
+    now.epoch = interval.epoch;
+    now.depth = interval.queue_size;
+    now.capacity = interval.capacity;
+    const double timed_s = interval.mean_running_time.value_or(0) * static_cast<double>(interval.steps);
+    const double wait_s = timed_s * interval.stall.value_or(0);
+    now.lately = {.steps = static_cast<double>(interval.steps),
+                  .fresh = static_cast<double>(interval.fresh),
+                  .wait_s = wait_s,
+                  .compute_s = timed_s - wait_s,
+                  .census_s = interval.census_wait_s,
+                  .uses_most = static_cast<double>(interval.job_uses_max)};
+    now.lately_s = interval.interval_s;
+    return;
+  }
+}
+
+struct LiveFiles {
+  fs::path run;
+  fs::path steps;
+  fs::path intervals;
+};
+
+std::map<std::uint32_t, LiveFiles> live_files(const fs::path& folder) {
+  std::map<std::uint32_t, LiveFiles> ranks;
+  std::error_code error;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    const std::string text = it->path().filename().string();
+    const std::optional<RankFileName> name = rank_file_name(text);
+    if (!name) continue;
+    if (name->kind == "run") ranks[name->rank].run = it->path();
+    if (name->kind == "steps") ranks[name->rank].steps = it->path();
+    if (name->kind == "intervals") ranks[name->rank].intervals = it->path();
+  }
+  return ranks;
+}
+
+bool says_the_end(const fs::path& log) {
+  const Tail tail = tail_of(log, kTailOfMany);
+  std::string_view text = tail.text;
+  const auto line = last_line(text);
+  return line && line->starts_with(R"({"forebay":"end")");
+}
+
+}  // namespace
+
+LiveRun::LiveRun(fs::path folder) : folder_(std::move(folder)) {
+  std::error_code error;
+  if (!fs::is_directory(folder_, error)) {
+    throw Error(printable(folder_.native()) + ": there is no such folder; name the telemetry.dir of a run");
+  }
+}
+
+void LiveRun::look(double now_s) {
+  ranks_.clear();
+  const auto files = live_files(folder_);
+  const std::size_t most = files.size() > kManyRanks ? kTailOfMany : kTail;
+  for (const auto& [rank, of_rank] : files) {
+    RankNow now{.rank = rank};
+    const Tail steps = tail_of(of_rank.steps, most);
+    const Tail intervals = tail_of(of_rank.intervals, kTailOfMany);
+    add_intervals(intervals.text, now);
+    if (!steps.text.empty()) {
+      now.lately = {};
+      add_steps(steps.text, now);
+    }
+    Seen& seen = seen_[rank];
+    const std::uint64_t bytes = steps.size + intervals.size;
+    if (bytes != seen.bytes) seen = {.bytes = bytes, .grown_s = now_s};
+    now.silent_s = now_s - seen.grown_s;
+    now.has_ended = says_the_end(of_rank.run);
+    if (rank == 0) read_head(of_rank.run);
+    now.capacity = std::max({now.capacity, capacity_, now.depth});
+    ranks_.push_back(now);
+  }
+}
+
+void LiveRun::read_head(const fs::path& log) {
+  try {
+    LineFile lines(log, std::size_t{1} << 20);
+    for (std::string line; lines.next(line);) {
+      const auto said = parse_run_line(line);
+      if (!said.head) continue;
+      expected_ = said.head->ranks;
+      for (const auto& [key, value] : said.head->settings) {
+        if (key == "policy.name") policy_ = value.size() > 2 ? value.substr(1, value.size() - 2) : value;
+        if (key == "queue.capacity") capacity_ = static_cast<std::uint32_t>(std::strtoul(value.c_str(), nullptr, 10));
+      }
+    }
+  } catch (const Error&) {  // NOLINT(bugprone-empty-catch): what is known of the job is not needed
+  }
+}
+
+bool LiveRun::has_ended() const noexcept { return !ranks_.empty() && std::ranges::all_of(ranks_, &RankNow::has_ended); }
+
+}  // namespace forebay

@@ -1,0 +1,150 @@
+#include "rank_reader.hpp"
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <forebay/error.hpp>
+
+#include "line_source.hpp"
+#include "measure/figures.hpp"
+#include "record_lines.hpp"
+
+namespace forebay {
+namespace {
+
+constexpr std::array<std::string_view, 9> kOfSteps{"step",   "t_s",           "use_index", "decision", "depth",
+                                                   "wait_s", "census_wait_s", "step_s",    "produced"};
+constexpr std::array<std::string_view, 12> kOfIntervals{
+    "t_s",   "interval_s", "step_num",        "queue_size", "capacity",      "mean_running_time",
+    "steps", "fresh",      "exhausted_steps", "stall",      "census_wait_s", "job_uses_max"};
+
+// A line that a killed process left, or a full disk, and that a later one was written behind.
+bool is_cut_short(std::string_view line) { return line.starts_with("{\"") && !line.ends_with('}'); }
+
+// Adds one rank's records to its data. A part of a run begins where time goes back.
+class Adder {
+ public:
+  explicit Adder(RankData& data) : data_(data) {}
+
+  void add(const StepRecord& step) {
+    const bool is_first = begin(step.t_s);
+    const double t_s = offset_s_ + step.t_s;
+    data_.last_step = std::max(data_.last_step, step.step);
+    data_.capacity = std::max(data_.capacity, step.depth);
+    data_.bins.add(t_s, {.steps = 1,
+                         .fresh = step.served == Decision::fresh ? 1.0 : 0.0,
+                         .depths = 1,
+                         .depth_sum = static_cast<double>(step.depth),
+                         .uses_most = static_cast<double>(step.use_index + 1)});
+    if (is_first) return;  // its wait is the start-up
+    const double asked_s = std::max(0.0, t_s - step.wait_s);
+    data_.bins.add(asked_s, t_s, {.wait_s = step.wait_s, .census_s = step.census_wait_s});
+    data_.bins.add(std::max(0.0, asked_s - step.step_s), asked_s, {.compute_s = step.step_s});
+  }
+
+  void add(const Interval& interval) {
+    begin(interval.t_s);
+    const double t_s = offset_s_ + interval.t_s;
+    data_.last_step = std::max(data_.last_step, interval.step_num);
+    data_.capacity = std::max(data_.capacity, interval.capacity);
+    const double timed_s = interval.mean_running_time.value_or(0) * static_cast<double>(interval.steps);
+    const double wait_s = timed_s * interval.stall.value_or(0);
+    data_.bins.add(std::max(0.0, t_s - interval.interval_s), t_s,
+                   {.steps = static_cast<double>(interval.steps),
+                    .fresh = static_cast<double>(interval.fresh),
+                    .wait_s = wait_s,
+                    .compute_s = timed_s - wait_s,
+                    .census_s = interval.census_wait_s,
+                    .depths = 1,
+                    .depth_sum = static_cast<double>(interval.queue_size),
+                    .uses_most = static_cast<double>(interval.job_uses_max)});
+  }
+
+ private:
+  // Whether the record at this time is the first of a part.
+  bool begin(double t_s) {
+    if (t_s < 0) throw Error("\"t_s\" is below 0");
+    const bool is_first = !has_any_ || t_s < last_s_;
+    if (has_any_ && is_first) offset_s_ += last_s_;
+    has_any_ = true;
+    last_s_ = t_s;
+    data_.end_s = offset_s_ + t_s;
+    return is_first;
+  }
+
+  RankData& data_;
+  bool has_any_ = false;
+  double last_s_ = 0;
+  double offset_s_ = 0;
+};
+
+template <typename Record>
+void read_records(const std::filesystem::path& file, std::uint64_t budget, const LineReader<Record>& reader,
+                  RankData& data) {
+  LineSource lines(file, budget);
+  data.stretches = lines.stretches();
+  Adder adder(data);
+  Record record;
+  for (std::string_view line; lines.next(line);) {
+    std::string problem = reader.read(line, record);
+    if (!problem.empty() && lines.is_cut()) return;
+    if (!problem.empty() && is_cut_short(line)) {
+      if (data.cut.empty()) data.cut = lines.place();
+      continue;
+    }
+    try {
+      if (problem.empty()) adder.add(record);
+    } catch (const Error& error) {
+      problem = error.what();
+    }
+    if (!problem.empty()) {
+      throw Error(lines.place() + ": not a line of Forebay's telemetry: " + problem +
+                  "; restore the file, or remove that line to leave it out");
+    }
+  }
+}
+
+void read_log(const std::filesystem::path& file, RankData& data) {
+  LineSource lines(file, UINT64_MAX);
+  for (std::string_view line; lines.next(line);) {
+    try {
+      RunLine said = parse_run_line(std::string(line));
+      data.has_ended = !said.head;
+      if (said.head) {
+        data.head = std::move(said.head);
+        data.summary.reset();
+        data.profile.reset();
+        data.foreign.clear();
+        ++data.parts;
+      } else {
+        data.summary = said.end.summary;
+        data.profile = said.end.profile;
+        data.foreign = said.end.is_foreign ? lines.place() : "";
+      }
+    } catch (const Error& error) {
+      if (lines.is_cut()) return;
+      if (!is_cut_short(line)) throw Error(lines.place() + ": " + error.what());
+      if (data.cut.empty()) data.cut = lines.place();
+    }
+  }
+}
+
+}  // namespace
+
+RankData read_rank(const RankFiles& files, RecordKind kind, std::uint64_t budget) {
+  static const LineReader<StepRecord> of_steps(step_figures(), kOfSteps);
+  static const LineReader<Interval> of_intervals(interval_figures(), kOfIntervals);
+  RankData data;
+  data.rank = files.rank;
+  if (!files.run.empty()) read_log(files.run, data);
+  if (kind == RecordKind::steps && !files.steps.empty()) read_records(files.steps, budget, of_steps, data);
+  if (kind == RecordKind::intervals && !files.intervals.empty()) {
+    read_records(files.intervals, budget, of_intervals, data);
+  }
+  return data;
+}
+
+}  // namespace forebay

@@ -1,0 +1,186 @@
+#include "record_lines.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstring>
+#include <optional>
+#include <type_traits>
+
+#include "base/text.hpp"
+
+namespace forebay {
+namespace {
+
+constexpr std::size_t kShown = 40;  // of a value that cannot be
+
+// One object of JSON, member by member.
+class Members {
+ public:
+  explicit Members(std::string_view line) : at_(line.data()), end_(at_ + line.size()) {}
+
+  // The next member; false at the end of the object, or where it is no JSON: then is_sound() is false.
+  bool next(std::string_view& key, std::string_view& value) {
+    skip_blanks();
+    if (!take(is_first_ ? '{' : ',')) {
+      is_sound_ = !is_first_ && take('}') && at_end();
+      return false;
+    }
+    skip_blanks();
+    if (is_first_ && take('}')) {
+      is_sound_ = at_end();
+      return false;
+    }
+    is_first_ = false;
+    const std::string_view quoted = string();
+    skip_blanks();
+    if (quoted.empty() || !take(':')) return false;
+    key = quoted.substr(1, quoted.size() - 2);
+    skip_blanks();
+    value = any_value();
+    return !value.empty();
+  }
+
+  // The same for a member that is spelt as it is written: `quoted` is its key in quotes with the colon, its value a
+  // number or a word, and there are no blanks. False where it is not; then next() reads it.
+  bool next_as_written(std::string_view quoted, std::string_view& value) noexcept {
+    const std::string_view rest(at_, static_cast<std::size_t>(end_ - at_));
+    if (rest.size() < quoted.size() + 2 || rest[0] != (is_first_ ? '{' : ',')) return false;
+    if (std::memcmp(rest.data() + 1, quoted.data(), quoted.size()) != 0) return false;
+    const char* const begin = at_ + 1 + quoted.size();
+    const char* to = begin;
+    while (to != end_ && *to != ',' && *to != '}') ++to;
+    value = {begin, static_cast<std::size_t>(to - begin)};
+    if (value.empty() || is_special(value.front()) || value.back() == ' ') return false;
+    at_ = to;
+    is_first_ = false;
+    return true;
+  }
+
+  [[nodiscard]] bool is_sound() const noexcept { return is_sound_; }
+
+ private:
+  static bool is_special(char c) noexcept { return c == '"' || c == '[' || c == '{' || c == ' ' || c == '\t'; }
+  bool take(char c) noexcept {
+    if (at_ == end_ || *at_ != c) return false;
+    ++at_;
+    return true;
+  }
+  void skip_blanks() noexcept {
+    while (at_ != end_ && (*at_ == ' ' || *at_ == '\t' || *at_ == '\r')) ++at_;
+  }
+  bool at_end() noexcept {
+    skip_blanks();
+    return at_ == end_;
+  }
+
+  // With its quotes; "" if it does not end.
+  std::string_view string() noexcept {
+    const char* const begin = at_;
+    if (!take('"')) return {};
+    for (; at_ != end_; ++at_) {
+      if (*at_ == '\\' && at_ + 1 != end_) {
+        ++at_;
+      } else if (*at_ == '"') {
+        ++at_;
+        return {begin, static_cast<std::size_t>(at_ - begin)};
+      }
+    }
+    return {};
+  }
+
+  // Of a list or an object only the brackets are looked at.
+  std::string_view any_value() noexcept {
+    if (at_ != end_ && *at_ == '"') return string();
+    const char* const begin = at_;
+    int depth = 0;
+    for (; at_ != end_; ++at_) {
+      const char c = *at_;
+      if (c == '"') {
+        if (string().empty()) return {};
+        --at_;
+      } else if (c == '[' || c == '{') {
+        ++depth;
+      } else if ((c == ']' || c == '}') && depth > 0) {
+        --depth;
+      } else if (depth == 0 && (c == ',' || c == '}' || c == ' ')) {
+        break;
+      }
+    }
+    return {begin, static_cast<std::size_t>(at_ - begin)};
+  }
+
+  const char* at_;
+  const char* end_;
+  bool is_first_ = true;
+  bool is_sound_ = false;
+};
+
+template <typename Number>
+bool read_number(std::string_view text, Number& number) noexcept {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc() && end == text.data() + text.size();
+}
+
+bool read_value(std::string_view text, std::uint64_t& value) noexcept { return read_number(text, value); }
+bool read_value(std::string_view text, std::uint32_t& value) noexcept { return read_number(text, value); }
+bool read_value(std::string_view text, double& value) noexcept {
+  return read_number(text, value) && std::isfinite(value);
+}
+bool read_value(std::string_view text, std::optional<double>& value) noexcept {
+  value.reset();
+  return text == "null" || read_value(text, value.emplace());
+}
+bool read_value(std::string_view text, bool& value) noexcept {
+  value = text == "true";
+  return value || text == "false";
+}
+bool read_value(std::string_view text, Decision& value) noexcept {
+  value = text == "\"fresh\"" ? Decision::fresh : Decision::reuse;
+  return value == Decision::fresh || text == "\"reuse\"";
+}
+
+}  // namespace
+
+template <typename Record>
+LineReader<Record>::LineReader(Figures<Record> figures, std::span<const std::string_view> wanted) : figures_(figures) {
+  for (std::size_t i = 0; i < figures_.size(); ++i) {
+    quoted_.push_back("\"" + std::string(figures_[i].key) + "\":");
+    if (std::ranges::find(wanted, figures_[i].key) != wanted.end()) wanted_ |= std::uint64_t{1} << i;
+  }
+}
+
+template <typename Record>
+std::string LineReader<Record>::read(std::string_view line, Record& record) const {
+  std::uint64_t missing = wanted_;
+  std::string_view value;
+  Members members(line);
+  // A line's keys are in the order of the table, so each is looked for behind the one before.
+  for (std::size_t expected = 0;;) {
+    std::size_t place = expected;
+    if (place == figures_.size() || !members.next_as_written(quoted_[place], value)) {
+      std::string_view key;
+      if (!members.next(key, value)) break;
+      place = static_cast<std::size_t>(std::ranges::find(figures_, key, &Figure<Record>::key) - figures_.begin());
+    }
+    if (place == figures_.size()) continue;
+    expected = place + 1;
+    const std::uint64_t bit = std::uint64_t{1} << place;
+    if ((wanted_ & bit) == 0) continue;
+    missing &= ~bit;
+    const bool is_read = visit_value(figures_[place], record, [&](auto& to) { return read_value(value, to); });
+    if (!is_read) {
+      return "\"" + std::string(figures_[place].key) + "\" cannot be " + printable(value.substr(0, kShown));
+    }
+  }
+  if (!members.is_sound()) return "it is not an object of JSON";
+  for (std::size_t i = 0; i < figures_.size(); ++i) {
+    if ((missing >> i & 1U) != 0) return "it has no \"" + std::string(figures_[i].key) + "\"";
+  }
+  return {};
+}
+
+template class LineReader<StepRecord>;
+template class LineReader<Interval>;
+
+}  // namespace forebay

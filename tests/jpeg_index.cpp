@@ -1,0 +1,209 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <forebay/error.hpp>
+#include <forebay/random.hpp>
+
+#include "jpeg_damage.hpp"
+#include "jpeg_indexed.hpp"
+#include "jpeg_streams.hpp"
+
+// Decoding by an index of where to begin: the pixels of a decode without it, whatever the index or the files are.
+namespace {
+
+using forebay::Box;
+using forebay::DecodeIndex;
+using forebay::DecodeIndexWriter;
+using forebay::Image;
+using forebay::JpegDecoder;
+using forebay::Random;
+using forebay::testing::Bytes;
+using forebay::testing::Indexed;
+using forebay::testing::kSanitized;
+using forebay::testing::make_jpeg;
+using forebay::testing::points_of;
+using forebay::testing::Recipe;
+using forebay::testing::recipe_of;
+using forebay::testing::TemporaryDirectory;
+using forebay::testing::twin_kernels;
+
+constexpr std::pair<int, int> kLuma[] = {{0, 0}, {1, 1}, {2, 1}, {2, 2}, {1, 2}, {4, 1}};
+
+std::vector<Bytes> large_files() {
+  std::vector<Bytes> files;
+  for (const auto& luma : kLuma) {
+    for (const int interval : {0, 1, 7, 1000}) {
+      Recipe recipe = recipe_of(333 + interval % 10, 290, luma, interval);
+      recipe.optimised = interval == 7;
+      if (interval == 1) recipe.app1 = forebay::testing::exif_segment(6);
+      files.push_back(make_jpeg(recipe));
+    }
+  }
+  return files;
+}
+
+}  // namespace
+
+TEST_CASE("regions of every plain kind of file come by the index as without it") {
+  constexpr int kRegions = kSanitized ? 8 : 40;
+  const auto files = large_files();
+  Indexed indexed(files);
+  CHECK(indexed.files() == files.size());
+  Random random(61);
+  int by_index = 0;
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    CAPTURE(i);
+    const bool is_turned = i % 4 == 1;  // by its EXIF orientation
+    const int width = 333 + std::array{0, 1, 7, 0}[i % 4];
+    const forebay::ImageSize size{is_turned ? 290 : width, is_turned ? width : 290};
+    for (int k = 0; k < kRegions; ++k) {
+      const Box region = forebay::testing::random_region(random, size);
+      CAPTURE(forebay::testing::text_of(region));
+      by_index += indexed.compare(files[i], region, k % 4 == 0) ? 1 : 0;
+    }
+    if (!is_turned) CHECK(indexed.compare(files[i], {200, 200, 210, 210}));
+    CHECK_FALSE(indexed.compare(files[i], {0, 0, size.width, size.height}));  // nothing to leave out
+  }
+  MESSAGE(by_index << " by the index");
+  CHECK(by_index > static_cast<int>(files.size()) * kRegions / 2);
+}
+
+TEST_CASE("streams of random symbols, with stuffing, restarts and values of all sizes, come by the index too") {
+  constexpr int kFiles = kSanitized ? 12 : 60;
+  Random random(62);
+  std::vector<Bytes> files;
+  for (int i = 0; i < kFiles; ++i) {
+    forebay::testing::StreamRecipe recipe{.width = 260 + i, .height = 250};
+    if (i % 3 == 0) recipe.sampling = {{1, 1}};
+    if (i % 3 == 1) recipe.sampling = {{2, 1}, {1, 1}, {1, 1}};
+    recipe.restart_interval = std::array{0, 1, 5, 40}[static_cast<std::size_t>(i) % 4];
+    files.push_back(forebay::testing::random_stream(recipe, random));
+  }
+  Indexed indexed(files);
+  int by_index = 0;
+  for (const Bytes& file : files) {
+    for (int k = 0; k < 6; ++k) {
+      by_index += indexed.compare(file, forebay::testing::random_region(random, {260, 250})) ? 1 : 0;
+    }
+  }
+  MESSAGE(indexed.files() << " of " << files.size() << " files known, " << by_index << " regions by the index");
+  CHECK(indexed.files() > static_cast<std::uint64_t>(kFiles) / 3);
+  CHECK(by_index > kFiles / 2);
+}
+
+TEST_CASE("rows of more bytes than are looked at together come by the index") {
+  for (const int interval : {0, 50}) {
+    const Bytes file = make_jpeg(recipe_of(5000, 130, {1, 1}, interval));
+    REQUIRE(file.size() > 17 * 20'000);  // rows of blocks
+    Indexed indexed({file});
+    CHECK(indexed.compare(file, {0, 60, 5000, 90}));
+    CHECK(indexed.compare(file, {100, 100, 4990, 130}));
+    CHECK(indexed.compare(file, {4000, 50, 4010, 60}, true));
+  }
+}
+
+TEST_CASE("a file that has changed, anywhere, is decoded without the index") {
+  const Bytes good = make_jpeg(recipe_of(320, 240, {2, 2}, 0));
+  Indexed indexed({good});
+  const Box low{100, 200, 200, 230};
+  CHECK(indexed.compare(good, low));
+  Random random(63);
+  int compared = 0;
+  for (int i = 0; i < (kSanitized ? 60 : 400); ++i) {
+    Bytes other = good;
+    forebay::testing::damage(other, random);
+    if (other == good || other.size() < 8) continue;
+    JpegDecoder turbo;
+    try {
+      const auto size = turbo.open(other, {});
+      if (size.width != 320 || size.height != 240) continue;
+    } catch (const forebay::SampleError&) {
+      continue;
+    }
+    CHECK_FALSE(indexed.compare(other, low));
+    ++compared;
+  }
+  MESSAGE(compared << " files compared");
+  CHECK(compared > (kSanitized ? 15 : 100));
+  CHECK(indexed.compare(good, low));
+}
+
+TEST_CASE("what an index holds of a file does not depend on the processor") {
+  const auto kernels = forebay::supported_pixel_kernels();
+  for (const Bytes& file : large_files()) {
+    const Bytes expected = points_of(file);
+    CHECK_FALSE(expected.empty());
+    for (const auto& some : kernels) {
+      JpegDecoder decoder(&some);
+      (void)decoder.open(file, {});
+      CHECK(decoder.locate() == expected);
+    }
+  }
+}
+
+TEST_CASE("small files, and those that libjpeg decodes, are not in an index") {
+  CHECK(points_of(make_jpeg(recipe_of(40, 40, {2, 2}, 0))).empty());
+  Recipe progressive = recipe_of(320, 240, {2, 2}, 0);
+  progressive.progressive = true;
+  CHECK(points_of(make_jpeg(progressive)).empty());
+  Bytes cut = make_jpeg(recipe_of(320, 240, {2, 2}, 0));
+  CHECK_FALSE(points_of(cut).empty());
+  cut.resize(cut.size() - 50);
+  CHECK(points_of(cut).empty());
+  JpegDecoder turbo;
+  const Bytes file = make_jpeg(recipe_of(320, 240, {2, 2}, 0));
+  (void)turbo.open(file, {});
+  CHECK(turbo.locate().empty());
+}
+
+TEST_CASE("a hostile index leads to no access outside the file, whatever it says") {
+  const TemporaryDirectory dir;
+  const std::string path = (dir / "x.points").string();
+  Random random(64);
+  int decoded = 0;
+  for (const int interval : {0, 5}) {
+    const Bytes file = make_jpeg(recipe_of(300, 260, {2, 2}, interval));
+    const Bytes right = points_of(file);
+    for (int round = 0; round < (kSanitized ? 60 : 400); ++round) {
+      Bytes points = right;
+      const std::uint64_t changes = round % 2 == 0 ? 4 : points.size();
+      for (std::uint64_t i = 0; i < changes; ++i) {
+        points[random.below(points.size())] = forebay::testing::any_byte(random);
+      }
+      DecodeIndexWriter writer;
+      writer.add(forebay::key_of(file), points);
+      writer.save(path);
+      const DecodeIndex index(path);
+      JpegDecoder decoder(twin_kernels(), &index);
+      Image image;
+      (void)decoder.open(file, {});
+      decoder.decode(forebay::testing::random_region(random, {300, 260}), 1, image);
+      decoded += decoder.was_indexed() ? 1 : 0;
+    }
+  }
+  MESSAGE(decoded << " decoded by what it says");
+  CHECK(decoded > (kSanitized ? 10 : 80));  // and was not refused as a whole
+}
+
+TEST_CASE("points of another frame are not taken for a file's") {
+  const TemporaryDirectory dir;
+  const std::string path = (dir / "x.points").string();
+  const Bytes file = make_jpeg(recipe_of(300, 260, {2, 2}, 0));
+  Bytes points = points_of(make_jpeg(recipe_of(400, 260, {2, 2}, 0)));
+  DecodeIndexWriter writer;
+  writer.add(forebay::key_of(file), std::move(points));
+  writer.save(path);
+  const DecodeIndex index(path);
+  JpegDecoder decoder(twin_kernels(), &index);
+  Image image;
+  (void)decoder.open(file, {});
+  decoder.decode({200, 200, 250, 250}, 1, image);
+  CHECK_FALSE(decoder.was_indexed());
+}

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+#include "jpeg_support.hpp"
+#include "pack/pack_tables.hpp"
+
+namespace forebay::testing {
+
+// Grey and colours, all common samplings, with optimised codes and restart intervals, of each size.
+inline std::vector<std::vector<std::byte>> plain_files(const std::vector<std::pair<int, int>>& sizes) {
+  constexpr std::pair<int, int> kOne{1, 1};
+  std::vector<std::vector<std::byte>> files;
+  for (const auto& [width, height] : sizes) {
+    for (const std::pair<int, int>& luma : {std::pair{0, 0}, {1, 1}, {2, 1}, {2, 2}, {1, 2}, {4, 1}}) {
+      for (int way = 0; way < 3; ++way) {
+        Recipe recipe;
+        recipe.width = width;
+        recipe.height = height;
+        if (luma.first == 0) {
+          recipe.input = recipe.stored = JCS_GRAYSCALE;
+          recipe.components = 1;
+        } else {
+          recipe.sampling = {luma, kOne, kOne};
+        }
+        recipe.optimised = way == 1;
+        recipe.restart_interval = way == 2 ? 3 : 0;
+        files.push_back(make_jpeg(recipe));
+      }
+    }
+  }
+  return files;
+}
+
+inline PackTables tables_for(const std::vector<std::vector<std::byte>>& files) {
+  PackTraining training;
+  for (const auto& file : files) (void)training.add(file);
+  return training.finish();
+}
+
+}  // namespace forebay::testing

@@ -1,0 +1,209 @@
+// forebay pack and unpack: the command, runs that are killed, several processes, and what a feeder makes of it.
+#include <doctest/doctest.h>
+
+#include <poll.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "process.hpp"
+#include "support.hpp"
+
+namespace forebay {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::contains;
+using testing::read_text;
+using testing::TemporaryDirectory;
+
+struct Outcome {
+  int code;
+  std::string output;
+};
+
+Outcome run(std::vector<std::string> arguments) {
+  const TemporaryDirectory dir;
+  arguments.insert(arguments.begin(), testing::built_command());
+  testing::Process process(arguments, dir / "output");
+  const int code = process.wait();
+  return {code, process.output()};
+}
+
+std::map<std::string, std::string> files_of(const fs::path& folder) {
+  std::map<std::string, std::string> files;
+  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+    if (entry.is_regular_file()) files[entry.path().lexically_relative(folder).string()] = read_text(entry.path());
+  }
+  return files;
+}
+
+std::string made(const TemporaryDirectory& dir, const std::string& layout, const std::string& images) {
+  const std::string data = (dir / "data").string();
+  const Outcome outcome =
+      run({"make-dataset", data, "--images", images, "--classes", "3", "--size", "96x64", "--layout", layout});
+  REQUIRE(outcome.code == 0);
+  return data;
+}
+
+// The lines of a log of batches.
+std::string batches_of(const fs::path& dir, const std::string& data, std::vector<std::string> more) {
+  const fs::path log = dir / "log";
+  std::ofstream(dir / "feed.toml") << "";
+  std::vector<std::string> arguments{"feed", (dir / "feed.toml").string(), "--log-ids", log.string()};
+  more.insert(more.end(), {"dataset.path=" + data, "dataset.batch_size=8", "transform.size=[32, 32]",
+                           "policy.name=block", "queue.capacity=2", "telemetry.dir="});
+  for (const std::string& each : more) arguments.insert(arguments.end(), {"--set", each});
+  const Outcome outcome = run(arguments);
+  CAPTURE(outcome.output);
+  REQUIRE(outcome.code == 0);
+  std::string lines;
+  for (const auto& [name, text] : files_of(log)) lines += text;
+  fs::remove_all(log);
+  return lines;
+}
+
+TEST_CASE("pack, verify, index, unpack") {
+  const TemporaryDirectory dir;
+  const std::string data = made(dir, "folder", "20");
+  const std::string set = (dir / "set").string();
+  const Outcome packed = run({"pack", data, set, "--shard-size", "1MiB"});
+  CHECK(packed.code == 0);
+  CHECK(contains(packed.output, "samples      20\n"));
+  CHECK(contains(packed.output, "1 written, 0 kept, of 1"));
+  CHECK(contains(run({"pack", data, set, "--shard-size", "1MiB"}).output, "0 written, 1 kept, of 1"));
+  const Outcome verified = run({"pack", "--verify", set});
+  CHECK(verified.code == 0);
+  CHECK(contains(verified.output, "damaged      0\n"));
+  CHECK(contains(run({"index", set}).output, "format       pack\n"));
+  const std::string again = (dir / "again").string();
+  CHECK(run({"unpack", set, again}).code == 0);
+  CHECK(files_of(again) == files_of(data));
+
+  CHECK(run({"pack", data}).code == 2);
+  CHECK(run({"pack", data, data}).code == 2);
+  CHECK(run({"pack", set, (dir / "twice").string()}).code == 2);
+  CHECK(run({"pack", "--verify", data}).code == 2);
+  CHECK(run({"pack", data, set, "--shard-size", "lots"}).code == 2);
+  CHECK(run({"pack", data, set, "--part", "3/2"}).code == 2);
+  CHECK(run({"unpack", set, again}).code == 2);
+}
+
+TEST_CASE("a saved index is packed as it was made, and says what cannot be chosen any more") {
+  const TemporaryDirectory dir;
+  const std::string data = made(dir, "voc", "12");
+  const std::string index = (dir / "saved.index").string();
+  const std::string images = "dataset.samples=\"images\"";
+  REQUIRE(run({"index", data, "--set", images, "--save", index}).code == 0);
+  REQUIRE(run({"pack", data, (dir / "direct").string(), "--set", images}).code == 0);
+  REQUIRE(run({"pack", index, (dir / "saved").string()}).code == 0);
+  CHECK(files_of(dir / "saved") == files_of(dir / "direct"));
+  CHECK(run({"index", (dir / "saved").string(), "--set", images}).code == 0);
+  CHECK(contains(run({"pack", index, (dir / "other").string(), "--set", images}).output, "is a saved index"));
+  CHECK(run({"pack", index, (dir / "other").string(), "--format", "voc"}).code == 2);
+}
+
+TEST_CASE("more bad samples than max_bad allows end packing, which resumes when they are mended") {
+  const TemporaryDirectory dir;
+  const std::string data = made(dir, "folder", "10");
+  const std::string index = (dir / "saved.index").string();
+  REQUIRE(run({"index", data, "--save", index}).code == 0);
+  fs::path gone;
+  for (const auto& [name, bytes] : files_of(data)) gone = fs::path(data) / name;
+  fs::rename(gone, dir / "gone");
+  const std::string set = (dir / "set").string();
+  const Outcome refused = run({"pack", index, set, "--set", "max_bad=0"});
+  CHECK(refused.code == 1);
+  CHECK(contains(refused.output, gone.filename().string()));
+  const Outcome allowed = run({"pack", index, set});
+  CHECK(allowed.code == 0);
+  CHECK(contains(allowed.output, "left out     1 sample\n"));
+  fs::rename(dir / "gone", gone);
+  CHECK(contains(run({"pack", index, set, "--set", "max_bad=0"}).output, "1 written, 0 kept"));
+}
+
+TEST_CASE("verify and unpack name what is damaged, and fail") {
+  const TemporaryDirectory dir;
+  const std::string data = made(dir, "folder", "10");
+  const std::string set = (dir / "set").string();
+  REQUIRE(run({"pack", data, set, "--as-is"}).code == 0);
+  const fs::path shard = dir / "set/00000-of-00001.fbpack";
+  std::string bytes = read_text(shard);
+  bytes[4096 + 100] = static_cast<char>(bytes[4096 + 100] ^ 1);
+  std::ofstream(shard, std::ios::binary) << bytes;
+  const Outcome verified = run({"pack", "--verify", set});
+  CHECK(verified.code == 1);
+  CHECK(contains(verified.output, "00000-of-00001.fbpack[record 0, "));
+  const Outcome unpacked = run({"unpack", set, (dir / "again").string()});
+  CHECK(unpacked.code == 1);
+  CHECK(contains(unpacked.output, "files        9"));
+}
+
+// Kills packing at random moments and resumes it; the bytes must be those of a run that was not killed.
+void check_killed(const std::string& images, const std::vector<std::string>& pack, std::size_t files, int rounds) {
+  const TemporaryDirectory dir;
+  const std::string data = made(dir, "folder", images);
+  const auto command = [&](const fs::path& out) {
+    std::vector<std::string> arguments{testing::built_command(), "pack", data, out.string()};
+    arguments.insert(arguments.end(), pack.begin(), pack.end());
+    return arguments;
+  };
+  testing::Process once(command(dir / "once"), dir / "output");
+  REQUIRE(once.wait() == 0);
+  const auto expected = files_of(dir / "once");
+  CHECK(expected.size() >= files);
+
+  std::mt19937 random(20261123);  // NOLINT(bugprone-random-generator-seed)
+  int killed = 0;
+  for (int round = 0; round < rounds; ++round) {
+    const fs::path out = dir / ("killed" + std::to_string(round));
+    // Killed a few times, each time a little later, whatever it was doing then; then left to end.
+    for (int part = 0; part < 4; ++part) {
+      testing::Process process(command(out), dir / "output");
+      ::poll(nullptr, 0, static_cast<int>(5 + random() % (40U << static_cast<unsigned>(part))));
+      ::kill(process.pid(), SIGKILL);
+      killed += process.wait() == 128 + SIGKILL ? 1 : 0;
+    }
+    testing::Process last(command(out), dir / "output");
+    CHECK(last.wait() == 0);
+    CHECK(files_of(out) == expected);
+  }
+  CHECK(killed > 0);
+}
+
+TEST_CASE("a run killed at any moment and begun again makes the same bytes as one that was not") {
+  const bool few = testing::kSanitized;
+  check_killed(few ? "600" : "3000", {"--shard-size", "1MiB", "--threads", "2", "--as-is"}, few ? 2 : 7, few ? 1 : 5);
+  check_killed("40", {"--threads", "2"}, 3, few ? 1 : 2);
+}
+
+TEST_CASE("a feeder makes the same batches of a packed set, in either order, and splits it alike") {
+  const TemporaryDirectory dir;
+  for (const std::string layout : {"voc", "folder"}) {
+    CAPTURE(layout);
+    fs::remove_all(dir / "data");
+    fs::remove_all(dir / "set");
+    const std::string data = made(dir, layout, "40");
+    const std::string set = (dir / "set").string();
+    REQUIRE(run({"pack", data, set, "--shard-size", "1MiB"}).code == 0);
+    for (const std::vector<std::string>& more : {std::vector<std::string>{"run.epochs=2"},
+                                                 {"dataset.order=shards", "dataset.window=16", "dataset.run=4"},
+                                                 {"dataset.split=[0.5, 0.5]", "dataset.part=1"},
+                                                 {"run.eval=true"},
+                                                 {"workers.direct=true"}}) {
+      CAPTURE(more.front());
+      const std::string expected = batches_of(dir.path(), data, more);
+      CHECK(std::ranges::count(expected, '\n') > 1);
+      CHECK(batches_of(dir.path(), set, more) == expected);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace forebay

@@ -1,0 +1,380 @@
+#include "pack_support.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cstring>
+#include <random>
+#include <set>
+#include <thread>
+
+#include <forebay/error.hpp>
+
+#include "archive/read_back.hpp"
+#include "archive/shard_writer.hpp"
+#include "base/crc32c.hpp"
+#include "detection_support.hpp"
+#include "every_container.hpp"
+#include "support.hpp"
+
+// Packing datasets and reading them: the same samples, the same shards whatever made them, the same files again.
+
+using namespace forebay;
+using namespace forebay::testing;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+// Images with masks beside them, arrays, and captions, of which some are missing.
+DatasetOptions folder_with_fields(const TemporaryDirectory& dir) {
+  for (int i = 0; i < 9; ++i) {
+    const std::string stem = std::to_string(i);
+    write_file(dir / "in/photos" / (stem + ".jpg"), "photo " + stem);
+    write_file(dir / "in/masks" / (stem + ".png"), "mask " + stem + std::string(static_cast<std::size_t>(i), 'm'));
+    if (i != 4) write_file(dir / "in/photos" / (stem + ".txt"), i == 5 ? "" : "a caption of " + stem);
+  }
+  DatasetOptions options = options_for(dir / "in/photos", "folder");
+  options.fields = {field_options("mask", FieldKind::mask, "../masks/{stem}.png"),
+                    field_options("caption", FieldKind::bytes, "{stem}.txt")};
+  options.fields[1].most = 20;
+  return options;
+}
+
+DatasetOptions voc(const TemporaryDirectory& dir, SampleUnit samples) {
+  for (const char* name : {"a", "b", "c", "d"}) {
+    write_file(dir / "in/JPEGImages" / (std::string(name) + ".jpg"), std::string("photo ") + name);
+    write_file(dir / "in/SegmentationClass" / (std::string(name) + ".png"), std::string("mask ") + name);
+    const std::string second = object("cat", bndbox("3", "4", "50", "60"), "<difficult>1</difficult>");
+    write_file(dir / "in/Annotations" / (std::string(name) + ".xml"),
+               annotation(object("dog") + (*name == 'b' ? "" : second)));
+  }
+  DatasetOptions options = options_for(dir / "in", "voc");
+  options.samples = samples;
+  options.fields = {field_options("mask", FieldKind::mask, "SegmentationClass/{stem}.png")};
+  if (samples == SampleUnit::images) options.fields.push_back(boxes_field());
+  return options;
+}
+
+void check_round_trip(const DatasetOptions& options, const fs::path& out) {
+  const DatasetOptions packed = packed_options(options, out, 2);
+  check_same_data(*build_dataset(options), *build_dataset(packed));
+  const PackCheck check = check_pack(out, 2, {});
+  CHECK(check.damaged.empty());
+  CHECK(check.shards > 1);
+}
+
+}  // namespace
+
+TEST_CASE("a packed dataset has the samples, names, labels and fields of the one it was made from") {
+  SUBCASE("class folders") {
+    const TemporaryDirectory dir;
+    check_round_trip(class_folder(dir), dir / "out");
+  }
+  SUBCASE("masks, captions, some of them missing") {
+    const TemporaryDirectory dir;
+    check_round_trip(folder_with_fields(dir), dir / "out");
+  }
+  SUBCASE("objects of Pascal VOC, cut out, with masks") {
+    const TemporaryDirectory dir;
+    check_round_trip(voc(dir, SampleUnit::objects), dir / "out");
+  }
+  SUBCASE("images of Pascal VOC with boxes and masks") {
+    const TemporaryDirectory dir;
+    check_round_trip(voc(dir, SampleUnit::images), dir / "out");
+  }
+  SUBCASE("every container") {
+    for (const ContainerKind& kind : every_container()) {
+      CAPTURE(kind.name);
+      const TemporaryDirectory dir;
+      for (const auto& [name, content] : kind.files_of(20)) write_file(dir / "in" / name, content);
+      DatasetOptions options = options_for(dir / "in" / kind.path);
+      Options all;
+      add_fields(all, kind);
+      options.fields = all.dataset.fields;
+      check_round_trip(options, dir / "out");
+    }
+  }
+}
+
+TEST_CASE("objects of one image share its bytes in the shard") {
+  const TemporaryDirectory dir;
+  (void)packed_options(voc(dir, SampleUnit::objects), dir / "out", 1 << 20U);
+  const ReadShard shard = read_shard_back(dir / "out", "00000-of-00001.fbpack");
+  CHECK(shard.index.offset.size() == 7);
+  CHECK(std::set(shard.index.offset.begin(), shard.index.offset.end()).size() == 4);
+}
+
+TEST_CASE("classes that are given decide the labels of a packed set, too") {
+  const TemporaryDirectory dir;
+  DatasetOptions packed = packed_options(class_folder(dir), dir / "out");
+  packed.classes = {"dog", "cat"};
+  const auto turned = build_dataset(packed);
+  CHECK(turned->classes() == packed.classes);
+  for (std::uint64_t id = 0; id < turned->size(); ++id) {
+    CHECK(turned->sample(id).label == (SampleNames(*turned).of(id).starts_with("dog") ? 0 : 1));
+  }
+  packed.classes = {"dog"};
+  const auto dogs = build_dataset(packed);
+  CHECK(dogs->size() == 6);
+  CHECK(count_bad(*dogs) == 6);
+}
+
+TEST_CASE("sections that do not fit what was packed are refused") {
+  const TemporaryDirectory dir;
+  DatasetOptions packed = packed_options(voc(dir, SampleUnit::images), dir / "out");
+  CHECK(build_dataset(packed)->fields().size() == 2);
+  const auto refused = [&](auto&& change) {
+    DatasetOptions options = packed;
+    change(options);
+    return error_of([&] { return build_dataset(options); });
+  };
+  CHECK(contains(refused([](auto& options) { options.fields[0].kind = FieldKind::image; }), "fields.mask.kind"));
+  CHECK(contains(refused([](auto& options) { options.fields[0].name = "other"; }), "boxes"));
+  CHECK(contains(refused([](auto& options) { options.classes = {"dog", "cat"}; }), "fields.boxes"));
+  const std::string renamed = refused([](auto& options) {
+    options.fields = {field_options("seg", FieldKind::mask, "mask")};
+    options.samples = SampleUnit::objects;
+  });
+  CHECK(renamed == "");
+  const std::string chosen = refused([](auto& options) {
+    for (const char* name : {"image", "label"}) options.fields.push_back({.name = name, .from = "x"});
+  });
+  CHECK(chosen == "");  // by which it was packed
+  const TemporaryDirectory objects;
+  DatasetOptions cut_out = packed_options(voc(objects, SampleUnit::objects), objects / "out");
+  cut_out.samples = SampleUnit::images;
+  CHECK(contains(error_of([&] { return build_dataset(cut_out); }), "dataset.samples"));
+  cut_out.samples = SampleUnit::objects;
+  cut_out.difficult = false;
+  CHECK(build_dataset(cut_out)->size() == 4);
+}
+
+TEST_CASE("shards do not depend on threads, on parts, or on how often packing began anew") {
+  const TemporaryDirectory dir;
+  const DatasetOptions options = class_folder(dir, 60);
+  const auto dataset = build_dataset(options);
+  PackSettings settings = pack_settings(dir / "once", options);
+  settings.shard_bytes = 300;
+  settings.threads = 1;
+  const PackReport once = pack_dataset(*dataset, settings, {});
+  CHECK(once.shards > 4);
+  const auto expected = files_below(dir / "once");
+
+  settings.out = dir / "threads";
+  settings.threads = 7;
+  (void)pack_dataset(*dataset, settings, {});
+  CHECK(files_below(dir / "threads") == expected);
+
+  settings.out = dir / "parts";
+  settings.parts = 3;
+  for (const std::uint32_t part : {2U, 0U, 1U}) {
+    settings.part = part;
+    const PackReport report = pack_dataset(*dataset, settings, {});
+    CHECK(report.written >= once.shards / 3);
+    const bool is_whole = part == 1;
+    CHECK((error_of([&] { return build_dataset(options_for(dir / "parts")); }) == "") == is_whole);
+  }
+  CHECK(files_below(dir / "parts") == expected);
+
+  // Some shards are gone, one is damaged, one was being written, and one belongs to another set.
+  settings.parts = 1;
+  settings.part = 0;
+  const std::string last = pack_shard_name(once.shards - 1, once.shards);
+  fs::remove(dir / "parts" / pack_shard_name(1, once.shards));
+  fs::resize_file(dir / "parts" / pack_shard_name(2, once.shards), 5000);
+  write_file(dir / "parts" / (pack_shard_name(1, once.shards) + ".part"), std::string(100'000, 'x'));
+  write_file(dir / "parts" / last, read_file(dir / "once" / pack_shard_name(0, once.shards)));
+  const PackReport again = pack_dataset(*dataset, settings, {});
+  CHECK(again.written == 3);
+  CHECK(again.kept == once.shards - 3);
+  CHECK(files_below(dir / "parts") == expected);
+}
+
+TEST_CASE("several processes at once make one set") {
+  const TemporaryDirectory dir;
+  const DatasetOptions options = class_folder(dir, 40);
+  const auto dataset = build_dataset(options);
+  PackSettings settings = pack_settings(dir / "out", options);
+  settings.shard_bytes = 200;
+  settings.threads = 1;
+  settings.parts = 4;
+  std::atomic<std::uint32_t> written{0};
+  {
+    std::vector<std::jthread> processes;
+    for (std::uint32_t part = 0; part < 4; ++part) {
+      processes.emplace_back([&, part] {
+        PackSettings own = settings;
+        own.part = part;
+        written += pack_dataset(*dataset, own, {}).written;
+      });
+    }
+  }
+  settings.parts = 1;
+  CHECK(pack_dataset(*dataset, settings, {}).kept == written);
+  settings.out = dir / "alone";
+  (void)pack_dataset(*dataset, settings, {});
+  CHECK(files_below(dir / "out") == files_below(dir / "alone"));
+}
+
+TEST_CASE("a folder with anything else in it is left alone") {
+  const TemporaryDirectory dir;
+  const DatasetOptions options = class_folder(dir);
+  const auto dataset = build_dataset(options);
+  write_file(dir / "full/notes.txt", "notes");
+  CHECK(contains(error_of([&] { return pack_dataset(*dataset, pack_settings(dir / "full", options), {}); }),
+                 "is not empty"));
+  CHECK(files_below(dir / "full").size() == 1);
+
+  PackSettings settings = pack_settings(dir / "out", options);
+  (void)pack_dataset(*dataset, settings, {});
+  settings.shard_bytes /= 2;
+  CHECK(contains(error_of([&] { return pack_dataset(*dataset, settings, {}); }), "other options"));
+  settings.shard_bytes *= 2;
+  const std::string sound = read_file(dir / "out/manifest.json");
+  const auto with_samples = [&](const std::string& number) {
+    std::string text = sound;
+    return text.replace(text.find("\"samples\": 12,") + 11, 2, number);
+  };
+  for (const std::string& text : {std::string("{\"set\": 3"), with_samples("-12"), with_samples("1e300"),
+                                  with_samples("12.5"), with_samples("13"), with_samples("18446744073709551616")}) {
+    write_file(dir / "out/manifest.json", text);
+    CHECK(contains(error_of([&] { return pack_dataset(*dataset, settings, {}); }), "manifest.json"));
+  }
+}
+
+TEST_CASE("an image that cannot be read is left out, named, and counts as bad") {
+  const TemporaryDirectory dir;
+  const DatasetOptions options = class_folder(dir, 10);
+  const auto dataset = build_dataset(options);
+  fs::remove(dir / "in/cat/4.jpg");
+  const PackReport report = pack_dataset(*dataset, pack_settings(dir / "out", options), {});
+  REQUIRE(report.left_out.size() == 1);
+  CHECK(report.left_out[0].path == "cat/4.jpg");
+  const auto packed = build_dataset(options_for(dir / "out"));
+  CHECK(packed->size() == 9);
+  CHECK(find_skipped(*packed, "[cat/4.jpg]") != nullptr);
+}
+
+TEST_CASE("a saved index of a packed set says when the set is another") {
+  const TemporaryDirectory dir;
+  DatasetOptions packed = packed_options(class_folder(dir), dir / "out");
+  packed.index = (dir / "saved.index").string();
+  CHECK(open_dataset(packed)->size() == 12);
+  fs::remove_all(dir / "out");
+  write_file(dir / "in/cat/new.jpg", "other bytes");
+  (void)packed_options(options_for(dir / "in"), dir / "out", 1 << 20U);
+  const auto saved = open_dataset(packed);
+  CHECK(saved->size() == 12);  // as it was
+  Reading reading;
+  CHECK(error_of([&] {
+          saved->read(3, reading);
+          return 0;
+        }) != "");
+}
+
+TEST_CASE("images are stored as pixels, the longer side as long as asked for at most") {
+  const TemporaryDirectory dir;
+  write_file(dir / "in/a/wide.npy", grey_npy(40, 10, 90));
+  write_file(dir / "in/a/high.npy", grey_npy(8, 32, 17));
+  write_file(dir / "in/b/small.npy", grey_npy(5, 3, 200));
+  write_file(dir / "in/b/damaged.npy", "\x93NUMPY");
+  const DatasetOptions options = options_for(dir / "in");
+  PackSettings settings = pack_settings(dir / "out", options);
+  settings.pixels = 16;
+  const PackReport report = pack_dataset(*build_dataset(options), settings, {});
+  CHECK(report.tally.pixels == 3);
+  CHECK(report.tally.as_is == 1);
+  const auto packed = build_dataset(options_for(dir / "out"));
+  std::map<std::string, std::string> shapes;
+  for (std::uint64_t id = 0; id < packed->size(); ++id) {
+    const Sample sample = packed->sample(id);
+    shapes[SampleNames(*packed).of(id)] = std::to_string(sample.width) + "x" + std::to_string(sample.height);
+    if (sample.encoding != Encoding::raw) continue;
+    const std::string pixels = read_sample(*packed, id);
+    CHECK(pixels.size() == static_cast<std::size_t>(3 * sample.width * sample.height));
+    CHECK(pixels == std::string(pixels.size(), pixels[0]));
+  }
+  CHECK(shapes ==
+        std::map<std::string, std::string>{
+            {"a/wide.npy", "16x4"}, {"a/high.npy", "4x16"}, {"b/small.npy", "5x3"}, {"b/damaged.npy", "0x0"}});
+  write_file(dir / "in/a/wide.npy", grey_npy(40, 10, 91));
+  const PackReport changed = pack_dataset(*build_dataset(options), settings, {});
+  REQUIRE(changed.changed.size() == 1);
+  CHECK(changed.changed[0].path == "a/wide.npy");
+  const UnpackReport unpacked = unpack(dir / "out", dir / "again", 2, {});
+  CHECK(unpacked.pixels == 3);
+  CHECK(unpacked.files == 1);
+
+  const TemporaryDirectory other;
+  const DatasetOptions masks = folder_with_fields(other);
+  settings.out = other / "out";
+  CHECK(
+      contains(error_of([&] { return pack_dataset(*build_dataset(masks), settings, {}); }), "\"mask\" has their size"));
+}
+
+TEST_CASE("unpacking gives the files back, byte by byte, where they were") {
+  SUBCASE("class folders") {
+    const TemporaryDirectory dir;
+    (void)packed_options(class_folder(dir), dir / "out");
+    const UnpackReport report = unpack(dir / "out", dir / "again", 3, {});
+    CHECK(report.files == 12);
+    CHECK(report.failed.empty());
+    CHECK(files_below(dir / "again") == files_below(dir / "in"));
+    CHECK(contains(error_of([&] { return unpack(dir / "out", dir / "again", 1, {}); }), "is not empty"));
+  }
+  SUBCASE("images with annotations and masks") {
+    const TemporaryDirectory dir;
+    (void)packed_options(voc(dir, SampleUnit::objects), dir / "out");
+    CHECK(unpack(dir / "out", dir / "again", 3, {}).files == 8);
+    fs::remove_all(dir / "in/Annotations");
+    CHECK(files_below(dir / "again") == files_below(dir / "in"));
+  }
+  SUBCASE("fields that lie beside the folder are below it") {
+    const TemporaryDirectory dir;
+    (void)packed_options(folder_with_fields(dir), dir / "out");
+    CHECK(unpack(dir / "out", dir / "again", 3, {}).renamed == 0);
+    CHECK(read_file(dir / "again/7.txt") == "a caption of 7");
+    CHECK(read_file(dir / "again/masks/7.png") == read_file(dir / "in/masks/7.png"));
+  }
+  SUBCASE("records of a tar, CIFAR") {
+    const TemporaryDirectory dir;
+    write_file(dir / "in/x.tar",
+               tar_sample("n01/a", "\xFF\xD8\xFF one", "3") + tar_sample("b", "\x89PNG two", "4") + tar_end());
+    (void)packed_options(options_for(dir / "in/x.tar"), dir / "out");
+    (void)unpack(dir / "out", dir / "again", 3, {});
+    CHECK(files_below(dir / "again") ==
+          std::map<std::string, std::string>{{"x.tar/n01/a.jpg", "\xFF\xD8\xFF one"}, {"x.tar/b.png", "\x89PNG two"}});
+    const std::string record = std::string(1, '\3') + std::string(3072, 'p');
+    write_file(dir / "cifar/data_batch_1.bin", record + record);
+    (void)packed_options(options_for(dir / "cifar"), dir / "packed");
+    (void)unpack(dir / "packed", dir / "raw", 3, {});
+    CHECK(files_below(dir / "raw") ==
+          std::map<std::string, std::string>{{"data_batch_1.bin/00000000.bin", std::string(3072, 'p')},
+                                             {"data_batch_1.bin/00000001.bin", std::string(3072, 'p')}});
+  }
+}
+
+TEST_CASE("a set may have 65,536 shapes of raw images, and no more") {
+  const TemporaryDirectory dir;
+  const auto dataset = build_dataset(class_folder(dir, 2));
+  const PackSettings settings = pack_settings(dir / "out", {});
+  fs::create_directories(settings.out);
+  PackedSample packed;
+  packed.image = {std::byte{1}};
+  packed.stored = PackStored::pixels;
+  packed.hash = hash128(packed.image);
+  ShardWriter writer(*dataset, settings, {.set = {}, .firsts = {0, 65'536}}, 0, {});
+  const auto add = [&](std::int32_t shape) {
+    packed.kind = {.encoding = Encoding::raw, .width = 1 + shape % 1000, .height = 1 + shape / 1000, .channels = 3};
+    writer.add(dataset->sample(0), std::to_string(shape), packed);
+  };
+  for (std::int32_t shape = 0; shape < 65'536; ++shape) add(shape);
+  CHECK(contains(error_of([&] {
+                   add(65'536);
+                   return 0;
+                 }),
+                 "more than 65536 shapes"));
+}

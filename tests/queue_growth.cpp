@@ -1,0 +1,184 @@
+// queue.capacity = "auto": the ring that grows, when it does, what memory it takes, and that nothing else depends on
+// it.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <forebay/feeder.hpp>
+
+#include "eventually.hpp"
+#include "job/start_checks.hpp"
+#include "memory_dataset.hpp"
+#include "memory_parts.hpp"
+#include "ring/queue_growth.hpp"
+#include "ring/slot_ring.hpp"
+#include "support.hpp"
+
+namespace forebay {
+namespace {
+
+using testing::Gate;
+using testing::memory_options;
+using testing::parts;
+
+// Batches that are large enough for a queue to begin with two: 9 MB each.
+Options large_batches() {
+  Options options = memory_options(1);
+  options.transform.size = {864, 864};
+  options.transform.dtype = DType::float32;
+  options.queue = {.capacity = 0, .pool = 1, .max_leases = 1};
+  options.policy.name = "greedy";
+  return options;
+}
+
+constexpr std::int64_t kSlot = 864LL * 864 * 3 * 4 + 4096;
+
+// Of memory, since there were `before` bytes. Sanitizers have memory of their own.
+bool has_taken_at_most(std::uint64_t before, std::uint64_t slots) {
+  return testing::kSanitized || resident_bytes() < before + slots * static_cast<std::uint64_t>(kSlot);
+}
+
+TEST_CASE("a ring that grows lends slots that were never used, and claims no more than it may hold") {
+  SlotRing ring({2, 5}, 7, UINT64_MAX);
+  std::atomic<bool> stopped{false};
+  std::set<std::uint32_t> slots;
+  const auto claim_all = [&](std::uint64_t turns) {
+    SlotRing::Claim claim{};
+    while (slots.size() < turns) {
+      REQUIRE(ring.claim(stopped, claim));
+      CHECK(slots.insert(claim.slot).second);
+      ring.publish(claim.turn);
+    }
+  };
+  claim_all(2);
+  CHECK(slots == std::set<std::uint32_t>{0, 1});
+  CHECK(ring.depth() == 2);
+  ring.grow(1);  // it never shrinks
+  CHECK(ring.capacity() == 2);
+  ring.want(3);
+  CHECK(ring.capacity() == 2);
+  ring.pass();
+  CHECK(ring.capacity() == 3);
+  claim_all(3);
+  ring.grow(4096);
+  CHECK(ring.capacity() == 5);
+  CHECK(ring.most_capacity() == 5);
+  claim_all(5);
+  CHECK(ring.depth() == 5);
+  stopped = true;
+  SlotRing::Claim claim{};
+  CHECK_FALSE(ring.claim(stopped, claim));  // a sixth would wait for room
+}
+
+TEST_CASE("a queue grows for steps that lacked a batch, and only where more room would have had it") {
+  QueueGrowth growth({2, 16});
+  Signals signals;
+  const auto step = [&](Decision decision, double seconds, std::uint64_t batches) {
+    signals.now_s += seconds;
+    signals.produced += batches;
+    ++signals.step;
+    return growth.decided(decision, signals);
+  };
+  for (int i = 0; i < 100; ++i) CHECK(step(Decision::fresh, 0.1, 1) == 2);
+  SUBCASE("a pause under a policy that reuses") {
+    CHECK(step(Decision::reuse, 0.1, 0) == 2);
+    CHECK(step(Decision::reuse, 0.3, 0) == 6);  // 3.6 batches behind at nine tenths of the pace
+    CHECK(step(Decision::reuse, 0.1, 0) == 12);
+    CHECK(step(Decision::reuse, 100, 0) == 16);
+    CHECK(step(Decision::reuse, 100, 0) == 16);
+  }
+  SUBCASE("a wait that production, always at work, could not have avoided") {
+    signals.waited_s = 1;
+    CHECK(step(Decision::fresh, 1, 1) == 2);
+  }
+  SUBCASE("a wait after a full queue had stopped production for longer than a batch takes") {
+    signals.blocked_s = 0.3;
+    signals.waited_s = 0.9;
+    CHECK(step(Decision::fresh, 1, 1) > 2);
+  }
+  SUBCASE("time in which production was stopped is no pause") {
+    signals.blocked_s = 10;
+    CHECK(step(Decision::reuse, 10, 1) == 2);
+  }
+}
+
+// What one step served: the sample of its batch, and how often that had been served before.
+using Step = std::pair<std::uint64_t, std::uint64_t>;
+
+bool step_into(std::vector<Step>& steps, Feeder& feeder) {
+  const auto batch = feeder.next();
+  if (batch) steps.emplace_back(batch->ids()[0], batch->use_index());
+  return batch.has_value();
+}
+
+std::vector<std::uint64_t> fresh_of(const std::vector<Step>& steps) {
+  std::vector<std::uint64_t> ids;
+  for (const auto& [id, uses] : steps) {
+    if (uses == 0) ids.push_back(id);
+  }
+  return ids;
+}
+
+std::vector<Step> run_of(const Options& options, std::uint64_t batches) {
+  std::vector<Step> steps;
+  Feeder feeder(options, parts(batches));
+  while (step_into(steps, feeder)) {
+  }
+  return steps;
+}
+
+TEST_CASE("memory is taken as the queue grows, which changes neither the batches nor their order, nor a replay") {
+  constexpr std::uint64_t kBatches = 30;
+  const testing::TemporaryDirectory dir;
+  Options options = large_batches();
+  options.queue.memory = 7 * kSlot;
+  options.telemetry.dir = dir.path().string();
+  options.telemetry.per_step = false;
+  std::vector<Step> steps;
+  {
+    Gate gate;
+    gate.open(12);
+    const std::uint64_t before = resident_bytes();
+    Feeder feeder(options, parts(kBatches, [&](std::uint64_t) { gate.pass(); }));
+    CHECK(has_taken_at_most(before, 5));  // three slots, and all threads' own
+    CHECK(feeder.summary().queue_capacity == 2);
+    CHECK(feeder.describe().find("ring of 7 slots (2 to 6 ready, 1 resident, 0 leased)") != std::string::npos);
+    for (int fresh = 0; fresh < 12; fresh += steps.back().second == 0 ? 1 : 0) REQUIRE(step_into(steps, feeder));
+    // Nothing comes: each step reuses, until the pause has taken as long as three batches did.
+    CHECK(testing::eventually([&] { return step_into(steps, feeder) && feeder.summary().queue_capacity == 6; }));
+    gate.open();
+    while (step_into(steps, feeder)) {
+    }
+    CHECK(feeder.summary().queue_capacity == 6);
+    CHECK(has_taken_at_most(before, 9));
+  }
+  options.telemetry.dir = "";
+  options.policy.name = "replay";
+  options.policy.recording = dir.path().string();
+  CHECK(run_of(options, kBatches) == steps);
+  options.policy.name = "block";
+  options.queue.capacity = 6;
+  CHECK(fresh_of(run_of(options, kBatches)) == fresh_of(steps));
+}
+
+TEST_CASE("small batches get their whole queue at once, and too few bytes are refused with what is needed") {
+  Options options = memory_options(4);
+  options.queue = {.capacity = 0, .pool = 4, .max_leases = 2};
+  CHECK(Feeder(options, parts(8)).summary().queue_capacity == 16);
+  options = large_batches();
+  options.queue.memory = 3 * kSlot;
+  options.mpi.mode = MpiMode::lockstep;  // which needs more than mpi.lag = 2
+  CHECK_THROWS_WITH_AS(Feeder(options, parts(8)), doctest::Contains("holds 3 batches of"), ConfigError);
+  options.queue.memory = 4 * kSlot;
+  CHECK(Feeder(options, parts(8)).summary().queue_capacity == 3);
+}
+
+}  // namespace
+}  // namespace forebay
