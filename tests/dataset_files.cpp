@@ -70,6 +70,17 @@ TEST_CASE("voc: the path may be the folder of images, with Annotations beside it
   }
 }
 
+TEST_CASE("voc: a folder beside it that has images is another dataset") {
+  const TemporaryDirectory folder;
+  write_file(folder / "mine/x.jpg", "jpeg");
+  write_file(folder / "other/x.jpg", "jpeg");
+  write_file(folder / "other/x.xml", annotation(object("dog")));
+  const std::string path = folder.path().string() + "/mine";
+  CHECK(contains(build_error(options_for(path)), "found 1 image ("));
+  write_file(folder / "boxes/x.xml", annotation(object("cat")));
+  CHECK(build_dataset(options_for(path))->classes() == Lines{"cat"});
+}
+
 TEST_CASE("voc: what is skipped, and whether it is damage") {
   const TemporaryDirectory folder;
   for (const char* name : {"good", "malformed", "bomb", "objects", "none", "unannotated"}) {

@@ -36,17 +36,20 @@ std::string error_of(const Call& call) {
 // A directory of its own, removed with everything in it at the end of the scope.
 class TemporaryDirectory {
  public:
-  // A name that nobody has, not even a process that was killed before it could remove its own.
+  // A name that nobody has, not even a process that was killed before it could remove its own, and a parent of its
+  // own: a dataset may look at the folders beside it, which must not be those of tests that run at the same time.
   TemporaryDirectory() {
     std::string name = (std::filesystem::temp_directory_path() / "forebay-test-XXXXXX").string();
     if (::mkdtemp(name.data()) == nullptr) throw std::system_error(errno, std::generic_category(), name);
-    path_ = name;
+    path_ = std::filesystem::path(name) / "t";
+    std::filesystem::create_directory(path_);
     // As any folder: some tests look at it as another user.
-    std::filesystem::permissions(path_, std::filesystem::perms(0755));
+    for (const auto& path : {path_.parent_path(), path_})
+      std::filesystem::permissions(path, std::filesystem::perms(0755));
   }
   ~TemporaryDirectory() {
     std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
+    std::filesystem::remove_all(path_.parent_path(), ignored);
   }
   TemporaryDirectory(const TemporaryDirectory&) = delete;
   TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;

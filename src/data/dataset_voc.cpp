@@ -198,7 +198,7 @@ void report_others(const std::string& root, const Scan& scan, SkipLog& skipped) 
 }
 
 // The images of the folder `place.name` with the annotations of the folders beside it, seen from the parent: of those
-// named Annotations, or where there is none, of any that hold XML.
+// named Annotations, or where there is none, of any that hold XML and no images, which would be another dataset.
 Scan scan_beside(const BuildContext& context, const PlaceInParent& place, const Scan& images) {
   Scan scan;
   add_below(scan.images, place.name, images.images);
@@ -216,7 +216,8 @@ Scan scan_beside(const BuildContext& context, const PlaceInParent& place, const 
   const bool is_named = !scan.annotations.empty();
   for (const auto folder : beside_it.folders) {
     if (is_named || folder == place.name) continue;
-    scan.annotations.append(std::move(scan_folder(place.parent, std::string(folder)).annotations));
+    Scan beside = scan_folder(place.parent, std::string(folder));
+    if (beside.images.empty()) scan.annotations.append(std::move(beside.annotations));
   }
   scan.annotations.sort();
   leave_out_masks(scan);
