@@ -236,7 +236,8 @@ TEST_CASE("an index of other options is refused with what it was built for") {
     return error_of([&] { (void)open_dataset(changed); });
   };
   const std::string by_path = refusal([&](auto& changed) { changed.path = other.path().string(); });
-  CHECK(contains(by_path, "dataset.index = \"" + options.index + "\" was built for path " + data.path().string()));
+  CHECK(contains(by_path, "dataset.index = \"" + options.index + "\" was built for path " + data.path().string() +
+                              ", not " + other.path().string()));
   CHECK(contains(by_path, "delete it to have it built again"));
   CHECK(contains(refusal([](auto& changed) { changed.format = "folder"; }), "format voc, not folder"));
   CHECK(contains(refusal([](auto& changed) { changed.classes = {"dog"}; }), "other classes"));

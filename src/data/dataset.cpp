@@ -89,7 +89,7 @@ std::string difference(const IndexOrigin& built, const DatasetOptions& options) 
     return "format " + built.format + ", not " + options.format;
   }
   const IndexOrigin wanted = origin_of(options, built.format);
-  if (wanted.path != built.path) return "path " + built.path;
+  if (wanted.path != built.path) return "path " + built.path + ", not " + wanted.path;
   if (wanted.labels != built.labels) return built.labels.empty() ? "no labels file" : "labels " + built.labels;
   if (wanted.classes != built.classes) return "other classes";
   if (wanted.difficult != built.difficult) return std::string("difficult = ") + (built.difficult ? "true" : "false");
