@@ -75,11 +75,12 @@ class Bench:
         os.makedirs(scratch, exist_ok=True)
         command = [python, script_of(loader.script), what, f"--threads={threads_of(way)}",
                    f"--variant={variant_of(way)}", f"--scratch={scratch}"]
-        if loader.writes and (name, what) not in self.prepared:
+        written = (name, what, variant_of(way))
+        if loader.writes and written not in self.prepared:
             done = subprocess.run([*command, "--prepare"], capture_output=True, text=True, check=False)
             if done.returncode != 0:
                 raise Failed(last_line(done.stderr))
-            self.prepared.add((name, what))
+            self.prepared.add(written)
         return command
 
     def python_of(self, environment):

@@ -18,10 +18,11 @@ from bench import Bench, machine, tidy
 from cases import CASES
 from container_cases import CONTAINER_CASES
 from loaders import PEERS
+from packed_case import packed_photographs
 from trainer_case import beside_a_trainer
 
 LOADERS = ("bare", "forebay", *PEERS)
-ALL_CASES = {**CASES, "trainer": beside_a_trainer, **CONTAINER_CASES}
+ALL_CASES = {**CASES, "packed": packed_photographs, "trainer": beside_a_trainer, **CONTAINER_CASES}
 
 
 def parse():

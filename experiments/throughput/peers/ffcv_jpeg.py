@@ -1,7 +1,9 @@
-"""FFCV, with the original JPEG bytes in its own format, so that it decodes what the others decode. Random order with
-the whole file in the page cache, as its documentation recommends where memory is enough; all operators are compiled."""
+"""FFCV, with the original JPEG bytes in its own format, so that it decodes what the others decode; as variants `raw` and
+`raw256` with its raw pixels, whole images and such of at most 256 pixels on a side, which it does not decode. Random order
+with the whole file in the page cache, as its documentation recommends where memory is enough; all operators are compiled."""
 
 import os
+import sys
 from importlib import metadata
 
 import numpy
@@ -34,6 +36,19 @@ class OriginalJpeg(RGBImageField):
         storage[:] = encoded
 
 
+class RawPixels(RGBImageField):
+    """The pixels of a file's image; its images are read as those of RGBImageField."""
+
+    def encode(self, destination, path, malloc):
+        with Image.open(path) as image:
+            super().encode(destination, image.convert("RGB"), malloc)
+
+
+# By variant: the field, and how it is written.
+FIELDS = {"": (OriginalJpeg, {"write_mode": "jpg"}), "raw": (RawPixels, {"write_mode": "raw"}),
+          "raw256": (RawPixels, {"write_mode": "raw", "max_resolution": 256})}
+
+
 class Rows:
     def __init__(self, rows):
         self.rows = rows
@@ -45,13 +60,24 @@ class Rows:
         return self.rows[index]
 
 
-def write_dataset(path, rows):
+def largest_sample(rows, variant):
+    """Bytes, at most: a page of FFCV's holds whole samples."""
+    if not variant:
+        return max(os.path.getsize(name) for name, _ in rows)
+    sizes = []
+    for name, _ in rows:
+        with Image.open(name) as image:
+            sizes.append(3 * image.size[0] * image.size[1])
+    return max(sizes)
+
+
+def write_dataset(path, rows, variant):
     if os.path.exists(path):
         return
-    largest = max(os.path.getsize(name) for name, _ in rows)
-    page = max(1 << 21, 1 << (2 * largest - 1).bit_length())
+    page = max(1 << 21, 1 << (2 * largest_sample(rows, variant) - 1).bit_length())
     part = path + ".part"
-    fields = {"image": OriginalJpeg(write_mode="jpg"), "label": IntField()}
+    field, options = FIELDS[variant]
+    fields = {"image": field(**options), "label": IntField()}
     DatasetWriter(part, fields, page_size=page, num_workers=1).from_indexed_dataset(Rows(rows))
     os.rename(part, path)
 
@@ -61,13 +87,13 @@ def main():
     paths, labels = common.read_list(options.list)
     unique = sorted(set(zip(paths, labels, strict=False)))
     place = {row: number for number, row in enumerate(unique)}
-    file = os.path.join(options.scratch, "original.beton")
-    write_dataset(file, unique)
+    file = os.path.join(options.scratch, f"{options.variant or 'original'}.beton")
+    write_dataset(file, unique, options.variant)
     if options.prepare:
         return
     size = (options.size, options.size)
     loader = Loader(file, batch_size=options.batch, num_workers=options.threads, order=OrderOption.RANDOM,
-                    os_cache=True, drop_last=True, custom_fields={"image": OriginalJpeg},
+                    os_cache=True, drop_last=True, custom_fields={"image": FIELDS[options.variant][0]},
                     indices=[place[row] for row in zip(paths, labels, strict=False)], pipelines={
                         "image": [RandomResizedCropRGBImageDecoder(size, common.SCALE, common.RATIO),
                                   RandomHorizontalFlip(common.MIRROR),
@@ -76,6 +102,9 @@ def main():
                         "label": [IntDecoder(), ToTensor(), Squeeze()]})
     images = common.endless(lambda: (batch[0] for batch in loader))
     measure(images, options, lambda batch: batch.numpy().copy(), version=f"ffcv {metadata.version('ffcv')}")
+    # FFCV's own threads are running still, and end an interpreter that comes to its end with SIGABRT.
+    sys.stdout.flush()
+    os._exit(0)
 
 
 if __name__ == "__main__":
