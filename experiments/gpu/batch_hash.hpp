@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "make/device_function.hpp"
+#include "base/device_function.hpp"
 
 // A hash of a batch that the GPU and the host compute alike: every word is mixed with its place and all are added up,
 // so the order of the threads does not matter.

@@ -7,6 +7,7 @@
 #include <hwy/highway.h>
 
 #include "coefficients.hpp"
+#include "jpeg_math.hpp"
 
 namespace forebay {
 namespace {
@@ -14,45 +15,17 @@ namespace {
 constexpr std::size_t kSide = CoefficientRow::kSide;
 using Block = std::array<std::int32_t, kBlockSize>;
 
-// The DCT's constants, times 2^13.
-constexpr int kFirstShift = 11;
-constexpr int kSecondShift = 18;
-
-// One dimension of the inverse DCT on eight numbers `step` apart, in place.
-void transform_line(std::int32_t* line, std::size_t step, int shift) noexcept {
-  const auto in = [&](std::size_t i) { return line[i * step]; };
-  const std::int32_t middle = (in(2) + in(6)) * 4433;
-  const std::int32_t even2 = middle - in(6) * 15137;
-  const std::int32_t even3 = middle + in(2) * 6270;
-  const std::int32_t even0 = (in(0) + in(4)) * 8192;
-  const std::int32_t even1 = (in(0) - in(4)) * 8192;
-  const std::array<std::int32_t, 4> even{even0 + even3, even1 + even2, even1 - even2, even0 - even3};
-
-  const std::int32_t all = (in(1) + in(3) + in(5) + in(7)) * 9633;
-  const std::int32_t third = all - (in(3) + in(7)) * 16069;
-  const std::int32_t fourth = all - (in(1) + in(5)) * 3196;
-  const std::int32_t outer = (in(1) + in(7)) * -7373;
-  const std::int32_t inner = (in(3) + in(5)) * -20995;
-  const std::array<std::int32_t, 4> odd{in(1) * 12299 + outer + fourth, in(3) * 25172 + inner + third,
-                                        in(5) * 16819 + inner + fourth, in(7) * 2446 + outer + third};
-  const std::int32_t half = 1 << (shift - 1);
-  for (std::size_t i = 0; i < 4; ++i) {
-    line[i * step] = (even[i] + odd[i] + half) >> shift;
-    line[(7 - i) * step] = (even[i] - odd[i] + half) >> shift;
-  }
-}
-
 bool lies_within(const Block& block, std::int32_t limit) noexcept {
   return std::ranges::all_of(block, [limit](std::int32_t value) { return value >= -limit && value < limit; });
 }
 
 bool transform_block(Block& block, std::uint8_t* out, std::size_t stride) noexcept {
   if (!lies_within(block, PixelKernels::kMostCoefficient + 1)) return false;
-  for (std::size_t x = 0; x < kSide; ++x) transform_line(block.data() + x, kSide, kFirstShift);
+  for (std::size_t x = 0; x < kSide; ++x) inverse_dct_line(block.data() + x, kSide, kColumnShift);
   if (!lies_within(block, 16384)) return false;
-  for (std::size_t y = 0; y < kSide; ++y) transform_line(block.data() + y * kSide, 1, kSecondShift);
+  for (std::size_t y = 0; y < kSide; ++y) inverse_dct_line(block.data() + y * kSide, 1, kRowShift);
   for (std::size_t i = 0; i < kBlockSize; ++i) {
-    out[i / kSide * stride + i % kSide] = static_cast<std::uint8_t>(std::clamp(block[i] + 128, 0, 255));
+    out[i / kSide * stride + i % kSide] = jpeg_sample(block[i]);
   }
   return lies_within(block, 512);
 }
@@ -95,15 +68,9 @@ void mix_rows_scalar(const ChromaRows& rows, std::size_t count, int bias, std::u
 }
 
 void from_ycc_scalar(const std::uint8_t* const* parts, std::size_t count, std::uint8_t* out) noexcept {
-  constexpr int kHalf = 1 << 15;
-  const auto byte = [](int value) { return static_cast<std::uint8_t>(std::clamp(value, 0, 255)); };
   for (std::size_t i = 0; i < count; ++i, out += 3) {
-    const int luma = parts[0][i];
-    const int blue = parts[1][i] - 128;
-    const int red = parts[2][i] - 128;
-    out[0] = byte(luma + ((91881 * red + kHalf) >> 16));
-    out[1] = byte(luma + ((-22554 * blue - 46802 * red + kHalf) >> 16));
-    out[2] = byte(luma + ((116130 * blue + kHalf) >> 16));
+    const std::uint32_t pixel = ycc_word(parts[0][i], parts[1][i], parts[2][i]);
+    for (std::size_t k = 0; k < 3; ++k) out[k] = static_cast<std::uint8_t>(pixel >> (8 * k));
   }
 }
 

@@ -14,33 +14,10 @@ std::size_t size_of_count(std::int32_t count) noexcept { return static_cast<std:
 
 std::size_t padded_to_line(std::size_t bytes) noexcept { return (bytes + 63) / 64 * 64; }
 
-// The sample that fancy upsampling mixes with the one of `pixel`: the next one for odd pixels, the one before for even
-// ones, at the image's edges its own.
-std::int32_t far_sample(std::int32_t pixel, std::int32_t samples) noexcept {
-  return std::clamp(pixel / 2 + (pixel % 2 == 0 ? -1 : 1), 0, samples - 1);
-}
-
-void extend(std::int32_t& first, std::int32_t& end, std::int32_t unit) noexcept {
-  first = std::min(first, unit);
-  end = std::max(end, unit + 1);
-}
-
 }  // namespace
 
 std::size_t PixelStage::wanted_components(const JpegFrame& frame, Colours colours) noexcept {
   return colours == Colours::luma ? 1 : frame.components;
-}
-
-// As libjpeg-turbo's jdsample.c chooses.
-PixelStage::Enlargement PixelStage::enlargement_of(const JpegFrame& frame, std::size_t component) noexcept {
-  const JpegComponent& part = frame.component[component];
-  Enlargement how{.kind = Upsampling::repeat, .across = frame.max_h / part.h, .down = frame.max_v / part.v};
-  const bool is_wide = part.width > 2;
-  if (how.across == 1 && how.down == 1) how.kind = Upsampling::none;
-  if (how.across == 1 && how.down == 2) how.kind = Upsampling::down;
-  if (how.across == 2 && how.down == 1 && is_wide) how.kind = Upsampling::across;
-  if (how.across == 2 && how.down == 2 && is_wide) how.kind = Upsampling::both;
-  return how;
 }
 
 bool PixelStage::serves(const JpegFrame& frame, Colours colours) noexcept {
@@ -56,23 +33,7 @@ bool PixelStage::serves(const JpegFrame& frame, Colours colours) noexcept {
 }
 
 McuRegion PixelStage::needed(const JpegFrame& frame, const Box& region, Colours colours) noexcept {
-  const std::int32_t width = kBlockSide * frame.max_h;
-  const std::int32_t height = kBlockSide * frame.max_v;
-  McuRegion mcus{region.left / width, region.top / height, (region.right - 1) / width + 1,
-                 (region.bottom - 1) / height + 1};
-  for (std::size_t k = 0; k < wanted_components(frame, colours); ++k) {
-    const JpegComponent& part = frame.component[k];
-    const Enlargement how = enlargement_of(frame, k);
-    if (how.mixes_columns()) {
-      extend(mcus.left, mcus.right, far_sample(region.left, part.width) / (kBlockSide * part.h));
-      extend(mcus.left, mcus.right, far_sample(region.right - 1, part.width) / (kBlockSide * part.h));
-    }
-    if (how.mixes_rows()) {
-      extend(mcus.top, mcus.bottom, far_sample(region.top, part.height) / (kBlockSide * part.v));
-      extend(mcus.top, mcus.bottom, far_sample(region.bottom - 1, part.height) / (kBlockSide * part.v));
-    }
-  }
-  return mcus;
+  return needed_mcus(frame, region, wanted_components(frame, colours));
 }
 
 void PixelStage::prepare(const JpegFrame& frame, const McuRegion& mcus, Colours colours) {

@@ -8,6 +8,7 @@
 #include <forebay/view.hpp>
 
 #include "coefficients.hpp"
+#include "jpeg_math.hpp"
 #include "pixel_kernels.hpp"
 
 namespace forebay {
@@ -51,24 +52,6 @@ class PixelStage {
                             RgbRows& rows);
 
  private:
-  enum class Upsampling : std::uint8_t {
-    none,
-    across,
-    down,
-    both,
-    repeat
-  };  // all but the last: as libjpeg's fancy one
-
-  // How a component becomes as large as the image.
-  struct Enlargement {
-    Upsampling kind = Upsampling::none;
-    std::int32_t across = 1;  // pixels for each sample
-    std::int32_t down = 1;
-
-    [[nodiscard]] bool mixes_columns() const noexcept { return kind == Upsampling::across || kind == Upsampling::both; }
-    [[nodiscard]] bool mixes_rows() const noexcept { return kind == Upsampling::down || kind == Upsampling::both; }
-  };
-
   // The samples of a component in the MCU row at hand, with the last row of the one before it.
   struct Strip {
     Enlargement enlargement;
@@ -84,7 +67,6 @@ class PixelStage {
     }
   };
 
-  [[nodiscard]] static Enlargement enlargement_of(const JpegFrame& frame, std::size_t component) noexcept;
   [[nodiscard]] static std::size_t wanted_components(const JpegFrame& frame, Colours colours) noexcept;
 
   void prepare(const JpegFrame& frame, const McuRegion& mcus, Colours colours);

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "base/device_function.hpp"
 #include "canvas.hpp"
-#include "device_function.hpp"
 #include "resample_math.hpp"
 #include "views.hpp"
 

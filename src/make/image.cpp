@@ -19,23 +19,6 @@ void copy_pixel(const std::uint8_t* from, std::uint8_t* to) noexcept {
   to[2] = from[2];
 }
 
-// Where the stored image's left side and top end up decides everything: columns run right to left for 2, 3, 7, 8 and
-// rows bottom to top for 3, 4, 6, 7 (CIPA DC-008, tag 0x0112).
-constexpr bool flips_columns(int orientation) noexcept {
-  return orientation == 2 || orientation == 3 || orientation == 7 || orientation == 8;
-}
-constexpr bool flips_rows(int orientation) noexcept {
-  return orientation == 3 || orientation == 4 || orientation == 6 || orientation == 7;
-}
-
-Box flipped(Box box, std::int32_t width, std::int32_t height, int orientation) noexcept {
-  if (flips_columns(orientation)) box = {width - box.right, box.top, width - box.left, box.bottom};
-  if (flips_rows(orientation)) box = {box.left, height - box.bottom, box.right, height - box.top};
-  return box;
-}
-
-Box transposed(const Box& box) noexcept { return {box.top, box.left, box.bottom, box.right}; }
-
 // Rows turned at a time: as many as stay in the L1 cache when rows become columns.
 constexpr std::int32_t kRowsAtOnce = 16;
 
@@ -48,16 +31,6 @@ void require_permitted_size(std::string_view kind, std::int64_t width, std::int6
   throw SampleError(std::string(kind) + " of " + std::to_string(width) + " x " + std::to_string(height) + " = " +
                     std::to_string(pixels) + " pixels: transform.max_pixels allows " +
                     std::to_string(options.max_pixels));
-}
-
-Box stored_box(const Box& displayed, std::int32_t stored_width, std::int32_t stored_height, int orientation) noexcept {
-  const Box box = swaps_axes(orientation) ? transposed(displayed) : displayed;
-  return flipped(box, stored_width, stored_height, orientation);
-}
-
-Box displayed_box(const Box& stored, std::int32_t stored_width, std::int32_t stored_height, int orientation) noexcept {
-  const Box box = flipped(stored, stored_width, stored_height, orientation);
-  return swaps_axes(orientation) ? transposed(box) : box;
 }
 
 void place_rows(std::span<const std::uint8_t> rows, std::int32_t first, std::int32_t count, std::int32_t stored_width,

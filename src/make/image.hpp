@@ -9,6 +9,8 @@
 
 #include <forebay/dataset.hpp>
 
+#include "orientation.hpp"
+
 namespace forebay {
 
 // Options for every image file.
@@ -81,16 +83,6 @@ struct Mask {
 // the message.
 void require_permitted_size(std::string_view kind, std::int64_t width, std::int64_t height,
                             const ImageOptions& options);
-
-// EXIF orientations 5 to 8 exchange rows and columns: the displayed image is as wide as the stored one is high.
-[[nodiscard]] constexpr bool swaps_axes(int orientation) noexcept { return orientation >= 5; }
-
-// The part of the stored image, of `stored_width` x `stored_height` pixels, that EXIF orientation 1 to 8 displays in
-// `displayed`, and the other way round. The boxes may reach past the image. Any thread may call.
-[[nodiscard]] Box stored_box(const Box& displayed, std::int32_t stored_width, std::int32_t stored_height,
-                             int orientation) noexcept;
-[[nodiscard]] Box displayed_box(const Box& stored, std::int32_t stored_width, std::int32_t stored_height,
-                                int orientation) noexcept;
 
 // Copies stored rows [first, first + count) of an image stored with `stored_width` x `stored_height` pixels to where
 // EXIF orientation 1 to 8 displays them in `out`, whose size is the displayed one. A part of an image turns as an image

@@ -8,7 +8,7 @@
 #include <forebay/dataset.hpp>
 #include <forebay/random.hpp>
 
-#include "device_function.hpp"
+#include "base/device_function.hpp"
 #include "views.hpp"
 
 // What the operations "colour" and "erase" make of a pixel, for host and device: the definition that the vector kernels

@@ -3,49 +3,14 @@
 #include <algorithm>
 #include <span>
 
+#include "placed_rows.hpp"
+
 namespace forebay {
 namespace {
 
 constexpr std::int32_t kBlockSide = 8;
 // With an index so many luma blocks need not be passed to reach others.
 constexpr std::int64_t kWorthwhileBlocks = 400;
-// Rows that are turned together when the orientation is not as stored.
-constexpr std::int32_t kRowsTurned = 16;
-
-// Rows of a part of the stored image, on their way to where they are displayed.
-class PlacedRows final : public RgbRows {
- public:
-  PlacedRows(const Box& part, int orientation, std::vector<std::uint8_t>& strip, Image& out)
-      : width_(part.width()), height_(part.height()), orientation_(orientation), strip_(strip), out_(out) {
-    const auto bytes = row_bytes() * static_cast<std::size_t>(kRowsTurned);
-    if (orientation_ != 1 && strip_.size() < bytes) strip_.resize(bytes);
-  }
-
-  std::uint8_t* row(std::int32_t y) override {
-    if (orientation_ == 1) return out_.row(y);
-    if (y == first_ + kRowsTurned) place(kRowsTurned);
-    return strip_.data() + static_cast<std::size_t>(y - first_) * row_bytes();
-  }
-
-  // After the last row.
-  void finish() {
-    if (orientation_ != 1) place(height_ - first_);
-  }
-
- private:
-  [[nodiscard]] std::size_t row_bytes() const noexcept { return static_cast<std::size_t>(width_) * 3; }
-  void place(std::int32_t rows) {
-    place_rows(strip_, first_, rows, width_, height_, orientation_, out_);
-    first_ += rows;
-  }
-
-  std::int32_t width_;
-  std::int32_t height_;
-  int orientation_;
-  std::vector<std::uint8_t>& strip_;
-  Image& out_;
-  std::int32_t first_ = 0;  // row in the strip
-};
 
 std::optional<JpegColour> colour_of(const jpeg_decompress_struct& info) noexcept {
   if (info.jpeg_color_space == JCS_GRAYSCALE && info.num_components == 1) return JpegColour::grey;
@@ -174,6 +139,28 @@ bool PlainJpegDecoder::decode(const OpenJpeg& file, const PackedJpeg& packed, co
   if (!stage_.decode(frame_, part.box, part.colours, packed_, rows)) return false;
   rows.finish();
   return true;
+}
+
+bool PlainJpegDecoder::hold(const OpenJpeg& file, const HoldRequest& request) {
+  scan_.points = {};
+  if (!describe(file)) return false;
+  const Part part = part_of(file, request.region);
+  if (!part.is_served || part.colours != PixelStage::Colours::all) return false;
+  if (part.box.bottom < frame_.height && !file.has_end_marker()) return false;
+  scan_.wanted = PixelStage::needed(frame_, part.box, part.colours);
+  scan_.points = find_points(file);
+  if (!scan_decoder_.open(frame_, scan_)) return false;
+  if (!holder_.hold(frame_, file.orientation, scan_decoder_, request)) return false;
+  return is_sound(file, request.checks_all ? Box{0, 0, frame_.width, frame_.height} : part.box);
+}
+
+bool PlainJpegDecoder::hold(const OpenJpeg& file, const PackedJpeg& packed, const HoldRequest& request) {
+  scan_.points = {};
+  if (!describe(file)) return false;
+  const Part part = part_of(file, request.region);
+  if (!part.is_served || part.colours != PixelStage::Colours::all) return false;
+  packed_.open(packed, frame_);
+  return holder_.hold(frame_, file.orientation, packed_, request);
 }
 
 std::vector<std::byte> PlainJpegDecoder::locate(const OpenJpeg& file) {

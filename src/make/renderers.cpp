@@ -3,6 +3,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstring>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,7 @@
 
 #include "canvas_math.hpp"
 #include "conversion.hpp"
+#include "jpeg/pixel_kernels.hpp"
 #include "operation_chain.hpp"
 #include "transform.hpp"
 
@@ -50,6 +52,7 @@ RenderPlan make_render_plan(const TransformOptions& options, std::uint64_t seed,
           .pixels = operations.pixels(),
           .dtype = options.dtype,
           .layout = options.layout,
+          .holds_coefficients = options.hold == Hold::coefficients,
           .seed = seed,
           .table = conversion_of(options, false).table};
 }
@@ -65,7 +68,11 @@ HostRenderer::HostRenderer(const TransformOptions& options, const RenderPlan& pl
       convert_(trusted_convert(kernels, conversion_)),
       recolour_(kernels.recolour),
       resizer_(kernels),
-      changed_row_(static_cast<std::size_t>(plan.view.width) * kPixelBytes) {}
+      changed_row_(static_cast<std::size_t>(plan.view.width) * kPixelBytes) {
+  if (!plan.holds_coefficients) return;
+  const PixelKernels* const trusted = trusted_pixel_kernels();
+  held_decoder_.emplace(trusted != nullptr ? *trusted : scalar_pixel_kernels());
+}
 
 void HostRenderer::render(const RenderBatch& batch, std::byte* out, StreamView /*stream*/) {
   const std::size_t step = plan_.sample_bytes();
@@ -81,6 +88,12 @@ void HostRenderer::begin(const RenderBatch& batch, std::uint32_t index) {
   const CanvasFormat& format = plan_.canvas;
   const CanvasInfo info = info_of(format, batch.canvases, index);
   const ImageView view = canvas_view(plan_, info, batch.epoch, batch.first_position + index, batch.use_index);
+  if (info.form == CanvasForm::coefficients) {
+    const std::span place(batch.canvases + format.place_bytes() * index, format.place_bytes());
+    held_decoder_->decode(place, view.region, image_);
+    resizer_.begin(image_, {0, 0, image_.width, image_.height}, plan_.view.width, plan_.view.height, view.mirror);
+    return;
+  }
   const auto* const slot = reinterpret_cast<const std::uint8_t*>(batch.canvases);
   resizer_.begin(PixelRows{.first = slot + format.place_bytes() * index,
                            .row_bytes = format.row_bytes(),
@@ -120,9 +133,17 @@ void TwinRenderer::render_one(const RenderBatch& batch, std::uint32_t index, std
   const CanvasFormat& format = plan_.canvas;
   const CanvasInfo info = info_of(format, batch.canvases, index);
   const ImageView view = canvas_view(plan_, info, batch.epoch, batch.first_position + index, batch.use_index);
-  const auto* const region = reinterpret_cast<const std::uint8_t*>(batch.canvases) + format.place_bytes() * index +
-                             static_cast<std::size_t>(view.region.top) * format.row_bytes() +
-                             3 * static_cast<std::size_t>(view.region.left);
+  const std::span place(batch.canvases + format.place_bytes() * index, format.place_bytes());
+  const auto* region = reinterpret_cast<const std::uint8_t*>(place.data()) +
+                       static_cast<std::size_t>(view.region.top) * format.row_bytes() +
+                       3 * static_cast<std::size_t>(view.region.left);
+  std::size_t row_bytes = format.row_bytes();
+  std::vector<std::uint8_t> expanded;
+  if (info.form == CanvasForm::coefficients) {
+    expand_plainly(place, view.region, expanded);
+    region = expanded.data();
+    row_bytes = expanded_row_bytes(view.region.width());
+  }
   const PixelChange change = canvas_change(plan_, batch.epoch, batch.first_position + index, batch.use_index);
   const ResamplingAxis across = resampling_axis(view.region.width(), plan_.view.width);
   const ResamplingAxis down = resampling_axis(view.region.height(), plan_.view.height);
@@ -131,8 +152,8 @@ void TwinRenderer::render_one(const RenderBatch& batch, std::uint32_t index, std
   for (std::int32_t y = 0; y < down.out; ++y) {
     for (std::int32_t x = 0; x < across.out; ++x) {
       const auto column = static_cast<std::size_t>(view.mirror ? across.out - 1 - x : x);
-      const auto pixel = view_pixel<PlainWords>(region, format.row_bytes(), columns[column],
-                                                rows[static_cast<std::size_t>(y)], mixes_first(down));
+      const auto pixel = view_pixel<PlainWords>(region, row_bytes, columns[column], rows[static_cast<std::size_t>(y)],
+                                                mixes_first(down));
       store(changed_pixel(change, x, y, pixel), x, y, out);
     }
   }

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "device_function.hpp"
+#include "base/device_function.hpp"
 
 // The fixed-point coefficients that pixels are resampled with, by integer arithmetic alone: host and device compute
 // them with these same functions. All are pure; any thread may call.

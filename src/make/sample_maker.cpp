@@ -54,6 +54,16 @@ void note_view(ImageSize size, const ImageView& view, const SamplePlace& out) {
 void note_view(ImageSize size, const CanvasMaker::View& view, const SamplePlace& out) {
   if (out.view != nullptr) *out.view = {view.region, size.width, size.height, false};
 }
+// Puts coefficients in the place of a canvas, where they are wanted and can be.
+template <class Work>
+bool hold(const Work& /*work*/, const Transform::View& /*view*/, const SampleMaker::Member& /*member*/,
+          SampleMaker::Workspace& /*workspace*/) {
+  return false;
+}
+bool hold(const CanvasMaker& work, const CanvasMaker::View& view, const SampleMaker::Member& member,
+          SampleMaker::Workspace& workspace) {
+  return work.hold(workspace.decoder, view, member.out);
+}
 std::int32_t shrink_of(const Transform& work, const Transform::View& view) { return work.shrink_of(view); }
 std::int32_t shrink_of(const OperatedTransform& work, const Transform::View& view) {
   return work.transform().shrink_of(view);
@@ -117,6 +127,7 @@ void SampleMaker::make_with(const Work& work, const Source& source, const Member
   const ImageSize size = open(source, workspace);
   const auto view = view_of(work, size, member);
   note_view(size, view, member.out);
+  if (source.decoded == nullptr && hold(work, view, member, workspace)) return count_decoded(source, 1, workspace);
   const Box whole{0, 0, size.width, size.height};
   const std::int32_t shrink = shrink_of(work, view);
   const bool scales = decode_ == Decode::scaled;
@@ -131,7 +142,9 @@ void SampleMaker::make_with(const Work& work, const Source& source, const Member
 
 bool SampleMaker::make_together(std::span<const std::byte> bytes, std::span<const Member> members, Workspace& workspace,
                                 const StoredPicture* decoded) const {
-  // Scaled decodes differ from view to view, and raw pixels cost nothing to decode.
+  // Scaled decodes differ from view to view, coefficients are held for each, and raw pixels cost nothing to decode.
+  const auto* const canvases = std::get_if<CanvasMaker>(&work_);
+  if (canvases != nullptr && canvases->holds()) return false;
   const auto is_raw = [](const Member& member) { return member.sample.encoding == Encoding::raw; };
   if (decode_ == Decode::scaled || std::ranges::any_of(members, is_raw)) return false;
   try {

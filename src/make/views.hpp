@@ -9,7 +9,7 @@
 #include <forebay/dataset.hpp>
 #include <forebay/random.hpp>
 
-#include "device_function.hpp"
+#include "base/device_function.hpp"
 
 // Which part of an image a sample shows. Host and device draw with these same functions: only operations that IEEE 754
 // rounds correctly are used, and no multiplication may be fused with an addition (-ffp-contract=off, -fmad=false).

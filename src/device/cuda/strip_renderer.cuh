@@ -75,7 +75,7 @@ struct Deal {
         interleaved_bytes(plan.layout == Layout::nhwc ? 3 * kWidth * sizeof(Element) : 0) {
     // The pixels that a strip's columns can need, a window more than their share of the widest view; and two words
     // that reading aligned ones adds.
-    const std::int64_t in = plan.canvas.width;
+    const std::int64_t in = plan.most_width();
     const std::int64_t out = plan.view.width;
     const std::int64_t wider = in > out ? in : out;
     const std::int64_t pixels = (kWidth * wider + out - 1) / out + (2 * wider + out - 1) / out + 2;
@@ -109,11 +109,10 @@ class StripRenderer {
                                            std::int32_t first_column, std::int32_t first_row, const Element* table,
                                            std::uint8_t* mixed, std::uint32_t* interleaved) noexcept
       : tables_(tables_of(plan, launch.scratch, sample)),
-        across_(resampling_axis(tables_.view->width, plan.view.width)),
-        down_(resampling_axis(tables_.view->height, plan.view.height)),
-        row_bytes_(plan.canvas.row_bytes()),
-        rows_(reinterpret_cast<const std::uint8_t*>(launch.batch.canvases) + plan.canvas.place_bytes() * sample +
-              static_cast<std::size_t>(tables_.view->top) * row_bytes_),
+        across_(resampling_axis(tables_.view->region.width(), plan.view.width)),
+        down_(resampling_axis(tables_.view->region.height(), plan.view.height)),
+        row_bytes_(tables_.view->row_bytes),
+        rows_(tables_.view->rows),
         lane_(static_cast<std::int32_t>(threadIdx.x) % kLanes),
         first_column_(first_column),
         first_row_(first_row),
@@ -247,7 +246,7 @@ class StripRenderer {
   ResamplingAxis across_;
   ResamplingAxis down_;
   std::size_t row_bytes_;
-  const std::uint8_t* rows_;  // the first of the region, from the canvas's left edge on
+  const std::uint8_t* rows_;  // the first of the region, from the left edge of what it is cut out of
   std::int32_t lane_;
   std::int32_t first_column_;
   std::int32_t first_row_;
