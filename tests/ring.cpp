@@ -237,7 +237,7 @@ void fill(SlotStore& store, SlotRing& ring, std::uint32_t slot, std::uint32_t in
   const auto value = static_cast<int>((header.turn * 31 + index) & 0xff);
   std::memset(store.sample(slot, index).pixels.data(), value, kTiny.sample_bytes());
   store.labels(slot)[index] = static_cast<std::int64_t>(header.turn);
-  if (header.missing.fetch_sub(1, std::memory_order_acq_rel) == 1) ring.publish(header.turn);
+  if (store.count_down(slot, 1)) ring.publish(header.turn);
 }
 
 bool whole(const Lease& lease) {

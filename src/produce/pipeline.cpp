@@ -318,10 +318,8 @@ void Pipeline::finish_written(unsigned thread) {
 }
 
 void Pipeline::finish(std::uint32_t slot_number, std::uint32_t samples) {
-  SlotStore::Slot& slot = store_->slot(slot_number);
-  const std::uint64_t turn = slot.turn;
-  // acq_rel: ring invariant R3.
-  if (slot.missing.fetch_sub(samples, std::memory_order_acq_rel) != samples) return;
+  const std::uint64_t turn = store_->slot(slot_number).turn;
+  if (!store_->count_down(slot_number, samples)) return;
   if (links_.options.run.eval) store_->close_gaps(slot_number);
   if (uploader_) {
     uploader_->push(slot_number);

@@ -36,8 +36,9 @@ SlotRing::SlotRing(Capacity capacity, std::uint32_t slots, std::uint64_t planned
 bool SlotRing::claim(const std::atomic<bool>& stopped, Claim& out) {
   // Acquire pairs with settle(): R5, with plan(): R7, and with grow(): R6.
   const auto may_claim = [&] {
-    return claimed_ - head_.load(std::memory_order_acquire) < capacity_.load(std::memory_order_acquire) &&
-           claimed_ < planned_.load(std::memory_order_acquire);
+    const std::uint64_t in_flight = claimed_ - head_.load(std::memory_order_acquire);
+    const bool has_room = in_flight < capacity_.load(std::memory_order_acquire);
+    return has_room && claimed_ < planned_.load(std::memory_order_acquire);
   };
   room_.wait([&] { return may_claim() || stopped.load(std::memory_order_relaxed); });
   if (stopped.load(std::memory_order_relaxed)) return false;

@@ -134,6 +134,12 @@ class SlotStore {
     return {batch.subspan(index * format_.sample_bytes(), format_.sample_bytes()), {}, &view};
   }
 
+  // This thread has written, or left out, so many samples of the slot. Returns whether they were the last ones: then
+  // all that others wrote there is known to it, and it publishes the batch (ring invariant R3).
+  [[nodiscard]] bool count_down(std::uint32_t slot, std::uint32_t samples) noexcept {
+    return slots_[slot].missing.fetch_sub(samples, std::memory_order_acq_rel) == samples;
+  }
+
   // Evaluation: leaves out the sample at this place. REQUIRES: as for sample(); no other thread writes it.
   void leave_out(std::uint32_t slot, std::uint32_t index) noexcept { ids(slot)[index] = kLeftOut; }
   // Closes the gaps where samples were left out; the batch becomes that much smaller. REQUIRES: every place of the slot

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <unordered_map>
+
+#include "knowledge.hpp"
+
+namespace forebay::model {
+
+// Who last read and wrote each word of ordinary memory. Two accesses of different threads, one of them a write, of
+// which neither happens before the other, are a data race. Words have four bytes: neighbours in one word count as one.
+class PlainMemory {
+ public:
+  struct Access {
+    std::size_t thread = 0;
+    bool is_write = false;
+    const void* code = nullptr;
+  };
+
+  void reset() noexcept { ++execution_; }
+  // Nobody has touched this memory: it was allocated anew.
+  void forget(std::uintptr_t begin, std::size_t bytes) noexcept;
+  // Notes an access. Returns true, and the other access, when it is a race.
+  bool is_race(std::uintptr_t begin, std::size_t bytes, const Access& access, const Knowledge& known, Access& other);
+
+ private:
+  static constexpr std::size_t kWord = 4;
+  static constexpr std::size_t kPage = 1024;
+
+  struct Word {
+    std::uint64_t execution = 0;  // what the others are about
+    const void* writer_code = nullptr;
+    const void* reader_code = nullptr;
+    std::uint32_t written = 0;  // the writer's clock; 0 = never
+    std::uint32_t writer = 0;
+    std::array<std::uint32_t, kMostThreads> read{};  // by each thread
+  };
+  struct Page {
+    std::uint64_t execution = 0;  // the last in which one of its words was touched
+    std::array<Word, kPage / kWord> words;
+  };
+
+  Word& word(std::uintptr_t address);
+
+  std::uint64_t execution_ = 1;
+  std::unordered_map<std::uintptr_t, std::unique_ptr<Page>> pages_;
+  std::uintptr_t last_number_ = 0;
+  Page* last_ = nullptr;
+  bool grows_ = false;  // it allocates memory itself
+};
+
+}  // namespace forebay::model

@@ -1,0 +1,118 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "device/device.hpp"
+#include "make/canvas.hpp"
+#include "ring/slot_ring.hpp"
+#include "ring/slot_store.hpp"
+#include "scenario.hpp"
+#include "serve/residents.hpp"
+
+namespace forebay::model {
+
+// The host, without pages that are touched beforehand: an execution lasts microseconds.
+class SmallHost : public Device {
+ public:
+  [[nodiscard]] DeviceKind kind() const noexcept override { return DeviceKind::host; }
+  [[nodiscard]] std::string describe() const override { return "host"; }
+  [[nodiscard]] std::unique_ptr<Arena> allocate(std::size_t bytes) override { return std::make_unique<Memory>(bytes); }
+  [[nodiscard]] std::unique_ptr<Arena> allocate_staging(std::size_t bytes) override { return allocate(bytes); }
+  [[nodiscard]] StreamView make_stream() override { return {}; }
+  [[nodiscard]] DeviceEvent make_event() override { return {}; }
+  void copy_in(std::byte*, const std::byte*, std::size_t, StreamView) override {}
+  void copy_out(std::byte*, const std::byte*, std::size_t, StreamView) override {}
+  void record(DeviceEvent, StreamView) override {}
+  void wait(StreamView, DeviceEvent) override {}
+  [[nodiscard]] bool is_complete(DeviceEvent) override { return true; }
+  void synchronize(DeviceEvent) override {}
+  [[nodiscard]] std::unique_ptr<CanvasRenderer> make_renderer(const RenderPlan&) override;
+
+ private:
+  class Memory final : public Arena {
+   public:
+    explicit Memory(std::size_t bytes) : bytes_(static_cast<std::byte*>(std::calloc(bytes, 1))), size_(bytes) {}
+    ~Memory() override { std::free(bytes_); }
+    Memory(const Memory&) = delete;
+    Memory& operator=(const Memory&) = delete;
+    [[nodiscard]] std::span<std::byte> bytes() noexcept override { return {bytes_, size_}; }
+    [[nodiscard]] std::string_view describe() const noexcept override { return "memory"; }
+
+   private:
+    std::byte* bytes_;  // a loop that zeroes it would be looked at byte by byte
+    std::size_t size_;
+  };
+};
+
+struct WorldSize {
+  Capacity capacity = 1;
+  std::uint32_t pool = 1;
+  std::uint32_t max_leases = 1;
+  std::uint64_t turns = 3;    // in all
+  std::uint64_t planned = 3;  // of them from the start
+  std::uint32_t samples = 1;  // of a batch
+  bool looks_ahead = false;   // the issuer looks at all that is planned, not only at what it claims
+};
+
+// Issuer, decoders, consumer and leases around the real ring, store, residents and leases, as the Pipeline and the
+// Server put them together, with plain words in the place of pixels: the batch of turn t belongs at batch_of(t), and
+// its sample i is sample_of(t, i).
+class World {
+ public:
+  explicit World(const WorldSize& size, std::shared_ptr<Device> device = std::make_shared<SmallHost>());
+
+  // --- bodies of threads ---
+  // Claims turns and hands their samples to the decoders until stopped.
+  void issue();
+  // Writes samples and publishes batches until there are none left.
+  void decode();
+  // On a device: copies complete batches from staging memory to their slots and publishes them.
+  void copy();
+  // Ends leases that the consumer handed over, in any order, after a last look at their batches.
+  void end_leases();
+
+  // --- the consumer, which is the first thread ---
+  // Plans turns up to this number.
+  void plan(std::uint64_t turns);
+  // Waits for the next batch, without a limit, takes it, and returns a lease of it. Waits until it may have one.
+  [[nodiscard]] Lease next();
+  // A lease of the current batch once more.
+  [[nodiscard]] Lease reuse();
+  // Hands a lease to the thread that ends leases.
+  void hand_over(Lease lease);
+  // Stops the issuer, waits for all threads, and looks at what is left.
+  void end();
+
+  [[nodiscard]] static std::uint64_t batch_of(std::uint64_t turn) noexcept { return 100 + 7 * turn; }
+  [[nodiscard]] static std::int64_t sample_of(std::uint64_t turn, std::uint32_t index) noexcept {
+    return static_cast<std::int64_t>(1000 + 10 * turn + index);
+  }
+
+  // The batch is what the issuer and the decoders made for this turn.
+  void look_at(const Lease& lease) const;
+
+  WorldSize size;
+  std::atomic<bool> stopped{false};
+  SlotStore store;
+  SlotRing ring;
+  Residents residents;
+  std::uint64_t taken = 0;
+  bool is_up_to_the_end = true;  // end() expects that all turns were taken
+
+ private:
+  std::vector<std::uint64_t> plan_;  // what the consumer notes of each turn for the issuer (R7)
+  Queue samples_;
+  Queue complete_;
+  Queue leases_;
+  std::uint64_t noted_ = 0;
+};
+
+}  // namespace forebay::model
