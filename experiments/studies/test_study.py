@@ -10,8 +10,8 @@ import unittest
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
-from study import intervals, machine, plan, proof, report, verdict
-from study.design import ADAPTIVE, Cell, Run
+from study import intervals, limits, machine, plan, proof, report, verdict
+from study.design import ADAPTIVE, ARMS, ORDER, PROOF_SEEDS, TASKS, Cell, Run
 from study.results import Result, Results
 
 CELL = Cell("fashion", 3.0, "exponential")
@@ -84,6 +84,17 @@ class Kept(InAFolder):
         self.assertEqual(len(results), 1)
         results.append(result(Run("study", CELL, "block", 2, 0.05), 0.6))
         self.assertEqual(sorted(Results(self.path).study(CELL, "block")), [1, 2])
+
+    def test_a_file_beside_it_is_read_and_not_written(self):
+        self.add("block", 1, 0.5)
+        beside = self.path.with_name("study.first.jsonl")
+        self.path.rename(beside)
+        before = beside.read_text()
+        results = Results(self.path)
+        self.assertEqual(sorted(results.study(CELL, "block")), [1])
+        results.append(result(Run("study", CELL, "block", 2, 0.05), 0.6))
+        self.assertEqual(sorted(Results(self.path).study(CELL, "block")), [1, 2])
+        self.assertEqual((beside.read_text(), len(self.path.read_text().splitlines())), (before, 1))
 
     def test_steps_that_end_in_time_count(self):
         folder = self.path.parent
@@ -162,6 +173,44 @@ class Report(InAFolder):
         text = proof.table([line, line | {"kind": "virtual", "right": [60]}, line | {"seed": 2}])
         self.assertIn("| steady, 3, block | 1 |", text)
         self.assertIn("+10.00", text)
+
+
+class Limits(InAFolder):
+    def test_names_say_what_an_arm_does(self):
+        self.assertEqual(dict(ARMS["adaptive.pool16.cap8.dequeue"].keys)["policy.max_uses"], 8)
+        self.assertEqual(dict(ARMS["adaptive.pool16.cap8.dequeue"].keys)["queue.pool"], 16)
+        self.assertEqual(dict(ARMS["adaptive.pool16.cap8.dequeue"].keys)["transform.when"], "dequeue")
+        self.assertEqual(ARMS["adaptive.root"].weight, (1, 0.5))
+        self.assertEqual((ARMS["adaptive.rootrate"].weighs, ARMS["adaptive.root"].weighs), ("rate", "loss"))
+
+    def test_length_of_a_run(self):
+        task = TASKS["fashion-few"]
+        self.assertEqual(ARMS[ADAPTIVE].steps(task, 3.0), 1000)
+        self.assertEqual(ARMS["adaptive.pool4.in31"].steps(task, 3.0), 308)
+        self.assertEqual(ARMS["uses4"].steps(task, 6.0), 167 * 4)
+        self.assertEqual(Cell("fashion", 6.0, "outages").of("uses4"), Cell("fashion", 6.0, "none"))
+
+    def test_a_shorter_run_takes_the_rates_of_the_whole_one(self):
+        arm = f"{ADAPTIVE}.in50"
+        scope = plan.dataclasses.replace(SCOPE, arms=(arm,), first_seeds=2, most_seeds=2, from_seed=PROOF_SEEDS)
+        made = self.make_all(lambda run: 0.8 - abs(run.rate - 0.02), scope)
+        self.assertEqual({run.arm for run in made if run.stage == "tune"}, {ADAPTIVE})
+        self.assertEqual([(run.arm, run.seed) for run in made[3:]], [(arm, PROOF_SEEDS), (arm, PROOF_SEEDS + 1)])
+
+    def test_what_was_chosen_by_is_no_proof(self):
+        for seed, gain in ((1, 0.1), (2, 0.1), (PROOF_SEEDS, -0.1), (PROOF_SEEDS + 1, -0.1)):
+            self.add(ADAPTIVE, seed, 0.8)
+            self.add("adaptive.soft8", seed, 0.8 + gain)
+        self.assertIn("+10.0 (2)", limits.compared_table(self.results, "fashion", False))
+        self.assertIn("-10.0 (2)", limits.compared_table(self.results, "fashion", True))
+        self.assertNotIn("adaptive.soft8", report.table(self.results.only(lambda run: run.arm in ORDER), "fashion"))
+
+    def test_worth_is_read_off_the_curve(self):
+        curve = [(100, 0.5), (200, 0.6), (400, 0.8)]
+        self.assertAlmostEqual(limits.worth(curve, 0.6), 200)
+        self.assertAlmostEqual(limits.worth(curve, 0.7), 200 * 2**0.5)
+        self.assertIsNone(limits.worth(curve, 0.4))
+        self.assertIsNone(limits.worth(curve, 0.9))
 
 
 if __name__ == "__main__":

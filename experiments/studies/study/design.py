@@ -7,6 +7,7 @@ RATIOS = (3.0, 0.8, 6.0, 1.5, 12.0)  # in the order in which they are studied
 SOURCES = ("exponential", "outages", "steady")
 FIRST_SEEDS = 2  # that every arm gets; who gets more is decided by results (plan.py)
 MOST_SEEDS = 8
+PROOF_SEEDS = 101  # and on: seeds on which nothing was chosen (limits.py)
 TUNING_SEED = 1001  # learning rates are chosen with a seed of their own, on a part of the training set
 TUNING_SOURCE = "exponential"
 POINTS = 10  # of a curve
@@ -55,21 +56,26 @@ def _fashion(name, title, fraction):
     )
 
 
+def _cifar(name, title, net, steps, rate):
+    return Task(
+        name=name,
+        title=title,
+        net=net,
+        steps=steps,
+        rate=rate,
+        train=(("dataset.path", "cifar10/train"), ("dataset.format", "folder"), ("transform.size", "[32, 32]")),
+        held_out=(("dataset.path", "cifar10/test"), ("dataset.split", "[]"), ("dataset.part", 0)),
+        needs="cifar10",
+    )
+
+
 TASKS = {
     task.name: task
     for task in (
         _fashion("fashion", "Fashion-MNIST", 1.0),
         _fashion("fashion-few", "Fashion-MNIST, 1 image in 30", 1 / 30),
-        Task(
-            name="cifar",
-            title="CIFAR-10, 20,000 images",
-            net="cnn",
-            steps=1500,
-            rate=0.05,
-            train=(("dataset.path", "cifar10/train"), ("dataset.format", "folder"), ("transform.size", "[32, 32]")),
-            held_out=(("dataset.path", "cifar10/test"), ("dataset.split", "[]"), ("dataset.part", 0)),
-            needs="cifar10",
-        ),
+        _cifar("cifar-small", "CIFAR-10, 20,000 images, the small net", "small", 1000, 0.05),
+        _cifar("cifar", "CIFAR-10, 20,000 images", "cnn", 1500, 0.05),
         Task(
             name="made",
             title="generated shapes (forebay make-dataset)",
@@ -86,17 +92,31 @@ TASKS = {
 
 @dataclasses.dataclass(frozen=True)
 class Arm:
-    """What is done while storage is behind. `echo`: example-level data echoing in place of a policy."""
+    """What is done while storage is behind. `echo`: example-level data echoing in place of a policy.
+
+    `weight`: (s, p) - the loss of a batch's n-th use counts min(1, (s / n)^p); `weighs`: what is multiplied by it.
+    `share`: of the task's time that the run lasts, schedule and all. `uses`: of each of the batches that the source
+    gives in a run; nobody waits, and the run lasts as long as that takes.
+    """
 
     name: str
     policy: str
     keys: tuple = ()
     echo: int = 0
     throttled: bool = True
+    weight: tuple = ()
+    weighs: str = "loss"
+    share: float = 1.0
+    uses: int = 0
+    tuned_as: str = ""  # the arm whose learning rates it takes; empty: its own
 
     @property
     def interval(self):
         return int(dict(self.keys).get("policy.interval", 1))
+
+    def steps(self, task, ratio):
+        """The length of a run, in times of a step."""
+        return round(task.steps / ratio) * self.uses if self.uses else round(task.steps * self.share)
 
 
 def _arms():
@@ -114,6 +134,49 @@ def _arms():
     for factor in (2, 4, 8, 16):
         # It takes a batch from storage as often as interval does, and waits for it as often.
         yield Arm(f"echo{factor}", "interval", (("policy.interval", factor),), echo=factor)
+
+
+DEQUEUE = (("transform.when", "dequeue"),)
+# What may limit reuse, beside the pool and new views: a cap, or a weight of the n-th use.
+LIMITS = {
+    **{f"cap{cap}": {"keys": (("policy.max_uses", cap),)} for cap in (2, 4, 8, 16)},
+    "inverse": {"weight": (1, 1)},  # 1 / n
+    "root": {"weight": (1, 0.5)},  # 1 / sqrt(n)
+    "rootrate": {"weight": (1, 0.5), "weighs": "rate"},
+    "soft4": {"weight": (4, 1)},  # 4 / n from the fourth use on: a batch counts the less the longer it stays
+    "soft8": {"weight": (8, 1)},
+}
+SHARES = (50, 31, 20)  # of a run's time in percent; 31: 1 / 3.25
+
+
+def _adaptive(pool, limit, when):
+    name = f"adaptive.pool{pool}" if pool != 4 or not limit else "adaptive"
+    added = LIMITS.get(limit, {})
+    keys = (("queue.pool", pool), *added.get("keys", ()), *(DEQUEUE if when else ()))
+    return Arm(f"{name}{limit and '.'}{limit}{when}", "adaptive", **{**added, "keys": keys})
+
+
+def _limit_arms():
+    """The arms of the question what limits reuse."""
+    for when in ("", ".dequeue"):
+        for pool in (4, 8, 16, 32):
+            for limit in ("", *LIMITS):
+                yield _adaptive(pool, limit, when)
+        # The memory of the default, 21 batches, shared out otherwise.
+        keys = (("queue.capacity", 8), ("queue.pool", 12), *(DEQUEUE if when else ()))
+        yield Arm(f"adaptive.queue8.pool12{when}", "adaptive", keys)
+        for uses in (1, 2, 4, 8, 16):
+            if uses > 1 or not when:
+                keys = (("policy.interval", uses), *(DEQUEUE if when else ()))
+                yield Arm(f"uses{uses}{when}", "interval", keys, throttled=False, uses=uses)
+
+
+def _shorter(arms):
+    for arm in arms:
+        if not arm.uses:
+            for percent in (90, *SHARES):
+                share = 1 / 3.25 if percent == 31 else percent / 100
+                yield dataclasses.replace(arm, name=f"{arm.name}.in{percent}", share=share, tuned_as=arm.name)
 
 
 ARMS = {arm.name: arm for arm in _arms()}
@@ -146,6 +209,8 @@ ORDER = (
     "greedy.dequeue",
 )
 assert sorted(ORDER) == sorted(ARMS)
+ARMS = {**{arm.name: arm for arm in _limit_arms()}, **ARMS}  # the others are run if they are asked for
+ARMS.update({arm.name: arm for arm in list(_shorter(ARMS.values()))})
 ADAPTIVE = "adaptive.pool4"  # the default of Forebay
 INTERVALS = ("block", "interval2", "interval4", "interval8", "interval16")  # block is interval 1
 
@@ -160,7 +225,9 @@ class Cell:
 
     def of(self, arm):
         """The cell in which an arm is kept: the ceiling has no source."""
-        return self if ARMS[arm].throttled else Cell(self.task, 0.0, "none")
+        if ARMS[arm].throttled:
+            return self
+        return Cell(self.task, self.ratio if ARMS[arm].uses else 0.0, "none")
 
 
 @dataclasses.dataclass(frozen=True)

@@ -31,8 +31,8 @@ class Machine:
     scale: float = 1.0  # of the length of runs, for a quick look
     ahead_of_others: bool = False  # real runs: scheduled before other programs
 
-    def steps(self, task):
-        return round(TASKS[task].steps * self.scale)
+    def steps(self, run):
+        return round(ARMS[run.arm].steps(TASKS[run.cell.task], run.cell.ratio) * self.scale)
 
     def program(self, name):
         path = self.build / "bin" / name
@@ -104,7 +104,7 @@ def simulate(machine, run, folder):
     arm = ARMS[run.arm]
     source = SOURCE_OPTIONS[run.cell.source] if arm.throttled else SOURCE_OPTIONS["steady"]
     ratio = run.cell.ratio if arm.throttled else CEILING_RATIO
-    until = machine.steps(run.cell.task)
+    until = machine.steps(run)
     call(
         [
             machine.program("forebay"),
@@ -136,7 +136,7 @@ def train(machine, run, policy, extra):
         "--net",
         TASKS[run.cell.task].net,
         "--until",
-        str(machine.steps(run.cell.task)),
+        str(machine.steps(run)),
         "--lr",
         str(run.rate),
         "--curve",
@@ -160,6 +160,8 @@ def make(machine, run):
         if arm.echo:
             policy = [("policy.name", "block")]
             extra += ["--echo", str(arm.echo)]
+        if arm.weight:
+            extra += ["--weight-from", str(arm.weight[0]), "--weight-power", str(arm.weight[1]), "--weigh", arm.weighs]
         made = train(machine, run, policy, extra)
     finally:
         shutil.rmtree(folder)
@@ -216,7 +218,7 @@ def prepare(machine, task):
         return "unpacked Fashion-MNIST"
     archive = machine.data / "cifar10" / "cifar10-jpg-20000-train-4000-test.tar"
     if (
-        task == "cifar"
+        task.startswith("cifar")
         and not (machine.work / "cifar10").exists()
         and not (machine.data / "cifar10" / "train").exists()
     ):

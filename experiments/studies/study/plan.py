@@ -40,6 +40,7 @@ class Scope:
     arms: tuple = ORDER
     first_seeds: int = FIRST_SEEDS
     most_seeds: int = MOST_SEEDS
+    from_seed: int = 1
 
     def cells(self):
         return [Cell(task, ratio, source) for task in self.tasks for source in self.sources for ratio in self.ratios]
@@ -72,16 +73,18 @@ def best_rate(tried):
     return max(sorted(tried), key=tried.get)
 
 
-def needed(results, cell, arm, seeds):
-    """The runs that are missing until an arm has so many seeds in a cell; those that tune it come first."""
+def needed(results, cell, arm, seeds, first=1):
+    """The runs that are missing until an arm has so many seeds, from the first on, in a cell; those that tune it come
+    first."""
     cell = cell.of(arm)
-    missing = [seed for seed in range(1, seeds + 1) if Run("study", cell, arm, seed, 0.0) not in results]
+    missing = [seed for seed in range(first, first + seeds) if Run("study", cell, arm, seed, 0.0) not in results]
     if not missing:
         return []
-    tried = results.tuned(tuning_cell(cell), arm)
+    tuned = ARMS[arm].tuned_as or arm
+    tried = results.tuned(tuning_cell(cell), tuned)
     rates = rates_missing(tried, TASKS[cell.task].rate)
     if rates:
-        return [Run("tune", tuning_cell(cell), arm, TUNING_SEED, rate) for rate in rates]
+        return [Run("tune", tuning_cell(cell), tuned, TUNING_SEED, rate) for rate in rates]
     return [Run("study", cell, arm, seed, best_rate(tried)) for seed in missing]
 
 
@@ -104,7 +107,7 @@ def pending(results, scope):
     runs = []
 
     def want(cell, arm, seeds):
-        for run in needed(results, cell, arm, seeds):
+        for run in needed(results, cell, arm, seeds, scope.from_seed):
             if run not in runs:
                 runs.append(run)
 

@@ -28,8 +28,9 @@ class Progress:
         """How long a run will take, about."""
         known = self._per_step.get(run.cell.task)
         interval = ARMS[run.arm].interval if ARMS[run.arm].policy in ("interval", "block") else float("inf")
-        share = min(1.0, interval / max(run.cell.ratio, 1e-9))
-        return TASKS[run.cell.task].steps * share * (statistics.median(known) if known else FIRST_GUESS) + 2
+        share = min(1.0, interval / max(run.cell.ratio, 1e-9)) if ARMS[run.arm].throttled else 1.0
+        steps = ARMS[run.arm].steps(TASKS[run.cell.task], run.cell.ratio)
+        return steps * share * (statistics.median(known) if known else FIRST_GUESS) + 2
 
     def show(self, result, waiting):
         """After a run, with as many others that can be made now; those that follow from them are not known yet."""

@@ -60,18 +60,21 @@ class Result:
 
 
 class Results:
-    """The results of a file. Lines that were cut off by a crash are dropped when it is opened for writing."""
+    """The results of a file, and of those beside it with a word more in their names (study.jsonl, study.WORD.jsonl),
+    which are only read. Lines that were cut off by a crash are dropped when the file is opened for writing."""
 
     def __init__(self, path):
         self.path = pathlib.Path(path)
         self._by_key = {}
         self._by_arm = {}  # {(stage, cell, arm): [result]}
-        if self.path.exists():
-            for line in self._whole_lines():
-                self._keep(Result.of_line(line))
+        for path in (self.path, *sorted(self.path.parent.glob(f"{self.path.stem}.*{self.path.suffix}"))):
+            if path.is_file():
+                for line in self._whole_lines(path):
+                    self._keep(Result.of_line(line))
 
-    def _whole_lines(self):
-        text = self.path.read_text(encoding="utf-8")
+    @staticmethod
+    def _whole_lines(path):
+        text = path.read_text(encoding="utf-8")
         return text[: text.rfind("\n") + 1].splitlines()
 
     def _keep(self, result):
@@ -88,8 +91,16 @@ class Results:
     def __len__(self):
         return len(self._by_key)
 
+    def only(self, wanted):
+        """The results whose run is `wanted`, to read."""
+        part = Results(os.devnull)
+        for result in self:
+            if wanted(result.run):
+                part._keep(result)
+        return part
+
     def append(self, result):
-        whole = "".join(line + "\n" for line in self._whole_lines()) if self.path.exists() else ""
+        whole = "".join(line + "\n" for line in self._whole_lines(self.path)) if self.path.exists() else ""
         if self.path.exists() and self.path.stat().st_size != len(whole.encode()):
             self.path.write_text(whole, encoding="utf-8")
         self.path.parent.mkdir(parents=True, exist_ok=True)

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <ctime>
@@ -42,7 +43,17 @@ struct Arguments {
   int curve = 10;
   std::size_t echo = 0;
   std::size_t buffer = 1024;
+  double weight_from = 0;  // 0: all uses weigh 1
+  double weight_power = 1;
+  std::string weigh = "loss";  // or the learning "rate"
 };
+
+// What a batch's n-th use counts: min(1, (from / n)^power).
+double weight_of(const Arguments& arguments, std::uint64_t use_index) {
+  if (arguments.weight_from <= 0) return 1;
+  const double share = arguments.weight_from / static_cast<double>(use_index + 1);
+  return share < 1 ? std::pow(share, arguments.weight_power) : 1;
+}
 
 std::vector<double> read_times(const std::string& file) {
   std::ifstream in(file);
@@ -102,11 +113,13 @@ class Training {
       const auto asked = Clock::now();
       if (arguments_.echo > 0) {
         const Batch batch = echo_.draw(feeder_);
-        if (!make(step, batch, {})) break;
+        if (!make(step, batch, {}, 1)) break;
         continue;
       }
       const auto lease = feeder_.next();
-      if (!lease || !make(step, batch_of(*lease), Clock::now() - asked)) break;
+      if (!lease) break;
+      const Seconds in_next = Clock::now() - asked;
+      if (!make(step, batch_of(*lease), in_next, weight_of(arguments_, lease->use_index()))) break;
       fresh_ += lease->is_fresh() ? 1 : 0;
     }
     keep_until(arguments_.until);
@@ -125,17 +138,19 @@ class Training {
 
  private:
   // One step; false if it does not end in time, and was not made.
-  bool make(std::uint64_t step, const Batch& batch, Seconds in_next) {
+  bool make(std::uint64_t step, const Batch& batch, Seconds in_next, double weight) {
     const double begins = axis_.begin(step, in_next);
     constexpr double kRounding = 1e-6;
     if (begins + 1 > arguments_.until + kRounding) return false;
     keep_until(begins + 1 - kRounding);
+    const bool weighs_rate = arguments_.weigh == "rate";
+    const double rate = learning_rate(begins / arguments_.until) * (weighs_rate ? weight : 1);
     for (auto& group : optimizer_->param_groups()) {
-      static_cast<torch::optim::SGDOptions&>(group.options()).lr(learning_rate(begins / arguments_.until));
+      static_cast<torch::optim::SGDOptions&>(group.options()).lr(rate);
     }
     optimizer_->zero_grad();
     const auto loss = torch::nn::functional::cross_entropy(net_->forward(batch.images), batch.labels);
-    loss.backward();
+    (weighs_rate ? loss : loss * weight).backward();
     optimizer_->step();
     ++steps_;
     axis_.end();
@@ -211,6 +226,10 @@ int main(int argc, char** argv) {
       ->check(CLI::Range(1, 1000));
   app.add_option("--echo", arguments.echo, "data echoing: how often each example is used");
   app.add_option("--buffer", arguments.buffer, "data echoing: examples in the shuffle buffer");
+  app.add_option("--weight-from", arguments.weight_from, "the first use of a batch that counts less; 0: none does");
+  app.add_option("--weight-power", arguments.weight_power, "use n counts (weight-from / n) to the power of this");
+  app.add_option("--weigh", arguments.weigh, "what is multiplied by it: the loss or the learning rate")
+      ->check(CLI::IsMember({"loss", "rate"}));
   CLI11_PARSE(app, argc, argv);
   torch::set_num_threads(1);
   at::globalContext().setFlushDenormal(true);  // tiny gradients would slow the steps tenfold
