@@ -36,6 +36,11 @@ if(FOREBAY_SANITIZE)
   endif()
 endif()
 
+if(FOREBAY_FUZZ)
+  target_compile_options(forebay_flags INTERFACE -fsanitize=fuzzer-no-link)
+  target_link_options(forebay_flags INTERFACE -fsanitize=fuzzer-no-link)
+endif()
+
 # Under a sanitizer optimising takes longest of all, and pays where pixels, queues and simulated steps are counted in
 # millions.
 function(forebay_spare_optimising TARGET)

@@ -1,0 +1,114 @@
+#include <algorithm>
+#include <cstddef>
+#include <deque>
+#include <optional>
+#include <stdexcept>
+
+#include <forebay/error.hpp>
+#include <forebay/random.hpp>
+
+#include "dataset_support.hpp"
+#include "jpeg/pixel_kernels.hpp"
+#include "jpeg_parts.hpp"
+#include "jpeg_plain_files.hpp"
+#include "make/jpeg_decoder.hpp"
+#include "pack/jpeg_packer.hpp"
+#include "targets.hpp"
+
+namespace forebay::fuzz {
+namespace {
+
+using JpegBytes = std::vector<std::byte>;
+
+constexpr std::int64_t kMostPixels = 100'000;
+
+JpegBytes copy_of(std::string_view input) {
+  const auto bytes = testing::bytes_of(input);
+  return {bytes.begin(), bytes.end()};
+}
+
+struct Decoded {
+  std::string refusal;
+  Image image;
+};
+
+Decoded decode(JpegDecoder& decoder, const JpegBytes& file, std::uint64_t seed, Box& region) {
+  Decoded decoded;
+  try {
+    Random random(seed);
+    const ImageSize size = decoder.open(file, {.max_pixels = kMostPixels, .grey = random.below(8) == 0});
+    region = random.below(3) == 0 ? Box{0, 0, size.width, size.height} : testing::random_region(random, size);
+    decoder.decode(region, 1, decoded.image);
+  } catch (const SampleError& error) {
+    decoded.refusal = error.what();
+  }
+  return decoded;
+}
+
+struct Packing {
+  std::vector<JpegBytes> files = testing::plain_files({{8, 8}, {17, 9}, {64, 20}});
+  PackTables tables = testing::tables_for(files);
+  JpegPacker packer{tables};
+};
+
+Packing& packing() {
+  static Packing one;
+  return one;
+}
+
+}  // namespace
+
+// Forebay's own decoder and libjpeg-turbo alone agree: the same refusal, or the same pixels.
+bool use_jpeg(std::string_view input) {
+  static JpegDecoder own(trusted_pixel_kernels());
+  static JpegDecoder library;
+  const JpegBytes file = copy_of(input);
+  std::uint64_t seed = 0;
+  for (const char byte : input.substr(0, 64)) seed = key64(seed, static_cast<unsigned char>(byte));
+  Box region{};
+  const Decoded expected = decode(library, file, seed, region);
+  const Decoded found = decode(own, file, seed, region);
+  if (expected.refusal != found.refusal) {
+    throw std::logic_error("refused differently: \"" + found.refusal + "\", by libjpeg-turbo: \"" + expected.refusal +
+                           "\"");
+  }
+  if (found.refusal.empty() && !testing::same_region(found.image, expected.image, region)) {
+    throw std::logic_error("pixels differ from libjpeg-turbo's");
+  }
+  return found.refusal.empty();
+}
+
+std::vector<std::string> jpeg_seeds() {
+  std::vector<std::string> seeds;
+  for (const JpegBytes& file : testing::plain_files({{8, 8}, {17, 9}})) {
+    seeds.emplace_back(reinterpret_cast<const char*>(file.data()), file.size());
+  }
+  return seeds;
+}
+
+// A packed file, behind a checksum that is right, is refused or unpacked; a JPEG file is packed to what unpacks to it.
+bool use_packed(std::string_view input) {
+  JpegPacker& packer = packing().packer;
+  JpegBytes bytes = copy_of(input);
+  if (const auto packed = packer.pack(bytes); packed && packer.unpack(*packed) != bytes) {
+    throw std::logic_error("a packed file unpacks to another one");
+  }
+  if (bytes.size() > 12) set_checksum(bytes);
+  try {
+    (void)packer.unpack(bytes);
+    return true;
+  } catch (const SampleError&) {
+    return false;
+  }
+}
+
+std::vector<std::string> packed_seeds() {
+  std::vector<std::string> seeds;
+  for (const JpegBytes& file : packing().files) {
+    const JpegBytes packed = packing().packer.pack(file).value();
+    seeds.emplace_back(reinterpret_cast<const char*>(packed.data()), packed.size());
+  }
+  return seeds;
+}
+
+}  // namespace forebay::fuzz

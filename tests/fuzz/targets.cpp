@@ -1,0 +1,37 @@
+#include "targets.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace forebay::fuzz {
+
+std::span<const Target> targets() {
+  static constexpr std::array kAll{
+      Target{"config", use_config, config_seeds},
+      Target{"state", use_state, state_seeds},
+      Target{"recording", use_recording, recording_seeds},
+      Target{"exif", use_exif, exif_seeds},
+      Target{"npy_header", use_npy_header, npy_header_seeds},
+      Target{"tfrecord", use_container<0>, container_seeds<0>},
+      Target{"webdataset", use_container<1>, container_seeds<1>},
+      Target{"recordio", use_container<2>, container_seeds<2>},
+      Target{"lmdb", use_container<3>, container_seeds<3>},
+      Target{"cifar", use_container<4>, container_seeds<4>},
+      Target{"idx", use_container<5>, container_seeds<5>},
+      Target{"npy", use_container<6>, container_seeds<6>},
+      Target{"table", use_table, table_seeds},
+      Target{"coco", use_coco, coco_seeds},
+      Target{"voc", use_voc, voc_seeds},
+      Target{"index", use_index, index_seeds},
+      Target{"jpeg", use_jpeg, jpeg_seeds},
+      Target{"packed", use_packed, packed_seeds},
+  };
+  return kAll;
+}
+
+const Target* find_target(std::string_view name) {
+  const auto found = std::ranges::find(targets(), name, &Target::name);
+  return found == targets().end() ? nullptr : &*found;
+}
+
+}  // namespace forebay::fuzz

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+// The ways in that files have, each with a function for a fuzzer to call. scripts/fuzz runs them for a while, and the
+// test `fuzz_corpus` runs what was found worth keeping.
+namespace forebay::fuzz {
+
+struct Target {
+  std::string_view name;
+  // Uses the bytes as what the name says; whether they were accepted. They are refused with the errors that are
+  // promised; any other exception is a finding, as is what a sanitizer reports.
+  bool (*use)(std::string_view input);
+  // Inputs that are accepted, from which a fuzzer begins.
+  std::vector<std::string> (*seeds)();
+};
+
+[[nodiscard]] std::span<const Target> targets();
+// Null when there is none of this name.
+[[nodiscard]] const Target* find_target(std::string_view name);
+
+// text_targets.cpp
+bool use_config(std::string_view input);
+std::vector<std::string> config_seeds();
+bool use_state(std::string_view input);
+std::vector<std::string> state_seeds();
+bool use_recording(std::string_view input);
+std::vector<std::string> recording_seeds();
+bool use_exif(std::string_view input);
+std::vector<std::string> exif_seeds();
+bool use_npy_header(std::string_view input);
+std::vector<std::string> npy_header_seeds();
+
+// dataset_targets.cpp
+template <int kContainer>
+bool use_container(std::string_view input);
+template <int kContainer>
+std::vector<std::string> container_seeds();
+inline constexpr int kContainers = 7;
+bool use_table(std::string_view input);
+std::vector<std::string> table_seeds();
+bool use_coco(std::string_view input);
+std::vector<std::string> coco_seeds();
+bool use_voc(std::string_view input);
+std::vector<std::string> voc_seeds();
+bool use_index(std::string_view input);
+std::vector<std::string> index_seeds();
+
+// jpeg_targets.cpp
+bool use_jpeg(std::string_view input);
+std::vector<std::string> jpeg_seeds();
+bool use_packed(std::string_view input);
+std::vector<std::string> packed_seeds();
+
+}  // namespace forebay::fuzz
