@@ -23,6 +23,7 @@
 #include "make/held_math.hpp"
 #include "make/jpeg_decoder.hpp"
 #include "make/packed_file.hpp"
+#include "make/record_kernels.hpp"
 #include "support.hpp"
 
 namespace forebay {
@@ -226,6 +227,71 @@ TEST_CASE("a file that is not held is decoded as ever, and one that is damaged i
   }
   CHECK(refused > 20);
   CHECK(kept > 20);
+}
+
+TEST_CASE("records are the same by all kernels, and each reads them back") {
+  const std::uint64_t seed = std::random_device{}();
+  MESSAGE("seed " << seed);
+  Random random(seed);
+  const auto all = supported_record_kernels();
+  const bool ends_plainly = all.back().write == scalar_record_kernels().write;
+  CHECK(ends_plainly);
+  int refused = 0;
+  int heavy = 0;
+  for (int round = 0; round < (testing::kSanitized ? 3'000 : 30'000); ++round) {
+    alignas(64) std::array<std::int16_t, CoefficientRow::kGroup * kBlockSize> group{};
+    std::int16_t* const block = group.data() + CoefficientRow::place_of(random.below(CoefficientRow::kGroup));
+    const auto extent = static_cast<std::size_t>(random.below(kBlockSize));
+    const std::uint64_t share = 1 + random.below(8);
+    std::size_t last = 0;
+    for (std::size_t k = 0; k <= extent; ++k) {
+      if (random.below(8) >= share) continue;
+      // Of every size; seldom of one that has no record.
+      const std::int32_t most = 1 << random.below(random.below(64) == 0 ? 16 : 12);
+      const std::int32_t value = below(random, 2 * most) - most;
+      block[CoefficientRow::kPlaces[k]] = static_cast<std::int16_t>(value);
+      if (value != 0) last = k;
+    }
+    RecordWeights weights{};
+    const std::int32_t heaviest = 1 << random.below(15);
+    for (auto& weight : weights) weight = static_cast<std::int16_t>(below(random, heaviest));
+    std::array<std::uint8_t, kMostRecordBytes + kHeldSlack> expected{};
+    bool is_heavy = false;
+    const std::size_t length = scalar_record_kernels().write(block, extent, weights, 4000, expected.data(), is_heavy);
+    REQUIRE(length <= kMostRecordBytes);
+    refused += length == 0 ? 1 : 0;
+    heavy += is_heavy ? 1 : 0;
+    for (const RecordKernels& kernels : all) {
+      std::array<std::uint8_t, kMostRecordBytes + kHeldSlack> found{};
+      bool found_heavy = false;
+      CHECK_MESSAGE(kernels.write(block, extent, weights, 4000, found.data(), found_heavy) == length, kernels.name);
+      if (length == 0) continue;
+      CHECK_MESSAGE(found_heavy == is_heavy, kernels.name);
+      CHECK_MESSAGE(std::equal(found.begin(), found.begin() + static_cast<std::ptrdiff_t>(length), expected.begin()),
+                    kernels.name);
+      std::fill(found.begin() + static_cast<std::ptrdiff_t>(length), found.end(), std::uint8_t{0xff});
+      alignas(64) std::array<std::int16_t, CoefficientRow::kGroup * kBlockSize> again{};
+      CHECK_MESSAGE(kernels.read(found.data(), again.data() + (block - group.data())) == last, kernels.name);
+      CHECK_MESSAGE(again == group, kernels.name);
+    }
+  }
+  CHECK(refused > 10);
+  CHECK(heavy > 100);
+  // The largest that there are.
+  alignas(64) std::array<std::int16_t, CoefficientRow::kGroup * kBlockSize> group{};
+  for (std::size_t k = 0; k < kBlockSize; ++k) group[CoefficientRow::kPlaces[k]] = k % 2 == 0 ? -8192 : 8192;
+  group[0] = -2048;
+  std::array<std::uint8_t, kMostRecordBytes + kHeldSlack> record{};
+  bool ignored = false;
+  for (const RecordKernels& kernels : all) {
+    CHECK(kernels.write(group.data(), 63, {}, 4000, record.data(), ignored) == kMostRecordBytes);
+    group[0] = 2048;
+    CHECK(kernels.write(group.data(), 63, {}, 4000, record.data(), ignored) == 0);
+    group[0] = -2048;
+    group[1] = 8193;
+    CHECK(kernels.write(group.data(), 63, {}, 4000, record.data(), ignored) == 0);
+    group[1] = 8192;
+  }
 }
 
 // Of libjpeg's bounds only those hold that JpegHolder checks itself: files of the largest coefficients there can be.

@@ -1,7 +1,6 @@
 #include "held_decoder.hpp"
 
 #include <array>
-#include <bit>
 #include <cstring>
 
 #include <forebay/error.hpp>
@@ -11,28 +10,6 @@
 
 namespace forebay {
 namespace {
-
-// Adds the coefficients of a record to a block that is 0, and gives back its extent.
-std::uint8_t read_record(const std::uint8_t* record, std::int16_t* block) noexcept {
-  block[0] = static_cast<std::int16_t>(first_coefficient(record));
-  const std::int32_t octets = octets_of(record);
-  if (octets == 0) return 0;
-  const std::uint8_t* masks = record + 2 + (octets + 1) / 2;
-  const auto width_of = [&](std::int32_t octet) { return record[2 + octet / 2] >> (4 * (octet % 2)) & 15; };
-  std::int32_t masked = 0;
-  for (std::int32_t i = 0; i < octets; ++i) masked += width_of(i) != 0 ? 1 : 0;
-  std::int32_t at = 8 * static_cast<std::int32_t>(masks + masked - record);
-  std::size_t last = 0;
-  for (std::int32_t i = 0; i < octets; ++i) {
-    const std::int32_t width = width_of(i);
-    if (width == 0) continue;
-    for (std::uint32_t mask = *masks++; mask != 0; mask &= mask - 1, at += width) {
-      last = static_cast<std::size_t>(8 * i + std::countr_zero(mask));
-      block[CoefficientRow::kPlaces[last]] = static_cast<std::int16_t>(held_value(record, at, width));
-    }
-  }
-  return static_cast<std::uint8_t>(last);
-}
 
 // The samples of one block, by the definition.
 void transform_plainly(const std::uint8_t* record, const std::uint16_t* quantiser, std::uint8_t* out,
@@ -67,7 +44,7 @@ bool HeldCoefficients::read(std::int32_t mcu_row, CoefficientRow& row) {
       std::int16_t* const blocks = row.blocks(k, static_cast<std::size_t>(r));
       std::uint8_t* const extents = row.extents(k, static_cast<std::size_t>(r));
       for (std::size_t i = 0; i < row.width(k); ++i) {
-        extents[i] = read_record(record, blocks + CoefficientRow::place_of(i));
+        extents[i] = records_->read(record, blocks + CoefficientRow::place_of(i));
         record += lengths[static_cast<std::size_t>(first) + i];
       }
     }

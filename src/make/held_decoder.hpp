@@ -12,12 +12,17 @@
 #include "jpeg/coefficients.hpp"
 #include "jpeg/pixel_kernels.hpp"
 #include "jpeg/pixel_stage.hpp"
+#include "record_kernels.hpp"
 
 namespace forebay {
 
 // The coefficients in a place that JpegHolder wrote. One belongs to one thread.
 class HeldCoefficients final : public CoefficientSource {
  public:
+  // `records` must outlive it; all of them give the same coefficients.
+  explicit HeldCoefficients(const RecordKernels& records = supported_record_kernels().front()) noexcept
+      : records_(&records) {}
+
   // The place must stay, aligned to 16.
   void open(std::span<const std::byte> place) noexcept;
   [[nodiscard]] const HeldJpeg& image() const noexcept { return held_; }
@@ -26,6 +31,7 @@ class HeldCoefficients final : public CoefficientSource {
   [[nodiscard]] bool read(std::int32_t mcu_row, CoefficientRow& row) override;
 
  private:
+  const RecordKernels* records_;
   HeldJpeg held_;
   const std::uint8_t* place_ = nullptr;
 };

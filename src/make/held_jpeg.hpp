@@ -22,8 +22,8 @@ namespace forebay {
 constexpr std::int32_t kGroupBlocks = 32;
 // Readers of records may look at so many bytes behind the last one.
 constexpr std::size_t kHeldSlack = 8;
-// Bytes of a record at most: the first 16 bits, widths and masks of all octets, and 63 values of 15 bits.
-constexpr std::size_t kMostRecordBytes = 2 + 4 + 8 + (63 * 15 + 7) / 8;
+// Bytes of a record at most: the first 16 bits, widths and masks of all octets, and 63 values of 14 bits.
+constexpr std::size_t kMostRecordBytes = 2 + 4 + 8 + (63 * 14 + 7) / 8;
 
 struct HeldComponent {
   std::int32_t across = 0;       // blocks

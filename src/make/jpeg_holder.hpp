@@ -1,6 +1,5 @@
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -11,6 +10,7 @@
 #include "held_jpeg.hpp"
 #include "jpeg/coefficients.hpp"
 #include "jpeg/pixel_kernels.hpp"
+#include "record_kernels.hpp"
 
 namespace forebay {
 
@@ -33,8 +33,10 @@ struct HoldRequest {
 // image to image.
 class JpegHolder {
  public:
-  // `kernels` must outlive it; all of them give the same answer.
-  explicit JpegHolder(const PixelKernels& kernels) noexcept : kernels_(&kernels) {}
+  // Both must outlive it; all of them give the same results.
+  explicit JpegHolder(const PixelKernels& kernels,
+                      const RecordKernels& records = supported_record_kernels().front()) noexcept
+      : kernels_(&kernels), records_(&records) {}
 
   // Holds what the pixels of the region need; reads from `source` as PixelStage::decode() does. False, with anything in
   // the place, when that is too much for it or the limits; when there are coefficients for which PixelStage would
@@ -47,17 +49,11 @@ class JpegHolder {
  private:
   // Writes the records of a row of blocks behind `end_`. False: they do not fit, or must not be held.
   [[nodiscard]] bool hold_row(std::size_t component, std::size_t row_of_mcu, std::int32_t row);
-  // What is known of a row of blocks.
-  struct Row {
-    std::array<std::uint32_t, kBlockSize> weights{};  // of the coefficients, in the order of the zigzag
-    bool is_doubtful = false;                         // PixelKernels::transform has to be asked
-  };
-  // Gives back the record's length; 0: the block must not be held.
-  [[nodiscard]] std::size_t hold_block(const std::int16_t* block, std::size_t extent, Row& row);
   // Whether PixelKernels::transform transforms the row; there is nothing in it afterwards.
   [[nodiscard]] bool transforms(std::size_t component, std::size_t row_of_mcu);
 
   const PixelKernels* kernels_;
+  const RecordKernels* records_;
   HeldJpeg held_;
   std::span<std::byte> place_;
   std::size_t end_ = 0;
