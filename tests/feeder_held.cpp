@@ -82,6 +82,7 @@ TEST_CASE("what is too much for a place, or no plain JPEG, is a canvas of pixels
   CHECK(slot.put(0, noise(120, 90, 100)) == CanvasForm::pixels);  // too many bytes
   CHECK(slot.put(0, noise(161, 16, 1)) == CanvasForm::pixels);    // wider than 8 times 20
   CHECK(slot.put(0, testing::make_jpeg({.progressive = true})) == CanvasForm::pixels);
+  CHECK(slot.held() == 1);
   HeldSlot by_turbo(options, 1, nullptr);
   CHECK(by_turbo.put(0, noise(48, 48, 30)) == CanvasForm::pixels);
   // It has the bytes that it would have had without coefficients.
@@ -139,6 +140,19 @@ TEST_CASE("a feeder serves the views of whole images, another one at each use, w
   // In a place that is too small for most of the pixels, and for no coefficients.
   options.transform.canvas = {100, 100};
   CHECK(run(options, files) == pixels);
+}
+
+TEST_CASE("a view of coefficients has the pixels that when = enqueue gives it") {
+  const std::vector<Bytes> files = files_to_hold();
+  Options options = feeding(Hold::coefficients, 200);
+  options.transform.crop = Crop::center;
+  options.transform.mirror = 0;
+  options.policy.name = "block";
+  const Served held = run(options, files);
+  Options at_once = options;
+  at_once.transform.when = When::enqueue;
+  at_once.transform.hold = Hold::pixels;
+  CHECK(run(at_once, files) == held);
 }
 
 TEST_CASE("a feeder serves boxes of images from their coefficients") {

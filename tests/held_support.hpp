@@ -56,6 +56,8 @@ class HeldSlot {
     maker_.make(file, sample, 0, 0, format_.place(memory_.bytes(), index), workspace_);
     return info_of(format_, memory_.bytes().data(), index).form;
   }
+  // Samples that were held as coefficients.
+  [[nodiscard]] std::uint64_t held() const noexcept { return workspace_.held_coefficients; }
   [[nodiscard]] std::span<std::byte> bytes() noexcept { return memory_.bytes(); }
   [[nodiscard]] RenderBatch batch(std::uint64_t epoch, std::uint64_t first_position, std::uint64_t use_index) noexcept {
     return {.canvases = memory_.bytes().data(),

@@ -121,8 +121,9 @@ struct Subject {
     maker.make(file, {}, 0, 0, plan.canvas.place(slot, 0), workspace);
     return forebay::info_of(plan.canvas, slot.data(), 0).form;
   }
-  void serve(std::uint64_t use, Bytes& out) {
-    renderer.render({.canvases = slot.data(), .size = 1, .use_index = use}, out.data(), {});
+  // A view that depends on both numbers.
+  void serve(std::uint64_t position, std::uint64_t use, Bytes& out) {
+    renderer.render({.canvases = slot.data(), .size = 1, .first_position = position, .use_index = use}, out.data(), {});
   }
 
   TransformOptions options;
@@ -170,8 +171,8 @@ int main(int count, char** arguments) {
       }
       ++held;
       timed(0, [&] { (void)pixels.make(file); });
-      timed(2, [&] { pixels.serve(static_cast<std::uint64_t>(round), out); });
-      timed(3, [&] { coefficients.serve(static_cast<std::uint64_t>(round), out); });
+      timed(2, [&] { pixels.serve(held, static_cast<std::uint64_t>(round), out); });
+      timed(3, [&] { coefficients.serve(held, static_cast<std::uint64_t>(round), out); });
     }
     const auto each = static_cast<double>(held);
     make_pixels.rounds.push_back(times[0] / each);

@@ -53,9 +53,11 @@ struct Profile {
   double shrinkable = 0;        // share of the samples that transform.decode = "scaled" would decode smaller
   double own_jpeg = 0;          // share of the samples whose JPEG file Forebay decoded without libjpeg-turbo
   double indexed_jpeg = 0;      // share of the samples whose JPEG file was decoded with the decode index
-  double fresh_fraction = 0;    // of the trainer's steps
-  double cores = 0;             // this rank may use; an equal part where ranks share them
-  double decode_fixed = 0;      // 1 where workers.decode is a number
+  // Share of the samples that slots hold as JPEG coefficients (transform.hold).
+  double held_coefficients = 0;
+  double fresh_fraction = 0;  // of the trainer's steps
+  double cores = 0;           // this rank may use; an equal part where ranks share them
+  double decode_fixed = 0;    // 1 where workers.decode is a number
   double batch_size = 0;
   double batch_bytes = 0;     // memory of a batch in the queue
   double queue_capacity = 0;  // batches that may be ready; with queue.capacity = "auto" at the end of the window

@@ -127,7 +127,10 @@ void SampleMaker::make_with(const Work& work, const Source& source, const Member
   const ImageSize size = open(source, workspace);
   const auto view = view_of(work, size, member);
   note_view(size, view, member.out);
-  if (source.decoded == nullptr && hold(work, view, member, workspace)) return count_decoded(source, 1, workspace);
+  if (source.decoded == nullptr && hold(work, view, member, workspace)) {
+    ++workspace.held_coefficients;
+    return count_decoded(source, 1, workspace);
+  }
   const Box whole{0, 0, size.width, size.height};
   const std::int32_t shrink = shrink_of(work, view);
   const bool scales = decode_ == Decode::scaled;
