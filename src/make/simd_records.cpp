@@ -83,17 +83,17 @@ HWY_INLINE void gather_octets(const std::int16_t* block, std::size_t /*octets*/,
     for (std::size_t k = 0; k < kBlockSize; ++k) indices[k] = kNaturalOrder[k];
     return indices;
   }();
-  const auto row = [&](std::size_t y) { return _mm_loadu_si128(reinterpret_cast<const __m128i*>(block + y * kStep)); };
+  const auto row = [&](std::size_t y) { return hn::LoadU(V16(), block + y * kStep).raw; };
   const auto half = [&](std::size_t y) {
-    __m512i rows = _mm512_castsi128_si512(row(y));
+    auto rows = _mm512_castsi128_si512(row(y));
     rows = _mm512_inserti32x4(rows, row(y + 1), 1);
     rows = _mm512_inserti32x4(rows, row(y + 2), 2);
     return _mm512_inserti32x4(rows, row(y + 3), 3);
   };
-  const __m512i upper = half(0);
-  const __m512i lower = half(4);
-  const __m512i first = _mm512_load_si512(kIndices.data());
-  const __m512i second = _mm512_load_si512(kIndices.data() + kBlockSize / 2);
+  const auto upper = half(0);
+  const auto lower = half(4);
+  const auto first = _mm512_load_si512(kIndices.data());
+  const auto second = _mm512_load_si512(kIndices.data() + kBlockSize / 2);
   _mm512_store_si512(values, _mm512_permutex2var_epi16(upper, first, lower));
   _mm512_store_si512(values + kBlockSize / 2, _mm512_permutex2var_epi16(upper, second, lower));
 }
