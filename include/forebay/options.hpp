@@ -119,11 +119,11 @@ struct TransformOptions {
   // so that damage anywhere is found. scaled: as region, and smaller when the crop is shrunk by 2 or more; lossy.
   Decode decode = Decode::region;
   When when = When::enqueue;
-  // dequeue: height, width of the place a sample has in a batch; 0 = 8/7 of size, rounded up to a multiple of 8.
-  std::array<std::int64_t, 2> canvas{0, 0};
-  // dequeue: what that place has of a sample. pixels: a canvas. coefficients: those of a JPEG, where they fit, so that
-  // views have the detail of the whole image; else a canvas.
+  // dequeue: what the place of a sample in a batch has. pixels: a canvas. coefficients: those of a JPEG, where they
+  // fit, so that views have the detail of the whole image; else a canvas.
   Hold hold = Hold::pixels;
+  // dequeue: height, width of that place; 0 = 8/7 of size, rounded up to a multiple of 8.
+  std::array<std::int64_t, 2> canvas{0, 0};
   // What is done to a view before it is stored, by name and in this order (forebay/operation.hpp); none in evaluation.
   std::vector<std::string> operations = {};
   ColourOptions colour = {};  // section [colour]

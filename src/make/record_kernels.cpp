@@ -124,7 +124,7 @@ std::uint8_t read_scalar(const std::uint8_t* record, std::int16_t* block) noexce
     const HeldOctet values = octet_of(record, octet);
     std::int32_t at = values.at;
     for (std::uint32_t mask = values.mask; mask != 0; mask &= mask - 1, at += values.width) {
-      last = static_cast<std::size_t>(8 * octet + std::countr_zero(mask));
+      last = 8 * static_cast<std::size_t>(octet) + static_cast<std::size_t>(std::countr_zero(mask));
       block[CoefficientRow::kPlaces[last]] = static_cast<std::int16_t>(held_value(record, at, values.width));
     }
   }
