@@ -156,8 +156,10 @@ TEST_CASE("a view of coefficients has the pixels that when = enqueue gives it") 
 }
 
 TEST_CASE("a feeder serves boxes of images from their coefficients") {
+  constexpr int kFiles = 12;
   std::vector<Bytes> files;
-  for (int i = 0; i < 12; ++i) {
+  files.reserve(kFiles);
+  for (int i = 0; i < kFiles; ++i) {
     files.push_back(encoded_noise({.width = 100 + i, .height = 90, .h = 1 + i % 2, .v = 1 + i / 2 % 2}));
   }
   const std::optional<Box> box = Box{21, 34, 83, 71};
