@@ -8,9 +8,32 @@
 
 namespace study {
 
+// LeNet-5 (LeCun et al., 1998) for 28 x 28 pixels, with ReLU and maxima as it is usually built today.
+inline torch::nn::Sequential make_lenet(std::int64_t classes) {
+  using torch::nn::Conv2dOptions;
+  torch::nn::Sequential net;
+  std::int64_t channels = 3;
+  for (const std::int64_t width : {6, 16}) {
+    net->push_back(torch::nn::Conv2d(Conv2dOptions(channels, width, 5).padding(width == 6 ? 2 : 0)));
+    net->push_back(torch::nn::ReLU());
+    net->push_back(torch::nn::MaxPool2d(torch::nn::MaxPool2dOptions(2)));
+    channels = width;
+  }
+  net->push_back(torch::nn::Flatten());
+  std::int64_t inputs = channels * 5 * 5;
+  for (const std::int64_t width : {120, 84}) {
+    net->push_back(torch::nn::Linear(inputs, width));
+    net->push_back(torch::nn::ReLU());
+    inputs = width;
+  }
+  net->push_back(torch::nn::Linear(inputs, classes));
+  return net;
+}
+
 // Small enough for a study on processors. Without batch statistics, which reused batches would bias in a way of their
 // own.
 inline torch::nn::Sequential make_net(const std::string& name, std::int64_t classes) {
+  if (name == "lenet") return make_lenet(classes);
   using torch::nn::Conv2dOptions;
   torch::nn::Sequential net;
   std::int64_t channels = 3;
@@ -29,7 +52,7 @@ inline torch::nn::Sequential make_net(const std::string& name, std::int64_t clas
       channels = width;
     }
   } else {
-    throw std::invalid_argument("--net " + name + ": there are \"small\" and \"cnn\"");
+    throw std::invalid_argument("--net " + name + ": there are \"small\", \"cnn\" and \"lenet\"");
   }
   const std::int64_t side = name == "small" ? 7 : 2;
   net->push_back(torch::nn::AdaptiveAvgPool2d(torch::nn::AdaptiveAvgPool2dOptions({side, side})));
