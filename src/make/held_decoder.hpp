@@ -43,8 +43,8 @@ class HeldDecoder {
   // `kernels` must outlive it; all of them give the same bytes.
   explicit HeldDecoder(const PixelKernels& kernels) noexcept : stage_(kernels) {}
 
-  // Decodes a region of the sample's part, to pixels equal to those of JpegDecoder's decode() of the file. Throws Error
-  // when the place is not as JpegHolder left it. REQUIRES: the region within the part, not empty
+  // Decodes a region of the sample's part, to pixels equal to those of JpegDecoder's decode() of the file. REQUIRES:
+  // the place is as JpegHolder left it, whose header and records are not checked; the region within the part, not empty
   void decode(std::span<const std::byte> place, const Box& region, Image& out);
 
  private:

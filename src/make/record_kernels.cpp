@@ -17,7 +17,7 @@ static_assert(std::endian::native == std::endian::little, "numbers in a place ar
 
 constexpr unsigned kMostValueBits = 14;
 
-// Bits to the bytes of a record, the lowest first. Writes up to three bytes more than there are.
+// Bits to the bytes of a record, the lowest first. Writes up to four bytes more than there are.
 class BitWriter {
  public:
   explicit BitWriter(std::uint8_t* to) noexcept : to_(to) {}
@@ -47,7 +47,7 @@ class BitWriter {
   std::uint64_t waiting_ = 0;
   unsigned waiting_count_ = 0;
 };
-static_assert(kHeldSlack >= 3);
+static_assert(kHeldSlack >= 4);
 
 std::uint32_t magnitude_of(std::int16_t value) noexcept {
   return static_cast<std::uint32_t>(std::abs(std::int32_t{value}));

@@ -134,15 +134,16 @@ void TwinRenderer::render_one(const RenderBatch& batch, std::uint32_t index, std
   const CanvasInfo info = info_of(format, batch.canvases, index);
   const ImageView view = canvas_view(plan_, info, batch.epoch, batch.first_position + index, batch.use_index);
   const std::span place(batch.canvases + format.place_bytes() * index, format.place_bytes());
-  const auto* region = reinterpret_cast<const std::uint8_t*>(place.data()) +
-                       static_cast<std::size_t>(view.region.top) * format.row_bytes() +
-                       3 * static_cast<std::size_t>(view.region.left);
+  const std::uint8_t* region = nullptr;
   std::size_t row_bytes = format.row_bytes();
   std::vector<std::uint8_t> expanded;
   if (info.form == CanvasForm::coefficients) {
     expand_plainly(place, view.region, expanded);
     region = expanded.data();
     row_bytes = expanded_row_bytes(view.region.width());
+  } else {
+    region = reinterpret_cast<const std::uint8_t*>(place.data()) +
+             static_cast<std::size_t>(view.region.top) * row_bytes + 3 * static_cast<std::size_t>(view.region.left);
   }
   const PixelChange change = canvas_change(plan_, batch.epoch, batch.first_position + index, batch.use_index);
   const ResamplingAxis across = resampling_axis(view.region.width(), plan_.view.width);
