@@ -45,7 +45,7 @@ constexpr std::size_t kMostExpandedAtOnce = std::size_t{128} << 20;
 [[nodiscard]] FOREBAY_HOST_DEVICE constexpr std::uint32_t most_groups(const RenderPlan& plan) noexcept {
   constexpr std::int32_t kMostShare = 4;  // of an MCU's rows of blocks
   const std::int32_t side = plan.view.width > plan.view.height ? plan.view.width : plan.view.height;
-  const std::int32_t rows = kMostShrink * side / 8 + 3 * kMostShare;
+  const std::int64_t rows = kMostShrink * side / 8 + std::int64_t{3} * kMostShare;
   return static_cast<std::uint32_t>(most_expanded(plan.canvas) / (kBlockSize * kGroupBlocks)) +
          static_cast<std::uint32_t>(3 * rows);
 }
