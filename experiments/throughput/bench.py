@@ -26,9 +26,11 @@ class Failed(Exception):
 
 class Bench:
     def __init__(self, build, peers, folder, cores, warm_s, seconds):
-        self.forebay_command = os.path.join(build, "bin", "forebay")
-        self.bare_command = os.path.join(build, "bin", "bench_bare_loop")
-        self.peers, self.folder, self.cores, self.warm_s, self.seconds = peers, folder, cores, warm_s, seconds
+        # Whole paths: some loaders are started in another folder.
+        self.forebay_command = os.path.abspath(os.path.join(build, "bin", "forebay"))
+        self.bare_command = os.path.abspath(os.path.join(build, "bin", "bench_bare_loop"))
+        self.peers = os.path.abspath(peers)
+        self.folder, self.cores, self.warm_s, self.seconds = folder, cores, warm_s, seconds
         self.prepared = set()
 
     def bare(self, config, threads, overrides=()):
