@@ -43,15 +43,16 @@ def run(forebay: Path, config: Path, folder: Path) -> collections.Counter[str]:
     data = folder / "perf.data"
     subprocess.run(["perf", "record", "-q", "-o", data, "-e", "cpu-clock", "-F", "2500", "--", forebay, "feed", config, "--quiet"],
                    check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    text = subprocess.run(["perf", "report", "-i", data, "--no-children", "--comms", THREAD, "--sort", "dso,symbol", "-n",
-                           "-t", "|"], check=True, capture_output=True, text=True).stdout
+    # perf's own --comms leaves out functions that other threads call too.
+    text = subprocess.run(["perf", "report", "-i", data, "--no-children", "--sort", "comm,dso,symbol", "-n", "-t", "|"],
+                          check=True, capture_output=True, text=True).stdout
     found: collections.Counter[str] = collections.Counter()
     for line in text.splitlines():
         fields = [field.strip() for field in line.split("|")]
-        if len(fields) < 4 or line.startswith("#"):
+        if len(fields) < 5 or line.startswith("#") or fields[2] != THREAD:
             continue
-        symbol = re.sub(r"^\[.\] ", "", fields[3])
-        found["kernel" if "kernel" in fields[2] else symbol] += int(fields[1])
+        symbol = re.sub(r"^\[.\] ", "", fields[4])
+        found["kernel" if "kernel" in fields[3] else symbol] += int(fields[1])
     return found
 
 
