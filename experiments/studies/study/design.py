@@ -77,6 +77,16 @@ TASKS = {
         _cifar("cifar-small", "CIFAR-10, 20,000 images, the small net", "small", 1000, 0.05),
         _cifar("cifar", "CIFAR-10, 20,000 images", "cnn", 1500, 0.05),
         Task(
+            name="objects",
+            title="the objects of BCCD, a detection set",
+            net="small",
+            steps=1000,
+            rate=0.02,
+            train=(("dataset.path", "bccd/trainval"), ("dataset.format", "voc"), ("transform.size", "[32, 32]")),
+            held_out=(("dataset.path", "bccd/test"), ("dataset.split", "[]"), ("dataset.part", 0)),
+            needs="voc/bccd/ImageSets",
+        ),
+        Task(
             name="made",
             title="generated shapes (forebay make-dataset)",
             net="small",
@@ -163,8 +173,9 @@ def _limit_arms():
             for limit in ("", *LIMITS):
                 yield _adaptive(pool, limit, when)
         # The memory of the default, 21 batches, shared out otherwise.
-        keys = (("queue.capacity", 8), ("queue.pool", 12), *(DEQUEUE if when else ()))
-        yield Arm(f"adaptive.queue8.pool12{when}", "adaptive", keys)
+        for capacity, pool in ((8, 12), (12, 8)):
+            keys = (("queue.capacity", capacity), ("queue.pool", pool), *(DEQUEUE if when else ()))
+            yield Arm(f"adaptive.queue{capacity}.pool{pool}{when}", "adaptive", keys)
         for uses in (1, 2, 4, 8, 16):
             if uses > 1 or not when:
                 keys = (("policy.interval", uses), *(DEQUEUE if when else ()))

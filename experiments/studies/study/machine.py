@@ -2,7 +2,6 @@
 
 import collections
 import dataclasses
-import gzip
 import json
 import pathlib
 import shutil
@@ -177,55 +176,3 @@ def make(machine, run):
         schedule.uses,
         made["cpu_s"],
     )
-
-
-def unpack_file(source, target):
-    target.parent.mkdir(parents=True, exist_ok=True)
-    partial = target.with_suffix(".partial")
-    with gzip.open(source) as packed, open(partial, "wb") as unpacked:
-        shutil.copyfileobj(packed, unpacked)
-    partial.rename(target)
-
-
-def prepare(machine, task):
-    """Unpacks or makes the data of a task; says what it did, or None if there was nothing to do."""
-    if task == "made" and not (machine.work / "made").exists():
-        call(
-            [
-                machine.program("forebay"),
-                "make-dataset",
-                str(machine.work / "made"),
-                "--layout",
-                "folder",
-                "--images",
-                "3000",
-                "--classes",
-                "8",
-                "--size",
-                "32x32",
-                "--split",
-                "0.2",
-                "--seed",
-                "17",
-            ]
-        )
-        return "made 3,000 images of shapes"
-    if task.startswith("fashion") and not (machine.work / "fashion-mnist" / "train-labels-idx1-ubyte").exists():
-        for part in ("t10k-images-idx3", "t10k-labels-idx1", "train-images-idx3", "train-labels-idx1"):
-            unpack_file(
-                machine.data / "fashion-mnist" / f"{part}-ubyte.gz", machine.work / "fashion-mnist" / f"{part}-ubyte"
-            )
-        return "unpacked Fashion-MNIST"
-    archive = machine.data / "cifar10" / "cifar10-jpg-20000-train-4000-test.tar"
-    if (
-        task.startswith("cifar")
-        and not (machine.work / "cifar10").exists()
-        and not (machine.data / "cifar10" / "train").exists()
-    ):
-        partial = machine.work / "cifar10.partial"
-        shutil.rmtree(partial, ignore_errors=True)
-        partial.mkdir(parents=True)
-        call(["tar", "-C", str(partial), "-xf", str(archive)])
-        partial.rename(machine.work / "cifar10")
-        return "unpacked CIFAR-10"
-    return None
