@@ -29,7 +29,7 @@ def alcf(forebay, sets, quick, say):
             "storage.latency_ms": ALCF_LATENCY_MS, "queue.capacity": 2}))
         lines.append({"threads": threads, "images_per_s": round(run.images_per_s(WARM), 1),
                       "batch_s": round(run.batch_s(WARM), 3), "readers_busy": round(run.busy("storage"), 3),
-                      "decoders_busy": round(run.busy("decode"), 3), "bound": run.summary["ranks"][0]["profile"]["bound"]})
+                      "decoders_busy": round(run.busy("decode"), 3), "bound": run.summary["profile"]["bound"]})
         say(f"alcf: {threads} readers: {lines[-1]['images_per_s']} images/s")
     return {"data": about, "lines": lines}
 

@@ -1,5 +1,6 @@
 """The data of the talks: real data where a folder has them, else pictures that `forebay make-dataset` draws."""
 
+import csv
 import gzip
 import os
 import struct
@@ -15,6 +16,7 @@ from png import chunk  # noqa: E402
 
 SIDE = 28  # of MNIST
 FILES = 10000  # of its training images, each a file
+FINDINGS = 14  # that an X-ray may show
 HEADER = {3: 16, 1: 8}  # bytes of an idx file, by its dimensions
 
 
@@ -92,10 +94,26 @@ class Sets:
         return (folder, "BCCD, 364 images with 4,886 boxes") if folder else \
             (self._made("objects", "500x375", 400, "--objects", "8"), "made pictures with 8 boxes each")
 
-    def _made(self, name, size, images, *more):
+    def xrays(self):
+        """The names of findings; for each image its path and a 0 or 1 for each of them; and what the images are."""
+        table = self._has("xray", "nih64_labels.csv")
+        if table:
+            with open(table, newline="", encoding="utf-8") as file:
+                (_, *names), *rows = csv.reader(file)
+            images = os.path.join(os.path.dirname(table), "nih64")
+            found = [(os.path.join(images, path), list(map(int, marks))) for path, *marks in rows]
+            return names, found, f"{len(found)} chest X-rays of the NIH, 64 x 64 PNG"
+        folder = self._made("xray", "64x64", 480, "--task", "multilabel", classes=FINDINGS)
+        with open(os.path.join(folder, "labels.csv"), newline="", encoding="utf-8") as file:
+            rows = [(path, set(filter(None, cell.split("|")))) for path, cell in list(csv.reader(file))[1:]]
+        names = sorted(set().union(*(shown for _, shown in rows)))
+        return names, [(os.path.join(folder, path), [int(name in shown) for name in names]) for path, shown in rows], \
+            f"{len(rows)} made pictures of 64 x 64"
+
+    def _made(self, name, size, images, *more, classes=10):
         folder = self.forebay.path(f"made-{name}")
         if not os.path.exists(folder):
-            call([self.forebay.command, "make-dataset", folder + ".part", "--images", str(images), "--classes", "10",
-                  "--size", size, "--seed", "17", *more])
+            call([self.forebay.command, "make-dataset", folder + ".part", "--images", str(images), "--classes",
+                  str(classes), "--size", size, "--seed", "17", *more])
             os.rename(folder + ".part", folder)
         return folder
