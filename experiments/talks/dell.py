@@ -32,7 +32,7 @@ WARM = 10  # steps that are not measured
 PROBE = 20  # steps by which the length of a run is found
 LATENCY_MS = 10.0  # of a read, where a store is emulated
 LATENCY_READERS = 4
-LIMIT_S = 180  # of a job of tf.data, its start included
+LIMIT_S = 600  # of a job of tf.data, its start included
 
 
 def record(path, marks):
@@ -161,6 +161,6 @@ def dell(forebay, sets, quick, say):
         for ranks in RANKS:
             for name, pipeline in measured.items():
                 lines.append({"pipeline": name, "ranks": ranks, "round": turn, **pipeline.measure(ranks)})
-                say(f"dell: {name}, {ranks} ranks: {lines[-1]['images_per_s']:.0f} images/s, "
+                say(f"dell: {name}, {ranks} rank{'s' * (ranks > 1)}: {lines[-1]['images_per_s']:.0f} images/s, "
                     f"{lines[-1]['cpu_us']:.0f} us of processor time an image")
     return {"data": f"{about}, each {COPIES} times in {SHARDS} TFRecord files", "lines": lines}
