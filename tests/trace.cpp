@@ -218,6 +218,9 @@ TEST_CASE("anything but a trace is refused with its file, its line and what to d
            Case{"torn_whole_line", line + later + later.substr(0, 30) + "\n", "torn_whole_line:3: not a step"},
            Case{"two_runs", line + later + line + later, "two_runs:3: steps go backwards: two runs in one file?"},
            Case{"twice", line + later + later, "twice:3: steps go backwards"},
+           Case{"endless",
+                line + text_of({.step = 1, .produced = 1, .t_s = 1e308, .step_s = 1, .blocked_s = -1e308}) + "\n",
+                "which no run takes"},
        }) {
     CAPTURE(one.name);
     std::ofstream(dir / one.name, std::ios::binary) << one.text;

@@ -33,8 +33,13 @@ std::string to_bytes(const RankPart& part) {
   return bytes;
 }
 
+// Throws Error for what to_bytes() does not make.
 RankPart from_bytes(const std::string& bytes) {
   PartHead head{};
+  if (bytes.size() < sizeof(head) || (bytes.size() - sizeof(head)) % sizeof(Piece) != 0) {
+    throw Error("a rank said in " + std::to_string(bytes.size()) +
+                " bytes what it has not served, which no rank of this build does: start all ranks with the same build");
+  }
   std::memcpy(&head, bytes.data(), sizeof(head));
   RankPart part{.steps = head.steps, .fresh_samples = head.fresh_samples, .left = {}};
   part.left.resize((bytes.size() - sizeof(head)) / sizeof(Piece));
@@ -107,7 +112,8 @@ std::optional<SavedState> share_state(const std::filesystem::path& file, Communi
     }
   }
   if (communicator.size() > 1) bytes = communicator.broadcast(std::move(bytes), 0);
-  const auto kind = static_cast<char>(bytes.at(0));
+  if (bytes.empty()) throw Error("rank 0 did not say whether there is a state to resume from");
+  const auto kind = static_cast<char>(bytes.front());
   if (kind == 'n') return std::nullopt;
   std::string text(reinterpret_cast<const char*>(bytes.data()) + 1, bytes.size() - 1);
   if (kind == 'e') throw ConfigError(text);

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <numeric>
+#include <string>
 #include <utility>
+
+#include <forebay/error.hpp>
 
 namespace forebay {
 
@@ -79,7 +82,18 @@ void Schedule::post(std::span<std::int64_t> planned) const {
 
 void Schedule::apply(std::span<const std::int64_t> planned, std::span<const RankWork> ranks) {
   std::vector<Piece> pieces(ledger_.pieces().begin(), ledger_.pieces().end());
-  for (std::size_t i = 0; i < pieces.size(); ++i) pieces[i].begin = static_cast<std::uint64_t>(planned[i]);
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    Piece& piece = pieces[i];
+    const auto begin = static_cast<std::uint64_t>(planned[i]);
+    const bool is_own = piece.owner == rank_;
+    if (begin < piece.begin || begin > piece.end || (is_own && begin != piece.begin)) {
+      throw Error("the ranks do not agree on which batches are planned: of shard " + std::to_string(piece.shard) +
+                  " rank " + std::to_string(piece.owner) + " has planned " + std::to_string(begin) + " of " +
+                  std::to_string(piece.end) + ", at least " + std::to_string(piece.begin) +
+                  " of them before; start all ranks with the same build of Forebay");
+    }
+    piece.begin = begin;
+  }
   hand_over(pieces, ranks, keep_epoch_order_, holds_back() ? allowed_ + 1 : 0, ledger_.deal().contiguous);
   ledger_.replace(std::move(pieces));
   allowed_ = ledger_.completed();

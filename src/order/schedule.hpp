@@ -57,7 +57,8 @@ class Schedule {
   // What this rank posts for each piece of the ledger: how far it has planned, 0 for the pieces of others. Nothing may
   // be planned until apply().
   void post(std::span<std::int64_t> planned) const;
-  // Takes the sums of what all ranks posted, and how far each is: hands over what the rule says.
+  // Takes the sums of what all ranks posted, and how far each is: hands over what the rule says. Throws Error for sums
+  // that ranks of one build do not have.
   void apply(std::span<const std::int64_t> planned, std::span<const RankWork> ranks);
 
  private:

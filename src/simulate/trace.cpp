@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdio>
 #include <map>
 #include <new>
@@ -17,6 +18,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/file_io.hpp"
+#include "base/text.hpp"
 #include "rank_model.hpp"
 
 namespace forebay {
@@ -52,6 +54,14 @@ std::uint64_t whole(const nlohmann::json& json, const char* key) {
   return value.get<std::uint64_t>();
 }
 
+// Of a step or of a run; differences and sums of them stay numbers.
+double seconds(const nlohmann::json& json, const char* key) {
+  constexpr double kLongest = 1e9;
+  const double value = json.at(key);
+  if (std::abs(value) <= kLongest) return value;
+  throw Error(std::string(key) + " is " + shortest(value) + " s, which no run takes");
+}
+
 Line parse(const std::string& text) {
   if (json_depth(text) > kDeepest) throw Error("nested too deep");
   const auto json = nlohmann::json::parse(text);
@@ -61,10 +71,10 @@ Line parse(const std::string& text) {
           .use_index = whole(json, "use_index"),
           .depth = whole(json, "depth"),
           .produced = whole(json, "produced"),
-          .t_s = json.at("t_s"),
-          .wait_s = json.at("wait_s"),
-          .step_s = json.at("step_s"),
-          .blocked_s = json.at("blocked_producer_s")};
+          .t_s = seconds(json, "t_s"),
+          .wait_s = seconds(json, "wait_s"),
+          .step_s = seconds(json, "step_s"),
+          .blocked_s = seconds(json, "blocked_producer_s")};
 }
 
 // The lines of one file, checked one by one.
