@@ -141,6 +141,26 @@ TEST_CASE("a disk that stalls for longer than policy.watchdog_s is waited for at
   feeder.close();
 }
 
+TEST_CASE("a rank that falls silent in the middle of a save is given up by the others") {
+  if (testing::world().size() == 1) return;
+  Place place;
+  const std::uint32_t last = place.between->size() - 1;
+  Feeder feeder = make_feeder(testing::kSanitized ? 3 : 1.5);
+  REQUIRE(feeder.next());
+  std::string cause;
+  if (place.between->rank() == last) {
+    (void)feeder.state();                 // what it says for the save, and not that it has heard of its end
+    (void)place.between->all_gather("");  // until all the others have given it up
+    cause = error_of([&] { (void)feeder.next(); });
+  } else {
+    cause = error_of([&] { feeder.save(place.folder / "feed.state"); });
+    (void)place.between->all_gather("");
+  }
+  CHECK(cause.find(" for rank " + std::to_string(last) + ", not heard of since") != std::string::npos);
+  for (const std::string& theirs : place.between->all_gather(cause)) CHECK(theirs == cause);
+  feeder.close();
+}
+
 TEST_CASE("after the last step save() returns when the state is durable, and throws what it met") {
   Place place;
   const fs::path file = place.folder / "feed.state";

@@ -7,6 +7,7 @@
 #include <array>
 #include <cctype>
 #include <cerrno>
+#include <chrono>
 #include <cstddef>
 #include <exception>
 #include <forebay/error.hpp>
@@ -105,18 +106,29 @@ StateWriter::~StateWriter() {
   if (thread_.joinable()) thread_.join();
 }
 
-void StateWriter::save(std::filesystem::path file, std::string text) {
+void StateWriter::save(std::filesystem::path file, std::string text, const Hook& while_waiting) {
   if (!thread_.joinable()) thread_ = start_thread("forebay-save", [this] { run(); });
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return !waiting_ || waiting_->file == file; });
+  wait(lock, while_waiting, [&] { return !waiting_ || waiting_->file == file; });
   waiting_ = Order{std::move(file), std::move(text)};
   lock.unlock();
   changed_.notify_all();
 }
 
-void StateWriter::finish() {
+void StateWriter::finish(const Hook& while_waiting) {
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return !waiting_ && !is_writing_; });
+  wait(lock, while_waiting, [&] { return !waiting_ && !is_writing_; });
+}
+
+void StateWriter::wait(std::unique_lock<std::mutex>& lock, const Hook& while_waiting,
+                       const std::function<bool()>& is_done) {
+  constexpr std::chrono::milliseconds kSlice{10};
+  if (!while_waiting) return changed_.wait(lock, is_done);
+  while (!changed_.wait_for(lock, kSlice, is_done)) {
+    lock.unlock();
+    while_waiting();
+    lock.lock();
+  }
 }
 
 std::string StateWriter::take_error() {

@@ -38,11 +38,14 @@ class StateWriter {
   StateWriter(const StateWriter&) = delete;
   StateWriter& operator=(const StateWriter&) = delete;
 
+  // Called again and again, every few milliseconds, by a call that waits for the disk.
+  using Hook = std::function<void()>;
+
   // Hands a state over. Waits only while one for another file waits for its turn. The thread starts with the first.
   // Throws Error if it cannot be started; then the state is not written.
-  void save(std::filesystem::path file, std::string text);
+  void save(std::filesystem::path file, std::string text, const Hook& while_waiting = {});
   // Returns once everything handed over is written or has failed.
-  void finish();
+  void finish(const Hook& while_waiting = {});
   // The first failure since the last call of this, "" if there was none. Forgets it.
   [[nodiscard]] std::string take_error();
 
@@ -53,6 +56,8 @@ class StateWriter {
   };
 
   void run();
+  // Until `is_done`, which is asked under `lock`.
+  void wait(std::unique_lock<std::mutex>& lock, const Hook& while_waiting, const std::function<bool()>& is_done);
 
   Write write_;
   std::mutex mutex_;

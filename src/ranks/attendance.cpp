@@ -12,10 +12,12 @@
 namespace forebay {
 namespace {
 
-constexpr std::string_view kEnd = "end";    // the speaker wants to end
-constexpr std::string_view kHere = "here";  // EVENT: the speaker waits in it
-constexpr std::string_view kOn = "on";      // STEP: the speaker makes it, although no ballot shows that
-constexpr std::string_view kLeft = "left";  // STEP GATHERS CAUSE: a Departure
+constexpr std::string_view kEnd = "end";         // the speaker wants to end
+constexpr std::string_view kHere = "here";       // EVENT: the speaker waits in it
+constexpr std::string_view kOn = "on";           // STEP: the speaker makes it, although no ballot shows that
+constexpr std::string_view kBusy = "busy";       // the speaker does what is waited for
+constexpr std::string_view kLeft = "left";       // STEP GATHERS CAUSE: a Departure
+constexpr std::string_view kGaveUp = "gave-up";  // the same, of one that waited too long
 
 std::string one_decimal(double number) {
   std::string text = std::to_string(number);
@@ -26,7 +28,10 @@ std::string one_decimal(double number) {
 }  // namespace
 
 Attendance::Attendance(Communicator& communicator, Patience patience)
-    : communicator_(communicator), patience_(patience), others_events_(communicator.size(), 0) {}
+    : communicator_(communicator),
+      patience_(patience),
+      others_events_(communicator.size(), 0),
+      has_spoken_(communicator.size(), false) {}
 
 Attendance::~Attendance() {
   if (watches_gathers_) communicator_.while_waiting({});
@@ -74,11 +79,15 @@ void Attendance::understand(const Word& word) {
     std::uint64_t& event = others_events_.at(word.rank);
     text >> event;
     latest_here_ = std::max(latest_here_, event);
+    has_spoken_.at(word.rank) = true;
   }
-  if (kind != kLeft) return;
+  if (kind == kBusy && patience_.time != nullptr) began_ = patience_.time->now();
+  if (kind != kLeft && kind != kGaveUp) return;
   // No reason to break a wait: the steps before are whole, and a rank that is slower has a right to its batches.
   Departure departure;
   departure.rank = word.rank;
+  departure.gave_up = kind == kGaveUp;
+  if (departure.gave_up && !given_up_at_) given_up_at_ = std::chrono::steady_clock::now();
   text >> departure.step >> departure.gathers;
   text.get();
   std::getline(text, departure.cause, '\0');
@@ -91,7 +100,9 @@ void Attendance::require_all(bool gathers) {
   const auto gone = std::ranges::find_if(departures_, [&](const Departure& departure) {
     return gathers ? departure.gathers <= communicator_.gathers() : departure.step <= step_;
   });
-  if (gone != departures_.end()) end(gone->cause);
+  if (gone == departures_.end()) return;
+  if (gone->gave_up) end_together();
+  end(gone->cause);
 }
 
 void Attendance::name_leaver() {
@@ -110,6 +121,20 @@ void Attendance::end(const std::string& cause) {
   throw Error(cause);
 }
 
+// Several ranks miss the same ones, and lose patience within a moment of each other, each in its own words.
+void Attendance::end_together() {
+  constexpr std::chrono::milliseconds kPause{1};
+  for (hear(); std::chrono::steady_clock::now() - *given_up_at_ < patience_.settling(); hear()) {
+    std::this_thread::sleep_for(kPause);
+  }
+  const Departure* lowest = nullptr;
+  for (const Departure& departure : departures_) {
+    if (departure.gave_up && (lowest == nullptr || departure.rank < lowest->rank)) lowest = &departure;
+  }
+  over_ = lowest->cause;
+  throw WatchdogError(over_);
+}
+
 void Attendance::go_on() { communicator_.tell(std::string(kOn) + " " + std::to_string(step_)); }
 
 bool Attendance::has_gone_on(std::uint64_t step) {
@@ -120,41 +145,72 @@ bool Attendance::has_gone_on(std::uint64_t step) {
 void Attendance::leave(std::uint64_t step, std::string_view cause) {
   if (is_over()) return;
   over_ = cause;
-  std::string word(kLeft);
-  word.append(" ").append(std::to_string(step)).append(" ").append(std::to_string(communicator_.gathers()));
-  communicator_.tell(word.append(" ").append(cause));
+  tell_departure(kLeft, {.step = step, .gathers = communicator_.gathers(), .cause = over_});
+}
+
+void Attendance::tell_departure(std::string_view kind, const Departure& departure) {
+  std::string word(kind);
+  word.append(" ").append(std::to_string(departure.step)).append(" ").append(std::to_string(departure.gathers));
+  communicator_.tell(word.append(" ").append(departure.cause));
 }
 
 void Attendance::wait(bool gathers) {
   hear();
   require_all(gathers);
-  if (!has_limit_ || patience_.time == nullptr || patience_.limit_s <= 0) return;
+  if (patience_.time == nullptr || patience_.limit_s <= 0) return;
+  // Whoever waits for the same ranks as one that gave them up has no words of its own for it.
+  if (given_up_at_) {
+    if (std::chrono::steady_clock::now() - *given_up_at_ >= patience_.settling()) end_together();
+    return;
+  }
   const std::uint64_t event = posts_ + communicator_.gathers() + (gathers ? 1 : 0);
   if (waits_in_ != event) began_ = patience_.time->now();
   waits_in_ = event;
   const double waited_s = std::chrono::duration<double>(patience_.time->since(began_)).count();
-  if (said_here_ < event && (latest_here_ >= event || waited_s >= patience_.limit_s / 2)) {
-    said_here_ = event;
-    communicator_.tell(std::string(kHere) + " " + std::to_string(event));
-  }
+  say_here(event, waited_s);
   // A rank that waits for its own storage has the same limit, and knows more: it speaks first. So does one that said
   // that it wants to end, and needs a step or two to come to it.
   const double grace_s = 1 + patience_.limit_s * (is_alerted_ ? 1.25 : 0.25);
   if (waited_s >= patience_.limit_s + grace_s) give_up(event, waited_s);
 }
 
+// When the wait gets long, and in answer to others: one of them may be an event ahead, where a reduction was complete
+// for it alone before a rank fell silent.
+void Attendance::say_here(std::uint64_t event, double waited_s) {
+  const bool is_first = said_here_ < event && (latest_here_ >= event || waited_s >= patience_.limit_s / 2);
+  if (!is_first && answered_ >= latest_here_) return;
+  if (is_first) has_spoken_.assign(has_spoken_.size(), false);
+  said_here_ = std::max(said_here_, event);
+  answered_ = std::max(event, latest_here_);
+  communicator_.tell(std::string(kHere) + " " + std::to_string(event));
+}
+
+void Attendance::excuse() {
+  if (patience_.time == nullptr || patience_.limit_s <= 0) return;
+  constexpr double kShare = 0.25;
+  const bool is_due = !excused_at_ || std::chrono::duration<double>(patience_.time->since(*excused_at_)).count() >=
+                                          kShare * patience_.limit_s;
+  if (!is_due) return;
+  excused_at_ = patience_.time->now();
+  communicator_.tell(kBusy);
+}
+
 void Attendance::give_up(std::uint64_t event, double waited_s) {
-  const std::string cause = "rank " + std::to_string(communicator_.rank()) + " has waited " + one_decimal(waited_s) +
-                            " s (policy.watchdog_s) for " + missing(event);
-  leave(step_, cause);
-  throw WatchdogError(cause);
+  Departure mine{
+      .step = step_, .rank = communicator_.rank(), .gathers = communicator_.gathers(), .gave_up = true, .cause = {}};
+  mine.cause = "rank " + std::to_string(mine.rank) + " has waited " + one_decimal(waited_s) +
+               " s (policy.watchdog_s) for " + missing(event);
+  tell_departure(kGaveUp, mine);
+  departures_.push_back(std::move(mine));
+  given_up_at_ = std::chrono::steady_clock::now();
+  end_together();
 }
 
 std::string Attendance::missing(std::uint64_t event) const {
   constexpr std::size_t kNamed = 8;
   std::vector<std::size_t> ranks;
   for (std::size_t rank = 0; rank < others_events_.size(); ++rank) {
-    if (rank != communicator_.rank() && others_events_[rank] < event) ranks.push_back(rank);
+    if (rank != communicator_.rank() && others_events_[rank] < event && !has_spoken_[rank]) ranks.push_back(rank);
   }
   if (ranks.empty()) {
     return "other ranks, which wait too: all ranks must call next(), state() and save() in the same order";

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -16,13 +18,17 @@ namespace forebay {
 struct Patience {
   const RunningTime* time = nullptr;  // must outlive what uses it; null = no limit
   double limit_s = 0;                 // 0 = no limit
+
+  // How long ranks that give up listen to each other, so that all end on one cause: many times as long as a word takes.
+  [[nodiscard]] std::chrono::duration<double> settling() const noexcept {
+    return std::chrono::duration<double>(std::min(2.0, limit_s / 10));
+  }
 };
 
 // Which ranks still take part. Agreements travel in collective calls, so a rank that makes none any more can only be
-// named by words of its own, or by the silence that it leaves. Ranks tell each other four things: that one of them
-// wants to end, that one has left and why, that one resumes after the end of an epoch, and, once a wait gets long, that
-// one is waiting.
-// Used by the thread that calls next().
+// named by words of its own, or by the silence that it leaves. Ranks tell each other that one of them wants to end,
+// that one has left and why, that one resumes after the end of an epoch, and, once a wait gets long, that one is
+// waiting, is busy with what is waited for, or has given the silent ones up. Used by the thread that calls next().
 class Attendance {
  public:
   // The communicator must outlive this.
@@ -46,7 +52,7 @@ class Attendance {
 
   // To be called again and again while ballots of others are waited for. Throws Error naming a rank that will not make
   // this step, and, when that gets too long, WatchdogError naming the ranks that have not come, which ends the run for
-  // all.
+  // all: ranks that hear each other throw the same text.
   void wait_for_ballots() { wait(false); }
   // A ballot says that its rank has left. Throws Error naming it.
   [[noreturn]] void name_leaver();
@@ -63,32 +69,28 @@ class Attendance {
   // Why; empty = it is not over.
   [[nodiscard]] const std::string& cause() const noexcept { return over_; }
 
-  // While it exists, ranks may be waited for as long as it takes: they are known to be there, and to wait for what is
-  // not theirs to hurry. Those that leave are still named.
-  class NoLimit {
-   public:
-    explicit NoLimit(Attendance& attendance) noexcept : attendance_(attendance) { attendance_.has_limit_ = false; }
-    ~NoLimit() { attendance_.has_limit_ = true; }
-    NoLimit(const NoLimit&) = delete;
-    NoLimit& operator=(const NoLimit&) = delete;
-
-   private:
-    Attendance& attendance_;
-  };
+  // This rank is busy with something that the others wait for, and will come: their patience begins anew. To be called
+  // again and again meanwhile; tells them several times within it.
+  void excuse();
 
  private:
   struct Departure {
     std::uint64_t step = 0;  // the first that the rank does not make
     std::uint32_t rank = 0;
     std::uint64_t gathers = 0;  // that it completed
+    bool gave_up = false;       // because others did not come
     std::string cause;
   };
 
   void hear();
   void understand(const Word& word);
   void require_all(bool gathers);
+  void tell_departure(std::string_view kind, const Departure& departure);
   [[noreturn]] void end(const std::string& cause);
+  // Throws WatchdogError, once those who give up have heard each other: what the lowest of them says.
+  [[noreturn]] void end_together();
   void wait(bool gathers);
+  void say_here(std::uint64_t event, double waited_s);
   // Throws WatchdogError. `event`: what this rank waits in.
   [[noreturn]] void give_up(std::uint64_t event, double waited_s);
   [[nodiscard]] std::string missing(std::uint64_t event) const;
@@ -100,9 +102,9 @@ class Attendance {
   std::uint64_t posts_ = 0;
   bool has_alerted_ = false;
   bool is_alerted_ = false;
-  bool has_limit_ = true;
-  std::optional<std::uint64_t> latest_on_;  // the latest step that another said it makes
-  std::vector<Departure> departures_;       // by step and rank
+  std::optional<std::uint64_t> latest_on_;                            // the latest step that another said it makes
+  std::vector<Departure> departures_;                                 // by step and rank
+  std::optional<std::chrono::steady_clock::time_point> given_up_at_;  // when this rank heard of it, or did it, first
   std::string over_;
 
   // A wait. Collective calls are counted as events, in the same order on all ranks, so that a rank that waits in the
@@ -111,7 +113,10 @@ class Attendance {
   RunningTime::Duration began_{0};
   std::uint64_t said_here_ = 0;               // the event that this rank last said it waits in
   std::uint64_t latest_here_ = 0;             // the latest that any other said
+  std::uint64_t answered_ = 0;                // the latest of others that this rank has answered
   std::vector<std::uint64_t> others_events_;  // by rank, the latest that it said
+  std::vector<bool> has_spoken_;              // by rank: since this one first said that it waits in the event
+  std::optional<RunningTime::Duration> excused_at_;
 };
 
 }  // namespace forebay

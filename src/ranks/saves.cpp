@@ -23,8 +23,8 @@ void Saves::save(const std::filesystem::path& file, std::string text, bool is_la
       });
     }
     // As it is now, should the program go to another folder.
-    writer_->save(std::filesystem::absolute(file), std::move(text));
-    if (is_last) writer_->finish();
+    writer_->save(std::filesystem::absolute(file), std::move(text), [this] { attendance_.excuse(); });
+    if (is_last) wait();
   });
 }
 
@@ -35,7 +35,6 @@ void Saves::finish() {
 
 void Saves::write_together(const std::function<void()>& work) {
   std::string failure;
-  const Attendance::NoLimit as_long_as_the_disk_takes(attendance_);
   if (communicator_.rank() == 0) {
     try {
       work();
@@ -48,7 +47,7 @@ void Saves::write_together(const std::function<void()>& work) {
 }
 
 void Saves::wait() {
-  if (writer_) writer_->finish();
+  if (writer_) writer_->finish([this] { attendance_.excuse(); });
 }
 
 void Saves::end() {

@@ -25,7 +25,7 @@ class Saves {
   Saves& operator=(const Saves&) = delete;
 
   // Collective. Has rank 0 write the text; `is_last`: it is durable then. Throws Error on all ranks alike: what failed,
-  // now or before. REQUIRES: all ranks are known to be there, since the disk may take as long as it does.
+  // now or before. The others wait as long as the disk takes, but not for a rank 0 that falls silent meanwhile.
   void save(const std::filesystem::path& file, std::string text, bool is_last);
   // Collective. What was saved is durable. Throws as save().
   void finish();
