@@ -22,5 +22,12 @@ struct SimulatedBench {
 
 FOREBAY_DEVICE_CONTRACT(HostBench, SimulatedBench);
 
+TEST_CASE("huge pages of 512 MiB are not asked for") {
+  constexpr std::size_t kMebibyte = std::size_t{1} << 20U;
+  HostDevice with_64_kib_pages(512 * kMebibyte);
+  CHECK(with_64_kib_pages.allocate(8 * kMebibyte)->describe() == "host memory");
+  CHECK(with_64_kib_pages.allocate_growing(8 * kMebibyte, kMebibyte)->describe() == "host memory");
+}
+
 }  // namespace
 }  // namespace forebay::testing

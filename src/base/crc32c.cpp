@@ -3,6 +3,11 @@
 #include <array>
 #include <cstring>
 
+#if defined(__aarch64__)
+#include <arm_acle.h>
+#include <sys/auxv.h>
+#endif
+
 namespace forebay {
 namespace {
 
@@ -46,6 +51,33 @@ std::uint32_t crc_by_tables(std::span<const std::byte> bytes, std::uint32_t crc)
 }
 
 #if defined(__x86_64__)
+#define FOREBAY_CRC_INSTRUCTION __attribute__((target("sse4.2")))
+using CrcRegister = std::uint64_t;
+
+bool has_crc_instruction() noexcept { return __builtin_cpu_supports("sse4.2") != 0; }
+
+FOREBAY_CRC_INSTRUCTION std::uint32_t crc_by_byte_instruction(std::uint32_t crc, std::uint8_t byte) noexcept {
+  return __builtin_ia32_crc32qi(crc, byte);
+}
+FOREBAY_CRC_INSTRUCTION CrcRegister crc_by_word_instruction(CrcRegister crc, std::uint64_t word) noexcept {
+  return __builtin_ia32_crc32di(crc, word);
+}
+#elif defined(__aarch64__) && defined(__linux__)
+#define FOREBAY_CRC_INSTRUCTION __attribute__((target("+crc")))
+using CrcRegister = std::uint32_t;
+
+// ARMv8.0 leaves it out of what every processor has.
+bool has_crc_instruction() noexcept { return (::getauxval(AT_HWCAP) & HWCAP_CRC32) != 0; }
+
+FOREBAY_CRC_INSTRUCTION std::uint32_t crc_by_byte_instruction(std::uint32_t crc, std::uint8_t byte) noexcept {
+  return __crc32cb(crc, byte);
+}
+FOREBAY_CRC_INSTRUCTION CrcRegister crc_by_word_instruction(CrcRegister crc, std::uint64_t word) noexcept {
+  return __crc32cd(crc, word);
+}
+#endif
+
+#ifdef FOREBAY_CRC_INSTRUCTION
 // The instruction's result is there after three cycles, and one can begin in each: three stretches side by side.
 constexpr unsigned kStretchBits = 10;
 constexpr std::size_t kStretch = std::size_t{1} << kStretchBits;  // bytes
@@ -79,25 +111,25 @@ constexpr auto kSkips = [] {
   return skips;
 }();
 
-std::uint32_t skip_stretch(std::uint64_t crc) noexcept {
+std::uint32_t skip_stretch(CrcRegister crc) noexcept {
   std::uint32_t result = 0;
   for (std::size_t place = 0; place < kSkips.size(); ++place) result ^= kSkips[place][crc >> (8 * place) & 0xFFU];
   return result;
 }
 
-__attribute__((target("sse4.2"))) std::uint64_t crc_of_word(std::uint64_t crc, const std::byte* from) noexcept {
+FOREBAY_CRC_INSTRUCTION CrcRegister crc_of_word(CrcRegister crc, const std::byte* from) noexcept {
   std::uint64_t word = 0;
   std::memcpy(&word, from, sizeof word);
-  return __builtin_ia32_crc32di(crc, word);
+  return crc_by_word_instruction(crc, word);
 }
 
-__attribute__((target("sse4.2"))) std::uint32_t crc_by_instruction(std::span<const std::byte> bytes,
-                                                                   std::uint32_t crc) noexcept {
-  std::uint64_t wide = crc;
+FOREBAY_CRC_INSTRUCTION std::uint32_t crc_by_instruction(std::span<const std::byte> bytes, std::uint32_t crc) noexcept {
+  constexpr std::size_t kWord = sizeof(std::uint64_t);
+  CrcRegister wide = crc;
   while (bytes.size() >= 3 * kStretch) {
-    std::uint64_t second = 0;
-    std::uint64_t third = 0;
-    for (const std::byte *at = bytes.data(), *const end = at + kStretch; at != end; at += sizeof(wide)) {
+    CrcRegister second = 0;
+    CrcRegister third = 0;
+    for (const std::byte *at = bytes.data(), *const end = at + kStretch; at != end; at += kWord) {
       wide = crc_of_word(wide, at);
       second = crc_of_word(second, at + kStretch);
       third = crc_of_word(third, at + 2 * kStretch);
@@ -105,12 +137,12 @@ __attribute__((target("sse4.2"))) std::uint32_t crc_by_instruction(std::span<con
     wide = skip_stretch(skip_stretch(wide) ^ second) ^ third;
     bytes = bytes.subspan(3 * kStretch);
   }
-  while (bytes.size() >= sizeof(wide)) {
+  while (bytes.size() >= kWord) {
     wide = crc_of_word(wide, bytes.data());
-    bytes = bytes.subspan(sizeof(wide));
+    bytes = bytes.subspan(kWord);
   }
   crc = static_cast<std::uint32_t>(wide);
-  for (const std::byte byte : bytes) crc = __builtin_ia32_crc32qi(crc, std::to_integer<std::uint8_t>(byte));
+  for (const std::byte byte : bytes) crc = crc_by_byte_instruction(crc, std::to_integer<std::uint8_t>(byte));
   return crc;
 }
 #endif
@@ -118,8 +150,8 @@ __attribute__((target("sse4.2"))) std::uint32_t crc_by_instruction(std::span<con
 }  // namespace
 
 std::uint32_t crc32c(std::span<const std::byte> bytes, std::uint32_t before) noexcept {
-#if defined(__x86_64__)
-  if (__builtin_cpu_supports("sse4.2") != 0) return ~crc_by_instruction(bytes, ~before);
+#ifdef FOREBAY_CRC_INSTRUCTION
+  if (has_crc_instruction()) return ~crc_by_instruction(bytes, ~before);
 #endif
   return crc32c_by_tables(bytes, before);
 }

@@ -201,6 +201,7 @@ std::uint64_t hash_file(const std::string& path, const char* key, std::uint64_t 
     const OpenFile file = open_regular(path);
     std::vector<std::byte> piece(std::min(file.size, std::size_t{1} << 20U));
     XXH3_state_t state;
+    XXH3_INITSTATE(&state);  // the next call looks at what the state was before
     XXH3_64bits_reset_withSeed(&state, seed);
     for (std::size_t at = 0; at < file.size; at += piece.size()) {
       const auto next = std::span(piece).first(std::min(piece.size(), file.size - at));

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
+#include <fstream>
 #include <string>
 
 #include <forebay/error.hpp>
@@ -14,11 +15,12 @@ namespace forebay {
 namespace {
 
 constexpr std::size_t kHugePage = 2UL * 1024 * 1024;
-constexpr std::size_t kPage = 4096;
+constexpr std::size_t kPage = 4096;  // the smallest; larger ones are touched several times
 
 class HostArena final : public Arena {
  public:
-  HostArena(std::size_t bytes, std::size_t at_once) : size_(std::max(bytes, kPage)), mapped_(size_ + kHugePage) {
+  HostArena(std::size_t bytes, std::size_t at_once, std::size_t system_huge_page)
+      : size_(std::max(bytes, kPage)), mapped_(size_ + kHugePage) {
     void* const at = ::mmap(nullptr, mapped_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (at == MAP_FAILED) {
       throw Error("cannot allocate " + std::to_string(bytes >> 20) + " MiB for the ring: " + std::strerror(errno) +
@@ -27,7 +29,7 @@ class HostArena final : public Arena {
     mapping_ = static_cast<std::byte*>(at);
     const auto address = reinterpret_cast<std::uintptr_t>(at);
     data_ = mapping_ + ((address + kHugePage - 1) / kHugePage * kHugePage - address);
-    huge_ = size_ >= kHugePage && ::madvise(data_, size_, MADV_HUGEPAGE) == 0;
+    huge_ = size_ >= kHugePage && system_huge_page <= kHugePage && ::madvise(data_, size_, MADV_HUGEPAGE) == 0;
     for (std::size_t offset = 0; offset < std::min(at_once, size_); offset += kPage) data_[offset] = std::byte{0};
   }
   ~HostArena() override { ::munmap(mapping_, mapped_); }
@@ -49,10 +51,16 @@ class HostArena final : public Arena {
 
 }  // namespace
 
-std::unique_ptr<Arena> HostDevice::allocate(std::size_t bytes) { return std::make_unique<HostArena>(bytes, bytes); }
+std::size_t HostDevice::huge_page_of_system() {
+  std::ifstream in("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size");
+  std::size_t bytes = 0;
+  return in >> bytes ? bytes : 0;
+}
+
+std::unique_ptr<Arena> HostDevice::allocate(std::size_t bytes) { return allocate_growing(bytes, bytes); }
 
 std::unique_ptr<Arena> HostDevice::allocate_growing(std::size_t bytes, std::size_t at_once) {
-  return std::make_unique<HostArena>(bytes, at_once);
+  return std::make_unique<HostArena>(bytes, at_once, huge_page_);
 }
 
 void HostDevice::copy_in(std::byte* to, const std::byte* from, std::size_t bytes, StreamView /*stream*/) {

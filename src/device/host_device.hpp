@@ -13,6 +13,10 @@ namespace forebay {
 // page fault is left for the first epoch. Copies are made at once; whoever orders them has ordered the threads.
 class HostDevice final : public Device {
  public:
+  // `huge_page`: bytes of a transparent huge page; 0 where the system does not say. Pages of 64 KiB come with huge ones
+  // of 512 MiB. Those are not asked for: the first byte of a slot would take memory for many that are never used.
+  explicit HostDevice(std::size_t huge_page = huge_page_of_system()) : huge_page_(huge_page) {}
+
   [[nodiscard]] DeviceKind kind() const noexcept override { return DeviceKind::host; }
   [[nodiscard]] std::string describe() const override { return "host"; }
   [[nodiscard]] std::unique_ptr<Arena> allocate(std::size_t bytes) override;
@@ -27,6 +31,11 @@ class HostDevice final : public Device {
   [[nodiscard]] bool is_complete(DeviceEvent /*event*/) override { return true; }
   void synchronize(DeviceEvent /*event*/) override {}
   [[nodiscard]] std::unique_ptr<CanvasRenderer> make_renderer(const RenderPlan& plan) override;
+
+ private:
+  static std::size_t huge_page_of_system();
+
+  std::size_t huge_page_;
 };
 
 }  // namespace forebay
