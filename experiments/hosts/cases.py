@@ -84,7 +84,7 @@ class Case:
     @property
     def error_limit_s(self) -> float:
         """docs/trust.md promises this much, after the fault."""
-        return 1.25 * self.watchdog_s + 1 + 2 + BUSY_S
+        return 1.25 * self.watchdog_s + 1 + 3 + BUSY_S
 
     @property
     def run_limit_s(self) -> float:

@@ -146,7 +146,7 @@ class Hosts:
         for entry in Path("/proc").iterdir():
             with contextlib.suppress(OSError):
                 is_here = entry.name.isdigit() and os.readlink(entry / "ns/net") in networks
-                if is_here and os.readlink(entry / "exe") == str(program):
+                if is_here and os.readlink(entry / "exe").removesuffix(" (deleted)") == str(program):
                     found.append(int(entry.name))
         return found
 

@@ -82,6 +82,9 @@ class Job:
                 hosts.on_head(command), env=self.environment, stdin=subprocess.DEVNULL, stdout=printed, stderr=printed
             )
 
+    def printed(self, part: int) -> str:
+        return (self.folder / f"printed.{part}").read_text(errors="replace").strip()
+
     def steps(self, part: int, rank: int) -> int:
         try:
             return (self.shared / f"{part}.{rank}.steps").read_bytes().count(b"\n")
@@ -104,11 +107,10 @@ class Job:
             self.await_steps(job)
             time.sleep(self.random.random() * 0.1)  # at any moment of a step
             began, steps = time.time(), self.fewest_steps()
-            healed_s = self.strike(hosts)
-            gone_s, ended_s = self.await_end(job, hosts, began, healed_s)
+            self.strike(hosts)
+            gone_s, ended_s = self.await_end(job, hosts, began)
             ranks = [self.end_of(0, rank, began) for rank in range(self.case.ranks)]
-            printed = (self.folder / "printed.0").read_text(errors="replace")
-            return Outcome(ranks, gone_s, ended_s, self.fewest_steps() - steps, printed)
+            return Outcome(ranks, gone_s, ended_s, self.fewest_steps() - steps, self.printed(0))
         finally:
             job.kill()
             job.wait()
@@ -118,19 +120,13 @@ class Job:
         deadline = time.monotonic() + START_S
         while self.fewest_steps() < wanted:
             if job.poll() is not None or time.monotonic() > deadline:
-                printed = (self.folder / "printed.0").read_text(errors="replace")
-                raise RuntimeError(f"{self.case.title}: the job does not start\n{printed}")
+                raise RuntimeError(f"{self.case.title}: the job does not start\n{self.printed(0)}")
             time.sleep(0.01)
 
-    def strike(self, hosts: Hosts) -> float:
-        """Returns after how long it is over, or 0."""
+    def strike(self, hosts: Hosts) -> None:
         case = self.case
         if case.fault == "cut":
             hosts.tell_switch(f"cut {case.victim}")
-            if case.lasts_s is not None:
-                time.sleep(case.lasts_s)
-                hosts.tell_switch(f"heal {case.victim}")
-                return case.lasts_s
         elif case.fault == "power off":  # nobody is told: no connection is closed
             hosts.tell_switch(f"cut {case.victim}")
             hosts.kill(case.victim)
@@ -138,23 +134,26 @@ class Job:
             hosts.kill(case.victim)
         elif case.fault in ("delay", "loss"):
             hosts.tell_switch(f"{case.fault} {case.victim} {case.amount}")
-        return 0.0
 
     def await_end(
-        self, job: subprocess.Popen[bytes], hosts: Hosts, began: float, healed_s: float
+        self, job: subprocess.Popen[bytes], hosts: Hosts, began: float
     ) -> tuple[float | None, float | None]:
-        deadline = began + healed_s + self.case.end_limit_s
-        gone_s = None
+        """When no rank was left and when mpirun ended. A cut that ends is healed meanwhile."""
+        lasts_s = self.case.lasts_s
+        deadline = began + (lasts_s or 0) + self.case.end_limit_s
+        gone_s = ended_s = None
         while time.time() < deadline:
-            has_ended = job.poll() is not None
+            if lasts_s is not None and time.time() >= began + lasts_s:
+                hosts.tell_switch(f"heal {self.case.victim}")
+                lasts_s = None
+            if ended_s is None and job.poll() is not None:
+                ended_s = time.time() - began
             if gone_s is None and not hosts.processes(self.program):
                 gone_s = time.time() - began
-            if has_ended:
-                return gone_s, time.time() - began
-            if gone_s is not None and not self.case.must_end:
-                return gone_s, None
+            if gone_s is not None and (ended_s is not None or not self.case.must_end):
+                break
             time.sleep(0.2)
-        return gone_s, None
+        return gone_s, ended_s
 
     def resume(self, hosts: Hosts, names: list[str]) -> bool:
         job = self.start(hosts, names, 1)
@@ -222,7 +221,10 @@ def run_case(case: Case, program: Path, folder: Path, seed: int) -> list[str]:
     problems = problems_of(case, outcome, resumed, audit)
     print_row(case, outcome, audit, time.monotonic() - began, problems)
     if problems:
-        print((outcome.printed.strip() + "\n")[-3000:], flush=True)
+        print(outcome.printed[-3000:])
+        if not resumed:
+            steps = [job.steps(1, rank) for rank in range(case.ranks_after)]
+            print(f"the job that resumed made so many steps: {steps}\n{job.printed(1)[-3000:]}", flush=True)
     return problems
 
 
@@ -289,12 +291,13 @@ def main() -> int:
             "lost", "doubled", "all, s",
         )
     )
+    program = arguments.program.resolve()
     wrong = 0
     for round_number in range(arguments.times):
         for case in chosen:
             with tempfile.TemporaryDirectory(prefix="forebay-hosts-") as folder:
                 seed = arguments.seed + round_number
-                wrong += not is_right(case, arguments.program.resolve(), Path(folder), seed)
+                wrong += not is_right(case, program, Path(folder), seed)
     total = len(chosen) * arguments.times
     print(f"{total} cases, {wrong} with problems")
     return 1 if wrong else 0
