@@ -175,10 +175,10 @@ TEST_CASE("nothing is handed over between ranks that keep pace, nor before a ran
   for (std::uint32_t shard = 0; shard < 16; ++shard) pieces.push_back({0, 10 + shard % 3, 40, shard, shard % 4});
   const std::vector<Piece> before = pieces;
   std::vector<RankWork> ranks(4, {.backlog = 19, .pace = 0, .frontier = 0});
-  hand_over(pieces, ranks, false);
+  hand_over(pieces, ranks, {});
   CHECK(pieces == before);
   for (std::size_t rank = 0; rank < 4; ++rank) ranks[rank].pace = 100 + 3 * rank;
-  hand_over(pieces, ranks, false);
+  hand_over(pieces, ranks, {});
   CHECK(pieces == before);
 }
 
@@ -187,7 +187,7 @@ TEST_CASE("a slow rank keeps its share, the others take the rest evenly, and not
   for (std::uint32_t shard = 0; shard < 16; ++shard) pieces.push_back({0, 0, 50, shard, shard % 4});
   std::vector<RankWork> ranks(4, {.backlog = 10, .pace = 100, .frontier = 0});
   ranks[2].pace = 20;
-  hand_over(pieces, ranks, false);
+  hand_over(pieces, ranks, {});
   tidy(pieces);
   std::uint64_t total = 0;
   for (std::uint32_t rank = 0; rank < 4; ++rank) total += size_of(pieces, rank);
@@ -207,13 +207,13 @@ TEST_CASE("a slow rank keeps its share, the others take the rest evenly, and not
 TEST_CASE("a stalled rank gives away all that it has not planned, the last batches first") {
   std::vector<Piece> pieces{{0, 2, 30, 0, 0}, {0, 3, 30, 1, 1}};
   std::vector<RankWork> ranks{{.backlog = 5, .pace = 0, .frontier = 0}, {.backlog = 5, .pace = 7, .frontier = 0}};
-  hand_over(pieces, ranks, false);
+  hand_over(pieces, ranks, {});
   CHECK(size_of(pieces, 0) == 0);
   CHECK(size_of(pieces, 1) == 55);
 
   pieces = {{0, 2, 30, 0, 0}, {0, 3, 10, 1, 1}};
   ranks[0].pace = 7;
-  hand_over(pieces, ranks, false);
+  hand_over(pieces, ranks, {});
   tidy(pieces);
   REQUIRE(pieces.size() == 3);
   CHECK(pieces[0].owner == 0);
@@ -226,12 +226,12 @@ TEST_CASE("a rank gets nothing of an epoch that it has gone past when epochs are
   const std::vector<Piece> pieces{{0, 0, 60, 0, 0}, {1, 0, 60, 0, 0}, {1, 0, 60, 1, 1}};
   std::vector<RankWork> ranks{{.backlog = 0, .pace = 10, .frontier = 0}, {.backlog = 9, .pace = 10, .frontier = 1}};
   std::vector<Piece> dealt = pieces;
-  hand_over(dealt, ranks, true);
+  hand_over(dealt, ranks, {.keep_epoch_order = true});
   CHECK(std::ranges::none_of(dealt, [](const Piece& piece) { return piece.epoch == 0 && piece.owner == 1; }));
   CHECK(std::ranges::any_of(
       dealt, [](const Piece& piece) { return piece.epoch == 1 && piece.shard == 0 && piece.owner == 1; }));
   dealt = pieces;
-  hand_over(dealt, ranks, false);
+  hand_over(dealt, ranks, {});
   CHECK(std::ranges::any_of(dealt, [](const Piece& piece) { return piece.epoch == 0 && piece.owner == 1; }));
 }
 

@@ -105,7 +105,7 @@ TEST_CASE("a job whose ranks hand everything over again and again has a small st
           std::vector<RankWork> works(ranks, {.backlog = 4, .pace = slow, .frontier = 1000});
           works[round % ranks].pace = 65'536;
           std::vector<Piece> pieces(ledger.pieces().begin(), ledger.pieces().end());
-          hand_over(pieces, works, false);
+          hand_over(pieces, works, {});
           ledger.replace(pieces);
           if (round % 4 != 0 && round != 11) continue;
           JobState state = job(1024, ranks, batches, 1000, static_cast<std::uint32_t>(ledger.opened() - 1000));

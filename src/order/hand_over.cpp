@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <iterator>
 #include <numeric>
 #include <tuple>
 
@@ -23,15 +24,68 @@ std::uint64_t share(std::uint64_t total, std::uint64_t pace, std::uint64_t paces
   return static_cast<std::uint64_t>((static_cast<Wide>(total) * pace + rest) / paces);
 }
 
+// The pieces of one epoch by their owners.
+class Owned {
+ public:
+  Owned(std::span<const Piece> pieces, std::size_t first, std::size_t end, std::size_t ranks)
+      : ends_(ranks + 1), numbers_(end - first) {
+    // ends_[r + 1] first counts what rank r has, then says where that begins, and in the end where it ends.
+    for (std::size_t i = first; i < end; ++i) ++ends_[pieces[i].owner + 1];
+    std::partial_sum(ends_.begin(), ends_.end(), ends_.begin());
+    std::vector<std::size_t> at(ends_.begin(), ends_.end() - 1);
+    for (std::size_t i = first; i < end; ++i) numbers_[at[pieces[i].owner]++] = i;
+  }
+
+  [[nodiscard]] std::span<const std::size_t> of(std::uint32_t rank) const {
+    return std::span(numbers_).subspan(ends_[rank], ends_[rank + 1] - ends_[rank]);
+  }
+
+ private:
+  std::vector<std::size_t> ends_;
+  std::vector<std::size_t> numbers_;
+};
+
+// The ranks that are below their shares, the one that is furthest below first, the lowest of equals. What is kept of a
+// rank may be out of date and is looked at again when its turn comes, so that a batch that changes hands costs the
+// logarithm of the ranks and not a look at each.
+class Takers {
+ public:
+  struct Taker {
+    std::uint64_t room = 0;  // batches
+    std::uint32_t rank = 0;
+  };
+
+  // `room_of`: how many batches a rank is below its share now.
+  template <typename RoomOf>
+  [[nodiscard]] Taker furthest_below(RoomOf&& room_of) {
+    while (!heap_.empty()) {
+      std::ranges::pop_heap(heap_, comes_later);
+      const Taker said = heap_.back();
+      heap_.pop_back();
+      const std::uint64_t room = room_of(said.rank);
+      if (room == said.room) return said;
+      add({room, said.rank});
+    }
+    return {};
+  }
+  void add(const Taker& taker) {
+    if (taker.room == 0) return;
+    heap_.push_back(taker);
+    std::ranges::push_heap(heap_, comes_later);
+  }
+
+ private:
+  static bool comes_later(const Taker& a, const Taker& b) noexcept {
+    return std::tuple(a.room, b.rank) < std::tuple(b.room, a.rank);
+  }
+
+  std::vector<Taker> heap_;
+};
+
 class Dealer {
  public:
-  Dealer(std::vector<Piece>& pieces, std::span<const RankWork> ranks, bool keep_epoch_order, bool contiguous)
-      : pieces_(pieces),
-        ranks_(ranks),
-        keep_epoch_order_(keep_epoch_order),
-        contiguous_(contiguous),
-        work_(ranks.size()),
-        movable_(ranks.size()) {
+  Dealer(std::vector<Piece>& pieces, std::span<const RankWork> ranks, const DealingRule& rule)
+      : pieces_(pieces), ranks_(ranks), rule_(rule), work_(ranks.size()), movable_(ranks.size()) {
     for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
       work_[rank] = ranks[rank].backlog;
       paces_ += ranks[rank].pace;
@@ -39,9 +93,9 @@ class Dealer {
     }
   }
 
-  void deal(std::uint64_t last) {
+  void deal() {
     if (paces_ == 0) return;
-    last = std::max(last, 1 + std::ranges::max(ranks_, {}, &RankWork::frontier).frontier);
+    const std::uint64_t last = std::max(rule_.last, 1 + std::ranges::max(ranks_, {}, &RankWork::frontier).frontier);
     for (std::size_t first = 0; first < pieces_.size() && pieces_[first].epoch <= last;) {
       std::size_t end = first;
       while (end < pieces_.size() && pieces_[end].epoch == pieces_[first].epoch) ++end;
@@ -56,40 +110,60 @@ class Dealer {
     std::ranges::fill(movable_, 0);
     for (std::size_t i = first; i < end; ++i) movable_[pieces_[i].owner] += size_of(pieces_[i]);
     for (std::size_t rank = 0; rank < work_.size(); ++rank) work_[rank] += movable_[rank];
-    const std::uint64_t total = std::accumulate(work_.begin(), work_.end(), std::uint64_t{0});
-    for (std::uint32_t giver = 0; giver < work_.size(); ++giver) {
-      const std::uint64_t fair = share(total, ranks_[giver].pace, paces_);
-      if (movable_[giver] == 0 || work_[giver] <= fair + std::max(fair / 4, tolerated(giver))) continue;
-      give(giver, std::min(work_[giver] - fair, movable_[giver]), total, first, end);
+    epoch_ = pieces_[first].epoch;
+    total_ = std::accumulate(work_.begin(), work_.end(), std::uint64_t{0});
+    std::vector<std::uint32_t> givers;
+    for (std::uint32_t rank = 0; rank < work_.size(); ++rank) {
+      if (gives(rank)) givers.push_back(rank);
     }
+    if (givers.empty()) return;
+    // Who takes never gives in the same epoch: it is filled to its share, and a giver is beyond that by a batch at
+    // least. So what the givers own is what they own now.
+    const Owned owned(pieces_, first, end, work_.size());
+    Takers takers;
+    for (std::uint32_t rank = 0; rank < work_.size(); ++rank) takers.add({room(rank), rank});
+    for (const std::uint32_t giver : givers) give(giver, owned.of(giver), takers);
+  }
+
+  [[nodiscard]] bool gives(std::uint32_t rank) const {
+    const std::uint64_t fair = share(total_, ranks_[rank].pace, paces_);
+    return movable_[rank] > 0 && work_[rank] > fair + std::max(fair / 4, tolerated(rank));
   }
 
   [[nodiscard]] std::uint64_t tolerated(std::uint32_t rank) const {
-    if (!keep_epoch_order_) return kTolerated;
+    if (!rule_.keep_epoch_order) return kTolerated;
     return std::max<std::uint64_t>(1, share(kTolerated, ranks_[rank].pace, fastest_));
   }
 
-  void give(std::uint32_t giver, std::uint64_t surplus, std::uint64_t total, std::size_t first, std::size_t end) {
-    const std::uint64_t epoch = pieces_[first].epoch;
+  // Batches that a rank may be given.
+  [[nodiscard]] std::uint64_t room(std::uint32_t rank) const {
+    if (rule_.keep_epoch_order && ranks_[rank].frontier > epoch_) return 0;
+    const std::uint64_t fair = share(total_, ranks_[rank].pace, paces_, rule_.keep_epoch_order ? paces_ / 2 : 0);
+    return fair - std::min(fair, work_[rank]);
+  }
+
+  void give(std::uint32_t giver, std::span<const std::size_t> owned, Takers& takers) {
+    const std::uint64_t fair = share(total_, ranks_[giver].pace, paces_);
+    std::uint64_t surplus = std::min(work_[giver] - fair, movable_[giver]);
     // The batches that it would serve last are given away first.
     std::vector<std::size_t> own;
-    for (std::size_t i = first; i < end; ++i) {
-      if (pieces_[i].owner == giver && size_of(pieces_[i]) > 0) own.push_back(i);
-    }
+    std::ranges::copy_if(owned, std::back_inserter(own), [&](std::size_t i) { return size_of(pieces_[i]) > 0; });
     std::ranges::sort(own, {}, [&](std::size_t i) {
       const std::uint64_t shard = pieces_[i].shard;
-      return contiguous_ ? std::tuple(shard, pieces_[i].end) : std::tuple(pieces_[i].end, shard);
+      return rule_.contiguous ? std::tuple(shard, pieces_[i].end) : std::tuple(pieces_[i].end, shard);
     });
     // One rank gets all that it lacks before the next gets any: adjacent pieces then go to one rank, which keeps saved
     // states small.
     while (surplus > 0 && !own.empty()) {
-      const auto [taker, room] = furthest_below(total, epoch);
-      if (room == 0) return;
-      const std::uint64_t moved = give_to(taker, std::min(surplus, room), own);
+      const auto taker = takers.furthest_below([this](std::uint32_t rank) { return room(rank); });
+      if (taker.room == 0) break;
+      const std::uint64_t moved = give_to(taker.rank, std::min(surplus, taker.room), own);
       work_[giver] -= moved;
-      work_[taker] += moved;
+      work_[taker.rank] += moved;
       surplus -= moved;
+      takers.add({room(taker.rank), taker.rank});
     }
+    takers.add({room(giver), giver});
   }
 
   // Hands at most `most` batches, from the last of these pieces, to a rank and drops them from the list. Returns how
@@ -103,7 +177,7 @@ class Dealer {
         piece.owner = taker;
         moved += size_of(piece);
         own.pop_back();
-      } else if (pieces_.size() + cut_.size() < Ledger::kMostPieces) {
+      } else if (pieces_.size() + cut_.size() < rule_.most_pieces) {
         piece.end -= wanted;
         cut_.push_back({piece.epoch, piece.end, piece.end + wanted, piece.shard, taker});
         moved = most;
@@ -114,37 +188,22 @@ class Dealer {
     return moved;
   }
 
-  // The rank that is furthest below its share, the lowest of equals, and by how many batches.
-  [[nodiscard]] std::tuple<std::uint32_t, std::uint64_t> furthest_below(std::uint64_t total,
-                                                                        std::uint64_t epoch) const {
-    std::uint32_t best = 0;
-    std::uint64_t most = 0;
-    for (std::uint32_t rank = 0; rank < work_.size(); ++rank) {
-      if (keep_epoch_order_ && ranks_[rank].frontier > epoch) continue;
-      const std::uint64_t fair = share(total, ranks_[rank].pace, paces_, keep_epoch_order_ ? paces_ / 2 : 0);
-      if (fair <= work_[rank] || fair - work_[rank] <= most) continue;
-      best = rank;
-      most = fair - work_[rank];
-    }
-    return {best, most};
-  }
-
   std::vector<Piece>& pieces_;
   std::span<const RankWork> ranks_;
-  bool keep_epoch_order_;
-  bool contiguous_;
+  DealingRule rule_;
   std::uint64_t paces_ = 0;
   std::uint64_t fastest_ = 0;
   std::vector<std::uint64_t> work_;     // by rank: all that it has to serve up to the epoch being dealt
   std::vector<std::uint64_t> movable_;  // by rank: of that epoch, not planned
   std::vector<Piece> cut_;
+  std::uint64_t epoch_ = 0;  // the one being dealt
+  std::uint64_t total_ = 0;  // of `work_`; the same however much is given
 };
 
 }  // namespace
 
-void hand_over(std::vector<Piece>& pieces, std::span<const RankWork> ranks, bool keep_epoch_order, std::uint64_t last,
-               bool contiguous) {
-  Dealer(pieces, ranks, keep_epoch_order, contiguous).deal(last);
+void hand_over(std::vector<Piece>& pieces, std::span<const RankWork> ranks, const DealingRule& rule) {
+  Dealer(pieces, ranks, rule).deal();
 }
 
 }  // namespace forebay

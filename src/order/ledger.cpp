@@ -128,8 +128,12 @@ void tidy(std::vector<Piece>& pieces) {
   if (!pieces.empty()) pieces.resize(kept + 1);
 }
 
+std::size_t Ledger::cut_up_to(const Deal& deal) noexcept {
+  return std::max<std::size_t>(kCutUpTo, 3 * static_cast<std::size_t>(used_shards(deal)));
+}
+
 std::size_t Ledger::most_pieces(const Deal& deal) noexcept {
-  return std::max<std::size_t>(kMostPieces, 3 * static_cast<std::size_t>(used_shards(deal)));
+  return cut_up_to(deal) + static_cast<std::size_t>(used_shards(deal));
 }
 
 Ledger::Ledger(const Deal& deal) : deal_(deal) {

@@ -62,10 +62,11 @@ class Ledger {
   static constexpr std::size_t kPiecesAlone = 256;
   // Never more than this are open, so that what is kept per epoch is bounded.
   static constexpr std::uint64_t kEpochs = 3072;
-  // Once there are this many pieces, none is cut any more.
-  static constexpr std::size_t kMostPieces = kPieces + 1024;
-
-  // An upper bound, for reserving memory.
+  // Once there are so many pieces, none is cut any more. Where the shards of two epochs are more than that, as many
+  // pieces may be cut as there are shards: else nothing could be handed over but whole shards.
+  static constexpr std::size_t kCutUpTo = kPieces + 1024;
+  [[nodiscard]] static std::size_t cut_up_to(const Deal& deal) noexcept;
+  // An upper bound: one more epoch is opened although there are that many pieces, when only one is open.
   [[nodiscard]] static std::size_t most_pieces(const Deal& deal) noexcept;
 
   // A new run. Throws ConfigError naming mpi.virtual_shards if there are more ranks than shards.

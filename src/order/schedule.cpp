@@ -94,12 +94,17 @@ void Schedule::apply(std::span<const std::int64_t> planned, std::span<const Rank
     }
     piece.begin = begin;
   }
-  hand_over(pieces, ranks, keep_epoch_order_, holds_back() ? allowed_ + 1 : 0, ledger_.deal().contiguous);
+  hand_over(pieces, ranks,
+            {.keep_epoch_order = keep_epoch_order_,
+             .contiguous = ledger_.deal().contiguous,
+             .last = holds_back() ? allowed_ + 1 : 0,
+             .most_pieces = Ledger::cut_up_to(ledger_.deal())});
   ledger_.replace(std::move(pieces));
   allowed_ = ledger_.completed();
   for (std::size_t rank = 0; rank < left_.size(); ++rank) {
     left_[rank] = {.batches = 0, .pace = ranks[rank].pace, .is_tried = ranks[rank].is_tried};
   }
+  all_keep_pace_ = keep_pace(left_);
   count_left(allowed_);
   allow_more();
   rebuild();
@@ -127,13 +132,13 @@ void Schedule::guess_left(std::uint64_t epoch) noexcept {
 
 void Schedule::allow_more() noexcept {
   const auto is_done_soon = [](const Left& left) { return left.batches * RankWork::kPace <= kLeftOver * left.pace; };
-  const bool all = all_keep_pace();
-  while (allowed_ + 1 < ledger_.opened() && (all || std::ranges::all_of(left_, is_done_soon))) count_left(++allowed_);
+  while (allowed_ + 1 < ledger_.opened() && (all_keep_pace_ || std::ranges::all_of(left_, is_done_soon)))
+    count_left(++allowed_);
 }
 
-bool Schedule::all_keep_pace() const noexcept {
-  const auto [slowest, fastest] = std::ranges::minmax(left_, {}, &Left::pace);
-  return slowest.pace > 0 && std::ranges::all_of(left_, &Left::is_tried) && 4 * slowest.pace >= 3 * fastest.pace;
+bool Schedule::keep_pace(std::span<const Left> ranks) noexcept {
+  const auto [slowest, fastest] = std::ranges::minmax(ranks, {}, &Left::pace);
+  return slowest.pace > 0 && std::ranges::all_of(ranks, &Left::is_tried) && 4 * slowest.pace >= 3 * fastest.pace;
 }
 
 void Schedule::rebuild() {

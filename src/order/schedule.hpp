@@ -43,7 +43,7 @@ class Schedule {
   [[nodiscard]] bool holds_back() const noexcept;
   // As of the last exchange the pace of every rank is known, and each has at least three quarters of the pace of the
   // fastest. Equal on all ranks.
-  [[nodiscard]] bool all_keep_pace() const noexcept;
+  [[nodiscard]] bool all_keep_pace() const noexcept { return all_keep_pace_; }
   // Batches that the job may plan and had not planned as of the last exchange. Equal on all ranks.
   [[nodiscard]] std::uint64_t unplanned() const noexcept;
   [[nodiscard]] const Ledger& ledger() const noexcept { return ledger_; }
@@ -72,6 +72,7 @@ class Schedule {
     bool is_tried = false;
   };
 
+  [[nodiscard]] static bool keep_pace(std::span<const Left> ranks) noexcept;
   [[nodiscard]] bool is_at_end() const noexcept;
   void count_left(std::uint64_t epoch) noexcept;
   void guess_left(std::uint64_t epoch) noexcept;
@@ -87,6 +88,8 @@ class Schedule {
   std::uint64_t frontier_ = 0;
   std::uint64_t allowed_;   // the latest epoch that may be planned
   std::vector<Left> left_;  // by rank
+  // Of `left_`; kept, because each plan of a batch asks for it and a job can have 100,000 ranks.
+  bool all_keep_pace_ = false;
   // This rank's pieces of the oldest epoch that has any left, by shard. Blocks are planned one after the other, each
   // for all pieces that begin with it; where the deal is contiguous, one piece after the other. Both give the batches
   // in ascending order.
