@@ -15,8 +15,10 @@
 #include <forebay/random.hpp>
 
 #include "fake_job.hpp"
+#include "order/job_state.hpp"
 #include "order/schedule.hpp"
 #include "ranks/exchange.hpp"
+#include "states.hpp"
 #include "support.hpp"
 
 namespace forebay {
@@ -217,6 +219,25 @@ TEST_CASE("each batch is served once per epoch, whatever the paces, the stops an
     CHECK(served.size() == shape.epochs * shape.batches);
   }
   CHECK(moved > 1000 * kJobs / 300);
+}
+
+// Each rank plans a queue's length ahead, and so much of many epochs that what is planned is more than the ledger
+// holds.
+TEST_CASE("a state of many ranks with long queues and short epochs can be read again, by few ranks too") {
+  constexpr std::uint32_t kRanks = 64;
+  const Shape shape{.batches = kRanks, .shards = 1024, .epochs = 1000, .capacity = 128};
+  const Order order = order_of(shape.batches);
+  Random random(3);
+  Drive drive(shape, order, kRanks, nullptr, kRanks);
+  for (int step = 0; step < 100; ++step) drive.step(random, [](std::uint32_t, const BatchRef&) {});
+  const Rest rest = drive.rest();
+  CHECK(rest.left.size() > Ledger::most_pieces({.batches = shape.batches, .shards = shape.shards, .ranks = kRanks}));
+  for (const std::uint32_t ranks : {kRanks, 2U}) {
+    JobState state = testing::job(shape.shards, ranks, shape.batches, rest.completed, rest.opened - rest.completed);
+    state.left = rest.left;
+    for (Piece& piece : state.left) piece.owner %= ranks;
+    CHECK(parse_state(to_text(state), "a state") == state);
+  }
 }
 
 TEST_CASE("ranks of one pace hand over nothing") {

@@ -260,24 +260,25 @@ TEST_CASE("a state that is deep, long or claims too much is refused, in memory p
   CHECK(contains(refusal("{\"forebay_state\":2,\"left\":[" + std::string(1'000'000, '9') + "]}\n"), "is not JSON: "));
   CHECK(contains(refusal("{\"" + std::string(1'000'000, 'a')), "is cut off"));
   // More pieces than the job can have; more bytes than those pieces can have; more than zlib makes of so few bytes.
-  const auto with = [](std::uint32_t shards, const Json& left) {
+  const auto with = [](std::uint32_t shards, const Json& left, std::uint64_t open = 1ULL << 16U) {
     return refusal_after([&](Json& json) {
       json["virtual_shards"] = shards;
       json["batches"] = UINT64_MAX;
-      json["opened"] = 3 + (1ULL << 16U);
+      json["opened"] = 3 + open;
       json["left"] = left;
     });
   };
-  const Json many(4097, 0);
+  constexpr std::size_t kMost = 4096 + 8 + 2 * 8;  // of one epoch in 8 shards
+  const Json many(kMost + 1, 0);
   const Json columns{{"epoch", many}, {"shard", many}, {"begin", many}, {"end", many}, {"owner", many}};
-  CHECK(contains(with(8, packed(columns.dump())), "left has 4097 pieces, and a job can have 4096 at most"));
+  CHECK(contains(with(8, packed(columns.dump()), 1), "left has 4121 pieces, and a job can have 4120 at most"));
   Json left = packed(std::string(100'000, '['));
   for (const std::uint64_t bytes : {std::uint64_t{400'000'000}, std::uint64_t{1'000'000}, UINT64_MAX}) {
     left["bytes"] = bytes;
     CHECK(contains(with(1U << 20U, left), "left: " + std::to_string(bytes) + " bytes are more than the pieces of"));
   }
   left = packed(std::string(1'000'000, '['));
-  CHECK(contains(with(8, left), "left: 1000000 bytes are more than the pieces of the job can have"));
+  CHECK(contains(with(8, left, 1), "left: 1000000 bytes are more than the pieces of the job can have"));
   CHECK(contains(with(1U << 20U, left), "is not a list of whole numbers"));
   const std::string endless = refusal_after([](Json& json) { json["opened"] = 1'000'000'003; });
   CHECK(contains(endless, "opened is 1000000003 where epochs is 3, and at most 65536 epochs can be open"));

@@ -36,7 +36,7 @@ constexpr std::size_t kEnd = kBeforeChecksum.size() + kChecksumDigits + kAfterCh
 
 constexpr std::uint64_t kMostShards = std::uint64_t{1} << 20U;  // the largest mpi.virtual_shards
 // More means damage or malice: a few bytes could claim to encode more epochs and pieces than fit into memory. No job
-// has more than Ledger::kEpochs open, or more pieces than its ledger can hold.
+// has more than Ledger::kEpochs open.
 constexpr std::uint64_t kMostEpochs = std::uint64_t{1} << 16U;
 static_assert(kMostEpochs >= Ledger::kEpochs);
 std::string checksum(std::string_view text) { return hex(XXH3_64bits(text.data(), text.size()), kChecksumDigits); }
@@ -48,8 +48,17 @@ std::uint64_t blocks_of(const JobState& state, std::uint32_t shard) noexcept {
 
 auto order_of(const Piece& piece) noexcept { return std::tuple(piece.epoch, piece.shard, piece.begin); }
 
+// What the ledger holds, and in each shard of an opened epoch what a rank has planned and what was then handed to
+// another. It does not depend on the ranks: what many of them left may be saved again by a few.
 std::uint64_t most_pieces(const JobState& state) noexcept {
-  return Ledger::most_pieces({.batches = state.batches, .shards = state.virtual_shards, .ranks = state.ranks});
+  constexpr std::uint64_t kMostPlanned = std::uint64_t{1} << 22U;
+  const Deal deal{.batches = state.batches, .shards = state.virtual_shards, .ranks = state.ranks};
+  const std::uint64_t planned = 2 * (state.opened - state.epochs) * used_shards(deal);
+  return Ledger::most_pieces(deal) + std::min(planned, kMostPlanned);
+}
+
+std::string too_many(std::uint64_t pieces, std::uint64_t most) {
+  return "left has " + std::to_string(pieces) + " pieces, and a job can have " + std::to_string(most) + " at most";
 }
 
 std::string described(const Piece& piece) {
@@ -183,10 +192,7 @@ std::vector<Piece> unpack(const Json& left, std::uint64_t most) {
     if (i > 0 && column->size() != numbers[0].size()) throw Error("left: its lists differ in length");
     column->get_to(numbers[i]);
   }
-  if (numbers[0].size() > most) {
-    throw Error("left has " + std::to_string(numbers[0].size()) + " pieces, and a job can have " +
-                std::to_string(most) + " at most");
-  }
+  if (numbers[0].size() > most) throw Error(too_many(numbers[0].size(), most));
   std::vector<Piece> pieces;
   pieces.reserve(numbers[0].size());
   Row row{};
@@ -327,6 +333,7 @@ class StateReader {
 
 std::string to_text(const JobState& state) {
   std::string what = impossible_job(state);
+  if (what.empty() && state.left.size() > most_pieces(state)) what = too_many(state.left.size(), most_pieces(state));
   if (what.empty()) what = impossible_pieces(state);
   if (!what.empty()) throw Error("the state of the job is impossible, which is a bug in Forebay: " + what);
 
