@@ -14,6 +14,7 @@
 #include <forebay/error.hpp>
 
 #include "coordinator_drive.hpp"
+#include "eventually.hpp"
 #include "fake_job.hpp"
 #include "ranks/attendance.hpp"
 #include "ranks/census.hpp"
@@ -26,11 +27,13 @@ using forebay::BadLimit;
 using forebay::Census;
 using forebay::Communicator;
 using forebay::Coordinator;
+using forebay::Patience;
 using forebay::RunPlan;
 using forebay::solo_communicator;
 using forebay::Tally;
 using forebay::Verdict;
 using forebay::testing::drive;
+using forebay::testing::eventually;
 using forebay::testing::FakeJob;
 using forebay::testing::kAnyBad;
 using forebay::testing::Outcome;
@@ -335,6 +338,51 @@ TEST_CASE("a stop that comes while a rank waits for another frees that other fro
   });
   check_all_alike(outcomes);
   CHECK(outcomes[0].verdict == Verdict::stopped);
+}
+
+// Words to this rank that are there now.
+std::size_t words(Communicator& rank) {
+  std::size_t count = 0;
+  while (rank.listen()) ++count;
+  return count;
+}
+
+TEST_CASE("a rank that has heard that another wants to end does not say so as well") {
+  FakeJob job(3);
+  Attendance first(job.rank(0), {});
+  Attendance second(job.rank(1), {});
+  first.alert();
+  CHECK(second.alerted());
+  second.alert();
+  CHECK(words(job.rank(2)) == 1);
+  CHECK(words(job.rank(0)) == 0);
+}
+
+TEST_CASE("where all of many ranks want to end few say so, and where one does it says so before long") {
+  constexpr std::uint32_t kRanks = 300;
+  FakeJob job(kRanks);
+  std::vector<std::unique_ptr<Attendance>> ranks;
+  for (std::uint32_t r = 0; r < kRanks; ++r) ranks.push_back(std::make_unique<Attendance>(job.rank(r), Patience{}));
+  SUBCASE("all") {
+    for (std::uint32_t r = kRanks; r-- > 0;) ranks[r]->alert();
+    for (std::uint32_t r = 1; r < kRanks; ++r) CHECK(ranks[r]->alerted());
+    for (auto& rank : ranks) rank->alert();
+    CHECK(words(job.rank(0)) == 0);
+  }
+  SUBCASE("the last") {
+    ranks.back()->alert();
+    CHECK(words(job.rank(0)) == 0);
+    SUBCASE("while it waits for ballots") {
+      CHECK(eventually([&] {
+        ranks.back()->wait_for_ballots();
+        return words(job.rank(0)) == 1;
+      }));
+    }
+    SUBCASE("when it goes where it is not asked again") {
+      ranks.back()->alert_at_once();
+      CHECK(words(job.rank(0)) == 1);
+    }
+  }
 }
 
 TEST_CASE("allowed_bad: a share is rounded down, a count is taken as it is") {

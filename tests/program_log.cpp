@@ -101,7 +101,7 @@ TEST_CASE("mean and std for pixels from 0 to 1 are warned of, and what is meant 
     options.transform.mean = one.mean;
     options.transform.std = one.std;
     options.transform.dtype = one.dtype;
-    const auto warnings = start_warnings(options, {});
+    const auto warnings = start_warnings(options, {}, 1);
     CAPTURE(one.mean[0]);
     CHECK((warnings.size() == 1) == one.warned);
     if (one.warned) CHECK(warnings.front().find("multiply both by 255") != std::string::npos);
@@ -114,15 +114,28 @@ TEST_CASE("far more threads than cores are warned of, each key by its name") {
   plan.cores = 4;
   options.workers.decode = 8;
   options.workers.io = 512;
-  CHECK(start_warnings(options, plan).empty());
+  CHECK(start_warnings(options, plan, 1).empty());
   options.workers.decode = 9;
   options.workers.io = 513;
-  const auto warnings = start_warnings(options, plan);
+  const auto warnings = start_warnings(options, plan, 1);
   REQUIRE(warnings.size() == 2);
   CHECK(warnings[0].starts_with("workers.decode = 9, and this rank has 4 cores"));
   CHECK(warnings[1].starts_with("workers.io = 513, and this rank has 4 cores"));
   options.workers.decode = options.workers.io = 0;  // auto
-  CHECK(start_warnings(options, plan).empty());
+  CHECK(start_warnings(options, plan, 1).empty());
+}
+
+TEST_CASE("shards that make lockstep's epochs longer than they have to be are warned of") {
+  Options options;
+  const auto warnings = [&](std::uint32_t ranks) { return start_warnings(options, {}, ranks); };
+  CHECK(warnings(1000).empty());  // what is uneven is handed over
+  options.mpi.mode = MpiMode::lockstep;
+  for (const std::uint32_t ranks : {1U, 4U, 48U, 100U, 512U, 1024U}) CHECK(warnings(ranks).empty());
+  REQUIRE(warnings(1000).size() == 1);
+  CHECK(warnings(1000).front().starts_with(
+      "mpi.virtual_shards = 1024 gives some of the 1000 ranks 2 shards and others 1, so an epoch takes 95 % more"));
+  options.mpi.virtual_shards = 8000;
+  CHECK(warnings(1000).empty());
 }
 
 // One rank whose network is gone when it is to part from the others.

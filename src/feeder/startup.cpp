@@ -172,7 +172,7 @@ void Startup::open_logs() {
     run_.directory = DirectoryLock(options.telemetry.dir, rank());
     run_.quarantine.emplace(options.telemetry.dir, rank(), *run_.console);
     if (rank() == 0) {
-      for (const std::string& warning : start_warnings(options, run_.workers)) run_.console->warn(warning);
+      for (const std::string& warning : start_warnings(options, run_.workers, ranks())) run_.console->warn(warning);
       if (!operations_notice_.empty()) run_.console->warn(operations_notice_);
       for (const Skipped& entry : skipped) {
         if (entry.bad) run_.quarantine->add({.path = entry.path, .reason = entry.reason});
@@ -314,8 +314,10 @@ void Startup::plan_first_batches() {
 
 void Startup::wait_for_first_batch() {
   collectively([this] {
-    if (was_complete() || run_.server->wait_for_first_batch() || run_.stop_requested()) return;
-    run_.ranks->report_failure();  // the others need not wait for their batches
+    if (was_complete() || run_.server->wait_for_first_batch()) return;
+    run_.ranks->attendance().alert_at_once();  // the others need not wait for their batches
+    if (run_.stop_requested()) return;
+    run_.ranks->report_failure();
     if (run_.failure.happened()) run_.failure.rethrow();
     // Another rank wants to end: which, and why, is settled by what the ranks do together next.
   });

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <fstream>
 #include <string_view>
+#include <utility>
 
 #include <forebay/error.hpp>
 
@@ -163,9 +164,20 @@ std::string too_many(const char* key, std::int64_t threads, unsigned cores) {
          (cores == 1 ? " core" : " cores") + R"(: so many threads only take turns; "auto" finds the number that helps)";
 }
 
+// In lockstep an epoch is as long as the rank with the most shards needs, and the others are padded.
+std::string uneven_shards(const MpiOptions& mpi, std::uint32_t ranks) {
+  const auto shards = static_cast<std::uint64_t>(mpi.virtual_shards);
+  const std::uint64_t most = (shards + ranks - 1) / ranks;
+  if (mpi.mode != MpiMode::lockstep || 10 * most * ranks <= 11 * shards) return {};
+  return "mpi.virtual_shards = " + std::to_string(shards) + " gives some of the " + std::to_string(ranks) + " ranks " +
+         std::to_string(most) + " shards and others " + std::to_string(shards / ranks) + ", so an epoch takes " +
+         std::to_string(100 * most * ranks / shards - 100) +
+         " % more steps than it has to: set it to a multiple of the number of ranks";
+}
+
 }  // namespace
 
-std::vector<std::string> start_warnings(const Options& options, const WorkerPlan& plan) {
+std::vector<std::string> start_warnings(const Options& options, const WorkerPlan& plan, std::uint32_t ranks) {
   std::vector<std::string> warnings;
   if (is_scaled_for_unit_pixels(options.transform)) {
     warnings.emplace_back(
@@ -180,6 +192,7 @@ std::vector<std::string> start_warnings(const Options& options, const WorkerPlan
   if (options.workers.io > std::max(kReadersAnywhere, kReadersPerCore * cores)) {
     warnings.push_back(too_many("workers.io", options.workers.io, plan.cores));
   }
+  if (std::string uneven = uneven_shards(options.mpi, ranks); !uneven.empty()) warnings.push_back(std::move(uneven));
   return warnings;
 }
 

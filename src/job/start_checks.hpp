@@ -52,8 +52,10 @@ struct RingNeed {
 [[nodiscard]] std::string mebibytes(std::uint64_t bytes);
 
 // What is allowed and hardly ever meant, each with what to do about it: normalising 8-bit pixels as if they were 0 to
-// 1, and far more threads than this rank has cores for (WorkerPlan::cores).
-[[nodiscard]] std::vector<std::string> start_warnings(const Options& options, const WorkerPlan& plan);
+// 1, far more threads than this rank has cores for (WorkerPlan::cores), and virtual shards that give some of so many
+// ranks much more than others, where nothing is handed over.
+[[nodiscard]] std::vector<std::string> start_warnings(const Options& options, const WorkerPlan& plan,
+                                                      std::uint32_t ranks);
 
 // Throws ConfigError when an operation may move pixels and a field would have to follow.
 void refuse_moved_fields(std::span<const Field> fields, const OperationChain& operations);

@@ -1,6 +1,7 @@
 #include "attendance.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <chrono>
 #include <cstddef>
 #include <sstream>
@@ -50,9 +51,25 @@ void Attendance::begin(std::uint64_t step) {
 }
 
 void Attendance::alert() {
-  if (has_alerted_) return;
+  if (has_alerted_ || is_alerted_) return;
+  const auto now = std::chrono::steady_clock::now();
+  if (!wished_) wished_ = now;
+  if (now - *wished_ >= hold_off()) alert_at_once();
+}
+
+void Attendance::alert_at_once() {
+  if (has_alerted_ || is_alerted_) return;
   has_alerted_ = true;
   communicator_.tell(kEnd);
+}
+
+// Each group of ranks, twice as large as the one before, leaves that one time to be heard. A ballot says the same; so
+// where no rank waits for its storage all have ended meanwhile and nothing is told.
+std::chrono::milliseconds Attendance::hold_off() const noexcept {
+  constexpr std::uint32_t kFew = 64;
+  constexpr std::chrono::milliseconds kToBeHeard{50};
+  return communicator_.size() <= kFew ? std::chrono::milliseconds(0)
+                                      : std::bit_width(communicator_.rank()) * kToBeHeard;
 }
 
 bool Attendance::alerted() {
@@ -156,6 +173,7 @@ void Attendance::tell_departure(std::string_view kind, const Departure& departur
 
 void Attendance::wait(bool gathers) {
   hear();
+  if (wished_) alert();
   require_all(gathers);
   if (patience_.time == nullptr || patience_.limit_s <= 0) return;
   // Whoever waits for the same ranks as one that gave them up has no words of its own for it.
