@@ -66,7 +66,8 @@ TEST_CASE("clearing a run directory removes an earlier run's files and nothing e
   const TemporaryDirectory dir;
   const auto touch = [&](const char* name) { std::ofstream(dir / name) << "old\n"; };
   for (const char* name : {"steps.0.jsonl", "steps.1.jsonl", "intervals.5.jsonl", "quarantine.2.jsonl", "steps.x.jsonl",
-                           "steps.7.json", "other.3.jsonl", "steps.4.jsonl.bak", "decisions.0.from-17.jsonl"}) {
+                           "steps.7.json", "other.3.jsonl", "steps.4.jsonl.bak", "decisions.0.from-17.jsonl",
+                           "decisions.1.from-17.jsonl", "decisions.1.jsonl"}) {
     touch(name);
   }
   clear_run_directory(dir.path().string(), 0, 2);
@@ -78,6 +79,15 @@ TEST_CASE("clearing a run directory removes an earlier run's files and nothing e
     CHECK_MESSAGE(std::filesystem::exists(dir / name), name);
   }
   CHECK_FALSE(std::filesystem::exists(dir / "decisions.0.from-17.jsonl"));
+  CHECK_FALSE(std::filesystem::exists(dir / "decisions.1.from-17.jsonl"));
+  CHECK(std::filesystem::exists(dir / "decisions.1.jsonl"));
+  touch("steps.0.jsonl");
+  touch("steps.9.jsonl");
+  clear_run_directory(dir.path().string(), 1, 2);
+  CHECK_FALSE(std::filesystem::exists(dir / "steps.1.jsonl"));
+  CHECK_FALSE(std::filesystem::exists(dir / "decisions.1.jsonl"));
+  CHECK(std::filesystem::exists(dir / "steps.0.jsonl"));
+  CHECK(std::filesystem::exists(dir / "steps.9.jsonl"));  // rank 0 does that
   clear_run_directory("", 0, 1);
   make_run_directory("");
 }

@@ -31,14 +31,14 @@ namespace {
 
 constexpr std::array<std::string_view, 5> kKinds{"run", "steps", "intervals", "quarantine", "decisions"};
 
-// Files that cannot be removed are ignored here: those of this rank are reported when they are opened.
+// Files that cannot be removed are ignored here: those of a rank are reported when it opens them.
 template <typename IsStale>
-void remove_files_of(const std::string& dir, IsStale&& is_stale) {
+void remove_listed(const std::string& dir, IsStale&& is_stale) {
   std::vector<std::filesystem::path> stale;
   std::error_code error;
   for (std::filesystem::directory_iterator it(dir, error), end; !error && it != end; it.increment(error)) {
     const std::optional<RankFileName> name = rank_file_name(it->path().filename().native());
-    if (name && is_stale(name->rank)) stale.push_back(it->path());
+    if (name && is_stale(*name)) stale.push_back(it->path());
   }
   for (const auto& path : stale) std::filesystem::remove(path, error);
 }
@@ -89,7 +89,9 @@ std::optional<RankFileName> rank_file_name(std::string_view name) {
     std::uint32_t rank = 0;
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), rank);
     const std::string_view rest(end, static_cast<std::size_t>(digits.data() + digits.size() - end));
-    if (error == std::errc() && (rest.empty() || rest.starts_with(".from-"))) return RankFileName{kind, rank};
+    if (error == std::errc() && (rest.empty() || rest.starts_with(".from-"))) {
+      return RankFileName{.kind = kind, .rank = rank, .goes_on = !rest.empty()};
+    }
   }
   return std::nullopt;
 }
@@ -109,7 +111,10 @@ void make_run_directory(const std::string& dir) {
 
 void clear_run_directory(const std::string& dir, std::uint32_t rank, std::uint32_t ranks) {
   if (dir.empty()) return;
-  remove_files_of(dir, [&](std::uint32_t of) { return of == rank || (rank == 0 && of >= ranks); });
+  std::error_code error;
+  for (const std::string_view kind : kKinds) std::filesystem::remove(rank_file(dir, kind, rank), error);
+  if (rank != 0) return;
+  remove_listed(dir, [&](const RankFileName& name) { return name.goes_on || name.rank >= ranks; });
 }
 
 DirectoryLock::DirectoryLock(const std::string& dir, std::uint32_t rank) {

@@ -15,20 +15,21 @@ namespace forebay {
 // "DIR/KIND.RANK.jsonl".
 [[nodiscard]] std::filesystem::path rank_file(const std::string& dir, std::string_view kind, std::uint32_t rank);
 
-// The parts of the name of such a file, "KIND.RANK.from-STEP.jsonl" included; nothing for any other name. `kind` lives
-// for ever.
+// The parts of the name of such a file; nothing for any other name. `kind` lives for ever.
 struct RankFileName {
   std::string_view kind;
   std::uint32_t rank = 0;
+  bool goes_on = false;  // "KIND.RANK.from-STEP.jsonl"
 };
 [[nodiscard]] std::optional<RankFileName> rank_file_name(std::string_view name);
 
 // Creates `dir` (telemetry.dir). No effect when dir is "". Throws ConfigError naming telemetry.dir.
 void make_run_directory(const std::string& dir);
 
-// Removes what an earlier run left in `dir`: this rank's files, and on rank 0 those of ranks that this job does not
-// have, so that "steps.*.jsonl" is always one run. Call it before anything else is written there, in a new run, not in
-// one that resumes.
+// Removes what an earlier run left in `dir`, so that "steps.*.jsonl" is always one run: this rank's files, and on rank
+// 0 those of ranks that this job does not have and those that go on, which no new run has. Only rank 0 lists the
+// folder: each of 100,000 ranks would read the names of all. Call it before this rank writes anything there, in a new
+// run, not in one that resumes.
 void clear_run_directory(const std::string& dir, std::uint32_t rank, std::uint32_t ranks);
 
 // The right to write one rank's files in telemetry.dir: one feeder at a time has it, on this machine and, if the file
