@@ -1,9 +1,8 @@
 #pragma once
 
-#include <doctest/doctest.h>
-
 #include <zlib.h>
 
+#include <stdexcept>
 #include <string>
 
 namespace forebay::testing {
@@ -12,15 +11,18 @@ namespace forebay::testing {
 // nothing, as in a zip archive.
 inline std::string deflated(std::string bytes, int window_bits) {
   z_stream stream{};
-  REQUIRE(deflateInit2(&stream, 6, Z_DEFLATED, window_bits, 8, Z_DEFAULT_STRATEGY) == Z_OK);
+  if (deflateInit2(&stream, 6, Z_DEFLATED, window_bits, 8, Z_DEFAULT_STRATEGY) != Z_OK) {
+    throw std::runtime_error("deflateInit2");
+  }
   std::string out(deflateBound(&stream, bytes.size()) + 64, '\0');
   stream.next_in = reinterpret_cast<Bytef*>(bytes.data());
   stream.avail_in = static_cast<uInt>(bytes.size());
   stream.next_out = reinterpret_cast<Bytef*>(out.data());
   stream.avail_out = static_cast<uInt>(out.size());
-  REQUIRE(deflate(&stream, Z_FINISH) == Z_STREAM_END);
+  const int result = deflate(&stream, Z_FINISH);
   out.resize(stream.total_out);
   deflateEnd(&stream);
+  if (result != Z_STREAM_END) throw std::runtime_error("deflate");
   return out;
 }
 

@@ -1,17 +1,15 @@
 #include "pack_support.hpp"
 
-#include <zlib.h>
-
 #include <cstring>
 #include <random>
 
 #include <forebay/error.hpp>
 
 #include "archive/read_back.hpp"
-#include "base/crc32c.hpp"
 #include "data/pack_coder.hpp"
 #include "data/pack_shard.hpp"
 #include "detection_support.hpp"
+#include "shard_bytes.hpp"
 #include "support.hpp"
 
 // Damaged and hostile shards: an error that names the file and the byte, a sample that is bad, and never other bytes.
@@ -49,51 +47,15 @@ struct Packed {
   std::string bytes;
 };
 
-template <typename Change>
-std::string with_header(std::string bytes, Change&& change) {
-  PackHeader header;
-  std::memcpy(&header, bytes.data(), sizeof header);
-  change(header);
-  const std::vector<std::byte> block = pack_header_block(header);
-  std::memcpy(bytes.data(), block.data(), block.size());
-  return bytes;
-}
-
-std::string inflated(std::string_view compressed, std::uint64_t raw_bytes) {
-  std::string raw(raw_bytes, '\0');
-  uLongf size = raw.size();
-  REQUIRE(::uncompress(reinterpret_cast<Bytef*>(raw.data()), &size, reinterpret_cast<const Bytef*>(compressed.data()),
-                       compressed.size()) == Z_OK);
-  REQUIRE(size == raw_bytes);
-  return raw;
-}
-
-std::vector<std::byte> deflated_text(const std::string& raw) {
-  uLongf size = ::compressBound(raw.size());
-  std::vector<std::byte> compressed(size);
-  REQUIRE(::compress(reinterpret_cast<Bytef*>(compressed.data()), &size, reinterpret_cast<const Bytef*>(raw.data()),
-                     raw.size()) == Z_OK);
-  compressed.resize(size);
-  return compressed;
-}
-
-// With another index in place of its own, and the checksums to it. `part`: compressed.
-std::string with_raw_index(const std::string& bytes, const std::vector<std::byte>& part, std::uint64_t raw) {
-  std::string changed = bytes;
-  changed.resize(rounded_up(changed.size(), kPackBlock));
-  const std::uint64_t at = changed.size();
-  changed.append(reinterpret_cast<const char*>(part.data()), part.size());
-  changed.resize(rounded_up(changed.size(), kPackBlock));
-  return with_header(changed, [&](PackHeader& header) {
-    header.index = {.offset = at, .bytes = part.size(), .raw_bytes = raw, .crc = crc32c(part)};
-    header.file_bytes = changed.size();
-  });
+// With another index in place of its own.
+std::string with_raw_index(const std::string& bytes, std::string_view compressed, std::uint64_t raw) {
+  return with_part(bytes, &PackHeader::index, compressed, raw);
 }
 
 std::string with_index(const std::string& bytes, const PackIndex& index) {
   std::uint64_t raw = 0;
   const std::vector<std::byte> part = pack_index_bytes(index, raw);
-  return with_raw_index(bytes, part, raw);
+  return with_raw_index(bytes, {reinterpret_cast<const char*>(part.data()), part.size()}, raw);
 }
 
 std::string refusal(const DatasetOptions& options) {
@@ -272,7 +234,7 @@ TEST_CASE("no index, however it is damaged, does harm") {
   const std::uint64_t at = shard.shard.header.index.offset;
   std::mt19937_64 random(20261123);  // NOLINT(bugprone-random-generator-seed)
   const PackPart part = shard.shard.header.index;
-  const std::string sound = inflated(std::string_view(packed.bytes).substr(at, part.bytes), part.raw_bytes);
+  const std::string sound = inflated_part(std::string_view(packed.bytes).substr(at, part.bytes), part.raw_bytes);
   std::size_t decoded = 0;
   for (int round = 0; round < (kSanitized ? 150 : 800); ++round) {
     // Of the bytes before they are compressed: single bits, bytes of any value, cuts.
@@ -284,7 +246,7 @@ TEST_CASE("no index, however it is damaged, does harm") {
     }
     if (random() % 8 == 0) raw.resize(random() % raw.size());
     const std::string changed =
-        with_header(with_raw_index(packed.bytes, deflated_text(raw), raw.size()), [&](PackHeader& header) {
+        with_header(with_raw_index(packed.bytes, deflated_part(raw), raw.size()), [&](PackHeader& header) {
           if (random() % 8 == 0) header.index.raw_bytes = random() % 4096;
           if (random() % 16 == 0) header.samples = random();
         });

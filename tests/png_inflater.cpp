@@ -2,7 +2,6 @@
 #include <png.h>
 #include <zlib.h>
 
-#include <csetjmp>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -14,6 +13,7 @@
 #include <forebay/random.hpp>
 
 #include "make/png_inflater.hpp"
+#include "png_reading.hpp"
 
 // What PngInflater decodes is what libpng makes of the same bytes; what libpng refuses, it declines.
 namespace {
@@ -21,6 +21,8 @@ namespace {
 using forebay::PngInflater;
 using forebay::PngShape;
 using forebay::Random;
+using forebay::testing::libpng_reads;
+using forebay::testing::PngPart;
 using Bytes = std::vector<std::byte>;
 using Values = std::vector<std::uint8_t>;
 
@@ -96,56 +98,12 @@ Bytes random_file(const Recipe& recipe, Random& random) {
   return file_of(recipe, deflated(raw, recipe.window_bits));
 }
 
-struct Reader {
-  std::span<const std::byte> rest;
-  std::jmp_buf escape{};
-};
-
-void on_error(png_structp png, png_const_charp /*message*/) {
-  std::longjmp(static_cast<Reader*>(png_get_error_ptr(png))->escape, 1);
-}
-
-void on_read(png_structp png, png_bytep to, std::size_t count) {
-  auto& reader = *static_cast<Reader*>(png_get_io_ptr(png));
-  if (count > reader.rest.size()) png_error(png, "short");
-  std::memcpy(to, reader.rest.data(), count);
-  reader.rest = reader.rest.subspan(count);
-}
-
-enum class Part { header, everything };
-
-// libpng's verdict, its pixels in `out`.
-bool libpng_reads(std::span<const std::byte> file, Part part, bool rgb, Values& out) {
-  Reader reader{.rest = file};
-  png_structp png =
-      png_create_read_struct(PNG_LIBPNG_VER_STRING, &reader, on_error, [](png_structp, png_const_charp) {});
-  png_infop info = png_create_info_struct(png);
-  if (setjmp(reader.escape) != 0) {
-    png_destroy_read_struct(&png, &info, nullptr);
-    return false;
-  }
-  png_set_read_fn(png, &reader, on_read);
-  png_read_info(png, info);
-  if (part == Part::everything) {
-    if (rgb) {
-      png_set_gray_to_rgb(png);
-      png_set_strip_alpha(png);
-    }
-    png_read_update_info(png, info);
-    const std::size_t row_bytes = png_get_rowbytes(png, info);
-    if (row_bytes * png_get_image_height(png, info) != out.size()) png_error(png, "another shape");
-    for (std::size_t y = 0; y * row_bytes < out.size(); ++y) png_read_row(png, out.data() + y * row_bytes, nullptr);
-  }
-  png_destroy_read_struct(&png, &info, nullptr);
-  return true;
-}
-
 // The pixels, where it does not decline; checks that they are libpng's.
 std::optional<Values> decoded(PngInflater& inflater, const Bytes& file, const PngShape& shape, bool rgb) {
   Values ours(shape.width * shape.height * (rgb ? 3 : 1));
   if (!inflater.decode(file, shape, ours)) return std::nullopt;
   Values theirs(ours.size());
-  CHECK(libpng_reads(file, Part::everything, rgb, theirs));
+  CHECK(libpng_reads(file, PngPart::everything, rgb, theirs));
   CHECK(ours == theirs);
   return ours;
 }
@@ -190,7 +148,7 @@ TEST_CASE("damage that libpng refuses is never decoded") {
       file[random.below(file.size())] ^= static_cast<std::byte>(1U << random.below(8));
     }
     Values header;
-    if (!libpng_reads(file, Part::header, true, header)) continue;  // then nobody asks for pixels
+    if (!libpng_reads(file, PngPart::header, true, header)) continue;  // then nobody asks for pixels
     declined += decoded(inflater, file, recipe.shape, true) ? 0 : 1;
   }
   CHECK(declined > 2000);

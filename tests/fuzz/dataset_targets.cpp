@@ -1,48 +1,31 @@
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <filesystem>
 #include <map>
 
 #include <forebay/dataset.hpp>
 #include <forebay/error.hpp>
 
+#include "data/build.hpp"
 #include "data/index_format.hpp"
 #include "dataset_support.hpp"
 #include "every_container.hpp"
 #include "index_support.hpp"
+#include "looks.hpp"
 #include "support.hpp"
+#include "taken.hpp"
 #include "targets.hpp"
 #include "tiny_png.hpp"
+#include "zip_files.hpp"
 
 namespace forebay::fuzz {
 namespace {
 
 namespace fs = std::filesystem;
 
-// Everything that the first samples have to say.
-void look_at(const Dataset& dataset) {
-  (void)dataset.counts();
-  (void)dataset.classes();
-  for (std::uint64_t id = 0; id < std::min<std::uint64_t>(dataset.size(), 32); ++id) {
-    try {
-      (void)dataset.sample(id);
-      (void)dataset.name(id);
-      (void)testing::read_sample(dataset, id);
-    } catch (const SampleError&) {
-    }
-  }
-}
-
-// Indexes the path, and reads what the index promises, before and after it was written and read.
 bool use_path(const fs::path& path, const std::string& format) {
-  try {
-    const auto dataset = build_dataset(testing::options_for(path, format));
-    look_at(*dataset);
-    look_at(*restore_dataset(dataset->serialize(), "written"));
-    return true;
-  } catch (const ConfigError&) {
-    return false;
-  }
+  return fuzz::use_path(testing::options_for(path, format));
 }
 
 // The kinds of every_container() that a target is for, in this order.
@@ -56,6 +39,38 @@ const testing::ContainerKind& kind() {
 }
 
 }  // namespace
+
+void look_at(const Dataset& dataset) {
+  (void)dataset.counts();
+  (void)dataset.classes();
+  for (std::uint64_t id = 0; id < std::min<std::uint64_t>(dataset.size(), 32); ++id) {
+    try {
+      (void)dataset.sample(id);
+      (void)dataset.name(id);
+      (void)testing::read_sample(dataset, id);
+    } catch (const SampleError&) {
+    }
+    for (std::size_t field = 0; field < dataset.fields().size(); ++field) {
+      try {
+        testing::Reading reading;
+        dataset.read_field(id, field, reading);
+      } catch (const SampleError&) {
+      }
+    }
+  }
+}
+
+bool use_path(const DatasetOptions& options) {
+  try {
+    // One thread: making more takes longer than they do.
+    const auto dataset = build_dataset_with({.options = options, .progress = {}, .threads = 1});
+    look_at(*dataset);
+    look_at(*restore_dataset(dataset->serialize(), "written"));
+    return true;
+  } catch (const ConfigError&) {
+    return false;
+  }
+}
 
 template <int kContainer>
 bool use_container(std::string_view input) {
@@ -90,6 +105,34 @@ FOREBAY_CONTAINER(4)
 FOREBAY_CONTAINER(5)
 FOREBAY_CONTAINER(6)
 #undef FOREBAY_CONTAINER
+
+// An archive as it is, or arrays in one whose directory and checksums are right.
+bool use_npz(std::string_view input) {
+  static const testing::TemporaryDirectory folder;
+  Taken taken(input);
+  const std::uint8_t how = taken.byte();
+  std::string archive(taken.rest());
+  if (how % 4 != 0) {
+    const std::size_t wanted = taken.number<std::uint16_t>();
+    const std::string all(taken.rest());
+    const std::size_t images = std::min(wanted, all.size());
+    archive = testing::zip_of({{"images.npy", all.substr(0, images)}, {"labels.npy", all.substr(images)}},
+                              {.deflate = how % 4 == 2, .wide = how % 4 == 3, .overlap = how % 64 == 63});
+  }
+  testing::replace_file(folder / "a.npz", archive);
+  return use_path(folder / "a.npz", "npy");
+}
+
+std::vector<std::string> npz_seeds() {
+  const std::string images = testing::npy_of("|u1", "(3, 2, 2)", "0123456789ab");
+  const std::string labels = testing::npy_of("<i2", "(3,)", testing::little(0x100020001, 6));
+  std::vector<std::string> seeds;
+  for (const char how : {'\1', '\2', '\3'}) seeds.push_back(how + testing::little(images.size(), 2) + images + labels);
+  for (const bool deflate : {false, true}) {
+    seeds.push_back('\0' + testing::zip_of({{"images.npy", images}, {"labels.npy", labels}}, {.deflate = deflate}));
+  }
+  return seeds;
+}
 
 bool use_table(std::string_view input) {
   static const testing::TemporaryDirectory folder;

@@ -29,6 +29,10 @@ bool use_state(std::string_view input);
 std::vector<std::string> state_seeds();
 bool use_recording(std::string_view input);
 std::vector<std::string> recording_seeds();
+bool use_trace(std::string_view input);
+std::vector<std::string> trace_seeds();
+bool use_csv(std::string_view input);
+std::vector<std::string> csv_seeds();
 bool use_exif(std::string_view input);
 std::vector<std::string> exif_seeds();
 bool use_npy_header(std::string_view input);
@@ -40,6 +44,8 @@ bool use_container(std::string_view input);
 template <int kContainer>
 std::vector<std::string> container_seeds();
 inline constexpr int kContainers = 7;
+bool use_npz(std::string_view input);
+std::vector<std::string> npz_seeds();
 bool use_table(std::string_view input);
 std::vector<std::string> table_seeds();
 bool use_coco(std::string_view input);
@@ -54,5 +60,33 @@ bool use_jpeg(std::string_view input);
 std::vector<std::string> jpeg_seeds();
 bool use_packed(std::string_view input);
 std::vector<std::string> packed_seeds();
+
+// pack_targets.cpp
+bool use_pack(std::string_view input);
+std::vector<std::string> pack_seeds();
+
+// image_targets.cpp; there are no seeds for a kind that this build has no library for
+bool use_png(std::string_view input);
+std::vector<std::string> png_seeds();
+bool use_webp(std::string_view input);
+std::vector<std::string> webp_seeds();
+bool use_tiff(std::string_view input);
+std::vector<std::string> tiff_seeds();
+bool use_npy_image(std::string_view input);
+std::vector<std::string> npy_image_seeds();
+
+// rank_targets.cpp
+bool use_ranks(std::string_view input);
+std::vector<std::string> ranks_seeds();
+
+// c_targets.cpp
+bool use_c_interface(std::string_view input);
+std::vector<std::string> c_interface_seeds();
+
+// vector_targets.cpp
+bool use_records(std::string_view input);
+std::vector<std::string> records_seeds();
+bool use_transform(std::string_view input);
+std::vector<std::string> transform_seeds();
 
 }  // namespace forebay::fuzz

@@ -1,16 +1,24 @@
+#include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <filesystem>
 #include <span>
 #include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include <forebay/config.hpp>
 #include <forebay/error.hpp>
 
+#include "data/csv.hpp"
 #include "data/npy.hpp"
 #include "dataset_support.hpp"
 #include "make/exif.hpp"
 #include "measure/recording.hpp"
 #include "order/job_state.hpp"
+#include "simulate/simulation.hpp"
+#include "simulate/trace.hpp"
 #include "state_text.hpp"
 #include "states.hpp"
 #include "support.hpp"
@@ -97,6 +105,113 @@ std::vector<std::string> recording_seeds() {
   const std::vector<std::uint64_t> runs{3, 2, 1};
   return {header_line({}) + decisions_line(0, runs),
           header_line({}) + decisions_line(0, runs) + decisions_line(6, runs)};
+}
+
+// A trace that is accepted is one that the simulator comes to the end of, with figures that are numbers.
+bool use_trace(std::string_view input) {
+  static const testing::TemporaryDirectory folder;
+  static const PolicyRegistry registry = PolicyRegistry::builtin();
+  testing::replace_file(folder / "steps.0.jsonl", input);
+  std::vector<Trace> traces;
+  try {
+    traces = read_traces(folder / "steps.0.jsonl");
+  } catch (const Error&) {
+    return false;
+  }
+  for (const char* const policy : {"adaptive", "block"}) {
+    Scenario scenario = scenario_of(traces);
+    scenario.policy.name = policy;
+    const Outcome outcome = simulate(scenario, registry);
+    if (!std::isfinite(outcome.wall_s + outcome.stall_s + outcome.evenness)) broken("a figure that is no number");
+  }
+  return true;
+}
+
+std::vector<std::string> trace_seeds() {
+  std::string lines;
+  for (int step = 0; step < 6; ++step) {
+    const auto number = [](double value) { return nlohmann::json(value).dump(); };
+    lines += R"({"step":)" + std::to_string(step) + R"(,"t_s":)" + number(0.01 * step) + R"(,"epoch":0,"batch":)" +
+             std::to_string(step / 2) + R"(,"use_index":)" + std::to_string(step % 2) + R"(,"depth":)" +
+             std::to_string(step % 3) + R"(,"wait_s":0.001,"step_s":)" + number(step == 0 ? 0 : 0.009) +
+             R"(,"produced":)" + std::to_string(1 + step / 2) + R"(,"blocked_producer_s":0.0})" + "\n";
+  }
+  return {lines, lines + lines.substr(0, 100)};
+}
+
+// Rows as Python's csv module reads them, said once more as a state for each character.
+namespace {
+
+struct PlainCsv {
+  std::vector<std::vector<std::string>> rows;
+  bool is_open = false;  // a quote at the end
+};
+
+PlainCsv read_plainly(std::string_view text, char separator) {
+  enum class In { row_begin, field_begin, plain, quoted, behind_quote };
+  if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
+  PlainCsv read;
+  std::vector<std::string> row;
+  std::string field;
+  In in = In::row_begin;
+  const auto end_field = [&] { row.push_back(std::exchange(field, {})); };
+  for (const char c : text) {
+    const bool ends_row = c == '\n' || c == '\r';
+    if (in == In::quoted) {
+      if (c == '"')
+        in = In::behind_quote;
+      else
+        field += c;
+    } else if (in == In::behind_quote && c == '"') {
+      field += c;
+      in = In::quoted;
+    } else if (ends_row) {
+      if (in != In::row_begin) {
+        end_field();
+        read.rows.push_back(std::exchange(row, {}));
+      }
+      in = In::row_begin;
+    } else if (c == separator) {
+      end_field();
+      in = In::field_begin;
+    } else if (c == '"' && (in == In::row_begin || in == In::field_begin)) {
+      in = In::quoted;
+    } else {
+      field += c;
+      in = In::plain;
+    }
+  }
+  read.is_open = in == In::quoted;
+  if (in != In::row_begin) {
+    end_field();
+    read.rows.push_back(std::move(row));
+  }
+  return read;
+}
+
+}  // namespace
+
+bool use_csv(std::string_view input) {
+  if (input.empty()) return false;
+  const char separator = std::string_view(",;\t|")[static_cast<unsigned char>(input.front()) % 4];
+  const std::string_view text = input.substr(1);
+  const PlainCsv expected = read_plainly(text, separator);
+  std::vector<std::vector<std::string>> found;
+  try {
+    CsvRows rows(text, "input", separator);
+    for (std::vector<std::string_view> fields; rows.next(fields);) found.emplace_back(fields.begin(), fields.end());
+  } catch (const ConfigError&) {
+    const bool is_text =
+        text.find('\0') == std::string_view::npos && !text.starts_with("\xFF\xFE") && !text.starts_with("\xFE\xFF");
+    if (is_text && !expected.is_open) broken("a table that is refused although it is one");
+    return false;
+  }
+  if (expected.is_open || found != expected.rows) broken("rows that another reader does not see");
+  return true;
+}
+
+std::vector<std::string> csv_seeds() {
+  return {"0path,label\na.jpg,1\r\nb.jpg,2\n", "1a;\"b \"\"c\"\";d\n\n\"x\ny\"z;\n", "2a\tb\rc\td"};
 }
 
 bool use_exif(std::string_view input) {

@@ -1,0 +1,150 @@
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <forebay/error.hpp>
+
+#include "codec_files.hpp"
+#include "make/codecs.hpp"
+#include "make/image_decoder.hpp"
+#include "make/png_inflater.hpp"
+#include "png_reading.hpp"
+#include "targets.hpp"
+
+namespace forebay::fuzz {
+namespace {
+
+using FileBytes = std::vector<std::byte>;
+using Values = std::vector<std::uint8_t>;
+
+constexpr std::int64_t kMostPixels = 100'000;
+
+FileBytes bytes_of(std::string_view input) {
+  const auto bytes = std::as_bytes(std::span(input));
+  return {bytes.begin(), bytes.end()};
+}
+
+// All pixels, into memory that had only `before` in it; empty: refused.
+Values decoded(Codec& codec, const FileBytes& file, std::uint8_t before) {
+  try {
+    const CodecHeader header = codec.open(file);
+    if (std::int64_t{header.width} * header.height > kMostPixels) return {};
+    Values rgb(3 * static_cast<std::size_t>(header.width) * static_cast<std::size_t>(header.height), before);
+    codec.decode(rgb);
+    return rgb;
+  } catch (const SampleError&) {
+    return {};
+  }
+}
+
+template <typename Look>
+bool succeeds(const Look& look) {
+  try {
+    look();
+    return true;
+  } catch (const SampleError&) {
+    return false;
+  }
+}
+
+// As samples use it: a region, in grey; a mask; the numbers of more than 8 bits. Whether any of these is there.
+bool look_at(const FileBytes& file) {
+  static ImageDecoder decoder;
+  const ImageOptions options{.max_pixels = kMostPixels, .grey = file.size() % 2 == 0};
+  const bool has_pixels = succeeds([&] {
+    const ImageSize size = decoder.open(file, options);
+    Image image;
+    decoder.decode({size.width / 2, size.height / 2, size.width, size.height}, 1, image);
+  });
+  const bool has_numbers = succeeds([&] {
+    (void)decoder.open(file, options);
+    WideImage wide;
+    if (decoder.wide_channels() != 0) decoder.decode_wide(wide);
+  });
+  const bool has_indices = succeeds([&] {
+    Mask mask;
+    decoder.decode_mask(file, options, mask);
+  });
+  return has_pixels || has_numbers || has_indices;
+}
+
+// Whatever was in the memory before, each pixel is the file's.
+bool use_image(const CodecKind& kind, const FileBytes& file) {
+  if (kind.make == nullptr || !kind.matches(file)) return false;
+  const std::unique_ptr<Codec> codec = kind.make();
+  if (decoded(*codec, file, 0) != decoded(*codec, file, 0xff)) {
+    throw std::logic_error("a pixel is what was in the memory before");
+  }
+  return look_at(file);
+}
+
+std::uint32_t big_endian(const FileBytes& file, std::size_t at) {
+  std::uint32_t number = 0;
+  for (std::size_t i = 0; i < 4; ++i) number = number << 8U | std::to_integer<std::uint32_t>(file[at + i]);
+  return number;
+}
+
+// What the inflater takes, libpng takes too, and the pixels are its.
+void compare_with_libpng(const FileBytes& file) {
+  static PngInflater inflater;
+  Values none;
+  if (file.size() < 33 || !testing::libpng_reads(file, testing::PngPart::header, true, none)) return;
+  const auto depth = std::to_integer<unsigned>(file[24]);
+  const auto colours = std::to_integer<unsigned>(file[25]);
+  const bool is_interlaced = file[28] != std::byte{0};
+  if (depth != 8 || is_interlaced) return;
+  const PngShape shape{.width = big_endian(file, 16),
+                       .height = big_endian(file, 20),
+                       .channels = (colours & 2U) != 0 && colours != PNG_COLOR_TYPE_PALETTE ? 3U + colours / 4 % 2
+                                                                                            : 1U + colours / 4 % 2};
+  if (shape.width * shape.height > static_cast<std::size_t>(kMostPixels)) return;
+  const bool is_rgb = shape.channels > 1;
+  Values ours(shape.width * shape.height * (is_rgb ? 3 : 1));
+  if (!inflater.decode(file, shape, ours)) return;
+  Values theirs(ours.size());
+  if (!testing::libpng_reads(file, testing::PngPart::everything, is_rgb, theirs) || ours != theirs) {
+    throw std::logic_error("the pixels are not libpng's");
+  }
+}
+
+std::vector<std::string> seeds_of(const std::vector<testing::CodecFile>& files) {
+  std::vector<std::string> seeds;
+  for (const auto& file : files) {
+    if (file.bytes.size() > 4096 && !seeds.empty()) continue;
+    seeds.emplace_back(reinterpret_cast<const char*>(file.bytes.data()), file.bytes.size());
+  }
+  return seeds;
+}
+
+}  // namespace
+
+// As it is, and with the checksums that its chunks should have.
+bool use_png(std::string_view input) {
+  static const auto repair = testing::png_files().front().repair;
+  FileBytes file = bytes_of(input);
+  bool is_image = use_image(codecs::png, file);
+  compare_with_libpng(file);
+  if (file.size() < 8) return is_image;
+  repair(file);
+  is_image = use_image(codecs::png, file) || is_image;
+  compare_with_libpng(file);
+  return is_image;
+}
+std::vector<std::string> png_seeds() { return seeds_of(testing::png_files()); }
+
+bool use_webp(std::string_view input) { return use_image(codecs::webp, bytes_of(input)); }
+std::vector<std::string> webp_seeds() { return seeds_of(testing::webp_files()); }
+
+bool use_tiff(std::string_view input) { return use_image(codecs::tiff, bytes_of(input)); }
+std::vector<std::string> tiff_seeds() { return seeds_of(testing::tiff_files()); }
+
+bool use_npy_image(std::string_view input) { return use_image(codecs::npy, bytes_of(input)); }
+std::vector<std::string> npy_image_seeds() { return seeds_of(testing::npy_files()); }
+
+}  // namespace forebay::fuzz

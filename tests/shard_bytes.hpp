@@ -1,0 +1,59 @@
+#pragma once
+
+#include <zlib.h>
+
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/crc32c.hpp"
+#include "data/pack_shard.hpp"
+#include "deflated.hpp"
+
+// Shards of a packed dataset as bytes, with parts that another program could have written.
+namespace forebay::testing {
+
+// With what `change` makes of the header, and the checksum to it.
+template <typename Change>
+std::string with_header(std::string bytes, Change&& change) {
+  PackHeader header;
+  std::memcpy(&header, bytes.data(), sizeof header);
+  change(header);
+  const std::vector<std::byte> block = pack_header_block(header);
+  std::memcpy(bytes.data(), block.data(), block.size());
+  return bytes;
+}
+
+inline std::string deflated_part(const std::string& raw) { return deflated(raw, MAX_WBITS); }
+
+inline std::string inflated_part(std::string_view compressed, std::uint64_t raw_bytes) {
+  std::string raw(raw_bytes, '\0');
+  uLongf size = raw.size();
+  const int result = ::uncompress(reinterpret_cast<Bytef*>(raw.data()), &size,
+                                  reinterpret_cast<const Bytef*>(compressed.data()), compressed.size());
+  if (result != Z_OK || size != raw_bytes) throw std::runtime_error("uncompress");
+  return raw;
+}
+
+// With another part in place of its own, and the checksums to it. `compressed`: of `raw_bytes` bytes.
+inline std::string with_part(const std::string& bytes, PackPart PackHeader::*part, std::string_view compressed,
+                             std::uint64_t raw_bytes) {
+  std::string changed = bytes;
+  changed.resize(rounded_up(changed.size(), kPackBlock));
+  const std::uint64_t at = changed.size();
+  changed.append(compressed);
+  changed.resize(rounded_up(changed.size(), kPackBlock));
+  return with_header(changed, [&](PackHeader& header) {
+    header.*part = {.offset = at,
+                    .bytes = compressed.size(),
+                    .raw_bytes = raw_bytes,
+                    .crc = crc32c(std::as_bytes(std::span(compressed)))};
+    header.file_bytes = changed.size();
+  });
+}
+
+}  // namespace forebay::testing
