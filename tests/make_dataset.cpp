@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <string>
 #include <vector>
@@ -53,6 +54,23 @@ std::vector<std::uint64_t> counts(const Dataset& dataset) {
     ++result.at(static_cast<std::size_t>(dataset.sample(id).label));
   }
   return result;
+}
+
+TEST_CASE("with --force the links that lie in the folder are replaced or refused, not followed") {
+  const TemporaryDirectory dir;
+  std::ofstream(dir / "victim") << "precious";
+  fs::create_directories(dir / "set/JPEGImages");
+  fs::create_symlink(dir / "victim", dir / "set/JPEGImages/000001.jpg");
+  const std::vector<std::string> few{"--images", "3", "--size", "64x48", "--force"};
+  CHECK(make(dir / "set", few) == 0);
+  CHECK(read_text(dir / "victim") == "precious");
+  CHECK(fs::is_regular_file(fs::symlink_status(dir / "set/JPEGImages/000001.jpg")));
+
+  fs::remove_all(dir / "set/Annotations");
+  fs::create_directory(dir / "elsewhere");
+  fs::create_symlink(dir / "elsewhere", dir / "set/Annotations");
+  CHECK(make(dir / "set", few) == 1);
+  CHECK(fs::is_empty(dir / "elsewhere"));
 }
 
 TEST_CASE("the same seed makes the same bytes for any number of threads, another seed others") {

@@ -200,7 +200,7 @@ TEST_CASE("a rank writes its figures once a second and says when it has ended; t
     return Reporter(
         setup, totals, [&] { return gauges; }, screen.log);
   };
-  CHECK(contains(error_of([&] { reporter(); }), "sub/forebay.1.prom: No such file or directory"));
+  CHECK(contains(error_of([&] { reporter(); }), "sub/forebay.1.prom: cannot create it: No such file or directory"));
   std::filesystem::create_directory(dir / "sub");
   const auto published = [&] { return parse(read_text(dir / "sub" / "forebay.1.prom")); };
   Reporter rank = reporter();

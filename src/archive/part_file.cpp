@@ -13,6 +13,8 @@
 
 #include <forebay/error.hpp>
 
+#include "base/output_file.hpp"
+
 namespace forebay {
 
 PartFile::PartFile(std::filesystem::path file, IfBusy if_busy)

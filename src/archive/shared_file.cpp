@@ -10,6 +10,7 @@
 #include <forebay/error.hpp>
 
 #include "base/file_io.hpp"
+#include "base/output_file.hpp"
 #include "base/text.hpp"
 #include "part_file.hpp"
 

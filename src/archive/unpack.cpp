@@ -1,8 +1,5 @@
 #include "unpack.hpp"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -12,7 +9,7 @@
 
 #include <forebay/error.hpp>
 
-#include "base/file_io.hpp"
+#include "base/output_file.hpp"
 #include "base/text.hpp"
 #include "data/container_bytes.hpp"
 #include "data/fields.hpp"
@@ -44,10 +41,6 @@ std::string_view ending_of(std::span<const std::byte> bytes) {
   return ".bin";
 }
 
-Error cannot_write(const fs::path& file, int error) {
-  return Error{file.string() + ": cannot write it: " + std::generic_category().message(error)};
-}
-
 // What a file system says of a name that it does not take, or that it takes for another one that is there.
 bool is_about_name(int error) noexcept {
   constexpr std::array kErrors{EEXIST, EISDIR, ENOTDIR, ENAMETOOLONG, EILSEQ, EINVAL, ELOOP};
@@ -55,31 +48,15 @@ bool is_about_name(int error) noexcept {
 }
 
 // False if the file system does not take the name.
-bool write_new(const fs::path& file, std::span<const std::byte> bytes) {
-  std::error_code error;
-  fs::create_directories(file.parent_path(), error);
-  if (error && is_about_name(error.value())) return false;
-  if (error) throw cannot_write(file, error.value());
-  constexpr mode_t kMode = S_IRUSR | S_IWUSR | S_IRGRP | S_IROTH;
-  const FileDescriptor made(retry_interrupted(
-      [&] { return ::open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, kMode); }));
-  if (!made.is_open() && is_about_name(errno)) return false;
-  if (!made.is_open()) throw cannot_write(file, errno);
-  while (!bytes.empty()) {
-    const auto written = retry_interrupted([&] { return ::write(made.get(), bytes.data(), bytes.size()); });
-    if (written < 0) {
-      const int failed = errno;
-      ::unlink(file.c_str());  // half a file must not pass for one
-      throw cannot_write(file, failed);
-    }
-    bytes = bytes.subspan(static_cast<std::size_t>(written));
-  }
-  return true;
+bool write_new(const OutputFolder& folder, const std::string& name, std::span<const std::byte> bytes) {
+  const int error = folder.write(name, bytes, OutputFolder::IfThere::refuse);
+  if (error == 0 || is_about_name(error)) return error == 0;
+  throw Error(name + ": cannot write it: " + std::generic_category().message(error));
 }
 
 class Unpacker {
  public:
-  explicit Unpacker(fs::path folder) : folder_(std::move(folder)) { names_.claim_folder(kRenamed); }
+  explicit Unpacker(const fs::path& folder) : folder_(folder) { names_.claim_folder(kRenamed); }
 
   // `turns`: of the shard's samples, all of which are unpacked.
   void unpack(const ReadShard& shard, RecordReader& reader, std::size_t sample, Turns& turns) {
@@ -163,13 +140,13 @@ class Unpacker {
 
   void write(const ReadShard& shard, std::size_t sample, File file) {
     if (file.name.empty()) return;
-    if (!write_new(folder_ / file.name, file.bytes)) {
+    if (!write_new(folder_, file.name, file.bytes)) {
       const std::string refused = file.name;
       if (!file.is_renamed) {
         const std::lock_guard lock(mutex_of_names_);
         rename(shard, sample, file);
       }
-      if (file.name == refused || !write_new(folder_ / file.name, file.bytes)) {
+      if (file.name == refused || !write_new(folder_, file.name, file.bytes)) {
         throw SampleError("the file system takes neither its own name nor " + file.name);
       }
     }
@@ -186,7 +163,7 @@ class Unpacker {
     count(report_);
   }
 
-  fs::path folder_;
+  OutputFolder folder_;
   std::mutex mutex_;
   UnpackReport report_;
   std::mutex mutex_of_names_;

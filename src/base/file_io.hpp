@@ -9,7 +9,6 @@
 #include <filesystem>
 #include <forebay/dataset.hpp>
 #include <forebay/error.hpp>
-#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -136,26 +135,6 @@ void read_at(const FileDescriptor& file, std::size_t offset, std::span<const std
 
 // The whole file. Throws SampleError, also if it is larger than `limit`.
 [[nodiscard]] std::vector<std::byte> load_file(const std::string& path, std::size_t limit);
-
-// Atomically replaces the file by one that holds `bytes`: if the process or the machine dies at any moment, the file is
-// as it was or has all of the bytes. Once the function has returned it has them. Until then there is a temporary file
-// beside it: the file's name, `suffix`, and six letters or digits. Any thread. Throws Error with the step that failed
-// and the system's reason, without the file's name. The file is then as it was, unless only the last step failed, which
-// makes the folder's new entry survive a crash of the machine.
-void replace_file(const std::filesystem::path& file, std::span<const std::byte> bytes, std::string_view suffix);
-// The same for bytes that need not be in memory together: `fill` hands them over, piece after piece.
-using PieceWriter = std::function<void(std::span<const std::byte> piece)>;
-void replace_file(const std::filesystem::path& file, const std::function<void(const PieceWriter& write)>& fill,
-                  std::string_view suffix);
-
-// Makes what was created or renamed in the file's folder survive a crash of the machine, where the file system can do
-// that. Throws Error with the reason.
-void sync_folder_of(const std::filesystem::path& file);
-
-// The file that a save to `path` replaces: the target of links, which need not exist yet. Throws Error, without the
-// path's name, for a link that cannot be followed and for anything but a regular file: a rename would replace even a
-// device or a FIFO.
-[[nodiscard]] std::filesystem::path replaceable(const std::filesystem::path& path);
 
 // The folder that the file is in; "." for a bare name.
 [[nodiscard]] std::filesystem::path folder_of(const std::filesystem::path& file);

@@ -4,10 +4,8 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
 #include <cmath>
-#include <cstring>
 #include <numbers>
 #include <string>
 #include <system_error>
@@ -96,18 +94,23 @@ IdLog::IdLog(const std::filesystem::path& dir, std::uint32_t rank, bool resumes)
     : file_(dir / ("ids." + std::to_string(rank) + ".jsonl")) {
   std::error_code error;
   std::filesystem::create_directories(dir, error);
-  if (resumes) end_last_line(file_);
-  out_.open(file_, resumes ? std::ios::app : std::ios::trunc);
-  if (!out_) throw ConfigError("--log-ids: cannot write " + file_.string() + ": " + std::strerror(errno));
+  try {
+    out_ = resumes ? append_lines_to(file_) : open_made(file_);
+  } catch (const Error& failed) {
+    throw ConfigError("--log-ids: cannot write " + file_.string() + ": " + failed.what());
+  }
 }
 
 void IdLog::write(const Lease& batch) {
-  out_ << fmt::format(R"({{"step":{},"epoch":{},"use_index":{},"batch":{},"ids":[{}],"hash":"{:016x}"}})"
-                      "\n",
-                      batch.step(), batch.epoch(), batch.use_index(), batch.batch(), fmt::join(batch.ids(), ","),
-                      batch_hash(batch));
-  out_.flush();
-  if (!out_) throw Error("--log-ids: cannot write " + file_.string() + ": " + std::strerror(errno));
+  const std::string line = fmt::format(
+      R"({{"step":{},"epoch":{},"use_index":{},"batch":{},"ids":[{}],"hash":"{:016x}"}})"
+      "\n",
+      batch.step(), batch.epoch(), batch.use_index(), batch.batch(), fmt::join(batch.ids(), ","), batch_hash(batch));
+  try {
+    write_all(out_, line);
+  } catch (const Error& failed) {
+    throw Error("--log-ids: " + file_.string() + ": " + failed.what());
+  }
 }
 
 StopOnSignal::StopOnSignal(std::span<const int> signals) {

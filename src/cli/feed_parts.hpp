@@ -6,13 +6,13 @@
 #include <csignal>
 #include <cstdint>
 #include <filesystem>
-#include <fstream>
 #include <span>
 
 #include <forebay/lease.hpp>
 #include <forebay/options.hpp>
 #include <forebay/random.hpp>
 
+#include "base/output_file.hpp"
 #include "job.hpp"
 
 namespace forebay {
@@ -50,7 +50,7 @@ class IdLog {
 
  private:
   std::filesystem::path file_;
-  std::ofstream out_;
+  FileDescriptor out_;
 };
 
 // While an object exists, the given signals set a flag instead of ending the process. One object at a time.

@@ -2,19 +2,18 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cerrno>
 #include <cmath>
-#include <cstring>
-#include <fstream>
 #include <numeric>
 #include <span>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
 #include <forebay/error.hpp>
 #include <forebay/random.hpp>
 
+#include "base/output_file.hpp"
 #include "data/parallel.hpp"
 #include "report/palette_png.hpp"
 
@@ -25,24 +24,6 @@ namespace fs = std::filesystem;
 
 // Keys of the independent random streams of a dataset.
 enum class Stream : std::uint8_t { counts, classes, pictures };
-
-void write_file(const fs::path& file, std::span<const char> bytes) {
-  errno = 0;
-  std::ofstream out(file, std::ios::binary | std::ios::trunc);
-  out.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-  out.close();
-  if (!out) throw Error("cannot write " + file.string() + ": " + std::strerror(errno));
-}
-
-void write_bytes(const fs::path& file, std::span<const std::byte> bytes) {
-  write_file(file, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
-}
-
-void make_directories(const fs::path& directory) {
-  std::error_code error;
-  fs::create_directories(directory, error);
-  if (error) throw Error("cannot make the folder " + directory.string() + ": " + error.message());
-}
 
 // Pascal VOC counts pixels from 1 and includes the last one.
 std::string annotation(const std::string& file, const Scene& scene) {
@@ -102,7 +83,7 @@ class Contents {
 class Writer {
  public:
   Writer(const DatasetPlan& plan, const Contents& contents, std::uint64_t training)
-      : plan_(plan), contents_(contents), training_(training) {
+      : plan_(plan), folder_(plan.directory), contents_(contents), training_(training) {
     picture_ = {.width = plan.width,
                 .height = plan.height,
                 .close_up = plan.layout == DatasetPlan::Layout::folder,
@@ -114,14 +95,14 @@ class Writer {
     for (const fs::path& root : roots()) {
       switch (plan_.layout) {
         case DatasetPlan::Layout::voc:
-          make_directories(root / "JPEGImages");
-          make_directories(root / "Annotations");
+          make_folder(root / "JPEGImages");
+          make_folder(root / "Annotations");
           break;
         case DatasetPlan::Layout::folder:
-          for (const DrawnShape& shape : shapes().first(plan_.classes)) make_directories(root / shape.name);
+          for (const DrawnShape& shape : shapes().first(plan_.classes)) make_folder(root / shape.name);
           break;
-        case DatasetPlan::Layout::masks: make_directories(root / "masks"); [[fallthrough]];
-        case DatasetPlan::Layout::table: make_directories(root / "images");
+        case DatasetPlan::Layout::masks: make_folder(root / "masks"); [[fallthrough]];
+        case DatasetPlan::Layout::table: make_folder(root / "images");
       }
     }
   }
@@ -133,11 +114,11 @@ class Writer {
     const std::vector<std::byte> jpeg = encode_jpeg(scene.image, plan_.quality);
     const fs::path root = root_of(image);
     const std::string name = number_of(image);
-    write_bytes(root / folder_of_images(chosen.front()) / (name + ".jpg"), jpeg);
+    write(root / folder_of_images(chosen.front()) / (name + ".jpg"), jpeg);
     if (plan_.layout == DatasetPlan::Layout::voc) {
-      write_file(root / "Annotations" / (name + ".xml"), annotation(name + ".jpg", scene));
+      write(root / "Annotations" / (name + ".xml"), annotation(name + ".jpg", scene));
     } else if (plan_.layout == DatasetPlan::Layout::masks) {
-      write_bytes(root / "masks" / (name + ".png"), encode_palette_png(plan_.width, scene.mask, palette_));
+      write(root / "masks" / (name + ".png"), encode_palette_png(plan_.width, scene.mask, palette_));
     }
     return jpeg.size();
   }
@@ -151,14 +132,27 @@ class Writer {
       for (; image < plan_.images && root_of(image) == root; ++image) {
         table += "images/" + number_of(image) + ".jpg," + names_of(contents_.of(image)) + "\n";
       }
-      write_file(root / "labels.csv", table);
+      write(root / "labels.csv", table);
     }
   }
 
  private:
+  [[noreturn]] void fail(const fs::path& name, int error) const {
+    throw Error("cannot make " + (plan_.directory / name).string() + ": " + std::generic_category().message(error));
+  }
+  void make_folder(const fs::path& name) const {
+    if (const int error = folder_.make_folder(name); error != 0) fail(name, error);
+  }
+  // What an earlier dataset left under the name is replaced.
+  void write(const fs::path& name, std::span<const std::byte> bytes) const {
+    if (const int error = folder_.write(name, bytes, OutputFolder::IfThere::replace); error != 0) fail(name, error);
+  }
+  void write(const fs::path& name, const std::string& text) const { write(name, std::as_bytes(std::span(text))); }
+
+  // Below the dataset's folder.
   [[nodiscard]] std::vector<fs::path> roots() const {
-    if (plan_.split <= 0) return {plan_.directory};
-    return {plan_.directory / "train", plan_.directory / "val"};
+    if (plan_.split <= 0) return {""};
+    return {"train", "val"};
   }
   [[nodiscard]] fs::path root_of(std::uint64_t image) const { return roots()[image < training_ ? 0 : 1]; }
 
@@ -187,6 +181,7 @@ class Writer {
   }
 
   const DatasetPlan& plan_;
+  OutputFolder folder_;
   const Contents& contents_;
   std::uint64_t training_;
   ScenePlan picture_;

@@ -14,6 +14,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include "base/output_file.hpp"
+#include "base/text.hpp"
 #include "commands.hpp"
 #include "made_dataset.hpp"
 #include "output.hpp"
@@ -99,6 +101,14 @@ DatasetPlan plan_of(const MakeDatasetArguments& arguments) {
   return plan;
 }
 
+void write_config(const std::string& file, const std::string& text) {
+  try {
+    write_all(open_made(file), text);
+  } catch (const Error& error) {
+    throw Error(file + ": " + error.what());
+  }
+}
+
 int make(const MakeDatasetArguments& arguments) {
   const DatasetPlan plan = plan_of(arguments);
   if (!arguments.force) refuse_full(plan.directory);
@@ -108,13 +118,13 @@ int make(const MakeDatasetArguments& arguments) {
   }();
   const std::string parts =
       plan.split > 0 ? " (" + grouped(made.training) + " in train, " + grouped(made.validation) + " in val)" : "";
-  std::printf("%s: %s images%s of %dx%d, %s objects of %zu classes, %s\n", arguments.directory.c_str(),
+  std::printf("%s: %s images%s of %dx%d, %s objects of %zu classes, %s\n", printable(arguments.directory).c_str(),
               grouped(plan.images).c_str(), parts.c_str(), plan.width, plan.height, grouped(made.objects).c_str(),
               plan.classes, size_text(made.bytes).c_str());
   if (plan.task == Task::classification) return 0;  // its path is all there is to say
   const std::string config = (plan.directory / "feed.toml").string();
-  write_output("feed.toml", config, feeding_config(plan));
-  std::printf("%s feeds it: forebay feed %s\n", config.c_str(), config.c_str());
+  write_config(config, feeding_config(plan) + "\n");
+  std::printf("%s feeds it: forebay feed %s\n", printable(config).c_str(), printable(config).c_str());
   return 0;
 }
 

@@ -9,7 +9,6 @@
 #include <cstddef>
 #include <cstdio>
 #include <cstring>
-#include <fstream>
 #include <iterator>
 #include <system_error>
 #include <utility>
@@ -21,7 +20,7 @@
 
 #include "measure/figures.hpp"
 
-#include "base/file_io.hpp"
+#include "base/output_file.hpp"
 
 namespace forebay {
 namespace {
@@ -71,11 +70,11 @@ void write_output(const std::string& flag, const fs::path& file, const std::stri
     std::puts(text.c_str());  // main() checks the result
     return;
   }
-  errno = 0;
-  std::ofstream out(file, std::ios::trunc);
-  out << text << "\n";
-  out.flush();
-  if (!out) throw Error(cannot_write(flag, file) + std::strerror(errno));
+  try {
+    write_all(open_named(file), text + "\n");
+  } catch (const Error& error) {
+    throw Error(cannot_write(flag, file) + error.what());
+  }
 }
 
 std::string grouped(std::uint64_t number) {

@@ -13,7 +13,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include "base/file_io.hpp"
+#include "base/output_file.hpp"
 #include "base/text.hpp"
 #include "commands.hpp"
 #include "measure/run_log.hpp"

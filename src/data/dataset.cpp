@@ -3,7 +3,7 @@
 #include <forebay/error.hpp>
 #include <system_error>
 
-#include "base/file_io.hpp"
+#include "base/output_file.hpp"
 #include "build.hpp"
 #include "fields.hpp"
 #include "formats.hpp"

@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "base/file_io.hpp"
+#include "base/output_file.hpp"
 #include "scan_points.hpp"
 
 // A file of the points (scan_points.hpp) of many JPEG files, found by the bytes of those: whatever a file is called and

@@ -1,6 +1,7 @@
 #include "metrics.hpp"
 
-#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cctype>
@@ -14,6 +15,7 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include "base/output_file.hpp"
 #include "base/text.hpp"
 #include "figures.hpp"
 
@@ -47,22 +49,22 @@ std::string help_of(const Figure<Interval>& figure) {
 // The file is complete whenever it is read. It is not made to survive a crash of the machine: a disk that hangs must
 // not hold up the rest of telemetry longer than it has to. Returns the reason if it cannot be written.
 std::string write_metrics(const std::filesystem::path& file, std::string_view text) {
+  struct stat status {};
+  const bool is_there = ::lstat(file.c_str(), &status) == 0;
+  // A rename would replace even a device.
+  if (is_there && !S_ISREG(status.st_mode) && !S_ISLNK(status.st_mode)) return "it " + describe_special(status.st_mode);
   const std::filesystem::path draft = file.native() + ".new";
-  const auto failure = [] { return std::generic_category().message(errno); };
-  {
-    const FileDescriptor out(::open(draft.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644));
-    if (!out.is_open()) return failure();
-    while (!text.empty()) {
-      const ssize_t written = retry_interrupted([&] { return ::write(out.get(), text.data(), text.size()); });
-      if (written < 0) {
-        std::string cause = failure();
-        ::unlink(draft.c_str());
-        return cause;
-      }
-      text.remove_prefix(static_cast<std::size_t>(written));
-    }
+  bool is_made = false;
+  try {
+    const FileDescriptor out = open_made(draft);
+    is_made = true;
+    write_all(out, text);
+    if (::rename(draft.c_str(), file.c_str()) == 0) return "";
+    throw Error("cannot replace it: " + std::generic_category().message(errno));
+  } catch (const Error& error) {
+    if (is_made) ::unlink(draft.c_str());
+    return error.what();
   }
-  return ::rename(draft.c_str(), file.c_str()) == 0 ? "" : failure();
 }
 
 }  // namespace

@@ -10,7 +10,6 @@
 #include <cerrno>
 #include <charconv>
 #include <chrono>
-#include <fstream>
 #include <optional>
 #include <string>
 #include <system_error>
@@ -20,9 +19,7 @@
 
 #include <forebay/error.hpp>
 
-#include <spdlog/logger.h>
-#include <spdlog/sinks/basic_file_sink.h>
-
+#include "base/output_file.hpp"
 #include "base/text.hpp"
 #include "run_log.hpp"
 
@@ -30,6 +27,8 @@ namespace forebay {
 namespace {
 
 constexpr std::array<std::string_view, 5> kKinds{"run", "steps", "intervals", "quarantine", "decisions"};
+
+constexpr std::size_t kMostWaiting = std::size_t{64} << 10U;  // bytes of lines that are not handed over yet
 
 // Files that cannot be removed are ignored here: those of a rank are reported when it opens them.
 template <typename IsStale>
@@ -160,23 +159,33 @@ void DirectoryLock::release() noexcept {
   descriptor_.reset();
 }
 
-void end_last_line(const std::filesystem::path& file) noexcept {
-  try {
-    std::fstream in_out(file, std::ios::in | std::ios::out | std::ios::binary);
-    if (!in_out.seekg(-1, std::ios::end) || in_out.peek() == '\n') return;
-    in_out.seekp(0, std::ios::end);
-    in_out.put('\n');
-  } catch (...) {  // NOLINT(bugprone-empty-catch): opening the file reports any trouble
-  }
+FileDescriptor append_lines_to(const std::filesystem::path& file) {
+  FileDescriptor opened = open_to_append(file);
+  struct stat status {};
+  char last = '\n';
+  const bool has_text = ::fstat(opened.get(), &status) == 0 && status.st_size > 0;
+  if (has_text && ::pread(opened.get(), &last, 1, status.st_size - 1) == 1 && last != '\n') write_all(opened, "\n");
+  return opened;
 }
 
 struct JsonLinesFile::Impl {
   Impl(std::filesystem::path file, ConsoleLog& to, Mode mode)
-      : path(std::move(file)),
-        console(to),
-        logger("jsonl", std::make_shared<spdlog::sinks::basic_file_sink_st>(path.string(), mode == Mode::truncate)) {
-    logger.set_pattern("%v");
-    logger.set_error_handler([this](const std::string& cause) { failed(cause); });
+      : path(std::move(file)), console(to), out(mode == Mode::append ? append_lines_to(path) : open_made(path)) {}
+
+  // Hands over what waits. What the system does not take is lost, and the next text begins on a new line.
+  void hand_over() {
+    std::string_view rest = waiting;
+    while (!rest.empty()) {
+      const ssize_t written = retry_interrupted([&] { return ::write(out.get(), rest.data(), rest.size()); });
+      if (written < 0) {
+        failed(path.native() + ": cannot write: " + std::generic_category().message(errno));
+        const bool is_cut = rest.size() < waiting.size() && waiting[waiting.size() - rest.size() - 1] != '\n';
+        waiting = is_cut ? "\n" : "";
+        return;
+      }
+      rest.remove_prefix(static_cast<std::size_t>(written));
+    }
+    waiting.clear();
   }
 
   void failed(const std::string& cause) {
@@ -188,7 +197,8 @@ struct JsonLinesFile::Impl {
 
   const std::filesystem::path path;
   ConsoleLog& console;
-  spdlog::logger logger;
+  const FileDescriptor out;
+  std::string waiting;
   std::uint64_t unsynced = 0;  // lines written since the last sync()
   bool sound = true;           // nothing failed since then
   bool reported = false;
@@ -196,11 +206,10 @@ struct JsonLinesFile::Impl {
 };
 
 JsonLinesFile::JsonLinesFile(const std::filesystem::path& path, ConsoleLog& console, Mode mode) {
-  if (mode == Mode::append) end_last_line(path);
   try {
     impl_ = std::make_unique<Impl>(path, console, mode);
-  } catch (const spdlog::spdlog_ex& e) {
-    throw ConfigError("telemetry.dir: " + printable(e.what()) +
+  } catch (const Error& error) {
+    throw ConfigError("telemetry.dir: " + printable(path.native()) + ": " + error.what() +
                       "; name a writable directory, or \"\" to write no files");
   }
 }
@@ -209,18 +218,18 @@ JsonLinesFile::~JsonLinesFile() { sync(); }
 
 void JsonLinesFile::write(std::string_view lines, std::uint64_t count) {
   if (count == 0) return;
-  lines.remove_suffix(1);  // the pattern ends the line
   impl_->unsynced += count;
-  impl_->logger.log(spdlog::level::info, spdlog::string_view_t(lines.data(), lines.size()));
+  impl_->waiting += lines;
+  if (impl_->waiting.size() >= kMostWaiting) impl_->hand_over();
 }
 
 void JsonLinesFile::sync() {
   if (impl_->unsynced == 0) return;
-  impl_->logger.flush();
+  impl_->hand_over();
   // A removed file swallows what is written to it without an error.
   std::error_code error;
   if (!std::filesystem::exists(impl_->path, error)) {
-    impl_->failed(impl_->path.string() + " is gone" + (error ? ": " + error.message() : ""));
+    impl_->failed(impl_->path.native() + " is gone" + (error ? ": " + error.message() : ""));
   }
   if (!impl_->sound) impl_->lost.fetch_add(impl_->unsynced, std::memory_order_relaxed);
   impl_->sound = true;

@@ -55,9 +55,9 @@ class DirectoryLock {
   FileDescriptor descriptor_;
 };
 
-// Ends the last line of a file that will be appended to, if a killed process left it unfinished, so that appended text
-// begins on a new line. Does nothing if there is no such file or it cannot be written.
-void end_last_line(const std::filesystem::path& file) noexcept;
+// open_to_append(), for lines: the last one is ended if a killed process left it unfinished, so that appended text
+// begins on a new line.
+[[nodiscard]] FileDescriptor append_lines_to(const std::filesystem::path& file);
 
 // A file of JSON lines. Trouble while writing (no space, I/O error, file removed) never throws: it is
 // reported on the console once, and the lines it may have cost are counted. Writing continues, so a disk that recovers

@@ -3,16 +3,15 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
 #include <cmath>
-#include <cstring>
 #include <iterator>
 #include <utility>
 
 #include <forebay/error.hpp>
 
 #include "base/clock.hpp"
+#include "base/output_file.hpp"
 #include "base/text.hpp"
 
 namespace forebay {
@@ -53,12 +52,14 @@ void append_event(std::string& out, const TimelineTrack::Event& event, std::uint
 
 Timeline::Timeline(const std::filesystem::path& file, double seconds, std::uint32_t rank, std::uint32_t ranks)
     : file_(file_of_rank(file, rank, ranks)),
-      out_(file_, std::ios::binary | std::ios::trunc),
       seconds_(std::clamp(seconds, 0.0, kLongest_s)),
       rank_(rank),
       begin_ns_(steady_ns()) {
-  if (!out_)
-    throw ConfigError("the trace " + printable(file_.native()) + " cannot be written: " + std::strerror(errno));
+  try {
+    out_ = ranks == 1 ? open_named(file_) : open_made(file_);
+  } catch (const Error& error) {
+    throw ConfigError("the trace " + printable(file_.native()) + " cannot be written: " + error.what());
+  }
 }
 
 TimelineTrack& Timeline::track(std::string name) {
@@ -83,19 +84,25 @@ std::string Timeline::write() {
     for (const TimelineTrack::Event& event : track.events()) {
       append_event(text, event, rank_, tid);
       if (text.size() < kPieceOfTrace) continue;
-      out_ << text;
+      put(text);
       text.clear();
     }
     events += track.events().size();
   }
-  out_ << text << "\n]\n";
-  out_.close();
-  if (!out_) throw Error("the trace " + printable(file_.native()) + " cannot be written: " + std::strerror(errno));
+  put(text + "\n]\n");
   std::string said = fmt::format("trace of {} events in {}", events, printable(file_.native()));
   if (late > 0) said += fmt::format("; cut off after {:g} s", seconds_);
   if (refused > 0)
     said += fmt::format("; {} events left out, of threads that had more than {}", refused, kEventsPerThread);
   return said;
+}
+
+void Timeline::put(std::string_view text) const {
+  try {
+    write_all(out_, text);
+  } catch (const Error& error) {
+    throw Error("the trace " + printable(file_.native()) + ": " + error.what());
+  }
 }
 
 }  // namespace forebay

@@ -2,11 +2,12 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <fstream>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "base/file_io.hpp"
 #include "base/timeline.hpp"
 
 namespace forebay {
@@ -30,8 +31,10 @@ class Timeline {
   [[nodiscard]] std::string write();
 
  private:
+  void put(std::string_view text) const;
+
   std::filesystem::path file_;
-  std::ofstream out_;
+  FileDescriptor out_;
   double seconds_;
   std::uint32_t rank_;
   std::int64_t begin_ns_;

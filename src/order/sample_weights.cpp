@@ -2,17 +2,15 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cerrno>
 #include <charconv>
 #include <cmath>
-#include <fstream>
 #include <optional>
 #include <string_view>
-#include <system_error>
 #include <unordered_map>
 
 #include <forebay/error.hpp>
 
+#include "base/file_io.hpp"
 #include "base/text.hpp"
 #include "data/index_image.hpp"
 #include "data/parallel.hpp"
@@ -23,6 +21,7 @@ namespace {
 
 // Sums of weights stay exact enough, and finite.
 constexpr double kLargestWeight = 1e9;
+constexpr std::size_t kLongestWeightLine = std::size_t{64} << 10U;
 
 struct Weight {
   Weight(double of, std::size_t in_line) : value(of), line(in_line) {}
@@ -63,15 +62,19 @@ void add_line(Weights& weights, std::string_view text, const std::string& file, 
 }
 
 Weights parse(const std::string& file) {
-  std::ifstream in(file);
   Weights weights;
-  std::string text;
-  for (std::size_t line = 1; std::getline(in, text); ++line) {
-    if (line == 1 && text.starts_with("\xEF\xBB\xBF")) text.erase(0, 3);  // a byte order mark
-    add_line(weights, text, file, line);
+  try {
+    LineFile in(file, kLongestWeightLine);
+    for (std::string text; in.next(text);) {
+      if (in.number() == 1 && text.starts_with("\xEF\xBB\xBF")) text.erase(0, 3);  // a byte order mark
+      add_line(weights, text, file, in.number());
+    }
+  } catch (const ConfigError&) {
+    throw;
+  } catch (const Error& error) {
+    throw ConfigError("dataset.weights: " + printable(file) + " " + error.what());
   }
-  if (in.eof()) return weights;
-  throw ConfigError("dataset.weights: cannot read " + printable(file) + ": " + std::system_category().message(errno));
+  return weights;
 }
 
 // Null when the file does not name it.

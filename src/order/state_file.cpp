@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/file_io.hpp"
+#include "base/output_file.hpp"
 #include "base/thread.hpp"
 
 namespace forebay {

@@ -1,0 +1,210 @@
+// What others put where Forebay writes: links, FIFOs and folders under names that it makes up lead nowhere else and
+// hold nothing up, and nobody gets to read more than the umask says.
+#include <doctest/doctest.h>
+
+#include <sys/stat.h>
+#include <unistd.h>
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include <forebay/error.hpp>
+
+#include "base/output_file.hpp"
+#include "measure/metrics.hpp"
+#include "measure/run_files.hpp"
+#include "process.hpp"
+#include "screen.hpp"
+#include "support.hpp"
+
+namespace {
+
+namespace fs = std::filesystem;
+using namespace forebay;
+using forebay::testing::read_text;
+using forebay::testing::Screen;
+using forebay::testing::TemporaryDirectory;
+
+constexpr std::string_view kPrecious = "precious";
+
+// A folder as an attacker left it: "link" and "nowhere" lead to files elsewhere, "fifo" has no reader.
+struct HostileFolder {
+  TemporaryDirectory dir;
+  fs::path victim = dir / "victim";
+  fs::path folder = dir / "shared";
+
+  HostileFolder() {
+    std::ofstream(victim) << kPrecious;
+    fs::create_directory(folder);
+    fs::create_directory(dir / "elsewhere");
+    fs::create_symlink(victim, folder / "link");
+    fs::create_symlink(dir / "made-elsewhere", folder / "nowhere");
+    fs::create_symlink(dir / "elsewhere", folder / "to-folder");
+    REQUIRE(::mkfifo((folder / "fifo").c_str(), 0666) == 0);
+  }
+
+  void check_nothing_else_was_written() const {
+    CHECK(read_text(victim) == kPrecious);
+    CHECK_FALSE(fs::exists(dir / "made-elsewhere"));
+    CHECK(fs::is_empty(dir / "elsewhere"));
+  }
+};
+
+template <typename Call>
+std::string error_of(Call&& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+mode_t mode_of(const fs::path& file) {
+  struct stat status {};
+  REQUIRE(::stat(file.c_str(), &status) == 0);
+  return status.st_mode & 0777U;
+}
+
+// The process has one umask: tests of one program run one after the other.
+class WithUmask {
+ public:
+  explicit WithUmask(mode_t mask) : before_(::umask(mask)) {}
+  ~WithUmask() { ::umask(before_); }
+  WithUmask(const WithUmask&) = delete;
+  WithUmask& operator=(const WithUmask&) = delete;
+
+ private:
+  mode_t before_;
+};
+
+}  // namespace
+
+TEST_CASE("a file of a made-up name takes the place of a link, and a FIFO is refused") {
+  const HostileFolder hostile;
+  for (const char* const name : {"link", "nowhere", "new"}) {
+    write_all(open_made(hostile.folder / name), "mine");
+    CHECK(fs::is_regular_file(fs::symlink_status(hostile.folder / name)));
+    CHECK(read_text(hostile.folder / name) == "mine");
+  }
+  const auto refused = [&](const char* name) { return error_of([&] { (void)open_made(hostile.folder / name); }); };
+  CHECK(refused("fifo").find("FIFO") != std::string::npos);
+  CHECK(refused(".").find("directory") != std::string::npos);
+  hostile.check_nothing_else_was_written();
+}
+
+TEST_CASE("nothing is appended to through a link or to a FIFO") {
+  const HostileFolder hostile;
+  const auto refused = [&](const char* name) { return error_of([&] { (void)open_to_append(hostile.folder / name); }); };
+  CHECK(refused("link").find("it is a symbolic link") != std::string::npos);
+  CHECK(refused("nowhere").find("it is a symbolic link") != std::string::npos);
+  CHECK(refused("fifo").find("it is a FIFO") != std::string::npos);
+  std::ofstream(hostile.folder / "file") << "one\n";
+  write_all(open_to_append(hostile.folder / "file"), "two\n");
+  CHECK(read_text(hostile.folder / "file") == "one\ntwo\n");
+  hostile.check_nothing_else_was_written();
+}
+
+TEST_CASE("no link below an output folder is followed") {
+  const HostileFolder hostile;
+  const OutputFolder folder(hostile.folder);
+  const std::string text = "mine";
+  const auto bytes = std::as_bytes(std::span(text));
+  using IfThere = OutputFolder::IfThere;
+  CHECK(folder.write("a/b/c", bytes, IfThere::refuse) == 0);
+  CHECK(read_text(hostile.folder / "a/b/c") == text);
+  CHECK(folder.write("a/b/c", bytes, IfThere::refuse) == EEXIST);
+  CHECK(folder.write("a/b/c", bytes, IfThere::replace) == 0);
+  CHECK(folder.write("link", bytes, IfThere::refuse) == EEXIST);
+  for (const IfThere if_there : {IfThere::refuse, IfThere::replace}) {
+    CHECK(folder.write("to-folder/x", bytes, if_there) == ENOTDIR);
+    CHECK(folder.write("to-folder/x/y", bytes, if_there) == ENOTDIR);
+    CHECK(folder.write("a/b/c/d", bytes, if_there) == ENOTDIR);
+  }
+  CHECK(folder.make_folder("to-folder/x") == ENOTDIR);
+  CHECK(folder.write("link", bytes, IfThere::replace) == 0);
+  CHECK(read_text(hostile.folder / "link") == text);
+  hostile.check_nothing_else_was_written();
+}
+
+TEST_CASE("a folder that was moved away meanwhile is still the one that is written to") {
+  const HostileFolder hostile;
+  const OutputFolder folder(hostile.folder);
+  fs::rename(hostile.folder, hostile.dir / "moved");
+  fs::create_symlink(hostile.dir / "elsewhere", hostile.folder);
+  CHECK(folder.write("x", {}, OutputFolder::IfThere::refuse) == 0);
+  CHECK(fs::exists(hostile.dir / "moved/x"));
+  hostile.check_nothing_else_was_written();
+}
+
+TEST_CASE("telemetry goes through no link, whether a run begins or resumes") {
+  const HostileFolder hostile;
+  Screen screen;
+  const auto opening = [&](const char* name, JsonLinesFile::Mode mode) {
+    return error_of([&] { JsonLinesFile(hostile.folder / name, screen.log, mode).write("{}\n", 1); });
+  };
+  const std::string refused = opening("link", JsonLinesFile::Mode::append);
+  CHECK(refused.starts_with("telemetry.dir: " + (hostile.folder / "link").string() + ": it is a symbolic link"));
+  CHECK(opening("fifo", JsonLinesFile::Mode::append).find("it is a FIFO") != std::string::npos);
+  CHECK(opening("link", JsonLinesFile::Mode::truncate).empty());
+  CHECK(read_text(hostile.folder / "link") == "{}\n");
+  std::ofstream(hostile.folder / "cut") << "{}\n{\"step";
+  CHECK(opening("cut", JsonLinesFile::Mode::append).empty());
+  CHECK(read_text(hostile.folder / "cut") == "{}\n{\"step\n{}\n");
+  hostile.check_nothing_else_was_written();
+}
+
+TEST_CASE("figures for Prometheus go through no link, wait for no FIFO and replace no special file") {
+  const HostileFolder hostile;
+  Screen screen;
+  const auto publish = [&](const char* name) {
+    const MetricsPlace place{.file = hostile.folder / name, .address = {}, .port = 0};
+    return error_of([&] { MetricsOutput(place, "figures\n", screen.log).publish("new figures\n"); });
+  };
+  fs::create_symlink(hostile.victim, hostile.folder / "a.prom.new");
+  CHECK(publish("a.prom").empty());
+  CHECK(read_text(hostile.folder / "a.prom") == "new figures\n");
+  fs::rename(hostile.folder / "fifo", hostile.folder / "b.prom.new");
+  CHECK(publish("b.prom").find("FIFO") != std::string::npos);
+  fs::rename(hostile.folder / "b.prom.new", hostile.folder / "c.prom");
+  CHECK(publish("c.prom").find("it is a FIFO") != std::string::npos);
+  CHECK(fs::is_fifo(hostile.folder / "c.prom"));
+  hostile.check_nothing_else_was_written();
+}
+
+TEST_CASE("a new file has what the umask leaves, and a replaced one keeps its permissions") {
+  const TemporaryDirectory dir;
+  const auto save = [&](const char* name) { replace_file(dir / name, std::as_bytes(std::span("text")), ".saving-"); };
+  {
+    const WithUmask private_files(0077);
+    save("private");
+    write_all(open_made(dir / "made"), "text");
+    CHECK(mode_of(dir / "private") == 0600);
+    CHECK(mode_of(dir / "made") == 0600);
+  }
+  const WithUmask usual(0022);
+  save("public");
+  CHECK(mode_of(dir / "public") == 0644);
+  save("private");
+  CHECK(mode_of(dir / "private") == 0600);
+  REQUIRE(::chmod((dir / "public").c_str(), 0664) == 0);
+  save("public");
+  CHECK(mode_of(dir / "public") == 0664);
+}
+
+TEST_CASE("a save follows links of the user, and none of a stranger") {
+  const TemporaryDirectory dir;
+  fs::create_symlink("target", dir / "link");
+  CHECK(replaceable(dir / "link") == dir.path() / "target");
+  constexpr uid_t kStranger = 65534;
+  if (::lchown((dir / "link").c_str(), kStranger, kStranger) != 0) {
+    MESSAGE("skipped: only root can give a link to another user");
+    return;
+  }
+  CHECK(error_of([&] { (void)replaceable(dir / "link"); }).find("link of another user") != std::string::npos);
+  REQUIRE(::chown(dir.path().c_str(), kStranger, kStranger) == 0);  // who owns the folder decides on what is in it
+  CHECK(replaceable(dir / "link") == dir.path() / "target");
+}
