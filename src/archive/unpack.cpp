@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <climits>
 #include <mutex>
 #include <span>
 #include <system_error>
@@ -47,16 +48,11 @@ bool is_about_name(int error) noexcept {
   return std::ranges::find(kErrors, error) != kErrors.end();
 }
 
-// False if the file system does not take the name.
-bool write_new(const OutputFolder& folder, const std::string& name, std::span<const std::byte> bytes) {
-  const int error = folder.write(name, bytes, OutputFolder::IfThere::refuse);
-  if (error == 0 || is_about_name(error)) return error == 0;
-  throw Error(name + ": cannot write it: " + std::generic_category().message(error));
-}
-
 class Unpacker {
  public:
-  explicit Unpacker(const fs::path& folder) : folder_(folder) { names_.claim_folder(kRenamed); }
+  explicit Unpacker(const fs::path& folder) : folder_(folder), path_size_(fs::absolute(folder).native().size()) {
+    names_.claim_folder(kRenamed);
+  }
 
   // `turns`: of the shard's samples, all of which are unpacked.
   void unpack(const ReadShard& shard, RecordReader& reader, std::size_t sample, Turns& turns) {
@@ -138,15 +134,23 @@ class Unpacker {
                       " others in renamed/");
   }
 
+  // False if the file system does not take the name, or no program could open the file by its path.
+  bool write_new(const std::string& name, std::span<const std::byte> bytes) const {
+    if (path_size_ + 1 + name.size() >= PATH_MAX) return false;
+    const int error = folder_.write(name, bytes, OutputFolder::IfThere::refuse);
+    if (error == 0 || is_about_name(error)) return error == 0;
+    throw Error(name + ": cannot write it: " + std::generic_category().message(error));
+  }
+
   void write(const ReadShard& shard, std::size_t sample, File file) {
     if (file.name.empty()) return;
-    if (!write_new(folder_, file.name, file.bytes)) {
+    if (!write_new(file.name, file.bytes)) {
       const std::string refused = file.name;
       if (!file.is_renamed) {
         const std::lock_guard lock(mutex_of_names_);
         rename(shard, sample, file);
       }
-      if (file.name == refused || !write_new(folder_, file.name, file.bytes)) {
+      if (file.name == refused || !write_new(file.name, file.bytes)) {
         throw SampleError("the file system takes neither its own name nor " + file.name);
       }
     }
@@ -164,6 +168,7 @@ class Unpacker {
   }
 
   OutputFolder folder_;
+  std::size_t path_size_;  // of the folder's, in bytes
   std::mutex mutex_;
   UnpackReport report_;
   std::mutex mutex_of_names_;
