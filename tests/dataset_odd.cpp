@@ -8,12 +8,15 @@
 #include <array>
 #include <csignal>
 #include <cstdlib>
+#include <optional>
+#include <utility>
 
 #include <forebay/error.hpp>
 
 #include "base/file_io.hpp"
 #include "data/build.hpp"
 #include "dataset_support.hpp"
+#include "no_more_files.hpp"
 #include "support.hpp"
 
 // Odd names, odd trees, and files that are not what they look like. Nothing here may hang: CTest has a limit.
@@ -252,6 +255,33 @@ TEST_CASE("a folder that cannot be listed is damage; the rest is used") {
   std::filesystem::permissions(folder / "b", std::filesystem::perms::owner_all);
   CHECK(dataset->size() == 1);
   CHECK(count_bad(*dataset) == 1);
+}
+
+TEST_CASE("a store that fails while it is listed leaves nothing out of an index") {
+  const TemporaryDirectory folder;
+  std::filesystem::create_directories(folder / "classes/a");
+  write_file(folder / "classes/a/x.jpg", "jpeg");
+  std::filesystem::create_directory(folder / "flat");
+  write_file(folder / "flat/x.jpg", "jpeg");
+  write_file(folder / "flat/x.xml", annotation(object("cat")));
+  for (const auto& [path, what] : {std::pair{"classes", "classes/a: cannot list the folder: Too many open files"},
+                                   std::pair{"flat", "flat/x.xml: cannot open: Too many open files"}}) {
+    CAPTURE(path);
+    std::optional<NoMoreFiles> none;
+    const auto fail = [&](std::uint64_t, std::uint64_t) {  // after the listing of the folder itself
+      if (!none) none.emplace();
+    };
+    std::string said;
+    try {
+      (void)build_dataset(options_for(folder / path), fail);
+    } catch (const ConfigError& error) {
+      said = error.what();
+    }
+    none.reset();
+    CHECK(said.find(what) != std::string::npos);
+    CHECK(said.find("build it again when the store is well") != std::string::npos);
+    CHECK(count_bad(*build_dataset(options_for(folder / path))) == 0);
+  }
 }
 
 TEST_CASE("the tree of odd names") {

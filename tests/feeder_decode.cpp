@@ -3,7 +3,6 @@
 #include "jpeg_dataset.hpp"
 #include "jpeg_support.hpp"
 
-#include <sys/resource.h>
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -25,6 +24,7 @@
 #include "make/jpeg_decoder.hpp"
 #include "measure/console_log.hpp"
 #include "memory_dataset.hpp"
+#include "no_more_files.hpp"
 #include "support.hpp"
 
 // transform.decode, from files to batches.
@@ -35,6 +35,7 @@ using testing::exif_segment;
 using testing::JpegDataset;
 using testing::make_jpeg;
 using testing::memory_options;
+using testing::NoMoreFiles;
 using testing::Recipe;
 
 std::vector<std::vector<std::byte>> files() {
@@ -60,22 +61,6 @@ Options options_of(Crop crop, Decode decode) {
   options.transform.decode = decode;
   return options;
 }
-
-// While it lives, the process can open no more files.
-class NoMoreFiles {
- public:
-  NoMoreFiles() {
-    REQUIRE(::getrlimit(RLIMIT_NOFILE, &before_) == 0);
-    const rlimit none{.rlim_cur = 0, .rlim_max = before_.rlim_max};
-    REQUIRE(::setrlimit(RLIMIT_NOFILE, &none) == 0);
-  }
-  ~NoMoreFiles() { ::setrlimit(RLIMIT_NOFILE, &before_); }
-  NoMoreFiles(const NoMoreFiles&) = delete;
-  NoMoreFiles& operator=(const NoMoreFiles&) = delete;
-
- private:
-  rlimit before_{};
-};
 
 // The bytes of every batch, by epoch and number.
 using Batches = std::map<std::pair<std::uint64_t, std::uint64_t>, std::vector<std::byte>>;

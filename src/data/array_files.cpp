@@ -26,7 +26,8 @@ auto naming_array(const std::string& name, Work&& work) {
   } catch (const UnfitArray& error) {
     throw UnfitArray("array \"" + name + "\": " + error.what());
   } catch (const SampleError& error) {
-    throw SampleError("array \"" + name + "\": " + error.what());
+    throw SampleError("array \"" + name + "\": " + error.what(),
+                      error.is_transient() ? SampleError::Kind::transient : SampleError::Kind::permanent);
   }
 }
 

@@ -3,6 +3,7 @@
 
 #include "annotation.hpp"
 #include "base/file_io.hpp"
+#include "base/retry.hpp"
 #include "build.hpp"
 #include "formats.hpp"
 #include "object_samples.hpp"
@@ -55,10 +56,12 @@ void parse_chunk(const AnnotatedFiles& files, std::size_t begin, ParsedChunk& ch
   for (std::size_t i = begin; i < end; ++i) {
     if (!files.wanted[i]) continue;
     const auto index = static_cast<std::uint32_t>(i - begin);
+    const std::string path = join_path(files.root, files.annotations[i]);
     try {
-      const auto xml = load_file(join_path(files.root, files.annotations[i]), kLargestAnnotationFile);
+      const auto xml = read_patiently([&] { return load_file(path, kLargestAnnotationFile); });
       keep(parse_annotation(xml), index, chunk);
     } catch (const SampleError& error) {
+      if (error.is_transient()) end_scan(path, error);
       chunk.objects.push_back({index, kUnused, {}});
       chunk.problems.emplace_back(error.what());
     }

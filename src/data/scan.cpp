@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "base/file_io.hpp"
+#include "base/retry.hpp"
 #include "parallel.hpp"
 
 namespace forebay {
@@ -83,6 +84,14 @@ struct Entry {
   ino_t inode = 0;
 };
 
+// Throws a transient SampleError when the store does not say: the name must not be left out for that.
+bool is_there(int folder, const char* name, int flags, struct stat& status) {
+  if (::fstatat(folder, name, &status, flags) == 0) return true;
+  const SampleError failure = system_failure(std::string("cannot inspect ") + name, errno);
+  if (failure.is_transient()) throw failure;
+  return false;
+}
+
 // A link named like an image or an annotation is not followed: that would cost a system call for each sample of a data
 // set made of links.
 Entry look_at(const dirent& entry, int folder) {
@@ -95,9 +104,9 @@ Entry look_at(const dirent& entry, int folder) {
     found.type = DTTOIF(entry.d_type);
   } else {
     if (entry.d_type == DT_UNKNOWN) {
-      found.is_link = ::fstatat(folder, entry.d_name, &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(status.st_mode);
+      found.is_link = is_there(folder, entry.d_name, AT_SYMLINK_NOFOLLOW, status) && S_ISLNK(status.st_mode);
     }
-    if (::fstatat(folder, entry.d_name, &status, 0) == 0) {
+    if (is_there(folder, entry.d_name, 0, status)) {
       found.type = status.st_mode & S_IFMT;
       found.device = status.st_dev;
       found.inode = status.st_ino;
@@ -126,16 +135,22 @@ struct CloseDirectory {
 };
 using Directory = std::unique_ptr<DIR, CloseDirectory>;
 
-// Null with errno set when it cannot be listed.
-Directory open_directory(const std::string& path) { return Directory(::opendir(path.empty() ? "." : path.c_str())); }
+[[noreturn]] void cannot_list() { throw system_failure("cannot list the folder", errno); }
 
-// Calls on_folder(path, entry) for each folder in it and adds the files to the scan. False with errno set on a failure.
+// Throws SampleError when it cannot be listed, as all that follows.
+Directory open_directory(const std::string& path) {
+  if (Directory directory{::opendir(path.empty() ? "." : path.c_str())}) return directory;
+  cannot_list();
+}
+
+// Calls on_folder(path, entry) for each folder in it and adds the files to the scan.
 template <typename OnFolder>
-bool list(DIR& directory, const std::string& folder, Scan& scan, OnFolder&& on_folder) {
+void list(DIR& directory, const std::string& folder, Scan& scan, OnFolder&& on_folder) {
   for (;;) {
     errno = 0;
     const dirent* entry = ::readdir(&directory);
-    if (entry == nullptr) return errno == 0;
+    if (entry == nullptr && errno != 0) cannot_list();
+    if (entry == nullptr) return;
     const std::string_view name = entry->d_name;
     if (name.starts_with('.')) continue;
     std::string path = join_path(folder, name);
@@ -147,6 +162,14 @@ bool list(DIR& directory, const std::string& folder, Scan& scan, OnFolder&& on_f
       add_file(scan, std::move(path), found.type);
     }
   }
+}
+
+void append(Scan&& found, Scan& scan) {
+  scan.images.append(std::move(found.images));
+  scan.annotations.append(std::move(found.annotations));
+  scan.others.append(std::move(found.others));
+  scan.folders.append(std::move(found.folders));
+  std::ranges::move(found.unusable, std::back_inserter(scan.unusable));
 }
 
 class Walk {
@@ -181,10 +204,10 @@ class Walk {
       Found found;
       for (const Folder& folder :
            std::span(folders).subspan(turn * at_once).first(std::min(at_once, folders.size() - turn * at_once))) {
-        visit(folder, found);
+        visit_patiently(folder, found);
       }
       const std::lock_guard lock(mutex_);
-      merge(std::move(found.scan));
+      append(std::move(found.scan), scan_);
       std::ranges::move(found.folders, std::back_inserter(next));
       std::ranges::move(found.links, std::back_inserter(links_));
     };
@@ -221,46 +244,44 @@ class Walk {
     return folders;
   }
 
-  void visit(const Folder& folder, Found& found) {
+  void visit_patiently(const Folder& folder, Found& found) {
+    try {
+      Found mine = read_patiently([&] { return visit(folder); });
+      files_ += mine.scan.images.size() + mine.scan.annotations.size();
+      append(std::move(mine.scan), found.scan);
+      std::ranges::move(mine.folders, std::back_inserter(found.folders));
+      std::ranges::move(mine.links, std::back_inserter(found.links));
+    } catch (const SampleError& error) {
+      if (folder.path.empty()) throw ConfigError("dataset.path = \"" + root_ + "\": " + error.what());
+      if (error.is_transient()) end_scan(join_path(root_, folder.path), error);
+      found.scan.unusable.push_back({folder.path, error.what(), true});
+    }
+  }
+
+  Found visit(const Folder& folder) const {
+    Found found;
     Scan& scan = found.scan;
     const Directory directory = open_directory(folder.path.empty() ? root_ : join_path(root_, folder.path));
     struct stat status {};
-    if (!directory || ::fstat(::dirfd(directory.get()), &status) != 0) return cannot_list(folder, scan, errno);
+    if (::fstat(::dirfd(directory.get()), &status) != 0) cannot_list();
     if (folder.parents && folder.parents->passes(status.st_dev, status.st_ino)) {
       scan.unusable.push_back({folder.path, kLinksBack, false});
-      return;
+      return found;
     }
     const unsigned depth = folder.parents ? folder.parents->depth + 1 : 0;
     if (depth > kDeepest) {
       scan.unusable.push_back({folder.path, "nested deeper than " + std::to_string(kDeepest) + " folders", true});
-      return;
+      return found;
     }
     const auto trail = std::make_shared<const Trail>(Trail{status.st_dev, status.st_ino, depth, folder.parents});
-    const std::size_t before = scan.images.size() + scan.annotations.size();
-    const bool complete = list(*directory, folder.path, scan, [&](const std::string& path, const Entry& entry) {
+    list(*directory, folder.path, scan, [&](const std::string& path, const Entry& entry) {
       if (entry.is_link) {
         found.links.push_back({{path, trail}, entry.device, entry.inode});
       } else {
         found.folders.push_back({path, trail});
       }
     });
-    if (!complete) cannot_list(folder, scan, errno);
-    files_ += scan.images.size() + scan.annotations.size() - before;
-  }
-
-  void cannot_list(const Folder& folder, Scan& scan, int error) const {
-    const std::string reason = "cannot list the folder: " + std::generic_category().message(error);
-    if (folder.path.empty()) throw ConfigError("dataset.path = \"" + root_ + "\": " + reason);
-    scan.unusable.push_back({folder.path, reason, true});
-  }
-
-  // REQUIRES: mutex_ held.
-  void merge(Scan found) {
-    scan_.images.append(std::move(found.images));
-    scan_.annotations.append(std::move(found.annotations));
-    scan_.others.append(std::move(found.others));
-    scan_.folders.append(std::move(found.folders));
-    std::ranges::move(found.unusable, std::back_inserter(scan_.unusable));
+    return found;
   }
 
   static constexpr const char* kLinksBack = "links back to a folder that it is in";
@@ -298,6 +319,11 @@ void report_folders_named_like_images(Scan& scan) {
 }
 
 }  // namespace
+
+void end_scan(const std::string& path, const SampleError& error) {
+  throw ConfigError("dataset.path: " + path + ": " + error.what() +
+                    "; an index of what can be read now would lack the rest: build it again when the store is well");
+}
 
 bool is_jpeg_name(std::string_view name) noexcept {
   return ends_with_ignoring_case(name, ".jpg") || ends_with_ignoring_case(name, ".jpeg") ||
@@ -355,9 +381,16 @@ Scan scan_tree(const std::string& root, unsigned threads, const IndexProgress& p
 }
 
 Scan scan_folder(const std::string& root, const std::string& folder) {
+  const std::string path = join_path(root, folder);
   Scan scan;
-  if (const Directory directory = open_directory(join_path(root, folder))) {
-    list(*directory, folder, scan, [](const std::string&, const Entry&) {});
+  try {
+    scan = read_patiently([&] {
+      Scan anew;
+      list(*open_directory(path), folder, anew, [](const std::string&, const Entry&) {});
+      return anew;
+    });
+  } catch (const SampleError& error) {
+    if (error.is_transient()) end_scan(path, error);
   }
   sort_files(scan);
   sort_unusable(scan);

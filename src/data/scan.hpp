@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <forebay/dataset.hpp>
+#include <forebay/error.hpp>
 #include <iterator>
 #include <memory>
 #include <span>
@@ -72,6 +73,9 @@ struct Scan {
   PathList folders;               // all of them, links to folders included
   std::vector<Skipped> unusable;  // image names that are no files, folders that cannot be listed, link loops
 };
+
+// The store fails: no index is made of what it still gives, because that may be kept for years. Throws ConfigError.
+[[noreturn]] void end_scan(const std::string& path, const SampleError& error);
 
 [[nodiscard]] bool is_jpeg_name(std::string_view name) noexcept;
 // By kImageEndings.
