@@ -1,9 +1,18 @@
 # doctest and the mains of the test programs, compiled once. A program that brings a main of its own takes none of these.
 set(FOREBAY_TEST_FLAGS "" CACHE STRING "Flags that the tests themselves are compiled with, such as -O0")
+set(FOREBAY_TEST_LIMIT_S 300 CACHE STRING "Seconds after which a test counts as hung")
 separate_arguments(test_flags NATIVE_COMMAND "${FOREBAY_TEST_FLAGS}")
 add_library(forebay_test_main STATIC doctest.cpp jpeg_support.cpp main.cpp places.cpp)
+set(test_command $<TARGET_FILE:forebay_command>)
+if(CMAKE_CROSSCOMPILING_EMULATOR)
+  # Tests start the command themselves, and the system may not know how.
+  set(test_command ${PROJECT_BINARY_DIR}/bin/emulated_forebay)
+  string(REPLACE ";" " " emulator "${CMAKE_CROSSCOMPILING_EMULATOR}")
+  file(GENERATE OUTPUT ${test_command} CONTENT "#!/bin/sh\nexec ${emulator} '$<TARGET_FILE:forebay_command>' \"$@\"\n"
+       FILE_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
+endif()
 set_source_files_properties(places.cpp PROPERTIES COMPILE_DEFINITIONS
-  "FOREBAY_SOURCE_DIR=\"${PROJECT_SOURCE_DIR}\";FOREBAY_COMMAND=\"$<TARGET_FILE:forebay_command>\";FOREBAY_MPIEXEC=\"$<$<BOOL:${FOREBAY_MPI}>:${MPIEXEC_EXECUTABLE}>\"")
+  "FOREBAY_SOURCE_DIR=\"${PROJECT_SOURCE_DIR}\";FOREBAY_COMMAND=\"${test_command}\";FOREBAY_MPIEXEC=\"$<$<BOOL:${FOREBAY_MPI}>:${MPIEXEC_EXECUTABLE}>\"")
 # Images for tests: making them would take most of the time of many.
 set_source_files_properties(jpeg_support.cpp PROPERTIES COMPILE_OPTIONS -O2)
 target_include_directories(forebay_test_main PRIVATE ${PROJECT_SOURCE_DIR}/include)
@@ -51,7 +60,7 @@ function(forebay_add_tests NAME RANKS)
     add_test(NAME ${NAME} COMMAND test_${NAME})
     list(APPEND names ${NAME})
   endif()
-  set_tests_properties(${names} PROPERTIES TIMEOUT 300 SKIP_RETURN_CODE 77 ENVIRONMENT
+  set_tests_properties(${names} PROPERTIES TIMEOUT ${FOREBAY_TEST_LIMIT_S} SKIP_RETURN_CODE 77 ENVIRONMENT
     "${FOREBAY_TEST_ENVIRONMENT};ASAN_OPTIONS=${FOREBAY_TEST_ASAN}")
   if(RANKS)
     foreach(name IN LISTS names)
