@@ -78,7 +78,7 @@ TASKS = {
         _cifar("cifar", "CIFAR-10, 20,000 images", "cnn", 1500, 0.05),
         Task(
             name="objects",
-            title="the objects of BCCD, a detection set",
+            title="Objects of BCCD, a detection set",
             net="small",
             steps=1000,
             rate=0.02,
