@@ -88,7 +88,7 @@ struct Entry {
 bool is_there(int folder, const char* name, int flags, struct stat& status) {
   if (::fstatat(folder, name, &status, flags) == 0) return true;
   const SampleError failure = system_failure(std::string("cannot inspect ") + name, errno);
-  if (failure.is_transient()) throw failure;
+  if (failure.is_transient()) throw SampleError(failure);
   return false;
 }
 
@@ -258,7 +258,7 @@ class Walk {
     }
   }
 
-  Found visit(const Folder& folder) const {
+  [[nodiscard]] Found visit(const Folder& folder) const {
     Found found;
     Scan& scan = found.scan;
     const Directory directory = open_directory(folder.path.empty() ? root_ : join_path(root_, folder.path));
