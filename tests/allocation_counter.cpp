@@ -7,9 +7,11 @@ namespace {
 
 thread_local bool counting = false;
 thread_local std::size_t allocations = 0;
+thread_local bool ended = false;
 
 void* allocate(std::size_t bytes, std::size_t alignment) {
   if (counting) ++allocations;
+  if (ended) throw std::bad_alloc();
   void* const memory = alignment <= alignof(std::max_align_t)
                            ? std::malloc(bytes)
                            : std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
@@ -36,5 +38,7 @@ AllocationCounter::AllocationCounter() noexcept {
 }
 AllocationCounter::~AllocationCounter() { counting = false; }
 std::size_t AllocationCounter::count() const noexcept { return allocations; }
+
+void end_allocations() noexcept { ended = true; }
 
 }  // namespace forebay::testing

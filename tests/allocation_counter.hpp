@@ -16,4 +16,7 @@ class AllocationCounter {
   [[nodiscard]] std::size_t count() const noexcept;
 };
 
+// From now on `operator new` throws std::bad_alloc to the calling thread. Under ThreadSanitizer it does not.
+void end_allocations() noexcept;
+
 }  // namespace forebay::testing

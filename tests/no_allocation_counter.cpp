@@ -7,4 +7,6 @@ AllocationCounter::AllocationCounter() noexcept = default;
 AllocationCounter::~AllocationCounter() = default;
 std::size_t AllocationCounter::count() const noexcept { return 0; }
 
+void end_allocations() noexcept {}
+
 }  // namespace forebay::testing

@@ -368,6 +368,25 @@ TEST_CASE("a failing gauge is told once and the records are still written") {
   CHECK(read_lines(dir / "steps.0.jsonl").size() == 10);
 }
 
+TEST_CASE("without memory to report with, the run continues") {
+  const TemporaryDirectory dir;
+  Screen screen;
+  const WorkerTotals totals;
+  std::atomic<bool> fail{false};
+  std::atomic<bool> has_failed{false};
+  const auto gauges = [&]() -> Gauges {
+    if (!fail) return {};
+    forebay::testing::end_allocations();  // of telemetry's thread
+    has_failed = true;
+    throw std::bad_alloc();
+  };
+  Telemetry telemetry(setup_in(dir.path().string()), totals, gauges, screen.log);
+  fail = true;
+  for (std::uint64_t i = 0; i < 10; ++i) telemetry.record(numbered(i));
+  telemetry.close();
+  CHECK(has_failed);
+}
+
 TEST_CASE("a directory that cannot be made names telemetry.dir") {
   const TemporaryDirectory dir;
   std::ofstream(dir / "file") << "x";

@@ -229,13 +229,15 @@ void create_folder(const fs::path& folder) {
 }
 
 void require_new(const fs::path& folder) {
+  std::error_code error;
   std::error_code unknown;
-  for (const auto& entry : fs::directory_iterator(folder)) {
-    if (entry.path().filename().native().starts_with(kPackManifest)) continue;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
+    if (entry->path().filename().native().starts_with(kPackManifest)) continue;
     // Without locks another process may have made its plan meanwhile, and have begun.
     if (fs::exists(folder / kPackManifest, unknown)) return;
     throw ConfigError(folder.string() + " is not empty, and no packed dataset: name another folder");
   }
+  if (error) throw Error(folder.string() + ": cannot list the folder: " + error.message());
 }
 
 }  // namespace

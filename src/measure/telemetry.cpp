@@ -231,9 +231,13 @@ void Telemetry::take_decisions() {
 }
 
 // Telemetry must not end a run: what it cannot handle is reported once, and the ring is still emptied.
-void Telemetry::report_once(const char* cause) {
+void Telemetry::report_once(const char* cause) noexcept {
   if (std::exchange(troubled_, true)) return;
-  console_.warn("telemetry: " + printable(cause) + "; its files may be incomplete, the run continues");
+  try {
+    console_.warn("telemetry: " + printable(cause) + "; its files may be incomplete, the run continues");
+  } catch (...) {
+    troubled_ = false;  // there is no memory for the line: told when there is
+  }
 }
 
 }  // namespace forebay

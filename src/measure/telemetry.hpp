@@ -131,7 +131,7 @@ class Telemetry {
  private:
   void run(const std::stop_token& stop);
   void take_decisions();
-  void report_once(const char* cause);
+  void report_once(const char* cause) noexcept;
 
   WaitPoint stopping_;
   RecordRing<StepRecord> ring_;
