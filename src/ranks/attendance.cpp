@@ -113,7 +113,7 @@ void Attendance::understand(const Word& word) {
 }
 
 // A rank that left after it had completed a gather took part in it, however late this one comes to it.
-void Attendance::require_all(bool gathers) {
+void Attendance::end_if_missed(bool gathers) {
   const auto gone = std::ranges::find_if(departures_, [&](const Departure& departure) {
     return gathers ? departure.gathers <= communicator_.gathers() : departure.step <= step_;
   });

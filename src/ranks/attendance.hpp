@@ -89,7 +89,11 @@ class Attendance {
   [[nodiscard]] std::chrono::milliseconds hold_off() const noexcept;
   void hear();
   void understand(const Word& word);
-  void require_all(bool gathers);
+  // In line: each step asks, and mostly nobody has left.
+  void require_all(bool gathers) {
+    if (!departures_.empty()) end_if_missed(gathers);
+  }
+  void end_if_missed(bool gathers);
   void tell_departure(std::string_view kind, const Departure& departure);
   [[noreturn]] void end(const std::string& cause);
   // Throws WatchdogError, once those who give up have heard each other: what the lowest of them says.

@@ -129,9 +129,10 @@ std::vector<Piece> Ranks::left(std::span<const BatchRef> planned) const {
 }
 
 bool Ranks::may_be_waited_for() const noexcept {
+  if (!is_held_back()) return false;
   const std::uint64_t epoch = epochs_completed();
   const Tally* const said = heard();
-  return is_held_back() && said != nullptr && said->epoch == epoch && schedule_.upcoming() != epoch;
+  return said != nullptr && said->epoch == epoch && schedule_.upcoming() != epoch;
 }
 
 // Half of what is left of the epoch, or more, is this rank's and planned: the others have no use for its reserve.
