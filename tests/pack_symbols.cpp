@@ -114,7 +114,7 @@ Decoded decode(const PackKernels& kernels, std::vector<Lane> lanes, const Symbol
   const auto guard = decoded.symbols.end() - static_cast<std::ptrdiff_t>(kGuard);
   CHECK(std::all_of(guard, decoded.symbols.end(), [](std::uint8_t byte) { return byte == 0xa5; }));
   decoded.symbols.resize(count);
-  for (const Lane& lane : lanes) decoded.bits.push_back(lane.bits_taken());
+  for (const Lane& lane : lanes) decoded.bits.push_back(lane.bits_taken);
   return decoded;
 }
 

@@ -11,14 +11,17 @@
 #include "pack_kernels.hpp"
 
 // Reading symbols from lanes, to be compiled for several kinds of processors: every function is inlined into its
-// caller.
+// caller. The loops are bound by the number of their instructions, and by registers: a lane has four of them.
 namespace forebay {
 
-// Looks at the bits of a lane that follow a refill, which leaves at least 56.
+// Looks at the bits that there are after a refill, which are 56 at least.
 inline constexpr int kLooksOfRefill = 5;
-static_assert(kLooksOfRefill * kSymbolBits <= 56);
+static_assert(kLooksOfRefill * kSymbolBits < 56);
+// Symbols and bytes that they take at most.
+inline constexpr std::size_t kMostOfRefill = kLooksOfRefill * SymbolTable::kMost;
+inline constexpr std::size_t kMostBytesOfRefill = 7;
 // What they write at most: the last store is of four bytes.
-inline constexpr std::size_t kReachOfLooks = kLooksOfRefill * SymbolTable::kMost + 1;
+inline constexpr std::size_t kReachOfLooks = kMostOfRefill + 1;
 
 [[gnu::always_inline]] inline std::uint64_t load_lowest_first(const std::uint8_t* from) noexcept {
   std::uint64_t value = 0;
@@ -27,180 +30,205 @@ inline constexpr std::size_t kReachOfLooks = kLooksOfRefill * SymbolTable::kMost
   return value;
 }
 
-[[gnu::always_inline]] inline void store_lowest_first(std::uint32_t value, std::uint8_t* to) noexcept {
-  if constexpr (std::endian::native == std::endian::big) value = __builtin_bswap32(value);
-  std::memcpy(to, &value, sizeof(value));
-}
-
-[[gnu::always_inline]] inline bool has_whole_load(const Lane& lane) noexcept { return lane.next + 8 <= lane.size; }
-
-// To 56 bits or more. Bits beyond `count` that are in the buffer already are the same. REQUIRES: has_whole_load()
-[[gnu::always_inline]] inline void refill_whole(Lane& lane) noexcept {
-  lane.buffer |= load_lowest_first(lane.bytes + lane.next) << lane.count;
-  lane.next += (63 - lane.count) >> 3U;
-  lane.count |= 56U;
-}
-
-// The same anywhere.
-[[gnu::always_inline]] inline void refill(Lane& lane) noexcept {
-  if (has_whole_load(lane)) [[likely]] {
-    refill_whole(lane);
-    return;
-  }
+// 57 bits or more, anywhere.
+[[gnu::always_inline]] inline std::uint64_t next_bits(const Lane& lane) noexcept {
+  const std::size_t at = lane.bits_taken / 8;
   std::uint64_t value = 0;
-  for (std::size_t i = 0; lane.next + i < lane.size; ++i) {
-    value |= std::uint64_t{lane.bytes[lane.next + i]} << (8 * i);
+  if (at + 8 <= lane.size) [[likely]] {
+    value = load_lowest_first(lane.bytes + at);
+  } else {
+    for (std::size_t i = at; i < lane.size; ++i) value |= std::uint64_t{lane.bytes[i]} << (8 * (i - at));
   }
-  lane.buffer |= value << lane.count;
-  lane.next += (63 - lane.count) >> 3U;
-  lane.count |= 56U;
+  return value >> (lane.bits_taken % 8);
 }
 
-// Takes all symbols that a look gives. Writes four bytes.
-[[gnu::always_inline]] inline std::uint8_t* take(Lane& lane, const SymbolTable& table, std::uint8_t* out) noexcept {
-  const SymbolTable::Entry entry = table.at(lane.buffer & (SymbolTable::kEntries - 1));
-  lane.buffer >>= entry.bits();
-  lane.count -= entry.bits();
-  store_lowest_first(entry.symbols(), out);
-  return out + entry.count();
+// A lane where whole loads can be taken, and where its symbols go. What a look waits for is the look before it, and
+// nothing else: bytes are loaded from where the last refill left off, long before they are needed.
+struct Reader {
+  const std::uint8_t* next;
+  std::uint64_t count;  // bits that are left of those before `next`; only the lowest six bits of this number count
+  std::uint64_t bits;   // they, and behind them zeros or what follows
+  std::uint8_t* out;
+
+  // REQUIRES: refills_within() > 0
+  [[gnu::always_inline]] Reader(const Lane& lane, std::uint8_t* to) noexcept
+      : next(lane.bytes + (lane.bits_taken + 7) / 8),
+        count((0 - lane.bits_taken) % 8),
+        bits(count == 0 ? 0 : std::uint64_t{lane.bytes[lane.bits_taken / 8]} >> (lane.bits_taken % 8)),
+        out(to) {}
+
+  [[gnu::always_inline]] void refill() noexcept {
+    bits |= load_lowest_first(next) << (count & 63U);
+    next += (~count & 63U) / 8;
+    count |= 56U;
+  }
+
+  // Takes all symbols that a look gives. Writes four bytes.
+  [[gnu::always_inline]] void take(const SymbolTable& table) noexcept {
+    const SymbolTable::Entry& entry = table.at(bits & (SymbolTable::kEntries - 1));
+    const std::uint64_t look = entry.bits_and_count;
+    std::memcpy(out, &entry, sizeof(entry));
+    bits >>= look & 63U;
+    count -= look;
+    asm("" : "+r"(count));  // now: a compiler that puts it off keeps every `look` in memory until the next refill
+    out += look >> 6U;
+  }
+
+  [[nodiscard, gnu::always_inline]] std::size_t bits_taken(const Lane& lane) const noexcept {
+    return static_cast<std::size_t>(next - lane.bytes) * 8 - (count & 63U);
+  }
+};
+
+// How often a lane can be refilled and looked at, whatever the looks give. The nth refill, from 0 on, loads no byte
+// behind the 7n + 15th.
+[[gnu::always_inline]] inline std::size_t refills_within(const Lane& lane, std::size_t room) noexcept {
+  constexpr std::size_t kFirst = 16;
+  const std::size_t at = lane.bits_taken / 8;
+  const std::size_t bytes = lane.size > at ? lane.size - at : 0;
+  if (bytes < kFirst || room < kReachOfLooks) return 0;
+  return std::min((bytes - kFirst) / kMostBytesOfRefill, (room - kReachOfLooks) / kMostOfRefill) + 1;
 }
 
-// Takes `left` symbols at most: all of the look, or the first one, or none. Writes four bytes.
-[[gnu::always_inline]] inline std::size_t take_few(Lane& lane, const SymbolTable& table, std::uint8_t* out,
-                                                   std::size_t left) noexcept {
-  const SymbolTable::Entry entry = table.at(lane.buffer & (SymbolTable::kEntries - 1));
-  std::uint32_t count = entry.count();
-  std::uint32_t bits = entry.bits();
-  bits = count > left ? table.bits_of_first(entry) : bits;
-  count = count > left ? 1 : count;
-  bits = left == 0 ? 0 : bits;
-  count = left == 0 ? 0 : count;
-  lane.buffer >>= bits;
-  lane.count -= bits;
-  store_lowest_first(entry.symbols(), out);
-  return count;
-}
+// The end of a lane, where whole loads or the room for them are over. Writes nothing outside of its stretch, so that
+// the ends of all lanes can be read side by side.
+struct Ending {
+  Lane lane;
+  std::uint8_t* out;
+  std::uint8_t* end;
+  std::uint64_t bits = 0;
 
-[[gnu::always_inline]] inline void decode_one_lane(Lane& from, const SymbolTable& table, std::uint8_t* out,
+  [[nodiscard, gnu::always_inline]] std::size_t left() const noexcept { return static_cast<std::size_t>(end - out); }
+
+  [[gnu::always_inline]] void load() noexcept { bits = next_bits(lane); }
+
+  // Takes all symbols of a look where there is room for its store, and else nothing.
+  [[gnu::always_inline]] void take(const SymbolTable& table) noexcept {
+    const SymbolTable::Entry& entry = table.at(bits & (SymbolTable::kEntries - 1));
+    const bool fits = left() >= sizeof(SymbolTable::Entry);
+    std::uint8_t spare[sizeof(entry)];
+    std::memcpy(fits ? out : spare, &entry, sizeof(entry));
+    pass(fits, entry.bits(), entry.count());
+  }
+
+  // Takes one symbol, if one is left.
+  [[gnu::always_inline]] void take_one(const SymbolTable& table) noexcept {
+    const SymbolTable::Entry& entry = table.at(bits & (SymbolTable::kEntries - 1));
+    std::uint8_t spare = 0;
+    *(left() > 0 ? out : &spare) = entry.symbols[0];
+    pass(left() > 0, table.bits_of_first(entry), 1);
+  }
+
+ private:
+  // Without branches, which nothing could foresee.
+  [[gnu::always_inline]] void pass(bool is_taken, std::uint32_t length, std::uint32_t count) noexcept {
+    const std::uint32_t all = 0U - static_cast<std::uint32_t>(is_taken);
+    bits >>= length & all;
+    lane.bits_taken += length & all;
+    out += count & all;
+  }
+};
+
+// No look leaves more than three symbols behind itself.
+inline constexpr std::size_t kMostLeft = sizeof(SymbolTable::Entry) - 1;
+static_assert(std::has_single_bit(kMostLeft + 1U), "so that a number above it has a bit above it");
+
+[[gnu::always_inline]] inline void decode_one_lane(Lane& lane, const SymbolTable& table, std::uint8_t* out,
                                                    std::size_t count) noexcept {
-  Lane lane = from;
   std::uint8_t* const end = out + count;
-  while (static_cast<std::size_t>(end - out) >= kReachOfLooks && has_whole_load(lane)) {
-    refill_whole(lane);
+  while (std::size_t refills = refills_within(lane, static_cast<std::size_t>(end - out))) {
+    Reader reader(lane, out);
+    do {
+      reader.refill();
 #pragma GCC unroll 5
-    for (int i = 0; i < kLooksOfRefill; ++i) out = take(lane, table, out);
+      for (int i = 0; i < kLooksOfRefill; ++i) reader.take(table);
+    } while (--refills > 0);
+    out = reader.out;
+    lane.bits_taken = reader.bits_taken(lane);
   }
-  while (out < end) {
-    refill(lane);
+  Ending last{.lane = lane, .out = out, .end = end};
+  while (last.left() > kMostLeft) {
+    last.load();
 #pragma GCC unroll 5
-    for (int i = 0; i < kLooksOfRefill; ++i) {
-      out += take_few(lane, table, out, static_cast<std::size_t>(end - out));
-    }
+    for (int i = 0; i < kLooksOfRefill; ++i) last.take(table);
   }
-  from = lane;
+  last.load();
+#pragma GCC unroll 3
+  for (std::size_t i = 0; i < kMostLeft; ++i) last.take_one(table);
+  lane = last.lane;
 }
 
 using LaneEnds = std::array<std::uint8_t*, kLanes>;
 
-// All that is left, where the bytes are nearly at their end. From the last lane to the first: what a lane writes behind
-// its stretch are the first symbols of the next one, which are known then.
-[[gnu::always_inline]] inline void finish_one_by_one(std::span<Lane> lanes, const SymbolTable& table,
-                                                     const LaneEnds& out, const LaneEnds& ends) noexcept {
-  for (std::size_t j = kLanes; j-- > 0;) {
-    std::uint32_t next = 0;
-    std::memcpy(&next, ends[j], sizeof(next));
-    decode_one_lane(lanes[j], table, out[j], static_cast<std::size_t>(ends[j] - out[j]));
-    std::memcpy(ends[j], &next, sizeof(next));
-  }
-}
-
-// The last symbols of all lanes side by side, into memory apart, as each lane writes beyond its stretch.
-[[gnu::always_inline]] inline void finish_lanes(std::span<Lane> lanes, const SymbolTable& table, const LaneEnds& out,
+[[gnu::always_inline]] inline void finish_lanes(std::span<Lane> lanes, const SymbolTable& table, const LaneEnds& at,
                                                 const LaneEnds& ends) noexcept {
-  std::array<std::size_t, kLanes> left;  // NOLINT(cppcoreguidelines-pro-type-member-init)
-  std::size_t most = 0;
-  for (std::size_t j = 0; j < kLanes; ++j) {
-    left[j] = static_cast<std::size_t>(ends[j] - out[j]);
-    most = std::max(most, left[j]);
-  }
-  if (most >= kReachOfLooks) return finish_one_by_one(lanes, table, out, ends);
-  constexpr std::size_t kTail = kReachOfLooks;
-  static_assert(kTail <= PackKernels::kSlack);
-  std::array<std::array<std::uint8_t, kTail + 4>, kLanes> tails{};
-  std::array<std::size_t, kLanes> done{};
-  Lane a = lanes[0];
-  Lane b = lanes[1];
-  Lane c = lanes[2];
-  Lane d = lanes[3];
-  while (done[0] < left[0] || done[1] < left[1] || done[2] < left[2] || done[3] < left[3]) {
-    refill(a);
-    refill(b);
-    refill(c);
-    refill(d);
-#pragma GCC unroll 2
-    for (int i = 0; i < 2; ++i) {
-      done[0] += take_few(a, table, tails[0].data() + done[0], left[0] - done[0]);
-      done[1] += take_few(b, table, tails[1].data() + done[1], left[1] - done[1]);
-      done[2] += take_few(c, table, tails[2].data() + done[2], left[2] - done[2]);
-      done[3] += take_few(d, table, tails[3].data() + done[3], left[3] - done[3]);
-    }
-  }
-  lanes[0] = a;
-  lanes[1] = b;
-  lanes[2] = c;
-  lanes[3] = d;
-  // Copies of one size, which reach into what the next lane began with: that is put back.
-  for (std::size_t j = 0; j < kLanes; ++j) {
-    std::array<std::uint8_t, kTail> next;  // NOLINT(cppcoreguidelines-pro-type-member-init)
-    std::memcpy(next.data(), ends[j], kTail);
-    std::memcpy(out[j], tails[j].data(), kTail);
-    std::memcpy(ends[j], next.data(), kTail);
-  }
-}
-
-[[gnu::always_inline]] inline void decode_all_lanes(std::span<Lane> from, const SymbolTable& table, std::uint8_t* out,
-                                                    std::size_t count) noexcept {
-  const std::size_t length = lane_length(count, kLanes);
-  // One after the other: what each writes behind its stretch the next one overwrites.
-  if (length < kReachOfLooks) {
-    for (std::size_t j = 0; j < kLanes; ++j) {
-      const std::size_t begin = std::min(j * length, count);
-      decode_one_lane(from[j], table, out + begin, std::min(begin + length, count) - begin);
-    }
-    return;
-  }
-  Lane a = from[0];
-  Lane b = from[1];
-  Lane c = from[2];
-  Lane d = from[3];
-  std::uint8_t* out_a = out;
-  std::uint8_t* out_b = out + length;
-  std::uint8_t* out_c = out + 2 * length;
-  std::uint8_t* out_d = out + 3 * length;
-  std::uint8_t* const end_a = out_b;
-  std::uint8_t* const end_b = out_c;
-  std::uint8_t* const end_c = out_d;
-  std::uint8_t* const end_d = out + count;
-  while (static_cast<std::size_t>(std::min(std::min(end_a - out_a, end_b - out_b),
-                                           std::min(end_c - out_c, end_d - out_d))) >= kReachOfLooks &&
-         has_whole_load(a) && has_whole_load(b) && has_whole_load(c) && has_whole_load(d)) {
-    refill_whole(a);
-    refill_whole(b);
-    refill_whole(c);
-    refill_whole(d);
+  Ending a{.lane = lanes[0], .out = at[0], .end = ends[0]};
+  Ending b{.lane = lanes[1], .out = at[1], .end = ends[1]};
+  Ending c{.lane = lanes[2], .out = at[2], .end = ends[2]};
+  Ending d{.lane = lanes[3], .out = at[3], .end = ends[3]};
+  const auto load = [&]() __attribute__((always_inline)) {
+    a.load();
+    b.load();
+    c.load();
+    d.load();
+  };
+  while ((a.left() | b.left() | c.left() | d.left()) > kMostLeft) {
+    load();
 #pragma GCC unroll 5
     for (int i = 0; i < kLooksOfRefill; ++i) {
-      out_a = take(a, table, out_a);
-      out_b = take(b, table, out_b);
-      out_c = take(c, table, out_c);
-      out_d = take(d, table, out_d);
+      a.take(table);
+      b.take(table);
+      c.take(table);
+      d.take(table);
     }
   }
-  from[0] = a;
-  from[1] = b;
-  from[2] = c;
-  from[3] = d;
-  finish_lanes(from, table, {out_a, out_b, out_c, out_d}, {end_a, end_b, end_c, end_d});
+  load();
+#pragma GCC unroll 3
+  for (std::size_t i = 0; i < kMostLeft; ++i) {
+    a.take_one(table);
+    b.take_one(table);
+    c.take_one(table);
+    d.take_one(table);
+  }
+  lanes[0] = a.lane;
+  lanes[1] = b.lane;
+  lanes[2] = c.lane;
+  lanes[3] = d.lane;
+}
+
+[[gnu::always_inline]] inline void decode_all_lanes(std::span<Lane> lanes, const SymbolTable& table, std::uint8_t* out,
+                                                    std::size_t count) noexcept {
+  const std::size_t length = lane_length(count, kLanes);
+  const auto begin_of = [&](std::size_t j) { return out + std::min(j * length, count); };
+  LaneEnds at{out, begin_of(1), begin_of(2), begin_of(3)};
+  const LaneEnds ends{at[1], at[2], at[3], out + count};
+  const auto refills_of = [&](std::size_t j) {
+    return refills_within(lanes[j], static_cast<std::size_t>(ends[j] - at[j]));
+  };
+  while (std::size_t refills = std::min({refills_of(0), refills_of(1), refills_of(2), refills_of(3)})) {
+    Reader a(lanes[0], at[0]);
+    Reader b(lanes[1], at[1]);
+    Reader c(lanes[2], at[2]);
+    Reader d(lanes[3], at[3]);
+    do {
+      a.refill();
+      b.refill();
+      c.refill();
+      d.refill();
+#pragma GCC unroll 5
+      for (int i = 0; i < kLooksOfRefill; ++i) {
+        a.take(table);
+        b.take(table);
+        c.take(table);
+        d.take(table);
+      }
+    } while (--refills > 0);
+    at = {a.out, b.out, c.out, d.out};
+    lanes[0].bits_taken = a.bits_taken(lanes[0]);
+    lanes[1].bits_taken = b.bits_taken(lanes[1]);
+    lanes[2].bits_taken = c.bits_taken(lanes[2]);
+    lanes[3].bits_taken = d.bits_taken(lanes[3]);
+  }
+  finish_lanes(lanes, table, at, ends);
 }
 
 }  // namespace forebay

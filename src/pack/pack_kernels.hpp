@@ -12,12 +12,8 @@ namespace forebay {
 // Bits that symbols are read from, the lowest of a byte first. Behind the last byte all bits are 0.
 struct Lane {
   const std::uint8_t* bytes = nullptr;
-  std::size_t size = 0;      // of them
-  std::size_t next = 0;      // byte; may pass the end
-  std::uint64_t buffer = 0;  // bits that have been read, the first one the lowest
-  std::uint64_t count = 0;   // that are valid; more may be there, as they will be read again
-
-  [[nodiscard]] std::size_t bits_taken() const noexcept { return next * 8 - count; }
+  std::size_t size = 0;        // of them
+  std::size_t bits_taken = 0;  // may pass the end
 };
 
 // Symbols are dealt to the lanes in as many stretches of equal length, but for the last ones.

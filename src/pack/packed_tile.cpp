@@ -92,7 +92,7 @@ class PackedTile::Loading {
   void require_end(bool is_all) const {
     for (std::size_t j = 0; j < source_.lanes; ++j) {
       const std::size_t room = (j + 1 < source_.lanes ? begins_[j + 1] : escaped_end_) - begins_[j];
-      const std::size_t taken = (lanes_[j].bits_taken() + 7) / 8;
+      const std::size_t taken = (lanes_[j].bits_taken + 7) / 8;
       if (taken > room || (is_all && taken < room)) fail_tile();
     }
   }

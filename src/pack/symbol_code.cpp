@@ -100,14 +100,14 @@ SymbolTable::SymbolTable(const CodeLengths& lengths) noexcept : lengths_(lengths
   for (std::size_t i = 0; i < kEntries; ++i) {
     std::uint32_t bits = ones[i].length;
     std::uint32_t count = 1;
-    std::uint32_t symbols = ones[i].symbol;
+    entries_[i].symbols[0] = ones[i].symbol;
     while (count < kMost) {
       const One next = ones[i >> bits];
       if (bits + next.length > kSymbolBits) break;
-      symbols |= std::uint32_t{next.symbol} << (8 * count++);
+      entries_[i].symbols[count++] = next.symbol;
       bits += next.length;
     }
-    entries_[i].packed = bits | count << 6U | symbols << 8U;
+    entries_[i].bits_and_count = static_cast<std::uint8_t>(bits | count << 6U);
   }
 }
 

@@ -31,24 +31,25 @@ class SymbolTable {
   static constexpr std::size_t kMost = 3;
   static constexpr std::size_t kEntries = std::size_t{1} << kSymbolBits;
 
+  // The symbols are copied together with the last byte, which costs a load instead of arithmetic.
   struct Entry {
-    std::uint32_t packed = 0;
+    std::array<std::uint8_t, kMost> symbols{};
+    std::uint8_t bits_and_count = 0;
 
     // Of all symbols: at least 1.
-    [[nodiscard]] constexpr std::uint32_t bits() const noexcept { return packed & 63U; }
+    [[nodiscard]] constexpr std::uint32_t bits() const noexcept { return bits_and_count & 63U; }
     // 1 to kMost.
-    [[nodiscard]] constexpr std::uint32_t count() const noexcept { return packed >> 6U & 3U; }
-    // The first one in the lowest byte.
-    [[nodiscard]] constexpr std::uint32_t symbols() const noexcept { return packed >> 8U; }
+    [[nodiscard]] constexpr std::uint32_t count() const noexcept { return bits_and_count >> 6U; }
   };
+  static_assert(sizeof(Entry) == 4);
 
   // Bits that begin no word stand for symbol 0. REQUIRES: is_prefix_code(lengths)
   explicit SymbolTable(const CodeLengths& lengths) noexcept;
 
   // By the next kSymbolBits bits, the first one the lowest.
-  [[nodiscard]] Entry at(std::uint64_t bits) const noexcept { return entries_[bits]; }
+  [[nodiscard]] const Entry& at(std::uint64_t bits) const noexcept { return entries_[bits]; }
   // Of the first symbol alone. REQUIRES: it is that of at()
-  [[nodiscard]] std::uint32_t bits_of_first(Entry entry) const noexcept { return lengths_[entry.symbols() & 0xffU]; }
+  [[nodiscard]] std::uint32_t bits_of_first(const Entry& entry) const noexcept { return lengths_[entry.symbols[0]]; }
 
  private:
   alignas(64) std::array<Entry, kEntries> entries_{};
