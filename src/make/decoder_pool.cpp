@@ -9,6 +9,19 @@
 #include "read/workload.hpp"
 
 namespace forebay {
+namespace {
+
+// Another thread has written the sample's bytes: the first ones, of a small image all, come to this core while it is
+// busy with the sample before.
+void fetch_ahead(const EncodedSample& sample) noexcept {
+  constexpr std::size_t kLine = 64;
+  constexpr std::size_t kMost = 16 * kLine;
+  for (std::size_t at = 0; at < std::min(sample.bytes.size(), kMost); at += kLine) {
+    __builtin_prefetch(sample.bytes.data() + at);
+  }
+}
+
+}  // namespace
 
 using Activity = WorkerStatus::Activity;
 
@@ -39,6 +52,7 @@ void DecoderPool::work(unsigned thread, WorkerStatus& status) {
     std::uint64_t made = 0;
     std::uint64_t decode_ns = 0;
     for (std::size_t i = 0; i < taken; ++i) {
+      if (i + 1 < taken) fetch_ahead(samples[i + 1]);
       made += handle(samples[i], thread);
       const auto next = i + 1 < taken ? Activity::decoding : Activity::idle;
       const std::int64_t ns = status.set(next, i + 1 < taken ? samples[i + 1].request.sample : 0);

@@ -13,6 +13,7 @@
 
 #include <forebay/error.hpp>
 
+#include "base/clock.hpp"
 #include "encoded_parts.hpp"
 #include "field_error.hpp"
 
@@ -161,19 +162,21 @@ Reader::Reader(const ReaderLinks& links, const ReaderOptions& options, StopSigna
 bool Reader::work() {
   const std::size_t taken = links_.requests.take(std::span(requests_).first(pace_.at_once()));
   workload_.assign(std::span(requests_).first(taken));
-  const auto begin = Clock::now();
+  const std::int64_t begin = steady_ns();
   while (const auto request = workload_.next()) {
     if (request->hedge == 0) {
       serve(*request);
     } else {
       serve_second(*request);
     }
-    if (Clock::now() - begin < kPatience) continue;
+    const std::int64_t now = is_behind_read_ ? status_.last_set_ns() : steady_ns();
+    if (std::chrono::nanoseconds(now - begin) < kPatience) continue;
     links_.requests.push_urgent(std::span(requests_).first(workload_.take_rest(requests_)));
     break;
   }
   hand_over();
   status_.set(Activity::idle);
+  is_behind_read_ = false;
   return taken > 0;
 }
 
@@ -240,7 +243,11 @@ void Reader::give_up(const ReadRequest& request, std::string_view reason) {
 }
 
 void Reader::read(const ReadRequest& request, std::uint32_t retry) {
-  status_.set(reading(request), request.sample);
+  if (std::exchange(is_behind_read_, false) && request.hedge == 0) {
+    status_.go_on_with(request.sample);
+  } else {
+    status_.set(reading(request), request.sample);
+  }
   Target target(*this, request, retry);
   if (links_.throttle != nullptr) links_.throttle->before_read(request, retry, stop_);
   if (fields_ > 0 && read_parts(request, target)) {
@@ -251,6 +258,7 @@ void Reader::read(const ReadRequest& request, std::uint32_t retry) {
     if (fields_ > 0) read_fields(request, retry, target);
   }
   const std::int64_t ns = target.read_before() + status_.set(reading(request), request.sample);
+  is_behind_read_ = request.hedge == 0;
   count_read(ns, target.size());
   EncodedSample sample{.request = plain(request), .bytes = target.release(), .image_bytes = target.image_bytes()};
   const std::shared_ptr<Race> race = workload_.end(sample);
@@ -322,6 +330,7 @@ void Reader::read_stretch(const ReadRequest& request, std::uint32_t retry) {
     return;
   }
   status_.set(reading(request), request.sample);
+  is_behind_read_ = false;
   auto memory = stretches.take_memory(*stretch, request.order);
   if (!memory) throw NoRoom();
   struct Guard {

@@ -58,6 +58,8 @@ class Reader {
   Workload& workload_;
   Hedging* hedging_;
   WorkerStatus& status_;
+  // The status was set when a read ended, just now, and still says that this thread reads.
+  bool is_behind_read_ = false;
   Pace pace_;
   // Of reads that the totals do not have yet: many threads share those.
   struct {
