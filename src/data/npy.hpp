@@ -54,7 +54,7 @@ struct NpyArray {
 // The size of all elements in bytes. Throws SampleError if no file can be that large.
 [[nodiscard]] std::uint64_t element_bytes_of(const NpyArray& array);
 // An npy header (version 1) for one entry of the array, without its first dimension: followed by the entry's elements
-// it is an npy file.
+// it is an npy file. REQUIRES: a dimension.
 [[nodiscard]] std::string header_of_entry(const NpyArray& array);
 
 // Copies the elements in C order (the last index runs fastest) and this machine's byte order.

@@ -25,6 +25,14 @@ std::uint64_t WireReader::varint() {
                                                     : "a protobuf message ends within a number");
 }
 
+std::uint64_t WireReader::tag() {
+  constexpr std::uint64_t kLargestTag = 0xFFFFFFFF;
+  const std::uint64_t begin = position_;
+  const std::uint64_t tag = varint();
+  if (tag > kLargestTag) throw at_byte(begin, "a field of a protobuf message has a number of more than 29 bits");
+  return tag;
+}
+
 std::uint64_t WireReader::take(std::uint64_t length) {
   if (length > end_ - position_) {
     throw at_byte(position_, "a length of " + std::to_string(length) + " reaches past the end of its protobuf message");
@@ -35,14 +43,13 @@ std::uint64_t WireReader::take(std::uint64_t length) {
 
 bool WireReader::next(WireField& field) {
   while (position_ < end_) {
-    if (read_value(varint(), field)) return true;
+    if (read_value(tag(), field)) return true;
   }
   return false;
 }
 
 bool WireReader::read_value(std::uint64_t tag, WireField& field) {
-  constexpr std::uint64_t kLargestTag = 0xFFFFFFFF;
-  if (tag > kLargestTag || tag >> 3U == 0) throw at_byte(position_, "no field of a protobuf message");
+  if (tag >> 3U == 0) throw at_byte(position_, "no field of a protobuf message");
   field.number = static_cast<std::uint32_t>(tag >> 3U);
   field.type = static_cast<WireField::Type>(tag & 7U);
   switch (tag & 7U) {
@@ -69,16 +76,16 @@ void WireReader::skip_group(std::uint64_t number) {
   std::vector<std::uint64_t> open{number};
   while (!open.empty()) {
     if (position_ >= end_) throw at_byte(position_, "a protobuf message ends within a group");
-    const std::uint64_t tag = varint();
+    const std::uint64_t inner = tag();
     WireField unused;
-    if ((tag & 7U) == group_begins) {
-      open.push_back(tag >> 3U);
+    if ((inner & 7U) == group_begins) {
+      open.push_back(inner >> 3U);
       if (open.size() > kDeepestGroup) throw at_byte(position_, "groups of a protobuf message are nested too deeply");
-    } else if ((tag & 7U) == group_ends) {
-      if (tag >> 3U != open.back()) throw at_byte(position_, "a group of a protobuf message ends as another");
+    } else if ((inner & 7U) == group_ends) {
+      if (inner >> 3U != open.back()) throw at_byte(position_, "a group of a protobuf message ends as another");
       open.pop_back();
     } else {
-      (void)read_value(tag, unused);
+      (void)read_value(inner, unused);
     }
   }
 }

@@ -33,6 +33,7 @@ class WireReader {
 
  private:
   [[nodiscard]] std::uint64_t varint();
+  [[nodiscard]] std::uint64_t tag();  // number and type of a field
   [[nodiscard]] std::uint64_t take(std::uint64_t length);
   // The value behind a tag. False for one that is skipped.
   [[nodiscard]] bool read_value(std::uint64_t tag, WireField& field);

@@ -25,6 +25,9 @@
 namespace forebay {
 namespace {
 
+// No index has more bytes, and no sum with this one overflows.
+constexpr std::uint64_t kMostIndexBytes = std::uint64_t{1} << 50U;
+
 // What rank 0 says of the index before anybody gets it: how opening it went, and which index it is or what was wrong.
 struct Announcement {
   enum class Kind : std::uint8_t { index, config_error, error };
@@ -45,6 +48,10 @@ Announcement to_announcement(std::span<const std::byte> bytes) {
   IndexReader reader(bytes, "what rank 0 said of the index");
   Announcement announcement;
   reader(announcement.kind, announcement.identity, announcement.bytes, announcement.problem);
+  if (announcement.bytes > kMostIndexBytes) {
+    throw Error("rank 0 said that the index has " + std::to_string(announcement.bytes) +
+                " bytes, which no memory holds; do all ranks run the same version of Forebay?");
+  }
   return announcement;
 }
 
