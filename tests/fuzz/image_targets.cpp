@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <memory>
 #include <span>
 #include <stdexcept>
@@ -23,18 +24,28 @@ namespace {
 using FileBytes = std::vector<std::byte>;
 using Values = std::vector<std::uint8_t>;
 
-constexpr std::int64_t kMostPixels = 100'000;
-
 FileBytes bytes_of(std::string_view input) {
   const auto bytes = std::as_bytes(std::span(input));
   return {bytes.begin(), bytes.end()};
 }
 
+}  // namespace
+
+std::int64_t most_pixels() {
+  static const std::int64_t most = [] {
+    const char* const given = std::getenv("FOREBAY_FUZZ_PIXELS");
+    return given == nullptr ? std::int64_t{100'000} : std::int64_t{std::atoll(given)};
+  }();
+  return most;
+}
+
+namespace {
+
 // All pixels, into memory that had only `before` in it; empty: refused.
 Values decoded(Codec& codec, const FileBytes& file, std::uint8_t before) {
   try {
     const CodecHeader header = codec.open(file);
-    if (std::int64_t{header.width} * header.height > kMostPixels) return {};
+    if (std::int64_t{header.width} * header.height > most_pixels()) return {};
     Values rgb(3 * static_cast<std::size_t>(header.width) * static_cast<std::size_t>(header.height), before);
     codec.decode(rgb);
     return rgb;
@@ -56,7 +67,7 @@ bool succeeds(const Look& look) {
 // As samples use it: a region, in grey; a mask; the numbers of more than 8 bits. Whether any of these is there.
 bool look_at(const FileBytes& file) {
   static ImageDecoder decoder;
-  const ImageOptions options{.max_pixels = kMostPixels, .grey = file.size() % 2 == 0};
+  const ImageOptions options{.max_pixels = most_pixels(), .grey = file.size() % 2 == 0};
   const bool has_pixels = succeeds([&] {
     const ImageSize size = decoder.open(file, options);
     Image image;
@@ -103,7 +114,7 @@ void compare_with_libpng(const FileBytes& file) {
                        .height = big_endian(file, 20),
                        .channels = (colours & 2U) != 0 && colours != PNG_COLOR_TYPE_PALETTE ? 3U + colours / 4 % 2
                                                                                             : 1U + colours / 4 % 2};
-  if (shape.width * shape.height > static_cast<std::size_t>(kMostPixels)) return;
+  if (shape.width * shape.height > static_cast<std::size_t>(most_pixels())) return;
   const bool is_rgb = shape.channels > 1;
   Values ours(shape.width * shape.height * (is_rgb ? 3 : 1));
   if (!inflater.decode(file, shape, ours)) return;

@@ -39,7 +39,11 @@ class Hearsay final : public testing::FakeJob::SameRank {
     if (changes > 8) return;
     for (std::size_t i = 0; i < changes && !values.empty(); ++i) {
       std::int64_t& value = values[taken_.number<std::uint16_t>() % values.size()];
-      value = taken_.flag() ? taken_.number<std::int64_t>() : value + taken_.number<std::int8_t>();
+      if (taken_.flag())
+        value = taken_.number<std::int64_t>();
+      else  // as processors add
+        value = static_cast<std::int64_t>(static_cast<std::uint64_t>(value) +
+                                          static_cast<std::uint64_t>(taken_.number<std::int8_t>()));
     }
   }
   [[nodiscard]] bool test(std::size_t /*channel*/) override { return true; }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -22,6 +23,9 @@ struct Target {
 // Null when there is none of this name.
 [[nodiscard]] const Target* find_target(std::string_view name);
 
+// Of an image that is decoded: 100,000, or what FOREBAY_FUZZ_PIXELS says, where the fuzzer bounds the memory instead.
+[[nodiscard]] std::int64_t most_pixels();
+
 // text_targets.cpp
 bool use_config(std::string_view input);
 std::vector<std::string> config_seeds();
@@ -31,12 +35,18 @@ bool use_recording(std::string_view input);
 std::vector<std::string> recording_seeds();
 bool use_trace(std::string_view input);
 std::vector<std::string> trace_seeds();
+
+// byte_targets.cpp
 bool use_csv(std::string_view input);
 std::vector<std::string> csv_seeds();
 bool use_exif(std::string_view input);
 std::vector<std::string> exif_seeds();
 bool use_npy_header(std::string_view input);
 std::vector<std::string> npy_header_seeds();
+
+// example_targets.cpp
+bool use_tf_example(std::string_view input);
+std::vector<std::string> tf_example_seeds();
 
 // dataset_targets.cpp
 template <int kContainer>
@@ -78,6 +88,14 @@ std::vector<std::string> npy_image_seeds();
 // rank_targets.cpp
 bool use_ranks(std::string_view input);
 std::vector<std::string> ranks_seeds();
+
+// announcement_targets.cpp
+bool use_announcement(std::string_view input);
+std::vector<std::string> announcement_seeds();
+
+// run_targets.cpp
+bool use_telemetry(std::string_view input);
+std::vector<std::string> telemetry_seeds();
 
 // c_targets.cpp
 bool use_c_interface(std::string_view input);
