@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/poison.hpp"
 #include "base/wait.hpp"
 #include "eventually.hpp"
 #include "read/byte_budget.hpp"
@@ -245,4 +246,27 @@ TEST_CASE("closing stops who waits to grow, whose buffer stays as it was") {
   budget.give_back(std::move(first));
   budget.give_back(std::move(second));
   CHECK(budget.in_flight() == 0);
+}
+
+TEST_CASE("AddressSanitizer sees what is read behind a buffer, and of one that was given back" *
+          doctest::skip(!forebay::kPoisons)) {
+  ByteBudget budget(1 << 20);
+  const auto ends_at = [](const std::vector<std::byte>& buffer, std::size_t size) {
+    return !forebay::is_poisoned(buffer.data() + size - 1) && forebay::is_poisoned(buffer.data() + size);
+  };
+  auto buffer = budget.take(0, 100);
+  CHECK(ends_at(buffer, 100));
+  budget.grow(0, buffer, 50);
+  CHECK(ends_at(buffer, 150));
+  budget.grow(0, buffer, 10'000);
+  CHECK(ends_at(buffer, 10'150));
+  budget.shrink(buffer, 17);
+  CHECK(ends_at(buffer, 17));
+  const std::byte* const begin = buffer.data();
+  budget.give_back(std::move(buffer));
+  CHECK(forebay::is_poisoned(begin));
+  auto again = budget.take(1, 9'000);
+  CHECK(again.data() == begin);
+  CHECK(ends_at(again, 9'000));
+  budget.give_back(std::move(again));
 }

@@ -6,6 +6,7 @@
 #include <jerror.h>
 
 #include "allocation_counter.hpp"
+#include "base/poison.hpp"
 #include "jpeg_either.hpp"
 #include "jpeg_support.hpp"
 #include "make/jpeg_decoder.hpp"
@@ -121,6 +122,30 @@ TEST_CASE("an array of coefficients begins as zeros where that is asked for") {
       CHECK(manager.access_virt_barray(common(served.info), array, row, 1, FALSE)[0][4][63] == -1);
     }
   }
+}
+
+TEST_CASE("AddressSanitizer sees what is read behind a part, a row, and after the object" *
+          doctest::skip(!forebay::kPoisons)) {
+  JpegMemory memory;
+  const char* part = nullptr;
+  for (const std::size_t bytes : {std::size_t{100}, std::size_t{128}, std::size_t{1}}) {
+    Served served(memory);
+    auto& manager = *served.info.mem;
+    part = static_cast<const char*>(manager.alloc_small(common(served.info), JPOOL_IMAGE, bytes));
+    (void)manager.alloc_small(common(served.info), JPOOL_IMAGE, 64);
+    CHECK_FALSE(forebay::is_poisoned(part));
+    CHECK_FALSE(forebay::is_poisoned(part + bytes - 1));
+    CHECK(forebay::is_poisoned(part + bytes));
+    const auto width = static_cast<JDIMENSION>(bytes);
+    auto* const rows = manager.alloc_sarray(common(served.info), JPOOL_IMAGE, width, 3);
+    for (int y = 0; y < 3; ++y) {
+      CHECK_FALSE(forebay::is_poisoned(rows[y]));
+      CHECK_FALSE(forebay::is_poisoned(rows[y] + width - 1));
+      CHECK(forebay::is_poisoned(rows[y] + width));
+    }
+  }
+  CHECK(memory.held() > 0);
+  CHECK(forebay::is_poisoned(part));
 }
 
 TEST_CASE("decoding allocates nothing once it has met images as large") {

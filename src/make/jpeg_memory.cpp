@@ -6,12 +6,16 @@
 
 #include <jerror.h>
 
+#include "base/poison.hpp"
+
 namespace forebay {
 namespace {
 
 // A cache line, and no less than any vector that libjpeg-turbo loads; it also pads rows to 64 bytes.
 constexpr std::size_t kAlignment = 64;
 constexpr std::size_t kSmallestBlock = std::size_t{64} << 10;
+// Behind each part and each row, so that AddressSanitizer sees what is read behind it.
+constexpr std::size_t kGap = kPoisons ? kAlignment : 0;
 
 constexpr std::size_t aligned(std::size_t bytes) noexcept { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
@@ -48,7 +52,7 @@ JpegMemory::JpegMemory() noexcept : jpeg_memory_mgr{} {
     *array = {.rows = take_rows<JBLOCKROW>(info, blocks * sizeof(JBLOCK), rows),
               .count = rows,
               .defined = 0,
-              .row_bytes = aligned(blocks * sizeof(JBLOCK)),
+              .row_bytes = blocks * sizeof(JBLOCK),
               .zeroed = zeroed != FALSE};
     return reinterpret_cast<jvirt_barray_ptr>(array);
   };
@@ -57,7 +61,8 @@ JpegMemory::JpegMemory() noexcept : jpeg_memory_mgr{} {
     const JDIMENSION end = first + rows;
     if (end > array.count) ERREXIT(info, JERR_BAD_VIRTUAL_ACCESS);
     if (end > array.defined) {
-      if (array.zeroed) std::memset(array.rows[array.defined], 0, (end - array.defined) * array.row_bytes);
+      for (; array.zeroed && array.defined < end; ++array.defined)
+        std::memset(array.rows[array.defined], 0, array.row_bytes);
       array.defined = end;
     }
     return array.rows + first;
@@ -94,14 +99,15 @@ std::size_t JpegMemory::held() const noexcept {
   return bytes;
 }
 
-void* JpegMemory::take(j_common_ptr info, std::size_t bytes) noexcept {
-  bytes = aligned(bytes);
+void* JpegMemory::take(j_common_ptr info, std::size_t wanted) noexcept {
+  const std::size_t bytes = aligned(wanted) + kGap;
   const auto limit = static_cast<std::size_t>(max_memory_to_use);
   if (limit != 0 && (bytes > limit || taken_ > limit - bytes)) out_of_memory(info);
   if ((newest_ == nullptr || newest_->bytes - used_ < bytes) && !add_block(bytes)) out_of_memory(info);
   std::byte* const begin = newest_->begin() + used_;
   used_ += bytes;
   taken_ += bytes;
+  unpoison(begin, wanted);
   return begin;
 }
 
@@ -114,6 +120,7 @@ bool JpegMemory::add_block(std::size_t bytes) noexcept {
   block->bytes = size;
   newest_ = block;
   used_ = 0;
+  poison(block->begin(), size);
   return true;
 }
 
@@ -122,6 +129,7 @@ void JpegMemory::rewind() noexcept {
   unneeded_ = taken_ > kKeptBytes || held() <= kKeptBytes ? 0 : unneeded_ + 1;
   wanted_ = several ? taken_ : 0;
   if (several || unneeded_ >= kPatience) free_blocks();
+  if (newest_ != nullptr) poison(newest_->begin(), newest_->bytes);
   used_ = taken_ = 0;
 }
 
@@ -136,10 +144,13 @@ void JpegMemory::free_blocks() noexcept {
 
 template <typename Row>
 Row* JpegMemory::take_rows(j_common_ptr info, std::size_t row_bytes, JDIMENSION rows) noexcept {
-  row_bytes = aligned(row_bytes);
+  const std::size_t stride = aligned(row_bytes) + kGap;
   auto* const all = static_cast<Row*>(of(info).take(info, rows * sizeof(Row)));
-  auto* row = static_cast<std::byte*>(of(info).take(info, rows * row_bytes));
-  for (JDIMENSION i = 0; i < rows; ++i, row += row_bytes) all[i] = reinterpret_cast<Row>(row);
+  auto* row = static_cast<std::byte*>(of(info).take(info, rows * stride));
+  for (JDIMENSION i = 0; i < rows; ++i, row += stride) {
+    all[i] = reinterpret_cast<Row>(row);
+    poison(row + row_bytes, stride - row_bytes);
+  }
   return all;
 }
 

@@ -11,7 +11,7 @@ namespace forebay {
 // The memory of one libjpeg object after another. libjpeg takes what an image needs from malloc and gives all of it
 // back, and malloc hands that much back to the system: for a small image, the page faults cost more than its decoding.
 // Here an object gets its memory from one block, which the next one uses again. Nothing in the block is zeroed
-// in between, as nothing from malloc is.
+// in between, as nothing from malloc is. AddressSanitizer is told what was given out, part by part and row by row.
 //
 // A block that grew beyond kKeptBytes is freed after kPatience objects in a row that would have done with less.
 // Belongs to one thread. Its functions, being called by libjpeg, report failure as libjpeg does and throw nothing.
@@ -37,7 +37,7 @@ class JpegMemory : private jpeg_memory_mgr {
   struct Blocks;  // an array of coefficients, which libjpeg calls virtual
 
   static JpegMemory& of(j_common_ptr info) noexcept { return *static_cast<JpegMemory*>(info->mem); }
-  void* take(j_common_ptr info, std::size_t bytes) noexcept;
+  void* take(j_common_ptr info, std::size_t wanted) noexcept;
   bool add_block(std::size_t bytes) noexcept;
   void rewind() noexcept;
   void free_blocks() noexcept;

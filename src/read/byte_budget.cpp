@@ -6,6 +6,7 @@
 #include <numeric>
 #include <utility>
 
+#include "base/poison.hpp"
 #include "base/wait.hpp"
 
 namespace forebay {
@@ -17,6 +18,12 @@ std::size_t capacity_for(std::size_t bytes) {
   constexpr std::size_t kLargestPower = std::size_t{1} << 62;
   return bytes > kLargestPower ? bytes : std::bit_ceil(std::max(bytes, kSmallestBuffer));
 }
+
+// Exactly its size may be used of it, or, while it changes, all that it could hold.
+void expose_size(const std::vector<std::byte>& buffer) noexcept {
+  poison(buffer.data() + buffer.size(), buffer.capacity() - buffer.size());
+}
+void expose_capacity(const std::vector<std::byte>& buffer) noexcept { unpoison(buffer.data(), buffer.capacity()); }
 
 std::size_t size_class_of(std::size_t capacity) { return static_cast<std::size_t>(std::bit_width(capacity)) - 1; }
 
@@ -55,7 +62,11 @@ bool ByteBudget::try_grow(std::vector<std::byte>& buffer, std::size_t bytes) {
 
 void ByteBudget::enlarge(std::vector<std::byte>& buffer, std::size_t bytes) {
   const std::size_t size = buffer.size() + bytes;
-  if (size <= buffer.capacity()) return buffer.resize(size);
+  if (size <= buffer.capacity()) {
+    expose_capacity(buffer);
+    buffer.resize(size);
+    return expose_size(buffer);
+  }
   // Its room is already accounted for, so the larger buffer takes over all of it.
   std::vector<std::byte> larger;
   try {
@@ -68,6 +79,7 @@ void ByteBudget::enlarge(std::vector<std::byte>& buffer, std::size_t bytes) {
   }
   larger.assign(buffer.begin(), buffer.end());
   larger.resize(size);
+  expose_size(larger);
   buffer.swap(larger);
   const std::lock_guard lock(mutex_);
   if (past_limit_ == larger.data()) past_limit_ = buffer.data();
@@ -77,6 +89,7 @@ void ByteBudget::enlarge(std::vector<std::byte>& buffer, std::size_t bytes) {
 void ByteBudget::shrink(std::vector<std::byte>& buffer, std::size_t bytes) noexcept {
   const std::size_t less = buffer.size() - bytes;
   buffer.resize(bytes);
+  expose_size(buffer);
   release(less);
 }
 
@@ -122,6 +135,7 @@ std::vector<std::byte> ByteBudget::buffer_of(std::size_t bytes, std::vector<std:
   try {
     idle.reserve(capacity_for(bytes));
     idle.resize(bytes);
+    expose_size(idle);
     return idle;
   } catch (...) {
     release(bytes);
@@ -240,6 +254,7 @@ std::vector<std::byte> ByteBudget::take_idle(std::size_t size_class) noexcept {
   std::vector<std::byte> buffer = std::move(buffers.back());
   buffers.pop_back();
   idle_bytes_ -= buffer.capacity();
+  expose_capacity(buffer);
   return buffer;
 }
 
@@ -247,8 +262,10 @@ void ByteBudget::keep_idle(std::vector<std::byte>& buffer) noexcept {
   const std::size_t capacity = buffer.capacity();
   if (capacity == 0 || capacity > limit_ - idle_bytes_) return;
   try {
+    const std::byte* const begin = buffer.data();
     idle_[size_class_of(capacity)].push_back(std::move(buffer));
     idle_bytes_ += capacity;
+    poison(begin, capacity);
   } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): no memory to remember it, so it is freed instead
   }
 }
