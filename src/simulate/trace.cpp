@@ -211,7 +211,9 @@ Trace trace_of(const fs::path& file, std::uint64_t rank) {
     trace.step_s = steps_of(lines);
   }
   const auto [own, made] = production_of(lines);
-  if (made == 0 || own <= 0 || trace.step_s.empty()) {
+  // The producer's own clock may have gone backwards in between, as far as the file says.
+  const bool has_work = std::ranges::any_of(source->work, [](double seconds) { return seconds > 0; });
+  if (made == 0 || own <= 0 || !has_work || trace.step_s.empty()) {
     throw Error(file.string() + " has too little in it: a trace needs steps during which batches became ready" +
                 " (a longer run, with telemetry.per_step = true)");
   }
