@@ -65,15 +65,18 @@ TEST_CASE("a full disk is told once, its lines are counted, and nothing is throw
 TEST_CASE("clearing a run directory removes an earlier run's files and nothing else") {
   const TemporaryDirectory dir;
   const auto touch = [&](const char* name) { std::ofstream(dir / name) << "old\n"; };
-  for (const char* name : {"steps.0.jsonl", "steps.1.jsonl", "intervals.5.jsonl", "quarantine.2.jsonl", "steps.x.jsonl",
-                           "steps.7.json", "other.3.jsonl", "steps.4.jsonl.bak", "decisions.0.from-17.jsonl",
-                           "decisions.1.from-17.jsonl", "decisions.1.jsonl"}) {
+  for (const char* name :
+       {"steps.0.jsonl", "steps.1.jsonl", "intervals.5.jsonl", "quarantine.2.jsonl", "steps.x.jsonl", "steps.7.json",
+        "other.3.jsonl", "steps.4.jsonl.bak", "decisions.0.from-17.jsonl", "decisions.1.from-17.jsonl",
+        "decisions.1.jsonl", "steps.0.earlier.jsonl", "intervals.5.earlier.jsonl"}) {
     touch(name);
   }
   clear_run_directory(dir.path().string(), 0, 2);
   CHECK_FALSE(std::filesystem::exists(dir / "steps.0.jsonl"));
   CHECK(std::filesystem::exists(dir / "steps.1.jsonl"));  // rank 1 does that itself
   CHECK_FALSE(std::filesystem::exists(dir / "intervals.5.jsonl"));
+  CHECK_FALSE(std::filesystem::exists(dir / "steps.0.earlier.jsonl"));
+  CHECK_FALSE(std::filesystem::exists(dir / "intervals.5.earlier.jsonl"));
   CHECK_FALSE(std::filesystem::exists(dir / "quarantine.2.jsonl"));
   for (const char* name : {"steps.x.jsonl", "steps.7.json", "other.3.jsonl", "steps.4.jsonl.bak"}) {
     CHECK_MESSAGE(std::filesystem::exists(dir / name), name);

@@ -85,6 +85,8 @@ TEST_CASE("the end of each rank's files says how it goes") {
   CHECK(contains(few, "and 15 more;"));
   CHECK(std::ranges::count(few, '\n') == 9);
 
+  // Its lines become earlier ones, and the new file has few.
+  fs::rename(dir / "steps.0.jsonl", dir / "steps.0.earlier.jsonl");
   append(dir / "steps.0.jsonl", steps(100, 10, 0));
   run.look(30);
   CHECK(run.ranks()[0].step == 109);

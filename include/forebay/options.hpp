@@ -193,10 +193,12 @@ struct StorageOptions {
 };
 
 struct TelemetryOptions {
-  std::string dir;              // "" = write no files
-  bool per_step = true;         // one JSON line per step and rank
-  bool decisions = true;        // record which steps were fresh, so that policy "replay" can repeat the run
-  double interval_s = 5;        // one line for people this often; 0 = none
+  std::string dir;        // "" = write no files
+  bool per_step = true;   // one JSON line per step and rank
+  bool decisions = true;  // record which steps were fresh, so that policy "replay" can repeat the run
+  double interval_s = 5;  // one line for people this often; 0 = none
+  // The most that a rank's steps take on disk, and its intervals likewise: the latest are kept. 0 = no limit.
+  std::int64_t max_bytes = std::int64_t{1} << 30;
   Live live = Live::automatic;  // live status line of rank 0: auto = when standard error is a terminal
   // Where a monitoring system finds each rank's figures: a file "NAME.prom", a port, or an address and a port. Of
   // several ranks, rank N has NAME.N.prom, or the port plus N. "" = nowhere.

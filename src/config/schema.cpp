@@ -265,6 +265,8 @@ constexpr std::array kKeys{
         "record which steps were fresh, for policy.name = \"replay\""},
     Key{"telemetry", "interval_s", Real{field<&O::telemetry, &Log::interval_s>(), kAmount},
         "one line for people this often; 0 = none"},
+    Key{"telemetry", "max_bytes", Bytes{field<&O::telemetry, &Log::max_bytes>(), {0, kMany}},
+        "a rank's steps at the most, and its intervals: the latest are kept; 0 = no limit"},
     Key{"telemetry", "live", choice<&O::telemetry, &Log::live>(kLive),
         "status line: auto (on a terminal) | always | never"},
     Key{"telemetry", "prometheus", Text{field<&O::telemetry, &Log::prometheus>(), {}},

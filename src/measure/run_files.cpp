@@ -78,6 +78,8 @@ std::filesystem::path rank_file(const std::string& dir, std::string_view kind, s
   return std::filesystem::path(dir) / (std::string(kind) + "." + std::to_string(rank) + ".jsonl");
 }
 
+std::filesystem::path earlier_file(std::filesystem::path file) { return file.replace_extension(".earlier.jsonl"); }
+
 std::optional<RankFileName> rank_file_name(std::string_view name) {
   static constexpr std::string_view kExtension = ".jsonl";
   if (!name.ends_with(kExtension)) return std::nullopt;
@@ -88,8 +90,10 @@ std::optional<RankFileName> rank_file_name(std::string_view name) {
     std::uint32_t rank = 0;
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), rank);
     const std::string_view rest(end, static_cast<std::size_t>(digits.data() + digits.size() - end));
-    if (error == std::errc() && (rest.empty() || rest.starts_with(".from-"))) {
-      return RankFileName{.kind = kind, .rank = rank, .goes_on = !rest.empty()};
+    const bool goes_on = rest.starts_with(".from-");
+    const bool is_earlier = rest == ".earlier";
+    if (error == std::errc() && (rest.empty() || goes_on || is_earlier)) {
+      return RankFileName{.kind = kind, .rank = rank, .goes_on = goes_on, .is_earlier = is_earlier};
     }
   }
   return std::nullopt;
@@ -111,7 +115,11 @@ void make_run_directory(const std::string& dir) {
 void clear_run_directory(const std::string& dir, std::uint32_t rank, std::uint32_t ranks) {
   if (dir.empty()) return;
   std::error_code error;
-  for (const std::string_view kind : kKinds) std::filesystem::remove(rank_file(dir, kind, rank), error);
+  for (const std::string_view kind : kKinds) {
+    const std::filesystem::path file = rank_file(dir, kind, rank);
+    std::filesystem::remove(file, error);
+    std::filesystem::remove(earlier_file(file), error);
+  }
   if (rank != 0) return;
   remove_listed(dir, [&](const RankFileName& name) { return name.goes_on || name.rank >= ranks; });
 }
@@ -169,45 +177,111 @@ FileDescriptor append_lines_to(const std::filesystem::path& file) {
 }
 
 struct JsonLinesFile::Impl {
-  Impl(std::filesystem::path file, ConsoleLog& to, Mode mode)
-      : path(std::move(file)), console(to), out(mode == Mode::append ? append_lines_to(path) : open_made(path)) {}
+  Impl(std::filesystem::path file, ConsoleLog& to, Mode mode, std::uint64_t most_bytes)
+      : path(std::move(file)),
+        earlier(earlier_file(path)),
+        console(to),
+        most(most_bytes),
+        out(mode == Mode::append ? append_lines_to(path) : open_made(path)) {
+    struct stat status {};
+    if (::fstat(out.get(), &status) == 0 && S_ISREG(status.st_mode)) size = static_cast<std::uint64_t>(status.st_size);
+  }
 
   // Hands over what waits. What the system does not take is lost, and the next text begins on a new line.
   void hand_over() {
     std::string_view rest = waiting;
     while (!rest.empty()) {
-      const ssize_t written = retry_interrupted([&] { return ::write(out.get(), rest.data(), rest.size()); });
+      const std::size_t piece = most == 0 ? rest.size() : fitting(rest);
+      if (size == 0 && rest.front() == '\n') {  // the line that it should end is in the earlier file
+        rest.remove_prefix(1);
+        continue;
+      }
+      if (piece == 0) {
+        failed(path.native() + " has reached telemetry.max_bytes and cannot become " + earlier.filename().native());
+        break;
+      }
+      const ssize_t written = retry_interrupted([&] { return ::write(out.get(), rest.data(), piece); });
       if (written < 0) {
         failed(path.native() + ": cannot write: " + std::generic_category().message(errno));
-        const bool is_cut = rest.size() < waiting.size() && waiting[waiting.size() - rest.size() - 1] != '\n';
-        waiting = is_cut ? "\n" : "";
-        return;
+        break;
       }
+      size += static_cast<std::uint64_t>(written);
       rest.remove_prefix(static_cast<std::size_t>(written));
     }
-    waiting.clear();
+    const bool is_cut =
+        !rest.empty() && rest.size() < waiting.size() && waiting[waiting.size() - rest.size() - 1] != '\n';
+    waiting = is_cut ? "\n" : "";
+  }
+
+  // How many bytes of the text the file may take now, in whole lines; 0: none.
+  std::size_t fitting(std::string_view text) {
+    const std::uint64_t half = most / 2;
+    std::size_t piece = whole_lines(text, half);
+    if (piece > 0) return piece;
+    if (size > 0 && rotate()) piece = whole_lines(text, half);
+    // A line longer than half of the bound has a file for itself.
+    if (piece == 0 && size == 0) piece = text.find('\n') + 1;
+    return piece > 0 ? piece : whole_lines(text, most);
+  }
+
+  // The lines at the beginning of the text with which the file is no larger than `limit`. The rest of a line that the
+  // system took a part of counts as one.
+  [[nodiscard]] std::size_t whole_lines(std::string_view text, std::uint64_t limit) const {
+    const std::uint64_t room = limit > size ? limit - size : 0;
+    if (text.size() <= room) return text.size();
+    return room == 0 ? 0 : text.rfind('\n', room - 1) + 1;
+  }
+
+  // Makes the file the earlier one and begins a new one; false, and all is as it was, if that cannot be. No link at
+  // either name is followed.
+  bool rotate() {
+    if (::rename(path.c_str(), earlier.c_str()) != 0) {
+      tell(path.native() + " cannot become " + earlier.filename().native() + ": " +
+           std::generic_category().message(errno) + "; it grows up to telemetry.max_bytes, the run continues");
+      return false;
+    }
+    try {
+      out = open_made(path);
+    } catch (const Error& error) {
+      // The descriptor that is still open is that of the file that has been renamed.
+      (void)::rename(earlier.c_str(), path.c_str());
+      tell(path.native() + ": " + error.what() + "; the file of before is written to, the run continues");
+      return false;
+    }
+    size = 0;
+    rotated = true;
+    return true;
   }
 
   void failed(const std::string& cause) {
     sound = false;
+    tell(cause + "; lines may be missing from it, the run continues");
+  }
+
+  void tell(const std::string& text) {
     if (reported) return;
     reported = true;
-    console.warn(printable(cause) + "; lines may be missing from it, the run continues");
+    console.warn(printable(text));
   }
 
   const std::filesystem::path path;
+  const std::filesystem::path earlier;
   ConsoleLog& console;
-  const FileDescriptor out;
+  const std::uint64_t most;  // bytes of both files; 0 = any
+  FileDescriptor out;
+  std::uint64_t size = 0;  // of the file
   std::string waiting;
   std::uint64_t unsynced = 0;  // lines written since the last sync()
   bool sound = true;           // nothing failed since then
   bool reported = false;
+  bool rotated = false;
   std::atomic<std::uint64_t> lost{0};
 };
 
-JsonLinesFile::JsonLinesFile(const std::filesystem::path& path, ConsoleLog& console, Mode mode) {
+JsonLinesFile::JsonLinesFile(const std::filesystem::path& path, ConsoleLog& console, Mode mode,
+                             std::uint64_t most_bytes) {
   try {
-    impl_ = std::make_unique<Impl>(path, console, mode);
+    impl_ = std::make_unique<Impl>(path, console, mode, most_bytes);
   } catch (const Error& error) {
     throw ConfigError("telemetry.dir: " + printable(path.native()) + ": " + error.what() +
                       "; name a writable directory, or \"\" to write no files");
@@ -237,5 +311,7 @@ void JsonLinesFile::sync() {
 }
 
 std::uint64_t JsonLinesFile::lost() const noexcept { return impl_->lost.load(std::memory_order_relaxed); }
+
+bool JsonLinesFile::has_rotated() const noexcept { return impl_->rotated; }
 
 }  // namespace forebay

@@ -14,12 +14,15 @@ namespace forebay {
 
 // "DIR/KIND.RANK.jsonl".
 [[nodiscard]] std::filesystem::path rank_file(const std::string& dir, std::string_view kind, std::uint32_t rank);
+// "KIND.RANK.earlier.jsonl" beside it: the lines before those of `file`, if that one is bounded.
+[[nodiscard]] std::filesystem::path earlier_file(std::filesystem::path file);
 
 // The parts of the name of such a file; nothing for any other name. `kind` lives for ever.
 struct RankFileName {
   std::string_view kind;
   std::uint32_t rank = 0;
-  bool goes_on = false;  // "KIND.RANK.from-STEP.jsonl"
+  bool goes_on = false;     // "KIND.RANK.from-STEP.jsonl"
+  bool is_earlier = false;  // "KIND.RANK.earlier.jsonl"
 };
 [[nodiscard]] std::optional<RankFileName> rank_file_name(std::string_view name);
 
@@ -62,12 +65,19 @@ class DirectoryLock {
 // A file of JSON lines. Trouble while writing (no space, I/O error, file removed) never throws: it is
 // reported on the console once, and the lines it may have cost are counted. Writing continues, so a disk that recovers
 // is used again; the line at which it failed may then be cut short. One thread at a time, lost() aside.
+//
+// With a bound, the file and earlier_file() take at most so many bytes together. A line that would bring the file above
+// half of them makes it the earlier one, whose lines end, and begins a new file: the latest half is always there. A
+// process that is killed in between leaves the earlier file alone, and the next one that appends begins the new one.
+// Where the file cannot be renamed, it grows up to the bound, and lines beyond are lost.
 class JsonLinesFile {
  public:
   enum class Mode : std::uint8_t { truncate, append };
 
-  // Creates the file if there is none. Throws ConfigError naming telemetry.dir.
-  JsonLinesFile(const std::filesystem::path& path, ConsoleLog& console, Mode mode = Mode::truncate);
+  // Creates the file if there is none. `most_bytes`: the bound, 0 = none; files that are larger already are within it
+  // after two renamings. Throws ConfigError naming telemetry.dir.
+  JsonLinesFile(const std::filesystem::path& path, ConsoleLog& console, Mode mode = Mode::truncate,
+                std::uint64_t most_bytes = 0);
   ~JsonLinesFile();  // sync()
   JsonLinesFile(const JsonLinesFile&) = delete;
   JsonLinesFile& operator=(const JsonLinesFile&) = delete;
@@ -78,6 +88,8 @@ class JsonLinesFile {
   void sync();
   // Lines that were written but may not be in the file. Any thread.
   [[nodiscard]] std::uint64_t lost() const noexcept;
+  // Whether lines have become earlier ones since the file was opened.
+  [[nodiscard]] bool has_rotated() const noexcept;
 
  private:
   struct Impl;

@@ -46,7 +46,8 @@ Reporter::Reporter(TelemetrySetup setup, const WorkerTotals& totals, std::functi
   if (options.dir.empty()) return;
   const auto mode = setup_.goes_on ? JsonLinesFile::Mode::append : JsonLinesFile::Mode::truncate;
   const auto open = [&](std::string_view kind) {
-    return std::make_unique<JsonLinesFile>(rank_file(options.dir, kind, setup_.rank), console_, mode);
+    return std::make_unique<JsonLinesFile>(rank_file(options.dir, kind, setup_.rank), console_, mode,
+                                           static_cast<std::uint64_t>(options.max_bytes));
   };
   if (options.per_step) steps_ = open("steps");
   if (options.interval_s > 0) intervals_ = open("intervals");
@@ -185,6 +186,15 @@ void Reporter::sync() {
   if (steps_) steps_->sync();
   if (intervals_) intervals_->sync();
   if (decisions_) decisions_->sync();
+  tell_of_rotation();
+}
+
+// Of the first, on the rank that speaks to people: all ranks' files have the same bound.
+void Reporter::tell_of_rotation() {
+  const bool has_rotated = (steps_ && steps_->has_rotated()) || (intervals_ && intervals_->has_rotated());
+  if (setup_.rank != 0 || !has_rotated || std::exchange(rotation_told_, true)) return;
+  console_.info(
+      "telemetry has reached half of telemetry.max_bytes: from now on its earliest lines make way for new ones");
 }
 
 Telemetry::Telemetry(const TelemetrySetup& setup, const WorkerTotals& totals, std::function<Gauges()> gauges,

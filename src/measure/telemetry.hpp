@@ -72,6 +72,7 @@ class Reporter {
   void draw_status(const Snapshot& now, std::uint64_t dropped);
   void publish(const Snapshot& now, std::uint64_t dropped, bool is_running);
   void sync();
+  void tell_of_rotation();
 
   const TelemetrySetup setup_;
   const WorkerTotals& totals_;
@@ -99,6 +100,7 @@ class Reporter {
   double lately_due_s_ = 0;
   double publish_due_s_ = 0;
   double sync_due_s_ = 0;
+  bool rotation_told_ = false;
 };
 
 // The telemetry of one rank: takes a record per step from the trainer's thread and reports from a thread of its own, so

@@ -36,7 +36,7 @@ struct Tail {
   std::uint64_t size = 0;
 };
 
-Tail tail_of(const fs::path& file, std::size_t most) {
+Tail tail_of_one(const fs::path& file, std::size_t most) {
   if (file.empty()) return {};
   try {
     const OpenFile open = open_regular(file.native());
@@ -46,6 +46,14 @@ Tail tail_of(const fs::path& file, std::size_t most) {
   } catch (const Error&) {
     return {};
   }
+}
+
+// Of a file and the lines before it.
+Tail tail_of(const fs::path& earlier, const fs::path& file, std::size_t most) {
+  Tail tail = tail_of_one(file, most);
+  if (earlier.empty()) return tail;
+  Tail before = tail_of_one(earlier, tail.text.size() < most ? most - tail.text.size() : 0);
+  return {.text = std::move(before.text) + tail.text, .size = before.size + tail.size};
 }
 
 // Takes the last line off; nothing if there is none that is whole.
@@ -116,7 +124,9 @@ void add_intervals(std::string_view text, RankNow& now) {
 struct LiveFiles {
   fs::path run;
   fs::path steps;
+  fs::path earlier_steps;
   fs::path intervals;
+  fs::path earlier_intervals;
 };
 
 std::map<std::uint32_t, LiveFiles> live_files(const fs::path& folder) {
@@ -126,15 +136,16 @@ std::map<std::uint32_t, LiveFiles> live_files(const fs::path& folder) {
     const std::string text = it->path().filename().string();
     const std::optional<RankFileName> name = rank_file_name(text);
     if (!name) continue;
-    if (name->kind == "run") ranks[name->rank].run = it->path();
-    if (name->kind == "steps") ranks[name->rank].steps = it->path();
-    if (name->kind == "intervals") ranks[name->rank].intervals = it->path();
+    LiveFiles& rank = ranks[name->rank];
+    if (name->kind == "run") rank.run = it->path();
+    if (name->kind == "steps") (name->is_earlier ? rank.earlier_steps : rank.steps) = it->path();
+    if (name->kind == "intervals") (name->is_earlier ? rank.earlier_intervals : rank.intervals) = it->path();
   }
   return ranks;
 }
 
 bool says_the_end(const fs::path& log) {
-  const Tail tail = tail_of(log, kTailOfMany);
+  const Tail tail = tail_of_one(log, kTailOfMany);
   std::string_view text = tail.text;
   const auto line = last_line(text);
   return line && line->starts_with(R"({"forebay":"end")");
@@ -155,8 +166,8 @@ void LiveRun::look(double now_s) {
   const std::size_t most = files.size() > kManyRanks ? kTailOfMany : kTail;
   for (const auto& [rank, of_rank] : files) {
     RankNow now{.rank = rank};
-    const Tail steps = tail_of(of_rank.steps, most);
-    const Tail intervals = tail_of(of_rank.intervals, kTailOfMany);
+    const Tail steps = tail_of(of_rank.earlier_steps, of_rank.steps, most);
+    const Tail intervals = tail_of(of_rank.earlier_intervals, of_rank.intervals, kTailOfMany);
     add_intervals(intervals.text, now);
     if (!steps.text.empty()) {
       now.lately = {};

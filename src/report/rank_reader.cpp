@@ -81,12 +81,16 @@ class Adder {
   double offset_s_ = 0;
 };
 
+std::uint64_t steps_before(const StepRecord& step) { return step.step; }
+std::uint64_t steps_before(const Interval& interval) {
+  return interval.step_num + 1 - std::min(interval.steps, interval.step_num + 1);
+}
+
 template <typename Record>
-void read_records(const std::filesystem::path& file, std::uint64_t budget, const LineReader<Record>& reader,
-                  RankData& data) {
+void read_lines(const std::filesystem::path& file, std::uint64_t budget, const LineReader<Record>& reader, Adder& adder,
+                RankData& data) {
   LineSource lines(file, budget);
-  data.stretches = lines.stretches();
-  Adder adder(data);
+  data.stretches += lines.stretches();
   Record record;
   for (std::string_view line; lines.next(line);) {
     std::string problem = reader.read(line, record);
@@ -96,6 +100,7 @@ void read_records(const std::filesystem::path& file, std::uint64_t budget, const
       continue;
     }
     try {
+      if (problem.empty() && !data.first_step) data.first_step = steps_before(record);
       if (problem.empty()) adder.add(record);
     } catch (const Error& error) {
       problem = error.what();
@@ -107,6 +112,24 @@ void read_records(const std::filesystem::path& file, std::uint64_t budget, const
   }
 }
 
+// A run that goes on may rename its file meanwhile: then the lines in between are missing here, as if they were written
+// later.
+template <typename Record>
+void read_records(const std::filesystem::path& earlier, const std::filesystem::path& file, std::uint64_t budget,
+                  const LineReader<Record>& reader, RankData& data) {
+  std::error_code error;
+  data.has_earlier = !earlier.empty();
+  std::uint64_t size = 0;
+  for (const std::filesystem::path* each : {&earlier, &file}) {
+    if (!each->empty()) size += std::filesystem::file_size(*each, error);
+  }
+  const std::uint64_t share = size <= budget ? UINT64_MAX : earlier.empty() ? budget : budget / 2;
+  Adder adder(data);
+  for (const std::filesystem::path* each : {&earlier, &file}) {
+    if (!each->empty() && std::filesystem::exists(*each, error)) read_lines(*each, share, reader, adder, data);
+  }
+}
+
 void read_log(const std::filesystem::path& file, RankData& data) {
   LineSource lines(file, UINT64_MAX);
   for (std::string_view line; lines.next(line);) {
@@ -114,6 +137,7 @@ void read_log(const std::filesystem::path& file, RankData& data) {
       RunLine said = parse_run_line(std::string(line));
       data.has_ended = !said.head;
       if (said.head) {
+        if (!data.head) data.begun_at = said.head->first_step;
         data.head = std::move(said.head);
         data.summary.reset();
         data.profile.reset();
@@ -140,9 +164,9 @@ RankData read_rank(const RankFiles& files, RecordKind kind, std::uint64_t budget
   RankData data;
   data.rank = files.rank;
   if (!files.run.empty()) read_log(files.run, data);
-  if (kind == RecordKind::steps && !files.steps.empty()) read_records(files.steps, budget, of_steps, data);
-  if (kind == RecordKind::intervals && !files.intervals.empty()) {
-    read_records(files.intervals, budget, of_intervals, data);
+  if (kind == RecordKind::steps) read_records(files.earlier_steps, files.steps, budget, of_steps, data);
+  if (kind == RecordKind::intervals) {
+    read_records(files.earlier_intervals, files.intervals, budget, of_intervals, data);
   }
   return data;
 }

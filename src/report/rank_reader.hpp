@@ -12,12 +12,15 @@ struct RankFiles {
   std::uint32_t rank = 0;
   std::filesystem::path run;
   std::filesystem::path steps;
+  std::filesystem::path earlier_steps;
   std::filesystem::path intervals;
+  std::filesystem::path earlier_intervals;
 };
 
 enum class RecordKind : std::uint8_t { steps, intervals };
 
-// Reads what one rank wrote; at most `budget` bytes of the file of `kind`. Throws Error naming file and line.
+// Reads what one rank wrote; at most `budget` bytes of the files of `kind`, the earlier one first. Throws Error naming
+// file and line.
 [[nodiscard]] RankData read_rank(const RankFiles& files, RecordKind kind, std::uint64_t budget);
 
 }  // namespace forebay

@@ -41,13 +41,13 @@ void add_file(Listing& listing, const fs::path& file) {
   std::error_code error;
   if (name->kind == "run") rank.run = file;
   if (name->kind == "steps") {
-    rank.steps = file;
+    (name->is_earlier ? rank.earlier_steps : rank.steps) = file;
     listing.has_steps = true;
     const std::uint64_t size = fs::file_size(file, error);
     if (!error) listing.step_bytes += size;
   }
   if (name->kind == "intervals") {
-    rank.intervals = file;
+    (name->is_earlier ? rank.earlier_intervals : rank.intervals) = file;
     listing.has_intervals = true;
   }
   const fs::file_time_type written = fs::last_write_time(file, error);
@@ -124,6 +124,13 @@ void note_what_is_missing(RunData& run) {
   if (const std::string empty = those(run, [](const RankData& rank) { return rank.bins.bins().empty(); });
       !empty.empty()) {
     run.notes.push_back("There are no " + run.read_from + " of " + empty + " yet.");
+  }
+  for (const RankData& rank : run.ranks) {
+    if (!rank.has_earlier || rank.first_step.value_or(0) <= rank.begun_at) continue;
+    run.notes.push_back("The " + run.read_from + " before step " + std::to_string(*rank.first_step) + " of rank " +
+                        std::to_string(rank.rank) +
+                        " are no longer there (telemetry.max_bytes), so what is shown begins after them.");
+    break;
   }
   for (const RankData& rank : run.ranks) {
     if (rank.cut.empty()) continue;

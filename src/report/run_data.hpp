@@ -26,10 +26,13 @@ struct RankData {
   TimeBins bins;  // by the time since its first batch, times of its parts added up
   double end_s = 0;
   std::uint64_t last_step = 0;
-  std::uint32_t capacity = 0;   // queue.capacity, or the most batches that were ready
-  std::uint64_t stretches = 0;  // of its file, which stand for the rest; 0 = all was read
-  std::string foreign = {};     // the last line of its log, if another Forebay with other figures wrote it
-  std::string cut;              // the first line within a file that is not whole: a writer was killed there
+  std::uint64_t begun_at = 0;                 // the step that its log begins with
+  std::optional<std::uint64_t> first_step{};  // the first that its records know of
+  bool has_earlier = false;                   // records made way for others at least once
+  std::uint32_t capacity = 0;                 // queue.capacity, or the most batches that were ready
+  std::uint64_t stretches = 0;                // of its file, which stand for the rest; 0 = all was read
+  std::string foreign = {};  // the last line of its log, if another Forebay with other figures wrote it
+  std::string cut;           // the first line within a file that is not whole: a writer was killed there
 };
 
 // What a run's folder says.

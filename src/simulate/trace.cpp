@@ -99,8 +99,10 @@ class Reader {
       last_step_ = line->step;
       if (!lines_.empty() && begins_anew(lines_.back(), *line)) lines_.clear();
       lines_.push_back(*line);
+      if (lines_.size() == 1) before_ = line->t_s > 0 && line->produced > kMostBefore ? line->produced - 1 : 0;
+      lines_.back().produced -= before_;
       const std::uint64_t most = kMostBefore + kMostOfLine * lines_.size();
-      if (line->produced > most) {
+      if (lines_.back().produced > most) {
         refuse("produced is " + std::to_string(line->produced) + ", and a run of so few steps cannot have made " +
                std::to_string(most) + " batches");
       }
@@ -117,8 +119,8 @@ class Reader {
     }
   }
 
-  static bool begins_anew(const Line& before, const Line& line) {
-    return line.produced < before.produced || line.t_s < before.t_s;
+  [[nodiscard]] bool begins_anew(const Line& before, const Line& line) const {
+    return line.produced < before.produced + before_ || line.t_s < before.t_s;
   }
 
   // Nothing for a last line without a newline: the run was killed while writing it.
@@ -143,6 +145,7 @@ class Reader {
   std::optional<LineFile> file_;
   std::vector<Line> lines_;
   std::optional<std::uint64_t> last_step_;
+  std::uint64_t before_ = 0;  // batches of lines that made way for later ones (telemetry.max_bytes)
 };
 
 // Work is measured on the producer's own clock, which stops while the queue is full.
