@@ -14,6 +14,7 @@
 #include <nlohmann/json.hpp>
 
 #include "allocation_counter.hpp"
+#include "eventually.hpp"
 #include "measure/record_ring.hpp"
 #include "measure/run_files.hpp"
 #include "measure/telemetry.hpp"
@@ -383,8 +384,15 @@ TEST_CASE("without memory to report with, the run continues") {
   Telemetry telemetry(setup_in(dir.path().string()), totals, gauges, screen.log);
   fail = true;
   for (std::uint64_t i = 0; i < 10; ++i) telemetry.record(numbered(i));
+  CHECK(forebay::testing::eventually([&] { return has_failed.load(); }));
+  constexpr std::uint64_t kAll = 5000;  // more than its buffers hold
+  for (std::uint64_t i = 10; i < kAll; ++i) telemetry.record(numbered(i));
   telemetry.close();
   CHECK(has_failed);
+  // What there was no memory for is counted, and nothing is written twice.
+  const std::vector<json> lines = read_lines(dir / "steps.0.jsonl");
+  CHECK(lines.size() + telemetry.dropped() == kAll);
+  for (std::size_t i = 1; i < lines.size(); ++i) CHECK(lines[i].at("step") > lines[i - 1].at("step"));
 }
 
 TEST_CASE("a directory that cannot be made names telemetry.dir") {

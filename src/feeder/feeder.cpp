@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <forebay/feeder.hpp>
 
+#include <exception>
+#include <new>
 #include <string>
 #include <utility>
 
@@ -23,15 +25,27 @@ std::unique_ptr<Communicator> only_rank() {
   return solo_communicator();
 }
 
+[[noreturn]] void no_memory_to_start() {
+  std::throw_with_nested(Error(
+      "no memory is left to start with: lower queue.capacity, queue.pool, workers.bytes or dataset.batch_size, or "
+      "give the process more"));
+}
+
 }  // namespace
 
-Feeder::Feeder(Options options, Parts parts)
+Feeder::Feeder(Options options, Parts parts) try
     : stop_(std::make_shared<StopRequest>()),
-      impl_(std::make_unique<Impl>(std::move(options), only_rank(), std::move(parts), stop_)) {}
+      impl_(std::make_unique<Impl>(std::move(options), only_rank(), std::move(parts), stop_)) {
+} catch (const std::bad_alloc&) {
+  no_memory_to_start();
+}
 
-Feeder::Feeder(Options options, const Communicator& communicator, Parts parts)
+Feeder::Feeder(Options options, const Communicator& communicator, Parts parts) try
     : stop_(std::make_shared<StopRequest>()),
-      impl_(std::make_unique<Impl>(std::move(options), communicator.duplicate(), std::move(parts), stop_)) {}
+      impl_(std::make_unique<Impl>(std::move(options), communicator.duplicate(), std::move(parts), stop_)) {
+} catch (const std::bad_alloc&) {
+  no_memory_to_start();
+}
 
 Feeder::Feeder(Feeder&&) noexcept = default;
 Feeder& Feeder::operator=(Feeder&&) noexcept = default;

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <charconv>
 #include <chrono>
+#include <new>
 #include <optional>
 #include <string>
 #include <system_error>
@@ -258,10 +259,18 @@ struct JsonLinesFile::Impl {
     tell(cause + "; lines may be missing from it, the run continues");
   }
 
+  void no_memory() noexcept {
+    sound = false;
+    try {
+      failed(path.native() + ": no memory");
+    } catch (...) {  // NOLINT(bugprone-empty-catch): they are counted, and the next trouble is told if there is memory
+    }
+  }
+
   void tell(const std::string& text) {
     if (reported) return;
-    reported = true;
     console.warn(printable(text));
+    reported = true;
   }
 
   const std::filesystem::path path;
@@ -288,12 +297,21 @@ JsonLinesFile::JsonLinesFile(const std::filesystem::path& path, ConsoleLog& cons
   }
 }
 
-JsonLinesFile::~JsonLinesFile() { sync(); }
+JsonLinesFile::~JsonLinesFile() {
+  try {
+    sync();
+  } catch (...) {  // NOLINT(bugprone-empty-catch): no memory to tell of trouble with
+  }
+}
 
 void JsonLinesFile::write(std::string_view lines, std::uint64_t count) {
   if (count == 0) return;
   impl_->unsynced += count;
-  impl_->waiting += lines;
+  try {
+    impl_->waiting += lines;
+  } catch (const std::bad_alloc&) {
+    impl_->no_memory();
+  }
   if (impl_->waiting.size() >= kMostWaiting) impl_->hand_over();
 }
 

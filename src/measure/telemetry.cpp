@@ -73,7 +73,20 @@ bool Reporter::has_audience() const noexcept {
   return steps_ || intervals_ || decisions_ || metrics_ || people;
 }
 
-void Reporter::add(const StepRecord& record) {
+bool Reporter::add(const StepRecord& record) noexcept {
+  const std::size_t before = step_lines_.size();
+  try {
+    take(record);
+    if (step_lines_.size() >= kPiece) write_steps();
+    return true;
+  } catch (...) {
+    step_lines_.resize(before);
+    unwritten_.fetch_add(1, std::memory_order_relaxed);
+    return false;
+  }
+}
+
+void Reporter::take(const StepRecord& record) {
   last_record_s_ = record.t_s;
   interval_.add(record);
   live_.add(record);
@@ -84,7 +97,6 @@ void Reporter::add(const StepRecord& record) {
   if (!steps_) return;
   append_json(step_lines_, record);
   ++step_line_count_;
-  if (step_lines_.size() >= kPiece) write_steps();
 }
 
 void Reporter::tick(double now_s, std::uint64_t dropped) {
@@ -106,18 +118,15 @@ void Reporter::tick(double now_s, std::uint64_t dropped) {
 
 void Reporter::finish(double now_s, std::uint64_t dropped) {
   tick(now_s, dropped);
-  if (intervals_ && interval_.steps() > 0) {
-    std::string line;
-    append_json(line, figures(interval_, snapshot(now_s - *origin_s_), dropped));
-    intervals_->write(line, 1);
-  }
+  if (interval_.steps() > 0) write_interval(figures(interval_, snapshot(now_s - *origin_s_), dropped));
   sync();
   if (metrics_) publish(snapshot(origin_s_ ? now_s - *origin_s_ : 0), dropped, false);
   console_.end_status();
 }
 
 std::uint64_t Reporter::lost() const noexcept {
-  return (steps_ ? steps_->lost() : 0) + (intervals_ ? intervals_->lost() : 0) + (decisions_ ? decisions_->lost() : 0);
+  return unwritten_.load(std::memory_order_relaxed) + (steps_ ? steps_->lost() : 0) +
+         (intervals_ ? intervals_->lost() : 0) + (decisions_ ? decisions_->lost() : 0);
 }
 
 Snapshot Reporter::snapshot(double t_s) const { return {t_s, gauges_(), totals_}; }
@@ -143,16 +152,24 @@ void Reporter::write_steps() {
   step_line_count_ = 0;
 }
 
+void Reporter::write_interval(const Interval& interval) {
+  if (!intervals_) return;
+  std::string line;
+  try {
+    append_json(line, interval);
+  } catch (...) {  // no memory for it
+    unwritten_.fetch_add(1, std::memory_order_relaxed);
+    throw;
+  }
+  intervals_->write(line, 1);
+}
+
 void Reporter::end_interval(const Snapshot& now, std::uint64_t dropped) {
   const Interval done = figures(interval_, now, dropped);
   interval_.begin(now);
   // A late tick (a slow disk) makes one long interval, not several empty ones.
   interval_due_s_ = now.t_s + setup_.options.interval_s;
-  if (intervals_) {
-    std::string line;
-    append_json(line, done);
-    intervals_->write(line, 1);
-  }
+  write_interval(done);
   if (setup_.rank == 0) console_.info(interval_line(done));
 }
 
@@ -187,6 +204,14 @@ void Reporter::sync() {
   if (intervals_) intervals_->sync();
   if (decisions_) decisions_->sync();
   tell_of_rotation();
+}
+
+void Reporter::flush() noexcept {
+  try {
+    write_steps();
+    sync();
+  } catch (...) {  // NOLINT(bugprone-empty-catch): no memory to tell of trouble with
+  }
 }
 
 // Of the first, on the rank that speaks to people: all ranks' files have the same bound.
@@ -224,11 +249,14 @@ void Telemetry::run(const std::stop_token& stop) {
     last = stopping_.wait_until(WaitPoint::Clock::now() + kPeriod, [&] { return stop.stop_requested(); });
     try {
       if (decisions_) take_decisions();
-      for (StepRecord record; ring_.pop(record);) reporter_.add(record);
+      bool has_memory = true;
+      for (StepRecord record; ring_.pop(record);) has_memory = reporter_.add(record) && has_memory;
+      if (!has_memory) report_once("no memory");
       const double now_s = seconds_of(WaitPoint::Clock::now());
       last ? reporter_.finish(now_s, ring_.dropped()) : reporter_.tick(now_s, ring_.dropped());
     } catch (const std::exception& e) {
       report_once(e.what());
+      if (last) reporter_.flush();
     }
   }
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -43,7 +44,8 @@ class Reporter {
   // Whether anybody would see what is reported here.
   [[nodiscard]] bool has_audience() const noexcept;
 
-  void add(const StepRecord& record);
+  // False, and it is counted as lost, if there is no memory for it.
+  bool add(const StepRecord& record) noexcept;
   // The next step's decision. Call it for every step: a recording with a gap is useless.
   void add_decision(bool fresh) noexcept {
     if (decisions_) decisions_->add(fresh);
@@ -58,16 +60,21 @@ class Reporter {
   // The last tick: writes the interval that is under way, flushes and leaves the status line.
   void finish(double now_s, std::uint64_t dropped);
 
+  // What is left to do for the files where finish() has thrown.
+  void flush() noexcept;
+
   // Records that reached the reporter but perhaps not the disk. Any thread.
   [[nodiscard]] std::uint64_t lost() const noexcept;
 
  private:
+  void take(const StepRecord& record);
   [[nodiscard]] Snapshot snapshot(double t_s) const;
   [[nodiscard]] Interval figures(const IntervalWindow& window, const Snapshot& now, std::uint64_t dropped) const;
   void open_metrics();
   // Until the first step: what happened before it belongs to no interval.
   void begin_at_zero();
   void write_steps();
+  void write_interval(const Interval& interval);
   void end_interval(const Snapshot& now, std::uint64_t dropped);
   void draw_status(const Snapshot& now, std::uint64_t dropped);
   void publish(const Snapshot& now, std::uint64_t dropped, bool is_running);
@@ -87,6 +94,7 @@ class Reporter {
   double last_record_s_ = 0;        // t_s of the latest record
   std::string step_lines_;          // not yet written
   std::uint64_t step_line_count_ = 0;
+  std::atomic<std::uint64_t> unwritten_{0};  // records that there was no memory for
 
   IntervalWindow interval_;
   double interval_due_s_ = 0;
