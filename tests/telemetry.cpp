@@ -394,15 +394,3 @@ TEST_CASE("without memory to report with, the run continues") {
   CHECK(lines.size() + telemetry.dropped() == kAll);
   for (std::size_t i = 1; i < lines.size(); ++i) CHECK(lines[i].at("step") > lines[i - 1].at("step"));
 }
-
-TEST_CASE("a directory that cannot be made names telemetry.dir") {
-  const TemporaryDirectory dir;
-  std::ofstream(dir / "file") << "x";
-  Screen screen;
-  const WorkerTotals totals;
-  const std::string below = (dir / "file").string() + "/run";
-  CHECK_THROWS_WITH_AS(make_run_directory(below), doctest::Contains("telemetry.dir"), ConfigError);
-  CHECK_THROWS_WITH_AS(make_run_directory((dir / "file").string()), doctest::Contains("telemetry.dir"), ConfigError);
-  CHECK_THROWS_WITH_AS(Telemetry(setup_in(below), totals, no_gauges, screen.log), doctest::Contains("telemetry.dir"),
-                       ConfigError);
-}

@@ -8,10 +8,12 @@
 #include <thread>
 #include <vector>
 
+#include <forebay/error.hpp>
 #include <nlohmann/json.hpp>
 
 #include "measure/quarantine_log.hpp"
 #include "measure/run_files.hpp"
+#include "measure/telemetry.hpp"
 #include "screen.hpp"
 #include "support.hpp"
 
@@ -161,4 +163,19 @@ TEST_CASE("a quarantine log that cannot be written counts on and says so once") 
   for (std::uint64_t i = 0; i < 10; ++i) log.add({.sample = i, .path = "p", .reason = "r"});
   CHECK(log.count() == 10);
   CHECK(screen.count("the quarantine log is incomplete") == 1);
+}
+
+TEST_CASE("a directory that cannot be made names telemetry.dir") {
+  const TemporaryDirectory dir;
+  std::ofstream(dir / "file") << "x";
+  Screen screen;
+  const WorkerTotals totals;
+  const std::string below = (dir / "file").string() + "/run";
+  TelemetrySetup setup;
+  setup.options.dir = below;
+  CHECK_THROWS_WITH_AS(make_run_directory(below), doctest::Contains("telemetry.dir"), ConfigError);
+  CHECK_THROWS_WITH_AS(make_run_directory((dir / "file").string()), doctest::Contains("telemetry.dir"), ConfigError);
+  CHECK_THROWS_WITH_AS(Telemetry(
+                           setup, totals, [] { return Gauges{}; }, screen.log),
+                       doctest::Contains("telemetry.dir"), ConfigError);
 }
