@@ -44,14 +44,14 @@ inline constexpr std::size_t kReachOfLooks = kMostOfRefill + 1;
 
 // A lane where whole loads can be taken, and where its symbols go. What a look waits for is the look before it, and
 // nothing else: bytes are loaded from where the last refill left off, long before they are needed.
-struct Reader {
+struct LaneReader {
   const std::uint8_t* next;
   std::uint64_t count;  // bits that are left of those before `next`; only the lowest six bits of this number count
   std::uint64_t bits;   // they, and behind them zeros or what follows
   std::uint8_t* out;
 
   // REQUIRES: refills_within() > 0
-  [[gnu::always_inline]] Reader(const Lane& lane, std::uint8_t* to) noexcept
+  [[gnu::always_inline]] LaneReader(const Lane& lane, std::uint8_t* to) noexcept
       : next(lane.bytes + (lane.bits_taken + 7) / 8),
         count((0 - lane.bits_taken) % 8),
         bits(count == 0 ? 0 : std::uint64_t{lane.bytes[lane.bits_taken / 8]} >> (lane.bits_taken % 8)),
@@ -91,7 +91,7 @@ struct Reader {
 
 // The end of a lane, where whole loads or the room for them are over. Writes nothing outside of its stretch, so that
 // the ends of all lanes can be read side by side.
-struct Ending {
+struct LaneEnding {
   Lane lane;
   std::uint8_t* out;
   std::uint8_t* end;
@@ -136,7 +136,7 @@ static_assert(std::has_single_bit(kMostLeft + 1U), "so that a number above it ha
                                                    std::size_t count) noexcept {
   std::uint8_t* const end = out + count;
   while (std::size_t refills = refills_within(lane, static_cast<std::size_t>(end - out))) {
-    Reader reader(lane, out);
+    LaneReader reader(lane, out);
     do {
       reader.refill();
 #pragma GCC unroll 5
@@ -145,7 +145,7 @@ static_assert(std::has_single_bit(kMostLeft + 1U), "so that a number above it ha
     out = reader.out;
     lane.bits_taken = reader.bits_taken(lane);
   }
-  Ending last{.lane = lane, .out = out, .end = end};
+  LaneEnding last{.lane = lane, .out = out, .end = end};
   while (last.left() > kMostLeft) {
     last.load();
 #pragma GCC unroll 5
@@ -161,10 +161,10 @@ using LaneEnds = std::array<std::uint8_t*, kLanes>;
 
 [[gnu::always_inline]] inline void finish_lanes(std::span<Lane> lanes, const SymbolTable& table, const LaneEnds& at,
                                                 const LaneEnds& ends) noexcept {
-  Ending a{.lane = lanes[0], .out = at[0], .end = ends[0]};
-  Ending b{.lane = lanes[1], .out = at[1], .end = ends[1]};
-  Ending c{.lane = lanes[2], .out = at[2], .end = ends[2]};
-  Ending d{.lane = lanes[3], .out = at[3], .end = ends[3]};
+  LaneEnding a{.lane = lanes[0], .out = at[0], .end = ends[0]};
+  LaneEnding b{.lane = lanes[1], .out = at[1], .end = ends[1]};
+  LaneEnding c{.lane = lanes[2], .out = at[2], .end = ends[2]};
+  LaneEnding d{.lane = lanes[3], .out = at[3], .end = ends[3]};
   const auto load = [&]() __attribute__((always_inline)) {
     a.load();
     b.load();
@@ -205,10 +205,10 @@ using LaneEnds = std::array<std::uint8_t*, kLanes>;
     return refills_within(lanes[j], static_cast<std::size_t>(ends[j] - at[j]));
   };
   while (std::size_t refills = std::min({refills_of(0), refills_of(1), refills_of(2), refills_of(3)})) {
-    Reader a(lanes[0], at[0]);
-    Reader b(lanes[1], at[1]);
-    Reader c(lanes[2], at[2]);
-    Reader d(lanes[3], at[3]);
+    LaneReader a(lanes[0], at[0]);
+    LaneReader b(lanes[1], at[1]);
+    LaneReader c(lanes[2], at[2]);
+    LaneReader d(lanes[3], at[3]);
     do {
       a.refill();
       b.refill();
