@@ -209,9 +209,9 @@ struct JsonLinesFile::Impl {
       size += static_cast<std::uint64_t>(written);
       rest.remove_prefix(static_cast<std::size_t>(written));
     }
-    const bool is_cut =
-        !rest.empty() && rest.size() < waiting.size() && waiting[waiting.size() - rest.size() - 1] != '\n';
-    waiting = is_cut ? "\n" : "";
+    const std::size_t taken = waiting.size() - rest.size();
+    if (taken > 0) ends_within_line = waiting[taken - 1] != '\n';
+    waiting = ends_within_line ? "\n" : "";
   }
 
   // How many bytes of the text the file may take now, in whole lines; 0: none.
@@ -280,8 +280,9 @@ struct JsonLinesFile::Impl {
   FileDescriptor out;
   std::uint64_t size = 0;  // of the file
   std::string waiting;
-  std::uint64_t unsynced = 0;  // lines written since the last sync()
-  bool sound = true;           // nothing failed since then
+  bool ends_within_line = false;  // the file: the system took a part of a line
+  std::uint64_t unsynced = 0;     // lines written since the last sync()
+  bool sound = true;              // nothing failed since then
   bool reported = false;
   bool rotated = false;
   std::atomic<std::uint64_t> lost{0};
