@@ -190,6 +190,29 @@ TEST_CASE("a killed run may leave half a line: what is added begins a line of it
   CHECK(whole == all_but_one);
 }
 
+TEST_CASE("a run killed while its steps made way for new ones goes on with them") {
+  const TemporaryDirectory dir;
+  const Options options = recorded_options(dir / "run");
+  const fs::path steps = dir / "run" / "steps.0.jsonl";
+  const fs::path earlier = dir / "run" / "steps.0.earlier.jsonl";
+  std::string state;
+  {
+    Feeder feeder(options, {.dataset = dataset(true)});
+    (void)serve(feeder, 12);
+    state = feeder.state();
+  }
+  fs::rename(steps, earlier);  // killed before it began the new file
+  Feeder feeder(options, {.dataset = dataset(true)});
+  feeder.restore_state(state);
+  (void)serve(feeder, 5);
+  feeder.close();
+  CHECK(lines_of(earlier).size() == 12);
+  const std::vector<Json> after = lines_of(steps);
+  REQUIRE(after.size() == 5);
+  CHECK(after.front().at("step") == 12);
+  CHECK(feeder.summary().dropped_records == 0);
+}
+
 // A source in fits and starts, so that no two runs decide alike by themselves.
 Options jittery(const fs::path& dir) {
   Options options = recorded_options(dir);

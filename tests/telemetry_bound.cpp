@@ -1,11 +1,17 @@
 // Telemetry that takes no more than telemetry.max_bytes: writing it, and reading it back.
 #include <doctest/doctest.h>
 
+#include <sys/resource.h>
+
 #include <algorithm>
+#include <atomic>
+#include <csignal>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -14,6 +20,7 @@
 #include "measure/figures.hpp"
 #include "measure/run_files.hpp"
 #include "measure/run_log.hpp"
+#include "no_more_files.hpp"
 #include "report/run_data.hpp"
 #include "screen.hpp"
 #include "support.hpp"
@@ -22,6 +29,7 @@ namespace {
 
 using namespace forebay;
 using forebay::testing::contains;
+using forebay::testing::NoMoreFiles;
 using forebay::testing::read_lines;
 using forebay::testing::Screen;
 using forebay::testing::TemporaryDirectory;
@@ -37,6 +45,26 @@ std::string step_lines(std::uint64_t first, std::uint64_t count) {
   }
   return lines;
 }
+
+// While it lives, no file grows beyond so many bytes: a write takes what fits, and the next fails.
+class LargestFile {
+ public:
+  explicit LargestFile(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
+    REQUIRE(::getrlimit(RLIMIT_FSIZE, &before_) == 0);
+    const rlimit limit{.rlim_cur = bytes, .rlim_max = before_.rlim_max};
+    REQUIRE(::setrlimit(RLIMIT_FSIZE, &limit) == 0);
+  }
+  ~LargestFile() {
+    ::setrlimit(RLIMIT_FSIZE, &before_);
+    (void)std::signal(SIGXFSZ, handler_);
+  }
+  LargestFile(const LargestFile&) = delete;
+  LargestFile& operator=(const LargestFile&) = delete;
+
+ private:
+  rlimit before_{};
+  void (*handler_)(int);
+};
 
 double steps_of(const RunData& run) {
   double steps = 0;
@@ -102,6 +130,104 @@ TEST_CASE("a file that cannot be renamed grows up to its bound, and what is lost
   file.sync();
   CHECK(file.has_rotated());
   CHECK(read_lines(dir / "steps.0.jsonl").size() == 1);
+}
+
+TEST_CASE("a file that cannot be begun anew is written on, and begun when that is possible") {
+  if (forebay::testing::kSanitized) {
+    MESSAGE("skipped: UBSan opens a pipe to look at an object's type");
+    return;
+  }
+  const TemporaryDirectory dir;
+  Screen screen;
+  JsonLinesFile file(dir / "steps.0.jsonl", screen.log, JsonLinesFile::Mode::truncate, 100);
+  const auto write = [&](int count) {
+    for (int i = 0; i < count; ++i) file.write("{\"a\":1}\n", 1);
+    file.sync();
+  };
+  write(5);
+  {
+    const NoMoreFiles none;
+    write(3);
+  }
+  CHECK(read_lines(dir / "steps.0.jsonl").size() == 8);
+  CHECK_FALSE(std::filesystem::exists(dir / "steps.0.earlier.jsonl"));
+  CHECK(screen.count("Too many open files; the file of before is written to") == 1);
+  write(1);
+  CHECK(file.has_rotated());
+  CHECK(read_lines(dir / "steps.0.earlier.jsonl").size() == 8);
+  CHECK(read_lines(dir / "steps.0.jsonl").size() == 1);
+  CHECK(file.lost() == 0);
+}
+
+TEST_CASE("where nothing more fits on the disk around a renaming, what is lost is counted, and the rest is whole") {
+  const TemporaryDirectory dir;
+  Screen screen;
+  JsonLinesFile file(dir / "steps.0.jsonl", screen.log, JsonLinesFile::Mode::truncate, 400);
+  std::uint64_t next = 100;
+  const auto write = [&](std::uint64_t until) {
+    while (next < until) {
+      file.write("{\"n\":" + std::to_string(next++) + "}\n", 1);
+      file.sync();
+    }
+  };
+  write(130);  // the file has been renamed, and the new one has lines
+  REQUIRE(file.has_rotated());
+  {
+    const LargestFile full(std::filesystem::file_size(dir / "steps.0.jsonl") + 15);
+    write(140);
+  }
+  const std::uint64_t lost = file.lost();
+  CHECK(lost > 0);
+  write(157);  // and is renamed again
+  CHECK(file.lost() == lost);
+  CHECK(screen.count("cannot write") == 1);
+  std::set<std::uint64_t> kept;
+  int cut = 0;
+  for (const char* name : {"steps.0.earlier.jsonl", "steps.0.jsonl"}) {
+    std::ifstream in(dir / name);
+    for (std::string line; std::getline(in, line);) {
+      const json parsed = json::parse(line, nullptr, false);
+      parsed.is_discarded() ? void(++cut) : void(kept.insert(parsed.at("n").get<std::uint64_t>()));
+    }
+  }
+  CHECK(cut == 1);
+  CHECK(*kept.rbegin() == 156);
+  CHECK(157 - *kept.begin() - kept.size() == lost);
+}
+
+TEST_CASE("what is read of ranks that go on has no gap, though their files make way for new ones meanwhile") {
+  constexpr std::uint64_t kSteps = 6000;
+  const TemporaryDirectory dir;
+  Screen screen;
+  std::atomic<int> writing{2};
+  std::vector<std::jthread> writers;
+  for (std::uint32_t rank = 0; rank < 2; ++rank) {
+    JsonLinesFile(rank_file(dir.path(), "steps", rank), screen.log).write(step_lines(0, 1), 1);
+    writers.emplace_back([&, rank] {
+      JsonLinesFile file(rank_file(dir.path(), "steps", rank), screen.log, JsonLinesFile::Mode::append, 20'000);
+      for (std::uint64_t step = 1; step < kSteps; ++step) {
+        file.write(step_lines(step, 1), 1);
+        if (step % 7 == 0) file.sync();
+      }
+      CHECK(file.has_rotated());
+      file.sync();
+      CHECK(file.lost() == 0);
+      --writing;
+    });
+  }
+  std::uint64_t last = 0;
+  for (bool is_over = false; !is_over;) {
+    is_over = writing == 0;
+    const RunData run = read_run(dir.path(), {}, {});
+    REQUIRE(run.ranks.size() == 2);
+    for (const RankData& rank : run.ranks) {
+      REQUIRE(rank.first_step);
+      CHECK(rank.bins.total().steps == doctest::Approx(static_cast<double>(rank.last_step + 1 - *rank.first_step)));
+    }
+    CHECK(run.ranks[0].last_step >= last);
+    last = run.ranks[0].last_step;
+  }
+  CHECK(last == kSteps - 1);
 }
 
 TEST_CASE("a link at the earlier file's name is replaced, not followed") {

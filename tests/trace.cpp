@@ -208,6 +208,24 @@ TEST_CASE("a folder is read rank by rank, and nothing else in it; one file is on
   CHECK(read_traces(dir / "kept").front().steps == 32);
 }
 
+TEST_CASE("lines that made way for later ones are read before them") {
+  const TemporaryDirectory dir;
+  const std::vector<Step> lines = steady(300);
+  const Trace whole = trace_of(lines);
+  write(dir / "steps.4.earlier.jsonl", {lines.begin(), lines.begin() + 120}, text_of(lines[120]).substr(0, 30));
+  write(dir / "steps.4.jsonl", {lines.begin() + 120, lines.end()});
+  for (const fs::path& path : {dir.path(), dir / "steps.4.jsonl"}) {
+    const std::vector<Trace> traces = read_traces(path);
+    REQUIRE(traces.size() == 1);
+    CHECK(traces[0].rank == 4);
+    CHECK(traces[0].steps == 300);
+    CHECK(traces[0].source->work == whole.source->work);
+  }
+  fs::remove(dir / "steps.4.jsonl");  // killed between the renaming and the new file
+  CHECK(read_traces(dir.path())[0].steps == 120);
+  CHECK(read_traces(dir / "steps.4.jsonl")[0].steps == 120);
+}
+
 TEST_CASE("anything but a trace is refused with its file, its line and what to do") {
   const TemporaryDirectory dir;
   const std::string line = text_of({}) + "\n";

@@ -170,6 +170,12 @@ std::vector<std::byte> load_file(const std::string& path, std::size_t limit) {
   return bytes;
 }
 
+FileIdentity identity_of(const FileDescriptor& file) noexcept {
+  struct stat status {};
+  if (::fstat(file.get(), &status) != 0) return {};
+  return {.device = status.st_dev, .inode = status.st_ino};
+}
+
 std::string describe_special(mode_t mode) {
   if (S_ISREG(mode)) return {};
   if (S_ISDIR(mode)) return "is a directory";

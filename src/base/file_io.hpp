@@ -43,6 +43,15 @@ class FileDescriptor {
   int descriptor_ = -1;
 };
 
+// What is the same for a file under any of its names, while it is open.
+struct FileIdentity {
+  dev_t device = 0;
+  ino_t inode = 0;
+  bool operator==(const FileIdentity&) const = default;
+};
+// {} if the system does not say.
+[[nodiscard]] FileIdentity identity_of(const FileDescriptor& file) noexcept;
+
 // Repeats a system call until no signal interrupts it. `call` returns below 0 and sets errno when it fails.
 template <typename Call>
 auto retry_interrupted(Call&& call) {
@@ -67,6 +76,7 @@ class LineFile {
   [[nodiscard]] std::uint64_t number() const noexcept { return number_; }
   // The last line had no newline: its writer was killed, or is still writing.
   [[nodiscard]] bool is_cut() const noexcept { return is_cut_; }
+  [[nodiscard]] FileIdentity identity() const noexcept { return identity_of(descriptor_); }
 
  private:
   bool fill();
@@ -96,6 +106,8 @@ struct OpenFile {
   // Not 0: reads bypass the page cache and must cover whole blocks of this size, into memory aligned to it, as
   // DirectReads does; read_at() fails.
   std::size_t block = 0;
+
+  [[nodiscard]] FileIdentity identity() const noexcept { return identity_of(descriptor); }
 };
 
 // No sample and no annotation is larger; a larger one is refused before memory is taken for it.

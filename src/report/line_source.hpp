@@ -26,6 +26,7 @@ class LineSource {
   [[nodiscard]] std::uint64_t stretches() const noexcept { return stretches_; }
   // The last line has no newline: its writer was killed, or is still writing.
   [[nodiscard]] bool is_cut() const noexcept { return whole_ && whole_->is_cut(); }
+  [[nodiscard]] FileIdentity identity() const noexcept { return whole_ ? whole_->identity() : open_.identity(); }
   // Where the last line is: "run/steps.3.jsonl:17", or by the byte that it begins with.
   [[nodiscard]] std::string place() const;
 

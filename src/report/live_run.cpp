@@ -14,6 +14,7 @@
 
 #include "base/file_io.hpp"
 #include "base/text.hpp"
+#include "measure/bounded_lines.hpp"
 #include "measure/figures.hpp"
 #include "measure/run_files.hpp"
 #include "measure/run_log.hpp"
@@ -30,30 +31,44 @@ constexpr std::size_t kTail = std::size_t{128} << 10;
 constexpr std::size_t kTailOfMany = std::size_t{16} << 10;
 constexpr std::size_t kManyRanks = 64;
 
-// The last bytes of a file, and its size; "" if it cannot be read.
+// The last bytes of a file, or of two that belong together, and their sizes; "" if they cannot be read.
 struct Tail {
   std::string text;
   std::uint64_t size = 0;
+
+  void add(const OpenFile& file, std::size_t most) {
+    const std::size_t before = text.size();
+    text.resize(before + std::min(file.size, most));
+    const auto added = std::span(text).subspan(before);
+    read_at(file.descriptor, file.size - added.size(), std::as_writable_bytes(added));
+    size += file.size;
+  }
 };
 
+OpenFile open_to_read(const fs::path& file) { return open_regular(file.native()); }
+
 Tail tail_of_one(const fs::path& file, std::size_t most) {
-  if (file.empty()) return {};
+  Tail tail;
   try {
-    const OpenFile open = open_regular(file.native());
-    Tail tail{.text = std::string(std::min(open.size, most), '\0'), .size = open.size};
-    read_at(open.descriptor, open.size - tail.text.size(), std::as_writable_bytes(std::span(tail.text)));
+    if (!file.empty()) tail.add(open_to_read(file), most);
     return tail;
   } catch (const Error&) {
     return {};
   }
 }
 
-// Of a file and the lines before it.
-Tail tail_of(const fs::path& earlier, const fs::path& file, std::size_t most) {
-  Tail tail = tail_of_one(file, most);
-  if (earlier.empty()) return tail;
-  Tail before = tail_of_one(earlier, tail.text.size() < most ? most - tail.text.size() : 0);
-  return {.text = std::move(before.text) + tail.text, .size = before.size + tail.size};
+// Of a file and of the one with the lines before it.
+Tail tail_of_both(const fs::path& file, std::size_t most) {
+  Tail tail;
+  if (file.empty()) return tail;
+  try {
+    const auto files = open_bounded<OpenFile>(file, open_to_read);
+    if (files.earlier) tail.add(*files.earlier, most);
+    if (files.latest) tail.add(*files.latest, most);
+    return tail;
+  } catch (const Error&) {
+    return {};
+  }
 }
 
 // Takes the last line off; nothing if there is none that is whole.
@@ -123,10 +138,8 @@ void add_intervals(std::string_view text, RankNow& now) {
 
 struct LiveFiles {
   fs::path run;
-  fs::path steps;
-  fs::path earlier_steps;
+  fs::path steps;  // or where it will be, if there is the earlier file only
   fs::path intervals;
-  fs::path earlier_intervals;
 };
 
 std::map<std::uint32_t, LiveFiles> live_files(const fs::path& folder) {
@@ -138,8 +151,8 @@ std::map<std::uint32_t, LiveFiles> live_files(const fs::path& folder) {
     if (!name) continue;
     LiveFiles& rank = ranks[name->rank];
     if (name->kind == "run") rank.run = it->path();
-    if (name->kind == "steps") (name->is_earlier ? rank.earlier_steps : rank.steps) = it->path();
-    if (name->kind == "intervals") (name->is_earlier ? rank.earlier_intervals : rank.intervals) = it->path();
+    if (name->kind == "steps") rank.steps = rank_file(folder.native(), name->kind, name->rank);
+    if (name->kind == "intervals") rank.intervals = rank_file(folder.native(), name->kind, name->rank);
   }
   return ranks;
 }
@@ -166,8 +179,8 @@ void LiveRun::look(double now_s) {
   const std::size_t most = files.size() > kManyRanks ? kTailOfMany : kTail;
   for (const auto& [rank, of_rank] : files) {
     RankNow now{.rank = rank};
-    const Tail steps = tail_of(of_rank.earlier_steps, of_rank.steps, most);
-    const Tail intervals = tail_of(of_rank.earlier_intervals, of_rank.intervals, kTailOfMany);
+    const Tail steps = tail_of_both(of_rank.steps, most);
+    const Tail intervals = tail_of_both(of_rank.intervals, kTailOfMany);
     add_intervals(intervals.text, now);
     if (!steps.text.empty()) {
       now.lately = {};

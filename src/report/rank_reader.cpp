@@ -9,6 +9,7 @@
 #include <forebay/error.hpp>
 
 #include "line_source.hpp"
+#include "measure/bounded_lines.hpp"
 #include "measure/figures.hpp"
 #include "record_lines.hpp"
 
@@ -87,9 +88,7 @@ std::uint64_t steps_before(const Interval& interval) {
 }
 
 template <typename Record>
-void read_lines(const std::filesystem::path& file, std::uint64_t budget, const LineReader<Record>& reader, Adder& adder,
-                RankData& data) {
-  LineSource lines(file, budget);
+void read_lines(LineSource& lines, const LineReader<Record>& reader, Adder& adder, RankData& data) {
   data.stretches += lines.stretches();
   Record record;
   for (std::string_view line; lines.next(line);) {
@@ -112,22 +111,27 @@ void read_lines(const std::filesystem::path& file, std::uint64_t budget, const L
   }
 }
 
-// A run that goes on may rename its file meanwhile: then the lines in between are missing here, as if they were written
-// later.
-template <typename Record>
-void read_records(const std::filesystem::path& earlier, const std::filesystem::path& file, std::uint64_t budget,
-                  const LineReader<Record>& reader, RankData& data) {
+// 0 if it is not there.
+std::uint64_t size_of(const std::filesystem::path& file) {
   std::error_code error;
-  data.has_earlier = !earlier.empty();
-  std::uint64_t size = 0;
-  for (const std::filesystem::path* each : {&earlier, &file}) {
-    if (!each->empty()) size += std::filesystem::file_size(*each, error);
-  }
-  const std::uint64_t share = size <= budget ? UINT64_MAX : earlier.empty() ? budget : budget / 2;
+  const std::uint64_t size = std::filesystem::file_size(file, error);
+  return error ? 0 : size;
+}
+
+template <typename Record>
+void read_records(const std::filesystem::path& file, std::uint64_t budget, const LineReader<Record>& reader,
+                  RankData& data) {
+  if (file.empty()) return;
+  const std::filesystem::path earlier = earlier_file(file);
+  const std::uint64_t size_before = size_of(earlier);
+  const bool fits = size_before + size_of(file) <= budget;
+  const std::uint64_t share = fits ? UINT64_MAX : size_before > 0 ? budget / 2 : budget;
+  auto lines = open_bounded<LineSource>(file, [&](const auto& path) { return LineSource(path, share); });
+  std::error_code error;
+  data.has_earlier = std::filesystem::exists(earlier, error);
   Adder adder(data);
-  for (const std::filesystem::path* each : {&earlier, &file}) {
-    if (!each->empty() && std::filesystem::exists(*each, error)) read_lines(*each, share, reader, adder, data);
-  }
+  if (lines.earlier) read_lines(*lines.earlier, reader, adder, data);
+  if (lines.latest) read_lines(*lines.latest, reader, adder, data);
 }
 
 void read_log(const std::filesystem::path& file, RankData& data) {
@@ -164,10 +168,8 @@ RankData read_rank(const RankFiles& files, RecordKind kind, std::uint64_t budget
   RankData data;
   data.rank = files.rank;
   if (!files.run.empty()) read_log(files.run, data);
-  if (kind == RecordKind::steps) read_records(files.earlier_steps, files.steps, budget, of_steps, data);
-  if (kind == RecordKind::intervals) {
-    read_records(files.earlier_intervals, files.intervals, budget, of_intervals, data);
-  }
+  if (kind == RecordKind::steps) read_records(files.steps, budget, of_steps, data);
+  if (kind == RecordKind::intervals) read_records(files.intervals, budget, of_intervals, data);
   return data;
 }
 

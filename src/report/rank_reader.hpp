@@ -7,14 +7,13 @@
 
 namespace forebay {
 
-// The files of one rank; an empty path is one that is not there.
+// The files of one rank; an empty path is one that is not there. Of steps and intervals there may be the earlier file
+// only, or both.
 struct RankFiles {
   std::uint32_t rank = 0;
   std::filesystem::path run;
   std::filesystem::path steps;
-  std::filesystem::path earlier_steps;
   std::filesystem::path intervals;
-  std::filesystem::path earlier_intervals;
 };
 
 enum class RecordKind : std::uint8_t { steps, intervals };

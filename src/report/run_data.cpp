@@ -41,13 +41,13 @@ void add_file(Listing& listing, const fs::path& file) {
   std::error_code error;
   if (name->kind == "run") rank.run = file;
   if (name->kind == "steps") {
-    (name->is_earlier ? rank.earlier_steps : rank.steps) = file;
+    rank.steps = rank_file(file.parent_path().native(), name->kind, name->rank);
     listing.has_steps = true;
     const std::uint64_t size = fs::file_size(file, error);
     if (!error) listing.step_bytes += size;
   }
   if (name->kind == "intervals") {
-    (name->is_earlier ? rank.earlier_intervals : rank.intervals) = file;
+    rank.intervals = rank_file(file.parent_path().native(), name->kind, name->rank);
     listing.has_intervals = true;
   }
   const fs::file_time_type written = fs::last_write_time(file, error);
@@ -125,12 +125,17 @@ void note_what_is_missing(RunData& run) {
       !empty.empty()) {
     run.notes.push_back("There are no " + run.read_from + " of " + empty + " yet.");
   }
-  for (const RankData& rank : run.ranks) {
-    if (!rank.has_earlier || rank.first_step.value_or(0) <= rank.begun_at) continue;
-    run.notes.push_back("The " + run.read_from + " before step " + std::to_string(*rank.first_step) + " of rank " +
-                        std::to_string(rank.rank) +
-                        " are no longer there (telemetry.max_bytes), so what is shown begins after them.");
-    break;
+  const auto begins_late = [](const RankData& rank) {
+    return rank.has_earlier && rank.first_step.value_or(0) > rank.begun_at;
+  };
+  if (const auto first = std::ranges::find_if(run.ranks, begins_late); first != run.ranks.end()) {
+    const auto others = std::ranges::count_if(std::next(first), run.ranks.end(), begins_late);
+    run.notes.push_back("The " + run.read_from + " before step " + std::to_string(*first->first_step) + " of rank " +
+                        std::to_string(first->rank) + " are no longer there (telemetry.max_bytes)" +
+                        (others == 0   ? ""
+                         : others == 1 ? ", nor the first ones of another rank"
+                                       : ", nor the first ones of " + std::to_string(others) + " others") +
+                        ", so what is shown begins after them.");
   }
   for (const RankData& rank : run.ranks) {
     if (rank.cut.empty()) continue;

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdio>
+#include <deque>
 #include <map>
 #include <new>
 #include <optional>
@@ -19,6 +19,8 @@
 
 #include "base/file_io.hpp"
 #include "base/text.hpp"
+#include "measure/bounded_lines.hpp"
+#include "measure/run_files.hpp"
 #include "rank_model.hpp"
 
 namespace forebay {
@@ -77,15 +79,23 @@ Line parse(const std::string& text) {
           .blocked_s = seconds(json, "blocked_producer_s")};
 }
 
-// The lines of one file, checked one by one.
+// RANK of "steps.RANK.jsonl" and of the file with the lines before it.
+std::optional<std::uint32_t> rank_of(const fs::path& file) {
+  const std::string text = file.filename().string();
+  const std::optional<RankFileName> name = rank_file_name(text);
+  return name && name->kind == "steps" && !name->goes_on ? std::optional(name->rank) : std::nullopt;
+}
+
+// The lines of one rank, checked one by one: those of its file and, if telemetry was bounded, those before them.
 class Reader {
  public:
-  explicit Reader(const fs::path& file) : name_(file.string()) {
-    try {
-      file_.emplace(file, kLongestLine);
-    } catch (const Error& error) {
-      throw Error(name_ + " " + error.what() + ": is it the steps.RANK.jsonl of a run?");
+  explicit Reader(const fs::path& file) {
+    if (rank_of(file)) {
+      auto lines = open_bounded<Source>(file, open);
+      if (lines.earlier) files_.push_back(*std::move(lines.earlier));
+      if (lines.latest) files_.push_back(*std::move(lines.latest));
     }
+    if (files_.empty()) files_.push_back(open(file));
   }
 
   // The lines since the last resume. A run that resumes from a saved state appends to the file of the previous one and
@@ -94,7 +104,7 @@ class Reader {
     std::string text;
     while (next(text)) {
       const std::optional<Line> line = line_in(text);
-      if (!line) break;
+      if (!line) continue;  // the end of its file
       if (last_step_ && line->step <= *last_step_) refuse("steps go backwards: two runs in one file?");
       last_step_ = line->step;
       if (!lines_.empty() && begins_anew(lines_.back(), *line)) lines_.clear();
@@ -111,11 +121,31 @@ class Reader {
   }
 
  private:
-  bool next(std::string& text) {
+  struct Source {
+    std::string name;
+    LineFile lines;
+
+    [[nodiscard]] FileIdentity identity() const noexcept { return lines.identity(); }
+  };
+
+  static Source open(const fs::path& file) {
     try {
-      return file_->next(text);
+      return {.name = file.string(), .lines = LineFile(file, kLongestLine)};
     } catch (const Error& error) {
-      throw Error(name_ + " " + error.what());
+      throw Error(file.string() + " " + error.what() + ": is it the steps.RANK.jsonl of a run?");
+    }
+  }
+
+  bool next(std::string& text) {
+    while (true) {
+      Source& source = files_.front();
+      try {
+        if (source.lines.next(text)) return true;
+      } catch (const Error& error) {
+        throw Error(source.name + " " + error.what());
+      }
+      if (files_.size() == 1) return false;
+      files_.pop_front();
     }
   }
 
@@ -133,16 +163,15 @@ class Reader {
     } catch (const Error& error) {
       cause = error.what();
     }
-    if (!file_->is_cut() || lines_.empty()) refuse("not a step of Forebay's telemetry: " + cause);
+    if (!files_.front().lines.is_cut() || lines_.empty()) refuse("not a step of Forebay's telemetry: " + cause);
     return std::nullopt;
   }
 
   [[noreturn]] void refuse(const std::string& what) const {
-    throw Error(name_ + ":" + std::to_string(file_->number()) + ": " + what);
+    throw Error(files_.front().name + ":" + std::to_string(files_.front().lines.number()) + ": " + what);
   }
 
-  std::string name_;
-  std::optional<LineFile> file_;
+  std::deque<Source> files_;  // the first is being read
   std::vector<Line> lines_;
   std::optional<std::uint64_t> last_step_;
   std::uint64_t before_ = 0;  // batches of lines that made way for later ones (telemetry.max_bytes)
@@ -230,22 +259,13 @@ Trace trace_of(const fs::path& file, std::uint64_t rank) {
   return trace;
 }
 
-// RANK of "steps.RANK.jsonl".
-std::optional<std::uint64_t> rank_of(const fs::path& file) {
-  unsigned rank = 0;
-  int read = 0;
-  const std::string name = file.filename().string();
-  if (std::sscanf(name.c_str(), "steps.%9u.jsonl%n", &rank, &read) != 1) return std::nullopt;
-  return static_cast<std::size_t>(read) == name.size() ? std::optional<std::uint64_t>(rank) : std::nullopt;
-}
-
 // By rank. Anything but a readable folder is taken for a file: opening it tells why it cannot be read.
 std::map<std::uint64_t, fs::path> files_at(const fs::path& path) {
   std::error_code error;
   if (!fs::is_directory(path, error)) return {{rank_of(path).value_or(0), path}};
   std::map<std::uint64_t, fs::path> files;
   for (fs::directory_iterator it(path, error), end; !error && it != end; it.increment(error)) {
-    if (const auto rank = rank_of(it->path())) files.emplace(*rank, it->path());
+    if (const auto rank = rank_of(it->path())) files.emplace(*rank, rank_file(path.native(), "steps", *rank));
   }
   if (error) throw Error(path.string() + " cannot be listed: " + error.message());
   if (files.empty()) {

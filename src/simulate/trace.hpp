@@ -32,9 +32,10 @@ struct Trace {
 };
 
 // Reads steps.RANK.jsonl: one file, or all of a folder (telemetry.dir of a run with telemetry.per_step = true), in the
-// order of ranks. Batches that were finished between the same two steps are spread evenly over that time. Gaps where
-// telemetry dropped lines are bridged; a truncated last line is ignored. Of a run that was resumed, only the steps
-// after the last resume count. Throws Error naming file, line and what to do.
+// order of ranks. What is in steps.RANK.earlier.jsonl beside it (telemetry.max_bytes) comes before. Batches that were
+// finished between the same two steps are spread evenly over that time. Gaps where telemetry dropped lines are bridged;
+// a truncated last line is ignored. Of a run that was resumed, only the steps after the last resume count. Throws Error
+// naming file, line and what to do.
 [[nodiscard]] std::vector<Trace> read_traces(const std::filesystem::path& path);
 
 // What a recorded run would have been like with other settings.

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <sys/stat.h>
+#include <filesystem>
+#include <optional>
+#include <system_error>
+#include <utility>
+
+#include <forebay/error.hpp>
+
+#include "base/file_io.hpp"
+#include "run_files.hpp"
+
+namespace forebay {
+
+// The two files of lines that a JsonLinesFile with a bound writes, open for reading; either may not be there. `Lines`
+// has identity(), as LineFile does.
+template <typename Lines>
+struct BoundedLines {
+  std::optional<Lines> earlier;
+  std::optional<Lines> latest;
+};
+
+// Whether this name is that of the open file, and not of one that has come in its place.
+[[nodiscard]] inline bool is_name_of(const std::filesystem::path& name, const FileIdentity& file) noexcept {
+  struct stat status {};
+  return ::stat(name.c_str(), &status) == 0 && FileIdentity{status.st_dev, status.st_ino} == file;
+}
+
+// Opens both by `open(path)`, which throws Error. The run may be renaming them meanwhile; no line is missing between
+// two that are in what is returned. Throws what `open` throws for a file that is there. Any thread, any process.
+//
+// Reason: the latest file is opened first. While its name is still its own, the other name is that of the file before
+// it. If it was renamed in between, then the other name may be its own, and what was before it is gone. Anything else
+// are two renamings in between, and it is tried again.
+template <typename Lines, typename Open>
+BoundedLines<Lines> open_bounded(const std::filesystem::path& file, Open&& open) {
+  constexpr int kTries = 20;
+  const std::filesystem::path before = earlier_file(file);
+  BoundedLines<Lines> lines;
+  const auto open_if_there = [&](const std::filesystem::path& path, std::optional<Lines>& opened) {
+    std::error_code error;
+    opened.reset();
+    if (!std::filesystem::exists(path, error)) return;
+    try {
+      opened.emplace(open(path));
+    } catch (const Error&) {
+      if (std::filesystem::exists(path, error)) throw;  // else it has just been renamed
+    }
+  };
+  for (int tries = 0; tries < kTries; ++tries) {
+    open_if_there(file, lines.latest);
+    open_if_there(before, lines.earlier);
+    if (!lines.latest || !lines.earlier) return lines;
+    if (lines.earlier->identity() == lines.latest->identity()) break;
+    if (is_name_of(file, lines.latest->identity())) return lines;
+  }
+  lines.earlier.reset();
+  return lines;
+}
+
+}  // namespace forebay
