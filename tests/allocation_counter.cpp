@@ -8,10 +8,12 @@ namespace {
 thread_local bool counting = false;
 thread_local std::size_t allocations = 0;
 thread_local bool ended = false;
+thread_local std::size_t until_refusal = 0;  // 0: none is to be refused any more
 
 void* allocate(std::size_t bytes, std::size_t alignment) {
   if (counting) ++allocations;
   if (ended) throw std::bad_alloc();
+  if (until_refusal > 0 && --until_refusal == 0) throw std::bad_alloc();
   void* const memory = alignment <= alignof(std::max_align_t)
                            ? std::malloc(bytes)
                            : std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
@@ -40,5 +42,9 @@ AllocationCounter::~AllocationCounter() { counting = false; }
 std::size_t AllocationCounter::count() const noexcept { return allocations; }
 
 void end_allocations() noexcept { ended = true; }
+
+RefusedAllocation::RefusedAllocation(std::size_t allowed) noexcept { until_refusal = allowed + 1; }
+RefusedAllocation::~RefusedAllocation() { until_refusal = 0; }
+bool RefusedAllocation::has_come() const noexcept { return until_refusal == 0; }
 
 }  // namespace forebay::testing

@@ -19,4 +19,16 @@ class AllocationCounter {
 // From now on `operator new` throws std::bad_alloc to the calling thread. Under ThreadSanitizer it does not.
 void end_allocations() noexcept;
 
+// While it lives, one call of `operator new` of the thread that made it throws std::bad_alloc: the one after so many.
+// Not under ThreadSanitizer: has_come() is true from the beginning.
+class RefusedAllocation {
+ public:
+  explicit RefusedAllocation(std::size_t allowed) noexcept;
+  ~RefusedAllocation();
+  RefusedAllocation(const RefusedAllocation&) = delete;
+  RefusedAllocation& operator=(const RefusedAllocation&) = delete;
+
+  [[nodiscard]] bool has_come() const noexcept;
+};
+
 }  // namespace forebay::testing

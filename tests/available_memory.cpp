@@ -24,10 +24,10 @@ void put(const fs::path& file, const std::string& text) {
 
 TEST_CASE("room of a node without cgroups is MemAvailable") {
   const TemporaryDirectory root;
-  CHECK_FALSE(available_memory(root.path()).node);
+  CHECK_FALSE(available_memory(root.path().native()).node);
   put(root / "proc/meminfo",
       "MemTotal:       8000 kB\nMemFree:  1 kB\nMemAvailable:   2048 kB\nHugePages_Total:   0\n");
-  const AvailableMemory room = available_memory(root.path());
+  const AvailableMemory room = available_memory(root.path().native());
   CHECK(room.node == 2 * kMiB);
   CHECK_FALSE(room.group);
 }
@@ -38,15 +38,15 @@ TEST_CASE("room of a cgroup of version 2 is the least of it and the groups above
   const fs::path groups = root / "sys/fs/cgroup";
   put(groups / "job/step/memory.max", "max\n");
   put(groups / "job/step/memory.current", "1000\n");
-  CHECK_FALSE(available_memory(root.path()).group);
+  CHECK_FALSE(available_memory(root.path().native()).group);
   put(groups / "job/memory.max", "10000\n");
   put(groups / "job/memory.current", "7000\n");
   put(groups / "job/memory.stat", "anon 5000\nfile 1500\ninactive_file 1100\nactive_file 400\n");
-  CHECK(available_memory(root.path()).group == 4500U);
+  CHECK(available_memory(root.path().native()).group == 4500U);
   put(groups / "job/step/memory.max", "1200\n");
-  CHECK(available_memory(root.path()).group == 200U);
+  CHECK(available_memory(root.path().native()).group == 200U);
   put(groups / "job/step/memory.current", "1300\n");
-  CHECK(available_memory(root.path()).group == 0U);
+  CHECK(available_memory(root.path().native()).group == 0U);
 }
 
 TEST_CASE("version 1: its own file names, no limit said with a huge number, a path that is not mounted") {
@@ -55,11 +55,11 @@ TEST_CASE("version 1: its own file names, no limit said with a huge number, a pa
   const fs::path memory = root / "sys/fs/cgroup/memory";
   put(memory / "memory.limit_in_bytes", "9223372036854771712\n");
   put(memory / "memory.usage_in_bytes", "5\n");
-  CHECK_FALSE(available_memory(root.path()).group);
+  CHECK_FALSE(available_memory(root.path().native()).group);
   put(memory / "memory.limit_in_bytes", "1000\n");
   put(memory / "memory.usage_in_bytes", "900\n");
   put(memory / "memory.stat", "inactive_file 100\ntotal_inactive_file 300\ntotal_active_file 50\n");
-  CHECK(available_memory(root.path()).group == 450U);
+  CHECK(available_memory(root.path().native()).group == 450U);
 }
 
 TEST_CASE("a ring that does not fit is refused, naming the keys; a cgroup that ranks may share is a warning") {

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cstddef>
 #include <cstdint>
+#include <new>
 
 namespace forebay {
 namespace {
@@ -121,6 +122,11 @@ std::optional<std::string> from_base64(std::string_view text) {
     if (have >= 8) bytes += static_cast<char>(bits >> (have -= 8) & 0xFFU);
   }
   return bytes;
+}
+
+std::string cause_of(const std::exception& error) {
+  if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr) return "there is no memory (std::bad_alloc)";
+  return error.what();
 }
 
 std::string_view without_blanks(std::string_view text) noexcept {

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -35,6 +36,9 @@ struct Character {
 // The bytes in base64 (RFC 4648, section 4), and back; nothing if the text is not base64.
 [[nodiscard]] std::string base64(std::string_view bytes);
 [[nodiscard]] std::optional<std::string> from_base64(std::string_view text);
+
+// What an error says, in words also where the C++ library has none: of std::bad_alloc.
+[[nodiscard]] std::string cause_of(const std::exception& error);
 
 // `text` without the blanks at both ends: spaces, tabs, line ends, \v and \f.
 [[nodiscard]] std::string_view without_blanks(std::string_view text) noexcept;

@@ -7,6 +7,7 @@
 
 #include <forebay/error.hpp>
 
+#include "base/text.hpp"
 #include "index_image.hpp"
 
 namespace forebay {
@@ -16,10 +17,8 @@ namespace {
 std::string what_was_thrown() {
   try {
     throw;
-  } catch (const std::bad_alloc&) {
-    return "there is no memory (std::bad_alloc)";
   } catch (const std::exception& error) {
-    return error.what();
+    return cause_of(error);
   } catch (...) {
     return "an object that is not a std::exception";
   }

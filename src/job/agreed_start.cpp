@@ -67,7 +67,7 @@ Announcement announce(const DatasetOptions& options, const IndexProgress& progre
     announcement.problem = error.what();
   } catch (const std::exception& error) {
     announcement.kind = Announcement::Kind::error;
-    announcement.problem = error.what();
+    announcement.problem = cause_of(error);
   }
   return announcement;
 }
@@ -190,7 +190,7 @@ Options load_options(const std::string& file, const Communicator& communicator, 
   try {
     options = load_options(file, overrides, defaults);
   } catch (const std::exception& error) {
-    problem = error.what();
+    problem = cause_of(error);
   }
   const auto failure = agreed_failure(*own, problem);
   own->close(kTimeout);

@@ -108,7 +108,7 @@ std::optional<SavedState> share_state(const std::filesystem::path& file, Communi
       const std::optional<std::string> text = file.empty() ? std::nullopt : read_state(file);
       bytes = text ? message('s', *text) : message('n', "");
     } catch (const std::exception& error) {
-      bytes = message('e', error.what());
+      bytes = message('e', cause_of(error));
     }
   }
   if (communicator.size() > 1) bytes = communicator.broadcast(std::move(bytes), 0);

@@ -15,8 +15,6 @@
 namespace forebay {
 namespace {
 
-namespace fs = std::filesystem;
-
 // Where a version of cgroups keeps what is asked for here.
 struct GroupFiles {
   const char* limit;
@@ -31,7 +29,7 @@ constexpr GroupFiles kVersion2{"memory.max", "memory.current", "active_file", "i
 constexpr std::uint64_t kNoLimit = std::uint64_t{1} << 62;
 
 // Nothing when there is no such file or it does not begin with a number ("max").
-std::optional<std::uint64_t> number_in(const fs::path& file) {
+std::optional<std::uint64_t> number_in(const std::string& file) {
   std::ifstream in(file);
   std::uint64_t number = 0;
   if (in >> number) return number;
@@ -39,7 +37,7 @@ std::optional<std::uint64_t> number_in(const fs::path& file) {
 }
 
 // The number behind a word at the beginning of a line; 0 when there is none.
-std::uint64_t number_behind(const fs::path& file, std::string_view word) {
+std::uint64_t number_behind(const std::string& file, std::string_view word) {
   std::ifstream in(file);
   std::string key;
   std::uint64_t number = 0;
@@ -49,23 +47,25 @@ std::uint64_t number_behind(const fs::path& file, std::string_view word) {
   return 0;
 }
 
-std::optional<std::uint64_t> room_of_group(const fs::path& dir, const GroupFiles& files) {
-  const auto limit = number_in(dir / files.limit);
-  const auto used = number_in(dir / files.used);
+std::optional<std::uint64_t> room_of_group(const std::string& dir, const GroupFiles& files) {
+  const auto limit = number_in(dir + "/" + files.limit);
+  const auto used = number_in(dir + "/" + files.used);
   if (!limit || !used || *limit >= kNoLimit) return std::nullopt;
-  const fs::path stat = dir / "memory.stat";
+  const std::string stat = dir + "/memory.stat";
   const std::uint64_t cache = number_behind(stat, files.active) + number_behind(stat, files.inactive);
   const std::uint64_t taken = *used - std::min(*used, cache);
   return *limit - std::min(*limit, taken);
 }
 
-// `path`: of the group, as in /proc/self/cgroup. Limits of the groups above it hold for it too.
-std::optional<std::uint64_t> room_of_groups(const fs::path& base, fs::path path, const GroupFiles& files) {
+// `path`: of the group, as in /proc/self/cgroup: "/job/step". Limits of the groups above it hold for it too.
+std::optional<std::uint64_t> room_of_groups(const std::string& base, std::string_view path, const GroupFiles& files) {
   std::optional<std::uint64_t> least;
-  for (path = path.relative_path();; path = path.parent_path()) {
-    const auto room = room_of_group(base / path, files);
+  while (true) {
+    const auto room = room_of_group(base + std::string(path), files);
     if (room) least = std::min(*room, least.value_or(*room));
-    if (path.empty()) return least;
+    const std::size_t last = path.rfind('/');
+    if (last == std::string_view::npos) return least;
+    path = path.substr(0, last);
   }
 }
 
@@ -76,21 +76,21 @@ bool has_memory_controller(std::string_view controllers) {
 
 }  // namespace
 
-AvailableMemory available_memory(const fs::path& root) {
+AvailableMemory available_memory(const std::string& root) {
   AvailableMemory room;
-  if (const std::uint64_t kib = number_behind(root / "proc/meminfo", "MemAvailable:"); kib > 0) room.node = kib * 1024;
-  std::ifstream groups(root / "proc/self/cgroup");
+  if (const std::uint64_t kib = number_behind(root + "/proc/meminfo", "MemAvailable:"); kib > 0) room.node = kib * 1024;
+  std::ifstream groups(root + "/proc/self/cgroup");
   for (std::string line; std::getline(groups, line);) {  // "4:memory:/job" or, of version 2, "0::/job"
     const std::size_t first = line.find(':');
     const std::size_t second = first == std::string::npos ? first : line.find(':', first + 1);
     if (second == std::string::npos) continue;
     const std::string controllers = line.substr(first + 1, second - first - 1);
-    const fs::path path = line.substr(second + 1);
+    const std::string path = line.substr(second + 1);
     std::optional<std::uint64_t> here;
     if (controllers.empty()) {
-      here = room_of_groups(root / "sys/fs/cgroup", path, kVersion2);
+      here = room_of_groups(root + "/sys/fs/cgroup", path, kVersion2);
     } else if (has_memory_controller(controllers)) {
-      here = room_of_groups(root / "sys/fs/cgroup/memory", path, kVersion1);
+      here = room_of_groups(root + "/sys/fs/cgroup/memory", path, kVersion1);
     }
     if (here) room.group = std::min(*here, room.group.value_or(*here));
   }

@@ -2,7 +2,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <filesystem>
 #include <optional>
 #include <span>
 #include <string>
@@ -25,8 +24,8 @@ struct AvailableMemory {
   std::optional<std::uint64_t> group = std::nullopt;
 };
 
-// Looks into `root`/proc and `root`/sys/fs/cgroup (versions 1 and 2, every level). What cannot be read is left empty.
-[[nodiscard]] AvailableMemory available_memory(const std::filesystem::path& root = "/");
+// Looks into `root` + "/proc" and "/sys/fs/cgroup" (versions 1 and 2, every level). What cannot be read is left empty.
+[[nodiscard]] AvailableMemory available_memory(const std::string& root = "");
 
 // The ring of one rank, for messages.
 struct RingNeed {

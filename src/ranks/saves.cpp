@@ -5,6 +5,7 @@
 
 #include <forebay/error.hpp>
 
+#include "base/text.hpp"
 #include "coordinator.hpp"
 #include "order/state_file.hpp"
 
@@ -17,7 +18,7 @@ void Saves::save(const std::filesystem::path& file, std::string text, bool is_la
         try {
           write_state(target, saved);
         } catch (const std::exception& error) {
-          warn_(error.what());
+          warn_(cause_of(error).c_str());
           throw;
         }
       });
@@ -40,7 +41,7 @@ void Saves::write_together(const std::function<void()>& work) {
       work();
       failure = take_failure();
     } catch (const std::exception& error) {
-      failure = error.what();
+      failure = cause_of(error);
     }
   }
   if (const auto cause = agreed_failure(communicator_, failure)) throw Error(*cause);
