@@ -166,6 +166,10 @@ class Job {
     const Reading now = read_now(arguments_.folder / "run");
     readings_ << nlohmann::json{{"step", step},
                                 {"resident", now.resident_bytes},
+                                {"heap", now.resident_heap},
+                                {"anonymous", now.resident_anonymous},
+                                {"shared", now.resident_shared},
+                                {"files", now.resident_files},
                                 {"proportional", now.proportional_bytes},
                                 {"allocated", now.allocated_bytes},
                                 {"descriptors", now.descriptors},

@@ -7,6 +7,7 @@
 #include <map>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -24,16 +25,34 @@ std::uint64_t entries_of(const char* folder) {
   return count;
 }
 
+// What a mapping of this name is: "" has arenas of malloc() and stacks of threads.
+std::uint64_t& resident_of(Reading& reading, std::string_view name) {
+  if (name == "[heap]") return reading.resident_heap;
+  if (name.starts_with("/dev/shm/") || name.ends_with("(deleted)")) return reading.resident_shared;
+  if (name.starts_with('/')) return reading.resident_files;
+  return reading.resident_anonymous;
+}
+
 void add_memory(Reading& reading) {
-  std::ifstream in("/proc/self/smaps_rollup");
+  std::ifstream in("/proc/self/smaps");
+  std::string name;
   for (std::string line; std::getline(in, line);) {
     std::istringstream words(line);
     std::string key;
+    words >> key;
+    if (!key.ends_with(':')) {  // the first line of a mapping: addresses, rights, offset, device, inode, name
+      std::string skipped;
+      for (int i = 0; i < 4; ++i) words >> skipped;
+      name.clear();
+      std::getline(words >> std::ws, name);
+      continue;
+    }
     std::uint64_t kib = 0;
-    words >> key >> kib;
-    if (key == "Rss:") reading.resident_bytes = kib << 10U;
-    if (key == "Pss:") reading.proportional_bytes = kib << 10U;
+    if (key == "Rss:" && words >> kib) resident_of(reading, name) += kib << 10U;
+    if (key == "Pss:" && words >> kib) reading.proportional_bytes += kib << 10U;
   }
+  reading.resident_bytes =
+      reading.resident_heap + reading.resident_anonymous + reading.resident_shared + reading.resident_files;
   const struct mallinfo2 info = ::mallinfo2();
   reading.allocated_bytes = info.uordblks + info.hblkhd;
 }
