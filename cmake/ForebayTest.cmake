@@ -37,13 +37,16 @@ endif()
 # For tests in whose processes Open MPI runs. What it leaks is suppressed by the names on the stack of each allocation, and
 # those are found only by the slow way through thirty frames without pointers, which takes longer than all else. So leaks
 # are looked for in those tests alone that are about MPI itself; others run the same code without MPI too.
+# Each has a folder of its own for what mpirun keeps: of two that make the common one at the same moment, one fails.
 function(forebay_test_with_mpi NAME)
   set(options detect_leaks=0)
   if(NAME MATCHES "^mpi_(communicator|session|startup)")
     set(options fast_unwind_on_malloc=0)
   endif()
+  set(folder ${CMAKE_CURRENT_BINARY_DIR}/mpirun/${NAME})
+  file(MAKE_DIRECTORY ${folder})
   set_tests_properties(${NAME} PROPERTIES ENVIRONMENT
-    "${FOREBAY_TEST_ENVIRONMENT};ASAN_OPTIONS=${FOREBAY_TEST_ASAN} ${options}")
+    "${FOREBAY_TEST_ENVIRONMENT};ASAN_OPTIONS=${FOREBAY_TEST_ASAN} ${options};OMPI_MCA_orte_tmpdir_base=${folder}")
 endfunction()
 
 # forebay_add_tests(NAME RANKS): has CTest run the program test_NAME, alone or once per rank count under mpirun.
