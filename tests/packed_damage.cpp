@@ -29,6 +29,7 @@ using testing::packed;
 using Bytes = std::vector<std::byte>;
 
 constexpr std::size_t kVersionAt = 3;
+constexpr std::size_t kChecksumAt = 8;
 constexpr std::size_t kTileWidthAt = 14;
 constexpr std::size_t kTileHeightAt = 15;
 
@@ -79,6 +80,22 @@ TEST_CASE("no byte of a packed file can change unseen, whoever decodes, and what
       bytes[at] ^= std::byte{0x10};
     }
   }
+}
+
+TEST_CASE("bytes that have been compared with another checksum are not compared with their own") {
+  const PackTables tables = PackTraining().finish();
+  JpegPacker packer(tables);
+  TableCache cache([&](std::uint32_t) { return tables.to_bytes(); });
+  Bytes bytes = packed(packer, make_jpeg({}));
+  bytes[kChecksumAt] ^= std::byte{1};
+  ImageDecoder decoder(testing::either_way(), nullptr, &cache);
+  CHECK(testing::contains(refusal_of(decoder, bytes, false, {0, 0, 1, 1}), "checksum differs"));
+  Image image;
+  (void)decoder.open(bytes, {.is_checked = true});
+  decoder.decode({0, 0, 1, 1}, 1, image);
+  CHECK(image.area.width() > 0);
+  const std::span<const std::byte> short_of(bytes.data(), kChecksumAt + 3);
+  CHECK_THROWS_WITH_AS((void)decoder.open(short_of, {.is_checked = true}), doctest::Contains("damaged"), SampleError);
 }
 
 TEST_CASE("a packed file of a later version is refused by that version's number") {

@@ -18,6 +18,7 @@ struct ImageOptions {
   bool exif = true;                       // turn the image to display orientation
   std::int64_t max_pixels = 178'956'970;  // width * height; larger images are refused
   bool grey = false;                      // R = G = B: a JPEG's own luma, else make_grey()
+  bool is_checked = false;                // the bytes were compared with a checksum after they had been read
 };
 
 struct ImageSize {

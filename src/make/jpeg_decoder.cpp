@@ -16,7 +16,7 @@ class JpegDecoder::Impl {
     is_packed_ = starts_as_packed_jpeg(bytes);
     if (!is_packed_) return library_.open(bytes, options);
     options_ = options;
-    return library_.open(packed_.open(bytes), options);
+    return library_.open(packed_.open(bytes, options.is_checked), options);
   }
 
   [[nodiscard]] JpegHeader header() const noexcept {

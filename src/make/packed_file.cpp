@@ -29,7 +29,7 @@ std::shared_ptr<const PackTables> TableCache::find(std::uint32_t key) const {
   }
 }
 
-std::span<const std::byte> PackedFile::open(std::span<const std::byte> bytes) {
+std::span<const std::byte> PackedFile::open(std::span<const std::byte> bytes, bool is_checked) {
   const std::uint32_t key = tables_of(bytes);
   if (tables_ == nullptr || tables_->key() != key) {
     if (cache_ == nullptr) throw SampleError("a packed JPEG, which only a dataset with its tables can hold");
@@ -37,7 +37,7 @@ std::span<const std::byte> PackedFile::open(std::span<const std::byte> bytes) {
     packer_.reset();
   }
   bytes_ = bytes;
-  parts_.open(bytes, *tables_);
+  parts_.open(bytes, *tables_, is_checked);
   return parts_.header();
 }
 

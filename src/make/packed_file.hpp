@@ -41,9 +41,9 @@ class PackedFile {
   // `tables` must outlive it. Null: it has none.
   explicit PackedFile(TableCache* tables) noexcept : cache_(tables) {}
 
-  // Gives back the header of the file that was packed, for libjpeg. The bytes must stay. Throws SampleError.
-  // REQUIRES: starts_as_packed_jpeg(bytes)
-  std::span<const std::byte> open(std::span<const std::byte> bytes);
+  // Gives back the header of the file that was packed, for libjpeg. The bytes must stay; `is_checked` as of
+  // PackedJpeg::open(). Throws SampleError. REQUIRES: starts_as_packed_jpeg(bytes)
+  std::span<const std::byte> open(std::span<const std::byte> bytes, bool is_checked);
 
   [[nodiscard]] const PackedJpeg& parts() const noexcept { return parts_; }
 

@@ -94,8 +94,11 @@ void SampleMaker::make(std::span<const std::byte> bytes, const Sample& sample, s
   std::visit([&](const auto& work) { make_with(work, Source{bytes, decoded}, member, workspace); }, work_);
 }
 
-ImageSize SampleMaker::open(const Source& source, Workspace& workspace) const {
-  return source.decoded != nullptr ? source.decoded->size() : workspace.decoder.open(source.bytes, image_);
+ImageSize SampleMaker::open(const Source& source, const Sample& sample, Workspace& workspace) const {
+  if (source.decoded != nullptr) return source.decoded->size();
+  ImageOptions options = image_;
+  options.is_checked = sample.checked;
+  return workspace.decoder.open(source.bytes, options);
 }
 
 void SampleMaker::decode(const Source& source, const Box& region, std::int32_t shrink, Workspace& workspace) {
@@ -124,7 +127,7 @@ void SampleMaker::make_with(const Work& work, const Source& source, const Member
     render(work, view, member, workspace);
     return;
   }
-  const ImageSize size = open(source, workspace);
+  const ImageSize size = open(source, sample, workspace);
   const auto view = view_of(work, size, member);
   note_view(size, view, member.out);
   if (source.decoded == nullptr && hold(work, view, member, workspace)) {
@@ -163,7 +166,7 @@ bool SampleMaker::make_together(std::span<const std::byte> bytes, std::span<cons
 template <class Work>
 void SampleMaker::make_all_with(const Work& work, const Source& source, std::span<const Member> members,
                                 Workspace& workspace) const {
-  const ImageSize size = open(source, workspace);
+  const ImageSize size = open(source, members.front().sample, workspace);
   Box region = view_of(work, size, members.front()).region;
   for (const Member& member : members) region = around(region, view_of(work, size, member).region);
   decode(source, decode_ == Decode::full ? Box{0, 0, size.width, size.height} : region, 1, workspace);

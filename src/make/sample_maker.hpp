@@ -83,7 +83,7 @@ class SampleMaker {
   void make_all_with(const Work& work, const Source& source, std::span<const Member> members,
                      Workspace& workspace) const;
   // An image file's size, then the pixels of a region of it.
-  [[nodiscard]] ImageSize open(const Source& source, Workspace& workspace) const;
+  [[nodiscard]] ImageSize open(const Source& source, const Sample& sample, Workspace& workspace) const;
   static void decode(const Source& source, const Box& region, std::int32_t shrink, Workspace& workspace);
   // Samples of these pixels are whole.
   static void count_decoded(const Source& source, std::uint64_t samples, Workspace& workspace) noexcept;

@@ -29,8 +29,9 @@ class PackedJpeg {
   static constexpr std::uint8_t kHasLanes = 2;  // tiles are coded in kLanes lanes
 
   // Both must stay. Throws SampleError when these bytes are damaged, of another version, or were packed with other
-  // tables: whoever decodes them, and whatever part, finds any change of a byte here.
-  void open(std::span<const std::byte> packed, const PackTables& tables);
+  // tables: whoever decodes them, and whatever part, finds any change of a byte here. `is_checked`: the bytes have
+  // been compared with another checksum, and are not compared with their own.
+  void open(std::span<const std::byte> packed, const PackTables& tables, bool is_checked = false);
 
   // The file up to its scan, followed by an end-of-image marker.
   [[nodiscard]] std::span<const std::byte> header() const noexcept { return header_; }
