@@ -106,14 +106,21 @@ def check_state(reference: Reference, journal: Journal, state: State) -> Verdict
     return compare(journal.fresh(state.steps) + state.left, reference.until(state.opened))
 
 
-def cut_lines(folder: Path) -> tuple[int, int]:
-    """Lines of steps.0.jsonl that are whole, and lines of all logs that are not."""
-    whole = cut = 0
+class Lines(NamedTuple):
+    steps: int  # whole lines of steps
+    made_way: int  # steps before the first of them (telemetry.max_bytes)
+    cut: int  # lines of all logs that are not whole
+
+
+def lines_of(folder: Path) -> Lines:
+    steps, cut = [], 0
     for log in folder.glob("*.jsonl"):
         for line in log.read_bytes().split(b"\n"):
             try:
-                json.loads(line or b"{}")
-                whole += log.name == "steps.0.jsonl" and bool(line)
+                parsed = json.loads(line or b"{}")
+                if log.name.startswith("steps.0.") and line:
+                    steps.append(parsed["step"])
             except ValueError:
                 cut += 1
-    return whole, cut
+    has_made_way = (folder / "steps.0.earlier.jsonl").exists()
+    return Lines(len(steps), min(steps) if steps and has_made_way else 0, cut)
