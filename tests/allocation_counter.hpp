@@ -20,7 +20,7 @@ class AllocationCounter {
 void end_allocations() noexcept;
 
 // While it lives, one call of `operator new` of the thread that made it throws std::bad_alloc: the one after so many.
-// Not under ThreadSanitizer: has_come() is true from the beginning.
+// Not under ThreadSanitizer.
 class RefusedAllocation {
  public:
   explicit RefusedAllocation(std::size_t allowed) noexcept;

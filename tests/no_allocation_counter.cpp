@@ -9,8 +9,4 @@ std::size_t AllocationCounter::count() const noexcept { return 0; }
 
 void end_allocations() noexcept {}
 
-RefusedAllocation::RefusedAllocation(std::size_t /*allowed*/) noexcept {}
-RefusedAllocation::~RefusedAllocation() = default;
-bool RefusedAllocation::has_come() const noexcept { return true; }
-
 }  // namespace forebay::testing

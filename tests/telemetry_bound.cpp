@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <set>
 #include <string>
 #include <thread>
@@ -16,6 +17,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/file_io.hpp"
+#include "measure/bounded_lines.hpp"
 #include "measure/counters.hpp"
 #include "measure/figures.hpp"
 #include "measure/run_files.hpp"
@@ -241,6 +244,68 @@ TEST_CASE("a link at the earlier file's name is replaced, not followed") {
   CHECK(file.has_rotated());
   CHECK_FALSE(std::filesystem::is_symlink(dir / "steps.1.earlier.jsonl"));
   CHECK(std::filesystem::file_size(dir / "elsewhere") == 4);
+}
+
+TEST_CASE("files that are renamed while they are opened are opened again") {
+  const TemporaryDirectory dir;
+  const std::filesystem::path file = dir / "steps.0.jsonl";
+  const auto rotate = [&] {
+    std::filesystem::rename(file, earlier_file(file));
+    std::ofstream(file) << "later\n";
+  };
+  const auto first_line = [](std::optional<LineFile>& lines) {
+    std::string line;
+    return lines && lines->next(line) ? line : "";
+  };
+  int calls = 0;
+  const auto open_while = [&](auto&& meanwhile) {
+    calls = 0;
+    std::ofstream(file) << "earlier\n";
+    std::filesystem::remove(earlier_file(file));
+    return open_bounded<LineFile>(file, [&](const std::filesystem::path& path) { return meanwhile(path, ++calls); });
+  };
+  auto gone = open_while([&](const std::filesystem::path& path, int call) {
+    if (call > 1) return LineFile(path, 100);
+    rotate();
+    throw Error("there is no such file any more");
+  });
+  CHECK(first_line(gone.earlier) == "earlier");
+  CHECK(first_line(gone.latest) == "later");
+  auto renamed = open_while([&](const std::filesystem::path& path, int call) {
+    LineFile lines(path, 100);
+    if (call == 1) rotate();
+    return lines;
+  });
+  CHECK_FALSE(renamed.earlier);
+  CHECK(first_line(renamed.latest) == "earlier");
+  CHECK_THROWS_WITH_AS(open_while([](const auto&, int) -> LineFile { throw Error("not permitted"); }), "not permitted",
+                       Error);
+  CHECK(calls > 1);
+}
+
+TEST_CASE("names of a run's files, and others") {
+  CHECK(rank_file_name("steps.0.earlier.jsonl")->is_earlier);
+  CHECK(rank_file_name("intervals.10.jsonl")->rank == 10);
+  CHECK(rank_file_name("decisions.3.from-20.jsonl")->goes_on);
+  for (const char* other :
+       {"steps.jsonl", "steps.x.jsonl", "steps.07.jsonl", "steps.1.jsonl.old", "steps.1.later.jsonl"}) {
+    CAPTURE(other);
+    CHECK_FALSE(rank_file_name(other));
+  }
+}
+
+TEST_CASE("a line that was cut when it was read stays the last, though its writer goes on") {
+  const TemporaryDirectory dir;
+  std::ofstream out(dir / "lines");
+  out << "whole\ncu" << std::flush;
+  LineFile lines(dir / "lines", 100);
+  std::string line;
+  REQUIRE(lines.next(line));
+  REQUIRE(lines.next(line));
+  CHECK(line == "cu");
+  CHECK(lines.is_cut());
+  out << "t\nnext\n" << std::flush;
+  CHECK_FALSE(lines.next(line));
 }
 
 TEST_CASE("a run whose first steps made way for later ones is read from the earlier file on") {

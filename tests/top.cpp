@@ -30,16 +30,16 @@ using testing::TemporaryDirectory;
 
 void append(const fs::path& file, const std::string& text) { std::ofstream(file, std::ios::app) << text; }
 
-// Steps of 0.1 s of which the rank waits `wait_s`, up to `count`.
-std::string steps(std::uint64_t first, std::uint64_t count, double wait_s) {
+// So many steps of `every_s` of which the rank waits `wait_s`.
+std::string steps(std::uint64_t first, std::uint64_t count, double wait_s, double every_s = 0.1) {
   std::string lines;
   for (std::uint64_t i = first; i < first + count; ++i) {
     StepRecord record;
     record.step = i;
     record.use_index = i % 4;
-    record.t_s = 0.1 * static_cast<double>(i);
+    record.t_s = every_s * static_cast<double>(i);
     record.wait_s = wait_s;
-    record.step_s = 0.1 - wait_s;
+    record.step_s = every_s - wait_s;
     record.depth = 5;
     record.served = i % 4 == 0 ? Decision::fresh : Decision::reuse;
     append_json(lines, record);
@@ -98,6 +98,20 @@ TEST_CASE("the end of each rank's files says how it goes") {
   }
   run.look(31);
   CHECK(run.has_ended());
+}
+
+TEST_CASE("steps that are many are counted over the time that they took, before and after a file made way") {
+  const TemporaryDirectory dir;
+  begin_rank(dir.path(), 0, 1, 0);
+  LiveRun run(dir.path());
+  for (const std::uint64_t after : {10U, 100U, 2000U}) {  // the last are more than is looked at
+    CAPTURE(after);
+    std::ofstream(dir / "steps.0.earlier.jsonl") << steps(0, 2000, 0, 0.001);
+    std::ofstream(dir / "steps.0.jsonl") << steps(2000, after, 0, 0.001);
+    run.look(1);
+    CHECK(run.ranks()[0].step == 1999 + after);
+    CHECK(run.ranks()[0].steps_per_s() == doctest::Approx(1000).epsilon(0.05));
+  }
 }
 
 TEST_CASE("without a terminal there is a line per interval, until the run has ended") {

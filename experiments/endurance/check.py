@@ -137,7 +137,7 @@ class Check:
             for epoch, (count, _) in enumerate(tally["tallies"][: last["epochs"]]):
                 fresh_on_0[epoch] += count
         handed_over = sum(1 for count in fresh_on_0 if count != last["samples"] // 2)
-        print(f"job  batches were handed over in {handed_over} epochs")
+        print(f"job  batches were handed over in at least {handed_over} epochs")
         if handed_over == 0:
             self.problems.append("no batch was handed over from rank to rank")
         for part in range(len(ranks[0])):

@@ -35,8 +35,9 @@ struct Sample {
   std::int32_t channels = 0;  // raw only: 1 or 3
   bool planar = false;        // raw only: all of the first channel, then all of the next
   bool bgr = false;           // raw only: the first of the three channels is blue
-  // read() throws when its bytes do not match a checksum that is not among them. Then a packed JPEG is not compared
-  // with its own once more, which takes a twentieth of its decoding.
+  // Each read() compares its bytes with a checksum that is stored outside of them, and throws when they differ. Then
+  // the checksum within a packed JPEG is not compared too. A dataset that hands out what another says of its samples,
+  // but reads their bytes from elsewhere, sets it to false.
   bool checked = false;
 };
 

@@ -191,6 +191,9 @@ LineFile::LineFile(const std::filesystem::path& file, std::size_t longest)
   }
 }
 
+LineFile::LineFile(FileDescriptor file, std::size_t longest)
+    : descriptor_(std::move(file)), longest_(longest), buffer_(kBuffer) {}
+
 bool LineFile::fill() {
   begin_ = 0;
   end_ = read_some(descriptor_.get(), buffer_, 1);
@@ -199,8 +202,7 @@ bool LineFile::fill() {
 
 bool LineFile::next(std::string& line) {
   line.clear();
-  is_cut_ = false;
-  if (begin_ == end_ && !fill()) return false;
+  if (is_cut_ || (begin_ == end_ && !fill())) return false;
   ++number_;
   while (true) {
     const char* const from = buffer_.data() + begin_;

@@ -68,8 +68,11 @@ class LineFile {
  public:
   // Throws Error with the reason: missing, not readable, not a regular file.
   LineFile(const std::filesystem::path& file, std::size_t longest);
+  // Of a regular file that is open, from where its descriptor stands.
+  LineFile(FileDescriptor file, std::size_t longest);
 
-  // The next line, without its newline; false at the end of the file. Throws Error with the reason: a line longer than
+  // The next line, without its newline; false at the end of the file, and after a line that is_cut(), whatever has been
+  // appended meanwhile. Throws Error with the reason: a line longer than
   // `longest` bytes, a failed read.
   bool next(std::string& line);
   // The number of the last line that next() returned, from 1.

@@ -125,7 +125,7 @@ std::optional<std::string> from_base64(std::string_view text) {
 }
 
 std::string cause_of(const std::exception& error) {
-  if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr) return "there is no memory (std::bad_alloc)";
+  if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr) return "no memory left";
   return error.what();
 }
 

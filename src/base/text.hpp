@@ -37,7 +37,7 @@ struct Character {
 [[nodiscard]] std::string base64(std::string_view bytes);
 [[nodiscard]] std::optional<std::string> from_base64(std::string_view text);
 
-// What an error says, in words also where the C++ library has none: of std::bad_alloc.
+// What an error says, in words also where the C++ library has none: of std::bad_alloc, for which no memory is taken.
 [[nodiscard]] std::string cause_of(const std::exception& error);
 
 // `text` without the blanks at both ends: spaces, tabs, line ends, \v and \f.

@@ -7,7 +7,6 @@
 
 #include <forebay/error.hpp>
 
-#include "base/text.hpp"
 #include "index_image.hpp"
 
 namespace forebay {
@@ -17,8 +16,10 @@ namespace {
 std::string what_was_thrown() {
   try {
     throw;
+  } catch (const std::bad_alloc&) {
+    return "there is no memory (std::bad_alloc)";
   } catch (const std::exception& error) {
-    return cause_of(error);
+    return error.what();
   } catch (...) {
     return "an object that is not a std::exception";
   }

@@ -59,7 +59,7 @@ class RecordDataset final : public Dataset, public PlacedSamples, public SampleF
     sample.channels = kind.channels;
     sample.planar = kind.planar;
     sample.bgr = kind.bgr;
-    sample.checked = kind.checked && !is_held(file_of(id));
+    sample.checked = kind.checked && layout_.has_records && !is_held(file_of(id));
     if (layout_.has_regions) {
       const std::int64_t flags = number(Layout::flags, id);
       sample.box = box_of(id);

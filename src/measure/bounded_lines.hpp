@@ -28,11 +28,11 @@ struct BoundedLines {
 }
 
 // Opens both by `open(path)`, which throws Error. The run may be renaming them meanwhile; no line is missing between
-// two that are in what is returned. Throws what `open` throws for a file that is there. Any thread, any process.
+// two that are in what is returned. Throws what `open` throws each time. Any thread, any process.
 //
 // Reason: the latest file is opened first. While its name is still its own, the other name is that of the file before
 // it. If it was renamed in between, then the other name may be its own, and what was before it is gone. Anything else
-// are two renamings in between, and it is tried again.
+// means two renamings in between, or a name that was another file's when it was opened: it is tried again.
 template <typename Lines, typename Open>
 BoundedLines<Lines> open_bounded(const std::filesystem::path& file, Open&& open) {
   constexpr int kTries = 20;
@@ -41,16 +41,16 @@ BoundedLines<Lines> open_bounded(const std::filesystem::path& file, Open&& open)
   const auto open_if_there = [&](const std::filesystem::path& path, std::optional<Lines>& opened) {
     std::error_code error;
     opened.reset();
-    if (!std::filesystem::exists(path, error)) return;
-    try {
-      opened.emplace(open(path));
-    } catch (const Error&) {
-      if (std::filesystem::exists(path, error)) throw;  // else it has just been renamed
-    }
+    if (std::filesystem::exists(path, error)) opened.emplace(open(path));
   };
-  for (int tries = 0; tries < kTries; ++tries) {
-    open_if_there(file, lines.latest);
-    open_if_there(before, lines.earlier);
+  for (int tries = 1; tries <= kTries; ++tries) {
+    try {
+      open_if_there(file, lines.latest);
+      open_if_there(before, lines.earlier);
+    } catch (const Error&) {
+      if (tries == kTries) throw;
+      continue;
+    }
     if (!lines.latest || !lines.earlier) return lines;
     if (lines.earlier->identity() == lines.latest->identity()) break;
     if (is_name_of(file, lines.latest->identity())) return lines;

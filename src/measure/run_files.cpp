@@ -93,7 +93,9 @@ std::optional<RankFileName> rank_file_name(std::string_view name) {
     const std::string_view rest(end, static_cast<std::size_t>(digits.data() + digits.size() - end));
     const bool goes_on = rest.starts_with(".from-");
     const bool is_earlier = rest == ".earlier";
-    if (error == std::errc() && (rest.empty() || goes_on || is_earlier)) {
+    const std::string_view number = digits.substr(0, digits.size() - rest.size());
+    const bool is_plain = number == "0" || !number.starts_with('0');  // rank_file() makes no other
+    if (error == std::errc() && is_plain && (rest.empty() || goes_on || is_earlier)) {
       return RankFileName{.kind = kind, .rank = rank, .goes_on = goes_on, .is_earlier = is_earlier};
     }
   }

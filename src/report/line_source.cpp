@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 #include <span>
-#include <system_error>
 #include <utility>
 
 #include <forebay/error.hpp>
@@ -22,13 +21,11 @@ constexpr std::size_t kStretch = std::size_t{4} << 10;
 
 LineSource::LineSource(std::filesystem::path file, std::uint64_t budget) : file_(std::move(file)) {
   try {
-    std::error_code error;
-    const std::uint64_t size = std::filesystem::file_size(file_, error);
-    if (error || size <= std::max<std::uint64_t>(budget, 2 * kStretch)) {
-      whole_.emplace(file_, kLongestTelemetryLine);
+    open_ = open_regular(file_.native());
+    if (open_.size <= std::max<std::uint64_t>(budget, 2 * kStretch)) {
+      whole_.emplace(std::move(open_.descriptor), kLongestTelemetryLine);
       return;
     }
-    open_ = open_regular(file_.native());
     stretches_ = std::max<std::uint64_t>(1, budget / kStretch);
     text_.resize(kStretch);
     at_ = text_.size();

@@ -63,8 +63,10 @@ Tail tail_of_both(const fs::path& file, std::size_t most) {
   if (file.empty()) return tail;
   try {
     const auto files = open_bounded<OpenFile>(file, open_to_read);
-    if (files.earlier) tail.add(*files.earlier, most);
-    if (files.latest) tail.add(*files.latest, most);
+    // Of the earlier one only what the latest leaves room for: a part of both would have a gap in between.
+    const std::size_t of_latest = files.latest ? std::min(files.latest->size, most) : 0;
+    if (files.earlier) tail.add(*files.earlier, most - of_latest);
+    if (files.latest) tail.add(*files.latest, of_latest);
     return tail;
   } catch (const Error&) {
     return {};

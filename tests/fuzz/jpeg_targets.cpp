@@ -12,7 +12,9 @@
 #include "jpeg_parts.hpp"
 #include "jpeg_plain_files.hpp"
 #include "make/jpeg_decoder.hpp"
+#include "make/packed_file.hpp"
 #include "pack/jpeg_packer.hpp"
+#include "pack/packed_jpeg.hpp"
 #include "targets.hpp"
 
 namespace forebay::fuzz {
@@ -69,6 +71,20 @@ Packing& packing() {
   return one;
 }
 
+// Whatever a packed file holds that no checksum is compared with, a region of it is decoded or refused.
+void decode_unchecked(const JpegBytes& bytes) {
+  if (!starts_as_packed_jpeg(bytes)) return;
+  static TableCache cache([](std::uint32_t) { return packing().tables.to_bytes(); });
+  static JpegDecoder decoder(trusted_pixel_kernels(), nullptr, &cache);
+  try {
+    Random random(bytes.size());
+    const ImageSize size = decoder.open(bytes, {.max_pixels = most_pixels(), .is_checked = true});
+    Image image;
+    decoder.decode(testing::random_region(random, size), 1, image);
+  } catch (const SampleError&) {  // NOLINT(bugprone-empty-catch): it is damaged
+  }
+}
+
 }  // namespace
 
 // Forebay's own decoder and libjpeg-turbo alone agree: the same refusal, or the same pixels. A region has those of the
@@ -114,6 +130,7 @@ bool use_packed(std::string_view input) {
   if (const auto packed = packer.pack(bytes); packed && packer.unpack(*packed) != bytes) {
     throw std::logic_error("a packed file unpacks to another one");
   }
+  decode_unchecked(bytes);
   if (bytes.size() > 12) set_checksum(bytes);
   try {
     (void)packer.unpack(bytes);
