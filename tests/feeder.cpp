@@ -13,12 +13,14 @@
 
 #include <forebay/feeder.hpp>
 
+#include "eventually.hpp"
 #include "memory_dataset.hpp"
 #include "memory_parts.hpp"
 
 namespace forebay {
 namespace {
 
+using testing::eventually;
 using testing::Gate;
 using testing::memory_options;
 using testing::MemoryDataset;
@@ -299,12 +301,17 @@ TEST_CASE("a program may end the wait of close() for a slow read by throwing, an
   Gate gate;
   gate.open(2);
   bool is_closing = false;
-  Parts made = parts(100, [&](std::uint64_t) { gate.pass(); });
+  std::atomic<int> reads{0};
+  Parts made = parts(100, [&](std::uint64_t) {
+    ++reads;
+    gate.pass();
+  });
   made.while_waiting = [&] {
     if (is_closing) throw Interrupted();
   };
   Feeder feeder(options, std::move(made));
   REQUIRE(feeder.next());
+  REQUIRE(eventually([&] { return reads > 2; }));  // the slow one is under way
   is_closing = true;
   for (int i = 0; i < 3; ++i) CHECK_THROWS_AS(feeder.close(), Interrupted);
   CHECK_FALSE(feeder.next().has_value());
