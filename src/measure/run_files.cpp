@@ -22,6 +22,7 @@
 
 #include "base/output_file.hpp"
 #include "base/text.hpp"
+#include "bounded_lines.hpp"
 #include "run_log.hpp"
 
 namespace forebay {
@@ -46,15 +47,6 @@ void remove_listed(const std::string& dir, IsStale&& is_stale) {
 // For a job that is restarted right after its predecessor was killed: a dying process keeps its locks until the system
 // has reclaimed its memory, and the ranks of a killed mpirun outlive it.
 constexpr std::chrono::seconds kPatience{2};
-
-// The previous owner of the lock removes the file, and a lock on a file that is no longer in the folder excludes
-// nobody.
-bool is_in_place(int descriptor, const std::filesystem::path& file) {
-  struct stat mine {};
-  struct stat there {};
-  return ::fstat(descriptor, &mine) == 0 && ::stat(file.c_str(), &there) == 0 && mine.st_dev == there.st_dev &&
-         mine.st_ino == there.st_ino;
-}
 
 std::string who_am_i() {
   const std::string host = host_name();
@@ -137,7 +129,8 @@ DirectoryLock::DirectoryLock(const std::string& dir, std::uint32_t rank) {
     FileDescriptor descriptor(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644));
     if (!descriptor.is_open()) return;
     if (::flock(descriptor.get(), LOCK_EX | LOCK_NB) == 0) {
-      if (!is_in_place(descriptor.get(), file)) continue;
+      // The previous owner removes the file, and a lock on one that is no longer in the folder excludes nobody.
+      if (!is_name_of(file, identity_of(descriptor))) continue;
       put_text(descriptor.get(), me);
       descriptor_ = std::move(descriptor);
       file_ = file;
