@@ -131,6 +131,63 @@ TEST_CASE("the last batches of a plan come without being waited for") {
   CHECK(waking.ring.depth() == 1);
 }
 
+TEST_CASE("an issuer is left alone for a few turns while the workers are busy, and then woken by them") {
+  std::atomic<bool> is_busy{true};
+  std::atomic<bool> stopped{false};
+  std::atomic<std::uint64_t> claims{0};
+  SlotRing ring(8, 9, UINT64_MAX, [&] { return is_busy.load(); });
+  FutexWatch asleep;
+  std::thread issuer([&] {
+    const FutexWatch::OfThisThread watched(asleep);
+    SlotRing::Claim claim{};
+    while (ring.claim(stopped, claim)) ++claims;
+  });
+  const auto claims_are = [&](std::uint64_t wanted) { return testing::eventually([&] { return claims == wanted; }); };
+  const auto take = [&] {
+    REQUIRE(ring.state() == SlotRing::State::ready);
+    ring.retire(ring.take());
+    ring.settle();
+  };
+  CHECK(claims_are(8));
+  CHECK(testing::eventually([&] { return asleep.waits > 0; }));
+  FutexWatch notified;
+  {
+    const FutexWatch::OfThisThread watched(notified);
+    // One can be claimed, none is ready.
+    ring.publish(0);
+    take();
+    ring.publish(2);
+    CHECK(ring.wait(SlotRing::Clock::now(), never) == SlotRing::State::starved);
+    CHECK(claims == 8);
+    CHECK(notified.wakes == 0);
+
+    SUBCASE("who publishes when they are busy no more") {
+      is_busy = false;
+      ring.publish(3);
+      CHECK(claims_are(9));
+    }
+    SUBCASE("the consumer, when it waits while they are busy no more") {
+      is_busy = false;
+      CHECK(ring.wait(SlotRing::Clock::now(), never) == SlotRing::State::starved);
+      CHECK(claims_are(9));
+    }
+    SUBCASE("the consumer, when a quarter of the capacity can be claimed") {
+      ring.publish(1);
+      take();
+      CHECK(claims_are(10));
+    }
+    SUBCASE("the consumer, after as many steps that take nothing as the capacity") {
+      for (int step = 0; step < 7; ++step) ring.pass();
+      CHECK(claims == 8);
+      ring.pass();
+      CHECK(claims_are(9));
+    }
+  }
+  stopped = true;
+  ring.wake();
+  issuer.join();
+}
+
 TEST_CASE("whatever the consumer does, it wakes the issuer when R8 says so, and only then") {
   const std::uint64_t seed = 811;
   MESSAGE("seed " << seed);

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <exception>
 #include <forebay/error.hpp>
+#include <optional>
 #include <utility>
 #include <vector>
 
+#include "read/quick_reader.hpp"
 #include "read/workload.hpp"
 
 namespace forebay {
@@ -21,9 +23,72 @@ void fetch_ahead(const EncodedSample& sample) noexcept {
   }
 }
 
-}  // namespace
-
 using Activity = WorkerStatus::Activity;
+
+// The work of one decoder thread.
+class Decoder {
+ public:
+  // `links` must outlive it.
+  Decoder(const DecoderLinks& links, unsigned thread, WorkerStatus& status)
+      : links_(links), thread_(thread), status_(status), samples_(std::max(Pace::kMost, links.at_once)) {
+    if (links.reads) reader_.emplace(*links.reads, status);
+  }
+
+  // Waits for samples and handles some. False if there will be no more.
+  [[nodiscard]] bool work();
+
+ private:
+  std::int64_t begin(const EncodedSample& sample) {
+    return status_.set(sample.is_read ? Activity::decoding : Activity::reading, sample.request.sample);
+  }
+  [[nodiscard]] std::uint32_t handle(const EncodedSample& sample);
+
+  const DecoderLinks& links_;
+  unsigned thread_;
+  WorkerStatus& status_;
+  std::optional<QuickReader> reader_;
+  std::vector<EncodedSample> samples_;  // those taken together
+  Pace pace_;
+};
+
+bool Decoder::work() {
+  const bool together = links_.at_once > 0;
+  const std::size_t taken = links_.encoded.take(std::span(samples_).first(together ? links_.at_once : pace_.at_once()));
+  if (taken == 0) return false;
+  const auto samples = std::span(samples_).first(taken);
+  begin(samples[0]);
+  if (together) links_.handler.prepare(samples, thread_);
+  std::uint64_t made = 0;
+  std::uint64_t decode_ns = 0;
+  for (std::size_t i = 0; i < taken; ++i) {
+    if (i + 1 < taken) fetch_ahead(samples[i + 1]);
+    // A slot can be served once the first sample of another is handled; its reads have to be counted by then.
+    if (reader_ && i > 0 && samples[i].request.slot != samples[i - 1].request.slot) reader_->count();
+    const bool is_here = samples[i].is_read || reader_->read(samples[i]);
+    if (is_here) made += handle(samples[i]);
+    const std::int64_t ns = i + 1 < taken ? begin(samples[i + 1]) : status_.set(Activity::idle);
+    if (!is_here) continue;
+    pace_.add(ns);
+    decode_ns += static_cast<std::uint64_t>(ns);
+  }
+  if (reader_) reader_->count();
+  links_.handler.finish_taken(thread_);
+  links_.buffers.give_back(samples);
+  links_.totals.samples.fetch_add(made, std::memory_order_relaxed);
+  links_.totals.decode_ns.fetch_add(decode_ns, std::memory_order_relaxed);
+  return true;
+}
+
+std::uint32_t Decoder::handle(const EncodedSample& sample) {
+  try {
+    return links_.handler.handle(sample, thread_);
+  } catch (const SampleError& error) {
+    links_.sink.bad_sample(sample.request, error.what());
+    return 0;
+  }
+}
+
+}  // namespace
 
 DecoderPool::DecoderPool(const DecoderLinks& links, unsigned threads, unsigned most)
     : links_(links),
@@ -34,44 +99,11 @@ DecoderPool::DecoderPool(const DecoderLinks& links, unsigned threads, unsigned m
 
 void DecoderPool::run(unsigned thread, WorkerStatus& status) noexcept {
   try {
-    work(thread, status);
+    Decoder decoder(links_, thread, status);
+    while (workers_.may_work(thread) && decoder.work()) {
+    }
   } catch (...) {
     links_.sink.worker_failed(std::current_exception());
-  }
-}
-
-void DecoderPool::work(unsigned thread, WorkerStatus& status) {
-  std::vector<EncodedSample> samples(std::max(Pace::kMost, links_.at_once));
-  const bool together = links_.at_once > 0;
-  Pace pace;
-  while (workers_.may_work(thread)) {
-    const std::size_t taken = links_.encoded.take(std::span(samples).first(together ? links_.at_once : pace.at_once()));
-    if (taken == 0) return;
-    status.set(Activity::decoding, samples[0].request.sample);
-    if (together) links_.handler.prepare(std::span(samples).first(taken), thread);
-    std::uint64_t made = 0;
-    std::uint64_t decode_ns = 0;
-    for (std::size_t i = 0; i < taken; ++i) {
-      if (i + 1 < taken) fetch_ahead(samples[i + 1]);
-      made += handle(samples[i], thread);
-      const auto next = i + 1 < taken ? Activity::decoding : Activity::idle;
-      const std::int64_t ns = status.set(next, i + 1 < taken ? samples[i + 1].request.sample : 0);
-      pace.add(ns);
-      decode_ns += static_cast<std::uint64_t>(ns);
-    }
-    links_.handler.finish_taken(thread);
-    links_.buffers.give_back(std::span(samples).first(taken));
-    links_.totals.samples.fetch_add(made, std::memory_order_relaxed);
-    links_.totals.decode_ns.fetch_add(decode_ns, std::memory_order_relaxed);
-  }
-}
-
-std::uint32_t DecoderPool::handle(const EncodedSample& sample, unsigned thread) {
-  try {
-    return links_.handler.handle(sample, thread);
-  } catch (const SampleError& error) {
-    links_.sink.bad_sample(sample.request, error.what());
-    return 0;
   }
 }
 

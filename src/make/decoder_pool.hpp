@@ -1,10 +1,13 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <span>
 
 #include "base/thread.hpp"
 #include "read/queues.hpp"
+#include "read/quick_reader.hpp"
+#include "read/reader_pool.hpp"
 #include "read/requests.hpp"
 
 namespace forebay {
@@ -18,10 +21,13 @@ struct DecoderLinks {
   WorkerTotals& totals;
   std::size_t at_once =
       0;  // samples that a thread takes at most and has prepared together; 0 = by its pace, unprepared
+  // What a thread reads samples with that nobody has read; none = all are read. REQUIRES: none, or at_once == 0.
+  std::optional<ReaderLinks> reads{};
 };
 
-// The decoder threads: take encoded samples, have them handled and return their buffers. A SampleError of the handler
-// goes to sink.bad_sample; anything else goes to sink.worker_failed and ends that thread.
+// The decoder threads: take encoded samples, read those that are not read yet, have them handled and return their
+// buffers. A SampleError of the handler goes to sink.bad_sample; anything else goes to sink.worker_failed and ends that
+// thread.
 class DecoderPool {
  public:
   // Starts `threads` threads, at least one; workers().want() may ask for `most` (0 = `threads`). Throws Error when the
@@ -40,8 +46,6 @@ class DecoderPool {
 
  private:
   void run(unsigned thread, WorkerStatus& status) noexcept;
-  void work(unsigned thread, WorkerStatus& status);
-  [[nodiscard]] std::uint32_t handle(const EncodedSample& sample, unsigned thread);
 
   DecoderLinks links_;
   WorkerPool workers_;

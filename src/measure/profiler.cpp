@@ -90,11 +90,13 @@ Profile ProfileWindow::figures() const {
   out.window_s = s;
   out.batches = last_.published - first_.published;
   out.order = stage_of(s, issuer.total(), issuer.in(Activity::requesting), issuer.in(Activity::waiting_slot), reads);
-  const double reading_s =
+  const double readers_s =
       readers.in(Activity::reading) + readers.in(Activity::hedging) + readers.in(Activity::retrying);
-  out.storage = stage_of(s, readers.total(), reading_s, readers.in(Activity::waiting_budget), reads);
+  out.storage = stage_of(s, readers.total(), readers_s, readers.in(Activity::waiting_budget), reads);
+  // Where reads are quick decoders read for themselves.
+  const double reading_s = readers_s + decoders.in(Activity::reading);
   const double decoding_s = decoders.in(Activity::decoding);
-  out.decode = stage_of(s, decoders.total(), decoding_s, 0, samples);
+  out.decode = stage_of(s, decoders.total(), decoding_s + decoders.in(Activity::reading), 0, samples);
   out.encoded = encoded_.figures();
   out.bytes = bytes_.figures();
   out.bytes.most = static_cast<double>(last_.most_bytes_in_flight);
@@ -103,7 +105,7 @@ Profile ProfileWindow::figures() const {
   out.read_ms = 1e3 * ratio(reading_s, static_cast<double>(reads));
   out.decode_ms = 1e3 * ratio(decoding_s, static_cast<double>(samples));
   out.read_mb_s = 1e-6 * ratio(static_cast<double>(last_.bytes_read - first_.bytes_read), s);
-  out.decoder_cpu = ratio(in_s(last_.decoder_cpu - first_.decoder_cpu), decoding_s);
+  out.decoder_cpu = ratio(in_s(last_.decoder_cpu - first_.decoder_cpu), decoding_s + decoders.in(Activity::reading));
   out.reader_cores = ratio(in_s(last_.reader_cpu - first_.reader_cpu), s);
   out.process_cores = ratio(in_s(last_.process_cpu - first_.process_cpu), s);
   out.shrinkable = ratio(static_cast<double>(last_.shrinkable - first_.shrinkable), static_cast<double>(samples));

@@ -31,6 +31,13 @@ std::unique_ptr<Stretches> make_stretches(const PipelineLinks& links, ByteBudget
                                      static_cast<std::size_t>(links.options.workers.bytes));
 }
 
+// Quick reads are the decoders' where a reader would have to take its core from a decoder. Reads from elsewhere than a
+// local disk may hang at any time, and stretches are read ahead of what is needed.
+bool decoders_may_read(const PipelineLinks& links, const WorkerPlan& plan, bool is_throttled, bool has_stretches) {
+  const bool use_all_cores = plan.first.decode != plan.most.decode || plan.first.decode >= plan.cores;
+  return use_all_cores && !links.may_be_slow && links.gpu_decoding == nullptr && !is_throttled && !has_stretches;
+}
+
 std::vector<SampleMaker::Workspace> make_workspaces(unsigned threads, const PipelineLinks& links, TableCache& tables) {
   std::vector<SampleMaker::Workspace> workspaces(threads);
   for (auto& workspace : workspaces) workspace.decoder = ImageDecoder(links.jpeg_kernels, links.decode_index, &tables);
@@ -45,7 +52,7 @@ Pipeline::Pipeline(const PipelineLinks& links, std::shared_ptr<SlotStore> store,
       store_(std::move(store)),
       ahead_(ahead + batches_of_window(links.order)),
       plan_(std::bit_ceil(ahead_ + 1)),
-      ring_(links.capacity, store_->size(), 0),
+      ring_(links.capacity, store_->size(), 0, [this] { return are_decoders_busy(); }),
       maker_(links.options.transform, links.options.seed, links.options.run.eval,
              Transform::stores_for(links.options.transform, links.order.options().batch_size), links.operations),
       field_maker_(store_->format().fields == nullptr
@@ -55,6 +62,9 @@ Pipeline::Pipeline(const PipelineLinks& links, std::shared_ptr<SlotStore> store,
       encoded_(links.capacity.most),
       budget_(static_cast<std::size_t>(links.options.workers.bytes)),
       stretches_(make_stretches(links, budget_, requests_, encoded_)),
+      pace_(decoders_may_read(links, plan, throttle_.is_active(), stretches_ != nullptr)
+                ? std::optional<ReadPace>(std::in_place)
+                : std::nullopt),
       bad_(links.dataset, links.order, links.options.on_bad, requests_, links.quarantine, links.console, links.failure,
            links.options.run.eval ? BadSamples::LeaveOut([this](const ReadRequest& request) { leave_out(request); })
                                   : BadSamples::LeaveOut(),
@@ -67,17 +77,10 @@ Pipeline::Pipeline(const PipelineLinks& links, std::shared_ptr<SlotStore> store,
                  .handler = *this,
                  .sink = bad_,
                  .totals = totals_,
-                 .at_once = links.gpu_decoding == nullptr ? 0 : GpuDecoding::kMost},
+                 .at_once = links.gpu_decoding == nullptr ? 0 : GpuDecoding::kMost,
+                 .reads = pace_ ? std::optional(reader_links()) : std::nullopt},
                 plan.first.decode, plan.most.decode),
-      readers_({.dataset = links.dataset,
-                .requests = requests_,
-                .budget = budget_,
-                .encoded = encoded_,
-                .sink = bad_,
-                .totals = totals_,
-                .throttle = throttle_.is_active() ? &throttle_ : nullptr,
-                .stretches = stretches_.get()},
-               {.threads = plan.first.io, .most = plan.most.io, .hedge = hedges()}),
+      readers_(reader_links(), {.threads = plan.first.io, .most = plan.most.io, .hedge = hedges()}),
       tuning_({.readers = readers_.workers(),
                .decoders = decoders_.workers(),
                .totals = totals_,
@@ -92,6 +95,24 @@ Pipeline::Pipeline(const PipelineLinks& links, std::shared_ptr<SlotStore> store,
     if (!problem.empty()) links.tell("workers.direct has no effect: " + problem);
   }
   issuer_ = start_thread("forebay-issue", [this] { issue(); });
+}
+
+bool Pipeline::are_decoders_busy() const noexcept {
+  if (!pace_ || !pace_->is_quick()) return false;
+  const std::uint64_t wanted = std::max(1U, ring_.capacity() / 2) * links_.order.options().batch_size;
+  return encoded_.size_guess() >= wanted;
+}
+
+ReaderLinks Pipeline::reader_links() {
+  return {.dataset = links_.dataset,
+          .requests = requests_,
+          .budget = budget_,
+          .encoded = encoded_,
+          .sink = bad_,
+          .totals = totals_,
+          .throttle = throttle_.is_active() ? &throttle_ : nullptr,
+          .stretches = stretches_.get(),
+          .pace = pace_ ? &*pace_ : nullptr};
 }
 
 void Pipeline::end_issue() {
@@ -174,7 +195,14 @@ void Pipeline::request_batch(const SlotRing::Claim& claim) {
     plan_stretches(claim.turn);
     stretches_->request(issued_);
   }
-  requests_.push(issued_);
+  request_issued();
+}
+
+void Pipeline::request_issued() {
+  if (!pace_ || !pace_->is_quick()) return requests_.push(issued_);
+  unread_.clear();
+  for (const ReadRequest& request : issued_) unread_.push_back({.request = request, .bytes = {}, .is_read = false});
+  encoded_.push(unread_);
 }
 
 void Pipeline::plan_stretches(std::uint64_t turn) {

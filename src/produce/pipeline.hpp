@@ -26,6 +26,7 @@
 #include "measure/profiler.hpp"
 #include "read/byte_budget.hpp"
 #include "read/queues.hpp"
+#include "read/read_pace.hpp"
 #include "read/reader_pool.hpp"
 #include "read/requests.hpp"
 #include "read/stretches.hpp"
@@ -119,6 +120,10 @@ class Pipeline final : private SampleHandler {
     std::uint32_t samples = 0;
   };
 
+  [[nodiscard]] ReaderLinks reader_links();
+  // What the ring is to know of the workers (ring invariant R9): decoders that read for themselves have half of all
+  // batches still before them. With readers there may be latency to hide, which begins with the claim.
+  [[nodiscard]] bool are_decoders_busy() const noexcept;
   void end_issue();
   void prepare(std::span<const EncodedSample> samples, unsigned thread) override;
   std::uint32_t handle(const EncodedSample& encoded, unsigned thread) override;
@@ -140,6 +145,8 @@ class Pipeline final : private SampleHandler {
   void finish_written(unsigned thread);
   void issue();
   void request_batch(const SlotRing::Claim& claim);
+  // Asks for what is in issued_, of the readers or, where reads are quick, of the decoders.
+  void request_issued();
   // Tells the stretches what this rank will serve of the windows in which the batch's samples are.
   void plan_stretches(std::uint64_t turn);
   // Puts what is planned of a window, from a turn on, into planned_.
@@ -161,14 +168,16 @@ class Pipeline final : private SampleHandler {
   EncodedQueue encoded_;
   ByteBudget budget_;
   std::unique_ptr<Stretches> stretches_;  // none where neighbours in storage are not near each other in the order
+  std::optional<ReadPace> pace_;          // none where decoders read nothing
   BadSamples bad_;
   TableCache tables_;
   std::vector<SampleMaker::Workspace> workspaces_;
   std::vector<Written> written_;  // by thread, as workspaces_
   std::atomic<bool> stopped_{false};
   WorkerStatus issuer_status_;
-  std::vector<ReadRequest> issued_;   // those of one batch
-  std::vector<ReadRequest> planned_;  // those of one window
+  std::vector<ReadRequest> issued_;    // those of one batch
+  std::vector<EncodedSample> unread_;  // likewise, on their way to the decoders
+  std::vector<ReadRequest> planned_;   // those of one window
   DecoderPool decoders_;
   ReaderPool readers_;
   std::optional<Uploader> uploader_;  // none where batches are assembled in their slots

@@ -99,7 +99,9 @@ WorkerWindow WorkerTuning::between(const Reading& begin, const Reading& end) {
           .reads = end.reads - begin.reads,
           .decoded = end.decoded - begin.decoded,
           .reading_s = in(begin.readers, end.readers, Activity::reading),
-          .decoding_s = in(begin.decoders, end.decoders, Activity::decoding),
+          // Decoders that read for themselves do not wait for it: it is part of their work.
+          .decoding_s = in(begin.decoders, end.decoders, Activity::decoding) +
+                        in(begin.decoders, end.decoders, Activity::reading),
           .starved_s = in(begin.decoders, end.decoders, Activity::idle),
           .unasked_s = in(begin.readers, end.readers, Activity::idle),
           .decoder_cpu_s = decoder_cpu_s,

@@ -26,7 +26,8 @@ using Clock = std::chrono::steady_clock;
 // After a read that took longer than this, other readers get the requests behind it.
 constexpr auto kPatience = std::chrono::milliseconds(1);
 
-// There is no room in the byte budget for a second read. Not a std::exception: it says nothing about the sample.
+// There is no room in the byte budget for a read that must not wait. Not a std::exception: it says nothing about the
+// sample.
 struct NoRoom {};
 
 Activity reading(const ReadRequest& request) { return request.hedge == 0 ? Activity::reading : Activity::hedging; }
@@ -35,6 +36,7 @@ Race::Side side_of(const ReadRequest& request) { return request.hedge == 0 ? Rac
 // The request as everything downstream of the readers knows it.
 ReadRequest plain(ReadRequest request) {
   request.hedge = 0;
+  request.failed = 0;
   return request;
 }
 
@@ -109,7 +111,7 @@ class Reader::Target final : public ReadTarget {
   template <typename Take>
   void wait(Take&& take) {
     // The first read may hold the room that this one wants: waiting would hold up all later samples until it has ended.
-    if (request_.hedge != 0) throw NoRoom();
+    if (request_.hedge != 0 || !reader_.may_wait_) throw NoRoom();
     reader_.hand_over();
     reader_.workload_.pause();
     read_before_ += reader_.status_.set(Activity::waiting_budget, request_.sample);
@@ -182,8 +184,8 @@ bool Reader::work() {
 
 void Reader::serve(const ReadRequest& request) {
   if (request.stretch != 0) return try_once(request, 0);
-  auto backoff = options_.backoff;
-  for (std::uint32_t retry = 0;; ++retry, backoff *= 2) {
+  for (std::uint32_t retry = request.failed;; ++retry) {
+    if (retry > 0 && !wait_to_retry(request, retry)) return;
     try {
       return read(request, retry);
     } catch (const SampleError& error) {
@@ -193,17 +195,22 @@ void Reader::serve(const ReadRequest& request) {
       }
       links_.sink.will_retry(request, error.what());
     }
-    links_.totals.retries.fetch_add(1, std::memory_order_relaxed);
-    workload_.pause();
-    hand_over();
-    status_.set(Activity::retrying, request.sample);
-    stop_.sleep_until(Clock::now() + backoff);
-    if (workload_.is_lost()) {
-      static_cast<void>(workload_.end());
-      return;
-    }
-    workload_.resume(retry + 1);
   }
+}
+
+bool Reader::wait_to_retry(const ReadRequest& request, std::uint32_t retry) {
+  links_.totals.retries.fetch_add(1, std::memory_order_relaxed);
+  workload_.pause();
+  hand_over();
+  status_.set(Activity::retrying, request.sample);
+  constexpr std::uint32_t kMostDoublings = 20;
+  stop_.sleep_until(Clock::now() + options_.backoff * (1U << std::min(retry - 1, kMostDoublings)));
+  if (workload_.is_lost()) {
+    static_cast<void>(workload_.end());
+    return false;
+  }
+  workload_.resume(retry);
+  return true;
 }
 
 void Reader::serve_second(const ReadRequest& request) {
@@ -248,19 +255,8 @@ void Reader::read(const ReadRequest& request, std::uint32_t retry) {
   } else {
     status_.set(reading(request), request.sample);
   }
-  Target target(*this, request, retry);
-  if (links_.throttle != nullptr) links_.throttle->before_read(request, retry, stop_);
-  if (fields_ > 0 && read_parts(request, target)) {
-    if (links_.throttle != nullptr) links_.throttle->after_read(target.size(), stop_);
-  } else {
-    links_.dataset.read(request.sample, target);
-    if (links_.throttle != nullptr) links_.throttle->after_read(std::min(target.image_bytes(), target.size()), stop_);
-    if (fields_ > 0) read_fields(request, retry, target);
-  }
-  const std::int64_t ns = target.read_before() + status_.set(reading(request), request.sample);
+  EncodedSample sample = fetch(request, retry, reading(request));
   is_behind_read_ = request.hedge == 0;
-  count_read(ns, target.size());
-  EncodedSample sample{.request = plain(request), .bytes = target.release(), .image_bytes = target.image_bytes()};
   const std::shared_ptr<Race> race = workload_.end(sample);
   if (race) {
     if (!race->win()) return links_.budget.give_back(std::move(sample.bytes));
@@ -270,6 +266,39 @@ void Reader::read(const ReadRequest& request, std::uint32_t retry) {
   ++counted_.delivered;
   // Another thread may hand the sample over while the next read is under way.
   if (hedging_ != nullptr) add_to_totals();
+}
+
+Reader::Outcome Reader::read_now(EncodedSample& sample) {
+  may_wait_ = false;
+  try {
+    sample = fetch(sample.request, sample.request.failed, Activity::decoding);
+    ++counted_.delivered;
+    return Outcome::read;
+  } catch (const NoRoom&) {
+    return Outcome::later;
+  } catch (const SampleError& error) {
+    if (!error.is_transient()) {
+      links_.sink.bad_sample(sample.request, error.what());
+      return Outcome::bad;
+    }
+    links_.sink.will_retry(sample.request, error.what());
+    ++sample.request.failed;
+    return Outcome::later;
+  }
+}
+
+EncodedSample Reader::fetch(const ReadRequest& request, std::uint32_t retry, Activity next) {
+  Target target(*this, request, retry);
+  if (links_.throttle != nullptr) links_.throttle->before_read(request, retry, stop_);
+  if (fields_ > 0 && read_parts(request, target)) {
+    if (links_.throttle != nullptr) links_.throttle->after_read(target.size(), stop_);
+  } else {
+    links_.dataset.read(request.sample, target);
+    if (links_.throttle != nullptr) links_.throttle->after_read(std::min(target.image_bytes(), target.size()), stop_);
+    if (fields_ > 0) read_fields(request, retry, target);
+  }
+  count_read(target.read_before() + status_.set(next, request.sample), target.size());
+  return {.request = plain(request), .bytes = target.release(), .image_bytes = target.image_bytes()};
 }
 
 // In the emulated store, too, a field in its own file or record is a request of its own.
@@ -308,6 +337,7 @@ bool Reader::read_parts(const ReadRequest& request, Target& target) {
 
 void Reader::count_read(std::int64_t ns, std::size_t bytes) {
   pace_.add(ns);
+  if (links_.pace != nullptr) links_.pace->add(ns);
   if (hedging_ != nullptr) hedging_->read_took(std::chrono::nanoseconds(ns));
   counted_.ns += static_cast<std::uint64_t>(ns);
   counted_.bytes += bytes;

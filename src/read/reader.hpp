@@ -30,22 +30,35 @@ class Reader {
   // Waits for requests and serves some. False if there will be no more. Throws Stopped, and errors that end the run.
   [[nodiscard]] bool work();
 
+  enum class Outcome : std::uint8_t {
+    read,   // the bytes are there
+    bad,    // the sample was reported
+    later,  // the read failed and may be tried again, or there is no room for its bytes now
+  };
+  // Reads a sample for the calling thread, once and without a wait for room. The status, which says that the thread
+  // reads, then says that it decodes.
+  [[nodiscard]] Outcome read_now(EncodedSample& sample);
+  void add_to_totals() noexcept;
+
  private:
   class Target;
   class FieldTarget;
 
   void serve(const ReadRequest& request);
+  // Before a read after so many that failed; false if the other side of its race was quicker meanwhile.
+  [[nodiscard]] bool wait_to_retry(const ReadRequest& request, std::uint32_t retry);
   // As the second side of a race: tries once.
   void serve_second(const ReadRequest& request);
   void try_once(const ReadRequest& request, std::uint32_t retry);
   void read(const ReadRequest& request, std::uint32_t retry);
+  // The bytes of one sample. The thread then does what `next` says.
+  [[nodiscard]] EncodedSample fetch(const ReadRequest& request, std::uint32_t retry, WorkerStatus::Activity next);
   void read_fields(const ReadRequest& request, std::uint32_t retry, Target& target);
   // Reads image and fields by one request; false if they have to be read one by one.
   [[nodiscard]] bool read_parts(const ReadRequest& request, Target& target);
   // Throws NoRoom if there is no memory for all of it now.
   void read_stretch(const ReadRequest& request, std::uint32_t retry);
   void count_read(std::int64_t ns, std::size_t bytes);
-  void add_to_totals() noexcept;
   // The sample cannot be read, or the budget has no room for this second read or this stretch: then there is no reason.
   void give_up(const ReadRequest& request, std::string_view reason);
   void hand_over();
@@ -60,6 +73,7 @@ class Reader {
   WorkerStatus& status_;
   // The status was set when a read ended, just now, and still says that this thread reads.
   bool is_behind_read_ = false;
+  bool may_wait_ = true;  // for room in the budget
   Pace pace_;
   // Of reads that the totals do not have yet: many threads share those.
   struct {

@@ -11,6 +11,7 @@
 #include "byte_budget.hpp"
 #include "hedging.hpp"
 #include "queues.hpp"
+#include "read_pace.hpp"
 #include "requests.hpp"
 #include "stretches.hpp"
 #include "throttle.hpp"
@@ -28,6 +29,7 @@ struct ReaderLinks {
   WorkerTotals& totals;
   const StorageThrottle* throttle = nullptr;  // null = no emulated store
   Stretches* stretches = nullptr;             // null = each sample is read by itself
+  ReadPace* pace = nullptr;                   // is told how long reads take; null = nobody asks
 };
 
 struct ReaderOptions {

@@ -30,6 +30,8 @@ struct ReadRequest {
   std::uint32_t hedge = 0;
   // Not 0: the request is for all samples of this stretch; this one is needed first (Stretches).
   std::uint32_t stretch = 0;
+  // Reads of this sample that have failed, with errors that may pass.
+  std::uint32_t failed = 0;
 };
 
 // Encoded bytes of one sample on their way from a reader to a decoder: those of its image and, if it has fields, a
@@ -38,6 +40,7 @@ struct EncodedSample {
   ReadRequest request;
   std::vector<std::byte> bytes;
   std::size_t image_bytes = SIZE_MAX;  // upper bound of the image's bytes; all if there are no fields
+  bool is_read = true;  // false: there are no bytes yet, the decoder that takes it reads them (QuickReader)
 
   [[nodiscard]] std::span<const std::byte> image() const noexcept {
     return std::span(bytes).first(bytes.size() < image_bytes ? bytes.size() : image_bytes);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <numeric>
+#include <utility>
 
 #include "base/clock.hpp"
 
@@ -19,12 +20,13 @@ std::int64_t raise(std::atomic<std::int64_t>& most, std::int64_t value) noexcept
 
 }  // namespace
 
-SlotRing::SlotRing(Capacity capacity, std::uint32_t slots, std::uint64_t planned)
+SlotRing::SlotRing(Capacity capacity, std::uint32_t slots, std::uint64_t planned, std::function<bool()> busy)
     : most_(capacity.most),
       entry_mask_(std::bit_ceil(static_cast<std::uint64_t>(capacity.most)) - 1),
       free_mask_(std::bit_ceil(static_cast<std::uint64_t>(slots)) - 1),
       entries_(entry_mask_ + 1),
       free_(free_mask_ + 1),
+      busy_(std::move(busy)),
       retired_(slots - (capacity.most - capacity.first)),
       planned_(planned),
       capacity_(capacity.first),
@@ -62,7 +64,8 @@ void SlotRing::publish(std::uint64_t turn) noexcept {
   published_.notify_all();
   // Relaxed: stale numbers cost or save a wake-up, and the consumer makes those that are required (R8).
   const std::uint64_t limit = std::min(head_.load(std::memory_order_relaxed) + capacity(), planned());
-  if (claims_.load(std::memory_order_relaxed) < limit) room_.notify_all();
+  const std::uint64_t claims = claims_.load(std::memory_order_relaxed);
+  if (claims < limit && !can_do_without(limit - claims)) room_.notify_all();
 }
 
 void SlotRing::advance_tail() noexcept {
@@ -126,9 +129,14 @@ void SlotRing::announce_if_due() noexcept {
   const std::uint64_t turns = unannounced();
   if (turns == 0) {
     passed_ = 0;
-  } else if (turns >= patience() || passed_ >= capacity() || tail_ == taken_) {
+  } else if (turns >= patience() || passed_ >= capacity() || (tail_ == taken_ && !can_do_without(turns))) {
     announce();
   }
+}
+
+void SlotRing::announce_before_wait() noexcept {
+  const std::uint64_t turns = unannounced();
+  if (turns > 0 && !can_do_without(turns)) announce();
 }
 
 // The issuer looks again after this (W3) and then sees head_ and planned_ as they are now.

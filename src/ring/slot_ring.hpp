@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -43,10 +44,14 @@ namespace forebay {
 //  R7  What the consumer noted of a turn happens before its claim: planned_ is stored with release after the note, and
 //      the issuer loads it with acquire before it claims.
 //  R8  The issuer sleeps although it could claim turns only while they are fewer than patience() (a quarter of the
-//      capacity, at least 1), a batch is known to be ready, the consumer does not wait, and it has made fewer than
-//      `capacity` steps that took nothing since the first of them could be claimed. The consumer alone ensures that:
-//      announced_ is what the issuer could claim when it was last woken, and R8 is restored in settle(), pass() and
-//      wait(). Publishers wake the issuer for any turn, so that production does not run dry; nothing depends on it.
+//      capacity, at least 1), and either the workers are busy (R9), or a batch is known to be ready, the consumer does
+//      not wait, and it has made fewer than `capacity` steps that took nothing since the first of them could be
+//      claimed. The consumer alone ensures that: announced_ is what the issuer could claim when it was last woken, and
+//      R8 is restored in settle(), pass() and wait(). Publishers wake the issuer for any turn unless the workers are
+//      busy, so that production does not run dry; nothing depends on it.
+//  R9  The workers are busy only while there are samples of claimed turns that nobody has begun. A consumer that waits
+//      for a turn that is not claimed has taken all that are, and with each batch has acquired (R3) that its samples
+//      were begun: it finds nobody busy, and wakes the issuer.
 class SlotRing {  // NOLINT(clang-analyzer-optin.performance.Padding): each role has its own cache lines
  public:
   using Clock = WaitPoint::Clock;
@@ -65,8 +70,10 @@ class SlotRing {  // NOLINT(clang-analyzer-optin.performance.Padding): each role
 
   // `planned`: batches that may be claimed from the start; UINT64_MAX = no end. All slots start free, but for those
   // that wait for the capacity to grow: they are the last ones by number, and the lowest of them is used first.
+  // `busy`: the workers have so many samples before them that they begin a turn that is claimed now no sooner than one
+  // that is claimed later (R9). Any thread calls it; empty = they never have.
   // REQUIRES: slots >= capacity.most + the most that may be resident or leased after a settle() (R6).
-  SlotRing(Capacity capacity, std::uint32_t slots, std::uint64_t planned);
+  SlotRing(Capacity capacity, std::uint32_t slots, std::uint64_t planned, std::function<bool()> busy = {});
   SlotRing(const SlotRing&) = delete;
   SlotRing& operator=(const SlotRing&) = delete;
 
@@ -101,7 +108,7 @@ class SlotRing {  // NOLINT(clang-analyzer-optin.performance.Padding): each role
   // Waits until ready, ended, `broken()`, or the deadline; returns the state then.
   template <typename Broken>
   State wait(Clock::time_point deadline, Broken&& broken) {
-    if (unannounced() > 0) announce();  // R8
+    announce_before_wait();
     published_.wait_until(deadline, [&] { return state() != State::starved || broken(); });
     return state();
   }
@@ -142,12 +149,16 @@ class SlotRing {  // NOLINT(clang-analyzer-optin.performance.Padding): each role
   [[nodiscard]] std::uint64_t unannounced() noexcept;
   void announce() noexcept;
   void announce_if_due() noexcept;
+  void announce_before_wait() noexcept;
+  // The workers do not need so many turns more (R8).
+  [[nodiscard]] bool can_do_without(std::uint64_t turns) const { return turns < patience() && busy_ && busy_(); }
 
   const std::uint32_t most_;
   const std::uint64_t entry_mask_;
   const std::uint64_t free_mask_;
   std::vector<Entry> entries_;
   std::vector<std::uint32_t> free_;  // numbers the consumer retires, for the issuer; plain, by R5 and R6
+  const std::function<bool()> busy_;
 
   // Consumer.
   alignas(64) std::uint64_t taken_ = 0;                // next turn to take

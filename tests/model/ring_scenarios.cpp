@@ -94,6 +94,15 @@ void reusing() {
   world.end();
 }
 
+// R9: nobody wakes the issuer for a turn while decoders have samples before them, and yet every turn is made.
+void busy_decoders() {
+  const auto made = std::make_unique<World>(WorldSize{.capacity = 8, .turns = 10, .planned = 10, .may_be_busy = true});
+  World& world = *made;
+  start(world, 1);
+  for (int turn = 0; turn < 10; ++turn) (void)world.next();
+  world.end();
+}
+
 // A program that stops: the issuer leaves claim(), the consumer its wait, whoever sleeps.
 void stopping() {
   const auto made = std::make_unique<World>(WorldSize{.capacity = 1, .turns = 2, .planned = 2});

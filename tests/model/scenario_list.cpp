@@ -15,6 +15,7 @@ std::span<const Scenario> scenarios() {
       Scenario{"planning", planning},
       Scenario{"looking ahead", looking_ahead},
       Scenario{"reusing", reusing},
+      Scenario{"busy decoders", busy_decoders},
       Scenario{"stopping", stopping},
       Scenario{"blocked time", blocked_time},
       Scenario{"streams", streams},

@@ -10,6 +10,7 @@ void growing();
 void planning();
 void looking_ahead();
 void reusing();
+void busy_decoders();
 void stopping();
 void blocked_time();
 

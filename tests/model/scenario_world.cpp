@@ -31,7 +31,9 @@ std::unique_ptr<CanvasRenderer> SmallHost::make_renderer(const RenderPlan&) { re
 World::World(const WorldSize& of, std::shared_ptr<Device> device)
     : size(of),
       store(std::move(device), format_of(of), counts_of(of)),
-      ring(of.capacity, counts_of(of).slots, 0),
+      ring(of.capacity, counts_of(of).slots, 0,
+           of.may_be_busy ? std::function<bool()>([this] { return not_begun.load(std::memory_order_relaxed) > 0; })
+                          : std::function<bool()>()),
       residents(store, ring, queue_of(of), Pick::current, [](std::uint64_t) {}),
       plan_(of.planned + 1) {
   plan(of.planned);
@@ -49,6 +51,7 @@ void World::issue() {
     const std::uint64_t batch = plan_[turn % plan_.size()];
     require(batch == batch_of(turn), "R1, R7: the issuer does not know what it claimed");
     store.begin(claim.slot, turn, {.epoch = 1, .batch = batch, .size = size.samples});
+    if (size.may_be_busy) not_begun.fetch_add(size.samples, std::memory_order_relaxed);
     for (std::uint32_t i = 0; i < size.samples; ++i) samples_.push(claim.slot * std::uint64_t{16} + i);
     if (!size.looks_ahead) continue;
     for (std::uint64_t next = turn; next < ring.seen_planned(); ++next) {
@@ -61,6 +64,7 @@ void World::issue() {
 void World::decode() {
   std::uint64_t element = 0;
   while (samples_.pop(element)) {
+    if (size.may_be_busy) not_begun.fetch_sub(1, std::memory_order_relaxed);
     const auto slot = static_cast<std::uint32_t>(element / 16);
     const auto index = static_cast<std::uint32_t>(element % 16);
     const std::uint64_t turn = store.slot(slot).turn;

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -60,6 +61,7 @@ struct WorldSize {
   std::uint64_t planned = 3;  // of them from the start
   std::uint32_t samples = 1;  // of a batch
   bool looks_ahead = false;   // the issuer looks at all that is planned, not only at what it claims
+  bool may_be_busy = false;   // the ring knows of samples that no decoder has begun
 };
 
 // Issuer, decoders, consumer and leases around the real ring, store, residents and leases, as the Pipeline and the
@@ -101,6 +103,7 @@ class World {
 
   WorldSize size;
   std::atomic<bool> stopped{false};
+  std::atomic<std::int64_t> not_begun{0};  // samples
   SlotStore store;
   SlotRing ring;
   Residents residents;
