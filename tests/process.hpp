@@ -15,6 +15,7 @@
 #include <iterator>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 extern char** environ;
@@ -43,6 +44,27 @@ inline bool has_ended(pid_t pid) {
   return stat.empty() || stat.find(") Z ") != std::string::npos;
 }
 
+// The environment, with a folder of its own for what mpirun keeps: of two that make the common one at the same moment,
+// one fails.
+class EnvironmentForMpi {
+ public:
+  explicit EnvironmentForMpi(const std::filesystem::path& folder) : folder_(kName + folder.string()) {
+    std::filesystem::create_directory(folder);
+    for (char** entry = environ; *entry != nullptr; ++entry) {
+      if (!std::string_view(*entry).starts_with(kName)) entries_.push_back(*entry);
+    }
+    entries_.push_back(folder_.data());
+    entries_.push_back(nullptr);
+  }
+  [[nodiscard]] char** entries() noexcept { return entries_.data(); }
+
+ private:
+  static constexpr const char* kName = "OMPI_MCA_orte_tmpdir_base=";
+
+  std::string folder_;
+  std::vector<char*> entries_;
+};
+
 // A program started with its output in a file; ended at the latest by the destructor.
 class Process {
  public:
@@ -55,7 +77,8 @@ class Process {
     posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
     posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, output.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
     posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO);
-    if (::posix_spawnp(&pid_, argv[0], &actions, nullptr, argv.data(), environ) != 0) pid_ = -1;
+    EnvironmentForMpi environment(output.string() + ".mpi");
+    if (::posix_spawnp(&pid_, argv[0], &actions, nullptr, argv.data(), environment.entries()) != 0) pid_ = -1;
     posix_spawn_file_actions_destroy(&actions);
   }
   ~Process() {

@@ -390,5 +390,31 @@ TEST_CASE("shares, rates and occupancy out of observations, until nothing is lef
   CHECK(p.encoded.least == 0);
 }
 
+TEST_CASE("decoders count as readers while they read for themselves") {
+  const auto place = [](WorkerStatus::Activity activity) { return static_cast<std::size_t>(activity); };
+  Observation now;
+  now.planned = 5;
+  ProfileWindow window({.batch_size = 100, .cores = 2}, now);
+  now.at += 1s;
+  now.published = 1;
+  now.reads = now.samples = 100;
+  now.readers[place(WorkerStatus::Activity::idle)] = 2s;
+  now.decoders[place(WorkerStatus::Activity::decoding)] = 500ms;
+  now.decoders[place(WorkerStatus::Activity::reading)] = 400ms;
+  now.decoders[place(WorkerStatus::Activity::idle)] = 100ms;
+  now.decoder_cpu = 900ms;
+  window.add(now);
+  const Profile p = window.figures();
+  CHECK(p.storage.threads == doctest::Approx(2.4));
+  CHECK(p.storage.busy == doctest::Approx(0.4 / 2.4));
+  CHECK(p.read_ms == doctest::Approx(4));
+  CHECK(p.decode.threads == doctest::Approx(1));
+  CHECK(p.decode.busy == doctest::Approx(0.5));
+  CHECK(p.decode.blocked_in == doctest::Approx(0.1));
+  CHECK(p.decode_ms == doctest::Approx(5));
+  CHECK(p.decoder_cpu == doctest::Approx(1));
+  CHECK(p.reader_cores == doctest::Approx(0.4));
+}
+
 }  // namespace
 }  // namespace forebay

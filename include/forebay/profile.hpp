@@ -37,7 +37,7 @@ struct Profile {
   std::uint64_t ranks = 1;
   std::uint64_t batches = 0;    // made ready in the window
   StageProfile order;           // the issuer: claims slots and asks for samples
-  StageProfile storage;         // reader threads
+  StageProfile storage;         // reader threads, and decoder threads while they read
   StageProfile decode;          // decoder threads
   StageProfile trainer;         // blocked_in: waiting for batches, blocked_out: for other ranks
   QueueProfile encoded;         // samples that were read and wait for a decoder
@@ -48,7 +48,7 @@ struct Profile {
   double decode_ms = 0;         // mean time from encoded bytes to a place in the ring
   double read_mb_s = 0;         // 10^6 bytes read per second
   double decoder_cpu = 0;       // processor time of the decoders / their busy time; 1 = each had a core when it wanted
-  double reader_cores = 0;      // processor time of the readers, and of the whole process, per second;
+  double reader_cores = 0;      // processor time of reads (storage), and of the whole process, per second;
   double process_cores = 0;     // 0 = not known
   double shrinkable = 0;        // share of the samples that transform.decode = "scaled" would decode smaller
   double own_jpeg = 0;          // share of the samples whose JPEG file Forebay decoded without libjpeg-turbo

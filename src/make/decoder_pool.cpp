@@ -38,9 +38,6 @@ class Decoder {
   [[nodiscard]] bool work();
 
  private:
-  std::int64_t begin(const EncodedSample& sample) {
-    return status_.set(sample.is_read ? Activity::decoding : Activity::reading, sample.request.sample);
-  }
   [[nodiscard]] std::uint32_t handle(const EncodedSample& sample);
 
   const DecoderLinks& links_;
@@ -55,23 +52,24 @@ bool Decoder::work() {
   const bool together = links_.at_once > 0;
   const std::size_t taken = links_.encoded.take(std::span(samples_).first(together ? links_.at_once : pace_.at_once()));
   if (taken == 0) return false;
-  const auto samples = std::span(samples_).first(taken);
-  begin(samples[0]);
+  const std::size_t here = reader_ ? reader_->read(std::span(samples_).first(taken)) : taken;
+  if (here == 0) {
+    status_.set(Activity::idle);
+    return true;
+  }
+  const auto samples = std::span(samples_).first(here);
+  status_.set(Activity::decoding, samples[0].request.sample);
   if (together) links_.handler.prepare(samples, thread_);
   std::uint64_t made = 0;
   std::uint64_t decode_ns = 0;
-  for (std::size_t i = 0; i < taken; ++i) {
-    if (i + 1 < taken) fetch_ahead(samples[i + 1]);
-    // A slot can be served once the first sample of another is handled; its reads have to be counted by then.
-    if (reader_ && i > 0 && samples[i].request.slot != samples[i - 1].request.slot) reader_->count();
-    const bool is_here = samples[i].is_read || reader_->read(samples[i]);
-    if (is_here) made += handle(samples[i]);
-    const std::int64_t ns = i + 1 < taken ? begin(samples[i + 1]) : status_.set(Activity::idle);
-    if (!is_here) continue;
+  for (std::size_t i = 0; i < here; ++i) {
+    if (i + 1 < here) fetch_ahead(samples[i + 1]);
+    made += handle(samples[i]);
+    const auto next = i + 1 < here ? Activity::decoding : Activity::idle;
+    const std::int64_t ns = status_.set(next, i + 1 < here ? samples[i + 1].request.sample : 0);
     pace_.add(ns);
     decode_ns += static_cast<std::uint64_t>(ns);
   }
-  if (reader_) reader_->count();
   links_.handler.finish_taken(thread_);
   links_.buffers.give_back(samples);
   links_.totals.samples.fetch_add(made, std::memory_order_relaxed);

@@ -87,7 +87,7 @@ constexpr auto kInterval = std::to_array<Figure<Interval>>({
     count({"retries", &Interval::retries, "reads", "retried after a transient error"}),
     count({"hedged_reads", &Interval::hedged_reads, "reads",
            "issued a second time because they were slow (`workers.hedge`)"}),
-    count({"read_s", &Interval::read_s, "s", "summed over the reader threads; may exceed `interval_s`"}),
+    count({"read_s", &Interval::read_s, "s", "summed over all threads that read; may exceed `interval_s`"}),
     count({"decode_s", &Interval::decode_s, "s", "summed over the decoder threads; may exceed `interval_s`"}),
     count({"bad_samples", &Interval::bad_samples, "samples",
            "encountered by this rank since the start of the run; rank 0 counts those of the index", OfRanks::none,
@@ -178,7 +178,7 @@ constexpr auto kProfile = std::to_array<Figure<Profile>>({
     {"read_mb_s", &Profile::read_mb_s, "MB/s", "encoded bytes read", OfRanks::sum},
     {"decoder_cpu", &Profile::decoder_cpu, "",
      "processor time / busy time of the decoders; well below 1: they share cores with others", OfRanks::mean},
-    {"reader_cores", &Profile::reader_cores, "cores", "processor time per second of the readers", OfRanks::mean},
+    {"reader_cores", &Profile::reader_cores, "cores", "processor time per second of the readers, and of decoders while they read", OfRanks::mean},
     {"process_cores", &Profile::process_cores, "cores",
      "processor time per second of all threads of the process; 0 = not known", OfRanks::mean},
     {"shrinkable", &Profile::shrinkable, "",
@@ -234,7 +234,7 @@ static_assert(all_combine(kSummary) && all_combine(kProfile) && all_combine(kSta
 
 constexpr auto kStages = std::to_array<ProfilePart<StageProfile>>({
     {"stages", "order", &Profile::order, "", "the issuer thread"},
-    {"stages", "storage", &Profile::storage, "", "reader threads"},
+    {"stages", "storage", &Profile::storage, "", "reader threads, and decoder threads while they read"},
     {"stages", "decode", &Profile::decode, "", "decoder threads"},
     {"stages", "trainer", &Profile::trainer, "", "the trainer's thread"},
 });

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <cstddef>
+#include <span>
+
 #include "base/thread.hpp"
 #include "base/wait.hpp"
 #include "reader.hpp"
@@ -10,20 +13,20 @@
 namespace forebay {
 
 // Reads samples for the decoder thread that it belongs to, as long as reads are quick. It waits for nothing but the
-// read: what would need a wait is asked of the readers instead.
+// reads: what would need a wait is asked of the readers instead.
 class QuickReader {
  public:
   // All references must outlive it. REQUIRES: links.pace is not null, and there is no throttle.
   QuickReader(const ReaderLinks& links, WorkerStatus& status);
 
-  // Puts the bytes of sample.request into the sample. False if a reader will do so later, or if the sample is bad and
-  // was reported. The status has to say that this thread reads, and says afterwards that it decodes. Throws what ends
-  // the run.
-  [[nodiscard]] bool read(EncodedSample& sample);
-  // Adds what was read since the last call to the totals.
-  void count() noexcept { reader_.add_to_totals(); }
+  // Reads those of the samples that nobody has read, all before the first is decoded: a thread that alternates loses
+  // what its caches hold of either work. Those whose bytes are there then come first, in order, and it returns their
+  // number. The others will be read by readers, or are bad and were reported. Throws what ends the run.
+  [[nodiscard]] std::size_t read(std::span<EncodedSample> samples);
 
  private:
+  [[nodiscard]] bool read_one(EncodedSample& sample);
+
   ReaderLinks links_;
   StopSignal never_;
   Workload workload_{false};

@@ -250,13 +250,7 @@ void Reader::give_up(const ReadRequest& request, std::string_view reason) {
 }
 
 void Reader::read(const ReadRequest& request, std::uint32_t retry) {
-  if (std::exchange(is_behind_read_, false) && request.hedge == 0) {
-    status_.go_on_with(request.sample);
-  } else {
-    status_.set(reading(request), request.sample);
-  }
-  EncodedSample sample = fetch(request, retry, reading(request));
-  is_behind_read_ = request.hedge == 0;
+  EncodedSample sample = fetch(request, retry);
   const std::shared_ptr<Race> race = workload_.end(sample);
   if (race) {
     if (!race->win()) return links_.budget.give_back(std::move(sample.bytes));
@@ -271,7 +265,7 @@ void Reader::read(const ReadRequest& request, std::uint32_t retry) {
 Reader::Outcome Reader::read_now(EncodedSample& sample) {
   may_wait_ = false;
   try {
-    sample = fetch(sample.request, sample.request.failed, Activity::decoding);
+    sample = fetch(sample.request, sample.request.failed);
     ++counted_.delivered;
     return Outcome::read;
   } catch (const NoRoom&) {
@@ -287,7 +281,17 @@ Reader::Outcome Reader::read_now(EncodedSample& sample) {
   }
 }
 
-EncodedSample Reader::fetch(const ReadRequest& request, std::uint32_t retry, Activity next) {
+void Reader::end_reads() noexcept {
+  add_to_totals();
+  is_behind_read_ = false;
+}
+
+EncodedSample Reader::fetch(const ReadRequest& request, std::uint32_t retry) {
+  if (std::exchange(is_behind_read_, false) && request.hedge == 0) {
+    status_.go_on_with(request.sample);
+  } else {
+    status_.set(reading(request), request.sample);
+  }
   Target target(*this, request, retry);
   if (links_.throttle != nullptr) links_.throttle->before_read(request, retry, stop_);
   if (fields_ > 0 && read_parts(request, target)) {
@@ -297,7 +301,8 @@ EncodedSample Reader::fetch(const ReadRequest& request, std::uint32_t retry, Act
     if (links_.throttle != nullptr) links_.throttle->after_read(std::min(target.image_bytes(), target.size()), stop_);
     if (fields_ > 0) read_fields(request, retry, target);
   }
-  count_read(target.read_before() + status_.set(next, request.sample), target.size());
+  count_read(target.read_before() + status_.set(reading(request), request.sample), target.size());
+  is_behind_read_ = request.hedge == 0;
   return {.request = plain(request), .bytes = target.release(), .image_bytes = target.image_bytes()};
 }
 

@@ -35,10 +35,10 @@ class Reader {
     bad,    // the sample was reported
     later,  // the read failed and may be tried again, or there is no room for its bytes now
   };
-  // Reads a sample for the calling thread, once and without a wait for room. The status, which says that the thread
-  // reads, then says that it decodes.
+  // Reads a sample for the calling thread, once and without a wait for room.
   [[nodiscard]] Outcome read_now(EncodedSample& sample);
-  void add_to_totals() noexcept;
+  // The calling thread now does other things than to read.
+  void end_reads() noexcept;
 
  private:
   class Target;
@@ -51,14 +51,15 @@ class Reader {
   void serve_second(const ReadRequest& request);
   void try_once(const ReadRequest& request, std::uint32_t retry);
   void read(const ReadRequest& request, std::uint32_t retry);
-  // The bytes of one sample. The thread then does what `next` says.
-  [[nodiscard]] EncodedSample fetch(const ReadRequest& request, std::uint32_t retry, WorkerStatus::Activity next);
+  // The bytes of one sample.
+  [[nodiscard]] EncodedSample fetch(const ReadRequest& request, std::uint32_t retry);
   void read_fields(const ReadRequest& request, std::uint32_t retry, Target& target);
   // Reads image and fields by one request; false if they have to be read one by one.
   [[nodiscard]] bool read_parts(const ReadRequest& request, Target& target);
   // Throws NoRoom if there is no memory for all of it now.
   void read_stretch(const ReadRequest& request, std::uint32_t retry);
   void count_read(std::int64_t ns, std::size_t bytes);
+  void add_to_totals() noexcept;
   // The sample cannot be read, or the budget has no room for this second read or this stretch: then there is no reason.
   void give_up(const ReadRequest& request, std::string_view reason);
   void hand_over();
