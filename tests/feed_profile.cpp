@@ -6,6 +6,7 @@
 #include <fstream>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -51,6 +52,7 @@ TEST_CASE("a slow store is storage-bound, on any number of ranks") {
     CHECK(run.output.find("workers.io = ") != std::string::npos);
     CHECK(run.profile.at("ranks") == ranks);
     CHECK(run.profile.at("read_ms") > 30);
+    CHECK(run.profile.at("decoder_reads") == 0);  // the store is slow
     const Json& stages = run.profile.at("stages");
     for (const char* const stage : {"order", "storage", "decode", "trainer"}) {
       CHECK(sum_of_shares(stages.at(stage)) == doctest::Approx(1).epsilon(0.02));
@@ -61,6 +63,18 @@ TEST_CASE("a slow store is storage-bound, on any number of ranks") {
     CHECK(run.profile.at("queues").at("ring").at("full") < 0.1);
     CHECK((run.output.find("slowest   rank") != std::string::npos) == (ranks > 1));
   }
+}
+
+TEST_CASE("decoders make reads where no core is left to readers, if anywhere") {
+  Workplace place;
+  const auto reads_of = [&](const std::string& decoders) {
+    const Run run = profiled(place, 1, decoders, {"--steps", "2000", "--set", "workers.decode=" + decoders});
+    return run.profile.at("decoder_reads").get<double>();
+  };
+  const double share = reads_of("64");  // how quick reads are here is not known
+  CHECK(share >= 0);
+  CHECK(share < 1);
+  if (std::thread::hardware_concurrency() > 1) CHECK(reads_of("1") == 0);
 }
 
 TEST_CASE("large images and one decoder are decode-bound") {

@@ -130,6 +130,25 @@ TEST_CASE("small samples: readers and decoders share the cores, and neither stag
   CHECK_FALSE(has(judge(p).sentence, "fills"));
 }
 
+TEST_CASE("small samples that decoders read: they are busy, and part of that is reading") {
+  Profile p = slow_decoders();
+  p.cores = 2;
+  p.decode.threads = 1;
+  p.decode.busy = 0.97;
+  p.decode_ms = 0.008;
+  p.read_ms = 0.007;
+  p.decoder_reads = 0.5;
+  p.process_cores = 1.6;
+  CHECK(judge(p).bound == Bound::decode);
+  CHECK(has(judge(p).sentence, "a sample takes 0.016 ms (0.007 ms of it to read) and the 1 decoder is busy for 97 %"));
+  CHECK(has(judge(p).sentence, "fewer files to open (forebay pack)"));
+  p.decode.busy = 0.5;  // other processes have the cores
+  p.process_cores = 1.95;
+  p.reader_cores = 0.5;
+  p.decode.threads = 2;
+  CHECK(has(judge(p).sentence, "forebay pack"));
+}
+
 TEST_CASE("decode-bound: more threads where there are cores, else more cores; fewer threads where they starve") {
   const Finding spare = judge(slow_decoders());
   CHECK(spare.bound == Bound::decode);

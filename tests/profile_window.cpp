@@ -100,7 +100,7 @@ TEST_CASE("shares, rates and occupancy out of observations, until nothing is lef
   CHECK(p.encoded.least == 0);
 }
 
-TEST_CASE("decoders count as readers while they read for themselves") {
+TEST_CASE("reads of decoders are reads, and work of the decoders") {
   const auto place = [](Activity activity) { return static_cast<std::size_t>(activity); };
   Observation now;
   now.planned = 5;
@@ -115,15 +115,20 @@ TEST_CASE("decoders count as readers while they read for themselves") {
   now.decoder_cpu = 900ms;
   window.add(now);
   const Profile p = window.figures();
-  CHECK(p.storage.threads == doctest::Approx(2.4));
-  CHECK(p.storage.busy == doctest::Approx(0.4 / 2.4));
+  CHECK(p.storage.threads == doctest::Approx(2));
+  CHECK(p.storage.busy == 0);
+  CHECK(p.storage.blocked_in == doctest::Approx(1));
+  CHECK(p.storage.images_per_s == doctest::Approx(100));
+  CHECK(p.storage.images_per_s_alone == doctest::Approx(500));  // by two readers, 4 ms each
   CHECK(p.read_ms == doctest::Approx(4));
   CHECK(p.decode.threads == doctest::Approx(1));
-  CHECK(p.decode.busy == doctest::Approx(0.5));
+  CHECK(p.decode.busy == doctest::Approx(0.9));
+  CHECK(p.decode.images_per_s_alone == doctest::Approx(100 / 0.9));
+  CHECK(p.decoder_reads == doctest::Approx(4.0 / 9));
   CHECK(p.decode.blocked_in == doctest::Approx(0.1));
   CHECK(p.decode_ms == doctest::Approx(5));
   CHECK(p.decoder_cpu == doctest::Approx(1));
-  CHECK(p.reader_cores == doctest::Approx(0.4));
+  CHECK(p.reader_cores == 0);
 }
 
 }  // namespace

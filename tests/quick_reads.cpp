@@ -90,12 +90,38 @@ TEST_CASE("reads are quick once it is known, not for one that was held up, and n
   pace.add(10'000'000);
   CHECK(pace.is_quick());
   for (int i = 0; i < 100; ++i) pace.add(3'000);
-  for (int i = 0; i < 4; ++i) pace.add(10'000'000);
+  for (int i = 0; i < 12; ++i) pace.add(10'000'000);
   CHECK_FALSE(pace.is_quick());
   for (int i = 0; i < 200; ++i) pace.add(3'000);
   CHECK(pace.is_quick());
   for (int i = 0; i < 200; ++i) pace.add(60'000);
   CHECK_FALSE(pace.is_quick());
+}
+
+TEST_CASE("where one read in a hundred waits for the disk, readers read for a while, and then for longer") {
+  constexpr std::int64_t kSecond = 1'000'000'000;
+  ReadPace pace;
+  make_quick(pace);
+  std::int64_t now = 0;
+  const auto read = [&](int groups, int from_disk) {
+    for (int i = 0; i < groups; ++i) pace.add_group(10, i < from_disk, now);
+  };
+  read(60, 5);  // of 600
+  CHECK(pace.is_quick(now));
+  read(60, 7);
+  CHECK_FALSE(pace.is_quick(now));
+  CHECK_FALSE(pace.is_quick(now + kSecond - 1));
+  now += kSecond;
+  CHECK(pace.is_quick(now));
+  read(60, 7);
+  CHECK_FALSE(pace.is_quick(now + kSecond));
+  now += 2 * kSecond;
+  CHECK(pace.is_quick(now));
+  read(60, 0);  // they come out of memory now
+  CHECK(pace.is_quick(now));
+  read(60, 60);
+  CHECK_FALSE(pace.is_quick(now));
+  CHECK(pace.is_quick(now + kSecond));
 }
 
 TEST_CASE("decoders read what is quick to read, and leave nothing in the budget") {
@@ -173,6 +199,49 @@ TEST_CASE("a read of a decoder counts among the attempts at its sample") {
   CHECK(eventually([&] { return stage.budget.in_flight() == 0; }));
 }
 
+TEST_CASE("a reader's pause before it reads a sample again is no time of a read") {
+  constexpr std::uint64_t kSamples = 102;
+  QuickStage stage(kSamples);
+  Tally tally(kSamples);
+  DecoderPool decoders(stage.decoder_links(tally), 1);
+  ReaderPool readers(stage.links(), {.threads = 1, .attempts = 4, .backoff = 2s});
+  for (std::uint64_t id = 0; id < 100; ++id) stage.request(id);
+  REQUIRE(tally.wait_for(100));  // from now on it takes several at a time
+  const std::vector<ReadRequest> requests{{.order = 100, .sample = 100}, {.order = 101, .sample = 101, .failed = 1}};
+  stage.requests.push(requests);
+  REQUIRE(tally.wait_for(kSamples));
+  readers.stop();
+  CHECK(stage.totals.retries == 1);
+  CHECK(stage.totals.read_ns < 1'900'000'000);
+}
+
+TEST_CASE("a decoder that finds no room for a field leaves all of the sample to a reader") {
+  QuickStage stage(1, 100);
+  make_quick(stage.pace);
+  stage.dataset.size_of_sample = [](std::uint64_t) { return std::size_t{60}; };
+  const testing::NotedDataset dataset(stage.dataset);
+  const ReaderLinks links{.dataset = dataset,
+                          .requests = stage.requests,
+                          .budget = stage.budget,
+                          .encoded = stage.encoded,
+                          .sink = stage.reports,
+                          .totals = stage.totals,
+                          .pace = &stage.pace};
+  std::vector<std::byte> others = stage.budget.take(1, 20);
+  Tally tally(1);
+  DecoderLinks decoder_links = stage.decoder_links(tally);
+  decoder_links.reads.emplace(links);
+  DecoderPool decoders(decoder_links, 1);
+  stage.ask(0, 1);
+  CHECK(eventually([&] { return stage.dataset.reads(0) == 1 && stage.budget.in_flight() == 20; }));
+  stage.budget.give_back(std::move(others));
+  ReaderPool readers(links, kOneReader);
+  REQUIRE(tally.wait_for(1));
+  CHECK(stage.dataset.reads(0) == 2);
+  CHECK(dataset.read_fields == 1);
+  CHECK(stage.reports.count() == 0);
+}
+
 TEST_CASE("a bad sample that a decoder met is replaced, with all attempts") {
   QuickStage stage(6);
   make_quick(stage.pace);
@@ -204,7 +273,7 @@ TEST_CASE("each sample is delivered exactly once while reads are now quick and n
         if (i % 2 == 0)
           make_quick(stage.pace);
         else
-          for (int slow = 0; slow < 40; ++slow) stage.pace.add(1'000'000);
+          for (int slow = 0; slow < 80; ++slow) stage.pace.add(1'000'000);
         std::this_thread::yield();
       }
     });

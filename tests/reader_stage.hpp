@@ -9,6 +9,7 @@
 #include <forebay/error.hpp>
 #include <functional>
 #include <mutex>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -57,6 +58,32 @@ class FakeDataset : public Dataset {
   mutable std::vector<std::atomic<int>> reads_;
   std::vector<std::string> classes_;
   std::vector<Skipped> skipped_;
+};
+
+// A FakeDataset with a field of at most 16 bytes.
+class NotedDataset final : public Dataset {
+ public:
+  explicit NotedDataset(const FakeDataset& images) : images_(images) {}
+  [[nodiscard]] std::string_view format() const noexcept override { return "noted"; }
+  [[nodiscard]] std::uint64_t size() const noexcept override { return images_.size(); }
+  [[nodiscard]] const std::vector<std::string>& classes() const noexcept override { return images_.classes(); }
+  [[nodiscard]] Sample sample(std::uint64_t id) const override { return images_.sample(id); }
+  [[nodiscard]] std::string name(std::uint64_t id) const override { return images_.name(id); }
+  void read(std::uint64_t id, ReadTarget& target) const override { images_.read(id, target); }
+  [[nodiscard]] std::span<const Field> fields() const noexcept override { return fields_; }
+  void read_field(std::uint64_t id, std::size_t /*field*/, ReadTarget& target) const override {
+    (void)target.reserve(id == 1 ? std::size_t{1} << 30U : 16);
+    ++read_fields;
+  }
+  [[nodiscard]] const std::vector<Skipped>& skipped() const noexcept override { return images_.skipped(); }
+  [[nodiscard]] IndexCounts counts() const noexcept override { return {}; }
+  [[nodiscard]] std::vector<std::byte> serialize() const override { return {}; }
+
+  mutable std::atomic<int> read_fields{0};
+
+ private:
+  const FakeDataset& images_;
+  std::vector<Field> fields_{{.name = "note", .kind = FieldKind::bytes, .dtype = DType::uint8, .shape = {16}}};
 };
 
 // Remembers what was reported; with `queue` it asks for the next sample instead of a bad one, urgently.

@@ -173,35 +173,9 @@ TEST_CASE("a size that no memory can hold makes a bad sample and does not end th
   CHECK(stage.reports.failures.empty());
 }
 
-// A FakeDataset with a field of at most 16 bytes.
-class NotedDataset final : public Dataset {
- public:
-  explicit NotedDataset(const testing::FakeDataset& images) : images_(images) {}
-  [[nodiscard]] std::string_view format() const noexcept override { return "noted"; }
-  [[nodiscard]] std::uint64_t size() const noexcept override { return images_.size(); }
-  [[nodiscard]] const std::vector<std::string>& classes() const noexcept override { return images_.classes(); }
-  [[nodiscard]] Sample sample(std::uint64_t id) const override { return images_.sample(id); }
-  [[nodiscard]] std::string name(std::uint64_t id) const override { return images_.name(id); }
-  void read(std::uint64_t id, ReadTarget& target) const override { images_.read(id, target); }
-  [[nodiscard]] std::span<const Field> fields() const noexcept override { return fields_; }
-  void read_field(std::uint64_t id, std::size_t /*field*/, ReadTarget& target) const override {
-    (void)target.reserve(id == 1 ? std::size_t{1} << 30U : 16);
-    ++read_fields;
-  }
-  [[nodiscard]] const std::vector<Skipped>& skipped() const noexcept override { return images_.skipped(); }
-  [[nodiscard]] IndexCounts counts() const noexcept override { return {}; }
-  [[nodiscard]] std::vector<std::byte> serialize() const override { return {}; }
-
-  mutable std::atomic<int> read_fields{0};
-
- private:
-  const testing::FakeDataset& images_;
-  std::vector<Field> fields_{{.name = "note", .kind = FieldKind::bytes, .dtype = DType::uint8, .shape = {16}}};
-};
-
 TEST_CASE("bytes that no batch has room for are refused before there is memory for them") {
   Stage stage(2);
-  const NotedDataset dataset(stage.dataset);
+  const testing::NotedDataset dataset(stage.dataset);
   const ReaderLinks of_stage = stage.reader_links();
   const ReaderLinks links{.dataset = dataset,
                           .requests = of_stage.requests,

@@ -236,3 +236,16 @@ TEST_CASE("readers that wait for a core, not for the store, become fewer althoug
   window.reader_cpu_s = 0.01;
   CHECK(after_a_second().counts().io == plan_for(2).first.io);
 }
+
+TEST_CASE("as many readers stay as the reads of decoders would keep busy") {
+  const WorkerWindow window{.seconds = 0.2,
+                            .reads = 28'000,
+                            .decoded = 28'000,
+                            .lent_s = 0.18,
+                            .decoding_s = 0.39,
+                            .decoder_cpu_s = 0.38,
+                            .trainer_cpu_s = 0.01};
+  Tuner tuner(plan_for(2));
+  for (int i = 0; i < 10; ++i) tuner.look(window);
+  CHECK(tuner.counts().io == 3);  // 0.9 reads at a time, half as many again, and one
+}

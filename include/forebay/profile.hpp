@@ -17,7 +17,7 @@ struct StageProfile {
   double blocked_in = 0;    // waiting for something to do
   double blocked_out = 0;   // waiting for room downstream; the trainer: for other ranks
   double images_per_s = 0;  // what the stage did
-  // What it could do if it never waited: images_per_s / busy; the trainer: fresh batches only. 0 = not known.
+  // What its threads could do if they never waited; the trainer: fresh batches only. 0 = not known.
   double images_per_s_alone = 0;
 };
 
@@ -37,10 +37,10 @@ struct Profile {
   std::uint64_t ranks = 1;
   std::uint64_t batches = 0;    // made ready in the window
   StageProfile order;           // the issuer: claims slots and asks for samples
-  StageProfile storage;         // reader threads, and decoder threads while they read
+  StageProfile storage;         // reader threads; images_per_s counts the reads of decoders too
   StageProfile decode;          // decoder threads
   StageProfile trainer;         // blocked_in: waiting for batches, blocked_out: for other ranks
-  QueueProfile encoded;         // samples that were read and wait for a decoder
+  QueueProfile encoded;         // samples that wait for a decoder
   QueueProfile bytes;           // encoded bytes in flight, `most` exact; full = nine tenths of workers.bytes
   QueueProfile ring;            // batches ready; full = as many as may be
   double producer_blocked = 0;  // share of the window in which a full ring blocked the producer
@@ -48,11 +48,13 @@ struct Profile {
   double decode_ms = 0;         // mean time from encoded bytes to a place in the ring
   double read_mb_s = 0;         // 10^6 bytes read per second
   double decoder_cpu = 0;       // processor time of the decoders / their busy time; 1 = each had a core when it wanted
-  double reader_cores = 0;      // processor time of reads (storage), and of the whole process, per second;
-  double process_cores = 0;     // 0 = not known
-  double shrinkable = 0;        // share of the samples that transform.decode = "scaled" would decode smaller
-  double own_jpeg = 0;          // share of the samples whose JPEG file Forebay decoded without libjpeg-turbo
-  double indexed_jpeg = 0;      // share of the samples whose JPEG file was decoded with the decode index
+  double decoder_reads =
+      0;  // share of the decoders' busy time that went into reads, which they make where those are quick
+  double reader_cores = 0;   // processor time of the readers, and of the whole process, per second;
+  double process_cores = 0;  // 0 = not known
+  double shrinkable = 0;     // share of the samples that transform.decode = "scaled" would decode smaller
+  double own_jpeg = 0;       // share of the samples whose JPEG file Forebay decoded without libjpeg-turbo
+  double indexed_jpeg = 0;   // share of the samples whose JPEG file was decoded with the decode index
   // Share of the samples that slots hold as JPEG coefficients (transform.hold).
   double held_coefficients = 0;
   double fresh_fraction = 0;  // of the trainer's steps

@@ -53,7 +53,7 @@ struct alignas(64) WorkerStatus {
     hedging,         // in the store, for a sample whose first read is slow
     retrying,        // waiting to read again after a transient error
     decoding,
-    requesting,    // asking readers for the samples of a batch
+    requesting,    // asking for the samples of a batch
     waiting_slot,  // waiting for room in the ring
     copying,       // starting copies of batches to the device and waiting for them
     parked,        // not wanted at present

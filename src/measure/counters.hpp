@@ -99,7 +99,7 @@ struct Interval {
   std::uint64_t bytes_read = 0;
   std::uint64_t retries = 0;          // reads tried again after a transient error
   std::uint64_t hedged_reads = 0;     // slow reads that were issued a second time
-  double read_s = 0;                  // summed over reader threads
+  double read_s = 0;                  // summed over threads that read
   double decode_s = 0;                // summed over decoder threads
   std::uint64_t bad_samples = 0;      // since the start of the run
   std::uint64_t dropped_records = 0;  // since the start of the run; filled in by the reporter

@@ -178,8 +178,9 @@ constexpr auto kProfile = std::to_array<Figure<Profile>>({
     {"read_mb_s", &Profile::read_mb_s, "MB/s", "encoded bytes read", OfRanks::sum},
     {"decoder_cpu", &Profile::decoder_cpu, "",
      "processor time / busy time of the decoders; well below 1: they share cores with others", OfRanks::mean},
-    {"reader_cores", &Profile::reader_cores, "cores",
-     "processor time per second of the readers, and of decoders while they read", OfRanks::mean},
+    {"decoder_reads", &Profile::decoder_reads, "",
+     "share of the decoders' busy time that went into reads, which they make where those are quick", OfRanks::mean},
+    {"reader_cores", &Profile::reader_cores, "cores", "processor time per second of the readers", OfRanks::mean},
     {"process_cores", &Profile::process_cores, "cores",
      "processor time per second of all threads of the process; 0 = not known", OfRanks::mean},
     {"shrinkable", &Profile::shrinkable, "",
@@ -235,13 +236,13 @@ static_assert(all_combine(kSummary) && all_combine(kProfile) && all_combine(kSta
 
 constexpr auto kStages = std::to_array<ProfilePart<StageProfile>>({
     {"stages", "order", &Profile::order, "", "the issuer thread"},
-    {"stages", "storage", &Profile::storage, "", "reader threads, and decoder threads while they read"},
+    {"stages", "storage", &Profile::storage, "", "reader threads; the images are also those that decoders read"},
     {"stages", "decode", &Profile::decode, "", "decoder threads"},
     {"stages", "trainer", &Profile::trainer, "", "the trainer's thread"},
 });
 
 constexpr auto kQueues = std::to_array<ProfilePart<QueueProfile>>({
-    {"queues", "encoded", &Profile::encoded, "samples", "read and waiting for a decoder"},
+    {"queues", "encoded", &Profile::encoded, "samples", "waiting for a decoder"},
     {"queues", "bytes", &Profile::bytes, "bytes",
      "encoded bytes in flight; `most` is exact and never above `workers.bytes`, except for a single larger sample"},
     {"queues", "ring", &Profile::ring, "batches", "ready"},

@@ -24,6 +24,7 @@ constexpr double kAllFresh = 0.98;     // fresh steps of a trainer that does not
 constexpr double kMostThreads = 4096;  // the configuration allows no more
 constexpr double kComputes = 0.5;      // cores: a trainer that needs one of its own
 constexpr double kMostCrops = 0.5;     // share of the samples above which decoding them smaller is worth mentioning
+constexpr double kManyReads = 0.1;     // share of the decoders' work from which reads are worth mentioning
 constexpr double kMiB = 1024 * 1024;
 constexpr double kManyMiB = 256;     // of memory, worth saving
 constexpr double kSafeCapacity = 8;  // batches; below it a burst finds no room (docs/tuning.md)
@@ -53,6 +54,8 @@ std::string of_each_rank(const Profile& p) { return p.ranks > 1 ? " of each rank
 // Cores that the decoders got in total; and those that the process used besides decoders and readers, mostly for the
 // trainer.
 double decoder_cores(const Profile& p) { return p.decode.threads * p.decode.busy * p.decoder_cpu; }
+double reading_cores(const Profile& p) { return p.reader_cores + decoder_cores(p) * p.decoder_reads; }
+double decoding_cores(const Profile& p) { return decoder_cores(p) * (1 - p.decoder_reads); }
 double trainer_cores(const Profile& p) { return std::max(0.0, p.process_cores - p.reader_cores - decoder_cores(p)); }
 bool trainer_computes(const Profile& p) { return p.process_cores <= 0 || trainer_cores(p) >= kComputes; }
 
@@ -129,9 +132,12 @@ std::string storage_advice(const Profile& p) {
 
 std::string decode_advice(const Profile& p) {
   const double threads = std::max(1.0, std::round(p.decode.threads));
+  const double sample_ms = p.decode_ms / std::max(1 - p.decoder_reads, 0.01);
+  const std::string reads = p.decoder_reads < kManyReads ? "" : fmt::format(" ({:.3f} ms of it to read)", p.read_ms);
   const std::string work = fmt::format(
-      "a sample takes {:.2f} ms and the {:.0f} {} busy for {:.0f} % of the time, while {} {:.0f} images/s", p.decode_ms,
-      threads, threads > 1 ? "decoders are" : "decoder is", percent(p.decode.busy),
+      "a sample takes {:.{}f} ms{} and the {:.0f} {} busy for {:.0f} % of the time, while {} {:.0f} images/s",
+      sample_ms, reads.empty() ? 2 : 3, reads, threads, threads > 1 ? "decoders are" : "decoder is",
+      percent(p.decode.busy),
       p.trainer.images_per_s_alone < p.storage.images_per_s_alone ? "the trainer could take" : "storage could bring",
       goal(p, p.storage.images_per_s_alone));
   if (p.decoder_cpu > 0 && p.decoder_cpu < kBusy) {
@@ -141,7 +147,7 @@ std::string decode_advice(const Profile& p) {
     return work + fmt::format("; decoders got {:.0f} % of a core each{}; {}give each rank more cores{}",
                               percent(p.decoder_cpu), who_had_the_cores(p), lower, decode_smaller(p));
   }
-  const double wanted = std::max(threads + 1, threads_for(goal(p, p.storage.images_per_s_alone), p.decode_ms));
+  const double wanted = std::max(threads + 1, threads_for(goal(p, p.storage.images_per_s_alone), sample_ms));
   const double spare = std::max(threads, trainer_computes(p) ? p.cores - 1 : std::round(p.cores - p.reader_cores));
   if (spare > threads) {
     return work + fmt::format(": set workers.decode = {:.0f} (now {:.0f}; the rank has {:.0f} cores){}",
@@ -149,8 +155,9 @@ std::string decode_advice(const Profile& p) {
   }
   return work + fmt::format(
                     ": give each rank more cores (it has {:.0f}, about {:.0f} would do), or make a sample cheaper: "
-                    "smaller image files, a smaller transform.size, transform.dtype = \"uint8\"{}",
-                    p.cores, wanted + 1, decode_smaller(p));
+                    "{}smaller image files, a smaller transform.size, transform.dtype = \"uint8\"{}",
+                    p.cores, wanted + 1, reads.empty() ? "" : "fewer files to open (forebay pack), ",
+                    decode_smaller(p));
 }
 
 // Readers and decoders of small samples share the cores, so that neither is busy all the time.
@@ -160,7 +167,7 @@ bool workers_fill_the_cores(const Profile& p) {
 }
 
 std::string cores_advice(const Profile& p) {
-  const bool reading = p.reader_cores > decoder_cores(p);
+  const bool reading = reading_cores(p) > decoding_cores(p);
   return fmt::format(
       "this process fills its {:.0f} cores (decoders {:.1f}, readers {:.1f}, the rest {:.1f}), while a sample takes "
       "{:.3f} ms "
@@ -277,7 +284,7 @@ Finding judge(const Profile& p) {
   }
   if (p.decode.busy >= kBusy) return say(Bound::decode, decode_advice(p));
   if (workers_fill_the_cores(p)) {
-    return say(p.reader_cores > decoder_cores(p) ? Bound::storage : Bound::decode, cores_advice(p));
+    return say(reading_cores(p) > decoding_cores(p) ? Bound::storage : Bound::decode, cores_advice(p));
   }
   return say(Bound::storage, storage_advice(p));
 }

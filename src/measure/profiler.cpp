@@ -38,14 +38,12 @@ class Spent {
   const ActivityTimes& end_;
 };
 
-// `elsewhere_s`: at work for another stage.
-StageProfile stage_of(double window_s, double total_s, double busy_s, double out_s, std::uint64_t images,
-                      double elsewhere_s = 0) {
+StageProfile stage_of(double window_s, double total_s, double busy_s, double out_s, std::uint64_t images) {
   StageProfile stage;
   stage.threads = ratio(total_s, window_s);
   stage.busy = ratio(busy_s, total_s);
   stage.blocked_out = ratio(out_s, total_s);
-  stage.blocked_in = total_s > 0 ? std::max(0.0, 1 - stage.busy - stage.blocked_out - elsewhere_s / total_s) : 0;
+  stage.blocked_in = total_s > 0 ? std::max(0.0, 1 - stage.busy - stage.blocked_out) : 0;
   stage.images_per_s = ratio(static_cast<double>(images), window_s);
   stage.images_per_s_alone = ratio(stage.images_per_s, stage.busy);
   return stage;
@@ -92,13 +90,16 @@ Profile ProfileWindow::figures() const {
   out.window_s = s;
   out.batches = last_.published - first_.published;
   out.order = stage_of(s, issuer.total(), issuer.in(Activity::requesting), issuer.in(Activity::waiting_slot), reads);
-  // Where reads are quick decoders make them: for that time they count as readers.
+  const double readers_s =
+      readers.in(Activity::reading) + readers.in(Activity::hedging) + readers.in(Activity::retrying);
+  out.storage = stage_of(s, readers.total(), readers_s, readers.in(Activity::waiting_budget), reads);
+  // Where reads are quick, decoders make them.
   const double lent_s = decoders.in(Activity::reading);
-  const double reading_s =
-      readers.in(Activity::reading) + readers.in(Activity::hedging) + readers.in(Activity::retrying) + lent_s;
-  out.storage = stage_of(s, readers.total() + lent_s, reading_s, readers.in(Activity::waiting_budget), reads);
+  const double reading_s = readers_s + lent_s;
   const double decoding_s = decoders.in(Activity::decoding);
-  out.decode = stage_of(s, decoders.total(), decoding_s, 0, samples, lent_s);
+  out.storage.images_per_s_alone = ratio(out.storage.threads * static_cast<double>(reads), reading_s);
+  out.decode = stage_of(s, decoders.total(), decoding_s + lent_s, 0, samples);
+  out.decoder_reads = ratio(lent_s, decoding_s + lent_s);
   out.encoded = encoded_.figures();
   out.bytes = bytes_.figures();
   out.bytes.most = static_cast<double>(last_.most_bytes_in_flight);
@@ -108,7 +109,7 @@ Profile ProfileWindow::figures() const {
   out.decode_ms = 1e3 * ratio(decoding_s, static_cast<double>(samples));
   out.read_mb_s = 1e-6 * ratio(static_cast<double>(last_.bytes_read - first_.bytes_read), s);
   out.decoder_cpu = ratio(in_s(last_.decoder_cpu - first_.decoder_cpu), decoding_s + lent_s);
-  out.reader_cores = ratio(in_s(last_.reader_cpu - first_.reader_cpu) + out.decoder_cpu * lent_s, s);
+  out.reader_cores = ratio(in_s(last_.reader_cpu - first_.reader_cpu), s);
   out.process_cores = ratio(in_s(last_.process_cpu - first_.process_cpu), s);
   out.shrinkable = ratio(static_cast<double>(last_.shrinkable - first_.shrinkable), static_cast<double>(samples));
   out.own_jpeg = ratio(static_cast<double>(last_.own_jpeg - first_.own_jpeg), static_cast<double>(samples));

@@ -7,6 +7,7 @@
 
 #include <forebay/error.hpp>
 
+#include "base/clock.hpp"
 #include "base/thread.hpp"
 #include "data/source_files.hpp"
 #include "read/field_error.hpp"
@@ -125,7 +126,8 @@ void Pipeline::end_issue() {
 
 bool Pipeline::end_reads(std::chrono::nanoseconds patience) {
   end_issue();
-  return readers_.end_within(patience);
+  const bool have_readers_ended = readers_.end_within(patience);
+  return have_readers_ended && (!pace_ || decoders_.workers().end_within(patience));
 }
 
 void Pipeline::stop() {
@@ -199,7 +201,7 @@ void Pipeline::request_batch(const SlotRing::Claim& claim) {
 }
 
 void Pipeline::request_issued() {
-  if (!pace_ || !pace_->is_quick()) return requests_.push(issued_);
+  if (!pace_ || !pace_->is_quick(steady_ns())) return requests_.push(issued_);
   unread_.clear();
   for (const ReadRequest& request : issued_) unread_.push_back({.request = request, .bytes = {}, .is_read = false});
   encoded_.push(unread_);

@@ -105,7 +105,7 @@ double starved_share(const WorkerWindow& window) {
 }
 
 double seconds_per_read(const WorkerWindow& window) {
-  return window.reading_s / static_cast<double>(std::max<std::uint64_t>(window.reads, 1));
+  return (window.reading_s + window.lent_s) / static_cast<double>(std::max<std::uint64_t>(window.reads, 1));
 }
 
 double seconds_per_decode(const WorkerWindow& window) {
@@ -226,7 +226,7 @@ bool Tuner::make_way(const WorkerWindow& window) {
 }
 
 bool Tuner::shrink_readers(const WorkerWindow& window) {
-  const double in_flight = window.reading_s / window.seconds;
+  const double in_flight = (window.reading_s + window.lent_s) / window.seconds;
   const auto needed = static_cast<unsigned>(std::ceil(1.5 * in_flight)) + 1;
   const double used = window.decoder_cpu_s + window.reader_cpu_s + window.trainer_cpu_s;
   const bool used_up = used >= kUsedUp * plan_.cores * window.seconds;

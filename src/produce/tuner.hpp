@@ -41,7 +41,8 @@ struct WorkerWindow {
   std::uint64_t reads = 0;
   std::uint64_t decoded = 0;
   double reading_s = 0;      // readers in the store, summed over threads
-  double decoding_s = 0;     // decoders at work, summed over threads
+  double lent_s = 0;         // decoders in the store, summed over threads
+  double decoding_s = 0;     // decoders at work, their reads included, summed over threads
   double starved_s = 0;      // decoders that waited for bytes, summed over threads
   double unasked_s = 0;      // readers that waited for requests, summed over threads
   double decoder_cpu_s = 0;  // processor time of the decoders

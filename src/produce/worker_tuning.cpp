@@ -95,13 +95,14 @@ WorkerWindow WorkerTuning::between(const Reading& begin, const Reading& end) {
   const auto in = [](const ActivityTimes& from, const ActivityTimes& to, Activity activity) {
     return seconds(spent(from, activity), spent(to, activity));
   };
+  // A read of a decoder is a read, and a part of the decoder's work.
+  const double lent_s = in(begin.decoders, end.decoders, Activity::reading);
   return {.seconds = std::chrono::duration<double>(end.time - begin.time).count(),
           .reads = end.reads - begin.reads,
           .decoded = end.decoded - begin.decoded,
           .reading_s = in(begin.readers, end.readers, Activity::reading),
-          // Decoders that read for themselves do not wait for it: it is part of their work.
-          .decoding_s = in(begin.decoders, end.decoders, Activity::decoding) +
-                        in(begin.decoders, end.decoders, Activity::reading),
+          .lent_s = lent_s,
+          .decoding_s = in(begin.decoders, end.decoders, Activity::decoding) + lent_s,
           .starved_s = in(begin.decoders, end.decoders, Activity::idle),
           .unasked_s = in(begin.readers, end.readers, Activity::idle),
           .decoder_cpu_s = decoder_cpu_s,

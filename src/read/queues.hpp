@@ -14,11 +14,12 @@
 
 namespace forebay {
 
-// Encoded samples from readers to decoders, those of earlier batches first. A moodycamel queue keeps the order of each
+// Encoded samples from readers to decoders, or requests that decoders are to read themselves, those of earlier batches
+// first. A moodycamel queue keeps the order of each
 // producer only: with readers ahead of the decoders, later batches would be decoded before earlier ones and arrive in
 // bursts. So there is one queue for each batch under way (or for a few, if there may be many), and the queues share one
-// semaphore. The byte budget of the readers bounds it. Any thread may call push(), take() and size_guess() at any time;
-// one thread calls begin_turn(), one close().
+// semaphore. The byte budget bounds it, and of requests the batches under way. Any thread may call push(), take() and
+// size_guess() at any time; one thread calls begin_turn(), one close().
 class EncodedQueue {
  public:
   // `most_turns`: batches that may be under way at one time (the ring's capacity), at least 1.

@@ -28,6 +28,7 @@ class QuickReader {
   [[nodiscard]] bool read_one(EncodedSample& sample);
 
   ReaderLinks links_;
+  WorkerStatus& status_;
   StopSignal never_;
   Workload workload_{false};
   Reader reader_;

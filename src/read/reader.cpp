@@ -200,6 +200,7 @@ void Reader::serve(const ReadRequest& request) {
 
 bool Reader::wait_to_retry(const ReadRequest& request, std::uint32_t retry) {
   links_.totals.retries.fetch_add(1, std::memory_order_relaxed);
+  is_behind_read_ = false;
   workload_.pause();
   hand_over();
   status_.set(Activity::retrying, request.sample);
@@ -271,6 +272,7 @@ Reader::Outcome Reader::read_now(EncodedSample& sample) {
   } catch (const NoRoom&) {
     return Outcome::later;
   } catch (const SampleError& error) {
+    if (links_.pace != nullptr) links_.pace->add(status_.set(Activity::reading, sample.request.sample));
     if (!error.is_transient()) {
       links_.sink.bad_sample(sample.request, error.what());
       return Outcome::bad;

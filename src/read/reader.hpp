@@ -37,7 +37,7 @@ class Reader {
   };
   // Reads a sample for the calling thread, once and without a wait for room.
   [[nodiscard]] Outcome read_now(EncodedSample& sample);
-  // The calling thread now does other things than to read.
+  // The calling thread now does something other than read.
   void end_reads() noexcept;
 
  private:
@@ -45,7 +45,7 @@ class Reader {
   class FieldTarget;
 
   void serve(const ReadRequest& request);
-  // Before a read after so many that failed; false if the other side of its race was quicker meanwhile.
+  // Waits before a read that follows `retry` failed ones; false if the other side of its race was quicker meanwhile.
   [[nodiscard]] bool wait_to_retry(const ReadRequest& request, std::uint32_t retry);
   // As the second side of a race: tries once.
   void serve_second(const ReadRequest& request);

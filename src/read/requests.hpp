@@ -34,7 +34,7 @@ struct ReadRequest {
   std::uint32_t failed = 0;
 };
 
-// Encoded bytes of one sample on their way from a reader to a decoder: those of its image and, if it has fields, a
+// Encoded bytes of one sample on their way to a decoder: those of its image and, if it has fields, a
 // table of where each field ends, as 64-bit offsets from the buffer's first byte, then the fields.
 struct EncodedSample {
   ReadRequest request;
@@ -105,7 +105,7 @@ struct WorkerTotals {
   // Second reads of slow samples, not among `reads`; and those of them that were quicker.
   std::atomic<std::uint64_t> hedged_reads{0};
   std::atomic<std::uint64_t> hedges_won{0};
-  alignas(64) std::atomic<std::uint64_t> decode_ns{0};  // from here on by decoders, above by readers
+  alignas(64) std::atomic<std::uint64_t> decode_ns{0};  // from here on by decoders, above by those that read
   std::atomic<std::uint64_t> samples{0};
   // Samples decoded at full size and alone that transform.decode = "scaled" would have decoded smaller.
   std::atomic<std::uint64_t> shrinkable{0};
