@@ -197,6 +197,13 @@ class Limits(InAFolder):
         self.assertEqual({run.arm for run in made if run.stage == "tune"}, {ADAPTIVE})
         self.assertEqual([(run.arm, run.seed) for run in made[3:]], [(arm, PROOF_SEEDS), (arm, PROOF_SEEDS + 1)])
 
+    def test_a_shorter_run_that_is_tuned_has_rates_of_its_own(self):
+        arm = f"{ADAPTIVE}.in50.tuned"
+        scope = plan.dataclasses.replace(SCOPE, arms=(arm,), first_seeds=2, most_seeds=2, from_seed=PROOF_SEEDS)
+        made = self.make_all(lambda run: 0.8 - abs(run.rate - 0.05), scope)
+        self.assertEqual({run.arm for run in made}, {arm})
+        self.assertEqual({run.rate for run in made if run.stage == "study"}, {0.05})
+
     def test_what_was_chosen_by_is_no_proof(self):
         for seed, gain in ((1, 0.1), (2, 0.1), (PROOF_SEEDS, -0.1), (PROOF_SEEDS + 1, -0.1)):
             self.add(ADAPTIVE, seed, 0.8)

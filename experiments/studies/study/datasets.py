@@ -74,4 +74,4 @@ PREPARE = {
 
 def prepare(machine, task):
     """Says what it did, or None if there was nothing to do."""
-    return PREPARE[task](machine)
+    return PREPARE[task.removesuffix("-long")](machine)

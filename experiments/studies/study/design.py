@@ -34,12 +34,12 @@ class Task:
     needs: str  # a file or folder below the data's folder
 
 
-def _fashion(name, title, fraction):
+def _fashion(name, title, fraction, steps=1000):
     return Task(
         name=name,
         title=title,
         net="small",
-        steps=1000,
+        steps=steps,
         rate=0.02,
         train=(
             ("dataset.path", "fashion-mnist/train-images-idx3-ubyte"),
@@ -74,7 +74,9 @@ TASKS = {
     for task in (
         _fashion("fashion", "Fashion-MNIST", 1.0),
         _fashion("fashion-few", "Fashion-MNIST, 1 image in 30", 1 / 30),
+        _fashion("fashion-few-long", "Fashion-MNIST, 1 image in 30, six times as long", 1 / 30, 6000),
         _cifar("cifar-small", "CIFAR-10, 20,000 images, the small net", "small", 1000, 0.05),
+        _cifar("cifar-small-long", "CIFAR-10, 20,000 images, the small net, six times as long", "small", 6000, 0.05),
         _cifar("cifar", "CIFAR-10, 20,000 images", "cnn", 1500, 0.05),
         Task(
             name="objects",
@@ -118,7 +120,7 @@ class Arm:
     weighs: str = "loss"
     share: float = 1.0
     uses: int = 0
-    tuned_as: str = ""  # the arm whose learning rates it takes; empty: its own
+    tuned_as: str = ""  # the arm whose learning rate it takes; empty: its own
 
     @property
     def interval(self):
@@ -187,7 +189,9 @@ def _shorter(arms):
         if not arm.uses:
             for percent in (90, *SHARES):
                 share = 1 / 3.25 if percent == 31 else percent / 100
-                yield dataclasses.replace(arm, name=f"{arm.name}.in{percent}", share=share, tuned_as=arm.name)
+                name = f"{arm.name}.in{percent}"
+                yield dataclasses.replace(arm, name=name, share=share, tuned_as=arm.name)
+                yield dataclasses.replace(arm, name=f"{name}.tuned", share=share)
 
 
 ARMS = {arm.name: arm for arm in _arms()}

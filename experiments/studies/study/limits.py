@@ -185,13 +185,14 @@ def goals_table(results):
                     [
                         TASKS[task].title,
                         f"{cell.source}, R = {cell.ratio:g}",
-                        ARMS[arm].tuned_as,
+                        arm.rsplit(".in", 1)[0],
                         f"{1 / ARMS[arm].share:.2f} × sooner",
+                        "of the whole time" if ARMS[arm].tuned_as else "its own",
                         difference(results, cell, arm, "block", True),
                     ]
                 )
     return (
-        markdown(["data", "source", "arm", "time", "arm − block with all of the time"], rows)
+        markdown(["data", "source", "arm", "time", "learning rate", "arm − block with all of the time"], rows)
         if rows
         else "No runs yet."
     )
