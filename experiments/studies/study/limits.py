@@ -156,6 +156,17 @@ def compared_table(results, task, is_proof):
     return f"{TASKS[task].title}\n\n" + markdown(head, rows)
 
 
+def long_table(results, task):
+    """Long runs against `block`."""
+    cells = cells_of(results, task, True) if task.endswith("-long") else []
+    if not cells:
+        return ""
+    arms = (ADAPTIVE, *limit_arms(results, cells, True), "ceiling")
+    rows = [[arm, *[difference(results, cell, arm, "block", True) for cell in cells]] for arm in arms]
+    head = ["arm − block", *[f"{cell.source}, R = {cell.ratio:g}" for cell in cells]]
+    return f"{TASKS[task].title}\n\n" + markdown(head, rows)
+
+
 def accuracy_table(results, task):
     """Medians over the seeds of the proof."""
     cells = cells_of(results, task, True)
