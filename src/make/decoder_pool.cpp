@@ -30,7 +30,7 @@ class Decoder {
  public:
   // `links` must outlive it.
   Decoder(const DecoderLinks& links, unsigned thread, WorkerStatus& status)
-      : links_(links), thread_(thread), status_(status), samples_(std::max(Pace::kMost, links.at_once)) {
+      : links_(links), status_(status), samples_(std::max(Pace::kMost, links.at_once)), thread_(thread) {
     if (links.reads) reader_.emplace(*links.reads, status);
   }
 
@@ -40,12 +40,12 @@ class Decoder {
  private:
   [[nodiscard]] std::uint32_t handle(const EncodedSample& sample);
 
-  const DecoderLinks& links_;
-  unsigned thread_;
-  WorkerStatus& status_;
   std::optional<QuickReader> reader_;
+  const DecoderLinks& links_;
+  WorkerStatus& status_;
   std::vector<EncodedSample> samples_;  // those taken together
   Pace pace_;
+  unsigned thread_;
 };
 
 bool Decoder::work() {
@@ -88,8 +88,8 @@ std::uint32_t Decoder::handle(const EncodedSample& sample) {
 
 }  // namespace
 
-DecoderPool::DecoderPool(const DecoderLinks& links, unsigned threads, unsigned most)
-    : links_(links),
+DecoderPool::DecoderPool(DecoderLinks links, unsigned threads, unsigned most)
+    : links_(std::move(links)),
       workers_("forebay-dec",
                {.body = [this](unsigned thread, WorkerStatus& status) { run(thread, status); },
                 .end = [this] { links_.encoded.close(); }},

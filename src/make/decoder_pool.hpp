@@ -32,7 +32,7 @@ class DecoderPool {
  public:
   // Starts `threads` threads, at least one; workers().want() may ask for `most` (0 = `threads`). Throws Error when the
   // system has no more of them.
-  DecoderPool(const DecoderLinks& links, unsigned threads, unsigned most = 0);
+  DecoderPool(DecoderLinks links, unsigned threads, unsigned most = 0);
   ~DecoderPool() { stop(); }
   DecoderPool(const DecoderPool&) = delete;
   DecoderPool& operator=(const DecoderPool&) = delete;

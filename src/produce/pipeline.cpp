@@ -100,8 +100,8 @@ Pipeline::Pipeline(const PipelineLinks& links, std::shared_ptr<SlotStore> store,
 
 bool Pipeline::are_decoders_busy() const noexcept {
   if (!pace_ || !pace_->is_quick()) return false;
-  const std::uint64_t wanted = std::max(1U, ring_.capacity() / 2) * links_.order.options().batch_size;
-  return encoded_.size_guess() >= wanted;
+  const std::uint64_t batch_size = links_.order.options().batch_size;
+  return encoded_.size_guess() >= std::max(1U, ring_.capacity() / 2) * batch_size;
 }
 
 ReaderLinks Pipeline::reader_links() {

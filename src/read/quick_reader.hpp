@@ -27,9 +27,9 @@ class QuickReader {
  private:
   [[nodiscard]] bool read_one(EncodedSample& sample);
 
+  StopSignal never_;
   ReaderLinks links_;
   WorkerStatus& status_;
-  StopSignal never_;
   Workload workload_{false};
   Reader reader_;
 };
