@@ -291,6 +291,26 @@ TEST_CASE("every kernel counts the same bits and bytes") {
   }
 }
 
+TEST_CASE("every kernel gives the same sums, as far as the first escape") {
+  Random random(36);
+  for (const PackKernels& kernels : forebay::supported_pack_kernels()) {
+    for (std::size_t count = 0; count < 200; ++count) {
+      Bytes differences(count + PackKernels::kSlack);
+      for (auto& byte : differences) byte = random.below(60) == 0 ? 0x80 : static_cast<std::uint8_t>(random.bits());
+      const auto before = static_cast<std::int16_t>(random.bits());
+      std::vector<std::int16_t> sums(count + PackKernels::kSlack / sizeof(std::int16_t));
+      const std::size_t found = kernels.sum(differences.data(), count, before, sums.data());
+      const auto end = differences.begin() + static_cast<std::ptrdiff_t>(count);
+      REQUIRE(found == static_cast<std::size_t>(std::find(differences.begin(), end, 0x80) - differences.begin()));
+      std::int64_t sum = before;
+      for (std::size_t i = 0; i < found; ++i) {
+        sum += static_cast<std::int8_t>(differences[i]);
+        CHECK(sums[i] == static_cast<std::int16_t>(sum));
+      }
+    }
+  }
+}
+
 TEST_CASE("every kernel takes the same blocks out of their streams, and passes the same ones") {
   constexpr std::size_t kMost = 40;
   struct Taken {

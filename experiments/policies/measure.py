@@ -60,10 +60,10 @@ def figures(lines, batches):
     fresh = (until - since) / steps
     uses = collections.Counter((line["epoch"], line["batch"]) for line in lines)
     counted = [uses[line["epoch"], line["batch"]] for line in lines[first:last] if line["use_index"] == 0]
-    return {"fresh": fresh, "lambda": lam, "mu": mu, "R": mu / lam, "of_possible": fresh / min(1, lam / mu),
-            "stall": waited / (waited + took), "uses_p99": percentile(counted, 0.99), "uses_max": max(counted),
-            "squares": sum(u * u for u in counted) / sum(counted), "steps": steps,
-            "mean_depth": statistics.mean(line["depth"] for line in lines[first:last])}
+    return {"fresh": fresh, "served_fresh": len(counted) / steps, "lambda": lam, "mu": mu, "R": mu / lam,
+            "of_possible": fresh / min(1, lam / mu), "stall": waited / (waited + took),
+            "uses_p99": percentile(counted, 0.99), "uses_max": max(counted), "squares": sum(u * u for u in counted) / sum(counted),
+            "steps": steps, "mean_depth": statistics.mean(line["depth"] for line in lines[first:last])}
 
 
 def steps_of(policy, store, seconds):

@@ -70,6 +70,17 @@ inline constexpr RowPairs kRowPairs = [] {
   return equal;
 }
 
+[[gnu::always_inline]] inline std::size_t sum_differences(const std::uint8_t* differences, std::size_t count,
+                                                          std::int16_t before, std::int16_t* sums) noexcept {
+  auto sum = static_cast<std::uint16_t>(before);
+  for (std::size_t i = 0; i < count; ++i) {
+    if (differences[i] == kEscapedValue) return i;
+    sum = static_cast<std::uint16_t>(sum + static_cast<unsigned>((differences[i] ^ 0x80) - 0x80));  // of a signed byte
+    sums[i] = static_cast<std::int16_t>(sum);
+  }
+  return count;
+}
+
 [[gnu::always_inline]] inline void skip_blocks(BlockStreams& streams, std::size_t count) noexcept {
   constexpr std::uint64_t kEach = 0x0101010101010101;
   constexpr std::uint64_t kAll = ~std::uint64_t{0};

@@ -30,8 +30,13 @@ std::size_t count_equal_scalar(const std::uint8_t* bytes, std::size_t count, std
   return count_equal_bytes(bytes, count, value);
 }
 
-constexpr PackKernels kScalarPack{"scalar",    decode_scalar,     expand_scalar,
-                                  skip_scalar, count_bits_scalar, count_equal_scalar};
+std::size_t sum_scalar(const std::uint8_t* differences, std::size_t count, std::int16_t before,
+                       std::int16_t* sums) noexcept {
+  return sum_differences(differences, count, before, sums);
+}
+
+constexpr PackKernels kScalarPack{"scalar",          decode_scalar,      expand_scalar, skip_scalar,
+                                  count_bits_scalar, count_equal_scalar, sum_scalar};
 
 std::vector<PackKernels> make_supported_pack() {
   std::vector<PackKernels> all;

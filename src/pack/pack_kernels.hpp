@@ -58,6 +58,11 @@ struct PackKernels {
   std::size_t (*count_bits)(const std::uint8_t* bytes, std::size_t count, std::uint64_t mask) noexcept;
   // Bytes among `count` that are equal to this one.
   std::size_t (*count_equal)(const std::uint8_t* bytes, std::size_t count, std::uint8_t value) noexcept;
+
+  // Sums of differences, signed bytes: the nth is that of `before` and the first n + 1, and wraps. Ends before the
+  // first byte that is kEscapedValue; returns how many there are. Reads and writes up to kSlack bytes behind them.
+  std::size_t (*sum)(const std::uint8_t* differences, std::size_t count, std::int16_t before,
+                     std::int16_t* sums) noexcept;
 };
 
 // Plain loops, which define the results of the others. Any thread may call.

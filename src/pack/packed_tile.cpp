@@ -153,31 +153,35 @@ class PackedTile::Loading {
   [[nodiscard]] Part add_differences(std::size_t kind, const Part& differences, std::span<const std::byte> escaped) {
     const Part part = reserve(differences.count * sizeof(std::int16_t), differences.count);
     auto* out = reinterpret_cast<std::int16_t*>(memory(part));
-    const std::uint8_t* symbol = memory(differences);
+    const std::uint8_t* symbols = memory(differences);
     const std::byte* next = escaped.data();
-    std::array<std::uint16_t, JpegFrame::kMostComponents> above{};
+    std::array<std::int16_t, JpegFrame::kMostComponents> above{};
     const ComponentRange range = components_of(kind, *tile_.frame_);
     for (std::int32_t y = 0; y < tile_.mcus_.height(); ++y) {
       for (std::size_t k = range.first; k < range.end; ++k) {
         const JpegComponent& component = tile_.frame_->component[k];
-        const std::int32_t across = tile_.mcus_.width() * component.h;
+        const auto across = static_cast<std::size_t>(tile_.mcus_.width() * component.h);
         for (std::int32_t r = 0; r < component.v; ++r) {
-          std::uint16_t value = above[k];
-          for (std::int32_t x = 0; x < across; ++x) {
-            auto difference = static_cast<std::int16_t>((*symbol ^ 0x80) - 0x80);  // of a signed byte
-            if (*symbol++ == kEscapedValue) [[unlikely]] {
-              difference = load_escaped(next);
-              next += 2;
-            }
-            // Wraps, where bytes are damaged.
-            value = static_cast<std::uint16_t>(value + static_cast<std::uint16_t>(difference));
-            *out++ = static_cast<std::int16_t>(value);
-            if (x == 0) above[k] = value;
-          }
+          sum_row(symbols, across, above[k], next, out);
+          above[k] = *out;
+          symbols += across;
+          out += across;
         }
       }
     }
     return part;
+  }
+
+  // The sums of a row of differences, of which some may be escapes.
+  void sum_row(const std::uint8_t* differences, std::size_t count, std::int16_t before, const std::byte*& escaped,
+               std::int16_t* sums) const noexcept {
+    for (std::size_t done = kernels_.sum(differences, count, before, sums); done < count;) {
+      const int last = done > 0 ? sums[done - 1] : before;
+      sums[done] = static_cast<std::int16_t>(last + load_escaped(escaped));  // wraps, where bytes are damaged
+      escaped += 2;
+      ++done;
+      done += kernels_.sum(differences + done, count - done, sums[done - 1], sums + done);
+    }
   }
 
   PackedTile& tile_;

@@ -43,6 +43,29 @@ std::size_t count_equal(const std::uint8_t* bytes, std::size_t count, std::uint8
   return equal + count_equal_bytes(bytes, count, value);
 }
 
+// Eight at a time: what lies behind an escape is summed in vain.
+std::size_t sum(const std::uint8_t* differences, std::size_t count, std::int16_t before, std::int16_t* sums) noexcept {
+  constexpr std::size_t kEight = 8;
+  const hn::Full128<std::int16_t> words;
+  const hn::Full64<std::int8_t> bytes;
+  const auto escape = hn::Set(bytes, static_cast<std::int8_t>(kEscapedValue));
+  auto total = hn::Set(words, before);
+  for (std::size_t at = 0; at < count; at += kEight) {
+    const auto eight = hn::LoadU(bytes, reinterpret_cast<const std::int8_t*>(differences + at));
+    auto sums_of = hn::PromoteTo(words, eight);
+    sums_of = hn::Add(sums_of, hn::ShiftLeftLanes<1>(words, sums_of));
+    sums_of = hn::Add(sums_of, hn::ShiftLeftLanes<2>(words, sums_of));
+    sums_of = hn::Add(sums_of, hn::ShiftLeftLanes<4>(words, sums_of));
+    sums_of = hn::Add(sums_of, total);
+    hn::StoreU(sums_of, words, sums + at);
+    const auto first = hn::FindFirstTrue(bytes, hn::Eq(eight, escape));
+    if (first >= 0) [[unlikely]]
+      return std::min(at + static_cast<std::size_t>(first), count);
+    total = hn::Broadcast<kEight - 1>(sums_of);
+  }
+  return count;
+}
+
 // Values that have no byte, in the order of the zigzag.
 HWY_INLINE void put_escaped(std::uint64_t at, BlockStreams& streams, std::int16_t* block) {
   for (; at != 0; at &= at - 1) {
@@ -234,6 +257,7 @@ void set_pack(PackKernels& kernels) {
   kernels.skip = skip;
   kernels.count_bits = count_bits;
   kernels.count_equal = count_equal;
+  kernels.sum = sum;
 }
 
 #endif

@@ -48,11 +48,11 @@ class ReadPace {
   }
 
  private:
-  // A file of a few kB, opened, read and closed out of the page cache, takes 2,000 to 7,000; the first access to a
-  // solid-state disk 50,000.
-  static constexpr std::int64_t kQuick = 12'000;
+  // Out of the page cache a file of a few kB, opened, read and closed, takes 2,000 to 7,000, and one of 100 kB 20,000
+  // to 30,000; the first access to a solid-state disk 50,000.
+  static constexpr std::int64_t kQuick = 40'000;
   static constexpr std::int64_t kMemory = 16;  // the number of reads that the mean covers
-  static constexpr std::int64_t kLongest = 4;  // times the mean: what one that was held up counts at most
+  static constexpr std::int64_t kLongest = 5;  // times the mean: what one that was held up counts at most
   static constexpr std::size_t kWindow = 512;  // reads
   static constexpr std::size_t kRare = 100;  // of so many reads one may wait: a wait takes as long as ten small samples
   static constexpr std::int64_t kFirstRest = 1'000'000'000;
