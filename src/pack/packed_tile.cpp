@@ -160,7 +160,7 @@ class PackedTile::Loading {
     for (std::int32_t y = 0; y < tile_.mcus_.height(); ++y) {
       for (std::size_t k = range.first; k < range.end; ++k) {
         const JpegComponent& component = tile_.frame_->component[k];
-        const auto across = static_cast<std::size_t>(tile_.mcus_.width() * component.h);
+        const auto across = static_cast<std::size_t>(tile_.mcus_.width()) * static_cast<std::size_t>(component.h);
         for (std::int32_t r = 0; r < component.v; ++r) {
           sum_row(symbols, across, above[k], next, out);
           above[k] = *out;
