@@ -48,8 +48,8 @@ class ReadPace {
   }
 
  private:
-  // Out of the page cache a file of a few kB, opened, read and closed, takes 2,000 to 7,000, and one of 100 kB 20,000
-  // to 30,000; the first access to a solid-state disk 50,000.
+  // A file of a few kB, opened, read and closed out of the page cache, takes 2,000 to 7,000; the first access to a
+  // solid-state disk 50,000.
   static constexpr std::int64_t kQuick = 40'000;
   static constexpr std::int64_t kMemory = 16;  // the number of reads that the mean covers
   static constexpr std::int64_t kLongest = 5;  // times the mean: what one that was held up counts at most
