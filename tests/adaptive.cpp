@@ -32,6 +32,7 @@ Scenario scenario_of(SourceKind kind, double ratio, std::uint64_t seed) {
   scenario.queue.capacity = 16;
   scenario.queue.pool = 1;
   scenario.policy.name = "adaptive";
+  scenario.policy.max_uses = 0;  // the policy alone
   return scenario;
 }
 
@@ -154,6 +155,7 @@ std::vector<std::uint64_t> uses_over(const std::vector<double>& work, std::uint6
   RankModel rank({.capacity = 16, .pool = 1, .max_leases = 2}, {}, Source(source, 1), tally);
   PolicyOptions options;
   options.name = "adaptive";
+  options.max_uses = 0;
   const auto policy = with_rules(PolicyRegistry::builtin().make(options), options);
   std::vector<std::uint64_t> uses;
   double now = rank.first_batch_s();

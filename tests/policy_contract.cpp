@@ -133,6 +133,7 @@ PolicyOptions options_for(const std::string& name) {
   PolicyOptions options;
   options.name = name;
   options.interval = kInterval;
+  options.max_uses = 0;  // the policy alone
   if (name == "replay") options.recording = recording();
   return options;
 }

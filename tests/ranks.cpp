@@ -56,6 +56,7 @@ struct Rank {
                .plan = {.epochs = static_cast<std::uint64_t>(with.run.epochs),
                         .lag = static_cast<std::size_t>(with.mpi.lag)},
                .limit = {.allowed = UINT64_MAX, .skipped = 0, .samples = kBatches, .quarantine = ""},
+               .queue = {.capacity = with.queue.capacity, .pool = 4},
                .turns = UINT64_MAX,
                .loop = loop,
                .stop_requested = [this] { return stop; }}) {
@@ -214,6 +215,36 @@ TEST_CASE("ranks that ask for batches in different kinds of loops are told so") 
     CHECK(rank.ranks.agree_on_loop(Loop::epochs, number == 1));
     CHECK(rank.ranks.loop() == Loop::epochs);
   });
+}
+
+TEST_CASE("ranks hear whether most of them are worn, mpi.lag steps later and all at once") {
+  const Options options = job_options(1000);
+  for (const std::uint32_t ranks : {1U, 2U, 3U, 4U}) {
+    for (std::uint32_t worn = 0; worn <= ranks; ++worn) {
+      CAPTURE(ranks);
+      CAPTURE(worn);
+      Common<std::vector<bool>> heard;
+      run(ranks, options, Loop::batches, [&](Rank& rank, std::uint32_t number) {
+        std::vector<bool> said;
+        for (int step = 0; step < 10; ++step) {
+          rank.mine.worn = number < worn && step < 5;
+          REQUIRE(rank.agree() == Verdict::proceed);
+          said.push_back(rank.ranks.are_most_worn());
+          (void)rank.serve();
+        }
+        heard.add(said);
+        rank.stop = true;
+        while (rank.agree() == Verdict::proceed) (void)rank.serve();
+      });
+      CHECK(heard.is_one());
+      const auto lag = static_cast<std::size_t>(options.mpi.lag);
+      for (std::size_t step = 0; step < 10; ++step) {
+        CAPTURE(step);
+        const bool is_said = step >= lag && step < 5 + lag && 2 * worn >= ranks;
+        CHECK(heard.all().front()[step] == (ranks == 1 || is_said));  // a rank alone goes by itself
+      }
+    }
+  }
 }
 
 TEST_CASE("in lockstep all are shown the same, and a rank that decides otherwise is a failure of all") {

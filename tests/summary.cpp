@@ -45,7 +45,7 @@ const std::set<std::string> kDesignKeys{"steps",
                                         "bytes_read"};
 const std::set<std::string> kExtraKeys{"startup_s",    "blocked_s",       "census_waits",   "census_wait_s",
                                        "ahead_s",      "dropped_records", "nvjpeg_samples", "nvjpeg_fallbacks",
-                                       "hedged_reads", "hedges_won",      "left_out",       "queue_capacity"};
+                                       "hedged_reads", "hedges_won",      "left_out",       "queue_capacity", "max_uses"};
 
 Summary some_summary(std::uint64_t salt) {
   Summary out;
@@ -64,6 +64,7 @@ Summary some_summary(std::uint64_t salt) {
   out.consume_rate = 48.2;
   out.blocked_s = 1e-9;
   out.queue_capacity = 4 * salt;
+  out.max_uses = 7 * salt;
   out.census_waits = 2 * salt;
   out.census_wait_s = 0.5 * static_cast<double>(salt);
   out.ahead_s = 0.25 * static_cast<double>(salt);

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """queue.capacity = "auto" beside 16 in the cases of measure.py: queues.py FOREBAY [--quick] [--json FILE]
 
-The same stores, trainer and figures, but batches of 6 MB, so that "auto" begins with two of them. A policy's two runs
+    queues.py FOREBAY --queues 16,8 --policies adaptive,block    # other capacities, beside the first
+
+The same stores, trainer and figures, but batches of 6 MB, so that "auto" begins with two of them. A policy's runs
 are side by side, over the same arrivals, with the `block` that says what lambda is. `became` is
-the capacity at the end. Medians of the repeats, with the range. The exit code is 1 when a policy with "auto" stalls for
-half a percent of the time more than with 16, or serves less than 0.98 of its fresh batches. What arrived in a window would
-not do for that: a queue that stays full takes several at once, and one of 16 more than one of 2."""
+the capacity at the end. Medians of the repeats, with the range. The exit code is 1 when a policy stalls for
+half a percent of the time more than with the first capacity, or serves less than 0.98 of its fresh batches. What arrived in
+a window would not do for that: a queue that stays full takes several at once, and one of 16 more than one of 2."""
 
 import argparse
 import json
@@ -17,10 +19,9 @@ import time
 import measure
 from feeder_runs import STEPS_PER_S, Bench, Store, machine, minutes_since, print_machine
 
-POLICIES = ("adaptive", "greedy", "proportional", "block", "interval 2", "interval 4")
-AT_ONCE = 1
+POLICIES = "adaptive,greedy,proportional,block,interval 2,interval 4"
 SIZE = 360  # pixels: four of these as float32 are 6.2 MB
-QUEUES = (16, "auto")
+QUEUES = "16,auto"
 MOST_STALL_MORE = 0.005
 ENOUGH_FRESH = 0.98
 
@@ -30,45 +31,47 @@ def capacity_of(run):
         return json.load(file)["queue_capacity"]
 
 
-def one_repeat(bench, store, window_s, seed):
+def one_repeat(bench, store, window_s, seed, policies, queues):
     """(policy, queue) -> figures."""
     seconds = measure.WARM_S + window_s
     batches = int(1.1 * min(STEPS_PER_S, store.batches_per_s) * seconds) + 2 * measure.TAIL
     results = {}
-    for begin in range(0, len(POLICIES), AT_ONCE):
+    for policy in policies:
         delivers = bench.start_lambda(store, batches, seed)
         runs = {(policy, queue): bench.start(store, policy, measure.steps_of(policy, store, seconds), seed,
-                                             capacity=queue, size=SIZE)
-                for policy in POLICIES[begin:begin + AT_ONCE] for queue in QUEUES}
+                                             capacity=queue, size=SIZE) for queue in queues}
         arrivals = delivers.steps()
         for key, run in runs.items():
             results[key] = {**measure.figures(run.steps(), arrivals), "became": capacity_of(run)}
     return results
 
 
+def median(repeats, key, figure):
+    return statistics.median(repeat[key][figure] for repeat in repeats)
+
+
 def print_table(store, repeats):
     print(f"\n{store.kind}, R = {store.ratio}; load average {machine()['load']:.1f}")
     print(f"{'policy':<13} {'queue':>5} {'became':>7} {'fresh':>6}  {'stall, %':<22} {'uses p99':>8} "
           f"{'sum u^2/steps':>13} {'depth':>6}")
-    for policy in POLICIES:
-        for queue in QUEUES:
-            def median(key, of=(policy, queue)):
-                return statistics.median(repeat[of][key] for repeat in repeats)
-            stalls = [repeat[policy, queue]["stall"] for repeat in repeats]
-            print(f"{policy:<13} {queue:>5} {median('became'):7.0f} {median('served_fresh'):6.3f}  "
-                  f"{measure.spread(stalls, 100, 2):<22} {median('uses_p99'):8.0f} {median('squares'):13.2f} "
-                  f"{median('mean_depth'):6.1f}", flush=True)
+    for key in repeats[0]:
+        policy, queue = key
+        stalls = [repeat[key]["stall"] for repeat in repeats]
+        print(f"{policy:<13} {queue:>5} {median(repeats, key, 'became'):7.0f} {median(repeats, key, 'served_fresh'):6.3f}  "
+              f"{measure.spread(stalls, 100, 2):<22} {median(repeats, key, 'uses_p99'):8.0f} "
+              f"{median(repeats, key, 'squares'):13.2f} {median(repeats, key, 'mean_depth'):6.1f}", flush=True)
 
 
-def misses(store, repeats):
-    for policy in POLICIES:
-        fixed, grown = ({key: statistics.median(repeat[policy, queue][key] for repeat in repeats)
-                         for key in ("stall", "served_fresh")} for queue in QUEUES)
+def misses(store, repeats, first):
+    for policy, queue in repeats[0]:
+        def both(figure, of=(policy, queue)):
+            return median(repeats, of, figure), median(repeats, (of[0], first), figure)
         where = f"{policy}, {store.kind}, R = {store.ratio}"
-        if grown["stall"] > fixed["stall"] + MOST_STALL_MORE:
-            yield f"{where}: {100 * grown['stall']:.2f} % stall with auto, {100 * fixed['stall']:.2f} % with 16"
-        if grown["served_fresh"] < ENOUGH_FRESH * fixed["served_fresh"]:
-            yield f"{where}: {grown['served_fresh']:.3f} fresh with auto, {fixed['served_fresh']:.3f} with 16"
+        (stall, first_stall), (fresh, first_fresh) = both("stall"), both("served_fresh")
+        if stall > first_stall + MOST_STALL_MORE:
+            yield f"{where}: {100 * stall:.2f} % stall with {queue}, {100 * first_stall:.2f} % with {first}"
+        if fresh < ENOUGH_FRESH * first_fresh:
+            yield f"{where}: {fresh:.3f} fresh with {queue}, {first_fresh:.3f} with {first}"
 
 
 def main():
@@ -76,8 +79,11 @@ def main():
     parser.add_argument("forebay", help="the command")
     parser.add_argument("--quick", action="store_true", help="one repeat of 8 s windows instead of three of 20 s")
     parser.add_argument("--stores", default=",".join(measure.ENOUGH), help="of: %(default)s")
+    parser.add_argument("--queues", default=QUEUES, help="capacities, compared with the first of them: %(default)s")
+    parser.add_argument("--policies", default=POLICIES, help="of: %(default)s")
     parser.add_argument("--json", metavar="FILE", help="write every figure of every repeat")
     arguments = parser.parse_args()
+    queues, policies = arguments.queues.split(","), arguments.policies.split(",")
     begin = time.monotonic()
     about = machine()
     print_machine(about)
@@ -86,17 +92,17 @@ def main():
         stores = [Store(kind, ratio) for kind in arguments.stores.split(",") for ratio in measure.RATIOS]
         bench.calibrate(stores, 1 if arguments.quick else 2)
         for store in stores:
-            repeats = [one_repeat(bench, store, 8 if arguments.quick else 20, 17 + i)
+            repeats = [one_repeat(bench, store, 8 if arguments.quick else 20, 17 + i, policies, queues)
                        for i in range(1 if arguments.quick else 3)]
             print_table(store, repeats)
-            missed += misses(store, repeats)
+            missed += misses(store, repeats, queues[0])
             rows += [{"store": store.kind, "ratio": store.ratio, "repeat": i, "policy": policy, "queue": queue, **of}
                      for i, repeat in enumerate(repeats) for (policy, queue), of in repeat.items()]
     print(f"\n{minutes_since(begin):.1f} minutes, load average at the end {machine()['load']:.2f}")
     if arguments.json:
         with open(arguments.json, "w", encoding="utf-8") as out:
             json.dump({"machine": about, "rows": rows, "missed": missed}, out, indent=1)
-    print("\n".join(missed) or 'with "auto" no policy stalls more than with 16, nor gets less')
+    print("\n".join(missed) or f"no policy stalls more than with {queues[0]}, nor gets less")
     return 1 if missed else 0
 
 

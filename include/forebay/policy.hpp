@@ -79,12 +79,50 @@ class PolicyRegistry {
   std::map<std::string, PolicyFactory> factories_;
 };
 
+// How often a batch may be served, the fresh serve included: policy.max_uses.
+//
+// With "auto" it is four times R, and four where storage keeps up. R is how many steps a batch takes while storage
+// delivers, so an outage does not raise it. Where R is steady no batch comes near that; in an outage much longer than
+// the queue every resident batch has had its share some time (docs/decisions/0024-uses-have-a-limit.md).
+class UsesLimit {
+ public:
+  explicit UsesLimit(std::int64_t max_uses) noexcept : max_uses_(max_uses) {}
+
+  // 0 = no limit; with "auto" also until eight batches and steps have been seen.
+  [[nodiscard]] std::uint64_t now() const noexcept;
+  // Once per step, with the signals of its last decision.
+  void served(const Signals& signals) noexcept;
+
+ private:
+  // Mean of at most the last `kWindow` values, older ones counting less and less.
+  class Mean {
+   public:
+    void add(double value, double weight) noexcept;
+    [[nodiscard]] double value() const noexcept { return value_; }
+    [[nodiscard]] double weight() const noexcept { return weight_; }
+
+   private:
+    double value_ = 0;
+    double weight_ = 0;
+  };
+
+  void batches_arrived(double batches, double seconds) noexcept;
+
+  std::int64_t max_uses_;
+  Mean log_step_s_;
+  Mean batch_s_;
+  double now_s_ = 0;
+  double unblocked_s_ = 0;  // at the last arrival
+  std::uint64_t produced_ = 0;
+};
+
 // A policy together with the rules that apply to every policy.
 //  - The first batch is fresh: there is nothing to reuse.
 //  - `max_wait_ms`: a reuse while the queue is exhausted becomes `wait` until waited_s reaches it; a batch that arrives
 //    meanwhile is served fresh, so that no step waits for a batch and then reuses another.
 //  - `max_uses`: a reuse of a batch that was served max_uses times becomes fresh (on_max_uses = wait), is allowed and
-//    counted (warn), or makes decide() throw Error (error).
+//    counted (warn), or makes decide() throw Error (error). With "auto" that holds only while the job is worn: a rank
+//    whose own storage pauses must not stop the others.
 class RuledPolicy final : public Policy {
  public:
   // REQUIRES: policy != nullptr.
@@ -95,12 +133,22 @@ class RuledPolicy final : public Policy {
 
   // Reuses served beyond max_uses; the owner of the policy warns when it grows. Same thread as decide().
   [[nodiscard]] std::uint64_t capped_reuses() const noexcept { return capped_reuses_; }
+  // The cap that holds now; 0 = none. Same thread as decide().
+  [[nodiscard]] std::uint64_t max_uses() const noexcept { return limit_.now(); }
+  // The last decide() would have reused a batch that was served max_uses times. Same thread.
+  [[nodiscard]] bool is_worn() const noexcept { return is_worn_; }
+  // Whether at least half of the job's ranks are worn, as is assumed until this is called. Same thread as decide().
+  void job_is_worn(bool is_worn) noexcept { job_is_worn_ = is_worn; }
 
  private:
   [[nodiscard]] bool is_capped(const Signals& signals) const noexcept;
+  [[nodiscard]] bool is_worn_out(const Signals& signals) const noexcept;
 
   std::unique_ptr<Policy> policy_;
-  std::uint64_t max_uses_;
+  UsesLimit limit_;
+  bool is_strict_;  // the limit holds whatever the other ranks do
+  bool is_worn_ = false;
+  bool job_is_worn_ = true;
   OnMaxUses on_max_uses_;
   double max_wait_s_;
   std::optional<std::uint64_t> waited_in_;  // the last step in which max_wait_ms turned a reuse into a wait

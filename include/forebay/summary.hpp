@@ -25,6 +25,7 @@ struct Summary {
   double consume_rate = 0;  // mu: steps per second of compute time, what the trainer could take
   double blocked_s = 0;     // producer blocked by a full ring
   std::uint64_t queue_capacity = 0;   // batches that may be ready at the end: of a job, on the rank with the most
+  std::uint64_t max_uses = 0;         // serves of one batch that policy.max_uses allowed at the end; 0 = no cap
   std::uint64_t census_waits = 0;     // steps, the first aside, whose census (mpi.lag) was not complete at once
   double census_wait_s = 0;           // of stall_s, until it was: mostly for ranks that are behind
   std::uint64_t exhausted_steps = 0;  // steps that found the queue empty

@@ -11,6 +11,8 @@
 #include <numeric>
 #include <utility>
 
+#include "ring/queue_slots.hpp"
+
 namespace forebay {
 namespace {
 
@@ -99,6 +101,11 @@ void add_slow_row(Lines& line, const Seeds& seeds) {
        100 * mean(seeds, [](const SimulatedRun& run) { return fresh_fraction(run, true); }), mean(seeds, mean_step_s));
 }
 
+// As a configuration has it.
+nlohmann::json max_uses(const PolicyOptions& policy) {
+  return policy.max_uses == kAutomaticUses ? nlohmann::json("auto") : nlohmann::json(policy.max_uses);
+}
+
 nlohmann::json to_json(const SimulatedRun& run) {
   const Scenario& scenario = run.scenario;
   const Outcome& outcome = run.outcome;
@@ -106,9 +113,9 @@ nlohmann::json to_json(const SimulatedRun& run) {
                       {"source", to_string(scenario.sources.front()->kind)},
                       {"R", run.ratio},
                       {"capacity", outcome.capacity},
-                      {"pool", scenario.queue.pool},
+                      {"pool", pool_of(scenario.queue)},
                       {"pick", scenario.policy.pick == Pick::current ? "current" : "least_used"},
-                      {"max_uses", scenario.policy.max_uses},
+                      {"max_uses", max_uses(scenario.policy)},
                       {"mode", scenario.mpi.mode == MpiMode::local ? "local" : "lockstep"},
                       {"ranks", scenario.ranks},
                       {"seed", scenario.seed},
@@ -184,17 +191,15 @@ std::string recommendation_text(const Recommendation& recommendation, const std:
   }
   line("[queue]\ncapacity = {}\npool = {}\n", best.queue.capacity, best.queue.pool);
   line("[policy]\nname = \"{}\"\npick = \"{}\"\nmax_uses = {}\n", best.policy.name,
-       best.policy.pick == Pick::current ? "current" : "least_used", best.policy.max_uses);
+       best.policy.pick == Pick::current ? "current" : "least_used", max_uses(best.policy).dump());
   line("# predicted    fresh %  stall %  u^2/step   p99  most in row  slots");
   line("# {:<12} {:>7.1f} {:>7.2f} {:>9} {:>5} {:>5} {:>6} {:>6}", "recorded",
        100 * static_cast<double>(trace.fresh) / static_cast<double>(trace.steps), 100 * stall, "-", trace.uses_p99,
        trace.uses_max, "-", "-");
   add_prediction(line, "configured", recommendation.configured);
   add_prediction(line, "recommended", best);
-  if (recommendation.capped.policy.max_uses > 0) {
-    add_prediction(line, fmt::format("max_uses {}", recommendation.capped.policy.max_uses).c_str(),
-                   recommendation.capped);
-  }
+  const Prediction& uncapped = recommendation.uncapped;
+  if (uncapped.outcome.uses_max != best.outcome.uses_max) add_prediction(line, "max_uses = 0", uncapped);
   return line.take();
 }
 

@@ -66,7 +66,7 @@ class Assign {
   }
 
   bool operator()(const Automatic& count) const {
-    if (node_.value_exact<std::string>() == "auto") return put(count.field, std::optional<std::int64_t>(0));
+    if (node_.value_exact<std::string>() == "auto") return put(count.field, std::optional(count.automatic));
     return put(count.field, whole(node_));
   }
 

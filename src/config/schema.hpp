@@ -50,9 +50,10 @@ struct Bytes {  // an integer, or text such as "256MiB"
   Place<std::int64_t> field;
   Range<std::int64_t> range;
 };
-struct Automatic {  // an integer, or "auto" for 0
+struct Automatic {  // an integer, or "auto"
   Place<std::int64_t> field;
-  Range<std::int64_t> range;
+  Range<std::int64_t> range;   // of the integer
+  std::int64_t automatic = 0;  // what "auto" is in the options; outside of the range
 };
 struct Real {  // integers are accepted too
   Place<double> field;

@@ -37,6 +37,10 @@ bool is_within(const Kind& kind, const Options& options) {
                                  std::ranges::find(text.choices, text.field.get(options)) != text.choices.end();
                         },
                         [&](const Choice& choice) { return choice.get(options) < choice.names.size(); },
+                        [&](const Automatic& count) {
+                          const std::int64_t value = count.field.get(options);
+                          return value == count.automatic || count.range.contains(value);
+                        },
                         [&](const Budget& budget) {
                           const BadBudget& value = budget.field.get(options);
                           if (const auto* count = std::get_if<std::int64_t>(&value)) return *count >= 0;

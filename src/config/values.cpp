@@ -141,9 +141,7 @@ std::string expectation(const Kind& kind) {
           [](const Bytes& bytes) {
             return "a number of bytes " + bounds(bytes.range) + R"(, or text such as "256MiB" or "64MB")";
           },
-          [](const Automatic& count) {
-            return "\"auto\" or a whole number " + bounds(Range<std::int64_t>{1, count.range.high});
-          },
+          [](const Automatic& count) { return "\"auto\" or a whole number " + bounds(count.range); },
           [](const Real& real) { return "a number " + bounds(real.range); },
           [](const Tuple<std::int64_t, 2>& pair) { return tuple_of<2>("whole numbers", bounds(pair.range)); },
           [](const Tuple<double, 2>& pair) { return tuple_of<2>("numbers", bounds(pair.range)); },
@@ -213,7 +211,7 @@ std::string value_text(const Key& key, const Options& options) {
           [&](const Bytes& bytes) { return size_text(bytes.field.get(options)); },
           [&](const Automatic& count) {
             const auto number = count.field.get(options);
-            return number == 0 ? in_quotes("auto") : text_of(number);
+            return number == count.automatic ? in_quotes("auto") : text_of(number);
           },
           [&](const Real& real) { return text_of(real.field.get(options)); },
           [&]<typename T, std::size_t N>(const Tuple<T, N>& tuple) { return array_text(tuple.field.get(options)); },

@@ -137,7 +137,8 @@ Ranks::Standing Run::standing(Clock::time_point now) noexcept {
                        .samples = counts.fresh_samples,
                        .offered = counts.offered,
                        .uses = counts.uses,
-                       .backlog = pipeline->backlog()};
+                       .backlog = pipeline->backlog(),
+                       .worn = server->is_worn()};
   if (ranks->are_in_lockstep()) mine.progress = progress(now);
   return mine;
 }
@@ -162,7 +163,8 @@ Outlook Run::outlook() noexcept {
           .is_all_planned = ranks->is_all_planned(),
           .is_alone = communicator->size() == 1,
           .is_waited_for =
-              ranks->may_be_waited_for() && ranks->is_waited_for(pipeline->planned_of(ranks->epochs_completed()))};
+              ranks->may_be_waited_for() && ranks->is_waited_for(pipeline->planned_of(ranks->epochs_completed())),
+          .are_most_worn = ranks->are_most_worn()};
 }
 
 StepRecord Run::record_of(const Served& served, Clock::time_point now) noexcept {
@@ -210,6 +212,7 @@ Summary Run::summary() const {
   return journal->summary({.startup_s = startup_s,
                            .blocked_s = gauges().blocked_s,
                            .queue_capacity = pipeline->ring().capacity(),
+                           .max_uses = server->max_uses(),
                            .bad_samples = ranks->bad_samples(),
                            .left_out = server->counts().left_out,
                            .epochs = ranks->epochs_completed(),

@@ -73,6 +73,7 @@ class Startup {
 
 void Startup::agree_on_options() {
   collectively([this] { validate(run_.options); });
+  run_.options.queue.pool = pool_of(run_.options.queue);  // as recordings and other parts of the run have it
   collectively([this] { agree_on_operations(); });
 }
 

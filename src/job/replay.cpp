@@ -27,7 +27,9 @@ constexpr std::array<std::string_view, 1> kAutomatic{"queue.memory"};
 
 std::map<std::string, std::string> decisive_settings(const Options& options, std::uint32_t ranks) {
   std::map<std::string, std::string> settings = batch_settings(options);
-  add_settings(settings, options, kPicks);
+  Options settled = options;
+  settled.queue.pool = pool_of(options.queue);
+  add_settings(settings, settled, kPicks);
   if (ranks == 1 || options.mpi.mode != MpiMode::local) return settings;
   Options ends = options;
   if (ends.run.steps > 0) ends.run.epochs = 0;  // a run of steps opens epochs without end

@@ -29,8 +29,8 @@ void Census::post(const Ballot& ballot) {
   Place& place = places_[channel];
   const Progress& progress = ballot.progress;
   place = {.values = {ballot.stop ? 1 : 0, ballot.error ? 1 : 0, ballot.left ? 1 : 0, ballot.idle ? 1 : 0,
-                      ballot.served, ballot.samples, ballot.new_bad, ballot.fresh, progress.ready, progress.produced,
-                      progress.now_ns, progress.blocked_ns, -ballot.uses},
+                      ballot.worn ? 1 : 0, ballot.served, ballot.samples, ballot.new_bad, ballot.fresh, progress.ready,
+                      progress.produced, progress.now_ns, progress.blocked_ns, -ballot.uses},
            .epoch = ballot.epoch,
            .bad_round = ballot.bad_round};
   ++posted_;
@@ -57,13 +57,14 @@ const Tally* Census::take_oldest() {
   const std::size_t channel = taken_ % places_.size();
   if (communicator_.size() > 1) last_wait_ = wait_for(communicator_, channel, while_waiting_);
   const Place& place = places_[channel];
-  const auto& [stops, errors, left, idle, served, samples, new_bad, fresh, ready, produced, now_ns, blocked_ns, uses] =
-      place.values;
+  const auto& [stops, errors, left, idle, worn, served, samples, new_bad, fresh, ready, produced, now_ns, blocked_ns,
+               uses] = place.values;
   tally_ = {.step = taken_,
             .stops = stops,
             .errors = errors,
             .left = left,
             .idle = idle,
+            .worn = worn,
             .served = served,
             .samples = samples,
             .new_bad = new_bad,

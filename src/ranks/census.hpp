@@ -29,6 +29,7 @@ struct Ballot {
   bool error = false;        // cannot go on
   bool left = false;         // makes neither this step nor any other
   bool idle = false;         // has no batch left that it could plan
+  bool worn = false;         // all batches that it may reuse were served policy.max_uses times
   std::int64_t served = 0;   // batches of the epoch `epoch` that it has served fresh
   std::int64_t samples = 0;  // samples that it has served fresh
   std::int64_t new_bad = 0;  // distinct bad samples that the job has not agreed on yet
@@ -49,6 +50,7 @@ struct Tally {
   std::int64_t errors = 0;
   std::int64_t left = 0;
   std::int64_t idle = 0;
+  std::int64_t worn = 0;
   std::int64_t served = 0;
   std::int64_t samples = 0;
   std::int64_t new_bad = 0;
@@ -95,9 +97,9 @@ class Census {
   static constexpr std::size_t kLeft = 2;  // where `left` stands
 
   struct Place {
-    // stops, errors, left, idle, served, samples, new_bad, fresh, and then the minima: ready, produced, now_ns,
+    // stops, errors, left, idle, worn, served, samples, new_bad, fresh, and then the minima: ready, produced, now_ns,
     // blocked_ns, and uses with the sign turned
-    std::array<std::int64_t, 8 + kMinima> values{};
+    std::array<std::int64_t, 9 + kMinima> values{};
     std::uint64_t epoch = 0;
     std::uint64_t bad_round = 0;
   };

@@ -122,6 +122,7 @@ Ballot Coordinator::ballot(const StepReport& report) const noexcept {
   return {.stop = stop_requested_,
           .error = !error_.empty(),
           .idle = report.idle,
+          .worn = report.worn,
           .served = static_cast<std::int64_t>(report.served),
           .samples = static_cast<std::int64_t>(report.samples),
           .new_bad = static_cast<std::int64_t>(new_bad_.size()),

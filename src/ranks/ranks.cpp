@@ -76,6 +76,7 @@ Ranks::Agreement Ranks::agree(const Standing& mine) {
 StepReport Ranks::report(const Standing& mine) const noexcept {
   StepReport report{.stop = stop_requested_(),
                     .idle = exchange_ && schedule_.is_idle(),
+                    .worn = mine.worn,
                     .served = mine.served,
                     .to_serve = schedule_.ledger().to_serve(epochs_completed()),
                     .samples = mine.samples,
@@ -105,6 +106,11 @@ std::optional<Signals> Ranks::shared_signals() {
     failure_.raise(std::current_exception());
     return std::nullopt;
   }
+}
+
+bool Ranks::are_most_worn() const noexcept {
+  const std::int64_t ranks = communicator_.size();
+  return ranks == 1 || (heard() != nullptr && 2 * heard()->worn >= ranks);
 }
 
 std::optional<BatchRef> Ranks::next_batch(std::uint64_t backlog, std::uint64_t fresh) {

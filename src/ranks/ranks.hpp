@@ -41,7 +41,7 @@ class Ranks {
 
     RunPlan plan;
     BadLimit limit;
-    QueueOptions queue = {};           // with a capacity that is a number
+    QueueOptions queue = {};           // with numbers, not "auto"
     std::uint64_t turns = UINT64_MAX;  // batches that this rank may plan
     Loop loop = Loop::unknown;
     std::function<bool()> stop_requested;  // of this rank
@@ -75,6 +75,7 @@ class Ranks {
     std::uint64_t offered = 0;  // steps at which it had a batch to serve, or to wait for
     std::uint64_t uses = 0;     // of the batch that it served last
     std::uint64_t backlog = 0;  // batches planned and not served yet
+    bool worn = false;          // all batches that it may reuse were served policy.max_uses times
     Progress progress{};        // in lockstep
   };
   struct Agreement {
@@ -90,6 +91,8 @@ class Ranks {
   }
   // What all ranks said some steps ago; see Coordinator::heard().
   [[nodiscard]] const Tally* heard() const noexcept { return coordinator_.heard(); }
+  // At least half of the ranks were worn when they last said so. A rank alone goes by itself.
+  [[nodiscard]] bool are_most_worn() const noexcept;
   [[nodiscard]] std::uint64_t epochs_completed() const noexcept { return coordinator_.epochs_completed(); }
 
   // --- in lockstep

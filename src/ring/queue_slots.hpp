@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -27,11 +28,22 @@ inline constexpr std::int64_t kLeastCapacity = 2;
   return is_automatic(queue) ? kUsual : queue.capacity;
 }
 
+// queue.pool, and what "auto" stands for: in the memory that a capacity of 16 and a pool of 4 took, reuse is worth most
+// with 8 and 12 (docs/decisions/0024-uses-have-a-limit.md). Who asks for a small queue, or one that grows, wants little
+// memory.
+[[nodiscard]] constexpr std::int64_t pool_of(const QueueOptions& queue) noexcept {
+  constexpr std::int64_t kLeast = 4;
+  constexpr std::int64_t kTogether = 20;
+  if (queue.pool != 0) return queue.pool;
+  if (is_automatic(queue)) return kLeast;
+  return std::max(kLeast, std::min(queue.capacity * 3 / 2, kTogether - queue.capacity));
+}
+
 // Batches that a queue keeps in memory beside those that are filling or ready: `pool` that may be reused, and those
 // that have left the pool while the trainer holds leases on them. A batch enters the pool only while one more lease may
 // be taken, so all leases but one can be on batches that have left it (src/ring/slot_ring.hpp, R6).
 [[nodiscard]] constexpr std::int64_t slots_beside(const QueueOptions& queue) noexcept {
-  return queue.pool + queue.max_leases - 1;
+  return pool_of(queue) + queue.max_leases - 1;
 }
 // All of them, at the most.
 [[nodiscard]] constexpr std::int64_t slots_of(const QueueOptions& queue) noexcept {

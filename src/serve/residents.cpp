@@ -8,7 +8,7 @@ namespace forebay {
 Residents::Residents(SlotStore& store, SlotRing& ring, const QueueOptions& queue, Pick pick, Retired retired)
     : store_(store),
       ring_(ring),
-      pool_size_(static_cast<std::size_t>(queue.pool)),
+      pool_size_(static_cast<std::size_t>(pool_of(queue))),
       pick_(pick),
       retired_(std::move(retired)) {
   pool_.reserve(pool_size_);

@@ -9,11 +9,13 @@ namespace forebay {
 
 RuledPolicy::RuledPolicy(std::unique_ptr<Policy> policy, const PolicyOptions& options)
     : policy_(std::move(policy)),
-      max_uses_(static_cast<std::uint64_t>(std::max<std::int64_t>(options.max_uses, 0))),
+      limit_(options.max_uses),
+      is_strict_(options.max_uses != kAutomaticUses),
       on_max_uses_(options.on_max_uses),
       max_wait_s_(options.max_wait_ms / 1000) {}
 
 Decision RuledPolicy::decide(const Signals& signals) {
+  is_worn_ = false;
   if (signals.uses == 0) return Decision::fresh;
   const Decision decision = policy_->decide(signals);
   if (decision != Decision::reuse) return decision;
@@ -22,21 +24,28 @@ Decision RuledPolicy::decide(const Signals& signals) {
     return Decision::wait;
   }
   if (signals.depth > 0 && waited_in_ == signals.step) return Decision::fresh;
+  is_worn_ = is_worn_out(signals);
   if (!is_capped(signals) || on_max_uses_ == OnMaxUses::warn) return Decision::reuse;
   if (on_max_uses_ == OnMaxUses::wait) return Decision::fresh;
   throw Error("step " + std::to_string(signals.step) + " would reuse a batch that was served " +
-              std::to_string(signals.uses) + " times, and policy.max_uses = " + std::to_string(max_uses_) +
+              std::to_string(signals.uses) + " times, and policy.max_uses = " + std::to_string(limit_.now()) +
               " with policy.on_max_uses = \"error\": the source is too slow for this cap; raise policy.max_uses, or "
               "set policy.on_max_uses to \"wait\" or \"warn\"");
 }
 
 void RuledPolicy::served(Decision decision, const Signals& signals) {
   if (decision == Decision::reuse && is_capped(signals)) ++capped_reuses_;
+  limit_.served(signals);
   policy_->served(decision, signals);
 }
 
 bool RuledPolicy::is_capped(const Signals& signals) const noexcept {
-  return max_uses_ > 0 && signals.uses >= max_uses_;
+  return is_worn_out(signals) && (is_strict_ || job_is_worn_);
+}
+
+bool RuledPolicy::is_worn_out(const Signals& signals) const noexcept {
+  const std::uint64_t most = limit_.now();
+  return most > 0 && signals.uses >= most;
 }
 
 std::unique_ptr<RuledPolicy> with_rules(std::unique_ptr<Policy> policy, const PolicyOptions& options) {

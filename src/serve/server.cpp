@@ -27,7 +27,6 @@ Server::Server(ServerLinks links, const Options& options, std::unique_ptr<RuledP
       watchdog_(links_.time, options.policy.watchdog_s),
       max_leases_(static_cast<std::uint32_t>(options.queue.max_leases)),
       is_eval_(options.run.eval),
-      max_uses_(options.policy.max_uses),
       most_wait_(std::chrono::duration_cast<Clock::duration>(
           std::chrono::duration<double, std::milli>(options.policy.max_wait_ms))),
       served_(links_.open_epochs) {}
@@ -47,6 +46,7 @@ Served Server::serve(const Outlook& outlook, Clock::time_point now) {
   if (outlook.must_pad) return pad(depth);
   ++counts_.offered;
   watch(depth);
+  policy_->job_is_worn(outlook.are_most_worn);
   const std::uint32_t entry_depth = depth;
   const Clock::time_point started = now;
   for (;;) {
@@ -136,7 +136,7 @@ void Server::served(Decision decision, const Signals& now) {
   consider_growth(decision, now);
   if (policy_->capped_reuses() == 0 || has_warned_of_capped_) return;
   has_warned_of_capped_ = true;
-  links_.warn("a batch was served more than policy.max_uses = " + std::to_string(max_uses_) +
+  links_.warn("a batch was served more than policy.max_uses = " + std::to_string(policy_->max_uses()) +
               " times (on_max_uses = \"warn\"; this is said once)");
 }
 

@@ -22,7 +22,7 @@ RankModel::RankModel(const QueueOptions& queue, const PolicyOptions& rules, Sour
       max_wait_s_(rules.max_wait_ms / 1000),
       finished_(source_.finish(0)),
       growth_(capacity_in(queue)),
-      pool_size_(static_cast<std::uint32_t>(queue.pool)),
+      pool_size_(static_cast<std::uint32_t>(pool_of(queue))),
       pick_(rules.pick) {
   pool_.reserve(pool_size_);
 }

@@ -23,7 +23,7 @@ void check(const Scenario& scenario) {
   require(!scenario.sources.empty() && !scenario.step_s.empty(), "there must be a source and a step time");
   require(std::ranges::all_of(scenario.step_s, [](double s) { return std::isfinite(s) && s > 0; }),
           "steps must take time");
-  require(scenario.queue.capacity >= 0 && scenario.queue.pool >= 1, "queue.capacity and queue.pool must be at least 1");
+  require(scenario.queue.capacity >= 0 && scenario.queue.pool >= 0, "queue.capacity and queue.pool must be at least 1");
   require(scenario.mpi.mode == MpiMode::local || capacity_of(scenario.queue) > scenario.mpi.lag,
           "mpi.mode = \"lockstep\" needs queue.capacity > mpi.lag = " + std::to_string(scenario.mpi.lag));
 }
@@ -39,6 +39,7 @@ class Job {
     check(scenario);
     ranks_.reserve(scenario.ranks);
     QueueOptions queue = scenario.queue;
+    queue.pool = pool_of(queue);
     if (scenario.mpi.mode == MpiMode::lockstep) queue.capacity = capacity_of(queue);  // of one size on all ranks
     for (std::uint64_t rank = 0; rank < scenario.ranks; ++rank) {
       ranks_.emplace_back(queue, scenario.policy, source_of(scenario, rank), tally_);
@@ -100,17 +101,40 @@ class Job {
   Outcome outcome_;
 };
 
+// How many ranks said that they are worn. They say it before the next step, and hear it mpi.lag steps after that.
+class WornRanks {
+ public:
+  explicit WornRanks(const Scenario& scenario)
+      : ranks_(scenario.ranks), said_(static_cast<std::size_t>(scenario.mpi.lag) + 1) {}
+
+  [[nodiscard]] bool are_most() const noexcept { return ranks_ == 1 || 2 * said_.front() >= ranks_; }
+  void add(std::uint64_t worn) {
+    said_.pop_front();
+    said_.push_back(worn);
+  }
+
+ private:
+  std::uint64_t ranks_;
+  std::deque<std::uint64_t> said_;  // oldest first
+};
+
 Outcome simulate_local(const Scenario& scenario, const PolicyRegistry& registry, const StepObserver& observer) {
   Job job(scenario, observer);
-  std::vector<std::unique_ptr<Policy>> policies;
+  std::vector<std::unique_ptr<RuledPolicy>> policies;
   policies.reserve(scenario.ranks);
   for (std::uint64_t rank = 0; rank < scenario.ranks; ++rank) {
     policies.push_back(with_rules(registry.make(scenario.policy), scenario.policy));
   }
+  WornRanks worn(scenario);
   for (std::uint64_t step = 0; step < scenario.steps; ++step) {
+    const bool are_most_worn = worn.are_most();
+    std::uint64_t now_worn = 0;
     for (std::size_t rank = 0; rank < policies.size(); ++rank) {
+      policies[rank]->job_is_worn(are_most_worn);
       job.served(rank, job.ranks()[rank].step(*policies[rank], job.now()));
+      now_worn += policies[rank]->is_worn() ? 1 : 0;
     }
+    worn.add(now_worn);
     job.end_step();
   }
   return job.finish();
@@ -245,6 +269,7 @@ std::vector<std::uint64_t> arrivals(const Scenario& scenario, std::uint64_t rank
   check(scenario);
   UseTally tally;
   QueueOptions queue = scenario.queue;
+  queue.pool = pool_of(queue);
   queue.capacity = capacity_of(queue);
   RankModel model(queue, scenario.policy, source_of(scenario, rank), tally);
   double now = model.first_batch_s();

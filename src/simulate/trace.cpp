@@ -358,17 +358,12 @@ Recommendation recommend(std::span<const Trace> traces, const Options& configure
   const Scenario recorded = scenario_of(traces);
   Recommendation recommendation{
       .configured = predict(recorded, configured.queue, configured.policy, registry),
-      .recommended = choose(predict_all(recorded, configured, registry)),
-      .capped = {},
+      .recommended = {},
+      .uncapped = choose(predict_all(recorded, configured, registry)),
   };
-  recommendation.capped = recommendation.recommended;
-  const Outcome& outcome = recommendation.recommended.outcome;
-  const auto cap = static_cast<std::int64_t>(2 * outcome.uses_p99);
-  if (cap < static_cast<std::int64_t>(outcome.uses_max)) {
-    PolicyOptions policy = recommendation.recommended.policy;
-    policy.max_uses = cap;
-    recommendation.capped = predict(recorded, recommendation.recommended.queue, policy, registry);
-  }
+  PolicyOptions policy = recommendation.uncapped.policy;
+  policy.max_uses = kAutomaticUses;
+  recommendation.recommended = predict(recorded, recommendation.uncapped.queue, policy, registry);
   return recommendation;
 }
 

@@ -51,18 +51,18 @@ struct Prediction {
 struct Recommendation {
   Prediction configured;   // the settings that were asked about
   Prediction recommended;  // the smallest queue that does nearly as well as the best
-  // `recommended` with policy.max_uses at twice its uses_p99: what a cap would cost. max_uses = 0: nothing to cap.
-  Prediction capped;
+  Prediction uncapped;     // `recommended` with policy.max_uses = 0
 };
 
 // The scenario that repeats recorded runs, one rank each: their sources, step times, and number of steps.
 [[nodiscard]] Scenario scenario_of(std::span<const Trace> traces);
 
-// Tries the built-in policies that never wait, with queues and pools of several sizes, on the recording, and picks the
-// fewest slots among the settings that
+// Tries the built-in policies that never wait, with queues and pools of several sizes, on the recording, without a cap
+// on uses, and picks the fewest slots among the settings that
 //  - never stall (at most 0.1 % of the time),
 //  - deliver at least 0.995 of the most fresh batches that any of them delivers, those ready at the end included,
 //  - are within 10 % of the lowest sum of uses^2.
+// What it recommends is that with policy.max_uses = "auto".
 // REQUIRES: !traces.empty(). The keys that are not varied come from `configured`.
 [[nodiscard]] Recommendation recommend(std::span<const Trace> traces, const Options& configured,
                                        const PolicyRegistry& registry);

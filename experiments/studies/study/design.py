@@ -151,7 +151,8 @@ def _arms():
 DEQUEUE = (("transform.when", "dequeue"),)
 # What may limit reuse, beside the pool and new views: a cap, or a weight of the n-th use.
 LIMITS = {
-    **{f"cap{cap}": {"keys": (("policy.max_uses", cap),)} for cap in (2, 4, 8, 16)},
+    **{f"cap{cap}": {"keys": (("policy.max_uses", cap),)} for cap in (2, 4, 6, 8, 16)},
+    "auto": {"keys": (("policy.max_uses", "auto"),)},
     "inverse": {"weight": (1, 1)},  # 1 / n
     "root": {"weight": (1, 0.5)},  # 1 / sqrt(n)
     "rootrate": {"weight": (1, 0.5), "weighs": "rate"},
@@ -161,10 +162,12 @@ LIMITS = {
 SHARES = (50, 31, 20)  # of a run's time in percent; 31: 1 / 3.25
 
 
-def _adaptive(pool, limit, when):
-    name = f"adaptive.pool{pool}" if pool != 4 or not limit else "adaptive"
+def _adaptive(pool, limit, when, capacity=16):
+    name = "adaptive" if capacity == 16 else f"adaptive.queue{capacity}"
+    name = f"{name}.pool{pool}" if pool != 4 or not limit else name
     added = LIMITS.get(limit, {})
-    keys = (("queue.pool", pool), *added.get("keys", ()), *(DEQUEUE if when else ()))
+    queue = () if capacity == 16 else (("queue.capacity", capacity),)
+    keys = (*queue, ("queue.pool", pool), *added.get("keys", ()), *(DEQUEUE if when else ()))
     return Arm(f"{name}{limit and '.'}{limit}{when}", "adaptive", **{**added, "keys": keys})
 
 
@@ -174,10 +177,10 @@ def _limit_arms():
         for pool in (4, 8, 16, 32):
             for limit in ("", *LIMITS):
                 yield _adaptive(pool, limit, when)
-        # The memory of the default, 21 batches, shared out otherwise.
+        # The memory of a queue of 16 and a pool of 4, 21 batches, shared out otherwise.
         for capacity, pool in ((8, 12), (12, 8)):
-            keys = (("queue.capacity", capacity), ("queue.pool", pool), *(DEQUEUE if when else ()))
-            yield Arm(f"adaptive.queue{capacity}.pool{pool}{when}", "adaptive", keys)
+            for limit in ("", *LIMITS):
+                yield _adaptive(pool, limit, when, capacity)
         for uses in (1, 2, 4, 8, 16):
             if uses > 1 or not when:
                 keys = (("policy.interval", uses), *(DEQUEUE if when else ()))

@@ -1,0 +1,218 @@
+// policy.max_uses = "auto": what it allows, and that it holds for a job and not for a rank.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include <forebay/error.hpp>
+#include <forebay/policy.hpp>
+#include <forebay/random.hpp>
+
+#include "ring/queue_slots.hpp"
+#include "simulate/simulation.hpp"
+
+namespace forebay {
+namespace {
+
+// A trainer whose steps take a second each, behind a producer that no full queue stops.
+class Steps {
+ public:
+  explicit Steps(std::int64_t max_uses = kAutomaticUses) : limit(max_uses) {}
+
+  // Steps until one more batch has come, `ratio` steps after the last.
+  void batch(double ratio) {
+    due_ += ratio;
+    while (now_ < due_) step(1);
+    ++produced_;
+  }
+  void step(double seconds, double waited_s = 0) {
+    now_ += seconds + waited_s;
+    limit.served({.step = step_++, .produced = produced_, .now_s = now_, .waited_s = waited_s});
+  }
+  void batches(int count, double ratio) {
+    for (int i = 0; i < count; ++i) batch(ratio);
+    step(1);
+  }
+
+  UsesLimit limit;
+
+ private:
+  std::uint64_t step_ = 0;
+  std::uint64_t produced_ = 1;
+  double now_ = 0;
+  double due_ = 0;
+};
+
+TEST_CASE("a number is the limit, whatever happens") {
+  for (const std::int64_t number : {0, 1, 7}) {
+    Steps steps(number);
+    CHECK(steps.limit.now() == static_cast<std::uint64_t>(number));
+    steps.batches(100, 3);
+    CHECK(steps.limit.now() == static_cast<std::uint64_t>(number));
+  }
+}
+
+TEST_CASE("auto: four times as many uses as a batch gets while storage delivers, and four where storage keeps up") {
+  for (const auto& [ratio, expected] : {std::pair{0.25, 4U}, {1.0, 4U}, {1.5, 6U}, {3.0, 12U}, {12.0, 48U}}) {
+    CAPTURE(ratio);
+    Steps steps;
+    steps.batches(400, ratio);
+    CHECK(steps.limit.now() >= expected);
+    CHECK(steps.limit.now() <= expected + 1);
+  }
+}
+
+TEST_CASE("auto: no limit before eight batches and eight steps") {
+  Steps steps;
+  steps.batches(7, 3);
+  CHECK(steps.limit.now() == 0);
+  steps.batches(3, 3);
+  CHECK(steps.limit.now() > 0);
+}
+
+TEST_CASE("auto: an outage hardly raises the limit, however long it is") {
+  Steps steps;
+  steps.batches(400, 3);
+  for (const double outage : {100, 1'000'000}) {
+    CAPTURE(outage);
+    steps.batch(outage);
+    steps.step(1);
+    CHECK(steps.limit.now() <= 15);
+    steps.batches(64, 3);
+  }
+}
+
+TEST_CASE("auto: the limit follows a source that has changed") {
+  Steps steps;
+  steps.batches(400, 1.5);
+  steps.batches(128, 12);
+  CHECK(steps.limit.now() >= 40);
+  steps.batches(400, 1.5);
+  CHECK(steps.limit.now() <= 8);
+}
+
+TEST_CASE("auto: neither waits nor a few long steps count") {
+  Steps steps;
+  steps.step(300);  // compiles its model
+  for (int i = 0; i < 400; ++i) {
+    steps.batch(3);
+    if (i % 100 == 50) steps.step(60);
+    steps.step(1, 50);
+  }
+  // A batch comes in 3 steps and more of waiting, so R is at least 3.
+  CHECK(steps.limit.now() >= 12);
+}
+
+class Reuse final : public Policy {
+ public:
+  [[nodiscard]] Decision decide(const Signals& /*signals*/) override { return Decision::reuse; }
+  void served(Decision /*decision*/, const Signals& /*signals*/) override {}
+};
+
+std::unique_ptr<RuledPolicy> reuse(std::int64_t max_uses) {
+  PolicyOptions options;
+  options.max_uses = max_uses;
+  auto policy = with_rules(std::make_unique<Reuse>(), options);
+  // One batch per step of a second: "auto" is 4.
+  for (std::uint64_t step = 0; step < 100; ++step) {
+    policy->served(Decision::fresh, {.step = step, .uses = 1, .produced = step, .now_s = static_cast<double>(step)});
+  }
+  return policy;
+}
+
+TEST_CASE("auto holds while the job is worn, a number always") {
+  for (const std::int64_t max_uses : {kAutomaticUses, std::int64_t{4}}) {
+    CAPTURE(max_uses);
+    const auto policy = reuse(max_uses);
+    REQUIRE(policy->max_uses() == 4);
+    CHECK(policy->decide({.step = 100, .uses = 3}) == Decision::reuse);
+    CHECK_FALSE(policy->is_worn());
+    CHECK(policy->decide({.step = 100, .uses = 4}) == Decision::fresh);
+    CHECK(policy->is_worn());
+    policy->job_is_worn(false);
+    CHECK(policy->decide({.step = 100, .uses = 4}) == (max_uses == kAutomaticUses ? Decision::reuse : Decision::fresh));
+    CHECK(policy->is_worn());  // it says so to the others
+    CHECK(policy->decide({.step = 100, .uses = 0}) == Decision::fresh);
+    CHECK_FALSE(policy->is_worn());
+  }
+}
+
+// 200 batches of a step each, an outage of 1,000 steps, and 200 batches more.
+std::shared_ptr<const SourceSpec> with_outage() {
+  auto spec = std::make_shared<SourceSpec>();
+  spec->kind = SourceKind::trace;
+  spec->work.assign(200, 1);
+  spec->work.push_back(1000);
+  spec->work.resize(401, 1);
+  return spec;
+}
+
+std::shared_ptr<const SourceSpec> steady() {
+  auto spec = std::make_shared<SourceSpec>();
+  spec->mean_s = 1;
+  return spec;
+}
+
+TEST_CASE("auto: an outage of all ranks makes them wait, one of a few stops nobody") {
+  Scenario scenario;
+  scenario.steps = 1300;
+  scenario.sources = {with_outage()};
+  for (const std::uint64_t ranks : {1, 2, 8}) {
+    CAPTURE(ranks);
+    scenario.ranks = ranks;
+    const Outcome outcome = simulate(scenario, PolicyRegistry::builtin());
+    CHECK(outcome.stall_s > 700);
+    CHECK(outcome.uses_max <= 8);  // what it may be until the ranks have heard of each other included
+  }
+  // One rank in eight: the others' sources never pause.
+  scenario.ranks = 8;
+  scenario.sources = {with_outage(), steady(), steady(), steady(), steady(), steady(), steady(), steady()};
+  Outcome outcome = simulate(scenario, PolicyRegistry::builtin());
+  CHECK(outcome.stall_s < 1);
+  CHECK(outcome.uses_max > 8);
+  // A cap that was asked for is kept by each rank.
+  scenario.policy.max_uses = 4;
+  outcome = simulate(scenario, PolicyRegistry::builtin());
+  CHECK(outcome.stall_s > 700);
+  CHECK(outcome.uses_max <= 4);
+}
+
+TEST_CASE("auto costs no policy anything behind a source without outages") {
+  for (const char* const name : {"adaptive", "greedy", "proportional", "watermark"}) {
+    CAPTURE(name);
+    for (const SourceKind kind : {SourceKind::constant, SourceKind::exponential, SourceKind::lognormal}) {
+      CAPTURE(to_string(kind));
+      for (const double ratio : {0.8, 1.5, 3.0, 12.0}) {
+        CAPTURE(ratio);
+        auto spec = std::make_shared<SourceSpec>();
+        spec->kind = kind;
+        spec->mean_s = ratio;
+        Scenario scenario;
+        scenario.sources = {spec};
+        scenario.steps = 20'000;
+        scenario.policy.name = name;
+        const Outcome outcome = simulate(scenario, PolicyRegistry::builtin());
+        CHECK(outcome.stall_s <= 0.005 * outcome.wall_s);
+      }
+    }
+  }
+}
+
+TEST_CASE("an automatic pool takes no more memory than a queue of 16 and a pool of 4, and the least for small queues") {
+  for (const auto& [capacity, pool] :
+       {std::pair{1, 4}, {2, 4}, {4, 6}, {6, 9}, {8, 12}, {12, 8}, {16, 4}, {64, 4}, {0, 4}}) {
+    CAPTURE(capacity);
+    QueueOptions queue;
+    queue.capacity = capacity;
+    CHECK(pool_of(queue) == pool);
+    queue.pool = 3;
+    CHECK(pool_of(queue) == 3);
+  }
+  CHECK(slots_of(QueueOptions{}) == 21);
+}
+
+}  // namespace
+}  // namespace forebay
