@@ -98,7 +98,7 @@ TEST_CASE("values out of range name line, key and range") {
                            "dataset.batch_size=1048577",
                            "queue.capacity=-1",
                            "queue.capacity=4097",
-                           "queue.pool=-1",
+                           "queue.pool=0",
                            "queue.max_leases=0",
                            "queue.run_ahead=0",
                            "transform.size=[0,1]",

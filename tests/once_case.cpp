@@ -70,7 +70,9 @@ void draw_how(Dice& dice, Options& options) {
   options.policy.interval = static_cast<std::int64_t>(dice.between(1, 3));
   options.policy.pick = dice.chance(0.5) ? Pick::current : Pick::least_used;
   options.policy.max_wait_ms = dice.chance(0.1) ? 0.5 : 0;
-  options.policy.max_uses = dice.chance(0.1) ? static_cast<std::int64_t>(dice.between(2, 8)) : 0;
+  options.policy.max_uses = dice.chance(0.1)   ? static_cast<std::int64_t>(dice.between(2, 8))
+                            : dice.chance(0.5) ? kAutomatic
+                                               : 0;
   options.policy.watchdog_s = 10;
   options.mpi.mode = dice.chance(0.3) ? MpiMode::lockstep : MpiMode::local;
   options.mpi.lag = static_cast<std::int64_t>(dice.between(1, 3));

@@ -20,7 +20,7 @@ namespace {
 // A trainer whose steps take a second each, behind a producer that no full queue stops.
 class Steps {
  public:
-  explicit Steps(std::int64_t max_uses = kAutomaticUses) : limit(max_uses) {}
+  explicit Steps(std::int64_t max_uses = kAutomatic) : limit(max_uses) { limit.served({.produced = produced_}); }
 
   // Steps until one more batch has come, `ratio` steps after the last.
   void batch(double ratio) {
@@ -30,7 +30,17 @@ class Steps {
   }
   void step(double seconds, double waited_s = 0) {
     now_ += seconds + waited_s;
-    limit.served({.step = step_++, .produced = produced_, .now_s = now_, .waited_s = waited_s});
+    limit.served({.step = step_++, .produced = produced_, .now_s = now_, .blocked_s = blocked_, .waited_s = waited_s});
+  }
+  // The queue is full meanwhile.
+  void pause(double seconds) {
+    blocked_ += seconds - 1;
+    due_ += seconds - 1;
+    step(seconds);
+  }
+  void wait(double seconds) {
+    due_ += seconds;
+    step(1, seconds);
   }
   void batches(int count, double ratio) {
     for (int i = 0; i < count; ++i) batch(ratio);
@@ -40,9 +50,10 @@ class Steps {
   UsesLimit limit;
 
  private:
-  std::uint64_t step_ = 0;
+  std::uint64_t step_ = 1;
   std::uint64_t produced_ = 1;
   double now_ = 0;
+  double blocked_ = 0;
   double due_ = 0;
 };
 
@@ -98,12 +109,34 @@ TEST_CASE("auto: neither waits nor a few long steps count") {
   Steps steps;
   steps.step(300);  // compiles its model
   for (int i = 0; i < 400; ++i) {
-    steps.batch(3);
-    if (i % 100 == 50) steps.step(60);
-    steps.step(1, 50);
+    steps.batches(1, 3);
+    if (i % 100 == 50) steps.pause(60);  // evaluates it, while the full queue stops the producer
+    steps.wait(50);
   }
-  // A batch comes in 3 steps and more of waiting, so R is at least 3.
-  CHECK(steps.limit.now() >= 12);
+  // Of 54 seconds 50 are waits, so storage takes 54 steps for a batch.
+  CHECK(steps.limit.now() >= 4 * 50);
+  CHECK(steps.limit.now() <= 4 * 60);
+}
+
+TEST_CASE("auto: batches that come before the clock runs, or in no time, are no sign of a fast source") {
+  UsesLimit limit(kAutomatic);
+  std::uint64_t step = 0;
+  for (; step < 3; ++step) limit.served({.step = step, .produced = 1});  // in lockstep nothing is known at first
+  limit.served({.step = step++, .produced = 8});
+  std::uint64_t produced = 8;
+  for (int batch = 0; batch < 200; ++batch) {
+    for (int i = 0; i < 12; ++i, ++step) {
+      limit.served({.step = step, .produced = produced, .now_s = static_cast<double>(step)});
+    }
+    ++produced;
+  }
+  CHECK(limit.now() >= 47);
+  CHECK(limit.now() <= 50);
+
+  // Two that come while a full queue stops the producer.
+  const double now_s = static_cast<double>(step);
+  limit.served({.step = step, .produced = produced + 2, .now_s = now_s, .blocked_s = 12});
+  CHECK(limit.now() >= 40);
 }
 
 class Reuse final : public Policy {
@@ -124,7 +157,7 @@ std::unique_ptr<RuledPolicy> reuse(std::int64_t max_uses) {
 }
 
 TEST_CASE("auto holds while the job is worn, a number always") {
-  for (const std::int64_t max_uses : {kAutomaticUses, std::int64_t{4}}) {
+  for (const std::int64_t max_uses : {kAutomatic, std::int64_t{4}}) {
     CAPTURE(max_uses);
     const auto policy = reuse(max_uses);
     REQUIRE(policy->max_uses() == 4);
@@ -132,8 +165,8 @@ TEST_CASE("auto holds while the job is worn, a number always") {
     CHECK_FALSE(policy->is_worn());
     CHECK(policy->decide({.step = 100, .uses = 4}) == Decision::fresh);
     CHECK(policy->is_worn());
-    policy->job_is_worn(false);
-    CHECK(policy->decide({.step = 100, .uses = 4}) == (max_uses == kAutomaticUses ? Decision::reuse : Decision::fresh));
+    policy->begin_step(false);
+    CHECK(policy->decide({.step = 100, .uses = 4}) == (max_uses == kAutomatic ? Decision::reuse : Decision::fresh));
     CHECK(policy->is_worn());  // it says so to the others
     CHECK(policy->decide({.step = 100, .uses = 0}) == Decision::fresh);
     CHECK_FALSE(policy->is_worn());

@@ -148,18 +148,18 @@ struct WorkerOptions {
   bool direct = false;
 };
 
+// "auto" for queue.pool and policy.max_uses: no number that a file would have.
+inline constexpr std::int64_t kAutomatic = std::numeric_limits<std::int64_t>::min();
+
 struct QueueOptions {
   std::int64_t capacity = 8;  // ready batches the ring can hold; 0 = "auto": as many as the run turns out to need
   std::int64_t memory = 0;    // bytes, for capacity "auto": of all slots at the most; 0 = as a capacity of 16 takes
-  // Resident batches to choose a reuse from, the current one included; 0 = "auto": half as many again as the capacity
+  // Resident batches to choose a reuse from, the current one included. kAutomatic: half as many again as the capacity
   // while both are at most 20 together, but at least 4, and 4 with capacity "auto".
-  std::int64_t pool = 0;
+  std::int64_t pool = kAutomatic;
   std::int64_t max_leases = 2;  // leases that may be held at once
   std::int64_t run_ahead = 2;   // steps that the trainer's thread may be ahead of a GPU
 };
-
-// policy.max_uses = "auto": no number that a file would have.
-inline constexpr std::int64_t kAutomaticUses = std::numeric_limits<std::int64_t>::min();
 
 struct PolicyOptions {
   std::string name = "adaptive";
@@ -167,8 +167,8 @@ struct PolicyOptions {
   double low = 0.25;          // watermark: start reusing below this share of capacity
   double high = 0.75;         // watermark: stop reusing above this share of capacity
   double beta = 0.5;          // proportional: share of capacity at which every step is fresh
-  // Serves of one batch, the fresh one included; 0 = no cap, kAutomaticUses = "auto": as UsesLimit finds (policy.hpp).
-  std::int64_t max_uses = kAutomaticUses;
+  // Serves of one batch, the fresh one included; 0 = no cap, kAutomatic: as UsesLimit finds (policy.hpp).
+  std::int64_t max_uses = kAutomatic;
   OnMaxUses on_max_uses = OnMaxUses::wait;
   Pick pick = Pick::least_used;
   double max_wait_ms = 0;  // prefer waiting this long over a reuse that exhaustion forces

@@ -135,10 +135,14 @@ class RuledPolicy final : public Policy {
   [[nodiscard]] std::uint64_t capped_reuses() const noexcept { return capped_reuses_; }
   // The cap that holds now; 0 = none. Same thread as decide().
   [[nodiscard]] std::uint64_t max_uses() const noexcept { return limit_.now(); }
-  // The last decide() would have reused a batch that was served max_uses times. Same thread.
+  // Before the decisions of a step, on the same thread: whether more than half of the job's ranks are worn. Who never
+  // calls it is a rank alone.
+  void begin_step(bool is_job_worn) noexcept {
+    is_worn_ = false;
+    is_job_worn_ = is_job_worn;
+  }
+  // The step's last decide() would have reused a batch that was served max_uses times. Same thread.
   [[nodiscard]] bool is_worn() const noexcept { return is_worn_; }
-  // Whether at least half of the job's ranks are worn, as is assumed until this is called. Same thread as decide().
-  void job_is_worn(bool is_worn) noexcept { job_is_worn_ = is_worn; }
 
  private:
   [[nodiscard]] bool is_capped(const Signals& signals) const noexcept;
@@ -148,7 +152,7 @@ class RuledPolicy final : public Policy {
   UsesLimit limit_;
   bool is_strict_;  // the limit holds whatever the other ranks do
   bool is_worn_ = false;
-  bool job_is_worn_ = true;
+  bool is_job_worn_ = true;
   OnMaxUses on_max_uses_;
   double max_wait_s_;
   std::optional<std::uint64_t> waited_in_;  // the last step in which max_wait_ms turned a reuse into a wait

@@ -103,7 +103,7 @@ void add_slow_row(Lines& line, const Seeds& seeds) {
 
 // As a configuration has it.
 nlohmann::json max_uses(const PolicyOptions& policy) {
-  return policy.max_uses == kAutomaticUses ? nlohmann::json("auto") : nlohmann::json(policy.max_uses);
+  return policy.max_uses == kAutomatic ? nlohmann::json("auto") : nlohmann::json(policy.max_uses);
 }
 
 nlohmann::json to_json(const SimulatedRun& run) {
@@ -199,7 +199,8 @@ std::string recommendation_text(const Recommendation& recommendation, const std:
   add_prediction(line, "configured", recommendation.configured);
   add_prediction(line, "recommended", best);
   const Prediction& uncapped = recommendation.uncapped;
-  if (uncapped.outcome.uses_max != best.outcome.uses_max) add_prediction(line, "max_uses = 0", uncapped);
+  if (uncapped.outcome.uses_max != best.outcome.uses_max || uncapped.outcome.stall_s != best.outcome.stall_s)
+    add_prediction(line, "max_uses = 0", uncapped);
   return line.take();
 }
 

@@ -212,7 +212,7 @@ Summary Run::summary() const {
   return journal->summary({.startup_s = startup_s,
                            .blocked_s = gauges().blocked_s,
                            .queue_capacity = pipeline->ring().capacity(),
-                           .max_uses = server->max_uses(),
+                           .max_uses = options.run.eval ? 0 : server->max_uses(),
                            .bad_samples = ranks->bad_samples(),
                            .left_out = server->counts().left_out,
                            .epochs = ranks->epochs_completed(),

@@ -23,7 +23,7 @@ constexpr std::array<std::string_view, 4> kPicks{"queue.pool", "policy.pick", "m
 constexpr std::array<std::string_view, 3> kHandsOver{"queue.capacity", "mpi.mode", "run.epochs"};
 
 // With queue.capacity = "auto" too.
-constexpr std::array<std::string_view, 1> kAutomatic{"queue.memory"};
+constexpr std::array<std::string_view, 1> kGrows{"queue.memory"};
 
 std::map<std::string, std::string> decisive_settings(const Options& options, std::uint32_t ranks) {
   std::map<std::string, std::string> settings = batch_settings(options);
@@ -34,7 +34,7 @@ std::map<std::string, std::string> decisive_settings(const Options& options, std
   Options ends = options;
   if (ends.run.steps > 0) ends.run.epochs = 0;  // a run of steps opens epochs without end
   add_settings(settings, ends, kHandsOver);
-  if (is_automatic(options.queue)) add_settings(settings, options, kAutomatic);
+  if (is_automatic(options.queue)) add_settings(settings, options, kGrows);
   return settings;
 }
 

@@ -140,7 +140,7 @@ constexpr auto kSummary = std::to_array<Figure<Summary>>({
     {"uses_max", &Summary::uses_max, "serves", "the most", OfRanks::most, text("queue", ", most {:.0f}")},
     {"max_uses", &Summary::max_uses, "serves",
      "of a batch that `policy.max_uses` allowed; with `\"auto\"` at the end; 0 = no cap, or too few steps to find one",
-     OfRanks::most, if_any("queue", " of at most {:.0f}")},
+     OfRanks::most, if_any("queue", ", cap {:.0f} at the end")},
     {"adjacent_reuse_fraction", &Summary::adjacent_reuse_fraction, "",
      "steps that served the same batch as the step before / `steps`", OfRanks::mean_over_steps,
      percent("queue", "; {:.1f} % of steps repeat the last batch")},

@@ -29,7 +29,7 @@ struct Ballot {
   bool error = false;        // cannot go on
   bool left = false;         // makes neither this step nor any other
   bool idle = false;         // has no batch left that it could plan
-  bool worn = false;         // all batches that it may reuse were served policy.max_uses times
+  bool worn = false;         // would reuse a batch that was served policy.max_uses times
   std::int64_t served = 0;   // batches of the epoch `epoch` that it has served fresh
   std::int64_t samples = 0;  // samples that it has served fresh
   std::int64_t new_bad = 0;  // distinct bad samples that the job has not agreed on yet

@@ -55,7 +55,7 @@ struct BadLimit {
 struct StepReport {
   bool stop = false;  // once requested it stays requested
   bool idle = false;  // has no batch left that it could plan
-  bool worn = false;  // all batches that it may reuse were served policy.max_uses times
+  bool worn = false;  // would reuse a batch that was served policy.max_uses times
   // Of the epoch epochs_completed(): batches that this rank has served fresh since the run began, and that the job has
   // to serve (equal on all ranks).
   std::uint64_t served = 0;

@@ -17,8 +17,7 @@ namespace forebay {
 // One thread, that of next(). Allocates in the constructor only.
 class Lockstep {
  public:
-  // Of a job of `ranks`, with census results `lag` steps late. REQUIRES: queue.capacity > lag, and
-  // a pool of 1 or more, so not 0 for "auto".
+  // Of a job of `ranks`, with census results `lag` steps late. REQUIRES: queue.capacity > lag; queue.pool is a number.
   Lockstep(std::uint32_t ranks, std::size_t lag, const QueueOptions& queue, Pick pick);
 
   // The signals for the step that begins now. `heard`: the census that is due, null in the first `lag` steps, of which

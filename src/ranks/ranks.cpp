@@ -110,7 +110,7 @@ std::optional<Signals> Ranks::shared_signals() {
 
 bool Ranks::are_most_worn() const noexcept {
   const std::int64_t ranks = communicator_.size();
-  return ranks == 1 || (heard() != nullptr && 2 * heard()->worn >= ranks);
+  return ranks == 1 || (heard() != nullptr && 2 * heard()->worn > ranks);
 }
 
 std::optional<BatchRef> Ranks::next_batch(std::uint64_t backlog, std::uint64_t fresh) {

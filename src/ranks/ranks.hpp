@@ -75,7 +75,7 @@ class Ranks {
     std::uint64_t offered = 0;  // steps at which it had a batch to serve, or to wait for
     std::uint64_t uses = 0;     // of the batch that it served last
     std::uint64_t backlog = 0;  // batches planned and not served yet
-    bool worn = false;          // all batches that it may reuse were served policy.max_uses times
+    bool worn = false;          // would reuse a batch that was served policy.max_uses times
     Progress progress{};        // in lockstep
   };
   struct Agreement {
@@ -91,7 +91,7 @@ class Ranks {
   }
   // What all ranks said some steps ago; see Coordinator::heard().
   [[nodiscard]] const Tally* heard() const noexcept { return coordinator_.heard(); }
-  // At least half of the ranks were worn when they last said so. A rank alone goes by itself.
+  // More than half of the ranks were worn when they last said so. A rank alone goes by itself.
   [[nodiscard]] bool are_most_worn() const noexcept;
   [[nodiscard]] std::uint64_t epochs_completed() const noexcept { return coordinator_.epochs_completed(); }
 

@@ -34,7 +34,7 @@ inline constexpr std::int64_t kLeastCapacity = 2;
 [[nodiscard]] constexpr std::int64_t pool_of(const QueueOptions& queue) noexcept {
   constexpr std::int64_t kLeast = 4;
   constexpr std::int64_t kTogether = 20;
-  if (queue.pool != 0) return queue.pool;
+  if (queue.pool != kAutomatic) return queue.pool;
   if (is_automatic(queue)) return kLeast;
   return std::max(kLeast, std::min(queue.capacity * 3 / 2, kTogether - queue.capacity));
 }

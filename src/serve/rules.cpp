@@ -10,7 +10,7 @@ namespace forebay {
 RuledPolicy::RuledPolicy(std::unique_ptr<Policy> policy, const PolicyOptions& options)
     : policy_(std::move(policy)),
       limit_(options.max_uses),
-      is_strict_(options.max_uses != kAutomaticUses),
+      is_strict_(options.max_uses != kAutomatic),
       on_max_uses_(options.on_max_uses),
       max_wait_s_(options.max_wait_ms / 1000) {}
 
@@ -40,7 +40,7 @@ void RuledPolicy::served(Decision decision, const Signals& signals) {
 }
 
 bool RuledPolicy::is_capped(const Signals& signals) const noexcept {
-  return is_worn_out(signals) && (is_strict_ || job_is_worn_);
+  return is_worn_out(signals) && (is_strict_ || is_job_worn_);
 }
 
 bool RuledPolicy::is_worn_out(const Signals& signals) const noexcept {

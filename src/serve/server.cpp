@@ -41,12 +41,12 @@ bool Server::wait_for_first_batch() {
 Served Server::serve(const Outlook& outlook, Clock::time_point now) {
   const bool is_out = is_out_of_leases();  // before the sweep: a lease that ends now still has its slot (R6)
   residents_.sweep();
+  policy_->begin_step(outlook.are_most_worn);
   std::uint32_t depth = links_.ring.depth();
   if (is_out) return serve_leased(depth);
   if (outlook.must_pad) return pad(depth);
   ++counts_.offered;
   watch(depth);
-  policy_->job_is_worn(outlook.are_most_worn);
   const std::uint32_t entry_depth = depth;
   const Clock::time_point started = now;
   for (;;) {

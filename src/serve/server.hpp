@@ -40,7 +40,7 @@ struct Outlook {
   bool is_all_planned = false;  // nothing more is planned before what is planned was served
   bool is_alone = false;        // nobody waits for the step: one that fails need not have a batch
   bool is_waited_for = false;   // the other ranks wait for what this one has ready, and have no use for its reserve
-  bool are_most_worn = true;    // at least half of the ranks have only batches that were served max_uses times
+  bool are_most_worn = true;    // more than half of the ranks would reuse batches that were served max_uses times
 };
 
 // What a server works on, and asks while it waits. All must outlive it.
@@ -108,7 +108,7 @@ class Server {
   [[nodiscard]] Clock::time_point first_return() const noexcept { return first_return_; }
   [[nodiscard]] std::chrono::nanoseconds blocked_before() const noexcept { return blocked_before_; }
 
-  // All batches that the last step might have reused were served policy.max_uses times.
+  // The batch that the last step reused, or would have, was served policy.max_uses times before.
   [[nodiscard]] bool is_worn() const noexcept { return policy_->is_worn(); }
   // Serves that policy.max_uses allows a batch now; 0 = no cap.
   [[nodiscard]] std::uint64_t max_uses() const noexcept { return policy_->max_uses(); }

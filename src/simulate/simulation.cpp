@@ -23,7 +23,8 @@ void check(const Scenario& scenario) {
   require(!scenario.sources.empty() && !scenario.step_s.empty(), "there must be a source and a step time");
   require(std::ranges::all_of(scenario.step_s, [](double s) { return std::isfinite(s) && s > 0; }),
           "steps must take time");
-  require(scenario.queue.capacity >= 0 && scenario.queue.pool >= 0, "queue.capacity and queue.pool must be at least 1");
+  require(scenario.queue.capacity >= 0 && pool_of(scenario.queue) >= 1,
+          "queue.capacity and queue.pool must be at least 1");
   require(scenario.mpi.mode == MpiMode::local || capacity_of(scenario.queue) > scenario.mpi.lag,
           "mpi.mode = \"lockstep\" needs queue.capacity > mpi.lag = " + std::to_string(scenario.mpi.lag));
 }
@@ -107,7 +108,7 @@ class WornRanks {
   explicit WornRanks(const Scenario& scenario)
       : ranks_(scenario.ranks), said_(static_cast<std::size_t>(scenario.mpi.lag) + 1) {}
 
-  [[nodiscard]] bool are_most() const noexcept { return ranks_ == 1 || 2 * said_.front() >= ranks_; }
+  [[nodiscard]] bool are_most() const noexcept { return ranks_ == 1 || 2 * said_.front() > ranks_; }
   void add(std::uint64_t worn) {
     said_.pop_front();
     said_.push_back(worn);
@@ -130,7 +131,7 @@ Outcome simulate_local(const Scenario& scenario, const PolicyRegistry& registry,
     const bool are_most_worn = worn.are_most();
     std::uint64_t now_worn = 0;
     for (std::size_t rank = 0; rank < policies.size(); ++rank) {
-      policies[rank]->job_is_worn(are_most_worn);
+      policies[rank]->begin_step(are_most_worn);
       job.served(rank, job.ranks()[rank].step(*policies[rank], job.now()));
       now_worn += policies[rank]->is_worn() ? 1 : 0;
     }

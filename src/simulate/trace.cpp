@@ -276,7 +276,7 @@ std::map<std::uint64_t, fs::path> files_at(const fs::path& path) {
 }
 
 constexpr std::array<std::int64_t, 6> kCapacities{4, 8, 16, 32, 64, 128};
-constexpr std::array<std::int64_t, 5> kPools{1, 2, 4, 8, 16};
+constexpr std::array<std::int64_t, 6> kPools{1, 2, 4, 8, 12, 16};
 // In order of preference when they do equally well.
 constexpr std::array<const char*, 4> kPolicies{"adaptive", "proportional", "greedy", "watermark"};
 constexpr double kMostStall = 0.001;
@@ -288,6 +288,7 @@ Prediction predict(const Scenario& recorded, const QueueOptions& queue, const Po
   Scenario scenario = recorded;
   scenario.queue = queue;
   scenario.policy = policy;
+  if (policy.on_max_uses == OnMaxUses::error) scenario.policy.on_max_uses = OnMaxUses::wait;  // to say what it would be
   return {.queue = queue, .policy = policy, .outcome = simulate(scenario, registry)};
 }
 
@@ -362,7 +363,7 @@ Recommendation recommend(std::span<const Trace> traces, const Options& configure
       .uncapped = choose(predict_all(recorded, configured, registry)),
   };
   PolicyOptions policy = recommendation.uncapped.policy;
-  policy.max_uses = kAutomaticUses;
+  policy.max_uses = kAutomatic;
   recommendation.recommended = predict(recorded, recommendation.uncapped.queue, policy, registry);
   return recommendation;
 }
