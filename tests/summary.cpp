@@ -45,7 +45,8 @@ const std::set<std::string> kDesignKeys{"steps",
                                         "bytes_read"};
 const std::set<std::string> kExtraKeys{"startup_s",    "blocked_s",       "census_waits",   "census_wait_s",
                                        "ahead_s",      "dropped_records", "nvjpeg_samples", "nvjpeg_fallbacks",
-                                       "hedged_reads", "hedges_won",      "left_out",       "queue_capacity", "max_uses"};
+                                       "hedged_reads", "hedges_won",      "left_out",       "queue_capacity",
+                                       "max_uses"};
 
 Summary some_summary(std::uint64_t salt) {
   Summary out;

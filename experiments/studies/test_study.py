@@ -11,7 +11,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 from study import intervals, limits, machine, plan, proof, report, verdict
-from study.design import ADAPTIVE, ARMS, ORDER, PROOF_SEEDS, TASKS, Cell, Run
+from study.design import ADAPTIVE, ARMS, DEFAULT, ORDER, PROOF_SEEDS, TASKS, Cell, Run
 from study.results import Result, Results
 
 CELL = Cell("fashion", 3.0, "exponential")
@@ -117,7 +117,7 @@ class Kept(InAFolder):
 class Falsifier(InAFolder):
     def fill(self, adaptive, interval, block):
         for seed in range(1, 9):
-            for arm, accuracy in ((ADAPTIVE, adaptive), ("interval4", interval), ("block", block)):
+            for arm, accuracy in ((DEFAULT, adaptive), ("interval4", interval), ("block", block)):
                 self.add(arm, seed, accuracy + 0.002 * (seed % 3))
 
     def test_holds(self):
@@ -129,9 +129,10 @@ class Falsifier(InAFolder):
         self.fill(0.8, 0.85, 0.6)
         self.assertEqual(verdict.of(self.results, CELL), verdict.FAILS)
         self.assertIn("**fails**", report.verdict_table(self.results))
+        self.assertNotIn("**fails**", report.verdict_table(self.results, ADAPTIVE))
 
     def test_undecided_with_few_seeds(self):
-        self.add(ADAPTIVE, 1, 0.9)
+        self.add(DEFAULT, 1, 0.9)
         self.add("block", 1, 0.5)
         self.assertEqual(verdict.of(self.results, CELL), verdict.UNDECIDED)
 

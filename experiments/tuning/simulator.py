@@ -85,7 +85,8 @@ class Simulator:
         self.pool = concurrent.futures.ThreadPoolExecutor(jobs)
 
     def run(self, source, ratios, policies=("adaptive",), optimum=True, seeds=None, ranks=1, **settings):
-        """Cells by (R, policy). Settings are section__key=value."""
+        """Cells by (R, policy). Settings are section__key=value, on top of 16 and 4 batches without a cap on uses."""
+        settings = {"queue__capacity": 16, "queue__pool": 4, "policy__max_uses": 0, **settings}
         arguments = [self.command, "simulate", "--json", "-", *source, "--policy", ",".join(policies)]
         arguments += ["--steps", str(self.steps), "--seeds", str(seeds or self.seeds), "--ranks", str(ranks)]
         for given in ratios:

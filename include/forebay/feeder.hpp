@@ -53,7 +53,7 @@ struct Parts {
 };
 
 // Feeds a trainer with batches. Reads, decodes and assembles them on its own worker threads; next() never waits for
-// those while the policy may reuse a resident batch.
+// those while the policy, and its cap on uses, may reuse a resident batch.
 //
 // Threads: one thread (the trainer's) constructs, calls next(), summary() and close(); it is the only thread
 // that makes MPI calls. request_stop() may be called from any thread and from a signal handler.

@@ -152,10 +152,10 @@ struct WorkerOptions {
 inline constexpr std::int64_t kAutomatic = std::numeric_limits<std::int64_t>::min();
 
 struct QueueOptions {
-  std::int64_t capacity = 8;  // ready batches the ring can hold; 0 = "auto": as many as the run turns out to need
-  std::int64_t memory = 0;    // bytes, for capacity "auto": of all slots at the most; 0 = as a capacity of 16 takes
-  // Resident batches to choose a reuse from, the current one included. kAutomatic: half as many again as the capacity
-  // while both are at most 20 together, but at least 4, and 4 with capacity "auto".
+  std::int64_t capacity = 12;  // ready batches the ring can hold; 0 = "auto": as many as the run turns out to need
+  std::int64_t memory = 0;     // bytes, for capacity "auto": of all slots at the most; 0 = as a capacity of 16 takes
+  // Resident batches to choose a reuse from, the current one included. kAutomatic: what the capacity leaves of 20, but
+  // at most half as many again as the capacity and at least 4, and 4 with capacity "auto".
   std::int64_t pool = kAutomatic;
   std::int64_t max_leases = 2;  // leases that may be held at once
   std::int64_t run_ahead = 2;   // steps that the trainer's thread may be ahead of a GPU

@@ -28,9 +28,9 @@ inline constexpr std::int64_t kLeastCapacity = 2;
   return is_automatic(queue) ? kUsual : queue.capacity;
 }
 
-// queue.pool, and what "auto" stands for: in the memory that a capacity of 16 and a pool of 4 took, reuse is worth most
-// with 8 and 12 (docs/decisions/0024-uses-have-a-limit.md). Who asks for a small queue, or one that grows, wants little
-// memory.
+// queue.pool, and what "auto" stands for: what the capacity leaves of 20 batches, because in that memory a pool is
+// worth more than a longer queue (docs/decisions/0024-uses-have-a-limit.md). Who asks for a small queue, or one that
+// grows, wants little memory.
 [[nodiscard]] constexpr std::int64_t pool_of(const QueueOptions& queue) noexcept {
   constexpr std::int64_t kLeast = 4;
   constexpr std::int64_t kTogether = 20;

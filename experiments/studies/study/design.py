@@ -131,7 +131,13 @@ class Arm:
         return round(task.steps / ratio) * self.uses if self.uses else round(task.steps * self.share)
 
 
+# The arms that the falsifier is about: Forebay's defaults, and those before the first answer (docs/decisions/0024).
+DEFAULT = "adaptive.queue12.pool8.auto"
+ADAPTIVE = "adaptive.pool4"
+
+
 def _arms():
+    yield Arm(DEFAULT, "adaptive", (("queue.capacity", 12), ("queue.pool", 8), ("policy.max_uses", "auto")))
     both = (("", ()), (".dequeue", (("transform.when", "dequeue"),)))
     yield Arm("block", "block")
     yield Arm("ceiling", "block", throttled=False)
@@ -201,7 +207,8 @@ ARMS = {arm.name: arm for arm in _arms()}
 # In the order in which they are studied.
 ORDER = (
     "block",
-    "adaptive.pool4",
+    DEFAULT,
+    ADAPTIVE,
     "interval4",
     "interval8",
     "interval2",
@@ -229,7 +236,6 @@ ORDER = (
 assert sorted(ORDER) == sorted(ARMS)
 ARMS = {**{arm.name: arm for arm in _limit_arms()}, **ARMS}  # the others are run if they are asked for
 ARMS.update({arm.name: arm for arm in list(_shorter(ARMS.values()))})
-ADAPTIVE = "adaptive.pool4"  # the default of Forebay
 INTERVALS = ("block", "interval2", "interval4", "interval8", "interval16")  # block is interval 1
 
 

@@ -12,6 +12,7 @@ from study import verdict
 from study.design import (
     ADAPTIVE,
     ARMS,
+    DEFAULT,
     FIRST_SEEDS,
     INTERVALS,
     MOST_SEEDS,
@@ -27,7 +28,7 @@ from study.design import (
 
 STEP = 2.5  # between learning rates that are tried
 FARTHEST = 2  # steps from the first one
-FIRST_ARMS = 7  # of ORDER, which are run in all cells before the others
+FIRST_ARMS = 8  # of ORDER, which are run in all cells before the others
 
 
 @dataclasses.dataclass(frozen=True)
@@ -94,7 +95,7 @@ def deciding(results, cell, arms):
     def mean(arm):
         return statistics.fmean(result.accuracy for result in results.study(cell, arm).values())
 
-    chosen = {ADAPTIVE, "block", "ceiling", "adaptive.pool4.dequeue", "adaptive.cap8"}
+    chosen = {DEFAULT, ADAPTIVE, "block", "ceiling", "adaptive.pool4.dequeue", "adaptive.cap8"}
     for group in (INTERVALS, [arm for arm in arms if ARMS[arm].echo]):
         known = [arm for arm in group if results.study(cell, arm)]
         if known:

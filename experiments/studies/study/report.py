@@ -3,7 +3,7 @@
 import statistics
 
 from study import plan, svg, verdict
-from study.design import ADAPTIVE, ARMS, INTERVALS, ORDER, POINTS, RATIOS, SOURCES, TASKS, Cell
+from study.design import ADAPTIVE, ARMS, DEFAULT, INTERVALS, ORDER, POINTS, RATIOS, SOURCES, TASKS, Cell
 from study.intervals import bootstrap
 
 NONE = "–"
@@ -11,6 +11,7 @@ FAMILIES = (
     "block",
     *INTERVALS[1:],
     "greedy",
+    DEFAULT,
     "adaptive.pool1",
     ADAPTIVE,
     "adaptive.pool8",
@@ -70,9 +71,9 @@ def table(results, task):
     return "\n\n".join(parts) or "No runs yet."
 
 
-def compared(results, cell, arm, sign=1):
+def compared(results, cell, arm, sign=1, adaptive=DEFAULT):
     """Adaptive less an arm, or with sign = -1 the arm less adaptive: mean, interval and number of pairs, in points."""
-    found = verdict.difference(results, cell, arm)
+    found = verdict.difference(results, cell, arm, adaptive)
     if found is None:
         return NONE
     mean, interval, pairs = found
@@ -84,30 +85,30 @@ def compared(results, cell, arm, sign=1):
 def against_adaptive(results, task):
     """What other arms gain or lose against adaptive, seed by seed."""
     cells = cells_with_results(results, task)
-    rows = [[arm, *[compared(results, cell, arm, -1) for cell in cells]] for arm in FAMILIES if arm != ADAPTIVE]
+    rows = [[arm, *[compared(results, cell, arm, -1) for cell in cells]] for arm in FAMILIES if arm != DEFAULT]
     rows = [row for row in rows if set(row[1:]) != {NONE}]
     head = ["arm − adaptive", *[f"{cell.source}, R = {cell.ratio:g}" for cell in cells]]
     return f"{TASKS[task].title}\n\n" + markdown(head, rows)
 
 
-def verdict_table(results):
+def verdict_table(results, adaptive=DEFAULT):
     """The falsifier, cell by cell."""
 
     rows = []
     for task in TASKS:
         for cell in cells_with_results(results, task):
             best = verdict.best_interval(results, cell)
-            if best is None or not results.study(cell, ADAPTIVE):
+            if best is None or not results.study(cell, adaptive):
                 continue
             rows.append(
                 [
                     TASKS[task].title,
                     cell.source,
                     f"{cell.ratio:g}",
-                    compared(results, cell, "block"),
+                    compared(results, cell, "block", adaptive=adaptive),
                     best,
-                    compared(results, cell, best),
-                    f"**{verdict.of(results, cell)}**",
+                    compared(results, cell, best, adaptive=adaptive),
+                    f"**{verdict.of(results, cell, adaptive)}**",
                 ]
             )
     return markdown(
@@ -202,10 +203,10 @@ def shown_arms(results, cell):
     echoes = [arm for arm in ORDER if ARMS[arm].echo and results.study(cell, arm)]
     shown = [
         ("block", "block", 0, False),
-        (ADAPTIVE, "adaptive", 1, False),
-        ("adaptive.pool4.dequeue", "adaptive, new views", 1, True),
+        (DEFAULT, "adaptive", 1, False),
+        (ADAPTIVE, "adaptive, the defaults before", 4, False),
+        ("adaptive.pool4.dequeue", "those with new views", 4, True),
     ]
-    shown.append(("adaptive.cap8", "adaptive, at most 8 uses", 4, False))
     if best not in (None, "block"):
         shown.append((best, "best interval in hindsight", 2, False))
     if echoes:

@@ -6,7 +6,7 @@ never significantly below block. "At least as good" is tested with a margin of o
 
 import statistics
 
-from study.design import ADAPTIVE, INTERVALS
+from study.design import DEFAULT, INTERVALS
 from study.intervals import bootstrap, paired
 
 MARGIN = 0.01  # of accuracy
@@ -24,9 +24,9 @@ def best_interval(results, cell):
     return max(known, key=lambda arm: statistics.fmean(accuracies(results, cell, arm).values())) if known else None
 
 
-def difference(results, cell, arm):
+def difference(results, cell, arm, adaptive=DEFAULT):
     """(mean, interval or None, pairs) of adaptive's accuracy less that of an arm, or None."""
-    pairs = paired(accuracies(results, cell, ADAPTIVE), accuracies(results, cell, arm))
+    pairs = paired(accuracies(results, cell, adaptive), accuracies(results, cell, arm))
     return (statistics.fmean(pairs), bootstrap(pairs), len(pairs)) if pairs else None
 
 
@@ -39,10 +39,10 @@ def judge(compared):
     return HOLDS if low > -MARGIN else UNDECIDED
 
 
-def of(results, cell):
+def of(results, cell, adaptive=DEFAULT):
     """Of both comparisons together."""
     best = best_interval(results, cell)
     if best is None:
         return UNDECIDED
-    said = {judge(difference(results, cell, arm)) for arm in (best, "block")}
+    said = {judge(difference(results, cell, arm, adaptive)) for arm in (best, "block")}
     return next(word for word in (FAILS, UNDECIDED, HOLDS) if word in said)
