@@ -1,7 +1,7 @@
 // policy.max_uses = "auto": what it allows, and that it holds for a job and not for a rank.
 #include <doctest/doctest.h>
 
-#include <cmath>
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <utility>
@@ -67,10 +67,11 @@ TEST_CASE("a number is the limit, whatever happens") {
 }
 
 TEST_CASE("auto: four times as many uses as a batch gets while storage delivers, and four where storage keeps up") {
-  for (const auto& [ratio, expected] : {std::pair{0.25, 4U}, {1.0, 4U}, {1.5, 6U}, {3.0, 12U}, {12.0, 48U}}) {
+  for (const double ratio : {0.25, 1.0, 1.5, 3.0, 12.0}) {
     CAPTURE(ratio);
     Steps steps;
     steps.batches(400, ratio);
+    const auto expected = static_cast<std::uint64_t>(4 * std::max(1.0, ratio));
     CHECK(steps.limit.now() >= expected);
     CHECK(steps.limit.now() <= expected + 1);
   }
@@ -134,7 +135,7 @@ TEST_CASE("auto: batches that come before the clock runs, or in no time, are no 
   CHECK(limit.now() <= 50);
 
   // Two that come while a full queue stops the producer.
-  const double now_s = static_cast<double>(step);
+  const auto now_s = static_cast<double>(step);
   limit.served({.step = step, .produced = produced + 2, .now_s = now_s, .blocked_s = 12});
   CHECK(limit.now() >= 40);
 }
@@ -193,7 +194,7 @@ TEST_CASE("auto: an outage of all ranks makes them wait, one of a few stops nobo
   Scenario scenario;
   scenario.steps = 1300;
   scenario.sources = {with_outage()};
-  for (const std::uint64_t ranks : {1, 2, 8}) {
+  for (const std::uint64_t ranks : {1U, 2U, 8U}) {
     CAPTURE(ranks);
     scenario.ranks = ranks;
     const Outcome outcome = simulate(scenario, PolicyRegistry::builtin());
@@ -235,12 +236,16 @@ TEST_CASE("auto costs no policy anything behind a source without outages") {
 }
 
 TEST_CASE("an automatic pool takes no more memory than a queue of 16 and a pool of 4, and the least for small queues") {
-  for (const auto& [capacity, pool] :
-       {std::pair{1, 4}, {2, 4}, {4, 6}, {6, 9}, {8, 12}, {12, 8}, {16, 4}, {64, 4}, {0, 4}}) {
-    CAPTURE(capacity);
+  struct Case {
+    std::int64_t capacity;
+    std::int64_t pool;
+  };
+  for (const Case& one : {Case{1, 4}, Case{2, 4}, Case{4, 6}, Case{6, 9}, Case{8, 12}, Case{12, 8}, Case{16, 4},
+                          Case{64, 4}, Case{0, 4}}) {
+    CAPTURE(one.capacity);
     QueueOptions queue;
-    queue.capacity = capacity;
-    CHECK(pool_of(queue) == pool);
+    queue.capacity = one.capacity;
+    CHECK(pool_of(queue) == one.pool);
     queue.pool = 3;
     CHECK(pool_of(queue) == 3);
   }

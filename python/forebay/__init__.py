@@ -1,4 +1,4 @@
-"""Forebay feeds data-parallel trainers so that the accelerator never waits for storage.
+"""Forebay feeds data-parallel trainers so that slow storage does not hold up the accelerator.
 
 ::
 
