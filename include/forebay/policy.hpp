@@ -86,12 +86,17 @@ class PolicyRegistry {
 // the queue every resident batch has had its share some time (docs/decisions/0024-uses-have-a-limit.md).
 class UsesLimit {
  public:
-  explicit UsesLimit(std::int64_t max_uses) noexcept : max_uses_(max_uses) {}
+  // A number, 0 for no limit, or kAutomatic.
+  explicit UsesLimit(std::int64_t max_uses) noexcept;
 
   // 0 = no limit; with "auto" also until eight batches and steps have been seen.
-  [[nodiscard]] std::uint64_t now() const noexcept;
+  [[nodiscard]] std::uint64_t now() const noexcept { return limit_; }
   // Once per step, with the signals of its last decision.
-  void served(const Signals& signals) noexcept;
+  void served(const Signals& signals) noexcept {
+    if (!is_automatic_) return;
+    waited_s_ += signals.waited_s;
+    if (signals.produced != produced_) arrived(signals);
+  }
 
  private:
   // Mean of at most the last `kWindow` values, older ones counting less and less.
@@ -106,14 +111,21 @@ class UsesLimit {
     double weight_ = 0;
   };
 
-  void batches_arrived(double batches, double seconds) noexcept;
+  void arrived(const Signals& signals) noexcept;
+  void learn_batches(double batches, double seconds) noexcept;
+  void learn_steps(double steps, double seconds) noexcept;
+  [[nodiscard]] std::uint64_t found() const noexcept;
 
-  std::int64_t max_uses_;
+  bool is_automatic_;
+  std::uint64_t limit_;
   Mean log_step_s_;
   Mean batch_s_;
-  double now_s_ = 0;
-  double unblocked_s_ = 0;  // at the last arrival
+  // At the last arrival, and since then.
+  std::uint64_t step_ = 0;
   std::uint64_t produced_ = 0;
+  double now_s_ = 0;
+  double unblocked_s_ = 0;
+  double waited_s_ = 0;
 };
 
 // A policy together with the rules that apply to every policy.
@@ -145,8 +157,7 @@ class RuledPolicy final : public Policy {
   [[nodiscard]] bool is_worn() const noexcept { return is_worn_; }
 
  private:
-  [[nodiscard]] bool is_capped(const Signals& signals) const noexcept;
-  [[nodiscard]] bool is_worn_out(const Signals& signals) const noexcept;
+  [[nodiscard]] bool is_capped() const noexcept { return is_worn_ && (is_strict_ || is_job_worn_); }
 
   std::unique_ptr<Policy> policy_;
   UsesLimit limit_;

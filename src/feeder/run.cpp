@@ -159,12 +159,13 @@ Progress Run::progress(Clock::time_point now) noexcept {
 Outlook Run::outlook() noexcept {
   SlotRing& ring = pipeline->ring();
   const bool is_over = ring.state() == SlotRing::State::ended;
+  const bool is_alone = communicator->size() == 1;
   return {.must_pad = is_over || ranks->is_ahead(pipeline->planned(ring.taken()).epoch),
           .is_all_planned = ranks->is_all_planned(),
-          .is_alone = communicator->size() == 1,
+          .is_alone = is_alone,
           .is_waited_for =
               ranks->may_be_waited_for() && ranks->is_waited_for(pipeline->planned_of(ranks->epochs_completed())),
-          .are_most_worn = ranks->are_most_worn()};
+          .are_most_worn = is_alone || ranks->are_most_worn()};
 }
 
 StepRecord Run::record_of(const Served& served, Clock::time_point now) noexcept {

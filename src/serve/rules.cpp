@@ -24,8 +24,8 @@ Decision RuledPolicy::decide(const Signals& signals) {
     return Decision::wait;
   }
   if (signals.depth > 0 && waited_in_ == signals.step) return Decision::fresh;
-  is_worn_ = is_worn_out(signals);
-  if (!is_capped(signals) || on_max_uses_ == OnMaxUses::warn) return Decision::reuse;
+  is_worn_ = limit_.now() > 0 && signals.uses >= limit_.now();
+  if (!is_capped() || on_max_uses_ == OnMaxUses::warn) return Decision::reuse;
   if (on_max_uses_ == OnMaxUses::wait) return Decision::fresh;
   throw Error("step " + std::to_string(signals.step) + " would reuse a batch that was served " +
               std::to_string(signals.uses) + " times, and policy.max_uses = " + std::to_string(limit_.now()) +
@@ -34,18 +34,9 @@ Decision RuledPolicy::decide(const Signals& signals) {
 }
 
 void RuledPolicy::served(Decision decision, const Signals& signals) {
-  if (decision == Decision::reuse && is_capped(signals)) ++capped_reuses_;
+  if (decision == Decision::reuse && is_capped()) ++capped_reuses_;
   limit_.served(signals);
   policy_->served(decision, signals);
-}
-
-bool RuledPolicy::is_capped(const Signals& signals) const noexcept {
-  return is_worn_out(signals) && (is_strict_ || is_job_worn_);
-}
-
-bool RuledPolicy::is_worn_out(const Signals& signals) const noexcept {
-  const std::uint64_t most = limit_.now();
-  return most > 0 && signals.uses >= most;
 }
 
 std::unique_ptr<RuledPolicy> with_rules(std::unique_ptr<Policy> policy, const PolicyOptions& options) {

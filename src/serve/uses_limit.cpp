@@ -15,44 +15,49 @@ constexpr double kLongest = 8;       // a silence counts as so many mean times o
 
 }  // namespace
 
+UsesLimit::UsesLimit(std::int64_t max_uses) noexcept
+    : is_automatic_(max_uses == kAutomatic), limit_(max_uses > 0 ? static_cast<std::uint64_t>(max_uses) : 0) {}
+
 void UsesLimit::Mean::add(double value, double weight) noexcept {
   weight_ = std::min(weight_ + weight, std::max(kWindow, weight));
   value_ += (value - value_) * weight / weight_;
 }
 
-std::uint64_t UsesLimit::now() const noexcept {
-  if (max_uses_ != kAutomatic) return static_cast<std::uint64_t>(std::max<std::int64_t>(max_uses_, 0));
-  if (log_step_s_.weight() < kEnough || batch_s_.weight() < kEnough) return 0;
-  const double ratio = batch_s_.value() / std::exp(log_step_s_.value());
-  const double most = std::ceil(kTimesAsOften * std::max(1.0, ratio));
-  return most < static_cast<double>(std::numeric_limits<std::int32_t>::max()) ? static_cast<std::uint64_t>(most) : 0;
-}
-
-void UsesLimit::served(const Signals& signals) noexcept {
-  if (max_uses_ != kAutomatic) return;
+void UsesLimit::arrived(const Signals& signals) noexcept {
   const double unblocked_s = signals.now_s - signals.blocked_s;
-  if (signals.now_s <= 0) {
-    // Before the clock runs: in lockstep for some steps, in which the queues fill.
-    produced_ = signals.produced;
-    unblocked_s_ = unblocked_s;
-    return;
+  // Before the clock runs, in lockstep for some steps, the queues fill: that says nothing.
+  if (signals.now_s > 0) {
+    // Batches that came in no time, as while a full queue stopped the producer, count with the next.
+    if (unblocked_s <= unblocked_s_) return;
+    learn_batches(static_cast<double>(signals.produced - produced_), unblocked_s - unblocked_s_);
+    // A trainer that waits is not slow.
+    learn_steps(static_cast<double>(signals.step - step_), signals.now_s - now_s_ - waited_s_);
+    limit_ = found();
   }
-  // Logarithms, because single steps take far longer than all others: the first, and those before which a model was
-  // evaluated. A trainer that waits is not slow.
-  const double own_s = signals.now_s - now_s_ - signals.waited_s;
-  if (own_s > 0) log_step_s_.add(std::log(own_s), 1);
-  now_s_ = signals.now_s;
-  // Batches that came in no time, as while a full queue stopped the producer, count with the next.
-  if (signals.produced == produced_ || unblocked_s <= unblocked_s_) return;
-  batches_arrived(static_cast<double>(signals.produced - produced_), unblocked_s - unblocked_s_);
+  step_ = signals.step;
   produced_ = signals.produced;
+  now_s_ = signals.now_s;
   unblocked_s_ = unblocked_s;
+  waited_s_ = 0;
 }
 
-void UsesLimit::batches_arrived(double batches, double seconds) noexcept {
+void UsesLimit::learn_batches(double batches, double seconds) noexcept {
   const double each = seconds / batches;
   const bool is_first = batch_s_.weight() == 0;
   batch_s_.add(is_first ? each : std::min(each, kLongest * batch_s_.value()), batches);
+}
+
+// Logarithms, because single steps take far longer than all others: the first, and those before which a model was
+// evaluated.
+void UsesLimit::learn_steps(double steps, double seconds) noexcept {
+  if (steps > 0 && seconds > 0) log_step_s_.add(std::log(seconds / steps), steps);
+}
+
+std::uint64_t UsesLimit::found() const noexcept {
+  if (batch_s_.weight() < kEnough || log_step_s_.weight() < kEnough) return 0;
+  const double ratio = batch_s_.value() / std::exp(log_step_s_.value());
+  const double most = std::ceil(kTimesAsOften * std::max(1.0, ratio));
+  return most < static_cast<double>(std::numeric_limits<std::int32_t>::max()) ? static_cast<std::uint64_t>(most) : 0;
 }
 
 }  // namespace forebay
