@@ -6,8 +6,9 @@
 The same stores, trainer and figures, but batches of 6 MB, so that "auto" begins with two of them. A policy's runs
 are side by side, over the same arrivals, with the `block` that says what lambda is. `became` is
 the capacity at the end. Medians of the repeats, with the range. The exit code is 1 when a policy stalls for
-half a percent of the time more than with the first capacity, or serves less than 0.98 of its fresh batches. What arrived in
-a window would not do for that: a queue that stays full takes several at once, and one of 16 more than one of 2."""
+half a percent of the time more than with the first capacity, or gets less than 0.98 of its fresh batches: of those that were
+served in the window, and of those that arrived in it. Neither alone would do. A queue that still fills its reserve serves fewer
+than arrive, and a queue that stays full takes several at once, one of 16 more than one of 2."""
 
 import argparse
 import json
@@ -67,11 +68,13 @@ def misses(store, repeats, first):
         def both(figure, of=(policy, queue)):
             return median(repeats, of, figure), median(repeats, (of[0], first), figure)
         where = f"{policy}, {store.kind}, R = {store.ratio}"
-        (stall, first_stall), (fresh, first_fresh) = both("stall"), both("served_fresh")
+        stall, first_stall = both("stall")
+        (served, first_served), (arrived, first_arrived) = both("served_fresh"), both("fresh")
         if stall > first_stall + MOST_STALL_MORE:
             yield f"{where}: {100 * stall:.2f} % stall with {queue}, {100 * first_stall:.2f} % with {first}"
-        if fresh < ENOUGH_FRESH * first_fresh:
-            yield f"{where}: {fresh:.3f} fresh with {queue}, {first_fresh:.3f} with {first}"
+        if served < ENOUGH_FRESH * first_served and arrived < ENOUGH_FRESH * first_arrived:
+            yield (f"{where}: {served:.3f} served fresh and {arrived:.3f} arrived with {queue}, {first_served:.3f} and "
+                   f"{first_arrived:.3f} with {first}")
 
 
 def main():
