@@ -75,7 +75,7 @@ inline constexpr RowPairs kRowPairs = [] {
   auto sum = static_cast<std::uint16_t>(before);
   for (std::size_t i = 0; i < count; ++i) {
     if (differences[i] == kEscapedValue) return i;
-    sum = static_cast<std::uint16_t>(sum + static_cast<unsigned>((differences[i] ^ 0x80) - 0x80));  // of a signed byte
+    sum = static_cast<std::uint16_t>(sum + static_cast<unsigned>(static_cast<std::int8_t>(differences[i])));
     sums[i] = static_cast<std::int16_t>(sum);
   }
   return count;
@@ -107,7 +107,7 @@ inline constexpr RowPairs kRowPairs = [] {
   for (; mask != 0; mask &= mask - 1) {
     const auto at = first + static_cast<std::size_t>(std::countr_zero(mask));
     const std::uint8_t value = *values++;
-    auto coefficient = static_cast<std::int16_t>((value ^ 0x80) - 0x80);  // of a signed byte
+    auto coefficient = std::int16_t{static_cast<std::int8_t>(value)};
     if (value == kEscapedValue) [[unlikely]] {
       coefficient = load_escaped(escaped);
       escaped += 2;
