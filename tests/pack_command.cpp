@@ -93,6 +93,13 @@ TEST_CASE("pack, verify, index, unpack") {
   CHECK(run({"pack", data, set, "--shard-size", "lots"}).code == 2);
   CHECK(run({"pack", data, set, "--part", "3/2"}).code == 2);
   CHECK(run({"unpack", set, again}).code == 2);
+  CHECK(run({"pack", "--verify", set, "--part", "1/2"}).code == 2);
+  CHECK(run({"pack", data, set, "--as-is", "--pixels", "16"}).code == 2);
+
+  CHECK(contains(run({"pack", data, data + "/packed"}).output, "lies within the dataset"));
+  CHECK_FALSE(fs::exists(data + "/packed"));
+  CHECK(run({"pack", data, data + ".packed", "--pixels", "16"}).code == 0);
+  CHECK(contains(run({"pack", data + ".packed", (dir / "twice").string()}).output, "is packed already"));
 }
 
 TEST_CASE("a saved index is packed as it was made, and says what cannot be chosen any more") {

@@ -298,6 +298,19 @@ TEST_CASE("neither a sparse file nor a part that inflates to more than any has t
   CHECK(contains(refusal(packed.options), "more kinds or samples than there can be"));
 }
 
+TEST_CASE("names of shards are put into the order of their numbers, also where those have six digits") {
+  std::vector<std::string> names;
+  for (const std::uint32_t number : {123'455U, 10'001U, 100'000U, 10'000U, 0U}) {
+    names.push_back(pack_shard_name(number, 123'456));
+  }
+  sort_pack_names(names);
+  std::vector<std::string> expected;
+  for (const std::uint32_t number : {0U, 10'000U, 10'001U, 100'000U, 123'455U}) {
+    expected.push_back(pack_shard_name(number, 123'456));
+  }
+  CHECK(names == expected);
+}
+
 TEST_CASE("sets of more shards than are read at a time are read whole and in order") {
   const TemporaryDirectory dir;
   const DatasetOptions options = class_folder(dir, 50);

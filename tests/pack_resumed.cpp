@@ -13,7 +13,9 @@
 #include "archive/read_back.hpp"
 #include "archive/shared_file.hpp"
 #include "detection_support.hpp"
+#include "every_container.hpp"
 #include "support.hpp"
+#include "zip_files.hpp"
 
 // Packing while a store fails, and again once it is well: nothing that could be read later is missing for good.
 
@@ -152,6 +154,68 @@ TEST_CASE("an image or a field that changed has its shard packed again; a copy t
   CHECK(changed_names().empty());  // they are gone
   fs::rename(dir / "copy", dir / "in");
   CHECK(changed_names().empty());
+}
+
+TEST_CASE("an array in an archive that changed is packed again") {
+  const TemporaryDirectory dir;
+  const auto write_depth = [&](const std::string& pixels) {
+    write_file(dir / "in/photos/0.npz", zip_of({{"depth.npy", npy_of_bytes("(2, 2)", pixels)}}));
+  };
+  write_file(dir / "in/photos/0.jpg", "photo");
+  write_depth("abcd");
+  DatasetOptions options = options_for(dir / "in/photos", "folder");
+  options.fields = {field_options("depth", FieldKind::array, "{stem}.npz:depth")};
+  options.fields[0].shape = {2, 2};
+  const PackSettings settings = pack_settings(dir / "out", options);
+  (void)packed(options, settings);
+  CHECK(packed(options, settings).kept == 1);
+  write_depth("efgh");
+  CHECK(packed(options, settings).changed.size() == 1);
+  DatasetOptions now = options_for(dir / "out");
+  now.fields = options.fields;
+  CHECK(contents_of(*build_dataset(now)) == contents_of(*build_dataset(options)));
+}
+
+TEST_CASE("all samples of an image that cannot be read count as bad") {
+  const TemporaryDirectory dir;
+  for (const char* name : {"a", "b", "c"}) {
+    write_file(dir / "in/JPEGImages" / (std::string(name) + ".jpg"), *name == 'b' ? "" : "photo");
+    std::string objects;
+    for (int i = 0; i < 4; ++i) objects += object("dog");
+    write_file(dir / "in/Annotations" / (std::string(name) + ".xml"), annotation(objects));
+  }
+  DatasetOptions options = options_for(dir / "in", "voc");
+  options.samples = SampleUnit::objects;
+  PackSettings settings = pack_settings(dir / "out", options);
+  settings.coefficients = false;
+  settings.allowed_bad = [](std::uint64_t) -> std::uint64_t { return 3; };
+  CHECK(contains(error_of([&] { return packed(options, settings); }), "4 of 12 samples"));
+  settings.allowed_bad = [](std::uint64_t) -> std::uint64_t { return 4; };
+  CHECK(packed(options, settings).left_out.size() == 4);
+  CHECK(packed(options, settings).kept == 1);
+}
+
+TEST_CASE("what another process has still to write again is not held against the set") {
+  const TemporaryDirectory dir;
+  const DatasetOptions options = class_folder(dir, 20);
+  std::atomic<bool> is_broken{true};
+  const FailingDataset dataset(build_dataset(options), [&](std::uint64_t id) {
+    return is_broken && (id == 16 || id == 17) ? std::optional(SampleError::Kind::permanent) : std::nullopt;
+  });
+  PackSettings settings = pack_settings(dir / "out", options);
+  settings.coefficients = false;
+  settings.shard_bytes = 350;
+  REQUIRE(pack_dataset(dataset, settings, {}).shards == 2);
+  settings.allowed_bad = [](std::uint64_t) -> std::uint64_t { return 1; };
+  settings.parts = 2;
+  CHECK(contains(error_of([&] { return pack_dataset(dataset, settings, {}); }), "2 of 20 samples"));
+  is_broken = false;
+  CHECK(pack_dataset(dataset, settings, {}).kept == 1);
+  write_file(dir / "out/00001-of-00002.fbpack", "damaged");
+  CHECK(pack_dataset(dataset, settings, {}).kept == 1);
+  settings.part = 1;
+  CHECK(pack_dataset(dataset, settings, {}).written == 1);
+  CHECK(build_dataset(options_for(dir / "out"))->size() == 20);
 }
 
 TEST_CASE("of several processes, the one that ends last counts what is bad in all shards") {

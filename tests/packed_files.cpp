@@ -125,6 +125,35 @@ TEST_CASE("shards with coefficients do not depend on threads, on parts, or on wh
   CHECK(contains(error_of([&] { return pack_dataset(*dataset, settings, {}); }), "codec.tables"));
 }
 
+TEST_CASE("a shard that was packed with other tables of the same size is refused, and packed again") {
+  const JpegFolder folder(16);
+  const auto dataset = build_dataset(folder.options);
+  PackSettings settings = pack_settings(folder.dir / "out", folder.options);
+  settings.shard_bytes = 16 << 10U;
+  const std::uint32_t shards = pack_dataset(*dataset, settings, {}).shards;
+  REQUIRE(shards > 1);
+  const auto expected = files_below(folder.dir / "out");
+  // With another header part of the same length, which is as good.
+  std::string tables = expected.at(std::string(kPackTables));
+  const std::size_t end = tables.size() - sizeof(std::uint32_t);
+  tables[end - 1] = static_cast<char>(tables[end - 1] ^ 1);
+  const std::uint32_t key = crc32c(bytes_of(tables.substr(0, end)));
+  for (std::size_t i = 0; i < sizeof key; ++i) tables[end + i] = static_cast<char>(key >> 8 * i);
+  settings.out = folder.dir / "other";
+  fs::create_directories(settings.out);
+  fs::copy_file(folder.dir / "out" / kPackManifest, settings.out / kPackManifest);
+  write_file(settings.out / kPackTables, tables);
+  (void)pack_dataset(*dataset, settings, {});
+  const std::string name = pack_shard_name(1, shards);
+  fs::copy_file(folder.dir / "other" / name, folder.dir / "out" / name, fs::copy_options::overwrite_existing);
+  const std::string problem = error_of([&] { return build_dataset(options_for(folder.dir / "out")); });
+  CHECK(contains(problem, name + " was packed with other tables than 00000-of-"));
+  CHECK(contains(error_of([&] { return check_pack(folder.dir / "out", 2, {}); }), "other tables"));
+  settings.out = folder.dir / "out";
+  CHECK(pack_dataset(*dataset, settings, {}).written == 1);
+  CHECK(files_below(folder.dir / "out") == expected);
+}
+
 TEST_CASE("as they are, JPEG files have no tables and are what they were") {
   const JpegFolder folder(16);
   const auto dataset = build_dataset(folder.options);

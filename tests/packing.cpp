@@ -224,9 +224,11 @@ TEST_CASE("a folder with anything else in it is left alone") {
   const DatasetOptions options = class_folder(dir);
   const auto dataset = build_dataset(options);
   write_file(dir / "full/notes.txt", "notes");
+  write_file(dir / "full/manifest.json.part", "a download");
   CHECK(contains(error_of([&] { return pack_dataset(*dataset, pack_settings(dir / "full", options), {}); }),
                  "is not empty"));
-  CHECK(files_below(dir / "full").size() == 1);
+  CHECK(files_below(dir / "full").size() == 2);
+  CHECK(read_file(dir / "full/manifest.json.part") == "a download");
 
   PackSettings settings = pack_settings(dir / "out", options);
   (void)pack_dataset(*dataset, settings, {});

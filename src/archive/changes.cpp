@@ -8,6 +8,7 @@
 #include <forebay/error.hpp>
 
 #include "data/fields.hpp"
+#include "data/npz.hpp"
 #include "data/parallel.hpp"
 
 namespace forebay {
@@ -57,10 +58,14 @@ class ChangeFinder::OfShard {
   }
 
  private:
+  // Of an array in an archive only the archive's time says something.
   [[nodiscard]] bool is_suspect(const std::string& file, std::uint64_t bytes) const {
     struct stat status {};
-    if (file.empty() || ::stat(file.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return false;
-    return static_cast<std::uint64_t>(status.st_size) != bytes || status.st_ctim.tv_sec >= finder_.since_;
+    const std::optional<ArrayPlace> place = array_place(file);
+    const std::string& on_disk = place ? place->archive : file;
+    if (file.empty() || ::stat(on_disk.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return false;
+    const bool has_other_size = !place && static_cast<std::uint64_t>(status.st_size) != bytes;
+    return has_other_size || status.st_ctim.tv_sec >= finder_.since_;
   }
 
   [[nodiscard]] bool has_image(std::size_t sample, std::uint64_t id) {

@@ -21,20 +21,20 @@ constexpr std::size_t kCheckedAtOnce = 64;  // samples
 PackCheck check_pack(const std::filesystem::path& folder, unsigned threads, const IndexProgress& progress) {
   const std::vector<std::string> names = shards_in(folder);
   PackCheck check{.shards = names.size(), .tally = {}, .damaged = {}};
-  std::vector<PackHeader> headers;
+  std::vector<PackMember> shards;
   std::vector<std::string> sound;
   std::uint64_t total = 0;
   for (const std::string& name : names) {
     try {
-      headers.push_back(open_shard_back(folder, name).header);
+      shards.push_back(open_shard_back(folder, name).member());
       sound.push_back(name);
-      total += headers.back().samples;
+      total += shards.back().header.samples;
     } catch (const SampleError& problem) {
       check.damaged.push_back({.path = name, .reason = problem.what()});
     }
   }
   if (check.damaged.empty()) {
-    if (const std::string problem = problem_of_pack(headers, sound); !problem.empty()) {
+    if (const std::string problem = problem_of_pack(shards, sound); !problem.empty()) {
       throw ConfigError(folder.string() + ": " + problem);
     }
   }

@@ -252,8 +252,12 @@ bool shares_record(const Dataset& dataset, std::uint64_t id) {
   return true;
 }
 
+bool are_few_bad(const PackSettings& settings, std::uint64_t bad, std::uint64_t samples) {
+  return !settings.allowed_bad || bad <= settings.allowed_bad(samples);
+}
+
 void require_few_bad(const PackSettings& settings, std::uint64_t bad, std::uint64_t samples, const Skipped& last) {
-  if (!settings.allowed_bad || bad <= settings.allowed_bad(samples)) return;
+  if (are_few_bad(settings, bad, samples)) return;
   throw Error(last.path + ": " + last.reason + "; with it " + std::to_string(bad) + " of " + std::to_string(samples) +
               " samples could not be read, more than max_bad and on_bad allow; mend them or max_bad, and run the "
               "command again, which resumes");
@@ -264,6 +268,13 @@ PackPlan plan_pack(const Dataset& dataset, const PackSettings& settings, const I
   const Hash128 set = identity_of(dataset, settings);
   const fs::path manifest = settings.out / kPackManifest;
   create_folder(settings.out);
+  // Before anything in the folder is touched: it may be somebody else's.
+  std::error_code unknown;
+  if (fs::exists(manifest, unknown)) {
+    (void)read_manifest(manifest, set, dataset.size());
+  } else {
+    require_new(settings.out);
+  }
   make_shared_file(manifest, [&] {
     require_new(settings.out);
     const PackPlan plan{.set = set, .firsts = cut_into_shards(dataset, settings, progress)};

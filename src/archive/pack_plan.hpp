@@ -29,6 +29,7 @@ struct PackSettings {
   // How many of so many samples may be bad. Empty: all.
   std::function<std::uint64_t(std::uint64_t samples)> allowed_bad = {};
 };
+[[nodiscard]] bool are_few_bad(const PackSettings& settings, std::uint64_t bad, std::uint64_t samples);
 // Throws Error, naming the last one, when so many of `samples` could not be read that packing must end.
 void require_few_bad(const PackSettings& settings, std::uint64_t bad, std::uint64_t samples, const Skipped& last);
 

@@ -7,11 +7,11 @@
 #include <mutex>
 #include <optional>
 #include <set>
+#include <span>
 #include <system_error>
 
 #include <forebay/error.hpp>
 
-#include "base/crc32c.hpp"
 #include "changes.hpp"
 #include "data/parallel.hpp"
 #include "lending.hpp"
@@ -83,7 +83,7 @@ class SetPacker {
       const ReadShard shard = read_shard_back(settings_.out, pack_shard_name(number, plan_.shards()));
       const PackHeader& header = shard.shard.header;
       const bool is_it = header.set == plan_.set && header.number == number && header.count == plan_.shards() &&
-                         header.first == plan_.firsts[number] && header.tables.crc == crc32c(tables_) &&
+                         header.first == plan_.firsts[number] && has_our_tables(shard) &&
                          header.samples + shard.index.left_out.size() == samples_in(number);
       if (!is_it) return false;
       const std::optional<Contents> contents = contents_of(shard, number);
@@ -101,6 +101,10 @@ class SetPacker {
     } catch (const SampleError&) {
       return false;
     }
+  }
+
+  [[nodiscard]] bool has_our_tables(const ReadShard& shard) const {
+    return std::ranges::equal(shard.tables ? shard.tables->to_bytes() : std::span<const std::byte>{}, tables_);
   }
 
   [[nodiscard]] ReadShard read_again(std::uint32_t number) const {
@@ -122,7 +126,7 @@ class SetPacker {
   }
 
   // What no process alone can say, the last one of several does: that all of them together left too much out, or have
-  // too many shapes of images.
+  // too many shapes of images. Shards that others have still to write, or to write again, are for them to compare.
   void check_other_parts() {
     std::vector<std::uint32_t> others;
     std::error_code error;
@@ -134,17 +138,39 @@ class SetPacker {
     std::mutex mutex;
     std::uint64_t bad = report_.bad();
     std::optional<Skipped> last;
+    std::vector<std::uint32_t> lacking;
+    bool are_sound = true;
     ParallelTask task;
     task.count = task.total = others.size();
     task.body = [&](std::size_t i) {
-      const ReadShard shard = read_again(others[i]);
+      const std::optional<ReadShard> shard = sound_shard(others[i]);
       const std::lock_guard lock(mutex);
-      add_kinds(shard);
-      bad += shard.index.left_out.size();
-      if (!shard.index.left_out.empty()) last = shard.index.left_out.back();
+      are_sound = are_sound && shard;
+      if (!shard) return;
+      add_kinds(*shard);
+      if (shard->index.left_out.empty()) return;
+      bad += shard->index.left_out.size();
+      last = shard->index.left_out.back();
+      lacking.push_back(others[i]);
     };
     if (task.count > 0) run_parallel(task, settings_.threads, {});
-    if (last) require_few_bad(settings_, bad, dataset_.size(), *last);
+    if (!are_sound || !last || are_few_bad(settings_, bad, dataset_.size())) return;
+    if (std::ranges::all_of(lacking, [this](std::uint32_t number) { return lacks_the_same_now(number); })) {
+      require_few_bad(settings_, bad, dataset_.size(), *last);
+    }
+  }
+
+  [[nodiscard]] std::optional<ReadShard> sound_shard(std::uint32_t number) const {
+    try {
+      return read_shard_back(settings_.out, pack_shard_name(number, plan_.shards()));
+    } catch (const SampleError&) {
+      return std::nullopt;
+    }
+  }
+  [[nodiscard]] bool lacks_the_same_now(std::uint32_t number) {
+    const std::optional<ReadShard> shard = sound_shard(number);
+    const std::optional<Contents> contents = shard ? contents_of(*shard, number) : std::nullopt;
+    return contents && lost_fields_if_same(contents->gaps);
   }
 
   // Something that a shard lacks: the image of a sample, or a field.
@@ -212,11 +238,11 @@ class SetPacker {
     return {.path = names_.of(id) + ", field " + dataset_.fields()[field].name, .reason = problem, .bad = true};
   }
 
-  // Ends packing, before the shard is there, if too much is bad.
-  void count_bad(std::uint64_t id, const PackedSample& packed, std::uint64_t& left_out) {
-    if (!packed.problem.empty()) {
+  // Ends packing, before the shard is there, if too much is bad. `problem`: why the sample was left out, or empty.
+  void count_bad(std::uint64_t id, const PackedSample& packed, const std::string& problem, std::uint64_t& left_out) {
+    if (!problem.empty()) {
       const std::uint64_t bad = report_.bad() + ++left_out;
-      require_few_bad(settings_, bad, samples_, {.path = names_.of(id), .reason = packed.problem, .bad = true});
+      require_few_bad(settings_, bad, samples_, {.path = names_.of(id), .reason = problem, .bad = true});
       return;
     }
     for (std::size_t f = 0; f < packed.fields.size(); ++f) {
@@ -232,8 +258,7 @@ class SetPacker {
     const std::uint64_t end = plan_.firsts[number + 1];
     for (std::uint64_t id = plan_.firsts[number]; id < end;) {
       for (const PackedSample& packed : pack_some(id, end, plan_.firsts[number])) {
-        count_bad(id, packed, left_out);
-        writer.add(dataset_.sample(id), names_.of(id), packed);
+        count_bad(id, packed, writer.add(dataset_.sample(id), names_.of(id), packed), left_out);
         ++id;
         ++done_;
       }

@@ -107,7 +107,7 @@ std::vector<std::string> shards_in(const fs::path& folder) {
   }
   if (error) throw ConfigError(folder.string() + ": " + error.message());
   if (names.empty()) throw ConfigError(folder.string() + ": there is no shard of a packed dataset (*.fbpack)");
-  std::ranges::sort(names);
+  sort_pack_names(names);
   return names;
 }
 

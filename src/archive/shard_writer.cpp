@@ -31,13 +31,11 @@ ShardWriter::ShardWriter(const Dataset& dataset, const PackSettings& settings, c
   header_.tables = add_part(tables, tables.size());
 }
 
-void ShardWriter::add(const Sample& sample, std::string_view key, const PackedSample& packed) {
-  const bool is_left_out = packed.shares ? is_last_left_out_ : !packed.problem.empty();
-  if (!packed.shares) last_problem_ = packed.problem;
-  is_last_left_out_ = is_left_out;
-  if (is_left_out) {
-    index_.left_out.push_back({.path = std::string(key), .reason = last_problem_, .bad = true});
-    return;
+const std::string& ShardWriter::add(const Sample& sample, std::string_view key, const PackedSample& packed) {
+  if (!packed.shares) problem_ = packed.problem;
+  if (!problem_.empty()) {
+    index_.left_out.push_back({.path = std::string(key), .reason = problem_, .bad = true});
+    return problem_;
   }
   if (packed.shares) {
     repeat_record();
@@ -47,11 +45,12 @@ void ShardWriter::add(const Sample& sample, std::string_view key, const PackedSa
   add_fields(packed);
   index_.label.push_back(static_cast<std::int32_t>(sample.label));
   index_.keys.add(key);
-  if (!index_.has_regions) return;
+  if (!index_.has_regions) return problem_;
   const Box& box = *sample.box;
   for (const std::int32_t side : {box.left, box.top, box.right, box.bottom}) index_.sides.push_back(side);
   index_.flags.push_back((sample.difficult ? RecordTable::kDifficult : 0U) |
                          (sample.truncated ? RecordTable::kTruncated : 0U));
+  return problem_;
 }
 
 void ShardWriter::add_record(const PackedSample& packed) {

@@ -23,8 +23,9 @@ class ShardWriter {
   ShardWriter(const Dataset& dataset, const PackSettings& settings, const PackPlan& plan, std::uint32_t number,
               std::span<const std::byte> tables);
 
-  // Samples come in order. `key`: its name in the dataset.
-  void add(const Sample& sample, std::string_view key, const PackedSample& packed);
+  // Samples come in order. `key`: its name in the dataset. Returns why it was left out, the same for all that share an
+  // image; "" if it was not. Valid until the next call.
+  const std::string& add(const Sample& sample, std::string_view key, const PackedSample& packed);
   // Once this returns, the shard is there.
   void finish();
 
@@ -43,8 +44,7 @@ class ShardWriter {
   PackIndex index_;
   PackOriginals originals_;
   std::map<RecordTable::Kind, std::uint16_t> kind_numbers_;
-  bool is_last_left_out_ = false;
-  std::string last_problem_;
+  std::string problem_;  // of the last image
 };
 
 }  // namespace forebay

@@ -190,17 +190,17 @@ UnpackReport unpack(const fs::path& set, const fs::path& folder, unsigned thread
   require_empty(folder);
   Unpacker unpacker(folder);
   std::uint64_t total = 0;
-  std::vector<PackHeader> headers;
+  std::vector<PackMember> shards;
   for (const std::string& name : names) {
     try {
-      headers.push_back(open_shard_back(set, name).header);
-      total += headers.back().samples;
+      shards.push_back(open_shard_back(set, name).member());
+      total += shards.back().header.samples;
     } catch (const SampleError&) {
       // It is named below.
     }
   }
-  if (headers.size() == names.size()) {
-    if (const std::string problem = problem_of_pack(headers, names); !problem.empty()) {
+  if (shards.size() == names.size()) {
+    if (const std::string problem = problem_of_pack(shards, names); !problem.empty()) {
       unpacker.fail(set.string(), problem);
     }
   }

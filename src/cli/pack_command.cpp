@@ -4,8 +4,10 @@
 #include <cstdio>
 #include <filesystem>
 #include <memory>
+#include <ranges>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -137,9 +139,31 @@ SampleUnit samples_of(const Dataset& dataset, const Options& options) {
   return image != nullptr ? image->record().origin.samples : options.dataset.samples;
 }
 
+// There it would be part of the dataset: a class more, and not the same dataset when packing resumes.
+void require_outside(const std::filesystem::path& out, const std::filesystem::path& in) {
+  std::error_code error;
+  const auto of_data = std::filesystem::canonical(in, error);
+  if (error || !std::filesystem::is_directory(of_data, error)) return;
+  const auto of_set = std::filesystem::weakly_canonical(out, error);
+  const auto [end, rest] = std::ranges::mismatch(of_data, of_set);
+  if (error || end != of_data.end() || rest == of_set.end()) return;
+  throw ConfigError(printable(out.native()) + " lies within the dataset, " + printable(in.native()) +
+                    ", and would become part of it: name a folder outside");
+}
+
+// A set packed as pixels has no files that could be packed again, and where others are coefficients neither.
+void require_not_packed(const Dataset& dataset, const std::string& in) {
+  const bool is_set = dataset.size() > 0 && original_name(dataset, 0);
+  const auto ids = std::views::iota(std::uint64_t{0}, is_set ? dataset.size() : 0);
+  const auto is_raw = [&](std::uint64_t id) { return dataset.sample(id).encoding == Encoding::raw; };
+  if (dataset.tables(0).empty() && std::ranges::none_of(ids, is_raw)) return;
+  throw ConfigError(in + " is packed already; unpack it first, or copy it");
+}
+
 int pack(const PackArguments& arguments) {
   if (is_saved_index(arguments.in)) require_no_choice_of_data(arguments);
   const Options options = options_for_data(arguments.in, arguments.overrides, arguments.format);
+  if (!is_saved_index(arguments.in)) require_outside(arguments.out, options.dataset.path);
   PackSettings settings;
   settings.out = arguments.out;
   settings.shard_bytes = shard_bytes_of(arguments.shard_size);
@@ -153,9 +177,7 @@ int pack(const PackArguments& arguments) {
     ProgressBar bar("indexing");
     return open_dataset(options.dataset, [&](std::uint64_t done, std::uint64_t total) { bar.update(done, total); });
   }();
-  if (!dataset->tables(0).empty()) {
-    throw ConfigError(arguments.in + " is packed already; unpack it first, or copy it");
-  }
+  require_not_packed(*dataset, arguments.in);
   settings.samples = samples_of(*dataset, options);
   if (options.on_bad == OnBad::fail) {
     settings.allowed_bad = [](std::uint64_t) { return std::uint64_t{0}; };
@@ -250,10 +272,11 @@ void add_pack_command(CLI::App& app, Invocation& invocation) {
       ->add_option("--part", arguments->part,
                    "this process writes every N-th file from the I-th on; found out under mpirun and srun")
       ->type_name("I/N");
-  command->add_flag("--as-is", arguments->as_is,
-                    "store JPEG files as they are; they then decode no faster than before");
-  command->add_flag("--verify", arguments->verify, "read all of a packed set (IN) again and check it");
+  command->add_flag("--as-is", arguments->as_is, "store JPEG files as they are; they then decode no faster than before")
+      ->excludes("--pixels");
   add_set_option(*command, arguments->overrides);
+  command->add_flag("--verify", arguments->verify, "read all of a packed set (IN) again and check it")
+      ->excludes("--format", "--shard-size", "--pixels", "--part", "--as-is", "--set");
   command->footer(
       "Examples:\n"
       "  forebay pack data/train packed/train\n"

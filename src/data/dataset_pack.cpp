@@ -23,11 +23,12 @@ struct OpenedShard {
   RecordTable::Stamp stamp;
 };
 
-// `expected`: the header that all have been checked against.
-OpenedShard open_shard(PathContents& contents, const std::string& name, const PackHeader& expected) {
+// `expected`: as all have been compared.
+OpenedShard open_shard(PathContents& contents, const std::string& name, const PackMember& expected) {
   try {
     const PackShard shard = open_pack_shard(join_path(contents.root(), name));
-    if (std::memcmp(&shard.header, &expected, sizeof expected) != 0) {
+    if (std::memcmp(&shard.header, &expected.header, sizeof expected.header) != 0 ||
+        shard.tables_key != expected.tables_key) {
       throw SampleError("it has been replaced while the set was opened; open it again");
     }
     RecordTable::Stamp stamp = RecordTable::stamp_of(shard.file);
@@ -47,35 +48,35 @@ std::vector<std::byte> tables_in(PathContents& contents, const std::string& name
   }
 }
 
-std::vector<PackHeader> read_headers(PathContents& contents, const std::vector<std::string>& names) {
-  std::vector<PackHeader> headers(names.size());
+std::vector<PackMember> read_members(PathContents& contents, const std::vector<std::string>& names) {
+  std::vector<PackMember> members(names.size());
   ParallelTask task;
   task.count = task.total = names.size();
   task.body = [&](std::size_t i) {
     try {
-      headers[i] = open_pack_shard(join_path(contents.root(), names[i])).header;
+      members[i] = open_pack_shard(join_path(contents.root(), names[i])).member();
     } catch (const SampleError& error) {
       throw path_error(contents.options(), names[i] + ": " + error.what());
     }
   };
   run_parallel(task, contents.context().threads, {});
-  if (const std::string problem = problem_of_pack(headers, names); !problem.empty()) {
+  if (const std::string problem = problem_of_pack(members, names); !problem.empty()) {
     throw path_error(contents.options(), problem);
   }
-  return headers;
+  return members;
 }
 
 // Calls use(shard, number) for each, in order. Only a few are in memory at a time: their indexes are many times as
 // large as in the files.
 template <typename Use>
 void open_shards(PathContents& contents, const std::vector<std::string>& names, Use&& use) {
-  const std::vector<PackHeader> headers = read_headers(contents, names);
+  const std::vector<PackMember> members = read_members(contents, names);
   const std::size_t at_once = 2 * std::size_t{std::max(contents.context().threads, 1U)};
   for (std::size_t begin = 0; begin < names.size(); begin += at_once) {
     std::vector<OpenedShard> shards(std::min(at_once, names.size() - begin));
     ParallelTask task;
     task.count = task.total = shards.size();
-    task.body = [&](std::size_t i) { shards[i] = open_shard(contents, names[begin + i], headers[begin + i]); };
+    task.body = [&](std::size_t i) { shards[i] = open_shard(contents, names[begin + i], members[begin + i]); };
     run_parallel(task, contents.context().threads, [&](std::uint64_t done, std::uint64_t) {
       if (contents.context().progress) contents.context().progress(begin + done, names.size());
     });
@@ -274,7 +275,7 @@ IndexDraft build_pack(PathContents& contents) {
   for (const auto name : contents.listing().others) {
     if (is_pack_name(name)) names.emplace_back(name);
   }
-  std::ranges::sort(names);
+  sort_pack_names(names);
   if (names.empty()) throw path_error(contents.options(), "has no shard of a packed dataset (*.fbpack)");
   std::optional<PackMerger> merger;
   open_shards(contents, names, [&](OpenedShard& shard, std::size_t number) {

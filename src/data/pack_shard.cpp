@@ -298,6 +298,10 @@ PackShard open_pack_shard(const std::string& path) {
   if (!is_numbered || !are_countable) {
     throw at_byte(0, "its header is damaged: its numbers are impossible");
   }
+  if (header.tables.bytes >= sizeof shard.tables_key) {
+    read_at(shard.file.descriptor, header.tables.end() - sizeof shard.tables_key,
+            std::as_writable_bytes(std::span(&shard.tables_key, 1)));
+  }
   return shard;
 }
 
@@ -336,27 +340,34 @@ PackOriginals read_pack_originals(const PackShard& shard, const PackIndex& index
   return originals;
 }
 
-std::string problem_of_pack(std::span<const PackHeader> headers, std::span<const std::string> names) {
-  for (std::size_t i = 0; i < headers.size(); ++i) {
-    const PackHeader& header = headers[i];
-    const PackPart& tables = headers.front().tables;
-    if (header.set != headers.front().set || header.count != headers.front().count ||
-        header.tables.bytes != tables.bytes || header.tables.crc != tables.crc) {
+std::string problem_of_pack(std::span<const PackMember> shards, std::span<const std::string> names) {
+  const PackMember& first = shards.front();
+  for (std::size_t i = 0; i < shards.size(); ++i) {
+    const PackHeader& header = shards[i].header;
+    if (header.set != first.header.set || header.count != first.header.count) {
       return names[i] + " belongs to another packed set than " + names[0];
+    }
+    if (header.tables.bytes != first.header.tables.bytes || shards[i].tables_key != first.tables_key) {
+      return names[i] + " was packed with other tables than " + names[0] +
+             "; pack the dataset again into this folder, which writes anew what does not fit";
     }
     if (names[i] != pack_shard_name(header.number, header.count)) {
       return names[i] + " is shard " + pack_shard_name(header.number, header.count) + ", renamed";
     }
     if (header.number != i) break;
-    const bool follows = i == 0 || header.first >= headers[i - 1].first + headers[i - 1].samples;
+    const bool follows = i == 0 || header.first >= shards[i - 1].header.first + shards[i - 1].header.samples;
     if (!follows) return names[i] + " has samples that " + names[i - 1] + " has, too";
   }
-  for (std::uint32_t i = 0; i < headers.front().count; ++i) {
-    if (i < headers.size() && headers[i].number == i) continue;
-    return "shard " + pack_shard_name(i, headers.front().count) +
+  for (std::uint32_t i = 0; i < first.header.count; ++i) {
+    if (i < shards.size() && shards[i].header.number == i) continue;
+    return "shard " + pack_shard_name(i, first.header.count) +
            " is missing; pack the dataset again into this folder, which adds what is missing, or copy it here";
   }
   return {};
+}
+
+void sort_pack_names(std::vector<std::string>& names) {
+  std::ranges::sort(names, {}, [](const std::string& name) { return std::pair(name.size(), std::string_view(name)); });
 }
 
 }  // namespace forebay

@@ -130,10 +130,21 @@ struct PackOriginals {
   std::vector<StringTable> files;
 };
 
+// What shards of one set have in common, and in what they follow each other.
+struct PackMember {
+  PackHeader header;
+  // The last bytes of its tables, 0 where it has none: a hash of those before, PackTables::key(). The CRC-32C in the
+  // header does not tell tables apart: of bytes that end with their own CRC-32C it is always the same.
+  std::uint32_t tables_key = 0;
+};
+
 // A shard, open, its header checked.
 struct PackShard {
   OpenFile file;
   PackHeader header;
+  std::uint32_t tables_key = 0;
+
+  [[nodiscard]] PackMember member() const noexcept { return {.header = header, .tables_key = tables_key}; }
 };
 
 // All below throw SampleError, without the file's name, for a file that cannot be read or is damaged: "byte 4096: ...".
@@ -150,6 +161,9 @@ struct PackShard {
 [[nodiscard]] std::vector<std::byte> pack_header_block(PackHeader header);
 
 // "" if these are all shards of one set, in order; else what is wrong: which one is missing or is another set's.
-[[nodiscard]] std::string problem_of_pack(std::span<const PackHeader> headers, std::span<const std::string> names);
+[[nodiscard]] std::string problem_of_pack(std::span<const PackMember> shards, std::span<const std::string> names);
+
+// Puts names of shards in the order of their numbers, which have five digits or more.
+void sort_pack_names(std::vector<std::string>& names);
 
 }  // namespace forebay
