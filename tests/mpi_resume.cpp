@@ -14,6 +14,7 @@
 #include "once_audit.hpp"
 #include "once_case.hpp"
 #include "once_identity.hpp"
+#include "order/job_state.hpp"
 #include "support.hpp"
 
 // A small part of experiments/exactly_once.
@@ -102,6 +103,39 @@ TEST_CASE("a rank that goes on with nothing left of the epoch serves padding tha
     CHECK(feeder.epochs_completed() == 2);
     feeder.close();
   }
+}
+
+// As after a state whose pieces were handed over, or once ranks with fewer batches in an epoch have run ahead.
+TEST_CASE("in lockstep a rank with nothing left of the epochs that are open does not hold up the others") {
+  constexpr std::uint64_t kEnough = 100;  // fresh batches
+  Options options = memory_options(1);
+  options.policy.name = "greedy";
+  options.policy.max_uses = 0;
+  options.run.steps = 50'000;
+  options.mpi.mode = MpiMode::lockstep;
+  const auto feeder = [&] {
+    Parts parts;
+    parts.dataset = std::make_shared<MemoryDataset>(1024);  // so many shards that only three epochs are open
+    return std::make_unique<Feeder>(options, world(), std::move(parts));
+  };
+  const std::string text = [&] {
+    const auto before = feeder();
+    JobState state = parse_state(before->state(), "memory");
+    for (Piece& piece : state.left) piece.owner = 0;
+    before->close();
+    return to_text(state);
+  }();
+  const auto resumed = feeder();
+  resumed->restore_state(text);
+  std::uint64_t fresh = 0;
+  bool is_enough = false;  // alike on all ranks
+  while (const auto batch = is_enough ? std::nullopt : resumed->next()) {
+    fresh += batch->is_fresh() ? 1 : 0;
+    is_enough = batch->job_fresh_samples() >= kEnough;
+  }
+  CHECK(is_enough);
+  CHECK((fresh >= kEnough) == (world().rank() == 0));
+  resumed->close();
 }
 
 TEST_CASE("what would restore a feeder that was closed is an error, whether there is a file or not") {

@@ -82,6 +82,27 @@ TEST_CASE("a wait that is broken ends with padding") {
   CHECK(empty.step().slot == LeaseMaker::kEmpty);
 }
 
+TEST_CASE("a rank that waits for others is not one whose storage delivers nothing, however long it takes") {
+  for (const bool in_lockstep : {false, true}) {
+    CAPTURE(in_lockstep);
+    Bench bench;
+    bench.publish();
+    (void)bench.step();
+    bench.script.decide = [](const Signals&) { return Decision::reuse; };
+    auto now = RunningTime::Clock::time_point{};
+    for (int second = 0; second < 30; ++second) {
+      bench.time.tick(now += 1s);
+      const Outlook outlook{.must_pad = second >= 6 && second < 24};
+      if (in_lockstep) {
+        (void)bench.server.serve_alike(outlook, Signals{.step = 1, .capacity = 4, .uses = 1});
+      } else {
+        (void)bench.step(outlook);
+      }
+    }
+    CHECK_FALSE(bench.failure.happened());
+  }
+}
+
 TEST_CASE("a queue that stays empty for policy.watchdog_s of the process's time is an error, whatever is served") {
   for (const Decision decision : {Decision::fresh, Decision::reuse}) {
     Bench bench;

@@ -151,6 +151,8 @@ Progress Run::progress(Clock::time_point now) noexcept {
     progress.blocked_ns = (ring.blocked(now) - server->blocked_before()).count();
   }
   if (ranks->has_no_batches() || (ranks->is_all_planned() && ring.is_complete())) return progress;
+  // It has served all of the epochs that are open, and the others those that it waits for.
+  if (ring.state() == SlotRing::State::ended) return progress;
   progress.ready = ring.depth();
   progress.produced = static_cast<std::int64_t>(ring.produced());
   return progress;

@@ -41,7 +41,8 @@ Signals Lockstep::signals(const Tally* heard) {
   } else {
     signals.depth = static_cast<std::uint32_t>(std::max<std::int64_t>(least.ready - taken, 0));
   }
-  if (least.produced != Progress::kDrained) produced_ = static_cast<std::uint64_t>(least.produced);
+  // Never fewer than before: a rank that had nothing left for a while may have produced less than the others since.
+  if (least.produced != Progress::kDrained) produced_ = std::max(produced_, static_cast<std::uint64_t>(least.produced));
   signals.produced = produced_;
   signals.now_s = seconds(least.now_ns);
   signals.blocked_s = seconds(least.blocked_ns);

@@ -44,7 +44,10 @@ Served Server::serve(const Outlook& outlook, Clock::time_point now) {
   policy_->begin_step(outlook.are_most_worn);
   std::uint32_t depth = links_.ring.depth();
   if (is_out) return serve_leased(depth);
-  if (outlook.must_pad) return pad(depth);
+  if (outlook.must_pad) {
+    watchdog_.feed();  // this rank waits for others and not for storage
+    return pad(depth);
+  }
   ++counts_.offered;
   watch(depth);
   const std::uint32_t entry_depth = depth;
@@ -77,7 +80,11 @@ Server::Alike Server::serve_alike(const Outlook& outlook, const std::optional<Si
   const bool is_out = is_out_of_leases();  // as in serve()
   residents_.sweep();
   const std::uint32_t depth = links_.ring.depth();
-  watch(depth);
+  if (outlook.must_pad) {
+    watchdog_.feed();
+  } else {
+    watch(depth);
+  }
   const std::optional<Decision> decision = shared ? decide_alike(*shared) : std::nullopt;
   if (!decision) return {pad(depth), std::nullopt};
   // Told once the step is served: a wait that ends by an exception is made again.
