@@ -21,6 +21,7 @@
 #include "fake_cuda.hpp"
 #include "fake_job.hpp"
 #include "memory_dataset.hpp"
+#include "support.hpp"
 
 namespace forebay::testing {
 namespace {
@@ -258,12 +259,13 @@ TEST_CASE("a batch that the GPU refused to show is in no state") {
   CHECK(refusal.find("resume from the last state") != std::string::npos);
 }
 
-TEST_CASE("a batch that one rank's GPU refuses to show ends the run on all ranks, at one step") {
+TEST_CASE("a batch that one rank's GPU refuses to show ends the run on all ranks, at one step, and is in no state") {
   FakeCuda machine;
   FakeJob job(2);
   struct End {
     std::uint64_t steps = 0;
     std::string error;
+    std::string refusal;  // of a state, before the ranks have agreed to end
   };
   std::array<End, 2> ends;
   job.run([&](Communicator& rank) {
@@ -272,6 +274,7 @@ TEST_CASE("a batch that one rank's GPU refuses to show ends the run on all ranks
     try {
       while (const auto lease = feeder.next(feeder.stream())) {
         if (++end.steps == 5 && rank.rank() == 1) machine.fail_next("launch", cudaErrorIllegalAddress);
+        if (end.steps == 6) end.refusal = error_of([&] { return feeder.state(); });
       }
     } catch (const Error& error) {
       end.error = error.what();
@@ -280,6 +283,7 @@ TEST_CASE("a batch that one rank's GPU refuses to show ends the run on all ranks
   for (const End& end : ends) {
     CHECK(end.steps == ends.front().steps);
     CHECK(end.error.find("the kernel that draws views failed") != std::string::npos);
+    CHECK(end.refusal.find("rank 1 lost a batch when its device failed") != std::string::npos);
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
@@ -14,6 +15,7 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <forebay/communicator.hpp>
@@ -118,8 +120,9 @@ struct Served {
     options.run.steps = 1000;
     options.policy.watchdog_s = forebay::testing::kSanitized ? 2 * watchdog_s : watchdog_s;
   }
-  [[nodiscard]] forebay::Feeder feeder(const MpiSession& session) const {
-    return {options, session.world(), forebay::Parts{.dataset = std::make_shared<MemoryDataset>(samples)}};
+  [[nodiscard]] forebay::Feeder feeder(const MpiSession& session, MemoryDataset::Hook before_read = {}) const {
+    return {options, session.world(),
+            forebay::Parts{.dataset = std::make_shared<MemoryDataset>(samples, std::move(before_read))}};
   }
 };
 
@@ -207,6 +210,42 @@ int save_alone(int argc, char** argv) {
   return 0;
 }
 
+// The same after the last step.
+int save_alone_at_the_end(int argc, char** argv) {
+  const MpiSession session(argc, argv);
+  try {
+    Served job(3);
+    job.options.run.steps = 3;
+    forebay::Feeder feeder = job.feeder(session);
+    while (feeder.next()) {
+    }
+    if (session.rank() == 1) std::this_thread::sleep_for(std::chrono::hours(1));
+    feeder.save("never written");
+  } catch (const Error&) {
+    std::cout << "caught" << std::endl;
+    return 5;
+  }
+  return 0;
+}
+
+// From the given read on, those of rank 1 never end.
+int read_for_ever(int argc, char** argv, int from) {
+  const MpiSession session(argc, argv);
+  std::atomic<int> reads{0};
+  const auto hang = [&, is_hanging = session.rank() == 1](std::uint64_t) {
+    if (++reads > from && is_hanging) std::this_thread::sleep_for(std::chrono::hours(1));
+  };
+  try {
+    forebay::Feeder feeder = Served(2).feeder(session, hang);
+    while (feeder.next()) {
+    }
+  } catch (const Error& error) {
+    std::cout << error.what() << std::endl;
+    return 5;
+  }
+  return 0;
+}
+
 int say_how_launched(int argc, char** argv) {
   const bool launched = forebay::launched_by_mpi();
   const MpiSession session(argc, argv);
@@ -274,6 +313,17 @@ const std::vector<Scenario> kScenarios{
      save_alone,
      {1},
      {"caught", "for rank 1, not heard of"}},
+    {"saves-alone-at-the-end", "so does one after the last step", save_alone_at_the_end, {1}, {"caught", "for rank 1"}},
+    {"reads-for-ever",
+     "a rank whose read never ends ends the job with that rank's error",
+     [](int argc, char** argv) { return read_for_ever(argc, argv, 20); },
+     {1},
+     {"rank 1: no fresh batch for 2", "on rank 1 a read does not end"}},
+    {"reads-for-ever-at-first",
+     "so does one whose first read never ends",
+     [](int argc, char** argv) { return read_for_ever(argc, argv, 0); },
+     {1},
+     {"rank 1: no fresh batch for 2", "on rank 1 a read does not end"}},
     {"breaks",
      "a rank that leaves while another waits for it in the trainer's own collective ends the job by name",
      [](int argc, char** argv) { return break_alone(argc, argv, false); },

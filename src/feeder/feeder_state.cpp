@@ -56,7 +56,10 @@ std::string Feeder::Impl::state() {
   JobState state = run_->job();
   state.opened = run_->schedule->ledger().opened();
   state.fresh_samples = run_->origin.fresh_samples();
-  const RankPart mine{run_->steps(), run_->server->counts().fresh_samples, run_->left()};
+  const RankPart mine{.steps = run_->steps(),
+                      .fresh_samples = run_->server->counts().fresh_samples,
+                      .left = run_->left(),
+                      .has_lost = refused_ != nullptr};
   return to_text(gather_state(std::move(state), mine, *run_->communicator));
 }
 
@@ -133,7 +136,9 @@ void Feeder::Impl::close() {
   closed_ = true;
   // First of all: the others may be about to make a step that this rank will not make.
   try {
-    if (!ended_ && !is_alone_) leave();
+    const bool is_over = cause_.empty() && run_->ranks->attendance().is_over();  // as a save after the last step found
+    if (!is_alone_ && (!ended_ || is_over)) leave();
+    if (!cause_.empty()) run_->end_reads_or_job(cause_);
   } catch (...) {
     run_->close();  // nobody calls it again
     throw;

@@ -94,6 +94,16 @@ void Run::open_journal() {
                   .console = *console});
 }
 
+void Run::end_reads_or_job(const std::string& cause) {
+  const std::chrono::duration<double> patience(options.policy.watchdog_s);
+  if (communicator->size() == 1 || !pipeline || patience.count() <= 0) return;
+  if (pipeline->end_reads(std::chrono::duration_cast<std::chrono::nanoseconds>(patience))) return;
+  const std::string doing = pipeline->report();
+  if (saves) saves->end();  // what was saved is to outlive the job
+  communicator->abort(cause + "; and on rank " + std::to_string(communicator->rank()) +
+                      " a read does not end, for which the job is aborted: " + doing);
+}
+
 void Run::close() {
   journal->stop_profile();
   pipeline->stop();

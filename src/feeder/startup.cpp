@@ -357,7 +357,12 @@ std::unique_ptr<Run> start_run(Options options, std::unique_ptr<Communicator> co
   startup.meet_ranks();
   startup.choose_device();
   startup.start_production();
-  startup.wait_for_first_batch();
+  try {
+    startup.wait_for_first_batch();
+  } catch (const std::exception& error) {
+    run->end_reads_or_job(error.what());
+    throw;
+  }
   return run;
 }
 

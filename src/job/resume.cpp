@@ -1,5 +1,6 @@
 #include "resume.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -23,10 +24,11 @@ namespace {
 struct PartHead {
   std::uint64_t steps;
   std::uint64_t fresh_samples;
+  std::uint64_t has_lost;
 };
 
 std::string to_bytes(const RankPart& part) {
-  const PartHead head{part.steps, part.fresh_samples};
+  const PartHead head{part.steps, part.fresh_samples, part.has_lost ? 1U : 0U};
   std::string bytes(sizeof(head) + part.left.size() * sizeof(Piece), '\0');
   std::memcpy(bytes.data(), &head, sizeof(head));
   if (!part.left.empty()) std::memcpy(bytes.data() + sizeof(head), part.left.data(), part.left.size() * sizeof(Piece));
@@ -41,7 +43,7 @@ RankPart from_bytes(const std::string& bytes) {
                 " bytes what it has not served, which no rank of this build does: start all ranks with the same build");
   }
   std::memcpy(&head, bytes.data(), sizeof(head));
-  RankPart part{.steps = head.steps, .fresh_samples = head.fresh_samples, .left = {}};
+  RankPart part{.steps = head.steps, .fresh_samples = head.fresh_samples, .left = {}, .has_lost = head.has_lost != 0};
   part.left.resize((bytes.size() - sizeof(head)) / sizeof(Piece));
   if (!part.left.empty()) std::memcpy(part.left.data(), bytes.data() + sizeof(head), part.left.size() * sizeof(Piece));
   return part;
@@ -59,7 +61,7 @@ std::vector<std::byte> message(char kind, std::string_view text) {
                     ", or move the file away to begin anew");
 }
 
-// By rank. Throws Error on all ranks alike when they are not at the same step.
+// By rank. Throws Error on all ranks alike when they are not at the same step, or one has lost a batch.
 std::vector<RankPart> gather_parts(Communicator& communicator, const RankPart& mine) {
   std::vector<RankPart> parts;
   for (const std::string& bytes : communicator.all_gather(to_bytes(mine))) parts.push_back(from_bytes(bytes));
@@ -68,6 +70,10 @@ std::vector<RankPart> gather_parts(Communicator& communicator, const RankPart& m
     throw Error("the state of a job is that of all ranks after the same step, but rank 0 asks after " +
                 std::to_string(parts[0].steps) + " steps and rank " + std::to_string(rank) + " after " +
                 std::to_string(parts[rank].steps) + ": call state() and save() on all ranks alike");
+  }
+  if (const auto lost = std::ranges::find(parts, true, &RankPart::has_lost); lost != parts.end()) {
+    throw Error("there is no state to save: rank " + std::to_string(lost - parts.begin()) +
+                " lost a batch when its device failed, so resume from the last state that was saved");
   }
   return parts;
 }

@@ -70,6 +70,7 @@ struct RankPart {
   std::uint64_t steps = 0;          // that it has made since the beginning of the run
   std::uint64_t fresh_samples = 0;  // that it has served since this process began
   std::vector<Piece> left;          // not served
+  bool has_lost = false;            // a batch that it served, when its device failed
 };
 
 // What a state begins with: all but what changes from step to step. Goes through the whole index.
@@ -78,7 +79,7 @@ struct RankPart {
 
 // The state of the job with every rank's part, on every rank. `state`: from begin_state(), with `opened` as it is and
 // `fresh_samples` as of the origin. Collective and blocking. Throws Error on all ranks alike when they are not at the
-// same step.
+// same step, or one has lost a batch.
 [[nodiscard]] JobState gather_state(JobState state, const RankPart& mine, Communicator& communicator);
 
 }  // namespace forebay
