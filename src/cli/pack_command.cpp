@@ -4,7 +4,6 @@
 #include <cstdio>
 #include <filesystem>
 #include <memory>
-#include <ranges>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -153,10 +152,12 @@ void require_outside(const std::filesystem::path& out, const std::filesystem::pa
 
 // A set packed as pixels has no files that could be packed again, and where others are coefficients neither.
 void require_not_packed(const Dataset& dataset, const std::string& in) {
+  bool is_packed = !dataset.tables(0).empty();
   const bool is_set = dataset.size() > 0 && original_name(dataset, 0);
-  const auto ids = std::views::iota(std::uint64_t{0}, is_set ? dataset.size() : 0);
-  const auto is_raw = [&](std::uint64_t id) { return dataset.sample(id).encoding == Encoding::raw; };
-  if (dataset.tables(0).empty() && std::ranges::none_of(ids, is_raw)) return;
+  for (std::uint64_t id = 0; is_set && !is_packed && id < dataset.size(); ++id) {
+    is_packed = dataset.sample(id).encoding == Encoding::raw;
+  }
+  if (!is_packed) return;
   throw ConfigError(in + " is packed already; unpack it first, or copy it");
 }
 
