@@ -133,6 +133,15 @@ TEST_CASE("a recommendation is a configuration that can be used as it stands") {
   CHECK(results({(dir / "recommended.toml").string(), "--steps", "100"}).size() == 1);
 }
 
+TEST_CASE("the configuration says how the ranks decide, unless the command does") {
+  const std::vector<std::string> lockstep{"--set", "mpi.mode=lockstep", "--ranks", "2", "--steps", "100"};
+  CHECK(results(lockstep)[0].at("mode") == "lockstep");
+  std::vector<std::string> local = lockstep;
+  local.insert(local.end(), {"--mode", "local"});
+  CHECK(results(local)[0].at("mode") == "local");
+  CHECK(results({"--steps", "100"})[0].at("mode") == "local");
+}
+
 TEST_CASE("what cannot be simulated is refused by name") {
   const TemporaryDirectory dir;
   const std::string empty = dir.path().string();
@@ -149,6 +158,7 @@ TEST_CASE("what cannot be simulated is refused by name") {
            Case{{"--source", "gamma", "--cv", "0"}, 2, "cv must be in (0, 10]"},
            Case{{"--source", "outages", "--on", "0"}, 2, "on must be above 0"},
            Case{{"--recommend"}, 2, "--trace"},
+           Case{{"--trace", empty, "--recommend", "--json", "-"}, 2, "excludes"},
            Case{{"--slow-ranks", "1"}, 2, "--slow-ratio"},
            Case{{"--slow-ranks", "2", "--slow-ratio", "20"}, 2, "--slow-ranks 2 of --ranks 1"},
            Case{{"--trace", empty, "--slow-ranks", "1", "--slow-ratio", "20"}, 2, "excludes"},

@@ -117,6 +117,31 @@ def _lines(options: Mapping[str, Any]) -> list[tuple[str, str]]:
     return lines
 
 
+def overridden(options: Mapping[str, Any], by: Mapping[str, Any]) -> dict[str, Any]:
+    """`options`, and instead of those for a key that `by` sets, under whatever name, the ones of `by`."""
+    given = _by_key(options)
+    replacing = _by_key(by)
+    taken = {key for key, _, _ in replacing}
+    merged: dict[str, Any] = {name: value for key, name, value in given if key not in taken}
+    return {**merged, **{name: value for _, name, value in replacing}}
+
+
+def _by_key(options: Mapping[str, Any]) -> list[tuple[Any, str, Any]]:
+    """What each keyword sets: its key, or itself where it is none, a name that means that key alone, and the value."""
+    all_of: list[tuple[Any, str, Any]] = []
+    for keyword, value in options.items():
+        if keyword != "fields" and keyword in _SECTIONS and isinstance(value, Mapping):
+            all_of += [(_full(f"{keyword}_{name}"), f"{keyword}_{name}", inner) for name, inner in value.items()]
+        else:
+            all_of.append((_full(keyword), keyword, value))
+    return all_of
+
+
+def _full(keyword: str) -> Any:
+    keys = _NAMES.get(keyword)
+    return keys[0].full_name if keys is not None and len(keys) == 1 else keyword
+
+
 def load(config: str | None, options: Mapping[str, Any]) -> _core.Options:
     """The checked configuration from a file and the keywords that override it."""
     try:

@@ -112,16 +112,6 @@ class _Evaluation:
             loader.close()
 
 
-def _overridden(options: Mapping[str, Any], by: Mapping[str, Any]) -> dict[str, Any]:
-    """`options`, and instead of those for a key that `by` sets, under whatever name, the ones of `by`."""
-
-    def key(name: str) -> Any:
-        return _options._NAMES.get(name, name)
-
-    taken = [key(name) for name in by]
-    return {**{name: value for name, value in options.items() if key(name) not in taken}, **by}
-
-
 def _has_transform(dataset: Any) -> bool:
     while hasattr(dataset, "indices") and hasattr(dataset, "dataset"):
         dataset = dataset.dataset
@@ -224,14 +214,15 @@ class DataModule(LightningDataModule):
         if self._datasets[name] is None:
             return []  # the Trainer leaves out what has no batches
         dataset = self._given(name)
-        own = {"eval": True, "epochs": 1, "shuffle": False, "dataset_index": "", "telemetry_dir": ""}
+        own = {"eval": True, "epochs": 1, "shuffle": False, "dataset_index": ""}
+        own.update(telemetry_dir="", telemetry_prometheus="", trace=None, resume=None)  # those are of the training
         if not _has_transform(dataset):
             own.update(crop="center", mirror=0)
         if isinstance(dataset, (str, os.PathLike)) and self._is_fitting():
             self.train_dataloader()
             if self.feeder is not None:
                 own["dataset_classes"] = self.feeder.classes  # the same numbers for the same names
-        options = _overridden(_overridden(self._options, own), self._evaluation)
+        options = _options.overridden(_options.overridden(self._options, own), self._evaluation)
         return _Evaluation(dataset, {**options, "comm": self._ranks()})
 
     def _is_fitting(self) -> bool:

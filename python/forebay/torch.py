@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import torch
 
-from . import _links, _transforms
-from .dataset import Files
+from . import _links, _options, _transforms
+from .dataset import Dataset, Files
 from .errors import ConfigError
 from .feeder import SOLO, Epoch, Feeder
 from .sockets import SocketCommunicator
@@ -63,6 +64,8 @@ def _warn_of_ignored(given: Mapping[str, tuple[Any, Any]]) -> None:
 
 def _listed(dataset: Any) -> tuple[Any, Any]:
     """What the feeder takes, and the transform. ImageFolder and its like, and subsets of them, list their files."""
+    if isinstance(dataset, (Dataset, Files)):
+        return dataset, None
     chosen = None
     while hasattr(dataset, "indices") and hasattr(dataset, "dataset"):  # torch.utils.data.Subset
         picked = [int(i) for i in dataset.indices]
@@ -194,15 +197,17 @@ class DataLoader:
         if timeout > 0:
             given["watchdog_s"] = timeout
         if transform is not None:
-            given.update(_transforms.options_of(transform))
-        given.update(options)
+            given = _options.overridden(given, _transforms.options_of(transform))
+        given = _options.overridden(given, options)
         self.dataset = dataset
         self.sampler = sampler
         self.batch_size = batch_size
         self.drop_last = bool(order["drop_last"])
         self.num_workers = 0
         self._copy = copy
-        self.feeder = Feeder(dataset=files, comm=ranks, batch_size=batch_size, **given)
+        self._make: Callable[[], Feeder] = lambda: Feeder(dataset=files, comm=ranks, batch_size=batch_size, **given)
+        self.feeder = self._make()
+        self._is_eval = re.search(r"^eval = true", self.feeder.to_toml(), re.M) is not None
         self._length = -(-self.feeder.batches_per_epoch // self.feeder.ranks)
 
     def __len__(self) -> int:
@@ -210,6 +215,9 @@ class DataLoader:
         return self._length
 
     def __iter__(self) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+        if self._is_eval and self.feeder.epochs_completed > 0:  # an evaluation is one epoch
+            self.feeder.close()
+            self.feeder = self._make()
         is_empty = True
         # What a loop that was left after the last batch leaves of its epoch is nothing: the next one then begins.
         while is_empty and self.feeder.next_epoch():

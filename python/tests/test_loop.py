@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import pickle
 import resource
+import socket
 from pathlib import Path
 from typing import Any
 
@@ -263,3 +264,13 @@ def test_bfloat16(make: Any) -> None:
     torch = pytest.importorskip("torch")
     images = copy.torch("image")
     assert images.dtype == torch.bfloat16 and (images == batch.torch("image")).all()
+
+
+def test_a_closed_feeder_leaves_its_port_to_another(make: Any) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    for _ in range(2):
+        feeder = make(prometheus=str(port))
+        next(iter(feeder))
+        feeder.close()

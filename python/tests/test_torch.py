@@ -136,6 +136,32 @@ def test_a_policy_that_reuses_is_one_word(load: Any) -> None:
     assert len(loader) == COUNT // 4 < len(list(greys(loader))) // 4
 
 
+def test_options_overrule_by_key_whatever_they_are_called(load: Any) -> None:
+    text = load(None, 4, policy={"watchdog_s": 600}).feeder.to_toml()
+    assert 'name = "block"' in text and "watchdog_s = 600" in text
+    text = load(None, 4, policy_name="adaptive", run_epochs=3).feeder.to_toml()
+    assert 'name = "adaptive"' in text and "epochs = 3 " in text
+
+
+def test_a_dataset_of_its_own_is_asked_although_it_has_samples(load: Any, folder: Path) -> None:
+    class Reversed(forebay.Dataset):
+        def __init__(self) -> None:
+            self.samples = Pictures(folder).samples
+
+        def __len__(self) -> int:
+            return len(self.samples)
+
+        def __getitem__(self, index: int) -> bytes:
+            return Path(self.samples[-1 - index][0]).read_bytes()
+
+    assert greys(load(Reversed(), 4)) == list(reversed(range(COUNT)))
+
+
+def test_each_loop_over_held_out_data_is_all_of_them(load: Any) -> None:
+    loader = load(None, 16, eval=True)
+    assert [greys(loader) for _ in range(3)] == 3 * [list(range(COUNT))]
+
+
 def test_one_warning_for_what_means_nothing_here(load: Any) -> None:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

@@ -40,7 +40,7 @@ struct SimulateArguments {
   SourceSpec source;
   std::vector<double> ratios{3};
   std::string trace;
-  std::string mode = "local";
+  std::string mode;  // "" = that of the configuration
   std::uint64_t ranks = 1;
   std::uint64_t slow_ranks = 0;
   double slow_ratio = 0;
@@ -186,7 +186,9 @@ std::vector<SimulatedRun> run_all(const SimulateArguments& arguments, const Opti
   for (auto [ratio, scenario] : scenarios) {
     scenario.queue = options.queue;
     scenario.mpi = options.mpi;
-    scenario.mpi.mode = arguments.mode == "lockstep" ? MpiMode::lockstep : MpiMode::local;
+    if (!arguments.mode.empty()) {
+      scenario.mpi.mode = arguments.mode == "lockstep" ? MpiMode::lockstep : MpiMode::local;
+    }
     for (std::uint64_t i = 0; i < arguments.seeds; ++i) {
       scenario.seed = arguments.seed + i;
       if (i > 0) begin_anywhere(scenario);
@@ -276,7 +278,7 @@ void add_simulate_command(CLI::App& app, Invocation& invocation) {
           ->type_name("R")
           ->needs(slow_ranks);
   slow_ranks->needs(slow_ratio);
-  command->add_option("--mode", arguments->mode, "how the ranks decide")
+  command->add_option("--mode", arguments->mode, "how the ranks decide (default: mpi.mode of the config)")
       ->check(CLI::IsMember({"local", "lockstep"}).description(""))
       ->type_name("local|lockstep");
   arguments->steps_given =
@@ -294,7 +296,8 @@ void add_simulate_command(CLI::App& app, Invocation& invocation) {
       ->excludes("--trace");
   command
       ->add_flag("--recommend", arguments->recommend, "print the [queue] and [policy] that would have suited the trace")
-      ->needs("--trace");
+      ->needs("--trace")
+      ->excludes("--policy", "--ranks", "--mode", "--steps", "--seeds", "--seed", "--no-optimum", "--json", "--record");
   command->footer(
       "Time is counted in steps, or in seconds with --trace.\n"
       "Examples:\n"

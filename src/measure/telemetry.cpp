@@ -121,6 +121,7 @@ void Reporter::finish(double now_s, std::uint64_t dropped) {
   if (interval_.steps() > 0) write_interval(figures(interval_, snapshot(now_s - *origin_s_), dropped));
   sync();
   if (metrics_) publish(snapshot(origin_s_ ? now_s - *origin_s_ : 0), dropped, false);
+  metrics_.reset();  // the port is free for another run
   console_.end_status();
 }
 

@@ -302,6 +302,7 @@ std::vector<Prediction> predict_all(const Scenario& recorded, const Options& con
   for (const char* const name : kPolicies) {
     policy.name = name;
     for (const std::int64_t capacity : kCapacities) {
+      if (recorded.mpi.mode == MpiMode::lockstep && capacity <= recorded.mpi.lag) continue;  // no run has that
       queue.capacity = capacity;
       for (const std::int64_t pool : kPools) {
         queue.pool = pool;
@@ -356,7 +357,8 @@ Scenario scenario_of(std::span<const Trace> traces) {
 }
 
 Recommendation recommend(std::span<const Trace> traces, const Options& configured, const PolicyRegistry& registry) {
-  const Scenario recorded = scenario_of(traces);
+  Scenario recorded = scenario_of(traces);
+  recorded.mpi = configured.mpi;
   Recommendation recommendation{
       .configured = predict(recorded, configured.queue, configured.policy, registry),
       .recommended = {},
