@@ -122,6 +122,25 @@ TEST_CASE("a batch that changed after its index was saved is noticed, whatever i
   CHECK(read_sample(*restored, 2) == pixels(9));
 }
 
+TEST_CASE("a batch that was added, and names of classes that changed, make an index stale") {
+  const TemporaryDirectory folder;
+  write_file(folder / "in/data_batch_1.bin", ten({1, 2}));
+  write_file(folder / "in/batches.meta.txt", "airplane\nautomobile\n");
+  DatasetOptions options = options_for(folder / "in");
+  options.index = (folder / "saved.index").string();
+  CHECK(open_dataset(options)->size() == 2);
+  CHECK(open_dataset(options)->size() == 2);
+  const auto is_stale = [&] {
+    return contains(error_of([&] { (void)open_dataset(options); }), "other contents of the CIFAR files");
+  };
+  write_file(folder / "in/data_batch_2.bin", ten({3}, 9));
+  CHECK(is_stale());
+  std::filesystem::remove(folder / "in/data_batch_2.bin");
+  CHECK_FALSE(is_stale());
+  write_file(folder / "in/batches.meta.txt", "plane\ncar\n");
+  CHECK(is_stale());
+}
+
 TEST_CASE("records of more files than stay open are read all the same") {
   const TemporaryDirectory folder;
   constexpr unsigned kFiles = 300;

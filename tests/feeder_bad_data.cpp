@@ -61,6 +61,15 @@ TEST_CASE("bad samples are replaced, the same way for any number of threads") {
   CHECK(run(options, tenth_bad(100)) == one);
 }
 
+TEST_CASE("raw images of more pixels than transform.max_pixels are bad samples") {
+  Options options = memory_options(5);
+  options.transform.max_pixels = 16;
+  CHECK(run(options, std::make_shared<MemoryDataset>(20)).size() == 4);
+  options.transform.max_pixels = 15;
+  options.on_bad = OnBad::fail;
+  CHECK_THROWS_WITH_AS(run(options, std::make_shared<MemoryDataset>(20)), doctest::Contains("max_pixels"), Error);
+}
+
 TEST_CASE("the quarantine log names each bad sample with its reason, the index's own included") {
   const TemporaryDirectory dir;
   Options options = memory_options(5);

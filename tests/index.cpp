@@ -277,6 +277,16 @@ TEST_CASE("a list that changed makes its index stale") {
   CHECK(contains(error_of([&] { (void)open_dataset(options); }), "other contents of the list"));
 }
 
+TEST_CASE("a file of labels is refused where the format has its own") {
+  const TemporaryDirectory folder;
+  write_file(folder / "in/cat/x.jpg", "jpeg");
+  DatasetOptions options = options_for(folder / "in");
+  options.labels = (folder / "labels.txt").string();
+  const std::string problem = error_of([&] { (void)build_dataset(options); });
+  CHECK(contains(problem, "dataset.labels: the format \"folder\""));
+  CHECK(contains(problem, "it is for filelist, "));
+}
+
 TEST_CASE("an index works from another working directory") {
   const TemporaryDirectory data;
   write_file(data / "set/class/x.jpg", "jpeg");

@@ -83,6 +83,15 @@ ConfigError no_objects(std::string_view format) {
   return error;
 }
 
+ConfigError no_labels(std::string_view format) {
+  std::string others;
+  for (const NamedFormat& known : kFormats) {
+    if (known.format->takes_labels) others.append(others.empty() ? "" : ", ").append(known.name);
+  }
+  return ConfigError{"dataset.labels: the format \"" + std::string(format) +
+                     "\" says itself which labels there are; leave the key out (it is for " + others + ")"};
+}
+
 // How the index differs from what was asked for; "" if it does not.
 std::string difference(const IndexOrigin& built, const DatasetOptions& options) {
   if (options.format != "auto" && options.format != built.format) {
@@ -114,6 +123,8 @@ std::unique_ptr<Dataset> build_dataset_with(const BuildContext& context) {
   PathContents contents(context);
   const auto& [name, help, format] = format_of(contents);
   if (context.options.samples == SampleUnit::images && !format->has_objects) throw no_objects(name);
+  // With a packed dataset the key may stay as it was.
+  if (!context.options.labels.empty() && !format->takes_labels && !format->keeps_names) throw no_labels(name);
   IndexDraft draft = format->build(contents);
   complete_fields(context.options, name, draft);
   IndexRecord record;

@@ -1,10 +1,12 @@
 #include <algorithm>
 #include <forebay/error.hpp>
+#include <span>
 
 #include "base/file_io.hpp"
 #include "base/text.hpp"
 #include "build.hpp"
 #include "formats.hpp"
+#include "index_format.hpp"
 
 // The binary versions of CIFAR-10 and CIFAR-100: files of records, each of one label byte, or a coarse and a fine one,
 // and 32 x 32 pixels, first all red values, then green, then blue.
@@ -89,8 +91,25 @@ void add_cifar_file(const CifarFiles& files, const std::string& name, RecordTabl
   if (file.size % length != 0) skipped.add_bad(path, "byte " + std::to_string(file.size) + ": it ends within a record");
 }
 
+CifarFiles files_of(PathContents& contents) {
+  return contents.is_folder() ? cifar_folder(contents) : cifar_file(contents);
+}
+
+// Which files there are, and the names of classes, which the index holds.
+std::uint64_t hash_cifar(const DatasetOptions& options) {
+  const BuildContext context{.options = options, .progress = {}, .threads = 1};
+  PathContents contents(context);
+  const CifarFiles files = files_of(contents);
+  std::uint64_t hash = 0;
+  for (const std::string& name : files.names) {
+    hash = (hash ^ chunk_sum(std::as_bytes(std::span(name)))) * 0x9E3779B97F4A7C15U;
+  }
+  const bool has_names = options.classes.empty() && problem_of_file(files.class_list()).empty();
+  return has_names ? hash_file(files.class_list(), "dataset.path", hash) : hash;
+}
+
 IndexDraft build_cifar(PathContents& contents) {
-  const CifarFiles files = contents.is_folder() ? cifar_folder(contents) : cifar_file(contents);
+  const CifarFiles files = files_of(contents);
   IndexDraft draft;
   auto& [root, table, counts, skipped] = draft;
   root = files.folder;
@@ -112,6 +131,10 @@ IndexDraft build_cifar(PathContents& contents) {
 
 }  // namespace
 
-const Format formats::cifar{.needs = "a .bin file of CIFAR", .detect = is_cifar, .build = build_cifar};
+const Format formats::cifar{.needs = "a .bin file of CIFAR",
+                            .detect = is_cifar,
+                            .build = build_cifar,
+                            .hash = hash_cifar,
+                            .hashed = "the CIFAR files"};
 
 }  // namespace forebay

@@ -359,6 +359,7 @@ const Format formats::filelist{.needs = "a text file with one path[,label] per l
                                .build = build_filelist,
                                .hash = hash_lists,
                                .hashed = "the list",
+                               .takes_labels = true,
                                .has_objects = true,
                                .finds_files = false};
 

@@ -218,6 +218,7 @@ const Format formats::idx{.needs = "an idx file of images",
                           .detect = is_idx,
                           .build = build_idx,
                           .hash = hash_idx,
-                          .hashed = "the idx files"};
+                          .hashed = "the idx files",
+                          .takes_labels = true};
 
 }  // namespace forebay

@@ -312,6 +312,7 @@ const Format formats::npy{.needs = "NumPy arrays",
                           .build = build_npy,
                           .hash = hash_npy,
                           .hashed = "the arrays",
-                          .chooses_image = true};
+                          .chooses_image = true,
+                          .takes_labels = true};
 
 }  // namespace forebay

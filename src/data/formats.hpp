@@ -47,6 +47,8 @@ struct Format {
   bool takes_patterns = false;
   // Samples may have several images and labels: `from` in [fields.image] and [fields.label] selects one.
   bool chooses_image = false;
+  // Whether dataset.labels may name a file.
+  bool takes_labels = false;
   // Whether dataset.samples may be "images".
   bool has_objects = false;
   // False: the index may name files that do not exist; the builder did not check.

@@ -8,6 +8,8 @@
 #include <optional>
 #include <unordered_set>
 
+#include "scan.hpp"
+
 namespace forebay {
 namespace {
 
@@ -37,8 +39,8 @@ std::vector<std::string> expand_range(std::string_view inside, std::size_t dots)
   const bool is_padded = (inside.front() == '0' && first->digits > 1) || (inside[dots + 2] == '0' && last->digits > 1);
   const std::size_t digits = is_padded ? std::max(first->digits, last->digits) : 0;
   std::vector<std::string> names;
-  for (std::uint64_t number = first->value; number <= last->value; ++number) {
-    const std::string text = std::to_string(number);
+  for (std::uint64_t i = 0; i <= last->value - first->value; ++i) {
+    const std::string text = std::to_string(first->value + i);
     names.push_back(std::string(digits - std::min(digits, text.size()), '0') + text);
   }
   return names;
@@ -70,6 +72,11 @@ void add_matches(const std::string& pattern, std::vector<std::string>& names) {
 }
 
 }  // namespace
+
+std::string folder_of_pattern(std::string_view pattern) {
+  const std::string folder(parent_folder(pattern.substr(0, pattern.find_first_of("*?[{"))));
+  return folder.empty() ? "/" : folder;
+}
 
 bool is_path_pattern(std::string_view path) noexcept {
   return has_wildcard(path) || path.find('{') != std::string_view::npos;

@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "base/text.hpp"
+#include "path_pattern.hpp"
 #include "shards.hpp"
 
 namespace forebay {
@@ -10,13 +11,6 @@ namespace {
 
 // The most bytes that all compressed files of a dataset together may put into its index.
 constexpr std::uint64_t kMostHeld = std::uint64_t{16} << 30U;
-
-// The folder of all files that a pattern could match: samples keep their names, and thus their part of a split, when
-// files are added.
-std::string folder_of_pattern(std::string_view pattern) {
-  const std::string folder(parent_folder(pattern.substr(0, pattern.find_first_of("*?[{"))));
-  return folder.empty() ? "/" : folder;
-}
 
 // The deepest folder that contains all of them.
 std::string common_folder(std::span<const std::string> paths) {
@@ -46,7 +40,8 @@ class ShardMerger {
     IndexDraft draft;
     std::vector<std::string> paths;
     for (const ShardDraft& each : drafts_) paths.push_back(each.path_);
-    draft.root = contents_.is_folder()    ? contents_.root()
+    draft.root = contents_.is_folder() ? contents_.root()
+                 // Samples keep their names, and thus their part of a split, when files are added.
                  : contents_.is_pattern() ? folder_of_pattern(contents_.root())
                                           : common_folder(paths);
     draft.table.classes = std::move(classes_);

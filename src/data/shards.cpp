@@ -231,9 +231,12 @@ std::vector<std::string> shards_of(PathContents& contents, bool (*is_name)(std::
 std::uint64_t hash_shards(const DatasetOptions& options, bool (*is_name)(std::string_view)) {
   const BuildContext context{.options = options, .progress = {}, .threads = 1};
   PathContents contents(context);
+  // Files of one name in other folders are others, where the folder is not the same for all that match.
+  const std::size_t folder = contents.is_pattern() ? folder_of_pattern(contents.root()).size() : 0;
   std::uint64_t hash = 0;
   for (const std::string& path : shards_of(contents, is_name)) {
-    const std::string_view name = base_name(path);
+    std::string_view name = contents.is_pattern() ? std::string_view(path).substr(folder) : base_name(path);
+    name.remove_prefix(std::min(name.size(), name.find_first_not_of('/')));
     hash = (hash ^ chunk_sum(std::as_bytes(std::span(name)))) * 0x9E3779B97F4A7C15U;
     if (path.ends_with(".gz") || path.ends_with(".tgz")) hash = hash_file(path, "dataset.path", hash);
   }

@@ -185,7 +185,9 @@ class TiffCodec final : public Codec {
         colours_ = is_premultiplied() ? TiffColours::premultiplied_rgb : TiffColours::rgb;
         return;
       case PHOTOMETRIC_YCBCR:
-        if (bits_ != 8 || samples_ != 3 || field<std::uint16_t>(TIFFTAG_COMPRESSION, 0) != COMPRESSION_JPEG) break;
+        // libtiff converts only what lies in one plane.
+        if (bits_ != 8 || samples_ != 3 || is_separate_) break;
+        if (field<std::uint16_t>(TIFFTAG_COMPRESSION, 0) != COMPRESSION_JPEG) break;
         // libjpeg converts to RGB.
         TIFFSetField(tiff_.get(), TIFFTAG_JPEGCOLORMODE, JPEGCOLORMODE_RGB);
         colours_ = TiffColours::rgb;

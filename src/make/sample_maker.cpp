@@ -119,6 +119,7 @@ template <class Work>
 void SampleMaker::make_with(const Work& work, const Source& source, const Member& member, Workspace& workspace) const {
   const Sample& sample = member.sample;
   if (sample.encoding == Encoding::raw) {
+    require_permitted_size("raw image", sample.width, sample.height, image_);
     decode_raw(source.bytes, sample, workspace.image);
     if (image_.grey && sample.channels == 3) make_grey(workspace.image);
     const ImageSize size{workspace.image.width, workspace.image.height};
