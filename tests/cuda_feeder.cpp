@@ -283,7 +283,7 @@ TEST_CASE("a batch that one rank's GPU refuses to show ends the run on all ranks
   for (const End& end : ends) {
     CHECK(end.steps == ends.front().steps);
     CHECK(end.error.find("the kernel that draws views failed") != std::string::npos);
-    CHECK(end.refusal.find("rank 1 lost a batch when its device failed") != std::string::npos);
+    CHECK(end.refusal.find(" lost a batch when its device failed") != std::string::npos);
   }
 }
 

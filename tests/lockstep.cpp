@@ -53,6 +53,44 @@ TEST_CASE("ranks that have nothing left keep nobody waiting") {
   CHECK(lockstep.signals(&drained).produced == 1);
 }
 
+TEST_CASE(
+    "ranks that have served all open epochs count again once they have something, and the job then knows no less") {
+  Lockstep lockstep(2, 1, kQueue, Pick::current);
+  (void)lockstep.signals(nullptr);
+  lockstep.served(Decision::fresh);
+  std::int64_t step = -1;
+  const auto hears = [&](const Progress& least) {
+    ++step;
+    const Tally heard = tally(static_cast<std::uint64_t>(step), step == 0 ? 0 : 2, least);
+    const Signals known = lockstep.signals(&heard);
+    lockstep.served(Decision::reuse);
+    return known;
+  };
+  CHECK(hears({.ready = 4, .produced = 10}).produced == 10);
+  CHECK(hears({.ready = 3, .produced = 50}).produced == 50);  // without one that is idle
+  CHECK(hears({.ready = 1, .produced = 12}).produced == 50);
+  const Signals all_idle = hears({.ready = Progress::kIdle});
+  CHECK(all_idle.depth == 0);
+  CHECK(all_idle.produced == 50);
+}
+
+TEST_CASE("a rank that was idle when it spoke is left out of what is heard of that step") {
+  Lockstep lockstep(2, 1, kQueue, Pick::current);
+  const auto is_left_out = [&](std::uint64_t step) {
+    const Tally heard = tally(step, 0, {.ready = 2, .produced = 2});
+    return lockstep.is_left_out(&heard);
+  };
+  lockstep.reports({.ready = 3, .produced = 3});
+  CHECK_FALSE(is_left_out(0));
+  (void)lockstep.signals(nullptr);
+  lockstep.served(Decision::fresh);
+  lockstep.reports({.ready = Progress::kIdle});
+  CHECK(is_left_out(0));
+  CHECK(is_left_out(1));
+  CHECK_FALSE(is_left_out(2));
+  CHECK_FALSE(lockstep.is_left_out(nullptr));
+}
+
 TEST_CASE("a disagreement of the ranks is an error") {
   Lockstep lockstep(2, 1, kQueue, Pick::current);
   (void)lockstep.signals(nullptr);

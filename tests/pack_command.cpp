@@ -96,7 +96,7 @@ TEST_CASE("pack, verify, index, unpack") {
   CHECK(run({"pack", "--verify", set, "--part", "1/2"}).code == 2);
   CHECK(run({"pack", data, set, "--as-is", "--pixels", "16"}).code == 2);
 
-  CHECK(contains(run({"pack", data, data + "/packed"}).output, "lies within the dataset"));
+  CHECK(contains(run({"pack", data, data + "/packed"}).output, "lies within the folder of the dataset"));
   CHECK_FALSE(fs::exists(data + "/packed"));
   CHECK(run({"pack", data, data + ".packed", "--pixels", "16"}).code == 0);
   CHECK(contains(run({"pack", data + ".packed", (dir / "twice").string()}).output, "is packed already"));

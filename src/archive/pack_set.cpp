@@ -81,11 +81,7 @@ class SetPacker {
   bool keep(std::uint32_t number) {
     try {
       const ReadShard shard = read_shard_back(settings_.out, pack_shard_name(number, plan_.shards()));
-      const PackHeader& header = shard.shard.header;
-      const bool is_it = header.set == plan_.set && header.number == number && header.count == plan_.shards() &&
-                         header.first == plan_.firsts[number] && has_our_tables(shard) &&
-                         header.samples + shard.index.left_out.size() == samples_in(number);
-      if (!is_it) return false;
+      if (!is_ours(shard, number)) return false;
       const std::optional<Contents> contents = contents_of(shard, number);
       if (!contents) return false;
       std::optional<std::vector<Skipped>> lost = lost_fields_if_same(contents->gaps);
@@ -103,8 +99,13 @@ class SetPacker {
     }
   }
 
-  [[nodiscard]] bool has_our_tables(const ReadShard& shard) const {
-    return std::ranges::equal(shard.tables ? shard.tables->to_bytes() : std::span<const std::byte>{}, tables_);
+  // The shard of that number, as the plan and the tables have it.
+  [[nodiscard]] bool is_ours(const ReadShard& shard, std::uint32_t number) const {
+    const PackHeader& header = shard.shard.header;
+    const auto tables = shard.tables ? shard.tables->to_bytes() : std::span<const std::byte>{};
+    return header.set == plan_.set && header.number == number && header.count == plan_.shards() &&
+           header.first == plan_.firsts[number] && std::ranges::equal(tables, tables_) &&
+           header.samples + shard.index.left_out.size() == samples_in(number);
   }
 
   [[nodiscard]] ReadShard read_again(std::uint32_t number) const {
@@ -162,7 +163,8 @@ class SetPacker {
 
   [[nodiscard]] std::optional<ReadShard> sound_shard(std::uint32_t number) const {
     try {
-      return read_shard_back(settings_.out, pack_shard_name(number, plan_.shards()));
+      ReadShard shard = read_shard_back(settings_.out, pack_shard_name(number, plan_.shards()));
+      return is_ours(shard, number) ? std::optional(std::move(shard)) : std::nullopt;
     } catch (const SampleError&) {
       return std::nullopt;
     }

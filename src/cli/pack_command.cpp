@@ -138,7 +138,7 @@ SampleUnit samples_of(const Dataset& dataset, const Options& options) {
   return image != nullptr ? image->record().origin.samples : options.dataset.samples;
 }
 
-// There it would be part of the dataset: a class more, and not the same dataset when packing resumes.
+// Among class folders it would be one more class, and the dataset another one when packing resumes.
 void require_outside(const std::filesystem::path& out, const std::filesystem::path& in) {
   std::error_code error;
   const auto of_data = std::filesystem::canonical(in, error);
@@ -146,8 +146,8 @@ void require_outside(const std::filesystem::path& out, const std::filesystem::pa
   const auto of_set = std::filesystem::weakly_canonical(out, error);
   const auto [end, rest] = std::ranges::mismatch(of_data, of_set);
   if (error || end != of_data.end() || rest == of_set.end()) return;
-  throw ConfigError(printable(out.native()) + " lies within the dataset, " + printable(in.native()) +
-                    ", and would become part of it: name a folder outside");
+  throw ConfigError(printable(out.native()) + " lies within the folder of the dataset, " + printable(in.native()) +
+                    ", where it could become part of it: name a folder outside");
 }
 
 // A set packed as pixels has no files that could be packed again, and where others are coefficients neither.

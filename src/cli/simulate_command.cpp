@@ -278,7 +278,7 @@ void add_simulate_command(CLI::App& app, Invocation& invocation) {
           ->type_name("R")
           ->needs(slow_ranks);
   slow_ranks->needs(slow_ratio);
-  command->add_option("--mode", arguments->mode, "how the ranks decide (default: mpi.mode of the config)")
+  command->add_option("--mode", arguments->mode, "how the ranks decide")
       ->check(CLI::IsMember({"local", "lockstep"}).description(""))
       ->type_name("local|lockstep");
   arguments->steps_given =

@@ -349,7 +349,7 @@ std::string problem_of_pack(std::span<const PackMember> shards, std::span<const 
     }
     if (header.tables.bytes != first.header.tables.bytes || shards[i].tables_key != first.tables_key) {
       return names[i] + " was packed with other tables than " + names[0] +
-             "; pack the dataset again into this folder, which writes anew what does not fit";
+             "; pack the dataset again into this folder, which rewrites the shards that do not match";
     }
     if (names[i] != pack_shard_name(header.number, header.count)) {
       return names[i] + " is shard " + pack_shard_name(header.number, header.count) + ", renamed";

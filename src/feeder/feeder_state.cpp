@@ -137,8 +137,9 @@ void Feeder::Impl::close() {
   // First of all: the others may be about to make a step that this rank will not make.
   try {
     const bool is_over = cause_.empty() && run_->ranks->attendance().is_over();  // as a save after the last step found
-    if (!is_alone_ && (!ended_ || is_over)) leave();
-    if (!cause_.empty()) run_->end_reads_or_job(cause_);
+    const bool leaves = !is_alone_ && (!ended_ || is_over);
+    if (leaves) leave();
+    if (leaves || !cause_.empty()) run_->end_reads_or_job(cause_.empty() ? "this rank has left" : cause_);
   } catch (...) {
     run_->close();  // nobody calls it again
     throw;

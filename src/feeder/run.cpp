@@ -96,12 +96,12 @@ void Run::open_journal() {
 
 void Run::end_reads_or_job(const std::string& cause) {
   const std::chrono::duration<double> patience(options.policy.watchdog_s);
-  if (communicator->size() == 1 || !pipeline || patience.count() <= 0) return;
-  if (pipeline->end_reads(std::chrono::duration_cast<std::chrono::nanoseconds>(patience))) return;
-  const std::string doing = pipeline->report();
-  if (saves) saves->end();  // what was saved is to outlive the job
+  if (communicator->size() == 1 || patience.count() <= 0) return;
+  const auto most = std::chrono::duration_cast<std::chrono::nanoseconds>(patience);
+  if (pipeline->end_reads(most)) return;
+  (void)saves->wait_within(most);  // what was saved is to outlive the job
   communicator->abort(cause + "; and on rank " + std::to_string(communicator->rank()) +
-                      " a read does not end, for which the job is aborted: " + doing);
+                      " a read does not end, so the job is aborted: " + pipeline->report());
 }
 
 void Run::close() {
@@ -161,8 +161,10 @@ Progress Run::progress(Clock::time_point now) noexcept {
     progress.blocked_ns = (ring.blocked(now) - server->blocked_before()).count();
   }
   if (ranks->has_no_batches() || (ranks->is_all_planned() && ring.is_complete())) return progress;
-  // It has served all of the epochs that are open, and the others those that it waits for.
-  if (ring.state() == SlotRing::State::ended) return progress;
+  if (ring.state() == SlotRing::State::ended) {
+    progress.ready = Progress::kIdle;
+    return progress;
+  }
   progress.ready = ring.depth();
   progress.produced = static_cast<std::int64_t>(ring.produced());
   return progress;
@@ -172,7 +174,8 @@ Outlook Run::outlook() noexcept {
   SlotRing& ring = pipeline->ring();
   const bool is_over = ring.state() == SlotRing::State::ended;
   const bool is_alone = communicator->size() == 1;
-  return {.must_pad = is_over || ranks->is_ahead(pipeline->planned(ring.taken()).epoch),
+  const bool lacks_batch = ranks->is_left_out() && ring.depth() == 0;
+  return {.must_pad = is_over || lacks_batch || ranks->is_ahead(pipeline->planned(ring.taken()).epoch),
           .is_all_planned = ranks->is_all_planned(),
           .is_alone = is_alone,
           .is_waited_for =

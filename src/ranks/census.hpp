@@ -16,6 +16,9 @@ namespace forebay {
 struct Progress {
   // Said of `ready` and `produced` by a rank that has nothing left to produce: it keeps nobody waiting.
   static constexpr std::int64_t kDrained = std::numeric_limits<std::int64_t>::max();
+  // Said of `ready`, with kDrained of `produced`, by a rank that has served all of the epochs that are open: until the
+  // next one opens it keeps nobody waiting either.
+  static constexpr std::int64_t kIdle = kDrained - 1;
 
   std::int64_t ready = kDrained;     // batches ready before the step is served
   std::int64_t produced = kDrained;  // batches published since the start

@@ -38,7 +38,7 @@ Signals Lockstep::signals(const Tally* heard) {
   const auto taken = static_cast<std::int64_t>(fresh_ - fresh_then);
   if (least.ready == Progress::kDrained) {
     signals.depth = capacity_;  // nobody has anything to save
-  } else {
+  } else if (least.ready != Progress::kIdle) {
     signals.depth = static_cast<std::uint32_t>(std::max<std::int64_t>(least.ready - taken, 0));
   }
   // Never fewer than before: a rank that had nothing left for a while may have produced less than the others since.

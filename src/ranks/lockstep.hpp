@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include <forebay/policy.hpp>
@@ -27,6 +28,15 @@ class Lockstep {
   // What was decided for this step, once.
   void served(Decision decision);
 
+  // What this rank says of itself at the step that begins now.
+  void reports(const Progress& mine) noexcept {
+    if (mine.ready >= Progress::kIdle) idle_in_ = step_;
+  }
+  // This rank had nothing to be counted in what was heard, and may lack a batch that the signals promise.
+  [[nodiscard]] bool is_left_out(const Tally* heard) const noexcept {
+    return heard != nullptr && idle_in_ && heard->step <= *idle_in_;
+  }
+
   // Fresh decisions so far, for the ballot.
   [[nodiscard]] std::int64_t fresh() const noexcept { return static_cast<std::int64_t>(fresh_); }
 
@@ -38,6 +48,7 @@ class Lockstep {
   std::uint64_t step_ = 0;
   std::uint64_t fresh_ = 0;
   std::uint64_t produced_ = 1;               // last known
+  std::optional<std::uint64_t> idle_in_;     // the last step in which this rank had nothing to serve
   std::vector<std::uint64_t> fresh_before_;  // [step mod (lag + 1)]: fresh decisions of all steps before it
   // The pool as the decisions alone make it. A rank's own may differ where it was padded.
   std::vector<Resident> pool_;

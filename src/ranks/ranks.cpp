@@ -66,7 +66,9 @@ Ranks::Agreement Ranks::agree(const Standing& mine) {
     return {};
   }
   if (failure_.happened()) report_failure();
-  const Verdict verdict = coordinator_.step(report(mine));
+  const StepReport said = report(mine);
+  if (lockstep_) lockstep_->reports(said.progress);
+  const Verdict verdict = coordinator_.step(said);
   if (verdict != Verdict::proceed && verdict != Verdict::epoch_ended) return {.verdict = verdict};
   const bool has_work = share_work(mine);
   step_is_agreed_ = verdict == Verdict::epoch_ended;
@@ -84,6 +86,10 @@ StepReport Ranks::report(const Standing& mine) const noexcept {
   if (lockstep_) {
     report.fresh = lockstep_->fresh();
     report.progress = mine.progress;
+    // Comparable also where some were padded: as many as a rank has that never was.
+    if (report.progress.produced != Progress::kDrained) {
+      report.progress.produced = lockstep_->fresh() + report.progress.ready;
+    }
   }
   return report;
 }

@@ -100,6 +100,8 @@ class Ranks {
   // The signals for this step that all share; nothing, and a failure of this rank, when they have not decided alike.
   [[nodiscard]] std::optional<Signals> shared_signals();
   void decided(Decision decision) { lockstep_->served(decision); }
+  // What was heard was said while this rank had nothing to serve: the others may be served a batch that it lacks.
+  [[nodiscard]] bool is_left_out() const noexcept { return lockstep_ && lockstep_->is_left_out(heard()); }
 
   // --- what this rank plans
   // The next batch to plan, with so many planned and not served yet, and so many served fresh; nothing for now.

@@ -1,5 +1,6 @@
 #include "saves.hpp"
 
+#include <chrono>
 #include <exception>
 #include <utility>
 
@@ -49,6 +50,20 @@ void Saves::write_together(const std::function<void()>& work) {
 
 void Saves::wait() {
   if (writer_) writer_->finish([this] { attendance_.excuse(); });
+}
+
+bool Saves::wait_within(std::chrono::nanoseconds patience) {
+  struct Late {};
+  const auto deadline = std::chrono::steady_clock::now() + patience;
+  try {
+    if (!writer_) return true;
+    writer_->finish([deadline] {
+      if (std::chrono::steady_clock::now() >= deadline) throw Late{};
+    });
+    return true;
+  } catch (const Late&) {
+    return false;
+  }
 }
 
 void Saves::end() {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -31,7 +32,9 @@ class Saves {
   void finish();
   // What this rank was given to write is durable, or has failed.
   void wait();
-  // The same, and the writer's thread ends.
+  // The same, but false where it takes longer than this.
+  [[nodiscard]] bool wait_within(std::chrono::nanoseconds patience);
+  // What this rank was given to write is durable, or has failed, and the writer's thread ends.
   void end();
   // What a write met that nobody was told of, "" when nothing; it is told now.
   [[nodiscard]] std::string take_failure();
