@@ -174,7 +174,7 @@ bool use_ranks(std::string_view input) {
 std::vector<std::string> ranks_seeds() {
   using namespace std::string_literals;
   std::string steps(300, '\x0e');
-  const std::string idle = "\0\x10\1"s + std::string(15, '\0');  // made one step and has nothing left
+  const std::string idle = "\0\x18\1"s + std::string(23, '\0');  // made one step, has nothing left and lost nothing
   return {"\0\1\2"s + steps, "\1\x20\0\3\0\1\1"s + steps, "\1\x20\1\3\1\0\1"s + steps, "\2\0\1"s + idle + idle,
           "\3\4s{}\n"s};
 }
