@@ -107,11 +107,12 @@ TEST_CASE("a rank that goes on with nothing left of the epoch serves padding tha
 
 // As after a state whose pieces were handed over, or once ranks with fewer batches in an epoch have run ahead.
 TEST_CASE("in lockstep a rank with nothing left of the epochs that are open does not hold up the others") {
+  if (world().size() == 1) return;
   constexpr std::uint64_t kEnough = 100;  // fresh batches
   Options options = memory_options(1);
   options.policy.name = "greedy";
   options.policy.max_uses = 0;
-  options.run.steps = 50'000;
+  options.run.steps = 2'000'000;
   options.mpi.mode = MpiMode::lockstep;
   const auto feeder = [&] {
     Parts parts;
