@@ -96,9 +96,10 @@ struct Run {  // NOLINT(clang-analyzer-optin.performance.Padding): the order is 
 
   // Collective, before the first step.
   void open_journal();
-  // After an error of the job: waits for as long as policy.watchdog_s for the reads under way. Where one does not end,
-  // as on a dead file system, this rank cannot end either, and the others would wait for it at the end of their
-  // program: then the job is aborted. Does nothing for a rank alone.
+  // After an error of the job, or when this rank leaves before the others: waits for as long as policy.watchdog_s for
+  // the reads under way. Where one does not end, as on a dead file system, this rank cannot end either, and the others
+  // would wait for it at the end of their program: then the job is aborted. Does nothing for a rank alone, or with
+  // watchdog_s = 0.
   void end_reads_or_job(const std::string& cause);
   // Ends all threads, writes what is to be written, and parts from the other ranks, which is bounded.
   void close();
