@@ -196,6 +196,10 @@ IndexOrigin origin_of(const DatasetOptions& options, std::string format) {
 }
 
 // In pieces: a list of gigabytes is hashed at every start.
+std::uint64_t hash_name(std::string_view name, std::uint64_t seed) noexcept {
+  return (seed ^ chunk_sum(std::as_bytes(std::span(name)))) * 0x9E3779B97F4A7C15U;
+}
+
 std::uint64_t hash_file(const std::string& path, const char* key, std::uint64_t seed) {
   try {
     const OpenFile file = open_regular(path);

@@ -33,6 +33,8 @@ struct BuildContext {
 [[nodiscard]] IndexOrigin origin_of(const DatasetOptions& options, std::string format);
 // XXH3-64 of a file. `key` names the option that names it. Throws ConfigError when it cannot be read.
 [[nodiscard]] std::uint64_t hash_file(const std::string& path, const char* key, std::uint64_t seed);
+// `seed` and the name of a file hashed together, for one of which only the name is in the index.
+[[nodiscard]] std::uint64_t hash_name(std::string_view name, std::uint64_t seed) noexcept;
 // "/data/JPEGImages" as the folder "/data" and the name "JPEGImages" in it.
 struct PlaceInParent {
   std::string parent;

@@ -1,12 +1,10 @@
 #include <algorithm>
 #include <forebay/error.hpp>
-#include <span>
 
 #include "base/file_io.hpp"
 #include "base/text.hpp"
 #include "build.hpp"
 #include "formats.hpp"
-#include "index_format.hpp"
 
 // The binary versions of CIFAR-10 and CIFAR-100: files of records, each of one label byte, or a coarse and a fine one,
 // and 32 x 32 pixels, first all red values, then green, then blue.
@@ -101,9 +99,7 @@ std::uint64_t hash_cifar(const DatasetOptions& options) {
   PathContents contents(context);
   const CifarFiles files = files_of(contents);
   std::uint64_t hash = 0;
-  for (const std::string& name : files.names) {
-    hash = (hash ^ chunk_sum(std::as_bytes(std::span(name)))) * 0x9E3779B97F4A7C15U;
-  }
+  for (const std::string& name : files.names) hash = hash_name(name, hash);
   const bool has_names = options.classes.empty() && problem_of_file(files.class_list()).empty();
   return has_names ? hash_file(files.class_list(), "dataset.path", hash) : hash;
 }

@@ -9,7 +9,6 @@
 #include "base/crc32c.hpp"
 #include "base/text.hpp"
 #include "gzip.hpp"
-#include "index_format.hpp"
 #include "parallel.hpp"
 #include "path_pattern.hpp"
 
@@ -237,7 +236,7 @@ std::uint64_t hash_shards(const DatasetOptions& options, bool (*is_name)(std::st
   for (const std::string& path : shards_of(contents, is_name)) {
     std::string_view name = contents.is_pattern() ? std::string_view(path).substr(folder) : base_name(path);
     name.remove_prefix(std::min(name.size(), name.find_first_not_of('/')));
-    hash = (hash ^ chunk_sum(std::as_bytes(std::span(name)))) * 0x9E3779B97F4A7C15U;
+    hash = hash_name(name, hash);
     if (path.ends_with(".gz") || path.ends_with(".tgz")) hash = hash_file(path, "dataset.path", hash);
   }
   return hash;
