@@ -7,7 +7,7 @@
 
 #include <forebay/random.hpp>
 
-#include "make/exif.hpp"
+#include "data/exif.hpp"
 
 namespace {
 

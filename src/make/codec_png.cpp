@@ -12,7 +12,7 @@
 #include <forebay/error.hpp>
 
 #include "codecs.hpp"
-#include "exif.hpp"
+#include "data/exif.hpp"
 #include "png_inflater.hpp"
 
 namespace forebay {

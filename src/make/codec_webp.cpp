@@ -9,7 +9,7 @@
 #include <forebay/error.hpp>
 
 #include "codecs.hpp"
-#include "exif.hpp"
+#include "data/exif.hpp"
 #include "signature.hpp"
 
 namespace forebay {

@@ -8,7 +8,7 @@
 
 #include <forebay/error.hpp>
 
-#include "exif.hpp"
+#include "data/exif.hpp"
 #include "signature.hpp"
 
 namespace forebay {

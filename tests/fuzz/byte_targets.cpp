@@ -10,7 +10,7 @@
 
 #include "data/csv.hpp"
 #include "data/npy.hpp"
-#include "make/exif.hpp"
+#include "data/exif.hpp"
 #include "targets.hpp"
 
 // What one function reads from memory.

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace tinyxml2 {
+class XMLDocument;
+class XMLElement;
+}  // namespace tinyxml2
+
+// XML of annotations, which comes from anywhere. Any thread.
+namespace forebay {
+
+// Parses a document, in UTF-8 or ISO-8859-1, into `document`, and returns its root. Throws SampleError with line and
+// reason for one that is not usable: not well-formed, a DOCTYPE or ENTITY declaration (refused whole: entity bombs,
+// external entities), nested too deep, another root than `root`.
+[[nodiscard]] const tinyxml2::XMLElement& parse_xml(std::span<const std::byte> xml, std::string_view root,
+                                                    tinyxml2::XMLDocument& document);
+
+// A value of the file for a message, shortened if it is long.
+[[nodiscard]] std::string shown_text(std::string_view value);
+
+// The finite number that all of the text is; a sign + is allowed.
+[[nodiscard]] std::optional<double> finite_number_in(std::string_view text);
+
+}  // namespace forebay
