@@ -150,4 +150,44 @@ inline void damage(JpegBytes& file, Random& random) {
   }
 }
 
+// Damage of a kind that files have in the field, anywhere behind the first marker.
+enum class FieldDamage { bit, overwritten, zeroed, swapped, inserted, deleted, truncated };
+inline constexpr int kFieldDamages = 7;
+
+// Blocks have the size of a page, or of an eighth of a file that is small. REQUIRES: the file has 64 bytes or more
+inline void damage_as(FieldDamage kind, JpegBytes& file, Random& random) {
+  const auto block = static_cast<std::ptrdiff_t>(std::min<std::size_t>(4096, file.size() / 8));
+  const auto place = [&](std::ptrdiff_t room) {
+    const auto places = static_cast<std::uint64_t>(static_cast<std::ptrdiff_t>(file.size()) - 2 - room);
+    return file.begin() + 2 + static_cast<std::ptrdiff_t>(random.below(places));
+  };
+  switch (kind) {
+    case FieldDamage::bit: *place(0) ^= static_cast<std::byte>(1U << random.below(8)); return;
+    case FieldDamage::overwritten: {
+      const auto begin = place(block);
+      std::generate(begin, begin + block, [&] { return any_byte(random); });
+      return;
+    }
+    case FieldDamage::zeroed: std::fill_n(place(block), block, std::byte{0}); return;
+    case FieldDamage::swapped: {
+      const auto one = place(2 * block);
+      std::swap_ranges(one, one + block, one + block);
+      return;
+    }
+    case FieldDamage::inserted: {
+      JpegBytes more(1 + random.below(16));
+      std::generate(more.begin(), more.end(), [&] { return any_byte(random); });
+      file.insert(place(0), more.begin(), more.end());
+      return;
+    }
+    case FieldDamage::deleted: {
+      const auto count = 1 + static_cast<std::ptrdiff_t>(random.below(16));
+      const auto begin = place(count);
+      file.erase(begin, begin + count);
+      return;
+    }
+    case FieldDamage::truncated: file.erase(place(0), file.end()); return;
+  }
+}
+
 }  // namespace forebay::testing

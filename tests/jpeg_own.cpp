@@ -1,6 +1,8 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -30,6 +32,7 @@ using forebay::Box;
 using forebay::Image;
 using forebay::JpegDecoder;
 using forebay::Random;
+using forebay::testing::contains;
 using forebay::testing::exif_segment;
 using forebay::testing::make_jpeg;
 using forebay::testing::Recipe;
@@ -75,6 +78,16 @@ Bytes read(const fs::path& path) {
   const std::string content((std::istreambuf_iterator<char>(file)), {});
   const auto bytes = std::as_bytes(std::span(content));
   return {bytes.begin(), bytes.end()};
+}
+
+// What a decode index would hold of a file.
+Bytes points_of(JpegDecoder& decoder, const Bytes& file) {
+  try {
+    (void)decoder.open(file, {.max_pixels = 400'000});
+    return decoder.locate();
+  } catch (const forebay::SampleError&) {
+    return {};
+  }
 }
 
 void append(Bytes& file, std::initializer_list<int> bytes) {
@@ -144,8 +157,9 @@ TEST_CASE("what follows the last row decides as with libjpeg, and only where tha
     return longer;
   };
   CHECK(twins.compare(file, whole));
-  CHECK(twins.compare(with({0xff, 0xd9, 1, 2, 3}), whole));                        // behind the end
-  CHECK(twins.compare(with({1, 2, 3, 0xff, 0, 4, 0xff, 0xd9}), whole));            // surplus data
+  CHECK(twins.compare(with({0xff, 0xd9, 1, 2, 3}), whole));  // behind the end
+  // Surplus data: libjpeg-turbo has it in its buffer already, and says nothing.
+  CHECK_FALSE(twins.compare(with({1, 2, 3, 0xff, 0, 4, 0xff, 0xd9}), whole));
   CHECK_FALSE(twins.compare(with({0xff, 0xff, 0xd9}), whole));                     // padding
   CHECK_FALSE(twins.compare(with({0xff, 0xd0, 0xff, 0xd9}), whole));               // a restart that is none
   CHECK_FALSE(twins.compare(with({0xff, 0xdc, 0, 4, 0, 40, 0xff, 0xd9}), whole));  // DNL
@@ -233,6 +247,105 @@ TEST_CASE("only samples that became whole count as decoded without libjpeg, or a
   CHECK(workspace_after(false, true) == std::pair<std::uint64_t, std::uint64_t>{2, 0});
   CHECK(workspace_after(true, false) == std::pair<std::uint64_t, std::uint64_t>{0, 0});
   CHECK(workspace_after(true, true) == std::pair<std::uint64_t, std::uint64_t>{0, 0});
+}
+
+TEST_CASE("what djpeg reports is refused, by whatever way it is decoded, and what it does not report is decoded") {
+  using forebay::testing::djpeg_verdict;
+  using forebay::testing::DjpegVerdict;
+  constexpr std::uint64_t kSeed = 37;
+  constexpr int kRounds = forebay::testing::kSanitized ? 300 : 1'500;
+  MESSAGE("seed " << kSeed);
+  Random random(kSeed);
+  // Large enough for libjpeg-turbo's faster loop, which says less.
+  std::vector<Bytes> files;
+  for (Recipe recipe : plain_kinds(300, 200)) {
+    files.push_back(make_jpeg(recipe));
+    recipe.optimised = true;
+    files.push_back(make_jpeg(recipe));
+    recipe.progressive = true;
+    files.push_back(make_jpeg(recipe));
+  }
+  for (int kind = 0; kind < 4; ++kind) {
+    Recipe recipe = plain(300, 200);
+    recipe.arithmetic = kind == 0;
+    recipe.separate_scans = kind == 1;
+    recipe.restart_interval = kind == 2 ? 7 : 0;
+    if (kind == 3) {
+      recipe.input = recipe.stored = JCS_CMYK;
+      recipe.components = 4;
+      recipe.sampling.clear();
+    }
+    files.push_back(make_jpeg(recipe));
+  }
+  const auto whole = [](forebay::ImageSize size) { return Box{0, 0, size.width, size.height}; };
+  const auto centre = [](forebay::ImageSize size) {
+    return Box{size.width / 3, size.height / 3, size.width / 3 + 1, size.height / 3 + 1};
+  };
+  JpegDecoder own(twin_kernels());
+  JpegDecoder turbo;
+  std::array<int, 3> verdicts{};
+  for (int round = 0; round < kRounds; ++round) {
+    Bytes file = files[random.below(files.size())];
+    const auto kind = static_cast<forebay::testing::FieldDamage>(round % forebay::testing::kFieldDamages);
+    forebay::testing::damage_as(kind, file, random);
+    const auto refusal = [&](JpegDecoder& decoder, const auto& region) {
+      Image image;
+      return forebay::testing::decode(decoder, file, {.max_pixels = 400'000}, region, image).refusal;
+    };
+    const std::string refused = refusal(own, whole);
+    CAPTURE(round);
+    CAPTURE(refused);
+    CHECK(refusal(turbo, whole) == refused);
+    // Limits of Forebay's own.
+    if (contains(refused, "max_pixels") || contains(refused, "components:")) continue;
+    const DjpegVerdict verdict = djpeg_verdict(file);
+    ++verdicts[static_cast<std::size_t>(verdict)];
+    const bool is_damaged = verdict == DjpegVerdict::damaged;
+    CHECK(is_damaged == !refused.empty());
+    if (is_damaged) {
+      CHECK(points_of(own, file).empty());
+    } else {
+      CHECK(refusal(own, centre).empty());
+    }
+  }
+  MESSAGE(verdicts[0] << " whole, " << verdicts[1] << " with an odd header, " << verdicts[2] << " damaged");
+  CHECK(verdicts[0] > kRounds / 20);
+  CHECK(verdicts[2] > kRounds / 2);
+}
+
+TEST_CASE("a header that is merely odd refuses no image") {
+  Twins twins(38);
+  const Bytes file = make_jpeg(plain(40, 30));
+  const Box whole{0, 0, 40, 30};
+  const auto segment_of = [&](std::uint8_t marker) {
+    const auto all = forebay::testing::segments_of(file);
+    return std::ranges::find(all, marker, &forebay::testing::Segment::marker)->begin;
+  };
+  const auto decodes = [&](const Bytes& odd) {
+    CHECK(forebay::testing::djpeg_verdict(odd) == forebay::testing::DjpegVerdict::odd_header);
+    const int refused = twins.refused;
+    (void)twins.compare(odd, whole);
+    return twins.refused == refused;
+  };
+  Bytes version = file;
+  version[segment_of(0xe0) + 9] = std::byte{2};  // JFIF 2.01
+  CHECK(decodes(version));
+  Bytes adobe = file;  // which gives three components the transform of four
+  const Bytes segment = [] {
+    Bytes bytes;
+    append(bytes, {0xff, 0xee, 0, 14, 'A', 'd', 'o', 'b', 'e', 0, 100, 0, 0, 0, 0, 2});
+    return bytes;
+  }();
+  adobe.insert(adobe.begin() + 2, segment.begin(), segment.end());
+  adobe.erase(adobe.begin() + static_cast<std::ptrdiff_t>(2 + segment.size()),
+              adobe.begin() + static_cast<std::ptrdiff_t>(2 + segment.size() + 18));  // JFIF
+  CHECK(decodes(adobe));
+  Bytes scan = file;  // says that it has the first coefficients alone
+  scan[forebay::testing::begin_of_scan(file) - 2] = std::byte{0};
+  CHECK(decodes(scan));
+  Bytes surplus = file;
+  surplus.insert(surplus.begin() + static_cast<std::ptrdiff_t>(segment_of(0xdb)), 300, std::byte{7});
+  CHECK(decodes(surplus));
 }
 
 TEST_CASE("a damaged file leaves nothing behind for the next one") {

@@ -2,9 +2,13 @@
 
 #include <array>
 #include <cmath>
+#include <csetjmp>
 #include <cstdlib>
 #include <initializer_list>
+#include <memory>
 #include <string_view>
+
+#include <jerror.h>
 
 #include <forebay/random.hpp>
 
@@ -49,7 +53,62 @@ std::vector<jpeg_scan_info> scans_of(const Recipe& recipe) {
   return scans;
 }
 
+// What libjpeg says on the way through a file.
+struct HeardErrors {
+  jpeg_error_mgr manager{};  // first: libjpeg knows nothing else
+  std::jmp_buf escape{};
+  int damage = 0;
+  int oddities = 0;
+
+  static HeardErrors& of(j_common_ptr info) { return *reinterpret_cast<HeardErrors*>(info->err); }
+  static void hear(j_common_ptr info, int level) {
+    if (level >= 0) return;
+    const int code = info->err->msg_code;
+    const bool is_first = reinterpret_cast<j_decompress_ptr>(info)->input_scan_number == 0;
+    const bool is_odd = code == JWRN_ADOBE_XFORM || code == JWRN_JFIF_MAJOR || code == JWRN_NOT_SEQUENTIAL ||
+                        (code == JWRN_EXTRANEOUS_DATA && is_first);
+    ++(is_odd ? of(info).oddities : of(info).damage);
+  }
+};
+
+// False if libjpeg gave up. No frame between here and libjpeg holds anything with a destructor.
+bool runs_through(jpeg_decompress_struct& info, HeardErrors& heard, std::FILE* stream, std::vector<JSAMPLE>& row) {
+  // NOLINTNEXTLINE(modernize-avoid-setjmp-longjmp,cert-err52-cpp): the way out of a C library's callback
+  if (setjmp(heard.escape) != 0) return false;
+  jpeg_create_decompress(&info);
+  jpeg_stdio_src(&info, stream);
+  jpeg_read_header(&info, TRUE);
+  jpeg_start_decompress(&info);
+  row.resize(std::size_t{info.output_width} * static_cast<std::size_t>(info.output_components));
+  while (info.output_scanline < info.output_height) {
+    JSAMPROW to = row.data();
+    jpeg_read_scanlines(&info, &to, 1);
+  }
+  jpeg_finish_decompress(&info);
+  return true;
+}
+
 }  // namespace
+
+DjpegVerdict djpeg_verdict(std::span<const std::byte> file) {
+  if (file.empty()) return DjpegVerdict::damaged;
+  std::vector<std::byte> copy(file.begin(), file.end());
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> stream(::fmemopen(copy.data(), copy.size(), "rb"), std::fclose);
+  jpeg_decompress_struct info{};
+  HeardErrors heard;
+  std::vector<JSAMPLE> row;
+  info.err = jpeg_std_error(&heard.manager);
+  heard.manager.emit_message = HeardErrors::hear;
+  heard.manager.output_message = [](j_common_ptr) {};
+  heard.manager.error_exit = [](j_common_ptr common) {
+    // NOLINTNEXTLINE(modernize-avoid-setjmp-longjmp,cert-err52-cpp): the way out of a C library's callback
+    std::longjmp(HeardErrors::of(common).escape, 1);
+  };
+  const bool is_through = runs_through(info, heard, stream.get(), row);
+  jpeg_destroy_decompress(&info);
+  if (!is_through || heard.damage > 0) return DjpegVerdict::damaged;
+  return heard.oddities > 0 ? DjpegVerdict::odd_header : DjpegVerdict::whole;
+}
 
 std::vector<std::uint8_t> test_pixels(int width, int height, int components) {
   Random random(key64(1, width, height, components));

@@ -44,4 +44,12 @@ std::vector<std::byte> exif_segment(int orientation);
 // With `luma` its luma in place of colours, where it has one.
 std::vector<std::uint8_t> plain_decode(std::span<const std::byte> file, bool luma = false);
 
+// What djpeg, of the libjpeg that is linked, makes of a file.
+enum class DjpegVerdict {
+  whole,       // exit code 0
+  odd_header,  // a warning, or several, of the header alone
+  damaged,     // any other warning, or an error
+};
+DjpegVerdict djpeg_verdict(std::span<const std::byte> file);
+
 }  // namespace forebay::testing

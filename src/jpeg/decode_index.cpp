@@ -23,8 +23,8 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "decode indexes are written in the machine's byte order");
 
 constexpr std::array<char, 8> kIndexMagic{'F', 'o', 'r', 'e', 'b', 'a', 'y', 'J'};
-// Raised whenever the meaning of the bytes changes.
-constexpr std::uint32_t kIndexVersion = 1;
+// Raised whenever the meaning of the bytes changes, or which files may have points.
+constexpr std::uint32_t kIndexVersion = 2;
 
 struct IndexHeader {
   std::array<char, 8> magic = kIndexMagic;

@@ -63,12 +63,7 @@ void EntropyWindow::fill() noexcept {
   ended_ = is_at_marker(rest_);
 }
 
-unsigned EntropyWindow::find_marker() noexcept {
-  for (; !is_at_marker(rest_); rest_ = rest_.subspan(2)) {
-    rest_ = rest_.subspan(up_to_marker_byte(rest_).size());
-    if (is_at_marker(rest_)) break;
-  }
-  ended_ = true;
+unsigned EntropyWindow::marker() const noexcept {
   if (rest_.size() < 2 || rest_[1] == kMarkerByte) return 0;
   return std::to_integer<unsigned>(rest_[1]);
 }

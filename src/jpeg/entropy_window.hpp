@@ -33,12 +33,12 @@ class EntropyWindow {
   // is_short(at)
   const std::uint8_t* advance(const std::uint8_t* at) noexcept;
 
-  // The second byte of the marker that comes next, whatever is left before it; 0 if there is none, or if more than one
-  // 0xff precedes it.
-  [[nodiscard]] unsigned find_marker() noexcept;
   // All of the segment is here.
   [[nodiscard]] bool is_whole() const noexcept { return ended_; }
-  // Begins with what follows that marker, and gives back where it is. REQUIRES: find_marker() was not 0
+  // The second byte of the marker that ends the segment; 0 if there is none, or if more than one 0xff precedes it.
+  // REQUIRES: is_whole()
+  [[nodiscard]] unsigned marker() const noexcept;
+  // Begins with what follows that marker, and gives back where it is. REQUIRES: marker() is not 0
   const std::uint8_t* pass_marker() noexcept;
 
  private:

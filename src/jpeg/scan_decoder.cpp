@@ -188,11 +188,15 @@ bool ScanDecoder::begin_mcu(Bits& bits) noexcept {
 }
 
 // All bits before the marker belong to the MCUs before it, less than a byte of padding apart.
-bool ScanDecoder::restart(Bits& bits) noexcept {
-  EntropyWindow& window = *at_.window;
+bool ScanDecoder::is_at_marker(const Bits& bits, unsigned marker) const noexcept {
+  const EntropyWindow& window = *at_.window;
   const std::ptrdiff_t left = (window.end() - bits.next) * 8 + static_cast<std::ptrdiff_t>(bits.count);
-  if (!window.is_whole() || left >= 8 || window.find_marker() != kFirstRestart + next_restart_) return false;
-  bits = {.next = window.pass_marker()};
+  return window.is_whole() && left < 8 && window.marker() == marker;
+}
+
+bool ScanDecoder::restart(Bits& bits) noexcept {
+  if (!is_at_marker(bits, kFirstRestart + next_restart_)) return false;
+  bits = {.next = at_.window->pass_marker()};
   at_.predictors = {};
   until_restart_ = restart_interval_;
   next_restart_ = (next_restart_ + 1) % 8;

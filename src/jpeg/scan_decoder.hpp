@@ -73,8 +73,9 @@ class ScanDecoder final : public CoefficientSource {
   // Decodes all rows, and appends the points of the file to `packed`. False also where one is too far for its number of
   // bits. REQUIRES: as read(), and that nothing was read; there are no points
   [[nodiscard]] bool locate(std::vector<std::byte>& packed);
-  // Whether the image ends here, as far as libjpeg cares. REQUIRES: finish(mcus_down) succeeded
-  [[nodiscard]] bool at_end_of_image() { return at_.window->find_marker() == kEndOfImage; }
+  // Whether the image ends here, with nothing but padding before the end-of-image marker. REQUIRES: finish(mcus_down)
+  // succeeded
+  [[nodiscard]] bool at_end_of_image() const noexcept { return is_at_marker(at_.bits, kEndOfImage); }
 
  private:
   static constexpr std::size_t kMostBlocks = 10;  // of an MCU
@@ -130,6 +131,7 @@ class ScanDecoder final : public CoefficientSource {
   [[nodiscard]] bool skip_mcus(std::int64_t count) noexcept;
   [[nodiscard]] bool begin_mcu(scan::Bits& bits) noexcept;
   [[nodiscard]] bool restart(scan::Bits& bits) noexcept;
+  [[nodiscard]] bool is_at_marker(const scan::Bits& bits, unsigned marker) const noexcept;
 
   HuffmanTables tables_;
   const JpegFrame* frame_ = nullptr;

@@ -58,7 +58,7 @@ ImageSize LibjpegDecoder::open(std::span<const std::byte> bytes, const ImageOpti
   bytes_ = bytes;
   require([&] { read_header(options); });
   check_header(options);
-  scan_begin_ = bytes.size() - info_.src->bytes_in_buffer;
+  scan_begin_ = source_.position();
   orientation_ = options.exif ? stored_orientation() : 1;
   grey_ = options.grey;
   return swaps_axes(orientation_) ? ImageSize{stored_height(), stored_width()}
@@ -99,8 +99,20 @@ const char* LibjpegDecoder::libjpeg_message() noexcept {
 void LibjpegDecoder::on_error(j_common_ptr info) { of(info).escape("libjpeg: %s", of(info).libjpeg_message()); }
 
 void LibjpegDecoder::on_message(j_common_ptr info, int level) {
-  if (level >= 0 || info->err->msg_code == JWRN_EXTRANEOUS_DATA) return;
+  if (level >= 0 || of(info).is_header_odd(info->err->msg_code)) return;
   of(info).escape("damaged (libjpeg: %s)", of(info).libjpeg_message());
+}
+
+// Whether a warning is about a header that is merely odd: no pixel is made up then. Surplus bytes are that before the
+// first scan alone. Behind it they are what a damaged scan leaves over.
+bool LibjpegDecoder::is_header_odd(int warning) const noexcept {
+  switch (warning) {
+    case JWRN_ADOBE_XFORM:
+    case JWRN_JFIF_MAJOR:
+    case JWRN_NOT_SEQUENTIAL: return true;
+    case JWRN_EXTRANEOUS_DATA: return info_.input_scan_number == 0;
+    default: return false;
+  }
 }
 
 void LibjpegDecoder::on_progress(j_common_ptr info) {
@@ -119,8 +131,7 @@ void LibjpegDecoder::read_header(const ImageOptions& options) {
   jpeg_create_decompress(&info_);
   memory_.serve(info_);
   info_.progress = &progress_;
-  jpeg_mem_src(&info_, reinterpret_cast<const unsigned char*>(bytes_.data()),
-               static_cast<unsigned long>(bytes_.size()));
+  source_.serve(info_, bytes_);
   jpeg_save_markers(&info_, kExifMarker, options.exif ? kWholeSegment : 0);
   jpeg_read_header(&info_, TRUE);
 }

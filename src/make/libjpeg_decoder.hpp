@@ -14,6 +14,7 @@
 #include "image.hpp"
 #include "jpeg_decoder.hpp"
 #include "jpeg_memory.hpp"
+#include "jpeg_source.hpp"
 
 namespace forebay {
 
@@ -65,6 +66,7 @@ class LibjpegDecoder {
   static void on_error(j_common_ptr info);
   static void on_message(j_common_ptr info, int level);
   static void on_progress(j_common_ptr info);
+  [[nodiscard]] bool is_header_odd(int warning) const noexcept;
   template <typename... Values>
   [[noreturn]] void escape(const char* format, Values... values) noexcept;
   [[nodiscard]] const char* libjpeg_message() noexcept;
@@ -93,6 +95,7 @@ class LibjpegDecoder {
   void read_rows(const Box& part, Image& out) noexcept;
 
   JpegMemory memory_;
+  JpegSource source_;
   jpeg_decompress_struct info_{};
   jpeg_error_mgr errors_{};
   jpeg_progress_mgr progress_{};

@@ -126,12 +126,13 @@ bool PlainJpegDecoder::decode(const OpenJpeg& file, const Box& region, Image& ou
   return true;
 }
 
-// That the scan was whole and undamaged was seen to when it was packed.
+// That the scan was whole and undamaged was seen to when it was packed, but early versions let surplus bytes behind it
+// pass.
 bool PlainJpegDecoder::decode(const OpenJpeg& file, const PackedJpeg& packed, const Box& region, Image& out) {
   scan_.points = {};
   if (!describe(file)) return false;
   const Part part = part_of(file, region);
-  if (!part.is_served) return false;
+  if (!part.is_served || !packed.ends_behind_scan()) return false;
   packed_.open(packed, frame_);
   out.resize(region.width(), region.height());
   out.area = region;
@@ -158,7 +159,7 @@ bool PlainJpegDecoder::hold(const OpenJpeg& file, const PackedJpeg& packed, cons
   scan_.points = {};
   if (!describe(file)) return false;
   const Part part = part_of(file, request.region);
-  if (!part.is_served || part.colours != PixelStage::Colours::all) return false;
+  if (!part.is_served || part.colours != PixelStage::Colours::all || !packed.ends_behind_scan()) return false;
   packed_.open(packed, frame_);
   return holder_.hold(frame_, file.orientation, packed_, request);
 }

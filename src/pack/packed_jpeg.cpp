@@ -62,6 +62,10 @@ void set_checksum(std::span<std::byte> packed) noexcept {
   set_fixed_number(packed, kChecksumAt, crc32c(packed.subspan(kChecked)));
 }
 
+bool PackedJpeg::ends_behind_scan() const noexcept {
+  return tail_.size() >= kEndOfImage.size() && std::ranges::equal(kEndOfImage, tail_.first(kEndOfImage.size()));
+}
+
 void PackedJpeg::open(std::span<const std::byte> packed, const PackTables& tables, bool is_checked) {
   if (!starts_as_packed_jpeg(packed)) throw SampleError("not a packed JPEG");
   if (tables_of(packed) != tables.key()) throw SampleError("a packed JPEG, but not of the tables that it is read with");

@@ -37,6 +37,8 @@ class PackedJpeg {
   [[nodiscard]] std::span<const std::byte> header() const noexcept { return header_; }
   // The file behind its scan.
   [[nodiscard]] std::span<const std::byte> tail() const noexcept { return tail_; }
+  // Whether the end-of-image marker follows the scan at once.
+  [[nodiscard]] bool ends_behind_scan() const noexcept;
   [[nodiscard]] const TableSet& set() const noexcept { return *set_; }
   [[nodiscard]] std::size_t lanes() const noexcept { return lanes_; }
   // How its tiles lie in an image of so many MCUs.
