@@ -181,9 +181,14 @@ TEST_CASE("coco: annotations that are no objects are named by id or place, and t
   }
   CHECK(reason_of(R"({"id": 9, "image_id": 7, "category_id": 3})", "annotation 9") == "it has no bbox");
   CHECK(reason_of(R"({"id": 9, "category_id": 3})", "annotation 9") == "it has no image_id");
-  CHECK(reason_of(R"({"id": "x", "image_id": "7"})", "annotations[3]") == "image_id is no whole number");
+  CHECK(reason_of(R"({"id": "x", "image_id": "y"})", "annotations[3]") == "image_id is no whole number");
+  CHECK(reason_of(R"({"id": "9", "image_id": "7"})", "annotation 9") == "it has no category_id");
+  CHECK(reason_of(R"({"id": 9, "image_id": true})", "annotation 9") == "image_id is no whole number");
+  CHECK(contains(reason_of(R"({"id": 9, "image_id": 18446744073709551615})", "annotation 9"), "does not fit into 64"));
   CHECK(reason_of(R"({"id": 9, "image_id": [7]})", "annotation 9") == "image_id is no whole number");
-  CHECK(reason_of(R"({"id": 9, "image_id": 1e300})", "annotation 9") == "image_id is no whole number");
+  CHECK(contains(reason_of(R"({"id": 9, "image_id": 1e300})", "annotation 9"), "image_id is 1e+300, which does not"));
+  CHECK(contains(reason_of(annotation_json(9, 7, "[0.1, 0.2, 0.5, 0.6]"), "annotation 9"),
+                 "bbox [0.1, 0.2, 0.5, 0.6] does not reach beyond 1, as if its sides were shares of the image"));
   for (const char* none : {"5", "\"x\"", "[[1]]", "null", "true"})
     CHECK(reason_of(none, "annotations[3]") == "it is no object");
 }
@@ -212,6 +217,35 @@ TEST_CASE("coco: images without a name, or with one or an id that another has") 
   CHECK(reason("image 13") == "file_name is no text");
 }
 
+TEST_CASE("coco: of categories with one name the one that has objects is the class; named, they are one") {
+  const auto classes_with = [](const std::string& categories, const Lines& given = {}) {
+    const Coco coco(coco_json(kImages, kObjects, "\"categories\": [" + categories + "]"));
+    DatasetOptions options = images_options(coco.path);
+    options.classes = given;
+    const auto dataset = build_dataset(options);
+    Lines lines = dataset->classes();
+    lines.push_back(describe_boxes(*dataset)[1]);
+    return lines;
+  };
+  const auto category = [](int id, const std::string& name) {
+    return R"({"id": )" + std::to_string(id) + R"(, "name": ")" + name + R"(", "supercategory": "none"})";
+  };
+  const std::string ant = category(3, "ant");
+  const std::string zebra = category(90, "zebra");
+  const std::string box_of_zebra = "a.jpg 1: 1 -3 4 2 10;";
+  // As Roboflow exports them: the first is above all others and has no objects.
+  CHECK(classes_with(category(0, "zebra") + "," + ant + "," + zebra) == Lines{"ant", "zebra", box_of_zebra});
+  CHECK(classes_with(category(0, "ant") + "," + ant + "," + zebra) == Lines{"ant", "zebra", box_of_zebra});
+  CHECK(classes_with(category(0, "ant") + "," + ant + "," + zebra, {"ant", "zebra"}) ==
+        Lines{"ant", "zebra", box_of_zebra});
+  // Of two without objects the last counts, as it does where it has some: a split has the same classes.
+  CHECK(classes_with(category(0, "x") + "," + ant + "," + category(5, "x") + "," + zebra) ==
+        Lines{"ant", "x", "zebra", "a.jpg 2: 2 -3 4 2 10;"});
+  // Both have objects, and the user says that they are one class.
+  CHECK(classes_with(category(3, "animal") + "," + category(90, "animal"), {"animal"}) ==
+        Lines{"animal", "a.jpg 0: 0 -3 4 2 10;"});
+}
+
 TEST_CASE("coco: a file that is damaged, hostile or something else is refused with the place") {
   const std::string sound = coco_json(kImages, kObjects);
   for (std::size_t cut = 0; cut < sound.size(); cut += 7) {
@@ -235,8 +269,10 @@ TEST_CASE("coco: a file that is damaged, hostile or something else is refused wi
       refusal(coco_json(kImages, kObjects, R"("categories": [{"id": 1, "name": "a"}, {"id": 1, "name": "b"}])")),
       "two categories have the id 1"));
   CHECK(contains(
-      refusal(coco_json(kImages, kObjects, R"("categories": [{"id": 1, "name": "a"}, {"id": 2, "name": "a"}])")),
-      "the categories 1 and 2 are both called \"a\""));
+      refusal(coco_json(kImages, kObjects, R"("categories": [{"id": 3, "name": "a"}, {"id": 90, "name": "a"}])")),
+      "the categories 3 and 90 are both called \"a\" and both have objects"));
+  CHECK(contains(refusal(coco_json(kImages, annotation_json(5, 7, "[0.1, 0.1, 0.4, 0.5]"))),
+                 "none usable, the first problem: "));
   CHECK(contains(refusal(coco_json(kImages, kObjects, R"("categories": [])")),
                  "3 annotations, none usable, the first problem: "));
 }

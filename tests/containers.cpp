@@ -11,6 +11,7 @@
 #include "dataset_support.hpp"
 #include "hostile_files.hpp"
 #include "support.hpp"
+#include "zip_files.hpp"
 
 // What all containers have in common: which folders are theirs, files that change after they were indexed, class
 // numbers that cannot be right, names, and how much a file can ask for.
@@ -200,6 +201,112 @@ TEST_CASE("members that are no images are left out or said to be: zeros behind a
   REQUIRE(dataset->skipped().size() == 3);
   CHECK(dataset->skipped()[1].reason == "3 members that belong to no sample");
   CHECK(dataset->skipped()[2].reason == "2 links, which are not followed");
+}
+
+TEST_CASE("labels of NumPy arrays may be one-hot rows or texts, and have the names that others give them") {
+  const TemporaryDirectory folder;
+  const std::string images = npy_of("|u1", "(3, 2, 4)", std::string(24, 'v'));
+  const std::string numbers = npy_of("<i8", "(3,)", little(2, 8) + little(0, 8) + little(1, 8));
+  const auto labels_for = [&](const std::string& name, const std::string& labels, const DatasetOptions& more = {}) {
+    write_file(folder / "set.npz", zip_of({{"images.npy", images}, {name + ".npy", labels}}));
+    DatasetOptions options = more;
+    options.path = (folder / "set.npz").string();
+    const auto dataset = build_dataset(options);
+    std::string text;
+    for (std::uint64_t id = 0; id < dataset->size(); ++id) text += std::to_string(dataset->sample(id).label) + " ";
+    for (const std::string& each : dataset->classes()) text += each + ",";
+    return text;
+  };
+  for (const char* const name : {"labels", "targets", "target", "y", "y_train"}) {
+    CAPTURE(name);
+    CHECK(labels_for(name, numbers) == "2 0 1 0,1,2,");
+  }
+  CHECK(labels_for("labels", npy_of("|u1", "(3, 2)", std::string("\0\1\1\0\0\1", 6))) == "1 0 1 0,1,");
+  CHECK(labels_for("labels", npy_of("|b1", "(3, 4)", std::string("\0\1\0\0\1\0\0\0\0\1\0\0", 12))) == "1 0 1 0,1,2,3,");
+  CHECK(labels_for("labels", npy_of("|S3", "(3,)", std::string("dogcat") + std::string("ox\0", 3))) ==
+        "1 0 2 cat,dog,ox,");
+  const std::string utf32 =
+      little(0xE9, 4) + little('x', 4) + little('a', 4) + little(0, 4) + little('b', 4) + little(0, 4);
+  CHECK(labels_for("labels", npy_of("<U2", "(3,)", utf32)) == "2 0 1 a,b,\u00e9x,");
+  CHECK(labels_for("labels", npy_of("|S3", "(3,)", std::string("2.00.01.0"))) == "2 0 1 0,1,2,");
+  DatasetOptions named;
+  named.classes = {"ox", "cat", "dog"};
+  CHECK(labels_for("labels", npy_of("|S3", "(3,)", std::string("dogcat") + std::string("ox\0", 3)), named) ==
+        "2 1 0 ox,cat,dog,");
+}
+
+TEST_CASE("one label of many that is no class makes its image bad, not all labels -1") {
+  const TemporaryDirectory folder;
+  const std::string path = (folder / "set.npz").string();
+  std::string labels;
+  for (int i = 0; i < 12; ++i) labels += little(static_cast<std::uint64_t>(i == 3 ? -3 : i), 8);
+  write_file(path, zip_of({{"x.npy", npy_of("|u1", "(12, 1, 2)", std::string(24, 'v'))},
+                           {"y.npy", npy_of("<i8", "(12,)", labels)}}));
+  DatasetOptions options = options_for(path);
+  options.fields = {{.name = "age", .from = "y", .kind = FieldKind::numbers, .dtype = DType::int64}};
+  options.fields.push_back({.name = "label", .from = "y"});
+  for (const bool has_field : {false, true}) {
+    const auto dataset = build_dataset(has_field ? options : options_for(path));
+    REQUIRE(dataset->size() == 11);
+    CHECK(dataset->sample(2).label == 2);
+    CHECK(dataset->sample(3).label == 4);
+    CHECK(dataset->name(3).ends_with("[record 4]"));
+    REQUIRE(dataset->skipped().size() == 1);
+    CHECK(dataset->skipped()[0].bad);
+    CHECK(dataset->skipped()[0].path == path + "[record 3]");
+    CHECK(contains(dataset->skipped()[0].reason, "label -3 is no class from 0 to 65535"));
+    if (!has_field) continue;
+    Reading field;
+    dataset->read_field(3, 0, field);
+    CHECK(field.text() == little(4, 8));
+  }
+}
+
+TEST_CASE("a file that is something else than its name says is refused by what it is, whatever format reads it") {
+  const TemporaryDirectory folder;
+  const auto refusal = [&](const std::string& name, const std::string& content) {
+    write_file(folder / name, content);
+    return error_of([&] { (void)build_dataset(options_for(folder / name)); });
+  };
+  const std::string pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n";
+  for (const char* const name : {"x.tar", "x.tfrecord", "x.rec", "x.json", "x.npz", "x.csv", "x-images-idx3-ubyte"}) {
+    CAPTURE(name);
+    CHECK(contains(refusal(name, pointer), "is a pointer of Git LFS, not the file itself; run `git lfs pull`"));
+    CHECK(contains(refusal(name, "\n<!DOCTYPE html><html>404"), "is HTML, perhaps an error page"));
+    CHECK(contains(refusal(name, "<?xml version=\"1.0\"?><Error><Code>AccessDenied</Code></Error>"), "object store"));
+    CHECK(contains(refusal(name, std::string("\xFF\xFE{\0\"\0i\0", 8)), "is UTF-16 text"));
+    CHECK(contains(refusal(name, std::string("\xFE\xFF\0a\0,\0b", 8)), "is UTF-16 text"));
+    CHECK(contains(refusal(name, std::string("{\0\"\0i\0m\0a\0g\0e\0s\0", 16)), "is UTF-16 text"));
+    CHECK(contains(refusal(name, std::string("\xFD"
+                                             "7zXZ\0\0",
+                                             7)),
+                   "is compressed by xz"));
+    CHECK(contains(refusal(name, "BZh91AY&SY..."), "is compressed by bzip2"));
+    CHECK(contains(refusal(name, "\x28\xB5\x2F\xFD..."), "is compressed by Zstandard"));
+  }
+  CHECK(contains(refusal("x.zip", "PK\3\4" + std::string(60, 'x')), "a ZIP archive whose first member is no .npy"));
+  // In a folder of shards the others stay; one that is compressed is named.
+  write_file(folder / "shards/a.tar", tar_sample("a", kJpeg, "0") + tar_end());
+  write_file(folder / "shards/b.tar", pointer);
+  write_file(folder / "shards/c.tar.xz", "x");
+  const auto dataset = build_dataset(options_for(folder / "shards"));
+  CHECK(dataset->size() == 1);
+  CHECK(contains(find_skipped(*dataset, "b.tar")->reason, "the file is a pointer of Git LFS"));
+  CHECK(find_skipped(*dataset, "c.tar.xz")->told);
+  write_file(folder / "compressed/c.tar.xz", std::string("\xFD"
+                                                         "7zXZ\0\0",
+                                                         7));
+  CHECK(contains(error_of([&] { (void)build_dataset(options_for(folder / "compressed")); }),
+                 "c.tar.xz is compressed by xz"));
+}
+
+TEST_CASE("records whose lengths look like marks of texts are no texts") {
+  const TemporaryDirectory folder;
+  // The length's first bytes are those of a byte order mark.
+  const std::string record = tf_record(image_example(kJpeg + std::string(0xFEFF - 80, 'x'), 0));
+  REQUIRE(record.starts_with("\xFF\xFE"));
+  write_file(folder / "x.tfrecord", record);
+  CHECK(build_dataset(options_for(folder / "x.tfrecord"))->size() == 1);
 }
 
 TEST_CASE("shards that are not read because others are for training are named") {

@@ -94,6 +94,25 @@ TEST_CASE("the quarantine log names each bad sample with its reason, the index's
   CHECK(reasons["memory/13"] == "is broken on purpose");
 }
 
+TEST_CASE("a run says at its start what the index has to say, the first eight notes and how many more there are") {
+  const auto dataset = std::make_shared<MemoryDataset>(20);
+  for (int i = 0; i < 10; ++i) {
+    dataset->skipped_.push_back(
+        {.path = "memory/" + std::to_string(i), .reason = "no label", .bad = false, .told = true});
+  }
+  dataset->skipped_.push_back({.path = "memory/readme.txt", .reason = "not an image", .bad = false});
+  std::vector<std::string> said;
+  Parts parts{.dataset = dataset};
+  parts.log = [&](LogLevel level, std::string_view line) {
+    const bool is_told = line.starts_with("memory/") || line.find("more warnings") != std::string_view::npos;
+    if (level == LogLevel::warning && is_told) said.emplace_back(line);
+  };
+  const Feeder feeder(memory_options(5), parts);
+  REQUIRE(said.size() == 9);
+  CHECK(said[7] == "memory/7: no label");
+  CHECK(said[8] == "and 2 more warnings of the index: forebay index has all");
+}
+
 TEST_CASE("on_bad = \"fail\" ends the run with the sample's name and reason") {
   Options options = memory_options(5);
   options.on_bad = OnBad::fail;

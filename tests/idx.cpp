@@ -89,6 +89,7 @@ TEST_CASE("labels are found by name, plain or compressed, or named by an option"
   DatasetOptions options = options_for(folder / "images");
   CHECK(labels_of(options) == std::array<std::int64_t, 3>{-1, -1, -1});
   CHECK(contains(build_dataset(options)->skipped().at(0).reason, "set dataset.labels"));
+  CHECK(build_dataset(options)->skipped().at(0).told);
   options.labels = (folder / "train-labels-idx1-ubyte").string();
   CHECK(labels_of(options) == expected);
   CHECK(build_dataset(options)->classes() == std::vector<std::string>{"0", "1", "2"});

@@ -43,7 +43,10 @@ TEST_CASE("records of each length, with one label or several") {
   CHECK(read_sample(*dataset, 7) == kJpeg);
   CHECK(read_sample(*dataset, 8) == kJpeg + "end");
   CHECK(dataset->name(3) == (folder / "x.rec").string() + "[record 3]");
-  CHECK(dataset->skipped().empty());
+  REQUIRE(dataset->skipped().size() == 1);
+  CHECK(dataset->skipped()[0].told);
+  CHECK(contains(dataset->skipped()[0].reason, "2 of 9 samples are served with label -1: theirs is no class"));
+  CHECK(contains(dataset->skipped()[0].reason, "the first: it is 2.5"));
   // The padding of the last record need not be there.
   CHECK(dataset_of(folder, record_part(image_record(kJpeg, 0.0F)).substr(0, 8 + 24 + kJpeg.size()))->size() == 1);
 }

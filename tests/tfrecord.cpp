@@ -129,17 +129,68 @@ TEST_CASE("a class that is no number, too large, missing or not the only one") {
   const auto with = [](const std::string& label) {
     return example({{"image", bytes_feature({kJpeg})}, {"label", label}});
   };
-  const auto dataset =
-      dataset_of(folder, {with(int64_feature({4})), with(int64_feature({-1})), with(int64_feature({})),
-                          with(int64_feature({1, 2})), with(float_feature({2.0F})), with(float_feature({2.5F})),
-                          with(int64_feature({std::int64_t{1} << 40})), with(bytes_feature({"cat"})),
-                          example({{"image", bytes_feature({kJpeg})}}), with("")});
-  CHECK(labels_of(*dataset) == std::vector<std::int64_t>{4, -1, -1, -1, 2, -1});
-  CHECK(count_bad(*dataset) == 4);
-  CHECK(contains(find_skipped(*dataset, "[record 6]")->reason, "its class number is 1099511627776"));
-  CHECK(contains(find_skipped(*dataset, "[record 7]")->reason, "class \"cat\" is no number, as those of others are"));
-  CHECK(contains(find_skipped(*dataset, "[record 8]")->reason, "has no class, where others have one"));
-  CHECK(contains(find_skipped(*dataset, "[record 9]")->reason, "has no class, where others have one"));
+  std::vector<std::string> examples{with(int64_feature({4})),     with(int64_feature({-1})),
+                                    with(int64_feature({})),      with(int64_feature({1, 2})),
+                                    with(float_feature({2.0F})),  with(float_feature({2.5F})),
+                                    with(bytes_feature({"cat"})), with(int64_feature({std::int64_t{1} << 40})),
+                                    with(int64_feature({-5})),    example({{"image", bytes_feature({kJpeg})}}),
+                                    with(bytes_feature({"3.0"})), with("")};
+  CHECK(contains(error_of([&] { (void)dataset_of(folder, examples); }),
+                 "label \"cat\" is no class number, as 3 of the 4 labels are"));
+  std::vector<std::int64_t> expected{4, -1, -1, 2, 3};
+  for (int i = 0; i < 20; ++i) {
+    examples.push_back(with(int64_feature({i})));
+    expected.push_back(i);
+  }
+  const auto dataset = dataset_of(folder, examples);
+  CHECK(labels_of(*dataset) == expected);
+  const auto reason = [&](int record) {
+    const Skipped* const found = find_skipped(*dataset, "[record " + std::to_string(record) + "]");
+    return found == nullptr ? "" : found->reason;
+  };
+  CHECK(count_bad(*dataset) == 7);
+  CHECK(contains(reason(3), "its label is no class: it has 2 numbers"));
+  CHECK(contains(reason(5), "its label is no class: it is 2.5"));
+  CHECK(contains(reason(6), "label \"cat\" is no class number, as nearly all others are"));
+  CHECK(contains(reason(7), "its class number is 1099511627776"));
+  CHECK(contains(reason(8), "its class number is -5"));
+  CHECK(contains(reason(9), "has no class, where others have one"));
+  CHECK(contains(reason(11), "has no class, where others have one"));
+}
+
+TEST_CASE("labels that are one-hot are classes; other lists are none, which is said") {
+  const TemporaryDirectory folder;
+  const auto with = [](const std::string& label) {
+    return example({{"image", bytes_feature({kJpeg})}, {"label", label}});
+  };
+  const auto hot = dataset_of(folder, {with(int64_feature({0, 0, 1})), with(float_feature({1, 0, 0}))});
+  CHECK(labels_of(*hot) == std::vector<std::int64_t>{2, 0});
+  CHECK(hot->classes() == std::vector<std::string>{"0", "1", "2"});
+  CHECK(hot->skipped().empty());
+  DatasetOptions options = options_for(folder / "x.tfrecord");
+  options.classes = {"a", "b", "c"};
+  CHECK(build_dataset(options)->classes() == options.classes);
+  options.classes = {"a", "b"};
+  CHECK(contains(error_of([&] { (void)build_dataset(options); }), "one-hot, of 3 classes, but dataset.classes has 2"));
+  const auto sets = dataset_of(folder, {with(int64_feature({0, 0, 1})), with(int64_feature({1, 0, 1}))});
+  CHECK(labels_of(*sets) == std::vector<std::int64_t>{-1, -1});
+  REQUIRE(sets->skipped().size() == 1);
+  CHECK(sets->skipped()[0].told);
+  CHECK(contains(sets->skipped()[0].reason, "all are -1: labels are there and are no classes (the first: "));
+  const auto without =
+      dataset_of(folder, {example({{"image", bytes_feature({kJpeg})}, {"animal", int64_feature({1})}})});
+  CHECK(without->skipped().at(0).told);
+  CHECK(
+      contains(without->skipped()[0].reason, "the first Example has the features image, animal; [fields.label] from"));
+  const auto pairs = dataset_of(folder, {with(int64_feature({-1})), with(int64_feature({1}))});
+  CHECK(contains(pairs->skipped().at(0).reason, "all labels are -1 or 1, and -1 means no class"));
+}
+
+TEST_CASE("a TFRecord file that zlib compressed is refused by that name") {
+  const TemporaryDirectory folder;
+  write_file(folder / "x.tfrecord", "\x78\x9c some compressed data");
+  CHECK(contains(error_of([&] { (void)build_dataset(options_for(folder / "x.tfrecord")); }),
+                 "it seems to be compressed by zlib"));
 }
 
 TEST_CASE("a changed bit of a record is noticed when it is read, wherever it is") {

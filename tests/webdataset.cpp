@@ -100,7 +100,8 @@ TEST_CASE("members that belong to no sample are left out, whatever they are") {
   CHECK(key_of(*dataset, 1) == "[record 1, ../../up]");
   CHECK(read_sample(*dataset, 1) == kJpeg + "up");
   CHECK(count_bad(*dataset) == 0);
-  CHECK(find_skipped(*dataset, "x.tar")->reason == "4 members that belong to no sample");
+  REQUIRE(dataset->skipped().size() == 4);
+  CHECK(dataset->skipped()[2].reason == "4 members that belong to no sample");
 }
 
 TEST_CASE("members of one sample need not stand together, and none may be there twice") {
@@ -131,9 +132,15 @@ TEST_CASE("classes as texts, and as members of JSON objects") {
                                        "\xEF\xBB\xBF"
                                        "3"};
   for (std::size_t i = 0; i < texts.size(); ++i) archive += tar_sample(std::to_string(i), kJpeg, texts[i]);
-  const auto by_text = dataset_of(folder, archive);
-  CHECK(labels_of(*by_text) == std::vector<std::int64_t>{3, 3, 3, 3, -1});
-  CHECK(count_bad(*by_text) == 5);
+  std::vector<std::int64_t> expected{3, 3, 3, 3, -1, 3};
+  for (std::size_t i = 0; i < 30; ++i) {
+    archive += tar_sample("more" + std::to_string(i), kJpeg, "0");
+    expected.push_back(0);
+  }
+  const auto by_text = dataset_of(folder, archive + tar_end());
+  CHECK(labels_of(*by_text) == expected);
+  CHECK(count_bad(*by_text) == 4);
+  CHECK(contains(find_skipped(*by_text, "[record 7, 7]")->reason, "label \"abc\" is no class number, as nearly all"));
 
   archive.clear();
   const std::vector<std::string> objects{R"({"label": 2, "name": "x"})",
@@ -163,6 +170,100 @@ TEST_CASE("classes as texts, and as members of JSON objects") {
   CHECK(labels_of(*names) == std::vector<std::int64_t>{2, 1, 0});
   const auto without = dataset_of(folder, tar_member("a.jpg", kJpeg) + tar_member("a.txt", "a caption"));
   CHECK(labels_of(*without) == std::vector<std::int64_t>{-1});
+}
+
+TEST_CASE("all labels together decide what classes are, whatever the order of members and files") {
+  const TemporaryDirectory folder;
+  const auto archive_of = [](const std::vector<std::string>& labels) {
+    std::string archive;
+    for (const std::string& label : labels) archive += tar_sample(std::to_string(archive.size()), kJpeg, label);
+    return archive + tar_end();
+  };
+  std::vector<std::string> numbers;
+  std::vector<std::int64_t> expected;
+  for (int i = 0; i < 12; ++i) {
+    numbers.push_back(std::to_string(i) + (i % 2 == 0 ? ".0" : ""));
+    expected.push_back(i);
+  }
+  CHECK(labels_of(*dataset_of(folder, archive_of(numbers))) == expected);
+  for (const bool is_first : {false, true}) {
+    CAPTURE(is_first);
+    // A word for none is no class, and is said.
+    auto labels = numbers;
+    labels.insert(is_first ? labels.begin() : labels.end(), "none");
+    auto with_none = expected;
+    with_none.insert(is_first ? with_none.begin() : with_none.end(), -1);
+    const auto dataset = dataset_of(folder, archive_of(labels));
+    CHECK(labels_of(*dataset) == with_none);
+    REQUIRE(dataset->skipped().size() == 1);
+    CHECK(dataset->skipped()[0].told);
+    CHECK(contains(dataset->skipped()[0].reason, "1 of 13 samples are served with label -1"));
+    // Another word is damage, here or in another file.
+    write_file(folder / "shards/1.tar", archive_of(is_first ? std::vector<std::string>{"dog"} : numbers));
+    write_file(folder / "shards/2.tar", archive_of(is_first ? numbers : std::vector<std::string>{"dog"}));
+    const auto shards = build_dataset(options_for(folder / "shards"));
+    CHECK(labels_of(*shards) == expected);
+    CHECK(count_bad(*shards) == 1);
+  }
+  CHECK(contains(error_of([&] {
+                   (void)dataset_of(folder, archive_of({"1", "2", "3", "dog"}));
+                 }),
+                 "label \"dog\" is no class number, as 3 of the 4 labels are"));
+}
+
+TEST_CASE("labels that are lists: one-hot, and what is no class") {
+  const TemporaryDirectory folder;
+  const auto dataset_with = [&](const std::vector<std::string>& labels) {
+    std::string archive;
+    for (std::size_t i = 0; i < labels.size(); ++i) {
+      archive += tar_member(std::to_string(i) + ".jpg", kJpeg) +
+                 tar_member(std::to_string(i) + ".json", R"({"label": )" + labels[i] + "}");
+    }
+    return dataset_of(folder, archive + tar_end());
+  };
+  const auto hot = dataset_with({"[0, 1, 0]", "[1, 0, 0]", "[0.0, 0, 1.0]"});
+  CHECK(labels_of(*hot) == std::vector<std::int64_t>{1, 0, 2});
+  CHECK(hot->classes().size() == 3);
+  CHECK(hot->skipped().empty());
+  for (const std::vector<std::string>& labels :
+       {std::vector<std::string>{"[0, 1, 0]", "[1, 1, 0]"}, {"[0, 1, 0]", "[0, 1]"}, {"[0.25, 0.5]", "{}"}}) {
+    CAPTURE(labels[1]);
+    const auto dataset = dataset_with(labels);
+    CHECK(labels_of(*dataset) == std::vector<std::int64_t>{-1, -1});
+    REQUIRE(dataset->skipped().size() == 1);
+    CHECK(dataset->skipped()[0].told);
+    CHECK(contains(dataset->skipped()[0].reason, "no sample has a label, all are -1: labels are there"));
+  }
+  const auto without = dataset_of(folder, tar_member("a.jpg", kJpeg) + tar_member("a.target", "1") + tar_end());
+  CHECK(contains(find_skipped(*without, "x.tar")->reason, "the first sample has .jpg, .target; [fields.label] from"));
+}
+
+TEST_CASE("what lies behind the end of an archive is said, and that there is no end") {
+  const TemporaryDirectory folder;
+  const std::string archive = tar_sample("a", kJpeg, "0");
+  CHECK(dataset_of(folder, archive + tar_end())->skipped().empty());
+  CHECK(dataset_of(folder, archive + tar_end() + std::string(200'000, '\0'))->skipped().empty());
+  const auto warning_of = [&](const std::string& content) {
+    const auto dataset = dataset_of(folder, content);
+    CHECK(dataset->size() == 1);
+    REQUIRE(dataset->skipped().size() == 1);
+    CHECK(dataset->skipped()[0].told);
+    return dataset->skipped()[0].reason;
+  };
+  CHECK(contains(warning_of(archive), "byte " + std::to_string(archive.size()) + ": no block of zeros marks the end"));
+  const std::string end = archive + std::string(512, '\0');
+  const std::string behind = "byte " + std::to_string(end.size()) + ": ";
+  CHECK(warning_of(end + std::string(512, 'x')) == behind + "512 bytes behind the end of the archive are not read");
+  CHECK(contains(warning_of(end + std::string(100'000 / 512 * 512, '\0') + "x"), ": 1 bytes behind the end"));
+  CHECK(contains(warning_of(end + archive + tar_end()), "another archive begins there"));
+  write_gzip(folder / "y.tar.gz", archive + tar_end() + archive + tar_end());
+  CHECK(contains(build_dataset(options_for(folder / "y.tar.gz"))->skipped().at(0).reason, "another archive begins"));
+}
+
+TEST_CASE("a name that has dots before its ending is said to end at the first") {
+  const TemporaryDirectory folder;
+  CHECK(contains(error_of([&] { (void)dataset_of(folder, tar_member("Track 2.0.jpg", kJpeg) + tar_end()); }),
+                 "only .0.jpg. A sample's name ends at the first dot of the file's: rename files"));
 }
 
 TEST_CASE("long names by GNU's, pax's and ustar's means, and sizes in base 256") {
@@ -210,7 +311,7 @@ TEST_CASE("sparse members are left out, and what follows them is found") {
                                               tar_member("c.jpg", kJpeg) + tar_end());
   REQUIRE(dataset->size() == 1);
   CHECK(read_sample(*dataset, 0) == kJpeg);
-  CHECK(dataset->skipped()[0].reason == "2 members that belong to no sample");
+  CHECK(dataset->skipped().back().reason == "2 members that belong to no sample");
 }
 
 TEST_CASE("an archive that is damaged keeps what stands before that") {

@@ -48,6 +48,9 @@ struct Skipped {
   // True for damage (malformed XML, a box without area): counts towards `max_bad`, fails under `on_bad = "fail"`.
   // False for what was left out by choice or is simply not data (a stray text file, a difficult object).
   bool bad = true;
+  // A note that a run repeats when it starts, because what was left out may be missed: labels that cannot be used,
+  // bytes that are not read. Without effect where `bad` is true.
+  bool told = false;
 };
 
 // Totals of an index for reports.

@@ -107,8 +107,11 @@ std::string skipped_text(const IndexReport& report, std::uint64_t most) {
   text += counts_text({reasons.begin(), reasons.end()});
   const auto shown = static_cast<std::size_t>(std::min<std::uint64_t>(most, skipped.size()));
   for (const Skipped& entry : std::span(skipped).first(shown)) {
-    text += std::string("  ") + (entry.bad ? "bad    " : "other  ") + printable(entry.path) + ": " +
-            printable(entry.reason) + "\n";
+    text += std::string("  ") +
+            (entry.bad    ? "bad    "
+             : entry.told ? "warning "
+                          : "other  ") +
+            printable(entry.path) + ": " + printable(entry.reason) + "\n";
   }
   if (shown < skipped.size()) text += "  ... and " + grouped(skipped.size() - shown) + " more (--skipped N)\n";
   return text;
@@ -212,7 +215,7 @@ std::string to_json(const IndexReport& report, const DecodePoints& points, const
   }
   Json skipped = Json::array();
   for (const Skipped& entry : report.dataset.skipped()) {
-    skipped.push_back({{"path", entry.path}, {"reason", entry.reason}, {"bad", entry.bad}});
+    skipped.push_back({{"path", entry.path}, {"reason", entry.reason}, {"bad", entry.bad}, {"told", entry.told}});
   }
   Json missing = Json::array();
   for (const Skipped& entry : report.missing.files) missing.push_back({{"path", entry.path}, {"reason", entry.reason}});

@@ -87,7 +87,7 @@ ArrayFiles::Found ArrayFiles::find(const std::string& name) {
     } else {
       read_at(found.file->descriptor, 0, head);
     }
-    found.array = parse_npy_header(head, found.begin);
+    found.array = parse_npy_header(head, found.begin, NpyTexts::read);
     const std::uint64_t wanted = element_bytes_of(found.array);
     if (all - found.begin < wanted) {
       throw SampleError("byte " + std::to_string(all) + ": it ends early: " + std::to_string(all - found.begin) +
@@ -110,7 +110,7 @@ ArrayFiles::Loaded ArrayFiles::load(const Found& found) const {
     } else {
       read_at(found.file->descriptor, 0, bytes);
     }
-    const NpyArray array = parse_npy(bytes);
+    const NpyArray array = parse_npy(bytes, NpyTexts::read);
     Loaded loaded{.array = array, .elements = std::vector<std::byte>(array.elements.size())};
     copy_in_c_order(array, loaded.elements);
     loaded.array.elements = loaded.elements;

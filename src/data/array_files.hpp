@@ -52,7 +52,7 @@ class ArrayFiles {
   [[nodiscard]] std::string path_of(const std::string& name) const;
 
   // Both throw SampleError naming the array if it does not exist or is damaged, and UnfitArray if it is intact but not
-  // an array of plain numbers.
+  // an array of plain numbers or texts.
   [[nodiscard]] Found find(const std::string& name);
   [[nodiscard]] Loaded load(const Found& found) const;
   // The offset of an array's first element in its file. REQUIRES: it is not compressed. Throws SampleError.

@@ -240,12 +240,20 @@ void SkipLog::add_bad(std::string path, std::string reason) {
   bad_.push_back({.path = std::move(path), .reason = std::move(reason), .bad = true});
 }
 
+void SkipLog::add_warning(std::string path, std::string reason) {
+  warnings_.push_back({.path = std::move(path), .reason = std::move(reason), .bad = false, .told = true});
+}
+
 void SkipLog::add_note(std::string path, std::string reason) {
   if (notes_.size() < kNotes) {
     notes_.push_back({.path = std::move(path), .reason = std::move(reason), .bad = false});
   } else {
     ++more_[extension_of(path)];
   }
+}
+
+void SkipLog::explain_missing_labels(MissingLabels missing) {
+  if (missing_labels_.why.empty()) missing_labels_ = std::move(missing);
 }
 
 std::vector<Skipped> SkipLog::take(const std::string& root) {
@@ -263,14 +271,17 @@ std::vector<Skipped> SkipLog::take(const std::string& root) {
     notes_.push_back({.path = root, .reason = "and " + std::to_string(all) + " more: " + named, .bad = false});
   }
   std::vector<Skipped> entries = std::move(bad_);
+  std::ranges::move(warnings_, std::back_inserter(entries));
   std::move(notes_.begin(), notes_.end(), std::back_inserter(entries));
   return entries;
 }
 
 void SkipLog::append(SkipLog&& other) {
   std::ranges::move(other.bad_, std::back_inserter(bad_));
+  std::ranges::move(other.warnings_, std::back_inserter(warnings_));
   for (Skipped& note : other.notes_) add_note(std::move(note.path), std::move(note.reason));
   for (const auto& [extension, count] : other.more_) more_[extension] += count;
+  explain_missing_labels(std::move(other.missing_labels_));
 }
 
 std::string SkipLog::first_bad() const {

@@ -62,13 +62,25 @@ class ClassList {
   std::map<std::string, std::int32_t, std::less<>> numbers_;
 };
 
-// What was left out. A million stray files must not fill the memory: it keeps every bad entry, the first thousand of
-// the others, and counts the rest in a single entry.
+// What was left out. A million stray files must not fill the memory: it keeps every bad entry and warning, the first
+// thousand notes, and counts the rest in a single entry.
 class SkipLog {
  public:
   void add_bad(std::string path, std::string reason);
   void add_note(std::string path, std::string reason);
-  // The entries, bad ones first, each in the order in which they came. `root` is named by the entry of counts.
+  // A note that a run repeats when it starts (Skipped::told). For what a user must know to trust the labels and
+  // samples.
+  void add_warning(std::string path, std::string reason);
+  // Why samples have no labels: where there seem to be some, what is wrong with them; else where they would have been
+  // found. Said if no sample has one. The first call counts.
+  struct MissingLabels {
+    std::string why;
+    bool seem_there = false;
+  };
+  void explain_missing_labels(MissingLabels missing);
+  [[nodiscard]] const MissingLabels& missing_labels() const noexcept { return missing_labels_; }
+  // The entries, bad ones first, then warnings, each in the order in which they came. `root` is named by the entry of
+  // counts.
   [[nodiscard]] std::vector<Skipped> take(const std::string& root);
   // Appends everything in another log.
   void append(SkipLog&& other);
@@ -77,8 +89,10 @@ class SkipLog {
 
  private:
   std::vector<Skipped> bad_;
+  std::vector<Skipped> warnings_;
   std::vector<Skipped> notes_;
   std::map<std::string, std::uint64_t> more_;  // by extension
+  MissingLabels missing_labels_;
 };
 
 // What a builder produces.

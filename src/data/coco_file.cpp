@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/text.hpp"
+#include "class_text.hpp"
 
 namespace forebay {
 namespace {
@@ -99,7 +100,10 @@ class CocoReader {
     if (depth_ == 2 && is_list_) bad_element();
     return set(CocoValue::Kind::other);
   }
-  bool boolean(bool value) { return set(CocoValue::Kind::whole, value ? 1 : 0, value ? 1 : 0); }
+  bool boolean(bool value) {
+    const bool is_number = depth_ == 2 || (is_in_element(3) && member_ == iscrowd);
+    return set(is_number ? CocoValue::Kind::whole : CocoValue::Kind::other, value ? 1 : 0);
+  }
   bool number_integer(std::int64_t value) { return set(CocoValue::Kind::whole, value, static_cast<double>(value)); }
   bool number_unsigned(std::uint64_t value) {
     constexpr auto kMost = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
@@ -115,7 +119,10 @@ class CocoReader {
   }
   bool string(std::string& text) {
     set(CocoValue::Kind::text);
-    if (is_in_element(3) && is_text(member_)) values_[member_].text = text.substr(0, kLongestName + 1);
+    if (!is_in_element(3)) return true;
+    if (is_text(member_)) values_[member_].text = text.substr(0, kLongestName + 1);
+    // Some programs write ids in quotes.
+    if (const auto number = whole_number_in(text); is_id(member_) && number) set(CocoValue::Kind::whole, *number);
     return true;
   }
   bool binary(std::vector<std::uint8_t>& /*bytes*/) { return true; }
@@ -183,6 +190,9 @@ class CocoReader {
   static constexpr std::array<std::string_view, kOthers> kMembers{
       "id", "image_id", "category_id", "iscrowd", "width", "height", "file_name", "name", "bbox"};
 
+  [[nodiscard]] static bool is_id(std::size_t member) noexcept {
+    return member == id || member == image_id || member == category_id;
+  }
   [[nodiscard]] static bool is_text(std::size_t member) noexcept { return member == file_name || member == name; }
   [[nodiscard]] bool is_in_element(unsigned depth) const noexcept { return is_element_ && depth_ == depth; }
 
@@ -246,6 +256,10 @@ class CocoReader {
     const std::string member_name(kMembers[member]);
     if (value.kind == wanted) return {};
     if (value.kind == CocoValue::Kind::absent) return "it has no " + member_name;
+    constexpr double kBeyond = 9e15;  // from there on a number in JSON may be another than was written
+    if (value.kind == CocoValue::Kind::real && std::fabs(value.real) > kBeyond) {
+      return member_name + " is " + shortest(value.real) + ", which does not fit into 64 bits or is no exact number";
+    }
     return member_name + (wanted == CocoValue::Kind::whole ? " is no whole number" : " is no text");
   }
 

@@ -4,11 +4,14 @@
 #include <system_error>
 
 #include "base/output_file.hpp"
+#include "base/text.hpp"
 #include "build.hpp"
 #include "fields.hpp"
+#include "file_nature.hpp"
 #include "formats.hpp"
 #include "index_image.hpp"
 #include "parallel.hpp"
+#include "zip_file.hpp"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -25,6 +28,18 @@ std::string list_choices() {
   return text;
 }
 
+// Throws ConfigError for a file that is not what its name says, whatever format it is read as.
+void refuse_foreign_file(PathContents& contents) {
+  if (contents.is_folder()) return;
+  std::string nature = nature_of(contents.head());
+  const bool is_unread_zip = contents.options().format != "npy" && starts_as_zip(contents.head()) &&
+                             (contents.is_pattern() || !formats::npy.detect(contents));
+  if (is_unread_zip) nature = "a ZIP archive whose first member is no .npy; unpack it";
+  if (nature.empty()) return;
+  const std::string file = contents.is_pattern() ? contents.files().front() : "the file";
+  throw path_error(contents.options(), file + " is " + nature);
+}
+
 ConfigError unrecognised_file(PathContents& contents) {
   if (contents.head().empty()) return path_error(contents.options(), "the file is empty");
   std::string wanted;
@@ -35,6 +50,16 @@ ConfigError unrecognised_file(PathContents& contents) {
   return path_error(contents.options(), "the file is " + wanted);
 }
 
+// ". a.tar.xz is compressed by xz; ..." for the first such file of a few.
+std::string first_foreign_file(const std::string& root, const Scan& tree) {
+  constexpr std::size_t kLookedAt = 16;
+  for (std::size_t i = 0; i < std::min(kLookedAt, tree.others.size()); ++i) {
+    const std::string nature = nature_of_file(join_path(root, tree.others[i]));
+    if (!nature.empty()) return ". " + printable(tree.others[i]) + " is " + nature;
+  }
+  return {};
+}
+
 ConfigError unrecognised_folder(PathContents& contents) {
   const Scan& tree = contents.tree();
   std::string files;
@@ -43,7 +68,8 @@ ConfigError unrecognised_folder(PathContents& contents) {
   }
   return path_error(contents.options(), "found " + std::to_string(tree.others.size()) + " files and " +
                                             std::to_string(tree.annotations.size()) + " XML files, but no image (" +
-                                            std::string(kImageEndings) + ")" + files + " file");
+                                            std::string(kImageEndings) + ")" + files + " file" +
+                                            first_foreign_file(contents.root(), tree));
 }
 
 const NamedFormat& detect_format(PathContents& contents) {
@@ -92,6 +118,29 @@ ConfigError no_labels(std::string_view format) {
                      "\" says itself which labels there are; leave the key out (it is for " + others + ")"};
 }
 
+// A run that trains on labels would learn nothing, so it says that there are none. Where samples have something else to
+// learn from, only `forebay index` does, unless there seem to be labels.
+void note_missing_labels(const DatasetOptions& options, IndexDraft& draft, const std::string& root) {
+  const auto is_missing = [](std::int32_t label) { return label < 0; };
+  if (!std::ranges::all_of(draft.table.label, is_missing)) return;
+  const auto& [why, seem_there] = draft.skipped.missing_labels();
+  const std::string reason = "no sample has a label, all are -1: " +
+                             (why.empty() ? "docs/data.md says where each format has its labels" : why);
+  const bool is_wanted = options.samples == SampleUnit::objects && draft.table.fields.empty();
+  if (!seem_there && !is_wanted && why.empty()) return;  // as the labels of images with objects of several classes
+  seem_there || is_wanted ? draft.skipped.add_warning(root, reason) : draft.skipped.add_note(root, reason);
+}
+
+// Labels of -1 and 1 are two classes to those who write them; here they are none and class 1.
+void note_signed_labels(IndexDraft& draft, const std::string& root) {
+  const auto& labels = draft.table.label;
+  const bool is_signed = std::ranges::find(labels, 1) != labels.end() &&
+                         std::ranges::find(labels, -1) != labels.end() &&
+                         std::ranges::all_of(labels, [](std::int32_t label) { return label == 1 || label == -1; });
+  if (!is_signed || draft.table.classes.size() != 2) return;
+  draft.skipped.add_warning(root, "all labels are -1 or 1, and -1 means no class; number two classes 0 and 1");
+}
+
 // How the index differs from what was asked for; "" if it does not.
 std::string difference(const IndexOrigin& built, const DatasetOptions& options) {
   if (options.format != "auto" && options.format != built.format) {
@@ -121,12 +170,15 @@ const Format* find_format(std::string_view name) noexcept {
 
 std::unique_ptr<Dataset> build_dataset_with(const BuildContext& context) {
   PathContents contents(context);
+  refuse_foreign_file(contents);
   const auto& [name, help, format] = format_of(contents);
   if (context.options.samples == SampleUnit::images && !format->has_objects) throw no_objects(name);
   // With a packed dataset the key may stay as it was.
   if (!context.options.labels.empty() && !format->takes_labels && !format->keeps_names) throw no_labels(name);
   IndexDraft draft = format->build(contents);
   complete_fields(context.options, name, draft);
+  note_missing_labels(context.options, draft, contents.root());
+  note_signed_labels(draft, contents.root());
   IndexRecord record;
   record.origin = origin_of(context.options, std::string(name));
   record.root = std::move(draft.root);

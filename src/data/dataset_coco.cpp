@@ -1,13 +1,13 @@
 #include <algorithm>
 #include <array>
 #include <forebay/error.hpp>
-#include <map>
 #include <numeric>
 #include <utility>
 
 #include "base/file_io.hpp"
 #include "base/text.hpp"
 #include "build.hpp"
+#include "coco_classes.hpp"
 #include "coco_file.hpp"
 #include "formats.hpp"
 #include "object_samples.hpp"
@@ -18,72 +18,6 @@ namespace {
 
 // How many images are looked for to find their folder.
 constexpr std::size_t kImagesTried = 8;
-constexpr std::uint32_t kNoElement = UINT32_MAX;
-
-// The elements of a list by id.
-class CocoIds {
- public:
-  template <typename Element>
-  explicit CocoIds(const std::vector<Element>& elements) {
-    for (std::size_t i = 0; i < elements.size(); ++i) {
-      if (elements[i].place.has_id) ids_.emplace_back(elements[i].place.id, static_cast<std::uint32_t>(i));
-    }
-    std::ranges::sort(ids_);
-  }
-  // The first element with this id, or kNoElement.
-  [[nodiscard]] std::uint32_t find(std::int64_t id) const noexcept {
-    const auto found = std::ranges::lower_bound(ids_, std::pair{id, std::uint32_t{0}});
-    return found == ids_.end() || found->first != id ? kNoElement : found->second;
-  }
-  // Whether several have it.
-  [[nodiscard]] bool is_shared(std::int64_t id) const noexcept {
-    const auto found = std::ranges::lower_bound(ids_, std::pair{id, std::uint32_t{0}});
-    return ids_.end() - found >= 2 && found[0].first == id && found[1].first == id;
-  }
-
- private:
-  std::vector<std::pair<std::int64_t, std::uint32_t>> ids_;
-};
-
-// The classes of the objects, and which class each category is.
-class CocoClasses {
- public:
-  // Throws SampleError if an id or a name occurs twice: the classes of objects would be ambiguous.
-  CocoClasses(const CocoFile& coco, const std::vector<std::string>& given) : ids_(coco.categories) {
-    std::vector<std::uint32_t> by_id(coco.categories.size());
-    std::iota(by_id.begin(), by_id.end(), 0U);
-    std::ranges::sort(by_id, {}, [&](std::uint32_t i) { return coco.categories[i].place.id; });
-    std::map<std::string_view, std::int64_t> named;
-    for (const std::uint32_t i : by_id) {
-      const auto& [place, name] = coco.categories[i];
-      if (ids_.find(place.id) != i) throw SampleError("two categories have the id " + std::to_string(place.id));
-      const auto [same, is_new] = named.emplace(name, place.id);
-      if (!is_new) {
-        throw SampleError("the categories " + std::to_string(same->second) + " and " + std::to_string(place.id) +
-                          " are both called \"" + name + "\"");
-      }
-      if (given.empty()) names_.push_back(name);
-    }
-    const ClassList classes(given, names_);
-    if (!given.empty()) names_ = given;
-    numbers_.resize(coco.categories.size());
-    for (std::size_t i = 0; i < by_id.size(); ++i) {
-      numbers_[by_id[i]] =
-          given.empty() ? static_cast<std::int32_t>(i) : classes.number_of(coco.categories[by_id[i]].name);
-    }
-  }
-
-  // Into the list of categories; kNoElement where none has the id.
-  [[nodiscard]] std::uint32_t category(std::int64_t id) const noexcept { return ids_.find(id); }
-  // The class of a category, or -1 if dataset.classes leaves it out.
-  [[nodiscard]] std::int32_t number_of(std::uint32_t category) const noexcept { return numbers_[category]; }
-  [[nodiscard]] const std::vector<std::string>& names() const noexcept { return names_; }
-
- private:
-  CocoIds ids_;
-  std::vector<std::string> names_;
-  std::vector<std::int32_t> numbers_;  // by category
-};
 
 BoxSides sides_of(const CocoFile::Object& object) {
   const auto [x, y, width, height] = object.box;

@@ -39,7 +39,7 @@ void report_folders(const std::string& root, const std::vector<std::string>& fol
 }
 
 void report_strays(const std::string& root, const Scan& scan, SkipLog& skipped) {
-  for (const auto& [path, reason, bad] : scan.unusable) {
+  for (const auto& [path, reason, bad, told] : scan.unusable) {
     bad ? skipped.add_bad(join_path(root, path), reason) : skipped.add_note(join_path(root, path), reason);
   }
   for (const auto* others : {&scan.others, &scan.annotations}) {

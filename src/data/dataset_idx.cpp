@@ -60,7 +60,7 @@ std::string find_labels(const DatasetOptions& options, const std::string& images
   const fs::path path(images);
   const std::string name = labels_name(path.filename().string());
   if (name.empty()) {
-    skipped.add_note(images, "no labels: its name does not tell the name of its labels; set dataset.labels");
+    skipped.explain_missing_labels({.why = "the file's name does not tell the name of its labels; set dataset.labels"});
     return {};
   }
   for (const auto& candidate : {name, name + ".gz"}) {
@@ -68,7 +68,7 @@ std::string find_labels(const DatasetOptions& options, const std::string& images
     std::error_code unreadable;
     if (fs::exists(labels, unreadable)) return labels.string();
   }
-  skipped.add_note(images, "no labels: there is no " + name + " or " + name + ".gz beside it; set dataset.labels");
+  skipped.explain_missing_labels({.why = "there is no " + name + " or " + name + ".gz beside it; set dataset.labels"});
   return {};
 }
 

@@ -93,10 +93,11 @@ FoundSample sample_of_tensors(ContainerBytes& bytes, const Extent& value) {
       }
       if (field.number == 5 || !is_number || field.type != ValueWire::bytes) continue;
       WireReader packed(bytes, field.extent);
-      std::uint64_t first = 0;
-      std::uint64_t second = 0;
-      if (!packed.next_varint(first)) continue;
-      sample.label = packed.next_varint(second) ? FoundLabel::none() : FoundLabel::of(static_cast<std::int64_t>(first));
+      std::vector<std::int64_t> numbers;
+      for (std::uint64_t number = 0; numbers.size() < kMostOneHot && packed.next_varint(number);) {
+        numbers.push_back(static_cast<std::int64_t>(number));
+      }
+      if (!numbers.empty()) sample.label = label_of_list(numbers);
     }
   }
   if (sample.image.length == 0 || !is_picture(bytes, sample.image)) throw SampleError("no image");

@@ -4,9 +4,13 @@
 #include <filesystem>
 #include <forebay/error.hpp>
 #include <limits>
+#include <numeric>
+#include <optional>
 #include <span>
 
 #include "array_files.hpp"
+#include "array_labels.hpp"
+#include "base/text.hpp"
 #include "build.hpp"
 #include "fields.hpp"
 #include "formats.hpp"
@@ -20,17 +24,25 @@ namespace {
 // Common names for arrays of images, the likeliest first.
 constexpr std::array<std::string_view, 12> kImageArrays{
     "x_train", "X_train", "train_images", "train_x", "images", "image", "x", "X", "imgs", "data", "train", "arr_0"};
-// The part of a name that means images, and its counterpart for labels.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 10> kLabelNames{std::pair{"images", "labels"},
+// The part of a name that means images, and its counterparts for labels, the likeliest first.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 15> kLabelNames{std::pair{"images", "labels"},
+                                                                                    {"images", "label"},
+                                                                                    {"images", "targets"},
+                                                                                    {"images", "target"},
                                                                                     {"image", "label"},
                                                                                     {"imgs", "labels"},
                                                                                     {"data", "labels"},
                                                                                     {"data", "label"},
+                                                                                    {"data", "target"},
+                                                                                    {"data", "targets"},
                                                                                     {"x", "y"},
                                                                                     {"X", "y"},
                                                                                     {"X", "Y"},
                                                                                     {"arr_0", "arr_1"},
                                                                                     {"train", "labels"}};
+// Names of labels in an archive whose images have another name.
+constexpr std::array<std::string_view, 8> kLabelArrays{"labels", "label",   "targets", "target",
+                                                       "y",      "y_train", "Y",       "classes"};
 
 std::string image_array(ArrayFiles& arrays, const WantedFields& wanted) {
   if (!wanted.image.empty()) return wanted.image;
@@ -61,6 +73,10 @@ std::string label_array(const ArrayFiles& arrays, const WantedFields& wanted, co
     std::string name = images;
     name.replace(at, image.size(), label);
     if (name != images && arrays.has(name) && !is_other(name)) return name;
+  }
+  for (const std::string_view usual : kLabelArrays) {
+    std::string name(usual);
+    if (arrays.archive() && name != images && arrays.has(name) && !is_other(name)) return name;
   }
   return {};
 }
@@ -106,32 +122,64 @@ ImageEntries entries_of(const ArrayFiles::Found& found) {
           .bytes = static_cast<std::uint32_t>(height * width * channels)};
 }
 
-void add_entries(ArrayFiles& arrays, const ArrayFiles::Found& found, const std::string& path, RecordTable& table) {
-  const ImageEntries entries = entries_of(found);
-  std::uint64_t offset = 0;
-  RecordTable::Stamp stamp = RecordTable::stamp_of(*found.file);
-  if (found.is_compressed()) {
-    table.held = arrays.load(found).elements;
-    stamp.is_held = true;
-  } else {
-    offset = arrays.offset_of(found);
+// The images of an array, of which some are served.
+class ImageArray {
+ public:
+  ImageArray(ArrayFiles& arrays, ArrayFiles::Found found)
+      : arrays_(arrays), found_(std::move(found)), entries_(entries_of(found_)) {
+    kept_.resize(entries_.count);
+    std::iota(kept_.begin(), kept_.end(), 0U);
+    label_.assign(entries_.count, -1);
   }
-  const std::uint32_t source = table.add_source(path, stamp);
-  table.kinds = {entries.kind};
-  for (std::uint32_t i = 0; i < entries.count; ++i) {
-    table.add(source, -1);
-    table.record.push_back({.offset = offset + std::uint64_t{i} * entries.bytes, .length = entries.bytes, .number = i});
-  }
-}
+  [[nodiscard]] std::uint32_t count() const noexcept { return entries_.count; }
+  // The entries that are served, in order.
+  [[nodiscard]] const std::vector<std::uint32_t>& kept() const noexcept { return kept_; }
 
-// The numbers of one entry.
+  // Leaves out those whose label is damage. REQUIRES: a label for each.
+  void label(const ArrayLabels& labels) {
+    label_ = labels.numbers;
+    for (const auto& [entry, problem] : labels.bad) kept_[entry] = kDropped;
+    std::erase(kept_, kDropped);
+  }
+
+  void add_to(RecordTable& table, const std::string& path) const {
+    std::uint64_t offset = 0;
+    RecordTable::Stamp stamp = RecordTable::stamp_of(*found_.file);
+    if (found_.is_compressed()) {
+      table.held = arrays_.load(found_).elements;
+      stamp.is_held = true;
+    } else {
+      offset = arrays_.offset_of(found_);
+    }
+    const std::uint32_t source = table.add_source(path, stamp);
+    table.kinds = {entries_.kind};
+    for (const std::uint32_t i : kept_) {
+      table.add(source, label_[i]);
+      table.record.push_back(
+          {.offset = offset + std::uint64_t{i} * entries_.bytes, .length = entries_.bytes, .number = i});
+    }
+  }
+
+ private:
+  static constexpr std::uint32_t kDropped = UINT32_MAX;
+
+  ArrayFiles& arrays_;
+  ArrayFiles::Found found_;
+  ImageEntries entries_;
+  std::vector<std::uint32_t> kept_;
+  std::vector<std::int32_t> label_;
+};
+
+// The numbers or texts of one entry.
 FieldValue value_of_entry(const ArrayFiles::Loaded& loaded, std::uint64_t i) {
   const NpyArray& array = loaded.array;
   const std::size_t count = loaded.entry_bytes() / array.element_bytes;
   FieldValue value;
   for (std::size_t k = 0; k < count; ++k) {
     const std::size_t at = static_cast<std::size_t>(i) * count + k;
-    if (array.kind == 'f') {
+    if (array.has_texts()) {
+      value.texts.push_back(array.text(at));
+    } else if (array.kind == 'f') {
       value.floats.push_back(array.real(at));
     } else {
       const std::int64_t whole = array.whole(at);
@@ -151,46 +199,31 @@ void require_entries(const ArrayFiles::Found& found, std::size_t samples) {
                    std::to_string(samples) + " images");
 }
 
-// Throws UnfitArray where they are no class numbers.
-void add_labels(const DatasetOptions& options, ArrayFiles& arrays, const std::string& name, RecordTable& table) {
+// Throws UnfitArray where they are no labels.
+ArrayLabels labels_of(const DatasetOptions& options, ArrayFiles& arrays, const std::string& name, std::size_t images) {
   const ArrayFiles::Found found = arrays.find(name);
-  const std::size_t samples = table.label.size();
-  require_entries(found, samples);
-  const auto refuse = [&](const std::string& what) { throw UnfitArray("array \"" + name + "\": " + what); };
-  const bool is_single = found.array.dimensions == 1 || (found.array.dimensions == 2 && found.array.shape[1] == 1);
-  if (!is_single) {
-    refuse("shape " + found.array.shape_text() +
-           ", where labels are one number for each image; serve more of them as " +
-           R"(a field of kind "multilabel" or "numbers")");
-  }
+  require_entries(found, images);
   const ArrayFiles::Loaded loaded = arrays.load(found);
-  // A larger number is taken for damage unless its class is named.
-  const auto most = options.classes.empty() ? static_cast<double>(std::max<std::size_t>(65535, 16 * samples))
-                                            : static_cast<double>(options.classes.size()) - 1;
-  std::int32_t last = -1;
-  std::vector<std::int32_t> numbers(samples);
-  for (std::size_t i = 0; i < samples; ++i) {
-    const double label = loaded.array.real(i);
-    if (!(label >= -1 && label <= most) || label != std::floor(label)) {
-      refuse("label " + std::to_string(label) + " of image " + std::to_string(i) + " is no class from 0 to " +
-             std::to_string(static_cast<std::int64_t>(most)));
-    }
-    numbers[i] = static_cast<std::int32_t>(label);
-    last = std::max(last, numbers[i]);
+  try {
+    return labels_of_array(loaded, options.classes);
+  } catch (const UnfitArray& error) {
+    throw UnfitArray("array \"" + name + "\": " + error.what());
   }
-  table.label = std::move(numbers);
-  for (std::int32_t i = 0; options.classes.empty() && i <= last; ++i) table.classes.push_back(std::to_string(i));
-  if (!options.classes.empty()) table.classes = ClassList(options.classes, {}).names();
 }
 
 // For fields that are read as bytes, each entry becomes an npy file; for kind bytes it is the entry itself.
-RecordTable::FieldColumn column_of_array(ArrayFiles& arrays, const WantedFields::Wanted& wanted, std::size_t samples) {
+RecordTable::FieldColumn column_of_array(ArrayFiles& arrays, const WantedFields::Wanted& wanted,
+                                         const ImageArray& images) {
   const ArrayFiles::Found found = arrays.find(wanted.from);
-  require_entries(found, samples);
+  require_entries(found, images.count());
+  if (found.array.has_texts() && wanted.is_bytes()) {
+    throw UnfitArray("array \"" + found.name + "\" has texts, which a field of kind \"" +
+                     std::string(to_string(wanted.field.kind)) + "\" is not made of");
+  }
   const ArrayFiles::Loaded loaded = arrays.load(found);
   RecordTable::FieldColumn column{.field = wanted.field};
   const std::string header = wanted.field.kind == FieldKind::bytes ? std::string() : header_of_entry(loaded.array);
-  for (std::uint64_t i = 0; i < samples; ++i) {
+  for (const std::uint32_t i : images.kept()) {
     if (!wanted.is_bytes()) {
       try {
         column.add_values(elements_of(wanted, value_of_entry(loaded, i)));
@@ -224,25 +257,44 @@ std::string label_file(const DatasetOptions& options) {
 }
 
 // The labels of dataset.labels, which may be anywhere.
-void add_labels_of_file(const DatasetOptions& options, RecordTable& table) {
+ArrayLabels labels_of_file(const DatasetOptions& options, std::size_t images) {
   const std::string path = label_file(options);
   const auto place = array_place(path);
   try {
     ArrayFiles arrays(place ? place->archive : path);
-    add_labels(options, arrays, place ? place->array : arrays.own_name(), table);
+    return labels_of(options, arrays, place ? place->array : arrays.own_name(), images);
   } catch (const SampleError& error) {
     throw ConfigError("dataset.labels = \"" + options.labels + "\": " + error.what());
   }
 }
 
-// The labels of an array that nobody named. dataset.classes says that there must be some; else an array that does not
-// fit is not what its name suggests.
-void add_guessed_labels(const DatasetOptions& options, ArrayFiles& arrays, const std::string& name, IndexDraft& draft) {
+std::string list_arrays(const ArrayFiles& arrays) {
+  std::string list;
+  for (const std::string& name : arrays.names()) list += (list.empty() ? "; it has " : ", ") + printable(name);
+  return list;
+}
+
+// Nothing where there are none. An array that nobody named and that does not fit is not what its name suggests, unless
+// dataset.classes says that there must be labels.
+std::optional<ArrayLabels> find_labels(const DatasetOptions& options, ArrayFiles& arrays, const std::string& images,
+                                       std::size_t count, SkipLog& skipped) {
+  const WantedFields wanted(options);
+  if (!options.labels.empty()) return labels_of_file(options, count);
+  const std::string name = label_array(arrays, wanted, images);
+  if (!wanted.label.empty()) return labels_of(options, arrays, name, count);
+  const std::string_view advice = "dataset.labels, or from in [fields.label], names the array of labels";
+  if (name.empty()) {
+    skipped.explain_missing_labels({.why = "no array beside the fields has the name that goes with \"" + images + "\"" +
+                                           list_arrays(arrays) + ". " + std::string(advice),
+                                    .seem_there = arrays.names().size() > 1 + wanted.fields.size()});
+    return std::nullopt;
+  }
   try {
-    add_labels(options, arrays, name, draft.table);
+    return labels_of(options, arrays, name, count);
   } catch (const UnfitArray& error) {
     if (!options.classes.empty()) throw;
-    draft.skipped.add_note(absolute_path(options.path), std::string("no labels: ") + error.what());
+    skipped.explain_missing_labels({.why = std::string(error.what()) + ". " + std::string(advice), .seem_there = true});
+    return std::nullopt;
   }
 }
 
@@ -280,26 +332,19 @@ IndexDraft build_npy(PathContents& contents) {
     const WantedFields wanted(options);
     ArrayFiles arrays(path);
     const std::string images = image_array(arrays, wanted);
-    const ArrayFiles::Found found = arrays.find(images);
-    add_entries(arrays, found, std::filesystem::path(path).filename().string(), draft.table);
-    const std::size_t samples = draft.table.label.size();
-    const std::string labels = label_array(arrays, wanted, images);
-    if (!options.labels.empty()) {
-      add_labels_of_file(options, draft.table);
-    } else if (!wanted.label.empty()) {
-      add_labels(options, arrays, labels, draft.table);
-    } else if (!labels.empty()) {
-      add_guessed_labels(options, arrays, labels, draft);
-    } else {
-      draft.skipped.add_note(path, "no labels: no array beside the fields has the name that goes with \"" + images +
-                                       "\"; set dataset.labels, or from in [fields.label]");
+    ImageArray entries(arrays, arrays.find(images));
+    if (const auto labels = find_labels(options, arrays, images, entries.count(), draft.skipped)) {
+      entries.label(*labels);
+      draft.table.classes = labels->classes;
+      for (const auto& [entry, problem] : labels->bad) draft.skipped.add_bad(record_name(path, entry, {}), problem);
     }
+    draft.counts.images = entries.count();
+    entries.add_to(draft.table, std::filesystem::path(path).filename().string());
     for (const auto& field : wanted.fields) {
-      if (arrays.has(field.from)) draft.table.fields.push_back(column_of_array(arrays, field, samples));
+      if (arrays.has(field.from)) draft.table.fields.push_back(column_of_array(arrays, field, entries));
     }
     draft.table.field_names = arrays.names();
   });
-  draft.counts.images = draft.table.label.size();
   if (const auto& progress = contents.context().progress) progress(draft.counts.images, draft.counts.images);
   return draft;
 }

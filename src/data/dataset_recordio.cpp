@@ -52,8 +52,13 @@ void add_image_record(ContainerBytes& bytes, const Extent& data, ShardDraft& dra
   const std::uint64_t image = data.offset + kImageHeader + labels_bytes;
   FoundSample sample{.image = {.offset = image, .length = data.end() - image}};
   if (labels == 0) sample.label = label_of_float(bytes.number<float>(data.offset + 4));
-  if (labels == 1) sample.label = label_of_float(bytes.number<float>(data.offset + kImageHeader));
-  if (labels > 1) sample.label = FoundLabel::none();
+  if (labels > 0) {
+    std::vector<float> numbers(std::min<std::size_t>(labels, kMostOneHot));
+    for (std::size_t i = 0; i < numbers.size(); ++i) {
+      numbers[i] = bytes.number<float>(data.offset + kImageHeader + i * sizeof(float));
+    }
+    sample.label = label_of_list(numbers);
+  }
   sample.fields = fields_of_sample(draft.wanted(), [&](const auto& wanted) {
     FieldValue value;
     const std::uint64_t first = labels == 0 ? data.offset + 4 : data.offset + kImageHeader;

@@ -1,7 +1,10 @@
 #include <algorithm>
+#include <cmath>
 #include <forebay/error.hpp>
 
 #include "base/crc32c.hpp"
+#include "base/text.hpp"
+#include "file_nature.hpp"
 #include "formats.hpp"
 #include "shards.hpp"
 #include "tf_example.hpp"
@@ -18,8 +21,9 @@ constexpr std::size_t kRecordFooter = 4;
 constexpr std::array<std::string_view, 12> kImageFeatures{"image/encoded", "image_raw", "image", "image/image_raw",
                                                           "image/raw",     "jpeg",      "png",   "image_encoded",
                                                           "image_bytes",   "encoded",   "img",   "jpg"};
-constexpr std::array<std::string_view, 8> kLabelFeatures{"image/class/label", "label",       "image/label", "class",
-                                                         "class_id",          "class_label", "labels",      "target"};
+constexpr std::array<std::string_view, 11> kLabelFeatures{
+    "image/class/label", "label", "image/label",     "class", "class_id", "class_label", "labels", "target",
+    "targets",           "cls",   "image/class/text"};
 constexpr std::array<std::string_view, 3> kHeightFeatures{"image/height", "height", "rows"};
 constexpr std::array<std::string_view, 3> kWidthFeatures{"image/width", "width", "cols"};
 constexpr std::array<std::string_view, 3> kDepthFeatures{"image/channels", "channels", "depth"};
@@ -52,12 +56,19 @@ bool is_encoded(ContainerBytes& bytes, const Extent& image) {
   return starts_as_picture(bytes.at(image.offset, static_cast<std::size_t>(std::min(image.length, kMagic))));
 }
 
+std::string names_of_features(const TfExample& example) {
+  constexpr std::size_t kNamed = 40;
+  std::string names;
+  const auto& features = example.features();
+  for (std::size_t i = 0; i < std::min(kNamed, features.size()); ++i) names += (i == 0 ? "" : ", ") + features[i].name;
+  return features.size() > kNamed ? names + ", ..." : names;
+}
+
 // The feature of this name. Throws SampleError listing the existing names.
 const TfFeature& named_feature(const TfExample& example, std::string_view name) {
   if (const TfFeature* found = example.find(name)) return *found;
-  std::string names;
-  for (const TfFeature& feature : example.features()) names += (names.empty() ? "" : ", ") + feature.name;
-  throw SampleError("is no feature \"" + std::string(name) + "\" of the Example (it has " + names + ")");
+  throw SampleError("is no feature \"" + std::string(name) + "\" of the Example (it has " + names_of_features(example) +
+                    ")");
 }
 
 // The image: the feature that the configuration names, else one with a usual name, else the only one that holds a
@@ -87,17 +98,12 @@ FoundLabel label_of_example(ContainerBytes& bytes, const TfExample& example, con
   const TfFeature* feature = wanted.empty() ? feature_of(example, kLabelFeatures) : example.find(wanted);
   if (feature == nullptr) return {};
   switch (feature->type) {
-    case TfFeature::Type::integers: {
-      const auto numbers = example.integers(*feature, 2);
-      return numbers.size() == 1 ? FoundLabel::of(numbers.front()) : FoundLabel::none();
-    }
+    case TfFeature::Type::integers: return label_of_list(example.integers(*feature, kMostOneHot));
+    case TfFeature::Type::floats: return label_of_list(example.floats(*feature, kMostOneHot));
     case TfFeature::Type::bytes: {
       const auto texts = example.byte_strings(*feature, 2);
-      return texts.size() == 1 ? label_of_text(bytes.text(texts.front())) : FoundLabel::none();
-    }
-    case TfFeature::Type::floats: {
-      const auto numbers = example.floats(*feature, 2);
-      return numbers.size() == 1 ? label_of_float(numbers.front()) : FoundLabel::none();
+      if (texts.size() == 1) return label_of_text(bytes.text(texts.front()));
+      return texts.empty() ? FoundLabel::none() : FoundLabel::odd("it has several texts");
     }
     case TfFeature::Type::none: break;
   }
@@ -124,6 +130,13 @@ std::vector<LabelledBox> boxes_of_example(ContainerBytes& bytes, const TfExample
   constexpr std::array<std::string_view, 4> kSides{"xmin", "ymin", "xmax", "ymax"};
   for (std::size_t i = 0; i < sides.size(); ++i) {
     sides[i] = example.floats(named_feature(example, prefix + std::string(kSides[i])), wanted.most());
+    // Boxes that reach past their image are usual; pixels are far larger.
+    constexpr float kFarthest = 8;
+    const auto far = std::ranges::find_if(sides[i], [](float side) { return !(std::fabs(side) <= kFarthest); });
+    if (far != sides[i].end()) {
+      throw SampleError("has " + std::string(kSides[i]) + " " + shortest(*far) +
+                        ", where sides are shares of the image, from 0 to 1; divide pixels by its width and height");
+    }
     if (sides[i].size() != sides[0].size()) throw SampleError("has lists of different lengths");
   }
   std::array<double, 2> size{};
@@ -186,6 +199,10 @@ void add_example(ContainerBytes& bytes, const Extent& data, ShardDraft& draft) {
   const WantedFields& wanted = draft.wanted();
   sample.image = image_of_example(bytes, example, wanted.image);
   sample.label = label_of_example(bytes, example, wanted.label);
+  if (sample.label.kind == FoundLabel::Kind::absent && draft.needs_label_hint()) {
+    draft.give_label_hint("the first Example has the features " + names_of_features(example) +
+                          "; [fields.label] from = \"NAME\" says which is the class");
+  }
   sample.fields = fields_of_sample(wanted, [&](const auto& each) { return value_of_feature(bytes, example, each); });
   sample.kind = kind_of_example(bytes, example, sample.image);
   std::string class_name;
@@ -206,6 +223,11 @@ Extent record_data(ContainerBytes& bytes, std::uint64_t offset) {
   std::memcpy(&length, header.data(), sizeof length);
   std::memcpy(&sum, header.data() + sizeof length, sizeof sum);
   if (masked_crc32c(crc32c(header.first(sizeof length))) != sum) {
+    if (offset == 0 && may_be_zlib(header)) {
+      throw SampleError(
+          "it seems to be compressed by zlib (TensorFlow's \"ZLIB\"), which is not read; write it without "
+          "compression, or with \"GZIP\"");
+    }
     throw at_byte(offset, "the checksum of a record's length is wrong");
   }
   const Extent data{.offset = offset + kRecordHeader, .length = length};

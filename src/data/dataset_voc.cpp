@@ -193,7 +193,7 @@ void report_orphans(const std::string& root, const Scan& scan, const Pairing& pa
 }
 
 void report_others(const std::string& root, const Scan& scan, SkipLog& skipped) {
-  for (const auto& [path, reason, bad] : scan.unusable) {
+  for (const auto& [path, reason, bad, told] : scan.unusable) {
     bad ? skipped.add_bad(join_path(root, path), reason) : skipped.add_note(join_path(root, path), reason);
   }
   for (const auto& path : scan.others)

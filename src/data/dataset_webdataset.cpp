@@ -1,11 +1,14 @@
 #include <algorithm>
+#include <cmath>
 #include <forebay/error.hpp>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <unordered_map>
 
 #include "base/file_io.hpp"
+#include "base/text.hpp"
 #include "formats.hpp"
+#include "object_samples.hpp"
 #include "shards.hpp"
 #include "tar_file.hpp"
 
@@ -19,7 +22,8 @@ constexpr std::array<std::string_view, 8> kImageMembers{"jpg", "jpeg", "jpe", "p
 constexpr std::array<std::string_view, 4> kImagePrefixes{"image.", "img.", "input.", "rgb."};
 // Names of the class, as a member with a text or a key in the JSON.
 constexpr std::array<std::string_view, 3> kClassMembers{"cls", "class", "label"};
-constexpr std::array<std::string_view, 5> kClassKeys{"label", "cls", "class", "class_id", "category_id"};
+constexpr std::array<std::string_view, 7> kClassKeys{"label",       "cls",    "class",     "class_id",
+                                                     "category_id", "target", "class_name"};
 
 bool is_tar_name(std::string_view name) {
   return name.ends_with(".tar") || name.ends_with(".tgz") || name.ends_with(".tar.gz");
@@ -86,6 +90,11 @@ class TarSamples {
     }
     return found;
   }
+  // Whether a member is called so behind a further dot: ".0.jpg" for "jpg".
+  [[nodiscard]] bool has_ending(const Group& group, std::string_view kind) const {
+    return std::ranges::any_of(
+        group.members, [&](const Member& member) { return kinds_[member.kind].ends_with("." + std::string(kind)); });
+  }
   // ".cls, .txt"
   [[nodiscard]] std::string list(const Group& group) const {
     std::string text;
@@ -105,10 +114,20 @@ class TarSamples {
   std::set<std::pair<std::size_t, std::uint32_t>> seen_;  // kinds of each group
 };
 
+// Where an image would be found if names ended at their last dot: "Track 2.0.jpg" is the member .0.jpg of "Track 2".
+std::string hint_of_dots(const TarSamples& samples, const TarSamples::Group& group, std::string_view wanted) {
+  const auto is_behind_dot = [&](std::string_view kind) { return samples.has_ending(group, kind); };
+  const bool is_there = wanted.empty() ? std::ranges::any_of(kImageMembers, is_behind_dot) : is_behind_dot(wanted);
+  return is_there
+             ? ". A sample's name ends at the first dot of the file's: rename files that have dots before the ending"
+             : "";
+}
+
 const Extent& image_of_group(const TarSamples& samples, const TarSamples::Group& group, const std::string& wanted) {
   if (!wanted.empty()) {
     if (const Extent* found = samples.find(group, wanted)) return *found;
-    throw SampleError("has no image ." + wanted + ", only " + samples.list(group));
+    throw SampleError("has no image ." + wanted + ", only " + samples.list(group) +
+                      hint_of_dots(samples, group, wanted));
   }
   for (const auto kind : kImageMembers) {
     if (const Extent* found = samples.find(group, kind)) return *found;
@@ -118,7 +137,8 @@ const Extent& image_of_group(const TarSamples& samples, const TarSamples::Group&
       if (const Extent* found = samples.find(group, std::string(prefix) + std::string(kind))) return *found;
     }
   }
-  throw SampleError("has no image (.jpg, .png and the like), only " + samples.list(group));
+  throw SampleError("has no image (.jpg, .png and the like), only " + samples.list(group) +
+                    hint_of_dots(samples, group, {}));
 }
 
 // The JSON of a sample; null if it has none.
@@ -134,16 +154,36 @@ nlohmann::json json_of_group(ContainerBytes& bytes, const TarSamples& samples, c
   return json;
 }
 
+// Throws SampleError for a number beyond 64 bits.
+std::int64_t whole_of_json(const nlohmann::json& json) {
+  if (json.is_number_unsigned() && !std::in_range<std::int64_t>(json.get<std::uint64_t>())) {
+    throw SampleError("has " + json.dump() + ", which a signed number of 64 bits does not hold");
+  }
+  return json.get<std::int64_t>();
+}
+
+// One-hot, or a list with a single class.
+FoundLabel label_of_json_list(const nlohmann::json& json) {
+  if (json.size() == 1 && json[0].is_string()) return label_of_text(json[0].get<std::string>());
+  std::vector<float> numbers;
+  for (const auto& each : json) {
+    if (!each.is_number()) return FoundLabel::odd("it is a list of other things than numbers");
+    numbers.push_back(each.get<float>());
+  }
+  if (json.size() == 1 && json[0].is_number_integer()) return FoundLabel::of(whole_of_json(json[0]));
+  return label_of_list(numbers);
+}
+
 FoundLabel label_of_json(const nlohmann::json& json, std::span<const std::string_view> keys) {
   if (!json.is_object()) return {};
   for (const auto key : keys) {
     const auto found = json.find(key);
     if (found == json.end()) continue;
-    if (found->is_number_unsigned() && found->get<std::uint64_t>() > std::uint64_t{1} << 62U) break;
-    if (found->is_number_integer()) return FoundLabel::of(found->get<std::int64_t>());
-    if (found->is_number()) return label_of_float(found->get<float>());
+    if (found->is_number_integer()) return FoundLabel::of(whole_of_json(*found));
+    if (found->is_number()) return label_of_float(found->get<double>());
     if (found->is_string()) return label_of_text(found->get<std::string>());
-    return FoundLabel::none();
+    if (found->is_array()) return label_of_json_list(*found);
+    return FoundLabel::odd("it is " + printable(found->dump().substr(0, 40)));
   }
   return {};
 }
@@ -173,9 +213,15 @@ void add_json(const nlohmann::json& json, FieldValue& value) {
   if (json.is_array()) {
     for (const auto& each : json) add_json(each, value);
   } else if (json.is_number_integer() && value.floats.empty()) {
-    value.integers.push_back(json.get<std::int64_t>());
+    value.integers.push_back(whole_of_json(json));
   } else if (json.is_number() || json.is_boolean()) {
-    // If one is a float, all become floats.
+    // If one is a float, all become floats, which must not change them.
+    constexpr std::int64_t kExact = std::int64_t{1} << 53U;
+    const auto is_inexact = [](std::int64_t number) { return number > kExact || number < -kExact; };
+    const bool is_whole = json.is_number_integer();
+    if (std::ranges::any_of(value.integers, is_inexact) || (is_whole && is_inexact(whole_of_json(json)))) {
+      throw SampleError("has whole numbers beyond 2^53 beside others that are fractions");
+    }
     value.floats.insert(value.floats.end(), value.integers.begin(), value.integers.end());
     value.integers.clear();
     value.floats.push_back(json.is_boolean() ? (json.get<bool>() ? 1 : 0) : json.get<double>());
@@ -186,24 +232,36 @@ void add_json(const nlohmann::json& json, FieldValue& value) {
   }
 }
 
-// Rows of left, top, right, bottom in pixels, and optionally a class.
-std::vector<LabelledBox> boxes_of_json(const nlohmann::json& json) {
-  std::vector<LabelledBox> boxes;
-  for (const auto& row : json) {
-    FieldValue value;
-    add_json(row, value);
-    value.floats.insert(value.floats.begin(), value.integers.begin(), value.integers.end());
-    const auto& numbers = value.floats;
-    if (numbers.size() < 4 || numbers.size() > 5)
-      throw SampleError("has a row that is no left, top, right, bottom, class");
-    const double label = numbers.size() == 5 ? numbers[4] : -1;
-    if (!(label >= -1 && label < 2147483648.0)) throw SampleError("has a class that is none");
-    boxes.push_back({.left = static_cast<float>(numbers[0]),
-                     .top = static_cast<float>(numbers[1]),
-                     .right = static_cast<float>(numbers[2]),
-                     .bottom = static_cast<float>(numbers[3]),
-                     .label = static_cast<std::int32_t>(label)});
+// A row of left, top, right, bottom in pixels, and optionally a class.
+LabelledBox box_of_json(const nlohmann::json& row) {
+  if (!row.is_array() || row.size() < 4 || row.size() > 5) {
+    throw SampleError("has a row that is no list of left, top, right, bottom, class");
   }
+  BoxSides sides{};
+  for (std::size_t i = 0; i < sides.size(); ++i) {
+    if (!row[i].is_number()) throw SampleError("has a row whose sides are not all numbers");
+    sides[i] = row[i].get<double>();
+  }
+  if (seems_to_be_shares(sides)) {
+    throw SampleError(
+        "has a box that does not reach beyond 1, as if its sides were shares of the image; multiply them "
+        "by its width and height");
+  }
+  if (row.size() == 4) return labelled_box(sides, -1);
+  const double label = row[4].is_number() ? row[4].get<double>() : -2;
+  if (!(label >= -1 && label < 2147483648.0) || std::floor(label) != label) {
+    throw SampleError("has a box whose class is " + printable(row[4].dump()) + ", no class number");
+  }
+  return labelled_box(sides, static_cast<std::int32_t>(label));
+}
+
+// Rows, or one row alone.
+std::vector<LabelledBox> boxes_of_json(const nlohmann::json& json) {
+  if (!json.is_array()) throw SampleError("is no list of rows of left, top, right, bottom, class");
+  const bool is_row = !json.empty() && json.front().is_number();
+  if (is_row) return {box_of_json(json)};
+  std::vector<LabelledBox> boxes;
+  for (const auto& row : json) boxes.push_back(box_of_json(row));
   return boxes;
 }
 
@@ -239,6 +297,10 @@ void add_groups(ContainerBytes& bytes, const TarSamples& samples, ShardDraft& dr
       const WantedFields& wanted = draft.wanted();
       FoundSample sample{.image = image_of_group(samples, group, wanted.image)};
       sample.label = label_of_group(bytes, samples, group, wanted.label);
+      if (sample.label.kind == FoundLabel::Kind::absent && draft.needs_label_hint()) {
+        draft.give_label_hint("the first sample has " + samples.list(group) +
+                              "; [fields.label] from = \"MEMBER\" or \"json.KEY\" says which is the class");
+      }
       sample.fields =
           fields_of_sample(wanted, [&](const auto& each) { return value_of_member(bytes, samples, group, each); });
       draft.add(bytes, sample);
@@ -273,6 +335,7 @@ void read_tar(ContainerBytes& bytes, ShardDraft& draft) {
     throw;
   }
   add_groups(bytes, samples, draft);
+  if (const std::string problem = reader.problem_of_end(); !problem.empty()) draft.add_warning(problem);
   if (left_out > 0) draft.add_note(std::to_string(left_out) + " members that belong to no sample");
   if (links > 0) draft.add_note(std::to_string(links) + " links, which are not followed");
 }

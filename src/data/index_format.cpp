@@ -9,12 +9,14 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include "file_nature.hpp"
+
 namespace forebay {
 namespace {
 
 constexpr std::array<char, 8> kMagic{'F', 'o', 'r', 'e', 'b', 'a', 'y', 'I'};
 // Raised whenever the meaning of the bytes changes.
-constexpr std::uint32_t kVersion = 7;
+constexpr std::uint32_t kVersion = 8;
 
 struct Header {
   std::array<char, 8> magic = kMagic;
@@ -119,7 +121,7 @@ bool begins_as_index(std::span<const std::byte> bytes) noexcept {
 }
 
 IndexLayout read_index_layout(std::span<const std::byte> begin, std::size_t size, std::string_view origin) {
-  if (!begins_as_index(begin)) throw Error(std::string(origin) + ": not an index of Forebay");
+  if (!begins_as_index(begin)) throw Error(std::string(origin) + ": not an index of Forebay" + nature_as_cause(begin));
   Header header;
   if (begin.size() < sizeof(header)) throw damaged_index(origin, "it ends inside its header");
   std::memcpy(&header, begin.data(), sizeof(header));

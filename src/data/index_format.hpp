@@ -74,7 +74,7 @@ class IndexWriter {
     bytes(std::as_bytes(std::span(text)));
   }
   void put(const std::string& text) { put(std::string_view(text)); }
-  void put(const Skipped& entry) { (*this)(entry.path, entry.reason, entry.bad); }
+  void put(const Skipped& entry) { (*this)(entry.path, entry.reason, entry.bad, entry.told); }
   template <typename T>
   void put(const std::vector<T>& values) {
     put<std::uint64_t>(values.size());
@@ -103,7 +103,7 @@ class IndexReader {
   void get(T& value) { std::memcpy(&value, take(sizeof(T)).data(), sizeof(T)); }
   void get(bool& flag);
   void get(std::string& text);
-  void get(Skipped& entry) { (*this)(entry.path, entry.reason, entry.bad); }
+  void get(Skipped& entry) { (*this)(entry.path, entry.reason, entry.bad, entry.told); }
   // Grows as values are found, because a damaged count must not decide how much is allocated.
   template <typename T>
   void get(std::vector<T>& values) {

@@ -9,6 +9,8 @@
 #include <limits>
 #include <string_view>
 
+#include "file_nature.hpp"
+
 namespace forebay {
 namespace {
 
@@ -26,7 +28,7 @@ UnfitArray type_refusal(const std::string& what) {
 // The header is a dictionary in the form that NumPy writes. Any other form that Python would accept is damage.
 class NpyHeaderReader {
  public:
-  explicit NpyHeaderReader(std::string_view text) : rest_(text) {}
+  NpyHeaderReader(std::string_view text, NpyTexts texts) : rest_(text), texts_(texts) {}
 
   void read(NpyArray& array) {
     expect('{');
@@ -104,13 +106,16 @@ class NpyHeaderReader {
       return std::ranges::find(sizes, bytes) != sizes.end();
     };
     const char kind = type.empty() ? '\0' : type.front();
-    const bool is_known =
+    constexpr std::size_t kLongestText = 65536;
+    const bool is_text = texts_ == NpyTexts::read && has_size && bytes > 0 && bytes <= kLongestText &&
+                         (kind == 'S' || (kind == 'U' && text.front() != '>'));
+    const bool is_number =
         has_size && ((kind == 'b' && bytes == 1) || ((kind == 'u' || kind == 'i') && is_one_of({1, 2, 4, 8})) ||
                      (kind == 'f' && is_one_of({2, 4, 8})));
-    if (!is_known)
+    if (!is_number && !is_text)
       throw type_refusal("elements of type \"" + std::string(text.substr(0, 40)) + "\"; only plain numbers are read");
     array.kind = kind;
-    array.element_bytes = bytes;
+    array.element_bytes = kind == 'U' ? 4 * bytes : bytes;
     array.big_endian = text.front() == '>';
   }
 
@@ -138,6 +143,7 @@ class NpyHeaderReader {
   }
 
   std::string_view rest_;
+  NpyTexts texts_;
 };
 
 float float_of_half(std::uint16_t bits) noexcept {
@@ -199,12 +205,38 @@ double NpyArray::real(std::size_t i) const noexcept {
   }
 }
 
+std::string NpyArray::text(std::size_t i) const {
+  const std::size_t unit = kind == 'U' ? 4 : 1;
+  std::string text;
+  std::size_t used = 0;  // up to the last character that is no NUL
+  for (std::size_t at = i * element_bytes; at < (i + 1) * element_bytes; at += unit) {
+    std::uint32_t code = 0;
+    std::memcpy(&code, elements.data() + at, unit);
+    if (kind == 'S' || code < 0x80) {
+      text += static_cast<char>(code);
+    } else if (code < 0x800) {
+      text += {static_cast<char>(0xC0 | code >> 6U), static_cast<char>(0x80 | (code & 0x3FU))};
+    } else if (code < 0x10000) {
+      text += {static_cast<char>(0xE0 | code >> 12U), static_cast<char>(0x80 | (code >> 6U & 0x3FU)),
+               static_cast<char>(0x80 | (code & 0x3FU))};
+    } else {
+      text += {static_cast<char>(0xF0 | (code >> 18U & 7U)), static_cast<char>(0x80 | (code >> 12U & 0x3FU)),
+               static_cast<char>(0x80 | (code >> 6U & 0x3FU)), static_cast<char>(0x80 | (code & 0x3FU))};
+    }
+    if (code != 0) used = text.size();
+  }
+  text.resize(used);
+  return text;
+}
+
 std::string NpyArray::dtype() const {
   const std::string bits = std::to_string(8 * element_bytes);
   switch (kind) {
     case 'b': return "bool";
     case 'u': return "uint" + bits;
     case 'i': return "int" + bits;
+    case 'U':
+    case 'S': return "texts";
     default: return "float" + bits;
   }
 }
@@ -219,8 +251,8 @@ bool starts_as_npy(std::span<const std::byte> bytes) noexcept {
   return bytes.size() >= kNpyMagic.size() && std::memcmp(bytes.data(), kNpyMagic.data(), kNpyMagic.size()) == 0;
 }
 
-NpyArray parse_npy_header(std::span<const std::byte> bytes, std::size_t& begin) {
-  if (!starts_as_npy(bytes)) throw npy_refusal("it does not begin as an array of NumPy's");
+NpyArray parse_npy_header(std::span<const std::byte> bytes, std::size_t& begin, NpyTexts texts) {
+  if (!starts_as_npy(bytes)) throw npy_refusal("it does not begin as an array of NumPy's" + nature_as_cause(bytes));
   const auto byte = [&](std::size_t at) { return at < bytes.size() ? std::to_integer<std::uint32_t>(bytes[at]) : 0U; };
   const std::uint32_t version = byte(6);
   if (version < 1 || version > 3) throw npy_refusal("version " + std::to_string(version) + "; 1, 2 and 3 are read");
@@ -229,14 +261,14 @@ NpyArray parse_npy_header(std::span<const std::byte> bytes, std::size_t& begin) 
   if (bytes.size() < begin || bytes.size() - begin < length)
     throw npy_refusal("damaged, or the file ends in its header");
   NpyArray array;
-  NpyHeaderReader({reinterpret_cast<const char*>(bytes.data()) + begin, length}).read(array);
+  NpyHeaderReader({reinterpret_cast<const char*>(bytes.data()) + begin, length}, texts).read(array);
   begin += length;
   return array;
 }
 
-NpyArray parse_npy(std::span<const std::byte> bytes) {
+NpyArray parse_npy(std::span<const std::byte> bytes, NpyTexts texts) {
   std::size_t begin = 0;
-  NpyArray array = parse_npy_header(bytes, begin);
+  NpyArray array = parse_npy_header(bytes, begin, texts);
   const std::uint64_t wanted = element_bytes_of(array);
   const auto rest = bytes.subspan(begin);
   if (rest.size() < wanted) {

@@ -20,7 +20,7 @@ class UnfitArray final : public SampleError {
 struct NpyArray {
   static constexpr std::size_t kMostDimensions = 8;
 
-  char kind = 'u';  // b (bool), u, i, f
+  char kind = 'u';  // b (bool), u, i, f; U (UTF-32), S (bytes) for texts
   std::size_t element_bytes = 1;
   bool big_endian = false;
   bool fortran_order = false;  // the first index runs fastest
@@ -28,29 +28,36 @@ struct NpyArray {
   std::array<std::int64_t, kMostDimensions> shape{};
   std::span<const std::byte> elements;
 
+  [[nodiscard]] bool has_texts() const noexcept { return kind == 'U' || kind == 'S'; }
   [[nodiscard]] std::size_t count() const noexcept { return elements.size() / element_bytes; }
   // The stride of each dimension, in elements.
   [[nodiscard]] std::array<std::int64_t, kMostDimensions> steps() const noexcept;
   // The i-th element in storage order, to the nearest double; and whole numbers exactly, those from 2^63 on as
-  // negative. REQUIRES: i < count().
+  // negative. REQUIRES: i < count(), !has_texts().
   [[nodiscard]] double real(std::size_t i) const noexcept;
   [[nodiscard]] std::int64_t whole(std::size_t i) const noexcept;
+  // The i-th element as UTF-8, without the NULs that fill it. REQUIRES: i < count(), has_texts().
+  [[nodiscard]] std::string text(std::size_t i) const;
   // As NumPy writes them: "uint8", "(3, 224, 224)".
   [[nodiscard]] std::string dtype() const;
   [[nodiscard]] std::string shape_text() const;
 };
+
+// Whether an array of texts is one to read, too.
+enum class NpyTexts : std::uint8_t { refused, read };
 
 [[nodiscard]] bool starts_as_npy(std::span<const std::byte> bytes) noexcept;
 
 // Throws SampleError for bytes that are not such an array, end early, or have a damaged header; UnfitArray for pickled
 // objects, which are never loaded, and for elements that are not plain numbers. Bytes after the last element are
 // ignored. Any thread may call.
-[[nodiscard]] NpyArray parse_npy(std::span<const std::byte> bytes);
+[[nodiscard]] NpyArray parse_npy(std::span<const std::byte> bytes, NpyTexts texts = NpyTexts::refused);
 
 // The same for the header alone: `head` has the header and perhaps some elements. Sets `begin` to the offset of the
 // first element, and leaves array.elements empty. Throws SampleError likewise, and if `head` does not hold the whole
 // header.
-[[nodiscard]] NpyArray parse_npy_header(std::span<const std::byte> head, std::size_t& begin);
+[[nodiscard]] NpyArray parse_npy_header(std::span<const std::byte> head, std::size_t& begin,
+                                        NpyTexts texts = NpyTexts::refused);
 // The size of all elements in bytes. Throws SampleError if no file can be that large.
 [[nodiscard]] std::uint64_t element_bytes_of(const NpyArray& array);
 // An npy header (version 1) for one entry of the array, without its first dimension: followed by the entry's elements

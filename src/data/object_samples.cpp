@@ -32,6 +32,13 @@ bool wants_objects(const FieldOptions& wanted, bool are_images) {
 
 }  // namespace
 
+// Shares of an image where pixels are expected would all lie within its first pixel.
+bool seems_to_be_shares(const BoxSides& sides) noexcept {
+  const auto is_share = [](double side) { return side >= 0 && side <= 1; };
+  const auto is_fraction = [](double side) { return std::floor(side) != side; };
+  return std::ranges::all_of(sides, is_share) && std::ranges::any_of(sides, is_fraction);
+}
+
 std::string problem_of_box(const BoxSides& sides) {
   // Far larger than any image, far below the limit of std::int32_t.
   constexpr double kFarthest = 1e9;
@@ -39,6 +46,9 @@ std::string problem_of_box(const BoxSides& sides) {
   if (std::ranges::any_of(sides, is_far)) return "is beyond any image";
   const LabelledBox box = labelled_box(sides, -1);
   if (!(box.left < box.right && box.top < box.bottom)) return "has no area";
+  if (seems_to_be_shares(sides)) {
+    return "does not reach beyond 1, as if its sides were shares of the image; multiply them by its width and height";
+  }
   return box.right > 0 && box.bottom > 0 ? "" : "lies outside its image";
 }
 

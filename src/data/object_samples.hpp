@@ -48,6 +48,8 @@ class ObjectSamples {
 
 // Left, top, right and bottom of a box, as a file has them.
 using BoxSides = std::array<double, 4>;
+// Whether they are shares of an image rather than pixels: none is beyond 1, and one is no whole number.
+[[nodiscard]] bool seems_to_be_shares(const BoxSides& sides) noexcept;
 // Why they cannot be an object: "has no area"; "" if they can. Boxes that extend past the image are clamped later.
 [[nodiscard]] std::string problem_of_box(const BoxSides& sides);
 // REQUIRES: they have no problem.

@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "base/text.hpp"
+#include "class_text.hpp"
 #include "path_pattern.hpp"
 #include "shards.hpp"
 
@@ -47,6 +48,7 @@ class ShardMerger {
     draft.table.classes = std::move(classes_);
     draft.table.kinds.clear();
     for (const auto& wanted : wanted_.fields) draft.table.fields.push_back({.field = wanted.field});
+    report_odd(draft.skipped);
     const bool has_keys = std::ranges::any_of(drafts_, [](const auto& each) { return !each.keys_.bytes().empty(); });
     for (std::size_t i = 0; i < drafts_.size(); ++i) {
       if (i == 0 || paths[i] != paths[i - 1]) sources_ = {};
@@ -58,23 +60,16 @@ class ShardMerger {
   }
 
  private:
-  // The first class decides whether classes are numbers or names. A number far beyond the count of samples is damage,
-  // not a class: one byte must not make a million classes.
+  // A number far beyond the count of samples is damage, not a class: one byte must not make a million classes.
   void find_classes() {
     constexpr std::int64_t kPlausible = 65536;
-    std::size_t samples = 0;
-    for (const ShardDraft& draft : drafts_) samples += draft.labels_.size();
-    const std::int64_t most = std::max(kPlausible, 16 * static_cast<std::int64_t>(samples));
+    count_labels();
+    const std::int64_t most = std::max(kPlausible, 16 * static_cast<std::int64_t>(samples_));
     std::int64_t largest = -1;
-    bool knows = false;
     for (const ShardDraft& draft : drafts_) {
       for (const std::int64_t label : draft.labels_) {
-        if (label != ShardDraft::kAbsent) has_labels_ = true;
-        if (!knows && (label >= 0 || label <= ShardDraft::kTexts)) {
-          knows = true;
-          is_by_name_ = label < 0;
-        }
-        if (label < most) largest = std::max(largest, label);
+        const std::int64_t number = is_by_name_ ? label : number_of(draft, label).value_or(-1);
+        if (number < most) largest = std::max(largest, number);
       }
     }
     const auto& given = contents_.options().classes;
@@ -86,16 +81,64 @@ class ShardMerger {
       for (const ShardDraft& draft : drafts_) {
         names.insert(names.end(), draft.texts_.begin(), draft.texts_.end());
         for (const std::int64_t label : draft.labels_) {
-          if (label >= 0) names.push_back(std::to_string(label));
+          if (label >= 0 && label < ShardDraft::kOneHot) names.push_back(std::to_string(label));
         }
       }
       list_.emplace(std::vector<std::string>(), std::move(names));
       classes_ = list_->names();
     } else {
+      if (one_hot_ > 0) largest = std::int64_t{one_hot_} - 1;
       for (std::int64_t i = 0; i <= largest; ++i) classes_.push_back(std::to_string(i));
       name_classes();
     }
     count_ = static_cast<std::int64_t>(classes_.size());
+    if (one_hot_ > 0 && count_ != std::int64_t{one_hot_}) {
+      throw path_error(contents_.options(), "its labels are one-hot, of " + std::to_string(one_hot_) +
+                                                " classes, but dataset.classes has " + std::to_string(count_) +
+                                                " names");
+    }
+  }
+
+  // All labels together decide what they are, whatever the order of files is: class numbers, names, or one-hot where
+  // there is nothing else.
+  void count_labels() {
+    LabelCensus census(contents_.options().classes);
+    std::uint64_t texts = 0;
+    std::uint64_t numbers = 0;
+    std::uint64_t hot = 0;
+    for (const ShardDraft& draft : drafts_) {
+      samples_ += draft.labels_.size();
+      texts += draft.texts_.empty() ? 0 : 1;
+      if (draft.one_hot_ > 0)
+        one_hot_ = one_hot_ == 0 || one_hot_ == draft.one_hot_ ? draft.one_hot_ : ShardDraft::kSeveral;
+    }
+    for (const ShardDraft& draft : drafts_) {
+      for (const std::int64_t label : draft.labels_) {
+        if (label != ShardDraft::kAbsent) has_labels_ = true;
+        if (label <= ShardDraft::kOdd) ++odd_;
+        if (label >= ShardDraft::kOneHot) ++hot;
+        if (label >= 0 && label < ShardDraft::kOneHot) ++numbers;
+        if (texts == 0) continue;
+        if (ShardDraft::is_text(label)) census.add(draft.text_of(label));
+        if (ShardDraft::is_text(label) && is_missing_value(draft.text_of(label))) ++missing_;
+        if (label >= 0 && label < ShardDraft::kOneHot) census.add(std::to_string(label));
+      }
+    }
+    is_by_name_ = texts > 0 && !census.are_numbers("dataset.path = \"" + contents_.options().path + "\"");
+    if (texts + numbers + odd_ > 0 || one_hot_ == ShardDraft::kSeveral) {
+      odd_ += hot;
+      one_hot_ = 0;
+    }
+    if (is_by_name_) missing_ = 0;
+    constexpr std::uint64_t kNearlyAll = 10;  // one in so many may be damaged, as in LabelCensus
+    are_odd_bad_ = odd_ * kNearlyAll <= samples_;
+  }
+
+  // The class number that a label is, -1 for none or a word such as "none"; nothing if it is not one.
+  [[nodiscard]] static std::optional<std::int64_t> number_of(const ShardDraft& draft, std::int64_t label) {
+    if (ShardDraft::is_text(label) && is_missing_value(draft.text_of(label))) return -1;
+    if (ShardDraft::is_text(label)) return class_number_in(draft.text_of(label));
+    return label < 0 || label >= ShardDraft::kOneHot ? std::nullopt : std::optional(label);
   }
 
   // Uses the container's names for them, if each has one name and no two have the same.
@@ -124,18 +167,54 @@ class ShardMerger {
       if (has_labels_) throw SampleError("has no class, where others have one");
       return -1;
     }
-    const bool is_text = label < 0;
-    const std::string text =
-        is_text ? draft.texts_[static_cast<std::size_t>(ShardDraft::kTexts - label)] : std::to_string(label);
-    if (is_text || is_by_name_) {
-      const std::int32_t number = list_ ? list_->number_of(text) : -1;
-      if (number >= 0) return number;
-      throw SampleError("class \"" + printable(text) + "\" " +
-                        (list_ ? "is not in dataset.classes" : "is no number, as those of others are"));
+    const bool is_hot = label >= ShardDraft::kOneHot;
+    if (is_hot && one_hot_ > 0) return static_cast<std::int32_t>(label - ShardDraft::kOneHot);
+    if (is_hot || label <= ShardDraft::kOdd) {
+      if (are_odd_bad_) throw SampleError("its label is no class: " + odd_text(draft, label));
+      return -1;
     }
-    if (label < count_) return static_cast<std::int32_t>(label);
+    const bool is_text = ShardDraft::is_text(label);
+    const std::string text = is_text ? draft.text_of(label) : std::to_string(label);
+    if (is_by_name_) {
+      const std::int32_t number = list_->number_of(text);
+      if (number >= 0) return number;
+      throw SampleError("class \"" + printable(text) + "\" is not in dataset.classes");
+    }
+    const auto number = number_of(draft, label);
+    if (!number) throw SampleError(problem_of_class(text));
+    if (*number < count_) return static_cast<std::int32_t>(*number);
     throw SampleError("label " + text + " of " + std::to_string(count_) + " classes" +
                       (list_ ? "" : ", too large for so few samples; name all in dataset.classes if it is right"));
+  }
+
+  [[nodiscard]] static std::string odd_text(const ShardDraft& draft, std::int64_t label) {
+    return label >= ShardDraft::kOneHot ? "it is one-hot, and others are not" : draft.odd_of(label);
+  }
+
+  // Labels that are there and are served as -1.
+  void report_odd(SkipLog& skipped) const {
+    if (missing_ > 0) {
+      skipped.add_warning(contents_.root(),
+                          std::to_string(missing_) + " of " + std::to_string(samples_) +
+                              " samples are served with label -1: theirs is a word for none, such as " +
+                              "\"none\" or \"nan\"");
+    }
+    if (odd_ == 0 || are_odd_bad_) return;
+    std::string first;
+    for (const ShardDraft& draft : drafts_) {
+      const auto is_odd = [](std::int64_t label) { return label <= ShardDraft::kOdd || label >= ShardDraft::kOneHot; };
+      const auto found = std::ranges::find_if(draft.labels_, is_odd);
+      if (found == draft.labels_.end()) continue;
+      first = odd_text(draft, *found);
+      break;
+    }
+    const std::string advice =
+        " (the first: " + first + "); a field of kind \"numbers\" or \"multilabel\" serves other labels than classes";
+    skipped.explain_missing_labels({.why = "labels are there and are no classes" + advice});
+    if (odd_ == samples_) return;
+    const std::string note = std::to_string(odd_) + " of " + std::to_string(samples_) +
+                             " samples are served with label -1: theirs is no class" + advice;
+    wanted_.fields.empty() ? skipped.add_warning(contents_.root(), note) : skipped.add_note(contents_.root(), note);
   }
 
   // Frees each part of `from` as it is taken over.
@@ -215,9 +294,14 @@ class ShardMerger {
   PathContents& contents_;
   std::vector<ShardDraft>& drafts_;
   const WantedFields& wanted_;
+  std::size_t samples_ = 0;
+  std::uint64_t odd_ = 0;      // labels that are no classes
+  std::uint64_t missing_ = 0;  // texts that stand for none among class numbers
   bool has_labels_ = false;
   bool is_by_name_ = false;
-  std::optional<ClassList> list_;  // if samples name their classes
+  bool are_odd_bad_ = false;       // few enough to be damage
+  std::uint32_t one_hot_ = 0;      // the number of classes, if all labels are one-hot
+  std::optional<ClassList> list_;  // if samples or dataset.classes name the classes
   std::vector<std::string> classes_;
   std::int64_t count_ = 0;  // of them
   std::map<RecordTable::Kind, std::uint16_t> kind_numbers_;

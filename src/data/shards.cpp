@@ -1,13 +1,13 @@
 #include "shards.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <filesystem>
 #include <limits>
 
 #include "base/crc32c.hpp"
 #include "base/text.hpp"
+#include "file_nature.hpp"
 #include "gzip.hpp"
 #include "parallel.hpp"
 #include "path_pattern.hpp"
@@ -58,6 +58,10 @@ ShardDraft read_shard(PathContents& contents, const std::string& path, const Sha
   }
   ShardDraft draft(path, stamp, progress);
   draft.want(wanted);
+  if (const std::string nature = nature_of_file(path); !nature.empty()) {
+    draft.add_bad_file("the file is " + nature);
+    return draft;
+  }
   if (is_compressed) {
     ContainerBytes bytes{std::span<const std::byte>(inflated.bytes)};
     read_contents(contents, path, bytes, format, draft);
@@ -77,6 +81,19 @@ bool is_for_training(std::string_view name) noexcept {
   return false;
 }
 
+// The files of a folder that would be the format's, were they not compressed by what is not read.
+std::vector<std::string> foreign_shards(PathContents& contents, bool (*is_name)(std::string_view)) {
+  std::vector<std::string> files;
+  if (!contents.is_folder()) return files;
+  for (const std::string_view name : contents.listing().others) {
+    for (const std::string_view ending : {".xz", ".bz2", ".zst", ".lz4", ".zip", ".7z"}) {
+      const bool is_foreign = name.ends_with(ending) && is_name(name.substr(0, name.size() - ending.size()));
+      if (is_foreign) files.push_back(join_path(contents.root(), name));
+    }
+  }
+  return files;
+}
+
 }  // namespace
 
 FoundLabel label_of_text(std::string_view text) {
@@ -84,18 +101,40 @@ FoundLabel label_of_text(std::string_view text) {
   if (text.empty()) throw SampleError("its class is an empty text");
   if (text.size() > kLongestClassName)
     throw SampleError("its class is a text of " + std::to_string(text.size()) + " bytes");
-  const std::string_view digits = text.substr(text.front() == '+' ? 1 : 0);
-  std::int64_t number = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
-  if (end != digits.data() + digits.size() || digits.empty()) return FoundLabel::named(std::string(text));
-  if (error != std::errc()) throw SampleError("its class number is " + std::string(text));
-  return FoundLabel::of(number);
+  return FoundLabel::named(std::string(text));
 }
 
-FoundLabel label_of_float(float number) {
-  constexpr float kLargest = 1e9F;
+FoundLabel label_of_float(double number) {
+  constexpr double kLargest = 1e9;
   const bool is_whole = std::isfinite(number) && std::fabs(number) <= kLargest && std::trunc(number) == number;
-  return is_whole ? FoundLabel::of(static_cast<std::int64_t>(number)) : FoundLabel::none();
+  return is_whole ? FoundLabel::of(static_cast<std::int64_t>(number)) : FoundLabel::odd("it is " + shortest(number));
+}
+
+namespace {
+
+template <typename Number>
+FoundLabel label_of_numbers(std::span<const Number> numbers) {
+  const auto is_zero = [](Number number) { return number == 0; };
+  const auto hot = std::ranges::find_if_not(numbers, is_zero);
+  const bool is_one_hot = numbers.size() > 1 && numbers.size() < kMostOneHot && hot != numbers.end() && *hot == 1 &&
+                          std::all_of(hot + 1, numbers.end(), is_zero);
+  if (is_one_hot) {
+    return {.kind = FoundLabel::Kind::one_hot,
+            .number = hot - numbers.begin(),
+            .classes = static_cast<std::uint32_t>(numbers.size())};
+  }
+  if (numbers.empty()) return FoundLabel::none();
+  return FoundLabel::odd("it has " + std::to_string(numbers.size()) +
+                         (numbers.size() >= kMostOneHot ? " or more numbers" : " numbers"));
+}
+
+}  // namespace
+
+FoundLabel label_of_list(std::span<const std::int64_t> numbers) {
+  return numbers.size() == 1 ? FoundLabel::of(numbers.front()) : label_of_numbers(numbers);
+}
+FoundLabel label_of_list(std::span<const float> numbers) {
+  return numbers.size() == 1 ? label_of_float(numbers.front()) : label_of_numbers(numbers);
 }
 
 std::optional<RecordTable::Kind> raw_kind(std::int64_t height, std::int64_t width, std::int64_t channels,
@@ -144,15 +183,28 @@ std::uint16_t ShardDraft::kind_number(const RecordTable::Kind& kind) {
   return kind_numbers_[kind] = static_cast<std::uint16_t>(kind_list_.size() - 1);
 }
 
+std::int64_t ShardDraft::odd_number(const std::string& what) {
+  constexpr std::size_t kNamed = 1000;
+  if (odd_.size() <= kNamed && (odd_.empty() || odd_.back() != what)) {
+    odd_.push_back(odd_.size() < kNamed ? what : "it is no class");
+  }
+  return kOdd - static_cast<std::int64_t>(odd_.size() - 1);
+}
+
 std::int64_t ShardDraft::label_number(const FoundLabel& label) {
   constexpr std::int64_t kMostNumbers = std::int64_t{1} << 22U;
   switch (label.kind) {
     case FoundLabel::Kind::absent: return kAbsent;
     case FoundLabel::Kind::unlabelled: return kUnlabelled;
+    case FoundLabel::Kind::odd: return odd_number(label.text);
     case FoundLabel::Kind::number:
+      if (label.number < 0) throw SampleError("its class number is " + std::to_string(label.number));
       if (label.number < kMostNumbers) return label.number;
       throw SampleError("its class number is " + std::to_string(label.number) + ", where " +
                         std::to_string(kMostNumbers - 1) + " is the largest");
+    case FoundLabel::Kind::one_hot:
+      one_hot_ = one_hot_ == 0 || one_hot_ == label.classes ? label.classes : kSeveral;
+      return kOneHot + label.number;
     case FoundLabel::Kind::text: break;
   }
   const auto [place, is_new] = text_numbers_.try_emplace(label.text, static_cast<std::int64_t>(texts_.size()));
@@ -172,7 +224,8 @@ void ShardDraft::add(ContainerBytes& bytes, const FoundSample& sample) {
   const std::int64_t label = label_number(sample.label);
   // A large class number decides how many classes there are, and is rare, so its record's checksum is worth verifying.
   constexpr std::int64_t kRare = 32768;
-  if (sample.checked.length > 0 && (bytes.is_in_memory() || label >= kRare)) check_sum(bytes, sample.checked);
+  if (sample.checked.length > 0 && (bytes.is_in_memory() || (label >= kRare && label < kOneHot)))
+    check_sum(bytes, sample.checked);
   if (bytes.is_in_memory()) {
     record.offset = held_.size();
   } else if (sample.checked.length > 0) {
@@ -200,7 +253,8 @@ void ShardDraft::add(ContainerBytes& bytes, const FoundSample& sample) {
                              .number = number()});
     if (bytes.is_in_memory()) hold(place);
   }
-  if (label < 0 || sample.class_name.empty() || sample.class_name.size() > kLongestClassName) return;
+  if (label < 0 || label >= kOneHot || sample.class_name.empty() || sample.class_name.size() > kLongestClassName)
+    return;
   const auto [known, is_new] = class_names_.try_emplace(label, sample.class_name);
   if (!is_new && known->second != sample.class_name) known->second.clear();
 }
@@ -273,6 +327,10 @@ IndexDraft build_from_shards(PathContents& contents, const ShardFormat& format) 
   IndexDraft draft = merge_shards(contents, drafts, wanted, format.missing);
   for (std::string& path : others) {
     draft.skipped.add_note(std::move(path), "not read: names of others in the folder say \"train\"");
+  }
+  for (std::string& path : foreign_shards(contents, format.is_name)) {
+    draft.skipped.add_warning(std::move(path),
+                              "not read: of compressed files only those of gzip (.gz) are; decompress it");
   }
   return draft;
 }

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstdint>
 #include <map>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,26 +19,33 @@ namespace forebay {
 struct FoundLabel {
   enum class Kind : std::uint8_t {
     absent,      // nothing, which is an error if other samples have a class
-    unlabelled,  // that there is none or not exactly one: a negative number, an empty list, several numbers
+    unlabelled,  // that there is none: -1, an empty list
+    odd,         // something that is no class: several numbers, a fraction
     number,
-    text,
+    text,     // a class number as text, or a name: all labels together decide
+    one_hot,  // the place of the only 1 among 0s
   };
 
   Kind kind = Kind::absent;
   std::int64_t number = 0;
-  std::string text = {};
+  std::string text = {};      // odd: what it is, as in "it has 3 numbers"
+  std::uint32_t classes = 0;  // one_hot: how many there are
 
-  // A negative number means none.
   [[nodiscard]] static FoundLabel of(std::int64_t number) {
-    return {.kind = number < 0 ? Kind::unlabelled : Kind::number, .number = number};
+    return {.kind = number == -1 ? Kind::unlabelled : Kind::number, .number = number};
   }
   [[nodiscard]] static FoundLabel none() { return {.kind = Kind::unlabelled}; }
+  [[nodiscard]] static FoundLabel odd(std::string what) { return {.kind = Kind::odd, .text = std::move(what)}; }
   [[nodiscard]] static FoundLabel named(std::string text) { return {.kind = Kind::text, .text = std::move(text)}; }
 };
-// A class as written in text files and JSON: a whole number, else a name. Throws SampleError if it is neither.
+// A class as written in text files and JSON. Throws SampleError if it is empty or too long for one.
 [[nodiscard]] FoundLabel label_of_text(std::string_view text);
 // A class as a floating-point number, which must be whole.
-[[nodiscard]] FoundLabel label_of_float(float number);
+[[nodiscard]] FoundLabel label_of_float(double number);
+// A class as a list of numbers: none, one, or one-hot. It need not have more than the first kMostOneHot.
+inline constexpr std::size_t kMostOneHot = 65536;
+[[nodiscard]] FoundLabel label_of_list(std::span<const std::int64_t> numbers);
+[[nodiscard]] FoundLabel label_of_list(std::span<const float> numbers);
 
 // A longer text is not a class name.
 inline constexpr std::size_t kLongestClassName = 256;
@@ -110,6 +118,10 @@ class ShardDraft {
   void begin(std::uint64_t offset, std::string_view key = {});
   // The container's name for the record.
   void call(std::string_view key) { key_ = key; }
+  // Where a label would have been found, for a sample without one: "the first sample has .jpg, .txt". Only the first
+  // counts, so that it is worth making only if `needs_label_hint()`.
+  [[nodiscard]] bool needs_label_hint() const noexcept { return skipped_.missing_labels().why.empty(); }
+  void give_label_hint(std::string hint) { skipped_.explain_missing_labels({.why = std::move(hint)}); }
   // The file has been read up to there.
   void reach(std::uint64_t offset);
   // Adds the record's sample. Bytes that are only in memory are kept for the index. Throws SampleError if its image has
@@ -121,20 +133,33 @@ class ShardDraft {
   // Something about the file itself is wrong or worth reporting.
   void add_bad_file(std::string reason) { skipped_.add_bad(path_, std::move(reason)); }
   void add_note(std::string reason) { skipped_.add_note(path_, std::move(reason)); }
+  void add_warning(std::string reason) { skipped_.add_warning(path_, std::move(reason)); }
 
  private:
   friend class ShardMerger;
 
-  // Labels of records without a class number. A text is kTexts minus its index in `texts_`.
+  // Labels of records without a class number. A text is kTexts minus its index in `texts_`, what is no class kOdd minus
+  // its index in `odd_`, and a one-hot label kOneHot plus its place.
   static constexpr std::int64_t kUnlabelled = -1;
   static constexpr std::int64_t kAbsent = -2;
   static constexpr std::int64_t kTexts = -3;
+  static constexpr std::int64_t kOdd = -(std::int64_t{1} << 40U);
+  static constexpr std::int64_t kOneHot = std::int64_t{1} << 40U;
+  static constexpr std::uint32_t kSeveral = UINT32_MAX;  // one-hot labels of different numbers of classes
+  [[nodiscard]] static bool is_text(std::int64_t label) noexcept { return label <= kTexts && label > kOdd; }
+  [[nodiscard]] const std::string& text_of(std::int64_t label) const {
+    return texts_[static_cast<std::size_t>(kTexts - label)];
+  }
+  [[nodiscard]] const std::string& odd_of(std::int64_t label) const {
+    return odd_[static_cast<std::size_t>(kOdd - label)];
+  }
 
   // Adds an entry that counts the bad records beyond those kept.
   void add_uncounted();
   [[nodiscard]] std::uint32_t number() const noexcept { return next_ - 1; }
   [[nodiscard]] std::uint16_t kind_number(const RecordTable::Kind& kind);
   [[nodiscard]] std::int64_t label_number(const FoundLabel& label);
+  [[nodiscard]] std::int64_t odd_number(const std::string& what);
 
   std::string path_;
   RecordTable::Stamp stamp_;
@@ -164,6 +189,8 @@ class ShardDraft {
   std::map<RecordTable::Kind, std::uint16_t> kind_numbers_;
   std::vector<std::string> texts_;
   std::map<std::string, std::int64_t, std::less<>> text_numbers_;
+  std::vector<std::string> odd_;
+  std::uint32_t one_hot_ = 0;  // their number of classes; 0: there are none
   std::map<std::int64_t, std::string> class_names_;
   std::vector<std::byte> held_;
   SkipLog skipped_;

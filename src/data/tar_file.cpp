@@ -198,4 +198,27 @@ bool TarReader::next(TarMember& member) {
   return false;
 }
 
+std::string TarReader::problem_of_end() {
+  if (begins_ >= bytes_.size()) {
+    return "byte " + std::to_string(bytes_.size()) +
+           ": no block of zeros marks the end of the archive; it may have been cut off between two members";
+  }
+  constexpr std::uint64_t kPiece = std::uint64_t{64} << 10U;
+  for (std::uint64_t at = begins_; at < bytes_.size(); at += kPiece) {
+    const auto piece = bytes_.at(at, static_cast<std::size_t>(std::min(kPiece, bytes_.size() - at)));
+    const auto found = std::ranges::find_if(piece, [](std::byte byte) { return byte != std::byte{0}; });
+    if (found == piece.end()) continue;
+    const std::uint64_t block = (at + static_cast<std::uint64_t>(found - piece.begin())) / kTarBlock * kTarBlock;
+    const std::uint64_t left = bytes_.size() - block;
+    const bool is_archive = left >= kTarBlock && starts_as_tar(bytes_.at(block, kTarBlock));
+    return "byte " + std::to_string(block) + ": " + std::to_string(left) +
+           " bytes behind the end of the archive are not read" +
+           (is_archive
+                ? "; another archive begins there. Give the archives as files of their own, or join them with tar "
+                  "--concatenate"
+                : "");
+  }
+  return {};
+}
+
 }  // namespace forebay

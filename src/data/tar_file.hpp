@@ -29,6 +29,10 @@ class TarReader {
   // that.
   [[nodiscard]] bool next(TarMember& member);
 
+  // What is odd about where the archive ended: no mark of its end, bytes behind it; "" if nothing is. REQUIRES: next()
+  // has returned false. Throws SampleError if the file cannot be read.
+  [[nodiscard]] std::string problem_of_end();
+
  private:
   using Headers = std::map<std::string, std::string, std::less<>>;  // of pax
 

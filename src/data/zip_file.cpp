@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "base/text.hpp"
+#include "file_nature.hpp"
 
 // Field names and offsets follow PKWARE's APPNOTE 6.3, sections 4.3 and 4.5.
 namespace forebay {
@@ -107,7 +108,9 @@ ZipFile::Directory ZipFile::find_directory() const {
   for (const std::size_t bytes : {kEndBytes, kEndBytes + kLongestComment}) {
     if (const auto place = find_directory(std::min(file_.size, bytes))) return *place;
   }
-  throw zip_refusal(file_.size, "the archive ends without its directory, probably cut short");
+  std::vector<std::byte> head(std::min<std::size_t>(file_.size, 512));
+  read_at(file_.descriptor, 0, head);
+  throw zip_refusal(file_.size, "the archive ends without its directory, probably cut short" + nature_as_cause(head));
 }
 
 // The end record is searched for backwards: it is where its comment fills the rest of the file.

@@ -175,6 +175,7 @@ void Startup::open_logs() {
     if (rank() == 0) {
       for (const std::string& warning : start_warnings(options, run_.workers, ranks())) run_.console->warn(warning);
       if (!operations_notice_.empty()) run_.console->warn(operations_notice_);
+      for (const std::string& warning : index_warnings(skipped)) run_.console->warn(warning);
       for (const Skipped& entry : skipped) {
         if (entry.bad) run_.quarantine->add({.path = entry.path, .reason = entry.reason});
       }

@@ -196,6 +196,23 @@ std::vector<std::string> start_warnings(const Options& options, const WorkerPlan
   return warnings;
 }
 
+std::vector<std::string> index_warnings(std::span<const Skipped> skipped) {
+  constexpr std::size_t kNamed = 8;
+  std::vector<std::string> warnings;
+  std::size_t more = 0;
+  for (const Skipped& entry : skipped) {
+    if (entry.bad || !entry.told) continue;
+    if (warnings.size() < kNamed) {
+      warnings.push_back(entry.path + ": " + entry.reason);
+    } else {
+      ++more;
+    }
+  }
+  if (more > 0)
+    warnings.push_back("and " + std::to_string(more) + " more warnings of the index: forebay index has all");
+  return warnings;
+}
+
 void refuse_moved_fields(std::span<const Field> fields, const OperationChain& operations) {
   const std::string* const mover = operations.first_mover();
   const auto field = std::ranges::find_if(fields, [](const Field& each) { return follows_view(each.kind); });

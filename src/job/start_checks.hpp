@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include <forebay/dataset.hpp>
 #include <forebay/field.hpp>
 #include <forebay/options.hpp>
 
@@ -55,6 +56,9 @@ struct RingNeed {
 // ranks much more than others, where nothing is handed over.
 [[nodiscard]] std::vector<std::string> start_warnings(const Options& options, const WorkerPlan& plan,
                                                       std::uint32_t ranks);
+
+// What the index has to say when a run starts (Skipped::told): the first few, and how many more there are.
+[[nodiscard]] std::vector<std::string> index_warnings(std::span<const Skipped> skipped);
 
 // Throws ConfigError when an operation may move pixels and a field would have to follow.
 void refuse_moved_fields(std::span<const Field> fields, const OperationChain& operations);

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <cstdint>
 #include <string_view>
 
 #include "base/text.hpp"
+#include "data/file_nature.hpp"
 
 namespace forebay {
 namespace {
@@ -51,20 +51,10 @@ bool is_text(std::string_view head) noexcept {
   });
 }
 
-bool starts_with_ignoring_case(std::string_view text, std::string_view lower_case) noexcept {
-  return text.size() >= lower_case.size() &&
-         std::equal(lower_case.begin(), lower_case.end(), text.begin(), [](char expected, char given) {
-           return expected == static_cast<char>(std::tolower(static_cast<unsigned char>(given)));
-         });
-}
-
 std::string describe_text(std::string_view head) {
   const auto start = head.find_first_not_of("\xef\xbb\xbf \t\r\n");
   const auto text = start == std::string_view::npos ? std::string_view{} : head.substr(start);
-  for (const auto tag : {"<!doctype html"sv, "<html"sv, "<head"sv, "<body"sv}) {
-    if (starts_with_ignoring_case(text, tag)) return "HTML, perhaps an error page that a download saved";
-  }
-  if (starts_with_ignoring_case(text, "<?xml")) return "XML";
+  if (text.starts_with("<?xml")) return "XML";
   return "text";
 }
 
@@ -81,6 +71,7 @@ bool starts_as_tiff(std::span<const std::byte> bytes) noexcept {
 
 std::string describe_content(std::span<const std::byte> bytes) {
   if (bytes.empty()) return "empty";
+  if (std::string nature = nature_of(bytes); !nature.empty()) return nature;
   const std::string_view content = view_of(bytes);
   const auto head = content.substr(0, kTextProbe);
   for (const auto& signature : kSignatures) {

@@ -1,0 +1,139 @@
+#include "class_text.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <charconv>
+#include <cmath>
+#include <forebay/error.hpp>
+
+#include "base/text.hpp"
+
+namespace forebay {
+namespace {
+
+bool is_real(std::string_view text) noexcept {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error != std::errc::invalid_argument && end == text.data() + text.size() && !std::isnan(value);
+}
+
+// "0.73", "1e-3", "1,000", "-5.5".
+bool is_number_like(std::string_view text) {
+  if (text.starts_with('+')) text.remove_prefix(1);
+  if (is_real(text)) return true;
+  if (text.starts_with('-')) text.remove_prefix(1);
+  return !text.empty() && text.front() >= '0' && text.front() <= '9' &&
+         text.find_first_not_of("0123456789,.'") == std::string_view::npos &&
+         text.find_first_of(",'") != std::string_view::npos;
+}
+
+// "1 0 1": several words, each of them a number.
+bool are_several_numbers(std::string_view text) {
+  std::size_t words = 0;
+  while (!text.empty()) {
+    const auto end = std::min(text.find(' '), text.size());
+    if (end > 0 && !is_real(text.substr(0, end))) return false;
+    words += end > 0 ? 1 : 0;
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return words > 1;
+}
+
+bool is_set_of_labels(std::string_view text) {
+  return text.find_first_of("|;") != std::string_view::npos || text.starts_with('[') || text.starts_with('{') ||
+         are_several_numbers(text);
+}
+
+}  // namespace
+
+bool is_missing_value(std::string_view text) {
+  constexpr std::array<std::string_view, 9> kWords{"nan", "na", "n/a", "#n/a", "<na>", "null", "none", "?", "-nan"};
+  return std::ranges::any_of(kWords, [&](std::string_view word) {
+    return std::ranges::equal(word, text, [](char expected, char given) {
+      return expected == static_cast<char>(std::tolower(static_cast<unsigned char>(given)));
+    });
+  });
+}
+
+std::optional<std::int64_t> whole_number_in(std::string_view text) noexcept {
+  text = without_blanks(text);
+  if (text.starts_with('+')) {
+    text.remove_prefix(1);
+    if (text.starts_with('-')) return std::nullopt;
+  }
+  const auto dot = text.find('.');
+  if (dot != std::string_view::npos) {
+    if (dot + 1 == text.size() || text.find_first_not_of('0', dot + 1) != std::string_view::npos) return std::nullopt;
+    text = text.substr(0, dot);
+  }
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+std::optional<std::int64_t> class_number_in(std::string_view text) noexcept {
+  const auto number = whole_number_in(text);
+  return number && *number >= -1 && *number < kMostClassNumbers ? number : std::nullopt;
+}
+
+std::string problem_of_class(std::string_view text, std::int64_t limit) {
+  const std::string label = "label \"" + printable(text.substr(0, 80)) + "\"";
+  if (whole_number_in(text)) {
+    return label + " is not between -1 and " + std::to_string(limit - 1) +
+           (limit == kMostClassNumbers ? "" : ", the last of the given classes");
+  }
+  return label + " is no class number, as nearly all others are";
+}
+
+LabelCensus::Kind& LabelCensus::kind_of(std::string_view text) {
+  if (!given_.empty() && given_.contains(std::string(text))) return named_;
+  if (class_number_in(text)) return numbers_;
+  if (text.find_first_not_of("0123456789") == std::string_view::npos || whole_number_in(text)) return large_;
+  if (is_missing_value(text)) return missing_;
+  if (is_set_of_labels(text)) return sets_;
+  return is_number_like(text) ? fraction_ : words_;
+}
+
+void LabelCensus::add(std::string_view text, std::uint64_t line) {
+  if (text.empty()) return;
+  Kind& kind = kind_of(text);
+  if (kind.count++ > 0) return;
+  kind.first = text.substr(0, 80);
+  kind.line = line;
+}
+
+bool LabelCensus::are_numbers(const std::string& file, std::string_view field) const {
+  const std::uint64_t others =
+      named_.count + large_.count + fraction_.count + missing_.count + sets_.count + words_.count;
+  const std::uint64_t all = numbers_.count + others;
+  constexpr std::uint64_t kNearlyAll = 10;  // one in so many may be damaged
+  if (others == 0 || (numbers_.count > 0 && others * kNearlyAll <= all)) return true;
+  if (!given_.empty()) return numbers_.count > 0 && named_.count == 0;
+  if (numbers_.count > 0 && others == missing_.count) return true;
+
+  const auto refuse = [&](const Kind& kind, const std::string& what, const std::string& advice) {
+    throw ConfigError(file + (kind.line > 0 ? ":" + std::to_string(kind.line) : "") + ": " +
+                      (field.empty() ? "" : "field \"" + std::string(field) + "\": ") + "label \"" +
+                      printable(kind.first) + "\" is " + what + ". " + advice);
+  };
+  const std::string supported = "Supported is one class per image: its number (0, 1, ...) or its name. ";
+  if (sets_.count > 0) refuse(sets_, "a set of labels", supported + "A field of kind \"multilabel\" has sets");
+  if (words_.count == 0 && fraction_.count > 0) {
+    refuse(fraction_, "a number with a fraction (regression)",
+           supported + "A column of a table that a field of kind \"numbers\" names has other targets");
+  }
+  if (words_.count == 0 && large_.count > 0) {
+    refuse(large_, "not between -1 and " + std::to_string(kMostClassNumbers - 1),
+           "A label is a class number, not a regression target; if these are names of classes, list them in `classes`");
+  }
+  if (numbers_.count * 2 > all) {
+    refuse(words_.count > 0 ? words_ : missing_,
+           "no class number, as " + std::to_string(numbers_.count) + " of the " + std::to_string(all) + " labels are",
+           "Correct these rows, or list the names of all classes in `classes`");
+  }
+  return false;
+}
+
+}  // namespace forebay

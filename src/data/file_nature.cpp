@@ -1,0 +1,130 @@
+#include "file_nature.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cstdint>
+#include <forebay/error.hpp>
+#include <string_view>
+
+#include "base/file_io.hpp"
+
+namespace forebay {
+namespace {
+
+using namespace std::string_view_literals;
+
+struct KnownStart {
+  std::string_view bytes;
+  std::string_view nature;
+};
+
+constexpr std::array kKnownStarts{
+    KnownStart{"version https://git-lfs.github.com/spec/"sv,
+               "a pointer of Git LFS, not the file itself; run `git lfs pull`"},
+    KnownStart{"\xFD"
+               "7zXZ\0"sv,
+               "compressed by xz; decompress it (xz -d), or compress it by gzip"},
+    KnownStart{"\x28\xB5\x2F\xFD"sv, "compressed by Zstandard; decompress it (zstd -d), or compress it by gzip"},
+    KnownStart{"\x04\x22\x4D\x18"sv, "compressed by LZ4; decompress it (lz4 -d), or compress it by gzip"},
+    KnownStart{"7z\xBC\xAF\x27\x1C"sv, "a 7-Zip archive; unpack it"},
+    KnownStart{"Rar!\x1A\x07"sv, "a RAR archive; unpack it"},
+    KnownStart{"\x89HDF\r\n\x1A\n"sv, "an HDF5 file; docs/data.md shows how to convert it"},
+    KnownStart{"PAR1\x15"sv, "a Parquet file; docs/data.md shows how to convert it"},
+    KnownStart{"ARROW1\0\0"sv, "an Arrow file; docs/data.md shows how to convert it"},
+};
+
+std::string_view text_of(std::span<const std::byte> bytes) noexcept {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+bool is_bzip2(std::string_view head) noexcept {
+  constexpr auto kBlock = "1AY&SY"sv;  // pi; the level of compression is before it
+  return head.starts_with("BZh") && head.substr(std::min<std::size_t>(head.size(), 4)).starts_with(kBlock);
+}
+
+// Text in units of `bytes` bytes, most of them ASCII and none a NUL, from `at` on.
+bool is_wide_text(std::string_view head, std::size_t at, std::size_t bytes, bool big_endian) noexcept {
+  constexpr std::size_t kUnits = 64;
+  std::size_t units = 0;
+  std::size_t plain = 0;
+  for (; units < kUnits && at + bytes <= head.size(); at += bytes, ++units) {
+    std::uint32_t unit = 0;
+    for (std::size_t i = 0; i < bytes; ++i) {
+      unit |= std::uint32_t{static_cast<unsigned char>(head[at + i])} << 8 * (big_endian ? bytes - 1 - i : i);
+    }
+    if (unit < 0x20 && unit != '\t' && unit != '\n' && unit != '\r') return false;
+    plain += unit < 0x80 ? 1 : 0;
+  }
+  return units >= 2 && 2 * plain >= units;
+}
+
+std::string_view wide_text(std::string_view head) noexcept {
+  constexpr auto kUtf16 = "UTF-16 text; save it as UTF-8 (iconv -f UTF-16 -t UTF-8)"sv;
+  constexpr auto kUtf32 = "UTF-32 text; save it as UTF-8 (iconv -f UTF-32 -t UTF-8)"sv;
+  if (head.starts_with("\xFF\xFE\0\0"sv) && is_wide_text(head, 4, 4, false)) return kUtf32;
+  if (head.starts_with("\0\0\xFE\xFF"sv) && is_wide_text(head, 4, 4, true)) return kUtf32;
+  if (head.starts_with("\xFF\xFE"sv) && is_wide_text(head, 2, 2, false)) return kUtf16;
+  if (head.starts_with("\xFE\xFF"sv) && is_wide_text(head, 2, 2, true)) return kUtf16;
+  constexpr std::size_t kProof = 16;  // where no mark is before it
+  const bool is_long = head.size() >= kProof;
+  return is_long && (is_wide_text(head, 0, 2, false) || is_wide_text(head, 0, 2, true)) &&
+                 head.substr(0, kProof).find('\0') != std::string_view::npos
+             ? kUtf16
+             : std::string_view();
+}
+
+bool begins_with_tag(std::string_view text, std::string_view lower_case) noexcept {
+  return text.size() >= lower_case.size() &&
+         std::equal(lower_case.begin(), lower_case.end(), text.begin(), [](char expected, char given) {
+           return expected == static_cast<char>(std::tolower(static_cast<unsigned char>(given)));
+         });
+}
+
+// What a web server or an object store answered in place of the file.
+std::string_view error_page(std::string_view head) noexcept {
+  const auto text = head.substr(std::min(head.find_first_not_of("\xEF\xBB\xBF \t\r\n"), head.size()));
+  for (const auto tag : {"<!doctype html"sv, "<html"sv, "<head"sv, "<body"sv}) {
+    if (begins_with_tag(text, tag)) return "HTML, perhaps an error page that a download saved; download the file again";
+  }
+  const bool is_xml = text.starts_with("<?xml") || text.starts_with("<Error>");
+  return is_xml && text.find("<Error><Code>") != std::string_view::npos
+             ? "an error that an object store answered in place of the file; download it again"
+             : std::string_view();
+}
+
+}  // namespace
+
+std::string nature_of(std::span<const std::byte> bytes) {
+  const std::string_view head = text_of(bytes).substr(0, 512);
+  for (const auto& [start, nature] : kKnownStarts) {
+    if (head.starts_with(start)) return std::string(nature);
+  }
+  if (is_bzip2(head)) return "compressed by bzip2; decompress it (bzip2 -d), or compress it by gzip";
+  if (const auto text = wide_text(head); !text.empty()) return std::string(text);
+  return std::string(error_page(head));
+}
+
+std::string nature_as_cause(std::span<const std::byte> head) {
+  const std::string nature = nature_of(head);
+  return nature.empty() ? "" : ": it is " + nature;
+}
+
+std::string nature_of_file(const std::string& path) {
+  try {
+    const OpenFile file = open_regular(path);
+    std::array<std::byte, 512> head{};
+    const auto some = std::span(head).first(std::min(head.size(), file.size));
+    read_at(file.descriptor, 0, some);
+    return nature_of(some);
+  } catch (const SampleError&) {
+    return {};
+  }
+}
+
+bool may_be_zlib(std::span<const std::byte> head) noexcept {
+  if (head.size() < 2 || head[0] != std::byte{0x78}) return false;
+  return (0x7800U + std::to_integer<unsigned>(head[1])) % 31 == 0;
+}
+
+}  // namespace forebay
