@@ -90,6 +90,11 @@ TEST_CASE("labels are found by name, plain or compressed, or named by an option"
   CHECK(labels_of(options) == std::array<std::int64_t, 3>{-1, -1, -1});
   CHECK(contains(build_dataset(options)->skipped().at(0).reason, "set dataset.labels"));
   CHECK(build_dataset(options)->skipped().at(0).told);
+  write_file(folder / "qmnist/qmnist-train-images-idx3-ubyte", kImages);
+  write_file(folder / "qmnist/qmnist-train-labels-idx2-int", "x");
+  const auto qmnist = build_dataset(options_for(folder / "qmnist/qmnist-train-images-idx3-ubyte"));
+  CHECK(qmnist->skipped().at(0).told);
+  CHECK(contains(qmnist->skipped()[0].reason, "and qmnist-train-labels-idx2-int has other labels than one byte"));
   options.labels = (folder / "train-labels-idx1-ubyte").string();
   CHECK(labels_of(options) == expected);
   CHECK(build_dataset(options)->classes() == std::vector<std::string>{"0", "1", "2"});

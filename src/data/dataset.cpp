@@ -118,27 +118,26 @@ ConfigError no_labels(std::string_view format) {
                      "\" says itself which labels there are; leave the key out (it is for " + others + ")"};
 }
 
-// A run that trains on labels would learn nothing, so it says that there are none. Where samples have something else to
-// learn from, only `forebay index` does, unless there seem to be labels.
-void note_missing_labels(const DatasetOptions& options, IndexDraft& draft, const std::string& root) {
-  const auto is_missing = [](std::int32_t label) { return label < 0; };
-  if (!std::ranges::all_of(draft.table.label, is_missing)) return;
-  const auto& [why, seem_there] = draft.skipped.missing_labels();
-  const std::string reason = "no sample has a label, all are -1: " +
-                             (why.empty() ? "docs/data.md says where each format has its labels" : why);
-  const bool is_wanted = options.samples == SampleUnit::objects && draft.table.fields.empty();
-  if (!seem_there && !is_wanted && why.empty()) return;  // as the labels of images with objects of several classes
-  seem_there || is_wanted ? draft.skipped.add_warning(root, reason) : draft.skipped.add_note(root, reason);
-}
-
-// Labels of -1 and 1 are two classes to those who write them; here they are none and class 1.
-void note_signed_labels(IndexDraft& draft, const std::string& root) {
+// What a run should know of labels from which it would learn nothing, or the wrong thing. Where samples have something
+// else to learn from, only `forebay index` says that there are none, unless there seem to be labels.
+void note_doubtful_labels(const DatasetOptions& options, IndexDraft& draft, const std::string& root) {
   const auto& labels = draft.table.label;
-  const bool is_signed = std::ranges::find(labels, 1) != labels.end() &&
-                         std::ranges::find(labels, -1) != labels.end() &&
-                         std::ranges::all_of(labels, [](std::int32_t label) { return label == 1 || label == -1; });
-  if (!is_signed || draft.table.classes.size() != 2) return;
-  draft.skipped.add_warning(root, "all labels are -1 or 1, and -1 means no class; number two classes 0 and 1");
+  const auto is_none = [](std::int32_t label) { return label < 0; };
+  const bool are_all = options.samples == SampleUnit::objects && draft.table.fields.empty();  // that there is to learn
+  if (std::ranges::all_of(labels, is_none)) {
+    const auto& [why, seem_there] = draft.skipped.missing_labels();
+    if (!seem_there && !are_all && why.empty()) return;
+    const std::string reason = "no sample has a label, all are -1: " +
+                               (why.empty() ? "docs/data.md says where each format has its labels" : why);
+    seem_there || are_all ? draft.skipped.add_warning(root, reason) : draft.skipped.add_note(root, reason);
+    return;
+  }
+  // Labels of -1 and 1 are two classes to those who write them; here they are none and class 1.
+  const bool are_signed = std::ranges::any_of(labels, is_none) &&
+                          std::ranges::all_of(labels, [](std::int32_t label) { return label == 1 || label == -1; });
+  if (are_all && are_signed && draft.table.classes == std::vector<std::string>{"0", "1"}) {
+    draft.skipped.add_warning(root, "all labels are -1 or 1, and -1 means no class; number two classes 0 and 1");
+  }
 }
 
 // How the index differs from what was asked for; "" if it does not.
@@ -177,8 +176,7 @@ std::unique_ptr<Dataset> build_dataset_with(const BuildContext& context) {
   if (!context.options.labels.empty() && !format->takes_labels && !format->keeps_names) throw no_labels(name);
   IndexDraft draft = format->build(contents);
   complete_fields(context.options, name, draft);
-  note_missing_labels(context.options, draft, contents.root());
-  note_signed_labels(draft, contents.root());
+  note_doubtful_labels(context.options, draft, contents.root());
   IndexRecord record;
   record.origin = origin_of(context.options, std::string(name));
   record.root = std::move(draft.root);

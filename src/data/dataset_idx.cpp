@@ -55,6 +55,20 @@ std::string labels_name(std::string name) {
   return name.replace(images, std::string_view("images").size(), "labels");
 }
 
+// A file beside the images that has the name of their labels up to "labels", such as QMNIST's
+// "qmnist-train-labels-idx2-int"; "" if there is none.
+std::string other_labels(const fs::path& images, const std::string& labels) {
+  const std::string start = labels.substr(0, labels.rfind("labels") + 6);
+  std::error_code unreadable;
+  std::vector<std::string> names;
+  const fs::path folder = images.has_parent_path() ? images.parent_path() : fs::path(".");
+  for (const auto& entry : fs::directory_iterator(folder, unreadable)) {
+    std::string name = entry.path().filename().string();
+    if (name.starts_with(start)) names.push_back(std::move(name));
+  }
+  return names.empty() ? std::string() : *std::ranges::min_element(names);
+}
+
 std::string find_labels(const DatasetOptions& options, const std::string& images, SkipLog& skipped) {
   if (!options.labels.empty()) return options.labels;
   const fs::path path(images);
@@ -68,7 +82,13 @@ std::string find_labels(const DatasetOptions& options, const std::string& images
     std::error_code unreadable;
     if (fs::exists(labels, unreadable)) return labels.string();
   }
-  skipped.explain_missing_labels({.why = "there is no " + name + " or " + name + ".gz beside it; set dataset.labels"});
+  const std::string other = other_labels(path, name);
+  skipped.explain_missing_labels(
+      {.why = "there is no " + name + " or " + name + ".gz beside it" +
+              (other.empty() ? "; set dataset.labels"
+                             : ", and " + other + " has other labels than one byte for each " +
+                                   "image; write that into a file for dataset.labels"),
+       .seem_there = !other.empty()});
   return {};
 }
 
