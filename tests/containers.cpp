@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include <forebay/config.hpp>
 #include <forebay/error.hpp>
 
 #include "container_files.hpp"
@@ -285,6 +286,23 @@ TEST_CASE("a file that is something else than its name says is refused by what i
     CHECK(contains(refusal(name, "\x28\xB5\x2F\xFD..."), "is compressed by Zstandard"));
   }
   CHECK(contains(refusal("x.zip", "PK\3\4" + std::string(60, 'x')), "a ZIP archive whose first member is no .npy"));
+  // Also where it is not the dataset's path: annotations, files of fields, labels, an index, a configuration.
+  write_file(folder / "voc/x.jpg", kJpeg);
+  write_file(folder / "voc/x.xml", pointer);
+  write_file(folder / "voc/y.jpg", kJpeg);
+  write_file(folder / "voc/y.xml", annotation(object("cat")));
+  CHECK(contains(find_skipped(*build_dataset(options_for(folder / "voc")), "x.xml")->reason, "pointer of Git LFS"));
+  write_file(folder / "classes/a/1.jpg", kJpeg);
+  write_file(folder / "masks/1.png", pointer);
+  DatasetOptions masks = options_for(folder / "classes");
+  masks.fields = {{.name = "mask", .from = "../masks/{stem}.png", .kind = FieldKind::mask}};
+  CHECK(contains(error_of([&] { (void)build_dataset(masks); }), "1.png: a pointer of Git LFS"));
+  DatasetOptions indexed = options_for(folder / "classes");
+  indexed.index = (folder / "x.csv").string();
+  write_file(folder / "x.csv", pointer);
+  CHECK(
+      contains(error_of([&] { (void)open_dataset(indexed); }), "not an index of Forebay: it is a pointer of Git LFS"));
+  CHECK(contains(error_of([&] { (void)load_options((folder / "x.csv").string()); }), "x.csv is a pointer of Git LFS"));
   // In a folder of shards the others stay; one that is compressed is named.
   write_file(folder / "shards/a.tar", tar_sample("a", kJpeg, "0") + tar_end());
   write_file(folder / "shards/b.tar", pointer);

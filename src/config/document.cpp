@@ -2,11 +2,13 @@
 
 #include <cstddef>
 #include <optional>
+#include <span>
 #include <sstream>
 
 #include <forebay/error.hpp>
 
 #include "base/file_io.hpp"
+#include "data/file_nature.hpp"
 
 namespace forebay::config {
 namespace {
@@ -113,7 +115,10 @@ std::string place(std::string_view origin, const toml::source_position& position
 
 std::string read_file(const std::filesystem::path& file) {
   try {
-    return read_text_file(file, kLargestFile);
+    std::string text = read_text_file(file, kLargestFile);
+    const std::string nature = nature_of(std::as_bytes(std::span(text)));
+    if (!nature.empty()) throw Error("is " + nature);
+    return text;
   } catch (const Error& error) {
     throw ConfigError("the configuration " + file.string() + " " + error.what());
   }

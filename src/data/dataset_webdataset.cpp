@@ -7,6 +7,7 @@
 
 #include "base/file_io.hpp"
 #include "base/text.hpp"
+#include "file_nature.hpp"
 #include "formats.hpp"
 #include "object_samples.hpp"
 #include "shards.hpp"
@@ -150,7 +151,9 @@ nlohmann::json json_of_group(ContainerBytes& bytes, const TarSamples& samples, c
   const std::string_view text = bytes.text(*member);
   if (json_depth(text) > kDeepest) throw SampleError("its .json is nested too deeply");
   auto json = nlohmann::json::parse(text, nullptr, false);
-  if (json.is_discarded()) throw SampleError("its .json is no JSON");
+  if (json.is_discarded()) {
+    throw SampleError("its .json is no JSON" + nature_as_cause(std::as_bytes(std::span(text))));
+  }
   return json;
 }
 
@@ -183,6 +186,8 @@ FoundLabel label_of_json(const nlohmann::json& json, std::span<const std::string
     if (found->is_number()) return label_of_float(found->get<double>());
     if (found->is_string()) return label_of_text(found->get<std::string>());
     if (found->is_array()) return label_of_json_list(*found);
+    if (found->is_boolean()) return FoundLabel::of(found->get<bool>() ? 1 : 0);
+    if (found->is_null()) return FoundLabel::none();
     return FoundLabel::odd("it is " + printable(found->dump().substr(0, 40)));
   }
   return {};

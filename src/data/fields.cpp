@@ -5,6 +5,7 @@
 
 #include "base/file_io.hpp"
 #include "base/text.hpp"
+#include "file_nature.hpp"
 #include "formats.hpp"
 #include "npz.hpp"
 
@@ -66,12 +67,13 @@ void look_for_files(const FieldOptions& options, const IndexDraft& draft, const 
     const std::uint64_t sample = look * (samples / std::min(kLookedAt, samples));
     const std::string_view path = draft.table.sources[column.source[sample]];
     const std::string file = path.starts_with('/') ? std::string(path) : join_path(draft.root, path);
-    const std::string problem = problem_of_source(file);
+    std::string problem = problem_of_source(file);
+    if (problem.empty() && is_lfs_pointer(file)) problem = nature_of_file(file);
     if (problem.empty()) return;
     if (first.empty()) first.append(file).append(": ").append(problem);
   }
   if (!first.empty())
-    refuse(options, "from", "\"" + options.from + "\" names no file that is there; the first is " + first);
+    refuse(options, "from", "\"" + options.from + "\" names no file that can be used; the first is " + first);
 }
 
 RecordTable::FieldColumn files_beside(const FieldOptions& options, IndexDraft& draft) {

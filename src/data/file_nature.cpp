@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <forebay/error.hpp>
 #include <string_view>
+#include <vector>
 
 #include "base/file_io.hpp"
 
@@ -14,14 +15,15 @@ namespace {
 
 using namespace std::string_view_literals;
 
+constexpr auto kLfsPointer = "version https://git-lfs.github.com/spec/"sv;
+
 struct KnownStart {
   std::string_view bytes;
   std::string_view nature;
 };
 
 constexpr std::array kKnownStarts{
-    KnownStart{"version https://git-lfs.github.com/spec/"sv,
-               "a pointer of Git LFS, not the file itself; run `git lfs pull`"},
+    KnownStart{kLfsPointer, "a pointer of Git LFS, not the file itself; run `git lfs pull`"},
     KnownStart{"\xFD"
                "7zXZ\0"sv,
                "compressed by xz; decompress it (xz -d), or compress it by gzip"},
@@ -33,6 +35,19 @@ constexpr std::array kKnownStarts{
     KnownStart{"PAR1\x15"sv, "a Parquet file; docs/data.md shows how to convert it"},
     KnownStart{"ARROW1\0\0"sv, "an Arrow file; docs/data.md shows how to convert it"},
 };
+
+// The first bytes of a file; none if it cannot be read.
+std::vector<std::byte> head_of(const std::string& path) {
+  constexpr std::size_t kHead = 512;
+  try {
+    const OpenFile file = open_regular(path);
+    std::vector<std::byte> head(std::min(kHead, file.size));
+    read_at(file.descriptor, 0, head);
+    return head;
+  } catch (const SampleError&) {
+    return {};
+  }
+}
 
 std::string_view text_of(std::span<const std::byte> bytes) noexcept {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
@@ -110,17 +125,9 @@ std::string nature_as_cause(std::span<const std::byte> head) {
   return nature.empty() ? "" : ": it is " + nature;
 }
 
-std::string nature_of_file(const std::string& path) {
-  try {
-    const OpenFile file = open_regular(path);
-    std::array<std::byte, 512> head{};
-    const auto some = std::span(head).first(std::min(head.size(), file.size));
-    read_at(file.descriptor, 0, some);
-    return nature_of(some);
-  } catch (const SampleError&) {
-    return {};
-  }
-}
+std::string nature_of_file(const std::string& path) { return nature_of(head_of(path)); }
+
+bool is_lfs_pointer(const std::string& path) { return text_of(head_of(path)).starts_with(kLfsPointer); }
 
 bool may_be_zlib(std::span<const std::byte> head) noexcept {
   if (head.size() < 2 || head[0] != std::byte{0x78}) return false;

@@ -17,6 +17,8 @@ namespace forebay {
 [[nodiscard]] std::string nature_as_cause(std::span<const std::byte> head);
 // The same of a file; "" if it cannot be read.
 [[nodiscard]] std::string nature_of_file(const std::string& path);
+// Whether a file is a pointer of Git LFS, which is never what was meant.
+[[nodiscard]] bool is_lfs_pointer(const std::string& path);
 
 // Whether the bytes may begin zlib data (RFC 1950). Two bytes are no proof: ask where what they should be is not there.
 [[nodiscard]] bool may_be_zlib(std::span<const std::byte> head) noexcept;

@@ -97,6 +97,8 @@ std::vector<std::string> foreign_shards(PathContents& contents, bool (*is_name)(
 }  // namespace
 
 FoundLabel label_of_text(std::string_view text) {
+  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
   text = without_blanks(text);
   if (text.empty()) throw SampleError("its class is an empty text");
   if (text.size() > kLongestClassName)

@@ -10,6 +10,7 @@
 #include <forebay/error.hpp>
 
 #include "base/text.hpp"
+#include "file_nature.hpp"
 
 namespace forebay {
 namespace {
@@ -244,6 +245,8 @@ std::optional<double> finite_number_in(std::string_view text) {
 }
 
 const XMLElement& parse_xml(std::span<const std::byte> xml, std::string_view root, XMLDocument& document) {
+  if (const std::string nature = nature_of(xml); !nature.empty())
+    throw SampleError("line 1: the document is " + nature);
   std::string text = annotation_text(xml);
   if (without_blanks(text).empty()) throw SampleError("line 1: the document is empty");
   clean_markup(text);
