@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -200,6 +201,80 @@ TEST_CASE("labels of a RecordIO record are numbers; other fields are refused wit
                  "the format \"recordio\" has no \"mask.png\"; it has \"label\""));
   const Made lmdb("data.mdb", LmdbFile::of({{"a", encoded_datum(kJpeg, 0)}}), {field("age", FieldKind::numbers)});
   CHECK(contains(error_of([&] { (void)lmdb.build(); }), "fields.age.from: the format \"lmdb\" has no \"age\""));
+}
+
+TEST_CASE("whole numbers are exact in every container, or their sample is bad") {
+  const std::vector<std::int64_t> wholes{std::numeric_limits<std::int64_t>::max(),
+                                         std::numeric_limits<std::int64_t>::min(), 9007199254740993, -9007199254740993};
+  FieldOptions uid = field("uid", FieldKind::numbers);
+  uid.dtype = DType::int64;
+  std::string records;
+  std::string members;
+  std::string objects;
+  for (std::size_t i = 0; i < wholes.size(); ++i) {
+    const std::string number = std::to_string(wholes[i]);
+    const std::string image = tar_member(std::to_string(i) + ".jpg", kJpeg);
+    records += tf_record(example({{"image", bytes_feature({kJpeg})}, {"uid", int64_feature({wholes[i]})}}));
+    members += image + tar_member(std::to_string(i) + ".uid", number + "\n");
+    objects += image + tar_member(std::to_string(i) + ".json", R"({"uid": )" + number + "}");
+  }
+  FieldOptions in_json = uid;
+  in_json.from = "json.uid";
+  for (const Made& made : {Made("x.tfrecord", records, {uid}), Made("x.tar", members + tar_end(), {uid}),
+                           Made("y.tar", objects + tar_end(), {in_json})}) {
+    const auto dataset = made.build();
+    REQUIRE(dataset->size() == wholes.size());
+    for (std::size_t i = 0; i < wholes.size(); ++i) CHECK(elements<std::int64_t>(*dataset, i, 0).front() == wholes[i]);
+  }
+  const auto reason = [&](const std::string& json, const FieldOptions& options) {
+    const std::string good = tar_member("g.jpg", kJpeg) + tar_member("g.json", R"({"uid": 1})");
+    const Made made("z.tar",
+                    tar_member("b.jpg", kJpeg) + tar_member("b.json", R"({"uid": )" + json + "}") + good + tar_end(),
+                    {options});
+    const auto dataset = made.build();
+    const Skipped* const found = find_skipped(*dataset, "[record 0, b]");
+    return found == nullptr ? "" : found->reason;
+  };
+  CHECK(contains(reason("18446744073709551615", in_json), "which a signed number of 64 bits does not hold"));
+  CHECK(contains(reason("1e17", in_json), "has a number that its type does not hold: 1e+17"));
+  FieldOptions pair = in_json;
+  pair.dtype = DType::float64;
+  CHECK(contains(reason("18446744073709551615", pair), "which a signed number of 64 bits does not hold"));
+  CHECK(contains(reason("[9007199254740993, 0.5]", pair), "beyond 2^53 beside others that are fractions"));
+}
+
+TEST_CASE("boxes of containers are in pixels where they should be, of whole classes, and rows of a list") {
+  FieldOptions boxes = field("boxes", FieldKind::boxes, "json.boxes");
+  boxes.most = 4;
+  const auto reason = [&](const std::string& json) {
+    const std::string good = tar_member("g.jpg", kJpeg) + tar_member("g.json", R"({"boxes": [1, 2, 3, 4, 5]})");
+    const Made made("x.tar",
+                    tar_member("b.jpg", kJpeg) + tar_member("b.json", R"({"boxes": )" + json + "}") + good + tar_end(),
+                    {boxes});
+    const auto dataset = made.build();
+    const Skipped* const found = find_skipped(*dataset, "[record 0, b]");
+    return found == nullptr ? "" : found->reason;
+  };
+  CHECK(reason("[[1, 2, 3, 4, 5.0], [1, 2, 3, 4]]").empty());
+  CHECK(contains(reason("[[1, 2, 3, 4, 1.9]]"), "has a box whose class is 1.9, no class number"));
+  CHECK(contains(reason("[[1, 2, 3, 4, \"cat\"]]"), "has a box whose class is \"cat\", no class number"));
+  CHECK(contains(reason(R"({"a": [1, 2, 3, 4]})"), "is no list of rows of left, top, right, bottom, class"));
+  CHECK(contains(reason(R"([{"a": 1, "b": 2, "c": 3, "d": 4}])"), "has a row that is no list"));
+  CHECK(contains(reason("[[0.1, 0.2, 0.5, 0.6, 1]]"), "does not reach beyond 1, as if its sides were shares"));
+  const auto side = [](float right) {
+    return tf_record(example({{"image", bytes_feature({kJpeg})},
+                              {"image/height", int64_feature({100})},
+                              {"image/width", int64_feature({200})},
+                              {"boxes/xmin", float_feature({0})},
+                              {"boxes/ymin", float_feature({0})},
+                              {"boxes/xmax", float_feature({right})},
+                              {"boxes/ymax", float_feature({1})}}));
+  };
+  FieldOptions shares = field("boxes", FieldKind::boxes);
+  shares.most = 4;
+  const Made made("x.tfrecord", side(1) + side(120), {shares});
+  CHECK(
+      contains(find_skipped(*made.build(), "[record 1]")->reason, "has xmax 120, where sides are shares of the image"));
 }
 
 TEST_CASE("values that a field cannot take leave the sample out, and say why") {

@@ -28,7 +28,9 @@ std::vector<std::string> classes_up_to(const std::vector<std::int32_t>& numbers,
 }
 
 std::string element_text(const NpyArray& array, std::size_t i) {
-  return array.kind == 'f' ? shortest(array.real(i)) : std::to_string(array.whole(i));
+  if (array.kind == 'f') return shortest(array.real(i));
+  return array.kind == 'i' ? std::to_string(array.whole(i))
+                           : std::to_string(static_cast<std::uint64_t>(array.whole(i)));
 }
 
 // A class number from -1 to `most`.

@@ -213,23 +213,28 @@ FoundLabel label_of_group(ContainerBytes& bytes, const TarSamples& samples, cons
   return wanted.empty() ? label_of_json(json_of_group(bytes, samples, group), kClassKeys) : FoundLabel{};
 }
 
+// ", and its .json has category, uid"
+std::string keys_of_group(ContainerBytes& bytes, const TarSamples& samples, const TarSamples::Group& group) {
+  constexpr std::size_t kNamed = 20;
+  const nlohmann::json json = json_of_group(bytes, samples, group);
+  std::string keys;
+  std::size_t named = 0;
+  for (auto each = json.begin(); json.is_object() && each != json.end() && named < kNamed; ++each, ++named) {
+    keys += (keys.empty() ? ", and its .json has " : ", ") + printable(each.key());
+  }
+  return keys;
+}
+
 // The numbers and texts in a JSON value, nested arrays included.
 void add_json(const nlohmann::json& json, FieldValue& value) {
   if (json.is_array()) {
     for (const auto& each : json) add_json(each, value);
-  } else if (json.is_number_integer() && value.floats.empty()) {
-    value.integers.push_back(whole_of_json(json));
-  } else if (json.is_number() || json.is_boolean()) {
-    // If one is a float, all become floats, which must not change them.
-    constexpr std::int64_t kExact = std::int64_t{1} << 53U;
-    const auto is_inexact = [](std::int64_t number) { return number > kExact || number < -kExact; };
-    const bool is_whole = json.is_number_integer();
-    if (std::ranges::any_of(value.integers, is_inexact) || (is_whole && is_inexact(whole_of_json(json)))) {
-      throw SampleError("has whole numbers beyond 2^53 beside others that are fractions");
-    }
-    value.floats.insert(value.floats.end(), value.integers.begin(), value.integers.end());
-    value.integers.clear();
-    value.floats.push_back(json.is_boolean() ? (json.get<bool>() ? 1 : 0) : json.get<double>());
+  } else if (json.is_number_integer()) {
+    add_number(value, whole_of_json(json));
+  } else if (json.is_number()) {
+    add_number(value, json.get<double>());
+  } else if (json.is_boolean()) {
+    add_number(value, std::int64_t{json.get<bool>() ? 1 : 0});
   } else if (json.is_string()) {
     value.texts.push_back(json.get<std::string>());
   } else {
@@ -303,7 +308,7 @@ void add_groups(ContainerBytes& bytes, const TarSamples& samples, ShardDraft& dr
       FoundSample sample{.image = image_of_group(samples, group, wanted.image)};
       sample.label = label_of_group(bytes, samples, group, wanted.label);
       if (sample.label.kind == FoundLabel::Kind::absent && draft.needs_label_hint()) {
-        draft.give_label_hint("the first sample has " + samples.list(group) +
+        draft.give_label_hint("the first sample has " + samples.list(group) + keys_of_group(bytes, samples, group) +
                               "; [fields.label] from = \"MEMBER\" or \"json.KEY\" says which is the class");
       }
       sample.fields =

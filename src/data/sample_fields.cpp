@@ -5,22 +5,38 @@
 #include <cmath>
 #include <forebay/error.hpp>
 #include <limits>
+#include <utility>
 
 #include "base/text.hpp"
+#include "class_text.hpp"
 
 namespace forebay {
 namespace {
 
+// Whole numbers that a double has exactly; beyond, it may stand for another than was written.
+constexpr std::int64_t kExactInDouble = std::int64_t{1} << 53U;
+
+// Whether the type holds the number as it is; a float may be rounded.
+template <typename Element>
+bool holds(std::int64_t number) noexcept {
+  if constexpr (std::is_integral_v<Element>) return std::in_range<Element>(number);
+  return true;
+}
+template <typename Element>
+bool holds(double number) noexcept {
+  if constexpr (std::is_integral_v<Element>) {
+    return std::trunc(number) == number && std::fabs(number) <= static_cast<double>(kExactInDouble) &&
+           std::in_range<Element>(static_cast<std::int64_t>(number));
+  }
+  return true;
+}
+
+std::string shown(std::int64_t number) { return std::to_string(number); }
+std::string shown(double number) { return shortest(number); }
+
 template <typename Element, typename Number>
 void append_element(std::vector<std::byte>& bytes, Number number) {
-  if constexpr (std::is_integral_v<Element>) {
-    constexpr auto kLeast = static_cast<double>(std::numeric_limits<Element>::min());
-    const double most = std::ldexp(1.0, std::numeric_limits<Element>::digits);
-    const auto value = static_cast<double>(number);
-    if (!(value >= kLeast && value < most) || std::trunc(value) != value) {
-      throw SampleError("has a number that its type does not hold: " + std::to_string(number));
-    }
-  }
+  if (!holds<Element>(number)) throw SampleError("has a number that its type does not hold: " + shown(number));
   const auto element = static_cast<Element>(number);
   const auto raw = std::as_bytes(std::span(&element, 1));
   bytes.insert(bytes.end(), raw.begin(), raw.end());
@@ -54,12 +70,9 @@ std::vector<std::int64_t> class_numbers(const Field& field, const FieldValue& va
     numbers.push_back(static_cast<std::int64_t>(number));
   }
   for (const std::string& text : value.texts) {
-    std::int64_t number = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    const bool is_number = error == std::errc() && end == text.data() + text.size();
-    numbers.push_back(is_number && std::ranges::find(field.classes, text) == field.classes.end()
-                          ? number
-                          : class_of_name(field, text));
+    const auto number = whole_number_in(text);
+    const bool is_name = !number || std::ranges::find(field.classes, text) != field.classes.end();
+    numbers.push_back(is_name ? class_of_name(field, text) : *number);
   }
   for (const std::int64_t number : numbers) {
     const auto count = static_cast<std::int64_t>(field.classes.size());
@@ -83,6 +96,18 @@ std::vector<std::int64_t> multi_hot(const Field& field, const FieldValue& value)
     if (number >= 0) bits[static_cast<std::size_t>(number)] = 1;
   }
   return bits;
+}
+
+double exact_float(std::int64_t number) {
+  if (number <= kExactInDouble && number >= -kExactInDouble) return static_cast<double>(number);
+  throw SampleError("has whole numbers beyond 2^53 beside others that are fractions: " + std::to_string(number));
+}
+
+// Whether all of the text is one number.
+template <typename Number>
+bool is_all_of(std::string_view text, Number& number) noexcept {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc() && end == text.data() + text.size();
 }
 
 }  // namespace
@@ -135,6 +160,20 @@ std::vector<std::byte> elements_of(const WantedFields::Wanted& wanted, const Fie
                     std::to_string(field.shape.elements()) + " are expected");
 }
 
+void add_number(FieldValue& value, std::int64_t number) {
+  if (value.floats.empty()) {
+    value.integers.push_back(number);
+  } else {
+    value.floats.push_back(exact_float(number));
+  }
+}
+
+void add_number(FieldValue& value, double number) {
+  for (const std::int64_t whole : value.integers) value.floats.push_back(exact_float(whole));
+  value.integers.clear();
+  value.floats.push_back(number);
+}
+
 FieldValue value_of_text(std::string_view text, FieldKind kind) {
   const bool is_numbers = kind == FieldKind::numbers;
   const std::string_view dividers = is_numbers ? " ,;\t\r\n" : "|\r\n";
@@ -150,12 +189,15 @@ FieldValue value_of_text(std::string_view text, FieldKind kind) {
       value.texts.emplace_back(part);
       continue;
     }
-    double number = 0;
-    const auto [stop, error] = std::from_chars(part.data(), part.data() + part.size(), number);
-    if (error != std::errc() || stop != part.data() + part.size()) {
+    std::int64_t whole = 0;
+    double real = 0;
+    if (is_all_of(part, whole)) {
+      add_number(value, whole);
+    } else if (is_all_of(part, real)) {
+      add_number(value, real);
+    } else {
       throw SampleError("has \"" + printable(part.substr(0, 40)) + "\" where a number is expected");
     }
-    value.floats.push_back(number);
   }
   return value;
 }

@@ -42,6 +42,11 @@ struct WantedFields {
 // values, an unknown class, a number that does not fit the type.
 [[nodiscard]] std::vector<std::byte> elements_of(const WantedFields::Wanted& wanted, const FieldValue& value);
 
+// Adds a number of a list. If one is no whole number all become floats, in their order; throws SampleError if that
+// would change one.
+void add_number(FieldValue& value, std::int64_t number);
+void add_number(FieldValue& value, double number);
+
 // Values in a text: one name, or numbers between blanks or commas; names between '|'.
 [[nodiscard]] FieldValue value_of_text(std::string_view text, FieldKind kind);
 

@@ -200,16 +200,14 @@ class ShardMerger {
                               "\"none\" or \"nan\"");
     }
     if (odd_ == 0 || are_odd_bad_) return;
-    std::string first;
+    std::string first;  // of those that are not one-hot, if there are any
     for (const ShardDraft& draft : drafts_) {
-      const auto is_odd = [](std::int64_t label) { return label <= ShardDraft::kOdd || label >= ShardDraft::kOneHot; };
-      const auto found = std::ranges::find_if(draft.labels_, is_odd);
-      if (found == draft.labels_.end()) continue;
-      first = odd_text(draft, *found);
-      break;
+      if (first.empty() && !draft.odd_.empty()) first = draft.odd_.front();
     }
+    const std::string example =
+        first.empty() ? " (one-hot, of several lengths or among others)" : " (the first: " + first + ")";
     const std::string advice =
-        " (the first: " + first + "); a field of kind \"numbers\" or \"multilabel\" serves other labels than classes";
+        example + "; a field of kind \"numbers\" or \"multilabel\" serves other labels than classes";
     skipped.explain_missing_labels({.why = "labels are there and are no classes" + advice});
     if (odd_ == samples_) return;
     const std::string note = std::to_string(odd_) + " of " + std::to_string(samples_) +
