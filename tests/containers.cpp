@@ -303,6 +303,12 @@ TEST_CASE("a file that is something else than its name says is refused by what i
   CHECK(
       contains(error_of([&] { (void)open_dataset(indexed); }), "not an index of Forebay: it is a pointer of Git LFS"));
   CHECK(contains(error_of([&] { (void)load_options((folder / "x.csv").string()); }), "x.csv is a pointer of Git LFS"));
+  write_file(folder / "lmdb/data.mdb", pointer);
+  CHECK(contains(error_of([&] { (void)build_dataset(options_for(folder / "lmdb")); }), "is a pointer of Git LFS"));
+  write_file(folder / "cifar/data_batch_1.bin", pointer);
+  CHECK(contains(error_of([&] { (void)build_dataset(options_for(folder / "cifar")); }), "is a pointer of Git LFS"));
+  write_gzip(folder / "y.tar.gz", "<html>404</html>" + std::string(1000, ' '));
+  CHECK(contains(error_of([&] { (void)build_dataset(options_for(folder / "y.tar.gz")); }), "is HTML"));
   // In a folder of shards the others stay; one that is compressed is named.
   write_file(folder / "shards/a.tar", tar_sample("a", kJpeg, "0") + tar_end());
   write_file(folder / "shards/b.tar", pointer);

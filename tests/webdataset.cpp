@@ -211,6 +211,18 @@ TEST_CASE("all labels together decide what classes are, whatever the order of me
                  "label \"dog\" is no class number, as 3 of the 4 labels are"));
 }
 
+TEST_CASE("a class that is no text is bad: UTF-16, a pickled number, two lines") {
+  const TemporaryDirectory folder;
+  for (const std::string& text : {std::string("\xFF\xFE"
+                                              "1\0",
+                                              4),
+                                  std::string("\x80\4K\1."), std::string("cat\ndog")}) {
+    const auto dataset = dataset_of(folder, tar_sample("a", kJpeg, "cat") + tar_sample("b", kJpeg, text) + tar_end());
+    CHECK(labels_of(*dataset) == std::vector<std::int64_t>{0});
+    CHECK(contains(find_skipped(*dataset, "[record 1, b]")->reason, "its class has control characters"));
+  }
+}
+
 TEST_CASE("labels that are lists: one-hot, and what is no class") {
   const TemporaryDirectory folder;
   const auto dataset_with = [&](const std::vector<std::string>& labels) {

@@ -4,6 +4,7 @@
 #include "base/file_io.hpp"
 #include "base/text.hpp"
 #include "build.hpp"
+#include "file_nature.hpp"
 #include "formats.hpp"
 
 // The binary versions of CIFAR-10 and CIFAR-100: files of records, each of one label byte, or a coarse and a fine one,
@@ -71,6 +72,7 @@ std::vector<std::string> cifar_classes(const DatasetOptions& options, const Cifa
 
 void add_cifar_file(const CifarFiles& files, const std::string& name, RecordTable& table, SkipLog& skipped) {
   const std::string path = join_path(files.folder, name);
+  refuse_foreign(path);
   const OpenFile file = open_regular(path);
   const std::uint32_t source = table.add_source(name, file);
   const std::uint64_t length = files.record_bytes();

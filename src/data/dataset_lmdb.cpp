@@ -2,6 +2,7 @@
 #include <filesystem>
 #include <forebay/error.hpp>
 
+#include "file_nature.hpp"
 #include "formats.hpp"
 #include "lmdb_tree.hpp"
 #include "parallel.hpp"
@@ -134,6 +135,7 @@ struct LmdbFile {
 LmdbFile open_lmdb(PathContents& contents, const std::string& path) {
   LmdbFile lmdb{.path = path, .stamp = {}, .file = {}, .leaves = {}, .first_entries = {}, .entries = 0, .problems = {}};
   try {
+    refuse_foreign(path);
     lmdb.file = open_regular(path);
     lmdb.stamp = RecordTable::stamp_of(lmdb.file);
     ContainerBytes bytes(lmdb.file);

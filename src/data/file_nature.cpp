@@ -127,6 +127,11 @@ std::string nature_as_cause(std::span<const std::byte> head) {
 
 std::string nature_of_file(const std::string& path) { return nature_of(head_of(path)); }
 
+void refuse_foreign(const std::string& path) {
+  const std::string nature = nature_of_file(path);
+  if (!nature.empty()) throw SampleError("the file is " + nature);
+}
+
 bool is_lfs_pointer(const std::string& path) { return text_of(head_of(path)).starts_with(kLfsPointer); }
 
 bool may_be_zlib(std::span<const std::byte> head) noexcept {

@@ -17,6 +17,8 @@ namespace forebay {
 [[nodiscard]] std::string nature_as_cause(std::span<const std::byte> head);
 // The same of a file; "" if it cannot be read.
 [[nodiscard]] std::string nature_of_file(const std::string& path);
+// Throws SampleError("the file is ...") if it is something else than its name says.
+void refuse_foreign(const std::string& path);
 // Whether a file is a pointer of Git LFS, which is never what was meant.
 [[nodiscard]] bool is_lfs_pointer(const std::string& path);
 

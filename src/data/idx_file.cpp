@@ -67,7 +67,7 @@ std::string in_words(const IdxHeader& header) {
 IdxFile::IdxFile(const std::string& path) : file_(open_regular(path)) {
   std::array<std::byte, 2> head{};
   if (file_.size >= head.size()) read_at(file_.descriptor, 0, head);
-  if (const std::string nature = nature_of_file(path); !nature.empty()) throw SampleError("the file is " + nature);
+  refuse_foreign(path);
   is_compressed_ = starts_as_gzip(head);
   source_ = is_compressed_ ? open_gzip(file_) : std::make_unique<PlainSource>(file_);
   header_ = read_header();

@@ -12,6 +12,7 @@
 #include "base/crc32c.hpp"
 #include "base/text.hpp"
 #include "container_bytes.hpp"
+#include "file_nature.hpp"
 #include "pack_coder.hpp"
 #include "record_checksum.hpp"
 
@@ -274,6 +275,7 @@ std::vector<std::byte> pack_header_block(PackHeader header) {
 }
 
 PackShard open_pack_shard(const std::string& path) {
+  refuse_foreign(path);
   PackShard shard{.file = open_regular(path), .header = {}};
   PackHeader& header = shard.header;
   std::array<std::byte, kPackBlock> block{};

@@ -58,7 +58,8 @@ ShardDraft read_shard(PathContents& contents, const std::string& path, const Sha
   }
   ShardDraft draft(path, stamp, progress);
   draft.want(wanted);
-  if (const std::string nature = nature_of_file(path); !nature.empty()) {
+  const std::string nature = is_compressed ? nature_of(inflated.bytes) : nature_of_file(path);
+  if (!nature.empty()) {
     draft.add_bad_file("the file is " + nature);
     return draft;
   }
@@ -103,6 +104,10 @@ FoundLabel label_of_text(std::string_view text) {
   if (text.empty()) throw SampleError("its class is an empty text");
   if (text.size() > kLongestClassName)
     throw SampleError("its class is a text of " + std::to_string(text.size()) + " bytes");
+  const auto is_control = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; };
+  if (std::ranges::any_of(text, is_control)) {
+    throw SampleError("its class has control characters, as no name has them: " + printable(text));
+  }
   return FoundLabel::named(std::string(text));
 }
 
