@@ -80,7 +80,7 @@ TEST_CASE("tabs, CSV headers, quoted fields") {
 TEST_CASE("labels that are no classes are refused, and what is supported is said") {
   const ListFile list;
   const std::string supported = "Supported is one class per image";
-  for (const char* content : {"a.jpg,0.5\nb.jpg,1\n", "a.jpg 0.73\nb.jpg 1e-3\n", "path,label\na.jpg,3.0\n"}) {
+  for (const char* content : {"a.jpg,0.5\nb.jpg,1\n", "a.jpg 0.73\nb.jpg 1e-3\n", "path,label\na.jpg,3.1\n"}) {
     CAPTURE(content);
     CHECK(contains(list.refusal(content), "regression"));
     CHECK(contains(list.refusal(content), supported));
@@ -93,9 +93,89 @@ TEST_CASE("labels that are no classes are refused, and what is supported is said
   }
   CHECK(list.build("a.jpg,dog|cat\n", {"dog|cat"})->size() == 1);
   CHECK(list.build("a.jpg,v1.5\nb.jpg,2.5\n")->classes() == Lines{"2.5", "v1.5"});  // names, one like a number
-  CHECK(contains(list.refusal("a.jpg,90\nb.jpg,16000000\n"), "list.txt:2: label 16000000"));
+  CHECK(contains(list.refusal("a.jpg,90\nb.jpg,16000000\n"),
+                 "list.txt:2: label \"16000000\" is not between -1 and 999999"));
   CHECK(contains(list.refusal("a.jpg,1,0,1\n"), "one class per image (no sets of labels, no boxes)"));
   CHECK(contains(list.refusal("a.jpg b.jpg 0\n"), "list.txt:1: two paths in a line"));
+}
+
+TEST_CASE("one odd label among class numbers is a bad row, and the others keep their numbers") {
+  const ListFile list;
+  std::string numbers;
+  std::string reals;
+  Lines expected;
+  for (int i = 0; i < 12; ++i) {
+    numbers += "a.jpg," + std::to_string(i) + "\n";
+    reals += "a.jpg," + std::to_string(i) + ".0\n";
+    expected.push_back("a.jpg " + std::to_string(i));
+  }
+  CHECK(list.read(reals) == expected);
+  CHECK(list.read("image,label\n" + reals) == expected);
+  for (const char* odd : {"-5", "1000000", "nan", "\"1,000\"", "?", "0.5", "unknown", "1|2", "99999999999999999999"}) {
+    CAPTURE(odd);
+    const auto dataset = list.build(numbers + "odd.jpg," + odd + "\n");
+    CHECK(list.read(numbers + "odd.jpg," + odd + "\n") == expected);
+    REQUIRE(dataset->skipped().size() == 1);
+    CHECK(dataset->skipped()[0].bad);
+    CHECK(contains(dataset->skipped()[0].path, "list.txt:13"));
+  }
+  expected.emplace_back("odd.jpg 3");
+  for (const char* three : {"+3", "3.0", "03", "\" 3\n\""})
+    CHECK(list.read(numbers + "odd.jpg," + three + "\n") == expected);
+  expected.back() = "odd.jpg -";
+  for (const char* none : {"-1", "-1.0", ""}) CHECK(list.read(numbers + "odd.jpg," + none + "\n") == expected);
+
+  // However many values are missing; names that are numbers among others stay names.
+  CHECK(list.read("a.jpg,1\nb.jpg,nan\nc.jpg,NaN\nd.jpg,0\n") == Lines{"a.jpg 1", "d.jpg 0"});
+  CHECK(list.build("a.jpg,1\nb.jpg,x\nc.jpg,y\n")->classes() == Lines{"1", "x", "y"});
+  CHECK(contains(list.refusal("a.jpg,1\nb.jpg,2\nc.jpg,x\n"),
+                 "list.txt:3: label \"x\" is no class number, as 2 of the 3"));
+  CHECK(list.build("a.jpg,1\nb.jpg,2\nc.jpg,x\n", {"1", "2", "x"})->size() == 3);
+  CHECK(list.build("a.jpg,1\nb.jpg,0.0\nc.jpg,x\n", {"cat", "dog"})->size() == 2);
+}
+
+TEST_CASE("labels in a file of their own follow the same rule") {
+  const ListFile list;
+  std::string images;
+  std::string labels;
+  for (int i = 0; i < 12; ++i) {
+    images += std::to_string(i) + ".jpg\n";
+    labels += std::to_string(i) + ".0\n";
+  }
+  write_file(list.folder / "images.txt", images + "odd.jpg\n");
+  write_file(list.folder / "labels.txt", labels + "none\n");
+  DatasetOptions options = options_for(list.folder / "images.txt", "filelist");
+  options.labels = (list.folder / "labels.txt").string();
+  const auto dataset = build_dataset(options);
+  REQUIRE(dataset->size() == 12);
+  for (std::uint64_t id = 0; id < 12; ++id) CHECK(dataset->sample(id).label == static_cast<std::int64_t>(id));
+  CHECK(contains(dataset->skipped().at(0).reason, "label \"none\" is no class number"));
+}
+
+TEST_CASE("a name that begins with # is no comment where there is such a file") {
+  const ListFile list;
+  write_file(list.folder / "#1.jpg", "jpeg");
+  CHECK(list.read("#1.jpg,cat\nx.jpg,dog\n#2.jpg,dog\n# 1.jpg,dog\n") == Lines{"#1.jpg cat", "x.jpg dog"});
+  CHECK(list.read("#1.jpg 1\nx.jpg 0\n") == Lines{"#1.jpg 1", "x.jpg 0"});
+  CHECK(list.read("#1.jpg\nx.jpg\n") == Lines{"#1.jpg -", "x.jpg -"});
+}
+
+TEST_CASE("a comma in the name of an image, and line breaks around a label") {
+  const ListFile list;
+  CHECK(list.read("p1.jpg\nu=72,336.jpg\n") == Lines{"p1.jpg -", "u=72,336.jpg -"});
+  CHECK(list.read("p1.jpg 1\nu=72,336.jpg 0\n") == Lines{"p1.jpg 1", "u=72,336.jpg 0"});
+  CHECK(list.read("path\nmy 7\nu,3.png\n") == Lines{"path -", "my 7 -", "u,3.png -"});
+  CHECK(
+      contains(list.refusal("p1.jpg,1\nu=72,336.jpg\n"), "list.txt:2: the path is \"u=72\" and the label \"336.jpg\""));
+  CHECK(list.build("\"x.jpg\",dog\n\"y.jpg\",\"dog\n\"\n")->classes() == Lines{"dog"});
+}
+
+TEST_CASE("other separators than commas and tabs are named") {
+  const ListFile list;
+  for (const char* content : {"image;label\n0.jpg;cat\n", "0.jpg;cat\n1.jpg;dog\n", "\"id\";\"label\"\n7;cat\n"}) {
+    CHECK(contains(list.refusal(content), "list.txt: its fields are separated by semicolons"));
+  }
+  CHECK(contains(list.refusal("0.jpg|1\n"), "separated by bars"));
 }
 
 TEST_CASE("a header with more columns must name one path and one label") {

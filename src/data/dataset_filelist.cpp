@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <charconv>
 #include <deque>
 #include <filesystem>
 #include <forebay/error.hpp>
@@ -8,7 +7,9 @@
 #include <unordered_set>
 
 #include "base/file_io.hpp"
+#include "base/text.hpp"
 #include "build.hpp"
+#include "class_text.hpp"
 #include "formats.hpp"
 #include "list.hpp"
 
@@ -18,74 +19,11 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t kLargestList = std::size_t{4} << 30U;
-// Class numbers are smaller; a larger one shows that the column is not one of labels.
-constexpr std::int64_t kMostClasses = 1'000'000;
 // How many levels above an image to look for a folder Annotations.
 constexpr int kLevelsUp = 4;
 
 // Images with their labels: second is the label, "" if there is none.
 using Entries = std::vector<ListRecord>;
-
-bool is_number(std::string_view text) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error != std::errc::invalid_argument && end == text.data() + text.size();
-}
-
-// "1 0 1": several words, each of them a number.
-bool are_several_numbers(std::string_view text) {
-  std::size_t words = 0;
-  while (!text.empty()) {
-    const auto end = std::min(text.find(' '), text.size());
-    if (end > 0 && !is_number(text.substr(0, end))) return false;
-    words += end > 0 ? 1 : 0;
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-  return words > 1;
-}
-
-bool is_set(std::string_view label) {
-  return label.find_first_of("|;") != std::string_view::npos || label.starts_with('[') || label.starts_with('{') ||
-         are_several_numbers(label);
-}
-
-std::optional<std::int64_t> integer_in(std::string_view text) {
-  std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
-
-// Labels are class numbers when all of them are integers, unless the given classes have such names.
-bool are_numbers(const Entries& entries, const std::vector<std::string>& given) {
-  return std::all_of(entries.begin(), entries.end(), [&](const ListRecord& entry) {
-    return entry.second.empty() ||
-           (integer_in(entry.second) && std::find(given.begin(), given.end(), entry.second) == given.end());
-  });
-}
-
-// Rejects labels that are not classes: a regression target (0.73) or a set of labels ("cat|dog", "1 0 1"). Throws
-// ConfigError with `file`, the image and what is supported; `given` classes may have such names.
-void refuse_labels_of_other_kinds(const Entries& entries, const std::vector<std::string>& given,
-                                  const std::string& file) {
-  const auto refuse = [&](const ListRecord& entry, const std::string& what) {
-    throw ConfigError(
-        file + ": the label \"" + std::string(entry.second) + "\" of " + std::string(entry.first) + " is " + what +
-        ". Supported is one class per image: its number (0, 1, ...) or its name. Keep other targets in the "
-        "trainer; ids() of a batch says which entries of the list it holds");
-  };
-  bool all_numbers = true;
-  const ListRecord* fraction = nullptr;
-  for (const auto& entry : entries) {
-    const std::string_view label = entry.second;
-    if (label.empty() || std::find(given.begin(), given.end(), label) != given.end()) continue;
-    if (is_set(label)) refuse(entry, "a set of labels");
-    const bool number = is_number(label);
-    all_numbers = all_numbers && number;
-    if (number && fraction == nullptr && !integer_in(label)) fraction = &entry;
-  }
-  if (all_numbers && fraction != nullptr) refuse(*fraction, "a number with a fraction (regression)");
-}
 
 std::vector<std::byte> load_text(const std::string& path, const char* key) {
   try {
@@ -102,10 +40,11 @@ struct List {
   std::vector<ListRecord> records;
 };
 
-List load_list(const std::string& path, const char* key) {
+List load_list(const std::string& path, const char* key, const IsFile& is_file) {
   List list;
   list.text = load_text(path, key);
-  list.records = parse_list({reinterpret_cast<const char*>(list.text.data()), list.text.size()}, path, list.quoted);
+  list.records =
+      parse_list({reinterpret_cast<const char*>(list.text.data()), list.text.size()}, path, list.quoted, is_file);
   return list;
 }
 
@@ -122,7 +61,7 @@ void join_labels(Entries& entries, const Entries& records, const DatasetOptions&
                         std::to_string(entries.size()) + " images of \"" + options.path +
                         "\"; give one label per line, or path,label");
     }
-    for (std::size_t i = 0; i < entries.size(); ++i) entries[i].second = records[i].first;
+    for (std::size_t i = 0; i < entries.size(); ++i) entries[i].second = without_blanks(records[i].first);
     return;
   }
   const auto normal = [](std::string_view path) { return fs::path(path).lexically_normal().string(); };
@@ -159,36 +98,42 @@ struct Lists {
 
 Lists load_lists(const DatasetOptions& options, SkipLog& skipped) {
   Lists lists;
-  lists.images = load_list(options.path, "dataset.path");
+  const fs::path folder = fs::path(options.path).parent_path();
+  const auto is_there = [&](std::string_view name) {
+    std::error_code unknown;
+    return fs::is_regular_file(folder / name, unknown);
+  };
+  lists.images = load_list(options.path, "dataset.path", is_there);
   if (!options.labels.empty()) {
     if (has_labels(lists.images.records)) {
       throw ConfigError("dataset.labels = \"" + options.labels + "\": the list \"" + options.path +
                         "\" has labels of its own; leave one of them out");
     }
-    lists.labels = load_list(options.labels, "dataset.labels");
+    const auto is_listed = [&](std::string_view name) {
+      return std::ranges::find(lists.images.records, name, &ListRecord::first) != lists.images.records.end();
+    };
+    lists.labels = load_list(options.labels, "dataset.labels", is_listed);
     join_labels(lists.images.records, lists.labels.records, options, skipped);
   }
   return lists;
 }
 
-std::string out_of_range(std::string_view label, std::int64_t limit) {
-  return "label " + std::string(label) + " is not between -1 and " + std::to_string(limit - 1);
+// Throws ConfigError for labels that are no classes.
+bool are_numbers(const Entries& entries, const DatasetOptions& options) {
+  LabelCensus census(options.classes);
+  const bool are_in_list = options.labels.empty();
+  for (const auto& entry : entries) census.add(entry.second, are_in_list ? entry.line : 0);
+  return census.are_numbers(are_in_list ? options.path : options.labels);
 }
 
 void add_numbered(const BuildContext& context, const Entries& entries, RecordTable& table, SkipLog& skipped) {
   const auto& given = context.options.classes;
-  const std::int64_t limit = given.empty() ? kMostClasses : static_cast<std::int64_t>(given.size());
+  const std::int64_t limit = given.empty() ? kMostClassNumbers : static_cast<std::int64_t>(given.size());
   std::int64_t classes = 0;
   for (const auto& [line, path, text, has_second] : entries) {
-    const std::int64_t label = text.empty() ? -1 : integer_in(text).value_or(-1);
-    if (label < -1 || label >= limit) {
-      std::string problem = out_of_range(text, limit);
-      const std::string where = at_line(context.options.path, line);
-      if (given.empty()) {
-        throw ConfigError(std::string(where).append(": ").append(problem).append(
-            "; a label is a class number, not a regression target"));
-      }
-      skipped.add_bad(where, problem.append(", the last of dataset.classes"));
+    const auto label = text.empty() ? -1 : class_number_in(text).value_or(limit);
+    if (label >= limit) {
+      skipped.add_bad(at_line(context.options.path, line), problem_of_class(text, limit));
       continue;
     }
     classes = std::max(classes, label + 1);
@@ -330,7 +275,7 @@ IndexDraft build_filelist(PathContents& contents) {
   Lists lists = load_lists(options, skipped);
   const Entries& entries = lists.images.records;
   counts.images = entries.size();
-  refuse_labels_of_other_kinds(entries, options.classes, options.labels.empty() ? options.path : options.labels);
+  const bool numbers = are_numbers(entries, options);
   const bool annotated = !has_labels(entries) && add_annotated(context, entries, draft);
   if (!annotated && options.samples == SampleUnit::images) {
     throw ConfigError(
@@ -338,7 +283,7 @@ IndexDraft build_filelist(PathContents& contents) {
         (has_labels(entries) ? "has labels, a class for each image" : "names no image with a VOC annotation") +
         ", so each of its samples is an image as it is; leave the key out");
   }
-  if (!annotated && are_numbers(entries, options.classes)) {
+  if (!annotated && numbers) {
     add_numbered(context, entries, table, skipped);
   } else if (!annotated) {
     add_named(context, entries, table, skipped);

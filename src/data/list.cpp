@@ -18,9 +18,14 @@ constexpr std::string_view kBlank = " \t";
 constexpr std::array<std::string_view, 15> kPathWords{"path",       "file",      "filename",  "filepath",  "image",
                                                       "img",        "imagepath", "imagefile", "imagename", "imageid",
                                                       "imageindex", "imgpath",   "imgname",   "fname",     "picture"};
+// Of the images' names where no column is called like a path.
+constexpr std::array<std::string_view, 5> kIdWords{"id", "idcode", "imgid", "fileid", "uid"};
 constexpr std::array<std::string_view, 13> kLabelWords{
     "label",      "labels", "class", "classname", "classid",      "classindex",   "category",
     "categoryid", "target", "wnid",  "synset",    "findinglabel", "findinglabels"};
+// Where no column is called like a label.
+constexpr std::array<std::string_view, 8> kKindWords{"diagnosis", "breed", "species", "targets",
+                                                     "dx",        "y",     "level",   "categories"};
 constexpr std::array<std::string_view, 7> kBoxWords{"xmin", "ymin", "xmax", "ymax", "box", "x1", "x2"};
 
 // "Image Index" and "image_index" as "imageindex".
@@ -47,6 +52,12 @@ std::vector<std::size_t> columns_named(std::span<const std::string_view> fields,
   return columns;
 }
 
+std::vector<std::size_t> columns_named(std::span<const std::string_view> fields, std::span<const std::string_view> best,
+                                       std::span<const std::string_view> others) {
+  std::vector<std::size_t> columns = columns_named(fields, best);
+  return columns.empty() ? columns_named(fields, others) : columns;
+}
+
 bool is_integer(std::string_view text) {
   if (text.starts_with('-')) text.remove_prefix(1);
   return !text.empty() && text.find_first_not_of("0123456789") == kNowhere;
@@ -67,12 +78,32 @@ void for_each_line(std::string_view text, OnLine&& on_line) {
   }
 }
 
+// The first that is neither empty nor a comment.
+std::string_view first_line_of(std::string_view text) {
+  while (!text.empty()) {
+    const auto end = std::min(text.find('\n'), text.size());
+    const auto line = without_blanks(text.substr(0, end));
+    if (!line.empty() && line.front() != '#') return line;
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return {};
+}
+
 bool has_unquoted(std::string_view line, char wanted) {
   bool quoted = false;
   return std::any_of(line.begin(), line.end(), [&](char c) {
     quoted = quoted != (c == '"');
     return c == wanted && !quoted;
   });
+}
+
+// "a,b.jpg" or "a,b.jpg 0": a comma that belongs to the name of an image.
+bool has_comma_in_name(std::string_view line) noexcept {
+  const auto comma = line.find(',');
+  if (comma == kNowhere || line.find('"') != kNowhere || is_picture_name(line.substr(0, comma))) return false;
+  const std::string_view behind = without_blanks(line.substr(comma + 1));
+  return behind.find(',') == kNowhere && (is_picture_name(behind) || label_after_path(behind) != kNowhere) &&
+         is_picture_name(behind.substr(0, behind.find_first_of(kBlank)));
 }
 
 // Where the label begins in one word and an integer; kNowhere in any other line.
@@ -103,8 +134,8 @@ std::string in_quotes(std::span<const std::string_view> fields) {
 
 class ListParser {
  public:
-  ListParser(std::string_view text, const std::string& file, std::deque<std::string>& quoted)
-      : rest_(text), file_(file), quoted_(quoted) {
+  ListParser(std::string_view text, const std::string& file, std::deque<std::string>& quoted, const IsFile& is_file)
+      : rest_(text), file_(file), quoted_(quoted), is_file_(is_file) {
     if (rest_.starts_with("\xFF\xFE") || rest_.starts_with("\xFE\xFF")) fail("UTF-16 text; convert it to UTF-8", line_);
     if (rest_.starts_with("\xEF\xBB\xBF")) rest_.remove_prefix(3);
     if (rest_.find('\0') != kNowhere) {
@@ -115,6 +146,9 @@ class ListParser {
 
   std::vector<ListRecord> parse() {
     separator_ = separator_of(rest_);
+    if (const std::string problem = problem_of_separator(first_line_of(rest_)); !problem.empty()) {
+      throw ConfigError(file_ + ": " + problem);
+    }
     std::vector<ListRecord> records;
     records.reserve(static_cast<std::size_t>(std::count(rest_.begin(), rest_.end(), '\n')) + 1);
     if (!read_record()) return records;
@@ -139,14 +173,14 @@ class ListParser {
     while (!rest_.empty()) {
       const auto line = without_blanks(rest_.substr(0, rest_.find('\n')));
       record_line_ = line_;
-      if (line.empty() || line.front() == '#') {
+      if (line.empty() || (line.front() == '#' && !names_file(line))) {
         end_line();
         continue;
       }
       was_quoted_ = false;
       fields_.push_back(field());
       if (separator_ == ' ') add_label_behind_path();
-      while (rest_.starts_with(separator_)) {
+      while (separator_ != kNoSeparator && rest_.starts_with(separator_)) {
         rest_.remove_prefix(1);
         fields_.push_back(field());
       }
@@ -154,6 +188,18 @@ class ListParser {
       return true;
     }
     return false;
+  }
+
+  // Whether a line that begins like a comment begins with the name of an image that is there.
+  [[nodiscard]] bool names_file(std::string_view line) const {
+    if (!is_file_) return false;
+    std::string_view name = line.substr(0, separator_ == kNoSeparator ? line.size() : line.find(separator_));
+    if (separator_ == ' ') {
+      const auto label = label_after_path(line);
+      name = label == kNowhere ? line : line.substr(0, label);
+    }
+    name = without_blanks(name);
+    return is_picture_name(name) && is_file_(name);
   }
 
   [[nodiscard]] ListRecord to_record(const std::vector<std::string_view>& fields, std::size_t line) const {
@@ -169,7 +215,13 @@ class ListParser {
     record.line = line;
     if (columns_.path < size) record.first = fields[columns_.path];
     record.has_second = columns_.label < size;
-    if (record.has_second) record.second = fields[columns_.label];
+    if (record.has_second) record.second = without_blanks(fields[columns_.label]);
+    if (is_picture_name(record.second)) {
+      fail("the path is \"" + printable(record.first) + "\" and the label \"" + printable(record.second) +
+               "\", which looks like a path. Put a name that contains a comma in double quotes; a line is one path and "
+               "its label",
+           line);
+    }
     if (record.first.empty()) fail(columns_.path == 0 ? "the first field is empty" : "the path is empty", line);
     return record;
   }
@@ -179,7 +231,7 @@ class ListParser {
     const auto start = rest_.find_first_not_of(separator_ == '\t' ? " " : " \t");
     if (start != kNowhere && rest_[start] == '"') return quoted(start + 1);
     auto end = std::min(rest_.find('\n'), rest_.size());
-    if (separator_ != ' ') end = std::min(end, rest_.find(separator_));
+    if (separator_ != ' ' && separator_ != kNoSeparator) end = std::min(end, rest_.find(separator_));
     const auto text = without_blanks(rest_.substr(0, end));
     rest_.remove_prefix(end);
     return text;
@@ -244,6 +296,7 @@ class ListParser {
   std::string_view rest_;
   const std::string& file_;
   std::deque<std::string>& quoted_;
+  const IsFile& is_file_;
   char separator_ = ',';
   std::size_t line_ = 1;
   std::size_t record_line_ = 1;
@@ -270,20 +323,25 @@ bool is_picture_name(std::string_view name) noexcept {
 
 char separator_of(std::string_view text) {
   bool has_comma = false;
+  bool has_comma_in_names = false;
   bool has_tab = false;
   bool all_have_tab = true;
   bool has_label_behind_path = false;
   bool all_are_word_and_integer = true;
   for_each_line(text, [&](std::string_view line) {
+    const bool is_name = has_comma_in_name(line);
     const bool tab = has_unquoted(line, '\t');
     has_tab = has_tab || tab;
     all_have_tab = all_have_tab && tab;
-    has_comma = has_comma || has_unquoted(line, ',');
+    has_comma = has_comma || (!is_name && has_unquoted(line, ','));
+    has_comma_in_names = has_comma_in_names || is_name;
     has_label_behind_path = has_label_behind_path || line.starts_with('"') || label_after_picture(line) != kNowhere;
     all_are_word_and_integer = all_are_word_and_integer && integer_after_word(line) != kNowhere;
   });
   if (has_tab && (all_have_tab || !has_comma)) return '\t';
-  return !has_comma && (has_label_behind_path || all_are_word_and_integer) ? ' ' : ',';
+  if (has_comma) return ',';
+  if (has_label_behind_path || all_are_word_and_integer) return ' ';
+  return has_comma_in_names ? kNoSeparator : ',';
 }
 
 std::size_t label_after_path(std::string_view line) noexcept {
@@ -291,9 +349,37 @@ std::size_t label_after_path(std::string_view line) noexcept {
   return label != kNowhere || is_picture_name(line) ? label : integer_after_word(line);
 }
 
+std::vector<std::size_t> path_columns(std::span<const std::string_view> names) {
+  return columns_named(names, kPathWords, kIdWords);
+}
+
+std::vector<std::size_t> label_columns(std::span<const std::string_view> names) {
+  return columns_named(names, kLabelWords, kKindWords);
+}
+
+std::string problem_of_separator(std::string_view line) {
+  constexpr std::array<std::pair<char, std::string_view>, 2> kOthers{{{';', "semicolons"}, {'|', "bars"}}};
+  for (const auto& [separator, name] : kOthers) {
+    if (line.find(separator) == kNowhere || line.find_first_of(",\t") != kNowhere) continue;
+    for (std::string_view rest = line; !rest.empty();) {
+      const auto end = std::min(rest.find(separator), rest.size());
+      std::string_view part = without_blanks(rest.substr(0, end));
+      if (part.size() > 1 && part.starts_with('"') && part.ends_with('"')) part = part.substr(1, part.size() - 2);
+      if (is_picture_name(part) || !path_columns(std::span(&part, 1)).empty()) {
+        return "its fields are separated by " + std::string(name) +
+               ", and only commas and tabs separate fields; "
+               "write it with commas, such as by pandas: pd.read_csv(name, sep=\"" +
+               separator + "\").to_csv(name, index=False)";
+      }
+      rest.remove_prefix(std::min(end + 1, rest.size()));
+    }
+  }
+  return {};
+}
+
 std::optional<HeaderFound> find_header(std::span<const std::string_view> fields, std::string_view next) {
-  const std::vector<std::size_t> paths = columns_named(fields, kPathWords);
-  const std::vector<std::size_t> labels = columns_named(fields, kLabelWords);
+  const std::vector<std::size_t> paths = path_columns(fields);
+  const std::vector<std::size_t> labels = label_columns(fields);
   const auto is_entry = [](std::string_view field) { return is_picture_name(field) || field.find('/') != kNowhere; };
   if (std::any_of(fields.begin(), fields.end(), is_entry)) return std::nullopt;
   const bool names_both = paths.size() == 1 && labels.size() == 1;
@@ -309,16 +395,17 @@ std::optional<HeaderFound> find_header(std::span<const std::string_view> fields,
   } else if (fields.size() > 2 && !names_both) {
     found.problem =
         "which column is the label? Keep a column of paths (\"path\") and one of labels (\"label\"). "
-        "Sets "
-        "of "
-        "labels are not supported: one class per image";
+        "Sets of labels are not supported: one class per image. Or read it as a table (dataset.format = \"table\"), "
+        "with "
+        "the column of labels as `from` of a section [fields.label]";
   }
   if (!found.problem.empty()) found.problem = "the columns are " + in_quotes(fields) + ": " + found.problem;
   return found;
 }
 
-std::vector<ListRecord> parse_list(std::string_view text, const std::string& file, std::deque<std::string>& quoted) {
-  return ListParser(text, file, quoted).parse();
+std::vector<ListRecord> parse_list(std::string_view text, const std::string& file, std::deque<std::string>& quoted,
+                                   const IsFile& is_file) {
+  return ListParser(text, file, quoted, is_file).parse();
 }
 
 }  // namespace forebay

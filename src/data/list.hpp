@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <deque>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -19,23 +20,30 @@ struct ListRecord {
   bool has_second = false;
 };
 
-// Reads a list. Lines end with LF or CRLF; empty lines and lines that begin with '#' are comments; a UTF-8 byte order
-// mark is ignored. All lines are divided in the same way: at tabs where each line has one, else at commas where any
-// line has one, else at tabs where any line has one, else at the blanks behind the path ("a.jpg 0", as Caffe and
+// Whether there is a file of this name, relative to the list's folder.
+using IsFile = std::function<bool(std::string_view)>;
+
+// Reads a list. Lines end with LF or CRLF; empty lines are skipped, and those that begin with '#' are comments, unless
+// such a line begins with the name of an image that `is_file` knows. A UTF-8 byte order mark is ignored. All lines are
+// divided in the same way: at tabs where each line has one, else at commas where any line has one that is no part of an
+// image's name, else at tabs where any line has one, else at the blanks behind the path ("a.jpg 0", as Caffe and
 // ImageNet write it), which begins the label where the path has an image's extension or where each line is one word and
 // an integer. Unquoted fields lose surrounding blanks and tabs. A field in double quotes is taken verbatim, separators
-// and line breaks included, with "" for a quote (RFC 4180, section 2). A first line of column names is recognised; with
-// more than two columns it must name one path and one label. The fields are views of `text`; quoted ones of what is
-// added to `quoted`. Throws ConfigError naming `file` and the line.
+// and line breaks included, with "" for a quote (RFC 4180, section 2); blanks and line breaks around a label do not
+// matter. A first line of column names is recognised; with more than two columns it must name one path and one label.
+// The fields are views of `text`; quoted ones of what is added to `quoted`. Throws ConfigError naming `file` and the
+// line.
 [[nodiscard]] std::vector<ListRecord> parse_list(std::string_view text, const std::string& file,
-                                                 std::deque<std::string>& quoted);
+                                                 std::deque<std::string>& quoted, const IsFile& is_file = {});
 
 inline constexpr auto kNowhere = std::string_view::npos;
 
 // Whether a list may mean an image: is_image_name(), or an extension of a format that is not supported.
 [[nodiscard]] bool is_picture_name(std::string_view name) noexcept;
 
-// The separator of a list's lines: ',' or '\t' or, after the path only, ' '.
+// No separator: each line is a path.
+inline constexpr char kNoSeparator = '\0';
+// The separator of a list's lines: ',' or '\t' or, after the path only, ' ', or none.
 [[nodiscard]] char separator_of(std::string_view text);
 
 // Where the label of "a.jpg 0" begins: after the blanks that follow the path; kNowhere if there is none.
@@ -47,12 +55,21 @@ struct ListColumns {
   std::size_t label = 1;
 };
 
-// The columns that a header names, or nothing if `fields` are not a header. `next` is the first field of the record
-// below it, "" when there is none.
+// The columns whose names say that they are the path of an image, or its label. The best names first: "image" before
+// "id", "label" before "diagnosis"; those that are as good as each other are all there.
+[[nodiscard]] std::vector<std::size_t> path_columns(std::span<const std::string_view> names);
+[[nodiscard]] std::vector<std::size_t> label_columns(std::span<const std::string_view> names);
+
+// What a header says, or nothing if `fields` are not a header. `next` is the first field of the record below it, ""
+// when there is none.
 struct HeaderFound {
   ListColumns columns;
   std::string problem;  // why the columns cannot be used; "" = they can
 };
 [[nodiscard]] std::optional<HeaderFound> find_header(std::span<const std::string_view> fields, std::string_view next);
+
+// What is wrong with a line of names or of a path and a label that has semicolons or bars in place of commas; "" if it
+// has not.
+[[nodiscard]] std::string problem_of_separator(std::string_view line);
 
 }  // namespace forebay
