@@ -64,6 +64,8 @@ struct Field {
   // Images: (value - mean) / std by channel, unless they are uint8. With one channel the first number is used.
   std::array<double, 3> mean{0, 0, 0};
   std::array<double, 3> std{1, 1, 1};
+  // Masks: which class each colour is, as FieldOptions::colours says it; empty: the values are the classes.
+  std::vector<std::string> colours = {};
 
   [[nodiscard]] std::size_t sample_bytes() const noexcept { return shape.elements() * size_of(dtype); }
 };

@@ -55,8 +55,11 @@ struct FieldOptions {
   std::int64_t most = 0;                  // boxes, bytes: how many of them a sample has at most
   double min_visible = 0.25;              // boxes: one that shows a smaller share of its area is left out
   std::vector<std::string> classes = {};  // class, multilabel, boxes: given names; empty: discovered and sorted
-  std::int64_t channels = 0;              // image: 1 or 3; 0: 3
-  std::array<double, 3> mean{0, 0, 0};    // image: (value - mean) / std; unused for uint8
+  // mask: the colours of its classes, "R,G,B" of one class after the other or "R,G,B=CLASS"; "other=CLASS" is for all
+  // other colours. Empty: the values of the one channel, or the indices of the palette, are the classes.
+  std::vector<std::string> colours = {};
+  std::int64_t channels = 0;            // image: 1 or 3; 0: 3
+  std::array<double, 3> mean{0, 0, 0};  // image: (value - mean) / std; unused for uint8
   std::array<double, 3> std{1, 1, 1};
 
   friend bool operator==(const FieldOptions&, const FieldOptions&) = default;

@@ -6,6 +6,7 @@ import io
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import index
 from typing import Any
 
 from .errors import ConfigError
@@ -22,7 +23,7 @@ _TYPES = {
 }
 _KEYS = {
     "image": {"dtype", "channels", "mean", "std"},
-    "mask": {"dtype", "classes"},
+    "mask": {"dtype", "classes", "colours"},
     "class": {"dtype", "classes"},
     "multilabel": {"dtype", "classes"},
     "numbers": {"dtype", "shape"},
@@ -47,6 +48,7 @@ class Spec:
     min_visible: float = 0.0
     mean: tuple[float, ...] = (0.0, 0.0, 0.0)
     std: tuple[float, ...] = (1.0, 1.0, 1.0)
+    colours: tuple[str, ...] = ()
 
 
 def spec_of(name: str, keys: Mapping[str, Any], known: Mapping[str, Any] | None = None) -> Spec:
@@ -67,6 +69,7 @@ def spec_of(name: str, keys: Mapping[str, Any], known: Mapping[str, Any] | None 
         shape=_shape(name, kind, given),
         classes=tuple(str(each) for each in given.get("classes") or ()),
         min_visible=float(given.get("min_visible", 0)),
+        colours=tuple(colours_of(name, given.get("colours", ()))),
     )
     if kind != "image":
         if spec.dtype in ("bfloat16", "float16"):
@@ -74,6 +77,23 @@ def spec_of(name: str, keys: Mapping[str, Any], known: Mapping[str, Any] | None 
         return spec
     mean, std = (_of_channels(name, key, given.get(key, default)) for key, default in (("mean", 0.0), ("std", 1.0)))
     return replace(spec, mean=mean, std=std)
+
+
+def colours_of(name: str, value: Any) -> list[str]:
+    """The entries of a field's key "colours": of a list of colours, whose places are their classes, or of a dictionary
+    of their classes. A colour is a text, "R,G,B", or three numbers; "other" stands for all that are not listed."""
+
+    def text(colour: Any) -> str:
+        return colour if isinstance(colour, str) else ",".join(str(index(each)) for each in colour)
+
+    try:
+        if isinstance(value, Mapping):
+            return [f"{text(colour)}={index(number)}" for colour, number in value.items()]
+        return [text(colour) for colour in ([value] if isinstance(value, str) else value)]
+    except TypeError:
+        raise ConfigError(
+            f"fields[{name!r}]: colours is a list of colours, (R, G, B) or 'R,G,B', or a dictionary of their classes"
+        ) from None
 
 
 def _of_channels(name: str, key: str, value: Any) -> tuple[float, ...]:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from . import _core
+from ._fields import colours_of
 from .errors import ConfigError, not_found
 
 
@@ -108,6 +109,8 @@ def _lines(options: Mapping[str, Any]) -> list[tuple[str, str]]:
                         raise ConfigError(f"fields[{name!r}] is a dictionary of its keys, such as {{'kind': 'mask'}}")
                     for key, item in inner.items():
                         where = f"fields[{name!r}][{key!r}]"
+                        if key == "colours":
+                            item = colours_of(name, item)
                         lines.append((f"fields.{_toml(name, where)}.{key} = {_toml(item, where)}", where))
                 else:
                     where = f"{keyword}[{name!r}]"

@@ -59,6 +59,7 @@ Field field_from(nb::handle spec) {
               .min_visible = nb::cast<double>(spec.attr("min_visible"))};
   for (const nb::handle extent : spec.attr("shape")) field.shape.push_back(nb::cast<std::int64_t>(extent));
   for (const nb::handle name : spec.attr("classes")) field.classes.push_back(path_of(name));
+  for (const nb::handle colour : spec.attr("colours")) field.colours.push_back(nb::cast<std::string>(colour));
   for (std::size_t channel = 0; channel < 3; ++channel) {
     field.mean[channel] = nb::cast<double>(spec.attr("mean")[channel]);
     field.std[channel] = nb::cast<double>(spec.attr("std")[channel]);

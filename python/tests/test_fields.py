@@ -90,7 +90,7 @@ def test_what_does_not_fit_the_files_is_refused(paths: list[Path]) -> None:
     refused(r"sample 2 \(.*002\.png\): it has 2 boxes, and 'most' is 1", fields={"b": {
         "kind": "boxes", "most": 1, "values": [sides_of(n) for n in range(COUNT)]}})  # fmt: skip
     refused("kind is 'box'; it is one of image, mask", fields={"b": {"kind": "box", "values": [0] * COUNT}})
-    refused("has no 'colour'; it has classes, dtype", fields={"b": {"kind": "mask", "colour": 1, "values": paths}})
+    refused("has no 'colour'; it has classes, colours, dtype", fields={"b": {"kind": "mask", "colour": 1, "values": paths}})
     refused("give its 'values'", fields={"b": {"kind": "mask"}})
     refused(r"001\.png.*not finite", fields={"age": [1.0, float("nan")] * (COUNT // 2)})
     refused("does not hold", fields={"age": {"kind": "numbers", "dtype": "uint8", "values": [300] * COUNT}})

@@ -5,6 +5,7 @@
 
 #include "base/file_io.hpp"
 #include "base/text.hpp"
+#include "colour_table.hpp"
 #include "file_nature.hpp"
 #include "formats.hpp"
 #include "npz.hpp"
@@ -121,6 +122,12 @@ Field field_of(const FieldOptions& options) {
     if (options.mean != plain.mean || options.std != plain.std)
       refuse(options, "mean", "only images have mean and std");
   }
+  if (!options.colours.empty()) {
+    if (field.kind != FieldKind::mask) refuse(options, "colours", "only masks have them");
+    if (const std::string problem = ColourTable::problem_of(options.colours); !problem.empty())
+      refuse(options, "colours", problem);
+    field.colours = options.colours;
+  }
   const bool has_most = is_ragged(field.kind);
   if (has_most != (options.most > 0)) {
     refuse(options, "most", has_most ? "say how many a sample has at most" : "only boxes and bytes have it");
@@ -211,6 +218,7 @@ std::vector<std::string> describe_fields(const std::vector<FieldOptions>& fields
     for (const std::int64_t extent : field.shape) line += ", " + std::to_string(extent);
     line += "; most " + std::to_string(field.most) + ", visible " + shortest(field.min_visible);
     for (const std::string& name : field.classes) line += ", " + name;
+    for (const std::string& colour : field.colours) line += "; colour " + colour;
     if (field.kind == FieldKind::image) {
       line += "; channels " + std::to_string(field.channels);
       for (std::size_t i = 0; i < 3; ++i) line += ", " + shortest(field.mean[i]) + ", " + shortest(field.std[i]);

@@ -105,6 +105,9 @@ class PackReader {
   void expect_end() const {
     if (!bytes_.empty()) fail();
   }
+  [[nodiscard]] bool is_at_end() const noexcept { return bytes_.empty(); }
+  // A reader of the next bytes alone.
+  [[nodiscard]] PackReader part(std::uint64_t length) { return PackReader(take(length), memory_left_); }
 
  private:
   [[noreturn]] void fail() const {

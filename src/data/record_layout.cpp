@@ -31,7 +31,8 @@ void code_head(Codec& codec, Layout& layout) {
     if constexpr (!std::is_const_v<Layout>) layout.fields.emplace_back();
     auto& stored = layout.fields[i];
     auto& field = stored.field;
-    codec(field.name, field.kind, field.dtype, field.shape, field.classes, field.min_visible, field.mean, field.std);
+    codec(field.name, field.kind, field.dtype, field.shape, field.classes, field.min_visible, field.mean, field.std,
+          field.colours);
     codec(stored.has_values, stored.has_records, stored.value_bytes);
     for (auto& column : stored.columns) codec(column.width, column.first, column.step);
   }

@@ -147,6 +147,7 @@ std::string described(const Field& field) {
   if (!classes.empty()) line += " (hash " + hex(XXH3_64bits(classes.data(), classes.size()), 16) + ")";
   line += ", min_visible " + shortest(field.min_visible) + ", mean and std";
   for (std::size_t i = 0; i < 3; ++i) line += " " + shortest(field.mean[i]) + " " + shortest(field.std[i]);
+  for (const std::string& colour : field.colours) line += ", colour " + colour;
   return line;
 }
 

@@ -63,8 +63,7 @@ class PngCodec final : public Codec {
     const auto colours = png_get_color_type(png_, info_);
     const auto bits = static_cast<int>(png_get_bit_depth(png_, info_));
     if ((colours != PNG_COLOR_TYPE_GRAY && colours != PNG_COLOR_TYPE_PALETTE) || bits > 8) {
-      throw SampleError("a mask must have one channel of at most 8 bits; this PNG has " +
-                        std::to_string(png_get_channels(png_, info_)) + " of " + std::to_string(bits));
+      throw no_mask("PNG", png_get_channels(png_, info_), bits);
     }
     read_indices(indices);
   }

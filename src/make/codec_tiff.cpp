@@ -109,8 +109,7 @@ class TiffCodec final : public Codec {
     const bool is_single =
         colours_ == TiffColours::grey || colours_ == TiffColours::inverted_grey || colours_ == TiffColours::palette;
     if (!is_single || samples_ != 1 || bits_ > 8) {
-      throw SampleError("a mask must have one channel of at most 8 bits; this TIFF has " + std::to_string(samples_) +
-                        " of " + std::to_string(bits_));
+      throw no_mask("TIFF", samples_, bits_);
     }
     read_samples<std::uint8_t>(*tiff, 1, indices);
   }

@@ -69,7 +69,7 @@ class WebpCodec final : public Codec {
 
   void decode_indices(std::span<std::uint8_t> /*indices*/) override {
     demux_.reset();
-    throw SampleError("a mask must have one channel of at most 8 bits; a WebP has three or more");
+    throw no_mask("WebP", 3, 8);
   }
 
  private:

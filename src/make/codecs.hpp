@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include <forebay/error.hpp>
@@ -23,6 +24,14 @@ struct CodecHeader {
   // 1 or 3 if decode_wide() gives numbers of more than 8 bits, which decode() cannot. Else 0.
   int wide_channels = 0;
 };
+
+// What a codec throws for an image that decode_indices() does not take: `bits` of each channel.
+[[nodiscard]] inline SampleError no_mask(std::string_view title, int channels, int bits) {
+  return SampleError(
+      "a mask must have one channel of at most 8 bits; this " + std::string(title) + " has " +
+      std::to_string(channels) + " of " + std::to_string(bits) +
+      (channels >= 3 ? "; where its colours are classes, list them in the field's key \"colours\"" : ""));
+}
 
 // Decodes one image after the other; belongs to one thread. All members throw SampleError for bytes that are not such
 // an image or that it does not decode, and leave no trace that could affect the next image.

@@ -6,6 +6,8 @@
 
 #include <forebay/error.hpp>
 
+#include "data/colour_table.hpp"
+
 namespace forebay {
 namespace {
 
@@ -41,6 +43,13 @@ void check_numbers(const Field& field) {
                        std::isfinite(static_cast<float>(field.mean[channel] * scale));
     if (!holds) refuse(field, "its mean must be finite, and its std more than 0 and not tiny");
   }
+}
+
+void check_colours(const Field& field) {
+  if (field.colours.empty()) return;
+  if (field.kind != FieldKind::mask) refuse(field, "only masks have colours");
+  if (const std::string problem = ColourTable::problem_of(field.colours); !problem.empty())
+    refuse(field, "colours: " + problem);
 }
 
 void check_type(const Field& field) {
@@ -140,6 +149,7 @@ FieldLayout field_layout(std::span<const Field> fields, const TransformOptions& 
     check_name(field, fields);
     check_type(field);
     check_numbers(field);
+    check_colours(field);
     check_view(field, options);
     field.shape = shape_of(field, options);
     const bool is_boxes = field.kind == FieldKind::boxes;

@@ -187,98 +187,27 @@ void check_values(const Field& field, std::span<const std::byte> bytes) {
   require_class(field, field.dtype == DType::int32 ? element<std::int32_t>(bytes, 0) : element<std::int64_t>(bytes, 0));
 }
 
-// The source pixel under the centre of result pixel i, if `size` result pixels show `shown` pixels from `first` on.
-std::size_t nearest(std::int64_t i, std::int64_t size, std::int32_t first, std::int32_t shown) noexcept {
-  return static_cast<std::size_t>(first + (2 * i + 1) * shown / (2 * size));
-}
-
-// The values of a mask: rows of `width`.
-template <typename Value>
-struct MaskValues {
-  const Value* first;
-  std::int32_t width;
-};
-
-// Writes the part of a mask that the view shows; `columns` has the mask's column for each result column.
-template <typename T, typename Value>
-void show_mask(const MaskValues<Value>& mask, const Box& region, std::span<const std::size_t> columns,
-               std::int64_t height, std::byte* out) {
-  for (std::int64_t y = 0; y < height; ++y) {
-    const std::size_t row = nearest(y, height, region.top, region.height());
-    const Value* const from = mask.first + row * static_cast<std::size_t>(mask.width);
-    for (const std::size_t column : columns) {
-      const T value = static_cast<T>(from[column]);
-      std::memcpy(out, &value, sizeof value);
-      out += sizeof value;
-    }
-  }
-}
-
-// A mask of a type wider than 8 bits may have larger values, but only whole ones.
-void require_whole(const WideImage& mask) {
-  constexpr float kMost = 1 << 24;  // every whole number up to here is exact in a float
-  const std::size_t pixels = static_cast<std::size_t>(mask.width) * static_cast<std::size_t>(mask.height);
-  for (const float value : std::span(mask.values).first(pixels)) {
-    if (value == std::floor(value) && std::fabs(value) <= kMost) continue;
-    throw SampleError("a mask has whole numbers up to 16777216, and this one has " + std::to_string(value));
-  }
-}
-
 }  // namespace
 
-FieldMaker::FieldMaker(const FieldLayout& layout, const TransformOptions& options)
-    : layout_(&layout), images_{.exif = options.exif, .max_pixels = options.max_pixels} {
+FieldMaker::FieldMaker(const FieldLayout& layout, const TransformOptions& options) : layout_(&layout) {
   for (const FieldLayout::Entry& entry : layout.entries) {
     const bool is_picture = entry.field.kind == FieldKind::image;
     pictures_.push_back(is_picture ? std::optional(PictureField(entry.field, options)) : std::nullopt);
+    const bool is_mask = entry.field.kind == FieldKind::mask;
+    masks_.push_back(is_mask ? std::optional(MaskField(entry.field, options)) : std::nullopt);
   }
-}
-
-void FieldMaker::make_mask(const FieldLayout::Entry& entry, std::span<const std::byte> bytes, const Target& target,
-                           ImageDecoder& decoder, Workspace& workspace) const {
-  const SampleView& view = target.view;
-  Mask& mask = workspace.mask;
-  WideImage& wide = workspace.picture.wide;
-  bool is_wide = false;
-  if (entry.field.dtype != DType::uint8) {
-    (void)decoder.open(bytes, images_);
-    is_wide = decoder.wide_channels() == 1;
-  }
-  is_wide ? decoder.decode_wide(wide) : decoder.decode_mask(bytes, images_, mask);
-  const ImageSize size = is_wide ? ImageSize{wide.width, wide.height} : ImageSize{mask.width, mask.height};
-  if (size.width != view.width || size.height != view.height) {
-    throw SampleError("a mask of " + std::to_string(size.width) + "x" + std::to_string(size.height) +
-                      " pixels for an image of " + std::to_string(view.width) + "x" + std::to_string(view.height));
-  }
-  const std::int64_t width = layout_->width;
-  workspace.columns.resize(static_cast<std::size_t>(width));
-  for (std::int64_t x = 0; x < width; ++x) {
-    const std::int64_t shown = view.mirror ? width - 1 - x : x;
-    workspace.columns[static_cast<std::size_t>(x)] = nearest(shown, width, view.region.left, view.region.width());
-  }
-  std::byte* const out = FieldLayout::values(entry, target.slot, target.index).data();
-  const auto show = [&](const auto& values) {
-    const std::int64_t height = layout_->height;
-    switch (size_of(entry.field.dtype)) {
-      case 1: return show_mask<std::uint8_t>(values, view.region, workspace.columns, height, out);
-      case 4: return show_mask<std::int32_t>(values, view.region, workspace.columns, height, out);
-      default: return show_mask<std::int64_t>(values, view.region, workspace.columns, height, out);
-    }
-  };
-  if (!is_wide) return show(MaskValues<std::uint8_t>{mask.values.data(), mask.width});
-  require_whole(wide);
-  show(MaskValues<float>{wide.values.data(), wide.width});
 }
 
 void FieldMaker::make(std::size_t source, std::span<const std::byte> bytes, const Target& target, ImageDecoder& decoder,
                       Workspace& workspace) const {
   const auto entry = std::ranges::find(layout_->entries, source, &FieldLayout::Entry::source);
+  const auto number = static_cast<std::size_t>(entry - layout_->entries.begin());
   const auto& [slot, index, view] = target;
   switch (entry->field.kind) {
-    case FieldKind::mask: return make_mask(*entry, bytes, target, decoder, workspace);
+    case FieldKind::mask:
+      return masks_[number]->make(bytes, view, decoder, workspace.mask, FieldLayout::values(*entry, slot, index));
     case FieldKind::image:
-      return pictures_[static_cast<std::size_t>(entry - layout_->entries.begin())]->make(
-          bytes, view, decoder, workspace.picture, FieldLayout::values(*entry, slot, index));
+      return pictures_[number]->make(bytes, view, decoder, workspace.picture, FieldLayout::values(*entry, slot, index));
     case FieldKind::boxes:
       return BoxesInPlace(*entry, *(entry + 1), slot, index).make(bytes, view, layout_->height, layout_->width);
     case FieldKind::bytes: return make_bytes(*entry, bytes, slot, index);

@@ -11,8 +11,8 @@
 #include <forebay/view.hpp>
 
 #include "field_layout.hpp"
-#include "image.hpp"
 #include "image_decoder.hpp"
+#include "mask_field.hpp"
 #include "picture_field.hpp"
 
 namespace forebay {
@@ -23,8 +23,7 @@ class FieldMaker {
  public:
   // A thread's tools beside its ImageDecoder.
   struct Workspace {
-    Mask mask;
-    std::vector<std::size_t> columns;  // the mask's column for each result column
+    MaskField::Workspace mask;
     PictureField::Workspace picture;
   };
   // Where a field goes, and which part of the image its sample shows.
@@ -42,12 +41,10 @@ class FieldMaker {
             Workspace& workspace) const;
 
  private:
-  void make_mask(const FieldLayout::Entry& entry, std::span<const std::byte> bytes, const Target& target,
-                 ImageDecoder& decoder, Workspace& workspace) const;
-
   const FieldLayout* layout_;
-  ImageOptions images_;
-  std::vector<std::optional<PictureField>> pictures_;  // by entry
+  // By entry.
+  std::vector<std::optional<PictureField>> pictures_;
+  std::vector<std::optional<MaskField>> masks_;
 };
 
 }  // namespace forebay

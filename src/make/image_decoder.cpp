@@ -67,15 +67,30 @@ void ImageDecoder::decode_wide(WideImage& out) {
   stored_wide_.release_large();
 }
 
-void ImageDecoder::decode_mask(std::span<const std::byte> bytes, const ImageOptions& options, Mask& out) {
+Codec& ImageDecoder::open_mask(std::span<const std::byte> bytes, const ImageOptions& options) {
   if (starts_as_jpeg(bytes) || starts_as_packed_jpeg(bytes))
     throw SampleError("a JPEG cannot be a mask: its values are not exact");
   Codec& codec = open_codec(bytes, options);
   if (header_.orientation != 1) throw SampleError("a mask with an EXIF orientation; store it as it is displayed");
+  return codec;
+}
+
+void ImageDecoder::decode_mask(std::span<const std::byte> bytes, const ImageOptions& options, Mask& out) {
+  Codec& codec = open_mask(bytes, options);
+  if (header_.wide_channels == 1) {
+    throw SampleError("a mask with values of more than 8 bits; dtype = \"int32\" of its field takes them");
+  }
   out.width = header_.width;
   out.height = header_.height;
   out.values.resize(pixels_of(header_));
   codec.decode_indices(out.values);
+}
+
+void ImageDecoder::decode_colours(std::span<const std::byte> bytes, const ImageOptions& options, Image& out) {
+  Codec& codec = open_mask(bytes, options);
+  if (header_.wide_channels != 0) throw SampleError("a mask of colours must have at most 8 bits a channel");
+  out.resize(header_.width, header_.height);
+  codec.decode(std::span(out.pixels).first(3 * pixels_of(header_)));
 }
 
 }  // namespace forebay

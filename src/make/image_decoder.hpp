@@ -61,7 +61,12 @@ class ImageDecoder {
   // Throws SampleError like open(), and for images of any other kind, JPEG files among them.
   void decode_mask(std::span<const std::byte> bytes, const ImageOptions& options, Mask& out);
 
+  // Decodes a mask whose colours are its classes: any image but a JPEG, with at most 8 bits a channel, whole and
+  // without alpha. Throws SampleError like decode_mask().
+  void decode_colours(std::span<const std::byte> bytes, const ImageOptions& options, Image& out);
+
  private:
+  [[nodiscard]] Codec& open_mask(std::span<const std::byte> bytes, const ImageOptions& options);
   [[nodiscard]] Codec& open_codec(std::span<const std::byte> bytes, const ImageOptions& options);
   ImageSize open_other(std::span<const std::byte> bytes, const ImageOptions& options);
   void decode_other(const Box& region, Image& out);

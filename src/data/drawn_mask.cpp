@@ -1,0 +1,50 @@
+#include "drawn_mask.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <string_view>
+
+namespace forebay {
+namespace {
+
+constexpr std::string_view kDrawnSignature =
+    "\x8F"
+    "FBMASK\n";
+
+void append(std::vector<std::byte>& to, std::span<const std::byte> bytes) {
+  to.insert(to.end(), bytes.begin(), bytes.end());
+}
+
+}  // namespace
+
+std::span<const std::byte> drawn_mask_signature() noexcept { return std::as_bytes(std::span(kDrawnSignature)); }
+
+bool is_drawn_mask(std::span<const std::byte> bytes) noexcept {
+  const auto signature = drawn_mask_signature();
+  return bytes.size() >= signature.size() && std::ranges::equal(bytes.first(signature.size()), signature);
+}
+
+std::int64_t MaskShape::outline() const noexcept {
+  std::int64_t steps = 0;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const std::size_t next = i + 1 == x.size() ? 0 : i + 1;
+    steps += std::max(std::abs(x[next] - x[i]), std::abs(y[next] - y[i]));
+  }
+  return steps;
+}
+
+MaskDrawing::MaskDrawing(std::int32_t width, std::int32_t height, int orientation) {
+  PackWriter writer;
+  writer(width, height, orientation);
+  append(bytes_, drawn_mask_signature());
+  append(bytes_, writer.bytes());
+}
+
+void MaskDrawing::add(std::uint8_t value, std::span<const std::byte> shapes) {
+  PackWriter writer;
+  writer(value, shapes.size());
+  append(bytes_, writer.bytes());
+  append(bytes_, shapes);
+}
+
+}  // namespace forebay

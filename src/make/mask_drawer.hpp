@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "data/drawn_mask.hpp"
+#include "image.hpp"
+
+namespace forebay {
+
+// Draws masks that are stored as shapes (data/drawn_mask.hpp), pixel for pixel as pycocotools does. Belongs to one
+// thread and is reused from mask to mask.
+class MaskDrawer {
+ public:
+  // Throws SampleError for damaged bytes, and for more than options.max_pixels pixels.
+  // REQUIRES: is_drawn_mask(bytes).
+  void draw(std::span<const std::byte> bytes, const ImageOptions& options, Mask& out);
+
+ private:
+  // Follows the outline of shape_ at five times the resolution and notes in turns_ where it crosses the middle of a
+  // column of pixels: going down that column, each crossing changes between outside and inside.
+  void follow_outline(const Mask& mask);
+  void follow_edge(std::size_t from, std::size_t to, const Mask& mask);
+  void visit(std::int32_t x, std::int32_t y, const Mask& mask);
+  void draw_polygon(std::uint8_t value, Mask& out);
+  void draw_runs(std::uint8_t value, Mask& out) const;
+
+  void turn(int orientation, Mask& mask);
+
+  MaskShape shape_;
+  std::vector<std::uint64_t> turns_;  // pixels, counted down one column after the other
+  std::vector<std::uint8_t> stored_;  // the values before they are turned
+  // The point of the outline that was visited last.
+  std::int32_t x_ = 0;
+  std::int32_t y_ = 0;
+};
+
+}  // namespace forebay

@@ -1,0 +1,157 @@
+#include "mask_field.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <string>
+#include <string_view>
+
+#include <forebay/error.hpp>
+
+namespace forebay {
+namespace {
+
+// The source pixel under the centre of result pixel i, if `size` result pixels show `shown` pixels from `first` on.
+std::size_t nearest(std::int64_t i, std::int64_t size, std::int32_t first, std::int32_t shown) noexcept {
+  return static_cast<std::size_t>(first + (2 * i + 1) * shown / (2 * size));
+}
+
+// The values of a mask: rows of `width`.
+template <typename Value>
+struct MaskValues {
+  const Value* first;
+  std::int32_t width;
+};
+
+// Writes the part of a mask that the view shows; `columns` has the mask's column for each result column.
+template <typename T, typename Value>
+void show_mask(const MaskValues<Value>& mask, const Box& region, std::span<const std::size_t> columns,
+               std::int64_t height, std::byte* out) {
+  for (std::int64_t y = 0; y < height; ++y) {
+    const std::size_t row = nearest(y, height, region.top, region.height());
+    const Value* const from = mask.first + row * static_cast<std::size_t>(mask.width);
+    for (const std::size_t column : columns) {
+      const T value = static_cast<T>(from[column]);
+      std::memcpy(out, &value, sizeof value);
+      out += sizeof value;
+    }
+  }
+}
+
+std::span<const float> values_in(const WideImage& mask) {
+  return std::span(mask.values).first(static_cast<std::size_t>(mask.width) * static_cast<std::size_t>(mask.height));
+}
+
+// A mask of a type wider than 8 bits may have larger values, but only whole ones.
+void require_whole(const WideImage& mask) {
+  constexpr float kMost = 1 << 24;  // every whole number up to here is exact in a float
+  for (const float value : values_in(mask)) {
+    if (value == std::floor(value) && std::fabs(value) <= kMost) continue;
+    throw SampleError("a mask has whole numbers up to 16777216, and this one has " + std::to_string(value));
+  }
+}
+
+std::string pixel_name(std::size_t pixel, std::int32_t width) {
+  const auto row = static_cast<std::size_t>(width);
+  return "the pixel at x " + std::to_string(pixel % row) + ", y " + std::to_string(pixel / row);
+}
+
+}  // namespace
+
+MaskField::MaskField(const Field& field, const TransformOptions& options)
+    : field_(field),
+      image_{.exif = options.exif, .max_pixels = options.max_pixels},
+      width_(options.size[1]),
+      height_(options.size[0]) {
+  if (!field.colours.empty()) colours_.emplace(field.colours);
+}
+
+void MaskField::look_up(const Image& colours, Mask& mask) const {
+  mask.width = colours.width;
+  mask.height = colours.height;
+  mask.values.resize(static_cast<std::size_t>(mask.width) * static_cast<std::size_t>(mask.height));
+  const std::uint8_t* from = colours.pixels.data();
+  // Most pixels have the colour of the one before.
+  const std::uint8_t* known = nullptr;
+  std::uint8_t value = 0;
+  for (std::size_t i = 0; i < mask.values.size(); ++i, from += 3) {
+    if (known == nullptr || std::memcmp(from, known, 3) != 0) {
+      const auto found = colours_->class_of({from[0], from[1], from[2]});
+      if (!found) {
+        throw SampleError(pixel_name(i, mask.width) + " has the colour " + std::to_string(from[0]) + "," +
+                          std::to_string(from[1]) + "," + std::to_string(from[2]) + ", which is not in fields." +
+                          field_.name + R"(.colours; an entry "other=255" there would give all others a class)");
+      }
+      known = from;
+      value = *found;
+    }
+    mask.values[i] = value;
+  }
+}
+
+template <typename Value>
+void MaskField::require_classes(std::span<const Value> values, std::int32_t width) const {
+  const std::size_t classes = field_.classes.size();
+  if (classes == 0) return;
+  const auto is_beyond = [most = static_cast<Value>(classes - 1)](Value value) {
+    return (value > most && value != Value{kIgnored}) || value < Value{0};
+  };
+  const auto beyond = std::ranges::find_if(values, is_beyond);
+  if (beyond == values.end()) return;
+  throw SampleError(pixel_name(static_cast<std::size_t>(beyond - values.begin()), width) + " has class " +
+                    std::to_string(static_cast<std::int64_t>(*beyond)) + " of " + std::to_string(classes) +
+                    " (fields." + field_.name + ".classes); only 255 may stand for no class");
+}
+
+bool MaskField::decode(std::span<const std::byte> bytes, ImageDecoder& decoder, Workspace& workspace) const {
+  if (is_drawn_mask(bytes)) {
+    workspace.drawer.draw(bytes, image_, workspace.mask);
+    return false;
+  }
+  if (colours_) {
+    decoder.decode_colours(bytes, image_, workspace.colours);
+    look_up(workspace.colours, workspace.mask);
+    return false;
+  }
+  if (field_.dtype != DType::uint8) {
+    (void)decoder.open(bytes, image_);
+    if (decoder.wide_channels() == 1) {
+      decoder.decode_wide(workspace.wide);
+      require_whole(workspace.wide);
+      require_classes(values_in(workspace.wide), workspace.wide.width);
+      return true;
+    }
+  }
+  decoder.decode_mask(bytes, image_, workspace.mask);
+  require_classes(std::span<const std::uint8_t>(workspace.mask.values), workspace.mask.width);
+  return false;
+}
+
+void MaskField::make(std::span<const std::byte> bytes, const SampleView& view, ImageDecoder& decoder,
+                     Workspace& workspace, std::span<std::byte> out) const {
+  const bool is_wide = decode(bytes, decoder, workspace);
+  const Mask& mask = workspace.mask;
+  const WideImage& wide = workspace.wide;
+  const ImageSize size = is_wide ? ImageSize{wide.width, wide.height} : ImageSize{mask.width, mask.height};
+  if (size.width != view.width || size.height != view.height) {
+    throw SampleError("a mask of " + std::to_string(size.width) + "x" + std::to_string(size.height) +
+                      " pixels for an image of " + std::to_string(view.width) + "x" + std::to_string(view.height));
+  }
+  workspace.columns.resize(static_cast<std::size_t>(width_));
+  for (std::int64_t x = 0; x < width_; ++x) {
+    const std::int64_t shown = view.mirror ? width_ - 1 - x : x;
+    workspace.columns[static_cast<std::size_t>(x)] = nearest(shown, width_, view.region.left, view.region.width());
+  }
+  const auto show = [&](const auto& values) {
+    const std::span<const std::size_t> columns = workspace.columns;
+    switch (size_of(field_.dtype)) {
+      case 1: return show_mask<std::uint8_t>(values, view.region, columns, height_, out.data());
+      case 4: return show_mask<std::int32_t>(values, view.region, columns, height_, out.data());
+      default: return show_mask<std::int64_t>(values, view.region, columns, height_, out.data());
+    }
+  };
+  is_wide ? show(MaskValues<float>{wide.values.data(), wide.width})
+          : show(MaskValues<std::uint8_t>{mask.values.data(), mask.width});
+}
+
+}  // namespace forebay

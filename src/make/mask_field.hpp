@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include <forebay/field.hpp>
+#include <forebay/options.hpp>
+#include <forebay/view.hpp>
+
+#include "data/colour_table.hpp"
+#include "image.hpp"
+#include "image_decoder.hpp"
+#include "mask_drawer.hpp"
+#include "wide_image.hpp"
+
+namespace forebay {
+
+// Makes a field of kind "mask": class numbers of pixels, cropped and mirrored like the sample's image and resized by
+// nearest neighbour. They come from an image's values, from its colours, or from shapes. Immutable: any thread may
+// call.
+class MaskField {
+ public:
+  // A thread's tools.
+  struct Workspace {
+    Mask mask;
+    Image colours;
+    WideImage wide;
+    MaskDrawer drawer;
+    std::vector<std::size_t> columns;  // the mask's column for each result column
+  };
+
+  // A value that every mask may have, however few classes there are: the pixel belongs to none.
+  static constexpr std::uint8_t kIgnored = 255;
+
+  // `field`: as a dataset declares it or as it is in a batch. REQUIRES: field_layout() accepts it with these options.
+  MaskField(const Field& field, const TransformOptions& options);
+
+  // Makes it from an image file or a drawn mask. Throws SampleError for one that is damaged, differs in size from the
+  // sample's image, or has a colour or class that the field has not. REQUIRES: out.size() is that of a sample.
+  void make(std::span<const std::byte> bytes, const SampleView& view, ImageDecoder& decoder, Workspace& workspace,
+            std::span<std::byte> out) const;
+
+ private:
+  // True: into workspace.wide; else into workspace.mask.
+  [[nodiscard]] bool decode(std::span<const std::byte> bytes, ImageDecoder& decoder, Workspace& workspace) const;
+  void look_up(const Image& colours, Mask& mask) const;
+  template <typename Value>
+  void require_classes(std::span<const Value> values, std::int32_t width) const;
+
+  Field field_;
+  std::optional<ColourTable> colours_;
+  ImageOptions image_;
+  std::int64_t width_;  // of the result
+  std::int64_t height_;
+};
+
+}  // namespace forebay
