@@ -94,9 +94,13 @@ class Workplace {
       write("arrays/" + name + ".npy", npy("|u1", "(8, 9, 3)", 216));
     }
     write("weights.txt", "cat 5\n");
+    std::vector<std::uint8_t> road;
+    for (int i = 0; i < kWidth * kHeight; ++i) road.insert(road.end(), {128, 64, 128});
     for (const std::string name : {"1", "2", "3"}) {
       write("street/images/" + name + ".jpg", image_);
       write("street/masks/" + name + ".png", mask_);
+      write("camvid/images/" + name + ".png", image_);
+      write("camvid/labels/" + name + "_L.png", text_of(png_of(kWidth, kHeight, road, false)));
       write("stereo/left/" + name + ".png", image_);
       write("stereo/right/" + name + ".png", image_);
       write("VOC2012/JPEGImages/" + name + ".jpg", image_);
@@ -110,7 +114,8 @@ class Workplace {
     write("coco/train2017/7.jpg", image_);
     write("coco/annotations/instances_train2017.json",
           R"({"images": [{"id": 7, "file_name": "7.jpg", "width": 96, "height": 64}],)"
-          R"( "annotations": [{"id": 1, "image_id": 7, "category_id": 3, "bbox": [1, 2, 30, 40], "iscrowd": 0}],)"
+          R"( "annotations": [{"id": 1, "image_id": 7, "category_id": 3, "bbox": [1, 2, 30, 40], "iscrowd": 0,)"
+          R"( "segmentation": [[1, 2, 31, 2, 31, 42]]}],)"
           R"( "categories": [{"id": 3, "name": "dog"}]})");
   }
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <forebay/error.hpp>
-#include <iterator>
 #include <limits>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -13,72 +13,15 @@
 
 #include "base/text.hpp"
 #include "class_text.hpp"
+#include "coco_segmentation.hpp"
+#include "json_bytes.hpp"
 
 namespace forebay {
 namespace {
 
 constexpr unsigned kDeepestJson = 64;
-constexpr std::size_t kPieceOfJson = std::size_t{1} << 20U;
 // Longer than any path that a system opens.
 constexpr std::size_t kLongestName = 4096;
-
-// The bytes of a file in sequence, read piece by piece.
-class PiecewiseBytes {
- public:
-  PiecewiseBytes(const OpenFile& file, std::function<void(double share)> progress)
-      : file_(file), progress_(std::move(progress)) {
-    next_piece();
-  }
-  [[nodiscard]] bool is_at_end() const noexcept { return at_ == piece_.size(); }
-  [[nodiscard]] char byte() const noexcept { return static_cast<char>(piece_[at_]); }
-  void pass() {
-    if (++at_ == piece_.size()) next_piece();
-  }
-  [[nodiscard]] std::size_t passed() const noexcept { return begin_ + at_; }
-
- private:
-  void next_piece() {
-    begin_ += piece_.size();
-    at_ = 0;
-    piece_.resize(std::min(kPieceOfJson, file_.size - begin_));
-    if (piece_.empty()) return;
-    read_at(file_.descriptor, begin_, piece_);
-    progress_(static_cast<double>(begin_) / static_cast<double>(file_.size));
-  }
-
-  const OpenFile& file_;
-  std::function<void(double share)> progress_;
-  std::vector<std::byte> piece_;
-  std::size_t begin_ = 0;  // of the piece
-  std::size_t at_ = 0;     // in it
-};
-
-// The same as the iterator that the parser needs.
-struct ByteIterator {
-  using iterator_category = std::input_iterator_tag;
-  using value_type = char;
-  using difference_type = std::ptrdiff_t;
-  using pointer = const char*;
-  using reference = char;
-
-  PiecewiseBytes* bytes = nullptr;  // null: the end
-
-  char operator*() const noexcept { return bytes->byte(); }
-  ByteIterator& operator++() {
-    bytes->pass();
-    return *this;
-  }
-  ByteIterator operator++(int) {
-    const ByteIterator before = *this;
-    bytes->pass();
-    return before;
-  }
-  // REQUIRES: one of them is the end.
-  friend bool operator==(const ByteIterator& a, const ByteIterator& b) noexcept {
-    return (a.bytes == nullptr || a.bytes->is_at_end()) && (b.bytes == nullptr || b.bytes->is_at_end());
-  }
-  friend bool operator!=(const ByteIterator& a, const ByteIterator& b) noexcept { return !(a == b); }
-};
 
 // The value of a member of a list's element.
 struct CocoValue {
@@ -94,7 +37,9 @@ struct CocoValue {
 // the fourth; everything else is ignored.
 class CocoReader {
  public:
-  CocoReader(CocoFile& file, const PiecewiseBytes& bytes) : file_(file), bytes_(bytes) {}
+  CocoReader(CocoFile& file, const PiecewiseBytes& bytes, CocoMasks masks) : file_(file), bytes_(bytes) {
+    if (masks == CocoMasks::all) segmentation_.emplace();
+  }
 
   bool null() {
     if (depth_ == 2 && is_list_) bad_element();
@@ -118,6 +63,10 @@ class CocoReader {
                is_whole ? static_cast<std::int64_t>(value) : 0, value);
   }
   bool string(std::string& text) {
+    if (is_segmentation_) {
+      segmentation_->text(text);
+      return true;
+    }
     set(CocoValue::Kind::text);
     if (!is_in_element(3)) return true;
     if (is_text(member_)) values_[member_].text = text.substr(0, kLongestName + 1);
@@ -128,15 +77,16 @@ class CocoReader {
   bool binary(std::vector<std::uint8_t>& /*bytes*/) { return true; }
 
   bool start_object(std::size_t /*size*/) {
-    set(CocoValue::Kind::other);
-    open();
+    open(false);
     if (depth_ != 3 || list_ == List::none || !is_list_) return true;
     is_element_ = true;
     std::ranges::fill(values_, CocoValue{});
     box_count_ = 0;
+    if (segmentation_) segmentation_->begin();
     return true;
   }
   bool end_object() {
+    close_segmentation();
     if (depth_ == 3 && is_element_) end_element();
     --depth_;
     return true;
@@ -148,14 +98,14 @@ class CocoReader {
           "\"images\", \"annotations\" and \"categories\"");
     }
     if (depth_ == 2 && is_list_) bad_element();
-    set(CocoValue::Kind::other);
-    open();
+    open(true);
     if (depth_ == 2) is_list_ = true;
     is_box_ = is_in_element(4) && member_ == box;
     return true;
   }
   bool end_array() {
     is_box_ = false;
+    close_segmentation();
     if (depth_ == 2) is_list_ = false;
     --depth_;
     return true;
@@ -168,7 +118,15 @@ class CocoReader {
                                       : List::none;
       number_ = 0;
       file_.has_images = file_.has_images || list_ == List::images;
+    } else if (is_segmentation_) {
+      segmentation_->key(text);
     } else if (is_in_element(3)) {
+      if (text == "segments_info" && list_ == List::annotations) {
+        throw SampleError(
+            "its annotations have \"segments_info\": it is a file of COCO's panoptic task, whose masks (colours that "
+            "stand "
+            "for segments) are not read; use the file of instances");
+      }
       const auto known = std::ranges::find(kMembers, std::string_view(text));
       member_ = static_cast<std::size_t>(known - kMembers.begin());
     }
@@ -186,9 +144,21 @@ class CocoReader {
 
  private:
   enum class List : std::uint8_t { none, images, annotations, categories };
-  enum Member : std::size_t { id, image_id, category_id, iscrowd, width, height, file_name, name, box, kOthers };
+  enum Member : std::size_t {
+    id,
+    image_id,
+    category_id,
+    iscrowd,
+    width,
+    height,
+    file_name,
+    name,
+    box,
+    segmentation,
+    kOthers
+  };
   static constexpr std::array<std::string_view, kOthers> kMembers{
-      "id", "image_id", "category_id", "iscrowd", "width", "height", "file_name", "name", "bbox"};
+      "id", "image_id", "category_id", "iscrowd", "width", "height", "file_name", "name", "bbox", "segmentation"};
 
   [[nodiscard]] static bool is_id(std::size_t member) noexcept {
     return member == id || member == image_id || member == category_id;
@@ -196,13 +166,35 @@ class CocoReader {
   [[nodiscard]] static bool is_text(std::size_t member) noexcept { return member == file_name || member == name; }
   [[nodiscard]] bool is_in_element(unsigned depth) const noexcept { return is_element_ && depth_ == depth; }
 
-  void open() {
-    if (++depth_ <= kDeepestJson) return;
-    throw SampleError("byte " + std::to_string(bytes_.passed()) + ": lists and objects are nested more than " +
-                      std::to_string(kDeepestJson) + " deep");
+  void open(bool is_list) {
+    if (!is_segmentation_) set(CocoValue::Kind::other);
+    if (++depth_ > kDeepestJson) {
+      throw SampleError("byte " + std::to_string(bytes_.passed()) + ": lists and objects are nested more than " +
+                        std::to_string(kDeepestJson) + " deep");
+    }
+    if (segmentation_ && is_in_element(4) && member_ == segmentation && list_ == List::annotations) {
+      segmentation_->begin();
+      is_segmentation_ = true;
+    }
+    if (is_segmentation_) segmentation_->open(is_list);
+  }
+
+  void close_segmentation() {
+    if (!is_segmentation_) return;
+    segmentation_->close();
+    if (depth_ == 4) is_segmentation_ = false;
   }
 
   bool set(CocoValue::Kind kind, std::int64_t whole = 0, double real = 0) {
+    if (is_segmentation_) {
+      const bool is_number = kind == CocoValue::Kind::whole || kind == CocoValue::Kind::real;
+      if (is_number) {
+        segmentation_->number(kind == CocoValue::Kind::whole, real);
+      } else if (kind == CocoValue::Kind::other) {
+        segmentation_->other();
+      }
+      return true;
+    }
     if (is_box_ && depth_ == 4) {
       const bool is_number = kind == CocoValue::Kind::whole || kind == CocoValue::Kind::real;
       // A fifth element, or one that is not a number, makes the box invalid.
@@ -295,6 +287,13 @@ class CocoReader {
     }
     if (values_[box].kind == CocoValue::Kind::absent) return "it has no bbox";
     if (box_count_ != box_.size()) return "bbox is no list of four numbers";
+    if (segmentation_) {
+      if (std::string problem = segmentation_->problem(); !problem.empty()) return problem;
+      const std::vector<std::byte>& shapes = segmentation_->shapes();
+      file_.shapes_of.push_back({.begin = file_.shapes.size(), .bytes = static_cast<std::uint32_t>(shapes.size())});
+      file_.shapes.insert(file_.shapes.end(), shapes.begin(), shapes.end());
+      file_.slivers = segmentation_->slivers();
+    }
     file_.objects.push_back({.place = place(),
                              .is_crowd = values_[iscrowd].whole != 0,
                              .image = values_[image_id].whole,
@@ -325,6 +324,8 @@ class CocoReader {
   std::array<CocoValue, kOthers + 1> values_{};  // by member; the last one stands for all others
   std::array<double, 4> box_{};
   std::size_t box_count_ = 0;
+  std::optional<CocoSegmentation> segmentation_;  // if masks are wanted
+  bool is_segmentation_ = false;                  // within one
 };
 
 }  // namespace
@@ -343,10 +344,11 @@ std::string CocoFile::name_of(const char* kind, const Place& place) {
   return std::string(list) + (list == "categories" ? "[" : "s[") + std::to_string(place.number) + "]";
 }
 
-CocoFile read_coco(const OpenFile& file, const std::function<void(std::uint64_t elements, double share)>& progress) {
+CocoFile read_coco(const OpenFile& file, const std::function<void(std::uint64_t elements, double share)>& progress,
+                   CocoMasks masks) {
   CocoFile coco;
   PiecewiseBytes bytes(file, [&](double share) { progress(coco.all_images + coco.all_objects, share); });
-  CocoReader reader(coco, bytes);
+  CocoReader reader(coco, bytes, masks);
   (void)nlohmann::json::sax_parse(ByteIterator{&bytes}, ByteIterator{}, &reader);
   if (!coco.has_images) {
     throw SampleError(R"(it has no "images"; a COCO file of instances has "images", "annotations" and "categories")");

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,11 @@ struct CocoFile {
     std::int64_t category = 0;
     std::array<double, 4> box{};  // x, y, width, height; finite
   };
+  // The segmentation of an object: bytes in `shapes`, for MaskDrawing::add().
+  struct Shapes {
+    std::uint64_t begin = 0;
+    std::uint32_t bytes = 0;
+  };
   struct Category {
     Place place;
     std::string name;
@@ -47,6 +53,10 @@ struct CocoFile {
   std::vector<Image> images;
   std::vector<Object> objects;
   std::vector<Category> categories;
+  // Only if they are asked for.
+  std::vector<Shapes> shapes_of;  // by object
+  std::vector<std::byte> shapes;
+  std::uint64_t slivers = 0;  // polygons of fewer than three corners, which have no shape
   // The length of each list, bad elements included.
   std::uint64_t all_images = 0;
   std::uint64_t all_objects = 0;
@@ -54,15 +64,23 @@ struct CocoFile {
   std::uint64_t more_bad = 0;  // beyond the first kBadNamed
   static constexpr std::size_t kBadNamed = 10'000;
 
+  // REQUIRES: they were asked for.
+  [[nodiscard]] std::span<const std::byte> shapes_at(std::size_t object) const noexcept {
+    return std::span(shapes).subspan(shapes_of[object].begin, shapes_of[object].bytes);
+  }
+
   void add_bad(std::string where, std::string reason);
   // What an element is called in messages; `kind` is "image", "annotation" or "category".
   [[nodiscard]] static std::string name_of(const char* kind, const Place& place);
 };
 
-// Parses the file as a stream: besides the result it needs no more memory than the longest text in the file. `progress`
-// gets the elements read so far and the share of the bytes. Throws SampleError, with the byte, for a file that is not
-// JSON, not COCO, or nested deeper than any COCO file. One thread.
+enum class CocoMasks : bool { none, all };
+
+// Parses the file as a stream, with the segmentation of objects if `masks` says so: besides the result it needs no more
+// memory than the longest text in the file. `progress` gets the elements read so far and the share of the bytes. Throws
+// SampleError, with the byte, for a file that is not JSON, not COCO, or nested deeper than any COCO file. One thread.
 [[nodiscard]] CocoFile read_coco(const OpenFile& file,
-                                 const std::function<void(std::uint64_t elements, double share)>& progress);
+                                 const std::function<void(std::uint64_t elements, double share)>& progress,
+                                 CocoMasks masks = CocoMasks::none);
 
 }  // namespace forebay

@@ -9,6 +9,7 @@
 #include "build.hpp"
 #include "coco_classes.hpp"
 #include "coco_file.hpp"
+#include "coco_masks.hpp"
 #include "formats.hpp"
 #include "object_samples.hpp"
 
@@ -18,6 +19,7 @@ namespace {
 
 // How many images are looked for to find their folder.
 constexpr std::size_t kImagesTried = 8;
+constexpr std::int32_t kCrowd = -2;  // in place of a class
 
 BoxSides sides_of(const CocoFile::Object& object) {
   const auto [x, y, width, height] = object.box;
@@ -56,7 +58,8 @@ class CocoBuilder {
         image_ids_(coco_.images),
         object_ids_(coco_.objects),
         classes_(coco_, contents.options().classes),
-        samples_(contents.options(), classes_.names()) {}
+        samples_(contents.options(), classes_.names()),
+        masks_(contents.options(), classes_.names()) {}
 
   IndexDraft build(std::string root) {
     draft_.root = std::move(root);
@@ -72,6 +75,7 @@ class CocoBuilder {
                                                 draft_.skipped.first_bad());
     }
     samples_.finish(draft_.table);
+    masks_.finish(draft_.table);
     return std::move(draft_);
   }
 
@@ -99,15 +103,18 @@ class CocoBuilder {
     for (std::size_t i = 0; i < coco_.images.size(); ++i) {
       const CocoFile::Place& place = coco_.images[i].place;
       const bool has_own_id = !image_ids_.is_shared(place.id);
-      if (has_own_id && is_used_[i]) continue;
+      const bool has_size = masks_.empty() || (coco_.images[i].width > 0 && coco_.images[i].height > 0);
+      if (has_own_id && is_used_[i] && has_size) continue;
       const std::string file(coco_.paths[coco_.images[i].path]);
       bad("image", place,
-          has_own_id ? "another image has its file_name: " + file : "another image has this id: " + file);
+          !has_own_id    ? "another image has this id: " + file
+          : !is_used_[i] ? "another image has its file_name: " + file
+                         : "it has no width and height, which its mask needs: " + file);
       is_used_[i] = false;
     }
   }
 
-  // The class of an object to serve; below 0 if it is not served.
+  // The class of an object to serve; below 0 if it is not served, kCrowd if it is a crowd of a class that is.
   std::int32_t label_of(std::size_t i) {
     const CocoFile::Object& object = coco_.objects[i];
     const std::uint32_t image = image_ids_.find(object.image);
@@ -122,14 +129,18 @@ class CocoBuilder {
     } else if (!object.is_crowd) {
       problem = problem_of_object(object, coco_.images[image]);
     }
+    if (problem.empty() && !masks_.empty() && is_used_[image]) {
+      problem = CocoMaskFields::problem_of(coco_.shapes_at(i), coco_.images[image]);
+    }
     if (!problem.empty()) {
       bad("annotation", object.place, std::move(problem));
       return -1;
     }
     ++wanted_objects_;
-    const std::int32_t label = object.is_crowd ? -1 : classes_.number_of(category);
-    if (label < 0) ++(object.is_crowd ? crowds_ : left_out_[category]);
-    return is_used_[image] ? label : -1;
+    const std::int32_t label = classes_.number_of(category);
+    if (object.is_crowd || label < 0) ++(object.is_crowd ? crowds_ : left_out_[category]);
+    if (!is_used_[image]) return -1;
+    return object.is_crowd && label >= 0 ? kCrowd : label;
   }
 
   // Groups the objects by image, in file order.
@@ -157,11 +168,17 @@ class CocoBuilder {
     std::vector<FoundObject> found;
     for (std::size_t i = 0; i < coco_.images.size(); ++i) {
       found.clear();
+      masks_.begin_image(coco_.images[i]);
       for (std::uint32_t at = ends_[i]; at < ends_[i + 1]; ++at) {
-        const std::int32_t label = label_of(by_image_[at]);
-        if (label >= 0) found.push_back(found_object(coco_.objects[by_image_[at]], label, at - ends_[i] + 1));
+        const std::uint32_t object = by_image_[at];
+        const std::int32_t label = label_of(object);
+        if (label >= 0) found.push_back(found_object(coco_.objects[object], label, at - ends_[i] + 1));
+        if (masks_.empty()) continue;
+        if (label == kCrowd) masks_.add_crowd(coco_.shapes_at(object));
+        if (label >= 0) masks_.add_object(label, coco_.shapes_at(object));
       }
       if (!is_used_[i]) continue;
+      masks_.end_image();
       without_ += found.empty() ? 1 : 0;
       samples_.add(coco_.paths[coco_.images[i].path], found, draft_.table);
     }
@@ -171,6 +188,9 @@ class CocoBuilder {
     const auto note = [&](const std::string& text) { draft_.skipped.add_note(contents_.root(), text); };
     if (coco_.more_bad > 0) {
       draft_.skipped.add_bad(contents_.root(), "and " + std::to_string(coco_.more_bad) + " more elements that are bad");
+    }
+    if (coco_.slivers > 0) {
+      note(std::to_string(coco_.slivers) + " polygons of fewer than three corners, which have no shape");
     }
     if (crowds_ > 0) note(std::to_string(crowds_) + " annotations of crowds (iscrowd), which are not single objects");
     for (std::size_t i = 0; i < left_out_.size(); ++i) {
@@ -187,6 +207,7 @@ class CocoBuilder {
   CocoIds object_ids_;
   CocoClasses classes_;
   ObjectSamples samples_;
+  CocoMaskFields masks_;
   IndexDraft draft_;
   std::vector<bool> is_used_;        // by image
   std::vector<std::uint32_t> ends_;  // where each image's objects end in by_image_, after a leading 0
@@ -256,11 +277,7 @@ void refuse_fields(const DatasetOptions& options) {
     if (field.name == "label") {
       throw ConfigError("fields.label: the class of a sample is that of its objects; leave this section out");
     }
-    const bool is_pattern = field.from.find('{') != std::string::npos;
-    if (is_pattern || (field.kind != FieldKind::mask && place_of(field) != "segmentation")) continue;
-    throw ConfigError("fields." + field.name +
-                      ": the polygons and RLE masks of COCO (\"segmentation\") are not read; " +
-                      "masks are files beside the images, from = \"../masks/{stem}.png\"");
+    if (CocoMaskFields::is_one(field)) CocoMaskFields::require_mask(field);
   }
 }
 
@@ -284,7 +301,7 @@ IndexDraft build_coco(PathContents& contents) {
     context.progress(elements, std::max(elements, static_cast<std::uint64_t>(expected)));
   };
   try {
-    CocoFile coco = read_coco(open_regular(contents.root()), progress);
+    CocoFile coco = read_coco(open_regular(contents.root()), progress, CocoMaskFields::wanted(context.options));
     std::string folder = folder_of_images(context.options, contents.root(), coco);
     return CocoBuilder(contents, std::move(coco)).build(std::move(folder));
   } catch (const SampleError& error) {

@@ -8,11 +8,13 @@
 #include <forebay/error.hpp>
 
 #include "data/build.hpp"
+#include "data/drawn_mask.hpp"
 #include "data/index_format.hpp"
 #include "dataset_support.hpp"
 #include "every_container.hpp"
 #include "index_support.hpp"
 #include "looks.hpp"
+#include "make/mask_drawer.hpp"
 #include "support.hpp"
 #include "taken.hpp"
 #include "targets.hpp"
@@ -26,6 +28,14 @@ namespace fs = std::filesystem;
 
 bool use_path(const fs::path& path, const std::string& format) {
   return fuzz::use_path(testing::options_for(path, format));
+}
+
+// A mask that the index holds as shapes.
+void draw_mask(std::span<const std::byte> bytes) {
+  if (!is_drawn_mask(bytes)) return;
+  static MaskDrawer drawer;
+  Mask mask;
+  drawer.draw(bytes, {.max_pixels = 1 << 16}, mask);
 }
 
 // The kinds of every_container() that a target is for, in this order.
@@ -54,6 +64,7 @@ void look_at(const Dataset& dataset) {
       try {
         testing::Reading reading;
         dataset.read_field(id, field, reading);
+        draw_mask(reading.bytes);
       } catch (const SampleError&) {
       }
     }
@@ -149,12 +160,20 @@ bool use_coco(std::string_view input) {
   static const testing::TemporaryDirectory folder;
   if (!fs::exists(folder / "a.jpg")) testing::write_file(folder / "a.jpg", testing::tiny_png(7));
   testing::replace_file(folder / "instances.json", input);
-  return use_path(folder / "instances.json", "coco");
+  DatasetOptions options = testing::options_for(folder / "instances.json", "coco");
+  options.samples = SampleUnit::images;
+  options.fields = {FieldOptions{.name = "segmentation", .kind = FieldKind::mask}};
+  const bool has_masks = use_path(options);
+  return use_path(folder / "instances.json", "coco") || has_masks;
 }
 
 std::vector<std::string> coco_seeds() {
   return {R"({"images":[{"id":1,"file_name":"a.jpg","width":64,"height":48}],"categories":[{"id":3,"name":"cat"}],)"
-          R"("annotations":[{"id":9,"image_id":1,"category_id":3,"bbox":[1,2,30,20],"iscrowd":0}]})"};
+          R"("annotations":[{"id":9,"image_id":1,"category_id":3,"bbox":[1,2,30,20],"iscrowd":0}]})",
+          R"({"images":[{"id":1,"file_name":"a.jpg","width":6,"height":4}],"categories":[{"id":3,"name":"cat"}],)"
+          R"("annotations":[{"image_id":1,"category_id":3,"bbox":[1,2,3,2],"segmentation":[[0,0,3.5,0,3,4,0,4]]},)"
+          R"({"image_id":1,"category_id":3,"bbox":[1,2,3,2],"segmentation":{"size":[4,6],"counts":"g01"}},)"
+          R"({"image_id":1,"category_id":3,"bbox":[1,2,3,2],"segmentation":{"size":[4,6],"counts":[20,4]}}]})"};
 }
 
 bool use_voc(std::string_view input) {

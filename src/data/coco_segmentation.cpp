@@ -1,0 +1,172 @@
+#include "coco_segmentation.hpp"
+
+#include <cmath>
+#include <forebay/error.hpp>
+#include <limits>
+#include <utility>
+
+namespace forebay {
+namespace {
+
+constexpr std::size_t kFewestCorners = 3;
+constexpr double kMostOfRun = std::numeric_limits<std::uint32_t>::max();
+
+// A place in fifths of a pixel. The conversion cuts towards zero, as pycocotools' does.
+bool to_fine(double place, std::int32_t& fine) {
+  const double scaled = MaskShape::kFine * place + 0.5;
+  if (!(std::fabs(scaled) <= MaskShape::kFarthest)) return false;
+  fine = static_cast<std::int32_t>(scaled);
+  return true;
+}
+
+}  // namespace
+
+std::vector<std::uint32_t> runs_in_text(std::string_view text) {
+  // Groups of five bits, the lowest first, from '0' on; the sixth bit says that there is another group, and the fifth
+  // of the last one is the sign. From the fourth run on, a number is the difference from the run before the last.
+  constexpr unsigned kBits = 5;
+  constexpr unsigned kMostGroups = 8;
+  std::vector<std::uint32_t> runs;
+  for (std::size_t at = 0; at < text.size();) {
+    std::int64_t value = 0;
+    unsigned group = 0;
+    for (bool is_last = false; !is_last; ++group, ++at) {
+      const unsigned code = at < text.size() ? static_cast<unsigned char>(text[at]) - unsigned{'0'} : 64U;
+      if (code >= 64 || group == kMostGroups) throw SampleError("counts are no RLE text");
+      value |= std::int64_t{code & 31U} << (kBits * group);
+      is_last = (code & 32U) == 0;
+      if (is_last && (code & 16U) != 0) value -= std::int64_t{1} << (kBits * (group + 1));
+    }
+    if (runs.size() > 2) value += runs[runs.size() - 2];
+    if (value < 0 || value > std::numeric_limits<std::uint32_t>::max()) throw SampleError("counts are no RLE text");
+    runs.push_back(static_cast<std::uint32_t>(value));
+  }
+  return runs;
+}
+
+RunsSize size_of_runs(std::span<const std::byte> shapes) {
+  MaskShape::Kind kind{};
+  RunsSize size;
+  PackReader reader(shapes);
+  reader(kind);
+  if (kind == MaskShape::Kind::runs) reader(size.width, size.height);
+  return size;
+}
+
+void CocoSegmentation::begin() {
+  shapes_.clear();
+  problem_.clear();
+  depth_ = 0;
+  member_ = Member::none;
+  numbers_.clear();
+  size_.clear();
+  shape_ = {};
+  polygons_ = 0;
+  is_read_ = false;
+}
+
+void CocoSegmentation::fail(std::string problem) {
+  if (problem_.empty()) problem_ = std::move(problem);
+}
+
+void CocoSegmentation::open(bool is_list) {
+  ++depth_;
+  if (depth_ == 1) {
+    is_list_ = is_list;
+    is_read_ = true;
+  } else if (depth_ == 2 && is_list_ && is_list) {
+    numbers_.clear();
+    ++polygons_;
+  } else if (depth_ > 2 || !is_list) {
+    fail("it is neither a list of polygons nor an RLE");
+  }
+}
+
+void CocoSegmentation::close() {
+  if (depth_ == 2 && is_list_) end_polygon();
+  if (depth_ == 1 && !is_list_) end_runs();
+  --depth_;
+}
+
+void CocoSegmentation::key(std::string_view name) {
+  if (depth_ != 1) return;
+  member_ = name == "counts" ? Member::counts : name == "size" ? Member::size : Member::none;
+}
+
+void CocoSegmentation::number(bool is_whole, double value) {
+  if (depth_ == 1 && is_list_) return fail("it is a list of numbers, not of polygons: [[x, y, x, y, x, y]]");
+  if (depth_ != 2) return other();
+  if (is_list_) return numbers_.push_back(value);
+  if (member_ == Member::none) return;
+  const bool is_count = is_whole && value >= 0 && value <= kMostOfRun;
+  if (!is_count) return fail("its RLE has a number that is no count");
+  (member_ == Member::counts ? numbers_ : size_).push_back(value);
+}
+
+void CocoSegmentation::text(std::string_view text) {
+  if (depth_ != 1 || is_list_ || member_ != Member::counts) return other();
+  try {
+    shape_.runs = runs_in_text(text);
+  } catch (const SampleError& error) {
+    fail(error.what());
+  }
+}
+
+void CocoSegmentation::other() {
+  if (depth_ == 0 || is_list_ || member_ != Member::none) fail("it is neither a list of polygons nor an RLE");
+}
+
+void CocoSegmentation::end_shape() {
+  PackWriter writer;
+  code_shape(writer, std::as_const(shape_));
+  shapes_.insert(shapes_.end(), writer.bytes().begin(), writer.bytes().end());
+}
+
+void CocoSegmentation::end_polygon() {
+  const std::string name = "polygon " + std::to_string(polygons_);
+  if (numbers_.size() % 2 != 0) {
+    return fail(name + " has " + std::to_string(numbers_.size()) + " numbers, which are no pairs of x and y");
+  }
+  const std::size_t corners = numbers_.size() / 2;
+  if (corners < kFewestCorners) {
+    ++slivers_;
+    return;
+  }
+  shape_.kind = MaskShape::Kind::polygon;
+  shape_.x.resize(corners);
+  shape_.y.resize(corners);
+  for (std::size_t i = 0; i < corners; ++i) {
+    if (!to_fine(numbers_[2 * i], shape_.x[i]) || !to_fine(numbers_[2 * i + 1], shape_.y[i])) {
+      return fail(name + " is beyond any image");
+    }
+  }
+  if (shape_.outline() > MaskShape::kLongest) return fail(name + " is longer than any outline");
+  end_shape();
+}
+
+void CocoSegmentation::end_runs() {
+  constexpr double kMostSide = 1 << 24;
+  const bool is_size =
+      size_.size() == 2 && size_[0] >= 1 && size_[1] >= 1 && size_[0] <= kMostSide && size_[1] <= kMostSide;
+  if (!is_size) return fail("its RLE has no size [height, width]");
+  shape_.kind = MaskShape::Kind::runs;
+  shape_.height = static_cast<std::int32_t>(size_[0]);
+  shape_.width = static_cast<std::int32_t>(size_[1]);
+  for (const double run : numbers_) shape_.runs.push_back(static_cast<std::uint32_t>(run));
+  std::uint64_t pixels = 0;
+  for (const std::uint32_t run : shape_.runs) pixels += run;
+  const std::uint64_t wanted = static_cast<std::uint64_t>(shape_.height) * static_cast<std::uint64_t>(shape_.width);
+  if (pixels != wanted) {
+    return fail("the counts of its RLE are " + std::to_string(pixels) + " pixels, and its size has " +
+                std::to_string(wanted));
+  }
+  end_shape();
+}
+
+std::string CocoSegmentation::problem() {
+  if (problem_.empty() && is_read_ && shapes_.empty()) fail("it has no polygon of three corners");
+  if (problem_.empty() && !is_read_) return "it has no segmentation, which a mask needs";
+  return problem_.empty() ? "" : "segmentation: " + problem_;
+}
+
+}  // namespace forebay
