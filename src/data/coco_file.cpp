@@ -123,9 +123,8 @@ class CocoReader {
     } else if (is_in_element(3)) {
       if (text == "segments_info" && list_ == List::annotations) {
         throw SampleError(
-            "its annotations have \"segments_info\": it is a file of COCO's panoptic task, whose masks (colours that "
-            "stand "
-            "for segments) are not read; use the file of instances");
+            "its annotations have \"segments_info\": it is a file of COCO's panoptic task, whose masks are not read; "
+            "use the file of instances");
       }
       const auto known = std::ranges::find(kMembers, std::string_view(text));
       member_ = static_cast<std::size_t>(known - kMembers.begin());
