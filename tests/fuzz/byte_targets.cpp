@@ -9,8 +9,8 @@
 #include <forebay/error.hpp>
 
 #include "data/csv.hpp"
-#include "data/npy.hpp"
 #include "data/exif.hpp"
+#include "data/npy.hpp"
 #include "targets.hpp"
 
 // What one function reads from memory.
@@ -110,7 +110,8 @@ bool use_npy_header(std::string_view input) {
   const std::span bytes = std::as_bytes(std::span(input));
   bool is_accepted = false;
   try {
-    const NpyArray array = parse_npy(bytes);
+    const NpyArray array = parse_npy(bytes, NpyTexts::read);
+    for (std::size_t i = 0; array.has_texts() && i < array.count(); ++i) (void)array.text(i);
     (void)element_bytes_of(array);
     if (array.dimensions > 0) (void)header_of_entry(array);
     is_accepted = true;
@@ -127,7 +128,11 @@ bool use_npy_header(std::string_view input) {
 
 std::vector<std::string> npy_header_seeds() {
   const std::string text = "{'descr': '<f4', 'fortran_order': True, 'shape': (2, 1, 1), }\n";
-  return {std::string("\x93NUMPY\1\0", 8) + static_cast<char>(text.size()) + '\0' + text + std::string(8, 'x')};
+  const std::string names = "{'descr': '<U2', 'fortran_order': False, 'shape': (2,), }\n";
+  const auto file = [](const std::string& header) {
+    return std::string("\x93NUMPY\1\0", 8) + static_cast<char>(header.size()) + '\0' + header;
+  };
+  return {file(text) + std::string(8, 'x'), file(names) + std::string(16, 'x')};
 }
 
 }  // namespace forebay::fuzz
