@@ -334,7 +334,8 @@ TEST_CASE("coco: what is no mask and no box is refused by name") {
     return error_of([&] { (void)build_dataset(options); });
   };
   CHECK(contains(refusal(field_options("shape", FieldKind::numbers, "segmentation")), "are served as a \"mask\""));
-  CHECK(contains(refusal(field_options("keypoints", FieldKind::numbers)), "has no \"keypoints\"; it has \"objects\", \"segmentation\""));
+  CHECK(contains(refusal(field_options("keypoints", FieldKind::numbers)),
+                 "has no \"keypoints\"; it has \"objects\", \"segmentation\""));
   CHECK(contains(refusal({.name = "label", .from = "category_id"}), "fields.label: the class of a sample is that"));
   for (const char* name : {"b", "a", "sub/c"}) write_file(coco.folder / ("masks/" + std::string(name) + ".png"), "m");
   CHECK(refusal(field_options("mask", FieldKind::mask, "../masks/{stem}.png")).empty());

@@ -31,7 +31,7 @@ std::optional<ColourTable::Colour> colour_in(std::string_view text) {
   return colour;
 }
 
-std::string text_of(const ColourTable::Colour& colour) {
+std::string colour_text(const ColourTable::Colour& colour) {
   return std::to_string(colour[0]) + "," + std::to_string(colour[1]) + "," + std::to_string(colour[2]);
 }
 
@@ -66,7 +66,7 @@ std::string ColourTable::add(std::size_t place, std::string_view entry) {
 std::string ColourTable::sort() {
   std::ranges::sort(classes_);
   const auto twice = std::ranges::adjacent_find(classes_, {}, kColourOf);
-  return twice == classes_.end() ? "" : "the colour \"" + text_of(twice->first) + "\" is there twice";
+  return twice == classes_.end() ? "" : "the colour \"" + colour_text(twice->first) + "\" is there twice";
 }
 
 std::string ColourTable::problem_of(std::span<const std::string> entries) {

@@ -11,7 +11,7 @@ constexpr std::string_view kDrawnSignature =
     "\x8F"
     "FBMASK\n";
 
-void append(std::vector<std::byte>& to, std::span<const std::byte> bytes) {
+void append_bytes(std::vector<std::byte>& to, std::span<const std::byte> bytes) {
   to.insert(to.end(), bytes.begin(), bytes.end());
 }
 
@@ -36,15 +36,15 @@ std::int64_t MaskShape::outline() const noexcept {
 MaskDrawing::MaskDrawing(std::int32_t width, std::int32_t height, int orientation) {
   PackWriter writer;
   writer(width, height, orientation);
-  append(bytes_, drawn_mask_signature());
-  append(bytes_, writer.bytes());
+  append_bytes(bytes_, drawn_mask_signature());
+  append_bytes(bytes_, writer.bytes());
 }
 
 void MaskDrawing::add(std::uint8_t value, std::span<const std::byte> shapes) {
   PackWriter writer;
   writer(value, shapes.size());
-  append(bytes_, writer.bytes());
-  append(bytes_, shapes);
+  append_bytes(bytes_, writer.bytes());
+  append_bytes(bytes_, shapes);
 }
 
 }  // namespace forebay

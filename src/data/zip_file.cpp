@@ -20,7 +20,7 @@ constexpr std::uint32_t kEnd = 0x06054b50;
 constexpr std::uint32_t kWideEnd = 0x06064b50;
 constexpr std::uint32_t kWideLocator = 0x07064b50;
 constexpr std::size_t kLocalBytes = 30;
-constexpr std::size_t kEntryBytes = 46;
+constexpr std::size_t kZipEntryBytes = 46;
 constexpr std::size_t kEndBytes = 22;
 constexpr std::size_t kWideEndBytes = 56;
 constexpr std::size_t kLocatorBytes = 20;
@@ -130,7 +130,7 @@ std::optional<ZipFile::Directory> ZipFile::find_directory(std::size_t bytes) con
       throw zip_refusal(begin + at, "an archive in several parts");
     }
     if (place.begin > begin + at || place.bytes > begin + at - place.begin || place.bytes > kLargestDirectory ||
-        place.members > place.bytes / kEntryBytes) {
+        place.members > place.bytes / kZipEntryBytes) {
       throw zip_refusal(begin + at, "damaged: a directory of " + std::to_string(place.members) + " members in " +
                                         std::to_string(place.bytes) + " bytes at byte " + std::to_string(place.begin));
     }
@@ -159,21 +159,21 @@ void ZipFile::read_members(const Directory& place) {
   std::span<const std::byte> rest = directory_;
   for (std::uint64_t i = 0; i < place.members; ++i) {
     const std::uint64_t at = place.begin + place.bytes - rest.size();
-    if (rest.size() < kEntryBytes || number_at(rest, 0, 4) != kDirectoryEntry) {
+    if (rest.size() < kZipEntryBytes || number_at(rest, 0, 4) != kDirectoryEntry) {
       throw zip_refusal(at, "damaged: entry " + std::to_string(i) + " of the directory is none");
     }
     const auto name = static_cast<std::size_t>(number_at(rest, 28, 2));
     const auto extra = static_cast<std::size_t>(number_at(rest, 30, 2));
-    const auto all = kEntryBytes + name + extra + static_cast<std::size_t>(number_at(rest, 32, 2));
+    const auto all = kZipEntryBytes + name + extra + static_cast<std::size_t>(number_at(rest, 32, 2));
     if (all > rest.size()) throw zip_refusal(at, "damaged: entry " + std::to_string(i) + " reaches past the directory");
-    ZipMember member{.name = {reinterpret_cast<const char*>(rest.data()) + kEntryBytes, name},
+    ZipMember member{.name = {reinterpret_cast<const char*>(rest.data()) + kZipEntryBytes, name},
                      .header = number_at(rest, 42, 4),
                      .packed = number_at(rest, 20, 4),
                      .bytes = number_at(rest, 24, 4),
                      .sum = static_cast<std::uint32_t>(number_at(rest, 16, 4)),
                      .method = static_cast<std::uint16_t>(number_at(rest, 10, 2)),
                      .flags = static_cast<std::uint16_t>(number_at(rest, 8, 2))};
-    widen(rest.subspan(kEntryBytes + name, extra), true, member);
+    widen(rest.subspan(kZipEntryBytes + name, extra), true, member);
     require_possible_size(member);
     members_.push_back(std::move(member));
     rest = rest.subspan(all);
