@@ -23,9 +23,7 @@ def coco_of(folder: Path, height: int, width: int, images: list[list[Any]]) -> s
     image_at(folder / names[0], height, width)
     for name in names[1:]:
         (folder / name).hardlink_to(folder / names[0])
-    numbered = [
-        (number, place, shape) for number, shapes in enumerate(images) for place, shape in enumerate(shapes)
-    ]
+    numbered = [(number, place, shape) for number, shapes in enumerate(images) for place, shape in enumerate(shapes)]
     content = {
         "images": [{"id": n, "file_name": name, "width": width, "height": height} for n, name in enumerate(names)],
         "categories": [{"id": n, "name": f"class {n}"} for n in range(max(len(shapes) for shapes in images))],
@@ -41,8 +39,8 @@ def coco_of(folder: Path, height: int, width: int, images: list[list[Any]]) -> s
 
 def masks_of(path: str, size: tuple[int, int], samples: str) -> list[Any]:
     feeder = forebay.Feeder(
-        dataset=path, samples=samples, fields={"mask": {"kind": "mask", "from": "segmentation"}}, size=size, crop="none",
-        mirror=0, dtype="uint8", batch_size=32, eval=True, device="host", workers_io=1, workers_decode=1,
+        dataset=path, samples=samples, fields={"mask": {"kind": "mask", "from": "segmentation"}}, size=size,
+        crop="none", mirror=0, dtype="uint8", batch_size=32, eval=True, device="host", workers_io=1, workers_decode=1,
     )  # fmt: skip
     with feeder:
         return [mask.copy() for batch in feeder for mask in batch["mask"]]
@@ -125,11 +123,23 @@ def test_colours_are_classes(tmp_path: Path, colours: Any) -> None:
     for path, mask in zip(paths, masks):
         image_at(path, 2, 2)
         np.save(tmp_path / path.name, mask)
-    field = {"kind": "mask", "dtype": "int64", "colours": colours}
-    options = {"size": (2, 2), "crop": "none", "mirror": 0, "eval": True, "batch_size": 4, "device": "host"}
+    field: dict[str, Any] = {"kind": "mask", "dtype": "int64", "colours": colours}
+    options: dict[str, Any] = {
+        "size": (2, 2),
+        "crop": "none",
+        "mirror": 0,
+        "eval": True,
+        "batch_size": 4,
+        "device": "host",
+    }
     files = forebay.Files(paths, fields={"mask": {**field, "values": list(masks)}})
-    folder = {"dataset": tmp_path / "in", "format": "folder", "fields": {"mask": {**field, "from": "../{stem}.npy"}}}
-    for source in ({"dataset": files}, folder):
+    folder: dict[str, Any] = {
+        "dataset": tmp_path / "in",
+        "format": "folder",
+        "fields": {"mask": {**field, "from": "../{stem}.npy"}},
+    }
+    sources: list[dict[str, Any]] = [{"dataset": files}, folder]
+    for source in sources:
         with forebay.Feeder(**source, **options) as feeder:
             batch = next(iter(feeder))
             assert batch["mask"].tolist() == [[[0, 1], [7 if n == 1 else 0, 0]] for n in range(4)]
@@ -139,6 +149,6 @@ def test_colours_are_classes(tmp_path: Path, colours: Any) -> None:
 def test_colours_that_are_none_are_refused(tmp_path: Path, colours: Any) -> None:
     path = tmp_path / "a.npy"
     image_at(path, 2, 2)
-    field = {"kind": "mask", "colours": colours, "values": [np.zeros((2, 2), np.uint8)]}
+    field: dict[str, Any] = {"kind": "mask", "colours": colours, "values": [np.zeros((2, 2), np.uint8)]}
     with pytest.raises(forebay.ConfigError, match="colours"):
         forebay.Feeder(dataset=forebay.Files([path], fields={"mask": field}), size=(2, 2), batch_size=1)
