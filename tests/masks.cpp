@@ -269,34 +269,6 @@ TEST_CASE("masks: what COCO's masks cannot be is refused by name") {
   CHECK(contains(error_of([&] { (void)build_dataset(panoptic.options().dataset); }), "COCO's panoptic task"));
 }
 
-TEST_CASE("masks: shapes are turned as the EXIF orientation of their image says") {
-  // A pixel in the left corner at the top of 3 x 2.
-  CocoSegmentation segmentation;
-  segmentation.begin();
-  segmentation.open(false);
-  segmentation.key("size");
-  segmentation.open(true);
-  for (const double side : {2.0, 3.0}) segmentation.number(true, side);
-  segmentation.close();
-  segmentation.key("counts");
-  segmentation.text("015");
-  segmentation.close();
-  REQUIRE(segmentation.problem().empty());
-  const auto turned = [&](int orientation) {
-    MaskDrawing drawing(3, 2, orientation);
-    drawing.add(9, segmentation.shapes());
-    Mask mask;
-    MaskDrawer().draw(drawing.bytes(), {}, mask);
-    CHECK(mask.width == (orientation < 5 ? 3 : 2));
-    return mask.values;
-  };
-  CHECK(turned(1) == Values{9, 0, 0, 0, 0, 0});
-  CHECK(turned(2) == Values{0, 0, 9, 0, 0, 0});
-  CHECK(turned(3) == Values{0, 0, 0, 0, 0, 9});
-  CHECK(turned(6) == Values{0, 9, 0, 0, 0, 0});
-  CHECK(turned(8) == Values{0, 0, 0, 0, 9, 0});
-}
-
 TEST_CASE("masks: damaged bytes of a drawn mask are refused") {
   CocoSegmentation segmentation;
   segmentation.begin();

@@ -65,9 +65,8 @@ std::string CocoMaskFields::problem_of(std::span<const std::byte> shapes, const 
          ", and this is one of " + std::to_string(image.width) + "x" + std::to_string(image.height);
 }
 
-void CocoMaskFields::begin_image(const CocoFile::Image& image, int orientation) {
+void CocoMaskFields::begin_image(const CocoFile::Image& image) {
   image_ = image;
-  orientation_ = orientation;
   crowds_.clear();
   objects_.clear();
 }
@@ -76,13 +75,13 @@ void CocoMaskFields::end_image() {
   if (columns_.empty()) return;
   if (!are_images_) {
     for (const auto& [label, shapes] : objects_) {
-      MaskDrawing alone(image_.width, image_.height, orientation_);
+      MaskDrawing alone(image_.width, image_.height);
       alone.add(kInside, shapes);
       add_values(alone);
     }
     return;
   }
-  MaskDrawing drawing(image_.width, image_.height, orientation_);
+  MaskDrawing drawing(image_.width, image_.height);
   // Crowds first: what lies in them keeps its class.
   for (const auto shapes : crowds_) drawing.add(kCrowdValue, shapes);
   for (const auto& [label, shapes] : objects_) drawing.add(static_cast<std::uint8_t>(label + 1), shapes);

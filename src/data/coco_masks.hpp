@@ -31,9 +31,8 @@ class CocoMaskFields {
   // What is wrong with the shapes of an object of this image; "" if nothing is.
   [[nodiscard]] static std::string problem_of(std::span<const std::byte> shapes, const CocoFile::Image& image);
 
-  // For each image that is served: its objects in their order. The shapes must stay until end_image(). `orientation`:
-  // the EXIF one that turns the image and was not there yet for who drew the shapes.
-  void begin_image(const CocoFile::Image& image, int orientation = 1);
+  // For each image that is served: its objects in their order. The shapes must stay until end_image().
+  void begin_image(const CocoFile::Image& image);
   void add_crowd(std::span<const std::byte> shapes) { crowds_.push_back(shapes); }
   void add_object(std::int32_t label, std::span<const std::byte> shapes) { objects_.emplace_back(label, shapes); }
   void end_image();
@@ -46,7 +45,6 @@ class CocoMaskFields {
   bool are_images_;
   std::vector<RecordTable::FieldColumn> columns_;
   CocoFile::Image image_;
-  int orientation_ = 1;
   std::vector<std::span<const std::byte>> crowds_;
   std::vector<std::pair<std::int32_t, std::span<const std::byte>>> objects_;
 };

@@ -33,9 +33,9 @@ std::int64_t MaskShape::outline() const noexcept {
   return steps;
 }
 
-MaskDrawing::MaskDrawing(std::int32_t width, std::int32_t height, int orientation) {
+MaskDrawing::MaskDrawing(std::int32_t width, std::int32_t height) {
   PackWriter writer;
-  writer(width, height, orientation);
+  writer(width, height);
   append_bytes(bytes_, drawn_mask_signature());
   append_bytes(bytes_, writer.bytes());
 }

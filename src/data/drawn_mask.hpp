@@ -8,8 +8,7 @@
 #include "pack_coder.hpp"
 
 // A mask that an index holds as shapes, which are drawn when a sample is made: polygons and runs of pixels, as COCO
-// has them. Its bytes are a signature, width, height and EXIF orientation, in which the shapes are to be turned after
-// they were drawn, and for each object its value and the bytes of its shapes.
+// has them. Its bytes are a signature, width and height, and for each object its value and the bytes of its shapes.
 namespace forebay {
 
 // The signature, which no image file begins with.
@@ -50,8 +49,7 @@ void code_shape(Coder& coder, Shape& shape) {
 // Makes the bytes of one mask. Later objects cover earlier ones.
 class MaskDrawing {
  public:
-  // The size before it is turned.
-  MaskDrawing(std::int32_t width, std::int32_t height, int orientation = 1);
+  MaskDrawing(std::int32_t width, std::int32_t height);
   // `shapes`: code_shape() of each. The value of a pixel of the object.
   void add(std::uint8_t value, std::span<const std::byte> shapes);
   [[nodiscard]] std::span<const std::byte> bytes() const noexcept { return bytes_; }

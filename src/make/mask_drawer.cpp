@@ -6,8 +6,6 @@
 #include <string>
 #include <utility>
 
-#include "orientation.hpp"
-
 namespace forebay {
 namespace {
 
@@ -110,28 +108,10 @@ void MaskDrawer::draw_runs(std::uint8_t value, Mask& out) const {
   }
 }
 
-void MaskDrawer::turn(int orientation, Mask& mask) {
-  const std::int32_t width = mask.width;
-  const std::int32_t height = mask.height;
-  stored_.swap(mask.values);
-  mask.values.resize(stored_.size());
-  if (swaps_axes(orientation)) std::swap(mask.width, mask.height);
-  std::uint8_t* to = mask.values.data();
-  for (std::int32_t y = 0; y < mask.height; ++y) {
-    for (std::int32_t x = 0; x < mask.width; ++x) {
-      const Box pixel = stored_box({x, y, x + 1, y + 1}, width, height, orientation);
-      *to++ = stored_[static_cast<std::size_t>(pixel.top) * static_cast<std::size_t>(width) +
-                      static_cast<std::size_t>(pixel.left)];
-    }
-  }
-}
-
 void MaskDrawer::draw(std::span<const std::byte> bytes, const ImageOptions& options, Mask& out) {
   PackReader reader(bytes.subspan(drawn_mask_signature().size()));
-  int orientation = 1;
-  reader(out.width, out.height, orientation);
+  reader(out.width, out.height);
   if (out.width < 1 || out.height < 1) throw SampleError("a mask without pixels");
-  if (orientation < 1 || orientation > 8) throw SampleError("a mask with an orientation that there is not");
   require_permitted_size("mask", out.width, out.height, options);
   out.values.assign(pixels_in(out), 0);
   while (!reader.is_at_end()) {
@@ -144,7 +124,6 @@ void MaskDrawer::draw(std::span<const std::byte> bytes, const ImageOptions& opti
       shape_.kind == MaskShape::Kind::polygon ? draw_polygon(value, out) : draw_runs(value, out);
     }
   }
-  if (orientation != 1) turn(orientation, out);
 }
 
 }  // namespace forebay

@@ -27,11 +27,8 @@ class MaskDrawer {
   void draw_polygon(std::uint8_t value, Mask& out);
   void draw_runs(std::uint8_t value, Mask& out) const;
 
-  void turn(int orientation, Mask& mask);
-
   MaskShape shape_;
   std::vector<std::uint64_t> turns_;  // pixels, counted down one column after the other
-  std::vector<std::uint8_t> stored_;  // the values before they are turned
   // The point of the outline that was visited last.
   std::int32_t x_ = 0;
   std::int32_t y_ = 0;
