@@ -20,7 +20,7 @@ namespace forebay {
 // naming the key for options that do not go together.
 [[nodiscard]] Field field_of(const FieldOptions& options);
 
-// Whether a field consists of bytes in a file, rather than elements in the index.
+// Whether a field consists of bytes as files have them (or of a drawn mask, drawn_mask.hpp), rather than of elements.
 [[nodiscard]] bool is_of_bytes(FieldKind kind) noexcept;
 
 // Whether the section only says where to find the image or the label.

@@ -82,9 +82,9 @@ struct RecordTable {
   [[nodiscard]] static bool is_still(const OpenFile& file, const Stamp& stamp);
 
   // One field of all samples. Either values, which the index holds itself: the bytes that Dataset::read_field() gives
-  // (elements in field.dtype, LabelledBox for boxes), appended sample by sample with add_values(). Or bytes in a file,
-  // for masks, arrays, bytes and whatever else a container has: a source per sample, and a record in it unless it is
-  // the whole file. `field` is field_of() of the options.
+  // (elements in field.dtype, LabelledBox for boxes, a MaskDrawing), appended sample by sample with add_values(). Or
+  // bytes in a file, for masks, arrays, bytes and whatever else a container has: a source per sample, and a record in
+  // it unless it is the whole file. `field` is field_of() of the options.
   struct FieldColumn {
     static constexpr std::uint32_t kMissing = UINT32_MAX;  // as source: the field is missing, so the sample is bad
 
