@@ -92,7 +92,7 @@ TEST_CASE("values out of range name line, key and range") {
   CHECK(contains(refusal("[policy]\nlow = nan"), "found nan"));
   CHECK(contains(refusal("[policy]\nwatchdog_s = inf"), "found inf"));
   CHECK(contains(refusal("seed = -1"), "found -1"));
-  CHECK(contains(refusal("max_bad = 1.5"), "max_bad: expected a share from 0.0 to 1.0, or a count"));
+  CHECK(contains(refusal("max_bad = 1.5"), "max_bad: expected \"auto\", a share from 0.0 to 1.0, or a count"));
   CHECK(contains(refusal("max_bad = -1"), "found -1"));
   for (const char* text : {"dataset.batch_size=0",
                            "dataset.batch_size=1048577",

@@ -90,7 +90,9 @@ class AnyOptions {
   void fill(const config::Choice& choice, Options& options) { choice.set(options, random_.below(choice.names.size())); }
   void fill(const config::Budget& budget, Options& options) {
     BadBudget& value = budget.field.in(options);
-    if (random_.below(2) == 0) {
+    if (random_.below(3) == 0) {
+      value = AutomaticBudget{};
+    } else if (random_.below(2) == 0) {
       value = static_cast<std::int64_t>(random_.below(1000));
     } else {
       value = random_.below(3) == 0 ? 1.0 : random_.uniform();

@@ -169,10 +169,10 @@ TEST_CASE("slow reads are begun twice if a list names files elsewhere, and not i
 TEST_CASE("broken files are replaced and named, the same way for any number of ranks; or end the run") {
   Workplace place;
   const auto names = break_files(place.dir / "data");
-  REQUIRE(place.feed(1, "one", {"--epochs", "2"}).code == 0);
+  REQUIRE(place.feed(1, "one", {"--epochs", "2", "--set", "max_bad=1.0"}).code == 0);
   const auto one = place.hashes("one");
   const auto check_replaced = [&](int ranks, const std::string& name) {
-    const auto outcome = place.feed(ranks, name, {"--epochs", "2"});
+    const auto outcome = place.feed(ranks, name, {"--epochs", "2", "--set", "max_bad=1.0"});
     REQUIRE_MESSAGE(outcome.code == 0, outcome.output);
     CHECK(place.hashes(name) == one);
     std::string log;

@@ -143,6 +143,94 @@ TEST_CASE("a budget over distinct bad samples, as a share or a count") {
   }
 }
 
+// Runs it with max_bad = "auto"; the lines that it has said, the error last.
+std::vector<std::string> lines_of_default(std::shared_ptr<const Dataset> dataset, bool eval = false) {
+  Options options = memory_options(4);
+  options.max_bad = AutomaticBudget{};
+  options.run.eval = eval;
+  const auto lines = std::make_shared<std::vector<std::string>>();
+  try {
+    Feeder feeder(options, Parts{.dataset = std::move(dataset),
+                                 .log = [lines](LogLevel, std::string_view text) { lines->emplace_back(text); }});
+    while (feeder.next()) {
+    }
+    lines->emplace_back("ended well");
+  } catch (const Error& error) {
+    lines->emplace_back(error.what());
+  }
+  return *lines;
+}
+
+std::string last_of_default(std::shared_ptr<const Dataset> dataset, bool eval = false) {
+  return lines_of_default(std::move(dataset), eval).back();
+}
+
+TEST_CASE("by default a hundredth may be bad, and in a small dataset 5, but fewer than half") {
+  const auto with_bad = [](std::uint64_t size, std::uint64_t bad) {
+    return std::make_shared<MemoryDataset>(size, [=](std::uint64_t id) {
+      if (id * 7 % size < bad) throw SampleError("is broken on purpose");
+    });
+  };
+  for (const bool eval : {false, true}) {
+    CAPTURE(eval);
+    CHECK(last_of_default(with_bad(1000, 10), eval) == "ended well");
+    CHECK(last_of_default(with_bad(1000, 11), eval).find("max_bad allows 10") != std::string::npos);
+    CHECK(last_of_default(with_bad(100, 5), eval) == "ended well");
+    CHECK(last_of_default(with_bad(100, 6), eval).find("max_bad allows 5") != std::string::npos);
+    CHECK(last_of_default(with_bad(6, 1), eval) == "ended well");
+    CHECK(last_of_default(with_bad(6, 3), eval).find("max_bad allows 2") != std::string::npos);
+  }
+  CHECK(last_of_default(with_bad(100, 50)).find("is broken on purpose") != std::string::npos);
+}
+
+TEST_CASE("by default the index's bad entries count from the start") {
+  const auto dataset = std::make_shared<MemoryDataset>(94);
+  for (int i = 0; i < 6; ++i) dataset->skipped_.push_back({.path = "memory/torn.xml", .reason = "not well-formed"});
+  CHECK(last_of_default(dataset).find("6 were found by the index") != std::string::npos);
+  dataset->skipped_.pop_back();
+  CHECK(last_of_default(dataset) == "ended well");
+}
+
+TEST_CASE("by default no class may be missing, however small its share") {
+  const auto with_class = [](std::uint64_t members, std::uint64_t bad) {
+    auto dataset = std::make_shared<MemoryDataset>(5000, [=](std::uint64_t id) {
+      if (id >= 70 && id < 70 + bad) throw SampleError("is broken on purpose");
+    });
+    dataset->label_ = [=](std::uint64_t id) {
+      return static_cast<std::int64_t>(id >= 70 && id < 70 + members ? 7 : 1);
+    };
+    return dataset;
+  };
+  for (const bool eval : {false, true}) {
+    CAPTURE(eval);
+    const std::string all = last_of_default(with_class(30, 30), eval);
+    CHECK(all.find("samples of class \"7\" are bad: memory/70: is broken on purpose; memory/") != std::string::npos);
+    CHECK(all.find("raise max_bad") != std::string::npos);
+    CHECK(last_of_default(with_class(30, 16), eval).find("16 of the 30 samples of class") != std::string::npos);
+    CHECK(last_of_default(with_class(30, 15), eval) == "ended well");
+    CHECK(last_of_default(with_class(3, 3), eval).find("3 of the 3 samples of class") != std::string::npos);
+    CHECK(last_of_default(with_class(9, 8), eval) == "ended well");
+    CHECK(last_of_default(with_class(2, 2), eval) == "ended well");  // may be chance
+  }
+}
+
+TEST_CASE("a run that ends well says what share was replaced, by classes") {
+  auto dataset = std::make_shared<MemoryDataset>(1000, [](std::uint64_t id) {
+    if (id == 3 || id == 13 || id == 21) throw SampleError("is broken on purpose");
+  });
+  const auto lines = lines_of_default(dataset);
+  CHECK(std::ranges::count(lines,
+                           "3 of 1000 samples (0.3 %) are bad, and others were served in their place: 2 of class "
+                           "\"3\", 1 of class \"1\"") == 1);
+  const auto says = [](const std::string& line) { return line.find("in their place") != line.npos; };
+  CHECK(std::ranges::none_of(lines_of_default(std::make_shared<MemoryDataset>(1000)), says));
+  Options options = memory_options(4);
+  Feeder feeder(options, Parts{.dataset = dataset});
+  while (feeder.next()) {
+  }
+  CHECK(feeder.summary().bad_share == doctest::Approx(0.003));
+}
+
 TEST_CASE("a dataset without a good sample ends in an error, not in a search without end") {
   const auto dataset = std::make_shared<MemoryDataset>(50, [](std::uint64_t) { throw SampleError("is gone"); });
   CHECK_THROWS_WITH_AS((void)run(memory_options(5), dataset), doctest::Contains("samples in a row are bad"), Error);

@@ -148,6 +148,20 @@ TEST_CASE("batches shrink and keep their order") {
   CHECK(result.summary.bad_samples == 2);
 }
 
+TEST_CASE("a rank alone gets no batch without samples; with others it makes their steps") {
+  const Evaluated result =
+      evaluate(eval_options(), made(25, [](std::uint64_t id) { return id / 5 == 1 || id / 5 == 4; }));
+  if (world().size() == 1) {
+    CHECK(result.sizes == std::vector<std::uint32_t>{5, 5, 5});
+    CHECK(result.summary.left_out == 10);
+  }
+  std::uint64_t steps = 0;
+  for (const std::string& theirs : testing::gather_texts(std::to_string(result.sizes.size()))) {
+    if (steps == 0) steps = std::stoull(theirs);
+    CHECK(std::stoull(theirs) == steps);
+  }
+}
+
 TEST_CASE("the budget counts in evaluation too") {
   Options options = eval_options();
   options.max_bad = std::int64_t{3};
@@ -156,4 +170,27 @@ TEST_CASE("the budget counts in evaluation too") {
   options.max_bad = 1.0;
   options.on_bad = OnBad::fail;
   CHECK_THROWS_WITH_AS((void)evaluate(options, made(103, tenth)), doctest::Contains("is broken on purpose"), Error);
+}
+
+TEST_CASE("by default a class that is missing ends all ranks with one message, whoever met its samples") {
+  for (const bool eval : {false, true}) {
+    Options options = memory_options(4);
+    options.max_bad = AutomaticBudget{};
+    options.run.eval = eval;
+    const auto dataset = std::make_shared<MemoryDataset>(4000, [](std::uint64_t id) {
+      if (id < 20) throw SampleError("is broken on purpose");
+    });
+    dataset->label_ = [](std::uint64_t id) { return id < 20 ? 4 : 5; };
+    Feeder feeder(options, world(), Parts{.dataset = dataset});
+    std::string said;
+    try {
+      while (feeder.next()) {
+      }
+    } catch (const Error& error) {
+      said = error.what();
+    }
+    CHECK(said.find("of class \"4\" are bad: memory/") != std::string::npos);
+    CHECK(said.find("is broken on purpose") != std::string::npos);
+    for (const std::string& theirs : testing::gather_texts(said)) CHECK(theirs == said);
+  }
 }

@@ -41,6 +41,7 @@ const std::set<std::string> kDesignKeys{"steps",
                                         "uses_max",
                                         "adjacent_reuse_fraction",
                                         "bad_samples",
+                                        "bad_share",
                                         "epochs",
                                         "bytes_read"};
 const std::set<std::string> kExtraKeys{"startup_s",    "blocked_s",       "census_waits",   "census_wait_s",

@@ -33,8 +33,13 @@ enum class StepDistribution : std::uint8_t { constant, normal, exponential };
 enum class Hedge : std::uint8_t { automatic, off };
 enum class Live : std::uint8_t { automatic, always, never };
 
-// Distinct bad samples that a job tolerates: a share of the dataset (double) or a count (integer).
-using BadBudget = std::variant<double, std::int64_t>;
+// "auto": a hundredth of the dataset, and in a small one 5 samples, but fewer than half; and not most of a class, of a
+// folder, or of a file of records.
+struct AutomaticBudget {
+  friend bool operator==(const AutomaticBudget&, const AutomaticBudget&) = default;
+};
+// Distinct bad samples that a job tolerates: "auto", a share of the dataset (double) or a count (integer).
+using BadBudget = std::variant<AutomaticBudget, double, std::int64_t>;
 
 struct RunOptions {
   std::int64_t epochs = 1;  // permutations of the dataset to serve; ignored when steps > 0
@@ -225,7 +230,7 @@ struct Options {
   std::uint64_t seed = 17;
   std::string device = "auto";  // auto | host | cuda | cuda:N
   OnBad on_bad = OnBad::replace;
-  BadBudget max_bad = 1.0;
+  BadBudget max_bad;
   RunOptions run;
   DatasetOptions dataset;
   TransformOptions transform;

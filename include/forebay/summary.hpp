@@ -34,6 +34,7 @@ struct Summary {
   std::uint64_t uses_max = 0;
   double adjacent_reuse_fraction = 0;  // steps that served the same batch as the step before / steps
   std::uint64_t bad_samples = 0;       // distinct in the job, the index's own included
+  double bad_share = 0;                // of the samples of the dataset
   std::uint64_t left_out = 0;          // bad samples that evaluation did without; 0 in training, where others stand in
   std::uint64_t epochs = 0;            // completed by all ranks
   std::uint64_t bytes_read = 0;

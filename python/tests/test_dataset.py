@@ -89,6 +89,26 @@ def test_a_class_of_its_own(make: Any, folder: Path, kind: str) -> None:
     assert sorted(seen) == list(range(COUNT))
 
 
+def test_half_the_data_is_not_replaced_by_default(make: Any, folder: Path, tmp_path: Path) -> None:
+    paths = sorted(folder.glob("*/*.png"))
+    (tmp_path / "empty.png").touch()
+    half = [tmp_path / "empty.png" if path.parent.name == "dog" else path for path in paths]
+    for options in ({"policy": "block"}, {"eval": True}):
+        with pytest.raises(forebay.Error, match=r"bad samples in a dataset of \d+, but max_bad allows"):
+            ids_of(make(dataset=forebay.Files(half), **options))
+    one = [tmp_path / "empty.png", *paths[1:]]
+    assert len(ids_of(make(dataset=forebay.Files(one), batch_size=1))) == len(paths)
+
+
+def test_an_evaluation_has_no_batch_without_samples(make: Any, folder: Path, tmp_path: Path) -> None:
+    paths = sorted(folder.glob("*/*.png"))
+    (tmp_path / "empty.png").touch()
+    files = forebay.Files([paths[0], tmp_path / "empty.png", *paths[2:6]])
+    feeder = make(dataset=files, batch_size=1, eval=True)
+    assert [len(batch) for batch in feeder] == [1] * 5 and feeder.summary()["left_out"] == 1
+    assert feeder.summary()["bad_share"] == pytest.approx(1 / 6)
+
+
 def test_what_a_class_raises_makes_a_bad_sample(make: Any, folder: Path) -> None:
     class Failing(Pictures):
         def __getitem__(self, index: int) -> Any:

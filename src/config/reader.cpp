@@ -94,6 +94,8 @@ class Assign {
   bool operator()(const Budget& budget) const {
     if (const auto count = whole(node_)) return put(budget.field, std::optional<BadBudget>(*count));
     if (const auto share = real(node_)) return put(budget.field, std::optional<BadBudget>(*share));
+    if (node_.value_exact<std::string>() == "auto")
+      return put(budget.field, std::optional<BadBudget>(AutomaticBudget{}));
     return false;
   }
 

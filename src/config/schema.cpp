@@ -103,7 +103,7 @@ constexpr std::array kKeys{
     Key{"", "device", Text{field<&O::device>(), {}}, "auto | host | cuda | cuda:N"},
     Key{"", "on_bad", choice<&O::on_bad>(kOnBad), "bad samples: replace (and quarantine) | fail"},
     Key{"", "max_bad", Budget{field<&O::max_bad>()},
-        "distinct bad samples in the job: 0.05 = a share of the dataset, 5 = a count"},
+        "distinct bad samples in the job: auto = a hundredth and no whole class or file, 0.05 = a share, 5 = a count"},
 
     Key{"run", "epochs", Integer{field<&O::run, &Run::epochs>(), {1, kMany}},
         "permutations of the dataset to serve; ignored when steps > 0"},

@@ -84,7 +84,7 @@ struct Choice {  // an enum whose enumerators are the places of their names
   std::size_t (*get)(const Options&);
   void (*set)(Options&, std::size_t);
 };
-struct Budget {  // an integer counts, a float is a share
+struct Budget {  // "auto", an integer counts, a float is a share
   Place<BadBudget> field;
 };
 

@@ -44,7 +44,8 @@ bool is_within(const Kind& kind, const Options& options) {
                         [&](const Budget& budget) {
                           const BadBudget& value = budget.field.get(options);
                           if (const auto* count = std::get_if<std::int64_t>(&value)) return *count >= 0;
-                          return Range<double>{0.0, 1.0}.contains(std::get<double>(value));
+                          const auto* share = std::get_if<double>(&value);
+                          return share == nullptr || Range<double>{0.0, 1.0}.contains(*share);
                         },
                         [&]<typename T, std::size_t N>(const Tuple<T, N>& tuple) {
                           return std::ranges::all_of(tuple.field.get(options),

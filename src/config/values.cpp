@@ -152,7 +152,7 @@ std::string expectation(const Kind& kind) {
           [](const TextList&) { return std::string(R"(an array of strings such as ["cat", "dog"])"); },
           [](const Choice& options) { return one_of(options.names); },
           [](const Budget&) {
-            return std::string("a share from 0.0 to 1.0, or a count as a whole number of 0 or more");
+            return std::string("\"auto\", a share from 0.0 to 1.0, or a count as a whole number of 0 or more");
           },
       },
       kind);
@@ -224,7 +224,9 @@ std::string value_text(const Key& key, const Options& options) {
             return place < choice.names.size() ? in_quotes(choice.names[place]) : std::to_string(place);
           },
           [&](const Budget& budget) {
-            return std::visit([](auto value) { return text_of(value); }, budget.field.get(options));
+            return std::visit(Overloaded{[](AutomaticBudget) { return in_quotes("auto"); },
+                                         [](auto number) { return text_of(number); }},
+                              budget.field.get(options));
           },
       },
       key.kind);

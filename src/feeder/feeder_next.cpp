@@ -12,7 +12,12 @@ std::optional<Lease> Feeder::Impl::next(StreamView stream) {
   const Clock::time_point called = Clock::now();
   if (!cause_.empty()) throw Error(cause_);
   if (ended_ || closed_ || is_between_epochs()) return std::nullopt;
-  if (is_alone_) return step(stream, called);
+  if (is_alone_) {
+    std::optional<Lease> lease = step(stream, called);
+    // Of an evaluation's batch all samples may be bad. Nobody waits for this rank, so it need not be told.
+    while (lease && lease->size() == 0) lease = step(stream, Clock::now());
+    return lease;
+  }
   try {
     return step(stream, called);
   } catch (const Error& error) {
@@ -107,7 +112,8 @@ Feeder::Impl::Clock::time_point Feeder::Impl::keep_pace(Clock::time_point called
 bool Feeder::Impl::agree_to_continue(Clock::time_point entered) {
   if (is_agreed_) return true;
   Run& run = *run_;
-  run.pipeline->bad_samples().collect([&run](std::uint64_t id) { run.ranks->report_bad(id); });
+  run.pipeline->bad_samples().collect(
+      [&run](std::uint64_t id, std::string_view reason) { run.ranks->report_bad(id, reason); });
   const auto [verdict, has_work] = run.ranks->agree(run.standing(entered));
   for (; completed_ < epochs_completed(); ++completed_) run.server->forget(completed_);
   if (has_work) {
@@ -131,6 +137,7 @@ void Feeder::Impl::end_run(Verdict verdict, Clock::time_point entered) {
   was_stopped_ = verdict == Verdict::stopped;
   run.journal->finished(entered);
   if (verdict == Verdict::finished) run.say_where_the_recording_ends();
+  if (verdict != Verdict::failed) run.say_what_was_replaced();
   run.say_what_was_left_out();
   if (verdict != Verdict::failed) return;
   cause_ = run.ranks->cause();

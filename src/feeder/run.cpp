@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <exception>
 #include <span>
 #include <string>
@@ -36,6 +37,12 @@ std::string wide_text(std::span<const Field> fields) {
 std::string samples_text(std::uint64_t of_dataset, const OrderOptions& order) {
   const std::string all = std::to_string(of_dataset) + " samples";
   return order.selection ? std::to_string(order.samples) + " of " + all : all;
+}
+
+// "0.25 %"
+std::string percent_text(double share) {
+  const double rounded = std::round(share * 1e4) / 100;
+  return rounded > 0 ? shortest(rounded) + " %" : "less than 0.01 %";
 }
 
 // "16 ready", "2 to 16 ready"
@@ -230,6 +237,7 @@ Summary Run::summary() const {
                            .queue_capacity = pipeline->ring().capacity(),
                            .max_uses = options.run.eval ? 0 : server->max_uses(),
                            .bad_samples = ranks->bad_samples(),
+                           .bad_share = static_cast<double>(ranks->bad_samples()) / static_cast<double>(entries()),
                            .left_out = server->counts().left_out,
                            .epochs = ranks->epochs_completed(),
                            .bytes_read = totals.bytes_read.load(std::memory_order_relaxed),
@@ -269,6 +277,22 @@ void Run::say_what_was_left_out() {
                 std::to_string(samples + left_out) + " samples; " + std::to_string(left_out) + " left out because " +
                 (left_out == 1 ? "it is bad" : "they are bad") +
                 (is_alone ? "" : "; the summary has the figures of all ranks"));
+}
+
+void Run::say_what_was_replaced() {
+  const std::uint64_t bad = ranks->bad_samples();
+  if (bad == 0 || options.run.eval || communicator->rank() != 0) return;
+  const std::string classes = lost_parts->by_class(ranks->met_bad());
+  const std::string& dir = options.telemetry.dir;
+  console->warn(std::to_string(bad) + " of " + std::to_string(entries()) + " samples (" +
+                percent_text(static_cast<double>(bad) / static_cast<double>(entries())) +
+                ") are bad, and others were served in their place" + (classes.empty() ? "" : ": " + classes) +
+                (dir.empty() ? "" : "; " + printable(dir) + "/quarantine.*.jsonl names them"));
+}
+
+std::uint64_t Run::entries() const noexcept {
+  return order->options().samples +
+         static_cast<std::uint64_t>(std::ranges::count_if(dataset->skipped(), &Skipped::bad));
 }
 
 void Run::say_where_the_recording_ends() {

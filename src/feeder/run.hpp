@@ -27,6 +27,7 @@
 #include "produce/pipeline.hpp"
 #include "produce/tuner.hpp"
 #include "ranks/early_end.hpp"
+#include "ranks/lost_part.hpp"
 #include "ranks/ranks.hpp"
 #include "ranks/saves.hpp"
 #include "serve/server.hpp"
@@ -49,6 +50,7 @@ struct Run {  // NOLINT(clang-analyzer-optin.performance.Padding): the order is 
   std::shared_ptr<const Dataset> safe_dataset;  // the same behind its contract
   std::uint64_t index_bytes = 0;  // that the process grew by when it was opened; 0 = not known, or hardly any
   std::optional<Order> order;
+  std::optional<LostParts> lost_parts;
   std::optional<Schedule> schedule;
   QueueOptions queue;  // with a number in place of "auto": the most
   std::unique_ptr<SharedMemory> node_memory;
@@ -118,11 +120,15 @@ struct Run {  // NOLINT(clang-analyzer-optin.performance.Padding): the order is 
   // The line at start-up.
   [[nodiscard]] std::string describe() const;
   void say_what_was_left_out();
+  // REQUIRES: all ranks end here; then they know of the same bad samples.
+  void say_what_was_replaced();
   void say_where_the_recording_ends();
 
  private:
   void log_end() noexcept;
   void write_trace() noexcept;
+  // Samples that it serves, and entries that the index left out as bad.
+  [[nodiscard]] std::uint64_t entries() const noexcept;
   [[nodiscard]] Progress progress(Clock::time_point now) noexcept;
 
   std::optional<JobState> job_;  // once it was asked for

@@ -224,10 +224,18 @@ BadLimit Startup::bad_limit() const {
   const std::string& dir = run_.options.telemetry.dir;
   const auto skipped = static_cast<std::uint64_t>(std::ranges::count_if(run_.dataset->skipped(), &Skipped::bad));
   const std::uint64_t entries = run_.order->options().samples + skipped;
-  return {.allowed = allowed_bad(run_.options.max_bad, entries),
-          .skipped = skipped,
-          .samples = entries,
-          .quarantine = dir.empty() ? "" : dir + "/quarantine.*.jsonl"};
+  run_.lost_parts.emplace(*run_.safe_dataset, run_.order->options().selection);
+  BadLimit limit{.allowed = allowed_bad(run_.options.max_bad, entries),
+                 .skipped = skipped,
+                 .samples = entries,
+                 .quarantine = dir.empty() ? "" : dir + "/quarantine.*.jsonl",
+                 .name = [&dataset = *run_.safe_dataset](std::uint64_t sample) { return dataset.name(sample); }};
+  if (!std::holds_alternative<AutomaticBudget>(run_.options.max_bad)) return limit;
+  if (const auto file = run_.lost_parts->unreadable_file()) {
+    throw Error(*file + "; mend the file, or set max_bad (a share such as 0.05, or a count) to run without the rest");
+  }
+  limit.lost = [&parts = *run_.lost_parts](const auto& bad) { return parts.find(bad); };
+  return limit;
 }
 
 void Startup::choose_device() {

@@ -73,7 +73,7 @@ void BadSamples::quarantine(const ReadRequest& request, const std::string& path,
                             std::optional<std::uint64_t> replacement) {
   const std::scoped_lock lock(mutex_);
   if (!known_.insert(request.sample).second) return;
-  in_order_.push_back(request.sample);
+  in_order_.push_back({request.sample, std::string(reason)});
   quarantine_.add({.sample = request.sample,
                    .path = path,
                    .reason = reason,

@@ -45,13 +45,15 @@ class BadSamples final : public BadSampleSink {
   void will_retry(const ReadRequest& request, std::string_view reason) noexcept override;
   void worker_failed(std::exception_ptr error) noexcept override;
 
-  // Calls report(id) for each bad sample met since the last call. The trainer's thread; costs one load when there is
-  // none.
+  // Calls report(id, reason) for each bad sample met since the last call. The trainer's thread; costs one load when
+  // there is none.
   template <typename Report>
   void collect(Report&& report) {
     if (found_.load(std::memory_order_acquire) == collected_) return;
     const std::scoped_lock lock(mutex_);
-    for (; collected_ < in_order_.size(); ++collected_) report(in_order_[collected_]);
+    for (; collected_ < in_order_.size(); ++collected_) {
+      report(in_order_[collected_].sample, in_order_[collected_].reason);
+    }
   }
 
  private:
@@ -73,9 +75,13 @@ class BadSamples final : public BadSampleSink {
   std::atomic<std::uint64_t> retries_{0};
   std::mutex mutex_;
   std::unordered_set<std::uint64_t> known_;
-  std::vector<std::uint64_t> in_order_;  // of discovery
-  std::atomic<std::size_t> found_{0};    // in_order_.size()
-  std::size_t collected_ = 0;            // the trainer's thread
+  struct Found {
+    std::uint64_t sample = 0;
+    std::string reason;
+  };
+  std::vector<Found> in_order_;        // of discovery
+  std::atomic<std::size_t> found_{0};  // in_order_.size()
+  std::size_t collected_ = 0;          // the trainer's thread
 };
 
 }  // namespace forebay

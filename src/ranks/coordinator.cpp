@@ -3,14 +3,21 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <span>
 #include <utility>
 #include <variant>
 
 #include <forebay/error.hpp>
 
+#include "base/text.hpp"
+
 namespace forebay {
 
 std::uint64_t allowed_bad(const BadBudget& budget, std::uint64_t samples) noexcept {
+  if (std::holds_alternative<AutomaticBudget>(budget)) {
+    constexpr std::uint64_t kSmall = 5;
+    return std::max(samples / 100, std::min(kSmall, (std::max<std::uint64_t>(samples, 1) - 1) / 2));
+  }
   if (const auto* count = std::get_if<std::int64_t>(&budget))
     return static_cast<std::uint64_t>(std::max<std::int64_t>(*count, 0));
   constexpr double kRounding = 1e-6;  // 29 % of 100 are 29, although 0.29 * 100 is a little less
@@ -39,11 +46,14 @@ Coordinator::Coordinator(Communicator& communicator, const RunPlan& plan, BadLim
                 attendance_.wait_for_ballots();
               }),
       epochs_completed_(plan.completed) {
-  if (bad_samples() > limit_.allowed) throw Error(too_many_bad());
+  if (bad_samples() > limit_.allowed) throw Error(too_many_bad() + what_to_do());
 }
 
-void Coordinator::report_bad(std::uint64_t sample) {
-  if (seen_bad_.insert(sample).second) new_bad_.push_back(sample);
+void Coordinator::report_bad(std::uint64_t sample, std::string_view reason) {
+  if (!seen_bad_.insert(sample).second) return;
+  new_bad_.push_back(sample);
+  constexpr std::size_t kMostReasons = 10'000;
+  if (reasons_.size() < kMostReasons) reasons_.emplace(sample, reason);
 }
 
 void Coordinator::report_error(std::string_view cause) {
@@ -154,10 +164,11 @@ Verdict Coordinator::judge(const Tally& tally) {
 
   // The sum counts a sample once per rank that met it; only the exchange tells how many are distinct.
   const std::uint64_t agreed_bad = bad_samples() - new_bad_.size();
-  const bool may_be_too_many = agreed_bad + static_cast<std::uint64_t>(tally.new_bad) > limit_.allowed;
-  if (tally.bad_round == bad_round_ && may_be_too_many) {
+  const std::uint64_t bad_at_most = agreed_bad + static_cast<std::uint64_t>(tally.new_bad);
+  const bool may_be_lost = limit_.lost && tally.new_bad > 0 && bad_at_most - limit_.skipped >= next_look_;
+  if (tally.bad_round == bad_round_ && (bad_at_most > limit_.allowed || may_be_lost)) {
     exchange_bad();
-    if (bad_samples() > limit_.allowed) return fail(too_many_bad());
+    if (auto cause = too_much_bad()) return fail(*std::move(cause));
   }
 
   if (tally.stops > 0) return Verdict::stopped;
@@ -173,8 +184,10 @@ Verdict Coordinator::settle(Verdict end) {
     if (judge(*tally) == Verdict::failed) return Verdict::failed;
   }
   exchange_bad();
-  if (end == Verdict::finished && bad_samples() > limit_.allowed) return fail(too_many_bad());
-  return end;
+  if (end != Verdict::finished) return end;
+  next_look_ = LostParts::kLeast;
+  auto cause = too_much_bad();
+  return cause ? fail(*std::move(cause)) : end;
 }
 
 Verdict Coordinator::fail(std::string cause) {
@@ -200,15 +213,45 @@ void Coordinator::exchange_bad() {
   ++bad_round_;
 }
 
+std::optional<std::string> Coordinator::too_much_bad() {
+  if (bad_samples() > limit_.allowed) {
+    std::vector<std::uint64_t> first(seen_bad_.begin(), seen_bad_.end());
+    return too_many_bad() + examples(std::move(first)) + what_to_do();
+  }
+  if (!limit_.lost || seen_bad_.size() < next_look_) return std::nullopt;
+  next_look_ = seen_bad_.size() + 1 + seen_bad_.size() / 4;
+  auto lost = limit_.lost(seen_bad_);
+  if (!lost) return std::nullopt;
+  return lost->what + examples(std::move(lost->first)) + what_to_do();
+}
+
 std::string Coordinator::too_many_bad() const {
   std::string message = std::to_string(bad_samples()) + " distinct bad samples in a dataset of " +
                         std::to_string(limit_.samples) + ", but max_bad allows " + std::to_string(limit_.allowed);
   if (limit_.skipped > 0) message += " (" + std::to_string(limit_.skipped) + " were found by the index)";
-  message += limit_.quarantine.empty() ? ": repair the files or raise max_bad"
-                                       : ": see " + limit_.quarantine +
-                                             " for each path and reason, repair the files or "
-                                             "raise max_bad";
   return message;
+}
+
+// Collective: the rank that met a sample knows what is wrong with it.
+std::string Coordinator::examples(std::vector<std::uint64_t> first) {
+  if (!limit_.name) return "";
+  constexpr std::size_t kMost = 3;
+  const auto shown = static_cast<std::ptrdiff_t>(std::min(kMost, first.size()));
+  std::ranges::partial_sort(first, first.begin() + shown);
+  std::string text;
+  for (const std::uint64_t sample : std::span(first).first(static_cast<std::size_t>(shown))) {
+    const auto known = reasons_.find(sample);
+    const auto reasons = communicator_.all_gather(known == reasons_.end() ? "" : known->second);
+    const auto reason = std::ranges::find_if(reasons, [](const std::string& one) { return !one.empty(); });
+    text += (text.empty() ? ": " : "; ") + printable(limit_.name(sample)) +
+            (reason == reasons.end() ? "" : ": " + printable(*reason));
+  }
+  return text + (first.size() > kMost ? "; ..." : "");
+}
+
+std::string Coordinator::what_to_do() const {
+  return (limit_.quarantine.empty() ? "" : "; see " + limit_.quarantine + " for each path and reason") +
+         std::string("; repair the files or raise max_bad");
 }
 
 }  // namespace forebay

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
@@ -15,6 +16,7 @@
 
 #include "attendance.hpp"
 #include "census.hpp"
+#include "lost_part.hpp"
 
 namespace forebay {
 
@@ -42,6 +44,9 @@ struct BadLimit {
   std::uint64_t skipped = 0;  // entries that the index left out already; they count
   std::uint64_t samples = 0;  // in the dataset, for the message
   std::string quarantine;     // the log to look into, for the message
+  // What is too much however few the samples are: asked now and then, on all ranks alike.
+  std::function<std::optional<LostPart>(const std::unordered_set<std::uint64_t>& bad)> lost = {};
+  std::function<std::string(std::uint64_t sample)> name = {};  // for messages
 };
 
 // The number of bad samples that a budget allows in a dataset of so many samples, rounded down.
@@ -87,7 +92,7 @@ class Coordinator {
   void end_each_epoch() noexcept { ends_each_epoch_ = true; }
 
   // This rank met a sample that cannot be served. Repeats are ignored.
-  void report_bad(std::uint64_t sample);
+  void report_bad(std::uint64_t sample, std::string_view reason = {});
   // This rank cannot go on. The first cause is kept, and breaks the others' waits.
   void report_error(std::string_view cause);
 
@@ -123,6 +128,8 @@ class Coordinator {
   // Distinct bad samples that this rank knows of, the index's included. After `finished` and `stopped` exact and
   // equal on all ranks.
   [[nodiscard]] std::uint64_t bad_samples() const noexcept { return limit_.skipped + seen_bad_.size(); }
+  // Of them, those that were met; after `finished` and `stopped` equal on all ranks.
+  [[nodiscard]] const std::unordered_set<std::uint64_t>& met_bad() const noexcept { return seen_bad_; }
   // Why the run failed; equal on all ranks.
   [[nodiscard]] const std::string& cause() const noexcept { return cause_; }
   // Time that the last step() waited for ranks that are behind.
@@ -138,7 +145,11 @@ class Coordinator {
   [[nodiscard]] Verdict fail(std::string cause);
   [[nodiscard]] bool wants_to_end() const noexcept;
   void exchange_bad();
+  // Why what is bad is too much, if it is; collective. REQUIRES: exchange_bad() was called.
+  [[nodiscard]] std::optional<std::string> too_much_bad();
   [[nodiscard]] std::string too_many_bad() const;
+  [[nodiscard]] std::string examples(std::vector<std::uint64_t> first);
+  [[nodiscard]] std::string what_to_do() const;
 
   Communicator& communicator_;
   RunPlan plan_;
@@ -165,6 +176,8 @@ class Coordinator {
   // Bad samples: seen = agreed by the job (the same set on all ranks) + new (this rank's since the last exchange).
   std::unordered_set<std::uint64_t> seen_bad_;
   std::vector<std::uint64_t> new_bad_;
+  std::unordered_map<std::uint64_t, std::string> reasons_;  // of this rank's, as many as messages could need
+  std::uint64_t next_look_ = LostParts::kLeast;             // so many bad samples agreed: look for lost parts
   std::uint64_t bad_round_ = 0;  // exchanges made; a ballot of an earlier round counts samples that are agreed by now
 };
 

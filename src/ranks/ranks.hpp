@@ -126,7 +126,7 @@ class Ranks {
   [[nodiscard]] bool is_waited_for(std::uint64_t planned) const noexcept;
 
   // --- how it ends
-  void report_bad(std::uint64_t sample) { coordinator_.report_bad(sample); }
+  void report_bad(std::uint64_t sample, std::string_view reason) { coordinator_.report_bad(sample, reason); }
   // The others hear of this rank's failure, if there is one. Once.
   void report_failure();
   // To be polled in waits: a rank wants to end, this one or another. Throws Error naming one that has left.
@@ -139,6 +139,7 @@ class Ranks {
   [[nodiscard]] Attendance& attendance() noexcept { return coordinator_.attendance(); }
   [[nodiscard]] const std::string& cause() const noexcept { return coordinator_.cause(); }
   [[nodiscard]] std::uint64_t bad_samples() const noexcept { return coordinator_.bad_samples(); }
+  [[nodiscard]] const std::unordered_set<std::uint64_t>& met_bad() const noexcept { return coordinator_.met_bad(); }
 
  private:
   [[nodiscard]] StepReport report(const Standing& mine) const noexcept;
