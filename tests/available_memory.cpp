@@ -2,11 +2,17 @@
 
 #include <filesystem>
 #include <fstream>
+#include <map>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include <forebay/error.hpp>
 
+#include "base/cores.hpp"
+#include "base/launcher.hpp"
 #include "job/start_checks.hpp"
+#include "produce/tuner.hpp"
 #include "support.hpp"
 
 namespace forebay {
@@ -78,6 +84,144 @@ TEST_CASE("this process has memory of its own, and figures are readable") {
   CHECK(resident_bytes() > 100'000);
   CHECK(mebibytes(154 * kMiB) == "154 MiB");
   CHECK(mebibytes(kMiB / 4) == "0.2 MiB");
+}
+
+TEST_CASE("the quota of cores is the least of the group and those above it, in versions 1 and 2") {
+  const TemporaryDirectory root;
+  const fs::path groups = root / "sys/fs/cgroup";
+  const auto quota = [&] { return cores_of_process(root.path().native()).quota; };
+  CHECK_FALSE(quota());
+  put(root / "proc/self/cgroup", "0::/kubepods/pod/box\n");
+  CHECK_FALSE(quota());
+  put(groups / "kubepods/pod/box/cpu.max", "max 100000\n");
+  CHECK_FALSE(quota());
+  put(groups / "kubepods/pod/cpu.max", "250000 100000\n");
+  CHECK(quota() == 2.5);
+  put(groups / "cpu.max", "1000000 100000\n");  // of the container's own root
+  CHECK(quota() == 2.5);
+  put(groups / "kubepods/pod/box/cpu.max", "50000 100000\n");
+  CHECK(quota() == 0.5);
+  CHECK(cores_of_process(root.path().native()).usable() == 1);
+  CHECK(cores_of_process(root.path().native()).group.ends_with("/kubepods/pod/box"));
+
+  put(root / "proc/self/cgroup", "9:memory:/\n3:cpu,cpuacct:/docker/abc\n0::/\n");
+  fs::remove(groups / "cpu.max");
+  put(groups / "cpu/cpu.cfs_quota_us", "-1\n");
+  put(groups / "cpu/cpu.cfs_period_us", "100000\n");
+  CHECK_FALSE(quota());
+  put(groups / "cpu/cpu.cfs_quota_us", "150000\n");
+  CHECK(quota() == 1.5);
+  put(groups / "cpu,cpuacct/docker/abc/cpu.cfs_quota_us", "100000\n");
+  put(groups / "cpu,cpuacct/docker/abc/cpu.cfs_period_us", "100000\n");
+  CHECK(quota() == 1.0);
+  put(groups / "cpu,cpuacct/docker/abc/cpu.cfs_period_us", "0\n");
+  CHECK(quota() == 1.5);
+}
+
+Cores cores_of(std::vector<unsigned> mask, std::optional<double> quota = {}, std::string group = "") {
+  return {.online = 64, .allowed = std::move(mask), .quota = quota, .group = std::move(group)};
+}
+
+std::vector<unsigned> cores_from(unsigned first, unsigned count) {
+  std::vector<unsigned> cores(count);
+  for (unsigned i = 0; i < count; ++i) cores[i] = first + i;
+  return cores;
+}
+
+TEST_CASE("ranks of a node divide the cores that they share, and the quota of their group") {
+  const auto share = [](const std::vector<Cores>& ranks) {
+    std::vector<std::string> all;
+    for (const Cores& each : ranks) all.push_back(to_text(each));
+    return share_of_cores(ranks.front(), all);
+  };
+  const Cores whole = cores_of(cores_from(0, 64));
+  CHECK(share({whole}).cores == 64);
+  CHECK(share({whole, whole, whole, whole}).cores == 16);
+  CHECK(share({whole, whole, whole, whole}).sharers == 4);
+  // torchrun in a container that has eight cores of the machine: each rank has the same mask.
+  const Cores cpuset = cores_of({0, 1, 2, 3, 8, 9, 10, 11});
+  CHECK(share({cpuset, cpuset}).cores == 4);
+  CHECK(share({cpuset, cpuset}).sharers == 2);
+  // Bound ranks keep their cores, whoever else is there.
+  CHECK(share({cores_of({4, 5}), cores_of({6, 7}), cores_of({8, 9})}).cores == 2);
+  CHECK(share({cores_of({4, 5}), cores_of({6, 7})}).sharers == 1);
+  CHECK(share({cores_of({1}), cores_of({1}), cores_of({1})}).cores == 1);
+  // One quota for the ranks of a container; another container has its own.
+  const Cores pod = cores_of(cores_from(0, 64), 6.0, "/pod");
+  CHECK(share({pod}).cores == 6);
+  CHECK(share({pod}).is_quota);
+  CHECK(share({pod, pod}).cores == 3);
+  CHECK(share({pod, cores_of(cores_from(0, 64), 6.0, "/other")}).cores == 6);
+  CHECK(share({cores_of(cores_from(0, 64), 1.5, "/pod")}).cores == 2);
+  CHECK_FALSE(share({cores_of({0, 1}, 6.0, "/pod")}).is_quota);
+  CHECK(share({cores_of({0, 1}, 6.0, "/pod")}).cores == 2);
+}
+
+TEST_CASE("workers follow the quota, and the line at the start says where their number comes from") {
+  const Cores pod = cores_of(cores_from(0, 64), 4.0, "/pod");
+  const WorkerPlan plan = plan_workers({}, pod, share_of_cores(pod, {to_text(pod), to_text(pod)}));
+  CHECK(plan.cores == 2);
+  CHECK(plan.most.decode == 2);
+  CHECK(plan.reason == "2 cores by the quota of 4 of its control group, this rank's part of 4");
+  const Cores bound = cores_of({4, 5});
+  CHECK(plan_workers({}, bound, share_of_cores(bound, {to_text(bound)})).reason == "2 cores in the affinity mask");
+  Cores whole = cores_of(cores_from(0, 64));
+  CHECK(plan_workers({}, whole, share_of_cores(whole, {to_text(whole), to_text(whole)})).reason ==
+        "32 cores, this rank's part of 64");
+}
+
+TEST_CASE("a rank that may use one core of a large machine is told what to ask the launcher for") {
+  const auto notice = [](const Cores& mine, const std::vector<Cores>& others = {}) {
+    std::vector<std::string> all{to_text(mine)};
+    for (const Cores& each : others) all.push_back(to_text(each));
+    return few_cores_notice(mine, share_of_cores(mine, all));
+  };
+  const std::string one = notice(cores_of({7}), {cores_of({8})});
+  CHECK(one.starts_with("this rank may use 1 of the 64 cores of its node (its affinity mask)"));
+  for (const char* word : {"--bind-to none", "--cpus-per-task", "-c", "together 2"}) CHECK(one.find(word) != one.npos);
+  CHECK(notice(cores_of(cores_from(0, 64))).empty());
+  CHECK(notice(cores_of(cores_from(0, 8))).empty());
+  std::vector<Cores> full;
+  for (unsigned core = 1; core < 64; ++core) full.push_back(cores_of({core}));
+  CHECK(notice(cores_of({0}), full).empty());  // 64 ranks on 64 cores are meant
+  Cores small = cores_of({0});
+  small.online = 2;
+  CHECK(notice(small).empty());
+  CHECK(notice(cores_of(cores_from(0, 64), 0.5, "/pod")).find("its control group grants 0.5 (/pod)") !=
+        std::string::npos);
+  CHECK(notice(cores_of(cores_from(0, 64), 8.0, "/pod")).empty());
+}
+
+TEST_CASE("the launcher's variables: who started this process comes before who started that launcher") {
+  const auto place = [](std::map<std::string, std::string> variables) {
+    return launcher_place([variables](const char* name) {
+      const auto found = variables.find(name);
+      return found == variables.end() ? nullptr : found->second.c_str();
+    });
+  };
+  CHECK_FALSE(place({}).local_rank);
+  for (const char* name : {"LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "MV2_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID",
+                           "PMI_LOCAL_RANK", "PALS_LOCAL_RANKID", "FLUX_TASK_LOCAL_ID", "SLURM_LOCALID"}) {
+    CAPTURE(name);
+    CHECK(place({{name, "3"}}).local_rank == 3U);
+    CHECK(place({{name, "3"}}).problem.empty());
+    CHECK(place({{name, "first"}}).problem.find("\"first\"") == std::string::npos);
+    CHECK(place({{name, "first"}}).problem.find("is not a number") != std::string::npos);
+    CHECK_FALSE(place({{name, ""}}).local_rank);
+  }
+  CHECK(place({{"LOCAL_RANK", "1"}, {"LOCAL_WORLD_SIZE", "4"}}).local_ranks == 4U);
+  CHECK(place({{"OMPI_COMM_WORLD_LOCAL_RANK", "1"}, {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}}).local_ranks == 2U);
+  CHECK_FALSE(place({{"LOCAL_RANK", "4"}, {"LOCAL_WORLD_SIZE", "4"}}).local_ranks);
+  CHECK(place({{"SLURM_LOCALID", "1"}, {"SLURM_STEP_TASKS_PER_NODE", "2(x3)"}}).local_ranks == 2U);
+  CHECK_FALSE(place({{"SLURM_LOCALID", "0"}, {"SLURM_STEP_TASKS_PER_NODE", "2(x3),1"}}).local_ranks);
+  // mpirun in a batch job, torchrun under srun: Slurm's is of the launcher.
+  const LauncherPlace nested = place({{"SLURM_LOCALID", "0"}, {"OMPI_COMM_WORLD_LOCAL_RANK", "3"}});
+  CHECK(nested.local_rank == 3U);
+  CHECK(nested.variable == "OMPI_COMM_WORLD_LOCAL_RANK");
+  CHECK(nested.problem.empty());
+  const LauncherPlace odd = place({{"LOCAL_RANK", "0"}, {"SLURM_LOCALID", "2"}});
+  CHECK(odd.local_rank == 0U);
+  CHECK(odd.problem.find("LOCAL_RANK = 0 and SLURM_LOCALID = 2 contradict each other") != std::string::npos);
 }
 
 }  // namespace

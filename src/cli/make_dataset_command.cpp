@@ -7,13 +7,13 @@
 #include <memory>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <vector>
 
 #include <forebay/error.hpp>
 
 #include <CLI/CLI.hpp>
 
+#include "base/cores.hpp"
 #include "base/output_file.hpp"
 #include "base/text.hpp"
 #include "commands.hpp"
@@ -97,7 +97,7 @@ DatasetPlan plan_of(const MakeDatasetArguments& arguments) {
     if (arguments.objects > 1) throw ConfigError("--objects: with --layout folder every image holds one object");
     plan.most_objects = 1;
   }
-  if (plan.threads == 0) plan.threads = std::max(1U, std::thread::hardware_concurrency());
+  if (plan.threads == 0) plan.threads = cores_of_process().usable();
   return plan;
 }
 

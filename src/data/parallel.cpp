@@ -1,24 +1,21 @@
 #include "parallel.hpp"
 
-#include <sched.h>
 #include <algorithm>
 #include <atomic>
 #include <exception>
 #include <thread>
 #include <vector>
 
+#include "base/cores.hpp"
 #include "base/thread.hpp"
 #include "base/wait.hpp"
 
 namespace forebay {
 
-unsigned index_threads() noexcept {
+unsigned index_threads() {
   constexpr unsigned kFewest = 4;
   constexpr unsigned kMost = 64;
-  cpu_set_t mask;
-  const unsigned cores = ::sched_getaffinity(0, sizeof mask, &mask) == 0 ? static_cast<unsigned>(CPU_COUNT(&mask))
-                                                                         : std::thread::hardware_concurrency();
-  return std::clamp(cores, kFewest, kMost);
+  return std::clamp(cores_of_process().usable(), kFewest, kMost);
 }
 
 void run_parallel(const ParallelTask& task, unsigned threads, const IndexProgress& progress) {

@@ -6,9 +6,9 @@
 
 namespace forebay {
 
-// Threads that an index build uses: those of the affinity mask, but a few at least, since they mostly wait for the
-// store. At least 1.
-[[nodiscard]] unsigned index_threads() noexcept;
+// Threads that an index build uses: one for each core of this process (base/cores.hpp), but a few at least, since they
+// mostly wait for the store.
+[[nodiscard]] unsigned index_threads();
 
 // A loop whose iterations may run in any order and concurrently.
 struct ParallelTask {

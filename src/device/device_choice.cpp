@@ -1,10 +1,10 @@
 #include <algorithm>
 #include <charconv>
-#include <cstdlib>
 #include <vector>
 
 #include <forebay/error.hpp>
 
+#include "base/launcher.hpp"
 #include "device_choice.hpp"
 #include "host_device.hpp"
 
@@ -30,7 +30,7 @@ DeviceChoice on_gpu(unsigned number) {
 // Which of `count` GPUs a rank takes when it may choose.
 unsigned gpu_of(NodePlace place, unsigned count) {
   const unsigned local_rank =
-      place.local_ranks > 1 ? place.local_rank : local_rank_from_environment().value_or(place.local_rank);
+      place.local_ranks > 1 ? place.local_rank : launcher_place().local_rank.value_or(place.local_rank);
   return local_rank % count;
 }
 
@@ -45,13 +45,6 @@ std::optional<DeviceName> parse_device_name(std::string_view text) noexcept {
   const std::optional<unsigned> gpu = whole_number(text.substr(kNumbered.size()));
   if (!gpu) return std::nullopt;
   return DeviceName{.kind = DeviceName::Kind::cuda, .gpu = gpu};
-}
-
-std::optional<unsigned> local_rank_from_environment() {
-  for (const char* const variable : {"OMPI_COMM_WORLD_LOCAL_RANK", "SLURM_LOCALID"}) {
-    if (const char* const value = std::getenv(variable); value != nullptr) return whole_number(value);
-  }
-  return std::nullopt;
 }
 
 DeviceChoice make_device(const std::string& name, NodePlace place) {

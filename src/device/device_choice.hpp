@@ -27,10 +27,6 @@ struct NodePlace {
   unsigned local_ranks = 1;  // on the node, as far as is known
 };
 
-// The rank within its node as the launcher put it into the environment, for programs whose communicator knows of one
-// rank only: OMPI_COMM_WORLD_LOCAL_RANK, else SLURM_LOCALID. Nothing when there is neither, or it is not a number.
-[[nodiscard]] std::optional<unsigned> local_rank_from_environment();
-
 struct DeviceChoice {
   std::unique_ptr<Device> device;
   std::string notice;  // a line that people should see, e.g. that "auto" found no GPU it can use; may be empty
@@ -39,8 +35,8 @@ struct DeviceChoice {
 
 // The device that `name` asks for. "auto" takes a GPU where this build and this machine have one, else the host.
 // Without a number, the GPU is the local rank's modulo the number that the process sees; a `place` with one rank looks
-// into the environment for it. Throws ConfigError, saying why and what to do, when a GPU is asked for by name and there
-// is none, or not that one; Error when the GPU does not work.
+// into the environment for it (base/launcher.hpp). Throws ConfigError, saying why and what to do, when a GPU is asked
+// for by name and there is none, or not that one; Error when the GPU does not work.
 [[nodiscard]] DeviceChoice make_device(const std::string& name, NodePlace place = {});
 
 // A line that says which ranks have the GPU of `rank` too; empty when it has one to itself. `gpus`: DeviceChoice::gpu

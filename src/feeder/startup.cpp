@@ -1,6 +1,7 @@
 #include "startup.hpp"
 
 #include <algorithm>
+#include <array>
 #include <exception>
 #include <string>
 #include <utility>
@@ -67,8 +68,9 @@ class Startup {
   Run& run_;
   Loop loop_;  // of the feeder in whose place this one comes
   Run::Clock::time_point began_;
-  std::unique_ptr<RuledPolicy> policy_;  // until the server has it
-  std::string operations_notice_;        // they changed transform.when
+  std::unique_ptr<RuledPolicy> policy_;      // until the server has it
+  std::array<std::string, 2> node_notices_;  // about this rank's place and cores; empty: nothing is wrong
+  std::string operations_notice_;            // they changed transform.when
 };
 
 void Startup::agree_on_options() {
@@ -160,8 +162,11 @@ void Startup::agree_on_recording() {
 void Startup::meet_the_node() {
   run_.node_memory = run_.communicator->share_on_node(sizeof(NodeBoard));
   auto* const board = reinterpret_cast<NodeBoard*>(run_.node_memory->bytes().data());
-  run_.node = place_on_node(board->ranks, board->first_rank, *run_.communicator);
-  run_.workers = plan_workers(run_.options.workers, run_.node.local_ranks);
+  const NodeShare node =
+      share_of_node(board->ranks, board->first_rank, *run_.communicator, cores_of_process(), launcher_place());
+  run_.node = node.place;
+  run_.workers = plan_workers(run_.options.workers, node.cores, node.share);
+  node_notices_ = {node.notice, few_cores_notice(node.cores, node.share)};
 }
 
 void Startup::open_logs() {
@@ -176,6 +181,9 @@ void Startup::open_logs() {
       for (const std::string& warning : start_warnings(options, run_.workers, ranks())) run_.console->warn(warning);
       if (!operations_notice_.empty()) run_.console->warn(operations_notice_);
       for (const std::string& warning : index_warnings(skipped)) run_.console->warn(warning);
+      for (const std::string& notice : node_notices_) {
+        if (!notice.empty()) run_.console->warn(notice);
+      }
       for (const Skipped& entry : skipped) {
         if (entry.bad) run_.quarantine->add({.path = entry.path, .reason = entry.reason});
       }

@@ -255,18 +255,48 @@ void require_same_run(const Options& options, const Dataset& dataset, Communicat
   }
 }
 
-NodePlace place_on_node(std::int64_t& counter, std::int64_t& first, Communicator& communicator) {
-  if (communicator.size() == 1) return {};
+namespace {
+
+// torchrun starts processes without binding them, whatever mask they have; others give each its own.
+bool shares_mask(const LauncherPlace& launcher, const Cores& cores) {
+  return !cores.is_bound() || launcher.variable == "LOCAL_RANK";
+}
+
+NodeShare alone_on_node(const Cores& cores, const LauncherPlace& launcher) {
+  NodeShare node{.cores = cores, .notice = launcher.problem};
+  const unsigned ranks = launcher.local_ranks.value_or(1);
+  if (ranks > 1) node.place = {.local_rank = *launcher.local_rank, .local_ranks = ranks};
+  std::vector<std::string> all(ranks, to_text(cores));
+  if (!shares_mask(launcher, cores) && !cores.quota) all.resize(1);
+  node.share = share_of_cores(cores, all);
+  return node;
+}
+
+}  // namespace
+
+NodeShare share_of_node(std::int64_t& counter, std::int64_t& first, Communicator& communicator, const Cores& cores,
+                        const LauncherPlace& launcher) {
+  if (communicator.size() == 1) return alone_on_node(cores, launcher);
   const std::int64_t rank = communicator.rank();
   std::atomic_ref<std::int64_t>(counter).fetch_add(1);
   std::int64_t nobody = 0;
   std::atomic_ref<std::int64_t>(first).compare_exchange_strong(nobody, rank + 1);
   (void)communicator.all_gather("");  // everybody has counted itself
   // One rank's number names the node, so that each can count those of its node that come before it.
-  const std::string node = std::to_string(std::atomic_ref<std::int64_t>(first).load());
-  const std::vector<std::string> nodes = communicator.all_gather(node);
-  return {.local_rank = static_cast<unsigned>(std::count(nodes.begin(), nodes.begin() + rank, node)),
-          .local_ranks = static_cast<unsigned>(std::atomic_ref<std::int64_t>(counter).load())};
+  const std::string node = std::to_string(std::atomic_ref<std::int64_t>(first).load()) + "\n";
+  NodeShare share{.cores = cores};
+  std::vector<std::string> masks;
+  std::int64_t other = 0;
+  for (const std::string& theirs : communicator.all_gather(node + to_text(cores))) {
+    if (theirs.starts_with(node)) {
+      masks.push_back(theirs.substr(node.size()));
+      if (other < rank) ++share.place.local_rank;
+    }
+    ++other;
+  }
+  share.place.local_ranks = static_cast<unsigned>(masks.size());
+  share.share = share_of_cores(cores, masks);
+  return share;
 }
 
 }  // namespace forebay

@@ -7,6 +7,8 @@
 #include <forebay/dataset.hpp>
 #include <forebay/options.hpp>
 
+#include "base/cores.hpp"
+#include "base/launcher.hpp"
 #include "device/device_choice.hpp"
 #include "order/selection.hpp"
 
@@ -29,8 +31,16 @@ void require_same_run(const Options& options, const Dataset& dataset, Communicat
 [[nodiscard]] std::shared_ptr<const Selection> share_selection(const Options& options, const Dataset& dataset,
                                                                Communicator& communicator);
 
-// Where this rank stands among those that share its node. `counter` and `first` lie in memory that they share and are 0
-// at first.
-[[nodiscard]] NodePlace place_on_node(std::int64_t& counter, std::int64_t& first, Communicator& communicator);
+// This rank among those that share its node.
+struct NodeShare {
+  NodePlace place = {};
+  Cores cores = {};         // of this process
+  CoreShare share = {};     // of them
+  std::string notice = {};  // the launcher's variables contradict each other or the communicator; mostly empty
+};
+// `counter` and `first` lie in memory that the ranks of the node share and are 0 at first: so the node is MPI's, or
+// that of whatever communicator it is. A rank whose communicator knows of no other asks `launcher`.
+[[nodiscard]] NodeShare share_of_node(std::int64_t& counter, std::int64_t& first, Communicator& communicator,
+                                      const Cores& cores, const LauncherPlace& launcher);
 
 }  // namespace forebay

@@ -12,6 +12,8 @@
 
 #include <forebay/error.hpp>
 
+#include "base/cgroup.hpp"
+
 namespace forebay {
 namespace {
 
@@ -47,31 +49,15 @@ std::uint64_t number_behind(const std::string& file, std::string_view word) {
   return 0;
 }
 
-std::optional<std::uint64_t> room_of_group(const std::string& dir, const GroupFiles& files) {
-  const auto limit = number_in(dir + "/" + files.limit);
-  const auto used = number_in(dir + "/" + files.used);
+std::optional<std::uint64_t> room_of_group(const GroupFolder& group) {
+  const GroupFiles& files = group.version == 1 ? kVersion1 : kVersion2;
+  const auto limit = number_in(group.path + "/" + files.limit);
+  const auto used = number_in(group.path + "/" + files.used);
   if (!limit || !used || *limit >= kNoLimit) return std::nullopt;
-  const std::string stat = dir + "/memory.stat";
+  const std::string stat = group.path + "/memory.stat";
   const std::uint64_t cache = number_behind(stat, files.active) + number_behind(stat, files.inactive);
   const std::uint64_t taken = *used - std::min(*used, cache);
   return *limit - std::min(*limit, taken);
-}
-
-// `path`: of the group, as in /proc/self/cgroup: "/job/step". Limits of the groups above it hold for it too.
-std::optional<std::uint64_t> room_of_groups(const std::string& base, std::string_view path, const GroupFiles& files) {
-  std::optional<std::uint64_t> least;
-  while (true) {
-    const auto room = room_of_group(base + std::string(path), files);
-    if (room) least = std::min(*room, least.value_or(*room));
-    const std::size_t last = path.rfind('/');
-    if (last == std::string_view::npos) return least;
-    path = path.substr(0, last);
-  }
-}
-
-bool has_memory_controller(std::string_view controllers) {
-  const std::string all = "," + std::string(controllers) + ",";
-  return all.find(",memory,") != std::string::npos;
 }
 
 }  // namespace
@@ -79,19 +65,8 @@ bool has_memory_controller(std::string_view controllers) {
 AvailableMemory available_memory(const std::string& root) {
   AvailableMemory room;
   if (const std::uint64_t kib = number_behind(root + "/proc/meminfo", "MemAvailable:"); kib > 0) room.node = kib * 1024;
-  std::ifstream groups(root + "/proc/self/cgroup");
-  for (std::string line; std::getline(groups, line);) {  // "4:memory:/job" or, of version 2, "0::/job"
-    const std::size_t first = line.find(':');
-    const std::size_t second = first == std::string::npos ? first : line.find(':', first + 1);
-    if (second == std::string::npos) continue;
-    const std::string controllers = line.substr(first + 1, second - first - 1);
-    const std::string path = line.substr(second + 1);
-    std::optional<std::uint64_t> here;
-    if (controllers.empty()) {
-      here = room_of_groups(root + "/sys/fs/cgroup", path, kVersion2);
-    } else if (has_memory_controller(controllers)) {
-      here = room_of_groups(root + "/sys/fs/cgroup/memory", path, kVersion1);
-    }
+  for (const GroupFolder& group : groups_of_process("memory", root)) {
+    const std::optional<std::uint64_t> here = room_of_group(group);
     if (here) room.group = std::min(*here, room.group.value_or(*here));
   }
   return room;

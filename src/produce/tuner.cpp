@@ -1,33 +1,18 @@
 #include "tuner.hpp"
 
-#include <sched.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdio>
 #include <utility>
 
+#include "base/text.hpp"
+
 namespace forebay {
 namespace {
 
 // Parallel file systems are not asked by more threads of one rank than this, whatever their latency.
 constexpr unsigned kMostReaders = 512;
-
-struct Cores {
-  unsigned allowed;  // in this process's affinity mask
-  unsigned online;
-};
-
-Cores count_cores() {
-  const auto online = static_cast<unsigned>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN)));
-  cpu_set_t mask;
-  CPU_ZERO(&mask);
-  // Fails on machines with more than 1024 cores; then the machine is what there is to go by.
-  if (::sched_getaffinity(0, sizeof(mask), &mask) != 0) return {online, online};
-  return {static_cast<unsigned>(CPU_COUNT(&mask)), online};
-}
 
 }  // namespace
 
@@ -42,10 +27,8 @@ std::string describe(const WorkerPlan& plan) {
   return text + ")";
 }
 
-WorkerPlan plan_workers(const WorkerOptions& options, std::uint32_t ranks_on_node) {
-  const Cores cores = count_cores();
-  const bool bound = cores.allowed < cores.online;
-  const unsigned mine = bound ? cores.allowed : std::max(1U, cores.allowed / ranks_on_node);
+WorkerPlan plan_workers(const WorkerOptions& options, const Cores& cores, const CoreShare& share) {
+  const unsigned mine = share.cores;
 
   WorkerPlan plan;
   plan.cores = mine;
@@ -61,8 +44,13 @@ WorkerPlan plan_workers(const WorkerOptions& options, std::uint32_t ranks_on_nod
     plan.first.io = std::clamp(8 * plan.first.decode, 16U, 64U);
     plan.most.io = std::clamp(16 * plan.most.decode, 64U, kMostReaders);
   }
-  plan.reason = std::to_string(mine) + (mine == 1 ? " core" : " cores") + (bound ? " in the affinity mask" : "");
-  if (!bound && ranks_on_node > 1) plan.reason += ", this rank's part of " + std::to_string(cores.allowed);
+  plan.reason = std::to_string(mine) + (mine == 1 ? " core" : " cores");
+  if (share.is_quota) {
+    plan.reason += " by the quota of " + shortest(*cores.quota) + " of its control group";
+  } else if (cores.is_bound()) {
+    plan.reason += " in the affinity mask";
+  }
+  if (share.sharers > 1) plan.reason += ", this rank's part of " + std::to_string(cores.usable());
   return plan;
 }
 

@@ -6,6 +6,8 @@
 
 #include <forebay/options.hpp>
 
+#include "base/cores.hpp"
+
 namespace forebay {
 
 struct WorkerCounts {
@@ -31,9 +33,9 @@ struct WorkerPlan {
 [[nodiscard]] std::string describe(const WorkerPlan& plan);
 
 // "auto" decoders: the cores this rank may use less one for the trainer, at least one; all of them when the trainer
-// turns out to leave its core idle. Ranks that are not bound to cores share them: each counts an equal part.
+// turns out to leave its core idle. `share`: what is this rank's of the cores that it shares with others of its node.
 // "auto" readers: they mostly wait for storage, so eight per decoder, between 16 and 64, to begin with.
-[[nodiscard]] WorkerPlan plan_workers(const WorkerOptions& options, std::uint32_t ranks_on_node);
+[[nodiscard]] WorkerPlan plan_workers(const WorkerOptions& options, const Cores& cores, const CoreShare& share);
 
 // What the workers did in a stretch of time, up to now.
 struct WorkerWindow {
