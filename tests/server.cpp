@@ -2,14 +2,19 @@
 
 #include <doctest/doctest.h>
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <random>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
 #include <forebay/error.hpp>
+#include <forebay/random.hpp>
 
+#include "ring/probes.hpp"
 #include "server_bench.hpp"
 
 namespace forebay {
@@ -75,6 +80,68 @@ TEST_CASE("the first batch is fresh, and then the policy decides") {
   CHECK(counts.fresh == 2);
   CHECK(counts.fresh_samples == 8);
   CHECK(counts.offered == 4);
+}
+
+TEST_CASE("a change of a batch is seen at its reuse, wherever it is, and nothing else is taken for one") {
+  const std::uint64_t seed = std::random_device{}();
+  MESSAGE("seed ", seed);
+  Random random(seed);
+  constexpr std::size_t kSamples = 64;
+  constexpr std::size_t kSample = 3000;
+  constexpr std::size_t kMask = kSamples * kSample;
+  constexpr std::size_t kBytes = kMask + kSamples * 50;
+  std::vector<std::byte> batch(kBytes);
+  for (std::byte& byte : batch) byte = static_cast<std::byte>(random.below(256));
+  Probes<256, 8> probes(std::array{ProbedRange{0, kMask}, ProbedRange{kMask, kBytes}}, 2, seed);
+  probes.keep(1, batch.data());
+  // Uses until a change of these bytes is seen.
+  const auto uses_until_seen = [&](std::size_t begin, std::size_t bytes) {
+    auto changed = batch;
+    for (std::size_t i = begin; i < begin + bytes; ++i) changed[i] ^= std::byte{1};
+    const std::uint64_t first = random.below(1000);
+    for (std::uint64_t use = 1; use <= 32; ++use) {
+      if (probes.are_kept(1, changed.data(), first + use)) continue;
+      const std::size_t at = probes.changed_at(1, changed.data());
+      CHECK(at + 8 > begin);
+      CHECK(at < begin + bytes);
+      return use;
+    }
+    return std::uint64_t{0};
+  };
+  for (std::uint64_t use = 0; use < 100; ++use) CHECK(probes.are_kept(1, batch.data(), use));
+  CHECK(uses_until_seen(0, kBytes) == 1);
+  CHECK(uses_until_seen(0, kMask) == 1);
+  CHECK(uses_until_seen(kMask, kBytes - kMask) == 1);
+  for (std::size_t sample = 0; sample < kSamples; ++sample) CHECK(uses_until_seen(sample * kSample, kSample) > 0);
+  // Half the rows of each sample, as cutmix has it.
+  auto changed = batch;
+  for (std::size_t i = 0; i < kMask; ++i) changed[i] ^= i % kSample < kSample / 2 ? std::byte{1} : std::byte{0};
+  bool is_seen = false;
+  for (std::uint64_t use = 0; use < 8; ++use) is_seen = is_seen || !probes.are_kept(1, changed.data(), use);
+  CHECK(is_seen);
+}
+
+TEST_CASE("a batch that was written to is not served again: the run ends and says what was changed") {
+  for (const bool labels : {false, true}) {
+    Bench bench;
+    bench.script.decide = [](const Signals& signals) { return signals.step == 0 ? Decision::fresh : Decision::reuse; };
+    bench.publish();
+    const Served first = bench.step();
+    bench.store->keep(first.slot);
+    CHECK_FALSE(bench.step().padding);
+    if (labels) {
+      for (int i = 0; i < 4; ++i) bench.store->labels(first.slot)[i] = 77;
+    } else {
+      for (int i = 0; i < 48; ++i) bench.store->images(first.slot)[i] = std::byte{7};
+    }
+    CHECK(bench.step().padding);
+    REQUIRE(bench.failure.happened());
+    const std::string text = bench.failure.text();
+    CHECK(text.find(labels ? "its labels" : "of its images") != std::string::npos);
+    for (const char* word : {"step 2", "batch 0 of epoch 0", "clone()", "copy=False"}) {
+      CHECK(text.find(word) != std::string::npos);
+    }
+  }
 }
 
 TEST_CASE("batches are counted in their epochs, and those that leave the pool with their uses") {

@@ -92,8 +92,8 @@ class BatchCopy:
         wanted = [self.fields[name] for name in names or ("image", "label")]
         return wanted[0] if len(names) == 1 else tuple(wanted)
 
-    def torch(self, *names: str) -> Any:
-        """The same as PyTorch tensors that share the copy's memory."""
+    def torch(self, *names: str, copy: bool | None = None) -> Any:
+        """The same as PyTorch tensors that share the copy's memory; with copy=True, in memory of their own."""
         import torch
 
         def tensor(name: str) -> Any:
@@ -101,7 +101,7 @@ class BatchCopy:
                 return torch.from_numpy(self.fields[name])
             return torch.from_numpy(self.fields[name].view("int16")).view(torch.bfloat16)
 
-        wanted = [tensor(name) for name in names or ("image", "label")]
+        wanted = [tensor(name).clone() if copy else tensor(name) for name in names or ("image", "label")]
         return wanted[0] if len(names) == 1 else tuple(wanted)
 
     def __repr__(self) -> str:

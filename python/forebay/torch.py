@@ -142,8 +142,9 @@ class DataLoader:
     ``policy="adaptive"`` for steps that never wait; an epoch then has more of them. A DistributedSampler divides the
     samples over the ranks of torch.distributed; set_epoch() is not needed.
 
-    Images are tensors on the host, without a copy: do not write to them, and clone() those that you keep for longer
-    than the next batch, or say ``copy=True`` for a copy of each. An epoch that was left by ``break`` continues in the
+    Images are tensors on the host, without a copy where a batch is served once only: with one rank and
+    ``policy="block"``, and in evaluation. Then clone() those that you keep for longer than the next batch, or say
+    ``copy=True`` for a copy of each. ``copy=False`` never copies: do not write to images that a reuse may serve. An epoch that was left by ``break`` continues in the
     next loop. One thread makes and uses a loader.
     """
 
@@ -168,7 +169,7 @@ class DataLoader:
         pin_memory_device: str = "",
         in_order: bool = True,
         comm: Any = None,
-        copy: bool = False,
+        copy: bool | None = None,
         **options: Any,
     ) -> None:
         for name, value in (("batch_sampler", batch_sampler), ("collate_fn", collate_fn)):
@@ -223,8 +224,8 @@ class DataLoader:
         while is_empty and self.feeder.next_epoch():
             for batch in Epoch(self.feeder):
                 is_empty = False
-                images, labels = batch.torch()
-                yield (images.clone() if self._copy else images), labels
+                images, labels = batch.torch(copy=self._copy)
+                yield images, labels
 
     def state_dict(self) -> dict[str, Any]:
         """Where the run is, to save with the model. Collective with several ranks."""

@@ -203,7 +203,7 @@ void Leases::forget_ended() {
   std::erase_if(lent_, [](const Lent& lent) { return !lent.facts->is_held.load(std::memory_order_acquire); });
 }
 
-Batch::Batch(Lease&& lease, std::shared_ptr<const Fields> fields, std::shared_ptr<Leases> leases)
+Batch::Batch(Lease&& lease, std::shared_ptr<const Fields> fields, std::shared_ptr<Leases> leases, Reuse reuse)
     : epoch(lease.epoch()),
       number(lease.batch()),
       step(lease.step()),
@@ -212,7 +212,8 @@ Batch::Batch(Lease&& lease, std::shared_ptr<const Fields> fields, std::shared_pt
       size(lease.size()),
       leases_(std::move(leases)),
       lease_(leases_->add(std::move(lease))),
-      fields_(std::move(fields)) {}
+      fields_(std::move(fields)),
+      reuse_(reuse) {}
 
 const std::shared_ptr<CountedLease>& Batch::lease() const {
   if (lease_) return lease_;

@@ -99,7 +99,12 @@ class Leases {
 // A lease as Python sees it. Whatever it hands out shares the lease.
 class Batch {
  public:
-  Batch(Lease&& lease, std::shared_ptr<const Fields> fields, std::shared_ptr<Leases> leases);
+  // Whether what a program writes to would be served again, to whom it is not read-only.
+  struct Reuse {
+    bool of_images = true;
+    bool of_fields = true;
+  };
+  Batch(Lease&& lease, std::shared_ptr<const Fields> fields, std::shared_ptr<Leases> leases, Reuse reuse);
 
   void release() noexcept { lease_.reset(); }
   [[nodiscard]] bool is_released() const noexcept { return !lease_; }
@@ -115,6 +120,10 @@ class Batch {
   // copied.
   [[nodiscard]] nb::object field(std::size_t which) const;
   [[nodiscard]] Tensor tensor(std::size_t which) const { return {lease(), which}; }
+  // A reuse may serve the memory of the field again.
+  [[nodiscard]] bool may_return(std::size_t which) const noexcept {
+    return which == 0 ? reuse_.of_images : reuse_.of_fields;
+  }
   // take(tensor): for a library that computes behind the program's back.
   [[nodiscard]] nb::object lend(std::size_t which, const nb::object& take) const {
     return leases_->lend(lease(), which, take);
@@ -137,6 +146,7 @@ class Batch {
   std::shared_ptr<Leases> leases_;
   std::shared_ptr<CountedLease> lease_;
   std::shared_ptr<const Fields> fields_;
+  Reuse reuse_;
 };
 
 void bind_batch(nb::module_& module);

@@ -27,7 +27,12 @@ nb::object each(const Batch& batch, const nb::args& names, Take&& take) {
   return nb::tuple(all);
 }
 
-nb::object to_torch(const Batch& batch, const nb::args& names) {
+// Whether the program gets a copy: it may write to it, which PyTorch and CuPy cannot forbid.
+bool is_copied(const Batch& batch, std::size_t number, nb::handle copy) {
+  return copy.is_none() ? batch.may_return(number) : nb::cast<bool>(copy);
+}
+
+nb::object to_torch(const Batch& batch, const nb::args& names, nb::handle copy) {
   const nb::module_ torch = nb::module_::import_("torch");
   return each(batch, names, [&](std::size_t number) -> nb::object {
     if (number == 1) return torch.attr("from_numpy")(batch.field(1));
@@ -37,7 +42,8 @@ nb::object to_torch(const Batch& batch, const nb::args& names) {
       stream = torch.attr("cuda").attr("current_stream")(seen.device_index).attr("cuda_stream");
     }
     // The unversioned form, which has no read-only flag: PyTorch has no read-only tensors.
-    return torch.attr("from_dlpack")(tensor.dlpack(stream, nb::none(), nb::none(), nb::none()));
+    const nb::object shared = torch.attr("from_dlpack")(tensor.dlpack(stream, nb::none(), nb::none(), nb::none()));
+    return is_copied(batch, number, copy) ? shared.attr("clone")() : shared;
   });
 }
 
@@ -49,11 +55,12 @@ nb::object to_jax(const Batch& batch, const nb::args& names) {
   });
 }
 
-nb::object to_cupy(const Batch& batch, const nb::args& names) {
+nb::object to_cupy(const Batch& batch, const nb::args& names, nb::handle copy) {
   const nb::module_ cupy = nb::module_::import_("cupy");
   return each(batch, names, [&](std::size_t number) -> nb::object {
     if (number == 1) return cupy.attr("asarray")(batch.field(1));
-    return cupy.attr("from_dlpack")(batch.tensor(number));
+    const nb::object shared = cupy.attr("from_dlpack")(batch.tensor(number));
+    return is_copied(batch, number, copy) ? shared.attr("copy")() : shared;
   });
 }
 
@@ -173,13 +180,17 @@ void bind_hand_over(nb::class_<Batch>& batch) {
           nb::sig("def numpy(self, *names: str) -> typing.Any"),
           "The fields of these names, \"image\" and \"label\" by default, as arrays of NumPy: one, or a tuple.")
       .def(
-          "torch", &to_torch, nb::sig("def torch(self, *names: str) -> typing.Any"),
+          "torch", &to_torch, "names"_a, "copy"_a = nb::none(),
+          nb::sig("def torch(self, *names: str, copy: bool | None = None) -> typing.Any"),
           "The fields of these names, \"image\" and \"label\" by default, as tensors of PyTorch on the device they are "
-          "on: one, or a tuple. Nothing is copied but labels. Do not write to them: a reuse serves the same bytes.")
+          "on: one, or a tuple. They are copies, yours to change, where a reuse may serve the same bytes again. "
+          "copy=False: they share the batch's memory; do not write to them, which next() finds out, in memory of the "
+          "host. copy=True: copies in any case.")
       .def("jax", &to_jax, nb::sig("def jax(self, *names: str) -> typing.Any"),
            "The same as arrays of JAX. A computation that has begun keeps the batch until it is done; next() waits for "
            "such computations while queue.max_leases batches are held.")
-      .def("cupy", &to_cupy, nb::sig("def cupy(self, *names: str) -> typing.Any"),
+      .def("cupy", &to_cupy, "names"_a, "copy"_a = nb::none(),
+           nb::sig("def cupy(self, *names: str, copy: bool | None = None) -> typing.Any"),
            "The same as arrays of CuPy, for batches on a GPU.")
       .def(
           "__dlpack__",

@@ -110,6 +110,13 @@ void write_unraisable(const std::exception_ptr& thrown) noexcept {
   PyErr_WriteUnraisable(nullptr);
 }
 
+// Where a step may serve a batch again. Rendered images are made anew for each.
+Batch::Reuse reuse_of(const Ingredients& given) {
+  const bool waits = given.policy.is_none() && given.options.policy.name == "block" && given.communicator.is_none();
+  const bool may_return = !given.options.run.eval && !waits;
+  return {.of_images = may_return && given.options.transform.when == When::enqueue, .of_fields = may_return};
+}
+
 }  // namespace
 
 void Raised::explain(const Error& error) {
@@ -124,7 +131,8 @@ void Raised::explain(const Error& error) {
 }
 
 PythonFeeder::PythonFeeder(Ingredients ingredients)
-    : asked_(std::dynamic_pointer_cast<AnsweringDataset>(ingredients.dataset)),
+    : reuse_(reuse_of(ingredients)),
+      asked_(std::dynamic_pointer_cast<AnsweringDataset>(ingredients.dataset)),
       feeder_(make(std::move(ingredients), raised_)),
       fields_(std::make_shared<const Fields>(feeder_->fields())) {}
 
@@ -159,7 +167,7 @@ std::optional<Batch> PythonFeeder::next(StreamView stream) {
   wait_for_computations();
   std::optional<Lease> lease = call([stream](Feeder& feeder) { return feeder.next(stream); });
   if (!lease) return std::nullopt;
-  return Batch(*std::move(lease), fields_, leases_);
+  return Batch(*std::move(lease), fields_, leases_, reuse_);
 }
 
 void PythonFeeder::wait_for_computations() {

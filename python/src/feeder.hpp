@@ -117,6 +117,7 @@ class PythonFeeder {
   // Until a lease is free or none of them is in a computation, for a limited time.
   void wait_for_computations();
 
+  Batch::Reuse reuse_;
   std::shared_ptr<Raised> raised_ = std::make_shared<Raised>();
   // Acquire and release: the previous thread's use of the feeder happens before the next one's.
   std::atomic<bool> is_occupied_{false};

@@ -213,12 +213,12 @@ def test_torch_shares_the_memory(make: Any) -> None:
     feeder = make(dtype="float32")
     for epoch in feeder.epochs():
         for batch in epoch:
-            images, labels = batch.torch()
+            images, labels = batch.torch(copy=False)
             assert images.data_ptr() == batch.images.ctypes.data
             assert images.shape == (4, 3, SIDE, SIDE) and labels.dtype == torch.int64
             weight = torch.zeros(1, requires_grad=True)
             ((images * weight).sum() + 0 * labels.sum()).backward()
-            assert batch.torch("image").data_ptr() == images.data_ptr()
+            assert batch.torch("image", copy=False).data_ptr() == images.data_ptr()
 
 
 def test_autograd_keeps_the_pixels(make: Any) -> None:
@@ -228,10 +228,66 @@ def test_autograd_keeps_the_pixels(make: Any) -> None:
     for batch in feeder:
         if batch.step < 2:
             weight = torch.ones(1, requires_grad=True)
-            graphs.append(((batch.torch("image") * weight).sum(), weight, batch.images.copy()))
+            graphs.append(((batch.torch("image", copy=False) * weight).sum(), weight, batch.images.copy()))
     for loss, weight, pixels in graphs:
         loss.backward()
         assert weight.grad.item() == pytest.approx(float(pixels.sum(dtype=np.float64)), rel=1e-4)
+
+
+def change(images: Any, how: str) -> None:
+    if how == "div_":
+        images.div_(2)
+    elif how == "minus":
+        images -= 3
+    elif how == "sample":
+        images[1] = 0
+    else:
+        images[...] *= 2
+
+
+REUSING: dict[str, Any] = {"dtype": "float32", "mean": [0, 0, 0], "std": [1, 1, 1], "epochs": 1}
+
+
+@pytest.mark.parametrize("how", ["div_", "minus", "sample", "item"])
+def test_tensors_of_torch_are_the_programs_own(make: Any, how: str) -> None:
+    pytest.importorskip("torch")
+    seen = 0
+    for batch in make(policy={"name": "interval", "interval": 3}, **REUSING):
+        images, labels = batch.torch()
+        assert (images[:, 0, 0, 0].numpy() == 5 * batch.ids).all() and (labels.numpy() == batch.labels).all()
+        change(images, how)
+        labels += 1
+        seen += batch.use_index
+    assert seen > 0
+
+
+@pytest.mark.parametrize("how", ["div_", "minus", "sample", "item"])
+def test_writing_to_shared_tensors_ends_the_run(make: Any, how: str) -> None:
+    pytest.importorskip("torch")
+    feeder = make(policy={"name": "interval", "interval": 100}, **REUSING)
+    with pytest.raises(forebay.Error, match=r"was changed by the program.*images.*clone\(\)"):
+        for batch in feeder:
+            change(batch.torch("image", copy=False), how)
+            assert batch.step < 50
+
+
+def test_writing_to_shared_labels_ends_the_run(make: Any) -> None:
+    torch = pytest.importorskip("torch")
+    feeder = make(policy={"name": "interval", "interval": 100}, **REUSING)
+    with pytest.raises(forebay.Error, match="was changed by the program.*its labels"):
+        for batch in feeder:
+            torch.from_dlpack(batch.tensor("label")).add_(1)
+            assert batch.step < 50
+
+
+def test_what_is_served_once_is_not_copied(make: Any) -> None:
+    pytest.importorskip("torch")
+    for options in ({"policy": "block"}, {"eval": True}):
+        for batch in make(dtype="float32", **options):
+            images = batch.torch("image")
+            assert images.data_ptr() == batch.images.ctypes.data
+            images.div_(2)
+            assert batch.torch("image", copy=True).data_ptr() != images.data_ptr()
 
 
 def test_epochs_that_nobody_loops_over_are_refused(make: Any) -> None:

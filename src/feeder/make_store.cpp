@@ -61,7 +61,8 @@ void make_store(Run& run) {
   const SlotCounts counts{.slots = run.capacity.most + static_cast<std::uint32_t>(slots_beside(options.queue)),
                           .capacity = run.capacity,
                           .max_leases = static_cast<std::uint32_t>(options.queue.max_leases),
-                          .run_ahead = static_cast<std::uint32_t>(options.queue.run_ahead)};
+                          .run_ahead = static_cast<std::uint32_t>(options.queue.run_ahead),
+                          .probes_seed = options.seed};
   const SlotMemory memory = SlotStore::memory_of(format, counts, on_host);
   const RingNeed need{
       .slots = on_host ? counts.slots - (counts.capacity.most - counts.capacity.first) : counts.capacity.most,

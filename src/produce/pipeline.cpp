@@ -351,7 +351,11 @@ void Pipeline::finish_written(unsigned thread) {
 void Pipeline::finish(std::uint32_t slot_number, std::uint32_t samples) {
   const std::uint64_t turn = store_->slot(slot_number).turn;
   if (!store_->count_down(slot_number, samples)) return;
-  if (links_.options.run.eval) store_->close_gaps(slot_number);
+  if (links_.options.run.eval) {
+    store_->close_gaps(slot_number);
+  } else {
+    store_->keep(slot_number);
+  }
   if (uploader_) {
     uploader_->push(slot_number);
   } else {

@@ -1,6 +1,8 @@
 #include "slot_store.hpp"
 
 #include <algorithm>
+#include <array>
+#include <string>
 #include <utility>
 
 namespace forebay {
@@ -15,6 +17,19 @@ void move_fields(const FieldLayout& layout, std::byte* slot, std::uint32_t from,
     std::ranges::copy(FieldLayout::values(entry, slot, from), FieldLayout::values(entry, slot, to).begin());
     if (entry.counts_at) FieldLayout::count(entry, slot, to) = FieldLayout::count(entry, slot, from);
   }
+}
+
+// What programs get to see of a slot's memory.
+std::vector<ProbedRange> ranges_of(const SlotFormat& format) {
+  std::vector<ProbedRange> ranges;
+  if (!format.canvas && format.tensor_bytes() >= sizeof(std::uint64_t)) ranges.push_back({0, format.tensor_bytes()});
+  if (format.fields == nullptr) return ranges;
+  for (const FieldLayout::Entry& entry : format.fields->entries) {
+    // The least field is followed by bytes that are nobody's (FieldLayout::kAlignment).
+    const std::size_t bytes = std::max(entry.sample_bytes * format.batch_size, sizeof(std::uint64_t));
+    ranges.push_back({entry.at, entry.at + bytes});
+  }
+  return ranges;
 }
 
 }  // namespace
@@ -53,7 +68,10 @@ SlotStore::SlotStore(std::shared_ptr<Device> device, const SlotFormat& format, c
       slots_(counts.slots),
       labels_(static_cast<std::size_t>(counts.slots) * format.batch_size, -1),
       ids_(static_cast<std::size_t>(counts.slots) * format.batch_size, 0),
-      views_(static_cast<std::size_t>(counts.slots) * format.batch_size) {
+      views_(static_cast<std::size_t>(counts.slots) * format.batch_size),
+      probes_(ranges_of(format), counts.slots, counts.probes_seed),
+      label_probes_(std::array{ProbedRange{0, format.batch_size * sizeof(std::int64_t)}}, counts.slots,
+                    counts.probes_seed + 1) {
   description_ = arena_->describe();
   if (format.fields != nullptr) {
     fields_ = *format.fields;
@@ -74,6 +92,7 @@ void SlotStore::begin(std::uint32_t slot_number, std::uint64_t turn, const Batch
   slot.filled = staging_ ? staging_->place(turn) : images(slot_number);
   slot.uses = 0;
   slot.left_out = 0;
+  slot.is_kept = false;
   // Relaxed: the decoders get the slot through queues, which order this before their use.
   slot.missing.store(batch.size, std::memory_order_relaxed);
 }
@@ -97,6 +116,28 @@ void SlotStore::close_gaps(std::uint32_t slot_number) noexcept {
   }
   slot.left_out = slot.batch.size - kept;
   slot.batch.size = kept;
+}
+
+void SlotStore::keep(std::uint32_t slot_number) noexcept {
+  if (!device_->is_host()) return;
+  probes_.keep(slot_number, images(slot_number));
+  label_probes_.keep(slot_number, labels(slot_number));
+  slots_[slot_number].is_kept = true;
+}
+
+std::string SlotStore::what_changed(std::uint32_t slot_number) const {
+  const std::size_t at = probes_.changed_at(slot_number, base_ + slot_number * slot_bytes_);
+  if (at == SIZE_MAX) return "its labels";
+  std::string name = "its images";
+  std::size_t begin = 0;
+  if (format_.fields != nullptr) {
+    for (const FieldLayout::Entry& entry : format_.fields->entries) {
+      if (entry.at > at) break;
+      name = "its field \"" + entry.field.name + "\"";
+      begin = entry.at;
+    }
+  }
+  return "byte " + std::to_string(at - begin) + " of " + name;
 }
 
 SampleView SlotStore::served_view(std::uint32_t slot_number, std::uint32_t index, std::uint64_t use_index) noexcept {

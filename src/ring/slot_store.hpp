@@ -20,6 +20,7 @@
 #include "make/canvas.hpp"
 #include "make/field_layout.hpp"
 #include "output_tensors.hpp"
+#include "probes.hpp"
 #include "queue_slots.hpp"
 #include "run_ahead.hpp"
 #include "staging.hpp"
@@ -54,9 +55,10 @@ struct SlotFormat {
 // How many of each a store has.
 struct SlotCounts {
   std::uint32_t slots = 1;
-  Capacity capacity = 1;         // batches that are filling or ready at one time
-  std::uint32_t max_leases = 1;  // at one time
-  std::uint32_t run_ahead = 2;   // steps that the trainer's thread may be ahead of a device
+  Capacity capacity = 1;          // batches that are filling or ready at one time
+  std::uint32_t max_leases = 1;   // at one time
+  std::uint32_t run_ahead = 2;    // steps that the trainer's thread may be ahead of a device
+  std::uint64_t probes_seed = 0;  // where changes of batches are looked for
 };
 
 // Bytes of a store, for messages, and for checks before it is made.
@@ -80,6 +82,7 @@ class SlotStore {
     std::uint64_t turn = 0;                   // set by the issuer at the claim
     std::byte* filled = nullptr;              // where the batch is assembled; set by the issuer at the claim
     std::uint64_t uses = 0;                   // times served; consumer only
+    bool is_kept = false;                     // what it holds was noted, to see if it is changed
     std::uint32_t left_out = 0;               // samples of the batch that are bad and not in it (evaluation)
     std::atomic<std::uint32_t> missing{0};    // samples not yet written; 0 = complete
     std::atomic<std::uint32_t> leases{0};     // leases held on it
@@ -146,7 +149,19 @@ class SlotStore {
   // was written or left out, which the caller has acquired, and the slot is not published yet (R3).
   void close_gaps(std::uint32_t slot) noexcept;
 
+  // Notes what the batch holds, so that a change of it is seen when it is served again. Only of host memory; where
+  // slots hold canvases, of what is beside them. REQUIRES: as for close_gaps().
+  void keep(std::uint32_t slot) noexcept;
+
   // --- consumer thread ---
+  // Nobody has written to the batch since, as far as this use looks. The whole of it is not looked at: see Probes.
+  [[nodiscard]] bool is_unchanged(std::uint32_t slot) const noexcept {
+    const Slot& batch = slots_[slot];
+    return !batch.is_kept || (probes_.are_kept(slot, base_ + slot * slot_bytes_, batch.uses) &&
+                              label_probes_.are_kept(slot, labels_of(slot), batch.uses));
+  }
+  // The field that was written to, and where: "byte 17 of its images". REQUIRES: !is_unchanged(slot).
+  [[nodiscard]] std::string what_changed(std::uint32_t slot) const;
   // Call before a step, counted by this process: waits until the device is at most run_ahead steps behind; returns
   // whether it had to wait. Throws what went wrong on the device when leases ended.
   bool keep_pace(std::uint64_t step);
@@ -174,6 +189,10 @@ class SlotStore {
  private:
   friend class Lease;
 
+  [[nodiscard]] const std::int64_t* labels_of(std::uint32_t slot) const noexcept {
+    return labels_.data() + static_cast<std::size_t>(slot) * format_.batch_size;
+  }
+
   static constexpr std::uint64_t kLeftOut = UINT64_MAX;  // no dataset has this id
 
   // What the sample at a place shows in this serving.
@@ -197,6 +216,8 @@ class SlotStore {
   std::vector<std::int64_t> labels_;
   std::vector<std::uint64_t> ids_;
   std::vector<SampleView> views_;
+  Probes<256, 8> probes_;
+  Probes<16, 1> label_probes_;
   std::optional<Staging> staging_;
   std::optional<OutputTensors> outputs_;
   std::optional<RunAhead> run_ahead_;  // none on the host

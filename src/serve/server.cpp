@@ -184,7 +184,11 @@ Served Server::serve_fresh(std::uint32_t depth) {
   return {slot, batch.uses++, Decision::fresh, false, depth};
 }
 
-Served Server::serve_again(std::uint32_t slot, bool padding, std::uint32_t depth) noexcept {
+Served Server::serve_again(std::uint32_t slot, bool padding, std::uint32_t depth) {
+  if (!links_.store.is_unchanged(slot)) [[unlikely]] {
+    found_change(slot);
+    padding = true;
+  }
   links_.ring.pass();
   return {.slot = slot,
           .use_index = links_.store.slot(slot).uses++,
@@ -194,13 +198,27 @@ Served Server::serve_again(std::uint32_t slot, bool padding, std::uint32_t depth
           .adjacent = slot == last_slot_};
 }
 
+void Server::found_change(std::uint32_t slot) {
+  const SlotStore::Slot& batch = links_.store.slot(slot);
+  links_.failure.raise(std::make_exception_ptr(
+      Error("batch " + std::to_string(batch.batch.batch) + " of epoch " + std::to_string(batch.batch.epoch) +
+            " was changed by the program after it was served (" + links_.store.what_changed(slot) +
+            "), and is to be served "
+            "again at step " +
+            std::to_string(counts_.steps) +
+            ": batches are read-only, because a reuse serves the same bytes. "
+            "Change a copy: in PyTorch batch.torch(), which copies unless copy=False is given, or tensor.clone() "
+            "before in-place "
+            "arithmetic such as tensor.div_(2) or tensor[...] = 0")));
+}
+
 // A batch for a step that a rank must make without a lease to spare. It is not for training: the run is over.
-Served Server::serve_leased(std::uint32_t depth) noexcept {
+Served Server::serve_leased(std::uint32_t depth) {
   if (has_nothing_to_pad_with()) return {.decision = Decision::fresh, .padding = true, .depth = depth};
   return serve_again(residents_.leased(), true, depth);
 }
 
-Served Server::pad(std::uint32_t depth) noexcept {
+Served Server::pad(std::uint32_t depth) {
   if (has_nothing_to_pad_with()) return {.decision = Decision::fresh, .padding = true, .depth = depth};
   return serve_again(residents_.pick(), true, depth);
 }

@@ -130,9 +130,11 @@ class Server {
                                 Clock::duration waited) noexcept;
   [[nodiscard]] Served serve_decided(Decision decision, const Outlook& outlook, std::uint32_t depth);
   [[nodiscard]] Served serve_fresh(std::uint32_t depth);
-  [[nodiscard]] Served serve_again(std::uint32_t slot, bool padding, std::uint32_t depth) noexcept;
-  [[nodiscard]] Served serve_leased(std::uint32_t depth) noexcept;
-  [[nodiscard]] Served pad(std::uint32_t depth) noexcept;
+  [[nodiscard]] Served serve_again(std::uint32_t slot, bool padding, std::uint32_t depth);
+  [[nodiscard]] Served serve_leased(std::uint32_t depth);
+  [[nodiscard]] Served pad(std::uint32_t depth);
+  // The run ends: a batch was written to, and a reuse would serve what is left of it.
+  void found_change(std::uint32_t slot);
   // Padding with nothing: in evaluation, which counts every sample once, and while there is no batch.
   [[nodiscard]] bool has_nothing_to_pad_with() const noexcept { return is_eval_ || residents_.empty(); }
   // True once a batch is ready; false at the deadline, or when the wait was broken.

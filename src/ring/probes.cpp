@@ -1,0 +1,31 @@
+#include "probes.hpp"
+
+#include <forebay/random.hpp>
+
+namespace forebay {
+
+std::vector<std::size_t> probe_places(std::span<const ProbedRange> ranges, std::uint32_t places, std::uint32_t compared,
+                                      std::uint64_t seed) {
+  if (ranges.empty()) return std::vector<std::size_t>(places, 0);
+  std::vector<std::size_t> in_order;
+  for (std::size_t r = 0; r < ranges.size(); ++r) {
+    const auto& [begin, end] = ranges[r];
+    // A mask matters as much as its image, however much smaller it is.
+    const std::size_t left = places - in_order.size();
+    const std::size_t parts = r + 1 == ranges.size() ? left : r == 0 ? places / 2 : left / (ranges.size() - r);
+    for (std::size_t i = 0; i < parts; ++i) {
+      const double share = static_cast<double>(key64(seed, in_order.size()) >> 11U) * 0x1p-53;
+      const double at =
+          (static_cast<double>(i) + share) * static_cast<double>(end - begin) / static_cast<double>(parts);
+      in_order.push_back(std::min(begin + static_cast<std::size_t>(at), end - sizeof(std::uint64_t)));
+    }
+  }
+  const std::uint32_t uses = places / compared;
+  std::vector<std::size_t> by_use;
+  for (std::uint32_t use = 0; use < uses; ++use) {
+    for (std::uint32_t i = 0; i < compared; ++i) by_use.push_back(in_order[use + std::size_t{i} * uses]);
+  }
+  return by_use;
+}
+
+}  // namespace forebay
