@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ._fields import Spec, as_type, boxes_of, part_of, spec_of
+from ._fields import Spec, as_classes, as_type, boxes_of, part_of, spec_of
 from .errors import ConfigError
 
 
@@ -50,9 +50,16 @@ def _refuse(name: str, paths: Sequence[bytes], sample: int, problem: object) -> 
     return ConfigError(f"fields[{name!r}], sample {sample} ({os.fsdecode(paths[sample])}): {problem}")
 
 
-def _names(values: Any) -> list[str]:
-    """Of classes that are given by name, sorted; none if they are numbers."""
-    return sorted({str(each) for each in values if isinstance(each, str)})
+def _classes(name: str, parts: Sequence[Any], classes: Sequence[str]) -> tuple[list[list[Any]], list[str]]:
+    """The classes of each sample, texts by the rule of lists (as_classes()), and the names of all."""
+    listed = [[] if some is None else some.tolist() if hasattr(some, "tolist") else list(some) for some in parts]
+    texts = [each for some in listed for each in some if isinstance(each, str)]
+    try:
+        known, names = as_classes(texts, list(classes))
+    except ValueError as error:
+        raise ConfigError(f"fields[{name!r}]: {error}") from None
+    rest = iter(known)
+    return [[next(rest) if isinstance(each, str) else each for each in some] for some in listed], names
 
 
 def _joined(field: Spec, parts: list[Any]) -> Column:
@@ -71,7 +78,8 @@ def _boxes(
     labels = _listed(labels)
     if len(labels) != len(paths):
         raise ConfigError(f"fields[{name!r}]: there are {len(paths)} samples and labels of boxes for {len(labels)}")
-    names = keys.get("classes") or classes or _names(each for some in labels if some is not None for each in some)
+    known, names = _classes(name, labels, keys.get("classes") or classes)
+    labels = [None if some is None else each for some, each in zip(labels, known)]
     parts, widest, most = [], 0.0, 1
     for sample, (sides, some) in enumerate(zip(values, labels)):
         try:
@@ -100,7 +108,8 @@ def _column(name: str, keys: dict[str, Any], values: Any, paths: Sequence[bytes]
     kind = keys.get("kind")
     if kind in ("numbers", "array") and len(values) and not isinstance(values[0], (str, bytes, os.PathLike)):
         try:
-            whole = as_type(values, str(keys.get("dtype") or "float32"))
+            keys = {**keys, "dtype": str(keys.get("dtype") or _usual_type(values))}
+            whole = as_type(values, keys["dtype"])
         except ValueError as error:
             raise ConfigError(f"fields[{name!r}]: {error}; every sample has numbers of the same shape") from None
         field = spec_of(name, keys, {"shape": whole.shape[1:] or ((1,) if kind == "array" else ())})
@@ -112,6 +121,9 @@ def _column(name: str, keys: dict[str, Any], values: Any, paths: Sequence[bytes]
             sample = int((~numpy.isfinite(whole.reshape(len(whole), -1)).all(1)).argmax())
             raise _refuse(name, paths, sample, "it has a number that is not finite")
         return Column(field, whole.tobytes(), b"", [])
+    if kind == "class":
+        known, names = _classes(name, [[value] for value in values], keys.get("classes") or ())
+        values, keys = [each[0] for each in known], {**keys, "classes": names}
     field = spec_of(name, keys, _known(kind, values))
     parts = []
     for sample, value in enumerate(values):
@@ -127,14 +139,28 @@ def _column(name: str, keys: dict[str, Any], values: Any, paths: Sequence[bytes]
     return _joined(field, parts)
 
 
+def _usual_type(values: Any) -> str:
+    """Arrays of whole numbers keep their type, or one that holds all of it; other numbers are float32. Raises ValueError
+    for whole numbers in a list that float32 would round."""
+    import numpy
+
+    array = numpy.asarray(values)
+    if array.dtype.kind not in "iu":
+        return "float32"
+    if hasattr(values, "dtype"):
+        return "uint8" if array.dtype == "uint8" else "int32" if numpy.can_cast(array.dtype, "int32") else "int64"
+    large = (array > 2**53) | (array < -(2**53))  # beyond, a float64 compares equal to its neighbours
+    if large.any() or (array.astype("float32").astype("float64") != array).any():
+        raise ValueError('it has whole numbers that float32 does not hold: give "dtype": "int64"')
+    return "float32"
+
+
 def _known(kind: Any, values: Any) -> dict[str, Any]:
     """What the values say of a field whose declaration does not."""
-    if kind == "class":
-        return {"classes": _names(values)}
     if kind == "multilabel":
         if getattr(values, "ndim", 1) == 2:
             return {"classes": [str(number) for number in range(values.shape[1])]}
-        return {"classes": _names(each for some in values for each in some)}
+        return {"classes": sorted({str(each) for some in values for each in some if isinstance(each, str)})}
     if kind == "bytes":
         sizes = [len(value.encode() if isinstance(value, str) else value) for value in values if not _is_path(value)]
         return {"most": max([1, *sizes])} if sizes else {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import index
@@ -68,7 +69,7 @@ def spec_of(name: str, keys: Mapping[str, Any], known: Mapping[str, Any] | None 
         dtype=str(given.get("dtype") or _TYPES[kind]),
         shape=_shape(name, kind, given),
         classes=tuple(str(each) for each in given.get("classes") or ()),
-        min_visible=float(given.get("min_visible", 0)),
+        min_visible=float(given.get("min_visible", 0.25)) if kind == "boxes" else 0.0,
         colours=tuple(colours_of(name, given.get("colours", ()))),
     )
     if kind != "image":
@@ -138,6 +139,8 @@ def as_type(values: Any, dtype: str) -> Any:
         raise ValueError(f"{array.dtype} where numbers are expected")
     if array.dtype == dtype:
         return numpy.asarray(array, order="C")
+    if array.dtype.kind == "f" and numpy.dtype(dtype).kind in "iu" and (numpy.abs(array) >= 2**53).any():
+        raise ValueError(f"it has numbers that came as floating point, too large to be exact as {dtype}")
     with numpy.errstate(invalid="ignore", over="ignore"):
         converted = array.astype(dtype)
         if converted.dtype.kind in "iu" and not (converted == array).all():
@@ -145,6 +148,38 @@ def as_type(values: Any, dtype: str) -> Any:
         if converted.dtype.kind == "f" and (numpy.isinf(converted) & numpy.isfinite(array)).any():
             raise ValueError(f"it has numbers that {dtype} does not hold")
     return numpy.asarray(converted, order="C")
+
+
+_WHOLE = re.compile(r"(?:\+|(-))?([0-9]+)(?:\.0+)?")
+
+
+def whole_number(text: str) -> int | None:
+    """Of a class that is written as text, as in lists: "3", "+3" and "3.0" are 3."""
+    found = _WHOLE.fullmatch(text.strip())
+    return None if found is None else int(found[2]) * (-1 if found[1] else 1)
+
+
+def as_classes(texts: Sequence[str], classes: Sequence[str]) -> tuple[list[Any], list[str]]:
+    """Texts as class numbers or stripped names, "" as -1, and the names of the classes: by the rule of lists and tables.
+    Raises ValueError where the texts are neither numbers nor names."""
+    known = set(classes)
+    texts = [text if text in known else text.strip() for text in texts]
+    given = [(sample, text) for sample, text in enumerate(texts) if text]
+    numbers = {sample: whole_number(text) for sample, text in given if text not in known}
+    odd = [(sample, text) for sample, text in given if numbers.get(sample) is None]
+    if given and not odd:
+        wrong = next((sample for sample, number in numbers.items() if not -1 <= (number or 0) < 1_000_000), None)
+        if wrong is not None:
+            raise ValueError(f"the label {texts[wrong]!r} of sample {wrong} is not between -1 and 999999")
+        return [numbers.get(sample, -1) for sample in range(len(texts))], list(classes)
+    if 2 * len(odd) < len(given) and not any(text in known for _, text in odd):
+        sample, text = odd[0]
+        raise ValueError(
+            f"the label {text!r} of sample {sample} is no class number, as most others are: correct it, or name all "
+            "classes in classes="
+        )
+    names = list(classes) or sorted({text for _, text in given}, key=os.fsencode)
+    return [text or -1 for text in texts], names
 
 
 def class_number(value: Any, classes: Sequence[str]) -> int:

@@ -31,7 +31,7 @@ def is_dataset(dataset: Any) -> bool:
 
 
 def _columns(dataset: Any) -> tuple[str, str | None]:
-    """The columns of images and of class numbers."""
+    """The columns of images and of classes: a ClassLabel, or values that are called so."""
     kinds = {name: type(feature).__name__ for name, feature in dataset.features.items()}
     images = [name for name, kind in kinds.items() if kind == "Image"]
     if len(images) != 1:
@@ -43,7 +43,8 @@ def _columns(dataset: Any) -> tuple[str, str | None]:
     if len(labels) > 1:
         several = " and ".join(labels)
         raise ConfigError(f"several columns are class labels, {several}: leave one of them, by select_columns()")
-    return images[0], labels[0] if labels else None
+    plain = [name for name in ("label", "labels", "class", "target") if kinds.get(name) == "Value"]
+    return images[0], (labels or plain or [None])[0]
 
 
 def _chosen(dataset: Any, values: Any) -> Any:
@@ -95,7 +96,7 @@ def dataset_of(dataset: Any) -> _core.DatasetBase:
     """The library's dataset. Its threads read the files, or the bytes in Arrow's memory, without Python."""
     import numpy
 
-    from .dataset import Files, _names
+    from .dataset import Files, _names, _numbers
 
     if (dataset.format or {}).get("type") == "custom":
         raise ConfigError(
@@ -111,7 +112,12 @@ def dataset_of(dataset: Any) -> _core.DatasetBase:
         )
     labels: list[int] = []
     classes: list[str] = []
-    if label is not None:
+    if label is not None and not hasattr(dataset.features[label], "names"):
+        values = numpy.array(dataset.data.column(label).to_pylist(), object)
+        is_text = any(isinstance(value, str) for value in values)
+        listed = [("" if is_text else -1) if value is None else value for value in _chosen(dataset, values)]
+        labels, classes = _numbers(listed, None)
+    elif label is not None:
         numbers = dataset.data.column(label).to_pandas().fillna(-1).to_numpy()
         labels = [int(number) for number in _chosen(dataset, numbers)]
         classes = list(dataset.features[label].names or [])

@@ -6,12 +6,12 @@ import contextlib
 import hashlib
 import os
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Any
 
 from . import _core, _huggingface
 from ._columns import columns_of
-from ._fields import spec_of
+from ._fields import as_classes, spec_of
 from ._samples import answer_of
 from .errors import ConfigError
 
@@ -20,18 +20,38 @@ def _numbers(labels: Any, classes: Sequence[str] | None) -> tuple[list[int], lis
     """Labels as class numbers, and the names of the classes: labels may be names themselves."""
     if labels is None:
         return [], list(classes or [])
+    if isinstance(labels, (str, bytes, Mapping, Set)):
+        advice = "[labels[path] for path in paths]" if isinstance(labels, Mapping) else "a list in the order of the paths"
+        raise ConfigError(f"labels are a {type(labels).__name__}, which has no label for each path in turn: give {advice}")
+    _refuse_other_order(labels, classes)
     labels = labels.tolist() if hasattr(labels, "tolist") else list(labels)
     if any(isinstance(label, str) for label in labels):
         strange = next((label for label in labels if not isinstance(label, str)), None)
         if strange is not None:
             raise ConfigError(f"labels are numbers or names of classes, not both; {strange!r} is no name")
-        names = list(classes) if classes else sorted(set(labels))
+        try:
+            labels, names = as_classes(labels, list(classes or []))
+        except ValueError as error:
+            raise ConfigError(str(error)) from None
         places = {name: number for number, name in enumerate(names)}
-        unknown = next((label for label in labels if label not in places), None)
+        unknown = next((label for label in labels if isinstance(label, str) and label not in places), None)
         if unknown is not None:
             raise ConfigError(f"the label {unknown!r} is none of the classes {names}")
-        return [places[label] for label in labels], names
+        return [places[label] if isinstance(label, str) else label for label in labels], names
     return [_number(label) for label in labels], list(classes or [])
+
+
+def _refuse_other_order(labels: Any, classes: Sequence[str] | None) -> None:
+    """Names are numbered in their sorted order: a pandas Categorical of another order means other numbers."""
+    dtype = getattr(labels, "dtype", None)
+    categories = list(getattr(dtype, "categories", None) if hasattr(dtype, "categories") else ())
+    if classes or not categories or not all(isinstance(each, str) for each in categories):
+        return
+    if categories != sorted(categories, key=os.fsencode):
+        raise ConfigError(
+            f"the categories of the labels are in the order {categories}, and names without classes= are numbered in "
+            "sorted order: give classes=list(labels.cat.categories), or labels.astype(str) for the sorted order"
+        )
 
 
 def _number(label: Any) -> int:

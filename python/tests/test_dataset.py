@@ -203,3 +203,44 @@ def test_what_a_folder_would_call_is_not_ignored_silently(make: Any, folder: Pat
         make(dataset=SimpleNamespace(samples=samples, classes=["a"], target_transform=lambda label: label))
     with pytest.warns(UserWarning, match="loader"):
         make(dataset=SimpleNamespace(samples=samples, classes=["a"], loader=lambda path: path))
+
+
+@pytest.mark.parametrize(
+    ("labels", "expected", "classes"),
+    [
+        (["0", "1", "10", "2"], [0, 1, 10, 2], []),
+        (["0.0", "+1", " 10 ", ""], [0, 1, 10, -1], []),
+        (["b", " a", "", "b"], [1, 0, -1, 1], ["a", "b"]),
+        (["1", "x", "y", "z"], [0, 1, 2, 3], ["1", "x", "y", "z"]),
+        (np.array(["3", "2", "1", "0"]), [3, 2, 1, 0], []),
+    ],
+)
+def test_labels_as_text_follow_the_rule_of_lists(folder: Path, labels: Any, expected: Any, classes: Any) -> None:
+    from forebay.dataset import _numbers
+
+    assert _numbers(labels, None) == (expected, classes)
+    listed = forebay.Files(paths_of(folder)[:4], labels)
+    assert listed.classes == classes
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        ({"a": 0}, "labels are a dict"),
+        ({0, 1}, "labels are a set"),
+        ("0123", "labels are a str"),
+        (["0", "1", "2", "nan"], "'nan' of sample 3 is no class number"),
+        (["0", "1", "2", "-5"], "'-5' of sample 3 is not between -1 and 999999"),
+    ],
+)
+def test_labels_without_an_order_or_a_meaning_are_refused(folder: Path, labels: Any, message: str) -> None:
+    with pytest.raises(forebay.ConfigError, match=message):
+        forebay.Files(paths_of(folder)[:4], labels)
+
+
+def test_categories_in_another_order_are_refused(folder: Path) -> None:
+    pandas = pytest.importorskip("pandas")
+    ordered = pandas.Series(pandas.Categorical(["low", "high", "low", "mid"], ["low", "mid", "high"], ordered=True))
+    with pytest.raises(forebay.ConfigError, match="the categories of the labels are in the order"):
+        forebay.Files(paths_of(folder)[:4], ordered)
+    assert forebay.Files(paths_of(folder)[:4], ordered, classes=["low", "mid", "high"]).classes[1] == "mid"

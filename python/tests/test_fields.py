@@ -273,3 +273,31 @@ def test_wrong_answers_say_what_to_do(make: Any) -> None:
         ids_of(make(dataset=Shapeless(), on_bad="fail"))
     with pytest.raises(forebay.ConfigError, match="its attribute"):
         make(dataset=Scenes(), fields={"mask": {"kind": "mask"}})
+
+
+def test_whole_numbers_keep_their_type_and_value() -> None:
+    from forebay._columns import columns_of
+
+    large = np.array([9007199254740993, -(2**63), 2**63 - 1])
+    column = columns_of({"uid": large}, [b"a", b"b", b"c"], [])[0]
+    assert column.field.dtype == "int64" and (np.frombuffer(column.values, np.int64) == large).all()
+    listed = {"uid": {"kind": "numbers", "dtype": "int64", "values": large.tolist()}}
+    assert columns_of(listed, [b"a", b"b", b"c"], [])[0].values == column.values
+    assert columns_of({"n": [1, 2, 3]}, [b"a", b"b", b"c"], [])[0].field.dtype == "float32"
+    for values in ([16777217, 1, 2], [9007199254740993, 1, 2]):
+        with pytest.raises(forebay.ConfigError, match="float32 does not hold"):
+            columns_of({"n": values}, [b"a", b"b", b"c"], [])
+    for values in ([9007199254740993, 1.0, 2], np.array([2**64 - 1, 1, 2], np.uint64), [1.5, 1, 2], [300.0, 1, 1e19]):
+        with pytest.raises(forebay.ConfigError):
+            columns_of({"n": {"kind": "numbers", "dtype": "int64", "values": values}}, [b"a", b"b", b"c"], [])
+
+
+def test_classes_of_fields_follow_the_rule_of_lists() -> None:
+    from forebay._columns import columns_of
+
+    site = columns_of({"site": {"kind": "class", "values": ["0", "10", "2.0"]}}, [b"a", b"b", b"c"], [])[0]
+    assert np.frombuffer(site.values, np.int64).tolist() == [0, 10, 2] and site.field.classes == ()
+    boxes = {"kind": "boxes", "values": [[[1, 1, 9, 9]]] * 3, "labels": [["0"], ["10"], ["2"]]}
+    column = columns_of({"boxes": boxes}, [b"a", b"b", b"c"], [])[0]
+    assert np.frombuffer(column.values, np.int32)[4::5].tolist() == [0, 10, 2]
+    assert column.field.min_visible == 0.25
