@@ -188,6 +188,94 @@ TEST_CASE("a column for each class, whole numbers as classes, and columns of pat
   CHECK(contains(error_of([&] { (void)field_of_sample(*dataset, 1, 2); }), "no such file"));
 }
 
+TEST_CASE("one odd label among class numbers is a bad row in every column of classes") {
+  const TemporaryDirectory folder;
+  for (const char* odd : {"-5", "1000000", "nan", "\"1,000\"", "?", "unknown", "0.5", "1|2"}) {
+    CAPTURE(odd);
+    std::string text = "image,label,site\n";
+    for (int i = 0; i < 12; ++i)
+      text.append("a.jpg,").append(std::to_string(i)).append(".0,").append(std::to_string(i)) += '\n';
+    DatasetOptions options = table_options(folder, text + "a.jpg," + odd + ",1\na.jpg,1,1\n");
+    options.fields = {field("site", FieldKind::class_number)};
+    const auto dataset = build_dataset(options);
+    REQUIRE(dataset->size() == 13);
+    CHECK(dataset->classes().size() == 12);
+    for (std::uint64_t id = 0; id < 12; ++id) {
+      CHECK(dataset->sample(id).label == static_cast<std::int64_t>(id));
+      CHECK(numbers_of_sample<std::int64_t>(*dataset, id, 0)[0] == static_cast<std::int64_t>(id));
+    }
+    REQUIRE(dataset->skipped().size() == 1);
+    CHECK(contains(dataset->skipped()[0].path, "t.csv:14"));
+    options = table_options(folder, text + "a.jpg,1," + odd + "\na.jpg,1,1\n");
+    options.fields = {field("site", FieldKind::class_number)};
+    CHECK(build_dataset(options)->size() == 13);
+  }
+  // Numbers of the given classes, as in a list.
+  DatasetOptions options = table_options(folder, "image,label\na.jpg,0\nb.jpg,1.0\nc.jpg,2\n");
+  options.classes = {"cat", "dog"};
+  CHECK(build_dataset(options)->size() == 2);
+  CHECK(build_dataset(options)->sample(1).label == 1);
+}
+
+TEST_CASE("whole numbers are exact, and those that a type does not hold make bad rows") {
+  const TemporaryDirectory folder;
+  DatasetOptions options = table_options(folder,
+                                         "image,uid\na.jpg,9007199254740993\nb.jpg,9223372036854775807\n"
+                                         "c.jpg,-9223372036854775808\nd.jpg,9223372036854775808\ne.jpg,1.5\n"
+                                         "f.jpg,1700000000123456789.0\ng.jpg,1e3\n");
+  options.fields = {field("uid", FieldKind::numbers)};
+  options.fields[0].dtype = DType::int64;
+  const auto dataset = build_dataset(options);
+  REQUIRE(dataset->size() == 5);
+  const std::vector<std::int64_t> expected{9007199254740993, INT64_MAX, INT64_MIN, 1700000000123456789, 1000};
+  for (std::uint64_t id = 0; id < 5; ++id) CHECK(numbers_of_sample<std::int64_t>(*dataset, id, 0)[0] == expected[id]);
+  CHECK(contains(dataset->skipped()[0].reason, "9223372036854775808 is no number of the field's type"));
+}
+
+TEST_CASE("a field of files beside the images changes neither labels nor the first row") {
+  const TemporaryDirectory folder;
+  write_file(folder / "m/0.png", "png");
+  for (const char* header : {"", "id_code,diagnosis\n", "image,target\n", "IMAGE,LABEL\n", "image, label\n",
+                             "image,category\n", "id,anything\n"}) {
+    CAPTURE(header);
+    DatasetOptions options = table_options(folder, std::string(header) + "0.jpg,0\n0.jpg,1\n0.jpg,2\n");
+    options.format = "auto";
+    const auto check = [&] {
+      const auto dataset = build_dataset(options);
+      REQUIRE(dataset->size() == 3);
+      for (std::uint64_t id = 0; id < 3; ++id) CHECK(dataset->sample(id).label == static_cast<std::int64_t>(id));
+    };
+    check();
+    options.fields = {field("mask", FieldKind::mask, "m/{stem}.png")};
+    check();
+    options.format = "table";
+    if (*header != '\0') {
+      check();
+    } else {
+      CHECK(contains(error_of(check), "the first row of a table names its columns, and here it has the path"));
+    }
+  }
+}
+
+TEST_CASE("an image's path is made of columns") {
+  const TemporaryDirectory folder;
+  DatasetOptions options = table_options(folder, "id , breed\n7,cat\n8,dog\n");
+  options.format = "auto";
+  options.fields = {{.name = "image", .from = "train/{id}.png"}};
+  const auto dataset = build_dataset(options);
+  CHECK(dataset->name(1) == (folder / "train/8.png").string());
+  CHECK(dataset->classes() == std::vector<std::string>{"cat", "dog"});
+  options.fields[0].from = "train/{name}.png";
+  CHECK(contains(error_of([&] { (void)build_dataset(options); }), "fields.image.from = \"name\": the table"));
+}
+
+TEST_CASE("semicolons are named, and a tab or a comma where the name says the other is taken") {
+  const TemporaryDirectory folder;
+  const auto refusal = [&] { (void)build_dataset(table_options(folder, "image;label\na.jpg;1\n")); };
+  CHECK(contains(error_of(refusal), "separated by semicolons"));
+  CHECK(build_dataset(table_options(folder, "image\tlabel\na.jpg\t1\n"))->sample(0).label == 1);
+}
+
 TEST_CASE("what a table does not have is refused with its columns") {
   const TemporaryDirectory folder;
   const auto refusal = [&](FieldOptions wanted, std::string_view text = "image,label,x,x\na.png,0,1,2\n") {

@@ -140,8 +140,8 @@ def _column(name: str, keys: dict[str, Any], values: Any, paths: Sequence[bytes]
 
 
 def _usual_type(values: Any) -> str:
-    """Arrays of whole numbers keep their type, or one that holds all of it; other numbers are float32. Raises ValueError
-    for whole numbers in a list that float32 would round."""
+    """Arrays of whole numbers keep their type, or get one that holds it; other numbers are float32. Raises ValueError for
+    whole numbers in a list that float32 would round."""
     import numpy
 
     array = numpy.asarray(values)

@@ -160,8 +160,8 @@ def whole_number(text: str) -> int | None:
 
 
 def as_classes(texts: Sequence[str], classes: Sequence[str]) -> tuple[list[Any], list[str]]:
-    """Texts as class numbers or stripped names, "" as -1, and the names of the classes: by the rule of lists and tables.
-    Raises ValueError where the texts are neither numbers nor names."""
+    """Texts as class numbers or stripped names, "" as -1, and the names of the classes: by the rule of lists. Raises
+    ValueError where the texts are neither numbers nor names."""
     known = set(classes)
     texts = [text if text in known else text.strip() for text in texts]
     given = [(sample, text) for sample, text in enumerate(texts) if text]

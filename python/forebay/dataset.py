@@ -21,8 +21,8 @@ def _numbers(labels: Any, classes: Sequence[str] | None) -> tuple[list[int], lis
     if labels is None:
         return [], list(classes or [])
     if isinstance(labels, (str, bytes, Mapping, Set)):
-        advice = "[labels[path] for path in paths]" if isinstance(labels, Mapping) else "a list in the order of the paths"
-        raise ConfigError(f"labels are a {type(labels).__name__}, which has no label for each path in turn: give {advice}")
+        advice = "[labels[path] for path in paths]" if isinstance(labels, Mapping) else "a list in their order"
+        raise ConfigError(f"labels are a {type(labels).__name__}, not one label for each path in turn: give {advice}")
     _refuse_other_order(labels, classes)
     labels = labels.tolist() if hasattr(labels, "tolist") else list(labels)
     if any(isinstance(label, str) for label in labels):

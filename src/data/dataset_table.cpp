@@ -9,6 +9,7 @@
 #include "csv.hpp"
 #include "fields.hpp"
 #include "formats.hpp"
+#include "list.hpp"
 #include "table_fields.hpp"
 
 // A text table with a header (CSV, TSV): a row per sample, one column of paths, and others for label and fields.
@@ -17,26 +18,25 @@ namespace {
 
 constexpr std::size_t kLargestTable = std::size_t{4} << 30U;
 
+// Whether the field is a file beside each image.
+bool is_beside(const FieldOptions& field) {
+  const bool is_pattern =
+      field.from.find("{stem}") != std::string::npos || field.from.find("{folder}") != std::string::npos;
+  return is_pattern && !is_image_or_label(field.name);
+}
+
 class TableBuilder {
  public:
   TableBuilder(const DatasetOptions& options, const Cells& names)
       : options_(options),
         are_images_(options.samples == SampleUnit::images),
         header_(without_empty_end(names), options.path),
-        classes_(options.classes) {
-    const FieldOptions* const image = find_field(options, "image");
-    const FieldOptions* const label = find_field(options, "label");
-    image_ = image != nullptr ? header_.at(place_of(*image), "fields.image.from")
-                              : header_.first_of({"image", "path", "file", "filename", "file_name"}).value_or(0);
-    if (label != nullptr) {
-      label_ = header_.at(place_of(*label), "fields.label.from");
-    } else {
-      label_ = header_.first_of({"label", "class"});
-    }
+        image_(image_of(options, header_)),
+        label_(label_of()),
+        classes_(options.classes, "") {
+    refuse_data_as_header();
     for (const FieldOptions& field : options.fields) {
-      const bool is_beside =
-          field.from.find("{stem}") != std::string::npos || field.from.find("{folder}") != std::string::npos;
-      if (!is_image_or_label(field.name) && !is_beside) fields_.push_back(column_of(field));
+      if (!is_image_or_label(field.name) && !is_beside(field)) fields_.push_back(column_of(field));
     }
   }
 
@@ -53,20 +53,39 @@ class TableBuilder {
     }
     label_number_ = label_name_.empty() ? -1 : classes_.intern(label_name_);
     for (const auto& field : fields_) field->accept();
-    const std::size_t sample = are_images_ ? sample_of(cells[image_], draft.table.source.size()) : kNewSample;
+    const std::size_t sample = are_images_ ? sample_of(path_, draft.table.source.size()) : kNewSample;
     if (sample < draft.table.source.size()) {
       if (draft.table.label[sample] != label_number_) draft.table.label[sample] = -1;
       for (const auto& field : fields_) field->join(sample);
       return;
     }
-    draft.table.add(draft.table.add_source(cells[image_]), label_number_);
+    draft.table.add(draft.table.add_source(path_), label_number_);
     for (const auto& field : fields_) field->keep(draft.table);
+  }
+
+  // True: some rows have classes of the wrong kind; read all again, into a builder that decides as this one.
+  [[nodiscard]] bool must_begin_again() {
+    bool again = classes_.decide(options_.path);
+    for (const auto& field : fields_) {
+      if (ClassesOfColumn* const classes = field->classes()) again = classes->decide(options_.path) || again;
+    }
+    return again;
+  }
+  void decide_as(TableBuilder& other) {
+    classes_.decide_as(other.classes_);
+    for (std::size_t i = 0; i < fields_.size(); ++i) {
+      if (ClassesOfColumn* const classes = fields_[i]->classes()) classes->decide_as(*other.fields_[i]->classes());
+    }
   }
 
   [[nodiscard]] std::uint64_t rows() const noexcept { return rows_; }
 
   void finish(IndexDraft& draft) {
     RecordTable& table = draft.table;
+    if (!label_) {
+      draft.skipped.explain_missing_labels(
+          {.why = "none of its columns is called like a label; name it as `from` of a section [fields.label]"});
+    }
     draft.counts.images = are_images_ ? table.source.size() : rows_;
     draft.counts.objects = are_images_ ? rows_ : 0;
     table.classes = classes_.finish(options_.path);
@@ -77,6 +96,61 @@ class TableBuilder {
 
  private:
   static constexpr std::size_t kNewSample = SIZE_MAX;
+
+  static TextOfRow image_of(const DatasetOptions& options, const TableHeader& header) {
+    if (const FieldOptions* const image = find_field(options, "image")) {
+      return {place_of(*image), header, "fields.image.from"};
+    }
+    if (const auto usual = header.first_of({"image", "path", "file", "filename", "file_name"})) return *usual;
+    const std::vector<std::string_view> names(header.names().begin(), header.names().end());
+    const std::vector<std::size_t> paths = path_columns(names);
+    return paths.size() == 1 ? paths.front() : 0;
+  }
+
+  // Whether a field gets its values from this column.
+  [[nodiscard]] bool is_of_field(std::size_t column, bool other_than_classes) const {
+    const std::string& name = header_.names()[column];
+    return std::ranges::any_of(options_.fields, [&](const FieldOptions& field) {
+      if (is_image_or_label(field.name)) return false;
+      if (other_than_classes && (field.kind == FieldKind::class_number || field.kind == FieldKind::boxes)) return false;
+      if (place_of(field) == name || std::ranges::find(field.classes, name) != field.classes.end()) return true;
+      for (std::string_view rest = place_of(field); !rest.empty();) {
+        const auto end = std::min(rest.find_first_of(",+"), rest.size());
+        if (without_blanks(rest.substr(0, end)) == name) return true;
+        rest.remove_prefix(std::min(end + 1, rest.size()));
+      }
+      return false;
+    });
+  }
+
+  // The column of labels, by the rules of a list: what [fields.label] names, else what is called so, else the only one
+  // beside the image.
+  [[nodiscard]] std::optional<std::size_t> label_of() const {
+    if (const FieldOptions* const label = find_field(options_, "label")) {
+      return header_.at(place_of(*label), "fields.label.from");
+    }
+    const auto usual = header_.first_of({"label", "class"});
+    if (usual && !is_of_field(*usual, true)) return usual;
+    const auto is_free = [&](std::size_t column) {
+      return std::ranges::find(image_.columns(), column) == image_.columns().end() && !is_of_field(column, false);
+    };
+    const std::vector<std::string_view> names(header_.names().begin(), header_.names().end());
+    const std::vector<std::size_t> labels = label_columns(names);
+    if (labels.size() == 1 && is_free(labels.front())) return labels.front();
+    if (names.size() != 2 || image_.columns().size() != 1) return std::nullopt;
+    const std::size_t other = 1 - image_.columns().front();
+    return is_free(other) ? std::optional(other) : std::nullopt;
+  }
+
+  void refuse_data_as_header() const {
+    const auto is_path = [](const std::string& name) { return is_picture_name(name); };
+    const auto path = std::ranges::find_if(header_.names(), is_path);
+    if (path == header_.names().end()) return;
+    throw path_error(options_, "the first row of a table names its columns, and here it has the path \"" +
+                                   printable(*path) +
+                                   "\"; add a row of names, or read it as a list (dataset.format = " +
+                                   "\"filelist\") where it has only paths and labels");
+  }
 
   // A spreadsheet's empty columns.
   static Cells without_empty_end(Cells cells) {
@@ -107,7 +181,8 @@ class TableBuilder {
       throw BadRow{std::to_string(cells.size()) + " fields, but the header has " +
                    std::to_string(header_.names().size())};
     }
-    if (cells[image_].empty()) throw BadRow{"the path is empty"};
+    path_ = image_.of(cells);
+    if (path_.empty()) throw BadRow{"the path is empty"};
     label_name_ = label_ ? without_blanks(cells[*label_]) : "";
     if (!label_name_.empty()) classes_.require(label_name_);
     for (const auto& field : fields_) {
@@ -124,9 +199,10 @@ class TableBuilder {
   const DatasetOptions& options_;
   bool are_images_;
   TableHeader header_;
-  std::size_t image_ = 0;
+  TextOfRow image_;
   std::optional<std::size_t> label_;
   ClassesOfColumn classes_;
+  std::string path_;             // of the row
   std::string_view label_name_;  // of the row
   std::int32_t label_number_ = -1;
   std::vector<std::unique_ptr<TableField>> fields_;
@@ -138,9 +214,47 @@ bool is_table_name(std::string_view name) {
   return name.ends_with(".csv") || name.ends_with(".tsv") || name.ends_with(".tab");
 }
 
-// A list of paths and labels looks the same; only what a list cannot express makes it a table.
+// The row of names, of which `text` has the beginning at least; empty if it is damaged.
+Cells first_row(std::string_view text, char separator) {
+  Cells cells;
+  const std::string_view line = text.substr(0, text.find_first_of("\r\n"));
+  for (std::string_view rest = line;;) {
+    const auto end = std::min(rest.find(separator), rest.size());
+    std::string_view cell = without_blanks(rest.substr(0, end));
+    if (cell.size() > 1 && cell.starts_with('"') && cell.ends_with('"')) cell = cell.substr(1, cell.size() - 2);
+    cells.push_back(cell);
+    if (end == rest.size()) return cells;
+    rest.remove_prefix(end + 1);
+  }
+}
+
+// By the name, unless the row of names has only the other one. Throws ConfigError for other separators.
+char separator_of_table(const DatasetOptions& options, std::string_view text) {
+  const bool is_tsv = options.path.ends_with(".tsv") || options.path.ends_with(".tab");
+  const std::string_view line = text.substr(0, text.find_first_of("\r\n"));
+  if (const std::string problem = problem_of_separator(without_blanks(line)); !problem.empty()) {
+    throw path_error(options, problem);
+  }
+  const char usual = is_tsv ? '\t' : ',';
+  const char other = is_tsv ? ',' : '\t';
+  return line.find(usual) == std::string_view::npos && line.find(other) != std::string_view::npos ? other : usual;
+}
+
+std::string_view characters_of(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+// A list of paths and labels looks the same. Only a field that comes from a column makes it a table, so that labels do
+// not change with a field of files beside the images; and only a row of names makes a header.
 bool is_table(PathContents& contents) {
-  return !contents.is_folder() && !contents.options().fields.empty() && is_table_name(contents.root());
+  const DatasetOptions& options = contents.options();
+  const bool is_by_column = std::ranges::any_of(options.fields, [](const auto& field) { return !is_beside(field); });
+  if (contents.is_folder() || !is_by_column || !is_table_name(contents.root())) return false;
+  std::string_view text = characters_of(contents.head());
+  if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
+  text.remove_prefix(std::min(text.size(), text.find_first_not_of("\r\n")));
+  const Cells names = first_row(text, separator_of_table(options, text));
+  return names.size() > 1 && std::ranges::none_of(names, [](auto name) { return is_picture_name(name); });
 }
 
 std::uint64_t hash_table(const DatasetOptions& options) { return hash_file(options.path, "dataset.path", 0); }
@@ -153,19 +267,29 @@ IndexDraft build_table(PathContents& contents) {
   } catch (const SampleError& error) {
     throw path_error(options, error.what());
   }
-  const char separator = options.path.ends_with(".tsv") || options.path.ends_with(".tab") ? '\t' : ',';
-  CsvRows rows({reinterpret_cast<const char*>(text.data()), text.size()}, options.path, separator);
-  Cells cells;
-  if (!rows.next(cells)) throw path_error(options, "the table is empty; its first row names the columns");
+  std::string_view whole = characters_of(text);
+  if (whole.starts_with("\xEF\xBB\xBF")) whole.remove_prefix(3);
+  whole.remove_prefix(std::min(whole.size(), whole.find_first_not_of("\r\n")));
+  const char separator = separator_of_table(options, whole);
+  std::unique_ptr<TableBuilder> builder;
   IndexDraft draft;
+  for (bool again = true; again;) {
+    CsvRows rows(characters_of(text), options.path, separator);
+    Cells cells;
+    if (!rows.next(cells)) throw path_error(options, "the table is empty; its first row names the columns");
+    auto next = std::make_unique<TableBuilder>(options, cells);
+    if (builder) next->decide_as(*builder);
+    builder = std::move(next);
+    draft = {};
+    while (rows.next(cells)) builder->add(cells, rows.line(), draft);
+    again = builder->must_begin_again();
+  }
   draft.root = std::filesystem::path(contents.root()).parent_path().string();
-  TableBuilder builder(options, cells);
-  while (rows.next(cells)) builder.add(cells, rows.line(), draft);
   if (draft.table.source.empty()) {
-    throw path_error(options, "the table has " + std::to_string(builder.rows()) +
+    throw path_error(options, "the table has " + std::to_string(builder->rows()) +
                                   " rows below its header, none usable" + draft.skipped.first_bad());
   }
-  builder.finish(draft);
+  builder->finish(draft);
   return draft;
 }
 

@@ -15,49 +15,6 @@ namespace {
 
 constexpr std::string_view kBlank = " \t";
 
-constexpr std::array<std::string_view, 15> kPathWords{"path",       "file",      "filename",  "filepath",  "image",
-                                                      "img",        "imagepath", "imagefile", "imagename", "imageid",
-                                                      "imageindex", "imgpath",   "imgname",   "fname",     "picture"};
-// Of the images' names where no column is called like a path.
-constexpr std::array<std::string_view, 5> kIdWords{"id", "idcode", "imgid", "fileid", "uid"};
-constexpr std::array<std::string_view, 13> kLabelWords{
-    "label",      "labels", "class", "classname", "classid",      "classindex",   "category",
-    "categoryid", "target", "wnid",  "synset",    "findinglabel", "findinglabels"};
-// Where no column is called like a label.
-constexpr std::array<std::string_view, 8> kKindWords{"diagnosis", "breed", "species", "targets",
-                                                     "dx",        "y",     "level",   "categories"};
-constexpr std::array<std::string_view, 7> kBoxWords{"xmin", "ymin", "xmax", "ymax", "box", "x1", "x2"};
-
-// "Image Index" and "image_index" as "imageindex".
-std::string word_of(std::string_view field) {
-  std::string word;
-  for (const char c : field) {
-    if (std::isalnum(static_cast<unsigned char>(c)) != 0) {
-      word += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-    }
-  }
-  return word;
-}
-
-bool is_one_of(std::string_view field, std::span<const std::string_view> words) {
-  return std::find(words.begin(), words.end(), word_of(field)) != words.end();
-}
-
-std::vector<std::size_t> columns_named(std::span<const std::string_view> fields,
-                                       std::span<const std::string_view> words) {
-  std::vector<std::size_t> columns;
-  for (std::size_t i = 0; i < fields.size(); ++i) {
-    if (is_one_of(fields[i], words)) columns.push_back(i);
-  }
-  return columns;
-}
-
-std::vector<std::size_t> columns_named(std::span<const std::string_view> fields, std::span<const std::string_view> best,
-                                       std::span<const std::string_view> others) {
-  std::vector<std::size_t> columns = columns_named(fields, best);
-  return columns.empty() ? columns_named(fields, others) : columns;
-}
-
 bool is_integer(std::string_view text) {
   if (text.starts_with('-')) text.remove_prefix(1);
   return !text.empty() && text.find_first_not_of("0123456789") == kNowhere;
@@ -121,15 +78,6 @@ std::size_t label_after_picture(std::string_view line) noexcept {
     if (is_picture_name(line.substr(0, blank))) return line.find_first_not_of(kBlank, blank);
   }
   return kNowhere;
-}
-
-std::string in_quotes(std::span<const std::string_view> fields) {
-  constexpr std::size_t kNamed = 6;
-  std::string text;
-  for (std::size_t i = 0; i < std::min(fields.size(), kNamed); ++i) {
-    text.append(i == 0 ? "\"" : ", \"").append(fields[i]).append("\"");
-  }
-  return fields.size() > kNamed ? text + ", ..." : text;
 }
 
 class ListParser {
@@ -347,60 +295,6 @@ char separator_of(std::string_view text) {
 std::size_t label_after_path(std::string_view line) noexcept {
   const std::size_t label = label_after_picture(line);
   return label != kNowhere || is_picture_name(line) ? label : integer_after_word(line);
-}
-
-std::vector<std::size_t> path_columns(std::span<const std::string_view> names) {
-  return columns_named(names, kPathWords, kIdWords);
-}
-
-std::vector<std::size_t> label_columns(std::span<const std::string_view> names) {
-  return columns_named(names, kLabelWords, kKindWords);
-}
-
-std::string problem_of_separator(std::string_view line) {
-  constexpr std::array<std::pair<char, std::string_view>, 2> kOthers{{{';', "semicolons"}, {'|', "bars"}}};
-  for (const auto& [separator, name] : kOthers) {
-    if (line.find(separator) == kNowhere || line.find_first_of(",\t") != kNowhere) continue;
-    for (std::string_view rest = line; !rest.empty();) {
-      const auto end = std::min(rest.find(separator), rest.size());
-      std::string_view part = without_blanks(rest.substr(0, end));
-      if (part.size() > 1 && part.starts_with('"') && part.ends_with('"')) part = part.substr(1, part.size() - 2);
-      if (is_picture_name(part) || !path_columns(std::span(&part, 1)).empty()) {
-        return "its fields are separated by " + std::string(name) +
-               ", and only commas and tabs separate fields; "
-               "write it with commas, such as by pandas: pd.read_csv(name, sep=\"" +
-               separator + "\").to_csv(name, index=False)";
-      }
-      rest.remove_prefix(std::min(end + 1, rest.size()));
-    }
-  }
-  return {};
-}
-
-std::optional<HeaderFound> find_header(std::span<const std::string_view> fields, std::string_view next) {
-  const std::vector<std::size_t> paths = path_columns(fields);
-  const std::vector<std::size_t> labels = label_columns(fields);
-  const auto is_entry = [](std::string_view field) { return is_picture_name(field) || field.find('/') != kNowhere; };
-  if (std::any_of(fields.begin(), fields.end(), is_entry)) return std::nullopt;
-  const bool names_both = paths.size() == 1 && labels.size() == 1;
-  const bool stands_above_a_path = is_picture_name(next) && (fields.size() > 1 || !paths.empty());
-  if (!names_both && !stands_above_a_path && fields.size() < 3) return std::nullopt;
-  HeaderFound found;
-  if (names_both) found.columns = {.path = paths.front(), .label = labels.front()};
-  const bool has_boxes = std::any_of(fields.begin(), fields.end(), [](std::string_view field) {
-    return word_of(field).starts_with("bbox") || is_one_of(field, kBoxWords);
-  });
-  if (has_boxes) {
-    found.problem = R"(boxes of objects, which a table has: dataset.samples = "images" and a field of kind "boxes")";
-  } else if (fields.size() > 2 && !names_both) {
-    found.problem =
-        "which column is the label? Keep a column of paths (\"path\") and one of labels (\"label\"). "
-        "Sets of labels are not supported: one class per image. Or read it as a table (dataset.format = \"table\"), "
-        "with "
-        "the column of labels as `from` of a section [fields.label]";
-  }
-  if (!found.problem.empty()) found.problem = "the columns are " + in_quotes(fields) + ": " + found.problem;
-  return found;
 }
 
 std::vector<ListRecord> parse_list(std::string_view text, const std::string& file, std::deque<std::string>& quoted,

@@ -51,7 +51,7 @@ std::string usual_columns(const TableHeader& header) {
 class BoxesOfTable final : public TableField {
  public:
   BoxesOfTable(const FieldOptions& options, const TableHeader& header)
-      : TableField(options), classes_(options.classes) {
+      : TableField(options), classes_(options.classes, options.name) {
     const std::string from = options.from.empty() ? usual_columns(header) : options.from;
     const std::string key = key_ + ".from";
     std::vector<std::string_view> parts;
@@ -81,6 +81,7 @@ class BoxesOfTable final : public TableField {
     if (!name_.empty()) classes_.require(name_);
     row_ = labelled_box(sides, -1);
   }
+  [[nodiscard]] ClassesOfColumn* classes() noexcept override { return &classes_; }
   void accept() override {
     if (row_ && !name_.empty()) row_->label = classes_.intern(name_);
   }

@@ -14,39 +14,38 @@
 namespace forebay {
 namespace {
 
-constexpr std::int64_t kMostNumberedClasses = 1'000'000;
-
-std::optional<std::int64_t> class_number_in(std::string_view text) {
-  std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size() || value < -1) return std::nullopt;
-  return value;
-}
-
 template <typename T>
 void append_value(std::vector<std::byte>& bytes, T value) {
   const auto from = std::as_bytes(std::span(&value, 1));
   bytes.insert(bytes.end(), from.begin(), from.end());
 }
 
+// Exact, whatever the size of the number.
 template <typename T>
-void append_whole(std::vector<std::byte>& bytes, double value) {
-  // The largest 64-bit number is not a double; 2^63 is the first double that does not fit.
-  const bool fits = value >= static_cast<double>(std::numeric_limits<T>::min()) &&
-                    value < std::ldexp(1.0, std::numeric_limits<T>::digits);
-  if (!fits || value != std::floor(value)) throw BadRow{std::to_string(value) + " is no number of the field's type"};
-  append_value(bytes, static_cast<T>(value));
+void append_whole(std::vector<std::byte>& bytes, std::string_view cell) {
+  constexpr double kExact = 9007199254740992;  // a double has all whole numbers up to there
+  std::optional<std::int64_t> whole = whole_number_in(cell);
+  if (!whole) {
+    const double value = number_in_cell(cell);  // "1e3"
+    if (std::fabs(value) <= kExact && value == std::floor(value)) whole = static_cast<std::int64_t>(value);
+  }
+  if (!whole || !std::in_range<T>(*whole)) {
+    throw BadRow{printable(without_blanks(cell)) + " is no number of the field's type"};
+  }
+  append_value(bytes, static_cast<T>(*whole));
 }
 
-void append_number(std::vector<std::byte>& bytes, double value, DType dtype) {
+void append_number(std::vector<std::byte>& bytes, std::string_view cell, DType dtype) {
   switch (dtype) {
-    case DType::float32:
-      if (!std::isfinite(static_cast<float>(value))) throw BadRow{std::to_string(value) + " is no float32"};
-      return append_value(bytes, static_cast<float>(value));
-    case DType::float64: return append_value(bytes, value);
-    case DType::uint8: return append_whole<std::uint8_t>(bytes, value);
-    case DType::int32: return append_whole<std::int32_t>(bytes, value);
-    case DType::int64: return append_whole<std::int64_t>(bytes, value);
+    case DType::float32: {
+      const auto value = static_cast<float>(number_in_cell(cell));
+      if (!std::isfinite(value)) throw BadRow{printable(without_blanks(cell)) + " is no float32"};
+      return append_value(bytes, value);
+    }
+    case DType::float64: return append_value(bytes, number_in_cell(cell));
+    case DType::uint8: return append_whole<std::uint8_t>(bytes, cell);
+    case DType::int32: return append_whole<std::int32_t>(bytes, cell);
+    case DType::int64: return append_whole<std::int64_t>(bytes, cell);
     case DType::float16:
     case DType::bfloat16: break;
   }
@@ -81,7 +80,7 @@ class NumbersOfTable final : public TableField {
       // One column may hold all numbers, with blanks between them.
       for (std::string_view rest = without_blanks(cells[column]);;) {
         const auto blank = columns_.size() > 1 ? rest.size() : std::min(rest.find_first_of(" \t"), rest.size());
-        append_number(bytes_, number_in_cell(rest.substr(0, blank)), column_.field.dtype);
+        append_number(bytes_, rest.substr(0, blank), column_.field.dtype);
         ++found;
         rest = without_blanks(rest.substr(blank));
         if (rest.empty()) break;
@@ -99,18 +98,21 @@ class NumbersOfTable final : public TableField {
 class ClassOfTable final : public TableField {
  public:
   ClassOfTable(const FieldOptions& options, const TableHeader& header)
-      : TableField(options), cell_(header.at(place_of(options), key_ + ".from")), classes_(options.classes) {}
+      : TableField(options),
+        cell_(header.at(place_of(options), key_ + ".from")),
+        classes_(options.classes, options.name) {}
   void read(const Cells& cells) override {
     name_ = without_blanks(cells[cell_]);
     if (!name_.empty()) classes_.require(name_);
   }
+  [[nodiscard]] ClassesOfColumn* classes() noexcept override { return &classes_; }
   void accept() override { row_ = name_.empty() ? -1 : classes_.intern(name_); }
   void keep(RecordTable& /*table*/) override { rows_.push_back(row_); }
   RecordTable::FieldColumn finish(const std::string& file) override {
     column_.field.classes = classes_.finish(file);
     for (const std::int32_t row : rows_) {
       bytes_.clear();
-      append_number(bytes_, classes_.number_of(row), column_.field.dtype);
+      append_number(bytes_, std::to_string(classes_.number_of(row)), column_.field.dtype);
       column_.add_values(bytes_);
     }
     return TableField::finish(file);
@@ -128,7 +130,7 @@ class ClassOfTable final : public TableField {
 class MultilabelOfTable final : public TableField {
  public:
   MultilabelOfTable(const FieldOptions& options, const TableHeader& header)
-      : TableField(options), classes_(options.classes) {
+      : TableField(options), classes_(options.classes, options.name) {
     require_plain_type();
     set_ = header.find(place_of(options));
     if (set_) return;
@@ -156,6 +158,7 @@ class MultilabelOfTable final : public TableField {
       rest.remove_prefix(bar + 1);
     }
   }
+  [[nodiscard]] ClassesOfColumn* classes() noexcept override { return &classes_; }
   void accept() override {
     for (const std::string_view name : names_) row_.push_back(classes_.intern(name));
   }
@@ -168,16 +171,16 @@ class MultilabelOfTable final : public TableField {
     field.classes = classes_.finish(file);
     if (field.classes.empty()) throw ConfigError(key_ + ": no row of " + file + " has a class");
     field.shape = {static_cast<std::int64_t>(field.classes.size())};
-    std::vector<double> hot(field.classes.size());
+    std::vector<bool> hot(field.classes.size());
     std::size_t at = 0;
     for (const std::size_t end : ends_) {
-      std::ranges::fill(hot, 0);
+      hot.assign(hot.size(), false);
       for (; at < end; ++at) {
         const std::int32_t number = classes_.number_of(members_[at]);
-        if (number >= 0) hot[static_cast<std::size_t>(number)] = 1;
+        if (number >= 0) hot[static_cast<std::size_t>(number)] = true;
       }
       bytes_.clear();
-      for (const double value : hot) append_number(bytes_, value, field.dtype);
+      for (const bool is_member : hot) append_number(bytes_, is_member ? "1" : "0", field.dtype);
       column_.add_values(bytes_);
     }
     return TableField::finish(file);
@@ -214,15 +217,15 @@ class BytesOfTable final : public TableField {
 class FileOfTable final : public TableField {
  public:
   FileOfTable(const FieldOptions& options, const TableHeader& header)
-      : TableField(options), cell_(header.at(place_of(options), key_ + ".from")) {}
+      : TableField(options), text_(place_of(options), header, key_ + ".from") {}
   void read(const Cells& cells) override {
-    path_ = cells[cell_];
+    path_ = text_.of(cells);
     if (path_.empty()) throw BadRow{"it names no file"};
   }
   void keep(RecordTable& table) override { column_.source.push_back(table.add_source(path_)); }
 
  private:
-  std::size_t cell_;
+  TextOfRow text_;
   std::string path_;
 };
 
@@ -237,6 +240,10 @@ double number_in_cell(std::string_view cell) {
     throw BadRow{"\"" + std::string(cell) + "\" is no finite number"};
   }
   return value;
+}
+
+TableHeader::TableHeader(const Cells& names, std::string file) : file_(std::move(file)) {
+  for (const std::string_view name : names) names_.emplace_back(without_blanks(name));
 }
 
 std::optional<std::size_t> TableHeader::find(std::string_view name) const {
@@ -263,16 +270,60 @@ std::optional<std::size_t> TableHeader::first_of(std::initializer_list<std::stri
   return std::nullopt;
 }
 
-ClassesOfColumn::ClassesOfColumn(std::vector<std::string> given) : given_(std::move(given)) {
-  for (const std::string& name : given_) (void)intern(name);
+TextOfRow::TextOfRow(std::string_view from, const TableHeader& header, const std::string& key) {
+  if (from.find('{') == std::string_view::npos || header.find(from)) {
+    columns_ = {header.at(without_blanks(from), key)};
+    parts_ = {"", ""};
+    return;
+  }
+  for (std::string_view rest = from;;) {
+    const auto open = rest.find('{');
+    parts_.emplace_back(rest.substr(0, open));
+    if (open == std::string_view::npos) break;
+    const auto close = rest.find('}', open);
+    if (close == std::string_view::npos) throw ConfigError(key + " = \"" + std::string(from) + "\": a { without }");
+    columns_.push_back(header.at(without_blanks(rest.substr(open + 1, close - open - 1)), key));
+    rest.remove_prefix(close + 1);
+  }
+}
+
+std::string TextOfRow::of(const Cells& cells) const {
+  std::string text = parts_.front();
+  for (std::size_t i = 0; i < columns_.size(); ++i) {
+    // A path has the blanks that it has; an id within one has none.
+    const std::string_view cell = columns_.size() == 1 && parts_.front().empty() && parts_.back().empty()
+                                      ? cells[columns_[i]]
+                                      : without_blanks(cells[columns_[i]]);
+    if (without_blanks(cell).empty()) return {};
+    text.append(cell).append(parts_[i + 1]);
+  }
+  return text;
+}
+
+ClassesOfColumn::ClassesOfColumn(std::vector<std::string> given, std::string field)
+    : field_(std::move(field)), census_(given), given_(std::move(given)) {
+  for (const std::string& name : given_) {
+    numbers_.emplace(name, static_cast<std::int32_t>(names_.size()));
+    names_.push_back(name);
+  }
+}
+
+std::string ClassesOfColumn::problem_of(std::string_view name) const {
+  const auto number = class_number_in(name);
+  if (kind_ == Kind::numbers) {
+    const std::int64_t limit = given_.empty() ? kMostClassNumbers : static_cast<std::int64_t>(given_.size());
+    return number && *number < limit ? "" : problem_of_class(name, limit);
+  }
+  if (given_.empty() || numbers_.contains(std::string(name)) || (number && kind_ == Kind::unknown)) return "";
+  return "class \"" + printable(name) + "\" is not in the given classes";
 }
 
 void ClassesOfColumn::require(std::string_view name) const {
-  if (given_.empty() || numbers_.contains(std::string(name))) return;
-  throw BadRow{"class \"" + std::string(name) + "\" is not in the given classes"};
+  if (std::string problem = problem_of(name); !problem.empty()) throw BadRow{std::move(problem)};
 }
 
 std::int32_t ClassesOfColumn::intern(std::string_view name) {
+  if (kind_ == Kind::unknown) census_.add(name);
   const auto known = numbers_.find(std::string(name));
   if (known != numbers_.end()) return known->second;
   const auto number = static_cast<std::int32_t>(names_.size());
@@ -281,27 +332,33 @@ std::int32_t ClassesOfColumn::intern(std::string_view name) {
   return number;
 }
 
+bool ClassesOfColumn::decide(const std::string& file) {
+  if (kind_ != Kind::unknown) return false;
+  kind_ = census_.are_numbers(file, field_) ? Kind::numbers : Kind::names;
+  return std::any_of(names_.begin() + static_cast<std::ptrdiff_t>(given_.size()), names_.end(),
+                     [&](const std::string& name) { return !problem_of(name).empty(); });
+}
+
 std::vector<std::string> ClassesOfColumn::finish(const std::string& file) {
-  if (!given_.empty()) return given_;
-  final_.resize(names_.size());
-  std::int64_t most = -1;
-  bool are_numbers = !names_.empty();
-  for (std::size_t i = 0; i < names_.size(); ++i) {
-    const auto number = class_number_in(names_[i]);
-    are_numbers = are_numbers && number.has_value() && *number < kMostNumberedClasses;
-    final_[i] = static_cast<std::int32_t>(are_numbers ? *number : -1);
-    most = std::max<std::int64_t>(most, final_[i]);
-  }
-  std::vector<std::string> classes;
-  if (are_numbers) {
-    for (std::int64_t i = 0; i <= most; ++i) classes.push_back(std::to_string(i));
+  if (kind_ == Kind::numbers) {
+    std::int64_t most = -1;
+    for (std::size_t i = 0; i < names_.size(); ++i) {
+      const std::int64_t number =
+          i < given_.size() ? static_cast<std::int64_t>(i) : class_number_in(names_[i]).value_or(-1);
+      final_.push_back(static_cast<std::int32_t>(number));
+      most = std::max(most, number);
+    }
+    std::vector<std::string> classes = given_;
+    for (std::int64_t i = 0; given_.empty() && i <= most; ++i) classes.push_back(std::to_string(i));
     return classes;
   }
-  if (names_.size() > static_cast<std::size_t>(kMostNumberedClasses)) {
+  if (!given_.empty()) return given_;
+  final_.resize(names_.size());
+  if (names_.size() > static_cast<std::size_t>(kMostClassNumbers)) {
     throw ConfigError(file + ": " + std::to_string(names_.size()) + " different classes; a number to be learned is a " +
                       "field of kind \"numbers\"");
   }
-  classes = names_;
+  std::vector<std::string> classes = names_;
   std::ranges::sort(classes);
   for (std::size_t i = 0; i < names_.size(); ++i) {
     final_[i] = static_cast<std::int32_t>(std::ranges::lower_bound(classes, names_[i]) - classes.begin());

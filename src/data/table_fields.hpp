@@ -12,6 +12,7 @@
 
 #include <forebay/options.hpp>
 
+#include "class_text.hpp"
 #include "record_table.hpp"
 
 // Turns the rows of a text table into class numbers and fields.
@@ -30,7 +31,8 @@ using Cells = std::vector<std::string_view>;
 // The column names of a table.
 class TableHeader {
  public:
-  TableHeader(const Cells& names, std::string file) : names_(names.begin(), names.end()), file_(std::move(file)) {}
+  // Blanks around a name do not matter.
+  TableHeader(const Cells& names, std::string file);
 
   // Throws ConfigError when two columns have this name.
   [[nodiscard]] std::optional<std::size_t> find(std::string_view name) const;
@@ -44,23 +46,34 @@ class TableHeader {
   std::string file_;
 };
 
-// Collects class names row by row, and numbers them once all are known: the given ones, else those found, sorted; if
-// all are whole numbers, those are the class numbers.
+// Collects class names row by row, and numbers them once all are known: class numbers where LabelCensus says so, else
+// the given names, else those found, sorted.
 class ClassesOfColumn {
  public:
-  explicit ClassesOfColumn(std::vector<std::string> given);
-  // Throws BadRow for a name that is not among the given ones.
+  // `field` names the column in errors; "" = the label.
+  ClassesOfColumn(std::vector<std::string> given, std::string field);
+  // Throws BadRow for a name that cannot be a class, as far as that is known.
   void require(std::string_view name) const;
   // A number for the name, until number_of(). REQUIRES: require() accepts it.
   [[nodiscard]] std::int32_t intern(std::string_view name);
-  // The classes. REQUIRES: no more names follow. Throws ConfigError for invalid class numbers.
+  // Decides between numbers and names, from all rows. True: names of the other kind are among them, so all rows are to
+  // be read again, into columns that decide_as() this one. Throws ConfigError where neither will do.
+  [[nodiscard]] bool decide(const std::string& file);
+  void decide_as(const ClassesOfColumn& other) noexcept { kind_ = other.kind_; }
+  // The classes. REQUIRES: decide() was called and returned false. Throws ConfigError for too many.
   [[nodiscard]] std::vector<std::string> finish(const std::string& file);
   // REQUIRES: finish() was called. -1 stays -1.
   [[nodiscard]] std::int32_t number_of(std::int32_t interned) const noexcept;
 
  private:
+  enum class Kind : std::uint8_t { unknown, numbers, names };
+  [[nodiscard]] std::string problem_of(std::string_view name) const;
+
+  Kind kind_ = Kind::unknown;
+  std::string field_;
+  LabelCensus census_;
   std::vector<std::string> given_;
-  std::vector<std::string> names_;
+  std::vector<std::string> names_;  // the given ones first
   std::unordered_map<std::string, std::int32_t> numbers_;
   std::vector<std::int32_t> final_;
 };
@@ -81,6 +94,8 @@ class TableField {
   virtual void read(const Cells& cells) = 0;
   virtual void accept() {}
   virtual void keep(RecordTable& /*table*/) { column_.add_values(bytes_); }
+  // What decides about its classes; null if it has none.
+  [[nodiscard]] virtual ClassesOfColumn* classes() noexcept { return nullptr; }
   // By default the first row of a sample decides.
   virtual void join(std::size_t /*sample*/) {}
   [[nodiscard]] virtual RecordTable::FieldColumn finish(const std::string& /*file*/) { return std::move(column_); }
@@ -93,6 +108,22 @@ class TableField {
   RecordTable::FieldColumn column_;
   std::vector<std::byte> bytes_;  // of the row
   std::string key_;
+};
+
+// A text made of a row's cells: that of one column, or "train/{id}.png" with columns in braces. A place with {stem} or
+// {folder} where no column is called so is no such text (is_beside()).
+class TextOfRow {
+ public:
+  // Throws ConfigError that names the key and lists the columns when there is none.
+  TextOfRow(std::string_view from, const TableHeader& header, const std::string& key);
+  TextOfRow(std::size_t column) : columns_{column}, parts_{"", ""} {}  // NOLINT(google-explicit-constructor)
+  // "" where one of its columns is empty.
+  [[nodiscard]] std::string of(const Cells& cells) const;
+  [[nodiscard]] const std::vector<std::size_t>& columns() const noexcept { return columns_; }
+
+ private:
+  std::vector<std::size_t> columns_;
+  std::vector<std::string> parts_;  // before, between and after the columns
 };
 
 // Throws ConfigError naming the key for what a table cannot provide.
