@@ -52,7 +52,7 @@ def _refuse(name: str, paths: Sequence[bytes], sample: int, problem: object) -> 
 
 def _classes(name: str, parts: Sequence[Any], classes: Sequence[str]) -> tuple[list[list[Any]], list[str]]:
     """The classes of each sample, texts by the rule of lists (as_classes()), and the names of all."""
-    listed = [[] if some is None else some.tolist() if hasattr(some, "tolist") else list(some) for some in parts]
+    listed = [_items(some) for some in parts]
     texts = [each for some in listed for each in some if isinstance(each, str)]
     try:
         known, names = as_classes(texts, list(classes))
@@ -124,6 +124,8 @@ def _column(name: str, keys: dict[str, Any], values: Any, paths: Sequence[bytes]
     if kind == "class":
         known, names = _classes(name, [[value] for value in values], keys.get("classes") or ())
         values, keys = [each[0] for each in known], {**keys, "classes": names}
+    if kind == "multilabel" and getattr(values, "ndim", 1) < 2:
+        values, keys = _sets(name, keys, values)
     field = spec_of(name, keys, _known(kind, values))
     parts = []
     for sample, value in enumerate(values):
@@ -137,6 +139,26 @@ def _column(name: str, keys: dict[str, Any], values: Any, paths: Sequence[bytes]
     if odd is not None:
         raise _refuse(name, paths, odd, "it is a path, and others are values; give either for all samples")
     return _joined(field, parts)
+
+
+def _items(some: Any) -> list[Any]:
+    return [] if some is None else some.tolist() if hasattr(some, "tolist") else list(some)
+
+
+def _sets(name: str, keys: dict[str, Any], values: Any) -> tuple[list[Any], dict[str, Any]]:
+    """Sets of classes as texts become sets of their names; zeros and ones stay."""
+    sets = [_items(some) for some in values]
+    named = [sample for sample, some in enumerate(sets) if some and all(isinstance(each, str) for each in some)]
+    if not named:
+        return values, keys
+    known, names = _classes(name, [sets[sample] for sample in named], keys.get("classes") or ())
+    numbers = [each for some in known for each in some if isinstance(each, int)]
+    names = names or [str(number) for number in range(max(numbers) + 1)]
+    if max(numbers, default=-1) >= len(names):
+        raise ConfigError(f"fields[{name!r}]: class {max(numbers)} of {len(names)}")
+    for sample, some in zip(named, known):
+        sets[sample] = [names[each] if isinstance(each, int) else each for each in some if each != -1]
+    return sets, {**keys, "classes": names}
 
 
 def _usual_type(values: Any) -> str:
@@ -160,7 +182,7 @@ def _known(kind: Any, values: Any) -> dict[str, Any]:
     if kind == "multilabel":
         if getattr(values, "ndim", 1) == 2:
             return {"classes": [str(number) for number in range(values.shape[1])]}
-        return {"classes": sorted({str(each) for some in values for each in some if isinstance(each, str)})}
+        return {}
     if kind == "bytes":
         sizes = [len(value.encode() if isinstance(value, str) else value) for value in values if not _is_path(value)]
         return {"most": max([1, *sizes])} if sizes else {}

@@ -297,6 +297,9 @@ def test_classes_of_fields_follow_the_rule_of_lists() -> None:
 
     site = columns_of({"site": {"kind": "class", "values": ["0", "10", "2.0"]}}, [b"a", b"b", b"c"], [])[0]
     assert np.frombuffer(site.values, np.int64).tolist() == [0, 10, 2] and site.field.classes == ()
+    found = columns_of({"f": {"kind": "multilabel", "values": [["0"], ["10", "2"], []]}}, [b"a", b"b", b"c"], [])[0]
+    bits = np.frombuffer(found.values, np.float32).reshape(3, 11)
+    assert [np.flatnonzero(each).tolist() for each in bits] == [[0], [2, 10], []]
     boxes = {"kind": "boxes", "values": [[[1, 1, 9, 9]]] * 3, "labels": [["0"], ["10"], ["2"]]}
     column = columns_of({"boxes": boxes}, [b"a", b"b", b"c"], [])[0]
     assert np.frombuffer(column.values, np.int32)[4::5].tolist() == [0, 10, 2]
