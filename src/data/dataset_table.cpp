@@ -82,7 +82,8 @@ class TableBuilder {
 
   void finish(IndexDraft& draft) {
     RecordTable& table = draft.table;
-    if (!label_) {
+    const bool has_boxes = std::ranges::any_of(fields_, [](const auto& field) { return field->is_optional(); });
+    if (!label_ && !has_boxes) {  // boxes have classes of their own
       draft.skipped.explain_missing_labels(
           {.why = "none of its columns is called like a label; name it as `from` of a section [fields.label]"});
     }
