@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ._fields import Spec, as_classes, as_type, boxes_of, part_of, spec_of
+from ._fields import Spec, as_classes, as_type, boxes_of, class_names, in_order, part_of, spec_of
 from .errors import ConfigError
 
 
@@ -27,7 +27,7 @@ def columns_of(fields: Mapping[str, Any], paths: Sequence[bytes], classes: Seque
         keys = dict(given) if isinstance(given, Mapping) else {"kind": "numbers", "values": given}
         if "values" not in keys:
             raise ConfigError(f"fields[{name!r}]: give its 'values', one for each path")
-        values, labels = _listed(keys.pop("values")), keys.pop("labels", None)
+        values, labels = _listed(in_order(keys.pop("values"), f"fields[{name!r}]: values")), keys.pop("labels", None)
         if labels is not None and keys.get("kind") != "boxes":
             raise ConfigError(f"fields[{name!r}]: 'labels' are those of boxes; a class goes into 'values'")
         if len(values) != len(paths):
@@ -78,7 +78,7 @@ def _boxes(
     labels = _listed(labels)
     if len(labels) != len(paths):
         raise ConfigError(f"fields[{name!r}]: there are {len(paths)} samples and labels of boxes for {len(labels)}")
-    known, names = _classes(name, labels, keys.get("classes") or classes)
+    known, names = _classes(name, labels, class_names(keys.get("classes")) or classes)
     labels = [None if some is None else each for some, each in zip(labels, known)]
     parts, widest, most = [], 0.0, 1
     for sample, (sides, some) in enumerate(zip(values, labels)):
@@ -122,7 +122,7 @@ def _column(name: str, keys: dict[str, Any], values: Any, paths: Sequence[bytes]
             raise _refuse(name, paths, sample, "it has a number that is not finite")
         return Column(field, whole.tobytes(), b"", [])
     if kind == "class":
-        known, names = _classes(name, [[value] for value in values], keys.get("classes") or ())
+        known, names = _classes(name, [[value] for value in values], class_names(keys.get("classes")))
         values, keys = [each[0] for each in known], {**keys, "classes": names}
     if kind == "multilabel" and getattr(values, "ndim", 1) < 2:
         values, keys = _sets(name, keys, values)
@@ -151,7 +151,7 @@ def _sets(name: str, keys: dict[str, Any], values: Any) -> tuple[list[Any], dict
     named = [sample for sample, some in enumerate(sets) if some and all(isinstance(each, str) for each in some)]
     if not named:
         return values, keys
-    known, names = _classes(name, [sets[sample] for sample in named], keys.get("classes") or ())
+    known, names = _classes(name, [sets[sample] for sample in named], class_names(keys.get("classes")))
     numbers = [each for some in known for each in some if isinstance(each, int)]
     names = names or [str(number) for number in range(max(numbers) + 1)]
     if max(numbers, default=-1) >= len(names):
@@ -162,8 +162,8 @@ def _sets(name: str, keys: dict[str, Any], values: Any) -> tuple[list[Any], dict
 
 
 def _usual_type(values: Any) -> str:
-    """Arrays of whole numbers keep their type, or get one that holds it; other numbers are float32. Raises ValueError for
-    whole numbers in a list that float32 would round."""
+    """Arrays of whole numbers keep their type, or get one that holds it; other numbers are float32. Raises
+    ValueError for whole numbers in a list that float32 would round."""
     import numpy
 
     array = numpy.asarray(values)

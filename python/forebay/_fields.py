@@ -68,7 +68,7 @@ def spec_of(name: str, keys: Mapping[str, Any], known: Mapping[str, Any] | None 
         kind=kind,
         dtype=str(given.get("dtype") or _TYPES[kind]),
         shape=_shape(name, kind, given),
-        classes=tuple(str(each) for each in given.get("classes") or ()),
+        classes=tuple(str(each) for each in class_names(given.get("classes"))),
         min_visible=float(given.get("min_visible", 0.25)) if kind == "boxes" else 0.0,
         colours=tuple(colours_of(name, given.get("colours", ()))),
     )
@@ -159,6 +159,29 @@ def whole_number(text: str) -> int | None:
     return None if found is None else int(found[2]) * (-1 if found[1] else 1)
 
 
+def class_names(classes: Any) -> list[Any]:
+    """Names in the order of their numbers, also of {name: number} and {number: name}. Raises ConfigError."""
+    if classes is None:
+        return []
+    if isinstance(classes, (str, bytes, set, frozenset)):
+        raise ConfigError(f"classes={classes!r}: give a list of names, the first for class 0")
+    if not isinstance(classes, Mapping):
+        return list(classes)
+    numbers = list(range(len(classes)))
+    for names in ({number: name for name, number in classes.items()}, dict(classes)):
+        if set(names) == set(numbers):
+            return [names[number] for number in numbers]
+    raise ConfigError(f"classes={classes!r}: the numbers of {len(classes)} classes are 0 to {len(classes) - 1}")
+
+
+def in_order(values: Any, what: str) -> Any:
+    """Values with one for each sample, in their order. Raises ConfigError for what has no such order."""
+    if not isinstance(values, (str, bytes, Mapping, set, frozenset)):
+        return values
+    advice = "[by_path[path] for path in paths]" if isinstance(values, Mapping) else "a list in their order"
+    raise ConfigError(f"{what} are a {type(values).__name__}, not one for each path in turn: give {advice}")
+
+
 def as_classes(texts: Sequence[str], classes: Sequence[str]) -> tuple[list[Any], list[str]]:
     """Texts as class numbers or stripped names, "" as -1, and the names of the classes: by the rule of lists. Raises
     ValueError where the texts are neither numbers nor names."""
@@ -189,7 +212,7 @@ def class_number(value: Any, classes: Sequence[str]) -> int:
             raise ValueError(f"{value!r} is none of the classes {list(classes)}")
         return list(classes).index(value)
     number = int(value)
-    if number != value or number < -1 or (classes and number >= len(classes)):
+    if number != value or not -1 <= number < 2**31 or (classes and number >= len(classes)):
         raise ValueError(f"{value!r} is no class number: a whole number from 0, or -1 for none")
     return number
 
@@ -264,7 +287,7 @@ def part_of(spec: Spec, value: Any, labels: Any = None) -> Any:
     if spec.kind == "boxes":
         return boxes_of(value, spec.classes, labels).tobytes()
     if spec.kind == "class":
-        return numpy.array(class_number(value, spec.classes), spec.dtype).tobytes()
+        return as_type(class_number(value, spec.classes), spec.dtype).tobytes()
     array = as_type(bits_of(value, spec.classes) if spec.kind == "multilabel" else value, spec.dtype)
     if array.shape != spec.shape:
         raise ValueError(f"it has the shape {list(array.shape)}, and {list(spec.shape)} is declared")

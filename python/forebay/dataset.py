@@ -6,12 +6,12 @@ import contextlib
 import hashlib
 import os
 import warnings
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from . import _core, _huggingface
 from ._columns import columns_of
-from ._fields import as_classes, spec_of
+from ._fields import as_classes, class_names, in_order, spec_of
 from ._samples import answer_of
 from .errors import ConfigError
 
@@ -19,18 +19,16 @@ from .errors import ConfigError
 def _numbers(labels: Any, classes: Sequence[str] | None) -> tuple[list[int], list[str]]:
     """Labels as class numbers, and the names of the classes: labels may be names themselves."""
     if labels is None:
-        return [], list(classes or [])
-    if isinstance(labels, (str, bytes, Mapping, Set)):
-        advice = "[labels[path] for path in paths]" if isinstance(labels, Mapping) else "a list in their order"
-        raise ConfigError(f"labels are a {type(labels).__name__}, not one label for each path in turn: give {advice}")
-    _refuse_other_order(labels, classes)
+        return [], class_names(classes)
+    classes = class_names(classes)
+    _refuse_other_order(in_order(labels, "labels"), classes)
     labels = labels.tolist() if hasattr(labels, "tolist") else list(labels)
     if any(isinstance(label, str) for label in labels):
         strange = next((label for label in labels if not isinstance(label, str)), None)
         if strange is not None:
             raise ConfigError(f"labels are numbers or names of classes, not both; {strange!r} is no name")
         try:
-            labels, names = as_classes(labels, list(classes or []))
+            labels, names = as_classes(labels, classes)
         except ValueError as error:
             raise ConfigError(str(error)) from None
         places = {name: number for number, name in enumerate(names)}
@@ -38,13 +36,13 @@ def _numbers(labels: Any, classes: Sequence[str] | None) -> tuple[list[int], lis
         if unknown is not None:
             raise ConfigError(f"the label {unknown!r} is none of the classes {names}")
         return [places[label] if isinstance(label, str) else label for label in labels], names
-    return [_number(label) for label in labels], list(classes or [])
+    return [_number(label) for label in labels], classes
 
 
 def _refuse_other_order(labels: Any, classes: Sequence[str] | None) -> None:
     """Names are numbered in their sorted order: a pandas Categorical of another order means other numbers."""
-    dtype = getattr(labels, "dtype", None)
-    categories = list(getattr(dtype, "categories", None) if hasattr(dtype, "categories") else ())
+    categories = getattr(getattr(labels, "dtype", None), "categories", None)
+    categories = [] if categories is None else list(categories)
     if classes or not categories or not all(isinstance(each, str) for each in categories):
         return
     if categories != sorted(categories, key=os.fsencode):
@@ -96,7 +94,7 @@ class Files:
                 f"forebay.Files takes a list of paths; for a folder or a list in a file give "
                 f"dataset={paths!r} to the feeder"
             )
-        names = [os.fsencode(path) for path in paths]
+        names = [os.fsencode(path) for path in in_order(paths, "paths")]
         numbers, self.classes = _numbers(labels, classes)
         declared = dict(fields or {})
         if boxes is not None:

@@ -144,8 +144,8 @@ class DataLoader:
 
     Images are tensors on the host, without a copy where a batch is served once only: with one rank and
     ``policy="block"``, and in evaluation. Then clone() those that you keep for longer than the next batch, or say
-    ``copy=True`` for a copy of each. ``copy=False`` never copies: do not write to images that a reuse may serve. An epoch that was left by ``break`` continues in the
-    next loop. One thread makes and uses a loader.
+    ``copy=True`` for a copy of each. ``copy=False`` never copies: do not write to images that a reuse may serve. An
+    epoch that was left by ``break`` continues in the next loop. One thread makes and uses a loader.
     """
 
     def __init__(

@@ -244,3 +244,17 @@ def test_categories_in_another_order_are_refused(folder: Path) -> None:
     with pytest.raises(forebay.ConfigError, match="the categories of the labels are in the order"):
         forebay.Files(paths_of(folder)[:4], ordered)
     assert forebay.Files(paths_of(folder)[:4], ordered, classes=["low", "mid", "high"]).classes[1] == "mid"
+
+
+def test_classes_may_be_a_dictionary_and_nothing_without_an_order(folder: Path) -> None:
+    paths = paths_of(folder)[:4]
+    assert forebay.Files(paths, ["b", "a", "b", "a"], classes={"b": 0, "a": 1}).classes == ["b", "a"]
+    assert forebay.Files(paths, [1, 0, 1, 0], classes={1: "a", 0: "b"}).classes == ["b", "a"]
+    for classes in ({"a", "b"}, "ab", {"a": 1, "b": 2}):
+        with pytest.raises(forebay.ConfigError, match="classes="):
+            forebay.Files(paths, [0, 1, 0, 1], classes=classes)
+    with pytest.raises(forebay.ConfigError, match="paths are a set"):
+        forebay.Files(set(paths))
+    for values in (dict.fromkeys(paths, 1), {1, 2, 3, 4}):
+        with pytest.raises(forebay.ConfigError, match="values are a"):
+            forebay.Files(paths, fields={"age": {"kind": "numbers", "values": values}})

@@ -90,7 +90,9 @@ def test_what_does_not_fit_the_files_is_refused(paths: list[Path]) -> None:
     refused(r"sample 2 \(.*002\.png\): it has 2 boxes, and 'most' is 1", fields={"b": {
         "kind": "boxes", "most": 1, "values": [sides_of(n) for n in range(COUNT)]}})  # fmt: skip
     refused("kind is 'box'; it is one of image, mask", fields={"b": {"kind": "box", "values": [0] * COUNT}})
-    refused("has no 'colour'; it has classes, colours, dtype", fields={"b": {"kind": "mask", "colour": 1, "values": paths}})
+    refused(
+        "has no 'colour'; it has classes, colours, dtype", fields={"b": {"kind": "mask", "colour": 1, "values": paths}}
+    )
     refused("give its 'values'", fields={"b": {"kind": "mask"}})
     refused(r"001\.png.*not finite", fields={"age": [1.0, float("nan")] * (COUNT // 2)})
     refused("does not hold", fields={"age": {"kind": "numbers", "dtype": "uint8", "values": [300] * COUNT}})
@@ -231,9 +233,7 @@ def check_scenes(feeder: forebay.Feeder) -> list[int]:
         assert (batch["depth"][:, 0, 0, 0] == (ids / 8).astype("f4")).all()
         assert (batch["flow"] == -ids[:, None, None]).all() and (batch["weight"] == ids).all()
         assert (batch["kinds"] == np.stack([ids < 0, ids % 2 == 1], 1)).all()
-        assert [bytes(t[:c]) for t, c in pairs(batch["text"], batch.counts("text"))] == [
-            b"scene %d" % n for n in ids
-        ]
+        assert [bytes(t[:c]) for t, c in pairs(batch["text"], batch.counts("text"))] == [b"scene %d" % n for n in ids]
         seen.extend(int(n) for n in ids)
     return sorted(seen)
 
@@ -304,3 +304,35 @@ def test_classes_of_fields_follow_the_rule_of_lists() -> None:
     column = columns_of({"boxes": boxes}, [b"a", b"b", b"c"], [])[0]
     assert np.frombuffer(column.values, np.int32)[4::5].tolist() == [0, 10, 2]
     assert column.field.min_visible == 0.25
+
+
+def test_class_numbers_are_not_wrapped(paths: list[Path]) -> None:
+    with pytest.raises(forebay.ConfigError, match="does not hold"):
+        forebay.Files(paths, fields={"site": {"kind": "class", "dtype": "uint8", "values": [300] * COUNT}})
+    with pytest.raises(forebay.ConfigError, match="no class number"):
+        forebay.Files(paths, boxes=[{"boxes": [[0, 0, 4, 4]], "labels": [2**31]}] * COUNT)
+
+
+def test_a_box_of_which_little_shows_is_dropped_alike(make: Any, paths: list[Path], tmp_path: Path) -> None:
+    (tmp_path / "one.png").write_bytes(paths[1].read_bytes())
+    (tmp_path / "boxes.csv").write_text("image,xmin,ymin,xmax,ymax,class\none.png,1,1,7,7,x\n")
+
+    class One(forebay.Dataset):
+        classes = ("x",)
+        fields = {"boxes": {"kind": "boxes", "most": 1, "classes": ["x"]}}
+
+        def __len__(self) -> int:
+            return 1
+
+        def __getitem__(self, index: int) -> Any:
+            return {"image": paths[1].read_bytes(), "boxes": ([[1, 1, 7, 7]], [0])}
+
+    def shown(**arguments: Any) -> list[int]:
+        feeder = make(batch_size=1, epochs=60, crop="random_resized", scale=[0.05, 0.6], policy="block", **arguments)
+        return [int(batch.counts("boxes")[0]) for batch in feeder]
+
+    table = {"path": str(tmp_path / "boxes.csv"), "format": "table", "samples": "images"}
+    expected = shown(dataset=table, fields={"boxes": {"kind": "boxes", "most": 1}})
+    assert 0 < sum(expected) < 60
+    assert shown(dataset=forebay.Files([paths[1]], boxes=[{"boxes": [[1, 1, 7, 7]], "labels": [0]}])) == expected
+    assert shown(dataset=One()) == expected
