@@ -17,6 +17,8 @@ std::vector<CodecFile> codec_files() {
   add(webp_files());
   add(tiff_files());
   add(npy_files());
+  add(bmp_files());
+  add(pnm_files());
   return files;
 }
 

@@ -32,6 +32,8 @@ using SampleAt = std::function<unsigned(std::int32_t x, std::int32_t y, int chan
 [[nodiscard]] std::vector<CodecFile> webp_files();
 [[nodiscard]] std::vector<CodecFile> tiff_files();
 [[nodiscard]] std::vector<CodecFile> npy_files();
+[[nodiscard]] std::vector<CodecFile> bmp_files();
+[[nodiscard]] std::vector<CodecFile> pnm_files();
 
 // The files of all codecs that this build has.
 [[nodiscard]] std::vector<CodecFile> codec_files();

@@ -23,6 +23,8 @@ struct TiffRecipe {
   bool separate = false;
   bool tiled = false;
   int alpha = -1;  // EXTRASAMPLE_...; -1 = none
+  int before = 0;  // samples of no stated meaning between colours and alpha, and behind it
+  int behind = 0;
   int orientation = 1;
   const char* mode = "w";  // "wb": big-endian, "w8": BigTIFF
   bool flat = false;       // one colour, which a lossy compression keeps
@@ -110,8 +112,9 @@ void set_fields(TIFF* tiff, const TiffRecipe& recipe) {
   TIFFSetField(tiff, TIFFTAG_ORIENTATION, recipe.orientation);
   if (recipe.predictor != 1) TIFFSetField(tiff, TIFFTAG_PREDICTOR, recipe.predictor);
   if (recipe.alpha >= 0) {
-    const auto kind = static_cast<std::uint16_t>(recipe.alpha);
-    TIFFSetField(tiff, TIFFTAG_EXTRASAMPLES, 1, &kind);
+    std::vector<std::uint16_t> kinds(static_cast<std::size_t>(recipe.before + 1 + recipe.behind));
+    kinds[static_cast<std::size_t>(recipe.before)] = static_cast<std::uint16_t>(recipe.alpha);
+    TIFFSetField(tiff, TIFFTAG_EXTRASAMPLES, static_cast<int>(kinds.size()), kinds.data());
   }
   if (recipe.photometric == PHOTOMETRIC_PALETTE) {
     std::array<std::vector<std::uint16_t>, 3> maps;
@@ -164,23 +167,27 @@ std::array<std::uint8_t, 3> expected_pixel(const TiffRecipe& recipe, std::int32_
     const unsigned stored = value_at(recipe, x, y, channel);
     return recipe.bits == 16 ? stored >> 8U : stored;
   };
+  const bool is_premultiplied = recipe.alpha == EXTRASAMPLE_ASSOCALPHA;
+  const auto divided = [&](unsigned colour, int colours) {
+    const unsigned alpha = is_premultiplied ? value(colours + recipe.before) : 255;
+    return alpha == 0 ? 0 : std::min(255U, colour * 255 / alpha);
+  };
   std::array<std::uint8_t, 3> pixel{};
   for (int channel = 0; channel < 3; ++channel) {
     unsigned colour = 0;
     switch (recipe.photometric) {
       case PHOTOMETRIC_MINISWHITE: colour = recipe.bits == 16 ? 255 - value(0) : 255 - value(0) * 255 / most; break;
-      case PHOTOMETRIC_MINISBLACK: colour = recipe.bits == 16 ? value(0) : value(0) * 255 / most; break;
+      case PHOTOMETRIC_MINISBLACK:
+        colour = recipe.bits == 16 ? value(0) : value(0) * 255 / most;
+        colour = divided(colour, 1);
+        break;
       case PHOTOMETRIC_PALETTE: colour = palette_entry(value(0), channel) >> 8U; break;
       case PHOTOMETRIC_SEPARATED: {
         const unsigned light = 255 - value(3);
         colour = light - (value(channel) * light + 127) / 255;  // to nearest
         break;
       }
-      default:
-        colour = value(channel);
-        if (recipe.alpha == EXTRASAMPLE_ASSOCALPHA)
-          colour = value(3) == 0 ? 0 : std::min(255U, colour * 255 / value(3));
-        break;
+      default: colour = divided(value(channel), 3); break;
     }
     pixel[static_cast<std::size_t>(channel)] = static_cast<std::uint8_t>(colour);
   }
@@ -206,7 +213,9 @@ CodecFile tiff_file(const TiffRecipe& recipe) {
     for (std::int32_t x = 0; x < recipe.width; ++x) {
       const auto pixel = expected_pixel(recipe, x, y);
       file.rgb.insert(file.rgb.end(), pixel.begin(), pixel.end());
-      values.push_back(static_cast<std::uint8_t>(value_at(recipe, x, y, 0)));
+      const unsigned first = value_at(recipe, x, y, 0);
+      const bool is_inverted = recipe.photometric == PHOTOMETRIC_MINISWHITE;
+      values.push_back(static_cast<std::uint8_t>(is_inverted ? most_of(recipe) - first : first));
       const bool is_wide =
           recipe.bits == 16 && recipe.photometric != PHOTOMETRIC_SEPARATED && recipe.alpha != EXTRASAMPLE_ASSOCALPHA;
       for (int channel = 0; is_wide && channel < (recipe.photometric == PHOTOMETRIC_RGB ? 3 : 1); ++channel) {
@@ -273,6 +282,22 @@ std::vector<CodecFile> tiff_files() {
                      .photometric = PHOTOMETRIC_MINISBLACK,
                      .samples = 2,
                      .alpha = EXTRASAMPLE_UNASSALPHA});
+  recipes.push_back({.what = "grey with alpha, premultiplied",
+                     .photometric = PHOTOMETRIC_MINISBLACK,
+                     .samples = 2,
+                     .alpha = EXTRASAMPLE_ASSOCALPHA});
+  for (const bool separate : {false, true}) {
+    recipes.push_back({.what = "RGBA, premultiplied, and a fifth sample",
+                       .samples = 5,
+                       .separate = separate,
+                       .alpha = EXTRASAMPLE_ASSOCALPHA,
+                       .behind = 1});
+    recipes.push_back({.what = "RGB, a fourth sample, and premultiplied alpha",
+                       .samples = 5,
+                       .separate = separate,
+                       .alpha = EXTRASAMPLE_ASSOCALPHA,
+                       .before = 1});
+  }
   recipes.push_back({.what = "LZW with predictor", .compression = COMPRESSION_LZW, .predictor = 2});
   recipes.push_back({.what = "16-bit LZW with predictor, big-endian",
                      .bits = 16,

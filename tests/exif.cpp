@@ -37,8 +37,9 @@ class Writer {
       number(entry.tag, 2);
       number(entry.type, 2);
       number(entry.count, 4);
-      number(entry.value, 2);
-      number(0, 2);
+      const int size = entry.type == 4 || entry.type == 9 ? 4 : entry.type == 1 || entry.type == 6 ? 1 : 2;
+      number(entry.value, size);
+      number(0, 4 - size);
     }
     number(0, 4);
     return bytes_;
@@ -66,6 +67,16 @@ TEST_CASE("every orientation is read in both byte orders") {
     for (std::uint16_t value = 1; value <= 8; ++value) {
       CHECK(forebay::exif_orientation(Writer(big_endian).segment({{0x010f, 2, 4, 7}, orientation(value)})) == value);
     }
+  }
+}
+
+TEST_CASE("an orientation is a number of any integer type") {
+  for (const bool big_endian : {false, true}) {
+    const auto read = [&](std::uint16_t type) {
+      return forebay::exif_orientation(Writer(big_endian).segment({{0x0112, type, 1, 6}}));
+    };
+    for (const std::uint16_t type : {1, 3, 4, 6, 8, 9}) CHECK(read(type) == 6);
+    for (const std::uint16_t type : {0, 2, 5, 7, 10, 11, 12, 13, 99}) CHECK(read(type) == 1);
   }
 }
 

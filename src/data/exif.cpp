@@ -11,7 +11,8 @@ namespace {
 constexpr std::array<std::byte, 6> kExifHeader{std::byte{'E'}, std::byte{'x'}, std::byte{'i'},
                                                std::byte{'f'}, std::byte{0},   std::byte{0}};
 constexpr std::uint16_t kOrientationTag = 0x0112;
-constexpr std::uint16_t kShort = 3;
+// Types of a number; the standard says SHORT, and some writers do not keep to it.
+enum TiffType : std::uint16_t { kByte = 1, kShort = 3, kLong = 4, kSignedByte = 6, kSignedShort = 8, kSignedLong = 9 };
 constexpr std::size_t kEntryBytes = 12;
 constexpr int kAsStored = 1;
 
@@ -38,6 +39,20 @@ class Tiff {
     const std::uint32_t high = big_endian_ ? *first : *second;
     const std::uint32_t low = big_endian_ ? *second : *first;
     return high << 16U | low;
+  }
+  // One that is not negative, of this type.
+  [[nodiscard]] std::optional<std::uint32_t> number(std::uint16_t type, std::size_t at) const noexcept {
+    switch (type) {
+      case kByte:
+      case kSignedByte:
+        if (at >= bytes_.size()) return std::nullopt;
+        return std::to_integer<std::uint32_t>(bytes_[at]);
+      case kShort:
+      case kSignedShort: return u16(at);
+      case kLong:
+      case kSignedLong: return u32(at);
+      default: return std::nullopt;
+    }
   }
 
  private:
@@ -66,9 +81,9 @@ int tiff_orientation(std::span<const std::byte> structure) noexcept {
     const auto tag = tiff.u16(entry);
     if (!tag) return kAsStored;
     if (*tag != kOrientationTag) continue;
-    if (tiff.u16(entry + 2) != kShort || tiff.u32(entry + 4) != 1U) return kAsStored;
-    const auto value = tiff.u16(entry + 8);
-    return value && *value >= 1 && *value <= 8 ? *value : kAsStored;
+    if (tiff.u32(entry + 4) != 1U) return kAsStored;
+    const auto value = tiff.number(tiff.u16(entry + 2).value_or(0), entry + 8);
+    return value && *value >= 1 && *value <= 8 ? static_cast<int>(*value) : kAsStored;
   }
   return kAsStored;
 }

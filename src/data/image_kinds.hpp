@@ -9,7 +9,9 @@
   KIND(png, "PNG", ".png")          \
   KIND(webp, "WebP", ".webp")       \
   KIND(tiff, "TIFF", ".tif, .tiff") \
-  KIND(npy, "npy", ".npy")
+  KIND(npy, "npy", ".npy")          \
+  KIND(bmp, "BMP", ".bmp")          \
+  KIND(pnm, "PPM", ".ppm, .pgm, .pbm, .pnm")
 
 namespace forebay {
 

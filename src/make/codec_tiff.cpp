@@ -23,7 +23,15 @@ struct CloseTiff {
 };
 
 // How the numbers of a pixel become red, green and blue.
-enum class TiffColours : std::uint8_t { grey, inverted_grey, palette, rgb, premultiplied_rgb, cmyk };
+enum class TiffColours : std::uint8_t {
+  grey,
+  inverted_grey,
+  premultiplied_grey,
+  palette,
+  rgb,
+  premultiplied_rgb,
+  cmyk
+};
 
 // The samples of consecutive pixels, in the bytes of a row or of a tile's part of it.
 struct TiffRun {
@@ -89,11 +97,17 @@ class TiffCodec final : public Codec {
     const std::size_t pixels = rgb.size() / 3;
     switch (colours_) {
       case TiffColours::rgb: return read_samples<std::uint8_t>(*tiff, 3, rgb);
-      case TiffColours::premultiplied_rgb:
+      case TiffColours::premultiplied_grey:
+      case TiffColours::premultiplied_rgb: {
+        const auto samples = static_cast<std::size_t>(alpha_) + 1;
+        several_.resize(samples * pixels);
+        read_samples<std::uint8_t>(*tiff, alpha_ + 1, several_);
+        return divide_by_alpha(samples, rgb);
+      }
       case TiffColours::cmyk:
-        four_.resize(4 * pixels);
-        read_samples<std::uint8_t>(*tiff, 4, four_);
-        return convert_four(rgb);
+        several_.resize(4 * pixels);
+        read_samples<std::uint8_t>(*tiff, 4, several_);
+        return remove_ink(rgb);
       default: break;
     }
     // The values are at the end of the buffer, so a pixel overwrites only values that have been read.
@@ -112,6 +126,9 @@ class TiffCodec final : public Codec {
       throw no_mask("TIFF", samples_, bits_);
     }
     read_samples<std::uint8_t>(*tiff, 1, indices);
+    if (colours_ != TiffColours::inverted_grey) return;
+    const unsigned most = (1U << static_cast<unsigned>(bits_)) - 1;
+    for (std::uint8_t& index : indices) index = static_cast<std::uint8_t>(most - index);
   }
 
   void decode_wide(std::span<float> values) override {
@@ -173,15 +190,25 @@ class TiffCodec final : public Codec {
   void find_colours() {
     const auto photometric = field<std::uint16_t>(TIFFTAG_PHOTOMETRIC, PHOTOMETRIC_MINISWHITE);
     switch (photometric) {
-      case PHOTOMETRIC_MINISWHITE: colours_ = TiffColours::inverted_grey; return;
-      case PHOTOMETRIC_MINISBLACK: colours_ = TiffColours::grey; return;
+      case PHOTOMETRIC_MINISWHITE:
+        require_few_others(1, 1);
+        colours_ = TiffColours::inverted_grey;
+        return;
+      case PHOTOMETRIC_MINISBLACK:
+        require_few_others(1, 1);
+        alpha_ = premultiplied_alpha(1);
+        colours_ = alpha_ != 0 && bits_ >= 8 ? TiffColours::premultiplied_grey : TiffColours::grey;
+        return;
       case PHOTOMETRIC_PALETTE:
         if (bits_ > 8) break;
+        require_few_others(1, 1);
         colours_ = TiffColours::palette;
         return;
       case PHOTOMETRIC_RGB:
         if (bits_ < 8 || samples_ < 3) break;
-        colours_ = is_premultiplied() ? TiffColours::premultiplied_rgb : TiffColours::rgb;
+        require_few_others(3, 3);
+        alpha_ = premultiplied_alpha(3);
+        colours_ = alpha_ != 0 ? TiffColours::premultiplied_rgb : TiffColours::rgb;
         return;
       case PHOTOMETRIC_YCBCR:
         // libtiff converts only what lies in one plane.
@@ -193,6 +220,7 @@ class TiffCodec final : public Codec {
         return;
       case PHOTOMETRIC_SEPARATED:
         if (bits_ < 8 || samples_ < 4) break;
+        require_few_others(4, 2);
         colours_ = TiffColours::cmyk;
         return;
       default: break;
@@ -212,11 +240,23 @@ class TiffCodec final : public Codec {
     }
   }
 
-  [[nodiscard]] bool is_premultiplied() const noexcept {
+  // Samples beside the colours are alpha and the like, which an image can be shown without. More of them than other
+  // readers accept are bands of a scene, of which most would be lost.
+  void require_few_others(int colours, int most) const {
+    if (samples_ - colours <= most) return;
+    throw refusal(std::to_string(samples_) + " samples per pixel, of which an image would have " +
+                  std::to_string(colours) + "; store bands as .npy files");
+  }
+
+  // The number of the sample by which the colours were multiplied; 0 if they were not.
+  [[nodiscard]] int premultiplied_alpha(int colours) const noexcept {
     std::uint16_t count = 0;
     std::uint16_t* kinds = nullptr;
-    return samples_ == 4 && TIFFGetField(tiff_.get(), TIFFTAG_EXTRASAMPLES, &count, &kinds) == 1 && count == 1 &&
-           kinds[0] == EXTRASAMPLE_ASSOCALPHA;
+    if (TIFFGetField(tiff_.get(), TIFFTAG_EXTRASAMPLES, &count, &kinds) != 1) return 0;
+    for (int i = 0; i < std::min<int>(count, samples_ - colours); ++i) {
+      if (kinds[i] == EXTRASAMPLE_ASSOCALPHA) return colours + i;
+    }
+    return 0;
   }
 
   // The first `channels` samples of all pixels as sample_of() gives them. REQUIRES: channels <= samples_.
@@ -316,13 +356,21 @@ class TiffCodec final : public Codec {
     return table;
   }
 
-  void convert_four(std::span<std::uint8_t> rgb) const noexcept {
-    const std::uint8_t* from = four_.data();
-    for (std::size_t i = 0; i < rgb.size(); i += 3, from += 4) {
+  // Alpha is the last of so many samples.
+  void divide_by_alpha(std::size_t samples, std::span<std::uint8_t> rgb) const noexcept {
+    const std::size_t next = colours_ == TiffColours::premultiplied_grey ? 0 : 1;
+    const std::uint8_t* from = several_.data();
+    for (std::size_t i = 0; i < rgb.size(); i += 3, from += samples) {
       for (std::size_t channel = 0; channel < 3; ++channel) {
-        rgb[i + channel] =
-            colours_ == TiffColours::cmyk ? uninked(from[channel], from[3]) : unpremultiplied(from[channel], from[3]);
+        rgb[i + channel] = unpremultiplied(from[channel * next], from[samples - 1]);
       }
+    }
+  }
+
+  void remove_ink(std::span<std::uint8_t> rgb) const noexcept {
+    const std::uint8_t* from = several_.data();
+    for (std::size_t i = 0; i < rgb.size(); i += 3, from += 4) {
+      for (std::size_t channel = 0; channel < 3; ++channel) rgb[i + channel] = uninked(from[channel], from[3]);
     }
   }
 
@@ -332,12 +380,13 @@ class TiffCodec final : public Codec {
   std::int32_t height_ = 0;
   int bits_ = 0;
   int samples_ = 0;  // of a pixel
+  int alpha_ = 0;    // the number of the one that colours were multiplied by; 0: none
   bool is_separate_ = false;
   int orientation_ = 1;
   TiffColours colours_ = TiffColours::grey;
-  std::vector<std::uint8_t> buffer_;  // a row or a tile
-  std::vector<std::uint16_t> words_;  // samples of all pixels, where they have 16 bits
-  std::vector<std::uint8_t> four_;    // samples of all pixels, where there are four
+  std::vector<std::uint8_t> buffer_;   // a row or a tile
+  std::vector<std::uint16_t> words_;   // samples of all pixels, where they have 16 bits
+  std::vector<std::uint8_t> several_;  // samples of all pixels that make colours together
 };
 
 }  // namespace

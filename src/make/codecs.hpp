@@ -48,8 +48,9 @@ class Codec {
   // REQUIRES: open() succeeded, and nothing was decoded since; rgb.size() == 3 * width * height.
   virtual void decode(std::span<std::uint8_t> rgb) = 0;
 
-  // The same for an image with one channel of at most 8 bits: grey values or palette indices as stored, neither scaled
-  // nor looked up, one byte each. Throws SampleError for an image of another kind. REQUIRES: likewise; indices.size()
+  // The same for an image with one channel of at most 8 bits: grey values, 0 for black, or palette indices as stored,
+  // neither scaled nor looked up, one byte each. Throws SampleError for an image of another kind. REQUIRES: likewise;
+  // indices.size()
   // == width * height.
   virtual void decode_indices(std::span<std::uint8_t> indices) = 0;
 

@@ -33,6 +33,7 @@ class TiffSource {
     bytes_ = bytes;
     at_ = 0;
     complaint_[0] = '\0';
+    remark_[0] = '\0';
     decoding_ = false;
     const std::unique_ptr<TIFFOpenOptions, decltype(&TIFFOpenOptionsFree)> options(TIFFOpenOptionsAlloc(),
                                                                                    TIFFOpenOptionsFree);
@@ -53,11 +54,13 @@ class TiffSource {
   void begin_decoding() noexcept { decoding_ = true; }
   [[nodiscard]] bool has_complaint() const noexcept { return complaint_[0] != '\0'; }
   [[nodiscard]] SampleError failure() const {
-    return SampleError(
-        "TIFF: damaged (libtiff: " + std::string(has_complaint() ? complaint_.data() : "no reason given") + ")");
+    const std::string said(has_complaint() ? complaint_.data() : remark_.data());
+    return SampleError("TIFF: damaged (libtiff: " + (said.empty() ? "no reason given" : said) + ")");
   }
 
  private:
+  using Text = std::array<char, 200>;
+
   static TiffSource& of(void* pointer) noexcept { return *static_cast<TiffSource*>(pointer); }
 
   static tmsize_t read(thandle_t handle, void* to, tmsize_t wanted) {
@@ -77,30 +80,82 @@ class TiffSource {
   }
   static toff_t size(thandle_t handle) { return of(handle).bytes_.size(); }
 
-  static int on_error(TIFF* /*tiff*/, void* self, const char* /*module*/, const char* format, va_list values) {
-    TiffSource& source = of(self);
-    if (!source.has_complaint()) std::vsnprintf(source.complaint_.data(), source.complaint_.size(), format, values);
+  // Before the pixels, libtiff speaks of a tag that it leaves out or makes up. That is harmless where no pixel needs
+  // the tag. Among the pixels something is made up.
+  static int on_error(TIFF* /*tiff*/, void* pointer, const char* /*module*/, const char* format, va_list values) {
+    TiffSource& self = of(pointer);
+    const Text text = formatted(format, values);
+    self.hear(text, self.decoding_ || !is_of_spare_tag(text.data()));
     return 1;
   }
-  // Before the pixels, a warning is of a tag that is left out or made up. That is harmless unless the file ends before
-  // it or it is the palette, without which another kind of image is made of the file. Among the pixels something is
-  // made up, except for a dialect of LZW that is read all the same.
+  // Where a tag that pixels need has a warning, it has a value all the same, unless the file ends before it or it is
+  // the palette, without which another kind of image is made of the file. Among the pixels a dialect of LZW is read.
   static int on_warning(TIFF* /*tiff*/, void* pointer, const char* /*module*/, const char* format, va_list values) {
     TiffSource& self = of(pointer);
-    std::array<char, 200> text{};
-    std::vsnprintf(text.data(), text.size(), format, values);
+    const Text text = formatted(format, values);
     const std::string_view message = text.data();
-    const bool is_damage =
-        self.decoding_ ? !message.starts_with("Old-style LZW")
-                       : message.starts_with("IO error") || message.find("\"ColorMap\"") != std::string_view::npos;
-    if (is_damage && !self.has_complaint()) self.complaint_ = text;
+    self.hear(text, self.decoding_ ? !message.starts_with("Old-style LZW")
+                                   : message.find("\"ColorMap\"") != std::string_view::npos ||
+                                         (message.starts_with("IO error") && !is_of_spare_tag(message)));
     return 1;
+  }
+
+  static Text formatted(const char* format, va_list values) {
+    Text text{};
+    std::vsnprintf(text.data(), text.size(), format, values);
+    return text;
+  }
+
+  void hear(const Text& text, bool is_damage) noexcept {
+    if (remark_[0] == '\0') remark_ = text;
+    if (is_damage && !has_complaint()) complaint_ = text;
+  }
+
+  // Whether a message names a tag, and one without which all pixels are the same. Those that libtiff does not know have
+  // no name.
+  static bool is_of_spare_tag(std::string_view message) noexcept {
+    constexpr std::array kNeeded{"ImageWidth",
+                                 "ImageLength",
+                                 "BitsPerSample",
+                                 "Compression",
+                                 "PhotometricInterpretation",
+                                 "FillOrder",
+                                 "StripOffsets",
+                                 "SamplesPerPixel",
+                                 "RowsPerStrip",
+                                 "StripByteCounts",
+                                 "PlanarConfiguration",
+                                 "Group3Options",
+                                 "Group4Options",
+                                 "ColorMap",
+                                 "TileWidth",
+                                 "TileLength",
+                                 "TileOffsets",
+                                 "TileByteCounts",
+                                 "InkSet",
+                                 "ExtraSamples",
+                                 "SampleFormat",
+                                 "JPEGTables",
+                                 "YCbCrCoefficients",
+                                 "YCbCrSubsampling",
+                                 "ReferenceBlackWhite",
+                                 "Predictor",
+                                 "Orientation",
+                                 "JpegInterchangeFormat",
+                                 "JpegProc"};
+    if (message.starts_with("Defined set_field_type of custom tag")) return true;
+    const auto open = message.find('"');
+    const auto close = open == std::string_view::npos ? open : message.find('"', open + 1);
+    if (close == std::string_view::npos) return false;
+    const std::string_view name = message.substr(open + 1, close - open - 1);
+    return std::ranges::none_of(kNeeded, [&](std::string_view needed) { return name.starts_with(needed); });
   }
 
   std::span<const std::byte> bytes_;
   std::uint64_t at_ = 0;
   bool decoding_ = false;
-  std::array<char, 200> complaint_{};  // the first
+  Text complaint_{};  // the first
+  Text remark_{};     // the first, harmless or not
 };
 
 }  // namespace forebay
