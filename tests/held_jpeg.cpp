@@ -107,9 +107,8 @@ TEST_CASE("what is held has the pixels of the full decode: every sampling of thr
   int not_held = 0;
   for (const auto& across : factors) {
     for (std::size_t d = 0; d < factors.size(); d += testing::kSanitized ? 9 : 2) {
-      Bytes file = testing::make_sampled_file(across, factors[d], random);
       const ImageSize size{1 + below(random, testing::kWidest), 1 + below(random, testing::kHighest)};
-      testing::set_size(file, size);
+      const Bytes file = testing::make_sampled_file(across, factors[d], random, 75, size);
       const bool is_held = comparison.compare(file, random.below(2) == 0, testing::text_of(across, factors[d]));
       ++(is_held ? held : not_held);
     }

@@ -59,10 +59,10 @@ inline void fill(jpeg_compress_struct& info, jvirt_barray_ptr array, int compone
   }
 }
 
-// A file of kWidest x kHighest, made of coefficients: libjpeg cannot sample pixels in all of these ways. Interleaved
+// A file made of coefficients: libjpeg cannot sample pixels in all of these ways. Interleaved
 // where a file can be, else a scan for each component.
 inline std::vector<std::byte> make_sampled_file(const Factors& across, const Factors& down, Random& random,
-                                                int quality = 75) {
+                                                int quality = 75, ImageSize image = {kWidest, kHighest}) {
   jpeg_compress_struct info{};
   jpeg_error_mgr errors{};
   info.err = jpeg_std_error(&errors);  // exits on error: what is made is right
@@ -70,8 +70,8 @@ inline std::vector<std::byte> make_sampled_file(const Factors& across, const Fac
   unsigned char* buffer = nullptr;
   unsigned long size = 0;
   jpeg_mem_dest(&info, &buffer, &size);
-  info.image_width = kWidest;
-  info.image_height = kHighest;
+  info.image_width = static_cast<JDIMENSION>(image.width);
+  info.image_height = static_cast<JDIMENSION>(image.height);
   info.input_components = 3;
   info.in_color_space = JCS_YCbCr;
   jpeg_set_defaults(&info);
@@ -85,8 +85,8 @@ inline std::vector<std::byte> make_sampled_file(const Factors& across, const Fac
     info.comp_info[i].h_samp_factor = across[i];
     info.comp_info[i].v_samp_factor = down[i];
     blocks_of_mcu += across[i] * down[i];
-    columns[i] = static_cast<JDIMENSION>(blocks_along(kWidest, across[i], *std::ranges::max_element(across)));
-    rows[i] = static_cast<JDIMENSION>(blocks_along(kHighest, down[i], *std::ranges::max_element(down)));
+    columns[i] = static_cast<JDIMENSION>(blocks_along(image.width, across[i], *std::ranges::max_element(across)));
+    rows[i] = static_cast<JDIMENSION>(blocks_along(image.height, down[i], *std::ranges::max_element(down)));
     arrays[i] = info.mem->request_virt_barray(reinterpret_cast<j_common_ptr>(&info), JPOOL_IMAGE, TRUE, columns[i],
                                               rows[i], static_cast<JDIMENSION>(down[i]));
     scans[i].comps_in_scan = 1;
@@ -108,7 +108,7 @@ inline std::vector<std::byte> make_sampled_file(const Factors& across, const Fac
 }
 
 // Writes another size into the header. A smaller image takes fewer blocks out of each scan, in another arrangement;
-// what is left over is surplus, which decoders skip.
+// what is left over is surplus, which libjpeg skips with a warning.
 inline void set_size(std::vector<std::byte>& file, ImageSize size) {
   static constexpr std::array kFrame{std::byte{0xff}, std::byte{0xc0}};
   const auto frame = std::search(file.begin(), file.end(), kFrame.begin(), kFrame.end());

@@ -30,8 +30,8 @@ struct Sample {
   bool difficult = false;
   bool truncated = false;
   Encoding encoding = Encoding::image;
-  std::int32_t width = 0;     // raw only
-  std::int32_t height = 0;    // raw only
+  std::int32_t width = 0;     // raw: of the pixels; image: of what its box and fields are of, 0 if that is not stated
+  std::int32_t height = 0;    // likewise
   std::int32_t channels = 0;  // raw only: 1 or 3
   bool planar = false;        // raw only: all of the first channel, then all of the next
   bool bgr = false;           // raw only: the first of the three channels is blue

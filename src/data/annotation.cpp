@@ -44,6 +44,12 @@ bool flag_of_child(const XMLElement& parent, const char* name) {
   return text == "1" || text == "true" || text == "True";
 }
 
+// A side of an image; 0 where the element does not say a whole number of pixels.
+std::int32_t side_of_child(const XMLElement& size, const char* name) {
+  const double side = finite_number_in(text_of_child(size, name)).value_or(0);
+  return side >= 1 && side <= kLargestCoordinate && side == std::floor(side) ? static_cast<std::int32_t>(side) : 0;
+}
+
 // The four numbers of a <bndbox>, as in the file.
 struct Corners {
   double xmin = 0;
@@ -122,6 +128,9 @@ Annotation parse_annotation(std::span<const std::byte> xml) {
 
   Annotation annotation;
   annotation.filename = text_of_child(root, "filename");
+  if (const XMLElement* size = root.FirstChildElement("size")) {
+    annotation.size = {side_of_child(*size, "width"), side_of_child(*size, "height")};
+  }
   for (const XMLElement* element = root.FirstChildElement("object"); element != nullptr;
        element = element->NextSiblingElement("object")) {
     annotation.objects.push_back(read_object(*element));

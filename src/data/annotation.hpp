@@ -9,6 +9,8 @@
 
 #include <forebay/dataset.hpp>
 
+#include "stated_sizes.hpp"
+
 namespace forebay {
 
 // One <object> of a Pascal VOC / ILSVRC annotation.
@@ -22,6 +24,7 @@ struct AnnotatedObject {
 
 struct Annotation {
   std::string filename;  // the <filename> element, may be empty or without extension
+  StatedSize size;       // the <size> element
   std::vector<AnnotatedObject> objects;
 };
 

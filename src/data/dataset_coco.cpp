@@ -180,7 +180,8 @@ class CocoBuilder {
       if (!is_used_[i]) continue;
       masks_.end_image();
       without_ += found.empty() ? 1 : 0;
-      samples_.add(coco_.paths[coco_.images[i].path], found, draft_.table);
+      const CocoFile::Image& image = coco_.images[i];
+      samples_.add(coco_.paths[image.path], found, {image.width, image.height}, draft_.table);
     }
   }
 
@@ -198,6 +199,7 @@ class CocoBuilder {
       note(std::to_string(left_out_[i]) + " annotations of the category \"" + coco_.categories[i].name +
            "\", which is not in dataset.classes");
     }
+    if (samples_.sizes_left_out() > 0) note(sizes_left_out_note(samples_.sizes_left_out()));
     if (without_ > 0 && !samples_.are_images()) note(std::to_string(without_) + " images without objects");
   }
 

@@ -10,6 +10,7 @@
 #include "formats.hpp"
 #include "pack_shard.hpp"
 #include "parallel.hpp"
+#include "stated_sizes.hpp"
 
 // What `forebay pack` writes: a folder of shards. Their indexes have everything but the bytes of images and of fields
 // that lie beside them, so a dataset of any size opens by a few reads of each shard.
@@ -203,12 +204,11 @@ class PackMerger {
     auto& kinds = draft_.table.kinds;
     std::vector<std::uint16_t> numbers;
     for (const RecordTable::Kind& kind : index.kinds) {
-      const auto [place, is_new] = kind_numbers_.try_emplace(kind, static_cast<std::uint16_t>(kinds.size()));
-      if (is_new && kinds.size() >= RecordTable::kMostKinds) {
+      const auto number = number_of_kind(kind, kinds, kind_numbers_);
+      if (!number) {
         throw path_error(options_, "raw pixels have more than " + std::to_string(RecordTable::kMostKinds) + " shapes");
       }
-      if (is_new) kinds.push_back(kind);
-      numbers.push_back(place->second);
+      numbers.push_back(*number);
     }
     return numbers;
   }

@@ -1,7 +1,11 @@
+#include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <forebay/error.hpp>
+#include <limits>
 #include <optional>
 #include <unordered_map>
+#include <utility>
 
 #include "base/file_io.hpp"
 #include "base/text.hpp"
@@ -10,6 +14,7 @@
 #include "fields.hpp"
 #include "formats.hpp"
 #include "list.hpp"
+#include "stated_sizes.hpp"
 #include "table_fields.hpp"
 
 // A text table with a header (CSV, TSV): a row per sample, one column of paths, and others for label and fields.
@@ -38,6 +43,7 @@ class TableBuilder {
     for (const FieldOptions& field : options.fields) {
       if (!is_image_or_label(field.name) && !is_beside(field)) fields_.push_back(column_of(field));
     }
+    find_size_columns();
   }
 
   void add(const Cells& cells, std::size_t line, IndexDraft& draft) {
@@ -51,16 +57,23 @@ class TableBuilder {
       bad(row.reason);
       return;
     }
+    const std::size_t sample = are_images_ ? sample_of(path_, draft.table.source.size()) : kNewSample;
+    if (const StatedSize before = size_of(sample, draft.table);
+        before.is_known() && size_.is_known() && before != size_) {
+      bad("its image is said to have " + text_of(size_) + " pixels, and in an earlier row " + text_of(before));
+      return;
+    }
     label_number_ = label_name_.empty() ? -1 : classes_.intern(label_name_);
     for (const auto& field : fields_) field->accept();
-    const std::size_t sample = are_images_ ? sample_of(path_, draft.table.source.size()) : kNewSample;
     if (sample < draft.table.source.size()) {
       if (draft.table.label[sample] != label_number_) draft.table.label[sample] = -1;
       for (const auto& field : fields_) field->join(sample);
       return;
     }
+    const std::size_t first = draft.table.source.size();
     draft.table.add(draft.table.add_source(path_), label_number_);
     for (const auto& field : fields_) field->keep(draft.table);
+    if (size_columns_) sizes_.note(size_, first, draft.table);
   }
 
   // True: some rows have classes of the wrong kind; read all again, into a builder that decides as this one.
@@ -93,6 +106,7 @@ class TableBuilder {
     for (std::int32_t& label : table.label) label = classes_.number_of(label);
     for (const auto& field : fields_) table.fields.push_back(field->finish(options_.path));
     table.field_names = header_.names();
+    if (sizes_.left_out() > 0) draft.skipped.add_note(options_.path, sizes_left_out_note(sizes_.left_out()));
   }
 
  private:
@@ -169,6 +183,48 @@ class TableBuilder {
     return table_field(field, header_);
   }
 
+  // Where boxes are from columns of corners, "width" and "height" are those of the image.
+  void find_size_columns() {
+    const bool has_boxes = std::ranges::any_of(fields_, [](const auto& field) { return field->has_boxes(); });
+    if (!has_boxes) return;
+    for (const auto& [width, height] :
+         {std::pair{"width", "height"}, {"image_width", "image_height"}, {"img_width", "img_height"}}) {
+      const auto across = header_.find(width);
+      const auto down = header_.find(height);
+      if (!across || !down) continue;
+      const auto is_of_boxes = [&](const auto& field) { return field->takes(*across) || field->takes(*down); };
+      if (std::ranges::any_of(fields_, is_of_boxes)) continue;
+      size_columns_ = {*across, *down};
+      return;
+    }
+  }
+
+  static std::string text_of(StatedSize size) { return std::to_string(size.width) + "x" + std::to_string(size.height); }
+
+  // What an earlier row states.
+  static StatedSize size_of(std::size_t sample, const RecordTable& table) {
+    if (sample >= table.kind.size()) return {};
+    const RecordTable::Kind& kind = table.kinds[table.kind[sample]];
+    return {kind.width, kind.height};
+  }
+
+  // The size that the row states, unless it is that of its box.
+  [[nodiscard]] StatedSize stated_size(const Cells& cells) const {
+    const StatedSize size{side_in_cell(cells[size_columns_->first]), side_in_cell(cells[size_columns_->second])};
+    const auto is_of_box = [&](const auto& field) { return field->is_of_size(size.width, size.height); };
+    return std::ranges::any_of(fields_, is_of_box) ? StatedSize{} : size;
+  }
+
+  // Throws BadRow for a side that no image has.
+  static std::int32_t side_in_cell(std::string_view cell) {
+    if (without_blanks(cell).empty()) return 0;
+    const double side = number_in_cell(cell);
+    if (side < 0 || side > std::numeric_limits<std::int32_t>::max() || side != std::floor(side)) {
+      throw BadRow{"an image of " + std::string(without_blanks(cell)) + " pixels across or down"};
+    }
+    return static_cast<std::int32_t>(side);
+  }
+
   // The sample that an earlier row of the image began, else `next`.
   std::size_t sample_of(std::string_view image, std::size_t next) {
     return samples_.try_emplace(std::string(image), next).first->second;
@@ -195,6 +251,7 @@ class TableBuilder {
         left_out(std::move(reason));
       }
     }
+    if (size_columns_) size_ = stated_size(cells);
   }
 
   const DatasetOptions& options_;
@@ -208,6 +265,9 @@ class TableBuilder {
   std::int32_t label_number_ = -1;
   std::vector<std::unique_ptr<TableField>> fields_;
   std::unordered_map<std::string, std::size_t> samples_;  // by image, if the rows of an image form one sample
+  std::optional<std::pair<std::size_t, std::size_t>> size_columns_;  // of the image's width and height
+  StatedSize size_;                                                  // of the row
+  StatedSizes sizes_;
   std::uint64_t rows_ = 0;
 };
 

@@ -7,6 +7,7 @@
 #include "file_nature.hpp"
 #include "formats.hpp"
 #include "shards.hpp"
+#include "stated_sizes.hpp"
 #include "tf_example.hpp"
 
 // TFRecord files: records of a length, its checksum, the data, their checksum. The data are tf.train.Examples, of which
@@ -110,14 +111,18 @@ FoundLabel label_of_example(ContainerBytes& bytes, const TfExample& example, con
   return {};
 }
 
-// The kind of an unencoded image whose size matches its height, width and channels.
-RecordTable::Kind kind_of_example(ContainerBytes& bytes, const TfExample& example, const Extent& image) {
-  if (is_encoded(bytes, image)) return {};
+// The kind of an unencoded image whose size matches its height, width and channels; of an encoded one with boxes, that
+// of the size that these are relative to.
+RecordTable::Kind kind_of_example(ContainerBytes& bytes, const TfExample& example, const Extent& image,
+                                  bool has_boxes) {
+  const bool is_image = is_encoded(bytes, image);
+  if (is_image && !has_boxes) return {};
   const auto number = [&](const auto& names, std::int64_t otherwise) {
     const TfFeature* feature = feature_of(example, names, TfFeature::Type::integers);
     const auto numbers = feature == nullptr ? std::vector<std::int64_t>{} : example.integers(*feature, 1);
     return numbers.empty() ? otherwise : numbers.front();
   };
+  if (is_image) return kind_of_size(number(kWidthFeatures, 0), number(kHeightFeatures, 0));
   return raw_kind(number(kHeightFeatures, 0), number(kWidthFeatures, 0), number(kDepthFeatures, 1), image.length)
       .value_or(RecordTable::Kind{});
 }
@@ -204,7 +209,7 @@ void add_example(ContainerBytes& bytes, const Extent& data, ShardDraft& draft) {
                           "; [fields.label] from = \"NAME\" says which is the class");
   }
   sample.fields = fields_of_sample(wanted, [&](const auto& each) { return value_of_feature(bytes, example, each); });
-  sample.kind = kind_of_example(bytes, example, sample.image);
+  sample.kind = kind_of_example(bytes, example, sample.image, wanted.has_boxes());
   std::string class_name;
   if (const TfFeature* text = example.find("image/class/text")) {
     const auto texts = example.byte_strings(*text, 1);

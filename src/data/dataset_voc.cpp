@@ -23,6 +23,7 @@ struct ParsedChunk {
   std::vector<Object> objects;        // in order; those with a problem are kUnused
   std::vector<std::string> problems;  // theirs, in order
   std::vector<std::string> names;
+  std::vector<StatedSize> sizes;  // by annotation within the chunk
   IndexCounts counts;
 };
 
@@ -39,6 +40,7 @@ std::int32_t intern(std::vector<std::string>& names, const std::string& name) {
 
 void keep(const Annotation& annotation, std::uint32_t index, ParsedChunk& chunk) {
   ++chunk.counts.annotations;
+  chunk.sizes[index] = annotation.size;
   chunk.counts.objects += annotation.objects.size();
   std::uint32_t number = 0;
   for (const auto& object : annotation.objects) {
@@ -53,6 +55,7 @@ void keep(const Annotation& annotation, std::uint32_t index, ParsedChunk& chunk)
 
 void parse_chunk(const AnnotatedFiles& files, std::size_t begin, ParsedChunk& chunk) {
   const std::size_t end = std::min(begin + kChunk, files.annotations.size());
+  chunk.sizes.resize(end - begin);
   for (std::size_t i = begin; i < end; ++i) {
     if (!files.wanted[i]) continue;
     const auto index = static_cast<std::uint32_t>(i - begin);
@@ -155,8 +158,9 @@ void add_samples(const std::vector<ParsedChunk>& chunks, const AnnotatedFiles& f
     if (!objects.empty() && objects.front().region.object == 0) continue;
     if (objects.empty() && !samples.are_images()) note("its annotation has no <object>");
     take_usable(objects, found);
-    samples.add(files.images[i], found, draft.table);
+    samples.add(files.images[i], found, chunks[annotation / kChunk].sizes[annotation % kChunk], draft.table);
   }
+  if (samples.sizes_left_out() > 0) draft.skipped.add_note(files.root, sizes_left_out_note(samples.sizes_left_out()));
   samples.finish(draft.table);
 }
 

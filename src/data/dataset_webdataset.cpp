@@ -11,6 +11,7 @@
 #include "formats.hpp"
 #include "object_samples.hpp"
 #include "shards.hpp"
+#include "stated_sizes.hpp"
 #include "tar_file.hpp"
 
 // WebDataset: tar archives. Members whose paths are equal up to the first dot of the file name belong together:
@@ -275,6 +276,16 @@ std::vector<LabelledBox> boxes_of_json(const nlohmann::json& json) {
   return boxes;
 }
 
+// The kind of an image whose size is stated beside its boxes.
+RecordTable::Kind kind_of_json(const nlohmann::json& json) {
+  const auto side = [&](const char* key) -> std::int64_t {
+    if (!json.is_object()) return 0;
+    const auto found = json.find(key);
+    return found != json.end() && found->is_number_integer() ? found->get<std::int64_t>() : 0;
+  };
+  return kind_of_size(side("width"), side("height"));
+}
+
 // A field's value in a sample: the member of that name.
 FieldValue value_of_member(ContainerBytes& bytes, const TarSamples& samples, const TarSamples::Group& group,
                            const WantedFields::Wanted& wanted) {
@@ -311,6 +322,7 @@ void add_groups(ContainerBytes& bytes, const TarSamples& samples, ShardDraft& dr
         draft.give_label_hint("the first sample has " + samples.list(group) + keys_of_group(bytes, samples, group) +
                               "; [fields.label] from = \"MEMBER\" or \"json.KEY\" says which is the class");
       }
+      if (wanted.has_boxes()) sample.kind = kind_of_json(json_of_group(bytes, samples, group));
       sample.fields =
           fields_of_sample(wanted, [&](const auto& each) { return value_of_member(bytes, samples, group, each); });
       draft.add(bytes, sample);

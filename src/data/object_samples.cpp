@@ -85,18 +85,27 @@ ObjectSamples::ObjectSamples(const DatasetOptions& options, std::vector<std::str
   }
 }
 
-void ObjectSamples::add(std::string_view image, std::span<const FoundObject> objects, RecordTable& table) {
+bool ObjectSamples::has_boxes() const noexcept {
+  return !are_images_ ||
+         std::ranges::any_of(fields_, [](const auto& column) { return column.field.kind == FieldKind::boxes; });
+}
+
+void ObjectSamples::add(std::string_view image, std::span<const FoundObject> objects, StatedSize size,
+                        RecordTable& table) {
   if (objects.empty() && !are_images_) return;
+  const std::size_t first = table.source.size();
   const std::uint32_t file = table.add_source(image);
   if (are_images_) {
     table.add(file, common_class(objects));
     for (auto& column : fields_) add_values(column, objects);
-    return;
+  } else {
+    for (const FoundObject& object : objects) {
+      table.add(file, object.box.label);
+      table.region.push_back(object.region);
+    }
   }
-  for (const FoundObject& object : objects) {
-    table.add(file, object.box.label);
-    table.region.push_back(object.region);
-  }
+  // Without boxes nothing depends on it.
+  if (has_boxes()) sizes_.note(size, first, table);
 }
 
 void ObjectSamples::add_values(RecordTable::FieldColumn& column, std::span<const FoundObject> objects) const {

@@ -11,6 +11,7 @@
 
 #include "fields.hpp"
 #include "record_table.hpp"
+#include "stated_sizes.hpp"
 
 namespace forebay {
 
@@ -32,18 +33,23 @@ class ObjectSamples {
 
   [[nodiscard]] bool are_images() const noexcept { return are_images_; }
   // Adds an image with those of its objects that are to be served, perhaps none. The label of an image sample is the
-  // class of its objects, or -1 if they differ or there are none.
-  void add(std::string_view image, std::span<const FoundObject> objects, RecordTable& table);
+  // class of its objects, or -1 if they differ or there are none. `size`: of the image, as its annotation states it.
+  void add(std::string_view image, std::span<const FoundObject> objects, StatedSize size, RecordTable& table);
   // Hands over classes and fields. REQUIRES: add() is not called afterwards. Throws ConfigError naming the section of a
   // multilabel field if there are no classes.
   void finish(RecordTable& table);
+  // As StatedSizes::left_out().
+  [[nodiscard]] std::uint64_t sizes_left_out() const noexcept { return sizes_.left_out(); }
 
  private:
   void add_values(RecordTable::FieldColumn& column, std::span<const FoundObject> objects) const;
 
+  [[nodiscard]] bool has_boxes() const noexcept;
+
   bool are_images_;
   std::vector<std::string> classes_;
   std::vector<RecordTable::FieldColumn> fields_;
+  StatedSizes sizes_;
 };
 
 // Left, top, right and bottom of a box, as a file has them.

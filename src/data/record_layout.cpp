@@ -40,6 +40,7 @@ void code_head(Codec& codec, Layout& layout) {
 
 void check_kind(const RecordTable::Kind& kind, const IndexImage& image) {
   image.require(kind.encoding <= Encoding::raw, "it names an unknown encoding");
+  image.require(kind.width >= 0 && kind.height >= 0, "its images have an impossible size");
   if (kind.encoding != Encoding::raw) return;
   const auto largest = static_cast<std::int64_t>(kLargestSampleFile);
   image.require(kind.width > 0 && kind.height > 0 && (kind.channels == 1 || kind.channels == 3) &&

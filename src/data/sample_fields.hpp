@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <vector>
@@ -32,6 +33,10 @@ struct WantedFields {
   std::vector<Wanted> fields;  // beside image and label
   std::string image;           // where to find those two; "" leaves it to the format
   std::string label;
+
+  [[nodiscard]] bool has_boxes() const noexcept {
+    return std::ranges::any_of(fields, [](const Wanted& each) { return each.field.kind == FieldKind::boxes; });
+  }
 
   WantedFields() = default;
   // Throws ConfigError that names the key.

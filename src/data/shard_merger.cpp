@@ -6,6 +6,7 @@
 #include "class_text.hpp"
 #include "path_pattern.hpp"
 #include "shards.hpp"
+#include "stated_sizes.hpp"
 
 namespace forebay {
 namespace {
@@ -278,13 +279,12 @@ class ShardMerger {
   std::vector<std::uint16_t> kinds_in(RecordTable& table, std::span<const RecordTable::Kind> kinds) {
     std::vector<std::uint16_t> numbers;
     for (const RecordTable::Kind& kind : kinds) {
-      const auto [place, is_new] = kind_numbers_.try_emplace(kind, static_cast<std::uint16_t>(table.kinds.size()));
-      if (is_new && table.kinds.size() >= RecordTable::kMostKinds) {
+      const auto number = number_of_kind(kind, table.kinds, kind_numbers_);
+      if (!number) {
         throw path_error(contents_.options(),
                          "raw pixels have more than " + std::to_string(RecordTable::kMostKinds) + " shapes");
       }
-      if (is_new) table.kinds.push_back(kind);
-      numbers.push_back(place->second);
+      numbers.push_back(*number);
     }
     return numbers;
   }

@@ -11,6 +11,7 @@
 #include "gzip.hpp"
 #include "parallel.hpp"
 #include "path_pattern.hpp"
+#include "stated_sizes.hpp"
 
 namespace forebay {
 namespace {
@@ -183,11 +184,9 @@ void ShardDraft::add_uncounted() {
 
 std::uint16_t ShardDraft::kind_number(const RecordTable::Kind& kind) {
   if (!kind_list_.empty() && kind == kind_list_.back()) return static_cast<std::uint16_t>(kind_list_.size() - 1);
-  const auto known = kind_numbers_.find(kind);
-  if (known != kind_numbers_.end()) return known->second;
-  if (kind_list_.size() >= RecordTable::kMostKinds) throw SampleError("its raw pixels have too rare a shape");
-  kind_list_.push_back(kind);
-  return kind_numbers_[kind] = static_cast<std::uint16_t>(kind_list_.size() - 1);
+  const auto number = number_of_kind(kind, kind_list_, kind_numbers_);
+  if (!number) throw SampleError("its raw pixels have too rare a shape");
+  return *number;
 }
 
 std::int64_t ShardDraft::odd_number(const std::string& what) {

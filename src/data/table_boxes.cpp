@@ -28,6 +28,9 @@ class SideOfBox {
   [[nodiscard]] bool is_empty(const Cells& cells) const {
     return std::ranges::all_of(cells_, [&](std::size_t cell) { return without_blanks(cells[cell]).empty(); });
   }
+  [[nodiscard]] bool takes(std::size_t column) const noexcept {
+    return std::ranges::find(cells_, column) != cells_.end();
+  }
   // Throws BadRow.
   [[nodiscard]] double number(const Cells& cells) const {
     double sum = 0;
@@ -71,6 +74,12 @@ class BoxesOfTable final : public TableField {
   }
 
   [[nodiscard]] bool is_optional() const noexcept override { return true; }
+  [[nodiscard]] bool takes(std::size_t column) const noexcept override {
+    return std::ranges::any_of(sides_, [&](const SideOfBox& side) { return side.takes(column); });
+  }
+  [[nodiscard]] bool is_of_size(double width, double height) const noexcept override {
+    return row_ && row_->right - row_->left == width && row_->bottom - row_->top == height;
+  }
   void read(const Cells& cells) override {
     row_.reset();
     if (std::ranges::all_of(sides_, [&](const SideOfBox& side) { return side.is_empty(cells); })) return;

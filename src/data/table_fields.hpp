@@ -91,6 +91,11 @@ class TableField {
 
   // Whether a row that read() refuses is kept without this field, rather than refused.
   [[nodiscard]] virtual bool is_optional() const noexcept { return false; }
+  // Whether it has boxes, and whether they come from this column among others.
+  [[nodiscard]] bool has_boxes() const noexcept { return column_.field.kind == FieldKind::boxes; }
+  [[nodiscard]] virtual bool takes(std::size_t /*column*/) const noexcept { return false; }
+  // Whether the row's box has this size.
+  [[nodiscard]] virtual bool is_of_size(double /*width*/, double /*height*/) const noexcept { return false; }
   virtual void read(const Cells& cells) = 0;
   virtual void accept() {}
   virtual void keep(RecordTable& /*table*/) { column_.add_values(bytes_); }

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 #include <string>
+#include <utility>
 
 #include <forebay/error.hpp>
 
@@ -105,6 +106,17 @@ struct Extent {
   }
 };
 
+// The box as it lies in the displayed image, of the one before its turn.
+LabelledBox displayed_box(LabelledBox box, const SampleView& view, int orientation) {
+  const bool swaps = swaps_axes(orientation);
+  const auto width = static_cast<float>(swaps ? view.height : view.width);
+  const auto height = static_cast<float>(swaps ? view.width : view.height);
+  if (flips_columns(orientation)) box.left = width - std::exchange(box.right, width - box.left);
+  if (flips_rows(orientation)) box.top = height - std::exchange(box.bottom, height - box.top);
+  if (!swaps) return box;
+  return {.left = box.top, .top = box.left, .right = box.bottom, .bottom = box.right, .label = box.label};
+}
+
 // The box's part of its image.
 Extent checked_box(const LabelledBox& box, const SampleView& view, std::size_t number) {
   const auto refuse = [&](const std::string& problem) {
@@ -132,7 +144,8 @@ class BoxesInPlace {
         classes_(reinterpret_cast<std::int64_t*>(FieldLayout::values(classes, slot, index).data())),
         count_(FieldLayout::count(boxes, slot, index)) {}
 
-  void make(std::span<const std::byte> bytes, const SampleView& view, std::int64_t height, std::int64_t width) {
+  void make(std::span<const std::byte> bytes, const SampleView& view, const ImageTurn& turn, std::int64_t height,
+            std::int64_t width) {
     const auto most = static_cast<std::size_t>(field_.shape[0]);
     const std::size_t given = bytes.size() / sizeof(LabelledBox);
     if (bytes.size() % sizeof(LabelledBox) != 0) {
@@ -145,7 +158,8 @@ class BoxesInPlace {
     const ViewedPlaces places(view, height, width);
     std::ptrdiff_t kept = 0;
     for (std::size_t i = 0; i < given; ++i) {
-      const auto box = element<LabelledBox>(bytes, i);
+      auto box = element<LabelledBox>(bytes, i);
+      if (turn.is_annotated_as_stored) box = displayed_box(box, view, turn.orientation);
       require_class(field_, box.label);
       const Extent whole = checked_box(box, view, i);
       const Extent visible = whole.within(view.region);
@@ -205,11 +219,14 @@ void FieldMaker::make(std::size_t source, std::span<const std::byte> bytes, cons
   const auto& [slot, index, view] = target;
   switch (entry->field.kind) {
     case FieldKind::mask:
-      return masks_[number]->make(bytes, view, decoder, workspace.mask, FieldLayout::values(*entry, slot, index));
+      return masks_[number]->make(bytes, view, workspace.turn, decoder, workspace.mask,
+                                  FieldLayout::values(*entry, slot, index));
     case FieldKind::image:
-      return pictures_[number]->make(bytes, view, decoder, workspace.picture, FieldLayout::values(*entry, slot, index));
+      return pictures_[number]->make(bytes, view, workspace.turn, decoder, workspace.picture,
+                                     FieldLayout::values(*entry, slot, index));
     case FieldKind::boxes:
-      return BoxesInPlace(*entry, *(entry + 1), slot, index).make(bytes, view, layout_->height, layout_->width);
+      return BoxesInPlace(*entry, *(entry + 1), slot, index)
+          .make(bytes, view, workspace.turn, layout_->height, layout_->width);
     case FieldKind::bytes: return make_bytes(*entry, bytes, slot, index);
     case FieldKind::array: return write_array(entry->field, bytes, FieldLayout::values(*entry, slot, index));
     default: break;

@@ -11,6 +11,7 @@
 #include <forebay/view.hpp>
 
 #include "field_layout.hpp"
+#include "image.hpp"
 #include "image_decoder.hpp"
 #include "mask_field.hpp"
 #include "picture_field.hpp"
@@ -23,6 +24,7 @@ class FieldMaker {
  public:
   // A thread's tools beside its ImageDecoder.
   struct Workspace {
+    ImageTurn turn;  // of the image that the fields lie beside
     MaskField::Workspace mask;
     PictureField::Workspace picture;
   };

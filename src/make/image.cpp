@@ -71,6 +71,21 @@ void make_grey(Image& image) noexcept {
   make_grey(std::span(image.pixels).first(kPixel * pixels));
 }
 
+void turn(const Mask& from, int orientation, Mask& to) {
+  const bool swaps = swaps_axes(orientation);
+  to.width = swaps ? from.height : from.width;
+  to.height = swaps ? from.width : from.height;
+  to.values.resize(from.values.size());
+  std::uint8_t* out = to.values.data();
+  for (std::int32_t y = 0; y < to.height; ++y) {
+    for (std::int32_t x = 0; x < to.width; ++x) {
+      const Box pixel = stored_box({x, y, x + 1, y + 1}, from.width, from.height, orientation);
+      *out++ = from.values[static_cast<std::size_t>(pixel.top) * static_cast<std::size_t>(from.width) +
+                           static_cast<std::size_t>(pixel.left)];
+    }
+  }
+}
+
 Box clamp_to_image(const std::optional<Box>& box, std::int32_t width, std::int32_t height) {
   if (width > Resampling::kMaxSide || height > Resampling::kMaxSide) {
     throw SampleError("image of " + std::to_string(width) + "x" + std::to_string(height) + " pixels: a side may have " +

@@ -19,6 +19,7 @@ struct ImageOptions {
   std::int64_t max_pixels = 178'956'970;  // width * height; larger images are refused
   bool grey = false;                      // R = G = B: a JPEG's own luma, else make_grey()
   bool is_checked = false;                // the bytes were compared with a checksum after they had been read
+  int orientation = 0;                    // 1 to 8: in place of the file's own; 0: the file's own, with `exif`
 };
 
 struct ImageSize {
@@ -78,6 +79,22 @@ struct Mask {
   std::int32_t width = 0;
   std::int32_t height = 0;
   std::vector<std::uint8_t> values;
+};
+
+// As it is displayed where the orientation says so.
+void turn(const Mask& from, int orientation, Mask& to);
+
+// How an image was turned to be displayed, and whether what was annotated is of the image before that.
+struct ImageTurn {
+  int orientation = 1;  // EXIF, 1 to 8
+  bool is_annotated_as_stored = false;
+
+  // Whether something of this size lies beside the image as it is stored, which is displayed with `shown` pixels. Only
+  // a turn that exchanges width and height can be told by the size.
+  [[nodiscard]] bool is_of_stored(ImageSize size, ImageSize shown) const noexcept {
+    return swaps_axes(orientation) && size.width != size.height && size.width == shown.height &&
+           size.height == shown.width;
+  }
 };
 
 // Throws SampleError if an image of this size has more pixels than the options permit. `kind`, such as "JPEG", is for

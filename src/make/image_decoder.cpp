@@ -27,6 +27,7 @@ Codec& ImageDecoder::open_codec(std::span<const std::byte> bytes, const ImageOpt
     header_ = codecs_[i]->open(bytes);
     require_permitted_size(title, header_.width, header_.height, options);
     if (!options.exif) header_.orientation = 1;
+    if (options.orientation != 0) header_.orientation = options.orientation;
     return *codecs_[i];
   }
   throw SampleError("not an image (" + std::string(kImageKinds) + "): " + describe_content(bytes));

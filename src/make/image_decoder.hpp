@@ -34,6 +34,9 @@ class ImageDecoder {
     return jpeg_.open(bytes, options);
   }
 
+  // EXIF, 1 to 8, of the open image, as it is honoured. REQUIRES: open() succeeded, and no decode() since
+  [[nodiscard]] int orientation() const { return codec_ == nullptr ? jpeg_.orientation() : header_.orientation; }
+
   // Whether the open image can be decoded at reduced size.
   [[nodiscard]] bool can_shrink() const noexcept { return codec_ == nullptr; }
 

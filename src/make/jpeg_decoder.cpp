@@ -25,6 +25,8 @@ class JpegDecoder::Impl {
     return header;
   }
 
+  [[nodiscard]] int orientation() const noexcept { return library_.opened().orientation; }
+
   // What the first one cannot decode, and every refusal, is the library's.
   void decode(const Box& region, std::int32_t shrink, Image& out) {
     was_own_ = shrink == 1 && plain_ != nullptr && decode_plain(region, out);
@@ -76,6 +78,8 @@ ImageSize JpegDecoder::open(std::span<const std::byte> bytes, const ImageOptions
 }
 
 JpegHeader JpegDecoder::header() const { return impl_->header(); }
+
+int JpegDecoder::orientation() const noexcept { return impl_->orientation(); }
 
 void JpegDecoder::decode(const Box& region, std::int32_t shrink, Image& out) { impl_->decode(region, shrink, out); }
 

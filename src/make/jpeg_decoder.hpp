@@ -63,6 +63,9 @@ class JpegDecoder {
   // The header of the image that was opened. REQUIRES: open() succeeded, and no decode() since.
   [[nodiscard]] JpegHeader header() const;
 
+  // Its orientation. REQUIRES: likewise
+  [[nodiscard]] int orientation() const noexcept;
+
   // Decodes `region` of the image that was opened, in its displayed orientation. `out` gets at least the region, and
   // says in out.area what it got. shrink = 2, 4 or 8 decodes an image that many times smaller from fewer DCT
   // coefficients: faster, and lossy; its pixels too are those of libjpeg's full decode at that scale.

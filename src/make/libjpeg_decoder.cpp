@@ -59,7 +59,7 @@ ImageSize LibjpegDecoder::open(std::span<const std::byte> bytes, const ImageOpti
   require([&] { read_header(options); });
   check_header(options);
   scan_begin_ = source_.position();
-  orientation_ = options.exif ? stored_orientation() : 1;
+  orientation_ = options.orientation != 0 ? options.orientation : options.exif ? stored_orientation() : 1;
   grey_ = options.grey;
   return swaps_axes(orientation_) ? ImageSize{stored_height(), stored_width()}
                                   : ImageSize{stored_width(), stored_height()};

@@ -127,11 +127,16 @@ bool MaskField::decode(std::span<const std::byte> bytes, ImageDecoder& decoder, 
   return false;
 }
 
-void MaskField::make(std::span<const std::byte> bytes, const SampleView& view, ImageDecoder& decoder,
-                     Workspace& workspace, std::span<std::byte> out) const {
+void MaskField::make(std::span<const std::byte> bytes, const SampleView& view, const ImageTurn& turned,
+                     ImageDecoder& decoder, Workspace& workspace, std::span<std::byte> out) const {
   const bool is_wide = decode(bytes, decoder, workspace);
-  const Mask& mask = workspace.mask;
-  const WideImage& wide = workspace.wide;
+  const ImageSize stored = is_wide ? ImageSize{workspace.wide.width, workspace.wide.height}
+                                   : ImageSize{workspace.mask.width, workspace.mask.height};
+  const bool turns = turned.is_of_stored(stored, {view.width, view.height});
+  if (turns && is_wide) turn(workspace.wide, turned.orientation, workspace.turned_wide);
+  if (turns && !is_wide) turn(workspace.mask, turned.orientation, workspace.turned_mask);
+  const Mask& mask = turns ? workspace.turned_mask : workspace.mask;
+  const WideImage& wide = turns ? workspace.turned_wide : workspace.wide;
   const ImageSize size = is_wide ? ImageSize{wide.width, wide.height} : ImageSize{mask.width, mask.height};
   if (size.width != view.width || size.height != view.height) {
     throw SampleError("a mask of " + std::to_string(size.width) + "x" + std::to_string(size.height) +

@@ -26,8 +26,10 @@ class MaskField {
   // A thread's tools.
   struct Workspace {
     Mask mask;
+    Mask turned_mask;
     Image colours;
     WideImage wide;
+    WideImage turned_wide;
     MaskDrawer drawer;
     std::vector<std::size_t> columns;  // the mask's column for each result column
   };
@@ -38,10 +40,11 @@ class MaskField {
   // `field`: as a dataset declares it or as it is in a batch. REQUIRES: field_layout() accepts it with these options.
   MaskField(const Field& field, const TransformOptions& options);
 
-  // Makes it from an image file or a drawn mask. Throws SampleError for one that is damaged, differs in size from the
+  // Makes it from an image file or a drawn mask; one that has the size of the image before its turn is turned too.
+  // Throws SampleError for one that is damaged, differs in size from the
   // sample's image, or has a colour or class that the field has not. REQUIRES: out.size() is that of a sample.
-  void make(std::span<const std::byte> bytes, const SampleView& view, ImageDecoder& decoder, Workspace& workspace,
-            std::span<std::byte> out) const;
+  void make(std::span<const std::byte> bytes, const SampleView& view, const ImageTurn& turned, ImageDecoder& decoder,
+            Workspace& workspace, std::span<std::byte> out) const;
 
  private:
   // True: into workspace.wide; else into workspace.mask.

@@ -32,9 +32,14 @@ PictureField::PictureField(const Field& field, const TransformOptions& options)
   image_.grey = conversion_.channels == 1;
 }
 
-void PictureField::make(std::span<const std::byte> bytes, const SampleView& view, ImageDecoder& decoder,
-                        Workspace& workspace, std::span<std::byte> out) const {
-  const ImageSize size = decoder.open(bytes, image_);
+void PictureField::make(std::span<const std::byte> bytes, const SampleView& view, const ImageTurn& turn,
+                        ImageDecoder& decoder, Workspace& workspace, std::span<std::byte> out) const {
+  ImageSize size = decoder.open(bytes, image_);
+  if (turn.is_of_stored(size, {view.width, view.height}) && decoder.orientation() == 1) {
+    ImageOptions turned = image_;
+    turned.orientation = turn.orientation;
+    size = decoder.open(bytes, turned);
+  }
   if (size.width != view.width || size.height != view.height) {
     throw SampleError("a picture of " + std::to_string(size.width) + "x" + std::to_string(size.height) +
                       " pixels for an image of " + std::to_string(view.width) + "x" + std::to_string(view.height));

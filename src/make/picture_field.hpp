@@ -33,8 +33,8 @@ class PictureField {
 
   // Makes it from an image file. Throws SampleError if the file is not an image, is damaged, or differs in size from
   // the sample's image. REQUIRES: out.size() is that of a sample.
-  void make(std::span<const std::byte> bytes, const SampleView& view, ImageDecoder& decoder, Workspace& workspace,
-            std::span<std::byte> out) const;
+  void make(std::span<const std::byte> bytes, const SampleView& view, const ImageTurn& turn, ImageDecoder& decoder,
+            Workspace& workspace, std::span<std::byte> out) const;
 
  private:
   void store_wide(Workspace& workspace, const SampleView& view, std::span<std::byte> out) const;

@@ -1,6 +1,8 @@
 #include "sample_maker.hpp"
 
 #include <algorithm>
+#include <optional>
+#include <string>
 
 #include <forebay/error.hpp>
 
@@ -24,15 +26,39 @@ Box around(const Box& a, const Box& b) noexcept {
   return {std::min(a.left, b.left), std::min(a.top, b.top), std::max(a.right, b.right), std::max(a.bottom, b.bottom)};
 }
 
+// What the size that an annotation states tells of its boxes. Throws SampleError where it is neither the displayed
+// image's nor the stored one's.
+ImageTurn turn_of(const Sample& sample, ImageSize size, int orientation) {
+  ImageTurn turn{.orientation = orientation};
+  if (sample.width == 0 || (sample.width == size.width && sample.height == size.height)) return turn;
+  turn.is_annotated_as_stored = turn.is_of_stored({sample.width, sample.height}, size);
+  if (turn.is_annotated_as_stored) return turn;
+  const auto text = [](std::int32_t width, std::int32_t height) {
+    return std::to_string(width) + "x" + std::to_string(height);
+  };
+  throw SampleError("the annotation is of an image of " + text(sample.width, sample.height) + " pixels, and this one " +
+                    "has " + text(size.width, size.height) +
+                    ": its boxes would be wrong. Annotate this image, or take width and height out of the annotation");
+}
+
+// The sample's box in the displayed image.
+std::optional<Box> box_of(const Sample& sample, ImageSize size, const ImageTurn& turn) {
+  if (!turn.is_annotated_as_stored || !sample.box) return sample.box;
+  return displayed_box(*sample.box, size.height, size.width, turn.orientation);
+}
+
 // All kinds of work by the same names.
-Transform::View view_of(const Transform& work, ImageSize size, const SampleMaker::Member& member) {
-  return work.view(size.width, size.height, member.sample.box, member.epoch, member.position);
+Transform::View view_of(const Transform& work, ImageSize size, const ImageTurn& turn,
+                        const SampleMaker::Member& member) {
+  return work.view(size.width, size.height, box_of(member.sample, size, turn), member.epoch, member.position);
 }
-Transform::View view_of(const OperatedTransform& work, ImageSize size, const SampleMaker::Member& member) {
-  return view_of(work.transform(), size, member);
+Transform::View view_of(const OperatedTransform& work, ImageSize size, const ImageTurn& turn,
+                        const SampleMaker::Member& member) {
+  return view_of(work.transform(), size, turn, member);
 }
-CanvasMaker::View view_of(const CanvasMaker& work, ImageSize size, const SampleMaker::Member& member) {
-  return work.view(size.width, size.height, member.sample.box);
+CanvasMaker::View view_of(const CanvasMaker& work, ImageSize size, const ImageTurn& turn,
+                          const SampleMaker::Member& member) {
+  return work.view(size.width, size.height, box_of(member.sample, size, turn));
 }
 void render(const Transform& work, const Transform::View& view, const SampleMaker::Member& member,
             SampleMaker::Workspace& workspace) {
@@ -95,10 +121,16 @@ void SampleMaker::make(std::span<const std::byte> bytes, const Sample& sample, s
 }
 
 ImageSize SampleMaker::open(const Source& source, const Sample& sample, Workspace& workspace) const {
-  if (source.decoded != nullptr) return source.decoded->size();
+  if (source.decoded != nullptr) {
+    const ImageSize size = source.decoded->size();
+    workspace.fields.turn = turn_of(sample, size, source.decoded->orientation);
+    return size;
+  }
   ImageOptions options = image_;
   options.is_checked = sample.checked;
-  return workspace.decoder.open(source.bytes, options);
+  const ImageSize size = workspace.decoder.open(source.bytes, options);
+  workspace.fields.turn = turn_of(sample, size, workspace.decoder.orientation());
+  return size;
 }
 
 void SampleMaker::decode(const Source& source, const Box& region, std::int32_t shrink, Workspace& workspace) {
@@ -123,13 +155,14 @@ void SampleMaker::make_with(const Work& work, const Source& source, const Member
     decode_raw(source.bytes, sample, workspace.image);
     if (image_.grey && sample.channels == 3) make_grey(workspace.image);
     const ImageSize size{workspace.image.width, workspace.image.height};
-    const auto view = view_of(work, size, member);
+    workspace.fields.turn = {};
+    const auto view = view_of(work, size, {}, member);
     note_view(size, view, member.out);
     render(work, view, member, workspace);
     return;
   }
   const ImageSize size = open(source, sample, workspace);
-  const auto view = view_of(work, size, member);
+  const auto view = view_of(work, size, workspace.fields.turn, member);
   note_view(size, view, member.out);
   if (source.decoded == nullptr && hold(work, view, member, workspace)) {
     ++workspace.held_coefficients;
@@ -152,8 +185,12 @@ bool SampleMaker::make_together(std::span<const std::byte> bytes, std::span<cons
   // Scaled decodes differ from view to view, coefficients are held for each, and raw pixels cost nothing to decode.
   const auto* const canvases = std::get_if<CanvasMaker>(&work_);
   if (canvases != nullptr && canvases->holds()) return false;
-  const auto is_raw = [](const Member& member) { return member.sample.encoding == Encoding::raw; };
-  if (decode_ == Decode::scaled || std::ranges::any_of(members, is_raw)) return false;
+  const Sample& first = members.front().sample;
+  const auto is_other = [&](const Member& member) {
+    return member.sample.encoding == Encoding::raw || member.sample.width != first.width ||
+           member.sample.height != first.height;
+  };
+  if (decode_ == Decode::scaled || std::ranges::any_of(members, is_other)) return false;
   try {
     std::visit([&](const auto& work) { make_all_with(work, Source{bytes, decoded}, members, workspace); }, work_);
     return true;
@@ -168,11 +205,12 @@ template <class Work>
 void SampleMaker::make_all_with(const Work& work, const Source& source, std::span<const Member> members,
                                 Workspace& workspace) const {
   const ImageSize size = open(source, members.front().sample, workspace);
-  Box region = view_of(work, size, members.front()).region;
-  for (const Member& member : members) region = around(region, view_of(work, size, member).region);
+  const ImageTurn turn = workspace.fields.turn;
+  Box region = view_of(work, size, turn, members.front()).region;
+  for (const Member& member : members) region = around(region, view_of(work, size, turn, member).region);
   decode(source, decode_ == Decode::full ? Box{0, 0, size.width, size.height} : region, 1, workspace);
   for (const Member& member : members) {
-    const auto view = view_of(work, size, member);
+    const auto view = view_of(work, size, turn, member);
     note_view(size, view, member.out);
     render(work, view, member, workspace);
   }

@@ -82,7 +82,7 @@ class SampleMaker {
   template <class Work>
   void make_all_with(const Work& work, const Source& source, std::span<const Member> members,
                      Workspace& workspace) const;
-  // An image file's size, then the pixels of a region of it.
+  // An image file's size and turn, then the pixels of a region of it.
   [[nodiscard]] ImageSize open(const Source& source, const Sample& sample, Workspace& workspace) const;
   static void decode(const Source& source, const Box& region, std::int32_t shrink, Workspace& workspace);
   // Samples of these pixels are whole.

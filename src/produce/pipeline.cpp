@@ -8,6 +8,7 @@
 #include <forebay/error.hpp>
 
 #include "base/clock.hpp"
+#include "base/text.hpp"
 #include "base/thread.hpp"
 #include "data/source_files.hpp"
 #include "read/field_error.hpp"
@@ -290,9 +291,19 @@ void Pipeline::make_one(const EncodedSample& encoded, const StoredPicture* decod
   } catch (const OperationError& error) {
     throw Error(links_.dataset.name(request.sample) + ": " + error.what());
   }
+  if (workspace.fields.turn.is_annotated_as_stored) [[unlikely]]
+    tell_of_turn(sample, request);
   if (field_maker_) make_fields(encoded, request, *place.view, workspace);
   store_->labels(request.slot)[request.index] = sample.label;
   store_->ids(request.slot)[request.index] = request.sample;
+}
+
+void Pipeline::tell_of_turn(const Sample& sample, const ReadRequest& request) {
+  if (has_told_of_turn_.exchange(true, std::memory_order_relaxed)) return;
+  links_.console.warn(printable(links_.dataset.name(request.sample)) + ": its annotation states the size " +
+                      std::to_string(sample.width) + "x" + std::to_string(sample.height) +
+                      ", that of the image before its EXIF orientation, so its boxes are turned as the image is; " +
+                      "further ones are turned without a word");
 }
 
 void Pipeline::count(SampleMaker::Workspace& workspace) noexcept {
@@ -331,7 +342,10 @@ bool Pipeline::make_together(const EncodedSample& encoded, const StoredPicture* 
     store_->labels(member.slot)[member.index] = members[i].sample.label;
     store_->ids(member.slot)[member.index] = member.sample;
   }
-  return maker_.make_together(encoded.image(), std::span(members).first(request.count), workspace, decoded);
+  if (!maker_.make_together(encoded.image(), std::span(members).first(request.count), workspace, decoded)) return false;
+  if (workspace.fields.turn.is_annotated_as_stored) [[unlikely]]
+    tell_of_turn(members[0].sample, request);
+  return true;
 }
 
 // In evaluation a stand-in would be evaluated twice: the batch is smaller instead.

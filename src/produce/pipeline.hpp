@@ -133,6 +133,8 @@ class Pipeline final : private SampleHandler {
   void make_one(const EncodedSample& encoded, const StoredPicture* decoded, const ReadRequest& request,
                 SampleMaker::Workspace& workspace);
   // Those beside image and label, once it is known what the sample shows. REQUIRES: the slots have fields.
+  // Once: that boxes are turned with their image, by the size that the sample's annotation states.
+  void tell_of_turn(const Sample& sample, const ReadRequest& request);
   void make_fields(const EncodedSample& encoded, const ReadRequest& request, const SampleView& view,
                    SampleMaker::Workspace& workspace);
   // All samples of a request at once; false, and nothing counts as made, when they have to be made one by one.
@@ -174,6 +176,7 @@ class Pipeline final : private SampleHandler {
   std::vector<SampleMaker::Workspace> workspaces_;
   std::vector<Written> written_;  // by thread, as workspaces_
   std::atomic<bool> stopped_{false};
+  std::atomic<bool> has_told_of_turn_{false};
   WorkerStatus issuer_status_;
   std::vector<ReadRequest> issued_;    // those of one batch
   std::vector<EncodedSample> unread_;  // likewise, on their way to the decoders

@@ -27,7 +27,7 @@ typedef struct forebay_sample {
   size_t struct_size;     // set by the library: that of its version
   int64_t label;          // index into forebay_dataset::classes; -1 = unlabelled
   int32_t encoding;       // forebay_encoding
-  int32_t width, height;  // raw pixels: their number
+  int32_t width, height;  // raw pixels: their number; image: what its box is of, or 0
   int32_t channels;       // raw pixels: 1 or 3
   bool planar;            // raw pixels: one channel after the other
   bool bgr;               // raw pixels: the first of three channels is blue
