@@ -140,7 +140,8 @@ class DataLoader:
 
     As PyTorch's it serves every sample once in an epoch and waits for storage (``policy="block"``). Say
     ``policy="adaptive"`` for steps that never wait; an epoch then has more of them. A DistributedSampler divides the
-    samples over the ranks of torch.distributed; set_epoch() is not needed.
+    samples over the ranks of torch.distributed; set_epoch() is not needed. The photographs of an ImageFolder and its
+    like are not turned by their EXIF orientation, as torchvision's loader does not: ``exif=True`` turns them.
 
     Images are tensors on the host, without a copy where a batch is served once only: with one rank and
     ``policy="block"``, and in evaluation. Then clone() those that you keep for longer than the next batch, or say
@@ -193,6 +194,8 @@ class DataLoader:
         order, ranks = _order(sampler, shuffle, drop_last, comm)
         files, transform = _listed(dataset)
         given: dict[str, Any] = {"device": "host", "policy": "block", "epochs": _ENDLESS, **order}
+        if files is not dataset and not isinstance(dataset, (Dataset, Files)):
+            given["exif"] = False  # torchvision's loaders show photographs as they are stored
         if generator is not None:
             given["seed"] = generator.initial_seed()
         if timeout > 0:

@@ -198,3 +198,30 @@ def test_masks_and_pictures_beside_the_stored_image_are_turned_too(
     for name in ("mask", "depth"):
         rows, columns = np.nonzero(np.squeeze(found[name]) > 0)
         assert [columns.min(), rows.min(), columns.max() + 1, rows.max() + 1] == place, name
+
+
+class Listed:
+    """What torchvision's ImageFolder is to a loader."""
+
+    classes = ("a",)
+
+    def __init__(self, file: Path) -> None:
+        self.samples = [(str(file), 0)]
+
+
+@pytest.mark.parametrize(
+    ("options", "is_turned"), [({}, False), ({"exif": True}, True), ({"transform_exif": True}, True)]
+)
+def test_a_loader_shows_the_files_of_an_image_folder_as_they_are_stored(
+    options: dict[str, Any], is_turned: bool, tmp_path: Path
+) -> None:
+    pytest.importorskip("torch")
+    from forebay.torch import DataLoader
+
+    (tmp_path / "0.png").write_bytes(png(picture(), 6))
+    settings = {**SMALL, "size": (WIDTH, HEIGHT) if is_turned else (HEIGHT, WIDTH), **options}
+    for name in ("batch_size", "epochs", "policy", "device"):
+        settings.pop(name)
+    [(images, _)] = list(DataLoader(Listed(tmp_path / "0.png"), layout="NHWC", copy=True, **settings))
+    shown = images[0].numpy()
+    assert np.array_equal(shown, np.rot90(picture(), -1) if is_turned else picture())
