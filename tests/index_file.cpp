@@ -16,11 +16,13 @@
 #include <forebay/error.hpp>
 
 #include "data/index_image.hpp"
+#include "data/saved_index.hpp"
 #include "dataset_support.hpp"
 #include "index_support.hpp"
 #include "support.hpp"
 
-// Saved indexes whose files are damaged, written into or shortened, before and while they are used.
+// Saved indexes whose files are damaged, written into or shortened, before and while they are used, and those of data
+// that changed.
 
 using namespace forebay;
 using namespace forebay::testing;
@@ -256,4 +258,141 @@ TEST_CASE("threads that use an index at the same time see the same") {
     }
     CHECK(wrong == 0);
   }
+}
+
+namespace {
+
+// Images with an annotation each.
+DatasetOptions make_annotated(const TemporaryDirectory& folder) {
+  for (int i = 0; i < 3; ++i) {
+    const std::string name = "img" + std::to_string(i);
+    write_file(folder / (name + ".jpg"), "jpeg");
+    write_file(folder / (name + ".xml"), annotation(object("dog") + object("cat")));
+  }
+  return options_for(folder.path(), "voc");
+}
+
+// What opening a saved index again says after `change`; the data is as before when it returns.
+struct Kept {
+  explicit Kept(DatasetOptions given) : options(std::move(given)) {
+    options.index = (folder / "set.index").string();
+    (void)open_dataset(options);
+    REQUIRE(error_of([&] { (void)open_dataset(options); }).empty());
+  }
+  [[nodiscard]] std::string error() const {
+    return error_of([&] { (void)open_dataset(options); });
+  }
+  // Times as they would be in data that nobody has touched for a while.
+  void rebuild() const {
+    std::filesystem::remove(options.index);
+    (void)open_dataset(options);
+  }
+
+  TemporaryDirectory folder;
+  DatasetOptions options;
+};
+
+DatasetOptions make_classes(const TemporaryDirectory& data) {
+  for (const char* name : {"b/0.jpg", "b/1.jpg", "c/0.jpg", "c/1.jpg"}) write_file(data / name, "jpeg");
+  return options_for(data.path());
+}
+
+// A list of the images of make_annotated().
+DatasetOptions make_annotated_list(const TemporaryDirectory& data) {
+  (void)make_annotated(data);
+  write_file(data / "list.txt", "img0.jpg\nimg2.jpg\n");
+  return options_for(data / "list.txt");
+}
+
+}  // namespace
+
+TEST_CASE("class folders that changed make their index stale") {
+  namespace fs = std::filesystem;
+  const TemporaryDirectory data;
+  const Kept kept(make_classes(data));
+  const std::string stale = "\" was built from other data: the folder " + data.path().string();
+
+  write_file(data / "a/0.jpg", "jpeg");
+  CHECK(contains(kept.error(), stale + " has other images, annotations and folders (2 then, 3 now)"));
+  CHECK(contains(kept.error(), "delete it to have it built again"));
+  fs::remove_all(data / "a");
+  CHECK(kept.error().empty());
+
+  write_file(data / "b/new.jpg", "jpeg");
+  CHECK(contains(kept.error(), stale + "/b has other images"));
+  fs::remove(data / "b/new.jpg");
+  CHECK(kept.error().empty());
+
+  fs::rename(data / "b/1.jpg", data / "b/2.jpg");
+  CHECK(contains(kept.error(), stale + "/b has other images"));
+  fs::rename(data / "b/2.jpg", data / "b/1.jpg");
+
+  fs::rename(data / "b", data / "x");
+  fs::rename(data / "c", data / "b");
+  fs::rename(data / "x", data / "c");
+  CHECK(kept.error().empty());  // the same names
+  write_file(data / "b/2.jpg", "jpeg");
+  kept.rebuild();
+  fs::rename(data / "b", data / "x");
+  fs::rename(data / "c", data / "b");
+  fs::rename(data / "x", data / "c");
+  CHECK(contains(kept.error(), "(and 1 more difference)"));
+
+  fs::remove_all(data / "c");
+  CHECK(contains(kept.error(), stale + " has other"));
+}
+
+TEST_CASE("what an index does not hold may change") {
+  namespace fs = std::filesystem;
+  const TemporaryDirectory data;
+  DatasetOptions options = make_classes(data);
+  options.index = (data / "set.index").string();  // beside the classes
+  (void)open_dataset(options);
+  write_file(data / "b/notes.txt", "text");
+  write_file(data / ".cache/x.jpg", "jpeg");
+  write_file(data / "b/0.jpg", "other pixels");
+  CHECK(open_dataset(options)->size() == 4);
+
+  // A copy in its place, where all times differ.
+  const TemporaryDirectory elsewhere;
+  fs::copy(data.path(), elsewhere / "copy", fs::copy_options::recursive);
+  fs::remove_all(data / "b");
+  fs::remove_all(data / "c");
+  fs::copy(elsewhere / "copy", data.path(), fs::copy_options::recursive | fs::copy_options::overwrite_existing);
+  CHECK(open_dataset(options)->size() == 4);
+}
+
+TEST_CASE("annotations that changed make the index of their folder or list stale") {
+  const auto check = [](const TemporaryDirectory& data, const DatasetOptions& options) {
+    const Kept kept(options);
+    const std::string before = read_file(data / "img0.xml");
+    const std::string path = (data / "img0.xml").string();
+    std::string text = before;
+    text.replace(text.find("dog"), 3, "eel");  // of the same size
+    const auto time = std::filesystem::last_write_time(path);
+    write_file(path, text);
+    std::filesystem::last_write_time(path, time);
+    CHECK(contains(kept.error(), "the annotation " + path + " has other contents"));
+    write_file(path, before);
+    CHECK(kept.error().empty());
+
+    std::filesystem::remove(path);
+    CHECK(contains(kept.error(), "was built from other data: the folder " + data.path().string() + " has other"));
+    write_file(path, before);
+    CHECK(kept.error().empty());
+    write_file(data / "Annotations/img0.xml", before);
+    CHECK(contains(kept.error(), "was built from other data: the folder " + data.path().string() + " has other"));
+  };
+  const TemporaryDirectory tree;
+  check(tree, make_annotated(tree));
+  const TemporaryDirectory list;
+  check(list, make_annotated_list(list));
+}
+
+TEST_CASE("an index that another machine made compares contents where times differ, and says so") {
+  const TemporaryDirectory data;
+  const Kept kept(make_annotated(data));
+  const auto opened = open_with_remark(kept.options, {});
+  CHECK(contains(opened.remark.text, "as its data, compared 1 folder and 3 annotations in "));
+  CHECK(contains(opened.remark.text, " 4 of them by what they hold"));  // they were too new for their times to tell
 }

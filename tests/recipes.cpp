@@ -107,7 +107,7 @@ class Workplace {
       write("VOC2012/SegmentationClass/" + name + ".png", mask_);
       write("VOC2012/Annotations/" + name + ".xml", annotation(object("dog") + object("cat")));
     }
-    write("VOC2012/segmentation.txt", "JPEGImages/1.jpg\nJPEGImages/3.jpg\n");
+    write("VOC2012/ImageSets/Segmentation/train.txt", "1\n3\n");
   }
 
   void write_coco() {

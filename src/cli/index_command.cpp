@@ -27,6 +27,7 @@
 #include "data/index_image.hpp"
 #include "data/parallel.hpp"
 #include "data/sample_files.hpp"
+#include "data/saved_index.hpp"
 #include "decode_points.hpp"
 #include "jpeg/decode_index.hpp"
 #include "mixing_report.hpp"
@@ -299,13 +300,24 @@ DecodePoints save_points(const Dataset& dataset, const Options& options, const s
                             [&](std::uint64_t done, std::uint64_t total) { bar.update(done, total); });
 }
 
+// Throws Error if the data is no longer what the index was made from.
+DataComparison compare_or_throw(const Dataset& dataset) {
+  DataComparison compared = compare_all_with_data(dataset, {});
+  if (compared.difference.empty()) return compared;
+  throw Error("the index was made from other data: " + compared.difference + "; build it again");
+}
+
 int print_index(const IndexArguments& arguments) {
   require_writable("--save", arguments.save);
   const auto start = std::chrono::steady_clock::now();
   const Options options = options_for_data(arguments.path, arguments.overrides, arguments.format);
   const std::string points_file = decode_index_file(arguments, options);
   const auto dataset = open_or_build(arguments, options);
-  if (arguments.check) image_of(*dataset)->check();
+  DataComparison compared;
+  if (arguments.check) {
+    image_of(*dataset)->check();
+    compared = compare_or_throw(*dataset);
+  }
   IndexReport report(*dataset);
   report.missing = look_for_files(arguments, *dataset);
   if ((arguments.mixing || options.dataset.order == SampleOrder::shards) && dataset->size() > 0) {
@@ -321,6 +333,7 @@ int print_index(const IndexArguments& arguments) {
     std::fputs(to_text(report, static_cast<std::uint64_t>(arguments.skipped)).c_str(), stdout);
     std::printf("%-13s%.2f s\n", "time", taken.count());
     if (arguments.check) std::printf("%-13s%s\n", "checked", "every byte of the index");
+    if (!compared.done.empty()) std::printf("%-13s%s\n", "compared", compared.done.c_str());
     if (!arguments.save.empty()) std::printf("%-13s%s\n", "saved", printable(arguments.save).c_str());
     if (!points_file.empty()) std::fputs(to_text(points, points_file).c_str(), stdout);
   }

@@ -11,6 +11,7 @@
 #include "base/file_io.hpp"
 #include "base/text.hpp"
 #include "fields.hpp"
+#include "folder_roles.hpp"
 #include "formats.hpp"
 #include "gzip.hpp"
 #include "pairing.hpp"
@@ -348,6 +349,7 @@ const Scan& PathContents::listing() {
 Scan& PathContents::tree() {
   if (!tree_) {
     tree_ = scan_tree(root_, context_.threads, context_.progress);
+    leave_out_fields(options().fields, *tree_);
     leave_out_masks(*tree_);
   }
   return *tree_;
@@ -370,7 +372,10 @@ PathContents::Tree PathContents::kind_of_tree() {
   const bool has_classes = std::any_of(scan.images.begin(), scan.images.end(), lies_in_folder);
   const bool has_voc = !scan.annotations.empty() && (has_folder_annotations(scan) || holds_voc(context_, root_, scan));
   if (has_voc && has_classes) refuse_unclear_voc(context_, scan, pairing());
-  if (!has_voc && has_classes) refuse_if_annotated_beside(context_, root_, scan);
+  if (!has_voc && has_classes) {
+    refuse_if_annotated_beside(context_, root_, scan);
+    refuse_roles_as_classes(context_, scan);
+  }
   // Where there are only images, their annotations may lie beside the path.
   const Tree otherwise = has_classes ? Tree::classes : scan.images.empty() ? Tree::neither : Tree::voc;
   return kind_.emplace(has_voc ? Tree::voc : otherwise);

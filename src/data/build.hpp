@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "data_state.hpp"
 #include "index_format.hpp"
 #include "pairing.hpp"
 #include "record_table.hpp"
@@ -101,6 +102,7 @@ struct IndexDraft {
   RecordTable table;
   IndexCounts counts;
   SkipLog skipped;
+  DataState state;  // for formats whose index holds names and annotations
 };
 
 // What is at dataset.path. It looks at everything once, whether to detect the format or to build the index.

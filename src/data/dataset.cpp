@@ -1,4 +1,7 @@
 #include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdio>
 #include <filesystem>
 #include <forebay/error.hpp>
 #include <system_error>
@@ -11,6 +14,8 @@
 #include "formats.hpp"
 #include "index_image.hpp"
 #include "parallel.hpp"
+#include "saved_index.hpp"
+#include "source_files.hpp"
 #include "zip_file.hpp"
 
 #define XXH_INLINE_ALL
@@ -66,10 +71,14 @@ ConfigError unrecognised_folder(PathContents& contents) {
   for (const auto& [name, help, format] : kFormats) {
     if (format->path == Format::Path::either) files.append(files.empty() ? " and no " : " or ").append(name);
   }
+  const bool is_python_cifar = std::ranges::any_of(
+      tree.others, [](std::string_view path) { return path == "batches.meta" || base_name(path) == "data_batch_1"; });
   return path_error(contents.options(), "found " + std::to_string(tree.others.size()) + " files and " +
                                             std::to_string(tree.annotations.size()) + " XML files, but no image (" +
                                             std::string(kImageEndings) + ")" + files + " file" +
-                                            first_foreign_file(contents.root(), tree));
+                                            (is_python_cifar ? "; it is the Python version of CIFAR: download the "
+                                                               "binary version"
+                                                             : first_foreign_file(contents.root(), tree)));
 }
 
 const NamedFormat& detect_format(PathContents& contents) {
@@ -182,7 +191,7 @@ std::unique_ptr<Dataset> build_dataset_with(const BuildContext& context) {
   record.root = std::move(draft.root);
   record.skipped = draft.skipped.take(contents.root());
   record.counts = draft.counts;
-  return make_dataset(record, std::move(draft.table));
+  return make_dataset(record, std::move(draft.table), draft.state.serialize());
 }
 
 std::unique_ptr<Dataset> build_dataset(const DatasetOptions& options, const IndexProgress& progress) {
@@ -213,19 +222,82 @@ void save_index(const Dataset& dataset, const std::string& file) {
 
 std::unique_ptr<Dataset> load_index(const std::string& file) { return restore_index(open_index_file(file)); }
 
+DataComparison compare_with_data(const Dataset& dataset, const IndexProgress& progress) {
+  const IndexImage* image = image_of(dataset);
+  if (image == nullptr) return {};
+  const auto began = std::chrono::steady_clock::now();
+  const SourceComparison sources = compare_sources(dataset, index_threads(), progress);
+  const auto [folders, files, by_contents, difference] =
+      DataState(image->state(), image->origin()).compare(image->record().root, index_threads(), progress);
+  const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - began;
+  std::string what;
+  const auto add = [&](std::uint64_t count, const char* one) {
+    if (count == 0) return;
+    what.append(what.empty() ? "" : " and ").append(std::to_string(count)).append(" ").append(one);
+    if (count != 1) what += "s";
+  };
+  add(folders, "folder");
+  add(files, "annotation");
+  add(sources.files, "file");
+  if (what.empty()) return {};
+  std::array<char, 32> seconds{};
+  (void)std::snprintf(seconds.data(), seconds.size(), " in %.2f s", taken.count());
+  what += seconds.data();
+  if (by_contents > 0)
+    what += ", " + std::to_string(by_contents) + " of them by what they hold, because their times differ or were new";
+  return {std::move(what), sources.difference.empty() ? difference : sources.difference, by_contents > 0};
+}
+
+DataComparison compare_all_with_data(const Dataset& dataset, const IndexProgress& progress) {
+  const IndexImage* image = image_of(dataset);
+  std::error_code unknown;
+  if (image != nullptr && !std::filesystem::exists(image->record().root, unknown)) {
+    return {.done = "not with its data: there is no " + printable(image->record().root)};
+  }
+  DataComparison compared = compare_with_data(dataset, progress);
+  if (image == nullptr || !compared.difference.empty()) return compared;
+  const IndexOrigin& built = image->record().origin;
+  const Format* format = find_format(built.format);
+  // Which arrays are hashed depends on the sections of fields, and an index only says whether they are the same.
+  if (format == nullptr || format->hash == nullptr || (format == &formats::npy && !built.fields.empty())) {
+    return compared;
+  }
+  DatasetOptions options;
+  options.path = built.path;
+  options.labels = built.labels;
+  options.classes = built.classes;
+  compared.done += std::string(compared.done.empty() ? "" : ", and ") + "the hash of its files";
+  if (format->hash(options) != built.source_hash)
+    compared.difference = "other contents of " + std::string(format->hashed);
+  return compared;
+}
+
 std::unique_ptr<Dataset> open_dataset(const DatasetOptions& options, const IndexProgress& progress) {
+  return open_with_remark(options, progress).dataset;
+}
+
+OpenedDataset open_with_remark(const DatasetOptions& options, const IndexProgress& progress) {
   const std::string& file = options.index;
-  if (file.empty()) return build_dataset(options, progress);
+  if (file.empty()) return {build_dataset(options, progress), {}};
   // An index that was just saved is read back from its file too: all ranks of a node then share a large one.
   // A file that cannot be inspected is not missing: opening it will say why.
   std::error_code unknown;
-  if (!std::filesystem::exists(file, unknown) && !unknown) save_index(*build_dataset(options, progress), file);
+  if (!std::filesystem::exists(file, unknown) && !unknown) {
+    save_index(*build_dataset(options, progress), file);
+    return {load_index(file), {}};
+  }
   auto dataset = load_index(file);
   if (const auto what = difference(image_of(*dataset)->record().origin, options); !what.empty()) {
     throw ConfigError("dataset.index = \"" + file + "\" was built for " + what +
                       "; delete it to have it built again, or name another file");
   }
-  return dataset;
+  DataComparison compared = compare_with_data(*dataset, progress);
+  if (!compared.difference.empty()) {
+    throw ConfigError("dataset.index = \"" + file + "\" was built from other data: " + compared.difference +
+                      "; delete it to have it built again, or name another file");
+  }
+  if (!compared.done.empty()) compared.done = "index " + file + ": as its data, compared " + compared.done;
+  return {std::move(dataset), {std::move(compared.done), compared.times_differ}};
 }
 
 }  // namespace forebay

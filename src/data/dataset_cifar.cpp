@@ -109,7 +109,7 @@ std::uint64_t hash_cifar(const DatasetOptions& options) {
 IndexDraft build_cifar(PathContents& contents) {
   const CifarFiles files = files_of(contents);
   IndexDraft draft;
-  auto& [root, table, counts, skipped] = draft;
+  auto& [root, table, counts, skipped, state] = draft;
   root = files.folder;
   table.classes = cifar_classes(contents.options(), files);
   table.kinds = {{.encoding = Encoding::raw, .width = 32, .height = 32, .channels = 3, .planar = true}};

@@ -12,6 +12,7 @@
 #include "class_text.hpp"
 #include "formats.hpp"
 #include "list.hpp"
+#include "split_list.hpp"
 
 namespace forebay {
 namespace {
@@ -96,7 +97,8 @@ struct Lists {
   List labels;
 };
 
-Lists load_lists(const DatasetOptions& options, SkipLog& skipped) {
+Lists load_lists(const BuildContext& context, std::string& root, SkipLog& skipped) {
+  const DatasetOptions& options = context.options;
   Lists lists;
   const fs::path folder = fs::path(options.path).parent_path();
   const auto is_there = [&](std::string_view name) {
@@ -104,6 +106,8 @@ Lists load_lists(const DatasetOptions& options, SkipLog& skipped) {
     return fs::is_regular_file(folder / name, unknown);
   };
   lists.images = load_list(options.path, "dataset.path", is_there);
+  const std::string split_root = resolve_split_list(context, lists.images.records, lists.images.quoted, skipped);
+  if (!split_root.empty()) root = split_root;
   if (!options.labels.empty()) {
     if (has_labels(lists.images.records)) {
       throw ConfigError("dataset.labels = \"" + options.labels + "\": the list \"" + options.path +
@@ -179,6 +183,8 @@ class AnnotationSearch {
       above = parent_folder(above);
     }
   }
+  // The folders that were looked at, as they were.
+  [[nodiscard]] const Scan& looked_at() const noexcept { return looked_at_; }
   [[nodiscard]] PathList take() {
     annotations_.sort();
     return std::move(annotations_);
@@ -198,6 +204,7 @@ class AnnotationSearch {
     return remember(folder, scan_folder("/", folder));
   }
   const std::vector<std::string>& remember(const std::string& folder, const Scan& scan) {
+    looked_at_.listed.push_back(scan.listed.front());
     auto& found = annotation_folders_[folder];
     found.clear();
     for (const auto path : scan.folders) {
@@ -210,6 +217,7 @@ class AnnotationSearch {
   std::unordered_set<std::string> listed_;
   std::unordered_map<std::string, std::vector<std::string>> annotation_folders_;
   PathList annotations_;
+  Scan looked_at_;
 };
 
 // The list's images as paths relative to "/", where annotations are looked up.
@@ -233,6 +241,7 @@ bool add_annotated(const BuildContext& context, const Entries& entries, IndexDra
   AnnotationSearch search;
   for (const auto place : places) search.add_folder_of_images(std::string(parent_folder(place)));
 
+  draft.state.add_all("/", search.looked_at(), DataState::Names::annotations);
   const PathList annotations = search.take();
   const AnnotationLookup lookup(annotations.view());
   AnnotatedFiles files;
@@ -269,15 +278,16 @@ IndexDraft build_filelist(PathContents& contents) {
   const BuildContext& context = contents.context();
   const DatasetOptions& options = context.options;
   IndexDraft draft;
-  auto& [root, table, counts, skipped] = draft;
+  auto& [root, table, counts, skipped, state] = draft;
   root = fs::path(absolute_path(options.path)).parent_path().string();
 
-  Lists lists = load_lists(options, skipped);
+  Lists lists = load_lists(context, root, skipped);
   const Entries& entries = lists.images.records;
   counts.images = entries.size();
   const bool numbers = are_numbers(entries, options);
   const bool annotated = !has_labels(entries) && add_annotated(context, entries, draft);
-  if (!annotated && options.samples == SampleUnit::images) {
+  const bool has_targets = !has_labels(entries) && !options.fields.empty();
+  if (!annotated && !has_targets && options.samples == SampleUnit::images) {
     throw ConfigError(
         R"(dataset.samples = "images": the list ")" + options.path + "\" " +
         (has_labels(entries) ? "has labels, a class for each image" : "names no image with a VOC annotation") +

@@ -1,7 +1,11 @@
 #include <algorithm>
 #include <forebay/error.hpp>
+#include <iterator>
+#include <set>
 
+#include "base/text.hpp"
 #include "build.hpp"
+#include "folder_roles.hpp"
 #include "formats.hpp"
 
 namespace forebay {
@@ -9,12 +13,30 @@ namespace {
 
 bool is_top_level(std::string_view path) { return path.find('/') == std::string_view::npos; }
 
-// Without link loops, and without what looks like a mistake, such as an empty folder "x.jpg".
-std::vector<std::string> class_folders(const Scan& scan) {
+// The top folders that have other files and no images, whether usable or not.
+std::set<std::string_view> folders_of_others(const Scan& scan) {
+  std::set<std::string_view> folders;
+  for (const auto* files : {&scan.others, &scan.annotations}) {
+    for (const auto path : *files) {
+      if (!is_top_level(path)) folders.insert(first_component(path));
+    }
+  }
+  for (const auto folder : folders_with_images(scan, "")) folders.erase(folder);
+  for (const auto& entry : scan.unusable) {
+    if (is_image_name(entry.path)) folders.erase(first_component(entry.path));
+  }
+  return folders;
+}
+
+// Without link loops, without what looks like a mistake, such as an empty folder "x.jpg", and without folders of other
+// files, unless `given` names them. An empty folder is a class: other splits may have images of it.
+std::vector<std::string> class_folders(const Scan& scan, const std::vector<std::string>& given) {
+  const std::set<std::string_view> others = folders_of_others(scan);
   std::vector<std::string> folders;
   for (const auto& folder : scan.folders) {
     const auto is_it = [path = folder](const Skipped& entry) { return entry.path == path; };
-    if (is_top_level(folder) && std::none_of(scan.unusable.begin(), scan.unusable.end(), is_it)) {
+    const bool is_other = others.contains(folder) && std::ranges::find(given, folder) == given.end();
+    if (is_top_level(folder) && !is_other && std::none_of(scan.unusable.begin(), scan.unusable.end(), is_it)) {
       folders.emplace_back(folder);
     }
   }
@@ -48,6 +70,37 @@ void report_strays(const std::string& root, const Scan& scan, SkipLog& skipped) 
   }
 }
 
+std::string listed_names(const std::vector<std::string>& names) {
+  constexpr std::size_t kNamed = 5;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(names.size(), kNamed); ++i) {
+    text += (i == 0 ? "\"" : ", \"") + printable(names[i]) + "\"";
+  }
+  return text + (names.size() > kNamed ? ", ... (" + std::to_string(names.size()) + ")" : "");
+}
+
+// What is probably not meant, so that a run says it.
+void remark_on_classes(const DatasetOptions& options, const Scan& scan, const std::vector<std::string>& folders,
+                       SkipLog& skipped) {
+  if (!options.classes.empty()) return;
+  const auto warn = [&](std::string reason) { skipped.add_warning(options.path, std::move(reason)); };
+  std::vector<std::string> others;
+  for (const auto folder : folders_of_others(scan)) others.emplace_back(folder);
+  if (!others.empty()) {
+    warn("no class, because it has files and no images: " + listed_names(others) + "; dataset.classes makes it one");
+  }
+  const auto classes = folders_with_images(scan, "");
+  std::vector<std::string> empty;
+  std::ranges::copy_if(folders, std::back_inserter(empty),
+                       [&](const std::string& folder) { return std::ranges::find(classes, folder) == classes.end(); });
+  if (!empty.empty()) warn("a class without images: " + listed_names(empty));
+  if (classes.size() != 1) return;
+  const std::string below = printable(join_path(options.path, classes.front()));
+  const bool is_nested = !folders_with_images(scan, classes.front()).empty();
+  warn("all images are of one class, \"" + printable(classes.front()) + "\"" +
+       (is_nested ? "; for the folders in it as classes set dataset.path = \"" + below + "\"" : ""));
+}
+
 bool is_class_tree(PathContents& contents) {
   return contents.is_folder() && contents.kind_of_tree() == PathContents::Tree::classes;
 }
@@ -65,12 +118,13 @@ void add_without_classes(const Scan& scan, IndexDraft& draft) {
 IndexDraft build_folder(PathContents& contents) {
   const BuildContext& context = contents.context();
   const Scan& scan = contents.tree();
-  const std::vector<std::string> folders = class_folders(scan);
+  const std::vector<std::string> folders = class_folders(scan, context.options.classes);
   const ClassList classes(context.options.classes, folders);
 
   IndexDraft draft;
-  auto& [root, table, counts, skipped] = draft;
+  auto& [root, table, counts, skipped, state] = draft;
   root = contents.root();
+  state.add_all("", scan, DataState::Names::data);
   if (!scan.images.empty() && is_without_classes(scan, context.options)) {
     add_without_classes(scan, draft);
     report_strays(root, scan, skipped);
@@ -89,6 +143,7 @@ IndexDraft build_folder(PathContents& contents) {
     if (label < 0) continue;
     table.add(table.add_source(image), label);
   }
+  remark_on_classes(context.options, scan, folders, skipped);
   report_folders(root, folders, tally, classes, skipped);
   report_strays(root, scan, skipped);
   if (table.source.empty()) {

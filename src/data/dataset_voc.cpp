@@ -2,9 +2,8 @@
 #include <forebay/error.hpp>
 
 #include "annotation.hpp"
-#include "base/file_io.hpp"
-#include "base/retry.hpp"
 #include "build.hpp"
+#include "folder_roles.hpp"
 #include "formats.hpp"
 #include "object_samples.hpp"
 #include "pairing.hpp"
@@ -20,8 +19,9 @@ struct ParsedChunk {
     std::int32_t name = 0;         // into names; later the label, or kUnused
     RecordTable::Region region;    // object 0: the whole file cannot be used
   };
-  std::vector<Object> objects;        // in order; those with a problem are kUnused
-  std::vector<std::string> problems;  // theirs, in order
+  std::vector<Object> objects;                // in order; those with a problem are kUnused
+  std::vector<std::string> problems;          // theirs, in order
+  std::vector<DataState::Annotation> states;  // by annotation, of all
   std::vector<std::string> names;
   std::vector<StatedSize> sizes;  // by annotation within the chunk
   IndexCounts counts;
@@ -56,13 +56,13 @@ void keep(const Annotation& annotation, std::uint32_t index, ParsedChunk& chunk)
 void parse_chunk(const AnnotatedFiles& files, std::size_t begin, ParsedChunk& chunk) {
   const std::size_t end = std::min(begin + kChunk, files.annotations.size());
   chunk.sizes.resize(end - begin);
+  chunk.states.resize(end - begin);
   for (std::size_t i = begin; i < end; ++i) {
     if (!files.wanted[i]) continue;
     const auto index = static_cast<std::uint32_t>(i - begin);
     const std::string path = join_path(files.root, files.annotations[i]);
     try {
-      const auto xml = read_patiently([&] { return load_file(path, kLargestAnnotationFile); });
-      keep(parse_annotation(xml), index, chunk);
+      keep(parse_annotation(load_annotation(path, chunk.states[index])), index, chunk);
     } catch (const SampleError& error) {
       if (error.is_transient()) end_scan(path, error);
       chunk.objects.push_back({index, kUnused, {}});
@@ -201,7 +201,9 @@ void report_others(const std::string& root, const Scan& scan, SkipLog& skipped) 
     bad ? skipped.add_bad(join_path(root, path), reason) : skipped.add_note(join_path(root, path), reason);
   }
   for (const auto& path : scan.others)
-    skipped.add_note(join_path(root, path), "neither an image (" + std::string(kImageEndings) + ") nor .xml");
+    skipped.add_note(join_path(root, path), is_split_list(path)
+                                                ? "a list of images: dataset.path may name it"
+                                                : "neither an image (" + std::string(kImageEndings) + ") nor .xml");
 }
 
 // The images of the folder `place.name` with the annotations of the folders beside it, seen from the parent: of those
@@ -214,17 +216,29 @@ Scan scan_beside(const BuildContext& context, const PlaceInParent& place, const 
     entry.path = join_path(place.name, entry.path);
     scan.unusable.push_back(std::move(entry));
   }
+  const auto remember = [&](std::string_view folder, const std::vector<ListedFolder>& listed) {
+    for (const ListedFolder& each : listed) {
+      ListedFolder& added = scan.listed.emplace_back(each);
+      added.path = each.path.empty() ? std::string(folder) : join_path(folder, each.path);
+    }
+  };
+  remember(place.name, images.listed);
   const Scan beside_it = scan_folder(place.parent, "");
+  remember("", beside_it.listed);
+  scan.listed.back().data = beside_it.listed.front().annotations;  // other folders come and go there
   for (const auto folder : beside_it.folders) {
     if (!is_annotations_folder(folder)) continue;
     const Scan beside = scan_tree(join_path(place.parent, folder), context.threads, context.progress);
     add_below(scan.annotations, folder, beside.annotations);
+    remember(folder, beside.listed);
   }
   const bool is_named = !scan.annotations.empty();
   for (const auto folder : beside_it.folders) {
     if (is_named || folder == place.name) continue;
     Scan beside = scan_folder(place.parent, std::string(folder));
-    if (beside.images.empty()) scan.annotations.append(std::move(beside.annotations));
+    if (!beside.images.empty() || beside.annotations.empty()) continue;
+    scan.annotations.append(std::move(beside.annotations));
+    remember("", beside.listed);
   }
   scan.annotations.sort();
   leave_out_masks(scan);
@@ -264,9 +278,14 @@ IndexDraft build_from(const BuildContext& context, const std::string& root, cons
 
   IndexDraft draft;
   draft.root = root;
+  const bool are_bare = !scan.annotations.empty() && !is_annotation_name(scan.annotations[0]);
+  draft.state.add_all("", scan, are_bare ? DataState::Names::data_and_bare : DataState::Names::data);
   report_orphans(root, scan, pairing, draft.skipped);
   report_others(root, scan, draft.skipped);
   add_annotated_files(context, files, draft);
+  if (std::string remark = remark_on_splits(context.options, scan); !remark.empty()) {
+    draft.skipped.add_warning(context.options.path, std::move(remark));
+  }
   if (draft.table.source.empty()) nothing_usable(context, draft);
   return draft;
 }
@@ -298,6 +317,12 @@ void add_annotated_files(const BuildContext& context, const AnnotatedFiles& file
     label_objects(context, files, classes, i * kChunk, chunks[i], draft.skipped);
     draft.counts.annotations += chunks[i].counts.annotations;
     draft.counts.objects += chunks[i].counts.objects;
+  }
+  for (std::size_t i = 0; i < files.annotations.size(); ++i) {
+    if (!files.wanted[i]) continue;
+    const std::string_view path = files.annotations[i];
+    draft.state.add(files.root == draft.root ? std::string(path) : join_path(files.root, path),
+                    chunks[i / kChunk].states[i % kChunk]);
   }
   draft.counts.images = files.images.size();
   add_samples(chunks, files, ObjectSamples(context.options, classes.names()), draft);

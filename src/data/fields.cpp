@@ -1,7 +1,9 @@
 #include "fields.hpp"
 
 #include <algorithm>
+#include <filesystem>
 #include <forebay/error.hpp>
+#include <set>
 
 #include "base/file_io.hpp"
 #include "base/text.hpp"
@@ -39,27 +41,6 @@ bool is_pattern(std::string_view from) {
   return from.find("{stem}") != std::string_view::npos || from.find("{folder}") != std::string_view::npos;
 }
 
-// "masks/{stem}.png" for "train/a.jpg" is "masks/a.png".
-std::string applied(std::string_view pattern, std::string_view image) {
-  std::string path;
-  while (!pattern.empty()) {
-    if (pattern.starts_with("{stem}")) {
-      path += stem_of(image);
-      pattern.remove_prefix(6);
-    } else if (pattern.starts_with("{folder}")) {
-      const std::string_view folder = parent_folder(image);
-      path += folder;
-      pattern.remove_prefix(8);
-      // "{folder}/x" for an image in the root is "x", not "/x".
-      if (folder.empty() && !image.starts_with('/') && pattern.starts_with('/')) pattern.remove_prefix(1);
-    } else {
-      path += pattern.front();
-      pattern.remove_prefix(1);
-    }
-  }
-  return path;
-}
-
 // A wrong pattern would make every sample bad, so at least some of its files must exist.
 void look_for_files(const FieldOptions& options, const IndexDraft& draft, const RecordTable::FieldColumn& column) {
   std::string first;
@@ -89,7 +70,7 @@ RecordTable::FieldColumn files_beside(const FieldOptions& options, IndexDraft& d
   column.source.reserve(table.source.size());
   for (const std::uint32_t image : table.source) {
     if (file_of[image] == kNotYet) {
-      file_of[image] = table.add_source(applied(options.from, std::string(table.sources[image])));
+      file_of[image] = table.add_source(path_beside(options.from, std::string(table.sources[image])));
     }
     column.source.push_back(file_of[image]);
   }
@@ -207,6 +188,47 @@ void complete_fields(const DatasetOptions& options, std::string_view format, Ind
              "the format \"" + std::string(format) + "\" has no \"" + place_of(wanted) + "\"" + choices());
     }
   }
+}
+
+std::string path_beside(std::string_view pattern, std::string_view image) {
+  std::string path;
+  while (!pattern.empty()) {
+    if (pattern.starts_with("{stem}")) {
+      path += stem_of(image);
+      pattern.remove_prefix(6);
+    } else if (pattern.starts_with("{folder}")) {
+      const std::string_view folder = parent_folder(image);
+      path += folder;
+      pattern.remove_prefix(8);
+      // "{folder}/x" for an image in the root is "x", not "/x".
+      if (folder.empty() && !image.starts_with('/') && pattern.starts_with('/')) pattern.remove_prefix(1);
+    } else {
+      path += pattern.front();
+      pattern.remove_prefix(1);
+    }
+  }
+  return path;
+}
+
+void leave_out_fields(const std::vector<FieldOptions>& fields, Scan& scan) {
+  std::set<std::string> beside;
+  for (const FieldOptions& field : fields) {
+    if (is_image_or_label(field.name) || !is_pattern(field.from)) continue;
+    for (const auto image : scan.images) {
+      std::string path = std::filesystem::path(path_beside(field.from, image)).lexically_normal().string();
+      if (path != image) beside.insert(std::move(path));
+    }
+  }
+  if (beside.empty()) return;
+  PathList images;
+  for (const auto image : scan.images) {
+    if (!beside.contains(std::string(image))) {
+      images.add(image);
+      continue;
+    }
+    scan.unusable.push_back({.path = std::string(image), .reason = "a field of another image", .bad = false});
+  }
+  scan.images = std::move(images);
 }
 
 std::vector<std::string> describe_fields(const std::vector<FieldOptions>& fields) {

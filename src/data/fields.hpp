@@ -37,6 +37,12 @@ namespace forebay {
 // that exist.
 void complete_fields(const DatasetOptions& options, std::string_view format, IndexDraft& draft);
 
+// The file that a pattern with {stem} or {folder} names for an image; both paths begin in one folder.
+[[nodiscard]] std::string path_beside(std::string_view pattern, std::string_view image);
+
+// Moves the images that are fields of other images by the patterns of these options to scan.unusable, as notes.
+void leave_out_fields(const std::vector<FieldOptions>& fields, Scan& scan);
+
 // One line per section, to tell whether a saved index was made for these fields.
 [[nodiscard]] std::vector<std::string> describe_fields(const std::vector<FieldOptions>& fields);
 

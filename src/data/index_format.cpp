@@ -24,7 +24,9 @@ struct Header {
   std::uint32_t chunk_bytes = kIndexChunk;
   std::uint64_t record_bytes = 0;
   std::uint64_t content_bytes = 0;
+  std::uint64_t state_bytes = 0;
   std::uint64_t record_sum = 0;   // XXH3-64 of the record
+  std::uint64_t state_sum = 0;    // and of the state
   std::uint64_t fingerprint = 0;  // XXH3-64 of the chunks' checksums, seeded with content_bytes
   std::uint64_t header_sum = 0;   // XXH3-64 of the header up to here
 };
@@ -83,19 +85,21 @@ Error damaged_index(std::string_view origin, std::string_view what) {
 std::uint64_t chunk_sum(std::span<const std::byte> chunk) noexcept { return XXH3_64bits(chunk.data(), chunk.size()); }
 
 std::vector<std::byte> seal_index(const IndexRecord& record, std::size_t content_bytes,
-                                  const std::function<void(IndexWriter&)>& write) {
+                                  const std::function<void(IndexWriter&)>& write, std::span<const std::byte> state) {
   IndexWriter record_writer;
   code_record(record_writer, record);
   const std::vector<std::byte> record_bytes = record_writer.take();
   Header header;
   header.record_bytes = record_bytes.size();
   header.content_bytes = content_bytes;
+  header.state_bytes = state.size();
   header.record_sum = chunk_sum(record_bytes);
+  header.state_sum = chunk_sum(state);
 
   const std::size_t sums_bytes = chunks_of(content_bytes) * sizeof(std::uint64_t);
   const std::size_t content_at = sizeof(header) + sums_bytes + record_bytes.size();
   std::vector<std::byte> bytes;
-  bytes.reserve(content_at + content_bytes);
+  bytes.reserve(content_at + content_bytes + state.size());
   bytes.resize(sizeof(header) + sums_bytes);
   bytes.insert(bytes.end(), record_bytes.begin(), record_bytes.end());
   IndexWriter writer(std::move(bytes));
@@ -103,7 +107,9 @@ std::vector<std::byte> seal_index(const IndexRecord& record, std::size_t content
   bytes = writer.take();
   if (bytes.size() != content_at + content_bytes) throw Error("an index was written with another size than promised");
 
-  const auto content = std::span<const std::byte>(bytes).subspan(content_at);
+  bytes.insert(bytes.end(), state.begin(), state.end());
+
+  const auto content = std::span<const std::byte>(bytes).subspan(content_at, content_bytes);
   const auto sums = std::span(bytes).subspan(sizeof(header), sums_bytes);
   for (std::size_t chunk = 0; chunk < chunks_of(content_bytes); ++chunk) {
     const std::size_t begin = chunk * kIndexChunk;
@@ -133,11 +139,16 @@ IndexLayout read_index_layout(std::span<const std::byte> begin, std::size_t size
     throw damaged_index(
         origin, "the checksum of its header, bytes 0 to " + std::to_string(sizeof(header) - 1) + ", does not match");
   }
-  const std::size_t rest = size - sizeof(header);
   const std::size_t sums_bytes = chunks_of(header.content_bytes) * sizeof(std::uint64_t);
-  const bool sizes_fit = header.content_bytes <= rest && header.record_bytes <= rest && sums_bytes <= rest &&
-                         rest - header.content_bytes - header.record_bytes == sums_bytes &&
-                         header.content_bytes + header.record_bytes <= rest;
+  std::size_t left = size - sizeof(header);
+  const bool sizes_fit = std::ranges::all_of(std::array<std::uint64_t, 4>{header.content_bytes, header.record_bytes,
+                                                                          sums_bytes, header.state_bytes},
+                                             [&](std::uint64_t part) {
+                                               const bool fits = part <= left;
+                                               left -= fits ? part : 0;
+                                               return fits;
+                                             }) &&
+                         left == 0;
   if (!sizes_fit) {
     throw damaged_index(origin, "it has " + std::to_string(size) + " bytes, which is not what its header says");
   }
@@ -148,7 +159,10 @@ IndexLayout read_index_layout(std::span<const std::byte> begin, std::size_t size
   layout.record_bytes = header.record_bytes;
   layout.content_at = layout.record_at + layout.record_bytes;
   layout.content_bytes = header.content_bytes;
+  layout.state_at = layout.content_at + layout.content_bytes;
+  layout.state_bytes = header.state_bytes;
   layout.record_sum = header.record_sum;
+  layout.state_sum = header.state_sum;
   layout.fingerprint = header.fingerprint;
   layout.identity = header.header_sum;
   return layout;

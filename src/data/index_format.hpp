@@ -14,10 +14,11 @@
 #include <utility>
 #include <vector>
 
-// A serialized index: header, sums, then two parts. The *record* says what the index was built from and what was left
-// out; the *content* determines which bytes and which label each sample id has, and is what fingerprint() hashes. The
-// content is cut into chunks, and the sums are the checksums of its chunks: so an index can be opened without reading
-// all of it, and each chunk is checked when it is first used (index_image.hpp). Numbers are little endian.
+// A serialized index: header, sums, then three parts. The *record* says what the index was built from and what was left
+// out; the *content* determines which bytes and which label each sample id has, and is what fingerprint() hashes; the
+// *state* says what the data was like (data_state.hpp). The content is cut into chunks, and the sums are the checksums
+// of its chunks: so an index can be opened without reading all of it, and each chunk is checked when it is first used
+// (index_image.hpp). Numbers are little endian.
 namespace forebay {
 
 static_assert(std::endian::native == std::endian::little, "indexes are written in the machine's byte order");
@@ -130,13 +131,16 @@ struct IndexLayout {
   std::size_t record_bytes = 0;
   std::size_t content_at = 0;
   std::size_t content_bytes = 0;
+  std::size_t state_at = 0;
+  std::size_t state_bytes = 0;
   std::uint64_t record_sum = 0;
+  std::uint64_t state_sum = 0;
   std::uint64_t fingerprint = 0;  // of the content: hash of the sums
   std::uint64_t identity = 0;     // equal for two indexes when all their bytes are
 };
 
 // Bytes of the header, as read_index_layout() needs them.
-inline constexpr std::size_t kIndexHeader = 56;
+inline constexpr std::size_t kIndexHeader = 72;
 
 // True for bytes that begin as an index of any version.
 [[nodiscard]] bool begins_as_index(std::span<const std::byte> bytes) noexcept;
@@ -151,8 +155,9 @@ inline constexpr std::size_t kIndexHeader = 56;
 [[nodiscard]] std::uint64_t chunk_sum(std::span<const std::byte> chunk) noexcept;
 
 // Makes a serialized index. `write` appends exactly `content_bytes`, so that an index of gigabytes is written in
-// place.
+// place; `state` is a serialized DataState.
 [[nodiscard]] std::vector<std::byte> seal_index(const IndexRecord& record, std::size_t content_bytes,
-                                                const std::function<void(IndexWriter&)>& write);
+                                                const std::function<void(IndexWriter&)>& write,
+                                                std::span<const std::byte> state = {});
 
 }  // namespace forebay

@@ -20,18 +20,18 @@ class IndexInMemory final : public IndexImage {
       : IndexImage(layout, std::move(record), std::move(origin)),
         bytes_(std::move(bytes)),
         sums_(bytes_.bytes.subspan(layout.sums_at, layout.sums_bytes)),
-        content_(bytes_.bytes.subspan(layout.content_at)),
+        content_(bytes_.bytes.subspan(layout.content_at, layout.content_bytes)),
         checked_(std::make_unique<std::atomic<bool>[]>(chunks())) {}
 
   void read_unchecked(std::uint64_t at, std::span<std::byte> to) const override {
     std::ranges::copy(bytes_.bytes.subspan(at, to.size()), to.begin());
   }
-  void check() const override {
-    for (std::size_t chunk = 0; chunk < chunks(); ++chunk) check_chunk(chunk);
-  }
   [[nodiscard]] bool is_on_disk() const noexcept override { return false; }
 
  private:
+  void check_content() const override {
+    for (std::size_t chunk = 0; chunk < chunks(); ++chunk) check_chunk(chunk);
+  }
   void copy(std::uint64_t offset, std::span<std::byte> to) const override {
     if (to.empty()) return;
     for (std::size_t chunk = offset / kIndexChunk; chunk <= (offset + to.size() - 1) / kIndexChunk; ++chunk) {
@@ -126,12 +126,12 @@ class IndexOnDisk final : public IndexImage {
   IndexOnDisk& operator=(const IndexOnDisk&) = delete;
 
   void read_unchecked(std::uint64_t at, std::span<std::byte> to) const override { file_.read(at, to); }
-  void check() const override {
-    for (std::size_t chunk = 0; chunk < chunks(); ++chunk) (void)read_chunk(chunk);
-  }
   [[nodiscard]] bool is_on_disk() const noexcept override { return true; }
 
  private:
+  void check_content() const override {
+    for (std::size_t chunk = 0; chunk < chunks(); ++chunk) (void)read_chunk(chunk);
+  }
   void copy(std::uint64_t offset, std::span<std::byte> to) const override {
     while (!to.empty()) {
       const std::size_t chunk = offset / kIndexChunk;
@@ -246,6 +246,19 @@ bool is_saved_index(const std::string& file) {
 void IndexImage::read(std::uint64_t offset, std::span<std::byte> to) const {
   require_within(offset, to.size());
   copy(offset, to);
+}
+
+void IndexImage::check() const {
+  check_content();
+  (void)state();
+}
+
+std::vector<std::byte> IndexImage::state() const {
+  std::vector<std::byte> state(layout_.state_bytes);
+  read_unchecked(layout_.state_at, state);
+  if (chunk_sum(state) == layout_.state_sum) return state;
+  throw damaged_index(origin_, "the checksum of bytes " + std::to_string(layout_.state_at) + " to " +
+                                   std::to_string(layout_.state_at + layout_.state_bytes - 1) + " does not match");
 }
 
 std::vector<std::byte> IndexImage::content(std::uint64_t offset, std::uint64_t bytes) const {

@@ -30,7 +30,7 @@ class IndexImage {
   // Two indexes with the same identity have the same bytes, as far as 64 bits can tell.
   [[nodiscard]] std::uint64_t identity() const noexcept { return layout_.identity; }
   // The size of all of it, and of its content.
-  [[nodiscard]] std::size_t bytes() const noexcept { return layout_.content_at + layout_.content_bytes; }
+  [[nodiscard]] std::size_t bytes() const noexcept { return layout_.state_at + layout_.state_bytes; }
   [[nodiscard]] std::size_t content_bytes() const noexcept { return layout_.content_bytes; }
   [[nodiscard]] const std::string& origin() const noexcept { return origin_; }
   // Whether it stays in a file.
@@ -52,8 +52,10 @@ class IndexImage {
   // Fills `to` from all of the index, header included, at `at`, unchecked. Throws Error when it cannot be read.
   // REQUIRES: at + to.size() <= bytes().
   virtual void read_unchecked(std::uint64_t at, std::span<std::byte> to) const = 0;
-  // Reads and checks all of the content. Throws Error at the first damaged chunk.
-  virtual void check() const = 0;
+  // Reads and checks all of the content and the state. Throws Error at the first damaged chunk.
+  void check() const;
+  // The serialized DataState. Throws Error if it cannot be read or is damaged.
+  [[nodiscard]] std::vector<std::byte> state() const;
 
   // Throws Error("ORIGIN: a damaged index: WHAT") unless `holds`.
   void require(bool holds, std::string_view what) const;
@@ -68,6 +70,7 @@ class IndexImage {
   [[nodiscard]] Error damaged_chunk(std::size_t chunk) const;
 
  private:
+  virtual void check_content() const = 0;
   // What read() does. REQUIRES: offset + to.size() <= content_bytes().
   virtual void copy(std::uint64_t offset, std::span<std::byte> to) const = 0;
   void require_within(std::uint64_t offset, std::uint64_t bytes) const;

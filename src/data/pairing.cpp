@@ -39,6 +39,16 @@ bool lies_in_mask_folder(std::string_view path) {
   return folders.find("mask") != std::string::npos || folders.find("segmentation") != std::string::npos;
 }
 
+// "a/x" of "a/x_mask"; the same without such a word at its end.
+std::string_view without_mask_word(std::string_view place) noexcept {
+  for (const std::string_view word : {"mask", "masks", "seg", "segmentation", "label", "labels", "gt", "annotation"}) {
+    if (place.size() <= word.size() + 1 || !place.ends_with(word)) continue;
+    const char before = place[place.size() - word.size() - 1];
+    if (before == '_' || before == '-' || before == '.') return place.substr(0, place.size() - word.size() - 1);
+  }
+  return place;
+}
+
 Pairing pair_by_place(const Scan& scan) {
   const AnnotationLookup lookup(scan.annotations.view());
   Pairing pairing;
@@ -230,7 +240,7 @@ void leave_out_masks(Scan& scan) {
   const auto is_mask = [&](std::string_view image) {
     if (is_jpeg_name(image)) return false;
     const std::string_view place = without_extension(image);
-    if (jpegs.contains(place)) return true;
+    if (jpegs.contains(place) || jpegs.contains(without_mask_word(place))) return true;
     if (scan.annotations.empty() || annotated.contains(place)) return false;
     return jpeg_stems.contains(stem_of(image)) || lies_in_mask_folder(image);
   };

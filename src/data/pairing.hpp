@@ -71,7 +71,7 @@ struct Pairing {
 [[nodiscard]] bool is_voc_annotation(const std::string& path);
 
 // Moves images that belong to others, most of them masks, to scan.unusable, as notes. None is a JPEG. They are those
-//  - beside a JPEG of the same name (x.png beside x.jpg);
+//  - beside a JPEG of the same name (x.png beside x.jpg), or of the same name and a word for masks (x_mask.png);
 //  - in a tree with annotations, without one beside them, with the stem of a JPEG elsewhere in the tree
 //    (SegmentationClass/x.png of JPEGImages/x.jpg) or below a folder with "mask" or "segmentation" in its name. Their
 //    annotation would otherwise have two images.

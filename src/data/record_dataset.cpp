@@ -148,6 +148,14 @@ class RecordDataset final : public Dataset, public PlacedSamples, public SampleF
     });
   }
 
+  [[nodiscard]] SourceComparison compare_sources(unsigned threads, const IndexProgress& progress) const {
+    std::vector<std::uint64_t> known;
+    for (std::uint64_t file = 0; holds_files() && file < layout_.sources; ++file) {
+      if (number(Layout::file_bytes, file) != 0) known.push_back(file);
+    }
+    return files_.compare(known, threads, progress);
+  }
+
   [[nodiscard]] std::string bypass_page_cache() const {
     files_.bypass_page_cache();
     if (size() == 0 || is_held(file_of(0))) return {};
@@ -375,6 +383,11 @@ std::optional<std::string> original_name(const Dataset& dataset, std::uint64_t i
   const auto* const records = dynamic_cast<const RecordDataset*>(&dataset);
   const Format* const format = records == nullptr ? nullptr : find_format(records->format());
   return format != nullptr && format->keeps_names ? std::optional(records->key_of(id)) : std::nullopt;
+}
+
+SourceComparison compare_sources(const Dataset& dataset, unsigned threads, const IndexProgress& progress) {
+  const auto* const records = dynamic_cast<const RecordDataset*>(&dataset);
+  return records == nullptr ? SourceComparison{} : records->compare_sources(threads, progress);
 }
 
 std::string bypass_page_cache(const Dataset& dataset) {

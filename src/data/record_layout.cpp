@@ -332,16 +332,17 @@ std::string record_name(std::string_view path, std::uint64_t number, std::string
   return name.append("]");
 }
 
-std::unique_ptr<Dataset> make_dataset(IndexRecord record, RecordTable table) {
+std::unique_ptr<Dataset> make_dataset(IndexRecord record, RecordTable table, std::span<const std::byte> state) {
   for (const RecordTable::Stamp& stamp : table.stamps) record.modified.push_back(stamp.modified);
   RecordLayout layout = layout_of(table);
   const std::vector<std::byte> head = layout.head();
   layout.place(head.size());
-  auto bytes = seal_index(record, layout.end, [&](IndexWriter& writer) {
+  const auto write = [&](IndexWriter& writer) {
     writer(std::uint64_t{head.size()});
     writer.column(head);
     write_table(writer, layout, table);
-  });
+  };
+  auto bytes = seal_index(record, layout.end, write, state);
   return restore_index(index_in_memory(owned_bytes(std::move(bytes)), "the index of " + record.origin.path));
 }
 

@@ -141,6 +141,8 @@ struct RecordTable {
 
 // The dataset over a table. A sample of a folder tree takes 5 or 6 bytes besides its path, one of an idx file or
 // another file of equal records 1 or 2.
-[[nodiscard]] std::unique_ptr<Dataset> make_dataset(IndexRecord record, RecordTable table);
+// `state` is a serialized DataState.
+[[nodiscard]] std::unique_ptr<Dataset> make_dataset(IndexRecord record, RecordTable table,
+                                                    std::span<const std::byte> state = {});
 
 }  // namespace forebay

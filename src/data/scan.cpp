@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cctype>
 #include <cerrno>
+#include <chrono>
 #include <iterator>
 #include <map>
 #include <memory>
@@ -18,6 +19,9 @@
 #include "base/file_io.hpp"
 #include "base/retry.hpp"
 #include "parallel.hpp"
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
 
 namespace forebay {
 namespace {
@@ -54,27 +58,6 @@ struct FolderLink {
   dev_t device = 0;  // of what it leads to
   ino_t inode = 0;
 };
-
-bool ends_with_ignoring_case(std::string_view text, std::string_view lower_case) noexcept {
-  return text.size() >= lower_case.size() &&
-         std::equal(lower_case.rbegin(), lower_case.rend(), text.rbegin(), [](char expected, char given) {
-           return expected == static_cast<char>(std::tolower(static_cast<unsigned char>(given)));
-         });
-}
-
-// The endings of kOtherImageEndings one by one.
-consteval auto other_image_endings() {
-  constexpr std::string_view kSeparator = ", ";
-  constexpr auto kCount = static_cast<std::size_t>(std::ranges::count(kOtherImageEndings, ',')) + 1;
-  std::array<std::string_view, kCount> endings;
-  std::string_view rest = kOtherImageEndings;
-  for (auto& ending : endings) {
-    const auto end = std::min(rest.find(kSeparator), rest.size());
-    ending = rest.substr(0, end);
-    rest.remove_prefix(std::min(end + kSeparator.size(), rest.size()));
-  }
-  return endings;
-}
 
 // What a listing says about a name.
 struct Entry {
@@ -143,9 +126,30 @@ Directory open_directory(const std::string& path) {
   cannot_list();
 }
 
+// Folders that systems leave behind and that hold no data, or small copies of it.
+std::string_view maker_of_stray(std::string_view name) noexcept {
+  if (name.starts_with('_') && name.ends_with("MACOSX")) return "macOS";
+  if (name == "@eaDir" || name == "#recycle" || name == "#snapshot") return "a network storage";
+  if (name == "$RECYCLE.BIN" || name == "System Volume Information") return "Windows";
+  return name == "lost+found" ? "a file system" : "";
+}
+
+void sum_name(std::string_view name, mode_t type, ListedFolder& listed) noexcept {
+  const bool is_folder = S_ISDIR(type);
+  const bool is_annotation = is_folder ? is_annotations_folder(name) : is_annotation_name(name);
+  if (is_folder || is_annotation || is_image_name(name)) listed.data.add(name, is_folder);
+  if (is_annotation) listed.annotations.add(name, is_folder);
+  if (!is_folder && name.find('.') == std::string_view::npos) listed.bare.add(name, is_folder);
+}
+
 // Calls on_folder(path, entry) for each folder in it and adds the files to the scan.
 template <typename OnFolder>
 void list(DIR& directory, const std::string& folder, Scan& scan, OnFolder&& on_folder) {
+  struct stat status {};
+  if (::fstat(::dirfd(&directory), &status) != 0) cannot_list();
+  ListedFolder& listed = scan.listed.emplace_back();
+  listed.path = folder;
+  listed.times = times_of(status);
   for (;;) {
     errno = 0;
     const dirent* entry = ::readdir(&directory);
@@ -155,6 +159,12 @@ void list(DIR& directory, const std::string& folder, Scan& scan, OnFolder&& on_f
     if (name.starts_with('.')) continue;
     std::string path = join_path(folder, name);
     const Entry found = look_at(*entry, ::dirfd(&directory));
+    const std::string_view maker = S_ISDIR(found.type) ? maker_of_stray(name) : "";
+    if (!maker.empty()) {
+      scan.unusable.push_back({path, std::string("a folder that ").append(maker).append(" made, left out"), false});
+      continue;
+    }
+    sum_name(name, found.type, listed);
     if (S_ISDIR(found.type)) {
       on_folder(path, found);
       scan.folders.add(path);
@@ -170,6 +180,7 @@ void append(Scan&& found, Scan& scan) {
   scan.others.append(std::move(found.others));
   scan.folders.append(std::move(found.folders));
   std::ranges::move(found.unusable, std::back_inserter(scan.unusable));
+  std::ranges::move(found.listed, std::back_inserter(scan.listed));
 }
 
 class Walk {
@@ -320,56 +331,25 @@ void report_folders_named_like_images(Scan& scan) {
 
 }  // namespace
 
+void NameSum::add(std::string_view name, bool is_folder) noexcept {
+  ++count;
+  sum += XXH3_64bits_withSeed(name.data(), name.size(), is_folder ? 1 : 0);
+}
+
+std::uint64_t times_of(const struct stat& status) noexcept {
+  constexpr std::int64_t kSecond = 1'000'000'000;
+  const std::array<std::int64_t, 3> times{status.st_mtim.tv_sec * kSecond + status.st_mtim.tv_nsec,
+                                          status.st_ctim.tv_sec * kSecond + status.st_ctim.tv_nsec,
+                                          S_ISDIR(status.st_mode) ? 0 : status.st_size};
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  const bool is_old = std::max(times[0], times[1]) < std::chrono::nanoseconds(now).count() - 2 * kSecond;
+  const std::uint64_t sum = XXH3_64bits(times.data(), sizeof times);
+  return is_old ? std::max<std::uint64_t>(sum, ListedFolder::kAbsent + 1) : 0;
+}
+
 void end_scan(const std::string& path, const SampleError& error) {
   throw ConfigError("dataset.path: " + path + ": " + error.what() +
                     "; an index of what can be read now would lack the rest: build it again when the store is well");
-}
-
-bool is_jpeg_name(std::string_view name) noexcept {
-  return ends_with_ignoring_case(name, ".jpg") || ends_with_ignoring_case(name, ".jpeg") ||
-         ends_with_ignoring_case(name, ".jpe");
-}
-
-bool is_image_name(std::string_view name) noexcept {
-  static constexpr auto kEndings = other_image_endings();
-  return is_jpeg_name(name) || std::any_of(kEndings.begin(), kEndings.end(), [&](std::string_view ending) {
-           return ends_with_ignoring_case(name, ending);
-         });
-}
-
-bool is_annotation_name(std::string_view name) noexcept { return ends_with_ignoring_case(name, ".xml"); }
-
-bool is_annotations_folder(std::string_view name) noexcept {
-  constexpr std::string_view kName = "annotations";
-  return name.size() == kName.size() && ends_with_ignoring_case(name, kName);
-}
-
-bool may_hold_annotations(std::string_view name) noexcept {
-  constexpr std::array<std::string_view, 8> kNames{"annotations", "annotation", "annots", "annot",
-                                                   "labels",      "label",      "xml",    "xmls"};
-  return std::any_of(kNames.begin(), kNames.end(), [&](std::string_view known) {
-    return name.size() == known.size() && ends_with_ignoring_case(name, known);
-  });
-}
-
-std::string_view first_component(std::string_view path) noexcept { return path.substr(0, path.find('/')); }
-
-std::string_view base_name(std::string_view path) noexcept { return path.substr(path.rfind('/') + 1); }
-
-std::string_view parent_folder(std::string_view path) noexcept {
-  const auto slash = path.rfind('/');
-  return slash == std::string_view::npos ? std::string_view{} : path.substr(0, slash);
-}
-
-std::string_view stem_of(std::string_view path) noexcept {
-  const auto name = base_name(path);
-  return name.substr(0, name.rfind('.'));
-}
-
-std::string join_path(std::string_view folder, std::string_view name) {
-  std::string path(folder);
-  if (!path.empty() && !path.ends_with('/')) path += '/';
-  return path.append(name);
 }
 
 Scan scan_tree(const std::string& root, unsigned threads, const IndexProgress& progress) {
@@ -391,6 +371,8 @@ Scan scan_folder(const std::string& root, const std::string& folder) {
     });
   } catch (const SampleError& error) {
     if (error.is_transient()) end_scan(path, error);
+    scan = {};
+    scan.listed.push_back({.path = folder, .times = ListedFolder::kAbsent});
   }
   sort_files(scan);
   sort_unusable(scan);

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <sys/stat.h>
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <forebay/dataset.hpp>
 #include <forebay/error.hpp>
 #include <iterator>
@@ -63,15 +65,39 @@ class PathList {
   std::vector<Block> blocks_;  // the last one has room left
 };
 
+// Names, whatever the order in which they came: two sets that differ have another count or sum, as far as 64 bits tell.
+struct NameSum {
+  std::uint64_t count = 0;
+  std::uint64_t sum = 0;
+
+  void add(std::string_view name, bool is_folder) noexcept;
+  friend bool operator==(const NameSum&, const NameSum&) = default;
+};
+
+// A folder as it was when it was listed, to tell later whether its names are still the same.
+struct ListedFolder {
+  static constexpr std::uint64_t kAbsent = 1;
+
+  std::string path;
+  std::uint64_t times = 0;   // times_of() it, before it was listed; kAbsent if it was not there
+  NameSum data = {};         // images, annotations and folders
+  NameSum annotations = {};  // annotations, and folders named Annotations
+  NameSum bare = {};         // files without an extension
+};
+// What the times of a file or folder, and the size of a file, are as one number, which differs if one of them does. 0
+// if it was changed so recently that a later change may leave the times as they are.
+[[nodiscard]] std::uint64_t times_of(const struct stat& status) noexcept;
+
 // The contents of a folder. Paths are relative to it, without "./", each list sorted bytewise, so that it does not
 // depend on threads or on the order in which the file system lists names. Hidden files and folders (names with a
 // leading dot) are left out.
 struct Scan {
-  PathList images;                // kImageEndings in any case; a link is assumed to lead to a file
-  PathList annotations;           // .xml in any case
-  PathList others;                // files with other names
-  PathList folders;               // all of them, links to folders included
-  std::vector<Skipped> unusable;  // image names that are no files, folders that cannot be listed, link loops
+  PathList images;                   // kImageEndings in any case; a link is assumed to lead to a file
+  PathList annotations;              // .xml in any case
+  PathList others;                   // files with other names
+  PathList folders;                  // all of them, links to folders included
+  std::vector<Skipped> unusable;     // image names that are no files, folders that cannot be listed, link loops
+  std::vector<ListedFolder> listed;  // in no order
 };
 
 // The store fails: no index is made of what it still gives, because that may be kept for years. Throws ConfigError.
@@ -102,7 +128,7 @@ struct Scan {
 [[nodiscard]] Scan scan_tree(const std::string& root, unsigned threads, const IndexProgress& progress);
 
 // The same for `folder` below `root` alone, without going deeper: its folders are listed, not entered. A folder that
-// cannot be listed is empty.
+// cannot be listed is empty, and kAbsent.
 [[nodiscard]] Scan scan_folder(const std::string& root, const std::string& folder);
 
 }  // namespace forebay

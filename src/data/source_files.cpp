@@ -3,10 +3,14 @@
 #include <algorithm>
 #include <array>
 #include <utility>
+#include <vector>
 
 #include <forebay/error.hpp>
 
+#include "base/retry.hpp"
 #include "npz.hpp"
+#include "parallel.hpp"
+#include "scan.hpp"
 
 namespace forebay {
 
@@ -49,6 +53,25 @@ void SourceFiles::check(std::uint64_t source) {
   if (sources_[source].is_checked.load(std::memory_order_relaxed)) return;
   (void)open(source);
   sources_[source].is_checked.store(true, std::memory_order_relaxed);
+}
+
+SourceComparison SourceFiles::compare(std::span<const std::uint64_t> sources, unsigned threads,
+                                      const IndexProgress& progress) {
+  std::vector<std::string> problems(sources.size());
+  ParallelTask task;
+  task.count = task.total = sources.size();
+  task.body = [&](std::size_t i) {
+    try {
+      read_patiently([&] { check(sources[i]); });
+    } catch (const SampleError& error) {
+      const std::string path = known_(sources[i]).path;
+      if (error.is_transient()) end_scan(path, error);
+      problems[i] = path + ": " + error.what();
+    }
+  };
+  if (!sources.empty()) run_parallel(task, threads, progress);
+  const auto first = std::ranges::find_if(problems, [](const std::string& problem) { return !problem.empty(); });
+  return {sources.size(), first == problems.end() ? "" : *first};
 }
 
 // A file system's refusal was reported when the run began.

@@ -16,6 +16,12 @@
 
 namespace forebay {
 
+// The files of records that an index knows, compared with what it knows of them.
+struct SourceComparison {
+  std::uint64_t files = 0;
+  std::string difference;  // "PATH is not the file that ..."; empty if there is none
+};
+
 // The files that samples are read from. Those of records stay open once they have been read from, so that a record
 // costs one read. At most kMostOpen do, so that a dataset of many shards leaves descriptors for the rest of the
 // program; others are opened for each read. Any thread may call.
@@ -59,6 +65,9 @@ class SourceFiles {
   }
   // Opens and compares the source once; throws as with() does until that succeeds.
   void check(std::uint64_t source);
+  // The same for many. Throws ConfigError when the store fails.
+  [[nodiscard]] SourceComparison compare(std::span<const std::uint64_t> sources, unsigned threads,
+                                         const IndexProgress& progress);
 
   // Fill `bytes`, or pieces of memory in order, from a file passed by with(), by one request. Throw SampleError.
   void read(const OpenFile& file, std::size_t offset, std::span<std::byte> bytes);
@@ -84,6 +93,9 @@ class SourceFiles {
   std::atomic<bool> is_direct_{false};  // relaxed: either way of reading gives the same bytes
   DirectReads direct_;
 };
+
+// Compares all of them. Nothing for a dataset of the program's own. Throws ConfigError when the store fails.
+[[nodiscard]] SourceComparison compare_sources(const Dataset& dataset, unsigned threads, const IndexProgress& progress);
 
 // Has those files of an index's dataset that are not open yet read past the page cache. Returns "", or why that is
 // impossible, judging by the first file. Any thread.

@@ -71,6 +71,7 @@ class Startup {
   std::unique_ptr<RuledPolicy> policy_;      // until the server has it
   std::array<std::string, 2> node_notices_;  // about this rank's place and cores; empty: nothing is wrong
   std::string operations_notice_;            // they changed transform.when
+  IndexRemark index_remark_;                 // rank 0 compared it with its data
 };
 
 void Startup::agree_on_options() {
@@ -107,7 +108,8 @@ void Startup::open_dataset() {
   const std::uint64_t before = resident_bytes();
   IndexProgress progress;
   if (run_.given.while_waiting) progress = [this](std::uint64_t, std::uint64_t) { run_.given.while_waiting(); };
-  run_.dataset = run_.given.dataset ? run_.given.dataset : share_dataset(options.dataset, *run_.communicator, progress);
+  run_.dataset = run_.given.dataset ? run_.given.dataset
+                                    : share_dataset(options.dataset, *run_.communicator, progress, &index_remark_);
   const std::uint64_t after = resident_bytes();
   if (!run_.given.dataset && after > before) run_.index_bytes = after - before;
   run_.safe_dataset = guarded(run_.dataset);
@@ -181,6 +183,8 @@ void Startup::open_logs() {
       for (const std::string& warning : start_warnings(options, run_.workers, ranks())) run_.console->warn(warning);
       if (!operations_notice_.empty()) run_.console->warn(operations_notice_);
       for (const std::string& warning : index_warnings(skipped)) run_.console->warn(warning);
+      const auto& [remark, is_warning] = index_remark_;
+      if (!remark.empty()) is_warning ? run_.console->warn(remark) : run_.console->info(remark);
       for (const std::string& notice : node_notices_) {
         if (!notice.empty()) run_.console->warn(notice);
       }

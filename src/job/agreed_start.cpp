@@ -55,11 +55,11 @@ Announcement to_announcement(std::span<const std::byte> bytes) {
   return announcement;
 }
 
-Announcement announce(const DatasetOptions& options, const IndexProgress& progress, std::unique_ptr<Dataset>& opened) {
+Announcement announce(const DatasetOptions& options, const IndexProgress& progress, OpenedDataset& opened) {
   Announcement announcement;
   try {
-    opened = open_dataset(options, progress);
-    const IndexImage& image = *image_of(*opened);
+    opened = open_with_remark(options, progress);
+    const IndexImage& image = *image_of(*opened.dataset);
     announcement.identity = image.identity();
     announcement.bytes = image.bytes();
   } catch (const ConfigError& error) {
@@ -201,12 +201,16 @@ Options load_options(const std::string& file, const Communicator& communicator, 
 }
 
 std::shared_ptr<const Dataset> share_dataset(const DatasetOptions& options, Communicator& communicator,
-                                             const IndexProgress& progress) {
-  if (communicator.size() == 1) return open_dataset(options, progress);
+                                             const IndexProgress& progress, IndexRemark* remark) {
   const bool is_first = communicator.rank() == 0;
-  std::unique_ptr<Dataset> opened;
+  const bool is_alone = communicator.size() == 1;
+  OpenedDataset first;
   std::vector<std::byte> message;
-  if (is_first) message = to_bytes(announce(options, progress, opened));
+  if (is_alone) first = open_with_remark(options, progress);
+  if (is_first && !is_alone) message = to_bytes(announce(options, progress, first));
+  if (remark != nullptr) *remark = first.remark;
+  std::unique_ptr<Dataset> opened = std::move(first.dataset);
+  if (is_alone) return opened;
   const Announcement announcement = to_announcement(communicator.broadcast(std::move(message), 0));
   if (announcement.kind == Announcement::Kind::config_error) throw ConfigError(announcement.problem);
   if (announcement.kind == Announcement::Kind::error) throw Error(announcement.problem);

@@ -9,6 +9,7 @@
 
 #include "base/cores.hpp"
 #include "base/launcher.hpp"
+#include "data/saved_index.hpp"
 #include "device/device_choice.hpp"
 #include "order/selection.hpp"
 
@@ -18,9 +19,11 @@ namespace forebay {
 // Rank 0 loads or builds the index; the others never walk the directories. A rank that finds rank 0's index under
 // options.index maps that file, so that all ranks of a node share its pages. Where one does not, rank 0 sends the
 // index, and the ranks of a node keep one copy in memory that they share. Throws rank 0's error on all ranks.
-// `progress` is rank 0's, and may end the build by throwing.
+// `progress` is rank 0's, and may end the build by throwing. Rank 0 compares a saved index with its data, and sets
+// `remark` to what there is to say of that.
 [[nodiscard]] std::shared_ptr<const Dataset> share_dataset(const DatasetOptions& options, Communicator& communicator,
-                                                           const IndexProgress& progress = {});
+                                                           const IndexProgress& progress = {},
+                                                           IndexRemark* remark = nullptr);
 
 // Throws Error on all ranks when a rank runs with other options or another dataset: the sections that only concern
 // one rank (telemetry, workers, storage, trainer) may differ.

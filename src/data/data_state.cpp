@@ -1,0 +1,169 @@
+#include "data_state.hpp"
+
+#include <sys/stat.h>
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstdint>
+#include <mutex>
+#include <tuple>
+#include <utility>
+
+#include <forebay/error.hpp>
+
+#include "base/file_io.hpp"
+#include "base/retry.hpp"
+#include "index_format.hpp"
+#include "parallel.hpp"
+
+namespace forebay {
+namespace {
+
+constexpr std::uint64_t kUnreadable = 1;  // the sum of a file that cannot be read
+
+NameSum names_that_decide(const ListedFolder& folder, DataState::Names kind) {
+  if (kind == DataState::Names::annotations) return folder.annotations;
+  if (kind == DataState::Names::data) return folder.data;
+  return {folder.data.count + folder.bare.count, folder.data.sum + folder.bare.sum};
+}
+
+// What it is now; false if it is not there, or not for this process.
+bool look_patiently(const std::string& path, struct stat& status) {
+  try {
+    read_patiently([&] {
+      if (::stat(path.c_str(), &status) == 0) return;
+      throw system_failure("cannot inspect it", errno);
+    });
+    return true;
+  } catch (const SampleError& error) {
+    if (error.is_transient()) end_scan(path, error);
+    return false;
+  }
+}
+
+// The first of many findings, whichever thread comes to it first.
+class FirstFinding {
+ public:
+  void add(std::size_t number, std::string what) {
+    const std::lock_guard lock(mutex_);
+    ++count_;
+    if (count_ == 1 || number < number_) std::tie(number_, what_) = std::pair(number, std::move(what));
+  }
+  [[nodiscard]] std::string take() {
+    if (count_ > 1)
+      what_ += " (and " + std::to_string(count_ - 1) + (count_ == 2 ? " more difference)" : " more differences)");
+    return std::move(what_);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::size_t count_ = 0;
+  std::size_t number_ = 0;
+  std::string what_;
+};
+
+template <typename Item, typename Compare>
+void compare_each(const std::vector<Item>& items, unsigned threads, const IndexProgress& progress, Compare&& compare) {
+  constexpr std::size_t kAtOnce = 64;
+  ParallelTask task;
+  task.count = (items.size() + kAtOnce - 1) / kAtOnce;
+  task.body = [&](std::size_t turn) {
+    const std::size_t end = std::min((turn + 1) * kAtOnce, items.size());
+    for (std::size_t i = turn * kAtOnce; i < end; ++i) compare(i, items[i]);
+  };
+  task.scale = kAtOnce;
+  task.total = items.size();
+  if (task.count > 1) return run_parallel(task, threads, progress);
+  if (task.count == 1) task.body(0);
+}
+
+}  // namespace
+
+DataState::DataState(std::span<const std::byte> bytes, std::string_view origin) {
+  if (bytes.empty()) return;
+  IndexReader reader(bytes, origin);
+  std::uint64_t left = 0;
+  for (reader(left); left > 0; --left) {
+    Folder& folder = folders_.emplace_back();
+    reader(folder.path, folder.times, folder.kind, folder.names.count, folder.names.sum);
+  }
+  for (reader(left); left > 0; --left) {
+    File& file = files_.emplace_back();
+    reader(file.path, file.was.times, file.was.sum);
+  }
+  reader.expect_end();
+}
+
+void DataState::add(const std::string& above, const ListedFolder& folder, Names names) {
+  folders_.push_back({join_path(above, folder.path), folder.times, names, names_that_decide(folder, names)});
+}
+
+void DataState::add_all(const std::string& above, const Scan& scan, Names names) {
+  const std::size_t before = folders_.size();
+  for (const ListedFolder& folder : scan.listed) add(above, folder, names);
+  std::sort(folders_.begin() + static_cast<std::ptrdiff_t>(before), folders_.end(),
+            [](const Folder& a, const Folder& b) { return a.path < b.path; });
+}
+
+std::vector<std::byte> DataState::serialize() const {
+  if (folders_.empty() && files_.empty()) return {};
+  IndexWriter writer;
+  writer(std::uint64_t{folders_.size()});
+  for (const auto& [path, times, kind, names] : folders_) writer(path, times, kind, names.count, names.sum);
+  writer(std::uint64_t{files_.size()});
+  for (const auto& [path, was] : files_) writer(path, was.times, was.sum);
+  return writer.take();
+}
+
+DataState::Comparison DataState::compare(const std::string& root, unsigned threads,
+                                         const IndexProgress& progress) const {
+  const auto place = [&](const std::string& path) {
+    return path.starts_with('/') ? path : path.empty() ? root : join_path(root, path);
+  };
+  std::atomic<std::uint64_t> by_contents{0};
+  FirstFinding findings;
+
+  compare_each(folders_, threads, progress, [&](std::size_t i, const Folder& was) {
+    const std::string path = place(was.path);
+    struct stat status {};
+    const bool is_there = look_patiently(path, status) && S_ISDIR(status.st_mode);
+    if (!is_there && was.times == ListedFolder::kAbsent) return;
+    if (!is_there) return findings.add(i, "the folder " + path + " is gone");
+    if (was.times != 0 && times_of(status) == was.times) return;
+    ++by_contents;
+    const NameSum names = names_that_decide(scan_folder(path, "").listed.front(), was.kind);
+    if (names == was.names) return;
+    const std::string of = was.kind == Names::annotations ? "annotations" : "images, annotations and folders";
+    findings.add(i, "the folder " + path + " has other " + of + " (" + std::to_string(was.names.count) + " then, " +
+                        std::to_string(names.count) + " now)");
+  });
+  compare_each(files_, threads, progress, [&](std::size_t i, const File& was) {
+    const std::string path = place(was.path);
+    struct stat status {};
+    const std::size_t number = folders_.size() + i;
+    if (!look_patiently(path, status)) return findings.add(number, "the annotation " + path + " is gone");
+    if (was.was.times != 0 && times_of(status) == was.was.times) return;
+    ++by_contents;
+    Annotation now;
+    try {
+      (void)load_annotation(path, now);
+    } catch (const SampleError& error) {
+      if (error.is_transient()) end_scan(path, error);
+    }
+    if (now.sum != was.was.sum) findings.add(number, "the annotation " + path + " has other contents");
+  });
+  return {folders_.size(), files_.size(), by_contents, findings.take()};
+}
+
+std::vector<std::byte> load_annotation(const std::string& path, DataState::Annotation& state) {
+  state = {.times = 0, .sum = kUnreadable};
+  return read_patiently([&] {
+    struct stat status {};
+    if (::stat(path.c_str(), &status) == 0) state.times = times_of(status);
+    auto bytes = load_file(path, kLargestAnnotationFile);
+    state.sum = chunk_sum(bytes);
+    return bytes;
+  });
+}
+
+}  // namespace forebay

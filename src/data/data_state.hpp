@@ -1,0 +1,67 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "scan.hpp"
+
+namespace forebay {
+
+// What the data was like when its index was made: the names in its folders, and what its annotations held. Times only
+// spare the work: where they are the same, nothing changed; where they differ, as in a copy of the data, names and
+// contents decide. One thread fills it.
+class DataState {
+ public:
+  // Which names in a folder decide about the index.
+  enum class Names : std::uint8_t { data, data_and_bare, annotations };
+
+  DataState() = default;
+  // What serialize() gave. Throws Error naming the origin.
+  DataState(std::span<const std::byte> bytes, std::string_view origin);
+
+  // `above` is put before the path, unless it is empty.
+  void add(const std::string& above, const ListedFolder& folder, Names names);
+  void add_all(const std::string& above, const Scan& scan, Names names);
+  // An annotation, with what load_annotation() said of it.
+  struct Annotation {
+    std::uint64_t times = 0;
+    std::uint64_t sum = 0;  // of its bytes
+  };
+  void add(std::string path, const Annotation& annotation) { files_.push_back({std::move(path), annotation}); }
+
+  [[nodiscard]] std::vector<std::byte> serialize() const;
+
+  struct Comparison {
+    std::uint64_t folders = 0;
+    std::uint64_t files = 0;
+    std::uint64_t by_contents = 0;  // of both, those whose times differ
+    std::string difference;         // the first: "the folder X holds other names"; empty if there is none
+  };
+  // With the data as it is now. Relative paths begin at `root`. Throws ConfigError when the store fails.
+  [[nodiscard]] Comparison compare(const std::string& root, unsigned threads, const IndexProgress& progress) const;
+
+ private:
+  struct Folder {
+    std::string path;
+    std::uint64_t times = 0;
+    Names kind = Names::data;
+    NameSum names;
+  };
+  struct File {
+    std::string path;
+    Annotation was;
+  };
+
+  std::vector<Folder> folders_;
+  std::vector<File> files_;
+};
+
+// Reads an annotation. `state` is what it was like before it was read; its sum has a value for a file that cannot be
+// read, too. Throws SampleError.
+[[nodiscard]] std::vector<std::byte> load_annotation(const std::string& path, DataState::Annotation& state);
+
+}  // namespace forebay

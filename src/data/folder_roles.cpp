@@ -1,0 +1,338 @@
+#include "folder_roles.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <forebay/error.hpp>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "base/text.hpp"
+
+namespace forebay {
+namespace {
+
+// What a folder's name says of it. Each word stands for one part of a dataset, under whichever spelling.
+struct Role {
+  std::string_view word;   // "train", "images"; "" if it says nothing
+  bool is_target = false;  // what belongs to images and is none
+  bool is_exact = false;   // the whole name, and not a part of it ("freight_train", "train_images")
+};
+
+struct Spelling {
+  std::string_view name;
+  std::string_view word;
+  bool is_target = false;
+};
+
+constexpr std::array kSpellings{
+    Spelling{"train", "train"},
+    Spelling{"training", "train"},
+    Spelling{"trainval", "train"},
+    Spelling{"trn", "train"},
+    Spelling{"final_training", "train"},
+    Spelling{"bounding_box_train", "train"},
+    Spelling{"val", "val"},
+    Spelling{"valid", "val"},
+    Spelling{"validation", "val"},
+    Spelling{"minival", "val"},
+    Spelling{"dev", "val"},
+    Spelling{"test", "test"},
+    Spelling{"testing", "test"},
+    Spelling{"final_test", "test"},
+    Spelling{"bounding_box_test", "test"},
+    Spelling{"eval", "test"},
+    Spelling{"evaluation", "test"},
+    Spelling{"holdout", "test"},
+    Spelling{"query", "query"},
+    Spelling{"gallery", "gallery"},
+    Spelling{"fold", "fold"},
+    Spelling{"split", "split"},
+    Spelling{"part", "part"},
+    Spelling{"unlabeled", "unlabeled"},
+    Spelling{"unlabelled", "unlabeled"},
+    Spelling{"image", "images"},
+    Spelling{"images", "images"},
+    Spelling{"img", "images"},
+    Spelling{"imgs", "images"},
+    Spelling{"jpegimages", "images"},
+    Spelling{"leftimg8bit", "images"},
+    Spelling{"rightimg8bit", "images"},
+    Spelling{"frames", "images"},
+    Spelling{"label", "labels", true},
+    Spelling{"labels", "labels", true},
+    Spelling{"mask", "masks", true},
+    Spelling{"masks", "masks", true},
+    Spelling{"annot", "annotations", true},
+    Spelling{"annots", "annotations", true},
+    Spelling{"annotation", "annotations", true},
+    Spelling{"annotations", "annotations", true},
+    Spelling{"trainannot", "annotations", true},
+    Spelling{"valannot", "annotations", true},
+    Spelling{"testannot", "annotations", true},
+    Spelling{"gt", "truth", true},
+    Spelling{"gtfine", "truth", true},
+    Spelling{"gtcoarse", "truth", true},
+    Spelling{"ground_truth", "truth", true},
+    Spelling{"groundtruth", "truth", true},
+    Spelling{"segmentation", "segmentation", true},
+    Spelling{"segmentations", "segmentation", true},
+    Spelling{"segmentationclass", "segmentation", true},
+    Spelling{"segmentationobject", "segmentation", true},
+    Spelling{"trimaps", "segmentation", true},
+};
+
+// "Train2017" as "train", "fold_3" as "fold".
+std::string plain_name(std::string_view name) {
+  std::string text(name);
+  std::ranges::transform(text, text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  std::ranges::replace_if(
+      text, [](char c) { return c == '-' || c == ' ' || c == '.'; }, '_');
+  const auto last = text.find_last_not_of("_0123456789");
+  if (last != std::string::npos) text.resize(last + 1);
+  return text;
+}
+
+const Spelling* find_spelling(std::string_view name) {
+  const auto found = std::ranges::find(kSpellings, name, &Spelling::name);
+  return found == kSpellings.end() ? nullptr : &*found;
+}
+
+Role role_of(std::string_view name) {
+  const std::string text = plain_name(name);
+  if (const Spelling* whole = find_spelling(text)) return {whole->word, whole->is_target, true};
+  Role role;
+  for (std::string_view rest = text; !rest.empty();) {
+    const std::size_t end = std::min(rest.find('_'), rest.size());
+    if (const Spelling* part = find_spelling(rest.substr(0, end))) {
+      if (role.word.empty() || part->is_target) role.word = part->word;
+      role.is_target = role.is_target || part->is_target;
+    }
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  return role;
+}
+
+bool are_roles(const std::vector<std::string_view>& names) {
+  std::size_t exact = 0;
+  std::size_t any = 0;
+  std::set<std::string_view> exact_words;
+  std::set<std::string_view> words;
+  std::set<std::string> stems;
+  for (const std::string_view name : names) {
+    const Role role = role_of(name);
+    if (role.word.empty()) continue;
+    ++any;
+    words.insert(role.word);
+    stems.insert(plain_name(name));
+    if (!role.is_exact) continue;
+    ++exact;
+    exact_words.insert(role.word);
+  }
+  if (exact * 2 > names.size() || (exact_words.size() > 1 && exact * 4 >= names.size())) return true;
+  // "freight_train" and "with_mask" are classes; "train_images" and "test_images", "part_1" and "part_2" are not.
+  return names.size() > 1 && any == names.size() && (words.size() > 1 || stems.size() == 1);
+}
+
+// Whether the folders in the root would be wrong classes: because of their names, or of those of the folders in them.
+bool would_mislead(const Scan& scan, std::string_view folder) {
+  const std::vector<std::string_view> names = folders_with_images(scan, folder);
+  if (are_roles(names)) return true;
+  return std::ranges::any_of(names, [&](std::string_view name) {
+    const auto below = folders_with_images(scan, join_path(folder, name));
+    // n01440764/images is one class of Tiny ImageNet.
+    return (names.size() == 1 || below.size() > 1) && are_roles(below);
+  });
+}
+
+std::string as_argument(const std::string& text) { return "\"" + text + "\""; }
+
+std::string first_names(const std::vector<std::string_view>& names) {
+  constexpr std::size_t kNamed = 4;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(names.size(), kNamed); ++i) {
+    text += (text.empty() ? "\"" : ", \"") + printable(names[i]) + "\"";
+  }
+  return text + (names.size() > kNamed ? ", ..." : "");
+}
+
+bool lies_among_targets(std::string_view path) {
+  for (std::string_view above = parent_folder(path); !above.empty(); above = parent_folder(above)) {
+    if (role_of(base_name(above)).is_target) return true;
+  }
+  return false;
+}
+
+// "../../masks/{stem}.png" for images in `folder`, if a folder of targets holds such a file of the first image: best
+// one for the same split ("trainannot" for "train").
+std::optional<std::string> pattern_of_masks(const Scan& scan, const std::string& folder) {
+  const auto first = std::ranges::lower_bound(scan.images.view(), folder + "/");
+  const std::string_view stem = stem_of(*first);
+  const std::string split(base_name(folder));
+  auto mask = scan.images.end();
+  for (auto image = scan.images.begin(); image != scan.images.end(); ++image) {
+    if (!stem_of(*image).starts_with(stem) || is_jpeg_name(*image) || !lies_among_targets(*image)) continue;
+    const bool is_of_split = parent_folder(*image).find(split) != std::string_view::npos;
+    if (is_of_split || mask == scan.images.end()) mask = image;
+    if (is_of_split) break;
+  }
+  if (mask == scan.images.end()) return std::nullopt;
+  std::string pattern;
+  for (auto levels = std::ranges::count(folder, '/') + 1; levels > 0; --levels) pattern += "../";
+  const std::string_view rest = base_name(*mask).substr(stem.size());
+  return pattern + join_path(parent_folder(*mask), "{stem}") + std::string(rest);
+}
+
+class Choices {
+ public:
+  Choices(const BuildContext& context, const Scan& scan) : context_(context), scan_(scan) {}
+
+  std::string text() {
+    add("");
+    if (more_ > 0) text_ += "\n  and " + std::to_string(more_) + " more such folders";
+    if (!without_classes_.empty()) {
+      text_ += "\n  the images of " + first_names({without_classes_.begin(), without_classes_.end()}) +
+               " lie in no class folders: name them with their labels in a list or a table (docs/data.md)";
+    }
+    add_files();
+    add_targets();
+    choice("each folder a class all the same", command("") + " --format folder");
+    return std::move(text_);
+  }
+
+ private:
+  void add(const std::string& folder) {
+    const std::vector<std::string_view> names = folders_with_images(scan_, folder);
+    if (names.empty()) return add_images(folder);
+    if (!would_mislead(scan_, folder)) {
+      return limited("the " + (names.size() == 1 ? "class " : std::to_string(names.size()) + " classes ") +
+                         first_names(names) + " of " + printable(folder),
+                     command(folder) + " --format folder");
+    }
+    for (const std::string_view name : names) {
+      if (!role_of(name).is_target) add(join_path(folder, name));
+    }
+  }
+
+  // Images that are in no class.
+  void add_images(const std::string& folder) {
+    if (const auto pattern = pattern_of_masks(scan_, folder)) {
+      return limited("the images of " + printable(folder) + " with their masks",
+                     command(folder) + " --format folder --set fields.mask.kind=mask --set " +
+                         as_argument("fields.mask.from=" + printable(*pattern)));
+    }
+    without_classes_.push_back(folder);
+  }
+
+  // Where what belongs to images lies, if no command above uses it.
+  void add_targets() {
+    if (text_.find("{stem}") != std::string::npos) return;
+    std::vector<std::string_view> folders = folders_with_images(scan_, "");
+    std::erase_if(folders, [](std::string_view name) { return !role_of(name).is_target; });
+    if (folders.empty()) return;
+    text_ += "\n  " + first_names(folders) + " may hold masks: make them a field (docs/recipes.md)";
+  }
+
+  // Files that may say what the images show.
+  void add_files() {
+    constexpr std::size_t kMost = 4;
+    std::vector<std::string_view> files;
+    for (const std::string_view path : scan_.others) {
+      const bool may_say = path.ends_with(".csv") || path.ends_with(".json");
+      if (may_say && std::ranges::count(path, '/') < 2) files.push_back(path);
+    }
+    for (std::size_t i = 0; i < std::min(files.size(), kMost); ++i) {
+      choice(i == 0 ? "a file that may name images with their labels or boxes" : "", command(std::string(files[i])));
+    }
+  }
+
+  [[nodiscard]] std::string command(const std::string& below) const {
+    const std::string& path = context_.options.path;
+    return "forebay index " + as_argument(printable(below.empty() ? path : join_path(path, below)));
+  }
+  void limited(const std::string& meaning, const std::string& command) {
+    constexpr int kMost = 6;
+    ++shown_ <= kMost ? choice(meaning, command) : static_cast<void>(++more_);
+  }
+  void choice(const std::string& meaning, const std::string& command) {
+    if (!meaning.empty()) text_ += "\n  " + meaning + ":";
+    text_ += "\n      " + command;
+  }
+
+  const BuildContext& context_;
+  const Scan& scan_;
+  std::string text_;
+  std::vector<std::string> without_classes_;
+  int shown_ = 0;
+  int more_ = 0;
+};
+
+}  // namespace
+
+std::vector<std::string_view> folders_with_images(const Scan& scan, std::string_view folder) {
+  const std::string prefix = folder.empty() ? "" : std::string(folder) + "/";
+  const auto images = scan.images.view();
+  std::vector<std::string_view> names;
+  for (auto at = std::ranges::lower_bound(images, prefix); at != images.end() && at->starts_with(prefix); ++at) {
+    const std::string_view below = at->substr(prefix.size());
+    if (below.find('/') == std::string_view::npos) continue;
+    const std::string_view name = first_component(below);
+    if (names.empty() || names.back() != name) names.push_back(name);
+  }
+  std::ranges::sort(names);
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+  return names;
+}
+
+bool is_split_list(std::string_view path) noexcept {
+  constexpr std::string_view kSets = "imagesets";
+  const std::string_view sets = base_name(parent_folder(parent_folder(path)));
+  return path.ends_with(".txt") && std::ranges::equal(sets, kSets, [](unsigned char given, char expected) {
+           return std::tolower(given) == expected;
+         });
+}
+
+std::string remark_on_splits(const DatasetOptions& options, const Scan& scan) {
+  const auto is_split = [](std::string_view path) {
+    const Role role = role_of(stem_of(path));
+    const std::string_view kind = base_name(parent_folder(path));
+    // "dog_train.txt" says which images of a split show a dog; "train_cls.txt" is a split of ILSVRC.
+    return is_split_list(path) && (role.is_exact || (!role.word.empty() && kind != "Main" && kind != "Action"));
+  };
+  const std::string place = "serves the images of all its splits";
+  std::vector<std::string_view> lists;
+  for (const std::string_view path : scan.others) {
+    if (is_split(path)) lists.push_back(path);
+  }
+  if (!lists.empty()) {
+    std::string names;
+    for (const std::string_view list : lists) names += (names.empty() ? "" : ", ") + printable(list);
+    return place + " (" + names + "); for one of them set dataset.path = \"" +
+           printable(join_path(options.path, lists.front())) + "\"";
+  }
+  std::map<std::string_view, std::string_view> folders;  // by word: the first folder of each
+  for (const std::string_view image : scan.images) {
+    for (std::string_view above = parent_folder(image); !above.empty(); above = parent_folder(above)) {
+      const Role role = role_of(base_name(above));
+      if (role.is_exact && (role.word == "train" || role.word == "val" || role.word == "test")) {
+        folders.emplace(role.word, above);
+      }
+    }
+  }
+  if (folders.size() < 2) return {};
+  std::string names;
+  for (const auto& [word, folder] : folders) names += (names.empty() ? "" : ", ") + printable(folder);
+  return place + " (" + names + "); for one of them set dataset.path = \"" +
+         printable(join_path(options.path, folders.begin()->second)) + "\"";
+}
+
+void refuse_roles_as_classes(const BuildContext& context, const Scan& scan) {
+  if (!would_mislead(scan, "")) return;
+  throw path_error(context.options,
+                   "its folders " + first_names(folders_with_images(scan, "")) +
+                       ", or those in them, are named like the parts of a dataset, not like classes; " +
+                       "read the part that you mean:" + Choices(context, scan).text());
+}
+
+}  // namespace forebay

@@ -1,0 +1,81 @@
+#include <algorithm>
+#include <array>
+#include <cctype>
+
+#include "scan.hpp"
+
+// What names alone say.
+namespace forebay {
+namespace {
+
+bool ends_with_ignoring_case(std::string_view text, std::string_view lower_case) noexcept {
+  return text.size() >= lower_case.size() &&
+         std::equal(lower_case.rbegin(), lower_case.rend(), text.rbegin(), [](char expected, char given) {
+           return expected == static_cast<char>(std::tolower(static_cast<unsigned char>(given)));
+         });
+}
+
+// The endings of kOtherImageEndings one by one.
+consteval auto other_image_endings() {
+  constexpr std::string_view kSeparator = ", ";
+  constexpr auto kCount = static_cast<std::size_t>(std::ranges::count(kOtherImageEndings, ',')) + 1;
+  std::array<std::string_view, kCount> endings;
+  std::string_view rest = kOtherImageEndings;
+  for (auto& ending : endings) {
+    const auto end = std::min(rest.find(kSeparator), rest.size());
+    ending = rest.substr(0, end);
+    rest.remove_prefix(std::min(end + kSeparator.size(), rest.size()));
+  }
+  return endings;
+}
+
+}  // namespace
+
+bool is_jpeg_name(std::string_view name) noexcept {
+  return ends_with_ignoring_case(name, ".jpg") || ends_with_ignoring_case(name, ".jpeg") ||
+         ends_with_ignoring_case(name, ".jpe");
+}
+
+bool is_image_name(std::string_view name) noexcept {
+  static constexpr auto kEndings = other_image_endings();
+  return is_jpeg_name(name) || std::any_of(kEndings.begin(), kEndings.end(), [&](std::string_view ending) {
+           return ends_with_ignoring_case(name, ending);
+         });
+}
+
+bool is_annotation_name(std::string_view name) noexcept { return ends_with_ignoring_case(name, ".xml"); }
+
+bool is_annotations_folder(std::string_view name) noexcept {
+  constexpr std::string_view kName = "annotations";
+  return name.size() == kName.size() && ends_with_ignoring_case(name, kName);
+}
+
+bool may_hold_annotations(std::string_view name) noexcept {
+  constexpr std::array<std::string_view, 8> kNames{"annotations", "annotation", "annots", "annot",
+                                                   "labels",      "label",      "xml",    "xmls"};
+  return std::any_of(kNames.begin(), kNames.end(), [&](std::string_view known) {
+    return name.size() == known.size() && ends_with_ignoring_case(name, known);
+  });
+}
+
+std::string_view first_component(std::string_view path) noexcept { return path.substr(0, path.find('/')); }
+
+std::string_view base_name(std::string_view path) noexcept { return path.substr(path.rfind('/') + 1); }
+
+std::string_view parent_folder(std::string_view path) noexcept {
+  const auto slash = path.rfind('/');
+  return slash == std::string_view::npos ? std::string_view{} : path.substr(0, slash);
+}
+
+std::string_view stem_of(std::string_view path) noexcept {
+  const auto name = base_name(path);
+  return name.substr(0, name.rfind('.'));
+}
+
+std::string join_path(std::string_view folder, std::string_view name) {
+  std::string path(folder);
+  if (!path.empty() && !path.ends_with('/')) path += '/';
+  return path.append(name);
+}
+
+}  // namespace forebay
