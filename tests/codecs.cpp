@@ -4,7 +4,9 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <fstream>
 #include <optional>
+#include <random>
 #include <span>
 #include <string>
 #include <string_view>
@@ -14,7 +16,9 @@
 #include <forebay/error.hpp>
 #include <forebay/random.hpp>
 
+#include "base/file_io.hpp"
 #include "codec_files.hpp"
+#include "data/image_size.hpp"
 #include "make/image_decoder.hpp"
 #include "support.hpp"
 
@@ -77,6 +81,53 @@ TEST_CASE("every codec decodes what its library wrote") {
     REQUIRE(image.width == file.width);
     REQUIRE(image.height == file.height);
     CHECK(pixels_of(image) == file.rgb);
+  }
+}
+
+TEST_CASE("a header alone says the size that the decoder finds, also where bytes are damaged") {
+  const forebay::testing::TemporaryDirectory folder;
+  const std::string path = (folder / "x").string();
+  ImageDecoder decoder;
+  const auto compare = [&](std::span<const std::byte> bytes) {
+    std::ofstream(path, std::ios::binary).write(reinterpret_cast<const char*>(bytes.data()), std::ssize(bytes));
+    try {
+      const ImageSize size = decoder.open(bytes, {});
+      const forebay::ImageExtent said = forebay::displayed_size(forebay::open_regular(path));
+      CHECK(said.width == size.width);
+      CHECK(said.height == size.height);
+      return true;
+    } catch (const SampleError&) {
+      return false;
+    }
+  };
+  const std::uint64_t seed = std::random_device{}();
+  CAPTURE(seed);
+  Random random(seed);
+  for (CodecFile file : codec_files()) {
+    CAPTURE(file.what);
+    CHECK(compare(file.bytes));
+    for (int round = 0; round < (forebay::testing::kSanitized ? 5 : 30); ++round) {
+      std::vector<std::byte> bytes = file.bytes;
+      bytes[random.below(std::min<std::size_t>(bytes.size(), 64))] = static_cast<std::byte>(random.below(256));
+      if (file.repair != nullptr) file.repair(bytes);
+      CAPTURE(round);
+      (void)compare(bytes);
+    }
+  }
+  for (int orientation = 1; orientation <= 8; ++orientation) {
+    const std::vector<std::uint8_t> exif = forebay::testing::exif_of(orientation);
+    std::vector<std::byte> bytes{std::byte{0xFF}, std::byte{0xD8}, std::byte{0xFF}, std::byte{0xE1}};
+    const auto add = [&](unsigned byte) { bytes.push_back(static_cast<std::byte>(byte)); };
+    add(0);
+    add(static_cast<unsigned>(exif.size() + 8));
+    for (const char c : "Exif\0\0"sv) add(static_cast<unsigned char>(c));
+    for (const std::uint8_t byte : exif) add(byte);
+    for (const unsigned byte : {0xFFU, 0xC0U, 0U, 11U, 8U, 0U, 20U, 0U, 40U, 1U, 1U, 0x11U, 0U, 0xFFU, 0xDAU})
+      add(byte);
+    std::ofstream(path, std::ios::binary).write(reinterpret_cast<const char*>(bytes.data()), std::ssize(bytes));
+    const forebay::ImageExtent said = forebay::displayed_size(forebay::open_regular(path));
+    CHECK(said.width == (orientation >= 5 ? 20 : 40));
+    CHECK(said.height == (orientation >= 5 ? 40 : 20));
   }
 }
 

@@ -10,6 +10,7 @@
 #include "container_files.hpp"
 #include "data/build.hpp"
 #include "dataset_support.hpp"
+#include "detection_support.hpp"
 #include "pack_support.hpp"
 #include "support.hpp"
 
@@ -142,6 +143,38 @@ Made make_coco(const TemporaryDirectory& folder) {
   return {"coco", options_for(folder / "instances.json", "coco"), 6};
 }
 
+Made make_yolo(const TemporaryDirectory& folder) {
+  for (const char* name : {"a", "b", "c"}) {
+    write_file(folder / ("images/train/" + std::string(name) + ".jpg"), grey_npy(40, 20, name[0]));
+    write_file(folder / ("labels/train/" + std::string(name) + ".txt"), "1 0.5 0.5 0.2 0.2\n0 0.4 0.5 0.1 0.2\n");
+  }
+  write_file(folder / "data.yaml", "train: images/train\nnames: [cat, ant]\n");
+  return {"yolo", options_for(folder / "data.yaml", "yolo"), 6};
+}
+
+Made make_labelme(const TemporaryDirectory& folder) {
+  for (const char* label : {"cat", "ant"}) {
+    const std::string name(label);
+    write_file(folder / (name + ".jpg"), "bytes of " + name);
+    write_file(folder / (name + ".json"), R"({"shapes":[{"label":")" + name +
+                                              R"(","points":[[1,2],[3,4]],"shape_type":"rectangle"}],"imagePath":")" +
+                                              name + R"(.jpg"})");
+  }
+  return {"labelme", options_for(folder.path(), "labelme"), 2};
+}
+
+Made make_cvat(const TemporaryDirectory& folder) {
+  std::string images;
+  for (const char* label : {"cat", "ant"}) {
+    const std::string name(label);
+    write_file(folder / ("images/" + name + ".jpg"), "bytes of " + name);
+    images += "<image name=\"" + name + ".jpg\"><box label=\"" + name +
+              "\" xtl=\"1\" ytl=\"2\" xbr=\"3\" ybr=\"4\"/></image>";
+  }
+  write_file(folder / "annotations.xml", "<annotations>" + images + "</annotations>");
+  return {"cvat", options_for(folder / "annotations.xml", "cvat"), 2};
+}
+
 Made make_npy(const TemporaryDirectory& folder) {
   const auto file = [](const std::string& type, const std::string& shape, const std::string& elements) {
     const std::string text = "{'descr': '" + type + "', 'fortran_order': False, 'shape': " + shape + ", }\n";
@@ -160,8 +193,9 @@ Made make_pack(const TemporaryDirectory& folder) {
 }
 
 using Make = std::function<Made(const TemporaryDirectory&)>;
-const std::vector<Make> kFormats{make_voc,      make_filelist,   make_folder,   make_coco, make_idx, make_cifar,
-                                 make_tfrecord, make_webdataset, make_recordio, make_lmdb, make_npy, make_pack};
+const std::vector<Make> kFormats{make_yolo,       make_labelme,  make_cvat, make_voc,   make_filelist,
+                                 make_folder,     make_coco,     make_idx,  make_cifar, make_tfrecord,
+                                 make_webdataset, make_recordio, make_lmdb, make_npy,   make_pack};
 
 void for_each_format(const std::function<void(const TemporaryDirectory&, const Made&)>& check) {
   for (const auto& make : kFormats) {

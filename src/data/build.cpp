@@ -17,6 +17,7 @@
 #include "pairing.hpp"
 #include "parallel.hpp"
 #include "path_pattern.hpp"
+#include "yolo_config.hpp"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -295,23 +296,33 @@ PathContents::PathContents(const BuildContext& context) : context_(context), roo
         "dataset.path is not set; it names a folder of images, a file list or a file of records, such as idx");
   }
   struct stat status {};
-  if (::stat(options().path.c_str(), &status) != 0) {
+  files_ = {root_};
+  if (::stat(root_.c_str(), &status) != 0) {
     if (errno != ENOENT) throw path_error(options(), system_failure("cannot inspect it", errno).what());
-    if (!is_path_pattern(root_)) throw path_error(options(), "there is no such file or folder");
-    is_pattern_ = true;
-    files_ = files_of_pattern(options(), root_);
-    for (std::size_t i = files_.size(); i-- > 0;) {
-      if (::stat(files_[i].c_str(), &status) != 0 || !S_ISREG(status.st_mode)) {
-        throw path_error(options(), "there is no file " + files_[i]);
-      }
+    auto [file, part] = part_of_yaml(root_);
+    if (!part.empty() && ::stat(file.c_str(), &status) == 0) {
+      files_ = {file};
+      root_ = std::move(file);
+      part_ = std::move(part);
+    } else {
+      take_pattern(status);
     }
-  } else {
-    files_ = {root_};
   }
   is_folder_ = S_ISDIR(status.st_mode);
   size_ = static_cast<std::uint64_t>(status.st_size);
   if (!is_folder_ && !S_ISREG(status.st_mode)) {
     throw path_error(options(), describe_special(status.st_mode) + ", neither a folder nor a file");
+  }
+}
+
+void PathContents::take_pattern(struct stat& status) {
+  if (!is_path_pattern(root_)) throw path_error(options(), "there is no such file or folder");
+  is_pattern_ = true;
+  files_ = files_of_pattern(options(), root_);
+  for (std::size_t i = files_.size(); i-- > 0;) {
+    if (::stat(files_[i].c_str(), &status) != 0 || !S_ISREG(status.st_mode)) {
+      throw path_error(options(), "there is no file " + files_[i]);
+    }
   }
 }
 

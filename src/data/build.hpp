@@ -1,5 +1,6 @@
 #pragma once
 
+#include <sys/stat.h>
 #include <cstddef>
 #include <cstdint>
 #include <forebay/dataset.hpp>
@@ -123,6 +124,8 @@ class PathContents {
   [[nodiscard]] bool is_pattern() const noexcept { return is_pattern_; }
   // The file, or those that the pattern matches, absolute; at least one. REQUIRES: !is_folder().
   [[nodiscard]] const std::vector<std::string>& files() const noexcept { return files_; }
+  // Of "data.yaml:val" the part that is named, "val"; else "".
+  [[nodiscard]] const std::string& part() const noexcept { return part_; }
   // Bytes of the file, or of the first one. REQUIRES: !is_folder().
   [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
   // The first bytes of the (first) file; and, if it is compressed, of its decompressed contents, "" if those are
@@ -139,8 +142,12 @@ class PathContents {
   [[nodiscard]] Tree kind_of_tree();
 
  private:
+  // Of the files that the path stands for as a pattern; the status of the first.
+  void take_pattern(struct stat& status);
+
   const BuildContext& context_;
   std::string root_;
+  std::string part_;
   bool is_folder_ = false;
   bool is_pattern_ = false;
   std::vector<std::string> files_;

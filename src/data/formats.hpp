@@ -14,6 +14,9 @@
   FORMAT(table, "a table with a header (`.csv`, `.tsv`), a row per sample")             \
   FORMAT(coco, "a COCO file of instances (`.json`), a sample of each object or image")  \
   FORMAT(folder, "a folder of images per class")                                        \
+  FORMAT(labelme, "images with JSON of labelme, a sample of each object or image")      \
+  FORMAT(cvat, "an XML file of CVAT for images, a sample of each object or image")      \
+  FORMAT(yolo, "images with YOLO labels (`.txt`), a sample of each object or image")    \
   FORMAT(idx, "MNIST files, plain or `.gz`")                                            \
   FORMAT(cifar, "CIFAR-10 or CIFAR-100, the binary version")                            \
   FORMAT(tfrecord, "TFRecord files of tf.train.Example, plain or `.gz`")                \

@@ -1,0 +1,221 @@
+#include <tinyxml2.h>
+#include <algorithm>
+#include <cmath>
+#include <forebay/error.hpp>
+#include <optional>
+#include <unordered_set>
+#include <utility>
+
+#include "base/file_io.hpp"
+#include "base/text.hpp"
+#include "build.hpp"
+#include "formats.hpp"
+#include "tool_images.hpp"
+#include "xml_text.hpp"
+
+// "CVAT for images 1.1": one XML file with all images of a task.
+namespace forebay {
+namespace {
+
+using tinyxml2::XMLElement;
+
+constexpr std::size_t kLargestCvat = std::size_t{512} << 20U;
+constexpr std::size_t kCvatImagesTried = 8;
+constexpr double kDegree = 3.14159265358979323846 / 180;
+
+std::string attribute_of(const XMLElement& element, const char* name) {
+  const char* const text = element.Attribute(name);
+  return text == nullptr ? "" : text;
+}
+
+// Sets the number; otherwise the problem.
+bool read_attribute(const XMLElement& element, const char* name, double& number, std::string& problem) {
+  const std::string text = attribute_of(element, name);
+  const auto found = finite_number_in(without_blanks(text));
+  if (found) {
+    number = *found;
+  } else {
+    problem = std::string(name) + " \"" + shown_text(text) + "\" is not a number";
+  }
+  return found.has_value();
+}
+
+// A turned box covers the extent of its corners.
+BoxSides turned_box(const BoxSides& sides, double degrees) {
+  if (degrees == 0) return sides;
+  const auto [left, top, right, bottom] = sides;
+  const double x = (left + right) / 2;
+  const double y = (top + bottom) / 2;
+  const double cosine = std::fabs(std::cos(degrees * kDegree));
+  const double sine = std::fabs(std::sin(degrees * kDegree));
+  const double half_width = ((right - left) * cosine + (bottom - top) * sine) / 2;
+  const double half_height = ((right - left) * sine + (bottom - top) * cosine) / 2;
+  return {x - half_width, y - half_height, x + half_width, y + half_height};
+}
+
+void read_cvat_box(const XMLElement& element, ToolObject& object) {
+  auto& [left, top, right, bottom] = object.sides;
+  double rotation = 0;
+  const bool is_read =
+      read_attribute(element, "xtl", left, object.problem) && read_attribute(element, "ytl", top, object.problem) &&
+      read_attribute(element, "xbr", right, object.problem) && read_attribute(element, "ybr", bottom, object.problem) &&
+      (element.Attribute("rotation") == nullptr || read_attribute(element, "rotation", rotation, object.problem));
+  if (is_read) object.sides = turned_box(object.sides, rotation);
+}
+
+// "x,y;x,y;...".
+void read_cvat_points(const XMLElement& element, ToolObject& object) {
+  const std::string points = attribute_of(element, "points");
+  std::string_view rest = points;
+  bool is_first = true;
+  while (!rest.empty()) {
+    const auto end = std::min(rest.find(';'), rest.size());
+    const std::string_view point = rest.substr(0, end);
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+    const auto comma = std::min(point.find(','), point.size());
+    const auto x = finite_number_in(without_blanks(point.substr(0, comma)));
+    const auto y = finite_number_in(without_blanks(point.substr(std::min(comma + 1, point.size()))));
+    if (!x || !y) {
+      object.problem = "the point \"" + shown_text(point) + "\" is not two numbers";
+      return;
+    }
+    auto& [left, top, right, bottom] = object.sides;
+    if (is_first) object.sides = {*x, *y, *x, *y};
+    is_first = false;
+    object.sides = {std::min(left, *x), std::min(top, *y), std::max(right, *x), std::max(bottom, *y)};
+  }
+  if (is_first) object.problem = "a polygon without points";
+}
+
+std::int32_t side_of_image(const XMLElement& element, const char* name) {
+  const auto number = finite_number_in(attribute_of(element, name));
+  return number && *number >= 1 && *number <= 1e9 ? static_cast<std::int32_t>(*number) : 0;
+}
+
+struct CvatFile {
+  std::vector<ToolImage> images;
+  ShapesLeftOut left_out;
+};
+
+ToolImage read_cvat_image(const XMLElement& element, ShapesLeftOut& left_out) {
+  ToolImage image{.path = attribute_of(element, "name"), .where = {}};
+  std::ranges::replace(image.path, '\\', '/');
+  const ImageExtent size{side_of_image(element, "width"), side_of_image(element, "height")};
+  if (size.width > 0 && size.height > 0) image.size = size;
+  for (const XMLElement* shape = element.FirstChildElement(); shape != nullptr; shape = shape->NextSiblingElement()) {
+    const std::string_view kind = shape->Name();
+    if (kind != "box" && kind != "polygon") {
+      left_out.add(std::string(kind.substr(0, 40)));
+      continue;
+    }
+    ToolObject object{.name = attribute_of(*shape, "label")};
+    kind == "box" ? read_cvat_box(*shape, object) : read_cvat_points(*shape, object);
+    image.objects.push_back(std::move(object));
+  }
+  return image;
+}
+
+CvatFile read_cvat(const std::string& file) {
+  const std::vector<std::byte> bytes = load_file(file, kLargestCvat);
+  tinyxml2::XMLDocument document;
+  const XMLElement& root = parse_xml(bytes, "annotations", document);
+  if (const XMLElement* track = root.FirstChildElement("track"); track != nullptr) {
+    throw SampleError("line " + std::to_string(track->GetLineNum()) +
+                      ": tracks of a video; export the task as \"CVAT for images 1.1\"");
+  }
+  CvatFile cvat;
+  for (const XMLElement* image = root.FirstChildElement("image"); image != nullptr;
+       image = image->NextSiblingElement("image")) {
+    cvat.images.push_back(read_cvat_image(*image, cvat.left_out));
+  }
+  return cvat;
+}
+
+// The folder that has most of a few images: images/ beside the file, as CVAT exports them, or the file's own.
+std::string folder_of_cvat_images(const DatasetOptions& options, const std::string& file, const CvatFile& cvat) {
+  const std::string here(parent_folder(file));
+  std::vector<std::string> folders{join_path(here, "images"), here,
+                                   join_path(std::string(parent_folder(here)), "images"),
+                                   std::string(parent_folder(here))};
+  const FieldOptions* const image = find_field(options, "image");
+  if (image != nullptr && !image->from.empty()) {
+    folders = {image->from.starts_with('/') ? image->from : join_path(here, image->from)};
+  }
+  const std::size_t tried = std::min(kCvatImagesTried, cvat.images.size());
+  std::size_t most = 0;
+  std::string best;
+  for (const std::string& folder : folders) {
+    std::size_t found = 0;
+    for (std::size_t i = 0; i < tried; ++i) {
+      const std::string& path = cvat.images[i * (cvat.images.size() / tried)].path;
+      found += problem_of_file(join_path(folder, path)).empty() ? 1 : 0;
+    }
+    if (found > most) best = folder;
+    most = std::max(most, found);
+  }
+  if (most > 0) return best;
+  std::string looked;
+  for (const std::string& folder : folders) looked += (looked.empty() ? "" : ", ") + folder;
+  throw path_error(options, "its images, such as " + (cvat.images.empty() ? "none" : cvat.images[0].path) +
+                                ", are not in " + looked +
+                                "; name their folder, relative to the file: [fields.image] from = \"../images\"");
+}
+
+bool is_cvat(PathContents& contents) {
+  if (contents.is_folder() || !contents.root().ends_with(".xml")) return false;
+  const auto head = contents.head();
+  const std::string_view text(reinterpret_cast<const char*>(head.data()), head.size());
+  return text.find("<annotations") != std::string_view::npos;
+}
+
+IndexDraft build_cvat(PathContents& contents) {
+  const DatasetOptions& options = contents.options();
+  if (find_field(options, "label") != nullptr) {
+    throw ConfigError("fields.label: the class of a sample is that of its objects; leave this section out");
+  }
+  IndexDraft draft;
+  try {
+    CvatFile cvat = read_cvat(contents.root());
+    if (cvat.images.empty()) throw SampleError("it has no <image>");
+    draft.root = folder_of_cvat_images(options, contents.root(), cvat);
+    draft.counts = {.images = cvat.images.size(), .annotations = 1};
+    std::unordered_set<std::string> seen;
+    std::vector<ToolImage> images;
+    for (ToolImage& image : cvat.images) {
+      image.where = contents.root() + "#" + printable(image.path);
+      std::string problem = image.path.empty()                ? "an image without a name"
+                            : !seen.insert(image.path).second ? "another image has its name"
+                                                              : problem_of_file(join_path(draft.root, image.path));
+      if (problem.empty()) {
+        images.push_back(std::move(image));
+      } else {
+        draft.skipped.add_bad(image.where, std::move(problem));
+      }
+    }
+    cvat.left_out.report(contents.root(), draft.skipped);
+    add_tool_images(contents.context(), images, draft);
+  } catch (const SampleError& error) {
+    throw path_error(options, error.what());
+  }
+  if (draft.table.source.empty()) {
+    throw path_error(options, "found " + std::to_string(draft.counts.images) + " images and " +
+                                  std::to_string(draft.counts.objects) + " boxes and polygons, none usable" +
+                                  draft.skipped.first_bad());
+  }
+  return draft;
+}
+
+std::uint64_t hash_cvat(const DatasetOptions& options) { return hash_file(options.path, "dataset.path", 0); }
+
+}  // namespace
+
+const Format formats::cvat{.needs = "an XML file of CVAT for images",
+                           .path = Format::Path::file,
+                           .detect = is_cvat,
+                           .build = build_cvat,
+                           .hash = hash_cvat,
+                           .hashed = "the file",
+                           .chooses_image = true,
+                           .has_objects = true};
+
+}  // namespace forebay

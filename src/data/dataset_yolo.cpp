@@ -1,0 +1,310 @@
+#include <unistd.h>
+#include <algorithm>
+#include <cerrno>
+#include <forebay/error.hpp>
+#include <optional>
+#include <utility>
+
+#include "base/file_io.hpp"
+#include "base/retry.hpp"
+#include "build.hpp"
+#include "formats.hpp"
+#include "image_size.hpp"
+#include "object_samples.hpp"
+#include "parallel.hpp"
+#include "yolo_images.hpp"
+#include "yolo_labels.hpp"
+
+// Images with label files of Darknet and ultralytics: a line for each object, in shares of the image's sides.
+namespace forebay {
+namespace {
+
+constexpr std::size_t kImagesInTurn = 64;
+// How many images are looked at to recognise the format.
+constexpr std::size_t kImagesLookedAt = 16;
+
+// An image with its labels, as one thread found them.
+struct YoloImage {
+  std::string labels;  // their file; "" if there is none
+  YoloLabels found;
+  std::string problem;  // of the image
+  ImageExtent size;     // if it is needed
+};
+
+bool is_missing(const std::string& path) {
+  return ::access(path.c_str(), F_OK) != 0 && (errno == ENOENT || errno == ENOTDIR);
+}
+
+YoloLabels unusable(std::string problem) {
+  YoloLabels labels;
+  labels.problem = std::move(problem);
+  return labels;
+}
+
+YoloLabels read_labels(const std::string& file, const YoloRules& rules) {
+  try {
+    const auto bytes = read_patiently([&] { return load_file(file, kLargestAnnotationFile); });
+    const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    if (text.starts_with("\xFF\xFE") || text.starts_with("\xFE\xFF")) {
+      return unusable("line 1: the text is UTF-16; convert it to UTF-8");
+    }
+    return parse_yolo_labels(text, rules);
+  } catch (const SampleError& error) {
+    if (error.is_transient()) end_scan(file, error);
+    return unusable(error.what());
+  }
+}
+
+YoloImage read_yolo_image(const std::string& image, const YoloRules& rules, bool needs_size) {
+  YoloImage read;
+  for (std::string& place : places_of_labels(image)) {
+    if (is_missing(place)) continue;
+    read.found = read_labels(place, rules);
+    read.labels = std::move(place);
+    break;
+  }
+  if (!needs_size || read.found.objects.empty()) return read;
+  try {
+    read.size = read_patiently([&] { return displayed_size(open_regular(image)); });
+  } catch (const SampleError& error) {
+    if (error.is_transient()) end_scan(image, error);
+    read.problem = error.what();
+  }
+  return read;
+}
+
+// Whether boxes of these samples are asked for, which have pixels.
+bool needs_sizes(const DatasetOptions& options) {
+  if (options.samples == SampleUnit::objects) return true;
+  return std::ranges::any_of(options.fields, [](const auto& field) { return field.kind == FieldKind::boxes; });
+}
+
+// Which class each number of a label file is.
+class YoloClasses {
+ public:
+  // `found`: what the dataset calls them, or nothing; `count`: how many numbers occur. Throws ConfigError.
+  YoloClasses(const std::vector<std::string>& given, const std::vector<std::string>& found, std::size_t count)
+      : known_(found) {
+    if (!known_.empty() && given.empty()) require_different();
+    for (std::size_t i = 0; known_.empty() && given.empty() && i < count; ++i) names_.push_back(std::to_string(i));
+    const ClassList classes(!given.empty() ? given : !known_.empty() ? known_ : names_, {});
+    names_ = classes.names();
+    for (const std::string& name : known_) numbers_.push_back(classes.number_of(name));
+    left_out_.resize(numbers_.size());
+  }
+
+  // -1 if dataset.classes leaves it out.
+  std::int32_t number_of(std::int32_t number) {
+    if (known_.empty()) return number;
+    const auto at = static_cast<std::size_t>(number);
+    left_out_[at] += numbers_[at] < 0 ? 1 : 0;
+    return numbers_[at];
+  }
+  [[nodiscard]] const std::vector<std::string>& names() const noexcept { return names_; }
+
+  void report(const std::string& root, SkipLog& skipped) const {
+    for (std::size_t i = 0; i < left_out_.size(); ++i) {
+      if (left_out_[i] == 0) continue;
+      skipped.add_note(root, std::to_string(left_out_[i]) + " objects of the class \"" + known_[i] +
+                                 "\", which is not in dataset.classes");
+    }
+  }
+
+ private:
+  void require_different() const {
+    for (std::size_t i = 0; i < known_.size(); ++i) {
+      const auto same = std::find(known_.begin(), known_.begin() + static_cast<std::ptrdiff_t>(i), known_[i]);
+      if (!known_[i].empty() && *same == known_[i] && same != known_.begin() + static_cast<std::ptrdiff_t>(i)) {
+        throw ConfigError("the classes " + std::to_string(same - known_.begin()) + " and " + std::to_string(i) +
+                          " of the dataset are both called \"" + known_[i] +
+                          "\"; dataset.classes with each name once makes them one class");
+      }
+      if (known_[i].empty()) throw ConfigError("the class " + std::to_string(i) + " of the dataset has no name");
+    }
+  }
+
+  std::vector<std::string> known_;
+  std::vector<std::string> names_;
+  std::vector<std::int32_t> numbers_;  // by number in the labels, if known
+  std::vector<std::uint64_t> left_out_;
+};
+
+// Builds the index.
+class YoloBuilder {
+ public:
+  explicit YoloBuilder(PathContents& contents)
+      : contents_(contents), images_(find_yolo_images(contents, draft_.skipped)) {
+    const auto& given = contents_.options().classes;
+    rules_ = {.classes = images_.names.empty() ? given.size() : images_.names.size(),
+              .keypoint_numbers = images_.keypoint_numbers};
+  }
+
+  IndexDraft build() {
+    read_all();
+    draft_.root = images_.root;
+    draft_.counts.images = images_.paths.size();
+    YoloClasses classes(contents_.options().classes, images_.names, count_of_classes());
+    ObjectSamples samples(contents_.options(), classes.names());
+    for (std::size_t i = 0; i < read_.size(); ++i) add(images_.paths[i], read_[i], classes, samples);
+    report(classes, samples.are_images());
+    if (draft_.table.source.empty() || draft_.counts.annotations == 0) nothing_usable();
+    samples.finish(draft_.table);
+    return std::move(draft_);
+  }
+
+ private:
+  void read_all() {
+    read_.resize(images_.paths.size());
+    const bool needs_size = needs_sizes(contents_.options());
+    ParallelTask task;
+    task.count = (read_.size() + kImagesInTurn - 1) / kImagesInTurn;
+    task.body = [&](std::size_t turn) {
+      const std::size_t end = std::min((turn + 1) * kImagesInTurn, read_.size());
+      for (std::size_t i = turn * kImagesInTurn; i < end; ++i) {
+        read_[i] = read_yolo_image(images_.paths[i], rules_, needs_size);
+      }
+    };
+    task.scale = kImagesInTurn;
+    task.total = read_.size();
+    run_parallel(task, contents_.context().threads, contents_.context().progress);
+  }
+
+  [[nodiscard]] std::size_t count_of_classes() const {
+    std::int32_t largest = -1;
+    for (const YoloImage& image : read_) {
+      for (const YoloObject& object : image.found.objects) largest = std::max(largest, object.number);
+    }
+    return static_cast<std::size_t>(largest + 1);
+  }
+
+  // An image of whose labels one is wrong is left out, as by ultralytics: what it shows is not known.
+  void add(const std::string& path, const YoloImage& image, YoloClasses& classes, ObjectSamples& samples) {
+    draft_.counts.annotations += image.labels.empty() ? 0 : 1;
+    draft_.counts.objects += image.found.objects.size() + image.found.duplicates;
+    duplicates_ += image.found.duplicates;
+    polygons_ += image.found.has_polygons ? 1 : 0;
+    keypoints_ += image.found.may_be_keypoints ? 1 : 0;
+    if (!image.found.problem.empty()) return bad(image.labels, image.found.problem + "; its image is left out");
+    if (!image.problem.empty()) return bad(path, image.problem);
+    unlabelled_ += image.labels.empty() ? 1 : 0;
+    objects_.clear();
+    for (const YoloObject& object : image.found.objects) place(object, image, classes);
+    without_ += objects_.empty() ? 1 : 0;
+    samples.add(name_of(path), objects_, draft_.table);
+  }
+
+  void place(const YoloObject& object, const YoloImage& image, YoloClasses& classes) {
+    const auto [width, height] = image.size;
+    const bool is_placed = width > 0;
+    const double x = is_placed ? width : 1;
+    const double y = is_placed ? height : 1;
+    const auto& [left, top, right, bottom] = object.sides;
+    const BoxSides sides{left * x, top * y, right * x, bottom * y};
+    if (const std::string problem = problem_of_box(sides); !problem.empty()) {
+      return bad(image.labels, "line " + std::to_string(object.line) + ": the box " + problem);
+    }
+    const std::int32_t label = classes.number_of(object.number);
+    if (label < 0) return;
+    objects_.push_back({{.box = pixels_of(sides), .object = object.line}, labelled_box(sides, label)});
+  }
+
+  [[nodiscard]] std::string_view name_of(std::string_view path) const {
+    const bool is_below = path.starts_with(images_.root) && path.substr(images_.root.size()).starts_with('/');
+    return is_below ? path.substr(images_.root.size() + 1) : path;
+  }
+
+  void bad(const std::string& file, std::string reason) { draft_.skipped.add_bad(file, std::move(reason)); }
+
+  void report(const YoloClasses& classes, bool are_images) {
+    const auto note = [&](std::uint64_t count, const std::string& text) {
+      if (count > 0) draft_.skipped.add_note(contents_.root(), std::to_string(count) + text);
+    };
+    classes.report(contents_.root(), draft_.skipped);
+    note(duplicates_, " lines of labels that repeat another one");
+    note(unlabelled_, " images without a file of labels, which thus show no object");
+    if (!are_images) note(without_, " images without objects");
+    if (polygons_ > 0 && polygons_ == keypoints_) {
+      note(polygons_,
+           " files of labels with polygons, all of which could also be a box and keypoints; if they are, say so by "
+           "kpt_shape in data.yaml");
+    }
+  }
+
+  [[noreturn]] void nothing_usable() const {
+    const auto& paths = images_.paths;
+    std::string looked;
+    if (!paths.empty()) {
+      for (const std::string& place : places_of_labels(paths.front())) looked += (looked.empty() ? "" : " or ") + place;
+    }
+    throw path_error(contents_.options(),
+                     "found " + std::to_string(paths.size()) + " images and labels of " +
+                         std::to_string(draft_.counts.annotations) + " of them, none usable" +
+                         draft_.skipped.first_bad() +
+                         (paths.empty() ? "" : "; the labels of " + paths.front() + " would be " + looked));
+  }
+
+  PathContents& contents_;
+  IndexDraft draft_;
+  YoloImages images_;
+  YoloRules rules_;
+  std::vector<YoloImage> read_;  // by image
+  std::vector<FoundObject> objects_;
+  std::uint64_t duplicates_ = 0;
+  std::uint64_t unlabelled_ = 0;
+  std::uint64_t without_ = 0;
+  std::uint64_t polygons_ = 0;
+  std::uint64_t keypoints_ = 0;
+};
+
+// Whether the labels of some images are there, and none of those looked at is anything else.
+bool has_yolo_labels(const std::string& root, const Scan& scan) {
+  bool has_objects = false;
+  const std::size_t looks = std::min(kImagesLookedAt, scan.images.size());
+  for (std::size_t i = 0; i < looks; ++i) {
+    const std::string image = join_path(root, scan.images[i * (scan.images.size() / looks)]);
+    const YoloLabels labels = read_yolo_image(image, {}, false).found;
+    if (!labels.problem.empty()) return false;
+    has_objects = has_objects || !labels.objects.empty();
+  }
+  return has_objects;
+}
+
+bool is_yolo(PathContents& contents) {
+  const std::string& root = contents.root();
+  if (!contents.is_folder()) return is_yaml_name(root);
+  const auto is_config = [&](std::string_view name) {
+    return is_yaml_name(name) && is_yolo_config(join_path(root, name));
+  };
+  if (std::ranges::any_of(contents.listing().others, is_config)) return true;
+  const Scan& tree = contents.tree();
+  if (!has_yolo_labels(root, tree)) return false;
+  if (tree.annotations.empty() || !is_voc_annotation(join_path(root, tree.annotations[0]))) return true;
+  throw path_error(contents.options(),
+                   "has labels of YOLO (.txt) and of Pascal VOC (.xml); set dataset.format to \"yolo\" or \"voc\"");
+}
+
+IndexDraft build_yolo(PathContents& contents) {
+  try {
+    return YoloBuilder(contents).build();
+  } catch (const SampleError& error) {
+    throw path_error(contents.options(), error.what());
+  }
+}
+
+std::uint64_t hash_yolo(const DatasetOptions& options) {
+  std::uint64_t hash = 0;
+  for (const std::string& file : yolo_files(options)) hash = hash_file(file, "dataset.path", hash);
+  return hash;
+}
+
+}  // namespace
+
+const Format formats::yolo{.needs = "a folder of images with YOLO labels, their data.yaml or a list of them",
+                           .path = Format::Path::either,
+                           .detect = is_yolo,
+                           .build = build_yolo,
+                           .hash = hash_yolo,
+                           .hashed = "data.yaml, classes.txt or a list",
+                           .has_objects = true};
+
+}  // namespace forebay

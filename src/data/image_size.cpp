@@ -1,0 +1,203 @@
+#include "image_size.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <forebay/error.hpp>
+#include <limits>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "exif.hpp"
+#include "image_kinds.hpp"
+#include "npy.hpp"
+
+namespace forebay {
+namespace {
+
+using HeaderPart = std::span<const std::byte>;
+
+// Parts of a file's header. Reads it in pieces, because a profile or a thumbnail before the size may have megabytes.
+class HeaderBytes {
+ public:
+  explicit HeaderBytes(const OpenFile& file) : file_(file) {}
+
+  // The bytes at an offset, fewer at the end of the file. They stay until the next call.
+  [[nodiscard]] HeaderPart at(std::uint64_t offset, std::size_t bytes) {
+    if (offset >= file_.size) return {};
+    bytes = std::min<std::uint64_t>(bytes, file_.size - offset);
+    if (offset < begin_ || offset + bytes > begin_ + piece_.size()) {
+      piece_.resize(std::min<std::uint64_t>(std::max(bytes, kPiece), file_.size - offset));
+      read_at(file_.descriptor, offset, piece_);
+      begin_ = offset;
+    }
+    return HeaderPart(piece_).subspan(offset - begin_, bytes);
+  }
+  // A whole number of 1 to 8 bytes. Throws SampleError past the end.
+  [[nodiscard]] std::uint64_t number(std::uint64_t offset, std::size_t bytes, bool is_big_endian) {
+    const HeaderPart digits = at(offset, bytes);
+    if (digits.size() < bytes) throw SampleError("its header ends at byte " + std::to_string(file_.size));
+    std::uint64_t number = 0;
+    for (std::size_t i = 0; i < bytes; ++i) {
+      number = number << 8U | std::to_integer<std::uint64_t>(digits[is_big_endian ? i : bytes - 1 - i]);
+    }
+    return number;
+  }
+  [[nodiscard]] std::uint64_t big(std::uint64_t offset, std::size_t bytes) { return number(offset, bytes, true); }
+  [[nodiscard]] std::uint64_t little(std::uint64_t offset, std::size_t bytes) { return number(offset, bytes, false); }
+  [[nodiscard]] bool holds(std::uint64_t offset, std::string_view text) {
+    const HeaderPart there = at(offset, text.size());
+    return there.size() == text.size() && std::memcmp(there.data(), text.data(), text.size()) == 0;
+  }
+  [[nodiscard]] std::uint64_t size() const noexcept { return file_.size; }
+
+ private:
+  static constexpr std::size_t kPiece = std::size_t{16} << 10U;
+
+  const OpenFile& file_;
+  std::vector<std::byte> piece_;
+  std::uint64_t begin_ = 0;
+};
+
+// Of EXIF data outside of a JPEG: only its beginning matters.
+constexpr std::uint64_t kMostExif = std::uint64_t{1} << 20U;
+
+ImageExtent turned(std::uint64_t width, std::uint64_t height, int orientation) {
+  constexpr std::uint64_t kMost = std::numeric_limits<std::int32_t>::max();
+  if (width == 0 || height == 0 || width > kMost || height > kMost) {
+    throw SampleError("its header says " + std::to_string(width) + "x" + std::to_string(height) + " pixels");
+  }
+  const bool swaps_sides = orientation >= 5;  // EXIF 2.32, tag 0x0112
+  return {static_cast<std::int32_t>(swaps_sides ? height : width),
+          static_cast<std::int32_t>(swaps_sides ? width : height)};
+}
+
+// Up to the scan, as libjpeg reads a header: what stands between segments is skipped (ITU-T T.81, annex B).
+ImageExtent size_of_jpeg(HeaderBytes& header) {
+  std::uint64_t width = 0;
+  std::uint64_t height = 0;
+  int orientation = 0;  // not yet known
+  for (std::uint64_t at = 2; at + 1 < header.size();) {
+    if (header.big(at, 1) != 0xFF) {
+      ++at;
+      continue;
+    }
+    const std::uint64_t marker = header.big(at + 1, 1);
+    if (marker == 0xFF) {
+      ++at;
+      continue;
+    }
+    at += 2;
+    const bool is_alone = marker == 0 || marker == 1 || (marker >= 0xD0 && marker <= 0xD8);
+    if (is_alone) continue;
+    if (marker == 0xDA || marker == 0xD9) break;
+    const std::uint64_t length = header.big(at, 2);
+    const bool is_frame = marker >= 0xC0 && marker <= 0xCF && marker != 0xC4 && marker != 0xC8 && marker != 0xCC;
+    if (is_frame && width == 0) {
+      height = header.big(at + 3, 2);
+      width = header.big(at + 5, 2);
+    } else if (marker == 0xE1 && orientation == 0 && length > 2) {
+      const HeaderPart segment = header.at(at + 2, length - 2);
+      if (is_exif(segment)) orientation = exif_orientation(segment);
+    }
+    at += std::max<std::uint64_t>(length, 2);
+  }
+  return turned(width, height, orientation);
+}
+
+ImageExtent size_of_png(HeaderBytes& header) {
+  const std::uint64_t width = header.big(16, 4);
+  const std::uint64_t height = header.big(20, 4);
+  int orientation = 1;
+  for (std::uint64_t at = 8; at + 8 <= header.size() && !header.holds(at + 4, "IDAT");) {
+    const std::uint64_t length = header.big(at, 4);
+    if (header.holds(at + 4, "eXIf")) orientation = tiff_orientation(header.at(at + 8, std::min(length, kMostExif)));
+    at += 12 + length;
+  }
+  return turned(width, height, orientation);
+}
+
+// RFC 9649. With an extended header, the size is the canvas's.
+ImageExtent size_of_webp(HeaderBytes& header) {
+  constexpr std::uint64_t kExifFlag = 8;
+  constexpr std::uint64_t kFirst = 12;
+  const auto low_bits = [&](std::uint64_t at, std::size_t bytes, unsigned from) {
+    return header.little(at, bytes) >> from & 0x3FFFU;
+  };
+  if (header.holds(kFirst, "VP8 ")) return turned(low_bits(kFirst + 14, 2, 0), low_bits(kFirst + 16, 2, 0), 1);
+  if (header.holds(kFirst, "VP8L")) return turned(low_bits(kFirst + 9, 4, 0) + 1, low_bits(kFirst + 9, 4, 14) + 1, 1);
+  if (!header.holds(kFirst, "VP8X")) throw SampleError("its header has no size");
+  const std::uint64_t width = header.little(kFirst + 12, 3) + 1;
+  const std::uint64_t height = header.little(kFirst + 15, 3) + 1;
+  int orientation = 1;
+  if ((header.little(kFirst + 8, 1) & kExifFlag) != 0) {
+    for (std::uint64_t at = kFirst; at + 8 <= header.size();) {
+      const std::uint64_t length = header.little(at + 4, 4);
+      if (header.holds(at, "EXIF")) {
+        const HeaderPart exif = header.at(at + 8, std::min(length, kMostExif));
+        orientation = is_exif(exif) ? exif_orientation(exif) : tiff_orientation(exif);
+        break;
+      }
+      at += 8 + length + length % 2;
+    }
+  }
+  return turned(width, height, orientation);
+}
+
+// TIFF 6.0, and BigTIFF, whose numbers have twice the bytes.
+ImageExtent size_of_tiff(HeaderBytes& header) {
+  const bool is_big_endian = header.holds(0, "MM");
+  const auto number = [&](std::uint64_t at, std::size_t bytes) { return header.number(at, bytes, is_big_endian); };
+  const bool is_large = number(2, 2) == 43;
+  const std::size_t offset_bytes = is_large ? 8 : 4;
+  const std::uint64_t directory = number(is_large ? 8 : 4, offset_bytes);
+  const std::uint64_t entries = number(directory, is_large ? 8 : 2);
+  std::uint64_t width = 0;
+  std::uint64_t height = 0;
+  std::uint64_t orientation = 1;
+  std::uint64_t at = directory + (is_large ? 8 : 2);
+  for (std::uint64_t i = 0; i < std::min<std::uint64_t>(entries, 65535); ++i, at += 4 + 2 * offset_bytes) {
+    const std::uint64_t tag = number(at, 2);
+    if (tag > 274) break;  // they are in order
+    const std::uint64_t type = number(at + 2, 2);
+    const std::size_t bytes = type == 3 ? 2 : type == 16 ? 8 : 4;
+    const auto value = [&] { return number(at + 4 + offset_bytes, bytes); };
+    if (tag == 256) width = value();
+    if (tag == 257) height = value();
+    if (tag == 274) orientation = value();
+  }
+  return turned(width, height, orientation <= 8 ? static_cast<int>(orientation) : 1);
+}
+
+// Channels last where the shape is ambiguous.
+ImageExtent size_of_npy(HeaderBytes& header) {
+  constexpr std::size_t kLongestHeader = 65536 + 12;
+  std::size_t begin = 0;
+  const NpyArray array = parse_npy_header(header.at(0, kLongestHeader), begin);
+  const auto is_channels = [](std::int64_t extent) { return extent == 1 || extent == 3; };
+  const auto side = [&](std::size_t i) {
+    return static_cast<std::uint64_t>(std::max<std::int64_t>(array.shape[i], 0));
+  };
+  if (array.dimensions == 2 || (array.dimensions == 3 && is_channels(array.shape[2])))
+    return turned(side(1), side(0), 1);
+  if (array.dimensions == 3 && is_channels(array.shape[0])) return turned(side(2), side(1), 1);
+  throw SampleError("an array of " + array.shape_text() + " is no image");
+}
+
+}  // namespace
+
+ImageExtent displayed_size(const OpenFile& file) {
+  HeaderBytes header(file);
+  if (header.holds(0, "\xFF\xD8\xFF")) return size_of_jpeg(header);
+  if (header.holds(0, "\x89PNG\r\n\x1A\n")) return size_of_png(header);
+  if (header.holds(0, "RIFF") && header.holds(8, "WEBP")) return size_of_webp(header);
+  if (header.holds(0, {"II*\0", 4}) || header.holds(0, {"MM\0*", 4}) || header.holds(0, {"II+\0", 4}) ||
+      header.holds(0, {"MM\0+", 4})) {
+    return size_of_tiff(header);
+  }
+  if (starts_as_npy(header.at(0, 16))) return size_of_npy(header);
+  throw SampleError("its first bytes are of no kind of image whose size can be read (" + std::string(kImageKinds) +
+                    ")");
+}
+
+}  // namespace forebay

@@ -1,0 +1,68 @@
+#include "tool_images.hpp"
+
+#include <utility>
+
+#include "base/text.hpp"
+
+namespace forebay {
+namespace {
+
+// Longer than any class name of a real dataset, and short enough that a list of classes stays small.
+constexpr std::size_t kLongestName = 256;
+
+std::string problem_of_tool_object(const ToolObject& object, const ImageExtent& size) {
+  if (!object.problem.empty()) return object.problem;
+  if (object.name.empty()) return "it has no label";
+  if (object.name.size() > kLongestName) return "a label of " + std::to_string(object.name.size()) + " bytes";
+  std::string problem = problem_of_box(object.sides);
+  const bool is_beyond = size.width > 0 && (object.sides[0] >= size.width || object.sides[1] >= size.height);
+  if (problem.empty() && is_beyond) {
+    problem = "lies outside its image of " + std::to_string(size.width) + "x" + std::to_string(size.height);
+  }
+  if (problem.empty()) return {};
+  std::string shown;
+  for (const double side : object.sides) shown.append(shown.empty() ? "" : ", ").append(shortest(side));
+  return "its box (" + shown + ") " + problem;
+}
+
+}  // namespace
+
+void add_tool_images(const BuildContext& context, const std::vector<ToolImage>& images, IndexDraft& draft) {
+  std::vector<std::string> names;
+  for (const ToolImage& image : images) {
+    for (const ToolObject& object : image.objects) {
+      if (problem_of_tool_object(object, image.size).empty()) names.push_back(object.name);
+    }
+  }
+  const ClassList classes(context.options.classes, std::move(names));
+  ObjectSamples samples(context.options, classes.names());
+  std::vector<FoundObject> found;
+  for (const ToolImage& image : images) {
+    found.clear();
+    std::uint32_t number = 0;
+    for (const ToolObject& object : image.objects) {
+      ++number;
+      ++draft.counts.objects;
+      std::string problem = problem_of_tool_object(object, image.size);
+      const std::int32_t label = problem.empty() ? classes.number_of(object.name) : -1;
+      if (problem.empty() && label < 0) problem = "class \"" + printable(object.name) + "\" is not in dataset.classes";
+      if (!problem.empty()) {
+        draft.skipped.add_bad(image.where + "#object " + std::to_string(number), std::move(problem));
+        continue;
+      }
+      found.push_back({{.box = pixels_of(object.sides), .object = number}, labelled_box(object.sides, label)});
+    }
+    if (found.empty() && !samples.are_images()) draft.skipped.add_note(image.where, "an image without objects");
+    samples.add(image.path, found, draft.table);
+  }
+  samples.finish(draft.table);
+}
+
+void ShapesLeftOut::report(const std::string& where, SkipLog& skipped) const {
+  for (const auto& [kind, count] : counts_) {
+    skipped.add_note(where, std::to_string(count) + " shapes of the kind \"" + printable(kind) +
+                                "\", which have no box; boxes come from rectangles and polygons");
+  }
+}
+
+}  // namespace forebay

@@ -1,0 +1,324 @@
+#include "yolo_images.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <filesystem>
+#include <forebay/error.hpp>
+#include <map>
+#include <optional>
+#include <set>
+#include <system_error>
+#include <utility>
+
+#include "base/file_io.hpp"
+#include "base/retry.hpp"
+#include "base/text.hpp"
+#include "formats.hpp"
+
+namespace forebay {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kLargestImageList = std::size_t{1} << 30U;
+// How far above a folder of images its data.yaml is looked for: images/train/part below it.
+constexpr int kFoldersAbove = 3;
+constexpr std::size_t kEntriesTried = 8;
+
+bool path_exists(const std::string& path) {
+  std::error_code error;
+  return fs::exists(path, error);
+}
+
+bool path_is_folder(const std::string& path) {
+  std::error_code error;
+  return fs::is_directory(path, error);
+}
+
+std::string normal_path(const std::string& path) {
+  std::string normal = fs::path(absolute_path(path)).lexically_normal().string();
+  while (normal.size() > 1 && normal.ends_with('/')) normal.pop_back();
+  return normal;
+}
+
+std::string below(const std::string& folder, const std::string& path) {
+  return normal_path(path.starts_with('/') ? path : join_path(folder, path));
+}
+
+std::string lines_joined(const std::vector<std::string>& lines) {
+  std::string text;
+  for (const std::string& line : lines) text.append("\n  ").append(line);
+  return text;
+}
+
+std::vector<std::string> lines_of_file(const std::string& file, std::size_t most) {
+  const auto bytes = read_patiently([&] { return load_file(file, most); });
+  std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
+  std::vector<std::string> lines;
+  while (!text.empty()) {
+    const auto end = std::min(text.find('\n'), text.size());
+    const std::string_view line = without_blanks(text.substr(0, end));
+    if (!line.empty()) lines.emplace_back(line);
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return lines;
+}
+
+// The file of a folder that says the classes; "" if there is none. Of several configurations data.yaml is the one.
+std::string file_of_classes(const std::string& folder) {
+  std::vector<std::string> found;
+  const Scan listing = scan_folder(folder, "");
+  for (const auto name : listing.others) {
+    if (is_yaml_name(name) && is_yolo_config(join_path(folder, name))) found.push_back(join_path(folder, name));
+  }
+  const auto usual = std::ranges::find_if(found, [](const std::string& file) { return stem_of(file) == "data"; });
+  if (usual != found.end()) return *usual;
+  if (found.size() == 1) return found.front();
+  if (found.size() > 1) {
+    throw ConfigError(folder + " has several files such as data.yaml:" + lines_joined(found) +
+                      "\nname the one you mean in dataset.path, or the classes in dataset.classes");
+  }
+  for (const auto name : listing.others) {
+    if (name == "classes.txt" || name == "obj.names") return join_path(folder, name);
+  }
+  return {};
+}
+
+// The same of a folder, of that of its labels, and of those above.
+std::string file_of_classes_above(const std::string& images) {
+  std::string folder = images;
+  for (int level = 0; level <= kFoldersAbove && folder.size() > 1; ++level) {
+    const std::string labels(parent_folder(places_of_labels(join_path(folder, "x.jpg")).front()));
+    for (const std::string& place : {folder, labels}) {
+      if (std::string file = file_of_classes(place); !file.empty()) return file;
+    }
+    folder = std::string(parent_folder(folder));
+  }
+  return {};
+}
+
+void take_classes(const std::string& file, YoloImages& images) {
+  if (is_yaml_name(file)) {
+    YoloConfig config = read_yolo_config(file);
+    images.names = std::move(config.names);
+    images.keypoint_numbers = config.keypoint_numbers;
+  } else if (!file.empty()) {
+    images.names = lines_of_file(file, std::size_t{16} << 20U);
+  }
+}
+
+// What the places of a configuration are relative to. It is often written for another machine.
+std::string folder_of_config(const YoloConfig& config, const std::string& file) {
+  const std::string here(parent_folder(file));
+  if (config.path.empty()) return here;
+  for (const std::string& folder : {below(here, config.path), normal_path(config.path)}) {
+    if (path_is_folder(folder)) return folder;
+  }
+  if (fs::path(normal_path(config.path)).filename() == fs::path(here).filename()) return here;
+  throw ConfigError(file + ": path = \"" + config.path + "\" is no folder, neither from there nor from here; leave " +
+                    "\"path\" out if the file lies in the dataset's folder");
+}
+
+// Roboflow writes "../train/images" for train/images beside the file.
+std::string place_in(const std::string& folder, const std::string& place, const std::string& where) {
+  const std::string path = below(folder, place);
+  if (path_exists(path)) return path;
+  const std::string without_dots = place.starts_with("../") ? below(folder, place.substr(3)) : path;
+  if (path_exists(without_dots)) return without_dots;
+  throw ConfigError(where + ": there is no " + path);
+}
+
+// What the entries of a list are relative to: its own folder, as "./" is; else where the first of them are found.
+std::string folder_of_entries(const std::string& list, const std::string& root, std::vector<std::string>& entries) {
+  const std::string here(parent_folder(list));
+  for (const std::string& folder : {here, root, std::string(parent_folder(here)), normal_path(".")}) {
+    for (std::size_t i = 0; i < std::min(kEntriesTried, entries.size()); ++i) {
+      if (path_exists(below(folder, entries[i * (entries.size() / std::min(kEntriesTried, entries.size()))]))) {
+        return folder;
+      }
+    }
+  }
+  return here;
+}
+
+class YoloFinder {
+ public:
+  YoloFinder(PathContents& contents, SkipLog& skipped) : contents_(contents), skipped_(skipped) {}
+
+  YoloImages find() {
+    if (!contents_.is_folder() && is_yaml_name(contents_.files().front())) {
+      take_config(contents_.files().front(), contents_.part().empty() ? "train" : contents_.part());
+    } else if (!contents_.is_folder()) {
+      found_.root = std::string(parent_folder(normal_path(contents_.root())));
+      take_list(normal_path(contents_.root()));
+      take_classes(file_of_classes_above(found_.root), found_);
+    } else {
+      take_root(normal_path(contents_.root()));
+    }
+    std::ranges::sort(found_.paths);
+    const auto again = std::ranges::unique(found_.paths);
+    if (!again.empty()) note(std::to_string(again.size()) + " images are named a second time");
+    found_.paths.erase(again.begin(), again.end());
+    return std::move(found_);
+  }
+
+ private:
+  void note(const std::string& text) { skipped_.add_note(contents_.root(), text); }
+
+  // A part of a data.yaml.
+  void take_config(const std::string& file, const std::string& wanted) {
+    const YoloConfig config = read_yolo_config(file);
+    const YoloConfig::Split* const split = config.find(wanted);
+    if (split == nullptr) {
+      std::string there;
+      for (const auto& other : config.splits) there += (there.empty() ? "" : ", ") + other.name;
+      throw ConfigError(file + " has no \"" + wanted + "\"; it has " + (there.empty() ? "no images at all" : there) +
+                        (there.empty() ? "" : ": dataset.path = \"" + file + ":" + config.splits.front().name + "\""));
+    }
+    for (const auto& other : config.splits) {
+      if (other.name == wanted || other.places == split->places) continue;
+      skipped_.add_note(file + ":" + other.name, "another part of the dataset than " + wanted);
+    }
+    found_.root = folder_of_config(config, file);
+    found_.names = config.names;
+    found_.keypoint_numbers = config.keypoint_numbers;
+    for (const std::string& place : split->places) {
+      const std::string path = place_in(found_.root, place, file + ": " + wanted);
+      path_is_folder(path) ? take_folder(path) : take_list(path);
+    }
+  }
+
+  void take_list(const std::string& list) {
+    std::vector<std::string> entries = lines_of_file(list, kLargestImageList);
+    const auto is_other = [&](const std::string& entry) {
+      if (is_image_name(entry)) return false;
+      skipped_.add_bad(list,
+                       "\"" + printable(entry.substr(0, 80)) + "\" is no image (" + std::string(kImageEndings) + ")");
+      return true;
+    };
+    std::erase_if(entries, is_other);
+    const std::string folder = folder_of_entries(list, found_.root, entries);
+    for (const std::string& entry : entries) {
+      std::string path = below(folder, entry);
+      if (std::string problem = problem_of_file(path); !problem.empty()) {
+        skipped_.add_bad(path, std::move(problem));
+      } else {
+        found_.paths.push_back(std::move(path));
+      }
+    }
+  }
+
+  void take_folder(const std::string& folder) {
+    Scan scan = scan_tree(folder, contents_.context().threads, contents_.context().progress);
+    leave_out_masks(scan);
+    take_scan(folder, scan);
+  }
+
+  void take_scan(const std::string& folder, const Scan& scan) {
+    for (const auto& [path, reason, is_bad] : scan.unusable) {
+      is_bad ? skipped_.add_bad(join_path(folder, path), reason) : skipped_.add_note(join_path(folder, path), reason);
+    }
+    for (const auto image : scan.images) {
+      if (image.ends_with(".npy")) {
+        skipped_.add_note(join_path(folder, image), "an array, which ultralytics keeps of an image");
+      } else {
+        found_.paths.push_back(join_path(folder, image));
+      }
+    }
+  }
+
+  // A folder: one with a data.yaml, or one of images.
+  void take_root(const std::string& root) {
+    const std::string file = file_of_classes(root);
+    if (is_yaml_name(file)) {
+      const YoloConfig config = read_yolo_config(file);
+      std::set<std::vector<std::string>> different;
+      std::vector<std::string> commands;
+      for (const auto& split : config.splits) {
+        if (different.insert(split.places).second) commands.push_back(file + ":" + split.name);
+      }
+      if (commands.size() == 1) return take_config(file, config.splits.front().name);
+      if (!commands.empty()) refuse_parts(commands);
+    }
+    found_.root = root;
+    const Scan& scan = contents_.tree();
+    if (contents_.options().format == "auto") {
+      std::vector<std::string> parts = parts_of(root, scan);
+      if (parts.size() > 1) refuse_parts(parts);
+    }
+    take_scan(root, scan);
+    take_classes(file.empty() ? file_of_classes_above(root) : file, found_);
+  }
+
+  // The folders below the root that are called train, val and the like.
+  static std::vector<std::string> parts_of(const std::string& root, const Scan& scan) {
+    std::set<std::string> parts;
+    for (const auto image : scan.images) {
+      for (auto end = image.find('/'); end != std::string_view::npos; end = image.find('/', end + 1)) {
+        const std::string_view folder = image.substr(0, end);
+        if (!is_name_of_part(base_name(folder))) continue;
+        parts.insert(join_path(root, folder));
+        break;
+      }
+    }
+    return {parts.begin(), parts.end()};
+  }
+
+  static bool is_name_of_part(std::string_view name) {
+    std::string word(name);
+    std::ranges::transform(word, word.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    while (!word.empty() && (std::isdigit(static_cast<unsigned char>(word.back())) != 0 || word.back() == '_')) {
+      word.pop_back();
+    }
+    constexpr std::array<std::string_view, 8> kParts{"train",      "training", "val",     "valid",
+                                                     "validation", "test",     "minival", "dev"};
+    return std::ranges::find(kParts, word) != kParts.end();
+  }
+
+  [[noreturn]] void refuse_parts(const std::vector<std::string>& parts) const {
+    std::vector<std::string> commands;
+    for (const std::string& part : parts) commands.push_back("forebay index \"" + part + "\"");
+    throw path_error(contents_.options(),
+                     "is a YOLO dataset of several parts; name one of them:" + lines_joined(commands));
+  }
+
+  PathContents& contents_;
+  SkipLog& skipped_;
+  YoloImages found_;
+};
+
+}  // namespace
+
+std::vector<std::string> places_of_labels(std::string_view image) {
+  constexpr std::string_view kImages = "/images/";
+  const std::string stem(image.substr(0, image.size() - base_name(image).size() + stem_of(image).size()));
+  std::vector<std::string> places;
+  const auto at = stem.rfind(kImages);
+  if (at != std::string::npos)
+    places.push_back(stem.substr(0, at) + "/labels/" + stem.substr(at + kImages.size()) + ".txt");
+  places.push_back(stem + ".txt");
+  return places;
+}
+
+YoloImages find_yolo_images(PathContents& contents, SkipLog& skipped) { return YoloFinder(contents, skipped).find(); }
+
+std::vector<std::string> yolo_files(const DatasetOptions& options) {
+  const auto [path, part] = part_of_yaml(normal_path(options.path));
+  if (path_is_folder(path)) {
+    const std::string file = file_of_classes_above(path);
+    return file.empty() ? std::vector<std::string>{} : std::vector<std::string>{file};
+  }
+  std::vector<std::string> files{path};
+  if (!is_yaml_name(path)) return files;
+  const YoloConfig config = read_yolo_config(path);
+  const YoloConfig::Split* const split = config.find(part.empty() ? "train" : part);
+  for (const std::string& place : split == nullptr ? std::vector<std::string>{} : split->places) {
+    std::string file = place_in(folder_of_config(config, path), place, path);
+    if (!path_is_folder(file)) files.push_back(std::move(file));
+  }
+  return files;
+}
+
+}  // namespace forebay

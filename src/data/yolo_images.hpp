@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "build.hpp"
+#include "yolo_config.hpp"
+
+namespace forebay {
+
+// The images that a path stands for, and what is known about the classes in their labels.
+struct YoloImages {
+  std::string root;                // absolute; the dataset's folder
+  std::vector<std::string> paths;  // absolute, sorted, each once
+  std::vector<std::string> names;  // of the classes, by number; empty: unknown
+  std::size_t keypoint_numbers = 0;
+};
+
+// `dataset.path` is a data.yaml, whose train is meant, or one of its parts, "data.yaml:val"; a list of images; or a
+// folder of images, whose classes a data.yaml or classes.txt in it or above says. Logs what is no image. Throws
+// ConfigError naming dataset.path, also for a folder of several parts unless dataset.format says "yolo".
+[[nodiscard]] YoloImages find_yolo_images(PathContents& contents, SkipLog& skipped);
+
+// Where an image's labels may be, best first: in labels/ in place of the last images/ of its path, and beside it.
+[[nodiscard]] std::vector<std::string> places_of_labels(std::string_view image);
+
+// The files beside images and labels that such a dataset depends on: its data.yaml or classes.txt, and lists of images.
+[[nodiscard]] std::vector<std::string> yolo_files(const DatasetOptions& options);
+
+}  // namespace forebay
