@@ -81,7 +81,7 @@ TEST_CASE("yolo: boxes are shares of the image, and classes those of data.yaml")
     const auto has = [&](std::string_view text) {
       return std::ranges::any_of(built->skipped(), [&](const Skipped& entry) { return contains(entry.reason, text); });
     };
-    CHECK(has("1 images without a file of labels"));
+    CHECK(has("1 images have no file of labels"));
     CHECK(has("another part") == (std::string_view(path) != "images/train"));
   }
   CHECK(describe_boxes(*build_dataset(images_options(yolo.path("data.yaml:val")))) == Lines{"c.jpg 0: 0 0 0 100 50;"});
@@ -184,6 +184,18 @@ TEST_CASE("yolo: an image of whose labels one is wrong is left out, and the line
   CHECK(count_bad(*dataset) == 2);
   CHECK(contains(find_skipped(*dataset, "bad.txt")->reason, "line 3: 1.2 is not between 0 and 1"));
   CHECK(contains(find_skipped(*dataset, "flat.txt")->reason, "line 2: the box has no area"));
+  const auto has = [&](std::string_view text) {
+    return std::ranges::any_of(dataset->skipped(), [&](const Skipped& entry) { return contains(entry.reason, text); });
+  };
+  CHECK(has("1 lines of labels that repeat another one"));
+
+  DatasetOptions classes = options_for(yolo.path("data.yaml"));  // where no pixel is asked for
+  classes.samples = SampleUnit::images;
+  classes.fields = {field_options("present", FieldKind::multilabel)};
+  const auto present = build_dataset(classes);
+  CHECK(count_bad(*present) == 2);
+  CHECK(field_elements<float>(*present, 0) == std::vector<float>{1, 1});
+  CHECK(field_elements<float>(*present, 2) == std::vector<float>{1, 0});
 
   write_file(yolo.folder / "images/train/broken.jpg", "no image");
   write_file(yolo.folder / "labels/train/broken.txt", "0 0.5 0.5 0.1 0.1\n");

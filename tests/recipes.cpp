@@ -74,6 +74,7 @@ class Workplace {
   void fill() {
     write_trees();
     write_coco();
+    write_annotation_tools();
     write_tables();
     write_records();
     write_containers();
@@ -117,6 +118,20 @@ class Workplace {
           R"( "annotations": [{"id": 1, "image_id": 7, "category_id": 3, "bbox": [1, 2, 30, 40], "iscrowd": 0,)"
           R"( "segmentation": [[1, 2, 31, 2, 31, 42]]}],)"
           R"( "categories": [{"id": 3, "name": "dog"}]})");
+  }
+
+  void write_annotation_tools() {
+    write("coco8/images/train/1.jpg", image_);
+    write("coco8/labels/train/1.txt", "1 0.5 0.5 0.25 0.5\n0 0.25 0.5 0.25 0.5\n");
+    write("coco8/data.yaml", "train: images/train\nval: images/val\nnames:\n  0: cat\n  1: dog\n");
+    write("labelled/1.jpg", image_);
+    write("labelled/1.json",
+          R"({"shapes": [{"label": "dog", "points": [[1, 2], [30, 40]], "shape_type": "rectangle"}],)"
+          R"( "imagePath": "1.jpg", "imageData": null})");
+    write("task/images/1.jpg", image_);
+    write("task/annotations.xml",
+          "<annotations><version>1.1</version><image id=\"0\" name=\"1.jpg\"><box label=\"dog\" "
+          "xtl=\"1\" ytl=\"2\" xbr=\"30\" ybr=\"40\"/></image></annotations>");
   }
 
   void write_tables() {

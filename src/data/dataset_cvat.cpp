@@ -10,6 +10,7 @@
 #include "base/text.hpp"
 #include "build.hpp"
 #include "formats.hpp"
+#include "parallel.hpp"
 #include "tool_images.hpp"
 #include "xml_text.hpp"
 
@@ -161,6 +162,21 @@ std::string folder_of_cvat_images(const DatasetOptions& options, const std::stri
                                 "; name their folder, relative to the file: [fields.image] from = \"../images\"");
 }
 
+// Why each image cannot be a sample; "" if it can.
+std::vector<std::string> problems_of_files(const BuildContext& context, const std::string& folder,
+                                           const std::vector<ToolImage>& images) {
+  std::vector<std::string> problems(images.size());
+  ParallelTask task;
+  task.count = images.size();
+  task.body = [&](std::size_t i) {
+    const std::string& path = images[i].path;
+    problems[i] = path.empty() ? "an image without a name" : problem_of_file(join_path(folder, path));
+  };
+  task.total = images.size();
+  run_parallel(task, context.threads, context.progress);
+  return problems;
+}
+
 bool is_cvat(PathContents& contents) {
   if (contents.is_folder() || !contents.root().ends_with(".xml")) return false;
   const auto head = contents.head();
@@ -179,17 +195,17 @@ IndexDraft build_cvat(PathContents& contents) {
     if (cvat.images.empty()) throw SampleError("it has no <image>");
     draft.root = folder_of_cvat_images(options, contents.root(), cvat);
     draft.counts = {.images = cvat.images.size(), .annotations = 1};
+    std::vector<std::string> problems = problems_of_files(contents.context(), draft.root, cvat.images);
     std::unordered_set<std::string> seen;
     std::vector<ToolImage> images;
-    for (ToolImage& image : cvat.images) {
+    for (std::size_t i = 0; i < cvat.images.size(); ++i) {
+      ToolImage& image = cvat.images[i];
       image.where = contents.root() + "#" + printable(image.path);
-      std::string problem = image.path.empty()                ? "an image without a name"
-                            : !seen.insert(image.path).second ? "another image has its name"
-                                                              : problem_of_file(join_path(draft.root, image.path));
-      if (problem.empty()) {
+      if (problems[i].empty() && !seen.insert(image.path).second) problems[i] = "another image has its name";
+      if (problems[i].empty()) {
         images.push_back(std::move(image));
       } else {
-        draft.skipped.add_bad(image.where, std::move(problem));
+        draft.skipped.add_bad(image.where, std::move(problems[i]));
       }
     }
     cvat.left_out.report(contents.root(), draft.skipped);

@@ -11,6 +11,7 @@
 #include "base/retry.hpp"
 #include "base/text.hpp"
 #include "build.hpp"
+#include "file_nature.hpp"
 #include "formats.hpp"
 #include "parallel.hpp"
 #include "tool_images.hpp"
@@ -43,7 +44,7 @@ Json parse_labelme(const std::string& path) {
     return event != Json::parse_event_t::key || depth != 1 || parsed != "imageData";
   };
   Json json = Json::parse(text, keep, false);
-  if (json.is_discarded()) throw SampleError("it is not JSON");
+  if (json.is_discarded()) throw SampleError("it is not JSON" + nature_as_cause(bytes));
   return json;
 }
 
@@ -144,8 +145,9 @@ class LabelmeBuilder {
     read_all();
     draft_.root = contents_.root();
     draft_.counts = {.images = scan_.images.size()};
-    for (const auto& [path, reason, is_bad] : scan_.unusable) {
-      is_bad ? draft_.skipped.add_bad(full(path), reason) : draft_.skipped.add_note(full(path), reason);
+    for (const Skipped& entry : scan_.unusable) {
+      const std::string path = full(entry.path);
+      entry.bad ? draft_.skipped.add_bad(path, entry.reason) : draft_.skipped.add_note(path, entry.reason);
     }
     for (std::size_t i = 0; i < files_.size(); ++i) take(files_[i], read_[i]);
     std::ranges::sort(images_, {}, &ToolImage::path);

@@ -8,6 +8,7 @@
 #include "base/file_io.hpp"
 #include "base/retry.hpp"
 #include "build.hpp"
+#include "file_nature.hpp"
 #include "formats.hpp"
 #include "image_size.hpp"
 #include "object_samples.hpp"
@@ -45,10 +46,9 @@ YoloLabels read_labels(const std::string& file, const YoloRules& rules) {
   try {
     const auto bytes = read_patiently([&] { return load_file(file, kLargestAnnotationFile); });
     const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-    if (text.starts_with("\xFF\xFE") || text.starts_with("\xFE\xFF")) {
-      return unusable("line 1: the text is UTF-16; convert it to UTF-8");
-    }
-    return parse_yolo_labels(text, rules);
+    YoloLabels labels = parse_yolo_labels(text, rules);
+    if (!labels.problem.empty()) labels.problem += nature_as_cause(bytes);
+    return labels;
   } catch (const SampleError& error) {
     if (error.is_transient()) end_scan(file, error);
     return unusable(error.what());
@@ -194,14 +194,16 @@ class YoloBuilder {
   }
 
   void place(const YoloObject& object, const YoloImage& image, YoloClasses& classes) {
-    const auto [width, height] = image.size;
-    const bool is_placed = width > 0;
-    const double x = is_placed ? width : 1;
-    const double y = is_placed ? height : 1;
+    const bool is_placed = image.size.width > 0;  // else boxes are not asked for
+    const double width = is_placed ? image.size.width : 1;
+    const double height = is_placed ? image.size.height : 1;
     const auto& [left, top, right, bottom] = object.sides;
-    const BoxSides sides{left * x, top * y, right * x, bottom * y};
-    if (const std::string problem = problem_of_box(sides); !problem.empty()) {
-      return bad(image.labels, "line " + std::to_string(object.line) + ": the box " + problem);
+    const BoxSides sides{left * width, top * height, right * width, bottom * height};
+    const LabelledBox box = labelled_box(sides, -1);
+    const bool has_area = box.left < box.right && box.top < box.bottom;
+    if (!has_area || box.right <= 0 || box.bottom <= 0 || sides[0] >= width || sides[1] >= height) {
+      return bad(image.labels, "line " + std::to_string(object.line) +
+                                   (has_area ? ": the box lies outside its image" : ": the box has no area"));
     }
     const std::int32_t label = classes.number_of(object.number);
     if (label < 0) return;
@@ -216,17 +218,22 @@ class YoloBuilder {
   void bad(const std::string& file, std::string reason) { draft_.skipped.add_bad(file, std::move(reason)); }
 
   void report(const YoloClasses& classes, bool are_images) {
-    const auto note = [&](std::uint64_t count, const std::string& text) {
-      if (count > 0) draft_.skipped.add_note(contents_.root(), std::to_string(count) + text);
-    };
-    classes.report(contents_.root(), draft_.skipped);
-    note(duplicates_, " lines of labels that repeat another one");
-    note(unlabelled_, " images without a file of labels, which thus show no object");
-    if (!are_images) note(without_, " images without objects");
+    const auto& root = contents_.root();
+    classes.report(root, draft_.skipped);
+    if (duplicates_ > 0) {
+      draft_.skipped.add_note(root, std::to_string(duplicates_) + " lines of labels that repeat another one");
+    }
+    if (unlabelled_ > 0) {
+      draft_.skipped.add_warning(
+          root, std::to_string(unlabelled_) + " images have no file of labels: they are served as images of no object");
+    }
+    if (!are_images && without_ > 0) {
+      draft_.skipped.add_note(root, std::to_string(without_) + " images without objects");
+    }
     if (polygons_ > 0 && polygons_ == keypoints_) {
-      note(polygons_,
-           " files of labels with polygons, all of which could also be a box and keypoints; if they are, say so by "
-           "kpt_shape in data.yaml");
+      draft_.skipped.add_warning(root, "all polygons of its labels, in " + std::to_string(polygons_) +
+                                           " files, could also be a box and keypoints; if they are, say so by " +
+                                           "kpt_shape in data.yaml");
     }
   }
 

@@ -13,7 +13,7 @@ constexpr std::array<std::byte, 6> kExifHeader{std::byte{'E'}, std::byte{'x'}, s
 constexpr std::uint16_t kOrientationTag = 0x0112;
 // Types of a number; the standard says SHORT, and some writers do not keep to it.
 enum TiffType : std::uint16_t { kByte = 1, kShort = 3, kLong = 4, kSignedByte = 6, kSignedShort = 8, kSignedLong = 9 };
-constexpr std::size_t kEntryBytes = 12;
+constexpr std::size_t kTiffEntryBytes = 12;
 constexpr int kAsStored = 1;
 
 // A TIFF structure in either byte order; a read that would leave it gives nothing.
@@ -77,7 +77,7 @@ int tiff_orientation(std::span<const std::byte> structure) noexcept {
   if (!directory) return kAsStored;
   const auto entries = tiff.u16(*directory);
   for (std::size_t i = 0; i < entries.value_or(0); ++i) {
-    const std::size_t entry = *directory + std::size_t{2} + i * kEntryBytes;
+    const std::size_t entry = *directory + std::size_t{2} + i * kTiffEntryBytes;
     const auto tag = tiff.u16(entry);
     if (!tag) return kAsStored;
     if (*tag != kOrientationTag) continue;

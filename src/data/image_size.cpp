@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "exif.hpp"
+#include "file_nature.hpp"
 #include "image_kinds.hpp"
 #include "npy.hpp"
 
@@ -197,7 +198,7 @@ ImageExtent displayed_size(const OpenFile& file) {
   }
   if (starts_as_npy(header.at(0, 16))) return size_of_npy(header);
   throw SampleError("its first bytes are of no kind of image whose size can be read (" + std::string(kImageKinds) +
-                    ")");
+                    ")" + nature_as_cause(header.at(0, 1024)));
 }
 
 }  // namespace forebay

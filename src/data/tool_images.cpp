@@ -8,12 +8,12 @@ namespace forebay {
 namespace {
 
 // Longer than any class name of a real dataset, and short enough that a list of classes stays small.
-constexpr std::size_t kLongestName = 256;
+constexpr std::size_t kLongestToolName = 256;
 
 std::string problem_of_tool_object(const ToolObject& object, const ImageExtent& size) {
   if (!object.problem.empty()) return object.problem;
   if (object.name.empty()) return "it has no label";
-  if (object.name.size() > kLongestName) return "a label of " + std::to_string(object.name.size()) + " bytes";
+  if (object.name.size() > kLongestToolName) return "a label of " + std::to_string(object.name.size()) + " bytes";
   std::string problem = problem_of_box(object.sides);
   const bool is_beyond = size.width > 0 && (object.sides[0] >= size.width || object.sides[1] >= size.height);
   if (problem.empty() && is_beyond) {

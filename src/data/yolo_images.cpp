@@ -42,7 +42,7 @@ std::string normal_path(const std::string& path) {
   return normal;
 }
 
-std::string below(const std::string& folder, const std::string& path) {
+std::string path_below(const std::string& folder, const std::string& path) {
   return normal_path(path.starts_with('/') ? path : join_path(folder, path));
 }
 
@@ -113,7 +113,7 @@ void take_classes(const std::string& file, YoloImages& images) {
 std::string folder_of_config(const YoloConfig& config, const std::string& file) {
   const std::string here(parent_folder(file));
   if (config.path.empty()) return here;
-  for (const std::string& folder : {below(here, config.path), normal_path(config.path)}) {
+  for (const std::string& folder : {path_below(here, config.path), normal_path(config.path)}) {
     if (path_is_folder(folder)) return folder;
   }
   if (fs::path(normal_path(config.path)).filename() == fs::path(here).filename()) return here;
@@ -123,9 +123,9 @@ std::string folder_of_config(const YoloConfig& config, const std::string& file) 
 
 // Roboflow writes "../train/images" for train/images beside the file.
 std::string place_in(const std::string& folder, const std::string& place, const std::string& where) {
-  const std::string path = below(folder, place);
+  const std::string path = path_below(folder, place);
   if (path_exists(path)) return path;
-  const std::string without_dots = place.starts_with("../") ? below(folder, place.substr(3)) : path;
+  const std::string without_dots = place.starts_with("../") ? path_below(folder, place.substr(3)) : path;
   if (path_exists(without_dots)) return without_dots;
   throw ConfigError(where + ": there is no " + path);
 }
@@ -135,7 +135,7 @@ std::string folder_of_entries(const std::string& list, const std::string& root, 
   const std::string here(parent_folder(list));
   for (const std::string& folder : {here, root, std::string(parent_folder(here)), normal_path(".")}) {
     for (std::size_t i = 0; i < std::min(kEntriesTried, entries.size()); ++i) {
-      if (path_exists(below(folder, entries[i * (entries.size() / std::min(kEntriesTried, entries.size()))]))) {
+      if (path_exists(path_below(folder, entries[i * (entries.size() / std::min(kEntriesTried, entries.size()))]))) {
         return folder;
       }
     }
@@ -201,7 +201,7 @@ class YoloFinder {
     std::erase_if(entries, is_other);
     const std::string folder = folder_of_entries(list, found_.root, entries);
     for (const std::string& entry : entries) {
-      std::string path = below(folder, entry);
+      std::string path = path_below(folder, entry);
       if (std::string problem = problem_of_file(path); !problem.empty()) {
         skipped_.add_bad(path, std::move(problem));
       } else {
@@ -217,8 +217,9 @@ class YoloFinder {
   }
 
   void take_scan(const std::string& folder, const Scan& scan) {
-    for (const auto& [path, reason, is_bad] : scan.unusable) {
-      is_bad ? skipped_.add_bad(join_path(folder, path), reason) : skipped_.add_note(join_path(folder, path), reason);
+    for (const Skipped& entry : scan.unusable) {
+      const std::string path = join_path(folder, entry.path);
+      entry.bad ? skipped_.add_bad(path, entry.reason) : skipped_.add_note(path, entry.reason);
     }
     for (const auto image : scan.images) {
       if (image.ends_with(".npy")) {

@@ -15,7 +15,7 @@ namespace {
 
 // How far past the image a coordinate may be: rounding, as ultralytics allows it.
 constexpr double kTolerance = 0.01;
-constexpr std::int32_t kMostClasses = 65536;
+constexpr std::int32_t kMostYoloClasses = 65536;
 constexpr std::size_t kMostNumbers = 20001;
 
 std::string shown_word(std::string_view word) {
@@ -48,7 +48,7 @@ void read_numbers(std::string_view line, std::vector<double>& numbers, std::stri
 }
 
 std::string problem_of_class(double number, const YoloRules& rules) {
-  if (number != std::floor(number) || number < 0 || number >= kMostClasses) {
+  if (number != std::floor(number) || number < 0 || number >= kMostYoloClasses) {
     return "the class " + shortest(number) + " is no whole number from 0";
   }
   if (rules.classes == 0 || number < static_cast<double>(rules.classes)) return {};
