@@ -148,6 +148,9 @@ class YoloBuilder {
     for (std::size_t i = 0; i < read_.size(); ++i) add(images_.paths[i], read_[i], classes, samples);
     report(classes, samples.are_images());
     if (draft_.table.source.empty() || draft_.counts.annotations == 0) nothing_usable();
+    if (samples.sizes_left_out() > 0) {
+      draft_.skipped.add_note(contents_.root(), sizes_left_out_note(samples.sizes_left_out()));
+    }
     samples.finish(draft_.table);
     return std::move(draft_);
   }
@@ -190,7 +193,7 @@ class YoloBuilder {
     objects_.clear();
     for (const YoloObject& object : image.found.objects) place(object, image, classes);
     without_ += objects_.empty() ? 1 : 0;
-    samples.add(name_of(path), objects_, draft_.table);
+    samples.add(name_of(path), objects_, {image.size.width, image.size.height}, draft_.table);
   }
 
   void place(const YoloObject& object, const YoloImage& image, YoloClasses& classes) {

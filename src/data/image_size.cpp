@@ -1,6 +1,7 @@
 #include "image_size.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <forebay/error.hpp>
 #include <limits>
@@ -170,6 +171,36 @@ ImageExtent size_of_tiff(HeaderBytes& header) {
   return turned(width, height, orientation <= 8 ? static_cast<int>(orientation) : 1);
 }
 
+ImageExtent size_of_bmp(HeaderBytes& header) {
+  const std::size_t side = header.little(14, 4) == 12 ? 2 : 4;
+  const auto width = static_cast<std::int32_t>(header.little(18, side));
+  const auto height = static_cast<std::int32_t>(header.little(18 + side, side));  // below 0: rows from the top
+  return turned(static_cast<std::uint64_t>(std::max(width, 0)),
+                static_cast<std::uint64_t>(std::abs(std::int64_t{height})), 1);
+}
+
+// Two numbers in digits, with blanks and comments before each.
+ImageExtent size_of_pnm(HeaderBytes& header) {
+  std::uint64_t at = 2;
+  const auto number = [&] {
+    constexpr std::string_view kBlanks = " \t\r\n\v\f";
+    const auto character = [&] { return static_cast<char>(header.big(at, 1)); };
+    while (character() == '#' || kBlanks.find(character()) != std::string_view::npos) {
+      if (character() == '#') {
+        while (character() != '\n' && character() != '\r') ++at;
+      }
+      ++at;
+    }
+    std::uint64_t value = 0;
+    for (; character() >= '0' && character() <= '9' && value < (std::uint64_t{1} << 32U); ++at) {
+      value = value * 10 + static_cast<std::uint64_t>(character() - '0');
+    }
+    return value;
+  };
+  const std::uint64_t width = number();
+  return turned(width, number(), 1);
+}
+
 // Channels last where the shape is ambiguous.
 ImageExtent size_of_npy(HeaderBytes& header) {
   constexpr std::size_t kLongestHeader = 65536 + 12;
@@ -195,6 +226,11 @@ ImageExtent displayed_size(const OpenFile& file) {
   if (header.holds(0, {"II*\0", 4}) || header.holds(0, {"MM\0*", 4}) || header.holds(0, {"II+\0", 4}) ||
       header.holds(0, {"MM\0+", 4})) {
     return size_of_tiff(header);
+  }
+  if (header.holds(0, "BM")) return size_of_bmp(header);
+  const HeaderPart start = header.at(0, 2);
+  if (start.size() == 2 && start[0] == std::byte{'P'} && start[1] >= std::byte{'1'} && start[1] <= std::byte{'6'}) {
+    return size_of_pnm(header);
   }
   if (starts_as_npy(header.at(0, 16))) return size_of_npy(header);
   throw SampleError("its first bytes are of no kind of image whose size can be read (" + std::string(kImageKinds) +
