@@ -15,6 +15,7 @@
 
 #include <forebay/error.hpp>
 
+#include "base/file_errors.hpp"
 #include "read/read_pace.hpp"
 #include "reader_stage.hpp"
 
@@ -183,7 +184,7 @@ TEST_CASE("a read of a decoder counts among the attempts at its sample") {
   QuickStage stage(3);
   make_quick(stage.pace);
   stage.dataset.before = [](std::uint64_t id, int) {
-    if (id == 1) throw SampleError("the store hiccuped", SampleError::Kind::transient);
+    if (id == 1) throw TruncatedFile(SampleError("the store hiccuped", SampleError::Kind::transient));
   };
   Tally tally(3);
   DecoderPool decoders(stage.decoders_that_read(tally), 1);

@@ -13,9 +13,11 @@
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
+#include "base/file_errors.hpp"
 #include "base/wait.hpp"
 #include "read/workload.hpp"
 #include "reader_stage.hpp"
@@ -126,9 +128,11 @@ TEST_CASE("reads with transient errors are retried and leave nothing in the budg
   CHECK(eventually([&] { return stage.budget.in_flight() == 0; }));
 }
 
-TEST_CASE("a transient error that persists makes a bad sample after the last attempt") {
+TEST_CASE("a file that stays cut short makes a bad sample after the last attempt") {
   Stage stage(1);
-  stage.dataset.before = [](std::uint64_t, int) { throw SampleError("stale handle", SampleError::Kind::transient); };
+  stage.dataset.before = [](std::uint64_t, int) {
+    throw TruncatedFile(SampleError("ends early", SampleError::Kind::transient));
+  };
   ReaderPool readers(stage.reader_links(), kOneReader);
   stage.request(0);
   REQUIRE(stage.reports.wait_for(1));
@@ -136,8 +140,78 @@ TEST_CASE("a transient error that persists makes a bad sample after the last att
   CHECK(stage.dataset.reads(0) == 4);
   CHECK(stage.totals.retries == 3);
   CHECK(stage.reports.bad == std::vector<std::uint64_t>{0});
-  CHECK(stage.reports.reasons.back().find("stale handle") != std::string::npos);
-  CHECK(stage.reports.reasons.back().find("4 times") != std::string::npos);
+  CHECK(stage.reports.reasons.back() == "ends early (read 4 times)");
+}
+
+TEST_CASE("a store that fails costs no sample, and others are read meanwhile") {
+  Stage stage(60);
+  std::atomic<bool> is_well{false};
+  stage.dataset.before = [&](std::uint64_t id, int) {
+    if (id % 30 == 7 && !is_well) throw SampleError("stale handle", SampleError::Kind::transient);
+  };
+  std::vector<std::string> told;
+  StoreOutage outage(0, nullptr, [&](const std::string& line) { told.push_back(line); });
+  ReaderLinks links = stage.reader_links();
+  links.outage = &outage;
+  Tally tally(60);
+  DecoderPool decoders(stage.decoder_links(tally), 1);
+  ReaderPool readers(links, {.threads = 3, .attempts = 2, .backoff = 1ms});
+  for (std::uint64_t id = 0; id < 60; ++id) stage.request(id);
+  REQUIRE(tally.wait_for(58));
+  REQUIRE(eventually([&] { return stage.dataset.reads(7) > 6 && stage.dataset.reads(37) > 6; }));
+  CHECK(outage.report().find("stale handle") != std::string::npos);
+  is_well = true;
+  REQUIRE(tally.wait_for(60));
+  readers.stop();
+  CHECK_FALSE(tally.wrong);
+  CHECK(stage.reports.count() == 0);
+  CHECK(stage.totals.reads == 60);
+  CHECK(outage.report().empty());
+}
+
+TEST_CASE("reads that fail for too long end the run with their cause, and no sample is bad") {
+  Stage stage(1);
+  stage.dataset.before = [](std::uint64_t, int) { throw SampleError("stale handle", SampleError::Kind::transient); };
+  RunningTime time(1s, {});
+  std::vector<std::string> told;
+  StoreOutage outage(60, &time, [&](const std::string& line) { told.push_back(line); });
+  ReaderLinks links = stage.reader_links();
+  links.outage = &outage;
+  ReaderPool readers(links, kOneReader);
+  stage.request(0);
+  REQUIRE(eventually([&] { return stage.dataset.reads(0) > 5; }));
+  CHECK(stage.reports.count() == 0);
+  for (int s = 1; s < 70; ++s) time.tick(RunningTime::Clock::time_point(std::chrono::seconds(s)));
+  REQUIRE(eventually([&] { return stage.reports.count() == 1; }));
+  readers.stop();
+  CHECK(stage.reports.bad.empty());
+  REQUIRE(stage.reports.failures.size() == 1);
+  const std::string error = stage.reports.failures.front();
+  for (const char* part : {"stale handle", "policy.watchdog_s", "times since"}) {
+    CAPTURE(error);
+    CHECK(error.find(part) != std::string::npos);
+  }
+}
+
+TEST_CASE("an outage is told once, and once that it is over") {
+  std::vector<std::string> told;
+  StoreOutage outage(0, nullptr, [&](const std::string& line) { told.push_back(line); });
+  StoreOutage::Trial first(outage);
+  StoreOutage::Trial second(outage);
+  const auto begin = RunningTime::Clock::now();
+  while (told.empty() && RunningTime::Clock::now() < begin + 60s) {
+    first.failed("a.jpg", "cannot read: Stale file handle", 0);
+    second.failed("b.jpg", "cannot read: Stale file handle", 0);
+    std::this_thread::yield();
+  }
+  for (int i = 0; i < 100; ++i) first.failed("a.jpg", "cannot read: Stale file handle", 0);
+  REQUIRE(told.size() == 1);
+  CHECK(told[0].find("Stale file handle") != std::string::npos);
+  second.succeeded();
+  CHECK(told.size() == 1);
+  first.succeeded();
+  REQUIRE(told.size() == 2);
+  CHECK(told[1].find("reads succeed again") == 0);
 }
 
 TEST_CASE("a permanent error is reported at once and read once") {

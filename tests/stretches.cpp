@@ -13,6 +13,7 @@
 #include <forebay/error.hpp>
 #include <forebay/random.hpp>
 
+#include "base/file_errors.hpp"
 #include "container_files.hpp"
 #include "data/placed_samples.hpp"
 #include "dataset_support.hpp"
@@ -211,17 +212,23 @@ TEST_CASE("each sample is decoded once, by few requests") {
 }
 
 TEST_CASE("a stretch that cannot be read is read sample by sample, and the bad one is named") {
-  for (const auto kind : {SampleError::Kind::permanent, SampleError::Kind::transient}) {
+  for (const bool is_truncated : {false, true}) {
+    const auto fail = [is_truncated] {
+      const SampleError error("is broken on purpose",
+                              is_truncated ? SampleError::Kind::transient : SampleError::Kind::permanent);
+      if (is_truncated) throw TruncatedFile(error);
+      throw SampleError(error);
+    };
     Run run(300, 16, 1 << 22);
     run.tape.before = [&](std::span<const std::uint64_t> ids) {
-      if (std::ranges::find(ids, 123U) != ids.end()) throw SampleError("is broken on purpose", kind);
+      if (std::ranges::find(ids, 123U) != ids.end()) fail();
     };
     run.stage.dataset.before = [&](std::uint64_t id, int) {
-      if (id == 123) throw SampleError("is broken on purpose", kind);
+      if (id == 123) fail();
     };
     run.drive(2);
     CHECK(run.stage.reports.bad == std::vector<std::uint64_t>{123});
-    CHECK(run.stage.dataset.reads(123) == (kind == SampleError::Kind::transient ? 4 : 1));
+    CHECK(run.stage.dataset.reads(123) == (is_truncated ? 4 : 1));
   }
 }
 

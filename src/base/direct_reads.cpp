@@ -1,5 +1,8 @@
 #include "direct_reads.hpp"
 
+#include "file_errors.hpp"
+#include "limits.hpp"
+
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -60,7 +63,7 @@ void read_blocks(const OpenFile& file, std::size_t begin, std::span<std::byte> t
     if (end >= needed) return;
     // A partial block is the end of the file, unless a second read says otherwise.
     const std::size_t whole = round_down(end, file.block);
-    if (whole <= filled) throw ended_early(begin + end, begin + needed);
+    if (whole <= filled) throw TruncatedFile(ended_early(begin + end, begin + needed));
     filled = whole;
   }
 }
@@ -79,7 +82,7 @@ std::string bypass_page_cache(OpenFile& file) {
 
 class DirectReads::Loan {
  public:
-  // Throws SampleError if there is no memory.
+  // Throws Error if there is no memory.
   Loan(DirectReads& owner, std::size_t size, std::size_t block) : owner_(owner) {
     {
       const std::lock_guard lock(owner.mutex_);
@@ -93,7 +96,7 @@ class DirectReads::Loan {
     blocks_ = {};
     blocks_.memory.reset(static_cast<std::byte*>(std::aligned_alloc(block, size)));
     if (!blocks_.memory) {
-      throw SampleError("there is no memory for the " + std::to_string(size) + " bytes of its blocks");
+      throw out_of_memory("for the " + std::to_string(size) + " bytes of its blocks");
     }
     blocks_.size = size;
   }

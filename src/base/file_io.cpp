@@ -14,6 +14,9 @@
 #include <string>
 #include <system_error>
 
+#include "file_errors.hpp"
+#include "limits.hpp"
+
 namespace forebay {
 namespace {
 
@@ -22,7 +25,8 @@ bool may_pass(int error) noexcept {
   constexpr std::array kPassing{EIO,          EAGAIN,   EINTR,       ESTALE,       ETIMEDOUT,    ENOMEM,    EMFILE,
                                 ENFILE,       EBUSY,    ECONNRESET,  ECONNREFUSED, ECONNABORTED, ENOTCONN,  EHOSTDOWN,
                                 EHOSTUNREACH, ENETDOWN, ENETUNREACH, ENETRESET,    EREMOTEIO,    ESHUTDOWN, ENOLCK,
-                                ENOBUFS,      EDQUOT,   ECOMM,       EPROTO,       ECANCELED};
+                                ENOBUFS,      EDQUOT,   ECOMM,       EPROTO,       ECANCELED,    EPIPE,     ENOLINK,
+                                ENONET,       ETIME,    EKEYEXPIRED};
   return std::find(kPassing.begin(), kPassing.end(), error) != kPassing.end();
 }
 
@@ -30,7 +34,9 @@ std::string in_bytes(std::size_t bytes) { return std::to_string(bytes) + (bytes 
 
 constexpr std::size_t kBuffer = std::size_t{64} << 10U;
 
-[[noreturn]] void cannot_read(int error) { throw Error("cannot be read: " + std::generic_category().message(error)); }
+std::string cause_of(int error) { return std::generic_category().message(error) + limit_behind(error); }
+
+[[noreturn]] void cannot_read(int error) { throw Error("cannot be read: " + cause_of(error)); }
 
 // Never blocks: a FIFO without a writer would.
 int open_to_read(const std::filesystem::path& file) {
@@ -66,7 +72,7 @@ std::size_t read_some(int descriptor, std::span<char> to, int patience_s) {
 }  // namespace
 
 SampleError system_failure(std::string_view what, int error) {
-  const std::string cause = error == ENOENT ? "no such file" : std::generic_category().message(error);
+  const std::string cause = error == ENOENT ? "no such file" : cause_of(error);
   return SampleError(std::string(what) + ": " + cause,
                      may_pass(error) ? SampleError::Kind::transient : SampleError::Kind::permanent);
 }
@@ -102,7 +108,9 @@ OpenFile open_regular(const std::string& path) {
   if (file.get() < 0) {
     // "No such device or address", the system's text for a socket, would not help.
     if (errno == ENXIO) throw SampleError("is a socket or a device without a driver");
-    throw system_failure("cannot open", errno);
+    const int error = errno;
+    if (error == EMFILE || error == ENFILE) throw NoDescriptor(system_failure("cannot open", error));
+    throw system_failure("cannot open", error);
   }
   struct stat status {};
   if (::fstat(file.get(), &status) != 0) throw system_failure("cannot stat", errno);
@@ -117,7 +125,7 @@ void read_at(const FileDescriptor& file, std::size_t offset, std::span<std::byte
       return ::pread(file.get(), bytes.data() + done, bytes.size() - done, static_cast<off_t>(offset + done));
     });
     if (got < 0) throw system_failure("cannot read", errno);
-    if (got == 0) throw ended_early(offset + done, offset + bytes.size());
+    if (got == 0) throw TruncatedFile(ended_early(offset + done, offset + bytes.size()));
     done += static_cast<std::size_t>(got);
   }
 }
@@ -141,7 +149,7 @@ void read_at(const FileDescriptor& file, std::size_t offset, std::span<const std
   if (got < 0) throw system_failure("cannot read", errno);
   auto filled = static_cast<std::size_t>(got);
   if (filled == length) return;
-  if (filled == 0) throw ended_early(offset, offset + length);
+  if (filled == 0) throw TruncatedFile(ended_early(offset, offset + length));
   // The rest piece by piece: rare.
   for (const std::span<std::byte> piece : pieces) {
     const std::size_t there = std::min(filled, piece.size());

@@ -12,6 +12,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "base/limits.hpp"
 #include "base/text.hpp"
 #include "commands.hpp"
 
@@ -55,6 +56,7 @@ int report_usage(const CLI::App& app, const CLI::ParseError& error) {
 }
 
 int run(int argc, char** argv) {
+  raise_open_file_limit();
   CLI::App app("Feeds data-parallel trainers so that they never wait for storage.", "forebay");
   app.set_version_flag("-v,--version", "forebay " FOREBAY_VERSION);
   app.require_subcommand(1);

@@ -7,6 +7,8 @@
 
 #include <forebay/error.hpp>
 
+#include "base/file_errors.hpp"
+#include "base/limits.hpp"
 #include "base/retry.hpp"
 #include "npz.hpp"
 #include "parallel.hpp"
@@ -36,11 +38,51 @@ std::string SourceFiles::problem_of_bypass(const std::string& path) {
   }
 }
 
+bool SourceFiles::may_keep(const OpenFile& file) noexcept {
+  return static_cast<unsigned long>(file.descriptor.get()) < open_file_limit() / 4 * 3;
+}
+
+void SourceFiles::give_back(std::uint64_t source) {
+  const std::lock_guard lock(mutex_);
+  if (const OpenFile* const file = sources_[source].open.exchange(nullptr)) {
+    kept_.fetch_sub(1, std::memory_order_relaxed);
+    given_back_.push_back({source, std::unique_ptr<const OpenFile>(file)});
+  }
+  close_unused();
+}
+
+void SourceFiles::give_all_back() {
+  if (kept_.load(std::memory_order_relaxed) > 0) {
+    for (std::uint64_t source = 0; source < count_; ++source) {
+      if (sources_[source].open.load(std::memory_order_relaxed) != nullptr) give_back(source);
+    }
+  }
+  const std::lock_guard lock(mutex_);
+  close_unused();
+}
+
+void SourceFiles::close_unused() {
+  std::erase_if(given_back_, [this](const GivenBack& each) { return sources_[each.source].users.load() == 0; });
+}
+
+OpenFile SourceFiles::open_file(const std::string& path, OpenFile (*open)(const std::string&)) {
+  {
+    const std::lock_guard lock(mutex_);
+    close_unused();
+  }
+  try {
+    return open(path);
+  } catch (const NoDescriptor&) {
+    give_all_back();
+    return open(path);
+  }
+}
+
 OpenFile SourceFiles::open(std::uint64_t source) {
   const Known known = known_(source);
   RecordTable::Stamp expected = known.stamp;
   expected.modified = sources_[source].modified.load(std::memory_order_relaxed);
-  OpenFile opened = open_regular(known.path);
+  OpenFile opened = open_file(known.path, open_regular);
   if (!RecordTable::is_still(opened, expected)) {
     throw SampleError("is not the file that its index was made from; index the data again");
   }
@@ -91,7 +133,7 @@ void SourceFiles::read(const OpenFile& file, std::size_t offset, std::span<const
 
 void SourceFiles::read_whole(const std::string& path, ReadTarget& target) {
   if (const auto place = array_place(path)) return read_array(*place, target);
-  OpenFile file = open_sample_file(path);
+  OpenFile file = open_file(path, open_sample_file);
   prepare(file);
   read(file, 0, target.reserve(file.size));
 }

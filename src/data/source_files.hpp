@@ -5,8 +5,10 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
+#include <vector>
 
 #include <forebay/dataset.hpp>
 
@@ -52,13 +54,14 @@ class SourceFiles {
   // call tries again. REQUIRES: source < sources.
   template <typename Use>
   void with(std::uint64_t source, Use&& use) {
-    auto& place = sources_[source].open;
-    // Acquire and release: the file is complete when the pointer is seen. Two threads may both open it; one is kept.
-    if (const OpenFile* file = place.load(std::memory_order_acquire)) return use(*file);
+    Source& place = sources_[source];
+    const User user(place);
+    // Two threads may both open it; one is kept.
+    if (const OpenFile* file = place.open.load()) return use_kept(source, *file, use);
     auto opened = std::make_unique<const OpenFile>(open(source));
-    if (kept_.fetch_add(1, std::memory_order_relaxed) < kMostOpen) {
+    if (kept_.fetch_add(1, std::memory_order_relaxed) < kMostOpen && may_keep(*opened)) {
       const OpenFile* first = nullptr;
-      if (place.compare_exchange_strong(first, opened.get(), std::memory_order_acq_rel)) return use(*opened.release());
+      if (place.open.compare_exchange_strong(first, opened.get())) return use_kept(source, *opened.release(), use);
     }
     kept_.fetch_sub(1, std::memory_order_relaxed);
     use(*opened);
@@ -76,13 +79,51 @@ class SourceFiles {
   void read_whole(const std::string& path, ReadTarget& target);
 
  private:
+  // A file that is given back is closed once nobody uses its source. `open` and `users` are sequentially consistent: a
+  // user counts himself before he looks for the file, and who gives it back takes it away before he looks for users, so
+  // one of the two sees the other.
   struct Source {
     std::atomic<const OpenFile*> open{nullptr};  // null until it is
+    std::atomic<std::uint32_t> users{0};
     // Relaxed, like the next: they guard nothing, and a thread that does not see them compares the file once more.
     std::atomic<std::int64_t> modified{0};  // when it was, as last compared
     std::atomic<bool> is_checked{false};
   };
 
+  class User {
+   public:
+    explicit User(Source& source) noexcept : source_(source) { source_.users.fetch_add(1); }
+    ~User() { source_.users.fetch_sub(1); }
+    User(const User&) = delete;
+    User& operator=(const User&) = delete;
+
+   private:
+    Source& source_;
+  };
+  struct GivenBack {
+    std::uint64_t source;
+    std::unique_ptr<const OpenFile> file;
+  };
+
+  // A descriptor that fails may fail for ever, as a stale handle of NFS does: the next read opens the file anew.
+  template <typename Use>
+  void use_kept(std::uint64_t source, const OpenFile& file, Use& use) {
+    try {
+      use(file);
+    } catch (const SampleError& error) {
+      if (error.is_transient()) give_back(source);
+      throw;
+    }
+  }
+
+  // The last quarter of the descriptors that the process may have is for the rest of the program.
+  [[nodiscard]] static bool may_keep(const OpenFile& file) noexcept;
+  void give_back(std::uint64_t source);
+  void give_all_back();
+  // Closes what was given back and is not used. REQUIRES: mutex_ is held.
+  void close_unused();
+  // open(path); gives back what is kept where the process has no descriptor left.
+  [[nodiscard]] OpenFile open_file(const std::string& path, OpenFile (*open)(const std::string&));
   [[nodiscard]] OpenFile open(std::uint64_t source);
   void prepare(OpenFile& file) const;
 
@@ -90,6 +131,8 @@ class SourceFiles {
   std::unique_ptr<Source[]> sources_;
   std::function<Known(std::uint64_t)> known_;
   std::atomic<std::uint32_t> kept_{0};
+  std::mutex mutex_;                    // of what follows
+  std::vector<GivenBack> given_back_;   // in use when they were
   std::atomic<bool> is_direct_{false};  // relaxed: either way of reading gives the same bytes
   DirectReads direct_;
 };

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/launch.hpp"
+#include "base/limits.hpp"
 #include "feeder_impl.hpp"
 
 namespace forebay {
@@ -26,9 +27,9 @@ std::unique_ptr<Communicator> only_rank() {
 }
 
 [[noreturn]] void no_memory_to_start() {
-  std::throw_with_nested(Error(
-      "no memory is left to start with: lower queue.capacity, queue.pool, workers.bytes or dataset.batch_size, or "
-      "give the process more"));
+  std::throw_with_nested(
+      Error("no memory is left to start with" + memory_limit() +
+            ": lower queue.capacity, queue.pool, workers.bytes or dataset.batch_size, or give the process more"));
 }
 
 }  // namespace

@@ -302,7 +302,8 @@ void Startup::start_pipeline() {
                     .may_be_slow = run_.given.dataset != nullptr || may_be_slow(options.dataset.path, *run_.dataset),
                     .gpu_decoding = run_.jpeg.gpu.get(),
                     .jpeg_kernels = run_.jpeg.kernels,
-                    .decode_index = run_.jpeg.index.get()},
+                    .decode_index = run_.jpeg.index.get(),
+                    .time = &run_.clock->time()},
       run_.store, run_.workers, static_cast<std::uint32_t>(run_.queue.capacity + options.mpi.lag + 1));
   run_.stop_listener.emplace(*run_.stop, run_.pipeline->ring());
   if (run_.timeline) run_.pipeline->note_in(*run_.timeline);

@@ -1,10 +1,12 @@
 #include "bad_samples.hpp"
 
+#include <new>
 #include <string>
 #include <utility>
 
 #include <forebay/error.hpp>
 
+#include "base/limits.hpp"
 #include "base/text.hpp"
 #include "shared_read.hpp"
 
@@ -43,6 +45,15 @@ void BadSamples::will_retry(const ReadRequest& request, std::string_view reason)
 }
 
 void BadSamples::worker_failed(std::exception_ptr error) noexcept {
+  try {
+    std::rethrow_exception(error);
+  } catch (const std::bad_alloc&) {
+    try {
+      error = std::make_exception_ptr(out_of_memory("for a worker thread"));
+    } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): then the plain error says it
+    }
+  } catch (...) {  // NOLINT(bugprone-empty-catch): it says what it is
+  }
   failure_.raise(std::move(error));
   failed_();
 }

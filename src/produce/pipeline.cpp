@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <new>
 #include <utility>
 
 #include <forebay/error.hpp>
 
 #include "base/clock.hpp"
+#include "base/limits.hpp"
 #include "base/text.hpp"
 #include "base/thread.hpp"
 #include "data/source_files.hpp"
@@ -67,6 +69,8 @@ Pipeline::Pipeline(const PipelineLinks& links, std::shared_ptr<SlotStore> store,
       pace_(decoders_may_read(links, plan, throttle_.is_active(), stretches_ != nullptr)
                 ? std::optional<ReadPace>(std::in_place)
                 : std::nullopt),
+      outage_(links.options.policy.watchdog_s, links.time,
+              [&console = links.console](const std::string& line) { console.warn(line); }),
       bad_(links.dataset, links.order, links.options.on_bad, requests_, links.quarantine, links.console, links.failure,
            links.options.run.eval ? BadSamples::LeaveOut([this](const ReadRequest& request) { leave_out(request); })
                                   : BadSamples::LeaveOut(),
@@ -114,7 +118,8 @@ ReaderLinks Pipeline::reader_links() {
           .totals = totals_,
           .throttle = throttle_.is_active() ? &throttle_ : nullptr,
           .stretches = stretches_.get(),
-          .pace = pace_ ? &*pace_ : nullptr};
+          .pace = pace_ ? &*pace_ : nullptr,
+          .outage = &outage_};
 }
 
 void Pipeline::end_issue() {
@@ -290,6 +295,8 @@ void Pipeline::make_one(const EncodedSample& encoded, const StoredPicture* decod
     maker_.make(encoded.image(), sample, request.epoch, request.position, place, workspace, decoded);
   } catch (const OperationError& error) {
     throw Error(links_.dataset.name(request.sample) + ": " + error.what());
+  } catch (const std::bad_alloc&) {
+    throw out_of_memory("to decode " + links_.dataset.name(request.sample));
   }
   if (workspace.fields.turn.is_annotated_as_stored) [[unlikely]]
     tell_of_turn(sample, request);

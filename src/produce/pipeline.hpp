@@ -29,6 +29,7 @@
 #include "read/read_pace.hpp"
 #include "read/reader_pool.hpp"
 #include "read/requests.hpp"
+#include "read/store_outage.hpp"
 #include "read/stretches.hpp"
 #include "read/throttle.hpp"
 #include "ring/queue_slots.hpp"
@@ -57,6 +58,7 @@ struct PipelineLinks {
   GpuDecoding* gpu_decoding = nullptr;         // null = the decoder threads decode all
   const PixelKernels* jpeg_kernels = nullptr;  // as JpegDecoder takes them
   const DecodeIndex* decode_index = nullptr;   // likewise
+  const RunningTime* time = nullptr;           // of policy.watchdog_s, for reads that fail; null = for ever
 };
 
 // The production side: an issuer thread claims slots for the batches that are planned and asks for their samples in
@@ -171,6 +173,7 @@ class Pipeline final : private SampleHandler {
   ByteBudget budget_;
   std::unique_ptr<Stretches> stretches_;  // none where neighbours in storage are not near each other in the order
   std::optional<ReadPace> pace_;          // none where decoders read nothing
+  StoreOutage outage_;
   BadSamples bad_;
   TableCache tables_;
   std::vector<SampleMaker::Workspace> workspaces_;

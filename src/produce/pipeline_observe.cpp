@@ -125,7 +125,8 @@ std::string Pipeline::report() const {
   report.add("reader", readers_.workers().statuses());
   report.add("decoder", decoders_.workers().statuses());
   if (uploader_) report.add("uploader", {&uploader_->status(), 1});
-  return report.text();
+  const std::string failing = outage_.report();
+  return report.text() + (failing.empty() ? "" : "; " + failing);
 }
 
 }  // namespace forebay

@@ -14,6 +14,9 @@
 #include <forebay/error.hpp>
 
 #include "base/clock.hpp"
+#include "base/file_errors.hpp"
+#include "base/file_io.hpp"
+#include "base/limits.hpp"
 #include "encoded_parts.hpp"
 #include "field_error.hpp"
 
@@ -22,6 +25,7 @@ namespace {
 
 using Activity = WorkerStatus::Activity;
 using Clock = std::chrono::steady_clock;
+using namespace std::chrono_literals;
 
 // After a read that took longer than this, other readers get the requests behind it.
 constexpr auto kPatience = std::chrono::milliseconds(1);
@@ -31,6 +35,7 @@ constexpr auto kPatience = std::chrono::milliseconds(1);
 struct NoRoom {};
 
 Activity reading(const ReadRequest& request) { return request.hedge == 0 ? Activity::reading : Activity::hedging; }
+bool is_truncated(const SampleError& error) { return dynamic_cast<const TruncatedFile*>(&error) != nullptr; }
 Race::Side side_of(const ReadRequest& request) { return request.hedge == 0 ? Race::Side::first : Race::Side::second; }
 
 // The request as everything downstream of the readers knows it.
@@ -103,7 +108,10 @@ class Reader::Target final : public ReadTarget {
       if (bytes > SIZE_MAX / 4) throw std::length_error("");  // so that no sum overflows
       take();
     } catch (const std::bad_alloc&) {
-      throw SampleError("there is no memory for its " + std::to_string(bytes) + " bytes");
+      // What no sample needs, a dataset has asked for by mistake.
+      if (bytes > kLargestSampleFile)
+        throw SampleError("there is no memory for its " + std::to_string(bytes) + " bytes");
+      throw out_of_memory("for the " + std::to_string(bytes) + " bytes of a sample");
     } catch (const std::length_error&) {
       throw SampleError("its " + std::to_string(bytes) + " bytes are more than any memory holds");
     }
@@ -155,6 +163,7 @@ Reader::Reader(const ReaderLinks& links, const ReaderOptions& options, StopSigna
       placed_(fields_ > 0 ? placed_samples(links.dataset) : nullptr),
       stop_(stop),
       workload_(workload),
+      outage_(links.outage != nullptr ? *links.outage : own_outage_),
       hedging_(hedging),
       status_(status) {
   if (links_.throttle != nullptr && !links_.throttle->is_active()) links_.throttle = nullptr;
@@ -184,18 +193,33 @@ bool Reader::work() {
 
 void Reader::serve(const ReadRequest& request) {
   if (request.stretch != 0) return try_once(request, 0);
+  StoreOutage::Trial trial(outage_);
+  std::uint32_t truncated = 0;
   for (std::uint32_t retry = request.failed;; ++retry) {
-    if (retry > 0 && !wait_to_retry(request, retry)) return;
+    if (retry > 0 && !wait_to_retry(request, retry)) return trial.succeeded();
     try {
-      return read(request, retry);
+      read(request, retry);
+      return trial.succeeded();
     } catch (const SampleError& error) {
-      if (!error.is_transient()) return give_up(request, error.what());
-      if (retry + 1 >= options_.attempts) {
-        return give_up(request, error.what() + (" (read " + std::to_string(retry + 1) + " times)"));
+      if (!may_pass(error, retry, truncated)) {
+        trial.succeeded();  // the store answers
+        const std::string times = " (read " + std::to_string(retry + 1) + " times)";
+        return give_up(request, error.is_transient() ? error.what() + times : error.what());
+      }
+      if (!is_truncated(error)) {
+        trial.failed(links_.dataset.name(request.sample), error.what(),
+                     links_.totals.reads.load(std::memory_order_relaxed));
       }
       links_.sink.will_retry(request, error.what());
     }
   }
+}
+
+bool Reader::may_pass(const SampleError& error, std::uint32_t retry, std::uint32_t& truncated) const noexcept {
+  if (!is_truncated(error)) return error.is_transient();
+  // What a decoder has read counts too, unless the store failed since.
+  truncated = truncated == 0 ? std::min(retry, options_.attempts - 1) + 1 : truncated + 1;
+  return truncated < options_.attempts;
 }
 
 bool Reader::wait_to_retry(const ReadRequest& request, std::uint32_t retry) {
@@ -203,9 +227,14 @@ bool Reader::wait_to_retry(const ReadRequest& request, std::uint32_t retry) {
   is_behind_read_ = false;
   workload_.pause();
   hand_over();
+  // Others need not wait for this sample.
+  links_.requests.push_urgent(std::span(requests_).first(workload_.take_rest(requests_)));
   status_.set(Activity::retrying, request.sample);
   constexpr std::uint32_t kMostDoublings = 20;
-  stop_.sleep_until(Clock::now() + options_.backoff * (1U << std::min(retry - 1, kMostDoublings)));
+  constexpr std::chrono::nanoseconds kLongestBackoff = 1s;
+  const auto doubled = options_.backoff * (1U << std::min(retry - 1, kMostDoublings));
+  stop_.sleep_until(Clock::now() + std::clamp<std::chrono::nanoseconds>(doubled, options_.backoff,
+                                                                        std::max(options_.backoff, kLongestBackoff)));
   if (workload_.is_lost()) {
     static_cast<void>(workload_.end());
     return false;
@@ -321,7 +350,9 @@ void Reader::read_fields(const ReadRequest& request, std::uint32_t retry, Target
       links_.dataset.read_field(request.sample, field, place);
       if (throttle != nullptr) throttle->after_read(target.size() - before, stop_);
     } catch (const SampleError& error) {
-      throw field_error(links_.dataset, request.sample, field, error);
+      const SampleError named = field_error(links_.dataset, request.sample, field, error);
+      if (is_truncated(error)) throw TruncatedFile(named);
+      throw SampleError(named);
     }
     target.note_end(field);
   }

@@ -12,6 +12,7 @@
 #include "hedging.hpp"
 #include "reader_pool.hpp"
 #include "requests.hpp"
+#include "store_outage.hpp"
 #include "workload.hpp"
 
 namespace forebay {
@@ -45,6 +46,8 @@ class Reader {
   class FieldTarget;
 
   void serve(const ReadRequest& request);
+  // Whether the same read may succeed later. Counts those in a row that found a file cut short.
+  [[nodiscard]] bool may_pass(const SampleError& error, std::uint32_t retry, std::uint32_t& truncated) const noexcept;
   // Waits before a read that follows `retry` failed ones; false if the other side of its race was quicker meanwhile.
   [[nodiscard]] bool wait_to_retry(const ReadRequest& request, std::uint32_t retry);
   // As the second side of a race: tries once.
@@ -70,6 +73,8 @@ class Reader {
   const PlacedSamples* placed_;  // null = it has no fields, or does not say where they lie
   StopSignal& stop_;
   Workload& workload_;
+  StoreOutage own_outage_;  // where nobody cares
+  StoreOutage& outage_;
   Hedging* hedging_;
   WorkerStatus& status_;
   // The status was set when a read ended, just now, and still says that this thread reads.

@@ -13,6 +13,7 @@
 #include "queues.hpp"
 #include "read_pace.hpp"
 #include "requests.hpp"
+#include "store_outage.hpp"
 #include "stretches.hpp"
 #include "throttle.hpp"
 #include "workload.hpp"
@@ -30,18 +31,21 @@ struct ReaderLinks {
   const StorageThrottle* throttle = nullptr;  // null = no emulated store
   Stretches* stretches = nullptr;             // null = each sample is read by itself
   ReadPace* pace = nullptr;                   // is told how long reads take; null = nobody asks
+  StoreOutage* outage = nullptr;              // is told of reads that fail; null = they are repeated for ever
 };
 
 struct ReaderOptions {
-  unsigned threads = 1;                                              // to begin with, at least 1
-  unsigned most = 0;                                                 // the most for workers().want(); 0 = `threads`
-  std::uint32_t attempts = 4;                                        // reads of one sample in all, at least 1
-  std::chrono::nanoseconds backoff = std::chrono::milliseconds(10);  // before the second read; doubles each time
-  bool hedge = false;                                                // issue a second read of slow samples (Hedging)
+  unsigned threads = 1;        // to begin with, at least 1
+  unsigned most = 0;           // the most for workers().want(); 0 = `threads`
+  std::uint32_t attempts = 4;  // reads of one sample that find its file cut short, at least 1
+  // Before the second read; doubles each time, up to a second.
+  std::chrono::nanoseconds backoff = std::chrono::milliseconds(10);
+  bool hedge = false;  // issue a second read of slow samples (Hedging)
 };
 
 // The I/O threads: they take requests, read the samples' bytes into buffers of the budget and pass them to the
-// decoders. A transient error is retried after a backoff; one that persists, and a permanent one, goes to
+// decoders. A transient error is retried after a backoff, for as long as links.outage permits; its error then ends the
+// run. A file that is cut short is read options.attempts times; then it, and a permanent error at once, goes to
 // sink.bad_sample. Anything else that is thrown goes to sink.worker_failed and ends its thread. With options.hedge
 // another thread issues a slow read a second time; even so, each sample is handed on, or reported as bad, exactly once.
 class ReaderPool {

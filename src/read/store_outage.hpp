@@ -1,0 +1,70 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <string_view>
+
+#include "base/clock.hpp"
+
+namespace forebay {
+
+// Reads that fail and are repeated. A store that fails is taken for one that is slow: its samples are not bad, and what
+// reads them waits for it as long as for any read. Says once that reads fail, and once that they are well again. Any
+// thread.
+class StoreOutage {
+ public:
+  using Tell = std::function<void(const std::string& line)>;
+
+  // `limit_s`: how long the reads of one sample may fail, in time that the process runs; 0 = for ever. `time` must
+  // outlive this; null = for ever. `tell` is for people.
+  explicit StoreOutage(double limit_s = 0, const RunningTime* time = nullptr, Tell tell = {});
+
+  // The reads of one sample, from the first that fails to the one that succeeds.
+  class Trial {
+   public:
+    explicit Trial(StoreOutage& outage) noexcept : outage_(outage) {}
+    ~Trial() {
+      if (failures_ > 0) outage_.leave();
+    }
+    Trial(const Trial&) = delete;
+    Trial& operator=(const Trial&) = delete;
+
+    // A read failed, for a reason that may pass. `name`: of what is read. Throws WatchdogError once reads have failed
+    // for too long. `reads`: of this rank that have succeeded so far.
+    void failed(const std::string& name, std::string_view reason, std::uint64_t reads);
+    // A read succeeded, or its sample is no longer wanted.
+    void succeeded() noexcept;
+
+   private:
+    StoreOutage& outage_;
+    std::uint64_t failures_ = 0;
+    std::uint64_t reads_before_ = 0;
+    std::chrono::steady_clock::time_point since_;
+    std::chrono::system_clock::time_point date_;
+    RunningTime::Duration mark_{0};
+  };
+
+  // "reads have failed for 12.3 s: NAME: cannot read: Stale file handle"; "" while none does.
+  [[nodiscard]] std::string report() const;
+
+ private:
+  void enter(std::chrono::steady_clock::time_point since);
+  void leave() noexcept;
+  void note(const std::string& name, std::string_view reason, std::chrono::steady_clock::time_point now);
+  void recovered();
+
+  const double limit_s_;
+  const RunningTime* const time_;
+  const Tell tell_;
+  mutable std::mutex mutex_;
+  std::uint64_t failing_ = 0;   // samples whose last read failed
+  std::uint64_t failures_ = 0;  // since the first of them
+  bool is_told_ = false;
+  std::chrono::steady_clock::time_point since_;
+  std::string last_;  // name and reason
+};
+
+}  // namespace forebay
