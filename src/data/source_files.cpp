@@ -65,16 +65,16 @@ void SourceFiles::close_unused() {
   std::erase_if(given_back_, [this](const GivenBack& each) { return sources_[each.source].users.load() == 0; });
 }
 
-OpenFile SourceFiles::open_file(const std::string& path, OpenFile (*open)(const std::string&)) {
+OpenFile SourceFiles::open_file(const std::string& path, OpenFile (*opener)(const std::string&)) {
   {
     const std::lock_guard lock(mutex_);
     close_unused();
   }
   try {
-    return open(path);
+    return opener(path);
   } catch (const NoDescriptor&) {
     give_all_back();
-    return open(path);
+    return opener(path);
   }
 }
 

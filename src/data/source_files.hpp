@@ -122,8 +122,8 @@ class SourceFiles {
   void give_all_back();
   // Closes what was given back and is not used. REQUIRES: mutex_ is held.
   void close_unused();
-  // open(path); gives back what is kept where the process has no descriptor left.
-  [[nodiscard]] OpenFile open_file(const std::string& path, OpenFile (*open)(const std::string&));
+  // opener(path); gives back what is kept where the process has no descriptor left.
+  [[nodiscard]] OpenFile open_file(const std::string& path, OpenFile (*opener)(const std::string&));
   [[nodiscard]] OpenFile open(std::uint64_t source);
   void prepare(OpenFile& file) const;
 
