@@ -40,6 +40,18 @@ void deliver(const Part& part, ReadTarget& target) {
   std::ranges::copy(part.bytes, target.reserve(part.bytes.size()).begin());
 }
 
+// Python's own errors of a store that fails, and of limits of the process. REQUIRES: the GIL.
+bool may_pass(const nb::python_error& raised) {
+  if (raised.matches(PyExc_TimeoutError) || raised.matches(PyExc_ConnectionError) ||
+      raised.matches(PyExc_MemoryError)) {
+    return true;
+  }
+  if (!raised.matches(PyExc_OSError)) return false;
+  const nb::object number = nb::getattr(raised.value(), "errno", nb::none());
+  int error = 0;
+  return nb::try_cast(number, error) && error_may_pass(error);
+}
+
 class ObjectDataset final : public AnsweringDataset {
  public:
   ObjectDataset(nb::object read, std::uint64_t size, SampleList list, std::string identity)
@@ -84,9 +96,7 @@ std::string path_of(nb::handle text) {
 }
 
 SampleError Failures::keep(const nb::python_error& raised) {
-  const auto kind = raised.matches(PyExc_TimeoutError) || raised.matches(PyExc_ConnectionError)
-                        ? SampleError::Kind::transient
-                        : SampleError::Kind::permanent;
+  const auto kind = may_pass(raised) ? SampleError::Kind::transient : SampleError::Kind::permanent;
   std::string text = text_of(raised);
   try {
     // Before Python 3.12 an exception that nobody has caught yet is in three parts.

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -14,10 +15,10 @@ namespace forebay::python {
 namespace {
 
 [[noreturn]] void fail(const std::string& path, const char* what, int error) {
-  const bool may_pass = error == EIO || error == ETIMEDOUT || error == ESTALE || error == EAGAIN || error == ENOMEM ||
-                        error == EMFILE || error == ENFILE;
-  throw SampleError(path + ": cannot " + what + " it: " + std::strerror(error),
-                    may_pass ? SampleError::Kind::transient : SampleError::Kind::permanent);
+  const char* const limit =
+      error == EMFILE ? " (the process has as many files open as ulimit -n allows: raise it)" : "";
+  throw SampleError(path + ": cannot " + what + " it: " + std::strerror(error) + limit,
+                    error_may_pass(error) ? SampleError::Kind::transient : SampleError::Kind::permanent);
 }
 
 class Descriptor {
@@ -69,6 +70,15 @@ void append_paths(std::string& text, const std::vector<std::string>& paths) {
 
 }  // namespace
 
+bool error_may_pass(int error) noexcept {
+  constexpr std::array kPassing{EIO,       EAGAIN,       ESTALE,     ETIMEDOUT,   ENOMEM,       EMFILE,
+                                ENFILE,    EBUSY,        ECONNRESET, ENOTCONN,    ECONNREFUSED, ECONNABORTED,
+                                EHOSTDOWN, EHOSTUNREACH, ENETDOWN,   ENETUNREACH, ENETRESET,    EREMOTEIO,
+                                ESHUTDOWN, ENOLCK,       ENOBUFS,    EDQUOT,      ECOMM,        EPROTO,
+                                ECANCELED, EPIPE,        ENOLINK,    ENONET,      ETIME,        EKEYEXPIRED};
+  return std::ranges::find(kPassing, error) != kPassing.end();
+}
+
 void read_file(const std::string& path, ReadTarget& target) {
   const Descriptor file(path);
   struct stat status {};
@@ -79,7 +89,7 @@ void read_file(const std::string& path, ReadTarget& target) {
     const ssize_t got = ::pread(file.number(), bytes.data() + done, bytes.size() - done, static_cast<off_t>(done));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) fail(path, "read", errno);
-    if (got == 0) throw SampleError(path + ": it became shorter while it was read", SampleError::Kind::transient);
+    if (got == 0) throw SampleError(path + ": it became shorter while it was read", SampleError::Kind::permanent);
     done += static_cast<std::size_t>(got);
   }
 }

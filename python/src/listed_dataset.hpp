@@ -27,6 +27,9 @@ struct SampleList {
   std::vector<Column> columns = {};
 };
 
+// Whether the number of a failed system call means a store that fails or a limit of the process, and no damage.
+[[nodiscard]] bool error_may_pass(int error) noexcept;
+
 // Reads a whole file. Throws SampleError.
 void read_file(const std::string& path, ReadTarget& target);
 

@@ -12,6 +12,10 @@ class TruncatedFile final : public SampleError {
   explicit TruncatedFile(const SampleError& error) : SampleError(error) {}
 };
 
+[[nodiscard]] inline bool is_truncated(const SampleError& error) noexcept {
+  return dynamic_cast<const TruncatedFile*>(&error) != nullptr;
+}
+
 // The process, or the machine, has no descriptor left for a file.
 class NoDescriptor final : public SampleError {
  public:

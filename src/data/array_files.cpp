@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <forebay/error.hpp>
 
+#include "base/file_errors.hpp"
 #include "gzip.hpp"
 #include "npz.hpp"
 
@@ -26,8 +27,10 @@ auto naming_array(const std::string& name, Work&& work) {
   } catch (const UnfitArray& error) {
     throw UnfitArray("array \"" + name + "\": " + error.what());
   } catch (const SampleError& error) {
-    throw SampleError("array \"" + name + "\": " + error.what(),
-                      error.is_transient() ? SampleError::Kind::transient : SampleError::Kind::permanent);
+    const SampleError named("array \"" + name + "\": " + error.what(),
+                            error.is_transient() ? SampleError::Kind::transient : SampleError::Kind::permanent);
+    if (is_truncated(error)) throw TruncatedFile(named);
+    throw SampleError(named);
   }
 }
 

@@ -4,7 +4,9 @@
 #include <csetjmp>
 #include <cstdio>
 #include <cstring>
+#include <new>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <png.h>
@@ -106,7 +108,14 @@ class PngCodec final : public Codec {
   template <typename Step>
   void require(const Step& step) {
     // NOLINTNEXTLINE(modernize-avoid-setjmp-longjmp,cert-err52-cpp): the way out of a C library's callback
-    if (setjmp(escape_) != 0) throw SampleError(message_.data());
+    if (setjmp(escape_) != 0) {
+      // What libpng and zlib say where the system refuses memory.
+      const std::string_view said = message_.data();
+      for (const std::string_view words : {"ut of memory", "nsufficient memory"}) {
+        if (said.find(words) != std::string_view::npos) throw std::bad_alloc();
+      }
+      throw SampleError(message_.data());
+    }
     step();
   }
 

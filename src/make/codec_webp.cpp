@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
+#include <new>
 #include <string>
 
 #include <forebay/error.hpp>
@@ -17,7 +18,6 @@ namespace {
 
 std::string webp_status_text(VP8StatusCode status) {
   switch (status) {
-    case VP8_STATUS_OUT_OF_MEMORY: return "no memory for it";
     case VP8_STATUS_NOT_ENOUGH_DATA: return "the file ends early, probably cut short";
     case VP8_STATUS_UNSUPPORTED_FEATURE: return "it uses a feature that libwebp does not support";
     default: return "damaged (libwebp: status " + std::to_string(static_cast<int>(status)) + ")";
@@ -64,6 +64,7 @@ class WebpCodec final : public Codec {
     config.output.is_external_memory = 1;
     config.output.u.RGBA = {.rgba = rgb.data() + first, .stride = static_cast<int>(row_bytes), .size = last - first};
     const VP8StatusCode status = WebPDecode(place.fragment.bytes, place.fragment.size, &config);
+    if (status == VP8_STATUS_OUT_OF_MEMORY) throw std::bad_alloc();
     if (status != VP8_STATUS_OK) throw SampleError("WebP: " + webp_status_text(status));
   }
 

@@ -88,6 +88,7 @@ JpegMemory::JpegMemory() noexcept : jpeg_memory_mgr{} {
 
 void JpegMemory::serve(jpeg_decompress_struct& info) noexcept {
   own_ = info.mem;
+  was_refused_ = false;
   max_memory_to_use = own_->max_memory_to_use;
   max_alloc_chunk = own_->max_alloc_chunk;
   info.mem = this;
@@ -115,7 +116,8 @@ bool JpegMemory::add_block(std::size_t bytes) noexcept {
   // Twice what there is, so that an image needs few blocks, or all that the last one took, so that the next needs one.
   const auto size = aligned(std::max({bytes, std::min(held(), kKeptBytes), wanted_, kSmallestBlock}));
   auto* block = static_cast<Block*>(std::aligned_alloc(kAlignment, sizeof(Block) + size));
-  if (block == nullptr) return false;
+  was_refused_ = block == nullptr;
+  if (was_refused_) return false;
   block->older = newest_;
   block->bytes = size;
   newest_ = block;

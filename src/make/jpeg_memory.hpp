@@ -29,6 +29,9 @@ class JpegMemory : private jpeg_memory_mgr {
   // bytes when that is not 0. REQUIRES: it was just created, and the object served before it is destroyed.
   void serve(jpeg_decompress_struct& info) noexcept;
 
+  // The system refused memory to the object that was served last.
+  [[nodiscard]] bool was_refused() const noexcept { return was_refused_; }
+
   // Bytes that are held now.
   [[nodiscard]] std::size_t held() const noexcept;
 
@@ -49,7 +52,8 @@ class JpegMemory : private jpeg_memory_mgr {
   std::size_t used_ = 0;    // bytes of the newest block
   std::size_t taken_ = 0;   // bytes of this object in all
   std::size_t wanted_ = 0;  // what the last object took that one block did not hold
-  int unneeded_ = 0;        // objects in a row that would have done with kKeptBytes
+  bool was_refused_ = false;
+  int unneeded_ = 0;  // objects in a row that would have done with kKeptBytes
 };
 
 }  // namespace forebay

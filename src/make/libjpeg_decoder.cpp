@@ -1,6 +1,7 @@
 #include "libjpeg_decoder.hpp"
 
 #include <algorithm>
+#include <new>
 #include <string>
 #include <string_view>
 
@@ -123,7 +124,10 @@ void LibjpegDecoder::on_progress(j_common_ptr info) {
 template <typename Step>
 void LibjpegDecoder::require(const Step& step) {
   // NOLINTNEXTLINE(modernize-avoid-setjmp-longjmp,cert-err52-cpp): the way out of a C library's callback
-  if (setjmp(escape_) != 0) throw SampleError(message_.data());
+  if (setjmp(escape_) != 0) {
+    if (memory_.was_refused()) throw std::bad_alloc();
+    throw SampleError(message_.data());
+  }
   step();
 }
 

@@ -35,7 +35,6 @@ constexpr auto kPatience = std::chrono::milliseconds(1);
 struct NoRoom {};
 
 Activity reading(const ReadRequest& request) { return request.hedge == 0 ? Activity::reading : Activity::hedging; }
-bool is_truncated(const SampleError& error) { return dynamic_cast<const TruncatedFile*>(&error) != nullptr; }
 Race::Side side_of(const ReadRequest& request) { return request.hedge == 0 ? Race::Side::first : Race::Side::second; }
 
 // The request as everything downstream of the readers knows it.
