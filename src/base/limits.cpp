@@ -7,9 +7,9 @@
 namespace forebay {
 namespace {
 
-rlim_t soft_limit(int resource) noexcept {
+rlim_t soft_limit(decltype(RLIMIT_AS) resource) noexcept {
   rlimit limit{};
-  return ::getrlimit(static_cast<__rlimit_resource_t>(resource), &limit) == 0 ? limit.rlim_cur : RLIM_INFINITY;
+  return ::getrlimit(resource, &limit) == 0 ? limit.rlim_cur : RLIM_INFINITY;
 }
 
 std::string in_mebibytes(rlim_t bytes) { return std::to_string(bytes >> 20U) + " MiB"; }

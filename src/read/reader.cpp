@@ -25,7 +25,6 @@ namespace {
 
 using Activity = WorkerStatus::Activity;
 using Clock = std::chrono::steady_clock;
-using namespace std::chrono_literals;
 
 // After a read that took longer than this, other readers get the requests behind it.
 constexpr auto kPatience = std::chrono::milliseconds(1);
@@ -188,58 +187,6 @@ bool Reader::work() {
   status_.set(Activity::idle);
   is_behind_read_ = false;
   return taken > 0;
-}
-
-void Reader::serve(const ReadRequest& request) {
-  if (request.stretch != 0) return try_once(request, 0);
-  StoreOutage::Trial trial(outage_);
-  std::uint32_t truncated = 0;
-  for (std::uint32_t retry = request.failed;; ++retry) {
-    if (retry > 0 && !wait_to_retry(request, retry)) return trial.succeeded();
-    try {
-      read(request, retry);
-      return trial.succeeded();
-    } catch (const SampleError& error) {
-      if (!may_pass(error, retry, truncated)) {
-        trial.succeeded();  // the store answers
-        const std::string times = " (read " + std::to_string(retry + 1) + " times)";
-        return give_up(request, error.is_transient() ? error.what() + times : error.what());
-      }
-      if (!is_truncated(error)) {
-        trial.failed(links_.dataset.name(request.sample), error.what(),
-                     links_.totals.reads.load(std::memory_order_relaxed));
-      }
-      links_.sink.will_retry(request, error.what());
-    }
-  }
-}
-
-bool Reader::may_pass(const SampleError& error, std::uint32_t retry, std::uint32_t& truncated) const noexcept {
-  if (!is_truncated(error)) return error.is_transient();
-  // What a decoder has read counts too, unless the store failed since.
-  truncated = truncated == 0 ? std::min(retry, options_.attempts - 1) + 1 : truncated + 1;
-  return truncated < options_.attempts;
-}
-
-bool Reader::wait_to_retry(const ReadRequest& request, std::uint32_t retry) {
-  links_.totals.retries.fetch_add(1, std::memory_order_relaxed);
-  is_behind_read_ = false;
-  workload_.pause();
-  hand_over();
-  // Others need not wait for this sample.
-  links_.requests.push_urgent(std::span(requests_).first(workload_.take_rest(requests_)));
-  status_.set(Activity::retrying, request.sample);
-  constexpr std::uint32_t kMostDoublings = 20;
-  constexpr std::chrono::nanoseconds kLongestBackoff = 1s;
-  const auto doubled = options_.backoff * (1U << std::min(retry - 1, kMostDoublings));
-  stop_.sleep_until(Clock::now() + std::clamp<std::chrono::nanoseconds>(doubled, options_.backoff,
-                                                                        std::max(options_.backoff, kLongestBackoff)));
-  if (workload_.is_lost()) {
-    static_cast<void>(workload_.end());
-    return false;
-  }
-  workload_.resume(retry);
-  return true;
 }
 
 void Reader::serve_second(const ReadRequest& request) {
