@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "clock.hpp"
+#include "limits.hpp"
 #include "nvtx.hpp"
 #include "timeline.hpp"
 
@@ -179,8 +180,8 @@ std::chrono::nanoseconds process_cpu_spent() noexcept {
 
 void refuse_thread(std::string_view name, const std::system_error& cause) {
   throw Error("cannot start the thread \"" + std::string(name) + "\": " + cause.code().message() +
-              ". The system allows no more threads or has no memory for a stack (" + limits() +
-              "): raise that limit, or set workers.io and workers.decode lower, or run fewer ranks on this node");
+              ". The system allows no more threads or has no memory for a stack (" + limits() + ")" + memory_limit() +
+              ": raise that limit, or set workers.io and workers.decode lower, or run fewer ranks on this node");
 }
 
 OwnProcess::OwnProcess()
