@@ -220,8 +220,8 @@ TEST_CASE("filelist: errors name the file and the line") {
   CHECK(contains(refusal("\xFF\xFE"
                          "a"),
                  file + ":1: UTF-16"));
-  CHECK(contains(refusal("a.jpg,-2\n"), file + ":1: label -2"));
-  CHECK(contains(refusal("a.jpg,0\nb.jpg,5000000\n"), file + ":2: label 5000000"));
+  CHECK(contains(refusal("a.jpg,-2\n"), file + ":1: label \"-2\""));
+  CHECK(contains(refusal("a.jpg,0\nb.jpg,5000000\n"), file + ":2: label \"5000000\""));
   CHECK(contains(refusal(""), "names 0 images"));
   CHECK(contains(refusal("# nothing\n\n"), "names 0 images"));
   CHECK(contains(refusal("a.jpg,dog\n", {"cat"}), "list.txt:1: class \"dog\" is not in dataset.classes"));
@@ -330,11 +330,11 @@ TEST_CASE("folder: classes are the top folders in byte order, images any depth b
 TEST_CASE("folder: many stray files are counted, not listed") {
   const TemporaryDirectory folder;
   write_file(folder / "a/x.jpg", "jpeg");
-  for (int i = 0; i < 1500; ++i) write_file(folder / ("a/" + std::to_string(i) + ".bmp"), "");
+  for (int i = 0; i < 1500; ++i) write_file(folder / ("a/" + std::to_string(i) + ".gif"), "");
   for (int i = 0; i < 20; ++i) write_file(folder / ("a/z" + std::to_string(i) + ".txt"), "");
   const auto dataset = build_dataset(options_for(folder.path()));
   REQUIRE(dataset->skipped().size() == 1001);
-  CHECK(dataset->skipped().back().reason == "and 520 more: 500 x .bmp, 20 x .txt");
+  CHECK(dataset->skipped().back().reason == "and 520 more: 500 x .gif, 20 x .txt");
   CHECK_FALSE(dataset->skipped().back().bad);
 }
 
@@ -345,8 +345,8 @@ TEST_CASE("a format that does not fit the path says what it needs") {
       contains(build_error(options_for(folder / "list.txt", "voc")), "is a file, but format = \"voc\" needs a folder"));
   CHECK(contains(build_error(options_for(folder.path(), "filelist")), "is a folder, but format = \"filelist\""));
   CHECK(contains(build_error(options_for(folder.path(), "parquet")),
-                 "known are auto, voc, filelist, table, coco, folder, idx, cifar, tfrecord, webdataset, recordio, "
-                 "lmdb, npy and pack"));
+                 "known are auto, voc, filelist, table, coco, folder, labelme, cvat, yolo, idx, cifar, tfrecord, "
+                 "webdataset, recordio, lmdb, npy and pack"));
   write_file(folder / "photo.jpg", "\xFF\xD8\xFF\xE0");
   CHECK(contains(build_error(options_for(folder / "photo.jpg")), "neither a text file"));
   write_file(folder / "empty.txt", "");

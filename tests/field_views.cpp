@@ -272,7 +272,7 @@ TEST_CASE("masks and notes that lie beside images are served with them, from a s
     return error_of([&] { Feeder feeder(changed); });
   };
   CHECK(contains(refusal({.name = "mask", .from = "../maks/{stem}.png", .kind = FieldKind::mask}),
-                 "fields.mask.from: \"../maks/{stem}.png\" names no file that is there; the first is"));
+                 "fields.mask.from: \"../maks/{stem}.png\" names no file that can be used; the first is"));
   CHECK(contains(refusal({.name = "mask", .kind = FieldKind::mask}), "give a pattern of files beside the images"));
   CHECK(contains(refusal({.name = "label", .from = "x"}), "leave this section out"));
   options.dataset.fields.pop_back();

@@ -268,13 +268,7 @@ TEST_CASE("a saved index of a packed set says when the set is another") {
   fs::remove_all(dir / "out");
   write_file(dir / "in/cat/new.jpg", "other bytes");
   (void)packed_options(options_for(dir / "in"), dir / "out", 1 << 20U);
-  const auto saved = open_dataset(packed);
-  CHECK(saved->size() == 12);  // as it was
-  Reading reading;
-  CHECK(error_of([&] {
-          saved->read(3, reading);
-          return 0;
-        }) != "");
+  CHECK(contains(error_of([&] { return open_dataset(packed); }), "was built from other data"));
 }
 
 TEST_CASE("images are stored as pixels, the longer side as long as asked for at most") {

@@ -286,7 +286,10 @@ IndexDraft build_filelist(PathContents& contents) {
   counts.images = entries.size();
   const bool numbers = are_numbers(entries, options);
   const bool annotated = !has_labels(entries) && add_annotated(context, entries, draft);
-  const bool has_targets = !has_labels(entries) && !options.fields.empty();
+  // Boxes come from annotations alone.
+  const bool has_targets = !has_labels(entries) && std::ranges::any_of(options.fields, [](const FieldOptions& field) {
+    return field.kind != FieldKind::boxes;
+  });
   if (!annotated && !has_targets && options.samples == SampleUnit::images) {
     throw ConfigError(
         R"(dataset.samples = "images": the list ")" + options.path + "\" " +

@@ -315,7 +315,11 @@ bool is_table(PathContents& contents) {
   if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
   text.remove_prefix(std::min(text.size(), text.find_first_not_of("\r\n")));
   const Cells names = first_row(text, separator_of_table(options, text));
-  return names.size() > 1 && std::ranges::none_of(names, [](auto name) { return is_picture_name(name); });
+  const auto is_column = [&](std::string_view name) {
+    return !is_picture_name(name) ||
+           std::ranges::find(options.fields, name, &FieldOptions::from) != options.fields.end();
+  };
+  return names.size() > 1 && std::ranges::all_of(names, is_column);
 }
 
 std::uint64_t hash_table(const DatasetOptions& options) { return hash_file(options.path, "dataset.path", 0); }

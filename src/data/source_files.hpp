@@ -13,6 +13,7 @@
 #include <forebay/dataset.hpp>
 
 #include "base/direct_reads.hpp"
+#include "base/file_errors.hpp"
 #include "base/file_io.hpp"
 #include "record_table.hpp"
 
@@ -111,7 +112,7 @@ class SourceFiles {
     try {
       use(file);
     } catch (const SampleError& error) {
-      if (error.is_transient()) give_back(source);
+      if (error.is_transient() && !is_truncated(error)) give_back(source);
       throw;
     }
   }
