@@ -26,7 +26,7 @@ std::vector<GroupFolder> groups_of_process(std::string_view controller, const st
       add(base, path, 2);
     } else if (("," + controllers + ",").find("," + std::string(controller) + ",") != std::string::npos) {
       add(base + "/" + std::string(controller), path, 1);
-      if (controllers != controller) add(base + "/" + controllers, path, 1);
+      if (controllers != controller) add(std::string(base).append("/").append(controllers), path, 1);
     }
   }
   return folders;

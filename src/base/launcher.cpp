@@ -55,9 +55,10 @@ LauncherPlace launcher_place(const std::function<const char*(const char*)>& vari
       if (ranks != nullptr) place.local_ranks = number_in(ranks);
       if (place.local_ranks && *place.local_ranks <= *place.local_rank) place.local_ranks.reset();
     } else if (*number != *place.local_rank && *number != 0 && place.problem.empty()) {
-      place.problem = said + " and " + line +
-                      " contradict each other: the first is taken for this process's place on "
-                      "its node; unset what is left of another launcher";
+      place.problem = said;
+      place.problem.append(" and ").append(line).append(
+          " contradict each other: the first is taken for this process's place on its node; unset what is left of "
+          "another launcher");
     }
   }
   // How many tasks of a step each node has: "2(x3),1".

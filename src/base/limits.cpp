@@ -39,8 +39,11 @@ std::string memory_limit() {
 }
 
 Error out_of_memory(std::string_view for_what) {
-  return Error("there is no memory " + std::string(for_what) + memory_limit() +
-               "; give the process more, or lower queue.capacity, queue.pool, workers.bytes or workers.decode");
+  const std::string what = "there is no memory " + std::string(for_what) + memory_limit() +
+                           "; give the process more, or lower queue.capacity, queue.pool, workers.bytes or "
+                           "workers.decode";
+  const Error error(what);
+  return error;
 }
 
 unsigned long open_file_limit() noexcept { return soft_limit(RLIMIT_NOFILE); }

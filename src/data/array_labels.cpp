@@ -115,7 +115,7 @@ ArrayLabels from_one_hot(const NpyArray& array, const std::vector<std::string>& 
     const auto place = hot_place(array, begin, count);
     if (!place) {
       throw UnfitArray("shape " + array.shape_text() + ", where labels are one number or name for each image, or " +
-                       "one-hot rows; serve more of them as a field of kind \"multilabel\" or \"numbers\"");
+                       R"(one-hot rows; serve more of them as a field of kind "multilabel" or "numbers")");
     }
     labels.numbers.push_back(*place);
   }
@@ -135,7 +135,7 @@ ArrayLabels labels_of_array(const ArrayFiles::Loaded& loaded, const std::vector<
   if (is_single) return array.has_texts() ? from_texts(array, given) : from_numbers(array, given);
   if (array.dimensions == 2 && array.shape[1] > 1 && !array.has_texts()) return from_one_hot(array, given);
   throw UnfitArray("shape " + array.shape_text() + ", where labels are one number or name for each image, or one-hot " +
-                   "rows; serve more of them as a field of kind \"multilabel\" or \"numbers\"");
+                   R"(rows; serve more of them as a field of kind "multilabel" or "numbers")");
 }
 
 }  // namespace forebay

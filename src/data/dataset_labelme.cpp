@@ -111,7 +111,7 @@ LabelmeFile read_labelme(const std::string& path) {
   try {
     const Json json = parse_labelme(path);
     if (!is_labelme_json(json)) {
-      file.problem = "no file of labelme: it has no \"shapes\" and \"imagePath\"";
+      file.problem = R"(no file of labelme: it has no "shapes" and "imagePath")";
       return file;
     }
     file.image = text_of_key(json, "imagePath");

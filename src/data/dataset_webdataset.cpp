@@ -320,7 +320,7 @@ void add_groups(ContainerBytes& bytes, const TarSamples& samples, ShardDraft& dr
       sample.label = label_of_group(bytes, samples, group, wanted.label);
       if (sample.label.kind == FoundLabel::Kind::absent && draft.needs_label_hint()) {
         draft.give_label_hint("the first sample has " + samples.list(group) + keys_of_group(bytes, samples, group) +
-                              "; [fields.label] from = \"MEMBER\" or \"json.KEY\" says which is the class");
+                              R"(; [fields.label] from = "MEMBER" or "json.KEY" says which is the class)");
       }
       if (wanted.has_boxes()) sample.kind = kind_of_json(json_of_group(bytes, samples, group));
       sample.fields =

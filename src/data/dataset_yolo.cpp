@@ -83,8 +83,8 @@ bool needs_sizes(const DatasetOptions& options) {
 class YoloClasses {
  public:
   // `found`: what the dataset calls them, or nothing; `count`: how many numbers occur. Throws ConfigError.
-  YoloClasses(const std::vector<std::string>& given, const std::vector<std::string>& found, std::size_t count)
-      : known_(found) {
+  YoloClasses(const std::vector<std::string>& given, std::vector<std::string> found, std::size_t count)
+      : known_(std::move(found)) {
     if (!known_.empty() && given.empty()) require_different();
     for (std::size_t i = 0; known_.empty() && given.empty() && i < count; ++i) names_.push_back(std::to_string(i));
     const ClassList classes(!given.empty() ? given : !known_.empty() ? known_ : names_, {});
@@ -177,7 +177,7 @@ class YoloBuilder {
     for (const YoloImage& image : read_) {
       for (const YoloObject& object : image.found.objects) largest = std::max(largest, object.number);
     }
-    return static_cast<std::size_t>(largest + 1);
+    return static_cast<std::size_t>(std::int64_t{largest} + 1);
   }
 
   // An image of whose labels one is wrong is left out, as by ultralytics: what it shows is not known.
@@ -290,7 +290,7 @@ bool is_yolo(PathContents& contents) {
   if (!has_yolo_labels(root, tree)) return false;
   if (tree.annotations.empty() || !is_voc_annotation(join_path(root, tree.annotations[0]))) return true;
   throw path_error(contents.options(),
-                   "has labels of YOLO (.txt) and of Pascal VOC (.xml); set dataset.format to \"yolo\" or \"voc\"");
+                   R"(has labels of YOLO (.txt) and of Pascal VOC (.xml); set dataset.format to "yolo" or "voc")");
 }
 
 IndexDraft build_yolo(PathContents& contents) {

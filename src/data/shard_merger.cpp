@@ -195,10 +195,10 @@ class ShardMerger {
   // Labels that are there and are served as -1.
   void report_odd(SkipLog& skipped) const {
     if (missing_ > 0) {
-      skipped.add_warning(contents_.root(),
-                          std::to_string(missing_) + " of " + std::to_string(samples_) +
-                              " samples are served with label -1: theirs is a word for none, such as " +
-                              "\"none\" or \"nan\"");
+      skipped.add_warning(
+          contents_.root(),
+          std::to_string(missing_) + " of " + std::to_string(samples_) +
+              R"( samples are served with label -1: theirs is a word for none, such as "none" or "nan")");
     }
     if (odd_ == 0 || are_odd_bad_) return;
     std::string first;  // of those that are not one-hot, if there are any
@@ -208,7 +208,7 @@ class ShardMerger {
     const std::string example =
         first.empty() ? " (one-hot, of several lengths or among others)" : " (the first: " + first + ")";
     const std::string advice =
-        example + "; a field of kind \"numbers\" or \"multilabel\" serves other labels than classes";
+        example + R"(; a field of kind "numbers" or "multilabel" serves other labels than classes)";
     skipped.explain_missing_labels({.why = "labels are there and are no classes" + advice});
     if (odd_ == samples_) return;
     const std::string note = std::to_string(odd_) + " of " + std::to_string(samples_) +

@@ -31,7 +31,8 @@ bool says_whether_shown(const ListRecord& record) {
 // The first of these folders that is there, relative to `root`; "" if none is.
 std::string folder_of_images(const fs::path& root, const std::string& kind, const std::string& list) {
   const std::string split = list.substr(0, list.find('_'));
-  for (const std::string& folder : {std::string("JPEGImages"), "Data/" + kind + "/" + split, "Data/" + kind}) {
+  for (const std::string& folder :
+       {std::string("JPEGImages"), std::string("Data/").append(kind).append("/").append(split), "Data/" + kind}) {
     std::error_code error;
     if (fs::is_directory(root / folder, error)) return folder;
   }

@@ -203,9 +203,9 @@ std::string TarReader::problem_of_end() {
     return "byte " + std::to_string(bytes_.size()) +
            ": no block of zeros marks the end of the archive; it may have been cut off between two members";
   }
-  constexpr std::uint64_t kPiece = std::uint64_t{64} << 10U;
-  for (std::uint64_t at = begins_; at < bytes_.size(); at += kPiece) {
-    const auto piece = bytes_.at(at, static_cast<std::size_t>(std::min(kPiece, bytes_.size() - at)));
+  constexpr std::uint64_t kEndPiece = std::uint64_t{64} << 10U;
+  for (std::uint64_t at = begins_; at < bytes_.size(); at += kEndPiece) {
+    const auto piece = bytes_.at(at, static_cast<std::size_t>(std::min(kEndPiece, bytes_.size() - at)));
     const auto found = std::ranges::find_if(piece, [](std::byte byte) { return byte != std::byte{0}; });
     if (found == piece.end()) continue;
     const std::uint64_t block = (at + static_cast<std::uint64_t>(found - piece.begin())) / kTarBlock * kTarBlock;

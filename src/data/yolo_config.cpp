@@ -129,7 +129,7 @@ class YamlReader {
   }
 
   // The text of a value. What YAML makes more of is refused.
-  std::string scalar(std::string_view text, std::size_t line) const {
+  [[nodiscard]] std::string scalar(std::string_view text, std::size_t line) const {
     if (text.starts_with('\'') || text.starts_with('"')) return quoted(text, line);
     if (text.find_first_of("&*!|>%@`[]{}") == 0 || text == "-" || text.starts_with("- ") || text.starts_with("? ")) {
       refuse(line,
@@ -142,7 +142,7 @@ class YamlReader {
     return std::string(text);
   }
 
-  std::string quoted(std::string_view text, std::size_t line) const {
+  [[nodiscard]] std::string quoted(std::string_view text, std::size_t line) const {
     const char quote = text.front();
     std::string value;
     for (std::size_t i = 1; i < text.size(); ++i) {
@@ -154,7 +154,7 @@ class YamlReader {
       } else if (text[i] == '\\' && quote == '"') {
         ++i;
         if (i == text.size() || std::string_view("\\\"/").find(text[i]) == kNone) {
-          refuse(line, "of the escapes of YAML only \\\\, \\\" and \\/ are read");
+          refuse(line, R"(of the escapes of YAML only \\, \" and \/ are read)");
         }
         value += text[i];
       } else {
@@ -203,7 +203,7 @@ class YamlReader {
       if (item.empty() && without_blanks(text).empty()) break;  // a comma behind the last
       if (value.is_map) {
         const auto key = take_key(item);
-        if (!key) refuse(begin_, "\"" + std::string(item) + "\" is no \"number: name\"");
+        if (!key) refuse(begin_, "\"" + std::string(item) + R"(" is no "number: name")");
         value.keys.push_back(*key);
       }
       value.texts.push_back(scalar(item, begin_));

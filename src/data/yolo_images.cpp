@@ -111,7 +111,7 @@ void take_classes(const std::string& file, YoloImages& images) {
 
 // What the places of a configuration are relative to. It is often written for another machine.
 std::string folder_of_config(const YoloConfig& config, const std::string& file) {
-  const std::string here(parent_folder(file));
+  std::string here(parent_folder(file));
   if (config.path.empty()) return here;
   for (const std::string& folder : {path_below(here, config.path), normal_path(config.path)}) {
     if (path_is_folder(folder)) return folder;
@@ -123,16 +123,16 @@ std::string folder_of_config(const YoloConfig& config, const std::string& file) 
 
 // Roboflow writes "../train/images" for train/images beside the file.
 std::string place_in(const std::string& folder, const std::string& place, const std::string& where) {
-  const std::string path = path_below(folder, place);
+  std::string path = path_below(folder, place);
   if (path_exists(path)) return path;
-  const std::string without_dots = place.starts_with("../") ? path_below(folder, place.substr(3)) : path;
+  std::string without_dots = place.starts_with("../") ? path_below(folder, place.substr(3)) : path;
   if (path_exists(without_dots)) return without_dots;
   throw ConfigError(where + ": there is no " + path);
 }
 
 // What the entries of a list are relative to: its own folder, as "./" is; else where the first of them are found.
 std::string folder_of_entries(const std::string& list, const std::string& root, std::vector<std::string>& entries) {
-  const std::string here(parent_folder(list));
+  std::string here(parent_folder(list));
   for (const std::string& folder : {here, root, std::string(parent_folder(here)), normal_path(".")}) {
     for (std::size_t i = 0; i < std::min(kEntriesTried, entries.size()); ++i) {
       if (path_exists(path_below(folder, entries[i * (entries.size() / std::min(kEntriesTried, entries.size()))]))) {
@@ -158,9 +158,11 @@ class YoloFinder {
       take_root(normal_path(contents_.root()));
     }
     std::ranges::sort(found_.paths);
-    const auto again = std::ranges::unique(found_.paths);
-    if (!again.empty()) note(std::to_string(again.size()) + " images are named a second time");
-    found_.paths.erase(again.begin(), again.end());
+    const auto again = std::unique(found_.paths.begin(), found_.paths.end());
+    if (again != found_.paths.end()) {
+      note(std::to_string(found_.paths.end() - again) + " images are named a second time");
+    }
+    found_.paths.erase(again, found_.paths.end());
     return std::move(found_);
   }
 
@@ -185,7 +187,7 @@ class YoloFinder {
     found_.names = config.names;
     found_.keypoint_numbers = config.keypoint_numbers;
     for (const std::string& place : split->places) {
-      const std::string path = place_in(found_.root, place, file + ": " + wanted);
+      const std::string path = place_in(found_.root, place, std::string(file).append(": ").append(wanted));
       path_is_folder(path) ? take_folder(path) : take_list(path);
     }
   }

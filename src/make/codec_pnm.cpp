@@ -46,7 +46,7 @@ class PnmCodec final : public Codec {
 
   // As Pillow scales them.
   void decode(std::span<std::uint8_t> rgb) override {
-    const double scale = static_cast<double>(kMostByte);
+    const auto scale = static_cast<double>(kMostByte);
     const auto most = static_cast<double>(most_);
     std::uint8_t* to = rgb.data();
     for_each_value([&](std::uint32_t value) {
@@ -125,7 +125,7 @@ class PnmCodec final : public Codec {
     if (!is_bits_) return for_each_stored(from, pixels * static_cast<unsigned>(channels_), visit);
     for (std::uint32_t y = 0; y < height_; ++y, from += row_bytes) {
       for (std::uint32_t x = 0; x < width_; ++x) {
-        const unsigned byte = std::to_integer<unsigned>(from[x / 8]);
+        const auto byte = std::to_integer<unsigned>(from[x / 8]);
         visit((~byte >> (7 - x % 8)) & 1U);
       }
     }
@@ -137,7 +137,7 @@ class PnmCodec final : public Codec {
   void for_each_stored(const std::byte* from, std::uint64_t count, const Visit& visit) const {
     const bool is_wide = value_bytes() == 2;
     for (std::uint64_t i = 0; i < count; ++i) {
-      std::uint32_t value = std::to_integer<std::uint32_t>(*from++);
+      auto value = std::to_integer<std::uint32_t>(*from++);
       if (is_wide) value = value << 8U | std::to_integer<std::uint32_t>(*from++);
       visit(checked(value));
     }

@@ -63,6 +63,7 @@ void MaskDrawer::follow_edge(std::size_t from, std::size_t to, const Mask& mask)
   const std::int32_t rise = is_flat ? shape_.y[to] - y : shape_.x[to] - x;
   const double slope = steps == 0 ? 0 : static_cast<double>(rise) / steps;
   const auto beside = [&](std::int32_t start, std::int32_t step) {
+    // NOLINTNEXTLINE(bugprone-incorrect-roundings): as the published algorithm rounds
     return static_cast<std::int32_t>(start + slope * step + 0.5);
   };
   for (std::int32_t i = 0; i <= steps; ++i) {
