@@ -184,7 +184,6 @@ TEST_CASE("tar archives hold what other readers find in them") {
                                                         {"made/tar/gnu_sparse.tar", 3},
                                                         {"made/tar/gzipped.tar", 12},
                                                         {"made/tar/interleaved.tar", 2},
-                                                        {"made/tar/label_forms.tar", 5, 5},
                                                         {"made/tar/missing_image.tar", 1, 1},
                                                         {"made/tar/missing_label.tar", 2, 1},
                                                         {"made/tar/no_eof.tar", 12},
@@ -223,9 +222,12 @@ TEST_CASE("tar archives hold what other readers find in them") {
       const std::string text = std::to_string(label);
       if (!sums.contains(key + ".cls")) {
         CHECK(label == -1);
-      } else if (!contains(expected.file, "label_forms")) {
+      } else {
         CHECK((sums[key + ".cls"] == sha256(text) || sums[key + ".cls"] == sha256(text + "\n")));
       }
     }
   }
+  // Of its 9 labels two are no class numbers: too many for damage.
+  const DatasetOptions mixed = options_for(*data / "made/tar/label_forms.tar", "webdataset");
+  CHECK_THROWS_WITH_AS(build_dataset(mixed), doctest::Contains("label \"abc\" is no class number"), ConfigError);
 }

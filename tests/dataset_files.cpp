@@ -330,6 +330,7 @@ TEST_CASE("folder: classes are the top folders in byte order, images any depth b
 TEST_CASE("folder: many stray files are counted, not listed") {
   const TemporaryDirectory folder;
   write_file(folder / "a/x.jpg", "jpeg");
+  write_file(folder / "b/x.jpg", "jpeg");
   for (int i = 0; i < 1500; ++i) write_file(folder / ("a/" + std::to_string(i) + ".gif"), "");
   for (int i = 0; i < 20; ++i) write_file(folder / ("a/z" + std::to_string(i) + ".txt"), "");
   const auto dataset = build_dataset(options_for(folder.path()));

@@ -54,7 +54,7 @@ constexpr std::array kFieldKeys{
         "boxes: one that shows a smaller share of its area is left out"},
     Key{kSection, "classes", TextList{member<&F::classes>()}, "class, multilabel, boxes: [] = found and sorted"},
     Key{kSection, "colours", TextList{member<&F::colours>()},
-        "mask of colours: \"R,G,B\" or \"R,G,B=CLASS\" each; [] = its values are classes"},
+        R"(mask of colours: "R,G,B" or "R,G,B=CLASS" each; [] = its values are classes)"},
     Key{kSection, "channels", Integer{member<&F::channels>(), {0, 3}}, "image: 1 or 3; 0 = 3"},
     Key{kSection, "mean", Tuple<double, 3>{member<&F::mean>(), {-1e6, 1e6}}, "image: (value - mean) / std by channel"},
     Key{kSection, "std", Tuple<double, 3>{member<&F::std>(), {0.0, 1e6, true}}, "image: unused for uint8, as is mean"},

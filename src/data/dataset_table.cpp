@@ -30,6 +30,11 @@ bool is_beside(const FieldOptions& field) {
   return is_pattern && !is_image_or_label(field.name);
 }
 
+// A row that holds the path of an image names no columns, unless a section means the column that is called so.
+bool may_be_column(const DatasetOptions& options, std::string_view name) {
+  return !is_picture_name(name) || std::ranges::find(options.fields, name, &FieldOptions::from) != options.fields.end();
+}
+
 class TableBuilder {
  public:
   TableBuilder(const DatasetOptions& options, const Cells& names)
@@ -158,8 +163,8 @@ class TableBuilder {
   }
 
   void refuse_data_as_header() const {
-    const auto is_path = [](const std::string& name) { return is_picture_name(name); };
-    const auto path = std::ranges::find_if(header_.names(), is_path);
+    const auto path =
+        std::ranges::find_if_not(header_.names(), [this](auto& name) { return may_be_column(options_, name); });
     if (path == header_.names().end()) return;
     throw path_error(options_, "the first row of a table names its columns, and here it has the path \"" +
                                    printable(*path) +
@@ -315,11 +320,7 @@ bool is_table(PathContents& contents) {
   if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
   text.remove_prefix(std::min(text.size(), text.find_first_not_of("\r\n")));
   const Cells names = first_row(text, separator_of_table(options, text));
-  const auto is_column = [&](std::string_view name) {
-    return !is_picture_name(name) ||
-           std::ranges::find(options.fields, name, &FieldOptions::from) != options.fields.end();
-  };
-  return names.size() > 1 && std::ranges::all_of(names, is_column);
+  return names.size() > 1 && std::ranges::all_of(names, [&](auto name) { return may_be_column(options, name); });
 }
 
 std::uint64_t hash_table(const DatasetOptions& options) { return hash_file(options.path, "dataset.path", 0); }
