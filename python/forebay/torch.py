@@ -62,12 +62,30 @@ def _warn_of_ignored(given: Mapping[str, tuple[Any, Any]]) -> None:
         )
 
 
+def _refuse_own(given: Any, methods: tuple[str, ...], advice: str) -> None:
+    """What a class of the program overrides would not be called: its samples or their order would be others."""
+    for method in methods:
+        owner = next((each for each in type(given).__mro__ if method in vars(each)), object)
+        if owner.__module__.partition(".")[0] not in ("torch", "torchvision", "builtins", "typing"):
+            raise ConfigError(
+                f"{type(given).__name__} has a {method}() of its own, which Forebay does not call: {advice}"
+            )
+
+
+_SAMPLES = ("__getitem__", "__getitems__")
+_ADVICE = (
+    "give forebay.Files(paths, labels) with the labels that it makes, or a subclass of forebay.Dataset that returns "
+    "the bytes of files"
+)
+
+
 def _listed(dataset: Any) -> tuple[Any, Any]:
     """What the feeder takes, and the transform. ImageFolder and its like, and subsets of them, list their files."""
     if isinstance(dataset, (Dataset, Files)):
         return dataset, None
     chosen = None
     while hasattr(dataset, "indices") and hasattr(dataset, "dataset"):  # torch.utils.data.Subset
+        _refuse_own(dataset, _SAMPLES, _ADVICE)
         picked = [int(i) for i in dataset.indices]
         chosen = picked if chosen is None else [picked[i] for i in chosen]
         dataset = dataset.dataset
@@ -83,6 +101,7 @@ def _listed(dataset: Any) -> tuple[Any, Any]:
                 "forebay.Files(paths, labels), or make it a subclass of forebay.Dataset that returns bytes of files"
             )
         return dataset, None
+    _refuse_own(dataset, _SAMPLES, _ADVICE)
     loader = getattr(dataset, "loader", None)
     if loader is not None and not getattr(loader, "__module__", "").startswith("torchvision."):
         raise ConfigError(
@@ -90,6 +109,10 @@ def _listed(dataset: Any) -> tuple[Any, Any]:
             "Forebay reads image files itself: leave out loader=, or make a subclass of forebay.Dataset"
         )
     samples = getattr(dataset, "samples", None) or dataset.imgs
+    if hasattr(dataset, "__len__") and len(dataset) != len(samples):
+        raise ConfigError(
+            f"{type(dataset).__name__} lists {len(samples)} files and has a length of {len(dataset)}: {_ADVICE}"
+        )
     if chosen is not None:
         samples = [samples[i] for i in chosen]
     labels = [label for _, label in samples]
@@ -107,6 +130,7 @@ def _order(sampler: Any, shuffle: bool | None, drop_last: bool, comm: Any) -> tu
     if shuffle:
         raise ValueError("sampler option is mutually exclusive with shuffle")
     data = torch.utils.data
+    _refuse_own(sampler, ("__iter__", "__len__"), "sort the samples of a Subset instead, or leave the sampler out")
     if isinstance(sampler, data.SequentialSampler):
         return {"dataset_shuffle": False, "drop_last": drop_last}, SOLO if comm is None else comm
     if isinstance(sampler, data.RandomSampler) and not sampler.replacement:

@@ -250,3 +250,28 @@ say(found)
 def test_no_process_group_is_an_error_that_says_so(folder: Path) -> None:
     with pytest.raises(ValueError, match="init_process_group"):
         forebay.Feeder(dataset=folder, comm="torch", **PLAIN)
+
+
+def test_what_a_class_overrides_is_refused(folder: Path) -> None:
+    datasets = pytest.importorskip("torchvision.datasets")
+
+    class Renumbered(datasets.ImageFolder):  # type: ignore[misc, name-defined]
+        def __getitem__(self, index: int) -> Any:
+            image, label = super().__getitem__(index)
+            return image, 2 - label
+
+    class Half(torch.utils.data.Subset[Any]):
+        def __getitem__(self, index: int) -> Any:
+            return self.dataset[self.indices[index]]
+
+    class Backwards(torch.utils.data.SequentialSampler):
+        def __iter__(self) -> Any:
+            return reversed(range(len(self.data_source)))
+
+    plain = datasets.ImageFolder(str(folder))
+    own = Renumbered(str(folder))
+    for dataset in (own, torch.utils.data.Subset(own, [0, 1]), Half(plain, [0, 1])):
+        with pytest.raises(forebay.ConfigError, match="of its own, which Forebay does not call"):
+            forebay.torch.DataLoader(dataset, batch_size=2)
+    with pytest.raises(forebay.ConfigError, match=r"Backwards has a __iter__\(\) of its own"):
+        forebay.torch.DataLoader(plain, batch_size=2, sampler=Backwards(plain))
