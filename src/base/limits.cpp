@@ -42,7 +42,7 @@ Error out_of_memory(std::string_view for_what) {
   const std::string what = "there is no memory " + std::string(for_what) + memory_limit() +
                            "; give the process more, or lower queue.capacity, queue.pool, workers.bytes or "
                            "workers.decode";
-  const Error error(what);
+  Error error(what);
   return error;
 }
 
