@@ -282,6 +282,7 @@ class YoloFinder {
 
   [[noreturn]] void refuse_parts(const std::vector<std::string>& parts) const {
     std::vector<std::string> commands;
+    commands.reserve(commands.size() + parts.size());
     for (const std::string& part : parts) commands.push_back("forebay index \"" + part + "\"");
     throw path_error(contents_.options(),
                      "is a YOLO dataset of several parts; name one of them:" + lines_joined(commands));
