@@ -108,9 +108,9 @@ class Strange(Exception):
 
 
 class Failing(Own):
-    def __init__(self, marks: Path | None = None) -> None:
+    def __init__(self, marks: Path | None = None, failures: int = 6) -> None:
         super().__init__("bytes")
-        self.marks = marks
+        self.marks, self.failures = marks, failures
 
     def __getitem__(self, index: int) -> Any:
         if index == 3:
@@ -118,9 +118,10 @@ class Failing(Own):
         if index == 4:
             raise Strange(4, why="is strange")
         if index == 5 and self.marks is not None:
-            mark = self.marks / f"tried {len(list(self.marks.iterdir()))}"
-            mark.touch()
-            raise TimeoutError("busy")
+            tries = len(list(self.marks.iterdir()))
+            (self.marks / f"tried {tries}").touch()
+            if tries < self.failures:
+                raise TimeoutError("busy")
         return super().__getitem__(index)
 
 
@@ -128,12 +129,17 @@ class Failing(Own):
 def test_exceptions_make_bad_samples(make: Any, processes: int, tmp_path: Path, caplog: Any) -> None:
     with caplog.at_level(logging.WARNING, "forebay"):
         feeder = make(dataset=Failing(tmp_path), processes=processes, hedge="off")
-        assert {3, 4, 5}.isdisjoint(ids_of(feeder)) and feeder.summary()["bad_samples"] == 3
-    tries = len(list(tmp_path.iterdir()))
-    assert tries % 4 == 0 and tries > 0  # each attempt at it is four reads
+        ids = ids_of(feeder)
+        assert {3, 4}.isdisjoint(ids) and 5 in ids and feeder.summary()["bad_samples"] == 2
+    assert len(list(tmp_path.iterdir())) >= 7  # a store that fails is asked again
     log = " ".join(record.getMessage() for record in caplog.records)
     assert "KeyError: no number three (test_workers.py:" in log and "in __getitem__)" in log
     assert "Strange: number 4 is strange (test_workers.py:" in log and "TimeoutError: busy" in log
+
+
+def test_a_store_that_fails_for_too_long_ends_the_run(make: Any, tmp_path: Path) -> None:
+    with pytest.raises(forebay.Error, match="sample 5.*busy"):
+        ids_of(make(dataset=Failing(tmp_path, 10**6), watchdog_s=0.5))
 
 
 @pytest.mark.parametrize("processes", [0, 2])
