@@ -7,8 +7,10 @@ namespace forebay {
 std::vector<std::size_t> probe_places(std::span<const ProbedRange> ranges, std::uint32_t places, std::uint32_t compared,
                                       std::uint64_t seed) {
   std::vector<std::size_t> in_order;
-  if (ranges.empty()) in_order.resize(places);
-  if (ranges.empty()) return in_order;
+  if (ranges.empty()) {
+    in_order.resize(places);
+    return in_order;
+  }
   for (std::size_t r = 0; r < ranges.size(); ++r) {
     const auto& [begin, end] = ranges[r];
     // A mask matters as much as its image, however much smaller it is.
