@@ -1,0 +1,266 @@
+// Stores that fail for a while, and a process that runs out of descriptors: no sample is lost for either.
+#include <doctest/doctest.h>
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <random>
+#include <set>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <forebay/error.hpp>
+#include <forebay/feeder.hpp>
+
+#include "base/file_io.hpp"
+#include "data/source_files.hpp"
+#include "dataset_support.hpp"
+#include "memory_dataset.hpp"
+#include "support.hpp"
+
+namespace {
+
+struct FileSystem {
+  std::atomic<int> failures{0};  // reads that fail from now on
+  std::atomic<int> stale{-1};    // a descriptor whose reads fail
+  std::atomic<int> error{EIO};
+};
+FileSystem file_system;  // NOLINT: the functions below have no object of their own to keep it in
+
+bool fails(int file) {
+  if (file != file_system.stale && (file_system.failures <= 0 || file_system.failures.fetch_sub(1) <= 0)) return false;
+  errno = file_system.error;
+  return true;
+}
+
+template <typename Function>
+Function next_one(const char* name) {
+  return reinterpret_cast<Function>(::dlsym(RTLD_NEXT, name));
+}
+
+}  // namespace
+
+// In the place of the C library's.
+extern "C" ssize_t pread(int file, void* to, std::size_t bytes, off_t offset) {
+  static const auto real = next_one<ssize_t (*)(int, void*, std::size_t, off_t)>("pread");
+  return fails(file) ? -1 : real(file, to, bytes, offset);
+}
+
+extern "C" ssize_t preadv(int file, const iovec* pieces, int count, off_t offset) {
+  static const auto real = next_one<ssize_t (*)(int, const iovec*, int, off_t)>("preadv");
+  return fails(file) ? -1 : real(file, pieces, count, offset);
+}
+
+namespace forebay {
+namespace {
+
+using testing::contains;
+using testing::TemporaryDirectory;
+using testing::write_file;
+
+constexpr std::array kPassing{ESTALE, EIO, ETIMEDOUT, ENOTCONN, EHOSTDOWN, ECONNRESET};
+
+// The file system as it was, afterwards.
+struct Situation {
+  Situation() = default;
+  ~Situation() {
+    file_system.failures = 0;
+    file_system.stale = -1;
+  }
+  Situation(const Situation&) = delete;
+  Situation& operator=(const Situation&) = delete;
+};
+
+// Files of records, of which each holds its number.
+class Shards {
+ public:
+  explicit Shards(std::uint64_t count) {
+    for (std::uint64_t i = 0; i < count; ++i) {
+      const std::string path = (dir_ / std::to_string(i)).string();
+      write_file(path, content(i));
+      const OpenFile file = open_regular(path);
+      known_.push_back({.path = path, .stamp = RecordTable::stamp_of(file)});
+      modified_.push_back(RecordTable::modified_of(file));
+    }
+  }
+
+  [[nodiscard]] static std::string content(std::uint64_t source) { return "source " + std::to_string(source); }
+  [[nodiscard]] std::unique_ptr<SourceFiles> sources() const {
+    return std::make_unique<SourceFiles>(known_.size(), modified_, [this](std::uint64_t i) { return known_[i]; });
+  }
+
+ private:
+  TemporaryDirectory dir_;
+  std::vector<SourceFiles::Known> known_;
+  std::vector<std::int64_t> modified_;
+};
+
+std::string read_source(SourceFiles& files, std::uint64_t source, int* descriptor = nullptr) {
+  std::string text;
+  files.with(source, [&](const OpenFile& file) {
+    if (descriptor != nullptr) *descriptor = file.descriptor.get();
+    text.resize(file.size);
+    files.read(file, 0, std::as_writable_bytes(std::span(text)));
+  });
+  return text;
+}
+
+// All descriptors that the process may have, but so many. As many may be open before as there are below 200.
+class FewDescriptors {
+ public:
+  explicit FewDescriptors(std::size_t left) {
+    REQUIRE(::getrlimit(RLIMIT_NOFILE, &before_) == 0);
+    const rlimit lower{.rlim_cur = std::min<rlim_t>(256, before_.rlim_max), .rlim_max = before_.rlim_max};
+    REQUIRE(::setrlimit(RLIMIT_NOFILE, &lower) == 0);
+    for (int file = 0; (file = ::open("/dev/null", O_RDONLY | O_CLOEXEC)) >= 0;) taken_.emplace_back(file);
+    REQUIRE(errno == EMFILE);
+    REQUIRE(taken_.size() > left);
+    taken_.resize(taken_.size() - left);
+  }
+  ~FewDescriptors() { ::setrlimit(RLIMIT_NOFILE, &before_); }
+  FewDescriptors(const FewDescriptors&) = delete;
+  FewDescriptors& operator=(const FewDescriptors&) = delete;
+
+ private:
+  rlimit before_{};
+  std::vector<FileDescriptor> taken_;
+};
+
+TEST_CASE("files that are kept open are given back to a process that has no descriptor left") {
+  const Shards shards(100);
+  const auto files = shards.sources();
+  for (std::uint64_t i = 0; i < 50; ++i) CHECK(read_source(*files, i) == Shards::content(i));
+  SUBCASE("by one thread") {
+    const FewDescriptors few(0);
+    for (std::uint64_t i = 0; i < 100; ++i) CHECK(read_source(*files, i) == Shards::content(i));
+  }
+  SUBCASE("by four, each of which has one open") {
+    const FewDescriptors few(4);
+    std::atomic<int> wrong{0};
+    std::vector<std::jthread> threads;
+    for (std::uint64_t thread = 0; thread < 4; ++thread) {
+      threads.emplace_back([&, thread] {
+        std::mt19937_64 random(thread);
+        for (int i = 0; i < 2000; ++i) {
+          const std::uint64_t source = random() % 100;
+          wrong += read_source(*files, source) == Shards::content(source) ? 0 : 1;
+        }
+      });
+    }
+    threads.clear();
+    CHECK(wrong == 0);
+  }
+  SUBCASE("but one that has none to give back says what the limit is") {
+    const auto others = shards.sources();
+    const FewDescriptors few(0);
+    CHECK_THROWS_WITH_AS(read_source(*others, 1), doctest::Contains("raise ulimit -n"), SampleError);
+    CHECK(read_source(*files, 60) == Shards::content(60));
+    CHECK(read_source(*others, 1) == Shards::content(1));
+  }
+}
+
+TEST_CASE("a descriptor that fails is not asked again") {
+  const Situation situation;
+  const Shards shards(2);
+  const auto files = shards.sources();
+  file_system.error = ESTALE;
+  int descriptor = -1;
+  CHECK(read_source(*files, 0, &descriptor) == Shards::content(0));
+  const FileDescriptor spare(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  file_system.stale = descriptor;
+  files->with(0, [&](const OpenFile& first) {  // keeps its number from being given to the next
+    CHECK(first.descriptor.get() == descriptor);
+    CHECK_THROWS_AS(read_source(*files, 0), SampleError);
+    int next = -1;
+    CHECK(read_source(*files, 0, &next) == Shards::content(0));
+    CHECK(next != descriptor);
+  });
+}
+
+// Class folders of images, or a file of records, of 60 samples.
+Options options_of_data(const TemporaryDirectory& dir, bool has_records) {
+  std::string pixels;
+  for (int i = 0; i < 60; ++i) {
+    const std::string image = std::string(32 * 32 * 3, static_cast<char>(i));
+    pixels.append(1, static_cast<char>(i % 10)).append(image);
+    if (has_records) continue;
+    write_file(dir.path() / "data" / std::to_string(i % 3) / (std::to_string(i) + ".ppm"), "P6\n32 32\n255\n" + image);
+  }
+  if (has_records) write_file(dir.path() / "data" / "data_batch_1.bin", pixels);
+  Options options = testing::memory_options(7);
+  options.max_bad = 0;
+  options.dataset.path = (dir / "data").string();
+  return options;
+}
+
+TEST_CASE("an evaluation leaves out nothing while its store fails, whatever the error") {
+  const Situation situation;
+  const TemporaryDirectory dir;
+  for (const bool has_records : {false, true}) {
+    CAPTURE(has_records);
+    Options options = options_of_data(dir, has_records);
+    options.run.eval = true;
+    for (const int error : kPassing) {
+      CAPTURE(error);
+      std::set<std::uint64_t> seen;
+      std::size_t samples = 0;
+      Feeder feeder(options, {.log = [](LogLevel, std::string_view) {}});
+      file_system.error = error;
+      file_system.failures = 8;
+      while (const auto batch = feeder.next()) {
+        samples += batch->ids().size();
+        seen.insert(batch->ids().begin(), batch->ids().end());
+      }
+      CHECK(samples == 60);
+      CHECK(seen.size() == 60);
+      CHECK(file_system.failures.exchange(0) <= 0);
+      CHECK(feeder.summary().bad_samples == 0);
+    }
+    std::filesystem::remove_all(dir / "data");
+  }
+}
+
+TEST_CASE("a store that fails for ever ends the run, and is named") {
+  const Situation situation;
+  const TemporaryDirectory dir;
+  for (const bool has_records : {false, true}) {
+    CAPTURE(has_records);
+    Options options = options_of_data(dir, has_records);
+    options.policy.watchdog_s = 0.2;
+    options.max_bad = 1;
+    Feeder feeder(options, {.log = [](LogLevel, std::string_view) {}});
+    REQUIRE(feeder.next());
+    file_system.error = ESTALE;
+    file_system.failures = 1'000'000;
+    std::string what;
+    try {
+      for (int step = 0; step < 1'000'000 && feeder.next(); ++step) {
+      }
+    } catch (const Error& error) {
+      what = error.what();
+    }
+    CAPTURE(what);
+    CHECK(contains(what, has_records ? "data_batch_1.bin" : ".ppm"));
+    CHECK(contains(what, "Stale file handle"));
+    CHECK(contains(what, "policy.watchdog_s"));
+    file_system.failures = 0;
+    std::filesystem::remove_all(dir / "data");
+  }
+}
+
+}  // namespace
+}  // namespace forebay
