@@ -31,16 +31,14 @@ std::optional<double> quota_of(const GroupFolder& group) {
 std::vector<unsigned> affinity_mask() {
   std::vector<unsigned> allowed;
   // The kernel refuses a mask that is smaller than its own.
-  for (int cores = 1024; cores <= 1 << 20; cores *= 4) {
-    cpu_set_t* const mask = CPU_ALLOC(static_cast<std::size_t>(cores));
-    if (mask == nullptr) return allowed;
-    const std::size_t bytes = CPU_ALLOC_SIZE(static_cast<std::size_t>(cores));
-    const bool is_known = ::sched_getaffinity(0, bytes, mask) == 0;
-    for (unsigned core = 0; is_known && core < static_cast<unsigned>(cores); ++core) {
-      if (CPU_ISSET_S(core, bytes, mask)) allowed.push_back(core);
+  for (std::size_t sets = 1; sets <= 1024; sets *= 4) {
+    std::vector<cpu_set_t> mask(sets);
+    const std::size_t bytes = sets * sizeof(cpu_set_t);
+    if (::sched_getaffinity(0, bytes, mask.data()) != 0) continue;
+    for (unsigned core = 0; core < sets * CPU_SETSIZE; ++core) {
+      if (CPU_ISSET_S(core, bytes, mask.data())) allowed.push_back(core);
     }
-    CPU_FREE(mask);
-    if (is_known) return allowed;
+    return allowed;
   }
   return allowed;
 }

@@ -152,7 +152,7 @@ bool use_table(std::string_view input) {
 }
 
 std::vector<std::string> table_seeds() {
-  return {"path,label\na.jpg,1\nb.jpg,2\n", "image;label\n\"a \"\"b\"\".jpg\";cat\nc.jpg;dog\n",
+  return {"path,label\na.jpg,1\nb.jpg,2\n", "image,label\n\"a \"\"b\"\".jpg\",cat\nc.jpg,dog\n",
           "path,label,xmin,ymin,xmax,ymax\na.jpg,x,1,2,3,4\na.jpg,y,1,2,30,40\n"};
 }
 
