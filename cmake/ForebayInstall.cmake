@@ -5,6 +5,14 @@ include(CMakePackageConfigHelpers)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/forebay)
 set(pkgconfig_dir ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 
+# where_libraries_are(TARGET PLACE...): where a program or library looks for the libraries that it was linked with, in the
+# build tree as where it is installed. What CMake would exchange when it installs is filled up with colons until then, and
+# the loader takes what is empty between them for the current folder. scripts/check-runpaths refuses that.
+function(where_libraries_are target)
+  set_target_properties(${target} PROPERTIES INSTALL_RPATH "${ARGN}" BUILD_WITH_INSTALL_RPATH ON
+                        INSTALL_RPATH_USE_LINK_PATH ON)
+endfunction()
+
 # install_library(TARGET EXPORT): one export file per component, so that finding one does not need the other's
 # dependencies.
 function(install_library target export)
@@ -14,7 +22,7 @@ function(install_library target export)
           RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR}
           INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
   install(EXPORT ${export} FILE ${export}.cmake NAMESPACE forebay:: DESTINATION ${package_dir})
-  set_target_properties(${target} PROPERTIES INSTALL_RPATH "$ORIGIN")
+  where_libraries_are(${target} "$ORIGIN")
 endfunction()
 
 # Relative to the .pc file itself, so that `cmake --install --prefix` and a moved prefix work.
@@ -74,10 +82,17 @@ if(FOREBAY_MPI)
   endforeach()
 endif()
 
+if(TARGET _core AND BUILD_SHARED_LIBS)
+  where_libraries_are(_core ${CMAKE_LIBRARY_OUTPUT_DIRECTORY})  # for development; a package has all in one module
+elseif(TARGET _core)
+  where_libraries_are(_core)
+endif()
 if(TARGET forebay_command)
   install(TARGETS forebay_command RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
   file(RELATIVE_PATH bin_to_lib ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_LIBDIR})
-  set_target_properties(forebay_command PROPERTIES INSTALL_RPATH "$ORIGIN/${bin_to_lib}")
+  set(places "$ORIGIN/${bin_to_lib}" "$ORIGIN/../lib")  # the second is the build tree's
+  list(REMOVE_DUPLICATES places)
+  where_libraries_are(forebay_command ${places})
 endif()
 
 configure_package_config_file(cmake/forebay-config.cmake.in forebay-config.cmake INSTALL_DESTINATION ${package_dir}

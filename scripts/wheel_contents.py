@@ -1,5 +1,5 @@
 """Says what a repaired wheel carries, and fails if a file in it needs a library that neither the wheel nor every Linux
-of its platform tag has, or anything of MPI.
+of its platform tag has, or anything of MPI, or looks for libraries in the current folder.
 
   wheel_contents.py WHEEL        run by scripts/wheel, in an environment with auditwheel
 """
@@ -29,10 +29,20 @@ SYSTEM = {
 }
 
 
+def dynamic(data: bytes) -> list[DynamicSection]:
+    return [part for part in ELFFile(io.BytesIO(data)).iter_sections() if isinstance(part, DynamicSection)]
+
+
 def needs(data: bytes) -> list[str]:
     """The libraries that an ELF file names."""
-    sections = [part for part in ELFFile(io.BytesIO(data)).iter_sections() if isinstance(part, DynamicSection)]
-    return [tag.needed for section in sections for tag in section.iter_tags("DT_NEEDED")]
+    return [tag.needed for section in dynamic(data) for tag in section.iter_tags("DT_NEEDED")]
+
+
+def places(data: bytes) -> list[str]:
+    """Where an ELF file looks for them."""
+    paths = [tag.runpath for section in dynamic(data) for tag in section.iter_tags("DT_RUNPATH")]
+    paths += [tag.rpath for section in dynamic(data) for tag in section.iter_tags("DT_RPATH")]
+    return [element for path in paths for element in path.split(":")]
 
 
 def main(path: str) -> int:
@@ -44,6 +54,9 @@ def main(path: str) -> int:
     carried = {PurePosixPath(name).name for name in programs}
     for name, data in sorted(programs.items()):
         print(f"{len(data) / 1e3:9.0f} kB  {name}")
+        for place in places(data):
+            if not place.startswith(("/", "$ORIGIN", "${ORIGIN}")):
+                problems.append(f"{name} looks for libraries in {place!r}, which depends on the current folder")
         for library in needs(data):
             if library not in carried | SYSTEM:
                 problems.append(f"{name} needs {library}, which the wheel does not carry")

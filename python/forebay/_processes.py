@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import logging
 import multiprocessing
 import multiprocessing.spawn
@@ -24,9 +23,10 @@ from .errors import ConfigError, Error
 
 _START_S = 300.0
 _GRACE_S = 1.0
+# The current folder comes first in sys.path of a program after -c, and nothing may be imported from there: sys is in the
+# interpreter itself.
 _PROGRAM = (
-    "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from forebay._worker import run; "
-    "run(int(sys.argv[2]), int(sys.argv[3]))"
+    "import sys; sys.path[:] = sys.argv[3:]; from forebay._worker import run; run(int(sys.argv[1]), int(sys.argv[2]))"
 )
 # A process that reads samples is no rank of its own, even if the program's main module initialises MPI.
 _LAUNCHERS = ("OMPI_COMM_WORLD_", "OMPI_MCA_ess", "OMPI_MCA_orte_", "PMIX_", "PMI_", "PMI2_", "MPI_LOCAL", "HYDI_")
@@ -177,8 +177,8 @@ class Pool:
         ours, theirs = socket.socketpair()
         memory = os.memfd_create("forebay-samples")
         command = [sys.executable, *subprocess._args_from_interpreter_flags()]  # type: ignore[attr-defined]
-        folders = json.dumps([os.fsdecode(folder) for folder in sys.path])  # some programs put Path objects there
-        command += ["-c", _PROGRAM, folders, str(theirs.fileno()), str(memory)]
+        folders = [os.fsdecode(folder) for folder in sys.path]  # some programs put Path objects there
+        command += ["-c", _PROGRAM, str(theirs.fileno()), str(memory), *folders]
         try:
             # A session of its own: Ctrl-C in a terminal is for this process, which ends the others.
             self._processes[number] = subprocess.Popen(

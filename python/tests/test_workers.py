@@ -326,3 +326,27 @@ say((ids, before - len(children())))
     both = ranks(2, body)
     assert sorted(number for ids, _ in both for number in ids) == list(range(COUNT))
     assert [ended for _, ended in both] == [1, 1]
+
+
+FOREIGN = """
+import forebay, numpy as np
+class Mine(forebay.Dataset):
+    def __len__(self): return 8
+    def __getitem__(self, index): return np.full((8, 8, 3), index, np.uint8)
+if __name__ == "__main__":
+    options = dict(batch_size=2, size=(8, 8), crop="none", device="host", telemetry_interval_s=0)
+    with forebay.Feeder(dataset=Mine(), processes=2, steps=2, **options) as feeder:
+        print(sum(batch.size for batch in feeder))
+"""
+
+
+def test_processes_import_nothing_from_the_current_folder(tmp_path: Path) -> None:
+    foreign = tmp_path / "foreign"
+    foreign.mkdir()
+    for module in ("json", "socket", "pickle", "numpy", "forebay", "mmap", "contextlib", "multiprocessing"):
+        (foreign / f"{module}.py").write_text(f"import os; open('ran', 'a').write('{module} '); os._exit(66)\n")
+    program = tmp_path / "train.py"
+    program.write_text(FOREIGN)
+    done = subprocess.run([sys.executable, str(program)], cwd=foreign, capture_output=True, text=True, timeout=120)
+    assert not (foreign / "ran").exists(), (foreign / "ran").read_text()
+    assert (done.returncode, done.stdout) == (0, "4\n"), done.stderr
