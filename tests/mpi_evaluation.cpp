@@ -194,3 +194,13 @@ TEST_CASE("by default a class that is missing ends all ranks with one message, w
     for (const std::string& theirs : testing::gather_texts(said)) CHECK(theirs == said);
   }
 }
+
+TEST_CASE("run.steps ends an evaluation on all ranks after as many steps, with bad batches too") {
+  Options options = eval_options();
+  options.run.steps = 2;
+  const Evaluated all_good = evaluate(options, made(103, [](std::uint64_t) { return false; }));
+  CHECK(all_good.sizes == std::vector<std::uint32_t>{5, 5});
+  const Evaluated without = evaluate(options, made(103, [](std::uint64_t id) { return id < 5; }));
+  CHECK(sum(without.steps) == without.steps * world().size());
+  CHECK(without.steps <= 2);
+}

@@ -108,7 +108,7 @@ constexpr std::array kKeys{
     Key{"run", "epochs", Integer{field<&O::run, &Run::epochs>(), {1, kMany}},
         "permutations of the dataset to serve; ignored when steps > 0"},
     Key{"run", "steps", Integer{field<&O::run, &Run::steps>(), kCount}, "end after this many steps; 0 = by epochs"},
-    Key{"run", "eval", Flag{field<&O::run, &Run::eval>()}, "in order, once, never reuses"},
+    Key{"run", "eval", Flag{field<&O::run, &Run::eval>()}, "in order, once, never reuses; steps > 0 ends it early"},
 
     Key{"dataset", "format", Text{field<&O::dataset, &Data::format>(), kFormatChoices}, kFormatChoicesText},
     Key{"dataset", "path", Text{field<&O::dataset, &Data::path>(), {}},

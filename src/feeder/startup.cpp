@@ -182,6 +182,8 @@ void Startup::open_logs() {
     if (rank() == 0) {
       for (const std::string& warning : start_warnings(options, run_.workers, ranks())) run_.console->warn(warning);
       if (!operations_notice_.empty()) run_.console->warn(operations_notice_);
+      const std::string part = part_of_evaluation(options.run, batches_of(run_.schedule->ledger().deal(), 0));
+      if (!part.empty()) run_.console->warn(part);
       for (const std::string& warning : index_warnings(skipped)) run_.console->warn(warning);
       const auto& [remark, is_warning] = index_remark_;
       if (!remark.empty()) is_warning ? run_.console->warn(remark) : run_.console->info(remark);
@@ -227,7 +229,10 @@ RunPlan Startup::run_plan() const {
                .most_steps = run_.recorded_steps,
                .completed = ledger.completed(),
                .lag = static_cast<std::size_t>(run_.options.mpi.lag)};
-  if (run_.options.run.eval) plan.steps = batches_of(ledger.deal(), 0);  // no rank has more
+  if (run_.options.run.eval) {
+    const std::uint64_t all = batches_of(ledger.deal(), 0);  // no rank has more
+    plan.steps = run_steps() > 0 ? std::min(run_steps(), all) : all;
+  }
   if (plan.steps > 0 && !was_complete()) plan.steps -= run_.origin.steps();
   return plan;
 }

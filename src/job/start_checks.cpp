@@ -171,6 +171,15 @@ std::vector<std::string> start_warnings(const Options& options, const WorkerPlan
   return warnings;
 }
 
+std::string part_of_evaluation(const RunOptions& run, std::uint64_t batches) {
+  const auto steps = static_cast<std::uint64_t>(run.steps);
+  if (!run.eval || steps == 0 || steps >= batches) return {};
+  return "run.steps = " + std::to_string(steps) + " ends the evaluation after " + std::to_string(steps) + " of the " +
+         std::to_string(batches) +
+         " batches of a rank: the samples of the others are not evaluated. "
+         "run.steps = 0 evaluates all";
+}
+
 std::vector<std::string> index_warnings(std::span<const Skipped> skipped) {
   constexpr std::size_t kNamed = 8;
   std::vector<std::string> warnings;

@@ -51,6 +51,9 @@ struct RingNeed {
 // "154 MiB", rounded; "0.3 MiB" below ten.
 [[nodiscard]] std::string mebibytes(std::uint64_t bytes);
 
+// Says that run.steps leaves a part of an evaluation out, which has so many batches on each rank; empty: it does not.
+[[nodiscard]] std::string part_of_evaluation(const RunOptions& run, std::uint64_t batches);
+
 // What is allowed and hardly ever meant, each with what to do about it: normalising 8-bit pixels as if they were 0 to
 // 1, far more threads than this rank has cores for (WorkerPlan::cores), and virtual shards that give some of so many
 // ranks much more than others, where nothing is handed over.
