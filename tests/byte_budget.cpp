@@ -1,6 +1,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -132,11 +133,46 @@ TEST_CASE("buffers are reused, but never a large one for a small sample") {
   auto small = budget.take(1, 100);
   CHECK(small.size() == 100);
   CHECK(small.data() != address);
-  auto similar = budget.take(2, 8000);
-  CHECK(similar.size() == 8000);
+  auto similar = budget.take(2, 4500);
+  CHECK(similar.size() == 4500);
   CHECK(similar.data() == address);
   budget.give_back(std::move(small));
   budget.give_back(std::move(similar));
+}
+
+TEST_CASE("what is kept for the next samples and what is in flight are together no more than the limit") {
+  constexpr std::size_t kLimit = 1 << 20;
+  ByteBudget budget(kLimit);
+  const auto held = [&] { return budget.idle() + budget.in_flight(); };
+  std::vector<std::vector<std::byte>> buffers;
+  for (std::uint64_t order = 0; order < 16; ++order) buffers.push_back(budget.take(order, kLimit / 16));
+  for (auto& buffer : buffers) {
+    budget.give_back(std::exchange(buffer, {}));
+    CHECK(held() <= kLimit);
+  }
+  CHECK(budget.idle() == kLimit);
+  // Of another size, so that nothing that is idle can be used for it.
+  for (std::uint64_t order = 16; order < 19; ++order) {
+    buffers[order - 16] = budget.take(order, kLimit / 5);
+    CHECK(held() <= kLimit);
+  }
+  auto large = std::move(buffers[0]);
+  budget.grow(16, large, 3 * kLimit);
+  CHECK(budget.idle() == 0);
+  budget.give_back(std::move(large));
+  CHECK(held() <= kLimit);
+}
+
+TEST_CASE("a sample that is too large to be kept is freed when it comes back, also beside others") {
+  ByteBudget budget(10'000);
+  std::array<forebay::EncodedSample, 2> samples;
+  for (std::size_t i = 0; i < samples.size(); ++i) samples[i].bytes = budget.take(i, 5000);
+  budget.grow(0, samples[0].bytes, 50'000);
+  budget.give_back(samples);
+  CHECK(samples[0].bytes.capacity() == 0);
+  CHECK(samples[1].bytes.capacity() == 0);
+  CHECK(budget.in_flight() == 0);
+  CHECK(budget.idle() <= 10'000);
 }
 
 TEST_CASE("running out of memory is an error that takes nothing from the budget") {

@@ -125,32 +125,6 @@ TEST_CASE("evaluation serves in order, once, and never reuses") {
   CHECK(feeder.summary().reused == 0);
 }
 
-TEST_CASE("run.steps ends an evaluation early, says so, and makes no batch of an evaluation empty") {
-  for (const std::int64_t steps : {0, 2, 3, 4, 1000}) {
-    CAPTURE(steps);
-    Options options = memory_options(8);
-    options.run.eval = true;
-    options.run.steps = steps;
-    Parts given = parts(20);
-    std::string said;
-    given.log = [&said](LogLevel level, std::string_view line) {
-      if (level == LogLevel::warning) said += line;
-    };
-    Feeder feeder(options, std::move(given));
-    std::uint64_t next = 0;
-    std::uint64_t batches = 0;
-    while (auto batch = feeder.next()) {
-      ++batches;
-      CHECK(batch->size() > 0);
-      for (const std::uint64_t id : batch->ids()) CHECK(id == next++);
-    }
-    CHECK(batches == (steps == 2 ? 2 : 3));
-    CHECK(next == (steps == 2 ? 16 : 20));
-    CHECK((said.find("run.steps = 2 ends the evaluation after 2 of the 3 batches") != std::string::npos) ==
-          (steps == 2));
-  }
-}
-
 TEST_CASE("an exhausted queue is bridged by reuse, and fresh batches go on in order") {
   Options options = memory_options(2);
   options.policy.name = "greedy";

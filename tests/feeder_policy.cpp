@@ -4,6 +4,7 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include <forebay/feeder.hpp>
@@ -57,6 +58,32 @@ TEST_CASE("what a policy throws ends a single rank in the step that it was throw
     std::uint64_t fresh = 0;
     while (const auto batch = resumed.next()) fresh += batch->is_fresh() ? 1 : 0;
     CHECK(fresh == 10 - given.step);
+  }
+}
+
+TEST_CASE("run.steps ends an evaluation early, says so, and makes no batch of an evaluation empty") {
+  for (const std::int64_t steps : {0, 2, 3, 4, 1000}) {
+    CAPTURE(steps);
+    Options options = memory_options(8);
+    options.run.eval = true;
+    options.run.steps = steps;
+    Parts given = parts(20);
+    std::string said;
+    given.log = [&said](LogLevel level, std::string_view line) {
+      if (level == LogLevel::warning) said += line;
+    };
+    Feeder feeder(options, std::move(given));
+    std::uint64_t next = 0;
+    std::uint64_t batches = 0;
+    while (auto batch = feeder.next()) {
+      ++batches;
+      CHECK(batch->size() > 0);
+      for (const std::uint64_t id : batch->ids()) CHECK(id == next++);
+    }
+    CHECK(batches == (steps == 2 ? 2 : 3));
+    CHECK(next == (steps == 2 ? 16 : 20));
+    CHECK((said.find("run.steps = 2 ends the evaluation after 2 of the 3 batches") != std::string::npos) ==
+          (steps == 2));
   }
 }
 

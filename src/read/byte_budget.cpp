@@ -1,7 +1,10 @@
 #include "byte_budget.hpp"
 
+#include <sys/mman.h>
+#include <unistd.h>
 #include <algorithm>
 #include <bit>
+#include <cstdint>
 #include <exception>
 #include <numeric>
 #include <utility>
@@ -14,9 +17,13 @@ namespace {
 
 constexpr std::size_t kSmallestBuffer = 4096;
 
+// A power of two, or a quarter, a half or three quarters more.
 std::size_t capacity_for(std::size_t bytes) {
   constexpr std::size_t kLargestPower = std::size_t{1} << 62;
-  return bytes > kLargestPower ? bytes : std::bit_ceil(std::max(bytes, kSmallestBuffer));
+  if (bytes > kLargestPower) return bytes;
+  const std::size_t least = std::max(bytes, kSmallestBuffer);
+  const std::size_t quarter = std::bit_floor(least) / 4;
+  return (least + quarter - 1) / quarter * quarter;
 }
 
 // Exactly its size may be used of it, or, while it changes, all that it could hold.
@@ -25,7 +32,21 @@ void expose_size(const std::vector<std::byte>& buffer) noexcept {
 }
 void expose_capacity(const std::vector<std::byte>& buffer) noexcept { unpoison(buffer.data(), buffer.capacity()); }
 
-std::size_t size_class_of(std::size_t capacity) { return static_cast<std::size_t>(std::bit_width(capacity)) - 1; }
+// REQUIRES: capacity >= kSmallestBuffer
+std::size_t size_class_of(std::size_t capacity) {
+  const auto power = static_cast<std::size_t>(std::bit_width(capacity)) - 1;
+  return 4 * power + ((capacity >> (power - 2)) & 3U);
+}
+
+// Frees it, and its pages with it: the C library would keep what a thread frees for that thread.
+void free_all(std::vector<std::byte> buffer) noexcept {
+  constexpr std::size_t kWorthACall = std::size_t{1} << 18U;
+  if (buffer.capacity() < kWorthACall) return;
+  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  const std::size_t before = (page - reinterpret_cast<std::uintptr_t>(buffer.data()) % page) % page;
+  // Nobody reads again what was in them. If it fails, the memory stays with the C library.
+  static_cast<void>(::madvise(buffer.data() + before, (buffer.capacity() - before) / page * page, MADV_DONTNEED));
+}
 
 }  // namespace
 
@@ -81,9 +102,12 @@ void ByteBudget::enlarge(std::vector<std::byte>& buffer, std::size_t bytes) {
   larger.resize(size);
   expose_size(larger);
   buffer.swap(larger);
-  const std::lock_guard lock(mutex_);
-  if (past_limit_ == larger.data()) past_limit_ = buffer.data();
-  keep_idle(larger);
+  {
+    const std::lock_guard lock(mutex_);
+    if (past_limit_ == larger.data()) past_limit_ = buffer.data();
+    keep_idle(larger);
+  }
+  free_all(std::move(larger));
 }
 
 void ByteBudget::shrink(std::vector<std::byte>& buffer, std::size_t bytes) noexcept {
@@ -98,8 +122,8 @@ std::optional<std::vector<std::byte>> ByteBudget::try_take(std::uint64_t order, 
   {
     const std::lock_guard lock(mutex_);
     if (closed_ || !may_pass(order, bytes)) return std::nullopt;
+    idle = take_idle(size_class_of(capacity_for(bytes)));  // first, or it might have to make room
     admit(bytes);
-    idle = take_idle(size_class_of(capacity_for(bytes)));
   }
   return buffer_of(bytes, std::move(idle));
 }
@@ -144,15 +168,21 @@ std::vector<std::byte> ByteBudget::buffer_of(std::size_t bytes, std::vector<std:
 }
 
 void ByteBudget::give_back(std::vector<std::byte> buffer) noexcept {
-  const std::lock_guard lock(mutex_);
-  take_back(buffer);
-  wake_first();
+  {
+    const std::lock_guard lock(mutex_);
+    take_back(buffer);
+    wake_first();
+  }
+  free_all(std::move(buffer));
 }
 
 void ByteBudget::give_back(std::span<EncodedSample> samples) noexcept {
-  const std::lock_guard lock(mutex_);
-  for (EncodedSample& sample : samples) take_back(sample.bytes);
-  wake_first();
+  {
+    const std::lock_guard lock(mutex_);
+    for (EncodedSample& sample : samples) take_back(sample.bytes);
+    wake_first();
+  }
+  for (EncodedSample& sample : samples) free_all(std::exchange(sample.bytes, {}));  // what was not kept
 }
 
 void ByteBudget::close() noexcept {
@@ -171,6 +201,11 @@ std::size_t ByteBudget::most_in_flight() const {
   return most_in_flight_;
 }
 
+std::size_t ByteBudget::idle() const {
+  const std::lock_guard lock(mutex_);
+  return idle_bytes_;
+}
+
 std::size_t ByteBudget::waiting() const {
   const std::lock_guard lock(mutex_);
   return waiting_.size();
@@ -178,15 +213,17 @@ std::size_t ByteBudget::waiting() const {
 
 bool ByteBudget::is_short() const {
   const std::lock_guard lock(mutex_);
-  std::size_t room = limit_ - std::min(limit_, in_flight_);
+  std::size_t left = room();
   return std::ranges::any_of(waiting_, [&](const Waiter* waiter) {
-    if (waiter->bytes > room) return true;
-    room -= waiter->bytes;
+    if (waiter->bytes > left) return true;
+    left -= waiter->bytes;
     return false;
   });
 }
 
-bool ByteBudget::fits(std::size_t bytes) const noexcept { return in_flight_ <= limit_ && bytes <= limit_ - in_flight_; }
+std::size_t ByteBudget::room() const noexcept { return limit_ - std::min(limit_, in_flight_); }
+
+bool ByteBudget::fits(std::size_t bytes) const noexcept { return bytes == 0 ? in_flight_ <= limit_ : bytes <= room(); }
 
 bool ByteBudget::is_first(std::uint64_t order, bool grows) const {
   return std::ranges::none_of(
@@ -204,6 +241,13 @@ bool ByteBudget::may_grow(std::uint64_t order, const std::byte* buffer) const {
 void ByteBudget::admit(std::size_t bytes) noexcept {
   in_flight_ += bytes;
   most_in_flight_ = std::max(most_in_flight_, in_flight_);
+  // What lies idle makes room for what is used, large buffers first.
+  for (auto buffers = idle_.rbegin(); idle_bytes_ > room() && buffers != idle_.rend(); ++buffers) {
+    for (; idle_bytes_ > room() && !buffers->empty(); buffers->pop_back()) {
+      idle_bytes_ -= buffers->back().capacity();
+      free_all(std::move(buffers->back()));
+    }
+  }
 }
 
 template <typename MayPass>
@@ -260,7 +304,7 @@ std::vector<std::byte> ByteBudget::take_idle(std::size_t size_class) noexcept {
 
 void ByteBudget::keep_idle(std::vector<std::byte>& buffer) noexcept {
   const std::size_t capacity = buffer.capacity();
-  if (capacity == 0 || capacity > limit_ - idle_bytes_) return;
+  if (capacity < kSmallestBuffer || idle_bytes_ + capacity > room()) return;
   try {
     const std::byte* const begin = buffer.data();
     idle_[size_class_of(capacity)].push_back(std::move(buffer));

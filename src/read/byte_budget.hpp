@@ -27,6 +27,10 @@ namespace forebay {
 // waits, may grow past the limit. It will be read and decoded without waiting for another, and then gives everything
 // back. Growing goes before taking: whoever grows has memory that others wait for.
 //
+// Buffers that come back are kept for the next samples as far as the limit has room beside what is in flight, and freed
+// beyond: a run holds no more than the limit, or one sample that is larger. (A buffer that is used again may have up to
+// a quarter more than its sample needs.)
+//
 // Any thread may call; readers may block.
 class ByteBudget final : public BufferReturn {
  public:
@@ -64,6 +68,8 @@ class ByteBudget final : public BufferReturn {
   [[nodiscard]] std::size_t in_flight() const;
   // The most that was in flight at one time: above the limit only for a sample that was alone, or one that grew.
   [[nodiscard]] std::size_t most_in_flight() const;
+  // Of memory that is kept for the next: together with what is in flight at most the limit.
+  [[nodiscard]] std::size_t idle() const;
   // Requests that are waiting now.
   [[nodiscard]] std::size_t waiting() const;
   // Whether the waiting requests do not all fit beside what is in flight.
@@ -79,6 +85,7 @@ class ByteBudget final : public BufferReturn {
   };
 
   // These REQUIRE: mutex_ held
+  [[nodiscard]] std::size_t room() const noexcept;  // of the limit, beside what is in flight
   [[nodiscard]] bool fits(std::size_t bytes) const noexcept;
   [[nodiscard]] bool is_first(std::uint64_t order, bool grows) const;
   [[nodiscard]] bool may_pass(std::uint64_t order, std::size_t bytes) const;
@@ -96,7 +103,8 @@ class ByteBudget final : public BufferReturn {
   [[nodiscard]] std::vector<std::byte> recycled(std::size_t size_class);
   // These REQUIRE: mutex_ held
   [[nodiscard]] std::vector<std::byte> take_idle(std::size_t size_class) noexcept;
-  void keep_idle(std::vector<std::byte>& buffer) noexcept;  // leaves it to its owner if there is no room for it
+  // Leaves it to its owner, who frees it, if there is no room for it.
+  void keep_idle(std::vector<std::byte>& buffer) noexcept;
   void take_back(std::vector<std::byte>& buffer) noexcept;
 
   const std::size_t limit_;
@@ -109,9 +117,9 @@ class ByteBudget final : public BufferReturn {
   const std::byte* past_limit_ = nullptr;
   std::function<void()> shortage_;
 
-  // Idle buffers by the power of two that is their capacity, so that a small sample never occupies a large buffer.
-  std::array<std::vector<std::vector<std::byte>>, 64> idle_;
-  std::size_t idle_bytes_ = 0;  // of capacity; at most limit_
+  // Idle buffers by their capacity, four kinds to a power of two, so that a small sample never occupies a large buffer.
+  std::array<std::vector<std::vector<std::byte>>, 256> idle_;
+  std::size_t idle_bytes_ = 0;  // of capacity; at most room()
 };
 
 }  // namespace forebay
