@@ -38,6 +38,11 @@ using SampleAt = std::function<unsigned(std::int32_t x, std::int32_t y, int chan
 // The files of all codecs that this build has.
 [[nodiscard]] std::vector<CodecFile> codec_files();
 
+// One of each kind that takes a different amount of memory for a pixel, this wide and high.
+[[nodiscard]] std::vector<CodecFile> large_png_files(std::int32_t side);
+[[nodiscard]] std::vector<CodecFile> large_webp_files(std::int32_t side);
+[[nodiscard]] std::vector<CodecFile> large_tiff_files(std::int32_t side);
+
 // EXIF data that state an orientation: a TIFF structure.
 [[nodiscard]] std::vector<std::uint8_t> exif_of(int orientation);
 

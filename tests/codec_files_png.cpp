@@ -204,4 +204,18 @@ std::vector<CodecFile> png_files() {
   return files;
 }
 
+std::vector<CodecFile> large_png_files(std::int32_t side) {
+  std::vector<CodecFile> files;
+  const auto add = [&](PngRecipe recipe) {
+    recipe.width = recipe.height = side;
+    files.push_back(png_file(recipe));
+  };
+  add({.what = "RGB"});
+  add({.what = "RGBA", .colours = PNG_COLOR_TYPE_RGB_ALPHA});
+  add({.what = "16-bit RGBA, interlaced", .colours = PNG_COLOR_TYPE_RGB_ALPHA, .bits = 16, .interlaced = true});
+  add({.what = "palette", .colours = PNG_COLOR_TYPE_PALETTE});
+  add({.what = "RGBA, turned", .colours = PNG_COLOR_TYPE_RGB_ALPHA, .orientation = 6});
+  return files;
+}
+
 }  // namespace forebay::testing

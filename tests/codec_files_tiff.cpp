@@ -335,4 +335,23 @@ std::vector<CodecFile> tiff_files() {
   return files;
 }
 
+std::vector<CodecFile> large_tiff_files(std::int32_t side) {
+  const TiffRecipe plain{.what = "RGB", .width = side, .height = side};
+  std::vector<TiffRecipe> recipes(4, plain);
+  recipes[1].what = "ink, turned";
+  recipes[1].photometric = PHOTOMETRIC_SEPARATED;
+  recipes[1].samples = 4;
+  recipes[1].orientation = 6;
+  recipes[2].what = "RGB, two samples, and premultiplied alpha, turned";
+  recipes[2].samples = 6;
+  recipes[2].alpha = EXTRASAMPLE_ASSOCALPHA;
+  recipes[2].before = 2;
+  recipes[2].orientation = 6;
+  recipes[3].what = "tiles";
+  recipes[3].tiled = true;
+  std::vector<CodecFile> files;
+  for (const TiffRecipe& recipe : recipes) files.push_back(tiff_file(recipe));
+  return files;
+}
+
 }  // namespace forebay::testing

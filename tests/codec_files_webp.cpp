@@ -171,4 +171,16 @@ std::vector<CodecFile> webp_files() {
   return files;
 }
 
+std::vector<CodecFile> large_webp_files(std::int32_t side) {
+  std::vector<CodecFile> files;
+  for (const bool lossless : {false, true}) {
+    const std::string what = lossless ? "lossless" : "lossy";
+    files.push_back(
+        webp_file({.what = what + " with alpha", .width = side, .height = side, .lossless = lossless, .alpha = true}));
+  }
+  files.push_back(webp_file(
+      {.what = "lossless with alpha, turned", .width = side, .height = side, .alpha = true, .orientation = 6}));
+  return files;
+}
+
 }  // namespace forebay::testing

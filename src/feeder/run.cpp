@@ -13,6 +13,7 @@
 #include "base/text.hpp"
 #include "config/settings.hpp"
 #include "job/start_checks.hpp"
+#include "make/image_decoder.hpp"
 #include "measure/run_files.hpp"
 
 namespace forebay {
@@ -265,8 +266,10 @@ std::string Run::describe() const {
           (to_come > 0 ? " (" + mebibytes(on_host - to_come) + " at first)" : "") + ", encoded bytes " +
           mebibytes(encoded);
   if (index_bytes > 0) text += ", index " + mebibytes(index_bytes);
-  return text + ", and for each decoder 3 bytes per pixel of the largest image" + wide_text(dataset->fields()) +
-         operations_text(options.transform.operations) + "; policy " + options.policy.name;
+  return text + ", and for each decoder " + std::to_string(ImageDecoder::kBytesPerPixel) +
+         " bytes per pixel of the largest ordinary JPEG, up to " + std::to_string(ImageDecoder::kMostBytesPerPixel) +
+         " of other images" + wide_text(dataset->fields()) + operations_text(options.transform.operations) +
+         "; policy " + options.policy.name;
 }
 
 void Run::say_what_was_left_out() {
