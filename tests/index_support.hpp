@@ -1,10 +1,16 @@
 #pragma once
 
+#include <doctest/doctest.h>
+
 #include <cstddef>
+#include <filesystem>
 #include <span>
 #include <string>
+#include <utility>
 
 #include "data/index_format.hpp"
+#include "dataset_support.hpp"
+#include "support.hpp"
 
 // The parts of a serialized index.
 namespace forebay::testing {
@@ -21,6 +27,36 @@ inline IndexRecord record_of(std::span<const std::byte> index) {
   const IndexLayout at = read_index_layout(index.first(kIndexHeader), index.size(), "sound");
   return read_index_record(at, index.subspan(at.sums_at, at.sums_bytes), index.subspan(at.record_at, at.record_bytes),
                            "sound");
+}
+
+// A saved index, and what opening it again says.
+struct Kept {
+  explicit Kept(DatasetOptions given) : options(std::move(given)) {
+    options.index = (folder / "set.index").string();
+    (void)open_dataset(options);
+    REQUIRE(error().empty());
+  }
+  [[nodiscard]] std::string error() const {
+    return error_of([&] { (void)open_dataset(options); });
+  }
+  // Times as they would be in data that nobody has touched for a while.
+  void rebuild() const {
+    std::filesystem::remove(options.index);
+    (void)open_dataset(options);
+  }
+
+  TemporaryDirectory folder;
+  DatasetOptions options;
+};
+
+// Changes a byte and leaves size and time of modification as they were.
+inline void change_in_place(const std::filesystem::path& file, const std::string& from, const std::string& to) {
+  REQUIRE(from.size() == to.size());
+  std::string text = read_file(file);
+  text.replace(text.find(from), from.size(), to);
+  const auto time = std::filesystem::last_write_time(file);
+  write_file(file, text);
+  std::filesystem::last_write_time(file, time);
 }
 
 }  // namespace forebay::testing

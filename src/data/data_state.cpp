@@ -20,11 +20,26 @@ namespace forebay {
 namespace {
 
 constexpr std::uint64_t kUnreadable = 1;  // the sum of a file that cannot be read
+constexpr std::size_t kLargestLabelme = std::size_t{128} << 20U;
 
 NameSum names_that_decide(const ListedFolder& folder, DataState::Names kind) {
-  if (kind == DataState::Names::annotations) return folder.annotations;
-  if (kind == DataState::Names::data) return folder.data;
-  return {folder.data.count + folder.bare.count, folder.data.sum + folder.bare.sum};
+  const auto with = [&](const NameSum& more) {
+    return NameSum{folder.data.count + more.count, folder.data.sum + more.sum};
+  };
+  switch (kind) {
+    case DataState::Names::data: return folder.data;
+    case DataState::Names::data_and_bare: return with(folder.bare);
+    case DataState::Names::annotations: return folder.annotations;
+    case DataState::Names::texts: return folder.texts;
+    case DataState::Names::data_and_texts: return with(folder.texts);
+    case DataState::Names::data_and_json: return with(folder.json);
+  }
+  return {};
+}
+
+std::string_view what_decides(DataState::Names kind) {
+  const bool are_annotations = kind == DataState::Names::annotations || kind == DataState::Names::texts;
+  return are_annotations ? "annotations" : "images, annotations and folders";
 }
 
 // What it is now; false if it is not there, or not for this process.
@@ -133,9 +148,8 @@ DataState::Comparison DataState::compare(const std::string& root, unsigned threa
     ++by_contents;
     const NameSum names = names_that_decide(scan_folder(path, "").listed.front(), was.kind);
     if (names == was.names) return;
-    const std::string of = was.kind == Names::annotations ? "annotations" : "images, annotations and folders";
-    findings.add(i, "the folder " + path + " has other " + of + " (" + std::to_string(was.names.count) + " then, " +
-                        std::to_string(names.count) + " now)");
+    findings.add(i, "the folder " + path + " has other " + std::string(what_decides(was.kind)) + " (" +
+                        std::to_string(was.names.count) + " then, " + std::to_string(names.count) + " now)");
   });
   compare_each(files_, threads, progress, [&](std::size_t i, const File& was) {
     const std::string path = place(was.path);
@@ -160,7 +174,7 @@ std::vector<std::byte> load_annotation(const std::string& path, DataState::Annot
   return read_patiently([&] {
     struct stat status {};
     if (::stat(path.c_str(), &status) == 0) state.times = times_of(status);
-    auto bytes = load_file(path, kLargestAnnotationFile);
+    auto bytes = load_file(path, path.ends_with(".json") ? kLargestLabelme : kLargestAnnotationFile);
     state.sum = chunk_sum(bytes);
     return bytes;
   });

@@ -17,7 +17,7 @@ namespace forebay {
 class DataState {
  public:
   // Which names in a folder decide about the index.
-  enum class Names : std::uint8_t { data, data_and_bare, annotations };
+  enum class Names : std::uint8_t { data, data_and_bare, annotations, texts, data_and_texts, data_and_json };
 
   DataState() = default;
   // What serialize() gave. Throws Error naming the origin.
@@ -60,8 +60,8 @@ class DataState {
   std::vector<File> files_;
 };
 
-// Reads an annotation. `state` is what it was like before it was read; its sum has a value for a file that cannot be
-// read, too. Throws SampleError.
+// Reads an annotation, of up to 128 MiB if its name ends in .json: those of labelme may hold their image. `state` is
+// what it was like before it was read; its sum has a value for a file that cannot be read, too. Throws SampleError.
 [[nodiscard]] std::vector<std::byte> load_annotation(const std::string& path, DataState::Annotation& state);
 
 }  // namespace forebay

@@ -7,8 +7,6 @@
 #include <unordered_set>
 #include <utility>
 
-#include "base/file_io.hpp"
-#include "base/retry.hpp"
 #include "base/text.hpp"
 #include "build.hpp"
 #include "file_nature.hpp"
@@ -20,8 +18,6 @@
 namespace forebay {
 namespace {
 
-// They may hold their image in base64.
-constexpr std::size_t kLargestLabelme = std::size_t{128} << 20U;
 constexpr std::size_t kDeepestLabelme = 32;
 constexpr std::size_t kFilesLookedAt = 8;
 
@@ -31,13 +27,14 @@ using Json = nlohmann::json;
 struct LabelmeFile {
   std::string problem;
   std::string image;  // imagePath
+  DataState::Annotation state;
   ToolImage found;
   ShapesLeftOut left_out;
 };
 
 // Without the image in it.
-Json parse_labelme(const std::string& path) {
-  const auto bytes = read_patiently([&] { return load_file(path, kLargestLabelme); });
+Json parse_labelme(const std::string& path, DataState::Annotation& state) {
+  const auto bytes = load_annotation(path, state);
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   if (json_depth(text) > kDeepestLabelme) throw SampleError("it is nested too deeply");
   const auto keep = [](int depth, Json::parse_event_t event, Json& parsed) {
@@ -109,7 +106,7 @@ void read_shapes(const Json& json, LabelmeFile& file) {
 LabelmeFile read_labelme(const std::string& path) {
   LabelmeFile file;
   try {
-    const Json json = parse_labelme(path);
+    const Json json = parse_labelme(path, file.state);
     if (!is_labelme_json(json)) {
       file.problem = R"(no file of labelme: it has no "shapes" and "imagePath")";
       return file;
@@ -145,6 +142,8 @@ class LabelmeBuilder {
     read_all();
     draft_.root = contents_.root();
     draft_.counts = {.images = scan_.images.size()};
+    draft_.state.add_all("", scan_, DataState::Names::data_and_json);
+    for (std::size_t i = 0; i < files_.size(); ++i) draft_.state.add(std::string(files_[i]), read_[i].state);
     for (const Skipped& entry : scan_.unusable) {
       const std::string path = full(entry.path);
       entry.bad ? draft_.skipped.add_bad(path, entry.reason) : draft_.skipped.add_note(path, entry.reason);

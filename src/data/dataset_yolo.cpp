@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <forebay/error.hpp>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "base/file_io.hpp"
@@ -26,7 +27,8 @@ constexpr std::size_t kImagesLookedAt = 16;
 
 // An image with its labels, as one thread found them.
 struct YoloImage {
-  std::string labels;  // their file; "" if there is none
+  std::string labels;           // their file; "" if there is none
+  DataState::Annotation state;  // its
   YoloLabels found;
   std::string problem;  // of the image
   ImageExtent size;     // if it is needed
@@ -42,9 +44,9 @@ YoloLabels unusable(std::string problem) {
   return labels;
 }
 
-YoloLabels read_labels(const std::string& file, const YoloRules& rules) {
+YoloLabels read_labels(const std::string& file, const YoloRules& rules, DataState::Annotation& state) {
   try {
-    const auto bytes = read_patiently([&] { return load_file(file, kLargestAnnotationFile); });
+    const auto bytes = load_annotation(file, state);
     const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
     YoloLabels labels = parse_yolo_labels(text, rules);
     if (!labels.problem.empty()) labels.problem += nature_as_cause(bytes);
@@ -59,7 +61,7 @@ YoloImage read_yolo_image(const std::string& image, const YoloRules& rules, bool
   YoloImage read;
   for (std::string& place : places_of_labels(image)) {
     if (is_missing(place)) continue;
-    read.found = read_labels(place, rules);
+    read.found = read_labels(place, rules, read.state);
     read.labels = std::move(place);
     break;
   }
@@ -140,8 +142,9 @@ class YoloBuilder {
   }
 
   IndexDraft build() {
-    read_all();
     draft_.root = images_.root;
+    remember_folders();
+    read_all();
     draft_.counts.images = images_.paths.size();
     YoloClasses classes(contents_.options().classes, images_.names, count_of_classes());
     ObjectSamples samples(contents_.options(), classes.names());
@@ -156,6 +159,37 @@ class YoloBuilder {
   }
 
  private:
+  // The folders that were searched for images, and those where labels are looked for: new ones may come there.
+  void remember_folders() {
+    std::set<std::string> of_labels;
+    std::string_view last;
+    for (const std::string& image : images_.paths) {
+      if (parent_folder(image) == last) continue;
+      last = parent_folder(image);
+      for (const std::string& place : places_of_labels(image)) of_labels.emplace(parent_folder(place));
+    }
+    for (const ListedFolder& folder : images_.listed) {
+      const bool has_labels = of_labels.erase(folder.path) > 0;
+      remember(folder, has_labels ? DataState::Names::data_and_texts : DataState::Names::data);
+    }
+    std::vector<ListedFolder> others;
+    for (const std::string& path : of_labels) others.push_back({.path = path});
+    ParallelTask task;
+    task.count = task.total = others.size();
+    task.body = [&](std::size_t i) { others[i] = scan_folder(others[i].path, "").listed.front(); };
+    run_parallel(task, contents_.context().threads, {});
+    std::size_t i = 0;
+    for (const std::string& path : of_labels) {
+      others[i].path = path;
+      remember(std::move(others[i++]), DataState::Names::texts);
+    }
+  }
+
+  void remember(ListedFolder folder, DataState::Names names) {
+    folder.path = name_of(folder.path);
+    draft_.state.add("", folder, names);
+  }
+
   void read_all() {
     read_.resize(images_.paths.size());
     const bool needs_size = needs_sizes(contents_.options());
@@ -183,6 +217,7 @@ class YoloBuilder {
   // An image of whose labels one is wrong is left out, as by ultralytics: what it shows is not known.
   void add(const std::string& path, const YoloImage& image, YoloClasses& classes, ObjectSamples& samples) {
     draft_.counts.annotations += image.labels.empty() ? 0 : 1;
+    if (!image.labels.empty()) draft_.state.add(std::string(name_of(image.labels)), image.state);
     draft_.counts.objects += image.found.objects.size() + image.found.duplicates;
     duplicates_ += image.found.duplicates;
     polygons_ += image.found.has_polygons ? 1 : 0;
@@ -303,7 +338,9 @@ IndexDraft build_yolo(PathContents& contents) {
 
 std::uint64_t hash_yolo(const DatasetOptions& options) {
   std::uint64_t hash = 0;
-  for (const std::string& file : yolo_files(options)) hash = hash_file(file, "dataset.path", hash);
+  const auto [files, folders] = yolo_sources(options);
+  for (const std::string& file : files) hash = hash_file(file, "dataset.path", hash);
+  for (const std::string& folder : folders) hash = hash_name(folder, hash);
   return hash;
 }
 

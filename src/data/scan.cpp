@@ -139,7 +139,10 @@ void sum_name(std::string_view name, mode_t type, ListedFolder& listed) noexcept
   const bool is_annotation = is_folder ? is_annotations_folder(name) : is_annotation_name(name);
   if (is_folder || is_annotation || is_image_name(name)) listed.data.add(name, is_folder);
   if (is_annotation) listed.annotations.add(name, is_folder);
-  if (!is_folder && name.find('.') == std::string_view::npos) listed.bare.add(name, is_folder);
+  if (is_folder) return;
+  if (name.find('.') == std::string_view::npos) listed.bare.add(name, is_folder);
+  if (name.ends_with(".txt")) listed.texts.add(name, is_folder);
+  if (name.ends_with(".json")) listed.json.add(name, is_folder);
 }
 
 // Calls on_folder(path, entry) for each folder in it and adds the files to the scan.

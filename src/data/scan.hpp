@@ -83,6 +83,8 @@ struct ListedFolder {
   NameSum data = {};         // images, annotations and folders
   NameSum annotations = {};  // annotations, and folders named Annotations
   NameSum bare = {};         // files without an extension
+  NameSum texts = {};        // .txt, as YOLO's labels are called
+  NameSum json = {};         // .json, as labelme's
 };
 // What the times of a file or folder, and the size of a file, are as one number, which differs if one of them does. 0
 // if it was changed so recently that a later change may leave the times as they are.

@@ -163,6 +163,9 @@ class YoloFinder {
       note(std::to_string(found_.paths.end() - again) + " images are named a second time");
     }
     found_.paths.erase(again, found_.paths.end());
+    std::ranges::sort(found_.listed, {}, &ListedFolder::path);
+    const auto listed_again = std::ranges::unique(found_.listed, {}, &ListedFolder::path);
+    found_.listed.erase(listed_again.begin(), listed_again.end());
     return std::move(found_);
   }
 
@@ -219,6 +222,10 @@ class YoloFinder {
   }
 
   void take_scan(const std::string& folder, const Scan& scan) {
+    for (const ListedFolder& each : scan.listed) {
+      ListedFolder& listed = found_.listed.emplace_back(each);
+      listed.path = each.path.empty() ? folder : join_path(folder, each.path);
+    }
     for (const Skipped& entry : scan.unusable) {
       const std::string path = join_path(folder, entry.path);
       entry.bad ? skipped_.add_bad(path, entry.reason) : skipped_.add_note(path, entry.reason);
@@ -308,21 +315,27 @@ std::vector<std::string> places_of_labels(std::string_view image) {
 
 YoloImages find_yolo_images(PathContents& contents, SkipLog& skipped) { return YoloFinder(contents, skipped).find(); }
 
-std::vector<std::string> yolo_files(const DatasetOptions& options) {
+YoloSources yolo_sources(const DatasetOptions& options) {
   const auto [path, part] = part_of_yaml(normal_path(options.path));
-  if (path_is_folder(path)) {
-    const std::string file = file_of_classes_above(path);
-    return file.empty() ? std::vector<std::string>{} : std::vector<std::string>{file};
+  const bool is_folder = path_is_folder(path);
+  YoloSources sources;
+  std::string classes = path;
+  if (is_folder || !is_yaml_name(path)) {
+    classes = file_of_classes_above(is_folder ? path : std::string(parent_folder(path)));
+    if (!is_folder) sources.files.push_back(path);
   }
-  std::vector<std::string> files{path};
-  if (!is_yaml_name(path)) return files;
-  const YoloConfig config = read_yolo_config(path);
-  const YoloConfig::Split* const split = config.find(part.empty() ? "train" : part);
+  if (classes.empty()) return sources;
+  sources.files.push_back(classes);
+  // A data.yaml above a folder or a list says the classes alone.
+  if (!is_yaml_name(classes) || (classes != path && (!is_folder || parent_folder(classes) != path))) return sources;
+  const YoloConfig config = read_yolo_config(classes);
+  const YoloConfig::Split* split = config.find(part.empty() ? "train" : part);
+  if (is_folder) split = config.splits.empty() ? nullptr : &config.splits.front();
   for (const std::string& place : split == nullptr ? std::vector<std::string>{} : split->places) {
-    std::string file = place_in(folder_of_config(config, path), place, path);
-    if (!path_is_folder(file)) files.push_back(std::move(file));
+    std::string found = place_in(folder_of_config(config, classes), place, classes);
+    (path_is_folder(found) ? sources.folders : sources.files).push_back(std::move(found));
   }
-  return files;
+  return sources;
 }
 
 }  // namespace forebay

@@ -16,6 +16,7 @@ struct YoloImages {
   std::vector<std::string> paths;  // absolute, sorted, each once
   std::vector<std::string> names;  // of the classes, by number; empty: unknown
   std::size_t keypoint_numbers = 0;
+  std::vector<ListedFolder> listed;  // absolute, sorted by path, each once: where images were looked for
 };
 
 // `dataset.path` is a data.yaml, whose train is meant, or one of its parts, "data.yaml:val"; a list of images; or a
@@ -26,7 +27,11 @@ struct YoloImages {
 // Where an image's labels may be, best first: in labels/ in place of the last images/ of its path, and beside it.
 [[nodiscard]] std::vector<std::string> places_of_labels(std::string_view image);
 
-// The files beside images and labels that such a dataset depends on: its data.yaml or classes.txt, and lists of images.
-[[nodiscard]] std::vector<std::string> yolo_files(const DatasetOptions& options);
+// What such a dataset depends on beside images and labels.
+struct YoloSources {
+  std::vector<std::string> files;    // its data.yaml or classes.txt, and lists of images
+  std::vector<std::string> folders;  // those that its data.yaml names, as they are found here
+};
+[[nodiscard]] YoloSources yolo_sources(const DatasetOptions& options);
 
 }  // namespace forebay
