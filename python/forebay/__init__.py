@@ -15,6 +15,7 @@ from ._batch import BatchCopy, SampleView
 from ._core import Batch, Signals, Tensor
 from ._core import version as __version__
 from ._options import Key, config_keys
+from ._reuse import Reuse, reuse
 from ._simulation import Recommendation, recommend, simulate
 from .communicator import Communicator
 from .dataset import Dataset, Files
@@ -38,6 +39,7 @@ __all__ = [
     "NotFoundError",
     "Policy",
     "Recommendation",
+    "Reuse",
     "SampleError",
     "SampleView",
     "Signals",
@@ -46,6 +48,7 @@ __all__ = [
     "__version__",
     "config_keys",
     "recommend",
+    "reuse",
     "simulate",
 ]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
 from . import _core
@@ -82,14 +82,21 @@ def _toml(value: Any, keyword: str) -> str:
     )
 
 
-def _key_of(keyword: str) -> str:
-    keys = _NAMES.get(keyword)
-    if not keys:
-        close = difflib.get_close_matches(keyword, _NAMES, 1)
-        hint = f"; did you mean {close[0]}?" if close else ""
-        raise ConfigError(
-            f"there is no option {keyword!r}{hint} (forebay.config_keys() lists all, as key or section_key)"
-        )
+def require_known(keyword: str, arguments: Collection[str]) -> None:
+    """It is an option, a section or one of these arguments. The error has the nearest of all."""
+    if keyword in _NAMES or keyword in _SECTIONS or keyword in arguments:
+        return
+    close = difflib.get_close_matches(keyword, [*arguments, *_NAMES], 1)
+    hint = f"; did you mean {close[0]}?" if close else ""
+    raise ConfigError(f"there is no option {keyword!r}{hint} (forebay.config_keys() lists all, as key or section_key)")
+
+
+def key_of(keyword: str) -> str:
+    """The key that a keyword sets, by its full name; a whole section by its own."""
+    if keyword in _SECTIONS and keyword not in _MAIN_KEYS:
+        return keyword
+    require_known(keyword, ())
+    keys = _NAMES[keyword]
     if len(keys) > 1:
         choices = " or ".join(f"{key.section}_{key.name}" for key in keys)
         raise ConfigError(f"the option {keyword!r} may mean several keys: write {choices}")
@@ -116,7 +123,7 @@ def _lines(options: Mapping[str, Any]) -> list[tuple[str, str]]:
                     where = f"{keyword}[{name!r}]"
                     lines.append((f"{keyword}.{name} = {_toml(inner, where)}", where))
         else:
-            lines.append((f"{_key_of(keyword)} = {_toml(value, keyword)}", f"{keyword}={value!r}"))
+            lines.append((f"{key_of(keyword)} = {_toml(value, keyword)}", f"{keyword}={value!r}"))
     return lines
 
 
@@ -127,6 +134,11 @@ def overridden(options: Mapping[str, Any], by: Mapping[str, Any]) -> dict[str, A
     taken = {key for key, _, _ in replacing}
     merged: dict[str, Any] = {name: value for key, name, value in given if key not in taken}
     return {**merged, **{name: value for _, name, value in replacing}}
+
+
+def key_value(options: Mapping[str, Any], key: str) -> Any:
+    """What the options set a key to, under whatever name; None where they do not."""
+    return next((value for full, _, value in _by_key(options) if full == key), None)
 
 
 def _by_key(options: Mapping[str, Any]) -> list[tuple[Any, str, Any]]:
@@ -170,3 +182,15 @@ def load(config: str | None, options: Mapping[str, Any]) -> _core.Options:
         if place:
             text = f"{lines[int(place[1]) - 1][1]}: {text[place.end() :]}"
         raise ConfigError(text) from None
+
+
+# What holds for batches whoever makes them.
+_ANY_SECTION = re.compile(r"(policy|queue|telemetry|mpi)\.|dataset\.batch_size")
+_ANY_ARGUMENT = ("logger", "trace", "trace_s")
+
+
+def only_native(options: Mapping[str, Any]) -> list[str]:
+    """The options that only the library's own decoders can honour."""
+    return [
+        keyword for keyword in options if keyword not in _ANY_ARGUMENT and not _ANY_SECTION.match(key_of(keyword) + ".")
+    ]

@@ -7,6 +7,11 @@ from typing import Any
 
 from .errors import ConfigError
 
+
+class NoCounterpart(ConfigError):
+    """A transform that the library does not do, or not like that."""
+
+
 _WAYS = (
     "remove it and do it to the batch in the training loop, or give a function of your own in operations=[...] "
     "(docs/python.md)"
@@ -62,15 +67,15 @@ class _Reading:
                 reader(step)
                 return
             if name in _NEAR:
-                raise ConfigError(
+                raise NoCounterpart(
                     f"transform: {name} has a counterpart in Forebay that draws differently (docs/operations.md): "
                     f"remove {name} from the chain and give {_NEAR[name]}"
                 )
-        raise ConfigError(f"transform: {name} has no counterpart in Forebay: {_WAYS}")
+        raise NoCounterpart(f"transform: {name} has no counterpart in Forebay: {_WAYS}")
 
     def _geometry(self, step: Any, **options: Any) -> None:
         if "crop" in self.options:
-            raise ConfigError(
+            raise NoCounterpart(
                 f"transform: {type(step).__name__} comes after another crop or resize; one RandomResizedCrop, one "
                 "Resize((height, width)), or Resize(n) and CenterCrop(m) can be taken"
             )
@@ -80,7 +85,7 @@ class _Reading:
     def _require_bilinear(step: Any) -> None:
         way = getattr(step, "interpolation", None)
         if way is not None and str(getattr(way, "value", way)).lower() not in ("bilinear", "2"):
-            raise ConfigError(
+            raise NoCounterpart(
                 f"transform: {type(step).__name__} resizes by {getattr(way, 'value', way)}; Forebay resizes bilinearly "
                 "with antialiasing: say interpolation=InterpolationMode.BILINEAR, as it will be"
             )
@@ -93,19 +98,19 @@ class _Reading:
     def _Resize(self, step: Any) -> None:
         self._require_bilinear(step)
         if getattr(step, "max_size", None) is not None:
-            raise ConfigError("transform: Resize(max_size=...) makes images of different sizes: give both sides")
+            raise NoCounterpart("transform: Resize(max_size=...) makes images of different sizes: give both sides")
         size = _pair(step.size)
         if size:
             self._geometry(step, crop="none", size=size)
         elif self.resized is not None:
-            raise ConfigError("transform: Resize comes twice; keep one of them")
+            raise NoCounterpart("transform: Resize comes twice; keep one of them")
         else:
             self.resized = _single(step.size)
 
     def _CenterCrop(self, step: Any) -> None:
         height, width = _pair(step.size) or (_single(step.size),) * 2
         if self.resized is None or height != width or height > self.resized:
-            raise ConfigError(
+            raise NoCounterpart(
                 "transform: CenterCrop is taken after a Resize of the shorter side, square, and no larger than that: "
                 "Resize(256), CenterCrop(224)"
             )
@@ -126,7 +131,7 @@ class _Reading:
 
     def _ConvertImageDtype(self, step: Any) -> None:
         if not self.is_tensor or str(step.dtype) != "torch.float32":
-            raise ConfigError(
+            raise NoCounterpart(
                 f"transform: {type(step).__name__} is taken to torch.float32 after PILToTensor or ToImage; for another "
                 'type remove it and give dtype="float16", "bfloat16" or "uint8"'
             )
@@ -134,25 +139,25 @@ class _Reading:
 
     def _ToDtype(self, step: Any) -> None:
         if not getattr(step, "scale", False):
-            raise ConfigError("transform: ToDtype is taken with scale=True: values from 0 to 1")
+            raise NoCounterpart("transform: ToDtype is taken with scale=True: values from 0 to 1")
         self._ConvertImageDtype(step)
 
     def _Normalize(self, step: Any) -> None:
         mean, std = [float(v) for v in step.mean], [float(v) for v in step.std]
         if not self.is_scaled or self.is_normalised or len(mean) != 3 or len(std) != 3:
-            raise ConfigError("transform: Normalize is taken once, after ToTensor, with three means and deviations")
+            raise NoCounterpart("transform: Normalize is taken once, after ToTensor, with three means and deviations")
         self.mean, self.std, self.is_normalised = mean, std, True
 
     def finish(self) -> dict[str, Any]:
         if not self.is_tensor:
-            raise ConfigError("transform: the chain makes no tensors; it must contain ToTensor()")
+            raise NoCounterpart("transform: the chain makes no tensors; it must contain ToTensor()")
         if "crop" not in self.options:
-            raise ConfigError(
+            raise NoCounterpart(
                 "transform: the images would have different sizes; add Resize((height, width)), Resize(256) and "
                 "CenterCrop(224), or RandomResizedCrop(224)"
             )
         if self.resized is not None:
-            raise ConfigError("transform: Resize of the shorter side has no place beside the crop; remove it")
+            raise NoCounterpart("transform: Resize of the shorter side has no place beside the crop; remove it")
         if self.is_scaled:
             # Forebay normalises values from 0 to 255.
             self.options.update(dtype="float32", mean=[255 * v for v in self.mean], std=[255 * v for v in self.std])

@@ -187,6 +187,7 @@ class Feeder(_core.FeederBase):
         trace_s: float = 10.0,
         stream: Any = None,
         logger: logging.Logger | str | None = None,
+        _source: Any = None,
         **options: Any,
     ) -> None:
         self._waiting = Waiting()
@@ -235,7 +236,7 @@ class Feeder(_core.FeederBase):
                 seconds,
                 _log_to(self._logger),
                 self._waiting,
-                policy,
+                policy or _source,
                 operations,
             )
         except BaseException as error:

@@ -26,16 +26,14 @@ else:
     except ImportError:
         from pytorch_lightning import LightningDataModule
 
-Pair = tuple[torch.Tensor, torch.Tensor]
-
 
 class _Training:
     """Training data: each loop is an epoch, or what is left of one."""
 
-    def __init__(self, loader: DataLoader) -> None:
+    def __init__(self, loader: DataLoader[Any]) -> None:
         self._loader = loader
 
-    def __iter__(self) -> Iterator[Pair]:
+    def __iter__(self) -> Iterator[Any]:
         return iter(self._loader)
 
     def state(self) -> dict[str, Any]:
@@ -56,12 +54,12 @@ class _TrainingAhead(_Training):
     Lightning leaves an epoch, that batch is the first one of the next loop.
     """
 
-    def __init__(self, loader: DataLoader) -> None:
+    def __init__(self, loader: DataLoader[Any]) -> None:
         super().__init__(loader)
-        self._ahead: Pair | None = None
+        self._ahead: Any = None
         self._state: dict[str, Any] | None = None
 
-    def __iter__(self) -> Iterator[Pair]:
+    def __iter__(self) -> Iterator[Any]:
         if self._ahead is not None:
             yield self._ahead
         batches = iter(self._loader)
@@ -82,7 +80,7 @@ class _Evaluation:
     def __init__(self, dataset: Any, options: Mapping[str, Any]) -> None:
         self._dataset = dataset
         self._options = options
-        self._loader: DataLoader | None = self._made()
+        self._loader: DataLoader[Any] | None = self._made()
         self._length = len(self._loader)
         feeder = self._loader.feeder
         if feeder.batches_per_epoch < feeder.ranks:
@@ -91,19 +89,19 @@ class _Evaluation:
                 "none: make batch_size smaller"
             )
 
-    def _made(self) -> DataLoader:
-        return DataLoader(self._dataset, **self._options)
+    def _made(self) -> DataLoader[Any]:
+        return DataLoader(self._dataset, native="require", **self._options)
 
     def __len__(self) -> int:
         return self._length
 
-    def __iter__(self) -> Iterator[Pair]:
+    def __iter__(self) -> Iterator[Any]:
         loader, self._loader = self._loader or self._made(), None
-        last: Pair | None = None
+        last: Any = None
         try:
-            for images, labels in loader:
-                if len(labels) > 0:
-                    last = images, labels
+            for batch in loader:
+                if len(batch["label"] if isinstance(batch, dict) else batch[1]) > 0:
+                    last = batch
                 elif last is None or loader.feeder.ranks == 1:
                     continue
                 # All ranks must make the same number of steps. One that has nothing left repeats its last batch.
@@ -147,7 +145,7 @@ class DataModule(LightningDataModule):
         self._options = {"shuffle": True, "batch_size": batch_size, **options}
         self._evaluation = evaluation or {}
         self._comm = comm
-        self._loader: DataLoader | None = None
+        self._loader: DataLoader[Any] | None = None
         self._training: _Training | None = None
         self._resumed: Mapping[str, Any] | None = None
 
@@ -158,7 +156,9 @@ class DataModule(LightningDataModule):
 
     def train_dataloader(self) -> Any:
         if self._training is None:
-            self._loader = DataLoader(self._given("train"), comm=self._ranks(), **self._options)
+            self._loader = DataLoader(
+                self._given("train"), comm=self._ranks(), native="require", restart=False, **self._options
+            )
             feeder = self._loader.feeder
             is_sized = re.search(r'^\[policy\].*\nname = "block"', feeder.to_toml(), re.M) is not None
             if self._resumed is not None:

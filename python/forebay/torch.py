@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import warnings
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+import weakref
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
 import torch
 
-from . import _links, _options, _transforms
-from .dataset import Dataset, Files
+from . import _links, _native, _options, _transforms
+from ._loop import Loop, Served
 from .errors import ConfigError
-from .feeder import SOLO, Epoch, Feeder
+from .feeder import SOLO, Feeder
 from .sockets import SocketCommunicator
 
+_Item = TypeVar("_Item")
 _ENDLESS = 1 << 40  # epochs; a loader has no last one
 
 
@@ -51,132 +54,31 @@ def _described(value: Any) -> str:
     return type(value).__name__ if not isinstance(value, (int, float, str, bool)) else repr(value)
 
 
-def _warn_of_ignored(given: Mapping[str, tuple[Any, Any]]) -> None:
-    """One warning for all arguments that change nothing here."""
-    ignored = [f"{name}={_described(value)}" for name, (value, default) in given.items() if value != default]
-    if ignored:
-        warnings.warn(
-            f"{', '.join(ignored)}: no meaning in forebay.torch.DataLoader, which reads and decodes in threads of its "
-            "own and sizes them itself; workers_decode=, workers_io= and capacity= are the keys for it",
-            stacklevel=3,
-        )
+class DataLoader(torch.utils.data.DataLoader[_Item]):
+    """PyTorch's DataLoader with the same arguments and the same meaning; each loop over it is one epoch.
 
-
-def _refuse_own(given: Any, methods: tuple[str, ...], advice: str) -> None:
-    """What a class of the program overrides would not be called: its samples or their order would be others."""
-    for method in methods:
-        owner = next((each for each in type(given).__mro__ if method in vars(each)), object)
-        if owner.__module__.partition(".")[0] not in ("torch", "torchvision", "builtins", "typing"):
-            raise ConfigError(
-                f"{type(given).__name__} has a {method}() of its own, which Forebay does not call: {advice}"
-            )
-
-
-_SAMPLES = ("__getitem__", "__getitems__")
-_ADVICE = (
-    "give forebay.Files(paths, labels) with the labels that it makes, or a subclass of forebay.Dataset that returns "
-    "the bytes of files"
-)
-
-
-def _listed(dataset: Any) -> tuple[Any, Any]:
-    """What the feeder takes, and the transform. ImageFolder and its like, and subsets of them, list their files."""
-    if isinstance(dataset, (Dataset, Files)):
-        return dataset, None
-    chosen = None
-    while hasattr(dataset, "indices") and hasattr(dataset, "dataset"):  # torch.utils.data.Subset
-        _refuse_own(dataset, _SAMPLES, _ADVICE)
-        picked = [int(i) for i in dataset.indices]
-        chosen = picked if chosen is None else [picked[i] for i in chosen]
-        dataset = dataset.dataset
-    if not hasattr(dataset, "samples") and not hasattr(dataset, "imgs"):
-        if chosen is not None:
-            raise ConfigError(
-                f"the subset of a {type(dataset).__name__} does not list files: give forebay.Files(paths, labels) of "
-                "the ones that are wanted"
-            )
-        if getattr(dataset, "transform", None) is not None:
-            raise ConfigError(
-                f"{type(dataset).__name__} does not list its files (`samples`), as ImageFolder does: give "
-                "forebay.Files(paths, labels), or make it a subclass of forebay.Dataset that returns bytes of files"
-            )
-        return dataset, None
-    _refuse_own(dataset, _SAMPLES, _ADVICE)
-    loader = getattr(dataset, "loader", None)
-    if loader is not None and not getattr(loader, "__module__", "").startswith("torchvision."):
-        raise ConfigError(
-            f"{type(dataset).__name__} reads files by a function of its own ({getattr(loader, '__name__', loader)!r}); "
-            "Forebay reads image files itself: leave out loader=, or make a subclass of forebay.Dataset"
-        )
-    samples = getattr(dataset, "samples", None) or dataset.imgs
-    if hasattr(dataset, "__len__") and len(dataset) != len(samples):
-        raise ConfigError(
-            f"{type(dataset).__name__} lists {len(samples)} files and has a length of {len(dataset)}: {_ADVICE}"
-        )
-    if chosen is not None:
-        samples = [samples[i] for i in chosen]
-    labels = [label for _, label in samples]
-    rename = getattr(dataset, "target_transform", None)
-    classes = None if rename is not None else dataset.classes
-    if rename is not None:
-        labels = [rename(label) for label in labels]
-    return Files([path for path, _ in samples], labels, classes=classes), getattr(dataset, "transform", None)
-
-
-def _order(sampler: Any, shuffle: bool | None, drop_last: bool, comm: Any) -> tuple[dict[str, Any], Any]:
-    """The options of a sampler's order, and the ranks it divides the samples among."""
-    if sampler is None:
-        return {"dataset_shuffle": bool(shuffle), "drop_last": drop_last}, SOLO if comm is None else comm
-    if shuffle:
-        raise ValueError("sampler option is mutually exclusive with shuffle")
-    data = torch.utils.data
-    _refuse_own(sampler, ("__iter__", "__len__"), "sort the samples of a Subset instead, or leave the sampler out")
-    if isinstance(sampler, data.SequentialSampler):
-        return {"dataset_shuffle": False, "drop_last": drop_last}, SOLO if comm is None else comm
-    if isinstance(sampler, data.RandomSampler) and not sampler.replacement:
-        if sampler.num_samples == len(sampler.data_source):
-            return {"dataset_shuffle": True, "drop_last": drop_last}, SOLO if comm is None else comm
-    elif isinstance(sampler, data.distributed.DistributedSampler):
-        if comm is None and sampler.num_replicas > 1:
-            comm = "torch"
-            world = torch.distributed
-            if world.is_initialized() and (world.get_world_size(), world.get_rank()) != (
-                sampler.num_replicas,
-                sampler.rank,
-            ):
-                raise ConfigError(
-                    "the DistributedSampler's ranks are not those of torch.distributed: give the group as comm="
-                )
-        order = {"dataset_shuffle": sampler.shuffle, "seed": sampler.seed, "drop_last": drop_last or sampler.drop_last}
-        return order, SOLO if comm is None else comm
-    raise ConfigError(
-        f"sampler: {type(sampler).__name__} has no counterpart here: leave it out and say shuffle=True or False, "
-        'dataset_weights="balanced" or a file of weights, dataset_fraction=, or give a Subset as the dataset'
-    )
-
-
-class DataLoader:
-    """PyTorch's DataLoader for image files, by Forebay: each loop over it is one epoch of (images, labels).
-
-    ``dataset`` is an ImageFolder of torchvision or another dataset that lists its files (`samples`), a Subset of one,
-    a path, forebay.Files or a forebay.Dataset. Its chain of transforms becomes options; one that has no counterpart
-    is refused with the remedy. Every option of forebay.Feeder is a keyword too, and overrules the chain.
+    *Native*: where all parts are exactly known (ImageFolder and its like with transforms of torchvision, PyTorch's own
+    samplers and collate function), Forebay's threads read, decode and augment. So too for a path, forebay.Files and a
+    forebay.Dataset; then batches are images and labels, or a dictionary of all fields where there are more. Every
+    option of forebay.Feeder is a keyword too, and overrules the chain. *Otherwise* PyTorch's own workers make the
+    batches, and with policy="adaptive" or another option for the queue Forebay's ring stands behind them
+    (forebay.reuse). A line of the log says which way it is, and why. ``native="require"`` refuses the second way,
+    ``native="off"`` the first.
 
     As PyTorch's it serves every sample once in an epoch and waits for storage (``policy="block"``). Say
     ``policy="adaptive"`` for steps that never wait; an epoch then has more of them. A DistributedSampler divides the
-    samples over the ranks of torch.distributed; set_epoch() is not needed. The photographs of an ImageFolder and its
-    like are not turned by their EXIF orientation, as torchvision's loader does not: ``exif=True`` turns them.
+    samples over the ranks of torch.distributed; set_epoch() is not needed. A loop that follows one that was left by
+    ``break`` begins anew; with ``restart=False`` it continues that epoch, so that no sample is lost.
 
-    Images are tensors on the host, without a copy where a batch is served once only: with one rank and
-    ``policy="block"``, and in evaluation. Then clone() those that you keep for longer than the next batch, or say
-    ``copy=True`` for a copy of each. ``copy=False`` never copies: do not write to images that a reuse may serve. An
-    epoch that was left by ``break`` continues in the next loop. One thread makes and uses a loader.
+    Native batches are tensors on the host, without a copy where a batch is served once only; when the program keeps
+    more of them than the queue has room for, further ones are copies. ``copy=True`` copies each, ``copy=False`` never
+    copies: do not write to images that a reuse may serve. One thread makes and uses a loader.
     """
 
     def __init__(
         self,
         dataset: Any,
-        batch_size: int = 1,
+        batch_size: int | None = 1,
         shuffle: bool | None = None,
         sampler: Any = None,
         batch_sampler: Any = None,
@@ -193,78 +95,267 @@ class DataLoader:
         persistent_workers: bool = False,
         pin_memory_device: str = "",
         in_order: bool = True,
+        native: str = "auto",
         comm: Any = None,
         copy: bool | None = None,
+        restart: bool = True,
         **options: Any,
     ) -> None:
-        for name, value in (("batch_sampler", batch_sampler), ("collate_fn", collate_fn)):
-            if value is not None:
-                raise ConfigError(
-                    f"{name} has no counterpart here: batches are (images, labels) of batch_size samples. Leave it "
-                    "out; what it does to a batch goes into the training loop"
-                )
-        _warn_of_ignored(
-            {
-                "num_workers": (num_workers, 0),
-                "pin_memory": (pin_memory, False),
-                "worker_init_fn": (worker_init_fn, None),
-                "multiprocessing_context": (multiprocessing_context, None),
-                "prefetch_factor": (prefetch_factor, None),
-                "persistent_workers": (persistent_workers, False),
-                "pin_memory_device": (pin_memory_device, ""),
-                "in_order": (in_order, True),
-            }
-        )
-        order, ranks = _order(sampler, shuffle, drop_last, comm)
-        files, transform = _listed(dataset)
-        given: dict[str, Any] = {"device": "host", "policy": "block", "epochs": _ENDLESS, **order}
-        if files is not dataset and not isinstance(dataset, (Dataset, Files)):
-            given["exif"] = False  # torchvision's loaders show photographs as they are stored
-        if generator is not None:
-            given["seed"] = generator.initial_seed()
-        if timeout > 0:
-            given["watchdog_s"] = timeout
-        if transform is not None:
-            given = _options.overridden(given, _transforms.options_of(transform))
-        given = _options.overridden(given, options)
-        self.dataset = dataset
-        self.sampler = sampler
-        self.batch_size = batch_size
-        self.drop_last = bool(order["drop_last"])
-        self.num_workers = 0
-        self._copy = copy
-        self._make: Callable[[], Feeder] = lambda: Feeder(dataset=files, comm=ranks, batch_size=batch_size, **given)
-        self.feeder = self._make()
-        self._is_eval = re.search(r"^eval = true", self.feeder.to_toml(), re.M) is not None
-        self._length = -(-self.feeder.batches_per_epoch // self.feeder.ranks)
+        arguments = {name: value for name, value in locals().items() if name not in ("self", "__class__", "options")}
+        for keyword in options:
+            _options.require_known(keyword, [*arguments, *_FEEDER])
+        if native not in ("auto", "require", "off"):
+            raise ConfigError(f'native={native!r}: it is "auto", "require" or "off"')
+        self._arguments = {**arguments, **options}
+        self.native, self.comm, self.copy, self.restart = native, comm, copy, restart
+        self._feeder: Any = None
+        self._reuse: Any = None
+        self._is_left = False
+        self._loop: Callable[[], Loop | None] = lambda: None
+        logger = options.get("logger") or "forebay"
+        self._log: logging.Logger = logging.getLogger(logger) if isinstance(logger, str) else logger
+        image_options = _options.only_native(options)
+        is_library = _native.is_of_library(dataset, bool(image_options))
+        shown: Any = Served(dataset) if is_library else dataset
+        theirs = {name: value for name, value in arguments.items() if name in _THEIRS and value != _THEIRS[name]}
+        with warnings.catch_warnings():
+            if native != "off":
+                warnings.filterwarnings("ignore", "This DataLoader will create")  # it will not
+            super().__init__(shown, **theirs)
+        try:
+            if native == "off" and not is_library:
+                raise _native.Unlike('native="off" was said')
+            plan = self._plan(dataset, None if is_library else shown)
+        except ConfigError as why:
+            self._take_general_way(why, is_library, image_options, options)
+        else:
+            self._take_native_way(shown, *plan, options)
+
+    def _plan(self, dataset: Any, sized: Any) -> tuple[_native.Source, _native.Order, int, bool]:
+        """What the feeder is given, if it can do the same. Raises Unlike, or ConfigError of a transform."""
+        of = self._arguments
+        batch_size, drop_last, sampler, by = of["batch_size"], of["drop_last"], of["sampler"], of["batch_sampler"]
+        if isinstance(dataset, torch.utils.data.IterableDataset):
+            raise _native.Unlike("the dataset is an iterable one")
+        if of["collate_fn"] not in (None, torch.utils.data.default_collate):
+            raise _native.Unlike("collate_fn is yours")
+        if by is not None:
+            if type(by) is not torch.utils.data.BatchSampler:
+                raise _native.Unlike("batch_sampler is yours")
+            batch_size, drop_last, sampler = by.batch_size, by.drop_last, by.sampler
+        if batch_size is None:
+            raise _native.Unlike("batch_size=None means samples without batches")
+        if sampler is None:
+            alone = SOLO if _native.is_ranked() else None
+            order = _native.Order(bool(of["shuffle"]), of["generator"], ranks=alone if self.comm is None else self.comm)
+        else:
+            order = _native.order_of(sampler, None if sized is None else len(sized), self.comm)
+        source = _native.source_of(dataset, order.indices, sized is None)
+        if source.length is not None and source.length < (batch_size if drop_last else 1):
+            raise _native.Unlike("there is no whole batch")
+        return source, order, batch_size, bool(drop_last)
+
+    def _take_native_way(
+        self,
+        shown: Any,
+        source: _native.Source,
+        order: _native.Order,
+        batch_size: int,
+        drop_last: bool,
+        options: Mapping[str, Any],
+    ) -> None:
+        given: dict[str, Any] = {"device": "host", "policy": "block", "epochs": _ENDLESS, "max_leases": _LEASES}
+        given.update(dataset_shuffle=order.shuffle, drop_last=drop_last, batch_size=batch_size)
+        if not order.shuffle and not isinstance(shown, Served):
+            given["on_bad"] = "fail"  # as PyTorch: an evaluation counts what it was given
+        if self.timeout > 0:
+            given["watchdog_s"] = self.timeout
+        given["seed"] = 17 if order.seed is None else order.seed
+        if order.seed is None and order.ranks in (None, SOLO):
+            given["seed"] = int(torch.empty((), dtype=torch.int64).random_(generator=order.generator).item())
+        given = _options.overridden(_options.overridden(given, source.options), options)
+        self._seed = int(given.pop("seed"))
+
+        def make(resumes: bool = False) -> Feeder:
+            once = {} if not resumes else {"resume": None, "trace": None}
+            return Feeder(dataset=source.dataset, comm=order.ranks, seed=self._seed, **{**given, **once})
+
+        self._make = make
+        self._feeder = make()
+        text = self._feeder.to_toml()
+        self._is_eval = re.search(r"^eval = true", text, re.M) is not None
+        self._is_once = re.search(r'^\[policy\].*\nname = "block"', text, re.M) is not None or self._is_eval
+        self._leases = max(_LEASES, int(re.findall(r"^max_leases = (\d+)", text, re.M)[0]))
+        self._length = -(-self._feeder.batches_per_epoch // self._feeder.ranks)
+        self._fields = [field.name for field in self._feeder.fields]
+        self._ragged = [field.name for field in self._feeder.fields if field.kind == "boxes"]
+        if isinstance(shown, Served):
+            shown.size, shown.classes = self._feeder.dataset_size, self._feeder.classes
+        ignored = [f"{name}={_described(self._arguments[name])}" for name in _IGNORED if self._is_given(name)]
+        text = f"; {', '.join(ignored)}: no meaning there" if ignored else ""
+        self._say(logging.WARNING if ignored else logging.INFO, f"Forebay's own threads make the batches{text}")
+
+    def _is_given(self, name: str) -> bool:
+        return bool(self._arguments[name] != _THEIRS[name])
+
+    def _take_general_way(
+        self, why: ConfigError, is_library: bool, image_options: list[str], options: Mapping[str, Any]
+    ) -> None:
+        if is_library or self.native == "require" or not isinstance(why, (_native.Unlike, _transforms.NoCounterpart)):
+            raise why
+        if image_options:
+            raise ConfigError(
+                f"{', '.join(image_options)}: for images that Forebay decodes itself, and here PyTorch's workers make "
+                f"the batches: {why}"
+            ) from None
+        if self.comm is None and not self._is_given("sampler") and not self._is_given("batch_sampler"):
+            _native.refuse_launched()
+        if options or self.comm is not None:
+            from ._reuse import Reuse
+
+            way = {"policy": "block", **({"watchdog_s": self.timeout} if self.timeout > 0 else {})}
+            ring = _options.overridden(way, options)
+            ranks = SOLO if self.comm is None else self.comm
+            ring.update(comm=ranks, copy=bool(self.copy), new_memory=self.num_workers > 0, restart=self.restart)
+            self._reuse = Reuse(_Workers(self), **ring)
+        self._say(logging.WARNING, f"PyTorch's own workers make the batches: {why}")
+
+    def _say(self, level: int, text: str) -> None:
+        if text not in _said:
+            _said.add(text)
+            self._log.log(level, "DataLoader: %s", text)
+
+    @property
+    def feeder(self) -> Any:
+        """Forebay's part, with its figures; None where PyTorch works alone, and before the first loop of reuse."""
+        return self._feeder if self._reuse is None else self._reuse.feeder
+
+    @property
+    def is_native(self) -> bool:
+        """Forebay's own threads make the batches, and not PyTorch's workers."""
+        return self._feeder is not None
 
     def __len__(self) -> int:
         """Fresh batches of this rank in an epoch: the steps of an epoch unless the policy reuses."""
-        return self._length
+        return self._length if self.is_native else super().__len__()
 
-    def __iter__(self) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-        if self._is_eval and self.feeder.epochs_completed > 0:  # an evaluation is one epoch
-            self.feeder.close()
-            self.feeder = self._make()
-        is_empty = True
-        # What a loop that was left after the last batch leaves of its epoch is nothing: the next one then begins.
-        while is_empty and self.feeder.next_epoch():
-            for batch in Epoch(self.feeder):
-                is_empty = False
-                images, labels = batch.torch(copy=self._copy)
-                yield images, labels
+    def __iter__(self) -> Any:
+        if self._reuse is not None:
+            return iter(self._reuse)
+        if not self.is_native:
+            return super().__iter__()
+        last = self._loop()
+        is_open = last is not None and not last.is_over and last.feeder is self._feeder
+        if self._is_eval and self._feeder.epochs_completed > 0:  # an evaluation is one epoch
+            self._begin_anew(is_open)
+        elif self.restart and (self._is_left or is_open):
+            self._seed = (self._seed + 1) % 2**63
+            self._begin_anew(is_open)
+        loop = Loop(self, self._feeder)
+        self._loop = weakref.ref(loop)
+        return loop
 
-    def state_dict(self) -> dict[str, Any]:
-        """Where the run is, to save with the model. Collective with several ranks."""
-        return self.feeder.state_dict()
+    def _begin_anew(self, is_used: bool) -> None:
+        if not is_used:  # else its loop closes it
+            self._feeder.close()
+        self._feeder, self._is_left = self._make(True), False
 
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continues from what state_dict() returned: before the first loop."""
-        self.feeder.load_state_dict(state)
+    def _ends_at(self, fresh: int) -> bool:
+        """So many batches are an epoch, although nobody has asked for another one."""
+        return self._is_once and fresh >= self._length
+
+    def _handed_over(self, feeder: Feeder, batch: Any) -> Any:
+        copy = self.copy
+        if copy is None and feeder._leases >= self._leases:
+            copy = True
+            self._say(
+                logging.WARNING,
+                f"{feeder._leases - 1} earlier batches are still in use, which is as many as the queue lends: while "
+                "that is so, further ones are copies (copy=True makes each a copy, queue_max_leases= lends more)",
+            )
+        tensors = batch.torch(*self._fields, copy=copy)
+        if len(self._fields) == 2:
+            batch.release()
+            return list(tensors)
+        found = dict(zip(self._fields, tensors))
+        found.update((f"{name}.counts", torch.from_numpy(batch.counts(name))) for name in self._ragged)
+        batch.release()
+        return found
+
+    def _stateful(self) -> Any:
+        if self._feeder is None and self._reuse is None:
+            raise AttributeError(
+                "PyTorch's loader has no state: give a policy (policy=\"block\" too) for Forebay's ring behind it"
+            )
+        return self._reuse
+
+    @property
+    def state_dict(self) -> Callable[[], dict[str, Any]]:
+        """state_dict(): where the run is, to save with the model. Collective with several ranks."""
+        ring = self._stateful()
+        return ring.state_dict if ring is not None else lambda: {**self._feeder.state_dict(), "seed": self._seed}
+
+    @property
+    def load_state_dict(self) -> Callable[[Mapping[str, Any]], None]:
+        """load_state_dict(state): the next loop continues from what state_dict() returned. Collective."""
+        ring = self._stateful()
+        return ring.load_state_dict if ring is not None else self._resume
+
+    def _resume(self, state: Mapping[str, Any]) -> None:
+        seed = int(state["seed"]) if isinstance(state, Mapping) and "seed" in state else self._seed
+        if seed != self._seed or self._feeder.steps > 0 or self._is_left:
+            before, self._seed = self._seed, seed
+            self._begin_anew(False)
+            self._loop = lambda: None
+            del before
+        self._feeder.load_state_dict(state)
 
     def close(self) -> None:
         """Stops the threads; collective with several ranks. The end of the program does it too."""
-        self.feeder.close()
+        ring = self._reuse or self._feeder
+        if ring is not None:
+            ring.close()
+
+    def __reduce__(self) -> Any:
+        return _remade, (type(self), self._arguments)
 
     def __repr__(self) -> str:
-        return f"<forebay.torch.DataLoader: {self.feeder.describe()}>"
+        if self.is_native:
+            return f"<forebay.torch.DataLoader: {self._feeder.describe()}>"
+        return f"<forebay.torch.DataLoader: {self._reuse or 'PyTorch alone'}>"
+
+
+class _Workers:
+    """The batches that PyTorch's workers make for a loader."""
+
+    def __init__(self, loader: DataLoader[Any]) -> None:
+        self._loader = loader
+
+    def __iter__(self) -> Any:
+        return torch.utils.data.DataLoader.__iter__(self._loader)
+
+    def __len__(self) -> int:
+        return torch.utils.data.DataLoader.__len__(self._loader)
+
+
+def _remade(kind: type[DataLoader[Any]], arguments: Mapping[str, Any]) -> DataLoader[Any]:
+    loader = kind.__new__(kind)
+    DataLoader.__init__(loader, **arguments)
+    return loader
+
+
+_LEASES = 3  # a loop needs two, and the third tells that the program keeps batches
+_said: set[str] = set()  # lines that have been logged
+# Arguments of PyTorch's loader with what leaves them out, and those of a feeder that are no options.
+_THEIRS = {
+    "batch_size": 1,
+    **dict.fromkeys(("shuffle", "sampler", "batch_sampler", "collate_fn", "worker_init_fn"), None),
+    **dict.fromkeys(("multiprocessing_context", "generator", "prefetch_factor"), None),
+    **dict.fromkeys(("pin_memory", "drop_last", "persistent_workers"), False),
+    **{"num_workers": 0, "timeout": 0, "pin_memory_device": "", "in_order": True},
+}
+_IGNORED = (
+    *("num_workers", "pin_memory", "worker_init_fn", "multiprocessing_context", "prefetch_factor"),
+    *("persistent_workers", "pin_memory_device", "in_order"),
+)
+_FEEDER = ("config", "processes", "resume", "trace", "trace_s", "stream", "logger")

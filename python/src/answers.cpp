@@ -128,7 +128,9 @@ void Failures::explain(const Error& error) {
     std::rethrow_exception(raised);
   } catch (const nb::python_error& kept) {
     nb::python_error cause = kept;  // raising takes the value out, and a later call may ask again
-    nb::raise_from(cause, nb::module_::import_("forebay.errors").attr("Error"), "%s", error.what());
+    const bool is_of_sample = dynamic_cast<const SampleError*>(&error) != nullptr;
+    nb::raise_from(cause, nb::module_::import_("forebay.errors").attr(is_of_sample ? "SampleError" : "Error"), "%s",
+                   error.what());
   }
 }
 

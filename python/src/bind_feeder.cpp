@@ -163,6 +163,7 @@ void bind_running(nb::class_<PythonFeeder>& feeder) {
           [](PythonFeeder& self, nb::handle stream) { self.use_stream(nb::borrow(stream), stream_of(stream)); },
           "stream"_a.none())
       .def_prop_ro("_is_occupied", &PythonFeeder::is_occupied)
+      .def_prop_ro("_leases", &PythonFeeder::leases, "Batches that the program holds.")
       .def("request_stop", &PythonFeeder::request_stop,
            "Asks all ranks to stop at the same step, soon. Any thread, and signal handlers.")
       .def("_close", &PythonFeeder::close, "begin"_a,

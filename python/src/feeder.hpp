@@ -54,6 +54,8 @@ class PythonFeeder {
   void request_stop() noexcept { feeder_->request_stop(); }
   // A thread of this process is inside a call.
   [[nodiscard]] bool is_occupied() const noexcept { return !feeder_->is_forked() && is_occupied_.load(); }
+  // Batches that the program holds.
+  [[nodiscard]] std::uint32_t leases() const noexcept { return leases_->count(); }
   [[nodiscard]] const std::shared_ptr<const Fields>& fields() const noexcept { return fields_; }
 
   // work(feeder) without the GIL. REQUIRES: the GIL.

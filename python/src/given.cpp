@@ -6,6 +6,7 @@
 
 #include <forebay/error.hpp>
 
+#include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 
 namespace forebay::python {
@@ -58,6 +59,28 @@ class PythonPolicy final : public Policy {
   Held decide_;
   Held served_;
   std::shared_ptr<Raised> raised_;
+};
+
+// A policy of the library for a source whose epochs begin and end without the library's knowledge.
+class SourcePolicy final : public Policy {
+ public:
+  SourcePolicy(std::unique_ptr<Policy> policy, std::shared_ptr<const SourceState> source)
+      : policy_(std::move(policy)), source_(std::move(source)) {}
+
+  [[nodiscard]] Decision decide(const Signals& signals) override {
+    if (source_->is_waiting && signals.uses > 0) return Decision::reuse;
+    return source_->is_at_end ? Decision::fresh : policy_->decide(unpaused(signals));
+  }
+  void served(Decision decision, const Signals& signals) override { policy_->served(decision, unpaused(signals)); }
+
+ private:
+  [[nodiscard]] Signals unpaused(Signals signals) const noexcept {
+    signals.now_s -= source_->paused_s;
+    return signals;
+  }
+
+  std::unique_ptr<Policy> policy_;
+  std::shared_ptr<const SourceState> source_;
 };
 
 class PythonOperation final : public Operation {
@@ -126,6 +149,16 @@ class PythonOperation final : public Operation {
 
 void add_policy(PolicyRegistry& policies, const nb::object& given, const std::shared_ptr<Raised>& raised) {
   if (given.is_none()) return;
+  if (nb::isinstance<SourceState>(given)) {
+    const PolicyRegistry library = policies;
+    for (const std::string& name : library.names()) {
+      policies.add(name,
+                   [library, source = nb::cast<std::shared_ptr<SourceState>>(given)](const PolicyOptions& options) {
+                     return std::make_unique<SourcePolicy>(library.make(options), source);
+                   });
+    }
+    return;
+  }
   policies.add(nb::cast<std::string>(given.attr("name")), [make = Held(given.attr("make")), raised](const auto&) {
     return with_python(*raised, [&] { return std::make_unique<PythonPolicy>(make.get()(), raised); });
   });
@@ -143,6 +176,19 @@ void add_operations(OperationRegistry& operations, const nb::object& given, cons
 }
 
 void bind_signals(nb::module_& module) {
+  const auto flag = [](std::atomic<bool> SourceState::*member) {
+    return std::pair([member](const SourceState& self) { return (self.*member).load(); },
+                     [member](SourceState& self, bool value) { self.*member = value; });
+  };
+  const auto [is_at_end, set_at_end] = flag(&SourceState::is_at_end);
+  const auto [is_waiting, set_waiting] = flag(&SourceState::is_waiting);
+  nb::class_<SourceState>(module, "SourceState", "How far a source of batches is.")
+      .def("__init__", [](SourceState* self) { new (self) SourceState(); })
+      .def_prop_rw("is_at_end", is_at_end, set_at_end)
+      .def_prop_rw("is_waiting", is_waiting, set_waiting)
+      .def_prop_rw(
+          "paused_s", [](const SourceState& self) { return self.paused_s.load(); },
+          [](SourceState& self, double value) { self.paused_s = value; });
   nb::class_<Signals>(module, "Signals", "What a policy may know when it decides a step.")
       .def_ro("step", &Signals::step, "Steps served so far.")
       .def_ro("depth", &Signals::depth, "Batches ready now. Equal to capacity once the last batch of the run is ready.")

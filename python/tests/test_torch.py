@@ -6,7 +6,6 @@ import ast
 import itertools
 import warnings
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import forebay
@@ -96,7 +95,8 @@ def test_subsets_and_targets(load: Any, folder: Path) -> None:
     inner = torch.utils.data.Subset(torch.utils.data.Subset(pictures, range(10, 30)), [5, 3, 4])
     assert greys(load(inner, 2)) == [15, 13, 14]
     pictures.target_transform = lambda label: 7 + label
-    assert {int(label) for _, labels in load(pictures, 4) for label in labels} == {7, 8}
+    with pytest.raises(forebay.ConfigError, match="size.*PyTorch's workers make the batches: target_transform is"):
+        load(pictures, 4)
 
 
 def test_samplers_and_generators(load: Any, folder: Path) -> None:
@@ -127,8 +127,12 @@ def test_a_state_resumes(load: Any) -> None:
 def test_batches_may_be_kept_as_copies(load: Any) -> None:
     kept = list(load(None, 4, copy=True))
     assert [int(value) // 5 for images, _ in kept for value in images[:, 0, 0, 0]] == list(range(COUNT))
-    with pytest.raises(forebay.Error, match="max_leases"):
-        list(load(None, 4))
+    loader = load(None, 4)
+    assert [int(value) // 5 for images, _ in list(loader) for value in images[:, 0, 0, 0]] == list(range(COUNT))
+    first = next(iter(loader))
+    assert len([None for _ in loader]) == len(loader) and first[0][0, 0, 0, 0] == 0
+    pairs_of = [(int(one[0, 0, 0, 0]), int(two[0, 0, 0, 0])) for (one, _), (two, _) in zip(loader, loader)]
+    assert pairs_of == [(20 * i, 20 * i) for i in range(COUNT // 4)]
 
 
 def test_a_policy_that_reuses_is_one_word(load: Any) -> None:
@@ -162,29 +166,44 @@ def test_each_loop_over_held_out_data_is_all_of_them(load: Any) -> None:
     assert [greys(loader) for _ in range(3)] == 3 * [list(range(COUNT))]
 
 
-def test_one_warning_for_what_means_nothing_here(load: Any) -> None:
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        load(None, 4, num_workers=8, pin_memory=True, persistent_workers=True, prefetch_factor=4)
+def test_one_line_for_what_means_nothing_here(load: Any, caplog: pytest.LogCaptureFixture) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        load(None, 4, num_workers=8, persistent_workers=True, prefetch_factor=4)
         load(None, 4)
-    assert len(caught) == 1 and "num_workers=8, pin_memory=True, prefetch_factor=4" in str(caught[0].message)
-    assert Path(caught[0].filename) == Path(__file__)
+    assert [record.getMessage() for record in caplog.records if "meaning" in record.getMessage()] == [
+        "DataLoader: Forebay's own threads make the batches; num_workers=8, prefetch_factor=4, "
+        "persistent_workers=True: no meaning there"
+    ]
+
+
+class Sized:
+    def __init__(self, **attributes: Any) -> None:
+        vars(self).update(attributes)
+
+    def __len__(self) -> int:
+        return 1
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"collate_fn": list}, "collate_fn has no counterpart"),
-        ({"batch_sampler": []}, "batch_sampler has no counterpart"),
-        ({"sampler": [1, 2]}, "sampler: list has no counterpart"),
+        ({"collate_fn": list}, "size, .*PyTorch's workers make the batches: collate_fn is yours"),
+        ({"batch_sampler": [[1]]}, "batch_sampler is yours"),
+        ({"sampler": [1, 2]}, "the order of a list is not known"),
         ({"sampler": [1, 2], "shuffle": True}, "mutually exclusive"),
         ({"batch_size": 0}, "batch_size"),
-        ({"dataset": torch.utils.data.Subset(range(3), [1])}, "does not list files"),
-        ({"dataset": SimpleNamespace(transform=print)}, "does not list its files"),
-        ({"dataset": SimpleNamespace(samples=[("a", 0)], loader=print)}, "function of its own .*print"),
+        ({"batch_size": None}, "batch_size=None"),
+        ({"num_workers": -1}, "num_workers"),
+        ({"dataset": torch.utils.data.Subset(range(3), [1])}, "range does not list its files"),
+        ({"dataset": Sized(samples=[("a", 0)], loader=print)}, "function of its own, 'print'"),
+        ({"dataset": Sized(samples=[("a", 0, 1)], classes=["a"])}, "samples of Sized are no files with class numbers"),
+        ({"num_worker": 2}, "did you mean num_workers?"),
+        ({"pinmemory": True}, "did you mean pin_memory?"),
+        ({"native": "yes"}, 'is "auto", "require" or "off"'),
     ],
 )
-def test_what_has_no_counterpart_is_refused(load: Any, options: dict[str, Any], message: str) -> None:
+def test_what_has_no_counterpart_is_refused_beside_options(load: Any, options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         load(**options)
 
@@ -247,31 +266,31 @@ say(found)
             assert sorted(i for rank in found for i in rank[name][epoch]) == list(range(COUNT)), name
 
 
+@pytest.mark.skipif(not torch.distributed.is_available(), reason="PyTorch was built without torch.distributed")
+def test_evaluations_on_ranks_are_those_of_pytorch(folder: Path, tmp_path: Path) -> None:
+    body = """
+data, found = torch.utils.data, []
+class Greys(data.Dataset):
+    def __getitem__(self, i): return torch.full((3, 8, 8), 5 * i, dtype=torch.uint8), 0
+    def __len__(self): return 39
+pictures = data.Subset(Pictures(folder), range(39))
+for batch, of_sampler, of_loader in ((16, False, False), (16, True, False), (16, False, True), (8, True, True)):
+    seen = []
+    for kind, dataset, options in ((forebay.torch.DataLoader, pictures, PLAIN), (data.DataLoader, Greys(), {})):
+        sampler = data.DistributedSampler(dataset, shuffle=False, drop_last=of_sampler)
+        loader = kind(dataset, batch, sampler=sampler, drop_last=of_loader, **options)
+        seen.append((len(loader), [images[:, 0, 0, 0].tolist() for images, _ in loader]))
+    found.append(seen)
+own = data.DistributedSampler(Greys())
+loader = forebay.torch.DataLoader(Greys(), 4, sampler=own)
+found.append([loader.is_native, sorted(int(v) for images, _ in loader for v in images[:, 0, 0, 0])])
+say(found)
+"""
+    for rank in ranks(body, tmp_path, str(folder)):
+        assert all(ours == theirs for ours, theirs in rank[:-1])
+        assert rank[-1][0] is False and len(rank[-1][1]) == 20
+
+
 def test_no_process_group_is_an_error_that_says_so(folder: Path) -> None:
     with pytest.raises(ValueError, match="init_process_group"):
         forebay.Feeder(dataset=folder, comm="torch", **PLAIN)
-
-
-def test_what_a_class_overrides_is_refused(folder: Path) -> None:
-    datasets = pytest.importorskip("torchvision.datasets")
-
-    class Renumbered(datasets.ImageFolder):  # type: ignore[misc, name-defined]
-        def __getitem__(self, index: int) -> Any:
-            image, label = super().__getitem__(index)
-            return image, 2 - label
-
-    class Half(torch.utils.data.Subset[Any]):
-        def __getitem__(self, index: int) -> Any:
-            return self.dataset[self.indices[index]]
-
-    class Backwards(torch.utils.data.SequentialSampler):
-        def __iter__(self) -> Any:
-            return reversed(range(len(self.data_source)))
-
-    plain = datasets.ImageFolder(str(folder))
-    own = Renumbered(str(folder))
-    for dataset in (own, torch.utils.data.Subset(own, [0, 1]), Half(plain, [0, 1])):
-        with pytest.raises(forebay.ConfigError, match="of its own, which Forebay does not call"):
-            forebay.torch.DataLoader(dataset, batch_size=2)
-    with pytest.raises(forebay.ConfigError, match=r"Backwards has a __iter__\(\) of its own"):
-        forebay.torch.DataLoader(plain, batch_size=2, sampler=Backwards(plain))

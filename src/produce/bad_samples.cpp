@@ -61,8 +61,9 @@ void BadSamples::worker_failed(std::exception_ptr error) noexcept {
 void BadSamples::settle(const ReadRequest& request, std::string_view reason) {
   const std::string path = dataset_.name(request.sample);
   if (on_bad_ == OnBad::fail) {
-    throw Error(path + ": " + std::string(reason) +
-                R"( (on_bad = "fail"; "replace" would quarantine the sample and continue))");
+    const std::string place = path + ": ";
+    throw SampleError((reason.starts_with(place) ? std::string(reason) : place + std::string(reason)) +
+                      R"( (on_bad = "fail"; "replace" would quarantine the sample and continue))");
   }
   if (leave_out_) {
     quarantine(request, path, reason, std::nullopt);

@@ -1,0 +1,70 @@
+"""One loop over a loader of forebay.torch whose batches Forebay makes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence, Sized
+from typing import Any
+
+from .feeder import Epoch, Feeder
+
+
+class Served(Sized):
+    """The dataset of a loader that Forebay reads by itself: how many samples there are, and their classes."""
+
+    size = 1
+    classes: Sequence[str] = ()
+
+    def __init__(self, source: Any) -> None:
+        self._source = source
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __repr__(self) -> str:
+        return f"<{self.size} samples of {self._source!r}>"
+
+
+class Loop:
+    """One loop over a loader: an epoch, or what is left of one."""
+
+    def __init__(self, loader: Any, feeder: Feeder) -> None:
+        self._loader = loader
+        self.feeder = feeder
+        self._batches: Iterator[Any] | None = None
+        self._fresh = 0
+        self.is_over = False
+
+    def __iter__(self) -> Loop:
+        return self
+
+    def __len__(self) -> int:
+        return len(self._loader)
+
+    def __next__(self) -> Any:
+        batch = None if self.is_over else self._next()
+        if batch is None:
+            self._end()
+            raise StopIteration
+        self._fresh += batch.is_fresh
+        if self.feeder is self._loader._feeder:
+            self._loader._is_left = not self._loader._ends_at(self._fresh)
+        return self._loader._handed_over(self.feeder, batch)
+
+    def _next(self) -> Any:
+        # What a loop that was left after the last batch leaves of its epoch is nothing: the next one then begins.
+        while True:
+            if self._batches is None:
+                if not self.feeder.next_epoch():
+                    return None
+                self._batches, is_new = iter(Epoch(self.feeder)), True
+            batch = next(self._batches, None)
+            if batch is not None or self._fresh or not is_new:
+                return batch
+            self._batches = None
+
+    def _end(self) -> None:
+        self.is_over = True
+        if self.feeder is not self._loader._feeder:
+            self.feeder.close()
+        else:
+            self._loader._is_left = False

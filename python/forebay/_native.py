@@ -1,0 +1,168 @@
+"""Which DataLoaders of PyTorch the library serves itself: those whose every part is exactly known.
+
+A part is known by its type, never by what it resembles: a subclass that overrides what is called for a sample may do
+anything. Everything else is Unlike, with the reason.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import torch
+from torch.utils import data
+
+from . import _huggingface, _transforms
+from .dataset import Dataset, Files, is_configured
+from .errors import ConfigError
+from .feeder import SOLO
+
+
+class Unlike(ConfigError):
+    """Something of the program's own, which only PyTorch's workers can do."""
+
+
+class Source(NamedTuple):
+    """What the feeder takes, how many samples that is where it is known, and the options of its chain of transforms."""
+
+    dataset: Any
+    length: int | None = None
+    options: Mapping[str, Any] = {}
+
+
+class Order(NamedTuple):
+    """In which order, who seeds it, and the ranks among which the samples are divided."""
+
+    shuffle: bool
+    generator: Any = None
+    indices: Sequence[int] | None = None
+    seed: int | None = None
+    ranks: Any = None
+
+
+def is_of_library(dataset: Any, is_configured_for: bool = False) -> bool:
+    """It is no dataset of PyTorch's, but one that Forebay reads: a path, or a class of Forebay or of Hugging Face."""
+    if is_configured(dataset) or isinstance(dataset, (Dataset, Files)):
+        return True
+    if isinstance(dataset, data.Dataset) or not hasattr(dataset, "format") or not _huggingface.is_dataset(dataset):
+        return False
+    # With a format its samples are what its own code makes of them, unless the program has options for the images.
+    return is_configured_for or (dataset.format or {}).get("type") is None
+
+
+def _require_plain(given: Any, methods: Sequence[str]) -> None:
+    """What a class of the program overrides would not be called: its samples or their order would be others."""
+    for method in methods:
+        owner = next((each for each in type(given).__mro__ if method in vars(each)), object)
+        if method in getattr(given, "__dict__", ()) or owner.__module__.partition(".")[0] not in _KNOWN:
+            raise Unlike(f"{type(given).__name__} has a {method}() of its own")
+
+
+_KNOWN = ("torch", "torchvision", "builtins", "typing")
+
+
+def source_of(dataset: Any, chosen: Sequence[int] | None, is_library: bool) -> Source:
+    """The files of an ImageFolder and its like, and of subsets of them; of `chosen` ones where that is given."""
+    if is_library:
+        if chosen is None:
+            return Source(dataset)
+        if isinstance(dataset, Dataset):
+            return Source(_Part(dataset, chosen), len(chosen))
+        raise Unlike("a part of the samples was asked for, which is taken of datasets of PyTorch's")
+    while type(dataset) is data.Subset:
+        picked = [int(i) for i in dataset.indices]
+        chosen = picked if chosen is None else [picked[i] for i in chosen]
+        dataset = dataset.dataset
+    name = type(dataset).__name__
+    _require_plain(dataset, ("__getitem__", "__getitems__"))
+    if not hasattr(dataset, "samples"):
+        raise Unlike(f"{name} does not list its files, as ImageFolder does")
+    folders = getattr(sys.modules.get("torchvision"), "datasets", None)
+    method = getattr(type(dataset), "__getitem__", None)
+    if method not in (None, data.Dataset.__getitem__, getattr(folders, "DatasetFolder", data.Dataset).__getitem__):
+        raise Unlike(f"{name} has a __getitem__() of its own")
+    loader, readers = getattr(dataset, "loader", None), getattr(folders, "folder", None)
+    if loader is not None and loader not in (getattr(readers, "default_loader", 0), getattr(readers, "pil_loader", 0)):
+        raise Unlike(f"{name} reads files by a function of its own, {getattr(loader, '__name__', loader)!r}")
+    if getattr(dataset, "target_transform", None) is not None:
+        raise Unlike("target_transform is yours")
+    samples = dataset.samples
+    if len(dataset) != len(samples):
+        raise Unlike(f"{name} lists {len(samples)} files and has a length of {len(dataset)}")
+    if chosen is not None:
+        samples = [samples[i] for i in chosen]
+    try:
+        files = Files([path for path, _ in samples], [label for _, label in samples], classes=dataset.classes)
+    except (TypeError, ValueError, AttributeError) as error:
+        raise Unlike(f"the samples of {name} are no files with class numbers ({error})") from None
+    transform = getattr(dataset, "transform", None)
+    options = {} if transform is None else _transforms.options_of(transform)
+    # torchvision's loaders show photographs as they are stored.
+    return Source(files, len(samples), {"exif": False, **options})
+
+
+class _Part(Dataset):
+    """Some samples of a program's own dataset."""
+
+    def __init__(self, whole: Dataset, chosen: Sequence[int]) -> None:
+        self._whole, self._chosen = whole, list(chosen)
+        self.classes, self.fields = whole.classes, whole.fields
+        self.labels = None if whole.labels is None else [whole.labels[i] for i in self._chosen]
+
+    def __len__(self) -> int:
+        return len(self._chosen)
+
+    def __getitem__(self, index: int) -> Any:
+        return self._whole[self._chosen[index]]
+
+    def identity(self) -> str:
+        return f"{self._whole.identity()} {self._chosen}"
+
+
+def is_ranked() -> bool:
+    """This process is one of several of torch.distributed, where a loader without a sampler serves all samples."""
+    world = torch.distributed
+    return world.is_available() and world.is_initialized() and world.get_world_size() > 1
+
+
+def order_of(sampler: Any, length: int | None, comm: Any) -> Order:
+    """What a sampler does. Its length is of the dataset that the loader has, which need not be the sampler's."""
+    _require_plain(sampler, ("__iter__", "__len__"))
+    kind = type(sampler)
+    if kind is data.SubsetRandomSampler:
+        return Order(True, sampler.generator, [int(i) for i in sampler.indices], ranks=comm)
+    if kind not in (data.SequentialSampler, data.RandomSampler, data.distributed.DistributedSampler):
+        raise Unlike(f"the order of a {kind.__name__} is not known")
+    own: Any = sampler.dataset if kind is data.distributed.DistributedSampler else sampler.data_source
+    length = len(own) if length is None else length
+    if len(own) != length:
+        raise Unlike(f"the {kind.__name__} is of {len(own)} samples, and the dataset has {length}")
+    if kind is data.SequentialSampler:
+        return Order(False, ranks=comm)
+    if kind is data.RandomSampler and not sampler.replacement and sampler.num_samples == length:
+        return Order(True, sampler.generator, ranks=comm)
+    if kind is not data.distributed.DistributedSampler:
+        raise Unlike("the RandomSampler does not draw each sample once")
+    if comm is None and not sampler.shuffle:
+        # The same samples in each epoch, and as many on each rank as PyTorch has: each rank serves its own list.
+        return Order(False, indices=list(sampler), ranks=SOLO)
+    world = torch.distributed
+    if comm is None and sampler.num_replicas > 1:
+        if not is_ranked() or (world.get_world_size(), world.get_rank()) != (sampler.num_replicas, sampler.rank):
+            raise Unlike("the DistributedSampler's ranks are not those of torch.distributed")
+        comm = "torch"
+    return Order(sampler.shuffle, seed=sampler.seed, ranks=SOLO if comm is None else comm)
+
+
+def refuse_launched() -> None:
+    """A program under mpirun or srun whose loader knows of no ranks would serve everything on every rank."""
+    for size, rank in (("OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"), ("PMI_SIZE", "PMI_RANK")):
+        count = os.environ.get(size, "")
+        if rank in os.environ and count.isdigit() and int(count) > 1 and not is_ranked():
+            raise ConfigError(
+                f"this process was started as one of {count} ({size}): each of them would serve the whole dataset. "
+                "Give the loader its ranks, comm=MPI.COMM_WORLD of mpi4py, or a sampler that knows them. If each "
+                "process is to be a job of its own, say so: comm=forebay.SOLO"
+            )

@@ -1,0 +1,176 @@
+"""Batches that somebody else makes, behind Forebay's queue."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import forebay
+import numpy as np
+import pytest
+from conftest import mpirun, run_program
+
+OPTIONS: dict[str, Any] = {"policy": "block", "queue_capacity": 3}
+
+
+class Numbers:
+    """Batches of a number each; it is told when to give which."""
+
+    def __init__(self, count: int, gates: dict[int, threading.Event] | None = None) -> None:
+        self.count, self.gates, self.epochs = count, gates or {}, 0
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __iter__(self) -> Iterator[Any]:
+        self.epochs += 1
+        memory = np.zeros(2)
+        for number in range(self.count):
+            if number in self.gates:
+                assert self.gates[number].wait(60)
+            memory[:] = number  # the same memory for each batch
+            yield memory, {"number": [number], "text": "a"}
+
+
+@pytest.fixture
+def reuse() -> Any:
+    made = []
+
+    def one(source: Any, **options: Any) -> forebay.Reuse:
+        made.append(forebay.reuse(source, **{**OPTIONS, **options}))
+        return made[-1]
+
+    yield one
+    for each in made:
+        each.close()
+
+
+def numbers(batches: Any) -> list[int]:
+    return [int(memory[0]) for memory, _ in batches]
+
+
+def test_epochs_of_a_source(reuse: Any) -> None:
+    source = Numbers(7)
+    batches = reuse(source)
+    assert len(batches) == 7 and [numbers(batches) for _ in range(3)] == [list(range(7))] * 3 and source.epochs == 3
+    memory, rest = next(iter(batches))
+    assert rest == {"number": [0], "text": "a"} and numbers(batches) == list(range(1, 7))
+    assert batches.summary()["steps"] >= 28 and 'policy "block"' in repr(batches)
+
+
+def test_a_generator_is_one_epoch(reuse: Any) -> None:
+    batches = reuse(iter(Numbers(3)), policy="adaptive")
+    assert numbers(batches)[-1] == 2 and list(batches) == []
+
+
+def test_a_late_batch_is_not_waited_for(reuse: Any) -> None:
+    gate = threading.Event()
+    served = []
+    batches = reuse(Numbers(5, {3: gate}), policy="greedy")
+    for memory, _ in batches:
+        served.append(int(memory[0]))
+        assert not memory.flags.writeable
+        if len(set(served)) == 3 and served.count(served[-1]) > 4:  # again and again
+            gate.set()
+    assert sorted(set(served)) == list(range(5)) and served[-1] == 4
+    assert batches.feeder.summary()["steps"] == len(served) + 1
+
+
+def test_what_the_source_raises_is_raised_in_its_place(reuse: Any) -> None:
+    class Failing(Numbers):
+        def __iter__(self) -> Iterator[Any]:
+            yield from Numbers(2)
+            raise KeyError("third")
+
+    batches = iter(reuse(Failing(3)))
+    assert [next(batches)[1]["number"] for _ in range(2)] == [[0], [1]]
+    with pytest.raises(KeyError, match="third"):
+        next(batches)
+
+
+def test_a_tensor_that_was_written_to_is_not_served_again(reuse: Any) -> None:
+    torch = pytest.importorskip("torch")
+    gate = threading.Event()
+
+    def source() -> Iterator[Any]:
+        yield torch.ones(3)
+        gate.wait(60)
+        yield torch.ones(3)
+
+    batches = reuse(source(), policy="greedy")
+    with pytest.raises(forebay.Error, match="was written to"):
+        for tensor in batches:
+            tensor.mul_(2)
+    gate.set()
+    gate.clear()
+    copies = reuse(source(), policy="greedy", copy=True)
+    for count, tensor in enumerate(copies):
+        assert tensor.mul_(2).tolist() == [2, 2, 2]
+        if count == 10:
+            gate.set()
+
+
+def test_a_state_continues_behind_what_was_served(reuse: Any) -> None:
+    first = reuse(Numbers(6))
+    for memory, _ in first:
+        if memory[0] == 2:
+            break
+    state = first.state_dict()
+    second = reuse(Numbers(6))
+    second.load_state_dict(state)
+    assert numbers(second) == [3, 4, 5] and numbers(second) == list(range(6))
+
+    class Stateful(Numbers):
+        at = 0
+
+        def __iter__(self) -> Iterator[Any]:
+            while self.at < self.count:
+                self.at += 1
+                yield np.array([self.at - 1]), None
+            self.at = 0
+
+        def state_dict(self) -> dict[str, int]:
+            return {"at": self.at}
+
+        def load_state_dict(self, state: dict[str, int]) -> None:
+            self.at = state["at"]
+
+    first = reuse(Stateful(6))
+    steps = iter(first)
+    assert [int(next(steps)[0][0]) for _ in range(2)] == [0, 1]
+    state = first.state_dict()
+    assert state["source"] == {"at": 2}
+    second = reuse(Stateful(6))
+    second.load_state_dict(state)
+    assert numbers(second) == [2, 3, 4, 5]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [({"size": (8, 8)}, "size: for images"), ({"queue_size": 3}, "no option 'queue_size'"), ({"policy": "x"}, "x")],
+)
+def test_what_makes_no_sense_is_refused(reuse: Any, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(forebay.ConfigError, match=message):
+        list(reuse(Numbers(2), **options))
+
+
+def test_ranks_end_an_epoch_together() -> None:
+    pytest.importorskip("mpi4py")
+    text = """
+from mpi4py import MPI
+import forebay, numpy
+rank = MPI.COMM_WORLD.rank
+class Source:
+    def __iter__(self): return iter([numpy.full(2, i) for i in range(5 + 4 * rank)])
+batches = forebay.reuse(Source(), policy="block", comm=MPI.COMM_WORLD)
+steps = [[int(batch[0]) for batch in batches] for _ in range(3)]
+batches.close()
+everything = MPI.COMM_WORLD.gather(steps)
+if rank == 0:
+    for one, two in zip(*everything):
+        assert len(one) == len(two) >= 9, (one, two)
+        assert sorted(set(one)) == list(range(5)) and sorted(set(two)) == list(range(9)), (one, two)
+    print("together")
+"""
+    assert "together" in run_program(text, command=mpirun(2))

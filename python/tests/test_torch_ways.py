@@ -1,0 +1,151 @@
+"""PyTorch's loader by Forebay: the same meaning, whichever way the batches are made."""
+# ruff: noqa: F811
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+from typing import Any
+
+import forebay
+import pytest
+from conftest import COUNT, pairs
+
+torch = pytest.importorskip("torch")
+from test_torch import Pictures, greys, load  # noqa: E402, F401
+
+
+def greys_of(batches: Any) -> list[list[int]]:
+    return [[int(value) // 5 for value in images[:, 0, 0, 0]] for images, _ in batches]
+
+
+@pytest.fixture
+def pictures(folder: Path) -> Any:
+    """An ImageFolder of torchvision, and of a class of the same transforms."""
+    datasets = pytest.importorskip("torchvision.datasets")
+    transforms = pytest.importorskip("torchvision.transforms")
+    chain = transforms.Compose([transforms.Resize((8, 8)), transforms.PILToTensor()])
+    return lambda kind=datasets.ImageFolder: kind(str(folder), chain)
+
+
+def test_what_a_class_overrides_is_called(pictures: Any, caplog: pytest.LogCaptureFixture) -> None:
+    datasets = pytest.importorskip("torchvision.datasets")
+    data = torch.utils.data
+
+    class Renumbered(datasets.ImageFolder):  # type: ignore[misc, name-defined]
+        def __getitem__(self, index: int) -> Any:
+            image, label = super().__getitem__(index)
+            return 255 - image, 2 - label
+
+    class Half(data.Subset[Any]):
+        def __getitem__(self, index: int) -> Any:
+            return self.dataset[39 - index]
+
+    class Backwards(data.SequentialSampler):
+        def __iter__(self) -> Any:
+            return reversed(range(len(self.data_source)))
+
+    plain, own = pictures(), pictures(Renumbered)
+    short = data.SequentialSampler(range(5))
+    for dataset, sampler in (
+        *((each, None) for each in (own, data.Subset(own, [3, 1, 2]), Half(plain, [0, 1, 2]))),
+        *((plain, each) for each in (Backwards(plain), short, [4, 7])),
+        (plain, data.WeightedRandomSampler([0.0] * 39 + [1.0], 3)),
+    ):
+        with pytest.raises(forebay.ConfigError, match="of its own|is of 5 samples|is not known"):
+            forebay.torch.DataLoader(dataset, 2, sampler=sampler, native="require")
+        ours = forebay.torch.DataLoader(dataset, 2, sampler=sampler)
+        theirs = data.DataLoader(dataset, 2, sampler=sampler)
+        assert not ours.is_native and len(ours) == len(theirs)
+        for (images, labels), (their_images, their_labels) in pairs(ours, theirs):
+            assert torch.equal(images, their_images) and torch.equal(labels, their_labels)
+    assert "PyTorch's own workers make the batches: Renumbered has a __getitem__() of its own" in caplog.text
+
+
+def test_it_is_a_loader_of_pytorch(pictures: Any) -> None:
+    import copy
+    import pickle
+
+    data = torch.utils.data
+    loader = forebay.torch.DataLoader(pictures(), 4, True, collate_fn=data.default_collate, num_workers=2)
+    assert loader.is_native and isinstance(loader, data.DataLoader) and loader.num_workers == 2
+    assert isinstance(loader.batch_sampler, data.BatchSampler) and isinstance(loader.sampler, data.RandomSampler)
+    assert len(iter(loader)) == len(loader) == COUNT // 4 and len(loader.dataset) == COUNT
+    assert isinstance(next(iter(loader)), list) and forebay.torch.DataLoader[int] is not None
+    with pytest.raises(ValueError, match="batch_size"):
+        loader.batch_size = 8
+    for same in (pickle.loads(pickle.dumps(loader)), copy.deepcopy(loader)):
+        assert sorted(greys(same)) == list(range(COUNT)) and same.is_native
+        same.close()
+    again = forebay.torch.DataLoader(pictures(), batch_sampler=data.BatchSampler(range(COUNT), 4, True))
+    assert not again.is_native and greys(again) == list(range(COUNT))
+    given = data.BatchSampler(data.SequentialSampler(pictures()), 16, True)
+    again = forebay.torch.DataLoader(pictures(), batch_sampler=given)
+    assert again.is_native and greys_of(again) == [list(range(16)), list(range(16, 32))]
+    again.close()
+    loader.close()
+
+
+def test_the_dataset_of_a_path_has_a_length(load: Any, folder: Path) -> None:
+    loader = load(folder, 16, True)
+    assert len(loader.dataset) == COUNT and loader.dataset.classes == ["cat", "dog"] and len(loader) == 3
+
+
+def test_a_loop_that_was_left_begins_anew(load: Any) -> None:
+    held_out = load(None, 4)
+    for _ in range(3):
+        assert greys(itertools.islice(held_out, 3)) == list(range(12))
+    assert greys(held_out) == list(range(COUNT)) and greys(held_out) == list(range(COUNT))
+    training = load(None, 4, shuffle=True)
+    next(iter(training))
+    assert sorted(greys(training)) == list(range(COUNT))
+    first, second = (greys(itertools.islice(training, 3)) for _ in range(2))
+    assert first != second
+    continued = load(None, 4, shuffle=True, restart=False)
+    assert sorted(greys(itertools.islice(continued, 3)) + greys(continued)) == list(range(COUNT))
+
+
+def test_the_order_is_that_of_manual_seed(load: Any) -> None:
+    def order(seed: int, count: int = 1) -> list[list[int]]:
+        torch.manual_seed(seed)
+        return [greys(each) for each in [load(None, 4, shuffle=True) for _ in range(count)]]
+
+    assert order(1) == order(1) != order(2)
+    one, other = order(3, 2)
+    assert one != other and sorted(one) == sorted(other)
+
+
+def test_fields_are_served(load: Any, folder: Path) -> None:
+    np = pytest.importorskip("numpy")
+    paths = [path for path, _ in Pictures(folder).samples[:8]]
+    boxes = [[[0, 0, 4, 4 + i / 8]] * (i % 3) for i in range(8)]
+    masks = {"mask": {"kind": "mask", "values": [np.full((8, 8), i, np.uint8) for i in range(8)]}}
+    files = forebay.Files(paths, [0] * 8, fields=masks, boxes=boxes)
+    for batch, first in pairs(load(files, 4), (0, 4)):
+        assert list(batch) == ["image", "label", "boxes", "boxes.class", "mask", "boxes.counts"]
+        assert batch["mask"][:, 0, 0].tolist() == list(range(first, first + 4)) and batch["image"].shape[0] == 4
+        assert batch["boxes.counts"].tolist() == [i % 3 for i in range(first, first + 4)]
+
+
+def test_a_state_rewinds_and_brings_its_seed(load: Any) -> None:
+    torch.manual_seed(1)
+    loader = load(None, 4, shuffle=True)
+    seen = greys(itertools.islice(loader, 3))
+    state = loader.state_dict()
+    rest = greys(load_and_return(loader, state))
+    assert sorted(seen + rest) == list(range(COUNT)) and greys(load_and_return(loader, state)) == rest
+    torch.manual_seed(2)
+    assert greys(load_and_return(load(None, 4, shuffle=True), state)) == rest
+
+
+def load_and_return(loader: Any, state: Any) -> Any:
+    loader.load_state_dict(state)
+    return loader
+
+
+def test_a_sample_that_cannot_be_read_ends_an_evaluation(load: Any, folder: Path) -> None:
+    missing = Pictures(folder)
+    missing.samples[3] = ("/nowhere/of.png", 0)
+    with pytest.raises(forebay.SampleError, match=r"^/nowhere/of.png: (?!/nowhere)"):
+        list(load(missing, 4))
+    assert len(greys(load(missing, 4, shuffle=True, max_bad=5))) == COUNT
