@@ -18,7 +18,11 @@ std::vector<std::string> PolicyRegistry::names() const {
 
 std::unique_ptr<Policy> PolicyRegistry::make(const PolicyOptions& options) const {
   const auto found = factories_.find(options.name);
-  if (found != factories_.end()) return found->second(options);
+  if (found != factories_.end()) {
+    auto policy = found->second ? found->second(options) : nullptr;
+    if (policy == nullptr) throw ConfigError("policy.name = \"" + options.name + "\": its factory made nothing");
+    return policy;
+  }
   std::string known;
   for (const auto& [name, factory] : factories_) known += (known.empty() ? "" : ", ") + name;
   throw ConfigError("policy.name = \"" + options.name + "\": there is no such policy; known policies: " + known);

@@ -120,6 +120,8 @@ TEST_CASE("bad usage ends with 2 and one line that names it") {
            {{"simulate", "--json", "/no/such/folder/x"}, "--json: cannot write /no/such/folder/x: there is no folder"},
            {{"index", "x", "--save", "/dev"}, "--save: cannot write /dev: it is a folder; name a file"},
            {{"completion", "fish"}, "SHELL"},
+           {{"top", "run", "--interval", "1e10"}, "--interval: expected at most 1000000, found 1e10"},
+           {{"top", "run", "--interval", "nan"}, "--interval: expected a number above 0, found nan"},
            {{"index"}, "PATH is required (see forebay index --help)"},
            {{"index", "x", "--decode-index"}, "--decode-index needs an index to lie beside: add --save FILE"},
            {{"config", "--sett", "a=1"}, "--sett"},

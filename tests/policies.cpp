@@ -250,6 +250,16 @@ TEST_CASE("registry: knows the policies of this folder, and lists them when aske
       ConfigError);
 }
 
+TEST_CASE("registry: a factory that makes nothing is refused by its name") {
+  PolicyRegistry mine;
+  mine.add("mine", [](const PolicyOptions&) { return nullptr; });
+  mine.add("none", {});
+  for (const std::string name : {"mine", "none"}) {
+    CHECK_THROWS_WITH_AS(static_cast<void>(mine.make({.name = name})),
+                         ("policy.name = \"" + name + "\": its factory made nothing").c_str(), ConfigError);
+  }
+}
+
 TEST_CASE("registry: is a value; a program adds its own policy or replaces one") {
   PolicyRegistry mine = PolicyRegistry::builtin();
   mine.add("mine", [](const PolicyOptions&) { return std::make_unique<Scripted>(Decision::wait); });

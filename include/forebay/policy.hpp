@@ -72,7 +72,8 @@ class PolicyRegistry {
   // Adds a policy, replacing one of the same name.
   void add(std::string name, PolicyFactory factory);
   [[nodiscard]] std::vector<std::string> names() const;
-  // Throws ConfigError naming policy.name and the known names if there is no such policy.
+  // Never null. Throws ConfigError naming policy.name and the known names if there is no such policy, or if its factory
+  // made none.
   [[nodiscard]] std::unique_ptr<Policy> make(const PolicyOptions& options) const;
 
  private:

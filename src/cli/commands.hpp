@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -36,8 +37,10 @@ void add_unpack_command(CLI::App& app, Invocation& invocation);
 // What the command does when it is named.
 void on_call(CLI::App& command, Invocation& invocation, std::function<int()> work);
 
-// The option accepts only numbers above 0.
-CLI::Option* positive(CLI::Option* option);
+// The option accepts only numbers above 0, `most` at most.
+CLI::Option* positive(CLI::Option* option, double most = std::numeric_limits<double>::infinity());
+// A time in seconds, a million at most, which every clock counts.
+CLI::Option* seconds(CLI::Option* option);
 
 // The --set flag of a command: one override each time it is given.
 void add_set_option(CLI::App& command, std::vector<std::string>& overrides);

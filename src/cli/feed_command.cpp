@@ -262,9 +262,8 @@ void add_feed_command(CLI::App& app, Invocation& invocation) {
           ->add_option("--trace", arguments->trace,
                        "write what each thread did, for Perfetto or chrome://tracing (one file per rank)")
           ->type_name("FILE");
-  positive(command->add_option("--trace-seconds", arguments->trace_s,
-                               "how much of the beginning of the run the trace covers (10)"))
-      ->type_name("S")
+  seconds(command->add_option("--trace-seconds", arguments->trace_s,
+                              "how much of the beginning of the run the trace covers (10)"))
       ->needs(trace);
   command->add_flag("--quiet", arguments->quiet, "print no summary");
   command->footer(

@@ -106,15 +106,19 @@ void on_call(CLI::App& command, Invocation& invocation, std::function<int()> wor
   command.callback([&invocation, work = std::move(work)] { invocation.run = work; });
 }
 
-CLI::Option* positive(CLI::Option* option) {
+CLI::Option* positive(CLI::Option* option, double most) {
   return option->check(
-      [](const std::string& text) {
+      [most](const std::string& text) {
         double value = 0;
         const bool is_number = CLI::detail::lexical_cast(text, value);
+        if (is_number && value > most)
+          return "expected at most " + std::to_string(static_cast<std::int64_t>(most)) + ", found " + text;
         return is_number && value > 0 ? std::string() : "expected a number above 0, found " + text;
       },
       "");
 }
+
+CLI::Option* seconds(CLI::Option* option) { return positive(option, 1e6)->type_name("S"); }
 
 Options command_defaults() {
   Options options;

@@ -290,8 +290,7 @@ void add_simulate_command(CLI::App& app, Invocation& invocation) {
       ->type_name("FILE");
   command->add_option("--record", arguments->record, "write each run's decisions and steps, as a real run does")
       ->type_name("DIR");
-  positive(command->add_option("--step-s", arguments->step_s, "--record: seconds that a step takes (default: 1)"))
-      ->type_name("S")
+  seconds(command->add_option("--step-s", arguments->step_s, "--record: seconds that a step takes (default: 1)"))
       ->needs("--record")
       ->excludes("--trace");
   command

@@ -73,9 +73,8 @@ void add_top_command(CLI::App& app, Invocation& invocation) {
   CLI::App* command = app.add_subcommand("top", "Show a run while it goes, rank by rank");
   command->add_option("RUN", arguments->run, "the telemetry.dir of the run, which may be on another machine")
       ->required();
-  positive(command->add_option("--interval", arguments->interval_s,
-                               "seconds from one look to the next (default: 1; 5 when not on a terminal)"))
-      ->type_name("S");
+  seconds(command->add_option("--interval", arguments->interval_s,
+                              "seconds from one look to the next (default: 1; 5 when not on a terminal)"));
   command->footer(
       "On a terminal q or Ctrl-C ends it; elsewhere it prints a line per interval until the run ends.\n"
       "Examples:\n"
