@@ -6,6 +6,7 @@ anything. Everything else is Unlike, with the reason.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -14,7 +15,7 @@ from typing import Any, NamedTuple
 import torch
 from torch.utils import data
 
-from . import _huggingface, _transforms
+from . import _core, _huggingface, _transforms
 from .dataset import Dataset, Files, is_configured
 from .errors import ConfigError
 from .feeder import SOLO
@@ -71,11 +72,33 @@ def source_of(dataset: Any, chosen: Sequence[int] | None, is_library: bool) -> S
         if isinstance(dataset, Dataset):
             return Source(_Part(dataset, chosen), len(chosen))
         raise Unlike("a part of the samples was asked for, which is taken of datasets of PyTorch's")
+    in_memory = _in_memory(dataset, chosen)
+    if in_memory is not None:
+        return in_memory
+    samples, classes, transform = _listed(dataset, chosen)
+    options = {} if transform is None else _transforms.options_of(transform)
+    try:
+        files = Files([path for path, _ in samples], [label for _, label in samples], classes=classes)
+    except (TypeError, ValueError) as error:
+        raise Unlike(f"the samples of {type(dataset).__name__} are no files with class numbers ({error})") from None
+    # torchvision's loaders show photographs as they are stored.
+    return Source(files, len(samples), {"exif": False, **options})
+
+
+def _listed(dataset: Any, chosen: Sequence[int] | None = None) -> tuple[list[Any], Any, Any]:
+    """Its files with their labels, the classes, and the transform."""
     while type(dataset) is data.Subset:
         picked = [int(i) for i in dataset.indices]
         chosen = picked if chosen is None else [picked[i] for i in chosen]
         dataset = dataset.dataset
     name = type(dataset).__name__
+    if type(dataset) is data.ConcatDataset:
+        parts = [_listed(part) for part in dataset.datasets]
+        _, classes, transform = parts[0]
+        if any((part[1], part[2]) != (classes, transform) for part in parts):
+            raise Unlike("the parts of the ConcatDataset have different classes or transforms")
+        samples = [sample for part in parts for sample in part[0]]
+        return samples if chosen is None else [samples[i] for i in chosen], classes, transform
     _require_plain(dataset, ("__getitem__", "__getitems__"))
     if not hasattr(dataset, "samples"):
         raise Unlike(f"{name} does not list its files, as ImageFolder does")
@@ -91,16 +114,39 @@ def source_of(dataset: Any, chosen: Sequence[int] | None, is_library: bool) -> S
     samples = dataset.samples
     if len(dataset) != len(samples):
         raise Unlike(f"{name} lists {len(samples)} files and has a length of {len(dataset)}")
-    if chosen is not None:
-        samples = [samples[i] for i in chosen]
-    try:
-        files = Files([path for path, _ in samples], [label for _, label in samples], classes=dataset.classes)
-    except (TypeError, ValueError, AttributeError) as error:
-        raise Unlike(f"the samples of {name} are no files with class numbers ({error})") from None
-    transform = getattr(dataset, "transform", None)
-    options = {} if transform is None else _transforms.options_of(transform)
-    # torchvision's loaders show photographs as they are stored.
-    return Source(files, len(samples), {"exif": False, **options})
+    chosen_samples = samples if chosen is None else [samples[i] for i in chosen]
+    return chosen_samples, getattr(dataset, "classes", None), getattr(dataset, "transform", None)
+
+
+def _in_memory(dataset: Any, chosen: Sequence[int] | None) -> Source | None:
+    """MNIST and CIFAR of torchvision and their like, which hold the pixels; None for others."""
+    while type(dataset) is data.Subset:
+        picked = [int(i) for i in dataset.indices]
+        chosen = picked if chosen is None else [picked[i] for i in chosen]
+        dataset = dataset.dataset
+    folders = getattr(sys.modules.get("torchvision"), "datasets", None)
+    method = getattr(type(dataset), "__getitem__", None)
+    known = [getattr(folders, name).__getitem__ for name in ("MNIST", "CIFAR10") if hasattr(folders, name)]
+    if method not in known or dataset.target_transform is not None or dataset.transform is None:
+        return None
+    import numpy
+
+    pixels = numpy.asarray(dataset.data)
+    if pixels.dtype != numpy.uint8 or pixels.shape[3:] not in ((), (3,)) or len(pixels) != len(dataset):
+        return None
+    sides, channels = (int(pixels.shape[1]), int(pixels.shape[2])), 1 if pixels.ndim == 3 else 3
+    options = _transforms.options_of(dataset.transform, sides, channels)
+    head = numpy.frombuffer(b"P%d %d %d 255\n" % (5 if channels == 1 else 6, sides[1], sides[0]), numpy.uint8)
+    files = numpy.empty((len(pixels), len(head) + pixels[0].size), numpy.uint8)
+    files[:, : len(head)], files[:, len(head) :] = head, pixels.reshape(len(pixels), -1)
+    rows = numpy.arange(len(files)) if chosen is None else numpy.asarray(chosen) % len(files)
+    addresses = (files.ctypes.data + rows * files.shape[1]).astype(numpy.uint64)
+    labels = numpy.asarray(dataset.targets)[rows].tolist()
+    identity = f"{sides} {hashlib.sha256(files[rows].tobytes()).hexdigest()}"
+    sizes = numpy.full(len(rows), files.shape[1], numpy.uint64)
+    names = [str(name).encode() for name in dataset.classes]
+    made = _core.memory_dataset([files], addresses, sizes, labels, names, [], identity)
+    return Source(made, len(rows), {"channels": channels, **options})
 
 
 class _Part(Dataset):

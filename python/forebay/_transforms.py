@@ -21,9 +21,8 @@ _NEAR = {
     "ColorJitter": 'operations=["colour"], colour={"brightness": 0.4, ...}',
     "RandomGrayscale": 'operations=["colour"], colour={"grey": 0.2, ...}',
     "RandomErasing": 'operations=["erase"], erase={"probability": 0.5}',
-    "Grayscale": "channels=1",
 }
-_IGNORED = ("Identity", "ToPureTensor")
+_IGNORED = ("Identity", "ToPureTensor", "RGB")  # images are RGB when they come
 
 
 def _pair(size: Any) -> tuple[int, int] | None:
@@ -38,17 +37,19 @@ def _single(size: Any) -> int:
 
 
 def _steps(transform: Any) -> Iterable[Any]:
-    if type(transform).__name__ == "Compose":
-        for inner in transform.transforms:
+    kind = type(transform)
+    if (kind.__module__.split(".")[0], kind.__name__) in (("torchvision", "Compose"), ("torch", "Sequential")):
+        for inner in transform.transforms if kind.__name__ == "Compose" else transform:
             yield from _steps(inner)
     else:
         yield transform
 
 
 class _Reading:
-    """The chain so far."""
+    """The chain so far. ``sides``: of all images, where that is known; ``channels``: of theirs."""
 
-    def __init__(self) -> None:
+    def __init__(self, sides: tuple[int, int] | None, channels: int) -> None:
+        self.sides, self.channels = sides, channels
         self.options: dict[str, Any] = {"mirror": 0.0}
         self.resized: Any = None  # what Resize was given
         self.is_tensor = False
@@ -81,8 +82,12 @@ class _Reading:
             )
         self.options.update(options)
 
-    @staticmethod
-    def _require_bilinear(step: Any) -> None:
+    def _require_bilinear(self, step: Any) -> None:
+        if self.is_tensor and getattr(step, "antialias", True) is not True:
+            raise NoCounterpart(
+                f"transform: {type(step).__name__} resizes tensors without antialiasing, and Forebay with it: say "
+                "antialias=True"
+            )
         way = getattr(step, "interpolation", None)
         if way is not None and str(getattr(way, "value", way)).lower() not in ("bilinear", "2"):
             raise NoCounterpart(
@@ -138,19 +143,40 @@ class _Reading:
         self.is_scaled = True
 
     def _ToDtype(self, step: Any) -> None:
+        if str(step.dtype) == "torch.uint8" and not self.is_scaled:
+            return  # as they are
         if not getattr(step, "scale", False):
             raise NoCounterpart("transform: ToDtype is taken with scale=True: values from 0 to 1")
         self._ConvertImageDtype(step)
 
     def _Normalize(self, step: Any) -> None:
-        mean, std = [float(v) for v in step.mean], [float(v) for v in step.std]
-        if not self.is_scaled or self.is_normalised or len(mean) != 3 or len(std) != 3:
-            raise NoCounterpart("transform: Normalize is taken once, after ToTensor, with three means and deviations")
-        self.mean, self.std, self.is_normalised = mean, std, True
+        mean, std = (
+            [float(v) for v in (each if hasattr(each, "__len__") else [each])] for each in (step.mean, step.std)
+        )
+        if not self.is_scaled or self.is_normalised or {len(mean), len(std)} - {1, self.channels}:
+            raise NoCounterpart(
+                "transform: Normalize is taken once, after ToTensor, with one mean and deviation or one of each channel"
+            )
+        self.mean, self.std = (each * (3 // len(each)) for each in (mean, std))
+        self.is_normalised = True
+
+    def _Grayscale(self, step: Any) -> None:
+        if step.num_output_channels != 1 or self.is_normalised:
+            raise NoCounterpart("transform: Grayscale is taken to one channel, before Normalize")
+        self.channels = self.options["channels"] = 1
+
+    def _ImageClassification(self, step: Any) -> None:  # weights.transforms()
+        self._require_bilinear(step)
+        self.resized = _single(step.resize_size)
+        self._CenterCrop(type("CenterCrop", (), {"size": step.crop_size}))
+        self._ToTensor(step)
+        self._Normalize(step)
 
     def finish(self) -> dict[str, Any]:
         if not self.is_tensor:
             raise NoCounterpart("transform: the chain makes no tensors; it must contain ToTensor()")
+        if "crop" not in self.options and self.sides and self.resized is None:
+            self.options.update(crop="none", size=self.sides)
         if "crop" not in self.options:
             raise NoCounterpart(
                 "transform: the images would have different sizes; add Resize((height, width)), Resize(256) and "
@@ -166,9 +192,9 @@ class _Reading:
         return self.options
 
 
-def options_of(transform: Any) -> dict[str, Any]:
+def options_of(transform: Any, sides: tuple[int, int] | None = None, channels: int = 3) -> dict[str, Any]:
     """The options that do what the transform does. Raises ConfigError with the remedy where there are none."""
-    reading = _Reading()
+    reading = _Reading(sides, channels)
     for step in _steps(transform):
         reading.read(step)
     return reading.finish()

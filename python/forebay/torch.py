@@ -118,15 +118,16 @@ class DataLoader(torch.utils.data.DataLoader[_Item]):
         is_library = _native.is_of_library(dataset, bool(image_options))
         shown: Any = Served(dataset) if is_library else dataset
         theirs = {name: value for name, value in arguments.items() if name in _THEIRS and value != _THEIRS[name]}
-        with warnings.catch_warnings():
-            if native != "off":
-                warnings.filterwarnings("ignore", "This DataLoader will create")  # it will not
+        with warnings.catch_warnings(record=True) as told:  # that so many workers are too many
+            warnings.simplefilter("always")
             super().__init__(shown, **theirs)
         try:
             if native == "off" and not is_library:
                 raise _native.Unlike('native="off" was said')
             plan = self._plan(dataset, None if is_library else shown)
         except ConfigError as why:
+            for warning in told:
+                warnings.warn(warning.message, warning.category, stacklevel=2)
             self._take_general_way(why, is_library, image_options, options)
         else:
             self._take_native_way(shown, *plan, options)

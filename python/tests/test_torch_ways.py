@@ -149,3 +149,30 @@ def test_a_sample_that_cannot_be_read_ends_an_evaluation(load: Any, folder: Path
     with pytest.raises(forebay.SampleError, match=r"^/nowhere/of.png: (?!/nowhere)"):
         list(load(missing, 4))
     assert len(greys(load(missing, 4, shuffle=True, max_bad=5))) == COUNT
+
+
+def test_images_in_memory_and_folders_behind_each_other(pictures: Any) -> None:
+    datasets = pytest.importorskip("torchvision.datasets")
+    transforms = pytest.importorskip("torchvision.transforms")
+    np = pytest.importorskip("numpy")
+    data = torch.utils.data
+    rng = np.random.default_rng(5)
+    chain = transforms.Compose([transforms.ToTensor(), transforms.Normalize((0.5,), (0.25,))])
+    digits, photos = datasets.MNIST.__new__(datasets.MNIST), datasets.CIFAR10.__new__(datasets.CIFAR10)
+    digits.data = torch.from_numpy(rng.integers(0, 256, (20, 28, 28), np.uint8))
+    photos.data = rng.integers(0, 256, (20, 32, 32, 3), np.uint8)
+    for each in (digits, photos):
+        each.targets, each.classes, each.target_transform = torch.arange(20) % 10, [str(i) for i in range(10)], None
+        each.transform = chain
+    photos.targets = photos.targets.tolist()
+    both = data.ConcatDataset([pictures()] * 2)
+    both.datasets[1].transform = both.datasets[0].transform
+    for dataset in (digits, data.Subset(photos, [5, -1, 5, 0]), photos, both, data.Subset(both, [50, 3])):
+        ours = forebay.torch.DataLoader(dataset, 3, native="require", workers_io=1, workers_decode=1)
+        for (images, labels), (their_images, their_labels) in pairs(ours, data.DataLoader(dataset, 3)):
+            assert images.dtype == their_images.dtype and images.shape == their_images.shape
+            assert torch.allclose(images.float(), their_images.float(), atol=1e-5) and torch.equal(labels, their_labels)
+        ours.close()
+    padded = transforms.Compose([transforms.RandomCrop(32, padding=4), chain])
+    photos.transform = padded
+    assert not forebay.torch.DataLoader(photos, 3).is_native

@@ -19,6 +19,8 @@ def chain(*steps: Any) -> Any:
 TENSOR = step("ToTensor")
 NORMAL = step("Normalize", mean=(0.5, 0.4, 0.3), std=[0.1, 0.2, 0.3])
 RANDOM = step("RandomResizedCrop", size=(224, 160), scale=(0.1, 1.0), ratio=(0.5, 2), interpolation="bilinear")
+HALF = {"mean": 0.5, "std": 0.5}
+ONE = {"mean": (0.5,), "std": (0.5,)}
 UNIT = {"dtype": "float32", "mean": [0, 0, 0], "std": [255] * 3}
 
 
@@ -42,6 +44,29 @@ UNIT = {"dtype": "float32", "mean": [0, 0, 0], "std": [255] * 3}
             chain(step("Resize", size=(8, 8)), step("PILToTensor")),
             {"crop": "none", "size": (8, 8), "mirror": 0, "dtype": "uint8"},
         ),
+        (
+            step(
+                "ImageClassification",
+                **{"resize_size": [232], "crop_size": [224], "mean": (0.5, 0.4, 0.3), "std": (0.1, 0.2, 0.3)},
+                interpolation="bilinear",
+            ),
+            {"crop": "center", "size": (224, 224), "center_fraction": 224 / 232, "mirror": 0, "dtype": "float32"}
+            | {"mean": [127.5, 102, 76.5], "std": [25.5, 51, 76.5]},
+        ),
+        (
+            chain(
+                RANDOM, step("RGB"), step("ToDtype", dtype="torch.uint8", scale=True), TENSOR, step("Normalize", **HALF)
+            ),
+            {"crop": "random_resized", "size": (224, 160), "scale": (0.1, 1.0), "ratio": (0.5, 2), "mirror": 0}
+            | {"dtype": "float32", "mean": [127.5] * 3, "std": [127.5] * 3},
+        ),
+        (
+            chain(
+                step("Grayscale", num_output_channels=1), step("Resize", size=(8, 8)), TENSOR, step("Normalize", **ONE)
+            ),
+            {"crop": "none", "size": (8, 8), "channels": 1, "mirror": 0, "dtype": "float32"}
+            | {"mean": [127.5] * 3, "std": [127.5] * 3},
+        ),
     ],
 )
 def test_the_usual_chains(transform: Any, options: dict[str, Any]) -> None:
@@ -62,6 +87,8 @@ def test_the_usual_chains(transform: Any, options: dict[str, Any]) -> None:
         ([step("Resize", size=(8, 8)), RANDOM, TENSOR], "RandomResizedCrop comes after another"),
         ([step("Resize", size=8), RANDOM, TENSOR], "Resize of the shorter side has no place"),
         ([step("Resize", size=(8, 8), interpolation="bicubic"), TENSOR], "resizes by bicubic"),
+        ([TENSOR, step("Resize", size=(8, 8), antialias=None)], "without antialiasing"),
+        ([step("Grayscale", num_output_channels=3), RANDOM, TENSOR], "to one channel"),
         ([RANDOM], "ToTensor"),
         ([RANDOM, NORMAL, TENSOR], "Normalize is taken once, after ToTensor"),
         ([RANDOM, step("ToImage"), step("ToDtype", dtype="torch.float32", scale=False)], "scale=True"),
