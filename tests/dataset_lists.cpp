@@ -227,3 +227,27 @@ TEST_CASE("files that a list names and that are not there") {
   CHECK(of_objects.files.size() == 1);
   CHECK(of_objects.samples == 2);
 }
+
+TEST_CASE("a line takes time in proportion to its length, whatever is in it") {
+  const ListFile list;
+  constexpr std::size_t kParts = 1'000'000;
+  const auto many = [](const std::string& part) {
+    std::string line;
+    for (std::size_t i = 0; i < kParts; ++i) line += part;
+    return line + "\n";
+  };
+  // With twice the parts each took four times as long: minutes here.
+  for (const char* part : {"a ", "a,", "a\t", "\"a\",", "\"a\" ", ". ", "#", "a.jpg "}) {
+    CAPTURE(part);
+    CHECK_NOTHROW((void)list.refusal(many(part)));
+  }
+}
+
+TEST_CASE("a file of one byte is read like any other, and not beyond") {
+  const ListFile list;
+  for (const char* byte : {"\xff", "\xfe", "\x78", "\x1f", "P", "B", "\x89"}) {
+    CAPTURE(byte);
+    write_file(list.folder / "one", byte);
+    CHECK_NOTHROW((void)error_of([&] { (void)build_dataset(options_for(list.folder / "one", "auto")); }));
+  }
+}

@@ -4,15 +4,19 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <new>
 #include <span>
 #include <stdexcept>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include <forebay/error.hpp>
 
 #include "data/guarded_dataset.hpp"
+#include "data/record_checksum.hpp"
 #include "reader_stage.hpp"
+#include "support.hpp"
 
 namespace forebay {
 namespace {
@@ -40,6 +44,28 @@ class SmallTarget final : public ReadTarget {
  private:
   std::vector<std::byte> memory_;
 };
+
+TEST_CASE("no memory for a sample is a limit of the process, and no damage of the sample") {
+  SmallTarget target;
+  const auto dataset = guarded(std::make_shared<OwnRead>([](ReadTarget&) { throw std::bad_alloc(); }));
+  try {
+    dataset->read(0, target);
+    FAIL("nothing was thrown");
+  } catch (const SampleError& error) {
+    FAIL(error.what());
+  } catch (const Error& error) {
+    CHECK(std::string(error.what()).find("no memory for read() of sample 0") != std::string::npos);
+  }
+  if (testing::kSanitized) return;  // a sanitizer ends the process instead
+  try {
+    (void)memory_around_record(std::size_t{1} << 60U);
+    FAIL("nothing was thrown");
+  } catch (const SampleError& error) {
+    FAIL(error.what());
+  } catch (const Error& error) {
+    CHECK(std::string(error.what()).find("bytes around a record") != std::string::npos);
+  }
+}
 
 TEST_CASE("what the reader's memory throws ends the read, whatever a program's dataset makes of it") {
   SmallTarget target;

@@ -280,6 +280,13 @@ TEST_CASE("a state that is deep, long or claims too much is refused, in memory p
   left = packed(std::string(1'000'000, '['));
   CHECK(contains(with(8, left, 1), "left: 1000000 bytes are more than the pieces of the job can have"));
   CHECK(contains(with(1U << 20U, left), "is not a list of whole numbers"));
+  // Text of more numbers than the job can have pieces ends the reading where they are too many.
+  std::string zeros = R"({"epoch":[0)";
+  for (std::size_t i = 0; i < 100'000; ++i) zeros += ",0";
+  CHECK(contains(with(8, packed(zeros + "]}"), 1), "left has 4121 pieces, and a job can have 4120 at most"));
+  std::string list = R"({"forebay_state":2,"left":[0)";
+  for (std::size_t i = 0; i < 100'000; ++i) list += ",0";
+  CHECK(contains(refusal(list + "]}\n"), "a state has fewer members"));
   const std::string endless = refusal_after([](Json& json) { json["opened"] = 1'000'000'003; });
   CHECK(contains(endless, "opened is 1000000003 where epochs is 3, and at most 65536 epochs can be open"));
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <new>
 
+#include "base/limits.hpp"
 #include "gzip.hpp"
 
 namespace forebay {
@@ -67,7 +68,7 @@ Inflated inflate(const OpenFile& file) {
       }
     }
   } catch (const std::bad_alloc&) {
-    throw SampleError("there is no memory for what it inflates to; decompress it");
+    throw out_of_memory("for what a file of " + std::to_string(file.size) + " bytes inflates to");
   }
   inflated.bytes.resize(filled);
   return inflated;

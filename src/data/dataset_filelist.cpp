@@ -266,7 +266,7 @@ bool is_list(PathContents& contents) {
   if (contents.is_folder()) return false;
   const auto head = contents.head();
   return !head.empty() && std::ranges::find(head, std::byte{0}) == head.end() &&
-         (head[0] != std::byte{0xFF} || head[1] != std::byte{0xD8});
+         (head[0] != std::byte{0xFF} || head.size() < 2 || head[1] != std::byte{0xD8});
 }
 
 std::uint64_t hash_lists(const DatasetOptions& options) {

@@ -7,6 +7,7 @@
 
 #include <forebay/error.hpp>
 
+#include "base/limits.hpp"
 #include "index_image.hpp"
 
 namespace forebay {
@@ -127,6 +128,9 @@ class GuardedDataset final : public Dataset {
     } catch (const SampleError&) {
       watched.rethrow_own_failure();
       throw;
+    } catch (const std::bad_alloc&) {
+      watched.rethrow_own_failure();
+      throw out_of_memory("for " + call() + ", which threw std::bad_alloc");
     } catch (...) {
       watched.rethrow_own_failure();
       throw SampleError(call() + " threw: " + what_was_thrown());

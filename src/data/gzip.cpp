@@ -5,10 +5,12 @@
 #include <array>
 #include <vector>
 
+#include "base/limits.hpp"
+
 namespace forebay {
 namespace {
 
-SampleError without_memory() { return SampleError("there is no memory to decompress it"); }
+Error without_memory() { return out_of_memory("to decompress a file"); }
 
 class GzipSource final : public ByteSource {
  public:

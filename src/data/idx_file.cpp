@@ -4,6 +4,7 @@
 #include <array>
 #include <new>
 
+#include "base/limits.hpp"
 #include "base/text.hpp"
 #include "file_nature.hpp"
 #include "gzip.hpp"
@@ -121,7 +122,7 @@ std::vector<std::byte> IdxFile::load() {
   try {
     return load_payload();
   } catch (const std::bad_alloc&) {
-    throw SampleError("there is no memory for its " + in_words(header_) + " values");
+    throw out_of_memory("for the " + in_words(header_) + " values of an IDX file");
   }
 }
 

@@ -178,8 +178,8 @@ class ListParser {
   std::string_view field() {
     const auto start = rest_.find_first_not_of(separator_ == '\t' ? " " : " \t");
     if (start != kNowhere && rest_[start] == '"') return quoted(start + 1);
-    auto end = std::min(rest_.find('\n'), rest_.size());
-    if (separator_ != ' ' && separator_ != kNoSeparator) end = std::min(end, rest_.find(separator_));
+    auto end = rest_of_line();
+    if (separator_ != ' ' && separator_ != kNoSeparator) end = std::min(end, rest_.substr(0, end).find(separator_));
     const auto text = without_blanks(rest_.substr(0, end));
     rest_.remove_prefix(end);
     return text;
@@ -187,7 +187,7 @@ class ListParser {
 
   // "a.jpg 0": the field is the whole line, unless its path is in quotes.
   void add_label_behind_path() {
-    const auto end = std::min(rest_.find('\n'), rest_.size());
+    const auto end = rest_of_line();
     if (const auto behind = without_blanks(rest_.substr(0, end)); !behind.empty()) {
       fields_.push_back(behind);
       rest_.remove_prefix(end);
@@ -220,10 +220,17 @@ class ListParser {
     }
     was_quoted_ = true;
     if (separator_ == ' ') return quoted_.emplace_back(std::move(text));
-    const auto end = std::min({rest_.find(separator_), rest_.find('\n'), rest_.size()});
+    auto end = rest_of_line();
+    end = std::min(end, rest_.substr(0, end).find(separator_));
     if (!without_blanks(rest_.substr(0, end)).empty()) fail("text after a closing double quote", line_);
     rest_.remove_prefix(end);
     return quoted_.emplace_back(std::move(text));
+  }
+
+  // Bytes up to the end of the line. It is looked for once, however many fields the line has.
+  std::size_t rest_of_line() {
+    if (rest_.data() > line_end_) line_end_ = rest_.data() + std::min(rest_.find('\n'), rest_.size());
+    return static_cast<std::size_t>(line_end_ - rest_.data());
   }
 
   // REQUIRES: what is left of the line does not matter.
@@ -242,6 +249,7 @@ class ListParser {
   }
 
   std::string_view rest_;
+  const char* line_end_ = nullptr;
   const std::string& file_;
   std::deque<std::string>& quoted_;
   const IsFile& is_file_;
@@ -259,9 +267,11 @@ class ListParser {
 bool is_picture_name(std::string_view name) noexcept {
   constexpr std::array<std::string_view, 4> kOther{"bmp", "gif", "ppm", "jp2"};
   if (is_image_name(name)) return true;
-  const auto dot = name.rfind('.');
+  constexpr std::size_t kLongest = 4;
+  const std::string_view end = name.substr(name.size() - std::min(name.size(), kLongest));
+  const auto dot = end.rfind('.');
   if (dot == kNowhere) return false;
-  const auto extension = name.substr(dot + 1);
+  const auto extension = end.substr(dot + 1);
   return std::any_of(kOther.begin(), kOther.end(), [&](std::string_view other) {
     return std::equal(extension.begin(), extension.end(), other.begin(), other.end(), [](char given, char expected) {
       return static_cast<char>(std::tolower(static_cast<unsigned char>(given))) == expected;

@@ -10,6 +10,7 @@
 #include <forebay/error.hpp>
 
 #include "base/crc32c.hpp"
+#include "base/limits.hpp"
 #include "base/text.hpp"
 #include "container_bytes.hpp"
 #include "file_nature.hpp"
@@ -118,6 +119,7 @@ std::vector<std::byte> inflated(const PackShard& shard, const PackPart& part) {
   uLongf size = bytes.size();
   const int result = ::uncompress(reinterpret_cast<Bytef*>(bytes.data()), &size,
                                   reinterpret_cast<const Bytef*>(compressed.data()), compressed.size());
+  if (result == Z_MEM_ERROR) throw std::bad_alloc();
   if (result != Z_OK || size != bytes.size()) throw at_byte(part.offset, "its index cannot be decompressed");
   return bytes;
 }
@@ -131,7 +133,7 @@ void decode_part(const PackShard& shard, const PackPart& part, Decode&& decode) 
     decode(reader);
     reader.expect_end();
   } catch (const std::bad_alloc&) {
-    throw at_byte(part.offset, "there is no memory for its index");
+    throw out_of_memory("for the " + std::to_string(part.raw_bytes) + " bytes of a shard's index");
   } catch (const SampleError& error) {
     if (error.is_transient() || std::string_view(error.what()).starts_with("byte ")) throw;
     throw at_byte(part.offset, error.what());

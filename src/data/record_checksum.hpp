@@ -11,6 +11,7 @@
 #include <forebay/error.hpp>
 
 #include "base/crc32c.hpp"
+#include "base/limits.hpp"
 
 // The checksum of a record in a TFRecord file: a masked CRC-32C that follows what it covers, which is more than the
 // sample's own bytes.
@@ -18,12 +19,12 @@ namespace forebay {
 
 inline constexpr std::size_t kRecordSum = 4;  // bytes of a checksum
 
-// Memory for the bytes around a sample's own. Throws SampleError if there is none.
+// Memory for the bytes around a sample's own. Throws Error, not SampleError, if the system has none.
 [[nodiscard]] inline std::vector<std::byte> memory_around_record(std::size_t bytes) {
   try {
     return std::vector<std::byte>(bytes);
   } catch (const std::bad_alloc&) {
-    throw SampleError("there is no memory for the " + std::to_string(bytes) + " bytes around it");
+    throw out_of_memory("for the " + std::to_string(bytes) + " bytes around a record");
   }
 }
 

@@ -7,6 +7,7 @@
 #include <forebay/error.hpp>
 #include <limits>
 
+#include "base/limits.hpp"
 #include "base/text.hpp"
 #include "file_nature.hpp"
 
@@ -87,7 +88,7 @@ struct Inflater {
   z_stream stream{};
 
   Inflater() {
-    if (inflateInit2(&stream, -MAX_WBITS) != Z_OK) throw SampleError("zip: no memory to inflate");
+    if (inflateInit2(&stream, -MAX_WBITS) != Z_OK) throw out_of_memory("to inflate a member of a zip file");
   }
   Inflater(const Inflater&) = delete;
   Inflater& operator=(const Inflater&) = delete;

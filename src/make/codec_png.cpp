@@ -43,8 +43,10 @@ class PngCodec final : public Codec {
     file_ = rest_ = bytes;
     png_ = png_create_read_struct(PNG_LIBPNG_VER_STRING, this, on_error, on_warning);
     info_ = png_ == nullptr ? nullptr : png_create_info_struct(png_);
-    if (info_ == nullptr)
-      throw SampleError("PNG: libpng has no memory, or is another version than Forebay was built for");
+    if (info_ == nullptr) {
+      if (png_access_version_number() / 100 == PNG_LIBPNG_VER / 100) throw std::bad_alloc();
+      throw SampleError("PNG: libpng is another version than Forebay was built for");
+    }
     require([this] { read_header(); });
     const auto width = static_cast<std::int32_t>(png_get_image_width(png_, info_));
     const auto height = static_cast<std::int32_t>(png_get_image_height(png_, info_));

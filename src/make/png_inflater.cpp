@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdlib>
 #include <cstring>
+#include <new>
 
 namespace forebay {
 namespace {
@@ -103,7 +104,9 @@ void to_rgb(const std::uint8_t* from, std::size_t channels, std::size_t pixels, 
 
 }  // namespace
 
-PngInflater::PngInflater() : decompressor_(libdeflate_alloc_decompressor()) {}
+PngInflater::PngInflater() : decompressor_(libdeflate_alloc_decompressor()) {
+  if (decompressor_ == nullptr) throw std::bad_alloc();
+}
 PngInflater::~PngInflater() = default;
 void PngInflater::End::operator()(libdeflate_decompressor* decompressor) const noexcept {
   libdeflate_free_decompressor(decompressor);

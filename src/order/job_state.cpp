@@ -1,6 +1,5 @@
 #include "job_state.hpp"
 
-#include <zlib.h>
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -14,6 +13,7 @@
 #include "base/file_io.hpp"
 #include "base/text.hpp"
 #include "ledger.hpp"
+#include "packed_pieces.hpp"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -28,6 +28,8 @@ constexpr std::uint64_t kVersion = 2;
 constexpr const char* kContiguousMember = "contiguous";
 // Levels of nested lists and objects. Some JSON code recurses once per level.
 constexpr std::size_t kDeepest = 8;
+// A state has as many as there are settings, which are a hundred or so; those within their values count too.
+constexpr std::ptrdiff_t kMostCommas = 20'000;
 // The end of the text; the checksum of everything before it is between the two parts.
 constexpr std::string_view kBeforeChecksum = R"(,"checksum":")";
 constexpr std::string_view kAfterChecksum = "\"}\n";
@@ -55,10 +57,6 @@ std::uint64_t most_pieces(const JobState& state) noexcept {
   const Deal deal{.batches = state.batches, .shards = state.virtual_shards, .ranks = state.ranks};
   const std::uint64_t planned = 2 * (state.opened - state.epochs) * used_shards(deal);
   return Ledger::most_pieces(deal) + std::min(planned, kMostPlanned);
-}
-
-std::string too_many(std::uint64_t pieces, std::uint64_t most) {
-  return "left has " + std::to_string(pieces) + " pieces, and a job can have " + std::to_string(most) + " at most";
 }
 
 std::string described(const Piece& piece) {
@@ -115,94 +113,6 @@ std::string impossible_pieces(const JobState& state) {
   return {};
 }
 
-// A piece's numbers, by the names of their lists in the text.
-constexpr std::array<const char*, 5> kColumns{"epoch", "shard", "begin", "end", "owner"};
-using Row = std::array<std::uint64_t, kColumns.size()>;
-
-Row row_of(const Piece& piece) noexcept { return {piece.epoch, piece.shard, piece.begin, piece.end, piece.owner}; }
-
-Piece piece_of(const Row& row) noexcept {
-  // Numbers that are too large become one that no shard and no rank has.
-  const auto small = [](std::uint64_t number) {
-    return static_cast<std::uint32_t>(std::min<std::uint64_t>(number, std::numeric_limits<std::uint32_t>::max()));
-  };
-  return {.epoch = row[0], .begin = row[2], .end = row[3], .shard = small(row[1]), .owner = small(row[4])};
-}
-
-// The pieces as JSON, compressed: a list for each of their numbers. It has the differences from the piece before,
-// modulo 2^64: most pieces resemble their neighbours, so these compress well.
-Json pack(const std::vector<Piece>& pieces) {
-  std::array<std::vector<std::int64_t>, kColumns.size()> numbers;
-  Row before{};
-  for (const Piece& piece : pieces) {
-    const Row row = row_of(piece);
-    for (std::size_t i = 0; i < row.size(); ++i) {
-      numbers[i].push_back(static_cast<std::int64_t>(row[i] - before[i]));
-    }
-    before = row;
-  }
-  Json columns;
-  for (std::size_t i = 0; i < numbers.size(); ++i) columns[kColumns[i]] = numbers[i];
-  const std::string text = columns.dump();
-  uLongf size = ::compressBound(text.size());
-  std::string packed(size, '\0');
-  // The fastest level, because a step waits for it.
-  if (::compress2(reinterpret_cast<Bytef*>(packed.data()), &size, reinterpret_cast<const Bytef*>(text.data()),
-                  text.size(), Z_BEST_SPEED) != Z_OK) {
-    throw std::bad_alloc();
-  }
-  packed.resize(size);
-  return {{"bytes", text.size()}, {"zlib", base64(packed)}};
-}
-
-// The text that pack() compressed, for at most `most` pieces. Throws Error saying what is wrong.
-std::string unpacked_text(const Json& left, std::uint64_t most) {
-  constexpr std::uint64_t kFrame = 64;      // bytes of the text beside its numbers
-  constexpr std::uint64_t kLongest = 21;    // of a number and its comma
-  constexpr std::uint64_t kShrinks = 1032;  // zlib makes no more than so many bytes of one
-  const auto bytes = left.find("bytes");    // there is none unless it is an object
-  const auto zlib = left.find("zlib");
-  if (bytes == left.end() || zlib == left.end() || !bytes->is_number_unsigned() || !zlib->is_string()) {
-    throw Error(R"(left is not an object with the number "bytes" and the text "zlib")");
-  }
-  const auto packed = from_base64(zlib->get_ref<const std::string&>());
-  if (!packed) throw Error("left: \"zlib\" is not base64");
-  uLongf size = bytes->get<std::uint64_t>();
-  if (size > kFrame + most * kColumns.size() * kLongest || size / kShrinks > packed->size()) {
-    throw Error("left: " + std::to_string(size) + " bytes are more than the pieces of the job can have");
-  }
-  std::string text(size, '\0');
-  const int result = ::uncompress(reinterpret_cast<Bytef*>(text.data()), &size,
-                                  reinterpret_cast<const Bytef*>(packed->data()), packed->size());
-  if (result != Z_OK || size != text.size()) throw Error(R"(left: "zlib" does not hold what "bytes" says)");
-  return text;
-}
-
-// The pieces that pack() was given; they may still be impossible. Throws Error saying what is wrong.
-std::vector<Piece> unpack(const Json& left, std::uint64_t most) {
-  const std::string text = unpacked_text(left, most);
-  const Json columns = json_depth(text) > kDeepest ? Json() : Json::parse(text, nullptr, false);
-  const auto is_whole = [](const Json& each) { return each.is_number_integer(); };
-  std::array<std::vector<std::int64_t>, kColumns.size()> numbers;
-  for (std::size_t i = 0; i < numbers.size(); ++i) {
-    const auto column = columns.find(kColumns[i]);
-    if (column == columns.end() || !column->is_array() || !std::ranges::all_of(*column, is_whole)) {
-      throw Error("left: \"" + std::string(kColumns[i]) + "\" is not a list of whole numbers");
-    }
-    if (i > 0 && column->size() != numbers[0].size()) throw Error("left: its lists differ in length");
-    column->get_to(numbers[i]);
-  }
-  if (numbers[0].size() > most) throw Error(too_many(numbers[0].size(), most));
-  std::vector<Piece> pieces;
-  pieces.reserve(numbers[0].size());
-  Row row{};
-  for (std::size_t k = 0; k < numbers[0].size(); ++k) {
-    for (std::size_t i = 0; i < row.size(); ++i) row[i] += static_cast<std::uint64_t>(numbers[i][k]);
-    pieces.push_back(piece_of(row));
-  }
-  return pieces;
-}
-
 class StateReader {
  public:
   StateReader(std::string_view text, std::string_view source) : text_(text), source_(source) {}
@@ -214,7 +124,7 @@ class StateReader {
     JobState state = job();
     if (const std::string what = impossible_job(state); !what.empty()) refuse_contents(what);
     try {
-      state.left = unpack(member("left"), most_pieces(state));
+      state.left = unpack_pieces(member("left"), most_pieces(state));
     } catch (const Error& error) {
       refuse_contents(error.what());
     } catch (const std::bad_alloc&) {
@@ -228,6 +138,9 @@ class StateReader {
   [[nodiscard]] Json parsed() const {
     if (text_.empty()) refuse("is empty");
     if (json_depth(text_) > kDeepest) refuse("is not a Forebay state: a state is not nested that deep");
+    // Each value takes many times the memory of its text, and its end may take more. All that is long in a state is
+    // text.
+    if (std::ranges::count(text_, ',') > kMostCommas) refuse("is not a Forebay state: a state has fewer members");
     try {
       return Json::parse(text_);
     } catch (const Json::parse_error& error) {
@@ -333,7 +246,8 @@ class StateReader {
 
 std::string to_text(const JobState& state) {
   std::string what = impossible_job(state);
-  if (what.empty() && state.left.size() > most_pieces(state)) what = too_many(state.left.size(), most_pieces(state));
+  if (what.empty() && state.left.size() > most_pieces(state))
+    what = too_many_pieces(state.left.size(), most_pieces(state));
   if (what.empty()) what = impossible_pieces(state);
   if (!what.empty()) throw Error("the state of the job is impossible, which is a bug in Forebay: " + what);
 
@@ -351,7 +265,7 @@ std::string to_text(const JobState& state) {
             {"dataset", state.dataset},
             {"policy", state.policy},
             {"settings", std::move(settings)},
-            {"left", pack(state.left)}};
+            {"left", pack_pieces(state.left)}};
   if (state.contiguous) json.emplace(kContiguousMember, true);
   std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace);
   text.pop_back();  // the closing brace, which comes after the checksum
