@@ -191,6 +191,9 @@ _ANY_ARGUMENT = ("logger", "trace", "trace_s")
 
 def only_native(options: Mapping[str, Any]) -> list[str]:
     """The options that only the library's own decoders can honour."""
+    is_key = {keyword: keyword in _NAMES or keyword in _SECTIONS for keyword in options}  # else a feeder's argument
     return [
-        keyword for keyword in options if keyword not in _ANY_ARGUMENT and not _ANY_SECTION.match(key_of(keyword) + ".")
+        keyword
+        for keyword in options
+        if keyword not in _ANY_ARGUMENT and not (is_key[keyword] and _ANY_SECTION.match(key_of(keyword) + "."))
     ]

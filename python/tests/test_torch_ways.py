@@ -91,6 +91,17 @@ def test_the_dataset_of_a_path_has_a_length(load: Any, folder: Path) -> None:
     assert len(loader.dataset) == COUNT and loader.dataset.classes == ["cat", "dog"] and len(loader) == 3
 
 
+def test_arguments_of_a_feeder_are_those_of_the_loader(load: Any, folder: Path, tmp_path: Path) -> None:
+    file = tmp_path / "some.state"
+    loader = load(folder, 4, shuffle=True, resume=file, restart=False, seed=3)
+    seen = greys(itertools.islice(loader, 3))
+    loader.feeder.save(file)
+    loader.close()
+    assert sorted(seen + greys(load(folder, 4, shuffle=True, resume=file, seed=3))) == list(range(COUNT))
+    with pytest.raises(forebay.ConfigError, match="processes: for images that Forebay decodes itself"):
+        forebay.torch.DataLoader([1, 2], processes=2)
+
+
 def test_a_loop_that_was_left_begins_anew(load: Any) -> None:
     held_out = load(None, 4)
     for _ in range(3):
