@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence, Sized
+from collections.abc import Iterator, Mapping, Sequence, Sized
 from typing import Any
 
 from .feeder import Epoch, Feeder
@@ -15,13 +15,32 @@ class Served(Sized):
     classes: Sequence[str] = ()
 
     def __init__(self, source: Any) -> None:
-        self._source = source
+        self.source = source
 
     def __len__(self) -> int:
         return self.size
 
     def __repr__(self) -> str:
-        return f"<{self.size} samples of {self._source!r}>"
+        return f"<{self.size} samples of {self.source!r}>"
+
+    def __getitem__(self, index: int) -> Any:
+        raise TypeError(
+            "Forebay makes whole batches of these samples: another loader that takes them one by one, such as that of "
+            "accelerate's prepare(), needs a dataset of PyTorch's; with Forebay's loader give comm= for the ranks"
+        )
+
+
+class Way(str):
+    """The argument `native`, which frameworks pass on with the other arguments when they make a loader anew: it brings
+    the options, which they do not know."""
+
+    options: Mapping[str, Any] = {}
+
+    @classmethod
+    def of(cls, native: str, options: Mapping[str, Any]) -> Way:
+        way = cls(native)
+        way.options = {**getattr(native, "options", {}), **options}
+        return way
 
 
 class Loop:

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import torch
 
 from . import _links, _native, _options, _transforms
-from ._loop import Loop, Served
+from ._loop import Loop, Served, Way
 from .errors import ConfigError
 from .feeder import SOLO, Feeder
 from .sockets import SocketCommunicator
@@ -101,13 +101,16 @@ class DataLoader(torch.utils.data.DataLoader[_Item]):
         restart: bool = True,
         **options: Any,
     ) -> None:
-        arguments = {name: value for name, value in locals().items() if name not in ("self", "__class__", "options")}
+        way = Way.of(native, options)
+        options = dict(way.options)
+        dataset = dataset.source if isinstance(dataset, Served) else dataset
+        arguments = {name: value for name, value in locals().items() if name not in _NOT_GIVEN}
         for keyword in options:
             _options.require_known(keyword, [*arguments, *_FEEDER])
         if native not in ("auto", "require", "off"):
             raise ConfigError(f'native={native!r}: it is "auto", "require" or "off"')
         self._arguments = {**arguments, **options}
-        self.native, self.comm, self.copy, self.restart = native, comm, copy, restart
+        self.native, self.comm, self.copy, self.restart = way, comm, copy, restart
         self._feeder: Any = None
         self._reuse: Any = None
         self._is_left = False
@@ -345,6 +348,7 @@ def _remade(kind: type[DataLoader[Any]], arguments: Mapping[str, Any]) -> DataLo
     return loader
 
 
+_NOT_GIVEN = ("self", "__class__", "options", "way")
 _LEASES = 3  # a loop needs two, and the third tells that the program keeps batches
 _said: set[str] = set()  # lines that have been logged
 # Arguments of PyTorch's loader with what leaves them out, and those of a feeder that are no options.

@@ -58,6 +58,8 @@ class Model(lightning.LightningModule):  # type: ignore[misc,name-defined]
 
     def training_step(self, batch: Any, step: int) -> Any:
         images, labels = batch
+        if not self.seen:  # Lightning from 2.5 on does not say that an epoch begins in which it resumes
+            self.seen.append([])
         self.seen[-1].extend(self.numbers(images))
         return torch.nn.functional.cross_entropy(self.layer(images[:, 0, 0, :1].float() / 255), labels)
 

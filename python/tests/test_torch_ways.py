@@ -102,6 +102,18 @@ def test_arguments_of_a_feeder_are_those_of_the_loader(load: Any, folder: Path, 
         forebay.torch.DataLoader([1, 2], processes=2)
 
 
+def test_a_framework_makes_it_anew(load: Any, folder: Path) -> None:
+    """As Lightning does for ranks: with those attributes that are arguments, and a sampler of its own."""
+    first = load(folder, 4, shuffle=True, copy=True)
+    names = ("dataset", "batch_size", "drop_last", "num_workers", "native", "comm", "copy", "restart")
+    sampler = torch.utils.data.DistributedSampler(first.dataset, num_replicas=1, rank=0, shuffle=True)
+    again = forebay.torch.DataLoader(**{name: getattr(first, name) for name in names}, sampler=sampler)
+    assert sorted(greys(again)) == list(range(COUNT)) and next(iter(again))[0].shape == (4, 3, 8, 8)
+    again.close()
+    with pytest.raises(TypeError, match="one by one"):
+        next(iter(torch.utils.data.DataLoader(first.dataset)))
+
+
 def test_a_loop_that_was_left_begins_anew(load: Any) -> None:
     held_out = load(None, 4)
     for _ in range(3):
