@@ -41,6 +41,32 @@ if(FOREBAY_FUZZ)
   target_link_options(forebay_flags INTERFACE -fsanitize=fuzzer-no-link)
 endif()
 
+# forebay_harden(TARGET): for what is installed. A function checks that nothing was written past its arrays, calls of the C
+# library check sizes that the compiler knows, jumps and returns lead where they are meant to where the processor can see to
+# that, and nothing can be written where the addresses of functions are. docs/security.md says so.
+include(CheckCXXCompilerFlag)
+function(forebay_harden TARGET)
+  if(NOT FOREBAY_HARDENING OR FOREBAY_SANITIZE OR FOREBAY_FUZZ)
+    return()
+  endif()
+  foreach(flag IN ITEMS -fstack-protector-strong -fstack-clash-protection -fcf-protection=full -mbranch-protection=standard)
+    string(MAKE_C_IDENTIFIER "FOREBAY_HAS${flag}" has)
+    check_cxx_compiler_flag(${flag} ${has})
+    if(${has})
+      target_compile_options(${TARGET} PRIVATE $<$<AND:$<COMPILE_LANGUAGE:C,CXX>,$<NOT:$<CONFIG:Debug>>>:${flag}>)
+    endif()
+  endforeach()
+  # The level of whoever builds, a distribution say, goes before this one.
+  if(NOT "${CMAKE_C_FLAGS} ${CMAKE_CXX_FLAGS}" MATCHES _FORTIFY_SOURCE)
+    target_compile_options(${TARGET} PRIVATE
+      "$<$<AND:$<COMPILE_LANGUAGE:C,CXX>,$<NOT:$<CONFIG:Debug>>>:-U_FORTIFY_SOURCE;-D_FORTIFY_SOURCE=2>")
+  endif()
+  get_target_property(type ${TARGET} TYPE)
+  if(NOT type MATCHES "OBJECT_LIBRARY|STATIC_LIBRARY")
+    target_link_options(${TARGET} PRIVATE LINKER:-z,relro LINKER:-z,now LINKER:-z,noexecstack)
+  endif()
+endfunction()
+
 # Under a sanitizer optimising takes longest of all, and pays where pixels, queues and simulated steps are counted in
 # millions.
 function(forebay_spare_optimising TARGET)
@@ -66,6 +92,7 @@ function(forebay_room NAME)
   target_include_directories(forebay_${NAME} PRIVATE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
   target_include_directories(forebay_${NAME} SYSTEM PRIVATE ${FOREBAY_CONCURRENTQUEUE_DIR} ${FOREBAY_XXHASH_DIR})
   target_link_libraries(forebay_${NAME} PRIVATE forebay_flags ${ROOM_LIBRARIES})
+  forebay_harden(forebay_${NAME})
   # One translation unit for a room: its headers are compiled once.
   set_target_properties(forebay_${NAME} PROPERTIES UNITY_BUILD ${FOREBAY_UNITY} UNITY_BUILD_BATCH_SIZE 0)
   if(NAME MATCHES "^(base|config|data|order|read|measure|serve|ranks|produce|job|feeder)$")
