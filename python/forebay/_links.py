@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import collections
+import contextlib
 import fcntl
 import hmac
+import ipaddress
 import json
 import os
 import secrets
@@ -26,6 +28,8 @@ SUM, WORD, GATHER, CAST, FAREWELL = range(5)
 _HELLO = struct.Struct("<32sI")
 LOOPBACK = "127.0.0.1"
 _MEET_S = 120.0  # until all ranks are connected
+_HELLO_S = 10.0  # from a connection to the end of its hello, which a rank sends at once
+_STRANGERS = 64  # connections that have not said who they are, beside those of ranks
 _CHUNK = 1 << 18
 
 
@@ -145,7 +149,7 @@ def connect(rank: int, hosts: Sequence[str], exchange: Exchange) -> dict[int, so
     token = secrets.token_bytes(32)
     mine: dict[str, Any] = {}
     try:
-        listener = _listen(hosts)
+        listener = _listen(hosts, rank)
         mine = {"port": listener.getsockname()[1], "token": token.hex()}
     except OSError as error:
         mine = {"problem": str(error)}
@@ -158,8 +162,13 @@ def connect(rank: int, hosts: Sequence[str], exchange: Exchange) -> dict[int, so
         for other in range(rank):
             peers[other] = _call((hosts[other], places[other]["port"]), other, deadline)
             peers[other].sendall(_HELLO.pack(bytes.fromhex(places[other]["token"]), rank))
-        while listener is not None and len(peers) < len(hosts) - 1:
-            _accept(listener, token, peers, range(rank + 1, len(hosts)), deadline)
+        if listener is not None:
+            greeter = _Greeter(listener, token, range(rank + 1, len(hosts)))
+            try:
+                greeter.meet_all(deadline)
+            finally:
+                peers.update(greeter.met)
+                greeter.close()
     except BaseException:
         for peer in peers.values():
             peer.close()
@@ -170,12 +179,19 @@ def connect(rank: int, hosts: Sequence[str], exchange: Exchange) -> dict[int, so
     return peers
 
 
-def _listen(hosts: Sequence[str]) -> socket.socket:
+def _listen(hosts: Sequence[str], rank: int) -> socket.socket:
+    """At the address by which the others reach this rank. Where that is a name, which may mean another interface here
+    than there, at all."""
+    backlog = len(hosts) + _STRANGERS
     if all(host == LOOPBACK for host in hosts):
-        return socket.create_server((LOOPBACK, 0), backlog=len(hosts))
+        return socket.create_server((LOOPBACK, 0), backlog=backlog)
+    with contextlib.suppress(ValueError):
+        version = ipaddress.ip_address(hosts[rank]).version
+        family = socket.AF_INET if version == 4 else socket.AF_INET6
+        return socket.create_server((hosts[rank], 0), family=family, backlog=backlog)
     if socket.has_dualstack_ipv6():
-        return socket.create_server(("", 0), family=socket.AF_INET6, backlog=len(hosts), dualstack_ipv6=True)
-    return socket.create_server(("", 0), backlog=len(hosts))
+        return socket.create_server(("", 0), family=socket.AF_INET6, backlog=backlog, dualstack_ipv6=True)
+    return socket.create_server(("", 0), backlog=backlog)
 
 
 def _call(address: tuple[str, int], rank: int, deadline: float) -> socket.socket:
@@ -188,28 +204,75 @@ def _call(address: tuple[str, int], rank: int, deadline: float) -> socket.socket
         ) from None
 
 
-def _accept(
-    listener: socket.socket, token: bytes, peers: dict[int, socket.socket], expected: range, deadline: float
-) -> None:
-    """One connection more, if it is of a rank of this job."""
-    missing = [rank for rank in expected if rank not in peers]
-    listener.settimeout(max(0.001, deadline - time.monotonic()))
-    try:
-        peer, _ = listener.accept()
-    except (TimeoutError, socket.timeout):  # the same from Python 3.10 on
-        raise Error(f"ranks {missing} did not connect within {_MEET_S:.0f} s") from None
-    try:
-        peer.settimeout(5)
-        hello = b""
-        while len(hello) < _HELLO.size and (part := peer.recv(_HELLO.size - len(hello))):
-            hello += part
-        said, rank = _HELLO.unpack(hello) if len(hello) == _HELLO.size else (b"", -1)
-    except OSError:
-        said, rank = b"", -1
-    if rank in missing and hmac.compare_digest(said, token):
-        peers[rank] = peer
-    else:
-        peer.close()
+class _Greeter:
+    """Takes the connections of the ranks that are to come. Everybody who connects is listened to at the same time, for a
+    while and to a few bytes, so that a stranger keeps no rank waiting."""
+
+    def __init__(self, listener: socket.socket, token: bytes, expected: range) -> None:
+        self._listener = listener
+        self._token = token
+        self._missing = set(expected)
+        self._most = len(expected) + _STRANGERS
+        self._guests: dict[int, tuple[socket.socket, bytearray, float]] = {}  # by descriptor, the oldest first
+        self._poll = select.epoll()
+        listener.setblocking(False)
+        self._poll.register(listener, select.EPOLLIN)
+        self.met: dict[int, socket.socket] = {}
+
+    def meet_all(self, deadline: float) -> None:
+        while self._missing:
+            now = time.monotonic()
+            if now >= deadline:
+                raise Error(f"ranks {sorted(self._missing)} did not connect within {_MEET_S:.0f} s")
+            for number in [number for number, (_, _, limit) in self._guests.items() if limit <= now]:
+                self._send_off(number)
+            first = min([deadline, *(limit for _, _, limit in self._guests.values())])
+            for number, _ in self._poll.poll(max(0.001, first - now)):
+                if number == self._listener.fileno():
+                    self._let_in()
+                elif number in self._guests:
+                    self._listen_to(number)
+
+    def close(self) -> None:
+        for number in list(self._guests):
+            self._send_off(number)
+        self._poll.close()
+
+    def _let_in(self) -> None:
+        try:
+            guest, _ = self._listener.accept()
+        except OSError:  # it has gone again
+            return
+        if len(self._guests) == self._most:
+            self._send_off(next(iter(self._guests)))
+        guest.setblocking(False)
+        self._guests[guest.fileno()] = (guest, bytearray(), time.monotonic() + _HELLO_S)
+        self._poll.register(guest, select.EPOLLIN)
+
+    def _send_off(self, number: int) -> None:
+        self._poll.unregister(number)
+        self._guests.pop(number)[0].close()
+
+    def _listen_to(self, number: int) -> None:
+        guest, hello, _ = self._guests[number]
+        try:
+            part = guest.recv(_HELLO.size - len(hello))  # what comes behind it is for Links
+        except BlockingIOError:
+            return
+        except OSError:
+            part = b""
+        hello += part
+        if not part:
+            return self._send_off(number)
+        if len(hello) < _HELLO.size:
+            return
+        said, rank = _HELLO.unpack(hello)
+        if rank not in self._missing or not hmac.compare_digest(said, self._token):
+            return self._send_off(number)
+        self._poll.unregister(number)
+        del self._guests[number]
+        self._missing.remove(rank)
+        self.met[rank] = guest
 
 
 def node() -> str:

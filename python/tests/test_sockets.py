@@ -201,6 +201,35 @@ def test_strangers_are_no_ranks() -> None:
         stranger.close()
 
 
+def test_strangers_that_say_little_keep_nobody_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_links, "_HELLO_S", 1e9)  # none of them is sent off for its time
+    monkeypatch.setattr(_links, "_STRANGERS", 8)
+    strangers: list[socket.socket] = []
+
+    def meddle(rank: int, said: list[bytes]) -> None:
+        if rank == 0 and b"port" in said[0]:
+            for _ in range(11):  # as many as the system lets wait, and more than are listened to
+                stranger = socket.create_connection(("127.0.0.1", json.loads(said[0])["port"]), timeout=LIMIT_S)
+                stranger.sendall(b"x" * (len(strangers) % 36))
+                strangers.append(stranger)
+
+    def work(comm: SocketCommunicator) -> int:
+        part(comm)
+        return comm.size
+
+    # With one after the other each would have held the start for as long as it kept its connection.
+    assert ranks(3, work, meddle=meddle) == [3, 3, 3]
+    for stranger in strangers:
+        stranger.close()
+
+
+def test_a_rank_listens_where_the_others_reach_it() -> None:
+    with _links._listen(["127.0.0.2", "127.0.0.1"], 0) as listener:
+        assert listener.getsockname()[0] == "127.0.0.2"
+    with _links._listen(["127.0.0.1", "127.0.0.1"], 1) as listener:
+        assert listener.getsockname()[0] == "127.0.0.1"
+
+
 def test_where_others_reach_a_rank(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("GLOO_SOCKET_IFNAME", raising=False)
     assert _links.host(["one", "one"]) == "127.0.0.1"
