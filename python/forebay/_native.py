@@ -71,7 +71,10 @@ def source_of(dataset: Any, chosen: Sequence[int] | None, is_library: bool) -> S
             return Source(dataset)
         if isinstance(dataset, Dataset):
             return Source(_Part(dataset, chosen), len(chosen))
-        raise Unlike("a part of the samples was asked for, which is taken of datasets of PyTorch's")
+        raise Unlike(
+            "the sampler is one for a dataset of PyTorch's: for what Forebay reads by itself give shuffle= and comm= "
+            "in its place, and eval=True for an evaluation that serves each sample once"
+        )
     in_memory = _in_memory(dataset, chosen)
     if in_memory is not None:
         return in_memory
@@ -204,7 +207,10 @@ def order_of(sampler: Any, length: int | None, comm: Any) -> Order:
 
 def refuse_launched() -> None:
     """A program under mpirun or srun whose loader knows of no ranks would serve everything on every rank."""
-    for size, rank in (("OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"), ("PMI_SIZE", "PMI_RANK")):
+    for size, rank in (
+        *((f"{of}_SIZE", f"{of}_RANK") for of in ("OMPI_COMM_WORLD", "PMI", "MV2_COMM_WORLD")),
+        ("SLURM_STEP_NUM_TASKS", "SLURM_PROCID"),
+    ):
         count = os.environ.get(size, "")
         if rank in os.environ and count.isdigit() and int(count) > 1 and not is_ranked():
             raise ConfigError(

@@ -334,6 +334,7 @@ class _Workers:
 
     def __init__(self, loader: DataLoader[Any]) -> None:
         self._loader = loader
+        self.sampler, self.generator = loader.sampler, loader.generator
 
     def __iter__(self) -> Any:
         return torch.utils.data.DataLoader.__iter__(self._loader)

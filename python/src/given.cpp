@@ -69,13 +69,16 @@ class SourcePolicy final : public Policy {
 
   [[nodiscard]] Decision decide(const Signals& signals) override {
     if (source_->is_waiting && signals.uses > 0) return Decision::reuse;
-    return source_->is_at_end ? Decision::fresh : policy_->decide(unpaused(signals));
+    if (source_->is_at_end && signals.depth == 0) return Decision::fresh;  // the token of the end comes at once
+    return policy_->decide(known(signals));
   }
-  void served(Decision decision, const Signals& signals) override { policy_->served(decision, unpaused(signals)); }
+  void served(Decision decision, const Signals& signals) override { policy_->served(decision, known(signals)); }
 
  private:
-  [[nodiscard]] Signals unpaused(Signals signals) const noexcept {
+  // As at the end of a run: Signals::depth.
+  [[nodiscard]] Signals known(Signals signals) const noexcept {
     signals.now_s -= source_->paused_s;
+    if (source_->is_at_end && signals.depth > 0) signals.depth = signals.capacity;
     return signals;
   }
 

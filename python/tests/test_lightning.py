@@ -116,7 +116,7 @@ def test_what_watches_the_training_is_not_for_the_evaluations(module: Any, tmp_p
     data = module(prometheus=str(figures), resume=tmp_path / "some.state", transform={"exif": True})
     trained = trainer(tmp_path, max_epochs=2)
     trained.fit(Model(), data)
-    assert f"forebay_steps_total{{rank=\"0\"}} {2 * len(data.train_dataloader())}" in figures.read_text()
+    assert f'forebay_steps_total{{rank="0"}} {2 * len(data.train_dataloader())}' in figures.read_text()
 
 
 class Save(lightning.Callback):  # type: ignore[misc,name-defined]

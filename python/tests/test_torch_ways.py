@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import itertools
+import random
 from pathlib import Path
 from typing import Any
 
@@ -199,3 +200,87 @@ def test_images_in_memory_and_folders_behind_each_other(pictures: Any) -> None:
     padded = transforms.Compose([transforms.RandomCrop(32, padding=4), chain])
     photos.transform = padded
     assert not forebay.torch.DataLoader(photos, 3).is_native
+
+
+def test_a_process_of_several_is_told_so(pictures: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OMPI_COMM_WORLD_SIZE", "2")
+    monkeypatch.setenv("OMPI_COMM_WORLD_RANK", "1")
+    for native in ("require", "off"):
+        with pytest.raises(forebay.ConfigError, match="started as one of 2"):
+            forebay.torch.DataLoader(pictures(), 4, native=native)
+        forebay.torch.DataLoader(pictures(), 4, native=native, comm=forebay.SOLO).close()
+
+
+def test_both_ways_serve_the_same(pictures: Any) -> None:
+    data, plain = torch.utils.data, pictures()
+    for seed in range(30):
+        rng = random.Random(seed)
+        dataset: Any = plain
+        for _ in range(rng.randrange(3)):
+            dataset = data.Subset(dataset, rng.choices(range(len(dataset)), k=rng.randrange(1, 40)))
+        options: dict[str, Any] = {"batch_size": rng.randrange(1, 12), "drop_last": rng.random() < 0.3}
+        replicas, kind = rng.randrange(1, 4), rng.randrange(6)
+        rank = rng.randrange(replicas)
+        if kind == 1:
+            options["sampler"] = data.SequentialSampler(dataset)
+        elif kind == 2:
+            options["sampler"] = data.SubsetRandomSampler(rng.sample(range(len(dataset)), (len(dataset) + 1) // 2))
+        elif kind == 3:
+            options["sampler"] = data.DistributedSampler(dataset, replicas, rank, False, drop_last=rng.random() < 0.5)
+        elif kind > 3:
+            options["shuffle"] = kind == 4
+        theirs = forebay.torch.DataLoader(dataset, native="off", **options)
+        ours = forebay.torch.DataLoader(dataset, workers_io=1, workers_decode=1, **options) if len(theirs) else theirs
+        assert ours.is_native or not len(theirs), f"seed {seed}"
+        found = [[list(zip(greys_of([batch])[0], batch[1].tolist())) for batch in each] for each in (ours, theirs)]
+        assert len(ours) == len(theirs) and [len(b) for b in found[0]] == [len(b) for b in found[1]], f"seed {seed}"
+        if kind not in (2, 4):
+            assert found[0] == found[1], f"seed {seed}"
+        elif not options["drop_last"]:
+            assert sorted(sum(found[0], [])) == sorted(sum(found[1], [])), f"seed {seed}"
+        ours.close()
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_policy_stands_behind_pytorchs_workers(workers: int) -> None:
+    numbers = torch.utils.data.TensorDataset(torch.arange(20.0))
+    loader = forebay.torch.DataLoader(
+        numbers, 4, num_workers=workers, policy={"name": "interval", "interval": 2}, capacity=3, watchdog_s=100
+    )
+    assert len(loader) == 5 and not loader.is_native and loader.feeder is None
+    for _ in range(2):
+        first = [int(batch[0]) for (batch,) in loader]
+        assert sorted(set(first)) == [0, 4, 8, 12, 16] and len(first) >= 9
+    next(iter(loader))
+    assert next(iter(loader))[0].tolist() == [0, 1, 2, 3] or workers  # a reuse may come first
+    assert loader.feeder.summary()["fresh"] >= 1 and "interval" in repr(loader)
+    loader.close()
+    plain = forebay.torch.DataLoader(numbers, 4, num_workers=workers)
+    assert not hasattr(plain, "state_dict") and [len(batch) for (batch,) in plain] == [4] * 5
+    with pytest.raises(AttributeError, match="has no state: give a policy"):
+        plain.state_dict()
+
+
+def test_the_generator_of_a_loader_is_part_of_its_state() -> None:
+    numbers = torch.utils.data.TensorDataset(torch.arange(20.0))
+
+    def loader(seed: int) -> Any:
+        generator = torch.Generator().manual_seed(seed)
+        return forebay.torch.DataLoader(numbers, 4, shuffle=True, generator=generator, policy="block", num_workers=1)
+
+    first, second = loader(1), loader(2)
+    seen = []
+    for (batch,) in first:
+        seen += batch.tolist()
+        if len(seen) == 12:
+            break
+    second.load_state_dict(first.state_dict())
+    seen += [value for (batch,) in second for value in batch.tolist()]
+    assert sorted(seen) == list(range(20))
+    first.close()
+    second.close()
+    drawn = forebay.torch.DataLoader(numbers, 4, shuffle=True, policy="block")
+    next(iter(drawn))
+    with pytest.raises(forebay.Error, match="give it a generator"):
+        drawn.state_dict()
+    drawn.close()
