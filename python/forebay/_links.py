@@ -205,8 +205,8 @@ def _call(address: tuple[str, int], rank: int, deadline: float) -> socket.socket
 
 
 class _Greeter:
-    """Takes the connections of the ranks that are to come. Everybody who connects is listened to at the same time, for a
-    while and to a few bytes, so that a stranger keeps no rank waiting."""
+    """Takes the connections of the ranks that are to come. Everybody who connects is listened to at the same time, for
+    a while and to a few bytes, so that a stranger keeps no rank waiting."""
 
     def __init__(self, listener: socket.socket, token: bytes, expected: range) -> None:
         self._listener = listener

@@ -23,8 +23,8 @@ from .errors import ConfigError, Error
 
 _START_S = 300.0
 _GRACE_S = 1.0
-# The current folder comes first in sys.path of a program after -c, and nothing may be imported from there: sys is in the
-# interpreter itself.
+# The current folder comes first in sys.path of a program after -c, and nothing may be imported from there: sys is in
+# the interpreter itself.
 _PROGRAM = (
     "import sys; sys.path[:] = sys.argv[3:]; from forebay._worker import run; run(int(sys.argv[1]), int(sys.argv[2]))"
 )
