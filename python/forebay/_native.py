@@ -45,6 +45,8 @@ class Order(NamedTuple):
 
 def is_of_library(dataset: Any, is_configured_for: bool = False) -> bool:
     """It is no dataset of PyTorch's, but one that Forebay reads: a path, or a class of Forebay or of Hugging Face."""
+    if isinstance(dataset, Mapping) and not all(isinstance(key, str) for key in dataset):
+        return False  # samples by number
     if is_configured(dataset) or isinstance(dataset, (Dataset, Files)):
         return True
     if isinstance(dataset, data.Dataset) or not hasattr(dataset, "format") or not _huggingface.is_dataset(dataset):

@@ -180,12 +180,11 @@ class DataLoader(torch.utils.data.DataLoader[_Item]):
         given = _options.overridden(_options.overridden(given, source.options), options)
         self._seed = int(given.pop("seed"))
 
-        def make(resumes: bool = False) -> Feeder:
-            once = {} if not resumes else {"resume": None, "trace": None}
-            return Feeder(dataset=source.dataset, comm=order.ranks, seed=self._seed, **{**given, **once})
+        def make(seed: int, **once: Any) -> Feeder:  # refers to no loader, whose threads end with the last reference
+            return Feeder(dataset=source.dataset, comm=order.ranks, seed=seed, **{**given, **once})
 
         self._make = make
-        self._feeder = make()
+        self._feeder = make(self._seed)
         text = self._feeder.to_toml()
         self._is_eval = re.search(r"^eval = true", text, re.M) is not None
         self._is_once = re.search(r'^\[policy\].*\nname = "block"', text, re.M) is not None or self._is_eval
@@ -262,7 +261,7 @@ class DataLoader(torch.utils.data.DataLoader[_Item]):
     def _begin_anew(self, is_used: bool) -> None:
         if not is_used:  # else its loop closes it
             self._feeder.close()
-        self._feeder, self._is_left = self._make(True), False
+        self._feeder, self._is_left = self._make(self._seed, resume=None, trace=None), False
 
     def _ends_at(self, fresh: int) -> bool:
         """So many batches are an epoch, although nobody has asked for another one."""
@@ -308,10 +307,9 @@ class DataLoader(torch.utils.data.DataLoader[_Item]):
     def _resume(self, state: Mapping[str, Any]) -> None:
         seed = int(state["seed"]) if isinstance(state, Mapping) and "seed" in state else self._seed
         if seed != self._seed or self._feeder.steps > 0 or self._is_left:
-            before, self._seed = self._seed, seed
+            self._seed = seed
             self._begin_anew(False)
             self._loop = lambda: None
-            del before
         self._feeder.load_state_dict(state)
 
     def close(self) -> None:
@@ -333,14 +331,20 @@ class _Workers:
     """The batches that PyTorch's workers make for a loader."""
 
     def __init__(self, loader: DataLoader[Any]) -> None:
-        self._loader = loader
+        self._loader = weakref.ref(loader)
         self.sampler, self.generator = loader.sampler, loader.generator
 
+    def _alive(self) -> DataLoader[Any]:
+        loader = self._loader()
+        if loader is None:
+            raise ConfigError("the loader of these batches is gone: keep it for as long as its feeder")
+        return loader
+
     def __iter__(self) -> Any:
-        return torch.utils.data.DataLoader.__iter__(self._loader)
+        return torch.utils.data.DataLoader.__iter__(self._alive())
 
     def __len__(self) -> int:
-        return torch.utils.data.DataLoader.__len__(self._loader)
+        return torch.utils.data.DataLoader.__len__(self._alive())
 
 
 def _remade(kind: type[DataLoader[Any]], arguments: Mapping[str, Any]) -> DataLoader[Any]:

@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import random
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -255,6 +257,7 @@ def test_a_policy_stands_behind_pytorchs_workers(workers: int) -> None:
     assert next(iter(loader))[0].tolist() == [0, 1, 2, 3] or workers  # a reuse may come first
     assert loader.feeder.summary()["fresh"] >= 1 and "interval" in repr(loader)
     loader.close()
+    assert [batch.tolist() for batch in forebay.torch.DataLoader({0: 5, 1: 6}, 2)] == [[5, 6]]
     plain = forebay.torch.DataLoader(numbers, 4, num_workers=workers)
     assert not hasattr(plain, "state_dict") and [len(batch) for (batch,) in plain] == [4] * 5
     with pytest.raises(AttributeError, match="has no state: give a policy"):
@@ -284,3 +287,17 @@ def test_the_generator_of_a_loader_is_part_of_its_state() -> None:
     with pytest.raises(forebay.Error, match="give it a generator"):
         drawn.state_dict()
     drawn.close()
+
+
+def test_threads_end_with_the_last_reference(pictures: Any) -> None:
+    gc.collect()
+    gc.disable()
+    try:
+        for options in ({}, {"collate_fn": list, "policy": "block"}):
+            loader = forebay.torch.DataLoader(pictures(), 4, **options)
+            assert len(list(loader)) == len(loader)
+            feeder = weakref.ref(loader.feeder)
+            del loader
+            assert feeder() is None
+    finally:
+        gc.enable()
