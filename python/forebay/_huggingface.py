@@ -65,10 +65,32 @@ def _bytes_at(column: Any) -> tuple[Any, Any]:
         places = numpy.zeros(len(binary) + 1, width)
         if ends is not None and len(binary):
             places = numpy.frombuffer(ends, width)[binary.offset : binary.offset + len(binary) + 1]
+        _require_within(places, len(binary) + 1, data.size if data is not None else 0, sum(map(len, sizes)))
         there = ~numpy.asarray(binary.is_null()) & ~numpy.asarray(chunk.is_null())
         addresses.append(places[:-1].astype(numpy.uint64) + numpy.uint64(data.address if data is not None else 0))
         sizes.append(numpy.where(there, numpy.diff(places), 0).astype(numpy.uint64))
     return numpy.concatenate(addresses), numpy.concatenate(sizes)
+
+
+def _require_within(places: Any, count: int, size: int, row: int) -> None:
+    """Raises ConfigError unless they are so many places in memory of this size, in their order: they come from a file, and
+    the library's threads read there. `row` is that of the first."""
+    wrong = "ends early"
+    if len(places) == count:
+        is_wrong = (places[:-1] < 0) | (places[1:] < places[:-1]) | (places[1:] > size)
+        if not is_wrong.any():
+            return
+        wrong = f"says that row {row + int(is_wrong.argmax())} lies outside of it"
+    raise ConfigError(f"the dataset's Arrow file is damaged: its column of images {wrong}. Load the dataset anew")
+
+
+def _sound(column: Any) -> Any:
+    """A column whose values Arrow may look at. Raises ConfigError for one whose file is damaged."""
+    try:
+        column.validate(full=True)
+    except ValueError as error:
+        raise ConfigError(f"the dataset's Arrow file is damaged: {error}. Load the dataset anew") from None
+    return column
 
 
 def _without_image(column: Any) -> Any:
@@ -113,12 +135,12 @@ def dataset_of(dataset: Any) -> _core.DatasetBase:
     labels: list[int] = []
     classes: list[str] = []
     if label is not None and not hasattr(dataset.features[label], "names"):
-        values = numpy.array(dataset.data.column(label).to_pylist(), object)
+        values = numpy.array(_sound(dataset.data.column(label)).to_pylist(), object)
         is_text = any(isinstance(value, str) for value in values)
         listed = [("" if is_text else -1) if value is None else value for value in _chosen(dataset, values)]
         labels, classes = _numbers(listed, None)
     elif label is not None:
-        numbers = dataset.data.column(label).to_pandas().fillna(-1).to_numpy()
+        numbers = _sound(dataset.data.column(label)).to_pandas().fillna(-1).to_numpy()
         labels = [int(number) for number in _chosen(dataset, numbers)]
         classes = list(dataset.features[label].names or [])
     addresses, sizes = (_chosen(dataset, values) for values in _bytes_at(column))
@@ -128,7 +150,7 @@ def dataset_of(dataset: Any) -> _core.DatasetBase:
         return _core.memory_dataset([column], *places, labels, _names(classes), [], identity)
     if sizes.any():
         raise ConfigError(f"some images of the dataset are files and others bytes: give one kind of them, {_ADVICE}")
-    paths = numpy.array([row["path"] if row else None for row in column.to_pylist()], object)
+    paths = numpy.array([row["path"] if row else None for row in _sound(column).to_pylist()], object)
     chosen = [path or "" for path in _chosen(dataset, paths)]
     missing = next((path for path in chosen if not os.path.exists(path)), None)
     if missing is not None:
