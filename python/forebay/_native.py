@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import torch
 from torch.utils import data
 
-from . import _core, _huggingface, _transforms
+from . import _core, _huggingface, _options, _transforms
 from .dataset import Dataset, Files, is_configured
 from .errors import ConfigError
 from .feeder import SOLO
@@ -205,6 +205,18 @@ def order_of(sampler: Any, length: int | None, comm: Any) -> Order:
             raise Unlike("the DistributedSampler's ranks are not those of torch.distributed")
         comm = "torch"
     return Order(sampler.shuffle, seed=sampler.seed, ranks=SOLO if comm is None else comm)
+
+
+def refuse_shared_files(options: Mapping[str, Any]) -> None:
+    """Where each rank of torch.distributed serves for itself, all would write the same files."""
+    named = [
+        each for each in options if each == "trace" or _options.sets(each, ("telemetry.dir", "telemetry.prometheus"))
+    ]
+    if named and is_ranked():
+        raise ConfigError(
+            f"{', '.join(named)}: here each rank serves for itself, as PyTorch's loader does, and all would write the "
+            'same files: give each rank its own and say comm=forebay.SOLO, or comm="torch" for one job of all'
+        )
 
 
 def refuse_launched() -> None:

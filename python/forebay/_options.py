@@ -136,6 +136,11 @@ def overridden(options: Mapping[str, Any], by: Mapping[str, Any]) -> dict[str, A
     return {**merged, **{name: value for _, name, value in replacing}}
 
 
+def sets(keyword: str, keys: Collection[str]) -> bool:
+    """It is, under whatever name, one of these keys; or their whole section."""
+    return _full(keyword) in keys or any(key.startswith(f"{keyword}.") for key in keys)
+
+
 def key_value(options: Mapping[str, Any], key: str) -> Any:
     """What the options set a key to, under whatever name; None where they do not."""
     return next((value for full, _, value in _by_key(options) if full == key), None)

@@ -168,6 +168,8 @@ class DataLoader(torch.utils.data.DataLoader[_Item]):
         drop_last: bool,
         options: Mapping[str, Any],
     ) -> None:
+        if order.ranks is SOLO and self.comm is None:
+            _native.refuse_shared_files(options)
         given: dict[str, Any] = {"device": "host", "policy": "block", "epochs": _ENDLESS, "max_leases": _LEASES}
         given.update(dataset_shuffle=order.shuffle, drop_last=drop_last, batch_size=batch_size)
         if not order.shuffle and not isinstance(shown, Served):
@@ -216,6 +218,8 @@ class DataLoader(torch.utils.data.DataLoader[_Item]):
         if options or self.comm is not None:
             from ._reuse import Reuse
 
+            if self.comm is None:
+                _native.refuse_shared_files(options)
             way = {"policy": "block", **({"watchdog_s": self.timeout} if self.timeout > 0 else {})}
             ring = _options.overridden(way, options)
             ranks = SOLO if self.comm is None else self.comm

@@ -213,6 +213,17 @@ def test_a_process_of_several_is_told_so(pictures: Any, monkeypatch: pytest.Monk
         forebay.torch.DataLoader(pictures(), 4, native=native, comm=forebay.SOLO).close()
 
 
+def test_ranks_that_serve_for_themselves_share_no_files(
+    pictures: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("forebay._native.is_ranked", lambda: True)
+    for native in ("require", "off"):
+        for options in ({"telemetry_dir": tmp_path}, {"telemetry": {"dir": tmp_path}}, {"prometheus": tmp_path / "p"}):
+            with pytest.raises(forebay.ConfigError, match="all would write the same files"):
+                forebay.torch.DataLoader(pictures(), 4, native=native, **options)
+        forebay.torch.DataLoader(pictures(), 4, native=native, comm=forebay.SOLO, telemetry_dir=tmp_path).close()
+
+
 def test_both_ways_serve_the_same(pictures: Any) -> None:
     data, plain = torch.utils.data, pictures()
     for seed in range(30):
