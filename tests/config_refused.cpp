@@ -190,6 +190,7 @@ TEST_CASE("refused overrides name the text that was given") {
   CHECK(refusal_of("queue.capacity=9999") ==
         "--set queue.capacity=9999: queue.capacity: expected \"auto\" or a whole number from 1 to 4096, found 9999");
   CHECK(refusal_of("seed") == "--set seed: expected section.key=value");
+  CHECK(refusal_of("dataset.path=a\xff") == "--set dataset.path=a\\xff: this is not UTF-8");
   CHECK(contains(refusal_of("policy=3"), "policy is a section"));
   CHECK(contains(refusal_of("queue.capacity=1\nqueue.pool=2"), "queue.capacity: expected \"auto\" or a whole number"));
   CHECK(contains(refusal_of("=3"), "--set =3: unknown key"));

@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -251,6 +252,21 @@ TEST_CASE("what is no recording is refused with file, line and cause") {
         contains(refusal(other + "{\"step\":0,\"runs\":[1]}\n"), "decisions.0.jsonl:1 is not the head of a recording"));
   }
   CHECK(contains(refusal("{\"forebay\":\"decisions\",\"version\":2}\n"), ":1 is of version 2"));
+  for (const char* number : {"-1", "1.5", "4294967296", "29223372036854775808", "1e30"}) {
+    CAPTURE(number);
+    for (const char* key : {"rank", "ranks", "first_step", "capacity"}) {
+      const bool fits = !std::string_view(key).starts_with("rank") && std::string_view(number) == "4294967296";
+      std::string other =
+          R"({"forebay":"decisions","version":1,"rank":0,"ranks":1,"first_step":0,"dataset":"","settings":{},)"
+          R"("policy":"","capacity":1})";
+      const std::string was = std::string(key) == "ranks" || std::string(key) == "capacity" ? "1" : "0";
+      const std::string member = "\"" + std::string(key) + "\":";
+      other.replace(other.find(member), member.size() + was.size(), member + number);
+      const bool is_refused =
+          contains(refusal(other + "\n{\"step\":0,\"runs\":[1]}\n"), "is no whole number from 0 to");
+      CHECK(is_refused == !fits);
+    }
+  }
 
   const std::string good = "{\"step\":0,\"runs\":[3]}\n";
   for (const std::string bad :

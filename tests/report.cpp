@@ -280,7 +280,9 @@ TEST_CASE("missing and damaged telemetry is named with file and line") {
   write(dir / "run" / "steps.3.jsonl", step_lines(0, 4));
   CHECK(failure() == "");
   for (const char* damage :
-       {"{\"forebay\":\"run\",\"version\":2}", "{\"forebay\":\"x\"}", "[[[[[[[[[[[[]]]]]]]]]]]]", "7"}) {
+       {R"({"forebay":"run","version":1,"rank":0,"ranks":29223372036854775808,"first_step":0,"started":"","host":""})",
+        R"({"forebay":"run","version":1,"rank":0.5,"ranks":2,"first_step":1e300,"started":"","host":""})",
+        "{\"forebay\":\"run\",\"version\":2}", "{\"forebay\":\"x\"}", "[[[[[[[[[[[[]]]]]]]]]]]]", "7"}) {
     CAPTURE(damage);
     write(dir / "run" / "run.3.jsonl", std::string(damage) + "\n");
     CHECK(contains(failure(), "run.3.jsonl:1: "));
@@ -376,6 +378,10 @@ TEST_CASE("the command puts the page beside the run, and spares files that are n
   CHECK(contains(made.output, "report.html: 1 run, "));
   check_page(testing::read_text(dir / "report.html"));
   CHECK(report({run}).code == 0);
+  fs::remove(dir / "report.html");
+  fs::create_symlink(dir / "target.html", dir / "report.html");
+  CHECK(contains(report({run}).output, "report.html is a link, which is not followed: name the page with --out"));
+  CHECK_FALSE(fs::exists(dir / "target.html"));
   write(dir / "notes.html", "mine");
   const auto refused = report({run, "--out", (dir / "notes.html").string()});
   CHECK(refused.code == 2);
@@ -385,7 +391,7 @@ TEST_CASE("the command puts the page beside the run, and spares files that are n
   check_page(testing::read_text(dir / "notes.html"));
   const auto printed = report({run, "--out", "-"});
   CHECK(contains(printed.output, kReportMark));
-  const auto missing = report({(dir / "none").string()});
+  const auto missing = report({(dir / "none").string(), "--out", "-"});
   CHECK(missing.code == 1);
   CHECK(contains(missing.output, "none: there is no such folder"));
 }

@@ -20,6 +20,11 @@ TEST_CASE("text for JSON and terminals") {
   CHECK(valid_utf8("\n") == "\n");
   CHECK(printable_lines("a\nb\r\x1b[2J\xff") == "a\nb\\x0d\\x1b[2J\\xff");
   CHECK(printable("a\nb\x7f\xc2\x9b") == "a\\x0ab\\x7f\\xc2\\x9b");
+  // Right-to-left override, isolates and marks; a line separator. Names in Arabic and Hebrew stay.
+  CHECK(printable("a\xe2\x80\xaegpj.exe") == "a\\xe2\\x80\\xaegpj.exe");
+  CHECK(printable("\xe2\x81\xa6\xe2\x80\x8f\xd8\x9c\xe2\x80\xa8") ==
+        "\\xe2\\x81\\xa6\\xe2\\x80\\x8f\\xd8\\x9c\\xe2\\x80\\xa8");
+  CHECK(printable("\xd7\xa9\xd8\xa8") == "\xd7\xa9\xd8\xa8");
   CHECK(clip("\xe2\x82\xac"
              "abc",
              2) ==

@@ -3,9 +3,9 @@ page, or show on light and dark ones alike."""
 
 from __future__ import annotations
 
+import html as _html
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from html import escape
 from typing import TYPE_CHECKING, Any
 
 from ._options import config_keys
@@ -20,6 +20,14 @@ _BLUE = "#3d85c6"
 _SHARES = ("au", "blocked_in", "blocked_out", "busy", "empty", "fresh_au", "full", "producer_blocked", "shrinkable")
 _LEFT = "text-align:left;padding:.15em .8em .15em 0;vertical-align:top;white-space:normal"
 _RIGHT = "text-align:right;padding:.15em .8em .15em 0;vertical-align:top;white-space:nowrap"
+
+
+# Characters that change the direction of writing would let a name read as another.
+_DIRECTIONS = {code: f"\\u{code:04x}" for code in (0x61C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))}
+
+
+def escape(text: str) -> str:
+    return _html.escape(text).translate(_DIRECTIONS)
 
 
 class Figures(dict[str, Any]):

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstring>
 #include <span>
+#include <typeinfo>
 #include <utility>
 
 #include <forebay/error.hpp>
@@ -112,7 +113,8 @@ void Tensor::require_stream(nb::handle stream) const {
       "next(stream=...), epochs(stream=...) or Feeder(stream=...)");
 }
 
-nb::object Tensor::dlpack(nb::handle stream, nb::handle max_version, nb::handle device_wanted, nb::handle copy) const {
+nb::object Tensor::dlpack(nb::handle stream, nb::handle max_version, nb::handle device_wanted, nb::handle copy) const
+    try {
   if (!copy.is_none() && nb::cast<bool>(copy)) {
     throw nb::buffer_error("a batch is handed over without a copy; batch.copy() makes one");
   }
@@ -121,6 +123,11 @@ nb::object Tensor::dlpack(nb::handle stream, nb::handle max_version, nb::handle 
   }
   require_stream(stream);
   return capsule(!max_version.is_none() && nb::cast<int>(max_version[0]) >= 1);
+} catch (const std::bad_cast&) {
+  throw nb::type_error(
+      "__dlpack__: stream is None or a whole number, max_version and dl_device are None or a tuple of two whole "
+      "numbers, "
+      "and copy is None, True or False");
 }
 
 nb::tuple Tensor::device() const {

@@ -330,3 +330,14 @@ def test_a_closed_feeder_leaves_its_port_to_another(make: Any) -> None:
         feeder = make(prometheus=str(port))
         next(iter(feeder))
         feeder.close()
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [{"copy": "yes"}, {"copy": 2}, {"max_version": ("one", 0)}, {"max_version": (1 << 80, 0)}, {"max_version": 1},
+     {"max_version": ()}, {"dl_device": 1}, {"max_version": {}}],
+)  # fmt: skip
+def test_odd_arguments_of_dlpack_are_type_errors(make: Any, odd: dict[str, Any]) -> None:
+    with next(iter(make())) as batch, pytest.raises((TypeError, IndexError, KeyError)) as caught:
+        batch.tensor().__dlpack__(**odd)
+    assert "bad_cast" not in str(caught.value)

@@ -11,7 +11,16 @@ namespace {
 
 constexpr std::string_view kBase64 = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-bool is_control(std::uint32_t code) noexcept { return code < 0x20 || (code >= 0x7F && code < 0xA0); }
+// What changes the order of the characters around it: a name could read as another one.
+bool is_bidirectional(std::uint32_t code) noexcept {
+  return code == 0x061C || code == 0x200E || code == 0x200F || (code >= 0x202A && code <= 0x202E) ||
+         (code >= 0x2066 && code <= 0x2069);
+}
+
+bool is_control(std::uint32_t code) noexcept {
+  const bool is_separator = code == 0x2028 || code == 0x2029;  // of lines and paragraphs
+  return code < 0x20 || (code >= 0x7F && code < 0xA0) || is_separator || is_bidirectional(code);
+}
 
 void append_escaped(std::string& out, std::string_view bytes) {
   static constexpr std::string_view kDigits = "0123456789abcdef";

@@ -1,3 +1,6 @@
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdio>
@@ -46,6 +49,20 @@ bool is_report(const fs::path& file) {
   return head == kReportMark;
 }
 
+// Nobody named it, so a link that somebody left there is not followed, and nothing is written to another's folder.
+void require_own(const fs::path& file) {
+  const std::string name = printable(file.native());
+  std::error_code error;
+  if (fs::is_symlink(fs::symlink_status(file, error))) {
+    throw ConfigError(name + " is a link, which is not followed: name the page with --out");
+  }
+  struct stat folder {};
+  const fs::path parent = file.has_parent_path() ? file.parent_path() : fs::path(".");
+  if (::stat(parent.c_str(), &folder) == 0 && folder.st_uid != ::geteuid() && folder.st_uid != 0) {
+    throw ConfigError(name + " would be in a folder of another user: name the page with --out");
+  }
+}
+
 void require_replaceable(const fs::path& file, bool force) {
   std::error_code error;
   if (force || !fs::is_regular_file(file, error) || fs::file_size(file, error) == 0 || is_report(file)) return;
@@ -55,6 +72,7 @@ void require_replaceable(const fs::path& file, bool force) {
 
 int write_report(const ReportArguments& arguments) {
   const fs::path file = arguments.out.empty() ? default_file(arguments.runs.front()) : fs::path(arguments.out);
+  if (arguments.out.empty()) require_own(file);
   require_writable("--out", file);
   if (file != "-") require_replaceable(file, arguments.force);
   std::vector<RunData> runs;

@@ -163,7 +163,9 @@ class Reader {
   }
 
   void read_override(const std::string& text) {
-    const std::string where = "--set " + text;
+    const std::string where = "--set " + printable(text);
+    // A configuration, a state and the pages about a run are UTF-8, and hold what was set.
+    if (valid_utf8(text) != text) throw ConfigError(where + ": this is not UTF-8");
     const std::size_t equals = text.find('=');
     if (equals == std::string::npos) throw ConfigError(where + ": expected section.key=value");
     const std::string_view path = without_blanks(std::string_view(text).substr(0, equals));

@@ -14,6 +14,7 @@
 
 #include "base/file_io.hpp"
 #include "base/text.hpp"
+#include "json_numbers.hpp"
 #include "run_files.hpp"
 
 namespace forebay {
@@ -109,14 +110,18 @@ class Reader {
                1);
       }
       RecordingHeader out;
-      json->at("rank").get_to(out.rank);
-      json->at("ranks").get_to(out.ranks);
-      out.first_step = json->value("first_step", std::uint64_t{0});
+      out.rank = whole_number<std::uint32_t>(*json, "rank");
+      out.ranks = whole_number<std::uint32_t>(*json, "ranks");
+      if (json->contains("first_step")) out.first_step = whole_number<std::uint64_t>(*json, "first_step");
       json->at("dataset").get_to(out.dataset);
       json->at("settings").get_to(out.settings);
       json->at("policy").get_to(out.policy);
-      json->at("capacity").get_to(out.capacity);
+      out.capacity = whole_number<decltype(out.capacity)>(*json, "capacity");
       return out;
+    } catch (const ConfigError&) {
+      throw;
+    } catch (const Error& error) {
+      refuse("is not the head of a recording of decisions: " + std::string(error.what()), 1);
     } catch (const nlohmann::json::exception& error) {
       refuse("is not the head of a recording of decisions: " + std::string(error.what()), 1);
     }

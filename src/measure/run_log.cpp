@@ -14,6 +14,7 @@
 
 #include "base/file_io.hpp"
 #include "base/text.hpp"
+#include "json_numbers.hpp"
 
 namespace forebay {
 namespace {
@@ -28,9 +29,9 @@ RunHead head_in(const RunJson& json) {
     throw Error("is of version " + json.at("version").dump() + ", and this Forebay reads version " +
                 std::to_string(kRunVersion));
   }
-  RunHead head{.rank = json.at("rank"),
-               .ranks = json.at("ranks"),
-               .first_step = json.at("first_step"),
+  RunHead head{.rank = whole_number<std::uint32_t>(json, "rank"),
+               .ranks = whole_number<std::uint32_t>(json, "ranks"),
+               .first_step = whole_number<std::uint64_t>(json, "first_step"),
                .started = json.at("started"),
                .host = json.at("host")};
   if (head.rank >= head.ranks) throw Error("has rank " + std::to_string(head.rank) + " of " + json.at("ranks").dump());
