@@ -14,8 +14,6 @@
 #include <vector>
 
 #include "canvas_support.hpp"
-#include "held_support.hpp"
-#include "jpeg/pixel_kernels.hpp"
 
 #include "cuda_on_host.hpp"
 #include "device/cuda/render_device.cuh"
@@ -47,30 +45,16 @@ Bytes by_kernels(const RenderPlan& plan, const RenderBatch& batch, std::uint64_t
   BlockOnHost drawing(kDrawThreads, 0, seed);
   for (std::uint32_t i = 0; i < batch.size; ++i)
     drawing.run(i, [&] { draw_views(&plan, batch, scratch.bytes().data()); });
-  const auto expand = [&](const RenderLaunch& part) {
-    const std::uint32_t samples = part.end - part.first;
-    BlockOnHost transforming(kTransformThreads, 0, seed);
-    for (std::uint32_t i = 0; i < samples * most_groups(plan); ++i) {
-      transforming.run(i, [&] { transform_blocks(part); });
+  with_kernel(plan, [&](auto kernel) {
+    using Kernel = decltype(kernel);
+    const Deal<typename Kernel::Element> deal(plan);
+    REQUIRE(deal.shared_bytes() <= 48U << 10U);
+    BlockOnHost block(kWarps * kLanes, deal.shared_bytes(), seed);
+    for (std::uint32_t i = 0; i < deal.blocks(batch.size); ++i) {
+      block.run(
+          i, [&] { render_views<typename Kernel::Element, Kernel::kOutput, Kernel::kFew, Kernel::kChanged>(launch); });
     }
-    BlockOnHost colouring(kColourThreads, 0, seed);
-    for (std::uint32_t i = 0; i < samples * kColourBlocks; ++i) colouring.run(i, [&] { colour_pixels(part); });
-  };
-  const auto render = [&](const RenderLaunch& part) {
-    if (plan.holds_coefficients) expand(part);
-    with_kernel(plan, [&](auto kernel) {
-      using Kernel = decltype(kernel);
-      const Deal<typename Kernel::Element> deal(plan);
-      REQUIRE(deal.shared_bytes() <= 48U << 10U);
-      BlockOnHost block(kWarps * kLanes, deal.shared_bytes(), seed);
-      for (std::uint32_t i = 0; i < deal.blocks(part.end - part.first); ++i) {
-        block.run(
-            i, [&] { render_views<typename Kernel::Element, Kernel::kOutput, Kernel::kFew, Kernel::kChanged>(part); });
-      }
-    });
-    return 0;
-  };
-  CHECK(for_each_part(launch, render) == 0);
+  });
   return {out.bytes().begin(), out.bytes().end()};
 }
 
@@ -175,54 +159,6 @@ TEST_CASE("windows cut off by a small canvas") {
       for (int round = 0; round < 3; ++round) CHECK(same(options, false, random));
     }
   }
-}
-
-TEST_CASE("the kernels' bytes are the twin's with coefficients: colours, samplings, orientations, boxes, any views") {
-  const std::uint64_t seed = std::random_device{}();
-  MESSAGE("seed " << seed);
-  Random random(seed);
-  const auto files = testing::files_to_hold();
-  int held = 0;
-  for (int round = 0; round < (testing::kSanitized ? 2 : 8); ++round) {
-    TransformOptions options = testing::holding_options(1 + static_cast<std::int64_t>(random.below(30)) + 19,
-                                                        4 * (5 + static_cast<std::int64_t>(random.below(8))), 90);
-    options.crop = round % 4 == 0 ? Crop::none : Crop::random_resized;
-    options.dtype = static_cast<DType>(round % 4);
-    options.layout = static_cast<Layout>(round % 3 == 0);
-    if (round % 5 == 0) options.operations = {"colour", "erase"};
-    constexpr std::uint32_t kBatch = 2;
-    testing::HeldSlot slot(options, kBatch, trusted_pixel_kernels());
-    for (std::uint32_t i = 0; i < kBatch; ++i) {
-      const auto& file = files[random.below(files.size())];
-      const bool is_boxed = file.size() > 1500 && random.below(2) == 0;
-      const auto form = slot.put(i, file, is_boxed ? std::optional(Box{5, 3, 31, 28}) : std::nullopt);
-      held += form == CanvasForm::coefficients ? 1 : 0;
-    }
-    const RenderPlan plan = make_render_plan(options, 5, false, kBatch);
-    const RenderBatch batch = slot.batch(1, random.below(1000), random.below(4));
-    CHECK_MESSAGE(by_kernels(plan, batch, random.bits()) == by_twin(plan, batch), "round " << round);
-  }
-  CHECK(held > (testing::kSanitized ? 0 : 5));
-}
-
-TEST_CASE("samples whose pixels do not fit the scratch memory at once are rendered one part after the other") {
-  TransformOptions options = testing::holding_options(2, 4, 16);
-  options.canvas = {16, 32};
-  RenderPlan plan = make_render_plan(options, 5, false, 3);
-  plan.canvas.batch_size = 100'000;
-  CHECK(samples_at_once(plan) < plan.canvas.batch_size);
-  CHECK(samples_at_once(plan) * expanded_bytes(plan) <= kMostExpandedAtOnce);
-  std::uint32_t next = 0;
-  const RenderLaunch launch{.plan = &plan, .batch = {.size = 99'999}};
-  const int all = for_each_part(launch, [&](const RenderLaunch& part) {
-    CHECK(part.first == next);
-    CHECK(part.end - part.first <= samples_at_once(plan));
-    next = part.end;
-    return 0;
-  });
-  CHECK(all == 0);
-  CHECK(next == 99'999);
-  CHECK(for_each_part(launch, [](const RenderLaunch& part) { return part.first == 0 ? 0 : 7; }) == 7);
 }
 
 TEST_CASE("what a GPU is checked with launches every kernel") {

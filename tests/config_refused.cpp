@@ -59,6 +59,7 @@ TEST_CASE("unknown keys name what was meant, or where it belongs, or what there 
   CHECK(refusal("[queue]\ndepth_of_it = 3") ==
         "feed.toml:2:1: unknown key queue.depth_of_it: the keys of [queue] are capacity, memory, pool, max_leases, "
         "run_ahead");
+  CHECK(contains(refusal("[transform]\nhold = \"coefficients\""), "feed.toml:2:1: unknown key transform.hold: "));
   CHECK(refusal("[polcy]\nlow = 0.1") == "feed.toml:1:2: unknown section [polcy]: did you mean [policy]?");
   CHECK(contains(refusal("[something_else]\nlow = 0.1"), "the sections are run, dataset, transform"));
 }

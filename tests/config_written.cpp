@@ -38,9 +38,6 @@ class AnyOptions {
     options.transform.when = When::enqueue;
     options.transform.channels = options.transform.channels == 1 ? 1 : 3;
     if (options.transform.channels == 1) options.workers.jpeg = JpegLibrary::turbo;
-    if (options.transform.when == When::enqueue || options.workers.jpeg != JpegLibrary::own) {
-      options.transform.hold = Hold::pixels;
-    }
     if (options.policy.low > options.policy.high) std::swap(options.policy.low, options.policy.high);
     std::ranges::sort(options.transform.scale);
     std::ranges::sort(options.transform.ratio);

@@ -78,7 +78,6 @@ TEST_CASE("on a GPU that does what it should, nothing is wrong") {
   CHECK(kernel.verdict == Verdict::fine);
   CHECK(kernel.found.starts_with("0 bytes differ of "));
   CHECK(contains(kernel.found, "30 of 30 kernels"));
-  CHECK_FALSE(contains(kernel.found, " 0 of them with JPEG coefficients"));
   const Row soak = soak_row(data.setup());
   CAPTURE(soak.found);
   CHECK(soak.verdict != Verdict::wrong);
@@ -87,10 +86,6 @@ TEST_CASE("on a GPU that does what it should, nothing is wrong") {
   CAPTURE(views.found);
   CHECK(views.verdict == Verdict::fine);
   CHECK(contains(views.found, "40 steps"));
-  const Row held = held_row(data.setup());
-  CAPTURE(held.found);
-  CHECK(held.verdict == Verdict::fine);
-  CHECK(contains(held.found, "40 steps"));
   const Row copy = copy_row(data.setup());
   CAPTURE(copy.found);
   CHECK(copy.found.starts_with("through a feeder "));

@@ -35,7 +35,6 @@ struct Observed {
     now.shrinkable += 25;
     now.own_jpeg += 75;
     now.indexed_jpeg += 50;
-    now.held_coefficients += 20;
     now.bytes_read += 1'000'000;
     ++now.published;
   }
@@ -94,7 +93,6 @@ TEST_CASE("shares, rates and occupancy out of observations, until nothing is lef
   CHECK(p.shrinkable == doctest::Approx(0.25));
   CHECK(p.own_jpeg == doctest::Approx(0.75));
   CHECK(p.indexed_jpeg == doctest::Approx(0.5));
-  CHECK(p.held_coefficients == doctest::Approx(0.2));
   CHECK(p.decode_fixed == 1);
   CHECK(p.ring.least == 0);  // it was full, and then empty
   CHECK(p.encoded.least == 0);

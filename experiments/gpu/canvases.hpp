@@ -9,10 +9,7 @@
 #include <forebay/random.hpp>
 
 #include "gpu.hpp"
-#include "jpeg/libjpeg_images.hpp"
-#include "jpeg/pixel_kernels.hpp"
 #include "make/canvas.hpp"
-#include "make/sample_maker.hpp"
 
 namespace forebay::gpu_check {
 
@@ -27,30 +24,6 @@ inline std::vector<std::byte> noise_canvases(const CanvasFormat& format, std::in
     info.canvas_width = std::min(info.width, static_cast<std::int32_t>(format.width));
     info.canvas_height = std::min(info.height, static_cast<std::int32_t>(format.height));
     std::memcpy(slot.data() + format.infos_offset() + i * sizeof(info), &info, sizeof(info));
-  }
-  return slot;
-}
-
-// A slot of JPEG files of noise, held as coefficients where they fit and as canvases where not.
-inline std::vector<std::byte> held_canvases(const TransformOptions& options, const CanvasFormat& format,
-                                            std::uint64_t seed) {
-  Random random(seed);
-  std::vector<std::byte> slot(format.batch_bytes());
-  const SampleMaker maker(options, 0, false);
-  SampleMaker::Workspace workspace;
-  workspace.decoder = ImageDecoder(trusted_pixel_kernels());
-  for (std::uint32_t i = 0; i < format.batch_size; ++i) {
-    const auto side = [&](std::int64_t place) {
-      return static_cast<std::int32_t>(1 + random.below(static_cast<std::uint64_t>(2 * place)));
-    };
-    const auto one_or_two = [&] { return static_cast<std::int32_t>(1 + random.below(2)); };
-    const auto file = encoded_noise({.width = side(format.width),
-                                     .height = side(format.height),
-                                     .h = one_or_two(),
-                                     .v = one_or_two(),
-                                     .grey = random.below(5) == 0,
-                                     .quality = static_cast<int>(20 + random.below(80))});
-    maker.make(file, Sample(), 0, 0, format.place(slot, i), workspace);
   }
   return slot;
 }

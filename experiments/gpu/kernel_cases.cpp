@@ -67,14 +67,6 @@ std::vector<KernelCase> kernel_cases(bool quick) {
       }
     }
   }
-  // Coefficients, which have kernels of their own before those.
-  for (const Size& size : std::span(kSizes).subspan(2, quick ? 1 : 3)) {
-    for (const Crop crop : {Crop::random_resized, Crop::none}) {
-      TransformOptions options = options_of(size, {0, 0}, crop);
-      options.hold = Hold::coefficients;
-      add(options, 4, 4, quick, cases);
-    }
-  }
   const Size common = quick ? kSizes[2] : kSizes[4];
   add(options_of(common, {0, 0}, Crop::random_resized), 9, 5, quick, cases);  // a short batch
   KernelCase large{.options = options_of(common, {0, 0}, Crop::random_resized),
@@ -83,9 +75,6 @@ std::vector<KernelCase> kernel_cases(bool quick) {
                    .servings = 1,
                    .compared = {0, 1, 85, 170, 254, 255}};
   cases.push_back(large);
-  large.options.hold = Hold::coefficients;
-  cases.push_back(large);
-  large.options.hold = Hold::pixels;
   large.options.layout = Layout::nhwc;
   large.options.dtype = DType::float16;
   cases.push_back(large);
@@ -94,8 +83,8 @@ std::vector<KernelCase> kernel_cases(bool quick) {
 
 std::string kernel_of(const RenderPlan& plan) {
   const std::size_t element = size_of(plan.dtype);
-  const bool few = plan.most_width() <= 2 * std::int64_t{plan.view.width} &&
-                   plan.most_height() <= 2 * std::int64_t{plan.view.height};
+  const bool few = plan.canvas.width <= 2 * std::int64_t{plan.view.width} &&
+                   plan.canvas.height <= 2 * std::int64_t{plan.view.height};
   const std::string bytes = std::to_string(element) + "-byte elements, " + (plan.pixels.any() ? "operations, " : "");
   if (plan.view.width % (element == 4 ? 2 : 4) != 0) return bytes + "single";
   return bytes + (plan.layout == Layout::nchw ? "planes" : "pixels") +

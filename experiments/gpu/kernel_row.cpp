@@ -16,7 +16,6 @@ constexpr std::uint64_t kSeed = 17;
 
 struct Tally {
   std::size_t cases = 0;
-  std::size_t held = 0;  // with coefficients
   std::size_t bytes = 0;
   std::size_t different = 0;
   std::set<std::string> kernels;
@@ -47,9 +46,7 @@ void compare(Device& device, const KernelCase& one, Tally& tally) {
   const RenderPlan plan = make_render_plan(one.options, kSeed, false, one.batch_size);
   // Of some images all pixels are there, and of others as many as there is room for.
   const auto most = static_cast<std::int32_t>(std::max({plan.canvas.width, plan.canvas.height, std::int64_t{600}}));
-  const std::vector<std::byte> slot = plan.holds_coefficients ? held_canvases(one.options, plan.canvas, tally.cases + 1)
-                                                              : noise_canvases(plan.canvas, most, tally.cases + 1);
-  tally.held += plan.holds_coefficients ? 1 : 0;
+  const std::vector<std::byte> slot = noise_canvases(plan.canvas, most, tally.cases + 1);
   const auto memory = upload(device, slot);
   const auto renderer = device.make_renderer(plan);
   const std::size_t sample_bytes = plan.sample_bytes();
@@ -85,8 +82,7 @@ Row kernel_row(const Setup& setup) {
   const bool is_well = tally.different == 0 && tally.kernels.size() == kRenderKernels;
   return {.subject = "kernels against the host's twin",
           .found = std::to_string(tally.different) + " bytes differ of " + std::to_string(tally.bytes) + " in " +
-                   std::to_string(tally.cases) + " cases, " + std::to_string(tally.held) +
-                   " of them with JPEG coefficients, of " + std::to_string(tally.kernels.size()) + " of " +
+                   std::to_string(tally.cases) + " cases of " + std::to_string(tally.kernels.size()) + " of " +
                    std::to_string(kRenderKernels) + " kernels",
           .wanted = "0",
           .verdict = is_well ? Verdict::fine : Verdict::wrong};

@@ -25,7 +25,7 @@ constexpr std::string_view kHelp =
     "  --data DIR      a dataset of forebay make-dataset\n"
     "  --device NAME   cuda (default) or cuda:N\n"
     "  --seconds S     how long the ring soak lasts (default 120)\n"
-    "  --only NAME     device, kernel, soak, views, held, copy, render, nvjpeg or next; may be repeated\n"
+    "  --only NAME     device, kernel, soak, views, copy, render, nvjpeg or next; may be repeated\n"
     "  --quick         few rounds: for compute-sanitizer; its times mean nothing\n"
     "Exit codes: 0 nothing wrong, 1 something wrong, 2 bad usage, 3 no GPU to check.\n";
 

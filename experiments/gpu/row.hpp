@@ -35,8 +35,6 @@ struct Row {
 [[nodiscard]] Row soak_row(const Setup& setup);
 // The same with views rendered at every serving (transform.when = "dequeue"), against the host's feeder.
 [[nodiscard]] Row views_row(const Setup& setup);
-// The same of coefficients (transform.hold = "coefficients").
-[[nodiscard]] Row held_row(const Setup& setup);
 // Bytes per second through a whole feeder whose samples cost next to nothing, beside plain cudaMemcpyAsync of batches
 // of that size in alternating rounds; and what the feeder's producers make without a GPU, for where they are slower.
 [[nodiscard]] Row copy_row(const Setup& setup);

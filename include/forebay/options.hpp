@@ -23,7 +23,6 @@ enum class Crop : std::uint8_t { none, center, random_resized };
 enum class Decode : std::uint8_t { region, full, scaled };
 enum class JpegLibrary : std::uint8_t { own, turbo, nvjpeg };
 enum class When : std::uint8_t { enqueue, dequeue };
-enum class Hold : std::uint8_t { pixels, coefficients };
 enum class OnMaxUses : std::uint8_t { wait, warn, error };
 enum class Pick : std::uint8_t { current, least_used };
 enum class MpiMode : std::uint8_t { local, lockstep };
@@ -128,10 +127,7 @@ struct TransformOptions {
   // so that damage anywhere is found. scaled: as region, and smaller when the crop is shrunk by 2 or more; lossy.
   Decode decode = Decode::region;
   When when = When::enqueue;
-  // dequeue: what the place of a sample in a batch has. pixels: a canvas. coefficients: those of a JPEG, where they
-  // fit, so that views have the detail of the whole image; else a canvas.
-  Hold hold = Hold::pixels;
-  // dequeue: height, width of that place; 0 = 8/7 of size, rounded up to a multiple of 8.
+  // dequeue: height, width of the place of a sample in a batch; 0 = 8/7 of size, rounded up to a multiple of 8.
   std::array<std::int64_t, 2> canvas{0, 0};
   // What is done to a view before it is stored, by name and in this order (forebay/operation.hpp); none in evaluation.
   std::vector<std::string> operations = {};

@@ -50,13 +50,11 @@ struct Profile {
   double decoder_cpu = 0;       // processor time of the decoders / their busy time; 1 = each had a core when it wanted
   double decoder_reads =
       0;  // share of the decoders' busy time that went into reads, which they make where those are quick
-  double reader_cores = 0;   // processor time of the readers, and of the whole process, per second;
-  double process_cores = 0;  // 0 = not known
-  double shrinkable = 0;     // share of the samples that transform.decode = "scaled" would decode smaller
-  double own_jpeg = 0;       // share of the samples whose JPEG file Forebay decoded without libjpeg-turbo
-  double indexed_jpeg = 0;   // share of the samples whose JPEG file was decoded with the decode index
-  // Share of the samples that slots hold as JPEG coefficients (transform.hold).
-  double held_coefficients = 0;
+  double reader_cores = 0;    // processor time of the readers, and of the whole process, per second;
+  double process_cores = 0;   // 0 = not known
+  double shrinkable = 0;      // share of the samples that transform.decode = "scaled" would decode smaller
+  double own_jpeg = 0;        // share of the samples whose JPEG file Forebay decoded without libjpeg-turbo
+  double indexed_jpeg = 0;    // share of the samples whose JPEG file was decoded with the decode index
   double fresh_fraction = 0;  // of the trainer's steps
   double cores = 0;           // this rank may use; an equal part where ranks share them
   double decode_fixed = 0;    // 1 where workers.decode is a number

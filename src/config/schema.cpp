@@ -48,7 +48,6 @@ constexpr Names<3> kDecode{"region", "full", "scaled"};
 constexpr Names<2> kHedge{"auto", "off"};
 constexpr Names<3> kJpegLibrary{"own", "turbo", "nvjpeg"};
 constexpr Names<2> kWhen{"enqueue", "dequeue"};
-constexpr Names<2> kHold{"pixels", "coefficients"};
 constexpr Names<3> kOnMaxUses{"wait", "warn", "error"};
 constexpr Names<2> kPick{"current", "least_used"};
 constexpr Names<2> kMpiMode{"local", "lockstep"};
@@ -169,8 +168,6 @@ constexpr std::array kKeys{
         "enqueue (once) | dequeue (another view at every use)"},
     Key{"transform", "canvas", Tuple<std::int64_t, 2>{field<&O::transform, &Shape::canvas>(), {0, 8L * 16384}},
         "dequeue: height, width of the place of a sample; 0 = 8/7 of size"},
-    Key{"transform", "hold", choice<&O::transform, &Shape::hold>(kHold),
-        "dequeue: pixels | coefficients (of JPEGs, where they fit into canvas)"},
     Key{"transform", "operations", TextList{field<&O::transform, &Shape::operations>()}, kOperationChoicesText},
 
     Key{"colour", "brightness", Real{field<&O::transform, &Shape::colour, &Colour::brightness>(), kShare},

@@ -195,18 +195,6 @@ std::optional<Problem> channels_problem(const Options& options) {
       key + R"( = 1 does not go with workers.jpeg = "nvjpeg"; set workers.jpeg = "own" or workers.jpeg = "turbo")"};
 }
 
-// Coefficients are what Forebay's own decoding comes by, and wait for a view.
-std::optional<Problem> hold_problem(const Options& options) {
-  if (options.transform.hold == Hold::pixels) return std::nullopt;
-  const std::string key = "transform.hold";
-  if (options.transform.when != When::dequeue) {
-    return Problem{key,
-                   key + R"( = "coefficients" needs transform.when = "dequeue": with "enqueue" a batch holds views)"};
-  }
-  if (options.workers.jpeg == JpegLibrary::own) return std::nullopt;
-  return Problem{key, key + R"( = "coefficients" needs workers.jpeg = "own": the other decoders give pixels alone)"};
-}
-
 // Guards the sizes computed later against overflow; whether the memory exists shows when it is allocated.
 std::optional<Problem> oversized(const Options& options) {
   constexpr double kMostBytes = 0x1p45;
@@ -231,7 +219,6 @@ std::optional<Problem> find_problem(const Options& options) {
   if (auto problem = fields_problem(options)) return problem;
   if (auto problem = oversized_canvas(options.transform)) return problem;
   if (auto problem = channels_problem(options)) return problem;
-  if (auto problem = hold_problem(options)) return problem;
   if (auto problem = device_problem(options.device)) return problem;
   if (auto problem = disordered("transform.scale", options.transform.scale)) return problem;
   if (auto problem = disordered("transform.ratio", options.transform.ratio)) return problem;

@@ -33,23 +33,13 @@ std::unique_ptr<const DecodeIndex> open_decode_index(const std::string& dataset_
   }
 }
 
-// Which samples are held as coefficients must not depend on the processor, so there the plain loops serve too.
-PixelKernelChoice choose_own(const TransformOptions& transform) {
-  PixelKernelChoice own = choose_pixel_kernels();
-  if (own.kernels != nullptr || transform.when != When::dequeue || transform.hold != Hold::coefficients) return own;
-  own.kernels = trusted_pixel_kernels();
-  if (own.kernels != nullptr) return own;
-  throw ConfigError("transform.hold = \"coefficients\" cannot be had here, because " + std::string(own.reason) +
-                    "; set transform.hold = \"pixels\"");
-}
-
 }  // namespace
 
 JpegDecoding choose_jpeg_decoding(const Options& options, std::shared_ptr<Device> device, unsigned threads,
                                   ConsoleLog& console, bool is_first) {
   JpegDecoding decoding;
   if (options.workers.jpeg == JpegLibrary::turbo) return decoding;
-  const PixelKernelChoice own = choose_own(options.transform);
+  const PixelKernelChoice own = choose_pixel_kernels();
   decoding.kernels = own.kernels;
   if (own.kernels != nullptr) {
     decoding.index = open_decode_index(options.dataset.index, console, is_first);

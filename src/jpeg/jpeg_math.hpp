@@ -5,10 +5,9 @@
 
 #include <forebay/view.hpp>
 
-#include "base/device_function.hpp"
 #include "coefficients.hpp"
 
-// What the pixels of a sequential JPEG file are, for host and device: libjpeg's accurate integer DCT, its fancy
+// What the pixels of a sequential JPEG file are: libjpeg's accurate integer DCT, its fancy
 // upsampling, and its colours. The definition of the plain pixel kernels, and with them of all others.
 // All functions are pure; any thread may call.
 namespace forebay {
@@ -18,7 +17,7 @@ constexpr int kColumnShift = 11;
 constexpr int kRowShift = 18;
 
 // One dimension of the inverse DCT on eight numbers `step` apart, in place.
-FOREBAY_HOST_DEVICE constexpr void inverse_dct_line(std::int32_t* line, std::size_t step, int shift) noexcept {
+constexpr void inverse_dct_line(std::int32_t* line, std::size_t step, int shift) noexcept {
   const std::int32_t in[8] = {line[0],        line[step],     line[2 * step], line[3 * step],
                               line[4 * step], line[5 * step], line[6 * step], line[7 * step]};
   const std::int32_t middle = (in[2] + in[6]) * 4433;
@@ -42,23 +41,22 @@ FOREBAY_HOST_DEVICE constexpr void inverse_dct_line(std::int32_t* line, std::siz
   }
 }
 
-[[nodiscard]] FOREBAY_HOST_DEVICE constexpr std::int32_t clamped_byte(std::int32_t value) noexcept {
+[[nodiscard]] constexpr std::int32_t clamped_byte(std::int32_t value) noexcept {
   return value < 0 ? 0 : value > 255 ? 255 : value;
 }
 
 // The sample that the inverse DCT's result stands for.
-[[nodiscard]] FOREBAY_HOST_DEVICE constexpr std::uint8_t jpeg_sample(std::int32_t value) noexcept {
+[[nodiscard]] constexpr std::uint8_t jpeg_sample(std::int32_t value) noexcept {
   return static_cast<std::uint8_t>(clamped_byte(value + 128));
 }
 
 // Pixels as words: red in the lowest byte, then green and blue.
-[[nodiscard]] FOREBAY_HOST_DEVICE constexpr std::uint32_t rgb_word(std::int32_t red, std::int32_t green,
-                                                                   std::int32_t blue) noexcept {
+[[nodiscard]] constexpr std::uint32_t rgb_word(std::int32_t red, std::int32_t green, std::int32_t blue) noexcept {
   return static_cast<std::uint32_t>(red) | static_cast<std::uint32_t>(green) << 8U |
          static_cast<std::uint32_t>(blue) << 16U;
 }
-[[nodiscard]] FOREBAY_HOST_DEVICE constexpr std::uint32_t ycc_word(std::int32_t luma, std::int32_t blue_chroma,
-                                                                   std::int32_t red_chroma) noexcept {
+[[nodiscard]] constexpr std::uint32_t ycc_word(std::int32_t luma, std::int32_t blue_chroma,
+                                               std::int32_t red_chroma) noexcept {
   constexpr std::int32_t kHalf = 1 << 15;
   const std::int32_t blue = blue_chroma - 128;
   const std::int32_t red = red_chroma - 128;
@@ -76,17 +74,16 @@ struct Enlargement {
   std::int32_t across = 1;  // pixels for each sample
   std::int32_t down = 1;
 
-  [[nodiscard]] FOREBAY_HOST_DEVICE constexpr bool mixes_columns() const noexcept {
+  [[nodiscard]] constexpr bool mixes_columns() const noexcept {
     return kind == Upsampling::across || kind == Upsampling::both;
   }
-  [[nodiscard]] FOREBAY_HOST_DEVICE constexpr bool mixes_rows() const noexcept {
+  [[nodiscard]] constexpr bool mixes_rows() const noexcept {
     return kind == Upsampling::down || kind == Upsampling::both;
   }
 };
 
 // As libjpeg-turbo's jdsample.c chooses.
-[[nodiscard]] FOREBAY_HOST_DEVICE constexpr Enlargement enlargement_of(const JpegFrame& frame,
-                                                                       std::size_t component) noexcept {
+[[nodiscard]] constexpr Enlargement enlargement_of(const JpegFrame& frame, std::size_t component) noexcept {
   const JpegComponent& part = frame.component[component];
   Enlargement how{Upsampling::repeat, frame.max_h / part.h, frame.max_v / part.v};
   const bool is_wide = part.width > 2;
@@ -99,44 +96,21 @@ struct Enlargement {
 
 // The sample that fancy upsampling mixes with the one of `pixel`: the next one for odd pixels, the one before for even
 // ones, at the image's edges its own.
-[[nodiscard]] FOREBAY_HOST_DEVICE constexpr std::int32_t far_sample(std::int32_t pixel, std::int32_t samples) noexcept {
+[[nodiscard]] constexpr std::int32_t far_sample(std::int32_t pixel, std::int32_t samples) noexcept {
   const std::int32_t far = pixel / 2 + (pixel % 2 == 0 ? -1 : 1);
   return far < 0 ? 0 : far < samples ? far : samples - 1;
 }
 
-// What a component has at a pixel of the image; at(x, y) are its samples.
-template <class SampleAt>
-[[nodiscard]] FOREBAY_HOST_DEVICE constexpr std::int32_t enlarged_sample(const Enlargement& how,
-                                                                         const JpegComponent& component, std::int32_t x,
-                                                                         std::int32_t y, const SampleAt& at) noexcept {
-  const std::int32_t column = x / how.across;
-  const std::int32_t row = y / how.down;
-  if (how.kind == Upsampling::down) {
-    return (3 * at(column, row) + at(column, far_sample(y, component.height)) + (y % 2 == 0 ? 1 : 2)) >> 2;
-  }
-  if (how.kind == Upsampling::across) {
-    return (3 * at(column, row) + at(far_sample(x, component.width), row) + (x % 2 == 0 ? 1 : 2)) >> 2;
-  }
-  if (how.kind == Upsampling::both) {
-    const std::int32_t far_row = far_sample(y, component.height);
-    const std::int32_t far_column = far_sample(x, component.width);
-    const std::int32_t near = 3 * at(column, row) + at(column, far_row);
-    const std::int32_t far = 3 * at(far_column, row) + at(far_column, far_row);
-    return (3 * near + far + (x % 2 == 0 ? 8 : 7)) >> 4;
-  }
-  return at(column, row);
-}
-
 // Makes [first, end) reach `unit`.
-FOREBAY_HOST_DEVICE constexpr void widen_to(std::int32_t& first, std::int32_t& end, std::int32_t unit) noexcept {
+constexpr void widen_to(std::int32_t& first, std::int32_t& end, std::int32_t unit) noexcept {
   first = unit < first ? unit : first;
   end = unit < end ? end : unit + 1;
 }
 
 // The MCUs with coefficients for these pixels of the first `components` components.
 // REQUIRES: the region within the image, not empty; PixelStage::serves(frame, ...)
-[[nodiscard]] FOREBAY_HOST_DEVICE constexpr McuRegion needed_mcus(const JpegFrame& frame, const Box& region,
-                                                                  std::size_t components) noexcept {
+[[nodiscard]] constexpr McuRegion needed_mcus(const JpegFrame& frame, const Box& region,
+                                              std::size_t components) noexcept {
   constexpr std::int32_t kSide = 8;
   const std::int32_t width = kSide * frame.max_h;
   const std::int32_t height = kSide * frame.max_v;

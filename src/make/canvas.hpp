@@ -15,19 +15,14 @@
 // and small enough for a place of fixed size. Each serving makes a tensor of them, with a view of its own.
 namespace forebay {
 
-// What lies in the place of a canvas: its pixels, or the coefficients that all of the sample's pixels come from
-// (held_jpeg.hpp).
-enum class CanvasForm : std::int32_t { pixels, coefficients };
-
 // What is known of one canvas beside its pixels.
 struct CanvasInfo {
   std::int32_t width = 0;  // of the sample's part of the image as displayed
   std::int32_t height = 0;
   std::int32_t canvas_width = 0;  // pixels of it that are here: each side is the smaller of the image's and the place's
-  std::int32_t canvas_height = 0;  // and with coefficients the image's
-  CanvasForm form = CanvasForm::pixels;
+  std::int32_t canvas_height = 0;
 };
-static_assert(sizeof(CanvasInfo) == 20);
+static_assert(sizeof(CanvasInfo) == 16);
 
 // Where a sample goes in a slot.
 struct SamplePlace {
@@ -54,8 +49,8 @@ constexpr std::int64_t kMostShrink = 8;
 
 // How canvases lie in a slot: the places of all samples one after the other, then the CanvasInfo of each. A place has
 // rows of `width` RGB pixels, of which the first canvas_width of the first canvas_height rows are used; the others hold
-// anything. Infos of 20 bytes follow the last place, so whoever reads up to 16 bytes behind a pixel stays within the
-// slot. Where coefficients are held, a place has those of its sample, or, where that cannot be, its pixels.
+// anything. Infos of 16 bytes follow the last place, so whoever reads up to 16 bytes behind a pixel stays within the
+// slot.
 struct CanvasFormat {
   std::uint32_t batch_size = 1;
   std::int64_t height = 0;
@@ -90,18 +85,10 @@ struct RenderPlan {
   PixelRule pixels;  // operations
   DType dtype = DType::float32;
   Layout layout = Layout::nchw;
-  bool holds_coefficients = false;  // some places may have coefficients
   std::uint64_t seed = 0;
   // The element of each value of each channel, as bits of dtype.
   std::array<std::array<std::uint32_t, 256>, 3> table;
 
-  // Sides of what views are cut out of, at most.
-  [[nodiscard]] constexpr std::int64_t most_width() const noexcept {
-    return holds_coefficients ? kMostShrink * view.width : canvas.width;
-  }
-  [[nodiscard]] constexpr std::int64_t most_height() const noexcept {
-    return holds_coefficients ? kMostShrink * view.height : canvas.height;
-  }
   [[nodiscard]] constexpr std::size_t sample_bytes() const noexcept {
     return 3 * static_cast<std::size_t>(view.height) * static_cast<std::size_t>(view.width) * size_of(dtype);
   }

@@ -17,13 +17,6 @@ Conversion plain_bytes(TransformOptions options) {
   return conversion_of(options, false);
 }
 
-std::optional<HoldLimits> hold_limits(const TransformOptions& options, const CanvasFormat& format) {
-  if (options.hold != Hold::coefficients) return std::nullopt;
-  return HoldLimits{.width = static_cast<std::int32_t>(kMostShrink * options.size[1]),
-                    .height = static_cast<std::int32_t>(kMostShrink * options.size[0]),
-                    .expanded = most_expanded(format)};
-}
-
 std::int32_t smaller(std::int32_t image, std::int64_t place) noexcept {
   return static_cast<std::int32_t>(std::min<std::int64_t>(image, place));
 }
@@ -32,8 +25,6 @@ std::int32_t smaller(std::int32_t image, std::int64_t place) noexcept {
 
 CanvasMaker::CanvasMaker(const TransformOptions& options, const Kernels& kernels)
     : format_(canvas_format(options, 1)),
-      hold_limits_(hold_limits(options, format_)),
-      checks_all_(options.decode == Decode::full),
       conversion_(plain_bytes(options)),
       convert_(trusted_convert(kernels, conversion_)) {}
 
@@ -53,20 +44,6 @@ std::int32_t CanvasMaker::shrink_of(const View& view) noexcept {
     shrink *= 2;
   }
   return shrink;
-}
-
-bool CanvasMaker::hold(ImageDecoder& decoder, const View& view, const SamplePlace& place) const {
-  if (!hold_limits_) return false;
-  const HoldRequest request{
-      .region = view.region, .checks_all = checks_all_, .limits = *hold_limits_, .place = place.pixels};
-  if (!decoder.hold(request)) return false;
-  const CanvasInfo info{.width = view.info.width,
-                        .height = view.info.height,
-                        .canvas_width = view.info.width,
-                        .canvas_height = view.info.height,
-                        .form = CanvasForm::coefficients};
-  std::memcpy(place.info.data(), &info, sizeof info);
-  return true;
 }
 
 void CanvasMaker::render(const Image& image, const View& view, const SamplePlace& place, Scratch& scratch) const {

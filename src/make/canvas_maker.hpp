@@ -8,8 +8,6 @@
 
 #include "canvas.hpp"
 #include "image.hpp"
-#include "image_decoder.hpp"
-#include "jpeg_holder.hpp"
 #include "kernels.hpp"
 #include "resizer.hpp"
 
@@ -42,20 +40,12 @@ class CanvasMaker {
   // then.
   [[nodiscard]] static std::int32_t shrink_of(const View& view) noexcept;
 
-  // With transform.hold = "coefficients": puts those of the image that is open in the place, with which all of its
-  // pixels are there. False where they cannot be held, or need not be; then render() makes the canvas. Throws
-  // SampleError as ImageDecoder::decode() does. REQUIRES: view() of that image; the place is one of CanvasFormat's.
-  [[nodiscard]] bool hold(ImageDecoder& decoder, const View& view, const SamplePlace& place) const;
-  [[nodiscard]] bool holds() const noexcept { return hold_limits_.has_value(); }
-
   // Writes the canvas of an image, whose pixels may be a part of it or made smaller; what it does not fill of the place
   // stays as it is. REQUIRES: view.region within image.area; the place is one of CanvasFormat's.
   void render(const Image& image, const View& view, const SamplePlace& place, Scratch& scratch) const;
 
  private:
   CanvasFormat format_;
-  std::optional<HoldLimits> hold_limits_;
-  bool checks_all_;        // of a file
   Conversion conversion_;  // to bytes, pixel by pixel
   decltype(Kernels::convert) convert_;
 };

@@ -51,9 +51,6 @@ class ImageDecoder {
     jpeg_.decode(region, shrink, out);
   }
 
-  // As JpegDecoder::hold(); false for all other kinds.
-  [[nodiscard]] bool hold(const HoldRequest& request) { return codec_ == nullptr && jpeg_.hold(request); }
-
   // As JpegDecoder's; false for all other kinds.
   [[nodiscard]] bool was_own() const noexcept { return codec_ == nullptr && jpeg_.was_own(); }
   [[nodiscard]] bool was_indexed() const noexcept { return codec_ == nullptr && jpeg_.was_indexed(); }

@@ -35,14 +35,6 @@ class JpegDecoder::Impl {
     library_.decode(region, shrink, out);
   }
 
-  [[nodiscard]] bool hold(const HoldRequest& request) {
-    const OpenJpeg file = library_.opened();
-    was_own_ =
-        plain_ != nullptr && (is_packed_ ? plain_->hold(file, packed_.parts(), request) : plain_->hold(file, request));
-    if (was_own_) library_.close();
-    return was_own_;
-  }
-
   [[nodiscard]] bool was_own() const noexcept { return was_own_; }
   [[nodiscard]] bool was_indexed() const noexcept { return was_own_ && plain_->was_indexed(); }
 
@@ -87,8 +79,6 @@ void JpegDecoder::decode(std::span<const std::byte> bytes, const ImageOptions& o
   const ImageSize size = open(bytes, options);
   decode({0, 0, size.width, size.height}, 1, out);
 }
-
-bool JpegDecoder::hold(const HoldRequest& request) { return impl_->hold(request); }
 
 bool JpegDecoder::was_own() const noexcept { return impl_->was_own(); }
 

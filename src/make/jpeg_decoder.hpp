@@ -11,7 +11,6 @@
 namespace forebay {
 
 class DecodeIndex;
-struct HoldRequest;
 struct PixelKernels;
 class TableCache;
 
@@ -79,15 +78,10 @@ class JpegDecoder {
   // 1, 2, 4 or 8.
   void decode(const Box& region, std::int32_t shrink, Image& out);
 
-  // Puts the coefficients of a region in the place of a canvas (jpeg_holder.hpp), where Forebay decodes this file
-  // itself and they fit. False: they are not there, and the image can still be decoded. Throws SampleError as decode()
-  // does. REQUIRES: as decode() without shrinking, in whose place it is called
-  [[nodiscard]] bool hold(const HoldRequest& request);
-
   // All of an image: both steps.
   void decode(std::span<const std::byte> bytes, const ImageOptions& options, Image& out);
 
-  // Whether the last decode() or hold() that succeeded did without libjpeg-turbo, but for the header.
+  // Whether the last decode() that succeeded did without libjpeg-turbo, but for the header.
   [[nodiscard]] bool was_own() const noexcept;
   // Whether it used the index, too.
   [[nodiscard]] bool was_indexed() const noexcept;

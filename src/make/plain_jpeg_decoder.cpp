@@ -142,28 +142,6 @@ bool PlainJpegDecoder::decode(const OpenJpeg& file, const PackedJpeg& packed, co
   return true;
 }
 
-bool PlainJpegDecoder::hold(const OpenJpeg& file, const HoldRequest& request) {
-  scan_.points = {};
-  if (!describe(file)) return false;
-  const Part part = part_of(file, request.region);
-  if (!part.is_served || part.colours != PixelStage::Colours::all) return false;
-  if (part.box.bottom < frame_.height && !file.has_end_marker()) return false;
-  scan_.wanted = PixelStage::needed(frame_, part.box, part.colours);
-  scan_.points = find_points(file);
-  if (!scan_decoder_.open(frame_, scan_)) return false;
-  if (!holder_.hold(frame_, file.orientation, scan_decoder_, request)) return false;
-  return is_sound(file, request.checks_all ? Box{0, 0, frame_.width, frame_.height} : part.box);
-}
-
-bool PlainJpegDecoder::hold(const OpenJpeg& file, const PackedJpeg& packed, const HoldRequest& request) {
-  scan_.points = {};
-  if (!describe(file)) return false;
-  const Part part = part_of(file, request.region);
-  if (!part.is_served || part.colours != PixelStage::Colours::all || !packed.ends_behind_scan()) return false;
-  packed_.open(packed, frame_);
-  return holder_.hold(frame_, file.orientation, packed_, request);
-}
-
 std::vector<std::byte> PlainJpegDecoder::locate(const OpenJpeg& file) {
   std::vector<std::byte> points;
   scan_.points = {};

@@ -9,7 +9,6 @@
 #include "jpeg/pixel_kernels.hpp"
 #include "jpeg/pixel_stage.hpp"
 #include "jpeg/scan_decoder.hpp"
-#include "jpeg_holder.hpp"
 #include "libjpeg_decoder.hpp"
 #include "pack/packed_coefficients.hpp"
 
@@ -23,21 +22,14 @@ namespace forebay {
 class PlainJpegDecoder {
  public:
   // What it is given must outlive it; no index: null.
-  PlainJpegDecoder(const PixelKernels& kernels, const DecodeIndex* index)
-      : stage_(kernels), holder_(kernels), index_(index) {}
+  PlainJpegDecoder(const PixelKernels& kernels, const DecodeIndex* index) : stage_(kernels), index_(index) {}
 
   // As JpegDecoder::decode() without shrinking, except that it leaves the file open, and gives back whether it could:
   // if not, `out` is unspecified, and what the file is worth is for libjpeg to say.
   [[nodiscard]] bool decode(const OpenJpeg& file, const Box& region, Image& out);
   // The same of a packed file, of which `file` is the header alone. Throws SampleError when it is damaged.
   [[nodiscard]] bool decode(const OpenJpeg& file, const PackedJpeg& packed, const Box& region, Image& out);
-  // Holds the coefficients of a region in the place of a canvas, as JpegHolder does. False, with anything in the place,
-  // when decode() would not decode it either, when it does not fit, and where only luma is wanted. Leaves the file
-  // open.
-  [[nodiscard]] bool hold(const OpenJpeg& file, const HoldRequest& request);
-  // The same of a packed file. Throws SampleError when it is damaged.
-  [[nodiscard]] bool hold(const OpenJpeg& file, const PackedJpeg& packed, const HoldRequest& request);
-  // Whether the last decode() or hold() began in the middle of the scan, by the index.
+  // Whether the last decode() began in the middle of the scan, by the index.
   [[nodiscard]] bool was_indexed() const noexcept { return !scan_.points.empty(); }
 
   // The points of a file for an index; empty where they would gain nothing, and where libjpeg has to decode it.
@@ -57,7 +49,6 @@ class PlainJpegDecoder {
   [[nodiscard]] bool is_sound(const OpenJpeg& file, const Box& part);
 
   PixelStage stage_;
-  JpegHolder holder_;
   const DecodeIndex* index_;
   std::vector<std::byte> points_;  // what scan_ has of the index
   ScanDecoder scan_decoder_;

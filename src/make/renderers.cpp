@@ -3,7 +3,6 @@
 #include <bit>
 #include <cstddef>
 #include <cstring>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -11,7 +10,6 @@
 
 #include "canvas_math.hpp"
 #include "conversion.hpp"
-#include "jpeg/pixel_kernels.hpp"
 #include "operation_chain.hpp"
 #include "transform.hpp"
 
@@ -52,7 +50,6 @@ RenderPlan make_render_plan(const TransformOptions& options, std::uint64_t seed,
           .pixels = operations.pixels(),
           .dtype = options.dtype,
           .layout = options.layout,
-          .holds_coefficients = options.hold == Hold::coefficients,
           .seed = seed,
           .table = conversion_of(options, false).table};
 }
@@ -68,11 +65,7 @@ HostRenderer::HostRenderer(const TransformOptions& options, const RenderPlan& pl
       convert_(trusted_convert(kernels, conversion_)),
       recolour_(kernels.recolour),
       resizer_(kernels),
-      changed_row_(static_cast<std::size_t>(plan.view.width) * kPixelBytes) {
-  if (!plan.holds_coefficients) return;
-  const PixelKernels* const trusted = trusted_pixel_kernels();
-  held_decoder_.emplace(trusted != nullptr ? *trusted : scalar_pixel_kernels());
-}
+      changed_row_(static_cast<std::size_t>(plan.view.width) * kPixelBytes) {}
 
 void HostRenderer::render(const RenderBatch& batch, std::byte* out, StreamView /*stream*/) {
   const std::size_t step = plan_.sample_bytes();
@@ -88,12 +81,6 @@ void HostRenderer::begin(const RenderBatch& batch, std::uint32_t index) {
   const CanvasFormat& format = plan_.canvas;
   const CanvasInfo info = info_of(format, batch.canvases, index);
   const ImageView view = canvas_view(plan_, info, batch.epoch, batch.first_position + index, batch.use_index);
-  if (info.form == CanvasForm::coefficients) {
-    const std::span place(batch.canvases + format.place_bytes() * index, format.place_bytes());
-    held_decoder_->decode(place, view.region, image_);
-    resizer_.begin(image_, {0, 0, image_.width, image_.height}, plan_.view.width, plan_.view.height, view.mirror);
-    return;
-  }
   const auto* const slot = reinterpret_cast<const std::uint8_t*>(batch.canvases);
   resizer_.begin(PixelRows{.first = slot + format.place_bytes() * index,
                            .row_bytes = format.row_bytes(),
@@ -133,18 +120,11 @@ void TwinRenderer::render_one(const RenderBatch& batch, std::uint32_t index, std
   const CanvasFormat& format = plan_.canvas;
   const CanvasInfo info = info_of(format, batch.canvases, index);
   const ImageView view = canvas_view(plan_, info, batch.epoch, batch.first_position + index, batch.use_index);
-  const std::span place(batch.canvases + format.place_bytes() * index, format.place_bytes());
-  const std::uint8_t* region = nullptr;
-  std::size_t row_bytes = format.row_bytes();
-  std::vector<std::uint8_t> expanded;
-  if (info.form == CanvasForm::coefficients) {
-    expand_plainly(place, view.region, expanded);
-    region = expanded.data();
-    row_bytes = expanded_row_bytes(view.region.width());
-  } else {
-    region = reinterpret_cast<const std::uint8_t*>(place.data()) +
-             static_cast<std::size_t>(view.region.top) * row_bytes + 3 * static_cast<std::size_t>(view.region.left);
-  }
+  const std::byte* const place = batch.canvases + format.place_bytes() * index;
+  const std::size_t row_bytes = format.row_bytes();
+  const std::uint8_t* const region = reinterpret_cast<const std::uint8_t*>(place) +
+                                     static_cast<std::size_t>(view.region.top) * row_bytes +
+                                     3 * static_cast<std::size_t>(view.region.left);
   const PixelChange change = canvas_change(plan_, batch.epoch, batch.first_position + index, batch.use_index);
   const ResamplingAxis across = resampling_axis(view.region.width(), plan_.view.width);
   const ResamplingAxis down = resampling_axis(view.region.height(), plan_.view.height);

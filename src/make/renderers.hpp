@@ -2,13 +2,11 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <vector>
 
 #include <forebay/options.hpp>
 
 #include "canvas.hpp"
-#include "held_decoder.hpp"
 #include "kernels.hpp"
 #include "operation_chain.hpp"
 #include "resizer.hpp"
@@ -54,8 +52,6 @@ class HostRenderer final : public CanvasRenderer {
   decltype(Kernels::convert) convert_;
   decltype(Kernels::recolour) recolour_;
   Resizer resizer_;
-  std::optional<HeldDecoder> held_decoder_;  // where coefficients are held
-  Image image_;                              // what it decoded
   std::vector<std::uint8_t> changed_row_;
 };
 

@@ -80,16 +80,6 @@ void note_view(ImageSize size, const ImageView& view, const SamplePlace& out) {
 void note_view(ImageSize size, const CanvasMaker::View& view, const SamplePlace& out) {
   if (out.view != nullptr) *out.view = {view.region, size.width, size.height, false};
 }
-// Puts coefficients in the place of a canvas, where they are wanted and can be.
-template <class Work>
-bool hold(const Work& /*work*/, const Transform::View& /*view*/, const SampleMaker::Member& /*member*/,
-          SampleMaker::Workspace& /*workspace*/) {
-  return false;
-}
-bool hold(const CanvasMaker& work, const CanvasMaker::View& view, const SampleMaker::Member& member,
-          SampleMaker::Workspace& workspace) {
-  return work.hold(workspace.decoder, view, member.out);
-}
 std::int32_t shrink_of(const Transform& work, const Transform::View& view) { return work.shrink_of(view); }
 std::int32_t shrink_of(const OperatedTransform& work, const Transform::View& view) {
   return work.transform().shrink_of(view);
@@ -164,10 +154,6 @@ void SampleMaker::make_with(const Work& work, const Source& source, const Member
   const ImageSize size = open(source, sample, workspace);
   const auto view = view_of(work, size, workspace.fields.turn, member);
   note_view(size, view, member.out);
-  if (source.decoded == nullptr && hold(work, view, member, workspace)) {
-    ++workspace.held_coefficients;
-    return count_decoded(source, 1, workspace);
-  }
   const Box whole{0, 0, size.width, size.height};
   const std::int32_t shrink = shrink_of(work, view);
   const bool scales = decode_ == Decode::scaled;
@@ -182,9 +168,7 @@ void SampleMaker::make_with(const Work& work, const Source& source, const Member
 
 bool SampleMaker::make_together(std::span<const std::byte> bytes, std::span<const Member> members, Workspace& workspace,
                                 const StoredPicture* decoded) const {
-  // Scaled decodes differ from view to view, coefficients are held for each, and raw pixels cost nothing to decode.
-  const auto* const canvases = std::get_if<CanvasMaker>(&work_);
-  if (canvases != nullptr && canvases->holds()) return false;
+  // Scaled decodes differ from view to view, and raw pixels cost nothing to decode.
   const Sample& first = members.front().sample;
   const auto is_other = [&](const Member& member) {
     return member.sample.encoding == Encoding::raw || member.sample.width != first.width ||

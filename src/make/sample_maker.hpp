@@ -37,8 +37,6 @@ class SampleMaker {
     std::uint64_t own_jpeg = 0;
     // Of them, those of which its index knew where to begin.
     std::uint64_t indexed_jpeg = 0;
-    // Samples whose coefficients are held.
-    std::uint64_t held_coefficients = 0;
   };
 
   // `eval` turns random views into central ones; `stores` as Transform::stores_for() says. Throws ConfigError for

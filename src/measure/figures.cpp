@@ -201,9 +201,6 @@ constexpr auto kProfile = std::to_array<Figure<Profile>>({
      "share of the samples of whose JPEG file the [decode index](data.md#decode-index) made it decode no more than it "
      "needed",
      OfRanks::mean},
-    {"held_coefficients", &Profile::held_coefficients, "",
-     "share of the samples that batches hold as [JPEG coefficients](configuration.md#holding-jpeg-coefficients)",
-     OfRanks::mean},
     {"fresh_fraction", &Profile::fresh_fraction, "", "of the trainer's steps", OfRanks::mean},
     {"cores", &Profile::cores, "cores", "that this rank may use; an equal part where ranks share them", OfRanks::mean},
     {"decode_fixed", &Profile::decode_fixed, "", "1 where `workers.decode` is a number", OfRanks::mean},

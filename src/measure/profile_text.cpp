@@ -230,12 +230,11 @@ std::string rate(double images_per_s) {
 
 std::string percent_text(double share) { return fmt::format("{:.1f} %", 100 * share); }
 
-// "; 98.0 % as JPEG without libjpeg-turbo, 95.0 % by the decode index, 80.0 % held as coefficients"
+// "; 98.0 % as JPEG without libjpeg-turbo, 95.0 % by the decode index"
 std::string jpeg_text(const Profile& p) {
   if (p.own_jpeg <= 0) return "";
   std::string text = fmt::format("; {} as JPEG without libjpeg-turbo", percent_text(p.own_jpeg));
   if (p.indexed_jpeg > 0) text += fmt::format(", {} by the decode index", percent_text(p.indexed_jpeg));
-  if (p.held_coefficients > 0) text += fmt::format(", {} held as coefficients", percent_text(p.held_coefficients));
   return text;
 }
 

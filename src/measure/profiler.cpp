@@ -114,8 +114,6 @@ Profile ProfileWindow::figures() const {
   out.shrinkable = ratio(static_cast<double>(last_.shrinkable - first_.shrinkable), static_cast<double>(samples));
   out.own_jpeg = ratio(static_cast<double>(last_.own_jpeg - first_.own_jpeg), static_cast<double>(samples));
   out.indexed_jpeg = ratio(static_cast<double>(last_.indexed_jpeg - first_.indexed_jpeg), static_cast<double>(samples));
-  out.held_coefficients =
-      ratio(static_cast<double>(last_.held_coefficients - first_.held_coefficients), static_cast<double>(samples));
   out.cores = frame_.cores;
   out.decode_fixed = frame_.decode_fixed ? 1 : 0;
   out.batch_size = frame_.batch_size;

@@ -30,11 +30,10 @@ struct Observation {
   std::chrono::nanoseconds blocked{0};      // of the producer, by a full ring
   std::uint64_t reads = 0;
   std::uint64_t bytes_read = 0;
-  std::uint64_t samples = 0;            // decoded
-  std::uint64_t shrinkable = 0;         // of them: as WorkerTotals
-  std::uint64_t own_jpeg = 0;           // likewise
-  std::uint64_t indexed_jpeg = 0;       // likewise
-  std::uint64_t held_coefficients = 0;  // likewise
+  std::uint64_t samples = 0;       // decoded
+  std::uint64_t shrinkable = 0;    // of them: as WorkerTotals
+  std::uint64_t own_jpeg = 0;      // likewise
+  std::uint64_t indexed_jpeg = 0;  // likewise
   std::uint64_t published = 0;
   std::uint64_t planned = 0;
   // Current values, not sums.

@@ -320,7 +320,6 @@ void Pipeline::count(SampleMaker::Workspace& workspace) noexcept {
   add(totals_.shrinkable, workspace.shrinkable);
   add(totals_.own_jpeg, workspace.own_jpeg);
   add(totals_.indexed_jpeg, workspace.indexed_jpeg);
-  add(totals_.held_coefficients, workspace.held_coefficients);
 }
 
 void Pipeline::make_fields(const EncodedSample& encoded, const ReadRequest& request, const SampleView& view,

@@ -93,7 +93,6 @@ Observation Pipeline::observe() const {
   now.shrinkable = totals_.shrinkable.load(std::memory_order_relaxed);
   now.own_jpeg = totals_.own_jpeg.load(std::memory_order_relaxed);
   now.indexed_jpeg = totals_.indexed_jpeg.load(std::memory_order_relaxed);
-  now.held_coefficients = totals_.held_coefficients.load(std::memory_order_relaxed);
   now.published = ring_.published();
   now.planned = ring_.planned();
   now.depth = ring_.depth_guess();

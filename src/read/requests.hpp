@@ -113,8 +113,6 @@ struct WorkerTotals {
   std::atomic<std::uint64_t> own_jpeg{0};
   // Of them, those of which the decode index knew where to begin.
   std::atomic<std::uint64_t> indexed_jpeg{0};
-  // Samples that slots hold as coefficients (transform.hold).
-  std::atomic<std::uint64_t> held_coefficients{0};
   // With workers.jpeg = "nvjpeg": JPEG files decoded by nvJPEG, and those left to the CPU, bad ones included.
   std::atomic<std::uint64_t> nvjpeg_samples{0};
   std::atomic<std::uint64_t> nvjpeg_fallbacks{0};

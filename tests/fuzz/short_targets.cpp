@@ -12,7 +12,6 @@ std::span<const Target> targets() {
       Target{"exif", use_exif, exif_seeds},
       Target{"npy_header", use_npy_header, npy_header_seeds},
       Target{"tf_example", use_tf_example, tf_example_seeds},
-      Target{"records", use_records, records_seeds},
       Target{"transform", use_transform, transform_seeds},
   };
   return kShort;

@@ -38,7 +38,6 @@ std::span<const Target> targets() {
       Target{"announcement", use_announcement, announcement_seeds},
       Target{"telemetry", use_telemetry, telemetry_seeds},
       Target{"c_interface", use_c_interface, c_interface_seeds},
-      Target{"records", use_records, records_seeds},
       Target{"transform", use_transform, transform_seeds},
   };
   return kAll;

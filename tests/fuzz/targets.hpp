@@ -102,8 +102,6 @@ bool use_c_interface(std::string_view input);
 std::vector<std::string> c_interface_seeds();
 
 // vector_targets.cpp
-bool use_records(std::string_view input);
-std::vector<std::string> records_seeds();
 bool use_transform(std::string_view input);
 std::vector<std::string> transform_seeds();
 

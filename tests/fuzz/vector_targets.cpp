@@ -9,8 +9,6 @@
 
 #include "jpeg/coefficients.hpp"
 #include "jpeg/pixel_kernels.hpp"
-#include "make/held_jpeg.hpp"
-#include "make/record_kernels.hpp"
 #include "taken.hpp"
 #include "targets.hpp"
 
@@ -18,71 +16,8 @@
 namespace forebay::fuzz {
 namespace {
 
-using Group = std::array<std::int16_t, CoefficientRow::kGroup * kBlockSize>;
-
 [[noreturn]] void differs(const std::string& what, const char* kernels) {
   throw std::logic_error(what + " by " + kernels + " is not that of the plain loops");
-}
-
-// A block among others, and how it is to be written.
-struct RecordCase {
-  explicit RecordCase(std::string_view input) {
-    Taken taken(input);
-    place = CoefficientRow::place_of(taken.below(CoefficientRow::kGroup));
-    extent = taken.below(kBlockSize);
-    most = static_cast<std::uint32_t>(taken.number<std::uint16_t>() % 4001);
-    const auto heaviest = static_cast<std::uint32_t>(taken.number<std::uint16_t>() % 32768);
-    const std::uint8_t steps = taken.byte();
-    for (std::size_t k = 0; k < kBlockSize; ++k) {
-      weights[k] = static_cast<std::int16_t>((heaviest + k * steps) % 32768);
-    }
-    group.fill(0x7fff);  // of the others
-    for (std::size_t k = 0; k < kBlockSize; ++k) {
-      std::int16_t& value = group[place + CoefficientRow::kPlaces[k]];
-      value = k <= extent ? taken.number<std::int16_t>() : std::int16_t{0};
-      if (value != 0) last = k;
-    }
-  }
-
-  alignas(64) Group group{};
-  std::size_t place = 0;
-  std::size_t extent = 0;
-  std::size_t last = 0;
-  std::uint32_t most = 0;
-  RecordWeights weights{};
-};
-
-struct Written {
-  std::vector<std::uint8_t> bytes;  // the record and what may be behind it; empty: there is none
-  bool is_heavy = false;
-};
-
-Written write(const RecordKernels& kernels, const RecordCase& block) {
-  constexpr std::uint8_t kUntouched = 0xa5;
-  Written written;
-  written.bytes.assign(kMostRecordBytes + kHeldSlack, kUntouched);
-  const std::size_t length = kernels.write(block.group.data() + block.place, block.extent, block.weights, block.most,
-                                           written.bytes.data(), written.is_heavy);
-  if (length == 0) return {};
-  if (length > kMostRecordBytes) throw std::logic_error("a record is longer than any can be");
-  const auto behind = std::span(written.bytes).subspan(length + kHeldSlack);
-  if (!std::ranges::all_of(behind, [](std::uint8_t byte) { return byte == kUntouched; })) {
-    throw std::logic_error(std::string(kernels.name) + " wrote further behind a record than it may");
-  }
-  written.bytes.resize(length);
-  return written;
-}
-
-// From memory that ends where nothing more may be read.
-void read_back(const RecordKernels& kernels, std::span<const std::uint8_t> record, const RecordCase& block) {
-  std::vector<std::uint8_t> exact;
-  exact.reserve(record.size() + kHeldSlack);
-  exact.assign(record.begin(), record.end());
-  exact.resize(record.size() + kHeldSlack, 0xff);
-  alignas(64) Group found = block.group;
-  for (const std::uint8_t at : CoefficientRow::kPlaces) found[block.place + at] = 0;
-  if (kernels.read(exact.data(), found.data() + block.place) != block.last) differs("an extent read", kernels.name);
-  if (found != block.group) differs("a block read", kernels.name);
 }
 
 // A row of blocks, by one kind of kernels.
@@ -133,29 +68,6 @@ struct TransformCase {
 };
 
 }  // namespace
-
-// The record of a block of held coefficients.
-bool use_records(std::string_view input) {
-  const RecordCase block(input);
-  const Written expected = write(scalar_record_kernels(), block);
-  for (const RecordKernels& kernels : supported_record_kernels()) {
-    const Written found = write(kernels, block);
-    if (found.bytes != expected.bytes) differs("a record", kernels.name);
-    if (found.is_heavy != expected.is_heavy) differs("the weight of a record", kernels.name);
-    if (!expected.bytes.empty()) read_back(kernels, expected.bytes, block);
-  }
-  return !expected.bytes.empty();
-}
-
-std::vector<std::string> records_seeds() {
-  std::vector<std::string> seeds;
-  for (const int extent : {0, 7, 8, 20, 63}) {
-    std::string seed{static_cast<char>(extent % 4), static_cast<char>(extent), '\xa0', '\x0f', '\x03', '\0', '\1'};
-    for (int k = 0; k <= extent; ++k) seed += {static_cast<char>(k * k % 5 == 0 ? 0 : 3 * k), k % 7 == 3 ? '\1' : '\0'};
-    seeds.push_back(std::move(seed));
-  }
-  return seeds;
-}
 
 // The inverse DCT of a row of blocks.
 bool use_transform(std::string_view input) {

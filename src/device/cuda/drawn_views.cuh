@@ -4,7 +4,6 @@
 #include <cstdint>
 
 #include "make/canvas_math.hpp"
-#include "make/held_math.hpp"
 #include "render_kernels.hpp"
 
 namespace forebay::cuda {
@@ -17,9 +16,7 @@ struct alignas(16) DrawnView {
   std::size_t row_bytes;     // from one to the next
   std::int32_t left;         // pixels of them before the region
   std::int32_t mirror;
-  Box region;  // of the canvas, or of the image whose coefficients are held
-  CanvasForm form;
-  McuRegion needs;     // of coefficients
+  Box region;          // of the canvas
   PixelChange change;  // where there are operations
 };
 static_assert(sizeof(DrawnView) <= kViewHeader);
@@ -49,25 +46,11 @@ struct ViewTables {
 __device__ inline ViewTables tables_of(const RenderPlan& plan, std::byte* scratch, std::uint32_t sample) noexcept {
   std::byte* const at = scratch + view_bytes(plan) * sample;
   auto* const columns = reinterpret_cast<std::uint32_t*>(at + kViewHeader);
-  auto* const rows = columns + axis_words(plan.most_width(), plan.view.width);
+  auto* const rows = columns + axis_words(plan.canvas.width, plan.view.width);
   return {reinterpret_cast<DrawnView*>(at), {columns, plan.view.width}, {rows, plan.view.height}};
 }
 
-// Where a view of coefficients becomes pixels. Samples that are rendered at once have places of their own.
-struct Expanded {
-  std::uint8_t* pixels;
-  std::uint8_t* planes;
-};
-
-__device__ inline Expanded expanded_of(const RenderPlan& plan, std::byte* scratch, std::uint32_t sample) noexcept {
-  std::byte* const places = scratch + view_bytes(plan) * plan.canvas.batch_size;
-  auto* const pixels =
-      reinterpret_cast<std::uint8_t*>(places + expanded_bytes(plan) * (sample % samples_at_once(plan)));
-  return {pixels, pixels + most_expanded(plan.canvas)};
-}
-
-__device__ inline DrawnView draw_view(const RenderPlan& plan, const RenderBatch& batch, std::byte* scratch,
-                                      std::uint32_t sample) noexcept {
+__device__ inline DrawnView draw_view(const RenderPlan& plan, const RenderBatch& batch, std::uint32_t sample) noexcept {
   const CanvasFormat& format = plan.canvas;
   const CanvasInfo info = info_of(format, batch.canvases, sample);
   const ImageView view = canvas_view(plan, info, batch.epoch, batch.first_position + sample, batch.use_index);
@@ -75,17 +58,9 @@ __device__ inline DrawnView draw_view(const RenderPlan& plan, const RenderBatch&
   DrawnView drawn;
   drawn.region = view.region;
   drawn.mirror = view.mirror ? 1 : 0;
-  drawn.form = info.form;
-  if (info.form == CanvasForm::coefficients) {
-    drawn.rows = expanded_of(plan, scratch, sample).pixels;
-    drawn.row_bytes = expanded_row_bytes(view.region.width());
-    drawn.left = 0;
-    drawn.needs = held_needs(*reinterpret_cast<const HeldJpeg*>(place), view.region);
-  } else {
-    drawn.rows = place + static_cast<std::size_t>(view.region.top) * format.row_bytes();
-    drawn.row_bytes = format.row_bytes();
-    drawn.left = view.region.left;
-  }
+  drawn.rows = place + static_cast<std::size_t>(view.region.top) * format.row_bytes();
+  drawn.row_bytes = format.row_bytes();
+  drawn.left = view.region.left;
   if (plan.pixels.any()) {
     drawn.change = canvas_change(plan, batch.epoch, batch.first_position + sample, batch.use_index);
   }
@@ -99,7 +74,7 @@ __global__ void __launch_bounds__(kDrawThreads)
   const std::uint32_t sample = blockIdx.x;
   const ViewTables tables = tables_of(*plan, scratch, sample);
   if (threadIdx.x == 0) {
-    drawn = draw_view(*plan, batch, scratch, sample);
+    drawn = draw_view(*plan, batch, sample);
     *tables.view = drawn;
   }
   __syncthreads();

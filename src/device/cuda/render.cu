@@ -42,21 +42,11 @@ int forebay_draw_views(const forebay::cuda::RenderLaunch& launch, void* stream) 
 int forebay_render_views(const forebay::cuda::RenderLaunch& launch, void* stream) noexcept {
   using namespace forebay::cuda;
   if (launch.batch.size == 0) return cudaSuccess;
-  return for_each_part(launch, [stream](const RenderLaunch& part) {
-    const std::uint32_t samples = part.end - part.first;
-    if (part.plan->holds_coefficients) {
-      int failed = put(stream, samples * most_groups(*part.plan), kTransformThreads, 0, transform_blocks, part);
-      if (failed == cudaSuccess) {
-        failed = put(stream, samples * kColourBlocks, kColourThreads, 0, colour_pixels, part);
-      }
-      if (failed != cudaSuccess) return failed;
-    }
-    return with_kernel(*part.plan, [&](auto kernel) {
-      using Kernel = decltype(kernel);
-      const Deal<typename Kernel::Element> deal(*part.plan);
-      return put(stream, deal.blocks(samples), kWarps * kLanes, deal.shared_bytes(),
-                 render_views<typename Kernel::Element, Kernel::kOutput, Kernel::kFew, Kernel::kChanged>, part);
-    });
+  return with_kernel(*launch.plan, [&](auto kernel) {
+    using Kernel = decltype(kernel);
+    const Deal<typename Kernel::Element> deal(*launch.plan);
+    return put(stream, deal.blocks(launch.batch.size), kWarps * kLanes, deal.shared_bytes(),
+               render_views<typename Kernel::Element, Kernel::kOutput, Kernel::kFew, Kernel::kChanged>, launch);
   });
 }
 

@@ -12,7 +12,6 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "expand_device.cuh"
 #include "strip_renderer.cuh"
 
 namespace forebay::cuda {
@@ -35,8 +34,8 @@ __global__ void __launch_bounds__(kWarps* kLanes, 3) render_views(RenderLaunch l
   __syncthreads();
   const std::uint32_t warp = threadIdx.x / kLanes;
   const std::uint32_t strip = blockIdx.x * kWarps + warp;
-  const std::uint32_t sample = launch.first + strip / deal.strips();
-  if (sample >= launch.end) return;
+  const std::uint32_t sample = strip / deal.strips();
+  if (sample >= launch.batch.size) return;
   const auto place = static_cast<std::int32_t>(strip % deal.strips());
   std::byte* const mixed = memory + deal.table_bytes + deal.warp_bytes() * warp;
   const auto render = [&](auto pairs) {
@@ -58,20 +57,6 @@ __global__ void __launch_bounds__(kWarps* kLanes, 3) render_views(RenderLaunch l
   }
 }
 
-// Calls use(part), which gives a number, for the parts that a launch is rendered in, one after the other: memory for
-// expanded samples is used again. Until one gives another number than 0; gives that back.
-template <class Use>
-int for_each_part(const RenderLaunch& launch, const Use& use) {
-  const std::uint32_t at_once = samples_at_once(*launch.plan);
-  RenderLaunch part = launch;
-  for (std::uint32_t first = 0; first < launch.batch.size; first += at_once) {
-    part.first = first;
-    part.end = launch.batch.size - first < at_once ? launch.batch.size : first + at_once;
-    if (const int failed = use(part); failed != 0) return failed;
-  }
-  return 0;
-}
-
 // A kernel of those above, by the types that are its arguments.
 template <typename E, Output kTo, bool kIsFew, bool kIsChanged>
 struct RenderKernel {
@@ -84,8 +69,8 @@ struct RenderKernel {
 // Calls `use` with the RenderKernel that a plan takes.
 template <typename Element, bool kChanged, class Use>
 auto with_kernel_of(const RenderPlan& plan, const Use& use) {
-  const bool few = plan.most_width() <= 2 * std::int64_t{plan.view.width} &&
-                   plan.most_height() <= 2 * std::int64_t{plan.view.height};
+  const bool few = plan.canvas.width <= 2 * std::int64_t{plan.view.width} &&
+                   plan.canvas.height <= 2 * std::int64_t{plan.view.height};
   if (plan.view.width % LanePixels<Element>::kPixels != 0) {
     return use(RenderKernel<Element, Output::single, false, kChanged>());
   }

@@ -75,7 +75,7 @@ struct Deal {
         interleaved_bytes(plan.layout == Layout::nhwc ? 3 * kWidth * sizeof(Element) : 0) {
     // The pixels that a strip's columns can need, a window more than their share of the widest view; and two words
     // that reading aligned ones adds.
-    const std::int64_t in = plan.most_width();
+    const std::int64_t in = plan.canvas.width;
     const std::int64_t out = plan.view.width;
     const std::int64_t wider = in > out ? in : out;
     const std::int64_t pixels = (kWidth * wider + out - 1) / out + (2 * wider + out - 1) / out + 2;
