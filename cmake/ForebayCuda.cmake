@@ -3,7 +3,8 @@
 # against a fake runtime with those alone.
 set(FOREBAY_CUDA AUTO CACHE STRING "Build the CUDA backend: AUTO (where nvcc is found), ON or OFF")
 set_property(CACHE FOREBAY_CUDA PROPERTY STRINGS AUTO ON OFF)
-set(FOREBAY_CUDA_ARCHITECTURES "80-real;90" CACHE STRING "GPUs to build kernels for; without -real, PTX for later ones too")
+set(FOREBAY_CUDA_ARCHITECTURES "" CACHE STRING
+    "GPUs to build kernels for; without -real, PTX for later ones too. Empty: all from Turing on that nvcc knows")
 
 set(FOREBAY_HAS_CUDA FALSE)
 if(FOREBAY_CUDA)  # AUTO is true
@@ -11,9 +12,24 @@ if(FOREBAY_CUDA)  # AUTO is true
   if(FOREBAY_NVCC AND NOT DEFINED ENV{CUDACXX})
     set(ENV{CUDACXX} ${FOREBAY_NVCC})
   endif()
-  # nvcc's own default may be a GPU that it no longer knows.
-  set(CMAKE_CUDA_ARCHITECTURES ${FOREBAY_CUDA_ARCHITECTURES})
-  set(ENV{CUDAARCHS} "${FOREBAY_CUDA_ARCHITECTURES}")
+  # nvcc's own default may be a GPU that it no longer knows. A driver compiles PTX at the first start on each
+  # machine, which takes seconds. So there is code for each generation, and PTX only for what came after.
+  set(architectures ${FOREBAY_CUDA_ARCHITECTURES})
+  if(NOT architectures)
+    set(architectures 75-real 80-real 90)
+    set(nvcc ${FOREBAY_NVCC})
+    if(CMAKE_CUDA_COMPILER)
+      set(nvcc ${CMAKE_CUDA_COMPILER})
+    endif()
+    if(nvcc)
+      execute_process(COMMAND ${nvcc} --list-gpu-arch OUTPUT_VARIABLE known ERROR_QUIET)
+      if(known MATCHES "compute_120")
+        list(APPEND architectures 100-real 120)
+      endif()
+    endif()
+  endif()
+  set(CMAKE_CUDA_ARCHITECTURES ${architectures})
+  set(ENV{CUDAARCHS} "${architectures}")
   include(CheckLanguage)
   check_language(CUDA)
   if(CMAKE_CUDA_COMPILER)

@@ -1,15 +1,26 @@
 // Which device a rank gets, on machines that the fake runtime pretends to be.
+#include <cuda_runtime_api.h>
 #include <doctest/doctest.h>
 
+#include <array>
+#include <cstdint>
 #include <cstdlib>
+#include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <thread>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include <forebay/error.hpp>
+#include <forebay/feeder.hpp>
 
 #include "device/device_choice.hpp"
 #include "fake_cuda.hpp"
+#include "fake_job.hpp"
+#include "memory_dataset.hpp"
 #include "support.hpp"
 
 namespace forebay::testing {
@@ -152,12 +163,84 @@ TEST_CASE("a rank that knows of no other asks the launcher's environment") {
   CHECK(gpu_chosen("cuda") == "cuda:3");  // Slurm's is one
 }
 
+TEST_CASE("the GPU that is current on the calling thread comes before what the launcher says") {
+  const NoLauncher launcher;
+  const Variable torchrun("LOCAL_RANK", "2");
+  const FakeCuda machine({.gpus = 4});
+  CHECK(gpu_chosen("cuda") == "cuda:2");
+  CHECK(make_device("auto").doubt.empty());
+  REQUIRE(cudaSetDevice(3) == cudaSuccess);
+  for (const char* name : {"auto", "cuda"}) {
+    CHECK(gpu_chosen(name) == "cuda:3");
+    CHECK(gpu_chosen(name, {.local_rank = 1, .local_ranks = 4}) == "cuda:3");
+    CHECK(make_device(name).doubt.empty());  // somebody has chosen it
+  }
+  CHECK(gpu_chosen("cuda:1") == "cuda:1");
+  std::string elsewhere;
+  std::thread([&] { elsewhere = gpu_chosen("cuda"); }).join();
+  CHECK(elsewhere == "cuda:2");
+}
+
+TEST_CASE("a rank that has cuda:0 current like each rank that chose none is told so") {
+  const NoLauncher launcher;
+  const FakeCuda machine({.gpus = 4});
+  REQUIRE(cudaSetDevice(0) == cudaSuccess);
+  CHECK(make_device("cuda").doubt.empty());
+  const Variable torchrun("LOCAL_RANK", "2");
+  const DeviceChoice choice = make_device("cuda");
+  CHECK(choice.device->index() == 0);
+  CHECK(contains(choice.doubt, "batches are on cuda:0, which is current on the thread that makes the feeder"));
+  CHECK(contains(choice.doubt, "local rank 2 of a node with 4 GPUs"));
+  CHECK(contains(choice.doubt, "torch.cuda.set_device"));
+}
+
+TEST_CASE("auto takes the host where the GPU works for nobody or for somebody else, and cuda is an error") {
+  const NoLauncher launcher;
+  for (const auto& [call, status, why] : {std::tuple{"cudaSetDevice", cudaErrorDevicesUnavailable, "exclusive mode"},
+                                          {"cudaGetDeviceProperties", cudaErrorECCUncorrectable, "reports damage"}}) {
+    CAPTURE(call);
+    FakeCuda machine;
+    machine.fail_next(call, status);
+    const DeviceChoice choice = make_device("auto");
+    CHECK(choice.device->is_host());
+    CHECK(choice.gpu.empty());
+    CHECK(contains(choice.doubt, "device = \"auto\": batches stay in host memory, because the GPU cannot be used: "));
+    CHECK(contains(choice.doubt, why));
+    machine.fail_next(call, status);
+    CHECK_THROWS_AS((void)make_device("cuda"), DeviceError);
+  }
+}
+
 TEST_CASE("ranks that share a GPU are named") {
   const std::vector<std::string> gpus{"GPU-a", "GPU-b", "GPU-a", "", "", "GPU-a"};
   CHECK(contains(shared_gpu_notice(gpus, 0), "ranks 0, 2, 5 share one GPU (GPU-a)"));
   CHECK(shared_gpu_notice(gpus, 5) == shared_gpu_notice(gpus, 0));
   CHECK(shared_gpu_notice(gpus, 1).empty());
   CHECK(shared_gpu_notice(gpus, 3).empty());
+}
+
+TEST_CASE("ranks are on the GPUs that they made current, and are told if that is one of several for all of them") {
+  for (const bool is_shared : {false, true}) {
+    CAPTURE(is_shared);
+    FakeCuda machine({.gpus = 2});
+    FakeJob job(2);
+    std::array<std::string, 2> said;
+    std::array<std::int32_t, 2> gpus{};
+    job.run([&](Communicator& rank) {
+      REQUIRE(cudaSetDevice(is_shared ? 0 : static_cast<int>(rank.rank())) == cudaSuccess);
+      Parts parts;
+      parts.dataset = std::make_shared<MemoryDataset>(50);
+      std::string& lines = said.at(rank.rank());
+      parts.log = [&lines](LogLevel, std::string_view text) { lines.append(text).append("\n"); };
+      Options options = memory_options(6);
+      options.device = "cuda";
+      Feeder feeder(options, rank, std::move(parts));
+      if (const auto lease = feeder.next(feeder.stream())) gpus.at(rank.rank()) = lease->images().device_index;
+      while (feeder.next(feeder.stream())) continue;
+    });
+    CHECK(gpus == (is_shared ? std::array<std::int32_t, 2>{0, 0} : std::array<std::int32_t, 2>{0, 1}));
+    CHECK((said[0].find("ranks 0, 1 share one GPU") != std::string::npos) == is_shared);
+  }
 }
 
 }  // namespace

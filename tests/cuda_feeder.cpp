@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -328,6 +329,33 @@ TEST_CASE("a feeder that could not go on from a state is closed, and can still b
   CHECK(feeder.describe().find("in GPU memory") != std::string::npos);
   CHECK(feeder.summary().steps == 0);
   feeder.close();
+}
+
+TEST_CASE("auto goes on in host memory where the GPU has no room, or no kernels for what it is to render") {
+  const auto check = [](Options options, FakeCuda& machine, const char* why) {
+    options.device = "auto";
+    std::string said;
+    Parts parts = parts_of(50);
+    parts.log = [&said](LogLevel, std::string_view text) { said.append(text).append("\n"); };
+    Feeder feeder(options, std::move(parts));
+    CAPTURE(said);
+    CHECK(said.find("batches stay in host memory, because the GPU cannot be used: ") != std::string::npos);
+    CHECK(said.find(why) != std::string::npos);
+    std::size_t steps = 0;
+    while (const auto lease = feeder.next(feeder.stream())) {
+      CHECK(lease->images().device == DeviceKind::host);
+      ++steps;
+    }
+    CHECK(steps > 10);
+    CHECK(machine.launches() == 0);
+  };
+  {
+    FakeCuda machine({.memory = 4096});
+    check(gpu_options("block"), machine, "of the GPU for the ring");
+  }
+  FakeCuda machine;
+  machine.fail_next("launch", cudaErrorNoKernelImageForDevice);
+  check(view_options(), machine, "FOREBAY_CUDA_ARCHITECTURES");
 }
 
 TEST_CASE("a GPU too small for the ring is an error at the start") {

@@ -22,6 +22,7 @@
 
 #include "fake_cuda.hpp"
 #include "memory_dataset.hpp"
+#include "support.hpp"
 
 namespace forebay::testing {
 namespace {
@@ -182,6 +183,37 @@ TEST_CASE("a stream that would be another one where the lease ends is refused be
   std::size_t samples = 0;
   while (const std::optional<Lease> batch = feeder.next({mine})) samples += batch->is_fresh() ? batch->size() : 0;
   CHECK(samples == 12);
+}
+
+TEST_CASE("a lease that ends while a graph is captured spoils no capture, and is said") {
+  FakeCuda machine({.gpus = 2});
+  cudaStream_t stream = stream_on(1);
+  Feeder feeder(options_of(DType::uint8), parts_of(5000));
+  const auto capture = [&](auto&& work) {
+    REQUIRE(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal) == cudaSuccess);
+    work();
+    cudaGraph_t graph = nullptr;
+    return cudaStreamEndCapture(stream, &graph);
+  };
+  // next() takes nothing there.
+  auto lease = feeder.next({stream});
+  REQUIRE(lease);
+  const std::uint64_t step = lease->step();
+  lease.reset();
+  std::string error;
+  CHECK(capture([&] { error = error_of([&] { (void)feeder.next({stream}); }); }) == cudaSuccess);
+  CAPTURE(error);
+  CHECK(error.find("a CUDA graph is being captured: call next() and end leases outside") != std::string::npos);
+  lease = feeder.next({stream});
+  REQUIRE(lease);
+  CHECK(lease->step() == step + 1);
+  // In a slot that was never used the end would be legal, and the copies to come would join the capture.
+  CHECK(capture([&] { lease.reset(); }) == cudaSuccess);
+  error = error_of([&] {
+    while (feeder.next({stream})) continue;
+  });
+  CHECK(error.find("a CUDA graph is being captured") != std::string::npos);
+  CHECK(machine.misuse().empty());
 }
 
 TEST_CASE("on the host there is no stream to refuse") {

@@ -52,6 +52,13 @@ CUresult pop_current(CUcontext* context) {
   });
 }
 
+CUresult get_gpu(CUdevice* gpu) {
+  return answer_as_driver("cuCtxGetDevice", [&](Runtime&) {
+    *gpu = current_gpu;
+    return has_context ? cudaSuccess : cudaErrorDeviceUninitialized;
+  });
+}
+
 CUresult query_event(CUevent event) {
   return answer_as_driver("cuEventQuery", [&](Runtime& runtime) {
     if (!has_context) return cudaErrorDeviceUninitialized;
@@ -59,6 +66,7 @@ CUresult query_event(CUevent event) {
       runtime.note("an event asked for where a capture would forbid it");
     FakeEvent* const what = runtime.event_of(event);
     if (what == nullptr) return cudaErrorInvalidResourceHandle;
+    if (what->captured != nullptr) return cudaErrorCapturedEvent;
     return !what->recorded || runtime.streams.query(what->event) ? cudaSuccess : cudaErrorNotReady;
   });
 }
@@ -75,6 +83,7 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char* symbol, void** address,
     if (name == "cuCtxGetCurrent") *address = reinterpret_cast<void*>(get_current);
     if (name == "cuCtxPushCurrent") *address = reinterpret_cast<void*>(push_current);
     if (name == "cuCtxPopCurrent") *address = reinterpret_cast<void*>(pop_current);
+    if (name == "cuCtxGetDevice") *address = reinterpret_cast<void*>(get_gpu);
     if (name == "cuEventQuery") *address = reinterpret_cast<void*>(query_event);
     *found = *address == nullptr ? cudaDriverEntryPointSymbolNotFound : cudaDriverEntryPointSuccess;
     return cudaSuccess;

@@ -26,12 +26,16 @@ struct FakeStream {
   SimulatedStreams::Stream stream;
   SimulatedStreams::Event end;  // for cudaStreamSynchronize()
   std::atomic<bool> alive{true};
+  // What cudaStreamEndCapture() will find, while a graph is captured.
+  std::atomic<bool> captures{false};
+  std::atomic<cudaError_t> spoilt{cudaSuccess};
 };
 
 struct FakeEvent {
   int gpu;
   SimulatedStreams::Event event;
   std::atomic<bool> recorded{false};
+  std::atomic<FakeStream*> captured{nullptr};  // recorded last in that stream's capture
   std::atomic<bool> alive{true};
 };
 
@@ -81,7 +85,7 @@ struct FakeCuda::Runtime {
   // Null when it is not a stream, or not one any more.
   FakeStream* stream_of(cudaStream_t handle) {
     const std::scoped_lock guard(lock);
-    if (handle == nullptr) return defaults[static_cast<std::size_t>(current_gpu)];
+    if (handle == nullptr || handle == cudaStreamLegacy) return defaults[static_cast<std::size_t>(current_gpu)];
     const auto found =
         std::ranges::find(all_streams, reinterpret_cast<FakeStream*>(handle), &std::unique_ptr<FakeStream>::get);
     return found != all_streams.end() && (*found)->alive ? found->get() : nullptr;

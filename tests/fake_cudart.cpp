@@ -188,6 +188,8 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
     FakeEvent* const what = runtime.event_of(event);
     FakeStream* const where = runtime.stream_of(stream);
     if (what == nullptr || where == nullptr || what->gpu != where->gpu) return cudaErrorInvalidResourceHandle;
+    what->captured = where->captures ? where : nullptr;
+    if (where->captures) return cudaSuccess;  // a node of the graph
     runtime.streams.record(what->event, where->stream);
     what->recorded = true;
     return cudaSuccess;
@@ -199,6 +201,15 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
     FakeEvent* const what = runtime.event_of(event);
     FakeStream* const where = runtime.stream_of(stream);
     if (what == nullptr || where == nullptr) return cudaErrorInvalidResourceHandle;
+    if (FakeStream* const graph = what->captured; graph != nullptr) {
+      // The other stream joins the capture, and nothing of ours ever leads back from there.
+      if (graph != where) graph->spoilt = cudaErrorStreamCaptureUnjoined;
+      return cudaSuccess;
+    }
+    if (where->captures) {
+      where->spoilt = cudaErrorStreamCaptureInvalidated;
+      return cudaErrorStreamCaptureIsolation;
+    }
     if (what->recorded) runtime.streams.wait(where->stream, what->event);
     return cudaSuccess;
   });
@@ -209,6 +220,35 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
     FakeEvent* const what = runtime.event_of(event);
     if (what == nullptr) return cudaErrorInvalidResourceHandle;
     if (what->recorded) runtime.streams.synchronize(what->event);
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode /*mode*/) {
+  return answer_on_gpu("cudaStreamBeginCapture", [&](Runtime& runtime) {
+    FakeStream* const fake = runtime.stream_of(stream);
+    if (fake == nullptr) return cudaErrorInvalidResourceHandle;
+    fake->spoilt = cudaSuccess;
+    fake->captures = true;
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
+  return answer_on_gpu("cudaStreamEndCapture", [&](Runtime& runtime) {
+    *graph = nullptr;
+    FakeStream* const fake = runtime.stream_of(stream);
+    if (fake == nullptr) return cudaErrorInvalidResourceHandle;
+    if (!fake->captures.exchange(false)) return cudaErrorIllegalState;
+    return fake->spoilt.load();
+  });
+}
+
+cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* status) {
+  return answer_on_gpu("cudaStreamIsCapturing", [&](Runtime& runtime) {
+    FakeStream* const fake = runtime.stream_of(stream);
+    if (fake == nullptr) return cudaErrorInvalidResourceHandle;
+    *status = fake->captures ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
     return cudaSuccess;
   });
 }

@@ -7,12 +7,19 @@
 #include <string>
 #include <string_view>
 
+#include <forebay/error.hpp>
 #include <forebay/tensor.hpp>
 
 namespace forebay {
 
 class CanvasRenderer;
 struct RenderPlan;
+
+// A GPU, or its driver, refused: what cannot be had there may be had on the host.
+class DeviceError : public Error {
+ public:
+  using Error::Error;
+};
 
 // Memory of a device, or of the host beside it, at a fixed address until it is destroyed. Zero at first.
 class Arena {
@@ -68,8 +75,10 @@ class Device {
   [[nodiscard]] virtual DeviceEvent make_event() = 0;
 
   // Throws Error when no lease can be ordered on a stream that the calling thread has chosen: it would be another one
-  // for the thread that ends the lease, or is none of this device's.
+  // for the thread that ends the lease, is none of this device's, or must not be used now (check_capture()).
   virtual void check_stream(StreamView /*stream*/) const {}
+  // Throws Error while the stream captures a graph: what Forebay puts there would become part of it.
+  virtual void check_capture(StreamView /*stream*/) const {}
 
   // Puts a copy from staging memory on the stream; `from` must stay as it is until that is complete.
   virtual void copy_in(std::byte* to, const std::byte* from, std::size_t bytes, StreamView stream) = 0;

@@ -20,18 +20,28 @@ std::optional<unsigned> whole_number(std::string_view text) noexcept {
 }
 
 DeviceChoice on_host(std::string notice) {
-  return {.device = std::make_unique<HostDevice>(), .notice = std::move(notice), .gpu = ""};
+  return {.device = std::make_unique<HostDevice>(), .notice = std::move(notice), .gpu = "", .doubt = ""};
 }
 
 DeviceChoice on_gpu(unsigned number) {
-  return {.device = make_cuda_device(number), .notice = "", .gpu = gpu_identity(number)};
+  return {.device = make_cuda_device(number), .notice = "", .gpu = gpu_identity(number), .doubt = ""};
 }
 
 // Which of `count` GPUs a rank takes when it may choose.
-unsigned gpu_of(NodePlace place, unsigned count) {
+DeviceChoice on_its_gpu(NodePlace place, unsigned count) {
   const unsigned local_rank =
       place.local_ranks > 1 ? place.local_rank : launcher_place().local_rank.value_or(place.local_rank);
-  return local_rank % count;
+  const std::optional<unsigned> current = current_gpu();
+  DeviceChoice choice = on_gpu(current && *current < count ? *current : local_rank % count);
+  // Where a program has chosen no GPU, whatever it calls first makes cuda:0 current.
+  if (current && *current == 0 && local_rank % count != 0) {
+    choice.doubt =
+        "batches are on cuda:0, which is current on the thread that makes the feeder, and this is local rank " +
+        std::to_string(local_rank) + " of a node with " + std::to_string(count) +
+        " GPUs: if other ranks use cuda:0 too, call cudaSetDevice() (torch.cuda.set_device) with this rank's "
+        "GPU before anything else of CUDA, or show each rank its own (CUDA_VISIBLE_DEVICES)";
+  }
+  return choice;
 }
 
 }  // namespace
@@ -67,7 +77,19 @@ DeviceChoice make_device(const std::string& name, NodePlace place) {
     throw ConfigError(sentence + "this process sees " + seen +
                       R"(; use one of those, or "cuda", which counts by local rank)");
   }
-  return on_gpu(wanted->gpu ? *wanted->gpu : gpu_of(place, gpus.count));
+  if (wanted->gpu) return on_gpu(*wanted->gpu);
+  if (wanted->kind != DeviceName::Kind::automatic) return on_its_gpu(place, gpus.count);
+  try {
+    return on_its_gpu(place, gpus.count);
+  } catch (const DeviceError& error) {
+    return host_instead(error.what());
+  }
+}
+
+DeviceChoice host_instead(const std::string& why) {
+  DeviceChoice choice = on_host("");
+  choice.doubt = "device = \"auto\": batches stay in host memory, because the GPU cannot be used: " + why;
+  return choice;
 }
 
 std::string shared_gpu_notice(std::span<const std::string> gpus, std::size_t rank) {
@@ -79,9 +101,9 @@ std::string shared_gpu_notice(std::span<const std::string> gpus, std::size_t ran
     if (gpus[other] == mine) who += (who.empty() ? "" : ", ") + std::to_string(other);
   }
   return "ranks " + who + " share one GPU (" + mine +
-         "): they take memory and time from each other; start as many ranks on a node as it has GPUs, or show each "
-         "rank "
-         R"(its own (device = "cuda:N", CUDA_VISIBLE_DEVICES))";
+         "): they take memory and time from each other; start as many ranks on a node as it has GPUs, and give each "
+         "rank its own "
+         R"((cudaSetDevice() before the feeder is made, device = "cuda:N", or CUDA_VISIBLE_DEVICES))";
 }
 
 }  // namespace forebay

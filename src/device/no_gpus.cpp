@@ -11,6 +11,8 @@ Gpus find_gpus() {
           .built = false};
 }
 
+std::optional<unsigned> current_gpu() { return std::nullopt; }
+
 std::string gpu_identity(unsigned /*number*/) { return ""; }
 
 std::unique_ptr<Device> make_cuda_device(unsigned /*number*/) { throw ConfigError(find_gpus().why_not); }

@@ -43,14 +43,7 @@ Capacity capacity_on(const Run& run, std::size_t slot_bytes, const AvailableMemo
   return {first, static_cast<std::uint32_t>(std::min<std::uint64_t>(most, first + more))};
 }
 
-}  // namespace
-
-std::size_t slot_bytes(const Run& run) {
-  FieldLayout fields;
-  return SlotStore::slot_bytes(format_of(run, fields));
-}
-
-void make_store(Run& run) {
+void make_store_on_device(Run& run) {
   const Options& options = run.options;
   const TransformOptions& transform = options.transform;
   const bool on_host = run.device->is_host();
@@ -77,6 +70,29 @@ void make_store(Run& run) {
       make_render_plan(transform, options.seed, options.run.eval, format.batch_size, run.operations);
   run.store->set_renderer(on_host ? std::make_unique<HostRenderer>(transform, plan) : run.device->make_renderer(plan),
                           plan.view, options.seed);
+}
+
+}  // namespace
+
+std::size_t slot_bytes(const Run& run) {
+  FieldLayout fields;
+  return SlotStore::slot_bytes(format_of(run, fields));
+}
+
+void make_store(Run& run) {
+  std::string refusal;
+  try {
+    return make_store_on_device(run);
+  } catch (const DeviceError& error) {
+    if (!run.may_leave_device) throw;
+    refusal = error.what();
+  }
+  run.store.reset();
+  DeviceChoice choice = host_instead(refusal);
+  run.console->warn(choice.doubt);
+  run.device = std::move(choice.device);
+  run.stream = run.device->make_stream();
+  make_store_on_device(run);
 }
 
 }  // namespace forebay

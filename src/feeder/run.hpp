@@ -66,8 +66,9 @@ struct Run {  // NOLINT(clang-analyzer-optin.performance.Padding): the order is 
   std::optional<EarlyEnd> early_end;
   std::optional<Saves> saves;
   std::shared_ptr<Device> device;
-  StreamView stream;      // the device's, for trainers that have none
-  Capacity capacity = 1;  // of the ring; at the most what the queue says, and what the memory has room for
+  bool may_leave_device = false;  // for the host: nobody asked for this GPU by name, nor has its stream
+  StreamView stream;              // the device's, for trainers that have none
+  Capacity capacity = 1;          // of the ring; at the most what the queue says, and what the memory has room for
   std::shared_ptr<SlotStore> store;
   std::vector<Field> fields;  // of every batch
   JpegDecoding jpeg;

@@ -263,6 +263,9 @@ void Startup::choose_device() {
     run_.stream = choice.device->make_stream();
   });
   if (!choice.notice.empty() && run_.node.local_rank == 0) run_.console->info(choice.notice);
+  // Ranks that know of each other are told below which of them share a GPU.
+  if (!choice.doubt.empty() && (ranks() == 1 || choice.device->is_host())) run_.console->warn(choice.doubt);
+  run_.may_leave_device = run_.options.device == "auto" && !choice.device->is_host();
   const std::vector<std::string> gpus = run_.communicator->all_gather(choice.gpu);
   const bool is_first = std::ranges::find(gpus, choice.gpu) - gpus.begin() == rank();
   if (const std::string notice = shared_gpu_notice(gpus, rank()); is_first && !notice.empty()) {

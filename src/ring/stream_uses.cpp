@@ -24,6 +24,7 @@ class Turn {
 }  // namespace
 
 void StreamUses::end(StreamView stream) {
+  device_.check_capture(stream);
   const Turn turn(busy_);
   put_after(stream);
   device_.record(event_, stream);

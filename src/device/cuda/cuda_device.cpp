@@ -96,11 +96,18 @@ void CudaDevice::check_stream(StreamView stream) const {
         "a stream of its own (cudaStreamCreateWithFlags)");
   }
   const bool is_default = stream.handle == nullptr || stream.handle == cudaStreamLegacy;
-  if (!is_default || !context_->is_beside_current()) return;
+  if (!is_default || !context_->is_beside_current()) return check_capture(stream);
   const std::string gpu = std::to_string(gpu_);
   throw Error(
       "next() with CUDA's default stream on a thread where another GPU is current, and the batches are on cuda:" + gpu +
       ": call cudaSetDevice(" + gpu + ") before, or give next() a stream of that GPU");
+}
+
+void CudaDevice::check_capture(StreamView stream) const {
+  const GpuContext::OnTop here(*context_);
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  require(cudaStreamIsCapturing(as_cuda(stream), &status), "cudaStreamIsCapturing");
+  if (status != cudaStreamCaptureStatusNone) require(cudaErrorStreamCaptureUnsupported, "a call of Forebay");
 }
 
 void CudaDevice::copy_in(std::byte* to, const std::byte* from, std::size_t bytes, StreamView stream) {

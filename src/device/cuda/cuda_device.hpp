@@ -38,8 +38,9 @@ class CudaDevice final : public Device {
   [[nodiscard]] StreamView make_background_stream() override;
   // Without timing, and waited for asleep.
   [[nodiscard]] DeviceEvent make_event() override;
-  // Looks at CUDA's default streams only; another GPU's stream is refused where it is used.
+  // Of streams of another GPU it finds CUDA's default ones only; the others are refused where they are used.
   void check_stream(StreamView stream) const override;
+  void check_capture(StreamView stream) const override;
   void copy_in(std::byte* to, const std::byte* from, std::size_t bytes, StreamView stream) override;
   void copy_out(std::byte* to, const std::byte* from, std::size_t bytes, StreamView stream) override;
   void record(DeviceEvent event, StreamView stream) override;

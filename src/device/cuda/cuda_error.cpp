@@ -2,7 +2,7 @@
 
 #include <cstdlib>
 
-#include <forebay/error.hpp>
+#include "device/device.hpp"
 
 namespace forebay::cuda {
 namespace {
@@ -24,6 +24,16 @@ const char* advice(cudaError_t status) {
              "feeder on the trainer's thread and make its stream there";
     case cudaErrorNoKernelImageForDevice:
       return "this build has no code for this GPU: configure it with -DFOREBAY_CUDA_ARCHITECTURES=... to match";
+    case cudaErrorUnsupportedPtxVersion:
+      return "the NVIDIA driver is too old to compile this build's kernels for this GPU: install a newer driver, or "
+             "configure with -DFOREBAY_CUDA_ARCHITECTURES=... to match the GPU";
+    case cudaErrorJitCompilerNotFound:
+      return "the NVIDIA driver has no compiler (libnvidia-ptxjitcompiler) for this GPU, for which this build has no "
+             "code: install the whole driver, or configure with -DFOREBAY_CUDA_ARCHITECTURES=... to match";
+    case cudaErrorCompatNotSupportedOnDevice:
+      return "the forward-compatibility package (cuda-compat) does not support this GPU: install a newer driver";
+    case cudaErrorLaunchTimeout:
+      return "a kernel took longer than the display's watchdog allows: use a GPU that drives no display";
     case cudaErrorIllegalAddress:
     case cudaErrorLaunchFailure:
     case cudaErrorAssert:
@@ -37,10 +47,16 @@ const char* advice(cudaError_t status) {
     case cudaErrorHardwareStackError: return "the GPU reports damage: see nvidia-smi -q and dmesg, and use another";
     case cudaErrorStreamCaptureUnsupported:
     case cudaErrorStreamCaptureInvalidated:
+    case cudaErrorStreamCaptureMerge:
+    case cudaErrorStreamCaptureUnmatched:
+    case cudaErrorStreamCaptureUnjoined:
     case cudaErrorStreamCaptureIsolation:
     case cudaErrorStreamCaptureImplicit:
     case cudaErrorStreamCaptureWrongThread:
-      return "a CUDA graph is being captured: call next() and release leases outside of the capture";
+    case cudaErrorCapturedEvent:
+      return "a CUDA graph is being captured: call next() and end leases outside of the capture; in Python a lease "
+             "ends "
+             "with the last tensor that was made of its batch";
     case cudaErrorSystemNotReady: return "the machine's GPU services are not up (nvidia-fabricmanager)";
     case cudaErrorSystemDriverMismatch: return "the driver's parts do not fit together: reboot, or install it again";
     default: return "";
@@ -62,7 +78,7 @@ std::string explain(cudaError_t status, const char* call) {
 void require(cudaError_t status, const char* call) {
   if (status == cudaSuccess) return;
   static_cast<void>(cudaGetLastError());
-  throw Error(explain(status, call));
+  throw DeviceError(explain(status, call));
 }
 
 std::string why_no_gpu(cudaError_t status) {

@@ -7,11 +7,11 @@
 
 namespace forebay::cuda {
 
-// Throws Error naming `call`, what CUDA says of it and what to do about it, unless `status` is cudaSuccess. What failed
-// is taken back from the thread's last error, so that the trainer does not find it after a call of its own.
+// Throws DeviceError naming `call`, what CUDA says of it and what to do about it, unless `status` is cudaSuccess. What
+// failed is taken back from the thread's last error, so that the trainer does not find it after a call of its own.
 void require(cudaError_t status, const char* call);
 
-// The sentence of that Error.
+// Its sentence.
 [[nodiscard]] std::string explain(cudaError_t status, const char* call);
 
 // "the NVIDIA driver knows CUDA 12.2 ...": why no GPU can be used when cudaGetDeviceCount returned `status`, and what

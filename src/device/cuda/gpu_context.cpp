@@ -9,6 +9,7 @@
 
 #include "base/thread.hpp"
 #include "cuda_error.hpp"
+#include "device/device.hpp"
 
 namespace forebay::cuda {
 namespace {
@@ -29,7 +30,7 @@ void find(const char* name, Function*& function) {
   require(cudaGetDriverEntryPoint(name, &address, cudaEnableLegacyStream, &found), "cudaGetDriverEntryPoint");
 #endif
   if (found != cudaDriverEntryPointSuccess || address == nullptr) {
-    throw Error(std::string("the NVIDIA driver has no ") + name + ": install a newer one");
+    throw DeviceError(std::string("the NVIDIA driver has no ") + name + ": install a newer one");
   }
   // POSIX allows what C++ leaves to the implementation: an object's address that is a function's.
   function = reinterpret_cast<Function*>(address);
@@ -46,7 +47,8 @@ GpuContext::GpuContext() {
   find("cuCtxPopCurrent", pop_);
   find("cuEventQuery", query_);
   require_driver(current_(&context_), "cuCtxGetCurrent");
-  if (context_ == nullptr) throw Error("cudaSetDevice() has started nothing on the GPU: install a newer CUDA driver");
+  if (context_ == nullptr)
+    throw DeviceError("cudaSetDevice() has started nothing on the GPU: install a newer CUDA driver");
 }
 
 bool GpuContext::is_beside_current() const {
@@ -63,6 +65,18 @@ GpuContext::OnTop::OnTop(const GpuContext& context) : context_(context) {
 GpuContext::OnTop::~OnTop() {
   CUcontext taken_off = nullptr;
   static_cast<void>(context_.pop_(&taken_off));
+}
+
+std::optional<unsigned> gpu_of_thread() {
+  CUresult (*context_of_thread)(CUcontext*) = nullptr;
+  CUresult (*gpu_of_context)(CUdevice*) = nullptr;
+  find("cuCtxGetCurrent", context_of_thread);
+  find("cuCtxGetDevice", gpu_of_context);
+  CUcontext context = nullptr;
+  CUdevice gpu = 0;
+  if (context_of_thread(&context) != CUDA_SUCCESS || context == nullptr) return std::nullopt;
+  if (gpu_of_context(&gpu) != CUDA_SUCCESS || gpu < 0) return std::nullopt;
+  return static_cast<unsigned>(gpu);
 }
 
 void on_own_thread(int gpu, const std::function<void()>& work) {

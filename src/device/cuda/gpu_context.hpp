@@ -4,6 +4,7 @@
 #include <driver_types.h>
 
 #include <functional>
+#include <optional>
 
 namespace forebay::cuda {
 
@@ -43,6 +44,10 @@ class GpuContext {
   CUresult (*query_)(CUevent);
   CUcontext context_ = nullptr;
 };
+
+// The GPU that is current on the calling thread, whoever made it so; none where the thread has not used CUDA yet.
+// Starts CUDA nowhere. Throws Error.
+[[nodiscard]] std::optional<unsigned> gpu_of_thread();
 
 // Runs `work` on a thread of its own that has the GPU current and allows what a graph capture elsewhere would forbid,
 // waits for it, and throws what it threw. So nothing of the caller changes: not its current GPU (restoring that would

@@ -5,6 +5,7 @@
 #include "base/text.hpp"
 #include "cuda_device.hpp"
 #include "cuda_error.hpp"
+#include "gpu_context.hpp"
 
 namespace forebay {
 
@@ -14,6 +15,8 @@ Gpus find_gpus() {
   if (status == cudaSuccess && count > 0) return {.count = static_cast<unsigned>(count), .why_not = "", .built = true};
   return {.count = 0, .why_not = cuda::why_no_gpu(status), .built = true};
 }
+
+std::optional<unsigned> current_gpu() { return cuda::gpu_of_thread(); }
 
 std::string gpu_identity(unsigned number) {
   cudaDeviceProp properties{};

@@ -79,12 +79,13 @@ void zero(void* memory, std::size_t bytes) {
   if (status == cudaErrorMemoryAllocation && cudaMemGetInfo(&free, &total) == cudaSuccess) {
     room = " (" + mib(free) + " of its " + mib(total) + " are free)";
   }
-  throw Error("cannot take " + mib(bytes) + " of the GPU for the ring" + room + ": " + explain(status, "cudaMalloc"));
+  throw DeviceError("cannot take " + mib(bytes) + " of the GPU for the ring" + room + ": " +
+                    explain(status, "cudaMalloc"));
 }
 
 [[noreturn]] void refuse_pinned(cudaError_t status, std::size_t bytes) {
   static_cast<void>(cudaGetLastError());
-  throw Error(
+  throw DeviceError(
       "cannot pin " + mib(bytes) + " of host memory for copies to the GPU: " +
       (status == cudaErrorMemoryAllocation
            ? "cudaHostAlloc finds no room; lower queue.capacity, dataset.batch_size or transform.size, or raise "
