@@ -39,12 +39,8 @@ class FieldDataset final : public Dataset {
             {.name = "note", .kind = FieldKind::bytes, .dtype = DType::uint8, .shape = {12}}};
   }
   static Field boxes(std::int64_t most) {
-    return {.name = "boxes",
-            .kind = FieldKind::boxes,
-            .dtype = DType::float32,
-            .shape = {most, 4},
-            .classes = {"x", "y"},
-            .min_visible = 0.25};
+    return {
+        .name = "boxes", .kind = FieldKind::boxes, .dtype = DType::float32, .shape = {most, 4}, .classes = {"x", "y"}};
   }
 
   template <typename T>

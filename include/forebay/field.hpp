@@ -50,6 +50,9 @@ enum class FieldKind : std::uint8_t {
   return kind == FieldKind::image || kind == FieldKind::mask || kind == FieldKind::boxes;
 }
 
+// The share of its area that a box must show in a view, unless a field says otherwise.
+inline constexpr double kMinVisible = 0.25;
+
 // One field of every batch.
 struct Field {
   std::string name;  // letters, digits, '_' and '-'
@@ -60,7 +63,7 @@ struct Field {
   // have [most, ...].
   Shape shape = {};
   std::vector<std::string> classes = {};  // class, multilabel, boxes, mask: their names, where they are known
-  double min_visible = 0;                 // boxes: one that shows a smaller share of its area is left out
+  double min_visible = kMinVisible;       // boxes: one that shows a smaller share of its area is left out
   // Images: (value - mean) / std by channel, unless they are uint8. With one channel the first number is used.
   std::array<double, 3> mean{0, 0, 0};
   std::array<double, 3> std{1, 1, 1};

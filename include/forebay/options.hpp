@@ -57,7 +57,7 @@ struct FieldOptions {
   std::optional<DType> dtype = {};        // of the batch; none: int64 for class, uint8 for mask and bytes, else float32
   std::vector<std::int64_t> shape = {};   // array, numbers: extents of one sample; none: a single number
   std::int64_t most = 0;                  // boxes, bytes: how many of them a sample has at most
-  double min_visible = 0.25;              // boxes: one that shows a smaller share of its area is left out
+  double min_visible = kMinVisible;       // boxes: one that shows a smaller share of its area is left out
   std::vector<std::string> classes = {};  // class, multilabel, boxes: given names; empty: discovered and sorted
   // mask: the colours of its classes, "R,G,B" of one class after the other or "R,G,B=CLASS"; "other=CLASS" is for all
   // other colours. Empty: the values of the one channel, or the indices of the palette, are the classes.

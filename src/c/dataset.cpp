@@ -144,7 +144,6 @@ Field to_field(const forebay_field& described) {
   require_enumerator(described.rank, FOREBAY_MOST_DIMENSIONS, "rank");
   field.kind = static_cast<FieldKind>(described.kind);
   field.dtype = static_cast<DType>(described.dtype);
-  if (field.kind == FieldKind::boxes) field.min_visible = FieldOptions().min_visible;
   for (const std::int64_t extent : std::span(described.shape, static_cast<std::size_t>(described.rank))) {
     field.shape.push_back(extent);
   }

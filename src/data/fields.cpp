@@ -93,7 +93,8 @@ Field field_of(const FieldOptions& options) {
   Field field{.name = options.name,
               .kind = *options.kind,
               .dtype = options.dtype.value_or(usual_type(*options.kind)),
-              .classes = options.classes};
+              .classes = options.classes,
+              .min_visible = 0};  // as indexes and packed files say of what has no boxes
   const auto refuse_shape = [&] {
     if (!options.shape.empty()) refuse(options, "shape", "only arrays and numbers have one");
   };
