@@ -21,7 +21,7 @@ struct BmpRecipe {
 class BmpBytes {
  public:
   void number(std::uint64_t value, unsigned size) {
-    for (unsigned i = 0; i < size; ++i) bytes.push_back(static_cast<std::byte>(value >> (8 * i) & 0xffU));
+    for (unsigned i = 0; i < size; ++i) bytes.push_back(static_cast<std::byte>(i < 8 ? value >> (8 * i) & 0xffU : 0));
   }
   std::vector<std::byte> bytes;
 };

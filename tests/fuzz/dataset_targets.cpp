@@ -3,6 +3,8 @@
 #include <cstddef>
 #include <filesystem>
 #include <map>
+#include <stdexcept>
+#include <utility>
 
 #include <forebay/dataset.hpp>
 #include <forebay/error.hpp>
@@ -10,6 +12,8 @@
 #include "data/build.hpp"
 #include "data/drawn_mask.hpp"
 #include "data/index_format.hpp"
+#include "data/yolo_config.hpp"
+#include "data/yolo_labels.hpp"
 #include "dataset_support.hpp"
 #include "every_container.hpp"
 #include "index_support.hpp"
@@ -187,6 +191,43 @@ bool use_voc(std::string_view input) {
 std::vector<std::string> voc_seeds() {
   return {testing::annotation(testing::object("cat")),
           testing::annotation(testing::object("cat") + testing::object("dog"))};
+}
+
+// The labels of an image, as every kind of line that there is, and in a dataset.
+bool use_yolo(std::string_view input) {
+  for (const YoloRules& rules :
+       {YoloRules{}, YoloRules{.classes = 2}, YoloRules{.classes = 2, .keypoint_numbers = 6}}) {
+    const YoloLabels labels = parse_yolo_labels(input, rules);
+    for (const YoloObject& object : labels.objects) {
+      const bool is_class = object.number >= 0 && (rules.classes == 0 || std::cmp_less(object.number, rules.classes));
+      const bool is_share = std::ranges::all_of(object.sides, [](double side) { return side > -2 && side < 3; });
+      if (!is_class || !is_share) throw std::logic_error("an object that no line may have");
+    }
+  }
+  static const testing::TemporaryDirectory folder;
+  if (!fs::exists(folder / "x.jpg")) testing::write_file(folder / "x.jpg", testing::tiny_png(7));
+  testing::replace_file(folder / "x.txt", input);
+  return use_path(folder.path(), "yolo");
+}
+
+std::vector<std::string> yolo_seeds() {
+  return {"0 0.5 0.5 1 1\n1 0.25 0.5 0.5 0.25\n", "0 0.1 0.1 0.9 0.1 0.9 0.8 0.1 0.8\r\n",
+          "1 0.5 0.5 0.2 0.2 0.4 0.4 2 0.6 0.6 1\n"};
+}
+
+bool use_data_yaml(std::string_view input) {
+  try {
+    const YoloConfig config = parse_yolo_config(input, "data.yaml");
+    return !config.names.empty() || !config.splits.empty();
+  } catch (const ConfigError&) {
+    return false;
+  }
+}
+
+std::vector<std::string> data_yaml_seeds() {
+  return {"path: .\ntrain: images/train\nval: [images/val, \"more.txt\"]\nnames: [cat, 'dog'] # two\n",
+          "train:\n  - a\n  - b\nnc: 2\nkpt_shape: [17, 3]\nroboflow:\n  url: x\n",
+          "names:\n  0: person\n  1: \"traffic light\"\nval: ../valid/images\n"};
 }
 
 // The content of an index, behind checksums that are right: whoever means harm computes them too.

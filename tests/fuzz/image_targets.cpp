@@ -158,4 +158,10 @@ std::vector<std::string> tiff_seeds() { return seeds_of(testing::tiff_files()); 
 bool use_npy_image(std::string_view input) { return use_image(codecs::npy, bytes_of(input)); }
 std::vector<std::string> npy_image_seeds() { return seeds_of(testing::npy_files()); }
 
+bool use_bmp(std::string_view input) { return use_image(codecs::bmp, bytes_of(input)); }
+std::vector<std::string> bmp_seeds() { return seeds_of(testing::bmp_files()); }
+
+bool use_pnm(std::string_view input) { return use_image(codecs::pnm, bytes_of(input)); }
+std::vector<std::string> pnm_seeds() { return seeds_of(testing::pnm_files()); }
+
 }  // namespace forebay::fuzz

@@ -62,6 +62,10 @@ bool use_coco(std::string_view input);
 std::vector<std::string> coco_seeds();
 bool use_voc(std::string_view input);
 std::vector<std::string> voc_seeds();
+bool use_yolo(std::string_view input);
+std::vector<std::string> yolo_seeds();
+bool use_data_yaml(std::string_view input);
+std::vector<std::string> data_yaml_seeds();
 bool use_index(std::string_view input);
 std::vector<std::string> index_seeds();
 
@@ -84,6 +88,10 @@ bool use_tiff(std::string_view input);
 std::vector<std::string> tiff_seeds();
 bool use_npy_image(std::string_view input);
 std::vector<std::string> npy_image_seeds();
+bool use_bmp(std::string_view input);
+std::vector<std::string> bmp_seeds();
+bool use_pnm(std::string_view input);
+std::vector<std::string> pnm_seeds();
 
 // rank_targets.cpp
 bool use_ranks(std::string_view input);
