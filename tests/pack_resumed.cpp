@@ -26,9 +26,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// As many attempts as there are, without the waits.
-constexpr StorePatience kHasty{.attempts = kPackPatience.attempts, .first_wait = std::chrono::milliseconds(0)};
-
 // A class folder whose reads fail as a store's do.
 class FailingDataset final : public Dataset {
  public:
@@ -274,7 +271,7 @@ TEST_CASE("a store that fails for a moment is asked again, and one that goes on 
   const DatasetOptions options = class_folder(dir, 6);
   PackSettings settings = pack_settings(dir / "expected", options);
   settings.shard_bytes = 60;
-  settings.patience = kHasty;
+  settings.patience = kBriefly;
   std::atomic<int> failures{0};
   std::atomic<std::uint64_t> reads{0};
   const FailingDataset dataset(build_dataset(options), [&](std::uint64_t id) {
@@ -292,12 +289,12 @@ TEST_CASE("a store that fails for a moment is asked again, and one that goes on 
   CHECK(files_below(dir / "out") == expected);
 
   settings.out = dir / "failed";
-  failures = 5;  // as often as it is asked
+  failures = 4;  // as often as it is asked
   CHECK(contains(error_of([&] { return pack_dataset(dataset, settings, {}); }), ".jpg: cannot open: the store fails"));
   CHECK_FALSE(fs::exists(dir / "failed/manifest.json"));
   (void)pack_dataset(dataset, settings, {});
   fs::remove(dir / "failed/codec.tables");
-  failures = 5;
+  failures = 4;
   CHECK(error_of([&] { return pack_dataset(dataset, settings, {}); }) != "");
   CHECK_FALSE(fs::exists(dir / "failed/codec.tables"));
 }
@@ -306,7 +303,7 @@ TEST_CASE("a record that the store does not give is no damage") {
   const TemporaryDirectory dir;
   (void)packed_options(class_folder(dir, 6), dir / "out", 1 << 20U);
   ReadShard shard = read_shard_back(dir / "out", "00000-of-00001.fbpack");
-  shard.patience = kHasty;
+  shard.patience = kBriefly;
   REQUIRE(::truncate((dir / "out/00000-of-00001.fbpack").c_str(), 4096) == 0);  // while it is open
   bool is_damage = false;
   const std::string problem = error_of([&] {

@@ -11,6 +11,7 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -27,8 +28,9 @@
 #include <forebay/feeder.hpp>
 
 #include "base/file_io.hpp"
+#include "base/retry.hpp"
 #include "data/source_files.hpp"
-#include "dataset_support.hpp"
+#include "detection_support.hpp"
 #include "memory_dataset.hpp"
 #include "support.hpp"
 
@@ -38,6 +40,7 @@ struct FileSystem {
   std::atomic<int> failures{0};  // reads that fail from now on
   std::atomic<int> stale{-1};    // a descriptor whose reads fail
   std::atomic<int> error{EIO};
+  std::atomic<bool> skips_pauses{false};  // they take no time
 };
 FileSystem file_system;  // NOLINT: the functions below have no object of their own to keep it in
 
@@ -65,6 +68,11 @@ extern "C" ssize_t preadv(int file, const iovec* pieces, int count, off_t offset
   return fails(file) ? -1 : real(file, pieces, count, offset);
 }
 
+extern "C" int nanosleep(const timespec* time, timespec* left) {
+  static const auto real = next_one<int (*)(const timespec*, timespec*)>("nanosleep");
+  return file_system.skips_pauses ? 0 : real(time, left);
+}
+
 namespace forebay {
 namespace {
 
@@ -80,6 +88,7 @@ struct Situation {
   ~Situation() {
     file_system.failures = 0;
     file_system.stale = -1;
+    file_system.skips_pauses = false;
   }
   Situation(const Situation&) = delete;
   Situation& operator=(const Situation&) = delete;
@@ -232,6 +241,81 @@ TEST_CASE("an evaluation leaves out nothing while its store fails, whatever the 
     }
     std::filesystem::remove_all(dir / "data");
   }
+}
+
+// Files that are read before a run, as many formats as have some, and what an index of each is built from.
+std::vector<std::string> indexed_paths(const TemporaryDirectory& dir) {
+  const std::string box = testing::annotation(testing::object("dog"));
+  for (const char* name : {"voc/a", "voc/b", "yolo/a", "coco/a"})
+    write_file(dir / (std::string(name) + ".jpg"), testing::grey_npy(8, 8, 1));
+  write_file(dir / "voc/a.xml", box);
+  write_file(dir / "voc/b.xml", box);
+  write_file(dir / "yolo/a.txt", "0 0.5 0.5 1 1\n");
+  write_file(dir / "yolo/classes.txt", "dog\n");
+  write_file(dir / "list.txt", "voc/a.jpg\nvoc/b.jpg\n");
+  write_file(dir / "table.csv", "image,label\nvoc/a.jpg,dog\nvoc/b.jpg,cat\n");
+  write_file(dir / "coco/set.json",
+             R"({"images":[{"id":1,"file_name":"a.jpg","width":8,"height":8}],"categories":[{"id":1,"name":"dog"}],)"
+             R"("annotations":[{"id":1,"image_id":1,"category_id":1,"bbox":[0,0,4,4]}]})");
+  std::vector<std::string> paths;
+  for (const char* path : {"voc", "yolo", "list.txt", "table.csv", "coco/set.json"})
+    paths.push_back((dir / path).string());
+  return paths;
+}
+
+TEST_CASE("what is read before a run waits for a store that fails, and then names it") {
+  const TemporaryDirectory dir;
+  const Situation situation;
+  for (const std::string& path : indexed_paths(dir)) {
+    CAPTURE(path);
+    const DatasetOptions options = testing::options_for(path);
+    const std::vector<std::byte> expected = build_dataset(options)->serialize();
+    file_system.skips_pauses = true;
+    for (const int error : kPassing) {
+      CAPTURE(error);
+      file_system.error = error;
+      file_system.failures = 40;
+      CHECK(fingerprint(*build_dataset(options)) == fingerprint(*restore_dataset(expected, "expected")));
+      CHECK(file_system.failures <= 0);
+    }
+    file_system.error = ESTALE;
+    file_system.failures = 1 << 20;
+    const std::string message = testing::error_of([&] { (void)build_dataset(options); });
+    file_system.failures = 0;
+    CHECK(contains(message, "Stale file handle (for 60 s, read 67 times)"));
+    CHECK(contains(message, dir.path().string()));
+  }
+}
+
+std::vector<std::string> told;  // NOLINT: StorePatience::tell is a plain function
+
+TEST_CASE("a store that fails is told of once, and what waiting cannot mend is not waited for") {
+  const Situation situation;
+  file_system.skips_pauses = true;
+  const StorePatience patience{.limit = std::chrono::seconds(5),
+                               .tell = [](const std::string& line) { told.push_back(line); }};
+  int reads = 0;
+  const auto error_after = [&](const SampleError& error) {
+    reads = 0;
+    told.clear();
+    return testing::error_of([&] {
+      read_patiently(
+          "/data/x",
+          [&]() -> int {
+            ++reads;
+            throw error;
+          },
+          patience);
+    });
+  };
+  const auto transient = SampleError::Kind::transient;
+  CHECK(error_after(SampleError("cannot read: gone", transient)) == "cannot read: gone (for 5 s, read 12 times)");
+  CHECK(reads == 12);
+  REQUIRE(told.size() == 1);
+  CHECK(told[0] ==
+        "reads have failed for 1 s: /data/x: cannot read: gone; they are repeated until they succeed, for 5 s at most");
+  CHECK(error_after(SampleError("damaged")) == "damaged");
+  CHECK(reads == 1);
 }
 
 TEST_CASE("a store that fails for ever ends the run, and is named") {

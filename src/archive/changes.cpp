@@ -71,7 +71,7 @@ class ChangeFinder::OfShard {
   [[nodiscard]] bool has_image(std::size_t sample, std::uint64_t id) {
     const Hash128& expected = shard_.originals.hash[sample];
     if (shard_.originals.stored[sample] != PackStored::pixels) {
-      return hash128(bytes_by(finder_.settings_.patience,
+      return hash128(bytes_by(finder_.settings_.patience, finder_.dataset_, id,
                               [&](ReadTarget& target) { finder_.dataset_.read(id, target); })) == expected;
     }
     bool is_same = true;
@@ -84,8 +84,9 @@ class ChangeFinder::OfShard {
 
   // A record that is damaged has it not.
   [[nodiscard]] bool has_field(std::size_t sample, std::uint64_t id, std::size_t field, std::size_t in_file) {
-    const std::vector<std::byte> now = bytes_by(
-        finder_.settings_.patience, [&](ReadTarget& target) { finder_.dataset_.read_field(id, field, target); });
+    const std::vector<std::byte> now =
+        bytes_by(finder_.settings_.patience, finder_.dataset_, id,
+                 [&](ReadTarget& target) { finder_.dataset_.read_field(id, field, target); });
     try {
       return std::ranges::equal(reader_.read(sample).fields[in_file], now);
     } catch (const SampleError&) {

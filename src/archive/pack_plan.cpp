@@ -43,7 +43,7 @@ template <typename Read>
 std::uint64_t size_by(const Dataset& dataset, std::uint64_t id, const StorePatience& patience, Read&& read) {
   SizeTarget target;
   try {
-    read_patiently([&] { read(target); }, patience);
+    read_patiently([&] { return dataset.name(id); }, [&] { read(target); }, patience);
   } catch (const SizeFound&) {
   } catch (const SampleError& error) {
     if (error.is_transient()) end_for_store(dataset.name(id), error);

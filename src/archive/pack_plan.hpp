@@ -22,7 +22,7 @@ struct PackSettings {
   bool coefficients = true;                  // JPEG files are packed; else they are stored as they are, too
   SampleUnit samples = SampleUnit::objects;  // that the dataset was opened with
   unsigned threads = 1;
-  StorePatience patience = kPackPatience;  // with the store
+  StorePatience patience = {};  // with the store
   // Of several processes that pack one dataset, this is the one with number `part` of `parts`.
   std::uint32_t part = 0;
   std::uint32_t parts = 1;

@@ -36,11 +36,11 @@ ReadShard read_whole_shard(const fs::path& folder, const std::string& name) {
 
 PackShard open_shard_back(const fs::path& folder, const std::string& name) {
   const std::string path = (folder / name).string();
-  return read_from_store(kPackPatience, path, [&] { return open_pack_shard(path); });
+  return read_from_store({}, path, [&] { return open_pack_shard(path); });
 }
 
 ReadShard read_shard_back(const fs::path& folder, const std::string& name) {
-  return read_from_store(kPackPatience, (folder / name).string(), [&] { return read_whole_shard(folder, name); });
+  return read_from_store({}, (folder / name).string(), [&] { return read_whole_shard(folder, name); });
 }
 
 std::vector<std::byte> RecordReader::original(std::span<const std::byte> image, std::size_t sample) {

@@ -24,7 +24,7 @@ struct ReadShard {
   std::optional<PackTables> tables;
   PackIndex index;
   PackOriginals originals;
-  StorePatience patience = kPackPatience;  // with the store
+  StorePatience patience = {};  // with the store
 
   // Whether the sample has the record of the one before it.
   [[nodiscard]] bool shares(std::size_t sample) const noexcept {

@@ -1,7 +1,7 @@
 #pragma once
 
-#include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <utility>
@@ -14,12 +14,10 @@
 
 namespace forebay {
 
-// Seven seconds: whoever packs has no trainer that waits.
-inline constexpr StorePatience kPackPatience{.attempts = 5, .first_wait = std::chrono::milliseconds(80), .factor = 4};
-
-// The bytes that read(target) reads from a dataset. Throws SampleError.
+// The bytes that read(target) reads of a dataset's sample. Throws SampleError.
 template <typename Read>
-[[nodiscard]] std::vector<std::byte> bytes_by(const StorePatience& patience, Read&& read) {
+[[nodiscard]] std::vector<std::byte> bytes_by(const StorePatience& patience, const Dataset& dataset, std::uint64_t id,
+                                              Read&& read) {
   class Target final : public ReadTarget {
    public:
     std::span<std::byte> reserve(std::size_t size) override {
@@ -28,13 +26,13 @@ template <typename Read>
     }
     std::vector<std::byte> bytes;
   };
-  return read_patiently(
-      [&] {
-        Target target;
-        read(target);
-        return std::move(target.bytes);
-      },
-      patience);
+  return read_patiently([&] { return dataset.name(id); },
+                        [&] {
+                          Target target;
+                          read(target);
+                          return std::move(target.bytes);
+                        },
+                        patience);
 }
 
 // For a store that fails again and again. It says nothing about the data: a dataset must not shrink, nor a packed set
@@ -48,7 +46,7 @@ template <typename Read>
 template <typename Read>
 auto read_from_store(const StorePatience& patience, const std::string& name, Read&& read) {
   try {
-    return read_patiently(std::forward<Read>(read), patience);
+    return read_patiently(name, std::forward<Read>(read), patience);
   } catch (const SampleError& error) {
     if (error.is_transient()) end_for_store(name, error);
     throw;

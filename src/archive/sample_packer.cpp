@@ -68,7 +68,7 @@ PackedSample SamplePacker::pack(std::uint64_t id, bool shares) {
 }
 
 void SamplePacker::read_image(std::uint64_t id, PackedSample& packed) {
-  packed.image = bytes_by(settings_.patience, [&](ReadTarget& target) { dataset_.read(id, target); });
+  packed.image = bytes_by(settings_.patience, dataset_, id, [&](ReadTarget& target) { dataset_.read(id, target); });
   if (packed.image.empty()) throw SampleError("is empty");
   const Sample sample = dataset_.sample(id);
   packed.bytes = packed.image.size();
@@ -105,7 +105,8 @@ void SamplePacker::read_fields(std::uint64_t id, PackedSample& packed) const {
 void SamplePacker::read_field(std::uint64_t id, std::size_t number, PackedSample::InField& field) const {
   const bool is_file = is_of_bytes(dataset_.fields()[number].kind);
   try {
-    field.bytes = bytes_by(settings_.patience, [&](ReadTarget& target) { dataset_.read_field(id, number, target); });
+    field.bytes = bytes_by(settings_.patience, dataset_, id,
+                           [&](ReadTarget& target) { dataset_.read_field(id, number, target); });
     if (is_file) field.file = file_of_field(id, number);
   } catch (const SampleError& error) {
     const bool is_of_store = error.is_transient() || !is_file;

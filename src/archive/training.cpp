@@ -39,7 +39,7 @@ std::optional<std::vector<std::byte>> jpeg_file(const Dataset& dataset, std::uin
   if (dataset.sample(id).encoding != Encoding::image) return std::nullopt;
   std::vector<std::byte> bytes;
   try {
-    bytes = bytes_by(patience, [&](ReadTarget& target) { dataset.read(id, target); });
+    bytes = bytes_by(patience, dataset, id, [&](ReadTarget& target) { dataset.read(id, target); });
   } catch (const SampleError& error) {
     if (error.is_transient()) end_for_store(dataset.name(id), error);
     throw;

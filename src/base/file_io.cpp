@@ -16,6 +16,7 @@
 
 #include "file_errors.hpp"
 #include "limits.hpp"
+#include "retry.hpp"
 
 namespace forebay {
 namespace {
@@ -80,8 +81,12 @@ SampleError system_failure(std::string_view what, int error) {
 std::string problem_of_file(const std::string& path) {
   struct stat status {};
   if (path.find('\0') != std::string::npos) return "the name contains a NUL byte";
-  if (::stat(path.c_str(), &status) != 0) return system_failure("cannot open", errno).what();
-  return describe_special(status.st_mode);
+  return read_patiently(path, [&]() -> std::string {
+    if (::stat(path.c_str(), &status) == 0) return describe_special(status.st_mode);
+    const SampleError failure = system_failure("cannot open", errno);
+    if (failure.is_transient()) throw SampleError(path + ": " + failure.what(), SampleError::Kind::transient);
+    return failure.what();
+  });
 }
 
 bool is_on_local_disk(const std::string& path) noexcept {
@@ -169,13 +174,15 @@ OpenFile open_sample_file(const std::string& path) {
 }
 
 std::vector<std::byte> load_file(const std::string& path, std::size_t limit) {
-  const OpenFile file = open_regular(path);
-  if (file.size > limit) {
-    throw SampleError("has " + in_bytes(file.size) + ", more than the " + in_bytes(limit) + " allowed here");
-  }
-  std::vector<std::byte> bytes(file.size);
-  read_at(file.descriptor, 0, bytes);
-  return bytes;
+  return read_patiently(path, [&] {
+    const OpenFile file = open_regular(path);
+    if (file.size > limit) {
+      throw SampleError("has " + in_bytes(file.size) + ", more than the " + in_bytes(limit) + " allowed here");
+    }
+    std::vector<std::byte> bytes(file.size);
+    read_at(file.descriptor, 0, bytes);
+    return bytes;
+  });
 }
 
 FileIdentity identity_of(const FileDescriptor& file) noexcept {

@@ -122,7 +122,7 @@ inline constexpr std::size_t kLargestAnnotationFile = std::size_t{16} << 20U;
 // The error for a failed system call, transient if the call may succeed later: "cannot open: Input/output error".
 [[nodiscard]] SampleError system_failure(std::string_view what, int error);
 
-// Why the path cannot be a sample: "cannot open: no such file", "is a FIFO"; "" if it is a regular file.
+// Why the path is no sample: "is a FIFO"; "" if it is a regular file. Throws SampleError if the store fails too long.
 [[nodiscard]] std::string problem_of_file(const std::string& path);
 
 // Whether the path is on a file system of this machine's disks or memory, where a second read of the same data waits
@@ -148,7 +148,7 @@ void read_at(const FileDescriptor& file, std::size_t offset, std::span<const std
 // kLargestSampleFile.
 [[nodiscard]] OpenFile open_sample_file(const std::string& path);
 
-// The whole file. Throws SampleError, also if it is larger than `limit`.
+// The whole file. Waits for a store that fails (retry.hpp). Throws SampleError, also if it is larger than `limit`.
 [[nodiscard]] std::vector<std::byte> load_file(const std::string& path, std::size_t limit);
 
 // The folder that the file is in; "." for a bare name.

@@ -81,7 +81,7 @@ class PointFinder {
   template <typename Read>
   void find_one(std::uint64_t id, Found& found, const Read& read) {
     try {
-      read_patiently(read);
+      read_patiently([&] { return dataset_.name(id); }, read);
       if (!starts_as_jpeg(target_.bytes())) return;
       ++found.counts.images;
       found.counts.image_bytes += target_.bytes().size();

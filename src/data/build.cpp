@@ -9,6 +9,7 @@
 #include <system_error>
 
 #include "base/file_io.hpp"
+#include "base/retry.hpp"
 #include "base/text.hpp"
 #include "fields.hpp"
 #include "folder_roles.hpp"
@@ -204,14 +205,14 @@ std::uint64_t hash_name(std::string_view name, std::uint64_t seed) noexcept {
 
 std::uint64_t hash_file(const std::string& path, const char* key, std::uint64_t seed) {
   try {
-    const OpenFile file = open_regular(path);
+    const OpenFile file = open_patiently(path);
     std::vector<std::byte> piece(std::min(file.size, std::size_t{1} << 20U));
     XXH3_state_t state;
     XXH3_INITSTATE(&state);  // the next call looks at what the state was before
     XXH3_64bits_reset_withSeed(&state, seed);
     for (std::size_t at = 0; at < file.size; at += piece.size()) {
       const auto next = std::span(piece).first(std::min(piece.size(), file.size - at));
-      read_at(file.descriptor, at, next);
+      read_at_patiently(file.descriptor, at, next);
       XXH3_64bits_update(&state, next.data(), next.size());
     }
     return XXH3_64bits_digest(&state);
@@ -330,9 +331,9 @@ std::span<const std::byte> PathContents::head() {
   constexpr std::size_t kHead = 4096;  // enough to tell text from what is not
   if (head_) return *head_;
   try {
-    const OpenFile file = open_regular(files_.front());
+    const OpenFile file = open_patiently(files_.front());
     std::vector<std::byte> head(std::min(file.size, kHead));
-    read_at(file.descriptor, 0, head);
+    read_at_patiently(file.descriptor, 0, head);
     return head_.emplace(std::move(head));
   } catch (const SampleError& error) {
     throw path_error(options(), error.what());
@@ -344,9 +345,10 @@ std::span<const std::byte> PathContents::contents_head() {
   if (contents_head_) return *contents_head_;
   std::vector<std::byte> inflated(head().size());
   try {
-    const OpenFile file = open_regular(files_.front());
+    const OpenFile file = open_patiently(files_.front());
     inflated.resize(open_gzip(file)->read(inflated));
-  } catch (const SampleError&) {
+  } catch (const SampleError& error) {
+    if (error.is_transient()) throw path_error(options(), error.what());
     inflated.clear();
   }
   return contents_head_.emplace(std::move(inflated));

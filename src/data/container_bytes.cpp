@@ -4,6 +4,7 @@
 #include <new>
 
 #include "base/limits.hpp"
+#include "base/retry.hpp"
 #include "gzip.hpp"
 
 namespace forebay {
@@ -21,7 +22,7 @@ std::span<const std::byte> ContainerBytes::at(std::uint64_t offset, std::size_t 
     window_.resize(static_cast<std::size_t>(std::min<std::uint64_t>(std::max(kWindow, length), size_ - offset)));
     window_begins_ = offset;
     try {
-      read_at(file_->descriptor, static_cast<std::size_t>(offset), window_);
+      read_at_patiently(file_->descriptor, static_cast<std::size_t>(offset), window_);
     } catch (...) {
       window_.clear();
       throw;
@@ -42,7 +43,7 @@ SampleError at_byte(std::uint64_t offset, std::string_view problem) {
 bool is_gzip(const OpenFile& file) {
   std::array<std::byte, 2> head{};
   if (file.size < head.size()) return false;
-  read_at(file.descriptor, 0, head);
+  read_at_patiently(file.descriptor, 0, head);
   return starts_as_gzip(head);
 }
 

@@ -45,7 +45,7 @@ std::string_view what_decides(DataState::Names kind) {
 // What it is now; false if it is not there, or not for this process.
 bool look_patiently(const std::string& path, struct stat& status) {
   try {
-    read_patiently([&] {
+    read_patiently(path, [&] {
       if (::stat(path.c_str(), &status) == 0) return;
       throw system_failure("cannot inspect it", errno);
     });
@@ -171,7 +171,7 @@ DataState::Comparison DataState::compare(const std::string& root, unsigned threa
 
 std::vector<std::byte> load_annotation(const std::string& path, DataState::Annotation& state) {
   state = {.times = 0, .sum = kUnreadable};
-  return read_patiently([&] {
+  return read_patiently(path, [&] {
     struct stat status {};
     if (::stat(path.c_str(), &status) == 0) state.times = times_of(status);
     auto bytes = load_file(path, path.ends_with(".json") ? kLargestLabelme : kLargestAnnotationFile);

@@ -2,6 +2,7 @@
 #include <forebay/error.hpp>
 
 #include "base/file_io.hpp"
+#include "base/retry.hpp"
 #include "base/text.hpp"
 #include "build.hpp"
 #include "file_nature.hpp"
@@ -73,13 +74,13 @@ std::vector<std::string> cifar_classes(const DatasetOptions& options, const Cifa
 void add_cifar_file(const CifarFiles& files, const std::string& name, RecordTable& table, SkipLog& skipped) {
   const std::string path = join_path(files.folder, name);
   refuse_foreign(path);
-  const OpenFile file = open_regular(path);
+  const OpenFile file = open_patiently(path);
   const std::uint32_t source = table.add_source(name, file);
   const std::uint64_t length = files.record_bytes();
   for (std::uint64_t i = 0; i < file.size / length; ++i) {
     std::uint8_t label = 0;
     const std::uint64_t pixels = i * length + files.label_bytes();
-    read_at(file.descriptor, pixels - 1, std::as_writable_bytes(std::span(&label, 1)));
+    read_at_patiently(file.descriptor, pixels - 1, std::as_writable_bytes(std::span(&label, 1)));
     if (label >= table.classes.size()) {
       skipped.add_bad(path + "[record " + std::to_string(i) + "]",
                       "label " + std::to_string(label) + " of " + std::to_string(table.classes.size()) + " classes");

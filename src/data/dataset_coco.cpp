@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/file_io.hpp"
+#include "base/retry.hpp"
 #include "base/text.hpp"
 #include "build.hpp"
 #include "coco_classes.hpp"
@@ -303,7 +304,7 @@ IndexDraft build_coco(PathContents& contents) {
     context.progress(elements, std::max(elements, static_cast<std::uint64_t>(expected)));
   };
   try {
-    CocoFile coco = read_coco(open_regular(contents.root()), progress, CocoMaskFields::wanted(context.options));
+    CocoFile coco = read_coco(open_patiently(contents.root()), progress, CocoMaskFields::wanted(context.options));
     std::string folder = folder_of_images(context.options, contents.root(), coco);
     return CocoBuilder(contents, std::move(coco)).build(std::move(folder));
   } catch (const SampleError& error) {

@@ -2,6 +2,7 @@
 #include <filesystem>
 #include <forebay/error.hpp>
 
+#include "base/retry.hpp"
 #include "file_nature.hpp"
 #include "formats.hpp"
 #include "lmdb_tree.hpp"
@@ -136,7 +137,7 @@ LmdbFile open_lmdb(PathContents& contents, const std::string& path) {
   LmdbFile lmdb{.path = path, .stamp = {}, .file = {}, .leaves = {}, .first_entries = {}, .entries = 0, .problems = {}};
   try {
     refuse_foreign(path);
-    lmdb.file = open_regular(path);
+    lmdb.file = open_patiently(path);
     lmdb.stamp = RecordTable::stamp_of(lmdb.file);
     ContainerBytes bytes(lmdb.file);
     LmdbTree tree(bytes);

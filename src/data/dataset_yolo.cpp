@@ -67,7 +67,7 @@ YoloImage read_yolo_image(const std::string& image, const YoloRules& rules, bool
   }
   if (!needs_size || read.found.objects.empty()) return read;
   try {
-    read.size = read_patiently([&] { return displayed_size(open_regular(image)); });
+    read.size = read_patiently(image, [&] { return displayed_size(open_regular(image)); });
   } catch (const SampleError& error) {
     if (error.is_transient()) end_scan(image, error);
     read.problem = error.what();

@@ -69,7 +69,7 @@ class WatchedFile {
 
   void read(std::uint64_t at, std::span<std::byte> to) const {
     try {
-      read_patiently([&] {
+      read_patiently(origin_, [&] {
         try {
           read_at(file_.descriptor, at, to);
         } catch (const SampleError&) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/file_io.hpp"
+#include "base/retry.hpp"
 
 // What nlohmann's parser needs to read a file as a stream.
 namespace forebay {
@@ -34,7 +35,7 @@ class PiecewiseBytes {
     at_ = 0;
     piece_.resize(std::min(kPieceOfJson, file_.size - begin_));
     if (piece_.empty()) return;
-    read_at(file_.descriptor, begin_, piece_);
+    read_at_patiently(file_.descriptor, begin_, piece_);
     progress_(static_cast<double>(begin_) / static_cast<double>(file_.size));
   }
 

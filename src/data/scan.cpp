@@ -16,6 +16,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/file_errors.hpp"
 #include "base/file_io.hpp"
 #include "base/retry.hpp"
 #include "parallel.hpp"
@@ -118,7 +119,12 @@ struct CloseDirectory {
 };
 using Directory = std::unique_ptr<DIR, CloseDirectory>;
 
-[[noreturn]] void cannot_list() { throw system_failure("cannot list the folder", errno); }
+[[noreturn]] void cannot_list() {
+  const int error = errno;
+  const SampleError failure = system_failure("cannot list the folder", error);
+  if (error == EMFILE || error == ENFILE) throw NoDescriptor(failure);
+  throw SampleError(failure);
+}
 
 // Throws SampleError when it cannot be listed, as all that follows.
 Directory open_directory(const std::string& path) {
@@ -260,7 +266,7 @@ class Walk {
 
   void visit_patiently(const Folder& folder, Found& found) {
     try {
-      Found mine = read_patiently([&] { return visit(folder); });
+      Found mine = read_patiently(join_path(root_, folder.path), [&] { return visit(folder); });
       files_ += mine.scan.images.size() + mine.scan.annotations.size();
       append(std::move(mine.scan), found.scan);
       std::ranges::move(mine.folders, std::back_inserter(found.folders));
@@ -367,7 +373,7 @@ Scan scan_folder(const std::string& root, const std::string& folder) {
   const std::string path = join_path(root, folder);
   Scan scan;
   try {
-    scan = read_patiently([&] {
+    scan = read_patiently(path, [&] {
       Scan anew;
       list(*open_directory(path), folder, anew, [](const std::string&, const Entry&) {});
       return anew;

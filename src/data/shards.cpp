@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "base/crc32c.hpp"
+#include "base/retry.hpp"
 #include "base/text.hpp"
 #include "file_nature.hpp"
 #include "gzip.hpp"
@@ -50,7 +51,7 @@ ShardDraft read_shard(PathContents& contents, const std::string& path, const Sha
   RecordTable::Stamp stamp;
   bool is_compressed = false;
   try {
-    file = open_regular(path);
+    file = open_patiently(path);
     stamp = RecordTable::stamp_of(file);
     is_compressed = is_gzip(file);
     if (is_compressed) inflated = inflate(file);

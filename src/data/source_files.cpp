@@ -104,7 +104,7 @@ SourceComparison SourceFiles::compare(std::span<const std::uint64_t> sources, un
   task.count = task.total = sources.size();
   task.body = [&](std::size_t i) {
     try {
-      read_patiently([&] { check(sources[i]); });
+      read_patiently([&] { return known_(sources[i]).path; }, [&] { check(sources[i]); });
     } catch (const SampleError& error) {
       const std::string path = known_(sources[i]).path;
       if (error.is_transient()) end_scan(path, error);

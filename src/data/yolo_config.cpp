@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "base/file_io.hpp"
-#include "base/retry.hpp"
 #include "base/text.hpp"
 #include "scan.hpp"
 
@@ -357,7 +356,7 @@ YoloConfig parse_yolo_config(std::string_view text, const std::string& file) {
 YoloConfig read_yolo_config(const std::string& file) {
   std::vector<std::byte> bytes;
   try {
-    bytes = read_patiently([&] { return load_file(file, kLargestYaml); });
+    bytes = load_file(file, kLargestYaml);
   } catch (const SampleError& error) {
     throw ConfigError(file + ": " + error.what());
   }
@@ -366,7 +365,7 @@ YoloConfig read_yolo_config(const std::string& file) {
 
 bool is_yolo_config(const std::string& file) {
   try {
-    const auto bytes = read_patiently([&] { return load_file(file, kLargestYaml); });
+    const auto bytes = load_file(file, kLargestYaml);
     const std::string text = "\n" + std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
     const auto has = [&](std::string_view key) {
       return text.find("\n" + std::string(key) + ":") != std::string::npos;

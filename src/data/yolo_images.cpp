@@ -12,7 +12,6 @@
 #include <utility>
 
 #include "base/file_io.hpp"
-#include "base/retry.hpp"
 #include "base/text.hpp"
 #include "formats.hpp"
 
@@ -53,7 +52,7 @@ std::string lines_joined(const std::vector<std::string>& lines) {
 }
 
 std::vector<std::string> lines_of_file(const std::string& file, std::size_t most) {
-  const auto bytes = read_patiently([&] { return load_file(file, most); });
+  const auto bytes = load_file(file, most);
   std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
   std::vector<std::string> lines;

@@ -131,12 +131,13 @@ JpegKey key_of(std::span<const std::byte> jpeg) noexcept {
 DecodeIndex::DecodeIndex(const std::string& file, Warning warn)
     : name_("decode index " + file), warn_(std::move(warn)) {
   try {
-    read_patiently([&] {
+    const auto read = [&] {
       file_ = open_regular(file);
       const IndexHeader header = read_header(file_);
       before_ = read_counts(file_, header);
       files_ = header.files;
-    });
+    };
+    read_patiently(file, read, kBriefly);
   } catch (const SampleError& error) {
     throw SampleError(name_ + ": " + error.what(),
                       error.is_transient() ? SampleError::Kind::transient : SampleError::Kind::permanent);
@@ -171,7 +172,8 @@ void DecodeIndex::read_ahead() {
 }
 
 void DecodeIndex::read(std::uint64_t at, std::span<std::byte> to) const {
-  read_patiently([&] { read_at(file_.descriptor, at, to); });
+  read_patiently(
+      name_, [&] { read_at(file_.descriptor, at, to); }, kBriefly);  // images are decoded without it
 }
 
 ScanPoints DecodeIndex::find(std::span<const std::byte> jpeg, const JpegFrame& frame,

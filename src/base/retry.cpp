@@ -1,0 +1,81 @@
+#include "retry.hpp"
+
+#include <unistd.h>
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstdio>
+#include <thread>
+
+#include "clock.hpp"
+#include "file_errors.hpp"
+#include "text.hpp"
+
+namespace forebay {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr int kBriefAttempts = 4;
+constexpr std::chrono::nanoseconds kFirstPause = 10ms;
+constexpr std::chrono::nanoseconds kLongestPause = 1s;
+constexpr std::chrono::nanoseconds kToldAfterPauses = 1s;
+constexpr std::chrono::nanoseconds kBetweenLines = 60s;
+
+std::string whole_seconds(std::chrono::nanoseconds time) {
+  return std::to_string(std::chrono::round<std::chrono::seconds>(time).count()) + " s";
+}
+
+bool is_brief(const SampleError& error) noexcept {
+  return is_truncated(error) || dynamic_cast<const NoDescriptor*>(&error) != nullptr;
+}
+
+std::string name_of_descriptor(const FileDescriptor& file) {
+  std::array<char, 4096> path;
+  const auto length = ::readlink(("/proc/self/fd/" + std::to_string(file.get())).c_str(), path.data(), path.size());
+  return length > 0 ? std::string(path.data(), static_cast<std::size_t>(length)) : "a file";
+}
+
+}  // namespace
+
+void StorePatience::tell_on_stderr(const std::string& line) {
+  // All threads of the process have one stderr. Relaxed: nothing else is read on account of this number.
+  static std::atomic<std::int64_t> next{0};
+  const std::int64_t now = steady_ns();
+  std::int64_t due = next.load(std::memory_order_relaxed);
+  if (now < due || !next.compare_exchange_strong(due, now + kBetweenLines.count(), std::memory_order_relaxed)) return;
+  std::fprintf(stderr, "%s[forebay] %s\n", ::isatty(STDERR_FILENO) == 1 ? "\r\033[K" : "", line.c_str());
+}
+
+void FailedReads::wait(std::string_view name, const SampleError& error) {
+  if (count_++ > 0) taken_ += std::chrono::steady_clock::now() - mark_;
+  brief_ = patience_.limit.count() == 0 || is_brief(error) ? brief_ + 1 : 0;
+  const std::string times = "read " + std::to_string(count_) + " times)";
+  if (brief_ >= kBriefAttempts) {
+    throw SampleError(error.what() + (" (" + times), SampleError::Kind::transient);
+  }
+  if (brief_ == 0 && taken_ >= patience_.limit) {
+    throw SampleError(error.what() + (" (for " + whole_seconds(taken_) + ", " + times), SampleError::Kind::transient);
+  }
+  if (brief_ == 0 && taken_ >= kToldAfterPauses && !is_told_) {
+    is_told_ = true;
+    patience_.tell("reads have failed for " + whole_seconds(taken_) + ": " + printable(name) + ": " +
+                   printable(error.what()) + "; they are repeated until they succeed, for " +
+                   whole_seconds(patience_.limit) + " at most");
+  }
+  const auto doublings = std::min<std::uint64_t>(brief_ > 0 ? static_cast<std::uint64_t>(brief_) : count_, 8) - 1;
+  const std::chrono::nanoseconds pause = std::min(kFirstPause * (std::int64_t{1} << doublings), kLongestPause);
+  std::this_thread::sleep_for(pause);
+  taken_ += pause;
+  mark_ = std::chrono::steady_clock::now();
+}
+
+OpenFile open_patiently(const std::string& path) {
+  return read_patiently(path, [&] { return open_regular(path); });
+}
+
+void read_at_patiently(const FileDescriptor& file, std::size_t offset, std::span<std::byte> bytes) {
+  read_patiently([&] { return name_of_descriptor(file); }, [&] { read_at(file, offset, bytes); });
+}
+
+}  // namespace forebay
