@@ -57,6 +57,29 @@ TEST_CASE("version and help") {
   }
 }
 
+TEST_CASE("index and pack want some of each class, as runs do") {
+  const TemporaryDirectory dir;
+  const std::string list = (dir / "list.txt").string();
+  std::string lines;
+  for (int i = 0; i < 1300; ++i) lines += "a.jpg,cat\n";
+  std::ofstream(dir / "a.jpg") << "jpeg";
+  for (int i = 0; i < 20; ++i) {
+    const std::string name = "b" + std::to_string(i) + ".jpg";
+    lines += name + ",dog\n";
+    if (i < 8) std::ofstream(dir / name) << "jpeg";
+  }
+  std::ofstream(dir / "list.txt") << lines;
+  for (const std::vector<std::string>& arguments :
+       {std::vector<std::string>{"index", list}, {"pack", list, (dir / "out").string()}}) {
+    const Outcome lost = run(arguments);
+    CHECK(lost.code == 1);
+    CHECK(lost.says("12 of the 20 samples of class \"dog\" are bad, such as "));
+    std::vector<std::string> allowed = arguments;
+    allowed.insert(allowed.end(), {"--set", "max_bad=12"});
+    CHECK(run(allowed).code == 0);
+  }
+}
+
 TEST_CASE("index says which files of a list are missing, and fails above the budget") {
   const TemporaryDirectory dir;
   std::ofstream(dir / "a.jpg") << "jpeg";

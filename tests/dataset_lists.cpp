@@ -219,7 +219,7 @@ TEST_CASE("files that a list names and that are not there") {
   CHECK(missing.files[0].path == (list.folder / "gone.jpg").string());
   CHECK(missing.files[0].reason == "cannot open: no such file");
   CHECK(missing.files[1].reason == "is a directory");
-  CHECK(missing.samples == 2);
+  CHECK(missing.samples.size() == 2);
 
   write_file(list.folder / "Annotations/c.xml", annotation(object("dog") + object("cat")));
   write_file(list.folder / "Annotations/a.xml", annotation(object("dog")));

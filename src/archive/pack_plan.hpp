@@ -28,6 +28,8 @@ struct PackSettings {
   std::uint32_t parts = 1;
   // How many of so many samples may be bad. Empty: all.
   std::function<std::uint64_t(std::uint64_t samples)> allowed_bad = {};
+  // Whether most of a class, a folder or a file of records may not be bad either, as in a run with max_bad = "auto".
+  bool needs_all_parts = false;
 };
 [[nodiscard]] bool are_few_bad(const PackSettings& settings, std::uint64_t bad, std::uint64_t samples);
 // Throws Error, naming the last one, when so many of `samples` could not be read that packing must end.

@@ -9,6 +9,7 @@
 #include <set>
 #include <span>
 #include <system_error>
+#include <unordered_set>
 
 #include <forebay/error.hpp>
 
@@ -16,6 +17,7 @@
 #include "data/parallel.hpp"
 #include "lending.hpp"
 #include "order/sample_weights.hpp"
+#include "ranks/lost_part.hpp"
 #include "read_back.hpp"
 #include "sample_packer.hpp"
 #include "shard_writer.hpp"
@@ -45,7 +47,8 @@ class SetPacker {
         names_(dataset),
         tables_(tables_for_pack(dataset, settings)),
         packers_([this] { return std::make_unique<SamplePacker>(dataset_, settings_, tables_); }),
-        changes_(dataset, settings, packers_) {}
+        changes_(dataset, settings, packers_),
+        parts_(dataset) {}
 
   PackReport run() {
     std::vector<std::uint32_t> missing;
@@ -60,6 +63,7 @@ class SetPacker {
       require_few_bad(settings_, report_.bad(), samples_,
                       report_.left_out.empty() ? report_.lost_fields.back() : report_.left_out.back());
     }
+    require_no_lost_part();
     for (const std::uint32_t i : missing) {
       write(i);
       ++report_.written;
@@ -89,6 +93,9 @@ class SetPacker {
       if (const auto changed = changes_.find(shard, contents->ids)) {
         report_.changed.push_back({.path = names_.of(*changed), .reason = "it has changed since it was packed"});
         return false;
+      }
+      for (const Gap& gap : contents->gaps) {
+        if (!gap.field) bad_.insert(gap.id);
       }
       ++report_.kept;
       std::ranges::move(*lost, std::back_inserter(report_.lost_fields));
@@ -245,6 +252,8 @@ class SetPacker {
     if (!problem.empty()) {
       const std::uint64_t bad = report_.bad() + ++left_out;
       require_few_bad(settings_, bad, samples_, {.path = names_.of(id), .reason = problem, .bad = true});
+      bad_.insert(id);
+      if (bad_.size() >= next_look_) require_no_lost_part();
       return;
     }
     for (std::size_t f = 0; f < packed.fields.size(); ++f) {
@@ -252,6 +261,12 @@ class SetPacker {
       report_.lost_fields.push_back(lost_field(id, f, packed.fields[f].problem));
       require_few_bad(settings_, report_.bad() + left_out, samples_, report_.lost_fields.back());
     }
+  }
+
+  void require_no_lost_part() {
+    if (!settings_.needs_all_parts) return;
+    next_look_ = bad_.size() + 1 + bad_.size() / 4;
+    parts_.refuse(bad_);
   }
 
   void write(std::uint32_t number) {
@@ -265,6 +280,7 @@ class SetPacker {
         ++done_;
       }
     }
+    require_no_lost_part();
     writer.finish();
   }
 
@@ -300,6 +316,9 @@ class SetPacker {
   std::vector<std::byte> tables_;
   Lending<SamplePacker> packers_;
   ChangeFinder changes_;
+  LostParts parts_;
+  std::unordered_set<std::uint64_t> bad_;  // samples that are left out
+  std::size_t next_look_ = 0;              // once there are so many
   PackReport report_;
   std::uint64_t samples_ = 0;  // of this process's part
   std::set<RecordTable::Kind> kinds_;

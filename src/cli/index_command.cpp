@@ -6,10 +6,8 @@
 #include <filesystem>
 #include <map>
 #include <memory>
-#include <numeric>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -267,16 +265,18 @@ MissingFiles look_for_files(const IndexArguments& arguments, const Dataset& data
 
 // As a run would, once it has met all bad samples.
 void require_within_budget(const Options& options, const IndexReport& report) {
+  const auto& missing = report.missing.samples;
   const std::uint64_t entries = report.dataset.size() + report.bad;
-  std::uint64_t bad = report.bad + report.missing.samples;
+  std::uint64_t bad = report.bad + missing.size();
   for (const BoxCounts& counts : report.boxes) bad += counts.too_many;
   const std::uint64_t allowed = options.on_bad == OnBad::fail ? 0 : allowed_bad(options.max_bad, entries);
-  const bool none_left = report.missing.samples > 0 && report.missing.samples == report.dataset.size();
-  if (bad <= allowed && !none_left) return;
-  throw Error(std::to_string(bad) + " of " + std::to_string(entries) + " samples are bad, but " +
-              (options.on_bad == OnBad::fail ? "on_bad = \"fail\" allows none"
-               : none_left                   ? "a run needs some that are not"
-                                             : "max_bad allows " + std::to_string(allowed)));
+  if (bad > allowed || missing.size() == report.dataset.size()) {
+    throw Error(std::to_string(bad) + " of " + std::to_string(entries) + " samples are bad, but " +
+                (options.on_bad == OnBad::fail ? "on_bad = \"fail\" allows none"
+                 : bad <= allowed              ? "a run needs some that are not"
+                                               : "max_bad allows " + std::to_string(allowed)));
+  }
+  if (std::holds_alternative<AutomaticBudget>(options.max_bad)) LostParts(report.dataset).refuse(missing);
 }
 
 // Beside the index that is saved, or is one already.

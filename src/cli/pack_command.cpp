@@ -8,6 +8,7 @@
 #include <string_view>
 #include <system_error>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include <forebay/config.hpp>
@@ -184,6 +185,7 @@ int pack(const PackArguments& arguments) {
     settings.allowed_bad = [](std::uint64_t) { return std::uint64_t{0}; };
   } else {
     settings.allowed_bad = [&](std::uint64_t samples) { return allowed_bad(options.max_bad, samples); };
+    settings.needs_all_parts = std::holds_alternative<AutomaticBudget>(options.max_bad);
   }
   const PackReport report = [&] {
     ProgressBar bar("packing");

@@ -26,7 +26,7 @@ MissingFiles find_missing_files(const Dataset& dataset, unsigned threads, const 
     if (!problems[i].empty()) missing.files.push_back({table->file_path(i), problems[i], true});
   }
   for (std::uint64_t id = 0; !missing.files.empty() && id < dataset.size(); ++id) {
-    missing.samples += problems[table->file_of(id)].empty() ? 0 : 1;
+    if (!problems[table->file_of(id)].empty()) missing.samples.insert(id);
   }
   return missing;
 }

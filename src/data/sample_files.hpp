@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include <forebay/dataset.hpp>
@@ -21,8 +22,8 @@ class SampleFiles {
 
 // Source files that are missing or not regular files.
 struct MissingFiles {
-  std::vector<Skipped> files;  // in order
-  std::uint64_t samples = 0;   // in them
+  std::vector<Skipped> files;                 // in order
+  std::unordered_set<std::uint64_t> samples;  // in them
 };
 // Nothing for a dataset of the program's own. Asks the file system about each file, with several threads.
 [[nodiscard]] MissingFiles find_missing_files(const Dataset& dataset, unsigned threads, const IndexProgress& progress);

@@ -5,12 +5,18 @@
 #include <numeric>
 #include <string_view>
 
+#include <forebay/error.hpp>
+
+#include "base/text.hpp"
+
 namespace forebay {
 namespace {
 
 constexpr std::int64_t kNoClass = -1;
 constexpr std::size_t kFirst = 3;
 constexpr std::string_view kRecord = "[record ";
+constexpr const char* kMendOrAllow =
+    "; mend it, or set max_bad (a share such as 0.05, or a count) to do without it, and run the command again";
 
 // The container file of a record; empty for a sample that is none.
 std::string_view container_of(std::string_view name) {
@@ -116,6 +122,12 @@ std::optional<std::string> LostParts::unreadable_file() const {
            std::to_string(samples / sound) + " on average";
   }
   return std::nullopt;
+}
+
+void LostParts::refuse(const std::unordered_set<std::uint64_t>& bad) {
+  if (const auto file = unreadable_file()) throw Error(*file + kMendOrAllow);
+  const auto lost = find(bad);
+  if (lost) throw Error(lost->what + ", such as " + printable(dataset_.name(lost->first.front())) + kMendOrAllow);
 }
 
 std::string LostParts::by_class(const std::unordered_set<std::uint64_t>& bad) const {

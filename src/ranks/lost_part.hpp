@@ -42,6 +42,9 @@ class LostParts {
   // there is none. Of the entries that the index left out, so without samples to name.
   [[nodiscard]] std::optional<std::string> unreadable_file() const;
 
+  // Both for a command: throws Error, with an example and what to do, if there is one.
+  void refuse(const std::unordered_set<std::uint64_t>& bad);
+
   // The classes with the most of them: `3 of class "b", 1 of class "a"`; empty if they have no classes.
   [[nodiscard]] std::string by_class(const std::unordered_set<std::uint64_t>& bad) const;
 
