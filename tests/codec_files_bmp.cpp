@@ -38,7 +38,7 @@ unsigned shift_of(std::uint32_t mask) {
 
 CodecFile bmp_file(const BmpRecipe& recipe) {
   const bool has_palette = recipe.bits <= 8;
-  const unsigned entries = recipe.colours > 0 ? recipe.colours : 1U << recipe.bits;
+  const unsigned entries = recipe.colours > 0 ? recipe.colours : has_palette ? 1U << recipe.bits : 0;
   const unsigned entry_bytes = recipe.header == 12 ? 3 : 4;
   const unsigned masks_bytes = recipe.header == 40 ? 4 * static_cast<unsigned>(recipe.masks.size()) : 0;
   const unsigned first = 14 + recipe.header + masks_bytes + (has_palette ? entries * entry_bytes : 0) + 6;
