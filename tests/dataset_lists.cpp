@@ -225,7 +225,7 @@ TEST_CASE("files that a list names and that are not there") {
   write_file(list.folder / "Annotations/a.xml", annotation(object("dog")));
   const MissingFiles of_objects = find_missing_files(*list.build("a.jpg\nc.jpg\n"), 2, {});
   CHECK(of_objects.files.size() == 1);
-  CHECK(of_objects.samples == 2);
+  CHECK(of_objects.samples.size() == 2);
 }
 
 TEST_CASE("a line takes time in proportion to its length, whatever is in it") {

@@ -270,12 +270,12 @@ void require_within_budget(const Options& options, const IndexReport& report) {
   std::uint64_t bad = report.bad + missing.size();
   for (const BoxCounts& counts : report.boxes) bad += counts.too_many;
   const std::uint64_t allowed = options.on_bad == OnBad::fail ? 0 : allowed_bad(options.max_bad, entries);
-  if (bad > allowed || missing.size() == report.dataset.size()) {
+  const bool none_left = missing.size() == report.dataset.size();
+  if (bad > allowed || none_left)
     throw Error(std::to_string(bad) + " of " + std::to_string(entries) + " samples are bad, but " +
                 (options.on_bad == OnBad::fail ? "on_bad = \"fail\" allows none"
-                 : bad <= allowed              ? "a run needs some that are not"
+                 : none_left                   ? "a run needs some that are not"
                                                : "max_bad allows " + std::to_string(allowed)));
-  }
   if (std::holds_alternative<AutomaticBudget>(options.max_bad)) LostParts(report.dataset).refuse(missing);
 }
 
