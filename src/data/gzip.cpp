@@ -1,13 +1,12 @@
 #include "gzip.hpp"
 
-#include "base/retry.hpp"
-
 #include <zlib.h>
 #include <algorithm>
 #include <array>
 #include <vector>
 
 #include "base/limits.hpp"
+#include "base/retry.hpp"
 
 namespace forebay {
 namespace {
