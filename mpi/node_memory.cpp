@@ -5,14 +5,17 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstdio>
+#include <optional>
 #include <random>
 #include <span>
 #include <string>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <forebay/error.hpp>
@@ -60,62 +63,148 @@ class NodeRanks {
   MPI_Comm node_ = MPI_COMM_NULL;
 };
 
-// What the leader of a node tells the others: the name of the object (empty if it could not be made) and its size.
+// What the leader of a node tells the others: the name of what they open, "" if it could not be made, and how to know
+// it.
 struct Offer {
   std::array<char, 64> name{};
   std::uint64_t bytes = 0;
+  std::uint64_t device = 0;
+  std::uint64_t inode = 0;
+
+  [[nodiscard]] bool is_made() const noexcept { return name[0] != '\0'; }
 };
 
-// The leader's object in /dev/shm. Its name is removed as soon as all have opened it, whatever happens.
-class NamedObject {
+std::string failed(const char* call, int error) {
+  return std::string(call) + ": " + std::generic_category().message(error);
+}
+
+// Reserves the pages now: later a lack of memory, or a full /dev/shm, would raise SIGBUS at first use.
+bool reserve(const FileDescriptor& file, std::size_t bytes, Offer& offer, std::string& problem) {
+  const int failure = ::posix_fallocate(file.get(), 0, static_cast<off_t>(bytes));
+  if (failure != 0) {
+    problem = failed("posix_fallocate", failure);
+    return false;
+  }
+  struct stat status {};
+  if (::fstat(file.get(), &status) != 0) {
+    problem = failed("fstat", errno);
+    return false;
+  }
+  offer.bytes = bytes;
+  offer.device = status.st_dev;
+  offer.inode = status.st_ino;
+  return true;
+}
+
+// Of memory that no file system bounds: reserving more could take all that the node has.
+constexpr std::size_t kMostNameless = std::size_t{64} << 20U;
+
+// Memory without a name, which the others open in the leader's /proc. It needs no room in /dev/shm, and a process that
+// is killed leaves nothing behind.
+class NamelessMemory {
  public:
-  NamedObject(std::size_t bytes, std::string& problem) {
+  NamelessMemory(std::size_t bytes, std::string& problem) : file_(::memfd_create("forebay", MFD_CLOEXEC)) {
+    if (file_.get() < 0) {
+      problem = failed("memfd_create", errno);
+      return;
+    }
+    if (!reserve(file_, bytes, offer_, problem)) return;
+    std::snprintf(offer_.name.data(), offer_.name.size(), "/proc/%ld/fd/%d", static_cast<long>(::getpid()),
+                  file_.get());
+  }
+  [[nodiscard]] const Offer& offer() const noexcept { return offer_; }
+
+ private:
+  FileDescriptor file_;
+  Offer offer_;
+};
+
+// An object in /dev/shm, for ranks that do not see the leader's /proc. Its name is removed as soon as all ranks of the
+// node have mapped it, whatever happens.
+class NamedMemory {
+ public:
+  NamedMemory(std::size_t bytes, std::string& problem) {
     std::random_device entropy;
     std::snprintf(offer_.name.data(), offer_.name.size(), "/forebay-%ld-%08x%08x", static_cast<long>(::getpid()),
                   entropy(), entropy());
-    offer_.bytes = bytes;
     const FileDescriptor file(::shm_open(offer_.name.data(), O_CREAT | O_EXCL | O_RDWR, 0600));
     if (file.get() < 0) {
-      problem = "shm_open: " + std::generic_category().message(errno);
+      problem = failed("shm_open", errno);
       offer_.name = {};
-      return;
+    } else if (!reserve(file, bytes, offer_, problem)) {
+      ::shm_unlink(offer_.name.data());
+      offer_.name = {};
     }
-    // Reserves the pages now: after ftruncate a full /dev/shm would raise SIGBUS at first use.
-    const int failure = ::posix_fallocate(file.get(), 0, static_cast<off_t>(bytes));
-    if (failure == 0) return;
-    problem = "posix_fallocate: " + std::generic_category().message(failure);
-    ::shm_unlink(offer_.name.data());
-    offer_.name = {};
   }
-  ~NamedObject() {
-    if (offer_.name[0] != '\0') ::shm_unlink(offer_.name.data());
+  ~NamedMemory() {
+    if (offer_.is_made()) ::shm_unlink(offer_.name.data());
   }
-  NamedObject(const NamedObject&) = delete;
-  NamedObject& operator=(const NamedObject&) = delete;
+  NamedMemory(const NamedMemory&) = delete;
+  NamedMemory& operator=(const NamedMemory&) = delete;
   [[nodiscard]] const Offer& offer() const noexcept { return offer_; }
 
  private:
   Offer offer_;
 };
 
-std::unique_ptr<SharedMemory> map(const Offer& offer, std::size_t bytes, std::string& problem) {
-  if (offer.name[0] == '\0') return nullptr;
+int open_nameless(const char* name) { return ::open(name, O_RDWR | O_CLOEXEC); }
+int open_named(const char* name) { return ::shm_open(name, O_RDWR, 0); }
+
+std::unique_ptr<SharedMemory> map(const Offer& offer, int (*open)(const char* name), std::size_t bytes,
+                                  std::string& problem) {
   const std::size_t mapped = std::max<std::size_t>(bytes, 1);
   if (offer.bytes != mapped) {
     problem = "ranks of one node asked for different sizes";
     return nullptr;
   }
-  const FileDescriptor file(::shm_open(offer.name.data(), O_RDWR, 0));
-  if (file.get() < 0) {
-    problem = "shm_open: " + std::generic_category().message(errno);
+  const FileDescriptor file(open(offer.name.data()));
+  struct stat status {};
+  if (file.get() < 0 || ::fstat(file.get(), &status) != 0) {
+    problem = failed("opening it", errno);
+    return nullptr;
+  }
+  // A rank in a process namespace of its own may find something else under that name.
+  if (status.st_dev != offer.device || status.st_ino != offer.inode) {
+    problem = "the ranks of a node do not see the same files";
     return nullptr;
   }
   void* address = ::mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
   if (address == MAP_FAILED) {
-    problem = "mmap: " + std::generic_category().message(errno);
+    problem = failed("mmap", errno);
     return nullptr;
   }
   return std::make_unique<MappedMemory>(address, bytes, mapped);
+}
+
+// Memory of one of these two kinds; null on all ranks of the node where one of them cannot have it.
+template <typename Memory>
+std::unique_ptr<SharedMemory> share(const NodeRanks& node, int (*open)(const char* name), std::size_t bytes,
+                                    std::string& problem) {
+  std::optional<Memory> made;
+  Offer offer;
+  if (node.is_leader()) offer = made.emplace(std::max<std::size_t>(bytes, 1), problem).offer();
+  check(MPI_Bcast(&offer, sizeof(offer), MPI_BYTE, 0, node.get()), "MPI_Bcast");
+  std::unique_ptr<SharedMemory> memory;
+  if (offer.is_made()) memory = map(offer, open, bytes, problem);
+  int all_mapped = memory ? 1 : 0;
+  check(MPI_Allreduce(MPI_IN_PLACE, &all_mapped, 1, MPI_INT, MPI_MIN, node.get()), "MPI_Allreduce");
+  if (all_mapped == 0) memory.reset();
+  return memory;
+}
+
+// The problem of the first rank that has one, on all ranks.
+std::string first_problem(MPI_Comm comm, const std::string& mine) {
+  using Text = std::array<char, 160>;
+  int ranks = 1;
+  check(MPI_Comm_size(comm, &ranks), "MPI_Comm_size");
+  std::vector<Text> texts(static_cast<std::size_t>(ranks));
+  Text text{};
+  mine.copy(text.data(), text.size() - 1);
+  constexpr auto kSize = static_cast<int>(std::tuple_size_v<Text>);
+  check(MPI_Allgather(text.data(), kSize, MPI_CHAR, texts.data(), kSize, MPI_CHAR, comm), "MPI_Allgather");
+  const auto first = std::ranges::find_if(texts, [](const Text& one) { return one[0] != '\0'; });
+  if (first == texts.end()) return "for an unknown reason";
+  return "rank " + std::to_string(first - texts.begin()) + ": " + first->data();
 }
 
 }  // namespace
@@ -123,21 +212,15 @@ std::unique_ptr<SharedMemory> map(const Offer& offer, std::size_t bytes, std::st
 std::unique_ptr<SharedMemory> share_on_node(MPI_Comm comm, std::size_t bytes) {
   const NodeRanks node(comm);
   std::string problem;
-  Offer offer;
-  std::unique_ptr<NamedObject> object;
-  if (node.is_leader()) {
-    object = std::make_unique<NamedObject>(std::max<std::size_t>(bytes, 1), problem);
-    offer = object->offer();
-  }
-  check(MPI_Bcast(&offer, sizeof(offer), MPI_BYTE, 0, node.get()), "MPI_Bcast");
-  auto memory = map(offer, bytes, problem);
-
+  std::unique_ptr<SharedMemory> memory;
+  if (bytes <= kMostNameless) memory = share<NamelessMemory>(node, open_nameless, bytes, problem);
+  if (!memory) memory = share<NamedMemory>(node, open_named, bytes, problem);
   int all_mapped = memory ? 1 : 0;
   check(MPI_Allreduce(MPI_IN_PLACE, &all_mapped, 1, MPI_INT, MPI_MIN, comm), "MPI_Allreduce");
-  if (all_mapped == 0)
-    throw Error("cannot share " + std::to_string(bytes) + " bytes of memory between the ranks of a node (" +
-                (problem.empty() ? "another rank failed" : problem) +
-                "): the ranks must see one /dev/shm with that much room");
+  if (all_mapped == 0) {
+    throw Error("the ranks of a node cannot share " + std::to_string(bytes) + " bytes of memory (" +
+                first_problem(comm, memory ? "" : problem) + "): they need that much, or room for it in one /dev/shm");
+  }
   return memory;
 }
 

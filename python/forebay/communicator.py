@@ -79,8 +79,17 @@ def map_shared_file(path: str, size: int) -> mmap.mmap:
 
 
 def make_shared_file(size: int) -> str:
-    """A zeroed in-memory file for map_shared_file(); its creator removes it once all have mapped it."""
-    folder = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+    """A zeroed file for map_shared_file(), in memory if there is room; its creator removes it once all have mapped it."""
+    try:
+        return _made_in("/dev/shm", size)
+    except OSError as error:
+        try:
+            return _made_in(None, size)
+        except OSError as other:
+            raise OSError(f"/dev/shm: {error}; {tempfile.gettempdir()}: {other}") from other
+
+
+def _made_in(folder: str | None, size: int) -> str:
     number, path = tempfile.mkstemp(prefix="forebay-", dir=folder)
     try:
         # Now, because a lack of room at the first write would be a bus error.
