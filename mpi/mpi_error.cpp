@@ -1,15 +1,23 @@
 #include "mpi_error.hpp"
 
+#include <unistd.h>
 #include <array>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
+#include <exception>
 #include <new>
 #include <string>
+#include <string_view>
+#include <thread>
 
 #include <forebay/error.hpp>
 
 #include "base/text.hpp"
+#include "base/thread.hpp"
 
 namespace forebay {
 namespace {
@@ -21,6 +29,37 @@ const char* level_name(int level) {
     case MPI_THREAD_SERIALIZED: return "MPI_THREAD_SERIALIZED";
     case MPI_THREAD_MULTIPLE: return "MPI_THREAD_MULTIPLE";
     default: return "an unknown level";
+  }
+}
+
+// Without the lock of a stream: a thread that sits in fread() or fgets() holds its own, and flushing all of them would
+// wait for it.
+void say(std::string_view text) noexcept {
+  while (!text.empty()) {
+    const ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());
+    if (written <= 0 && errno != EINTR) return;
+    if (written > 0) text.remove_prefix(static_cast<std::size_t>(written));
+  }
+}
+
+void flush_if_free(std::FILE* stream) noexcept {
+  if (::ftrylockfile(stream) != 0) return;
+  ::fflush_unlocked(stream);
+  ::funlockfile(stream);
+}
+
+constexpr std::chrono::seconds kAbortPatience{5};
+
+// MPI_Abort runs code of other libraries, which may want such locks too.
+void leave_soon() noexcept {
+  try {
+    start_thread("forebay-end", [] {
+      std::this_thread::sleep_for(kAbortPatience);
+      ::_exit(1);
+    }).detach();
+  } catch (const std::exception&) {  // no thread is to be had: the signal's default ends the process
+    ::signal(SIGALRM, SIG_DFL);
+    ::alarm(static_cast<unsigned>(kAbortPatience.count()));
   }
 }
 
@@ -44,11 +83,12 @@ bool mpi_is_usable() noexcept {
 
 void abort_job(const std::string& cause) noexcept {
   try {
-    std::fprintf(stderr, "forebay: %s\n", printable_lines(cause).c_str());
+    say("forebay: " + printable_lines(cause) + "\n");
   } catch (const std::bad_alloc&) {
-    std::fputs("forebay: the job ends, and there is no memory to say why\n", stderr);
+    say("forebay: the job ends, and there is no memory to say why\n");
   }
-  std::fflush(nullptr);
+  leave_soon();
+  flush_if_free(stdout);
   if (mpi_is_usable()) MPI_Abort(MPI_COMM_WORLD, 1);
   std::abort();
 }

@@ -1,10 +1,14 @@
 // How runs of the command end: refused at the start, by a signal, or with an error; on one rank and under mpirun.
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -113,6 +117,143 @@ TEST_CASE("SIGTERM to one rank, SIGINT and SIGTERM to all: every rank ends, with
             CHECK(summary.at("ranks").size() == static_cast<std::size_t>(ranks));
             CHECK(summary.at("steps").get<int>() > 0);
           });
+}
+
+// A thread of the process builds the index.
+bool is_indexing(pid_t process) {
+  std::error_code error;
+  const fs::path tasks = "/proc/" + std::to_string(process) + "/task";
+  for (fs::directory_iterator it(tasks, error), end; !error && it != end; it.increment(error)) {
+    if (read_text(it->path() / "comm").starts_with("forebay-index")) return true;
+  }
+  return false;
+}
+
+// What hangs once the run serves, and how the run is to end.
+struct Hanging {
+  const char* name;
+  const char* call;  // of the disk, that never returns
+  const char* path;  // of the files
+  int signal;        // that is sent then; 0 = none
+  int code;
+  std::vector<std::string> settings;
+  std::vector<const char*> says;
+};
+
+const std::vector<Hanging>& hangings() {
+  constexpr const char* kReads = "JPEGImages";
+  static const std::string endless = "run.epochs=1000000";
+  static const std::vector<Hanging> all{
+      {"watchdog",
+       "pread",
+       kReads,
+       0,
+       1,
+       {endless, "policy.watchdog_s=2"},
+       {"no fresh batch for", "reading from the store", "are left behind"}},
+      {"adaptive",
+       "pread",
+       kReads,
+       0,
+       1,
+       {endless, "policy.watchdog_s=2", "policy.name=\"adaptive\""},
+       {"no fresh batch for", "reading from the store", "are left behind"}},
+      {"SIGUSR1", "pread", kReads, SIGUSR1, 85, {endless}, {"reading from the store", "are left behind"}},
+      {"SIGTERM", "pread", kReads, SIGTERM, 85, {endless}, {"reading from the store", "are left behind"}},
+      {"telemetry",
+       "write",
+       "steps.",
+       SIGUSR1,
+       85,
+       {endless, "telemetry.per_step=true"},
+       {"are not written to their end", ".run"}},
+      {"state",
+       "fsync",
+       ".saving-",
+       SIGUSR1,
+       1,
+       {endless, "policy.watchdog_s=2"},
+       {"cannot save the state to", "has not answered for 30 s"}},
+  };
+  return all;
+}
+
+// The command, with a disk that hangs on its last rank once the file `flag` exists; a state is rank 0's.
+std::vector<std::string> on_hanging_disk(std::vector<std::string> command, int ranks, const Hanging& hanging,
+                                         const fs::path& flag) {
+  const bool is_state = std::string_view(hanging.call) == "fsync";
+  const auto program = std::ranges::find(command, testing::built_command());
+  command.insert(program, {"env", "LD_PRELOAD=" FOREBAY_HANGING_DISK,
+                           "HANG=" + std::string(hanging.call) + ":" + hanging.path + ":" + flag.string(),
+                           "HANG_RANK=" + std::to_string(is_state ? 0 : ranks - 1)});
+  return command;
+}
+
+TEST_CASE("whatever hangs, and however the run is to end, it ends in bounded time and says what hung where") {
+  if (std::string_view(FOREBAY_HANGING_DISK).empty()) return;  // programs run under an emulator
+  Workplace place;
+  std::vector<testing::Try<Hanging>> tries;
+  for (const int ranks : rank_counts()) {
+    for (const Hanging& hanging : hangings()) tries.push_back({ranks, hanging});
+  }
+  at_once(tries, [&](const auto& one) {
+    const auto& [ranks, hanging] = one;
+    const std::string name = hanging.name + std::to_string(ranks);
+    CAPTURE(name);
+    const fs::path flag = place.dir / (name + ".hangs");
+    std::vector<std::string> arguments{"feed",
+                                       place.config.string(),
+                                       "--log-ids",
+                                       (place.dir / name).string(),
+                                       "--state",
+                                       (place.dir / (name + ".state")).string(),
+                                       "--set",
+                                       "telemetry.dir=\"" + (place.dir / (name + ".run")).string() + "\"",
+                                       "--set",
+                                       "trainer.step_ms=5",
+                                       "--stop-on-signal",
+                                       "--stop-exit-code",
+                                       "85"};
+    for (const std::string& setting : hanging.settings) arguments.insert(arguments.end(), {"--set", setting});
+    Process process(on_hanging_disk(forebay_command(ranks, arguments, testing::kPatient_s), ranks, hanging, flag),
+                    place.dir / (name + ".output"));
+    const fs::path last = place.dir / name / ("ids." + std::to_string(ranks - 1) + ".jsonl");
+    REQUIRE(testing::eventually([&] { return read_text(last).size() > 3000; }));
+    const auto children = ranks > 1 ? process.children() : std::vector<pid_t>{process.pid()};
+    std::ofstream(flag) << "now";
+    const bool hangs_by_itself = std::string_view(hanging.call) != "fsync";
+    if (hangs_by_itself) REQUIRE(testing::eventually([&] { return fs::exists(flag.string() + ".hung"); }));
+    // An mpirun that is sent SIGTERM kills its ranks itself.
+    if (hanging.signal != 0) ::kill(hanging.signal == SIGTERM ? children.back() : process.pid(), hanging.signal);
+    const int code = process.wait(std::chrono::seconds(90));
+    const std::string output = process.output();
+    CHECK_MESSAGE(code == hanging.code, output);
+    for (const char* text : hanging.says) CHECK_MESSAGE(output.find(text) != std::string::npos, output);
+    for (const pid_t child : children) CHECK(testing::eventually([&] { return testing::has_ended(child); }));
+  });
+}
+
+TEST_CASE("a start that hangs ends soon after a signal") {
+  if (std::string_view(FOREBAY_HANGING_DISK).empty()) return;
+  Workplace place;
+  at_once(rank_counts(), [&](int ranks) {
+    CAPTURE(ranks);
+    const std::string name = "start" + std::to_string(ranks);
+    const fs::path flag = place.dir / (name + ".hangs");
+    std::ofstream(flag) << "now";
+    const Hanging hanging{"start", "pread", "/data/", SIGTERM, 85, {}, {}};
+    std::vector<std::string> arguments{"feed", place.config.string(), "--set", "telemetry.dir=\"\"", "--stop-exit-code",
+                                       "85"};
+    Process process(on_hanging_disk(forebay_command(ranks, arguments, testing::kPatient_s), 1, hanging, flag),
+                    place.dir / (name + ".output"));
+    REQUIRE(testing::eventually([&] {
+      const auto children = ranks > 1 ? process.children() : std::vector<pid_t>{process.pid()};
+      return children.size() == static_cast<std::size_t>(ranks) && is_indexing(children.front());
+    }));
+    ::kill(ranks > 1 ? process.children().front() : process.pid(), SIGTERM);
+    CHECK(process.wait(std::chrono::seconds(60)) == 85);
+    CHECK(process.output().find("the start does not end") != std::string::npos);
+  });
 }
 
 TEST_CASE("a run that cannot start says so once, with exit code 2") {

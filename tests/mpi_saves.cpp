@@ -22,6 +22,8 @@
 #include "mpi_world.hpp"
 #include "order/job_state.hpp"
 #include "process.hpp"
+#include "ranks/attendance.hpp"
+#include "ranks/saves.hpp"
 #include "support.hpp"
 
 namespace {
@@ -139,6 +141,23 @@ TEST_CASE("a disk that stalls for longer than policy.watchdog_s is waited for at
     CHECK(place.saved_steps(file) == feeder.steps());
   }
   feeder.close();
+}
+
+TEST_CASE("a disk that never answers again is given up: the save fails, and the end does not wait for it again") {
+  if (testing::world().rank() != 0) return;
+  const testing::TemporaryDirectory folder;
+  const auto alone = solo_communicator();
+  Attendance attendance(*alone, {});
+  // Left as it is, because the thread that writes may wake up one day.
+  Saves& saves = *new Saves(*alone, attendance, std::chrono::milliseconds(300), [](const char*) {});
+  disk_stalls = true;
+  const std::string cause = error_of([&] { saves.save(folder / "feed.state", "text", true); });
+  CHECK(cause.find("feed.state: its disk has not answered for ") != std::string::npos);
+  const auto begin = std::chrono::steady_clock::now();
+  CHECK_FALSE(saves.end());
+  CHECK(std::chrono::steady_clock::now() - begin < std::chrono::milliseconds(250));
+  CHECK(saves.take_failure().find("its disk has not answered") != std::string::npos);
+  disk_stalls = false;
 }
 
 TEST_CASE("a rank that falls silent in the middle of a save is given up by the others") {

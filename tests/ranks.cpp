@@ -188,7 +188,7 @@ TEST_CASE("the failure of one rank ends all with its text, and a stop ends all")
       if (number == 1 && rank.steps == 20) rank.failure.raise(std::make_exception_ptr(Error("the disk is gone")));
     }
     CHECK(verdict == Verdict::failed);
-    causes.add(rank.ranks.cause());
+    causes.add(rank.ranks.cause().text);
   });
   CHECK(causes.is_one());
   CHECK(causes.all().front() == "rank 1: the disk is gone");
@@ -269,7 +269,7 @@ TEST_CASE("in lockstep all are shown the same, and a rank that decides otherwise
       (void)rank.serve();
     }
     CHECK(verdict == Verdict::failed);
-    CHECK(rank.ranks.cause().find("the ranks have not decided alike before step") != std::string::npos);
+    CHECK(rank.ranks.cause().text.find("the ranks have not decided alike before step") != std::string::npos);
     shown.add(depths);
   });
   CHECK(shown.is_one());

@@ -90,6 +90,12 @@ struct Bench {
       ring.publish(claim.turn);
     }
   }
+  // A batch is on its way.
+  void claim() {
+    const std::atomic<bool> stopped{false};
+    SlotRing::Claim claim{};
+    REQUIRE(ring.claim(stopped, claim));
+  }
   // One step to its end.
   Served step(const Outlook& outlook = {}) {
     const Served served = server.serve(outlook, Server::Clock::now());

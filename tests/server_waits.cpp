@@ -126,5 +126,46 @@ TEST_CASE("a queue that stays empty for policy.watchdog_s of the process's time 
   }
 }
 
+TEST_CASE("a reserve does not hide a store from which nothing arrives") {
+  for (const bool in_lockstep : {false, true}) {
+    for (const bool must_pad : {false, true}) {
+      CAPTURE(in_lockstep);
+      CAPTURE(must_pad);
+      Bench bench;
+      bench.publish(3);
+      bench.claim();  // and is never published
+      int step = 0;
+      bench.script.decide = [&](const Signals&) { return step % 4 == 0 ? Decision::fresh : Decision::reuse; };
+      auto now = RunningTime::Clock::time_point{};
+      for (; step < 40 && !bench.failure.happened(); ++step) {
+        const Outlook outlook{.must_pad = must_pad && step > 0};
+        if (in_lockstep) {
+          const Signals shared{.step = static_cast<std::uint64_t>(step), .depth = 3, .capacity = 4, .uses = 1};
+          bench.server.returned(bench.server.serve_alike(outlook, shared).served, Server::Clock::now());
+        } else {
+          (void)bench.step(outlook);
+        }
+        bench.time.tick(now += 1s);
+      }
+      REQUIRE(bench.failure.happened());
+      CHECK(step >= 10);
+      CHECK(step <= 15);  // a lower bound of the time that has passed
+      CHECK_THROWS_AS(bench.failure.rethrow(), WatchdogError);
+    }
+  }
+}
+
+TEST_CASE("a queue that is full expects nothing, however long the trainer takes") {
+  Bench bench;
+  bench.publish(4);
+  bench.script.decide = [](const Signals& now) { return now.uses == 0 ? Decision::fresh : Decision::reuse; };
+  auto now = RunningTime::Clock::time_point{};
+  for (int step = 0; step < 40; ++step) {
+    (void)bench.step();
+    bench.time.tick(now += 1s);
+  }
+  CHECK_FALSE(bench.failure.happened());
+}
+
 }  // namespace
 }  // namespace forebay

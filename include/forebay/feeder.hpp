@@ -151,6 +151,9 @@ class Feeder {
   [[nodiscard]] std::uint64_t epochs_completed() const noexcept;
   // Batches in an epoch over all ranks.
   [[nodiscard]] std::uint64_t batches_per_epoch() const noexcept;
+  // Steps of an epoch in which every step is fresh: the batches of the rank that has the most at first. Equal on all
+  // ranks.
+  [[nodiscard]] std::uint64_t steps_per_epoch() const noexcept;
   [[nodiscard]] const Dataset& dataset() const noexcept;
   // The dataset, to pass to a second feeder of the same data without indexing again.
   [[nodiscard]] std::shared_ptr<const Dataset> shared_dataset() const noexcept;

@@ -191,7 +191,7 @@ class DataLoader(torch.utils.data.DataLoader[_Item]):
         self._is_eval = re.search(r"^eval = true", text, re.M) is not None
         self._is_once = re.search(r'^\[policy\].*\nname = "block"', text, re.M) is not None or self._is_eval
         self._leases = max(_LEASES, int(re.findall(r"^max_leases = (\d+)", text, re.M)[0]))
-        self._length = -(-self._feeder.batches_per_epoch // self._feeder.ranks)
+        self._length = self._feeder.steps_per_epoch
         self._fields = [field.name for field in self._feeder.fields]
         self._ragged = [field.name for field in self._feeder.fields if field.kind == "boxes"]
         if isinstance(shown, Served):

@@ -195,6 +195,8 @@ void bind_knowledge(nb::class_<PythonFeeder>& feeder) {
   feeder.def_prop_ro("steps", ask(&Feeder::steps), "Steps since the run began, those before it was resumed included.")
       .def_prop_ro("was_stopped", ask(&Feeder::was_stopped), "It ended because a stop was requested.")
       .def_prop_ro("epochs_completed", ask(&Feeder::epochs_completed), "Epochs of which every batch was served.")
+      .def_prop_ro("steps_per_epoch", ask(&Feeder::steps_per_epoch),
+                   "Steps of an epoch in which every step is fresh, on every rank.")
       .def_prop_ro("batches_per_epoch", ask(&Feeder::batches_per_epoch), "Batches in an epoch over all ranks.")
       .def_prop_ro(
           "classes",

@@ -216,7 +216,6 @@ void WorkerPool::start_one() {
     work_.body(thread, status);
     status.set(Activity::stopped);
     status.thread_ends();
-    ended_.notify_all();
   }));
 }
 
@@ -243,24 +242,10 @@ bool WorkerPool::may_work(unsigned thread) {
   return !stopped();
 }
 
-void WorkerPool::end_work() {
+void WorkerPool::stop() {
   stopped_.store(true, std::memory_order_relaxed);
   gate_.notify_all();
   work_.end();
-}
-
-bool WorkerPool::end_within(std::chrono::nanoseconds patience) {
-  end_work();
-  // A thread that has not begun ends at once. Relaxed: stop() joins them all.
-  const auto has_ended = [](const WorkerStatus& status) {
-    return status.activity.load(std::memory_order_relaxed) == Activity::stopped;
-  };
-  return ended_.wait_until(WaitPoint::Clock::now() + patience,
-                           [&] { return std::ranges::all_of(statuses_, has_ended); });
-}
-
-void WorkerPool::stop() {
-  end_work();
   for (std::thread& thread : threads_) {
     if (thread.joinable()) thread.join();
   }

@@ -35,6 +35,8 @@ class Failure {
   [[nodiscard]] std::string text() const;
   // REQUIRES: happened().
   [[noreturn]] void rethrow() const { std::rethrow_exception(error_); }
+  // REQUIRES: happened().
+  [[nodiscard]] const std::exception_ptr& error() const noexcept { return error_; }
 
  private:
   std::mutex first_;
@@ -174,11 +176,8 @@ class WorkerPool {
   // Called by a thread of the pool between two pieces of work: parks it while it is not wanted. False when stopped.
   [[nodiscard]] bool may_work(unsigned thread);
 
-  // Ends the work and joins all threads. May be called again, by the same thread.
+  // Ends the work and joins all threads. May be called again, by one thread at a time.
   void stop();
-  // Ends the work and waits this long for the threads; true once all have ended. May be called again; stop() joins
-  // them. The thread that calls stop().
-  [[nodiscard]] bool end_within(std::chrono::nanoseconds patience);
 
   [[nodiscard]] unsigned wanted() const noexcept { return wanted_.load(std::memory_order_relaxed); }
   [[nodiscard]] unsigned most() const noexcept { return static_cast<unsigned>(statuses_.size()); }
@@ -191,10 +190,8 @@ class WorkerPool {
 
  private:
   void start_one();
-  void end_work();
 
   WaitPoint gate_;
-  WaitPoint ended_;
   std::string name_;
   std::vector<WorkerStatus> statuses_;
   std::vector<std::thread> threads_;

@@ -159,6 +159,7 @@ int feed_as(Job& job, Communicator& communicator, const FeedArguments& arguments
     parts.resume = arguments.state;
     parts.trace = arguments.trace;
     parts.trace_s = arguments.trace_s;
+    const BoundedStart start(arguments.stop_exit_code);
     feeder.emplace(options, job.world(), std::move(parts));
   } catch (const ConfigError& error) {
     return say_failure(communicator, error.what(), 2);

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <numbers>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <thread>
 #include <vector>
@@ -33,11 +34,23 @@ static_assert(std::atomic<bool>::is_always_lock_free);
 std::atomic<int> late_exit_code{0};
 static_assert(std::atomic<int>::is_always_lock_free);
 
-extern "C" void exit_late(int /*signal*/) { ::_exit(late_exit_code.load(std::memory_order_relaxed)); }
+// How long a start may take after a signal.
+constexpr unsigned kStartPatience_s = 10;
+std::atomic<bool> start_flag{false};
+
+extern "C" void exit_late(int /*signal*/) {
+  constexpr std::string_view kText =
+      "forebay: error: stopped by a signal while the run was starting, and the start does not end: perhaps a read of "
+      "dataset.path that never returns\n";
+  if (start_flag.load(std::memory_order_relaxed))
+    static_cast<void>(!::write(STDERR_FILENO, kText.data(), kText.size()));
+  ::_exit(late_exit_code.load(std::memory_order_relaxed));
+}
 
 extern "C" void set_stop_flag(int signal, siginfo_t* info, void* /*context*/) {
   if (signal == SIGTERM && info->si_pid == ::getppid()) launcher_flag.store(true, std::memory_order_relaxed);
   stop_flag.store(true, std::memory_order_relaxed);
+  if (start_flag.load(std::memory_order_relaxed)) ::alarm(kStartPatience_s);
 }
 
 }  // namespace
@@ -128,6 +141,20 @@ StopOnSignal::StopOnSignal(std::span<const int> signals) {
 
 StopOnSignal::~StopOnSignal() {
   for (std::size_t i = 0; i < count_; ++i) ::sigaction(signals_[i], &previous_[i], nullptr);
+}
+
+BoundedStart::BoundedStart(int exit_code) noexcept {
+  late_exit_code = exit_code;
+  struct sigaction action {};
+  action.sa_handler = exit_late;
+  ::sigaction(SIGALRM, &action, nullptr);
+  start_flag = true;
+  if (stop_flag) ::alarm(kStartPatience_s);
+}
+
+BoundedStart::~BoundedStart() {
+  start_flag = false;
+  ::alarm(0);
 }
 
 void exit_at_the_latest(std::chrono::milliseconds after, int exit_code) {

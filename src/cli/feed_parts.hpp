@@ -73,6 +73,16 @@ class StopOnSignal {
   std::size_t count_ = 0;
 };
 
+// While a run starts nobody looks at StopOnSignal::flag(), and a read that never returns would keep the process for
+// ever: while an object exists, a signal ends the process with this exit code after 10 s.
+class BoundedStart {
+ public:
+  explicit BoundedStart(int exit_code) noexcept;
+  ~BoundedStart();
+  BoundedStart(const BoundedStart&) = delete;
+  BoundedStart& operator=(const BoundedStart&) = delete;
+};
+
 // Ends the process with this exit code if it is still running after the given time. For the end of a stopped run, once
 // everything that matters is written and flushed.
 void exit_at_the_latest(std::chrono::milliseconds after, int exit_code);

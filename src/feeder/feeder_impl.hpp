@@ -74,20 +74,22 @@ class Feeder::Impl {
   // Throws the failure, in the step that met it. REQUIRES: a single rank.
   [[noreturn]] void end_alone(Clock::time_point entered);
 
+  [[noreturn]] void throw_cause() const;
   void end_early(const char* what);
   // Tells the other ranks, which may be about to make a step.
   void leave();
   [[nodiscard]] bool is_between_epochs() const noexcept { return run_->ranks->loop() == Loop::epochs && !is_in_epoch_; }
 
   OwnProcess process_;
-  std::unique_ptr<Run> run_;
+  RunOwner run_;
   bool is_alone_;  // one rank
   bool ended_;
   bool was_stopped_;
   bool closed_ = false;
-  bool is_in_epoch_ = false;    // in a loop over epochs
-  bool is_agreed_ = false;      // on a step that is not served yet: its wait ended with an exception of the program's
-  std::string cause_;           // of the failure that ended the run
+  bool is_in_epoch_ = false;  // in a loop over epochs
+  bool is_agreed_ = false;    // on a step that is not served yet: its wait ended with an exception of the program's
+  std::string cause_;         // of the failure that ended the run
+  ErrorKind cause_kind_ = ErrorKind::error;
   std::exception_ptr refused_;  // by the device, when a batch that was taken was to be handed out
   std::uint64_t completed_;     // epochs whose batches need not be counted any more
 };

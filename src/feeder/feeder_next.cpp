@@ -10,7 +10,7 @@ namespace forebay {
 std::optional<Lease> Feeder::Impl::next(StreamView stream) {
   const NvtxRange range("next");
   const Clock::time_point called = Clock::now();
-  if (!cause_.empty()) throw Error(cause_);
+  if (!cause_.empty()) throw_cause();
   if (ended_ || closed_ || is_between_epochs()) return std::nullopt;
   if (is_alone_) {
     std::optional<Lease> lease = step(stream, called);
@@ -28,8 +28,10 @@ std::optional<Lease> Feeder::Impl::next(StreamView stream) {
   } catch (...) {
     end_early("an error of unknown type");
   }
-  throw Error(cause_);
+  throw_cause();
 }
+
+void Feeder::Impl::throw_cause() const { AgreedError{cause_kind_, cause_}.raise(); }
 
 std::optional<Lease> Feeder::Impl::step(StreamView wanted, Clock::time_point called) {
   Run& run = *run_;
@@ -92,6 +94,7 @@ void Feeder::Impl::begin() {
     if (!is_alone_ && !run_->ranks->attendance().is_over()) {
       ended_ = true;
       cause_ = error.what();
+      cause_kind_ = described(std::current_exception()).kind;
     }
     throw;
   }
@@ -140,10 +143,12 @@ void Feeder::Impl::end_run(Verdict verdict, Clock::time_point entered) {
   if (verdict != Verdict::failed) run.say_what_was_replaced();
   run.say_what_was_left_out();
   if (verdict != Verdict::failed) return;
-  cause_ = run.ranks->cause();
+  const AgreedError cause = run.ranks->cause();
+  cause_ = cause.text;
+  cause_kind_ = cause.kind;
   run.communicator->note_failure(cause_);
   if (is_alone_ && run.failure.happened()) run.failure.rethrow();
-  throw Error(cause_);
+  cause.raise();
 }
 
 Served Feeder::Impl::serve(Clock::time_point entered) {
@@ -184,7 +189,9 @@ void Feeder::Impl::end_alone(Clock::time_point entered) {
   ended_ = true;
   run_->journal->finished(entered);
   run_->say_what_was_left_out();
-  cause_ = run_->failure.text();
+  const AgreedError cause = described(run_->failure.error());
+  cause_ = cause.text;
+  cause_kind_ = cause.kind;
   run_->communicator->note_failure(cause_);
   run_->failure.rethrow();
 }

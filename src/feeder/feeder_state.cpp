@@ -21,7 +21,7 @@ Feeder::Impl::Impl(Options options, std::unique_ptr<Communicator> communicator, 
       completed_(epochs_completed()) {}
 
 bool Feeder::Impl::next_epoch() {
-  if (!cause_.empty()) throw Error(cause_);
+  if (!cause_.empty()) throw_cause();
   if (run_->ranks->loop() == Loop::batches) {
     throw Error(
         "next_epoch() comes before the first next(): without it a rank continues with the next epoch as soon as it "
@@ -108,9 +108,10 @@ std::unique_ptr<Feeder::Impl> Feeder::Impl::resumed(SavedState saved) {
   parts.dataset = run.dataset;
   ended_ = true;  // on all ranks: nobody leaves
   close();
-  // The device need not have room for both.
-  run.jpeg.gpu.reset();
-  run.store->give_back_memory();
+  if (!run.is_left_behind()) {  // the device need not have room for both
+    run.jpeg.gpu.reset();
+    run.store->give_back_memory();
+  }
   auto other = std::make_unique<Impl>(run.options, std::move(again), std::move(parts), run.stop,
                                       Predecessor{std::move(saved), run.device, run.stream, run.ranks->loop()});
   other->run_->saves->take_over(run.saves->take_failure());
@@ -124,11 +125,10 @@ void Feeder::Impl::end_early(const char* what) {
 
 // Others would wait in their collective calls while this rank heard its program.
 void Feeder::Impl::end_reads() {
-  constexpr std::chrono::milliseconds kHearing{5};
   if (closed_ || !is_alone_ || !run_->given.while_waiting) return;
   ended_ = true;  // whatever becomes of the wait, no batch is served any more
   run_->journal->stop_profile();
-  while (!run_->pipeline->end_reads(kHearing)) run_->given.while_waiting();
+  (void)run_->end_production(cause_, run_->given.while_waiting);
 }
 
 void Feeder::Impl::close() {
@@ -139,12 +139,11 @@ void Feeder::Impl::close() {
     const bool is_over = cause_.empty() && run_->ranks->attendance().is_over();  // as a save after the last step found
     const bool leaves = !is_alone_ && (!ended_ || is_over);
     if (leaves) leave();
-    if (leaves || !cause_.empty()) run_->end_reads_or_job(cause_.empty() ? "this rank has left" : cause_);
   } catch (...) {
-    run_->close();  // nobody calls it again
+    run_->close(cause_);  // nobody calls it again
     throw;
   }
-  run_->close();
+  run_->close(cause_);
 }
 
 void Feeder::Impl::leave() {

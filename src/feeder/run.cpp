@@ -19,6 +19,12 @@
 namespace forebay {
 namespace {
 
+using namespace std::chrono_literals;
+
+// An ending that takes longer is told of.
+constexpr auto kSoon = 1s;
+constexpr auto kHearEvery = 5ms;
+
 std::string operations_text(const std::vector<std::string>& operations) {
   std::string text;
   for (const std::string& name : operations) text += (text.empty() ? "; operations " : ", ") + printable(name);
@@ -102,32 +108,71 @@ void Run::open_journal() {
                   .console = *console});
 }
 
-void Run::end_reads_or_job(const std::string& cause) {
-  const std::chrono::duration<double> patience(options.policy.watchdog_s);
-  if (communicator->size() == 1 || patience.count() <= 0) return;
-  const auto most = std::chrono::duration_cast<std::chrono::nanoseconds>(patience);
-  if (pipeline->end_reads(most)) return;
-  (void)saves->wait_within(most);  // what was saved is to outlive the job
-  communicator->abort(cause + "; and on rank " + std::to_string(communicator->rank()) +
-                      " a read does not end, so the job is aborted: " + pipeline->report());
+bool Run::end_production(const std::string& cause, const std::function<void()>& hear) {
+  if (!pipeline || is_left_behind_) return !is_left_behind_;
+  if (!production_end_) {
+    production_end_ = std::make_unique<EndingWork>([this] {
+      pipeline->stop();
+      jpeg.index.reset();  // a thread of it reads ahead
+      clock->stop();
+    });
+  }
+  const auto begin = Clock::now();
+  const auto ends_by = [&](Clock::time_point deadline) {
+    while (hear && Clock::now() < deadline && !production_end_->ends_by(Clock::now() + kHearEvery)) hear();
+    return production_end_->ends_by(deadline);
+  };
+  if (ends_by(begin + kSoon)) return true;
+  console->error((cause.empty() ? "the run has ended" : cause) + "; the end waits up to " +
+                 std::to_string(kEndPatience.count()) + " s for: " + pipeline->report(Workers::busy));
+  if (ends_by(begin + kEndPatience)) return true;
+  is_left_behind_ = true;
+  console->error("threads that do not return are left behind: " + pipeline->report(Workers::busy));
+  return false;
 }
 
-void Run::close() {
+void Run::close(const std::string& cause) {
   journal->stop_profile();
-  pipeline->stop();
-  clock->stop();
-  journal->close();
-  log_end();
-  quarantine->begin();  // a feeder that made no step has written nothing yet
-  directory.release();
-  write_trace();
+  (void)end_production(cause);
+  end_files();
   try {
-    early_end->part([this] { saves->end(); });  // what was saved is to outlive the job
+    early_end->part([this] { end_saves(); });  // what was saved is to outlive the job
   } catch (...) {
-    saves->end();
+    end_saves();
     throw;
   }
-  saves->end();
+  end_saves();
+}
+
+void Run::end_files() {
+  EndingWork files([this] {
+    journal->close();
+    log_end();
+    quarantine->begin();  // a feeder that made no step has written nothing yet
+    directory.release();
+    write_trace();
+  });
+  if (files.ends_by(Clock::now() + kEndPatience)) return;
+  is_left_behind_ = true;
+  console->error("the files in " + printable(options.telemetry.dir) +
+                 " are not written to their end: the disk has not answered for " +
+                 std::to_string(kEndPatience.count()) + " s; the thread that writes them is left behind");
+}
+
+void Run::end_saves() noexcept {
+  if (saves->end()) return;
+  is_left_behind_ = true;
+}
+
+void EndOfRun::operator()(Run* run) const noexcept {
+  std::unique_ptr<Run> owned(run);
+  bool has_ended = false;
+  try {
+    has_ended = run->end_production("the feeder could not start") && !run->is_left_behind();
+  } catch (...) {  // NOLINT(bugprone-empty-catch): no memory to say where threads are, which are left behind
+  }
+  if (has_ended) return;
+  static_cast<void>(owned.release());  // NOLINT(bugprone-unused-return-value)
 }
 
 void Run::log_end() noexcept {

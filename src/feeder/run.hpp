@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -12,6 +13,7 @@
 #include <forebay/order.hpp>
 
 #include "base/clock.hpp"
+#include "base/ending.hpp"
 #include "base/thread.hpp"
 #include "device/device_choice.hpp"
 #include "job/replay.hpp"
@@ -99,13 +101,16 @@ struct Run {  // NOLINT(clang-analyzer-optin.performance.Padding): the order is 
 
   // Collective, before the first step.
   void open_journal();
-  // After an error of the job, or when this rank leaves before the others: waits for as long as policy.watchdog_s for
-  // the reads under way. Where one does not end, as on a dead file system, this rank cannot end either, and the others
-  // would wait for it at the end of their program: then the job is aborted. Does nothing for a rank alone, or with
-  // watchdog_s = 0.
-  void end_reads_or_job(const std::string& cause);
-  // Ends all threads, writes what is to be written, and parts from the other ranks, which is bounded.
-  void close();
+  // --- the end; every wait is bounded (base/ending.hpp)
+  // Has the threads that produce batches end, and waits for them. Where one sits in a call that does not return, says
+  // so soon, with `cause`, and in the end leaves it behind. False then: whatever it may use must stay. What `hear`
+  // throws every few milliseconds of the wait leaves this function; then it may be called again.
+  bool end_production(const std::string& cause, const std::function<void()>& hear = {});
+  // The same; then writes what is to be written, and parts from the other ranks. `cause`: of the end, "" = it is as it
+  // should be.
+  void close(const std::string& cause);
+  // A thread was left behind.
+  [[nodiscard]] bool is_left_behind() const noexcept { return is_left_behind_; }
 
   // --- a step
   // What this rank tells the others before it.
@@ -126,13 +131,24 @@ struct Run {  // NOLINT(clang-analyzer-optin.performance.Padding): the order is 
   void say_where_the_recording_ends();
 
  private:
+  void end_files();
+  void end_saves() noexcept;
   void log_end() noexcept;
   void write_trace() noexcept;
   // Samples that it serves, and entries that the index left out as bad.
   [[nodiscard]] std::uint64_t entries() const noexcept;
   [[nodiscard]] Progress progress(Clock::time_point now) noexcept;
 
-  std::optional<JobState> job_;  // once it was asked for
+  std::optional<JobState> job_;                 // once it was asked for
+  std::unique_ptr<EndingWork> production_end_;  // once it was begun
+  bool is_left_behind_ = false;
 };
+
+// Ends a run before it destroys it. A run of which a thread was left behind stays in memory instead: that thread may
+// wake up one day.
+struct EndOfRun {
+  void operator()(Run* run) const noexcept;
+};
+using RunOwner = std::unique_ptr<Run, EndOfRun>;
 
 }  // namespace forebay

@@ -69,7 +69,7 @@ class Startup {
   Loop loop_;  // of the feeder in whose place this one comes
   Run::Clock::time_point began_;
   std::unique_ptr<RuledPolicy> policy_;      // until the server has it
-  std::array<std::string, 2> node_notices_;  // about this rank's place and cores; empty: nothing is wrong
+  std::array<std::string, 3> node_notices_;  // about memory, this rank's place and cores; empty: nothing is wrong
   std::string operations_notice_;            // they changed transform.when
   IndexRemark index_remark_;                 // rank 0 compared it with its data
 };
@@ -162,13 +162,20 @@ void Startup::agree_on_recording() {
 }
 
 void Startup::meet_the_node() {
-  run_.node_memory = run_.communicator->share_on_node(sizeof(NodeBoard));
+  try {
+    run_.node_memory = run_.communicator->share_on_node(sizeof(NodeBoard));
+  } catch (const Error& error) {  // on all ranks or none
+    run_.node_memory = solo_communicator()->share_on_node(sizeof(NodeBoard));
+    node_notices_[0] = std::string(error.what()) +
+                       "; each rank has a copy of its own instead, and asks its launcher which ranks share its node";
+  }
   auto* const board = reinterpret_cast<NodeBoard*>(run_.node_memory->bytes().data());
   const NodeShare node =
       share_of_node(board->ranks, board->first_rank, *run_.communicator, cores_of_process(), launcher_place());
   run_.node = node.place;
   run_.workers = plan_workers(run_.options.workers, node.cores, node.share);
-  node_notices_ = {node.notice, few_cores_notice(node.cores, node.share)};
+  node_notices_[1] = node.notice;
+  node_notices_[2] = few_cores_notice(node.cores, node.share);
 }
 
 void Startup::open_logs() {
@@ -219,7 +226,9 @@ void Startup::meet_ranks() {
                    .stop_requested = [&run = run_] { return run.stop_requested(); }});
   const auto warn = [&console = *run_.console](const std::string& line) { console.warn(line); };
   run_.early_end.emplace(*run_.communicator, *run_.ranks, run_.options.policy.watchdog_s, warn);
-  run_.saves.emplace(*run_.communicator, run_.ranks->attendance(), warn);
+  const std::chrono::duration<double> save_patience(
+      std::max<double>(kSavePatience.count(), run_.options.policy.watchdog_s));
+  run_.saves.emplace(*run_.communicator, run_.ranks->attendance(), save_patience, warn);
 }
 
 RunPlan Startup::run_plan() const {
@@ -361,9 +370,9 @@ void Startup::wait_for_first_batch() {
 
 }  // namespace
 
-std::unique_ptr<Run> start_run(Options options, std::unique_ptr<Communicator> communicator, Parts parts,
-                               std::shared_ptr<StopRequest> stop, std::optional<Predecessor> before) {
-  auto run = std::make_unique<Run>();
+RunOwner start_run(Options options, std::unique_ptr<Communicator> communicator, Parts parts,
+                   std::shared_ptr<StopRequest> stop, std::optional<Predecessor> before) {
+  RunOwner run(new Run);
   run->options = std::move(options);
   run->communicator = std::move(communicator);
   run->given = std::move(parts);
@@ -390,7 +399,7 @@ std::unique_ptr<Run> start_run(Options options, std::unique_ptr<Communicator> co
   try {
     startup.wait_for_first_batch();
   } catch (const std::exception& error) {
-    run->end_reads_or_job(error.what());
+    run->end_production(error.what());
     throw;
   }
   return run;

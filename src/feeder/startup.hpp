@@ -18,8 +18,7 @@ struct Predecessor {
 // Makes the parts of a run from the options, and waits for its first batch. `before`: the job resumes from that
 // one's state; else from parts.resume, if there is such a file. Collective; throws ConfigError and Error on all ranks
 // alike.
-[[nodiscard]] std::unique_ptr<Run> start_run(Options options, std::unique_ptr<Communicator> communicator, Parts parts,
-                                             std::shared_ptr<StopRequest> stop,
-                                             std::optional<Predecessor> before = std::nullopt);
+[[nodiscard]] RunOwner start_run(Options options, std::unique_ptr<Communicator> communicator, Parts parts,
+                                 std::shared_ptr<StopRequest> stop, std::optional<Predecessor> before = std::nullopt);
 
 }  // namespace forebay

@@ -97,7 +97,11 @@ std::vector<std::string> OperationRegistry::names() const {
 
 std::unique_ptr<const Operation> OperationRegistry::make(std::string_view name, const TransformOptions& options) const {
   const auto found = factories_.find(name);
-  if (found != factories_.end()) return found->second(options);
+  if (found != factories_.end()) {
+    auto operation = found->second(options);
+    if (operation) return operation;
+    throw ConfigError("transform.operations: the factory of \"" + std::string(name) + "\" returned no operation");
+  }
   std::string known;
   for (const auto& [each, factory] : factories_) known += (known.empty() ? "" : ", ") + each;
   throw ConfigError("transform.operations: there is no operation \"" + std::string(name) +

@@ -130,12 +130,6 @@ void Pipeline::end_issue() {
   issuer_.join();
 }
 
-bool Pipeline::end_reads(std::chrono::nanoseconds patience) {
-  end_issue();
-  const bool have_readers_ended = readers_.end_within(patience);
-  return have_readers_ended && (!pace_ || decoders_.workers().end_within(patience));
-}
-
 void Pipeline::stop() {
   end_issue();
   readers_.stop();

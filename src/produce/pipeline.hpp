@@ -61,6 +61,9 @@ struct PipelineLinks {
   const RunningTime* time = nullptr;           // of policy.watchdog_s, for reads that fail; null = for ever
 };
 
+// Which workers a report is about.
+enum class Workers : std::uint8_t { all, busy };
+
 // The production side: an issuer thread claims slots for the batches that are planned and asks for their samples in
 // order, readers fetch bytes, decoders write pixels into the slots, the last sample of a slot publishes it, or has it
 // copied to the device and published there.
@@ -74,11 +77,8 @@ class Pipeline final : private SampleHandler {
   Pipeline(const Pipeline&) = delete;
   Pipeline& operator=(const Pipeline&) = delete;
 
-  // Joins all threads. Idempotent; the thread that constructed it.
+  // Joins all threads, when what they are in returns: a read may never. Idempotent; one thread.
   void stop();
-  // Begins no more reads, and waits this long for those under way; true once they have ended. Before stop(), any number
-  // of times.
-  [[nodiscard]] bool end_reads(std::chrono::nanoseconds patience);
 
   // --- consumer thread ---
   // Batches that are planned and not taken.
@@ -108,8 +108,8 @@ class Pipeline final : private SampleHandler {
   [[nodiscard]] bool hedges() const noexcept {
     return links_.options.workers.hedge == Hedge::automatic && (links_.may_be_slow || throttle_.is_active());
   }
-  // What every worker is doing now, in one line, for the watchdog.
-  [[nodiscard]] std::string report() const;
+  // What every worker is doing now, or those that have something to do, in one line, for the watchdog.
+  [[nodiscard]] std::string report(Workers which = Workers::all) const;
   // Its figures at this moment. Any thread.
   [[nodiscard]] Observation observe() const;
   // Has the workers note what they do from now on. Once; the timeline must outlive stop().

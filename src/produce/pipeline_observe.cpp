@@ -29,6 +29,10 @@ bool has_sample(Activity activity) {
          activity == Activity::decoding || activity == Activity::waiting_budget;
 }
 
+bool is_rest(Activity activity) {
+  return activity == Activity::idle || activity == Activity::parked || activity == Activity::stopped;
+}
+
 std::string in_seconds(std::int64_t ns) {
   std::array<char, 32> text{};
   std::snprintf(text.data(), text.size(), "%.1f s", static_cast<double>(ns) * 1e-9);
@@ -39,7 +43,7 @@ std::string in_seconds(std::int64_t ns) {
 // the one that has done it longest as the example.
 class WorkerReport {
  public:
-  explicit WorkerReport(const Dataset& dataset) : dataset_(dataset) {}
+  WorkerReport(const Dataset& dataset, Workers which) : dataset_(dataset), which_(which) {}
 
   void add(std::string_view kind, std::span<const WorkerStatus> statuses);
   // "8 readers in the store (longest 4.2 s: data/a.jpg); 1 decoder waiting for work".
@@ -47,12 +51,14 @@ class WorkerReport {
 
  private:
   const Dataset& dataset_;
+  const Workers which_;
   std::string text_;
 };
 
 void WorkerReport::add(std::string_view kind, std::span<const WorkerStatus> statuses) {
   const std::int64_t now = steady_ns();
   for (std::size_t activity = 0; activity < kWords.size(); ++activity) {
+    if (which_ == Workers::busy && is_rest(static_cast<Activity>(activity))) continue;
     std::size_t count = 0;
     std::int64_t longest_ns = -1;
     std::uint64_t sample = 0;
@@ -118,8 +124,8 @@ void Pipeline::note_in(Timeline& timeline) {
   if (uploader_) note(uploader_->status(), "uploader");
 }
 
-std::string Pipeline::report() const {
-  WorkerReport report(links_.dataset);
+std::string Pipeline::report(Workers which) const {
+  WorkerReport report(links_.dataset, which);
   report.add("issuer", {&issuer_status_, 1});
   report.add("reader", readers_.workers().statuses());
   report.add("decoder", decoders_.workers().statuses());

@@ -1,12 +1,11 @@
 #pragma once
 
 #include <exception>
-#include <string>
+#include <optional>
 
 #include <forebay/communicator.hpp>
-#include <forebay/error.hpp>
 
-#include "coordinator.hpp"
+#include "agreed_error.hpp"
 
 namespace forebay {
 
@@ -15,23 +14,16 @@ namespace forebay {
 template <typename Work>
 void collectively(Communicator& communicator, Work&& work) {
   if (communicator.size() == 1) return work();
-  std::string text;
-  bool is_config_error = false;
+  std::optional<AgreedError> mine;
   try {
     work();
-  } catch (const ConfigError& error) {
-    text = error.what();
-    is_config_error = true;
-  } catch (const std::exception& error) {
-    text = error.what();
   } catch (...) {
-    text = "an error of unknown type";
+    mine = described(std::current_exception());
   }
-  const auto failure = agreed_failure(communicator, text);
+  const auto failure = agreed_error(communicator, mine);
   if (!failure) return;
-  communicator.note_failure(*failure);
-  if (is_config_error) throw ConfigError(*failure);
-  throw Error(*failure);
+  communicator.note_failure(failure->text);
+  failure->raise();
 }
 
 }  // namespace forebay

@@ -25,14 +25,6 @@ std::uint64_t allowed_bad(const BadBudget& budget, std::uint64_t samples) noexce
   return static_cast<std::uint64_t>(std::floor(share * static_cast<double>(samples) + kRounding));
 }
 
-std::optional<std::string> agreed_failure(Communicator& communicator, std::string_view mine) {
-  const auto errors = communicator.all_gather(mine);
-  const auto first = std::ranges::find_if(errors, [](const std::string& error) { return !error.empty(); });
-  if (first == errors.end()) return std::nullopt;
-  if (communicator.size() == 1) return *first;
-  return "rank " + std::to_string(first - errors.begin()) + ": " + *first;
-}
-
 Coordinator::Coordinator(Communicator& communicator, const RunPlan& plan, BadLimit limit,
                          std::function<bool()> has_reason_to_end, Patience patience)
     : communicator_(communicator),
@@ -56,8 +48,8 @@ void Coordinator::report_bad(std::uint64_t sample, std::string_view reason) {
   if (reasons_.size() < kMostReasons) reasons_.emplace(sample, reason);
 }
 
-void Coordinator::report_error(std::string_view cause) {
-  if (error_.empty()) error_ = cause.empty() ? "unknown error" : cause;
+void Coordinator::report_error(std::string_view cause, ErrorKind kind) {
+  if (!error_) error_ = AgreedError{kind, cause.empty() ? "unknown error" : std::string(cause)};
   attendance_.alert();
 }
 
@@ -130,7 +122,7 @@ bool Coordinator::has_made_all_steps() const noexcept {
 
 Ballot Coordinator::ballot(const StepReport& report) const noexcept {
   return {.stop = stop_requested_,
-          .error = !error_.empty(),
+          .error = error_.has_value(),
           .idle = report.idle,
           .worn = report.worn,
           .served = static_cast<std::int64_t>(report.served),
@@ -160,7 +152,11 @@ Verdict Coordinator::judge(const Tally& tally) {
     known_served_ = 0;
   }
 
-  if (tally.errors > 0) return fail(agreed_failure(communicator_, error_).value_or("unknown error"));
+  if (tally.errors > 0) {
+    AgreedError agreed = agreed_error(communicator_, error_).value_or(AgreedError{.text = "unknown error"});
+    cause_kind_ = agreed.kind;
+    return fail(std::move(agreed.text));
+  }
 
   // The sum counts a sample once per rank that met it; only the exchange tells how many are distinct.
   const std::uint64_t agreed_bad = bad_samples() - new_bad_.size();
@@ -196,9 +192,7 @@ Verdict Coordinator::fail(std::string cause) {
 }
 
 // More bad samples than allowed on this rank alone: the job will fail, so nobody need wait for a batch any more.
-bool Coordinator::wants_to_end() const noexcept {
-  return stop_requested_ || !error_.empty() || bad_samples() > limit_.allowed;
-}
+bool Coordinator::wants_to_end() const noexcept { return stop_requested_ || error_ || bad_samples() > limit_.allowed; }
 
 void Coordinator::exchange_bad() {
   const std::string_view mine(reinterpret_cast<const char*>(new_bad_.data()), new_bad_.size() * sizeof(std::uint64_t));

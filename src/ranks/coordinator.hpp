@@ -14,6 +14,7 @@
 #include <forebay/communicator.hpp>
 #include <forebay/options.hpp>
 
+#include "agreed_error.hpp"
 #include "attendance.hpp"
 #include "census.hpp"
 #include "lost_part.hpp"
@@ -51,10 +52,6 @@ struct BadLimit {
 
 // The number of bad samples that a budget allows in a dataset of so many samples, rounded down.
 [[nodiscard]] std::uint64_t allowed_bad(const BadBudget& budget, std::uint64_t samples) noexcept;
-
-// Collective and blocking: the error of the lowest rank that has one ("rank 2: ..." in a job of several), the same on
-// all ranks; nothing when every rank passed an empty text.
-[[nodiscard]] std::optional<std::string> agreed_failure(Communicator& communicator, std::string_view mine);
 
 // What one rank says at the start of a step.
 struct StepReport {
@@ -94,7 +91,7 @@ class Coordinator {
   // This rank met a sample that cannot be served. Repeats are ignored.
   void report_bad(std::uint64_t sample, std::string_view reason = {});
   // This rank cannot go on. The first cause is kept, and breaks the others' waits.
-  void report_error(std::string_view cause);
+  void report_error(std::string_view cause, ErrorKind kind = ErrorKind::error);
 
   // The verdict for the step that begins now. Waits only for ranks that are more than `lag` steps behind, or at the end
   // of the run, or where an epoch ends. Keeps its answer once the run has ended. Throws Error naming a rank that has
@@ -132,6 +129,7 @@ class Coordinator {
   [[nodiscard]] const std::unordered_set<std::uint64_t>& met_bad() const noexcept { return seen_bad_; }
   // Why the run failed; equal on all ranks.
   [[nodiscard]] const std::string& cause() const noexcept { return cause_; }
+  [[nodiscard]] ErrorKind cause_kind() const noexcept { return cause_kind_; }
   // Time that the last step() waited for ranks that are behind.
   [[nodiscard]] std::chrono::nanoseconds last_wait() const noexcept { return waited_; }
 
@@ -159,8 +157,9 @@ class Coordinator {
   Census census_;
   const Tally* heard_ = nullptr;
   Verdict verdict_ = Verdict::proceed;
-  std::string error_;  // this rank's, empty = none
+  std::optional<AgreedError> error_;  // this rank's
   std::string cause_;
+  ErrorKind cause_kind_ = ErrorKind::error;
   std::uint64_t steps_ = 0;
   std::uint64_t epochs_completed_;
   std::uint64_t to_serve_ = UINT64_MAX;  // of the epoch epochs_completed_

@@ -157,7 +157,8 @@ bool Ranks::is_waited_for(std::uint64_t planned) const noexcept {
 void Ranks::report_failure() {
   if (failure_reported_ || !failure_.happened()) return;
   failure_reported_ = true;
-  coordinator_.report_error(failure_.text());
+  const AgreedError error = described(failure_.error());
+  coordinator_.report_error(error.text, error.kind);
 }
 
 }  // namespace forebay

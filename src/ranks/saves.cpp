@@ -1,6 +1,7 @@
 #include "saves.hpp"
 
 #include <chrono>
+#include <cmath>
 #include <exception>
 #include <utility>
 
@@ -24,8 +25,9 @@ void Saves::save(const std::filesystem::path& file, std::string text, bool is_la
         }
       });
     }
-    // As it is now, should the program go to another folder.
-    writer_->save(std::filesystem::absolute(file), std::move(text), [this] { attendance_.excuse(); });
+    is_late_ = false;
+    file_ = std::filesystem::absolute(file);  // as it is now, should the program go to another folder
+    writer_->save(file_, std::move(text), patient([this] { attendance_.excuse(); }));
     if (is_last) wait();
   });
 }
@@ -48,29 +50,33 @@ void Saves::write_together(const std::function<void()>& work) {
   if (const auto cause = agreed_failure(communicator_, failure)) throw Error(*cause);
 }
 
-void Saves::wait() {
-  if (writer_) writer_->finish([this] { attendance_.excuse(); });
+StateWriter::Hook Saves::patient(std::function<void()> meanwhile) const {
+  const auto begin = std::chrono::steady_clock::now();
+  return [this, begin, meanwhile = std::move(meanwhile)] {
+    const std::chrono::duration<double> waited = std::chrono::steady_clock::now() - begin;
+    if (waited < patience_ && !is_late_) return meanwhile();
+    is_late_ = true;
+    throw Error("cannot save the state to " + file_.string() + ": its disk has not answered for " +
+                std::to_string(std::lround(patience_.count())) + " s; what was saved there before is as it was");
+  };
 }
 
-bool Saves::wait_within(std::chrono::nanoseconds patience) {
-  struct Late {};
-  const auto deadline = std::chrono::steady_clock::now() + patience;
+void Saves::wait() {
+  if (writer_) writer_->finish(patient([this] { attendance_.excuse(); }));
+}
+
+bool Saves::end() {
+  if (!writer_) return true;
   try {
-    if (!writer_) return true;
-    writer_->finish([deadline] {
-      if (std::chrono::steady_clock::now() >= deadline) throw Late{};
-    });
-    return true;
-  } catch (const Late&) {
+    writer_->finish(patient([] {}));
+  } catch (const Error& late) {
+    if (failure_.empty()) failure_ = late.what();
+    static_cast<void>(writer_.release());  // NOLINT(bugprone-unused-return-value): its thread does not end
     return false;
   }
-}
-
-void Saves::end() {
-  if (!writer_) return;
-  writer_->finish();
   failure_ = take_failure();
   writer_.reset();
+  return true;
 }
 
 std::string Saves::take_failure() {

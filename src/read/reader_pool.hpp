@@ -59,8 +59,6 @@ class ReaderPool {
   // Closes the request queue and the budget, breaks every wait of the threads and joins them; reads inside the dataset
   // itself finish first. May be called again, by the same thread.
   void stop() { workers_.stop(); }
-  // The same, but waits only this long for the threads; true once all have ended. Before stop(), any number of times.
-  [[nodiscard]] bool end_within(std::chrono::nanoseconds patience) { return workers_.end_within(patience); }
 
   [[nodiscard]] WorkerPool& workers() noexcept { return workers_; }
   [[nodiscard]] const WorkerPool& workers() const noexcept { return workers_; }

@@ -113,7 +113,7 @@ void StoreOutage::recovered() {
 
 std::string StoreOutage::report() const {
   const std::lock_guard lock(mutex_);
-  if (failing_ == 0) return {};
+  if (failing_ == 0 && !is_told_) return {};
   return "reads have failed for " + outage_seconds(Clock::now() - since_) + ": " + last_;
 }
 

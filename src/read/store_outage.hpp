@@ -47,7 +47,8 @@ class StoreOutage {
     RunningTime::Duration mark_{0};
   };
 
-  // "reads have failed for 12.3 s: NAME: cannot read: Stale file handle"; "" while none does.
+  // "reads have failed for 12.3 s: NAME: cannot read: Stale file handle"; "" while none does, and
+  // none has lately without success since.
   [[nodiscard]] std::string report() const;
 
  private:

@@ -114,6 +114,8 @@ class SlotRing {  // NOLINT(clang-analyzer-optin.performance.Padding): each role
   }
   // Batches published so far, in order.
   [[nodiscard]] std::uint64_t produced() noexcept;
+  // A batch is on its way: a turn was claimed that is not published, or not in order.
+  [[nodiscard]] bool is_filling() noexcept { return claims_.load(std::memory_order_relaxed) > produced(); }
   // Every planned turn is published.
   [[nodiscard]] bool is_complete() noexcept { return produced() == planned(); }
   // Makes it as large as this, and as anybody wants, if it is smaller and may become so.

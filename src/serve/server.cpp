@@ -16,6 +16,8 @@ using namespace std::chrono_literals;
 
 // A wait looks at the other ranks, at signals and at the watchdog this often.
 constexpr auto kSlice = 5ms;
+// How long a stop waits for a batch that ranks in lockstep have decided for.
+constexpr auto kStopPatience = 30s;
 
 }  // namespace
 
@@ -27,6 +29,9 @@ Server::Server(ServerLinks links, const Options& options, std::unique_ptr<RuledP
       watchdog_(links_.time, options.policy.watchdog_s),
       max_leases_(static_cast<std::uint32_t>(options.queue.max_leases)),
       is_eval_(options.run.eval),
+      most_uses_(options.policy.max_uses > 0 && options.policy.on_max_uses != OnMaxUses::warn
+                     ? static_cast<std::uint64_t>(options.policy.max_uses)
+                     : 0),
       most_wait_(std::chrono::duration_cast<Clock::duration>(
           std::chrono::duration<double, std::milli>(options.policy.max_wait_ms))),
       served_(links_.open_epochs) {}
@@ -45,11 +50,11 @@ Served Server::serve(const Outlook& outlook, Clock::time_point now) {
   std::uint32_t depth = links_.ring.depth();
   if (is_out) return serve_leased(depth);
   if (outlook.must_pad) {
-    watchdog_.feed();  // this rank waits for others and not for storage
+    watch(Awaits::others);
     return pad(depth);
   }
   ++counts_.offered;
-  watch(depth);
+  watch(awaits(depth));
   const std::uint32_t entry_depth = depth;
   const Clock::time_point started = now;
   for (;;) {
@@ -71,7 +76,7 @@ Served Server::serve(const Outlook& outlook, Clock::time_point now) {
     const bool is_ready = wait_for_batch(decision == Decision::wait ? started + most_wait_ : Clock::time_point::max());
     if (!is_ready && is_broken()) return pad(entry_depth);
     depth = links_.ring.depth();
-    watch(depth);
+    watch(awaits(depth));
     now = Clock::now();
   }
 }
@@ -80,11 +85,7 @@ Server::Alike Server::serve_alike(const Outlook& outlook, const std::optional<Si
   const bool is_out = is_out_of_leases();  // as in serve()
   residents_.sweep();
   const std::uint32_t depth = links_.ring.depth();
-  if (outlook.must_pad) {
-    watchdog_.feed();
-  } else {
-    watch(depth);
-  }
+  watch(outlook.must_pad ? Awaits::others : awaits(depth));
   const std::optional<Decision> decision = shared ? decide_alike(*shared) : std::nullopt;
   if (!decision) return {pad(depth), std::nullopt};
   // Told once the step is served: a wait that ends by an exception is made again.
@@ -101,10 +102,15 @@ Served Server::serve_decided(Decision decision, const Outlook& outlook, std::uin
     return served;
   };
   if (outlook.must_pad) return decided(pad(depth));
-  if (decision == Decision::reuse) return serve_again(residents_.pick(), false, depth);
+  if (decision == Decision::reuse) {
+    // The ranks decide by what they have in common. Where this one was padded before, its own batch may have had all
+    // the uses that it may have: then it is padded again.
+    const std::uint32_t candidate = residents_.pick();
+    return serve_again(candidate, most_uses_ > 0 && links_.store.slot(candidate).uses >= most_uses_, depth);
+  }
   while (links_.ring.depth() == 0) {
-    watch(0);
-    if (!wait_for_batch(Clock::time_point::max()) && is_broken()) return pad(depth);
+    watch(Awaits::batch);
+    if (!wait_alike()) return pad(depth);
   }
   return decided(serve_fresh(depth));
 }
@@ -172,7 +178,6 @@ Signals Server::signals(const Outlook& outlook, std::uint32_t depth, std::uint64
 Served Server::serve_fresh(std::uint32_t depth) {
   const std::uint32_t slot = residents_.admit();
   SlotStore::Slot& batch = links_.store.slot(slot);
-  watchdog_.feed();
   if (batch.batch.padding) {
     batch.uses = 1;  // it is another rank's to serve fresh
     return {slot, batch.uses++, Decision::reuse, true, depth};
@@ -223,6 +228,25 @@ Served Server::pad(std::uint32_t depth) {
   return serve_again(residents_.pick(), true, depth);
 }
 
+// Another rank serves a fresh batch at this step, and its trainer may wait there for this one's: a stop that is asked
+// for breaks no wait, and comes at the next step. Bounded where no watchdog is.
+bool Server::wait_alike() {
+  if (wait_for_batch(Clock::time_point::max())) return true;
+  const auto since = Clock::now();
+  while (!links_.failure.happened()) {
+    (void)links_.interrupted();
+    const auto state = links_.ring.wait(Clock::now() + kSlice, [this] { return links_.failure.happened(); });
+    if (state != SlotRing::State::starved) return true;
+    watch(Awaits::batch);
+    if (Clock::now() - since > kStopPatience && !links_.failure.happened()) {
+      links_.failure.raise(std::make_exception_ptr(
+          WatchdogError("the run is to stop, and no fresh batch has come for " + std::to_string(kStopPatience.count()) +
+                        " s for a step that is fresh on all ranks: " + links_.workers())));
+    }
+  }
+  return false;
+}
+
 bool Server::wait_for_batch(Clock::time_point deadline) {
   const NvtxRange range("waiting for a batch");
   for (;;) {
@@ -242,11 +266,13 @@ bool Server::wait_for_batch(Clock::time_point deadline) {
   }
 }
 
-void Server::watch(std::uint32_t depth) {
-  if (depth > 0) {
-    watchdog_.feed();
-    return;
-  }
+void Server::watch(Awaits awaited) {
+  const std::uint64_t arrived = links_.ring.produced();
+  // A reserve hides a dead store for long, and so do ranks that are waited for: what counts is what arrives, as soon as
+  // something is on its way. A queue that is full expects nothing.
+  const bool expects = awaited == Awaits::batch || links_.ring.is_filling();
+  if (std::exchange(arrived_, arrived) != arrived || !expects) watchdog_.feed();
+  if (!expects) return;
   watchdog_.starve();
   if (!links_.failure.happened() && watchdog_.barks()) bark();
 }

@@ -139,8 +139,15 @@ class Server {
   [[nodiscard]] bool has_nothing_to_pad_with() const noexcept { return is_eval_ || residents_.empty(); }
   // True once a batch is ready; false at the deadline, or when the wait was broken.
   [[nodiscard]] bool wait_for_batch(Clock::time_point deadline);
+  // The same for a step that all ranks serve fresh; false once this rank has failed.
+  [[nodiscard]] bool wait_alike();
   [[nodiscard]] bool is_broken() { return links_.failure.happened() || links_.interrupted(); }
-  void watch(std::uint32_t depth);
+  // What a step needs most.
+  enum class Awaits : std::uint8_t { batch, decision, others };
+  [[nodiscard]] static Awaits awaits(std::uint32_t depth) noexcept {
+    return depth == 0 ? Awaits::batch : Awaits::decision;
+  }
+  void watch(Awaits awaited);
   void bark();
 
   ServerLinks links_;
@@ -148,8 +155,10 @@ class Server {
   Residents residents_;
   QueueGrowth growth_;
   Watchdog watchdog_;
+  std::uint64_t arrived_ = 0;  // batches, when the watchdog looked last
   std::uint32_t max_leases_;
   bool is_eval_;
+  std::uint64_t most_uses_;  // that a batch may have but for padding, whatever the other ranks do; 0 = any number
   bool has_warned_of_capped_ = false;
   Clock::duration most_wait_;  // policy.max_wait_ms
   Counts counts_;

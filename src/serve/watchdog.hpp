@@ -7,20 +7,21 @@
 
 namespace forebay {
 
-// Tells how long the queue has been empty, in time that the process ran. Used by the thread that calls next().
+// Tells for how long no batch has come that was expected, in time that the process ran. Used by the thread that calls
+// next().
 class Watchdog {
  public:
   // `time` must outlive this. 0 = it never barks.
   Watchdog(const RunningTime& time, double limit_s) noexcept : time_(time), limit_s_(limit_s) {}
 
-  // The queue has a batch.
+  // A batch has come, or none is expected.
   void feed() noexcept { starved_since_.reset(); }
-  // The queue is empty, perhaps since long.
+  // A batch is expected, perhaps since long.
   void starve() noexcept {
     if (!starved_since_) starved_since_ = time_.now();
   }
 
-  // Since when there was no batch; 0 while there is one.
+  // For how long none has come; 0 while none is expected.
   [[nodiscard]] double starved_s() const noexcept {
     return starved_since_ ? std::chrono::duration<double>(time_.since(*starved_since_)).count() : 0;
   }

@@ -1,0 +1,38 @@
+#include "ending.hpp"
+
+#include <utility>
+
+#include <forebay/error.hpp>
+
+#include "thread.hpp"
+
+namespace forebay {
+
+EndingWork::EndingWork(std::function<void()> work) : shared_(std::make_shared<Shared>()) {
+  shared_->work = std::move(work);
+  try {
+    thread_ = start_thread("forebay-end", [shared = shared_] {
+      shared->work();
+      shared->has_ended.store(true, std::memory_order_release);
+      shared->ended.notify_all();
+    });
+  } catch (const Error&) {  // no thread is to be had
+    shared_->work();
+    shared_->has_ended.store(true, std::memory_order_release);
+  }
+}
+
+EndingWork::~EndingWork() {
+  if (!thread_.joinable()) return;
+  if (shared_->has_ended.load(std::memory_order_acquire)) {
+    thread_.join();
+  } else {
+    thread_.detach();
+  }
+}
+
+bool EndingWork::ends_by(Clock::time_point deadline) {
+  return shared_->ended.wait_until(deadline, [this] { return shared_->has_ended.load(std::memory_order_acquire); });
+}
+
+}  // namespace forebay
