@@ -162,20 +162,13 @@ void Startup::agree_on_recording() {
 }
 
 void Startup::meet_the_node() {
-  try {
-    run_.node_memory = run_.communicator->share_on_node(sizeof(NodeBoard));
-  } catch (const Error& error) {  // on all ranks or none
-    run_.node_memory = solo_communicator()->share_on_node(sizeof(NodeBoard));
-    node_notices_[0] = std::string(error.what()) +
-                       "; each rank has a copy of its own instead, and asks its launcher which ranks share its node";
-  }
+  run_.node_memory = share_or_own(*run_.communicator, sizeof(NodeBoard), node_notices_[0]);
   auto* const board = reinterpret_cast<NodeBoard*>(run_.node_memory->bytes().data());
   const NodeShare node =
       share_of_node(board->ranks, board->first_rank, *run_.communicator, cores_of_process(), launcher_place());
   run_.node = node.place;
   run_.workers = plan_workers(run_.options.workers, node.cores, node.share);
-  node_notices_[1] = node.notice;
-  node_notices_[2] = few_cores_notice(node.cores, node.share);
+  node_notices_ = {node_notices_[0], node.notice, few_cores_notice(node.cores, node.share)};
 }
 
 void Startup::open_logs() {
@@ -226,9 +219,8 @@ void Startup::meet_ranks() {
                    .stop_requested = [&run = run_] { return run.stop_requested(); }});
   const auto warn = [&console = *run_.console](const std::string& line) { console.warn(line); };
   run_.early_end.emplace(*run_.communicator, *run_.ranks, run_.options.policy.watchdog_s, warn);
-  const std::chrono::duration<double> save_patience(
-      std::max<double>(kSavePatience.count(), run_.options.policy.watchdog_s));
-  run_.saves.emplace(*run_.communicator, run_.ranks->attendance(), save_patience, warn);
+  const double patience_s = std::max<double>(kSavePatience.count(), run_.options.policy.watchdog_s);
+  run_.saves.emplace(*run_.communicator, run_.ranks->attendance(), std::chrono::duration<double>(patience_s), warn);
 }
 
 RunPlan Startup::run_plan() const {

@@ -94,11 +94,8 @@ struct Destination {
 Destination make_destination(std::size_t bytes, Communicator& communicator) {
   constexpr std::size_t kCounter = sizeof(std::int64_t);
   Destination destination;
-  try {
-    destination.memory = communicator.share_on_node(kCounter + bytes);
-  } catch (const Error&) {  // on all ranks or none
-    destination.memory = solo_communicator()->share_on_node(kCounter + bytes);
-  }
+  std::string notice;
+  destination.memory = share_or_own(communicator, kCounter + bytes, notice);
   const auto memory = destination.memory->bytes();
   auto& arrived = *reinterpret_cast<std::int64_t*>(memory.data());
   destination.writes = std::atomic_ref<std::int64_t>(arrived).fetch_add(1) == 0;
@@ -180,6 +177,16 @@ std::string first_difference(std::string_view a, std::string_view b) {
 }
 
 }  // namespace
+
+std::unique_ptr<SharedMemory> share_or_own(Communicator& communicator, std::size_t bytes, std::string& notice) {
+  try {
+    return communicator.share_on_node(bytes);
+  } catch (const Error& error) {  // on all ranks or none
+    notice = std::string(error.what()) +
+             "; each rank has a copy of its own instead, and asks its launcher which ranks share its node";
+    return solo_communicator()->share_on_node(bytes);
+  }
+}
 
 Options load_options(const std::string& file, const Communicator& communicator, std::span<const std::string> overrides,
                      const Options& defaults) {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include <forebay/communicator.hpp>
 #include <forebay/dataset.hpp>
@@ -15,6 +16,10 @@
 
 // What the ranks settle among themselves before the first batch. All collective; the thread that calls next().
 namespace forebay {
+
+// Memory that the ranks of a node share; where they cannot, each rank has its own, and `notice` says so. Collective.
+[[nodiscard]] std::unique_ptr<SharedMemory> share_or_own(Communicator& communicator, std::size_t bytes,
+                                                         std::string& notice);
 
 // Rank 0 loads or builds the index; the others never walk the directories. A rank that finds rank 0's index under
 // options.index maps that file, so that all ranks of a node share its pages. Where one does not, rank 0 sends the
