@@ -23,7 +23,9 @@ _RIGHT = "text-align:right;padding:.15em .8em .15em 0;vertical-align:top;white-s
 
 
 # Characters that change the direction of writing would let a name read as another.
-_DIRECTIONS = {code: f"\\u{code:04x}" for code in (0x61C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))}
+_DIRECTIONS = {
+    code: f"\\u{code:04x}" for code in (0x61C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
+}
 
 
 def escape(text: str) -> str:

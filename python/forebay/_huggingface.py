@@ -73,8 +73,8 @@ def _bytes_at(column: Any) -> tuple[Any, Any]:
 
 
 def _require_within(places: Any, count: int, size: int, row: int) -> None:
-    """Raises ConfigError unless they are so many places in memory of this size, in their order: they come from a file, and
-    the library's threads read there. `row` is that of the first."""
+    """Raises ConfigError unless they are so many places in memory of this size, in their order: they come from a file,
+    and the library's threads read there. `row` is that of the first."""
     wrong = "ends early"
     if len(places) == count:
         is_wrong = (places[:-1] < 0) | (places[1:] < places[:-1]) | (places[1:] > size)

@@ -79,7 +79,8 @@ def map_shared_file(path: str, size: int) -> mmap.mmap:
 
 
 def make_shared_file(size: int) -> str:
-    """A zeroed file for map_shared_file(), in memory if there is room; its creator removes it once all have mapped it."""
+    """A zeroed file for map_shared_file(), in memory if there is room; its creator removes it once all
+    have mapped it."""
     try:
         return _made_in("/dev/shm", size)
     except OSError as error:

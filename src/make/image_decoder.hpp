@@ -20,8 +20,9 @@ namespace forebay {
 // so damage anywhere in the pixels is found. One belongs to one thread and is reused from image to image.
 class ImageDecoder {
  public:
-  // Memory for each pixel of an image: of an ordinary JPEG the 8-bit colours that come of it; at most, of images that are
-  // made by way of others. docs/scaling.md has a table. PNG and TIFF may take as much as the file has bytes besides.
+  // Memory for each pixel of an image: of an ordinary JPEG the 8-bit colours that come of it; at most, of images that
+  // are made by way of others. docs/scaling.md has a table. PNG and TIFF may take as much as the file has bytes
+  // besides.
   static constexpr int kBytesPerPixel = 3;
   static constexpr int kMostBytesPerPixel = 12;
 
