@@ -80,6 +80,17 @@ using testing::contains;
 using testing::TemporaryDirectory;
 using testing::write_file;
 
+// UndefinedBehaviorSanitizer looks at objects through a pipe, and takes one that it cannot open for their damage.
+#if defined(__has_feature)
+#if __has_feature(undefined_behavior_sanitizer)
+constexpr bool kNeedsDescriptors = true;
+#else
+constexpr bool kNeedsDescriptors = false;
+#endif
+#else
+constexpr bool kNeedsDescriptors = false;
+#endif
+
 constexpr std::array kPassing{ESTALE, EIO, ETIMEDOUT, ENOTCONN, EHOSTDOWN, ECONNRESET};
 
 // The file system as it was, afterwards.
@@ -149,7 +160,8 @@ class FewDescriptors {
   std::vector<FileDescriptor> taken_;
 };
 
-TEST_CASE("files that are kept open are given back to a process that has no descriptor left") {
+TEST_CASE("files that are kept open are given back to a process that has no descriptor left" *
+          doctest::skip(kNeedsDescriptors)) {
   const Shards shards(100);
   const auto files = shards.sources();
   for (std::uint64_t i = 0; i < 50; ++i) CHECK(read_source(*files, i) == Shards::content(i));
