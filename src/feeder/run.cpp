@@ -166,12 +166,14 @@ void Run::end_saves() noexcept {
 
 void EndOfRun::operator()(Run* run) const noexcept {
   std::unique_ptr<Run> owned(run);
-  bool has_ended = false;
-  try {
-    has_ended = run->end_production("the feeder could not start") && !run->is_left_behind();
-  } catch (...) {  // NOLINT(bugprone-empty-catch): no memory to say where threads are, which are left behind
+  // Twice: memory that was refused may be there again. Without any the threads are left behind.
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    try {
+      if (run->end_production("the feeder could not start") && !run->is_left_behind()) return;
+      break;
+    } catch (...) {  // NOLINT(bugprone-empty-catch): no memory to end it, or to say where threads are
+    }
   }
-  if (has_ended) return;
   static_cast<void>(owned.release());  // NOLINT(bugprone-unused-return-value)
 }
 

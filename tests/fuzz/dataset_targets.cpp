@@ -212,7 +212,7 @@ bool use_yolo(std::string_view input) {
 
 std::vector<std::string> yolo_seeds() {
   return {"0 0.5 0.5 1 1\n1 0.25 0.5 0.5 0.25\n", "0 0.1 0.1 0.9 0.1 0.9 0.8 0.1 0.8\r\n",
-          "1 0.5 0.5 0.2 0.2 0.4 0.4 2 0.6 0.6 1\n"};
+          "1 0.1 0.1 0.9 0.2 0.5 0.9 0.3 0.7 0.1 0.5\n"};
 }
 
 bool use_data_yaml(std::string_view input) {
