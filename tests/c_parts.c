@@ -67,7 +67,7 @@ static void test_failures(void) {
     forebay_batch_release(batch);
   }
   CHECK(steps < 10);
-  CHECK_FAILS(forebay_feeder_next(feeder, FOREBAY_NO_TIMEOUT, NULL, &batch, &error), FOREBAY_ERROR,
+  CHECK_FAILS(forebay_feeder_next(feeder, FOREBAY_NO_TIMEOUT, NULL, &batch, &error), FOREBAY_ERROR_SAMPLE,
               "the picture was eaten");
   CHECK(forebay_feeder_free(feeder) == FOREBAY_OK);
   CHECK(pictures.destroyed == 1);
