@@ -82,7 +82,7 @@ using testing::write_file;
 
 // UndefinedBehaviorSanitizer looks at objects through a pipe, and takes one that it cannot open for their damage.
 #if defined(__has_feature)
-#if __has_feature(undefined_behavior_sanitizer)
+#if __has_feature(address_sanitizer)
 constexpr bool kNeedsDescriptors = true;
 #else
 constexpr bool kNeedsDescriptors = false;
