@@ -129,7 +129,7 @@ static void test_failures(const forebay_communicator* ranks) {
     if (forebay_feeder_next(feeder, FOREBAY_NO_TIMEOUT, NULL, &batch, &error) != FOREBAY_OK) break;
     forebay_batch_release(batch);
   }
-  CHECK(forebay_error_status(error) == FOREBAY_ERROR);
+  CHECK(forebay_error_status(error) == FOREBAY_ERROR_SAMPLE);
   CHECK(strstr(forebay_error_message(error), "sample 48 is gone") != NULL);
   forebay_error_free(error);
   MPI_Allreduce(&steps, &most, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
