@@ -157,9 +157,9 @@ class Coordinator {
   Census census_;
   const Tally* heard_ = nullptr;
   Verdict verdict_ = Verdict::proceed;
+  ErrorKind cause_kind_ = ErrorKind::error;
   std::optional<AgreedError> error_;  // this rank's
   std::string cause_;
-  ErrorKind cause_kind_ = ErrorKind::error;
   std::uint64_t steps_ = 0;
   std::uint64_t epochs_completed_;
   std::uint64_t to_serve_ = UINT64_MAX;  // of the epoch epochs_completed_
