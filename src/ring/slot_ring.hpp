@@ -114,8 +114,8 @@ class SlotRing {  // NOLINT(clang-analyzer-optin.performance.Padding): each role
   }
   // Batches published so far, in order.
   [[nodiscard]] std::uint64_t produced() noexcept;
-  // A batch is on its way: a turn was claimed that is not published, or not in order.
-  [[nodiscard]] bool is_filling() noexcept { return claims_.load(std::memory_order_relaxed) > produced(); }
+  // Turns claimed so far; where they are more than produced(), a batch is on its way.
+  [[nodiscard]] std::uint64_t claims() const noexcept { return claims_.load(std::memory_order_relaxed); }
   // Every planned turn is published.
   [[nodiscard]] bool is_complete() noexcept { return produced() == planned(); }
   // Makes it as large as this, and as anybody wants, if it is smaller and may become so.

@@ -50,11 +50,11 @@ Served Server::serve(const Outlook& outlook, Clock::time_point now) {
   std::uint32_t depth = links_.ring.depth();
   if (is_out) return serve_leased(depth);
   if (outlook.must_pad) {
-    watch(Awaits::others);
+    watch(false);
     return pad(depth);
   }
   ++counts_.offered;
-  watch(awaits(depth));
+  watch(depth == 0);
   const std::uint32_t entry_depth = depth;
   const Clock::time_point started = now;
   for (;;) {
@@ -76,7 +76,7 @@ Served Server::serve(const Outlook& outlook, Clock::time_point now) {
     const bool is_ready = wait_for_batch(decision == Decision::wait ? started + most_wait_ : Clock::time_point::max());
     if (!is_ready && is_broken()) return pad(entry_depth);
     depth = links_.ring.depth();
-    watch(awaits(depth));
+    watch(depth == 0);
     now = Clock::now();
   }
 }
@@ -85,7 +85,7 @@ Server::Alike Server::serve_alike(const Outlook& outlook, const std::optional<Si
   const bool is_out = is_out_of_leases();  // as in serve()
   residents_.sweep();
   const std::uint32_t depth = links_.ring.depth();
-  watch(outlook.must_pad ? Awaits::others : awaits(depth));
+  watch(!outlook.must_pad && depth == 0);
   const std::optional<Decision> decision = shared ? decide_alike(*shared) : std::nullopt;
   if (!decision) return {pad(depth), std::nullopt};
   // Told once the step is served: a wait that ends by an exception is made again.
@@ -109,7 +109,7 @@ Served Server::serve_decided(Decision decision, const Outlook& outlook, std::uin
     return serve_again(candidate, most_uses_ > 0 && links_.store.slot(candidate).uses >= most_uses_, depth);
   }
   while (links_.ring.depth() == 0) {
-    watch(Awaits::batch);
+    watch(true);
     if (!wait_alike()) return pad(depth);
   }
   return decided(serve_fresh(depth));
@@ -237,7 +237,7 @@ bool Server::wait_alike() {
     (void)links_.interrupted();
     const auto state = links_.ring.wait(Clock::now() + kSlice, [this] { return links_.failure.happened(); });
     if (state != SlotRing::State::starved) return true;
-    watch(Awaits::batch);
+    watch(true);
     if (Clock::now() - since > kStopPatience && !links_.failure.happened()) {
       links_.failure.raise(std::make_exception_ptr(
           WatchdogError("the run is to stop, and no fresh batch has come for " + std::to_string(kStopPatience.count()) +
@@ -266,11 +266,11 @@ bool Server::wait_for_batch(Clock::time_point deadline) {
   }
 }
 
-void Server::watch(Awaits awaited) {
+void Server::watch(bool needs_batch) {
   const std::uint64_t arrived = links_.ring.produced();
   // A reserve hides a dead store for long, and so do ranks that are waited for: what counts is what arrives, as soon as
   // something is on its way. A queue that is full expects nothing.
-  const bool expects = awaited == Awaits::batch || links_.ring.is_filling();
+  const bool expects = needs_batch || links_.ring.claims() > arrived;
   if (std::exchange(arrived_, arrived) != arrived || !expects) watchdog_.feed();
   if (!expects) return;
   watchdog_.starve();

@@ -142,12 +142,8 @@ class Server {
   // The same for a step that all ranks serve fresh; false once this rank has failed.
   [[nodiscard]] bool wait_alike();
   [[nodiscard]] bool is_broken() { return links_.failure.happened() || links_.interrupted(); }
-  // What a step needs most.
-  enum class Awaits : std::uint8_t { batch, decision, others };
-  [[nodiscard]] static Awaits awaits(std::uint32_t depth) noexcept {
-    return depth == 0 ? Awaits::batch : Awaits::decision;
-  }
-  void watch(Awaits awaited);
+  // Feeds the watchdog, or lets it bark. `needs_batch`: a batch of this rank's own, and the queue is empty.
+  void watch(bool needs_batch);
   void bark();
 
   ServerLinks links_;
