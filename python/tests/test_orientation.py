@@ -208,6 +208,9 @@ class Listed:
     def __init__(self, file: Path) -> None:
         self.samples = [(str(file), 0)]
 
+    def __len__(self) -> int:
+        return len(self.samples)
+
 
 @pytest.mark.parametrize(
     ("options", "is_turned"), [({}, False), ({"exif": True}, True), ({"transform_exif": True}, True)]

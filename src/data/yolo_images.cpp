@@ -163,8 +163,8 @@ class YoloFinder {
     }
     found_.paths.erase(again, found_.paths.end());
     std::ranges::sort(found_.listed, {}, &ListedFolder::path);
-    const auto listed_again = std::ranges::unique(found_.listed, {}, &ListedFolder::path);
-    found_.listed.erase(listed_again.begin(), listed_again.end());
+    const auto is_same = [](const ListedFolder& one, const ListedFolder& other) { return one.path == other.path; };
+    found_.listed.erase(std::unique(found_.listed.begin(), found_.listed.end(), is_same), found_.listed.end());
     return std::move(found_);
   }
 
