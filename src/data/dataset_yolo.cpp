@@ -173,6 +173,7 @@ class YoloBuilder {
       remember(folder, has_labels ? DataState::Names::data_and_texts : DataState::Names::data);
     }
     std::vector<ListedFolder> others;
+    others.reserve(of_labels.size());
     for (const std::string& path : of_labels) others.push_back({.path = path});
     ParallelTask task;
     task.count = task.total = others.size();
