@@ -97,7 +97,7 @@ def test_a_handler_may_ask_for_a_stop(make: Any) -> None:
     assert feeder.was_stopped
 
 
-def test_a_signal_that_is_heard_while_the_library_logs_is_raised(folder: Path, tmp_path: Path) -> None:
+def test_a_signal_that_is_heard_while_the_library_logs_is_raised(tmp_path: Path) -> None:
     body = """
 import logging, os, signal, threading
 class Interrupting(logging.Handler):
@@ -105,16 +105,16 @@ class Interrupting(logging.Handler):
         if threading.current_thread() is threading.main_thread():
             os.kill(os.getpid(), signal.SIGINT)
             for _ in range(1000): pass
-logger = logging.getLogger("forebay")
-feeder = forebay.Feeder(dataset=sys.argv[1], trace=sys.argv[2], **SMALL)
-logger.setLevel(1)
-logger.addHandler(Interrupting())
+logging.getLogger("forebay").addHandler(Interrupting())
 try:
-    feeder.close()
+    forebay.Feeder(dataset=sys.argv[1], **SMALL)  # warns that all are of one class
 except KeyboardInterrupt:
     print("heard")
 """
-    text = run_program("import sys, forebay\nfrom conftest import SMALL\n" + body, str(folder), str(tmp_path / "t"))
+    (tmp_path / "only").mkdir()
+    for number in range(4):
+        (tmp_path / "only" / f"{number}.png").write_bytes(png(number))
+    text = run_program("import sys, forebay\nfrom conftest import SMALL\n" + body, str(tmp_path))
     assert text == "heard\n"
 
 
