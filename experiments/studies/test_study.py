@@ -143,7 +143,7 @@ class Report(InAFolder):
             for arm, accuracy in ((ADAPTIVE, 0.8), ("block", 0.6), ("echo4", 0.7)):
                 self.add(arm, seed, accuracy + 0.01 * seed)
         again = Results(self.path)
-        for make in (report.curves, report.by_ratio, report.table, report.speed_table, report.compute_table):
+        for make in (report.curves, report.table, report.speed_table, report.compute_table):
             self.assertEqual(make(self.results, "fashion"), make(again, "fashion"))
         self.assertIn("<svg", report.curves(again, "fashion"))
 

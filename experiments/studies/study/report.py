@@ -116,6 +116,29 @@ def verdict_table(results, adaptive=DEFAULT):
     )
 
 
+def deciding_table(results):
+    """The cells in which the defaults of today, or those of before, do not simply hold."""
+    rows = []
+    for task in TASKS:
+        for cell in cells_with_results(results, task):
+            best = verdict.best_interval(results, cell)
+            if best is None:
+                continue
+            arms = [arm for arm in (DEFAULT, ADAPTIVE) if results.study(cell, arm)]
+            verdicts = {arm: verdict.of(results, cell, arm) for arm in arms}
+            if set(verdicts.values()) == {"holds"}:
+                continue
+            row = [TASKS[task].title, cell.source, f"{cell.ratio:g}"]
+            for arm in (DEFAULT, ADAPTIVE):
+                is_known = arm in verdicts
+                row.append(compared(results, cell, "block", adaptive=arm) if is_known else NONE)
+                row.append(compared(results, cell, best, adaptive=arm) if is_known else NONE)
+                row.append(f"**{verdicts[arm]}**" if is_known else NONE)
+            rows.append(row)
+    head = ["data", "source", "R", "today − block", "− best interval", "", "before − block", "− best interval", ""]
+    return markdown(head, rows)
+
+
 def reached_at(result, target):
     """The share of the time after which a run was as good as `target`, between points of its curve; None: never."""
     before = 0.0
@@ -233,30 +256,3 @@ def curves(results, task):
             lines.append(svg.Line(name, points, colour, dashed=dashed))
         panels.append(svg.Panel(f"R = {cell.ratio:g}, {cell.source}", "time in steps", "held-out accuracy, %", lines))
     return svg.chart(f"{TASKS[task].title}: accuracy over time, medians", panels, 3)
-
-
-def by_ratio(results, task):
-    """Accuracy at the end over R: a panel for each source."""
-    panels = []
-    ratios = sorted(RATIOS)
-    for source in SOURCES:
-        cells = cells_with_results(results, task, source)
-        lines = {}
-        for cell in cells:
-            for arm, name, colour, dashed in shown_arms(results, cell):
-                values = [100 * value for value in verdict.accuracies(results, cell, arm).values()]
-                line = lines.setdefault(name, svg.Line(name, [], colour, dashed=dashed))
-                line.points.append((ratios.index(cell.ratio), statistics.median(values)))
-                line.ranges.append((ratios.index(cell.ratio), min(values), max(values)))
-        if lines:
-            panels.append(
-                svg.Panel(
-                    source,
-                    "R",
-                    "held-out accuracy, %",
-                    list(lines.values()),
-                    xs=[(place, f"{ratio:g}") for place, ratio in enumerate(ratios)],
-                    x_range=(-0.3, len(ratios) - 0.7),
-                )
-            )
-    return svg.chart(f"{TASKS[task].title}: accuracy at the end, medians and ranges over seeds", panels, 3)
