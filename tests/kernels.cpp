@@ -57,7 +57,7 @@ Bytes resampled(const Kernels& kernels, const Bytes& row, const Columns& columns
 
 bool same_resampled(Random& random, const Kernels& kernels, std::int32_t in, std::int32_t out) {
   Columns columns;
-  columns.set(in, out, random.below(2) == 1);
+  columns.set(forebay::resampling_axis(in, out), random.below(2) == 1);
   const auto row = noise(random, static_cast<std::size_t>(in) * 3);
   return resampled(kernels, row, columns) == resampled(forebay::scalar_kernels(), row, columns);
 }

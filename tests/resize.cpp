@@ -14,6 +14,7 @@
 
 #include "make/resample.hpp"
 #include "make/resizer.hpp"
+#include "make/view_axes.hpp"
 
 namespace {
 
@@ -37,9 +38,7 @@ Image noise(std::int32_t width, std::int32_t height) {
 
 Box whole(const Image& image) { return {0, 0, image.width, image.height}; }
 
-Pixels resize(Resizer& resizer, const Image& image, const Box& region, std::int32_t width, std::int32_t height,
-              bool mirror) {
-  resizer.begin(image, region, width, height, mirror);
+Pixels rows_of(Resizer& resizer, std::int32_t width, std::int32_t height) {
   Pixels pixels;
   for (std::int32_t y = 0; y < height; ++y) {
     const auto* pixel = resizer.row(y);
@@ -48,6 +47,12 @@ Pixels resize(Resizer& resizer, const Image& image, const Box& region, std::int3
     }
   }
   return pixels;
+}
+
+Pixels resize(Resizer& resizer, const Image& image, const Box& region, std::int32_t width, std::int32_t height,
+              bool mirror) {
+  resizer.begin(image, region, width, height, mirror);
+  return rows_of(resizer, width, height);
 }
 
 Pixels resize(const Image& image, const Box& region, std::int32_t width, std::int32_t height, bool mirror = false) {
@@ -107,6 +112,42 @@ double largest_error(const Image& image, const Box& region, std::int32_t width, 
   REQUIRE(exact.size() == given.size());
   double worst = 0;
   for (std::size_t i = 0; i < exact.size(); ++i) worst = std::max(worst, std::abs(exact[i] - given[i]));
+  return worst;
+}
+
+Box around(const Box& a, const Box& b) {
+  return {std::min(a.left, b.left), std::min(a.top, b.top), std::max(a.right, b.right), std::max(a.bottom, b.bottom)};
+}
+
+// Of the middle of `box`, compared with the box resized whole in floating point, and then cut.
+double largest_error_of_middle(const Image& image, const Box& box, std::int32_t width, std::int32_t height,
+                               double fraction) {
+  const forebay::ViewAxes axes = forebay::central_axes(box, width, height, fraction);
+  const auto exact = exact_resize(image, box, axes.across.out, axes.down.out);
+  const Box pixels = forebay::pixels_of(axes);
+  REQUIRE(around(pixels, box) == box);
+  REQUIRE(around(forebay::shown_region(axes), pixels) == pixels);
+  // Only these are there, as after the decode of a region.
+  Image part;
+  part.resize(pixels.width(), pixels.height());
+  part.area = pixels;
+  for (std::int32_t y = 0; y < part.height; ++y) {
+    std::copy_n(image.row(pixels.top + y) + 3 * pixels.left, 3 * part.width, part.row(y));
+  }
+  double worst = 0;
+  Resizer resizer;
+  for (const bool mirror : {false, true}) {
+    forebay::begin_exactly(resizer, part, axes, pixels, mirror);
+    const Pixels given = rows_of(resizer, width, height);
+    for (std::int32_t y = 0; y < height; ++y) {
+      for (std::int32_t x = 0; x < 3 * width; ++x) {
+        const std::int32_t column = axes.across.from + (mirror ? width - 1 - x / 3 : x / 3);
+        const std::int32_t at = ((axes.down.from + y) * axes.across.out + column) * 3 + x % 3;
+        const double value = given[static_cast<std::size_t>(y * 3 * width + x)];
+        worst = std::max(worst, std::abs(exact[static_cast<std::size_t>(at)] - value));
+      }
+    }
+  }
   return worst;
 }
 
@@ -297,4 +338,43 @@ TEST_CASE("the same bytes on every machine, with every kind of kernels") {
     // What this code gave when it was written and checked against the exact reference.
     CHECK_MESSAGE(hash(all) == 2015330080507812931ULL, std::string(kernels.name));
   }
+}
+
+TEST_CASE("the middle is cut as torchvision's Resize and CenterCrop cut it") {
+  const auto cut = [](const Box& box, std::int32_t width, std::int32_t height, double fraction) {
+    const auto [across, down] = forebay::central_axes(box, width, height, fraction);
+    return std::array{across.out, down.out, across.from, down.from};
+  };
+  // Sizes after Resize(n), and the left and upper side that CenterCrop takes, of torchvision 0.14.
+  CHECK(cut({0, 0, 500, 375}, 224, 224, 224.0 / 256) == std::array{341, 256, 58, 16});
+  CHECK(cut({0, 0, 375, 500}, 224, 224, 224.0 / 232) == std::array{232, 309, 4, 42});
+  CHECK(cut({0, 0, 301, 400}, 224, 224, 224.0 / 255) == std::array{255, 338, 16, 57});
+  CHECK(cut({0, 0, 33, 32}, 224, 224, 1) == std::array{231, 224, 4, 0});
+  CHECK(cut({7, 9, 107, 109}, 90, 50, 0.5) == std::array{180, 180, 45, 65});
+  // Where that would be too wide, whole pixels are resized.
+  CHECK(cut({0, 0, 65500, 1}, 224, 224, 0.875) == std::array{224, 224, 0, 0});
+}
+
+TEST_CASE("the middle is that of the whole box resized, within the rounding of two steps") {
+  constexpr std::uint64_t kSeed = 43;
+  MESSAGE("seed " << kSeed);
+  forebay::Random random(kSeed);
+  const auto below = [&](std::uint64_t end) { return static_cast<std::int32_t>(random.below(end)); };
+  double worst = 0;
+  for (int round = 0; round < 100; ++round) {
+    const Image image = noise(1 + below(below(3) == 0 ? 4 : 70), 1 + below(below(3) == 0 ? 4 : 70));
+    const std::int32_t left = below(static_cast<std::uint64_t>(image.width));
+    const std::int32_t top = below(static_cast<std::uint64_t>(image.height));
+    const Box box{left, top, left + 1 + below(static_cast<std::uint64_t>(image.width - left)),
+                  top + 1 + below(static_cast<std::uint64_t>(image.height - top))};
+    const std::int32_t width = 1 + below(30);
+    const std::int32_t height = 1 + below(30);
+    const double fraction = random.uniform(0.3, 1);
+    CAPTURE(size_text(box.width(), box.height()) + " to " + size_text(width, height));
+    CAPTURE(fraction);
+    const double error = largest_error_of_middle(image, box, width, height, fraction);
+    CHECK(error < 1.1);
+    worst = std::max(worst, error);
+  }
+  CHECK(worst > 0.5);
 }

@@ -161,7 +161,7 @@ void decode(JpegDecoder& decoder, const Transform& transform, const Bytes& file,
   const auto view = transform.view(size.width, size.height, {}, 0, position);
   if (mode == header) return;
   decoder.decode(
-      mode == full || mode == own_full || mode == packed_full ? Box{0, 0, size.width, size.height} : view.region,
+      mode == full || mode == own_full || mode == packed_full ? Box{0, 0, size.width, size.height} : view.pixels,
       mode == scaled ? transform.shrink_of(view) : 1, image);
 }
 
@@ -229,7 +229,10 @@ Difference scaled_error(const std::vector<Bytes>& files, const Transform& transf
     const auto shrink = transform.shrink_of(view);
     if (shrink == 1) continue;
     ++error.smaller;
-    if (snap) view.region = snapped(view.region, shrink);
+    if (snap) {
+      const Box region = snapped(view.region, shrink);
+      view = {region, view.mirror, forebay::axes_of(region, transform.width(), transform.height()), region};
+    }
     decode(decoder, files[i], view.region, 1, image);
     transform.render(image, view, exact, scratch);
     decode(decoder, files[i], view.region, shrink, image);

@@ -262,7 +262,7 @@ void report(const std::vector<std::unique_ptr<Stored>>& images, std::int64_t sid
           Stored& image = *images[i];
           const auto view =
               transform.view(image.frame.width, image.frame.height, {}, static_cast<std::uint64_t>(round), i);
-          run(modes[m], image, view.region, libjpeg, row, rows[m]);
+          run(modes[m], image, view.pixels, libjpeg, row, rows[m]);
         }
         seconds[m] += cpu_seconds() - begin;
       }

@@ -20,7 +20,7 @@ struct Box {
 // program's own follows it: x of the image is at (x - region.left) * width of the batch / region.width(), and with
 // `mirror` at that distance from the right edge.
 struct SampleView {
-  Box region;              // in pixels of the whole image as displayed, that is after its EXIF orientation
+  Box region;              // in pixels of the image as displayed (after EXIF); of crop = "center" to the nearest
   std::int32_t width = 0;  // of that image
   std::int32_t height = 0;
   bool mirror = false;

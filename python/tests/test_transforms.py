@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import forebay
+import numpy as np
 import pytest
+from conftest import SMALL
 from forebay._transforms import options_of
 
 
@@ -106,3 +109,69 @@ def test_a_function_of_the_program_is_not_mistaken_for_torchvisions() -> None:
 
     with pytest.raises(ValueError, match="Resize has no counterpart"):
         options_of(chain(Resize(), TENSOR))
+
+
+SIZES = ((500, 375), (333, 480), (320, 320), (90, 41))  # width and height
+
+
+class Pictures(forebay.Dataset):
+    """Noise over slow waves, with masks that number the columns, and a box around the middle."""
+
+    fields = {"mask": {"kind": "mask"}, "boxes": {"kind": "boxes", "most": 1, "min_visible": 0.01}}  # noqa: RUF012
+
+    def __len__(self) -> int:
+        return len(SIZES)
+
+    def __getitem__(self, index: int) -> Any:
+        width, height = SIZES[index]
+        noise = np.random.default_rng(index).normal(0, 20, (height, width, 3))
+        waves = 128 + 60 * np.sin(np.arange(width) / 17)[None, :, None] * np.cos(np.arange(height) / 23)[:, None, None]
+        pixels = np.clip(waves + noise, 0, 255).astype(np.uint8)
+        mask = np.broadcast_to((np.arange(width) % 251).astype(np.uint8), (height, width))
+        return {"image": pixels, "mask": mask, "boxes": [[width / 4, height / 4, 3 * width / 4, 3 * height / 4]]}
+
+
+def served(resized: int, cut: int) -> Any:
+    transform = chain(step("Resize", size=resized), step("CenterCrop", size=cut), step("PILToTensor"))
+    options: dict[str, Any] = {**SMALL, **options_of(transform), "batch_size": len(SIZES), "dataset_shuffle": False}
+    with forebay.Feeder(dataset=Pictures(), **options) as feeder:
+        batch = feeder.next()
+        assert batch is not None
+        return batch.copy()
+
+
+def weights(size: int, out: int) -> Any:
+    """How much each of `size` pixels is in each of `out`: a triangle as wide as the scale, by definition."""
+    scale = size / out
+    distance = np.abs(np.arange(size) + 0.5 - (np.arange(out)[:, None] + 0.5) * scale)
+    triangle = np.maximum(0, 1 - distance / max(scale, 1))
+    return triangle / triangle.sum(1, keepdims=True)
+
+
+@pytest.mark.parametrize(("resized", "cut"), [(256, 224), (232, 224), (57, 57), (64, 31)])
+def test_the_middle_is_cut_out_of_the_whole_image_resized(resized: int, cut: int) -> None:
+    batch = served(resized, cut)
+    for place, index in enumerate(batch.ids):
+        width, height = SIZES[index]
+        wide, high = (int(resized * side / min(width, height)) for side in (width, height))
+        left, top = round((wide - cut) / 2), round((high - cut) / 2)
+        item = Pictures()[index]
+        columns, rows = weights(width, wide)[left : left + cut], weights(height, high)[top : top + cut]
+        exact = np.einsum("yh,hwc,xw->cyx", rows, item["image"].astype(float), columns, optimize=True)
+        assert np.abs(batch.images[place] - exact).max() < 1.1
+        under = ((np.arange(cut) + left + 0.5) * width / wide).astype(int)
+        assert (batch["mask"][place] == under % 251).all()
+        x, y = ((np.array([0.25, 0.75]) * side - first).clip(0, cut) for side, first in ((wide, left), (high, top)))
+        assert batch["boxes"][place][0] == pytest.approx([x[0], y[0], x[1], y[1]], abs=1e-4)
+
+
+def test_the_middle_is_torchvisions() -> None:
+    transforms = pytest.importorskip("torchvision").transforms
+    image = pytest.importorskip("PIL.Image")
+    theirs = transforms.Compose([transforms.Resize(256), transforms.CenterCrop(224)])
+    batch = served(256, 224)
+    for place, index in enumerate(batch.ids):
+        pixels = np.asarray(theirs(image.fromarray(Pictures()[index]["image"]))).transpose(2, 0, 1)
+        difference = np.abs(batch.images[place].astype(int) - pixels)
+        assert difference.mean() <= 0.5
+        assert difference.max() <= 2

@@ -167,12 +167,6 @@ template <class Words, class Taps, class WordOf>
   return mix.word();
 }
 
-// Rows are mixed before they are resampled where there are more of them than in the result, so that the dearer step is
-// made as often as the smaller side has rows. Each step rounds to 8 bits, so this order is part of what a pixel is.
-[[nodiscard]] FOREBAY_HOST_DEVICE constexpr bool mixes_first(const ResamplingAxis& rows) noexcept {
-  return rows.in > rows.out;
-}
-
 // The pixel function: one pixel of the result, of a region whose first row is at `region`, in rows row_bytes apart.
 template <class Words, class Taps>
 [[nodiscard]] FOREBAY_HOST_DEVICE constexpr std::uint32_t view_pixel(const std::uint8_t* region, std::size_t row_bytes,

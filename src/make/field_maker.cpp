@@ -70,27 +70,6 @@ void require_class(const Field& field, std::int64_t number) {
                     (classes == 0 ? "the largest there is" : std::to_string(classes - 1)));
 }
 
-// Maps coordinates in an image to those in the view.
-class ViewedPlaces {
- public:
-  // `shape`: of the result, [height, width].
-  ViewedPlaces(const SampleView& view, std::int64_t height, std::int64_t width) noexcept
-      : view_(view), height_(static_cast<double>(height)), width_(static_cast<double>(width)) {}
-
-  [[nodiscard]] double x(double image) const noexcept {
-    const double x = (image - view_.region.left) * width_ / view_.region.width();
-    return view_.mirror ? width_ - x : x;
-  }
-  [[nodiscard]] double y(double image) const noexcept {
-    return (image - view_.region.top) * height_ / view_.region.height();
-  }
-
- private:
-  const SampleView& view_;
-  double height_;
-  double width_;
-};
-
 struct Extent {
   double left = 0;
   double top = 0;
@@ -100,9 +79,9 @@ struct Extent {
   [[nodiscard]] double area() const noexcept {
     return right > left && bottom > top ? (right - left) * (bottom - top) : 0;
   }
-  [[nodiscard]] Extent within(const Box& box) const noexcept {
-    return {std::max<double>(left, box.left), std::max<double>(top, box.top), std::min<double>(right, box.right),
-            std::min<double>(bottom, box.bottom)};
+  [[nodiscard]] Extent within(const Extent& other) const noexcept {
+    return {std::max(left, other.left), std::max(top, other.top), std::min(right, other.right),
+            std::min(bottom, other.bottom)};
   }
 };
 
@@ -129,7 +108,7 @@ Extent checked_box(const LabelledBox& box, const SampleView& view, std::size_t n
       std::isfinite(box.left) && std::isfinite(box.top) && std::isfinite(box.right) && std::isfinite(box.bottom);
   if (!is_finite) refuse("is not finite");
   if (extent.area() <= 0) refuse("has no area");
-  const Extent inside = extent.within({0, 0, view.width, view.height});
+  const Extent inside = extent.within({0, 0, static_cast<double>(view.width), static_cast<double>(view.height)});
   if (inside.area() <= 0) {
     refuse("lies outside the image " + std::to_string(view.width) + "x" + std::to_string(view.height));
   }
@@ -144,8 +123,9 @@ class BoxesInPlace {
         classes_(reinterpret_cast<std::int64_t*>(FieldLayout::values(classes, slot, index).data())),
         count_(FieldLayout::count(boxes, slot, index)) {}
 
-  void make(std::span<const std::byte> bytes, const SampleView& view, const ImageTurn& turn, std::int64_t height,
-            std::int64_t width) {
+  void make(std::span<const std::byte> bytes, const ShownPart& shown) {
+    const auto& [view, axes, turn] = shown;
+    const auto& [across, down] = axes;
     const auto most = static_cast<std::size_t>(field_.shape[0]);
     const std::size_t given = bytes.size() / sizeof(LabelledBox);
     if (bytes.size() % sizeof(LabelledBox) != 0) {
@@ -155,22 +135,22 @@ class BoxesInPlace {
       throw SampleError(std::to_string(given) + " boxes, but a batch has room for " + std::to_string(most) +
                         " of each sample (most)");
     }
-    const ViewedPlaces places(view, height, width);
+    const Extent seen{across.in_image(0), down.in_image(0), across.in_image(across.count), down.in_image(down.count)};
     std::ptrdiff_t kept = 0;
     for (std::size_t i = 0; i < given; ++i) {
       auto box = element<LabelledBox>(bytes, i);
       if (turn.is_annotated_as_stored) box = displayed_box(box, view, turn.orientation);
       require_class(field_, box.label);
       const Extent whole = checked_box(box, view, i);
-      const Extent visible = whole.within(view.region);
+      const Extent visible = whole.within(seen);
       if (visible.area() <= 0 || visible.area() < field_.min_visible * whole.area()) continue;
-      const double left = places.x(view.mirror ? visible.right : visible.left);
-      const double right = places.x(view.mirror ? visible.left : visible.right);
+      const double left = across.in_view(visible.left);
+      const double right = across.in_view(visible.right);
       float* const to = boxes_ + 4 * kept;
-      to[0] = static_cast<float>(left);
-      to[1] = static_cast<float>(places.y(visible.top));
-      to[2] = static_cast<float>(right);
-      to[3] = static_cast<float>(places.y(visible.bottom));
+      to[0] = static_cast<float>(view.mirror ? across.count - right : left);
+      to[1] = static_cast<float>(down.in_view(visible.top));
+      to[2] = static_cast<float>(view.mirror ? across.count - left : right);
+      to[3] = static_cast<float>(down.in_view(visible.bottom));
       classes_[kept++] = box.label;
     }
     count_ = static_cast<std::int32_t>(kept);
@@ -217,16 +197,14 @@ void FieldMaker::make(std::size_t source, std::span<const std::byte> bytes, cons
   const auto entry = std::ranges::find(layout_->entries, source, &FieldLayout::Entry::source);
   const auto number = static_cast<std::size_t>(entry - layout_->entries.begin());
   const auto& [slot, index, view] = target;
+  const ShownPart shown{view, workspace.axes, workspace.turn};
   switch (entry->field.kind) {
     case FieldKind::mask:
-      return masks_[number]->make(bytes, view, workspace.turn, decoder, workspace.mask,
-                                  FieldLayout::values(*entry, slot, index));
+      return masks_[number]->make(bytes, shown, decoder, workspace.mask, FieldLayout::values(*entry, slot, index));
     case FieldKind::image:
-      return pictures_[number]->make(bytes, view, workspace.turn, decoder, workspace.picture,
+      return pictures_[number]->make(bytes, shown, decoder, workspace.picture,
                                      FieldLayout::values(*entry, slot, index));
-    case FieldKind::boxes:
-      return BoxesInPlace(*entry, *(entry + 1), slot, index)
-          .make(bytes, view, workspace.turn, layout_->height, layout_->width);
+    case FieldKind::boxes: return BoxesInPlace(*entry, *(entry + 1), slot, index).make(bytes, shown);
     case FieldKind::bytes: return make_bytes(*entry, bytes, slot, index);
     case FieldKind::array: return write_array(entry->field, bytes, FieldLayout::values(*entry, slot, index));
     default: break;

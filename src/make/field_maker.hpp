@@ -15,6 +15,7 @@
 #include "image_decoder.hpp"
 #include "mask_field.hpp"
 #include "picture_field.hpp"
+#include "view_axes.hpp"
 
 namespace forebay {
 
@@ -25,6 +26,7 @@ class FieldMaker {
   // A thread's tools beside its ImageDecoder.
   struct Workspace {
     ImageTurn turn;  // of the image that the fields lie beside
+    ViewAxes axes;   // of what the sample shows of it
     MaskField::Workspace mask;
     PictureField::Workspace picture;
   };

@@ -11,11 +11,6 @@
 namespace forebay {
 namespace {
 
-// The source pixel under the centre of result pixel i, if `size` result pixels show `shown` pixels from `first` on.
-std::size_t nearest(std::int64_t i, std::int64_t size, std::int32_t first, std::int32_t shown) noexcept {
-  return static_cast<std::size_t>(first + (2 * i + 1) * shown / (2 * size));
-}
-
 // The values of a mask: rows of `width`.
 template <typename Value>
 struct MaskValues {
@@ -25,10 +20,10 @@ struct MaskValues {
 
 // Writes the part of a mask that the view shows; `columns` has the mask's column for each result column.
 template <typename T, typename Value>
-void show_mask(const MaskValues<Value>& mask, const Box& region, std::span<const std::size_t> columns,
-               std::int64_t height, std::byte* out) {
-  for (std::int64_t y = 0; y < height; ++y) {
-    const std::size_t row = nearest(y, height, region.top, region.height());
+void show_mask(const MaskValues<Value>& mask, const ViewAxis& down, std::span<const std::size_t> columns,
+               std::byte* out) {
+  for (std::int32_t y = 0; y < down.count; ++y) {
+    const auto row = static_cast<std::size_t>(down.pixel_under(y));
     const Value* const from = mask.first + row * static_cast<std::size_t>(mask.width);
     for (const std::size_t column : columns) {
       const T value = static_cast<T>(from[column]);
@@ -59,10 +54,7 @@ std::string pixel_name(std::size_t pixel, std::int32_t width) {
 }  // namespace
 
 MaskField::MaskField(const Field& field, const TransformOptions& options)
-    : field_(field),
-      image_{.exif = options.exif, .max_pixels = options.max_pixels},
-      width_(options.size[1]),
-      height_(options.size[0]) {
+    : field_(field), image_{.exif = options.exif, .max_pixels = options.max_pixels} {
   if (!field.colours.empty()) colours_.emplace(field.colours);
 }
 
@@ -127,8 +119,9 @@ bool MaskField::decode(std::span<const std::byte> bytes, ImageDecoder& decoder, 
   return false;
 }
 
-void MaskField::make(std::span<const std::byte> bytes, const SampleView& view, const ImageTurn& turned,
-                     ImageDecoder& decoder, Workspace& workspace, std::span<std::byte> out) const {
+void MaskField::make(std::span<const std::byte> bytes, const ShownPart& shown, ImageDecoder& decoder,
+                     Workspace& workspace, std::span<std::byte> out) const {
+  const auto& [view, axes, turned] = shown;
   const bool is_wide = decode(bytes, decoder, workspace);
   const ImageSize stored = is_wide ? ImageSize{workspace.wide.width, workspace.wide.height}
                                    : ImageSize{workspace.mask.width, workspace.mask.height};
@@ -142,17 +135,19 @@ void MaskField::make(std::span<const std::byte> bytes, const SampleView& view, c
     throw SampleError("a mask of " + std::to_string(size.width) + "x" + std::to_string(size.height) +
                       " pixels for an image of " + std::to_string(view.width) + "x" + std::to_string(view.height));
   }
-  workspace.columns.resize(static_cast<std::size_t>(width_));
-  for (std::int64_t x = 0; x < width_; ++x) {
-    const std::int64_t shown = view.mirror ? width_ - 1 - x : x;
-    workspace.columns[static_cast<std::size_t>(x)] = nearest(shown, width_, view.region.left, view.region.width());
+  const ViewAxis& down = axes.down;
+  const std::int32_t width = axes.across.count;
+  workspace.columns.resize(static_cast<std::size_t>(width));
+  for (std::int32_t x = 0; x < width; ++x) {
+    const std::int32_t column = axes.across.pixel_under(view.mirror ? width - 1 - x : x);
+    workspace.columns[static_cast<std::size_t>(x)] = static_cast<std::size_t>(column);
   }
   const auto show = [&](const auto& values) {
     const std::span<const std::size_t> columns = workspace.columns;
     switch (size_of(field_.dtype)) {
-      case 1: return show_mask<std::uint8_t>(values, view.region, columns, height_, out.data());
-      case 4: return show_mask<std::int32_t>(values, view.region, columns, height_, out.data());
-      default: return show_mask<std::int64_t>(values, view.region, columns, height_, out.data());
+      case 1: return show_mask<std::uint8_t>(values, down, columns, out.data());
+      case 4: return show_mask<std::int32_t>(values, down, columns, out.data());
+      default: return show_mask<std::int64_t>(values, down, columns, out.data());
     }
   };
   is_wide ? show(MaskValues<float>{wide.values.data(), wide.width})

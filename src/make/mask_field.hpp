@@ -14,6 +14,7 @@
 #include "image.hpp"
 #include "image_decoder.hpp"
 #include "mask_drawer.hpp"
+#include "view_axes.hpp"
 #include "wide_image.hpp"
 
 namespace forebay {
@@ -43,8 +44,8 @@ class MaskField {
   // Makes it from an image file or a drawn mask; one that has the size of the image before its turn is turned too.
   // Throws SampleError for one that is damaged, differs in size from the
   // sample's image, or has a colour or class that the field has not. REQUIRES: out.size() is that of a sample.
-  void make(std::span<const std::byte> bytes, const SampleView& view, const ImageTurn& turned, ImageDecoder& decoder,
-            Workspace& workspace, std::span<std::byte> out) const;
+  void make(std::span<const std::byte> bytes, const ShownPart& shown, ImageDecoder& decoder, Workspace& workspace,
+            std::span<std::byte> out) const;
 
  private:
   // True: into workspace.wide; else into workspace.mask.
@@ -56,8 +57,6 @@ class MaskField {
   Field field_;
   std::optional<ColourTable> colours_;
   ImageOptions image_;
-  std::int64_t width_;  // of the result
-  std::int64_t height_;
 };
 
 }  // namespace forebay

@@ -32,8 +32,9 @@ PictureField::PictureField(const Field& field, const TransformOptions& options)
   image_.grey = conversion_.channels == 1;
 }
 
-void PictureField::make(std::span<const std::byte> bytes, const SampleView& view, const ImageTurn& turn,
-                        ImageDecoder& decoder, Workspace& workspace, std::span<std::byte> out) const {
+void PictureField::make(std::span<const std::byte> bytes, const ShownPart& shown, ImageDecoder& decoder,
+                        Workspace& workspace, std::span<std::byte> out) const {
+  const auto& [view, axes, turn] = shown;
   ImageSize size = decoder.open(bytes, image_);
   if (turn.is_of_stored(size, {view.width, view.height}) && decoder.orientation() == 1) {
     ImageOptions turned = image_;
@@ -46,22 +47,25 @@ void PictureField::make(std::span<const std::byte> bytes, const SampleView& view
   }
   if (decoder.wide_channels() != 0 && conversion_.dtype != DType::uint8) {
     decoder.decode_wide(workspace.wide);
-    return store_wide(workspace, view, out);
+    return store_wide(workspace, shown, out);
   }
-  decoder.decode(view.region, 1, workspace.image);
+  const Box pixels = pixels_of(axes);
+  decoder.decode(pixels, 1, workspace.image);
   Resizer& resizer = workspace.resizer;
-  resizer.begin(workspace.image, workspace.image.place_of(view.region), width_, height_, view.mirror);
+  begin_exactly(resizer, workspace.image, axes, pixels, view.mirror);
   const std::size_t step =
       out.size() / static_cast<std::size_t>(height_) / (conversion_.layout == Layout::nchw ? conversion_.channels : 1);
   std::byte* to = out.data();
   for (std::int32_t y = 0; y < height_; ++y, to += step) convert_(resizer.row(y), conversion_, to);
 }
 
-void PictureField::store_wide(Workspace& workspace, const SampleView& view, std::span<std::byte> out) const {
+void PictureField::store_wide(Workspace& workspace, const ShownPart& shown, std::span<std::byte> out) const {
   const std::size_t channels = conversion_.channels;
   set_channels(static_cast<int>(channels), workspace.wide);
+  const Box from = pixels_of(shown.axes);
   const std::vector<double>& values =
-      workspace.wide_resizer.resize(workspace.wide, view.region, width_, height_, view.mirror);
+      workspace.wide_resizer.resize(workspace.wide, from, resampling_axis(shown.axes.across, from.left, from.right),
+                                    resampling_axis(shown.axes.down, from.top, from.bottom), shown.view.mirror);
   workspace.wide.release_large();
   const std::size_t element = size_of(conversion_.dtype);
   const std::size_t pixels = static_cast<std::size_t>(width_) * static_cast<std::size_t>(height_);

@@ -11,6 +11,7 @@
 #include "image.hpp"
 #include "image_decoder.hpp"
 #include "resizer.hpp"
+#include "view_axes.hpp"
 #include "wide_image.hpp"
 
 namespace forebay {
@@ -33,11 +34,11 @@ class PictureField {
 
   // Makes it from an image file. Throws SampleError if the file is not an image, is damaged, or differs in size from
   // the sample's image. REQUIRES: out.size() is that of a sample.
-  void make(std::span<const std::byte> bytes, const SampleView& view, const ImageTurn& turn, ImageDecoder& decoder,
-            Workspace& workspace, std::span<std::byte> out) const;
+  void make(std::span<const std::byte> bytes, const ShownPart& shown, ImageDecoder& decoder, Workspace& workspace,
+            std::span<std::byte> out) const;
 
  private:
-  void store_wide(Workspace& workspace, const SampleView& view, std::span<std::byte> out) const;
+  void store_wide(Workspace& workspace, const ShownPart& shown, std::span<std::byte> out) const;
 
   ImageOptions image_;
   std::int32_t width_;  // of the result

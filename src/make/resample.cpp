@@ -6,17 +6,19 @@
 
 namespace forebay {
 
-void Resampling::set(std::int32_t in, std::int32_t out) {
-  if (in == axis_.in && out == axis_.out) return;
-  axis_ = resampling_axis(in, out);
-  const auto outputs = static_cast<std::size_t>(out);
+void Resampling::set(const ResamplingAxis& axis) {
+  if (axis == axis_) return;
+  axis_ = axis;
+  const auto outputs = static_cast<std::size_t>(axis.out);
   if (first_.size() < outputs) first_.resize(outputs);
   if (coefficients_.size() < outputs * taps()) coefficients_.resize(outputs * taps());
-  for (std::int32_t i = 0; i < (out + 1) / 2; ++i) {
+  const bool is_whole = axis.in == axis.scale_in && axis.out == axis.scale_out;
+  const std::int32_t made = is_whole ? (axis.out + 1) / 2 : axis.out;
+  for (std::int32_t i = 0; i < made; ++i) {
     const auto place = static_cast<std::size_t>(i);
-    first_[place] = lower_coefficients(axis_, i, coefficients_.data() + place * taps());
-    if (out - 1 - i != i) mirror(i, out - 1 - i);
+    first_[place] = window_coefficients(axis_, i, coefficients_.data() + place * taps());
   }
+  for (std::int32_t i = made; i < axis.out; ++i) mirror(axis.out - 1 - i, i);
 }
 
 void Resampling::mirror(std::int32_t from, std::int32_t to) {
@@ -25,10 +27,11 @@ void Resampling::mirror(std::int32_t from, std::int32_t to) {
   first_[static_cast<std::size_t>(to)] = axis_.in - first(from) - axis_.taps;
 }
 
-void Columns::set(std::int32_t in, std::int32_t out, bool mirror) {
-  if (in == table_.in() && out == table_.out() && mirror == mirror_) return;
-  table_.set(in, out);
+void Columns::set(const ResamplingAxis& axis, bool mirror) {
+  if (axis == table_.axis() && mirror == mirror_) return;
+  table_.set(axis);
   mirror_ = mirror;
+  const std::int32_t out = axis.out;
   const auto width = static_cast<std::size_t>(out);
   const std::size_t pairs = (table_.taps() + 1) / 2;
   padded_width_ = (width + kGroup - 1) / kGroup * kGroup;

@@ -13,7 +13,7 @@ namespace forebay {
 // cut off at the ends of the row. The weights are ratios of whole numbers, made into fixed-point coefficients by
 // integer arithmetic alone, so they are the same on every machine. Per output pixel:
 //  - the coefficients sum to exactly 2^precision(): constant stays constant, and no result leaves 0 to 255;
-//  - each is less than one unit from its exact value, and mirrored outputs have mirrored coefficients;
+//  - each is less than one unit from its exact value, and mirrored outputs of a whole axis have mirrored coefficients;
 //  - equal sizes give the identity.
 // Coefficients are 16-bit numbers, contiguous per output pixel and equally many for each (zeros fill up), and
 // 255 * 2^precision() plus rounding fits 32 bits: loops over them vectorise and never mispredict their end.
@@ -23,9 +23,10 @@ class Resampling {
   // Longest side that set() takes: its 64-bit products cannot overflow up to here.
   static constexpr std::int32_t kMaxSide = 1 << 18;
 
-  // Makes the table of `in` to `out` pixels; nothing happens when it is the present one.
-  // REQUIRES: 1 <= in, out <= kMaxSide.
-  void set(std::int32_t in, std::int32_t out);
+  // Makes the table of an axis; nothing happens when it is the present one.
+  void set(const ResamplingAxis& axis);
+  // Of `in` to `out` pixels. REQUIRES: 1 <= in, out <= kMaxSide.
+  void set(std::int32_t in, std::int32_t out) { set(resampling_axis(in, out)); }
 
   // Coefficients of each output pixel.
   [[nodiscard]] std::size_t taps() const noexcept { return static_cast<std::size_t>(axis_.taps); }
@@ -37,6 +38,7 @@ class Resampling {
   [[nodiscard]] const std::int16_t* coefficients(std::int32_t i) const noexcept {
     return coefficients_.data() + static_cast<std::size_t>(i) * taps();
   }
+  [[nodiscard]] const ResamplingAxis& axis() const noexcept { return axis_; }
   [[nodiscard]] std::int32_t in() const noexcept { return axis_.in; }
   [[nodiscard]] std::int32_t out() const noexcept { return axis_.out; }
   // 14 bits, and one more for each time that the scale doubles, since the coefficients halve; at most 22.
@@ -62,9 +64,8 @@ class Columns {
   // Bytes behind the last pixel of an input row that may be read, and must therefore be there; they do not count.
   static constexpr std::size_t kReadAhead = 16;
 
-  // For rows of `in` to `out` pixels; with `mirror` left and right of the output are exchanged.
-  // REQUIRES: 1 <= in, out <= Resampling::kMaxSide.
-  void set(std::int32_t in, std::int32_t out, bool mirror);
+  // For rows that an axis makes into others; with `mirror` left and right of the output are exchanged.
+  void set(const ResamplingAxis& axis, bool mirror);
 
   [[nodiscard]] const Resampling& table() const noexcept { return table_; }
   [[nodiscard]] bool mirror() const noexcept { return mirror_; }

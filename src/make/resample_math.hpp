@@ -14,6 +14,12 @@ struct ResamplingAxis {
   std::int32_t out = 0;
   std::int32_t taps = 0;       // coefficients of each output pixel
   std::int32_t precision = 0;  // they sum to 2^precision
+  // Input pixel x has its centre at (2x + 1) * scale_out, output pixel i at (2i + 1) * scale_in + shift.
+  std::int32_t scale_in = 0;
+  std::int32_t scale_out = 0;
+  std::int64_t shift = 0;
+
+  friend bool operator==(const ResamplingAxis&, const ResamplingAxis&) = default;
 };
 
 // 14 bits of precision, and one more for each time that the scale doubles, since the coefficients halve; at most 22, so
@@ -24,7 +30,7 @@ static_assert(255LL * (1LL << kMaxPrecision) + (1LL << (kMaxPrecision - 1)) < (1
 
 // REQUIRES: 1 <= in, out <= 2^18.
 [[nodiscard]] FOREBAY_HOST_DEVICE constexpr ResamplingAxis resampling_axis(std::int32_t in, std::int32_t out) noexcept {
-  ResamplingAxis axis{in, out, 0, kBasePrecision};
+  ResamplingAxis axis{in, out, 0, kBasePrecision, in, out, 0};
   for (std::int64_t scaled = std::int64_t{2} * out; scaled <= in && axis.precision < kMaxPrecision; scaled *= 2) {
     ++axis.precision;
   }
@@ -35,15 +41,33 @@ static_assert(255LL * (1LL << kMaxPrecision) + (1LL << (kMaxPrecision - 1)) < (1
   return axis;
 }
 
-// Weights of input pixels in one output pixel. With all positions multiplied by 2 * out, input pixel x has its centre
-// at (2x + 1) * out, output pixel i at (2i + 1) * in, and the triangle falls from 2 * max(in, out) to 0 over that same
-// distance.
+// Of an axis, `count` outputs from output `from` on, made of `in` inputs from input `first` on.
+// REQUIRES: they are within the axis, and all inputs with a weight in these outputs are among those.
+[[nodiscard]] FOREBAY_HOST_DEVICE constexpr ResamplingAxis part_of(const ResamplingAxis& whole, std::int32_t first,
+                                                                   std::int32_t in, std::int32_t from,
+                                                                   std::int32_t count) noexcept {
+  ResamplingAxis part = whole;
+  part.in = in;
+  part.out = count;
+  part.taps = whole.taps < in ? whole.taps : in;
+  part.shift += 2 * (std::int64_t{from} * whole.scale_in - std::int64_t{first} * whole.scale_out);
+  return part;
+}
+
+// Rows are mixed before they are resampled where there are more of them than in the result, so that the dearer step is
+// made as often as the smaller side has rows. Each step rounds to 8 bits, so this order is part of what a pixel is.
+[[nodiscard]] FOREBAY_HOST_DEVICE constexpr bool mixes_first(const ResamplingAxis& rows) noexcept {
+  return rows.scale_in > rows.scale_out;
+}
+
+// Weights of input pixels in one output pixel: with positions as ResamplingAxis has them, the triangle falls from
+// 2 * max(scale_in, scale_out) to 0 over that same distance.
 class TriangleWindow {
  public:
   FOREBAY_HOST_DEVICE constexpr TriangleWindow(const ResamplingAxis& axis, std::int32_t i) noexcept
-      : out_(axis.out),
-        reach_(2 * std::int64_t{axis.in > axis.out ? axis.in : axis.out}),
-        centre_((2 * std::int64_t{i} + 1) * axis.in) {
+      : out_(axis.scale_out),
+        reach_(2 * std::int64_t{axis.scale_in > axis.scale_out ? axis.scale_in : axis.scale_out}),
+        centre_((2 * std::int64_t{i} + 1) * axis.scale_in + axis.shift) {
     // First x with (2x + 1) * out > centre - reach, and the first after it with (2x + 1) * out >= centre + reach.
     const std::int64_t before = centre_ - reach_ - out_;
     first_ = before < 0 ? 0 : before / (2 * out_) + 1;
@@ -81,9 +105,9 @@ class TriangleWindow {
   return static_cast<std::int32_t>(((weight << (precision + 1)) + sum) / (2 * sum));
 }
 
-// As resample_coefficients(), of the lower half. REQUIRES: 2 * i + 1 <= axis.out.
-FOREBAY_HOST_DEVICE constexpr std::int32_t lower_coefficients(const ResamplingAxis& axis, std::int32_t i,
-                                                              std::int16_t* coefficients) noexcept {
+// As resample_coefficients(), which has the upper half of a whole axis mirror the lower one; of a part each by itself.
+FOREBAY_HOST_DEVICE constexpr std::int32_t window_coefficients(const ResamplingAxis& axis, std::int32_t i,
+                                                               std::int16_t* coefficients) noexcept {
   const TriangleWindow window(axis, i);
   std::int64_t sum = 0;
   std::int32_t peak = 0;
@@ -121,11 +145,12 @@ FOREBAY_HOST_DEVICE constexpr std::int32_t lower_coefficients(const ResamplingAx
 }
 
 // Writes the axis.taps coefficients of output pixel i and returns the input pixel of the first; with it the others lie
-// within the row. Outputs that mirror each other have mirrored coefficients. REQUIRES: 0 <= i < axis.out.
+// within the row. Outputs that mirror each other have mirrored coefficients. REQUIRES: 0 <= i < axis.out; the axis is
+// no part_of() another.
 FOREBAY_HOST_DEVICE constexpr std::int32_t resample_coefficients(const ResamplingAxis& axis, std::int32_t i,
                                                                  std::int16_t* coefficients) noexcept {
-  if (2 * i + 1 <= axis.out) return lower_coefficients(axis, i, coefficients);
-  const std::int32_t first = lower_coefficients(axis, axis.out - 1 - i, coefficients);
+  if (2 * i + 1 <= axis.out) return window_coefficients(axis, i, coefficients);
+  const std::int32_t first = window_coefficients(axis, axis.out - 1 - i, coefficients);
   for (std::int32_t low = 0, high = axis.taps - 1; low < high; ++low, --high) {
     const std::int16_t kept = coefficients[low];
     coefficients[low] = coefficients[high];

@@ -12,23 +12,37 @@ void grow(std::vector<T>& values, std::size_t size) {
   if (values.size() < size) values.resize(size);
 }
 
+PixelRows rows_of(const Image& image) noexcept {
+  return {.first = image.pixels.data(),
+          .row_bytes = static_cast<std::size_t>(image.width) * Columns::kInputPixelBytes,
+          .end = image.pixels.data() + image.pixels.size()};
+}
+
 }  // namespace
 
 void Resizer::begin(const Image& image, const Box& region, std::int32_t out_width, std::int32_t out_height,
                     bool mirror) {
-  begin(PixelRows{.first = image.pixels.data(),
-                  .row_bytes = static_cast<std::size_t>(image.width) * Columns::kInputPixelBytes,
-                  .end = image.pixels.data() + image.pixels.size()},
-        region, out_width, out_height, mirror);
+  begin(rows_of(image), region, out_width, out_height, mirror);
+}
+
+void Resizer::begin(const Image& image, const Box& region, const ResamplingAxis& across, const ResamplingAxis& down,
+                    bool mirror) {
+  begin(rows_of(image), region, across, down, mirror);
 }
 
 void Resizer::begin(const PixelRows& pixels, const Box& region, std::int32_t out_width, std::int32_t out_height,
                     bool mirror) {
+  begin(pixels, region, resampling_axis(region.width(), out_width), resampling_axis(region.height(), out_height),
+        mirror);
+}
+
+void Resizer::begin(const PixelRows& pixels, const Box& region, const ResamplingAxis& across,
+                    const ResamplingAxis& down, bool mirror) {
   pixels_ = pixels;
   region_ = region;
-  mix_first_ = region.height() > out_height;
-  columns_.set(region.width(), out_width, mirror);
-  rows_.set(region.height(), out_height);
+  mix_first_ = mixes_first(down);
+  columns_.set(across, mirror);
+  rows_.set(down);
   resampled_ = 0;
   const std::size_t row_bytes = columns_.padded_width() * kPixelBytes;
   grow(inputs_, rows_.taps());
@@ -57,7 +71,7 @@ const std::uint8_t* Resizer::mixed_then_resampled(std::int32_t y) noexcept {
 
 const std::uint8_t* Resizer::resampled_then_mixed(std::int32_t y) noexcept {
   const std::int32_t first = rows_.first(y);
-  // The region is not higher than the output, so two rows at most make one.
+  // Rows become no fewer, so two at most make one.
   if (rows_.taps() == 1) return resampled_row(first);
   inputs_[0] = resampled_row(first);
   inputs_[1] = resampled_row(first + 1);

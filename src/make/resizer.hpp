@@ -24,8 +24,8 @@ struct PixelRows {
 };
 
 // Resizes a region of an image, as if the region had been cut out first, in two steps that each round to 8 bits, to
-// nearest: a region with more rows than the output gets its rows mixed first and those are resampled to the new
-// width; any other has its rows resampled first. So the dearer step, along the row, is made as often as there are rows
+// nearest: where rows become fewer (mixes_first()) they are mixed first and then resampled to the new width; else they
+// are resampled first. So the dearer step, along the row, is made as often as there are rows
 // on the smaller side, and the result depends on sizes only. Output rows are made one at a time, so that the caller can
 // convert and store each while it is in the first-level cache. None is resampled twice. One thread's; memory is kept
 // from image to image and only grows.
@@ -38,6 +38,11 @@ class Resizer {
   // REQUIRES: region within the pixels and not empty, all sides <= Resampling::kMaxSide.
   void begin(const PixelRows& pixels, const Box& region, std::int32_t out_width, std::int32_t out_height, bool mirror);
   void begin(const Image& image, const Box& region, std::int32_t out_width, std::int32_t out_height, bool mirror);
+  // The same by axes. REQUIRES: across.in == region.width(), down.in == region.height().
+  void begin(const PixelRows& pixels, const Box& region, const ResamplingAxis& across, const ResamplingAxis& down,
+             bool mirror);
+  void begin(const Image& image, const Box& region, const ResamplingAxis& across, const ResamplingAxis& down,
+             bool mirror);
 
   // Output row y in pixels of kPixelBytes, valid until the next call. REQUIRES: y counts up from 0.
   [[nodiscard]] const std::uint8_t* row(std::int32_t y);

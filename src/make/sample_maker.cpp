@@ -74,12 +74,15 @@ void render(const CanvasMaker& work, const CanvasMaker::View& view, const Sample
   work.render(workspace.image, view, member.out, workspace.scratch);
 }
 
-void note_view(ImageSize size, const ImageView& view, const SamplePlace& out) {
+void note_view(ImageSize size, const Transform::View& view, const SamplePlace& out, ViewAxes& axes) {
   if (out.view != nullptr) *out.view = {view.region, size.width, size.height, view.mirror};
+  axes = view.axes;
 }
-void note_view(ImageSize size, const CanvasMaker::View& view, const SamplePlace& out) {
+void note_view(ImageSize size, const CanvasMaker::View& view, const SamplePlace& out, ViewAxes& /*axes*/) {
   if (out.view != nullptr) *out.view = {view.region, size.width, size.height, false};
 }
+const Box& pixels_of(const Transform::View& view) noexcept { return view.pixels; }
+const Box& pixels_of(const CanvasMaker::View& view) noexcept { return view.region; }
 std::int32_t shrink_of(const Transform& work, const Transform::View& view) { return work.shrink_of(view); }
 std::int32_t shrink_of(const OperatedTransform& work, const Transform::View& view) {
   return work.transform().shrink_of(view);
@@ -147,17 +150,17 @@ void SampleMaker::make_with(const Work& work, const Source& source, const Member
     const ImageSize size{workspace.image.width, workspace.image.height};
     workspace.fields.turn = {};
     const auto view = view_of(work, size, {}, member);
-    note_view(size, view, member.out);
+    note_view(size, view, member.out, workspace.fields.axes);
     render(work, view, member, workspace);
     return;
   }
   const ImageSize size = open(source, sample, workspace);
   const auto view = view_of(work, size, workspace.fields.turn, member);
-  note_view(size, view, member.out);
+  note_view(size, view, member.out, workspace.fields.axes);
   const Box whole{0, 0, size.width, size.height};
   const std::int32_t shrink = shrink_of(work, view);
   const bool scales = decode_ == Decode::scaled;
-  decode(source, decode_ == Decode::full ? whole : view.region, scales ? shrink : 1, workspace);
+  decode(source, decode_ == Decode::full ? whole : pixels_of(view), scales ? shrink : 1, workspace);
   render(work, view, member, workspace);
   count_decoded(source, 1, workspace);
   // A packed file would have to be unpacked first.
@@ -190,12 +193,12 @@ void SampleMaker::make_all_with(const Work& work, const Source& source, std::spa
                                 Workspace& workspace) const {
   const ImageSize size = open(source, members.front().sample, workspace);
   const ImageTurn turn = workspace.fields.turn;
-  Box region = view_of(work, size, turn, members.front()).region;
-  for (const Member& member : members) region = around(region, view_of(work, size, turn, member).region);
+  Box region = pixels_of(view_of(work, size, turn, members.front()));
+  for (const Member& member : members) region = around(region, pixels_of(view_of(work, size, turn, member)));
   decode(source, decode_ == Decode::full ? Box{0, 0, size.width, size.height} : region, 1, workspace);
   for (const Member& member : members) {
     const auto view = view_of(work, size, turn, member);
-    note_view(size, view, member.out);
+    note_view(size, view, member.out, workspace.fields.axes);
     render(work, view, member, workspace);
   }
   count_decoded(source, members.size(), workspace);

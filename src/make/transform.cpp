@@ -32,7 +32,19 @@ std::size_t Transform::sample_bytes() const noexcept {
 }
 
 Transform::View Transform::choose_view(const Box& box, std::uint64_t epoch, std::uint64_t position) const noexcept {
-  return ::forebay::choose_view(rule_, box, key64(seed_, kAugmentation, epoch, position));
+  const auto [region, mirror] = ::forebay::choose_view(rule_, box, key64(seed_, kAugmentation, epoch, position));
+  if (rule_.kind != ViewRule::Kind::center) {
+    return {region, mirror, axes_of(region, rule_.width, rule_.height), region};
+  }
+  const ViewAxes axes = central_axes(box, rule_.width, rule_.height, rule_.center_fraction);
+  return {shown_region(axes), mirror, axes, pixels_of(axes)};
+}
+
+void Transform::begin(const Image& image, const View& view, Scratch& scratch) const {
+  if (image.shrink > 1) {  // pixels that are not the image's own
+    return scratch.begin(image, image.place_of(view.region), rule_.width, rule_.height, view.mirror);
+  }
+  begin_exactly(scratch, image, view.axes, view.pixels, view.mirror);
 }
 
 Transform::View Transform::view(std::int32_t width, std::int32_t height, const std::optional<Box>& box,
@@ -63,8 +75,9 @@ OperatedTransform::OperatedTransform(const Transform& transform, OperationChain 
                                      const Kernels& kernels)
     : transform_(transform), operations_(std::move(operations)), seed_(seed), recolour_(kernels.recolour) {}
 
-void OperatedTransform::render(const Image& image, const ImageView& view, std::uint64_t epoch, std::uint64_t position,
-                               std::span<std::byte> out, Transform::Scratch& resizer, Scratch& scratch) const {
+void OperatedTransform::render(const Image& image, const Transform::View& view, std::uint64_t epoch,
+                               std::uint64_t position, std::span<std::byte> out, Transform::Scratch& resizer,
+                               Scratch& scratch) const {
   // Use 0: the sample is stored as first made, and every use serves the same bytes.
   const std::uint64_t key = operations_key(seed_, epoch, position, 0);
   transform_.begin(image, view, resizer);

@@ -15,6 +15,7 @@
 #include "kernels.hpp"
 #include "operation_chain.hpp"
 #include "resizer.hpp"
+#include "view_axes.hpp"
 #include "views.hpp"
 
 namespace forebay {
@@ -47,7 +48,12 @@ class Transform {
   // Bytes of one sample: channels * height * width elements.
   [[nodiscard]] std::size_t sample_bytes() const noexcept;
 
-  using View = ImageView;
+  struct View {
+    Box region;  // what it shows, in whole pixels of the image
+    bool mirror = false;
+    ViewAxes axes;  // what it shows exactly
+    Box pixels;     // that it is made of
+  };
   // Of an image of this size, the view of the sample at `position` of `epoch`, made of `box` (the whole image without
   // one). Needs no pixels, so that only those it shows need be decoded.
   // Throws SampleError when the box has no area or lies outside the image, or a side exceeds Resampling::kMaxSide.
@@ -61,16 +67,14 @@ class Transform {
   [[nodiscard]] std::int32_t shrink_of(const View& view) const noexcept;
 
   // Writes the view of an image, which may hold only a part of the pixels or be shrunk, to `out`, converted as
-  // conversion_of() says. REQUIRES: view.region within image.area; out.size() == sample_bytes(); no alignment is
+  // conversion_of() says. REQUIRES: view.pixels within image.area; out.size() == sample_bytes(); no alignment is
   // needed.
   void render(const Image& image, const View& view, std::span<std::byte> out, Scratch& scratch) const;
 
   // The two steps of render(), for what comes between them. begin() has the rows of the view made by scratch.row(), in
   // pixels of kPixelBytes; write() stores those that row_at(y) gives for y = 0, 1, ... Those are readable for
   // width() pixels, until the next call.
-  void begin(const Image& image, const View& view, Scratch& scratch) const {
-    scratch.begin(image, image.place_of(view.region), rule_.width, rule_.height, view.mirror);
-  }
+  void begin(const Image& image, const View& view, Scratch& scratch) const;
   template <class RowAt>
   void write(std::span<std::byte> out, const RowAt& row_at) const;
 
@@ -115,7 +119,7 @@ class OperatedTransform {
   [[nodiscard]] const Transform& transform() const noexcept { return transform_; }
 
   // As Transform::render(), of the sample at `position` of `epoch`. Throws OperationError.
-  void render(const Image& image, const ImageView& view, std::uint64_t epoch, std::uint64_t position,
+  void render(const Image& image, const Transform::View& view, std::uint64_t epoch, std::uint64_t position,
               std::span<std::byte> out, Transform::Scratch& resizer, Scratch& scratch) const;
 
  private:

@@ -64,11 +64,10 @@ void set_channels(int channels, WideImage& image) {
   image.channels = channels;
 }
 
-void WideResizer::Axis::set(std::int32_t in, std::int32_t out, bool mirror) {
-  const ResamplingAxis axis = resampling_axis(in, out);
+void WideResizer::Axis::set(const ResamplingAxis& axis, bool mirror) {
   windows.clear();
   weights.clear();
-  for (std::int32_t i = 0; i < out; ++i) {
+  for (std::int32_t i = 0; i < axis.out; ++i) {
     const TriangleWindow window(axis, i);
     std::int64_t sum = 0;
     for (std::int32_t t = 0; t < window.count(); ++t) sum += window.weight(t);
@@ -110,21 +109,21 @@ void WideResizer::mix_columns(const Number* from, std::int32_t rows, std::size_t
   }
 }
 
-const std::vector<double>& WideResizer::resize(const WideImage& image, const Box& region, std::int32_t out_width,
-                                               std::int32_t out_height, bool mirror) {
-  across_.set(region.width(), out_width, mirror);
-  down_.set(region.height(), out_height, false);
+const std::vector<double>& WideResizer::resize(const WideImage& image, const Box& region, const ResamplingAxis& across,
+                                               const ResamplingAxis& down, bool mirror) {
+  across_.set(across, mirror);
+  down_.set(down, false);
   const auto channels = static_cast<std::size_t>(image.channels);
   const std::size_t in_row = wide_count(region.width(), 1, image.channels);
-  const std::size_t out_row = wide_count(out_width, 1, image.channels);
-  grow_to(out_, out_row * static_cast<std::size_t>(out_height));
+  const std::size_t out_row = wide_count(across.out, 1, image.channels);
+  grow_to(out_, out_row * static_cast<std::size_t>(down.out));
   const std::size_t image_row = wide_count(image.width, 1, image.channels);
   const float* const first = image.values.data() + static_cast<std::size_t>(region.top) * image_row +
                              static_cast<std::size_t>(region.left) * channels;
-  if (region.height() > out_height) {
-    grow_to(between_, in_row * static_cast<std::size_t>(out_height));
+  if (mixes_first(down)) {
+    grow_to(between_, in_row * static_cast<std::size_t>(down.out));
     mix_rows(first, image_row, in_row, between_.data());
-    mix_columns(between_.data(), out_height, in_row, channels, out_.data());
+    mix_columns(between_.data(), down.out, in_row, channels, out_.data());
   } else {
     grow_to(between_, out_row * static_cast<std::size_t>(region.height()));
     mix_columns(first, region.height(), image_row, channels, between_.data());

@@ -33,10 +33,10 @@ void set_channels(int channels, WideImage& image);
 // memory is kept and only grows.
 class WideResizer {
  public:
-  // The region in out_width x out_height pixels, channels interleaved; valid until the next call.
-  // REQUIRES: `region` lies within the picture and is not empty.
-  const std::vector<double>& resize(const WideImage& image, const Box& region, std::int32_t out_width,
-                                    std::int32_t out_height, bool mirror);
+  // The region resized, channels interleaved; valid until the next call. REQUIRES: `region` lies within the picture and
+  // is not empty; across.in == region.width(), down.in == region.height().
+  const std::vector<double>& resize(const WideImage& image, const Box& region, const ResamplingAxis& across,
+                                    const ResamplingAxis& down, bool mirror);
 
  private:
   // Which input pixels make each output pixel of a row or column, and their weights.
@@ -49,7 +49,7 @@ class WideResizer {
     std::vector<Window> windows;
     std::vector<double> weights;
 
-    void set(std::int32_t in, std::int32_t out, bool mirror);
+    void set(const ResamplingAxis& axis, bool mirror);
   };
 
   // Rows begin from_row numbers apart; of each `row` are used.
