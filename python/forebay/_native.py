@@ -16,9 +16,9 @@ import torch
 from torch.utils import data
 
 from . import _core, _huggingface, _options, _transforms
+from ._ranks import SOLO, group_size
 from .dataset import Dataset, Files, is_configured
 from .errors import ConfigError
-from .feeder import SOLO
 
 
 class Unlike(ConfigError):
@@ -172,12 +172,6 @@ class _Part(Dataset):
         return f"{self._whole.identity()} {self._chosen}"
 
 
-def is_ranked() -> bool:
-    """This process is one of several of torch.distributed, where a loader without a sampler serves all samples."""
-    world = torch.distributed
-    return world.is_available() and world.is_initialized() and world.get_world_size() > 1
-
-
 def order_of(sampler: Any, length: int | None, comm: Any) -> Order:
     """What a sampler does. Its length is of the dataset that the loader has, which need not be the sampler's."""
     _require_plain(sampler, ("__iter__", "__len__"))
@@ -201,7 +195,7 @@ def order_of(sampler: Any, length: int | None, comm: Any) -> Order:
         return Order(False, indices=list(sampler), ranks=SOLO)
     world = torch.distributed
     if comm is None and sampler.num_replicas > 1:
-        if not is_ranked() or (world.get_world_size(), world.get_rank()) != (sampler.num_replicas, sampler.rank):
+        if group_size() != sampler.num_replicas or world.get_rank() != sampler.rank:
             raise Unlike("the DistributedSampler's ranks are not those of torch.distributed")
         comm = "torch"
     return Order(sampler.shuffle, seed=sampler.seed, ranks=SOLO if comm is None else comm)
@@ -212,7 +206,7 @@ def refuse_shared_files(options: Mapping[str, Any]) -> None:
     named = [
         each for each in options if each == "trace" or _options.sets(each, ("telemetry.dir", "telemetry.prometheus"))
     ]
-    if named and is_ranked():
+    if named and group_size() > 1:
         raise ConfigError(
             f"{', '.join(named)}: here each rank serves for itself, as PyTorch's loader does, and all would write the "
             'same files: give each rank its own and say comm=forebay.SOLO, or comm="torch" for one job of all'
@@ -226,7 +220,7 @@ def refuse_launched() -> None:
         ("SLURM_STEP_NUM_TASKS", "SLURM_PROCID"),
     ):
         count = os.environ.get(size, "")
-        if rank in os.environ and count.isdigit() and int(count) > 1 and not is_ranked():
+        if rank in os.environ and count.isdigit() and int(count) > 1 and group_size() == 1:
             raise ConfigError(
                 f"this process was started as one of {count} ({size}): each of them would serve the whole dataset. "
                 "Give the loader its ranks, comm=MPI.COMM_WORLD of mpi4py, or a sampler that knows them. If each "

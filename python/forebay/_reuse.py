@@ -17,8 +17,8 @@ from typing import Any
 
 from . import _options
 from ._intake import END, Held, Intake, Ring
+from ._ranks import SOLO, ranks_of
 from .errors import ConfigError, Error, WatchdogError
-from .feeder import SOLO, _ranks
 from .policy import take_policy
 
 _OPTIONS: dict[str, Any] = {
@@ -94,8 +94,7 @@ class Reuse:
         if wrong:
             raise ConfigError(f"{', '.join(wrong)}: for images that Forebay decodes; the source makes these batches")
         self._source, self._copy, self._new_memory, self._restart = source, copy, new_memory, restart
-        ranks = _ranks(comm)
-        self._ranks = ranks
+        self._ranks = ranks = ranks_of(comm)
         self._options = _options.overridden({**_OPTIONS, "policy": policy}, options)
         self._passed_over = self._served = self._epoch = 0
         self._state: Any = None

@@ -6,7 +6,10 @@ import abc
 import mmap
 import os
 import tempfile
+from collections.abc import Callable
 from typing import Any
+
+from .errors import Error
 
 
 class Communicator(abc.ABC):
@@ -69,8 +72,32 @@ class Communicator(abc.ABC):
         """Other ranks wait for this one and cannot be told: a launcher may end the job here, otherwise it returns."""
 
 
-def map_shared_file(path: str, size: int) -> mmap.mmap:
-    """Maps a file that several processes share."""
+def share_file(
+    size: int, is_first: bool, of_first: Callable[[str], str], of_all: Callable[[str], list[str]]
+) -> mmap.mmap:
+    """Memory of a node: a zeroed file, in memory if there is room, that the first of its ranks makes and removes once
+    all have mapped it. of_first: what that rank says, on each rank of the node; of_all: what each rank of the job says.
+    """
+    path = problem = ""
+    memory = None
+    try:
+        path = _made_file(size) if is_first else ""
+    except OSError as error:
+        problem = str(error)
+    path = of_first(path)
+    try:
+        memory = _mapped(path, size) if path else None
+    except OSError as error:
+        problem = str(error)
+    problems = [text for text in of_all(problem) if text]
+    if path and is_first:
+        os.unlink(path)
+    if problems or memory is None:
+        raise Error(f"the ranks of a node cannot share {size} bytes of memory: {problems[0]}")
+    return memory
+
+
+def _mapped(path: str, size: int) -> mmap.mmap:
     number = os.open(path, os.O_RDWR)
     try:
         return mmap.mmap(number, size)
@@ -78,9 +105,7 @@ def map_shared_file(path: str, size: int) -> mmap.mmap:
         os.close(number)
 
 
-def make_shared_file(size: int) -> str:
-    """A zeroed file for map_shared_file(), in memory if there is room; its creator removes it once all
-    have mapped it."""
+def _made_file(size: int) -> str:
     try:
         return _made_in("/dev/shm", size)
     except OSError as error:

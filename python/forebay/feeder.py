@@ -16,22 +16,12 @@ from typing import Any, NamedTuple
 from . import _core, _html, _options
 from ._displays import display_for, require_way
 from ._progress import Meter, View, Waiting, Watched
-from .communicator import Communicator
+from ._ranks import SOLO, Solo, ranks_of
 from .dataset import Dataset, given_dataset, is_configured
 from .errors import ConfigError, Error, not_found
 from .policy import take_operations, take_policy
 
 _LEVELS = {"info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
-
-
-class Solo:
-    """``comm=forebay.SOLO``: this process is a job of its own, although a launcher started several."""
-
-    def __repr__(self) -> str:
-        return "forebay.SOLO"
-
-
-SOLO = Solo()
 
 
 class Field(NamedTuple):
@@ -98,51 +88,6 @@ def _log_to(logger: logging.Logger) -> Any:
     return lambda level, text: logger.log(_LEVELS.get(level, logging.INFO), "%s", text)
 
 
-def _require_no_process_group() -> None:
-    """A program under torchrun that forgot to say so would serve everything on every rank."""
-    distributed = sys.modules.get("torch.distributed")
-    try:
-        size = distributed.get_world_size() if distributed is not None and distributed.is_initialized() else 1
-    except (AttributeError, RuntimeError, ValueError):  # PyTorch was built without it
-        size = 1
-    if size == 1 and "TORCHELASTIC_RUN_ID" in os.environ:
-        text = os.environ.get("WORLD_SIZE", "1")
-        size = int(text) if text.isdigit() else 1
-    if size > 1:
-        raise ConfigError(
-            f'this process is one of {size} of torch.distributed. Give the feeder its ranks: comm="torch", or a '
-            "process group. If each process is to be a job of its own, say so: comm=forebay.SOLO"
-        )
-
-
-def _is_process_group(comm: Any) -> bool:
-    distributed = sys.modules.get("torch.distributed")
-    kind = getattr(distributed, "ProcessGroup", None)
-    return kind is not None and isinstance(comm, kind)
-
-
-def _ranks(comm: Any) -> Communicator | None:
-    if comm is None:
-        _require_no_process_group()
-        return None
-    if isinstance(comm, Solo):
-        return None
-    if isinstance(comm, Communicator):
-        return comm
-    if hasattr(comm, "Iallreduce"):
-        from .mpi import MpiCommunicator
-
-        return MpiCommunicator(comm)
-    if comm == "torch" or _is_process_group(comm):
-        from .torch import ProcessGroupCommunicator
-
-        return ProcessGroupCommunicator(None if comm == "torch" else comm)
-    raise ConfigError(
-        f'comm={comm!r} is no communicator: give one of mpi4py (MPI.COMM_WORLD), "torch" or a process group of '
-        "torch.distributed, a subclass of forebay.Communicator, forebay.SOLO, or nothing for a single process"
-    )
-
-
 def _told(problem: BaseException | None) -> str:
     """What the other ranks hear of a rank's problem, "" for none."""
     if problem is None:
@@ -191,7 +136,7 @@ class Feeder(_core.FeederBase):
         **options: Any,
     ) -> None:
         self._waiting = Waiting()
-        ranks = _ranks(comm)
+        ranks = ranks_of(comm)
         problem: BaseException | None = None
         given: _core.DatasetBase | None = None
         settings = _core.default_options()

@@ -8,11 +8,11 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-import torch
 
 from . import _options
+from ._ranks import SOLO, group_size
 from .errors import ConfigError
-from .feeder import SOLO, Feeder
+from .feeder import Feeder
 from .torch import DataLoader
 
 if TYPE_CHECKING:
@@ -231,9 +231,7 @@ class DataModule(LightningDataModule):
     def _ranks(self) -> Any:
         if self._comm is not None:
             return self._comm
-        distributed = torch.distributed
-        is_one_of_several = distributed.is_available() and distributed.is_initialized()
-        return "torch" if is_one_of_several and distributed.get_world_size() > 1 else SOLO
+        return "torch" if group_size() > 1 else SOLO
 
 
 __all__ = ["DataModule"]

@@ -6,13 +6,12 @@
 from __future__ import annotations
 
 import mmap
-import os
 import time
 from typing import Any
 
 from mpi4py import MPI
 
-from .communicator import Communicator, make_shared_file, map_shared_file
+from .communicator import Communicator, share_file
 from .errors import Error
 
 _WORD = 1  # the tag of messages
@@ -125,25 +124,8 @@ class MpiCommunicator(Communicator):
 
     def share_on_node(self, size: int) -> mmap.mmap:
         node = self._control.Split_type(MPI.COMM_TYPE_SHARED)
-        path, problem = "", ""
-        if node.Get_rank() == 0:
-            try:
-                path = make_shared_file(size)
-            except OSError as error:
-                problem = str(error)
-        path, problem = node.bcast((path, problem))
-        memory = None
-        if not problem:
-            try:
-                memory = map_shared_file(path, size)
-            except OSError as error:
-                problem = str(error)
-        problems = [text for text in self._control.allgather(problem) if text]
-        if path and node.Get_rank() == 0:
-            os.unlink(path)
+        memory = share_file(size, node.Get_rank() == 0, node.bcast, self._control.allgather)
         node.Free()
-        if problems or memory is None:
-            raise Error(f"the ranks of a node cannot share {size} bytes of memory: {problems[0]}")
         return memory
 
     def tell(self, data: bytes) -> None:

@@ -6,15 +6,13 @@ others have started it, whatever they do afterwards, and nothing runs in the bac
 
 from __future__ import annotations
 
-import json
 import mmap
-import os
 from collections.abc import Sequence
 
 import numpy as np
 
 from ._links import CAST, FAREWELL, GATHER, SUM, WORD, Exchange, Links, connect
-from .communicator import Communicator, make_shared_file, map_shared_file
+from .communicator import Communicator, share_file
 from .errors import Error
 
 
@@ -119,26 +117,12 @@ class SocketCommunicator(Communicator):
         return [everything[rank] for rank in range(self.size)]
 
     def share_on_node(self, size: int) -> mmap.mmap:
-        leader = self._nodes.index(self._nodes[self.rank])
-        path = problem = ""
-        if self.rank == leader:
-            try:
-                path = make_shared_file(size)
-            except OSError as error:
-                problem = str(error)
-        path = json.loads(self._exchange(json.dumps(path).encode())[leader])
-        memory = None
-        if path:
-            try:
-                memory = map_shared_file(path, size)
-            except OSError as error:
-                problem = str(error)
-        problems = [text.decode() for text in self._exchange(problem.encode()) if text]
-        if path and self.rank == leader:
-            os.unlink(path)
-        if problems or memory is None:
-            raise Error(f"the ranks of a node cannot share {size} bytes of memory: {problems[0]}")
-        return memory
+        first = self._nodes.index(self._nodes[self.rank])
+
+        def of_all(text: str) -> list[str]:
+            return [said.decode() for said in self._exchange(text.encode())]
+
+        return share_file(size, self.rank == first, lambda path: of_all(path)[first], of_all)
 
     def tell(self, data: bytes) -> None:
         self._links.say_to_all(WORD, 0, data)

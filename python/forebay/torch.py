@@ -11,43 +11,15 @@ from typing import Any, TypeVar
 
 import torch
 
-from . import _links, _native, _options, _transforms
+from . import _native, _options, _transforms
 from ._loop import Loop, Served, Way
+from ._ranks import SOLO, ProcessGroupCommunicator, group_size
+from ._reuse import Reuse
 from .errors import ConfigError
-from .feeder import SOLO, Feeder
-from .sockets import SocketCommunicator
+from .feeder import Feeder
 
 _Item = TypeVar("_Item")
 _ENDLESS = 1 << 40  # epochs; a loader has no last one
-
-
-class ProcessGroupCommunicator(SocketCommunicator):
-    """The ranks of a process group of torch.distributed, whatever its backend. Collective.
-
-    The group is used once, to tell each other where they are; Forebay's traffic has connections of its own (TCP), so
-    neither meets the other's, and a step of the feeder never waits for a collective of the trainer. ``group``: None is
-    the group of all processes.
-    """
-
-    def __init__(self, group: Any = None) -> None:
-        distributed = torch.distributed
-        if not distributed.is_available() or not distributed.is_initialized():
-            raise ConfigError(
-                'comm="torch" takes the ranks of torch.distributed: call torch.distributed.init_process_group("gloo") '
-                "(or nccl) before the feeder is made"
-            )
-        rank, size = distributed.get_rank(group), distributed.get_world_size(group)
-        if rank < 0:
-            raise ConfigError("this process is not in the process group that comm is")
-
-        def exchange(data: bytes) -> list[bytes]:
-            everything: list[Any] = [None] * size
-            distributed.all_gather_object(everything, data, group=group)
-            return everything
-
-        nodes = [text.decode() for text in exchange(_links.node().encode())]
-        hosts = [text.decode() for text in exchange(_links.host(nodes).encode())]
-        super().__init__(rank, hosts, nodes, exchange)
 
 
 def _described(value: Any) -> str:
@@ -150,7 +122,7 @@ class DataLoader(torch.utils.data.DataLoader[_Item]):
         if batch_size is None:
             raise _native.Unlike("batch_size=None means samples without batches")
         if sampler is None:
-            alone = SOLO if _native.is_ranked() else None
+            alone = SOLO if group_size() > 1 else None
             order = _native.Order(bool(of["shuffle"]), of["generator"], ranks=alone if self.comm is None else self.comm)
         else:
             order = _native.order_of(sampler, None if sized is None else len(sized), self.comm)
@@ -216,8 +188,6 @@ class DataLoader(torch.utils.data.DataLoader[_Item]):
         if self.comm is None and not self._is_given("sampler") and not self._is_given("batch_sampler"):
             _native.refuse_launched()
         if options or self.comm is not None:
-            from ._reuse import Reuse
-
             if self.comm is None:
                 _native.refuse_shared_files(options)
             way = {"policy": "block", **({"watchdog_s": self.timeout} if self.timeout > 0 else {})}
@@ -373,3 +343,5 @@ _IGNORED = (
     *("persistent_workers", "pin_memory_device", "in_order"),
 )
 _FEEDER = ("config", "processes", "resume", "trace", "trace_s", "stream", "logger")
+
+__all__ = ["DataLoader", "ProcessGroupCommunicator"]

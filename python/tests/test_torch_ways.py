@@ -216,7 +216,8 @@ def test_a_process_of_several_is_told_so(pictures: Any, monkeypatch: pytest.Monk
 def test_ranks_that_serve_for_themselves_share_no_files(
     pictures: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("forebay._native.is_ranked", lambda: True)
+    for module in ("_native", "torch"):
+        monkeypatch.setattr(f"forebay.{module}.group_size", lambda: 2)
     for native in ("require", "off"):
         for options in ({"telemetry_dir": tmp_path}, {"telemetry": {"dir": tmp_path}}, {"prometheus": tmp_path / "p"}):
             with pytest.raises(forebay.ConfigError, match="all would write the same files"):

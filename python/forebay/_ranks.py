@@ -1,0 +1,100 @@
+"""The ranks of a job: those that a program gives as ``comm=``, and those that torch.distributed knows of."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+from . import _links
+from .communicator import Communicator
+from .errors import ConfigError
+from .sockets import SocketCommunicator
+
+
+class Solo:
+    """``comm=forebay.SOLO``: this process is a job of its own, although a launcher started several."""
+
+    def __repr__(self) -> str:
+        return "forebay.SOLO"
+
+
+SOLO = Solo()
+
+
+def _distributed() -> Any:
+    """torch.distributed where the program has imported it and begun a process group; else None."""
+    distributed = sys.modules.get("torch.distributed")
+    try:
+        return distributed if distributed is not None and distributed.is_initialized() else None
+    except AttributeError:  # PyTorch was built without it
+        return None
+
+
+def group_size() -> int:
+    """The processes of torch.distributed, of which this is one; 1 without."""
+    distributed = _distributed()
+    return 1 if distributed is None else int(distributed.get_world_size())
+
+
+class ProcessGroupCommunicator(SocketCommunicator):
+    """The ranks of a process group of torch.distributed, whatever its backend. Collective.
+
+    The group is used once, to tell each other where they are; Forebay's traffic has connections of its own (TCP), so
+    neither meets the other's, and a step of the feeder never waits for a collective of the trainer. ``group``: None is
+    the group of all processes.
+    """
+
+    def __init__(self, group: Any = None) -> None:
+        distributed = _distributed()
+        if distributed is None:
+            raise ConfigError(
+                'comm="torch" takes the ranks of torch.distributed: call torch.distributed.init_process_group("gloo") '
+                "(or nccl) before the feeder is made"
+            )
+        rank, size = distributed.get_rank(group), distributed.get_world_size(group)
+        if rank < 0:
+            raise ConfigError("this process is not in the process group that comm is")
+
+        def exchange(data: bytes) -> list[bytes]:
+            everything: list[Any] = [None] * size
+            distributed.all_gather_object(everything, data, group=group)
+            return everything
+
+        nodes = [text.decode() for text in exchange(_links.node().encode())]
+        hosts = [text.decode() for text in exchange(_links.host(nodes).encode())]
+        super().__init__(rank, hosts, nodes, exchange)
+
+
+def _require_no_process_group() -> None:
+    """A program under torchrun that forgot to say so would serve everything on every rank."""
+    size = group_size()
+    text = os.environ.get("WORLD_SIZE", "1")
+    if size == 1 and "TORCHELASTIC_RUN_ID" in os.environ and text.isdigit():
+        size = int(text)
+    if size > 1:
+        raise ConfigError(
+            f'this process is one of {size} of torch.distributed. Give the feeder its ranks: comm="torch", or a '
+            "process group. If each process is to be a job of its own, say so: comm=forebay.SOLO"
+        )
+
+
+def ranks_of(comm: Any) -> Communicator | None:
+    """The ranks that comm= stands for; None for a process on its own. Collective."""
+    if comm is None:
+        _require_no_process_group()
+    if comm is None or isinstance(comm, Solo):
+        return None
+    if isinstance(comm, Communicator):
+        return comm
+    if hasattr(comm, "Iallreduce"):
+        from .mpi import MpiCommunicator
+
+        return MpiCommunicator(comm)
+    group = getattr(sys.modules.get("torch.distributed"), "ProcessGroup", None)
+    if comm == "torch" or (group is not None and isinstance(comm, group)):
+        return ProcessGroupCommunicator(None if comm == "torch" else comm)
+    raise ConfigError(
+        f'comm={comm!r} is no communicator: give one of mpi4py (MPI.COMM_WORLD), "torch" or a process group of '
+        "torch.distributed, a subclass of forebay.Communicator, forebay.SOLO, or nothing for a single process"
+    )
