@@ -143,7 +143,7 @@ TEST_CASE("one rank that may not replace a broken file ends all with its rank, p
   });
 }
 
-// The experiment kill_during_save does this 100 times.
+// tests/slow/kill_during_save.py does this 100 times.
 TEST_CASE("SIGKILLs while states are saved: a whole state every time, and the job gets on") {
   at_once(rank_counts(), [](int ranks) {
     if (ranks > 2) return;

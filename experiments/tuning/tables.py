@@ -1,21 +1,20 @@
 #!/usr/bin/env python3
-"""Simulates the figures of README.md and of two of the decisions, fills in their tables, between
-<!-- table: NAME --> and <!-- end -->, and draws the plots of README.md:
+"""Simulates the figures of README.md and of decision 6 and fills in their tables, between <!-- table: NAME --> and
+<!-- end -->:
 
     tables.py build/release/bin/forebay [--steps 40000] [--seeds 9] [--jobs 2]
 
-Needs matplotlib (Debian: python3-matplotlib). Takes about a minute on two cores."""
+Takes about a minute on two cores."""
 
 import argparse
 import os
 import pathlib
 import re
 
-import plots
 from simulator import SOURCES, Simulator, outages
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-DOCUMENTS = ["experiments/tuning/README.md", "docs/decisions/0006-adaptive.md", "docs/decisions/0007-pool-of-four.md"]
+DOCUMENTS = ["experiments/tuning/README.md", "docs/decisions/0006-adaptive.md"]
 
 BURSTY = ["exponential", "lognormal", "outages of 25", "outages of 100", "outages of 400"]
 OUTAGES = BURSTY[2:]
@@ -25,8 +24,7 @@ POLICIES = ["adaptive", "proportional", "greedy", "watermark"]
 CAPS = [4, 8, 16, 32, 64, 128]
 WAITS_MS = [0, 100, 500, 1000]  # a step is 1000 ms
 # Batches per step. Not 1 or 1/2: production in phase with the steps behaves like no other.
-ON_RATES = [0.28, 0.35, 0.45, 0.55, 0.7, 0.8, 0.9, 1.05, 1.2, 1.5, 2, 3]
-TABULATED = [0.28, 0.45, 0.7, 0.9, 1.05, 1.2, 1.5, 3]
+ON_RATES = [0.45, 0.9, 1.05, 1.2, 1.5, 3]
 
 
 def markdown(head, rows):
@@ -48,39 +46,26 @@ def steps(value):
 
 
 def capacity(simulator):
-    cells = simulator.grid({(source, size): ((SOURCES[source], [1.5, 3]), {"queue__capacity": size})
+    cells = simulator.grid({(source, size): ((SOURCES[source], [3]), {"queue__capacity": size})
                             for source in BURSTY for size in CAPACITIES})
-    plots.capacity(cells, BURSTY, CAPACITIES)
 
-    def rows(text):
-        return [[str(size)] + [text(cells[source, size][3, "adaptive"]) for source in BURSTY] for size in CAPACITIES]
+    def text(cell):
+        return f"{number(cell.evenness)} ({cell.ratio:.2f}) / {steps(cell.most)} / {percent(cell.share)}"
 
-    head = ["capacity", *BURSTY]
-    return {
-        "capacity-evenness": markdown(head, rows(lambda cell: f"{number(cell.evenness)} ({cell.ratio:.2f})")),
-        "capacity-most": markdown(head, rows(lambda cell: steps(cell.most))),
-        "capacity-fresh": markdown(head, rows(lambda cell: percent(cell.share))),
-    }
+    rows = [[str(size)] + [text(cells[source, size][3, "adaptive"]) for source in BURSTY] for size in CAPACITIES]
+    return {"capacity": markdown(["capacity", *BURSTY], rows)}
 
 
 def pool(simulator):
     sources = BURSTY[1:]
     cells = simulator.grid({(source, size): ((SOURCES[source], [3]), {"optimum": False, "queue__pool": size})
                             for source in sources for size in POOLS})
-    plots.pool(cells, sources, POOLS)
 
-    def rows(text, of, slots=False):
-        return [[str(size)] + ([str(16 + size + 1)] if slots else []) +
-                [text(cells[source, size][3, "adaptive"]) for source in of] for size in POOLS]
+    def text(cell):
+        return f"{steps(cell.most)} / {steps(cell.row)}"
 
-    def all_three(cell):
-        return f"{number(cell.evenness)} / {steps(cell.most)} / {steps(cell.row)}"
-
-    decided_on = ["lognormal", "outages of 25", "outages of 100"]
-    return {
-        "pool": markdown(["pool", *sources], rows(lambda cell: f"{steps(cell.most)} / {steps(cell.row)}", sources)),
-        "pool-decision": markdown(["pool", "slots", *decided_on], rows(all_three, decided_on, slots=True)),
-    }
+    rows = [[str(size)] + [text(cells[source, size][3, "adaptive"]) for source in sources] for size in POOLS]
+    return {"pool": markdown(["pool", *sources], rows)}
 
 
 def split(simulator):
@@ -102,7 +87,6 @@ def policies(simulator):
     sources = ["exponential", "lognormal", "outages of 25", "outages of 100"]
     ratios = [0.8, 1.5, 3, 6]
     cells = simulator.grid({source: ((SOURCES[source], ratios, POLICIES), {}) for source in sources})
-    plots.policies(cells, sources, ratios, POLICIES)
 
     def text(cell):
         return f"{cell.ratio:.2f} / {percent(cell.share)} / {steps(cell.most)}"
@@ -127,15 +111,14 @@ def reserve(simulator):
         kept = [adaptive.delivered / greedy.delivered for adaptive, greedy in pairs]
         gain = [greedy.evenness / adaptive.evenness for adaptive, greedy in pairs]
         curves[key] = list(zip(kept, gain))
-    plots.reserve({key: curve for key, curve in curves.items() if key[2] > 8}, ON_RATES)
     rows = [[f"{on} / {off}", str(size)] +
-            [f"{percent(kept)} / {gain:.1f}" for rate, (kept, gain) in zip(ON_RATES, curve) if rate in TABULATED]
+            [f"{percent(kept)} / {gain:.1f}" for kept, gain in curve]
             for (on, off, size), curve in curves.items()]
-    return {"reserve": markdown(["on / off", "capacity"] + [f"{rate:g}" for rate in TABULATED], rows)}
+    return {"reserve": markdown(["on / off", "capacity"] + [f"{rate:g}" for rate in ON_RATES], rows)}
 
 
 def max_uses(simulator):
-    sources, ratios = ["lognormal", *OUTAGES], [1.5, 3, 6]
+    sources, ratios = ["lognormal", *OUTAGES], [1.5, 3]
     requests = {}
     for source in sources:
         for cap in CAPS:
@@ -153,7 +136,7 @@ def max_uses(simulator):
 
 
 def max_wait(simulator):
-    sources, ratios = ["constant", "exponential", "lognormal"], [0.9, 1, 1.1, 1.5]
+    sources, ratios = ["constant", "exponential", "lognormal"], [1, 1.1, 1.5]
     cells = simulator.grid({(source, wait): ((SOURCES[source], ratios), {"optimum": False, "policy__max_wait_ms": wait})
                             for source in sources for wait in WAITS_MS})
 
@@ -210,7 +193,6 @@ def main():
     arguments.add_argument("--only", help="one part, by the name of its function")
     given = arguments.parse_args()
     simulator = Simulator(given.command, given.steps, given.seeds, given.jobs)
-    plots.FOLDER = ROOT / "experiments" / "tuning"
     parts = [capacity, pool, split, policies, reserve, max_uses, max_wait, measured]
     tables = {}
     for part in parts:

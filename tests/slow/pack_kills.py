@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Whether packing that is killed at random moments and begun again makes the same bytes: measure.py [KILLS]
+"""Whether packing that is killed at random moments and begun again makes the same bytes: pack_kills.py [KILLS]
 
-    experiments/pack_kills/measure.py [--forebay FILE] [--data FOLDER] [KILLS]
+    tests/slow/pack_kills.py [--forebay FILE] [--data FOLDER] [KILLS]
 
 A set is packed once, in small files. Then the same is done again and again, each time killed by SIGKILL a few times, at
 moments drawn from the time that the first run took, until KILLS (100) processes have been killed, and ended by a run

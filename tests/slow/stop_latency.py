@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""How long `forebay feed` takes to end after a signal: measure.py FOREBAY [REPEATS]
+"""How long `forebay feed` takes to end after a signal: stop_latency.py FOREBAY [REPEATS]
 
 For 1, 2 and 4 ranks: SIGTERM to one rank, to all ranks at once, and SIGINT and SIGTERM to mpirun. Where the ranks are
 signalled directly, the time from the signal to the end of the last rank is judged (limit 0.5 s). mpirun passes a

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Whether SIGKILL at any moment leaves a state that the job can go on from: measure.py FOREBAY [KILLS]
+"""Whether SIGKILL at any moment leaves a state that the job can go on from: kill_during_save.py FOREBAY [KILLS]
 
 A job that saves after every step is killed KILLS times (100), at a random moment after it has saved something new, on
 one rank, then on two ranks under mpirun, where rank 0 (which writes) and rank 1 are killed in turn. Each part of the
