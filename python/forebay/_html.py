@@ -4,11 +4,10 @@ page, or show on light and dark ones alike."""
 from __future__ import annotations
 
 import html as _html
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ._options import config_keys
+from ._options import Key, config_keys, settings
 from .errors import Error
 
 if TYPE_CHECKING:
@@ -187,32 +186,18 @@ def profile_tables(profile: Mapping[str, Any]) -> str:
     )
 
 
-def _settings(toml: str) -> Iterable[tuple[str, str, str, str]]:
-    """Name, value, default and explanation of every line of a written configuration."""
-    keys = {(key.section, key.name): key for key in config_keys()}
-    section = ""
-    for line in toml.splitlines():
-        if found := re.match(r"\[([^\]]+)\]", line):
-            section = found[1]
-        elif found := re.match(r"(\w+) = (.*)", line):
-            key = keys.get((section, found[1]))
-            value, help_text = found[2], key.help if key else ""
-            if help_text and value.endswith(f"# {help_text}"):
-                value = value[: -len(help_text) - 2]
-            name = f"{section}.{found[1]}" if section else found[1]
-            yield name, value.strip(), key.default if key else "", help_text
-
-
 def configuration(toml: str) -> str:
+    keys = {key.full_name: key for key in config_keys()}
+    unknown = Key("", "", "", "", "")
     changed = [
         (
             f"<code>{escape(name)}</code>",
             f'<code style="overflow-wrap:anywhere">{escape(value)}</code>',
-            f"<code>{escape(default)}</code>",
-            f'<span style="display:inline-block;min-width:10em">{escape(meaning)}</span>',
+            f"<code>{escape(keys.get(name, unknown).default)}</code>",
+            f'<span style="display:inline-block;min-width:10em">{escape(keys.get(name, unknown).help)}</span>',
         )
-        for name, value, default, meaning in _settings(toml)
-        if value != default
+        for name, value in settings(toml).items()
+        if value != keys.get(name, unknown).default
     ]
     head = ["key", "value", "default", "meaning"]
     text = f'<pre style="white-space:pre-wrap;text-align:left">{escape(toml)}</pre>'

@@ -8,6 +8,7 @@ import sys
 from typing import Any
 
 from . import _core
+from ._labels import names_of, numbers_of
 from .errors import ConfigError
 
 _ADVICE = "or write a subclass of forebay.Dataset whose __getitem__ returns the bytes of an image"
@@ -118,8 +119,6 @@ def dataset_of(dataset: Any) -> _core.DatasetBase:
     """The library's dataset. Its threads read the files, or the bytes in Arrow's memory, without Python."""
     import numpy
 
-    from .dataset import Files, _names, _numbers
-
     if (dataset.format or {}).get("type") == "custom":
         raise ConfigError(
             "the feeder reads the images themselves and calls no function of the dataset, so its transform would have "
@@ -138,7 +137,7 @@ def dataset_of(dataset: Any) -> _core.DatasetBase:
         values = numpy.array(_sound(dataset.data.column(label)).to_pylist(), object)
         is_text = any(isinstance(value, str) for value in values)
         listed = [("" if is_text else -1) if value is None else value for value in _chosen(dataset, values)]
-        labels, classes = _numbers(listed, None)
+        labels, classes = numbers_of(listed, None)
     elif label is not None:
         numbers = _sound(dataset.data.column(label)).to_pandas().fillna(-1).to_numpy()
         labels = [int(number) for number in _chosen(dataset, numbers)]
@@ -147,7 +146,7 @@ def dataset_of(dataset: Any) -> _core.DatasetBase:
     if sizes.all():
         places = numpy.ascontiguousarray(addresses), numpy.ascontiguousarray(sizes)
         identity = _identity(dataset, places[1], places[0])
-        return _core.memory_dataset([column], *places, labels, _names(classes), [], identity)
+        return _core.memory_dataset([column], *places, labels, names_of(classes), [], identity)
     if sizes.any():
         raise ConfigError(f"some images of the dataset are files and others bytes: give one kind of them, {_ADVICE}")
     paths = numpy.array([row["path"] if row else None for row in _sound(column).to_pylist()], object)
@@ -155,4 +154,4 @@ def dataset_of(dataset: Any) -> _core.DatasetBase:
     missing = next((path for path in chosen if not os.path.exists(path)), None)
     if missing is not None:
         raise ConfigError(f"the dataset's images are files, and {missing!r} is not there: load them first, {_ADVICE}")
-    return Files(chosen, labels or None, classes=classes)._core
+    return _core.files_dataset([os.fsencode(path) for path in chosen], labels, names_of(classes), [])

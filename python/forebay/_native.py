@@ -90,12 +90,26 @@ def source_of(dataset: Any, chosen: Sequence[int] | None, is_library: bool) -> S
     return Source(files, len(samples), {"exif": False, **options})
 
 
-def _listed(dataset: Any, chosen: Sequence[int] | None = None) -> tuple[list[Any], Any, Any]:
-    """Its files with their labels, the classes, and the transform."""
+def _whole(dataset: Any, chosen: Sequence[int] | None) -> tuple[Any, Sequence[int] | None]:
+    """What subsets are of, and which samples of it; None: all."""
     while type(dataset) is data.Subset:
         picked = [int(i) for i in dataset.indices]
         chosen = picked if chosen is None else [picked[i] for i in chosen]
         dataset = dataset.dataset
+    return dataset, chosen
+
+
+def _folders(*names: str) -> Any:
+    """What torchvision.datasets has of that name, where the program has imported it; else something unlike anything."""
+    found: Any = getattr(sys.modules.get("torchvision"), "datasets", None)
+    for name in names:
+        found = getattr(found, name, object())
+    return found
+
+
+def _listed(dataset: Any, chosen: Sequence[int] | None = None) -> tuple[list[Any], Any, Any]:
+    """Its files with their labels, the classes, and the transform."""
+    dataset, chosen = _whole(dataset, chosen)
     name = type(dataset).__name__
     if type(dataset) is data.ConcatDataset:
         parts = [_listed(part) for part in dataset.datasets]
@@ -107,12 +121,11 @@ def _listed(dataset: Any, chosen: Sequence[int] | None = None) -> tuple[list[Any
     _require_plain(dataset, ("__getitem__", "__getitems__"))
     if not hasattr(dataset, "samples"):
         raise Unlike(f"{name} does not list its files, as ImageFolder does")
-    folders = getattr(sys.modules.get("torchvision"), "datasets", None)
     method = getattr(type(dataset), "__getitem__", None)
-    if method not in (None, data.Dataset.__getitem__, getattr(folders, "DatasetFolder", data.Dataset).__getitem__):
+    if method not in (None, data.Dataset.__getitem__, _folders("DatasetFolder", "__getitem__")):
         raise Unlike(f"{name} has a __getitem__() of its own")
-    loader, readers = getattr(dataset, "loader", None), getattr(folders, "folder", None)
-    if loader is not None and loader not in (getattr(readers, "default_loader", 0), getattr(readers, "pil_loader", 0)):
+    loader = getattr(dataset, "loader", None)
+    if loader not in (None, _folders("folder", "default_loader"), _folders("folder", "pil_loader")):
         raise Unlike(f"{name} reads files by a function of its own, {getattr(loader, '__name__', loader)!r}")
     if getattr(dataset, "target_transform", None) is not None:
         raise Unlike("target_transform is yours")
@@ -125,14 +138,11 @@ def _listed(dataset: Any, chosen: Sequence[int] | None = None) -> tuple[list[Any
 
 def _in_memory(dataset: Any, chosen: Sequence[int] | None) -> Source | None:
     """MNIST and CIFAR of torchvision and their like, which hold the pixels; None for others."""
-    while type(dataset) is data.Subset:
-        picked = [int(i) for i in dataset.indices]
-        chosen = picked if chosen is None else [picked[i] for i in chosen]
-        dataset = dataset.dataset
-    folders = getattr(sys.modules.get("torchvision"), "datasets", None)
+    dataset, chosen = _whole(dataset, chosen)
     method = getattr(type(dataset), "__getitem__", None)
-    known = [getattr(folders, name).__getitem__ for name in ("MNIST", "CIFAR10") if hasattr(folders, name)]
-    if method not in known or dataset.target_transform is not None or dataset.transform is None:
+    if method not in (_folders("MNIST", "__getitem__"), _folders("CIFAR10", "__getitem__")):
+        return None
+    if dataset.target_transform is not None or dataset.transform is None:
         return None
     import numpy
 

@@ -141,11 +141,6 @@ def sets(keyword: str, keys: Collection[str]) -> bool:
     return _full(keyword) in keys or any(key.startswith(f"{keyword}.") for key in keys)
 
 
-def key_value(options: Mapping[str, Any], key: str) -> Any:
-    """What the options set a key to, under whatever name; None where they do not."""
-    return next((value for full, _, value in _by_key(options) if full == key), None)
-
-
 def _by_key(options: Mapping[str, Any]) -> list[tuple[Any, str, Any]]:
     """What each keyword sets: its key, or itself where it is none, a name that means that key alone, and the value."""
     all_of: list[tuple[Any, str, Any]] = []
@@ -187,6 +182,19 @@ def load(config: str | None, options: Mapping[str, Any]) -> _core.Options:
         if place:
             text = f"{lines[int(place[1]) - 1][1]}: {text[place.end() :]}"
         raise ConfigError(text) from None
+
+
+def settings(toml: str) -> dict[str, str]:
+    """The values of a written configuration, as TOML, by the full names of their keys."""
+    helps = {key.full_name: key.help for key in _KEYS}
+    section, found = "", {}
+    for line in toml.splitlines():
+        if head := re.match(r"\[([^\]]+)\]", line):
+            section = f"{head[1]}."
+        elif key := re.match(r"(\w+) = (.*)", line):
+            name = section + key[1]
+            found[name] = key[2].removesuffix(f"# {helps.get(name)}").strip()
+    return found
 
 
 # What holds for batches whoever makes them.

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import array
 import collections
-import re
 import time
 import weakref
 from collections.abc import Iterable, Iterator, Mapping
@@ -104,28 +103,24 @@ class Reuse:
         self.feeder: Any = None  #: behind the batches, with its figures; made by the first loop
         keys = {name: value for name, value in self._options.items() if name not in _FEEDER}
         take_policy(keys)
-        self._text = _options.load(None, keys).to_toml()
-        pool = self._value("pool")
+        self._settings = _options.settings(_options.load(None, keys).to_toml())
+        pool = self._settings["queue.pool"]
         self._pool = int(pool) if pool.isdigit() else 20
         self._renew()
         self._agreement: Any = None
         if ranks is not None and ranks.size > 1:
-            self._agreement = _Agreement(ranks.duplicate(), float(self._value("watchdog_s")))
+            self._agreement = _Agreement(ranks.duplicate(), float(self._settings["policy.watchdog_s"]))
 
     def _renew(self) -> None:
         if self.feeder is not None:
             self.feeder.close()
-        is_once = self._ranks is None and _options.key_value(self._options, "policy.name") == "block"
+        is_once = self._ranks is None and self._settings["policy.name"] == '"block"'
         self._intake = Intake(self._source, self._new_memory, not is_once and not self._copy)
         self.feeder = None
         weakref.finalize(self, self._intake.close)
         self._kept: collections.OrderedDict[Any, Any] = collections.OrderedDict()
         self._last: Any = None
         self._is_open = False  # an epoch of the source has begun and is not over
-
-    def _value(self, key: str) -> str:
-        found = re.search(rf"^{key} = (\S+)", self._text, re.M)
-        return found[1] if found else ""
 
     def __len__(self) -> int:
         """Batches of the source in an epoch, if it knows: the steps unless the policy reuses."""
@@ -234,7 +229,8 @@ class Reuse:
             self.feeder.close()
 
     def __repr__(self) -> str:
-        return f"<forebay.reuse of {type(self._source).__name__}: policy {self._value('name')}, epoch {self._epoch}>"
+        policy = self._settings["policy.name"]
+        return f"<forebay.reuse of {type(self._source).__name__}: policy {policy}, epoch {self._epoch}>"
 
 
 def _generator_of(source: Any) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import os
 import warnings
@@ -11,59 +10,10 @@ from typing import Any
 
 from . import _core, _huggingface
 from ._columns import columns_of
-from ._fields import as_classes, class_names, in_order, spec_of
+from ._fields import in_order, spec_of
+from ._labels import names_of, numbers_of
 from ._samples import answer_of
 from .errors import ConfigError
-
-
-def _numbers(labels: Any, classes: Sequence[str] | None) -> tuple[list[int], list[str]]:
-    """Labels as class numbers, and the names of the classes: labels may be names themselves."""
-    if labels is None:
-        return [], class_names(classes)
-    classes = class_names(classes)
-    _refuse_other_order(in_order(labels, "labels"), classes)
-    labels = labels.tolist() if hasattr(labels, "tolist") else list(labels)
-    if any(isinstance(label, str) for label in labels):
-        strange = next((label for label in labels if not isinstance(label, str)), None)
-        if strange is not None:
-            raise ConfigError(f"labels are numbers or names of classes, not both; {strange!r} is no name")
-        try:
-            labels, names = as_classes(labels, classes)
-        except ValueError as error:
-            raise ConfigError(str(error)) from None
-        places = {name: number for number, name in enumerate(names)}
-        unknown = next((label for label in labels if isinstance(label, str) and label not in places), None)
-        if unknown is not None:
-            raise ConfigError(f"the label {unknown!r} is none of the classes {names}")
-        return [places[label] if isinstance(label, str) else label for label in labels], names
-    return [_number(label) for label in labels], classes
-
-
-def _refuse_other_order(labels: Any, classes: Sequence[str] | None) -> None:
-    """Names are numbered in their sorted order: a pandas Categorical of another order means other numbers."""
-    categories = getattr(getattr(labels, "dtype", None), "categories", None)
-    categories = [] if categories is None else list(categories)
-    if classes or not categories or not all(isinstance(each, str) for each in categories):
-        return
-    if categories != sorted(categories, key=os.fsencode):
-        raise ConfigError(
-            f"the categories of the labels are in the order {categories}, and names without classes= are numbered in "
-            "sorted order: give classes=list(labels.cat.categories), or labels.astype(str) for the sorted order"
-        )
-
-
-def _number(label: Any) -> int:
-    number: int | None = None
-    with contextlib.suppress(TypeError, ValueError, OverflowError):  # None, NaN, infinity
-        number = int(label)
-    if number is None or number != label or not -1 <= number < 2**63:
-        raise ConfigError(f"the label {label!r} is no class number: a whole number from 0, or -1 for none")
-    return number
-
-
-def _names(classes: Iterable[Any]) -> list[bytes]:
-    """They may be names of folders, which need not be UTF-8."""
-    return [os.fsencode(name) if isinstance(name, (str, bytes)) else str(name).encode() for name in classes]
 
 
 class Files:
@@ -95,14 +45,14 @@ class Files:
                 f"dataset={paths!r} to the feeder"
             )
         names = [os.fsencode(path) for path in in_order(paths, "paths")]
-        numbers, self.classes = _numbers(labels, classes)
+        numbers, self.classes = numbers_of(labels, classes)
         declared = dict(fields or {})
         if boxes is not None:
             if "boxes" in declared:
                 raise ConfigError("boxes= and fields['boxes'] are the same field: give one of them")
             declared = {"boxes": {"kind": "boxes", "values": boxes}, **declared}
         columns = columns_of(declared, names, self.classes if labels is None else [])
-        self._core = _core.files_dataset(names, numbers, _names(self.classes), columns)
+        self._core = _core.files_dataset(names, numbers, names_of(self.classes), columns)
 
     @classmethod
     def of(cls, folder: Any) -> Files:
@@ -159,10 +109,10 @@ class Dataset:
 
 
 def _made_of(dataset: Dataset, processes: int) -> _core.DatasetBase:
-    labels, classes = _numbers(dataset.labels, dataset.classes)
+    labels, classes = numbers_of(dataset.labels, dataset.classes)
     fields = [spec_of(name, keys) for name, keys in (dataset.fields or {}).items()]
     digest = hashlib.sha256(os.fsencode(dataset.identity())).hexdigest()
-    listed = (len(dataset), labels, _names(classes), fields, digest)
+    listed = (len(dataset), labels, names_of(classes), fields, digest)
     if processes == 0:
         return _core.object_dataset(lambda i: answer_of(dataset[i], fields), *listed)
     from ._processes import Pool

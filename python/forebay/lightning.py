@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
@@ -160,7 +159,7 @@ class DataModule(LightningDataModule):
                 self._given("train"), comm=self._ranks(), native="require", restart=False, **self._options
             )
             feeder = self._loader.feeder
-            is_sized = re.search(r'^\[policy\].*\nname = "block"', feeder.to_toml(), re.M) is not None
+            is_sized = _options.settings(feeder.to_toml())["policy.name"] == '"block"'
             if self._resumed is not None:
                 self._loader.load_state_dict(self._resumed["train"])
                 # The Trainer counts the steps of an epoch, and this one may have begun on another number of ranks.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import re
 import warnings
 import weakref
 from collections.abc import Callable, Mapping
@@ -159,10 +158,10 @@ class DataLoader(torch.utils.data.DataLoader[_Item]):
 
         self._make = make
         self._feeder = make(self._seed)
-        text = self._feeder.to_toml()
-        self._is_eval = re.search(r"^eval = true", text, re.M) is not None
-        self._is_once = re.search(r'^\[policy\].*\nname = "block"', text, re.M) is not None or self._is_eval
-        self._leases = max(_LEASES, int(re.findall(r"^max_leases = (\d+)", text, re.M)[0]))
+        settings = _options.settings(self._feeder.to_toml())
+        self._is_eval = settings["run.eval"] == "true"
+        self._is_once = self._is_eval or settings["policy.name"] == '"block"'
+        self._leases = max(_LEASES, int(settings["queue.max_leases"]))
         self._length = self._feeder.steps_per_epoch
         self._fields = [field.name for field in self._feeder.fields]
         self._ragged = [field.name for field in self._feeder.fields if field.kind == "boxes"]

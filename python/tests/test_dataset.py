@@ -216,9 +216,9 @@ def test_what_a_folder_would_call_is_not_ignored_silently(make: Any, folder: Pat
     ],
 )
 def test_labels_as_text_follow_the_rule_of_lists(folder: Path, labels: Any, expected: Any, classes: Any) -> None:
-    from forebay.dataset import _numbers
+    from forebay._labels import numbers_of
 
-    assert _numbers(labels, None) == (expected, classes)
+    assert numbers_of(labels, None) == (expected, classes)
     listed = forebay.Files(paths_of(folder)[:4], labels)
     assert listed.classes == classes
 
