@@ -31,8 +31,10 @@
 #include "base/retry.hpp"
 #include "data/source_files.hpp"
 #include "detection_support.hpp"
+#include "every_container.hpp"
 #include "memory_dataset.hpp"
 #include "support.hpp"
+#include "zip_files.hpp"
 
 namespace {
 
@@ -272,6 +274,15 @@ std::vector<std::string> indexed_paths(const TemporaryDirectory& dir) {
   std::vector<std::string> paths;
   for (const char* path : {"voc", "yolo", "list.txt", "table.csv", "coco/set.json"})
     paths.push_back((dir / path).string());
+  for (const testing::ContainerKind& kind : testing::every_container()) {
+    for (const auto& [name, contents] : kind.files_of(3)) write_file(dir / kind.name / name, contents);
+    paths.push_back((dir / kind.name / kind.path).string());
+  }
+  write_file(dir / "cifar/batches.meta.txt", "plane\ncar\n");
+  write_file(dir / "npz/set.npz",
+             testing::zip_of({{"images.npy", testing::npy_of_bytes("(3, 1, 1)", "abc")},
+                              {"labels.npy", testing::npy_of_bytes("(3,)", std::string("\0\1\2", 3))}}));
+  paths.push_back((dir / "npz/set.npz").string());
   return paths;
 }
 

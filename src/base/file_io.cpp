@@ -17,6 +17,7 @@
 #include "file_errors.hpp"
 #include "limits.hpp"
 #include "retry.hpp"
+#include "text.hpp"
 
 namespace forebay {
 namespace {
@@ -183,6 +184,20 @@ std::vector<std::byte> load_file(const std::string& path, std::size_t limit) {
     read_at(file.descriptor, 0, bytes);
     return bytes;
   });
+}
+
+std::vector<std::string> lines_of_file(const std::string& file, std::size_t most) {
+  const auto bytes = load_file(file, most);
+  std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
+  std::vector<std::string> lines;
+  while (!text.empty()) {
+    const auto end = std::min(text.find('\n'), text.size());
+    const std::string_view line = without_blanks(text.substr(0, end));
+    if (!line.empty()) lines.emplace_back(line);
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return lines;
 }
 
 FileIdentity identity_of(const FileDescriptor& file) noexcept {

@@ -150,6 +150,8 @@ void read_at(const FileDescriptor& file, std::size_t offset, std::span<const std
 
 // The whole file. Waits for a store that fails (retry.hpp). Throws SampleError, also if it is larger than `limit`.
 [[nodiscard]] std::vector<std::byte> load_file(const std::string& path, std::size_t limit);
+// Its lines without blanks around them, but for empty ones and a byte order mark.
+[[nodiscard]] std::vector<std::string> lines_of_file(const std::string& path, std::size_t limit);
 
 // The folder that the file is in; "." for a bare name.
 [[nodiscard]] std::filesystem::path folder_of(const std::filesystem::path& file);

@@ -5,6 +5,7 @@
 #include <forebay/error.hpp>
 
 #include "base/file_errors.hpp"
+#include "base/retry.hpp"
 #include "gzip.hpp"
 #include "npz.hpp"
 
@@ -44,14 +45,14 @@ std::span<const std::byte> ArrayFiles::Loaded::entry(std::uint64_t i) const noex
   return std::span(elements).subspan(static_cast<std::size_t>(i) * entry_bytes(), entry_bytes());
 }
 
-ArrayFiles::ArrayFiles(const std::string& path) : folder_(std::filesystem::path(path).parent_path().string()) {
-  const auto& file = *files_.emplace("", std::make_unique<OpenFile>(open_regular(path))).first->second;
+ArrayFiles::ArrayFiles(const std::string& path) : path_(path) {
+  const auto& file = *files_.emplace("", std::make_unique<OpenFile>(open_patiently(path))).first->second;
   std::vector<std::byte> head(std::min<std::size_t>(file.size, 8));
-  read_at(file.descriptor, 0, head);
+  read_at_patiently(file.descriptor, 0, head);
   if (starts_as_npy(head)) {
     own_name_ = without_npy(std::filesystem::path(path).filename().string());
   } else {
-    archive_.emplace(file);
+    read_patiently(path, [&] { archive_.emplace(file); });
   }
 }
 
@@ -68,15 +69,25 @@ bool ArrayFiles::has(const std::string& name) const {
 }
 
 std::string ArrayFiles::path_of(const std::string& name) const {
-  return (std::filesystem::path(folder_) / (without_npy(name) + std::string(kNpyEnding))).string();
+  return (std::filesystem::path(path_).parent_path() / (without_npy(name) + std::string(kNpyEnding))).string();
 }
 
 const OpenFile& ArrayFiles::open(const std::string& name) {
   if (archive_ || name == own_name_) return file();
   const std::string path = path_of(name);
   auto& file = files_[path];
-  if (file == nullptr) file = std::make_unique<OpenFile>(open_regular(path));
+  if (file == nullptr) file = std::make_unique<OpenFile>(open_patiently(path));
   return *file;
+}
+
+void ArrayFiles::read(const Found& found, std::span<std::byte> to) const {
+  read_patiently(path_, [&] {
+    if (found.member != nullptr) {
+      archive_->read(*found.member, to);
+    } else {
+      read_at(found.file->descriptor, 0, to);
+    }
+  });
 }
 
 ArrayFiles::Found ArrayFiles::find(const std::string& name) {
@@ -85,11 +96,7 @@ ArrayFiles::Found ArrayFiles::find(const std::string& name) {
     if (archive_) found.member = &find_array(*archive_, without_npy(name));
     const std::uint64_t all = archive_ ? found.member->bytes : found.file->size;
     std::vector<std::byte> head(static_cast<std::size_t>(std::min<std::uint64_t>(all, kLongestNpyHeader)));
-    if (archive_) {
-      archive_->read(*found.member, head);
-    } else {
-      read_at(found.file->descriptor, 0, head);
-    }
+    read(found, head);
     found.array = parse_npy_header(head, found.begin, NpyTexts::read);
     const std::uint64_t wanted = element_bytes_of(found.array);
     if (all - found.begin < wanted) {
@@ -108,11 +115,7 @@ ArrayFiles::Loaded ArrayFiles::load(const Found& found) const {
     }
     // A member may claim far more than its array needs.
     std::vector<std::byte> bytes(found.begin + static_cast<std::size_t>(elements));
-    if (found.member != nullptr) {
-      archive_->read(*found.member, bytes);
-    } else {
-      read_at(found.file->descriptor, 0, bytes);
-    }
+    read(found, bytes);
     const NpyArray array = parse_npy(bytes, NpyTexts::read);
     Loaded loaded{.array = array, .elements = std::vector<std::byte>(array.elements.size())};
     copy_in_c_order(array, loaded.elements);
@@ -123,8 +126,10 @@ ArrayFiles::Loaded ArrayFiles::load(const Found& found) const {
 }
 
 std::uint64_t ArrayFiles::offset_of(const Found& found) const {
-  return naming_array(found.name,
-                      [&] { return found.begin + (found.member == nullptr ? 0 : archive_->stored_at(*found.member)); });
+  return naming_array(found.name, [&] {
+    if (found.member == nullptr) return std::uint64_t{found.begin};
+    return found.begin + read_patiently(path_, [&] { return archive_->stored_at(*found.member); });
+  });
 }
 
 }  // namespace forebay

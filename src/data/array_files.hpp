@@ -38,7 +38,8 @@ class ArrayFiles {
     [[nodiscard]] std::span<const std::byte> entry(std::uint64_t i) const noexcept;
   };
 
-  // Throws SampleError if the file cannot be read or is a damaged archive.
+  // As everything that reads here, it waits for a store that fails (base/retry.hpp). Throws SampleError if the file
+  // cannot be read or is a damaged archive.
   explicit ArrayFiles(const std::string& path);
 
   [[nodiscard]] const OpenFile& file() const noexcept { return *files_.begin()->second; }
@@ -60,8 +61,10 @@ class ArrayFiles {
 
  private:
   [[nodiscard]] const OpenFile& open(const std::string& name);
+  // The first bytes of an array's file.
+  void read(const Found& found, std::span<std::byte> to) const;
 
-  std::string folder_;
+  std::string path_;
   std::string own_name_;
   std::map<std::string, std::unique_ptr<OpenFile>> files_;  // by path; the first is the dataset's
   std::optional<ZipFile> archive_;

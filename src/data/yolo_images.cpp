@@ -51,20 +51,6 @@ std::string lines_joined(const std::vector<std::string>& lines) {
   return text;
 }
 
-std::vector<std::string> lines_of_file(const std::string& file, std::size_t most) {
-  const auto bytes = load_file(file, most);
-  std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
-  std::vector<std::string> lines;
-  while (!text.empty()) {
-    const auto end = std::min(text.find('\n'), text.size());
-    const std::string_view line = without_blanks(text.substr(0, end));
-    if (!line.empty()) lines.emplace_back(line);
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-  return lines;
-}
-
 // The file of a folder that says the classes; "" if there is none. Of several configurations data.yaml is the one.
 std::string file_of_classes(const std::string& folder) {
   std::vector<std::string> found;

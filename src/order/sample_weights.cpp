@@ -21,7 +21,7 @@ namespace {
 
 // Sums of weights stay exact enough, and finite.
 constexpr double kLargestWeight = 1e9;
-constexpr std::size_t kLongestWeightLine = std::size_t{64} << 10U;
+constexpr std::size_t kLargestWeightFile = std::size_t{1} << 30U;
 
 struct Weight {
   Weight(double of, std::size_t in_line) : value(of), line(in_line) {}
@@ -64,10 +64,13 @@ void add_line(Weights& weights, std::string_view text, const std::string& file, 
 Weights parse(const std::string& file) {
   Weights weights;
   try {
-    LineFile in(file, kLongestWeightLine);
-    for (std::string text; in.next(text);) {
-      if (in.number() == 1 && text.starts_with("\xEF\xBB\xBF")) text.erase(0, 3);  // a byte order mark
-      add_line(weights, text, file, in.number());
+    const std::vector<std::byte> bytes = load_file(file, kLargestWeightFile);
+    std::string_view rest(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    if (rest.starts_with("\xEF\xBB\xBF")) rest.remove_prefix(3);  // a byte order mark
+    for (std::size_t line = 1; !rest.empty(); ++line) {
+      const std::size_t length = std::min(rest.find('\n'), rest.size());
+      add_line(weights, rest.substr(0, length), file, line);
+      rest.remove_prefix(std::min(length + 1, rest.size()));
     }
   } catch (const ConfigError&) {
     throw;
