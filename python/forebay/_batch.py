@@ -23,7 +23,8 @@ def bfloat16_of(bits: Any, is_needed: bool = True) -> Any:
 
 
 class SampleView(NamedTuple):
-    """The region of its image that a sample shows, in pixels; it may be mirrored, and is resized to transform.size."""
+    """The region of its image that a sample shows, in pixels; it may be mirrored, and is resized to transform.size.
+    With crop="center" each side is to the nearest pixel."""
 
     left: int
     top: int

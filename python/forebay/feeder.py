@@ -7,11 +7,12 @@ import contextlib
 import json
 import logging
 import os
+import re
 import sys
 import time
 import weakref
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _core, _html, _options
 from ._displays import display_for, require_way
@@ -20,6 +21,11 @@ from ._ranks import SOLO, Solo, ranks_of
 from .dataset import Dataset, given_dataset, is_configured
 from .errors import ConfigError, Error, not_found
 from .policy import take_operations, take_policy
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from ._option_types import Options
 
 _LEVELS = {"info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 
@@ -133,7 +139,7 @@ class Feeder(_core.FeederBase):
         stream: Any = None,
         logger: logging.Logger | str | None = None,
         _source: Any = None,
-        **options: Any,
+        **options: Unpack[Options],
     ) -> None:
         self._waiting = Waiting()
         ranks = ranks_of(comm)
@@ -142,16 +148,17 @@ class Feeder(_core.FeederBase):
         settings = _core.default_options()
         policy, operations = None, []
         try:
-            policy, operations = take_policy(options), take_operations(options)
+            keys: dict[str, Any] = {**options}
+            policy, operations = take_policy(keys), take_operations(keys)
             is_own = dataset is not None and not is_configured(dataset)
             if dataset is not None and not is_own:
-                options["dataset"] = dataset
-            if is_own and "fields" in options:
+                keys["dataset"] = dataset
+            if is_own and "fields" in keys:
                 raise ConfigError(
                     "fields= describes a dataset at a path; the fields of forebay.Files are its own argument, and "
                     "those of a forebay.Dataset its attribute"
                 )
-            settings = _options.load(os.fspath(config) if config is not None else None, options)
+            settings = _options.load(os.fspath(config) if config is not None else None, keys)
             resumed, traced = (os.fsencode(file) if file is not None else b"" for file in (resume, trace))
             seconds = float(trace_s)
             self._logger = logger if isinstance(logger, logging.Logger) else logging.getLogger(logger or "forebay")
@@ -303,7 +310,7 @@ class Feeder(_core.FeederBase):
 
     def __repr__(self) -> str:
         try:
-            return f"<forebay.Feeder: {self.describe()}>"
+            return "<forebay.Feeder: " + re.sub(r"; (?![^(]*\))", "\n  ", self.describe()) + ">"  # none in brackets
         except Error as error:  # another thread is inside, or this is a fork
             return f"<forebay.Feeder: {error}>"
 

@@ -296,7 +296,7 @@ class DataLoader(torch.utils.data.DataLoader[_Item]):
 
     def __repr__(self) -> str:
         if self.is_native:
-            return f"<forebay.torch.DataLoader: {self._feeder.describe()}>"
+            return f"<forebay.torch.DataLoader: {self._feeder!r}>"
         return f"<forebay.torch.DataLoader: {self._reuse or 'PyTorch alone'}>"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import logging
+import os
 import pickle
 from pathlib import Path
 from typing import Any
@@ -111,6 +112,12 @@ def test_a_store_that_stops_is_a_timeout_error(make: Any) -> None:
             pass
 
 
+def test_a_feeder_shows_itself_in_a_few_lines(make: Any) -> None:
+    lines = repr(make()).splitlines()
+    assert 4 <= len(lines) <= 8 and lines[0].startswith("<forebay.Feeder: 40 samples") and lines[-1].endswith(">")
+    assert all(line.count("(") == line.count(")") for line in lines)
+
+
 def test_errors_have_one_base() -> None:
     for error in (forebay.ConfigError, forebay.NotFoundError, forebay.SampleError, forebay.WatchdogError):
         assert issubclass(error, forebay.Error)
@@ -126,3 +133,39 @@ def test_lines_for_people_go_to_logging(make: Any, tmp_path: Path, caplog: pytes
     with caplog.at_level(logging.INFO, "forebay"):
         ids_of(make(dataset=tmp_path, batch_size=3))
     assert any("bad.png" in record.getMessage() for record in caplog.records), caplog.text
+
+
+TYPES = {
+    "true": "bool",
+    "one of": "str",
+    "a string": "str | os.PathLike[str]",
+    "a number of bytes": "int | str",
+    "a number": "float",
+    "a whole number": "int",
+    '"auto"': "float | str",
+}
+
+
+def options_as_types() -> str:
+    """What type checkers know of a feeder's options."""
+    lines = [
+        "# Written by python/tests/test_options.py with FOREBAY_WRITE_PAGES=1, from the table of keys.",
+        "import os\nfrom collections.abc import Mapping\nfrom typing import Any, TypedDict\n",
+        "class Options(TypedDict, total=False):",
+        '    """The options of forebay.Feeder: each key by its name, and with its section before it."""\n',
+    ]
+    for name, keys in _options._NAMES.items():
+        if name == "dataset":  # an argument of its own
+            continue
+        found = {next((kind for start, kind in TYPES.items() if key.expected.startswith(start)), "Any") for key in keys}
+        lines.append(f"    {name}: {'Any' if name in ('seed', 'policy', 'policy_name') else ' | '.join(sorted(found))}")
+    sections = [section for section in _options._SECTIONS if section not in _options._NAMES]
+    lines += [f"    {section}: Mapping[str, Any]" for section in (*sections, "fields")]
+    return "\n".join(lines) + "\n"
+
+
+def test_type_checkers_know_the_options() -> None:
+    file = Path(__file__).parent.parent / "forebay" / "_option_types.pyi"
+    if "FOREBAY_WRITE_PAGES" in os.environ:
+        file.write_text(options_as_types())
+    assert file.read_text() == options_as_types(), "run this test once with FOREBAY_WRITE_PAGES=1"
