@@ -15,6 +15,7 @@
 
 #include "data/csv.hpp"
 #include "dataset_support.hpp"
+#include "fuzz/kept.hpp"
 #include "support.hpp"
 
 namespace forebay {
@@ -49,10 +50,9 @@ std::vector<std::string> tables() {
     for (std::uint64_t k = random.below(30); k > 0; --k) table += kLetters[random.below(kLetters.size())];
     all.push_back(table);
   }
-  const fs::path corpus = testing::source_dir() / "tests" / "fuzz" / "corpus" / "csv";
-  if (fs::exists(corpus)) {
-    for (const auto& file : fs::directory_iterator(corpus)) all.push_back(testing::read_file(file.path()));
-  }
+  const std::vector<fuzz::KeptInput> kept = fuzz::kept_inputs(fuzz::corpus() / "csv.tar");
+  CHECK(kept.size() >= 16);
+  for (const fuzz::KeptInput& input : kept) all.push_back(input.bytes);
   std::erase_if(all, [](const std::string& table) { return table.empty(); });
   return all;
 }

@@ -5,16 +5,13 @@
 #include <set>
 #include <string>
 
-#include "dataset_support.hpp"
+#include "fuzz/kept.hpp"
 #include "fuzz/targets.hpp"
-#include "support.hpp"
 
 namespace forebay::fuzz {
 namespace {
 
 namespace fs = std::filesystem;
-
-fs::path corpus() { return testing::source_dir() / "tests" / "fuzz" / "corpus"; }
 
 TEST_CASE("every target takes its seeds, whole and cut") {
   for (const Target& target : targets()) {
@@ -32,19 +29,20 @@ TEST_CASE("every target takes its seeds, whole and cut") {
   }
 }
 
-TEST_CASE("every file of the corpus is used as its target promises") {
-  std::size_t files = 0;
-  for (const auto& folder : fs::directory_iterator(corpus())) {
-    const Target* const target = find_target(folder.path().filename().string());
-    REQUIRE_MESSAGE(target != nullptr, folder.path(), " is named like no target");
-    for (const auto& file : fs::directory_iterator(folder)) {
-      CAPTURE(file.path());
-      CHECK_NOTHROW((void)target->use(testing::read_file(file.path())));
-      ++files;
+TEST_CASE("every input that is kept is used as its target promises") {
+  std::size_t inputs = 0;
+  for (const auto& archive : fs::directory_iterator(corpus())) {
+    const Target* const target = find_target(archive.path().stem().string());
+    REQUIRE_MESSAGE(target != nullptr, archive.path(), " is named like no target");
+    for (const KeptInput& input : kept_inputs(archive.path())) {
+      CAPTURE(archive.path());
+      CAPTURE(input.name);
+      CHECK_NOTHROW((void)target->use(input.bytes));
+      ++inputs;
     }
   }
-  CHECK(files > 0);
-  MESSAGE(files << " files");
+  CHECK(inputs > 0);
+  MESSAGE(inputs << " inputs");
 }
 
 }  // namespace
