@@ -75,7 +75,7 @@ Weights parse(const std::string& file) {
   } catch (const ConfigError&) {
     throw;
   } catch (const Error& error) {
-    throw ConfigError("dataset.weights: " + printable(file) + " " + error.what());
+    throw ConfigError("dataset.weights: " + printable(file) + ": " + error.what());
   }
   return weights;
 }
