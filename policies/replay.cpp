@@ -1,3 +1,4 @@
+#include <cstdint>
 #include <filesystem>
 #include <system_error>
 #include <utility>
@@ -14,30 +15,42 @@ namespace {
 // recorded run. The feeder ends the run where the recording ends; beyond it the answer is reuse, which never waits.
 class Replay final : public Policy {
  public:
-  explicit Replay(DecisionRuns fresh) : fresh_(std::move(fresh)) {}
+  // Padding: a feeder decides again what was decided, and serves padding where it must. The simulator knows none, and
+  // serves nothing fresh there.
+  enum class Padding : std::uint8_t { as_decided, as_reuse };
 
-  Decision decide(const Signals& signals) override {
-    const bool fresh = signals.step < fresh_.size() ? cursor_.is_fresh(fresh_, signals.step) : signals.depth > 0;
-    return fresh ? Decision::fresh : Decision::reuse;
-  }
+  Replay(Recording recording, Padding padding) : recording_(std::move(recording)), padding_(padding) {}
+
+  Decision decide(const Signals& signals) override { return is_fresh(signals) ? Decision::fresh : Decision::reuse; }
   void served(Decision /*decision*/, const Signals& /*signals*/) override {}
 
  private:
-  DecisionRuns fresh_;
-  DecisionRuns::Cursor cursor_;
+  [[nodiscard]] bool is_fresh(const Signals& signals) noexcept {
+    if (signals.step >= recording_.fresh.size()) return signals.depth > 0;
+    if (!decided_.is_set(recording_.fresh, signals.step)) return false;
+    return padding_ == Padding::as_decided || !padded_.is_set(recording_.padded, signals.step);
+  }
+
+  Recording recording_;
+  Padding padding_;
+  DecisionRuns::Cursor decided_;
+  DecisionRuns::Cursor padded_;
 };
 
 }  // namespace
 
-// `recording` is a file: the feeder has replaced the folder by its rank's file. Given a folder, takes rank 0's file.
+// `recording` is a file: the feeder has replaced the folder by its rank's file. Given a folder, as by the simulator,
+// takes rank 0's file.
 std::unique_ptr<Policy> make_replay_policy(const PolicyOptions& options) {
   if (options.recording.empty()) {
     throw ConfigError(R"(policy.name = "replay" needs policy.recording: the telemetry.dir of the run to repeat)");
   }
   std::filesystem::path file = options.recording;
   std::error_code ignored;
-  if (std::filesystem::is_directory(file, ignored)) file = recording_file(file, 0);
-  return std::make_unique<Replay>(read_recording(file).fresh);
+  const bool is_simulated = std::filesystem::is_directory(file, ignored);
+  if (is_simulated) file = recording_file(file, 0);
+  return std::make_unique<Replay>(read_recording(file),
+                                  is_simulated ? Replay::Padding::as_reuse : Replay::Padding::as_decided);
 }
 
 }  // namespace forebay

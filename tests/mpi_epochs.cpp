@@ -80,7 +80,10 @@ void check_epochs(const Options& options, std::uint64_t samples) {
     CHECK(is_alike(std::to_string(feeder.steps())));
     CHECK(served_by_all(seen) == batches);
     // A policy that waits makes no step too many: what is left of a whole number of batches per rank is padded.
-    if (options.policy.name == "block") CHECK(seen.steps == (batches + ranks - 1) / ranks);
+    if (options.policy.name == "block") {
+      CHECK(seen.steps == (batches + ranks - 1) / ranks);
+      CHECK(seen.steps == feeder.steps_per_epoch());
+    }
   }
   CHECK(epochs == static_cast<std::uint64_t>(options.run.epochs));
   CHECK_FALSE(feeder.was_stopped());
@@ -106,6 +109,32 @@ TEST_CASE("each epoch ends on all ranks at one step, after its last batch and be
           check_epochs(options, samples);
         }
       }
+    }
+  }
+}
+
+// Of 7 shards the ranks have unequal numbers. Where batches change hands an epoch takes as many steps or fewer.
+TEST_CASE("a feeder says how many steps an epoch has, in either order of the samples") {
+  for (const SampleOrder order : {SampleOrder::global, SampleOrder::shards}) {
+    for (const MpiMode mode : {MpiMode::local, MpiMode::lockstep}) {
+      CAPTURE(static_cast<int>(order));
+      CAPTURE(static_cast<int>(mode));
+      Options options = memory_options(1);
+      options.dataset.order = order;
+      options.mpi.mode = mode;
+      options.mpi.virtual_shards = 7;
+      options.run.epochs = 2;
+      Feeder feeder(options, world(), parts(70));
+      const std::uint64_t ranks = world().size();
+      CHECK(feeder.steps_per_epoch() == 10 * ((7 + ranks - 1) / ranks));
+      CHECK(is_alike(std::to_string(feeder.steps_per_epoch())));
+      while (feeder.next_epoch()) {
+        const std::uint64_t steps = serve_epoch(feeder).steps;
+        CHECK(steps <= feeder.steps_per_epoch());
+        CHECK(steps >= (70 + ranks - 1) / ranks);
+        if (mode == MpiMode::lockstep) CHECK(steps == feeder.steps_per_epoch());  // no batch changes hands
+      }
+      feeder.close();
     }
   }
 }

@@ -281,7 +281,7 @@ TEST_CASE("a run is repeated on every rank, and ends for all where the shortest 
     REQUIRE(recorded.size() > left);
     std::ofstream(file, std::ios::trunc) << header_line(recording.header);
     for (std::uint64_t step = 0; step < left; ++step) {
-      const bool fresh = DecisionRuns::Cursor().is_fresh(recording.fresh, step);
+      const bool fresh = DecisionRuns::Cursor().is_set(recording.fresh, step);
       const std::vector<std::uint64_t> run{fresh ? 1U : 0U, fresh ? 0U : 1U};
       std::ofstream(file, std::ios::app) << decisions_line(step, run);
     }

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <utility>
@@ -14,6 +15,7 @@
 #include <forebay/feeder.hpp>
 
 #include "dataset_support.hpp"
+#include "measure/recording.hpp"
 #include "memory_dataset.hpp"
 #include "memory_parts.hpp"
 #include "mpi_world.hpp"
@@ -39,6 +41,27 @@ std::string course(const Options& options, std::uint64_t samples, bool by_epochs
   return course;
 }
 
+std::string fresh_steps_of(const std::string& course) {
+  std::string fresh;
+  std::istringstream words(course);
+  for (std::string word; words >> word;) {
+    if (word != "|") fresh += word.ends_with("/0") ? 'f' : '-';
+  }
+  return fresh;
+}
+
+// Of this rank: padding is none, although ranks in lockstep have decided for fresh batches there.
+std::string fresh_steps_recorded(const std::string& dir) {
+  const Recording recording = read_recording(recording_file(dir, world().rank()));
+  DecisionRuns::Cursor decided;
+  DecisionRuns::Cursor padded;
+  std::string fresh;
+  for (std::uint64_t step = 0; step < recording.fresh.size(); ++step) {
+    fresh += decided.is_set(recording.fresh, step) && !padded.is_set(recording.padded, step) ? 'f' : '-';
+  }
+  return fresh;
+}
+
 TEST_CASE("a recorded run of epochs is repeated exactly, and only in a loop of its kind") {
   for (const MpiMode mode : {MpiMode::local, MpiMode::lockstep}) {
     for (const bool by_epochs : {true, false}) {
@@ -61,6 +84,7 @@ TEST_CASE("a recorded run of epochs is repeated exactly, and only in a loop of i
       options.telemetry.dir = "";
       read_us = 0;
       CHECK(course(options, samples, by_epochs, read_us) == recorded);
+      CHECK(fresh_steps_recorded(dir + "/recorded") == fresh_steps_of(recorded));
       if (world().size() > 1) {
         const std::string error = error_of([&] { (void)course(options, samples, !by_epochs, read_us); });
         CHECK(error.find("a loop over epochs (next_epoch())") != std::string::npos);

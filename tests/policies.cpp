@@ -239,6 +239,16 @@ TEST_CASE("replay: does what was recorded for each step, and never waits beyond 
   CHECK_THROWS_WITH_AS(make({.name = "replay"}), doctest::Contains("needs policy.recording"), ConfigError);
 }
 
+TEST_CASE("replay: a padded step is decided as it was, and in the simulator, which knows no padding, a reuse") {
+  const testing::TemporaryDirectory dir;
+  const std::vector<std::uint64_t> runs{1, 2, 3};
+  const std::vector<std::uint64_t> padded{2, 3, 1};
+  const auto file = recording_file(dir.path(), 0);
+  std::ofstream(file) << header_line({}) << decisions_line(0, runs, padded);
+  CHECK(decisions({.name = "replay", .recording = file.string()}, 4, {4, 4, 4, 4, 4, 4}) == "FRRFFF");
+  CHECK(decisions({.name = "replay", .recording = dir.path().string()}, 4, {4, 4, 4, 4, 4, 4}) == "FRRRRF");
+}
+
 TEST_CASE("registry: knows the policies of this folder, and lists them when asked for another") {
   const PolicyRegistry registry = PolicyRegistry::builtin();
   for (const std::string name : {"block", "interval", "greedy", "watermark", "proportional"}) {

@@ -11,12 +11,14 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <typeinfo>
 #include <utility>
 #include <vector>
 
 #include <forebay/error.hpp>
 
 #include "fake_job.hpp"
+#include "ranks/collectively.hpp"
 #include "ranks/early_end.hpp"
 #include "ranks/ranks.hpp"
 
@@ -40,7 +42,8 @@ Options job_options(std::int64_t epochs) {
 // One rank: plans, serves a batch in each step when it has one, and counts.
 struct Rank {
   Rank(Communicator& communicator, const Options& with, Loop loop)
-      : options(with),
+      : with_others(communicator),
+        options(with),
         order({.samples = kBatches, .batch_size = 1}),
         schedule(order,
                  Ledger({.batches = kBatches,
@@ -92,6 +95,7 @@ struct Rank {
     return Batch(batch.epoch, batch.batch);
   }
 
+  Communicator& with_others;
   Options options;
   Order order;
   Schedule schedule;
@@ -204,6 +208,52 @@ TEST_CASE("the failure of one rank ends all with its text, and a stop ends all")
     steps.add(rank.steps);
   });
   CHECK(steps.is_one());
+}
+
+template <typename Kind>
+std::string thrown_as(const std::function<void()>& body) {
+  try {
+    body();
+  } catch (const Error& error) {
+    return (typeid(error) == typeid(Kind) ? "" : "another kind: ") + std::string(error.what());
+  }
+  return "nothing";
+}
+
+// All ranks throw that kind with one text, whichever rank met it, and whether within a step or in collective work.
+template <typename Kind>
+void check_kind() {
+  for (const bool in_step : {true, false}) {
+    CAPTURE(in_step);
+    Common<std::string> texts;
+    run(3, job_options(1000), Loop::batches, [&](Rank& rank, std::uint32_t number) {
+      texts.add(thrown_as<Kind>([&] {
+        if (!in_step) {
+          return collectively(rank.with_others, [&] {
+            if (number > 0) throw Kind("the disk of " + std::to_string(number) + " is gone");
+          });
+        }
+        Verdict verdict = Verdict::proceed;
+        while ((verdict = rank.agree()) == Verdict::proceed && rank.steps < kTooMany) {
+          (void)rank.serve();
+          if (number == 1 && rank.steps == 20) {
+            rank.failure.raise(std::make_exception_ptr(Kind("the disk of 1 is gone")));
+          }
+        }
+        CHECK(verdict == Verdict::failed);
+        rank.ranks.cause().raise();
+      }));
+    });
+    CHECK(texts.is_one());
+    CHECK(texts.all().front() == "rank 1: the disk of 1 is gone");
+  }
+}
+
+TEST_CASE("what one rank meets is thrown on all in its kind and words") {
+  check_kind<Error>();
+  check_kind<ConfigError>();
+  check_kind<SampleError>();
+  check_kind<WatchdogError>();
 }
 
 TEST_CASE("ranks that ask for batches in different kinds of loops are told so") {

@@ -41,24 +41,32 @@ RecordingHeader header_of(std::uint32_t rank = 0, std::uint32_t ranks = 1) {
           .capacity = 16};
 }
 
-// Decisions as letters: F fresh, R reuse.
-std::string letters(const DecisionRuns& fresh) {
+// Decisions as letters: F fresh, R reuse; f and r the same where padding was served.
+RecordedStep step_of(char letter) {
+  return {.fresh = letter == 'F' || letter == 'f', .padded = letter == 'f' || letter == 'r'};
+}
+
+std::string letters(const Recording& recording) {
   std::string out;
-  DecisionRuns::Cursor cursor;
-  for (std::uint64_t step = 0; step < fresh.size(); ++step) out += cursor.is_fresh(fresh, step) ? 'F' : 'R';
+  DecisionRuns::Cursor fresh;
+  DecisionRuns::Cursor padded;
+  CHECK(recording.padded.size() == recording.fresh.size());
+  for (std::uint64_t step = 0; step < recording.fresh.size(); ++step) {
+    const bool is_padded = padded.is_set(recording.padded, step);
+    out += fresh.is_set(recording.fresh, step) ? (is_padded ? 'f' : 'F') : (is_padded ? 'r' : 'R');
+  }
   return out;
 }
 
 void add(DecisionLog& log, const std::string& decisions) {
-  for (const char decision : decisions) log.add(decision == 'F');
+  for (const char decision : decisions) log.add(step_of(decision));
 }
 
 std::string random_decisions(std::size_t steps, std::uint64_t seed) {
   Random random(seed);
   std::string out = "F";
   // Runs of very different lengths.
-  while (out.size() < steps)
-    out.append(1 + random.below(random.below(2) == 0 ? 3 : 200), out.back() == 'F' ? 'R' : 'F');
+  while (out.size() < steps) out.append(1 + random.below(random.below(2) == 0 ? 3 : 200), "FRfr"[random.below(4)]);
   out.resize(steps);
   return out;
 }
@@ -80,7 +88,7 @@ std::string refusal(const std::string& text) {
 std::string read_text_as_recording(const std::string& text) {
   const TemporaryDirectory dir;
   std::ofstream(dir / "file") << text;
-  return letters(read_recording(dir / "file").fresh);
+  return letters(read_recording(dir / "file"));
 }
 
 TEST_CASE("what is recorded reads back, head and decisions") {
@@ -95,12 +103,12 @@ TEST_CASE("what is recorded reads back, head and decisions") {
     {
       DecisionLog log(file, header_of(3, 4), screen.log);
       for (std::size_t step = 0; step < steps; ++step) {
-        log.add(decisions[step] == 'F');
+        log.add(step_of(decisions[step]));
         if (step % 997 == 5) log.sync();
       }
     }
     const Recording read = read_recording(file);
-    CHECK(letters(read.fresh) == decisions);
+    CHECK(letters(read) == decisions);
     CHECK(read.header.rank == 3);
     CHECK(read.header.ranks == 4);
     CHECK(read.header.dataset == "00000000000000ab");
@@ -115,17 +123,19 @@ TEST_CASE("a line is a step and runs that begin with fresh") {
   const TemporaryDirectory dir;
   Screen screen;
   DecisionLog log(dir / "file", header_of(), screen.log);
-  for (const char* decisions : {"FRRFF", "", "F", "RRR"}) {
+  for (const char* decisions : {"FRRFF", "", "F", "RRR", "FffRr", "r"}) {
     add(log, decisions);
     log.sync();
   }
   const auto lines = read_lines(dir / "file");
-  REQUIRE(lines.size() == 4);
+  REQUIRE(lines.size() == 6);
   CHECK(lines[0].at("forebay") == "decisions");
-  CHECK(lines[0].at("version") == 1);
+  CHECK(lines[0].at("version") == 2);
   CHECK(lines[1] == nlohmann::json{{"step", 0}, {"runs", {1, 2, 2}}});
   CHECK(lines[2] == nlohmann::json{{"step", 5}, {"runs", {1}}});
   CHECK(lines[3] == nlohmann::json{{"step", 6}, {"runs", {0, 3}}});
+  CHECK(lines[4] == nlohmann::json{{"step", 9}, {"runs", {3, 2}}, {"padded", {1, 2, 1, 1}}});
+  CHECK(lines[5] == nlohmann::json{{"step", 14}, {"runs", {0, 1}}, {"padded", {0, 1}}});
 }
 
 // A run that records its decisions and no steps, in a folder of its own.
@@ -149,12 +159,13 @@ struct Recorded {
         setup, totals, [] { return Gauges{}; }, screen.log);
     for (std::uint64_t step = 0; step < decisions.size(); ++step) {
       between(step);
-      telemetry.record({.step = step, .decided_fresh = decisions[step] == 'F'});
+      const RecordedStep recorded = step_of(decisions[step]);
+      telemetry.record({.step = step, .padding = recorded.padded, .decided_fresh = recorded.fresh});
     }
     telemetry.close();
     return telemetry.dropped();
   }
-  [[nodiscard]] std::string read() const { return letters(read_recording(recording_file(dir.path(), 0)).fresh); }
+  [[nodiscard]] std::string read() const { return letters(read_recording(recording_file(dir.path(), 0))); }
 };
 
 TEST_CASE("every decision is recorded, however many step records are dropped") {
@@ -187,16 +198,18 @@ TEST_CASE("a recording that the disk cannot follow ends with what came before th
 
 TEST_CASE("a ring of decisions hands over every one in order, also across its end") {
   const std::string decisions = random_decisions(100'000, 3);
-  RecordRing<bool> ring(128);
+  RecordRing<RecordedStep> ring(128);
   std::string taken;
   Random random(4);
   std::size_t pushed = 0;
   while (taken.size() < decisions.size()) {
     const std::size_t waiting = pushed - taken.size();
     const std::size_t until = std::min(decisions.size(), pushed + random.below(128 - waiting + 1));
-    for (; pushed < until; ++pushed) REQUIRE(ring.push(decisions[pushed] == 'F'));
+    for (; pushed < until; ++pushed) REQUIRE(ring.push(step_of(decisions[pushed])));
     std::uint64_t most = random.below(128);
-    for (bool fresh = false; most > 0 && ring.pop(fresh); --most) taken += fresh ? 'F' : 'R';
+    for (RecordedStep step; most > 0 && ring.pop(step); --most) {
+      taken += step.fresh ? (step.padded ? 'f' : 'F') : (step.padded ? 'r' : 'R');
+    }
   }
   CHECK(ring.dropped() == 0);
   CHECK(taken == decisions);
@@ -213,7 +226,7 @@ TEST_CASE("a recording that must end early says so once, and is used up to there
   log.sync();
   CHECK(screen.count("file ends before step 4 (the disk is slow): a replay of this run will end there") == 1);
   CHECK(screen.count("again") == 0);
-  CHECK(letters(read_recording(dir / "file").fresh) == "FRRF");
+  CHECK(letters(read_recording(dir / "file")) == "FRRF");
 }
 
 TEST_CASE("a disk that fails is told, and never throws") {
@@ -246,18 +259,20 @@ TEST_CASE("what is no recording is refused with file, line and cause") {
   CHECK(contains(refusal(head), "holds no steps"));
   CHECK(contains(refusal(head + "{\"step\":0,\"ru"), "holds no steps"));
   for (const std::string other : {"hello\n", "{}\n", "[]\n", "{\"forebay\":\"steps\",\"version\":1}\n",
-                                  "{\"forebay\":\"decisions\",\"version\":1,\"rank\":\"no\"}\n", "\xff\xfe\n"}) {
+                                  "{\"forebay\":\"decisions\",\"version\":2,\"rank\":\"no\"}\n", "\xff\xfe\n"}) {
     CAPTURE(other);
     CHECK(
         contains(refusal(other + "{\"step\":0,\"runs\":[1]}\n"), "decisions.0.jsonl:1 is not the head of a recording"));
   }
-  CHECK(contains(refusal("{\"forebay\":\"decisions\",\"version\":2}\n"), ":1 is of version 2"));
+  CHECK(contains(refusal("{\"forebay\":\"decisions\",\"version\":3}\n"), ":1 is of version 3"));
+  CHECK(contains(refusal("{\"forebay\":\"decisions\",\"version\":1}\n"),
+                 ":1 is of version 1, and this Forebay reads version 2: replay it with the Forebay that recorded it"));
   for (const char* number : {"-1", "1.5", "4294967296", "29223372036854775808", "1e30"}) {
     CAPTURE(number);
     for (const char* key : {"rank", "ranks", "first_step", "capacity"}) {
       const bool fits = !std::string_view(key).starts_with("rank") && std::string_view(number) == "4294967296";
       std::string other =
-          R"({"forebay":"decisions","version":1,"rank":0,"ranks":1,"first_step":0,"dataset":"","settings":{},)"
+          R"({"forebay":"decisions","version":2,"rank":0,"ranks":1,"first_step":0,"dataset":"","settings":{},)"
           R"("policy":"","capacity":1})";
       const std::string was = std::string(key) == "ranks" || std::string(key) == "capacity" ? "1" : "0";
       const std::string member = "\"" + std::string(key) + "\":";
@@ -272,7 +287,8 @@ TEST_CASE("what is no recording is refused with file, line and cause") {
   for (const std::string bad :
        {"x\n", "{\"step\":3}\n", "{\"step\":3,\"runs\":[-1]}\n", "{\"step\":3,\"runs\":[1.5]}\n",
         "{\"step\":3,\"runs\":[1,\n", "{\"step\":3,\"runs\":[99999999999999]}\n",
-        "{\"step\":3,\"runs\":[900000000,900000000]}\n", "\n"}) {
+        "{\"step\":3,\"runs\":[900000000,900000000]}\n", "{\"step\":3,\"runs\":[2],\"padded\":[1]}\n",
+        "{\"step\":3,\"runs\":[2],\"padded\":2}\n", "{\"step\":3,\"runs\":[2],\"padded\":[1,-1]}\n", "\n"}) {
     CAPTURE(bad);
     CHECK(contains(refusal(head + good + bad + "{\"step\":3,\"runs\":[1]}\n"), "decisions.0.jsonl:3 is not a line of"));
   }
@@ -311,7 +327,7 @@ TEST_CASE("what is deep or long is refused, and a few bytes take no more memory 
   std::string head = header_line(header_of());
   const auto with_version = [&](const std::string& version) {
     std::string changed = head;
-    return changed.replace(changed.find("\"version\":1"), 11, "\"version\":" + version);
+    return changed.replace(changed.find("\"version\":2"), 11, "\"version\":" + version);
   };
   CHECK(contains(refusal(with_version("[[2]]")), "is of version [[2]]"));
   for (const std::size_t depth : {10U, 200'000U}) {
@@ -335,11 +351,11 @@ TEST_CASE("what is deep or long is refused, and a few bytes take no more memory 
   const Recording recording = read_recording(dir / "file");
   REQUIRE(recording.fresh.size() == 400 * kSteps);
   DecisionRuns::Cursor cursor;
-  CHECK(cursor.is_fresh(recording.fresh, kSteps - 2));
-  CHECK_FALSE(cursor.is_fresh(recording.fresh, kSteps - 1));
-  CHECK(cursor.is_fresh(recording.fresh, 399 * kSteps));
-  CHECK_FALSE(cursor.is_fresh(recording.fresh, 400 * kSteps - 1));
-  CHECK(cursor.is_fresh(recording.fresh, 0));
+  CHECK(cursor.is_set(recording.fresh, kSteps - 2));
+  CHECK_FALSE(cursor.is_set(recording.fresh, kSteps - 1));
+  CHECK(cursor.is_set(recording.fresh, 399 * kSteps));
+  CHECK_FALSE(cursor.is_set(recording.fresh, 400 * kSteps - 1));
+  CHECK(cursor.is_set(recording.fresh, 0));
 }
 
 TEST_CASE("runs are what was appended, however it was cut") {
@@ -359,16 +375,16 @@ TEST_CASE("runs are what was appended, however it was cut") {
     REQUIRE(runs.size() == expected.size());
     CHECK(runs == alike);
     DecisionRuns::Cursor cursor;
-    for (std::size_t step = 0; step < expected.size(); ++step) CHECK(cursor.is_fresh(runs, step) == expected[step]);
+    for (std::size_t step = 0; step < expected.size(); ++step) CHECK(cursor.is_set(runs, step) == expected[step]);
   }
   DecisionRuns huge;
   huge.append(std::uint64_t{1} << 40U, true);
   huge.append(std::uint64_t{1} << 33U, false);
   huge.append(1, true);
   DecisionRuns::Cursor cursor;
-  CHECK(cursor.is_fresh(huge, (std::uint64_t{1} << 40U) - 1));
-  CHECK_FALSE(cursor.is_fresh(huge, std::uint64_t{1} << 40U));
-  CHECK(cursor.is_fresh(huge, huge.size() - 1));
+  CHECK(cursor.is_set(huge, (std::uint64_t{1} << 40U) - 1));
+  CHECK_FALSE(cursor.is_set(huge, std::uint64_t{1} << 40U));
+  CHECK(cursor.is_set(huge, huge.size() - 1));
 }
 
 }  // namespace

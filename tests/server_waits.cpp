@@ -82,6 +82,88 @@ TEST_CASE("a wait that is broken ends with padding") {
   CHECK(empty.step().slot == LeaseMaker::kEmpty);
 }
 
+// Ranks in lockstep have decided for a fresh batch, which this one does not have yet.
+Server::Alike serve_agreed(Bench& bench) {
+  const Server::Alike step = bench.server.serve_alike({}, Signals{.step = 1, .depth = 1, .capacity = 4, .uses = 1});
+  bench.server.returned(step.served, Server::Clock::now());
+  return step;
+}
+
+TEST_CASE("a stop breaks no wait for a step that is fresh on all ranks: the others serve their batches in it") {
+  for (const bool of_this_rank : {true, false}) {
+    CAPTURE(of_this_rank);
+    Bench bench;
+    bench.publish();
+    (void)bench.step();
+    bench.stop = of_this_rank;
+    int polls = 0;
+    bench.interrupted = [&] {
+      if (++polls == 10) bench.publish();
+      return true;
+    };
+    const Server::Alike step = serve_agreed(bench);
+    CHECK(polls >= 10);
+    CHECK(step.decision == Decision::fresh);
+    CHECK(step.served.decision == Decision::fresh);
+    CHECK_FALSE(step.served.padding);
+    CHECK_FALSE(bench.failure.happened());
+  }
+}
+
+TEST_CASE("a wait that all ranks have agreed on ends with this rank's failure, with the watchdog, and if a rank left") {
+  Bench failing;
+  failing.publish();
+  (void)failing.step();
+  failing.interrupted = [&] {
+    failing.failure.raise(std::make_exception_ptr(Error("the store is gone")));
+    return true;
+  };
+  check_padding(serve_agreed(failing).served);
+
+  Bench starving;
+  starving.publish();
+  (void)starving.step();
+  auto now = RunningTime::Clock::time_point{};
+  starving.interrupted = [&] {
+    starving.time.tick(now += 1s);
+    return true;
+  };
+  check_padding(serve_agreed(starving).served);
+  REQUIRE(starving.failure.happened());
+  CHECK_THROWS_AS(starving.failure.rethrow(), WatchdogError);
+
+  Bench left;
+  left.publish();
+  (void)left.step();
+  left.interrupted = [&]() -> bool { throw Error("rank 1 has left"); };
+  CHECK_THROWS_WITH_AS((void)serve_agreed(left), "rank 1 has left", Error);
+}
+
+TEST_CASE("a rank whose own batch is at policy.max_uses is padded where the others, and what all share, reuse") {
+  for (const OnMaxUses on_max_uses : {OnMaxUses::wait, OnMaxUses::error, OnMaxUses::warn}) {
+    CAPTURE(static_cast<int>(on_max_uses));
+    Options options = small_queue();
+    options.policy.max_uses = 2;
+    options.policy.on_max_uses = on_max_uses;
+    Bench bench(options);
+    bench.script.decide = [](const Signals& now) { return now.step == 0 ? Decision::fresh : Decision::reuse; };
+    bench.publish();
+    (void)bench.step();
+    const auto reuse = [&](bool must_pad) {
+      const Signals shared{.step = 1, .depth = 1, .capacity = 4, .uses = 1};
+      const Server::Alike step = bench.server.serve_alike({.must_pad = must_pad}, shared);
+      bench.server.returned(step.served, Server::Clock::now());
+      CHECK(step.decision == Decision::reuse);
+      return step.served;
+    };
+    check_padding(reuse(true));  // a use that the others' batches do not have
+    const Served served = reuse(false);
+    CHECK(served.use_index == 2);
+    CHECK(served.padding == (on_max_uses != OnMaxUses::warn));
+    CHECK_FALSE(bench.failure.happened());
+  }
+}
+
 TEST_CASE("a rank that waits for others is not one whose storage delivers nothing, however long it takes") {
   for (const bool in_lockstep : {false, true}) {
     CAPTURE(in_lockstep);

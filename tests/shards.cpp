@@ -64,7 +64,7 @@ TEST_CASE("the ranks' batches are all batches, each once, in ascending order, by
           Schedule schedule(order, Ledger(deal), rank);
           const std::vector<BatchRef> own = planned(schedule);
           CHECK(own.size() == batches_of(deal, rank));
-          CHECK(own.size() <= batches_of(deal, 0));
+          CHECK(own.size() <= most_batches(deal));
           CHECK(schedule.is_exhausted());
           std::uint64_t next_at_least = 0;
           for (const BatchRef& batch : own) {
@@ -77,6 +77,13 @@ TEST_CASE("the ranks' batches are all batches, each once, in ascending order, by
         CHECK(served.size() == batches);
         CHECK(*served.rbegin() == batches - 1);
       }
+}
+
+TEST_CASE("an epoch has as many steps as the rank with the most batches, also where that is not the first") {
+  Deal deal{.batches = 20'000, .shards = 1024, .ranks = 48};
+  CHECK(most_batches(deal) == 430);  // where 417 would do for equal shares
+  deal.contiguous = true;
+  CHECK(most_batches(deal) > batches_of(deal, 0));
 }
 
 TEST_CASE("every epoch deals the same batches to a rank, and no epoch beyond the last is planned") {

@@ -203,6 +203,7 @@ TEST_CASE("each rank has batches one after the other, as many as the others or a
         }
         CHECK(next == batches);
         CHECK(most - least <= batches / shards + 2);
+        CHECK(most == most_batches(deal));
         std::uint64_t in_shards = 0;
         for (std::uint32_t shard = 0; shard < shards; ++shard) {
           for (std::uint64_t block = 0; block < blocks_of(deal, shard); ++block, ++in_shards) {

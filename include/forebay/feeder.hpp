@@ -152,7 +152,7 @@ class Feeder {
   // Batches in an epoch over all ranks.
   [[nodiscard]] std::uint64_t batches_per_epoch() const noexcept;
   // Steps of an epoch in which every step is fresh: the batches of the rank that has the most at first. Equal on all
-  // ranks.
+  // ranks. With mpi.mode = "local" batches may change hands, and an epoch then takes a few steps fewer.
   [[nodiscard]] std::uint64_t steps_per_epoch() const noexcept;
   [[nodiscard]] const Dataset& dataset() const noexcept;
   // The dataset, to pass to a second feeder of the same data without indexing again.

@@ -58,7 +58,7 @@ class SimulatedFiles::RankFiles {
     last_s_ = record.t_s;
     gauges_ = {.depth = record.depth, .capacity = capacity, .produced = record.produced, .blocked_s = record.blocked_s};
     reporter_.add(record);
-    reporter_.add_decision(record.decided_fresh);
+    reporter_.add_decision({.fresh = record.decided_fresh, .padded = record.padding});
     reporter_.tick(record.t_s, 0);
   }
   void finish() {

@@ -182,7 +182,7 @@ void Startup::open_logs() {
     if (rank() == 0) {
       for (const std::string& warning : start_warnings(options, run_.workers, ranks())) run_.console->warn(warning);
       if (!operations_notice_.empty()) run_.console->warn(operations_notice_);
-      const std::string part = part_of_evaluation(options.run, batches_of(run_.schedule->ledger().deal(), 0));
+      const std::string part = part_of_evaluation(options.run, most_batches(run_.schedule->ledger().deal()));
       if (!part.empty()) run_.console->warn(part);
       for (const std::string& warning : index_warnings(skipped)) run_.console->warn(warning);
       const auto& [remark, is_warning] = index_remark_;
@@ -231,7 +231,7 @@ RunPlan Startup::run_plan() const {
                .completed = ledger.completed(),
                .lag = static_cast<std::size_t>(run_.options.mpi.lag)};
   if (run_.options.run.eval) {
-    const std::uint64_t all = batches_of(ledger.deal(), 0);  // no rank has more
+    const std::uint64_t all = most_batches(ledger.deal());
     plan.steps = run_steps() > 0 ? std::min(run_steps(), all) : all;
   }
   if (plan.steps > 0 && !was_complete()) plan.steps -= run_.origin.steps();

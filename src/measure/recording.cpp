@@ -1,5 +1,6 @@
 #include "recording.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <exception>
 #include <new>
@@ -23,7 +24,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kKind = "decisions";
-constexpr std::uint64_t kVersion = 1;
+constexpr std::uint64_t kVersion = 2;
 // A line holds about a second, or 16,384 runs. More than this is damage.
 constexpr std::uint64_t kMostStepsOfLine = std::uint64_t{1} << 30;
 constexpr std::size_t kLongestLine = std::size_t{4} << 20;
@@ -39,8 +40,22 @@ std::optional<Json> parsed(const std::string& line) {
 
 struct Decisions {
   std::uint64_t step = 0;
+  std::uint64_t steps = 0;
   std::vector<std::uint64_t> runs;
+  std::vector<std::uint64_t> padded;
 };
+
+// Fills `runs` and returns their sum; nothing when they are no lengths of runs.
+std::optional<std::uint64_t> runs_in(const Json& json, std::vector<std::uint64_t>& runs) {
+  if (!json.is_array()) return std::nullopt;
+  std::uint64_t steps = 0;
+  for (const Json& run : json) {
+    if (!run.is_number_unsigned() || run.get<std::uint64_t>() > kMostStepsOfLine - steps) return std::nullopt;
+    runs.push_back(run.get<std::uint64_t>());
+    steps += runs.back();
+  }
+  return steps;
+}
 
 // The contents of a line of decisions; nothing if it is not one.
 std::optional<Decisions> decisions_in(const std::string& line) {
@@ -48,17 +63,36 @@ std::optional<Decisions> decisions_in(const std::string& line) {
   if (!json) return std::nullopt;
   const auto step = json->find("step");
   const auto runs = json->find("runs");
-  if (step == json->end() || !step->is_number_unsigned() || runs == json->end() || !runs->is_array()) {
-    return std::nullopt;
-  }
-  Decisions out{.step = step->get<std::uint64_t>(), .runs = {}};
-  std::uint64_t steps = 0;
-  for (const Json& run : *runs) {
-    if (!run.is_number_unsigned() || run.get<std::uint64_t>() > kMostStepsOfLine - steps) return std::nullopt;
-    out.runs.push_back(run.get<std::uint64_t>());
-    steps += out.runs.back();
-  }
+  if (step == json->end() || !step->is_number_unsigned() || runs == json->end()) return std::nullopt;
+  Decisions out{.step = step->get<std::uint64_t>(), .steps = 0, .runs = {}, .padded = {}};
+  const auto steps = runs_in(*runs, out.runs);
+  if (!steps) return std::nullopt;
+  out.steps = *steps;
+  const auto padded = json->find("padded");
+  if (padded != json->end() && runs_in(*padded, out.padded) != steps) return std::nullopt;
   return out;
+}
+
+// Appends runs that alternate, beginning with `value`.
+void append_runs(DecisionRuns& to, std::span<const std::uint64_t> runs, bool value) {
+  for (const std::uint64_t run : runs) {
+    to.append(run, value);
+    value = !value;
+  }
+}
+
+// One step more. An odd number of runs ends with one of the first kind.
+void extend(std::vector<std::uint64_t>& runs, bool is_first_kind) {
+  if (runs.empty()) runs.push_back(0);
+  if (is_first_kind == (runs.size() % 2 == 1)) {
+    ++runs.back();
+  } else {
+    runs.push_back(1);
+  }
+}
+
+void append_text(std::string& line, std::span<const std::uint64_t> runs) {
+  for (std::size_t i = 0; i < runs.size(); ++i) line += (i > 0 ? "," : "") + std::to_string(runs[i]);
 }
 
 class Reader {
@@ -84,7 +118,7 @@ class Reader {
       if (!decisions && !more) break;  // the run was killed while it wrote this line, or the disk was full
       if (!decisions)
         refuse("is not a line of decisions; the file was damaged, and what follows cannot be used", number);
-      append(out.fresh, *decisions, number);
+      append(out, *decisions, number);
       line.swap(following);
     }
     if (out.fresh.empty()) refuse("holds no steps: the recorded run ended before the first was written");
@@ -127,7 +161,8 @@ class Reader {
     }
   }
 
-  void append(DecisionRuns& fresh, const Decisions& decisions, std::uint64_t line) const {
+  void append(Recording& out, const Decisions& decisions, std::uint64_t line) const {
+    const DecisionRuns& fresh = out.fresh;
     if (decisions.step < fresh.size()) {
       refuse("begins at step " + std::to_string(decisions.step) + ", which the lines before it hold already", line);
     }
@@ -138,11 +173,9 @@ class Reader {
                  "steps up to there",
              line);
     }
-    bool is_fresh = true;
-    for (const std::uint64_t run : decisions.runs) {
-      fresh.append(run, is_fresh);
-      is_fresh = !is_fresh;
-    }
+    append_runs(out.fresh, decisions.runs, true);
+    if (decisions.padded.empty()) out.padded.append(decisions.steps, false);
+    append_runs(out.padded, decisions.padded, false);
   }
 
   [[noreturn]] void refuse(const std::string& what, std::uint64_t line = 0) const {
@@ -175,9 +208,11 @@ std::string header_line(const RecordingHeader& header) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-std::string decisions_line(std::uint64_t step, std::span<const std::uint64_t> runs) {
+std::string decisions_line(std::uint64_t step, std::span<const std::uint64_t> runs,
+                           std::span<const std::uint64_t> padded) {
   std::string line = "{\"step\":" + std::to_string(step) + ",\"runs\":[";
-  for (std::size_t i = 0; i < runs.size(); ++i) line += (i > 0 ? "," : "") + std::to_string(runs[i]);
+  append_text(line, runs);
+  if (!padded.empty()) append_text(line += "],\"padded\":[", padded);
   return line + "]}\n";
 }
 
@@ -192,22 +227,18 @@ Recording read_recording(const std::filesystem::path& file) {
 DecisionLog::DecisionLog(const std::filesystem::path& file, const RecordingHeader& header, ConsoleLog& console)
     : name_(printable(file.native())), console_(console), file_(file, console) {
   runs_.reserve(kMostRuns + 2);
+  padded_.reserve(kMostRuns + 2);
   file_.write(header_line(header), 1);
   file_.sync();
 }
 
-void DecisionLog::add(bool fresh) noexcept {
+void DecisionLog::add(RecordedStep step) noexcept {
   if (ended_) return;
   try {
-    if (runs_.empty()) runs_.push_back(0);
-    // An odd number of runs ends with a fresh one.
-    if (fresh == (runs_.size() % 2 == 1)) {
-      ++runs_.back();
-    } else {
-      runs_.push_back(1);
-    }
+    extend(runs_, step.fresh);
+    extend(padded_, !step.padded);
     ++next_;
-    if (runs_.size() >= kMostRuns) write();
+    if (std::max(runs_.size(), padded_.size()) >= kMostRuns) write();
   } catch (const std::exception& error) {
     end(error.what());
   }
@@ -239,8 +270,10 @@ void DecisionLog::end(std::string_view cause) noexcept {
 
 void DecisionLog::write() {
   if (runs_.empty()) return;
-  file_.write(decisions_line(written_, runs_), 1);
+  if (padded_.size() == 1) padded_.clear();  // none
+  file_.write(decisions_line(written_, runs_, padded_), 1);
   runs_.clear();
+  padded_.clear();
   written_ = next_;
 }
 

@@ -17,8 +17,8 @@
 // Writes and reads the recorded decisions of one rank. docs/telemetry.md describes the format.
 namespace forebay {
 
-// Which steps were fresh, as run lengths: a billion equal steps take a few bytes in a recording, and in memory. One
-// thread at a time.
+// Which steps were fresh, or padded, as run lengths: a billion equal steps take a few bytes in a recording, and in
+// memory. One thread at a time.
 class DecisionRuns {
  public:
   // `steps` more, all fresh or all reused.
@@ -46,7 +46,7 @@ class DecisionRuns {
   class Cursor {
    public:
     // REQUIRES: step < runs.size(), and `runs` is the same, unchanged, at every call.
-    [[nodiscard]] bool is_fresh(const DecisionRuns& runs, std::uint64_t step) noexcept {
+    [[nodiscard]] bool is_set(const DecisionRuns& runs, std::uint64_t step) noexcept {
       if (step < begin_) run_ = begin_ = 0;
       for (; step - begin_ >= runs.lengths_[run_]; ++run_) begin_ += runs.lengths_[run_];
       return run_ % 2 == 0;
@@ -64,6 +64,13 @@ class DecisionRuns {
   std::uint64_t size_ = 0;
 };
 
+// What is recorded of a step: the decision, which a replay repeats, and whether this rank was served padding instead of
+// what it says. Ranks in lockstep decide alike for a step at which some have nothing fresh.
+struct RecordedStep {
+  bool fresh = false;
+  bool padded = false;
+};
+
 // The first line: what a run must share with the recorded one to repeat it.
 struct RecordingHeader {
   std::uint32_t rank = 0;
@@ -79,7 +86,8 @@ struct RecordingHeader {
 
 struct Recording {
   RecordingHeader header;
-  DecisionRuns fresh;  // by step; a step that is not fresh reused the batch that the pick chose
+  DecisionRuns fresh;   // by step; a decision that is not fresh reuses the batch that the pick chose
+  DecisionRuns padded;  // by step; of equal size
 };
 
 // "DIR/decisions.RANK.jsonl", or "DIR/decisions.RANK.from-STEP.jsonl" of a run that resumed at a step above 0.
@@ -89,7 +97,9 @@ struct Recording {
 // One line each, newline included.
 [[nodiscard]] std::string header_line(const RecordingHeader& header);
 // `runs`: lengths of runs of steps, alternately fresh and reused, beginning with fresh (0 if the first is a reuse).
-[[nodiscard]] std::string decisions_line(std::uint64_t step, std::span<const std::uint64_t> runs);
+// `padded`: of the same steps, alternately as decided and padded, beginning with as decided; empty = none is padded.
+[[nodiscard]] std::string decisions_line(std::uint64_t step, std::span<const std::uint64_t> runs,
+                                         std::span<const std::uint64_t> padded = {});
 
 // Reads a recording up to its end, or up to a truncated last line. Throws ConfigError naming policy.recording, the file
 // and the line: not there, not a regular file, not a recording, of another version, no steps, or steps missing in
@@ -106,8 +116,8 @@ class DecisionLog {
   DecisionLog(const DecisionLog&) = delete;
   DecisionLog& operator=(const DecisionLog&) = delete;
 
-  // The next step's decision.
-  void add(bool fresh) noexcept;
+  // The next step.
+  void add(RecordedStep step) noexcept;
   // Writes what was added and hands it to the operating system.
   void sync() noexcept;
   // Ends the recording with the steps that were added so far. Only the first cause is reported.
@@ -122,9 +132,11 @@ class DecisionLog {
   ConsoleLog& console_;
   JsonLinesFile file_;
   bool ended_ = false;
-  std::uint64_t written_ = 0;        // steps
-  std::uint64_t next_ = 0;           // the step that is added next
-  std::vector<std::uint64_t> runs_;  // of steps written_ to next_, as in decisions_line()
+  std::uint64_t written_ = 0;  // steps
+  std::uint64_t next_ = 0;     // the step that is added next
+  // Of steps written_ to next_, as in decisions_line().
+  std::vector<std::uint64_t> runs_;
+  std::vector<std::uint64_t> padded_;
 };
 
 }  // namespace forebay

@@ -226,7 +226,7 @@ void Reporter::tell_of_rotation() {
 Telemetry::Telemetry(const TelemetrySetup& setup, const WorkerTotals& totals, std::function<Gauges()> gauges,
                      ConsoleLog& console)
     : ring_(setup.records),
-      decisions_(setup.recording ? std::make_unique<RecordRing<bool>>(setup.decisions) : nullptr),
+      decisions_(setup.recording ? std::make_unique<RecordRing<RecordedStep>>(setup.decisions) : nullptr),
       console_(console),
       reporter_(setup, totals, std::move(gauges), console),
       active_(reporter_.has_audience()) {
@@ -265,7 +265,7 @@ void Telemetry::run(const std::stop_token& stop) {
 void Telemetry::take_decisions() {
   // Checked before draining: only then does the drain take every step before the first one that was lost.
   const bool is_full = decisions_->dropped() > 0;
-  for (bool fresh = false; decisions_->pop(fresh);) reporter_.add_decision(fresh);
+  for (RecordedStep step; decisions_->pop(step);) reporter_.add_decision(step);
   if (is_full) reporter_.end_decisions("the disk of telemetry.dir is too slow");
 }
 

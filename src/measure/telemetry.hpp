@@ -46,9 +46,9 @@ class Reporter {
 
   // False, and it is counted as lost, if there is no memory for it.
   bool add(const StepRecord& record) noexcept;
-  // The next step's decision. Call it for every step: a recording with a gap is useless.
-  void add_decision(bool fresh) noexcept {
-    if (decisions_) decisions_->add(fresh);
+  // The next step. Call it for every step: a recording with a gap is useless.
+  void add_decision(RecordedStep step) noexcept {
+    if (decisions_) decisions_->add(step);
   }
   // Decisions were lost: ends the recording.
   void end_decisions(std::string_view cause) noexcept {
@@ -128,7 +128,8 @@ class Telemetry {
   void record(const StepRecord& step) noexcept {
     if (!active_) return;
     // Once one was lost the recording ends: nothing after a gap is usable.
-    if (decisions_ && decisions_->dropped() == 0) decisions_->push(step.decided_fresh);
+    if (decisions_ && decisions_->dropped() == 0)
+      decisions_->push({.fresh = step.decided_fresh, .padded = step.padding});
     ring_.push(step);
   }
 
@@ -145,7 +146,7 @@ class Telemetry {
 
   WaitPoint stopping_;
   RecordRing<StepRecord> ring_;
-  std::unique_ptr<RecordRing<bool>> decisions_;  // null = they are not recorded
+  std::unique_ptr<RecordRing<RecordedStep>> decisions_;  // null = they are not recorded
   ConsoleLog& console_;
   Reporter reporter_;
   const bool active_;

@@ -110,6 +110,13 @@ std::uint64_t batches_of(const Deal& deal, std::uint32_t rank) noexcept {
          count_congruent(deal.batches % deal.shards, rank, deal.ranks);
 }
 
+std::uint64_t most_batches(const Deal& deal) noexcept {
+  if (!deal.contiguous) return batches_of(deal, 0);  // the longest shards come first
+  std::uint64_t most = 0;
+  for (std::uint32_t rank = 0; rank < deal.ranks; ++rank) most = std::max(most, batches_of(deal, rank));
+  return most;
+}
+
 void tidy(std::vector<Piece>& pieces) {
   std::erase_if(pieces, [](const Piece& piece) { return piece.begin == piece.end; });
   const auto place = [](const Piece& piece) { return std::tuple(piece.epoch, piece.shard, piece.begin); };

@@ -46,6 +46,8 @@ struct Block {
 [[nodiscard]] std::uint32_t owner_of(const Deal& deal, std::uint32_t shard) noexcept;
 // Batches of an epoch that a rank owns at first; may be 0.
 [[nodiscard]] std::uint64_t batches_of(const Deal& deal, std::uint32_t rank) noexcept;
+// The same of the rank that has the most: steps of an epoch in which each is fresh on some rank.
+[[nodiscard]] std::uint64_t most_batches(const Deal& deal) noexcept;
 
 // Which batches of the opened epochs are left, and whose they are. Equal on all ranks at the same step, with one
 // exception: `begin` of a piece says how far its owner has planned, and the others know it as of the last exchange.

@@ -99,7 +99,7 @@ bool use_recording(std::string_view input) {
 std::vector<std::string> recording_seeds() {
   const std::vector<std::uint64_t> runs{3, 2, 1};
   return {header_line({}) + decisions_line(0, runs),
-          header_line({}) + decisions_line(0, runs) + decisions_line(6, runs)};
+          header_line({}) + decisions_line(0, runs) + decisions_line(6, runs, std::vector<std::uint64_t>{0, 2, 4})};
 }
 
 // A trace that is accepted is one that the simulator comes to the end of, with figures that are numbers.
