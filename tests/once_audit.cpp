@@ -84,6 +84,10 @@ OnceTotals& OnceTotals::operator+=(const OnceTotals& other) {
   states += other.states;
   largest_state = std::max(largest_state, other.largest_state);
   ended += other.ended;
+  agreed += other.agreed;
+  logged += other.logged;
+  capped += other.capped;
+  longest_stop_ms = std::max(longest_stop_ms, other.longest_stop_ms);
   return *this;
 }
 
@@ -142,6 +146,9 @@ void OnceAudit::add(std::span<const Seen> ranks) {
   serve(lost, ranks, at, UINT64_MAX);
   check_end(ranks, at);
   check_owners(ranks);
+  if (part.options.mpi.mode == MpiMode::lockstep) check_lockstep(ranks);
+  check_uses(ranks);
+  check_stop(ranks);
   totals_.steps += ranks[0].steps.size();
   if (part.hands_over()) is_as_dealt_ = false;
   steps_ += at;
@@ -154,38 +161,6 @@ void OnceAudit::add(std::span<const Seen> ranks) {
   if (part.stop == StopBy::checkpoint && part.lost_steps > 0 && ranks[0].has_ended == 0) ++totals_.kills;
   ranks_before_ = part.ranks;
   ++part_;
-}
-
-bool OnceAudit::check_alike(std::span<const Seen> ranks) {
-  for (std::size_t rank = 1; rank < ranks.size(); ++rank) {
-    const Seen& a = ranks[0];
-    const Seen& b = ranks[rank];
-    const std::string who = "rank " + std::to_string(rank) + " and rank 0 ";
-    if (a.steps.size() != b.steps.size()) {
-      violate(who + "made " + std::to_string(b.steps.size()) + " and " + std::to_string(a.steps.size()) + " steps");
-      return false;
-    }
-    for (std::size_t step = 0; step < a.steps.size(); ++step) {
-      if (a.steps[step].job_fresh_samples != b.steps[step].job_fresh_samples ||
-          a.steps[step].epochs_completed != b.steps[step].epochs_completed) {
-        violate(who + "differ in job_fresh_samples or epochs_completed at step " + std::to_string(step));
-        return false;
-      }
-    }
-    if (a.steps_at_end != b.steps_at_end || a.epochs_at_end != b.epochs_at_end || a.has_ended != b.has_ended ||
-        a.was_stopped != b.was_stopped) {
-      violate(who + "end differently");
-      return false;
-    }
-    const bool is_alike = std::ranges::equal(a.states, b.states, [](const StateSeen& x, const StateSeen& y) {
-      return x.steps == y.steps && x.text == y.text;
-    });
-    if (!is_alike) {
-      violate(who + "have different states");
-      return false;
-    }
-  }
-  return true;
 }
 
 void OnceAudit::serve(Served& served, std::span<const Seen> ranks, std::uint64_t from, std::uint64_t to) {
@@ -361,6 +336,7 @@ OnceResult run_case(const OnceCase& job, Stage& stage, const std::filesystem::pa
   const auto file = [&](std::size_t part) {
     return directory / (std::to_string(job.number) + "." + std::to_string(part));
   };
+  const auto logs = [&](std::size_t part) { return file(part).string() + ".run"; };
   for (std::size_t i = 0; i < job.parts.size(); ++i) {
     const Part& part = job.parts[i];
     MPI_Comm ranks = stage.split(part.first, part.ranks);
@@ -374,6 +350,7 @@ OnceResult run_case(const OnceCase& job, Stage& stage, const std::filesystem::pa
                         .ranks = part.without_mpi ? MPI_COMM_NULL : ranks,
                         .state = state,
                         .data = data,
+                        .logs = logs(i),
                         .saved = file(i),
                         .to_save = file(i + 1)};
       mine = run_part(place).to_bytes();
@@ -392,8 +369,13 @@ OnceResult run_case(const OnceCase& job, Stage& stage, const std::filesystem::pa
       return result;
     }
     state = seen.front().states.back().text;
+    std::error_code ignored;
+    if (stage.rank() == 0) std::filesystem::remove_all(logs(i), ignored);
   }
-  return {.totals = audit.totals(), .violations = {}};
+  OnceResult result{.totals = audit.totals(), .violations = {}};
+  for (const std::string& left : stage.left_in_shared_memory())
+    result.violations.push_back("left in /dev/shm: " + left);
+  return result;
 }
 
 }  // namespace forebay::testing

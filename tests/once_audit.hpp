@@ -47,8 +47,12 @@ struct OnceTotals {
   std::uint64_t resumes = 0;
   std::uint64_t rank_changes = 0;  // resumes on another number of ranks
   std::uint64_t states = 0;
-  std::uint64_t largest_state = 0;  // bytes
-  std::uint64_t ended = 0;          // jobs that ran to their end
+  std::uint64_t largest_state = 0;    // bytes
+  std::uint64_t ended = 0;            // jobs that ran to their end
+  std::uint64_t agreed = 0;           // steps in lockstep at which the ranks were compared
+  std::uint64_t logged = 0;           // steps, over all ranks, whose records were read back
+  std::uint64_t capped = 0;           // of them, under a cap on uses
+  std::uint64_t longest_stop_ms = 0;  // from request_stop() on one rank until all have closed
 
   OnceTotals& operator+=(const OnceTotals& other);
 };
@@ -80,6 +84,10 @@ class OnceAudit {
   void check_steps(std::span<const Seen> ranks);
   void check_end(std::span<const Seen> ranks, std::uint64_t kept);
   void check_owners(std::span<const Seen> ranks);
+  void check_lockstep(std::span<const Seen> ranks);
+  void check_padding(std::span<const Seen> ranks, std::uint64_t step);
+  void check_uses(std::span<const Seen> ranks);
+  void check_stop(std::span<const Seen> ranks);
 
   const OnceCase& job_;
   std::uint64_t batches_ = 0;  // of an epoch

@@ -203,6 +203,7 @@ OnceCase draw_case(std::uint64_t seed, std::uint64_t number, const OnceLimits& l
     if (i + 1 < parts || dice.chance(0.15)) draw_stop(dice, part, about);
     draw_looks(dice, part, part.stop == StopBy::end ? about : part.steps);
     part.by_epochs = Dice(seed + 1, number * 8 + i).chance(0.4);
+    part.is_logged = Dice(seed + 2, number * 8 + i).chance(0.5);
     job.parts.push_back(std::move(part));
   }
   return job;
@@ -285,13 +286,14 @@ std::string describe(const OnceCase& job) {
                               : " ranks")
         << " from " << part.first << ", " << (options.mpi.mode == MpiMode::local ? "local" : "lockstep") << ", "
         << options.policy.name << (part.by_epochs ? ", by epochs" : "")
-        << (part.holds_last ? ", holds the last lease" : "") << ", epoch_end "
+        << (part.holds_last ? ", holds the last lease" : "") << (part.is_logged ? ", logged" : "") << ", epoch_end "
         << (options.mpi.epoch_end == EpochEnd::next ? "next" : "reuse") << ", ";
     if (options.run.steps > 0) {
       out << options.run.steps << " steps";
     } else {
       out << options.run.epochs << " epochs";
     }
+    if (options.policy.max_uses > 0) out << ", max_uses " << options.policy.max_uses;
     out << ", capacity " << options.queue.capacity << ", pool " << options.queue.pool << ", lag " << options.mpi.lag
         << ", bytes " << options.workers.bytes << ", io " << options.workers.io << ", decode " << options.workers.decode
         << ", read us ";

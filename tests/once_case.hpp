@@ -25,6 +25,7 @@ struct Part {
   bool without_mpi = false;           // one rank that has no communicator
   bool by_epochs = false;             // the trainer's loop is one over epochs
   bool holds_last = false;            // the trainer keeps each lease until it has the next
+  bool is_logged = false;             // its steps and decisions are recorded, and read back
   ResumeBy resume = ResumeBy::parts;  // how it resumes from the part before
   StopBy stop = StopBy::end;
   std::uint64_t steps = 0;           // made before the stop

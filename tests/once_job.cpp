@@ -1,5 +1,7 @@
 #include "once_job.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -17,6 +19,7 @@
 #include "dataset_support.hpp"
 #include "every_container.hpp"
 #include "memory_dataset.hpp"
+#include "once_logs.hpp"
 
 namespace forebay::testing {
 namespace {
@@ -61,6 +64,11 @@ std::vector<T> take(std::string_view& bytes) {
   if (count > 0) std::memcpy(values.data(), bytes.data(), count * sizeof(T));
   bytes.remove_prefix(count * sizeof(T));
   return values;
+}
+
+std::uint64_t now_ns() {
+  return static_cast<std::uint64_t>(
+      std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count());
 }
 
 std::vector<char> chars(const std::string& text) { return {text.begin(), text.end()}; }
@@ -118,6 +126,11 @@ class PartRun {
         if (is_bad(id)) throw SampleError("is broken on purpose");
       });
     }
+    if (part_.is_logged) {
+      options.telemetry.dir = place_.logs.string();
+      options.telemetry.per_step = true;
+      options.telemetry.decisions = true;
+    }
     const bool goes_on = place_.state.has_value();
     // Without a state there is no such file, and the job begins at its beginning.
     if (part_.resume == ResumeBy::parts) parts.resume = place_.saved;
@@ -143,7 +156,10 @@ class PartRun {
         ++next_look;
       }
       if (ceases && step == part_.steps) break;
-      if (part_.stop == StopBy::request && step == part_.steps && place_.rank == part_.stopper) feeder.request_stop();
+      if (part_.stop == StopBy::request && step == part_.steps && place_.rank == part_.stopper) {
+        seen_.asked_to_stop_ns = now_ns();
+        feeder.request_stop();
+      }
       if (!serve(feeder, step)) break;
     }
     end(feeder);
@@ -154,6 +170,9 @@ class PartRun {
       seen_.has_ended = 0;  // not before the save
     }
     feeder.close();
+    seen_.closed_ns = now_ns();
+    if (!part_.is_logged) return;
+    for (const std::string& wrong : check_logs(place_.logs, place_.rank, first_step_, seen_)) complain(wrong);
   }
 
   // The state that the job goes on from, and what the feeder says at that point.
@@ -201,6 +220,7 @@ class PartRun {
     StepSeen& seen = seen_.steps.emplace_back();
     seen.job_fresh_samples = batch->job_fresh_samples();
     seen.epochs_completed = feeder.epochs_completed();
+    seen.use_index = batch->use_index();
     if (batch->is_fresh()) {
       seen.fresh_samples = batch->size();
       seen_.fresh.push_back({batch->epoch(), batch->batch(), step});
@@ -252,11 +272,23 @@ Stage::Stage(MPI_Comm world) {
   communicator_ = make_communicator(world_);
   rank_ = communicator_->rank();
   size_ = communicator_->size();
+  processes_ = communicator_->all_gather(std::to_string(::getpid()));
 }
 
 Stage::~Stage() {
   communicator_->close(10);
   MPI_Comm_free(&world_);
+}
+
+std::vector<std::string> Stage::left_in_shared_memory() const {
+  std::vector<std::string> left;
+  std::error_code error;
+  for (std::filesystem::directory_iterator it("/dev/shm", error), end; !error && it != end; it.increment(error)) {
+    const std::string name = it->path().filename().string();
+    const auto is_of = [&](const std::string& process) { return name.starts_with("forebay-" + process + "-"); };
+    if (std::ranges::any_of(processes_, is_of)) left.push_back(name);
+  }
+  return left;
 }
 
 void Stage::wait_for_all() {
@@ -285,8 +317,8 @@ std::string Seen::to_bytes() const {
   std::string bytes;
   put(bytes, steps);
   put(bytes, fresh);
-  put(bytes, std::vector{steps_at_end, epochs_at_end, has_ended, was_stopped, std::uint64_t{states.size()},
-                         std::uint64_t{complaints.size()}});
+  put(bytes, std::vector{steps_at_end, epochs_at_end, has_ended, was_stopped, is_logged, asked_to_stop_ns, closed_ns,
+                         std::uint64_t{states.size()}, std::uint64_t{complaints.size()}});
   for (const StateSeen& state : states) {
     put(bytes, std::vector{state.steps});
     put(bytes, chars(state.text));
@@ -304,11 +336,14 @@ Seen Seen::from_bytes(std::string_view bytes) {
   seen.epochs_at_end = numbers[1];
   seen.has_ended = numbers[2];
   seen.was_stopped = numbers[3];
-  for (std::uint64_t i = 0; i < numbers[4]; ++i) {
+  seen.is_logged = numbers[4];
+  seen.asked_to_stop_ns = numbers[5];
+  seen.closed_ns = numbers[6];
+  for (std::uint64_t i = 0; i < numbers[7]; ++i) {
     const std::uint64_t steps = take<std::uint64_t>(bytes).front();
     seen.states.push_back({steps, text(take<char>(bytes))});
   }
-  for (std::uint64_t i = 0; i < numbers[5]; ++i) seen.complaints.push_back(text(take<char>(bytes)));
+  for (std::uint64_t i = 0; i < numbers[8]; ++i) seen.complaints.push_back(text(take<char>(bytes)));
   return seen;
 }
 

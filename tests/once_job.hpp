@@ -27,6 +27,8 @@ class Stage {
 
   [[nodiscard]] std::uint32_t rank() const noexcept { return rank_; }
   [[nodiscard]] std::uint32_t size() const noexcept { return size_; }
+  // What processes of this stage have left in /dev/shm.
+  [[nodiscard]] std::vector<std::string> left_in_shared_memory() const;
   // Collective: every rank's bytes, by rank.
   [[nodiscard]] std::vector<std::string> gather(std::string_view mine);
   // Collective: a communicator of `ranks` ranks, the first being `first`; MPI_COMM_NULL on the others. To be freed.
@@ -39,12 +41,15 @@ class Stage {
   std::unique_ptr<Communicator> communicator_;
   std::uint32_t rank_ = 0;
   std::uint32_t size_ = 1;
+  std::vector<std::string> processes_;  // of all ranks
 };
 
 struct StepSeen {
   std::uint64_t job_fresh_samples = 0;
   std::uint64_t epochs_completed = 0;
   std::uint64_t fresh_samples = 0;  // that this rank was served
+  std::uint64_t use_index = 0;
+  std::uint64_t is_padding = 0;  // of a part that is logged
 };
 struct FreshSeen {
   std::uint64_t epoch = 0;
@@ -65,6 +70,10 @@ struct Seen {
   std::uint64_t epochs_at_end = 0;
   std::uint64_t has_ended = 0;  // next() returned nothing
   std::uint64_t was_stopped = 0;
+  std::uint64_t is_logged = 0;  // is_padding of every step is known
+  // On the clock that all ranks share; 0 = never.
+  std::uint64_t asked_to_stop_ns = 0;
+  std::uint64_t closed_ns = 0;
   std::vector<std::string> complaints;
 
   [[nodiscard]] std::string to_bytes() const;
@@ -79,6 +88,7 @@ struct Place {
   MPI_Comm ranks = MPI_COMM_NULL;    // MPI_COMM_NULL: one rank without MPI
   std::optional<std::string> state;  // to go on from
   std::filesystem::path data;        // of a job on a container
+  std::filesystem::path logs;        // of a part that is logged
   // Of the state that the part before saved, and of the one that this part saves.
   std::filesystem::path saved;
   std::filesystem::path to_save;

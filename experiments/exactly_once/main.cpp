@@ -128,6 +128,10 @@ int check_cases(const Arguments& arguments, Stage& stage, const std::filesystem:
     print("steps", totals.steps);
     print("epochs completed", totals.epochs);
     print("records served fresh", totals.records);
+    print("steps of ranks in lockstep compared", totals.agreed);
+    print("steps read back from their records", totals.logged);
+    print("of them under a cap on uses", totals.capped);
+    print("longest stop, ms", totals.longest_stop_ms);
     print("batches served fresh", totals.fresh);
     print("of them handed over from rank to rank", totals.handed_over);
     print("states checked", totals.states);
