@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import lzma
 import os
 import pathlib
 
@@ -60,21 +61,23 @@ class Result:
 
 
 class Results:
-    """The results of a file, and of those beside it with a word more in their names (study.jsonl, study.WORD.jsonl),
-    which are only read. Lines that were cut off by a crash are dropped when the file is opened for writing."""
+    """The results of a file, and of those beside it with a word more in their names (study.jsonl, study.WORD.jsonl,
+    study.WORD.jsonl.xz), which are only read. Lines that were cut off by a crash are dropped when the file is opened for writing."""
 
     def __init__(self, path):
         self.path = pathlib.Path(path)
         self._by_key = {}
         self._by_arm = {}  # {(stage, cell, arm): [result]}
-        for path in (self.path, *sorted(self.path.parent.glob(f"{self.path.stem}.*{self.path.suffix}"))):
+        beside = self.path.stem + ".*" + (self.path.suffix or ".none")
+        for path in (self.path, *sorted([*self.path.parent.glob(beside), *self.path.parent.glob(beside + ".xz")])):
             if path.is_file():
                 for line in self._whole_lines(path):
                     self._keep(Result.of_line(line))
 
     @staticmethod
     def _whole_lines(path):
-        text = path.read_text(encoding="utf-8")
+        content = path.read_bytes()
+        text = (lzma.decompress(content) if path.suffix == ".xz" else content).decode("utf-8")
         return text[: text.rfind("\n") + 1].splitlines()
 
     def _keep(self, result):
