@@ -75,7 +75,6 @@ class Options(TypedDict, total=False):
     transform_exif: bool
     max_pixels: int
     transform_max_pixels: int
-    decode: float | str | str
     transform_decode: str
     when: str
     transform_when: str

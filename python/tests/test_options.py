@@ -155,10 +155,10 @@ def options_as_types() -> str:
         '    """The options of forebay.Feeder: each key by its name, and with its section before it."""\n',
     ]
     for name, keys in _options._NAMES.items():
-        if name == "dataset":  # an argument of its own
+        if name == "dataset" or len(keys) > 1:  # an argument of its own, and what may mean several keys
             continue
-        found = {next((kind for start, kind in TYPES.items() if key.expected.startswith(start)), "Any") for key in keys}
-        lines.append(f"    {name}: {'Any' if name in ('seed', 'policy', 'policy_name') else ' | '.join(sorted(found))}")
+        found = next((kind for start, kind in TYPES.items() if keys[0].expected.startswith(start)), "Any")
+        lines.append(f"    {name}: {'Any' if name in ('seed', 'policy', 'policy_name') else found}")
     sections = [section for section in _options._SECTIONS if section not in _options._NAMES]
     lines += [f"    {section}: Mapping[str, Any]" for section in (*sections, "fields")]
     return "\n".join(lines) + "\n"
