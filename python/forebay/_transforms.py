@@ -175,8 +175,10 @@ class _Reading:
     def finish(self) -> dict[str, Any]:
         if not self.is_tensor:
             raise NoCounterpart("transform: the chain makes no tensors; it must contain ToTensor()")
-        if "crop" not in self.options and self.sides and self.resized is None:
-            self.options.update(crop="none", size=self.sides)
+        if "crop" not in self.options and self.sides:
+            resized, self.resized = self.resized or min(self.sides), None
+            height, width = (int(resized * side / min(self.sides)) for side in self.sides)
+            self.options.update(crop="none", size=(height, width))
         if "crop" not in self.options:
             raise NoCounterpart(
                 "transform: the images would have different sizes; add Resize((height, width)), Resize(256) and "

@@ -103,6 +103,15 @@ def test_what_has_no_counterpart_is_refused_with_a_remedy(steps: list[Any], mess
         options_of(chain(*steps))
 
 
+@pytest.mark.parametrize(
+    ("sides", "resize", "size"), [((28, 28), 32, (32, 32)), ((32, 48), [40], (40, 60)), ((30, 20), None, (30, 20))]
+)
+def test_images_of_one_size_need_no_crop(sides: tuple[int, int], resize: Any, size: tuple[int, int]) -> None:
+    steps = [] if resize is None else [step("Resize", size=resize)]
+    found = options_of(chain(*steps, TENSOR), sides)
+    assert (found["crop"], found["size"]) == ("none", size)
+
+
 def test_a_function_of_the_program_is_not_mistaken_for_torchvisions() -> None:
     class Resize:
         size = (8, 8)
