@@ -124,9 +124,14 @@ SIZES = ((500, 375), (333, 480), (320, 320), (90, 41))  # width and height
 
 
 class Pictures(forebay.Dataset):
-    """Noise over slow waves, with masks that number the columns, and a box around the middle."""
+    """Noise over slow waves, with masks that number the columns, a box around the middle, and other pictures."""
 
-    fields = {"mask": {"kind": "mask"}, "boxes": {"kind": "boxes", "most": 1, "min_visible": 0.01}}  # noqa: RUF012
+    fields = {  # noqa: RUF012
+        "mask": {"kind": "mask"},
+        "boxes": {"kind": "boxes", "most": 1, "min_visible": 0.01},
+        "same": {"kind": "image", "dtype": "uint8"},
+        "depth": {"kind": "image", "channels": 1},
+    }
 
     def __len__(self) -> int:
         return len(SIZES)
@@ -137,7 +142,9 @@ class Pictures(forebay.Dataset):
         waves = 128 + 60 * np.sin(np.arange(width) / 17)[None, :, None] * np.cos(np.arange(height) / 23)[:, None, None]
         pixels = np.clip(waves + noise, 0, 255).astype(np.uint8)
         mask = np.broadcast_to((np.arange(width) % 251).astype(np.uint8), (height, width))
-        return {"image": pixels, "mask": mask, "boxes": [[width / 4, height / 4, 3 * width / 4, 3 * height / 4]]}
+        boxes = [[width / 4, height / 4, 3 * width / 4, 3 * height / 4]]
+        depth = pixels[:, :, 0].astype(np.uint16) * 256
+        return {"image": pixels, "mask": mask, "boxes": boxes, "same": pixels, "depth": depth}
 
 
 def served(resized: int, cut: int) -> Any:
@@ -168,6 +175,8 @@ def test_the_middle_is_cut_out_of_the_whole_image_resized(resized: int, cut: int
         columns, rows = weights(width, wide)[left : left + cut], weights(height, high)[top : top + cut]
         exact = np.einsum("yh,hwc,xw->cyx", rows, item["image"].astype(float), columns, optimize=True)
         assert np.abs(batch.images[place] - exact).max() < 1.1
+        assert (batch["same"][place] == batch.images[place]).all()
+        assert batch["depth"][place] / 256 == pytest.approx(exact[:1], abs=1e-3)
         under = ((np.arange(cut) + left + 0.5) * width / wide).astype(int)
         assert (batch["mask"][place] == under % 251).all()
         x, y = ((np.array([0.25, 0.75]) * side - first).clip(0, cut) for side, first in ((wide, left), (high, top)))
