@@ -57,7 +57,9 @@ static void check_release_on_stream(forebay_feeder* feeder) {
   forebay_batch* other = NULL;
   forebay_batch* const batch = next_of(feeder);
   const uint64_t first = forebay_batch_ids(batch)[0];
+  CHECK_OK(forebay_batch_use_on(batch, (void*)4096, &error));  // no effect: there are no streams here
   CHECK_OK(forebay_batch_dlpack(batch, 0, &images, &error));
+  CHECK_OK(forebay_batch_use_on(batch, (void*)4096, &error));
   forebay_batch_release_on(batch, NULL);
   CHECK(forebay_batch_size(batch) == 0);
   CHECK_FAILS(forebay_feeder_next(feeder, FOREBAY_NO_TIMEOUT, NULL, &other, &error), FOREBAY_ERROR, "leases");

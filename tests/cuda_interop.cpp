@@ -3,6 +3,7 @@
 #include <cuda_runtime_api.h>
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
@@ -232,6 +233,89 @@ Options views_options(const std::string& device) {
   options.policy.name = "interval";
   options.policy.interval = 3;
   return options;
+}
+
+// The pixels that kernels of a consumer find wrong, which get the batch on `theirs` and are told to the lease as
+// `number`; the images are rendered on the feeder's stream, or lie in their slots.
+std::size_t wrong_for_consumer(std::uint64_t seed, bool is_rendered, const auto& stream_of, const auto& number_of) {
+  std::vector<std::vector<std::byte>> expected;
+  Options options = views_options("host");
+  if (!is_rendered) options.transform.when = When::enqueue;
+  options.queue.capacity = 1;
+  options.queue.pool = 1;
+  options.queue.max_leases = 1;
+  {
+    Feeder feeder(options, parts_of(60));
+    while (const std::optional<Lease> batch = feeder.next()) {
+      expected.emplace_back(batch->images().bytes());
+      batch->copy_to_host(expected.back());
+    }
+  }
+  options.device = "cuda:1";
+  const FakeCuda machine({.gpus = 2, .seed = seed});
+  cudaStream_t theirs = stream_of();
+  std::atomic<std::size_t> wrong{0};
+  std::size_t steps = 0;
+  {
+    Feeder feeder(options, parts_of(60));
+    while (std::optional<Lease> batch = feeder.next(feeder.stream())) {
+      const std::byte* const bytes = behind(batch->images().data, batch->images().bytes());
+      REQUIRE(bytes != nullptr);
+      const auto lease = std::make_shared<Lease>(std::move(*batch));
+      order_consumer(*lease, number_of(theirs));
+      const dlpack::ManagedTensorVersioned tensor = to_dlpack(lease);
+      const auto look = [&wrong, bytes, &right = expected.at(steps)] {
+        wrong += std::equal(right.begin(), right.end(), bytes) ? 0 : 1;
+      };
+      REQUIRE(launch_on_host(look, theirs) == cudaSuccess);
+      ++steps;
+    }
+  }
+  REQUIRE(cudaStreamSynchronize(theirs) == cudaSuccess);
+  CHECK(steps == expected.size());
+  CHECK(machine.misuse().empty());
+  return wrong;
+}
+
+TEST_CASE(
+    "a consumer on another stream finds the batch, which waits for it: PyTorch's, CuPy's, JAX's and TensorFlow's") {
+  using Number = std::optional<std::intptr_t>;
+  const auto own = [] { return stream_on(1); };
+  const auto by_default = [] {
+    REQUIRE(cudaSetDevice(1) == cudaSuccess);
+    return cudaStream_t{};
+  };
+  std::size_t unordered = 0;
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    CAPTURE(seed);
+    for (const bool is_rendered : {false, true}) {
+      CAPTURE(is_rendered);
+      const auto handle = [](cudaStream_t stream) { return Number(reinterpret_cast<std::intptr_t>(stream)); };
+      CHECK(wrong_for_consumer(seed, is_rendered, own, handle) == 0);
+      CHECK(wrong_for_consumer(seed, is_rendered, by_default, [](cudaStream_t) { return Number(1); }) == 0);
+      CHECK(wrong_for_consumer(seed, is_rendered, by_default, [](cudaStream_t) { return Number(); }) == 0);
+      unordered += wrong_for_consumer(seed, is_rendered, own, [](cudaStream_t) { return Number(-1); });
+    }
+  }
+  CHECK(unordered > 0);  // the simulated GPU would have shown it
+}
+
+TEST_CASE("streams on which a consumer cannot be ordered are refused, and the lease goes on") {
+  const FakeCuda machine({.gpus = 2});
+  cudaStream_t mine = stream_on(1);
+  Feeder feeder(options_of(DType::uint8), parts_of(12));
+  std::optional<Lease> batch = feeder.next({mine});
+  REQUIRE(batch);
+  CHECK(error_of([&] { order_consumer(*batch, 2); }).find("another one on each thread") != std::string::npos);
+  CHECK(error_of([&] { order_consumer(*batch, -7); }).find("stream -7 is none") != std::string::npos);
+  cudaStream_t captures = stream_on(1);
+  REQUIRE(cudaStreamBeginCapture(captures, cudaStreamCaptureModeGlobal) == cudaSuccess);
+  CHECK(error_of([&] { batch->use_on({captures}); }).find("a CUDA graph is being captured") != std::string::npos);
+  cudaGraph_t graph = nullptr;
+  CHECK(cudaStreamEndCapture(captures, &graph) == cudaSuccess);
+  batch->release();
+  CHECK(error_of([&] { batch->use_on({captures}); }).find("the lease has ended") != std::string::npos);
+  CHECK(feeder.next({mine}));
 }
 
 TEST_CASE("a step that knows one address only, as a replayed graph does, finds every batch there") {

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string_view>
 
 #include <forebay/lease.hpp>
@@ -98,9 +99,9 @@ using ManagedTensor = std::unique_ptr<DLManagedTensor, CallDeleter>;
 // serves the same bytes. Several tensors may share a lease.
 //
 // The lease ends with its last holder, on that thread. A consumer lets go when nothing on the host refers to the tensor
-// any more, not when its kernels are done. That is right as long as all kernels are on the stream given to next(), on
-// which the end of the lease is ordered. For kernels on another stream keep `lease` and end it with lease->release(that
-// stream) once the last of them is queued; the tensor's memory then stays valid, but may receive another batch.
+// any more, not when its kernels are done. That is right as long as all kernels are on the stream given to next() or on
+// those of which Lease::use_on() or order_consumer() was told: the lease ends after what is on them by then. XLA (JAX,
+// TensorFlow) computes on streams that it tells nobody: give it a copy, and keep the lease until that is made.
 //
 // Throws Error if the lease has ended.
 [[nodiscard]] dlpack::ManagedTensorVersioned to_dlpack(std::shared_ptr<Lease> lease);
@@ -109,6 +110,12 @@ using ManagedTensor = std::unique_ptr<DLManagedTensor, CallDeleter>;
 // The same as the first in the form before DLPack 1.0.
 [[nodiscard]] dlpack::ManagedTensor to_dlpack_unversioned(std::shared_ptr<Lease> lease);
 [[nodiscard]] dlpack::ManagedTensor to_dlpack_unversioned(std::shared_ptr<Lease> lease, std::size_t field);
+
+// Orders a consumer with the lease, as __dlpack__(stream=...) of the Python array API asks a producer to, by
+// Lease::use_on(). `stream`, on a GPU: 1, 0 and nothing at all are CUDA's legacy default stream, -1 asks for no order,
+// and what is above 2 is a cudaStream_t. In memory of the host it has no meaning. Throws Error for 2, which is another
+// stream on each thread, for other numbers below 0, and as Lease::use_on() does.
+void order_consumer(Lease& lease, std::optional<std::intptr_t> stream);
 
 // The entries of a __cuda_array_interface__ dictionary, version 3, under their names there. `data` is the pair of the
 // first two; `strides` is None (rows follow each other in C order), and so are `mask` and `descr`.

@@ -73,8 +73,15 @@ class Lease {
   // The stream given to next().
   [[nodiscard]] StreamView stream() const noexcept { return serving_.stream; }
 
-  // Ends the lease early, after the work queued on the stream given to next(). If the device fails, the next call of
-  // next() throws.
+  // The batch is used on another stream of the device too: work put there from now on finds the batch complete, and the
+  // lease ends after all that was put there before its end. The host does not wait: streams wait for each other, at
+  // events. The stream must exist until the lease has ended. One thread at a time. No effect on the host. Throws Error
+  // if the lease has ended, for cudaStreamPerThread, which is another stream on each thread, for the default stream
+  // where another GPU is current, and while one of the streams captures a graph.
+  void use_on(StreamView stream);
+
+  // Ends the lease early, after the work queued on the stream given to next() and on those given to use_on(). If the
+  // device fails, the next call of next() throws.
   void release() noexcept;
   // The same for a trainer that used the batch on another stream, which it has made wait for the first one.
   // cudaStreamPerThread means the calling thread's.

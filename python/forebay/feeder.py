@@ -11,7 +11,7 @@ import re
 import sys
 import time
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _core, _html, _options
@@ -119,6 +119,7 @@ class Feeder(_core.FeederBase):
     operations: names of operations and functions of your own: ``f(pixels)`` or ``f(pixels, generator)``.
     resume: a file written by save(); if it exists, the job resumes from there.
     stream: the CUDA stream on which batches are used, if next() and epochs() get none.
+    also_streams: others on which every batch is used; libraries that take batches by DLPack name theirs themselves.
     trace, trace_s: where close() writes a Chrome trace of the first seconds.
     logger: a logging.Logger or its name; "forebay" by default.
 
@@ -137,6 +138,7 @@ class Feeder(_core.FeederBase):
         trace: str | os.PathLike[str] | None = None,
         trace_s: float = 10.0,
         stream: Any = None,
+        also_streams: Iterable[Any] = (),
         logger: logging.Logger | str | None = None,
         _source: Any = None,
         **options: Unpack[Options],
@@ -162,7 +164,9 @@ class Feeder(_core.FeederBase):
             resumed, traced = (os.fsencode(file) if file is not None else b"" for file in (resume, trace))
             seconds = float(trace_s)
             self._logger = logger if isinstance(logger, logging.Logger) else logging.getLogger(logger or "forebay")
-            _core.stream_number(stream)
+            others = list(also_streams)
+            for each in (stream, *others):
+                _core.stream_number(each)
             given = given_dataset(dataset if is_own else None, processes)
         except BaseException as error:
             if ranks is None:
@@ -209,7 +213,7 @@ class Feeder(_core.FeederBase):
             raise
         self.rank = ranks.rank if ranks is not None else 0
         self.ranks = ranks.size if ranks is not None else 1
-        self._use_stream(stream)
+        self._use_streams(stream, others)
         _open.add(self)
 
     def epochs(self, stream: Any = None, *, progress: bool | str = False) -> Iterator[Epoch]:

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <optional>
 #include <span>
 #include <typeinfo>
 #include <utility>
@@ -93,6 +94,16 @@ class Loan {
   std::shared_ptr<LeaseFacts> facts_;
 };
 
+// JAX calls from its own code. A program that takes a capsule by itself says no stream, and nobody is named.
+bool is_called_by_jax() {
+  PyObject* const globals = PyEval_GetGlobals();
+  if (globals == nullptr) return false;
+  PyObject* const name = PyDict_GetItemString(globals, "__name__");
+  if (name == nullptr || PyUnicode_Check(name) == 0) return false;
+  const std::string module = utf8_of(name);
+  return module == "jax" || module.starts_with("jax.");
+}
+
 }  // namespace
 
 nb::object Tensor::capsule(bool is_versioned) const {
@@ -100,17 +111,18 @@ nb::object Tensor::capsule(bool is_versioned) const {
   return capsule_of(to_dlpack_unversioned(lease_, field_), "dltensor");
 }
 
-void Tensor::require_stream(nb::handle stream) const {
-  if (stream.is_none() || view().device != DeviceKind::cuda) return;
-  constexpr std::intptr_t kUnordered = -1;  // the consumer orders its work itself
-  constexpr std::uintptr_t kLegacyDefault = 1;
-  const auto number = nb::cast<std::intptr_t>(stream);
-  const auto own = reinterpret_cast<std::uintptr_t>(lease_->stream().handle);
-  const auto theirs = static_cast<std::uintptr_t>(number);
-  if (number == kUnordered || (own == 0 ? kLegacyDefault : own) == (theirs == 0 ? kLegacyDefault : theirs)) return;
-  throw nb::buffer_error(
-      "the batch is ordered on another CUDA stream than the one it is to be used on: give the feeder that stream, as "
-      "next(stream=...), epochs(stream=...) or Feeder(stream=...)");
+void Tensor::order_consumer(nb::handle stream) const {
+  if (view().device == DeviceKind::host) return;
+  if (!for_jax_ && is_called_by_jax()) {
+    throw nb::buffer_error(
+        "JAX tells nobody when it has read what it was lent on a GPU, and this memory receives other batches: take the "
+        "batch as batch.jax(), which makes copies");
+  }
+  try {
+    forebay::order_consumer(*lease_, stream.is_none() ? std::nullopt : std::optional(nb::cast<std::intptr_t>(stream)));
+  } catch (const Error& error) {
+    throw nb::buffer_error(error.what());
+  }
 }
 
 nb::object Tensor::dlpack(nb::handle stream, nb::handle max_version, nb::handle device_wanted, nb::handle copy) const
@@ -121,7 +133,7 @@ nb::object Tensor::dlpack(nb::handle stream, nb::handle max_version, nb::handle 
   if (!device_wanted.is_none() && !nb::tuple(device_wanted).equal(device())) {
     throw nb::buffer_error("a batch is handed over on the device it is on: see __dlpack_device__()");
   }
-  require_stream(stream);
+  order_consumer(stream);
   return capsule(!max_version.is_none() && nb::cast<int>(max_version[0]) >= 1);
 } catch (const std::bad_cast&) {
   throw nb::type_error(
@@ -196,9 +208,22 @@ nb::object Leases::lend(const std::shared_ptr<CountedLease>& given, std::size_t 
   return array;
 }
 
+// Whatever the program does with the copy, even if it donates it, what was computed from it is ready only once it is
+// made.
+nb::object Leases::lend_copied(const std::shared_ptr<CountedLease>& given, std::size_t field, const nb::object& take) {
+  using namespace nb::literals;
+  forget_ended();
+  const std::shared_ptr<CountedLease> lease = given;
+  const nb::module_ numpy = nb::module_::import_("jax.numpy");
+  nb::object copy = numpy.attr("array")(take(Tensor(lease, field, true)), "copy"_a = true);
+  copied_.push_back({lease, numpy.attr("ravel")(copy).attr("__getitem__")(nb::slice(0, 1))});
+  return copy;
+}
+
 // While a share ends, there may seem to be more loans than shares, for a moment: never fewer.
 bool Leases::is_computing() {
   forget_ended();
+  if (!copied_.empty()) return true;
   const auto is_dropped = [](const nb::object& reference) { return reference().is_none(); };
   return std::ranges::any_of(lent_, [&](const Lent& lent) {
     const std::int64_t loans = lent.facts->loans.load(std::memory_order_acquire);
@@ -207,6 +232,7 @@ bool Leases::is_computing() {
 }
 
 void Leases::forget_ended() {
+  std::erase_if(copied_, [](const Copied& copied) { return nb::cast<bool>(copied.after.attr("is_ready")()); });
   std::erase_if(lent_, [](const Lent& lent) { return !lent.facts->is_held.load(std::memory_order_acquire); });
 }
 
@@ -227,6 +253,11 @@ const std::shared_ptr<CountedLease>& Batch::lease() const {
   throw Error("the batch of step " + std::to_string(step) +
               " has been released, by release(), at the end of its with block, or because the loop asked for the next "
               "one: use a batch inside the loop's body, or keep batch.copy()");
+}
+
+void Batch::release(const GivenStream& stream) {
+  if (lease_) lease_->use_on(stream);
+  lease_.reset();
 }
 
 std::optional<std::size_t> Batch::find(std::string_view name) const noexcept {

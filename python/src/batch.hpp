@@ -13,6 +13,8 @@
 
 #include <nanobind/nanobind.h>
 
+#include "stream.hpp"
+
 namespace forebay::python {
 
 namespace nb = nanobind;
@@ -22,12 +24,14 @@ using Fields = std::vector<Field>;
 // One field of a batch for other libraries: DLPack, without a copy. Holds the lease.
 class Tensor {
  public:
-  Tensor(std::shared_ptr<Lease> lease, std::size_t field) : lease_(std::move(lease)), field_(field) {}
+  // `for_jax`: JAX copies it at once (Leases::lend_copied()).
+  Tensor(std::shared_ptr<Lease> lease, std::size_t field, bool for_jax = false)
+      : lease_(std::move(lease)), field_(field), for_jax_(for_jax) {}
 
   [[nodiscard]] TensorView view() const { return lease_->field(field_); }
   // A capsule: "dltensor_versioned", or "dltensor" for consumers that do not know it.
   [[nodiscard]] nb::object capsule(bool is_versioned) const;
-  // `stream`: the consumer's. Raises BufferError where its work would not be ordered after the batch's.
+  // `stream`: the consumer's, which is ordered with the batch. Raises BufferError for what cannot be had.
   [[nodiscard]] nb::object dlpack(nb::handle stream, nb::handle max_version, nb::handle device, nb::handle copy) const;
   [[nodiscard]] nb::tuple device() const;
   [[nodiscard]] nb::tuple shape() const;
@@ -36,10 +40,11 @@ class Tensor {
   [[nodiscard]] nb::dict cuda_array_interface() const;
 
  private:
-  void require_stream(nb::handle stream) const;
+  void order_consumer(nb::handle stream) const;
 
   std::shared_ptr<Lease> lease_;
   std::size_t field_;
+  bool for_jax_;
 };
 
 // What a feeder knows of one of its leases, for as long as it likes. Any thread.
@@ -63,9 +68,20 @@ class CountedLease : public Lease {
   // REQUIRES: the GIL.
   [[nodiscard]] const std::shared_ptr<LeaseFacts>& facts();
 
+  // The object of a stream lives until the lease has ended. REQUIRES: the GIL.
+  void keep(const Held& stream) {
+    if (stream) streams_.push_back(stream);
+  }
+  // The batch is used on another stream, too. REQUIRES: the GIL.
+  void use_on(const GivenStream& stream) {
+    keep(stream.object);
+    Lease::use_on(stream.view);
+  }
+
  private:
   std::shared_ptr<Count> count_;
   std::shared_ptr<LeaseFacts> facts_;  // null until somebody asks
+  std::vector<Held> streams_;
 };
 
 // The leases of a feeder that have not ended.
@@ -81,6 +97,10 @@ class Leases {
   [[nodiscard]] std::uint32_t count() const noexcept { return count_->load(std::memory_order_acquire); }
   // take(tensor of a field): an array that shares the lease, and can be referred to weakly.
   [[nodiscard]] nb::object lend(const std::shared_ptr<CountedLease>& given, std::size_t field, const nb::object& take);
+  // The same on a GPU, where JAX lets go of what it was given when its computations are queued, on streams that it
+  // tells nobody: a copy, whose completion ends the share.
+  [[nodiscard]] nb::object lend_copied(const std::shared_ptr<CountedLease>& given, std::size_t field,
+                                       const nb::object& take);
   // A lease is held by nothing but computations: the program has none of the arrays that were made of it.
   [[nodiscard]] bool is_computing();
 
@@ -90,10 +110,15 @@ class Leases {
     std::weak_ptr<CountedLease> lease;
     std::vector<nb::object> arrays;  // weak references
   };
+  struct Copied {
+    std::shared_ptr<CountedLease> lease;
+    nb::object after;  // an array of JAX that is computed from the copy
+  };
   void forget_ended();
 
   std::shared_ptr<CountedLease::Count> count_ = std::make_shared<CountedLease::Count>(0);
   std::vector<Lent> lent_;
+  std::vector<Copied> copied_;
 };
 
 // A lease as Python sees it. Whatever it hands out shares the lease.
@@ -107,6 +132,8 @@ class Batch {
   Batch(Lease&& lease, std::shared_ptr<const Fields> fields, std::shared_ptr<Leases> leases, Reuse reuse);
 
   void release() noexcept { lease_.reset(); }
+  // After the work that is on this stream, too.
+  void release(const GivenStream& stream);
   [[nodiscard]] bool is_released() const noexcept { return !lease_; }
   // Throws Error once the batch was released.
   [[nodiscard]] const std::shared_ptr<CountedLease>& lease() const;
@@ -126,8 +153,10 @@ class Batch {
   }
   // take(tensor): for a library that computes behind the program's back.
   [[nodiscard]] nb::object lend(std::size_t which, const nb::object& take) const {
-    return leases_->lend(lease(), which, take);
+    return is_on_host() ? leases_->lend(lease(), which, take) : leases_->lend_copied(lease(), which, take);
   }
+  // The images, and what comes with them.
+  [[nodiscard]] bool is_on_host() const { return lease()->images().device == DeviceKind::host; }
   [[nodiscard]] nb::object ids() const;
   [[nodiscard]] nb::object counts(std::size_t which) const;
   // A copy of a field in host memory.

@@ -57,6 +57,8 @@ nb::object to_jax(const Batch& batch, const nb::args& names) {
 
 nb::object to_cupy(const Batch& batch, const nb::args& names, nb::handle copy) {
   const nb::module_ cupy = nb::module_::import_("cupy");
+  // CuPy destroys a stream with its object.
+  if (!batch.is_on_host()) batch.lease()->keep(Held(cupy.attr("cuda").attr("get_current_stream")()));
   return each(batch, names, [&](std::size_t number) -> nb::object {
     if (number == 1) return cupy.attr("asarray")(batch.field(1));
     const nb::object shared = cupy.attr("from_dlpack")(batch.tensor(number));
@@ -186,9 +188,11 @@ void bind_hand_over(nb::class_<Batch>& batch) {
           "on: one, or a tuple. They are copies, yours to change, where a reuse may serve the same bytes again. "
           "copy=False: they share the batch's memory; do not write to them, which next() finds out, in memory of the "
           "host. copy=True: copies in any case.")
-      .def("jax", &to_jax, nb::sig("def jax(self, *names: str) -> typing.Any"),
-           "The same as arrays of JAX. A computation that has begun keeps the batch until it is done; next() waits for "
-           "such computations while queue.max_leases batches are held.")
+      .def(
+          "jax", &to_jax, nb::sig("def jax(self, *names: str) -> typing.Any"),
+          "The same as arrays of JAX. A computation that has begun keeps the batch until it is done; next() waits for "
+          "such computations while queue.max_leases batches are held. Of a batch on a GPU they are copies, because JAX "
+          "tells nobody when it has read what it was lent.")
       .def("cupy", &to_cupy, "names"_a, "copy"_a = nb::none(),
            nb::sig("def cupy(self, *names: str, copy: bool | None = None) -> typing.Any"),
            "The same as arrays of CuPy, for batches on a GPU.")
@@ -217,7 +221,17 @@ void bind_batch(nb::module_& module) {
   bind_facts(batch);
   bind_fields(batch);
   bind_hand_over(batch);
-  batch.def("release", &Batch::release, "Ends the batch. What was taken from it stays valid for as long as it lives.")
+  batch
+      .def(
+          "release",
+          [](Batch& self, nb::handle stream) {
+            if (stream.is_none()) return self.release();
+            self.release(GivenStream(stream));
+          },
+          "stream"_a = nb::none(), nb::sig("def release(self, stream: typing.Any = None) -> None"),
+          "Ends the batch. What was taken from it stays valid for as long as it lives. `stream`: another CUDA stream "
+          "on which it was used; its place is filled again after what is on that stream by the end of all that was "
+          "taken.")
       .def(
           "__enter__", [](nb::handle self) { return nb::borrow(self); }, nb::sig("def __enter__(self) -> Batch"))
       .def(

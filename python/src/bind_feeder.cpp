@@ -20,28 +20,6 @@ namespace {
 
 using namespace nb::literals;
 
-// A CUDA stream: its handle as a number, or a stream object of PyTorch, CuPy or Numba, whose handle is a ctypes
-// pointer.
-StreamView stream_of(nb::handle stream) {
-  if (stream.is_none()) return {};
-  nb::object number = nb::borrow(stream);
-  for (const char* const name : {"cuda_stream", "ptr", "handle", "value"}) {
-    if (nb::hasattr(number, name)) number = number.attr(name);
-    if (number.is_none()) return {};
-  }
-  if (PyIndex_Check(number.ptr()) == 0) {
-    throw nb::type_error("stream= is a CUDA stream: its number, or an object of PyTorch, CuPy or Numba");
-  }
-  const nb::object index = nb::steal(PyNumber_Index(number.ptr()));
-  if (!index.is_valid()) throw nb::python_error();
-  const std::size_t value = PyLong_AsSize_t(index.ptr());
-  if (value == static_cast<std::size_t>(-1) && PyErr_Occurred() != nullptr) {
-    PyErr_Clear();
-    throw nb::value_error("stream= is the number of a CUDA stream, which is an address: 0 or more");
-  }
-  return {reinterpret_cast<void*>(value)};
-}
-
 // The path of a file as Python's os.fsencode() gives it.
 std::string file_of(const nb::bytes& path) { return {path.c_str(), path.size()}; }
 
@@ -50,15 +28,14 @@ class Batches {
  public:
   // `stream`: None = the feeder's.
   Batches(nb::object feeder, nb::handle stream)
-      : object_(std::move(feeder)),
-        stream_object_(nb::borrow(stream)),
-        feeder_(nb::cast<PythonFeeder*>(object_)),
-        stream_(stream_of(stream)) {}
+      : object_(std::move(feeder)), feeder_(nb::cast<PythonFeeder*>(object_)) {
+    if (!stream.is_none()) stream_.emplace(stream);
+  }
 
   nb::object next() {
     if (last_.is_valid()) nb::cast<Batch*>(last_)->release();
     last_.reset();
-    std::optional<Batch> batch = feeder_->next(stream_);
+    std::optional<Batch> batch = stream_ ? feeder_->next(*stream_) : feeder_->next();
     if (!batch) throw nb::stop_iteration();
     last_ = nb::cast(*std::move(batch));
     return last_;
@@ -66,9 +43,8 @@ class Batches {
 
  private:
   nb::object object_;
-  nb::object stream_object_;  // lives as long as its stream is used
   PythonFeeder* feeder_;
-  StreamView stream_;
+  std::optional<GivenStream> stream_;
   nb::object last_;
 };
 
@@ -148,7 +124,10 @@ void bind_options(nb::module_& module) {
 void bind_running(nb::class_<PythonFeeder>& feeder) {
   feeder
       .def(
-          "next", [](PythonFeeder& self, nb::handle stream) { return self.next(stream_of(stream)); },
+          "next",
+          [](PythonFeeder& self, nb::handle stream) {
+            return stream.is_none() ? self.next() : self.next(GivenStream(stream));
+          },
           "stream"_a = nb::none(), nb::sig("def next(self, stream: typing.Any = None) -> Batch | None"),
           "The next step's batch, or None at the end. It is yours until release(), the end of its `with` block, or "
           "until nothing refers to it. `stream`: a CUDA stream on which the batch is used, as a number or an object.")
@@ -159,9 +138,13 @@ void bind_running(nb::class_<PythonFeeder>& feeder) {
           "_batches", [](nb::handle self, nb::handle stream) { return Batches(nb::borrow(self), stream); },
           "stream"_a.none(), nb::sig("def _batches(self, stream: typing.Any) -> Batches"))
       .def(
-          "_use_stream",
-          [](PythonFeeder& self, nb::handle stream) { self.use_stream(nb::borrow(stream), stream_of(stream)); },
-          "stream"_a.none())
+          "_use_streams",
+          [](PythonFeeder& self, nb::handle stream, const nb::list& also) {
+            std::vector<GivenStream> others;
+            for (const nb::handle other : also) others.emplace_back(other);
+            self.use_streams(GivenStream(stream), std::move(others));
+          },
+          "stream"_a.none(), "also"_a)
       .def_prop_ro("_is_occupied", &PythonFeeder::is_occupied)
       .def_prop_ro("_leases", &PythonFeeder::leases, "Batches that the program holds.")
       .def("request_stop", &PythonFeeder::request_stop,

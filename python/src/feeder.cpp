@@ -162,12 +162,14 @@ void PythonFeeder::close(nb::handle begin) {
   if (asked_) asked_->close();
 }
 
-std::optional<Batch> PythonFeeder::next(StreamView stream) {
-  if (stream.handle == nullptr) stream = stream_;
+std::optional<Batch> PythonFeeder::next(const GivenStream& stream) {
   wait_for_computations();
-  std::optional<Lease> lease = call([stream](Feeder& feeder) { return feeder.next(stream); });
+  std::optional<Lease> lease = call([view = stream.view](Feeder& feeder) { return feeder.next(view); });
   if (!lease) return std::nullopt;
-  return Batch(*std::move(lease), fields_, leases_, reuse_);
+  Batch batch(*std::move(lease), fields_, leases_, reuse_);
+  batch.lease()->keep(stream.object);
+  for (const GivenStream& other : also_) batch.lease()->use_on(other);
+  return batch;
 }
 
 void PythonFeeder::wait_for_computations() {

@@ -8,6 +8,7 @@
 #include <string>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include <forebay/feeder.hpp>
 
@@ -41,13 +42,14 @@ class PythonFeeder {
   PythonFeeder(const PythonFeeder&) = delete;
   PythonFeeder& operator=(const PythonFeeder&) = delete;
 
-  // The stream of calls of next() that give none. REQUIRES: the GIL.
-  void use_stream(nb::object object, StreamView stream) {
-    stream_object_ = std::move(object);
-    stream_ = stream;
+  // The stream of calls of next() that give none, and others on which all batches are used. REQUIRES: the GIL.
+  void use_streams(GivenStream stream, std::vector<GivenStream> also) {
+    stream_ = std::move(stream);
+    also_ = std::move(also);
   }
   // Nothing at the end of the run.
-  [[nodiscard]] std::optional<Batch> next(StreamView stream);
+  [[nodiscard]] std::optional<Batch> next() { return next(stream_); }
+  [[nodiscard]] std::optional<Batch> next(const GivenStream& stream);
   // Stops the threads, and the processes that read samples. Calls begin() first, unless it is null or the feeder
   // refuses.
   void close(nb::handle begin);
@@ -127,8 +129,8 @@ class PythonFeeder {
   std::unique_ptr<Feeder> feeder_;
   std::shared_ptr<const Fields> fields_;
   std::shared_ptr<Leases> leases_ = std::make_shared<Leases>();
-  nb::object stream_object_;  // lives as long as its stream is used
-  StreamView stream_;
+  GivenStream stream_{nb::none()};
+  std::vector<GivenStream> also_;
 };
 
 void bind_feeder(nb::module_& module);

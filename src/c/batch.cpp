@@ -37,13 +37,14 @@ static_assert(static_cast<int>(DeviceKind::host) == FOREBAY_HOST);
 static_assert(static_cast<int>(DeviceKind::cuda) == FOREBAY_CUDA_DEVICE);
 static_assert(Shape::kMost == FOREBAY_MOST_DIMENSIONS);
 
-const Lease* find_lease(const forebay_batch* batch) noexcept {
+// For a batch that may not be changed, its lease may not either.
+auto find_lease(auto* batch) noexcept -> decltype(&*batch->lease) {
   if (batch == nullptr || !batch->is_held.load(std::memory_order_relaxed)) return nullptr;
   return batch->shared ? &batch->shared->lease : &*batch->lease;
 }
 
-const Lease& lease_of(const forebay_batch* batch) {
-  const Lease* const lease = find_lease(given(batch, "batch"));
+auto& lease_of(auto* batch) {
+  auto* const lease = find_lease(given(batch, "batch"));
   if (lease == nullptr) refuse("the batch was released");
   return *lease;
 }
@@ -208,6 +209,13 @@ forebay_status forebay_batch_dlpack_unversioned(forebay_batch* batch, size_t fie
     *given(tensor, "tensor") = nullptr;
     auto made = forebay::to_dlpack_unversioned(forebay::c::shared_lease(batch), field);
     *tensor = reinterpret_cast<DLManagedTensor*>(made.release());
+    return FOREBAY_OK;
+  });
+}
+
+forebay_status forebay_batch_use_on(forebay_batch* batch, void* stream, forebay_error** error) {
+  return guarded(error, [&] {
+    lease_of(batch).use_on({stream});
     return FOREBAY_OK;
   });
 }

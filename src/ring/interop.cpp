@@ -88,6 +88,22 @@ dlpack::ManagedTensor to_dlpack_unversioned(std::shared_ptr<Lease> lease, std::s
   return exported<DLManagedTensor>(std::move(lease), "to_dlpack_unversioned()", field);
 }
 
+void order_consumer(Lease& lease, std::optional<std::intptr_t> stream) {
+  must_be_held(lease, "order_consumer()");
+  constexpr std::intptr_t kUnordered = -1;
+  constexpr std::intptr_t kLegacyDefault = 1;
+  constexpr std::intptr_t kPerThread = 2;
+  if (lease.images().device != DeviceKind::cuda || stream == kUnordered) return;
+  const std::intptr_t number = stream.value_or(kLegacyDefault);
+  if (number < 0 || number == kPerThread) {
+    throw Error("DLPack: stream " + std::to_string(number) +
+                (number < 0 ? " is none"
+                            : " is another one on each thread, and the last to use the batch may let go of it on any") +
+                ": use it on a stream that was created, or on CUDA's default stream (1)");
+  }
+  lease.use_on({number <= kLegacyDefault ? nullptr : reinterpret_cast<void*>(number)});
+}
+
 CudaArrayInterface cuda_array_interface(const Lease& lease) {
   must_be_held(lease, "cuda_array_interface()");
   const TensorView images = lease.images();

@@ -82,6 +82,7 @@ SlotStore::SlotStore(std::shared_ptr<Device> device, const SlotFormat& format, c
   staging_.emplace(*device_, slot_bytes_, counts.capacity.most);
   description_ += ", staged in " + std::string(staging_->arena().describe());
   run_ahead_.emplace(*device_, counts.run_ahead, counts.max_leases);
+  other_streams_.emplace(*device_);
   for (Slot& slot : slots_) slot.stream_uses = std::make_unique<StreamUses>(*device_);
 }
 
@@ -182,6 +183,7 @@ std::uint32_t SlotStore::render(std::uint32_t slot_number, std::uint64_t use_ind
 
 void SlotStore::end_use(std::uint32_t slot, std::uint32_t output, std::uint64_t step, StreamView stream) noexcept {
   try {
+    if (other_streams_) other_streams_->end(step, stream);
     if (output != kNoOutput) outputs_->end(output, stream);
     // With canvases the trainer's work reads the slot only where a batch has fields beside the image: render() has
     // ended the image's use.

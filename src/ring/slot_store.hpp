@@ -19,6 +19,7 @@
 #include "device/device.hpp"
 #include "make/canvas.hpp"
 #include "make/field_layout.hpp"
+#include "other_streams.hpp"
 #include "output_tensors.hpp"
 #include "probes.hpp"
 #include "queue_slots.hpp"
@@ -220,7 +221,8 @@ class SlotStore {
   Probes<16, 1> label_probes_;
   std::optional<Staging> staging_;
   std::optional<OutputTensors> outputs_;
-  std::optional<RunAhead> run_ahead_;  // none on the host
+  std::optional<RunAhead> run_ahead_;          // none on the host
+  std::optional<OtherStreams> other_streams_;  // none on the host
   std::unique_ptr<CanvasRenderer> renderer_;
   ViewRule rule_;  // with canvases
   std::uint64_t seed_ = 0;

@@ -122,15 +122,22 @@ struct DLManagedTensor;
 // to a consumer or calls its deleter. Strides are never null.
 //
 // On a GPU, work that uses the tensor must be queued on the stream given to forebay_feeder_next() before the deleter is
-// called, or on the one given to forebay_batch_release_on().
+// called, or on one given to forebay_batch_use_on() or forebay_batch_release_on().
 FOREBAY_API forebay_status forebay_batch_dlpack(forebay_batch* batch, size_t field,
                                                 struct DLManagedTensorVersioned** tensor, forebay_error** error);
 // The same for consumers that know only the form before 1.0 ("dltensor"), which cannot say that it is read-only.
 FOREBAY_API forebay_status forebay_batch_dlpack_unversioned(forebay_batch* batch, size_t field,
                                                             struct DLManagedTensor** tensor, forebay_error** error);
 
+// The batch is used on another CUDA stream, too: work put there from now on finds it complete, and its place is filled
+// again after all that was put there before the release and the last deleter of its tensors. The stream must exist
+// until then. Fails with FOREBAY_ERROR for cudaStreamPerThread and while one of the streams captures a graph. No effect
+// without a GPU.
+FOREBAY_API forebay_status forebay_batch_use_on(forebay_batch* batch, void* stream, forebay_error** error);
+
 // Ends the batch, on any thread. Null is allowed. On a GPU: all work that uses it has been queued on the stream given
-// to forebay_feeder_next(). It need not be done, and nothing waits.
+// to forebay_feeder_next(), or on others of which forebay_batch_use_on() was told. It need not be done, and nothing
+// waits.
 FOREBAY_API void forebay_batch_release(forebay_batch* batch);
 // The same for a batch that was used on another CUDA stream, which was made to wait for the first one. If tensors of
 // the batch are left, its place is ordered after that stream when their last deleter is called: the stream must exist

@@ -92,15 +92,15 @@ DeviceEvent CudaDevice::make_event() {
 void CudaDevice::check_stream(StreamView stream) const {
   if (stream.handle == cudaStreamPerThread) {
     throw Error(
-        "next() with cudaStreamPerThread, which is another stream on every thread, and a lease may end on any: give it "
-        "a stream of its own (cudaStreamCreateWithFlags)");
+        "a batch on cudaStreamPerThread, which is another stream on every thread, and a lease may end on any: use a "
+        "stream of its own (cudaStreamCreateWithFlags)");
   }
   const bool is_default = stream.handle == nullptr || stream.handle == cudaStreamLegacy;
   if (!is_default || !context_->is_beside_current()) return check_capture(stream);
   const std::string gpu = std::to_string(gpu_);
   throw Error(
-      "next() with CUDA's default stream on a thread where another GPU is current, and the batches are on cuda:" + gpu +
-      ": call cudaSetDevice(" + gpu + ") before, or give next() a stream of that GPU");
+      "a batch on CUDA's default stream on a thread where another GPU is current, and the batches are on cuda:" + gpu +
+      ": call cudaSetDevice(" + gpu + ") before, or use a stream of that GPU");
 }
 
 void CudaDevice::check_capture(StreamView stream) const {
