@@ -103,6 +103,7 @@ function(forebay_c_test NAME)
   if(FOREBAY_SANITIZE)
     # Only then does Clang link what UBSan needs for the library's C++.
     set_target_properties(test_${NAME} PROPERTIES LINKER_LANGUAGE CXX)
+    target_compile_definitions(test_${NAME} PRIVATE FOREBAY_SANITIZED)
   endif()
   target_link_libraries(test_${NAME} PRIVATE ${TEST_LIBRARIES} forebay_flags Threads::Threads)
   forebay_add_tests(${NAME} "${TEST_RANKS}")

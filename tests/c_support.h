@@ -98,6 +98,7 @@ void test_datasets(void);
 void test_policies(void);
 void test_communicators(void);
 void test_waits(void);
+void test_endless_read(void);
 void test_forks(void);
 void test_states(void);
 

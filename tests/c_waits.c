@@ -1,4 +1,7 @@
+#define _XOPEN_SOURCE 700
 #include "c_support.h"
+
+#include <time.h>
 
 // Waits that end early: by a timeout, by the program's hook, by a request to stop; and calls from within.
 
@@ -150,4 +153,37 @@ void test_waits(void) {
   test_timeout();
   test_interrupts();
   test_stop();
+}
+
+// A read that never returns keeps nobody: its thread is left behind, and the dataset, which it uses, is not destroyed.
+void test_endless_read(void) {
+  static Pictures pictures;  // for the thread, until the program ends
+  static Lines lines;
+  const char* const settings[] = {"queue.capacity=1", "workers.hedge=off"};
+  forebay_dataset dataset;
+  forebay_feeder_options options;
+  forebay_feeder* feeder = NULL;
+  forebay_batch* batch = NULL;
+  struct timespec before;
+  struct timespec after;
+  pictures_begin(&pictures);
+  lines_begin(&lines, "left behind");
+  pictures.permits = 4;
+  dataset = dataset_of(&pictures, 40);
+  options = options_of(&dataset);
+  options.settings = settings;
+  options.setting_count = 2;
+  options.log = lines_look;
+  options.log_context = &lines;
+  feeder = feeder_of(&options);
+  forebay_batch_release(next_of(feeder));
+  for (int i = 0; i < 6000 && pictures_begun(&pictures) == 4; ++i) {
+    CHECK(forebay_feeder_next(feeder, 0.01, NULL, &batch, NULL) == FOREBAY_NOT_READY);
+  }
+  clock_gettime(CLOCK_MONOTONIC, &before);
+  CHECK(forebay_feeder_free(feeder) == FOREBAY_OK);
+  clock_gettime(CLOCK_MONOTONIC, &after);
+  CHECK(after.tv_sec - before.tv_sec < 40);
+  CHECK(lines_found(&lines) >= 1);
+  CHECK(pictures.destroyed == 0);
 }
