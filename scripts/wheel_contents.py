@@ -1,5 +1,6 @@
 """Says what a repaired wheel carries, and fails if a file in it needs a library that neither the wheel nor every Linux
-of its platform tag has, or anything of MPI, or looks for libraries in the current folder.
+of its platform tag has, or anything of MPI or under the GPL, looks for libraries in the current folder, or lacks its
+notices.
 
   wheel_contents.py WHEEL        run by scripts/wheel, in an environment with auditwheel
 """
@@ -62,6 +63,11 @@ def main(path: str) -> int:
                 problems.append(f"{name} needs {library}, which the wheel does not carry")
             if "mpi" in library:
                 problems.append(f"{name} needs {library}: forebay.mpi goes through mpi4py to the MPI of the machine")
+    for name, data in programs.items():
+        if PurePosixPath(name).name.startswith("libjbig") and b"Forebay's place holder for libjbig" not in data:
+            problems.append(f"{name} is under the GPL: scripts/wheel puts scripts/no_jbig.c in its place")
+    if not any(name.endswith("/licenses/THIRD-PARTY-NOTICES.txt") for name in names):
+        problems.append("the notices of what it carries are missing")
     for needed in ("forebay/py.typed", "forebay/_core.pyi", "forebay/bin/forebay"):
         if needed not in names:
             problems.append(f"{needed} is missing")
