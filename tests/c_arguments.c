@@ -72,6 +72,7 @@ static void test_nulls(void) {
   CHECK(forebay_batch_size(NULL) == 0 && forebay_batch_labels(NULL) == NULL && !forebay_batch_is_fresh(NULL));
   forebay_batch_release(NULL);
   forebay_batch_release_on(NULL, NULL);
+  CHECK_FAILS(forebay_batch_counts_on_host(NULL, 0, NULL, &error), FOREBAY_ERROR_ARGUMENT, "batch is null");
   CHECK_FAILS(forebay_batch_use_on(NULL, NULL, &error), FOREBAY_ERROR_ARGUMENT, "batch is null");
   CHECK(forebay_target_reserve(NULL, 1) == NULL);
 }

@@ -115,6 +115,7 @@ static void check_own_fields(forebay_feeder* feeder, const forebay_batch* batch)
   forebay_tensor numbers = {.struct_size = sizeof numbers};
   forebay_tensor bytes = {.struct_size = sizeof bytes};
   forebay_tensor counts = {.struct_size = sizeof counts};
+  const int32_t* here = NULL;
   CHECK(forebay_feeder_field_count(feeder) == 4);
   CHECK_OK(forebay_feeder_field(feeder, 3, &field, &error));
   CHECK(strcmp(field.name, "text") == 0 && field.is_ragged && field.rank == 1 && field.shape[0] == 5);
@@ -122,6 +123,8 @@ static void check_own_fields(forebay_feeder* feeder, const forebay_batch* batch)
   CHECK(numbers.dtype == FOREBAY_FLOAT32 && numbers.rank == 2 && numbers.shape[1] == 2);
   CHECK_OK(forebay_batch_tensor(batch, 3, &bytes, &error));
   CHECK_OK(forebay_batch_counts(batch, 3, &counts, &error));
+  CHECK_OK(forebay_batch_counts_on_host(batch, 3, &here, &error));
+  CHECK(here == counts.data);  // there is no GPU
   CHECK(bytes.rank == 2 && bytes.shape[1] == 5 && counts.dtype == FOREBAY_INT32 && counts.rank == 1);
   for (uint32_t s = 0; s < forebay_batch_size(batch); ++s) {
     const uint64_t id = forebay_batch_ids(batch)[s];

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -30,16 +31,22 @@ class Lease {
   // [size, C, H, W] or [size, H, W, C]; C is transform.channels. With transform.when = "dequeue" the tensor is rendered
   // for this lease: there are queue.max_leases of them, and with one lease at a time it is always the same.
   [[nodiscard]] TensorView images() const noexcept;
-  // Class indices, one per sample; -1 = unlabelled.
+  // Class indices, one per sample; -1 = unlabelled. In memory of the host, wherever the images are.
   [[nodiscard]] std::span<const std::int64_t> labels() const noexcept;
-  // A field by its number in Feeder::fields(): [size, ...]. 0 is "image" and 1 is "label", which is in memory of the
-  // host; all others are where the images are. Throws Error when there is no such field.
+  // A field by its number in Feeder::fields(): [size, ...], where the images are. 0 is "image" and 1 is "label". Throws
+  // Error when there is no such field.
   [[nodiscard]] TensorView field(std::size_t number) const;
   // The same by its name, which is looked up.
   [[nodiscard]] TensorView field(std::string_view name) const;
   // Of a field that is_ragged(): how many rows of each sample are filled, as [size] of int32 beside the field. The
   // other rows are 0, and -1 in the field of classes that goes with boxes. Throws Error for another field.
   [[nodiscard]] TensorView counts(std::size_t number) const;
+  // The same in memory of the host, without a look at the device: the labels and fields of kind class, multilabel and
+  // numbers, of which the host has copies, and everything where the images are on the host. Nothing for others. Throws
+  // Error when there is no such field.
+  [[nodiscard]] std::optional<TensorView> field_on_host(std::size_t number) const;
+  // The same of counts().
+  [[nodiscard]] std::span<const std::int32_t> counts_on_host(std::size_t number) const;
   // What the samples show of their images, one for each: for targets of the program's own. Allocates.
   [[nodiscard]] std::vector<SampleView> views() const;
   // Dataset ids of the samples in the batch (for a replaced bad sample, that of its replacement).
@@ -101,6 +108,7 @@ class Lease {
   };
 
   Lease(std::shared_ptr<SlotStore> store, std::uint32_t slot, const Serving& serving) noexcept;
+  [[nodiscard]] TensorView labels_on_host() const noexcept;
   // [size], at this distance from the slot's first byte.
   [[nodiscard]] TensorView beside_images(std::size_t at) const noexcept;
 

@@ -157,6 +157,11 @@ nb::tuple Tensor::shape() const {
 nb::object Tensor::numpy() const {
   const TensorView seen = view();
   if (seen.device != DeviceKind::host) {
+    if (const auto copied = lease_->field_on_host(field_)) {
+      const nb::object array = own_copy(copied->data, copied->shape, copied->dtype);
+      return copied->dtype == DType::bfloat16 ? nb::module_::import_("forebay._batch").attr("bfloat16_of")(array)
+                                              : array;
+    }
     throw Error(
         "this tensor is on a GPU, where NumPy cannot read it: use batch.torch(), .cupy() or .jax(), or "
         "batch.copy(), which copies it to the host");
@@ -274,10 +279,15 @@ std::size_t Batch::number_of(std::string_view name) const {
 }
 
 nb::object Batch::field(std::size_t which) const {
+  if (which == 1) return copy_on_host(1);
   const TensorView seen = lease()->field(which);
-  if (which == 1) return own_copy(seen.data, seen.shape, seen.dtype);
   if (seen.device != DeviceKind::host || seen.dtype == DType::bfloat16) return nb::cast(tensor(which));
   return tensor(which).numpy();
+}
+
+nb::object Batch::copy_on_host(std::size_t which) const {
+  const auto seen = lease()->field_on_host(which);
+  return seen ? own_copy(seen->data, seen->shape, seen->dtype) : nb::object();
 }
 
 nb::object Batch::ids() const {
@@ -290,13 +300,15 @@ nb::object Batch::ids() const {
 }
 
 nb::object Batch::counts(std::size_t which) const {
-  const TensorView seen = lease()->counts(which);
-  return own_array(seen.shape, seen.dtype, [&](std::span<std::byte> into) { lease()->copy_to_host(seen, into); });
+  const auto all = lease()->counts_on_host(which);
+  return own_copy(all.data(), {static_cast<std::int64_t>(all.size())}, DType::int32);
 }
 
 nb::object Batch::copy_of(std::size_t which) const {
+  if (which == 1 || !is_on_host()) {
+    if (nb::object copy = copy_on_host(which); copy.is_valid()) return copy;
+  }
   const TensorView seen = lease()->field(which);
-  if (which == 1) return own_copy(seen.data, seen.shape, seen.dtype);
   return own_array(seen.shape, seen.dtype, [&](std::span<std::byte> into) {
     const nb::gil_scoped_release others_may_run;
     lease()->copy_to_host(seen, into);

@@ -35,7 +35,7 @@ class Tensor {
   [[nodiscard]] nb::object dlpack(nb::handle stream, nb::handle max_version, nb::handle device, nb::handle copy) const;
   [[nodiscard]] nb::tuple device() const;
   [[nodiscard]] nb::tuple shape() const;
-  // Read-only, of host memory. bfloat16 needs the module ml_dtypes.
+  // Read-only, of host memory; a copy where the host has one of what is on a GPU. bfloat16 needs the module ml_dtypes.
   [[nodiscard]] nb::object numpy() const;
   [[nodiscard]] nb::dict cuda_array_interface() const;
 
@@ -159,6 +159,8 @@ class Batch {
   [[nodiscard]] bool is_on_host() const { return lease()->images().device == DeviceKind::host; }
   [[nodiscard]] nb::object ids() const;
   [[nodiscard]] nb::object counts(std::size_t which) const;
+  // Of what the host has of a batch on a GPU, too; else no object.
+  [[nodiscard]] nb::object copy_on_host(std::size_t which) const;
   // A copy of a field in host memory.
   [[nodiscard]] nb::object copy_of(std::size_t which) const;
   [[nodiscard]] nb::object copy() const;

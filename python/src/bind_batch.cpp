@@ -35,7 +35,7 @@ bool is_copied(const Batch& batch, std::size_t number, nb::handle copy) {
 nb::object to_torch(const Batch& batch, const nb::args& names, nb::handle copy) {
   const nb::module_ torch = nb::module_::import_("torch");
   return each(batch, names, [&](std::size_t number) -> nb::object {
-    if (number == 1) return torch.attr("from_numpy")(batch.field(1));
+    if (number == 1 && batch.is_on_host()) return torch.attr("from_numpy")(batch.field(1));
     const Tensor tensor = batch.tensor(number);
     nb::object stream = nb::none();
     if (const TensorView seen = tensor.view(); seen.device == DeviceKind::cuda) {
@@ -60,7 +60,7 @@ nb::object to_cupy(const Batch& batch, const nb::args& names, nb::handle copy) {
   // CuPy destroys a stream with its object.
   if (!batch.is_on_host()) batch.lease()->keep(Held(cupy.attr("cuda").attr("get_current_stream")()));
   return each(batch, names, [&](std::size_t number) -> nb::object {
-    if (number == 1) return cupy.attr("asarray")(batch.field(1));
+    if (number == 1 && batch.is_on_host()) return cupy.attr("asarray")(batch.field(1));
     const nb::object shared = cupy.attr("from_dlpack")(batch.tensor(number));
     return is_copied(batch, number, copy) ? shared.attr("copy")() : shared;
   });
@@ -136,7 +136,9 @@ void bind_fields(nb::class_<Batch>& batch) {
           "read-only array of NumPy without a copy, or a Tensor where the batch is on a GPU or its type is bfloat16.")
       .def_prop_ro(
           "labels", [](const Batch& self) { return self.field(1); }, nb::sig("def labels(self) -> typing.Any"),
-          "Class numbers, [size] of int64, -1 = unlabelled: a copy.")
+          "Class numbers, [size] of int64, -1 = unlabelled: a copy, in memory of the host. torch() and cupy() have "
+          "them "
+          "where the images are.")
       .def_prop_ro("ids", &Batch::ids, nb::sig("def ids(self) -> typing.Any"),
                    "Numbers of the samples in the dataset, [size] of uint64: a copy.")
       .def(

@@ -204,3 +204,24 @@ def work(seed):
     jax.end()
 on_machines(work, [1])
 """)
+
+
+@pytest.mark.parametrize("when", ["enqueue", "dequeue"])
+def test_labels_are_where_the_images_are(run: Any, when: str) -> None:
+    run(f"""
+Torch(), Cupy()
+def work(seed):
+    mine = fake_gpu.current = Stream()
+    looks, labels = [], []
+    with feeder_of(when={when!r}, canvas=(SIDE, SIDE)) as batches:
+        for batch in batches:
+            images, targets = (batch.torch if seed % 2 else batch.cupy)(copy=False)
+            looks.append((images.look(mine.ptr), batch.ids))
+            labels.append((targets.look(mine.ptr), batch.labels))
+            assert (batch.labels == (batch.ids >= 20)).all() and (batch.numpy("label") == batch.labels).all()
+            del images, targets
+    synchronize(mine.ptr)
+    assert len(looks) == 30
+    return wrong(looks) + sum(look.found() != right.tobytes() for look, right in labels)
+assert on_machines(work) == 0
+""")

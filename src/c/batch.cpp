@@ -154,6 +154,14 @@ forebay_status forebay_batch_counts(const forebay_batch* batch, size_t field, fo
   });
 }
 
+forebay_status forebay_batch_counts_on_host(const forebay_batch* batch, size_t field, const int32_t** counts,
+                                            forebay_error** error) {
+  return guarded(error, [&] {
+    *given(counts, "counts") = lease_of(batch).counts_on_host(field).data();
+    return FOREBAY_OK;
+  });
+}
+
 forebay_status forebay_batch_views(const forebay_batch* batch, forebay_view* views, size_t view_size, size_t capacity,
                                    forebay_error** error) {
   return guarded(error, [&] {
@@ -188,7 +196,8 @@ forebay_status forebay_batch_copy(const forebay_batch* batch, size_t field, void
   return guarded(error, [&] {
     const Lease& lease = lease_of(batch);
     if (bytes > 0) static_cast<void>(given(out, "out"));
-    lease.copy_to_host(lease.field(field), std::span(static_cast<std::byte*>(out), bytes));
+    lease.copy_to_host(lease.field_on_host(field).value_or(lease.field(field)),
+                       std::span(static_cast<std::byte*>(out), bytes));
     return FOREBAY_OK;
   });
 }

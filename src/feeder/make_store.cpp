@@ -50,7 +50,7 @@ void make_store_on_device(Run& run) {
   FieldLayout fields;
   const SlotFormat format = format_of(run, fields);
   const AvailableMemory room = available_memory();
-  run.capacity = capacity_on(run, SlotStore::slot_bytes(format), room);
+  run.capacity = capacity_on(run, SlotStore::slot_bytes(format, on_host), room);
   const SlotCounts counts{.slots = run.capacity.most + static_cast<std::uint32_t>(slots_beside(options.queue)),
                           .capacity = run.capacity,
                           .max_leases = static_cast<std::uint32_t>(options.queue.max_leases),
@@ -76,7 +76,7 @@ void make_store_on_device(Run& run) {
 
 std::size_t slot_bytes(const Run& run) {
   FieldLayout fields;
-  return SlotStore::slot_bytes(format_of(run, fields));
+  return SlotStore::slot_bytes(format_of(run, fields), true);  // the device is not chosen yet; its labels are little
 }
 
 void make_store(Run& run) {

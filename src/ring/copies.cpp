@@ -4,6 +4,7 @@ namespace forebay {
 
 void Copies::start(std::uint32_t slot_number) {
   const SlotStore::Slot& slot = store_.slot(slot_number);
+  store_.complete_for_device(slot_number);
   store_.staging()->copy(slot.turn, store_.images(slot_number), *slot.stream_uses, stream_);
   turn(last_++) = slot.turn;
 }

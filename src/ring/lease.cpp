@@ -108,8 +108,10 @@ TensorView Lease::images() const noexcept {
 TensorView Lease::field(std::size_t number) const {
   if (number == 0) return images();
   if (number == 1) {
-    const auto all = labels();
-    return {.data = all.data(), .shape = {static_cast<std::int64_t>(all.size())}, .dtype = DType::int64};
+    if (store_->device().is_host()) return labels_on_host();
+    TensorView view = beside_images(store_->format().labels_at());
+    view.dtype = DType::int64;
+    return view;
   }
   const FieldLayout::Entry& entry = LeaseMaker::entry_of(*store_, number);
   TensorView view = beside_images(entry.at);
@@ -121,6 +123,26 @@ TensorView Lease::field(std::size_t number) const {
 
 TensorView Lease::field(std::string_view name) const { return field(LeaseMaker::number_of(*store_, name)); }
 
+std::optional<TensorView> Lease::field_on_host(std::size_t number) const {
+  if (number == 1) return labels_on_host();
+  TensorView view = field(number);
+  if (view.device == DeviceKind::host) return view;
+  if (number == 0) return std::nullopt;
+  view.data = store_->host_copies_->values(slot_ == LeaseMaker::kEmpty ? 0 : slot_, number - LeaseMaker::kFirstField);
+  if (view.data == nullptr) return std::nullopt;
+  view.device = DeviceKind::host;
+  view.device_index = 0;
+  return view;
+}
+
+std::span<const std::int32_t> Lease::counts_on_host(std::size_t number) const {
+  TensorView view = counts(number);
+  if (view.device != DeviceKind::host) {
+    view.data = store_->host_copies_->counts(slot_ == LeaseMaker::kEmpty ? 0 : slot_, number - LeaseMaker::kFirstField);
+  }
+  return {view.as<std::int32_t>(), size()};
+}
+
 TensorView Lease::counts(std::size_t number) const {
   const auto* const entry = number < 2 ? nullptr : &LeaseMaker::entry_of(*store_, number);
   if (entry == nullptr || !entry->counts_at) {
@@ -130,6 +152,11 @@ TensorView Lease::counts(std::size_t number) const {
   TensorView view = beside_images(*entry->counts_at);
   view.dtype = DType::int32;
   return view;
+}
+
+TensorView Lease::labels_on_host() const noexcept {
+  const auto all = labels();
+  return {.data = all.data(), .shape = {static_cast<std::int64_t>(all.size())}, .dtype = DType::int64};
 }
 
 TensorView Lease::beside_images(std::size_t at) const noexcept {

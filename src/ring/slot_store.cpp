@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <string>
 #include <utility>
 
@@ -47,10 +48,12 @@ std::vector<Field> SlotFormat::all_fields() const {
   return all;
 }
 
-std::size_t SlotStore::slot_bytes(const SlotFormat& format) noexcept { return rounded_up(format.resident_bytes()); }
+std::size_t SlotStore::slot_bytes(const SlotFormat& format, bool on_host) noexcept {
+  return rounded_up(on_host ? format.resident_bytes() : format.device_bytes());
+}
 
 SlotMemory SlotStore::memory_of(const SlotFormat& format, const SlotCounts& counts, bool on_host) noexcept {
-  const std::size_t slot = slot_bytes(format);
+  const std::size_t slot = slot_bytes(format, on_host);
   const std::uint32_t to_come = on_host ? counts.capacity.most - counts.capacity.first : 0;
   return {.slots = slot * counts.slots,
           .at_first = slot * (counts.slots - to_come),
@@ -62,7 +65,7 @@ SlotStore::SlotStore(std::shared_ptr<Device> device, const SlotFormat& format, c
     : device_(std::move(device)),
       format_(format),
       memory_(memory_of(format, counts, device_->is_host())),
-      slot_bytes_(slot_bytes(format)),
+      slot_bytes_(slot_bytes(format, device_->is_host())),
       arena_(device_->allocate_growing(memory_.slots, memory_.at_first)),
       base_(arena_->bytes().data()),
       slots_(counts.slots),
@@ -83,6 +86,7 @@ SlotStore::SlotStore(std::shared_ptr<Device> device, const SlotFormat& format, c
   description_ += ", staged in " + std::string(staging_->arena().describe());
   run_ahead_.emplace(*device_, counts.run_ahead, counts.max_leases);
   other_streams_.emplace(*device_);
+  if (format.fields != nullptr) host_copies_.emplace(fields_, format.batch_size, counts.slots);
   for (Slot& slot : slots_) slot.stream_uses = std::make_unique<StreamUses>(*device_);
 }
 
@@ -124,6 +128,12 @@ void SlotStore::keep(std::uint32_t slot_number) noexcept {
   probes_.keep(slot_number, images(slot_number));
   label_probes_.keep(slot_number, labels(slot_number));
   slots_[slot_number].is_kept = true;
+}
+
+void SlotStore::complete_for_device(std::uint32_t slot_number) noexcept {
+  std::byte* const filled = slots_[slot_number].filled;
+  std::memcpy(filled + format_.labels_at(), labels(slot_number), sizeof(std::int64_t) * format_.batch_size);
+  if (host_copies_) host_copies_->keep(slot_number, filled);
 }
 
 std::string SlotStore::what_changed(std::uint32_t slot_number) const {
@@ -185,10 +195,8 @@ void SlotStore::end_use(std::uint32_t slot, std::uint32_t output, std::uint64_t 
   try {
     if (other_streams_) other_streams_->end(step, stream);
     if (output != kNoOutput) outputs_->end(output, stream);
-    // With canvases the trainer's work reads the slot only where a batch has fields beside the image: render() has
-    // ended the image's use.
-    const bool reads_slot = output == kNoOutput || format_.fields != nullptr;
-    if (reads_slot && slots_[slot].stream_uses) slots_[slot].stream_uses->end(stream);
+    // With canvases, too: render() has ended the image's use, and labels and fields are in the slot.
+    if (slots_[slot].stream_uses) slots_[slot].stream_uses->end(stream);
     if (run_ahead_) run_ahead_->end(step, stream);
   } catch (...) {
     const std::lock_guard lock(first_failure_);

@@ -17,6 +17,7 @@
 #include <forebay/tensor.hpp>
 
 #include "device/device.hpp"
+#include "host_copies.hpp"
 #include "make/canvas.hpp"
 #include "make/field_layout.hpp"
 #include "other_streams.hpp"
@@ -49,6 +50,12 @@ struct SlotFormat {
   // Of the images or canvases of a slot, which come first in it, and of all of the slot.
   [[nodiscard]] std::size_t image_bytes() const noexcept { return canvas ? canvas->batch_bytes() : tensor_bytes(); }
   [[nodiscard]] std::size_t resident_bytes() const noexcept { return fields ? fields->bytes : image_bytes(); }
+  // On a device the labels follow, so that one copy brings all of a batch.
+  [[nodiscard]] std::size_t labels_at() const noexcept {
+    constexpr std::size_t kAlignment = FieldLayout::kAlignment;
+    return (resident_bytes() + kAlignment - 1) / kAlignment * kAlignment;
+  }
+  [[nodiscard]] std::size_t device_bytes() const noexcept { return labels_at() + sizeof(std::int64_t) * batch_size; }
   // Every field: image, label, then the others.
   [[nodiscard]] std::vector<Field> all_fields() const;
 };
@@ -93,7 +100,7 @@ class SlotStore {
   SlotStore(std::shared_ptr<Device> device, const SlotFormat& format, const SlotCounts& counts);
 
   // Of one batch.
-  [[nodiscard]] static std::size_t slot_bytes(const SlotFormat& format) noexcept;
+  [[nodiscard]] static std::size_t slot_bytes(const SlotFormat& format, bool on_host) noexcept;
   // The memory that such a store takes. `on_host`: the device is the host.
   [[nodiscard]] static SlotMemory memory_of(const SlotFormat& format, const SlotCounts& counts, bool on_host) noexcept;
 
@@ -153,6 +160,10 @@ class SlotStore {
   // Notes what the batch holds, so that a change of it is seen when it is served again. Only of host memory; where
   // slots hold canvases, of what is beside them. REQUIRES: as for close_gaps().
   void keep(std::uint32_t slot) noexcept;
+
+  // --- the thread that copies to a device ---
+  // A complete batch, before its copy: puts the labels beside it, and keeps what the host is to have of it.
+  void complete_for_device(std::uint32_t slot) noexcept;
 
   // --- consumer thread ---
   // Nobody has written to the batch since, as far as this use looks. The whole of it is not looked at: see Probes.
@@ -223,6 +234,7 @@ class SlotStore {
   std::optional<OutputTensors> outputs_;
   std::optional<RunAhead> run_ahead_;          // none on the host
   std::optional<OtherStreams> other_streams_;  // none on the host
+  std::optional<HostCopies> host_copies_;      // none on the host and without fields
   std::unique_ptr<CanvasRenderer> renderer_;
   ViewRule rule_;  // with canvases
   std::uint64_t seed_ = 0;

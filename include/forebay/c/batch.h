@@ -92,8 +92,8 @@ FOREBAY_API uint64_t forebay_batch_job_fresh(const forebay_batch* batch);  // sa
 FOREBAY_API const int64_t* forebay_batch_labels(const forebay_batch* batch);  // class numbers, -1 = unlabelled
 FOREBAY_API const uint64_t* forebay_batch_ids(const forebay_batch* batch);    // numbers in the dataset
 
-// Describes a field by its number: 0 is "image", 1 is "label", others as forebay_feeder_field() counts them. Labels are
-// in memory of the host, all others where the images are. Fails with FOREBAY_ERROR where there is no such field.
+// Describes a field by its number, where the images are: 0 is "image", 1 is "label", others as forebay_feeder_field()
+// counts them. Fails with FOREBAY_ERROR where there is no such field.
 FOREBAY_API forebay_status forebay_batch_tensor(const forebay_batch* batch, size_t field, forebay_tensor* tensor,
                                                 forebay_error** error);
 // The same by its name. To look it up once use forebay_feeder_field_number().
@@ -103,12 +103,16 @@ FOREBAY_API forebay_status forebay_batch_tensor_named(const forebay_batch* batch
 // FOREBAY_ERROR for a field that is not ragged.
 FOREBAY_API forebay_status forebay_batch_counts(const forebay_batch* batch, size_t field, forebay_tensor* tensor,
                                                 forebay_error** error);
+// The same in memory of the host, without a look at a GPU: forebay_batch_size() of them, until the release.
+FOREBAY_API forebay_status forebay_batch_counts_on_host(const forebay_batch* batch, size_t field,
+                                                        const int32_t** counts, forebay_error** error);
 // Writes what each sample shows of its image: forebay_batch_size() of them to `views`, which has room for `capacity`,
 // each `view_size` = sizeof(forebay_view) bytes after the one before. Members that the library does not know stay as
 // they are. Fails with FOREBAY_ERROR_ARGUMENT if either number is too small.
 FOREBAY_API forebay_status forebay_batch_views(const forebay_batch* batch, forebay_view* views, size_t view_size,
                                                size_t capacity, forebay_error** error);
-// Copies a field to memory of the host, and waits until it is there. `bytes`: the field's, else FOREBAY_ERROR.
+// Copies a field to memory of the host, and waits until it is there: not at all for labels and fields of kind class,
+// multilabel and numbers, which the host has. `bytes`: the field's, else FOREBAY_ERROR.
 FOREBAY_API forebay_status forebay_batch_copy(const forebay_batch* batch, size_t field, void* out, uint64_t bytes,
                                               forebay_error** error);
 

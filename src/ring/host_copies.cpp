@@ -1,0 +1,32 @@
+#include "host_copies.hpp"
+
+#include <algorithm>
+
+namespace forebay {
+
+HostCopies::HostCopies(const FieldLayout& layout, std::uint32_t batch_size, std::uint32_t slots) {
+  for (const FieldLayout::Entry& entry : layout.entries) {
+    const FieldKind kind = entry.field.kind;
+    Entry& copied = entries_.emplace_back();
+    if (kind == FieldKind::class_number || kind == FieldKind::multilabel || kind == FieldKind::numbers) {
+      copied.values = take(entry.at, entry.sample_bytes * batch_size);
+    }
+    if (entry.counts_at) copied.counts = take(*entry.counts_at, sizeof(std::int32_t) * batch_size);
+  }
+  copies_.resize(slot_bytes_ * slots);
+}
+
+void HostCopies::keep(std::uint32_t slot, const std::byte* filled) noexcept {
+  std::byte* const copies = copies_.data() + slot * slot_bytes_;
+  for (const Part& part : parts_) std::copy_n(filled + part.from, part.bytes, copies + part.to);
+}
+
+std::size_t HostCopies::take(std::size_t from, std::size_t bytes) {
+  constexpr std::size_t kAlignment = alignof(std::max_align_t);
+  const std::size_t to = slot_bytes_;
+  parts_.push_back({.from = from, .bytes = bytes, .to = to});
+  slot_bytes_ = (to + bytes + kAlignment - 1) / kAlignment * kAlignment;
+  return to;
+}
+
+}  // namespace forebay

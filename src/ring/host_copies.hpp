@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "make/field_layout.hpp"
+
+namespace forebay {
+
+// What the host keeps of the fields of batches on a device: classes, flags and numbers, and how many rows ragged fields
+// have. So programs read those without waiting for the device.
+class HostCopies {
+ public:
+  HostCopies(const FieldLayout& layout, std::uint32_t batch_size, std::uint32_t slots);
+
+  // What the batch in `filled` holds is what the slot is about to hold. REQUIRES: the batch is complete, and nobody
+  // reads the copies of the slot.
+  void keep(std::uint32_t slot, const std::byte* filled) noexcept;
+  // Of the entry of this number in the layout. Null: there is no copy.
+  [[nodiscard]] const std::byte* values(std::uint32_t slot, std::size_t entry) const noexcept {
+    return at(slot, entries_[entry].values);
+  }
+  [[nodiscard]] const std::byte* counts(std::uint32_t slot, std::size_t entry) const noexcept {
+    return at(slot, entries_[entry].counts);
+  }
+
+ private:
+  static constexpr std::size_t kNone = SIZE_MAX;
+  struct Part {
+    std::size_t from;  // in a slot
+    std::size_t bytes;
+    std::size_t to;  // in the copies of a slot
+  };
+  struct Entry {
+    std::size_t values = kNone;
+    std::size_t counts = kNone;
+  };
+
+  [[nodiscard]] std::size_t take(std::size_t from, std::size_t bytes);
+  [[nodiscard]] const std::byte* at(std::uint32_t slot, std::size_t place) const noexcept {
+    return place == kNone ? nullptr : copies_.data() + slot * slot_bytes_ + place;
+  }
+
+  std::vector<Part> parts_;
+  std::vector<Entry> entries_;
+  std::size_t slot_bytes_ = 0;
+  std::vector<std::byte> copies_;
+};
+
+}  // namespace forebay
