@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <set>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include <forebay/feeder.hpp>
@@ -98,6 +100,34 @@ TEST_CASE("the samples are those of a global order, pixel by pixel, whatever the
     CHECK(other.pixels == expected.pixels);
     CHECK(other.batches == first.batches);
   }
+}
+
+// Files of a folder that this process has open.
+std::size_t open_files_of(const std::filesystem::path& folder) {
+  std::size_t open = 0;
+  for (const auto& descriptor : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code closed;  // as the one of this very listing may be
+    open += std::filesystem::read_symlink(descriptor, closed).string().starts_with(folder.string() + "/") ? 1 : 0;
+  }
+  return open;
+}
+
+TEST_CASE("shards are closed with the feeder, whoever keeps it or its dataset, and opened again for the next") {
+  const TemporaryDirectory folder;
+  for (int shard = 1; shard <= 5; ++shard) write_cifar(folder / ("data_batch_" + std::to_string(shard) + ".bin"), 100);
+  Options options = options_of(folder.path(), 10);
+  options.run.epochs = 2;
+  Feeder first(options);
+  while (first.next()) continue;
+  CHECK(open_files_of(folder.path()) > 0);
+  first.close();
+  CHECK(open_files_of(folder.path()) == 0);
+  Feeder second(options, Parts{.dataset = first.shared_dataset()});
+  std::uint64_t batches = 0;
+  while (second.next()) ++batches;
+  CHECK(batches == 100);
+  second.close();
+  CHECK(open_files_of(folder.path()) == 0);
 }
 
 TEST_CASE("an evaluation reads in order, and together what lies side by side") {

@@ -150,18 +150,17 @@ class RecordDataset final : public Dataset, public PlacedSamples, public SampleF
 
   [[nodiscard]] SourceComparison compare_sources(unsigned threads, const IndexProgress& progress) const {
     std::vector<std::uint64_t> known;
-    for (std::uint64_t file = 0; holds_files() && file < layout_.sources; ++file) {
+    for (std::uint64_t file = 0; holds_files() && file < layout_.sources; ++file)
       if (number(Layout::file_bytes, file) != 0) known.push_back(file);
-    }
     return files_.compare(known, threads, progress);
   }
 
   [[nodiscard]] std::string bypass_page_cache() const {
     files_.bypass_page_cache();
-    if (size() == 0 || is_held(file_of(0))) return {};
-    return SourceFiles::problem_of_bypass(file_path(file_of(0)));
+    return size() == 0 || is_held(file_of(0)) ? "" : SourceFiles::problem_of_bypass(file_path(file_of(0)));
   }
 
+  void close_kept_files() const noexcept { files_.close_kept(); }
   [[nodiscard]] std::uint64_t files() const noexcept override { return layout_.sources; }
   [[nodiscard]] std::uint64_t file_of(std::uint64_t id) const override {
     return static_cast<std::uint64_t>(number(Layout::source, id));
@@ -340,8 +339,7 @@ class RecordDataset final : public Dataset, public PlacedSamples, public SampleF
                       .spread = static_cast<std::uint64_t>(number(Layout::file_spread, file))}};
   }
 
-  // Computed numbers are checked up front, because no byte of the index bounds how many there are: checking both ends
-  // is enough.
+  // Up front, because no byte of the index bounds how many computed numbers there are: checking both ends is enough.
   void check_computed() const {
     for (std::size_t i = 0; i < Layout::kColumns; ++i) {
       const RecordColumn& column = layout_.columns[i];
@@ -393,6 +391,10 @@ SourceComparison compare_sources(const Dataset& dataset, unsigned threads, const
 std::string bypass_page_cache(const Dataset& dataset) {
   const auto* const records = dynamic_cast<const RecordDataset*>(&dataset);
   return records == nullptr ? "the program reads this dataset itself" : records->bypass_page_cache();
+}
+
+void close_kept_files(const Dataset& dataset) noexcept {
+  if (const auto* const records = dynamic_cast<const RecordDataset*>(&dataset)) records->close_kept_files();
 }
 
 }  // namespace forebay

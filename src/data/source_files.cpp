@@ -61,6 +61,13 @@ void SourceFiles::give_all_back() {
   close_unused();
 }
 
+void SourceFiles::close_kept() noexcept {
+  try {
+    give_all_back();
+  } catch (...) {  // NOLINT(bugprone-empty-catch): no memory; what is left closes with the dataset
+  }
+}
+
 void SourceFiles::close_unused() {
   std::erase_if(given_back_, [this](const GivenBack& each) { return sources_[each.source].users.load() == 0; });
 }

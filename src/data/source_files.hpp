@@ -48,6 +48,8 @@ class SourceFiles {
 
   // Files opened from now on are read past the page cache, if their file system supports that.
   void bypass_page_cache() noexcept { is_direct_.store(true, std::memory_order_relaxed); }
+  // Closes what is open and not in use; the next read opens it again. Without memory it stays open.
+  void close_kept() noexcept;
   // "", or why the file cannot be read past the page cache, with its name.
   [[nodiscard]] static std::string problem_of_bypass(const std::string& path);
 
@@ -144,5 +146,8 @@ class SourceFiles {
 // Has those files of an index's dataset that are not open yet read past the page cache. Returns "", or why that is
 // impossible, judging by the first file. Any thread.
 [[nodiscard]] std::string bypass_page_cache(const Dataset& dataset);
+
+// Closes the files that an index's dataset keeps open, as nobody may read from it for long. Any thread.
+void close_kept_files(const Dataset& dataset) noexcept;
 
 }  // namespace forebay

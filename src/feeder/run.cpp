@@ -12,6 +12,7 @@
 #include "base/clock.hpp"
 #include "base/text.hpp"
 #include "config/settings.hpp"
+#include "data/source_files.hpp"
 #include "job/start_checks.hpp"
 #include "make/image_decoder.hpp"
 #include "measure/run_files.hpp"
@@ -113,7 +114,8 @@ bool Run::end_production(const std::string& cause, const std::function<void()>& 
   if (!production_end_) {
     production_end_ = std::make_unique<EndingWork>([this] {
       pipeline->stop();
-      jpeg.index.reset();  // a thread of it reads ahead
+      jpeg.index.reset();          // a thread of it reads ahead
+      close_kept_files(*dataset);  // which the program may hold for long
       clock->stop();
     });
   }
