@@ -17,10 +17,11 @@ from ._core import version as __version__
 from ._options import Key, config_keys
 from ._reuse import Reuse, reuse
 from ._simulation import Recommendation, recommend, simulate
+from ._ranks import SOLO
 from .communicator import Communicator
 from .dataset import Dataset, Files
 from .errors import ConfigError, Error, NotFoundError, SampleError, WatchdogError
-from .feeder import SOLO, Epoch, Feeder, Field
+from .feeder import Epoch, Feeder, Field
 from .policy import Policy
 
 __all__ = [
