@@ -108,7 +108,7 @@ class Lease {
   };
 
   Lease(std::shared_ptr<SlotStore> store, std::uint32_t slot, const Serving& serving) noexcept;
-  [[nodiscard]] TensorView labels_on_host() const noexcept;
+  [[nodiscard]] TensorView labels_on_host() const;
   // [size], at this distance from the slot's first byte.
   [[nodiscard]] TensorView beside_images(std::size_t at) const noexcept;
 

@@ -101,6 +101,7 @@ void order_consumer(Lease& lease, std::optional<std::intptr_t> stream) {
                             : " is another one on each thread, and the last to use the batch may let go of it on any") +
                 ": use it on a stream that was created, or on CUDA's default stream (1)");
   }
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): a stream comes as the number that its handle is.
   lease.use_on({number <= kLegacyDefault ? nullptr : reinterpret_cast<void*>(number)});
 }
 

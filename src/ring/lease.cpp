@@ -154,7 +154,7 @@ TensorView Lease::counts(std::size_t number) const {
   return view;
 }
 
-TensorView Lease::labels_on_host() const noexcept {
+TensorView Lease::labels_on_host() const {
   const auto all = labels();
   return {.data = all.data(), .shape = {static_cast<std::int64_t>(all.size())}, .dtype = DType::int64};
 }
