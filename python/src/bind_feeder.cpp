@@ -144,7 +144,8 @@ void bind_running(nb::class_<PythonFeeder>& feeder) {
             for (const nb::handle other : also) others.emplace_back(other);
             self.use_streams(GivenStream(stream), std::move(others));
           },
-          "stream"_a.none(), "also"_a)
+          "stream"_a.none(), "also"_a,
+          nb::sig("def _use_streams(self, stream: typing.Any, also: list[typing.Any]) -> None"))
       .def_prop_ro("_is_occupied", &PythonFeeder::is_occupied)
       .def_prop_ro("_leases", &PythonFeeder::leases, "Batches that the program holds.")
       .def("request_stop", &PythonFeeder::request_stop,
