@@ -249,6 +249,7 @@ TEST_CASE("selections that cannot be made are refused with key, file and line") 
     CHECK(has(error_in("memory/0 " + std::string(weight) + "\n"), "weights.txt:1: "));
   }
   CHECK(has(error_in("memory/0\n"), "is not a name and a weight"));
+  CHECK(has(error_in(std::string(70'000, 'x')), "weights.txt:1: a line of more than 65536 bytes"));
   CHECK(has(error_in("0 0\n1 0\n2 0\n3 0\n"), "dataset.weights: none of the 4 samples is left"));
   options.weights = dir.path().string();
   CHECK(has(error_of(dataset, options), ": is a directory"));

@@ -137,8 +137,7 @@ void bind_fields(nb::class_<Batch>& batch) {
       .def_prop_ro(
           "labels", [](const Batch& self) { return self.field(1); }, nb::sig("def labels(self) -> typing.Any"),
           "Class numbers, [size] of int64, -1 = unlabelled: a copy, in memory of the host. torch() and cupy() have "
-          "them "
-          "where the images are.")
+          "them where the images are.")
       .def_prop_ro("ids", &Batch::ids, nb::sig("def ids(self) -> typing.Any"),
                    "Numbers of the samples in the dataset, [size] of uint64: a copy.")
       .def(

@@ -186,16 +186,13 @@ std::vector<std::byte> load_file(const std::string& path, std::size_t limit) {
   });
 }
 
-std::vector<std::string> lines_of_file(const std::string& file, std::size_t most) {
-  const auto bytes = load_file(file, most);
+std::vector<std::string> lines_of_file(const std::string& path, std::size_t limit) {
+  const auto bytes = load_file(path, limit);
   std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
   std::vector<std::string> lines;
   while (!text.empty()) {
-    const auto end = std::min(text.find('\n'), text.size());
-    const std::string_view line = without_blanks(text.substr(0, end));
-    if (!line.empty()) lines.emplace_back(line);
-    text.remove_prefix(std::min(end + 1, text.size()));
+    if (const auto line = without_blanks(take_line(text)); !line.empty()) lines.emplace_back(line);
   }
   return lines;
 }

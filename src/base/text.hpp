@@ -43,6 +43,9 @@ struct Character {
 // `text` without the blanks at both ends: spaces, tabs, line ends, \v and \f.
 [[nodiscard]] std::string_view without_blanks(std::string_view text) noexcept;
 
+// Takes the first line off `text`, and gives it back without its line feed.
+[[nodiscard]] std::string_view take_line(std::string_view& text) noexcept;
+
 // `text` (well-formed UTF-8) cut to at most `columns` characters, each counted as one column.
 [[nodiscard]] std::string_view clip(std::string_view text, std::size_t columns) noexcept;
 

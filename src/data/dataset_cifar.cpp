@@ -62,7 +62,7 @@ std::vector<std::string> cifar_classes(const DatasetOptions& options, const Cifa
   if (!options.classes.empty()) return ClassList(options.classes, {}).names();
   std::vector<std::string> names;
   if (problem_of_file(files.class_list()).empty()) {
-    names = lines_of_file(files.class_list(), std::size_t{1} << 20);
+    names = lines_of_file(files.class_list(), std::size_t{64} << 10U);
   }
   while (names.size() < (files.is_hundred ? 100 : 10)) names.push_back(std::to_string(names.size()));
   return names;

@@ -22,6 +22,7 @@ namespace {
 // Sums of weights stay exact enough, and finite.
 constexpr double kLargestWeight = 1e9;
 constexpr std::size_t kLargestWeightFile = std::size_t{1} << 30U;
+constexpr std::size_t kLongestWeightLine = std::size_t{64} << 10U;
 
 struct Weight {
   Weight(double of, std::size_t in_line) : value(of), line(in_line) {}
@@ -68,9 +69,11 @@ Weights parse(const std::string& file) {
     std::string_view rest(reinterpret_cast<const char*>(bytes.data()), bytes.size());
     if (rest.starts_with("\xEF\xBB\xBF")) rest.remove_prefix(3);  // a byte order mark
     for (std::size_t line = 1; !rest.empty(); ++line) {
-      const std::size_t length = std::min(rest.find('\n'), rest.size());
-      add_line(weights, rest.substr(0, length), file, line);
-      rest.remove_prefix(std::min(length + 1, rest.size()));
+      const std::string_view text = take_line(rest);
+      if (text.size() > kLongestWeightLine) {
+        refuse(file, line, "a line of more than " + std::to_string(kLongestWeightLine) + " bytes");
+      }
+      add_line(weights, text, file, line);
     }
   } catch (const ConfigError&) {
     throw;

@@ -56,11 +56,8 @@ void Lease::use_on(StreamView stream) {
   if (!store_) throw Error("Lease::use_on(): the lease has ended; call it before release()");
   if (!store_->other_streams_ || stream.handle == serving_.stream.handle) return;
   store_->device().check_stream(stream);
-  if (serving_.output != SlotStore::kNoOutput) {
-    store_->other_streams_->add(serving_.served, stream, serving_.stream);
-  } else {
-    store_->other_streams_->add(serving_.served, stream);  // what lies in a slot is complete (S2)
-  }
+  const bool is_rendered = serving_.output != SlotStore::kNoOutput;  // else it lies in a slot, complete (S2)
+  store_->other_streams_->add(serving_.served, stream, is_rendered ? std::optional(serving_.stream) : std::nullopt);
 }
 
 void Lease::release() noexcept { release(serving_.stream); }

@@ -4,18 +4,13 @@
 
 namespace forebay {
 
-void OtherStreams::add(std::uint64_t step, StreamView other, StreamView after) {
+void OtherStreams::add(std::uint64_t step, StreamView other, std::optional<StreamView> after) {
   const std::lock_guard lock(mutex_);
   if (is_known(step, other)) return;
-  device_.check_capture(after);
-  put_after(after, other);
-  uses_.push_back({.step = step, .stream = other});
-  count_.store(uses_.size(), std::memory_order_relaxed);
-}
-
-void OtherStreams::add(std::uint64_t step, StreamView other) {
-  const std::lock_guard lock(mutex_);
-  if (is_known(step, other)) return;
+  if (after) {
+    device_.check_capture(*after);
+    put_after(*after, other);
+  }
   uses_.push_back({.step = step, .stream = other});
   count_.store(uses_.size(), std::memory_order_relaxed);
 }

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "device/device.hpp"
@@ -17,11 +18,9 @@ class OtherStreams {
   // Throws Error when the device has no event left.
   explicit OtherStreams(Device& device) : device_(device), event_(device.make_event()) {}
 
-  // Work put on `other` from now on happens after what is on `after` now. Once for each lease and stream: what came
-  // before the batch is on `after` from the start. Throws Error.
-  void add(std::uint64_t step, StreamView other, StreamView after);
-  // The same where the batch is complete already.
-  void add(std::uint64_t step, StreamView other);
+  // Work put on `other` from now on happens after what is on `after` now; no `after`: the batch is complete already.
+  // Once for each lease and stream: what came before the batch is on `after` from the start. Throws Error.
+  void add(std::uint64_t step, StreamView other, std::optional<StreamView> after);
   // The lease ends: work put on `stream` from now on happens after what is on its other streams now. Throws Error.
   void end(std::uint64_t step, StreamView stream);
 
