@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Simulates the figures of README.md and of decision 6 and fills in their tables, between <!-- table: NAME --> and
+"""Simulates the figures of README.md and fills in the tables of results/tables.md, between <!-- table: NAME --> and
 <!-- end -->:
 
     tables.py build/release/bin/forebay [--steps 40000] [--seeds 9] [--jobs 2]
@@ -14,7 +14,7 @@ import re
 from simulator import SOURCES, Simulator, outages
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-DOCUMENTS = ["experiments/tuning/README.md", "docs/decisions/0006-adaptive.md"]
+TABLES = ROOT / "experiments/tuning/results/tables.md"
 
 BURSTY = ["exponential", "lognormal", "outages of 25", "outages of 100", "outages of 400"]
 OUTAGES = BURSTY[2:]
@@ -168,20 +168,13 @@ def measured(simulator):
 
 
 def fill_in(tables):
-    missing = set(tables)
-    for name in DOCUMENTS:
-        path = ROOT / name
-        if not path.exists():
-            continue
-        text = path.read_text(encoding="utf-8")
-        for table in tables:
-            marked = re.compile(rf"(<!-- table: {table} -->\n).*?(<!-- end -->)", re.DOTALL)
-            text, found = marked.subn(lambda mark, table=table: f"{mark[1]}\n{tables[table]}\n\n{mark[2]}", text)
-            if found:
-                missing.discard(table)
-        path.write_text(text, encoding="utf-8")
-    for table in sorted(missing):
-        print(f"no place for table {table}:\n{tables[table]}\n")
+    text = TABLES.read_text(encoding="utf-8")
+    for table, rows in tables.items():
+        marked = re.compile(rf"(<!-- table: {table} -->\n).*?(<!-- end -->)", re.DOTALL)
+        text, found = marked.subn(lambda mark, rows=rows: f"{mark[1]}\n{rows}\n\n{mark[2]}", text)
+        if not found:
+            print(f"no place for table {table}:\n{rows}\n")
+    TABLES.write_text(text, encoding="utf-8")
 
 
 def main():
