@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Writes the tables of photographs and of the trainer's case into this folder's README.md and the one of the
-repository, between the comments that name them, and copies the chart to docs/.
+"""Writes the tables of photographs and of the trainer's case into results/tables.md and the repository's README.md,
+between the comments that name them, and copies the chart to docs/.
 
     experiments/throughput/run --case photos,trainer
     experiments/throughput/tables.py [build/throughput/results.json]
@@ -127,7 +127,7 @@ def main():
     with open(path, encoding="utf-8") as file:
         results = json.load(file)
     cases = {case["name"]: case for case in results["cases"]}
-    front, here = os.path.join(ROOT, "README.md"), os.path.join(HERE, "README.md")
+    front, here = os.path.join(ROOT, "README.md"), os.path.join(HERE, "results", "tables.md")
     if "photos" in cases:
         put(front, "loaders", photographs(results, cases["photos"]))
         put(here, "photos", as_measured(results, cases["photos"]))
