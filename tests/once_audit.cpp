@@ -241,7 +241,8 @@ void OnceAudit::check_steps(std::span<const Seen> ranks) {
       for (; next[rank] < ranks[rank].fresh.size(); ++next[rank]) {
         const FreshSeen& fresh = ranks[rank].fresh[next[rank]];
         if (fresh.step + lag_of_epochs >= step) break;
-        served.try_emplace(fresh.epoch, batches_, std::uint8_t{0}).first->second.at(fresh.batch) = 1;
+        if (fresh.batch >= batches_) continue;  // serve() says so
+        served.try_emplace(fresh.epoch, batches_, std::uint8_t{0}).first->second[fresh.batch] = 1;
       }
     }
     while (is_complete(served, complete)) ++complete;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <csignal>
 #include <cstdint>
@@ -11,7 +12,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <iomanip>
 #include <optional>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,24 +31,46 @@ namespace {
 
 using namespace forebay::testing;
 
-// What is printed of a case that hangs or crashes: it is a violation too, and must be known to be replayed.
-std::array<char, 4096> hang_text{};  // NOLINT: a signal handler has no other way to reach it
-
-void on_signal(int /*signal*/) {
+// A text that a signal handler can write, whenever it comes: set() fills the copy that is not in use.
+class TextAtSignal {
+ public:
+  void set(const std::string& text) {
+    std::array<char, 4096>& next = copies_[1 - static_cast<std::size_t>(current_)];
+    const std::size_t length = std::min(text.size(), next.size() - 1);
+    std::memcpy(next.data(), text.data(), length);
+    next[length] = '\0';
+    std::atomic_signal_fence(std::memory_order_release);
+    current_ = 1 - current_;
+  }
   // Nothing can be done about an output that does not take it.
-  [[maybe_unused]] const ssize_t written = ::write(STDOUT_FILENO, hang_text.data(), ::strlen(hang_text.data()));
+  void write() const {
+    const char* const text = copies_[static_cast<std::size_t>(current_)].data();
+    [[maybe_unused]] const ssize_t written = ::write(STDOUT_FILENO, text, ::strlen(text));
+  }
+
+ private:
+  std::array<std::array<char, 4096>, 2> copies_{};
+  volatile std::sig_atomic_t current_ = 0;
+};
+
+// What is printed of a case that hangs or crashes: it is a violation too, and must be known to be replayed.
+TextAtSignal hang_text;    // NOLINT: a signal handler has no other way to reach it
+TextAtSignal totals_text;  // NOLINT: what was checked until then; on rank 0
+
+void on_signal(int signal) {
+  if (signal != SIGTERM && signal != SIGINT) hang_text.write();
+  totals_text.write();
   ::_exit(1);  // mpirun ends the other ranks
 }
 
 void expect_within(unsigned seconds, const std::string& text) {
-  const std::size_t length = std::min(text.size(), hang_text.size() - 1);
-  std::memcpy(hang_text.data(), text.data(), length);
-  hang_text[length] = '\0';
+  hang_text.set(text);
   ::alarm(seconds);
 }
 
 struct Arguments {
   std::uint64_t cases = 400;
+  std::uint64_t first = 0;
   std::uint64_t seed = 20261121;
   std::optional<std::uint64_t> only;
   bool identity = false;
@@ -60,9 +85,10 @@ std::optional<Arguments> parse(int argc, char** argv) {
       arguments.identity = true;
     } else if (name == "--verbose") {
       arguments.is_verbose = true;
-    } else if (i + 1 < argc && (name == "--cases" || name == "--seed" || name == "--only")) {
+    } else if (i + 1 < argc && (name == "--cases" || name == "--first" || name == "--seed" || name == "--only")) {
       const std::uint64_t value = std::strtoull(argv[++i], nullptr, 10);
       if (name == "--cases") arguments.cases = value;
+      if (name == "--first") arguments.first = value;
       if (name == "--seed") arguments.seed = value;
       if (name == "--only") arguments.only = value;
     } else {
@@ -76,15 +102,53 @@ double seconds_since(std::chrono::steady_clock::time_point then) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - then).count();
 }
 
-int check_cases(const Arguments& arguments, Stage& stage, const std::filesystem::path& directory) {
-  const auto started = std::chrono::steady_clock::now();
-  const OnceLimits limits{.world = stage.size()};
-  const std::uint64_t first = arguments.only.value_or(0);
-  const std::uint64_t last = arguments.only.value_or(arguments.cases - 1);
+// What was checked, and for how long.
+struct Progress {
   OnceTotals totals;
   std::uint64_t cases = 0;
   std::uint64_t violated = 0;
-  double longest = 0;
+  double longest_s = 0;
+  std::chrono::steady_clock::time_point started = std::chrono::steady_clock::now();
+};
+
+std::string text_of(const Progress& done, std::uint64_t seed) {
+  std::ostringstream out;
+  out << std::fixed << std::setprecision(1);
+  const auto add = [&](const char* what, auto value) {
+    out << std::left << std::setw(42) << what << ' ' << std::right << std::setw(10) << value << '\n';
+  };
+  const OnceTotals& totals = done.totals;
+  add("seed", seed);
+  add("jobs", done.cases);
+  add("of them in windows", totals.in_windows);
+  add("of them on a container", totals.in_container);
+  add("processes of jobs, one after the other", totals.parts);
+  add("jobs that ran to their end", totals.ended);
+  add("kills after the last save", totals.kills);
+  add("stops and resumes", totals.resumes);
+  add("resumes on another number of ranks", totals.rank_changes);
+  add("steps", totals.steps);
+  add("epochs completed", totals.epochs);
+  add("records served fresh", totals.records);
+  add("steps of ranks in lockstep compared", totals.agreed);
+  add("steps read back from their records", totals.logged);
+  add("of them under a cap on uses", totals.capped);
+  add("longest stop, ms", totals.longest_stop_ms);
+  add("batches served fresh", totals.fresh);
+  add("of them handed over from rank to rank", totals.handed_over);
+  add("states checked", totals.states);
+  add("largest state, bytes (limit 65535)", totals.largest_state);
+  add("longest case, s", done.longest_s);
+  add("all cases, s", seconds_since(done.started));
+  add("jobs with violations", done.violated);
+  return out.str();
+}
+
+int check_cases(const Arguments& arguments, Stage& stage, const std::filesystem::path& directory) {
+  const OnceLimits limits{.world = stage.size()};
+  const std::uint64_t first = arguments.only.value_or(arguments.first);
+  const std::uint64_t last = arguments.only.value_or(arguments.first + arguments.cases - 1);
+  Progress done;
   for (std::uint64_t number = first; number <= last; ++number) {
     // Case 0 is of a kind of its own.
     const OnceCase job =
@@ -94,11 +158,12 @@ int check_cases(const Arguments& arguments, Stage& stage, const std::filesystem:
     const auto case_started = std::chrono::steady_clock::now();
     const OnceResult result = run_case(job, stage, directory);
     const double took = seconds_since(case_started);
-    ++cases;
-    totals += result.totals;
-    longest = std::max(longest, took);
-    if (!result.violations.empty()) ++violated;
+    ++done.cases;
+    done.totals += result.totals;
+    done.longest_s = std::max(done.longest_s, took);
+    if (!result.violations.empty()) ++done.violated;
     if (stage.rank() != 0) continue;
+    totals_text.set("interrupted; until then:\n" + text_of(done, arguments.seed));
     if (arguments.is_verbose || arguments.only) {
       std::printf("%s\n  %.2f s, %llu steps, %llu fresh, %llu handed over, largest state %llu bytes\n", title.c_str(),
                   took, static_cast<unsigned long long>(result.totals.steps),
@@ -112,34 +177,8 @@ int check_cases(const Arguments& arguments, Stage& stage, const std::filesystem:
     std::fflush(stdout);
   }
   ::alarm(0);
-  if (stage.rank() == 0) {
-    const auto print = [](const char* what, std::uint64_t value) {
-      std::printf("%-42s %10llu\n", what, static_cast<unsigned long long>(value));
-    };
-    print("seed", arguments.seed);
-    print("jobs", cases);
-    print("of them in windows", totals.in_windows);
-    print("of them on a container", totals.in_container);
-    print("processes of jobs, one after the other", totals.parts);
-    print("jobs that ran to their end", totals.ended);
-    print("kills after the last save", totals.kills);
-    print("stops and resumes", totals.resumes);
-    print("resumes on another number of ranks", totals.rank_changes);
-    print("steps", totals.steps);
-    print("epochs completed", totals.epochs);
-    print("records served fresh", totals.records);
-    print("steps of ranks in lockstep compared", totals.agreed);
-    print("steps read back from their records", totals.logged);
-    print("of them under a cap on uses", totals.capped);
-    print("longest stop, ms", totals.longest_stop_ms);
-    print("batches served fresh", totals.fresh);
-    print("of them handed over from rank to rank", totals.handed_over);
-    print("states checked", totals.states);
-    print("largest state, bytes (limit 65535)", totals.largest_state);
-    std::printf("%-42s %10.1f\n%-42s %10.1f\n", "longest case, s", longest, "all cases, s", seconds_since(started));
-    print("jobs with violations", violated);
-  }
-  return violated > 0 ? 1 : 0;
+  if (stage.rank() == 0) std::fputs(text_of(done, arguments.seed).c_str(), stdout);
+  return done.violated > 0 ? 1 : 0;
 }
 
 int check_identities(Stage& stage) {
@@ -170,12 +209,14 @@ int check_identities(Stage& stage) {
 int main(int argc, char** argv) {
   const std::optional<Arguments> arguments = parse(argc, argv);
   if (!arguments) {
-    std::fputs("usage: mpirun -n 4 exactly_once [--cases N] [--seed S] [--only CASE] [--verbose] | --identity\n",
-               stderr);
+    std::fputs(
+        "usage: mpirun -n 4 exactly_once [--first CASE] [--cases N] [--seed S] [--only CASE] [--verbose] | "
+        "--identity\n",
+        stderr);
     return 2;
   }
   forebay::MpiSession session(argc, argv);
-  for (const int signal : {SIGALRM, SIGABRT, SIGSEGV}) std::signal(signal, on_signal);
+  for (const int signal : {SIGALRM, SIGABRT, SIGSEGV, SIGTERM, SIGINT}) std::signal(signal, on_signal);
   Stage stage(MPI_COMM_WORLD);
   const TemporaryDirectory mine;
   const std::filesystem::path directory = stage.gather(mine.path().string())[0];
