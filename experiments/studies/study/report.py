@@ -117,7 +117,7 @@ def verdict_table(results, adaptive=DEFAULT):
 
 
 def deciding_table(results):
-    """The cells in which the defaults of today, or those of before, do not simply hold."""
+    """The cells in which the defaults of today do not hold, or those of before fail."""
     rows = []
     for task in TASKS:
         for cell in cells_with_results(results, task):
@@ -126,16 +126,17 @@ def deciding_table(results):
                 continue
             arms = [arm for arm in (DEFAULT, ADAPTIVE) if results.study(cell, arm)]
             verdicts = {arm: verdict.of(results, cell, arm) for arm in arms}
-            if set(verdicts.values()) == {"holds"}:
+            if verdicts.get(DEFAULT) == "holds" and verdicts.get(ADAPTIVE) != "fails":
                 continue
             row = [TASKS[task].title, cell.source, f"{cell.ratio:g}"]
             for arm in (DEFAULT, ADAPTIVE):
                 is_known = arm in verdicts
                 row.append(compared(results, cell, "block", adaptive=arm) if is_known else NONE)
-                row.append(compared(results, cell, best, adaptive=arm) if is_known else NONE)
+                if arm == DEFAULT:
+                    row.append(compared(results, cell, best, adaptive=arm) if is_known else NONE)
                 row.append(f"**{verdicts[arm]}**" if is_known else NONE)
             rows.append(row)
-    head = ["data", "source", "R", "today − block", "− best interval", "", "before − block", "− best interval", ""]
+    head = ["data", "source", "R", "today − block", "− best interval", "", "before − block", ""]
     return markdown(head, rows)
 
 
