@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Writes the tables of photographs and of the trainer's case into results/tables.md and the repository's README.md,
-between the comments that name them, and copies the chart to docs/.
+"""Writes the tables of photographs and of the trainer's case into results/tables.md, that of photographs into the
+repository's README.md too, between the comments that name them, and copies the chart to docs/.
 
     experiments/throughput/run --case photos,trainer
     experiments/throughput/tables.py [build/throughput/results.json]
@@ -84,20 +84,6 @@ def photographs(results, case):
     return lines
 
 
-def trainer(case):
-    found = measured(case)
-    lines = [f"{case['title'].partition(' (')[0]}, on the same two cores:", "",
-             "| | images/s | Forebay's speedup | step, median ms | 99th percentile | waiting |",
-             "|---|---|---|---|---|---|"]
-    for name in (OURS, *others(found)):
-        row = found[name]
-        steps = sorted(step for result in row["results"] for step in result["steps_ms"])
-        lines.append(f"| {label_of(name, row)} | {row['median']:.0f} | "
-                     f"{'' if name == OURS else f'{ratio(found[OURS], row):.2f} ×'} | {statistics.median(steps):.0f} | "
-                     f"{steps[min(len(steps) - 1, int(0.99 * len(steps)))]:.0f} | {middle(row, 'waiting'):.0%} |")
-    return lines
-
-
 def where(results):
     about = results["machine"]
     return f"{about['cpu']}, {len(results['cores'])} cores, {about['date'][:10]}"
@@ -132,7 +118,6 @@ def main():
         put(front, "loaders", photographs(results, cases["photos"]))
         put(here, "photos", as_measured(results, cases["photos"]))
     if "trainer" in cases:
-        put(front, "trainer", trainer(cases["trainer"]))
         put(here, "trainer", as_measured(results, cases["trainer"]))
     chart = os.path.join(os.path.dirname(path), "throughput.png")
     if set(cases) <= {"photos", "trainer"} and "photos" in cases and os.path.exists(chart):
