@@ -1,0 +1,46 @@
+"""Makes a WebDataset archive of an HDF5 or Parquet file of images and labels; needs h5py or pyarrow.
+
+    python convert.py train.h5 train.tar            # data sets "images", uint8 of (H, W) or (H, W, 3), and "labels"
+    python convert.py train.parquet train.tar       # columns "image", {bytes, path} as on the Hugging Face Hub, and "label"
+"""
+
+import io
+import sys
+import tarfile
+
+
+def rows_of_hdf5(file):
+    import h5py
+    import numpy
+
+    with h5py.File(file) as h5:
+        for image, label in zip(h5["images"], h5["labels"]):
+            data = io.BytesIO()
+            numpy.save(data, image)
+            yield ".npy", data.getvalue(), label  # rows that are JPEG files: ".jpg" and image.tobytes()
+
+
+def rows_of_parquet(file):
+    import pyarrow.parquet
+
+    for batch in pyarrow.parquet.ParquetFile(file).iter_batches(1000, columns=["image", "label"]):
+        for row in batch.to_pylist():
+            yield ".jpg", row["image"]["bytes"], row["label"]
+
+
+def add(tar, name, data):
+    member = tarfile.TarInfo(name)
+    member.size = len(data)
+    tar.addfile(member, io.BytesIO(data))
+
+
+def main(source, target):
+    rows = rows_of_parquet(source) if source.endswith(".parquet") else rows_of_hdf5(source)
+    with tarfile.open(target, "w") as tar:
+        for number, (ending, image, label) in enumerate(rows):
+            add(tar, f"{number:09d}{ending}", image)
+            add(tar, f"{number:09d}.cls", b"%d" % label)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
