@@ -70,9 +70,7 @@ class Panel:
             f'<text transform="translate({number(left + 11)} {number((ya + yb) / 2)}) rotate(-90)" '
             f'text-anchor="middle">{escape(self.y_label)}</text>',
         ]
-        for line in self.lines:
-            out += drawn(line, place)
-        return out
+        return ["".join(out), *("".join(drawn(line, place)) for line in self.lines)]
 
 
 def widened(values):
