@@ -28,6 +28,14 @@ void put(const fs::path& file, const std::string& text) {
   std::ofstream(file) << text;
 }
 
+std::optional<std::uint64_t> least_room_in(const TemporaryDirectory& root) {
+  std::optional<std::uint64_t> least;
+  for (const MemoryGroup& group : available_memory(root.path().native()).groups) {
+    least = std::min(group.room, least.value_or(group.room));
+  }
+  return least;
+}
+
 TEST_CASE("room of a node without cgroups is MemAvailable") {
   const TemporaryDirectory root;
   CHECK_FALSE(available_memory(root.path().native()).node);
@@ -35,49 +43,87 @@ TEST_CASE("room of a node without cgroups is MemAvailable") {
       "MemTotal:       8000 kB\nMemFree:  1 kB\nMemAvailable:   2048 kB\nHugePages_Total:   0\n");
   const AvailableMemory room = available_memory(root.path().native());
   CHECK(room.node == 2 * kMiB);
-  CHECK_FALSE(room.group);
+  CHECK(room.groups.empty());
 }
 
 TEST_CASE("room of a cgroup of version 2 is the least of it and the groups above, page cache counted as free") {
   const TemporaryDirectory root;
+  const auto least_room = [&] { return least_room_in(root); };
   put(root / "proc/self/cgroup", "0::/job/step\n");
   const fs::path groups = root / "sys/fs/cgroup";
   put(groups / "job/step/memory.max", "max\n");
   put(groups / "job/step/memory.current", "1000\n");
-  CHECK_FALSE(available_memory(root.path().native()).group);
+  CHECK_FALSE(least_room());
   put(groups / "job/memory.max", "10000\n");
   put(groups / "job/memory.current", "7000\n");
   put(groups / "job/memory.stat", "anon 5000\nfile 1500\ninactive_file 1100\nactive_file 400\n");
-  CHECK(available_memory(root.path().native()).group == 4500U);
+  CHECK(least_room() == 4500U);
   put(groups / "job/step/memory.max", "1200\n");
-  CHECK(available_memory(root.path().native()).group == 200U);
+  CHECK(least_room() == 200U);
   put(groups / "job/step/memory.current", "1300\n");
-  CHECK(available_memory(root.path().native()).group == 0U);
+  CHECK(least_room() == 0U);
 }
 
 TEST_CASE("version 1: its own file names, no limit said with a huge number, a path that is not mounted") {
   const TemporaryDirectory root;
+  const auto least_room = [&] { return least_room_in(root); };
   put(root / "proc/self/cgroup", "5:devices:/\n4:cpuset,memory:/outside/here\n0::/\nnonsense\n");
   const fs::path memory = root / "sys/fs/cgroup/memory";
   put(memory / "memory.limit_in_bytes", "9223372036854771712\n");
   put(memory / "memory.usage_in_bytes", "5\n");
-  CHECK_FALSE(available_memory(root.path().native()).group);
+  CHECK_FALSE(least_room());
   put(memory / "memory.limit_in_bytes", "1000\n");
   put(memory / "memory.usage_in_bytes", "900\n");
   put(memory / "memory.stat", "inactive_file 100\ntotal_inactive_file 300\ntotal_active_file 50\n");
-  CHECK(available_memory(root.path().native()).group == 450U);
+  CHECK(least_room() == 450U);
 }
 
-TEST_CASE("a ring that does not fit is refused, naming the keys; a cgroup that ranks may share is a warning") {
-  const RingNeed need{.slots = 22, .bytes = 100 * kMiB, .ranks_on_node = 2};
+TEST_CASE("a ring that does not fit is refused, naming the keys, the node or the cgroup, and who shares it") {
+  const RingNeed need{.slots = 22, .bytes = 100 * kMiB};
+  const auto group_of = [](std::uint64_t mib, unsigned ranks, bool is_certain = true) {
+    return std::vector<MemoryGroup>{
+        {.folder = "/job", .id = " 1:2", .room = mib * kMiB, .ranks = ranks, .is_certain = is_certain}};
+  };
+  const auto refusal = [&](const AvailableMemory& room) {
+    return testing::error_of([&] { (void)require_memory(need, room); });
+  };
   CHECK(require_memory(need, {}).empty());
-  CHECK(require_memory(need, {.node = 200 * kMiB, .group = 200 * kMiB}).empty());
-  CHECK_THROWS_WITH_AS((void)require_memory(need, {.node = 199 * kMiB}), doctest::Contains("MemAvailable"),
-                       ConfigError);
-  CHECK_THROWS_WITH_AS((void)require_memory(need, {.group = 99 * kMiB}),
-                       doctest::Contains("lower queue.capacity, queue.pool"), ConfigError);
-  CHECK_THROWS_WITH_AS((void)require_memory(need, {.group = 99 * kMiB}), doctest::Contains("22 slots"), ConfigError);
-  CHECK(require_memory(need, {.group = 150 * kMiB}).find("2 ranks on this node share it") != std::string::npos);
+  CHECK(require_memory(need, {.node = 200 * kMiB, .ranks = 2, .groups = group_of(200, 2)}).empty());
+  CHECK(require_memory(need, {.node = 200 * kMiB, .ranks = 2, .groups = group_of(100, 1)}).empty());
+  CHECK(refusal({.node = 199 * kMiB, .ranks = 2}).find("2 ranks on this node, and there is room") != std::string::npos);
+  const std::string alone = refusal({.groups = group_of(99, 1)});
+  for (const char* word :
+       {"lower queue.capacity, queue.pool", "22 slots", "the memory cgroup /job has room for 99 MiB"})
+    CHECK(alone.find(word) != std::string::npos);
+  CHECK(refusal({.node = 900 * kMiB, .ranks = 2, .groups = group_of(199, 2)})
+            .find("for each of the 2 ranks in it, and the memory cgroup /job") != std::string::npos);
+  // Ranks that do not know of each other.
+  CHECK(require_memory(need, {.ranks = 2, .groups = group_of(150, 2, false)}).find("2 ranks on this node share it") !=
+        std::string::npos);
+  CHECK(room_of_rank({.node = 900, .ranks = 3, .groups = group_of(1, 2)}) == 300);
+  CHECK(room_of_rank({.node = 900 * kMiB, .ranks = 3, .groups = group_of(300, 2)}) == 150 * kMiB);
+}
+
+TEST_CASE("ranks are counted in the cgroups that they share, whatever a container calls its own") {
+  const TemporaryDirectory root;
+  const fs::path groups = root / "sys/fs/cgroup";
+  const auto room_in = [&](const std::string& group) {
+    put(root / "proc/self/cgroup", "0::/" + group + "\n");
+    put(groups / "memory.max", "9000\n");
+    put(groups / "memory.current", "0\n");
+    put(groups / group / "memory.max", "1000\n");
+    put(groups / group / "memory.current", "0\n");
+    return available_memory(root.path().native());
+  };
+  AvailableMemory first = room_in("one");
+  const AvailableMemory second = room_in("other");
+  REQUIRE(first.groups.size() == 2);
+  CHECK(ids_of_groups(first) != ids_of_groups(second));
+  count_ranks(first, {ids_of_groups(first), ids_of_groups(second), ids_of_groups(first)}, true);
+  CHECK(first.ranks == 3);
+  CHECK(first.groups[0].ranks == 2);
+  CHECK(first.groups[1].ranks == 3);
+  CHECK(room_of_rank(first) == 500);
 }
 
 TEST_CASE("this process has memory of its own, and figures are readable") {

@@ -167,6 +167,14 @@ const std::vector<Hanging>& hangings() {
        85,
        {endless, "telemetry.per_step=true"},
        {"are not written to their end", ".run"}},
+      {"log-ids", "write", "ids.", 0, 1, {endless}, {"--log-ids: cannot write", "has not answered for 30 s"}},
+      {"summary",
+       "write",
+       "summary.json",
+       SIGUSR1,
+       1,
+       {endless},
+       {"--summary: cannot write", "has not answered for 10 s"}},
       {"state",
        "fsync",
        ".saving-",
@@ -178,14 +186,18 @@ const std::vector<Hanging>& hangings() {
   return all;
 }
 
-// The command, with a disk that hangs on its last rank once the file `flag` exists; a state is rank 0's.
+// What rank 0 alone writes, when the run ends.
+bool is_of_the_end(const Hanging& hanging) {
+  return std::string_view(hanging.call) == "fsync" || std::string_view(hanging.path) == "summary.json";
+}
+
+// The command, with a disk that hangs once the file `flag` exists: on its last rank, or where rank 0 writes at the end.
 std::vector<std::string> on_hanging_disk(std::vector<std::string> command, int ranks, const Hanging& hanging,
                                          const fs::path& flag) {
-  const bool is_state = std::string_view(hanging.call) == "fsync";
   const auto program = std::ranges::find(command, testing::built_command());
   command.insert(program, {"env", "LD_PRELOAD=" FOREBAY_HANGING_DISK,
                            "HANG=" + std::string(hanging.call) + ":" + hanging.path + ":" + flag.string(),
-                           "HANG_RANK=" + std::to_string(is_state ? 0 : ranks - 1)});
+                           "HANG_RANK=" + std::to_string(is_of_the_end(hanging) ? 0 : ranks - 1)});
   return command;
 }
 
@@ -207,6 +219,8 @@ TEST_CASE("whatever hangs, and however the run is to end, it ends in bounded tim
                                        (place.dir / name).string(),
                                        "--state",
                                        (place.dir / (name + ".state")).string(),
+                                       "--summary",
+                                       (place.dir / (name + ".summary.json")).string(),
                                        "--set",
                                        "telemetry.dir=\"" + (place.dir / (name + ".run")).string() + "\"",
                                        "--set",
@@ -221,8 +235,7 @@ TEST_CASE("whatever hangs, and however the run is to end, it ends in bounded tim
     REQUIRE(testing::eventually([&] { return read_text(last).size() > 3000; }));
     const auto children = ranks > 1 ? process.children() : std::vector<pid_t>{process.pid()};
     std::ofstream(flag) << "now";
-    const bool hangs_by_itself = std::string_view(hanging.call) != "fsync";
-    if (hangs_by_itself) REQUIRE(testing::eventually([&] { return fs::exists(flag.string() + ".hung"); }));
+    if (!is_of_the_end(hanging)) REQUIRE(testing::eventually([&] { return fs::exists(flag.string() + ".hung"); }));
     // An mpirun that is sent SIGTERM kills its ranks itself.
     if (hanging.signal != 0) ::kill(hanging.signal == SIGTERM ? children.back() : process.pid(), hanging.signal);
     const int code = process.wait(std::chrono::seconds(90));
@@ -230,6 +243,24 @@ TEST_CASE("whatever hangs, and however the run is to end, it ends in bounded tim
     CHECK_MESSAGE(code == hanging.code, output);
     for (const char* text : hanging.says) CHECK_MESSAGE(output.find(text) != std::string::npos, output);
     for (const pid_t child : children) CHECK(testing::eventually([&] { return testing::has_ended(child); }));
+  });
+}
+
+TEST_CASE("top ends by itself and on a signal although the folder of the run does not answer") {
+  if (std::string_view(FOREBAY_HANGING_DISK).empty()) return;
+  Workplace place;
+  REQUIRE(place.feed(1, "run", {"--set", "telemetry.per_step=true"}).code == 0);
+  at_once(std::vector<int>{0, SIGTERM}, [&](int signal) {
+    CAPTURE(signal);
+    const fs::path flag = place.dir / ("top" + std::to_string(signal));
+    std::ofstream(flag) << "now";
+    const Hanging hanging{"top", "pread", "run.", signal, signal == 0 ? 1 : 0, {}, {}};
+    const std::vector<std::string> command = forebay_command(1, {"top", (place.dir / "run.run").string()});
+    Process process(on_hanging_disk(command, 1, hanging, flag), flag.string() + ".output");
+    REQUIRE(testing::eventually([&] { return fs::exists(flag.string() + ".hung"); }));
+    if (signal != 0) ::kill(process.pid(), signal);
+    CHECK(process.wait(std::chrono::seconds(signal == 0 ? 60 : 10)) == hanging.code);
+    CHECK((signal != 0 || process.output().find("the folder has not answered for 30 s") != std::string::npos));
   });
 }
 

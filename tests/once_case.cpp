@@ -73,7 +73,7 @@ void draw_how(Dice& dice, Options& options) {
   options.policy.max_uses = dice.chance(0.1)   ? static_cast<std::int64_t>(dice.between(2, 8))
                             : dice.chance(0.5) ? kAutomatic
                                                : 0;
-  options.policy.watchdog_s = 10;
+  options.policy.watchdog_s = 30;  // to say what hangs: the machine may have other work
   options.mpi.mode = dice.chance(0.3) ? MpiMode::lockstep : MpiMode::local;
   options.mpi.lag = static_cast<std::int64_t>(dice.between(1, 3));
   options.mpi.epoch_end = dice.chance(0.3) ? EpochEnd::reuse : EpochEnd::next;

@@ -1,5 +1,7 @@
 #include "ending.hpp"
 
+#include <algorithm>
+#include <exception>
 #include <utility>
 
 #include <forebay/error.hpp>
@@ -33,6 +35,24 @@ EndingWork::~EndingWork() {
 
 bool EndingWork::ends_by(Clock::time_point deadline) {
   return shared_->ended.wait_until(deadline, [this] { return shared_->has_ended.load(std::memory_order_acquire); });
+}
+
+bool ends_within(std::chrono::seconds patience, std::function<void()> work, const std::function<bool()>& is_over) {
+  using Clock = EndingWork::Clock;
+  const auto failure = std::make_shared<std::exception_ptr>();
+  EndingWork running([failure, work = std::move(work)] {
+    try {
+      work();
+    } catch (...) {
+      *failure = std::current_exception();
+    }
+  });
+  const auto end = Clock::now() + patience;
+  while (!running.ends_by(std::min(end, Clock::now() + std::chrono::milliseconds(50)))) {
+    if (Clock::now() >= end || (is_over && is_over())) return false;
+  }
+  if (*failure) std::rethrow_exception(*failure);
+  return true;
 }
 
 }  // namespace forebay

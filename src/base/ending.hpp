@@ -44,4 +44,9 @@ class EndingWork {
   std::thread thread_;
 };
 
+// Has `work` done on a thread of its own, and throws what it throws. False: it did not end within `patience`, or
+// `is_over`, asked every 50 ms, said to wait no longer. It is left behind then, so it must own what it uses.
+[[nodiscard]] bool ends_within(std::chrono::seconds patience, std::function<void()> work,
+                               const std::function<bool()>& is_over = {});
+
 }  // namespace forebay

@@ -145,6 +145,7 @@ void require_same_saves(const FeedArguments& arguments, Communicator& communicat
 }
 
 int feed_as(Job& job, Communicator& communicator, const FeedArguments& arguments, const std::atomic<bool>& stop) {
+  std::optional<BoundedStart> start(std::in_place, arguments.stop_exit_code);
   Options options;
   const auto refused = prepare(communicator, [&] {
     options = options_of(arguments);
@@ -159,7 +160,6 @@ int feed_as(Job& job, Communicator& communicator, const FeedArguments& arguments
     parts.resume = arguments.state;
     parts.trace = arguments.trace;
     parts.trace_s = arguments.trace_s;
-    const BoundedStart start(arguments.stop_exit_code);
     feeder.emplace(options, job.world(), std::move(parts));
   } catch (const ConfigError& error) {
     return say_failure(communicator, error.what(), 2);
@@ -172,6 +172,7 @@ int feed_as(Job& job, Communicator& communicator, const FeedArguments& arguments
     if (!arguments.log_ids.empty()) ids.emplace(arguments.log_ids, communicator.rank(), feeder->steps() > 0);
   });
   if (unwritable) return say_failure(communicator, *unwritable, 2);
+  start.reset();
   EmulatedTrainer trainer(options.trainer, options.seed, job, stop);
 
   auto failure = run_to_the_end(arguments, *feeder, trainer, ids ? &*ids : nullptr);

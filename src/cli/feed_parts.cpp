@@ -11,6 +11,7 @@
 #include <string_view>
 #include <system_error>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #define XXH_INLINE_ALL
@@ -21,7 +22,9 @@
 #include <spdlog/fmt/fmt.h>
 #include <spdlog/fmt/ranges.h>
 
+#include "base/ending.hpp"
 #include "measure/run_files.hpp"
+#include "output.hpp"
 
 namespace forebay {
 namespace {
@@ -41,7 +44,7 @@ std::atomic<bool> start_flag{false};
 extern "C" void exit_late(int /*signal*/) {
   constexpr std::string_view kText =
       "forebay: error: stopped by a signal while the run was starting, and the start does not end: perhaps a read of "
-      "dataset.path that never returns\n";
+      "dataset.path never returns, or what is to be written\n";
   if (start_flag.load(std::memory_order_relaxed))
     static_cast<void>(!::write(STDERR_FILENO, kText.data(), kText.size()));
   ::_exit(late_exit_code.load(std::memory_order_relaxed));
@@ -108,22 +111,18 @@ IdLog::IdLog(const std::filesystem::path& dir, std::uint32_t rank, bool resumes)
   std::error_code error;
   std::filesystem::create_directories(dir, error);
   try {
-    out_ = resumes ? append_lines_to(file_) : open_made(file_);
+    out_ = std::make_shared<const FileDescriptor>(resumes ? append_lines_to(file_) : open_made(file_));
   } catch (const Error& failed) {
     throw ConfigError("--log-ids: cannot write " + file_.string() + ": " + failed.what());
   }
 }
 
 void IdLog::write(const Lease& batch) {
-  const std::string line = fmt::format(
-      R"({{"step":{},"epoch":{},"use_index":{},"batch":{},"ids":[{}],"hash":"{:016x}"}})"
-      "\n",
-      batch.step(), batch.epoch(), batch.use_index(), batch.batch(), fmt::join(batch.ids(), ","), batch_hash(batch));
-  try {
-    write_all(out_, line);
-  } catch (const Error& failed) {
-    throw Error("--log-ids: " + file_.string() + ": " + failed.what());
-  }
+  std::string line = fmt::format(R"({{"step":{},"epoch":{},"use_index":{},"batch":{},"ids":[{}],"hash":"{:016x}"}})"
+                                 "\n",
+                                 batch.step(), batch.epoch(), batch.use_index(), batch.batch(),
+                                 fmt::join(batch.ids(), ","), batch_hash(batch));
+  write_in_time("--log-ids", file_, kSavePatience, [out = out_, line = std::move(line)] { write_all(*out, line); });
 }
 
 StopOnSignal::StopOnSignal(std::span<const int> signals) {

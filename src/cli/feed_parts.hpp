@@ -6,6 +6,7 @@
 #include <csignal>
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <span>
 
 #include <forebay/lease.hpp>
@@ -45,12 +46,12 @@ class IdLog {
   // Creates the folder. `resumes`: appends to the log of an earlier run. Throws ConfigError naming the file.
   IdLog(const std::filesystem::path& dir, std::uint32_t rank, bool resumes);
 
-  // Throws Error if the disk refuses: a log with holes would be worse than none.
+  // Throws Error if the disk refuses or does not answer: a log with holes would be worse than none.
   void write(const Lease& batch);
 
  private:
   std::filesystem::path file_;
-  FileDescriptor out_;
+  std::shared_ptr<const FileDescriptor> out_;  // by a write that never returns, too
 };
 
 // While an object exists, the given signals set a flag instead of ending the process. One object at a time.

@@ -20,6 +20,7 @@
 
 #include "measure/figures.hpp"
 
+#include "base/ending.hpp"
 #include "base/output_file.hpp"
 
 namespace forebay {
@@ -70,11 +71,18 @@ void write_output(const std::string& flag, const fs::path& file, const std::stri
     std::puts(text.c_str());  // main() checks the result
     return;
   }
+  write_in_time(flag, file, kEndPatience, [file, text] { write_all(open_named(file), text + "\n"); });
+}
+
+void write_in_time(const std::string& flag, const fs::path& file, std::chrono::seconds patience,
+                   std::function<void()> write) {
+  std::string cause = "the disk has not answered for " + std::to_string(patience.count()) + " s";
   try {
-    write_all(open_named(file), text + "\n");
+    if (ends_within(patience, std::move(write))) return;
   } catch (const Error& error) {
-    throw Error(cannot_write(flag, file) + error.what());
+    cause = error.what();
   }
+  throw Error(cannot_write(flag, file) + cause);
 }
 
 std::string grouped(std::uint64_t number) {

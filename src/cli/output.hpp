@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -19,8 +20,13 @@ namespace forebay {
 // An empty path means no file.
 void require_writable(const std::string& flag, const std::filesystem::path& file, bool makes_folder = false);
 
-// Writes `text` and a newline. Throws Error naming `flag` and the path.
+// Writes `text` and a newline. Throws Error naming `flag` and the path, also where the disk does not answer.
 void write_output(const std::string& flag, const std::filesystem::path& file, const std::string& text);
+
+// Has `write` done, which writes to `file`. The same error; a write that has not ended after `patience` is left behind,
+// so it must own what it uses.
+void write_in_time(const std::string& flag, const std::filesystem::path& file, std::chrono::seconds patience,
+                   std::function<void()> write);
 
 // 1234567 -> "1,234,567".
 [[nodiscard]] std::string grouped(std::uint64_t number);

@@ -2,14 +2,18 @@
 #include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <thread>
 
+#include <forebay/error.hpp>
+
 #include <CLI/CLI.hpp>
 
+#include "base/ending.hpp"
 #include "commands.hpp"
 #include "feed_parts.hpp"
 #include "report/live_run.hpp"
@@ -25,34 +29,47 @@ struct TopArguments {
 
 using TopClock = std::chrono::steady_clock;
 
-double now_s() { return std::chrono::duration<double>(TopClock::now().time_since_epoch()).count(); }
+// Looks again, on a thread of its own: a folder that does not answer must not keep whoever wants to end. False: they
+// do.
+bool look(const std::shared_ptr<LiveRun>& run, const TopArguments& arguments, const std::function<bool()>& is_over) {
+  const double now_s = std::chrono::duration<double>(TopClock::now().time_since_epoch()).count();
+  if (ends_within(
+          kSavePatience, [run, now_s] { run->look(now_s); }, is_over))
+    return true;
+  if (is_over()) return false;
+  throw Error(arguments.run + ": the folder has not answered for " + std::to_string(kSavePatience.count()) + " s");
+}
 
 // Until a key or a signal ends it. A run that has ended stays on the screen.
-void draw(LiveRun& run, const TopArguments& arguments) {
+void draw(const std::shared_ptr<LiveRun>& run, const TopArguments& arguments) {
   TerminalScreen screen;
+  char key = 0;
+  const auto is_quit = [&key] { return key == 'q' || key == 'Q' || StopOnSignal::flag(); };
+  const auto is_over = [&] {
+    if (!is_quit()) key = screen.wait(0);
+    return is_quit();
+  };
   const auto interval = std::chrono::duration<double>(arguments.interval_s > 0 ? arguments.interval_s : 1);
-  while (!StopOnSignal::flag()) {
-    run.look(now_s());
+  while (!is_quit() && look(run, arguments, is_over)) {
     const auto next = TopClock::now() + std::chrono::duration_cast<TopClock::duration>(interval);
-    while (!StopOnSignal::flag()) {
-      screen.show(live_table(run, arguments.run, screen.size().rows));
+    while (!is_quit()) {
+      screen.show(live_table(*run, arguments.run, screen.size().rows));
       const auto left = std::chrono::ceil<std::chrono::milliseconds>(next - TopClock::now());
       if (left.count() <= 0) break;
-      const char key = screen.wait(static_cast<int>(left.count()));
-      if (key == 'q' || key == 'Q') return;
+      key = screen.wait(static_cast<int>(left.count()));
     }
   }
 }
 
 // A line per interval, until the run ends or a signal comes.
-void print(LiveRun& run, const TopArguments& arguments) {
+void print(const std::shared_ptr<LiveRun>& run, const TopArguments& arguments) {
+  const auto is_over = [] { return StopOnSignal::flag().load(); };
   const auto interval = std::chrono::duration<double>(arguments.interval_s > 0 ? arguments.interval_s : 5);
-  while (!StopOnSignal::flag()) {
-    run.look(now_s());
-    std::printf("%s\n", live_line(run).c_str());
-    if (std::fflush(stdout) != 0 || run.has_ended()) return;
+  while (!is_over() && look(run, arguments, is_over)) {
+    std::printf("%s\n", live_line(*run).c_str());
+    if (std::fflush(stdout) != 0 || run->has_ended()) return;
     const auto next = TopClock::now() + interval;
-    while (!StopOnSignal::flag() && TopClock::now() < next) {
+    while (!is_over() && TopClock::now() < next) {
       std::this_thread::sleep_for(std::chrono::milliseconds(50));
     }
   }
@@ -60,7 +77,7 @@ void print(LiveRun& run, const TopArguments& arguments) {
 
 int watch(const TopArguments& arguments) {
   constexpr std::array kSignals{SIGINT, SIGTERM, SIGHUP};
-  LiveRun run(arguments.run);
+  const auto run = std::make_shared<LiveRun>(arguments.run);
   const StopOnSignal signals(kSignals);
   TerminalScreen::is_there() ? draw(run, arguments) : print(run, arguments);
   return 0;

@@ -33,11 +33,11 @@ SlotFormat format_of(const Run& run, FieldLayout& fields) {
 }
 
 // A device's memory, and that which it copies from, is taken at the start: there a queue has its full size at once.
-Capacity capacity_on(const Run& run, std::size_t slot_bytes, const AvailableMemory& room) {
+Capacity capacity_on(const Run& run, std::size_t slot_bytes) {
   const auto most = static_cast<std::uint32_t>(run.queue.capacity);
   if (!is_automatic(run.options.queue) || !run.device->is_host()) return most;
   const std::uint32_t first = first_capacity(run.options, slot_bytes);
-  const std::uint64_t free_bytes = room_of_rank(room, run.node.local_ranks) / 2;
+  const std::uint64_t free_bytes = room_of_rank(run.room) / 2;
   const std::uint64_t beside = first + static_cast<std::uint64_t>(slots_beside(run.queue));
   const std::uint64_t more = free_bytes / slot_bytes > beside ? free_bytes / slot_bytes - beside : 0;
   return {first, static_cast<std::uint32_t>(std::min<std::uint64_t>(most, first + more))};
@@ -49,8 +49,7 @@ void make_store_on_device(Run& run) {
   const bool on_host = run.device->is_host();
   FieldLayout fields;
   const SlotFormat format = format_of(run, fields);
-  const AvailableMemory room = available_memory();
-  run.capacity = capacity_on(run, SlotStore::slot_bytes(format, on_host), room);
+  run.capacity = capacity_on(run, SlotStore::slot_bytes(format, on_host));
   const SlotCounts counts{.slots = run.capacity.most + static_cast<std::uint32_t>(slots_beside(options.queue)),
                           .capacity = run.capacity,
                           .max_leases = static_cast<std::uint32_t>(options.queue.max_leases),
@@ -60,9 +59,8 @@ void make_store_on_device(Run& run) {
   const RingNeed need{
       .slots = on_host ? counts.slots - (counts.capacity.most - counts.capacity.first) : counts.capacity.most,
       .bytes = on_host ? memory.at_first + memory.outputs : memory.staging,
-      .ranks_on_node = run.node.local_ranks,
       .on_host = on_host};
-  if (const std::string warning = require_memory(need, room); !warning.empty()) run.console->warn(warning);
+  if (const std::string warning = require_memory(need, run.room); !warning.empty()) run.console->warn(warning);
   run.fields = format.all_fields();
   run.store = std::make_shared<SlotStore>(run.device, format, counts);
   if (!format.canvas) return;

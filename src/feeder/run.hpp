@@ -18,6 +18,7 @@
 #include "device/device_choice.hpp"
 #include "job/replay.hpp"
 #include "job/resume.hpp"
+#include "job/start_checks.hpp"
 #include "jpeg_decoding.hpp"
 #include "make/operation_chain.hpp"
 #include "measure/console_log.hpp"
@@ -57,6 +58,7 @@ struct Run {  // NOLINT(clang-analyzer-optin.performance.Padding): the order is 
   QueueOptions queue;  // with a number in place of "auto": the most
   std::unique_ptr<SharedMemory> node_memory;
   NodePlace node;
+  AvailableMemory room;
   WorkerPlan workers;
 
   std::optional<ConsoleLog> console;

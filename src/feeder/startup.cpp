@@ -116,13 +116,12 @@ void Startup::open_dataset() {
   if (run_.safe_dataset != run_.dataset) collectively([this] { try_out(*run_.safe_dataset); });
   require_same_run(options, *run_.safe_dataset, *run_.communicator);
   const auto selection = share_selection(options, *run_.safe_dataset, *run_.communicator);
-  const bool in_order = options.run.eval;
   run_.order.emplace(OrderOptions{
       .samples = selection ? selection->size() : run_.dataset->size(),
       .batch_size = static_cast<std::uint32_t>(options.dataset.batch_size),
       .seed = options.seed,
-      .shuffle = options.dataset.shuffle && !in_order,
-      .drop_last = options.dataset.drop_last && !in_order,
+      .shuffle = options.dataset.shuffle && !options.run.eval,
+      .drop_last = options.dataset.drop_last && !options.run.eval,
       .selection = selection,
       .window = options.dataset.order == SampleOrder::shards ? static_cast<std::uint64_t>(options.dataset.window) : 0,
       .run = static_cast<std::uint64_t>(options.dataset.run)});
@@ -164,9 +163,10 @@ void Startup::agree_on_recording() {
 void Startup::meet_the_node() {
   run_.node_memory = share_or_own(*run_.communicator, sizeof(NodeBoard), node_notices_[0]);
   auto* const board = reinterpret_cast<NodeBoard*>(run_.node_memory->bytes().data());
-  const NodeShare node =
+  NodeShare node =
       share_of_node(board->ranks, board->first_rank, *run_.communicator, cores_of_process(), launcher_place());
   run_.node = node.place;
+  run_.room = std::move(node.room);
   run_.workers = plan_workers(run_.options.workers, node.cores, node.share);
   node_notices_ = {node_notices_[0], node.notice, few_cores_notice(node.cores, node.share)};
 }

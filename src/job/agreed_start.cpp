@@ -274,9 +274,10 @@ bool shares_mask(const LauncherPlace& launcher, const Cores& cores) {
 }
 
 NodeShare alone_on_node(const Cores& cores, const LauncherPlace& launcher) {
-  NodeShare node{.cores = cores, .notice = launcher.problem};
+  NodeShare node{.cores = cores, .room = available_memory(), .notice = launcher.problem};
   const unsigned ranks = launcher.local_ranks.value_or(1);
   if (ranks > 1) node.place = {.local_rank = *launcher.local_rank, .local_ranks = ranks};
+  count_ranks(node.room, std::vector<std::string>(ranks, ids_of_groups(node.room)), ranks == 1);
   std::vector<std::string> all(ranks, to_text(cores));
   if (!shares_mask(launcher, cores) && !cores.quota) all.resize(1);
   node.share = share_of_cores(cores, all);
@@ -295,18 +296,22 @@ NodeShare share_of_node(std::int64_t& counter, std::int64_t& first, Communicator
   (void)communicator.all_gather("");  // everybody has counted itself
   // One rank's number names the node, so that each can count those of its node that come before it.
   const std::string node = std::to_string(std::atomic_ref<std::int64_t>(first).load()) + "\n";
-  NodeShare share{.cores = cores};
+  NodeShare share{.cores = cores, .room = available_memory()};
   std::vector<std::string> masks;
+  std::vector<std::string> groups;
   std::int64_t other = 0;
-  for (const std::string& theirs : communicator.all_gather(node + to_text(cores))) {
+  for (const std::string& theirs : communicator.all_gather(node + ids_of_groups(share.room) + "\n" + to_text(cores))) {
     if (theirs.starts_with(node)) {
-      masks.push_back(theirs.substr(node.size()));
+      const std::size_t end = theirs.find('\n', node.size());
+      groups.push_back(theirs.substr(node.size(), end - node.size()));
+      masks.push_back(theirs.substr(end + 1));
       if (other < rank) ++share.place.local_rank;
     }
     ++other;
   }
   share.place.local_ranks = static_cast<unsigned>(masks.size());
   share.share = share_of_cores(cores, masks);
+  count_ranks(share.room, groups, true);
   return share;
 }
 

@@ -13,6 +13,7 @@
 #include "data/saved_index.hpp"
 #include "device/device_choice.hpp"
 #include "order/selection.hpp"
+#include "start_checks.hpp"
 
 // What the ranks settle among themselves before the first batch. All collective; the thread that calls next().
 namespace forebay {
@@ -42,12 +43,14 @@ void require_same_run(const Options& options, const Dataset& dataset, Communicat
 // This rank among those that share its node.
 struct NodeShare {
   NodePlace place = {};
-  Cores cores = {};         // of this process
-  CoreShare share = {};     // of them
+  Cores cores = {};      // of this process
+  CoreShare share = {};  // of them
+  AvailableMemory room = {};
   std::string notice = {};  // the launcher's variables contradict each other or the communicator; mostly empty
 };
 // `counter` and `first` lie in memory that the ranks of the node share and are 0 at first: so the node is MPI's, or
-// that of whatever communicator it is. A rank whose communicator knows of no other asks `launcher`.
+// that of whatever communicator it is. A rank whose communicator knows of no other asks `launcher`. All have looked at
+// their memory before one goes on, and takes of it.
 [[nodiscard]] NodeShare share_of_node(std::int64_t& counter, std::int64_t& first, Communicator& communicator,
                                       const Cores& cores, const LauncherPlace& launcher);
 

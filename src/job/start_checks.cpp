@@ -1,5 +1,6 @@
 #include "start_checks.hpp"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -60,6 +61,17 @@ std::optional<std::uint64_t> room_of_group(const GroupFolder& group) {
   return *limit - std::min(*limit, taken);
 }
 
+// " 12:345", or nothing where the folder is not to be seen.
+std::string id_of_group(const std::string& folder) {
+  struct stat status {};
+  if (::stat(folder.c_str(), &status) != 0) return {};
+  return " " + std::to_string(status.st_dev) + ":" + std::to_string(status.st_ino);
+}
+
+std::string for_each_of(unsigned ranks, const char* where) {
+  return ranks > 1 ? " for each of the " + std::to_string(ranks) + " ranks " + where : "";
+}
+
 }  // namespace
 
 AvailableMemory available_memory(const std::string& root) {
@@ -67,9 +79,24 @@ AvailableMemory available_memory(const std::string& root) {
   if (const std::uint64_t kib = number_behind(root + "/proc/meminfo", "MemAvailable:"); kib > 0) room.node = kib * 1024;
   for (const GroupFolder& group : groups_of_process("memory", root)) {
     const std::optional<std::uint64_t> here = room_of_group(group);
-    if (here) room.group = std::min(*here, room.group.value_or(*here));
+    if (here) room.groups.push_back({.folder = group.path, .id = id_of_group(group.path), .room = *here});
   }
   return room;
+}
+
+std::string ids_of_groups(const AvailableMemory& room) {
+  std::string ids;
+  for (const MemoryGroup& group : room.groups) ids += group.id;
+  return ids + " ";
+}
+
+void count_ranks(AvailableMemory& room, const std::vector<std::string>& all, bool is_certain) {
+  room.ranks = static_cast<unsigned>(all.size());
+  for (MemoryGroup& group : room.groups) {
+    const auto is_in_it = [id = group.id + " "](const std::string& ids) { return ids.find(id) != std::string::npos; };
+    group.ranks = static_cast<unsigned>(std::ranges::count_if(all, is_in_it));
+    group.is_certain = is_certain;
+  }
 }
 
 std::string require_memory(const RingNeed& need, const AvailableMemory& room) {
@@ -80,23 +107,27 @@ std::string require_memory(const RingNeed& need, const AvailableMemory& room) {
                                      std::to_string(need.slots) + " batches: queue.capacity)";
   const std::string advice =
       "; lower queue.capacity, queue.pool, dataset.batch_size or transform.size, or choose a smaller transform.dtype";
-  const std::string ranks = std::to_string(need.ranks_on_node) + " ranks on this node";
-  if (room.group && need.bytes > *room.group) {
-    throw ConfigError(ring + ", and the memory cgroup of this process has room for " + mebibytes(*room.group) + advice);
-  }
-  if (room.node && need.bytes > *room.node / need.ranks_on_node) {
-    throw ConfigError(ring + (need.ranks_on_node > 1 ? " for each of the " + ranks : "") + ", and there is room for " +
+  if (room.node && need.bytes > *room.node / room.ranks) {
+    throw ConfigError(ring + for_each_of(room.ranks, "on this node") + ", and there is room for " +
                       mebibytes(*room.node) + " (MemAvailable)" + advice);
   }
-  if (room.group && need.bytes > *room.group / need.ranks_on_node) {
-    return ring + ", and the memory cgroup of this process has room for " + mebibytes(*room.group) + ": if the " +
-           ranks + " share it, they will be killed" + advice;
+  std::string warning;
+  for (const MemoryGroup& group : room.groups) {
+    const unsigned sure = group.is_certain ? group.ranks : 1;
+    const std::string has = ", and the memory cgroup " + group.folder + " has room for " + mebibytes(group.room);
+    if (need.bytes > group.room / sure) throw ConfigError(ring + for_each_of(sure, "in it") + has + advice);
+    if (need.bytes > group.room / group.ranks) {
+      warning = ring + has + ": if the " + std::to_string(group.ranks) +
+                " ranks on this node share it, they will be killed" + advice;
+    }
   }
-  return "";
+  return warning;
 }
 
-std::uint64_t room_of_rank(const AvailableMemory& room, std::uint32_t ranks_on_node) noexcept {
-  return std::min(room.node.value_or(UINT64_MAX), room.group.value_or(UINT64_MAX)) / ranks_on_node;
+std::uint64_t room_of_rank(const AvailableMemory& room) noexcept {
+  std::uint64_t part = room.node.value_or(UINT64_MAX) / room.ranks;
+  for (const MemoryGroup& group : room.groups) part = std::min(part, group.room / group.ranks);
+  return part;
 }
 
 std::uint64_t resident_bytes() {

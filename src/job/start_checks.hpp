@@ -18,32 +18,44 @@
 // nothing), and whether its options are meant.
 namespace forebay {
 
+// A memory cgroup with a limit that a process is in.
+struct MemoryGroup {
+  std::string folder;
+  std::string id;          // the kernel's: containers give theirs the same folder
+  std::uint64_t room = 0;  // limit - used + page cache
+  unsigned ranks = 1;      // of the node in it
+  bool is_certain = true;  // it is known which are
+};
+
 // Bytes that this process may still take without swapping. Page cache counts as free: the kernel gives it up.
 struct AvailableMemory {
   std::optional<std::uint64_t> node = std::nullopt;  // MemAvailable of /proc/meminfo
-  // Of the memory cgroups that it is in, the least of limit - used + page cache.
-  std::optional<std::uint64_t> group = std::nullopt;
+  unsigned ranks = 1;                                // of the node
+  std::vector<MemoryGroup> groups = {};
 };
 
 // Looks into `root` + "/proc" and "/sys/fs/cgroup" (versions 1 and 2, every level). What cannot be read is left empty.
 [[nodiscard]] AvailableMemory available_memory(const std::string& root = "");
 
+// The ids of its groups in a line, for the other ranks of a node.
+[[nodiscard]] std::string ids_of_groups(const AvailableMemory& room);
+// Counts the ranks of the node, and those in each group. `all`: ids_of_groups() of all, with the own one among them; of
+// ranks that do not know of each other so many times the own one, and is_certain = false.
+void count_ranks(AvailableMemory& room, const std::vector<std::string>& all, bool is_certain);
+
 // The ring of one rank, for messages.
 struct RingNeed {
   std::uint64_t slots = 0;
   std::uint64_t bytes = 0;  // of all slots
-  std::uint32_t ranks_on_node = 1;
-  bool on_host = true;  // false: slots are a GPU's, and these are the batches that are assembled for it
+  bool on_host = true;      // false: slots are a GPU's, and these are the batches that are assembled for it
 };
 
-// Throws ConfigError, naming the keys to lower, when the ring of this rank does not fit into its cgroup or those of
-// all ranks of the node do not fit into the node: ranks are alike. Returns a warning when the rings of all ranks do not
-// fit into this rank's cgroup, which they may or may not share; else an empty string.
+// Throws ConfigError, naming the keys to lower, when the rings of all ranks in a group, or on the node, do not fit into
+// it: ranks are alike. Returns a warning where it is not certain that they share the group; else an empty string.
 [[nodiscard]] std::string require_memory(const RingNeed& need, const AvailableMemory& room);
 
-// The part of it that each of so many ranks may take: an equal one, because they may share a group. Without bounds
-// where nothing is known.
-[[nodiscard]] std::uint64_t room_of_rank(const AvailableMemory& room, std::uint32_t ranks_on_node) noexcept;
+// The equal part of it that this rank may take. Without bounds where nothing is known.
+[[nodiscard]] std::uint64_t room_of_rank(const AvailableMemory& room) noexcept;
 
 // Memory of this process that lies in RAM and is not shared with files; 0 = not known.
 [[nodiscard]] std::uint64_t resident_bytes();
