@@ -102,3 +102,12 @@ write_basic_package_version_file(${CMAKE_CURRENT_BINARY_DIR}/forebay-config-vers
                                  COMPATIBILITY SameMinorVersion)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/forebay-config.cmake
               ${CMAKE_CURRENT_BINARY_DIR}/forebay-config-version.cmake DESTINATION ${package_dir})
+
+# Licences, and what was compiled in or is needed of others.
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+find_package(Python3 COMPONENTS Interpreter QUIET)
+if(Python3_FOUND)
+  install(CODE "execute_process(COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/scripts/third_party.py prefix
+                                        \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}\" ${CMAKE_INSTALL_DOCDIR}
+                                COMMAND_ERROR_IS_FATAL ANY)")
+endif()

@@ -68,6 +68,8 @@ def main(path: str) -> int:
             problems.append(f"{name} is under the GPL: scripts/wheel puts scripts/no_jbig.c in its place")
     if not any(name.endswith("/licenses/THIRD-PARTY-NOTICES.txt") for name in names):
         problems.append("the notices of what it carries are missing")
+    if not any(name.endswith("/sboms/forebay.cdx.json") for name in names):
+        problems.append("the bill of materials is missing")
     for needed in ("forebay/py.typed", "forebay/_core.pyi", "forebay/bin/forebay"):
         if needed not in names:
             problems.append(f"{needed} is missing")
