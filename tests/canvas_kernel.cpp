@@ -37,22 +37,19 @@ Bytes by_kernels(const RenderPlan& plan, const RenderBatch& batch, std::uint64_t
   const testing::AlignedBytes scratch(scratch_bytes(plan));
   std::fill_n(scratch.bytes().data(), scratch_bytes(plan), std::byte{0x5a});  // as an earlier batch leaves it
   const testing::AlignedBytes out(plan.sample_bytes() * batch.size);
-  const RenderLaunch launch{.plan = &plan,
-                            .device_plan = &plan,
-                            .batch = batch,
-                            .scratch = scratch.bytes().data(),
-                            .out = out.bytes().data()};
   BlockOnHost drawing(kDrawThreads, 0, seed);
   for (std::uint32_t i = 0; i < batch.size; ++i)
-    drawing.run(i, [&] { draw_views(&plan, batch, scratch.bytes().data()); });
+    drawing.run(i, [&] { draw_views(plan, ViewShape(plan), batch, scratch.bytes().data()); });
   with_kernel(plan, [&](auto kernel) {
     using Kernel = decltype(kernel);
-    const Deal<typename Kernel::Element> deal(plan);
+    const Deal deal(plan);
     REQUIRE(deal.shared_bytes() <= 48U << 10U);
     BlockOnHost block(kWarps * kLanes, deal.shared_bytes(), seed);
     for (std::uint32_t i = 0; i < deal.blocks(batch.size); ++i) {
-      block.run(
-          i, [&] { render_views<typename Kernel::Element, Kernel::kOutput, Kernel::kFew, Kernel::kChanged>(launch); });
+      block.run(i, [&] {
+        render_views<Kernel::kDType, Kernel::kLayout, Kernel::kFew, Kernel::kChanged>(
+            deal, batch.size, scratch.bytes().data(), out.bytes().data());
+      });
     }
   });
   return {out.bytes().begin(), out.bytes().end()};

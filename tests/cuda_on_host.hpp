@@ -7,6 +7,8 @@
 #include <ucontext.h>
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -15,6 +17,8 @@
 #include <vector>
 
 #include <forebay/random.hpp>
+
+#include "make/conversion.hpp"
 
 namespace forebay::testing {
 
@@ -165,9 +169,18 @@ inline std::uint32_t __dp2a_hi(std::uint32_t pair, std::uint32_t bytes, std::uin
   return __dp2a_lo(pair, bytes >> 16U, sum);
 }
 
-struct uint2 {
-  std::uint32_t x;
-  std::uint32_t y;
+inline float __uint_as_float(std::uint32_t bits) { return std::bit_cast<float>(bits); }
+inline float __fmaf_rn(float x, float y, float z) { return std::fma(x, y, z); }
+
+struct Bits16 {
+  std::uint16_t bits;
 };
-inline uint2 make_uint2(std::uint32_t x, std::uint32_t y) { return {x, y}; }
+inline Bits16 __float2half_rn(float value) {
+  return {static_cast<std::uint16_t>(forebay::encode(value, forebay::DType::float16))};
+}
+inline Bits16 __float2bfloat16_rn(float value) {
+  return {static_cast<std::uint16_t>(forebay::encode(value, forebay::DType::bfloat16))};
+}
+inline std::uint16_t __half_as_ushort(Bits16 half) { return half.bits; }
+inline std::uint16_t __bfloat16_as_ushort(Bits16 half) { return half.bits; }
 // NOLINTEND

@@ -17,19 +17,17 @@ constexpr std::byte kDrawn{0x5D};
 
 // Where the host finds what a launch names; null where the launch is wrong.
 struct Found {
-  const RenderPlan* plan;
+  RenderPlan plan;
   const std::byte* canvases;
   std::byte* scratch;
   std::byte* out;
 
   explicit Found(const RenderLaunch& launch)
-      : plan(reinterpret_cast<const RenderPlan*>(behind(launch.device_plan, sizeof(RenderPlan)))),
+      : plan(*launch.plan),
         canvases(behind(launch.batch.canvases, launch.plan->canvas.batch_bytes())),
         scratch(behind(launch.scratch, forebay::cuda::scratch_bytes(*launch.plan))),
         out(behind(launch.out, launch.batch.size * launch.plan->sample_bytes())) {}
-  [[nodiscard]] bool is_complete() const {
-    return plan != nullptr && canvases != nullptr && scratch != nullptr && out != nullptr;
-  }
+  [[nodiscard]] bool is_complete() const { return canvases != nullptr && scratch != nullptr && out != nullptr; }
 };
 
 }  // namespace
@@ -61,7 +59,7 @@ int forebay_render_views(const RenderLaunch& launch, void* stream) noexcept {
         // Views of another serving, drawn too early or too late, would give other pixels.
         const bool is_ours =
             found.scratch[0] == kDrawn && found.scratch[1] == static_cast<std::byte>(batch.use_index & 0xFF);
-        if (is_ours) forebay::TwinRenderer(*found.plan).render(batch, found.out, {});
+        if (is_ours) forebay::TwinRenderer(found.plan).render(batch, found.out, {});
       },
       stream);
 }

@@ -9,7 +9,6 @@ namespace {
 
 using Size = std::array<std::int64_t, 2>;
 
-// bfloat16 has the kernels of float16.
 constexpr std::array kDTypes{DType::float32, DType::float16, DType::uint8, DType::bfloat16};
 constexpr std::array kLayouts{Layout::nchw, Layout::nhwc};
 
@@ -28,10 +27,10 @@ std::vector<std::uint32_t> first(std::uint32_t count) {
   return samples;
 }
 
-// In every type and layout; those that are quick: in every size of elements and layout.
-void add(const TransformOptions& options, std::uint32_t batch_size, std::uint32_t size, bool quick,
+// In every type and layout.
+void add(const TransformOptions& options, std::uint32_t batch_size, std::uint32_t size,
          std::vector<KernelCase>& cases) {
-  for (const DType dtype : std::span(kDTypes).first(quick ? 3 : kDTypes.size())) {
+  for (const DType dtype : kDTypes) {
     for (const Layout layout : kLayouts) {
       KernelCase one{.options = options, .batch_size = batch_size, .size = size, .compared = first(size)};
       one.options.dtype = dtype;
@@ -63,12 +62,12 @@ std::vector<KernelCase> kernel_cases(bool quick) {
     for (const Size& canvas : std::span(canvases).first(quick ? 3 : canvases.size())) {
       for (const Crop crop : {Crop::random_resized, Crop::center, Crop::none}) {
         if (canvas[0] != 0 && (crop == Crop::center || (quick && crop == Crop::none))) continue;
-        add(options_of(size, canvas, crop), batch_size, batch_size, quick, cases);
+        add(options_of(size, canvas, crop), batch_size, batch_size, cases);
       }
     }
   }
   const Size common = quick ? kSizes[2] : kSizes[4];
-  add(options_of(common, {0, 0}, Crop::random_resized), 9, 5, quick, cases);  // a short batch
+  add(options_of(common, {0, 0}, Crop::random_resized), 9, 5, cases);  // a short batch
   KernelCase large{.options = options_of(common, {0, 0}, Crop::random_resized),
                    .batch_size = 256,
                    .size = 256,
@@ -82,13 +81,10 @@ std::vector<KernelCase> kernel_cases(bool quick) {
 }
 
 std::string kernel_of(const RenderPlan& plan) {
-  const std::size_t element = size_of(plan.dtype);
-  const bool few = plan.canvas.width <= 2 * std::int64_t{plan.view.width} &&
-                   plan.canvas.height <= 2 * std::int64_t{plan.view.height};
-  const std::string bytes = std::to_string(element) + "-byte elements, " + (plan.pixels.any() ? "operations, " : "");
-  if (plan.view.width % (element == 4 ? 2 : 4) != 0) return bytes + "single";
-  return bytes + (plan.layout == Layout::nchw ? "planes" : "pixels") +
-         (few ? ", few coefficients" : ", any number of coefficients");
+  const bool few = 10 * plan.canvas.width <= 13 * std::int64_t{plan.view.width} &&
+                   10 * plan.canvas.height <= 13 * std::int64_t{plan.view.height};
+  return std::string(to_string(plan.dtype)) + (plan.layout == Layout::nchw ? " planes" : " pixels") +
+         (few ? ", few coefficients" : ", any number of coefficients") + (plan.pixels.any() ? ", operations" : "");
 }
 
 }  // namespace forebay::gpu_check

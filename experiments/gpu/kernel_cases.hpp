@@ -23,9 +23,9 @@ struct KernelCase {
 // `quick`: fewer, and small ones.
 [[nodiscard]] std::vector<KernelCase> kernel_cases(bool quick);
 
-// How many kernels there are: three sizes of elements by planes, pixels and single elements, the first two for few
-// coefficients and for any number; each with operations and without (device/cuda/render_device.cuh).
-constexpr std::size_t kRenderKernels = 30;
+// How many kernels there are: four types by two layouts, for few coefficients and for any number, with operations and
+// without (device/cuda/render_device.cuh).
+constexpr std::size_t kRenderKernels = 32;
 
 // The one that renders a plan, in words. Says again what with_kernel() decides, which only a CUDA compiler can read;
 // tests/canvas_kernel.cpp holds the two together.

@@ -86,8 +86,9 @@ struct RenderPlan {
   DType dtype = DType::float32;
   Layout layout = Layout::nchw;
   std::uint64_t seed = 0;
-  // The element of each value of each channel, as bits of dtype.
-  std::array<std::array<std::uint32_t, 256>, 3> table;
+  // An element of a type other than uint8 is fma(value, scale, offset) of its channel.
+  std::array<float, 3> scale;
+  std::array<float, 3> offset;
 
   [[nodiscard]] constexpr std::size_t sample_bytes() const noexcept {
     return 3 * static_cast<std::size_t>(view.height) * static_cast<std::size_t>(view.width) * size_of(dtype);

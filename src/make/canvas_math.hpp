@@ -10,9 +10,10 @@
 #include "resample_math.hpp"
 #include "views.hpp"
 
-// What a pixel of a serving is, for host and device: the definition that every CanvasRenderer gives the same bytes as.
-// A pixel travels as a word: red in the lowest byte, then green and blue; what the highest byte has means nothing.
-// All functions are pure; any thread may call.
+// What a pixel of a serving is: the definition that every CanvasRenderer gives the same bytes as. Views and
+// coefficients are drawn by these functions on the device too; for sums it has instructions of its own. A pixel travels
+// as a word: red in the lowest byte, then green and blue; what the highest byte has means nothing. All functions are
+// pure; any thread may call.
 namespace forebay {
 
 // A side of a region of the image, `at` pixels from the edge, among the pixels of a canvas: the nearest.
@@ -94,48 +95,22 @@ struct PixelTaps {
   return result;
 }
 
-struct TwoPixels {
-  std::uint32_t first = 0;
-  std::uint32_t second = 0;
-};
-
-// What a processor has instructions of its own for, said plainly; render.cu has a class of the same functions.
-struct PlainWords {
-  // Adds to each sum the products of that byte of `first` and `second` with the lower and upper half of `pair`.
-  static constexpr void add_products(std::uint32_t first, std::uint32_t second, std::uint32_t pair,
-                                     std::array<std::uint32_t, 4>& sums) noexcept {
-    for (std::uint32_t i = 0; i < 4; ++i) {
-      sums[i] += (first >> (8 * i) & 0xffU) * (pair & 0xffffU) + (second >> (8 * i) & 0xffU) * (pair >> 16U);
-    }
-  }
-  // The pixel at byte `offset` of a row and the one to its right: 6 bytes that must be readable.
-  static constexpr TwoPixels two_pixels(const std::uint8_t* row, std::int32_t offset) noexcept {
-    const auto word = [](const std::uint8_t* pixel) {
-      return std::uint32_t{pixel[0]} | std::uint32_t{pixel[1]} << 8U | std::uint32_t{pixel[2]} << 16U;
-    };
-    return {word(row + offset), word(row + offset + 3)};
-  }
-};
-
 // A weighted mean of words, byte by byte, rounded to nearest.
-template <class Words>
 class WordMix {
  public:
-  FOREBAY_HOST_DEVICE explicit constexpr WordMix(std::int32_t precision) noexcept : precision_(precision) {
+  explicit constexpr WordMix(std::int32_t precision) noexcept : precision_(precision) {
     for (auto& sum : sums_) sum = 1U << (precision - 1);
   }
-  FOREBAY_HOST_DEVICE constexpr void add(std::uint32_t first, std::uint32_t second, std::uint32_t pair) noexcept {
-    Words::add_products(first, second, pair, sums_);
+  // `first` by the lower half of `pair`, `second` by the upper one.
+  constexpr void add(std::uint32_t first, std::uint32_t second, std::uint32_t pair) noexcept {
+    for (std::uint32_t i = 0; i < 4; ++i) {
+      sums_[i] += (first >> (8 * i) & 0xffU) * (pair & 0xffffU) + (second >> (8 * i) & 0xffU) * (pair >> 16U);
+    }
   }
-  // Byte i alone.
-  [[nodiscard]] FOREBAY_HOST_DEVICE constexpr std::uint32_t rounded(std::int32_t i) const noexcept {
-    return sums_[static_cast<std::size_t>(i)] >> precision_;
-  }
-  [[nodiscard]] FOREBAY_HOST_DEVICE constexpr std::uint32_t pixel() const noexcept {
-    return rounded(0) | rounded(1) << 8U | rounded(2) << 16U;
-  }
-  [[nodiscard]] FOREBAY_HOST_DEVICE constexpr std::uint32_t word() const noexcept {
-    return pixel() | rounded(3) << 24U;
+  [[nodiscard]] constexpr std::uint32_t word() const noexcept {
+    std::uint32_t word = 0;
+    for (std::uint32_t i = 0; i < 4; ++i) word |= (sums_[i] >> precision_) << (8 * i);
+    return word;
   }
 
  private:
@@ -143,48 +118,29 @@ class WordMix {
   std::array<std::uint32_t, 4> sums_{};
 };
 
-// A pixel made along a row, before it is rounded; the first of taps is at byte `offset`. Two pixels are read for each
-// pair of coefficients.
-template <class Words, class Taps>
-[[nodiscard]] FOREBAY_HOST_DEVICE constexpr auto resampled_mix(const std::uint8_t* row, std::int32_t offset,
-                                                               const Taps& taps) noexcept {
-  WordMix<Words> mix(taps.precision);
+// Of pixels or words that lie in a line: at(t) is that of weight t.
+template <class At>
+[[nodiscard]] constexpr std::uint32_t mixed(const PixelTaps& taps, const At& at) noexcept {
+  WordMix mix(taps.precision);
   for (std::int32_t t = 0; t < taps.taps; t += 2) {
-    const TwoPixels two = Words::two_pixels(row, offset + 3 * t);
-    mix.add(two.first, two.second, taps.pair(t / 2));
-  }
-  return mix;
-}
-
-// A word made across rows: word_of(t) is that of row taps.first + t, asked for up to twice.
-template <class Words, class Taps, class WordOf>
-[[nodiscard]] FOREBAY_HOST_DEVICE constexpr std::uint32_t mixed_word(const Taps& taps, const WordOf& word_of) noexcept {
-  WordMix<Words> mix(taps.precision);
-  for (std::int32_t t = 0; t < taps.taps; t += 2) {
-    const std::uint32_t first = word_of(t);
-    mix.add(first, t + 1 < taps.taps ? word_of(t + 1) : first, taps.pair(t / 2));
+    mix.add(at(t), t + 1 < taps.taps ? at(t + 1) : 0, taps.pair(t / 2));
   }
   return mix.word();
 }
 
 // The pixel function: one pixel of the result, of a region whose first row is at `region`, in rows row_bytes apart.
-template <class Words, class Taps>
-[[nodiscard]] FOREBAY_HOST_DEVICE constexpr std::uint32_t view_pixel(const std::uint8_t* region, std::size_t row_bytes,
-                                                                     const Taps& column, const Taps& row,
-                                                                     bool mix_first) noexcept {
-  const std::int32_t offset = 3 * column.first;
-  const auto row_at = [&](std::int32_t t) { return region + static_cast<std::size_t>(row.first + t) * row_bytes; };
-  if (!mix_first) {
-    return mixed_word<Words>(row,
-                             [&](std::int32_t t) { return resampled_mix<Words>(row_at(t), offset, column).pixel(); });
+[[nodiscard]] constexpr std::uint32_t view_pixel(const std::uint8_t* region, std::size_t row_bytes,
+                                                 const PixelTaps& column, const PixelTaps& row,
+                                                 bool mix_first) noexcept {
+  const auto pixel_at = [&](std::int32_t x, std::int32_t y) {
+    const std::uint8_t* const at =
+        region + static_cast<std::size_t>(row.first + y) * row_bytes + 3 * (column.first + x);
+    return std::uint32_t{at[0]} | std::uint32_t{at[1]} << 8U | std::uint32_t{at[2]} << 16U;
+  };
+  if (mix_first) {
+    return mixed(column, [&](std::int32_t x) { return mixed(row, [&](std::int32_t y) { return pixel_at(x, y); }); });
   }
-  WordMix<Words> mix(column.precision);
-  for (std::int32_t x = 0; x < column.taps; x += 2) {
-    const auto two_at = [&](std::int32_t t) { return Words::two_pixels(row_at(t), offset + 3 * x); };
-    mix.add(mixed_word<Words>(row, [&](std::int32_t t) { return two_at(t).first; }),
-            mixed_word<Words>(row, [&](std::int32_t t) { return two_at(t).second; }), column.pair(x / 2));
-  }
-  return mix.pixel();
+  return mixed(row, [&](std::int32_t y) { return mixed(column, [&](std::int32_t x) { return pixel_at(x, y); }); });
 }
 
 }  // namespace forebay

@@ -146,15 +146,20 @@ Conversion conversion_of(const TransformOptions& options, bool stream) noexcept 
   conversion.stream = stream;
   conversion.scale = scales(options);
   conversion.offset = offsets(options);
+  conversion.table = element_table(conversion.scale, conversion.offset, options.dtype);
+  return conversion;
+}
+
+Conversion::Table element_table(const std::array<float, 3>& scale, const std::array<float, 3>& offset,
+                                DType dtype) noexcept {
+  Conversion::Table table{};
   for (std::size_t channel = 0; channel < 3; ++channel) {
     for (std::size_t value = 0; value < 256; ++value) {
-      const float normalised =
-          std::fma(static_cast<float>(value), conversion.scale[channel], conversion.offset[channel]);
-      conversion.table[channel][value] =
-          encode(options.dtype == DType::uint8 ? static_cast<double>(value) : normalised, options.dtype);
+      const float normalised = std::fma(static_cast<float>(value), scale[channel], offset[channel]);
+      table[channel][value] = encode(dtype == DType::uint8 ? static_cast<double>(value) : normalised, dtype);
     }
   }
-  return conversion;
+  return table;
 }
 
 decltype(Kernels::convert) trusted_convert(const Kernels& kernels, const Conversion& conversion) noexcept {

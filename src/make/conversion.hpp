@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 
 #include <forebay/options.hpp>
@@ -20,6 +21,10 @@ namespace forebay {
 // uint8 keeps pixel values as they are. Other types store fma(value, 1 / std, -mean / std) with constants computed in
 // double and rounded to float; the result is rounded once to float and then to the type. REQUIRES: checked().
 [[nodiscard]] Conversion conversion_of(const TransformOptions& options, bool stream) noexcept;
+
+// The element of each value of each channel that fma(value, scale, offset) is.
+[[nodiscard]] Conversion::Table element_table(const std::array<float, 3>& scale, const std::array<float, 3>& offset,
+                                              DType dtype) noexcept;
 
 // These kernels' convert() or, for one channel, convert_grey(); the scalar one if that does not reproduce the table, as
 // on a processor without fused multiply-add.

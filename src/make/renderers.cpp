@@ -45,13 +45,15 @@ CanvasFormat canvas_format(const TransformOptions& options, std::uint32_t batch_
 
 RenderPlan make_render_plan(const TransformOptions& options, std::uint64_t seed, bool eval, std::uint32_t batch_size,
                             const OperationChain& operations) {
+  const Conversion conversion = conversion_of(options, false);
   return {.canvas = canvas_format(options, batch_size),
           .view = view_rule(options, eval),
           .pixels = operations.pixels(),
           .dtype = options.dtype,
           .layout = options.layout,
           .seed = seed,
-          .table = conversion_of(options, false).table};
+          .scale = conversion.scale,
+          .offset = conversion.offset};
 }
 
 HostRenderer::HostRenderer(const TransformOptions& options, std::uint64_t seed, bool eval, std::uint32_t batch_size,
@@ -133,8 +135,8 @@ void TwinRenderer::render_one(const RenderBatch& batch, std::uint32_t index, std
   for (std::int32_t y = 0; y < down.out; ++y) {
     for (std::int32_t x = 0; x < across.out; ++x) {
       const auto column = static_cast<std::size_t>(view.mirror ? across.out - 1 - x : x);
-      const auto pixel = view_pixel<PlainWords>(region, row_bytes, columns[column], rows[static_cast<std::size_t>(y)],
-                                                mixes_first(down));
+      const auto pixel =
+          view_pixel(region, row_bytes, columns[column], rows[static_cast<std::size_t>(y)], mixes_first(down));
       store(changed_pixel(change, x, y, pixel), x, y, out);
     }
   }
@@ -145,7 +147,7 @@ void TwinRenderer::store(std::uint32_t pixel, std::int32_t x, std::int32_t y, st
   const auto plane = width * static_cast<std::size_t>(plan_.view.height);
   const std::size_t at = static_cast<std::size_t>(y) * width + static_cast<std::size_t>(x);
   for (std::size_t channel = 0; channel < 3; ++channel) {
-    const std::uint32_t element = plan_.table[channel][pixel >> (8 * channel) & 0xffU];
+    const std::uint32_t element = table_[channel][pixel >> (8 * channel) & 0xffU];
     const std::size_t place = plan_.layout == Layout::nchw ? channel * plane + at : 3 * at + channel;
     const std::size_t bytes = size_of(plan_.dtype);
     std::memcpy(sample + place * bytes, &element, bytes);

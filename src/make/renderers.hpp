@@ -7,6 +7,7 @@
 #include <forebay/options.hpp>
 
 #include "canvas.hpp"
+#include "conversion.hpp"
 #include "kernels.hpp"
 #include "operation_chain.hpp"
 #include "resizer.hpp"
@@ -59,7 +60,8 @@ class HostRenderer final : public CanvasRenderer {
 // other. For tests, of other renderers and of what a device made; slow.
 class TwinRenderer final : public CanvasRenderer {
  public:
-  explicit TwinRenderer(const RenderPlan& plan) noexcept : plan_(plan) {}
+  explicit TwinRenderer(const RenderPlan& plan) noexcept
+      : plan_(plan), table_(element_table(plan.scale, plan.offset, plan.dtype)) {}
 
   void render(const RenderBatch& batch, std::byte* out, StreamView stream) override;
 
@@ -68,6 +70,7 @@ class TwinRenderer final : public CanvasRenderer {
   void store(std::uint32_t pixel, std::int32_t x, std::int32_t y, std::byte* sample) const noexcept;
 
   RenderPlan plan_;
+  Conversion::Table table_;
 };
 
 }  // namespace forebay

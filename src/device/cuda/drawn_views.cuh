@@ -3,37 +3,46 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "device_words.cuh"
 #include "make/canvas_math.hpp"
 #include "render_kernels.hpp"
 
 namespace forebay::cuda {
 
-constexpr std::int32_t kDrawThreads = 128;
+constexpr std::int32_t kDrawThreads = 256;
+
+// How many weights a pixel has along an axis, and what sums of them must still be shifted by.
+struct DrawnAxis {
+  std::int32_t taps;
+  std::int32_t excess;
+};
 
 // What rendering needs of a sample's view; the tables follow it.
 struct alignas(16) DrawnView {
-  const std::uint8_t* rows;  // the region's first one
+  const std::uint8_t* rows;  // the region's first one, from the left edge of the canvas
   std::size_t row_bytes;     // from one to the next
-  std::int32_t left;         // pixels of them before the region
-  std::int32_t mirror;
-  Box region;          // of the canvas
+  std::int32_t height;       // rows of the region
+  std::int32_t mixes_first;
+  DrawnAxis across;
+  DrawnAxis down;
   PixelChange change;  // where there are operations
 };
 static_assert(sizeof(DrawnView) <= kViewHeader);
 
-// The table of an axis of `out` pixels: the first input pixel of each, then the first pairs of coefficients of all,
-// then the second ones; and so on. There are two at least, those behind the last coefficient are 0.
+// The table of an axis of `out` pixels: where the input of each begins (of a column its byte in the rows, of a row its
+// number), then the first pairs of coefficients of all, then the second ones; and so on. There are two at least, those
+// behind the last coefficient are 0.
 struct AxisTable {
   std::uint32_t* words;
   std::int32_t out;
 
   __device__ std::uint32_t& first(std::int32_t i) const noexcept { return words[i]; }
-  __device__ std::uint32_t& pair(std::int32_t i, std::int32_t at) const noexcept {
-    return words[static_cast<std::size_t>(at + 1) * static_cast<std::size_t>(out) + static_cast<std::size_t>(i)];
-  }
-  __device__ void set(std::int32_t i, const PixelTaps& taps) const noexcept {
-    first(i) = static_cast<std::uint32_t>(taps.first);
-    for (std::int32_t at = 0; at < 2 || 2 * at < taps.taps; ++at) pair(i, at) = taps.pair(at);
+  __device__ std::uint32_t& pair(std::int32_t i, std::int32_t at) const noexcept { return words[(at + 1) * out + i]; }
+  __device__ void set(std::int32_t i, std::int32_t begin, const PixelTaps& taps) const noexcept {
+    first(i) = static_cast<std::uint32_t>(begin);
+    for (std::int32_t at = 0; at < 2 || 2 * at < taps.taps; ++at) {
+      pair(i, at) = scaled_pair(taps.pair(at), taps.precision);
+    }
   }
 };
 
@@ -43,48 +52,68 @@ struct ViewTables {
   AxisTable rows;
 };
 
-__device__ inline ViewTables tables_of(const RenderPlan& plan, std::byte* scratch, std::uint32_t sample) noexcept {
-  std::byte* const at = scratch + view_bytes(plan) * sample;
-  auto* const columns = reinterpret_cast<std::uint32_t*>(at + kViewHeader);
-  auto* const rows = columns + axis_words(plan.canvas.width, plan.view.width);
-  return {reinterpret_cast<DrawnView*>(at), {columns, plan.view.width}, {rows, plan.view.height}};
-}
+// How views lie in scratch memory, computed once on the host.
+struct ViewShape {
+  std::size_t bytes;         // of one
+  std::size_t column_words;  // of its table of columns, which that of rows follows
+  std::int32_t width;        // of the result
+  std::int32_t height;
 
-__device__ inline DrawnView draw_view(const RenderPlan& plan, const RenderBatch& batch, std::uint32_t sample) noexcept {
-  const CanvasFormat& format = plan.canvas;
-  const CanvasInfo info = info_of(format, batch.canvases, sample);
-  const ImageView view = canvas_view(plan, info, batch.epoch, batch.first_position + sample, batch.use_index);
-  const auto* const place = reinterpret_cast<const std::uint8_t*>(batch.canvases) + format.place_bytes() * sample;
-  DrawnView drawn;
-  drawn.region = view.region;
-  drawn.mirror = view.mirror ? 1 : 0;
-  drawn.rows = place + static_cast<std::size_t>(view.region.top) * format.row_bytes();
-  drawn.row_bytes = format.row_bytes();
-  drawn.left = view.region.left;
-  if (plan.pixels.any()) {
-    drawn.change = canvas_change(plan, batch.epoch, batch.first_position + sample, batch.use_index);
+  explicit constexpr ViewShape(const RenderPlan& plan) noexcept
+      : bytes(view_bytes(plan)),
+        column_words(axis_words(plan.canvas.width, plan.view.width)),
+        width(plan.view.width),
+        height(plan.view.height) {}
+  [[nodiscard]] __device__ ViewTables tables(std::byte* scratch, std::uint32_t sample) const noexcept {
+    std::byte* const at = scratch + bytes * sample;
+    auto* const columns = reinterpret_cast<std::uint32_t*>(at + kViewHeader);
+    return {reinterpret_cast<DrawnView*>(at), {columns, width}, {columns + column_words, height}};
   }
-  return drawn;
-}
+};
 
 // A block for each sample: one thread draws, all of them make the tables.
 __global__ void __launch_bounds__(kDrawThreads)
-    draw_views(const RenderPlan* __restrict__ plan, RenderBatch batch, std::byte* scratch) {
-  __shared__ DrawnView drawn;
+    draw_views(RenderPlan plan, ViewShape shape, RenderBatch batch, std::byte* scratch) {
+  __shared__ std::int32_t left;
+  __shared__ std::int32_t width;
+  __shared__ std::int32_t height;
+  __shared__ std::int32_t mirror;
   const std::uint32_t sample = blockIdx.x;
-  const ViewTables tables = tables_of(*plan, scratch, sample);
+  const ViewTables tables = shape.tables(scratch, sample);
   if (threadIdx.x == 0) {
-    drawn = draw_view(*plan, batch, sample);
+    const CanvasFormat& format = plan.canvas;
+    const CanvasInfo info = info_of(format, batch.canvases, sample);
+    const ImageView view = canvas_view(plan, info, batch.epoch, batch.first_position + sample, batch.use_index);
+    left = view.region.left;
+    width = view.region.width();
+    height = view.region.height();
+    mirror = view.mirror ? 1 : 0;
+    const ResamplingAxis across = resampling_axis(width, plan.view.width);
+    const ResamplingAxis down = resampling_axis(height, plan.view.height);
+    DrawnView drawn;
+    drawn.rows = reinterpret_cast<const std::uint8_t*>(batch.canvases) + format.place_bytes() * sample +
+                 static_cast<std::size_t>(view.region.top) * format.row_bytes();
+    drawn.row_bytes = format.row_bytes();
+    drawn.height = height;
+    drawn.mixes_first = mixes_first(down) ? 1 : 0;
+    drawn.across = {across.taps, excess_of(across)};
+    drawn.down = {down.taps, excess_of(down)};
+    if (plan.pixels.any()) {
+      drawn.change = canvas_change(plan, batch.epoch, batch.first_position + sample, batch.use_index);
+    }
     *tables.view = drawn;
   }
   __syncthreads();
-  const ResamplingAxis across = resampling_axis(drawn.region.width(), plan->view.width);
-  const ResamplingAxis down = resampling_axis(drawn.region.height(), plan->view.height);
+  const ResamplingAxis across = resampling_axis(width, plan.view.width);
+  const ResamplingAxis down = resampling_axis(height, plan.view.height);
   for (auto i = static_cast<std::int32_t>(threadIdx.x); i < across.out + down.out; i += kDrawThreads) {
-    if (i < across.out) {
-      tables.columns.set(drawn.mirror != 0 ? across.out - 1 - i : i, pixel_taps(across, i));
+    const bool is_column = i < across.out;
+    const std::int32_t at = is_column ? i : i - across.out;
+    const PixelTaps taps = pixel_taps(is_column ? across : down, at);
+    if (is_column) {
+      tables.columns.set(mirror != 0 ? across.out - 1 - at : at, 3 * (left + taps.first), taps);
     } else {
-      tables.rows.set(i - across.out, pixel_taps(down, i - across.out));
+      tables.rows.set(at, taps.first, taps);
     }
   }
 }

@@ -1,3 +1,5 @@
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
 #include <cuda_runtime.h>
 
 #include <cstddef>
@@ -36,7 +38,8 @@ extern "C" {
 int forebay_draw_views(const forebay::cuda::RenderLaunch& launch, void* stream) noexcept {
   using namespace forebay::cuda;
   if (launch.batch.size == 0) return cudaSuccess;
-  return put(stream, launch.batch.size, kDrawThreads, 0, draw_views, launch.device_plan, launch.batch, launch.scratch);
+  return put(stream, launch.batch.size, kDrawThreads, 0, draw_views, *launch.plan, ViewShape(*launch.plan),
+             launch.batch, launch.scratch);
 }
 
 int forebay_render_views(const forebay::cuda::RenderLaunch& launch, void* stream) noexcept {
@@ -44,9 +47,10 @@ int forebay_render_views(const forebay::cuda::RenderLaunch& launch, void* stream
   if (launch.batch.size == 0) return cudaSuccess;
   return with_kernel(*launch.plan, [&](auto kernel) {
     using Kernel = decltype(kernel);
-    const Deal<typename Kernel::Element> deal(*launch.plan);
+    const Deal deal(*launch.plan);
     return put(stream, deal.blocks(launch.batch.size), kWarps * kLanes, deal.shared_bytes(),
-               render_views<typename Kernel::Element, Kernel::kOutput, Kernel::kFew, Kernel::kChanged>, launch);
+               render_views<Kernel::kDType, Kernel::kLayout, Kernel::kFew, Kernel::kChanged>, deal, launch.batch.size,
+               launch.scratch, launch.out);
   });
 }
 

@@ -33,8 +33,7 @@ constexpr std::size_t kViewHeader = 256;
 }
 
 struct RenderLaunch {
-  const RenderPlan* plan = nullptr;         // in memory of the host
-  const RenderPlan* device_plan = nullptr;  // the same in memory of the device
+  const RenderPlan* plan = nullptr;
   RenderBatch batch;
   std::byte* scratch = nullptr;  // scratch_bytes(*plan) in memory of the device, aligned to 256; of this stream alone
   std::byte* out = nullptr;      // in memory of the device, aligned to 256

@@ -19,25 +19,11 @@ constexpr std::size_t aligned(std::size_t bytes) {
   return (bytes + kPlaceAlignment - 1) / kPlaceAlignment * kPlaceAlignment;
 }
 
-constexpr std::size_t kPlanBytes = aligned(sizeof(RenderPlan));
-static_assert(std::is_trivially_copyable_v<RenderPlan>, "it is copied to the device as it is");
+static_assert(std::is_trivially_copyable_v<RenderPlan>, "kernels get it as it is");
 
 void launch(const RenderLaunch& work, StreamView stream) {
   require(static_cast<cudaError_t>(forebay_draw_views(work, stream.handle)), "the kernel that draws views");
   require(static_cast<cudaError_t>(forebay_render_views(work, stream.handle)), "the kernel that renders views");
-}
-
-// A plan's copy, and what lies behind it, in memory of the device.
-std::unique_ptr<Arena> plan_on_device(Device& device, const RenderPlan& plan, std::size_t bytes_behind) {
-  const std::unique_ptr<Arena> staged = device.allocate_staging(sizeof(plan));
-  std::unique_ptr<Arena> memory = device.allocate(kPlanBytes + bytes_behind);
-  std::memcpy(staged->bytes().data(), &plan, sizeof(plan));
-  const StreamView stream = device.make_stream();
-  const DeviceEvent copied = device.make_event();
-  device.copy_in(memory->bytes().data(), staged->bytes().data(), sizeof(plan), stream);
-  device.record(copied, stream);
-  device.synchronize(copied);
-  return memory;
 }
 
 // A batch of one sample of one black pixel, rendered where nobody looks.
@@ -45,20 +31,16 @@ void try_out(Device& device, RenderPlan plan) {
   plan.canvas.batch_size = 1;
   const std::size_t scratch = aligned(scratch_bytes(plan));
   const std::size_t canvas = aligned(plan.canvas.batch_bytes());
-  const std::unique_ptr<Arena> memory = plan_on_device(device, plan, scratch + canvas + plan.sample_bytes());
-  std::byte* const behind = memory->bytes().data() + kPlanBytes;
+  const std::unique_ptr<Arena> memory = device.allocate(scratch + canvas + plan.sample_bytes());
+  std::byte* const at = memory->bytes().data();
 
   const CanvasInfo pixel{.width = 1, .height = 1, .canvas_width = 1, .canvas_height = 1};
   const std::unique_ptr<Arena> staged = device.allocate_staging(sizeof(pixel));
   std::memcpy(staged->bytes().data(), &pixel, sizeof(pixel));
   const StreamView stream = device.make_stream();
   const DeviceEvent rendered = device.make_event();
-  device.copy_in(behind + scratch + plan.canvas.infos_offset(), staged->bytes().data(), sizeof(pixel), stream);
-  launch({.plan = &plan,
-          .device_plan = reinterpret_cast<const RenderPlan*>(memory->bytes().data()),
-          .batch = {.canvases = behind + scratch, .size = 1},
-          .scratch = behind,
-          .out = behind + scratch + canvas},
+  device.copy_in(at + scratch + plan.canvas.infos_offset(), staged->bytes().data(), sizeof(pixel), stream);
+  launch({.plan = &plan, .batch = {.canvases = at + scratch, .size = 1}, .scratch = at, .out = at + scratch + canvas},
          stream);
   device.record(rendered, stream);
   device.synchronize(rendered);
@@ -70,9 +52,8 @@ CudaRenderer::CudaRenderer(Device& device, const GpuContext& context, int gpu, c
     : device_(device), context_(context), plan_(plan), rendered_(device.make_event()) {
   on_own_thread(gpu, [this] {
     try_out(device_, plan_);
-    memory_ = plan_on_device(device_, plan_, scratch_bytes(plan_));
+    scratch_ = device_.allocate(scratch_bytes(plan_));
   });
-  scratch_ = memory_->bytes().data() + kPlanBytes;
 }
 
 void CudaRenderer::render(const RenderBatch& batch, std::byte* out, StreamView stream) {
@@ -85,12 +66,7 @@ void CudaRenderer::render(const RenderBatch& batch, std::byte* out, StreamView s
   // are recorded on their own GPU only, so this refuses such a stream before anything is launched.
   device_.record(rendered_, stream);
   used_ = true;
-  launch({.plan = &plan_,
-          .device_plan = reinterpret_cast<const RenderPlan*>(memory_->bytes().data()),
-          .batch = batch,
-          .scratch = scratch_,
-          .out = out},
-         stream);
+  launch({.plan = &plan_, .batch = batch, .scratch = scratch_->bytes().data(), .out = out}, stream);
   device_.record(rendered_, stream);
 }
 

@@ -22,8 +22,7 @@ class CudaRenderer final : public CanvasRenderer {
   Device& device_;
   const GpuContext& context_;
   RenderPlan plan_;
-  std::unique_ptr<Arena> memory_;  // the plan, then scratch memory
-  std::byte* scratch_;
+  std::unique_ptr<Arena> scratch_;
   DeviceEvent rendered_;  // scratch memory is free: recorded after every rendering
   bool used_ = false;
 };
