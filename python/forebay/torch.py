@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import warnings
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
 import torch
@@ -41,8 +42,9 @@ class DataLoader(torch.utils.data.DataLoader[_Item]):
     samples over the ranks of torch.distributed; set_epoch() is not needed. A loop that follows one that was left by
     ``break`` begins anew; with ``restart=False`` it continues that epoch, so that no sample is lost.
 
-    Native batches are tensors on the host, without a copy where a batch is served once only; when the program keeps
-    more of them than the queue has room for, further ones are copies. ``copy=True`` copies each, ``copy=False`` never
+    Native batches are tensors on the host, without a copy where a batch is served once only; with ``pin_memory=True``
+    they are on PyTorch's current GPU if Forebay was built with CUDA, else in pinned memory. When the program keeps more
+    of them than the queue has room for, further ones are copies. ``copy=True`` copies each, ``copy=False`` never
     copies: do not write to images that a reuse may serve. One thread makes and uses a loader.
     """
 
@@ -141,7 +143,9 @@ class DataLoader(torch.utils.data.DataLoader[_Item]):
     ) -> None:
         if order.ranks is SOLO and self.comm is None:
             _native.refuse_shared_files(options)
-        given: dict[str, Any] = {"device": "host", "policy": "block", "epochs": _ENDLESS, "max_leases": _LEASES}
+        gpu = self._gpu()
+        self._pins = gpu is not None
+        given: dict[str, Any] = {"device": "auto" if self._pins else "host", "policy": "block", "epochs": _ENDLESS, "max_leases": _LEASES}
         given.update(dataset_shuffle=order.shuffle, drop_last=drop_last, batch_size=batch_size)
         if not order.shuffle and not isinstance(shown, Served):
             given["on_bad"] = "fail"  # as PyTorch: an evaluation counts what it was given
@@ -154,7 +158,8 @@ class DataLoader(torch.utils.data.DataLoader[_Item]):
         self._seed = int(given.pop("seed"))
 
         def make(seed: int, **once: Any) -> Feeder:  # refers to no loader, whose threads end with the last reference
-            return Feeder(dataset=source.dataset, comm=order.ranks, seed=seed, **{**given, **once})
+            with _current(gpu):
+                return Feeder(dataset=source.dataset, comm=order.ranks, seed=seed, **{**given, **once})
 
         self._make = make
         self._feeder = make(self._seed)
@@ -167,9 +172,21 @@ class DataLoader(torch.utils.data.DataLoader[_Item]):
         self._ragged = [field.name for field in self._feeder.fields if field.kind == "boxes"]
         if isinstance(shown, Served):
             shown.size, shown.classes = self._feeder.dataset_size, self._feeder.classes
-        ignored = [f"{name}={_described(self._arguments[name])}" for name in _IGNORED if self._is_given(name)]
+        used = _PINNING if self._pins else ()
+        ignored = [
+            f"{name}={_described(self._arguments[name])}"
+            for name in _IGNORED
+            if self._is_given(name) and name not in used
+        ]
         text = f"; {', '.join(ignored)}: no meaning there" if ignored else ""
         self._say(logging.WARNING if ignored else logging.INFO, f"Forebay's own threads make the batches{text}")
+
+    def _gpu(self) -> Any:
+        """Whose memory pin_memory=True is about; None without it, or without a GPU, where PyTorch ignores it too."""
+        if not self.pin_memory or not torch.cuda.is_available():
+            return None
+        named = torch.device(self._arguments["pin_memory_device"] or "cuda")
+        return named.index if named.index is not None else torch.cuda.current_device()
 
     def _is_given(self, name: str) -> bool:
         return bool(self._arguments[name] != _THEIRS[name])
@@ -250,6 +267,8 @@ class DataLoader(torch.utils.data.DataLoader[_Item]):
                 "that is so, further ones are copies (copy=True makes each a copy, queue_max_leases= lends more)",
             )
         tensors = batch.torch(*self._fields, copy=copy)
+        if self._pins and not tensors[0].is_cuda:
+            tensors = tuple(tensor.pin_memory() for tensor in tensors)
         if len(self._fields) == 2:
             batch.release()
             return list(tensors)
@@ -320,6 +339,17 @@ class _Workers:
         return torch.utils.data.DataLoader.__len__(self._alive())
 
 
+@contextlib.contextmanager
+def _current(gpu: int | None) -> Iterator[None]:
+    """Makes a GPU current on this thread: the one that device = "auto" takes."""
+    if gpu is None:
+        yield
+        return
+    with torch.cuda.device(gpu):
+        torch.empty(1, device="cuda")  # it is current only once something is there
+        yield
+
+
 def _remade(kind: type[DataLoader[Any]], arguments: Mapping[str, Any]) -> DataLoader[Any]:
     loader = kind.__new__(kind)
     DataLoader.__init__(loader, **arguments)
@@ -337,9 +367,10 @@ _THEIRS = {
     **dict.fromkeys(("pin_memory", "drop_last", "persistent_workers"), False),
     **{"num_workers": 0, "timeout": 0, "pin_memory_device": "", "in_order": True},
 }
+_PINNING = ("pin_memory", "pin_memory_device")
 _IGNORED = (
-    *("num_workers", "pin_memory", "worker_init_fn", "multiprocessing_context", "prefetch_factor"),
-    *("persistent_workers", "pin_memory_device", "in_order"),
+    *("num_workers", "worker_init_fn", "multiprocessing_context", "prefetch_factor", "persistent_workers"),
+    *("in_order", *_PINNING),
 )
 _FEEDER = ("config", "processes", "resume", "trace", "trace_s", "stream", "logger")
 

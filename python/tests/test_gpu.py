@@ -225,3 +225,25 @@ def work(seed):
     return wrong(looks) + sum(look.found() != right.tobytes() for look, right in labels)
 assert on_machines(work) == 0
 """)
+
+
+def test_pytorchs_loader_takes_its_gpu_to_pin_memory(run: Any) -> None:
+    pytest.importorskip("torch")
+    run("""
+import contextlib, torch, forebay.torch
+torch.cuda.is_available = lambda: True
+torch.cuda.current_device = lambda: 1
+@contextlib.contextmanager
+def current(gpu):
+    fake_gpu.set_current(gpu)
+    yield
+forebay.torch._current = current
+with machine(2, 1):
+    loader = forebay.torch.DataLoader(sys.argv[2], 4, pin_memory=True, size=(SIDE, SIDE), capacity=1, pool=1)
+    batch = next(iter(loader.feeder))
+    assert batch.images.__dlpack_device__() == (2, 1)
+    batch.release()
+    loader.close()
+    del batch, loader
+    gc.collect()
+""")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import itertools
 import warnings
 from pathlib import Path
@@ -175,6 +176,24 @@ def test_one_line_for_what_means_nothing_here(load: Any, caplog: pytest.LogCaptu
         "DataLoader: Forebay's own threads make the batches; num_workers=8, prefetch_factor=4, "
         "persistent_workers=True: no meaning there"
     ]
+
+
+def test_pin_memory_without_forebays_gpu(load: Any, caplog: pytest.LogCaptureFixture, monkeypatch: Any) -> None:
+    caplog.set_level("INFO")
+    load(None, 4, pin_memory=True)
+    assert "pin_memory=True: no meaning there" in caplog.text  # PyTorch has no GPU here, and ignores it too
+    caplog.clear()
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: 1)
+    current, pinned = [], []
+    monkeypatch.setattr(forebay.torch, "_current", lambda gpu: current.append(gpu) or contextlib.nullcontext())
+    monkeypatch.setattr(torch.Tensor, "pin_memory", lambda tensor: pinned.append(tensor) or tensor.clone())
+    loader = load(None, 4, pin_memory=True, device="host")
+    kept = list(loader)
+    assert [int(value) // 5 for images, _ in kept for value in images[:, 0, 0, 0]] == list(range(COUNT))
+    assert len(pinned) == 2 * len(kept) and current == [1]
+    assert "device = \"auto\"" in load(None, 4, pin_memory=True, pin_memory_device="cuda:2").feeder.to_toml()
+    assert current == [1, 2] and "pin_memory" not in caplog.text
 
 
 class Sized:
