@@ -99,13 +99,14 @@ TEST_CASE("a rank killed with SIGKILL ends the job soon, named with its signal, 
 TEST_CASE("a store that never answers again ends all ranks with the cause, and the state is whole") {
   at_once(rank_counts(), [](int ranks) {
     CAPTURE(ranks);
-    const StateJob job("[policy]\nwatchdog_s = 1.0\n");
+    const StateJob job;
     // What another number of ranks has saved.
     REQUIRE(job.run(ranks == 1 ? rank_counts().back() : ranks / 2, {"--steps", "2"}).code == 0);
     const std::uint64_t before = job.saved().steps;
     std::vector<std::string> arguments = kEndless;
-    arguments.insert(arguments.end(), {"--set", "storage.latency_ms=1", "--set", "storage.outage_every_s=2", "--set",
-                                       "storage.outage_s=inf", "--set", "trainer.step_ms=10"});
+    arguments.insert(arguments.end(),
+                     {"--set", "storage.latency_ms=1", "--set", "storage.outage_every_s=4", "--set",
+                      "storage.outage_s=inf", "--set", "trainer.step_ms=10", "--set", "policy.watchdog_s=2"});
     Part part(job, ranks, arguments);
     // The bound is for the end, not for the start of a job on a busy machine.
     REQUIRE(testing::eventually([&] { return job.saved().steps > before; }));

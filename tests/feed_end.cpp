@@ -63,7 +63,7 @@ TEST_CASE("two jobs never write one telemetry folder") {
 }
 
 TEST_CASE("a store that never answers again ends in the watchdog's error on all ranks") {
-  Workplace place("[storage]\nlatency_ms = 1.0\noutage_every_s = 0.5\noutage_s = inf\n[policy]\nwatchdog_s = 1.0\n");
+  Workplace place("[storage]\nlatency_ms = 1.0\noutage_every_s = 0.5\noutage_s = inf\n[policy]\nwatchdog_s = 2.0\n");
   at_once(testing::all_tries<std::string>({"block", "proportional"}), [&](const auto& one) {
     const auto& [ranks, policy] = one;
     CAPTURE(ranks);

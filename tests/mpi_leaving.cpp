@@ -314,8 +314,8 @@ TEST_CASE("ranks that close after the same step have no error and do not wait") 
     all_reduce();
     const auto start = std::chrono::steady_clock::now();
     feeder.close();
-    // What a rank waits for others that do not come.
-    CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(5));
+    // Less than what a rank waits for others that do not come.
+    CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(30));
     CHECK_FALSE(feeder.next());
   }
 }

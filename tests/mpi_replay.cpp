@@ -34,6 +34,7 @@ std::string course(const Options& options, std::uint64_t samples, bool by_epochs
     while (auto batch = feeder.next()) {
       course += std::to_string(batch->epoch()) + "/" + std::to_string(batch->batch()) + "/" +
                 std::to_string(batch->use_index()) + " ";
+      std::this_thread::sleep_for(std::chrono::microseconds(50));  // compute: a spinning trainer cannot be recorded
     }
     course += "| ";
   }

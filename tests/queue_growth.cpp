@@ -41,8 +41,9 @@ Options large_batches() {
 constexpr std::int64_t kSlot = 864LL * 864 * 3 * 4 + 4096;
 
 // Of memory, since there were `before` bytes. Sanitizers have memory of their own.
-bool has_taken_at_most(std::uint64_t before, std::uint64_t slots) {
-  return testing::kSanitized || resident_bytes() < before + slots * static_cast<std::uint64_t>(kSlot);
+std::uint64_t slots_taken(std::uint64_t before) {
+  const std::uint64_t now = testing::kSanitized ? before : std::max(before, resident_bytes());
+  return (now - before) / static_cast<std::uint64_t>(kSlot);
 }
 
 TEST_CASE("a ring that grows lends slots that were never used, and claims no more than it may hold") {
@@ -141,14 +142,15 @@ TEST_CASE("memory is taken as the queue grows, which changes neither the batches
   options.queue.memory = 7 * kSlot;
   options.telemetry.dir = dir.path().string();
   options.telemetry.per_step = false;
+  options.policy.max_wait_ms = 1;  // a trainer that spins makes more steps than anybody can record
   std::vector<Step> steps;
   {
     Gate gate;
     gate.open(12);
     const std::uint64_t before = resident_bytes();
     Feeder feeder(options, parts(kBatches, [&](std::uint64_t) { gate.pass(); }));
-    CHECK(has_taken_at_most(before, 5));  // three slots, and all threads' own
-    CHECK(feeder.summary().queue_capacity == 2);
+    const std::uint64_t taken = slots_taken(before);
+    CHECK(taken < feeder.summary().queue_capacity + 3);  // one is resident, and all threads' own
     CHECK(feeder.describe().find("ring of 7 slots (2 to 6 ready, 1 resident, 0 leased)") != std::string::npos);
     for (int fresh = 0; fresh < 12; fresh += steps.back().second == 0 ? 1 : 0) REQUIRE(step_into(steps, feeder));
     // Nothing comes: each step reuses, until the pause has taken as long as three batches did.
@@ -157,7 +159,7 @@ TEST_CASE("memory is taken as the queue grows, which changes neither the batches
     while (step_into(steps, feeder)) {
     }
     CHECK(feeder.summary().queue_capacity == 6);
-    CHECK(has_taken_at_most(before, 9));
+    CHECK(slots_taken(before) < 9);
   }
   options.telemetry.dir = "";
   options.policy.name = "replay";
